@@ -1,0 +1,22 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace longca {
+
+/// Each verb adds its subcommand and, as the subcommand's callback, what it does. A callback throws
+/// InputError for bad input (exit 2) or VerdictFailed for a verdict that failed (exit 1).
+void add_list(CLI::App& app);
+void add_lengths(CLI::App& app);
+void add_mask(CLI::App& app);
+void add_bench(CLI::App& app);
+void add_check(CLI::App& app);
+void add_report(CLI::App& app);
+void add_env(CLI::App& app);
+/// Hidden: the process that runs cases for `bench` and `check`.
+void add_worker(CLI::App& app);
+
+/// A command ran to its end and its verdict is no: exit 1. What to say was said already.
+struct VerdictFailed {};
+
+}  // namespace longca

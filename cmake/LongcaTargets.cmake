@@ -1,0 +1,35 @@
+# longca_library(NAME SOURCES … DEPENDS …), longca_test(NAME SOURCES … DEPENDS …): one place for
+# warnings, sanitizers and include paths.
+
+add_library(longca_options INTERFACE)
+target_compile_options(longca_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Werror)
+if(LONGCA_SANITIZE)
+  target_compile_options(longca_options INTERFACE
+    -fsanitize=${LONGCA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(longca_options INTERFACE -fsanitize=${LONGCA_SANITIZE})
+endif()
+
+# A library of one folder under src/. Headers are included by their path from src/ ("mask/mask.h"),
+# and each one is compiled alone as part of the build.
+function(longca_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  add_library(longca_${name} STATIC ${ARG_SOURCES})
+  target_sources(longca_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers})
+  set_target_properties(longca_${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  target_link_libraries(longca_${name} PUBLIC ${ARG_DEPENDS} fmt::fmt PRIVATE longca_options)
+endfunction()
+
+# A GoogleTest (and RapidCheck) binary; every TEST becomes a ctest of its own.
+function(longca_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} longca_options rapidcheck GTest::gtest_main GTest::gmock)
+  include(GoogleTest)
+  gtest_discover_tests(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${name} DISCOVERY_TIMEOUT 60)
+endfunction()

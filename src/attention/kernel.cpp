@@ -1,0 +1,37 @@
+#include "attention/kernel.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace longca {
+
+Support check_capabilities(const Capabilities& c, const Problem& p, const Mask& mask) {
+  const auto no = [&](std::string reason) {
+    return Support::unsupported(c.name + " " + std::move(reason));
+  };
+  if (p.device != c.device) {
+    return no(fmt::format("runs on {}, not on {}", to_string(c.device), to_string(p.device)));
+  }
+  if (std::ranges::find(c.dtypes, p.dtype) == c.dtypes.end()) {
+    std::vector<std::string_view> names;
+    for (const DType dtype : c.dtypes) names.push_back(to_string(dtype));
+    return no(fmt::format("has no {}, only {}", to_string(p.dtype), fmt::join(names, ", ")));
+  }
+  if (!c.head_dims.empty() && std::ranges::find(c.head_dims, p.head_dim) == c.head_dims.end()) {
+    return no(
+        fmt::format("has no head dimension {}, only {}", p.head_dim, fmt::join(c.head_dims, ", ")));
+  }
+  if (!c.gqa && p.heads_q != p.heads_k) {
+    return no(
+        fmt::format("needs as many KV heads as query heads, not {}:{}", p.heads_q, p.heads_k));
+  }
+  if (!c.static_masks && mask.blocks() == nullptr) return no("takes block-sparse masks only");
+  if (!c.block_masks && mask.blocks() != nullptr) return no("takes no block-sparse mask");
+  if (!c.backward && p.backward) return no("has no backward pass");
+  if (!c.accumulate && p.accumulate) return no("cannot merge into given outputs");
+  return {};
+}
+
+}  // namespace longca

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attention/problem.h"
+#include "core/status.h"
+#include "core/tensor.h"
+#include "mask/mask.h"
+
+namespace longca {
+
+/// An execution queue of the problem's device (a cudaStream_t on a GPU). On the CPU it is null and
+/// calls return when the work is done.
+using Stream = void*;
+
+/// Tensors of a forward pass. Query row q without an allowed key gets o = 0, lse = −∞.
+struct ForwardArgs {
+  ConstTensorView q;  ///< [tokens_q, heads_q, dim]
+  ConstTensorView k;  ///< [tokens_k, heads_k, dim]
+  ConstTensorView v;  ///< [tokens_k, heads_k, dim]
+  TensorView o;       ///< [tokens_q, heads_q, dim], the problem's dtype; float32 if accumulate
+  LseView lse;        ///< [heads_q, tokens_q] float32
+  /// Merges into (o, lse), which hold the result over other keys, instead of overwriting them:
+  /// the softmax over both key sets (lse = −∞ marks a row that has seen nothing yet).
+  bool accumulate = false;
+  Stream stream = nullptr;
+};
+
+/// Tensors of a backward pass. `o` and `lse` are those of the whole softmax (all keys of the row).
+struct BackwardArgs {
+  ConstTensorView dout;  ///< as o
+  ConstTensorView q;
+  ConstTensorView k;
+  ConstTensorView v;
+  ConstTensorView o;
+  ConstLseView lse;
+  TensorView dq;            ///< as q; float32 if accumulate
+  TensorView dk;            ///< as k; float32 if accumulate
+  TensorView dv;            ///< as v; float32 if accumulate
+  bool accumulate = false;  ///< adds into dq, dk, dv instead of overwriting them
+  Stream stream = nullptr;
+};
+
+/// A kernel made ready for one problem and mask: index lists, workspace, compiled code. The calls
+/// may be repeated; one at a time.
+class Plan {
+ public:
+  virtual ~Plan() = default;
+  virtual void forward(const ForwardArgs& args) = 0;
+  /// Only for a problem with `backward`.
+  virtual void backward(const BackwardArgs& args) = 0;
+  /// Bytes that this plan holds beside the tensors of the calls.
+  virtual std::int64_t workspace_bytes() const = 0;
+};
+
+/// What a kernel can do, as data: `longca list kernels` prints it, `check_capabilities` applies it.
+struct Capabilities {
+  std::string name;
+  std::string description;  ///< one line
+  std::string origin;       ///< "here", or the package it comes from
+  DeviceKind device = DeviceKind::cpu;
+  std::vector<DType> dtypes;
+  std::vector<int> head_dims;  ///< empty: any
+  bool gqa = true;             ///< heads_q > heads_k
+  bool static_masks = true;    ///< masks without block lists
+  bool block_masks = true;     ///< masks with block lists
+  bool backward = true;
+  bool accumulate = true;
+  bool returns_lse = true;
+};
+
+/// One row of the benchmark. Stateless; adding one is a file and a line in registry.cpp
+/// (docs/adding-a-kernel.md).
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual const Capabilities& capabilities() const = 0;
+  /// Yes, or a status and a sentence in the kernel's own terms. Never throws.
+  virtual Support supports(const Problem& problem, const Mask& mask) const = 0;
+  /// All preparation that depends on the mask; timed apart. Only for supported problems.
+  virtual std::unique_ptr<Plan> plan(const Problem& problem, const Mask& mask) const = 0;
+};
+
+/// What `capabilities` alone says about a problem; the sentence names the property and the limit.
+Support check_capabilities(const Capabilities& capabilities, const Problem& problem,
+                           const Mask& mask);
+
+}  // namespace longca

@@ -1,0 +1,17 @@
+#include "attention/problem.h"
+
+namespace longca {
+
+std::string_view to_string(DeviceKind device) {
+  return device == DeviceKind::cpu ? "cpu" : "cuda";
+}
+
+double forward_flops(const Problem& problem, const Mask& mask) {
+  return 4.0 * mask.mean_area() * problem.heads_q * problem.head_dim;
+}
+
+double backward_flops(const Problem& problem, const Mask& mask) {
+  return 2.5 * forward_flops(problem, mask);
+}
+
+}  // namespace longca

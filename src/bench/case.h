@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "attention/problem.h"
+#include "core/dtype.h"
+#include "mask/generators.h"
+
+namespace longca {
+
+enum class Pass : std::uint8_t { forward, backward };
+std::string_view to_string(Pass pass);
+std::optional<Pass> parse_pass(std::string_view text);
+
+/// One cell of the benchmark: a value for every axis. Axes that the mask does not depend on are
+/// empty, so that equal work has an equal key.
+struct Case {
+  std::string kernel;
+  std::string mask;
+  std::int64_t tokens = 0;
+  int heads_q = 1;
+  int heads_k = 1;
+  int head_dim = 128;
+  DType dtype = DType::bfloat16;
+  Pass pass = Pass::forward;
+  std::uint64_t seed = 42;
+  std::optional<std::string> lengths;
+  std::optional<std::int64_t> window;
+  std::optional<std::int64_t> block_tokens;
+  std::optional<double> density;
+  std::optional<std::int64_t> block;
+  std::optional<std::string> block_heads;
+  std::string device = "cpu";
+  std::string mode = "burst";
+
+  /// The mask to generate, and the shape of the attention.
+  MaskSpec mask_spec() const;
+  Problem problem() const;
+  /// Canonical text of all axes: the record's key. Equal for equal work.
+  std::string key() const;
+  /// The key without kernel, pass and mode: cells that share inputs and reference.
+  std::string problem_key() const;
+
+  bool operator==(const Case&) const = default;
+};
+
+/// The record's "case" object, empty axes absent; from_json throws InputError naming the key.
+void to_json(nlohmann::json& json, const Case& c);
+void from_json(const nlohmann::json& json, Case& c);
+
+}  // namespace longca

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/case.h"
+#include "core/status.h"
+
+namespace longca {
+
+inline constexpr int kRecordSchema = 1;
+
+/// What became of one case: the unit of every output (DESIGN, Records).
+struct Record {
+  Case c;
+  Status status;
+  /// By name (metrics.h). What was not measured is absent, never zero.
+  std::map<std::string, double> metrics;
+  std::vector<double> samples_ms;  ///< every timed repetition, in order
+  std::string stop;                ///< "converged", "time_limit", or "" if nothing was timed
+  nlohmann::json env;              ///< machine, versions, commit, argv
+  std::string at;                  ///< RFC 3339, when the record was made
+  /// Further facts about how the cell ran ("verified_fraction" is a metric; "lse": "not returned" a
+  /// note).
+  std::map<std::string, std::string> notes;
+};
+
+void to_json(nlohmann::json& json, const Record& record);
+/// Throws InputError naming the key that is missing or of the wrong type, or the unknown schema.
+void from_json(const nlohmann::json& json, Record& record);
+
+/// Appends records to a .jsonl file, one line each, handed to the kernel before `append` returns.
+class RecordWriter {
+ public:
+  enum class Mode {
+    replace,  ///< start anew; an existing file must be a record file (or empty)
+    resume,   ///< keep what is there; a torn last line is cut off; a missing file is started
+  };
+  /// Throws InputError if the file cannot be written or holds other things; nothing is changed
+  /// then.
+  RecordWriter(std::filesystem::path path, Mode mode);
+  ~RecordWriter();
+  RecordWriter(const RecordWriter&) = delete;
+  RecordWriter& operator=(const RecordWriter&) = delete;
+
+  void append(const Record& record);
+
+ private:
+  std::filesystem::path path_;
+  int file_ = -1;
+};
+
+/// What a reader found in a file.
+struct RecordFile {
+  std::vector<Record> records;  ///< in file order; of several with one key the last one counts
+  bool torn = false;            ///< the last line was cut; it is left out
+};
+
+/// Throws InputError naming file, line and fault; a torn last line is no fault.
+RecordFile read_records(const std::filesystem::path& path);
+
+}  // namespace longca

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace longca {
+
+/// Input from outside that cannot be used: a flag, a file, a value. The program prints the sentence
+/// and exits with 2. The sentence names the offending thing, its value and its limit.
+class InputError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A broken promise between parts of this program: a bug, never the user's fault.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+template <typename... Args>
+[[noreturn]] void throw_input_error(fmt::format_string<Args...> format, Args&&... args) {
+  throw InputError(fmt::format(format, std::forward<Args>(args)...));
+}
+
+[[noreturn]] inline void throw_internal_error(const char* file, int line, const char* expression,
+                                              const std::string& sentence) {
+  throw InternalError(fmt::format("{}:{}: {} does not hold: {}", file, line, expression, sentence));
+}
+
+}  // namespace longca
+
+/// Checks a promise inside the program: LONGCA_CHECK(a == b, "a is {}, b is {}", a, b).
+#define LONGCA_CHECK(condition, ...)                                                            \
+  do {                                                                                          \
+    if (!(condition)) [[unlikely]]                                                              \
+      ::longca::throw_internal_error(__FILE__, __LINE__, #condition, fmt::format(__VA_ARGS__)); \
+  } while (false)

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace longca {
+
+/// The candidate with the smallest Damerau–Levenshtein distance to `word`, or "" if none is close
+/// enough to be meant (more than a third of the letters differ, at least 2 allowed).
+std::string nearest_name(std::string_view word, std::span<const std::string> candidates);
+
+/// " (did you mean 'causal'?)" or "".
+std::string suggestion(std::string_view word, std::span<const std::string> candidates);
+
+}  // namespace longca

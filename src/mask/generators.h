@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "mask/mask.h"
+
+namespace longca {
+
+/// One of the fourteen masks by name, with what it draws from and its parameters (DESIGN's table).
+/// The same spec always gives the same mask, to the bit, on every machine.
+struct MaskSpec {
+  std::string name = "causal";
+  std::int64_t tokens = 0;
+  std::uint64_t seed = 42;
+  std::string lengths = "prolong64k";  ///< length distribution of the masks with documents
+  std::optional<std::int64_t> window;  ///< default 1024; for global_sliding_window the g drawn
+  std::optional<std::int64_t> block_tokens;  ///< block_causal_document, default 1024
+  int heads_q = 1;                           ///< block-sparse masks: head counts of the problem
+  int heads_k = 1;
+  std::string block_heads = "kv";  ///< one block list per "kv" head or per "query" head
+  std::int64_t block = 128;        ///< block-sparse masks: tokens of a block
+  double density = 0.5;            ///< block-sparse masks: share of key blocks kept
+};
+
+/// What a mask's parameters mean to it: which axes change it.
+struct MaskTraits {
+  std::string name;
+  std::string description;  ///< one line, for `longca list masks`
+  bool uses_lengths = false;
+  bool uses_seed = false;
+  bool uses_window = false;
+  bool uses_block_tokens = false;
+  bool uses_blocks = false;  ///< block, density, block_heads: dynamic, per head
+};
+
+/// A mask and everything drawn on the way to it.
+struct GeneratedMask {
+  Mask mask;
+  std::vector<std::int64_t> lengths;   ///< document lengths, in order; empty where there are none
+  std::optional<std::int64_t> prefix;  ///< masks 10 and 11
+  std::optional<std::int64_t> window;  ///< masks 3, 4 and 8, as used
+  std::optional<std::int64_t> global_tokens;  ///< mask 8
+};
+
+/// The fourteen, in DESIGN's order.
+std::span<const MaskTraits> mask_table();
+/// Throws InputError that suggests the nearest name.
+const MaskTraits& mask_traits(const std::string& name);
+
+/// Throws InputError that names the parameter, its value and its limit: unknown names, tokens < 0,
+/// density outside (0, 1], block < 1, window < 0, block_tokens < 1, heads that do not divide.
+GeneratedMask generate_mask(const MaskSpec& spec);
+
+}  // namespace longca
