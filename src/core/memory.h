@@ -59,13 +59,13 @@ class HostBuffer {
 
  private:
   struct Release {
-    std::int64_t bytes = 0;
+    std::int64_t bytes;
     void operator()(void* pointer) const noexcept {
       MemoryTracker::host().deallocate(pointer, bytes);
     }
   };
   std::int64_t bytes_ = 0;
-  std::unique_ptr<void, Release> data_;
+  std::unique_ptr<void, Release> data_{nullptr, Release{0}};
 };
 
 }  // namespace longca
