@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/case.h"
@@ -29,11 +31,18 @@ struct Record {
   std::map<std::string, std::string> notes;
 };
 
+/// A metric that is not finite has no JSON number: it is left out, and a note of its name says
+/// "nan", "inf" or "-inf".
 void to_json(nlohmann::json& json, const Record& record);
 /// Throws InputError naming the key that is missing or of the wrong type, or the unknown schema.
 void from_json(const nlohmann::json& json, Record& record);
 
+/// The record as one line of a file, without the newline: "schema" first, bytes of texts that are
+/// not UTF-8 replaced by U+FFFD.
+std::string to_line(const Record& record);
+
 /// Appends records to a .jsonl file, one line each, handed to the kernel before `append` returns.
+/// Holds a lock on the file: a second writer gets an InputError.
 class RecordWriter {
  public:
   enum class Mode {
@@ -47,9 +56,13 @@ class RecordWriter {
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
 
+  /// Throws InputError if the disk is full or fails; the file then ends with the last whole record.
   void append(const Record& record);
 
  private:
+  void replace_contents();
+  void repair_contents();
+
   std::filesystem::path path_;
   int file_ = -1;
 };
@@ -58,9 +71,15 @@ class RecordWriter {
 struct RecordFile {
   std::vector<Record> records;  ///< in file order; of several with one key the last one counts
   bool torn = false;            ///< the last line was cut; it is left out
+  std::size_t whole_bytes = 0;  ///< where the torn line begins, or the size of the file
 };
 
 /// Throws InputError naming file, line and fault; a torn last line is no fault.
 RecordFile read_records(const std::filesystem::path& path);
+/// The same from text; `name` is the file's in messages.
+RecordFile parse_records(std::string_view text, const std::string& name);
+
+/// One record per key, the last one, at the place of the key's first.
+std::vector<Record> latest_records(std::span<const Record> records);
 
 }  // namespace longca

@@ -1,0 +1,40 @@
+#include "bench/metrics.h"
+
+#include <algorithm>
+#include <array>
+
+namespace longca {
+namespace {
+
+constexpr std::array kMetrics = {
+    MetricInfo{"time_ms", "ms", "median time of a repetition", false},
+    MetricInfo{"time_ci_pct", "%", "half-width of the 95 % confidence interval of the median time",
+               false},
+    MetricInfo{"tflops", "TFLOP/s", "FLOPs of the allowed cells divided by time_ms", true},
+    MetricInfo{"area", "cells", "allowed (query, key) cells of the mask per query head", true},
+    MetricInfo{"plan_ms", "ms", "preparation from the mask before the first run", false},
+    MetricInfo{"peak_bytes", "bytes",
+               "peak memory of the case: inputs, outputs, plan and workspace", false},
+    MetricInfo{"workspace_bytes", "bytes", "memory of the plan beside inputs and outputs", false},
+    MetricInfo{"error_o", "relative", "largest error of O over its tiles", false},
+    MetricInfo{"error_lse", "absolute", "largest error of the log-sum-exp", false},
+    MetricInfo{"error_dq", "relative", "largest error of dQ over its tiles", false},
+    MetricInfo{"error_dk", "relative", "largest error of dK over its tiles", false},
+    MetricInfo{"error_dv", "relative", "largest error of dV over its tiles", false},
+    MetricInfo{"verified_fraction", "fraction", "share of the output elements that were compared",
+               true},
+};
+
+}  // namespace
+
+std::span<const MetricInfo> metric_table() {
+  return kMetrics;
+}
+
+const MetricInfo* find_metric(std::string_view name) {
+  const auto* found = std::find_if(kMetrics.begin(), kMetrics.end(),
+                                   [&](const MetricInfo& metric) { return metric.name == name; });
+  return found == kMetrics.end() ? nullptr : found;
+}
+
+}  // namespace longca

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <iosfwd>
+#include <span>
+
+#include "bench/record.h"
+
+namespace longca {
+
+/// The records as CSV (RFC 4180: CRLF, quoted where needed): one line per record, a column for
+/// every axis and metric, empty where it does not apply or was not measured. A text that a
+/// spreadsheet would take for a formula (it begins with = + - @ or a control character) gets a
+/// leading apostrophe.
+void write_csv(std::ostream& out, std::span<const Record> records);
+
+}  // namespace longca
