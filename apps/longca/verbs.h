@@ -5,7 +5,8 @@
 namespace longca {
 
 /// Each verb adds its subcommand and, as the subcommand's callback, what it does. A callback throws
-/// InputError for bad input (exit 2) or VerdictFailed for a verdict that failed (exit 1).
+/// InputError for bad input (exit 2) or VerdictFailed for a verdict that failed (exit 1). What a
+/// verb answers goes to stdout; what it says on the way goes to stderr.
 void add_list(CLI::App& app);
 void add_lengths(CLI::App& app);
 void add_mask(CLI::App& app);
@@ -13,6 +14,8 @@ void add_bench(CLI::App& app);
 void add_check(CLI::App& app);
 void add_report(CLI::App& app);
 void add_env(CLI::App& app);
+/// Prints the shell completion of all verbs that `app` has, so it is added last.
+void add_completion(CLI::App& app);
 /// Hidden: the process that runs cases for `bench` and `check`.
 void add_worker(CLI::App& app);
 

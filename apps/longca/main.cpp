@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <system_error>
+
+#include "bench/build_info.h"
+#include "core/error.h"
+#include "usage.h"
+#include "verbs.h"
+
+namespace longca {
+namespace {
+
+enum ExitCode : int {
+  kCompleted = 0,
+  kVerdictFailed = 1,
+  kBadInput = 2,
+  kInternalError = 70,  // EX_SOFTWARE of sysexits.h: a bug of ours, not of the input
+  kSystemError = 71,    // EX_OSERR: the machine refused (memory, files, processes)
+};
+
+void add_verbs(CLI::App& app) {
+#ifdef LONGCA_HAS_BENCH
+  add_bench(app);
+#endif
+#ifdef LONGCA_HAS_CHECK
+  add_check(app);
+#endif
+#ifdef LONGCA_HAS_REPORT
+  add_report(app);
+#endif
+#ifdef LONGCA_HAS_LIST
+  add_list(app);
+#endif
+#ifdef LONGCA_HAS_LENGTHS
+  add_lengths(app);
+#endif
+#ifdef LONGCA_HAS_MASK
+  add_mask(app);
+#endif
+#ifdef LONGCA_HAS_ENV
+  add_env(app);
+#endif
+#ifdef LONGCA_HAS_WORKER
+  add_worker(app);
+#endif
+#ifdef LONGCA_HAS_COMPLETION
+  add_completion(app);
+#endif
+}
+
+int fail(int code, const std::string& sentence) {
+  fmt::print(stderr, "longca: {}\n", sentence);
+  return code;
+}
+
+/// A reader that has seen enough (`longca list | head -1`) is no failure; a full disk is.
+int output_failed(int error) {
+  if (error == EPIPE) return kCompleted;
+  return fail(kSystemError,
+              fmt::format("standard output cannot be written: {}", std::strerror(error)));
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Benchmarks long-context attention: every mask, every kernel, verified and timed.",
+               "longca");
+  app.set_version_flag("--version", "longca " + build_info().version);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(26);
+  app.footer(
+      "\nlongca VERB --help says more. Exit codes: 0 completed, 1 a verdict failed, 2 bad input.\n"
+      "Example: longca bench -a mask=causal,document -a tokens=1K:8K:x2");
+  add_verbs(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      app.exit(error);  // --help or --version: prints it
+    } else {
+      return fail(kBadInput, explain_usage_error(app, error));
+    }
+  }
+  if (std::fflush(stdout) != 0) return output_failed(errno);
+  return kCompleted;
+}
+
+}  // namespace
+}  // namespace longca
+
+int main(int argc, char** argv) {
+  using namespace longca;
+  // A closed pipe is an error of the write that meets it (a worker that died, a reader that left),
+  // never the end of the process.
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return run(argc, argv);
+  } catch (const VerdictFailed&) {
+    return kVerdictFailed;
+  } catch (const InputError& error) {
+    return fail(kBadInput, error.what());
+  } catch (const InternalError& error) {
+    return fail(kInternalError, fmt::format("internal error, please report it: {}", error.what()));
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::broken_pipe) return kCompleted;
+    return fail(kSystemError, error.what());
+  } catch (const std::bad_alloc& error) {
+    return fail(kSystemError, fmt::format("out of memory: {}", error.what()));
+  } catch (const std::exception& error) {
+    return fail(kInternalError, fmt::format("internal error, please report it: {}", error.what()));
+  }
+}
