@@ -60,9 +60,6 @@ class RecordWriter {
   void append(const Record& record);
 
  private:
-  void replace_contents();
-  void repair_contents();
-
   std::filesystem::path path_;
   int file_ = -1;
 };

@@ -10,17 +10,12 @@
 namespace longca {
 
 /// Writes the records as one self-contained page: interactive plots, pictures of the masks, the
-/// table of cells with their reasons, the environment. Without plotly.min.js (see find_plotly) the
-/// page has no plots, and says so at its top and on stderr. Throws InputError if the file cannot be
-/// written.
+/// table of cells with their reasons, the environment. Without plotly.min.js (see find_plotly_js)
+/// the page has no plots, and says so at its top and on stderr. Throws InputError if the file
+/// cannot be written.
 void write_html(std::span<const Record> records, const std::filesystem::path& path);
 
 /// The page's text. `plotly` is the text of plotly.min.js, or nothing for a page without plots.
 std::string render_html(std::span<const Record> records, const std::optional<std::string>& plotly);
-
-/// The text of plotly.min.js, from the file that $LONGCA_PLOTLY_JS names (InputError if it cannot
-/// be read) or from where the set-up puts the PyPI package `plotly`; nothing if it is not
-/// installed.
-std::optional<std::string> find_plotly();
 
 }  // namespace longca

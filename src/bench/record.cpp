@@ -1,0 +1,240 @@
+#include "bench/record.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <unordered_map>
+
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+using nlohmann::json;
+
+/// Deeper nesting than any record has: such a line is refused before it can exhaust the stack.
+constexpr int kMaxDepth = 64;
+constexpr std::array<std::string_view, 3> kStops = {"", "converged", "time_limit"};
+
+const json& required(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) throw_input_error("the key '{}' is missing", key);
+  return *found;
+}
+
+void require_type(bool ok, std::string_view key, std::string_view wanted, const json& value) {
+  if (!ok) throw_input_error("'{}' must be {}, but is {}", key, wanted, value.type_name());
+}
+
+std::string text_of(const json& value, std::string_view key) {
+  require_type(value.is_string(), key, "a string", value);
+  return value.get<std::string>();
+}
+
+std::string optional_text(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? "" : text_of(*found, key);
+}
+
+const json* optional_object(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return nullptr;
+  require_type(found->is_object(), key, "an object", *found);
+  return &*found;
+}
+
+double number_of(const json& value, std::string_view key) {
+  require_type(value.is_number(), key, "a number", value);
+  return value.get<double>();
+}
+
+Status status_of(const json& object) {
+  const std::string word = text_of(required(object, "status"), "status");
+  const auto code = parse_status_code(word);
+  if (!code) throw_input_error("'status' is '{}', which is no status", word);
+  return {*code, optional_text(object, "reason")};
+}
+
+std::string stop_of(const json& object) {
+  std::string stop = optional_text(object, "stop");
+  if (std::find(kStops.begin(), kStops.end(), stop) == kStops.end()) {
+    throw_input_error("'stop' is '{}', but must be converged or time_limit", stop);
+  }
+  return stop;
+}
+
+std::vector<double> samples_of(const json& object) {
+  std::vector<double> samples;
+  const auto found = object.find("samples_ms");
+  if (found == object.end()) return samples;
+  require_type(found->is_array(), "samples_ms", "an array", *found);
+  samples.reserve(found->size());
+  for (const json& value : *found) samples.push_back(number_of(value, "samples_ms"));
+  return samples;
+}
+
+void check_schema(const json& object) {
+  require_type(object.is_object(), "record", "an object", object);
+  const json& schema = required(object, "schema");
+  if (schema != json(kRecordSchema)) {
+    throw_input_error("'schema' is {}, but this program reads schema {}",
+                      schema.dump(-1, ' ', false, json::error_handler_t::replace), kRecordSchema);
+  }
+}
+
+void check_key(const json& object, const Case& c) {
+  const std::string key = text_of(required(object, "key"), "key");
+  if (key != c.key()) {
+    throw_input_error("'key' is '{}', but the key of its case is '{}'", key, c.key());
+  }
+}
+
+std::string name_of_non_finite(double value) {
+  if (std::isnan(value)) return "nan";
+  return value > 0 ? "inf" : "-inf";
+}
+
+json parse_line(std::string_view line) {
+  const json::parser_callback_t guard = [](int depth, json::parse_event_t, json&) {
+    if (depth > kMaxDepth) throw_input_error("values are nested deeper than {}", kMaxDepth);
+    return true;
+  };
+  try {
+    return json::parse(line, guard);
+  } catch (const json::exception& error) {
+    throw InputError(error.what());
+  }
+}
+
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == line.npos;
+}
+
+bool is_json(std::string_view line) {
+  return json::accept(line);
+}
+
+}  // namespace
+
+void to_json(json& out, const Record& record) {
+  std::map<std::string, std::string> notes = record.notes;
+  json metrics = json::object();
+  for (const auto& [name, value] : record.metrics) {
+    if (std::isfinite(value)) {
+      metrics[name] = value;
+    } else {
+      notes[name] = name_of_non_finite(value);
+    }
+  }
+  for (const double sample : record.samples_ms) {
+    LONGCA_CHECK(std::isfinite(sample), "a sample of {} is {} ms", record.c.key(), sample);
+  }
+  out = json{{"schema", kRecordSchema},
+             {"key", record.c.key()},
+             {"case", record.c},
+             {"status", to_string(record.status.code)},
+             {"reason", record.status.reason},
+             {"metrics", std::move(metrics)},
+             {"samples_ms", record.samples_ms},
+             {"stop", record.stop},
+             {"env", record.env.is_null() ? json::object() : record.env},
+             {"at", record.at}};
+  if (!notes.empty()) out["notes"] = notes;
+}
+
+void from_json(const json& object, Record& record) {
+  check_schema(object);
+  const json& c = required(object, "case");
+  require_type(c.is_object(), "case", "an object", c);
+  Record read;
+  read.c = c.get<Case>();
+  check_key(object, read.c);
+  read.status = status_of(object);
+  if (const json* metrics = optional_object(object, "metrics")) {
+    for (const auto& [name, value] : metrics->items()) {
+      read.metrics[name] = number_of(value, "metrics." + name);
+    }
+  }
+  read.samples_ms = samples_of(object);
+  read.stop = stop_of(object);
+  const json* env = optional_object(object, "env");
+  read.env = env ? *env : json::object();
+  read.at = optional_text(object, "at");
+  if (const json* notes = optional_object(object, "notes")) {
+    for (const auto& [name, value] : notes->items()) {
+      read.notes[name] = text_of(value, "notes." + name);
+    }
+  }
+  record = std::move(read);
+}
+
+std::string to_line(const Record& record) {
+  // Written in the order that people read a record in; json itself would sort the keys.
+  const json object = record;
+  nlohmann::ordered_json line;
+  for (const char* key : {"schema", "key", "case", "status", "reason", "metrics", "samples_ms",
+                          "stop", "env", "at", "notes"}) {
+    if (const auto found = object.find(key); found != object.end()) line[key] = *found;
+  }
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+RecordFile parse_records(std::string_view text, const std::string& name) {
+  RecordFile file;
+  std::size_t begin = 0;
+  for (int number = 1; begin < text.size(); ++number) {
+    const std::size_t newline = text.find('\n', begin);
+    const bool whole = newline != text.npos;
+    const std::size_t end = whole ? newline : text.size();
+    const std::string_view line = text.substr(begin, end - begin);
+    // A last line without its newline still counts if only the newline was lost.
+    if (!whole && !is_json(line)) {
+      file.torn = true;
+      break;
+    }
+    if (!is_blank(line)) {
+      try {
+        file.records.push_back(parse_line(line).get<Record>());
+      } catch (const InputError& error) {
+        throw_input_error("{}:{}: not a record of longca: {}", name, number, error.what());
+      }
+    }
+    begin = whole ? end + 1 : end;
+  }
+  file.whole_bytes = begin;
+  return file;
+}
+
+RecordFile read_records(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    throw_input_error("cannot read {}: it is a directory", path.string());
+  }
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in.is_open() || in.bad()) {
+    throw_input_error("cannot read {}: {}", path.string(), std::strerror(errno));
+  }
+  return parse_records(text, path.string());
+}
+
+std::vector<Record> latest_records(std::span<const Record> records) {
+  std::vector<Record> latest;
+  std::unordered_map<std::string, std::size_t> places;
+  for (const Record& record : records) {
+    const auto [place, is_new] = places.try_emplace(record.c.key(), latest.size());
+    if (is_new) {
+      latest.push_back(record);
+    } else {
+      latest[place->second] = record;
+    }
+  }
+  return latest;
+}
+
+}  // namespace longca
