@@ -1,0 +1,296 @@
+#include "bench/axes.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+#include <utility>
+
+#include "attention/registry.h"
+#include "bench/axis_values.h"
+#include "core/error.h"
+#include "core/nearest.h"
+#include "mask/lengths.h"
+
+namespace longca {
+namespace {
+
+using nlohmann::json;
+using Names = std::vector<std::string>;
+
+constexpr std::int64_t kMaxHeads = 4096;
+constexpr std::int64_t kMaxDim = 1024;
+constexpr std::int64_t kMaxSeed = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kDefaultWindow = 1024;
+
+Names kernel_names() {
+  return KernelRegistry::global().names();
+}
+Names mask_names() {
+  Names names;
+  for (const MaskTraits& mask : mask_table()) names.push_back(mask.name);
+  return names;
+}
+Names dtype_names() {
+  return {"float32", "bfloat16", "float16"};
+}
+Names pass_names() {
+  return {"forward", "backward"};
+}
+Names length_names() {
+  const auto names = length_distribution_names();
+  return {names.begin(), names.end()};
+}
+Names block_head_names() {
+  return {"kv", "query"};
+}
+Names device_names() {
+  return {"cpu"};
+}
+Names mode_names() {
+  return {"burst", "sustained"};
+}
+
+template <typename T>
+struct ValueOf {
+  using type = T;
+};
+template <typename T>
+struct ValueOf<std::optional<T>> {
+  using type = T;
+};
+
+/// Between a field's value and its canonical text.
+template <typename T>
+std::string to_text(const T& value) {
+  if constexpr (std::is_same_v<T, DType> || std::is_same_v<T, Pass>) {
+    return std::string(to_string(value));
+  } else {
+    return fmt::format("{}", value);
+  }
+}
+template <typename T>
+T from_text(const std::string& text) {
+  if constexpr (std::is_same_v<T, DType>) {
+    return parse_dtype(text).value();
+  } else if constexpr (std::is_same_v<T, Pass>) {
+    return parse_pass(text).value();
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return std::stod(text);
+  } else if constexpr (std::is_unsigned_v<T>) {
+    return static_cast<T>(std::stoull(text));
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(std::stoll(text));
+  } else {
+    return text;
+  }
+}
+
+[[noreturn]] void wrong_type(const std::string& key, const char* expected) {
+  throw_input_error("the case's \"{}\" is not {}", key, expected);
+}
+
+/// One entry of the "case" object, checked for its type.
+template <typename T>
+T read_entry(const json& object, const std::string& key) {
+  const auto found = object.find(key);
+  if (found == object.end()) throw_input_error("the case has no \"{}\"", key);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!found->is_number()) wrong_type(key, "a number");
+    return found->template get<T>();
+  } else if constexpr (std::is_integral_v<T>) {
+    if (!found->is_number_integer()) wrong_type(key, "a whole number");
+    return found->template get<T>();
+  } else {
+    if (!found->is_string()) wrong_type(key, "a text");
+    const auto text = found->template get<std::string>();
+    if constexpr (std::is_same_v<T, DType>) {
+      if (!parse_dtype(text))
+        throw_input_error("the case's \"{}\" is '{}', no known dtype", key, text);
+    } else if constexpr (std::is_same_v<T, Pass>) {
+      if (!parse_pass(text))
+        throw_input_error("the case's \"{}\" is '{}', no known pass", key, text);
+    }
+    return from_text<T>(text);
+  }
+}
+
+template <typename T>
+json entry(const T& value) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return value;
+  } else {
+    return to_text(value);
+  }
+}
+
+/// An axis that is one field of the case.
+template <auto Field>
+Axis field_axis(std::string key, Axis axis) {
+  using Member = std::remove_cvref_t<decltype(std::declval<Case&>().*Field)>;
+  using Value = typename ValueOf<Member>::type;
+  constexpr bool kOptional = !std::is_same_v<Member, Value>;
+  axis.assign = [](Case& c, const std::string& value) { c.*Field = from_text<Value>(value); };
+  if constexpr (kOptional) {
+    axis.clear = [](Case& c) { c.*Field = std::nullopt; };
+    axis.text = [](const Case& c) -> std::optional<std::string> {
+      if (!(c.*Field)) return std::nullopt;
+      return to_text(*(c.*Field));
+    };
+    axis.write = [key](const Case& c, json& object) {
+      if (c.*Field) object[key] = entry(*(c.*Field));
+    };
+    axis.read = [key](const json& object, Case& c) {
+      if (object.contains(key)) c.*Field = read_entry<Value>(object, key);
+    };
+  } else {
+    axis.text = [](const Case& c) -> std::optional<std::string> { return to_text(c.*Field); };
+    axis.write = [key](const Case& c, json& object) { object[key] = entry(c.*Field); };
+    axis.read = [key](const json& object, Case& c) { c.*Field = read_entry<Value>(object, key); };
+  }
+  return axis;
+}
+
+/// An axis of names out of a closed set.
+template <auto Field>
+Axis name_axis(std::string name, std::string help, std::string standard, Names (*names)(),
+               bool (*applies)(const MaskTraits&) = nullptr) {
+  Axis axis{
+      .name = name, .values = "NAME", .help = std::move(help), .standard = std::move(standard)};
+  axis.names = names;
+  axis.parse = names_of(name, names);
+  axis.applies = applies;
+  return field_axis<Field>(std::move(name), std::move(axis));
+}
+
+/// An axis of counts inside [low, high].
+template <auto Field>
+Axis count_axis(std::string name, std::string key, std::string help, std::string standard,
+                std::int64_t low, std::int64_t high, bool (*applies)(const MaskTraits&) = nullptr) {
+  Axis axis{
+      .name = name, .values = "COUNT", .help = std::move(help), .standard = std::move(standard)};
+  axis.parse = counts_between(std::move(name), low, high);
+  axis.applies = applies;
+  return field_axis<Field>(std::move(key), std::move(axis));
+}
+
+Axis heads_axis() {
+  Axis axis{.name = "heads",
+            .values = "HQ:HK",
+            .help = "query and KV heads; H alone is H:H",
+            .standard = "64:8"};
+  axis.parse = head_pairs("heads", kMaxHeads);
+  axis.assign = [](Case& c, const std::string& value) {
+    std::tie(c.heads_q, c.heads_k) = split_heads(value);
+  };
+  axis.text = [](const Case& c) -> std::optional<std::string> {
+    return fmt::format("{}:{}", c.heads_q, c.heads_k);
+  };
+  axis.write = [](const Case& c, json& object) {
+    object["heads_q"] = c.heads_q;
+    object["heads_k"] = c.heads_k;
+  };
+  axis.read = [](const json& object, Case& c) {
+    c.heads_q = read_entry<int>(object, "heads_q");
+    c.heads_k = read_entry<int>(object, "heads_k");
+  };
+  return axis;
+}
+
+Axis window_axis() {
+  Axis axis{.name = "window",
+            .values = "COUNT|auto",
+            .help = "reach of sliding windows; auto: 1024, or as many as global tokens",
+            .standard = "auto"};
+  axis.parse = counts_or_word("window", 0, kMaxTokens, "auto");
+  axis.applies = [](const MaskTraits& mask) { return mask.uses_window; };
+  axis = field_axis<&Case::window>("window", std::move(axis));
+  axis.assign = [](Case& c, const std::string& value) {
+    c.window = value == "auto" ? std::nullopt : std::optional(from_text<std::int64_t>(value));
+  };
+  return axis;
+}
+
+Axis density_axis() {
+  Axis axis{.name = "density",
+            .values = "NUMBER",
+            .help = "share of key blocks that block-sparse masks keep, in (0, 1]",
+            .standard = "0.5"};
+  axis.parse = numbers_above("density", 0.0, 1.0);
+  axis.applies = [](const MaskTraits& mask) { return mask.uses_blocks; };
+  return field_axis<&Case::density>("density", std::move(axis));
+}
+
+std::vector<Axis> make_table() {
+  const auto lengths = [](const MaskTraits& mask) { return mask.uses_lengths; };
+  const auto block_tokens = [](const MaskTraits& mask) { return mask.uses_block_tokens; };
+  const auto blocks = [](const MaskTraits& mask) { return mask.uses_blocks; };
+  std::vector<Axis> table;
+  table.push_back(name_axis<&Case::kernel>("kernel", "what runs", "all", kernel_names));
+  table.push_back(name_axis<&Case::mask>("mask", "which keys a query sees", "causal", mask_names));
+  table.push_back(
+      count_axis<&Case::tokens>("tokens", "tokens", "length of the sequence", "4K", 1, kMaxTokens));
+  table.push_back(heads_axis());
+  table.push_back(
+      count_axis<&Case::head_dim>("dim", "head_dim", "head dimension", "128", 1, kMaxDim));
+  table.push_back(
+      name_axis<&Case::dtype>("dtype", "type of q, k, v and o", "bfloat16", dtype_names));
+  table.push_back(name_axis<&Case::pass>("pass", "forward or backward", "all", pass_names));
+  table.push_back(name_axis<&Case::lengths>("lengths", "distribution of document lengths",
+                                            "prolong64k", length_names, lengths));
+  table.push_back(count_axis<&Case::seed>("seed", "seed", "of the mask's draws and of the inputs",
+                                          "42", 0, kMaxSeed));
+  table.push_back(window_axis());
+  table.push_back(count_axis<&Case::block_tokens>("block_tokens", "block_tokens",
+                                                  "block of block_causal_document", "1024", 1,
+                                                  kMaxTokens, block_tokens));
+  table.push_back(density_axis());
+  table.push_back(count_axis<&Case::block>(
+      "block", "block", "tokens of a block of block-sparse masks", "128", 1, kMaxTokens, blocks));
+  table.push_back(name_axis<&Case::block_heads>(
+      "block_heads", "one block list per KV or query head", "kv", block_head_names, blocks));
+  table.push_back(name_axis<&Case::device>("device", "where kernels run", "cpu", device_names));
+  table.push_back(name_axis<&Case::mode>(
+      "mode", "burst: cold caches, pauses; sustained: back to back", "burst", mode_names));
+  return table;
+}
+
+}  // namespace
+
+std::span<const Axis> axis_table() {
+  static const std::vector<Axis> table = make_table();
+  return table;
+}
+
+const Axis& find_axis(std::string_view name) {
+  Names known;
+  for (const Axis& axis : axis_table()) {
+    if (axis.name == name) return axis;
+    known.push_back(axis.name);
+  }
+  throw_input_error("unknown axis '{}'{}", name, suggestion(name, known));
+}
+
+void parse_axis_argument(std::string_view argument, AxisValues& values) {
+  const std::size_t equals = argument.find('=');
+  if (equals == std::string_view::npos) {
+    throw_input_error("'{}' is not AXIS=VALUES, as in tokens=4K,8K", argument);
+  }
+  const Axis& axis = find_axis(argument.substr(0, equals));
+  values[axis.name] = axis.parse(argument.substr(equals + 1));
+}
+
+Case canonical(Case c) {
+  const MaskTraits& mask = mask_traits(c.mask);
+  for (const Axis& axis : axis_table()) {
+    if (axis.applies != nullptr && !axis.applies(mask)) axis.clear(c);
+  }
+  // One mask draws its window when none is given; for the others no window and 1024 are the same.
+  if (mask.uses_window && !c.window && mask.name != "global_sliding_window") {
+    c.window = kDefaultWindow;
+  }
+  return c;
+}
+
+}  // namespace longca

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/case.h"
+#include "mask/generators.h"
+
+namespace longca {
+
+/// One axis of the benchmark. The table of axes is the only place that knows them: suites, `-a`,
+/// help, completion, keys and the record's "case" object all read it. A value travels as its
+/// canonical text.
+struct Axis {
+  std::string name;      ///< as in `-a NAME=VALUES`
+  std::string values;    ///< what a value looks like, for help: "COUNT", "HQ:HK", "NAME"
+  std::string help;      ///< one line
+  std::string standard;  ///< value where neither the suite nor the command line gives one
+  /// The names of a closed set, which `all` stands for; nullptr for an open one.
+  std::vector<std::string> (*names)() = nullptr;
+  /// Canonical values from a comma list. Throws InputError: unknown name, value out of range.
+  std::function<std::vector<std::string>(std::string_view text)> parse{};
+  /// Puts a canonical value into a case, and back; nothing where the case has none.
+  std::function<void(Case& c, const std::string& value)> assign{};
+  std::function<std::optional<std::string>(const Case& c)> text{};
+  /// Whether a mask depends on this axis; nullptr for axes that every case has.
+  bool (*applies)(const MaskTraits& mask) = nullptr;
+  std::function<void(Case& c)> clear{};  ///< set where `applies` is
+  /// The axis's entries of the record's "case" object. `read` throws InputError naming the key.
+  std::function<void(const Case& c, nlohmann::json& json)> write{};
+  std::function<void(const nlohmann::json& json, Case& c)> read{};
+};
+
+/// All axes, in the order of keys and help.
+std::span<const Axis> axis_table();
+/// Throws InputError that suggests the nearest name.
+const Axis& find_axis(std::string_view name);
+
+/// Canonical values by axis name.
+using AxisValues = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+/// Reads one `-a` argument, "AXIS=VALUES", into `values`, replacing what the axis had there.
+/// Throws InputError.
+void parse_axis_argument(std::string_view argument, AxisValues& values);
+
+/// The case with the axes that its mask does not depend on emptied, and defaults written out, so
+/// that equal work has an equal key. Throws InputError for an unknown mask.
+Case canonical(Case c);
+
+}  // namespace longca

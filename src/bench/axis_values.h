@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace longca {
+
+/// Parsers of axis values: from a comma list to canonical texts, each once, in the order given.
+/// All throw InputError naming the axis, the value and its limit.
+using ValueParser = std::function<std::vector<std::string>(std::string_view text)>;
+
+/// Counts with suffixes and geometric ranges ("4K", "1K:64K:x2") inside [low, high].
+ValueParser counts_between(std::string axis, std::int64_t low, std::int64_t high);
+/// The same, or `word` by itself.
+ValueParser counts_or_word(std::string axis, std::int64_t low, std::int64_t high, std::string word);
+/// Finite numbers inside (low, high].
+ValueParser numbers_above(std::string axis, double low, double high);
+/// "HQ:HK", or "H" for as many query as KV heads; HK must divide HQ.
+ValueParser head_pairs(std::string axis, std::int64_t high);
+/// Names out of a closed set; "all" is every one. Unknown ones suggest the nearest.
+ValueParser names_of(std::string axis, std::vector<std::string> (*names)());
+
+/// The two numbers of a canonical "HQ:HK".
+std::pair<int, int> split_heads(const std::string& value);
+
+}  // namespace longca
