@@ -52,8 +52,9 @@ std::span<const MaskTraits> mask_table();
 /// Throws InputError that suggests the nearest name.
 const MaskTraits& mask_traits(const std::string& name);
 
-/// Throws InputError that names the parameter, its value and its limit: unknown names, tokens < 0,
-/// density outside (0, 1], block < 1, window < 0, block_tokens < 1, heads that do not divide.
+/// Throws InputError that names the parameter, its value and its limit: unknown names, density
+/// outside (0, 1], tokens < 0, window < 0, block < 1, block_tokens < 1, any of these above
+/// kMaxTokens, heads that do not divide. How kept blocks are drawn: mask/block_draw.h.
 GeneratedMask generate_mask(const MaskSpec& spec);
 
 }  // namespace longca

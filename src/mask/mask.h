@@ -39,9 +39,9 @@ enum class TileClass : std::uint8_t { empty, partial, full };
 /// lie in a kept block (and then they differ per head). Immutable; cheap to copy; thread-safe.
 class Mask {
  public:
-  /// Throws InputError, naming the slice, if a range is not inside [0, q_tokens) × [0, k_tokens) or
-  /// two slices allow the same cell. Slices without a cell are dropped; the rest is kept in order
-  /// of (q_begin, k_begin).
+  /// Throws InputError, naming the slice, if a range is not inside [0, q_tokens) × [0, k_tokens),
+  /// two slices allow the same cell, or a token count is outside [0, kMaxTokens]. Slices without a
+  /// cell are dropped; the rest is kept in order of (q_begin, k_begin).
   static Mask from_slices(std::int64_t q_tokens, std::int64_t k_tokens, std::vector<Slice> slices);
   /// The same, cut by block lists. Throws InputError, naming the head and block, if bounds do not
   /// ascend from 0 to the token counts or a list is not ascending, distinct and in range.
@@ -68,6 +68,7 @@ class Mask {
   std::vector<Range> query_intervals(int head, std::int64_t k) const;
   /// Number of allowed cells in the tile `rows` × `keys` (cut at the mask's edge).
   std::int64_t area_in(int head, Range rows, Range keys) const;
+  /// `full` if all cells of the tile (cut likewise) are allowed, `empty` if none is or it has none.
   TileClass tile_class(int head, Range rows, Range keys) const;
   /// Row-major [q_tokens, k_tokens] of 0 and 1. Throws InputError above 2^28 cells.
   std::vector<std::uint8_t> dense(int head) const;
@@ -80,6 +81,8 @@ class Mask {
  private:
   struct Data;
   explicit Mask(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  static std::shared_ptr<Data> build(std::int64_t q_tokens, std::int64_t k_tokens,
+                                     std::vector<Slice> slices);
   std::shared_ptr<const Data> data_;
 };
 

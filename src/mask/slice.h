@@ -2,9 +2,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace longca {
+
+/// Most queries or keys of a mask: areas stay exact in 64 bits and tile indices fit in 32.
+inline constexpr std::int64_t kMaxTokens = std::int64_t{1} << 30;
 
 /// A half-open range [begin, end) of token indices.
 struct Range {
@@ -35,12 +39,15 @@ struct Slice {
   std::int64_t k_end = 0;
   SliceType type = SliceType::full;
 
-  /// Keys that query row q of [q_begin, q_end) may see; empty ranges are {x, x}.
+  /// Keys that query q may see, {k_begin, k_begin} if none.
   Range keys_of(std::int64_t q) const;
   bool allows(std::int64_t q, std::int64_t k) const;
   /// Number of allowed cells; O(1).
   std::int64_t area() const;
   bool operator==(const Slice&) const = default;
 };
+
+/// "[0, 64) × [0, 128) causal": queries × keys, type.
+std::string to_string(const Slice& slice);
 
 }  // namespace longca

@@ -18,8 +18,8 @@ struct TileRun {
 
 /// The non-empty tiles of a mask's head, row by row, as runs: what a blocked kernel walks.
 struct TileRuns {
-  std::int64_t tile_m = 0;  ///< rows of a tile (queries)
-  std::int64_t tile_n = 0;  ///< columns of a tile (keys)
+  std::int64_t tile_m = 0;  ///< queries of a tile
+  std::int64_t tile_n = 0;  ///< keys of a tile
   /// CSR: the runs of tile row i, ascending, are runs[offsets[i] … offsets[i + 1]).
   std::vector<std::int64_t> offsets;
   std::vector<TileRun> runs;

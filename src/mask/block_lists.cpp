@@ -1,0 +1,98 @@
+#include <algorithm>
+
+#include "core/error.h"
+#include "mask/mask_data.h"
+
+namespace longca {
+namespace {
+
+void check_bounds(const char* what, const std::vector<std::int64_t>& bounds, std::int64_t tokens) {
+  if (bounds.empty() || bounds.front() != 0 || bounds.back() != tokens) {
+    throw_input_error("{} block bounds must go from 0 to {} tokens", what, tokens);
+  }
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+    if (bounds[i] >= bounds[i + 1]) {
+      throw_input_error("{} block {} goes from {} to {}: bounds must ascend", what, i, bounds[i],
+                        bounds[i + 1]);
+    }
+  }
+}
+
+void check_list(const BlockLists& blocks, int head, std::int64_t q_block) {
+  std::int64_t previous = -1;
+  for (const std::int32_t kept : blocks.kept(head, q_block)) {
+    if (kept <= previous || kept >= blocks.k_blocks()) {
+      throw_input_error(
+          "head {}, query block {} keeps key block {} after {}: kept blocks must ascend and be "
+          "below {}",
+          head, q_block, kept, previous, blocks.k_blocks());
+    }
+    previous = kept;
+  }
+}
+
+/// Tokens of the kept key blocks inside `keys`.
+std::int64_t kept_tokens(const BlockLists& blocks, std::span<const std::int32_t> kept, Range keys) {
+  std::int64_t tokens = 0;
+  for (const std::int32_t block : kept) {
+    const auto i = static_cast<std::size_t>(block);
+    const Range common = intersect({blocks.k_bounds[i], blocks.k_bounds[i + 1]}, keys);
+    tokens += std::max<std::int64_t>(common.size(), 0);
+  }
+  return tokens;
+}
+
+}  // namespace
+
+std::span<const std::int32_t> BlockLists::kept(int head, std::int64_t q_block) const {
+  const auto list = static_cast<std::size_t>(head * q_blocks() + q_block);
+  return std::span(indices).subspan(static_cast<std::size_t>(offsets[list]),
+                                    static_cast<std::size_t>(offsets[list + 1] - offsets[list]));
+}
+
+void check_block_lists(const BlockLists& blocks, std::int64_t q_tokens, std::int64_t k_tokens) {
+  check_bounds("query", blocks.q_bounds, q_tokens);
+  check_bounds("key", blocks.k_bounds, k_tokens);
+  if (blocks.heads < 1) throw_input_error("block lists of {} heads: at least 1", blocks.heads);
+  const auto lists = static_cast<std::size_t>(blocks.heads * blocks.q_blocks());
+  const auto& offsets = blocks.offsets;
+  if (offsets.size() != lists + 1 || offsets.front() != 0 ||
+      offsets.back() != static_cast<std::int64_t>(blocks.indices.size()) ||
+      !std::is_sorted(offsets.begin(), offsets.end())) {
+    throw_input_error(
+        "block list offsets must be {} ascending numbers from 0 to the {} kept blocks", lists + 1,
+        blocks.indices.size());
+  }
+  for (int head = 0; head < blocks.heads; ++head) {
+    for (std::int64_t i = 0; i < blocks.q_blocks(); ++i) check_list(blocks, head, i);
+  }
+}
+
+std::int64_t block_of(const std::vector<std::int64_t>& bounds, std::int64_t token) {
+  return std::upper_bound(bounds.begin(), bounds.end(), token) - bounds.begin() - 1;
+}
+
+std::int64_t Mask::Data::block_area_in(int head, Range queries, Range keys) const {
+  queries = intersect(queries, all_queries());
+  keys = intersect(keys, all_keys());
+  if (queries.empty() || keys.empty()) return 0;
+  std::int64_t area = 0;
+  for (std::int64_t i = block_of(blocks->q_bounds, queries.begin); i < blocks->q_blocks(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const Range rows_here = intersect({blocks->q_bounds[at], blocks->q_bounds[at + 1]}, queries);
+    if (rows_here.empty()) break;
+    const auto kept = blocks->kept(head, i);
+    if (slice_area_in(rows_here, keys) == rows_here.size() * keys.size()) {
+      area += rows_here.size() * kept_tokens(*blocks, kept, keys);
+      continue;
+    }
+    for (const std::int32_t block : kept) {
+      const auto j = static_cast<std::size_t>(block);
+      area +=
+          slice_area_in(rows_here, intersect({blocks->k_bounds[j], blocks->k_bounds[j + 1]}, keys));
+    }
+  }
+  return area;
+}
+
+}  // namespace longca

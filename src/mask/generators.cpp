@@ -1,0 +1,250 @@
+#include "mask/generators.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/nearest.h"
+#include "mask/band.h"
+#include "mask/block_draw.h"
+#include "mask/lengths.h"
+
+namespace longca {
+namespace {
+
+constexpr std::int64_t kDefaultWindow = 1024;
+constexpr std::int64_t kDefaultBlockTokens = 1024;
+
+/// What a generator draws and writes; the mask itself is built from `slices` and `blocks`.
+struct Draft {
+  const MaskSpec& spec;
+  PythonRandom random;
+  GeneratedMask drawn;  ///< lengths, prefix, window, global_tokens
+  std::vector<Slice> slices;
+  std::optional<BlockLists> blocks;
+
+  std::int64_t tokens() const { return spec.tokens; }
+  void add(Range q, Range k) { append_band(slices, {q, k, -kNoLimit, kNoLimit}); }
+  /// Keys up to the query itself.
+  void add_causal(Range q, Range k) { append_band(slices, {q, k, -kNoLimit, 0}); }
+
+  void draw_documents() { drawn.lengths = sample_lengths(spec.lengths, tokens(), random); }
+  /// The documents as ranges of tokens.
+  std::vector<Range> documents() const {
+    std::vector<Range> ranges;
+    std::int64_t begin = 0;
+    for (const std::int64_t length : drawn.lengths) {
+      ranges.push_back({begin, begin + length});
+      begin += length;
+    }
+    return ranges;
+  }
+};
+
+void full(Draft& d) {
+  d.add({0, d.tokens()}, {0, d.tokens()});
+}
+
+void causal(Draft& d) {
+  d.add_causal({0, d.tokens()}, {0, d.tokens()});
+}
+
+void sliding_window(Draft& d) {
+  const std::int64_t w = d.spec.window.value_or(kDefaultWindow);
+  d.drawn.window = w;
+  append_band(d.slices, {{0, d.tokens()}, {0, d.tokens()}, -w, w});
+}
+
+void sliding_window_causal(Draft& d) {
+  const std::int64_t w = d.spec.window.value_or(kDefaultWindow);
+  d.drawn.window = w;
+  append_band(d.slices, {{0, d.tokens()}, {0, d.tokens()}, -w, 0});
+}
+
+void document(Draft& d) {
+  d.draw_documents();
+  for (const Range document : d.documents()) d.add(document, document);
+}
+
+void causal_document(Draft& d) {
+  d.draw_documents();
+  for (const Range document : d.documents()) d.add_causal(document, document);
+}
+
+void shared_question(Draft& d) {
+  causal_document(d);
+  const std::int64_t question = d.drawn.lengths.empty() ? 0 : d.drawn.lengths.front();
+  d.add({question, d.tokens()}, {0, question});
+}
+
+void global_sliding_window(Draft& d) {
+  const std::int64_t tokens = d.tokens();
+  const std::int64_t g = tokens < 6 ? 1 : d.random.randint(1, tokens / 3 - 1);
+  const std::int64_t w = d.spec.window.value_or(g);
+  d.drawn.global_tokens = g;
+  d.drawn.window = w;
+  const Range global = {0, std::min(g, tokens)};
+  const Range local = {global.end, tokens};
+  d.add(global, {0, tokens});
+  d.add(local, global);
+  append_band(d.slices, {local, local, -w, w});
+}
+
+void causal_blockwise(Draft& d) {
+  d.draw_documents();
+  const std::vector<Range> documents = d.documents();
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const bool last = i + 1 == documents.size();
+    d.add_causal(documents[i], {last ? 0 : documents[i].begin, documents[i].end});
+  }
+}
+
+void prefix_lm(Draft& d, Range document, std::int64_t prefix) {
+  const std::int64_t split = document.begin + std::min(prefix, document.size());
+  d.add({document.begin, split}, {document.begin, split});
+  d.add_causal({split, document.end}, document);
+}
+
+void prefix_lm_causal(Draft& d) {
+  if (d.tokens() == 0) return;
+  d.drawn.prefix = d.random.randint(1, d.tokens());
+  prefix_lm(d, {0, d.tokens()}, *d.drawn.prefix);
+}
+
+void prefix_lm_document(Draft& d) {
+  d.draw_documents();
+  if (d.tokens() == 0) return;
+  d.drawn.prefix = d.random.randint(1, d.drawn.lengths.front());
+  for (const Range document : d.documents()) prefix_lm(d, document, *d.drawn.prefix);
+}
+
+void block_causal_document(Draft& d) {
+  const std::int64_t block = d.spec.block_tokens.value_or(kDefaultBlockTokens);
+  for (std::int64_t begin = 0; begin < d.tokens();) {
+    const std::int64_t end = std::min(begin + d.random.randint(1, 8) * block, d.tokens());
+    d.drawn.lengths.push_back(end - begin);
+    for (std::int64_t first = begin; first < end; first += block) {
+      const std::int64_t last = std::min(first + block, end);
+      d.add({first, last}, {begin, last});
+    }
+    begin = end;
+  }
+}
+
+void draw_block_lists(Draft& d, std::vector<std::int64_t> q_bounds,
+                      std::vector<std::int64_t> k_bounds) {
+  const int heads = d.spec.block_heads == "kv" ? d.spec.heads_k : d.spec.heads_q;
+  full(d);
+  d.blocks =
+      draw_blocks(std::move(q_bounds), std::move(k_bounds), heads, d.spec.density, d.spec.seed);
+}
+
+void block_sparse(Draft& d) {
+  const auto bounds = uniform_bounds(d.tokens(), d.spec.block);
+  draw_block_lists(d, bounds, bounds);
+}
+
+void block_sparse_variable(Draft& d) {
+  auto q_bounds = variable_bounds(d.tokens(), d.spec.block, d.random);
+  auto k_bounds = variable_bounds(d.tokens(), d.spec.block, d.random);
+  draw_block_lists(d, std::move(q_bounds), std::move(k_bounds));
+}
+
+struct Generator {
+  MaskTraits traits;
+  void (*generate)(Draft&);
+};
+
+/// The one place that names the masks. Traits: lengths, seed, window, block_tokens, blocks.
+const std::vector<Generator>& generators() {
+  static const std::vector<Generator> all = {
+      {{"full", "every query sees every key"}, full},
+      {{"causal", "every query sees the keys up to its own"}, causal},
+      {{"sliding_window", "|q − k| ≤ window", false, false, true}, sliding_window},
+      {{"sliding_window_causal", "0 ≤ q − k ≤ window", false, false, true}, sliding_window_causal},
+      {{"document", "full inside every document", true, true}, document},
+      {{"causal_document", "causal inside every document", true, true}, causal_document},
+      {{"shared_question", "causal documents, and all later tokens see the first one", true, true},
+       shared_question},
+      {{"global_sliding_window",
+        "the first tokens see and are seen by all, the rest |q − k| ≤ window", false, true, true},
+       global_sliding_window},
+      {{"causal_blockwise", "causal documents, the last of which sees all before it", true, true},
+       causal_blockwise},
+      {{"prefix_lm_causal", "a prefix that sees itself fully, the rest causal", false, true},
+       prefix_lm_causal},
+      {{"prefix_lm_document", "prefix_lm_causal inside every document", true, true},
+       prefix_lm_document},
+      {{"block_causal_document", "documents of 1 to 8 blocks: all blocks up to the query's own",
+        false, true, false, true},
+       block_causal_document},
+      {{"block_sparse", "random blocks per head", false, true, false, false, true}, block_sparse},
+      {{"block_sparse_variable", "random blocks of varying size per head", false, true, false,
+        false, true},
+       block_sparse_variable},
+  };
+  return all;
+}
+
+const Generator& find_generator(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Generator& generator : generators()) {
+    if (generator.traits.name == name) return generator;
+    names.push_back(generator.traits.name);
+  }
+  throw_input_error("unknown mask '{}'{}", name, suggestion(name, names));
+}
+
+void check_count(const char* what, std::int64_t value, std::int64_t least) {
+  if (value < least || value > kMaxTokens) {
+    throw_input_error("{} = {}: at least {}, at most {}", what, value, least, kMaxTokens);
+  }
+}
+
+void check_spec(const MaskSpec& spec) {
+  check_count("tokens", spec.tokens, 0);
+  check_count("window", spec.window.value_or(0), 0);
+  check_count("block_tokens", spec.block_tokens.value_or(1), 1);
+  check_count("block", spec.block, 1);
+  if (!(spec.density > 0 && spec.density <= 1)) {
+    throw_input_error("density = {}: above 0 and at most 1", spec.density);
+  }
+  if (spec.heads_q < 1 || spec.heads_k < 1 || spec.heads_q % spec.heads_k != 0) {
+    throw_input_error("heads = {}:{}: the KV heads must divide the query heads", spec.heads_q,
+                      spec.heads_k);
+  }
+  if (spec.block_heads != "kv" && spec.block_heads != "query") {
+    const std::array<std::string, 2> names = {"kv", "query"};
+    throw_input_error("block_heads = '{}': 'kv' or 'query'{}", spec.block_heads,
+                      suggestion(spec.block_heads, names));
+  }
+}
+
+}  // namespace
+
+std::span<const MaskTraits> mask_table() {
+  static const std::vector<MaskTraits> table = [] {
+    std::vector<MaskTraits> traits;
+    for (const Generator& generator : generators()) traits.push_back(generator.traits);
+    return traits;
+  }();
+  return table;
+}
+
+const MaskTraits& mask_traits(const std::string& name) {
+  return find_generator(name).traits;
+}
+
+GeneratedMask generate_mask(const MaskSpec& spec) {
+  const Generator& generator = find_generator(spec.name);
+  check_spec(spec);
+  Draft draft{spec, PythonRandom(spec.seed), {Mask::from_slices(0, 0, {}), {}, {}, {}, {}}, {}, {}};
+  generator.generate(draft);
+  GeneratedMask result = std::move(draft.drawn);
+  result.mask = draft.blocks ? Mask::from_blocks(spec.tokens, spec.tokens, std::move(draft.slices),
+                                                 std::move(*draft.blocks))
+                             : Mask::from_slices(spec.tokens, spec.tokens, std::move(draft.slices));
+  return result;
+}
+
+}  // namespace longca

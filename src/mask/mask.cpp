@@ -1,0 +1,137 @@
+#include "mask/mask.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "mask/mask_data.h"
+#include "mask/overlap.h"
+
+namespace longca {
+namespace {
+
+void check_token_count(const char* what, std::int64_t tokens) {
+  if (tokens < 0 || tokens > kMaxTokens) {
+    throw_input_error("a mask of {} {}: the limits are 0 and {}", tokens, what, kMaxTokens);
+  }
+}
+
+void check_inside(const std::vector<Slice>& slices, std::int64_t q_tokens, std::int64_t k_tokens) {
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const Slice& s = slices[i];
+    if (s.q_begin < 0 || s.q_end > q_tokens || s.k_begin < 0 || s.k_end > k_tokens) {
+      throw_input_error("slice {}, {}, reaches outside the mask of {} queries × {} keys", i,
+                        to_string(s), q_tokens, k_tokens);
+    }
+    if (s.q_begin > s.q_end || s.k_begin > s.k_end) {
+      throw_input_error("slice {}, {}, has a range that ends before it begins", i, to_string(s));
+    }
+  }
+}
+
+void check_disjoint(const std::vector<Slice>& slices, const std::vector<Band>& bands) {
+  const auto overlap = find_overlap(bands);
+  if (!overlap) return;
+  const auto [a, b] = *overlap;
+  const Band common = bands[a].intersected(bands[b]);
+  const std::int64_t row = common.rows().begin;
+  throw_input_error("slices {} and {} both allow query {}, key {}", to_string(slices[a]),
+                    to_string(slices[b]), row, common.keys_of(row).begin);
+}
+
+void sort_slices(std::vector<Slice>& slices) {
+  const auto before = [](const Slice& a, const Slice& b) {
+    return a.q_begin != b.q_begin ? a.q_begin < b.q_begin : a.k_begin < b.k_begin;
+  };
+  if (!std::is_sorted(slices.begin(), slices.end(), before)) {
+    std::stable_sort(slices.begin(), slices.end(), before);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Mask::Data> Mask::build(std::int64_t q_tokens, std::int64_t k_tokens,
+                                        std::vector<Slice> slices) {
+  check_token_count("queries", q_tokens);
+  check_token_count("keys", k_tokens);
+  check_inside(slices, q_tokens, k_tokens);
+  std::erase_if(slices, [](const Slice& s) { return Band::of(s).empty(); });
+  sort_slices(slices);
+
+  auto data = std::make_shared<Data>();
+  data->q_tokens = q_tokens;
+  data->k_tokens = k_tokens;
+  std::vector<Range> rows;
+  rows.reserve(slices.size());
+  data->bands.reserve(slices.size());
+  for (const Slice& slice : slices) {
+    data->bands.push_back(Band::of(slice));
+    rows.push_back(data->bands.back().rows());
+  }
+  check_disjoint(slices, data->bands);
+  data->slices = std::move(slices);
+  data->rows = RangeIndex(rows);
+  return data;
+}
+
+Mask Mask::from_slices(std::int64_t q_tokens, std::int64_t k_tokens, std::vector<Slice> slices) {
+  auto data = build(q_tokens, k_tokens, std::move(slices));
+  std::int64_t area = 0;
+  for (const Band& band : data->bands) area += band.area();
+  data->areas = {area};
+  return Mask(std::move(data));
+}
+
+Mask Mask::from_blocks(std::int64_t q_tokens, std::int64_t k_tokens, std::vector<Slice> slices,
+                       BlockLists blocks) {
+  auto data = build(q_tokens, k_tokens, std::move(slices));
+  check_block_lists(blocks, q_tokens, k_tokens);
+  data->blocks = std::move(blocks);
+  for (int head = 0; head < data->blocks->heads; ++head) {
+    data->areas.push_back(data->block_area_in(head, data->all_queries(), data->all_keys()));
+  }
+  return Mask(std::move(data));
+}
+
+std::int64_t Mask::q_tokens() const {
+  return data_->q_tokens;
+}
+std::int64_t Mask::k_tokens() const {
+  return data_->k_tokens;
+}
+std::span<const Slice> Mask::slices() const {
+  return data_->slices;
+}
+const BlockLists* Mask::blocks() const {
+  return data_->blocks ? &*data_->blocks : nullptr;
+}
+int Mask::heads() const {
+  return data_->blocks ? data_->blocks->heads : 1;
+}
+
+std::int64_t Mask::area(int head) const {
+  LONGCA_CHECK(head >= 0 && head < heads(), "head {} of a mask of {}", head, heads());
+  return data_->areas[static_cast<std::size_t>(head)];
+}
+
+double Mask::mean_area() const {
+  const auto& areas = data_->areas;
+  return std::accumulate(areas.begin(), areas.end(), 0.0) / static_cast<double>(areas.size());
+}
+
+std::vector<Range> joined(std::vector<Range> ranges) {
+  std::erase_if(ranges, [](Range range) { return range.empty(); });
+  std::sort(ranges.begin(), ranges.end(), [](Range a, Range b) { return a.begin < b.begin; });
+  std::size_t count = 0;
+  for (const Range range : ranges) {
+    if (count > 0 && range.begin <= ranges[count - 1].end) {
+      ranges[count - 1].end = std::max(ranges[count - 1].end, range.end);
+    } else {
+      ranges[count++] = range;
+    }
+  }
+  ranges.resize(count);
+  return ranges;
+}
+
+}  // namespace longca
