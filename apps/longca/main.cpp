@@ -74,7 +74,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(26);
   app.footer(
-      "\nlongca VERB --help says more. Exit codes: 0 completed, 1 a verdict failed, 2 bad input.\n"
+      "longca VERB --help says more. Exit codes: 0 done, 1 a verdict failed, 2 bad input.\n"
       "Example: longca bench -a mask=causal,document -a tokens=1K:8K:x2");
   add_verbs(app);
   try {

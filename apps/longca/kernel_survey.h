@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attention/kernel.h"
+
+namespace longca {
+
+/// What a kernel answers on this machine, found by asking it, mask by mask.
+struct KernelSurvey {
+  std::vector<std::string> masks;  ///< those that it takes
+  Support support;                 ///< ok if it takes any, else why not
+};
+
+/// Asks `kernel` about a small problem of each of the fourteen masks, in its first dtype and head
+/// dimension, with gradients if it has any.
+KernelSurvey survey_kernel(const Kernel& kernel);
+
+}  // namespace longca

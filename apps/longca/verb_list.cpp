@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "attention/registry.h"
+#include "core/error.h"
+#include "core/nearest.h"
+#include "kernel_survey.h"
+#include "mask/generators.h"
+#include "mask/lengths.h"
+#include "verbs.h"
+
+namespace longca {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json kernels() {
+  ordered_json rows = ordered_json::array();
+  for (const auto& kernel : KernelRegistry::global().kernels()) {
+    const Capabilities& can = kernel->capabilities();
+    const KernelSurvey survey = survey_kernel(*kernel);
+    ordered_json dtypes = ordered_json::array();
+    for (const DType dtype : can.dtypes) dtypes.push_back(to_string(dtype));
+    ordered_json passes = {"forward"};
+    if (can.backward) passes.push_back("backward");
+    rows.push_back({{"name", can.name},
+                    {"description", can.description},
+                    {"status", to_string(survey.support.code)},
+                    {"reason", survey.support.reason},
+                    {"device", to_string(can.device)},
+                    {"dtypes", dtypes},
+                    {"head_dims", can.head_dims},
+                    {"gqa", can.gqa},
+                    {"passes", passes},
+                    {"returns_lse", can.returns_lse},
+                    {"masks", survey.masks},
+                    {"origin", can.origin}});
+  }
+  return rows;
+}
+
+ordered_json masks() {
+  ordered_json rows = ordered_json::array();
+  for (const MaskTraits& mask : mask_table()) {
+    std::vector<std::string> axes;
+    if (mask.uses_lengths) axes.emplace_back("lengths");
+    if (mask.uses_seed) axes.emplace_back("seed");
+    if (mask.uses_window) axes.emplace_back("window");
+    if (mask.uses_block_tokens) axes.emplace_back("block_tokens");
+    if (mask.uses_blocks) axes.insert(axes.end(), {"heads", "block", "density", "block_heads"});
+    rows.push_back({{"name", mask.name}, {"description", mask.description}, {"axes", axes}});
+  }
+  return rows;
+}
+
+/// None is built in so far: `longca cp`, which runs them, is no verb yet either.
+ordered_json schemes() {
+  return ordered_json::array();
+}
+
+ordered_json lengths() {
+  ordered_json rows = ordered_json::array();
+  for (const std::string& name : length_distribution_names()) {
+    rows.push_back({{"name", name}, {"description", describe_length_distribution(name)}});
+  }
+  return rows;
+}
+
+/// One of the things that can be listed.
+struct Section {
+  std::string_view name;
+  std::string_view title;
+  ordered_json (*rows)();
+  std::string_view if_empty = "";
+};
+
+constexpr std::array kSections{
+    Section{"kernels", "Kernels", kernels},
+    Section{"masks", "Masks", masks},
+    Section{"schemes", "Schemes of context parallelism", schemes, "none is built in yet"},
+    Section{"lengths", "Distributions of document lengths", lengths},
+};
+
+std::string joined(const ordered_json& values) {
+  return fmt::format("{}", fmt::join(values.get<std::vector<std::string>>(), ", "));
+}
+
+void print_kernel_details(const ordered_json& row) {
+  const auto mask_count = row.at("masks").size();
+  const bool all_masks = mask_count == mask_table().size();
+  if (row.at("status") != "ok") {
+    fmt::print("  {:24}does not run here: {}\n", "", row.at("reason").get<std::string>());
+    return;
+  }
+  fmt::print("  {:24}{}; {}; {}; {}; from: {}\n", "", row.at("device").get<std::string>(),
+             joined(row.at("dtypes")), joined(row.at("passes")),
+             row.at("gqa").get<bool>() ? "GQA" : "no GQA", row.at("origin").get<std::string>());
+  fmt::print("  {:24}masks: {}\n", "", all_masks ? "all" : joined(row.at("masks")));
+}
+
+void print_section(const Section& section) {
+  const ordered_json rows = section.rows();
+  fmt::print("{}\n", section.title);
+  if (rows.empty()) fmt::print("  {}\n", section.if_empty);
+  for (const ordered_json& row : rows) {
+    fmt::print("  {:<24}{}\n", row.at("name").get<std::string>(),
+               row.at("description").get<std::string>());
+    if (section.name == "kernels") print_kernel_details(row);
+  }
+}
+
+const Section& find_section(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Section& section : kSections) {
+    if (section.name == name) return section;
+    known.emplace_back(section.name);
+  }
+  throw_input_error("'{}' cannot be listed{}; what can is {}", name, suggestion(name, known),
+                    fmt::join(known, ", "));
+}
+
+void list(const std::string& what, bool as_json) {
+  if (as_json && what.empty()) {
+    ordered_json all;
+    for (const Section& section : kSections) all[std::string(section.name)] = section.rows();
+    fmt::print("{}\n", all.dump(2));
+  } else if (as_json) {
+    fmt::print("{}\n", find_section(what).rows().dump(2));
+  } else if (what.empty()) {
+    for (const Section& section : kSections) {
+      if (&section != kSections.data()) fmt::print("\n");
+      print_section(section);
+    }
+  } else {
+    print_section(find_section(what));
+  }
+}
+
+}  // namespace
+
+void add_list(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("list", "Kernels, masks, … and what runs on this machine");
+  auto what = std::make_shared<std::string>();
+  auto as_json = std::make_shared<bool>(false);
+  verb->add_option("what", *what, "kernels, masks, schemes, lengths, suites (default all)")
+      ->type_name("");
+  verb->add_flag("--json", *as_json, "an array of objects, or all arrays by name");
+  verb->footer("Example: longca list kernels");
+  verb->callback([what, as_json] { list(*what, *as_json); });
+}
+
+}  // namespace longca

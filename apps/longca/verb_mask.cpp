@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "axis_options.h"
+#include "bench/axes.h"
+#include "core/error.h"
+#include "mask/generators.h"
+#include "mask/mask_json.h"
+#include "report/mask_plot.h"
+#include "verbs.h"
+
+namespace longca {
+namespace {
+
+/// Key blocks over all lists that this verb draws and lists: 1 GiB of indices.
+constexpr double kMaxKeptBlocks = 1 << 28;
+/// Lengths and slices that are printed without --json.
+constexpr std::size_t kShown = 12;
+
+struct MaskOptions {
+  AxisOptions axes;
+  bool as_json = false;
+  std::string plot;
+};
+
+/// Block lists grow with tokens²: says so before they fill the memory.
+void check_size(const MaskSpec& spec) {
+  if (!mask_traits(spec.name).uses_blocks) return;
+  const double blocks =
+      std::ceil(static_cast<double>(spec.tokens) / static_cast<double>(spec.block));
+  const double lists = spec.block_heads == "kv" ? spec.heads_k : spec.heads_q;
+  const double kept = lists * blocks * std::max(1.0, std::round(spec.density * blocks));
+  if (kept > kMaxKeptBlocks) {
+    throw_input_error(
+        "{} of {} tokens in blocks of {} keeps {:.0f} blocks over {:.0f} heads, and at most {:.0f} "
+        "can "
+        "be listed: use a larger --block or fewer --heads",
+        spec.name, spec.tokens, spec.block, kept, lists, kMaxKeptBlocks);
+  }
+}
+
+std::string shortened(std::span<const std::int64_t> values) {
+  const auto shown = values.first(std::min(values.size(), kShown));
+  return fmt::format("{}{}", fmt::join(shown, " "), values.size() > kShown ? " …" : "");
+}
+
+void print_slices(std::span<const Slice> slices) {
+  fmt::print("\n  {:>10} {:>10} {:>10} {:>10}  type\n", "q_begin", "q_end", "k_begin", "k_end");
+  for (const Slice& s : slices.first(std::min(slices.size(), kShown))) {
+    fmt::print("  {:>10} {:>10} {:>10} {:>10}  {}\n", s.q_begin, s.q_end, s.k_begin, s.k_end,
+               to_string(s.type));
+  }
+  if (slices.size() > kShown) {
+    fmt::print("  … and {} more: --json lists all\n", slices.size() - kShown);
+  }
+}
+
+void print_blocks(const BlockLists& blocks, const MaskSpec& spec) {
+  fmt::print("lists          {}, one per {} head\n", blocks.heads,
+             spec.block_heads == "kv" ? "KV" : "query");
+  fmt::print("query blocks   {}\nkey blocks     {}\nkept blocks    {}\n", blocks.q_blocks(),
+             blocks.k_blocks(), blocks.indices.size());
+}
+
+void print_summary(const GeneratedMask& generated, const MaskSpec& spec) {
+  const Mask& mask = generated.mask;
+  const double cells = std::pow(static_cast<double>(spec.tokens), 2);
+  fmt::print("mask           {}: {}\n", spec.name, mask_traits(spec.name).description);
+  fmt::print("tokens         {}\n", spec.tokens);
+  if (!generated.lengths.empty()) {
+    fmt::print("documents      {} ({}, seed {}): {}\n", generated.lengths.size(), spec.lengths,
+               spec.seed, shortened(generated.lengths));
+  }
+  if (generated.prefix) fmt::print("prefix         {}\n", *generated.prefix);
+  if (generated.window) fmt::print("window         {}\n", *generated.window);
+  if (generated.global_tokens) fmt::print("global tokens  {}\n", *generated.global_tokens);
+  if (mask.blocks() != nullptr) print_blocks(*mask.blocks(), spec);
+  fmt::print("area           {:.0f} cells, {:.4g} % of tokens²\n", mask.mean_area(),
+             100 * mask.mean_area() / cells);
+  if (mask.blocks() == nullptr) print_slices(mask.slices());
+}
+
+void print_mask(const MaskOptions& options) {
+  const MaskSpec spec = options.axes.read().mask_spec();
+  check_size(spec);
+  const GeneratedMask generated = generate_mask(spec);
+  if (!options.plot.empty()) plot_mask(generated, spec, options.plot);
+  if (options.as_json) {
+    write_mask_json(std::cout, generated, spec);
+  } else {
+    print_summary(generated, spec);
+  }
+}
+
+}  // namespace
+
+void add_mask(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("mask", "One mask: its slices or blocks, area and density");
+  auto options = std::make_shared<MaskOptions>();
+  options->axes.add(*verb, "mask", "NAME")->required();
+  options->axes.add(*verb, "tokens")->required();
+  for (const char* axis : {"lengths", "seed", "block_tokens", "heads", "block", "block_heads"}) {
+    options->axes.add(*verb, axis);
+  }
+  options->axes.add(*verb, "window")->description("reach of sliding windows (auto: 1024)");
+  options->axes.add(*verb, "density")->description("share of the key blocks kept, in (0, 1]");
+  verb->add_flag("--json", options->as_json, "one JSON object with every slice or block");
+  verb->add_option("--plot", options->plot, "draws it (.png, .svg or .pdf; needs gnuplot)")
+      ->type_name("FILE");
+  verb->footer("Example: longca mask causal_document --tokens 8192 --plot mask.png");
+  verb->callback([options] { print_mask(*options); });
+}
+
+}  // namespace longca
