@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "attention/registry.h"
+#include "bench/suite.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "kernel_survey.h"
@@ -72,6 +73,22 @@ ordered_json lengths() {
   return rows;
 }
 
+/// A suite that cannot be read is listed with the reason.
+ordered_json suites() {
+  ordered_json rows = ordered_json::array();
+  for (const SuiteFile& file : available_suites()) {
+    ordered_json row{{"name", file.name}};
+    try {
+      row["description"] = load_suite(file.name).description;
+    } catch (const InputError& error) {
+      row["description"] = fmt::format("cannot be read: {}", error.what());
+    }
+    row["path"] = file.path.string();
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 /// One of the things that can be listed.
 struct Section {
   std::string_view name;
@@ -85,6 +102,7 @@ constexpr std::array kSections{
     Section{"masks", "Masks", masks},
     Section{"schemes", "Schemes of context parallelism", schemes, "none is built in yet"},
     Section{"lengths", "Distributions of document lengths", lengths},
+    Section{"suites", "Suites of `bench`", suites},
 };
 
 std::string joined(const ordered_json& values) {
@@ -116,11 +134,10 @@ void print_section(const Section& section) {
 }
 
 const Section& find_section(const std::string& name) {
-  std::vector<std::string> known;
   for (const Section& section : kSections) {
     if (section.name == name) return section;
-    known.emplace_back(section.name);
   }
+  const auto known = listable();
   throw_input_error("'{}' cannot be listed{}; what can is {}", name, suggestion(name, known),
                     fmt::join(known, ", "));
 }
@@ -144,11 +161,17 @@ void list(const std::string& what, bool as_json) {
 
 }  // namespace
 
+std::vector<std::string> listable() {
+  std::vector<std::string> names;
+  for (const Section& section : kSections) names.emplace_back(section.name);
+  return names;
+}
+
 void add_list(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("list", "Kernels, masks, … and what runs on this machine");
   auto what = std::make_shared<std::string>();
   auto as_json = std::make_shared<bool>(false);
-  verb->add_option("what", *what, "kernels, masks, schemes, lengths, suites (default all)")
+  verb->add_option("WHAT", *what, "kernels, masks, schemes, lengths, suites (default all)")
       ->type_name("");
   verb->add_flag("--json", *as_json, "an array of objects, or all arrays by name");
   verb->footer("Example: longca list kernels");

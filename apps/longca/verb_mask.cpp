@@ -106,7 +106,7 @@ void print_mask(const MaskOptions& options) {
 void add_mask(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("mask", "One mask: its slices or blocks, area and density");
   auto options = std::make_shared<MaskOptions>();
-  options->axes.add(*verb, "mask", "NAME")->required();
+  options->axes.add(*verb, "mask", "MASK")->required();
   options->axes.add(*verb, "tokens")->required();
   for (const char* axis : {"lengths", "seed", "block_tokens", "heads", "block", "block_heads"}) {
     options->axes.add(*verb, axis);

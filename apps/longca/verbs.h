@@ -1,6 +1,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 namespace longca {
 
@@ -8,6 +10,8 @@ namespace longca {
 /// InputError for bad input (exit 2) or VerdictFailed for a verdict that failed (exit 1). What a
 /// verb answers goes to stdout; what it says on the way goes to stderr.
 void add_list(CLI::App& app);
+/// What `list` takes.
+std::vector<std::string> listable();
 void add_lengths(CLI::App& app);
 void add_mask(CLI::App& app);
 void add_bench(CLI::App& app);
