@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <iostream>
 #include <new>
 #include <system_error>
 
@@ -74,7 +75,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(26);
   app.footer(
-      "longca VERB --help says more. Exit codes: 0 done, 1 a verdict failed, 2 bad input.\n"
+      "longca VERB --help says more. Exit codes: 0 done, 1 verdict failed, 2 bad input.\n"
       "Example: longca bench -a mask=causal,document -a tokens=1K:8K:x2");
   add_verbs(app);
   try {
@@ -98,6 +99,7 @@ int main(int argc, char** argv) {
   // A closed pipe is an error of the write that meets it (a worker that died, a reader that left),
   // never the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
+  std::cout.exceptions(std::ios::badbit);
   try {
     return run(argc, argv);
   } catch (const VerdictFailed&) {
@@ -106,6 +108,8 @@ int main(int argc, char** argv) {
     return fail(kBadInput, error.what());
   } catch (const InternalError& error) {
     return fail(kInternalError, fmt::format("internal error, please report it: {}", error.what()));
+  } catch (const std::ios_base::failure&) {
+    return output_failed(errno);
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::broken_pipe) return kCompleted;
     return fail(kSystemError, error.what());

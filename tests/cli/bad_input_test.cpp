@@ -1,0 +1,103 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "support/process.h"
+
+namespace longca::testing {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using ::testing::HasSubstr;
+
+/// Exit 2, one sentence on stderr that contains `part`, nothing on stdout.
+void expect_refused(const Arguments& arguments, const std::string& part) {
+  std::string line = "longca";
+  for (const auto& argument : arguments) line += " " + argument;
+  SCOPED_TRACE(line);
+  const auto result = run_longca(arguments);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(result.err.starts_with("longca: ")) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(part));
+}
+
+Arguments mask_with(const std::string& name, Arguments more) {
+  Arguments arguments{"mask", name};
+  const bool has_tokens = std::ranges::find(more, "--tokens") != more.end();
+  if (!has_tokens) arguments.insert(arguments.end(), {"--tokens", "1K"});
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  arguments.emplace_back("--json");
+  return arguments;
+}
+
+TEST(BadInput, UnknownNamesSuggestTheNearest) {
+  expect_refused({"lst"}, "unknown verb 'lst' (did you mean 'list'?)");
+  expect_refused({"masks"}, "'mask'");
+  expect_refused({"mask", "causl", "--tokens", "5"},
+                 "unknown mask 'causl' (did you mean 'causal'?)");
+  expect_refused({"lengths", "prolong64", "--tokens", "5"}, "'prolong64k'");
+  expect_refused({"mask", "document", "--tokens", "5", "--lengths", "pille"}, "'pile'");
+  expect_refused({"mask", "causal", "--tokns", "5"},
+                 "unknown option '--tokns' of mask (did you mean '--tokens'?)");
+  expect_refused({"mask", "causal", "--tokens=5", "--jsn"}, "'--json'");
+  expect_refused({"list", "kernel"}, "'kernels'");
+  expect_refused({"--versoin"}, "'--version'");
+}
+
+TEST(BadInput, UnknownNamesFarFromAllSuggestNothing) {
+  const auto result = run_longca({"zzzzzz"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err, "longca: unknown verb 'zzzzzz'\n");
+}
+
+TEST(BadInput, IncompleteCommandLines) {
+  expect_refused({}, "a verb is missing");
+  expect_refused({"mask"}, "longca mask --help");
+  expect_refused({"mask", "causal"}, "--tokens is required");
+  expect_refused({"mask", "causal", "--tokens"}, "--tokens");
+  expect_refused({"mask", "causal", "--tokens", "5", "6"}, "'6'");
+  expect_refused({"lengths", "--tokens", "5"}, "DIST");
+}
+
+TEST(BadInput, Tokens) {
+  for (const char* verb : {"mask", "lengths"}) {
+    const char* name = std::string(verb) == "mask" ? "causal" : "pile";
+    expect_refused({verb, name, "--tokens", "0"}, "tokens 0 is too small: the least is 1");
+    expect_refused({verb, name, "--tokens", "-5"}, "tokens -5 is too small: the least is 1");
+    expect_refused({verb, name, "--tokens", "1.5"}, "tokens '1.5'");
+    expect_refused({verb, name, "--tokens", "1000000000000"},
+                   "tokens 1000000000000 is too large: the most is 1073741824");
+    expect_refused({verb, name, "--tokens", "99999999999999999999999"}, "tokens");
+    expect_refused({verb, name, "--tokens", "9000000000000000M"}, "tokens");
+    expect_refused({verb, name, "--tokens", "many"}, "tokens 'many'");
+    expect_refused({verb, name, "--tokens", ""}, "tokens");
+    expect_refused({verb, name, "--tokens", "1K,2K"}, "one value");
+  }
+}
+
+TEST(BadInput, Seeds) {
+  expect_refused({"lengths", "pile", "--tokens", "5", "--seed", "-1"}, "seed -1");
+  expect_refused({"lengths", "pile", "--tokens", "5", "--seed", "0.5"}, "seed '0.5'");
+}
+
+TEST(BadInput, ParametersOfMasks) {
+  expect_refused(mask_with("block_sparse", {"--heads", "7:3"}), "7:3");
+  expect_refused(mask_with("block_sparse", {"--heads", "0:0"}), "heads");
+  expect_refused(mask_with("block_sparse", {"--heads", "8:"}), "heads");
+  expect_refused(mask_with("block_sparse", {"--density", "0"}), "density 0");
+  expect_refused(mask_with("block_sparse", {"--density", "1.5"}), "density 1.5");
+  expect_refused(mask_with("block_sparse", {"--density", "nan"}), "density");
+  expect_refused(mask_with("block_sparse", {"--block", "0"}), "block 0");
+  expect_refused(mask_with("block_sparse", {"--block-heads", "keys"}), "'keys'");
+  expect_refused(mask_with("block_causal_document", {"--block-tokens", "0"}), "block_tokens 0");
+  expect_refused(mask_with("sliding_window", {"--window", "-1"}), "window -1");
+  expect_refused(mask_with("block_sparse", {"--tokens", "1024M"}), "at most 268435456");
+}
+
+}  // namespace
+}  // namespace longca::testing

@@ -1,0 +1,70 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/process.h"
+
+namespace longca::testing {
+namespace {
+
+/// The verbs that `longca --help` names: its last block of indented lines.
+std::vector<std::string> verbs() {
+  std::istringstream help(run_longca({"--help"}).out);
+  std::vector<std::string> verbs;
+  bool inside = false;
+  for (std::string line; std::getline(help, line);) {
+    std::string word;
+    std::istringstream(line) >> word;
+    if (inside && line.starts_with("  ")) verbs.push_back(word);
+    inside = (inside && !line.empty()) || line.starts_with("Subcommands:");
+  }
+  return verbs;
+}
+
+std::size_t characters(const std::string& utf8) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      utf8, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+void expect_one_screen(const std::string& help) {
+  std::istringstream lines(help);
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    EXPECT_LE(characters(line), 80U) << line;
+  }
+  EXPECT_LE(count, 24) << help;
+}
+
+TEST(Help, FitsOneScreenAndGivesAnExample) {
+  const auto top = run_longca({"--help"});
+  EXPECT_EQ(top.exit_code, 0);
+  expect_one_screen(top.out);
+  EXPECT_THAT(top.out, ::testing::HasSubstr("Example: longca "));
+  for (const auto& verb : verbs()) {
+    const auto help = run_longca({verb, "--help"});
+    EXPECT_EQ(help.exit_code, 0) << verb;
+    expect_one_screen(help.out);
+    EXPECT_THAT(help.out, ::testing::HasSubstr("Example: ")) << verb;
+  }
+}
+
+TEST(Help, NamesEveryVerbThatIsBuiltAndNoOther) {
+  EXPECT_THAT(verbs(), ::testing::UnorderedElementsAre("bench", "check", "report", "list",
+                                                       "lengths", "mask", "env", "completion"));
+  for (const char* verb : {"cp", "compare", "simulate", "advise"}) {
+    EXPECT_EQ(run_longca({verb}).exit_code, 2) << verb;
+  }
+}
+
+TEST(Help, VersionIsOneLine) {
+  const auto result = run_longca({"--version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, ::testing::MatchesRegex("longca [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+}  // namespace
+}  // namespace longca::testing

@@ -1,0 +1,106 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "support/process.h"
+#include "support/temp_directory.h"
+
+namespace longca::testing {
+namespace {
+
+using nlohmann::json;
+
+json parsed(const std::vector<std::string>& arguments, const ProcessOptions& options = {}) {
+  const auto result = run_longca(arguments, options);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return json::parse(result.out);
+}
+
+std::vector<std::string> names(const json& rows) {
+  std::vector<std::string> names;
+  for (const auto& row : rows) names.push_back(row.at("name"));
+  return names;
+}
+
+TEST(List, FourteenMasksInOrder) {
+  const auto masks = names(parsed({"list", "masks", "--json"}));
+  ASSERT_EQ(masks.size(), 14U);
+  EXPECT_EQ(masks.front(), "full");
+  EXPECT_EQ(masks.back(), "block_sparse_variable");
+}
+
+TEST(List, KernelsSayWhatTheyTake) {
+  const json kernels = parsed({"list", "kernels", "--json"});
+  EXPECT_THAT(names(kernels), ::testing::IsSupersetOf({"naive", "flash", "block_sparse"}));
+  for (const auto& kernel : kernels) {
+    const auto name = kernel.at("name").get<std::string>();
+    if (kernel.at("status") == "ok") {
+      EXPECT_FALSE(kernel.at("masks").empty()) << name;
+    } else {
+      EXPECT_NE(kernel.at("reason"), "") << name;
+    }
+    if (name == "flash") {
+      EXPECT_EQ(kernel.at("masks").size(), 14U);
+    }
+    if (name == "block_sparse") {
+      EXPECT_EQ(kernel.at("masks"), json({"block_sparse", "block_sparse_variable"}));
+    }
+  }
+}
+
+TEST(List, NoSchemeYet) {
+  EXPECT_EQ(parsed({"list", "schemes", "--json"}), json::array());
+}
+
+TEST(List, EverythingAtOnce) {
+  const json all = parsed({"list", "--json"});
+  for (const char* key : {"kernels", "masks", "schemes", "lengths", "suites"}) {
+    EXPECT_TRUE(all.at(key).is_array()) << key;
+  }
+  EXPECT_THAT(names(all.at("suites")), ::testing::Contains("quick"));
+  const auto text = run_longca({"list"});
+  EXPECT_THAT(text.out, ::testing::HasSubstr("none is built in yet"));
+}
+
+TEST(List, ASuiteThatCannotBeReadIsListedWithTheReason) {
+  const TempDirectory configs;
+  write_file(configs / "broken.toml", "axes = [");
+  const json suites =
+      parsed({"list", "suites", "--json"}, {.environment = {{"LONGCA_CONFIGS", configs.path()}}});
+  ASSERT_EQ(names(suites), std::vector<std::string>{"broken"});
+  EXPECT_THAT(suites[0].at("description").get<std::string>(),
+              ::testing::HasSubstr("cannot be read"));
+}
+
+TEST(Env, SaysWhatAFigureDependsOn) {
+  const json env = parsed({"env", "--json"});
+  for (const char* key : {"version", "commit", "compiler", "libraries", "os", "kernel", "cpu",
+                          "memory", "gpus", "tools"}) {
+    EXPECT_TRUE(env.contains(key)) << key;
+  }
+  EXPECT_GE(env.at("cpu").at("cores_usable").get<int>(), 1);
+  EXPECT_GT(env.at("memory").at("available_bytes").get<std::int64_t>(), 0);
+  EXPECT_THAT(env.at("commit").get<std::string>(), ::testing::MatchesRegex("[0-9a-f]+|unknown"));
+}
+
+TEST(Env, AMissingToolComesWithWhatToInstall) {
+  const json env = parsed({"env", "--json"}, {.environment = {{"PATH", "/nowhere"}}});
+  const json& gnuplot = env.at("tools").at("gnuplot");
+  EXPECT_EQ(gnuplot.at("found"), false);
+  EXPECT_THAT(gnuplot.at("install").get<std::string>(), ::testing::HasSubstr("gnuplot-nox"));
+}
+
+TEST(Env, TheTableHasALinePerThing) {
+  const auto result = run_longca({"env"});
+  EXPECT_EQ(result.exit_code, 0);
+  for (const char* start : {"\nCPU ", "\nGPU ", "\nmemory ", "\ngnuplot ", "\nplotly.js "}) {
+    EXPECT_THAT(result.out, ::testing::HasSubstr(start));
+  }
+}
+
+}  // namespace
+}  // namespace longca::testing
