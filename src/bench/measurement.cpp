@@ -1,0 +1,95 @@
+#include "bench/measurement.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kWarmUp = 0.1;          // s: page faults, frequency, thread start are over by then
+constexpr double kLeastSustained = 1.0;  // s
+constexpr double kSustainedBatch = 0.05;  // s between two looks at the stopping rule
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+class Burst {
+ public:
+  Burst(DeviceClock& clock, const std::function<void()>& call, const std::function<void()>& prepare,
+        double cool_down_ms)
+      : clock_(clock), call_(call), prepare_(prepare), cool_down_(cool_down_ms) {}
+
+  double repetition() {
+    prepare_();
+    std::this_thread::sleep_for(cool_down_);
+    clock_.flush_caches();  // last: it also wakes the threads that slept through the pause
+    return clock_.time_once(call_);
+  }
+
+ private:
+  DeviceClock& clock_;
+  const std::function<void()>& call_;
+  const std::function<void()>& prepare_;
+  std::chrono::duration<double, std::milli> cool_down_;
+};
+
+void measure_burst(Burst burst, const MeasureOptions& options, Measurement& result) {
+  for (double warmed = options.warmed_s; warmed < kWarmUp;) {
+    const auto begin = Clock::now();
+    burst.repetition();
+    warmed += seconds_since(begin);
+  }
+  StoppingRule rule(0.0, options.time_limit_s);
+  const auto begin = Clock::now();
+  while (result.stop == Stop::not_yet) {
+    result.samples_ms.push_back(burst.repetition());
+    result.stop = rule.decide(result.samples_ms, seconds_since(begin));
+  }
+}
+
+void measure_sustained(DeviceClock& clock, const std::function<void()>& call,
+                       const MeasureOptions& options, Measurement& result) {
+  double once_ms = clock.time_once(call);
+  for (double warmed = options.warmed_s + once_ms / 1e3; warmed < kWarmUp;
+       warmed += once_ms / 1e3) {
+    once_ms = clock.time_once(call);
+  }
+  const double wanted = kSustainedBatch * 1e3 / std::max(once_ms, 1e-6);
+  const int batch = static_cast<int>(std::clamp(wanted, 1.0, 1e5));
+  StoppingRule rule(kLeastSustained, options.time_limit_s);
+  const auto begin = Clock::now();
+  while (result.stop == Stop::not_yet) {
+    const std::vector<double> samples = clock.time_back_to_back(call, batch);
+    result.samples_ms.insert(result.samples_ms.end(), samples.begin(), samples.end());
+    result.stop = rule.decide(result.samples_ms, seconds_since(begin));
+  }
+}
+
+}  // namespace
+
+MeasureMode parse_measure_mode(std::string_view text) {
+  if (text == "burst") return MeasureMode::burst;
+  if (text == "sustained") return MeasureMode::sustained;
+  throw_input_error("unknown mode '{}' (known: burst, sustained)", text);
+}
+
+Measurement measure(DeviceClock& clock, const std::function<void()>& call,
+                    const std::function<void()>& prepare, const MeasureOptions& options) {
+  Measurement result;
+  if (options.mode == MeasureMode::burst) {
+    measure_burst(Burst(clock, call, prepare, options.cool_down_ms), options, result);
+  } else {
+    measure_sustained(clock, call, options, result);
+  }
+  result.median_ms = median(result.samples_ms);
+  result.interval = median_interval(result.samples_ms);
+  return result;
+}
+
+}  // namespace longca

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/device_clock.h"
+#include "bench/statistics.h"
+
+namespace longca {
+
+/// Where the repetitions of a measurement stand to each other.
+enum class MeasureMode : std::uint8_t {
+  burst,      ///< each from cold caches, after a pause
+  sustained,  ///< back to back for at least a second
+};
+/// "burst", "sustained". Throws InputError for another text.
+MeasureMode parse_measure_mode(std::string_view text);
+
+struct MeasureOptions {
+  MeasureMode mode = MeasureMode::burst;
+  double time_limit_s = 1.0;
+  double cool_down_ms = 1.0;
+  /// Time that the same call has run before: it counts as warm-up.
+  double warmed_s = 0.0;
+};
+
+struct Measurement {
+  std::vector<double> samples_ms;  ///< every timed repetition, in order
+  Stop stop = Stop::not_yet;
+  double median_ms = 0;
+  std::optional<MedianInterval> interval;  ///< nothing below 6 samples
+};
+
+/// Warms up, then times `call` until the stopping rule is content. In bursts `prepare` runs before
+/// every repetition, before the caches are flushed; its time does not count. docs/metrics.md, Time.
+Measurement measure(DeviceClock& clock, const std::function<void()>& call,
+                    const std::function<void()>& prepare, const MeasureOptions& options);
+
+}  // namespace longca
