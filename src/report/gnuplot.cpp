@@ -1,0 +1,117 @@
+#include "report/gnuplot.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "bench/environment.h"
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+File temporary_file() {
+  File file(std::tmpfile());
+  if (!file) throw_input_error("cannot make a temporary file: {}", std::strerror(errno));
+  return file;
+}
+
+std::string contents(std::FILE* file) {
+  std::rewind(file);
+  std::string text;
+  std::array<char, 4096> block;
+  while (const std::size_t n = std::fread(block.data(), 1, block.size(), file)) {
+    text.append(block.data(), n);
+  }
+  return text;
+}
+
+/// Starts gnuplot on files as stdin and stderr (which cannot block each other as pipes could), and
+/// returns its wait status.
+int spawn_and_wait(const std::filesystem::path& program, std::FILE* input, std::FILE* messages) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, fileno(input), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, fileno(messages), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, fileno(messages), STDERR_FILENO);
+  std::string name = program.string();
+  std::array<char*, 2> argv = {name.data(), nullptr};
+  pid_t child = 0;
+  const int error = posix_spawn(&child, name.c_str(), &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) throw_input_error("cannot start {}: {}", name, std::strerror(error));
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+/// gnuplot prints the offending line and a caret before its complaint; the last line is the reason.
+std::string last_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+}  // namespace
+
+std::string gnuplot_quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\'') quoted += '\'';
+    quoted += byte < 0x20 || byte == 0x7f ? ' ' : c;
+  }
+  return quoted + "'";
+}
+
+std::string gnuplot_output(const std::filesystem::path& file, int width, int height) {
+  constexpr double kDotsPerInch = 96;
+  constexpr int kScale = 2;  // png pixels per screen pixel, for sharp text
+  const std::string suffix = file.extension().string();
+  std::string terminal;
+  if (suffix == ".png") {
+    terminal = fmt::format("pngcairo noenhanced size {},{} font 'DejaVu Sans,10' fontscale {}",
+                           width * kScale, height * kScale, kScale);
+  } else if (suffix == ".svg") {
+    terminal =
+        fmt::format("svg noenhanced size {},{} dynamic font 'DejaVu Sans,13' background 'white'",
+                    width, height);
+  } else if (suffix == ".pdf") {
+    terminal = fmt::format("pdfcairo noenhanced size {:.3f}in,{:.3f}in font 'DejaVu Sans,10'",
+                           width / kDotsPerInch, height / kDotsPerInch);
+  } else {
+    throw_input_error("cannot draw {}: its suffix '{}' is not .png, .svg or .pdf", file.string(),
+                      suffix);
+  }
+  return fmt::format("set terminal {}\nset output {}\n", terminal, gnuplot_quoted(file.string()));
+}
+
+void run_gnuplot(const std::string& script) {
+  const auto program = find_gnuplot();
+  if (!program) {
+    throw InputError("drawing needs gnuplot, which is not installed: apt-get install gnuplot-nox");
+  }
+  const File input = temporary_file();
+  const File messages = temporary_file();
+  if (std::fwrite(script.data(), 1, script.size(), input.get()) != script.size() ||
+      std::fflush(input.get()) != 0) {
+    throw_input_error("cannot write a temporary file: {}", std::strerror(errno));
+  }
+  std::rewind(input.get());
+  const int status = spawn_and_wait(*program, input.get(), messages.get());
+  if (status != 0) throw_input_error("gnuplot failed: {}", last_line(contents(messages.get())));
+}
+
+}  // namespace longca

@@ -1,0 +1,227 @@
+#include "report/view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "bench/axes.h"
+
+namespace longca {
+namespace {
+
+/// Where an axis is shown.
+enum class Place { nowhere, common, section, group };
+
+/// The axes that shape the table itself.
+bool shapes_table(const std::string& axis) {
+  return axis == "kernel" || axis == "mask" || axis == "tokens" || axis == "pass";
+}
+
+Place place_of(const Axis& axis, std::span<const Record> records) {
+  if (shapes_table(axis.name)) return Place::nowhere;
+  std::set<std::string> values;
+  std::map<std::pair<std::string, std::int64_t>, std::string> value_of_group;
+  bool varies_in_group = false;
+  for (const Record& record : records) {
+    const auto value = axis.text(record.c);
+    if (!value) continue;
+    values.insert(*value);
+    const auto [seen, is_new] =
+        value_of_group.try_emplace({record.c.mask, record.c.tokens}, *value);
+    varies_in_group = varies_in_group || (!is_new && seen->second != *value);
+  }
+  if (values.empty()) return Place::nowhere;
+  if (values.size() == 1) return Place::common;
+  return varies_in_group ? Place::section : Place::group;
+}
+
+AxisTexts texts_of(const Case& c, std::span<const Axis* const> axes) {
+  AxisTexts texts;
+  for (const Axis* axis : axes) {
+    if (auto value = axis->text(c)) texts.emplace_back(axis->name, std::move(*value));
+  }
+  return texts;
+}
+
+/// Place in DESIGN's order of masks; masks that this program does not know come last.
+std::size_t mask_rank(const std::string& mask) {
+  const auto masks = mask_table();
+  const auto found = std::find_if(masks.begin(), masks.end(),
+                                  [&](const MaskTraits& traits) { return traits.name == mask; });
+  return static_cast<std::size_t>(found - masks.begin());
+}
+
+template <typename Items, typename Matches, typename Make>
+auto& find_or_add(Items& items, Matches matches, Make make) {
+  const auto found = std::find_if(items.begin(), items.end(), matches);
+  return found != items.end() ? *found : items.emplace_back(make());
+}
+
+void sort_view(View& view) {
+  const auto order = [](const ViewGroup& group) {
+    return std::make_tuple(mask_rank(group.mask), group.mask, group.tokens);
+  };
+  const auto kernel_rank = [&](const ViewRow& row) {
+    return std::find(view.kernels.begin(), view.kernels.end(), row.kernel) - view.kernels.begin();
+  };
+  for (ViewSection& section : view.sections) {
+    std::stable_sort(section.groups.begin(), section.groups.end(),
+                     [&](const auto& a, const auto& b) { return order(a) < order(b); });
+    for (ViewGroup& group : section.groups) {
+      std::stable_sort(group.rows.begin(), group.rows.end(), [&](const auto& a, const auto& b) {
+        return kernel_rank(a) < kernel_rank(b);
+      });
+    }
+  }
+}
+
+void count(View& view, const Record& record) {
+  ++view.status_counts[record.status.code];
+  view.has_pass[static_cast<std::size_t>(record.c.pass)] = true;
+  find_or_add(
+      view.kernels, [&](const auto& kernel) { return kernel == record.c.kernel; },
+      [&] { return record.c.kernel; });
+}
+
+}  // namespace
+
+std::optional<double> metric_of(const Record* record, const std::string& name) {
+  if (record == nullptr) return std::nullopt;
+  const auto found = record->metrics.find(name);
+  if (found == record->metrics.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<double> largest_error(const Record* record) {
+  std::optional<double> largest;
+  for (const char* name : {"error_o", "error_dq", "error_dk", "error_dv"}) {
+    if (const auto error = metric_of(record, name)) {
+      largest = std::max(largest.value_or(*error), *error);
+    }
+  }
+  return largest;
+}
+
+const Record* ViewGroup::best(Pass pass) const {
+  const Record* best = nullptr;
+  int candidates = 0;
+  for (const ViewRow& row : rows) {
+    const Record* record = row.pass(pass);
+    const auto rate = metric_of(record, "tflops");
+    if (!rate || !record->status.ok()) continue;
+    ++candidates;
+    if (best == nullptr || *rate > *metric_of(best, "tflops")) best = record;
+  }
+  return candidates > 1 ? best : nullptr;
+}
+
+int View::cells() const {
+  int sum = 0;
+  for (const auto& [status, n] : status_counts) sum += n;
+  return sum;
+}
+
+View make_view(std::span<const Record> records) {
+  View view;
+  std::vector<const Axis*> section_axes;
+  std::vector<const Axis*> group_axes;
+  for (const Axis& axis : axis_table()) {
+    const Place place = place_of(axis, records);
+    if (place == Place::section) section_axes.push_back(&axis);
+    if (place == Place::group) group_axes.push_back(&axis);
+    if (place != Place::common) continue;
+    const auto has = [&](const Record& record) { return axis.text(record.c).has_value(); };
+    const auto first = std::find_if(records.begin(), records.end(), has);
+    view.common.emplace_back(axis.name, *axis.text(first->c));
+  }
+  double largest = 0;
+  for (const Record& record : records) {
+    count(view, record);
+    largest = std::max(largest, metric_of(&record, "tflops").value_or(0));
+    const AxisTexts setting = texts_of(record.c, section_axes);
+    auto& section = find_or_add(
+        view.sections, [&](const auto& s) { return s.setting == setting; },
+        [&] {
+          return ViewSection{setting, {}};
+        });
+    auto& group = find_or_add(
+        section.groups,
+        [&](const auto& g) { return g.mask == record.c.mask && g.tokens == record.c.tokens; },
+        [&] {
+          return ViewGroup{record.c.mask, record.c.tokens, texts_of(record.c, group_axes), {}};
+        });
+    auto& row = find_or_add(
+        group.rows, [&](const auto& r) { return r.kernel == record.c.kernel; },
+        [&] { return ViewRow{record.c.kernel}; });
+    row.passes[static_cast<std::size_t>(record.c.pass)] = &record;
+  }
+  view.unit = rate_unit(largest);
+  sort_view(view);
+  return view;
+}
+
+std::vector<Reason> collect_reasons(const View& view) {
+  std::vector<Reason> reasons;
+  const auto collect = [&](const Record& record) {
+    if (record.status.ok()) return;
+    auto& reason = find_or_add(
+        reasons,
+        [&](const Reason& known) {
+          return known.kernel == record.c.kernel && known.code == record.status.code &&
+                 known.sentence == record.status.reason;
+        },
+        [&] {
+          return Reason{record.c.kernel, record.status.code, record.status.reason};
+        });
+    ++reason.cells;
+  };
+  for (const ViewSection& section : view.sections) {
+    for (const ViewGroup& group : section.groups) {
+      for (const ViewRow& row : group.rows) {
+        for (const Record* record : row.passes) {
+          if (record != nullptr) collect(*record);
+        }
+      }
+    }
+  }
+  return reasons;
+}
+
+std::string join_axes(const AxisTexts& axes, std::string_view separator) {
+  std::string text;
+  for (const auto& [name, value] : axes) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : separator, name, value);
+  }
+  return text;
+}
+
+std::string describe_counts(const View& view) {
+  std::string text = fmt::format("{} cell{}", view.cells(), view.cells() == 1 ? "" : "s");
+  std::string_view separator = ": ";
+  for (const auto& [status, n] : view.status_counts) {
+    text += fmt::format("{}{} {}", separator, n, to_string(status));
+    separator = ", ";
+  }
+  return text;
+}
+
+std::string describe_machine(const nlohmann::json& env) {
+  const auto text_at = [&](const char* pointer) -> std::string {
+    const nlohmann::json::json_pointer place(pointer);
+    if (!env.is_object() || !env.contains(place)) return "";
+    const auto& value = env.at(place);
+    return value.is_string() ? value.get<std::string>() : value.is_number() ? value.dump() : "";
+  };
+  std::string text = text_at("/cpu/model");
+  if (const auto cores = text_at("/cpu/cores_usable"); !cores.empty()) {
+    text += fmt::format("{}{} core{}", text.empty() ? "" : ", ", cores, cores == "1" ? "" : "s");
+  }
+  if (const auto gpu = text_at("/gpus/0/model"); !gpu.empty()) {
+    text += (text.empty() ? "" : ", ") + gpu;
+  }
+  return text;
+}
+
+}  // namespace longca
