@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "attention/problem.h"
 #include "core/tensor.h"
@@ -14,8 +15,23 @@ struct Inputs {
   std::int64_t bytes() const { return q.bytes() + k.bytes() + v.bytes() + dout.bytes(); }
 };
 
-/// Draws from Philox keyed by the seed, one stream per tensor, by arithmetic that IEEE 754 fixes to
-/// the bit, so that every device can draw the same values.
+/// Which tensor a stream of random numbers belongs to.
+enum class InputTensor : std::uint32_t { q, k, v, dout };
+
+/// Elements that share one Philox stream: see draw_normal.
+inline constexpr std::int64_t kInputChunk = 4096;
+
+/// The float32 values of elements [chunk · kInputChunk, chunk · kInputChunk + values.size()) of a
+/// tensor, numbered in memory order; at most kInputChunk of them. Element 4 i + j of the chunk
+/// comes from word j of Philox4x32-10 at the counter {chunk, 2^31 + tensor, i, 0} under the key
+/// `seed`: one word per value, by the inverse of the normal distribution's cumulative function,
+/// relative error below 1e-6, |value| ≤ 6.4. Only integer operations and IEEE 754's float32 +, −,
+/// ×, ÷, √ are used, none of them fused, so that every device can draw the same values to the bit.
+void draw_normal(std::uint64_t seed, InputTensor tensor, std::int64_t chunk,
+                 std::span<float> values);
+
+/// q [tokens_q, heads_q, dim], k and v [tokens_k, heads_k, dim], dout as q; float32 or bfloat16
+/// (the float32 values rounded to nearest). Throws InputError for other dtypes.
 Inputs make_inputs(const Problem& problem, std::uint64_t seed);
 
 }  // namespace longca

@@ -1,0 +1,341 @@
+// The plain implementation: the scores of one head as a whole matrix, then its softmax, then the
+// product with the values; backward likewise, with a second matrix. All threads share the matrices,
+// block of rows by block of rows, so that the workspace is one head's, whatever the thread count.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "attention/cpu/kernels.h"
+#include "attention/cpu/naive_product.h"
+#include "core/error.h"
+#include "core/thread_pool.h"
+
+namespace longca {
+namespace {
+
+constexpr std::int64_t kRows = 64;  ///< of a matrix: what a thread takes at a time
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+void for_row_blocks(std::int64_t rows,
+                    const std::function<void(std::int64_t, std::int64_t)>& body) {
+  ThreadPool::global().parallel_for((rows + kRows - 1) / kRows, [&](std::int64_t block, int) {
+    body(block * kRows, std::min(rows, (block + 1) * kRows));
+  });
+}
+
+/// The key intervals of every row of a mask, per head of the mask.
+class RowIntervals {
+ public:
+  explicit RowIntervals(const Mask& mask) : rows_(mask.q_tokens()) {
+    offsets_.reserve(static_cast<std::size_t>(mask.heads() * rows_ + 1));
+    offsets_.push_back(0);
+    for (int head = 0; head < mask.heads(); ++head) {
+      for (std::int64_t q = 0; q < rows_; ++q) {
+        const std::vector<Range> row = mask.key_intervals(head, q);
+        intervals_.insert(intervals_.end(), row.begin(), row.end());
+        offsets_.push_back(intervals_.size());
+      }
+    }
+  }
+
+  std::span<const Range> row(int head, std::int64_t q) const {
+    const auto i = static_cast<std::size_t>(head * rows_ + q);
+    return std::span(intervals_).subspan(offsets_[i], offsets_[i + 1] - offsets_[i]);
+  }
+  std::int64_t bytes() const {
+    return static_cast<std::int64_t>(intervals_.size() * sizeof(Range) + offsets_.size() * 8);
+  }
+
+ private:
+  std::int64_t rows_;
+  std::vector<std::size_t> offsets_;
+  std::vector<Range> intervals_;
+};
+
+/// One head of a tensor as float32 [tokens, dim].
+template <typename T>
+void load_head(const ConstTensorView& tensor, std::int64_t head, float* out) {
+  for_row_blocks(tensor.tokens, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const T* row = tensor.row<T>(i, head);
+      for (std::int64_t c = 0; c < tensor.dim; ++c) {
+        out[i * tensor.dim + c] = static_cast<float>(row[c]);
+      }
+    }
+  });
+}
+
+/// The same, transposed: [dim, tokens].
+template <typename T>
+void load_transposed(const ConstTensorView& tensor, std::int64_t head, float* out) {
+  for_row_blocks(tensor.tokens, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t c = 0; c < tensor.dim; ++c) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        out[c * tensor.tokens + i] = static_cast<float>(tensor.row<T>(i, head)[c]);
+      }
+    }
+  });
+}
+
+/// Turns raw products q·k into softmax weights; returns the row's log-sum-exp.
+float softmax_row(float* row, std::int64_t keys, std::span<const Range> allowed, float scale) {
+  float maximum = kMinusInfinity;
+  for (const Range& range : allowed) {
+    for (std::int64_t k = range.begin; k < range.end; ++k) maximum = std::max(maximum, row[k]);
+  }
+  float sum = 0;
+  std::int64_t done = 0;
+  for (const Range& range : allowed) {
+    std::fill(row + done, row + range.begin, 0.0F);
+    for (std::int64_t k = range.begin; k < range.end; ++k) {
+      row[k] = std::exp(scale * (row[k] - maximum));
+      sum += row[k];
+    }
+    done = range.end;
+  }
+  std::fill(row + done, row + keys, 0.0F);
+  if (allowed.empty()) return kMinusInfinity;
+  for (const Range& range : allowed) {
+    for (std::int64_t k = range.begin; k < range.end; ++k) row[k] /= sum;
+  }
+  return scale * maximum + std::log(sum);
+}
+
+/// Turns raw products q·k into the weights that belong to a known log-sum-exp.
+void weights_row(float* row, std::int64_t keys, std::span<const Range> allowed, float scale,
+                 float lse) {
+  std::int64_t done = 0;
+  for (const Range& range : allowed) {
+    std::fill(row + done, row + range.begin, 0.0F);
+    for (std::int64_t k = range.begin; k < range.end; ++k) row[k] = std::exp(scale * row[k] - lse);
+    done = range.end;
+  }
+  std::fill(row + done, row + keys, 0.0F);
+}
+
+/// Merges one row's result over these keys into (o, lse), its result over other keys.
+void merge_row(float* o, float& lse, const float* o_new, float lse_new, std::int64_t dim) {
+  if (lse_new == kMinusInfinity) return;
+  const float maximum = std::max(lse, lse_new);
+  const float old_weight = std::exp(lse - maximum);
+  const float new_weight = std::exp(lse_new - maximum);
+  const float sum = old_weight + new_weight;
+  for (std::int64_t c = 0; c < dim; ++c) {
+    const float old = old_weight > 0 ? old_weight * o[c] : 0.0F;
+    o[c] = (old + new_weight * o_new[c]) / sum;
+  }
+  lse = maximum + std::log(sum);
+}
+
+template <typename T>
+float dot(const float* a, const T* b, std::int64_t dim) {
+  float sum = 0;
+  for (std::int64_t c = 0; c < dim; ++c) sum += a[c] * static_cast<float>(b[c]);
+  return sum;
+}
+
+/// Writes float32 rows into one head of a gradient, or adds them to it.
+template <typename T>
+void store_gradient(const float* rows, const TensorView& out, std::int64_t head, bool accumulate) {
+  for_row_blocks(out.tokens, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float* row = rows + i * out.dim;
+      for (std::int64_t c = 0; c < out.dim; ++c) {
+        if (accumulate) {
+          out.row<float>(i, head)[c] += row[c];
+        } else {
+          out.row<T>(i, head)[c] = T(row[c]);
+        }
+      }
+    }
+  });
+}
+
+template <typename T>
+class NaivePlan final : public Plan {
+ public:
+  NaivePlan(const Problem& problem, const Mask& mask)
+      : problem_(problem),
+        mask_heads_(mask.heads()),
+        intervals_(mask),
+        scores_(floats(tq_ * tk_)),
+        queries_(floats(tq_ * d_)),
+        keys_(floats(tk_ * d_)),
+        values_(floats(tk_ * d_)),
+        result_(floats(tq_ * d_)) {
+    if (!problem.backward) return;
+    score_gradients_ = floats(tq_ * tk_);
+    output_gradients_ = floats(tq_ * d_);
+    keys_gradient_ = floats(tk_ * d_);
+    values_gradient_ = floats(tk_ * d_);
+  }
+
+  void forward(const ForwardArgs& args) override {
+    for (std::int64_t head = 0; head < problem_.heads_q; ++head) {
+      load_head<T>(args.v, head / problem_.group_size(), values_.as<float>());
+      compute_scores(args.q, args.k, head);
+      std::vector<float> lse(static_cast<std::size_t>(tq_));
+      for_row_blocks(tq_, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t q = begin; q < end; ++q) {
+          lse[q] = softmax_row(score_row(q), tk_, allowed(head, q), problem_.scale());
+        }
+      });
+      multiply({scores_.as<float>(), tk_}, values_.as<float>(), d_, result_.as<float>(), d_, tq_,
+               tk_);
+      store_output(args, head, lse);
+    }
+  }
+
+  void backward(const BackwardArgs& args) override {
+    LONGCA_CHECK(problem_.backward, "the plan was made for the forward pass only");
+    for (std::int64_t head_k = 0; head_k < problem_.heads_k; ++head_k) {
+      std::fill_n(keys_gradient_.as<float>(), tk_ * d_, 0.0F);
+      std::fill_n(values_gradient_.as<float>(), tk_ * d_, 0.0F);
+      for (std::int64_t i = 0; i < problem_.group_size(); ++i) {
+        backward_head(args, head_k * problem_.group_size() + i);
+      }
+      store_gradient<T>(keys_gradient_.as<float>(), args.dk, head_k, args.accumulate);
+      store_gradient<T>(values_gradient_.as<float>(), args.dv, head_k, args.accumulate);
+    }
+  }
+
+  std::int64_t workspace_bytes() const override {
+    std::int64_t bytes = intervals_.bytes();
+    for (const HostBuffer* buffer :
+         {&scores_, &queries_, &keys_, &values_, &result_, &score_gradients_, &output_gradients_,
+          &keys_gradient_, &values_gradient_}) {
+      bytes += buffer->bytes();
+    }
+    return bytes;
+  }
+
+ private:
+  static HostBuffer floats(std::int64_t count) { return HostBuffer(4 * count); }
+  float* score_row(std::int64_t q) const { return scores_.as<float>() + q * tk_; }
+  std::span<const Range> allowed(std::int64_t head, std::int64_t q) const {
+    return intervals_.row(static_cast<int>(head * mask_heads_ / problem_.heads_q), q);
+  }
+
+  /// c[rows, n] = a[rows, k] · b[k, n].
+  static void multiply(const NaiveMatrix& a, const float* b, std::int64_t n, float* c,
+                       std::int64_t c_stride, std::int64_t rows, std::int64_t k) {
+    for_row_blocks(rows, [&](std::int64_t begin, std::int64_t end) {
+      std::fill(c + begin * c_stride, c + end * c_stride, 0.0F);
+      add_product(a, b, n, c, c_stride, begin, end, k);
+    });
+  }
+  static void add_product(const NaiveMatrix& a, const float* b, std::int64_t n, float* c,
+                          std::int64_t c_stride, std::int64_t begin, std::int64_t end,
+                          std::int64_t k) {
+    const NaiveMatrix rows{a.data + begin * a.row_stride, a.row_stride, a.column_stride};
+    naive_product(rows, b, n, c + begin * c_stride, c_stride, end - begin, n, k);
+  }
+
+  /// scores = q · kᵀ of one query head, unscaled. Leaves the queries in `queries_`.
+  void compute_scores(const ConstTensorView& q, const ConstTensorView& k, std::int64_t head) {
+    load_head<T>(q, head, queries_.as<float>());
+    load_transposed<T>(k, head / problem_.group_size(), keys_.as<float>());
+    multiply({queries_.as<float>(), d_}, keys_.as<float>(), tk_, scores_.as<float>(), tk_, tq_, d_);
+  }
+
+  void store_output(const ForwardArgs& args, std::int64_t head, std::span<const float> lse) {
+    for_row_blocks(tq_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t q = begin; q < end; ++q) {
+        const float* row = result_.as<float>() + q * d_;
+        if (args.accumulate) {
+          merge_row(args.o.row<float>(q, head), args.lse.head(head)[q], row, lse[q], d_);
+          continue;
+        }
+        for (std::int64_t c = 0; c < d_; ++c) args.o.row<T>(q, head)[c] = T(row[c]);
+        args.lse.head(head)[q] = lse[q];
+      }
+    });
+  }
+
+  void backward_head(const BackwardArgs& args, std::int64_t head) {
+    const std::int64_t head_k = head / problem_.group_size();
+    float* p = scores_.as<float>();
+    float* ds = score_gradients_.as<float>();
+    float* dout = output_gradients_.as<float>();
+    compute_scores(args.q, args.k, head);
+    load_head<T>(args.dout, head, dout);
+    load_transposed<T>(args.v, head_k, values_.as<float>());
+    multiply({dout, d_}, values_.as<float>(), tk_, ds, tk_, tq_, d_);  // dP
+    score_gradient(args, head);
+    load_head<T>(args.k, head_k, keys_.as<float>());
+    multiply({ds, tk_}, keys_.as<float>(), d_, result_.as<float>(), d_, tq_, tk_);
+    store_gradient<T>(result_.as<float>(), args.dq, head, args.accumulate);
+    for_row_blocks(tk_, [&](std::int64_t begin, std::int64_t end) {
+      add_product({p, 1, tk_}, dout, d_, values_gradient_.as<float>(), d_, begin, end, tq_);
+      add_product({ds, 1, tk_}, queries_.as<float>(), d_, keys_gradient_.as<float>(), d_, begin,
+                  end, tq_);
+    });
+  }
+
+  /// Turns the scores into P and dP into dS = P ∘ (dP − delta) · scale, with delta = dO · O per
+  /// row.
+  void score_gradient(const BackwardArgs& args, std::int64_t head) {
+    for_row_blocks(tq_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t q = begin; q < end; ++q) {
+        float* p = score_row(q);
+        weights_row(p, tk_, allowed(head, q), problem_.scale(), args.lse.head(head)[q]);
+        const float* dout = output_gradients_.as<float>() + q * d_;
+        const float delta = args.o.dtype == DType::float32
+                                ? dot(dout, args.o.row<float>(q, head), d_)
+                                : dot(dout, args.o.row<T>(q, head), d_);
+        float* ds = score_gradients_.as<float>() + q * tk_;
+        for (std::int64_t k = 0; k < tk_; ++k) ds[k] = p[k] * (ds[k] - delta) * problem_.scale();
+      }
+    });
+  }
+
+  Problem problem_;
+  int mask_heads_;
+  std::int64_t tq_ = problem_.tokens_q;
+  std::int64_t tk_ = problem_.tokens_k;
+  std::int64_t d_ = problem_.head_dim;
+  RowIntervals intervals_;
+  HostBuffer scores_;            ///< [tq, tk]: q·kᵀ, then P
+  HostBuffer queries_;           ///< [tq, d]
+  HostBuffer keys_;              ///< [d, tk], or [tk, d]
+  HostBuffer values_;            ///< [tk, d], or [d, tk]
+  HostBuffer result_;            ///< [tq, d]: o, or dq
+  HostBuffer score_gradients_;   ///< [tq, tk]: dP, then dS; backward only, as the following
+  HostBuffer output_gradients_;  ///< [tq, d]
+  HostBuffer keys_gradient_;     ///< [tk, d], summed over the query heads of a KV head
+  HostBuffer values_gradient_;   ///< [tk, d], likewise
+};
+
+class NaiveCpu final : public Kernel {
+ public:
+  const Capabilities& capabilities() const override { return capabilities_; }
+
+  Support supports(const Problem& problem, const Mask& mask) const override {
+    return check_capabilities(capabilities_, problem, mask);
+  }
+
+  std::unique_ptr<Plan> plan(const Problem& problem, const Mask& mask) const override {
+    if (problem.dtype == DType::float32) return std::make_unique<NaivePlan<float>>(problem, mask);
+    return std::make_unique<NaivePlan<BFloat16>>(problem, mask);
+  }
+
+ private:
+  Capabilities capabilities_ = {
+      .name = "naive",
+      .description = "scores, softmax, product with a full score matrix per head; any mask",
+      .origin = "here",
+      .device = DeviceKind::cpu,
+      .dtypes = {DType::float32, DType::bfloat16},
+      .head_dims = {},
+  };
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_naive_cpu() {
+  return std::make_unique<NaiveCpu>();
+}
+
+}  // namespace longca
