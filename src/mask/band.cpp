@@ -79,4 +79,18 @@ void append_band(std::vector<Slice>& slices, const Band& band) {
   }
 }
 
+void join_ranges(std::vector<Range>& ranges) {
+  std::erase_if(ranges, [](Range range) { return range.empty(); });
+  std::sort(ranges.begin(), ranges.end(), [](Range a, Range b) { return a.begin < b.begin; });
+  std::size_t count = 0;
+  for (const Range range : ranges) {
+    if (count > 0 && range.begin <= ranges[count - 1].end) {
+      ranges[count - 1].end = std::max(ranges[count - 1].end, range.end);
+    } else {
+      ranges[count++] = range;
+    }
+  }
+  ranges.resize(count);
+}
+
 }  // namespace longca

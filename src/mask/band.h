@@ -34,12 +34,20 @@ struct Band {
   Band transposed() const { return {k, q, -hi, -lo}; }
 };
 
+/// Ends before it begins if they do not meet.
 inline Range intersect(Range a, Range b) {
   return {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
 }
 
+/// Sorts by begin, joins what touches or overlaps, drops what is empty.
+void join_ranges(std::vector<Range>& ranges);
+
 /// Appends the cells of `band` as at most three corner-aligned slices, top to bottom: the rows are
 /// split where the upper diagonal reaches k.end and where the lower one leaves k.begin.
 void append_band(std::vector<Slice>& slices, const Band& band);
+
+/// The same cells in fewer slices where one slice can hold those of two: pieces beside each other,
+/// then pieces below each other.
+std::vector<Slice> joined_slices(std::vector<Slice> slices);
 
 }  // namespace longca

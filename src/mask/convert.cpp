@@ -153,9 +153,19 @@ std::optional<WindowForm> window_form(const Mask& mask) {
 }
 
 std::optional<ColumnIntervals> column_intervals(const Mask& mask, int head) {
-  ColumnWriter writer(mask.k_tokens(), mask.q_tokens());
-  for (std::int64_t k = 0; k < mask.k_tokens(); ++k) {
-    if (!writer.write(k, mask.query_intervals(head, k))) return std::nullopt;
+  const HeadView view = HeadView::transposed(mask, head);
+  BandSweep sweep(view.bands);
+  ColumnWriter writer(view.rows, view.columns);
+  std::vector<Range> allowed;
+  for (std::int64_t k = 0; k < view.rows; ++k) {
+    if (view.blocks) {
+      allowed = mask.query_intervals(head, k);
+    } else {
+      allowed.clear();
+      for (const Band* band : sweep.advance({k, k + 1})) allowed.push_back(band->keys_of(k));
+      join_ranges(allowed);
+    }
+    if (!writer.write(k, allowed)) return std::nullopt;
   }
   return writer.take();
 }

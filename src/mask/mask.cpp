@@ -119,19 +119,4 @@ double Mask::mean_area() const {
   return std::accumulate(areas.begin(), areas.end(), 0.0) / static_cast<double>(areas.size());
 }
 
-std::vector<Range> joined(std::vector<Range> ranges) {
-  std::erase_if(ranges, [](Range range) { return range.empty(); });
-  std::sort(ranges.begin(), ranges.end(), [](Range a, Range b) { return a.begin < b.begin; });
-  std::size_t count = 0;
-  for (const Range range : ranges) {
-    if (count > 0 && range.begin <= ranges[count - 1].end) {
-      ranges[count - 1].end = std::max(ranges[count - 1].end, range.end);
-    } else {
-      ranges[count++] = range;
-    }
-  }
-  ranges.resize(count);
-  return ranges;
-}
-
 }  // namespace longca

@@ -40,7 +40,4 @@ void check_block_lists(const BlockLists& blocks, std::int64_t q_tokens, std::int
 /// The block that holds `token`, for ascending bounds from 0.
 std::int64_t block_of(const std::vector<std::int64_t>& bounds, std::int64_t token);
 
-/// Sorts by begin and joins what touches or overlaps; drops what is empty.
-std::vector<Range> joined(std::vector<Range> ranges);
-
 }  // namespace longca

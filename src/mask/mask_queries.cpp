@@ -25,7 +25,8 @@ std::vector<Range> kept_keys(const BlockLists& blocks, int head, std::int64_t q)
     const auto i = static_cast<std::size_t>(block);
     keys.push_back({blocks.k_bounds[i], blocks.k_bounds[i + 1]});
   }
-  return joined(std::move(keys));
+  join_ranges(keys);
+  return keys;
 }
 
 std::vector<Range> keeping_queries(const BlockLists& blocks, int head, std::int64_t k) {
@@ -37,7 +38,8 @@ std::vector<Range> keeping_queries(const BlockLists& blocks, int head, std::int6
     const auto at = static_cast<std::size_t>(i);
     queries.push_back({blocks.q_bounds[at], blocks.q_bounds[at + 1]});
   }
-  return joined(std::move(queries));
+  join_ranges(queries);
+  return queries;
 }
 
 }  // namespace
@@ -69,7 +71,7 @@ std::vector<Range> Mask::key_intervals(int head, std::int64_t q) const {
   std::vector<Range> keys;
   data_->rows.for_each_overlapping(
       {q, q + 1}, [&](std::uint32_t i) { keys.push_back(data_->bands[i].keys_of(q)); });
-  keys = joined(std::move(keys));
+  join_ranges(keys);
   return data_->blocks ? intersections(keys, kept_keys(*data_->blocks, head, q)) : keys;
 }
 
@@ -80,7 +82,7 @@ std::vector<Range> Mask::query_intervals(int head, std::int64_t k) const {
   data_->columns().for_each_overlapping({k, k + 1}, [&](std::uint32_t i) {
     queries.push_back(data_->bands[i].transposed().keys_of(k));
   });
-  queries = joined(std::move(queries));
+  join_ranges(queries);
   return data_->blocks ? intersections(queries, keeping_queries(*data_->blocks, head, k)) : queries;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -18,11 +19,9 @@ class OverlapSweep {
   std::optional<std::pair<std::size_t, std::size_t>> run() {
     for (const std::uint32_t band : by_first_row()) {
       const std::int64_t row = rows_[band].begin;
-      while (!ends_.empty() && rows_[ends_.front()].end <= row) {
-        if (!remove_first_ended()) return found_;
-      }
-      if (!insert(band, row)) return found_;
+      if (!remove_ended(row) || !insert(band, row)) return found_;
     }
+    if (!remove_ended(std::numeric_limits<std::int64_t>::max())) return found_;
     return std::nullopt;
   }
 
@@ -56,7 +55,14 @@ class OverlapSweep {
     return at + 1 == active_.end() || !meet(band, *(at + 1));
   }
 
-  /// False if the two that become neighbours meet.
+  /// Removes the bands that end by `row`. False if two that become neighbours meet.
+  bool remove_ended(std::int64_t row) {
+    while (!ends_.empty() && rows_[ends_.front()].end <= row) {
+      if (!remove_first_ended()) return false;
+    }
+    return true;
+  }
+
   bool remove_first_ended() {
     std::pop_heap(ends_.begin(), ends_.end(), [&](auto a, auto b) { return later_end(a, b); });
     const std::uint32_t band = ends_.back();

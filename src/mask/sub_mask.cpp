@@ -97,6 +97,7 @@ Mask Mask::sub_mask(std::span<const Range> q_ranges, std::span<const Range> k_ra
       });
     });
   }
+  slices = joined_slices(std::move(slices));
   if (!data_->blocks) return from_slices(queries.tokens, keys.tokens, std::move(slices));
   return from_blocks(queries.tokens, keys.tokens, std::move(slices),
                      cut_blocks(*data_->blocks, queries, keys));

@@ -1,0 +1,237 @@
+#include "mask/mask.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <numeric>
+
+#include "core/error.h"
+#include "mask/oracle.h"
+
+namespace longca {
+namespace {
+
+using oracle::Dense;
+using oracle::RandomMask;
+using ::testing::HasSubstr;
+
+template <typename Call>
+std::string input_error(Call&& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no InputError";
+}
+
+RC_GTEST_PROP(Mask, AreasAgreeWithTheDenseMatrix, ()) {
+  const RandomMask random = oracle::random_mask();
+  RC_ASSERT(random.mask.heads() == static_cast<int>(random.heads.size()));
+  double sum = 0;
+  for (int head = 0; head < random.mask.heads(); ++head) {
+    const Dense& dense = random.heads[static_cast<std::size_t>(head)];
+    RC_ASSERT(random.mask.area(head) == dense.area());
+    sum += static_cast<double>(dense.area());
+  }
+  RC_ASSERT(random.mask.mean_area() == sum / random.mask.heads());
+}
+
+RC_GTEST_PROP(Mask, RowsColumnsAndCellsAgreeWithTheDenseMatrix, ()) {
+  const RandomMask random = oracle::random_mask();
+  for (int head = 0; head < random.mask.heads(); ++head) {
+    const Dense& dense = random.heads[static_cast<std::size_t>(head)];
+    RC_ASSERT(oracle::dense_of(random.mask, head) == dense);
+    for (std::int64_t q = 0; q < dense.q_tokens; ++q) {
+      RC_ASSERT(random.mask.key_intervals(head, q) == dense.row_intervals(q));
+      for (std::int64_t k = 0; k < dense.k_tokens; ++k) {
+        RC_ASSERT(random.mask.allows(head, q, k) == (dense.at(q, k) != 0));
+      }
+    }
+    for (std::int64_t k = 0; k < dense.k_tokens; ++k) {
+      RC_ASSERT(random.mask.query_intervals(head, k) == dense.column_intervals(k));
+    }
+  }
+}
+
+RC_GTEST_PROP(Mask, TilesAgreeWithTheDenseMatrix, ()) {
+  const RandomMask random = oracle::random_mask();
+  for (int head = 0; head < random.mask.heads(); ++head) {
+    const Dense& dense = random.heads[static_cast<std::size_t>(head)];
+    for (int i = 0; i < 20; ++i) {
+      // Tiles may reach past the edges.
+      const Range rows = oracle::random_range(dense.q_tokens + 4);
+      const Range keys = oracle::random_range(dense.k_tokens + 4);
+      RC_ASSERT(random.mask.area_in(head, rows, keys) == dense.area_in(rows, keys));
+      RC_ASSERT(random.mask.tile_class(head, rows, keys) == dense.tile_class(rows, keys));
+    }
+  }
+}
+
+RC_GTEST_PROP(Mask, SlicesThatMeetAreRefused, ()) {
+  const std::int64_t q_tokens = oracle::random_tokens();
+  const std::int64_t k_tokens = oracle::random_tokens();
+  const auto slices = oracle::random_slices(q_tokens, k_tokens, *rc::gen::inRange(0, 8));
+  std::vector<int> times(static_cast<std::size_t>(q_tokens * k_tokens), 0);
+  for (const Slice& slice : slices) {
+    const Dense cells(q_tokens, k_tokens,
+                      [&](auto q, auto k) { return oracle::slice_allows(slice, q, k); });
+    for (std::size_t i = 0; i < times.size(); ++i) times[i] += cells.cells[i];
+  }
+  const bool meet = std::any_of(times.begin(), times.end(), [](int n) { return n > 1; });
+  const std::string message = input_error([&] { Mask::from_slices(q_tokens, k_tokens, slices); });
+  RC_ASSERT((message.find("both allow query") != std::string::npos) == meet);
+}
+
+// Thin slices leave room for many, so that the sweep keeps long lists and loses neighbours.
+RC_GTEST_PROP(Mask, ManyThinSlicesThatMeetAreRefused, ()) {
+  const std::int64_t tokens = 48;
+  std::vector<Slice> slices;
+  std::vector<int> times(tokens * tokens, 0);
+  const int count = *rc::gen::inRange(2, 40);
+  for (int i = 0; i < count; ++i) {
+    const auto q = *rc::gen::inRange<std::int64_t>(0, tokens);
+    const auto k = *rc::gen::inRange<std::int64_t>(0, tokens);
+    const auto q_size = *rc::gen::inRange<std::int64_t>(1, 12);
+    const auto k_size = *rc::gen::inRange<std::int64_t>(1, 3);
+    const auto type = *rc::gen::element(SliceType::full, SliceType::bi_causal);
+    const std::int64_t q_end = std::min(q + q_size, tokens);
+    const std::int64_t extra = type == SliceType::bi_causal ? q_end - q - 1 : 0;
+    slices.push_back({q, q_end, k, std::min(k + k_size + extra, tokens), type});
+    for (std::int64_t row = 0; row < tokens; ++row) {
+      for (std::int64_t key = 0; key < tokens; ++key) {
+        times[static_cast<std::size_t>(row * tokens + key)] +=
+            oracle::slice_allows(slices.back(), row, key) ? 1 : 0;
+      }
+    }
+  }
+  const bool meet = std::any_of(times.begin(), times.end(), [](int n) { return n > 1; });
+  const std::string message = input_error([&] { Mask::from_slices(tokens, tokens, slices); });
+  RC_ASSERT((message.find("both allow query") != std::string::npos) == meet);
+}
+
+TEST(Mask, KeepsSlicesInOrderAndDropsEmptyOnes) {
+  const Slice left = {0, 2, 0, 2, SliceType::full};
+  const Slice right = {0, 2, 2, 4, SliceType::full};
+  const Slice below = {2, 4, 0, 4, SliceType::causal};
+  const Slice nothing = {1, 3, 2, 2, SliceType::full};
+  const Slice no_row = {3, 4, 0, 0, SliceType::causal};
+  const Mask mask = Mask::from_slices(4, 4, {below, right, nothing, left, no_row});
+  EXPECT_THAT(mask.slices(), ::testing::ElementsAre(left, right, below));
+}
+
+TEST(Mask, OfNothing) {
+  const Mask mask = Mask::from_slices(0, 0, {});
+  EXPECT_EQ(mask.area(0), 0);
+  EXPECT_EQ(mask.heads(), 1);
+  EXPECT_TRUE(mask.dense(0).empty());
+  EXPECT_EQ(mask.tile_class(0, {0, 5}, {0, 5}), TileClass::empty);
+}
+
+TEST(Mask, NamesTheSliceThatReachesOutside) {
+  EXPECT_EQ(
+      input_error([] {
+        Mask::from_slices(4, 8, {{0, 4, 0, 8, SliceType::full}, {0, 5, 2, 9, SliceType::causal}});
+      }),
+      "slice 1, [0, 5) × [2, 9) causal, reaches outside the mask of 4 queries × 8 keys");
+  EXPECT_THAT(input_error([] {
+                Mask::from_slices(4, 4, {{-1, 2, 0, 4, SliceType::full}});
+              }),
+              HasSubstr("slice 0, [-1, 2) × [0, 4) full, reaches outside"));
+  EXPECT_EQ(input_error([] {
+              Mask::from_slices(4, 4, {{3, 2, 0, 4, SliceType::full}});
+            }),
+            "slice 0, [3, 2) × [0, 4) full, has a range that ends before it begins");
+}
+
+TEST(Mask, RefusesSlicesThatMeetAfterTheOneBetweenThemEnds) {
+  EXPECT_EQ(input_error([] {
+              Mask::from_slices(4, 8,
+                                {{0, 3, 0, 3, SliceType::bi_causal},
+                                 {0, 1, 1, 2, SliceType::full},
+                                 {0, 3, 2, 3, SliceType::full}});
+            }),
+            "slices [0, 3) × [0, 3) bi_causal and [0, 3) × [2, 3) full both allow query 2, key 2");
+}
+
+TEST(Mask, NamesTheSlicesThatMeetAndTheCell) {
+  EXPECT_EQ(
+      input_error([] {
+        Mask::from_slices(8, 8, {{0, 8, 0, 8, SliceType::causal}, {6, 8, 7, 8, SliceType::full}});
+      }),
+      "slices [0, 8) × [0, 8) causal and [6, 8) × [7, 8) full both allow query 7, key 7");
+}
+
+TEST(Mask, RefusesTokenCountsOutsideTheLimits) {
+  EXPECT_EQ(input_error([] { Mask::from_slices(-1, 4, {}); }),
+            "a mask of -1 queries: the limits are 0 and 1073741824");
+  EXPECT_EQ(input_error([] { Mask::from_slices(4, kMaxTokens + 1, {}); }),
+            "a mask of 1073741825 keys: the limits are 0 and 1073741824");
+}
+
+TEST(Mask, RefusesADenseMatrixThatIsTooLarge) {
+  const Mask mask = Mask::from_slices(1 << 15, 1 << 15, {});
+  EXPECT_EQ(
+      input_error([&] { mask.dense(0); }),
+      "a dense mask of 32768 queries × 32768 keys has 1073741824 cells: the limit is 268435456");
+}
+
+TEST(Mask, RefusesHeadsAndRowsThatItDoesNotHave) {
+  const Mask mask = Mask::from_slices(4, 4, {});
+  EXPECT_THROW(mask.area(1), InternalError);
+  EXPECT_THROW(mask.key_intervals(0, 4), InternalError);
+  EXPECT_THROW(mask.query_intervals(0, -1), InternalError);
+  EXPECT_THROW(mask.area_in(-1, {0, 1}, {0, 1}), InternalError);
+}
+
+class BlockListsTest : public ::testing::Test {
+ protected:
+  std::string error() const {
+    return input_error([&] { Mask::from_blocks(8, 8, {{0, 8, 0, 8, SliceType::full}}, blocks); });
+  }
+  BlockLists blocks{{0, 4, 8}, {0, 3, 6, 8}, 2, {0, 1, 3, 3, 4}, {2, 0, 1, 1}};
+};
+
+TEST_F(BlockListsTest, DifferPerHead) {
+  const Mask mask = Mask::from_blocks(8, 8, {{0, 8, 0, 8, SliceType::full}}, blocks);
+  EXPECT_EQ(mask.heads(), 2);
+  EXPECT_EQ(mask.area(0), 4 * 2 + 4 * 6);
+  EXPECT_EQ(mask.area(1), 4 * 3);
+  EXPECT_EQ(mask.mean_area(), 22.0);
+  EXPECT_THAT(mask.key_intervals(0, 7), ::testing::ElementsAre(Range{0, 6}));
+  EXPECT_TRUE(mask.key_intervals(1, 0).empty());
+}
+
+TEST_F(BlockListsTest, NameTheHeadAndBlockOfABadList) {
+  blocks.indices[2] = 0;
+  EXPECT_EQ(
+      error(),
+      "head 0, query block 1 keeps key block 0 after 0: kept blocks must ascend and be below 3");
+  blocks.indices = {2, 0, 1, 3};
+  EXPECT_EQ(
+      error(),
+      "head 1, query block 1 keeps key block 3 after -1: kept blocks must ascend and be below 3");
+}
+
+TEST_F(BlockListsTest, NameTheBoundsThatDoNotFit) {
+  blocks.k_bounds = {0, 3, 3, 8};
+  EXPECT_EQ(error(), "key block 1 goes from 3 to 3: bounds must ascend");
+  blocks.k_bounds = {0, 3, 6, 7};
+  EXPECT_EQ(error(), "key block bounds must go from 0 to 8 tokens");
+  blocks.k_bounds = {0, 3, 6, 8};
+  blocks.q_bounds = {};
+  EXPECT_EQ(error(), "query block bounds must go from 0 to 8 tokens");
+}
+
+TEST_F(BlockListsTest, RefuseOffsetsThatDoNotFit) {
+  blocks.offsets = {0, 1, 3, 2, 4};
+  EXPECT_EQ(error(), "block list offsets must be 5 ascending numbers from 0 to the 4 kept blocks");
+  blocks.offsets = {0, 1, 3, 4};
+  EXPECT_EQ(error(), "block list offsets must be 5 ascending numbers from 0 to the 4 kept blocks");
+  blocks.heads = 0;
+  EXPECT_EQ(error(), "block lists of 0 heads: at least 1");
+}
+
+}  // namespace
+}  // namespace longca
