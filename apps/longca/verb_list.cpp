@@ -163,6 +163,7 @@ void list(const std::string& what, bool as_json) {
 
 std::vector<std::string> listable() {
   std::vector<std::string> names;
+  names.reserve(kSections.size());
   for (const Section& section : kSections) names.emplace_back(section.name);
   return names;
 }

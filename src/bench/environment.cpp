@@ -176,7 +176,7 @@ fs::path find_program(const std::string& name) {
   const char* variable = std::getenv("PATH");
   std::istringstream path(variable != nullptr ? variable : "/usr/bin:/bin");
   for (std::string directory; std::getline(path, directory, ':');) {
-    const fs::path candidate = fs::path(directory) / name;
+    fs::path candidate = fs::path(directory) / name;
     if (access(candidate.c_str(), X_OK) == 0 && !fs::is_directory(candidate)) return candidate;
   }
   return {};
