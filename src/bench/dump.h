@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "bench/case.h"
+#include "bench/cell_tensors.h"
+#include "mask/generators.h"
+
+namespace longca {
+
+/// Name of the folder of a case's dump: its axes without pass and mode, so that both passes share
+/// it.
+std::string dump_folder_name(const Case& c);
+
+/// Writes q k v do o lse.npy and mask.json into `folder` (made if missing), and dq dk dv.npy if
+/// there are gradients. Tensors are float32 [tokens, heads, dim], lse is [heads, tokens];
+/// docs/metrics.md shows how to recompute from them. Throws InputError if a file cannot be written.
+void dump_cell(const std::filesystem::path& folder, const Inputs& inputs, const Outputs& outputs,
+               const GeneratedMask& generated, const MaskSpec& spec);
+
+}  // namespace longca

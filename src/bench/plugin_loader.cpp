@@ -1,0 +1,138 @@
+#include "bench/plugin_loader.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <string_view>
+
+#include "attention/plugin.h"
+#include "bench/process_end.h"
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+using EntryPoint = const PluginInfo* (*)();
+
+EntryPoint open_plugin(const std::string& file) {
+  if (file.ends_with(".py")) {
+    throw_input_error("plug-in '{}': this build loads shared libraries (.so), not Python files",
+                      file);
+  }
+  // A name without a slash would be searched for in the system's library folders.
+  const std::string path = std::filesystem::absolute(file).string();
+  if (!std::filesystem::exists(path)) throw_input_error("plug-in '{}' does not exist", file);
+  // Never closed: its kernels live as long as the process.
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    throw_input_error("plug-in '{}' cannot be loaded as a shared library: {}", file, dlerror());
+  }
+  void* entry = dlsym(library, "longca_plugin");
+  if (entry == nullptr) {
+    throw_input_error("plug-in '{}' is a shared library without the entry point longca_plugin",
+                      file);
+  }
+  return reinterpret_cast<EntryPoint>(entry);
+}
+
+constexpr unsigned kLoadLimit = 60;  // s
+constexpr std::string_view kLoaded = "loaded";
+
+/// Where a child that loads a plug-in writes kLoaded, or why it could not.
+int terminate_pipe = -1;
+
+[[noreturn]] void report_and_end(std::string_view sentence) {
+  [[maybe_unused]] const auto n = ::write(terminate_pipe, sentence.data(), sentence.size());
+  ::_exit(1);
+}
+
+/// An exception that finds no handler, as one out of a static constructor.
+[[noreturn]] void report_uncaught() {
+  std::string what = "an exception";
+  try {
+    if (const auto current = std::current_exception()) std::rethrow_exception(current);
+  } catch (const std::exception& error) {
+    what = error.what();
+  } catch (...) {
+  }
+  report_and_end("threw while loading: " + what);
+}
+
+[[noreturn]] void try_in_child(const std::string& file, int pipe) {
+  terminate_pipe = pipe;
+  ::alarm(kLoadLimit);
+  std::set_terminate(report_uncaught);
+  try {
+    load_plugin(file);
+  } catch (const InputError& error) {
+    report_and_end(error.what());
+  } catch (...) {
+    report_uncaught();
+  }
+  report_and_end(kLoaded);
+}
+
+std::string read_to_end(int pipe) {
+  std::string text;
+  std::array<char, 4096> block;
+  while (true) {
+    const ssize_t n = ::read(pipe, block.data(), block.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return text;
+    text.append(block.data(), static_cast<std::size_t>(n));
+  }
+}
+
+}  // namespace
+
+void load_plugin(const std::string& file) {
+  const PluginInfo* info = nullptr;
+  try {
+    info = open_plugin(file)();
+    if (info == nullptr || info->version != kPluginVersion) {
+      throw_input_error(
+          "plug-in '{}' was built for version {} of the plug-in interface, this program has {}",
+          file, info == nullptr ? 0 : info->version, kPluginVersion);
+    }
+    info->add_kernels(KernelRegistry::global());
+  } catch (const InputError& error) {
+    const std::string sentence = error.what();
+    if (sentence.starts_with("plug-in '")) throw;
+    throw_input_error("plug-in '{}': {}", file, sentence);
+  } catch (const std::exception& error) {
+    throw_input_error("plug-in '{}' threw while loading: {}", file, error.what());
+  } catch (...) {
+    throw_input_error("plug-in '{}' threw while loading, not a std::exception", file);
+  }
+}
+
+void load_plugin_safely(const std::string& file) {
+  std::array<int, 2> ends{};
+  LONGCA_CHECK(::pipe(ends.data()) == 0, "no pipe: {}", std::strerror(errno));
+  const pid_t child = ::fork();
+  LONGCA_CHECK(child >= 0, "no process: {}", std::strerror(errno));
+  if (child == 0) {
+    ::close(ends[0]);
+    try_in_child(file, ends[1]);
+  }
+  ::close(ends[1]);
+  const std::string sentence = read_to_end(ends[0]);
+  ::close(ends[0]);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (sentence == kLoaded) return load_plugin(file);
+  if (sentence.starts_with("plug-in '")) throw InputError(sentence);
+  throw_input_error("plug-in '{}' {}", file,
+                    sentence.empty() ? describe_process_end(status) + " while loading" : sentence);
+}
+
+}  // namespace longca

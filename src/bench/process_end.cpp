@@ -1,0 +1,20 @@
+#include "bench/process_end.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <cstring>
+
+namespace longca {
+
+std::string describe_process_end(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    const int number = WTERMSIG(wait_status);
+    const char* name = sigabbrev_np(number);
+    return fmt::format("was ended by SIG{} ({})", name != nullptr ? name : std::to_string(number),
+                       sigdescr_np(number) != nullptr ? sigdescr_np(number) : "unknown signal");
+  }
+  return fmt::format("ended itself with exit code {}", WEXITSTATUS(wait_status));
+}
+
+}  // namespace longca

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+
+namespace longca {
+
+/// "was ended by SIGSEGV (Segmentation fault)" or "ended itself with exit code 3", from waitpid's
+/// status.
+std::string describe_process_end(int wait_status);
+
+}  // namespace longca

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "bench/cell.h"
+
+namespace longca {
+
+/// Messages between the runner and a worker process: one JSON object per line over a socket.
+///   runner → worker   {"case": {…}, "options": {"timed","limits":{…},"dump"}}
+///   worker → runner   {"stage": "forward"}, any number of them, then {"record": {…}}
+/// The worker ends when the socket does.
+class LineChannel {
+ public:
+  /// Takes over the socket.
+  explicit LineChannel(int socket) : socket_(socket) {}
+  ~LineChannel();
+  LineChannel(const LineChannel&) = delete;
+  LineChannel& operator=(const LineChannel&) = delete;
+
+  int socket() const { return socket_; }
+  /// False if the other end is gone.
+  bool send(const nlohmann::json& message);
+  /// Waits for the next message; nothing if the other end is gone.
+  std::optional<nlohmann::json> receive();
+
+  /// For a caller that polls: takes what has arrived, without waiting. False if the other end is
+  /// gone.
+  bool read_available();
+  /// The next whole message of those taken. Throws nlohmann::json::parse_error.
+  std::optional<nlohmann::json> next();
+
+ private:
+  bool read_some(int flags);
+
+  int socket_;
+  std::string buffer_;
+};
+
+void to_json(nlohmann::json& json, const RunLimits& limits);
+void from_json(const nlohmann::json& json, RunLimits& limits);
+void to_json(nlohmann::json& json, const CellOptions& options);
+void from_json(const nlohmann::json& json, CellOptions& options);
+
+}  // namespace longca

@@ -1,0 +1,191 @@
+#include "bench/runner.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <utility>
+
+#include "bench/dump.h"
+#include "bench/environment.h"
+#include "bench/interrupt.h"
+#include "bench/process_end.h"
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kLook = 50ms;                 // between two looks at memory and clock
+constexpr double kReferenceAllowance = 300;  // s, beside ten times the budget of CPU time
+
+/// RAM of a worker beside what its cell may take: the program, threads, the flush buffer.
+constexpr std::int64_t kWorkerSlack = std::int64_t{768} << 20;
+
+std::string last_line(const std::string& text) {
+  const std::size_t end = text.find_last_not_of(" \n\r\t");
+  if (end == std::string::npos) return "";
+  const std::size_t newline = text.rfind('\n', end);
+  const std::size_t begin = newline == std::string::npos ? 0 : newline + 1;
+  return text.substr(begin, std::min<std::size_t>(end + 1 - begin, 200));
+}
+
+std::string now_rfc3339() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+}  // namespace
+
+/// One try at a cell in one worker.
+class Runner::Attempt {
+ public:
+  enum class Result { recorded, interrupted, not_begun };
+
+  Attempt(WorkerProcess& worker, const CellOptions& options)
+      : worker_(worker), limits_(options.limits) {}
+
+  Result run(const nlohmann::json& request, Record& record, std::string& output) {
+    if (!worker_.send(request)) return Result::not_begun;
+    restart_clock(limits_.case_limit_s);
+    try {
+      const Result result = wait_for_record(record);
+      output = output_ + worker_.take_output();
+      return result;
+    } catch (const nlohmann::json::exception&) {
+      // A kernel that wrote to the worker's socket.
+      end(record, StatusCode::crash,
+          fmt::format("in {} the process sent what is no message", stage_));
+      return Result::recorded;
+    }
+  }
+
+ private:
+  void restart_clock(double limit_s) {
+    limit_s_ = limit_s;
+    deadline_ = Clock::now() +
+                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_s));
+  }
+
+  /// Inputs and reference are the runner's own work, done once for all cells of a problem: they
+  /// have a limit of their own, and the cell's begins after them.
+  void enter_stage(std::string stage) {
+    if (stage == "inputs") restart_clock(10 * limits_.verify_budget_s + kReferenceAllowance);
+    if (stage == "plan") restart_clock(limits_.case_limit_s);
+    stage_ = std::move(stage);
+  }
+
+  bool too_large() const {
+    const std::int64_t limit = limits_.memory_limit_mib << 20;
+    return limit > 0 && worker_.resident_bytes() > limit + kWorkerSlack;
+  }
+
+  Result wait_for_record(Record& record) {
+    while (true) {
+      nlohmann::json message;
+      const auto event = worker_.wait(kLook, message);
+      if (InterruptGuard::signal() != 0) return Result::interrupted;
+      if (event == WorkerProcess::Event::gone) return worker_gone(record);
+      if (event == WorkerProcess::Event::message) {
+        if (message.contains("record")) {
+          record = message.at("record").get<Record>();
+          return Result::recorded;
+        }
+        enter_stage(message.at("stage").get<std::string>());
+      } else if (Clock::now() > deadline_) {
+        return end(record, StatusCode::timeout,
+                   fmt::format("{} had not ended when its {} s were up", stage_, limit_s_));
+      } else if (too_large()) {
+        return end(record, StatusCode::oom,
+                   fmt::format("in {} the process passed the memory limit of {} MiB", stage_,
+                               limits_.memory_limit_mib));
+      }
+    }
+  }
+
+  Result end(Record& record, StatusCode code, std::string reason) {
+    worker_.kill();
+    record.status = {code, std::move(reason)};
+    return Result::recorded;
+  }
+
+  Result worker_gone(Record& record) {
+    const int status = worker_.reap();
+    output_ = worker_.take_output();
+    if (stage_.empty()) return Result::not_begun;
+    record.status = {StatusCode::crash,
+                     fmt::format("in {} the process {}", stage_, describe_process_end(status))};
+    const std::string said = last_line(output_);
+    if (!said.empty()) record.status.reason += ", saying: " + said;
+    return Result::recorded;
+  }
+
+  WorkerProcess& worker_;
+  const RunLimits& limits_;
+  std::string stage_;
+  std::string output_;
+  double limit_s_ = 0;
+  Clock::time_point deadline_{};
+};
+
+std::vector<std::string> own_worker_command(const std::vector<std::string>& plugins) {
+  std::vector<std::string> command{"/proc/self/exe", "worker"};
+  for (const std::string& plugin : plugins) {
+    command.insert(command.end(), {"--plugin", std::filesystem::absolute(plugin).string()});
+  }
+  return command;
+}
+
+Runner::Runner(RunOptions options) : options_(std::move(options)) {
+  std::int64_t& limit = options_.cell.limits.memory_limit_mib;
+  // A tenth stays for the system and this process.
+  if (limit == 0) limit = (available_memory() / 10 * 9) >> 20;
+}
+
+CellOptions Runner::options_for(const Case& c) const {
+  CellOptions options = options_.cell;
+  if (!options_.dump.empty()) {
+    options.dump = std::filesystem::absolute(options_.dump) / dump_folder_name(c);
+  }
+  return options;
+}
+
+bool Runner::run_cell(const Case& c, Record& record, std::string& output) {
+  const CellOptions options = options_for(c);
+  const nlohmann::json request{{"case", c}, {"options", options}};
+  // A worker that ends before it begins the cell was broken by an earlier one, or cannot start at
+  // all.
+  for (int tries = 0; tries < 2; ++tries) {
+    if (!worker_) worker_ = std::make_unique<WorkerProcess>(options_.worker);
+    record = Record{};
+    record.c = c;
+    const auto result = Attempt(*worker_, options).run(request, record, output);
+    if (result == Attempt::Result::interrupted) return false;
+    const bool alive = result == Attempt::Result::recorded && worker_->resident_bytes() > 0;
+    if (!alive) worker_.reset();
+    if (result == Attempt::Result::recorded) return true;
+  }
+  record.status = {StatusCode::crash, "no worker process could be started"};
+  const std::string said = last_line(output);
+  if (!said.empty()) record.status.reason += ": " + said;
+  return true;
+}
+
+bool Runner::run(std::span<const Case> cases, RunListener& listener) {
+  for (const Case& c : cases) {
+    if (InterruptGuard::signal() != 0) return false;
+    listener.started(c);
+    Record record;
+    std::string output;
+    if (!run_cell(c, record, output)) return false;
+    record.at = now_rfc3339();
+    listener.finished(record, output);
+  }
+  return true;
+}
+
+}  // namespace longca

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/case.h"
+#include "bench/cell.h"
+#include "bench/record.h"
+#include "bench/worker_process.h"
+
+namespace longca {
+
+/// Hears of a run as it goes.
+class RunListener {
+ public:
+  virtual ~RunListener() = default;
+  virtual void started(const Case& /*c*/) {}
+  /// `output`: what the cell's process printed.
+  virtual void finished(const Record& record, const std::string& output) = 0;
+};
+
+struct RunOptions {
+  std::vector<std::string> worker;  ///< the command that starts a worker, before "--socket N"
+  CellOptions cell;
+  std::string dump;  ///< folder that gets one folder per problem and kernel; "" for none
+};
+
+/// The command that starts this program as a worker.
+std::vector<std::string> own_worker_command(const std::vector<std::string>& plugins);
+
+/// Runs cells in worker processes, one after the other. A worker that ends, hangs or takes too much
+/// memory costs its cell, and the next cell gets a new one. Cells that follow each other with the
+/// same problem share inputs and reference.
+class Runner {
+ public:
+  explicit Runner(RunOptions options);
+
+  /// False if a signal ended the run early (see InterruptGuard); the cell under way is not
+  /// recorded.
+  bool run(std::span<const Case> cases, RunListener& listener);
+
+ private:
+  class Attempt;
+
+  /// Nothing if interrupted.
+  bool run_cell(const Case& c, Record& record, std::string& output);
+  CellOptions options_for(const Case& c) const;
+
+  RunOptions options_;
+  std::unique_ptr<WorkerProcess> worker_;
+};
+
+}  // namespace longca
