@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "bench/cases.h"
+#include "bench/interrupt.h"
+#include "core/error.h"
+#include "run_options.h"
+#include "verbs.h"
+
+namespace longca {
+namespace {
+
+struct CheckArguments : RunArguments {
+  std::string dump;
+};
+
+/// Counts outcomes, and prints the cells that failed on stdout.
+class CheckListener : public RunListener {
+ public:
+  explicit CheckListener(RunListener& progress) : progress_(progress) {}
+
+  void started(const Case& c) override { progress_.started(c); }
+  void finished(const Record& record, const std::string& output) override {
+    progress_.finished(record, output);
+    ++counts_[record.status.code];
+    switch (record.status.code) {
+      case StatusCode::wrong:
+      case StatusCode::timeout:
+      case StatusCode::crash:
+      case StatusCode::oom:
+        fmt::print("{}\n", describe_record(record));
+        break;
+      default:
+        break;
+    }
+  }
+
+  std::size_t count(StatusCode code) const {
+    const auto found = counts_.find(code);
+    return found == counts_.end() ? 0 : found->second;
+  }
+
+  void print_summary() const {
+    std::size_t all = 0;
+    std::string text;
+    for (const auto& [code, number] : counts_) {
+      all += number;
+      text += fmt::format(", {} {}", number, to_string(code));
+    }
+    fmt::print("{} cells checked{}\n", all, text);
+  }
+
+ private:
+  RunListener& progress_;
+  std::map<StatusCode, std::size_t> counts_;
+};
+
+void make_dump_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw_input_error("cannot make folder '{}': {}", folder, error.message());
+}
+
+/// The exit code of a signal that ended the run early, or 0.
+int check(const CheckArguments& arguments) {
+  const Suite suite = arguments.load();
+  const CaseList list = expand(suite);
+  if (!arguments.dump.empty()) make_dump_folder(arguments.dump);
+  RunOptions options;
+  options.worker = own_worker_command(arguments.plugins);
+  options.cell.timed = false;
+  options.cell.limits = suite.limits;
+  options.dump = arguments.dump;
+  const InterruptGuard guard;
+  bool complete = false;
+  std::size_t failed = 0;
+  {
+    Progress progress(list.cases.size(), arguments.progress_style());
+    CheckListener listener(progress);
+    complete = Runner(options).run(list.cases, listener);
+    listener.print_summary();
+    failed = listener.count(StatusCode::wrong) + listener.count(StatusCode::crash) +
+             listener.count(StatusCode::timeout);
+  }
+  if (!complete) return exit_code_of_signal(InterruptGuard::signal());
+  if (failed > 0) throw VerdictFailed{};
+  return 0;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("check", "Verifies kernels against float64, without timing");
+  auto arguments = std::make_shared<CheckArguments>();
+  arguments->add_options(*verb);
+  verb->add_option("--dump", arguments->dump, "save q k v do o lse dq dk dv.npy, mask.json")
+      ->type_name("DIR");
+  verb->footer(
+      "Exit code 1 if any cell is wrong, crash or timeout.\n"
+      "Example: longca check -a mask=causal,document -a tokens=1K -a dtype=float32");
+  verb->callback([arguments] {
+    if (const int code = check(*arguments)) std::exit(code);
+  });
+}
+
+}  // namespace longca
