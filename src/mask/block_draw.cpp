@@ -89,7 +89,7 @@ BlockLists draw_blocks(std::vector<std::int64_t> q_bounds, std::vector<std::int6
   if (static_cast<double>(rows) * static_cast<double>(kept) > kMaxKept) {
     throw_input_error(
         "{} heads × {} query blocks × {} kept key blocks are {:.0f} entries of block lists: the "
-        "limit is {:.0f}; use larger blocks",
+        "limit is {:.0f}; use larger blocks or a lower density",
         heads, lists.q_blocks(), kept, static_cast<double>(rows) * static_cast<double>(kept),
         kMaxKept);
   }

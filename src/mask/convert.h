@@ -17,17 +17,20 @@ struct DocumentForm {
 };
 
 /// The form, if the mask is square and made of documents that are all full or all causal (a single
-/// full or causal mask is one document); nothing otherwise. Documents of one token are both.
+/// full or causal mask is one document); nothing otherwise, and nothing if block lists drop cells.
+/// Recognised from the cells, however they are cut into slices. Documents of one token are both.
 std::optional<DocumentForm> document_form(const Mask& mask);
 
 /// A mask as kernels with a sliding window take it: query q sees keys in
 /// [q + offset − left, q + offset + right] where offset = k_tokens − q_tokens, as FlashAttention's
-/// window_size = (left, right); −1 stands for no limit. Full is (−1, −1), causal is (−1, 0).
+/// window_size = (left, right); −1 stands for no limit, also where a limit cuts nothing. Full is
+/// (−1, −1), causal is (−1, 0).
 struct WindowForm {
   std::int64_t left = -1;
   std::int64_t right = -1;
   bool operator==(const WindowForm&) const = default;
 };
+/// The form, if the mask has one (recognised from the cells); nothing if block lists drop cells.
 std::optional<WindowForm> window_form(const Mask& mask);
 
 /// FlashMask's column-wise form (G. Wang et al., "FlashMask: Efficient and Rich Mask Extension of

@@ -138,14 +138,14 @@ std::span<const std::string> length_distribution_names() {
 
 std::string describe_length_distribution(const std::string& name) {
   const auto [histogram, with_long] = find_distribution(name);
-  const auto [mean, median] = mean_and_median(histogram);
-  std::string text = fmt::format("LongCA-bench's histogram {}: mean {:.0f}, median {:.0f} tokens",
-                                 histogram.name, mean, median);
   if (with_long) {
-    text += fmt::format(", for 40 % of the tokens; the rest in documents of {} to {}", kLongLow,
-                        kLongHigh);
+    return fmt::format(
+        "LongCA-bench's histogram {} for {:.0f} % of the tokens, the rest in documents of {} to {}",
+        histogram.name, 100 * kShortShare, kLongLow, kLongHigh);
   }
-  return text;
+  const auto [mean, median] = mean_and_median(histogram);
+  return fmt::format("LongCA-bench's histogram {}: mean {:.0f}, median {:.0f} tokens",
+                     histogram.name, mean, median);
 }
 
 std::vector<std::int64_t> sample_lengths(const std::string& distribution, std::int64_t tokens,
