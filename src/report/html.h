@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <iosfwd>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,8 @@ namespace longca {
 /// the page has no plots, and says so at its top and on stderr. Throws InputError if the file
 /// cannot be written.
 void write_html(std::span<const Record> records, const std::filesystem::path& path);
+/// The same to a stream.
+void write_html(std::ostream& out, std::span<const Record> records);
 
 /// The page's text. `plotly` is the text of plotly.min.js, or nothing for a page without plots.
 std::string render_html(std::span<const Record> records, const std::optional<std::string>& plotly);

@@ -189,6 +189,33 @@ std::vector<Reason> collect_reasons(const View& view) {
   return reasons;
 }
 
+std::span<const StatusCode> marked_statuses() {
+  static constexpr std::array kMarked = {StatusCode::unsupported, StatusCode::unavailable,
+                                         StatusCode::oom,         StatusCode::wrong,
+                                         StatusCode::timeout,     StatusCode::crash};
+  return kMarked;
+}
+
+std::string_view status_mark(StatusCode code) {
+  switch (code) {
+    case StatusCode::ok:
+      return "";
+    case StatusCode::unsupported:
+      return "X";
+    case StatusCode::unavailable:
+      return "N";
+    case StatusCode::oom:
+      return "E";
+    case StatusCode::wrong:
+      return "W";
+    case StatusCode::timeout:
+      return "T";
+    case StatusCode::crash:
+      return "C";
+  }
+  return "?";
+}
+
 std::string join_axes(const AxisTexts& axes, std::string_view separator) {
   std::string text;
   for (const auto& [name, value] : axes) {

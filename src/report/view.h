@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -76,6 +77,12 @@ struct Reason {
 };
 /// Each distinct reason once, in order of first appearance.
 std::vector<Reason> collect_reasons(const View& view);
+
+/// The letter that stands in a plot for a cell without a number: X unsupported, E out of memory, as
+/// in the published figures; "" for ok.
+std::string_view status_mark(StatusCode code);
+/// The statuses that have a mark.
+std::span<const StatusCode> marked_statuses();
 
 /// "heads 8:2 · dim 128".
 std::string join_axes(const AxisTexts& axes, std::string_view separator);

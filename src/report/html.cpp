@@ -1,0 +1,196 @@
+#include "report/html.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <set>
+#include <sstream>
+
+#include "bench/axes.h"
+#include "bench/environment.h"
+#include "bench/metrics.h"
+#include "core/error.h"
+#include "report/html_data.h"
+#include "report/html_text.h"
+#include "report/mask_svg.h"
+#include "report/templates.h"
+#include "report/view.h"
+
+namespace longca {
+namespace {
+
+constexpr const char* kNoPlotly =
+    "This page has no plots: plotly.js was not found when it was written. scripts/setup fetches "
+    "it, or "
+    "LONGCA_PLOTLY_JS names a plotly.min.js.";
+/// Above this a picture costs more than it shows.
+constexpr std::int64_t kMaxPictureTokens = std::int64_t{1} << 24;
+constexpr std::size_t kMaxPictures = 150;
+
+std::string tiles(const View& view) {
+  std::string html = fmt::format("<li><b>{}</b>cells</li>", view.cells());
+  for (const auto& [status, n] : view.status_counts) {
+    html += fmt::format(R"(<li class="status-{0}"><b>{1}</b>{0}</li>)", to_string(status), n);
+  }
+  return html;
+}
+
+/// The axes that a mask is drawn from: two cases that agree on them have the same picture.
+AxisTexts picture_axes(const Case& c) {
+  AxisTexts texts;
+  for (const Axis& axis : axis_table()) {
+    const bool shapes_mask = axis.applies != nullptr;
+    if (!shapes_mask && axis.name != "mask" && axis.name != "tokens" && axis.name != "seed")
+      continue;
+    if (auto text = axis.text(c)) texts.emplace_back(axis.name, std::move(*text));
+  }
+  return texts;
+}
+
+std::string picture(const Case& c, const AxisTexts& axes) {
+  const GeneratedMask generated = generate_mask(c.mask_spec());
+  const double cells = static_cast<double>(c.tokens) * static_cast<double>(c.tokens);
+  const std::string density = fmt::format("{} tokens, {:.3g} % allowed", format_tokens(c.tokens),
+                                          100 * generated.mask.mean_area() / cells);
+  AxisTexts parameters;
+  for (const auto& [name, value] : axes) {
+    if (name != "mask" && name != "tokens" && name != "seed") parameters.emplace_back(name, value);
+  }
+  return fmt::format(
+      R"(<figure class="picture" data-mask="{0}" data-tokens="{1}">{2}<figcaption>{0})"
+      "<small>{3}</small><small>{4}</small></figcaption></figure>\n",
+      html_escaped(c.mask), c.tokens, mask_svg(generated.mask, c.mask + ", " + density), density,
+      html_escaped(join_axes(parameters, ", ")));
+}
+
+/// One picture per mask. A mask that this program cannot draw (an unknown name from a newer one)
+/// has none; its cells are shown all the same.
+std::string pictures(const View& view) {
+  std::set<AxisTexts> drawn;
+  std::string html;
+  for (const ViewSection& section : view.sections) {
+    for (const ViewGroup& group : section.groups) {
+      for (const Record* record : group.rows.front().passes) {
+        if (record == nullptr || record->c.tokens > kMaxPictureTokens) continue;
+        AxisTexts axes = picture_axes(record->c);
+        if (drawn.size() >= kMaxPictures || !drawn.insert(axes).second) continue;
+        try {
+          html += picture(record->c, axes);
+        } catch (const InputError&) {
+          continue;
+        }
+      }
+    }
+  }
+  return html;
+}
+
+std::string environment_tables(std::span<const Record> records) {
+  std::vector<std::pair<nlohmann::json, int>> environments;
+  for (const Record& record : records) {
+    const auto found = std::find_if(environments.begin(), environments.end(),
+                                    [&](const auto& known) { return known.first == record.env; });
+    if (found == environments.end()) {
+      environments.emplace_back(record.env, 1);
+    } else {
+      ++found->second;
+    }
+  }
+  std::string html;
+  for (const auto& [env, cells] : environments) {
+    html += fmt::format("<p class=\"hint\">{} cell{}</p><table class=\"plain environment\">", cells,
+                        cells == 1 ? "" : "s");
+    const nlohmann::json flat =
+        env.is_object() && !env.empty() ? env.flatten() : nlohmann::json::object();
+    for (const auto& [path, value] : flat.items()) {
+      std::string name = path.substr(1);
+      std::replace(name.begin(), name.end(), '/', ' ');
+      const std::string text =
+          value.is_string() ? value.get<std::string>()
+                            : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      html +=
+          fmt::format("<tr><td>{}</td><td>{}</td></tr>", html_escaped(name), html_escaped(text));
+    }
+    html += "</table>\n";
+  }
+  return html;
+}
+
+std::string metric_rows() {
+  std::string html;
+  for (const MetricInfo& metric : metric_table()) {
+    html += fmt::format("<tr><td class=\"mono\">{}</td><td>{}</td><td>{}</td></tr>\n", metric.name,
+                        html_escaped(metric.unit), html_escaped(metric.description));
+  }
+  return html;
+}
+
+/// "2026-05-01T10:00:00Z to 2026-05-01T10:02:00Z".
+std::string when(std::span<const Record> records) {
+  std::set<std::string> times;
+  for (const Record& record : records) {
+    if (!record.at.empty()) times.insert(record.at);
+  }
+  if (times.empty()) return "";
+  if (times.size() == 1) return *times.begin();
+  return *times.begin() + " to " + *times.rbegin();
+}
+
+std::string subtitle(const View& view, std::span<const Record> records) {
+  std::string text = join_axes(view.common, " · ");
+  const std::string time = when(records);
+  if (!text.empty() && !time.empty()) text += " — ";
+  return text + time;
+}
+
+}  // namespace
+
+std::string render_html(std::span<const Record> records, const std::optional<std::string>& plotly) {
+  const std::vector<Record> latest = latest_records(records);
+  const View view = make_view(latest);
+  const std::string machine = latest.empty() ? "" : describe_machine(latest.back().env);
+  const std::string heading =
+      machine.empty() ? "Attention kernels" : "Attention kernels on " + machine;
+  return fill_template(
+      kPageHtml, {{"title", html_escaped("longca-bench: " + heading)},
+                  {"style", std::string(kStyleCss)},
+                  {"heading", html_escaped(heading)},
+                  {"subtitle", html_escaped(subtitle(view, latest))},
+                  {"tiles", tiles(view)},
+                  {"warning", plotly ? "" : fmt::format("<p class=\"warning\">{}</p>", kNoPlotly)},
+                  {"pictures", pictures(view)},
+                  {"metrics", metric_rows()},
+                  {"environment", environment_tables(latest)},
+                  {"data", json_for_script(html_data(view))},
+                  {"plotly", plotly ? "<script>" + script_for_html(*plotly) + "</script>" : ""},
+                  {"script", script_for_html(kPageScript)}});
+}
+
+void write_html(std::ostream& out, std::span<const Record> records) {
+  std::optional<std::string> plotly;
+  if (const auto file = find_plotly_js()) {
+    std::ifstream in(*file, std::ios::binary);
+    plotly.emplace(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    if (!in.is_open() || plotly->empty()) throw_input_error("cannot read {}", file->string());
+  } else {
+    std::cerr << "longca: " << kNoPlotly << '\n';
+  }
+  out << render_html(records, plotly);
+}
+
+void write_html(std::span<const Record> records, const std::filesystem::path& path) {
+  std::ostringstream page;
+  write_html(page, records);
+  errno = 0;
+  std::ofstream out(path, std::ios::binary);
+  if (!(out << page.view() << std::flush)) {
+    throw_input_error("cannot write {}: {}", path.string(), std::strerror(errno));
+  }
+}
+
+}  // namespace longca

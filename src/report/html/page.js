@@ -1,0 +1,28 @@
+// Ties the parts together: a change of the filters redraws everything that shows cells.
+
+function update() {
+  drawWinners();
+  drawPlots();
+  showPictures();
+  drawCells();
+}
+
+function redrawWhenResized() {
+  let width = window.innerWidth;
+  let timer = 0;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth === width) return;
+    width = window.innerWidth;
+    clearTimeout(timer);
+    timer = setTimeout(drawPlots, 120);
+  });
+}
+
+if (typeof Plotly === "undefined") document.body.classList.add("no-plots");
+document.getElementById("panels").value = data.tokens.length > 2 ? "mask" : "length";
+document.getElementById("panels").addEventListener("change", drawPlots);
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawPlots);
+makeFilters(update);
+explainMarks();
+redrawWhenResized();
+update();

@@ -1,0 +1,161 @@
+// Grouped bars: a series per kernel (and setting), a panel per length or per mask.
+
+const FONT = getComputedStyle(document.body).fontFamily;
+const colorOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// Plotly reads a small HTML in its texts.
+const plotText = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+
+/// "sliding_window_causal" over two or three lines.
+function wrapName(name) {
+  const lines = [""];
+  for (const word of String(name).split(/(?<=_)/)) {
+    if (lines.at(-1) && (lines.at(-1) + word).length > 10) lines.push("");
+    lines[lines.length - 1] += word;
+  }
+  return lines.map(plotText).join("<br>");
+}
+
+// The two ways to lay out masks and lengths.
+const layouts = {
+  length: { panel: (cell) => cell.tokens, panelText: (tokens) => `${tokensText(tokens)} tokens`, panels: data.tokens, group: (cell) => cell.mask, groupText: wrapName, groups: data.masks, minWidth: Infinity, height: 300 },
+  mask: { panel: (cell) => cell.mask, panelText: String, panels: data.masks, group: (cell) => cell.tokens, groupText: tokensText, groups: data.tokens, minWidth: 270, height: 210 },
+};
+
+function hoverText(cell) {
+  const metrics = cell.metrics;
+  const lines = [`<b>${plotText(cell.kernel)}</b> · ${plotText(cell.mask)} · ${tokensText(cell.tokens)} · ${cell.pass}`];
+  if (settingText(cell)) lines.push(plotText(settingText(cell)));
+  if (rateOf(cell) === undefined) lines.push(plotText(`${cell.status}: ${cell.reason}`).replace(/(.{60,}?) /g, "$1<br>"));
+  else {
+    const interval = metrics.time_ci_pct === undefined ? "" : ` ± ${figureText(metrics.time_ci_pct)} %`;
+    lines.push(`${figureText(rateOf(cell))} ${data.unit.name} · ${figureText(metrics.time_ms)} ms${interval}`);
+  }
+  if (metrics.peak_bytes !== undefined) lines.push(`memory ${bytesText(metrics.peak_bytes)}`);
+  if (largestError(cell) !== undefined) lines.push(`error ${errorText(largestError(cell))}`);
+  return lines.join("<br>");
+}
+
+/// The rectangles of a grid of panels, in shares of the plot; rows from the top.
+function panelGrid(count, columns, width, height, gap) {
+  const rows = Math.ceil(count / columns);
+  const [gx, gy] = [gap.x / width, gap.y / height];
+  const [w, h] = [(1 - gx * (columns - 1)) / columns, (1 - gy * (rows - 1)) / rows];
+  return Array.from({ length: count }, (_, i) => {
+    const [x, y] = [(i % columns) * (w + gx), 1 - Math.floor(i / columns) * (h + gy)];
+    return { x: [x, Math.min(1, x + w)], y: [Math.max(0, y - h), y] };
+  });
+}
+
+function barTrace(cells, layout, figure, axis, series, isFirst) {
+  const values = cells.map((cell) => figure.value(cell) ?? 0);
+  return {
+    type: "bar",
+    name: plotText(series.name),
+    legendgroup: series.name,
+    showlegend: isFirst,
+    x: cells.map((cell) => layout.groupText(layout.group(cell))),
+    y: values,
+    text: cells.map((cell) => (figure.value(cell) === undefined ? data.marks[cell.status] ?? "" : "")),
+    textposition: "outside",
+    textangle: 0,
+    cliponaxis: false,
+    constraintext: "none",
+    textfont: { size: 10, color: colorOf("--soft") },
+    hovertext: cells.map(hoverText),
+    hovertemplate: "%{hovertext}<extra></extra>",
+    marker: { color: series.color, pattern: { shape: series.pattern, fillmode: "overlay", size: 5, solidity: 0.35 } },
+    xaxis: `x${axis}`,
+    yaxis: `y${axis}`,
+  };
+}
+
+const PATTERNS = ["", "/", ".", "x", "-", "|", "\\", "+"];
+
+/// One series per kernel and setting, with the kernel's colour and the setting's pattern.
+function seriesOf(cells) {
+  const settings = [...new Set(data.cells.map(settingText))];
+  const series = new Map();
+  for (const kernel of data.kernels) {
+    for (const setting of settings) {
+      const own = cells.filter((cell) => cell.kernel === kernel && settingText(cell) === setting);
+      const name = setting ? `${kernel} · ${setting}` : kernel;
+      if (own.length) series.set(name, { name, cells: own, color: kernelColor(kernel), pattern: PATTERNS[settings.indexOf(setting) % PATTERNS.length] });
+    }
+  }
+  return [...series.values()];
+}
+
+function axisStyle(extra) {
+  return { color: colorOf("--soft"), gridcolor: colorOf("--line"), zerolinecolor: colorOf("--line"), linecolor: colorOf("--line"), tickfont: { size: 11 }, ...extra };
+}
+
+function drawFigure(name, cells, figure) {
+  const place = document.getElementById(`plot-${name}`);
+  document.getElementById(`figure-${name}`).hidden = cells.length === 0;
+  if (cells.length === 0) return Plotly.purge(place);
+  const layout = layouts[document.getElementById("panels").value];
+  const panels = layout.panels.filter((panel) => cells.some((cell) => layout.panel(cell) === panel));
+  const groups = layout.groups.filter((group) => cells.some((cell) => layout.group(cell) === group)).map(layout.groupText);
+  const margin = { l: 62, r: 8, t: 58, b: 64 };
+  const width = place.clientWidth - margin.l - margin.r;
+  const columns = Math.max(1, Math.min(panels.length, Math.floor(width / layout.minWidth) || 1));
+  const isNarrow = width / columns / groups.length < 70 && layout === layouts.length;
+  if (isNarrow) margin.b = 130;
+  const gap = { x: 40, y: layout === layouts.length ? margin.b + 34 : 66 };
+  const rows = Math.ceil(panels.length / columns);
+  const height = rows * layout.height + (rows - 1) * gap.y;
+  const grid = panelGrid(panels.length, columns, width, height, gap);
+  const series = seriesOf(cells);
+  const traces = [];
+  const plot = {
+    width: place.clientWidth, height: height + margin.t + margin.b, margin, barmode: "group", bargap: 0.22, bargroupgap: 0.04,
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family: FONT, size: 12, color: colorOf("--ink") },
+    legend: { orientation: "h", x: 0, y: 1 + 30 / height, yanchor: "bottom" }, showlegend: true, annotations: [],
+    hoverlabel: { align: "left", bgcolor: colorOf("--card"), bordercolor: colorOf("--line"), font: { family: FONT, size: 12, color: colorOf("--ink") } },
+  };
+  const seen = new Set();
+  panels.forEach((panel, i) => {
+    const axis = i === 0 ? "" : String(i + 1);
+    plot[`xaxis${axis}`] = axisStyle({ anchor: `y${axis}`, domain: grid[i].x, categoryorder: "array", categoryarray: groups, type: "category", range: [-0.5, groups.length - 0.5], tickangle: isNarrow ? -60 : 0, ...(isNarrow && { tickvals: groups, ticktext: groups.map((text) => text.replaceAll("<br>", "")) }) });
+    plot[`yaxis${axis}`] = axisStyle({ anchor: `x${axis}`, domain: grid[i].y, nticks: 6, rangemode: "tozero", ...(i > 0 && { matches: "y" }), ...(i % columns === 0 && { title: { text: figure.unit, standoff: 6, font: { size: 11 } } }) });
+    plot.annotations.push({ text: `<b>${plotText(layout.panelText(panel))}</b>`, xref: "paper", yref: "paper", x: grid[i].x[0], y: grid[i].y[1], xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12 } });
+    for (const one of series) {
+      const own = one.cells.filter((cell) => layout.panel(cell) === panel);
+      if (own.length === 0) continue;
+      traces.push(barTrace(own, layout, figure, axis, one, !seen.has(one.name)));
+      seen.add(one.name);
+    }
+  });
+  return Plotly.react(place, traces, plot, { displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: `longca-${name}` } });
+}
+
+/// Of a kernel's passes on one problem, the one that took most memory.
+function memoryCells(cells) {
+  const largest = new Map();
+  for (const cell of cells) {
+    const key = JSON.stringify([cell.kernel, cell.mask, cell.tokens, cell.setting]);
+    const other = largest.get(key);
+    if (!other || (cell.metrics.peak_bytes ?? -1) > (other.metrics.peak_bytes ?? -1)) largest.set(key, cell);
+  }
+  return [...largest.values()];
+}
+
+const MEBI = 1 << 20;
+const memoryOf = (cell) => (cell.metrics.peak_bytes === undefined ? undefined : cell.metrics.peak_bytes / MEBI);
+
+function drawPlots() {
+  if (typeof Plotly === "undefined") return;
+  const cells = shownCells();
+  for (const pass of ["forward", "backward"]) {
+    drawFigure(pass, cells.filter((cell) => cell.pass === pass), { value: rateOf, unit: data.unit.name });
+  }
+  const memory = memoryCells(cells);
+  drawFigure("memory", memory.some((cell) => memoryOf(cell) !== undefined) ? memory : [], { value: memoryOf, unit: "MiB" });
+}
+
+function explainMarks() {
+  const used = Object.entries(data.marks).filter(([status]) => data.cells.some((cell) => cell.status === status));
+  const words = { oom: "out of memory" };
+  document.getElementById("marks").textContent = used.length ? `Cells without a number: ${used.map(([status, mark]) => `${mark} ${words[status] ?? status}`).join(", ")}.` : "";
+}

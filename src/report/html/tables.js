@@ -1,0 +1,96 @@
+// The table of the fastest kernels, and the table of all cells.
+
+const axisColumns = data.axes.map((axis) => ({ title: axis.name, value: (cell) => cell.setting[axis.name] }));
+
+// value: what sorting compares; text: what is shown (the value itself if absent).
+const columns = [
+  { title: "kernel", value: (cell) => cell.kernel },
+  { title: "mask", value: (cell) => cell.mask, order: (cell) => data.masks.indexOf(cell.mask) },
+  { title: "tokens", number: true, value: (cell) => cell.tokens, text: (cell) => tokensText(cell.tokens) },
+  ...axisColumns,
+  { title: "pass", value: (cell) => cell.pass },
+  { title: data.unit.name, number: true, value: rateOf, text: (cell) => figureText(rateOf(cell)) },
+  { title: "ms", number: true, value: (cell) => cell.metrics.time_ms, text: (cell) => figureText(cell.metrics.time_ms) + (cell.stop === "time_limit" ? " ~" : "") },
+  { title: "± %", number: true, value: (cell) => cell.metrics.time_ci_pct, text: (cell) => figureText(cell.metrics.time_ci_pct) },
+  { title: "error", number: true, value: largestError, text: (cell) => errorText(largestError(cell)) },
+  { title: "LSE error", number: true, value: (cell) => cell.metrics.error_lse, text: (cell) => errorText(cell.metrics.error_lse) },
+  { title: "memory", number: true, value: (cell) => cell.metrics.peak_bytes, text: (cell) => bytesText(cell.metrics.peak_bytes) },
+  { title: "plan ms", number: true, value: (cell) => cell.metrics.plan_ms, text: (cell) => figureText(cell.metrics.plan_ms) },
+  { title: "status", value: (cell) => cell.status },
+  { title: "reason", value: (cell) => cell.reason, text: (cell) => [cell.reason, ...Object.entries(cell.notes).map(([name, note]) => `${name}: ${note}`)].filter(Boolean).join("; ") },
+];
+
+// Cells without the value come last, whichever way the rest is sorted.
+function compareCells(column, descending) {
+  const key = column.order ?? column.value;
+  return (a, b) => {
+    const [x, y] = [key(a), key(b)];
+    if (x === undefined || y === undefined) return (x === undefined) - (y === undefined);
+    const order = x < y ? -1 : x > y ? 1 : 0;
+    return descending ? -order : order;
+  };
+}
+
+function sortBy(column) {
+  const isSame = state.sort.column === column;
+  state.sort = { column, descending: isSame ? !state.sort.descending : Boolean(column.number) };
+  drawCells();
+}
+
+function drawCellTitles() {
+  const titles = columns.map((column) => {
+    const button = element("button", { type: "button", textContent: column.title });
+    button.addEventListener("click", () => sortBy(column));
+    const title = element("th", { scope: "col", className: column.number ? "number" : "" }, button);
+    if (state.sort.column === column) title.setAttribute("aria-sort", state.sort.descending ? "descending" : "ascending");
+    return title;
+  });
+  document.querySelector("#cells thead").replaceChildren(element("tr", {}, ...titles));
+}
+
+function cellRow(cell) {
+  const row = element("tr");
+  for (const column of columns) {
+    const text = column.text ? column.text(cell) : column.value(cell) ?? "";
+    const field = element("td", { textContent: text, className: column.number ? "number" : "" });
+    if (column.title === "status") field.className = `status-${cell.status}`;
+    if (column.title === "reason") field.className = "reason";
+    if (column.title === data.unit.name && cell.best) field.classList.add("best");
+    row.append(field);
+  }
+  return row;
+}
+
+function drawCells() {
+  const cells = shownCells();
+  if (state.sort.column) cells.sort(compareCells(state.sort.column, state.sort.descending));
+  drawCellTitles();
+  document.querySelector("#cells tbody").replaceChildren(...cells.map(cellRow));
+  const all = data.cells.length;
+  document.getElementById("cell-count").textContent = cells.length === all ? `${all}` : `${cells.length} of ${all}`;
+}
+
+function winnerField(cells) {
+  const best = cells.filter((cell) => rateOf(cell) !== undefined).reduce((a, b) => (a && rateOf(a) >= rateOf(b) ? a : b), null);
+  if (!best) return element("td", { textContent: "–" });
+  const dot = element("i", { className: "dot" });
+  dot.style.background = kernelColor(best.kernel);
+  const rate = element("span", { className: "rate", textContent: figureText(rateOf(best)) });
+  return element("td", { title: settingText(best) }, dot, best.kernel, rate);
+}
+
+function drawWinners() {
+  const cells = shownCells();
+  const has = (key, value) => cells.some((cell) => cell[key] === value);
+  const lengths = data.tokens.filter((tokens) => has("tokens", tokens));
+  const passes = data.passes.filter((pass) => has("pass", pass));
+  const heads = passes.flatMap((pass) => lengths.map((tokens) => element("th", { scope: "col", textContent: `${tokensText(tokens)} ${pass}` })));
+  const rows = data.masks.filter((mask) => has("mask", mask)).map((mask) => {
+    const fields = passes.flatMap((pass) => lengths.map((tokens) => winnerField(cells.filter((cell) => cell.mask === mask && cell.tokens === tokens && cell.pass === pass))));
+    return element("tr", {}, element("td", { textContent: mask }), ...fields);
+  });
+  document.getElementById("winners").replaceChildren(
+    element("thead", {}, element("tr", {}, element("th", { scope: "col", textContent: "mask" }), ...heads)),
+    element("tbody", {}, ...rows));
+  for (const unit of document.querySelectorAll(".rate-unit")) unit.textContent = data.unit.name;
+}
