@@ -1,0 +1,92 @@
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/record.h"
+#include "core/error.h"
+#include "report/csv.h"
+#include "report/html.h"
+#include "report/markdown.h"
+#include "report/plots.h"
+#include "report/table.h"
+#include "verbs.h"
+
+namespace longca {
+namespace {
+
+struct ReportOptions {
+  std::vector<std::string> files;
+  std::string html;
+  std::string csv;
+  std::string markdown;
+  std::string plots;
+
+  bool wants_table() const {
+    return html.empty() && csv.empty() && markdown.empty() && plots.empty();
+  }
+};
+
+std::vector<Record> read_all(const std::vector<std::string>& files) {
+  std::vector<Record> records;
+  for (const std::string& file : files) {
+    RecordFile found = read_records(file);
+    if (found.torn) {
+      std::cerr << "longca: the last line of " << file << " is cut and left out\n";
+    }
+    std::move(found.records.begin(), found.records.end(), std::back_inserter(records));
+  }
+  if (records.empty()) throw InputError("no records to report: the files are empty");
+  return records;
+}
+
+/// Writes a view into a file, or to standard output for "-".
+void write_view(const std::string& file, std::span<const Record> records,
+                void (*write)(std::ostream&, std::span<const Record>)) {
+  if (file == "-") return write(std::cout, records);
+  errno = 0;
+  std::ofstream out(file, std::ios::binary);
+  write(out, records);
+  if (!out.flush()) throw_input_error("cannot write {}: {}", file, std::strerror(errno));
+}
+
+void report(const ReportOptions& options) {
+  const std::vector<Record> records = read_all(options.files);
+  if (options.wants_table()) print_table(std::cout, records, terminal_table_options());
+  if (!options.csv.empty()) write_view(options.csv, records, write_csv);
+  if (!options.markdown.empty()) write_view(options.markdown, records, write_markdown);
+  if (!options.html.empty()) write_view(options.html, records, write_html);
+  if (!options.plots.empty()) {
+    for (const auto& file : write_plots(records, options.plots)) std::cout << file.string() << '\n';
+  }
+}
+
+}  // namespace
+
+void add_report(CLI::App& app) {
+  CLI::App* verb =
+      app.add_subcommand("report", "Views of records: table, HTML, CSV, Markdown, plots");
+  auto options = std::make_shared<ReportOptions>();
+  verb->add_option("FILE", options->files,
+                   "record files (.jsonl); of equal cells the last one counts")
+      ->required()
+      ->type_name("");
+  verb->add_option("--html", options->html, "one self-contained page with plots")
+      ->type_name("FILE");
+  verb->add_option("--csv", options->csv, "one line per cell, every axis and metric")
+      ->type_name("FILE");
+  verb->add_option("--md", options->markdown, "Markdown tables")->type_name("FILE");
+  verb->add_option("--plots", options->plots, "bars as PNG, SVG and PDF (needs gnuplot)")
+      ->type_name("DIR");
+  verb->footer(
+      "Without an option: a table on the screen. '-' as FILE of an option is standard output.\n"
+      "Example: longca report results/quick.jsonl --html quick.html --csv -");
+  verb->callback([options] { report(*options); });
+}
+
+}  // namespace longca

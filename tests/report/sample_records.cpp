@@ -1,0 +1,151 @@
+#include "report/sample_records.h"
+
+#include <stdexcept>
+
+#include "bench/axes.h"
+
+namespace longca::testing {
+namespace {
+
+constexpr std::int64_t kSeed = 42;
+
+struct SampleKernel {
+  const char* name;
+  double tflops;
+  double bytes_per_token;
+};
+constexpr SampleKernel kNaive = {"naive", 0.0113, 1.1e6};
+constexpr SampleKernel kFlash = {"flash", 0.1734, 4.2e4};
+constexpr SampleKernel kSparse = {"block_sparse", 0.1621, 4.4e4};
+
+/// A figure in [0.85, 1] that depends on the case only.
+double wobble(const Case& c) {
+  std::uint32_t hash = 2166136261U;
+  for (const char letter : c.key()) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
+  return 0.85 + 0.15 * (hash % 1000) / 1000.0;
+}
+
+Case make_case(const SampleKernel& kernel, const std::string& mask, std::int64_t tokens,
+               Pass pass) {
+  Case c;
+  c.kernel = kernel.name;
+  c.mask = mask;
+  c.tokens = tokens;
+  c.heads_q = 8;
+  c.heads_k = 2;
+  c.dtype = DType::float32;
+  c.pass = pass;
+  c.seed = kSeed;
+  const MaskTraits& traits = mask_traits(mask);
+  if (traits.uses_lengths) c.lengths = "prolong64k";
+  if (traits.uses_window) c.window = 256;
+  if (traits.uses_block_tokens) c.block_tokens = 128;
+  if (traits.uses_blocks) {
+    c.density = 0.5;
+    c.block = 64;
+    c.block_heads = "kv";
+  }
+  return canonical(c);
+}
+
+Record make_record(const SampleKernel& kernel, const std::string& mask, std::int64_t tokens,
+                   Pass pass) {
+  Record record;
+  record.c = make_case(kernel, mask, tokens, pass);
+  const double area = 0.5 * static_cast<double>(tokens) * static_cast<double>(tokens);
+  const double flops = 4 * area * 8 * 128 * (pass == Pass::forward ? 1 : 2.5);
+  const double tflops = kernel.tflops * wobble(record.c);
+  const double time_ms = flops / tflops * 1e-9;
+  record.metrics = {{"time_ms", time_ms},
+                    {"time_ci_pct", 0.4},
+                    {"tflops", tflops},
+                    {"area", area},
+                    {"plan_ms", 0.0213},
+                    {"peak_bytes", kernel.bytes_per_token * static_cast<double>(tokens)},
+                    {"workspace_bytes", 65536},
+                    {"verified_fraction", 1}};
+  if (pass == Pass::forward) {
+    record.metrics["error_o"] = 2.1e-7;
+    record.metrics["error_lse"] = 4.8e-7;
+  } else {
+    for (const char* name : {"error_dq", "error_dk", "error_dv"}) record.metrics[name] = 3.4e-7;
+  }
+  record.samples_ms = {time_ms * 1.01, time_ms, time_ms * 0.99};
+  record.stop = "converged";
+  record.env = {{"version", "0.1.0"},
+                {"commit", "0123456789ab"},
+                {"compiler", "GNU 12.2.0"},
+                {"cpu", {{"model", "Example CPU 9000"}, {"cores_usable", 2}}},
+                {"gpus", nlohmann::json::array()},
+                {"argv", {"longca", "bench"}}};
+  record.at = pass == Pass::forward ? "2026-05-01T10:00:00Z" : "2026-05-01T10:02:00Z";
+  return record;
+}
+
+void stop_with(Record& record, StatusCode code, std::string reason) {
+  record.status = {code, std::move(reason)};
+  record.metrics.clear();
+  record.samples_ms.clear();
+  record.stop.clear();
+}
+
+Record& find(std::vector<Record>& records, const char* kernel, const char* mask,
+             std::int64_t tokens, Pass pass) {
+  for (Record& record : records) {
+    if (record.c.kernel == kernel && record.c.mask == mask && record.c.tokens == tokens &&
+        record.c.pass == pass) {
+      return record;
+    }
+  }
+  throw std::logic_error("no such sample record");
+}
+
+}  // namespace
+
+std::vector<Record> sample_records() {
+  std::vector<Record> records;
+  for (const char* mask : {"full", "sliding_window_causal", "causal_document", "block_sparse"}) {
+    for (const std::int64_t tokens : {1024, 4096}) {
+      for (const Pass pass : {Pass::forward, Pass::backward}) {
+        for (const SampleKernel& kernel : {kNaive, kFlash, kSparse}) {
+          records.push_back(make_record(kernel, mask, tokens, pass));
+          if (kernel.name == std::string("block_sparse") && mask != std::string("block_sparse")) {
+            stop_with(records.back(), StatusCode::unsupported,
+                      "block_sparse needs a mask with block lists");
+          }
+        }
+      }
+    }
+  }
+  stop_with(find(records, "naive", "full", 4096, Pass::backward), StatusCode::oom,
+            "needs 12.5 GiB, 8.0 GiB are available");
+  stop_with(find(records, "naive", "causal_document", 4096, Pass::forward), StatusCode::timeout,
+            "did not end within 10 s");
+  stop_with(find(records, "naive", "block_sparse", 4096, Pass::forward), StatusCode::crash,
+            kHostileText);
+  stop_with(find(records, "naive", "sliding_window_causal", 1024, Pass::backward),
+            StatusCode::unavailable, "install the package \"example\"");
+  Record& wrong = find(records, "flash", "block_sparse", 1024, Pass::backward);
+  stop_with(wrong, StatusCode::wrong, "dK of head 3, row 17 is off by 0.5");
+  wrong.metrics["error_dk"] = 0.021;
+  Record& unsettled = find(records, "flash", "full", 4096, Pass::backward);
+  unsettled.stop = "time_limit";
+  unsettled.metrics["time_ci_pct"] = 1.7;
+  unsettled.notes["lse"] = "not returned";
+  return records;
+}
+
+std::vector<Record> all_mask_records() {
+  std::vector<Record> records;
+  for (const MaskTraits& mask : mask_table()) {
+    for (const SampleKernel& kernel : {kNaive, kFlash, kSparse}) {
+      if (kernel.name == std::string("block_sparse") && !mask.uses_blocks) continue;
+      for (const Pass pass : {Pass::forward, Pass::backward}) {
+        records.push_back(make_record(kernel, mask.name, 2048, pass));
+      }
+    }
+  }
+  return records;
+}
+
+}  // namespace longca::testing

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "bench/record.h"
+
+namespace longca::testing {
+
+/// A small run with every status in it, the same at every call: four masks at two lengths by three
+/// kernels, both passes.
+std::vector<Record> sample_records();
+
+/// The run of a quick suite: all masks at one length.
+std::vector<Record> all_mask_records();
+
+/// Text that every view must show as text: markup, quotes, separators, formulas, line breaks.
+inline constexpr const char* kHostileText =
+    "=1+1 <script>document.title='injected'</script> & \"quoted\", 'single' | pipe `tick` \\back "
+    "\xe2\x80\xa8 end";
+
+}  // namespace longca::testing

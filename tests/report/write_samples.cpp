@@ -1,0 +1,28 @@
+// write_samples DIR: writes the sample records as record files, for the browser test and for
+// looking at the views with one's own eyes.
+
+#include <cstdio>
+#include <filesystem>
+
+#include "report/sample_records.h"
+
+namespace {
+
+void write(const std::filesystem::path& path, const std::vector<longca::Record>& records) {
+  longca::RecordWriter writer(path, longca::RecordWriter::Mode::replace);
+  for (const longca::Record& record : records) writer.append(record);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fputs("usage: write_samples DIR\n", stderr);
+    return 2;
+  }
+  const std::filesystem::path directory = argv[1];
+  std::filesystem::create_directories(directory);
+  write(directory / "sample.jsonl", longca::testing::sample_records());
+  write(directory / "all_masks.jsonl", longca::testing::all_mask_records());
+  return 0;
+}
