@@ -27,33 +27,15 @@ enum ExitCode : int {
 };
 
 void add_verbs(CLI::App& app) {
-#ifdef LONGCA_HAS_BENCH
   add_bench(app);
-#endif
-#ifdef LONGCA_HAS_CHECK
   add_check(app);
-#endif
-#ifdef LONGCA_HAS_REPORT
   add_report(app);
-#endif
-#ifdef LONGCA_HAS_LIST
   add_list(app);
-#endif
-#ifdef LONGCA_HAS_LENGTHS
   add_lengths(app);
-#endif
-#ifdef LONGCA_HAS_MASK
   add_mask(app);
-#endif
-#ifdef LONGCA_HAS_ENV
   add_env(app);
-#endif
-#ifdef LONGCA_HAS_WORKER
   add_worker(app);
-#endif
-#ifdef LONGCA_HAS_COMPLETION
   add_completion(app);
-#endif
 }
 
 int fail(int code, const std::string& sentence) {
