@@ -72,8 +72,7 @@ void add_report(CLI::App& app) {
   CLI::App* verb =
       app.add_subcommand("report", "Views of records: table, HTML, CSV, Markdown, plots");
   auto options = std::make_shared<ReportOptions>();
-  verb->add_option("FILE", options->files,
-                   "record files (.jsonl); of equal cells the last one counts")
+  verb->add_option("FILE", options->files, "record files (.jsonl); of equal cells the last counts")
       ->required()
       ->type_name("");
   verb->add_option("--html", options->html, "one self-contained page with plots")
@@ -84,7 +83,7 @@ void add_report(CLI::App& app) {
   verb->add_option("--plots", options->plots, "bars as PNG, SVG and PDF (needs gnuplot)")
       ->type_name("DIR");
   verb->footer(
-      "Without an option: a table on the screen. '-' as FILE of an option is standard output.\n"
+      "Without an option: a table on the screen. FILE '-' is standard output.\n"
       "Example: longca report results/quick.jsonl --html quick.html --csv -");
   verb->callback([options] { report(*options); });
 }
