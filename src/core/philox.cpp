@@ -1,49 +1,97 @@
+// Many counters at a time, compiled once for every instruction set that Highway knows; the best is
+// chosen at run time.
 #include "core/philox.h"
 
 #include <algorithm>
 
-namespace longca {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/philox.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace longca::HWY_NAMESPACE {
 namespace {
 
-/// Counters handled together: independent lanes that the compiler turns into vector instructions.
-constexpr std::size_t kLanes = 16;
-using Lanes = std::array<std::uint32_t, kLanes>;
+#if HWY_TARGET == HWY_SCALAR
 
-/// One round on all lanes, in the paper's notation.
-inline void philox_round(Lanes& c0, Lanes& c1, Lanes& c2, Lanes& c3, PhiloxKey key) {
-  for (std::size_t i = 0; i < kLanes; ++i) {
-    const std::uint64_t product0 = std::uint64_t{0xD2511F53U} * c0[i];
-    const std::uint64_t product1 = std::uint64_t{0xCD9E8D57U} * c2[i];
-    c0[i] = static_cast<std::uint32_t>(product1 >> 32) ^ c1[i] ^ key[0];
-    c1[i] = static_cast<std::uint32_t>(product1);
-    c2[i] = static_cast<std::uint32_t>(product0 >> 32) ^ c3[i] ^ key[1];
-    c3[i] = static_cast<std::uint32_t>(product0);
+void fill(std::uint32_t x, std::uint32_t y, PhiloxKey key, std::span<std::uint32_t> words) {
+  for (std::size_t first = 0; first < words.size(); first += 4) {
+    const auto four = philox4x32_10({x, y, static_cast<std::uint32_t>(first / 4), 0}, key);
+    std::copy_n(four.begin(), std::min<std::size_t>(4, words.size() - first), &words[first]);
   }
 }
 
+#else
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Wide = hn::ScalableTag<std::uint64_t>;
+using Narrow = hn::Repartition<std::uint32_t, Wide>;
+using V = hn::Vec<Wide>;
+
+/// One 32-bit word per 64-bit lane. The upper halves hold rubbish: the product does not read them.
+HWY_INLINE V product(V word, std::uint32_t factor) {
+  return hn::MulEven(hn::BitCast(Narrow(), word), hn::Set(Narrow(), factor));
+}
+
+/// `low` and `high` as neighbouring words.
+HWY_INLINE V pair(V low, V high) {
+  const V low_only = hn::And(low, hn::Set(Wide(), 0xffffffffU));
+  return hn::Or(low_only, hn::ShiftLeft<32>(high));
+}
+
+HWY_ATTR void fill(std::uint32_t x, std::uint32_t y, PhiloxKey key,
+                   std::span<std::uint32_t> words) {
+  const std::size_t lanes = hn::Lanes(Wide());
+  const std::size_t step = 4 * lanes;
+  // Interleaving works inside 128-bit blocks: even lanes take the first half of the counters, odd
+  // lanes the second, so that the words come out in order.
+  const V lane = hn::Iota(Wide(), 0);
+  const V odd = hn::And(lane, hn::Set(Wide(), 1));
+  const V order =
+      hn::Add(hn::ShiftRight<1>(lane),
+              hn::IfThenElseZero(hn::Eq(odd, hn::Set(Wide(), 1)), hn::Set(Wide(), lanes / 2)));
+  std::array<std::uint32_t, 4 * hn::MaxLanes(Wide())> tail;
+  for (std::size_t first = 0; first < words.size(); first += step) {
+    V c0 = hn::Set(Wide(), x);
+    V c1 = hn::Set(Wide(), y);
+    V c2 = hn::Add(order, hn::Set(Wide(), first / 4));
+    V c3 = hn::Zero(Wide());
+    for (std::uint32_t round = 0; round < 10; ++round) {
+      const V k0 = hn::Set(Wide(), static_cast<std::uint32_t>(key[0] + round * 0x9E3779B9U));
+      const V k1 = hn::Set(Wide(), static_cast<std::uint32_t>(key[1] + round * 0xBB67AE85U));
+      const V product0 = product(c0, 0xD2511F53U);
+      const V product1 = product(c2, 0xCD9E8D57U);
+      c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(product1), c1), k0);
+      c1 = product1;
+      c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(product0), c3), k1);
+      c3 = product0;
+    }
+    const V front = pair(c0, c1);
+    const V back = pair(c2, c3);
+    const bool whole = first + step <= words.size();
+    std::uint32_t* out = whole ? &words[first] : tail.data();
+    hn::StoreU(hn::BitCast(Narrow(), hn::InterleaveLower(Wide(), front, back)), Narrow(), out);
+    hn::StoreU(hn::BitCast(Narrow(), hn::InterleaveUpper(Wide(), front, back)), Narrow(),
+               out + step / 2);
+    if (!whole) std::copy_n(out, words.size() - first, &words[first]);
+  }
+}
+
+#endif
+
 }  // namespace
+}  // namespace longca::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace longca {
+
+HWY_EXPORT(fill);
 
 void philox_fill(std::uint32_t x, std::uint32_t y, PhiloxKey key, std::span<std::uint32_t> words) {
-  for (std::size_t first = 0; first < words.size(); first += 4 * kLanes) {
-    Lanes c0, c1, c2, c3{};
-    c0.fill(x);
-    c1.fill(y);
-    for (std::size_t i = 0; i < kLanes; ++i) c2[i] = static_cast<std::uint32_t>(first / 4 + i);
-    PhiloxKey round_key = key;
-    for (int round = 0; round < 10; ++round) {
-      philox_round(c0, c1, c2, c3, round_key);
-      round_key = {round_key[0] + 0x9E3779B9U, round_key[1] + 0xBB67AE85U};
-    }
-    std::array<std::uint32_t, 4 * kLanes> out;
-    for (std::size_t i = 0; i < kLanes; ++i) {
-      out[4 * i] = c0[i];
-      out[4 * i + 1] = c1[i];
-      out[4 * i + 2] = c2[i];
-      out[4 * i + 3] = c3[i];
-    }
-    const std::size_t count = std::min(out.size(), words.size() - first);
-    std::copy_n(out.begin(), count, words.begin() + static_cast<std::ptrdiff_t>(first));
-  }
+  HWY_DYNAMIC_DISPATCH(fill)(x, y, key, words);
 }
 
 }  // namespace longca
+#endif
