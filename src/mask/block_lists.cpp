@@ -33,11 +33,13 @@ void check_list(const BlockLists& blocks, int head, std::int64_t q_block) {
 
 /// Tokens of the kept key blocks inside `keys`.
 std::int64_t kept_tokens(const BlockLists& blocks, std::span<const std::int32_t> kept, Range keys) {
+  const std::vector<std::int64_t>& bounds = blocks.k_bounds;
+  const bool all_keys = keys == Range{0, bounds.back()};
   std::int64_t tokens = 0;
   for (const std::int32_t block : kept) {
-    const auto i = static_cast<std::size_t>(block);
-    const Range common = intersect({blocks.k_bounds[i], blocks.k_bounds[i + 1]}, keys);
-    tokens += std::max<std::int64_t>(common.size(), 0);
+    const Range range = {bounds[static_cast<std::size_t>(block)],
+                         bounds[static_cast<std::size_t>(block) + 1]};
+    tokens += all_keys ? range.size() : std::max<std::int64_t>(intersect(range, keys).size(), 0);
   }
   return tokens;
 }
