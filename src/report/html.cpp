@@ -141,13 +141,6 @@ std::string when(std::span<const Record> records) {
   return *times.begin() + " to " + *times.rbegin();
 }
 
-std::string subtitle(const View& view, std::span<const Record> records) {
-  std::string text = join_axes(view.common, " · ");
-  const std::string time = when(records);
-  if (!text.empty() && !time.empty()) text += " — ";
-  return text + time;
-}
-
 }  // namespace
 
 std::string render_html(std::span<const Record> records, const std::optional<std::string>& plotly) {
@@ -160,7 +153,8 @@ std::string render_html(std::span<const Record> records, const std::optional<std
       kPageHtml, {{"title", html_escaped("longca-bench: " + heading)},
                   {"style", std::string(kStyleCss)},
                   {"heading", html_escaped(heading)},
-                  {"subtitle", html_escaped(subtitle(view, latest))},
+                  {"setting", html_escaped(join_axes(view.common, " · "))},
+                  {"time", html_escaped(when(latest))},
                   {"tiles", tiles(view)},
                   {"warning", plotly ? "" : fmt::format("<p class=\"warning\">{}</p>", kNoPlotly)},
                   {"pictures", pictures(view)},

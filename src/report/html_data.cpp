@@ -69,8 +69,11 @@ json html_data(const View& view) {
   for (const Pass pass : {Pass::forward, Pass::backward}) {
     if (view.has(pass)) passes.push_back(to_string(pass));
   }
-  json marks = json::object();
-  for (const StatusCode code : marked_statuses()) marks[to_string(code)] = status_mark(code);
+  json marks = json::array();
+  for (const StatusCode code : marked_statuses()) {
+    marks.push_back(
+        {{"status", to_string(code)}, {"mark", status_mark(code)}, {"words", status_words(code)}});
+  }
   return {{"unit", {{"name", view.unit.name}, {"per_tflops", view.unit.per_tflops}}},
           {"kernels", view.kernels},
           {"masks", std::move(masks)},

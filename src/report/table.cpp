@@ -15,8 +15,9 @@ namespace longca {
 namespace {
 
 constexpr int kGap = 2;         ///< spaces between columns
-constexpr int kRateWidth = 10;  ///< "12345 *", or a status word that reaches into the time column
-constexpr int kTimeWidth = 9;   ///< "12345.6~"
+constexpr int kRateWidth = 8;   ///< "123.4*"
+constexpr int kTimeWidth = 8;   ///< "12345.6~"
+constexpr int kWordWidth = 12;  ///< "unsupported", which may reach into the time column
 constexpr int kErrorWidth = 8;
 constexpr int kMemoryWidth = 9;
 constexpr std::size_t kMaxReasons = 12;
@@ -53,10 +54,15 @@ class TablePrinter {
 
   static int passes_of(const View& view) { return view.has_pass[0] + view.has_pass[1]; }
 
+  static int rate_width(const Layout& layout) { return layout.times ? kRateWidth : kWordWidth; }
+  static int pass_width(const Layout& layout) {
+    return rate_width(layout) + (layout.times ? kTimeWidth : 0);
+  }
+
   static int width_of(const Layout& layout, int passes) {
-    const int pass_width = kGap + kRateWidth + (layout.times ? kTimeWidth : 0);
-    return layout.mask + kGap + layout.tokens + kGap + layout.kernel + passes * pass_width +
-           (layout.error ? kGap + kErrorWidth : 0) + (layout.memory ? kGap + kMemoryWidth : 0);
+    return layout.mask + kGap + layout.tokens + kGap + layout.kernel +
+           passes * (kGap + pass_width(layout)) + (layout.error ? kGap + kErrorWidth : 0) +
+           (layout.memory ? kGap + kMemoryWidth : 0);
   }
 
   static Layout layout_for(const View& view, int width) {
@@ -102,9 +108,26 @@ class TablePrinter {
 
   void print_heading(std::span<const Record> records) {
     out_ << paint(Ink::bold, describe_counts(view_)) << '\n';
-    if (!view_.common.empty()) out_ << join_axes(view_.common, " · ") << '\n';
+    print_wrapped(view_.common);
     const std::string machine = describe_machine(records.back().env);
     if (!machine.empty()) out_ << machine << '\n';
+  }
+
+  void print_wrapped(const AxisTexts& axes) {
+    std::string line;
+    int columns = 0;
+    for (const auto& [name, value] : axes) {
+      const std::string item = printable(fmt::format("{} {}", name, value));
+      const int wanted = static_cast<int>(item.size()) + (line.empty() ? 0 : 3);
+      if (columns + wanted > options_.width && !line.empty()) {
+        out_ << line << '\n';
+        line.clear();
+        columns = 0;
+      }
+      line += (line.empty() ? "" : " · ") + item;
+      columns += wanted;
+    }
+    if (!line.empty()) out_ << line << '\n';
   }
 
   void print_section(const ViewSection& section) {
@@ -127,9 +150,9 @@ class TablePrinter {
                                       layout_.tokens, "kernel", layout_.kernel);
     for (const Pass pass : {Pass::forward, Pass::backward}) {
       if (!view_.has(pass)) continue;
-      const int width = kRateWidth + (layout_.times ? kTimeWidth : 0);
+      const int width = pass_width(layout_);
       passes += fmt::format("  {:>{}}", to_string(pass), width - 1) + ' ';
-      columns += fmt::format("  {:>{}} ", view_.unit.name, kRateWidth - 1);
+      columns += fmt::format("  {:>{}} ", view_.unit.name, rate_width(layout_) - 1);
       if (layout_.times) columns += fmt::format("{:>{}} ", "ms", kTimeWidth - 1);
     }
     if (layout_.error) columns += fmt::format("  {:>{}}", "error", kErrorWidth);
@@ -148,18 +171,18 @@ class TablePrinter {
     for (const ViewRow& row : group.rows) {
       const std::string mask = first && !same_mask ? label(group) : "";
       const std::string tokens = first ? format_tokens(group.tokens) : "";
-      out_ << fmt::format("{:{}}  {:>{}}  {:{}}", mask, layout_.mask, tokens, layout_.tokens,
-                          printable(row.kernel), layout_.kernel);
+      std::string line = fmt::format("{:{}}  {:>{}}  {:{}}", mask, layout_.mask, tokens,
+                                     layout_.tokens, printable(row.kernel), layout_.kernel);
       for (const Pass pass : {Pass::forward, Pass::backward}) {
-        if (view_.has(pass)) out_ << "  " << pass_cell(row.pass(pass), group.best(pass));
+        if (view_.has(pass)) line += "  " + pass_cell(row.pass(pass), group.best(pass));
       }
-      out_ << error_and_memory(row) << '\n';
+      print_line(Ink::plain, line + error_and_memory(row));
       first = false;
     }
   }
 
   std::string pass_cell(const Record* record, const Record* best) {
-    const int width = kRateWidth + (layout_.times ? kTimeWidth : 0);
+    const int width = pass_width(layout_);
     if (record == nullptr) return fmt::format("{:>{}} ", "-", width - 1);
     const auto rate = metric_of(record, "tflops");
     if (!record->status.ok() || !rate) {
@@ -170,7 +193,7 @@ class TablePrinter {
     has_best_ = has_best_ || is_best;
     std::string text = paint(is_best ? Ink::green : Ink::plain,
                              fmt::format("{:>{}}{}", format_figure(*rate * view_.unit.per_tflops),
-                                         kRateWidth - 1, is_best ? "*" : " "));
+                                         rate_width(layout_) - 1, is_best ? "*" : " "));
     if (layout_.times) text += time_text(*record);
     return text;
   }

@@ -196,6 +196,10 @@ std::span<const StatusCode> marked_statuses() {
   return kMarked;
 }
 
+std::string_view status_words(StatusCode code) {
+  return code == StatusCode::oom ? "out of memory" : to_string(code);
+}
+
 std::string_view status_mark(StatusCode code) {
   switch (code) {
     case StatusCode::ok:

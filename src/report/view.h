@@ -81,6 +81,8 @@ std::vector<Reason> collect_reasons(const View& view);
 /// The letter that stands in a plot for a cell without a number: X unsupported, E out of memory, as
 /// in the published figures; "" for ok.
 std::string_view status_mark(StatusCode code);
+/// The status in words that need no explanation: "out of memory".
+std::string_view status_words(StatusCode code);
 /// The statuses that have a mark.
 std::span<const StatusCode> marked_statuses();
 

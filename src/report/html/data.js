@@ -32,6 +32,8 @@ function bytesText(bytes) {
 
 const errorText = (error) => (error === undefined ? "" : error.toExponential(1));
 
+const markOf = (status) => data.marks.find((known) => known.status === status)?.mark ?? "";
+
 const rateOf = (cell) => (cell.status === "ok" && cell.metrics.tflops !== undefined ? cell.metrics.tflops * data.unit.per_tflops : undefined);
 
 function largestError(cell) {

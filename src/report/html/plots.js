@@ -56,12 +56,12 @@ function barTrace(cells, layout, figure, axis, series, isFirst) {
     showlegend: isFirst,
     x: cells.map((cell) => layout.groupText(layout.group(cell))),
     y: values,
-    text: cells.map((cell) => (figure.value(cell) === undefined ? data.marks[cell.status] ?? "" : "")),
+    text: cells.map((cell) => (figure.value(cell) === undefined ? markOf(cell.status) : "")),
     textposition: "outside",
     textangle: 0,
     cliponaxis: false,
     constraintext: "none",
-    textfont: { size: 10, color: colorOf("--soft") },
+    textfont: { size: 12, color: colorOf("--ink") },
     hovertext: cells.map(hoverText),
     hovertemplate: "%{hovertext}<extra></extra>",
     marker: { color: series.color, pattern: { shape: series.pattern, fillmode: "overlay", size: 5, solidity: 0.35 } },
@@ -112,12 +112,13 @@ function drawFigure(name, cells, figure) {
     width: place.clientWidth, height: height + margin.t + margin.b, margin, barmode: "group", bargap: 0.22, bargroupgap: 0.04,
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family: FONT, size: 12, color: colorOf("--ink") },
     legend: { orientation: "h", x: 0, y: 1 + 30 / height, yanchor: "bottom" }, showlegend: true, annotations: [],
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: colorOf("--line"), activecolor: colorOf("--accent") },
     hoverlabel: { align: "left", bgcolor: colorOf("--card"), bordercolor: colorOf("--line"), font: { family: FONT, size: 12, color: colorOf("--ink") } },
   };
   const seen = new Set();
   panels.forEach((panel, i) => {
     const axis = i === 0 ? "" : String(i + 1);
-    plot[`xaxis${axis}`] = axisStyle({ anchor: `y${axis}`, domain: grid[i].x, categoryorder: "array", categoryarray: groups, type: "category", range: [-0.5, groups.length - 0.5], tickangle: isNarrow ? -60 : 0, ...(isNarrow && { tickvals: groups, ticktext: groups.map((text) => text.replaceAll("<br>", "")) }) });
+    plot[`xaxis${axis}`] = axisStyle({ anchor: `y${axis}`, domain: grid[i].x, categoryorder: "array", categoryarray: groups, type: "category", range: [-0.5, groups.length - 0.5], showgrid: false, tickangle: isNarrow ? -60 : 0, ...(isNarrow && { tickvals: groups, ticktext: groups.map((text) => text.replaceAll("<br>", "")) }) });
     plot[`yaxis${axis}`] = axisStyle({ anchor: `x${axis}`, domain: grid[i].y, nticks: 6, rangemode: "tozero", ...(i > 0 && { matches: "y" }), ...(i % columns === 0 && { title: { text: figure.unit, standoff: 6, font: { size: 11 } } }) });
     plot.annotations.push({ text: `<b>${plotText(layout.panelText(panel))}</b>`, xref: "paper", yref: "paper", x: grid[i].x[0], y: grid[i].y[1], xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12 } });
     for (const one of series) {
@@ -127,7 +128,7 @@ function drawFigure(name, cells, figure) {
       seen.add(one.name);
     }
   });
-  return Plotly.react(place, traces, plot, { displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: `longca-${name}` } });
+  return Plotly.react(place, traces, plot, { displaylogo: false, displayModeBar: "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: `longca-${name}` } });
 }
 
 /// Of a kernel's passes on one problem, the one that took most memory.
@@ -155,7 +156,6 @@ function drawPlots() {
 }
 
 function explainMarks() {
-  const used = Object.entries(data.marks).filter(([status]) => data.cells.some((cell) => cell.status === status));
-  const words = { oom: "out of memory" };
-  document.getElementById("marks").textContent = used.length ? `Cells without a number: ${used.map(([status, mark]) => `${mark} ${words[status] ?? status}`).join(", ")}.` : "";
+  const used = data.marks.filter((known) => data.cells.some((cell) => cell.status === known.status));
+  document.getElementById("marks").textContent = used.length ? `Cells without a number: ${used.map((known) => `${known.mark} ${known.words}`).join(", ")}.` : "";
 }

@@ -11,7 +11,7 @@ const columns = [
   { title: "pass", value: (cell) => cell.pass },
   { title: data.unit.name, number: true, value: rateOf, text: (cell) => figureText(rateOf(cell)) },
   { title: "ms", number: true, value: (cell) => cell.metrics.time_ms, text: (cell) => figureText(cell.metrics.time_ms) + (cell.stop === "time_limit" ? " ~" : "") },
-  { title: "± %", number: true, value: (cell) => cell.metrics.time_ci_pct, text: (cell) => figureText(cell.metrics.time_ci_pct) },
+  { title: "± %", number: true, value: (cell) => cell.metrics.time_ci_pct, text: (cell) => cell.metrics.time_ci_pct?.toFixed(2) ?? "" },
   { title: "error", number: true, value: largestError, text: (cell) => errorText(largestError(cell)) },
   { title: "LSE error", number: true, value: (cell) => cell.metrics.error_lse, text: (cell) => errorText(cell.metrics.error_lse) },
   { title: "memory", number: true, value: (cell) => cell.metrics.peak_bytes, text: (cell) => bytesText(cell.metrics.peak_bytes) },
@@ -70,13 +70,16 @@ function drawCells() {
   document.getElementById("cell-count").textContent = cells.length === all ? `${all}` : `${cells.length} of ${all}`;
 }
 
+/// The fastest cell, and how far ahead of the next kernel it is.
 function winnerField(cells) {
-  const best = cells.filter((cell) => rateOf(cell) !== undefined).reduce((a, b) => (a && rateOf(a) >= rateOf(b) ? a : b), null);
-  if (!best) return element("td", { textContent: "–" });
+  const ranked = cells.filter((cell) => rateOf(cell) !== undefined).sort((a, b) => rateOf(b) - rateOf(a));
+  if (ranked.length === 0) return element("td", { textContent: "–" });
+  const [best] = ranked;
+  const next = ranked.find((cell) => cell.kernel !== best.kernel);
   const dot = element("i", { className: "dot" });
   dot.style.background = kernelColor(best.kernel);
-  const rate = element("span", { className: "rate", textContent: figureText(rateOf(best)) });
-  return element("td", { title: settingText(best) }, dot, best.kernel, rate);
+  const lead = next ? `${figureText(rateOf(best) / rateOf(next))} × ${next.kernel}` : "";
+  return element("td", { title: settingText(best) }, dot, best.kernel, element("b", { className: "rate", textContent: figureText(rateOf(best)) }), element("span", { className: "lead", textContent: lead }));
 }
 
 function drawWinners() {
