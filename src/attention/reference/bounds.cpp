@@ -1,0 +1,96 @@
+#include "attention/reference/bounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace longca {
+namespace {
+
+constexpr double kFloat32Roundoff = 0x1p-24;
+
+double unit_roundoff(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return kFloat32Roundoff;
+    case DType::bfloat16:
+      return 0x1p-8;
+    case DType::float16:
+      return 0x1p-11;
+  }
+  return kFloat32Roundoff;
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Error over bound; a NaN is infinitely wrong, and so is any error where none is allowed.
+double share_of(double error, double bound) {
+  if (error == 0) return 0;
+  return error / bound >= 0 ? error / bound : kInfinity;
+}
+
+template <typename T>
+TileError compare(const ConstTensorView& x, std::int64_t head, std::int64_t first,
+                  std::span<const double> exact, std::uint64_t reached, const TileBound& bound) {
+  TileError result;
+  for (std::int64_t i = 0; i < std::min(kTile, x.tokens - first); ++i) {
+    const T* row = x.row<T>(first + i, head);
+    const double* expected = exact.data() + i * x.dim;
+    const bool zero = (reached >> i & 1) == 0;
+    for (std::int64_t c = 0; c < x.dim; ++c) {
+      const double found = static_cast<double>(static_cast<float>(row[c]));
+      const double error = std::abs(found - expected[c]);
+      result.squared += error * error;
+      result.reference_squared += expected[c] * expected[c];
+      const bool forbidden = zero && !(found == 0);
+      if ((error <= result.largest && !forbidden) || result.must_be_zero ||
+          std::isnan(result.largest)) {
+        continue;  // written so that the first NaN is kept
+      }
+      result.largest = error;
+      result.token = first + i;
+      result.column = c;
+      result.found = found;
+      result.expected = expected[c];
+      result.must_be_zero = forbidden;
+    }
+  }
+  result.ratio = std::max(share_of(std::sqrt(result.squared), bound.norm),
+                          share_of(result.largest, bound.element));
+  if (result.must_be_zero) result.ratio = kInfinity;
+  return result;
+}
+
+}  // namespace
+
+TileBound make_bound(std::span<const double> exact, std::span<const float> same_precision,
+                     double magnitude, DType dtype) {
+  double squared = 0;
+  double error_squared = 0;
+  double largest = 0;
+  double largest_value = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    const double error = std::abs(static_cast<double>(same_precision[i]) - exact[i]);
+    squared += exact[i] * exact[i];
+    error_squared += error * error;
+    largest = std::max(largest, error);
+    largest_value = std::max(largest_value, std::abs(exact[i]));
+  }
+  const double relative = unit_roundoff(dtype) / 4;
+  const double noise = 32 * kFloat32Roundoff * magnitude;
+  return {2 * std::sqrt(error_squared) + relative * std::sqrt(squared) + noise,
+          4 * largest + relative * largest_value + noise};
+}
+
+double lse_bound(double score_magnitude, double lse) {
+  return kFloat32Roundoff * (4 * score_magnitude + 8 * (1 + std::abs(lse)));
+}
+
+TileError compare_tile(const ConstTensorView& x, std::int64_t head, std::int64_t first,
+                       std::span<const double> exact, std::uint64_t reached,
+                       const TileBound& bound) {
+  return x.dtype == DType::float32 ? compare<float>(x, head, first, exact, reached, bound)
+                                   : compare<BFloat16>(x, head, first, exact, reached, bound);
+}
+
+}  // namespace longca

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "attention/reference/tile_mask.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
+
+namespace longca {
+
+/// How far a tile of 64 tokens of one head may be from the reference.
+struct TileBound {
+  double norm = 0;     ///< of ‖x − ref‖
+  double element = 0;  ///< of the largest |x − ref|
+};
+
+/// The bound from the error of the same-precision emulation: twice its norm, four times its largest
+/// element, plus a floor. `magnitude` is the size √Σ‖term‖² of the terms that the tile is a sum of.
+///
+/// The floor covers what the emulation's own draw of rounding errors may have missed by luck: u/4
+/// of the tile's norm (of its largest element), u being the unit roundoff of the dtype (2⁻⁸ of
+/// bfloat16, 2⁻²⁴ of float32), and 32 · 2⁻²⁴ of `magnitude`, the noise of float32 sums whose terms
+/// cancel.
+TileBound make_bound(std::span<const double> exact, std::span<const float> same_precision,
+                     double magnitude, DType dtype);
+
+/// How far lse may be off: float32 noise, in absolute terms. A score is a sum of products, its
+/// error in any order of summation a small multiple of 2⁻²⁴ · scale · ‖q‖ · ‖k‖
+/// (`score_magnitude`); the logarithm and the maximum add roundings of numbers of the size of lse.
+/// For normal inputs at d = 128 this is about 1e-5: a masked tile of 64 keys among a million moves
+/// lse by more.
+double lse_bound(double score_magnitude, double lse);
+
+/// What the comparison of one tile found.
+struct TileError {
+  double squared = 0;            ///< ‖x − ref‖²
+  double reference_squared = 0;  ///< ‖ref‖²
+  double largest = 0;            ///< largest |x − ref|, or NaN, and where
+  std::int64_t token = 0;
+  std::int64_t column = 0;
+  double found = 0, expected = 0;  ///< there
+  /// Error over bound, the larger of the two; +∞ for NaN and for a token that must be 0 and is not.
+  double ratio = 0;
+  bool must_be_zero = false;  ///< the place named is of such a token
+};
+
+/// Compares tokens [first, first + 64) of a head, cut at the end, with `exact` [64, dim]. Tokens
+/// whose bit of `reached` is 0 must be exactly 0. `x` is float32 or bfloat16.
+TileError compare_tile(const ConstTensorView& x, std::int64_t head, std::int64_t first,
+                       std::span<const double> exact, std::uint64_t reached,
+                       const TileBound& bound);
+
+}  // namespace longca

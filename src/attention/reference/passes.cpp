@@ -1,0 +1,314 @@
+#include "attention/reference/passes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "attention/reference/tile_math.h"
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+constexpr std::int64_t kCells = kTile * kTile;
+
+template <typename Real>
+constexpr Real kMinusInfinity = -std::numeric_limits<Real>::infinity();
+
+template <typename T, typename Real>
+void copy_row(const T* from, Real* to, std::int64_t count, std::int64_t stride) {
+  for (std::int64_t c = 0; c < count; ++c) to[c * stride] = static_cast<Real>(float(from[c]));
+}
+
+/// Calls visit(token of the tile, its row) for the tokens that exist.
+template <typename T, typename Visit>
+void for_rows(const TensorView& tensor, std::int64_t head, std::int64_t tile, const Visit& visit) {
+  const std::int64_t first = tile * kTile;
+  for (std::int64_t i = 0; i < std::min(kTile, tensor.tokens - first); ++i) {
+    visit(i, tensor.row<T>(first + i, head));
+  }
+}
+
+template <typename Real>
+double squared_norm(const Real* x, std::int64_t count, std::int64_t stride = 1) {
+  double sum = 0;
+  for (std::int64_t c = 0; c < count; ++c) sum += double(x[c * stride]) * double(x[c * stride]);
+  return sum;
+}
+
+/// What is subtracted from scores before the exponential; a row without keys has only −∞ there.
+template <typename Real>
+Real finite_or_zero(Real x) {
+  return x == kMinusInfinity<Real> ? Real(0) : x;
+}
+
+}  // namespace
+
+template <typename Real>
+TilePasses<Real>::TilePasses(const ReferenceProblem& problem)
+    : problem_(problem),
+      scale_(static_cast<Real>(problem.shape.scale())),
+      dim_(problem.shape.head_dim),
+      row_((dim_ + 3) / 4 * 4),
+      owner_a_(reals(row_ * kTile)),
+      owner_b_(reals(row_ * kTile)),
+      partner_a_(reals(row_ * kTile)),
+      partner_b_(reals(row_ * kTile)),
+      scores_(reals(kCells)),
+      gradients_(reals(kCells)),
+      sum_a_(reals(row_ * kTile)),
+      sum_b_(reals(row_ * kTile)) {}
+
+template <typename Real>
+void TilePasses<Real>::load_rows(const TensorView& tensor, std::int64_t head, std::int64_t tile,
+                                 Real* out) const {
+  std::fill_n(out, row_ * kTile, Real(0));
+  if (tensor.dtype == DType::float32) {
+    for_rows<float>(tensor, head, tile,
+                    [&](std::int64_t i, const float* x) { copy_row(x, out + i * row_, dim_, 1); });
+  } else {
+    for_rows<BFloat16>(tensor, head, tile, [&](std::int64_t i, const BFloat16* x) {
+      copy_row(x, out + i * row_, dim_, 1);
+    });
+  }
+}
+
+template <typename Real>
+void TilePasses<Real>::load_columns(const TensorView& tensor, std::int64_t head, std::int64_t tile,
+                                    Real* out) const {
+  std::fill_n(out, row_ * kTile, Real(0));
+  if (tensor.dtype == DType::float32) {
+    for_rows<float>(tensor, head, tile,
+                    [&](std::int64_t i, const float* x) { copy_row(x, out + i, dim_, kTile); });
+  } else {
+    for_rows<BFloat16>(tensor, head, tile, [&](std::int64_t i, const BFloat16* x) {
+      copy_row(x, out + i, dim_, kTile);
+    });
+  }
+}
+
+/// scores[p, i] = scale · partner[p] · owner[i], −∞ where the mask does not allow it.
+template <typename Real>
+void TilePasses<Real>::compute_scores(const Real* partner, const Real* owner, const TileMask& mask,
+                                      const TileMask::Partner& which) {
+  Real* s = scores_.as<Real>();
+  std::fill_n(s, kCells, Real(0));
+  tile_product(partner, row_, std::int64_t{1}, owner, s, kTile, dim_);
+  for (std::int64_t i = 0; i < kCells; ++i) s[i] *= scale_;
+  if (which.bits < 0) return;
+  const TileMask::Bits& allowed = mask.bits[which.bits];
+  for (std::int64_t p = 0; p < kTile; ++p) {
+    for (std::int64_t i = 0; i < kTile; ++i) {
+      if ((allowed[i] >> p & 1) == 0) s[p * kTile + i] = kMinusInfinity<Real>;
+    }
+  }
+}
+
+/// Rounds to the problem's dtype in the same-precision emulation.
+template <typename Real>
+void TilePasses<Real>::round_results(Real* values, std::int64_t count) const {
+  if constexpr (std::is_same_v<Real, float>) {
+    if (problem_.shape.dtype != DType::bfloat16) return;
+    for (std::int64_t i = 0; i < count; ++i) values[i] = float(BFloat16(values[i]));
+  }
+}
+
+/// Transposes sums [dim, kTile] into results [kTile, dim], rounded.
+template <typename Real>
+void TilePasses<Real>::store(const Real* columns, Real* rows) const {
+  for (std::int64_t i = 0; i < kTile; ++i) {
+    for (std::int64_t c = 0; c < dim_; ++c) rows[i * dim_ + c] = columns[c * kTile + i];
+  }
+  round_results(rows, kTile * dim_);
+}
+
+template <typename Real>
+ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t tile, Real* o,
+                                            RowStatistics<Real>& rows) {
+  const std::int64_t head_k = head_q / problem_.shape.group_size();
+  Real* q = owner_a_.as<Real>();
+  Real* k = partner_a_.as<Real>();
+  Real* v = partner_b_.as<Real>();
+  Real* p = scores_.as<Real>();
+  Real* sum = sum_a_.as<Real>();
+  std::array<Real, kTile> maximum, weight{};
+  maximum.fill(kMinusInfinity<Real>);
+  std::fill_n(sum, row_ * kTile, Real(0));
+  load_columns(problem_.inputs->q.view(), head_q, tile, q);
+  double largest_k = 0;
+
+  const TileMask mask =
+      TileMask::make(problem_.mask, problem_.mask_head(head_q), TileOwner::queries, tile);
+  for (const TileMask::Partner& partner : mask.partners) {
+    load_rows(problem_.inputs->k.view(), head_k, partner.tile, k);
+    load_rows(problem_.inputs->v.view(), head_k, partner.tile, v);
+    compute_scores(k, q, mask, partner);
+    std::array<Real, kTile> shift = maximum;
+    for (std::int64_t j = 0; j < kTile; ++j) {
+      largest_k = std::max(largest_k, squared_norm(k + j * row_, dim_));
+      for (std::int64_t i = 0; i < kTile; ++i) shift[i] = std::max(shift[i], p[j * kTile + i]);
+    }
+    std::array<Real, kTile> factor;  // of what was summed under the old maximum
+    for (std::int64_t i = 0; i < kTile; ++i) {
+      factor[i] = std::exp(maximum[i] - finite_or_zero(shift[i]));
+      maximum[i] = shift[i];
+      shift[i] = finite_or_zero(shift[i]);
+      weight[i] *= factor[i];
+    }
+    for (std::int64_t j = 0; j < kTile; ++j) {
+      for (std::int64_t i = 0; i < kTile; ++i) p[j * kTile + i] -= shift[i];
+    }
+    exp_in_place(p, kCells);
+    for (std::int64_t j = 0; j < kTile; ++j) {
+      for (std::int64_t i = 0; i < kTile; ++i) weight[i] += p[j * kTile + i];
+    }
+    for (std::int64_t c = 0; c < dim_; ++c) {
+      for (std::int64_t i = 0; i < kTile; ++i) sum[c * kTile + i] *= factor[i];
+    }
+    round_results(p, kCells);
+    tile_product(v, std::int64_t{1}, row_, p, sum, row_, kTile);
+  }
+
+  double largest_q = 0;
+  for (std::int64_t i = 0; i < kTile; ++i) {
+    const bool empty = maximum[i] == kMinusInfinity<Real>;
+    rows.lse[i] = empty ? kMinusInfinity<Real> : maximum[i] + std::log(weight[i]);
+    for (std::int64_t c = 0; c < dim_; ++c) {
+      sum[c * kTile + i] = empty ? Real(0) : sum[c * kTile + i] / weight[i];
+    }
+    largest_q = std::max(largest_q, squared_norm(q + i, dim_, kTile));
+  }
+  store(sum, o);
+  Real* dout = partner_a_.as<Real>();
+  load_rows(problem_.inputs->dout.view(), head_q, tile, dout);
+  for (std::int64_t i = 0; i < kTile; ++i) {
+    rows.delta[i] = 0;
+    for (std::int64_t c = 0; c < dim_; ++c) rows.delta[i] += dout[i * row_ + c] * o[i * dim_ + c];
+  }
+  return {static_cast<double>(scale_) * std::sqrt(largest_q * largest_k)};
+}
+
+template <typename Real>
+double TilePasses<Real>::query_gradient(std::int64_t head_q, std::int64_t tile,
+                                        const RowStatistics<Real>& rows, Real* dq) {
+  const std::int64_t head_k = head_q / problem_.shape.group_size();
+  Real* q = owner_a_.as<Real>();
+  Real* dout = owner_b_.as<Real>();
+  Real* k = partner_a_.as<Real>();
+  Real* v = partner_b_.as<Real>();
+  Real* p = scores_.as<Real>();
+  Real* ds = gradients_.as<Real>();
+  Real* sum = sum_a_.as<Real>();
+  std::fill_n(sum, row_ * kTile, Real(0));
+  load_columns(problem_.inputs->q.view(), head_q, tile, q);
+  load_columns(problem_.inputs->dout.view(), head_q, tile, dout);
+  std::array<Real, kTile> lse;
+  std::ranges::transform(rows.lse, lse.begin(), finite_or_zero<Real>);
+  double magnitude = 0;
+
+  const TileMask mask =
+      TileMask::make(problem_.mask, problem_.mask_head(head_q), TileOwner::queries, tile);
+  for (const TileMask::Partner& partner : mask.partners) {
+    load_rows(problem_.inputs->k.view(), head_k, partner.tile, k);
+    load_rows(problem_.inputs->v.view(), head_k, partner.tile, v);
+    compute_scores(k, q, mask, partner);
+    for (std::int64_t j = 0; j < kTile; ++j) {
+      for (std::int64_t i = 0; i < kTile; ++i) p[j * kTile + i] -= lse[i];
+    }
+    exp_in_place(p, kCells);
+    std::fill_n(ds, kCells, Real(0));
+    tile_product(v, row_, std::int64_t{1}, dout, ds, kTile, dim_);  // dP
+    for (std::int64_t j = 0; j < kTile; ++j) {
+      Real terms = 0;
+      for (std::int64_t i = 0; i < kTile; ++i) {
+        const std::int64_t cell = j * kTile + i;
+        const Real term = p[cell] * (std::abs(ds[cell]) + std::abs(rows.delta[i]));
+        terms += term * term;
+        ds[cell] = p[cell] * (ds[cell] - rows.delta[i]) * scale_;
+      }
+      magnitude += static_cast<double>(terms) * squared_norm(k + j * row_, dim_);
+    }
+    round_results(ds, kCells);
+    tile_product(k, std::int64_t{1}, row_, ds, sum, row_, kTile);
+  }
+  store(sum, dq);
+  return static_cast<double>(scale_) * std::sqrt(magnitude);
+}
+
+template <typename Real>
+typename TilePasses<Real>::KeyMagnitudes TilePasses<Real>::key_gradients(std::int64_t head_k,
+                                                                         std::int64_t tile,
+                                                                         const RowsOf& rows_of,
+                                                                         Real* dk, Real* dv) {
+  std::fill_n(sum_a_.as<Real>(), row_ * kTile, Real(0));
+  std::fill_n(sum_b_.as<Real>(), row_ * kTile, Real(0));
+  load_columns(problem_.inputs->k.view(), head_k, tile, owner_a_.as<Real>());
+  load_columns(problem_.inputs->v.view(), head_k, tile, owner_b_.as<Real>());
+  KeyMagnitudes magnitudes;
+  const std::int64_t group = problem_.shape.group_size();
+  int made_for = -1;  // heads that share a mask follow each other
+  TileMask mask;
+  for (std::int64_t head_q = head_k * group; head_q < (head_k + 1) * group; ++head_q) {
+    if (const int mask_head = problem_.mask_head(head_q); mask_head != made_for) {
+      mask = TileMask::make(problem_.mask, mask_head, TileOwner::keys, tile);
+      made_for = mask_head;
+    }
+    for (const TileMask::Partner& partner : mask.partners) {
+      load_rows(problem_.inputs->q.view(), head_q, partner.tile, partner_a_.as<Real>());
+      load_rows(problem_.inputs->dout.view(), head_q, partner.tile, partner_b_.as<Real>());
+      add_query_tile(mask, partner, rows_of(head_q, partner.tile), magnitudes);
+    }
+  }
+  store(sum_a_.as<Real>(), dk);
+  store(sum_b_.as<Real>(), dv);
+  magnitudes.dk = static_cast<double>(scale_) * std::sqrt(magnitudes.dk);
+  magnitudes.dv = std::sqrt(magnitudes.dv);
+  return magnitudes;
+}
+
+/// Adds what the query tile in the partner buffers contributes to the key tile in the owner
+/// buffers.
+template <typename Real>
+void TilePasses<Real>::add_query_tile(const TileMask& mask, const TileMask::Partner& partner,
+                                      const RowStatistics<Real>& rows, KeyMagnitudes& magnitudes) {
+  Real* p = scores_.as<Real>();
+  Real* ds = gradients_.as<Real>();
+  const Real* q = partner_a_.as<Real>();
+  const Real* dout = partner_b_.as<Real>();
+  compute_scores(q, owner_a_.as<Real>(), mask, partner);
+  for (std::int64_t j = 0; j < kTile; ++j) {
+    const Real lse = finite_or_zero(rows.lse[j]);
+    for (std::int64_t i = 0; i < kTile; ++i) p[j * kTile + i] -= lse;
+  }
+  exp_in_place(p, kCells);
+  std::fill_n(ds, kCells, Real(0));
+  tile_product(dout, row_, std::int64_t{1}, owner_b_.as<Real>(), ds, kTile, dim_);  // dP
+  for (std::int64_t j = 0; j < kTile; ++j) {
+    const Real delta = rows.delta[j];
+    Real terms_k = 0;
+    Real terms_v = 0;
+    for (std::int64_t i = 0; i < kTile; ++i) {
+      const std::int64_t cell = j * kTile + i;
+      const Real term = p[cell] * (std::abs(ds[cell]) + std::abs(delta));
+      terms_k += term * term;
+      terms_v += p[cell] * p[cell];
+      ds[cell] = p[cell] * (ds[cell] - delta) * scale_;
+    }
+    magnitudes.dk += static_cast<double>(terms_k) * squared_norm(q + j * row_, dim_);
+    magnitudes.dv += static_cast<double>(terms_v) * squared_norm(dout + j * row_, dim_);
+  }
+  for (std::int64_t i = 0; i < kTile; ++i) {
+    const bool sees = partner.bits < 0 || mask.bits[partner.bits][i] != 0;
+    magnitudes.seen |= std::uint64_t{sees} << i;
+  }
+  round_results(p, kCells);
+  round_results(ds, kCells);
+  tile_product(dout, std::int64_t{1}, row_, p, sum_b_.as<Real>(), row_, kTile);
+  tile_product(q, std::int64_t{1}, row_, ds, sum_a_.as<Real>(), row_, kTile);
+}
+
+template class TilePasses<double>;
+template class TilePasses<float>;
+
+}  // namespace longca

@@ -1,0 +1,173 @@
+#include "attention/reference/results.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "core/error.h"
+#include "core/thread_pool.h"
+
+namespace longca {
+namespace {
+
+/// What one thread works with: both precisions, and the emulation's results of the tile at hand.
+struct Worker {
+  explicit Worker(const ReferenceProblem& problem)
+      : exact(problem),
+        same_precision(problem),
+        values_a(static_cast<std::size_t>(kTile * problem.shape.head_dim)),
+        values_b(values_a) {}
+
+  TilePasses<double> exact;
+  TilePasses<float> same_precision;
+  std::vector<float> values_a, values_b;
+};
+
+/// Calls body(i, worker) for every index below `count` on all threads.
+template <typename Body>
+void for_tiles(const ReferenceProblem& problem, std::size_t count, const Body& body) {
+  ThreadPool& pool = ThreadPool::global();
+  std::vector<std::unique_ptr<Worker>> workers(static_cast<std::size_t>(pool.threads()));
+  pool.parallel_for(static_cast<std::int64_t>(count), [&](std::int64_t i, int thread) {
+    auto& worker = workers[static_cast<std::size_t>(thread)];
+    if (!worker) worker = std::make_unique<Worker>(problem);
+    body(static_cast<std::size_t>(i), *worker);
+  });
+}
+
+template <typename T>
+double delta_of(const ConstTensorView& o, const ConstTensorView& dout, std::int64_t head,
+                std::int64_t token) {
+  const auto dot = [&](const auto* a, const auto* b) {
+    double sum = 0;
+    for (std::int64_t c = 0; c < o.dim; ++c) sum += double(float(a[c])) * double(float(b[c]));
+    return sum;
+  };
+  const T* row = o.row<T>(token, head);
+  return dout.dtype == DType::float32 ? dot(row, dout.row<float>(token, head))
+                                      : dot(row, dout.row<BFloat16>(token, head));
+}
+
+/// Row statistics of a query tile as the forward pass of a kernel left them.
+template <typename Real>
+RowStatistics<Real> statistics_from(const ConstTensorView& o, const ConstLseView& lse,
+                                    const ConstTensorView& dout, std::int64_t head,
+                                    std::int64_t tile) {
+  RowStatistics<Real> rows;
+  rows.lse.fill(-std::numeric_limits<Real>::infinity());
+  const std::int64_t first = tile * kTile;
+  for (std::int64_t i = 0; i < std::min(kTile, o.tokens - first); ++i) {
+    rows.lse[i] = static_cast<Real>(lse.head(head)[first + i]);
+    rows.delta[i] =
+        static_cast<Real>(o.dtype == DType::float32 ? delta_of<float>(o, dout, head, first + i)
+                                                    : delta_of<BFloat16>(o, dout, head, first + i));
+  }
+  return rows;
+}
+
+}  // namespace
+
+ReferenceResults::ReferenceResults(const ReferenceProblem& problem, Selection selection)
+    : problem_(problem),
+      selection_(std::move(selection)),
+      query_tiles_(selection_.queries.size()),
+      key_tiles_(selection_.keys.size()),
+      first_of_head_(static_cast<std::size_t>(problem.shape.heads_q), -1) {
+  const auto values = [&](std::size_t tiles) {
+    return HostBuffer(static_cast<std::int64_t>(tiles * sizeof(double)) * tile_size());
+  };
+  o_ = values(query_tiles_.size());
+  dq_ = values(query_tiles_.size());
+  dk_ = values(key_tiles_.size());
+  dv_ = values(key_tiles_.size());
+  if (selection_.mode == Selection::Mode::tiles) return;
+  for (std::size_t i = selection_.queries.size(); i-- > 0;) {
+    first_of_head_[selection_.queries[i].head] = static_cast<std::int64_t>(i);
+  }
+}
+
+std::size_t ReferenceResults::query_index(std::int64_t head_q, std::int64_t tile) const {
+  const std::int64_t first = first_of_head_[head_q];
+  LONGCA_CHECK(first >= 0, "query head {} is not selected", head_q);
+  return static_cast<std::size_t>(first + tile);
+}
+
+void ReferenceResults::compute_forward() {
+  if (std::exchange(has_forward_, true)) return;
+  for_tiles(problem_, query_tiles_.size(), [&](std::size_t i, Worker& worker) {
+    const auto [head, tile] = selection_.queries[i];
+    QueryTile& out = query_tiles_[i];
+    out.score_magnitude = worker.exact.forward(head, tile, tile_of(o_, i).data(), out.rows).score;
+    worker.same_precision.forward(head, tile, worker.values_a.data(), out.same_precision);
+    // O is a mean of values: its terms do not cancel.
+    out.o = make_bound(o(i), worker.values_a, 0, problem_.shape.dtype);
+    for (std::int64_t row = 0; row < kTile; ++row) {
+      const bool reached = out.rows.lse[row] != -std::numeric_limits<double>::infinity();
+      out.reached |= std::uint64_t{reached} << row;
+    }
+  });
+}
+
+void ReferenceResults::compute_query_gradients() {
+  compute_forward();
+  if (std::exchange(has_query_gradients_, true)) return;
+  for_tiles(problem_, query_tiles_.size(), [&](std::size_t i, Worker& worker) {
+    const auto [head, tile] = selection_.queries[i];
+    QueryTile& out = query_tiles_[i];
+    const double magnitude =
+        worker.exact.query_gradient(head, tile, out.rows, tile_of(dq_, i).data());
+    worker.same_precision.query_gradient(head, tile, out.same_precision, worker.values_a.data());
+    out.dq = make_bound(dq(i), worker.values_a, magnitude, problem_.shape.dtype);
+  });
+}
+
+void ReferenceResults::compute_key_gradients() {
+  LONGCA_CHECK(selection_.mode != Selection::Mode::tiles, "dk and dv need whole heads");
+  compute_forward();
+  if (std::exchange(has_key_gradients_, true)) return;
+  compute_key_tiles([&](std::int64_t head,
+                        std::int64_t tile) { return query_tiles_[query_index(head, tile)].rows; },
+                    [&](std::int64_t head, std::int64_t tile) {
+                      return query_tiles_[query_index(head, tile)].same_precision;
+                    });
+}
+
+void ReferenceResults::compute_key_gradients_from(const ConstTensorView& o,
+                                                  const ConstLseView& lse) {
+  const ConstTensorView dout = problem_.inputs->dout.view();
+  compute_key_tiles(
+      [&](std::int64_t head, std::int64_t tile) {
+        return statistics_from<double>(o, lse, dout, head, tile);
+      },
+      [&](std::int64_t head, std::int64_t tile) {
+        return statistics_from<float>(o, lse, dout, head, tile);
+      });
+}
+
+void ReferenceResults::compute_key_tiles(const RowsOf64& exact, const RowsOf32& same_precision) {
+  const DType dtype = problem_.shape.dtype;
+  for_tiles(problem_, key_tiles_.size(), [&](std::size_t i, Worker& worker) {
+    const auto [head, tile] = selection_.keys[i];
+    const auto found = worker.exact.key_gradients(head, tile, exact, tile_of(dk_, i).data(),
+                                                  tile_of(dv_, i).data());
+    worker.same_precision.key_gradients(head, tile, same_precision, worker.values_a.data(),
+                                        worker.values_b.data());
+    key_tiles_[i] = {found.seen, make_bound(dk(i), worker.values_a, found.dk, dtype),
+                     make_bound(dv(i), worker.values_b, found.dv, dtype)};
+  });
+}
+
+std::int64_t ReferenceResults::bytes() const {
+  return bytes_for(problem_.shape, selection_);
+}
+
+std::int64_t ReferenceResults::bytes_for(const Problem& problem, const Selection& selection) {
+  const auto queries = static_cast<std::int64_t>(selection.queries.size());
+  const auto keys = static_cast<std::int64_t>(selection.keys.size());
+  const std::int64_t tile = 2 * kTile * problem.head_dim * 8;
+  return queries * (tile + static_cast<std::int64_t>(sizeof(QueryTile))) +
+         keys * (tile + static_cast<std::int64_t>(sizeof(KeyTile)));
+}
+
+}  // namespace longca

@@ -1,0 +1,204 @@
+#include "attention/reference/selection.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "attention/reference/tile_mask.h"
+#include "core/python_random.h"
+
+namespace longca {
+namespace {
+
+// Products of a pair of tiles, in FLOPs per cell and dimension: S and PV; S, dP and dQ; S, dP, dV,
+// dK.
+constexpr double kForwardFlops = 4;
+constexpr double kQueryFlops = 6;
+constexpr double kKeyFlops = 8;
+/// Exponentials, loads and masks cost about as much as this many dimensions more.
+constexpr double kOverheadDims = 16;
+constexpr double kAllFlops = kForwardFlops + kQueryFlops + kKeyFlops;
+
+/// A rate that every machine reaches: what fits by it needs no measurement.
+constexpr double kSafeGflops = 1;
+
+struct Costs {
+  const Problem& problem;
+  const Mask& mask;
+  double pair_seconds_per_flop;  ///< of a pair of tiles, for one FLOP per cell and dimension
+
+  Costs(const Problem& p, const Mask& m, double gflops)
+      : problem(p),
+        mask(m),
+        pair_seconds_per_flop(kTile * kTile * (p.head_dim + kOverheadDims) / (gflops * 1e9)) {}
+
+  std::int64_t mask_head(std::int64_t head_q) const {
+    return head_q * mask.heads() / problem.heads_q;
+  }
+
+  /// Pairs of one tile and its partners, over the query heads [begin, end).
+  std::int64_t pairs(TileOwner owner, std::int64_t tile, std::int64_t begin,
+                     std::int64_t end) const {
+    std::int64_t sum = 0;
+    std::int64_t counted_head = -1;
+    std::int64_t count = 0;
+    for (std::int64_t head = begin; head < end; ++head) {
+      if (mask_head(head) != counted_head) {
+        counted_head = mask_head(head);
+        count = count_partners(mask, static_cast<int>(counted_head), owner, tile);
+      }
+      sum += count;
+    }
+    return sum;
+  }
+
+  double seconds(std::int64_t pairs, double flops) const {
+    return static_cast<double>(pairs) * flops * pair_seconds_per_flop;
+  }
+};
+
+/// Cost of every KV head with its query heads, or nothing once the sum passes `limit_seconds` while
+/// one KV head alone does too.
+std::optional<std::vector<double>> head_costs(const Costs& costs, double limit_seconds) {
+  const Problem& p = costs.problem;
+  const double least_pairs = costs.mask.mean_area() / (kTile * kTile) * p.group_size();
+  if (costs.seconds(static_cast<std::int64_t>(least_pairs), kAllFlops) > limit_seconds &&
+      costs.mask.blocks() == nullptr) {
+    return std::nullopt;  // already without the cells that a partial tile wastes
+  }
+  std::vector<double> result;
+  const bool same = costs.mask.heads() == 1;
+  for (std::int64_t head = 0; head < (same ? 1 : p.heads_k); ++head) {
+    std::int64_t pairs = 0;
+    for (std::int64_t tile = 0; tile < tile_count(p.tokens_q); ++tile) {
+      pairs +=
+          costs.pairs(TileOwner::queries, tile, head * p.group_size(), (head + 1) * p.group_size());
+    }
+    result.push_back(costs.seconds(pairs, kAllFlops));
+  }
+  if (same) result.resize(static_cast<std::size_t>(p.heads_k), result.front());
+  return result;
+}
+
+std::vector<std::int64_t> shuffled(std::int64_t count, PythonRandom& random) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  random.shuffle(order);
+  return order;
+}
+
+/// KV heads in random order, as many as the budget takes.
+std::vector<std::int64_t> draw_heads(const std::vector<double>& costs, double seconds,
+                                     PythonRandom& random) {
+  std::vector<std::int64_t> heads;
+  for (const std::int64_t head : shuffled(static_cast<std::int64_t>(costs.size()), random)) {
+    seconds -= costs[static_cast<std::size_t>(head)];
+    if (seconds < 0) break;
+    heads.push_back(head);
+  }
+  std::ranges::sort(heads);
+  return heads;
+}
+
+void add_whole_heads(const Problem& p, const std::vector<std::int64_t>& heads_k, Selection& out) {
+  for (const std::int64_t head_k : heads_k) {
+    for (std::int64_t i = 0; i < p.group_size(); ++i) {
+      for (std::int64_t tile = 0; tile < tile_count(p.tokens_q); ++tile) {
+        out.queries.push_back({head_k * p.group_size() + i, tile});
+      }
+    }
+    for (std::int64_t tile = 0; tile < tile_count(p.tokens_k); ++tile) {
+      out.keys.push_back({head_k, tile});
+    }
+  }
+}
+
+/// Tiles of random KV heads in random order, a last one first: lengths that no tile divides go
+/// wrong there. visit(head, tile) takes one and returns false when the budget is spent.
+template <typename Visit>
+void visit_tiles(const Problem& p, std::int64_t tiles, PythonRandom& random, const Visit& visit) {
+  std::vector<std::int64_t> order = shuffled(p.heads_k * tiles, random);
+  const auto last =
+      std::ranges::find_if(order, [&](std::int64_t i) { return i % tiles == tiles - 1; });
+  std::iter_swap(order.begin(), last);
+  for (const std::int64_t i : order) {
+    if (!visit(i / tiles, i % tiles)) return;
+  }
+}
+
+/// Tiles of queries: of all query heads of a KV head, so that the sum over them shows, or of one if
+/// that alone would take the budget.
+void draw_query_tiles(const Costs& costs, double seconds, PythonRandom& random, Selection& out) {
+  const Problem& p = costs.problem;
+  visit_tiles(p, tile_count(p.tokens_q), random, [&](std::int64_t head_k, std::int64_t tile) {
+    const std::int64_t first = head_k * p.group_size();
+    std::int64_t heads = p.group_size();
+    double cost = costs.seconds(costs.pairs(TileOwner::queries, tile, first, first + heads),
+                                kForwardFlops + kQueryFlops);
+    if (out.queries.empty() && cost > seconds) {
+      cost /= static_cast<double>(heads);
+      heads = 1;
+    }
+    if (!out.queries.empty() && cost > seconds) return false;
+    seconds -= cost;
+    for (std::int64_t i = 0; i < heads; ++i) out.queries.push_back({first + i, tile});
+    return true;
+  });
+}
+
+void draw_key_tiles(const Costs& costs, double seconds, PythonRandom& random, Selection& out) {
+  const Problem& p = costs.problem;
+  visit_tiles(p, tile_count(p.tokens_k), random, [&](std::int64_t head_k, std::int64_t tile) {
+    const std::int64_t first = head_k * p.group_size();
+    const double cost =
+        costs.seconds(costs.pairs(TileOwner::keys, tile, first, first + p.group_size()), kKeyFlops);
+    if (!out.keys.empty() && cost > seconds) return false;
+    seconds -= cost;
+    out.keys.push_back({head_k, tile});
+    return true;
+  });
+}
+
+std::vector<std::int64_t> all_heads(const Problem& problem) {
+  std::vector<std::int64_t> heads(static_cast<std::size_t>(problem.heads_k));
+  std::iota(heads.begin(), heads.end(), 0);
+  return heads;
+}
+
+Selection select_at(const Problem& problem, const Mask& mask, double seconds, double gflops,
+                    std::uint64_t seed) {
+  const Costs costs(problem, mask, gflops);
+  PythonRandom random(seed);
+  Selection selection;
+  if (const auto per_head = head_costs(costs, seconds)) {
+    const double total = std::accumulate(per_head->begin(), per_head->end(), 0.0);
+    const auto heads =
+        total <= seconds ? all_heads(problem) : draw_heads(*per_head, seconds, random);
+    if (!heads.empty() || problem.tokens_q == 0 || problem.tokens_k == 0) {
+      selection.mode = total <= seconds ? Selection::Mode::everything : Selection::Mode::heads;
+      add_whole_heads(problem, heads, selection);
+      return selection;
+    }
+  }
+  selection.mode = Selection::Mode::tiles;
+  draw_query_tiles(costs, seconds / 2, random, selection);
+  draw_key_tiles(costs, seconds / 8, random, selection);
+  return selection;
+}
+
+}  // namespace
+
+double reference_flops(std::int64_t cells, int head_dim) {
+  return static_cast<double>(cells) * kAllFlops * (head_dim + kOverheadDims);
+}
+
+Selection select_tiles(const Problem& problem, const Mask& mask, VerifyBudget budget,
+                       std::uint64_t seed) {
+  if (budget.gflops > 0) return select_at(problem, mask, budget.seconds, budget.gflops, seed);
+  Selection safe = select_at(problem, mask, budget.seconds, kSafeGflops, seed);
+  if (safe.mode == Selection::Mode::everything) return safe;
+  return select_at(problem, mask, budget.seconds, measured_reference_gflops(), seed);
+}
+
+}  // namespace longca

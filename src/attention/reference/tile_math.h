@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+namespace longca {
+
+/// c[m, 64] += Σ_k a(m, k) · b[k, 64], where a(m, k) = a[m · a_row + k · a_column]; b and c are
+/// dense, aligned to 64 bytes; m is a multiple of 4. For float and double; terms are added in order
+/// of k.
+template <typename Real>
+void tile_product(const Real* a, std::int64_t a_row, std::int64_t a_column, const Real* b, Real* c,
+                  std::int64_t m, std::int64_t k);
+
+/// x ← exp(x) for `count` numbers, a multiple of 64; −∞ gives 0. Aligned to 64 bytes.
+template <typename Real>
+void exp_in_place(Real* x, std::int64_t count);
+
+}  // namespace longca
