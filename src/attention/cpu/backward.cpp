@@ -1,0 +1,216 @@
+#include "attention/cpu/backward.h"
+
+#include <algorithm>
+#include <numbers>
+#include <thread>
+
+#include "core/error.h"
+
+namespace longca::cpu {
+namespace {
+
+/// out = factor · values, or out += factor · values.
+template <typename T>
+void write_elements(const TensorView& out, std::int64_t head, Range rows, const float* values,
+                    std::int64_t stride, float factor, bool add) {
+  for (std::int64_t t = rows.begin; t < rows.end; ++t, values += stride) {
+    T* to = out.row<T>(t, head);
+    if (add) {
+      for (std::int64_t k = 0; k < out.dim; ++k)
+        to[k] = static_cast<T>(static_cast<float>(to[k]) + values[k] * factor);
+    } else {
+      for (std::int64_t k = 0; k < out.dim; ++k) to[k] = static_cast<T>(values[k] * factor);
+    }
+  }
+}
+
+void write_rows(const TensorView& out, std::int64_t head, Range rows, const float* values,
+                std::int64_t stride, float factor, bool add) {
+  if (out.dtype == DType::float32) {
+    write_elements<float>(out, head, rows, values, stride, factor, add);
+  } else {
+    write_elements<BFloat16>(out, head, rows, values, stride, factor, add);
+  }
+}
+
+/// Sums of [rows, columns] of one head in a float32 buffer, seen as a tensor with one head.
+TensorView sums_view(const HostBuffer& buffer, const Problem& problem, std::int64_t columns,
+                     int head) {
+  return {buffer.as<float>() + head * problem.tokens_q * columns,
+          DType::float32,
+          problem.tokens_q,
+          1,
+          columns,
+          columns,
+          columns};
+}
+
+}  // namespace
+
+Backward::Backward(const BlockedSetup& setup)
+    : setup_(setup),
+      chunks_(round_up(setup.problem.tokens_k, kChunkKeys) / kChunkKeys),
+      scratch_words_(BackwardScratch::words(setup.packing, setup.kernels->pairs)) {
+  for (const HeadTiles& head : setup.heads) heads_.push_back(plan_visits(head, chunks_));
+  for (int head = 0; head < setup.problem.heads_q; ++head) {
+    tile_offsets_.push_back(tiles_.size());
+    const auto tiles = static_cast<std::int32_t>(setup.tiles(head).tiles.size());
+    for (std::int32_t tile = 0; tile < tiles; ++tile) tiles_.push_back({head, tile});
+  }
+  turn_ = std::vector<std::atomic<std::int32_t>>(tiles_.size());
+  const std::int64_t rows = setup.problem.heads_q * setup.problem.tokens_q;
+  delta_ = HostBuffer(rows * 4);
+  if (setup.problem.dtype != DType::float32 && !setup.problem.accumulate) {
+    dq_ = HostBuffer(rows * setup.packing.columns() * 4);
+  }
+  scratch_ = HostBuffer(setup.pool->threads() * scratch_words_ * 4);
+}
+
+Backward::HeadVisits Backward::plan_visits(const HeadTiles& head, std::int64_t chunks) {
+  HeadVisits out;
+  out.turns.assign(head.tiles.size(), 0);
+  std::vector<std::vector<Visit>> by_chunk(static_cast<std::size_t>(chunks));
+  for (std::size_t t = 0; t < head.tiles.size(); ++t) {
+    const QueryTile& tile = head.tiles[t];
+    for (std::int64_t i = tile.first; i < tile.last;) {
+      const std::int32_t chunk = head.panels[static_cast<std::size_t>(i)].panel / kChunkPanels;
+      std::int64_t last = i + 1;
+      while (last < tile.last &&
+             head.panels[static_cast<std::size_t>(last)].panel / kChunkPanels == chunk)
+        ++last;
+      by_chunk[static_cast<std::size_t>(chunk)].push_back(
+          {static_cast<std::int32_t>(t), out.turns[t]++, i, last});
+      i = last;
+    }
+  }
+  out.offsets.push_back(0);
+  for (const auto& visits : by_chunk) {
+    out.visits.insert(out.visits.end(), visits.begin(), visits.end());
+    out.offsets.push_back(static_cast<std::int64_t>(out.visits.size()));
+  }
+  return out;
+}
+
+const Backward::HeadVisits& Backward::visits(int query_head) const {
+  return heads_[static_cast<std::size_t>(setup_.mask_head(query_head))];
+}
+
+std::int64_t Backward::bytes() const {
+  std::int64_t visits = 0;
+  for (const HeadVisits& head : heads_)
+    visits += static_cast<std::int64_t>(head.visits.capacity() * sizeof(Visit));
+  return delta_.bytes() + dq_.bytes() + scratch_.bytes() + visits +
+         static_cast<std::int64_t>(tiles_.capacity() * sizeof(HeadTile) +
+                                   turn_.capacity() * sizeof(turn_[0]));
+}
+
+void Backward::run(const BackwardArgs& args) {
+  LONGCA_CHECK(args.dq.dtype == DType::float32 || dq_.bytes() > 0 || tiles_.empty(),
+               "dq is {}, but the problem was planned for accumulation in float32",
+               to_string(args.dq.dtype));
+  setup_.pool->parallel_for(static_cast<std::int64_t>(tiles_.size()), [&](std::int64_t item, int) {
+    prepare_tile(args, tiles_[static_cast<std::size_t>(item)]);
+  });
+  const int heads_k = setup_.problem.heads_k;
+  setup_.pool->parallel_for(chunks_ * heads_k, [&](std::int64_t item, int worker) {
+    Word* base = scratch_.as<Word>() + worker * scratch_words_;
+    run_chunk(args, static_cast<int>(item % heads_k), item / heads_k,
+              BackwardScratch::carve(base, setup_.packing, setup_.kernels->pairs));
+  });
+}
+
+void Backward::prepare_tile(const BackwardArgs& args, HeadTile at) {
+  const Range rows = setup_.tiles(at.head).tiles[static_cast<std::size_t>(at.tile)].rows;
+  row_dots(args.dout, args.o, at.head, rows,
+           delta_.as<float>() + at.head * setup_.problem.tokens_q + rows.begin);
+  turn(at).store(0, std::memory_order_relaxed);
+  const bool seen = visits(at.head).turns[static_cast<std::size_t>(at.tile)] > 0;
+  if (!seen && !args.accumulate) {
+    const std::vector<float> zeros(static_cast<std::size_t>(args.dq.dim));
+    write_rows(args.dq, at.head, rows, zeros.data(), 0, 1.0F, false);
+  }
+}
+
+void Backward::run_chunk(const BackwardArgs& args, int kv_head, std::int64_t chunk,
+                         const BackwardScratch& s) {
+  const Range keys{chunk * kChunkKeys, std::min((chunk + 1) * kChunkKeys, setup_.problem.tokens_k)};
+  const std::int64_t columns = setup_.packing.columns();
+  std::fill_n(s.dk, kChunkKeys * columns, 0.0F);
+  std::fill_n(s.dv, kChunkKeys * columns, 0.0F);
+  pack_chunk(args, kv_head, keys, s);
+  const int group = setup_.problem.group_size();
+  for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+    const HeadTiles& tiles = setup_.tiles(head);
+    const HeadVisits& all = visits(head);
+    for (std::int64_t v = all.offsets[static_cast<std::size_t>(chunk)];
+         v < all.offsets[static_cast<std::size_t>(chunk) + 1]; ++v) {
+      const Visit& visit = all.visits[static_cast<std::size_t>(v)];
+      const QueryTile& tile = tiles.tiles[static_cast<std::size_t>(visit.tile)];
+      pack_tile(args, head, tile.rows, s);
+      backward_tile(
+          setup_,
+          {tiles, tile, {tiles.panels.data() + visit.first, tiles.panels.data() + visit.last}}, s);
+      add_dq(args, {head, visit.tile}, visit.turn, s);
+    }
+  }
+  write_rows(args.dk, kv_head, keys, s.dk, columns, setup_.problem.scale(), args.accumulate);
+  write_rows(args.dv, kv_head, keys, s.dv, columns, 1.0F, args.accumulate);
+}
+
+void Backward::pack_chunk(const BackwardArgs& args, int kv_head, Range keys,
+                          const BackwardScratch& s) const {
+  const Packing& packing = setup_.packing;
+  for (std::int64_t panel = 0; panel < kChunkPanels; ++panel) {
+    const std::int64_t first = keys.begin + panel * kPanelKeys;
+    if (first >= keys.end) break;
+    const Range tokens{first, std::min(first + kPanelKeys, keys.end)};
+    packing.transposed(args.k, kv_head, tokens, s.k_transposed + panel * packing.panel_words());
+    packing.transposed(args.v, kv_head, tokens, s.v_transposed + panel * packing.panel_words());
+  }
+  packing.stacked(args.k, kv_head, keys, kChunkKeys, s.k_stacked);
+}
+
+void Backward::pack_tile(const BackwardArgs& args, int head, Range rows,
+                         const BackwardScratch& s) const {
+  const Packing& packing = setup_.packing;
+  const std::int64_t padded = round_up(rows.size(), kGroupRows);
+  packing.rows(args.q, head, rows, padded, s.q_rows);
+  packing.rows(args.dout, head, rows, padded, s.do_rows);
+  packing.stacked(args.q, head, rows, padded, s.q_stacked);
+  packing.stacked(args.dout, head, rows, padded, s.do_stacked);
+  // Rows past the end: their P is 1 or 0 and meets zeros of dO, their dS is 0.
+  std::fill_n(s.lse_log2, kTileRows, 0.0F);
+  std::fill_n(s.delta, kTileRows, 0.0F);
+  const float* lse = args.lse.head(head) + rows.begin;
+  std::transform(lse, lse + rows.size(), s.lse_log2,
+                 [](float x) { return x * std::numbers::log2e_v<float>; });
+  std::copy_n(delta_.as<float>() + head * setup_.problem.tokens_q + rows.begin, rows.size(),
+              s.delta);
+}
+
+void Backward::add_dq(const BackwardArgs& args, HeadTile at, std::int32_t turn_of_visit,
+                      const BackwardScratch& s) {
+  std::atomic<std::int32_t>& now = turn(at);
+  while (now.load(std::memory_order_acquire) != turn_of_visit) std::this_thread::yield();
+  sum_dq(args, at, turn_of_visit, s);
+  now.store(turn_of_visit + 1, std::memory_order_release);
+}
+
+/// dQ of a tile += scale · this chunk's part; the first part starts the sum, the last delivers it.
+void Backward::sum_dq(const BackwardArgs& args, HeadTile at, std::int32_t turn_of_visit,
+                      const BackwardScratch& s) {
+  const Range rows = setup_.tiles(at.head).tiles[static_cast<std::size_t>(at.tile)].rows;
+  const std::int64_t columns = setup_.packing.columns();
+  const float scale = setup_.problem.scale();
+  const bool first = turn_of_visit == 0;
+  if (args.dq.dtype == DType::float32) {
+    return write_rows(args.dq, at.head, rows, s.dq, columns, scale, !first || args.accumulate);
+  }
+  const TensorView sums = sums_view(dq_, setup_.problem, columns, at.head);
+  write_rows(sums, 0, rows, s.dq, columns, scale, !first);
+  if (turn_of_visit + 1 == visits(at.head).turns[static_cast<std::size_t>(at.tile)]) {
+    write_rows(args.dq, at.head, rows, sums.row<float>(rows.begin, 0), columns, 1.0F, false);
+  }
+}
+
+}  // namespace longca::cpu

@@ -1,0 +1,200 @@
+#include "attention/cpu/backward_tile.h"
+
+#include <algorithm>
+#include <array>
+
+#include "attention/cpu/group_slots.h"
+
+namespace longca::cpu {
+namespace {
+
+/// Hands out consecutive parts of a buffer, each aligned to a cache line; without a buffer it only
+/// measures.
+class Carver {
+ public:
+  explicit Carver(Word* base) : base_(base) {}
+  Word* take(std::int64_t words) {
+    Word* at = base_ ? base_ + used_ : nullptr;
+    used_ += round_up(words, 16);
+    return at;
+  }
+  std::int64_t used() const { return used_; }
+
+ private:
+  Word* base_;
+  std::int64_t used_ = 0;
+};
+
+BackwardScratch carve_from(Carver& carver, const Packing& packing, bool pairs) {
+  const std::int64_t columns = packing.columns();
+  const std::int64_t tile_words = packing.token_words(kTileRows);
+  const std::int64_t pair_rows = pairs ? kGroupRows : 0;
+  BackwardScratch s{};
+  s.k_transposed = carver.take(kChunkPanels * packing.panel_words());
+  s.v_transposed = carver.take(kChunkPanels * packing.panel_words());
+  s.k_stacked = carver.take(packing.token_words(kChunkKeys) * columns);
+  s.dk = carver.take(kChunkKeys * columns);
+  s.dv = carver.take(kChunkKeys * columns);
+  s.q_rows = carver.take(kTileRows * packing.row_stride());
+  s.do_rows = carver.take(kTileRows * packing.row_stride());
+  s.q_stacked = carver.take(tile_words * columns);
+  s.do_stacked = carver.take(tile_words * columns);
+  s.lse_log2 = carver.take(kTileRows);
+  s.delta = carver.take(kTileRows);
+  s.dq = carver.take(kTileRows * columns);
+  s.p = carver.take(tile_words * kScoreStride);
+  s.ds = carver.take(tile_words * kScoreStride);
+  s.scores = carver.take(pair_rows * kScoreStride);
+  s.score_grads = carver.take(pair_rows * kScoreStride);
+  s.ds_rows = carver.take(pair_rows * kScoreStride / 2);
+  return s;
+}
+
+/// Groups of a tile, from the first that sees a panel to the last.
+struct GroupSpan {
+  int begin = kTileGroups;
+  int end = 0;
+};
+
+/// The steps of one visit.
+class TileBackward {
+ public:
+  TileBackward(const BlockedSetup& setup, const TileVisit& visit, const BackwardScratch& scratch)
+      : packing_(setup.packing),
+        kernels_(*setup.kernels),
+        scale_log2_(setup.scale_log2()),
+        visit_(visit),
+        s_(scratch) {}
+
+  void run() {
+    const int groups = static_cast<int>((visit_.tile.rows.size() + kGroupRows - 1) / kGroupRows);
+    std::fill_n(s_.dq, groups * kGroupRows * packing_.columns(), 0.0F);
+    for (int group = 0; group < groups; ++group) rows_of_group(group);
+    for (const PanelRef& ref : visit_.panels) keys_of_panel(ref.panel % kChunkPanels);
+  }
+
+ private:
+  /// P, dS and dQ of 8 query rows.
+  void rows_of_group(int group) {
+    const GroupSlots slots(visit_.head, visit_.panels, group, GroupSlots::Columns::by_chunk);
+    Word* const p = s_.p + packing_.token_words(group * kGroupRows) * kScoreStride;
+    Word* const ds = s_.ds + packing_.token_words(group * kGroupRows) * kScoreStride;
+    float* const scores = kernels_.pairs ? s_.scores : p;
+    float* const score_grads = kernels_.pairs ? s_.score_grads : ds;
+    clear_unseen(slots, p, ds);
+    for (const Slot& slot : slots.all()) {
+      GroupSpan& span = spans_[static_cast<std::size_t>(slot.panel % kChunkPanels)];
+      span = {std::min(span.begin, group), group + 1};
+      score_product(s_.q_rows, s_.k_transposed, group, slot, scores);
+      score_product(s_.do_rows, s_.v_transposed, group, slot, score_grads);
+    }
+    kernels_.gradient({scores, score_grads, slots.slots(), scale_log2_,
+                       s_.lse_log2 + group * kGroupRows, s_.delta + group * kGroupRows, p, ds,
+                       s_.ds_rows});
+    query_gradient(slots, group, kernels_.pairs ? s_.ds_rows : ds);
+  }
+
+  /// Panels of the visit that this group does not see may lie between groups that do.
+  void clear_unseen(const GroupSlots& slots, Word* p, Word* ds) const {
+    auto seen = slots.all().begin();
+    for (const PanelRef& ref : visit_.panels) {
+      if (seen != slots.all().end() && seen->panel == ref.panel) {
+        ++seen;
+        continue;
+      }
+      for (std::int64_t i = 0; i < packing_.token_words(kGroupRows); ++i) {
+        const std::int64_t at = i * kScoreStride + ref.panel % kChunkPanels * kPanelKeys;
+        std::fill_n(p + at, kPanelKeys, 0.0F);
+        std::fill_n(ds + at, kPanelKeys, 0.0F);
+      }
+    }
+  }
+
+  /// out = left (8 rows) · a transposed panel.
+  void score_product(const Word* left, const Word* transposed, int group, const Slot& slot,
+                     float* out) const {
+    kernels_.product({.a = left + group * kGroupRows * packing_.row_stride(),
+                      .a_row = packing_.row_stride(),
+                      .a_step = 1,
+                      .b = transposed + slot.panel % kChunkPanels * packing_.panel_words(),
+                      .b_step = kPanelKeys,
+                      .steps = packing_.dim_words(),
+                      .c = out + slot.column,
+                      .c_row = kScoreStride});
+  }
+
+  /// dQ of 8 rows += dS · K, over the keys that they see.
+  void query_gradient(const GroupSlots& slots, int group, const Word* ds) const {
+    for (const KeyRun& run : slots.runs()) {
+      const std::int64_t first_word = packing_.token_words(run.column);
+      product_over_columns({.a = ds + first_word,
+                            .a_row = packing_.token_words(kScoreStride),
+                            .a_step = 1,
+                            .b = s_.k_stacked + first_word * packing_.columns(),
+                            .steps = packing_.token_words(run.keys),
+                            .c = s_.dq + group * kGroupRows * packing_.columns()});
+    }
+  }
+
+  /// dV += Pᵀ · dO and dK += dSᵀ · Q for 32 keys, over the groups of rows that see them.
+  void keys_of_panel(int panel) const {
+    const GroupSpan span = spans_[static_cast<std::size_t>(panel)];
+    if (span.begin >= span.end) return;
+    const std::int64_t first_word = packing_.token_words(span.begin * kGroupRows);
+    const std::int64_t steps = packing_.token_words((span.end - span.begin) * kGroupRows);
+    for (int key = panel * kPanelKeys; key < (panel + 1) * kPanelKeys; key += kGroupRows) {
+      const std::int64_t left = first_word * kScoreStride + key;
+      const std::int64_t right = first_word * packing_.columns();
+      const std::int64_t out = key * packing_.columns();
+      product_over_columns({.a = s_.p + left,
+                            .a_row = 1,
+                            .a_step = kScoreStride,
+                            .b = s_.do_stacked + right,
+                            .steps = steps,
+                            .c = s_.dv + out});
+      product_over_columns({.a = s_.ds + left,
+                            .a_row = 1,
+                            .a_step = kScoreStride,
+                            .b = s_.q_stacked + right,
+                            .steps = steps,
+                            .c = s_.dk + out});
+    }
+  }
+
+  /// Completes a product whose right side is stacked and whose result is added to [8, columns].
+  void product_over_columns(Product x) const {
+    x.b_step = packing_.columns();
+    x.b_panel = kPanelKeys;
+    x.panels = static_cast<int>(packing_.columns() / kPanelKeys);
+    x.c_row = packing_.columns();
+    x.add = true;
+    kernels_.product(x);
+  }
+
+  const Packing& packing_;
+  const MicroKernels& kernels_;
+  const float scale_log2_;
+  const TileVisit& visit_;
+  const BackwardScratch& s_;
+  std::array<GroupSpan, kChunkPanels> spans_;
+};
+
+}  // namespace
+
+std::int64_t BackwardScratch::words(const Packing& packing, bool pairs) {
+  Carver carver(nullptr);
+  carve_from(carver, packing, pairs);
+  return carver.used();
+}
+
+BackwardScratch BackwardScratch::carve(Word* base, const Packing& packing, bool pairs) {
+  Carver carver(base);
+  return carve_from(carver, packing, pairs);
+}
+
+void backward_tile(const BlockedSetup& setup, const TileVisit& visit,
+                   const BackwardScratch& scratch) {
+  TileBackward(setup, visit, scratch).run();
+}
+
+}  // namespace longca::cpu

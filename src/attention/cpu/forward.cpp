@@ -1,0 +1,196 @@
+#include "attention/cpu/forward.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <numeric>
+
+#include "attention/cpu/group_slots.h"
+
+namespace longca::cpu {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// Lets a row go on from the result over other keys, if there is one: that is one more key, whose
+/// score is its lse and whose value is its o.
+void start_row(const ForwardArgs& args, std::int64_t head, std::int64_t row, int i, float* o,
+               SoftmaxState& state) {
+  if (!args.accumulate || args.lse.head(head)[row] == -kInfinity) return;
+  std::copy_n(args.o.row<float>(row, head), args.o.dim, o);
+  state.max[i] = args.lse.head(head)[row] * std::numbers::log2e_v<float>;
+  state.sum[i] = 1;
+}
+
+template <typename T>
+void write_row(const TensorView& out, std::int64_t head, std::int64_t row, const float* o,
+               float factor) {
+  T* to = out.row<T>(row, head);
+  for (std::int64_t k = 0; k < out.dim; ++k) to[k] = static_cast<T>(o[k] * factor);
+}
+
+void finish_row(const ForwardArgs& args, std::int64_t head, std::int64_t row, int i, const float* o,
+                const SoftmaxState& state) {
+  const float sum = state.sum[i];
+  const float factor = sum > 0 || std::isnan(sum) ? 1.0F / sum : 0.0F;
+  if (args.o.dtype == DType::float32) {
+    write_row<float>(args.o, head, row, o, factor);
+  } else {
+    write_row<BFloat16>(args.o, head, row, o, factor);
+  }
+  const double log2_sum = static_cast<double>(state.max[i]) + std::log2(static_cast<double>(sum));
+  args.lse.head(head)[row] = static_cast<float>(log2_sum * std::numbers::ln2);
+}
+
+}  // namespace
+
+/// One thread's buffers.
+struct Forward::Scratch {
+  Word* queries;         ///< [kTileRows, row stride]
+  float* scores;         ///< [8, kScoreStride]; float32 weights replace them
+  Word* weights;         ///< pairs: [8, kScoreStride / 2]
+  float* o;              ///< [kTileRows, columns] sums of weights · values
+  SoftmaxState* states;  ///< [kTileGroups]
+};
+
+Forward::Forward(const BlockedSetup& setup)
+    : setup_(setup), panels_(round_up(setup.problem.tokens_k, kPanelKeys) / kPanelKeys) {
+  const Packing& packing = setup.packing;
+  key_words_ = panels_ * packing.panel_words();
+  value_words_ = packing.token_words(panels_ * kPanelKeys) * packing.columns();
+  constexpr std::int64_t kStateWords = kTileGroups * std::int64_t{sizeof(SoftmaxState)} / 4;
+  scratch_words_ = round_up(kTileRows * packing.row_stride() + kGroupRows * kScoreStride * 2 +
+                                kTileRows * packing.columns() + kStateWords,
+                            1024) +
+                   16;
+  keys_ = HostBuffer(setup.problem.heads_k * key_words_ * 4);
+  values_ = HostBuffer(setup.problem.heads_k * value_words_ * 4);
+  scratch_ = HostBuffer(setup.pool->threads() * scratch_words_ * 4);
+  for (int head = 0; head < setup.problem.heads_q; ++head) {
+    const HeadTiles& tiles = setup.tiles(head);
+    const auto first = static_cast<std::ptrdiff_t>(items_.size());
+    for (std::size_t tile = 0; tile < tiles.tiles.size(); ++tile) {
+      items_.push_back({head, static_cast<std::int32_t>(tile)});
+    }
+    // Head by head, so that threads share its keys in the cache; long tiles first, so that the last
+    // items to run are short.
+    std::stable_sort(items_.begin() + first, items_.end(), [&](const Item& a, const Item& b) {
+      const auto panels = [&](const Item& item) {
+        return tiles.panels_of(tiles.tiles[static_cast<std::size_t>(item.tile)]).size();
+      };
+      return panels(a) > panels(b);
+    });
+  }
+}
+
+std::int64_t Forward::bytes() const {
+  return keys_.bytes() + values_.bytes() + scratch_.bytes() +
+         static_cast<std::int64_t>(items_.capacity() * sizeof(Item));
+}
+
+Forward::Scratch Forward::scratch_of(int worker) const {
+  const Packing& packing = setup_.packing;
+  Word* at = scratch_.as<Word>() + worker * scratch_words_;
+  Scratch s{};
+  s.queries = at;
+  s.scores = s.queries + kTileRows * packing.row_stride();
+  s.weights = setup_.kernels->pairs ? s.scores + kGroupRows * kScoreStride : s.scores;
+  s.o = s.scores + 2 * kGroupRows * kScoreStride;
+  s.states = reinterpret_cast<SoftmaxState*>(s.o + kTileRows * packing.columns());
+  return s;
+}
+
+void Forward::run(const ForwardArgs& args) {
+  setup_.pool->parallel_for(setup_.problem.heads_k * panels_, [&](std::int64_t item, int) {
+    pack_panel(args, item / panels_, item % panels_);
+  });
+  setup_.pool->parallel_for(
+      static_cast<std::int64_t>(items_.size()), [&](std::int64_t item, int worker) {
+        run_tile(args, items_[static_cast<std::size_t>(item)], scratch_of(worker));
+      });
+}
+
+void Forward::pack_panel(const ForwardArgs& args, std::int64_t kv_head, std::int64_t panel) {
+  const Packing& packing = setup_.packing;
+  const std::int64_t token = panel * kPanelKeys;
+  const Range tokens{token, std::min(token + kPanelKeys, setup_.problem.tokens_k)};
+  packing.transposed(args.k, kv_head, tokens,
+                     keys_.as<Word>() + kv_head * key_words_ + panel * packing.panel_words());
+  packing.stacked(
+      args.v, kv_head, tokens, kPanelKeys,
+      values_.as<Word>() + kv_head * value_words_ + packing.token_words(token) * packing.columns());
+}
+
+void Forward::run_tile(const ForwardArgs& args, const Item& item, Scratch scratch) {
+  const HeadTiles& head = setup_.tiles(item.head);
+  const QueryTile& tile = head.tiles[static_cast<std::size_t>(item.tile)];
+  const std::int64_t columns = setup_.packing.columns();
+  const int groups = static_cast<int>((tile.rows.size() + kGroupRows - 1) / kGroupRows);
+  setup_.packing.rows(args.q, item.head, tile.rows, groups * kGroupRows, scratch.queries);
+  std::fill_n(scratch.o, groups * kGroupRows * columns, 0.0F);
+  std::fill_n(scratch.states, groups, SoftmaxState::without_keys());
+  const auto each_row = [&](auto&& body) {
+    for (std::int64_t r = 0; r < tile.rows.size(); ++r) {
+      body(tile.rows.begin + r, static_cast<int>(r % kGroupRows), scratch.o + r * columns,
+           scratch.states[r / kGroupRows]);
+    }
+  };
+  each_row([&](std::int64_t row, int i, float* o, SoftmaxState& state) {
+    start_row(args, item.head, row, i, o, state);
+  });
+  auto panels = head.panels_of(tile);
+  while (!panels.empty()) {
+    const auto now = panels.first(std::min<std::size_t>(kStepPanels, panels.size()));
+    for (int group = 0; group < groups; ++group)
+      step(head, now, group, setup_.kv_head(item.head), scratch);
+    panels = panels.subspan(now.size());
+  }
+  each_row([&](std::int64_t row, int i, float* o, SoftmaxState& state) {
+    finish_row(args, item.head, row, i, o, state);
+  });
+}
+
+/// Scores, softmax and O of one group over at most kStepPanels panels.
+void Forward::step(const HeadTiles& head, std::span<const PanelRef> panels, int group,
+                   std::int64_t kv_head, const Scratch& s) {
+  const GroupSlots slots(head, panels, group, GroupSlots::Columns::packed);
+  if (slots.all().empty()) return;
+  const Packing& packing = setup_.packing;
+  const MicroKernels& kernels = *setup_.kernels;
+
+  Product scores{.a = s.queries + group * kGroupRows * packing.row_stride(),
+                 .a_row = packing.row_stride(),
+                 .a_step = 1,
+                 .b_step = kPanelKeys,
+                 .steps = packing.dim_words(),
+                 .c_row = kScoreStride};
+  for (const Slot& slot : slots.all()) {
+    scores.b = keys_.as<Word>() + kv_head * key_words_ + slot.panel * packing.panel_words();
+    scores.c = s.scores + slot.column;
+    kernels.product(scores);
+  }
+
+  SoftmaxState& state = s.states[group];
+  kernels.softmax({s.scores, s.weights, slots.slots(), setup_.scale_log2(), &state});
+  float* o = s.o + group * kGroupRows * packing.columns();
+  kernels.rescale(o, packing.columns(), packing.columns(), state.alpha);
+
+  Product out{.a_row = packing.token_words(kScoreStride),
+              .a_step = 1,
+              .b_step = packing.columns(),
+              .b_panel = kPanelKeys,
+              .panels = static_cast<int>(packing.columns() / kPanelKeys),
+              .c = o,
+              .c_row = packing.columns(),
+              .add = true};
+  for (const KeyRun& run : slots.runs()) {
+    out.a = s.weights + packing.token_words(run.column);
+    out.b = values_.as<Word>() + kv_head * value_words_ +
+            packing.token_words(run.key) * packing.columns();
+    out.steps = packing.token_words(run.keys);
+    kernels.product(out);
+  }
+}
+
+}  // namespace longca::cpu

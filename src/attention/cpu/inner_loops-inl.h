@@ -1,0 +1,233 @@
+// The loops of MicroKernels on vectors; included once per Highway target. A `Words` policy says
+// what a 32-bit word holds: how two words are multiplied into a float32 sum, and how results become
+// words.
+#if defined(LONGCA_CPU_INNER_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LONGCA_CPU_INNER_LOOPS_INL_H_
+#undef LONGCA_CPU_INNER_LOOPS_INL_H_
+#else
+#define LONGCA_CPU_INNER_LOOPS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <bit>
+#include <limits>
+
+#include "attention/cpu/exp2-inl.h"
+#include "attention/cpu/micro_kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace longca::cpu::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// At most 16 lanes, so that a panel of keys is a whole number of vectors.
+using D = hn::CappedTag<float, 16>;
+using V = hn::Vec<D>;
+inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
+inline constexpr int kPanelVectors = kPanelKeys / kLanes;
+/// Shape of the register block: with 16 registers, 4 rows × 2 vectors of sums; with 32, 8 × 2.
+inline constexpr bool kManyRegisters = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64;
+inline constexpr int kBlockRows = kManyRegisters ? 8 : 4;
+inline constexpr int kBlockVectors = 2;
+static_assert(kPanelVectors % kBlockVectors == 0);
+static_assert(std::endian::native == std::endian::little, "bits of masks are read as bytes");
+
+// Every loop over rows or vectors of a block is unrolled whole, so that the sums stay in registers.
+#ifndef LONGCA_UNROLL
+#if HWY_COMPILER_CLANG
+#define LONGCA_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define LONGCA_UNROLL _Pragma("GCC unroll 16")
+#endif
+#endif
+
+/// One register block over the whole reduction. kUnitRows: rows of A are neighbours (a_row = 1),
+/// otherwise its steps are (a_step = 1).
+template <class Words, bool kUnitRows>
+HWY_INLINE void product_block(const Product& x, const Word* HWY_RESTRICT a,
+                              const Word* HWY_RESTRICT b, float* HWY_RESTRICT c) {
+  const D d;
+  V sums[kBlockRows][kBlockVectors];
+  const Word* rows[kBlockRows];
+  LONGCA_UNROLL for (int i = 0; i < kBlockRows; ++i) {
+    rows[i] = a + i * x.a_row;
+    LONGCA_UNROLL for (int j = 0; j < kBlockVectors; ++j) {
+      sums[i][j] = x.add ? hn::LoadU(d, c + i * x.c_row + j * kLanes) : hn::Zero(d);
+    }
+  }
+  for (std::int64_t k = 0; k < x.steps; ++k) {
+    V right[kBlockVectors];
+    LONGCA_UNROLL for (int j = 0; j < kBlockVectors; ++j) right[j] = hn::LoadU(d, b + j * kLanes);
+    LONGCA_UNROLL for (int i = 0; i < kBlockRows; ++i) {
+      const V left = hn::Set(d, kUnitRows ? a[i] : rows[i][k]);
+      LONGCA_UNROLL for (int j = 0; j < kBlockVectors; ++j) {
+        sums[i][j] = Words::multiply_add(left, right[j], sums[i][j]);
+      }
+    }
+    if constexpr (kUnitRows) a += x.a_step;
+    b += x.b_step;
+  }
+  LONGCA_UNROLL for (int i = 0; i < kBlockRows; ++i) {
+    LONGCA_UNROLL for (int j = 0; j < kBlockVectors; ++j) {
+      hn::StoreU(sums[i][j], d, c + i * x.c_row + j * kLanes);
+    }
+  }
+}
+
+template <class Words, bool kUnitRows>
+HWY_INLINE void product_panels(const Product& x) {
+  for (int panel = 0; panel < x.panels; ++panel) {
+    for (int column = 0; column < kPanelKeys; column += kBlockVectors * kLanes) {
+      for (int row = 0; row < kGroupRows; row += kBlockRows) {
+        product_block<Words, kUnitRows>(x, x.a + row * x.a_row, x.b + panel * x.b_panel + column,
+                                        x.c + row * x.c_row + panel * kPanelKeys + column);
+      }
+    }
+  }
+}
+
+template <class Words>
+void product(const Product& x) {
+  if (x.a_row == 1) {
+    product_panels<Words, true>(x);
+  } else {
+    product_panels<Words, false>(x);
+  }
+}
+
+/// Lanes of vector `v` of a panel that one row's 32 bits allow.
+HWY_INLINE hn::Mask<D> allowed_lanes(std::uint32_t bits, int v) {
+  const std::uint32_t lanes = bits >> (v * kLanes);
+  return hn::LoadMaskBits(D(), reinterpret_cast<const std::uint8_t*>(&lanes));
+}
+
+/// Largest score of row i over the slots; −∞ if it sees no key of them.
+HWY_INLINE float row_max(const SoftmaxStep& x, int i) {
+  const D d;
+  const V lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  V largest[kBlockVectors] = {lowest, lowest};
+  for (int n = 0; n < x.slots.count; ++n) {
+    const Slot& slot = x.slots.data[n];
+    const float* s = x.scores + i * kScoreStride + slot.column;
+    LONGCA_UNROLL for (int v = 0; v < kPanelVectors; ++v) {
+      V score = hn::LoadU(d, s + v * kLanes);
+      if (slot.bits) score = hn::IfThenElse(allowed_lanes(slot.bits[i], v), score, lowest);
+      largest[v % kBlockVectors] = hn::Max(largest[v % kBlockVectors], score);
+    }
+  }
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(largest[0], largest[1])));
+}
+
+/// Writes the weights exp2(scale · s − max) of row i, 0 where not allowed, and returns their sum.
+template <class Words>
+HWY_INLINE float row_weights(const SoftmaxStep& x, int i, float max) {
+  const D d;
+  const V scale = hn::Set(d, x.scale_log2);
+  const V offset = hn::Set(d, -max);
+  V sum[kBlockVectors] = {hn::Zero(d), hn::Zero(d)};
+  for (int n = 0; n < x.slots.count; ++n) {
+    const Slot& slot = x.slots.data[n];
+    const float* s = x.scores + i * kScoreStride + slot.column;
+    V weights[kPanelVectors];
+    LONGCA_UNROLL for (int v = 0; v < kPanelVectors; ++v) {
+      weights[v] = exp2(d, hn::MulAdd(hn::LoadU(d, s + v * kLanes), scale, offset));
+      if (slot.bits) weights[v] = hn::IfThenElseZero(allowed_lanes(slot.bits[i], v), weights[v]);
+      sum[v % kBlockVectors] = hn::Add(sum[v % kBlockVectors], weights[v]);
+    }
+    Words::store_row(weights, x.weights, i, slot.column);
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum[0], sum[1])));
+}
+
+template <class Words>
+HWY_INLINE void clear_row(const SoftmaxStep& x, int i) {
+  const V zeros[kPanelVectors] = {};
+  for (int n = 0; n < x.slots.count; ++n) {
+    Words::store_row(zeros, x.weights, i, x.slots.data[n].column);
+  }
+}
+
+template <class Words>
+void softmax(const SoftmaxStep& x) {
+  const D d;
+  SoftmaxState& state = *x.state;
+  alignas(64) float max[kGroupRows + 16];
+  for (int i = 0; i < kGroupRows; ++i) {
+    const float largest = row_max(x, i) * x.scale_log2;
+    max[i] = largest > state.max[i] ? largest : state.max[i];
+  }
+  for (int i = 0; i < kGroupRows; ++i) {
+    state.alpha[i] = 1.0F;
+    if (max[i] == -std::numeric_limits<float>::infinity()) {  // still without a key
+      clear_row<Words>(x, i);
+      continue;
+    }
+    const float sum = row_weights<Words>(x, i, max[i]);
+    if (max[i] != state.max[i]) {
+      state.alpha[i] = hn::GetLane(exp2(d, hn::Set(d, state.max[i] - max[i])));
+    }
+    state.sum[i] = state.sum[i] * state.alpha[i] + sum;
+    state.max[i] = max[i];
+  }
+}
+
+/// P and dS of one row of one slot.
+struct GradientRow {
+  V p[kPanelVectors];
+  V ds[kPanelVectors];
+};
+
+HWY_INLINE void gradient_row(const GradientStep& x, const Slot& slot, int i, GradientRow& row) {
+  const D d;
+  const V scale = hn::Set(d, x.scale_log2);
+  const V offset = hn::Set(d, -x.lse_log2[i]);
+  const V delta = hn::Set(d, x.delta[i]);
+  const std::int64_t at = i * kScoreStride + slot.column;
+  LONGCA_UNROLL for (int v = 0; v < kPanelVectors; ++v) {
+    row.p[v] = exp2(d, hn::MulAdd(hn::LoadU(d, x.scores + at + v * kLanes), scale, offset));
+    if (slot.bits) row.p[v] = hn::IfThenElseZero(allowed_lanes(slot.bits[i], v), row.p[v]);
+    row.ds[v] = hn::Mul(row.p[v], hn::Sub(hn::LoadU(d, x.grads + at + v * kLanes), delta));
+  }
+}
+
+template <class Words>
+void gradient(const GradientStep& x) {
+  for (int n = 0; n < x.slots.count; ++n) {
+    const Slot& slot = x.slots.data[n];
+    for (int i = 0; i < kGroupRows; i += 2) {
+      GradientRow even, odd;
+      gradient_row(x, slot, i, even);
+      gradient_row(x, slot, i + 1, odd);
+      Words::store_gradient(even, odd, x, i, slot.column);
+    }
+  }
+}
+
+inline void rescale(float* o, std::int64_t stride, std::int64_t columns, const float* factors) {
+  const D d;
+  for (int i = 0; i < kGroupRows; ++i) {
+    if (factors[i] == 1.0F) continue;
+    const V factor = hn::Set(d, factors[i]);
+    for (std::int64_t j = 0; j < columns; j += kLanes) {
+      float* at = o + i * stride + j;
+      hn::StoreU(hn::Mul(hn::LoadU(d, at), factor), d, at);
+    }
+  }
+}
+
+template <class Words>
+MicroKernels make_kernels(bool pairs) {
+  return {hwy::TargetName(HWY_TARGET),
+          pairs,
+          &product<Words>,
+          &softmax<Words>,
+          &gradient<Words>,
+          &rescale};
+}
+
+}  // namespace
+}  // namespace longca::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,125 @@
+#include "attention/cpu/tile_plan.h"
+
+#include <algorithm>
+
+namespace longca::cpu {
+namespace {
+
+/// Bits [begin, end) of a word, both in [0, 32].
+constexpr std::uint32_t bit_range(std::int64_t begin, std::int64_t end) {
+  if (begin >= end) return 0;
+  const std::uint32_t below_end = end == 32 ? ~0U : (1U << end) - 1;
+  return below_end & ~((1U << begin) - 1);
+}
+
+/// Builds the panels of one tile after another; keeps its scratch between them.
+class TileBuilder {
+ public:
+  TileBuilder(const Mask& mask, int head, HeadTiles& out)
+      : mask_(mask),
+        head_(head),
+        out_(out),
+        panels_(static_cast<std::size_t>((mask.k_tokens() + kPanelKeys - 1) / kPanelKeys)),
+        change_(panels_ + 1),
+        touched_(panels_) {}
+
+  void add(Range rows) {
+    QueryTile tile{rows, static_cast<std::int64_t>(out_.panels.size()), 0};
+    read_rows(rows);
+    count_rows();
+    list_panels(rows.size());
+    fill_bits();
+    tile.last = static_cast<std::int64_t>(out_.panels.size());
+    out_.tiles.push_back(tile);
+  }
+
+ private:
+  void read_rows(Range rows) {
+    intervals_.clear();
+    for (std::int64_t q = rows.begin; q < rows.end; ++q)
+      intervals_.push_back(mask_.key_intervals(head_, q));
+  }
+
+  /// How many rows see each panel whole (as changes from panel to panel), and whether any sees a
+  /// part.
+  void count_rows() {
+    std::fill(change_.begin(), change_.end(), 0);
+    std::fill(touched_.begin(), touched_.end(), std::uint8_t{0});
+    for (const auto& row : intervals_) {
+      for (const Range& keys : row) {
+        const auto whole_begin =
+            static_cast<std::size_t>(round_up(keys.begin, kPanelKeys) / kPanelKeys);
+        const auto whole_end = static_cast<std::size_t>(keys.end / kPanelKeys);
+        if (whole_begin < whole_end) {
+          ++change_[whole_begin];
+          --change_[whole_end];
+        }
+        touched_[static_cast<std::size_t>(keys.begin / kPanelKeys)] = 1;
+        touched_[static_cast<std::size_t>((keys.end - 1) / kPanelKeys)] = 1;
+      }
+    }
+  }
+
+  void list_panels(std::int64_t rows) {
+    partial_.clear();
+    std::int64_t whole = 0;
+    for (std::size_t p = 0; p < panels_; ++p) {
+      whole += change_[p];
+      if (whole == 0 && !touched_[p]) continue;
+      PanelRef ref{static_cast<std::int32_t>(p), -1};
+      if (whole < rows) {
+        ref.bits = static_cast<std::int32_t>(out_.bits.size() / kTileRows);
+        out_.bits.resize(out_.bits.size() + kTileRows, 0);
+        partial_.push_back(ref);
+      }
+      out_.panels.push_back(ref);
+    }
+  }
+
+  void fill_bits() {
+    for (std::size_t row = 0; row < intervals_.size(); ++row) {
+      auto ref = partial_.begin();
+      for (const Range& keys : intervals_[row]) {
+        ref = std::lower_bound(ref, partial_.end(), keys.begin / kPanelKeys,
+                               [](const PanelRef& r, std::int64_t p) { return r.panel < p; });
+        for (auto at = ref; at != partial_.end() && first_key(*at) < keys.end; ++at) {
+          out_.bits[static_cast<std::size_t>(at->bits) * kTileRows + row] |=
+              bit_range(std::max<std::int64_t>(keys.begin - first_key(*at), 0),
+                        std::min<std::int64_t>(keys.end - first_key(*at), kPanelKeys));
+        }
+      }
+    }
+  }
+
+  static std::int64_t first_key(PanelRef ref) { return std::int64_t{ref.panel} * kPanelKeys; }
+
+  const Mask& mask_;
+  int head_;
+  HeadTiles& out_;
+  std::size_t panels_;
+  std::vector<std::int64_t> change_;
+  std::vector<std::uint8_t> touched_;
+  std::vector<std::vector<Range>> intervals_;
+  std::vector<PanelRef> partial_;
+};
+
+}  // namespace
+
+std::int64_t HeadTiles::bytes() const {
+  return static_cast<std::int64_t>(tiles.capacity() * sizeof(QueryTile) +
+                                   panels.capacity() * sizeof(PanelRef) +
+                                   bits.capacity() * sizeof(std::uint32_t));
+}
+
+HeadTiles plan_tiles(const Mask& mask, int head, std::span<const std::int64_t> row_bounds) {
+  HeadTiles out;
+  TileBuilder builder(mask, head, out);
+  for (std::size_t i = 0; i + 1 < row_bounds.size(); ++i) {
+    for (std::int64_t begin = row_bounds[i]; begin < row_bounds[i + 1]; begin += kTileRows) {
+      builder.add({begin, std::min(begin + kTileRows, row_bounds[i + 1])});
+    }
+  }
+  return out;
+}
+
+}  // namespace longca::cpu
