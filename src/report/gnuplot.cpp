@@ -1,5 +1,6 @@
 #include "report/gnuplot.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
 
 #include "bench/environment.h"
@@ -44,7 +46,7 @@ int spawn_and_wait(const std::filesystem::path& program, std::FILE* input, std::
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, fileno(input), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, fileno(messages), STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, fileno(messages), STDERR_FILENO);
   std::string name = program.string();
   std::array<char*, 2> argv = {name.data(), nullptr};
@@ -64,19 +66,8 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-}  // namespace
-
-std::string gnuplot_quoted(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\'') quoted += '\'';
-    quoted += byte < 0x20 || byte == 0x7f ? ' ' : c;
-  }
-  return quoted + "'";
-}
-
-std::string gnuplot_output(const std::filesystem::path& file, int width, int height) {
+/// "set terminal …; set output …" for the format that the suffix names.
+std::string output_commands(const std::filesystem::path& file, int width, int height) {
   constexpr double kDotsPerInch = 96;
   constexpr int kScale = 2;  // png pixels per screen pixel, for sharp text
   const std::string suffix = file.extension().string();
@@ -98,11 +89,15 @@ std::string gnuplot_output(const std::filesystem::path& file, int width, int hei
   return fmt::format("set terminal {}\nset output {}\n", terminal, gnuplot_quoted(file.string()));
 }
 
-void run_gnuplot(const std::string& script) {
-  const auto program = find_gnuplot();
-  if (!program) {
-    throw InputError("drawing needs gnuplot, which is not installed: apt-get install gnuplot-nox");
+/// gnuplot would fall back to standard output.
+void require_writable(const std::filesystem::path& file) {
+  errno = 0;
+  if (!std::ofstream(file, std::ios::app)) {
+    throw_input_error("cannot write {}: {}", file.string(), std::strerror(errno));
   }
+}
+
+void run_gnuplot(const std::filesystem::path& program, const std::string& script) {
   const File input = temporary_file();
   const File messages = temporary_file();
   if (std::fwrite(script.data(), 1, script.size(), input.get()) != script.size() ||
@@ -110,8 +105,31 @@ void run_gnuplot(const std::string& script) {
     throw_input_error("cannot write a temporary file: {}", std::strerror(errno));
   }
   std::rewind(input.get());
-  const int status = spawn_and_wait(*program, input.get(), messages.get());
+  const int status = spawn_and_wait(program, input.get(), messages.get());
   if (status != 0) throw_input_error("gnuplot failed: {}", last_line(contents(messages.get())));
+}
+
+}  // namespace
+
+std::string gnuplot_quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\'') quoted += '\'';
+    quoted += byte < 0x20 || byte == 0x7f ? ' ' : c;
+  }
+  return quoted + "'";
+}
+
+void draw_with_gnuplot(const std::filesystem::path& file, int width, int height,
+                       const std::string& script) {
+  const std::string output = output_commands(file, width, height);
+  const auto program = find_gnuplot();
+  if (!program) {
+    throw InputError("drawing needs gnuplot, which is not installed: apt-get install gnuplot-nox");
+  }
+  require_writable(file);
+  run_gnuplot(*program, output + script);
 }
 
 }  // namespace longca

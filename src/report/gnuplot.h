@@ -10,12 +10,11 @@ namespace longca {
 /// no macros, no shell commands), control characters as spaces.
 std::string gnuplot_quoted(std::string_view text);
 
-/// "set terminal …; set output …" for the format that the file's suffix names, in pixels of a 96
-/// dpi screen. Throws InputError for a suffix other than .png, .svg and .pdf.
-std::string gnuplot_output(const std::filesystem::path& file, int width, int height);
-
-/// Runs a script. Throws InputError if gnuplot is not installed (the sentence names the package) or
-/// reports an error, such as an output that cannot be written.
-void run_gnuplot(const std::string& script);
+/// Runs a script that draws into `file`, whose suffix chooses the format (.png, .svg, .pdf),
+/// `width` by `height` pixels of a 96 dpi screen. Throws InputError for another suffix, if gnuplot
+/// is not installed (the sentence names the package), if the file cannot be written, or if gnuplot
+/// complains.
+void draw_with_gnuplot(const std::filesystem::path& file, int width, int height,
+                       const std::string& script);
 
 }  // namespace longca

@@ -83,7 +83,8 @@ std::vector<MaskShape> grid_shapes(const Mask& mask, int head) {
       const Range keys{k[j], k[j + 1]};
       const auto cells = static_cast<double>(rows.size()) * static_cast<double>(keys.size());
       const auto allowed = static_cast<double>(mask.area_in(head, rows, keys));
-      const int tone = cells == 0 ? 0 : static_cast<int>(std::ceil(allowed / cells * kTones));
+      const int tone =
+          allowed == 0 ? 0 : std::max(1, static_cast<int>(std::lround(allowed / cells * kTones)));
       if (tone == run_tone) continue;
       end_run(keys.begin);
       run_tone = tone;

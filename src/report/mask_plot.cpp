@@ -58,8 +58,7 @@ std::string boundary_lines(const GeneratedMask& mask) {
 void plot_mask(const GeneratedMask& mask, const MaskSpec& spec, const std::filesystem::path& file) {
   // gnuplot cannot draw an empty range.
   const auto extent = [](std::int64_t tokens) { return std::max<std::int64_t>(tokens, 1); };
-  std::string script = gnuplot_output(file, kWidth, kHeight);
-  script += fmt::format("set title {}\n", gnuplot_quoted(title_of(mask, spec)));
+  std::string script = fmt::format("set title {}\n", gnuplot_quoted(title_of(mask, spec)));
   script += fmt::format("set xrange [0:{}]\nset yrange [{}:0]\n", extent(mask.mask.k_tokens()),
                         extent(mask.mask.q_tokens()));
   script +=
@@ -75,7 +74,7 @@ void plot_mask(const GeneratedMask& mask, const MaskSpec& spec, const std::files
         ", $shape{} using 1:2 with filledcurves closed fs transparent solid {} lc rgb '{}'", i,
         shapes[i].share, kFill);
   }
-  run_gnuplot(script + plot + "\n");
+  draw_with_gnuplot(file, kWidth, kHeight, script + plot + "\n");
 }
 
 }  // namespace longca

@@ -174,7 +174,7 @@ double tic_step(double largest) {
   return 2 * power;
 }
 
-std::string figure_script(const Figure& figure, const std::filesystem::path& file) {
+void draw_figure(const Figure& figure, const std::filesystem::path& file) {
   const int panels = static_cast<int>(figure.panels.size());
   const int columns = std::min(panels, kMaxColumns);
   const int rows = (panels + columns - 1) / columns;
@@ -182,8 +182,7 @@ std::string figure_script(const Figure& figure, const std::filesystem::path& fil
   const Head head(figure, width);
   const int height = rows * kPanelHeight + head.height();
   const double largest = figure.largest_rate();
-  std::string script = gnuplot_output(file, width, height);
-  script += fmt::format(
+  std::string script = fmt::format(
       "set multiplot\nset style fill solid noborder\nset border 3 lc rgb '#808080'\n"
       "set tics nomirror scale 0.4\nset grid ytics lc rgb '#e0e0e0' lt 1 lw 0.6\nunset key\n"
       "set yrange [0:{:.6g}]\nset ytics 0,{:.6g}\nset lmargin 8\nset rmargin 1\n",
@@ -197,7 +196,7 @@ std::string figure_script(const Figure& figure, const std::filesystem::path& fil
                           static_cast<double>(kPanelHeight) / height);
     script += panel_script(figure, figure.panels[static_cast<std::size_t>(i)], i % columns == 0);
   }
-  return script + "unset multiplot\n";
+  draw_with_gnuplot(file, width, height, script + "unset multiplot\n");
 }
 
 /// "forward-dtype-float32": letters, digits, dots, dashes and underscores only.
@@ -225,7 +224,7 @@ std::vector<std::filesystem::path> write_plots(std::span<const Record> records,
   for (const Figure& figure : make_figures(make_view(latest))) {
     for (const char* suffix : kSuffixes) {
       files.push_back(directory / (file_stem(figure) + suffix));
-      run_gnuplot(figure_script(figure, files.back()));
+      draw_figure(figure, files.back());
     }
   }
   return files;

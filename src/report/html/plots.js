@@ -128,7 +128,7 @@ function drawFigure(name, cells, figure) {
       seen.add(one.name);
     }
   });
-  return Plotly.react(place, traces, plot, { displaylogo: false, displayModeBar: "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: `longca-${name}` } });
+  return Plotly.react(place, traces, plot, { displaylogo: false, displayModeBar: window.innerWidth > 640 ? "hover" : false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: `longca-${name}` } });
 }
 
 /// Of a kernel's passes on one problem, the one that took most memory.
@@ -142,9 +142,6 @@ function memoryCells(cells) {
   return [...largest.values()];
 }
 
-const MEBI = 1 << 20;
-const memoryOf = (cell) => (cell.metrics.peak_bytes === undefined ? undefined : cell.metrics.peak_bytes / MEBI);
-
 function drawPlots() {
   if (typeof Plotly === "undefined") return;
   const cells = shownCells();
@@ -152,7 +149,10 @@ function drawPlots() {
     drawFigure(pass, cells.filter((cell) => cell.pass === pass), { value: rateOf, unit: data.unit.name });
   }
   const memory = memoryCells(cells);
-  drawFigure("memory", memory.some((cell) => memoryOf(cell) !== undefined) ? memory : [], { value: memoryOf, unit: "MiB" });
+  const largest = Math.max(0, ...memory.map((cell) => cell.metrics.peak_bytes ?? 0));
+  const [unit, bytes] = largest >= 4 * 2 ** 30 ? ["GiB", 2 ** 30] : ["MiB", 2 ** 20];
+  const value = (cell) => (cell.metrics.peak_bytes === undefined ? undefined : cell.metrics.peak_bytes / bytes);
+  drawFigure("memory", largest > 0 ? memory : [], { value, unit });
 }
 
 function explainMarks() {

@@ -71,7 +71,7 @@ function drawCells() {
 }
 
 /// The fastest cell, and how far ahead of the next kernel it is.
-function winnerField(cells) {
+function winnerField(cells, showsLead) {
   const ranked = cells.filter((cell) => rateOf(cell) !== undefined).sort((a, b) => rateOf(b) - rateOf(a));
   if (ranked.length === 0) return element("td", { textContent: "–" });
   const [best] = ranked;
@@ -79,7 +79,9 @@ function winnerField(cells) {
   const dot = element("i", { className: "dot" });
   dot.style.background = kernelColor(best.kernel);
   const lead = next ? `${figureText(rateOf(best) / rateOf(next))} × ${next.kernel}` : "";
-  return element("td", { title: settingText(best) }, dot, best.kernel, element("b", { className: "rate", textContent: figureText(rateOf(best)) }), element("span", { className: "lead", textContent: lead }));
+  const field = element("td", { title: [settingText(best), lead].filter(Boolean).join(" · ") }, dot, best.kernel, element("b", { className: "rate", textContent: figureText(rateOf(best)) }));
+  if (showsLead) field.append(element("span", { className: "lead", textContent: lead }));
+  return field;
 }
 
 function drawWinners() {
@@ -87,9 +89,10 @@ function drawWinners() {
   const has = (key, value) => cells.some((cell) => cell[key] === value);
   const lengths = data.tokens.filter((tokens) => has("tokens", tokens));
   const passes = data.passes.filter((pass) => has("pass", pass));
+  const showsLead = passes.length * lengths.length <= 3;
   const heads = passes.flatMap((pass) => lengths.map((tokens) => element("th", { scope: "col", textContent: `${tokensText(tokens)} ${pass}` })));
   const rows = data.masks.filter((mask) => has("mask", mask)).map((mask) => {
-    const fields = passes.flatMap((pass) => lengths.map((tokens) => winnerField(cells.filter((cell) => cell.mask === mask && cell.tokens === tokens && cell.pass === pass))));
+    const fields = passes.flatMap((pass) => lengths.map((tokens) => winnerField(cells.filter((cell) => cell.mask === mask && cell.tokens === tokens && cell.pass === pass), showsLead)));
     return element("tr", {}, element("td", { textContent: mask }), ...fields);
   });
   document.getElementById("winners").replaceChildren(
