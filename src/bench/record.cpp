@@ -105,8 +105,10 @@ json parse_line(std::string_view line) {
   };
   try {
     return json::parse(line, guard);
-  } catch (const json::exception& error) {
-    throw InputError(error.what());
+  } catch (const json::parse_error& error) {
+    throw_input_error("no valid JSON at column {}", error.byte);
+  } catch (const json::out_of_range&) {
+    throw InputError("a number is too large");
   }
 }
 

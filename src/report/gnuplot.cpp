@@ -1,6 +1,5 @@
 #include "report/gnuplot.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -10,7 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <memory>
 
 #include "bench/environment.h"
@@ -40,13 +38,15 @@ std::string contents(std::FILE* file) {
   return text;
 }
 
-/// Starts gnuplot on files as stdin and stderr (which cannot block each other as pipes could), and
-/// returns its wait status.
-int spawn_and_wait(const std::filesystem::path& program, std::FILE* input, std::FILE* messages) {
+/// Starts gnuplot with files as its stdin, stdout and stderr (which cannot block each other as
+/// pipes could), and returns its wait status. The picture is its stdout, so that no file name has
+/// to survive gnuplot's quoting.
+int spawn_and_wait(const std::filesystem::path& program, std::FILE* input, std::FILE* picture,
+                   std::FILE* messages) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, fileno(input), STDIN_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, fileno(picture), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, fileno(messages), STDERR_FILENO);
   std::string name = program.string();
   std::array<char*, 2> argv = {name.data(), nullptr};
@@ -66,8 +66,8 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-/// "set terminal …; set output …" for the format that the suffix names.
-std::string output_commands(const std::filesystem::path& file, int width, int height) {
+/// The terminal for the format that the suffix names.
+std::string terminal_command(const std::filesystem::path& file, int width, int height) {
   constexpr double kDotsPerInch = 96;
   constexpr int kScale = 2;  // png pixels per screen pixel, for sharp text
   const std::string suffix = file.extension().string();
@@ -86,18 +86,11 @@ std::string output_commands(const std::filesystem::path& file, int width, int he
     throw_input_error("cannot draw {}: its suffix '{}' is not .png, .svg or .pdf", file.string(),
                       suffix);
   }
-  return fmt::format("set terminal {}\nset output {}\n", terminal, gnuplot_quoted(file.string()));
+  return fmt::format("set terminal {}\n", terminal);
 }
 
-/// gnuplot would fall back to standard output.
-void require_writable(const std::filesystem::path& file) {
-  errno = 0;
-  if (!std::ofstream(file, std::ios::app)) {
-    throw_input_error("cannot write {}: {}", file.string(), std::strerror(errno));
-  }
-}
-
-void run_gnuplot(const std::filesystem::path& program, const std::string& script) {
+void run_gnuplot(const std::filesystem::path& program, const std::string& script,
+                 std::FILE* picture) {
   const File input = temporary_file();
   const File messages = temporary_file();
   if (std::fwrite(script.data(), 1, script.size(), input.get()) != script.size() ||
@@ -105,31 +98,36 @@ void run_gnuplot(const std::filesystem::path& program, const std::string& script
     throw_input_error("cannot write a temporary file: {}", std::strerror(errno));
   }
   std::rewind(input.get());
-  const int status = spawn_and_wait(program, input.get(), messages.get());
+  const int status = spawn_and_wait(program, input.get(), picture, messages.get());
   if (status != 0) throw_input_error("gnuplot failed: {}", last_line(contents(messages.get())));
 }
 
 }  // namespace
 
 std::string gnuplot_quoted(std::string_view text) {
+  constexpr const char* kApostrophe = "\u2019";
   std::string quoted = "'";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '\'') quoted += '\'';
-    quoted += byte < 0x20 || byte == 0x7f ? ' ' : c;
+    if (c == '\'') {
+      quoted += kApostrophe;
+    } else {
+      quoted += byte < 0x20 || byte == 0x7f ? ' ' : c;
+    }
   }
   return quoted + "'";
 }
 
 void draw_with_gnuplot(const std::filesystem::path& file, int width, int height,
                        const std::string& script) {
-  const std::string output = output_commands(file, width, height);
+  const std::string terminal = terminal_command(file, width, height);
   const auto program = find_gnuplot();
   if (!program) {
     throw InputError("drawing needs gnuplot, which is not installed: apt-get install gnuplot-nox");
   }
-  require_writable(file);
-  run_gnuplot(*program, output + script);
+  const File picture(std::fopen(file.c_str(), "wb"));
+  if (!picture) throw_input_error("cannot write {}: {}", file.string(), std::strerror(errno));
+  run_gnuplot(*program, terminal + script, picture.get());
 }
 
 }  // namespace longca

@@ -1,0 +1,108 @@
+#include "report/csv.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "bench/axes.h"
+#include "bench/metrics.h"
+#include "report/golden.h"
+#include "report/sample_records.h"
+
+namespace longca::testing {
+namespace {
+
+std::string csv(std::span<const Record> records) {
+  std::ostringstream out;
+  write_csv(out, records);
+  return out.str();
+}
+
+/// A reader of RFC 4180 of its own.
+std::vector<std::vector<std::string>> parse(const std::string& text) {
+  std::vector<std::vector<std::string>> rows(1);
+  std::string field;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
+        field += text[++i];
+      } else if (c == '"') {
+        quoted = false;
+      } else {
+        field += c;
+      }
+    } else if (c == '"') {
+      EXPECT_TRUE(field.empty()) << "a quote inside an unquoted field";
+      quoted = true;
+    } else if (c == ',' || c == '\r') {
+      rows.back().push_back(std::exchange(field, ""));
+    } else if (c == '\n') {
+      rows.emplace_back();
+    } else {
+      field += c;
+    }
+  }
+  EXPECT_TRUE(rows.back().empty() && field.empty()) << "the last line has no end";
+  rows.pop_back();
+  return rows;
+}
+
+std::size_t column(const std::vector<std::string>& titles, const std::string& name) {
+  const auto found = std::find(titles.begin(), titles.end(), name);
+  EXPECT_NE(found, titles.end()) << name;
+  return static_cast<std::size_t>(found - titles.begin());
+}
+
+TEST(Csv, Golden) {
+  expect_golden(csv(sample_records()), "records.csv");
+}
+
+TEST(Csv, HasAColumnForEveryAxisAndMetric) {
+  const auto rows = parse(csv(sample_records()));
+  for (const Axis& axis : axis_table()) column(rows[0], axis.name);
+  for (const MetricInfo& metric : metric_table()) column(rows[0], std::string(metric.name));
+  EXPECT_EQ(rows.size(), sample_records().size() + 1);
+  for (const auto& row : rows) EXPECT_EQ(row.size(), rows[0].size());
+}
+
+TEST(Csv, KeepsEveryDigit) {
+  std::vector<Record> records = {sample_records()[0]};
+  records[0].metrics["time_ms"] = 0.1 + 0.2;
+  const auto rows = parse(csv(records));
+  EXPECT_EQ(std::stod(rows[1][column(rows[0], "time_ms")]), 0.1 + 0.2);
+}
+
+TEST(Csv, WhatWasNotMeasuredIsEmpty) {
+  std::vector<Record> records = {sample_records()[0]};
+  records[0].metrics.erase("error_lse");
+  const auto rows = parse(csv(records));
+  EXPECT_EQ(rows[1][column(rows[0], "error_lse")], "");
+}
+
+TEST(Csv, ShowsMetricsOfNewerPrograms) {
+  std::vector<Record> records = {sample_records()[0]};
+  records[0].metrics["bytes_sent"] = 4096;
+  const auto rows = parse(csv(records));
+  EXPECT_EQ(rows[1][column(rows[0], "bytes_sent")], "4096");
+}
+
+TEST(Csv, TextsSurviveAndNeverBecomeFormulas) {
+  std::vector<Record> records = {sample_records()[0]};
+  for (const std::string text : {"=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\nx"}) {
+    records[0].status = {StatusCode::crash, text};
+    const auto rows = parse(csv(records));
+    EXPECT_EQ(rows[1][column(rows[0], "reason")], "'" + text);
+  }
+  for (const std::string text : {"a,b", "say \"no\"", "two\r\nlines", "1 = 2", ""}) {
+    records[0].status = {StatusCode::crash, text};
+    const auto rows = parse(csv(records));
+    EXPECT_EQ(rows[1][column(rows[0], "reason")], text);
+  }
+}
+
+}  // namespace
+}  // namespace longca::testing

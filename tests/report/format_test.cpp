@@ -1,0 +1,47 @@
+#include "report/format.h"
+
+#include <gtest/gtest.h>
+
+namespace longca::testing {
+namespace {
+
+TEST(Format, Tokens) {
+  EXPECT_EQ(format_tokens(0), "0");
+  EXPECT_EQ(format_tokens(1000), "1000");
+  EXPECT_EQ(format_tokens(1024), "1K");
+  EXPECT_EQ(format_tokens(768 * 1024), "768K");
+  EXPECT_EQ(format_tokens(1 << 20), "1M");
+  EXPECT_EQ(format_tokens((1 << 20) + 1), "1048577");
+}
+
+TEST(Format, FiguresKeepThreeDigits) {
+  EXPECT_EQ(format_figure(0), "0.00");
+  EXPECT_EQ(format_figure(0.00012345), "0.000123");
+  EXPECT_EQ(format_figure(0.0123), "0.0123");
+  EXPECT_EQ(format_figure(1.234), "1.23");
+  EXPECT_EQ(format_figure(12.34), "12.3");
+  EXPECT_EQ(format_figure(123.44), "123.4");
+  EXPECT_EQ(format_figure(12345.4), "12345");
+  EXPECT_EQ(format_figure(-1.234), "-1.23");
+}
+
+TEST(Format, Bytes) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(1023), "1023 B");
+  EXPECT_EQ(format_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(format_bytes(300.0 * 1024 * 1024), "300 MiB");
+  EXPECT_EQ(format_bytes(5e15), "4547 TiB");
+}
+
+TEST(Format, RatesBelowOneTeraflopAreInGigaflops) {
+  EXPECT_EQ(rate_unit(0.999).name, "GFLOP/s");
+  EXPECT_EQ(rate_unit(0.999).per_tflops, 1000);
+  EXPECT_EQ(rate_unit(1).name, "TFLOP/s");
+}
+
+TEST(Format, PrintableTextHasNoControlCharacters) {
+  EXPECT_EQ(printable("a\033[1m\n\x7f\xc3\xa9"), "a [1m  \xc3\xa9");
+}
+
+}  // namespace
+}  // namespace longca::testing

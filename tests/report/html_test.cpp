@@ -1,0 +1,157 @@
+#include "report/html.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstdlib>
+
+#include "bench/expect_input_error.h"
+#include "core/error.h"
+#include "report/golden.h"
+#include "report/html_data.h"
+#include "report/html_text.h"
+#include "report/sample_records.h"
+#include "support/temp_directory.h"
+
+namespace longca::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// The page without what its own files say: styles and scripts.
+std::string without(std::string page, const std::string& begin, const std::string& end) {
+  for (std::size_t at = page.find(begin); at != std::string::npos; at = page.find(begin, at + 1)) {
+    const std::size_t from = at + begin.size();
+    page.replace(from, page.find(end, from) - from, "…");
+  }
+  return page;
+}
+
+std::string between(const std::string& text, const std::string& begin, const std::string& end) {
+  const std::size_t from = text.find(begin) + begin.size();
+  return text.substr(from, text.find(end, from) - from);
+}
+
+json data_of(const std::string& page) {
+  return json::parse(between(page, R"(id="data">)", "</script>"));
+}
+
+TEST(Html, Golden) {
+  std::string page = render_html(sample_records(), std::nullopt);
+  page = without(std::move(page), "<style>", "</style>");
+  page = without(std::move(page), "<script>", "</script>");
+  page = without(std::move(page), R"(id="data">)", "</script>");
+  expect_golden(page, "page.html");
+}
+
+TEST(Html, DataGolden) {
+  const std::vector<Record> records = sample_records();
+  expect_golden(html_data(make_view(records)).dump(1) + "\n", "page_data.json");
+}
+
+TEST(Html, MarkupInRecordsStaysText) {
+  std::vector<Record> records = sample_records();
+  for (Record& record : records) {
+    record.c.kernel = kHostileText;
+    record.status.reason = kHostileText;
+    record.notes["note"] = kHostileText;
+    record.at = kHostileText;
+    record.env = {{"cpu", {{"model", kHostileText}}}, {kHostileText, kHostileText}};
+  }
+  records[0].c.mask = kHostileText;
+  const std::string page = render_html(records, std::nullopt);
+  EXPECT_THAT(page, Not(HasSubstr("<script>document")));
+  EXPECT_EQ(data_of(page)["cells"][0]["reason"], kHostileText);
+}
+
+TEST(Html, TheDataAreInTheOrderToShow) {
+  const json data = data_of(render_html(sample_records(), std::nullopt));
+  EXPECT_EQ(data["masks"],
+            json({"full", "sliding_window_causal", "causal_document", "block_sparse"}));
+  EXPECT_EQ(data["tokens"], json({1024, 4096}));
+  EXPECT_EQ(data["passes"], json({"forward", "backward"}));
+  EXPECT_EQ(data["cells"].size(), sample_records().size());
+}
+
+TEST(Html, HasAPictureOfEachMask) {
+  const std::string page = render_html(all_mask_records(), std::nullopt);
+  for (const MaskTraits& mask : mask_table()) {
+    EXPECT_THAT(page, HasSubstr("data-mask=\"" + mask.name + "\" data-tokens=\"2048\"><svg"));
+  }
+}
+
+TEST(Html, AMaskThatCannotBeDrawnStillHasItsCells) {
+  std::vector<Record> records = sample_records();
+  for (Record& record : records) record.c.mask = "a_mask_of_tomorrow";
+  records.resize(1);
+  const std::string page = render_html(records, std::nullopt);
+  EXPECT_THAT(page, Not(HasSubstr("<svg")));
+  EXPECT_EQ(data_of(page)["cells"].size(), 1U);
+}
+
+TEST(Html, PlotlyIsInlinedAndCannotEndItsScript) {
+  const std::string page = render_html(sample_records(), "var Plotly = '</SCRIPT><b>';");
+  EXPECT_THAT(page, HasSubstr(R"(<script>var Plotly = '<\/SCRIPT><b>';</script>)"));
+  EXPECT_THAT(page, Not(HasSubstr("has no plots")));
+}
+
+TEST(Html, WithoutPlotlyThePageSaysSo) {
+  EXPECT_THAT(render_html(sample_records(), std::nullopt), HasSubstr("This page has no plots"));
+}
+
+TEST(Html, LoadsNothing) {
+  const std::string page = render_html(sample_records(), std::nullopt);
+  for (const char* text : {"src=", "href=", "url(", "@import", "http://", "https://"}) {
+    EXPECT_THAT(page, Not(HasSubstr(text)));
+  }
+}
+
+TEST(Html, OfNoRecordsIsAPageToo) {
+  EXPECT_EQ(data_of(render_html({}, std::nullopt))["cells"], json::array());
+}
+
+TEST(Html, PlacesThatCannotBeWrittenAreNamed) {
+  const TempDirectory folder;
+  ::setenv("LONGCA_PLOTLY_JS", (folder / "none.js").c_str(), 1);
+  expect_input_error([&] { write_html(sample_records(), folder / "no/page.html"); },
+                     "no/page.html: No such file");
+  write_html(sample_records(), folder / "page.html");
+  EXPECT_THAT(read_file(folder / "page.html"), HasSubstr("</html>"));
+  ::unsetenv("LONGCA_PLOTLY_JS");
+}
+
+TEST(HtmlText, EscapesMarkup) {
+  EXPECT_EQ(html_escaped("<a href='x' title=\"y\">&"),
+            "&lt;a href=&#39;x&#39; title=&quot;y&quot;&gt;&amp;");
+}
+
+RC_GTEST_PROP(HtmlText, JsonOfAnyTextIsSafeAndReadsBack, ()) {
+  const auto pieces = *rc::gen::container<std::vector<std::string>>(rc::gen::element<std::string>(
+      "</script>", "<!--", "&", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2", "\"", "\\", "a", "é"));
+  std::string text;
+  for (const std::string& piece : pieces) text += piece;
+  const std::string safe = json_for_script(json{{"text", text}});
+  RC_ASSERT(safe.find_first_of("<>&") == std::string::npos);
+  RC_ASSERT(safe.find("\xe2\x80\xa8") == std::string::npos);
+  RC_ASSERT(safe.find("\xe2\x80\xa9") == std::string::npos);
+  const std::string plain =
+      json{{"text", text}}.dump(-1, ' ', false, json::error_handler_t::replace);
+  RC_ASSERT(json::parse(safe) == json::parse(plain));
+}
+
+TEST(HtmlText, ScriptsKeepEverythingButTheirEnd) {
+  EXPECT_EQ(script_for_html("a</b>'</script>'</Script"), "a</b>'<\\/script>'<\\/Script");
+  EXPECT_EQ(script_for_html(""), "");
+}
+
+TEST(HtmlText, TemplatesTakeEachValueOnce) {
+  EXPECT_EQ(fill_template("{{a}}-{{b}}-{{a}}", {{"a", "{{b}}"}, {"b", "2"}}), "{{b}}-2-{{b}}");
+  EXPECT_THROW(fill_template("{{c}}", {}), InternalError);
+  EXPECT_THROW(fill_template("{{c", {}), InternalError);
+}
+
+}  // namespace
+}  // namespace longca::testing

@@ -1,0 +1,103 @@
+#include "report/table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "report/golden.h"
+#include "report/sample_records.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string table(std::span<const Record> records, int width = 100, bool color = false) {
+  std::ostringstream out;
+  print_table(out, records, {width, color});
+  return out.str();
+}
+
+/// Columns that a line takes on a terminal; all our letters take one.
+std::size_t columns(const std::string& line) {
+  return static_cast<std::size_t>(
+      std::count_if(line.begin(), line.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
+}
+
+TEST(Table, ShowsEveryStatus) {
+  expect_golden(table(sample_records()), "table.txt");
+}
+
+TEST(Table, DropsColumnsThatDoNotFit) {
+  expect_golden(table(sample_records(), 80), "table_80.txt");
+  expect_golden(table(sample_records(), 60), "table_60.txt");
+}
+
+TEST(Table, ShowsAllMasks) {
+  expect_golden(table(all_mask_records()), "table_all_masks.txt");
+}
+
+TEST(Table, FitsItsWidth) {
+  for (const int width : {80, 90, 100, 120}) {
+    std::istringstream lines(table(all_mask_records(), width));
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(columns(line), static_cast<std::size_t>(width)) << line;
+    }
+  }
+}
+
+TEST(Table, ColoursOnlyWhenAsked) {
+  EXPECT_THAT(table(sample_records(), 100, false), Not(HasSubstr("\033")));
+  EXPECT_THAT(table(sample_records(), 100, true), HasSubstr("\033[31m"));
+}
+
+TEST(Table, UsesTeraflopsForFastMachines) {
+  std::vector<Record> records = sample_records();
+  for (Record& record : records) {
+    if (record.metrics.contains("tflops")) record.metrics["tflops"] *= 4000;
+  }
+  EXPECT_THAT(table(records), HasSubstr("TFLOP/s"));
+  EXPECT_THAT(table(records), Not(HasSubstr("GFLOP/s")));
+}
+
+TEST(Table, SetsApartWhatVariesForOneMask) {
+  std::vector<Record> records = sample_records();
+  std::vector<Record> half = sample_records();
+  for (Record& record : half) record.c.dtype = DType::bfloat16;
+  records.insert(records.end(), half.begin(), half.end());
+  EXPECT_THAT(table(records), HasSubstr("\ndtype float32\n"));
+  EXPECT_THAT(table(records), HasSubstr("\ndtype bfloat16\n"));
+}
+
+TEST(Table, NamesWhatVariesBetweenMasksBesideTheMask) {
+  std::vector<Record> records = all_mask_records();
+  for (Record& record : records) {
+    if (record.c.mask == "sliding_window") record.c.window = 100;
+  }
+  EXPECT_THAT(table(records, 140), HasSubstr("sliding_window (window 100)"));
+}
+
+TEST(Table, TheLastRecordOfACellCounts) {
+  std::vector<Record> records = {sample_records()[0], sample_records()[0]};
+  records[1].status = {StatusCode::crash, "the second run"};
+  records[1].metrics.clear();
+  EXPECT_THAT(table(records), HasSubstr("1 cell: 1 crash"));
+}
+
+TEST(Table, ControlCharactersDoNotReachTheTerminal) {
+  std::vector<Record> records = {sample_records()[0]};
+  records[0].c.kernel = "evil\033[2J";
+  records[0].status = {StatusCode::crash, "a\033]0;title\007\nb"};
+  EXPECT_THAT(table(records), Not(HasSubstr("\033")));
+  EXPECT_THAT(table(records), HasSubstr("a ]0;title  b"));
+}
+
+TEST(Table, SaysWhenThereIsNothing) {
+  EXPECT_EQ(table({}), "no records\n");
+}
+
+}  // namespace
+}  // namespace longca::testing
