@@ -21,12 +21,10 @@ void set_limit(const char* option, const std::optional<double>& given, double& l
 void RunArguments::add_options(CLI::App& verb) {
   verb.add_option("-a,--axis", axes, "values of an axis, as tokens=1K:8K:x2; repeatable")
       ->type_name("AXIS=VALUES")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->allow_extra_args(false);
   verb.add_option("--plugin", plugins, "kernels from a shared library; repeatable")
       ->type_name("FILE.so")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->allow_extra_args(false);
   verb.add_option("--case-limit", case_limit_s, "a cell that takes longer is `timeout`")
       ->type_name("S");
   verb.add_option("--memory-limit", memory_limit_mib, "a cell that takes more is `oom`")

@@ -31,10 +31,7 @@ std::string in_mib(std::int64_t bytes) {
 /// One problem's mask, and on demand its inputs and reference.
 struct CellRunner::ProblemData {
   explicit ProblemData(const Case& c)
-      : key(c.problem_key()),
-        spec(c.mask_spec()),
-        generated(generate_mask(spec)),
-        bytes_before(MemoryTracker::host().bytes_in_use()) {}
+      : key(c.problem_key()), spec(c.mask_spec()), generated(generate_mask(spec)) {}
 
   void make_inputs_and_reference(const Case& c, double budget_s, const StageListener& listener) {
     if (reference) return;
@@ -44,17 +41,13 @@ struct CellRunner::ProblemData {
     inputs = make_inputs(problem, c.seed);
     inputs_fingerprint = fingerprint(inputs);
     listener("reference");
-    const std::int64_t before = MemoryTracker::host().bytes_in_use();
     reference = std::make_unique<Reference>(problem, generated.mask, inputs, VerifyBudget{budget_s},
                                             c.seed);
-    reference_bytes = MemoryTracker::host().bytes_in_use() - before;
   }
 
   std::string key;
   MaskSpec spec;
   GeneratedMask generated;
-  std::int64_t bytes_before = 0;     ///< tracked before this problem had anything
-  std::int64_t reference_bytes = 0;  ///< tracked by the reference: not the case's
   std::uint64_t inputs_fingerprint = 0;
   Inputs inputs;
   std::unique_ptr<Reference> reference;
@@ -80,17 +73,20 @@ class CellRunner::Cell {
     if (!record_.status.ok() || !fits_in_memory()) return;
     data_.make_inputs_and_reference(case_, options_.limits.verify_budget_s, stage_);
     outputs_ = Outputs::for_problem(problem_);
+    foreign_bytes_ = MemoryTracker::host().bytes_in_use() - tensor_bytes(problem_);
     MemoryTracker::host().reset_peak();
     make_plan();
     run_forward();
     if (problem_.backward) run_backward();
     if (options_.dump) dump();
     if (record_.status.ok() && options_.timed) time();
+    stage_("clean-up");
     plan_.reset();
     if (fingerprint(data_.inputs) != data_.inputs_fingerprint) {
       fail("the kernel wrote into its inputs");
       data_.reference.reset();  // the next cell draws its own
     }
+    if (!record_.status.ok()) forget_times();
   }
 
  private:
@@ -143,9 +139,7 @@ class CellRunner::Cell {
 
   /// High-water marks of what the kernel had: inputs and outputs of its pass, plan and workspace.
   void note_memory() {
-    const std::int64_t unused = data_.bytes_before + data_.reference_bytes +
-                                (problem_.backward ? 0 : inputs().dout.bytes());
-    const auto peak = static_cast<double>(MemoryTracker::host().peak_bytes() - unused);
+    const auto peak = static_cast<double>(MemoryTracker::host().peak_bytes() - foreign_bytes_);
     double& metric = record_.metrics["peak_bytes"];
     metric = std::max(metric, peak);
     record_.metrics["workspace_bytes"] = static_cast<double>(plan_->workspace_bytes());
@@ -153,12 +147,15 @@ class CellRunner::Cell {
 
   void verify(Pass pass) {
     stage_("verify");
+    const std::int64_t before = MemoryTracker::host().bytes_in_use();
     const Verdict verdict = pass == Pass::forward ? check_forward() : check_backward();
     note_errors(verdict);
     if (!verdict.ok) {
       const bool own_forward = pass == Pass::forward && problem_.backward;
       fail((own_forward ? "its own forward pass: " : "") + verdict.reason);
     }
+    // What the reference keeps for the next kernels is not this one's.
+    foreign_bytes_ += MemoryTracker::host().bytes_in_use() - before;
     MemoryTracker::host().reset_peak();
   }
 
@@ -170,8 +167,7 @@ class CellRunner::Cell {
   }
 
   Verdict check_backward() {
-    return data_.reference->check_backward(outputs_.dq.view(), outputs_.dk.view(),
-                                           outputs_.dv.view());
+    return data_.reference->check_backward(outputs_.backward_args(inputs()));
   }
 
   void note_errors(const Verdict& verdict) {
@@ -211,7 +207,6 @@ class CellRunner::Cell {
     verify(case_.pass);
     if (!record_.status.ok()) {
       record_.status.reason = "after the timed repetitions: " + record_.status.reason;
-      forget_times();
     }
   }
 
@@ -254,6 +249,7 @@ class CellRunner::Cell {
   Outputs outputs_;
   std::unique_ptr<Plan> plan_;
   double warmed_s_ = 0;
+  std::int64_t foreign_bytes_ = 0;  ///< tracked, but not of this cell: the reference's, dout's
 };
 
 CellRunner::CellRunner(StageListener listener) : listener_(std::move(listener)) {}

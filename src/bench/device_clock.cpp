@@ -3,20 +3,23 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
+#include <numeric>
 
 #include "core/error.h"
+#include "core/memory.h"
 #include "core/thread_pool.h"
 
 namespace longca {
 namespace {
 
-constexpr std::int64_t kCacheLine = 64;
 constexpr std::int64_t kUnknownCache = std::int64_t{64} << 20;
 constexpr std::int64_t kLargestFlush = std::int64_t{512} << 20;
 
-/// Bytes to walk so that neither the shared cache nor the cores' own ones keep anything older.
+/// Bytes to read so that neither the shared cache nor the cores' own ones keep anything older.
 std::int64_t flush_bytes() {
   const std::int64_t shared = sysconf(_SC_LEVEL3_CACHE_SIZE);
   const std::int64_t own = sysconf(_SC_LEVEL2_CACHE_SIZE);
@@ -33,15 +36,19 @@ double milliseconds(Clock::duration duration) {
 
 class CpuClock : public DeviceClock {
  public:
+  CpuClock() : buffer_(flush_bytes()) {
+    std::memset(buffer_.data(), 1, static_cast<std::size_t>(buffer_.bytes()));
+  }
+
+  /// Reads more than the caches hold, every core its share: what they had is evicted, and written
+  /// back where it was dirty.
   void flush_caches() override {
-    // Not through the tracker of memory: this buffer is the runner's, not the case's.
-    if (buffer_.empty()) buffer_.resize(static_cast<std::size_t>(flush_bytes()));
     const int parts = ThreadPool::global().threads();
-    const std::int64_t lines = static_cast<std::int64_t>(buffer_.size()) / kCacheLine;
+    const std::int64_t words = buffer_.bytes() / 8;
     ThreadPool::global().parallel_for(parts, [&](std::int64_t part, int) {
-      for (std::int64_t i = lines * part / parts; i < lines * (part + 1) / parts; ++i) {
-        buffer_[static_cast<std::size_t>(i * kCacheLine)] += 1;
-      }
+      const auto* begin = buffer_.as<std::uint64_t>() + words * part / parts;
+      const auto* end = buffer_.as<std::uint64_t>() + words * (part + 1) / parts;
+      sink_.fetch_xor(std::accumulate(begin, end, std::uint64_t{0}), std::memory_order_relaxed);
     });
   }
 
@@ -64,7 +71,8 @@ class CpuClock : public DeviceClock {
   }
 
  private:
-  std::vector<std::uint8_t> buffer_;
+  HostBuffer buffer_;
+  std::atomic<std::uint64_t> sink_{0};  ///< keeps the reads from being left out
 };
 
 }  // namespace

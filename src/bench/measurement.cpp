@@ -11,9 +11,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kWarmUp = 0.1;          // s: page faults, frequency, thread start are over by then
-constexpr double kLeastSustained = 1.0;  // s
+/// s: page faults, frequency, start of threads are over by then.
+constexpr double kWarmUp = 0.1;
+constexpr double kWarmUpShare = 0.2;      // of the time limit at most
+constexpr double kLeastSustained = 1.0;   // s
 constexpr double kSustainedBatch = 0.05;  // s between two looks at the stopping rule
+
+double warm_up_s(const MeasureOptions& options) {
+  return std::min(kWarmUp, kWarmUpShare * options.time_limit_s);
+}
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -40,7 +46,7 @@ class Burst {
 };
 
 void measure_burst(Burst burst, const MeasureOptions& options, Measurement& result) {
-  for (double warmed = options.warmed_s; warmed < kWarmUp;) {
+  for (double warmed = options.warmed_s; warmed < warm_up_s(options);) {
     const auto begin = Clock::now();
     burst.repetition();
     warmed += seconds_since(begin);
@@ -56,7 +62,7 @@ void measure_burst(Burst burst, const MeasureOptions& options, Measurement& resu
 void measure_sustained(DeviceClock& clock, const std::function<void()>& call,
                        const MeasureOptions& options, Measurement& result) {
   double once_ms = clock.time_once(call);
-  for (double warmed = options.warmed_s + once_ms / 1e3; warmed < kWarmUp;
+  for (double warmed = options.warmed_s + once_ms / 1e3; warmed < warm_up_s(options);
        warmed += once_ms / 1e3) {
     once_ms = clock.time_once(call);
   }

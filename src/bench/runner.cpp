@@ -21,8 +21,8 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kLook = 50ms;                 // between two looks at memory and clock
-constexpr double kReferenceAllowance = 300;  // s, beside ten times the budget of CPU time
+constexpr auto kLook = 50ms;           // between two looks at memory and clock
+constexpr double kOwnAllowance = 300;  // s for the runner's own work, beside ten times its budget
 
 /// RAM of a worker beside what its cell may take: the program, threads, the flush buffer.
 constexpr std::int64_t kWorkerSlack = std::int64_t{768} << 20;
@@ -51,7 +51,7 @@ class Runner::Attempt {
 
   Result run(const nlohmann::json& request, Record& record, std::string& output) {
     if (!worker_.send(request)) return Result::not_begun;
-    restart_clock(limits_.case_limit_s);
+    enter_stage("");
     try {
       const Result result = wait_for_record(record);
       output = output_ + worker_.take_output();
@@ -65,18 +65,24 @@ class Runner::Attempt {
   }
 
  private:
-  void restart_clock(double limit_s) {
-    limit_s_ = limit_s;
-    deadline_ = Clock::now() +
-                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_s));
+  /// The runner's own work, for all cells of a problem or to check this one: the cell's clock
+  /// stands still meanwhile.
+  static bool is_own_work(const std::string& stage) {
+    return stage == "inputs" || stage == "reference" || stage == "verify" || stage == "dump";
   }
 
-  /// Inputs and reference are the runner's own work, done once for all cells of a problem: they
-  /// have a limit of their own, and the cell's begins after them.
   void enter_stage(std::string stage) {
-    if (stage == "inputs") restart_clock(10 * limits_.verify_budget_s + kReferenceAllowance);
-    if (stage == "plan") restart_clock(limits_.case_limit_s);
+    const auto now = Clock::now();
+    if (!is_own_work(stage_)) used_ += now - stage_begin_;
     stage_ = std::move(stage);
+    stage_begin_ = now;
+    const double own_limit = 10 * limits_.verify_budget_s + kOwnAllowance;
+    deadline_ =
+        now + (is_own_work(stage_) ? duration(own_limit) : duration(limits_.case_limit_s) - used_);
+  }
+
+  static Clock::duration duration(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   }
 
   bool too_large() const {
@@ -97,14 +103,19 @@ class Runner::Attempt {
         }
         enter_stage(message.at("stage").get<std::string>());
       } else if (Clock::now() > deadline_) {
-        return end(record, StatusCode::timeout,
-                   fmt::format("{} had not ended when its {} s were up", stage_, limit_s_));
+        return end(record, StatusCode::timeout, timeout_reason());
       } else if (too_large()) {
         return end(record, StatusCode::oom,
                    fmt::format("in {} the process passed the memory limit of {} MiB", stage_,
                                limits_.memory_limit_mib));
       }
     }
+  }
+
+  std::string timeout_reason() const {
+    if (is_own_work(stage_)) return fmt::format("{} did not end", stage_);
+    return fmt::format("{} had not ended when the cell's {} s were up", stage_,
+                       limits_.case_limit_s);
   }
 
   Result end(Record& record, StatusCode code, std::string reason) {
@@ -128,7 +139,8 @@ class Runner::Attempt {
   const RunLimits& limits_;
   std::string stage_;
   std::string output_;
-  double limit_s_ = 0;
+  Clock::duration used_{};  ///< by the kernel's own stages before this one
+  Clock::time_point stage_begin_ = Clock::now();
   Clock::time_point deadline_{};
 };
 

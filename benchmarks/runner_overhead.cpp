@@ -1,0 +1,168 @@
+// What the runner adds: to a kernel's time, against a bare loop around the same call; and between
+// cells.
+//
+//   runner_overhead [KERNEL [TOKENS [ROUNDS]]]      default: flash 1024 5
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "attention/inputs.h"
+#include "attention/registry.h"
+#include "bench/axes.h"
+#include "bench/cell_tensors.h"
+#include "bench/device_clock.h"
+#include "bench/environment.h"
+#include "bench/record.h"
+#include "bench/runner.h"
+#include "bench/statistics.h"
+#include "bench/worker.h"
+
+namespace longca {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+Case cell(const std::string& kernel, std::int64_t tokens, const std::string& mode) {
+  Case c;
+  c.kernel = kernel;
+  c.mask = "causal";
+  c.tokens = tokens;
+  c.heads_q = c.heads_k = 8;
+  c.dtype = DType::float32;
+  c.mode = mode;
+  return canonical(c);
+}
+
+/// The last record of a run.
+class Keep : public RunListener {
+ public:
+  void finished(const Record& r, const std::string& /*output*/) override { record = r; }
+  Record record;
+};
+
+/// Time of one call (ms) as `longca bench` measures it: in a worker process, verified, recorded.
+double time_by_runner(const Case& c, double seconds) {
+  RunOptions options;
+  options.worker = {"/proc/self/exe"};
+  options.cell.limits.time_limit_s = seconds;
+  Keep keep;
+  Runner(options).run(std::vector<Case>{c}, keep);
+  if (!keep.record.status.ok()) {
+    fmt::print(stderr, "{}: {}\n", c.key(), keep.record.status.reason);
+    std::exit(1);
+  }
+  return keep.record.metrics.at("time_ms");
+}
+
+/// The same call in a loop with a clock around it, and nothing else; `cold` flushes caches in
+/// between.
+double time_by_loop(const Case& c, double seconds, bool cold) {
+  const Problem problem = c.problem();
+  const GeneratedMask generated = generate_mask(c.mask_spec());
+  const Inputs inputs = make_inputs(problem, c.seed);
+  const Outputs outputs = Outputs::for_problem(problem);
+  const auto plan = KernelRegistry::global().find(c.kernel).plan(problem, generated.mask);
+  const ForwardArgs args = outputs.forward_args(inputs);
+  const auto flusher = make_device_clock(problem.device);
+  std::vector<double> samples;
+  for (int i = 0; i < 3; ++i) plan->forward(args);
+  const auto begin = Clock::now();
+  while (seconds_since(begin) < seconds) {
+    if (cold) flusher->flush_caches();
+    const auto start = Clock::now();
+    plan->forward(args);
+    samples.push_back(seconds_since(start) * 1e3);
+  }
+  return median(samples);
+}
+
+/// Alternates runner and loop, so that a drift of the machine meets both.
+void compare(const std::string& kernel, std::int64_t tokens, const std::string& mode, int rounds) {
+  constexpr double kSeconds = 1.0;
+  const Case c = cell(kernel, tokens, mode);
+  std::vector<double> ratios;
+  fmt::print("{} {} causal, 8 heads, float32, {}:\n", kernel, tokens, mode);
+  for (int round = 0; round < rounds; ++round) {
+    const double loop = time_by_loop(c, kSeconds, mode == "burst");
+    const double runner = time_by_runner(c, kSeconds);
+    ratios.push_back(runner / loop);
+    fmt::print("  loop {:.4f} ms, runner {:.4f} ms, {:+.2f} %\n", loop, runner,
+               (runner / loop - 1) * 100);
+  }
+  fmt::print("  median of the differences {:+.2f} %\n", (median(ratios) - 1) * 100);
+}
+
+/// Writes every record, as `longca bench` does.
+class Write : public RunListener {
+ public:
+  explicit Write(const std::filesystem::path& path) : writer_(path, RecordWriter::Mode::replace) {}
+  void finished(const Record& record, const std::string& /*output*/) override {
+    Record complete = record;
+    complete.env = collect_environment();
+    writer_.append(complete);
+  }
+
+ private:
+  RecordWriter writer_;
+};
+
+/// Wall time per cell of cells too small to take any, tensors, checks and messages included: all of
+/// it counted as the runner's own.
+void between_cells(const std::string& kernel) {
+  constexpr int kCells = 500;
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("runner_overhead_{}.jsonl", ::getpid());
+  const std::vector<Case> cells(kCells, cell(kernel, 16, "burst"));
+  RunOptions options;
+  options.worker = {"/proc/self/exe"};
+  options.cell.timed = false;
+  double seconds = 0;
+  double first = 0;
+  {
+    Write write(path);
+    Runner runner(options);
+    const auto begin = Clock::now();
+    runner.run(std::span(cells).first(1), write);
+    first = seconds_since(begin);
+    const auto second = Clock::now();
+    runner.run(cells, write);
+    seconds = seconds_since(second);
+  }
+  std::filesystem::remove(path);
+  fmt::print(
+      "between cells: {:.2f} ms of the runner's own; {:.1f} ms for the first, which starts the "
+      "worker\n",
+      seconds / kCells * 1e3, first * 1e3);
+}
+
+int run(const std::vector<std::string>& arguments) {
+  if (arguments.size() == 2 && arguments[0] == "--socket") {
+    run_worker(std::stoi(arguments[1]), {});
+    return 0;
+  }
+  const std::string kernel = arguments.size() > 0 ? arguments[0] : "flash";
+  const std::int64_t tokens = arguments.size() > 1 ? std::stoll(arguments[1]) : 1024;
+  const int rounds = arguments.size() > 2 ? std::stoi(arguments[2]) : 5;
+  between_cells(kernel);
+  compare(kernel, tokens, "sustained", rounds);
+  compare(kernel, tokens, "burst", rounds);
+  return 0;
+}
+
+}  // namespace
+}  // namespace longca
+
+int main(int argc, char** argv) {
+  return longca::run({argv + 1, argv + argc});
+}

@@ -1,0 +1,144 @@
+#include "bench/axes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "bench/expect_input_error.h"
+#include "bench/random_case.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<std::string> values_of(const std::string& argument) {
+  AxisValues values;
+  parse_axis_argument(argument, values);
+  return values.begin()->second;
+}
+
+TEST(Axes, TakeCountsSuffixesAndRanges) {
+  EXPECT_THAT(values_of("tokens=1K,3000"), ElementsAre("1024", "3000"));
+  EXPECT_THAT(values_of("tokens=1K:8K:x2"), ElementsAre("1024", "2048", "4096", "8192"));
+  EXPECT_THAT(values_of("tokens=1M"), ElementsAre("1048576"));
+  EXPECT_THAT(values_of("tokens=64, 1K,64"), ElementsAre("64", "1024"));
+  EXPECT_THAT(values_of("window=auto,0"), ElementsAre("auto", "0"));
+  EXPECT_THAT(values_of("heads=8:2,4"), ElementsAre("8:2", "4:4"));
+  EXPECT_THAT(values_of("density=0.5,1,1e-1"), ElementsAre("0.5", "1", "0.1"));
+}
+
+TEST(Axes, AllIsEveryName) {
+  EXPECT_EQ(values_of("mask=all").size(), mask_table().size());
+  EXPECT_THAT(values_of("pass=all"), ElementsAre("forward", "backward"));
+  EXPECT_THAT(values_of("dtype=bfloat16,all"), ElementsAre("bfloat16", "float32", "float16"));
+}
+
+TEST(Axes, StandardValuesAreTheirOwn) {
+  for (const Axis& axis : axis_table())
+    EXPECT_FALSE(axis.parse(axis.standard).empty()) << axis.name;
+}
+
+TEST(Axes, RefuseWhatCannotBeMeant) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"tokens=0", "tokens 0 is too small: the least is 1"},
+      {"tokens=-1", "tokens -1 is too small"},
+      {"tokens=1.5", "tokens '1.5'"},
+      {"tokens=1000000000000", "the most is 1073741824"},
+      {"tokens=", "empty"},
+      {"tokens=1K,,2K", "empty"},
+      {"heads=7:3", "7 query heads are no multiple of 3 KV heads"},
+      {"heads=0", "heads 0 is too small"},
+      {"heads=8:2:1", "heads"},
+      {"density=0", "density 0 is not above 0 and at most 1"},
+      {"density=1.5", "density 1.5 is not above 0 and at most 1"},
+      {"density=nan", "density"},
+      {"block=0", "block 0 is too small"},
+      {"dim=0", "dim 0 is too small"},
+      {"mask=causl", "unknown mask 'causl' (did you mean 'causal'?)"},
+      {"kernel=naiv", "did you mean 'naive'"},
+      {"dtype=fp8", "known: float32, bfloat16, float16"},
+      {"token=5", "unknown axis 'token' (did you mean 'tokens'?)"},
+      {"scheme=ulysses", "unknown axis 'scheme'"},
+      {"tokens", "'tokens' is not AXIS=VALUES"},
+  };
+  for (const auto& [argument, part] : cases) {
+    expect_input_error([&] { values_of(argument); }, part);
+  }
+}
+
+TEST(Axes, KeysAreCanonical) {
+  Case c;
+  c.kernel = "naive";
+  c.mask = "causal";
+  c.tokens = 4096;
+  c.lengths = "pile";
+  c.window = 7;
+  c.density = 0.25;
+  c.heads_q = 8;
+  c.heads_k = 2;
+  EXPECT_EQ(
+      canonical(c).key(),
+      "kernel=naive mask=causal tokens=4096 heads=8:2 dim=128 dtype=bfloat16 pass=forward seed=42 "
+      "device=cpu mode=burst");
+  EXPECT_EQ(canonical(c).problem_key(),
+            "mask=causal tokens=4096 heads=8:2 dim=128 dtype=bfloat16 seed=42 device=cpu");
+}
+
+TEST(Axes, ADefaultWindowIsTheSameCellWrittenOut) {
+  Case c;
+  c.mask = "sliding_window";
+  Case written = c;
+  written.window = 1024;
+  EXPECT_EQ(canonical(c).key(), canonical(written).key());
+  // This mask draws its window: none given is a cell of its own.
+  c.mask = written.mask = "global_sliding_window";
+  EXPECT_NE(canonical(c).key(), canonical(written).key());
+}
+
+RC_GTEST_PROP(Axes, CasesSurviveJson, ()) {
+  const Case c = *random_case();
+  nlohmann::json json = c;
+  const Case back = json.get<Case>();
+  RC_ASSERT(back == c);
+  RC_ASSERT(back.key() == c.key());
+}
+
+RC_GTEST_PROP(Axes, TextsRebuildTheCase, ()) {
+  const Case c = *random_case();
+  Case rebuilt;
+  for (const Axis& axis : axis_table()) {
+    const auto text = axis.text(c);
+    if (!text) continue;
+    const auto values = axis.parse(*text);
+    RC_ASSERT(values == std::vector<std::string>{*text});
+    axis.assign(rebuilt, *text);
+  }
+  RC_ASSERT(canonical(rebuilt) == c);
+}
+
+RC_GTEST_PROP(Axes, DifferentWorkHasDifferentKeys, ()) {
+  const Case a = *random_case();
+  const Case b = *random_case();
+  RC_ASSERT((a.key() == b.key()) == (a == b));
+}
+
+TEST(Axes, WrongTypesInACaseAreNamed) {
+  Case c;
+  c.kernel = "naive";
+  c.mask = "causal";
+  nlohmann::json json = canonical(c);
+  for (const char* key : {"tokens", "mask", "heads_q", "dtype", "seed"}) {
+    nlohmann::json changed = json;
+    changed[key] = nlohmann::json::array();
+    expect_input_error([&] { changed.get<Case>(); }, key);
+    changed.erase(key);
+    expect_input_error([&] { changed.get<Case>(); }, key);
+  }
+}
+
+}  // namespace
+}  // namespace longca::testing

@@ -1,0 +1,46 @@
+// Plug-ins that cannot be loaded; BAD_PLUGIN says why.
+
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "attention/plugin.h"
+
+#define BAD_PLUGIN_THROWS 1
+#define BAD_PLUGIN_VERSION 2
+#define BAD_PLUGIN_NO_ENTRY 3
+#define BAD_PLUGIN_STATIC_THROWS 4
+#define BAD_PLUGIN_CRASHES 5
+#define BAD_PLUGIN_EXITS 6
+
+namespace {
+
+using namespace longca;
+
+[[maybe_unused]] void add_kernels(KernelRegistry& /*registry*/) {
+#if BAD_PLUGIN == BAD_PLUGIN_THROWS
+  throw std::runtime_error("no licence for this kernel");
+#elif BAD_PLUGIN == BAD_PLUGIN_CRASHES
+  std::raise(SIGSEGV);
+#elif BAD_PLUGIN == BAD_PLUGIN_EXITS
+  std::_Exit(0);
+#endif
+}
+
+#if BAD_PLUGIN == BAD_PLUGIN_STATIC_THROWS
+const int at_load = [] {
+  throw std::runtime_error("thrown by a static constructor");
+  return 0;
+}();
+#endif
+
+}  // namespace
+
+#if BAD_PLUGIN != BAD_PLUGIN_NO_ENTRY
+const longca::PluginInfo* longca_plugin() {
+  static const PluginInfo info{.version = BAD_PLUGIN == BAD_PLUGIN_VERSION ? 7 : kPluginVersion,
+                               .name = "bad",
+                               .add_kernels = add_kernels};
+  return &info;
+}
+#endif

@@ -1,0 +1,53 @@
+#include "bench/dry_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <sstream>
+
+namespace longca::testing {
+namespace {
+
+/// With the estimates of memory as "#": the reference's share of them is not this test's matter.
+std::string dry_run(const std::string& suite) {
+  std::ostringstream out;
+  const Suite parsed = parse_suite(suite, "s.toml");
+  print_dry_run(out, expand(parsed), parsed.limits);
+  return std::regex_replace(out.str(), std::regex(R"( +(?:[0-9]+\.[0-9]|MiB)(  axes|  seed| MiB))"),
+                            " #$1");
+}
+
+TEST(DryRun, ListsCellsWithFlopsAndMemory) {
+  // 4 · area · hq · d: full 64² and causal 64 · 65 / 2 cells, 4 heads, 32 dimensions; backward 2.5
+  // times.
+  EXPECT_EQ(dry_run(R"(
+[axes]
+kernel = "naive"
+mask = ["full", "causal"]
+tokens = 1024
+heads = "4:2"
+dim = 32
+dtype = ["float32"]
+[[exceptions]]
+when = { mask = "causal", pass = "backward" }
+skip = "not today"
+)"),
+            "kernel  mask    tokens  heads  dim  dtype    pass      GFLOP #  axes\n"
+            "naive   full      1024  4:2    32   float32  forward   0.537 #  seed=42 device=cpu "
+            "mode=burst\n"
+            "naive   full      1024  4:2    32   float32  backward  1.342 #  seed=42 device=cpu "
+            "mode=burst\n"
+            "naive   causal    1024  4:2    32   float32  forward   0.269 #  seed=42 device=cpu "
+            "mode=burst\n"
+            "3 cells of 2 problems, 2.148 GFLOP once through, at most # MiB\n"
+            "1 left out by the suite: not today\n");
+}
+
+TEST(DryRun, SaysWhatWillNotRun) {
+  EXPECT_THAT(dry_run("[axes]\nkernel = \"naive\"\nmask = \"causal\"\ndtype = \"float16\"\n"),
+              ::testing::HasSubstr("unsupported: naive has no float16"));
+}
+
+}  // namespace
+}  // namespace longca::testing

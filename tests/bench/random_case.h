@@ -1,0 +1,34 @@
+#pragma once
+
+#include <rapidcheck.h>
+
+#include "bench/axes.h"
+#include "bench/case.h"
+
+namespace longca::testing {
+
+/// Canonical cases over the whole range of every axis.
+inline rc::Gen<Case> random_case() {
+  return rc::gen::exec([] {
+    Case c;
+    c.kernel = "naive";
+    c.mask = mask_table()[*rc::gen::inRange<std::size_t>(0, mask_table().size())].name;
+    c.tokens = *rc::gen::inRange<std::int64_t>(1, std::int64_t{1} << 30);
+    c.heads_k = *rc::gen::inRange(1, 9);
+    c.heads_q = c.heads_k * *rc::gen::inRange(1, 9);
+    c.head_dim = *rc::gen::element(1, 64, 128, 1024);
+    c.dtype = *rc::gen::element(DType::float32, DType::bfloat16, DType::float16);
+    c.pass = *rc::gen::element(Pass::forward, Pass::backward);
+    c.seed = *rc::gen::inRange<std::uint64_t>(0, std::uint64_t{1} << 62);
+    c.lengths = *rc::gen::element<std::string>("pile", "prolong64k+long");
+    if (*rc::gen::arbitrary<bool>()) c.window = *rc::gen::inRange<std::int64_t>(0, 1 << 20);
+    c.block_tokens = *rc::gen::inRange<std::int64_t>(1, 1 << 20);
+    c.density = *rc::gen::inRange(1, 1000001) / 1e6;
+    c.block = *rc::gen::inRange<std::int64_t>(1, 1 << 20);
+    c.block_heads = *rc::gen::element<std::string>("kv", "query");
+    c.mode = *rc::gen::element<std::string>("burst", "sustained");
+    return canonical(c);
+  });
+}
+
+}  // namespace longca::testing
