@@ -64,22 +64,22 @@ TileError compare(const ConstTensorView& x, std::int64_t head, std::int64_t firs
 }  // namespace
 
 TileBound make_bound(std::span<const double> exact, std::span<const float> same_precision,
-                     double magnitude, DType dtype) {
+                     double magnitude, std::int64_t draws, DType dtype) {
   double squared = 0;
   double error_squared = 0;
   double largest = 0;
-  double largest_value = 0;
   for (std::size_t i = 0; i < exact.size(); ++i) {
     const double error = std::abs(static_cast<double>(same_precision[i]) - exact[i]);
     squared += exact[i] * exact[i];
     error_squared += error * error;
     largest = std::max(largest, error);
-    largest_value = std::max(largest_value, std::abs(exact[i]));
   }
-  const double relative = unit_roundoff(dtype) / 4;
-  const double noise = 32 * kFloat32Roundoff * magnitude;
-  return {2 * std::sqrt(error_squared) + relative * std::sqrt(squared) + noise,
-          4 * largest + relative * largest_value + noise};
+  const double norm = std::sqrt(squared);
+  const double terms = std::max(norm, magnitude);
+  const double luck = 3 / std::sqrt(static_cast<double>(std::max(draws, std::int64_t{1})));
+  const double floor =
+      unit_roundoff(dtype) * luck * terms + kFloat32Roundoff * (8 * norm + 32 * terms);
+  return {2 * std::sqrt(error_squared) + floor, 4 * largest + floor};
 }
 
 double lse_bound(double score_magnitude, double lse) {

@@ -16,14 +16,16 @@ struct TileBound {
 };
 
 /// The bound from the error of the same-precision emulation: twice its norm, four times its largest
-/// element, plus a floor. `magnitude` is the size √Σ‖term‖² of the terms that the tile is a sum of.
+/// element, plus a floor. `magnitude` is the size √Σ‖term‖² of the terms that the tile is a sum of,
+/// at least its norm.
 ///
-/// The floor covers what the emulation's own draw of rounding errors may have missed by luck: u/4
-/// of the tile's norm (of its largest element), u being the unit roundoff of the dtype (2⁻⁸ of
-/// bfloat16, 2⁻²⁴ of float32), and 32 · 2⁻²⁴ of `magnitude`, the noise of float32 sums whose terms
-/// cancel.
+/// The floor covers what the emulation shows only by chance, with u the unit roundoff of the dtype
+/// (2⁻⁸ of bfloat16, 2⁻²⁴ of float32): 3u/√draws of `magnitude`, because the emulation is one draw
+/// of rounding errors, which a tile holds `draws` independent ones of (the delta of a row moves all
+/// of its dq); and in float32 the choice of an exponential, 8 · 2⁻²⁴ of the norm, and of an order
+/// of summation where terms cancel, 32 · 2⁻²⁴ of `magnitude`.
 TileBound make_bound(std::span<const double> exact, std::span<const float> same_precision,
-                     double magnitude, DType dtype);
+                     double magnitude, std::int64_t draws, DType dtype);
 
 /// How far lse may be off: float32 noise, in absolute terms. A score is a sum of products, its
 /// error in any order of summation a small multiple of 2⁻²⁴ · scale · ‖q‖ · ‖k‖

@@ -132,7 +132,9 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
   Real* v = partner_b_.as<Real>();
   Real* p = scores_.as<Real>();
   Real* sum = sum_a_.as<Real>();
-  std::array<Real, kTile> maximum, weight{};
+  std::array<Real, kTile> maximum;
+  std::array<Real, kTile> weight{};  // Σ P, before the division by it
+  std::array<Real, kTile> terms{};   // Σ (P ‖v‖)², likewise
   maximum.fill(kMinusInfinity<Real>);
   std::fill_n(sum, row_ * kTile, Real(0));
   load_columns(problem_.inputs->q.view(), head_q, tile, q);
@@ -155,13 +157,19 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
       maximum[i] = shift[i];
       shift[i] = finite_or_zero(shift[i]);
       weight[i] *= factor[i];
+      terms[i] *= factor[i] * factor[i];
     }
     for (std::int64_t j = 0; j < kTile; ++j) {
       for (std::int64_t i = 0; i < kTile; ++i) p[j * kTile + i] -= shift[i];
     }
     exp_in_place(p, kCells);
     for (std::int64_t j = 0; j < kTile; ++j) {
-      for (std::int64_t i = 0; i < kTile; ++i) weight[i] += p[j * kTile + i];
+      const auto v_squared = static_cast<Real>(squared_norm(v + j * row_, dim_));
+      for (std::int64_t i = 0; i < kTile; ++i) {
+        const Real weight_here = p[j * kTile + i];
+        weight[i] += weight_here;
+        terms[i] += weight_here * weight_here * v_squared;
+      }
     }
     for (std::int64_t c = 0; c < dim_; ++c) {
       for (std::int64_t i = 0; i < kTile; ++i) sum[c * kTile + i] *= factor[i];
@@ -171,12 +179,14 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
   }
 
   double largest_q = 0;
+  double o_magnitude = 0;
   for (std::int64_t i = 0; i < kTile; ++i) {
     const bool empty = maximum[i] == kMinusInfinity<Real>;
     rows.lse[i] = empty ? kMinusInfinity<Real> : maximum[i] + std::log(weight[i]);
     for (std::int64_t c = 0; c < dim_; ++c) {
       sum[c * kTile + i] = empty ? Real(0) : sum[c * kTile + i] / weight[i];
     }
+    if (!empty) o_magnitude += static_cast<double>(terms[i] / (weight[i] * weight[i]));
     largest_q = std::max(largest_q, squared_norm(q + i, dim_, kTile));
   }
   store(sum, o);
@@ -186,7 +196,7 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
     rows.delta[i] = 0;
     for (std::int64_t c = 0; c < dim_; ++c) rows.delta[i] += dout[i * row_ + c] * o[i * dim_ + c];
   }
-  return {static_cast<double>(scale_) * std::sqrt(largest_q * largest_k)};
+  return {static_cast<double>(scale_) * std::sqrt(largest_q * largest_k), std::sqrt(o_magnitude)};
 }
 
 template <typename Real>

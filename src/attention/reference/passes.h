@@ -34,6 +34,7 @@ struct RowStatistics {
 /// rounding errors are of this size, not of the result's.
 struct ForwardMagnitudes {
   double score = 0;  ///< largest scale · ‖q‖ · ‖k‖ over the tiles met
+  double o = 0;
 };
 
 /// Attention over one tile at a time, in the words of the textbook. With Real = double this is the

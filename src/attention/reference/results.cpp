@@ -1,6 +1,7 @@
 #include "attention/reference/results.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -98,14 +99,16 @@ void ReferenceResults::compute_forward() {
   for_tiles(problem_, query_tiles_.size(), [&](std::size_t i, Worker& worker) {
     const auto [head, tile] = selection_.queries[i];
     QueryTile& out = query_tiles_[i];
-    out.score_magnitude = worker.exact.forward(head, tile, tile_of(o_, i).data(), out.rows).score;
+    const ForwardMagnitudes magnitudes =
+        worker.exact.forward(head, tile, tile_of(o_, i).data(), out.rows);
+    out.score_magnitude = magnitudes.score;
     worker.same_precision.forward(head, tile, worker.values_a.data(), out.same_precision);
-    // O is a mean of values: its terms do not cancel.
-    out.o = make_bound(o(i), worker.values_a, 0, problem_.shape.dtype);
     for (std::int64_t row = 0; row < kTile; ++row) {
       const bool reached = out.rows.lse[row] != -std::numeric_limits<double>::infinity();
       out.reached |= std::uint64_t{reached} << row;
     }
+    out.o = make_bound(o(i), worker.values_a, magnitudes.o, std::popcount(out.reached),
+                       problem_.shape.dtype);
   });
 }
 
@@ -118,7 +121,8 @@ void ReferenceResults::compute_query_gradients() {
     const double magnitude =
         worker.exact.query_gradient(head, tile, out.rows, tile_of(dq_, i).data());
     worker.same_precision.query_gradient(head, tile, out.same_precision, worker.values_a.data());
-    out.dq = make_bound(dq(i), worker.values_a, magnitude, problem_.shape.dtype);
+    out.dq = make_bound(dq(i), worker.values_a, magnitude, std::popcount(out.reached),
+                        problem_.shape.dtype);
   });
 }
 
@@ -153,8 +157,11 @@ void ReferenceResults::compute_key_tiles(const RowsOf64& exact, const RowsOf32& 
                                                   tile_of(dv_, i).data());
     worker.same_precision.key_gradients(head, tile, same_precision, worker.values_a.data(),
                                         worker.values_b.data());
-    key_tiles_[i] = {found.seen, make_bound(dk(i), worker.values_a, found.dk, dtype),
-                     make_bound(dv(i), worker.values_b, found.dv, dtype)};
+    // Rounding errors belong to keys, or to the rows that see them: whichever are fewer.
+    const std::int64_t rows = problem_.shape.tokens_q * problem_.shape.group_size();
+    const std::int64_t draws = std::min<std::int64_t>(std::popcount(found.seen), rows);
+    key_tiles_[i] = {found.seen, make_bound(dk(i), worker.values_a, found.dk, draws, dtype),
+                     make_bound(dv(i), worker.values_b, found.dv, draws, dtype)};
   });
 }
 

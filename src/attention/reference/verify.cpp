@@ -42,7 +42,7 @@ std::string describe(const OutputName& output, std::int64_t head, std::int64_t f
   const std::string share = fmt::format("{} of {} tiles compared are wrong", wrong, tiles);
   if (!std::isfinite(error.found)) {
     return fmt::format("{} is {} at {}: not written, or not a number ({})", output.name,
-                       error.found, place, share);
+                       std::abs(error.found), place, share);
   }
   const double norm = std::sqrt(error.squared);
   if (norm <= bound.norm) {
@@ -102,7 +102,7 @@ LseError compare_lse_row(double found, double expected, double bound) {
   if (found == expected) return e;  // both −∞, too
   e.error = std::abs(found - expected);
   if (!std::isfinite(found) || !std::isfinite(expected)) e.error = kInfinity;
-  e.ratio = e.error / bound;
+  e.ratio = e.error < kInfinity ? e.error / bound : kInfinity;
   return e;
 }
 
