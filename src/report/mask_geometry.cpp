@@ -16,6 +16,14 @@ Point point(std::int64_t key, std::int64_t query) {
   return {static_cast<double>(key), static_cast<double>(query)};
 }
 
+/// Extends an edge that runs downwards by one row, as one line where the key stays the same.
+void add_step(Polygon& edge, std::int64_t key, std::int64_t row) {
+  if (edge.empty() || edge.back() != point(key, row)) edge.push_back(point(key, row));
+  const std::size_t n = edge.size();
+  if (n > 1 && edge[n - 2].key == edge[n - 1].key) edge.pop_back();
+  edge.push_back(point(key, row + 1));
+}
+
 /// Down the right edge of the rows, up the left edge.
 Polygon stepped_outline(const Slice& slice) {
   Polygon right;
@@ -23,8 +31,8 @@ Polygon stepped_outline(const Slice& slice) {
   for (std::int64_t q = slice.q_begin; q < slice.q_end; ++q) {
     const Range keys = slice.keys_of(q);
     if (keys.empty()) continue;
-    right.insert(right.end(), {point(keys.end, q), point(keys.end, q + 1)});
-    left.insert(left.end(), {point(keys.begin, q), point(keys.begin, q + 1)});
+    add_step(right, keys.end, q);
+    add_step(left, keys.begin, q);
   }
   right.insert(right.end(), left.rbegin(), left.rend());
   return right;

@@ -8,16 +8,21 @@
 namespace longca {
 namespace {
 
-/// Whole tokens where the corner is one, as nearly all are.
-std::string coordinates(const Point& p) {
-  return fmt::format("{:.9g} {:.9g}", p.key, p.query);
-}
-
+/// Nearly all corners are whole tokens, and nearly all edges run along an axis.
 std::string path_data(const std::vector<Polygon>& polygons) {
   std::string data;
   for (const Polygon& polygon : polygons) {
     for (std::size_t i = 0; i < polygon.size(); ++i) {
-      data += (i == 0 ? 'M' : 'L') + coordinates(polygon[i]);
+      const Point& p = polygon[i];
+      if (i == 0) {
+        data += fmt::format("M{:.9g} {:.9g}", p.key, p.query);
+      } else if (p.query == polygon[i - 1].query) {
+        data += fmt::format("H{:.9g}", p.key);
+      } else if (p.key == polygon[i - 1].key) {
+        data += fmt::format("V{:.9g}", p.query);
+      } else {
+        data += fmt::format("L{:.9g} {:.9g}", p.key, p.query);
+      }
     }
     data += 'Z';
   }

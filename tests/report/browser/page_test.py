@@ -1,0 +1,212 @@
+#!/usr/bin/python3
+"""The HTML report in headless Chromium: page_test.py LONGCA WRITE_SAMPLES.
+
+Needs chromium, chromium-driver and python3-selenium (./test --browser installs them)."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+LONGCA, WRITE_SAMPLES = sys.argv[1:3]
+HOSTILE = "<script>document.title='injected'</script>"
+KERNELS, MASKS, LENGTHS, PASSES = 3, 4, 2, 2
+CELLS = KERNELS * MASKS * LENGTHS * PASSES
+
+
+def start_browser():
+    options = Options()
+    options.binary_location = shutil.which("chromium")
+    for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                     "--window-size=1280,1000", "--force-device-scale-factor=1"]:
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+
+
+class PageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        subprocess.run([WRITE_SAMPLES, cls.folder.name], check=True)
+        cls.page = cls.write_page("sample")
+        cls.browser = start_browser()
+        cls.addClassCleanup(cls.browser.quit)
+
+    @classmethod
+    def write_page(cls, name, **environment):
+        page = os.path.join(cls.folder.name, name + ".html")
+        records = os.path.join(cls.folder.name, name.split("-")[0] + ".jsonl")
+        subprocess.run([LONGCA, "report", records, "--html", page], check=True,
+                       stderr=subprocess.PIPE if environment else None, env={**os.environ, **environment})
+        return page
+
+    def setUp(self):
+        self.set_width(1280)
+        self.open(self.page)
+
+    def tearDown(self):
+        """Whatever a test did, nothing was complained about and nothing was fetched."""
+        complaints = [entry["message"] for entry in self.browser.get_log("browser")]
+        self.assertEqual(complaints, [])
+        for entry in self.browser.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                url = message["params"]["request"]["url"]
+                self.assertTrue(url.startswith(("file://" + self.folder.name, "data:", "blob:")), url)
+
+    def open(self, page):
+        self.browser.get("file://" + page)
+        self.wait("return document.readyState === 'complete'")
+
+    def set_width(self, width, is_phone=False):
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": is_phone})
+
+    def run_script(self, script, *arguments):
+        return self.browser.execute_script(script, *arguments)
+
+    def wait(self, script, timeout=10):
+        deadline = time.monotonic() + timeout
+        while not self.run_script(script):
+            self.assertLess(time.monotonic(), deadline, "still not: " + script)
+            time.sleep(0.05)
+
+    def count(self, selector):
+        return self.run_script(
+            "return [...document.querySelectorAll(arguments[0])].filter(e => e.checkVisibility()).length",
+            selector)
+
+    def texts(self, selector):
+        return [e.text for e in self.browser.find_elements(By.CSS_SELECTOR, selector)]
+
+    def click(self, selector):
+        self.run_script("document.querySelector(arguments[0]).click()", selector)
+
+    def click_chip(self, dimension, value):
+        self.click(f'.filter-group[data-dimension="{dimension}"] input[value="{value}"]')
+
+    def bars(self, figure):
+        """Bars of a figure by kernel: the traces that plotly drew."""
+        return self.run_script(
+            "const bars = {}; for (const trace of document.getElementById('plot-' + arguments[0]).data ?? [])"
+            " bars[trace.name] = (bars[trace.name] ?? 0) + trace.y.length; return bars", figure)
+
+    def test_renders(self):
+        self.assertIn("Example CPU 9000", self.browser.title)
+        self.assertEqual(self.count("#cells tbody tr"), CELLS)
+        self.assertEqual(self.count(".picture"), MASKS * LENGTHS)
+        self.assertEqual(self.count("#winners tbody tr"), MASKS)
+        self.assertEqual(self.count(".warning"), 0)
+        self.assertIn("0123456789ab", self.run_script("return document.querySelector('.environment').textContent"))
+
+    def test_plots_exist(self):
+        per_kernel = MASKS * LENGTHS
+        for figure in ["forward", "backward", "memory"]:
+            self.assertEqual(self.bars(figure), {"naive": per_kernel, "flash": per_kernel, "block_sparse": per_kernel})
+            self.assertGreater(self.count(f"#plot-{figure} svg.main-svg"), 0)
+            self.assertGreater(self.count(f"#plot-{figure} .bars .point path"), per_kernel)
+        marks = self.run_script("return [...document.querySelectorAll('#plot-backward .bartext')].map(e => e.textContent)")
+        self.assertEqual({mark for mark in marks if mark}, {"X", "E", "W", "N"})
+        self.assertIn("E out of memory", self.texts("#marks")[0])
+
+    def test_filters_change_what_is_shown(self):
+        self.click_chip("kernel", "naive")
+        self.assertEqual(set(self.bars("forward")), {"flash", "block_sparse"})
+        self.assertEqual(self.count("#cells tbody tr"), CELLS * 2 // 3)
+        self.click_chip("mask", "full")
+        self.assertEqual(self.count(".picture"), (MASKS - 1) * LENGTHS)
+        self.assertNotIn("full", self.texts("#winners tbody td:first-child"))
+        self.click_chip("length", "1024")
+        self.assertEqual(self.count(".picture"), MASKS - 1)
+        self.assertEqual(self.bars("forward"), {"flash": MASKS - 1, "block_sparse": MASKS - 1})
+        self.assertEqual(set(self.texts("#cells tbody td:nth-child(3)")), {"4K"})
+        self.click_chip("pass", "backward")
+        self.assertEqual(self.count("#figure-backward"), 0)
+        self.assertEqual(self.count("#cells tbody tr"), (MASKS - 1) * 2)
+
+    def test_none_and_all(self):
+        group = '.filter-group[data-dimension="kernel"] button'
+        self.click(group + ":last-of-type")
+        self.assertEqual(self.count("#cells tbody tr"), 0)
+        self.assertEqual(self.count("#plots-section .plot svg"), 0)
+        self.click(group)
+        self.assertEqual(self.count("#cells tbody tr"), CELLS)
+        self.assertEqual(set(self.bars("forward")), {"naive", "flash", "block_sparse"})
+
+    def test_panels_per_mask(self):
+        self.assertEqual(self.count("#plot-forward .subplot"), LENGTHS)
+        self.run_script("const s = document.getElementById('panels'); s.value = 'mask'; s.dispatchEvent(new Event('change'))")
+        self.assertEqual(self.count("#plot-forward .subplot"), MASKS)
+
+    def test_sorting(self):
+        column = "#cells thead th:nth-child(6) button"
+        self.assertEqual(self.texts(column), ["ms"])
+        for sign in [-1, 1]:
+            self.click(column)
+            shown = [float(text.split()[0]) for text in self.texts("#cells tbody td:nth-child(6)") if text]
+            self.assertEqual(shown, sorted(shown, key=lambda ms: sign * ms))
+            last = self.texts("#cells tbody tr:last-child td:nth-child(6)")
+            self.assertEqual(last, [""], "cells without a time come last")
+
+    def test_injected_markup_stays_text(self):
+        reasons = [text for text in self.texts("#cells .reason") if HOSTILE in text]
+        self.assertEqual(len(reasons), 1)
+        self.assertNotEqual(self.browser.title, "injected")
+        hover = self.run_script(
+            "return document.getElementById('plot-forward').data.flatMap(t => t.hovertext).filter(t => t.includes('injected'))")
+        self.assertEqual(len(hover), 1)
+        self.assertNotIn("<script", hover[0])
+        self.assertEqual(self.run_script("return [...document.scripts].filter(s => s.textContent.startsWith('document.title')).length"), 0)
+
+    def test_phone_width(self):
+        self.set_width(390, is_phone=True)
+        self.open(self.page)
+        self.assertLessEqual(self.run_script("return document.documentElement.scrollWidth"), 390)
+        self.assertEqual(self.count("#filter-groups .chip"), 0, "the filters begin folded")
+        self.click("#filters summary")
+        self.assertGreater(self.count("#filter-groups .chip"), 0)
+        self.click_chip("kernel", "naive")
+        self.assertEqual(set(self.bars("forward")), {"flash", "block_sparse"})
+        width = self.run_script("return document.querySelector('#plot-forward svg').getBoundingClientRect().right")
+        self.assertLessEqual(width, 390)
+
+    def test_resizing_redraws(self):
+        self.set_width(900)
+        self.wait("return document.querySelector('#plot-forward svg').getBoundingClientRect().right <= 900")
+
+    def test_dark_scheme(self):
+        ground = "return getComputedStyle(document.body).backgroundColor"
+        light = self.run_script(ground)
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+        self.addCleanup(self.browser.execute_cdp_cmd, "Emulation.setEmulatedMedia", {"features": []})
+        self.assertNotEqual(self.run_script(ground), light)
+        self.wait("return document.getElementById('plot-forward').layout.font.color ==="
+                  " getComputedStyle(document.documentElement).getPropertyValue('--ink').trim()")
+
+    def test_without_plotly(self):
+        page = self.write_page("sample-bare", LONGCA_PLOTLY_JS=os.path.join(self.folder.name, "none.js"))
+        self.open(page)
+        self.assertIn("no plots", self.texts(".warning")[0])
+        self.assertEqual(self.count("#plots-section"), 0)
+        self.click_chip("kernel", "naive")
+        self.assertEqual(self.count("#cells tbody tr"), CELLS * 2 // 3)
+
+    def test_all_masks(self):
+        self.open(self.write_page("all_masks"))
+        self.assertEqual(self.count(".picture"), 14)
+        self.assertEqual(self.count("#winners tbody tr"), 14)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
