@@ -176,8 +176,10 @@ void Backward::pack_tile(const BackwardArgs& args, int head, Range rows,
   const std::int64_t padded = round_up(rows.size(), kGroupRows);
   packing.rows(args.q, head, rows, padded, s.q_rows);
   packing.rows(args.dout, head, rows, padded, s.do_rows);
-  packing.stacked(args.q, head, rows, padded, s.q_stacked);
-  packing.stacked(args.dout, head, rows, padded, s.do_stacked);
+  if (!packing.rows_are_stacked()) {
+    packing.stacked(args.q, head, rows, padded, s.q_stacked);
+    packing.stacked(args.dout, head, rows, padded, s.do_stacked);
+  }
   // Rows past the end: their P is 1 or 0 and meets zeros of dO, their dS is 0.
   std::fill_n(s.lse_log2, kTileRows, 0.0F);
   std::fill_n(s.delta, kTileRows, 0.0F);

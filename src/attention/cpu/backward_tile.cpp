@@ -37,8 +37,8 @@ BackwardScratch carve_from(Carver& carver, const Packing& packing, bool pairs) {
   s.dv = carver.take(kChunkKeys * columns);
   s.q_rows = carver.take(kTileRows * packing.row_stride());
   s.do_rows = carver.take(kTileRows * packing.row_stride());
-  s.q_stacked = carver.take(tile_words * columns);
-  s.do_stacked = carver.take(tile_words * columns);
+  s.q_stacked = packing.rows_are_stacked() ? s.q_rows : carver.take(tile_words * columns);
+  s.do_stacked = packing.rows_are_stacked() ? s.do_rows : carver.take(tile_words * columns);
   s.lse_log2 = carver.take(kTileRows);
   s.delta = carver.take(kTileRows);
   s.dq = carver.take(kTileRows * columns);
@@ -127,12 +127,13 @@ class TileBackward {
   void query_gradient(const GroupSlots& slots, int group, const Word* ds) const {
     for (const KeyRun& run : slots.runs()) {
       const std::int64_t first_word = packing_.token_words(run.column);
-      product_over_columns({.a = ds + first_word,
-                            .a_row = packing_.token_words(kScoreStride),
-                            .a_step = 1,
-                            .b = s_.k_stacked + first_word * packing_.columns(),
-                            .steps = packing_.token_words(run.keys),
-                            .c = s_.dq + group * kGroupRows * packing_.columns()});
+      kernels_.product(over_columns({.a = ds + first_word,
+                                     .a_row = packing_.token_words(kScoreStride),
+                                     .a_step = 1,
+                                     .b = s_.k_stacked + first_word * packing_.columns(),
+                                     .b_step = packing_.columns(),
+                                     .steps = packing_.token_words(run.keys),
+                                     .c = s_.dq + group * kGroupRows * packing_.columns()}));
     }
   }
 
@@ -140,35 +141,33 @@ class TileBackward {
   void keys_of_panel(int panel) const {
     const GroupSpan span = spans_[static_cast<std::size_t>(panel)];
     if (span.begin >= span.end) return;
+    const std::int64_t step =
+        packing_.rows_are_stacked() ? packing_.row_stride() : packing_.columns();
     const std::int64_t first_word = packing_.token_words(span.begin * kGroupRows);
     const std::int64_t steps = packing_.token_words((span.end - span.begin) * kGroupRows);
     for (int key = panel * kPanelKeys; key < (panel + 1) * kPanelKeys; key += kGroupRows) {
       const std::int64_t left = first_word * kScoreStride + key;
-      const std::int64_t right = first_word * packing_.columns();
-      const std::int64_t out = key * packing_.columns();
-      product_over_columns({.a = s_.p + left,
-                            .a_row = 1,
-                            .a_step = kScoreStride,
-                            .b = s_.do_stacked + right,
-                            .steps = steps,
-                            .c = s_.dv + out});
-      product_over_columns({.a = s_.ds + left,
-                            .a_row = 1,
-                            .a_step = kScoreStride,
-                            .b = s_.q_stacked + right,
-                            .steps = steps,
-                            .c = s_.dk + out});
+      const Product product =
+          over_columns({.a_row = 1, .a_step = kScoreStride, .b_step = step, .steps = steps});
+      Product dv = product, dk = product;
+      dv.a = s_.p + left;
+      dv.b = s_.do_stacked + first_word * step;
+      dv.c = s_.dv + key * packing_.columns();
+      dk.a = s_.ds + left;
+      dk.b = s_.q_stacked + first_word * step;
+      dk.c = s_.dk + key * packing_.columns();
+      kernels_.product(dv);
+      kernels_.product(dk);
     }
   }
 
-  /// Completes a product whose right side is stacked and whose result is added to [8, columns].
-  void product_over_columns(Product x) const {
-    x.b_step = packing_.columns();
+  /// Completes a product over all columns that is added to [8, columns].
+  Product over_columns(Product x) const {
     x.b_panel = kPanelKeys;
     x.panels = static_cast<int>(packing_.columns() / kPanelKeys);
     x.c_row = packing_.columns();
     x.add = true;
-    kernels_.product(x);
+    return x;
   }
 
   const Packing& packing_;

@@ -20,7 +20,7 @@ struct BackwardScratch {
   // Of the query tile; rows past its end are zeros.
   Word* q_rows;      ///< [kTileRows, row stride]
   Word* do_rows;     ///< likewise
-  Word* q_stacked;   ///< [token words of kTileRows, columns]; float32: q_rows serve
+  Word* q_stacked;   ///< pairs: [token words of kTileRows, columns]; float32: q_rows serve
   Word* do_stacked;  ///< likewise
   float* lse_log2;   ///< [kTileRows] lse in units of log2
   float* delta;      ///< [kTileRows] row sums of dO ∘ O

@@ -50,7 +50,7 @@ class BlockedPlan final : public Plan {
 BlockedSetup::BlockedSetup(const Problem& shape, const Mask& mask, const BlockedOptions& options)
     : problem(shape),
       kernels(&choose_kernels(shape, options)),
-      packing(shape.dtype, shape.head_dim, kernels->pairs),
+      packing(shape.dtype, shape.head_dim, *kernels),
       pool(options.pool ? options.pool : &ThreadPool::global()),
       heads(plan_heads(mask, options.cut)) {}
 

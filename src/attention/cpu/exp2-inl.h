@@ -14,7 +14,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// 2^x for x < 128, relative error below 5·10⁻⁷; x below −126 counts as −126. exp2(0) is exactly 1.
+/// 2^x for x < 128, relative error below 5·10⁻⁷; x below −126 counts as −126. exp2(0) is exactly 1;
+/// NaN stays NaN.
 /// 2^x = 2^n · 2^f with n = round(x), and 2^f, |f| ≤ 1/2, by the polynomial 1 + f·(…) of degree 5
 /// whose largest relative error there is least.
 template <class D, class V = hn::Vec<D>>
@@ -22,7 +23,9 @@ HWY_INLINE V exp2(D d, V x) {
   const hn::RebindToUnsigned<D> du;
   // Adding 1.5·2²³ leaves round(x) in the low bits of the sum.
   const V magic = hn::Set(d, 12582912.0F);
-  const V clamped = hn::Max(hn::Set(d, -126.0F), x);
+  const V lowest = hn::Set(d, -126.0F);
+  const V clamped =
+      hn::IfThenElse(hn::Lt(x, lowest), lowest, x);  // Max would drop NaN on some CPUs
   const V shifted = hn::Add(clamped, magic);
   const V f = hn::Sub(clamped, hn::Sub(shifted, magic));
   V p = hn::MulAdd(hn::Set(d, 0.00111255073F), f, hn::Set(d, 0.00966628268F));

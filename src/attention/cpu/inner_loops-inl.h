@@ -205,6 +205,44 @@ void gradient(const GradientStep& x) {
   }
 }
 
+#if HWY_TARGET == HWY_SCALAR
+inline constexpr bool kHasSquares = false;
+HWY_INLINE void transpose_square(const Word*, std::int64_t, Word*) {}
+#else
+inline constexpr bool kHasSquares = true;
+/// 4 rows × 4 words.
+HWY_INLINE void transpose_square(const Word* rows, std::int64_t stride, Word* out) {
+  const hn::FixedTag<float, 4> d;
+  const hn::RepartitionToWide<decltype(d)> wide;
+  const auto row0 = hn::LoadU(d, rows), row1 = hn::LoadU(d, rows + stride);
+  const auto row2 = hn::LoadU(d, rows + 2 * stride), row3 = hn::LoadU(d, rows + 3 * stride);
+  const auto low01 = hn::BitCast(wide, hn::InterleaveLower(d, row0, row1));
+  const auto high01 = hn::BitCast(wide, hn::InterleaveUpper(d, row0, row1));
+  const auto low23 = hn::BitCast(wide, hn::InterleaveLower(d, row2, row3));
+  const auto high23 = hn::BitCast(wide, hn::InterleaveUpper(d, row2, row3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, low01, low23)), d, out);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, low01, low23)), d, out + kPanelKeys);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, high01, high23)), d, out + 2 * kPanelKeys);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, high01, high23)), d, out + 3 * kPanelKeys);
+}
+#endif
+
+/// By squares, and word by word what is left of the steps.
+inline void transpose(const Transpose& x) {
+  const std::int64_t squares = kHasSquares ? x.steps / 4 * 4 : 0;
+  for (std::int64_t j = 0; j < kPanelKeys; j += 4) {
+    const Word* rows = x.rows + j * x.row_stride;
+    for (std::int64_t k = 0; k < squares; k += 4) {
+      transpose_square(rows + k, x.row_stride, x.out + k * kPanelKeys + j);
+    }
+    for (std::int64_t k = squares; k < x.steps; ++k) {
+      for (std::int64_t i = 0; i < 4; ++i) {
+        hwy::CopyBytes<sizeof(Word)>(rows + i * x.row_stride + k, x.out + k * kPanelKeys + j + i);
+      }
+    }
+  }
+}
+
 inline void rescale(float* o, std::int64_t stride, std::int64_t columns, const float* factors) {
   const D d;
   for (int i = 0; i < kGroupRows; ++i) {
@@ -224,6 +262,7 @@ MicroKernels make_kernels(bool pairs) {
           &product<Words>,
           &softmax<Words>,
           &gradient<Words>,
+          &transpose,
           &rescale};
 }
 

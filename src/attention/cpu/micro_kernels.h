@@ -76,6 +76,14 @@ struct GradientStep {
   Word* ds_rows = nullptr;
 };
 
+/// out[k · 32 + j] = rows[j · row_stride + k], 32 rows of `steps` words, neither aligned.
+struct Transpose {
+  const Word* rows = nullptr;
+  std::int64_t row_stride = 0;
+  std::int64_t steps = 0;
+  Word* out = nullptr;
+};
+
 /// The inner loops for one instruction set and one kind of word.
 struct MicroKernels {
   const char* name = "";
@@ -83,6 +91,7 @@ struct MicroKernels {
   void (*product)(const Product&) = nullptr;
   void (*softmax)(const SoftmaxStep&) = nullptr;
   void (*gradient)(const GradientStep&) = nullptr;
+  void (*transpose)(const Transpose&) = nullptr;
   /// Multiplies row i of o[8, columns] (row stride `stride`) by factors[i]; columns of 32.
   void (*rescale)(float* o, std::int64_t stride, std::int64_t columns,
                   const float* factors) = nullptr;

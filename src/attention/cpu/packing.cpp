@@ -61,15 +61,16 @@ void stack_pairs(const BFloat16* even, const BFloat16* odd, std::int64_t dim, Wo
 
 }  // namespace
 
-Packing::Packing(DType dtype, std::int64_t dim, bool pairs)
-    : dtype_(dtype),
-      pairs_(pairs),
+Packing::Packing(DType dtype, std::int64_t dim, const MicroKernels& kernels)
+    : kernels_(&kernels),
+      dtype_(dtype),
+      pairs_(kernels.pairs),
       dim_(dim),
-      dim_words_(pairs ? (dim + 1) / 2 : dim),
+      dim_words_(pairs_ ? (dim + 1) / 2 : dim),
       row_stride_(round_up(dim_words_, 16) + 16),
       columns_(round_up(dim, kPanelKeys)) {
   LONGCA_CHECK(dtype != DType::float16, "the CPU kernels read float32 and bfloat16");
-  LONGCA_CHECK(!pairs || dtype == DType::bfloat16, "only bfloat16 is packed in pairs");
+  LONGCA_CHECK(!pairs_ || dtype == DType::bfloat16, "only bfloat16 is packed in pairs");
 }
 
 void Packing::rows(const ConstTensorView& x, std::int64_t head, Range rows, std::int64_t padded,
@@ -89,7 +90,19 @@ void Packing::rows(const ConstTensorView& x, std::int64_t head, Range rows, std:
 }
 
 void Packing::transposed(const ConstTensorView& x, std::int64_t head, Range rows, Word* out) const {
-  if (rows.size() < kPanelKeys) std::fill_n(out, panel_words(), 0.0F);
+  // Where the tensor's own memory is rows of whole words, they are moved as words.
+  const bool has_words =
+      dtype_ == DType::float32 || (pairs_ && dim_ % 2 == 0 && x.token_stride % 2 == 0);
+  if (rows.size() < kPanelKeys || !has_words) return transpose_elements(x, head, rows, out);
+  const std::int64_t stride = pairs_ ? x.token_stride / 2 : x.token_stride;
+  const void* first = pairs_ ? static_cast<const void*>(x.row<BFloat16>(rows.begin, head))
+                             : x.row<float>(rows.begin, head);
+  kernels_->transpose({static_cast<const Word*>(first), stride, dim_words_, out});
+}
+
+void Packing::transpose_elements(const ConstTensorView& x, std::int64_t head, Range rows,
+                                 Word* out) const {
+  std::fill_n(out, panel_words(), 0.0F);
   if (pairs_) return transpose_pairs(x, head, rows, out);
   with_element(dtype_, [&]<typename T>(T) { transpose_floats<T>(x, head, rows, out); });
 }

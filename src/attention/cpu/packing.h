@@ -15,7 +15,7 @@ namespace longca::cpu {
 /// values become float32 words.
 class Packing {
  public:
-  Packing(DType dtype, std::int64_t dim, bool pairs);
+  Packing(DType dtype, std::int64_t dim, const MicroKernels& kernels);
 
   /// Words along the head dimension where it is the reduction: dim, or half of it.
   std::int64_t dim_words() const { return dim_words_; }
@@ -23,6 +23,8 @@ class Packing {
   std::int64_t row_stride() const { return row_stride_; }
   /// Columns of a product over the head dimension: dim rounded up to whole panels.
   std::int64_t columns() const { return columns_; }
+  /// `rows` of float32 words have the layout of `stacked` too, but for the stride.
+  bool rows_are_stacked() const { return !pairs_; }
   /// Rows of words that `tokens` tokens take where they are the reduction.
   std::int64_t token_words(std::int64_t tokens) const { return pairs_ ? tokens / 2 : tokens; }
   /// Words of one panel of `transposed`.
@@ -38,6 +40,9 @@ class Packing {
                Word* out) const;
 
  private:
+  void transpose_elements(const ConstTensorView& x, std::int64_t head, Range rows, Word* out) const;
+
+  const MicroKernels* kernels_;
   DType dtype_;
   bool pairs_;
   std::int64_t dim_;

@@ -15,9 +15,10 @@ inline constexpr int kTileRows = 128;
 inline constexpr int kTileGroups = kTileRows / kGroupRows;
 /// Panels that one softmax step of the forward pass covers: 8 rows of scores stay in the L1 cache.
 inline constexpr int kStepPanels = 8;
-/// Panels of a key chunk, the part of dK and dV that one item of the backward pass owns: its
-/// operands and one query tile's stay in the L2 cache.
-inline constexpr int kChunkPanels = 4;
+/// Panels of a key chunk, the part of dK and dV that one item of the backward pass owns. Longer
+/// chunks read Q and dO and update dQ less often; at 256 keys and head dimension 128 the float32
+/// operands still about fill a 1 MiB L2 cache (docs/cpu-kernels.md).
+inline constexpr int kChunkPanels = 8;
 inline constexpr int kChunkKeys = kChunkPanels * kPanelKeys;
 /// Words from one row of scores to the next; no power of two, so that rows fall into different sets
 /// of the cache.
