@@ -56,7 +56,7 @@ struct CellRunner::ProblemData {
 /// One cell on its way to a record.
 class CellRunner::Cell {
  public:
-  Cell(const Case& c, const CellOptions& options, ProblemData& data, DeviceClock& clock,
+  Cell(const Case& c, const CellOptions& options, ProblemData& data, DeviceClock* clock,
        const StageListener& stage, Record& record)
       : case_(c),
         problem_(c.problem()),
@@ -200,7 +200,7 @@ class CellRunner::Cell {
     options.warmed_s = warmed_s_;
     stage_("time");
     prepare();
-    const Measurement measured = measure(clock_, call, prepare, options);
+    const Measurement measured = measure(*clock_, call, prepare, options);
     note_memory();
     note_times(measured);
     if (result_fingerprint() == verified) return;
@@ -243,7 +243,7 @@ class CellRunner::Cell {
   const Kernel& kernel_;
   const CellOptions& options_;
   ProblemData& data_;
-  DeviceClock& clock_;
+  DeviceClock* clock_;  ///< null for a cell that is not timed
   const StageListener& stage_;
   Record& record_;
   Outputs outputs_;
@@ -273,8 +273,8 @@ Record CellRunner::run(const Case& c, const CellOptions& options) {
   };
   try {
     MemoryTracker::host().set_limit(options.limits.memory_limit_mib << 20);
-    if (!clock_) clock_ = make_device_clock(c.problem().device);
-    Cell(c, options, problem_for(c), *clock_, listener, record).run();
+    if (options.timed && !clock_) clock_ = make_device_clock(c.problem().device);
+    Cell(c, options, problem_for(c), clock_.get(), listener, record).run();
   } catch (const OutOfMemory& error) {
     record.status = {StatusCode::oom, fmt::format("in {}: {}", stage, error.what())};
   } catch (const std::bad_alloc&) {

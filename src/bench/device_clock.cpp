@@ -1,7 +1,5 @@
 #include "bench/device_clock.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -9,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "bench/cpu_caches.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/thread_pool.h"
@@ -16,16 +15,13 @@
 namespace longca {
 namespace {
 
-constexpr std::int64_t kUnknownCache = std::int64_t{64} << 20;
+constexpr std::int64_t kUnknownCaches = std::int64_t{64} << 20;
 constexpr std::int64_t kLargestFlush = std::int64_t{512} << 20;
 
-/// Bytes to read so that neither the shared cache nor the cores' own ones keep anything older.
+/// Bytes to read so that neither the shared caches nor the cores' own ones keep anything older.
 std::int64_t flush_bytes() {
-  const std::int64_t shared = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  const std::int64_t own = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  const std::int64_t all = std::max<std::int64_t>(shared, 0) +
-                           std::max<std::int64_t>(own, 0) * ThreadPool::global().threads();
-  return all > 0 ? std::min(all, kLargestFlush) : kUnknownCache;
+  const std::int64_t caches = cpu_cache_bytes();
+  return caches > 0 ? std::min(caches, kLargestFlush) : kUnknownCaches;
 }
 
 using Clock = std::chrono::steady_clock;

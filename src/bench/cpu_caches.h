@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+namespace longca {
+
+/// Bytes of all data caches of level 2 and above that the CPUs of this process use, each counted
+/// once, from /sys; 0 if that does not say. (sysconf adds up what other processors of the machine
+/// have.)
+std::int64_t cpu_cache_bytes();
+
+}  // namespace longca
