@@ -1,10 +1,8 @@
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <functional>
+#include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include "report/markdown.h"
 #include "report/plots.h"
 #include "report/table.h"
+#include "report/text_file.h"
 #include "verbs.h"
 
 namespace longca {
@@ -41,7 +40,7 @@ std::vector<Record> read_all(const std::vector<std::string>& files) {
     }
     std::move(found.records.begin(), found.records.end(), std::back_inserter(records));
   }
-  if (records.empty()) throw InputError("no records to report: the files are empty");
+  if (records.empty()) throw InputError("there are no records to report");
   return records;
 }
 
@@ -49,10 +48,9 @@ std::vector<Record> read_all(const std::vector<std::string>& files) {
 void write_view(const std::string& file, std::span<const Record> records,
                 void (*write)(std::ostream&, std::span<const Record>)) {
   if (file == "-") return write(std::cout, records);
-  errno = 0;
-  std::ofstream out(file, std::ios::binary);
-  write(out, records);
-  if (!out.flush()) throw_input_error("cannot write {}: {}", file, std::strerror(errno));
+  std::ostringstream text;
+  write(text, records);
+  write_text_file(file, text.view());
 }
 
 void report(const ReportOptions& options) {

@@ -6,9 +6,9 @@
 
 namespace longca {
 
-/// A gnuplot string literal of any text: single-quoted, where gnuplot expands nothing (no escapes, no
-/// macros, no shell commands). Control characters become spaces and ' becomes U+2019: gnuplot 5 reads
-/// doubled quotes in some places only.
+/// A gnuplot string literal of any text: single-quoted, where gnuplot expands nothing (no escapes,
+/// no macros, no shell commands). Control characters become spaces and ' becomes U+2019: gnuplot 5
+/// reads doubled quotes in some places only.
 std::string gnuplot_quoted(std::string_view text);
 
 /// Runs a script that draws into `file`, whose suffix chooses the format (.png, .svg, .pdf),

@@ -3,22 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <set>
 #include <sstream>
 
-#include "bench/axes.h"
 #include "bench/environment.h"
 #include "bench/metrics.h"
 #include "core/error.h"
 #include "report/html_data.h"
+#include "report/html_pictures.h"
 #include "report/html_text.h"
-#include "report/mask_svg.h"
 #include "report/templates.h"
+#include "report/text_file.h"
 #include "report/view.h"
 
 namespace longca {
@@ -28,64 +26,10 @@ constexpr const char* kNoPlotly =
     "This page has no plots: plotly.js was not found when it was written. scripts/setup fetches "
     "it, or "
     "LONGCA_PLOTLY_JS names a plotly.min.js.";
-/// Above this a picture costs more than it shows.
-constexpr std::int64_t kMaxPictureTokens = std::int64_t{1} << 24;
-constexpr std::size_t kMaxPictures = 150;
-
 std::string tiles(const View& view) {
   std::string html = fmt::format("<li><b>{}</b>cells</li>", view.cells());
   for (const auto& [status, n] : view.status_counts) {
     html += fmt::format(R"(<li class="status-{0}"><b>{1}</b>{0}</li>)", to_string(status), n);
-  }
-  return html;
-}
-
-/// The axes that a mask is drawn from: two cases that agree on them have the same picture.
-AxisTexts picture_axes(const Case& c) {
-  AxisTexts texts;
-  for (const Axis& axis : axis_table()) {
-    const bool shapes_mask = axis.applies != nullptr;
-    if (!shapes_mask && axis.name != "mask" && axis.name != "tokens" && axis.name != "seed")
-      continue;
-    if (auto text = axis.text(c)) texts.emplace_back(axis.name, std::move(*text));
-  }
-  return texts;
-}
-
-std::string picture(const Case& c, const AxisTexts& axes) {
-  const GeneratedMask generated = generate_mask(c.mask_spec());
-  const double cells = static_cast<double>(c.tokens) * static_cast<double>(c.tokens);
-  const std::string density = fmt::format("{} tokens, {:.3g} % allowed", format_tokens(c.tokens),
-                                          100 * generated.mask.mean_area() / cells);
-  AxisTexts parameters;
-  for (const auto& [name, value] : axes) {
-    if (name != "mask" && name != "tokens" && name != "seed") parameters.emplace_back(name, value);
-  }
-  return fmt::format(
-      R"(<figure class="picture" data-mask="{0}" data-tokens="{1}">{2}<figcaption>{0})"
-      "<small>{3}</small><small>{4}</small></figcaption></figure>\n",
-      html_escaped(c.mask), c.tokens, mask_svg(generated.mask, c.mask + ", " + density), density,
-      html_escaped(join_axes(parameters, ", ")));
-}
-
-/// One picture per mask. A mask that this program cannot draw (an unknown name from a newer one)
-/// has none; its cells are shown all the same.
-std::string pictures(const View& view) {
-  std::set<AxisTexts> drawn;
-  std::string html;
-  for (const ViewSection& section : view.sections) {
-    for (const ViewGroup& group : section.groups) {
-      for (const Record* record : group.rows.front().passes) {
-        if (record == nullptr || record->c.tokens > kMaxPictureTokens) continue;
-        AxisTexts axes = picture_axes(record->c);
-        if (drawn.size() >= kMaxPictures || !drawn.insert(axes).second) continue;
-        try {
-          html += picture(record->c, axes);
-        } catch (const InputError&) {
-          continue;
-        }
-      }
-    }
   }
   return html;
 }
@@ -157,7 +101,7 @@ std::string render_html(std::span<const Record> records, const std::optional<std
                   {"time", html_escaped(when(latest))},
                   {"tiles", tiles(view)},
                   {"warning", plotly ? "" : fmt::format("<p class=\"warning\">{}</p>", kNoPlotly)},
-                  {"pictures", pictures(view)},
+                  {"pictures", html_pictures(view)},
                   {"metrics", metric_rows()},
                   {"environment", environment_tables(latest)},
                   {"data", json_for_script(html_data(view))},
@@ -180,11 +124,7 @@ void write_html(std::ostream& out, std::span<const Record> records) {
 void write_html(std::span<const Record> records, const std::filesystem::path& path) {
   std::ostringstream page;
   write_html(page, records);
-  errno = 0;
-  std::ofstream out(path, std::ios::binary);
-  if (!(out << page.view() << std::flush)) {
-    throw_input_error("cannot write {}: {}", path.string(), std::strerror(errno));
-  }
+  write_text_file(path, page.view());
 }
 
 }  // namespace longca

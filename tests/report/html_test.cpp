@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <cstdlib>
+#include <limits>
 
 #include "bench/expect_input_error.h"
 #include "core/error.h"
@@ -90,7 +91,30 @@ TEST(Html, AMaskThatCannotBeDrawnStillHasItsCells) {
   records.resize(1);
   const std::string page = render_html(records, std::nullopt);
   EXPECT_THAT(page, Not(HasSubstr("<svg")));
+  EXPECT_THAT(page, HasSubstr("1 mask is not drawn"));
   EXPECT_EQ(data_of(page)["cells"].size(), 1U);
+}
+
+RC_GTEST_PROP(Html, AnyAxisValuesOfARecordGiveAPage, ()) {
+  const auto number = rc::gen::element<std::int64_t>(std::numeric_limits<std::int64_t>::min(), -1,
+                                                     0, 1, 7, 4096, 1 << 24, 1000000000000,
+                                                     std::numeric_limits<std::int64_t>::max());
+  const auto count = rc::gen::element(std::numeric_limits<int>::min(), -1, 0, 1, 3, 1 << 30);
+  Record record = sample_records()[0];
+  record.c.mask = mask_table()[*rc::gen::inRange<std::size_t>(0, mask_table().size())].name;
+  record.c.tokens = *number;
+  record.c.heads_q = *count;
+  record.c.heads_k = *count;
+  record.c.window = *number;
+  record.c.block_tokens = *number;
+  record.c.block = *number;
+  record.c.density = *rc::gen::element(-1.0, 0.0, 1e-300, 0.5, 1.0, 1e300);
+  record.c.lengths = *rc::gen::element<std::string>("", "prolong64k", "nonsense");
+  record.c.block_heads = *rc::gen::element<std::string>("kv", "nonsense");
+  record.metrics = {{"tflops", *rc::gen::element(-1.0, 0.0, 1e-300, 1e300)},
+                    {"time_ms", 1e300},
+                    {"peak_bytes", -1e300}};
+  RC_ASSERT(render_html(std::vector{record}, std::nullopt).find("</html>") != std::string::npos);
 }
 
 TEST(Html, PlotlyIsInlinedAndCannotEndItsScript) {

@@ -1,0 +1,113 @@
+#include "report/html_pictures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "bench/axes.h"
+#include "core/error.h"
+#include "report/html_text.h"
+#include "report/mask_svg.h"
+
+namespace longca {
+namespace {
+
+// What a picture may cost.
+constexpr std::size_t kMaxPictures = 150;
+constexpr std::int64_t kMaxTokens = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxPieces = std::int64_t{1} << 17;  ///< blocks along the diagonal
+constexpr double kMaxKeptBlocks = 1 << 24;
+constexpr std::size_t kMaxSlices = std::size_t{1} << 15;
+
+/// The axes that a mask is drawn from: cases that agree on them have the same picture.
+AxisTexts picture_axes(const Case& c) {
+  AxisTexts texts;
+  for (const Axis& axis : axis_table()) {
+    const bool shapes_mask = axis.applies != nullptr || axis.name == "mask" ||
+                             axis.name == "tokens" || axis.name == "seed";
+    if (!shapes_mask) continue;
+    if (auto text = axis.text(c)) texts.emplace_back(axis.name, std::move(*text));
+  }
+  return texts;
+}
+
+bool is_affordable(const MaskSpec& spec) {
+  if (spec.tokens < 1 || spec.tokens > kMaxTokens) return false;
+  const MaskTraits& traits = mask_traits(spec.name);
+  if (traits.uses_block_tokens && spec.tokens / spec.block_tokens.value_or(1024) > kMaxPieces) {
+    return false;
+  }
+  const double blocks = static_cast<double>(spec.tokens) / static_cast<double>(spec.block);
+  return !traits.uses_blocks || blocks * blocks * spec.density <= kMaxKeptBlocks;
+}
+
+/// Head 0's mask, or nothing if it cannot be drawn.
+std::optional<Mask> mask_of(const Case& c) {
+  try {
+    MaskSpec spec = c.mask_spec();
+    // A head's blocks do not depend on how many other heads there are.
+    spec.heads_q = spec.heads_k = 1;
+    const bool has_blocks = spec.block >= 1 && spec.block_tokens.value_or(1) >= 1;
+    if (!has_blocks || !is_affordable(spec)) return std::nullopt;
+    Mask mask = generate_mask(spec).mask;
+    if (mask.slices().size() > kMaxSlices) return std::nullopt;
+    return mask;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+std::string picture(const Case& c, const Mask& mask, const AxisTexts& axes) {
+  const double cells = static_cast<double>(c.tokens) * static_cast<double>(c.tokens);
+  const std::string density = fmt::format("{} tokens, {:.3g} % allowed", format_tokens(c.tokens),
+                                          100 * mask.mean_area() / cells);
+  AxisTexts parameters;
+  for (const auto& [name, value] : axes) {
+    if (name != "mask" && name != "tokens" && name != "seed") parameters.emplace_back(name, value);
+  }
+  return fmt::format(
+      R"(<figure class="picture" data-mask="{0}" data-tokens="{1}">{2}<figcaption>{0})"
+      "<small>{3}</small><small>{4}</small></figcaption></figure>\n",
+      html_escaped(c.mask), c.tokens, mask_svg(mask, c.mask + ", " + density), density,
+      html_escaped(join_axes(parameters, ", ")));
+}
+
+/// One case per distinct mask, in the view's order.
+std::vector<std::pair<AxisTexts, const Case*>> distinct_masks(const View& view) {
+  std::set<AxisTexts> seen;
+  std::vector<std::pair<AxisTexts, const Case*>> cases;
+  for (const ViewSection& section : view.sections) {
+    for (const ViewGroup& group : section.groups) {
+      for (const Record* record : group.rows.front().passes) {
+        if (record == nullptr) continue;
+        AxisTexts axes = picture_axes(record->c);
+        if (seen.insert(axes).second) cases.emplace_back(std::move(axes), &record->c);
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace
+
+std::string html_pictures(const View& view) {
+  std::string html;
+  std::size_t drawn = 0;
+  const auto cases = distinct_masks(view);
+  for (const auto& [axes, c] : cases) {
+    if (drawn == kMaxPictures) break;
+    if (const auto mask = mask_of(*c)) {
+      html += picture(*c, *mask, axes);
+      ++drawn;
+    }
+  }
+  if (const std::size_t missing = cases.size() - drawn; missing > 0) {
+    html += fmt::format("<p class=\"hint\">{} mask{} not drawn: too large, or unknown here.</p>\n",
+                        missing, missing == 1 ? " is" : "s are");
+  }
+  return html;
+}
+
+}  // namespace longca

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "report/view.h"
+
+namespace longca {
+
+/// The page's pictures: a <figure> per distinct mask of the view, named by its mask and tokens in
+/// data-mask and data-tokens. Masks that this program does not know, or whose picture would cost
+/// more than it shows, are counted in a sentence at the end.
+std::string html_pictures(const View& view);
+
+}  // namespace longca

@@ -1,0 +1,117 @@
+// `longca report` from outside.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "bench/record.h"
+#include "report/sample_records.h"
+#include "support/process.h"
+#include "support/temp_directory.h"
+
+namespace longca::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class ReportVerb : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    RecordWriter writer(file_, RecordWriter::Mode::replace);
+    for (const Record& record : sample_records()) writer.append(record);
+  }
+
+  ProcessResult report(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "report");
+    return run_longca(arguments, {.directory = folder_.path().string()});
+  }
+
+  /// Exit 2, one sentence on stderr, nothing on stdout.
+  void expect_refused(const std::vector<std::string>& arguments, const std::string& part) const {
+    const ProcessResult result = report(arguments);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, StartsWith("longca: "));
+    EXPECT_THAT(result.err, HasSubstr(part));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+
+  const TempDirectory folder_;
+  const std::string file_ = (folder_ / "sample.jsonl").string();
+};
+
+TEST_F(ReportVerb, ShowsATableWithoutOptions) {
+  const ProcessResult result = report({file_});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, StartsWith("48 cells: 31 ok, "));
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(ReportVerb, WritesEveryView) {
+  const ProcessResult result =
+      report({file_, "--html", "a.html", "--csv", "a.csv", "--md", "a.md", "--plots", "plots"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(read_file(folder_ / "a.html"), StartsWith("<!doctype html>"));
+  EXPECT_THAT(read_file(folder_ / "a.csv"), StartsWith("kernel,mask,tokens,"));
+  EXPECT_THAT(read_file(folder_ / "a.md"), StartsWith("# longca-bench"));
+  EXPECT_TRUE(fs::exists(folder_ / "plots/backward.pdf"));
+  EXPECT_THAT(result.out, HasSubstr("plots/forward.png\n"));
+}
+
+TEST_F(ReportVerb, DashIsStandardOutput) {
+  EXPECT_THAT(report({file_, "--csv", "-"}).out, StartsWith("kernel,mask,"));
+  EXPECT_THAT(report({file_, "--md", "-"}).out, StartsWith("# longca-bench"));
+  EXPECT_THAT(report({file_, "--html", "-"}).out, StartsWith("<!doctype html>"));
+}
+
+TEST_F(ReportVerb, MergesFilesAndTheLastRecordOfACellCounts) {
+  Record again = sample_records()[0];
+  again.status = {StatusCode::crash, "a later run"};
+  again.metrics.clear();
+  Record other = sample_records()[0];
+  other.c.tokens = 512;
+  {
+    RecordWriter writer(folder_ / "later.jsonl", RecordWriter::Mode::replace);
+    writer.append(again);
+    writer.append(other);
+  }
+  const ProcessResult result = report({file_, "later.jsonl"});
+  EXPECT_THAT(result.out, StartsWith("49 cells: 31 ok, "));
+  EXPECT_THAT(result.out, HasSubstr("a later run"));
+}
+
+TEST_F(ReportVerb, ATornLastLineIsLeftOutAndSaid) {
+  write_file(folder_ / "torn.jsonl", read_file(file_).substr(0, 3000));
+  const ProcessResult result = report({"torn.jsonl"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("the last line of torn.jsonl is cut"));
+}
+
+TEST_F(ReportVerb, BadInputIsOneSentence) {
+  expect_refused({}, "FILE is required");
+  expect_refused({"none.jsonl"}, "none.jsonl: No such file or directory");
+  expect_refused({"."}, "is a directory");
+  write_file(folder_ / "empty.jsonl", "");
+  expect_refused({"empty.jsonl"}, "no records");
+  write_file(folder_ / "text.jsonl", "my thesis\n");
+  expect_refused({"text.jsonl"}, "text.jsonl:1: not a record of longca");
+  write_file(folder_ / "new.jsonl", "{\"schema\":2}\n");
+  expect_refused({file_, "new.jsonl"}, "new.jsonl:1: not a record of longca: 'schema' is 2");
+  expect_refused({file_, "--csv", "no/a.csv"}, "cannot write no/a.csv: No such file");
+  expect_refused({file_, "--md", "/dev/full"}, "/dev/full: No space left on device");
+  expect_refused({file_, "--plots", "sample.jsonl/plots"}, "sample.jsonl/plots");
+}
+
+TEST_F(ReportVerb, NothingIsWrittenWhereAFileIsRefused) {
+  write_file(folder_ / "a.csv", "before");
+  write_file(folder_ / "bad.jsonl", "nonsense\n");
+  EXPECT_EQ(report({"bad.jsonl", "--csv", "a.csv"}).exit_code, 2);
+  EXPECT_EQ(read_file(folder_ / "a.csv"), "before");
+}
+
+}  // namespace
+}  // namespace longca::testing
