@@ -28,7 +28,7 @@ function hoverText(cell) {
   if (settingText(cell)) lines.push(plotText(settingText(cell)));
   if (rateOf(cell) === undefined) lines.push(plotText(`${cell.status}: ${cell.reason}`).replace(/(.{60,}?) /g, "$1<br>"));
   else {
-    const interval = metrics.time_ci_pct === undefined ? "" : ` ± ${figureText(metrics.time_ci_pct)} %`;
+    const interval = metrics.time_ci_pct === undefined ? "" : ` ± ${metrics.time_ci_pct.toFixed(2)} %`;
     lines.push(`${figureText(rateOf(cell))} ${data.unit.name} · ${figureText(metrics.time_ms)} ms${interval}`);
   }
   if (metrics.peak_bytes !== undefined) lines.push(`memory ${bytesText(metrics.peak_bytes)}`);
@@ -97,7 +97,7 @@ function drawFigure(name, cells, figure) {
   const layout = layouts[document.getElementById("panels").value];
   const panels = layout.panels.filter((panel) => cells.some((cell) => layout.panel(cell) === panel));
   const groups = layout.groups.filter((group) => cells.some((cell) => layout.group(cell) === group)).map(layout.groupText);
-  const margin = { l: 62, r: 8, t: 58, b: 64 };
+  const margin = { l: 62, r: 8, t: 58, b: layout === layouts.length ? 64 : 34 };
   const width = place.clientWidth - margin.l - margin.r;
   const columns = Math.max(1, Math.min(panels.length, Math.floor(width / layout.minWidth) || 1));
   const isNarrow = width / columns / groups.length < 70 && layout === layouts.length;

@@ -98,5 +98,6 @@ function drawWinners() {
   document.getElementById("winners").replaceChildren(
     element("thead", {}, element("tr", {}, element("th", { scope: "col", textContent: "mask" }), ...heads)),
     element("tbody", {}, ...rows));
-  for (const unit of document.querySelectorAll(".rate-unit")) unit.textContent = data.unit.name;
+  const lead = showsLead ? ", with its lead over the next kernel" : "";
+  document.getElementById("winners-hint").textContent = `Of the cells shown, per mask and length, in ${data.unit.name}${lead}.`;
 }
