@@ -1,7 +1,8 @@
 // What the runner adds: to a kernel's time, against a bare loop around the same call; and between
 // cells.
 //
-//   runner_overhead [KERNEL [TOKENS [ROUNDS]]]      default: flash 1024 5
+//   runner_overhead [cells|burst|sustained|all [KERNEL [TOKENS [ROUNDS]]]]      default: all flash
+//   1024 9
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -89,18 +90,24 @@ double time_by_loop(const Case& c, double seconds, bool cold) {
 
 /// Alternates runner and loop, so that a drift of the machine meets both.
 void compare(const std::string& kernel, std::int64_t tokens, const std::string& mode, int rounds) {
-  constexpr double kSeconds = 1.0;
+  const double seconds = mode == "burst" ? 0.5 : 1.0;  // a sustained run takes a second at least
   const Case c = cell(kernel, tokens, mode);
   std::vector<double> ratios;
   fmt::print("{} {} causal, 8 heads, float32, {}:\n", kernel, tokens, mode);
   for (int round = 0; round < rounds; ++round) {
-    const double loop = time_by_loop(c, kSeconds, mode == "burst");
-    const double runner = time_by_runner(c, kSeconds);
+    const double loop = time_by_loop(c, seconds, mode == "burst");
+    const double runner = time_by_runner(c, seconds);
     ratios.push_back(runner / loop);
     fmt::print("  loop {:.4f} ms, runner {:.4f} ms, {:+.2f} %\n", loop, runner,
                (runner / loop - 1) * 100);
   }
-  fmt::print("  median of the differences {:+.2f} %\n", (median(ratios) - 1) * 100);
+  const auto interval = median_interval(ratios);
+  fmt::print("  median of the differences {:+.2f} %", (median(ratios) - 1) * 100);
+  if (interval) {
+    fmt::print(", 95 % interval {:+.2f} … {:+.2f} %", (interval->low - 1) * 100,
+               (interval->high - 1) * 100);
+  }
+  fmt::print("\n");
 }
 
 /// Writes every record, as `longca bench` does.
@@ -151,12 +158,17 @@ int run(const std::vector<std::string>& arguments) {
     run_worker(std::stoi(arguments[1]), {});
     return 0;
   }
-  const std::string kernel = arguments.size() > 0 ? arguments[0] : "flash";
-  const std::int64_t tokens = arguments.size() > 1 ? std::stoll(arguments[1]) : 1024;
-  const int rounds = arguments.size() > 2 ? std::stoi(arguments[2]) : 5;
-  between_cells(kernel);
-  compare(kernel, tokens, "sustained", rounds);
-  compare(kernel, tokens, "burst", rounds);
+  const auto argument = [&](std::size_t i, const char* otherwise) {
+    return i < arguments.size() ? arguments[i] : std::string(otherwise);
+  };
+  const std::string what = argument(0, "all");
+  const std::string kernel = argument(1, "flash");
+  const std::int64_t tokens = std::stoll(argument(2, "1024"));
+  const int rounds = std::stoi(argument(3, "9"));
+  if (what == "all" || what == "cells") between_cells(kernel);
+  for (const char* mode : {"burst", "sustained"}) {
+    if (what == "all" || what == mode) compare(kernel, tokens, mode, rounds);
+  }
   return 0;
 }
 

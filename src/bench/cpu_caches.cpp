@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -49,6 +50,13 @@ std::int64_t cpu_cache_bytes() {
     }
   }
   return bytes;
+}
+
+std::int64_t cache_flush_bytes() {
+  constexpr std::int64_t kUnknownCaches = std::int64_t{64} << 20;
+  constexpr std::int64_t kLargestFlush = std::int64_t{512} << 20;
+  const std::int64_t caches = cpu_cache_bytes();
+  return caches > 0 ? std::min(caches, kLargestFlush) : kUnknownCaches;
 }
 
 }  // namespace longca

@@ -9,4 +9,8 @@ namespace longca {
 /// have.)
 std::int64_t cpu_cache_bytes();
 
+/// Bytes to read so that neither the shared caches nor the cores' own ones keep anything older:
+/// those of the caches, 64 MiB if they are unknown, at most 512 MiB.
+std::int64_t cache_flush_bytes();
+
 }  // namespace longca

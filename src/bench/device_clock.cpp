@@ -15,15 +15,6 @@
 namespace longca {
 namespace {
 
-constexpr std::int64_t kUnknownCaches = std::int64_t{64} << 20;
-constexpr std::int64_t kLargestFlush = std::int64_t{512} << 20;
-
-/// Bytes to read so that neither the shared caches nor the cores' own ones keep anything older.
-std::int64_t flush_bytes() {
-  const std::int64_t caches = cpu_cache_bytes();
-  return caches > 0 ? std::min(caches, kLargestFlush) : kUnknownCaches;
-}
-
 using Clock = std::chrono::steady_clock;
 
 double milliseconds(Clock::duration duration) {
@@ -32,18 +23,22 @@ double milliseconds(Clock::duration duration) {
 
 class CpuClock : public DeviceClock {
  public:
-  CpuClock() : buffer_(flush_bytes()) {
-    std::memset(buffer_.data(), 1, static_cast<std::size_t>(buffer_.bytes()));
+  CpuClock()
+      : bytes_(cache_flush_bytes()), words_(static_cast<std::uint64_t*>(memory_.allocate(bytes_))) {
+    std::memset(words_, 1, static_cast<std::size_t>(bytes_));
   }
+  ~CpuClock() override { memory_.deallocate(words_, bytes_); }
+  CpuClock(const CpuClock&) = delete;
+  CpuClock& operator=(const CpuClock&) = delete;
 
   /// Reads more than the caches hold, every core its share: what they had is evicted, and written
   /// back where it was dirty.
   void flush_caches() override {
     const int parts = ThreadPool::global().threads();
-    const std::int64_t words = buffer_.bytes() / 8;
+    const std::int64_t words = bytes_ / 8;
     ThreadPool::global().parallel_for(parts, [&](std::int64_t part, int) {
-      const auto* begin = buffer_.as<std::uint64_t>() + words * part / parts;
-      const auto* end = buffer_.as<std::uint64_t>() + words * (part + 1) / parts;
+      const auto* begin = words_ + words * part / parts;
+      const auto* end = words_ + words * (part + 1) / parts;
       sink_.fetch_xor(std::accumulate(begin, end, std::uint64_t{0}), std::memory_order_relaxed);
     });
   }
@@ -67,7 +62,9 @@ class CpuClock : public DeviceClock {
   }
 
  private:
-  HostBuffer buffer_;
+  MemoryTracker memory_;  ///< apart from the host's: the buffer is the runner's, not the case's
+  std::int64_t bytes_;
+  std::uint64_t* words_;
   std::atomic<std::uint64_t> sink_{0};  ///< keeps the reads from being left out
 };
 

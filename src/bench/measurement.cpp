@@ -25,6 +25,14 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+/// What the rule says, unless another repetition like the last would not end in time.
+Stop decide(StoppingRule& rule, const std::vector<double>& samples_ms, double elapsed_s,
+            const MeasureOptions& options) {
+  const Stop stop = rule.decide(samples_ms, elapsed_s);
+  const bool too_late = elapsed_s + samples_ms.back() / 1e3 > options.time_left_s;
+  return stop == Stop::not_yet && too_late ? Stop::time_limit : stop;
+}
+
 class Burst {
  public:
   Burst(DeviceClock& clock, const std::function<void()>& call, const std::function<void()>& prepare,
@@ -55,7 +63,7 @@ void measure_burst(Burst burst, const MeasureOptions& options, Measurement& resu
   const auto begin = Clock::now();
   while (result.stop == Stop::not_yet) {
     result.samples_ms.push_back(burst.repetition());
-    result.stop = rule.decide(result.samples_ms, seconds_since(begin));
+    result.stop = decide(rule, result.samples_ms, seconds_since(begin), options);
   }
 }
 
@@ -73,7 +81,7 @@ void measure_sustained(DeviceClock& clock, const std::function<void()>& call,
   while (result.stop == Stop::not_yet) {
     const std::vector<double> samples = clock.time_back_to_back(call, batch);
     result.samples_ms.insert(result.samples_ms.end(), samples.begin(), samples.end());
-    result.stop = rule.decide(result.samples_ms, seconds_since(begin));
+    result.stop = decide(rule, result.samples_ms, seconds_since(begin), options);
   }
 }
 

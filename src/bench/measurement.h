@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,9 @@ struct MeasureOptions {
   MeasureMode mode = MeasureMode::burst;
   double time_limit_s = 1.0;
   double cool_down_ms = 1.0;
+  /// Seconds after which no further repetition may end, however few there were: the cell would be
+  /// killed.
+  double time_left_s = std::numeric_limits<double>::infinity();
   /// Time that the same call has run before: it counts as warm-up.
   double warmed_s = 0.0;
 };

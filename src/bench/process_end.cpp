@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include <csignal>
 #include <cstring>
 
 namespace longca {
@@ -10,6 +11,8 @@ namespace longca {
 std::string describe_process_end(int wait_status) {
   if (WIFSIGNALED(wait_status)) {
     const int number = WTERMSIG(wait_status);
+    // Nobody here sends it: the system does when memory runs out.
+    if (number == SIGKILL) return "was killed from outside, perhaps for lack of memory (SIGKILL)";
     const char* name = sigabbrev_np(number);
     return fmt::format("was ended by SIG{} ({})", name != nullptr ? name : std::to_string(number),
                        sigdescr_np(number) != nullptr ? sigdescr_np(number) : "unknown signal");

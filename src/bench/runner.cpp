@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "bench/cpu_caches.h"
 #include "bench/dump.h"
 #include "bench/environment.h"
 #include "bench/interrupt.h"
@@ -24,8 +25,9 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kLook = 50ms;           // between two looks at memory and clock
 constexpr double kOwnAllowance = 300;  // s for the runner's own work, beside ten times its budget
 
-/// RAM of a worker beside what its cell may take: the program, threads, the flush buffer.
-constexpr std::int64_t kWorkerSlack = std::int64_t{768} << 20;
+/// RAM of a worker beside what its cell may take: the program, its threads, the C library's
+/// reserves.
+constexpr std::int64_t kWorkerSlack = std::int64_t{256} << 20;
 
 std::string last_line(const std::string& text) {
   const std::size_t end = text.find_last_not_of(" \n\r\t");
@@ -87,7 +89,7 @@ class Runner::Attempt {
 
   bool too_large() const {
     const std::int64_t limit = limits_.memory_limit_mib << 20;
-    return limit > 0 && worker_.resident_bytes() > limit + kWorkerSlack;
+    return limit > 0 && worker_.resident_bytes() > limit + worker_slack();
   }
 
   Result wait_for_record(Record& record) {

@@ -60,6 +60,15 @@ TEST(Measure, ThePauseIsNotTimed) {
   EXPECT_EQ(result.median_ms, 2.0);
 }
 
+TEST(Measure, StopsBeforeTheCellIsKilled) {
+  Trial trial;
+  trial.clock.next_ms = 5000;
+  const Measurement result = trial.run({.cool_down_ms = 0, .time_left_s = 4, .warmed_s = 1.0});
+  EXPECT_EQ(result.samples_ms.size(), 1U);
+  EXPECT_EQ(result.stop, Stop::time_limit);
+  EXPECT_FALSE(result.interval);
+}
+
 TEST(Measure, SustainedRunsBackToBackForASecond) {
   Trial trial;
   trial.clock.next_ms = 10.0;
