@@ -26,8 +26,11 @@ constexpr auto kLook = 50ms;           // between two looks at memory and clock
 constexpr double kOwnAllowance = 300;  // s for the runner's own work, beside ten times its budget
 
 /// RAM of a worker beside what its cell may take: the program, its threads, the C library's
-/// reserves.
-constexpr std::int64_t kWorkerSlack = std::int64_t{256} << 20;
+/// reserves, the buffer that flushes caches.
+std::int64_t worker_slack() {
+  static const std::int64_t bytes = (std::int64_t{256} << 20) + cache_flush_bytes();
+  return bytes;
+}
 
 std::string last_line(const std::string& text) {
   const std::size_t end = text.find_last_not_of(" \n\r\t");
