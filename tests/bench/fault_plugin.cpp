@@ -77,8 +77,8 @@ void set_first(const TensorView& t, float value) {
 void write_nan(const ForwardArgs& args, int) {
   set_first(args.o, std::numeric_limits<float>::quiet_NaN());
 }
-void write_input(const ForwardArgs& args, int) {
-  *static_cast<std::uint16_t*>(const_cast<void*>(args.k.data)) ^= 1;
+void write_input(const ForwardArgs& args, int call) {
+  if (call == 1) *static_cast<std::uint16_t*>(const_cast<void*>(args.k.data)) ^= 1;
 }
 void go_wrong_later(const ForwardArgs& args, int call) {
   if (call > 2) set_first(args.o, 100);
