@@ -2,21 +2,21 @@
 // product with the values; backward likewise, with a second matrix. All threads share the matrices,
 // block of rows by block of rows, so that the workspace is one head's, whatever the thread count.
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "attention/cpu/kernels.h"
 #include "attention/cpu/naive_product.h"
+#include "attention/cpu/naive_rows.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
 
 namespace longca {
+namespace naive {
 namespace {
 
 constexpr std::int64_t kRows = 64;  ///< of a matrix: what a thread takes at a time
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 void for_row_blocks(std::int64_t rows,
                     const std::function<void(std::int64_t, std::int64_t)>& body) {
@@ -24,35 +24,6 @@ void for_row_blocks(std::int64_t rows,
     body(block * kRows, std::min(rows, (block + 1) * kRows));
   });
 }
-
-/// The key intervals of every row of a mask, per head of the mask.
-class RowIntervals {
- public:
-  explicit RowIntervals(const Mask& mask) : rows_(mask.q_tokens()) {
-    offsets_.reserve(static_cast<std::size_t>(mask.heads() * rows_ + 1));
-    offsets_.push_back(0);
-    for (int head = 0; head < mask.heads(); ++head) {
-      for (std::int64_t q = 0; q < rows_; ++q) {
-        const std::vector<Range> row = mask.key_intervals(head, q);
-        intervals_.insert(intervals_.end(), row.begin(), row.end());
-        offsets_.push_back(intervals_.size());
-      }
-    }
-  }
-
-  std::span<const Range> row(int head, std::int64_t q) const {
-    const auto i = static_cast<std::size_t>(head * rows_ + q);
-    return std::span(intervals_).subspan(offsets_[i], offsets_[i + 1] - offsets_[i]);
-  }
-  std::int64_t bytes() const {
-    return static_cast<std::int64_t>(intervals_.size() * sizeof(Range) + offsets_.size() * 8);
-  }
-
- private:
-  std::int64_t rows_;
-  std::vector<std::size_t> offsets_;
-  std::vector<Range> intervals_;
-};
 
 /// One head of a tensor as float32 [tokens, dim].
 template <typename T>
@@ -77,56 +48,6 @@ void load_transposed(const ConstTensorView& tensor, std::int64_t head, float* ou
       }
     }
   });
-}
-
-/// Turns raw products q·k into softmax weights; returns the row's log-sum-exp.
-float softmax_row(float* row, std::int64_t keys, std::span<const Range> allowed, float scale) {
-  float maximum = kMinusInfinity;
-  for (const Range& range : allowed) {
-    for (std::int64_t k = range.begin; k < range.end; ++k) maximum = std::max(maximum, row[k]);
-  }
-  float sum = 0;
-  std::int64_t done = 0;
-  for (const Range& range : allowed) {
-    std::fill(row + done, row + range.begin, 0.0F);
-    for (std::int64_t k = range.begin; k < range.end; ++k) {
-      row[k] = std::exp(scale * (row[k] - maximum));
-      sum += row[k];
-    }
-    done = range.end;
-  }
-  std::fill(row + done, row + keys, 0.0F);
-  if (allowed.empty()) return kMinusInfinity;
-  for (const Range& range : allowed) {
-    for (std::int64_t k = range.begin; k < range.end; ++k) row[k] /= sum;
-  }
-  return scale * maximum + std::log(sum);
-}
-
-/// Turns raw products q·k into the weights that belong to a known log-sum-exp.
-void weights_row(float* row, std::int64_t keys, std::span<const Range> allowed, float scale,
-                 float lse) {
-  std::int64_t done = 0;
-  for (const Range& range : allowed) {
-    std::fill(row + done, row + range.begin, 0.0F);
-    for (std::int64_t k = range.begin; k < range.end; ++k) row[k] = std::exp(scale * row[k] - lse);
-    done = range.end;
-  }
-  std::fill(row + done, row + keys, 0.0F);
-}
-
-/// Merges one row's result over these keys into (o, lse), its result over other keys.
-void merge_row(float* o, float& lse, const float* o_new, float lse_new, std::int64_t dim) {
-  if (lse_new == kMinusInfinity) return;
-  const float maximum = std::max(lse, lse_new);
-  const float old_weight = std::exp(lse - maximum);
-  const float new_weight = std::exp(lse_new - maximum);
-  const float sum = old_weight + new_weight;
-  for (std::int64_t c = 0; c < dim; ++c) {
-    const float old = old_weight > 0 ? old_weight * o[c] : 0.0F;
-    o[c] = (old + new_weight * o_new[c]) / sum;
-  }
-  lse = maximum + std::log(sum);
 }
 
 template <typename T>
@@ -219,18 +140,18 @@ class NaivePlan final : public Plan {
   }
 
   /// c[rows, n] = a[rows, k] · b[k, n].
-  static void multiply(const NaiveMatrix& a, const float* b, std::int64_t n, float* c,
+  static void multiply(const Matrix& a, const float* b, std::int64_t n, float* c,
                        std::int64_t c_stride, std::int64_t rows, std::int64_t k) {
     for_row_blocks(rows, [&](std::int64_t begin, std::int64_t end) {
       std::fill(c + begin * c_stride, c + end * c_stride, 0.0F);
       add_product(a, b, n, c, c_stride, begin, end, k);
     });
   }
-  static void add_product(const NaiveMatrix& a, const float* b, std::int64_t n, float* c,
+  static void add_product(const Matrix& a, const float* b, std::int64_t n, float* c,
                           std::int64_t c_stride, std::int64_t begin, std::int64_t end,
                           std::int64_t k) {
-    const NaiveMatrix rows{a.data + begin * a.row_stride, a.row_stride, a.column_stride};
-    naive_product(rows, b, n, c + begin * c_stride, c_stride, end - begin, n, k);
+    const Matrix rows{a.data + begin * a.row_stride, a.row_stride, a.column_stride};
+    multiply_add(rows, b, n, c + begin * c_stride, c_stride, end - begin, n, k);
   }
 
   /// scores = q · kᵀ of one query head, unscaled. Leaves the queries in `queries_`.
@@ -333,9 +254,10 @@ class NaiveCpu final : public Kernel {
 };
 
 }  // namespace
+}  // namespace naive
 
 std::unique_ptr<Kernel> make_naive_cpu() {
-  return std::make_unique<NaiveCpu>();
+  return std::make_unique<naive::NaiveCpu>();
 }
 
 }  // namespace longca

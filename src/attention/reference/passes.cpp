@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include "attention/reference/tile_math.h"
-#include "core/error.h"
 
 namespace longca {
 namespace {
@@ -30,17 +29,42 @@ void for_rows(const TensorView& tensor, std::int64_t head, std::int64_t tile, co
   }
 }
 
+/// ‖row‖², in eight sums that the compiler can keep in vectors.
 template <typename Real>
-double squared_norm(const Real* x, std::int64_t count, std::int64_t stride = 1) {
+double squared_norm(const Real* row, std::int64_t count) {
+  std::array<Real, 8> sums{};
+  std::int64_t c = 0;
+  for (; c + 8 <= count; c += 8) {
+    for (std::int64_t i = 0; i < 8; ++i) sums[i] += row[c + i] * row[c + i];
+  }
   double sum = 0;
-  for (std::int64_t c = 0; c < count; ++c) sum += double(x[c * stride]) * double(x[c * stride]);
+  for (; c < count; ++c) sum += static_cast<double>(row[c]) * static_cast<double>(row[c]);
+  for (const Real partial : sums) sum += static_cast<double>(partial);
   return sum;
 }
 
-/// What is subtracted from scores before the exponential; a row without keys has only −∞ there.
+/// The largest ‖column‖² of [dim, kTile].
 template <typename Real>
-Real finite_or_zero(Real x) {
-  return x == kMinusInfinity<Real> ? Real(0) : x;
+double largest_squared_column(const Real* columns, std::int64_t dim) {
+  std::array<Real, kTile> sums{};
+  for (std::int64_t c = 0; c < dim; ++c) {
+    for (std::int64_t i = 0; i < kTile; ++i)
+      sums[i] += columns[c * kTile + i] * columns[c * kTile + i];
+  }
+  return static_cast<double>(*std::ranges::max_element(sums));
+}
+
+template <typename Real>
+double root_of_sum(const std::array<Real, kTile>& squares) {
+  double sum = 0;
+  for (const Real square : squares) sum += static_cast<double>(square);
+  return std::sqrt(sum);
+}
+
+/// sums[i] += x · p[i]².
+template <typename Real>
+void add_squares(const Real* p, Real x, std::array<Real, kTile>& sums) {
+  for (std::int64_t i = 0; i < kTile; ++i) sums[i] += x * p[i] * p[i];
 }
 
 }  // namespace
@@ -132,12 +156,10 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
   Real* v = partner_b_.as<Real>();
   Real* p = scores_.as<Real>();
   Real* sum = sum_a_.as<Real>();
-  std::array<Real, kTile> maximum;
-  std::array<Real, kTile> weight{};  // Σ P, before the division by it
-  std::array<Real, kTile> terms{};   // Σ (P ‖v‖)², likewise
-  maximum.fill(kMinusInfinity<Real>);
   std::fill_n(sum, row_ * kTile, Real(0));
   load_columns(problem_.inputs->q.view(), head_q, tile, q);
+  OnlineSoftmax<Real> softmax;
+  Lanes terms{};  // Σ (P ‖v‖)², before the division by the sum of weights
   double largest_k = 0;
 
   const TileMask mask =
@@ -146,30 +168,11 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
     load_rows(problem_.inputs->k.view(), head_k, partner.tile, k);
     load_rows(problem_.inputs->v.view(), head_k, partner.tile, v);
     compute_scores(k, q, mask, partner);
-    std::array<Real, kTile> shift = maximum;
+    const auto& factor = softmax.advance(p);
+    for (std::int64_t i = 0; i < kTile; ++i) terms[i] *= factor[i] * factor[i];
     for (std::int64_t j = 0; j < kTile; ++j) {
       largest_k = std::max(largest_k, squared_norm(k + j * row_, dim_));
-      for (std::int64_t i = 0; i < kTile; ++i) shift[i] = std::max(shift[i], p[j * kTile + i]);
-    }
-    std::array<Real, kTile> factor;  // of what was summed under the old maximum
-    for (std::int64_t i = 0; i < kTile; ++i) {
-      factor[i] = std::exp(maximum[i] - finite_or_zero(shift[i]));
-      maximum[i] = shift[i];
-      shift[i] = finite_or_zero(shift[i]);
-      weight[i] *= factor[i];
-      terms[i] *= factor[i] * factor[i];
-    }
-    for (std::int64_t j = 0; j < kTile; ++j) {
-      for (std::int64_t i = 0; i < kTile; ++i) p[j * kTile + i] -= shift[i];
-    }
-    exp_in_place(p, kCells);
-    for (std::int64_t j = 0; j < kTile; ++j) {
-      const auto v_squared = static_cast<Real>(squared_norm(v + j * row_, dim_));
-      for (std::int64_t i = 0; i < kTile; ++i) {
-        const Real weight_here = p[j * kTile + i];
-        weight[i] += weight_here;
-        terms[i] += weight_here * weight_here * v_squared;
-      }
+      add_squares(p + j * kTile, static_cast<Real>(squared_norm(v + j * row_, dim_)), terms);
     }
     for (std::int64_t c = 0; c < dim_; ++c) {
       for (std::int64_t i = 0; i < kTile; ++i) sum[c * kTile + i] *= factor[i];
@@ -177,17 +180,28 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
     round_results(p, kCells);
     tile_product(v, std::int64_t{1}, row_, p, sum, row_, kTile);
   }
-
-  double largest_q = 0;
-  double o_magnitude = 0;
+  finish_forward(head_q, tile, softmax, o, rows);
+  double o_squared = 0;
   for (std::int64_t i = 0; i < kTile; ++i) {
-    const bool empty = maximum[i] == kMinusInfinity<Real>;
-    rows.lse[i] = empty ? kMinusInfinity<Real> : maximum[i] + std::log(weight[i]);
+    const Real weight = softmax.weight(i);
+    if (weight > 0) o_squared += static_cast<double>(terms[i] / (weight * weight));
+  }
+  const double largest_q = largest_squared_column(q, dim_);
+  return {static_cast<double>(scale_) * std::sqrt(largest_q * largest_k), std::sqrt(o_squared)};
+}
+
+/// Divides the sums by the weights and stores them; fills the row statistics.
+template <typename Real>
+void TilePasses<Real>::finish_forward(std::int64_t head_q, std::int64_t tile,
+                                      const OnlineSoftmax<Real>& softmax, Real* o,
+                                      RowStatistics<Real>& rows) {
+  Real* sum = sum_a_.as<Real>();
+  for (std::int64_t i = 0; i < kTile; ++i) {
+    const Real weight = softmax.weight(i);
+    rows.lse[i] = weight > 0 ? softmax.lse(i) : kMinusInfinity<Real>;
     for (std::int64_t c = 0; c < dim_; ++c) {
-      sum[c * kTile + i] = empty ? Real(0) : sum[c * kTile + i] / weight[i];
+      sum[c * kTile + i] = weight > 0 ? sum[c * kTile + i] / weight : Real(0);
     }
-    if (!empty) o_magnitude += static_cast<double>(terms[i] / (weight[i] * weight[i]));
-    largest_q = std::max(largest_q, squared_norm(q + i, dim_, kTile));
   }
   store(sum, o);
   Real* dout = partner_a_.as<Real>();
@@ -196,7 +210,6 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
     rows.delta[i] = 0;
     for (std::int64_t c = 0; c < dim_; ++c) rows.delta[i] += dout[i * row_ + c] * o[i * dim_ + c];
   }
-  return {static_cast<double>(scale_) * std::sqrt(largest_q * largest_k), std::sqrt(o_magnitude)};
 }
 
 template <typename Real>
@@ -213,9 +226,9 @@ double TilePasses<Real>::query_gradient(std::int64_t head_q, std::int64_t tile,
   std::fill_n(sum, row_ * kTile, Real(0));
   load_columns(problem_.inputs->q.view(), head_q, tile, q);
   load_columns(problem_.inputs->dout.view(), head_q, tile, dout);
-  std::array<Real, kTile> lse;
+  Lanes lse;
   std::ranges::transform(rows.lse, lse.begin(), finite_or_zero<Real>);
-  double magnitude = 0;
+  Lanes terms{};
 
   const TileMask mask =
       TileMask::make(problem_.mask, problem_.mask_head(head_q), TileOwner::queries, tile);
@@ -230,20 +243,19 @@ double TilePasses<Real>::query_gradient(std::int64_t head_q, std::int64_t tile,
     std::fill_n(ds, kCells, Real(0));
     tile_product(v, row_, std::int64_t{1}, dout, ds, kTile, dim_);  // dP
     for (std::int64_t j = 0; j < kTile; ++j) {
-      Real terms = 0;
+      const auto k_squared = static_cast<Real>(squared_norm(k + j * row_, dim_));
       for (std::int64_t i = 0; i < kTile; ++i) {
         const std::int64_t cell = j * kTile + i;
         const Real term = p[cell] * (std::abs(ds[cell]) + std::abs(rows.delta[i]));
-        terms += term * term;
+        terms[i] += k_squared * term * term;
         ds[cell] = p[cell] * (ds[cell] - rows.delta[i]) * scale_;
       }
-      magnitude += static_cast<double>(terms) * squared_norm(k + j * row_, dim_);
     }
     round_results(ds, kCells);
     tile_product(k, std::int64_t{1}, row_, ds, sum, row_, kTile);
   }
   store(sum, dq);
-  return static_cast<double>(scale_) * std::sqrt(magnitude);
+  return static_cast<double>(scale_) * root_of_sum(terms);
 }
 
 template <typename Real>
@@ -255,7 +267,7 @@ typename TilePasses<Real>::KeyMagnitudes TilePasses<Real>::key_gradients(std::in
   std::fill_n(sum_b_.as<Real>(), row_ * kTile, Real(0));
   load_columns(problem_.inputs->k.view(), head_k, tile, owner_a_.as<Real>());
   load_columns(problem_.inputs->v.view(), head_k, tile, owner_b_.as<Real>());
-  KeyMagnitudes magnitudes;
+  KeyTerms terms;
   const std::int64_t group = problem_.shape.group_size();
   int made_for = -1;  // heads that share a mask follow each other
   TileMask mask;
@@ -267,21 +279,19 @@ typename TilePasses<Real>::KeyMagnitudes TilePasses<Real>::key_gradients(std::in
     for (const TileMask::Partner& partner : mask.partners) {
       load_rows(problem_.inputs->q.view(), head_q, partner.tile, partner_a_.as<Real>());
       load_rows(problem_.inputs->dout.view(), head_q, partner.tile, partner_b_.as<Real>());
-      add_query_tile(mask, partner, rows_of(head_q, partner.tile), magnitudes);
+      add_query_tile(mask, partner, rows_of(head_q, partner.tile), terms);
     }
   }
   store(sum_a_.as<Real>(), dk);
   store(sum_b_.as<Real>(), dv);
-  magnitudes.dk = static_cast<double>(scale_) * std::sqrt(magnitudes.dk);
-  magnitudes.dv = std::sqrt(magnitudes.dv);
-  return magnitudes;
+  return {static_cast<double>(scale_) * root_of_sum(terms.dk), root_of_sum(terms.dv), terms.seen};
 }
 
 /// Adds what the query tile in the partner buffers contributes to the key tile in the owner
 /// buffers.
 template <typename Real>
 void TilePasses<Real>::add_query_tile(const TileMask& mask, const TileMask::Partner& partner,
-                                      const RowStatistics<Real>& rows, KeyMagnitudes& magnitudes) {
+                                      const RowStatistics<Real>& rows, KeyTerms& terms) {
   Real* p = scores_.as<Real>();
   Real* ds = gradients_.as<Real>();
   const Real* q = partner_a_.as<Real>();
@@ -296,21 +306,19 @@ void TilePasses<Real>::add_query_tile(const TileMask& mask, const TileMask::Part
   tile_product(dout, row_, std::int64_t{1}, owner_b_.as<Real>(), ds, kTile, dim_);  // dP
   for (std::int64_t j = 0; j < kTile; ++j) {
     const Real delta = rows.delta[j];
-    Real terms_k = 0;
-    Real terms_v = 0;
+    const auto q_squared = static_cast<Real>(squared_norm(q + j * row_, dim_));
+    const auto dout_squared = static_cast<Real>(squared_norm(dout + j * row_, dim_));
     for (std::int64_t i = 0; i < kTile; ++i) {
       const std::int64_t cell = j * kTile + i;
       const Real term = p[cell] * (std::abs(ds[cell]) + std::abs(delta));
-      terms_k += term * term;
-      terms_v += p[cell] * p[cell];
+      terms.dk[i] += q_squared * term * term;
+      terms.dv[i] += dout_squared * p[cell] * p[cell];
       ds[cell] = p[cell] * (ds[cell] - delta) * scale_;
     }
-    magnitudes.dk += static_cast<double>(terms_k) * squared_norm(q + j * row_, dim_);
-    magnitudes.dv += static_cast<double>(terms_v) * squared_norm(dout + j * row_, dim_);
   }
   for (std::int64_t i = 0; i < kTile; ++i) {
     const bool sees = partner.bits < 0 || mask.bits[partner.bits][i] != 0;
-    magnitudes.seen |= std::uint64_t{sees} << i;
+    terms.seen |= std::uint64_t{sees} << i;
   }
   round_results(p, kCells);
   round_results(ds, kCells);

@@ -6,6 +6,7 @@
 
 #include "attention/inputs.h"
 #include "attention/problem.h"
+#include "attention/reference/online_softmax.h"
 #include "attention/reference/tile_mask.h"
 #include "core/memory.h"
 #include "mask/mask.h"
@@ -67,8 +68,17 @@ class TilePasses {
                               Real* dk, Real* dv);
 
  private:
+  using Lanes = std::array<Real, kTile>;
+  /// What a key tile collects beside its sums, key by key: the squares of magnitudes.
+  struct KeyTerms {
+    Lanes dk{}, dv{};
+    std::uint64_t seen = 0;
+  };
+
+  void finish_forward(std::int64_t head_q, std::int64_t tile, const OnlineSoftmax<Real>& softmax,
+                      Real* o, RowStatistics<Real>& rows);
   void add_query_tile(const TileMask& seen_by, const TileMask::Partner& partner,
-                      const RowStatistics<Real>& rows, KeyMagnitudes& magnitudes);
+                      const RowStatistics<Real>& rows, KeyTerms& terms);
   void load_rows(const TensorView& tensor, std::int64_t head, std::int64_t tile, Real* out) const;
   void load_columns(const TensorView& tensor, std::int64_t head, std::int64_t tile,
                     Real* out) const;

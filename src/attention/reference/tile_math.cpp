@@ -12,6 +12,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace longca {
 namespace HWY_NAMESPACE {
+namespace {
+
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kLanes = 64;  // columns of b and c
@@ -82,6 +84,8 @@ HWY_INLINE void exponentials(Real* x, std::int64_t count) {
     hn::Store(hn::Exp(tag, hn::Load(tag, x + i)), tag, x + i);
   }
 }
+
+}  // namespace
 
 void product_double(const double* a, std::int64_t a_row, std::int64_t a_column, const double* b,
                     double* c, std::int64_t m, std::int64_t k) {

@@ -61,8 +61,6 @@ class Reference {
   /// `args` as the backward pass was called; dout, q, k and v are those of the inputs. Where tiles
   /// are drawn and args.lse.data is null, dk and dv are not compared.
   Verdict check_backward(const BackwardArgs& args) const;
-  /// The same without (o, lse).
-  Verdict check_backward(ConstTensorView dq, ConstTensorView dk, ConstTensorView dv) const;
   /// Share of all output elements that a forward and a backward check compare.
   double fraction() const;
   /// Bytes that the reference keeps, from its construction on, and an estimate before it exists.

@@ -1,0 +1,128 @@
+#include "attention/reference/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "core/thread_pool.h"
+
+namespace longca {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// One sentence about the worst tile of an output.
+std::string describe(const OutputName& output, std::int64_t head, std::int64_t first,
+                     std::int64_t end, const TileError& error, const TileBound& bound,
+                     std::int64_t wrong, std::size_t tiles) {
+  const std::string place = fmt::format("{} {}, {} {}, column {}", output.head, head, output.token,
+                                        error.token, error.column);
+  if (error.must_be_zero) {
+    return fmt::format("{} is {:.4g} at {}, which must be exactly 0: the mask leaves it nothing",
+                       output.name, error.found, place);
+  }
+  const std::string share = fmt::format("{} of {} tiles compared are wrong", wrong, tiles);
+  if (!std::isfinite(error.found)) {
+    return fmt::format("{} is {} at {}: not written, or not a number ({})", output.name,
+                       std::abs(error.found), place, share);
+  }
+  const double norm = std::sqrt(error.squared);
+  if (norm <= bound.norm) {
+    return fmt::format("{} is {:.6g} instead of {:.6g} at {}: off by {:.3g}, bound {:.3g} ({})",
+                       output.name, error.found, error.expected, place, error.largest,
+                       bound.element, share);
+  }
+  return fmt::format(
+      "{} of {} {}, {}s {} to {}, is off by {:.3g} in norm, bound {:.3g}, of {:.4g} ({})",
+      output.name, output.head, head, output.token, first, end - 1, norm, bound.norm,
+      std::sqrt(error.reference_squared), share);
+}
+
+struct LseError {
+  double error = 0, ratio = 0;
+  std::int64_t head = 0, row = 0;
+  double found = 0, expected = 0, bound = 0;
+};
+
+LseError compare_lse_row(double found, double expected, double bound) {
+  LseError e{.found = found, .expected = expected, .bound = bound};
+  if (found == expected) return e;  // both −∞, too
+  e.error = std::abs(found - expected);
+  if (!std::isfinite(found) || !std::isfinite(expected)) e.error = kInfinity;
+  e.ratio = e.error < kInfinity ? e.error / bound : kInfinity;
+  return e;
+}
+
+}  // namespace
+
+std::optional<double> compare_output(const OutputName& output, const ConstTensorView& x,
+                                     const std::vector<Selection::Item>& items,
+                                     const ExpectedTiles& expected, Verdict& verdict) {
+  if (items.empty()) return std::nullopt;
+  std::vector<TileError> errors(items.size());
+  const auto compare = [&](std::int64_t item, int) {
+    const auto i = static_cast<std::size_t>(item);
+    const ExpectedTile tile = expected(i);
+    errors[i] = compare_tile(x, items[i].head, items[i].tile * kTile, tile.values, tile.reached,
+                             tile.bound);
+  };
+  ThreadPool::global().parallel_for(static_cast<std::int64_t>(items.size()), compare);
+  double squared = 0;
+  double reference_squared = 0;
+  std::int64_t wrong = 0;
+  std::size_t worst = 0;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    squared += errors[i].squared;
+    reference_squared += errors[i].reference_squared;
+    if (!(errors[i].ratio <= 1)) ++wrong;
+    if (errors[i].ratio > errors[worst].ratio) worst = i;
+  }
+  verdict.worst_ratio = std::max(verdict.worst_ratio, errors[worst].ratio);
+  if (wrong > 0 && verdict.ok) {
+    const std::int64_t first = items[worst].tile * kTile;
+    verdict.ok = false;
+    verdict.reason = describe(output, items[worst].head, first, std::min(first + kTile, x.tokens),
+                              errors[worst], expected(worst).bound, wrong, errors.size());
+  }
+  return std::sqrt(reference_squared > 0 ? squared / reference_squared : squared);
+}
+
+std::optional<double> compare_lse(const ConstLseView& lse, const ReferenceResults& results,
+                                  Verdict& verdict) {
+  const auto& items = results.selection().queries;
+  if (items.empty()) return std::nullopt;
+  LseError worst;
+  double largest = 0;
+  std::int64_t rows = 0;
+  std::int64_t wrong = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto& tile = results.query_tile(i);
+    const std::int64_t first = items[i].tile * kTile;
+    for (std::int64_t row = 0; row < std::min(kTile, lse.tokens - first); ++row, ++rows) {
+      LseError e =
+          compare_lse_row(static_cast<double>(lse.head(items[i].head)[first + row]),
+                          tile.rows.lse[row], lse_bound(tile.score_magnitude, tile.rows.lse[row]));
+      largest = std::max(largest, e.error);
+      if (!(e.ratio <= 1)) ++wrong;
+      if (e.ratio > worst.ratio) {
+        worst = e;
+        worst.head = items[i].head;
+        worst.row = first + row;
+      }
+    }
+  }
+  verdict.worst_ratio = std::max(verdict.worst_ratio, worst.ratio);
+  if (wrong > 0 && verdict.ok) {
+    verdict.ok = false;
+    verdict.reason = fmt::format(
+        "lse is {:.7g} instead of {:.7g} at head {}, row {}: off by {:.3g}, bound {:.3g} "
+        "({} of {} rows compared are wrong)",
+        worst.found, worst.expected, worst.head, worst.row, worst.error, worst.bound, wrong, rows);
+  }
+  return largest;
+}
+
+}  // namespace longca
