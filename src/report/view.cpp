@@ -22,19 +22,17 @@ bool shapes_table(const std::string& axis) {
 Place place_of(const Axis& axis, std::span<const Record> records) {
   if (shapes_table(axis.name)) return Place::nowhere;
   std::set<std::string> values;
-  std::map<std::pair<std::string, std::int64_t>, std::string> value_of_group;
+  std::map<std::pair<std::string, std::int64_t>, std::optional<std::string>> value_of_group;
   bool varies_in_group = false;
   for (const Record& record : records) {
     const auto value = axis.text(record.c);
-    if (!value) continue;
-    values.insert(*value);
-    const auto [seen, is_new] =
-        value_of_group.try_emplace({record.c.mask, record.c.tokens}, *value);
-    varies_in_group = varies_in_group || (!is_new && seen->second != *value);
+    if (value) values.insert(*value);
+    const auto [seen, is_new] = value_of_group.try_emplace({record.c.mask, record.c.tokens}, value);
+    varies_in_group = varies_in_group || (!is_new && seen->second != value);
   }
   if (values.empty()) return Place::nowhere;
-  if (values.size() == 1) return Place::common;
-  return varies_in_group ? Place::section : Place::group;
+  if (varies_in_group) return Place::section;
+  return values.size() == 1 ? Place::common : Place::group;
 }
 
 AxisTexts texts_of(const Case& c, std::span<const Axis* const> axes) {

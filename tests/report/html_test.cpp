@@ -55,16 +55,7 @@ TEST(Html, DataGolden) {
 }
 
 TEST(Html, MarkupInRecordsStaysText) {
-  std::vector<Record> records = sample_records();
-  for (Record& record : records) {
-    record.c.kernel = kHostileText;
-    record.status.reason = kHostileText;
-    record.notes["note"] = kHostileText;
-    record.at = kHostileText;
-    record.env = {{"cpu", {{"model", kHostileText}}}, {kHostileText, kHostileText}};
-  }
-  records[0].c.mask = kHostileText;
-  const std::string page = render_html(records, std::nullopt);
+  const std::string page = render_html(hostile_records(), std::nullopt);
   EXPECT_THAT(page, Not(HasSubstr("<script>document")));
   EXPECT_EQ(data_of(page)["cells"][0]["reason"], kHostileText);
 }

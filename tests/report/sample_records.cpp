@@ -148,4 +148,18 @@ std::vector<Record> all_mask_records() {
   return records;
 }
 
+std::vector<Record> hostile_records() {
+  std::vector<Record> records = sample_records();
+  for (Record& record : records) {
+    if (record.c.kernel == "naive") record.c.kernel = kHostileText;
+    record.c.mode = record.c.tokens == 1024 ? kHostileText : "burst";
+    record.status.reason = kHostileText;
+    record.notes["note"] = kHostileText;
+    record.at = kHostileText;
+    record.env = {{"cpu", {{"model", kHostileText}}}, {kHostileText, kHostileText}};
+  }
+  records[0].c.mask = kHostileText;
+  return records;
+}
+
 }  // namespace longca::testing

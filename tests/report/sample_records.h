@@ -13,6 +13,9 @@ std::vector<Record> sample_records();
 /// The run of a quick suite: all masks at one length.
 std::vector<Record> all_mask_records();
 
+/// Records that hold kHostileText wherever a text can be.
+std::vector<Record> hostile_records();
+
 /// Text that every view must show as text: markup, quotes, separators, formulas, line breaks.
 inline constexpr const char* kHostileText =
     "=1+1 <script>document.title='injected'</script> & \"quoted\", 'single' | pipe `tick` \\back "

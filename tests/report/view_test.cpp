@@ -52,6 +52,15 @@ TEST(View, EveryRecordIsInExactlyOnePlace) {
   EXPECT_EQ(view.cells(), static_cast<int>(records.size()));
 }
 
+TEST(View, ACellThatLacksAnAxisIsNotTakenForOneThatHasIt) {
+  std::vector<Record> records = {sample_records()[0], sample_records()[0]};
+  records[1].c.window = 7;
+  const View view = make_view(records);
+  ASSERT_EQ(view.sections.size(), 2U);
+  EXPECT_TRUE(view.sections[0].setting.empty());
+  EXPECT_EQ(view.sections[1].setting, (AxisTexts{{"window", "7"}}));
+}
+
 TEST(View, TheBestIsTheFastestOkCellOfAtLeastTwo) {
   std::vector<Record> records = {sample_records()[0], sample_records()[1]};
   records[0].metrics["tflops"] = 1;

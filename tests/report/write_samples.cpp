@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   const std::filesystem::path directory = argv[1];
   std::filesystem::create_directories(directory);
   write(directory / "sample.jsonl", longca::testing::sample_records());
+  write(directory / "hostile.jsonl", longca::testing::hostile_records());
   write(directory / "all_masks.jsonl", longca::testing::all_mask_records());
   return 0;
 }

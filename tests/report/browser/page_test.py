@@ -169,6 +169,16 @@ class PageTest(unittest.TestCase):
         self.assertNotIn("<script", hover[0])
         self.assertEqual(self.run_script("return [...document.scripts].filter(s => s.textContent.startsWith('document.title')).length"), 0)
 
+    def test_hostile_texts_everywhere(self):
+        scripts = "return document.scripts.length"
+        clean = self.run_script(scripts)
+        self.open(self.write_page("hostile"))
+        self.assertEqual(self.run_script(scripts), clean)
+        self.assertIn(HOSTILE, self.browser.title)
+        self.assertIn(HOSTILE, " ".join(self.texts("#cells tbody td:first-child")))
+        legend = self.run_script("return [...document.querySelectorAll('#plot-forward .legendtext')].map(e => e.textContent)")
+        self.assertTrue(any(HOSTILE in text for text in legend), legend)
+
     def test_phone_width(self):
         self.set_width(390, is_phone=True)
         self.open(self.page)
