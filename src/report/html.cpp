@@ -34,6 +34,31 @@ std::string tiles(const View& view) {
   return html;
 }
 
+/// A text as it is, anything else as JSON.
+std::string plain_text(const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// A row per value, named by the keys that lead to it; a list of plain values is one row.
+void add_environment_rows(std::string& html, const std::string& name, const nlohmann::json& value) {
+  const auto is_plain = [](const nlohmann::json& item) { return item.is_primitive(); };
+  std::string text;
+  if (value.is_array() && std::all_of(value.begin(), value.end(), is_plain)) {
+    for (const nlohmann::json& item : value) {
+      text += fmt::format("{}{}", text.empty() ? "" : " ", plain_text(item));
+    }
+  } else if (value.is_structured()) {
+    for (const auto& [key, item] : value.items()) {
+      add_environment_rows(html, name.empty() ? key : fmt::format("{} {}", name, key), item);
+    }
+  } else {
+    text = plain_text(value);
+  }
+  if (text.empty()) return;
+  html += fmt::format("<tr><td>{}</td><td>{}</td></tr>", html_escaped(name), html_escaped(text));
+}
+
 std::string environment_tables(std::span<const Record> records) {
   std::vector<std::pair<nlohmann::json, int>> environments;
   for (const Record& record : records) {
@@ -49,17 +74,7 @@ std::string environment_tables(std::span<const Record> records) {
   for (const auto& [env, cells] : environments) {
     html += fmt::format("<p class=\"hint\">{} cell{}</p><table class=\"plain environment\">", cells,
                         cells == 1 ? "" : "s");
-    const nlohmann::json flat =
-        env.is_object() && !env.empty() ? env.flatten() : nlohmann::json::object();
-    for (const auto& [path, value] : flat.items()) {
-      std::string name = path.substr(1);
-      std::replace(name.begin(), name.end(), '/', ' ');
-      const std::string text =
-          value.is_string() ? value.get<std::string>()
-                            : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-      html +=
-          fmt::format("<tr><td>{}</td><td>{}</td></tr>", html_escaped(name), html_escaped(text));
-    }
+    add_environment_rows(html, "", env);
     html += "</table>\n";
   }
   return html;
