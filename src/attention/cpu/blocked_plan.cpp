@@ -15,11 +15,13 @@ const MicroKernels& choose_kernels(const Problem& problem, const BlockedOptions&
   return pairs ? *pairs : float32_kernels();
 }
 
-std::vector<HeadTiles> plan_heads(const Mask& mask, TileCut cut) {
+std::vector<HeadTiles> plan_heads(const Mask& mask, TileCut cut, ThreadPool& pool) {
   std::vector<std::int64_t> bounds{0, mask.q_tokens()};
   if (cut == TileCut::blocks && mask.blocks()) bounds = mask.blocks()->q_bounds;
-  std::vector<HeadTiles> heads;
-  for (int head = 0; head < mask.heads(); ++head) heads.push_back(plan_tiles(mask, head, bounds));
+  std::vector<HeadTiles> heads(static_cast<std::size_t>(mask.heads()));
+  pool.parallel_for(mask.heads(), [&](std::int64_t head, int) {
+    heads[static_cast<std::size_t>(head)] = plan_tiles(mask, static_cast<int>(head), bounds);
+  });
   return heads;
 }
 
@@ -52,7 +54,7 @@ BlockedSetup::BlockedSetup(const Problem& shape, const Mask& mask, const Blocked
       kernels(&choose_kernels(shape, options)),
       packing(shape.dtype, shape.head_dim, *kernels),
       pool(options.pool ? options.pool : &ThreadPool::global()),
-      heads(plan_heads(mask, options.cut)) {}
+      heads(plan_heads(mask, options.cut, *pool)) {}
 
 int BlockedSetup::mask_head(int query_head) const {
   return static_cast<int>(std::int64_t{query_head} * static_cast<std::int64_t>(heads.size()) /

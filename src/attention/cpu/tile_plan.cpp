@@ -12,6 +12,29 @@ constexpr std::uint32_t bit_range(std::int64_t begin, std::int64_t end) {
   return below_end & ~((1U << begin) - 1);
 }
 
+/// Neighbouring rows that see the same keys.
+struct RowRun {
+  std::int64_t rows = 0;
+  std::vector<Range> keys;
+};
+
+/// Per row, whether it may see other keys than the row before it: between edges of slices and
+/// blocks rows are alike, but for slices with a diagonal.
+std::vector<bool> rows_that_differ(const Mask& mask) {
+  std::vector<bool> differs(static_cast<std::size_t>(mask.q_tokens()) + 1, false);
+  const auto mark = [&](std::int64_t row) { differs[static_cast<std::size_t>(row)] = true; };
+  for (const Slice& slice : mask.slices()) {
+    mark(slice.q_begin);
+    mark(slice.q_end);
+    if (slice.type == SliceType::full) continue;
+    for (std::int64_t row = slice.q_begin; row < slice.q_end; ++row) mark(row);
+  }
+  if (mask.blocks()) {
+    for (const std::int64_t bound : mask.blocks()->q_bounds) mark(bound);
+  }
+  return differs;
+}
+
 /// Builds the panels of one tile after another; keeps its scratch between them.
 class TileBuilder {
  public:
@@ -19,6 +42,7 @@ class TileBuilder {
       : mask_(mask),
         head_(head),
         out_(out),
+        differs_(rows_that_differ(mask)),
         panels_(static_cast<std::size_t>((mask.k_tokens() + kPanelKeys - 1) / kPanelKeys)),
         change_(panels_ + 1),
         touched_(panels_) {}
@@ -35,9 +59,13 @@ class TileBuilder {
 
  private:
   void read_rows(Range rows) {
-    intervals_.clear();
-    for (std::int64_t q = rows.begin; q < rows.end; ++q)
-      intervals_.push_back(mask_.key_intervals(head_, q));
+    runs_.clear();
+    for (std::int64_t q = rows.begin; q < rows.end; ++q) {
+      if (runs_.empty() || differs_[static_cast<std::size_t>(q)]) {
+        runs_.push_back({0, mask_.key_intervals(head_, q)});
+      }
+      ++runs_.back().rows;
+    }
   }
 
   /// How many rows see each panel whole (as changes from panel to panel), and whether any sees a
@@ -45,14 +73,14 @@ class TileBuilder {
   void count_rows() {
     std::fill(change_.begin(), change_.end(), 0);
     std::fill(touched_.begin(), touched_.end(), std::uint8_t{0});
-    for (const auto& row : intervals_) {
-      for (const Range& keys : row) {
+    for (const RowRun& run : runs_) {
+      for (const Range& keys : run.keys) {
         const auto whole_begin =
             static_cast<std::size_t>(round_up(keys.begin, kPanelKeys) / kPanelKeys);
         const auto whole_end = static_cast<std::size_t>(keys.end / kPanelKeys);
         if (whole_begin < whole_end) {
-          ++change_[whole_begin];
-          --change_[whole_end];
+          change_[whole_begin] += run.rows;
+          change_[whole_end] -= run.rows;
         }
         touched_[static_cast<std::size_t>(keys.begin / kPanelKeys)] = 1;
         touched_[static_cast<std::size_t>((keys.end - 1) / kPanelKeys)] = 1;
@@ -66,10 +94,12 @@ class TileBuilder {
     for (std::size_t p = 0; p < panels_; ++p) {
       whole += change_[p];
       if (whole == 0 && !touched_[p]) continue;
-      PanelRef ref{static_cast<std::int32_t>(p), -1};
+      PanelRef ref{static_cast<std::int32_t>(p)};
       if (whole < rows) {
-        ref.bits = static_cast<std::int32_t>(out_.bits.size() / kTileRows);
-        out_.bits.resize(out_.bits.size() + kTileRows, 0);
+        ref.first_mask = static_cast<std::int32_t>(out_.bits.size() / kGroupRows);
+        ref.mask_step = runs_.size() == 1 ? 0 : 1;
+        const std::int64_t words = ref.mask_step == 0 ? kGroupRows : round_up(rows, kGroupRows);
+        out_.bits.resize(out_.bits.size() + static_cast<std::size_t>(words), 0);
         partial_.push_back(ref);
       }
       out_.panels.push_back(ref);
@@ -77,18 +107,27 @@ class TileBuilder {
   }
 
   void fill_bits() {
-    for (std::size_t row = 0; row < intervals_.size(); ++row) {
+    std::int64_t first_row = 0;
+    for (const RowRun& run : runs_) {
       auto ref = partial_.begin();
-      for (const Range& keys : intervals_[row]) {
+      for (const Range& keys : run.keys) {
         ref = std::lower_bound(ref, partial_.end(), keys.begin / kPanelKeys,
                                [](const PanelRef& r, std::int64_t p) { return r.panel < p; });
         for (auto at = ref; at != partial_.end() && first_key(*at) < keys.end; ++at) {
-          out_.bits[static_cast<std::size_t>(at->bits) * kTileRows + row] |=
-              bit_range(std::max<std::int64_t>(keys.begin - first_key(*at), 0),
-                        std::min<std::int64_t>(keys.end - first_key(*at), kPanelKeys));
+          add_bits(*at, {first_row, first_row + run.rows}, keys);
         }
       }
+      first_row += run.rows;
     }
+  }
+
+  void add_bits(PanelRef ref, Range rows, Range keys) {
+    const std::uint32_t bits =
+        bit_range(std::max<std::int64_t>(keys.begin - first_key(ref), 0),
+                  std::min<std::int64_t>(keys.end - first_key(ref), kPanelKeys));
+    std::uint32_t* words = out_.bits.data() + std::int64_t{ref.first_mask} * kGroupRows;
+    const std::int64_t end = ref.mask_step == 0 ? kGroupRows : rows.end;
+    for (std::int64_t row = rows.begin; row < end; ++row) words[row] |= bits;
   }
 
   static std::int64_t first_key(PanelRef ref) { return std::int64_t{ref.panel} * kPanelKeys; }
@@ -96,10 +135,11 @@ class TileBuilder {
   const Mask& mask_;
   int head_;
   HeadTiles& out_;
+  std::vector<bool> differs_;
   std::size_t panels_;
   std::vector<std::int64_t> change_;
   std::vector<std::uint8_t> touched_;
-  std::vector<std::vector<Range>> intervals_;
+  std::vector<RowRun> runs_;
   std::vector<PanelRef> partial_;
 };
 

@@ -12,7 +12,10 @@ namespace longca::cpu {
 /// A panel of keys that a query tile sees.
 struct PanelRef {
   std::int32_t panel = 0;  ///< keys [32 · panel, 32 · panel + 32)
-  std::int32_t bits = -1;  ///< which mask of HeadTiles::bits; −1: every row sees every key
+  /// Its masks in HeadTiles::bits: those of the tile's group g are masks[first + g · step], 8 words
+  /// each. −1: every row sees every key.
+  std::int32_t first_mask = -1;
+  std::int32_t mask_step = 0;  ///< 0 where all rows of the tile see the same keys
 };
 
 /// The rows of one query tile and the panels that they see.
@@ -26,17 +29,17 @@ struct QueryTile {
 struct HeadTiles {
   std::vector<QueryTile> tiles;
   std::vector<PanelRef> panels;
-  /// kTileRows words per partial panel: bit j of word i says whether row i of the tile sees key j
-  /// of the panel. Rows past the tile's end and keys past the mask's have 0.
+  /// Masks of 8 words: bit j of word i says whether row i of the group sees key j of the panel.
+  /// Keys past the end have 0; rows past the end of a tile may have anything.
   std::vector<std::uint32_t> bits;
 
   std::span<const PanelRef> panels_of(const QueryTile& tile) const {
     return {panels.data() + tile.first, panels.data() + tile.last};
   }
-  /// The masks of the rows of a group, or null if they see the whole panel.
-  const std::uint32_t* bits_of(PanelRef ref, int group) const {
-    return ref.bits < 0 ? nullptr
-                        : bits.data() + std::int64_t{ref.bits} * kTileRows + group * kGroupRows;
+  /// The mask of a group of the tile's rows, or null if they see the whole panel.
+  const std::uint32_t* bits_of(const PanelRef& ref, int group) const {
+    if (ref.first_mask < 0) return nullptr;
+    return bits.data() + (std::int64_t{ref.first_mask} + group * ref.mask_step) * kGroupRows;
   }
   std::int64_t bytes() const;
 };

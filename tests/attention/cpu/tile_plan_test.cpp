@@ -57,14 +57,14 @@ TEST(TilePlan, IsTheMaskCellByCell) {
   }
 }
 
-TEST(TilePlan, ListsNoPanelThatNobodySeesAndNoBitsWhereAllSeeAll) {
+TEST(TilePlan, ListsNoPanelThatNobodySeesAndNoMaskWhereAllSeeAll) {
   const Mask mask = Mask::from_slices(256, 256, {{0, 256, 0, 256, SliceType::causal}});
   const std::vector<std::int64_t> grid{0, 256};
   const HeadTiles head = plan_tiles(mask, 0, grid);
   ASSERT_EQ(head.tiles.size(), 2U);
   const auto panels = head.panels_of(head.tiles[1]);
   ASSERT_EQ(panels.size(), 8U);
-  for (std::size_t p = 0; p < 8; ++p) EXPECT_EQ(panels[p].bits < 0, p < 4) << p;
+  for (std::size_t p = 0; p < 8; ++p) EXPECT_EQ(panels[p].first_mask < 0, p < 4) << p;
   EXPECT_EQ(head.panels_of(head.tiles[0]).size(), 4U);
 }
 
