@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numbers>
-#include <thread>
 
 #include "core/error.h"
 
@@ -193,9 +192,13 @@ void Backward::pack_tile(const BackwardArgs& args, int head, Range rows,
 void Backward::add_dq(const BackwardArgs& args, HeadTile at, std::int32_t turn_of_visit,
                       const BackwardScratch& s) {
   std::atomic<std::int32_t>& now = turn(at);
-  while (now.load(std::memory_order_acquire) != turn_of_visit) std::this_thread::yield();
+  for (auto seen = now.load(std::memory_order_acquire); seen != turn_of_visit;
+       seen = now.load(std::memory_order_acquire)) {
+    now.wait(seen, std::memory_order_acquire);
+  }
   sum_dq(args, at, turn_of_visit, s);
   now.store(turn_of_visit + 1, std::memory_order_release);
+  now.notify_all();
 }
 
 /// dQ of a tile += scale · this chunk's part; the first part starts the sum, the last delivers it.
