@@ -3,19 +3,33 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <regex>
 #include <sstream>
 
 namespace longca::testing {
 namespace {
 
-/// With the estimates of memory as "#": the reference's share of them is not this test's matter.
+/// Replaces the number (or word) and the spaces before `end` of each line that has it by "#".
+std::string without_memory(const std::string& line, const std::string& end) {
+  const std::size_t at = line.rfind(end);
+  if (at == std::string::npos || at == 0) return line;
+  const std::size_t space = line.find_last_of(' ', at - 1);
+  const std::size_t before = line.find_last_not_of(' ', space);
+  return line.substr(0, before + 1) + " #" + line.substr(at);
+}
+
+/// With "#" for the estimates of memory: the reference's share of them is not this test's matter.
 std::string dry_run(const std::string& suite) {
   std::ostringstream out;
   const Suite parsed = parse_suite(suite, "s.toml");
   print_dry_run(out, expand(parsed), parsed.limits);
-  return std::regex_replace(out.str(), std::regex(R"( +(?:[0-9]+\.[0-9]|MiB)(  axes|  seed| MiB))"),
-                            " #$1");
+  std::istringstream lines(out.str());
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    line += '\n';
+    for (const char* end : {"  axes", "  seed", " MiB\n"}) line = without_memory(line, end);
+    text += line;
+  }
+  return text;
 }
 
 TEST(DryRun, ListsCellsWithFlopsAndMemory) {
