@@ -21,7 +21,9 @@ function(longca_library name)
   target_link_libraries(longca_${name} PUBLIC ${ARG_DEPENDS} fmt::fmt PRIVATE longca_options)
 endfunction()
 
-# A GoogleTest (and RapidCheck) binary; every TEST becomes a ctest of its own.
+# A GoogleTest (and RapidCheck) binary; every TEST becomes a ctest of its own. The sanitizers leave
+# signals and refused allocations to the program, whose answers to them are under test.
+set(sanitizer_options "handle_segv=0:handle_abort=0:allocator_may_return_null=1")
 function(longca_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -31,5 +33,7 @@ function(longca_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} longca_options rapidcheck GTest::gtest_main GTest::gmock)
   include(GoogleTest)
-  gtest_discover_tests(${name} NO_PRETTY_VALUES PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${name} DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES
+    TIMEOUT ${ARG_TIMEOUT} LABELS ${name}
+    ENVIRONMENT "ASAN_OPTIONS=${sanitizer_options};TSAN_OPTIONS=${sanitizer_options}")
 endfunction()

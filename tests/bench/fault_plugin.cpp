@@ -7,12 +7,14 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
+#include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "attention/plugin.h"
 #include "core/memory.h"
@@ -45,9 +47,12 @@ void throw_number() {
 void allocate_tracked() {
   const HostBuffer buffer(std::int64_t{1} << 40);
 }
+/// By malloc, since the sanitizers end the process where `new` cannot have its memory.
 void allocate_untracked() {
-  std::vector<char> bytes(std::size_t{1} << 40, 1);
-  throw std::runtime_error(std::to_string(bytes[bytes.size() / 2]));
+  constexpr std::size_t bytes = std::size_t{1} << 40;
+  const std::unique_ptr<void, void (*)(void*)> memory(std::malloc(bytes), std::free);
+  if (memory == nullptr) throw std::bad_alloc();
+  std::memset(memory.get(), 1, bytes);
 }
 /// What a kernel's library prints must not come between the messages.
 void write_to_sockets() {
