@@ -13,3 +13,28 @@ endif()
 if(LONGCA_BENCHMARKS)
   find_package(benchmark QUIET)  # without it everything else is built
 endif()
+
+# CUDA, if there is a compiler for it: kernels, device memory and clocks of GPUs. A GPU itself is
+# looked for at run time, so that one build serves machines with and without one.
+option(LONGCA_CUDA "Build for NVIDIA GPUs where a CUDA compiler is found" ON)
+set(LONGCA_CUDA_ARCHITECTURES "80-virtual;90a-real" CACHE STRING
+  "GPU architectures of our own kernels; sm_90a code runs on Hopper alone")
+set(LONGCA_WITH_CUDA OFF)
+if(LONGCA_CUDA)
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_ARCHITECTURES ${LONGCA_CUDA_ARCHITECTURES})
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+    enable_language(CUDA)
+    # CMake 3.25.1 does not know that nvcc has C++20.
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    endif()
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_EXTENSIONS OFF)
+    find_package(CUDAToolkit 12.4 REQUIRED)
+    set(LONGCA_WITH_CUDA ON)
+    set(LONGCA_CUDA_RUNTIME CUDA::cudart_static)
+  endif()
+endif()

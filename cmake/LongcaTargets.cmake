@@ -3,7 +3,8 @@
 
 add_library(longca_options INTERFACE)
 target_compile_options(longca_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Werror)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wno-sign-conversion;-Wnon-virtual-dtor;-Werror>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra;--expt-relaxed-constexpr>)
 if(LONGCA_SANITIZE)
   target_compile_options(longca_options INTERFACE
     -fsanitize=${LONGCA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -19,6 +20,9 @@ function(longca_library name)
   target_sources(longca_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers})
   set_target_properties(longca_${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   target_link_libraries(longca_${name} PUBLIC ${ARG_DEPENDS} fmt::fmt PRIVATE longca_options)
+  if(LONGCA_WITH_CUDA)
+    target_compile_definitions(longca_${name} PUBLIC LONGCA_WITH_CUDA)
+  endif()
 endfunction()
 
 # A GoogleTest (and RapidCheck) binary; every TEST becomes a ctest of its own. The sanitizers leave

@@ -8,9 +8,10 @@
 
 namespace longca {
 
-/// The values of one problem: standard normal, rounded to the problem's dtype.
+/// The values of one problem, in the memory of its device: standard normal, rounded to the
+/// problem's dtype.
 struct Inputs {
-  HostTensor q, k, v, dout;
+  Tensor q, k, v, dout;
 
   std::int64_t bytes() const { return q.bytes() + k.bytes() + v.bytes() + dout.bytes(); }
 };
@@ -31,7 +32,8 @@ void draw_normal(std::uint64_t seed, InputTensor tensor, std::int64_t chunk,
                  std::span<float> values);
 
 /// q [tokens_q, heads_q, dim], k and v [tokens_k, heads_k, dim], dout as q; float32 or bfloat16
-/// (the float32 values rounded to nearest). Throws InputError for other dtypes.
+/// (the float32 values rounded to nearest), in the memory of the problem's device and equal on
+/// every device. Throws InputError for other dtypes.
 Inputs make_inputs(const Problem& problem, std::uint64_t seed);
 
 }  // namespace longca

@@ -14,6 +14,20 @@ Support check_capabilities(const Capabilities& c, const Problem& p, const Mask& 
   if (p.device != c.device) {
     return no(fmt::format("runs on {}, not on {}", to_string(c.device), to_string(p.device)));
   }
+  if (const Support& device = Device::available(c.device); !device.ok()) return device;
+  if (c.device == DeviceKind::cuda) {
+    const DeviceProperties& gpu = Device::get(c.device).properties();
+    if (gpu.architecture < c.least_architecture) {
+      return no(fmt::format("needs a GPU of compute capability {}.{} or later, the {} has {}.{}",
+                            c.least_architecture / 10, c.least_architecture % 10, gpu.name,
+                            gpu.architecture / 10, gpu.architecture % 10));
+    }
+    if (c.only_architecture != 0 && gpu.architecture != c.only_architecture) {
+      return no(fmt::format("is written for compute capability {}.{}, the {} has {}.{}",
+                            c.only_architecture / 10, c.only_architecture % 10, gpu.name,
+                            gpu.architecture / 10, gpu.architecture % 10));
+    }
+  }
   if (std::ranges::find(c.dtypes, p.dtype) == c.dtypes.end()) {
     std::vector<std::string_view> names;
     for (const DType dtype : c.dtypes) names.push_back(to_string(dtype));

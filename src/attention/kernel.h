@@ -12,11 +12,8 @@
 
 namespace longca {
 
-/// An execution queue of the problem's device (a cudaStream_t on a GPU). On the CPU it is null and
-/// calls return when the work is done.
-using Stream = void*;
-
-/// Tensors of a forward pass. Query row q without an allowed key gets o = 0, lse = −∞.
+/// Tensors of a forward pass, in the memory of the problem's device. Query row q without an allowed
+/// key gets o = 0, lse = −∞.
 struct ForwardArgs {
   ConstTensorView q;  ///< [tokens_q, heads_q, dim]
   ConstTensorView k;  ///< [tokens_k, heads_k, dim]
@@ -31,7 +28,7 @@ struct ForwardArgs {
 
 /// Tensors of a backward pass. `o` and `lse` are those of the whole softmax (all keys of the row).
 struct BackwardArgs {
-  ConstTensorView dout;  ///< as o
+  ConstTensorView dout;  ///< [tokens_q, heads_q, dim], the problem's dtype
   ConstTensorView q;
   ConstTensorView k;
   ConstTensorView v;
@@ -57,11 +54,14 @@ class Plan {
 };
 
 /// What a kernel can do, as data: `longca list kernels` prints it, `check_capabilities` applies it.
+/// Kernels of one name on different devices are one row of the tables.
 struct Capabilities {
   std::string name;
   std::string description;  ///< one line
   std::string origin;       ///< "here", or the package it comes from
   DeviceKind device = DeviceKind::cpu;
+  int least_architecture = 0;  ///< of a GPU: 80 for compute capability 8.0
+  int only_architecture = 0;   ///< the one it was built for (90 for sm_90a code); 0: any
   std::vector<DType> dtypes;
   std::vector<int> head_dims;  ///< empty: any
   bool gqa = true;             ///< heads_q > heads_k

@@ -2,10 +2,6 @@
 
 namespace longca {
 
-std::string_view to_string(DeviceKind device) {
-  return device == DeviceKind::cpu ? "cpu" : "cuda";
-}
-
 double forward_flops(const Problem& problem, const Mask& mask) {
   return 4.0 * mask.mean_area() * problem.heads_q * problem.head_dim;
 }

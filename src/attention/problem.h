@@ -3,15 +3,12 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
+#include "core/device.h"
 #include "core/dtype.h"
 #include "mask/mask.h"
 
 namespace longca {
-
-enum class DeviceKind : std::uint8_t { cpu, cuda };
-std::string_view to_string(DeviceKind device);
 
 /// The shape of one attention: everything but the mask and the values. Tensors are [tokens, heads,
 /// dim].

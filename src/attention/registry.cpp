@@ -1,5 +1,6 @@
 #include "attention/registry.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "attention/cpu/kernels.h"
@@ -21,27 +22,37 @@ KernelRegistry& KernelRegistry::global() {
 
 std::vector<std::string> KernelRegistry::names() const {
   std::vector<std::string> names;
-  for (const auto& kernel : kernels_) names.push_back(kernel->capabilities().name);
+  for (const auto& kernel : kernels_) {
+    const std::string& name = kernel->capabilities().name;
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
   return names;
 }
 
 bool KernelRegistry::contains(const std::string& name) const {
-  for (const auto& kernel : kernels_) {
-    if (kernel->capabilities().name == name) return true;
-  }
-  return false;
+  return std::ranges::any_of(
+      kernels_, [&](const auto& kernel) { return kernel->capabilities().name == name; });
 }
 
-const Kernel& KernelRegistry::find(const std::string& name) const {
+const Kernel& KernelRegistry::find(const std::string& name, DeviceKind device) const {
+  const Kernel* elsewhere = nullptr;
   for (const auto& kernel : kernels_) {
-    if (kernel->capabilities().name == name) return *kernel;
+    const Capabilities& can = kernel->capabilities();
+    if (can.name != name) continue;
+    if (can.device == device) return *kernel;
+    if (elsewhere == nullptr) elsewhere = kernel.get();
   }
+  if (elsewhere != nullptr) return *elsewhere;
   throw_input_error("unknown kernel '{}'{}", name, suggestion(name, names()));
 }
 
 void KernelRegistry::add(std::unique_ptr<Kernel> kernel) {
-  const std::string& name = kernel->capabilities().name;
-  if (contains(name)) throw_input_error("a kernel named '{}' exists already", name);
+  const Capabilities& can = kernel->capabilities();
+  for (const auto& known : kernels_) {
+    if (known->capabilities().name == can.name && known->capabilities().device == can.device) {
+      throw_input_error("a kernel named '{}' exists already", can.name);
+    }
+  }
   kernels_.push_back(std::move(kernel));
 }
 

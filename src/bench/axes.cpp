@@ -46,7 +46,7 @@ Names block_head_names() {
   return {"kv", "query"};
 }
 Names device_names() {
-  return {"cpu"};
+  return {"cpu", "cuda"};
 }
 Names mode_names() {
   return {"burst", "sustained"};

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <utility>
 
-#include "attention/reference/verify.h"
+#include "attention/reference/verifier.h"
 #include "attention/registry.h"
 #include "bench/cell_tensors.h"
 #include "bench/dump.h"
@@ -42,10 +42,9 @@ struct CellRunner::ProblemData {
     problem.backward = true;  // one reference serves both passes
     listener("inputs");
     inputs = make_inputs(problem, c.seed);
-    inputs_fingerprint = fingerprint(inputs);
+    inputs_fingerprint = fingerprint(inputs, Device::get(problem.device));
     listener("reference");
-    reference = std::make_unique<Reference>(problem, generated.mask, inputs, VerifyBudget{budget_s},
-                                            c.seed);
+    reference = make_verifier(problem, generated.mask, inputs, VerifyBudget{budget_s}, c.seed);
   }
 
   std::string key;
@@ -53,7 +52,7 @@ struct CellRunner::ProblemData {
   GeneratedMask generated;
   std::uint64_t inputs_fingerprint = 0;
   Inputs inputs;
-  std::unique_ptr<Reference> reference;
+  std::unique_ptr<Verifier> reference;
 };
 
 /// One cell on its way to a record.
@@ -63,7 +62,7 @@ class CellRunner::Cell {
        const StageListener& stage, Record& record)
       : case_(c),
         problem_(c.problem()),
-        kernel_(KernelRegistry::global().find(c.kernel)),
+        kernel_(KernelRegistry::global().find(c.kernel, problem_.device)),
         options_(options),
         data_(data),
         clock_(clock),
@@ -76,8 +75,8 @@ class CellRunner::Cell {
     if (!record_.status.ok() || !fits_in_memory()) return;
     data_.make_inputs_and_reference(case_, options_.limits.verify_budget_s, stage_);
     outputs_ = Outputs::for_problem(problem_);
-    foreign_bytes_ = MemoryTracker::host().bytes_in_use() - tensor_bytes(problem_);
-    MemoryTracker::host().reset_peak();
+    foreign_bytes_ = memory().bytes_in_use() - tensor_bytes(problem_);
+    memory().reset_peak();
     make_plan();
     run_forward();
     if (problem_.backward) run_backward();
@@ -85,7 +84,7 @@ class CellRunner::Cell {
     if (record_.status.ok() && options_.timed) time();
     stage_("clean-up");
     plan_.reset();
-    if (fingerprint(data_.inputs) != data_.inputs_fingerprint) {
+    if (fingerprint(data_.inputs, device()) != data_.inputs_fingerprint) {
       fail("the kernel wrote into its inputs");
       data_.reference.reset();  // the next cell draws its own
     }
@@ -94,6 +93,8 @@ class CellRunner::Cell {
 
  private:
   const Inputs& inputs() const { return data_.inputs; }
+  Device& device() const { return Device::get(problem_.device); }
+  MemoryTracker& memory() const { return device().memory(); }
 
   void fail(std::string reason) {
     if (record_.status.ok()) record_.status = {StatusCode::wrong, std::move(reason)};
@@ -103,7 +104,7 @@ class CellRunner::Cell {
   bool fits_in_memory() {
     const std::int64_t limit = options_.limits.memory_limit_mib << 20;
     const std::int64_t tensors = tensor_bytes(problem_);
-    const std::int64_t reference = Reference::estimate_bytes(
+    const std::int64_t reference = estimate_verifier_bytes(
         problem_, data_.generated.mask, VerifyBudget{options_.limits.verify_budget_s});
     if (limit == 0 || tensors + reference <= limit) return true;
     record_.status = {StatusCode::oom,
@@ -127,6 +128,7 @@ class CellRunner::Cell {
     outputs_.poison_forward();
     const auto begin = Clock::now();
     plan_->forward(outputs_.forward_args(inputs()));
+    device().synchronize();
     warmed_s_ = seconds_since(begin);
     kernel_s_ += warmed_s_;
     note_memory();
@@ -138,6 +140,7 @@ class CellRunner::Cell {
     outputs_.poison_backward();
     const auto begin = Clock::now();
     plan_->backward(outputs_.backward_args(inputs()));
+    device().synchronize();
     warmed_s_ = seconds_since(begin);
     kernel_s_ += warmed_s_;
     note_memory();
@@ -146,7 +149,7 @@ class CellRunner::Cell {
 
   /// High-water marks of what the kernel had: inputs and outputs of its pass, plan and workspace.
   void note_memory() {
-    const auto peak = static_cast<double>(MemoryTracker::host().peak_bytes() - foreign_bytes_);
+    const auto peak = static_cast<double>(memory().peak_bytes() - foreign_bytes_);
     double& metric = record_.metrics["peak_bytes"];
     metric = std::max(metric, peak);
     record_.metrics["workspace_bytes"] = static_cast<double>(plan_->workspace_bytes());
@@ -154,7 +157,7 @@ class CellRunner::Cell {
 
   void verify(Pass pass) {
     stage_("verify");
-    const std::int64_t before = MemoryTracker::host().bytes_in_use();
+    const std::int64_t before = memory().bytes_in_use();
     const Verdict verdict = pass == Pass::forward ? check_forward() : check_backward();
     note_errors(verdict);
     if (!verdict.ok) {
@@ -162,8 +165,8 @@ class CellRunner::Cell {
       fail((own_forward ? "its own forward pass: " : "") + verdict.reason);
     }
     // What the reference keeps for the next kernels is not this one's.
-    foreign_bytes_ += MemoryTracker::host().bytes_in_use() - before;
-    MemoryTracker::host().reset_peak();
+    foreign_bytes_ += memory().bytes_in_use() - before;
+    memory().reset_peak();
   }
 
   Verdict check_forward() {

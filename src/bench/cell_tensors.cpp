@@ -1,48 +1,33 @@
 #include "bench/cell_tensors.h"
 
-#include <array>
-#include <cstring>
 #include <initializer_list>
-
-#include "attention/reference/verify.h"
 
 namespace longca {
 namespace {
 
-/// FNV-1a over 64-bit words in four independent lanes, so that it runs at the speed of memory.
-std::uint64_t hash_bytes(std::uint64_t seed, const void* data, std::int64_t bytes) {
-  constexpr std::uint64_t kPrime = 0x100000001b3ULL;
-  std::array<std::uint64_t, 4> lanes{seed ^ 0xcbf29ce484222325ULL, seed + 1, seed + 2, seed + 3};
-  const auto* p = static_cast<const unsigned char*>(data);
-  std::array<std::uint64_t, 4> words{};
-  for (; bytes > 0; bytes -= 32, p += 32) {
-    words = {};
-    std::memcpy(words.data(), p, static_cast<std::size_t>(bytes < 32 ? bytes : 32));
-    for (std::size_t i = 0; i < 4; ++i) lanes[i] = (lanes[i] ^ words[i]) * kPrime;
-  }
-  std::uint64_t hash = seed;
-  // High bits of a lane see only low ones of its words: mix before joining.
-  for (const std::uint64_t lane : lanes)
-    hash = ((hash ^ lane ^ (lane >> 29)) * kPrime) ^ (hash >> 31);
+std::uint64_t hash_tensors(Device& device, std::initializer_list<const Tensor*> tensors) {
+  std::uint64_t hash = 0;
+  for (const Tensor* t : tensors) hash = device.hash(hash, t->view().data, t->bytes());
   return hash;
 }
 
-std::uint64_t hash_tensors(std::initializer_list<const HostTensor*> tensors) {
-  std::uint64_t hash = 0;
-  for (const HostTensor* t : tensors) hash = hash_bytes(hash, t->view().data, t->bytes());
-  return hash;
-}
+/// All bits set are a NaN of every dtype.
+constexpr unsigned char kPoison = 0xff;
 
 }  // namespace
 
 Outputs Outputs::for_problem(const Problem& p) {
   Outputs out;
-  out.o = HostTensor(p.dtype, p.tokens_q, p.heads_q, p.head_dim);
-  out.lse = HostLse(p.heads_q, p.tokens_q);
+  out.device = &Device::get(p.device);
+  const auto tensor = [&](std::int64_t tokens, int heads) {
+    return Tensor(out.device->memory(), p.dtype, tokens, heads, p.head_dim);
+  };
+  out.o = tensor(p.tokens_q, p.heads_q);
+  out.lse = Lse(out.device->memory(), p.heads_q, p.tokens_q);
   if (p.backward) {
-    out.dq = HostTensor(p.dtype, p.tokens_q, p.heads_q, p.head_dim);
-    out.dk = HostTensor(p.dtype, p.tokens_k, p.heads_k, p.head_dim);
-    out.dv = HostTensor(p.dtype, p.tokens_k, p.heads_k, p.head_dim);
+    out.dq = tensor(p.tokens_q, p.heads_q);
+    out.dk = tensor(p.tokens_k, p.heads_k);
+    out.dv = tensor(p.tokens_k, p.heads_k);
   }
   return out;
 }
@@ -54,6 +39,7 @@ ForwardArgs Outputs::forward_args(const Inputs& inputs) const {
   args.v = inputs.v.view();
   args.o = o.view();
   args.lse = lse.view();
+  args.stream = device->stream();
   return args;
 }
 
@@ -68,28 +54,29 @@ BackwardArgs Outputs::backward_args(const Inputs& inputs) const {
   args.dq = dq.view();
   args.dk = dk.view();
   args.dv = dv.view();
+  args.stream = device->stream();
   return args;
 }
 
 void Outputs::poison_forward() const {
-  poison(o.view());
-  poison(lse.view());
+  device->fill(o.view().data, kPoison, o.bytes());
+  device->fill(lse.view().data, kPoison, lse.bytes());
 }
 
 void Outputs::poison_backward() const {
-  for (const HostTensor* t : {&dq, &dk, &dv}) poison(t->view());
+  for (const Tensor* t : {&dq, &dk, &dv}) device->fill(t->view().data, kPoison, t->bytes());
 }
 
 std::uint64_t Outputs::forward_fingerprint() const {
-  return hash_bytes(hash_tensors({&o}), lse.view().data, lse.bytes());
+  return device->hash(hash_tensors(*device, {&o}), lse.view().data, lse.bytes());
 }
 
 std::uint64_t Outputs::backward_fingerprint() const {
-  return hash_tensors({&dq, &dk, &dv});
+  return hash_tensors(*device, {&dq, &dk, &dv});
 }
 
-std::uint64_t fingerprint(const Inputs& inputs) {
-  return hash_tensors({&inputs.q, &inputs.k, &inputs.v, &inputs.dout});
+std::uint64_t fingerprint(const Inputs& inputs, Device& device) {
+  return hash_tensors(device, {&inputs.q, &inputs.k, &inputs.v, &inputs.dout});
 }
 
 std::int64_t tensor_bytes(const Problem& p) {

@@ -11,9 +11,10 @@ namespace longca {
 
 /// What a cell writes. Gradients exist only for a backward pass.
 struct Outputs {
-  HostTensor o;  ///< [tokens_q, heads_q, dim]
-  HostLse lse;   ///< [heads_q, tokens_q]
-  HostTensor dq, dk, dv;
+  Device* device = nullptr;
+  Tensor o;  ///< [tokens_q, heads_q, dim]
+  Lse lse;   ///< [heads_q, tokens_q]
+  Tensor dq, dk, dv;
 
   static Outputs for_problem(const Problem& problem);
 
@@ -28,7 +29,7 @@ struct Outputs {
 };
 
 /// A hash of all input values, to notice a kernel that writes into them.
-std::uint64_t fingerprint(const Inputs& inputs);
+std::uint64_t fingerprint(const Inputs& inputs, Device& device);
 
 /// Bytes of inputs and outputs of a problem's pass.
 std::int64_t tensor_bytes(const Problem& problem);

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/reference/verify.h"
+#include "attention/reference/verifier.h"
 #include "attention/registry.h"
 #include "bench/axes.h"
 #include "bench/cell_tensors.h"
@@ -46,7 +46,7 @@ Row row_of(const Case& c, const Mask& mask, const RunLimits& limits, Totals& tot
       problem.backward ? backward_flops(problem, mask) : forward_flops(problem, mask);
   const std::int64_t bytes =
       tensor_bytes(problem) +
-      Reference::estimate_bytes(problem, mask, VerifyBudget{limits.verify_budget_s});
+      estimate_verifier_bytes(problem, mask, VerifyBudget{limits.verify_budget_s});
   totals.flops += flops;
   totals.most_bytes = std::max(totals.most_bytes, bytes);
   Row row;
@@ -54,7 +54,8 @@ Row row_of(const Case& c, const Mask& mask, const RunLimits& limits, Totals& tot
   row.push_back(fmt::format("{:.3f}", flops / 1e9));
   row.push_back(fmt::format("{:.1f}", static_cast<double>(bytes) / (1 << 20)));
   row.push_back(other_axes(c));
-  const Support support = KernelRegistry::global().find(c.kernel).supports(problem, mask);
+  const Support support =
+      KernelRegistry::global().find(c.kernel, problem.device).supports(problem, mask);
   if (!support.ok()) row.back() += fmt::format("  {}: {}", to_string(support.code), support.reason);
   return row;
 }

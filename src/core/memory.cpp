@@ -32,18 +32,13 @@ void* MemoryTracker::allocate(std::int64_t bytes) {
   const std::int64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   const std::int64_t limit = limit_.load(std::memory_order_relaxed);
   void* pointer = nullptr;
-  if (limit == 0 || now <= limit) {
-    pointer = std::aligned_alloc(static_cast<std::size_t>(alignment_of(bytes)),
-                                 static_cast<std::size_t>(padded(bytes)));
-  }
+  if (limit == 0 || now <= limit) pointer = obtain(bytes);
   if (pointer == nullptr) {
     in_use_.fetch_sub(bytes, std::memory_order_relaxed);
     throw OutOfMemory(
         fmt::format("an allocation of {} bytes beside {} in use passes the limit of {}", bytes,
                     now - bytes, limit == 0 ? "this machine" : fmt::format("{} bytes", limit)));
   }
-  if (bytes >= 2 * kHugePage)
-    madvise(pointer, static_cast<std::size_t>(padded(bytes)), MADV_HUGEPAGE);
   std::int64_t peak = peak_.load(std::memory_order_relaxed);
   while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
@@ -51,8 +46,21 @@ void* MemoryTracker::allocate(std::int64_t bytes) {
 }
 
 void MemoryTracker::deallocate(void* pointer, std::int64_t bytes) noexcept {
-  std::free(pointer);
+  give_back(pointer, bytes);
   in_use_.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+void* MemoryTracker::obtain(std::int64_t bytes) {
+  void* pointer = std::aligned_alloc(static_cast<std::size_t>(alignment_of(bytes)),
+                                     static_cast<std::size_t>(padded(bytes)));
+  if (pointer != nullptr && bytes >= 2 * kHugePage) {
+    madvise(pointer, static_cast<std::size_t>(padded(bytes)), MADV_HUGEPAGE);
+  }
+  return pointer;
+}
+
+void MemoryTracker::give_back(void* pointer, std::int64_t /*bytes*/) noexcept {
+  std::free(pointer);
 }
 
 }  // namespace longca

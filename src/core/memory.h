@@ -19,9 +19,15 @@ class OutOfMemory : public std::bad_alloc {
 };
 
 /// Counts the bytes of every tensor and workspace that goes through it: `peak_bytes` of a record is
-/// its high-water mark during the case. Thread-safe.
+/// its high-water mark during the case. Thread-safe. This class hands out host memory; a device's
+/// tracker overrides where the bytes come from.
 class MemoryTracker {
  public:
+  MemoryTracker() = default;
+  virtual ~MemoryTracker() = default;
+  MemoryTracker(const MemoryTracker&) = delete;
+  MemoryTracker& operator=(const MemoryTracker&) = delete;
+
   /// The tracker of host memory, under every host tensor and workspace of the program.
   static MemoryTracker& host();
 
@@ -37,18 +43,23 @@ class MemoryTracker {
   /// Bytes in use that no allocation may pass; 0 for none.
   void set_limit(std::int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
 
+ protected:
+  /// The memory itself; null if there is not so much.
+  virtual void* obtain(std::int64_t bytes);
+  virtual void give_back(void* pointer, std::int64_t bytes) noexcept;
+
  private:
   std::atomic<std::int64_t> in_use_{0};
   std::atomic<std::int64_t> peak_{0};
   std::atomic<std::int64_t> limit_{0};
 };
 
-/// An owned, tracked, uninitialised array of host memory.
-class HostBuffer {
+/// An owned, tracked, uninitialised array of a device's or the host's memory.
+class Buffer {
  public:
-  HostBuffer() = default;
-  explicit HostBuffer(std::int64_t bytes)
-      : bytes_(bytes), data_(MemoryTracker::host().allocate(bytes), Release{bytes}) {}
+  Buffer() = default;
+  Buffer(MemoryTracker& memory, std::int64_t bytes)
+      : bytes_(bytes), data_(memory.allocate(bytes), Release{&memory, bytes}) {}
 
   void* data() const { return data_.get(); }
   template <typename T>
@@ -59,13 +70,19 @@ class HostBuffer {
 
  private:
   struct Release {
+    MemoryTracker* memory;
     std::int64_t bytes;
-    void operator()(void* pointer) const noexcept {
-      MemoryTracker::host().deallocate(pointer, bytes);
-    }
+    void operator()(void* pointer) const noexcept { memory->deallocate(pointer, bytes); }
   };
   std::int64_t bytes_ = 0;
-  std::unique_ptr<void, Release> data_{nullptr, Release{0}};
+  std::unique_ptr<void, Release> data_{nullptr, Release{nullptr, 0}};
+};
+
+/// One of host memory.
+class HostBuffer : public Buffer {
+ public:
+  HostBuffer() = default;
+  explicit HostBuffer(std::int64_t bytes) : Buffer(MemoryTracker::host(), bytes) {}
 };
 
 }  // namespace longca

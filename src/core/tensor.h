@@ -74,36 +74,51 @@ struct ConstLseView {
   const float* head(std::int64_t h) const { return data + h * head_stride; }
 };
 
-/// An owned, contiguous, uninitialised host tensor [tokens, heads, dim], counted by
-/// MemoryTracker::host().
-class HostTensor {
+/// An owned, contiguous, uninitialised tensor [tokens, heads, dim] in a tracker's memory.
+class Tensor {
  public:
-  HostTensor() = default;
-  HostTensor(DType dtype, std::int64_t tokens, std::int64_t heads, std::int64_t dim)
-      : buffer_(tokens * heads * dim * size_of(dtype)),
+  Tensor() = default;
+  Tensor(MemoryTracker& memory, DType dtype, std::int64_t tokens, std::int64_t heads,
+         std::int64_t dim)
+      : buffer_(memory, tokens * heads * dim * size_of(dtype)),
         view_{buffer_.data(), dtype, tokens, heads, dim, heads * dim, dim} {}
 
   const TensorView& view() const { return view_; }
   std::int64_t bytes() const { return buffer_.bytes(); }
 
  private:
-  HostBuffer buffer_;
+  Buffer buffer_;
   TensorView view_;
 };
 
-/// An owned, contiguous, uninitialised host array [heads, tokens] of float32.
-class HostLse {
+/// One in host memory.
+class HostTensor : public Tensor {
  public:
-  HostLse() = default;
-  HostLse(std::int64_t heads, std::int64_t tokens)
-      : buffer_(heads * tokens * 4), view_{buffer_.as<float>(), heads, tokens, tokens} {}
+  HostTensor() = default;
+  HostTensor(DType dtype, std::int64_t tokens, std::int64_t heads, std::int64_t dim)
+      : Tensor(MemoryTracker::host(), dtype, tokens, heads, dim) {}
+};
+
+/// An owned, contiguous, uninitialised array [heads, tokens] of float32 in a tracker's memory.
+class Lse {
+ public:
+  Lse() = default;
+  Lse(MemoryTracker& memory, std::int64_t heads, std::int64_t tokens)
+      : buffer_(memory, heads * tokens * 4), view_{buffer_.as<float>(), heads, tokens, tokens} {}
 
   const LseView& view() const { return view_; }
   std::int64_t bytes() const { return buffer_.bytes(); }
 
  private:
-  HostBuffer buffer_;
+  Buffer buffer_;
   LseView view_;
+};
+
+/// One in host memory.
+class HostLse : public Lse {
+ public:
+  HostLse() = default;
+  HostLse(std::int64_t heads, std::int64_t tokens) : Lse(MemoryTracker::host(), heads, tokens) {}
 };
 
 }  // namespace longca

@@ -2,34 +2,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 
-#include "attention/inputs.h"
-#include "attention/kernel.h"
-#include "attention/problem.h"
+#include "attention/reference/verifier.h"
 
 namespace longca {
-
-/// What one comparison with the reference found.
-struct Verdict {
-  bool ok = true;
-  std::string reason;     ///< if not ok: which output, head, rows, error and bound
-  double fraction = 1.0;  ///< share of the pass's output elements that were compared
-  /// Relative Frobenius error over what was compared (‖x − ref‖ / ‖ref‖); for lse the largest
-  /// absolute error. Absent where nothing of that output was compared.
-  std::optional<double> error_o, error_lse, error_dq, error_dk, error_dv;
-  /// The largest error as a share of its bound, over all that was compared: above 1 is wrong.
-  double worst_ratio = 0;
-};
-
-/// How much checking may cost.
-struct VerifyBudget {
-  double seconds = 10.0;  ///< of CPU time per problem, over all kernels and passes
-  /// Speed of the reference per CPU that the cost is reckoned with; 0: measured, once per process.
-  /// What is drawn depends on it, so that a fixed rate makes the choice repeatable anywhere.
-  double gflops = 0;
-};
 
 /// The root of trust: attention in float64 from the inputs, by its own simple code. Computed once
 /// per problem, when first needed, and reused by every kernel of it.
@@ -47,24 +23,20 @@ struct VerifyBudget {
 /// arithmetic (bounds.h). What no key reaches must be exactly 0, its lse −∞. NaN is wrong.
 ///
 /// Not thread-safe; it works on ThreadPool::global().
-class Reference {
+class Reference : public Verifier {
  public:
   /// Keeps a reference to `inputs`. `seed` chooses what is drawn.
   Reference(const Problem& problem, const Mask& mask, const Inputs& inputs, VerifyBudget budget,
             std::uint64_t seed);
-  ~Reference();
+  ~Reference() override;
   Reference(const Reference&) = delete;
   Reference& operator=(const Reference&) = delete;
 
-  /// `lse` null for a kernel that returns none.
-  Verdict check_forward(ConstTensorView o, const ConstLseView* lse) const;
-  /// `args` as the backward pass was called; dout, q, k and v are those of the inputs. Where tiles
-  /// are drawn and args.lse.data is null, dk and dv are not compared.
-  Verdict check_backward(const BackwardArgs& args) const;
-  /// Share of all output elements that a forward and a backward check compare.
-  double fraction() const;
-  /// Bytes that the reference keeps, from its construction on, and an estimate before it exists.
-  std::int64_t bytes() const;
+  Verdict check_forward(ConstTensorView o, const ConstLseView* lse) const override;
+  /// Where tiles are drawn and args.lse.data is null, dk and dv are not compared.
+  Verdict check_backward(const BackwardArgs& args) const override;
+  double fraction() const override;
+  std::int64_t bytes() const override;
   static std::int64_t estimate_bytes(const Problem& problem, const Mask& mask, VerifyBudget budget);
 
  private:

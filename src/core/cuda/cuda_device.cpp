@@ -1,0 +1,104 @@
+#include "core/cuda/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "core/cuda/caching_memory.h"
+#include "core/cuda/error.h"
+#include "core/cuda/hash.h"
+#include "core/error.h"
+#include "core/parse.h"
+
+namespace longca {
+namespace {
+
+class CudaDevice : public Device {
+ public:
+  explicit CudaDevice(int index) {
+    LONGCA_CUDA(cudaSetDevice(index));
+    LONGCA_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    cudaDeviceProp found{};
+    LONGCA_CUDA(cudaGetDeviceProperties(&found, index));
+    properties_.name = found.name;
+    properties_.architecture = found.major * 10 + found.minor;
+    properties_.multiprocessors = found.multiProcessorCount;
+    properties_.cache_bytes = found.l2CacheSize;
+    properties_.memory_bytes = static_cast<std::int64_t>(found.totalGlobalMem);
+  }
+
+  const DeviceProperties& properties() const override { return properties_; }
+  MemoryTracker& memory() override { return memory_; }
+  std::int64_t available_bytes() override {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    LONGCA_CUDA(cudaMemGetInfo(&free, &total));
+    return static_cast<std::int64_t>(free) + memory_.cached_bytes();
+  }
+  Stream stream() override { return stream_; }
+
+  void copy(void* to, const void* from, std::int64_t bytes) override {
+    LONGCA_CUDA(
+        cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_));
+    synchronize();
+  }
+  void fill(void* data, unsigned char value, std::int64_t bytes) override {
+    LONGCA_CUDA(cudaMemsetAsync(data, value, static_cast<std::size_t>(bytes), stream_));
+  }
+  std::uint64_t hash(std::uint64_t seed, const void* data, std::int64_t bytes) override {
+    return cuda_hash(seed, data, bytes, stream_);
+  }
+  void synchronize() override { LONGCA_CUDA(cudaStreamSynchronize(stream_)); }
+
+ private:
+  DeviceProperties properties_;
+  CachingCudaMemory memory_;
+  // Not destroyed: the process ends with the device, maybe after an error that nothing survives.
+  cudaStream_t stream_ = nullptr;
+};
+
+int chosen_index(int count) {
+  const char* text = std::getenv("LONGCA_DEVICE");
+  if (text == nullptr || *text == '\0') return 0;
+  const std::int64_t index = parse_count("LONGCA_DEVICE", text);
+  if (index >= count) {
+    throw_input_error("LONGCA_DEVICE is {}, but there are {} CUDA devices, from 0 on", index,
+                      count);
+  }
+  return static_cast<int>(index);
+}
+
+Support find_devices(int& count) {
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  if (code == cudaSuccess && count > 0) return {};
+  cudaGetLastError();
+  if (code == cudaErrorInsufficientDriver) {
+    int runtime = 0;
+    int driver = 0;
+    cudaRuntimeGetVersion(&runtime);
+    cudaDriverGetVersion(&driver);
+    if (driver == 0) return Support::unavailable("no CUDA device: no NVIDIA driver is loaded");
+    return Support::unavailable(fmt::format(
+        "the NVIDIA driver supports CUDA {}.{}, this build needs {}.{}: update the driver",
+        driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10));
+  }
+  return Support::unavailable(fmt::format(
+      "no CUDA device: {}", code == cudaSuccess ? "none is visible" : cudaGetErrorString(code)));
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device(Support& support) {
+  int count = 0;
+  support = find_devices(count);
+  if (!support.ok()) return nullptr;
+  try {
+    return std::make_unique<CudaDevice>(chosen_index(count));
+  } catch (const std::exception& error) {
+    support = Support::unavailable(fmt::format("the CUDA device cannot be used: {}", error.what()));
+    return nullptr;
+  }
+}
+
+}  // namespace longca

@@ -1,0 +1,106 @@
+#include "core/device.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include "core/cuda/cuda_device.h"
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+std::string processor_model() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "CPU";
+}
+
+/// FNV-1a over 64-bit words in four independent lanes, so that it runs at the speed of memory.
+std::uint64_t hash_bytes(std::uint64_t seed, const void* data, std::int64_t bytes) {
+  constexpr std::uint64_t kPrime = 0x100000001b3ULL;
+  std::array<std::uint64_t, 4> lanes{seed ^ 0xcbf29ce484222325ULL, seed + 1, seed + 2, seed + 3};
+  const auto* p = static_cast<const unsigned char*>(data);
+  std::array<std::uint64_t, 4> words{};
+  for (; bytes > 0; bytes -= 32, p += 32) {
+    words = {};
+    std::memcpy(words.data(), p, static_cast<std::size_t>(bytes < 32 ? bytes : 32));
+    for (std::size_t i = 0; i < 4; ++i) lanes[i] = (lanes[i] ^ words[i]) * kPrime;
+  }
+  std::uint64_t hash = seed;
+  // High bits of a lane see only low ones of its words: mix before joining.
+  for (const std::uint64_t lane : lanes)
+    hash = ((hash ^ lane ^ (lane >> 29)) * kPrime) ^ (hash >> 31);
+  return hash;
+}
+
+class CpuDevice : public Device {
+ public:
+  CpuDevice() {
+    properties_.name = processor_model();
+    properties_.multiprocessors = static_cast<int>(std::thread::hardware_concurrency());
+    properties_.cache_bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+    properties_.memory_bytes =
+        std::int64_t{::sysconf(_SC_PHYS_PAGES)} * std::int64_t{::sysconf(_SC_PAGESIZE)};
+  }
+
+  const DeviceProperties& properties() const override { return properties_; }
+  MemoryTracker& memory() override { return MemoryTracker::host(); }
+  std::int64_t available_bytes() override {
+    return std::int64_t{::sysconf(_SC_AVPHYS_PAGES)} * std::int64_t{::sysconf(_SC_PAGESIZE)};
+  }
+  Stream stream() override { return nullptr; }
+  void copy(void* to, const void* from, std::int64_t bytes) override {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+  void fill(void* data, unsigned char value, std::int64_t bytes) override {
+    std::memset(data, value, static_cast<std::size_t>(bytes));
+  }
+  std::uint64_t hash(std::uint64_t seed, const void* data, std::int64_t bytes) override {
+    return hash_bytes(seed, data, bytes);
+  }
+  void synchronize() override {}
+
+ private:
+  DeviceProperties properties_;
+};
+
+struct CudaOnce {
+  std::unique_ptr<Device> device;
+  Support support;
+};
+
+CudaOnce& cuda() {
+  static CudaOnce once = [] {
+    CudaOnce made;
+    made.device = make_cuda_device(made.support);
+    return made;
+  }();
+  return once;
+}
+
+}  // namespace
+
+std::string_view to_string(DeviceKind device) {
+  return device == DeviceKind::cpu ? "cpu" : "cuda";
+}
+
+const Support& Device::available(DeviceKind kind) {
+  static const Support yes;
+  return kind == DeviceKind::cpu ? yes : cuda().support;
+}
+
+Device& Device::get(DeviceKind kind) {
+  static CpuDevice cpu;
+  if (kind == DeviceKind::cpu) return cpu;
+  if (!cuda().support.ok()) throw InputError(cuda().support.reason);
+  return *cuda().device;
+}
+
+}  // namespace longca

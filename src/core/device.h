@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/memory.h"
+#include "core/status.h"
+
+namespace longca {
+
+enum class DeviceKind : std::uint8_t { cpu, cuda };
+std::string_view to_string(DeviceKind device);
+
+/// An execution queue of a device (a cudaStream_t on a GPU). On the CPU it is null and calls return
+/// when their work is done.
+using Stream = void*;
+
+/// What is known of a device without using it.
+struct DeviceProperties {
+  std::string name;               ///< "NVIDIA H200"; the processor's model on the CPU
+  int architecture = 0;           ///< compute capability, 90 for 9.0; 0 on the CPU
+  int multiprocessors = 0;        ///< SMs; hardware threads on the CPU
+  std::int64_t cache_bytes = 0;   ///< last-level cache (L2 on a GPU)
+  std::int64_t memory_bytes = 0;  ///< of the whole device
+};
+
+/// The device that this process works on: one per kind. Its memory, its one queue, and the few
+/// operations that inputs, outputs and checks need. Everything of a cell runs on `stream()`.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  /// Yes, or `unavailable` and why: no GPU, a driver too old, a build without CUDA. Never throws;
+  /// found out once per process.
+  static const Support& available(DeviceKind kind);
+  /// Throws InputError with the sentence of `available` if it is not.
+  static Device& get(DeviceKind kind);
+
+  virtual const DeviceProperties& properties() const = 0;
+  /// The tracker under every tensor and workspace on this device.
+  virtual MemoryTracker& memory() = 0;
+  /// Bytes that an allocation may still take: free on the device, or kept by the tracker's cache.
+  virtual std::int64_t available_bytes() = 0;
+  virtual Stream stream() = 0;
+
+  /// Copies between host and device memory or inside either, after what is queued on `stream()`;
+  /// returns when done.
+  virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
+  /// Sets every byte, queued on `stream()`.
+  virtual void fill(void* data, unsigned char value, std::int64_t bytes) = 0;
+  /// A 64-bit hash of `bytes` of device memory, after what is queued on `stream()`.
+  virtual std::uint64_t hash(std::uint64_t seed, const void* data, std::int64_t bytes) = 0;
+  /// Waits until the queue is empty. Reports an error of any earlier asynchronous work.
+  virtual void synchronize() = 0;
+};
+
+}  // namespace longca
