@@ -34,11 +34,13 @@ struct BenchArguments : RunArguments {
   bool strict = false;
 };
 
-/// This process's arguments, from the system.
+/// This process's arguments, from the system; the program by its name alone, since records travel
+/// and folders of one machine say nothing elsewhere.
 std::vector<std::string> own_arguments() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> arguments;
   for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  if (!arguments.empty()) arguments.front() = fs::path(arguments.front()).filename().string();
   return arguments;
 }
 
