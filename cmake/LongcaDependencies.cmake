@@ -5,6 +5,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(hwy REQUIRED)
+find_package(ZLIB REQUIRED)
 
 if(LONGCA_TESTS)
   find_package(GTest REQUIRED)

@@ -1,12 +1,13 @@
 #include "bench/record.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <memory>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -120,6 +121,27 @@ bool is_json(std::string_view line) {
   return json::accept(line);
 }
 
+/// A whole file, unpacked if it is compressed.
+std::string read_text(const std::filesystem::path& path) {
+  errno = 0;
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
+  if (file == nullptr) {
+    throw_input_error("cannot read {}: {}", path.string(), std::strerror(errno));
+  }
+  std::string text;
+  std::array<char, 1 << 16> block;
+  while (true) {
+    const int n = gzread(file.get(), block.data(), static_cast<unsigned>(block.size()));
+    if (n > 0) text.append(block.data(), static_cast<std::size_t>(n));
+    if (n == static_cast<int>(block.size())) continue;
+    int code = Z_OK;
+    const char* fault = gzerror(file.get(), &code);
+    if (code == Z_OK || code == Z_STREAM_END) return text;
+    throw_input_error("cannot read {}: {}", path.string(),
+                      code == Z_ERRNO ? std::strerror(errno) : fault);
+  }
+}
+
 }  // namespace
 
 void to_json(json& out, const Record& record) {
@@ -216,13 +238,7 @@ RecordFile read_records(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path, error)) {
     throw_input_error("cannot read {}: it is a directory", path.string());
   }
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in.is_open() || in.bad()) {
-    throw_input_error("cannot read {}: {}", path.string(), std::strerror(errno));
-  }
-  return parse_records(text, path.string());
+  return parse_records(read_text(path), path.string());
 }
 
 std::vector<Record> latest_records(std::span<const Record> records) {

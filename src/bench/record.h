@@ -71,7 +71,8 @@ struct RecordFile {
   std::size_t whole_bytes = 0;  ///< where the torn line begins, or the size of the file
 };
 
-/// Throws InputError naming file, line and fault; a torn last line is no fault.
+/// Reads a .jsonl file, also one compressed by gzip. Throws InputError naming file, line and fault; a
+/// torn last line is no fault.
 RecordFile read_records(const std::filesystem::path& path);
 /// The same from text; `name` is the file's in messages.
 RecordFile parse_records(std::string_view text, const std::string& name);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <zlib.h>
 
 #include <cmath>
 #include <functional>
@@ -277,6 +278,28 @@ TEST(RecordFile, MissingFilesAndFoldersAreNamed) {
   const TempDirectory folder;
   expect_input_error([&] { read_records(folder / "none.jsonl"); }, "none.jsonl: No such file");
   expect_input_error([&] { read_records(folder.path()); }, "it is a directory");
+}
+
+void write_compressed(const std::filesystem::path& path, const std::string& text) {
+  const gzFile file = gzopen(path.c_str(), "wb");
+  ASSERT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
+            static_cast<int>(text.size()));
+  ASSERT_EQ(gzclose(file), Z_OK);
+}
+
+TEST(RecordFile, CompressedFilesAreRead) {
+  const TempDirectory folder;
+  const std::string line = to_line(example()) + '\n';
+  write_compressed(folder / "a.jsonl.gz", line + line);
+  EXPECT_EQ(read_records(folder / "a.jsonl.gz").records.size(), 2);
+}
+
+TEST(RecordFile, ACutCompressedFileIsRefused) {
+  const TempDirectory folder;
+  const std::filesystem::path path = folder / "a.jsonl.gz";
+  write_compressed(path, to_line(example()) + '\n');
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  expect_input_error([&] { read_records(path); }, "cannot read " + path.string());
 }
 
 TEST(RecordFile, TheLastRecordOfAKeyCountsAtTheFirstsPlace) {
