@@ -28,6 +28,11 @@ endfunction()
 # A GoogleTest (and RapidCheck) binary; every TEST becomes a ctest of its own. The sanitizers leave
 # signals and refused allocations to the program, whose answers to them are under test.
 set(sanitizer_options "handle_segv=0:handle_abort=0:allocator_may_return_null=1")
+if(LONGCA_SANITIZE STREQUAL "thread")
+  set(sanitizer_options "TSAN_OPTIONS=${sanitizer_options}")
+else()
+  set(sanitizer_options "ASAN_OPTIONS=${sanitizer_options}")
+endif()
 function(longca_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -39,5 +44,5 @@ function(longca_test name)
   include(GoogleTest)
   gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES
     TIMEOUT ${ARG_TIMEOUT} LABELS ${name}
-    ENVIRONMENT "ASAN_OPTIONS=${sanitizer_options};TSAN_OPTIONS=${sanitizer_options}")
+    ENVIRONMENT "${sanitizer_options}")
 endfunction()
