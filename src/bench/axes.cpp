@@ -49,7 +49,7 @@ Names device_names() {
   return {"cpu", "cuda"};
 }
 Names mode_names() {
-  return {"burst", "sustained"};
+  return {"burst", "sustained", "graph"};
 }
 
 template <typename T>
@@ -252,7 +252,8 @@ std::vector<Axis> make_table() {
       "block_heads", "one block list per KV or query head", "kv", block_head_names, blocks));
   table.push_back(name_axis<&Case::device>("device", "where kernels run", "cpu", device_names));
   table.push_back(name_axis<&Case::mode>(
-      "mode", "burst: cold caches, pauses; sustained: back to back", "burst", mode_names));
+      "mode", "burst: cold caches, pauses; sustained: back to back; graph: a burst as CUDA graph",
+      "burst", mode_names));
   return table;
 }
 

@@ -16,6 +16,9 @@ constexpr std::array kMetrics = {
     MetricInfo{"peak_bytes", "bytes",
                "peak memory of the case: inputs, outputs, plan and workspace", false},
     MetricInfo{"workspace_bytes", "bytes", "memory of the plan beside inputs and outputs", false},
+    MetricInfo{"device_bytes", "bytes",
+               "what the GPU's used memory grew by through plan and passes, by the driver's count",
+               false},
     MetricInfo{"error_o", "relative", "‖O − reference‖ / ‖reference‖ over what was compared",
                false},
     MetricInfo{"error_lse", "absolute", "largest |LSE − reference|, natural logarithm", false},
@@ -27,6 +30,10 @@ constexpr std::array kMetrics = {
                false},
     MetricInfo{"verified_fraction", "fraction", "share of the output elements that were compared",
                true},
+    MetricInfo{"sm_clock_mhz", "MHz", "median clock of the GPU's multiprocessors while timing",
+               true},
+    MetricInfo{"power_w", "W", "mean power of the GPU while timing", false},
+    MetricInfo{"temperature_c", "°C", "highest temperature of the GPU while timing", false},
 };
 
 }  // namespace

@@ -68,14 +68,29 @@ std::string stop_of(const json& object) {
   return stop;
 }
 
+std::vector<double> numbers_of(const json& value, std::string_view key) {
+  require_type(value.is_array(), key, "an array", value);
+  std::vector<double> numbers;
+  numbers.reserve(value.size());
+  for (const json& number : value) numbers.push_back(number_of(number, key));
+  return numbers;
+}
+
 std::vector<double> samples_of(const json& object) {
-  std::vector<double> samples;
   const auto found = object.find("samples_ms");
-  if (found == object.end()) return samples;
-  require_type(found->is_array(), "samples_ms", "an array", *found);
-  samples.reserve(found->size());
-  for (const json& value : *found) samples.push_back(number_of(value, "samples_ms"));
-  return samples;
+  return found == object.end() ? std::vector<double>() : numbers_of(*found, "samples_ms");
+}
+
+std::optional<DeviceTrace> trace_of(const json& object) {
+  const json* found = optional_object(object, "trace");
+  if (found == nullptr) return std::nullopt;
+  DeviceTrace trace{numbers_of(required(*found, "t_ms"), "trace.t_ms"),
+                    numbers_of(required(*found, "sm_clock_mhz"), "trace.sm_clock_mhz"),
+                    numbers_of(required(*found, "power_w"), "trace.power_w")};
+  if (trace.sm_clock_mhz.size() != trace.t_ms.size() || trace.power_w.size() != trace.t_ms.size()) {
+    throw InputError("the lists of 'trace' differ in length");
+  }
+  return trace;
 }
 
 void check_schema(const json& object) {
@@ -168,6 +183,11 @@ void to_json(json& out, const Record& record) {
              {"env", record.env.is_null() ? json::object() : record.env},
              {"at", record.at}};
   if (!notes.empty()) out["notes"] = notes;
+  if (record.trace) {
+    out["trace"] = json{{"t_ms", record.trace->t_ms},
+                        {"sm_clock_mhz", record.trace->sm_clock_mhz},
+                        {"power_w", record.trace->power_w}};
+  }
 }
 
 void from_json(const json& object, Record& record) {
@@ -193,6 +213,7 @@ void from_json(const json& object, Record& record) {
       read.notes[name] = text_of(value, "notes." + name);
     }
   }
+  read.trace = trace_of(object);
   record = std::move(read);
 }
 
@@ -201,7 +222,7 @@ std::string to_line(const Record& record) {
   const json object = record;
   nlohmann::ordered_json line;
   for (const char* key : {"schema", "key", "case", "status", "reason", "metrics", "samples_ms",
-                          "stop", "env", "at", "notes"}) {
+                          "stop", "env", "at", "notes", "trace"}) {
     if (const auto found = object.find(key); found != object.end()) line[key] = *found;
   }
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

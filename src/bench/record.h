@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,15 @@
 namespace longca {
 
 inline constexpr int kRecordSchema = 1;
+
+/// How a GPU's clock and power went while a cell was timed: three lists of one length.
+struct DeviceTrace {
+  std::vector<double> t_ms;  ///< since the first repetition, warm-up included
+  std::vector<double> sm_clock_mhz;
+  std::vector<double> power_w;
+
+  bool operator==(const DeviceTrace&) const = default;
+};
 
 /// What became of one case: the unit of every output (DESIGN, Records).
 struct Record {
@@ -29,6 +39,7 @@ struct Record {
   /// Further facts about how the cell ran ("verified_fraction" is a metric; "lse": "not returned" a
   /// note).
   std::map<std::string, std::string> notes;
+  std::optional<DeviceTrace> trace;  ///< absent where nothing was sampled
 };
 
 /// A metric that is not finite has no JSON number: it is left out, and a note of its name says
@@ -71,8 +82,8 @@ struct RecordFile {
   std::size_t whole_bytes = 0;  ///< where the torn line begins, or the size of the file
 };
 
-/// Reads a .jsonl file, also one compressed by gzip. Throws InputError naming file, line and fault; a
-/// torn last line is no fault.
+/// Reads a .jsonl file, also one compressed by gzip. Throws InputError naming file, line and fault;
+/// a torn last line is no fault.
 RecordFile read_records(const std::filesystem::path& path);
 /// The same from text; `name` is the file's in messages.
 RecordFile parse_records(std::string_view text, const std::string& name);

@@ -55,6 +55,7 @@ class CpuDevice : public Device {
   std::int64_t available_bytes() override {
     return std::int64_t{::sysconf(_SC_AVPHYS_PAGES)} * std::int64_t{::sysconf(_SC_PAGESIZE)};
   }
+  std::int64_t used_bytes() override { return 0; }
   Stream stream() override { return nullptr; }
   void copy(void* to, const void* from, std::int64_t bytes) override {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
@@ -66,6 +67,7 @@ class CpuDevice : public Device {
     return hash_bytes(seed, data, bytes);
   }
   void synchronize() override {}
+  std::optional<std::string> fault() noexcept override { return std::nullopt; }
 
  private:
   DeviceProperties properties_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,7 @@ struct DeviceProperties {
   int multiprocessors = 0;        ///< SMs; hardware threads on the CPU
   std::int64_t cache_bytes = 0;   ///< last-level cache (L2 on a GPU)
   std::int64_t memory_bytes = 0;  ///< of the whole device
+  std::string pci_bus_id;         ///< "00000000:1B:00.0"; empty on the CPU
 };
 
 /// The device that this process works on: one per kind. Its memory, its one queue, and the few
@@ -42,6 +44,9 @@ class Device {
   virtual MemoryTracker& memory() = 0;
   /// Bytes that an allocation may still take: free on the device, or kept by the tracker's cache.
   virtual std::int64_t available_bytes() = 0;
+  /// Bytes of the device that are taken, by whomever, without those that the tracker's cache keeps:
+  /// memory that goes past the tracker shows here. 0 on the CPU.
+  virtual std::int64_t used_bytes() = 0;
   virtual Stream stream() = 0;
 
   /// Copies between host and device memory or inside either, after what is queued on `stream()`;
@@ -53,6 +58,9 @@ class Device {
   virtual std::uint64_t hash(std::uint64_t seed, const void* data, std::int64_t bytes) = 0;
   /// Waits until the queue is empty. Reports an error of any earlier asynchronous work.
   virtual void synchronize() = 0;
+  /// The name of the error that has left the device unusable for this process
+  /// ("cudaErrorIllegalAddress"), if there is one. Does not wait for the queue.
+  virtual std::optional<std::string> fault() noexcept = 0;
 };
 
 }  // namespace longca

@@ -40,6 +40,9 @@ class MemoryTracker {
   std::int64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }
   /// Starts a new high-water mark from what is in use now.
   void reset_peak() { peak_.store(bytes_in_use(), std::memory_order_relaxed); }
+  /// Bytes that are given back but kept for reuse, and their return to the system.
+  virtual std::int64_t cached_bytes() const { return 0; }
+  virtual void release_cache() noexcept {}
   /// Bytes in use that no allocation may pass; 0 for none.
   void set_limit(std::int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
 

@@ -72,6 +72,11 @@ Record random_record() {
   record.env = {{"argv", {*rc::gen::string<std::string>()}}};
   record.at = "2026-05-01T10:00:00Z";
   if (*rc::gen::arbitrary<bool>()) record.notes["lse"] = *rc::gen::string<std::string>();
+  if (*rc::gen::arbitrary<bool>()) {
+    const auto points = *rc::gen::inRange<std::size_t>(0, 5);
+    const auto list = rc::gen::container<std::vector<double>>(points, finite_number());
+    record.trace = DeviceTrace{*list, *list, *list};
+  }
   return record;
 }
 
@@ -107,6 +112,7 @@ RC_GTEST_PROP(Record, KeepsEveryDigit, ()) {
   const Record read = parse_one(to_line(record));
   RC_ASSERT(read.metrics == record.metrics);
   RC_ASSERT(read.samples_ms == record.samples_ms);
+  RC_ASSERT(read.trace == record.trace);
   RC_ASSERT(read.c == record.c);
 }
 
@@ -219,6 +225,18 @@ TEST(Record, WrongTypesAreNamed) {
     object[json::json_pointer(path)] = true;
     expect_input_error([&] { parse_one(object.dump()); }, sentence);
   }
+}
+
+TEST(Record, ATraceHasThreeListsOfOneLength) {
+  json object = example();
+  object["trace"] = {{"t_ms", {0, 20}}, {"sm_clock_mhz", {1980, 1965}}, {"power_w", {300, 650.5}}};
+  EXPECT_EQ(parse_one(object.dump()).trace->power_w.at(1), 650.5);
+  object["trace"]["power_w"] = json::array({300});
+  expect_input_error([&] { parse_one(object.dump()); }, "lists of 'trace' differ in length");
+  object["trace"].erase("t_ms");
+  expect_input_error([&] { parse_one(object.dump()); }, "'t_ms' is missing");
+  object["trace"]["t_ms"] = "0";
+  expect_input_error([&] { parse_one(object.dump()); }, "'trace.t_ms' must be an array");
 }
 
 TEST(Record, UnknownWordsAreNamed) {

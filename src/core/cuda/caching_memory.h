@@ -2,7 +2,6 @@
 
 #include <map>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 #include "core/memory.h"
@@ -16,10 +15,8 @@ class CachingCudaMemory : public MemoryTracker {
  public:
   ~CachingCudaMemory() override;
 
-  /// Bytes kept for reuse.
-  std::int64_t cached_bytes() const;
-  /// Returns what is kept to the driver.
-  void release_cache() noexcept;
+  std::int64_t cached_bytes() const override;
+  void release_cache() noexcept override;
 
  protected:
   void* obtain(std::int64_t bytes) override;

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdlib>
 
 #include "core/cuda/caching_memory.h"
@@ -26,16 +27,15 @@ class CudaDevice : public Device {
     properties_.multiprocessors = found.multiProcessorCount;
     properties_.cache_bytes = found.l2CacheSize;
     properties_.memory_bytes = static_cast<std::int64_t>(found.totalGlobalMem);
+    std::array<char, 32> bus_id{};
+    LONGCA_CUDA(cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), index));
+    properties_.pci_bus_id = bus_id.data();
   }
 
   const DeviceProperties& properties() const override { return properties_; }
   MemoryTracker& memory() override { return memory_; }
-  std::int64_t available_bytes() override {
-    std::size_t free = 0;
-    std::size_t total = 0;
-    LONGCA_CUDA(cudaMemGetInfo(&free, &total));
-    return static_cast<std::int64_t>(free) + memory_.cached_bytes();
-  }
+  std::int64_t available_bytes() override { return free_bytes() + memory_.cached_bytes(); }
+  std::int64_t used_bytes() override { return properties_.memory_bytes - available_bytes(); }
   Stream stream() override { return stream_; }
 
   void copy(void* to, const void* from, std::int64_t bytes) override {
@@ -50,8 +50,21 @@ class CudaDevice : public Device {
     return cuda_hash(seed, data, bytes, stream_);
   }
   void synchronize() override { LONGCA_CUDA(cudaStreamSynchronize(stream_)); }
+  std::optional<std::string> fault() noexcept override {
+    cudaGetLastError();  // what one call left behind is no fault of the device
+    const cudaError_t code = cudaStreamQuery(stream_);
+    if (code == cudaSuccess || code == cudaErrorNotReady) return std::nullopt;
+    return cudaGetErrorName(code);
+  }
 
  private:
+  static std::int64_t free_bytes() {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    LONGCA_CUDA(cudaMemGetInfo(&free, &total));
+    return static_cast<std::int64_t>(free);
+  }
+
   DeviceProperties properties_;
   CachingCudaMemory memory_;
   // Not destroyed: the process ends with the device, maybe after an error that nothing survives.

@@ -15,8 +15,10 @@ __device__ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 33);
 }
 
-__global__ void hash_words(std::uint64_t seed, const unsigned char* data, std::int64_t bytes,
-                           unsigned long long* sum) {
+/// One hash at a time, on one stream.
+__device__ unsigned long long sum;
+
+__global__ void hash_words(std::uint64_t seed, const unsigned char* data, std::int64_t bytes) {
   const std::int64_t words = bytes / 8;
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -31,23 +33,22 @@ __global__ void hash_words(std::uint64_t seed, const unsigned char* data, std::i
     own += mix(word + mix(seed + static_cast<std::uint64_t>(words)));
   }
   for (int step = 16; step > 0; step /= 2) own += __shfl_down_sync(~0U, own, step);
-  if (threadIdx.x % 32 == 0) atomicAdd(sum, static_cast<unsigned long long>(own));
+  if (threadIdx.x % 32 == 0) atomicAdd(&sum, static_cast<unsigned long long>(own));
 }
 
 }  // namespace
 
 std::uint64_t cuda_hash(std::uint64_t seed, const void* data, std::int64_t bytes,
                         cudaStream_t stream) {
-  unsigned long long* sum = nullptr;
-  LONGCA_CUDA(cudaMallocAsync(&sum, sizeof(*sum), stream));
-  LONGCA_CUDA(cudaMemsetAsync(sum, 0, sizeof(*sum), stream));
+  unsigned long long result = 0;
+  LONGCA_CUDA(
+      cudaMemcpyToSymbolAsync(sum, &result, sizeof(sum), 0, cudaMemcpyHostToDevice, stream));
   const std::int64_t blocks = std::clamp<std::int64_t>(bytes / 8 / kThreads + 1, 1, 4096);
   hash_words<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(
-      seed, static_cast<const unsigned char*>(data), bytes, sum);
+      seed, static_cast<const unsigned char*>(data), bytes);
   LONGCA_CUDA(cudaGetLastError());
-  unsigned long long result = 0;
-  LONGCA_CUDA(cudaMemcpyAsync(&result, sum, sizeof(result), cudaMemcpyDeviceToHost, stream));
-  LONGCA_CUDA(cudaFreeAsync(sum, stream));
+  LONGCA_CUDA(
+      cudaMemcpyFromSymbolAsync(&result, sum, sizeof(sum), 0, cudaMemcpyDeviceToHost, stream));
   LONGCA_CUDA(cudaStreamSynchronize(stream));
   return result + static_cast<std::uint64_t>(bytes);
 }

@@ -1,0 +1,68 @@
+#include "attention/inputs.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "gpu/gpu_test.h"
+
+namespace longca::testing {
+namespace {
+
+class CudaInputs : public GpuTest {
+ protected:
+  static std::vector<unsigned char> bytes_of(const Tensor& tensor, DeviceKind device) {
+    std::vector<unsigned char> bytes(static_cast<std::size_t>(tensor.bytes()));
+    Device::get(device).copy(bytes.data(), tensor.view().data, tensor.bytes());
+    return bytes;
+  }
+};
+
+struct Shape {
+  std::int64_t tokens_q, tokens_k;
+  int heads_q, heads_k, head_dim;
+};
+
+TEST_F(CudaInputs, EqualThoseOfTheCpuToTheBit) {
+  // One value, less than a counter's four, across chunks, and millions: the tails of the normal.
+  const Shape shapes[] = {{1, 3, 1, 1, 1},
+                          {33, 71, 6, 2, 40},
+                          {100, 7, 3, 1, 41},
+                          {0, 5, 2, 1, 8},
+                          {4096, 65, 8, 4, 128}};
+  for (const Shape& shape : shapes) {
+    for (const DType dtype : {DType::float32, DType::bfloat16}) {
+      for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{42}, ~std::uint64_t{0}}) {
+        Problem problem;
+        problem.tokens_q = shape.tokens_q;
+        problem.tokens_k = shape.tokens_k;
+        problem.heads_q = shape.heads_q;
+        problem.heads_k = shape.heads_k;
+        problem.head_dim = shape.head_dim;
+        problem.dtype = dtype;
+        const Inputs host = make_inputs(problem, seed);
+        problem.device = DeviceKind::cuda;
+        const Inputs device = make_inputs(problem, seed);
+        for (const auto tensor : {&Inputs::q, &Inputs::k, &Inputs::v, &Inputs::dout}) {
+          EXPECT_EQ(bytes_of(device.*tensor, DeviceKind::cuda),
+                    bytes_of(host.*tensor, DeviceKind::cpu))
+              << shape.tokens_q << " tokens, " << to_string(dtype) << ", seed " << seed;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaInputs, LieInTheTrackersMemory) {
+  const std::int64_t before = gpu().memory().bytes_in_use();
+  Problem problem;
+  problem.tokens_q = problem.tokens_k = 100;
+  problem.dtype = DType::bfloat16;
+  problem.device = DeviceKind::cuda;
+  const Inputs inputs = make_inputs(problem, 1);
+  EXPECT_EQ(gpu().memory().bytes_in_use() - before, inputs.bytes());
+}
+
+}  // namespace
+}  // namespace longca::testing
