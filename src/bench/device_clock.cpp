@@ -11,6 +11,9 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/thread_pool.h"
+#ifdef LONGCA_WITH_CUDA
+#include "bench/cuda/cuda_clock.h"
+#endif
 
 namespace longca {
 namespace {
@@ -70,9 +73,17 @@ class CpuClock : public DeviceClock {
 
 }  // namespace
 
+std::function<void()> DeviceClock::as_graph(const std::function<void()>& /*call*/) {
+  throw GraphRefused("mode graph replays a CUDA graph, which the CPU does not have");
+}
+
 std::unique_ptr<DeviceClock> make_device_clock(DeviceKind device) {
-  if (device != DeviceKind::cpu) throw_input_error("this build cannot time {}", to_string(device));
-  return std::make_unique<CpuClock>();
+  if (device == DeviceKind::cpu) return std::make_unique<CpuClock>();
+#ifdef LONGCA_WITH_CUDA
+  return make_cuda_clock();
+#else
+  throw InputError(Device::available(device).reason);
+#endif
 }
 
 }  // namespace longca

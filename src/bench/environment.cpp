@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "bench/build_info.h"
+#include "bench/nvml.h"
 #include "core/thread_pool.h"
 
 namespace longca {
@@ -136,9 +137,22 @@ json memory() {
   return memory;
 }
 
-/// NVIDIA GPUs as the driver lists them in /proc: no library is needed to know that they are there.
+json describe(const Nvml::Gpu& gpu) {
+  json entry{{"model", gpu.model}, {"pci_bus_id", gpu.pci_bus_id}};
+  if (gpu.memory_bytes) entry["memory_bytes"] = *gpu.memory_bytes;
+  if (gpu.max_sm_clock_mhz) entry["max_sm_clock_mhz"] = *gpu.max_sm_clock_mhz;
+  if (gpu.max_memory_clock_mhz) entry["max_memory_clock_mhz"] = *gpu.max_memory_clock_mhz;
+  if (gpu.power_limit_w) entry["power_limit_w"] = *gpu.power_limit_w;
+  return entry;
+}
+
+/// NVIDIA GPUs as NVML describes them, or by name as the driver lists them in /proc.
 json gpus() {
   json gpus = json::array();
+  if (const Nvml* nvml = Nvml::get()) {
+    for (const Nvml::Gpu& gpu : nvml->gpus()) gpus.push_back(describe(gpu));
+    return gpus;
+  }
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", error)) {
     gpus.push_back({{"model", field(entry.path() / "information", "Model", ':')}});
@@ -164,9 +178,13 @@ json collect() {
     env["kernel"] = std::string(system.release);
     env["arch"] = std::string(system.machine);
   }
-  if (const auto driver = trim(read_text("/sys/module/nvidia/version")); !driver.empty()) {
-    env["gpu_driver"] = driver;
+  const Nvml* nvml = Nvml::get();
+  if (const auto driver = nvml ? nvml->driver_version() : std::nullopt) {
+    env["gpu_driver"] = *driver;
+  } else if (const auto version = trim(read_text("/sys/module/nvidia/version")); !version.empty()) {
+    env["gpu_driver"] = version;
   }
+  if (const auto cuda = nvml ? nvml->cuda_version() : std::nullopt) env["gpu_driver_cuda"] = *cuda;
   return env;
 }
 

@@ -90,17 +90,20 @@ void measure_sustained(DeviceClock& clock, const std::function<void()>& call,
 MeasureMode parse_measure_mode(std::string_view text) {
   if (text == "burst") return MeasureMode::burst;
   if (text == "sustained") return MeasureMode::sustained;
-  throw_input_error("unknown mode '{}' (known: burst, sustained)", text);
+  if (text == "graph") return MeasureMode::graph;
+  throw_input_error("unknown mode '{}' (known: burst, sustained, graph)", text);
 }
 
 Measurement measure(DeviceClock& clock, const std::function<void()>& call,
                     const std::function<void()>& prepare, const MeasureOptions& options) {
   Measurement result;
-  if (options.mode == MeasureMode::burst) {
-    measure_burst(Burst(clock, call, prepare, options.cool_down_ms), options, result);
-  } else {
+  clock.begin();
+  if (options.mode == MeasureMode::sustained) {
     measure_sustained(clock, call, options, result);
+  } else {
+    measure_burst(Burst(clock, call, prepare, options.cool_down_ms), options, result);
   }
+  result.held = clock.held();
   result.median_ms = median(result.samples_ms);
   result.interval = median_interval(result.samples_ms);
   return result;

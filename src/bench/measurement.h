@@ -16,8 +16,9 @@ namespace longca {
 enum class MeasureMode : std::uint8_t {
   burst,      ///< each from cold caches, after a pause
   sustained,  ///< back to back for at least a second
+  graph,      ///< as a burst, each repetition replayed as a graph of the device
 };
-/// "burst", "sustained". Throws InputError for another text.
+/// "burst", "sustained", "graph". Throws InputError for another text.
 MeasureMode parse_measure_mode(std::string_view text);
 
 struct MeasureOptions {
@@ -35,10 +36,12 @@ struct Measurement {
   std::vector<double> samples_ms;  ///< every timed repetition, in order
   Stop stop = Stop::not_yet;
   double median_ms = 0;
+  bool held = true;                        ///< launch time is not in the times (DeviceClock::held)
   std::optional<MedianInterval> interval;  ///< nothing below 6 samples
 };
 
-/// Warms up, then times `call` until the stopping rule is content. In bursts `prepare` runs before
+/// Warms up, then times `call` until the stopping rule is content. For mode graph `call` is what
+/// DeviceClock::as_graph made. In bursts `prepare` runs before
 /// every repetition, before the caches are flushed; its time does not count. docs/metrics.md, Time.
 Measurement measure(DeviceClock& clock, const std::function<void()>& call,
                     const std::function<void()>& prepare, const MeasureOptions& options);

@@ -14,6 +14,7 @@ namespace {
 /// A device whose calls take the times that the test says, and which writes down what happens.
 class FakeClock : public DeviceClock {
  public:
+  void begin() override { log.clear(); }
   void flush_caches() override { log += 'f'; }
   double time_once(const std::function<void()>& call) override {
     call();
@@ -26,8 +27,11 @@ class FakeClock : public DeviceClock {
     return std::vector<double>(static_cast<std::size_t>(count), next_ms);
   }
 
+  bool held() const override { return holds; }
+
   std::string log;
   double next_ms = 2.0;
+  bool holds = true;
 };
 
 struct Trial {
@@ -45,6 +49,21 @@ TEST(Measure, ABurstPreparesAndFlushesBeforeEveryCall) {
   EXPECT_EQ(result.stop, Stop::converged);
   EXPECT_EQ(result.samples_ms, std::vector<double>(6, 2.0));
   EXPECT_EQ(result.median_ms, 2.0);
+}
+
+TEST(Measure, AGraphIsMeasuredAsABurst) {
+  Trial trial;
+  const Measurement result =
+      trial.run({.mode = MeasureMode::graph, .cool_down_ms = 0, .warmed_s = 1.0});
+  EXPECT_EQ(trial.clock.log, "pfcpfcpfcpfcpfcpfc");
+  EXPECT_EQ(result.stop, Stop::converged);
+}
+
+TEST(Measure, SaysWhetherLaunchTimeWasKeptOut) {
+  Trial trial;
+  EXPECT_TRUE(trial.run({.cool_down_ms = 0, .warmed_s = 1.0}).held);
+  trial.clock.holds = false;
+  EXPECT_FALSE(trial.run({.cool_down_ms = 0, .warmed_s = 1.0}).held);
 }
 
 TEST(Measure, WhatRanBeforeCountsAsWarmUp) {
@@ -97,8 +116,20 @@ TEST(CpuClock, TimesTheCallAlone) {
   EXPECT_EQ(calls, 5);
 }
 
-TEST(CpuClock, OtherDevicesAreRefused) {
-  expect_input_error([] { make_device_clock(DeviceKind::cuda); }, "cuda");
+TEST(CpuClock, HasNoGraphs) {
+  const auto clock = make_device_clock(DeviceKind::cpu);
+  try {
+    clock->as_graph([] {});
+    FAIL() << "the CPU replays graphs";
+  } catch (const GraphRefused& error) {
+    EXPECT_STREQ(error.what(), "mode graph replays a CUDA graph, which the CPU does not have");
+  }
+}
+
+TEST(DeviceClock, OfADeviceThatIsNotThereIsRefusedWithTheReason) {
+  const Support& gpu = Device::available(DeviceKind::cuda);
+  if (gpu.ok()) GTEST_SKIP() << "there is a GPU";
+  expect_input_error([] { make_device_clock(DeviceKind::cuda); }, gpu.reason);
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ TEST(Cases, CellsOfOneProblemAreNeighbours) {
   const CaseList list = expand_text(
       "[axes]\nkernel = [\"naive\"]\nmask = [\"causal\", \"full\"]\ntokens = [64, 128]\n"
       "mode = \"all\"\n");
-  EXPECT_EQ(list.cases.size(), 2U * 2 * 2 * 2);
+  EXPECT_EQ(list.cases.size(), 2U * 2 * 2 * 3);
   std::set<std::string> seen;
   std::string last;
   for (const Case& c : list.cases) {
