@@ -37,5 +37,25 @@ if(LONGCA_CUDA)
     find_package(CUDAToolkit 12.4 REQUIRED)
     set(LONGCA_WITH_CUDA ON)
     set(LONGCA_CUDA_RUNTIME CUDA::cudart_static)
+    # The toolkit's libraries are loaded when a kernel first needs them; this is where they are.
+    list(APPEND CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
+  endif()
+endif()
+
+# cuDNN by its C++ frontend: headers only, the library is loaded at run time. The frontend's are in
+# a Python package (scripts/python_packages.txt), cuDNN's own beside the CUDA toolkit's or the system's.
+set(LONGCA_WITH_CUDNN OFF)
+if(LONGCA_WITH_CUDA)
+  find_path(LONGCA_CUDNN_INCLUDE cudnn_graph.h
+    HINTS ${CUDAToolkit_INCLUDE_DIRS} $ENV{LONGCA_CUDNN}/../include DOC "Folder of cudnn.h")
+  find_path(LONGCA_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
+    HINTS ${PROJECT_SOURCE_DIR}/build/deps/python/include DOC "Folder of cudnn_frontend.h")
+  if(LONGCA_CUDNN_INCLUDE AND LONGCA_CUDNN_FRONTEND_INCLUDE)
+    set(LONGCA_WITH_CUDNN ON)
+    add_library(longca_cudnn_frontend INTERFACE)
+    target_include_directories(longca_cudnn_frontend SYSTEM INTERFACE
+      ${LONGCA_CUDNN_FRONTEND_INCLUDE} ${LONGCA_CUDNN_INCLUDE})
+    target_compile_definitions(longca_cudnn_frontend INTERFACE
+      NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING CUDNN_FRONTEND_SKIP_JSON_LIB)
   endif()
 endif()

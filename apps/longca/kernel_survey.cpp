@@ -5,7 +5,7 @@
 namespace longca {
 namespace {
 
-constexpr std::int64_t kTokens = 256;
+constexpr std::int64_t kTokens = 2048;  ///< four documents: with one, masks turn into another
 constexpr std::int64_t kBlock = 32;
 constexpr int kHeadsK = 2;
 
@@ -36,9 +36,11 @@ KernelSurvey survey_kernel(const Kernel& kernel) {
   problem.backward = can.backward;
 
   KernelSurvey survey;
+  std::vector<std::string> expressed;
   Support refusal;
   for (const MaskTraits& mask : mask_table()) {
     const GeneratedMask generated = generate_mask(small_spec(mask.name, problem.heads_q));
+    if (kernel.expresses(problem, generated.mask).ok()) expressed.push_back(mask.name);
     Support support = kernel.supports(problem, generated.mask);
     if (support.ok()) {
       survey.masks.push_back(mask.name);
@@ -46,7 +48,10 @@ KernelSurvey survey_kernel(const Kernel& kernel) {
       refusal = std::move(support);  // "unavailable" says more: what to install
     }
   }
-  if (survey.masks.empty()) survey.support = refusal;
+  if (survey.masks.empty()) {
+    survey.masks = std::move(expressed);
+    survey.support = std::move(refusal);
+  }
   return survey;
 }
 

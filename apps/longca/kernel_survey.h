@@ -9,8 +9,9 @@ namespace longca {
 
 /// What a kernel answers on this machine, found by asking it, mask by mask.
 struct KernelSurvey {
-  std::vector<std::string> masks;  ///< those that it takes
-  Support support;                 ///< ok if it takes any, else why not
+  /// Those that it takes here; if it does not run here, those that it has words for.
+  std::vector<std::string> masks;
+  Support support;  ///< ok if it takes any here, else why not
 };
 
 /// Asks `kernel` about a small problem of each of the fourteen masks, in its first dtype and head

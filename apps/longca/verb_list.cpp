@@ -21,6 +21,20 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// "any", "9.0 or later", "9.0 only": compute capabilities of GPUs.
+std::string architectures(const Capabilities& can) {
+  const auto text = [](int architecture) {
+    return fmt::format("{}.{}", architecture / 10, architecture % 10);
+  };
+  if (can.only_architecture != 0) return text(can.only_architecture) + " only";
+  return can.least_architecture != 0 ? text(can.least_architecture) + " or later" : "any";
+}
+
+/// Asked only where the kernel's device is: a library of hundreds of MB may be loaded for it.
+std::string version_here(const Kernel& kernel) {
+  return Device::available(kernel.capabilities().device).ok() ? kernel.version() : "";
+}
+
 ordered_json kernels() {
   ordered_json rows = ordered_json::array();
   for (const auto& kernel : KernelRegistry::global().kernels()) {
@@ -35,13 +49,15 @@ ordered_json kernels() {
                     {"status", to_string(survey.support.code)},
                     {"reason", survey.support.reason},
                     {"device", to_string(can.device)},
+                    {"architectures", architectures(can)},
                     {"dtypes", dtypes},
                     {"head_dims", can.head_dims},
                     {"gqa", can.gqa},
                     {"passes", passes},
                     {"returns_lse", can.returns_lse},
                     {"masks", survey.masks},
-                    {"origin", can.origin}});
+                    {"origin", can.origin},
+                    {"version", version_here(*kernel)}});
   }
   return rows;
 }
@@ -110,16 +126,19 @@ std::string joined(const ordered_json& values) {
 }
 
 void print_kernel_details(const ordered_json& row) {
-  const auto mask_count = row.at("masks").size();
-  const bool all_masks = mask_count == mask_table().size();
+  constexpr std::string_view kIndent = "                          ";
+  const auto text = [&](const char* key) { return row.at(key).get<std::string>(); };
   if (row.at("status") != "ok") {
-    fmt::print("  {:24}does not run here: {}\n", "", row.at("reason").get<std::string>());
-    return;
+    fmt::print("{}does not run here: {}\n", kIndent, text("reason"));
   }
-  fmt::print("  {:24}{}; {}; {}; {}; from: {}\n", "", row.at("device").get<std::string>(),
-             joined(row.at("dtypes")), joined(row.at("passes")),
-             row.at("gqa").get<bool>() ? "GQA" : "no GQA", row.at("origin").get<std::string>());
-  fmt::print("  {:24}masks: {}\n", "", all_masks ? "all" : joined(row.at("masks")));
+  std::string device = text("device");
+  if (text("architectures") != "any") device += " " + text("architectures");
+  std::string origin = text("origin");
+  if (!text("version").empty()) origin += " (" + text("version") + ")";
+  fmt::print("{}{}; {}; {}; {}; from: {}\n", kIndent, device, joined(row.at("dtypes")),
+             joined(row.at("passes")), row.at("gqa").get<bool>() ? "GQA" : "no GQA", origin);
+  const bool all_masks = row.at("masks").size() == mask_table().size();
+  fmt::print("{}masks: {}\n", kIndent, all_masks ? "all" : joined(row.at("masks")));
 }
 
 void print_section(const Section& section) {

@@ -7,27 +7,44 @@
 
 namespace longca {
 
-Support check_capabilities(const Capabilities& c, const Problem& p, const Mask& mask) {
-  const auto no = [&](std::string reason) {
-    return Support::unsupported(c.name + " " + std::move(reason));
-  };
-  if (p.device != c.device) {
-    return no(fmt::format("runs on {}, not on {}", to_string(c.device), to_string(p.device)));
-  }
+namespace {
+
+/// "cudnn needs a GPU of …"
+Support refuse(const Capabilities& c, std::string reason) {
+  return Support::unsupported(c.name + " " + std::move(reason));
+}
+
+Support check_device(const Capabilities& c) {
   if (const Support& device = Device::available(c.device); !device.ok()) return device;
-  if (c.device == DeviceKind::cuda) {
-    const DeviceProperties& gpu = Device::get(c.device).properties();
-    if (gpu.architecture < c.least_architecture) {
-      return no(fmt::format("needs a GPU of compute capability {}.{} or later, the {} has {}.{}",
-                            c.least_architecture / 10, c.least_architecture % 10, gpu.name,
-                            gpu.architecture / 10, gpu.architecture % 10));
-    }
-    if (c.only_architecture != 0 && gpu.architecture != c.only_architecture) {
-      return no(fmt::format("is written for compute capability {}.{}, the {} has {}.{}",
-                            c.only_architecture / 10, c.only_architecture % 10, gpu.name,
-                            gpu.architecture / 10, gpu.architecture % 10));
-    }
+  if (c.device != DeviceKind::cuda) return {};
+  const DeviceProperties& gpu = Device::get(c.device).properties();
+  if (gpu.architecture < c.least_architecture) {
+    return refuse(c,
+                  fmt::format("needs a GPU of compute capability {}.{} or later, the {} has {}.{}",
+                              c.least_architecture / 10, c.least_architecture % 10, gpu.name,
+                              gpu.architecture / 10, gpu.architecture % 10));
   }
+  if (c.only_architecture != 0 && gpu.architecture != c.only_architecture) {
+    return refuse(c, fmt::format("is written for compute capability {}.{}, the {} has {}.{}",
+                                 c.only_architecture / 10, c.only_architecture % 10, gpu.name,
+                                 gpu.architecture / 10, gpu.architecture % 10));
+  }
+  return {};
+}
+
+}  // namespace
+
+Support check_capabilities(const Capabilities& c, const Problem& p, const Mask& mask) {
+  if (p.device != c.device) {
+    return refuse(c,
+                  fmt::format("runs on {}, not on {}", to_string(c.device), to_string(p.device)));
+  }
+  if (auto device = check_device(c); !device.ok()) return device;
+  return check_problem(c, p, mask);
+}
+
+Support check_problem(const Capabilities& c, const Problem& p, const Mask& mask) {
+  const auto no = [&](std::string reason) { return refuse(c, std::move(reason)); };
   if (std::ranges::find(c.dtypes, p.dtype) == c.dtypes.end()) {
     std::vector<std::string_view> names;
     for (const DType dtype : c.dtypes) names.push_back(to_string(dtype));
@@ -46,6 +63,10 @@ Support check_capabilities(const Capabilities& c, const Problem& p, const Mask& 
   if (!c.backward && p.backward) return no("has no backward pass");
   if (!c.accumulate && p.accumulate) return no("cannot merge into given outputs");
   return {};
+}
+
+Support Kernel::expresses(const Problem& problem, const Mask& mask) const {
+  return check_problem(capabilities(), problem, mask);
 }
 
 }  // namespace longca

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,6 +52,10 @@ class Plan {
   virtual void backward(const BackwardArgs& args) = 0;
   /// Bytes that this plan holds beside the tensors of the calls.
   virtual std::int64_t workspace_bytes() const = 0;
+  /// What runs, for the record's notes: the version of a library, the back end that it chose.
+  virtual std::map<std::string, std::string> notes() const { return {}; }
+  /// The part of planning that compiled code: a record keeps it apart from the plan's time.
+  virtual double compile_ms() const { return 0; }
 };
 
 /// What a kernel can do, as data: `longca list kernels` prints it, `check_capabilities` applies it.
@@ -82,9 +87,17 @@ class Kernel {
   virtual Support supports(const Problem& problem, const Mask& mask) const = 0;
   /// All preparation that depends on the mask; timed apart. Only for supported problems.
   virtual std::unique_ptr<Plan> plan(const Problem& problem, const Mask& mask) const = 0;
+  /// The part of `supports` that asks neither a device nor a library: whether the kernel has words
+  /// for the problem at all. By default what its capabilities say.
+  virtual Support expresses(const Problem& problem, const Mask& mask) const;
+  /// Of the library behind it, as it is here; empty if there is none.
+  virtual std::string version() const { return {}; }
 };
 
-/// What `capabilities` alone says about a problem; the sentence names the property and the limit.
+/// What `capabilities` say about a problem, wherever it runs; the sentence names the property and
+/// the limit.
+Support check_problem(const Capabilities& capabilities, const Problem& problem, const Mask& mask);
+/// The same, after the device and its architecture.
 Support check_capabilities(const Capabilities& capabilities, const Problem& problem,
                            const Mask& mask);
 

@@ -9,7 +9,7 @@ namespace longca {
 
 /// Version of everything a plug-in sees: this header, kernel.h and what they include. Grows with
 /// every change of theirs, so that a plug-in built for another version is refused, not called.
-inline constexpr std::uint32_t kPluginVersion = 1;
+inline constexpr std::uint32_t kPluginVersion = 2;
 
 /// What a plug-in tells of itself.
 struct PluginInfo {

@@ -3,18 +3,49 @@
 #include <algorithm>
 #include <utility>
 
+#include "attention/absent_kernel.h"
+#include "attention/adapters/cublas/naive_cuda.h"
+#include "attention/adapters/cudnn/cudnn.h"
 #include "attention/cpu/kernels.h"
 #include "core/error.h"
 #include "core/nearest.h"
 
 namespace longca {
+namespace {
+
+// A build without a kernel still has its row, which says what to install; what the device lacks
+// (CUDA, a GPU) it says by itself.
+
+std::unique_ptr<Kernel> naive_cuda() {
+#ifdef LONGCA_WITH_CUDA
+  return make_naive_cuda();
+#else
+  return std::make_unique<AbsentKernel>(naive_cuda_capabilities());
+#endif
+}
+
+std::unique_ptr<Kernel> cudnn() {
+#ifdef LONGCA_WITH_CUDNN
+  return make_cudnn();
+#else
+  return std::make_unique<AbsentKernel>(
+      cudnn_capabilities(),
+      "this build is without cuDNN: install cuDNN 9 with its headers (NVIDIA's package "
+      "cudnn9-cuda-13), let scripts/setup fetch its frontend's, and build again",
+      cudnn_expresses);
+#endif
+}
+
+}  // namespace
 
 KernelRegistry& KernelRegistry::global() {
   static KernelRegistry registry = [] {
     KernelRegistry r;
     r.add(make_naive_cpu());
+    r.add(naive_cuda());
     r.add(make_flash_cpu());
     r.add(make_block_sparse_cpu());
+    r.add(cudnn());
     return r;
   }();
   return registry;

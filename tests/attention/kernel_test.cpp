@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "attention/absent_kernel.h"
 #include "attention/problem.h"
 #include "attention/registry.h"
 #include "core/error.h"
@@ -110,9 +114,47 @@ TEST(Capabilities, BackwardAndAccumulateAreAskedForByTheProblem) {
 }
 
 TEST(Registry, KnowsTheBuiltInKernelsInOrder) {
-  EXPECT_THAT(KernelRegistry::global().names(),
-              testing::ElementsAre("naive", "flash", "block_sparse"));
+  const auto names = KernelRegistry::global().names();
+  ASSERT_GE(names.size(), 4U);
+  EXPECT_EQ(std::vector(names.begin(), names.begin() + 3),
+            (std::vector<std::string>{"naive", "flash", "block_sparse"}));
+  EXPECT_THAT(names, testing::Contains("cudnn"));
   EXPECT_EQ(KernelRegistry::global().find("flash").capabilities().name, "flash");
+}
+
+TEST(Registry, FindsAKernelPerDeviceAndTheOtherDevicesWhereThereIsNone) {
+  const KernelRegistry& registry = KernelRegistry::global();
+  EXPECT_EQ(registry.find("naive", DeviceKind::cuda).capabilities().device, DeviceKind::cuda);
+  EXPECT_EQ(registry.find("naive", DeviceKind::cpu).capabilities().device, DeviceKind::cpu);
+  EXPECT_EQ(registry.find("flash", DeviceKind::cuda).capabilities().device, DeviceKind::cpu);
+}
+
+/// Of a GPU's kernel that this machine or this build lacks.
+TEST(AbsentKernel, SaysWhatItCouldDoAndWhatToInstall) {
+  Capabilities capabilities;
+  capabilities.name = "k";
+  capabilities.dtypes = {DType::float32};
+  capabilities.head_dims = {8};
+  const AbsentKernel kernel(capabilities, "install k");
+  const Problem problem = problem_of(1, 1, 8, DType::float32);
+  EXPECT_TRUE(kernel.expresses(problem, full_mask(4)).ok());
+  EXPECT_EQ(kernel.supports(problem, full_mask(4)).code, StatusCode::unavailable);
+  EXPECT_EQ(kernel.supports(problem, full_mask(4)).reason, "install k");
+  const Problem other = problem_of(1, 1, 16, DType::float32);
+  EXPECT_EQ(kernel.expresses(other, full_mask(4)).code, StatusCode::unsupported);
+  EXPECT_EQ(kernel.supports(other, full_mask(4)).code, StatusCode::unsupported);
+  EXPECT_THROW(kernel.plan(problem, full_mask(4)), InternalError);
+}
+
+TEST(AbsentKernel, HasTheWordsOfTheKernelItStandsFor) {
+  Capabilities capabilities;
+  capabilities.dtypes = {DType::float32};
+  const AbsentKernel kernel(capabilities, "install k", [](const Problem&, const Mask&) {
+    return Support::unsupported("no words");
+  });
+  const Problem problem = problem_of(1, 1, 8, DType::float32);
+  EXPECT_EQ(kernel.expresses(problem, full_mask(4)).reason, "no words");
+  EXPECT_EQ(kernel.supports(problem, full_mask(4)).reason, "no words");
 }
 
 TEST(Registry, AnUnknownNameSuggestsTheNearest) {

@@ -55,7 +55,7 @@ TEST(Plugin, OnesThatFailWhileLoading) {
   const std::string folder = BAD_PLUGINS;
   expect_refused(folder + "/bad_plugin_1.so", "threw while loading: no licence for this kernel");
   expect_refused(folder + "/bad_plugin_2.so",
-                 "was built for version 7 of the plug-in interface, this program has 1");
+                 "was built for version 7 of the plug-in interface, this program has 2");
   expect_refused(folder + "/bad_plugin_3.so", "without the entry point longca_plugin");
   expect_refused(folder + "/bad_plugin_4.so",
                  "threw while loading: thrown by a static constructor");

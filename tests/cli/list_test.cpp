@@ -35,21 +35,43 @@ TEST(List, FourteenMasksInOrder) {
 
 TEST(List, KernelsSayWhatTheyTake) {
   const json kernels = parsed({"list", "kernels", "--json"});
-  EXPECT_THAT(names(kernels), ::testing::IsSupersetOf({"naive", "flash", "block_sparse"}));
+  EXPECT_THAT(names(kernels), ::testing::IsSupersetOf({"naive", "flash", "block_sparse", "cudnn"}));
   for (const auto& kernel : kernels) {
     const auto name = kernel.at("name").get<std::string>();
-    if (kernel.at("status") == "ok") {
-      EXPECT_FALSE(kernel.at("masks").empty()) << name;
-    } else {
+    EXPECT_FALSE(kernel.at("masks").empty()) << name;
+    if (kernel.at("status") != "ok") {
       EXPECT_NE(kernel.at("reason"), "") << name;
     }
-    if (name == "flash") {
+    if (name == "naive" || name == "flash") {
       EXPECT_EQ(kernel.at("masks").size(), 14U);
     }
     if (name == "block_sparse") {
       EXPECT_EQ(kernel.at("masks"), json({"block_sparse", "block_sparse_variable"}));
     }
   }
+}
+
+/// Without a GPU, and in a build without CUDA, the row of a GPU's kernel still says what it takes.
+TEST(List, AKernelThatDoesNotRunHereSaysWhatItCouldDo) {
+  const json kernels =
+      parsed({"list", "kernels", "--json"}, {.environment = {{"CUDA_VISIBLE_DEVICES", ""}}});
+  int unavailable = 0;
+  for (const auto& kernel : kernels) {
+    if (kernel.at("device") != "cuda") continue;
+    ++unavailable;
+    EXPECT_EQ(kernel.at("status"), "unavailable") << kernel;
+    EXPECT_NE(kernel.at("reason"), "") << kernel;
+    EXPECT_NE(kernel.at("architectures"), "") << kernel;
+    if (kernel.at("name") == "cudnn") {
+      EXPECT_EQ(kernel.at("masks"), json({"full", "causal", "sliding_window",
+                                          "sliding_window_causal", "document", "causal_document"}));
+    }
+  }
+  EXPECT_GE(unavailable, 2);
+  const auto text =
+      run_longca({"list", "kernels"}, {.environment = {{"CUDA_VISIBLE_DEVICES", ""}}});
+  EXPECT_THAT(text.out, ::testing::AllOf(::testing::HasSubstr("does not run here"),
+                                         ::testing::HasSubstr("cuda 8.0 or later; bfloat16")));
 }
 
 TEST(List, NoSchemeYet) {

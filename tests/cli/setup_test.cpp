@@ -43,7 +43,8 @@ class Setup : public ::testing::Test {
     }
     const fs::path source = LONGCA_SOURCE_DIR;
     for (const char* file :
-         {"longca", "test", "CMakePresets.json", "scripts/setup", "scripts/packages.txt"}) {
+         {"longca", "test", "CMakePresets.json", "scripts/setup", "scripts/packages.txt",
+          "scripts/python_packages.txt"}) {
       fs::copy_file(source / file, checkout_ / file);
     }
     write_file(checkout_ / "apps/longca/main.cpp", kProgram);

@@ -1,0 +1,16 @@
+#include "attention/adapters/cublas/naive_cuda.h"
+
+namespace longca {
+
+Capabilities naive_cuda_capabilities() {
+  Capabilities can;
+  can.name = "naive";
+  can.description = "scores, softmax, product with the score matrices of all heads; any mask";
+  can.origin = "here, products by cuBLAS";
+  can.device = DeviceKind::cuda;
+  can.least_architecture = 80;
+  can.dtypes = {DType::bfloat16, DType::float32};
+  return can;
+}
+
+}  // namespace longca

@@ -1,0 +1,84 @@
+#include "attention/adapters/cudnn/form.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "attention/adapters/cudnn/cudnn.h"
+#include "mask/convert.h"
+
+namespace longca {
+namespace {
+
+CudnnForm band(const Mask& mask, const WindowForm& window) {
+  CudnnForm form;
+  form.max_tokens_q = mask.q_tokens();
+  form.max_tokens_k = mask.k_tokens();
+  if (window.left >= 0) form.left_bound = window.left + 1;
+  if (window.right >= 0) form.right_bound = window.right;
+  form.bottom_right = (form.left_bound || form.right_bound) && mask.q_tokens() != mask.k_tokens();
+  return form;
+}
+
+CudnnForm packed(const DocumentForm& documents) {
+  CudnnForm form;
+  form.cu_seqlens = documents.cu_seqlens;
+  form.batch = static_cast<std::int64_t>(form.cu_seqlens.size()) - 1;
+  const std::vector<std::int32_t> lengths = sequence_lengths(form);
+  form.max_tokens_q = form.max_tokens_k = *std::ranges::max_element(lengths);
+  if (documents.causal) form.right_bound = 0;
+  return form;
+}
+
+}  // namespace
+
+std::optional<CudnnForm> cudnn_form(const Mask& mask) {
+  if (mask.q_tokens() == 0 || mask.k_tokens() == 0) return std::nullopt;
+  if (const auto window = window_form(mask)) return band(mask, *window);
+  if (const auto documents = document_form(mask)) return packed(*documents);
+  return std::nullopt;
+}
+
+std::vector<std::int64_t> ragged_offsets(const CudnnForm& form, std::int64_t elements) {
+  std::vector<std::int64_t> offsets = form.cu_seqlens;
+  for (std::int64_t& offset : offsets) offset *= elements;
+  return offsets;
+}
+
+std::vector<std::int32_t> sequence_lengths(const CudnnForm& form) {
+  std::vector<std::int32_t> lengths;
+  lengths.reserve(form.cu_seqlens.size());
+  for (std::size_t i = 1; i < form.cu_seqlens.size(); ++i) {
+    lengths.push_back(static_cast<std::int32_t>(form.cu_seqlens[i] - form.cu_seqlens[i - 1]));
+  }
+  return lengths;
+}
+
+Capabilities cudnn_capabilities() {
+  Capabilities can;
+  can.name = "cudnn";
+  can.description = "cuDNN's fused attention; full, causal, sliding windows, documents";
+  can.origin = "cuDNN 9, through its C++ frontend";
+  can.device = DeviceKind::cuda;
+  can.least_architecture = 80;
+  can.dtypes = {DType::bfloat16, DType::float16};
+  can.block_masks = false;
+  can.accumulate = false;
+  return can;
+}
+
+Support cudnn_expresses(const Problem& problem, const Mask& mask) {
+  static const Capabilities capabilities = cudnn_capabilities();
+  if (auto support = check_problem(capabilities, problem, mask); !support.ok()) return support;
+  if (problem.head_dim % 8 != 0 || problem.head_dim > 256) {
+    return Support::unsupported(fmt::format(
+        "cuDNN's attention needs a head dimension that is a multiple of 8 up to 256, not {}",
+        problem.head_dim));
+  }
+  if (cudnn_form(mask)) return {};
+  return Support::unsupported(
+      "cuDNN's attention takes one diagonal band (left and right bound) or packed sequences, all "
+      "full or all causal: this mask is neither");
+}
+
+}  // namespace longca

@@ -1,0 +1,66 @@
+#include "attention/adapters/cudnn/library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace longca {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFile = "libcudnn.so.9";
+/// The first that packs the statistics of documents and sums their gradients over grouped heads.
+constexpr int kLeastVersion = 90600;
+
+/// What dlopen is asked for.
+std::string wanted_file() {
+  const char* chosen = std::getenv("LONGCA_CUDNN");
+  if (chosen == nullptr || *chosen == '\0') return kFile;
+  std::error_code error;
+  return fs::is_directory(chosen, error) ? (fs::path(chosen) / kFile).string() : chosen;
+}
+
+CudnnLibrary refuse(std::string reason) {
+  CudnnLibrary library;
+  library.support = Support::unavailable(std::move(reason));
+  return library;
+}
+
+CudnnLibrary load() {
+  const std::string file = wanted_file();
+  CudnnLibrary library;
+  library.handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library.handle == nullptr) {
+    return refuse(fmt::format(
+        "cuDNN cannot be loaded ({}): install cuDNN 9 (NVIDIA's package cudnn9-cuda-13, or pip "
+        "install nvidia-cudnn-cu13), or name the folder of {} in LONGCA_CUDNN",
+        dlerror(), kFile));
+  }
+  void* symbol = dlsym(library.handle, "cudnnGetVersion");
+  if (symbol == nullptr) return refuse(fmt::format("{} is not cuDNN: {}", file, dlerror()));
+  library.version = static_cast<int>(reinterpret_cast<std::size_t (*)()>(symbol)());
+  Dl_info info{};
+  library.path = dladdr(symbol, &info) != 0 ? info.dli_fname : file;
+  if (library.version < kLeastVersion) {
+    return refuse(fmt::format("{} is cuDNN {}: {} or later is needed", library.path,
+                              cudnn_version_text(library.version),
+                              cudnn_version_text(kLeastVersion)));
+  }
+  return library;
+}
+
+}  // namespace
+
+const CudnnLibrary& cudnn_library() {
+  static const CudnnLibrary library = load();
+  return library;
+}
+
+std::string cudnn_version_text(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+}  // namespace longca
