@@ -55,9 +55,7 @@ TileError compare(const ConstTensorView& x, std::int64_t head, std::int64_t firs
       result.must_be_zero = forbidden;
     }
   }
-  result.ratio = std::max(share_of(std::sqrt(result.squared), bound.norm),
-                          share_of(result.largest, bound.element));
-  if (result.must_be_zero) result.ratio = kInfinity;
+  result.ratio = error_ratio(result, bound);
   return result;
 }
 
@@ -74,6 +72,11 @@ TileBound make_bound(std::span<const double> exact, std::span<const float> same_
     error_squared += error * error;
     largest = std::max(largest, error);
   }
+  return make_bound(squared, error_squared, largest, magnitude, draws, dtype);
+}
+
+TileBound make_bound(double squared, double error_squared, double largest, double magnitude,
+                     std::int64_t draws, DType dtype) {
   const double norm = std::sqrt(squared);
   const double terms = std::max(norm, magnitude);
   const double luck = 3 / std::sqrt(static_cast<double>(std::max(draws, std::int64_t{1})));
@@ -84,6 +87,12 @@ TileBound make_bound(std::span<const double> exact, std::span<const float> same_
 
 double lse_bound(double score_magnitude, double lse) {
   return kFloat32Roundoff * (4 * score_magnitude + 8 * (1 + std::abs(lse)));
+}
+
+double error_ratio(const TileError& error, const TileBound& bound) {
+  if (error.must_be_zero) return kInfinity;
+  return std::max(share_of(std::sqrt(error.squared), bound.norm),
+                  share_of(error.largest, bound.element));
 }
 
 TileError compare_tile(const ConstTensorView& x, std::int64_t head, std::int64_t first,

@@ -27,6 +27,10 @@ struct TileBound {
 TileBound make_bound(std::span<const double> exact, std::span<const float> same_precision,
                      double magnitude, std::int64_t draws, DType dtype);
 
+/// The same from figures: ‖exact‖², ‖emulation − exact‖² and the largest element of the latter.
+TileBound make_bound(double squared, double error_squared, double largest, double magnitude,
+                     std::int64_t draws, DType dtype);
+
 /// How far lse may be off: float32 noise, in absolute terms. A score is a sum of products, its
 /// error in any order of summation a small multiple of 2⁻²⁴ · scale · ‖q‖ · ‖k‖
 /// (`score_magnitude`); the logarithm and the maximum add roundings of numbers of the size of lse.
@@ -46,6 +50,9 @@ struct TileError {
   double ratio = 0;
   bool must_be_zero = false;  ///< the place named is of such a token
 };
+
+/// The ratio of an error whose other members are known: of its norm and of its largest element.
+double error_ratio(const TileError& error, const TileBound& bound);
 
 /// Compares tokens [first, first + 64) of a head, cut at the end, with `exact` [64, dim]. Tokens
 /// whose bit of `reached` is 0 must be exactly 0. `x` is float32 or bfloat16.

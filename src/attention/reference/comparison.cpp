@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "core/error.h"
 #include "core/thread_pool.h"
 
 namespace longca {
@@ -58,6 +59,15 @@ LseError compare_lse_row(double found, double expected, double bound) {
 
 }  // namespace
 
+void check_shape(const char* name, const ConstTensorView& x, std::int64_t tokens, int heads,
+                 const Problem& problem) {
+  LONGCA_CHECK(x.tokens == tokens && x.heads == heads && x.dim == problem.head_dim,
+               "{} is [{}, {}, {}] instead of [{}, {}, {}]", name, x.tokens, x.heads, x.dim, tokens,
+               heads, problem.head_dim);
+  LONGCA_CHECK(x.dtype == problem.dtype || x.dtype == DType::float32, "{} is {} in a problem of {}",
+               name, to_string(x.dtype), to_string(problem.dtype));
+}
+
 std::optional<double> compare_output(const OutputName& output, const ConstTensorView& x,
                                      const std::vector<Selection::Item>& items,
                                      const ExpectedTiles& expected, Verdict& verdict) {
@@ -70,6 +80,20 @@ std::optional<double> compare_output(const OutputName& output, const ConstTensor
                              tile.bound);
   };
   ThreadPool::global().parallel_for(static_cast<std::int64_t>(items.size()), compare);
+  return judge_output(
+      output, x.tokens, items, errors,
+      [&](std::size_t i) {
+        return JudgedTile{errors[i], expected(i).bound};
+      },
+      verdict);
+}
+
+std::optional<double> judge_output(const OutputName& output, std::int64_t tokens,
+                                   const std::vector<Selection::Item>& items,
+                                   std::span<const TileError> errors,
+                                   const std::function<JudgedTile(std::size_t)>& judged,
+                                   Verdict& verdict) {
+  if (items.empty()) return std::nullopt;
   double squared = 0;
   double reference_squared = 0;
   std::int64_t wrong = 0;
@@ -84,27 +108,28 @@ std::optional<double> compare_output(const OutputName& output, const ConstTensor
   if (wrong > 0 && verdict.ok) {
     const std::int64_t first = items[worst].tile * kTile;
     verdict.ok = false;
-    verdict.reason = describe(output, items[worst].head, first, std::min(first + kTile, x.tokens),
-                              errors[worst], expected(worst).bound, wrong, errors.size());
+    const auto [error, bound] = judged(worst);
+    verdict.reason = describe(output, items[worst].head, first, std::min(first + kTile, tokens),
+                              error, bound, wrong, errors.size());
   }
   return std::sqrt(reference_squared > 0 ? squared / reference_squared : squared);
 }
 
-std::optional<double> compare_lse(const ConstLseView& lse, const ReferenceResults& results,
+std::optional<double> compare_lse(const ConstLseView& lse,
+                                  const std::vector<Selection::Item>& items,
+                                  const std::function<ExpectedLse(std::size_t)>& expected,
                                   Verdict& verdict) {
-  const auto& items = results.selection().queries;
   if (items.empty()) return std::nullopt;
   LseError worst;
   double largest = 0;
   std::int64_t rows = 0;
   std::int64_t wrong = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const auto& tile = results.query_tile(i);
+    const ExpectedLse tile = expected(i);
     const std::int64_t first = items[i].tile * kTile;
     for (std::int64_t row = 0; row < std::min(kTile, lse.tokens - first); ++row, ++rows) {
-      LseError e =
-          compare_lse_row(static_cast<double>(lse.head(items[i].head)[first + row]),
-                          tile.rows.lse[row], lse_bound(tile.score_magnitude, tile.rows.lse[row]));
+      LseError e = compare_lse_row(static_cast<double>(lse.head(items[i].head)[first + row]),
+                                   tile.rows[row], lse_bound(tile.score_magnitude, tile.rows[row]));
       largest = std::max(largest, e.error);
       if (!(e.ratio <= 1)) ++wrong;
       if (e.ratio > worst.ratio) {

@@ -13,6 +13,10 @@
 
 namespace longca {
 
+/// Checks that `x` is [tokens, heads, dim of the problem] of the problem's dtype or float32.
+void check_shape(const char* name, const ConstTensorView& x, std::int64_t tokens, int heads,
+                 const Problem& problem);
+
 /// How the sentences call an output, its heads and its tokens.
 struct OutputName {
   const char* name;
@@ -35,9 +39,32 @@ std::optional<double> compare_output(const OutputName& output, const ConstTensor
                                      const std::vector<Selection::Item>& items,
                                      const ExpectedTiles& expected, Verdict& verdict);
 
-/// The same for lse, row by row; returns the largest absolute error, +∞ if one of the two is −∞ or
-/// not a number.
-std::optional<double> compare_lse(const ConstLseView& lse, const ReferenceResults& results,
+/// One tile's error and its bound.
+struct JudgedTile {
+  TileError error;
+  TileBound bound;
+};
+
+/// The verdict on an output of `tokens` tokens whose errors at every items[i] are known:
+/// compare_output without the comparison. `judged(i)` is asked for the worst tile only, for the
+/// sentence.
+std::optional<double> judge_output(const OutputName& output, std::int64_t tokens,
+                                   const std::vector<Selection::Item>& items,
+                                   std::span<const TileError> errors,
+                                   const std::function<JudgedTile(std::size_t)>& judged,
+                                   Verdict& verdict);
+
+/// What the lse of a tile's rows should be.
+struct ExpectedLse {
+  std::span<const double> rows;  ///< [kTile]
+  double score_magnitude = 0;    ///< as lse_bound takes it
+};
+
+/// Compares lse, in host memory, with `expected(i)` at every items[i], row by row; returns the
+/// largest absolute error, +∞ if one of the two is −∞ or not a number.
+std::optional<double> compare_lse(const ConstLseView& lse,
+                                  const std::vector<Selection::Item>& items,
+                                  const std::function<ExpectedLse(std::size_t)>& expected,
                                   Verdict& verdict);
 
 }  // namespace longca

@@ -14,15 +14,6 @@
 namespace longca {
 namespace {
 
-void check_shape(const char* name, const ConstTensorView& x, std::int64_t tokens, int heads,
-                 const Problem& problem) {
-  LONGCA_CHECK(x.tokens == tokens && x.heads == heads && x.dim == problem.head_dim,
-               "{} is [{}, {}, {}] instead of [{}, {}, {}]", name, x.tokens, x.heads, x.dim, tokens,
-               heads, problem.head_dim);
-  LONGCA_CHECK(x.dtype == problem.dtype || x.dtype == DType::float32, "{} is {} in a problem of {}",
-               name, to_string(x.dtype), to_string(problem.dtype));
-}
-
 /// Tokens of the tiles selected.
 std::int64_t tokens_in(const std::vector<Selection::Item>& items, std::int64_t tokens) {
   std::int64_t sum = 0;
@@ -58,6 +49,15 @@ struct Reference::Impl {
     return static_cast<double>(problem.shape.tokens_k) * problem.shape.heads_k;
   }
 
+  std::optional<double> compare_lse_rows(const ConstLseView& lse, Verdict& verdict) const {
+    return compare_lse(
+        lse, selection().queries,
+        [&](std::size_t i) {
+          const auto& tile = results.query_tile(i);
+          return ExpectedLse{tile.rows.lse, tile.score_magnitude};
+        },
+        verdict);
+  }
   std::optional<double> compare_queries(
       const OutputName& output, const ConstTensorView& x,
       std::span<const double> (ReferenceResults::*values)(std::size_t) const,
@@ -96,7 +96,7 @@ Verdict Reference::check_forward(ConstTensorView o, const ConstLseView* lse) con
   check_shape("o", o, shape.tokens_q, shape.heads_q, shape);
   impl_->results.compute_forward();
   Verdict verdict;
-  if (lse != nullptr) verdict.error_lse = compare_lse(*lse, impl_->results, verdict);
+  if (lse != nullptr) verdict.error_lse = impl_->compare_lse_rows(*lse, verdict);
   verdict.error_o = impl_->compare_queries({"o", "head", "row"}, o, &ReferenceResults::o,
                                            &ReferenceResults::QueryTile::o, verdict);
   verdict.fraction = share(impl_->query_rows(), impl_->all_query_rows());

@@ -1,0 +1,187 @@
+#include "attention/reference/cuda/cuda_reference.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "attention/reference/comparison.h"
+#include "attention/reference/cuda/copy_head.h"
+#include "attention/reference/cuda/device_results.h"
+#include "attention/reference/cuda/differences.h"
+#include "attention/reference/cuda/self_check.h"
+#include "attention/reference/whole_heads.h"
+#include "core/error.h"
+
+namespace longca {
+
+struct CudaReference::Impl {
+  ReferenceProblem problem;
+  std::uint64_t seed;
+  std::vector<int> heads_k;
+  Selection selection;
+  DeviceResults results;
+  Buffer differences;
+
+  Impl(const Problem& shape, const Mask& mask, const Inputs& inputs, std::vector<int> heads,
+       std::uint64_t random_seed)
+      : problem{shape, mask, &inputs},
+        seed(random_seed),
+        heads_k(std::move(heads)),
+        selection(whole_heads(shape, heads_k)),
+        results(problem, heads_k),
+        differences(Device::get(DeviceKind::cuda).memory(), difference_bytes(selection)) {}
+
+  static std::int64_t difference_bytes(const Selection& selection) {
+    return static_cast<std::int64_t>(std::max(selection.queries.size(), selection.keys.size()) *
+                                     sizeof(TileDifference));
+  }
+
+  void compute_forward() {
+    if (results.compute_forward()) check_forward_samples(problem, results, seed);
+  }
+  void compute_gradients() {
+    compute_forward();
+    if (results.compute_gradients()) check_gradient_samples(problem, results, seed);
+  }
+
+  bool of_queries(const DeviceResults::Output& expected) const {
+    return &expected == &results.o() || &expected == &results.dq();
+  }
+
+  TileBound bound(const DeviceResults::Output& expected, std::size_t i) const {
+    const TileFigure& tile = expected.figures[i];
+    std::int64_t draws = std::popcount(tile.seen);
+    if (!of_queries(expected)) {
+      // Rounding errors belong to keys, or to the rows that see them: whichever are fewer.
+      draws = std::min(draws, problem.shape.tokens_q * problem.shape.group_size());
+    }
+    return make_bound(tile.squared, tile.error_squared, tile.largest, std::sqrt(tile.terms), draws,
+                      problem.shape.dtype);
+  }
+
+  std::vector<TileError> errors_of(const ConstTensorView& x,
+                                   const DeviceResults::Output& expected) const {
+    Device& device = Device::get(DeviceKind::cuda);
+    const auto* figures = expected.device_figures.as<TileFigure>();
+    find_differences({x, expected.values.as<float>(), figures, results.device_heads(expected),
+                      static_cast<int>(expected.heads.size()), differences.as<TileDifference>()},
+                     static_cast<cudaStream_t>(device.stream()));
+    std::vector<TileDifference> found(expected.figures.size());
+    device.copy(found.data(), differences.data(),
+                static_cast<std::int64_t>(found.size() * sizeof(TileDifference)));
+    std::vector<TileError> errors(found.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      errors[i].squared = found[i].squared;
+      errors[i].reference_squared = found[i].reference_squared;
+      errors[i].largest = found[i].largest;
+      errors[i].must_be_zero = found[i].forbidden != 0;
+      errors[i].ratio = error_ratio(errors[i], bound(expected, i));
+    }
+    return errors;
+  }
+
+  /// Compares one tile once more, on the host, for the place of its worst element.
+  JudgedTile judge_tile(const ConstTensorView& x, const DeviceResults::Output& expected,
+                        const Selection::Item& item, std::size_t i) const {
+    const std::int64_t first = item.tile * kTile;
+    const std::int64_t tokens = std::min(kTile, x.tokens - first);
+    const HostTensor found = copy_tokens(x, item.head, first, tokens);
+    std::vector<float> values(static_cast<std::size_t>(tokens * x.dim));
+    const std::int64_t row =
+        static_cast<std::int64_t>(i) / expected.tiles() * expected.tokens + first;
+    Device::get(DeviceKind::cuda)
+        .copy(values.data(), expected.values.as<float>() + row * x.dim,
+              static_cast<std::int64_t>(values.size() * sizeof(float)));
+    const std::vector<double> exact(values.begin(), values.end());
+    JudgedTile judged{{}, bound(expected, i)};
+    judged.error = compare_tile(found.view(), 0, 0, exact, expected.figures[i].seen, judged.bound);
+    judged.error.token += first;
+    return judged;
+  }
+
+  std::optional<double> compare(const OutputName& output, const ConstTensorView& x,
+                                const DeviceResults::Output& expected, Verdict& verdict) const {
+    const auto& items = of_queries(expected) ? selection.queries : selection.keys;
+    if (items.empty()) return std::nullopt;
+    const std::vector<TileError> errors = errors_of(x, expected);
+    return judge_output(
+        output, x.tokens, items, errors,
+        [&](std::size_t i) { return judge_tile(x, expected, items[i], i); }, verdict);
+  }
+
+  std::optional<double> compare_lse_rows(const ConstLseView& lse, Verdict& verdict) const {
+    Device& device = Device::get(DeviceKind::cuda);
+    const HostLse found(lse.heads, lse.tokens);
+    for (const int head : results.heads_q()) {
+      device.copy(found.view().head(head), lse.head(head), lse.tokens * 4);
+    }
+    const DeviceResults::Output& o = results.o();
+    std::vector<double> expected(results.rows().size());
+    std::ranges::transform(results.rows(), expected.begin(), &RowStatistic::lse);
+    return compare_lse(
+        found.view(), selection.queries,
+        [&](std::size_t i) {
+          const auto index = static_cast<std::int64_t>(i);
+          const std::int64_t first =
+              index / o.tiles() * o.tokens + selection.queries[i].tile * kTile;
+          return ExpectedLse{std::span(expected).subspan(static_cast<std::size_t>(first)),
+                             o.figures[i].score};
+        },
+        verdict);
+  }
+
+  double share_of_heads() const {
+    return static_cast<double>(heads_k.size()) / static_cast<double>(problem.shape.heads_k);
+  }
+};
+
+CudaReference::CudaReference(const Problem& problem, const Mask& mask, const Inputs& inputs,
+                             VerifyBudget budget, std::uint64_t seed)
+    : impl_(std::make_unique<Impl>(problem, mask, inputs,
+                                   draw_kv_heads(problem, mask, budget, seed), seed)) {}
+
+CudaReference::~CudaReference() = default;
+
+Verdict CudaReference::check_forward(ConstTensorView o, const ConstLseView* lse) const {
+  const Problem& shape = impl_->problem.shape;
+  check_shape("o", o, shape.tokens_q, shape.heads_q, shape);
+  impl_->compute_forward();
+  Verdict verdict;
+  if (lse != nullptr) verdict.error_lse = impl_->compare_lse_rows(*lse, verdict);
+  verdict.error_o = impl_->compare({"o", "head", "row"}, o, impl_->results.o(), verdict);
+  verdict.fraction = impl_->share_of_heads();
+  return verdict;
+}
+
+Verdict CudaReference::check_backward(const BackwardArgs& args) const {
+  const Problem& shape = impl_->problem.shape;
+  check_shape("dq", args.dq, shape.tokens_q, shape.heads_q, shape);
+  check_shape("dk", args.dk, shape.tokens_k, shape.heads_k, shape);
+  check_shape("dv", args.dv, shape.tokens_k, shape.heads_k, shape);
+  impl_->compute_gradients();
+  const DeviceResults& results = impl_->results;
+  Verdict verdict;
+  verdict.error_dq = impl_->compare({"dq", "head", "row"}, args.dq, results.dq(), verdict);
+  verdict.error_dk = impl_->compare({"dk", "KV head", "key"}, args.dk, results.dk(), verdict);
+  verdict.error_dv = impl_->compare({"dv", "KV head", "key"}, args.dv, results.dv(), verdict);
+  verdict.fraction = impl_->share_of_heads();
+  return verdict;
+}
+
+double CudaReference::fraction() const {
+  return impl_->share_of_heads();
+}
+
+std::int64_t CudaReference::bytes() const {
+  return impl_->results.bytes() + impl_->differences.bytes();
+}
+
+std::int64_t CudaReference::estimate_bytes(const Problem& problem, const Mask& mask,
+                                           VerifyBudget budget) {
+  const auto heads = static_cast<std::int64_t>(draw_kv_heads(problem, mask, budget, 0).size());
+  return DeviceResults::bytes_for(problem, mask, heads);
+}
+
+}  // namespace longca

@@ -1,0 +1,80 @@
+#include <cuda_bf16.h>
+
+#include "attention/reference/cuda/differences.h"
+#include "attention/reference/cuda/tile_products.cuh"
+#include "core/cuda/error.h"
+
+namespace longca {
+namespace {
+
+using reference::row_of;
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+
+/// Larger of two that are not negative, NaN if one is.
+__device__ double larger(double a, double b) {
+  return isnan(a) || a > b ? a : b;
+}
+
+__device__ TileDifference joined(TileDifference a, const TileDifference& b) {
+  a.squared += b.squared;
+  a.reference_squared += b.reference_squared;
+  a.largest = larger(a.largest, b.largest);
+  a.forbidden |= b.forbidden;
+  return a;
+}
+
+__device__ TileDifference shuffled(const TileDifference& x, int step) {
+  TileDifference other;
+  other.squared = __shfl_xor_sync(~0U, x.squared, step);
+  other.reference_squared = __shfl_xor_sync(~0U, x.reference_squared, step);
+  other.largest = __shfl_xor_sync(~0U, x.largest, step);
+  other.forbidden = __shfl_xor_sync(~0U, x.forbidden, step);
+  return other;
+}
+
+/// One block per tile of a slot.
+template <typename T>
+__global__ __launch_bounds__(kThreads) void tile_differences(DifferenceArgs a) {
+  const std::int64_t tile = blockIdx.x;
+  const std::int64_t slot = blockIdx.y;
+  const std::int64_t first = tile * kTile;
+  const std::int64_t place = slot * gridDim.x + tile;
+  const auto dim = static_cast<int>(a.x.dim);
+  const auto tokens = static_cast<int>(min(std::int64_t{kTile}, a.x.tokens - first));
+  const std::uint64_t seen = a.figures[place].seen;
+  const float* reference = a.reference + (slot * a.x.tokens + first) * dim;
+  TileDifference own;
+  for (int i = threadIdx.x; i < tokens * dim; i += kThreads) {
+    const int token = i / dim;
+    const auto found = static_cast<float>(row_of<T>(a.x, first + token, a.heads[slot])[i % dim]);
+    const auto expected = static_cast<double>(reference[i]);
+    const double error = fabs(static_cast<double>(found) - expected);
+    own.squared += error * error;
+    own.reference_squared += expected * expected;
+    own.largest = larger(error, own.largest);
+    if ((seen >> token & 1) == 0 && !(found == 0)) own.forbidden = 1;
+  }
+  for (int step = 16; step > 0; step /= 2) own = joined(own, shuffled(own, step));
+  __shared__ TileDifference of_warps[kWarps];
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = own;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (int w = 1; w < kWarps; ++w) own = joined(own, of_warps[w]);
+  a.differences[place] = own;
+}
+
+}  // namespace
+
+void find_differences(const DifferenceArgs& args, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>(tile_count(args.x.tokens)),
+                  static_cast<unsigned>(args.slots));
+  if (grid.x == 0 || grid.y == 0) return;
+  args.x.dtype == DType::float32
+      ? tile_differences<float><<<grid, kThreads, 0, stream>>>(args)
+      : tile_differences<__nv_bfloat16><<<grid, kThreads, 0, stream>>>(args);
+  LONGCA_CUDA(cudaGetLastError());
+}
+
+}  // namespace longca

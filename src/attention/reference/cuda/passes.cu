@@ -1,0 +1,91 @@
+#include <algorithm>
+
+#include "attention/reference/cuda/passes.h"
+#include "attention/reference/cuda/tile_pass.cuh"
+#include "core/cuda/error.h"
+
+namespace longca {
+namespace {
+
+using namespace reference;
+
+template <ReferencePass kPass, typename Shape, int kBlocks>
+__global__ __launch_bounds__(Shape::kThreads,
+                             kBlocks) void tile_pass(const __grid_constant__ PassArgs args) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  TilePass<kPass, Shape>(args, *reinterpret_cast<SharedTiles<kPass, Shape>*>(memory)).run();
+}
+
+template <ReferencePass kPass, typename Shape, int kBlocks>
+void launch(const PassArgs& args, cudaStream_t stream) {
+  constexpr auto kernel = tile_pass<kPass, Shape, kBlocks>;
+  constexpr int bytes = sizeof(SharedTiles<kPass, Shape>);
+  LONGCA_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  const std::int64_t tokens = owns_queries(kPass) ? args.q.tokens : args.k.tokens;
+  const dim3 grid(static_cast<unsigned>(tile_count(tokens)), static_cast<unsigned>(args.slots));
+  if (grid.x == 0 || grid.y == 0) return;
+  kernel<<<grid, Shape::kThreads, bytes, stream>>>(args);
+  LONGCA_CUDA(cudaGetLastError());
+}
+
+template <typename Shape, int kBlocks>
+void launch_pass(ReferencePass pass, const PassArgs& args, cudaStream_t stream) {
+  switch (pass) {
+    case ReferencePass::forward:
+      return launch<ReferencePass::forward, Shape, kBlocks>(args, stream);
+    case ReferencePass::query_gradient:
+      return launch<ReferencePass::query_gradient, Shape, kBlocks>(args, stream);
+    case ReferencePass::value_gradient:
+      return launch<ReferencePass::value_gradient, Shape, kBlocks>(args, stream);
+    case ReferencePass::key_gradient:
+      return launch<ReferencePass::key_gradient, Shape, kBlocks>(args, stream);
+  }
+}
+
+template <typename T>
+__global__ void squared_rows(ConstTensorView x, float* squared) {
+  const std::int64_t row = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  const bool exists = row < x.tokens * x.heads;
+  const std::int64_t token = row / x.heads;
+  const std::int64_t head = row % x.heads;
+  float sum = 0;
+  for (std::int64_t c = threadIdx.x; exists && c < x.dim; c += 32) {
+    const auto value = static_cast<float>(row_of<T>(x, token, head)[c]);
+    sum += value * value;
+  }
+  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
+  if (exists && threadIdx.x == 0) squared[head * x.tokens + token] = sum;
+}
+
+}  // namespace
+
+int largest_reference_dim(DType dtype) {
+  return dtype == DType::float32 ? 128 : 256;
+}
+
+void run_pass(ReferencePass pass, const PassArgs& args, cudaStream_t stream) {
+  const std::int64_t dim = args.q.dim;
+  if (args.q.dtype == DType::float32) {
+    return dim <= 64 ? launch_pass<TileShape<float, double, 64, 4>, 1>(pass, args, stream)
+                     : launch_pass<TileShape<float, double, 128, 4>, 1>(pass, args, stream);
+  }
+  if (dim <= 64) return launch_pass<TileShape<__nv_bfloat16, float, 64, 4>, 2>(pass, args, stream);
+  if (dim <= 128) {
+    return launch_pass<TileShape<__nv_bfloat16, float, 128, 4>, 2>(pass, args, stream);
+  }
+  return launch_pass<TileShape<__nv_bfloat16, float, 256, 4>, 1>(pass, args, stream);
+}
+
+void squared_norms(const ConstTensorView& x, float* squared, cudaStream_t stream) {
+  constexpr int kRowsOfBlock = 8;
+  const std::int64_t rows = x.tokens * x.heads;
+  if (rows == 0) return;
+  const auto blocks = static_cast<unsigned>((rows + kRowsOfBlock - 1) / kRowsOfBlock);
+  const dim3 threads(32, kRowsOfBlock);
+  x.dtype == DType::float32
+      ? squared_rows<float><<<blocks, threads, 0, stream>>>(x, squared)
+      : squared_rows<__nv_bfloat16><<<blocks, threads, 0, stream>>>(x, squared);
+  LONGCA_CUDA(cudaGetLastError());
+}
+
+}  // namespace longca

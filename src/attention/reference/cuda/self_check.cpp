@@ -1,0 +1,222 @@
+#include "attention/reference/cuda/self_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention/reference/bounds.h"
+#include "attention/reference/cuda/copy_head.h"
+#include "attention/reference/float64_samples.h"
+#include "core/error.h"
+#include "core/python_random.h"
+#include "core/thread_pool.h"
+
+namespace longca {
+namespace {
+
+constexpr double kRoundoff = 0x1p-24;
+constexpr std::int64_t kRows = 8;
+constexpr std::int64_t kKeys = 4;
+constexpr std::int64_t kChunk = 8192;  ///< queries of a key that one task sums
+
+/// What is looked at: a KV head, one of its query heads, rows of the one and keys of the other.
+struct Samples {
+  std::size_t slot_k = 0;
+  std::size_t slot_q = 0;
+  std::vector<std::int64_t> rows, keys;
+};
+
+/// The last token and others.
+std::vector<std::int64_t> draw_tokens(std::int64_t tokens, std::int64_t count,
+                                      PythonRandom& random) {
+  std::vector<std::int64_t> drawn;
+  if (tokens == 0) return drawn;
+  drawn.push_back(tokens - 1);
+  for (; count > 1; --count) drawn.push_back(random.randint(0, tokens - 1));
+  std::ranges::sort(drawn);
+  drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
+  return drawn;
+}
+
+Samples draw_samples(const ReferenceProblem& problem, const DeviceResults& results,
+                     std::uint64_t seed) {
+  PythonRandom random(seed);
+  Samples samples;
+  const auto last = [](const auto& values) { return static_cast<std::int64_t>(values.size()) - 1; };
+  const std::int64_t group = problem.shape.group_size();
+  const std::int64_t slot_k = random.randint(0, last(results.heads_k()));
+  samples.slot_k = static_cast<std::size_t>(slot_k);
+  samples.slot_q = static_cast<std::size_t>(slot_k * group + random.randint(0, group - 1));
+  samples.rows = draw_tokens(problem.shape.tokens_q, kRows, random);
+  samples.keys = draw_tokens(problem.shape.tokens_k, kKeys, random);
+  return samples;
+}
+
+/// Values of one slot and token, on the host.
+std::vector<float> values_of(const DeviceResults::Output& output, std::size_t slot,
+                             std::int64_t token, int dim) {
+  std::vector<float> values(static_cast<std::size_t>(dim));
+  const std::int64_t row = static_cast<std::int64_t>(slot) * output.tokens + token;
+  Device::get(DeviceKind::cuda)
+      .copy(values.data(), output.values.as<float>() + row * dim, std::int64_t{dim} * 4);
+  return values;
+}
+
+/// Throws unless ‖found − expected‖ is float32 noise of a sum of `terms` terms. A float32 problem
+/// is computed in float64 and only stored as float32.
+void expect_noise(const char* what, int head, std::int64_t token, const std::vector<float>& found,
+                  const std::vector<double>& expected, double magnitude, std::int64_t terms,
+                  DType dtype) {
+  double squared = 0;
+  double error_squared = 0;
+  for (std::size_t c = 0; c < found.size(); ++c) {
+    const double error = double{found[c]} - expected[c];
+    squared += expected[c] * expected[c];
+    error_squared += error * error;
+  }
+  const double steps = dtype == DType::float32 ? 2 : 32 + std::sqrt(static_cast<double>(terms));
+  const double bound = kRoundoff * steps * (std::sqrt(squared) + magnitude);
+  if (std::sqrt(error_squared) <= bound) return;  // false for NaN
+  throw InternalError(fmt::format(
+      "the reference itself disagrees with float64: its {} of head {}, token {}, is off "
+      "by {:.3g} in norm of {:.4g}, float32 noise is {:.3g}",
+      what, head, token, std::sqrt(error_squared), std::sqrt(squared), bound));
+}
+
+void expect_lse(const DeviceResults& results, std::size_t slot, std::int64_t row, double exact) {
+  const DeviceResults::Output& o = results.o();
+  const auto at = static_cast<std::int64_t>(slot);
+  const double found = results.rows()[static_cast<std::size_t>(at * o.tokens + row)].lse;
+  const TileFigure& tile = o.figures[static_cast<std::size_t>(at * o.tiles() + row / kTile)];
+  if (found == exact) return;  // both −∞, too
+  const double bound = lse_bound(tile.score, exact) / 4;
+  if (std::abs(found - exact) <= bound) return;
+  throw InternalError(
+      fmt::format("the reference itself disagrees with float64: its lse of head {}, row {}, is "
+                  "{:.9g} instead of {:.9g}",
+                  o.heads[slot], row, found, exact));
+}
+
+HeadValues load_head(const ReferenceProblem& problem, int head_q) {
+  const Inputs& inputs = *problem.inputs;
+  const int head_k = head_q / problem.shape.group_size();
+  return {copy_head(inputs.q.view(), head_q),
+          copy_head(inputs.k.view(), head_k),
+          copy_head(inputs.v.view(), head_k),
+          copy_head(inputs.dout.view(), head_q),
+          problem.shape.head_dim,
+          static_cast<double>(problem.shape.scale())};
+}
+
+/// exact_row of the sampled rows, all threads.
+std::vector<ExactRow> exact_rows(const ReferenceProblem& problem, const HeadValues& head,
+                                 int head_q, const std::vector<std::int64_t>& rows) {
+  std::vector<ExactRow> exact(rows.size());
+  ThreadPool::global().parallel_for(
+      static_cast<std::int64_t>(rows.size()), [&](std::int64_t i, int) {
+        const std::int64_t row = rows[static_cast<std::size_t>(i)];
+        exact[static_cast<std::size_t>(i)] =
+            exact_row(head, row, problem.mask.key_intervals(problem.mask_head(head_q), row));
+      });
+  return exact;
+}
+
+std::int64_t size_of(const std::vector<Range>& ranges) {
+  std::int64_t size = 0;
+  for (const Range& range : ranges) size += range.size();
+  return size;
+}
+
+/// A sampled key: the sum over the query heads so far, and how many terms it has.
+struct KeySum {
+  ExactKey sum;
+  std::int64_t terms = 0;
+};
+
+/// Adds what one query head contributes, in chunks of its queries on all threads.
+void add_head(const ReferenceProblem& problem, const DeviceResults& results, std::size_t slot_q,
+              const HeadValues& head, const std::vector<std::int64_t>& keys,
+              std::vector<KeySum>& sums) {
+  const int head_q = results.heads_q()[slot_q];
+  const std::int64_t chunks = (problem.shape.tokens_q + kChunk - 1) / kChunk;
+  std::vector<ExactKey> parts(keys.size() * static_cast<std::size_t>(chunks));
+  std::vector<std::vector<Range>> ranges(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    ranges[i] = problem.mask.query_intervals(problem.mask_head(head_q), keys[i]);
+    sums[i].terms += size_of(ranges[i]);
+  }
+  const RowStatistic* rows =
+      results.rows().data() + static_cast<std::int64_t>(slot_q) * problem.shape.tokens_q;
+  const RowLookup lookup{[&](std::int64_t row) { return rows[row].lse; },
+                         [&](std::int64_t row) { return rows[row].delta; }};
+  ThreadPool::global().parallel_for(
+      static_cast<std::int64_t>(parts.size()), [&](std::int64_t i, int) {
+        const auto key = static_cast<std::size_t>(i / chunks);
+        const Range chunk{i % chunks * kChunk, (i % chunks + 1) * kChunk};
+        std::vector<Range> cut;
+        for (const Range& range : ranges[key]) {
+          const Range both{std::max(range.begin, chunk.begin), std::min(range.end, chunk.end)};
+          if (!both.empty()) cut.push_back(both);
+        }
+        parts[static_cast<std::size_t>(i)] = exact_key(head, keys[key], cut, lookup);
+      });
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    add(parts[i], sums[i / static_cast<std::size_t>(chunks)].sum);
+  }
+}
+
+void check_keys(const ReferenceProblem& problem, const DeviceResults& results,
+                const Samples& samples, HeadValues& head) {
+  const auto group = static_cast<std::size_t>(problem.shape.group_size());
+  std::vector<KeySum> sums(samples.keys.size());
+  for (std::size_t i = 0; i < group; ++i) {
+    const std::size_t slot = samples.slot_k * group + i;
+    head.q = copy_head(problem.inputs->q.view(), results.heads_q()[slot]);
+    head.dout = copy_head(problem.inputs->dout.view(), results.heads_q()[slot]);
+    add_head(problem, results, slot, head, samples.keys, sums);
+  }
+  const int dim = problem.shape.head_dim;
+  const int head_k = results.heads_k()[samples.slot_k];
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const auto& [exact, terms] = sums[i];
+    const std::int64_t key = samples.keys[i];
+    if (exact.dk.empty()) continue;  // no queries at all
+    expect_noise("dk", head_k, key, values_of(results.dk(), samples.slot_k, key, dim), exact.dk,
+                 exact.dk_magnitude, terms, problem.shape.dtype);
+    expect_noise("dv", head_k, key, values_of(results.dv(), samples.slot_k, key, dim), exact.dv,
+                 exact.dv_magnitude, terms, problem.shape.dtype);
+  }
+}
+
+}  // namespace
+
+void check_forward_samples(const ReferenceProblem& problem, const DeviceResults& results,
+                           std::uint64_t seed) {
+  const Samples samples = draw_samples(problem, results, seed);
+  const int head_q = results.heads_q()[samples.slot_q];
+  const HeadValues head = load_head(problem, head_q);
+  const auto exact = exact_rows(problem, head, head_q, samples.rows);
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    const std::int64_t row = samples.rows[i];
+    expect_lse(results, samples.slot_q, row, exact[i].lse);
+    expect_noise("o", head_q, row, values_of(results.o(), samples.slot_q, row, head.dim),
+                 exact[i].o, exact[i].o_magnitude, problem.shape.tokens_k, problem.shape.dtype);
+  }
+}
+
+void check_gradient_samples(const ReferenceProblem& problem, const DeviceResults& results,
+                            std::uint64_t seed) {
+  const Samples samples = draw_samples(problem, results, seed);
+  const int head_q = results.heads_q()[samples.slot_q];
+  HeadValues head = load_head(problem, head_q);
+  const auto exact = exact_rows(problem, head, head_q, samples.rows);
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    const std::int64_t row = samples.rows[i];
+    expect_noise("dq", head_q, row, values_of(results.dq(), samples.slot_q, row, head.dim),
+                 exact[i].dq, exact[i].dq_magnitude, problem.shape.tokens_k, problem.shape.dtype);
+  }
+  check_keys(problem, results, samples, head);
+}
+
+}  // namespace longca

@@ -1,0 +1,119 @@
+#include "attention/reference/float64_samples.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace longca {
+namespace {
+
+/// In four sums, so that the processor need not wait for each addition.
+double dot(const float* a, const float* b, int dim) {
+  std::array<double, 4> sums{};
+  int c = 0;
+  for (; c + 4 <= dim; c += 4) {
+    for (int i = 0; i < 4; ++i) sums[i] += double{a[c + i]} * double{b[c + i]};
+  }
+  double sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  for (; c < dim; ++c) sum += double{a[c]} * double{b[c]};
+  return sum;
+}
+
+void add_scaled(double factor, const float* x, std::vector<double>& sum) {
+  for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += factor * double{x[c]};
+}
+
+const float* row_of(const std::vector<float>& values, std::int64_t row, int dim) {
+  return values.data() + row * dim;
+}
+
+template <typename Visit>
+void for_tokens(std::span<const Range> ranges, const Visit& visit) {
+  for (const Range& range : ranges) {
+    for (std::int64_t token = range.begin; token < range.end; ++token) visit(token);
+  }
+}
+
+}  // namespace
+
+ExactRow exact_row(const HeadValues& head, std::int64_t row, std::span<const Range> keys) {
+  const int dim = head.dim;
+  const float* q = row_of(head.q, row, dim);
+  const float* dout = row_of(head.dout, row, dim);
+  ExactRow out;
+  out.o.resize(static_cast<std::size_t>(dim));
+  out.dq.resize(out.o.size());
+  std::vector<double> scores;
+  double largest = -std::numeric_limits<double>::infinity();
+  for_tokens(keys, [&](std::int64_t k) {
+    scores.push_back(head.scale * dot(q, row_of(head.k, k, dim), dim));
+    largest = std::max(largest, scores.back());
+  });
+  double weight = 0;
+  for (const double score : scores) weight += std::exp(score - largest);
+  out.lse = largest + std::log(weight);
+  if (scores.empty()) {
+    out.lse = -std::numeric_limits<double>::infinity();
+    return out;
+  }
+  std::size_t i = 0;
+  for_tokens(keys, [&](std::int64_t k) {
+    const float* v = row_of(head.v, k, dim);
+    const double p = std::exp(scores[i++] - out.lse);
+    add_scaled(p, v, out.o);
+    out.o_magnitude += p * p * dot(v, v, dim);
+  });
+  for (int c = 0; c < dim; ++c) out.delta += double{dout[c]} * out.o[static_cast<std::size_t>(c)];
+  i = 0;
+  for_tokens(keys, [&](std::int64_t k) {
+    const float* key = row_of(head.k, k, dim);
+    const double p = std::exp(scores[i++] - out.lse);
+    const double dp = dot(dout, row_of(head.v, k, dim), dim);
+    add_scaled(head.scale * p * (dp - out.delta), key, out.dq);
+    const double term = head.scale * p * (std::abs(dp) + std::abs(out.delta));
+    out.dq_magnitude += term * term * dot(key, key, dim);
+  });
+  out.o_magnitude = std::sqrt(out.o_magnitude);
+  out.dq_magnitude = std::sqrt(out.dq_magnitude);
+  return out;
+}
+
+ExactKey exact_key(const HeadValues& head, std::int64_t key, std::span<const Range> queries,
+                   const RowLookup& rows) {
+  const int dim = head.dim;
+  const float* k = row_of(head.k, key, dim);
+  const float* v = row_of(head.v, key, dim);
+  ExactKey out;
+  out.dk.resize(static_cast<std::size_t>(dim));
+  out.dv.resize(out.dk.size());
+  for_tokens(queries, [&](std::int64_t row) {
+    const float* q = row_of(head.q, row, dim);
+    const float* dout = row_of(head.dout, row, dim);
+    const double delta = rows.delta(row);
+    const double p = std::exp(head.scale * dot(q, k, dim) - rows.lse(row));
+    const double dp = dot(dout, v, dim);
+    add_scaled(p, dout, out.dv);
+    add_scaled(head.scale * p * (dp - delta), q, out.dk);
+    const double term = head.scale * p * (std::abs(dp) + std::abs(delta));
+    out.dv_magnitude += p * p * dot(dout, dout, dim);
+    out.dk_magnitude += term * term * dot(q, q, dim);
+  });
+  out.dk_magnitude = std::sqrt(out.dk_magnitude);
+  out.dv_magnitude = std::sqrt(out.dv_magnitude);
+  return out;
+}
+
+void add(const ExactKey& part, ExactKey& sum) {
+  if (sum.dk.empty()) {
+    sum = part;
+    return;
+  }
+  for (std::size_t c = 0; c < sum.dk.size(); ++c) {
+    sum.dk[c] += part.dk[c];
+    sum.dv[c] += part.dv[c];
+  }
+  sum.dk_magnitude = std::hypot(sum.dk_magnitude, part.dk_magnitude);
+  sum.dv_magnitude = std::hypot(sum.dv_magnitude, part.dv_magnitude);
+}
+
+}  // namespace longca
