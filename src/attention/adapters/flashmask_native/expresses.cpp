@@ -1,0 +1,35 @@
+#include "attention/adapters/flashmask_native/flashmask_native.h"
+#include "mask/convert.h"
+
+namespace longca {
+
+Capabilities flashmask_native_capabilities() {
+  Capabilities can;
+  can.name = "flashmask_native";
+  can.description = "FlashMask's column-wise mask intervals over FlashAttention-2 tiles";
+  can.origin = "here";
+  can.device = DeviceKind::cuda;
+  can.least_architecture = 80;
+  can.dtypes = {DType::bfloat16};
+  can.head_dims = {128};
+#ifdef LONGCA_ALL_INSTANTIATIONS
+  can.dtypes.push_back(DType::float16);
+  can.head_dims.insert(can.head_dims.begin(), 64);
+#endif
+  can.block_masks = false;
+  can.accumulate = false;
+  return can;
+}
+
+Support flashmask_native_expresses(const Problem& problem, const Mask& mask) {
+  static const Capabilities capabilities = flashmask_native_capabilities();
+  if (Support support = check_problem(capabilities, problem, mask); !support.ok()) return support;
+  if (!column_intervals(mask, 0)) {
+    return Support::unsupported(
+        "flashmask_native describes each key column by at most two intervals of masked query rows, "
+        "and a column of this mask has more");
+  }
+  return {};
+}
+
+}  // namespace longca

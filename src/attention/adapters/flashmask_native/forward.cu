@@ -1,0 +1,30 @@
+#include "attention/adapters/flashmask_native/forward.cuh"
+#include "attention/adapters/flashmask_native/instantiate.h"
+#include "attention/adapters/flashmask_native/launch.h"
+#include "core/cuda/error.h"
+
+namespace longca::flashmask {
+namespace {
+
+template <typename Shape>
+void launch(const ForwardParams& params, cudaStream_t stream) {
+  const int row_blocks = (params.tokens_q + Shape::kTileM - 1) / Shape::kTileM;
+  if (row_blocks == 0) return;
+  constexpr int kBytes = sizeof(typename Shape::Shared);
+  LONGCA_CUDA(cudaFuncSetAttribute(forward_kernel<Shape>,
+                                   cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+  forward_kernel<Shape>
+      <<<static_cast<unsigned>(row_blocks * params.heads_q), Shape::kThreads, kBytes, stream>>>(
+          params);
+  LONGCA_CUDA(cudaGetLastError());
+}
+
+}  // namespace
+
+void launch_forward(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
+  instantiate(dtype, head_dim, [&]<typename Element, int kDim>() {
+    launch<ForwardShape<Element, kDim, kForwardTile.m, kForwardTile.n, 4, 2>>(params, stream);
+  });
+}
+
+}  // namespace longca::flashmask

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cmath>
+
+#include "attention/adapters/flashmask_native/mma.cuh"
+
+namespace longca::flashmask {
+
+inline constexpr float kLog2E = 1.4426950408889634F;
+
+struct RowResult {
+  float factor;  ///< what the accumulated values of the row are multiplied by
+  float lse;     ///< natural logarithm of the row's sum; −∞ without keys
+};
+
+/// Online softmax (M. Milakov, N. Gimelshein, 2018) of the two rows that a lane has in a 16-row
+/// accumulator: lane / 4 and lane / 4 + 8. The sum is kept per lane and joined at the end.
+struct RowSoftmax {
+  float greatest[2] = {-INFINITY, -INFINITY};
+  float sum[2] = {0, 0};
+
+  /// Turns raw scores into exp2(scale_log2 · (score − greatest)), scaling what is in `o` when the
+  /// greatest grew.
+  template <int kScores, int kValues>
+  __device__ __forceinline__ void update(float (&s)[kScores][4], float (&o)[kValues][4],
+                                         float scale_log2) {
+    float factor[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float m = greatest[half];
+#pragma unroll
+      for (int n = 0; n < kScores; ++n) {
+        m = fmaxf(m, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
+      }
+      m = fmaxf(m, __shfl_xor_sync(~0U, m, 1));
+      m = fmaxf(m, __shfl_xor_sync(~0U, m, 2));
+      // A row that has seen no key yet subtracts 0, or −∞ − −∞ would be NaN.
+      const float offset = m == -INFINITY ? 0 : m * scale_log2;
+      factor[half] = exp2_fast(greatest[half] * scale_log2 - offset);
+      greatest[half] = m;
+      float total = 0;
+#pragma unroll
+      for (int n = 0; n < kScores; ++n) {
+#pragma unroll
+        for (int i = 2 * half; i < 2 * half + 2; ++i) {
+          s[n][i] = exp2_fast(fmaf(s[n][i], scale_log2, -offset));
+          total += s[n][i];
+        }
+      }
+      sum[half] = sum[half] * factor[half] + total;
+    }
+    if (__all_sync(~0U, factor[0] == 1 && factor[1] == 1)) return;
+#pragma unroll
+    for (int n = 0; n < kValues; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) o[n][i] *= factor[i / 2];
+    }
+  }
+
+  /// Called by whole warps.
+  __device__ __forceinline__ RowResult result(int half, float scale) const {
+    float total = sum[half];
+    total += __shfl_xor_sync(~0U, total, 1);
+    total += __shfl_xor_sync(~0U, total, 2);
+    if (total == 0) return {0, -INFINITY};
+    return {1 / total, greatest[half] * scale + logf(total)};
+  }
+};
+
+}  // namespace longca::flashmask
