@@ -106,7 +106,7 @@ bool run_cells(const BenchArguments& arguments, const Suite& suite, const std::v
   RecordWriter writer(path,
                       arguments.resume ? RecordWriter::Mode::resume : RecordWriter::Mode::replace);
   RunOptions options;
-  options.worker = own_worker_command(arguments.plugins);
+  options.worker = worker_command(arguments.plugins, cases);
   options.cell.limits = suite.limits;
   Progress progress(cases.size(), arguments.progress_style());
   BenchListener listener(writer, progress, records);

@@ -72,7 +72,7 @@ int check(const CheckArguments& arguments) {
   const CaseList list = expand(suite);
   if (!arguments.dump.empty()) make_dump_folder(arguments.dump);
   RunOptions options;
-  options.worker = own_worker_command(arguments.plugins);
+  options.worker = worker_command(arguments.plugins, list.cases);
   options.cell.timed = false;
   options.cell.limits = suite.limits;
   options.dump = arguments.dump;

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/adapters/python/python_kernel.h"
 #include "bench/worker.h"
 #include "verbs.h"
 
@@ -15,7 +16,12 @@ void add_worker(CLI::App& app) {
   auto plugins = std::make_shared<std::vector<std::string>>();
   verb->add_option("--socket", *socket, "number of the open socket")->required();
   verb->add_option("--plugin", *plugins, "kernels from a shared library");
-  verb->callback([=] { run_worker(*socket, *plugins); });
+  auto no_python = std::make_shared<std::string>();
+  verb->add_option("--no-python", *no_python, "why Python's kernels cannot run");
+  verb->callback([=] {
+    set_python_unavailable(*no_python);
+    run_worker(*socket, *plugins);
+  });
 }
 
 }  // namespace longca

@@ -6,6 +6,7 @@
 #include "attention/absent_kernel.h"
 #include "attention/adapters/cublas/naive_cuda.h"
 #include "attention/adapters/cudnn/cudnn.h"
+#include "attention/adapters/python/python_kernel.h"
 #include "attention/cpu/kernels.h"
 #include "core/error.h"
 #include "core/nearest.h"
@@ -45,6 +46,7 @@ KernelRegistry& KernelRegistry::global() {
     r.add(naive_cuda());
     r.add(make_flash_cpu());
     r.add(make_block_sparse_cpu());
+    for (PythonRow& row : python_rows()) r.add(make_python_kernel(std::move(row)));
     r.add(cudnn());
     return r;
   }();

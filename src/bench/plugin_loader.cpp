@@ -15,6 +15,7 @@
 
 #include "attention/plugin.h"
 #include "bench/process_end.h"
+#include "bench/python_host.h"
 #include "core/error.h"
 
 namespace longca {
@@ -23,10 +24,6 @@ namespace {
 using EntryPoint = const PluginInfo* (*)();
 
 EntryPoint open_plugin(const std::string& file) {
-  if (file.ends_with(".py")) {
-    throw_input_error("plug-in '{}': this build loads shared libraries (.so), not Python files",
-                      file);
-  }
   // A name without a slash would be searched for in the system's library folders.
   const std::string path = std::filesystem::absolute(file).string();
   if (!std::filesystem::exists(path)) throw_input_error("plug-in '{}' does not exist", file);
@@ -93,6 +90,10 @@ std::string read_to_end(int pipe) {
 
 }  // namespace
 
+bool is_python_plugin(const std::string& file) {
+  return file.ends_with(".py");
+}
+
 void load_plugin(const std::string& file) {
   const PluginInfo* info = nullptr;
   try {
@@ -115,6 +116,7 @@ void load_plugin(const std::string& file) {
 }
 
 void load_plugin_safely(const std::string& file) {
+  if (is_python_plugin(file)) return load_python_plugin(file);
   std::array<int, 2> ends{};
   LONGCA_CHECK(::pipe(ends.data()) == 0, "no pipe: {}", std::strerror(errno));
   const pid_t child = ::fork();

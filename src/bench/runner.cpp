@@ -9,11 +9,15 @@
 #include <filesystem>
 #include <utility>
 
+#include "attention/adapters/python/python_kernel.h"
+#include "attention/registry.h"
 #include "bench/cpu_caches.h"
 #include "bench/dump.h"
 #include "bench/environment.h"
 #include "bench/interrupt.h"
+#include "bench/plugin_loader.h"
 #include "bench/process_end.h"
+#include "bench/python_host.h"
 #include "core/error.h"
 
 namespace longca {
@@ -30,14 +34,6 @@ constexpr double kOwnAllowance = 300;  // s for the runner's own work, beside te
 std::int64_t worker_slack() {
   static const std::int64_t bytes = (std::int64_t{256} << 20) + cache_flush_bytes();
   return bytes;
-}
-
-std::string last_line(const std::string& text) {
-  const std::size_t end = text.find_last_not_of(" \n\r\t");
-  if (end == std::string::npos) return "";
-  const std::size_t newline = text.rfind('\n', end);
-  const std::size_t begin = newline == std::string::npos ? 0 : newline + 1;
-  return text.substr(begin, std::min<std::size_t>(end + 1 - begin, 200));
 }
 
 std::string now_rfc3339() {
@@ -149,8 +145,27 @@ class Runner::Attempt {
   Clock::time_point deadline_{};
 };
 
-std::vector<std::string> own_worker_command(const std::vector<std::string>& plugins) {
+namespace {
+
+/// A GPU's kernel does not need it where there is no GPU: it is refused before Python is asked.
+bool wants_python(const std::vector<std::string>& plugins, std::span<const Case> cases) {
+  if (std::ranges::any_of(plugins, is_python_plugin)) return true;
+  return std::ranges::any_of(cases, [](const Case& c) {
+    const Kernel& kernel = KernelRegistry::global().find(c.kernel, c.problem().device);
+    return needs_python(kernel) && Device::available(kernel.capabilities().device).ok();
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> worker_command(const std::vector<std::string>& plugins,
+                                        std::span<const Case> cases) {
   std::vector<std::string> command{"/proc/self/exe", "worker"};
+  if (wants_python(plugins, cases)) {
+    const Support& python = python_available();
+    if (python.ok()) return python_worker_command(plugins);
+    command.insert(command.end(), {"--no-python", python.reason});
+  }
   for (const std::string& plugin : plugins) {
     command.insert(command.end(), {"--plugin", std::filesystem::absolute(plugin).string()});
   }

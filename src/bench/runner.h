@@ -28,8 +28,11 @@ struct RunOptions {
   std::string dump;  ///< folder that gets one folder per problem and kernel; "" for none
 };
 
-/// The command that starts this program as a worker.
-std::vector<std::string> own_worker_command(const std::vector<std::string>& plugins);
+/// The command that starts the workers for `cases`: this program, or, where a case's kernel or a
+/// plug-in is in Python, a Python process that has this program as a library. If that does not
+/// start, this program, told to say why Python's kernels are `unavailable`.
+std::vector<std::string> worker_command(const std::vector<std::string>& plugins,
+                                        std::span<const Case> cases);
 
 /// Runs cells in worker processes, one after the other. A worker that ends, hangs or takes too much
 /// memory costs its cell, and the next cell gets a new one. Cells that follow each other with the

@@ -46,8 +46,6 @@ TEST(Plugin, FilesThatAreNone) {
   expect_refused((folder / "absent.so").string(), "does not exist");
   write_file(folder / "text.so", "this is text");
   expect_refused((folder / "text.so").string(), "cannot be loaded as a shared library");
-  write_file(folder / "kernel.py", "");
-  expect_refused((folder / "kernel.py").string(), "not Python files");
   expect_refused(folder.path().string(), "cannot be loaded as a shared library");
 }
 

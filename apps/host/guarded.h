@@ -1,0 +1,25 @@
+#pragma once
+
+#include <exception>
+#include <string>
+
+namespace longca {
+
+/// The sentence of the last C function of this thread that failed.
+std::string& last_error();
+
+/// What a C function is made of: nothing is thrown into Python. Returns `failed` instead, and
+/// longca_last_error says why.
+template <typename Result, typename Body>
+Result guarded(Result failed, const Body& body) noexcept {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    last_error() = error.what();
+  } catch (...) {
+    last_error() = "an exception that is no std::exception";
+  }
+  return failed;
+}
+
+}  // namespace longca

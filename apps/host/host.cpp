@@ -1,0 +1,75 @@
+// The C functions by which a Python process becomes a worker: see adapters/python/host_interface.h
+// and host.py, which calls them.
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "attention/adapters/python/python_kernel.h"
+#include "attention/registry.h"
+#include "bench/python_host.h"
+#include "bench/worker.h"
+#include "core/device.h"
+#include "guarded.h"
+
+namespace {
+
+using namespace longca;
+
+PythonReply& reply_at(void* reply) {
+  return *static_cast<PythonReply*>(reply);
+}
+
+constexpr int kDone = 0;
+constexpr int kFailed = -1;
+
+}  // namespace
+
+extern "C" {
+
+/// Sizes of the structures of host_interface.h, for the Python side to compare.
+void longca_structure_sizes(std::int32_t* sizes) {
+  constexpr std::array<std::size_t, 6> kSizes = {sizeof(LongcaProblem),  sizeof(LongcaTensor),
+                                                 sizeof(LongcaLse),      sizeof(LongcaForward),
+                                                 sizeof(LongcaBackward), sizeof(LongcaCallbacks)};
+  for (std::size_t i = 0; i < kSizes.size(); ++i) sizes[i] = static_cast<std::int32_t>(kSizes[i]);
+}
+
+/// `code`: "unsupported", "unavailable", "oom" or "crash".
+void longca_reply(void* reply, const char* code, const char* sentence) {
+  reply_at(reply).status = {parse_status_code(code).value_or(StatusCode::crash), sentence};
+}
+void longca_reply_note(void* reply, const char* name, const char* text) {
+  reply_at(reply).notes[name] = text;
+}
+void longca_reply_number(void* reply, const char* name, double value) {
+  reply_at(reply).numbers[name] = value;
+}
+
+/// Adds the kernel of a plug-in, described as `longca list kernels --json` does.
+int longca_add_kernel(const char* json) {
+  return guarded(kFailed, [&] {
+    add_python_kernel(nlohmann::json::parse(json));
+    return kDone;
+  });
+}
+
+/// Runs the cells that come over `socket` until its other end closes.
+int longca_run_worker(int socket, const char* const* plugins, int plugin_count,
+                      const LongcaCallbacks* callbacks) {
+  return guarded(kFailed, [&] {
+    set_python_callbacks(*callbacks);
+    run_worker(socket, std::vector<std::string>(plugins, plugins + plugin_count));
+    return kDone;
+  });
+}
+
+/// The queue of a device (of longca::DeviceKind) that everything of a cell runs on; null on the
+/// CPU.
+void* longca_stream(std::int32_t device) {
+  return guarded<void*>(nullptr,
+                        [&] { return Device::get(static_cast<DeviceKind>(device)).stream(); });
+}
+
+}  // extern "C"

@@ -1,0 +1,142 @@
+// A mask as Python sees it: a handle, and functions that fill arrays of the caller.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "attention/adapters/python/host_interface.h"
+#include "core/error.h"
+#include "guarded.h"
+#include "mask/convert.h"
+#include "mask/mask.h"
+
+namespace {
+
+using namespace longca;
+
+const Mask& mask_at(const void* handle) {
+  return *static_cast<const Mask*>(handle);
+}
+
+constexpr std::int64_t kFailed = -1;
+constexpr std::int64_t kNone = 0;
+
+}  // namespace
+
+extern "C" {
+
+/// {queries, keys, heads that differ}.
+void longca_mask_shape(const void* handle, std::int64_t* shape) {
+  const Mask& mask = mask_at(handle);
+  shape[0] = mask.q_tokens();
+  shape[1] = mask.k_tokens();
+  shape[2] = mask.heads();
+}
+
+/// The number of slices; fills {q_begin, q_end, k_begin, k_end, type} of each unless `slices` is
+/// null.
+std::int64_t longca_mask_slices(const void* handle, std::int64_t* slices) {
+  const auto all = mask_at(handle).slices();
+  if (slices != nullptr) {
+    for (const Slice& s : all) {
+      for (const std::int64_t value : {s.q_begin, s.q_end, s.k_begin, s.k_end}) *slices++ = value;
+      *slices++ = static_cast<std::int64_t>(s.type);
+    }
+  }
+  return static_cast<std::int64_t>(all.size());
+}
+
+/// The number of cu_seqlens of document_form, 0 if the mask has none; fills them unless
+/// `cu_seqlens` is null.
+std::int64_t longca_mask_documents(const void* handle, std::int64_t* cu_seqlens,
+                                   std::int32_t* causal) {
+  return guarded(kFailed, [&] {
+    const auto form = document_form(mask_at(handle));
+    if (!form) return kNone;
+    if (cu_seqlens != nullptr) std::ranges::copy(form->cu_seqlens, cu_seqlens);
+    *causal = form->causal;
+    return static_cast<std::int64_t>(form->cu_seqlens.size());
+  });
+}
+
+/// 1 and {left, right} of window_form, or 0.
+std::int64_t longca_mask_window(const void* handle, std::int64_t* window) {
+  return guarded(kFailed, [&] {
+    const auto form = window_form(mask_at(handle));
+    if (!form) return kNone;
+    window[0] = form->left;
+    window[1] = form->right;
+    return std::int64_t{1};
+  });
+}
+
+/// The largest number of key intervals of a query. Fills begins and ends [most][queries], absent
+/// intervals empty; refuses if `most` is too small.
+std::int64_t longca_mask_rows(const void* handle, std::int32_t head, std::int64_t most,
+                              std::int32_t* begins, std::int32_t* ends) {
+  return guarded(kFailed, [&] {
+    const Mask& mask = mask_at(handle);
+    const std::int64_t rows = mask.q_tokens();
+    std::fill_n(begins, most * rows, 0);
+    std::fill_n(ends, most * rows, 0);
+    std::int64_t needed = 0;
+    for (std::int64_t q = 0; q < rows; ++q) {
+      const auto intervals = mask.key_intervals(head, q);
+      const auto count = static_cast<std::int64_t>(intervals.size());
+      needed = std::max(needed, count);
+      if (count > most)
+        throw_input_error("query {} sees {} intervals of keys, more than {}", q, count, most);
+      for (std::int64_t i = 0; i < count; ++i) {
+        begins[i * rows + q] =
+            static_cast<std::int32_t>(intervals[static_cast<std::size_t>(i)].begin);
+        ends[i * rows + q] = static_cast<std::int32_t>(intervals[static_cast<std::size_t>(i)].end);
+      }
+    }
+    return needed;
+  });
+}
+
+/// 1 and FlashMask's lt_start, lt_end, ut_start, ut_end [4][keys], or 0.
+std::int64_t longca_mask_columns(const void* handle, std::int32_t head, std::int32_t* columns) {
+  return guarded(kFailed, [&] {
+    const auto form = column_intervals(mask_at(handle), head);
+    if (!form) return kNone;
+    for (const auto* part : {&form->lt_start, &form->lt_end, &form->ut_start, &form->ut_end}) {
+      columns = std::ranges::copy(*part, columns).out;
+    }
+    return std::int64_t{1};
+  });
+}
+
+/// Fills TileClass (0 empty, 1 partial, 2 full) of [ceil(queries / m)][ceil(keys / n)] tiles.
+std::int64_t longca_mask_tiles(const void* handle, std::int32_t head, std::int64_t m,
+                               std::int64_t n, std::uint8_t* classes) {
+  return guarded(kFailed, [&] {
+    const BlockBitmap tiles = block_bitmap(mask_at(handle), head, m, n);
+    std::ranges::transform(tiles.classes, classes,
+                           [](TileClass c) { return static_cast<std::uint8_t>(c); });
+    return std::int64_t{1};
+  });
+}
+
+/// Sizes of the block lists {query bounds, key bounds, offsets, indices}; all 0 without any.
+void longca_mask_block_sizes(const void* handle, std::int64_t* sizes) {
+  const BlockLists* blocks = mask_at(handle).blocks();
+  std::fill_n(sizes, 4, 0);
+  if (blocks == nullptr) return;
+  sizes[0] = static_cast<std::int64_t>(blocks->q_bounds.size());
+  sizes[1] = static_cast<std::int64_t>(blocks->k_bounds.size());
+  sizes[2] = static_cast<std::int64_t>(blocks->offsets.size());
+  sizes[3] = static_cast<std::int64_t>(blocks->indices.size());
+}
+/// Fills arrays of those sizes: mask.h, BlockLists.
+void longca_mask_blocks(const void* handle, std::int64_t* q_bounds, std::int64_t* k_bounds,
+                        std::int64_t* offsets, std::int32_t* indices) {
+  const BlockLists* blocks = mask_at(handle).blocks();
+  if (blocks == nullptr) return;
+  std::ranges::copy(blocks->q_bounds, q_bounds);
+  std::ranges::copy(blocks->k_bounds, k_bounds);
+  std::ranges::copy(blocks->offsets, offsets);
+  std::ranges::copy(blocks->indices, indices);
+}
+
+}  // extern "C"

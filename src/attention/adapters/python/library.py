@@ -1,0 +1,142 @@
+"""The program as a library: the C functions and structures of host_interface.h, through ctypes."""
+
+import ctypes
+from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64, c_uint8, c_void_p
+
+
+class Problem(Structure):
+    """The shape of one attention. `dtype` and `device` are read by name: DTYPES, DEVICES."""
+
+    _fields_ = [
+        ("tokens_q", c_int64),
+        ("tokens_k", c_int64),
+        ("heads_q", c_int32),
+        ("heads_k", c_int32),
+        ("head_dim", c_int32),
+        ("dtype_code", c_int32),
+        ("device_code", c_int32),
+        ("backward_code", c_int32),
+        ("scale", c_double),
+    ]
+    dtype = property(lambda self: DTYPES[self.dtype_code])
+    device = property(lambda self: DEVICES[self.device_code])
+    backward = property(lambda self: bool(self.backward_code))
+
+
+DTYPES = ("float32", "bfloat16", "float16")
+DEVICES = ("cpu", "cuda")
+
+
+class CTensor(Structure):
+    _fields_ = [
+        ("data", c_void_p),
+        ("tokens", c_int64),
+        ("heads", c_int64),
+        ("dim", c_int64),
+        ("token_stride", c_int64),
+        ("head_stride", c_int64),
+        ("dtype_code", c_int32),
+        ("device_code", c_int32),
+    ]
+
+
+class CLse(Structure):
+    _fields_ = [
+        ("data", c_void_p),
+        ("heads", c_int64),
+        ("tokens", c_int64),
+        ("head_stride", c_int64),
+        ("device_code", c_int32),
+    ]
+
+
+class CForward(Structure):
+    _fields_ = [(name, CTensor) for name in "qkvo"] + [("lse", CLse), ("stream", c_void_p)]
+
+
+class CBackward(Structure):
+    _fields_ = (
+        [(name, CTensor) for name in ("dout", "q", "k", "v", "o")]
+        + [("lse", CLse)]
+        + [(name, CTensor) for name in ("dq", "dk", "dv")]
+        + [("stream", c_void_p)]
+    )
+
+
+_SUPPORTS = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, POINTER(Problem), c_void_p)
+_PLAN = ctypes.CFUNCTYPE(c_int64, c_void_p, c_char_p, POINTER(Problem), c_void_p)
+_FORWARD = ctypes.CFUNCTYPE(None, c_void_p, c_int64, POINTER(CForward))
+_BACKWARD = ctypes.CFUNCTYPE(None, c_void_p, c_int64, POINTER(CBackward))
+_FACTS = ctypes.CFUNCTYPE(None, c_void_p, c_int64)
+_RELEASE = ctypes.CFUNCTYPE(None, c_int64)
+_VERSION = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
+
+
+class Callbacks(Structure):
+    _fields_ = [
+        ("supports", _SUPPORTS),
+        ("plan", _PLAN),
+        ("forward", _FORWARD),
+        ("backward", _BACKWARD),
+        ("facts", _FACTS),
+        ("release", _RELEASE),
+        ("version", _VERSION),
+    ]
+
+
+_FUNCTIONS = {  # name: (result, arguments)
+    "longca_structure_sizes": (None, [POINTER(c_int32)]),
+    "longca_last_error": (c_char_p, []),
+    "longca_reply": (None, [c_void_p, c_char_p, c_char_p]),
+    "longca_reply_note": (None, [c_void_p, c_char_p, c_char_p]),
+    "longca_reply_number": (None, [c_void_p, c_char_p, c_double]),
+    "longca_add_kernel": (c_int, [c_char_p]),
+    "longca_run_worker": (c_int, [c_int, POINTER(c_char_p), c_int, POINTER(Callbacks)]),
+    "longca_stream": (c_void_p, [c_int32]),
+    "longca_mask_shape": (None, [c_void_p, POINTER(c_int64)]),
+    "longca_mask_slices": (c_int64, [c_void_p, POINTER(c_int64)]),
+    "longca_mask_documents": (c_int64, [c_void_p, POINTER(c_int64), POINTER(c_int32)]),
+    "longca_mask_window": (c_int64, [c_void_p, POINTER(c_int64)]),
+    "longca_mask_rows": (
+        c_int64,
+        [c_void_p, c_int32, c_int64, POINTER(c_int32), POINTER(c_int32)],
+    ),
+    "longca_mask_columns": (c_int64, [c_void_p, c_int32, POINTER(c_int32)]),
+    "longca_mask_tiles": (c_int64, [c_void_p, c_int32, c_int64, c_int64, POINTER(c_uint8)]),
+    "longca_mask_block_sizes": (None, [c_void_p, POINTER(c_int64)]),
+    "longca_mask_blocks": (None, [c_void_p] + 3 * [POINTER(c_int64)] + [POINTER(c_int32)]),
+    "longca_torch_offer": (None, [c_void_p, c_int64]),
+    "longca_torch_withdraw": (None, []),
+    "longca_torch_take_refusal": (None, [c_char_p, c_int64]),
+}
+
+
+class Library:
+    """Its functions by their names without "longca_", typed; `path` is the file."""
+
+    def __init__(self, path):
+        self.path = path
+        # Global, so that plug-ins in C++ find the symbols that the program would offer them.
+        self._library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(self._library, name)
+            function.restype, function.argtypes = result, arguments
+            setattr(self, name[len("longca_") :], function)
+        self._compare_structures()
+
+    def _compare_structures(self):
+        mirrors = (Problem, CTensor, CLse, CForward, CBackward, Callbacks)
+        sizes = (c_int32 * len(mirrors))()
+        self.structure_sizes(sizes)
+        for mirror, size in zip(mirrors, sizes):
+            if ctypes.sizeof(mirror) != size:
+                raise RuntimeError(f"{mirror.__name__} has {size} bytes in {self.path}, not as many as here")
+
+    def error(self):
+        return self.last_error().decode(errors="replace")
+
+    def take_refusal(self):
+        """Why an allocation of PyTorch's was refused since the last call; "" if none was."""
+        sentence = ctypes.create_string_buffer(1024)
+        self.torch_take_refusal(sentence, len(sentence))
+        return sentence.value.decode(errors="replace")

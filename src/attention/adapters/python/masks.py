@@ -1,0 +1,83 @@
+"""A mask as a kernel asks for it."""
+
+from ctypes import c_int32, c_int64, c_uint8
+
+SLICE_TYPES = ("full", "causal", "inverse_causal", "bi_causal")
+EMPTY, PARTIAL, FULL = range(3)  # classes of tiles
+
+
+class Mask:
+    """Which queries see which keys. Holds only while the call lasts that it was given to."""
+
+    def __init__(self, library, handle):
+        self._library = library
+        self._handle = handle
+        shape = (c_int64 * 3)()
+        library.mask_shape(handle, shape)
+        self.tokens_q, self.tokens_k, self.heads = shape  # heads: 1 if the mask is the same for all
+
+    def _expect(self, result):
+        if result < 0:
+            raise RuntimeError(self._library.error())
+        return result
+
+    @property
+    def slices(self):
+        """[(q_begin, q_end, k_begin, k_end, type)] with the type's name."""
+        values = (c_int64 * (5 * self._library.mask_slices(self._handle, None)))()
+        self._library.mask_slices(self._handle, values)
+        return [
+            (*values[i : i + 4], SLICE_TYPES[values[i + 4]]) for i in range(0, len(values), 5)
+        ]
+
+    @property
+    def window(self):
+        """(left, right) as FlashAttention's window_size, -1 for no limit; None without such a form."""
+        window = (c_int64 * 2)()
+        return tuple(window) if self._expect(self._library.mask_window(self._handle, window)) else None
+
+    @property
+    def documents(self):
+        """(cu_seqlens, causal): a list from 0 to the tokens, and whether all documents are causal
+        or all full; None if the mask is no such thing."""
+        causal = c_int32()
+        size = self._expect(self._library.mask_documents(self._handle, None, causal))
+        if size == 0:
+            return None
+        bounds = (c_int64 * size)()
+        self._library.mask_documents(self._handle, bounds, causal)
+        return list(bounds), bool(causal.value)
+
+    def row_intervals(self, head=0, most=2):
+        """The keys that each query sees, as (begins, ends), each an array of int32
+        [most, tokens_q]: query q sees the keys [begins[i][q], ends[i][q]) for every i."""
+        size = most * self.tokens_q
+        begins, ends = (c_int32 * size)(), (c_int32 * size)()
+        self._expect(self._library.mask_rows(self._handle, head, most, begins, ends))
+        return begins, ends
+
+    def column_intervals(self, head=0):
+        """FlashMask's masked rows per key: lt_start, lt_end, ut_start, ut_end as one array of int32
+        [4, tokens_k]; None if two intervals do not suffice."""
+        columns = (c_int32 * (4 * self.tokens_k))()
+        found = self._expect(self._library.mask_columns(self._handle, head, columns))
+        return columns if found else None
+
+    def tiles(self, m, n, head=0):
+        """EMPTY, PARTIAL or FULL for each tile of m queries and n keys: an array of uint8
+        [ceil(tokens_q / m), ceil(tokens_k / n)]."""
+        count = -(-self.tokens_q // m) * -(-self.tokens_k // n)
+        classes = (c_uint8 * count)()
+        self._expect(self._library.mask_tiles(self._handle, head, m, n, classes))
+        return classes
+
+    @property
+    def blocks(self):
+        """Of a block-sparse mask: (q_bounds, k_bounds, offsets, indices) as in mask.h, arrays; else None."""
+        sizes = (c_int64 * 4)()
+        self._library.mask_block_sizes(self._handle, sizes)
+        if sizes[0] == 0:
+            return None
+        lists = [(c_int64 * size)() for size in sizes[:3]] + [(c_int32 * sizes[3])()]
+        self._library.mask_blocks(self._handle, *lists)
+        return tuple(lists)

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attention/adapters/python/host_interface.h"
+#include "attention/kernel.h"
+
+namespace longca {
+
+/// Which masks a kernel has words for; the sentence is in its own terms.
+using MaskRule = Support (*)(const Mask& mask);
+
+/// A row of the benchmark whose kernel is called from Python.
+struct PythonRow {
+  Capabilities capabilities;
+  MaskRule takes = nullptr;  ///< null: what the capabilities say
+};
+
+/// The rows whose kernels come from Python packages. Each has a file of its name under adapters/
+/// that calls the package.
+std::vector<PythonRow> python_rows();
+
+/// A kernel whose calls are Python functions. Only a process that Python hosts can run it: there
+/// `supports` and `plan` ask the Python side. Any other process knows what the row says, and
+/// whether Python could not be started.
+std::unique_ptr<Kernel> make_python_kernel(PythonRow row);
+
+/// Whether a worker must be hosted by Python to run this kernel.
+bool needs_python(const Kernel& kernel);
+
+/// Makes this process one that Python hosts.
+void set_python_callbacks(const LongcaCallbacks& callbacks);
+/// Makes every Python kernel of this process `unavailable`, for that reason.
+void set_python_unavailable(std::string reason);
+
+/// What Python answered to one call; the `reply` of the C functions points to one.
+struct PythonReply {
+  Status status;
+  std::map<std::string, std::string> notes;
+  std::map<std::string, double> numbers;
+};
+
+}  // namespace longca

@@ -1,0 +1,82 @@
+"""What the kernels that work on PyTorch's tensors share: the program's memory, stream and outputs."""
+
+import functools
+import os
+
+import torch
+
+LIBRARY = None  # set by host.py: the program as a library
+
+
+def use(library):
+    """Lets PyTorch allocate through the program's tracker. Before PyTorch's first allocation."""
+    global LIBRARY
+    LIBRARY = library
+    if not torch.cuda.is_available():
+        raise ImportError(f"PyTorch {torch.__version__} does not find the GPU that CUDA finds here")
+    torch.cuda.set_device(int(os.environ.get("LONGCA_DEVICE") or 0))
+    allocator = torch.cuda.memory.CUDAPluggableAllocator(
+        library.path, "longca_torch_allocate", "longca_torch_free"
+    )
+    torch.cuda.memory.change_current_allocator(allocator)
+
+
+def version():
+    return torch.__version__
+
+
+@functools.lru_cache(maxsize=64)
+def _stream(address):
+    return torch.cuda.ExternalStream(address)
+
+
+def on_stream(address=None):
+    """A context whose work is queued on that cudaStream_t; without one on the program's own."""
+    return torch.cuda.stream(_stream(LIBRARY.stream(1) if address is None else address))
+
+
+_views = {}  # by the memory and shape that they show
+
+
+def view(tensor):
+    """A tensor of the program as one of PyTorch's, in its shape; no copy."""
+    found = _views.get(tensor.key)
+    if found is None:
+        if len(_views) > 256:
+            _views.clear()
+        found = _views[tensor.key] = torch.from_dlpack(tensor)
+    return found
+
+
+def views(*tensors):
+    return [view(tensor) for tensor in tensors]
+
+
+def to_device(values, dtype=torch.int32):
+    """A tensor on the GPU from numbers or from an array of masks.py."""
+    return torch.as_tensor(values, dtype=dtype).cuda()
+
+
+def into(outputs, function):
+    """Calls function(), whose results belong into `outputs`, tensors of the program of the same
+    number of elements each, in the order in which they are allocated; returns all that it returned.
+
+    PyTorch's operators allocate what they return. So that no copy is timed that is no work of the
+    kernel, these allocations are served from the outputs' own memory; a result that came to lie
+    elsewhere is copied."""
+    for output in outputs:
+        LIBRARY.torch_offer(output.data, output.bytes)
+    try:
+        results = function()
+    finally:
+        LIBRARY.torch_withdraw()
+    moved = [
+        (view(output), result)
+        for output, result in zip(outputs, results)
+        if result.data_ptr() != output.data
+    ]
+    places = {output.data for output in outputs}
+    moved = [(to, r.clone() if r.data_ptr() in places else r) for to, r in moved]
+    for to, result in moved:
+        to.copy_(result.reshape(to.shape))
+    return results

@@ -1,0 +1,177 @@
+#include "bench/python_host.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "attention/adapters/python/python_kernel.h"
+#include "attention/registry.h"
+#include "bench/process_end.h"
+#include "bench/worker_process.h"
+#include "core/error.h"
+#include "core/nearest.h"
+
+namespace longca {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+constexpr auto kAnswerLimit = 60s;  // importing a large package from a cold disk takes that long
+constexpr int kNotFound = 127;  // env's and the shell's exit code for a program that is not there
+
+std::string interpreter() {
+  const char* chosen = std::getenv("LONGCA_PYTHON");
+  return chosen != nullptr && *chosen != '\0' ? chosen : "python3";
+}
+
+/// What a Python process said, or why it said nothing.
+struct Answer {
+  std::optional<json> message;
+  std::string why;
+};
+
+std::string describe_end(int status, const std::string& output) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound) {
+    return fmt::format(
+        "no program '{}' to start: install Python 3.9 or later, or name one by LONGCA_PYTHON",
+        interpreter());
+  }
+  const std::string said = last_line(output);
+  return describe_process_end(status) + (said.empty() ? "" : ", saying: " + said);
+}
+
+Answer ask(const std::vector<std::string>& command) {
+  WorkerProcess process(command);
+  const auto deadline = std::chrono::steady_clock::now() + kAnswerLimit;
+  while (std::chrono::steady_clock::now() < deadline) {
+    json message;
+    switch (process.wait(50ms, message)) {
+      case WorkerProcess::Event::message:
+        return {std::move(message), ""};
+      case WorkerProcess::Event::gone: {
+        const int status = process.reap();
+        return {std::nullopt, describe_end(status, process.take_output())};
+      }
+      case WorkerProcess::Event::nothing:
+        break;
+    }
+  }
+  return {std::nullopt, fmt::format("did not answer within {} s", kAnswerLimit.count())};
+}
+
+Answer ask_to_describe(const std::vector<std::string>& plugins) {
+  std::vector<std::string> command = python_worker_command(plugins);
+  command.emplace_back("--describe");
+  return ask(command);
+}
+
+/// A key of a description, or `standard` without it; the type that it must have is that of
+/// `standard`.
+template <typename T>
+T value_of(const json& description, const char* key, T standard) {
+  const auto found = description.find(key);
+  if (found == description.end()) return standard;
+  try {
+    return found->get<T>();
+  } catch (const json::exception&) {
+    throw_input_error("its capabilities have '{}' = {}, which is not of the right type", key,
+                      found->dump());
+  }
+}
+
+std::vector<DType> dtypes_of(const json& description) {
+  std::vector<DType> dtypes;
+  for (const auto& name : value_of(description, "dtypes", std::vector<std::string>{"float32"})) {
+    const auto dtype = parse_dtype(name);
+    if (!dtype) throw_input_error("its capabilities name an unknown dtype '{}'", name);
+    dtypes.push_back(*dtype);
+  }
+  return dtypes;
+}
+
+DeviceKind device_of(const json& description) {
+  const auto name = value_of(description, "device", std::string("cpu"));
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda}) {
+    if (to_string(kind) == name) return kind;
+  }
+  throw_input_error("its capabilities have device = '{}', which is neither 'cpu' nor 'cuda'", name);
+}
+
+void refuse_unknown_keys(const json& description) {
+  static const std::vector<std::string> known{
+      "name", "description", "origin",      "device",       "dtypes",     "head_dims",
+      "gqa",  "backward",    "returns_lse", "static_masks", "block_masks"};
+  for (const auto& [key, value] : description.items()) {
+    if (std::ranges::find(known, key) == known.end()) {
+      throw_input_error("its capabilities have an unknown key '{}'{}", key, suggestion(key, known));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> python_worker_command(const std::vector<std::string>& plugins) {
+  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
+  std::vector<std::string> command{"/usr/bin/env", interpreter(),
+                                   "-u",           folder / "python" / "host.py",
+                                   "--library",    folder / "liblongca_host.so"};
+  for (const std::string& plugin : plugins) {
+    command.insert(command.end(), {"--plugin", fs::absolute(plugin).string()});
+  }
+  return command;
+}
+
+const Support& python_available() {
+  static const Support support = [] {
+    const Answer answer = ask_to_describe({});
+    if (answer.message) return Support{};
+    return Support::unavailable("Python's worker does not start: " + answer.why);
+  }();
+  return support;
+}
+
+void load_python_plugin(const std::string& file) {
+  if (!fs::exists(file)) throw_input_error("plug-in '{}' does not exist", file);
+  const Answer answer = ask_to_describe({file});
+  if (!answer.message) throw_input_error("plug-in '{}': Python {}", file, answer.why);
+  const json& message = *answer.message;
+  if (message.contains("error")) {
+    throw_input_error("plug-in '{}' {}", file, message.at("error").get<std::string>());
+  }
+  try {
+    for (const json& kernel : message.at("kernels")) add_python_kernel(kernel);
+  } catch (const InputError& error) {
+    throw_input_error("plug-in '{}': {}", file, error.what());
+  }
+}
+
+void add_python_kernel(const json& description) {
+  if (!description.is_object()) throw_input_error("its capabilities are no dict");
+  refuse_unknown_keys(description);
+  Capabilities can;
+  can.name = value_of(description, "name", std::string());
+  if (can.name.empty()) throw_input_error("its capabilities have no 'name'");
+  can.description = value_of(description, "description", std::string("a plug-in in Python"));
+  can.origin = value_of(description, "origin", std::string("plug-in"));
+  can.device = device_of(description);
+  can.dtypes = dtypes_of(description);
+  can.head_dims = value_of(description, "head_dims", std::vector<int>());
+  can.gqa = value_of(description, "gqa", true);
+  can.backward = value_of(description, "backward", true);
+  can.returns_lse = value_of(description, "returns_lse", true);
+  can.static_masks = value_of(description, "static_masks", true);
+  can.block_masks = value_of(description, "block_masks", true);
+  can.accumulate = false;
+  KernelRegistry::global().add(make_python_kernel({std::move(can)}));
+}
+
+}  // namespace longca

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+
+namespace longca {
+
+/// The command that starts a Python process which loads this program as a library and then is a
+/// worker: $LONGCA_PYTHON or python3, host.py, and the plug-ins. "--socket N" is to be appended.
+/// The library and host.py lie beside the program.
+std::vector<std::string> python_worker_command(const std::vector<std::string>& plugins);
+
+/// Whether such a process starts, or `unavailable` and what is missing; tried once.
+const Support& python_available();
+
+/// Asks a Python process for the kernels of a plug-in in Python and adds them to
+/// KernelRegistry::global(). Throws InputError: no Python, a file that cannot be imported or lacks
+/// one of the calls, a name taken.
+void load_python_plugin(const std::string& file);
+
+/// Adds a kernel that a plug-in in Python describes:
+///   {"name", "description", "origin", "device": "cpu|cuda", "dtypes": […], "head_dims": […],
+///    "gqa", "backward", "returns_lse", "static_masks", "block_masks"}
+/// of which all but the first are optional: float32 on the CPU, everything else yes. Throws
+/// InputError that names the key.
+void add_python_kernel(const nlohmann::json& description);
+
+}  // namespace longca
