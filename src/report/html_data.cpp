@@ -1,6 +1,7 @@
 #include "report/html_data.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace longca {
@@ -23,6 +24,34 @@ void add_setting(json& axes, json& cell, const AxisTexts& setting) {
     }
     add_distinct(axis->at("values"), value);
   }
+}
+
+/// Figures with the precision that a plot shows: thousands of cells have traces.
+json rounded(const std::vector<double>& values, double unit) {
+  json list = json::array();
+  for (const double value : values) list.push_back(std::round(value / unit) * unit);
+  return list;
+}
+
+json trace_of(const DeviceTrace& trace) {
+  return {{"t_ms", rounded(trace.t_ms, 1)},
+          {"sm_clock_mhz", rounded(trace.sm_clock_mhz, 1)},
+          {"power_w", rounded(trace.power_w, 1)}};
+}
+
+/// The first of the records that the view shows; they lie in one array, in the order of the run.
+const Record* first_record(const View& view) {
+  const Record* first = nullptr;
+  for (const ViewSection& section : view.sections) {
+    for (const ViewGroup& group : section.groups) {
+      for (const ViewRow& row : group.rows) {
+        for (const Record* record : row.passes) {
+          if (record != nullptr && (first == nullptr || record < first)) first = record;
+        }
+      }
+    }
+  }
+  return first;
 }
 
 json cell_of(const Record& record) {
@@ -49,6 +78,7 @@ json html_data(const View& view) {
   json axes = json::array();
   json cells = json::array();
   std::set<std::int64_t> tokens;
+  const Record* first = first_record(view);
   for (const ViewSection& section : view.sections) {
     for (const ViewGroup& group : section.groups) {
       add_distinct(masks, group.mask);
@@ -58,6 +88,10 @@ json html_data(const View& view) {
           if (record == nullptr) continue;
           json cell = cell_of(*record);
           cell["best"] = record == group.best(record->c.pass);
+          if (record->trace) {
+            cell["order"] = record - first;
+            cell["trace"] = trace_of(*record->trace);
+          }
           add_setting(axes, cell, section.setting);
           add_setting(axes, cell, group.setting);
           cells.push_back(std::move(cell));

@@ -148,6 +148,18 @@ std::vector<Record> all_mask_records() {
   return records;
 }
 
+std::vector<Record> traced_records() {
+  std::vector<Record> records;
+  for (const char* mask : {"full", "causal"}) {
+    records.push_back(make_record(kFlash, mask, 4096, Pass::forward));
+    records.back().trace = DeviceTrace{
+        .t_ms = {0, 20, 40}, .sm_clock_mhz = {1980, 1905, 1890}, .power_w = {350.4, 610, 640}};
+  }
+  records.back().notes["throttled"] = "power cap";
+  records.push_back(make_record(kNaive, "causal", 4096, Pass::forward));
+  return records;
+}
+
 std::vector<Record> hostile_records() {
   std::vector<Record> records = sample_records();
   for (Record& record : records) {

@@ -13,6 +13,9 @@ std::vector<Record> sample_records();
 /// The run of a quick suite: all masks at one length.
 std::vector<Record> all_mask_records();
 
+/// A run on a GPU whose clock and power were sampled; it was throttled in the second cell.
+std::vector<Record> traced_records();
+
 /// Records that hold kHostileText wherever a text can be.
 std::vector<Record> hostile_records();
 

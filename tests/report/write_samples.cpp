@@ -25,5 +25,6 @@ int main(int argc, char** argv) {
   write(directory / "sample.jsonl", longca::testing::sample_records());
   write(directory / "hostile.jsonl", longca::testing::hostile_records());
   write(directory / "all_masks.jsonl", longca::testing::all_mask_records());
+  write(directory / "traced.jsonl", longca::testing::traced_records());
   return 0;
 }

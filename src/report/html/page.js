@@ -3,8 +3,14 @@
 function update() {
   drawWinners();
   drawPlots();
+  drawTrace();
   showPictures();
   drawCells();
+}
+
+function drawAllPlots() {
+  drawPlots();
+  drawTrace();
 }
 
 function redrawWhenResized() {
@@ -14,14 +20,14 @@ function redrawWhenResized() {
     if (window.innerWidth === width) return;
     width = window.innerWidth;
     clearTimeout(timer);
-    timer = setTimeout(drawPlots, 120);
+    timer = setTimeout(drawAllPlots, 120);
   });
 }
 
 if (typeof Plotly === "undefined") document.body.classList.add("no-plots");
 document.getElementById("panels").value = data.tokens.length > 2 ? "mask" : "length";
 document.getElementById("panels").addEventListener("change", drawPlots);
-window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawPlots);
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAllPlots);
 makeFilters(update);
 explainMarks();
 redrawWhenResized();

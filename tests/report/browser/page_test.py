@@ -217,6 +217,19 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.count(".picture"), 14)
         self.assertEqual(self.count("#winners tbody tr"), 14)
 
+    def test_clock_and_power(self):
+        self.assertEqual(self.count("#trace-section"), 0)
+        self.open(self.write_page("traced"))
+        self.assertEqual(self.count("#trace-section"), 1)
+        lines = self.run_script("return document.getElementById('plot-trace').data.map(line => [line.name, line.x, line.y])")
+        seconds = [0, 0.02, 0.04, None, 0.04, 0.06, 0.08, None]
+        self.assertEqual(lines, [["SM clock", seconds, [1980, 1905, 1890, None] * 2],
+                                 ["power", seconds, [350, 610, 640, None] * 2]])
+        shaded = self.run_script("return document.getElementById('plot-trace').layout.shapes.map(s => [s.x0, s.x1])")
+        self.assertEqual(shaded, [[0.04, 0.08]])
+        self.click_chip("kernel", "flash")
+        self.assertEqual(self.count("#trace-section"), 0)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)
