@@ -25,7 +25,9 @@ struct Verdict {
 
 /// How much checking may cost.
 struct VerifyBudget {
-  double seconds = 10.0;  ///< of CPU time per problem, over all kernels and passes
+  /// Of CPU time per problem, over all kernels and passes. A GPU gets a quarter of it as time of
+  /// the device: whole_heads.h.
+  double seconds = 10.0;
   /// Speed of the reference per CPU that the cost is reckoned with; 0: measured, once per process.
   /// What is drawn depends on it, so that a fixed rate makes the choice repeatable anywhere.
   double gflops = 0;
