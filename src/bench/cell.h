@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -16,8 +18,9 @@ namespace longca {
 
 /// How a cell is to be run.
 struct CellOptions {
-  bool timed = true;                          ///< false: verified only
-  RunLimits limits;                           ///< memory_limit_mib = 0: no limit
+  bool timed = true;  ///< false: verified only
+  /// memory_limit_mib is that of the case's device; 0: what a GPU has free, no limit on the CPU.
+  RunLimits limits;
   std::optional<std::filesystem::path> dump;  ///< writes inputs and outputs into this folder
 };
 
@@ -37,16 +40,24 @@ class CellRunner {
 
   /// The record of one cell, without `env` and `at`.
   Record run(const Case& c, const CellOptions& options);
+  /// Whether an error has left the device unusable: this process must end, and not by `exit`.
+  bool device_lost() const { return device_lost_; }
 
  private:
   struct ProblemData;
   class Cell;
 
   ProblemData& problem_for(const Case& c);
+  DeviceClock* clock_for(DeviceKind device);
+  /// Sets the limits of the trackers; the device's in bytes, 0 for none.
+  static std::int64_t limit_memory(DeviceKind device, const RunLimits& limits);
+  void give_up_device(const std::string& fault, const std::string& stage,
+                      std::unique_ptr<Cell> cell, Record& record);
 
   StageListener listener_;
   std::unique_ptr<ProblemData> problem_;
-  std::unique_ptr<DeviceClock> clock_;
+  std::array<std::unique_ptr<DeviceClock>, 2> clocks_;  ///< by DeviceKind
+  bool device_lost_ = false;
 };
 
 }  // namespace longca

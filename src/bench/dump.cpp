@@ -23,21 +23,29 @@ std::string dump_folder_name(const Case& c) {
   return name;
 }
 
-void dump_cell(const std::filesystem::path& folder, const Inputs& inputs, const Outputs& outputs,
-               const GeneratedMask& generated, const MaskSpec& spec) {
+void dump_cell(const std::filesystem::path& folder, Device& device, const Inputs& inputs,
+               const Outputs& outputs, const GeneratedMask& generated, const MaskSpec& spec) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw_input_error("cannot make folder {}: {}", folder.string(), error.message());
-  write_npy(folder / "q.npy", inputs.q.view());
-  write_npy(folder / "k.npy", inputs.k.view());
-  write_npy(folder / "v.npy", inputs.v.view());
-  write_npy(folder / "do.npy", inputs.dout.view());
-  write_npy(folder / "o.npy", outputs.o.view());
-  write_npy(folder / "lse.npy", outputs.lse.view());
+  const auto write = [&](const char* name, const Tensor& tensor) {
+    const TensorView& view = tensor.view();
+    const HostTensor host(view.dtype, view.tokens, view.heads, view.dim);
+    device.copy(host.view().data, view.data, tensor.bytes());
+    write_npy(folder / name, host.view());
+  };
+  write("q.npy", inputs.q);
+  write("k.npy", inputs.k);
+  write("v.npy", inputs.v);
+  write("do.npy", inputs.dout);
+  write("o.npy", outputs.o);
+  const HostLse lse(outputs.lse.view().heads, outputs.lse.view().tokens);
+  device.copy(lse.view().data, outputs.lse.view().data, lse.bytes());
+  write_npy(folder / "lse.npy", lse.view());
   if (outputs.dq.bytes() > 0) {
-    write_npy(folder / "dq.npy", outputs.dq.view());
-    write_npy(folder / "dk.npy", outputs.dk.view());
-    write_npy(folder / "dv.npy", outputs.dv.view());
+    write("dq.npy", outputs.dq);
+    write("dk.npy", outputs.dk);
+    write("dv.npy", outputs.dv);
   }
   std::ofstream mask(folder / "mask.json");
   write_mask_json(mask, generated, spec);

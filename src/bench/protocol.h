@@ -10,8 +10,10 @@ namespace longca {
 
 /// Messages between the runner and a worker process: one JSON object per line over a socket.
 ///   runner → worker   {"case": {…}, "options": {"timed","limits":{…},"dump"}}
-///   worker → runner   {"stage": "forward"}, any number of them, then {"record": {…}}
-/// The worker ends when the socket does.
+///   worker → runner   {"stage": "forward"}, any number of them, then {"record": {…}, "ends":
+///   false}
+/// The worker ends when the socket does, or after a record whose "ends" is true: an error has left
+/// its device unusable.
 class LineChannel {
  public:
   /// Takes over the socket.

@@ -47,8 +47,11 @@ class Runner::Attempt {
  public:
   enum class Result { recorded, interrupted, not_begun };
 
-  Attempt(WorkerProcess& worker, const CellOptions& options)
-      : worker_(worker), limits_(options.limits) {}
+  Attempt(WorkerProcess& worker, const CellOptions& options, std::int64_t resident_limit)
+      : worker_(worker), limits_(options.limits), resident_limit_(resident_limit) {}
+
+  /// Whether the worker ends by itself after its record.
+  bool worker_ends() const { return worker_ends_; }
 
   Result run(const nlohmann::json& request, Record& record, std::string& output) {
     if (!worker_.send(request)) return Result::not_begun;
@@ -86,10 +89,7 @@ class Runner::Attempt {
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   }
 
-  bool too_large() const {
-    const std::int64_t limit = limits_.memory_limit_mib << 20;
-    return limit > 0 && worker_.resident_bytes() > limit + worker_slack();
-  }
+  bool too_large() const { return worker_.resident_bytes() > resident_limit_ + worker_slack(); }
 
   Result wait_for_record(Record& record) {
     while (true) {
@@ -100,6 +100,7 @@ class Runner::Attempt {
       if (event == WorkerProcess::Event::message) {
         if (message.contains("record")) {
           record = message.at("record").get<Record>();
+          worker_ends_ = message.at("ends").get<bool>();
           return Result::recorded;
         }
         enter_stage(message.at("stage").get<std::string>());
@@ -108,7 +109,7 @@ class Runner::Attempt {
       } else if (too_large()) {
         return end(record, StatusCode::oom,
                    fmt::format("in {} the process passed the memory limit of {} MiB", stage_,
-                               limits_.memory_limit_mib));
+                               resident_limit_ >> 20));
       }
     }
   }
@@ -138,6 +139,8 @@ class Runner::Attempt {
 
   WorkerProcess& worker_;
   const RunLimits& limits_;
+  const std::int64_t resident_limit_;  ///< bytes of host memory
+  bool worker_ends_ = false;
   std::string stage_;
   std::string output_;
   Clock::duration used_{};  ///< by the kernel's own stages before this one
@@ -172,14 +175,14 @@ std::vector<std::string> worker_command(const std::vector<std::string>& plugins,
   return command;
 }
 
-Runner::Runner(RunOptions options) : options_(std::move(options)) {
-  std::int64_t& limit = options_.cell.limits.memory_limit_mib;
-  // A tenth stays for the system and this process.
-  if (limit == 0) limit = (available_memory() / 10 * 9) >> 20;
-}
+// A tenth stays for the system and this process.
+Runner::Runner(RunOptions options)
+    : options_(std::move(options)), host_limit_mib_((available_memory() / 10 * 9) >> 20) {}
 
 CellOptions Runner::options_for(const Case& c) const {
   CellOptions options = options_.cell;
+  std::int64_t& limit = options.limits.memory_limit_mib;
+  if (limit == 0 && c.device == "cpu") limit = host_limit_mib_;
   if (!options_.dump.empty()) {
     options.dump = std::filesystem::absolute(options_.dump) / dump_folder_name(c);
   }
@@ -188,6 +191,8 @@ CellOptions Runner::options_for(const Case& c) const {
 
 bool Runner::run_cell(const Case& c, Record& record, std::string& output) {
   const CellOptions options = options_for(c);
+  const std::int64_t resident_limit_mib =
+      c.device == "cpu" ? options.limits.memory_limit_mib : host_limit_mib_;
   const nlohmann::json request{{"case", c}, {"options", options}};
   // A worker that ends before it begins the cell was broken by an earlier one, or cannot start at
   // all.
@@ -195,9 +200,11 @@ bool Runner::run_cell(const Case& c, Record& record, std::string& output) {
     if (!worker_) worker_ = std::make_unique<WorkerProcess>(options_.worker);
     record = Record{};
     record.c = c;
-    const auto result = Attempt(*worker_, options).run(request, record, output);
+    Attempt attempt(*worker_, options, resident_limit_mib << 20);
+    const auto result = attempt.run(request, record, output);
     if (result == Attempt::Result::interrupted) return false;
-    const bool alive = result == Attempt::Result::recorded && worker_->resident_bytes() > 0;
+    const bool alive = result == Attempt::Result::recorded && !attempt.worker_ends() &&
+                       worker_->resident_bytes() > 0;
     if (!alive) worker_.reset();
     if (result == Attempt::Result::recorded) return true;
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -53,6 +54,7 @@ class Runner {
   CellOptions options_for(const Case& c) const;
 
   RunOptions options_;
+  std::int64_t host_limit_mib_;  ///< of a worker where the user set none
   std::unique_ptr<WorkerProcess> worker_;
 };
 

@@ -1,8 +1,11 @@
 #include "bench/worker.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <string>
 
@@ -31,14 +34,15 @@ std::int64_t data_in_use() {
 
 /// Memory that kernels take beside the tracker is refused too, instead of the system's killer
 /// coming for some process. The slack is for what is not the cell's: stacks of threads, the flush
-/// buffer.
+/// buffer. 0 lifts the limit.
 void limit_data(std::int64_t memory_limit) {
   constexpr std::int64_t kSlack = std::int64_t{1} << 30;
   constexpr std::int64_t kPerThread = std::int64_t{16} << 20;
   rlimit limit{};
-  if (getrlimit(RLIMIT_DATA, &limit) != 0) return;
+  if (!kLimitsData || getrlimit(RLIMIT_DATA, &limit) != 0) return;
   const std::int64_t bytes = data_in_use() + memory_limit + kSlack + kPerThread * available_cpus();
-  limit.rlim_cur = std::min(limit.rlim_max, static_cast<rlim_t>(bytes));
+  limit.rlim_cur =
+      memory_limit == 0 ? limit.rlim_max : std::min(limit.rlim_max, static_cast<rlim_t>(bytes));
   setrlimit(RLIMIT_DATA, &limit);
 }
 
@@ -48,16 +52,21 @@ void run_worker(int socket, const std::vector<std::string>& plugins) {
   LineChannel channel(socket);
   for (const std::string& plugin : plugins) load_plugin(plugin);
   CellRunner runner([&](std::string_view stage) { channel.send({{"stage", stage}}); });
-  bool limited = !kLimitsData;
+  std::int64_t data_limit = 0;
   while (const auto message = channel.receive()) {
     const auto c = message->at("case").get<Case>();
     const auto options = message->at("options").get<CellOptions>();
-    if (!limited && options.limits.memory_limit_mib > 0) {
-      limit_data(options.limits.memory_limit_mib << 20);
-      limited = true;
-    }
+    // A GPU's driver and libraries take host memory as they like; the limit is the device's there.
+    const std::int64_t wanted = c.device == "cpu" ? options.limits.memory_limit_mib << 20 : 0;
+    if (wanted != data_limit) limit_data(data_limit = wanted);
     channel.send({{"stage", "set-up"}});
-    if (!channel.send({{"record", runner.run(c, options)}})) return;
+    const Record record = runner.run(c, options);
+    const bool ends = runner.device_lost();
+    if (!channel.send({{"record", record}, {"ends", ends}})) return;
+    if (ends) {
+      std::fflush(nullptr);
+      ::_exit(0);  // destructors could wait for the lost device for ever
+    }
   }
 }
 

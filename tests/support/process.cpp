@@ -120,7 +120,9 @@ ProcessResult run_process(const std::vector<std::string>& command, const Process
 }
 
 ProcessResult run_longca(const std::vector<std::string>& arguments, const ProcessOptions& options) {
-  std::vector<std::string> command{LONGCA_PROGRAM};
+  // Tests that were carried to another machine name the program that was carried with them.
+  const char* carried = std::getenv("LONGCA_TEST_PROGRAM");
+  std::vector<std::string> command{carried != nullptr ? carried : LONGCA_PROGRAM};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return run_process(command, options);
 }

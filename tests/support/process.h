@@ -26,7 +26,7 @@ struct ProcessOptions {
 ProcessResult run_process(const std::vector<std::string>& command,
                           const ProcessOptions& options = {});
 
-/// Runs the `longca` of this build.
+/// Runs the `longca` of this build, or the one that $LONGCA_TEST_PROGRAM names.
 ProcessResult run_longca(const std::vector<std::string>& arguments,
                          const ProcessOptions& options = {});
 

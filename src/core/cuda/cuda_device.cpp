@@ -49,7 +49,10 @@ class CudaDevice : public Device {
   std::uint64_t hash(std::uint64_t seed, const void* data, std::int64_t bytes) override {
     return cuda_hash(seed, data, bytes, stream_);
   }
-  void synchronize() override { LONGCA_CUDA(cudaStreamSynchronize(stream_)); }
+  void synchronize() override {
+    LONGCA_CUDA(cudaStreamSynchronize(stream_));
+    LONGCA_CUDA(cudaGetLastError());  // a launch that failed, and nobody looked
+  }
   std::optional<std::string> fault() noexcept override {
     cudaGetLastError();  // what one call left behind is no fault of the device
     const cudaError_t code = cudaStreamQuery(stream_);

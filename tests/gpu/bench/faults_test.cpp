@@ -1,0 +1,116 @@
+// Kernels that fail on the device in every way known: each costs its cell alone.
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "bench/bench_run.h"
+#include "gpu/gpu_test.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// It lies beside this binary, also where both were carried to another machine.
+std::string fault_plugin() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "fault_plugin_cuda.so";
+}
+
+std::vector<Record> run(const std::string& kernels, const std::vector<std::string>& more,
+                        ProcessResult& result) {
+  const TempDirectory folder;
+  std::vector<std::string> arguments{
+      "--plugin",          fault_plugin(), "-a", "device=cuda", "-a", "pass=forward", "-a",
+      "kernel=" + kernels, "--case-limit", "5"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  ProcessOptions options;
+  options.timeout_s = 280;
+  result = bench(folder / "faults.jsonl", arguments, options);
+  return read_records(folder / "faults.jsonl").records;
+}
+
+class CudaFaults : public GpuTest {
+ protected:
+  void expect(const std::string& kernel, StatusCode code, const std::string& part) const {
+    const Status status = find_record(records, kernel, Pass::forward).status;
+    EXPECT_EQ(to_string(status.code), to_string(code)) << kernel << ": " << status.reason;
+    EXPECT_THAT(status.reason, HasSubstr(part)) << kernel;
+  }
+
+  ProcessResult result;
+  std::vector<Record> records;
+};
+
+TEST_F(CudaFaults, EachCostsItsCellAlone) {
+  const std::vector<std::string> faulty = {"illegal_address",
+                                           "illegal_later",
+                                           "illegal_then_throw",
+                                           "trap",
+                                           "bad_launch",
+                                           "hang",
+                                           "tracked_memory",
+                                           "untracked_memory",
+                                           "nan",
+                                           "input",
+                                           "later",
+                                           "waits",
+                                           "hidden_memory"};
+  std::string kernels = "cuda_none";
+  for (const std::string& name : faulty) kernels += ",cuda_" + name;
+  records = run(kernels, {}, result);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(records.size(), faulty.size() + 1);
+
+  expect("cuda_none", StatusCode::ok, "");
+  EXPECT_THAT(result.err, HasSubstr("cuda_none | a line from the kernel\n"));
+  expect("cuda_illegal_address", StatusCode::crash, "cudaErrorIllegalAddress");
+  expect("cuda_illegal_address", StatusCode::crash, "forward");
+  expect("cuda_illegal_later", StatusCode::crash, "time");
+  expect("cuda_illegal_later", StatusCode::crash, "cudaErrorIllegalAddress");
+  expect("cuda_illegal_then_throw", StatusCode::crash, "cudaErrorIllegalAddress");
+  expect("cuda_trap", StatusCode::crash, "cudaError");
+  expect("cuda_bad_launch", StatusCode::crash, "cudaErrorInvalidConfiguration");
+  expect("cuda_hang", StatusCode::timeout, "forward had not ended when the cell's 5 s were up");
+  expect("cuda_tracked_memory", StatusCode::oom,
+         "in forward: an allocation of 4398046511104 bytes");
+  expect("cuda_untracked_memory", StatusCode::oom, "cudaErrorMemoryAllocation");
+  expect("cuda_nan", StatusCode::wrong, "");
+  expect("cuda_input", StatusCode::wrong, "wrote into its inputs");
+  expect("cuda_later", StatusCode::wrong, "after the timed repetitions: ");
+  expect("cuda_waits", StatusCode::ok, "");
+  expect("cuda_hidden_memory", StatusCode::ok, "");
+}
+
+TEST_F(CudaFaults, WhatIsOddShowsInTheRecord) {
+  records = run("cuda_none,cuda_waits,cuda_hidden_memory", {}, result);
+  ASSERT_EQ(records.size(), 3U) << result.err;
+  const Record good = find_record(records, "cuda_none", Pass::forward);
+  EXPECT_FALSE(good.notes.contains("hold"));
+  const Record waits = find_record(records, "cuda_waits", Pass::forward);
+  EXPECT_THAT(waits.notes.at("hold"), HasSubstr("the kernel waits on the host"));
+  const Record hidden = find_record(records, "cuda_hidden_memory", Pass::forward);
+  EXPECT_GE(hidden.metrics.at("device_bytes"), 1 << 29);
+  EXPECT_LT(hidden.metrics.at("peak_bytes"), 1 << 29);
+  EXPECT_LT(good.metrics.at("device_bytes"), 1 << 29);
+}
+
+TEST_F(CudaFaults, AGraphIsMadeWhereItCanBe) {
+  records = run("cuda_none,cuda_waits,cuda_illegal_address", {"-a", "mode=graph"}, result);
+  expect("cuda_none", StatusCode::ok, "");
+  expect("cuda_waits", StatusCode::unsupported, "cannot be captured in a CUDA graph: ");
+  expect("cuda_illegal_address", StatusCode::crash, "cudaErrorIllegalAddress");
+}
+
+TEST_F(CudaFaults, WithoutAFaultEveryModeIsTimed) {
+  records = run("cuda_none", {"-a", "mode=all"}, result);
+  ASSERT_EQ(records.size(), 3U) << result.err;
+  for (const Record& record : records) {
+    EXPECT_TRUE(record.status.ok()) << record.status.reason;
+    EXPECT_GT(record.metrics.at("time_ms"), 0) << record.c.mode;
+    EXPECT_TRUE(record.trace) << record.c.mode;
+  }
+}
+
+}  // namespace
+}  // namespace longca::testing
