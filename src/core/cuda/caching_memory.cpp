@@ -49,6 +49,7 @@ void* CachingCudaMemory::obtain(std::int64_t bytes) {
   }
   void* block = nullptr;
   if (cudaMalloc(&block, static_cast<std::size_t>(size)) == cudaSuccess) return block;
+  cudaGetLastError();  // or the next check of a launch would find this refusal
   release_cache();
   if (cudaMalloc(&block, static_cast<std::size_t>(size)) == cudaSuccess) return block;
   cudaGetLastError();  // the refusal is answered by the tracker's OutOfMemory

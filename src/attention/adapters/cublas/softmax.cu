@@ -1,7 +1,6 @@
 // The row kernels of `naive`: a thread block owns one row of one head's score matrix.
 #include <cuda_bf16.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "attention/adapters/cublas/softmax.h"
@@ -38,16 +37,22 @@ __device__ std::uint32_t bits_of_range(std::int64_t begin, std::int64_t end) {
 
 __device__ std::uint32_t kept_bits(const DeviceRowMask::View& mask, const std::uint32_t* kept,
                                    std::uint32_t bits, std::int64_t first_key) {
+  const auto is_kept = [&](std::int32_t block) {
+    return (kept[block / 32] >> (block % 32) & 1) != 0;
+  };
+  if (bits == ~0U) {  // all 32 keys are there, and most often of one block
+    const std::int32_t block = mask.block_of_key[first_key];
+    if (block == mask.block_of_key[first_key + 31]) return is_kept(block) ? bits : 0;
+  }
   for (std::uint32_t left = bits; left != 0; left &= left - 1) {
     const int bit = __ffs(static_cast<int>(left)) - 1;
-    const std::int32_t block = mask.block_of_key[first_key + bit];
-    if ((kept[block / 32] >> (block % 32) & 1) == 0) bits &= ~(1U << bit);
+    if (!is_kept(mask.block_of_key[first_key + bit])) bits &= ~(1U << bit);
   }
   return bits;
 }
 
 __device__ void fill_allowed(const DeviceRowMask::View& mask, std::int64_t q, std::int64_t head,
-                             std::int64_t heads, std::int64_t tokens_k, std::uint32_t* allowed) {
+                             std::int64_t heads, std::int64_t pitch, std::uint32_t* allowed) {
   const std::int32_t band = mask.band_of_row[q];
   const RowMask::Slice* begin = mask.slices + mask.band_offsets[band];
   const RowMask::Slice* end = mask.slices + mask.band_offsets[band + 1];
@@ -56,7 +61,7 @@ __device__ void fill_allowed(const DeviceRowMask::View& mask, std::int64_t q, st
     const std::int64_t list = head * mask.heads / heads * mask.q_blocks + mask.block_of_row[q];
     kept = mask.kept + list * mask.words;
   }
-  for (std::int64_t word = threadIdx.x; word * 32 < tokens_k; word += kThreads) {
+  for (std::int64_t word = threadIdx.x; word * 32 < pitch; word += kThreads) {
     std::uint32_t bits = 0;
     for (const RowMask::Slice* slice = begin; slice < end; ++slice) {
       std::int64_t from = slice->k_begin;
@@ -143,7 +148,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t q = blockIdx.x;
   const std::int64_t head = blockIdx.y;
   float* row = scores.data + (head * scores.tokens_q + q) * scores.pitch;
-  fill_allowed(mask, q, head, scores.heads, scores.tokens_k, allowed);
+  fill_allowed(mask, q, head, scores.heads, scores.pitch, allowed);
 
   Partial own;
   for (std::int64_t k = threadIdx.x * kVector; k < scores.pitch; k += kChunk) {
@@ -168,6 +173,7 @@ __global__ void __launch_bounds__(kThreads)
   const float factor = sees_nothing ? 0 : 1 / all.weight;
   rewrite_row<T>(row, scores.pitch, [&](std::int64_t k) {
     const std::uint32_t bits = allowed_at(allowed, k);
+    if (bits == 0) return float4{};
     const float4 s = *reinterpret_cast<const float4*>(row + k);
     const auto weight = [&](int i, float x) {
       return (bits >> i & 1) != 0 ? expf(x * scale - all.maximum) * factor : 0.0F;
@@ -192,7 +198,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t head = blockIdx.y;
   float* row = scores.data + (head * scores.tokens_q + q) * scores.pitch;
   float* gradient_row = gradients.data + (head * scores.tokens_q + q) * scores.pitch;
-  fill_allowed(mask, q, head, scores.heads, scores.tokens_k, allowed);
+  fill_allowed(mask, q, head, scores.heads, scores.pitch, allowed);
   float own = 0;
   for (std::int64_t i = threadIdx.x; i < o.dim; i += kThreads) {
     own += element(o, q, head, i) * element(dout, q, head, i);
@@ -204,8 +210,8 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t k = base + threadIdx.x * kVector;
     float4 p{};
     float4 ds{};
-    if (k < scores.pitch) {
-      const std::uint32_t bits = allowed_at(allowed, k);
+    const std::uint32_t bits = k < scores.pitch ? allowed_at(allowed, k) : 0;
+    if (bits != 0) {
       const float4 s = *reinterpret_cast<const float4*>(row + k);
       const float4 dp = *reinterpret_cast<const float4*>(gradient_row + k);
       const auto one = [&](int i, float x, float dx, float& weight, float& gradient) {
@@ -245,11 +251,12 @@ __global__ void merge_rows(TensorView o, LseView lse, TensorView o_new, LseView 
   if (threadIdx.x == 0) lse_of(lse, head, q) = maximum + logf(sum);
 }
 
-__global__ void round_elements(const float* from, Bfloat* to, std::int64_t count) {
-  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
-       i += stride) {
-    to[i] = __float2bfloat16_rn(from[i]);
+__global__ void round_rows(TensorView from, TensorView to) {
+  const std::int64_t token = blockIdx.x;
+  const std::int64_t head = blockIdx.y;
+  for (std::int64_t i = threadIdx.x; i < from.dim; i += blockDim.x) {
+    row_of<Bfloat>(to, token, head)[i] =
+        __float2bfloat16_rn(row_of<const float>(from, token, head)[i]);
   }
 }
 
@@ -259,8 +266,8 @@ dim3 grid_of(std::int64_t tokens, std::int64_t heads) {
 
 /// Bytes of the bits of a row; a kernel that needs more than the default is allowed so.
 template <typename Kernel>
-std::size_t bits_for(const Kernel& kernel, std::int64_t tokens_k) {
-  const std::int64_t bytes = (tokens_k + 31) / 32 * 4;
+std::size_t bits_for(const Kernel& kernel, std::int64_t pitch) {
+  const std::int64_t bytes = (pitch + 31) / 32 * 4;
   LONGCA_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(bytes)));
   return static_cast<std::size_t>(bytes);
@@ -272,7 +279,7 @@ void softmax_in_place(const Scores& scores, DType dtype, const DeviceRowMask& ma
                       const LseView& lse, cudaStream_t stream) {
   if (scores.tokens_q == 0) return;
   const auto launch = [&](auto kernel) {
-    kernel<<<grid_of(scores.tokens_q, scores.heads), kThreads, bits_for(kernel, scores.tokens_k),
+    kernel<<<grid_of(scores.tokens_q, scores.heads), kThreads, bits_for(kernel, scores.pitch),
              stream>>>(scores, mask.view(), scale, lse);
   };
   if (dtype == DType::float32) {
@@ -288,7 +295,7 @@ void gradients_in_place(const Scores& scores, const Scores& gradients, DType dty
                         const ConstTensorView& dout, const ConstLseView& lse, cudaStream_t stream) {
   if (scores.tokens_q == 0) return;
   const auto launch = [&](auto kernel) {
-    kernel<<<grid_of(scores.tokens_q, scores.heads), kThreads, bits_for(kernel, scores.tokens_k),
+    kernel<<<grid_of(scores.tokens_q, scores.heads), kThreads, bits_for(kernel, scores.pitch),
              stream>>>(scores, gradients, mask.view(), scale, o, dout, lse);
   };
   if (dtype == DType::float32) {
@@ -307,11 +314,8 @@ void merge_results(const TensorView& o, const LseView& lse, const TensorView& o_
 }
 
 void round_tensor(const TensorView& from, const TensorView& to, cudaStream_t stream) {
-  const std::int64_t count = from.tokens * from.heads * from.dim;
-  if (count == 0) return;
-  const std::int64_t blocks = std::min<std::int64_t>((count + kThreads - 1) / kThreads, 4096);
-  round_elements<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(
-      static_cast<const float*>(from.data), static_cast<Bfloat*>(to.data), count);
+  if (from.tokens == 0) return;
+  round_rows<<<grid_of(from.tokens, from.heads), 128, 0, stream>>>(from, to);
   LONGCA_CUDA(cudaGetLastError());
 }
 

@@ -33,7 +33,7 @@ void gradients_in_place(const Scores& scores, const Scores& gradients, DType dty
 void merge_results(const TensorView& o, const LseView& lse, const TensorView& o_new,
                    const LseView& lse_new, cudaStream_t stream);
 
-/// float32 → bfloat16, rounded to nearest; both contiguous.
+/// float32 → bfloat16, rounded to nearest.
 void round_tensor(const TensorView& from, const TensorView& to, cudaStream_t stream);
 
 }  // namespace longca::naive

@@ -76,9 +76,7 @@ class Describe {
   Describe(Graph& graph, const Problem& problem, const CudnnForm& form)
       : graph_(graph), problem_(problem), form_(form) {
     cudnn_handle();  // loads the library, which the frontend asks for its version throughout
-    const auto type =
-        problem.dtype == DType::float16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16;
-    graph.set_io_data_type(type)
+    graph.set_io_data_type(fe::DataType_t::BFLOAT16)
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
     if (has_lengths(form)) {

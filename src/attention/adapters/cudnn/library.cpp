@@ -16,9 +16,8 @@ constexpr const char* kFile = "libcudnn.so.9";
 constexpr int kLeastVersion = 90600;
 
 /// What dlopen is asked for.
-std::string wanted_file() {
-  const char* chosen = std::getenv("LONGCA_CUDNN");
-  if (chosen == nullptr || *chosen == '\0') return kFile;
+std::string wanted_file(const std::string& chosen) {
+  if (chosen.empty()) return kFile;
   std::error_code error;
   return fs::is_directory(chosen, error) ? (fs::path(chosen) / kFile).string() : chosen;
 }
@@ -29,8 +28,10 @@ CudnnLibrary refuse(std::string reason) {
   return library;
 }
 
-CudnnLibrary load() {
-  const std::string file = wanted_file();
+}  // namespace
+
+CudnnLibrary load_cudnn(const std::string& chosen) {
+  const std::string file = wanted_file(chosen);
   CudnnLibrary library;
   library.handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library.handle == nullptr) {
@@ -52,10 +53,11 @@ CudnnLibrary load() {
   return library;
 }
 
-}  // namespace
-
 const CudnnLibrary& cudnn_library() {
-  static const CudnnLibrary library = load();
+  static const CudnnLibrary library = [] {
+    const char* chosen = std::getenv("LONGCA_CUDNN");
+    return load_cudnn(chosen != nullptr ? chosen : "");
+  }();
   return library;
 }
 

@@ -14,8 +14,11 @@ struct CudnnLibrary {
   std::string path;        ///< the file that was loaded
 };
 
-/// libcudnn.so.9 of $LONGCA_CUDNN (the file, or a folder that has it), else the one that the loader
-/// finds. Loaded once per process; never throws.
+/// Loads the file `chosen`, or libcudnn.so.9 of the folder `chosen`; if it is empty, the one that
+/// the loader finds. Never throws.
+CudnnLibrary load_cudnn(const std::string& chosen);
+
+/// That of $LONGCA_CUDNN; loaded once per process.
 const CudnnLibrary& cudnn_library();
 
 /// "9.19.0" for 91900.

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "attention/kernel.h"
+#include "bench/cell_tensors.h"
+
+namespace longca::testing {
+
+/// Runs both passes of the kernel on the GPU, from poisoned outputs, and holds every element to the
+/// reference: up to 1024 tokens the float64 one on the CPU, beyond that the GPU's.
+void expect_right(const Kernel& kernel, const Problem& problem, const Mask& mask);
+
+/// Compares what `outputs` holds.
+void expect_right(const Problem& problem, const Mask& mask, const Inputs& inputs,
+                  const Outputs& outputs);
+
+/// bfloat16 on the GPU, d 128, with gradients.
+Problem gpu_problem(std::int64_t tokens, int heads_q, int heads_k);
+
+/// A mask of the fourteen, with window, blocks and documents short enough for its tokens.
+Mask small_mask(const std::string& name, const Problem& problem);
+
+}  // namespace longca::testing
