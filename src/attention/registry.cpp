@@ -6,6 +6,7 @@
 #include "attention/absent_kernel.h"
 #include "attention/adapters/cublas/naive_cuda.h"
 #include "attention/adapters/cudnn/cudnn.h"
+#include "attention/adapters/flashmask_native/flashmask_native.h"
 #include "attention/adapters/python/python_kernel.h"
 #include "attention/cpu/kernels.h"
 #include "core/error.h"
@@ -37,6 +38,15 @@ std::unique_ptr<Kernel> cudnn() {
 #endif
 }
 
+std::unique_ptr<Kernel> flashmask_native() {
+#ifdef LONGCA_WITH_CUDA
+  return make_flashmask_native();
+#else
+  return std::make_unique<AbsentKernel>(flashmask_native_capabilities(), "",
+                                        flashmask_native_expresses);
+#endif
+}
+
 }  // namespace
 
 KernelRegistry& KernelRegistry::global() {
@@ -48,6 +58,7 @@ KernelRegistry& KernelRegistry::global() {
     r.add(make_block_sparse_cpu());
     for (PythonRow& row : python_rows()) r.add(make_python_kernel(std::move(row)));
     r.add(cudnn());
+    r.add(flashmask_native());
     return r;
   }();
   return registry;
