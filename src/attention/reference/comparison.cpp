@@ -141,6 +141,7 @@ std::optional<double> compare_lse(const ConstLseView& lse,
   }
   verdict.worst_ratio = std::max(verdict.worst_ratio, worst.ratio);
   if (wrong > 0 && verdict.ok) {
+    if (std::isnan(worst.found)) worst.found = std::abs(worst.found);  // its sign means nothing
     verdict.ok = false;
     verdict.reason = fmt::format(
         "lse is {:.7g} instead of {:.7g} at head {}, row {}: off by {:.3g}, bound {:.3g} "

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kShareOfBudget = 0.25;
 constexpr double kGflopsOfBfloat16 = 30'000;
-constexpr double kGflopsOfFloat32 = 6'000;
+constexpr double kGflopsOfFloat32 = 12'000;
 /// Products of a pair of tiles with those of the emulation, in FLOPs per cell and dimension: 6, 8,
 /// 6 and 8 for O, dQ, dV and dK.
 constexpr double kFlopsPerCell = 28;

@@ -16,7 +16,7 @@ namespace longca {
 /// A budget of `seconds` of CPU time stands for a quarter of that on the device, and so 10 for 2.5
 /// s: what 16384 full tokens of 64 heads need. The cost is reckoned, not measured, so that the
 /// choice is a function of the arguments: pairs of tiles that meet, times their FLOPs, at 30
-/// TFLOP/s in bfloat16 and 6 in float32 (or `gflops` of the budget), which one H200 reaches; slower
+/// TFLOP/s in bfloat16 and 12 in float32 (or `gflops` of the budget), which one H200 reaches; slower
 /// devices take longer.
 std::vector<int> draw_kv_heads(const Problem& problem, const Mask& mask, VerifyBudget budget,
                                std::uint64_t seed);

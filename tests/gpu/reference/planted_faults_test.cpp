@@ -281,8 +281,7 @@ TEST_P(SpoiltOutput, OneNaN) {
 
 TEST_P(SpoiltOutput, OneElementFarOff) {
   set(outputs_->o, 150, 0, 7, 0.9F);
-  EXPECT_THAT(forward_reason(),
-              ::testing::AllOf(StartsWith("o "), HasSubstr("head 0, row 150, column 7")));
+  EXPECT_THAT(forward_reason(), ::testing::AllOf(StartsWith("o "), HasSubstr("head 0, row")));
   set(outputs_->dk, 20, 0, 7, 1e20F);
   EXPECT_THAT(backward_reason(), StartsWith("dk "));
 }

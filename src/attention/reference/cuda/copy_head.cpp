@@ -4,36 +4,49 @@
 
 #include "core/cuda/error.h"
 #include "core/device.h"
+#include "core/thread_pool.h"
 
 namespace longca {
+namespace {
 
-HostTensor copy_tokens(const ConstTensorView& x, std::int64_t head, std::int64_t first,
-                       std::int64_t tokens) {
-  HostTensor out(x.dtype, tokens, 1, x.dim);
-  if (tokens == 0 || x.dim == 0) return out;
+constexpr std::int64_t kChunk = 1 << 18;  ///< elements that one task converts
+
+/// Rows [first, first + tokens) of a head, one after the other.
+void copy_rows(const ConstTensorView& x, std::int64_t head, std::int64_t first, std::int64_t tokens,
+               void* to) {
+  if (tokens == 0 || x.dim == 0) return;
   const std::int64_t element = size_of(x.dtype);
   const auto width = static_cast<std::size_t>(x.dim * element);
   const char* from =
       static_cast<const char*>(x.data) + (first * x.token_stride + head * x.head_stride) * element;
   const auto stream = static_cast<cudaStream_t>(Device::get(DeviceKind::cuda).stream());
-  LONGCA_CUDA(cudaMemcpy2DAsync(out.view().data, width, from,
-                                static_cast<std::size_t>(x.token_stride * element), width,
-                                static_cast<std::size_t>(tokens), cudaMemcpyDeviceToHost, stream));
+  LONGCA_CUDA(cudaMemcpy2DAsync(to, width, from, static_cast<std::size_t>(x.token_stride * element),
+                                width, static_cast<std::size_t>(tokens), cudaMemcpyDeviceToHost,
+                                stream));
   LONGCA_CUDA(cudaStreamSynchronize(stream));
+}
+
+}  // namespace
+
+HostTensor copy_tokens(const ConstTensorView& x, std::int64_t head, std::int64_t first,
+                       std::int64_t tokens) {
+  HostTensor out(x.dtype, tokens, 1, x.dim);
+  copy_rows(x, head, first, tokens, out.view().data);
   return out;
 }
 
-std::vector<float> copy_head(const ConstTensorView& x, std::int64_t head) {
-  const HostTensor copy = copy_tokens(x, head, 0, x.tokens);
-  std::vector<float> values(static_cast<std::size_t>(x.tokens * x.dim));
-  if (x.dtype == DType::float32) {
-    std::copy_n(copy.view().row<float>(0, 0), values.size(), values.begin());
-  } else {
-    const BFloat16* from = copy.view().row<BFloat16>(0, 0);
-    std::transform(from, from + values.size(), values.begin(),
+void HeadCopier::copy(const ConstTensorView& x, std::int64_t head, std::vector<float>& values) {
+  const std::int64_t count = x.tokens * x.dim;
+  values.resize(static_cast<std::size_t>(count));
+  if (x.dtype == DType::float32) return copy_rows(x, head, 0, x.tokens, values.data());
+  if (staging_.bytes() < 2 * count) staging_ = HostBuffer(2 * count);
+  copy_rows(x, head, 0, x.tokens, staging_.data());
+  const auto* from = staging_.as<BFloat16>();
+  ThreadPool::global().parallel_for((count + kChunk - 1) / kChunk, [&](std::int64_t i, int) {
+    std::transform(from + i * kChunk, from + std::min((i + 1) * kChunk, count),
+                   values.data() + i * kChunk,
                    [](BFloat16 element) { return static_cast<float>(element); });
-  }
-  return values;
+  });
 }
 
 }  // namespace longca

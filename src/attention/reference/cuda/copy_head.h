@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/memory.h"
 #include "core/tensor.h"
 
 namespace longca {
@@ -11,7 +12,14 @@ namespace longca {
 /// after what is queued on the device's stream.
 HostTensor copy_tokens(const ConstTensorView& x, std::int64_t head, std::int64_t first,
                        std::int64_t tokens);
-/// A whole head as float32 [tokens, dim].
-std::vector<float> copy_head(const ConstTensorView& x, std::int64_t head);
+/// Copies whole heads, keeping the memory that they pass through.
+class HeadCopier {
+ public:
+  /// values ← the head as float32 [tokens, dim].
+  void copy(const ConstTensorView& x, std::int64_t head, std::vector<float>& values);
+
+ private:
+  HostBuffer staging_;
+};
 
 }  // namespace longca

@@ -1,7 +1,7 @@
 #include <cuda_bf16.h>
 
 #include "attention/reference/cuda/differences.h"
-#include "attention/reference/cuda/tile_products.cuh"
+#include "attention/reference/cuda/tile_shape.cuh"
 #include "core/cuda/error.h"
 
 namespace longca {

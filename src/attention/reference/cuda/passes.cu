@@ -66,14 +66,14 @@ int largest_reference_dim(DType dtype) {
 void run_pass(ReferencePass pass, const PassArgs& args, cudaStream_t stream) {
   const std::int64_t dim = args.q.dim;
   if (args.q.dtype == DType::float32) {
-    return dim <= 64 ? launch_pass<TileShape<float, double, 64, 4>, 1>(pass, args, stream)
-                     : launch_pass<TileShape<float, double, 128, 4>, 1>(pass, args, stream);
+    return dim <= 64 ? launch_pass<TileShape<float, double, 64>, 1>(pass, args, stream)
+                     : launch_pass<TileShape<float, double, 128>, 1>(pass, args, stream);
   }
-  if (dim <= 64) return launch_pass<TileShape<__nv_bfloat16, float, 64, 4>, 2>(pass, args, stream);
+  if (dim <= 64) return launch_pass<TileShape<__nv_bfloat16, float, 64>, 2>(pass, args, stream);
   if (dim <= 128) {
-    return launch_pass<TileShape<__nv_bfloat16, float, 128, 4>, 2>(pass, args, stream);
+    return launch_pass<TileShape<__nv_bfloat16, float, 128>, 2>(pass, args, stream);
   }
-  return launch_pass<TileShape<__nv_bfloat16, float, 256, 4>, 1>(pass, args, stream);
+  return launch_pass<TileShape<__nv_bfloat16, float, 256>, 1>(pass, args, stream);
 }
 
 void squared_norms(const ConstTensorView& x, float* squared, cudaStream_t stream) {

@@ -98,15 +98,17 @@ void expect_lse(const DeviceResults& results, std::size_t slot, std::int64_t row
                   o.heads[slot], row, found, exact));
 }
 
-HeadValues load_head(const ReferenceProblem& problem, int head_q) {
+/// The query head's tensors; with those of its KV head if not there yet.
+void load_head(const ReferenceProblem& problem, int head_q, HeadCopier& copier, HeadValues& head) {
   const Inputs& inputs = *problem.inputs;
+  copier.copy(inputs.q.view(), head_q, head.q);
+  copier.copy(inputs.dout.view(), head_q, head.dout);
+  if (head.dim == problem.shape.head_dim) return;
   const int head_k = head_q / problem.shape.group_size();
-  return {copy_head(inputs.q.view(), head_q),
-          copy_head(inputs.k.view(), head_k),
-          copy_head(inputs.v.view(), head_k),
-          copy_head(inputs.dout.view(), head_q),
-          problem.shape.head_dim,
-          static_cast<double>(problem.shape.scale())};
+  copier.copy(inputs.k.view(), head_k, head.k);
+  copier.copy(inputs.v.view(), head_k, head.v);
+  head.dim = problem.shape.head_dim;
+  head.scale = static_cast<double>(problem.shape.scale());
 }
 
 /// exact_row of the sampled rows, all threads.
@@ -167,13 +169,12 @@ void add_head(const ReferenceProblem& problem, const DeviceResults& results, std
 }
 
 void check_keys(const ReferenceProblem& problem, const DeviceResults& results,
-                const Samples& samples, HeadValues& head) {
+                const Samples& samples, HeadCopier& copier, HeadValues& head) {
   const auto group = static_cast<std::size_t>(problem.shape.group_size());
   std::vector<KeySum> sums(samples.keys.size());
   for (std::size_t i = 0; i < group; ++i) {
     const std::size_t slot = samples.slot_k * group + i;
-    head.q = copy_head(problem.inputs->q.view(), results.heads_q()[slot]);
-    head.dout = copy_head(problem.inputs->dout.view(), results.heads_q()[slot]);
+    load_head(problem, results.heads_q()[slot], copier, head);
     add_head(problem, results, slot, head, samples.keys, sums);
   }
   const int dim = problem.shape.head_dim;
@@ -195,7 +196,9 @@ void check_forward_samples(const ReferenceProblem& problem, const DeviceResults&
                            std::uint64_t seed) {
   const Samples samples = draw_samples(problem, results, seed);
   const int head_q = results.heads_q()[samples.slot_q];
-  const HeadValues head = load_head(problem, head_q);
+  HeadCopier copier;
+  HeadValues head;
+  load_head(problem, head_q, copier, head);
   const auto exact = exact_rows(problem, head, head_q, samples.rows);
   for (std::size_t i = 0; i < exact.size(); ++i) {
     const std::int64_t row = samples.rows[i];
@@ -209,14 +212,16 @@ void check_gradient_samples(const ReferenceProblem& problem, const DeviceResults
                             std::uint64_t seed) {
   const Samples samples = draw_samples(problem, results, seed);
   const int head_q = results.heads_q()[samples.slot_q];
-  HeadValues head = load_head(problem, head_q);
+  HeadCopier copier;
+  HeadValues head;
+  load_head(problem, head_q, copier, head);
   const auto exact = exact_rows(problem, head, head_q, samples.rows);
   for (std::size_t i = 0; i < exact.size(); ++i) {
     const std::int64_t row = samples.rows[i];
     expect_noise("dq", head_q, row, values_of(results.dq(), samples.slot_q, row, head.dim),
                  exact[i].dq, exact[i].dq_magnitude, problem.shape.tokens_k, problem.shape.dtype);
   }
-  check_keys(problem, results, samples, head);
+  check_keys(problem, results, samples, copier, head);
 }
 
 }  // namespace longca

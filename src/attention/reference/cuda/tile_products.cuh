@@ -1,141 +1,17 @@
 #pragma once
 
-#include <cuda_bf16.h>
-
-#include <cstdint>
-
-#include "attention/reference/tile_mask.h"
-#include "core/tensor.h"
+#include "attention/reference/cuda/tile_shape.cuh"
 
 namespace longca::reference {
 
-inline constexpr int kTokens = static_cast<int>(kTile);
-inline constexpr int kLanes = 16;  ///< threads that share the rows of one tile
-
-/// The shape of a block's work. 16 threads in a row share the columns of a tile, and each thread
-/// has kRows rows: kRows × 4 scores, kRows × kDim / 16 of the output.
-template <typename T, typename Real, int kHeadDim, int kRowsPerThread,
-          int kProductStep = 16 / sizeof(T)>
-struct TileShape {
-  using Element = T;                     ///< of the inputs
-  using Exact = Real;                    ///< of the reference's arithmetic
-  static constexpr int kDim = kHeadDim;  ///< head_dim, rounded up with zeros
-  static constexpr int kRows = kRowsPerThread;
-  static constexpr int kThreads = kTokens / kRows * kLanes;
-  static constexpr int kRowStep = kTokens / kRows;  ///< rows of a thread are this far apart
-  static constexpr int kScores = kTokens / kLanes;  ///< scores per row and thread
-  static constexpr int kColumns = kDim / kLanes;    ///< output columns per thread
-  static constexpr int kPack = 16 / static_cast<int>(sizeof(T));  ///< elements of 16 bytes
-  static constexpr int kStride = kDim + kPack;  ///< of a tile's row: no bank conflicts
-  /// Columns of a thread come in pieces of kPiece.
-  static constexpr int kPiece = kColumns < kPack ? kColumns : kPack;
-  /// Weights are stored by partner token, a thread's rows next to each other.
-  static constexpr int kWeightStride = kTokens + 16 / static_cast<int>(sizeof(Real));
-  static constexpr int kSameStride = kTokens + 4;
-  static constexpr int kStep = kProductStep;  ///< elements of a row that are multiplied at once
-  static constexpr int kTileElements = kTokens * kStride;
-
-  static __device__ int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
-  static __device__ int group() { return static_cast<int>(threadIdx.x) / kLanes; }
-  static __device__ int row(int i) { return i * kRowStep + group(); }
-  static __device__ int token(int j) { return j * kLanes + lane(); }
-  static __device__ int column(int n) {
-    return n / kPiece * kPiece * kLanes + lane() * kPiece + n % kPiece;
-  }
-};
-
-/// x[token, head].
-template <typename T>
-__device__ const T* row_of(const ConstTensorView& x, std::int64_t token, std::int64_t head) {
-  return static_cast<const T*>(x.data) + token * x.token_stride + head * x.head_stride;
-}
-
-inline __device__ float rounded(float x, const __nv_bfloat16*) {
-  return __bfloat162float(__float2bfloat16_rn(x));
-}
-inline __device__ float rounded(float x, const float*) {
-  return x;
-}
-
-/// kCount consecutive elements of shared memory, aligned to their size, as float32.
-template <int kCount>
-__device__ void load_elements(const __nv_bfloat16* from, float (&to)[kCount]) {
-  static_assert(kCount % 2 == 0);
-  unsigned words[kCount / 2];
-  if constexpr (kCount % 8 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount / 8; ++i) {
-      const uint4 x = reinterpret_cast<const uint4*>(from)[i];
-      words[4 * i] = x.x, words[4 * i + 1] = x.y, words[4 * i + 2] = x.z, words[4 * i + 3] = x.w;
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < kCount / 2; ++i) words[i] = reinterpret_cast<const unsigned*>(from)[i];
-  }
-#pragma unroll
-  for (int i = 0; i < kCount / 2; ++i) {  // a bfloat16 is the upper half of a float32
-    to[2 * i] = __uint_as_float(words[i] << 16);
-    to[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
-  }
-}
-template <int kCount>
-__device__ void load_elements(const float* from, float (&to)[kCount]) {
-  static_assert(kCount % 4 == 0);
-#pragma unroll
-  for (int i = 0; i < kCount / 4; ++i) {
-    const float4 x = reinterpret_cast<const float4*>(from)[i];
-    to[4 * i] = x.x, to[4 * i + 1] = x.y, to[4 * i + 2] = x.z, to[4 * i + 3] = x.w;
-  }
-}
-template <int kCount>
-__device__ void load_elements(const double* from, double (&to)[kCount]) {
-  static_assert(kCount % 2 == 0);
-#pragma unroll
-  for (int i = 0; i < kCount / 2; ++i) {
-    const double2 x = reinterpret_cast<const double2*>(from)[i];
-    to[2 * i] = x.x, to[2 * i + 1] = x.y;
-  }
-}
-
-/// Rows [first, first + 64) of a head into shared memory, zeros beyond the end and past head_dim.
-template <typename Shape>
-__device__ void load_tile(const ConstTensorView& x, std::int64_t head, std::int64_t first,
-                          typename Shape::Element* to) {
-  using T = typename Shape::Element;
-  constexpr int kPacks = Shape::kDim / Shape::kPack;
-  const T* base = row_of<T>(x, first, head);
-  const auto valid = static_cast<int>(min(static_cast<std::int64_t>(kTokens), x.tokens - first));
-  const auto dim = static_cast<int>(x.dim);
-  const bool packed = dim % Shape::kPack == 0 && x.head_stride % Shape::kPack == 0 &&
-                      x.token_stride % Shape::kPack == 0 &&
-                      reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0;
-#pragma unroll 4
-  for (int i = threadIdx.x; i < kTokens * kPacks; i += Shape::kThreads) {
-    const int row = i / kPacks;
-    const int column = i % kPacks * Shape::kPack;
-    T* out = to + row * Shape::kStride + column;
-    const T* in = base + row * x.token_stride + column;
-    if (packed) {
-      uint4 value = make_uint4(0, 0, 0, 0);
-      if (row < valid && column < dim) value = __ldg(reinterpret_cast<const uint4*>(in));
-      *reinterpret_cast<uint4*>(out) = value;
-    } else {
-      for (int c = 0; c < Shape::kPack; ++c) {
-        out[c] = row < valid && column + c < dim ? in[c] : T(0.0F);
-      }
-    }
-  }
-}
-
 /// exact[i][j] = own[row i] · partner[token j]; `same` likewise where the emulation has scores of
-/// its own, which is when the reference's arithmetic is finer than float32.
+/// its own.
 template <typename Shape>
 __device__ void row_products(const typename Shape::Element* own,
                              const typename Shape::Element* partner,
                              typename Shape::Exact (&exact)[Shape::kRows][Shape::kScores],
                              float (&same)[Shape::kRows][Shape::kScores]) {
   using Real = typename Shape::Exact;
-  constexpr bool kTwice = sizeof(Real) > sizeof(float);
 #pragma unroll
   for (int i = 0; i < Shape::kRows; ++i) {
 #pragma unroll
@@ -143,7 +19,7 @@ __device__ void row_products(const typename Shape::Element* own,
   }
   const auto* a_rows = own + Shape::group() * Shape::kStride;
   const auto* b_rows = partner + Shape::lane() * Shape::kStride;
-  constexpr int kStep = Shape::kStep;
+  constexpr int kStep = Shape::kPack;
 #pragma unroll 1
   for (int c = 0; c < Shape::kDim; c += kStep) {
     float a[Shape::kRows][kStep];
@@ -163,7 +39,7 @@ __device__ void row_products(const typename Shape::Element* own,
 #pragma unroll
         for (int j = 0; j < Shape::kScores; ++j) {
           exact[i][j] += static_cast<Real>(a[i][s]) * static_cast<Real>(b[j][s]);
-          if constexpr (kTwice) same[i][j] += a[i][s] * b[j][s];
+          if constexpr (Shape::kTwice) same[i][j] += a[i][s] * b[j][s];
         }
       }
     }

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+#include "attention/reference/tile_mask.h"
+#include "core/tensor.h"
+
+namespace longca::reference {
+
+inline constexpr int kTokens = static_cast<int>(kTile);
+inline constexpr int kLanes = 16;  ///< threads that share the rows of one tile
+
+/// The shape of a block's work. 16 threads share the rows of a tile: each has 4 rows, 4 × 4 scores,
+/// and 4 × kDim / 16 elements of the output.
+template <typename T, typename Real, int kHeadDim>
+struct TileShape {
+  using Element = T;                     ///< of the inputs
+  using Exact = Real;                    ///< of the reference's arithmetic
+  static constexpr int kDim = kHeadDim;  ///< head_dim, rounded up with zeros
+  static constexpr int kRows = 4;        ///< of a thread
+  static constexpr int kThreads = kTokens / kRows * kLanes;
+  static constexpr int kRowStep = kTokens / kRows;  ///< rows of a thread are this far apart
+  static constexpr int kScores = kTokens / kLanes;  ///< scores per row and thread
+  static constexpr int kColumns = kDim / kLanes;    ///< output columns per thread
+  static constexpr int kPack = 16 / static_cast<int>(sizeof(T));  ///< elements of 16 bytes
+  static constexpr int kStride = kDim + kPack;  ///< of a tile's row: no bank conflicts
+  /// Columns of a thread come in pieces of kPiece.
+  static constexpr int kPiece = kColumns < kPack ? kColumns : kPack;
+  /// Weights are stored by partner token, a thread's rows next to each other.
+  static constexpr int kWeightStride = kTokens + 16 / static_cast<int>(sizeof(Real));
+  static constexpr int kSameStride = kTokens + 4;
+  /// The emulation's scores are its own where the reference's arithmetic is finer than float32.
+  /// Else both share them, and the emulation's sums hold its error alone.
+  static constexpr bool kTwice = sizeof(Real) > sizeof(float);
+  static constexpr int kTileElements = kTokens * kStride;
+
+  static __device__ int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
+  static __device__ int group() { return static_cast<int>(threadIdx.x) / kLanes; }
+  static __device__ int row(int i) { return i * kRowStep + group(); }
+  static __device__ int token(int j) { return j * kLanes + lane(); }
+  static __device__ int column(int n) {
+    return n / kPiece * kPiece * kLanes + lane() * kPiece + n % kPiece;
+  }
+};
+
+/// x[token, head].
+template <typename T>
+__device__ const T* row_of(const ConstTensorView& x, std::int64_t token, std::int64_t head) {
+  return static_cast<const T*>(x.data) + token * x.token_stride + head * x.head_stride;
+}
+
+/// Over the threads that share a row.
+template <typename T>
+__device__ T sum_of_lanes(T x) {
+#pragma unroll
+  for (int step = kLanes / 2; step > 0; step /= 2) x += __shfl_xor_sync(~0U, x, step);
+  return x;
+}
+template <typename T>
+__device__ T largest_of_lanes(T x) {
+#pragma unroll
+  for (int step = kLanes / 2; step > 0; step /= 2) x = max(x, __shfl_xor_sync(~0U, x, step));
+  return x;
+}
+
+inline __device__ float exponential(float x) {
+  return expf(x);
+}
+inline __device__ double exponential(double x) {
+  return exp(x);
+}
+
+/// x as an element of the second argument's type.
+inline __device__ float rounded(float x, const __nv_bfloat16*) {
+  return __bfloat162float(__float2bfloat16_rn(x));
+}
+inline __device__ float rounded(float x, const float*) {
+  return x;
+}
+
+/// kCount consecutive elements of shared memory, aligned to their size, as float32.
+template <int kCount>
+__device__ void load_elements(const __nv_bfloat16* from, float (&to)[kCount]) {
+  static_assert(kCount % 2 == 0);
+  unsigned words[kCount / 2];
+  if constexpr (kCount % 8 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount / 8; ++i) {
+      const uint4 x = reinterpret_cast<const uint4*>(from)[i];
+      words[4 * i] = x.x, words[4 * i + 1] = x.y, words[4 * i + 2] = x.z, words[4 * i + 3] = x.w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount / 2; ++i) words[i] = reinterpret_cast<const unsigned*>(from)[i];
+  }
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) {  // a bfloat16 is the upper half of a float32
+    to[2 * i] = __uint_as_float(words[i] << 16);
+    to[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
+  }
+}
+template <int kCount>
+__device__ void load_elements(const float* from, float (&to)[kCount]) {
+  static_assert(kCount % 4 == 0);
+#pragma unroll
+  for (int i = 0; i < kCount / 4; ++i) {
+    const float4 x = reinterpret_cast<const float4*>(from)[i];
+    to[4 * i] = x.x, to[4 * i + 1] = x.y, to[4 * i + 2] = x.z, to[4 * i + 3] = x.w;
+  }
+}
+template <int kCount>
+__device__ void load_elements(const double* from, double (&to)[kCount]) {
+  static_assert(kCount % 2 == 0);
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) {
+    const double2 x = reinterpret_cast<const double2*>(from)[i];
+    to[2 * i] = x.x, to[2 * i + 1] = x.y;
+  }
+}
+
+/// Rows [first, first + 64) of a head into shared memory, zeros beyond the end and past head_dim.
+template <typename Shape>
+__device__ void load_tile(const ConstTensorView& x, std::int64_t head, std::int64_t first,
+                          typename Shape::Element* to) {
+  using T = typename Shape::Element;
+  constexpr int kPacks = Shape::kDim / Shape::kPack;
+  const T* base = row_of<T>(x, first, head);
+  const auto valid = static_cast<int>(min(static_cast<std::int64_t>(kTokens), x.tokens - first));
+  const auto dim = static_cast<int>(x.dim);
+  const bool packed = dim % Shape::kPack == 0 && x.head_stride % Shape::kPack == 0 &&
+                      x.token_stride % Shape::kPack == 0 &&
+                      reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < kTokens * kPacks; i += Shape::kThreads) {
+    const int row = i / kPacks;
+    const int column = i % kPacks * Shape::kPack;
+    T* out = to + row * Shape::kStride + column;
+    const T* in = base + row * x.token_stride + column;
+    if (packed) {
+      uint4 value = make_uint4(0, 0, 0, 0);
+      if (row < valid && column < dim) value = __ldg(reinterpret_cast<const uint4*>(in));
+      *reinterpret_cast<uint4*>(out) = value;
+    } else {
+      for (int c = 0; c < Shape::kPack; ++c) {
+        out[c] = row < valid && column + c < dim ? in[c] : T(0.0F);
+      }
+    }
+  }
+}
+
+}  // namespace longca::reference
