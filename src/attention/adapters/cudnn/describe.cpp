@@ -1,0 +1,172 @@
+#include "attention/adapters/cudnn/describe.h"
+
+#include <cudnn_frontend.h>
+
+#include <memory>
+
+#include "attention/adapters/cudnn/library.h"
+
+namespace longca::cudnn {
+namespace {
+
+namespace fe = cudnn_frontend;
+using Graph = fe::graph::Graph;
+using TensorPtr = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+/// cuDNN up to this version pads a backward pass whose keys are no multiple of 128 with lengths
+/// that the frontend copies from the host in every call; lengths of our own make it copy nothing.
+constexpr int kLastVersionThatPads = 91500;
+constexpr std::int64_t kPadMultiple = 128;
+
+/// Describes the tensors of one problem to a graph.
+class Describe {
+ public:
+  Describe(Graph& graph, const Problem& problem, const CudnnForm& form)
+      : graph_(graph), problem_(problem), form_(form) {
+    graph.set_io_data_type(fe::DataType_t::BFLOAT16)
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+    if (takes_lengths(form)) {
+      lengths_q = index("lengths_q", kLengthsQ, form.batch, fe::DataType_t::INT32);
+      lengths_k = index("lengths_k", kLengthsK, form.batch, fe::DataType_t::INT32);
+    }
+    if (form.packed()) {
+      offsets_q_ = index("offsets_q", kOffsetsQ, form.batch + 1, fe::DataType_t::INT64);
+      offsets_k_ = index("offsets_k", kOffsetsK, form.batch + 1, fe::DataType_t::INT64);
+      offsets_stats_ = index("offsets_stats", kOffsetsStats, form.batch + 1, fe::DataType_t::INT64);
+    }
+  }
+
+  TensorPtr like_q(const char* name, Uid uid) { return graph_.tensor(q_attributes(name, uid)); }
+  TensorPtr like_k(const char* name, Uid uid) { return graph_.tensor(k_attributes(name, uid)); }
+  TensorPtr stats() { return graph_.tensor(stats_attributes()); }
+
+  void set_q(TensorPtr& output, const char* name, Uid uid) { set(output, q_attributes(name, uid)); }
+  void set_k(TensorPtr& output, const char* name, Uid uid) { set(output, k_attributes(name, uid)); }
+  void set_stats(TensorPtr& output) { set(output, stats_attributes()); }
+
+  /// What both passes are told of the mask.
+  template <typename Attributes>
+  void set_mask(Attributes& attributes) const {
+    attributes.set_attn_scale(problem_.scale());
+    if (lengths_q) {
+      attributes.set_padding_mask(true).set_seq_len_q(lengths_q).set_seq_len_kv(lengths_k);
+    }
+    if (form_.left_bound || form_.right_bound) {
+      attributes.set_diagonal_alignment(form_.bottom_right ? fe::DiagonalAlignment_t::BOTTOM_RIGHT
+                                                           : fe::DiagonalAlignment_t::TOP_LEFT);
+    }
+    if (form_.left_bound) {
+      attributes.set_diagonal_band_left_bound(static_cast<int>(*form_.left_bound));
+    }
+    if (form_.right_bound) {
+      attributes.set_diagonal_band_right_bound(static_cast<int>(*form_.right_bound));
+    }
+  }
+
+  TensorPtr lengths_q, lengths_k;
+
+ private:
+  using Attributes = fe::graph::Tensor_attributes;
+
+  TensorPtr index(const char* name, Uid uid, std::int64_t count, fe::DataType_t type) {
+    return graph_.tensor(Attributes()
+                             .set_name(name)
+                             .set_uid(uid)
+                             .set_dim({count, 1, 1, 1})
+                             .set_stride({1, 1, 1, 1})
+                             .set_data_type(type));
+  }
+
+  /// [tokens, heads, dim], packed sequence after sequence: cuDNN's [batch, heads, tokens, dim].
+  Attributes tokens_first(const char* name, Uid uid, std::int64_t tokens, std::int64_t heads,
+                          const TensorPtr& offsets) const {
+    const std::int64_t d = problem_.head_dim;
+    Attributes attributes;
+    attributes.set_name(name)
+        .set_uid(uid)
+        .set_dim({form_.batch, heads, tokens, d})
+        .set_stride({tokens * heads * d, d, heads * d, 1});
+    if (offsets) attributes.set_ragged_offset(offsets);
+    return attributes;
+  }
+  Attributes q_attributes(const char* name, Uid uid) const {
+    return tokens_first(name, uid, form_.max_tokens_q, problem_.heads_q, offsets_q_);
+  }
+  Attributes k_attributes(const char* name, Uid uid) const {
+    return tokens_first(name, uid, form_.max_tokens_k, problem_.heads_k, offsets_k_);
+  }
+  /// The log-sum-exp, [heads, tokens] in packed sequences too.
+  Attributes stats_attributes() const {
+    const std::int64_t tokens = problem_.tokens_q;
+    Attributes attributes;
+    attributes.set_name("stats")
+        .set_uid(kStats)
+        .set_data_type(fe::DataType_t::FLOAT)
+        .set_dim({form_.batch, problem_.heads_q, form_.max_tokens_q, 1})
+        .set_stride({problem_.heads_q * tokens, tokens, 1, 1});
+    if (offsets_stats_) attributes.set_ragged_offset(offsets_stats_);
+    return attributes;
+  }
+
+  static void set(TensorPtr& output, const Attributes& wanted) {
+    output->set_output(true)
+        .set_name(wanted.get_name())
+        .set_uid(wanted.get_uid())
+        .set_dim(wanted.get_dim())
+        .set_stride(wanted.get_stride());
+    if (wanted.get_data_type() != fe::DataType_t::NOT_SET) {
+      output->set_data_type(wanted.get_data_type());
+    }
+    if (const TensorPtr offsets = Attributes(wanted).get_ragged_offset()) {
+      output->set_ragged_offset(offsets);
+    }
+  }
+
+  Graph& graph_;
+  const Problem& problem_;
+  const CudnnForm& form_;
+  TensorPtr offsets_q_, offsets_k_, offsets_stats_;
+};
+
+}  // namespace
+
+bool takes_lengths(const CudnnForm& form) {
+  return form.packed() ||
+         (form.max_tokens_k % kPadMultiple != 0 && cudnn_library().version <= kLastVersionThatPads);
+}
+
+void describe_forward(fe::graph::Graph& graph, const Problem& problem, const CudnnForm& form) {
+  Describe describe(graph, problem, form);
+  const TensorPtr q = describe.like_q("q", kQ);
+  const TensorPtr k = describe.like_k("k", kK);
+  const TensorPtr v = describe.like_k("v", kV);
+  fe::graph::SDPA_attributes attributes;
+  attributes.set_name("sdpa").set_generate_stats(true);
+  describe.set_mask(attributes);
+  auto [o, stats] = graph.sdpa(q, k, v, attributes);
+  describe.set_q(o, "o", kO);
+  describe.set_stats(stats);
+}
+
+void describe_backward(fe::graph::Graph& graph, const Problem& problem, const CudnnForm& form) {
+  Describe describe(graph, problem, form);
+  const TensorPtr q = describe.like_q("q", kQ);
+  const TensorPtr k = describe.like_k("k", kK);
+  const TensorPtr v = describe.like_k("v", kV);
+  const TensorPtr o = describe.like_q("o", kO);
+  const TensorPtr dout = describe.like_q("dout", kDout);
+  const TensorPtr stats = describe.stats();
+  fe::graph::SDPA_backward_attributes attributes;
+  attributes.set_name("sdpa_backward");
+  describe.set_mask(attributes);
+  if (form.packed()) {  // workspace of the tokens there are, not of batch × longest
+    attributes.set_max_total_seq_len_q(problem.tokens_q).set_max_total_seq_len_kv(problem.tokens_k);
+  }
+  auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, o, dout, stats, attributes);
+  describe.set_q(dq, "dq", kDq);
+  describe.set_k(dk, "dk", kDk);
+  describe.set_k(dv, "dv", kDv);
+}
+
+}  // namespace longca::cudnn
