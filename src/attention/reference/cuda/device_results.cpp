@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "attention/reference/interval_lists.h"
+#include "core/cuda/error.h"
 #include "core/error.h"
 
 namespace longca {
@@ -11,6 +12,25 @@ namespace {
 
 std::int64_t size(const std::vector<int>& values) {
   return static_cast<std::int64_t>(values.size());
+}
+
+void check_limits(const Problem& problem) {
+  const int largest = largest_reference_dim(problem.dtype);
+  if (problem.head_dim > largest) {
+    throw_input_error("the reference on a GPU takes head dimensions up to {} in {}: not {}",
+                      largest, to_string(problem.dtype), problem.head_dim);
+  }
+  int device = 0;
+  int limit = 0;
+  LONGCA_CUDA(cudaGetDevice(&device));
+  LONGCA_CUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  const int needed = reference_shared_bytes(problem.dtype, problem.head_dim);
+  if (needed > limit) {
+    throw_input_error(
+        "the reference needs {} bytes of shared memory per block for head dimension "
+        "{} in {}: this GPU has {}",
+        needed, problem.head_dim, to_string(problem.dtype), limit);
+  }
 }
 
 std::vector<int> query_heads_of(const std::vector<int>& heads_k, int group) {
@@ -35,10 +55,7 @@ DeviceResults::DeviceResults(const ReferenceProblem& problem, const std::vector<
       heads_q_(query_heads_of(heads_k, problem.shape.group_size())),
       heads_k_(heads_k) {
   const Problem& p = problem.shape;
-  if (p.head_dim > largest_reference_dim(p.dtype)) {
-    throw_input_error("the reference on a GPU takes head dimensions up to {} in {}: not {}",
-                      largest_reference_dim(p.dtype), to_string(p.dtype), p.head_dim);
-  }
+  check_limits(p);
   std::vector<int> mask_heads;
   std::vector<int> mask_slots(static_cast<std::size_t>(p.heads_q));
   std::vector<int> query_slots(mask_slots.size());
@@ -125,8 +142,8 @@ void DeviceResults::compute(ReferencePass pass, Output& output) {
   run_pass(pass, args, static_cast<cudaStream_t>(device_.stream()));
 }
 
-bool DeviceResults::compute_forward() {
-  if (std::exchange(has_forward_, true)) return false;
+void DeviceResults::compute_forward() {
+  if (std::exchange(has_forward_, true)) return;
   const auto stream = static_cast<cudaStream_t>(device_.stream());
   const Inputs& inputs = *problem_.inputs;
   squared_norms(inputs.q.view(), q_squared_.as<float>(), stream);
@@ -137,12 +154,11 @@ bool DeviceResults::compute_forward() {
   host_rows_.resize(heads_q_.size() * static_cast<std::size_t>(problem_.shape.tokens_q));
   device_.copy(host_rows_.data(), rows_.data(), rows_.bytes());
   device_.copy(o_.figures.data(), o_.device_figures.data(), o_.device_figures.bytes());
-  return true;
 }
 
-bool DeviceResults::compute_gradients() {
+void DeviceResults::compute_gradients() {
   compute_forward();
-  if (std::exchange(has_gradients_, true)) return false;
+  if (std::exchange(has_gradients_, true)) return;
   compute(ReferencePass::query_gradient, dq_);
   compute(ReferencePass::value_gradient, dv_);
   compute(ReferencePass::key_gradient, dk_);
@@ -150,7 +166,6 @@ bool DeviceResults::compute_gradients() {
     device_.copy(output->figures.data(), output->device_figures.data(),
                  output->device_figures.bytes());
   }
-  return true;
 }
 
 std::int64_t DeviceResults::bytes_for(const Problem& problem, const Mask& mask,

@@ -17,7 +17,8 @@ namespace longca {
 /// taken at once.
 class DeviceResults {
  public:
-  /// Throws InputError for a head dimension that the passes do not take.
+  /// Throws InputError for a head dimension that the passes do not take, or a GPU whose blocks have
+  /// too little shared memory for them.
   DeviceResults(const ReferenceProblem& problem, const std::vector<int>& heads_k);
 
   struct Output {
@@ -30,9 +31,8 @@ class DeviceResults {
     std::int64_t tiles() const { return tile_count(tokens); }
   };
 
-  /// Return whether there was anything to do.
-  bool compute_forward();
-  bool compute_gradients();
+  void compute_forward();
+  void compute_gradients();
 
   const Output& o() const { return o_; }
   const Output& dq() const { return dq_; }

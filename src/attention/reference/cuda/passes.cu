@@ -9,16 +9,16 @@ namespace {
 
 using namespace reference;
 
-template <ReferencePass kPass, typename Shape, int kBlocks>
+template <ReferencePass kPass, typename Shape>
 __global__ __launch_bounds__(Shape::kThreads,
-                             kBlocks) void tile_pass(const __grid_constant__ PassArgs args) {
+                             Shape::kBlocks) void tile_pass(const __grid_constant__ PassArgs args) {
   extern __shared__ __align__(16) unsigned char memory[];
   TilePass<kPass, Shape>(args, *reinterpret_cast<SharedTiles<kPass, Shape>*>(memory)).run();
 }
 
-template <ReferencePass kPass, typename Shape, int kBlocks>
+template <ReferencePass kPass, typename Shape>
 void launch(const PassArgs& args, cudaStream_t stream) {
-  constexpr auto kernel = tile_pass<kPass, Shape, kBlocks>;
+  constexpr auto kernel = tile_pass<kPass, Shape>;
   constexpr int bytes = sizeof(SharedTiles<kPass, Shape>);
   LONGCA_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   const std::int64_t tokens = owns_queries(kPass) ? args.q.tokens : args.k.tokens;
@@ -28,18 +28,30 @@ void launch(const PassArgs& args, cudaStream_t stream) {
   LONGCA_CUDA(cudaGetLastError());
 }
 
-template <typename Shape, int kBlocks>
+template <typename Shape>
 void launch_pass(ReferencePass pass, const PassArgs& args, cudaStream_t stream) {
   switch (pass) {
     case ReferencePass::forward:
-      return launch<ReferencePass::forward, Shape, kBlocks>(args, stream);
+      return launch<ReferencePass::forward, Shape>(args, stream);
     case ReferencePass::query_gradient:
-      return launch<ReferencePass::query_gradient, Shape, kBlocks>(args, stream);
+      return launch<ReferencePass::query_gradient, Shape>(args, stream);
     case ReferencePass::value_gradient:
-      return launch<ReferencePass::value_gradient, Shape, kBlocks>(args, stream);
+      return launch<ReferencePass::value_gradient, Shape>(args, stream);
     case ReferencePass::key_gradient:
-      return launch<ReferencePass::key_gradient, Shape, kBlocks>(args, stream);
+      return launch<ReferencePass::key_gradient, Shape>(args, stream);
   }
+}
+
+/// Calls visit(Shape{}) with the shape of a dtype and head dimension.
+template <typename Visit>
+auto with_shape(DType dtype, std::int64_t dim, const Visit& visit) {
+  if (dtype == DType::float32) {
+    return dim <= 64 ? visit(TileShape<float, double, 64>{})
+                     : visit(TileShape<float, double, 128>{});
+  }
+  if (dim <= 64) return visit(TileShape<__nv_bfloat16, float, 64>{});
+  if (dim <= 128) return visit(TileShape<__nv_bfloat16, float, 128>{});
+  return visit(TileShape<__nv_bfloat16, float, 256>{});
 }
 
 template <typename T>
@@ -63,17 +75,15 @@ int largest_reference_dim(DType dtype) {
   return dtype == DType::float32 ? 128 : 256;
 }
 
+int reference_shared_bytes(DType dtype, int head_dim) {
+  return with_shape(dtype, head_dim, []<typename Shape>(Shape) {
+    return static_cast<int>(sizeof(SharedTiles<ReferencePass::key_gradient, Shape>));
+  });
+}
+
 void run_pass(ReferencePass pass, const PassArgs& args, cudaStream_t stream) {
-  const std::int64_t dim = args.q.dim;
-  if (args.q.dtype == DType::float32) {
-    return dim <= 64 ? launch_pass<TileShape<float, double, 64>, 1>(pass, args, stream)
-                     : launch_pass<TileShape<float, double, 128>, 1>(pass, args, stream);
-  }
-  if (dim <= 64) return launch_pass<TileShape<__nv_bfloat16, float, 64>, 2>(pass, args, stream);
-  if (dim <= 128) {
-    return launch_pass<TileShape<__nv_bfloat16, float, 128>, 2>(pass, args, stream);
-  }
-  return launch_pass<TileShape<__nv_bfloat16, float, 256>, 1>(pass, args, stream);
+  with_shape(args.q.dtype, args.q.dim,
+             [&]<typename Shape>(Shape) { launch_pass<Shape>(pass, args, stream); });
 }
 
 void squared_norms(const ConstTensorView& x, float* squared, cudaStream_t stream) {

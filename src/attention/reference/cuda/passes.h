@@ -70,8 +70,11 @@ struct PassArgs {
 /// Runs a pass. Head dimensions up to largest_reference_dim(dtype).
 void run_pass(ReferencePass pass, const PassArgs& args, cudaStream_t stream);
 
-/// 256 in bfloat16, 128 in float32, whose tiles are held in float64.
+/// 256 in bfloat16, 128 in float32.
 int largest_reference_dim(DType dtype);
+
+/// The most shared memory that a block of any pass takes.
+int reference_shared_bytes(DType dtype, int head_dim);
 
 /// squared[head, token] = ‖x[token, head]‖².
 void squared_norms(const ConstTensorView& x, float* squared, cudaStream_t stream);

@@ -34,6 +34,9 @@ struct TileShape {
   /// The emulation's scores are its own where the reference's arithmetic is finer than float32.
   /// Else both share them, and the emulation's sums hold its error alone.
   static constexpr bool kTwice = sizeof(Real) > sizeof(float);
+  /// Blocks that share a multiprocessor, one computing while the other loads: where their tiles
+  /// fit.
+  static constexpr int kBlocks = sizeof(T) == 2 && kDim <= 128 ? 2 : 1;
   static constexpr int kTileElements = kTokens * kStride;
 
   static __device__ int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
