@@ -108,6 +108,25 @@ TEST(CudnnForm, OffsetsOfLongSequencesPass32Bits) {
   EXPECT_EQ(ragged_offsets(form, 64 * 128).back(), std::int64_t{1} << 33);
 }
 
+TEST(CudnnExpresses, RefusesNoTokens) {
+  Problem problem;
+  problem.dtype = DType::bfloat16;
+  problem.tokens_q = 5;
+  EXPECT_THAT(cudnn_expresses(problem, Mask::from_slices(5, 0, {})).reason,
+              HasSubstr("at least one query and one key"));
+}
+
+TEST(CudnnExpresses, RefusesRowsWithoutKeys) {
+  Problem problem;
+  problem.dtype = DType::bfloat16;
+  problem.tokens_q = 90;
+  problem.tokens_k = 40;
+  const Mask causal = Mask::from_slices(90, 40, {{0, 90, 0, 40, SliceType::causal}});
+  EXPECT_THAT(cudnn_expresses(problem, causal).reason, HasSubstr("40 keys are fewer than 90"));
+  const Mask full = Mask::from_slices(90, 40, {{0, 90, 0, 40, SliceType::full}});
+  EXPECT_TRUE(cudnn_expresses(problem, full).ok());
+}
+
 TEST(CudnnExpresses, NamesTheHeadDimension) {
   Problem problem;
   problem.tokens_q = problem.tokens_k = 2048;

@@ -33,7 +33,6 @@ CudnnForm packed(const DocumentForm& documents) {
 }  // namespace
 
 std::optional<CudnnForm> cudnn_form(const Mask& mask) {
-  if (mask.q_tokens() == 0 || mask.k_tokens() == 0) return std::nullopt;
   if (const auto window = window_form(mask)) return band(mask, *window);
   if (const auto documents = document_form(mask)) return packed(*documents);
   return std::nullopt;
@@ -75,7 +74,17 @@ Support cudnn_expresses(const Problem& problem, const Mask& mask) {
         "cuDNN's attention needs a head dimension that is a multiple of 8 up to 256, not {}",
         problem.head_dim));
   }
-  if (cudnn_form(mask)) return {};
+  if (problem.tokens_q == 0 || problem.tokens_k == 0) {
+    return Support::unsupported("cuDNN's attention needs at least one query and one key");
+  }
+  const auto form = cudnn_form(mask);
+  if (form && form->bottom_right && problem.tokens_q > problem.tokens_k) {
+    return Support::unsupported(
+        fmt::format("cuDNN's bottom-right diagonal needs a key for every query: {} keys are fewer "
+                    "than {} queries",
+                    problem.tokens_k, problem.tokens_q));
+  }
+  if (form) return {};
   return Support::unsupported(
       "cuDNN's attention takes one diagonal band (left and right bound) or packed sequences, all "
       "full or all causal: this mask is neither");
