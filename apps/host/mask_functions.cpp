@@ -69,27 +69,27 @@ std::int64_t longca_mask_window(const void* handle, std::int64_t* window) {
   });
 }
 
-/// The largest number of key intervals of a query. Fills begins and ends [most][queries], absent
-/// intervals empty; refuses if `most` is too small.
+/// The largest number of key intervals of a query. Fills begins and ends [most][queries] with
+/// absent intervals empty, unless they are null; refuses if `most` is too small for them.
 std::int64_t longca_mask_rows(const void* handle, std::int32_t head, std::int64_t most,
                               std::int32_t* begins, std::int32_t* ends) {
   return guarded(kFailed, [&] {
     const Mask& mask = mask_at(handle);
     const std::int64_t rows = mask.q_tokens();
-    std::fill_n(begins, most * rows, 0);
-    std::fill_n(ends, most * rows, 0);
     std::int64_t needed = 0;
     for (std::int64_t q = 0; q < rows; ++q) {
-      const auto intervals = mask.key_intervals(head, q);
-      const auto count = static_cast<std::int64_t>(intervals.size());
-      needed = std::max(needed, count);
-      if (count > most)
-        throw_input_error("query {} sees {} intervals of keys, more than {}", q, count, most);
-      for (std::int64_t i = 0; i < count; ++i) {
-        begins[i * rows + q] =
-            static_cast<std::int32_t>(intervals[static_cast<std::size_t>(i)].begin);
-        ends[i * rows + q] = static_cast<std::int32_t>(intervals[static_cast<std::size_t>(i)].end);
+      std::int64_t count = 0;
+      for (const Range& keys : mask.key_intervals(head, q)) {
+        if (begins != nullptr && count < most) {
+          begins[count * rows + q] = static_cast<std::int32_t>(keys.begin);
+          ends[count * rows + q] = static_cast<std::int32_t>(keys.end);
+        }
+        ++count;
       }
+      needed = std::max(needed, count);
+    }
+    if (begins != nullptr && needed > most) {
+      throw_input_error("a query sees {} intervals of keys, not at most {}", needed, most);
     }
     return needed;
   });

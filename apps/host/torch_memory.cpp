@@ -34,7 +34,8 @@ class Places {
   void* take(std::int64_t bytes) {
     const std::lock_guard lock(mutex_);
     const auto found = offered_.find(bytes);
-    if (found == offered_.end()) return nullptr;
+    // What an earlier result still lies in is not lent twice: PyTorch would free it twice.
+    if (found == offered_.end() || lent_.contains(found->second)) return nullptr;
     void* memory = found->second;
     offered_.erase(found);
     lent_.insert(memory);
@@ -43,16 +44,13 @@ class Places {
   /// False if `memory` is none of these.
   bool give_back(void* memory) {
     const std::lock_guard lock(mutex_);
-    const auto found = lent_.find(memory);
-    if (found == lent_.end()) return false;
-    lent_.erase(found);
-    return true;
+    return lent_.erase(memory) > 0;
   }
 
  private:
   std::mutex mutex_;
   std::multimap<std::int64_t, void*> offered_;
-  std::unordered_multiset<void*> lent_;
+  std::unordered_set<void*> lent_;
 };
 
 Places& places() {
@@ -112,6 +110,11 @@ void longca_torch_offer(void* memory, std::int64_t bytes) {
 }
 void longca_torch_withdraw() {
   places().withdraw();
+}
+
+/// For what was taken to compile a kernel, which is none of the kernel's own memory.
+void longca_torch_reset_peak() {
+  Device::get(DeviceKind::cuda).memory().reset_peak();
 }
 
 /// Copies why an allocation was refused since the last call into `sentence`; empty if none was.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "attention/registry.h"
+#include "bench/python_host.h"
 #include "bench/suite.h"
 #include "core/error.h"
 #include "core/nearest.h"
@@ -36,6 +37,8 @@ std::string version_here(const Kernel& kernel) {
 }
 
 ordered_json kernels() {
+  // Where there is no GPU, Python's packages make no difference.
+  if (Device::available(DeviceKind::cuda).ok()) survey_python_rows();
   ordered_json rows = ordered_json::array();
   for (const auto& kernel : KernelRegistry::global().kernels()) {
     const Capabilities& can = kernel->capabilities();

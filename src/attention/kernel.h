@@ -54,7 +54,8 @@ class Plan {
   virtual std::int64_t workspace_bytes() const = 0;
   /// What runs, for the record's notes: the version of a library, the back end that it chose.
   virtual std::map<std::string, std::string> notes() const { return {}; }
-  /// The part of planning that compiled code: a record keeps it apart from the plan's time.
+  /// What compiling took, in plan() or in the first calls: a record keeps it apart from the plan's
+  /// time.
   virtual double compile_ms() const { return 0; }
 };
 

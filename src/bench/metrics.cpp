@@ -13,6 +13,8 @@ constexpr std::array kMetrics = {
     MetricInfo{"tflops", "TFLOP/s", "FLOPs of the allowed cells divided by time_ms", true},
     MetricInfo{"area", "cells", "allowed (query, key) cells of the mask per query head", true},
     MetricInfo{"plan_ms", "ms", "preparation from the mask before the first run", false},
+    MetricInfo{"compile_ms", "ms", "compiling the kernel for this shape; absent where it was ready",
+               false},
     MetricInfo{"peak_bytes", "bytes",
                "peak memory of the case: inputs, outputs, plan and workspace", false},
     MetricInfo{"workspace_bytes", "bytes", "memory of the plan beside inputs and outputs", false},

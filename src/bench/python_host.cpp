@@ -42,7 +42,8 @@ struct Answer {
 std::string describe_end(int status, const std::string& output) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound) {
     return fmt::format(
-        "no program '{}' to start: install Python 3.9 or later, or name one by LONGCA_PYTHON",
+        "cannot be started: there is no program '{}'; install Python 3.9 or later, or name one by "
+        "LONGCA_PYTHON",
         interpreter());
   }
   const std::string said = last_line(output);
@@ -68,9 +69,9 @@ Answer ask(const std::vector<std::string>& command) {
   return {std::nullopt, fmt::format("did not answer within {} s", kAnswerLimit.count())};
 }
 
-Answer ask_to_describe(const std::vector<std::string>& plugins) {
+Answer ask(const char* question, const std::vector<std::string>& plugins) {
   std::vector<std::string> command = python_worker_command(plugins);
-  command.emplace_back("--describe");
+  command.emplace_back(question);
   return ask(command);
 }
 
@@ -132,16 +133,25 @@ std::vector<std::string> python_worker_command(const std::vector<std::string>& p
 
 const Support& python_available() {
   static const Support support = [] {
-    const Answer answer = ask_to_describe({});
+    const Answer answer = ask("--describe", {});
     if (answer.message) return Support{};
-    return Support::unavailable("Python's worker does not start: " + answer.why);
+    return Support::unavailable("Python " + answer.why);
   }();
   return support;
 }
 
+void survey_python_rows() {
+  const Answer answer = ask("--survey", {});
+  if (!answer.message) return set_python_unavailable("Python " + answer.why);
+  for (const auto& [name, row] : answer.message->at("rows").items()) {
+    set_python_row(name,
+                   {row.at("reason").get<std::string>(), row.at("version").get<std::string>()});
+  }
+}
+
 void load_python_plugin(const std::string& file) {
   if (!fs::exists(file)) throw_input_error("plug-in '{}' does not exist", file);
-  const Answer answer = ask_to_describe({file});
+  const Answer answer = ask("--describe", {file});
   if (!answer.message) throw_input_error("plug-in '{}': Python {}", file, answer.why);
   const json& message = *answer.message;
   if (message.contains("error")) {

@@ -16,6 +16,10 @@ std::vector<std::string> python_worker_command(const std::vector<std::string>& p
 /// Whether such a process starts, or `unavailable` and what is missing; tried once.
 const Support& python_available();
 
+/// Asks a Python process which packages of Python's rows are here, so that this process's kernels
+/// can say so. Takes the seconds that importing them takes.
+void survey_python_rows();
+
 /// Asks a Python process for the kernels of a plug-in in Python and adds them to
 /// KernelRegistry::global(). Throws InputError: no Python, a file that cannot be imported or lacks
 /// one of the calls, a name taken.

@@ -2,9 +2,10 @@
 kernels that are called from Python, and runs the program's own worker loop, which measures and
 verifies them as it does any other. Needs nothing but Python 3.9.
 
-    python3 host.py --library liblongca_host.so [--plugin FILE]… --socket N [--describe]
+    python3 host.py --library liblongca_host.so [--plugin FILE]… --socket N [--describe | --survey]
 
-With --describe it only says, over the socket, which kernels the plug-ins have.
+With --describe it only says, over the socket, which kernels the plug-ins have; with --survey, which
+packages of the program's own rows are here.
 """
 
 import argparse
@@ -81,7 +82,7 @@ class Host:
     def add_plugin(self, module):
         self._modules[module.capabilities["name"]] = module
 
-    def _module(self, kernel):
+    def module(self, kernel):
         """The file behind a kernel. What it fails to import is remembered: it would not be found
         the next time either."""
         if kernel not in self._modules:
@@ -116,7 +117,7 @@ class Host:
 
     def supports(self, reply, kernel, problem, mask):
         def ask():
-            module = self._module(kernel.decode())
+            module = self.module(kernel.decode())
             reason = module.supports(problem.contents, Mask(self.library, mask))
             if reason:
                 self._reply(reply, "unsupported", str(reason))
@@ -126,7 +127,7 @@ class Host:
     def plan(self, reply, kernel, problem, mask):
         def make():
             number, self._next_plan = self._next_plan, self._next_plan + 1
-            module = self._module(kernel.decode())
+            module = self.module(kernel.decode())
             self._plans[number] = module.plan(problem.contents, Mask(self.library, mask))
             return number
 
@@ -157,7 +158,7 @@ class Host:
 
     def version(self, reply, kernel):
         def tell():
-            module = self._module(kernel.decode())
+            module = self.module(kernel.decode())
             version = module.version() if hasattr(module, "version") else ""
             self.library.reply_note(reply, b"version", version.encode())
 
@@ -201,13 +202,30 @@ def describe(plugins):
     return {"kernels": capabilities, "python": sys.version.split()[0]}
 
 
+def survey(host):
+    """The answer to --survey."""
+    rows = {}
+    for name in PACKAGES:
+        try:
+            rows[name] = {"reason": "", "version": host.module(name).version()}
+        except Unavailable as error:
+            rows[name] = {"reason": str(error), "version": ""}
+    return {"rows": rows}
+
+
+def answer(arguments, message):
+    with socket.socket(fileno=arguments.socket) as channel:
+        channel.sendall((json.dumps(message) + "\n").encode())
+    return 0
+
+
 def run(arguments):
     library = Library(arguments.library)
-    if arguments.describe:
-        with socket.socket(fileno=arguments.socket) as channel:
-            channel.sendall((json.dumps(describe(arguments.plugin)) + "\n").encode())
-        return 0
     host = Host(library)
+    if arguments.describe:
+        return answer(arguments, describe(arguments.plugin))
+    if arguments.survey:
+        return answer(arguments, survey(host))
     in_cpp = []
     for file in arguments.plugin:
         if not file.endswith(".py"):
@@ -231,6 +249,7 @@ def main():
     parser.add_argument("--plugin", action="append", default=[])
     parser.add_argument("--socket", type=int, required=True)
     parser.add_argument("--describe", action="store_true")
+    parser.add_argument("--survey", action="store_true")
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         code = run(parser.parse_args())

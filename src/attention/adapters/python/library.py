@@ -108,13 +108,18 @@ _FUNCTIONS = {  # name: (result, arguments)
     "longca_torch_offer": (None, [c_void_p, c_int64]),
     "longca_torch_withdraw": (None, []),
     "longca_torch_take_refusal": (None, [c_char_p, c_int64]),
+    "longca_torch_reset_peak": (None, []),
 }
+
+
+loaded = None  # the Library of this process, once there is one
 
 
 class Library:
     """Its functions by their names without "longca_", typed; `path` is the file."""
 
     def __init__(self, path):
+        global loaded
         self.path = path
         # Global, so that plug-ins in C++ find the symbols that the program would offer them.
         self._library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
@@ -123,6 +128,7 @@ class Library:
             function.restype, function.argtypes = result, arguments
             setattr(self, name[len("longca_") :], function)
         self._compare_structures()
+        loaded = self
 
     def _compare_structures(self):
         mirrors = (Problem, CTensor, CLse, CForward, CBackward, Callbacks)

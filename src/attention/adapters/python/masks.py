@@ -48,6 +48,10 @@ class Mask:
         self._library.mask_documents(self._handle, bounds, causal)
         return list(bounds), bool(causal.value)
 
+    def most_row_intervals(self, head=0):
+        """The largest number of intervals of keys that a query sees."""
+        return self._expect(self._library.mask_rows(self._handle, head, 0, None, None))
+
     def row_intervals(self, head=0, most=2):
         """The keys that each query sees, as (begins, ends), each an array of int32
         [most, tokens_q]: query q sees the keys [begins[i][q], ends[i][q]) for every i."""

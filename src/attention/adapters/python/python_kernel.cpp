@@ -1,5 +1,6 @@
 #include "attention/adapters/python/python_kernel.h"
 
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -12,6 +13,11 @@ namespace {
 std::optional<LongcaCallbacks>& python() {
   static std::optional<LongcaCallbacks> callbacks;
   return callbacks;
+}
+
+std::map<std::string, PythonRowState>& surveyed() {
+  static std::map<std::string, PythonRowState> rows;
+  return rows;
 }
 
 std::string& unavailable_reason() {
@@ -122,7 +128,10 @@ class PythonKernel : public Kernel {
     if (support.ok()) support = expresses(problem, mask);
     if (!support.ok()) return support;
     if (!unavailable_reason().empty()) return Support::unavailable(unavailable_reason());
-    if (!python()) return support;
+    if (!python()) {
+      const std::string reason = surveyed()[name()].reason;
+      return reason.empty() ? support : Support::unavailable(reason);
+    }
     const LongcaProblem asked = to_c(problem);
     PythonReply reply;
     python()->supports(&reply, name(), &asked, &mask);
@@ -139,7 +148,7 @@ class PythonKernel : public Kernel {
   }
 
   std::string version() const override {
-    if (!python()) return {};
+    if (!python()) return surveyed()[name()].version;
     PythonReply reply;
     python()->version(&reply, name());
     return reply.notes["version"];
@@ -163,6 +172,10 @@ bool needs_python(const Kernel& kernel) {
 
 void set_python_callbacks(const LongcaCallbacks& callbacks) {
   python() = callbacks;
+}
+
+void set_python_row(const std::string& name, PythonRowState state) {
+  surveyed()[name] = std::move(state);
 }
 
 void set_python_unavailable(std::string reason) {

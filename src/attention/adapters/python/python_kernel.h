@@ -33,6 +33,13 @@ bool needs_python(const Kernel& kernel);
 
 /// Makes this process one that Python hosts.
 void set_python_callbacks(const LongcaCallbacks& callbacks);
+/// What a survey found of a row's package.
+struct PythonRowState {
+  std::string reason;  ///< why it is unavailable, or empty
+  std::string version;
+};
+/// Lets the kernel of a process that Python does not host answer from a survey.
+void set_python_row(const std::string& name, PythonRowState state);
 /// Makes every Python kernel of this process `unavailable`, for that reason.
 void set_python_unavailable(std::string reason);
 

@@ -3,22 +3,24 @@
 import functools
 import os
 
+import library
 import torch
 
-LIBRARY = None  # set by host.py: the program as a library
+LIBRARY = library.loaded
 
 
-def use(library):
+def _use_tracker():
     """Lets PyTorch allocate through the program's tracker. Before PyTorch's first allocation."""
-    global LIBRARY
-    LIBRARY = library
     if not torch.cuda.is_available():
         raise ImportError(f"PyTorch {torch.__version__} does not find the GPU that CUDA finds here")
-    torch.cuda.set_device(int(os.environ.get("LONGCA_DEVICE") or 0))
     allocator = torch.cuda.memory.CUDAPluggableAllocator(
-        library.path, "longca_torch_allocate", "longca_torch_free"
+        LIBRARY.path, "longca_torch_allocate", "longca_torch_free"
     )
     torch.cuda.memory.change_current_allocator(allocator)
+    torch.cuda.set_device(int(os.environ.get("LONGCA_DEVICE") or 0))
+
+
+_use_tracker()
 
 
 def version():

@@ -1,0 +1,57 @@
+"""Flex-Flash-Attention of MagiAttention: the slices of the mask are its arguments."""
+
+import importlib.metadata
+
+import torch
+import torch_tools
+from magi_attention.functional import flex_flash_attn_func
+
+# MagiAttention's numbers of the types are those of the program's slices.
+_TYPES = {"full": 0, "causal": 1, "inverse_causal": 2, "bi_causal": 3}
+
+
+def version():
+    return importlib.metadata.version("magi_attention")
+
+
+def supports(problem, mask):
+    return None
+
+
+def plan(problem, mask):
+    return Plan(problem, mask)
+
+
+class Plan:
+    def __init__(self, problem, mask):
+        self.scale = problem.scale
+        slices = mask.slices
+        with torch_tools.on_stream():
+            self.q_ranges = torch_tools.to_device([s[0:2] for s in slices])
+            self.k_ranges = torch_tools.to_device([s[2:4] for s in slices])
+            self.types = torch_tools.to_device([_TYPES[s[4]] for s in slices])
+        self.inputs = self.o = None
+
+    def forward(self, call):
+        """Keeps the graph of autograd, which the backward pass follows."""
+        views = torch_tools.views(call.q, call.k, call.v)
+        self.inputs = [t.detach().requires_grad_() for t in views]
+        self.o = None  # the memory of the last result is lent again
+        with torch_tools.on_stream(call.stream):
+            self.o = torch_tools.into((call.o, call.lse), self._attend)[0]
+
+    def _attend(self):
+        o, found = flex_flash_attn_func(
+            *self.inputs, self.q_ranges, self.k_ranges,
+            attn_type_map=self.types, softmax_scale=self.scale,
+        )  # fmt: skip
+        lse = getattr(found, "lse", found)  # newer versions return it among others
+        return o, lse.t().contiguous()  # theirs is [tokens, heads]
+
+    def backward(self, call):
+        dout = torch_tools.view(call.dout)
+        with torch_tools.on_stream(call.stream):
+            torch_tools.into(
+                (call.dq, call.dk, call.dv),
+                lambda: torch.autograd.grad(self.o, self.inputs, dout, retain_graph=True),
+            )

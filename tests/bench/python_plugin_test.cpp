@@ -1,0 +1,190 @@
+// Kernels from Python files, run by the system's Python without any package.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bench/bench_run.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PythonPlugin : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#ifdef LONGCA_SANITIZED
+    GTEST_SKIP() << "the system's Python cannot load a library built with sanitizers";
+#endif
+  }
+};
+
+/// A plug-in that fails at one point: `at` is "supports", "plan", "forward" or "backward", `how`
+/// the statement that does it. What it computes otherwise is right for one query of one key.
+std::string failing_plugin(const std::string& at, const std::string& how) {
+  std::string text = R"(
+capabilities = {"name": "failing", "dtypes": ["float32"]}
+
+def supports(problem, mask):
+    #supports
+    return None
+
+def plan(problem, mask):
+    #plan
+    return Plan(problem.scale)
+
+class Plan:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def forward(self, call):
+        #forward
+        call.o.row(0, 0)[:] = call.v.row(0, 0)[:]
+        call.lse.row(0)[0] = self.scale * sum(a * b for a, b in zip(call.q.row(0, 0), call.k.row(0, 0)))
+
+    def backward(self, call):
+        #backward
+        call.dq.row(0, 0)[:] = [0.0] * call.q.shape[2]
+        call.dk.row(0, 0)[:] = [0.0] * call.q.shape[2]
+        call.dv.row(0, 0)[:] = call.dout.row(0, 0)[:]
+)";
+  const std::string mark = "#" + at;
+  if (!at.empty()) text.replace(text.find(mark), mark.size(), how);
+  return text;
+}
+
+/// `naive` and a plug-in of that text on one query of one key, both passes.
+std::vector<Record> run_plugin(const std::string& text) {
+  const TempDirectory folder;
+  const auto plugin = folder / "failing.py";
+  const auto out = folder / "x.jsonl";
+  write_file(plugin, text);
+  const auto result = bench(out, {"--plugin", plugin.string(), "-a", "kernel=failing,naive", "-a",
+                                  "tokens=1", "-a", "heads=1:1", "--case-limit", "5"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return read_records(out).records;
+}
+
+void expect(const std::vector<Record>& records, Pass pass, StatusCode code,
+            const std::string& part) {
+  const Status status = find_record(records, "failing", pass).status;
+  EXPECT_EQ(to_string(status.code), to_string(code)) << status.reason;
+  EXPECT_THAT(status.reason, HasSubstr(part));
+  EXPECT_TRUE(find_record(records, "naive", pass).status.ok());
+}
+
+TEST_F(PythonPlugin, TheExampleIsVerifiedAndTimedOnEveryStaticMask) {
+  const TempDirectory folder;
+  const auto out = folder / "example.jsonl";
+  const auto result = bench(out, {"--plugin", PYTHON_EXAMPLE, "-a", "kernel=rowwise_python,naive",
+                                  "-a", "mask=all", "-a", "tokens=40", "-a", "dim=8"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto records = read_records(out).records;
+  EXPECT_EQ(records.size(), 14U * 2 * 2);
+  for (const Record& record : records) {
+    const bool refused = record.c.kernel == "rowwise_python" && record.c.block.has_value();
+    EXPECT_EQ(to_string(record.status.code), refused ? "unsupported" : "ok")
+        << record.c.key() << ": " << record.status.reason;
+    if (record.c.kernel == "rowwise_python" && !refused) {
+      EXPECT_EQ(record.notes.at("language"), "Python");
+      EXPECT_GT(record.metrics.at("workspace_bytes"), 0);
+      EXPECT_EQ(record.metrics.at("verified_fraction"), 1);
+    }
+  }
+}
+
+TEST_F(PythonPlugin, RunsBesideOneInCpp) {
+  const TempDirectory folder;
+  const auto out = folder / "both.jsonl";
+  const auto result =
+      bench(out, {"--plugin", PYTHON_EXAMPLE, "--plugin", EXAMPLE_PLUGIN, "-a",
+                  "kernel=rowwise_python,rowwise", "-a", "tokens=16", "-a", "dim=8", "--strict"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const Record& record : read_records(out).records) {
+    EXPECT_TRUE(record.status.ok()) << record.c.key() << ": " << record.status.reason;
+  }
+}
+
+TEST_F(PythonPlugin, OnesThatWorkAndWrongResults) {
+  expect(run_plugin(failing_plugin("", "")), Pass::backward, StatusCode::ok, "");
+  const auto wrong = run_plugin(failing_plugin("backward", "call.dout.row(0, 0)[0] += 1.0"));
+  expect(wrong, Pass::forward, StatusCode::ok, "");
+  expect(wrong, Pass::backward, StatusCode::wrong, "");
+  expect(run_plugin(failing_plugin("forward", "return")), Pass::forward, StatusCode::wrong, "o");
+}
+
+TEST_F(PythonPlugin, ExceptionsAreCrashesThatSayWhatWasRaised) {
+  const auto forward =
+      run_plugin(failing_plugin("forward", "raise ValueError('no\\nsecond line')"));
+  expect(forward, Pass::forward, StatusCode::crash, "threw in forward: ValueError: no");
+  EXPECT_THAT(find_record(forward, "failing", Pass::forward).status.reason,
+              ::testing::Not(HasSubstr("second")));
+  expect(run_plugin(failing_plugin("plan", "import absent_package")), Pass::forward,
+         StatusCode::crash, "threw in plan: ModuleNotFoundError: No module named 'absent_package'");
+  const auto backward = run_plugin(failing_plugin("backward", "{}['key']"));
+  expect(backward, Pass::forward, StatusCode::ok, "");
+  expect(backward, Pass::backward, StatusCode::crash, "threw in backward: KeyError: 'key'");
+}
+
+TEST_F(PythonPlugin, OtherEndsCostTheirCellsOnly) {
+  expect(run_plugin(failing_plugin("forward", "raise MemoryError('too much')")), Pass::forward,
+         StatusCode::oom, "too much");
+  expect(run_plugin(failing_plugin("supports", "return 'it is Tuesday'")), Pass::backward,
+         StatusCode::unsupported, "it is Tuesday");
+  expect(run_plugin(failing_plugin("forward", "import os; os.kill(os.getpid(), 11)")),
+         Pass::forward, StatusCode::crash, "was ended by SIGSEGV");
+  expect(run_plugin(failing_plugin("forward", "while True: pass")), Pass::forward,
+         StatusCode::timeout, "forward");
+}
+
+/// Exit 2, one sentence, no file.
+void expect_refused(const std::string& text, const std::string& part,
+                    const ProcessOptions& options = {}) {
+  SCOPED_TRACE(part);
+  const TempDirectory folder;
+  const auto plugin = folder / "bad.py";
+  write_file(plugin, text);
+  const auto result = bench(folder / "x.jsonl", {"--plugin", plugin.string()}, options);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("plug-in '" + plugin.string() + "'"));
+  EXPECT_THAT(result.err, HasSubstr(part));
+  EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "x.jsonl"));
+}
+
+TEST_F(PythonPlugin, FilesThatAreNone) {
+  expect_refused("", "has no dict `capabilities`");
+  expect_refused("capabilities = {'name': 'x'}", "has no function `supports`");
+  expect_refused("\nimport absent_package\n",
+                 "cannot be imported: ModuleNotFoundError: No module named 'absent_package' "
+                 "(line 2)");
+  expect_refused("a = 1\ndef f(:\n", "cannot be imported: SyntaxError");
+  expect_refused("import os\nos.kill(os.getpid(), 11)", "was ended by SIGSEGV");
+  const TempDirectory folder;
+  const auto absent = bench(folder / "x.jsonl", {"--plugin", (folder / "absent.py").string()});
+  EXPECT_THAT(absent.err, HasSubstr("does not exist"));
+}
+
+TEST_F(PythonPlugin, CapabilitiesThatCannotBeUsed) {
+  const auto with = [](const std::string& capabilities) {
+    return "capabilities = " + capabilities + "\ndef supports(p, m): pass\ndef plan(p, m): pass\n";
+  };
+  expect_refused(with("{}"), "have no 'name'");
+  expect_refused(with("{'name': 'x', 'dtype': ['float32']}"),
+                 "unknown key 'dtype' (did you mean 'dtypes'?)");
+  expect_refused(with("{'name': 'x', 'dtypes': ['int8']}"), "unknown dtype 'int8'");
+  expect_refused(with("{'name': 'x', 'device': 'tpu'}"), "neither 'cpu' nor 'cuda'");
+  expect_refused(with("{'name': 'x', 'gqa': 'yes'}"), "'gqa' = \"yes\"");
+  expect_refused(with("{'name': 'x', 'head_dims': range}"), "no plain data");
+  expect_refused(with("{'name': 'naive'}"), "a kernel named 'naive' exists already");
+}
+
+TEST_F(PythonPlugin, NeedsAPython) {
+  expect_refused("", "there is no program 'no-such-python'; install Python 3.9 or later",
+                 {.environment = {{"LONGCA_PYTHON", "no-such-python"}}});
+  expect_refused("", "ended itself with exit code 1",
+                 {.environment = {{"LONGCA_PYTHON", "false"}}});
+}
+
+}  // namespace
+}  // namespace longca::testing
