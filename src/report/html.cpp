@@ -105,7 +105,7 @@ std::string when(std::span<const Record> records) {
 std::string render_html(std::span<const Record> records, const std::optional<std::string>& plotly) {
   const std::vector<Record> latest = latest_records(records);
   const View view = make_view(latest);
-  const std::string machine = latest.empty() ? "" : describe_machine(latest.back().env);
+  const std::string machine = latest.empty() ? "" : describe_machine(latest.back());
   const std::string heading =
       machine.empty() ? "Attention kernels" : "Attention kernels on " + machine;
   return fill_template(

@@ -88,7 +88,7 @@ void write_markdown(std::ostream& out, std::span<const Record> records) {
   const View view = make_view(latest);
   out << "# longca-bench\n\n" << describe_counts(view) << ".";
   if (!view.common.empty()) out << ' ' << escaped(join_axes(view.common, " · ")) << '.';
-  const std::string machine = latest.empty() ? "" : describe_machine(latest.back().env);
+  const std::string machine = latest.empty() ? "" : describe_machine(latest.back());
   if (!machine.empty()) out << ' ' << escaped(machine) << '.';
   out << " Bold: fastest of its mask and length. Error: largest relative error of O, dQ, dK, dV "
          "against the float64 reference.\n";

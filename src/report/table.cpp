@@ -109,7 +109,7 @@ class TablePrinter {
   void print_heading(std::span<const Record> records) {
     out_ << paint(Ink::bold, describe_counts(view_)) << '\n';
     print_wrapped(view_.common);
-    const std::string machine = describe_machine(records.back().env);
+    const std::string machine = describe_machine(records.back());
     if (!machine.empty()) out_ << machine << '\n';
   }
 

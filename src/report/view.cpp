@@ -236,19 +236,18 @@ std::string describe_counts(const View& view) {
   return text;
 }
 
-std::string describe_machine(const nlohmann::json& env) {
+std::string describe_machine(const Record& record) {
+  const nlohmann::json& env = record.env;
   const auto text_at = [&](const char* pointer) -> std::string {
     const nlohmann::json::json_pointer place(pointer);
     if (!env.is_object() || !env.contains(place)) return "";
     const auto& value = env.at(place);
     return value.is_string() ? value.get<std::string>() : value.is_number() ? value.dump() : "";
   };
+  if (record.c.device != "cpu") return text_at("/gpus/0/model");
   std::string text = text_at("/cpu/model");
   if (const auto cores = text_at("/cpu/cores_usable"); !cores.empty()) {
     text += fmt::format("{}{} core{}", text.empty() ? "" : ", ", cores, cores == "1" ? "" : "s");
-  }
-  if (const auto gpu = text_at("/gpus/0/model"); !gpu.empty()) {
-    text += (text.empty() ? "" : ", ") + gpu;
   }
   return text;
 }

@@ -90,7 +90,8 @@ std::span<const StatusCode> marked_statuses();
 std::string join_axes(const AxisTexts& axes, std::string_view separator);
 /// "16 cells: 12 ok, 3 unsupported, 1 oom".
 std::string describe_counts(const View& view);
-/// "AMD EPYC 9R14, 2 cores" of the record's environment, or "".
-std::string describe_machine(const nlohmann::json& env);
+/// What the record ran on, from its environment: "NVIDIA H200" where its device is a GPU, else
+/// "AMD EPYC 9R14, 2 cores"; or "".
+std::string describe_machine(const Record& record);
 
 }  // namespace longca

@@ -103,10 +103,19 @@ TEST(View, EveryStatusButOkHasAMarkOfItsOwn) {
 
 TEST(View, MachineOfAnyEnvironment) {
   using nlohmann::json;
-  EXPECT_EQ(describe_machine(json{{"cpu", {{"model", "A"}, {"cores_usable", 1}}}}), "A, 1 core");
-  EXPECT_EQ(describe_machine(json{{"gpus", json::array({{{"model", "G"}}})}}), "G");
+  const auto machine = [](const char* device, json env) {
+    Record record;
+    record.c.device = device;
+    record.env = std::move(env);
+    return describe_machine(record);
+  };
+  const json both{{"cpu", {{"model", "A"}, {"cores_usable", 1}}},
+                  {"gpus", json::array({{{"model", "G"}}})}};
+  EXPECT_EQ(machine("cpu", both), "A, 1 core");
+  EXPECT_EQ(machine("cuda", both), "G");
   for (const json& odd : {json(), json(3), json::array(), json{{"cpu", 5}}, json{{"gpus", "x"}}}) {
-    EXPECT_EQ(describe_machine(odd), "");
+    EXPECT_EQ(machine("cpu", odd), "");
+    EXPECT_EQ(machine("cuda", odd), "");
   }
 }
 
