@@ -167,6 +167,37 @@ TEST_F(Flashmask, OneLongColumnSplitsTheGroupOfHeads) {
   expect_right(problem_of(1000, 1000, 8, 1), mask_of("full", 1000), "full");
 }
 
+TEST_F(Flashmask, MasksOfEightThousandTokens) {
+  const Problem problem = problem_of(8192, 8192, 64, 8);
+  for (const std::string name : {"causal", "causal_document", "global_sliding_window"}) {
+    SCOPED_TRACE(name);
+    MaskSpec spec;
+    spec.name = name;
+    spec.tokens = 8192;
+    const Mask mask = generate_mask(spec).mask;
+    const Outputs outputs = solve(problem, mask);
+    const Inputs inputs = make_inputs(problem, kSeed);
+    const auto verifier = make_verifier(problem, mask, inputs, {}, kSeed);
+    const ConstLseView lse(outputs.lse.view());
+    const Verdict forward = verifier->check_forward(outputs.o.view(), &lse);
+    EXPECT_TRUE(forward.ok) << forward.reason;
+    const Verdict backward = verifier->check_backward(backward_args(inputs, outputs));
+    EXPECT_TRUE(backward.ok) << backward.reason;
+  }
+}
+
+TEST_F(Flashmask, SmallerTilesWhereSharedMemoryIsScarce) {
+  kernel_ = make_flashmask_native(163 << 10);  // compute capability 8.0
+  for (const std::string& name : static_masks()) {
+    expect_right(problem_of(333, 333, 8, 2), mask_of(name, 333), name);
+  }
+  expect_right(problem_of(1000, 1000, 8, 1), mask_of("full", 1000), "split group");
+  kernel_ = make_flashmask_native(99 << 10);  // 8.6 and 8.9
+  const Support support = kernel_->supports(problem_of(64, 64, 2, 2), mask_of("causal", 64));
+  EXPECT_EQ(support.code, StatusCode::unsupported);
+  EXPECT_NE(support.reason.find("shared memory"), std::string::npos) << support.reason;
+}
+
 TEST_F(Flashmask, LargeScoresStayFinite) {
   Problem problem = problem_of(130, 130, 2, 2);
   problem.softmax_scale = 8;  // scores of ±400: exponentials overflow without the row's greatest

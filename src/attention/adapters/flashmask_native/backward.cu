@@ -55,9 +55,22 @@ void launch(const BackwardParams& params, cudaStream_t stream) {
 
 }  // namespace
 
+int backward_tile_n(int shared_bytes) {
+  using Large = BackwardShape<__nv_bfloat16, 128, kMostTileN>;
+  return sizeof(Large::Shared) <= static_cast<std::size_t>(shared_bytes) ? kMostTileN : 64;
+}
+
+int least_backward_shared_bytes() {
+  return sizeof(BackwardShape<__nv_bfloat16, 128, 64>::Shared);
+}
+
 void launch_backward(const BackwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
   instantiate(dtype, head_dim, [&]<typename Element, int kDim>() {
-    launch<BackwardShape<Element, kDim>>(params, stream);
+    if (params.tile_n == kMostTileN) {
+      launch<BackwardShape<Element, kDim, kMostTileN>>(params, stream);
+    } else {
+      launch<BackwardShape<Element, kDim, 64>>(params, stream);
+    }
   });
 }
 

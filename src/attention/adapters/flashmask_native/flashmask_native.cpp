@@ -1,11 +1,15 @@
 #include "attention/adapters/flashmask_native/flashmask_native.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "attention/adapters/flashmask_native/column_plan.h"
 #include "attention/adapters/flashmask_native/launch.h"
+#include "core/cuda/error.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "mask/convert.h"
@@ -35,6 +39,11 @@ struct DeviceTiles {
   std::int64_t bytes() const { return bounds.bytes() + order.bytes(); }
 };
 
+/// Tokens rounded up to whole blocks.
+std::int64_t padded(std::int64_t tokens, int block) {
+  return (tokens + block - 1) / block * block;
+}
+
 /// How many of `heads` work on `bytes_per_head` each within half of the L2 cache; at least one.
 int heads_in_cache(std::int64_t bytes_per_head, int heads) {
   const std::int64_t fit =
@@ -55,11 +64,11 @@ TensorArg argument(const View& view) {
 
 class FlashmaskPlan final : public Plan {
  public:
-  FlashmaskPlan(const Problem& problem, const Mask& mask) : problem_(problem) {
+  FlashmaskPlan(const Problem& problem, const Mask& mask, int shared_bytes)
+      : problem_(problem), backward_tile_n_(backward_tile_n(shared_bytes)) {
     const auto intervals = column_intervals(mask, 0);
     LONGCA_CHECK(intervals.has_value(), "the mask has been found to have column intervals");
-    const std::vector<Column> columns =
-        padded_columns(*intervals, std::max(kForwardTile.n, kBackwardTile.n));
+    const std::vector<Column> columns = padded_columns(*intervals, kMostTileN);
     columns_ = on_device(columns);
     plan_forward(columns);
     if (problem.backward) plan_backward(columns);
@@ -90,6 +99,7 @@ class FlashmaskPlan final : public Plan {
     params.dq_sum = dq_sum_.as<float>();
     params.dk_sum = dk_sum_.as<float>();
     params.dv_sum = dv_sum_.as<float>();
+    params.tile_n = backward_tile_n_;
     params.head_parts = head_parts_;
     launch_backward(params, problem_.dtype, problem_.head_dim,
                     static_cast<cudaStream_t>(args.stream));
@@ -101,15 +111,21 @@ class FlashmaskPlan final : public Plan {
   }
 
  private:
-  void plan_forward(const std::vector<Column>& columns) {
-    const TilePlan tiles = plan_tiles(columns, problem_.tokens_q, kForwardTile.m, kForwardTile.n);
+  TilePlan plan(std::span<const Column> columns, int tile_m, int tile_n) const {
+    const std::int64_t used = padded(problem_.tokens_k, tile_n);
+    return plan_tiles(columns.first(static_cast<std::size_t>(used)), problem_.tokens_q, tile_m,
+                      tile_n);
+  }
+
+  void plan_forward(std::span<const Column> columns) {
+    const TilePlan tiles = plan(columns, kForwardTileM, kForwardTileN);
     const std::int64_t key_bytes = 2 * problem_.tokens_k * problem_.head_dim * 2;
     forward_ = {on_device(tiles.bounds), on_device(tiles.row_order),
                 heads_in_cache(key_bytes, problem_.heads_k)};
   }
 
-  void plan_backward(const std::vector<Column>& columns) {
-    const TilePlan tiles = plan_tiles(columns, problem_.tokens_q, kBackwardTile.m, kBackwardTile.n);
+  void plan_backward(std::span<const Column> columns) {
+    const TilePlan tiles = plan(columns, kBackwardTileM, backward_tile_n_);
     const int group = problem_.group_size();
     // Q, dO and the float32 sums of dQ.
     const std::int64_t row_bytes = problem_.tokens_q * problem_.head_dim * (2 + 2 + 4) * group;
@@ -117,18 +133,15 @@ class FlashmaskPlan final : public Plan {
                  heads_in_cache(row_bytes, problem_.heads_k)};
     head_parts_ = head_parts(tiles, group, problem_.heads_k, gpu().properties().multiprocessors);
 
-    const auto rows = [](std::int64_t tokens, int tile) {
-      return (tokens + tile - 1) / tile * tile;
-    };
     const auto sums = [&](std::int64_t tile_rows, int heads) {
       return Buffer(gpu().memory(), tile_rows * heads * problem_.head_dim * 4);
     };
-    const std::int64_t q_rows = rows(problem_.tokens_q, kBackwardTile.m);
+    const std::int64_t q_rows = padded(problem_.tokens_q, kBackwardTileM);
     row_terms_ = Buffer(gpu().memory(), q_rows * problem_.heads_q * 2 * 4);
     dq_sum_ = sums(q_rows, problem_.heads_q);
     if (head_parts_ == 1) return;
-    dk_sum_ = sums(rows(problem_.tokens_k, kBackwardTile.n), problem_.heads_k);
-    dv_sum_ = sums(rows(problem_.tokens_k, kBackwardTile.n), problem_.heads_k);
+    dk_sum_ = sums(padded(problem_.tokens_k, backward_tile_n_), problem_.heads_k);
+    dv_sum_ = sums(padded(problem_.tokens_k, backward_tile_n_), problem_.heads_k);
   }
 
   template <typename Args>
@@ -152,6 +165,7 @@ class FlashmaskPlan final : public Plan {
   Buffer columns_;
   DeviceTiles forward_;
   DeviceTiles backward_;
+  int backward_tile_n_;
   int head_parts_ = 1;
   Buffer row_terms_;
   Buffer dq_sum_;
@@ -159,13 +173,33 @@ class FlashmaskPlan final : public Plan {
   Buffer dv_sum_;
 };
 
+/// What the device gives a work group that asks.
+int device_shared_bytes() {
+  int device = 0;
+  int bytes = 0;
+  LONGCA_CUDA(cudaGetDevice(&device));
+  LONGCA_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  return bytes;
+}
+
 class FlashmaskNative final : public Kernel {
  public:
+  explicit FlashmaskNative(int shared_bytes) : shared_bytes_(shared_bytes) {}
+
   const Capabilities& capabilities() const override { return capabilities_; }
 
   Support supports(const Problem& problem, const Mask& mask) const override {
     if (Support support = check_capabilities(capabilities_, problem, mask); !support.ok()) {
       return support;
+    }
+    const int needed =
+        problem.backward ? least_backward_shared_bytes() : least_forward_shared_bytes();
+    if (shared_bytes() < needed) {
+      return Support::unsupported(
+          fmt::format("flashmask_native's {} pass needs {} bytes of shared memory per work group, "
+                      "and the {} gives {}",
+                      problem.backward ? "backward" : "forward", needed, gpu().properties().name,
+                      shared_bytes()));
     }
     return expresses(problem, mask);
   }
@@ -175,18 +209,21 @@ class FlashmaskNative final : public Kernel {
   }
 
   std::unique_ptr<Plan> plan(const Problem& problem, const Mask& mask) const override {
-    return std::make_unique<FlashmaskPlan>(problem, mask);
+    return std::make_unique<FlashmaskPlan>(problem, mask, shared_bytes());
   }
 
  private:
+  int shared_bytes() const { return shared_bytes_ > 0 ? shared_bytes_ : device_shared_bytes(); }
+
   Capabilities capabilities_ = flashmask_native_capabilities();
+  int shared_bytes_;
 };
 
 }  // namespace
 }  // namespace flashmask
 
-std::unique_ptr<Kernel> make_flashmask_native() {
-  return std::make_unique<flashmask::FlashmaskNative>();
+std::unique_ptr<Kernel> make_flashmask_native(int shared_bytes) {
+  return std::make_unique<flashmask::FlashmaskNative>(shared_bytes);
 }
 
 }  // namespace longca

@@ -15,7 +15,8 @@ Support flashmask_native_expresses(const Problem& problem, const Mask& mask);
 /// 2024, arXiv 2410.01359): FlashAttention-2 under masks that give every key column at most two
 /// intervals of masked query rows; the bounds of these intervals per key block tell which tiles are
 /// skipped, tested cell by cell or computed as they are. On tensor cores by mma.sync, for compute
-/// capability 8.0 and later.
-std::unique_ptr<Kernel> make_flashmask_native();
+/// capability 8.0 and later. `shared_bytes` are what a work group may have; 0 stands for what the
+/// device gives.
+std::unique_ptr<Kernel> make_flashmask_native(int shared_bytes = 0);
 
 }  // namespace longca

@@ -21,9 +21,13 @@ void launch(const ForwardParams& params, cudaStream_t stream) {
 
 }  // namespace
 
+int least_forward_shared_bytes() {
+  return sizeof(ForwardShape<__nv_bfloat16, 128, kForwardTileM, kForwardTileN, 4, 2>::Shared);
+}
+
 void launch_forward(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
   instantiate(dtype, head_dim, [&]<typename Element, int kDim>() {
-    launch<ForwardShape<Element, kDim, kForwardTile.m, kForwardTile.n, 4, 2>>(params, stream);
+    launch<ForwardShape<Element, kDim, kForwardTileM, kForwardTileN, 4, 2>>(params, stream);
   });
 }
 

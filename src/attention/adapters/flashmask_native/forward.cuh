@@ -65,17 +65,21 @@ __device__ __forceinline__ void multiply_scores(float (&s)[Shape::kRowTiles][Sha
   }
 }
 
-/// o[row tile] += p · v.
+/// o[row tile] += p · v with the probabilities p of the scores s. They are computed 16 columns at a
+/// time, so that exponentials and products are under way together.
 template <typename Shape>
-__device__ __forceinline__ void multiply_values(
-    float (&o)[Shape::kRowTiles][Shape::kDim / 8][4],
-    const float (&p)[Shape::kRowTiles][Shape::kTileN / 8][4], MatrixAddress<Shape::kDim> v) {
+__device__ __forceinline__ void multiply_values(float (&o)[Shape::kRowTiles][Shape::kDim / 8][4],
+                                                float (&s)[Shape::kRowTiles][Shape::kTileN / 8][4],
+                                                RowSoftmax (&softmax)[Shape::kRowTiles],
+                                                float scale_log2, MatrixAddress<Shape::kDim> v) {
 #pragma unroll
   for (int step = 0; step < Shape::kTileN / 16; ++step) {
     std::uint32_t a[Shape::kRowTiles][4];
 #pragma unroll
     for (int m = 0; m < Shape::kRowTiles; ++m) {
-      pack_operand<typename Shape::T>(a[m], p[m][2 * step], p[m][2 * step + 1]);
+      softmax[m].exponentiate(s[m][2 * step], scale_log2);
+      softmax[m].exponentiate(s[m][2 * step + 1], scale_log2);
+      pack_operand<typename Shape::T>(a[m], s[m][2 * step], s[m][2 * step + 1]);
     }
 #pragma unroll
     for (int n = 0; n < Shape::kDim / 16; ++n) {
@@ -183,8 +187,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
       if (tile.test_lt) mask(&Column::lt);
       if (tile.test_ut) mask(&Column::ut);
 #pragma unroll
-      for (int m = 0; m < Shape::kRowTiles; ++m) softmax[m].update(s[m], o[m], scale_log2);
-      multiply_values<Shape>(o, s, v_matrices + stage * kTileBytes);
+      for (int m = 0; m < Shape::kRowTiles; ++m) softmax[m].begin(s[m], o[m], scale_log2);
+      multiply_values<Shape>(o, s, softmax, scale_log2, v_matrices + stage * kTileBytes);
     }
     __syncthreads();  // the list and the stages are written next
   }

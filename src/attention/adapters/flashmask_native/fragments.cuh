@@ -34,22 +34,35 @@ struct Fragments {
     for (int f = 0; f < kCount; ++f) add_float4(to + f * 128, x[f]);
   }
 
-  /// Puts the tile times `factor` into shared memory as T. Called by kThreads threads, which must
-  /// meet before it is read.
+  /// Puts a warp's part times `factor` into a tile in shared memory as T.
+  template <typename T>
+  static __device__ __forceinline__ void stage(const float (&x)[kCount][4], float factor,
+                                               SharedTile<kDim> to) {
+#pragma unroll
+    for (int f = 0; f < kCount; ++f) stage_fragment<T>(x[f], f, factor, to);
+  }
+  /// The same from sums in global memory.
   template <typename T>
   static __device__ __forceinline__ void stage(const float* sums, std::int64_t tile, float factor,
                                                SharedTile<kDim> to) {
-    const int warp = static_cast<int>(threadIdx.x / 32);
-    const int lane = static_cast<int>(threadIdx.x % 32);
     const float* from = sums + place(tile);
 #pragma unroll
     for (int f = 0; f < kCount; ++f) {
       const float4 x = *reinterpret_cast<const float4*>(from + f * 128);
-      const int r = row(warp) + f / kColumns * 16 + lane / 4;
-      const int chunk = column(warp) / 8 + f % kColumns;
-      store_shared(to.at(r, chunk) + lane % 4 * 4, pack<T>(x.x * factor, x.y * factor));
-      store_shared(to.at(r + 8, chunk) + lane % 4 * 4, pack<T>(x.z * factor, x.w * factor));
+      stage_fragment<T>({x.x, x.y, x.z, x.w}, f, factor, to);
     }
+  }
+
+ private:
+  template <typename T>
+  static __device__ __forceinline__ void stage_fragment(const float (&x)[4], int f, float factor,
+                                                        SharedTile<kDim> to) {
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int r = row(warp) + f / kColumns * 16 + lane / 4;
+    const int chunk = column(warp) / 8 + f % kColumns;
+    store_shared(to.at(r, chunk) + lane % 4 * 4, pack<T>(x[0] * factor, x[1] * factor));
+    store_shared(to.at(r + 8, chunk) + lane % 4 * 4, pack<T>(x[2] * factor, x[3] * factor));
   }
 };
 

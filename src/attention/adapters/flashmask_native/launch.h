@@ -9,13 +9,18 @@
 
 namespace longca::flashmask {
 
-/// Query rows and keys of a tile.
-struct TileShape {
-  int m;
-  int n;
-};
-inline constexpr TileShape kForwardTile{128, 64};
-inline constexpr TileShape kBackwardTile{64, 128};
+/// Query rows and keys of a forward tile; query rows of a backward one.
+inline constexpr int kForwardTileM = 128;
+inline constexpr int kForwardTileN = 64;
+inline constexpr int kBackwardTileM = 64;
+/// The most keys that a backward tile has: columns are padded to a multiple of it.
+inline constexpr int kMostTileN = 128;
+
+/// Bytes of shared memory that a work group of a pass needs at least.
+int least_forward_shared_bytes();
+int least_backward_shared_bytes();
+/// Keys of a backward tile where a work group may have `shared_bytes`.
+int backward_tile_n(int shared_bytes);
 
 /// Queue a pass. `dtype` and `head_dim` are among those that the program was built with
 /// (capabilities.cpp); the tensors' rows are 16-byte aligned.

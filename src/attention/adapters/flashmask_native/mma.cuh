@@ -96,6 +96,12 @@ __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
 }
 
+/// Waits for `kThreads` threads at barrier `number` (1 to 15; 0 is __syncthreads).
+template <int kThreads>
+__device__ __forceinline__ void meet(int number) {
+  asm volatile("bar.sync %0, %1;\n" ::"r"(number), "n"(kThreads) : "memory");
+}
+
 /// Adds four floats at once where the device can (compute capability 9.0), else one by one.
 __device__ __forceinline__ void add_float4(float* to, const float (&x)[4]) {
 #if __CUDA_ARCH__ >= 900

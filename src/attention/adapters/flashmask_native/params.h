@@ -37,6 +37,7 @@ struct BackwardParams : CommonParams {
   float* dq_sum;
   float* dk_sum;
   float* dv_sum;
+  int tile_n;      ///< keys of a block: backward_tile_n()
   int head_parts;  ///< work groups among which the query heads of a KV head are split
 };
 

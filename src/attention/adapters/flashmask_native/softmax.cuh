@@ -18,12 +18,12 @@ struct RowResult {
 struct RowSoftmax {
   float greatest[2] = {-INFINITY, -INFINITY};
   float sum[2] = {0, 0};
+  float offset[2];  ///< scale_log2 · greatest
 
-  /// Turns raw scores into exp2(scale_log2 · (score − greatest)), scaling what is in `o` when the
-  /// greatest grew.
+  /// Takes in the raw scores of a tile: what is in `o` is scaled if the greatest grew.
   template <int kScores, int kValues>
-  __device__ __forceinline__ void update(float (&s)[kScores][4], float (&o)[kValues][4],
-                                         float scale_log2) {
+  __device__ __forceinline__ void begin(const float (&s)[kScores][4], float (&o)[kValues][4],
+                                        float scale_log2) {
     float factor[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -35,25 +35,30 @@ struct RowSoftmax {
       m = fmaxf(m, __shfl_xor_sync(~0U, m, 1));
       m = fmaxf(m, __shfl_xor_sync(~0U, m, 2));
       // A row that has seen no key yet subtracts 0, or −∞ − −∞ would be NaN.
-      const float offset = m == -INFINITY ? 0 : m * scale_log2;
-      factor[half] = exp2_fast(greatest[half] * scale_log2 - offset);
+      offset[half] = m == -INFINITY ? 0 : m * scale_log2;
+      // Exactly 1 where the greatest stayed: a fused greatest · scale_log2 − offset keeps the
+      // rounding of offset, and a factor a few ulp off, once per tile, is a drift of lse over long
+      // rows.
+      factor[half] =
+          greatest[half] == m ? 1 : exp2_fast(greatest[half] * scale_log2 - offset[half]);
       greatest[half] = m;
-      float total = 0;
-#pragma unroll
-      for (int n = 0; n < kScores; ++n) {
-#pragma unroll
-        for (int i = 2 * half; i < 2 * half + 2; ++i) {
-          s[n][i] = exp2_fast(fmaf(s[n][i], scale_log2, -offset));
-          total += s[n][i];
-        }
-      }
-      sum[half] = sum[half] * factor[half] + total;
     }
     if (__all_sync(~0U, factor[0] == 1 && factor[1] == 1)) return;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) sum[half] *= factor[half];
 #pragma unroll
     for (int n = 0; n < kValues; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) o[n][i] *= factor[i / 2];
+    }
+  }
+
+  /// s = exp2(scale_log2 · (s − greatest)) of 8 columns of the tile.
+  __device__ __forceinline__ void exponentiate(float (&s)[4], float scale_log2) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      s[i] = exp2_fast(fmaf(s[i], scale_log2, -offset[i / 2]));
+      sum[i / 2] += s[i];
     }
   }
 
