@@ -72,7 +72,7 @@ struct CudaReference::Impl {
                                    const DeviceResults::Output& expected) const {
     Device& device = Device::get(DeviceKind::cuda);
     const auto* figures = expected.device_figures.as<TileFigure>();
-    find_differences({x, expected.values.as<float>(), figures, results.device_heads(expected),
+    find_differences({x, expected.values.as<float>(), figures, expected.device_heads,
                       static_cast<int>(expected.heads.size()), differences.as<TileDifference>()},
                      static_cast<cudaStream_t>(device.stream()));
     std::vector<TileDifference> found(expected.figures.size());

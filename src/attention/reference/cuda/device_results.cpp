@@ -76,10 +76,10 @@ DeviceResults::DeviceResults(const ReferenceProblem& problem, const std::vector<
   k_squared_ = allocate(p.tokens_k * p.heads_k * 4);
   v_squared_ = allocate(p.tokens_k * p.heads_k * 4);
   rows_ = allocate(size(heads_q_) * p.tokens_q * static_cast<std::int64_t>(sizeof(RowStatistic)));
-  o_ = make_output(heads_q_, p.tokens_q);
-  dq_ = make_output(heads_q_, p.tokens_q);
-  dk_ = make_output(heads_k_, p.tokens_k);
-  dv_ = make_output(heads_k_, p.tokens_k);
+  o_ = make_output(heads_q_, query_heads_, p.tokens_q);
+  dq_ = make_output(heads_q_, query_heads_, p.tokens_q);
+  dk_ = make_output(heads_k_, key_heads_, p.tokens_k);
+  dv_ = make_output(heads_k_, key_heads_, p.tokens_k);
 }
 
 Buffer DeviceResults::allocate(std::int64_t bytes) {
@@ -100,9 +100,11 @@ DeviceResults::Lists DeviceResults::upload_lists(const IntervalLists& lists) {
           upload(lists.run_offsets), upload(lists.runs),         upload(lists.order)};
 }
 
-DeviceResults::Output DeviceResults::make_output(std::span<const int> heads, std::int64_t tokens) {
+DeviceResults::Output DeviceResults::make_output(std::span<const int> heads,
+                                                 const Buffer& device_heads, std::int64_t tokens) {
   Output output;
   output.heads = heads;
+  output.device_heads = device_heads.as<int>();
   output.tokens = tokens;
   const auto slots = static_cast<std::int64_t>(heads.size());
   output.values = allocate(slots * tokens * problem_.shape.head_dim * 4);

@@ -22,10 +22,11 @@ class DeviceResults {
   DeviceResults(const ReferenceProblem& problem, const std::vector<int>& heads_k);
 
   struct Output {
-    Buffer values;                    ///< [slots, tokens, dim] float32
-    Buffer device_figures;            ///< [slots, tiles] TileFigure
-    std::vector<TileFigure> figures;  ///< the same on the host
-    std::span<const int> heads;       ///< of the slots
+    Buffer values;                      ///< [slots, tokens, dim] float32
+    Buffer device_figures;              ///< [slots, tiles] TileFigure
+    std::vector<TileFigure> figures;    ///< the same on the host
+    std::span<const int> heads;         ///< of the slots
+    const int* device_heads = nullptr;  ///< the same on the device
     std::int64_t tokens = 0;
 
     std::int64_t tiles() const { return tile_count(tokens); }
@@ -40,9 +41,6 @@ class DeviceResults {
   const Output& dv() const { return dv_; }
   /// [query slots, tokens_q], on the host.
   const std::vector<RowStatistic>& rows() const { return host_rows_; }
-  const int* device_heads(const Output& output) const {
-    return (output.heads.data() == heads_q_.data() ? query_heads_ : key_heads_).as<int>();
-  }
   const std::vector<int>& heads_q() const { return heads_q_; }
   const std::vector<int>& heads_k() const { return heads_k_; }
 
@@ -59,7 +57,7 @@ class DeviceResults {
   template <typename T>
   Buffer upload(const std::vector<T>& values);
   Lists upload_lists(const IntervalLists& lists);
-  Output make_output(std::span<const int> heads, std::int64_t tokens);
+  Output make_output(std::span<const int> heads, const Buffer& device_heads, std::int64_t tokens);
   PassArgs arguments(ReferencePass pass) const;
   void compute(ReferencePass pass, Output& output);
 
