@@ -8,10 +8,12 @@
 
 #include "attention/adapters/python/python_kernel.h"
 #include "attention/registry.h"
+#include "bench/case.h"
 #include "bench/python_host.h"
 #include "bench/worker.h"
 #include "core/device.h"
 #include "guarded.h"
+#include "mask/generators.h"
 
 namespace {
 
@@ -53,6 +55,19 @@ int longca_add_kernel(const char* json) {
     add_python_kernel(nlohmann::json::parse(json));
     return kDone;
   });
+}
+
+/// The mask of a record's "case" object, as a handle to release, and its problem; null if there is
+/// none of that description.
+const void* longca_case_mask(const char* json, LongcaProblem* problem) {
+  return guarded<const void*>(nullptr, [&] {
+    const auto c = nlohmann::json::parse(json).get<Case>();
+    *problem = to_c(c.problem());
+    return new Mask(generate_mask(c.mask_spec()).mask);
+  });
+}
+void longca_release_mask(const void* mask) {
+  delete static_cast<const Mask*>(mask);
 }
 
 /// Runs the cells that come over `socket` until its other end closes.

@@ -22,7 +22,7 @@ void RunArguments::add_options(CLI::App& verb) {
   verb.add_option("-a,--axis", axes, "values of an axis, as tokens=1K:8K:x2; repeatable")
       ->type_name("AXIS=VALUES")
       ->allow_extra_args(false);
-  verb.add_option("--plugin", plugins, "kernels from a shared library or a Python file; repeatable")
+  verb.add_option("--plugin", plugins, "kernels from a .so or .py file; repeatable")
       ->type_name("FILE")
       ->allow_extra_args(false);
   verb.add_option("--case-limit", case_limit_s, "a cell that takes longer is `timeout`")

@@ -1,7 +1,10 @@
 #include "bench/python_host.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +12,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "attention/adapters/python/python_kernel.h"
@@ -129,6 +133,23 @@ std::vector<std::string> python_worker_command(const std::vector<std::string>& p
     command.insert(command.end(), {"--plugin", fs::absolute(plugin).string()});
   }
   return command;
+}
+
+void add_cases_ahead(std::vector<std::string>& command, std::span<const Case> cases) {
+  std::set<std::string> distinct;
+  for (Case c : cases) {
+    if (!needs_python(KernelRegistry::global().find(c.kernel, c.problem().device))) continue;
+    c.mode = Case{}.mode;
+    distinct.insert(json(c).dump());
+  }
+  if (distinct.empty()) return;
+  // Lives as long as this process and is inherited by its workers; the one that has compiled
+  // empties it, so that the next need not.
+  const int file = ::memfd_create("longca-cases-ahead", 0);
+  if (file < 0) return;  // nothing but time is lost
+  const std::string text = fmt::format("[{}]", fmt::join(distinct, ","));
+  if (::write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size())) return;
+  command.insert(command.end(), {"--ahead", fmt::format("/proc/self/fd/{}", file)});
 }
 
 const Support& python_available() {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "bench/case.h"
 #include "core/status.h"
 
 namespace longca {
@@ -12,6 +14,10 @@ namespace longca {
 /// worker: $LONGCA_PYTHON or python3, host.py, and the plug-ins. "--socket N" is to be appended.
 /// The library and host.py lie beside the program.
 std::vector<std::string> python_worker_command(const std::vector<std::string>& plugins);
+
+/// Adds to such a command what lets the process compile ahead for `cases`: all at once, before the
+/// first of them runs, in processes of their own.
+void add_cases_ahead(std::vector<std::string>& command, std::span<const Case> cases);
 
 /// Whether such a process starts, or `unavailable` and what is missing; tried once.
 const Support& python_available();

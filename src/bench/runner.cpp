@@ -72,7 +72,8 @@ class Runner::Attempt {
   /// The runner's own work, for all cells of a problem or to check this one: the cell's clock
   /// stands still meanwhile.
   static bool is_own_work(const std::string& stage) {
-    return stage == "inputs" || stage == "reference" || stage == "verify" || stage == "dump";
+    return stage == "compile" || stage == "inputs" || stage == "reference" || stage == "verify" ||
+           stage == "dump";
   }
 
   void enter_stage(std::string stage) {
@@ -166,7 +167,11 @@ std::vector<std::string> worker_command(const std::vector<std::string>& plugins,
   std::vector<std::string> command{"/proc/self/exe", "worker"};
   if (wants_python(plugins, cases)) {
     const Support& python = python_available();
-    if (python.ok()) return python_worker_command(plugins);
+    if (python.ok()) {
+      std::vector<std::string> hosted = python_worker_command(plugins);
+      add_cases_ahead(hosted, cases);
+      return hosted;
+    }
     command.insert(command.end(), {"--no-python", python.reason});
   }
   for (const std::string& plugin : plugins) {

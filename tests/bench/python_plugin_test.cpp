@@ -54,13 +54,15 @@ class Plan:
 }
 
 /// `naive` and a plug-in of that text on one query of one key, both passes.
-std::vector<Record> run_plugin(const std::string& text) {
+std::vector<Record> run_plugin(const std::string& text, const std::vector<std::string>& more = {}) {
   const TempDirectory folder;
   const auto plugin = folder / "failing.py";
   const auto out = folder / "x.jsonl";
   write_file(plugin, text);
-  const auto result = bench(out, {"--plugin", plugin.string(), "-a", "kernel=failing,naive", "-a",
-                                  "tokens=1", "-a", "heads=1:1", "--case-limit", "5"});
+  std::vector<std::string> arguments{"--plugin", plugin.string(), "-a", "kernel=failing,naive",
+                                     "-a",       "tokens=1",      "-a", "heads=1:1"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const auto result = bench(out, arguments);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return read_records(out).records;
 }
@@ -133,8 +135,9 @@ TEST_F(PythonPlugin, OtherEndsCostTheirCellsOnly) {
          StatusCode::unsupported, "it is Tuesday");
   expect(run_plugin(failing_plugin("forward", "import os; os.kill(os.getpid(), 11)")),
          Pass::forward, StatusCode::crash, "was ended by SIGSEGV");
-  expect(run_plugin(failing_plugin("forward", "while True: pass")), Pass::forward,
-         StatusCode::timeout, "forward");
+  expect(run_plugin(failing_plugin("forward", "while True: pass"),
+                    {"-a", "pass=forward", "--case-limit", "2"}),
+         Pass::forward, StatusCode::timeout, "forward had not ended");
 }
 
 /// Exit 2, one sentence, no file.

@@ -2,9 +2,10 @@
 
 import importlib.metadata
 
-import flash_attn_cuda
 import torch
-import torch_tools
+import torch_tools  # before the extension, which needs PyTorch's libraries loaded
+
+import flash_attn_cuda  # isort: skip
 
 
 def version():

@@ -1,5 +1,6 @@
 """Flex-Flash-Attention of MagiAttention: the slices of the mask are its arguments."""
 
+import gc
 import importlib.metadata
 
 import torch
@@ -25,6 +26,7 @@ def plan(problem, mask):
 class Plan:
     def __init__(self, problem, mask):
         self.scale = problem.scale
+        self.backward_wanted = problem.backward
         slices = mask.slices
         with torch_tools.on_stream():
             self.q_ranges = torch_tools.to_device([s[0:2] for s in slices])
@@ -33,10 +35,9 @@ class Plan:
         self.inputs = self.o = None
 
     def forward(self, call):
-        """Keeps the graph of autograd, which the backward pass follows."""
+        """With a backward pass to come, keeps the graph of autograd that it follows."""
         views = torch_tools.views(call.q, call.k, call.v)
-        self.inputs = [t.detach().requires_grad_() for t in views]
-        self.o = None  # the memory of the last result is lent again
+        self.inputs = [t.detach().requires_grad_(self.backward_wanted) for t in views]
         with torch_tools.on_stream(call.stream):
             self.o = torch_tools.into((call.o, call.lse), self._attend)[0]
 
@@ -55,3 +56,8 @@ class Plan:
                 (call.dq, call.dk, call.dv),
                 lambda: torch.autograd.grad(self.o, self.inputs, dout, retain_graph=True),
             )
+
+    def close(self):
+        """Autograd's graph may hold O in a cycle of references, and O lies in the program's memory."""
+        self.inputs = self.o = None
+        gc.collect()

@@ -2,10 +2,12 @@
 kernels that are called from Python, and runs the program's own worker loop, which measures and
 verifies them as it does any other. Needs nothing but Python 3.9.
 
-    python3 host.py --library liblongca_host.so [--plugin FILE]… --socket N [--describe | --survey]
+    python3 host.py --library liblongca_host.so [--plugin FILE]… --socket N [--ahead FILE]
+    python3 host.py --library liblongca_host.so [--plugin FILE]… --socket N --describe | --survey
 
 With --describe it only says, over the socket, which kernels the plug-ins have; with --survey, which
-packages of the program's own rows are here.
+packages of the program's own rows are here. FILE has the cases to come, as JSON: what kernels can
+compile for them is compiled first, in processes of their own, so that no cell waits for it.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import traceback
 
@@ -23,7 +26,7 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, FOLDER)
 sys.path.insert(0, os.path.join(FOLDER, "adapters"))
 
-from library import Callbacks, Library  # noqa: E402
+from library import Callbacks, Library, Problem  # noqa: E402
 from masks import Mask  # noqa: E402
 from tensors import Tensor  # noqa: E402
 
@@ -95,6 +98,18 @@ class Host:
             raise Unavailable(f"{kernel} needs {PACKAGES[kernel]}: {first_line(module)}")
         return module
 
+    def ask_about(self, case, module):
+        """What module.to_compile says of a case; None if that is nothing or the case is refused."""
+        problem = Problem()
+        handle = self.library.case_mask(json.dumps(case).encode(), problem)
+        if not handle:
+            return None
+        try:
+            mask = Mask(self.library, handle)
+            return None if module.supports(problem, mask) else module.to_compile(problem, mask)
+        finally:
+            self.library.release_mask(handle)
+
     def _answer(self, reply, call):
         """The result of call(); what it raises becomes the reply."""
         try:
@@ -152,7 +167,9 @@ class Host:
 
     def release(self, plan):
         try:
-            self._plans.pop(plan, None)
+            made = self._plans.pop(plan, None)
+            if hasattr(made, "close"):
+                made.close()
         except BaseException:
             traceback.print_exc()
 
@@ -213,19 +230,70 @@ def survey(host):
     return {"rows": rows}
 
 
-def answer(arguments, message):
-    with socket.socket(fileno=arguments.socket) as channel:
-        channel.sendall((json.dumps(message) + "\n").encode())
+def ahead(host, arguments):
+    """Compiles for the cases to come, unless an earlier worker of the run has."""
+    with open(arguments.ahead, encoding="utf-8") as file:
+        text = file.read()
+    if not text:
+        return
+    shapes = {}  # by kernel: what its `to_compile` named, each once
+    for case in json.loads(text):
+        try:
+            module = host.module(case["kernel"])
+        except Unavailable:
+            continue
+        if not hasattr(module, "to_compile"):
+            continue
+        shape = host.ask_about(case, module)
+        if shape is not None:
+            shapes.setdefault(case["kernel"], {})[tuple(shape)] = None
+    for kernel, distinct in shapes.items():
+        say(arguments.socket, {"stage": "compile"})
+        compile_apart(arguments, kernel, list(distinct))
+    os.truncate(arguments.ahead, 0)
+
+
+def compile_apart(arguments, kernel, shapes):
+    """Shares the shapes among processes, which leave what they compile in the cache on disk. One
+    that fails costs nothing but its head start: the kernel's own call will tell."""
+    count = min(len(shapes), max(1, (os.cpu_count() or 1) // 2), 8)
+    environment = dict(os.environ, TORCHINDUCTOR_COMPILE_THREADS="1")
+    command = [sys.executable, os.path.abspath(__file__), "--library", arguments.library]
+    processes = [
+        subprocess.Popen(
+            [*command, "--compile", json.dumps([kernel, shapes[i::count]])], env=environment
+        )
+        for i in range(count)
+    ]
+    for process in processes:
+        process.wait()
+
+
+def compile_shapes(host, kernel, shapes):
+    """The life of one of these processes."""
+    for shape in shapes:
+        host.module(kernel).compile_shape(*shape)
     return 0
+
+
+def say(number, message):
+    """A message to the runner; the socket stays open."""
+    channel = socket.socket(fileno=os.dup(number))
+    channel.sendall((json.dumps(message) + "\n").encode())
+    channel.close()
 
 
 def run(arguments):
     library = Library(arguments.library)
     host = Host(library)
     if arguments.describe:
-        return answer(arguments, describe(arguments.plugin))
+        say(arguments.socket, describe(arguments.plugin))
+        return 0
     if arguments.survey:
-        return answer(arguments, survey(host))
+        say(arguments.socket, survey(host))
+        return 0
+    if arguments.compile:
+        return compile_shapes(host, *json.loads(arguments.compile))
     in_cpp = []
     for file in arguments.plugin:
         if not file.endswith(".py"):
@@ -235,6 +303,8 @@ def run(arguments):
         if library.add_kernel(json.dumps(module.capabilities).encode()) != 0:
             raise BadPlugin(library.error())
         host.add_plugin(module)
+    if arguments.ahead:
+        ahead(host, arguments)
     files = (ctypes.c_char_p * len(in_cpp))(*in_cpp)
     if library.run_worker(arguments.socket, files, len(in_cpp), host.callbacks) != 0:
         raise RuntimeError(library.error())
@@ -247,7 +317,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", required=True)
     parser.add_argument("--plugin", action="append", default=[])
-    parser.add_argument("--socket", type=int, required=True)
+    parser.add_argument("--socket", type=int, default=-1)
+    parser.add_argument("--ahead")
+    parser.add_argument("--compile")
     parser.add_argument("--describe", action="store_true")
     parser.add_argument("--survey", action="store_true")
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -91,6 +91,8 @@ _FUNCTIONS = {  # name: (result, arguments)
     "longca_reply_note": (None, [c_void_p, c_char_p, c_char_p]),
     "longca_reply_number": (None, [c_void_p, c_char_p, c_double]),
     "longca_add_kernel": (c_int, [c_char_p]),
+    "longca_case_mask": (c_void_p, [c_char_p, POINTER(Problem)]),
+    "longca_release_mask": (None, [c_void_p]),
     "longca_run_worker": (c_int, [c_int, POINTER(c_char_p), c_int, POINTER(Callbacks)]),
     "longca_stream": (c_void_p, [c_int32]),
     "longca_mask_shape": (None, [c_void_p, POINTER(c_int64)]),

@@ -25,18 +25,6 @@ std::string& unavailable_reason() {
   return reason;
 }
 
-LongcaProblem to_c(const Problem& p) {
-  return {p.tokens_q,
-          p.tokens_k,
-          p.heads_q,
-          p.heads_k,
-          p.head_dim,
-          static_cast<std::int32_t>(p.dtype),
-          static_cast<std::int32_t>(p.device),
-          p.backward,
-          static_cast<double>(p.scale())};
-}
-
 LongcaTensor to_c(const ConstTensorView& t, DeviceKind device) {
   // Python is told apart from what it may write to by the call, not by the type.
   return {const_cast<void*>(t.data),
@@ -161,6 +149,18 @@ class PythonKernel : public Kernel {
 };
 
 }  // namespace
+
+LongcaProblem to_c(const Problem& p) {
+  return {p.tokens_q,
+          p.tokens_k,
+          p.heads_q,
+          p.heads_k,
+          p.head_dim,
+          static_cast<std::int32_t>(p.dtype),
+          static_cast<std::int32_t>(p.device),
+          p.backward,
+          static_cast<double>(p.scale())};
+}
 
 std::unique_ptr<Kernel> make_python_kernel(PythonRow row) {
   return std::make_unique<PythonKernel>(std::move(row));

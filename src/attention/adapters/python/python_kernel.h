@@ -31,6 +31,9 @@ std::unique_ptr<Kernel> make_python_kernel(PythonRow row);
 /// Whether a worker must be hosted by Python to run this kernel.
 bool needs_python(const Kernel& kernel);
 
+/// A problem as the C functions have it.
+LongcaProblem to_c(const Problem& problem);
+
 /// Makes this process one that Python hosts.
 void set_python_callbacks(const LongcaCallbacks& callbacks);
 /// What a survey found of a row's package.

@@ -1,6 +1,7 @@
 """FlexAttention, compiled. A graph is compiled for each shape and form of mask, and serves every mask
 of that form; the masks' own numbers are tensors that it reads."""
 
+import gc
 import time
 import types
 
@@ -8,6 +9,7 @@ import torch
 import torch._dynamo
 import torch._functorch.config
 import torch_tools
+from masks import FULL, PARTIAL
 from torch._inductor.codecache import PyCodeCache
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from torch_tools import version  # noqa: F401: part of the interface
@@ -38,9 +40,13 @@ def plan(problem, mask):
 
 def _attention(q, k, v, block_mask, scale):
     gqa = q.shape[1] != k.shape[1]
+    # Below one tile of queries PyTorch would choose its kernel for decoding, which has no backward
+    # pass and not every mask_mod.
+    options = {"FORCE_USE_FLEX_ATTENTION": True} if q.shape[2] < BLOCK else None
     return flex_attention(
-        q, k, v, block_mask=block_mask, scale=scale, enable_gqa=gqa, return_lse=True
-    )
+        q, k, v, block_mask=block_mask, scale=scale, enable_gqa=gqa, return_lse=True,
+        kernel_options=options,
+    )  # fmt: skip
 
 
 _graphs = {}  # compiled functions by form of mask and shape
@@ -49,18 +55,27 @@ _graphs = {}  # compiled functions by form of mask and shape
 def _graph(key):
     """A code object of its own for each: they share no limit of recompilations, no list of guards."""
     if key not in _graphs:
-        code = _attention.__code__.replace(co_name=f"flex_{len(_graphs)}")
+        form, *numbers = key[:-3]
+        code = _attention.__code__.replace(co_name="_".join(["flex", form, *map(str, numbers)]))
         own = types.FunctionType(code, globals())
-        _graphs[key] = Graph(torch.compile(own, fullgraph=True, dynamic=False))
+        _graphs[key] = Graph(torch.compile(own, fullgraph=True, dynamic=False), backward=key[-1])
     return _graphs[key]
 
 
 class Graph:
-    """A compiled function; which of its passes have been called is which are compiled."""
+    """A compiled function, and which of its passes have been called and thereby compiled."""
 
-    def __init__(self, function):
+    def __init__(self, function, backward):
         self.function = function
+        self.backward = backward
         self.compiled = set()
+
+    def attend(self, inputs, block_mask, scale):
+        """O and LSE; with the graph that autograd follows if there will be a backward pass."""
+        for tensor in inputs:
+            tensor.requires_grad_(self.backward)
+        with torch.set_grad_enabled(self.backward):
+            return self.function(*inputs, block_mask, scale)
 
     def ms_to_compile(self, direction, call):
         """0, or the time of a first call, of which the rest is nothing beside the compilation."""
@@ -91,14 +106,9 @@ def _causal(b, h, q, k):
     return q >= k
 
 
-def _one_interval(begins, ends):
-    def mask_mod(b, h, q, k):
-        return (k >= begins[0, q]) & (k < ends[0, q])
+def _in_intervals(begins, ends):
+    """The keys of query q are those of its intervals: [begins[i, q], ends[i, q]) for i = 0, 1."""
 
-    return mask_mod
-
-
-def _two_intervals(begins, ends):
     def mask_mod(b, h, q, k):
         first = (k >= begins[0, q]) & (k < ends[0, q])
         return first | ((k >= begins[1, q]) & (k < ends[1, q]))
@@ -106,19 +116,12 @@ def _two_intervals(begins, ends):
     return mask_mod
 
 
-def _mask_mod(mask):
-    """The form's name and mask_mod: causal in FlexAttention's usual words, else the intervals of
-    keys that each query sees."""
-    if mask.window == (-1, 0) and mask.tokens_q == mask.tokens_k:
-        return "causal", _causal
-    count = max(1, mask.most_row_intervals())
-    shape = (count, mask.tokens_q)
-    begins, ends = (
-        torch_tools.to_device(torch.frombuffer(part, dtype=torch.int32)).view(shape)
-        for part in mask.row_intervals(most=count)
-    )
-    form = _one_interval if count == 1 else _two_intervals
-    return form.__name__, form(begins, ends)
+def _form(mask):
+    """Full, tested by nothing; causal, in FlexAttention's usual words; or by intervals."""
+    if mask.window == (-1, -1):
+        return "full"
+    square = mask.tokens_q == mask.tokens_k
+    return "causal" if mask.window == (-1, 0) and square else "intervals"
 
 
 def _ordered(chosen):
@@ -128,22 +131,66 @@ def _ordered(chosen):
     return numbers[None, None], indices[None, None]
 
 
-def _block_mask(mask):
-    """None for a full mask: then nothing is tested. The tiles are those that the one mask of the
-    program says; create_block_mask would find the same by evaluating mask_mod for every cell."""
-    if mask.window == (-1, -1):
-        return "full", None
-    form, mask_mod = _mask_mod(mask)
-    rows, columns = -(-mask.tokens_q // BLOCK), -(-mask.tokens_k // BLOCK)
-    classes = torch.frombuffer(mask.tiles(BLOCK, BLOCK), dtype=torch.uint8).cuda()
-    classes = classes.view(rows, columns)
-    return form, BlockMask.from_kv_blocks(
-        *_ordered(classes == 1),
-        *_ordered(classes == 2),
+def _block_mask(form, tokens, classes, intervals):
+    """`classes` of the tiles [rows, columns] and `intervals` (begins, ends), each [2, queries]."""
+    if form == "full":
+        return None
+    return BlockMask.from_kv_blocks(
+        *_ordered(classes == PARTIAL),
+        *_ordered(classes == FULL),
         BLOCK_SIZE=BLOCK,
-        mask_mod=mask_mod,
-        seq_lengths=(mask.tokens_q, mask.tokens_k),
+        mask_mod=_causal if form == "causal" else _in_intervals(*intervals),
+        seq_lengths=tokens,
     )
+
+
+def _block_mask_of(mask, form):
+    """The tiles are those that the one mask of the program says; create_block_mask would find the
+    same by evaluating mask_mod for every cell."""
+    if form == "full":
+        return None
+    tokens = (mask.tokens_q, mask.tokens_k)
+    classes = torch.frombuffer(mask.tiles(BLOCK, BLOCK), dtype=torch.uint8).cuda()
+    intervals = None
+    if form == "intervals":
+        intervals = [
+            torch.frombuffer(part, dtype=torch.int32).cuda().view(MOST_INTERVALS, mask.tokens_q)
+            for part in mask.row_intervals(most=MOST_INTERVALS)
+        ]
+    return _block_mask(form, tokens, classes.view(_tiles(tokens)), intervals)
+
+
+def _tiles(tokens):
+    return tuple(-(-extent // BLOCK) for extent in tokens)
+
+
+def to_compile(problem, mask):
+    """The arguments of compile_shape for what a plan would compile."""
+    tokens = (problem.tokens_q, problem.tokens_k)
+    heads = (problem.heads_q, problem.heads_k)
+    last = (problem.head_dim, problem.dtype, problem.scale, problem.backward)
+    return (_form(mask), *tokens, *heads, *last)
+
+
+def compile_shape(form, tokens_q, tokens_k, heads_q, heads_k, dim, dtype, scale, backward):
+    """Compiles for a shape, which leaves the code in the cache on disk. The tiles are all empty, so
+    that next to nothing runs."""
+    tokens = (tokens_q, tokens_k)
+    graph = _graph((form, *tokens, heads_q, heads_k, dim, dtype, scale, backward))
+
+    def empty(tokens, heads):
+        found = torch.empty(tokens, heads, dim, dtype=getattr(torch, dtype), device="cuda")
+        return found.transpose(0, 1).unsqueeze(0)
+
+    with torch_tools.on_stream():
+        classes = torch.zeros(_tiles(tokens), dtype=torch.uint8, device="cuda")
+        intervals = torch.zeros(2, MOST_INTERVALS, tokens_q, dtype=torch.int32, device="cuda")
+        q, dout = empty(tokens_q, heads_q), empty(tokens_q, heads_q)
+        inputs = [q, empty(tokens_k, heads_k), empty(tokens_k, heads_k)]
+        block_mask = _block_mask(form, tokens, classes, intervals)
+        o, _ = graph.attend(inputs, block_mask, scale)
+        if backward:
+            torch.autograd.grad(o, inputs, dout)
 
 
 def _heads_first(tensor):
@@ -152,33 +199,44 @@ def _heads_first(tensor):
 
 class Plan:
     def __init__(self, problem, mask):
+        form = _form(mask)
         with torch_tools.on_stream():
-            form, self.block_mask = _block_mask(mask)
-        shape = (problem.tokens_q, problem.tokens_k, problem.heads_q, problem.heads_k)
-        self.graph = _graph((form, *shape, problem.head_dim, problem.dtype))
+            self.block_mask = _block_mask_of(mask, form)
+        self.graph = _graph(to_compile(problem, mask))
         self.scale = problem.scale
         self.compile_ms = 0.0
-        self.inputs = self.o = None
+        self.inputs = self.o = None  # what the backward pass follows
         self.notes = {"mask_mod": form}
 
     def forward(self, call):
-        """Keeps the graph of autograd, which the backward pass follows."""
-        self.inputs = [_heads_first(t).detach().requires_grad_() for t in (call.q, call.k, call.v)]
-        with torch_tools.on_stream(call.stream):
-            self.compile_ms += self.graph.ms_to_compile("forward", self._attend)
-            self.o = None  # the memory of the last result is lent again
-            self.o, _ = torch_tools.into((call.o, call.lse), self._attend)
+        inputs = [_heads_first(tensor).detach() for tensor in (call.q, call.k, call.v)]
 
-    def _attend(self):
-        o, lse = self.graph.function(*self.inputs, self.block_mask, self.scale)
-        return o, lse
+        def attend():
+            return self.graph.attend(inputs, self.block_mask, self.scale)
+
+        def attend_into():
+            o, lse = attend()
+            if self.graph.backward:
+                self.inputs, self.o = inputs, o
+            return o.detach()[0].transpose(0, 1), lse
+
+        with torch_tools.on_stream(call.stream):
+            self.compile_ms += self.graph.ms_to_compile("forward", attend)
+            torch_tools.into((call.o, call.lse), attend_into)
 
     def backward(self, call):
         dout = _heads_first(call.dout)
-        with torch_tools.on_stream(call.stream):
-            self.compile_ms += self.graph.ms_to_compile("backward", lambda: self._gradients(dout))
-            torch_tools.into((call.dq, call.dk, call.dv), lambda: self._gradients(dout))
 
-    def _gradients(self, dout):
-        found = torch.autograd.grad(self.o, self.inputs, dout, retain_graph=True)
-        return [gradient[0].transpose(0, 1) for gradient in found]
+        def gradients():
+            found = torch.autograd.grad(self.o, self.inputs, dout, retain_graph=True)
+            return [gradient[0].transpose(0, 1) for gradient in found]
+
+        with torch_tools.on_stream(call.stream):
+            self.compile_ms += self.graph.ms_to_compile("backward", gradients)
+            torch_tools.into((call.dq, call.dk, call.dv), gradients)
+
+    def close(self):
+        """Autograd's graph holds O in a cycle of references, and O lies in the program's memory."""
+        if self.graph.backward:
+            self.inputs = self.o = None
+            gc.collect()
