@@ -33,8 +33,8 @@ double score_bytes(const Problem& p) {
   return p.backward ? 2 * one : one;
 }
 
-/// Refuses before anything is allocated: a driver that is asked for more than there is takes long
-/// to say so, and gives up other programs' caches first.
+/// Refuses before anything is allocated: an allocation that must fail would first cost the cache of
+/// blocks, and its sentence does not say what the bytes are for.
 void require_memory(const Problem& p) {
   const double needed = score_bytes(p);
   const auto free = static_cast<double>(Device::get(DeviceKind::cuda).available_bytes());

@@ -68,7 +68,9 @@ struct Products::Product {
   bool added = false;
 };
 
-Products::Products() : workspace_(Device::get(DeviceKind::cuda).memory(), kWorkspaceBytes) {}
+Products::Products() : workspace_(Device::get(DeviceKind::cuda).memory(), kWorkspaceBytes) {
+  cublas_handle();  // made while planning, not in the first call
+}
 
 void Products::multiply(const Product& p, cudaStream_t stream) {
   if (p.m == 0 || p.n == 0) return;
