@@ -63,11 +63,20 @@ std::vector<float> values_of(const DeviceResults::Output& output, std::size_t sl
   return values;
 }
 
-/// Throws unless ‖found − expected‖ is float32 noise of a sum of `terms` terms. A float32 problem
+/// How many roundings of float32 a sum of `terms` terms P · x may be off by: those of the sum,
+/// which add up as √terms, and those of the scores that P is the exponential of. A float32 problem
 /// is computed in float64 and only stored as float32.
+double noise_steps(const ReferenceProblem& problem, const DeviceResults& results,
+                   std::int64_t terms) {
+  if (problem.shape.dtype == DType::float32) return 2;
+  double score = 0;
+  for (const TileFigure& tile : results.o().figures) score = std::max(score, tile.score);
+  return 32 + 2 * score + std::sqrt(static_cast<double>(terms));
+}
+
+/// Throws unless ‖found − expected‖ is float32 noise of that many roundings.
 void expect_noise(const char* what, int head, std::int64_t token, const std::vector<float>& found,
-                  const std::vector<double>& expected, double magnitude, std::int64_t terms,
-                  DType dtype) {
+                  const std::vector<double>& expected, double magnitude, double steps) {
   double squared = 0;
   double error_squared = 0;
   for (std::size_t c = 0; c < found.size(); ++c) {
@@ -75,7 +84,6 @@ void expect_noise(const char* what, int head, std::int64_t token, const std::vec
     squared += expected[c] * expected[c];
     error_squared += error * error;
   }
-  const double steps = dtype == DType::float32 ? 2 : 32 + std::sqrt(static_cast<double>(terms));
   const double bound = kRoundoff * steps * (std::sqrt(squared) + magnitude);
   if (std::sqrt(error_squared) <= bound) return;  // false for NaN
   throw InternalError(fmt::format(
@@ -183,10 +191,11 @@ void check_keys(const ReferenceProblem& problem, const DeviceResults& results,
     const auto& [exact, terms] = sums[i];
     const std::int64_t key = samples.keys[i];
     if (exact.dk.empty()) continue;  // no queries at all
+    const double steps = noise_steps(problem, results, terms);
     expect_noise("dk", head_k, key, values_of(results.dk(), samples.slot_k, key, dim), exact.dk,
-                 exact.dk_magnitude, terms, problem.shape.dtype);
+                 exact.dk_magnitude, steps);
     expect_noise("dv", head_k, key, values_of(results.dv(), samples.slot_k, key, dim), exact.dv,
-                 exact.dv_magnitude, terms, problem.shape.dtype);
+                 exact.dv_magnitude, steps);
   }
 }
 
@@ -200,11 +209,12 @@ void check_forward_samples(const ReferenceProblem& problem, const DeviceResults&
   HeadValues head;
   load_head(problem, head_q, copier, head);
   const auto exact = exact_rows(problem, head, head_q, samples.rows);
+  const double steps = noise_steps(problem, results, problem.shape.tokens_k);
   for (std::size_t i = 0; i < exact.size(); ++i) {
     const std::int64_t row = samples.rows[i];
     expect_lse(results, samples.slot_q, row, exact[i].lse);
     expect_noise("o", head_q, row, values_of(results.o(), samples.slot_q, row, head.dim),
-                 exact[i].o, exact[i].o_magnitude, problem.shape.tokens_k, problem.shape.dtype);
+                 exact[i].o, exact[i].o_magnitude, steps);
   }
 }
 
@@ -216,10 +226,11 @@ void check_gradient_samples(const ReferenceProblem& problem, const DeviceResults
   HeadValues head;
   load_head(problem, head_q, copier, head);
   const auto exact = exact_rows(problem, head, head_q, samples.rows);
+  const double steps = noise_steps(problem, results, problem.shape.tokens_k);
   for (std::size_t i = 0; i < exact.size(); ++i) {
     const std::int64_t row = samples.rows[i];
     expect_noise("dq", head_q, row, values_of(results.dq(), samples.slot_q, row, head.dim),
-                 exact[i].dq, exact[i].dq_magnitude, problem.shape.tokens_k, problem.shape.dtype);
+                 exact[i].dq, exact[i].dq_magnitude, steps);
   }
   check_keys(problem, results, samples, copier, head);
 }
