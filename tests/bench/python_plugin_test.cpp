@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "bench/bench_run.h"
 
 namespace longca::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class PythonPlugin : public ::testing::Test {
  protected:
@@ -105,6 +108,22 @@ TEST_F(PythonPlugin, RunsBesideOneInCpp) {
   for (const Record& record : read_records(out).records) {
     EXPECT_TRUE(record.status.ok()) << record.c.key() << ": " << record.status.reason;
   }
+}
+
+TEST_F(PythonPlugin, WhatAMaskIsAskedAgreesWithItsCells) {
+  const TempDirectory folder;
+  const auto out = folder / "masks.jsonl";
+  const auto result = bench(out, {"--plugin", MASK_QUERIES, "-a", "kernel=mask_queries", "-a",
+                                  "mask=all", "-a", "tokens=33", "-a", "pass=forward"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  std::map<std::string, std::string> found;
+  for (const Record& record : read_records(out).records)
+    found[record.c.mask] = record.status.reason;
+  EXPECT_EQ(found.size(), 14U);
+  for (const auto& [mask, reason] : found) EXPECT_THAT(reason, StartsWith("agrees")) << mask;
+  EXPECT_EQ(found["causal"], "agrees: window documents");
+  EXPECT_EQ(found["sliding_window"], "agrees: window");
+  EXPECT_EQ(found["block_sparse"], "agrees: blocks");
 }
 
 TEST_F(PythonPlugin, OnesThatWorkAndWrongResults) {
