@@ -3,18 +3,19 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "bench/case.h"
+#include "bench/cell_problem.h"
 #include "bench/device_clock.h"
 #include "bench/record.h"
 #include "bench/suite.h"
 
 namespace longca {
+
+class CellSteps;
 
 /// How a cell is to be run.
 struct CellOptions {
@@ -29,10 +30,6 @@ struct CellOptions {
 /// parent's to see.
 class CellRunner {
  public:
-  /// Called with what begins now: "inputs", "reference", "plan", "forward", "verify", "backward",
-  /// "time".
-  using StageListener = std::function<void(std::string_view stage)>;
-
   explicit CellRunner(StageListener listener);
   ~CellRunner();
   CellRunner(const CellRunner&) = delete;
@@ -44,18 +41,15 @@ class CellRunner {
   bool device_lost() const { return device_lost_; }
 
  private:
-  struct ProblemData;
-  class Cell;
-
-  ProblemData& problem_for(const Case& c);
+  CellProblem& problem_for(const Case& c);
   DeviceClock* clock_for(DeviceKind device);
   /// Sets the limits of the trackers; the device's in bytes, 0 for none.
   static std::int64_t limit_memory(DeviceKind device, const RunLimits& limits);
   void give_up_device(const std::string& fault, const std::string& stage,
-                      std::unique_ptr<Cell> cell, Record& record);
+                      std::unique_ptr<CellSteps> cell, Record& record);
 
   StageListener listener_;
-  std::unique_ptr<ProblemData> problem_;
+  std::unique_ptr<CellProblem> problem_;
   std::array<std::unique_ptr<DeviceClock>, 2> clocks_;  ///< by DeviceKind
   bool device_lost_ = false;
 };

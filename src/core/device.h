@@ -36,7 +36,8 @@ class Device {
   /// Yes, or `unavailable` and why: no GPU, a driver too old, a build without CUDA. Never throws;
   /// found out once per process.
   static const Support& available(DeviceKind kind);
-  /// Throws InputError with the sentence of `available` if it is not.
+  /// Throws InputError with the sentence of `available` if it is not. A GPU is taken (its context
+  /// made) when anything but its properties is first asked for; that may throw.
   static Device& get(DeviceKind kind);
 
   virtual const DeviceProperties& properties() const = 0;

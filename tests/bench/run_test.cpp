@@ -50,6 +50,30 @@ TEST(Bench, RecordsWhatItMeasures) {
             tensors + forward.metrics.at("workspace_bytes") + 65536);
 }
 
+TEST(Bench, WithoutAGpuItsCellsAreUnavailable) {
+  const Support& gpu = Device::available(DeviceKind::cuda);
+  if (gpu.ok()) GTEST_SKIP() << "there is a GPU";
+  const TempDirectory folder;
+  const auto result = bench(folder / "r.jsonl", {"-a", "device=cuda,cpu", "-a", "pass=forward"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const Record& record : read_records(folder / "r.jsonl").records) {
+    const bool on_gpu = record.c.device == "cuda";
+    EXPECT_EQ(record.status.code, on_gpu ? StatusCode::unavailable : StatusCode::ok);
+    EXPECT_EQ(record.status.reason, on_gpu ? gpu.reason : "");
+    EXPECT_FALSE(record.trace);
+  }
+}
+
+TEST(Bench, TheCpuHasNoGraphs) {
+  const TempDirectory folder;
+  bench(folder / "r.jsonl", {"-a", "mode=graph", "-a", "pass=forward"});
+  const auto records = read_records(folder / "r.jsonl").records;
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].status.code, StatusCode::unsupported);
+  EXPECT_EQ(records[0].status.reason,
+            "mode graph replays a CUDA graph, which the CPU does not have");
+}
+
 TEST(Bench, ProgressGoesToStderrTheTableToStdout) {
   const TempDirectory folder;
   const auto loud = bench(folder / "r.jsonl");

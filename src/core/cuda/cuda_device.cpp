@@ -15,11 +15,12 @@
 namespace longca {
 namespace {
 
+/// Asks the driver at once, but makes a context, which takes time and half a GiB of the device,
+/// only when it is first used: the program that prints what there is, or starts workers, never
+/// does.
 class CudaDevice : public Device {
  public:
-  explicit CudaDevice(int index) {
-    LONGCA_CUDA(cudaSetDevice(index));
-    LONGCA_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  explicit CudaDevice(int index) : index_(index) {
     cudaDeviceProp found{};
     LONGCA_CUDA(cudaGetDeviceProperties(&found, index));
     properties_.name = found.name;
@@ -33,27 +34,34 @@ class CudaDevice : public Device {
   }
 
   const DeviceProperties& properties() const override { return properties_; }
-  MemoryTracker& memory() override { return memory_; }
-  std::int64_t available_bytes() override { return free_bytes() + memory_.cached_bytes(); }
+  MemoryTracker& memory() override {
+    queue();
+    return memory_;
+  }
+  std::int64_t available_bytes() override {
+    queue();
+    return free_bytes() + memory_.cached_bytes();
+  }
   std::int64_t used_bytes() override { return properties_.memory_bytes - available_bytes(); }
-  Stream stream() override { return stream_; }
+  Stream stream() override { return queue(); }
 
   void copy(void* to, const void* from, std::int64_t bytes) override {
     LONGCA_CUDA(
-        cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_));
+        cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, queue()));
     synchronize();
   }
   void fill(void* data, unsigned char value, std::int64_t bytes) override {
-    LONGCA_CUDA(cudaMemsetAsync(data, value, static_cast<std::size_t>(bytes), stream_));
+    LONGCA_CUDA(cudaMemsetAsync(data, value, static_cast<std::size_t>(bytes), queue()));
   }
   std::uint64_t hash(std::uint64_t seed, const void* data, std::int64_t bytes) override {
-    return cuda_hash(seed, data, bytes, stream_);
+    return cuda_hash(seed, data, bytes, queue());
   }
   void synchronize() override {
-    LONGCA_CUDA(cudaStreamSynchronize(stream_));
+    LONGCA_CUDA(cudaStreamSynchronize(queue()));
     LONGCA_CUDA(cudaGetLastError());  // a launch that failed, and nobody looked
   }
   std::optional<std::string> fault() noexcept override {
+    if (stream_ == nullptr) return std::nullopt;
     cudaGetLastError();  // what one call left behind is no fault of the device
     const cudaError_t code = cudaStreamQuery(stream_);
     if (code == cudaSuccess || code == cudaErrorNotReady) return std::nullopt;
@@ -61,6 +69,13 @@ class CudaDevice : public Device {
   }
 
  private:
+  cudaStream_t queue() {
+    if (stream_ == nullptr) {
+      LONGCA_CUDA(cudaSetDevice(index_));
+      LONGCA_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    }
+    return stream_;
+  }
   static std::int64_t free_bytes() {
     std::size_t free = 0;
     std::size_t total = 0;
@@ -68,6 +83,7 @@ class CudaDevice : public Device {
     return static_cast<std::int64_t>(free);
   }
 
+  int index_;
   DeviceProperties properties_;
   CachingCudaMemory memory_;
   // Not destroyed: the process ends with the device, maybe after an error that nothing survives.

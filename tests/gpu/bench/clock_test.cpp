@@ -23,7 +23,11 @@ class CudaClock : public GpuTest {
     if (IsSkipped()) return;
     clock = make_device_clock(DeviceKind::cuda);
     counter = Buffer(gpu().memory(), sizeof(int));
+    // A kernel's code is loaded when it is first launched, which waits for the device.
+    queue_spin(1, stream());
+    queue_count(counter.as<int>(), stream());
     gpu().fill(counter.data(), 0, counter.bytes());
+    gpu().synchronize();
     clock->begin();
   }
   static cudaStream_t stream() { return static_cast<cudaStream_t>(gpu().stream()); }

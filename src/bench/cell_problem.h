@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "attention/inputs.h"
+#include "attention/reference/verifier.h"
+#include "bench/case.h"
+#include "mask/generators.h"
+
+namespace longca {
+
+/// Called with what begins now: "inputs", "reference", "plan", "forward", "verify", "backward",
+/// "time", "dump", "clean-up".
+using StageListener = std::function<void(std::string_view stage)>;
+
+/// What cells of one problem share: its mask, and on demand its inputs and reference.
+struct CellProblem {
+  /// Generates the mask.
+  explicit CellProblem(const Case& c);
+
+  /// Nothing if they are there.
+  void make_inputs_and_reference(const Case& c, double budget_s, const StageListener& listener);
+
+  std::string key;
+  MaskSpec spec;
+  GeneratedMask generated;
+  std::uint64_t inputs_fingerprint = 0;
+  Inputs inputs;
+  std::unique_ptr<Verifier> reference;
+};
+
+}  // namespace longca

@@ -1,0 +1,248 @@
+#include "bench/cell_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "attention/registry.h"
+#include "bench/dump.h"
+#include "bench/gpu_sampler.h"
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Of a case's limit: a kernel that is slow, not stuck, gets its time, if from few samples.
+constexpr double kShareForTiming = 0.8;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::string in_mib(std::int64_t bytes) {
+  return fmt::format("{:.0f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+}  // namespace
+
+CellSteps::CellSteps(const Case& c, const CellOptions& options, CellProblem& shared,
+                     DeviceClock* clock, std::int64_t memory_limit, const StageListener& stage,
+                     Record& record)
+    : case_(c),
+      problem_(c.problem()),
+      kernel_(KernelRegistry::global().find(c.kernel, problem_.device)),
+      options_(options),
+      shared_(shared),
+      clock_(clock),
+      memory_limit_(memory_limit),
+      stage_(stage),
+      record_(record) {}
+
+void CellSteps::run() {
+  record_.metrics["area"] = shared_.generated.mask.mean_area();
+  record_.status = supported();
+  if (!record_.status.ok() || !fits_in_memory()) return;
+  shared_.make_inputs_and_reference(case_, options_.limits.verify_budget_s, stage_);
+  outputs_ = Outputs::for_problem(problem_);
+  memory_.emplace(device(), tensor_bytes(problem_));
+  make_plan();
+  run_forward();
+  if (problem_.backward) run_backward();
+  if (options_.dump) {
+    stage_("dump");
+    dump_cell(*options_.dump, device(), inputs(), outputs_, shared_.generated, shared_.spec);
+  }
+  if (record_.status.ok() && options_.timed) time();
+  stage_("clean-up");
+  note_plan();
+  plan_.reset();
+  device().synchronize();  // an error of anything that is still queued is this cell's
+  if (fingerprint(shared_.inputs, device()) != shared_.inputs_fingerprint) {
+    fail("the kernel wrote into its inputs");
+    shared_.reference.reset();  // the next cell draws its own
+  }
+  if (!record_.status.ok()) forget_times(record_);
+}
+
+void CellSteps::fail(std::string reason) {
+  if (record_.status.ok()) record_.status = {StatusCode::wrong, std::move(reason)};
+}
+
+Support CellSteps::supported() const {
+  if (case_.mode == "graph" && problem_.device == DeviceKind::cpu) {
+    return Support::unsupported("mode graph replays a CUDA graph, which the CPU does not have");
+  }
+  return kernel_.supports(problem_, shared_.generated.mask);
+}
+
+/// `oom` before anything is allocated, where tensors and reference alone are too large.
+bool CellSteps::fits_in_memory() {
+  const std::int64_t tensors = tensor_bytes(problem_);
+  const std::int64_t reference = estimate_verifier_bytes(
+      problem_, shared_.generated.mask, VerifyBudget{options_.limits.verify_budget_s});
+  if (memory_limit_ == 0 || tensors + reference <= memory_limit_) return true;
+  record_.status = {StatusCode::oom,
+                    fmt::format("inputs and outputs of {} and a reference of {} "
+                                "pass the memory limit of {}",
+                                in_mib(tensors), in_mib(reference), in_mib(memory_limit_))};
+  return false;
+}
+
+void CellSteps::make_plan() {
+  stage_("plan");
+  const auto begin = Clock::now();
+  plan_ = kernel_.plan(problem_, shared_.generated.mask);
+  device().synchronize();
+  const double plan_s = seconds_since(begin);
+  record_.metrics["plan_ms"] = std::max(plan_s * 1e3 - plan_->compile_ms(), 0.0);
+  kernel_s_ += plan_s;
+}
+
+/// What compiling took is no warm-up.
+void CellSteps::first_run(const std::function<void()>& call) {
+  const double compiled_ms = plan_->compile_ms();
+  const auto begin = Clock::now();
+  call();
+  device().synchronize();
+  const double elapsed_s = seconds_since(begin);
+  warmed_s_ = elapsed_s - (plan_->compile_ms() - compiled_ms) / 1e3;
+  kernel_s_ += elapsed_s;
+  memory_->note(record_, *plan_);
+}
+
+void CellSteps::run_forward() {
+  stage_("forward");
+  outputs_.poison_forward();
+  first_run([&] { plan_->forward(outputs_.forward_args(inputs())); });
+  verify(Pass::forward);
+}
+
+void CellSteps::run_backward() {
+  stage_("backward");
+  outputs_.poison_backward();
+  first_run([&] { plan_->backward(outputs_.backward_args(inputs())); });
+  verify(Pass::backward);
+}
+
+/// What the plan tells of itself at its end.
+void CellSteps::note_plan() {
+  if (const double ms = plan_->compile_ms(); ms > 0) record_.metrics["compile_ms"] = ms;
+  record_.notes.merge(plan_->notes());
+  if (std::string version = kernel_.version(); !version.empty()) {
+    record_.notes.try_emplace("version", std::move(version));
+  }
+}
+
+void CellSteps::verify(Pass pass) {
+  stage_("verify");
+  memory_->pause();
+  const Verdict verdict = pass == Pass::forward
+                              ? check_forward()
+                              : shared_.reference->check_backward(outputs_.backward_args(inputs()));
+  note_errors(verdict);
+  if (!verdict.ok) {
+    const bool own_forward = pass == Pass::forward && problem_.backward;
+    fail((own_forward ? "its own forward pass: " : "") + verdict.reason);
+  }
+  memory_->resume();
+}
+
+Verdict CellSteps::check_forward() {
+  const ConstLseView lse(outputs_.lse.view());
+  const bool has_lse = kernel_.capabilities().returns_lse;
+  if (!has_lse) record_.notes["lse"] = "not returned";
+  return shared_.reference->check_forward(outputs_.o.view(), has_lse ? &lse : nullptr);
+}
+
+void CellSteps::note_errors(const Verdict& verdict) {
+  const std::pair<const char*, const std::optional<double>*> errors[] = {
+      {"error_o", &verdict.error_o},
+      {"error_lse", &verdict.error_lse},
+      {"error_dq", &verdict.error_dq},
+      {"error_dk", &verdict.error_dk},
+      {"error_dv", &verdict.error_dv}};
+  for (const auto& [name, value] : errors) {
+    if (*value) record_.metrics[name] = **value;
+  }
+  record_.metrics["verified_fraction"] = verdict.fraction;
+}
+
+/// Times the case's pass. Outputs are poisoned before each repetition of a burst (once, before a
+/// sustained run), and what the last one left is compared with what was verified: equal to the
+/// bit, or else it is verified again.
+void CellSteps::time() {
+  const bool backward = problem_.backward;
+  const std::uint64_t verified = result_fingerprint();
+  const ForwardArgs forward = outputs_.forward_args(inputs());
+  const BackwardArgs gradients = backward ? outputs_.backward_args(inputs()) : BackwardArgs{};
+  std::function<void()> call = [&] {
+    backward ? plan_->backward(gradients) : plan_->forward(forward);
+  };
+  const auto prepare = [&] { backward ? outputs_.poison_backward() : outputs_.poison_forward(); };
+  stage_("time");
+  try {
+    if (parse_measure_mode(case_.mode) == MeasureMode::graph) call = clock_->as_graph(call);
+  } catch (const GraphRefused& refused) {
+    record_.status = Status::unsupported(refused.what());
+    return;
+  }
+  prepare();
+  GpuSampler sampler(device().properties().pci_bus_id);
+  const Measurement measured = measure(*clock_, call, prepare, measure_options());
+  sampler.finish(record_);
+  memory_->note(record_, *plan_);
+  note_times(measured);
+  if (result_fingerprint() == verified) return;
+  verify(case_.pass);
+  if (!record_.status.ok()) {
+    record_.status.reason = "after the timed repetitions: " + record_.status.reason;
+  }
+}
+
+MeasureOptions CellSteps::measure_options() const {
+  MeasureOptions options;
+  options.mode = parse_measure_mode(case_.mode);
+  options.time_limit_s = options_.limits.time_limit_s;
+  options.cool_down_ms = options_.limits.cool_down_ms;
+  // On a GPU that call also loaded code, maybe compiled it, while the clocks stood low.
+  if (problem_.device == DeviceKind::cpu) options.warmed_s = warmed_s_;
+  options.time_left_s = kShareForTiming * options_.limits.case_limit_s - kernel_s_;
+  return options;
+}
+
+std::uint64_t CellSteps::result_fingerprint() const {
+  return problem_.backward ? outputs_.backward_fingerprint() : outputs_.forward_fingerprint();
+}
+
+void CellSteps::note_times(const Measurement& measured) {
+  const double flops = problem_.backward ? backward_flops(problem_, shared_.generated.mask)
+                                         : forward_flops(problem_, shared_.generated.mask);
+  record_.metrics["time_ms"] = measured.median_ms;
+  record_.metrics["tflops"] = flops / measured.median_ms / 1e9;
+  if (measured.interval) {
+    record_.metrics["time_ci_pct"] = measured.interval->relative_half_width() * 100;
+  }
+  if (!measured.held) {
+    record_.notes["hold"] =
+        "the kernel waits on the host, or queues more than the device takes at once: launch time "
+        "is in the times";
+  }
+  record_.samples_ms = measured.samples_ms;
+  record_.stop = measured.stop == Stop::converged ? "converged" : "time_limit";
+}
+
+void forget_times(Record& record) {
+  for (const char* name :
+       {"time_ms", "tflops", "time_ci_pct", "sm_clock_mhz", "power_w", "temperature_c"}) {
+    record.metrics.erase(name);
+  }
+  record.samples_ms.clear();
+  record.stop.clear();
+  record.trace.reset();
+}
+
+}  // namespace longca
