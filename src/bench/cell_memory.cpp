@@ -19,9 +19,12 @@ CellMemory::CellMemory(Device& device, std::int64_t tensor_bytes)
   tracker().reset_peak();
 }
 
-void CellMemory::note(Record& record, const Plan& plan) {
+void CellMemory::note(Record& record, const Plan& plan) const {
   raise(record, "peak_bytes", tracker().peak_bytes() - foreign_);
   record.metrics["workspace_bytes"] = static_cast<double>(plan.workspace_bytes());
+}
+
+void CellMemory::note_device(Record& record) const {
   if (&device_ != &Device::get(DeviceKind::cpu)) {
     raise(record, "device_bytes", device_.used_bytes() - used_before_);
   }

@@ -15,9 +15,11 @@ class CellMemory {
   /// what the tracker counts belong to it.
   CellMemory(Device& device, std::int64_t tensor_bytes);
 
-  /// Writes the high-water marks so far into the record: peak_bytes, workspace_bytes and, on a GPU,
-  /// device_bytes. The queue is empty.
-  void note(Record& record, const Plan& plan);
+  /// Writes the high-water marks so far into the record: peak_bytes and workspace_bytes.
+  void note(Record& record, const Plan& plan) const;
+  /// On a GPU: raises the record's device_bytes to what its used memory has grown by. The queue is
+  /// empty; the runner has taken nothing since the beginning but what lay between pauses.
+  void note_device(Record& record) const;
 
   /// What is taken from here until `resume` is the runner's: the reference keeps it for the next
   /// kernels.

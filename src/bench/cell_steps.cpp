@@ -112,6 +112,7 @@ void CellSteps::first_run(const std::function<void()>& call) {
   warmed_s_ = elapsed_s - (plan_->compile_ms() - compiled_ms) / 1e3;
   kernel_s_ += elapsed_s;
   memory_->note(record_, *plan_);
+  memory_->note_device(record_);
 }
 
 void CellSteps::run_forward() {

@@ -17,6 +17,14 @@ namespace {
 
 using namespace longca;
 
+/// The runtime is this library's own, and so is its last error: cleared, or the next kernel's check
+/// of its launch would find it.
+void check(cudaError_t code, const char* expression, int line) {
+  cudaGetLastError();
+  check_cuda(code, expression, "fault_plugin_cuda.cu", line);
+}
+#define CHECK(expression) check((expression), #expression, __LINE__)
+
 struct Shape {
   int tokens, heads_q, heads_k, dim;
   float scale;
@@ -72,8 +80,9 @@ cudaStream_t queue(const ForwardArgs& args) {
   return static_cast<cudaStream_t>(args.stream);
 }
 
+/// Next to null; higher addresses may be mapped by the driver.
 void illegal_address(const ForwardArgs& args, int) {
-  write_at<<<1, 1, 0, queue(args)>>>(reinterpret_cast<int*>(std::uintptr_t{1} << 40));
+  write_at<<<1, 1, 0, queue(args)>>>(reinterpret_cast<int*>(std::uintptr_t{64}));
 }
 void illegal_later(const ForwardArgs& args, int call) {
   if (call > 2) illegal_address(args, call);
@@ -91,7 +100,7 @@ void bad_launch(const ForwardArgs& args, int) {
 }
 void hang(const ForwardArgs& args, int) {
   const Buffer never(Device::get(DeviceKind::cuda).memory(), 4);
-  LONGCA_CUDA(cudaMemsetAsync(never.data(), 0, 4, queue(args)));
+  CHECK(cudaMemsetAsync(never.data(), 0, 4, queue(args)));
   spin_for_ever<<<1, 1, 0, queue(args)>>>(never.as<int>());
 }
 void tracked_memory(const ForwardArgs&, int) {
@@ -107,27 +116,27 @@ void untracked_memory(const ForwardArgs&, int) {
   } blocks;
   while (true) {
     void* block = nullptr;
-    LONGCA_CUDA(cudaMalloc(&block, std::size_t{1} << 30));
+    CHECK(cudaMalloc(&block, std::size_t{1} << 30));
     blocks.taken.push_back(block);
   }
 }
 void write_nan(const ForwardArgs& args, int) {
-  LONGCA_CUDA(cudaMemsetAsync(args.o.data, 0xff, 4, queue(args)));
+  CHECK(cudaMemsetAsync(args.o.data, 0xff, 4, queue(args)));
 }
 void write_input(const ForwardArgs& args, int call) {
   auto* key = static_cast<unsigned char*>(const_cast<void*>(args.k.data));
   if (call == 1) flip<<<1, 1, 0, queue(args)>>>(key);
 }
 void go_wrong_later(const ForwardArgs& args, int call) {
-  if (call > 2) LONGCA_CUDA(cudaMemsetAsync(args.o.data, 0, 4, queue(args)));
+  if (call > 2) CHECK(cudaMemsetAsync(args.o.data, 0, 4, queue(args)));
 }
 void wait_inside(const ForwardArgs& args, int) {
-  LONGCA_CUDA(cudaStreamSynchronize(queue(args)));
+  CHECK(cudaStreamSynchronize(queue(args)));
 }
 /// Half a GiB that the tracker does not see.
 void hidden_memory(const ForwardArgs&, int) {
   static void* block = nullptr;
-  if (block == nullptr) LONGCA_CUDA(cudaMalloc(&block, std::size_t{1} << 29));
+  if (block == nullptr) CHECK(cudaMalloc(&block, std::size_t{1} << 29));
 }
 void print(const ForwardArgs&, int) {
   if (::write(STDOUT_FILENO, "a line from the kernel\n", 23) < 0) std::abort();
@@ -169,7 +178,7 @@ class FaultPlan : public Plan {
                             static_cast<const float*>(args.k.data),
                             static_cast<const float*>(args.v.data), mask_.as<unsigned char>(),
                             static_cast<float*>(args.o.data), args.lse.data, shape_);
-    LONGCA_CUDA(cudaGetLastError());
+    CHECK(cudaGetLastError());
     fault_.after_forward(args, ++calls_);
   }
   void backward(const BackwardArgs&) override {}

@@ -70,7 +70,7 @@ TEST_F(CudaFaults, EachCostsItsCellAlone) {
   expect("cuda_illegal_later", StatusCode::crash, "cudaErrorIllegalAddress");
   expect("cuda_illegal_then_throw", StatusCode::crash, "cudaErrorIllegalAddress");
   expect("cuda_trap", StatusCode::crash, "cudaError");
-  expect("cuda_bad_launch", StatusCode::crash, "cudaErrorInvalidConfiguration");
+  expect("cuda_bad_launch", StatusCode::crash, "cudaErrorInvalid");
   expect("cuda_hang", StatusCode::timeout, "forward had not ended when the cell's 5 s were up");
   expect("cuda_tracked_memory", StatusCode::oom,
          "in forward: an allocation of 4398046511104 bytes");
@@ -90,9 +90,10 @@ TEST_F(CudaFaults, WhatIsOddShowsInTheRecord) {
   const Record waits = find_record(records, "cuda_waits", Pass::forward);
   EXPECT_THAT(waits.notes.at("hold"), HasSubstr("the kernel waits on the host"));
   const Record hidden = find_record(records, "cuda_hidden_memory", Pass::forward);
-  EXPECT_GE(hidden.metrics.at("device_bytes"), 1 << 29);
-  EXPECT_LT(hidden.metrics.at("peak_bytes"), 1 << 29);
-  EXPECT_LT(good.metrics.at("device_bytes"), 1 << 29);
+  constexpr double kMost = 0.9 * (1 << 29);  // the driver takes and returns some MB of its own
+  EXPECT_GT(hidden.metrics.at("device_bytes"), kMost);
+  EXPECT_LT(hidden.metrics.at("peak_bytes"), kMost);
+  EXPECT_LT(good.metrics.at("device_bytes"), kMost);
 }
 
 TEST_F(CudaFaults, AGraphIsMadeWhereItCanBe) {
