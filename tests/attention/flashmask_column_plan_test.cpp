@@ -137,38 +137,37 @@ RC_GTEST_PROP(FlashmaskTiles, AreCountedAndOrderedAsTheKernelsVisitThem, ()) {
   };
   expect_descending(plan.row_order, row_work);
   expect_descending(plan.column_order, column_work);
-  std::int64_t tiles = 0;
-  std::int64_t most = 0;
-  for (const std::int64_t work : column_work) {
-    tiles += work;
-    most = std::max(most, work);
+  for (std::size_t i = 0; i < column_work.size(); ++i) {
+    RC_ASSERT(plan.column_tiles.at(i) ==
+              column_work.at(static_cast<std::size_t>(plan.column_order[i])));
   }
-  RC_ASSERT(plan.tiles == tiles);
-  RC_ASSERT(plan.most_tiles_of_column == most);
 }
 
-TilePlan plan_with(std::int64_t tiles, std::int64_t most) {
+TilePlan plan_with(std::vector<std::int64_t> column_tiles) {
   TilePlan plan;
-  plan.tiles = tiles;
-  plan.most_tiles_of_column = most;
+  plan.column_tiles = std::move(column_tiles);
   return plan;
 }
 
-TEST(FlashmaskHeadParts, SplitAGroupOnlyWhereOneColumnIsLong) {
-  // 64 key blocks × 128 row blocks on 132 multiprocessors: 31 tiles × 8 KV heads × 8 heads each.
-  EXPECT_EQ(head_parts(plan_with(64 * 128, 128), 8, 8, 132), 1);
-  // One column of 128 among 63 of 4 is as long as everything else on one multiprocessor.
-  EXPECT_EQ(head_parts(plan_with(128 + 63 * 4, 128), 8, 8, 132), 8);
-  // 1K tokens: 8 key blocks would leave half of the multiprocessors idle.
-  EXPECT_EQ(head_parts(plan_with(8 * 16, 16), 8, 8, 132), 8);
-  EXPECT_EQ(head_parts(plan_with(64 * 128, 128), 1, 8, 132), 1);
-  EXPECT_EQ(head_parts(plan_with(0, 0), 8, 8, 132), 1);
+TEST(FlashmaskHeadParts, SplitAGroupAsFarAsTheScheduleGains) {
+  const BackwardWork work{.group_size = 8, .heads_k = 8, .heads_in_cache = 64, .slots = 132};
+  // Equal columns of 8K tokens: two parts fill the multiprocessors as well as eight.
+  EXPECT_EQ(head_parts(plan_with(std::vector<std::int64_t>(64, 128)), work), 2);
+  // One column that all rows see is as long as all others on one multiprocessor.
+  std::vector<std::int64_t> one_long(64, 2);
+  one_long[0] = 128;
+  EXPECT_EQ(head_parts(plan_with(one_long), work), 8);
+  // Causal, 1K tokens: 64 columns of two to sixteen tiles for 132 multiprocessors.
+  EXPECT_EQ(head_parts(plan_with({16, 14, 12, 10, 8, 6, 4, 2}), work), 4);
+  EXPECT_EQ(head_parts(plan_with({}), work), 2);
+  EXPECT_EQ(head_parts(plan_with({128, 1}), {.group_size = 1, .heads_k = 8, .slots = 132}), 1);
 }
 
 TEST(FlashmaskHeadParts, DivideTheGroup) {
   for (int group = 1; group <= 12; ++group) {
     for (std::int64_t most = 1; most <= 64; most *= 2) {
-      EXPECT_EQ(group % head_parts(plan_with(64 * 8, most), group, 2, 16), 0);
+      const BackwardWork work{.group_size = group, .heads_k = 2, .heads_in_cache = 1, .slots = 16};
+      EXPECT_EQ(group % head_parts(plan_with({most, 1, 1, 1}), work), 0);
     }
   }
 }

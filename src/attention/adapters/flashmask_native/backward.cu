@@ -26,8 +26,9 @@ void launch(const BackwardParams& params, cudaStream_t stream) {
   const int padded_rows = row_blocks * Shape::kTileM;
   if (row_blocks > 0) {
     clear(params.dq_sum, std::int64_t{params.heads_q} * padded_rows);
+    const int row_groups = padded_rows * (Shape::kDim / 8) / kRowThreads;
     row_terms_kernel<Shape>
-        <<<dim3(padded_rows / 8, params.heads_q), 256, 0, stream>>>(params, padded_rows);
+        <<<dim3(row_groups, params.heads_q), kRowThreads, 0, stream>>>(params, padded_rows);
     LONGCA_CUDA(cudaGetLastError());
   }
   if (key_blocks > 0) {

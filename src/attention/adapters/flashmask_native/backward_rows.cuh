@@ -6,39 +6,39 @@
 /// the other turns float32 sums into a tensor.
 namespace longca::flashmask {
 
-/// row_terms of every row, a warp per row: lse · log2 e, +∞ for rows without keys and padding (so
-/// that their probabilities are 0); delta = Σ o · dout (T. Dao, "FlashAttention-2", 2023).
+inline constexpr int kRowThreads = 256;
+
+/// row_terms of every row, 8 columns per lane: lse · log2 e, +∞ for rows without keys and padding
+/// (so that their probabilities are 0); delta = Σ o · dout (T. Dao, "FlashAttention-2", 2023).
 template <typename Shape>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(kRowThreads)
     row_terms_kernel(const BackwardParams params, int padded_rows) {
   using T = typename Shape::T;
-  const int row = static_cast<int>(blockIdx.x * 8 + threadIdx.x / 32);
+  struct alignas(16) Chunk {
+    T x[8];
+  };
+  constexpr int kLanes = Shape::kDim / 8;
+  const int index = static_cast<int>(blockIdx.x * kRowThreads + threadIdx.x);
+  const int row = index / kLanes;
   const int head = static_cast<int>(blockIdx.y);
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  if (row >= padded_rows) return;
-  float lse = INFINITY;
   float delta = 0;
   if (row < params.tokens_q) {
     const auto o = head_rows<const T>(params.o, head, params.tokens_q);
     const auto dout = head_rows<const T>(params.dout, head, params.tokens_q);
+    const int column = index % kLanes * 8;
+    const auto a = *reinterpret_cast<const Chunk*>(o.data + row * o.token_stride + column);
+    const auto b = *reinterpret_cast<const Chunk*>(dout.data + row * dout.token_stride + column);
 #pragma unroll
-    for (int i = 0; i < Shape::kDim / 64; ++i) {
-      const int column = i * 64 + lane * 2;
-      const T* x = o.data + row * o.token_stride + column;
-      const T* y = dout.data + row * dout.token_stride + column;
-      delta += static_cast<float>(x[0]) * static_cast<float>(y[0]) +
-               static_cast<float>(x[1]) * static_cast<float>(y[1]);
-    }
-    const float given = params.lse[head * params.lse_head_stride + row];
-    lse = given == -INFINITY ? INFINITY : given * kLog2E;
+    for (int i = 0; i < 8; ++i) delta += static_cast<float>(a.x[i]) * static_cast<float>(b.x[i]);
   }
 #pragma unroll
-  for (int step = 16; step > 0; step /= 2) delta += __shfl_xor_sync(~0U, delta, step);
-  if (lane == 0) {
-    float* terms = params.row_terms + (static_cast<std::int64_t>(head) * padded_rows + row) * 2;
-    terms[0] = lse;
-    terms[1] = delta;
-  }
+  for (int step = kLanes / 2; step > 0; step /= 2) delta += __shfl_xor_sync(~0U, delta, step);
+  if (index % kLanes != 0) return;
+  const float lse = row < params.tokens_q ? params.lse[head * params.lse_head_stride + row] : 0;
+  const bool seen = row < params.tokens_q && lse != -INFINITY;
+  const float2 terms = {seen ? lse * kLog2E : INFINITY, delta};
+  reinterpret_cast<float2*>(params.row_terms)[static_cast<std::int64_t>(head) * padded_rows + row] =
+      terms;
 }
 
 /// to = factor · sums, a work group per block of the tokens and head.

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <numeric>
+#include <queue>
+#include <utility>
 
 namespace longca::flashmask {
 namespace {
@@ -47,6 +50,32 @@ std::vector<std::int32_t> descending(std::span<const std::int64_t> work) {
   return order;
 }
 
+/// What a work group costs beside its tiles, in tiles: loading K and V, adding dK and dV (measured
+/// on an H200).
+constexpr std::int64_t kGroupTiles = 2;
+
+/// The time, in tiles, until the last work group ends if each starts where a slot is free, in the
+/// kernel's order (work_order.cuh).
+std::int64_t makespan(const TilePlan& plan, const BackwardWork& work, int parts) {
+  std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free_at(
+      std::greater<>{}, std::vector<std::int64_t>(static_cast<std::size_t>(work.slots), 0));
+  const int heads = work.group_size / parts;
+  const int section = work.section_heads(parts);
+  std::int64_t last = 0;
+  for (int first = 0; first < work.heads_k; first += section) {
+    const int groups = std::min(section, work.heads_k - first) * parts;
+    for (const std::int64_t tiles : plan.column_tiles) {
+      for (int group = 0; group < groups; ++group) {
+        const std::int64_t end = free_at.top() + tiles * heads + kGroupTiles;
+        free_at.pop();
+        free_at.push(end);
+        last = std::max(last, end);
+      }
+    }
+  }
+  return last;
+}
+
 }  // namespace
 
 std::vector<Column> padded_columns(const ColumnIntervals& intervals, std::int64_t tile_n) {
@@ -86,18 +115,24 @@ TilePlan plan_tiles(std::span<const Column> columns, std::int64_t q_tokens, std:
   std::partial_sum(change.begin(), change.end() - 1, row_work.begin());
   plan.row_order = descending(row_work);
   plan.column_order = descending(column_work);
-  plan.tiles = std::accumulate(column_work.begin(), column_work.end(), std::int64_t{0});
-  if (!column_work.empty()) plan.most_tiles_of_column = std::ranges::max(column_work);
+  for (const std::int32_t block : plan.column_order) {
+    plan.column_tiles.push_back(column_work[static_cast<std::size_t>(block)]);
+  }
   return plan;
 }
 
-int head_parts(const TilePlan& plan, int group_size, int heads_k, int slots) {
-  const std::int64_t per_slot = plan.tiles * group_size * heads_k / slots;
-  for (int parts = 1; parts < group_size; ++parts) {
-    if (group_size % parts != 0) continue;
-    if (2 * plan.most_tiles_of_column * (group_size / parts) <= per_slot) return parts;
+int head_parts(const TilePlan& plan, const BackwardWork& work) {
+  if (work.group_size == 1) return 1;
+  std::vector<std::pair<int, std::int64_t>> candidates;
+  std::int64_t shortest = INT64_MAX;
+  for (int parts = 2; parts <= work.group_size; ++parts) {
+    if (work.group_size % parts != 0) continue;
+    candidates.emplace_back(parts, makespan(plan, work, parts));
+    shortest = std::min(shortest, candidates.back().second);
   }
-  return group_size;
+  const auto good = std::ranges::find_if(
+      candidates, [&](const auto& candidate) { return candidate.second * 100 <= shortest * 103; });
+  return good->first;
 }
 
 }  // namespace longca::flashmask

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -21,19 +22,30 @@ struct TilePlan {
   /// groups start, so that the long ones do not end the kernel alone.
   std::vector<std::int32_t> row_order;
   std::vector<std::int32_t> column_order;
-  /// Tiles to visit, all and of the longest key block.
-  std::int64_t tiles = 0;
-  std::int64_t most_tiles_of_column = 0;
+  /// Tiles to visit of each key block, in column_order.
+  std::vector<std::int64_t> column_tiles;
 };
 
 /// O(columns) and a sort of the blocks. `columns` is a multiple of `tile_n` long.
 TilePlan plan_tiles(std::span<const Column> columns, std::int64_t q_tokens, std::int64_t tile_m,
                     std::int64_t tile_n);
 
-/// Into how many parts (a divisor of `group_size`) the query heads that read one KV head are split
-/// for the backward pass: one work group per part and key block. More parts balance better, few
-/// need no sums over parts. The least number for which no work group is longer than half of what
-/// each of the `slots` has to do, or all heads.
-int head_parts(const TilePlan& plan, int group_size, int heads_k, int slots);
+/// The heads of a backward pass and where it runs.
+struct BackwardWork {
+  int group_size = 1;  ///< query heads that read one KV head
+  int heads_k = 1;
+  int heads_in_cache = 1;  ///< query heads whose rows fit in L2 together
+  int slots = 1;           ///< work groups that run at once
+
+  /// KV heads whose key blocks are interleaved, where each has `parts` query heads under way.
+  int section_heads(int parts) const { return std::clamp(heads_in_cache / parts, 1, heads_k); }
+};
+
+/// Into how many parts (a divisor of the group size) the query heads of a KV head are split: one
+/// work group per part and key block. More parts balance better, but each costs its start and its
+/// sums; fewer keep fewer heads in L2. Of the numbers above 1 (a group that runs through all its
+/// heads drifts out of step with the others, and L2 loses what they share) the least whose schedule
+/// is within 3 % of the shortest, all played through. O(work groups).
+int head_parts(const TilePlan& plan, const BackwardWork& work);
 
 }  // namespace longca::flashmask

@@ -34,7 +34,7 @@ Buffer on_device(const std::vector<T>& values) {
 struct DeviceTiles {
   Buffer bounds;
   Buffer order;
-  int section_heads = 1;  ///< of those that share keys
+  int section_heads = 1;  ///< CommonParams
 
   std::int64_t bytes() const { return bounds.bytes() + order.bytes(); }
 };
@@ -79,7 +79,7 @@ class FlashmaskPlan final : public Plan {
     ForwardParams params;
     fill(params, args, forward_);
     params.lse = args.lse.data;
-    params.section_heads = forward_.section_heads * problem_.group_size();
+    params.section_heads = forward_.section_heads;
     launch_forward(params, problem_.dtype, problem_.head_dim,
                    static_cast<cudaStream_t>(args.stream));
   }
@@ -90,7 +90,7 @@ class FlashmaskPlan final : public Plan {
     BackwardParams params;
     fill(params, args, backward_);
     params.lse = const_cast<float*>(args.lse.data);
-    params.section_heads = backward_.section_heads * head_parts_;
+    params.section_heads = backward_.section_heads;
     params.dout = argument(args.dout);
     params.dq = argument(args.dq);
     params.dk = argument(args.dk);
@@ -121,17 +121,20 @@ class FlashmaskPlan final : public Plan {
     const TilePlan tiles = plan(columns, kForwardTileM, kForwardTileN);
     const std::int64_t key_bytes = 2 * problem_.tokens_k * problem_.head_dim * 2;
     forward_ = {on_device(tiles.bounds), on_device(tiles.row_order),
-                heads_in_cache(key_bytes, problem_.heads_k)};
+                heads_in_cache(key_bytes, problem_.heads_k) * problem_.group_size()};
   }
 
   void plan_backward(std::span<const Column> columns) {
     const TilePlan tiles = plan(columns, kBackwardTileM, backward_tile_n_);
-    const int group = problem_.group_size();
-    // Q, dO and the float32 sums of dQ.
-    const std::int64_t row_bytes = problem_.tokens_q * problem_.head_dim * (2 + 2 + 4) * group;
+    // Q, dO and the float32 sums of dQ of a query head.
+    const std::int64_t row_bytes = problem_.tokens_q * problem_.head_dim * (2 + 2 + 4);
+    const BackwardWork work = {.group_size = problem_.group_size(),
+                               .heads_k = problem_.heads_k,
+                               .heads_in_cache = heads_in_cache(row_bytes, problem_.heads_q),
+                               .slots = gpu().properties().multiprocessors};
+    head_parts_ = head_parts(tiles, work);
     backward_ = {on_device(tiles.bounds), on_device(tiles.column_order),
-                 heads_in_cache(row_bytes, problem_.heads_k)};
-    head_parts_ = head_parts(tiles, group, problem_.heads_k, gpu().properties().multiprocessors);
+                 work.section_heads(head_parts_) * head_parts_};
 
     const auto sums = [&](std::int64_t tile_rows, int heads) {
       return Buffer(gpu().memory(), tile_rows * heads * problem_.head_dim * 4);
