@@ -71,7 +71,11 @@ class Plan:
 
     def backward(self, call):
         """Writes call.dq, call.dk, call.dv from call.dout and what the forward pass left."""
-        for gradient, rows in ((call.dq, len(self.keys)), (call.dk, self.tokens_k), (call.dv, self.tokens_k)):
+        for gradient, rows in (
+            (call.dq, len(self.keys)),
+            (call.dk, self.tokens_k),
+            (call.dv, self.tokens_k),
+        ):
             for token in range(rows):
                 for head in range(gradient.shape[1]):
                     row = gradient.row(token, head)

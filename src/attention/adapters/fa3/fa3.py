@@ -4,7 +4,7 @@ alone, which has neither gradients nor windows."""
 import importlib.metadata
 import inspect
 
-import torch_tools
+from longca_adapters import torch_tools
 
 try:
     import flash_attn_interface as interface
@@ -33,9 +33,11 @@ def supports(problem, mask):
     if not FORWARD_ONLY:
         return None
     if problem.backward:
-        return "fa3_fwd_interface has no backward pass, flash_attn_interface (built from source) has"
+        return (
+            "fa3_fwd_interface has no backward pass, flash_attn_interface (built from source) has"
+        )
     if mask.window is not None and mask.window not in ((-1, -1), (-1, 0)):
-        return "fa3_fwd_interface is built without windows, flash_attn_interface (from source) has them"
+        return "fa3_fwd_interface has no windows, flash_attn_interface (built from source) has"
     return None
 
 

@@ -3,7 +3,9 @@
 import importlib.metadata
 
 import torch
-import torch_tools  # before the extension, which needs PyTorch's libraries loaded
+from longca_adapters import (
+    torch_tools,
+)  # before the extension, which needs PyTorch's libraries loaded
 
 import flash_attn_cuda  # isort: skip
 
@@ -42,7 +44,16 @@ class Plan:
 
     def _bounds(self):
         longest = max(self.lengths)
-        return (self.cu_seqlens, self.cu_seqlens, longest, longest, 0.0, self.scale, False, self.causal)
+        return (
+            self.cu_seqlens,
+            self.cu_seqlens,
+            longest,
+            longest,
+            0.0,
+            self.scale,
+            False,
+            self.causal,
+        )
 
     def forward(self, call):
         q, k, v, o, lse = torch_tools.views(call.q, call.k, call.v, call.o, call.lse)

@@ -4,7 +4,7 @@ import gc
 import importlib.metadata
 
 import torch
-import torch_tools
+from longca_adapters import torch_tools
 from magi_attention.functional import flex_flash_attn_func
 
 # MagiAttention's numbers of the types are those of the program's slices.
@@ -58,6 +58,6 @@ class Plan:
             )
 
     def close(self):
-        """Autograd's graph may hold O in a cycle of references, and O lies in the program's memory."""
+        """Autograd's graph may hold O in a cycle of references; O lies in the program's memory."""
         self.inputs = self.o = None
         gc.collect()

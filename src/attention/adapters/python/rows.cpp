@@ -70,8 +70,8 @@ std::vector<PythonRow> python_rows() {
       {fa1(), takes_documents},
       {on_hopper(row("fa3", "FlashAttention 3", "flash_attn_interface or fa3-fwd")),
        takes_windows_and_documents},
-      {on_hopper(row("ffa", "Flex-Flash-Attention: any slice mask", "magi_attention"))},
-      {row("flashmask", "FlashMask: masked row intervals per key", "paddlepaddle-gpu 3"),
+      {on_hopper(row("ffa", "Flex-Flash-Attention: any slice mask (untried)", "magi_attention"))},
+      {row("flashmask", "FlashMask: masked row intervals per key (untried)", "paddlepaddle-gpu 3"),
        takes_column_intervals},
   };
 }

@@ -1,8 +1,8 @@
 """FlashAttention 2 as PyTorch carries it: its operators, with cu_seqlens and window sizes."""
 
 import torch
-import torch_tools
-from torch_tools import version  # noqa: F401: part of the interface
+from longca_adapters import torch_tools
+from longca_adapters.torch_tools import version  # noqa: F401 (part of the interface)
 
 _forward = torch.ops.aten._flash_attention_forward
 _backward = torch.ops.aten._flash_attention_backward
@@ -50,7 +50,8 @@ class Plan:
         q, k, v = self._shaped(call.q, call.k, call.v)
         with torch_tools.on_stream(call.stream):
             results = torch_tools.into(
-                (call.o, call.lse), lambda: _forward(q, k, v, *self._bounds(), False, **self._options())
+                (call.o, call.lse),
+                lambda: _forward(q, k, v, *self._bounds(), False, **self._options()),
             )
         self.random_state = results[2:4]  # of a dropout of 0, but an argument of the backward pass
 

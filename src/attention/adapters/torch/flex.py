@@ -1,5 +1,5 @@
-"""FlexAttention, compiled. A graph is compiled for each shape and form of mask, and serves every mask
-of that form; the masks' own numbers are tensors that it reads."""
+"""FlexAttention, compiled. A graph is compiled for each shape and form of mask, and serves every
+mask of that form; the masks' own numbers are tensors that it reads."""
 
 import gc
 import time
@@ -8,11 +8,11 @@ import types
 import torch
 import torch._dynamo
 import torch._functorch.config
-import torch_tools
-from masks import FULL, PARTIAL
+from longca_adapters import torch_tools
+from longca_adapters.torch_tools import version  # noqa: F401 (part of the interface)
+from longca_host.masks import FULL, PARTIAL
 from torch._inductor.codecache import PyCodeCache
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
-from torch_tools import version  # noqa: F401: part of the interface
 
 BLOCK = 128  # queries and keys of a tile of the BlockMask, FlexAttention's own default
 MOST_INTERVALS = 2
@@ -53,7 +53,7 @@ _graphs = {}  # compiled functions by form of mask and shape
 
 
 def _graph(key):
-    """A code object of its own for each: they share no limit of recompilations, no list of guards."""
+    """A code object of its own for each: they share no limit of recompilations and no guards."""
     if key not in _graphs:
         form, *numbers = key[:-3]
         code = _attention.__code__.replace(co_name="_".join(["flex", form, *map(str, numbers)]))

@@ -2,9 +2,9 @@
 the operators that the public function dispatches to, because that keeps the LSE to itself."""
 
 import torch
-import torch_tools
+from longca_adapters import torch_tools
+from longca_adapters.torch_tools import version  # noqa: F401 (part of the interface)
 from torch.nn.attention import SDPBackend
-from torch_tools import version  # noqa: F401: part of the interface
 
 _aten = torch.ops.aten
 
@@ -84,9 +84,7 @@ class Plan:
             self.back_end = BACK_ENDS[_choose(q, k, v, self.causal)]
             self.notes["back_end"] = self.back_end.name
         with torch_tools.on_stream(call.stream):
-            results = torch_tools.into(
-                (call.o, call.lse), lambda: self._forward(q, k, v)
-            )
+            results = torch_tools.into((call.o, call.lse), lambda: self._forward(q, k, v))
         self.rest = results[2:]
 
     def _forward(self, q, k, v):

@@ -1,10 +1,10 @@
-"""What the kernels that work on PyTorch's tensors share: the program's memory, stream and outputs."""
+"""What kernels that work on PyTorch's tensors share: the program's memory, stream and outputs."""
 
 import functools
 import os
 
-import library
 import torch
+from longca_host import library
 
 LIBRARY = library.loaded
 

@@ -1,9 +1,19 @@
 """Tensors of a call: memory of the program, shared without copying."""
 
 import ctypes
-from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p
+from ctypes import (
+    POINTER,
+    Structure,
+    c_char_p,
+    c_int32,
+    c_int64,
+    c_uint8,
+    c_uint16,
+    c_uint64,
+    c_void_p,
+)
 
-from library import DEVICES, DTYPES
+from longca_host.library import DEVICES, DTYPES
 
 _ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -53,7 +63,9 @@ class Tensor:
     def row(self, *index):
         """The elements of the last dimension as a ctypes array: float32 on the CPU only."""
         if self.dtype != "float32" or self.device != "cpu":
-            raise TypeError(f"rows are for float32 on the CPU, not for {self.dtype} on {self.device}")
+            raise TypeError(
+                f"rows are for float32 on the CPU, not for {self.dtype} on {self.device}"
+            )
         offset = sum(i * stride for i, stride in zip(index, self.strides))
         return (ctypes.c_float * self.shape[-1]).from_address(self.data + 4 * offset)
 

@@ -1,7 +1,17 @@
 """The program as a library: the C functions and structures of host_interface.h, through ctypes."""
 
 import ctypes
-from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64, c_uint8, c_void_p
+from ctypes import (
+    POINTER,
+    Structure,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int32,
+    c_int64,
+    c_uint8,
+    c_void_p,
+)
 
 
 class Problem(Structure):
@@ -138,7 +148,9 @@ class Library:
         self.structure_sizes(sizes)
         for mirror, size in zip(mirrors, sizes):
             if ctypes.sizeof(mirror) != size:
-                raise RuntimeError(f"{mirror.__name__} has {size} bytes in {self.path}, not as many as here")
+                raise RuntimeError(
+                    f"{mirror.__name__} has {size} bytes in {self.path}, not as many as here"
+                )
 
     def error(self):
         return self.last_error().decode(errors="replace")

@@ -26,15 +26,15 @@ class Mask:
         """[(q_begin, q_end, k_begin, k_end, type)] with the type's name."""
         values = (c_int64 * (5 * self._library.mask_slices(self._handle, None)))()
         self._library.mask_slices(self._handle, values)
-        return [
-            (*values[i : i + 4], SLICE_TYPES[values[i + 4]]) for i in range(0, len(values), 5)
-        ]
+        return [(*values[i : i + 4], SLICE_TYPES[values[i + 4]]) for i in range(0, len(values), 5)]
 
     @property
     def window(self):
-        """(left, right) as FlashAttention's window_size, -1 for no limit; None without such a form."""
+        """(left, right) as FlashAttention's window_size, -1 for no limit; None if it is no window."""
         window = (c_int64 * 2)()
-        return tuple(window) if self._expect(self._library.mask_window(self._handle, window)) else None
+        return (
+            tuple(window) if self._expect(self._library.mask_window(self._handle, window)) else None
+        )
 
     @property
     def documents(self):
@@ -77,7 +77,8 @@ class Mask:
 
     @property
     def blocks(self):
-        """Of a block-sparse mask: (q_bounds, k_bounds, offsets, indices) as in mask.h, arrays; else None."""
+        """(q_bounds, k_bounds, offsets, indices) of a block-sparse mask, arrays as in mask.h; else
+        None."""
         sizes = (c_int64 * 4)()
         self._library.mask_block_sizes(self._handle, sizes)
         if sizes[0] == 0:

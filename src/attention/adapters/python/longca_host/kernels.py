@@ -1,0 +1,160 @@
+"""The kernels that are called from Python, and the calls that C++ makes of them."""
+
+import importlib
+import json
+import traceback
+
+from longca_host.library import Callbacks, Problem
+from longca_host.masks import Mask
+from longca_host.tensors import Tensor
+
+# What to install for a row whose file cannot import its package.
+PACKAGES = {
+    "sdpa": "PyTorch with CUDA (pip install torch)",
+    "fa2": "PyTorch with CUDA (pip install torch)",
+    "flex": "PyTorch with CUDA and Triton (pip install torch)",
+    "fa1": "PyTorch and flash-attn 1 (pip install flash-attn==1.0.9 --no-build-isolation)",
+    "fa3": "PyTorch and FlashAttention 3: flash_attn_interface from the hopper folder of its "
+    "source, or its forward pass alone (pip install fa3-fwd)",
+    "ffa": "PyTorch and magi_attention, built from its source",
+    "flashmask": "PaddlePaddle 3 for GPUs (paddlepaddle-gpu from paddlepaddle.org.cn)",
+}
+
+
+class Unavailable(Exception):
+    """A kernel whose package is not here; the sentence says what to install."""
+
+
+class Call:
+    """The tensors of one forward or backward call by name, and its stream (a cudaStream_t)."""
+
+    def __init__(self, arguments):
+        for name, _ in arguments._fields_:
+            if name == "stream":
+                self.stream = arguments.stream or 0
+            elif name == "lse":
+                self.lse = Tensor.of_lse(arguments.lse)
+            else:
+                setattr(self, name, Tensor.of(getattr(arguments, name)))
+
+
+def first_line(error):
+    text = str(error).strip()
+    line = text.splitlines()[0][:400] if text else ""
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__
+
+
+class Host:
+    """The kernels by name, the plans by number, and the calls that C++ makes."""
+
+    def __init__(self, library):
+        self.library = library
+        self._modules = {}
+        self._plans = {}
+        self._next_plan = 0
+        self.callbacks = Callbacks()
+        for name, kind in Callbacks._fields_:
+            setattr(self.callbacks, name, kind(getattr(self, name)))
+
+    def add_plugin(self, module):
+        self._modules[module.capabilities["name"]] = module
+
+    def module(self, kernel):
+        """The file behind a kernel. What it fails to import is remembered: it would not be found
+        the next time either."""
+        if kernel not in self._modules:
+            try:
+                self._modules[kernel] = importlib.import_module(f"longca_adapters.{kernel}")
+            except Exception as error:  # a wheel for another version fails in any way
+                self._modules[kernel] = error
+        module = self._modules[kernel]
+        if isinstance(module, Exception):
+            raise Unavailable(f"{kernel} needs {PACKAGES[kernel]}: {first_line(module)}")
+        return module
+
+    def ask_about(self, case, module):
+        """What module.to_compile says of a case; None if that is nothing or the case is refused."""
+        problem = Problem()
+        handle = self.library.case_mask(json.dumps(case).encode(), problem)
+        if not handle:
+            return None
+        try:
+            mask = Mask(self.library, handle)
+            return None if module.supports(problem, mask) else module.to_compile(problem, mask)
+        finally:
+            self.library.release_mask(handle)
+
+    def _answer(self, reply, call):
+        """The result of call(); what it raises becomes the reply."""
+        try:
+            return call()
+        except Unavailable as error:
+            self._reply(reply, "unavailable", str(error))
+        except BaseException as error:
+            refusal = self.library.take_refusal()
+            if (
+                refusal
+                or isinstance(error, MemoryError)
+                or type(error).__name__ == "OutOfMemoryError"
+            ):
+                self._reply(reply, "oom", refusal or first_line(error))
+            else:
+                traceback.print_exc()
+                self._reply(reply, "crash", first_line(error))
+        return None
+
+    def _reply(self, reply, code, sentence):
+        self.library.reply(reply, code.encode(), sentence.encode(errors="replace"))
+
+    # The functions of host_interface.h.
+
+    def supports(self, reply, kernel, problem, mask):
+        def ask():
+            module = self.module(kernel.decode())
+            reason = module.supports(problem.contents, Mask(self.library, mask))
+            if reason:
+                self._reply(reply, "unsupported", str(reason))
+
+        self._answer(reply, ask)
+
+    def plan(self, reply, kernel, problem, mask):
+        def make():
+            number, self._next_plan = self._next_plan, self._next_plan + 1
+            module = self.module(kernel.decode())
+            self._plans[number] = module.plan(problem.contents, Mask(self.library, mask))
+            return number
+
+        number = self._answer(reply, make)
+        return -1 if number is None else number
+
+    def forward(self, reply, plan, arguments):
+        self._answer(reply, lambda: self._plans[plan].forward(Call(arguments.contents)))
+
+    def backward(self, reply, plan, arguments):
+        self._answer(reply, lambda: self._plans[plan].backward(Call(arguments.contents)))
+
+    def facts(self, reply, plan):
+        def tell():
+            made = self._plans[plan]
+            for name, text in getattr(made, "notes", {}).items():
+                self.library.reply_note(reply, name.encode(), str(text).encode(errors="replace"))
+            for name in ("workspace_bytes", "compile_ms"):
+                self.library.reply_number(reply, name.encode(), float(getattr(made, name, 0)))
+
+        self._answer(reply, tell)
+
+    def release(self, plan):
+        try:
+            made = self._plans.pop(plan, None)
+            if hasattr(made, "close"):
+                made.close()
+        except BaseException:
+            traceback.print_exc()
+
+    def version(self, reply, kernel):
+        def tell():
+            module = self.module(kernel.decode())
+            version = module.version() if hasattr(module, "version") else ""
+            self.library.reply_note(reply, b"version", version.encode())
+
+        self._answer(reply, tell)
