@@ -3,10 +3,9 @@
 import importlib.metadata
 
 import torch
-from longca_adapters import (
-    torch_tools,
-)  # before the extension, which needs PyTorch's libraries loaded
+from longca_adapters import torch_tools
 
+# After PyTorch, whose libraries it needs loaded.
 import flash_attn_cuda  # isort: skip
 
 

@@ -30,7 +30,7 @@ class Mask:
 
     @property
     def window(self):
-        """(left, right) as FlashAttention's window_size, -1 for no limit; None if it is no window."""
+        """(left, right) as FlashAttention's window_size, -1 for no limit; or None."""
         window = (c_int64 * 2)()
         return (
             tuple(window) if self._expect(self._library.mask_window(self._handle, window)) else None
