@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
     if (items > 0) add_dq(item, (items - 1) % 2);
     __syncthreads();  // the list and the stages are written next
   }
-  cp_async_wait<0>();
+  cp_async_wait_all();
   __syncthreads();  // k and v have arrived, though no tile was visited
 
   if (params.head_parts > 1) {

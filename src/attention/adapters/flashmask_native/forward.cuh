@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
     }
     __syncthreads();  // the list and the stages are written next
   }
-  cp_async_wait<0>();
+  cp_async_wait_all();
   __syncthreads();  // q has arrived, though no tile was visited
 
   const auto out = head_rows<T>(params.o, work.head, params.tokens_q);

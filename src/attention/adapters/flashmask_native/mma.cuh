@@ -96,6 +96,11 @@ __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
 }
 
+/// Waits for all of this thread's copies, committed or not.
+__device__ __forceinline__ void cp_async_wait_all() {
+  asm volatile("cp.async.wait_all;\n" ::: "memory");
+}
+
 /// Waits for `kThreads` threads at barrier `number` (1 to 15; 0 is __syncthreads).
 template <int kThreads>
 __device__ __forceinline__ void meet(int number) {
