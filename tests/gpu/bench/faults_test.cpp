@@ -113,5 +113,34 @@ TEST_F(CudaFaults, WithoutAFaultEveryModeIsTimed) {
   }
 }
 
+TEST_F(CudaFaults, AMemoryLimitIsOneOfTheDevice) {
+  records = run("cuda_none", {"-a", "tokens=4K", "--memory-limit", "1"}, result);
+  expect("cuda_none", StatusCode::oom, "pass the memory limit of 1 MiB");
+  records = run("cuda_none", {"-a", "tokens=1K", "--memory-limit", "4096"}, result);
+  expect("cuda_none", StatusCode::ok, "");
+}
+
+TEST_F(CudaFaults, ADumpHoldsWhatTheDeviceHad) {
+  const TempDirectory folder;
+  std::vector<std::string> arguments{"check", "--plugin", fault_plugin(), "--dump",
+                                     folder.path().string()};
+  for (const auto& argument : small_axes()) arguments.push_back(argument);
+  for (const char* axis : {"kernel=naive,cuda_none", "device=cpu,cuda", "pass=forward"}) {
+    arguments.insert(arguments.end(), {"-a", axis});
+  }
+  result = run_longca(arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  const std::string rest = "_causal_tokens-64_heads-2x1_dim-16_dtype-float32_seed-42_device-";
+  const auto cpu = folder / ("naive" + rest + "cpu");
+  const auto cuda = folder / ("cuda_none" + rest + "cuda");
+  for (const char* name : {"q.npy", "k.npy", "v.npy", "do.npy"}) {
+    EXPECT_GT(read_file(cpu / name).size(), 128U) << name;
+    EXPECT_TRUE(read_file(cuda / name) == read_file(cpu / name)) << name;
+  }
+  for (const char* name : {"o.npy", "lse.npy"}) {
+    EXPECT_EQ(read_file(cuda / name).size(), read_file(cpu / name).size()) << name;
+  }
+}
+
 }  // namespace
 }  // namespace longca::testing
