@@ -28,9 +28,9 @@ struct alignas(16) Column {
   MaskedRows ut;
 };
 
-/// The least and greatest start and end of one interval over the columns of a key block. Columns
-/// that the interval masks nothing of widen neither [start_min, end_max) nor allow a whole tile to
-/// be called masked: they count as start +∞, end 0.
+/// The least and greatest start and end of one interval over the columns of a key block. The rows
+/// [start_min, end_max) are those that some column may mask, [start_max, end_min) those that all
+/// do; a column whose interval is empty adds nothing to the former and makes the latter empty.
 struct alignas(16) IntervalBounds {
   std::int32_t start_min = INT32_MAX;
   std::int32_t start_max = 0;
