@@ -39,7 +39,10 @@ class Plan:
         views = torch_tools.views(call.q, call.k, call.v)
         self.inputs = [t.detach().requires_grad_(self.backward_wanted) for t in views]
         with torch_tools.on_stream(call.stream):
-            self.o = torch_tools.into((call.o, call.lse), self._attend)[0]
+            results = torch_tools.into(
+                (call.o, call.lse), self._attend, in_place=not self.backward_wanted
+            )
+        self.o = results[0]
 
     def _attend(self):
         o, found = flex_flash_attn_func(
@@ -58,6 +61,7 @@ class Plan:
             )
 
     def close(self):
-        """Autograd's graph may hold O in a cycle of references; O lies in the program's memory."""
+        """Autograd's graph may hold its tensors in a cycle of references, to be freed before others
+        are measured."""
         self.inputs = self.o = None
         gc.collect()

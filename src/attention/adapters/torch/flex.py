@@ -102,11 +102,28 @@ def _expect_template(modules):
         raise RuntimeError("FlexAttention was not compiled to its own kernel but to another form")
 
 
-def _causal(b, h, q, k):
-    return q >= k
+def _causal():
+    def mask_mod(b, h, q, k):
+        return q >= k
+
+    return mask_mod
 
 
-def _in_intervals(begins, ends):
+def _documents(ids):
+    def mask_mod(b, h, q, k):
+        return ids[q] == ids[k]
+
+    return mask_mod
+
+
+def _causal_documents(ids):
+    def mask_mod(b, h, q, k):
+        return (q >= k) & (ids[q] == ids[k])
+
+    return mask_mod
+
+
+def _intervals(begins, ends):
     """The keys of query q are those of its intervals: [begins[i, q], ends[i, q]) for i = 0, 1."""
 
     def mask_mod(b, h, q, k):
@@ -116,12 +133,37 @@ def _in_intervals(begins, ends):
     return mask_mod
 
 
+# A form of mask: its mask_mod, from tables of int32, and the tables' shapes for a number of queries.
+# The first ones say what they mean in FlexAttention's usual words.
+FORMS = {
+    "causal": (_causal, lambda tokens: []),
+    "documents": (_documents, lambda tokens: [(tokens,)]),
+    "causal_documents": (_causal_documents, lambda tokens: [(tokens,)]),
+    "intervals": (_intervals, lambda tokens: 2 * [(MOST_INTERVALS, tokens)]),
+}
+
+
 def _form(mask):
-    """Full, tested by nothing; causal, in FlexAttention's usual words; or by intervals."""
+    """A key of FORMS, or "full", where nothing is tested."""
     if mask.window == (-1, -1):
         return "full"
-    square = mask.tokens_q == mask.tokens_k
-    return "causal" if mask.window == (-1, 0) and square else "intervals"
+    if mask.window == (-1, 0) and mask.tokens_q == mask.tokens_k:
+        return "causal"
+    if mask.documents is not None:
+        return "causal_documents" if mask.documents[1] else "documents"
+    return "intervals"
+
+
+def _tables(mask, form):
+    if form == "intervals":
+        shape = (MOST_INTERVALS, mask.tokens_q)
+        parts = mask.row_intervals(most=MOST_INTERVALS)
+        return [torch.frombuffer(part, dtype=torch.int32).cuda().view(shape) for part in parts]
+    if form in ("documents", "causal_documents"):
+        bounds = torch.tensor(mask.documents[0])
+        ids = torch.arange(len(bounds) - 1, dtype=torch.int32)
+        return [torch.repeat_interleave(ids, bounds.diff()).cuda()]
+    return []
 
 
 def _ordered(chosen):
@@ -131,33 +173,30 @@ def _ordered(chosen):
     return numbers[None, None], indices[None, None]
 
 
-def _block_mask(form, tokens, classes, intervals):
-    """`classes` of the tiles [rows, columns] and `intervals` (begins, ends), each [2, queries]."""
-    if form == "full":
-        return None
+def _block_mask(form, tokens, classes, tables):
+    """`classes` of the tiles, [rows, columns]. The tiles are those that the one mask of the program
+    says; create_block_mask would find the same by evaluating mask_mod for every cell."""
     return BlockMask.from_kv_blocks(
         *_ordered(classes == PARTIAL),
         *_ordered(classes == FULL),
         BLOCK_SIZE=BLOCK,
-        mask_mod=_causal if form == "causal" else _in_intervals(*intervals),
+        mask_mod=FORMS[form][0](*tables),
         seq_lengths=tokens,
     )
 
 
 def _block_mask_of(mask, form):
-    """The tiles are those that the one mask of the program says; create_block_mask would find the
-    same by evaluating mask_mod for every cell."""
-    if form == "full":
-        return None
     tokens = (mask.tokens_q, mask.tokens_k)
     classes = torch.frombuffer(mask.tiles(BLOCK, BLOCK), dtype=torch.uint8).cuda()
-    intervals = None
-    if form == "intervals":
-        intervals = [
-            torch.frombuffer(part, dtype=torch.int32).cuda().view(MOST_INTERVALS, mask.tokens_q)
-            for part in mask.row_intervals(most=MOST_INTERVALS)
-        ]
-    return _block_mask(form, tokens, classes.view(_tiles(tokens)), intervals)
+    return _block_mask(form, tokens, classes.view(_tiles(tokens)), _tables(mask, form))
+
+
+def _empty_block_mask(form, tokens):
+    """One whose tiles are all empty."""
+    classes = torch.zeros(_tiles(tokens), dtype=torch.uint8, device="cuda")
+    shapes = FORMS[form][1](tokens[0])
+    zeros = [torch.zeros(shape, dtype=torch.int32, device="cuda") for shape in shapes]
+    return _block_mask(form, tokens, classes, zeros)
 
 
 def _tiles(tokens):
@@ -173,8 +212,8 @@ def to_compile(problem, mask):
 
 
 def compile_shape(form, tokens_q, tokens_k, heads_q, heads_k, dim, dtype, scale, backward):
-    """Compiles for a shape, which leaves the code in the cache on disk. The tiles are all empty, so
-    that next to nothing runs."""
+    """Compiles for a shape, which leaves the code in the cache on disk. The tiles are empty, so that
+    next to nothing runs."""
     tokens = (tokens_q, tokens_k)
     graph = _graph((form, *tokens, heads_q, heads_k, dim, dtype, scale, backward))
 
@@ -183,11 +222,9 @@ def compile_shape(form, tokens_q, tokens_k, heads_q, heads_k, dim, dtype, scale,
         return found.transpose(0, 1).unsqueeze(0)
 
     with torch_tools.on_stream():
-        classes = torch.zeros(_tiles(tokens), dtype=torch.uint8, device="cuda")
-        intervals = torch.zeros(2, MOST_INTERVALS, tokens_q, dtype=torch.int32, device="cuda")
         q, dout = empty(tokens_q, heads_q), empty(tokens_q, heads_q)
         inputs = [q, empty(tokens_k, heads_k), empty(tokens_k, heads_k)]
-        block_mask = _block_mask(form, tokens, classes, intervals)
+        block_mask = None if form == "full" else _empty_block_mask(form, tokens)
         o, _ = graph.attend(inputs, block_mask, scale)
         if backward:
             torch.autograd.grad(o, inputs, dout)
@@ -201,7 +238,7 @@ class Plan:
     def __init__(self, problem, mask):
         form = _form(mask)
         with torch_tools.on_stream():
-            self.block_mask = _block_mask_of(mask, form)
+            self.block_mask = None if form == "full" else _block_mask_of(mask, form)
         self.graph = _graph(to_compile(problem, mask))
         self.scale = problem.scale
         self.compile_ms = 0.0
@@ -222,7 +259,8 @@ class Plan:
 
         with torch_tools.on_stream(call.stream):
             self.compile_ms += self.graph.ms_to_compile("forward", attend)
-            torch_tools.into((call.o, call.lse), attend_into)
+            # With a backward pass to come this one is not timed, and autograd keeps its results.
+            torch_tools.into((call.o, call.lse), attend_into, in_place=not self.graph.backward)
 
     def backward(self, call):
         dout = _heads_first(call.dout)
@@ -236,7 +274,8 @@ class Plan:
             torch_tools.into((call.dq, call.dk, call.dv), gradients)
 
     def close(self):
-        """Autograd's graph holds O in a cycle of references, and O lies in the program's memory."""
+        """Autograd's graph holds its tensors in a cycle of references, to be freed before others
+        are measured."""
         if self.graph.backward:
             self.inputs = self.o = None
             gc.collect()

@@ -83,6 +83,8 @@ class Plan:
         if self.back_end is None:
             self.back_end = BACK_ENDS[_choose(q, k, v, self.causal)]
             self.notes["back_end"] = self.back_end.name
+            if self.back_end is Cudnn:
+                self.notes["cudnn"] = str(torch.backends.cudnn.version())
         with torch_tools.on_stream(call.stream):
             results = torch_tools.into((call.o, call.lse), lambda: self._forward(q, k, v))
         self.rest = results[2:]

@@ -59,14 +59,22 @@ def to_device(values, dtype=torch.int32):
     return torch.as_tensor(values, dtype=dtype).cuda()
 
 
-def into(outputs, function):
+def _in_shape(result, shape):
+    """A result with dimensions of size 1 that the shape has not, or the other way round."""
+    if [n for n in result.shape if n != 1] != [n for n in shape if n != 1]:
+        raise RuntimeError(f"a result has the shape {list(result.shape)}, not {list(shape)}")
+    return result.reshape(shape)
+
+
+def into(outputs, function, in_place=True):
     """Calls function(), whose results belong into `outputs`, tensors of the program of the same
     number of elements each, in the order in which they are allocated; returns all that it returned.
 
     PyTorch's operators allocate what they return. So that no copy is timed that is no work of the
     kernel, these allocations are served from the outputs' own memory; a result that came to lie
-    elsewhere is copied."""
-    for output in outputs:
+    elsewhere is copied. Not `in_place` where function() keeps what it allocates: the outputs are
+    the program's to write to."""
+    for output in outputs if in_place else ():
         LIBRARY.torch_offer(output.data, output.bytes)
     try:
         results = function()
@@ -80,5 +88,5 @@ def into(outputs, function):
     places = {output.data for output in outputs}
     moved = [(to, r.clone() if r.data_ptr() in places else r) for to, r in moved]
     for to, result in moved:
-        to.copy_(result.reshape(to.shape))
+        to.copy_(_in_shape(result, to.shape))
     return results
