@@ -70,7 +70,6 @@ class Plan:
                 "max_seqlen_q": longest,
                 "max_seqlen_k": longest,
             }
-        self.notes = {"package": version()}
 
     def _shaped(self, *tensors):
         """[tokens, heads, dim] with cu_seqlens, else [1, tokens, heads, dim]."""

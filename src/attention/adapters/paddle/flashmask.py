@@ -37,10 +37,7 @@ class Plan:
             table = paddle.to_tensor([list(part) for part in parts], dtype="int32")
             self.rows = table.transpose([1, 0]).reshape([1, 1, mask.tokens_k, 4])
         self.inputs = self.o = None
-        self.notes = {
-            "package": f"paddlepaddle {version()}",
-            "memory": "PaddlePaddle's own, beside peak_bytes",
-        }
+        self.notes = {"memory": "PaddlePaddle's own, beside peak_bytes"}
 
     def forward(self, call):
         """Keeps the graph of autograd, which the backward pass follows."""
