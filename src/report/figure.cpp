@@ -1,14 +1,17 @@
 #include "report/figure.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace longca {
 namespace {
 
-constexpr double kGroupWidth = 0.8;  ///< of the distance between two lengths
+constexpr double kGroupWidth = 0.8;          ///< of the distance between two lengths
+constexpr std::size_t kMostMarkedBars = 24;  ///< of a panel that has marks between its bars
 
 template <typename Matches>
 bool any_bar(const Figure& figure, Matches matches) {
@@ -37,6 +40,22 @@ void add_group(Figure& figure, FigurePanel& panel, const ViewGroup& group) {
   panel.tokens.push_back(group.tokens);
 }
 
+/// Takes out the kernels that have no number in a panel of many bars, and names them instead.
+void name_absent_kernels(const Figure& figure, FigurePanel& panel) {
+  std::map<std::size_t, std::set<std::string_view>> marks;  // by kernel
+  std::set<std::size_t> present;
+  for (const FigureBar& bar : panel.bars) {
+    marks[bar.kernel].insert(status_mark(bar.status));
+    if (bar.rate) present.insert(bar.kernel);
+  }
+  if (marks.size() * panel.tokens.size() <= kMostMarkedBars) return;
+  for (const auto& [kernel, of_kernel] : marks) {
+    if (present.contains(kernel)) continue;
+    panel.absent.push_back(fmt::format("{} {}", figure.kernels[kernel], fmt::join(of_kernel, "/")));
+  }
+  std::erase_if(panel.bars, [&](const FigureBar& bar) { return !present.contains(bar.kernel); });
+}
+
 /// Moves the bars of each length side by side; kernels that a panel lacks leave no gap.
 void spread_bars(FigurePanel& panel) {
   std::set<std::size_t> kernels;
@@ -56,11 +75,14 @@ Figure make_figure(const View& view, const ViewSection& section, Pass pass) {
     if (std::none_of(group.rows.begin(), group.rows.end(), has_pass)) continue;
     const std::string title = panel_title(group);
     if (figure.panels.empty() || figure.panels.back().title != title) {
-      figure.panels.push_back({title, {}, 0, {}});
+      figure.panels.push_back({.title = title});
     }
     add_group(figure, figure.panels.back(), group);
   }
-  for (FigurePanel& panel : figure.panels) spread_bars(panel);
+  for (FigurePanel& panel : figure.panels) {
+    name_absent_kernels(figure, panel);
+    spread_bars(panel);
+  }
   return figure;
 }
 
@@ -79,7 +101,14 @@ bool Figure::shows(std::size_t kernel) const {
 }
 
 bool Figure::shows(StatusCode status) const {
-  return any_bar(*this, [=](const FigureBar& bar) { return bar.status == status; });
+  const auto named = [&](const std::string& absent) {
+    const std::string marks = absent.substr(absent.rfind(' ') + 1);
+    return !status_mark(status).empty() && marks.find(status_mark(status)) != std::string::npos;
+  };
+  return any_bar(*this, [=](const FigureBar& bar) { return bar.status == status; }) ||
+         std::any_of(panels.begin(), panels.end(), [&](const FigurePanel& panel) {
+           return std::any_of(panel.absent.begin(), panel.absent.end(), named);
+         });
 }
 
 std::vector<Figure> make_figures(const View& view) {

@@ -19,9 +19,12 @@ struct FigureBar {
 /// One mask over its lengths.
 struct FigurePanel {
   std::string title;
-  std::vector<std::int64_t> tokens;  ///< ascending
+  std::vector<std::int64_t> tokens{};  ///< ascending
   double bar_width = 0;
-  std::vector<FigureBar> bars;
+  std::vector<FigureBar> bars{};
+  /// Kernels without a number at any length, each with its marks ("fa1 X"), where there are so many
+  /// bars that a mark in the place of each would not be readable; then they have no bars.
+  std::vector<std::string> absent{};
 };
 
 /// One pass at one setting of the axes: a figure in the manner of the published ones.

@@ -1,6 +1,7 @@
 #include "report/plots.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -20,12 +21,28 @@ constexpr std::array<const char*, 10> kColors = {"#2f6fbb", "#e08a3c", "#3c9d6b"
                                                  "#7a8290", "#6f7f35"};
 // In pixels of a 96 dpi screen.
 constexpr int kPanelWidth = 300;
+constexpr int kLengthWidth = 44;  // what the name of a length needs
 constexpr int kPanelHeight = 220;
 constexpr int kMinWidth = 700;
+constexpr int kMaxWidth = 1500;
+constexpr double kMarkWidth = 8;
 constexpr int kLineHeight = 22;
 constexpr int kMargin = 20;
 constexpr double kLetterWidth = 7.4;
 constexpr int kMaxColumns = 4;
+
+/// Wide enough for the names of the lengths.
+int panel_width(const Figure& figure) {
+  std::size_t lengths = 1;
+  for (const FigurePanel& panel : figure.panels) lengths = std::max(lengths, panel.tokens.size());
+  return std::max(kPanelWidth, static_cast<int>(lengths) * kLengthWidth + 2 * kMargin);
+}
+
+/// Whether a letter fits into the place of a bar.
+bool has_room_for_marks(const FigurePanel& panel, int width) {
+  const auto lengths = static_cast<double>(panel.tokens.size());
+  return panel.bar_width * (width - 3 * kMargin) / lengths >= kMarkWidth;
+}
 
 const char* color_of(std::size_t kernel) {
   return kColors[kernel % kColors.size()];
@@ -142,7 +159,15 @@ std::string length_tics(const FigurePanel& panel) {
   return tics;
 }
 
-std::string panel_script(const Figure& figure, const FigurePanel& panel, bool labels_y) {
+/// In small letters below the mask's name, the kernels that have no number.
+std::string absent_label(const FigurePanel& panel) {
+  constexpr int kTag = 999;  // one label, replaced from panel to panel
+  if (panel.absent.empty()) return fmt::format("set label {} ''\n", kTag);
+  return fmt::format("set label {} {} at graph 0.5,1.03 center font ',7' tc rgb '#606060'\n", kTag,
+                     gnuplot_quoted(fmt::format("no number: {}", fmt::join(panel.absent, ", "))));
+}
+
+std::string panel_script(const Figure& figure, const FigurePanel& panel, int width, bool labels_y) {
   std::string data;
   std::string plot = "plot NaN notitle";
   for (std::size_t k = 0; k < figure.kernels.size(); ++k) {
@@ -152,15 +177,16 @@ std::string panel_script(const Figure& figure, const FigurePanel& panel, bool la
       plot += fmt::format(", $bars{} using 1:2:({:.4f}) with boxes lc rgb '{}' notitle", k,
                           panel.bar_width * 0.92, color_of(k));
     }
-    if (!series.marks.empty()) {
+    if (!series.marks.empty() && has_room_for_marks(panel, width)) {
       data += fmt::format("$marks{} << EOD\n{}EOD\n", k, series.marks);
       plot += fmt::format(", $marks{} using 1:(0):2 with labels offset 0,0.5 tc rgb '{}' notitle",
                           k, color_of(k));
     }
   }
   return fmt::format(
-      "{}set title {}\nset ylabel {}\nset xrange [-0.6:{:.1f}]\nset xtics ({})\n{}\n", data,
-      gnuplot_quoted(panel.title), gnuplot_quoted(labels_y ? figure.unit.name : ""),
+      "{}{}set title {} offset 0,{}\nset ylabel {}\nset xrange [-0.6:{:.1f}]\nset xtics ({})\n{}\n",
+      data, absent_label(panel), gnuplot_quoted(panel.title), panel.absent.empty() ? 0 : 0.6,
+      gnuplot_quoted(labels_y ? figure.unit.name : ""),
       static_cast<double>(panel.tokens.size()) - 0.4, length_tics(panel), plot);
 }
 
@@ -176,9 +202,10 @@ double tic_step(double largest) {
 
 void draw_figure(const Figure& figure, const std::filesystem::path& file) {
   const int panels = static_cast<int>(figure.panels.size());
-  const int columns = std::min(panels, kMaxColumns);
+  const int wide = panel_width(figure);
+  const int columns = std::clamp(kMaxWidth / wide, 1, std::min(panels, kMaxColumns));
   const int rows = (panels + columns - 1) / columns;
-  const int width = std::max(columns * kPanelWidth, kMinWidth);
+  const int width = std::max(columns * wide, kMinWidth);
   const Head head(figure, width);
   const int height = rows * kPanelHeight + head.height();
   const double largest = figure.largest_rate();
@@ -194,7 +221,8 @@ void draw_figure(const Figure& figure, const std::filesystem::path& file) {
     script += fmt::format("set origin {:.4f},{:.4f}\nset size {:.4f},{:.4f}\n",
                           static_cast<double>(i % columns) / columns, bottom, 1.0 / columns,
                           static_cast<double>(kPanelHeight) / height);
-    script += panel_script(figure, figure.panels[static_cast<std::size_t>(i)], i % columns == 0);
+    script += panel_script(figure, figure.panels[static_cast<std::size_t>(i)], width / columns,
+                           i % columns == 0);
   }
   draw_with_gnuplot(file, width, height, script + "unset multiplot\n");
 }

@@ -124,6 +124,39 @@ TEST(Gnuplot, QuotesTakeAnyText) {
   EXPECT_EQ(gnuplot_quoted("a\nb`c`\\"), "'a b`c`\\'");
 }
 
+/// The sample's cells of one mask, forward, at more and more lengths.
+std::vector<Record> records_at_lengths(const std::string& mask, int lengths) {
+  std::vector<Record> records;
+  for (const Record& record : sample_records()) {
+    if (record.c.mask != mask || record.c.tokens != 1024 || record.c.pass != Pass::forward)
+      continue;
+    for (int i = 0; i < lengths; ++i) {
+      records.push_back(record);
+      records.back().c.tokens = 1024 * (i + 1);
+    }
+  }
+  return records;
+}
+
+TEST(Figure, ManyBarsLeaveOutTheKernelsWithoutANumberAndNameThem) {
+  const auto panel_at = [](int lengths) {
+    return make_figures(make_view(records_at_lengths("full", lengths))).front().panels.front();
+  };
+  const FigurePanel few = panel_at(8);
+  EXPECT_TRUE(few.absent.empty());
+  EXPECT_EQ(few.bars.size(), 3U * 8);
+  const FigurePanel many = panel_at(9);
+  EXPECT_EQ(many.absent, std::vector<std::string>{"block_sparse X"});
+  EXPECT_EQ(many.bars.size(), 2U * 9);
+  EXPECT_GT(many.bar_width, few.bar_width);
+}
+
+TEST(Figure, MarksOfKernelsLeftOutAreExplained) {
+  const auto figures = make_figures(make_view(records_at_lengths("full", 9)));
+  EXPECT_TRUE(figures.front().shows(StatusCode::unsupported));
+  EXPECT_FALSE(figures.front().shows(StatusCode::oom));
+}
+
 TEST(Figure, BarsStandSideBySideAndNeverOverlap) {
   const std::vector<Record> records = sample_records();
   for (const Figure& figure : make_figures(make_view(records))) {

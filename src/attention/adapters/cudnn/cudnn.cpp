@@ -25,10 +25,6 @@ class CudnnPlan final : public Plan {
     graphs_.backward(args);
   }
   std::int64_t workspace_bytes() const override { return graphs_.workspace_bytes(); }
-  std::map<std::string, std::string> notes() const override {
-    const CudnnLibrary& library = cudnn_library();
-    return {{"cudnn", fmt::format("{} ({})", cudnn_version_text(library.version), library.path)}};
-  }
 
  private:
   CudnnGraphs graphs_;
