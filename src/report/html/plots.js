@@ -47,8 +47,18 @@ function panelGrid(count, columns, width, height, gap) {
   });
 }
 
+// More bars than this in a panel leave no room for a mark in the place of each that is missing.
+const MOST_MARKED_BARS = 24;
+
+/// The cells of kernels (and settings) that have a number somewhere.
+function withNumbers(cells, figure) {
+  const name = (cell) => `${cell.kernel} ${settingText(cell)}`;
+  const named = new Set(cells.filter((cell) => figure.value(cell) !== undefined).map(name));
+  return cells.filter((cell) => named.has(name(cell)));
+}
+
 function barTrace(cells, layout, figure, axis, series, isFirst) {
-  const values = cells.map((cell) => figure.value(cell) ?? 0);
+  const values = cells.map((cell) => figure.value(cell) ?? null);
   return {
     type: "bar",
     name: plotText(series.name),
@@ -56,7 +66,7 @@ function barTrace(cells, layout, figure, axis, series, isFirst) {
     showlegend: isFirst,
     x: cells.map((cell) => layout.groupText(layout.group(cell))),
     y: values,
-    text: cells.map((cell) => (figure.value(cell) === undefined ? markOf(cell.status) : "")),
+    text: cells.map((cell) => (figure.marks && figure.value(cell) === undefined ? markOf(cell.status) : "")),
     textposition: "outside",
     textangle: 0,
     cliponaxis: false,
@@ -99,14 +109,18 @@ function drawFigure(name, cells, figure) {
   const groups = layout.groups.filter((group) => cells.some((cell) => layout.group(cell) === group)).map(layout.groupText);
   const margin = { l: 62, r: 8, t: 58, b: layout === layouts.length ? 64 : 34 };
   const width = place.clientWidth - margin.l - margin.r;
-  const columns = Math.max(1, Math.min(panels.length, Math.floor(width / layout.minWidth) || 1));
+  const isCrowded = groups.length * seriesOf(cells).length > MOST_MARKED_BARS;
+  const minWidth = Math.max(layout.minWidth, layout === layouts.mask && isCrowded ? groups.length * 44 : 0);
+  const columns = Math.max(1, Math.min(panels.length, Math.floor(width / minWidth) || 1));
   const isNarrow = width / columns / groups.length < 70 && layout === layouts.length;
   if (isNarrow) margin.b = 130;
   const gap = { x: 40, y: layout === layouts.length ? margin.b + 34 : 66 };
   const rows = Math.ceil(panels.length / columns);
   const height = rows * layout.height + (rows - 1) * gap.y;
   const grid = panelGrid(panels.length, columns, width, height, gap);
-  const series = seriesOf(cells);
+  const series = seriesOf(isCrowded ? withNumbers(cells, figure) : cells);
+  const bars = { ...figure, marks: !isCrowded };
+  const isLog = figure.spans(cells);
   const traces = [];
   const plot = {
     width: place.clientWidth, height: height + margin.t + margin.b, margin, barmode: "group", bargap: 0.22, bargroupgap: 0.04,
@@ -119,12 +133,12 @@ function drawFigure(name, cells, figure) {
   panels.forEach((panel, i) => {
     const axis = i === 0 ? "" : String(i + 1);
     plot[`xaxis${axis}`] = axisStyle({ anchor: `y${axis}`, domain: grid[i].x, categoryorder: "array", categoryarray: groups, type: "category", range: [-0.5, groups.length - 0.5], showgrid: false, tickangle: isNarrow ? -60 : 0, ...(isNarrow && { tickvals: groups, ticktext: groups.map((text) => text.replaceAll("<br>", "")) }) });
-    plot[`yaxis${axis}`] = axisStyle({ anchor: `x${axis}`, domain: grid[i].y, nticks: 6, rangemode: "tozero", ...(i > 0 && { matches: "y" }), ...(i % columns === 0 && { title: { text: figure.unit, standoff: 6, font: { size: 11 } } }) });
+    plot[`yaxis${axis}`] = axisStyle({ anchor: `x${axis}`, domain: grid[i].y, nticks: 6, ...(isLog ? { type: "log", dtick: 1 } : { rangemode: "tozero" }), ...(i > 0 && { matches: "y" }), ...(i % columns === 0 && { title: { text: figure.unit, standoff: 6, font: { size: 11 } } }) });
     plot.annotations.push({ text: `<b>${plotText(layout.panelText(panel))}</b>`, xref: "paper", yref: "paper", x: grid[i].x[0], y: grid[i].y[1], xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12 } });
     for (const one of series) {
       const own = one.cells.filter((cell) => layout.panel(cell) === panel);
       if (own.length === 0) continue;
-      traces.push(barTrace(own, layout, figure, axis, one, !seen.has(one.name)));
+      traces.push(barTrace(own, layout, bars, axis, one, !seen.has(one.name)));
       seen.add(one.name);
     }
   });
@@ -146,13 +160,15 @@ function drawPlots() {
   if (typeof Plotly === "undefined") return;
   const cells = shownCells();
   for (const pass of ["forward", "backward"]) {
-    drawFigure(pass, cells.filter((cell) => cell.pass === pass), { value: rateOf, unit: data.unit.name });
+    drawFigure(pass, cells.filter((cell) => cell.pass === pass), { value: rateOf, unit: data.unit.name, spans: () => false });
   }
   const memory = memoryCells(cells);
   const largest = Math.max(0, ...memory.map((cell) => cell.metrics.peak_bytes ?? 0));
   const [unit, bytes] = largest >= 4 * 2 ** 30 ? ["GiB", 2 ** 30] : ["MiB", 2 ** 20];
   const value = (cell) => (cell.metrics.peak_bytes === undefined ? undefined : cell.metrics.peak_bytes / bytes);
-  drawFigure("memory", largest > 0 ? memory : [], { value, unit });
+  // One kernel whose memory grows with the square would flatten all others.
+  const spans = (shown) => Math.max(...shown.map((cell) => value(cell) ?? 0)) > 64 * Math.min(...shown.map((cell) => value(cell) ?? Infinity));
+  drawFigure("memory", largest > 0 ? memory : [], { value, unit, spans });
 }
 
 function explainMarks() {
