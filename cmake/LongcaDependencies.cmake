@@ -18,6 +18,7 @@ endif()
 # CUDA, if there is a compiler for it: kernels, device memory and clocks of GPUs. A GPU itself is
 # looked for at run time, so that one build serves machines with and without one.
 option(LONGCA_CUDA "Build for NVIDIA GPUs where a CUDA compiler is found" ON)
+option(LONGCA_ALL_INSTANTIATIONS "Build our GPU kernels for every dtype and head dimension" OFF)
 set(LONGCA_CUDA_ARCHITECTURES "80-virtual;90a-real" CACHE STRING
   "GPU architectures of our own kernels; sm_90a code runs on Hopper alone")
 set(LONGCA_WITH_CUDA OFF)
