@@ -1,7 +1,6 @@
 #include "report/figure.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -40,18 +39,17 @@ void add_group(Figure& figure, FigurePanel& panel, const ViewGroup& group) {
   panel.tokens.push_back(group.tokens);
 }
 
-/// Takes out the kernels that have no number in a panel of many bars, and names them instead.
-void name_absent_kernels(const Figure& figure, FigurePanel& panel) {
-  std::map<std::size_t, std::set<std::string_view>> marks;  // by kernel
+/// Takes out the kernels that have no number in a panel of many bars, and lists them instead.
+void list_absent_kernels(FigurePanel& panel) {
+  std::map<std::size_t, std::set<StatusCode>> statuses;  // by kernel
   std::set<std::size_t> present;
   for (const FigureBar& bar : panel.bars) {
-    marks[bar.kernel].insert(status_mark(bar.status));
+    statuses[bar.kernel].insert(bar.status);
     if (bar.rate) present.insert(bar.kernel);
   }
-  if (marks.size() * panel.tokens.size() <= kMostMarkedBars) return;
-  for (const auto& [kernel, of_kernel] : marks) {
-    if (present.contains(kernel)) continue;
-    panel.absent.push_back(fmt::format("{} {}", figure.kernels[kernel], fmt::join(of_kernel, "/")));
+  if (statuses.size() * panel.tokens.size() <= kMostMarkedBars) return;
+  for (const auto& [kernel, of_kernel] : statuses) {
+    if (!present.contains(kernel)) panel.absent.push_back({kernel, of_kernel});
   }
   std::erase_if(panel.bars, [&](const FigureBar& bar) { return !present.contains(bar.kernel); });
 }
@@ -80,7 +78,7 @@ Figure make_figure(const View& view, const ViewSection& section, Pass pass) {
     add_group(figure, figure.panels.back(), group);
   }
   for (FigurePanel& panel : figure.panels) {
-    name_absent_kernels(figure, panel);
+    list_absent_kernels(panel);
     spread_bars(panel);
   }
   return figure;
@@ -101,13 +99,10 @@ bool Figure::shows(std::size_t kernel) const {
 }
 
 bool Figure::shows(StatusCode status) const {
-  const auto named = [&](const std::string& absent) {
-    const std::string marks = absent.substr(absent.rfind(' ') + 1);
-    return !status_mark(status).empty() && marks.find(status_mark(status)) != std::string::npos;
-  };
+  const auto is_absent_with = [=](const FigureAbsence& a) { return a.statuses.contains(status); };
   return any_bar(*this, [=](const FigureBar& bar) { return bar.status == status; }) ||
          std::any_of(panels.begin(), panels.end(), [&](const FigurePanel& panel) {
-           return std::any_of(panel.absent.begin(), panel.absent.end(), named);
+           return std::any_of(panel.absent.begin(), panel.absent.end(), is_absent_with);
          });
 }
 

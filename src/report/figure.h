@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,15 +17,21 @@ struct FigureBar {
   StatusCode status = StatusCode::ok;
 };
 
+/// A kernel that has no number in a panel, and the statuses that it has instead.
+struct FigureAbsence {
+  std::size_t kernel = 0;  ///< index into Figure::kernels
+  std::set<StatusCode> statuses{};
+};
+
 /// One mask over its lengths.
 struct FigurePanel {
   std::string title;
   std::vector<std::int64_t> tokens{};  ///< ascending
   double bar_width = 0;
   std::vector<FigureBar> bars{};
-  /// Kernels without a number at any length, each with its marks ("fa1 X"), where there are so many
-  /// bars that a mark in the place of each would not be readable; then they have no bars.
-  std::vector<std::string> absent{};
+  /// Kernels without a number at any length, where there are so many bars that a mark in the place
+  /// of each would not be readable; then they have no bars.
+  std::vector<FigureAbsence> absent{};
 };
 
 /// One pass at one setting of the axes: a figure in the manner of the published ones.

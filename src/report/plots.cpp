@@ -1,7 +1,6 @@
 #include "report/plots.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -159,12 +158,18 @@ std::string length_tics(const FigurePanel& panel) {
   return tics;
 }
 
-/// In small letters below the mask's name, the kernels that have no number.
-std::string absent_label(const FigurePanel& panel) {
+/// In small letters below the mask's name, the kernels that have no number, with their marks.
+std::string absent_label(const Figure& figure, const FigurePanel& panel) {
   constexpr int kTag = 999;  // one label, replaced from panel to panel
   if (panel.absent.empty()) return fmt::format("set label {} ''\n", kTag);
+  std::string text = "no number:";
+  for (const FigureAbsence& absence : panel.absent) {
+    text += fmt::format("{} {} ", &absence == &panel.absent.front() ? "" : ",",
+                        figure.kernels[absence.kernel]);
+    for (const StatusCode status : absence.statuses) text += status_mark(status);
+  }
   return fmt::format("set label {} {} at graph 0.5,1.03 center font ',7' tc rgb '#606060'\n", kTag,
-                     gnuplot_quoted(fmt::format("no number: {}", fmt::join(panel.absent, ", "))));
+                     gnuplot_quoted(text));
 }
 
 std::string panel_script(const Figure& figure, const FigurePanel& panel, int width, bool labels_y) {
@@ -185,8 +190,8 @@ std::string panel_script(const Figure& figure, const FigurePanel& panel, int wid
   }
   return fmt::format(
       "{}{}set title {} offset 0,{}\nset ylabel {}\nset xrange [-0.6:{:.1f}]\nset xtics ({})\n{}\n",
-      data, absent_label(panel), gnuplot_quoted(panel.title), panel.absent.empty() ? 0 : 0.6,
-      gnuplot_quoted(labels_y ? figure.unit.name : ""),
+      data, absent_label(figure, panel), gnuplot_quoted(panel.title),
+      panel.absent.empty() ? 0 : 0.6, gnuplot_quoted(labels_y ? figure.unit.name : ""),
       static_cast<double>(panel.tokens.size()) - 0.4, length_tics(panel), plot);
 }
 

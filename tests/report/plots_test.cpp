@@ -146,9 +146,17 @@ TEST(Figure, ManyBarsLeaveOutTheKernelsWithoutANumberAndNameThem) {
   EXPECT_TRUE(few.absent.empty());
   EXPECT_EQ(few.bars.size(), 3U * 8);
   const FigurePanel many = panel_at(9);
-  EXPECT_EQ(many.absent, std::vector<std::string>{"block_sparse X"});
+  ASSERT_EQ(many.absent.size(), 1U);
+  EXPECT_EQ(many.absent[0].kernel, 2U);  // block_sparse
+  EXPECT_EQ(many.absent[0].statuses, std::set<StatusCode>{StatusCode::unsupported});
   EXPECT_EQ(many.bars.size(), 2U * 9);
   EXPECT_GT(many.bar_width, few.bar_width);
+}
+
+TEST(Plots, NameTheKernelsLeftOut) {
+  const TempDirectory folder;
+  write_plots(records_at_lengths("full", 9), folder.path());
+  EXPECT_THAT(read_file(folder / "forward.svg"), HasSubstr("no number: block_sparse X"));
 }
 
 TEST(Figure, MarksOfKernelsLeftOutAreExplained) {
