@@ -60,3 +60,15 @@ if(LONGCA_WITH_CUDA)
       NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING CUDNN_FRONTEND_SKIP_JSON_LIB)
   endif()
 endif()
+
+# MPI, for context parallelism over processes: linked by what mpirun starts, never by the program
+# itself.
+option(LONGCA_MPI "Build context parallelism over MPI where it is found" ON)
+set(LONGCA_WITH_MPI OFF)
+if(LONGCA_MPI)
+  set(MPI_CXX_SKIP_MPICXX ON)
+  find_package(MPI QUIET COMPONENTS CXX)
+  if(MPI_CXX_FOUND)
+    set(LONGCA_WITH_MPI ON)
+  endif()
+endif()

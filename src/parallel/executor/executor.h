@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attention/kernel.h"
+#include "core/status.h"
+#include "parallel/comm/communicator.h"
+#include "parallel/plan/plan.h"
+
+namespace longca {
+
+/// The caller's tensors of one rank: its shard, [rows of the shard, all heads, dim], in memory of
+/// the problem's device. What a pass does not need may be empty.
+struct RankTensors {
+  TensorView q, k, v, dout;
+  TensorView o;
+  LseView lse;
+  TensorView dq, dk, dv;
+};
+
+/// The tensors and lse arrays of an op's regions, in the order of its members (Attend: q, k, v, o |
+/// lse; AttendBackward: dout, q, k, v, o, dq, dk, dv | lse; others: from, to or the one region, as
+/// a tensor or as an lse).
+struct OpViews {
+  std::vector<TensorView> tensors;
+  std::vector<LseView> lses;
+};
+
+/// What the steps of a plan are computed with. Everything is queued on `stream`; on the CPU a call
+/// returns when its work is done. The executor knows nothing of kernels, so that a modelled
+/// computer can stand here.
+class StepComputer {
+ public:
+  virtual ~StepComputer() = default;
+  /// Makes the i-th op of `plan.forward` or `plan.backward` ready: plans of kernels, workspace.
+  /// Once per op, in order, before any runs. A refusal names the kernel's reason alone.
+  virtual Support prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) = 0;
+  virtual void run(bool backward, int op, Stream stream) = 0;
+  virtual std::int64_t workspace_bytes() const = 0;
+  virtual std::map<std::string, std::string> notes() const = 0;
+};
+
+/// The lanes of a device: work that runs beside each other and waits for each other. On the CPU
+/// there is one thread and nothing to wait for.
+class DeviceLanes {
+ public:
+  virtual ~DeviceLanes() = default;
+  /// A pass begins after, and ends before, what else is queued on `stream`, which is the compute
+  /// lane.
+  virtual void begin(Stream stream) = 0;
+  virtual void end() = 0;
+  virtual Stream stream(Lane lane) = 0;
+  /// Marks the end of op `op`, just queued on `lane`; makes what is queued on `lane` from now on
+  /// wait for it.
+  virtual void mark(int op, Lane lane) = 0;
+  virtual void wait(int op, Lane lane) = 0;
+};
+std::unique_ptr<DeviceLanes> make_device_lanes(DeviceKind device);
+
+/// Runs the plan of one rank. Buffers are allocated once, here.
+class Executor {
+ public:
+  /// `tensors` lie in memory of `communicator.allocate`. Everything outlives this object.
+  /// Collective: every rank makes one for its own plan.
+  Executor(const RankPlan& plan, const Problem& problem, const RankTensors& tensors,
+           Communicator& communicator, StepComputer& computer);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  /// What the computer said to its ops: ok, or the first refusal, with the step named. Nothing may
+  /// be run then.
+  const Support& support() const;
+
+  /// Asynchronous on `stream` on a GPU. `communicate` false leaves all exchanges out: the time of
+  /// the computing alone, with results that mean nothing.
+  void forward(Stream stream, bool communicate = true);
+  void backward(Stream stream, bool communicate = true);
+
+  /// Where a result lies after a pass.
+  TensorView result(const Placement& placement) const;
+  LseView lse_result(const Placement& placement) const;
+  /// Bytes of the plan's own buffers on this rank.
+  std::int64_t buffer_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace longca

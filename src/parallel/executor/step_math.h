@@ -1,0 +1,43 @@
+#pragma once
+
+#include <span>
+
+#include "attention/problem.h"
+#include "core/device.h"
+#include "core/tensor.h"
+
+namespace longca {
+
+/// A result over some of the keys, of the problem's dtype or float32.
+struct Partial {
+  TensorView o;
+  LseView lse;
+};
+
+/// The arithmetic between the steps of a plan, elementwise, in float32. Tensors of one call have
+/// one shape (tokens, heads, dim); strides are their own. Queued on `stream`; on the CPU done on
+/// return.
+class StepMath {
+ public:
+  virtual ~StepMath() = default;
+  /// Zeros; −∞.
+  virtual void clear(const TensorView& tensor, Stream stream) = 0;
+  virtual void clear(const LseView& lse, Stream stream) = 0;
+  virtual void copy(const ConstTensorView& from, const TensorView& to, Stream stream) = 0;
+  virtual void copy(const ConstLseView& from, const LseView& to, Stream stream) = 0;
+  /// into (float32) += from, or = from if `first`.
+  virtual void add(const ConstTensorView& from, const TensorView& into, bool first,
+                   Stream stream) = 0;
+  /// Rounds float32 to the dtype of `to`, to nearest even.
+  virtual void convert(const ConstTensorView& from, const TensorView& to, Stream stream) = 0;
+  /// (o, lse) becomes the softmax over the keys of `part` and, unless `first`, those it held:
+  /// lse' = log(e^lse + e^part.lse), o' = e^(lse−lse') o + e^(part.lse−lse') part.o; rows that
+  /// neither saw stay 0, −∞. o is float32.
+  virtual void merge(const Partial& part, const TensorView& o, const LseView& lse, bool first,
+                     Stream stream) = 0;
+};
+
+/// Of the device; lives as long as the program.
+StepMath& step_math(DeviceKind device);
+
+}  // namespace longca

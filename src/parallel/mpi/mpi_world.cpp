@@ -1,0 +1,1 @@
+#include "parallel/mpi/mpi_world.h"

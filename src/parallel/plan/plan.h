@@ -1,0 +1,167 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/dtype.h"
+#include "mask/mask.h"
+
+namespace longca {
+
+/// The tensors of an attention, as a plan of context parallelism names them.
+enum class TensorRole : std::uint8_t { q, k, v, o, lse, dout, dq, dk, dv };
+std::string_view to_string(TensorRole role);
+
+/// An array that one rank holds while a plan runs: [tokens, heads, dim], or [heads, tokens] for
+/// lse. Elements have the problem's dtype, or float32 where partial results are summed or merged
+/// (lse is always float32).
+struct PlanBuffer {
+  std::string name;  ///< for the printed plan: "k of the pass"
+  TensorRole role = TensorRole::q;
+  std::int64_t tokens = 0;
+  int heads = 0;
+  bool float32 = false;
+  /// The caller's own tensor of this role, [the shard's tokens, all heads], in the problem's dtype:
+  /// the plan's input (q, k, v, dout; in the backward pass o and lse too) or its result.
+  bool external = false;
+  /// Written by the forward pass and read by the backward pass: holds its values in between.
+  bool kept = false;
+  bool operator==(const PlanBuffer&) const = default;
+};
+
+/// A rectangle of a buffer: some of its tokens of some of its heads, all of `dim`.
+struct Region {
+  int buffer = 0;  ///< index into RankPlan::buffers
+  Range tokens;    ///< rows of the buffer
+  Range heads;     ///< heads of the buffer
+  bool operator==(const Region&) const = default;
+};
+
+/// One half of a transfer; the other half stands in the peer's plan. The n-th message of a pass
+/// that rank a sends to b is the n-th that b receives from a, counted over all exchanges in their
+/// order; both regions have equal numbers of tokens and heads and the same element type.
+struct Message {
+  int peer = 0;
+  Region region;  ///< what leaves, or where it lands
+  bool operator==(const Message&) const = default;
+};
+
+/// What an exchange is in the words of NCCL and MPI: for documents and figures, and for a transport
+/// that has a better way for it.
+enum class Pattern : std::uint8_t {
+  send_receive,
+  all_to_all,
+  all_gather,
+  reduce_scatter,  ///< its sending half; `Add` sums what arrives
+  group_cast,
+  group_reduce,  ///< likewise
+};
+std::string_view to_string(Pattern pattern);
+
+/// Messages that are on their way together: none waits for another of the same exchange.
+struct Exchange {
+  Pattern pattern = Pattern::send_receive;
+  std::vector<Message> sends;
+  std::vector<Message> receives;
+};
+
+/// Copies inside the rank: regions of one shape and element type.
+struct Copy {
+  Region from, to;
+};
+
+/// Attention of some rows over some keys. Writes o and lse if `first`; otherwise merges into what
+/// they hold, as attention over both key sets (then o is float32).
+struct Attend {
+  Region q, k, v;
+  Region o, lse;
+  int mask = 0;  ///< index into RankPlan::masks: [rows of q, rows of k]
+  bool first = true;
+};
+
+/// Its gradient, with o and lse of the whole softmax. Adds to dq, dk, dv (float32), or overwrites
+/// those that are said to be first.
+struct AttendBackward {
+  Region dout, q, k, v, o, lse;
+  Region dq, dk, dv;
+  int mask = 0;
+  bool first_dq = true;
+  bool first_dkv = true;
+};
+
+/// into (float32) += from, of either element type.
+struct Add {
+  Region from, into;
+};
+
+/// Rounds float32 to the problem's dtype. Copies where `to` is float32.
+struct Convert {
+  Region from, to;
+};
+
+/// The state before anything is added or merged: zeros; −∞ for lse.
+struct Clear {
+  Region region;
+};
+
+/// Compute ops and exchanges each run in the order of the list, on a lane of their own; what goes
+/// across waits for `after`.
+enum class Lane : std::uint8_t { compute, communication };
+
+struct Op {
+  std::variant<Exchange, Copy, Attend, AttendBackward, Add, Convert, Clear> what;
+  /// Ops of the same list, earlier in it, that must have ended; those of the same lane need not be
+  /// named.
+  std::vector<int> after;
+  /// Exchanges, and the copies that belong to one, run on the communication lane.
+  Lane lane = Lane::compute;
+  int step = 0;  ///< of the scheme, for print and plot: 0, 1, …
+};
+
+/// Where a result lies when a pass has ended: `region` holds the tokens of the ranges (ascending,
+/// global numbers, in this order) of these global heads. The regions of all ranks make up the
+/// tensor, each element once.
+struct Placement {
+  TensorRole role = TensorRole::o;
+  Region region;
+  std::vector<Range> tokens;
+  Range heads;
+};
+
+/// What one rank does: pure data, built without communication, the same on every rank that builds
+/// it. Ops are listed in an order in which one after the other could run, given that exchanges go
+/// on by themselves.
+struct RankPlan {
+  int rank = 0;
+  int ranks = 1;
+  std::vector<PlanBuffer> buffers;
+  std::vector<Mask> masks;
+  std::vector<Op> forward;
+  std::vector<Op> backward;  ///< empty if the problem has no backward pass
+  std::vector<Placement> results;
+  /// What a reader of the record should know: "each KV head is held by 2 ranks".
+  std::vector<std::string> notes;
+
+  /// The whole of buffer `index`.
+  Region whole(int index) const;
+};
+
+/// Bytes of one element of a buffer.
+std::int64_t element_size(const PlanBuffer& buffer, DType dtype);
+/// Bytes of a region; `head_dim` does not count for lse.
+std::int64_t region_bytes(const RankPlan& plan, const Region& region, int head_dim, DType dtype);
+
+/// Sums over a list of ops of one rank.
+struct PlanSums {
+  std::int64_t bytes_sent = 0;
+  std::int64_t bytes_received = 0;
+  std::int64_t messages = 0;  ///< sent
+  /// Allowed cells × query heads of the attend ops (of either pass).
+  double cells = 0;
+};
+PlanSums sum_plan(const RankPlan& plan, const std::vector<Op>& ops, int head_dim, DType dtype);
+
+}  // namespace longca
