@@ -34,11 +34,13 @@ Support check_device(const Capabilities& c) {
 
 }  // namespace
 
+Support check_kind(const Capabilities& c, DeviceKind device) {
+  if (device == c.device) return {};
+  return refuse(c, fmt::format("runs on {}, not on {}", to_string(c.device), to_string(device)));
+}
+
 Support check_capabilities(const Capabilities& c, const Problem& p, const Mask& mask) {
-  if (p.device != c.device) {
-    return refuse(c,
-                  fmt::format("runs on {}, not on {}", to_string(c.device), to_string(p.device)));
-  }
+  if (auto kind = check_kind(c, p.device); !kind.ok()) return kind;
   if (auto device = check_device(c); !device.ok()) return device;
   return check_problem(c, p, mask);
 }

@@ -95,6 +95,8 @@ class Kernel {
   virtual std::string version() const { return {}; }
 };
 
+/// Whether the kernel has a form for the device at all, be the device there or not.
+Support check_kind(const Capabilities& capabilities, DeviceKind device);
 /// What `capabilities` say about a problem, wherever it runs; the sentence names the property and
 /// the limit.
 Support check_problem(const Capabilities& capabilities, const Problem& problem, const Mask& mask);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "attention/registry.h"
 #include "bench/cell_problem.h"
 #include "bench/cell_steps.h"
 #include "core/memory.h"
@@ -16,8 +17,11 @@ namespace {
 /// first used, local memory of threads, libraries' own.
 constexpr std::int64_t kDeviceSlack = std::int64_t{512} << 20;
 
-/// A GPU that is there may still refuse to be used: another process has it for itself, say.
-Support usable(DeviceKind kind) {
+/// Whether the kernel is for the device, and that can be used. A GPU that is there may refuse:
+/// another process has it for itself, say.
+Support usable(const std::string& kernel, DeviceKind kind) {
+  const Capabilities& can = KernelRegistry::global().find(kernel, kind).capabilities();
+  if (Support form = check_kind(can, kind); !form.ok()) return form;
   if (const Support& there = Device::available(kind); !there.ok()) return there;
   try {
     Device::get(kind).synchronize();
@@ -95,7 +99,7 @@ Record CellRunner::run(const Case& c, const CellOptions& options) {
     listener_(next);
   };
   const DeviceKind kind = c.problem().device;
-  if (record.status = usable(kind); !record.status.ok()) return record;
+  if (record.status = usable(c.kernel, kind); !record.status.ok()) return record;
   std::unique_ptr<CellSteps> cell;
   try {
     CellProblem& problem = problem_for(c);

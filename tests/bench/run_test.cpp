@@ -64,6 +64,15 @@ TEST(Bench, WithoutAGpuItsCellsAreUnavailable) {
   }
 }
 
+TEST(Bench, AKernelOfTheCpuAloneHasNoFormForAGpu) {
+  const TempDirectory folder;
+  bench(folder / "r.jsonl", {"-a", "device=cuda", "-a", "kernel=flash", "-a", "pass=forward"});
+  const auto records = read_records(folder / "r.jsonl").records;
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].status.code, StatusCode::unsupported);
+  EXPECT_EQ(records[0].status.reason, "flash runs on cpu, not on cuda");
+}
+
 TEST(Bench, TheCpuHasNoGraphs) {
   const TempDirectory folder;
   bench(folder / "r.jsonl", {"-a", "mode=graph", "-a", "pass=forward"});
