@@ -36,6 +36,8 @@ class Sharding {
 
   ShardKind kind() const { return kind_; }
   int positions() const { return positions_; }
+  /// Tokens of a chunk of `balanced`; 0 for the others.
+  std::int64_t chunk() const { return chunk_; }
   /// Ascending, disjoint, not touching, not empty; those of all positions are all tokens, each
   /// once. Computed when asked for: a plan of 1024 ranks must not list them all.
   std::vector<Range> ranges(int position) const;
@@ -49,6 +51,7 @@ class Sharding {
   int positions_;
   std::int64_t total_;
   std::vector<std::int64_t> lengths_;
+  std::int64_t chunk_ = 0;
   std::vector<std::vector<Range>> dealt_;  ///< balanced
 };
 
@@ -56,7 +59,8 @@ class Sharding {
 /// sizes differ by at most one: member m's ranges, in global numbers.
 std::vector<Range> split_ranges(std::span<const Range> ranges, int parts, int member);
 
-/// Largest area of a position's queries over the mean: the imbalance of computing.
+/// Largest area of a position's queries over the mean: the imbalance of computing. 1 for a mask
+/// without a cell.
 double area_imbalance(const Mask& mask, const Sharding& sharding);
 
 }  // namespace longca
