@@ -19,6 +19,11 @@ using Clock = std::chrono::steady_clock;
 /// Of a case's limit: a kernel that is slow, not stuck, gets its time, if from few samples.
 constexpr double kShareForTiming = 0.8;
 
+/// s: how long the queue is held back to see whether a kernel works beside it: as long as a call
+/// takes and the least, the most at most.
+constexpr double kLeastPatience = 0.001;
+constexpr double kMostPatience = 0.05;
+
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
@@ -185,6 +190,7 @@ void CellSteps::time() {
   };
   const auto prepare = [&] { backward ? outputs_.poison_backward() : outputs_.poison_forward(); };
   stage_("time");
+  if (!keeps_to_queue(call, prepare)) return;
   try {
     if (parse_measure_mode(case_.mode) == MeasureMode::graph) call = clock_->as_graph(call);
   } catch (const GraphRefused& refused) {
@@ -202,6 +208,24 @@ void CellSteps::time() {
   if (!record_.status.ok()) {
     record_.status.reason = "after the timed repetitions: " + record_.status.reason;
   }
+}
+
+/// Work beside the queue would lie outside its events: no time of it could be trusted. False if the
+/// kernel has such.
+bool CellSteps::keeps_to_queue(const std::function<void()>& call,
+                               const std::function<void()>& prepare) {
+  const Tensor& output = problem_.backward ? outputs_.dv : outputs_.o;
+  if (problem_.device == DeviceKind::cpu || output.bytes() < DeviceClock::kPeekedBytes) return true;
+  const auto begin = Clock::now();
+  call();
+  device().synchronize();
+  const double patience_s = std::min(seconds_since(begin) + kLeastPatience, kMostPatience);
+  prepare();
+  if (clock_->keeps_to_queue(call, output.view().data, patience_s)) return true;
+  fail(
+      "it does not keep to the stream that it was given: it wrote its result while that was held "
+      "back");
+  return false;
 }
 
 MeasureOptions CellSteps::measure_options() const {

@@ -41,6 +41,7 @@ class CellSteps {
   Verdict check_forward();
   void note_errors(const Verdict& verdict);
   void time();
+  bool keeps_to_queue(const std::function<void()>& call, const std::function<void()>& prepare);
   MeasureOptions measure_options() const;
   void note_times(const Measurement& measured);
   std::uint64_t result_fingerprint() const;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -32,6 +33,15 @@ class DeviceClock {
   /// Whether launch time was kept out of the times since `begin`. False once a call could not be
   /// queued while its device was held back, because it waits for the device itself.
   virtual bool held() const { return true; }
+  static constexpr std::int64_t kPeekedBytes = 64;
+  /// Whether `call` keeps to the device's queue: while that is held back for `patience_s`, the
+  /// first kPeekedBytes of its `output` stay as they are. One that does its work beside the
+  /// queue would seem to take no time. True where it cannot be seen, as for a call that waits for
+  /// the device itself.
+  virtual bool keeps_to_queue(const std::function<void()>& /*call*/, const void* /*output*/,
+                              double /*patience_s*/) {
+    return true;
+  }
   /// A function that replays what `call` queues as one graph of the device. Throws GraphRefused.
   virtual std::function<void()> as_graph(const std::function<void()>& call);
 };

@@ -3,7 +3,9 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <thread>
 #include <utility>
 
 #include "bench/cuda/graph.h"
@@ -76,11 +78,38 @@ class CudaClock : public DeviceClock {
     }
   }
 
+  bool keeps_to_queue(const std::function<void()>& call, const void* output,
+                      double patience_s) override {
+    device_.synchronize();
+    peek(output, 0);
+    {
+      const Releaser releaser{hold_};
+      hold_.begin();
+      call();
+      std::this_thread::sleep_for(std::chrono::duration<double>(patience_s));
+      peek(output, kPeeked);
+    }
+    device_.synchronize();
+    if (hold_.take_gave_up()) return true;
+    return std::equal(peeked_.data(), peeked_.data() + kPeeked, peeked_.data() + kPeeked);
+  }
+
   std::function<void()> as_graph(const std::function<void()>& call) override {
     return capture_graph(call, stream_);
   }
 
  private:
+  static constexpr std::size_t kPeeked{kPeekedBytes};
+
+  /// Reads the first bytes of device memory beside the stream.
+  void peek(const void* memory, std::size_t to) {
+    if (beside_ == nullptr) {
+      LONGCA_CUDA(cudaStreamCreateWithFlags(&beside_, cudaStreamNonBlocking));
+    }
+    LONGCA_CUDA(cudaMemcpyAsync(&peeked_[to], memory, kPeeked, cudaMemcpyDeviceToHost, beside_));
+    LONGCA_CUDA(cudaStreamSynchronize(beside_));
+  }
+
   /// Lets the stream go whatever a call throws.
   struct Releaser {
     StreamHold& hold;
@@ -130,6 +159,8 @@ class CudaClock : public DeviceClock {
       memory_;  ///< apart from the device's: the buffer is the runner's, not the case's
   Buffer flushed_;
   StreamHold hold_;
+  cudaStream_t beside_ = nullptr;  ///< not destroyed, as the device's own
+  PinnedArray<unsigned char> peeked_{2 * kPeeked};
   std::vector<Event> events_;
   bool held_ = true;
   int calls_per_hold_ = kCallsPerHold;

@@ -112,6 +112,27 @@ TEST_F(CudaClock, ACallThatThrowsLetsTheStreamGo) {
   EXPECT_TRUE(clock->held());
 }
 
+TEST_F(CudaClock, SeesWorkBesideTheQueue) {
+  const Buffer output(gpu().memory(), 64);
+  gpu().fill(output.data(), 0xff, 64);
+  const auto write = [&] { gpu().fill(output.data(), 1, 64); };
+  EXPECT_TRUE(clock->keeps_to_queue(write, output.data(), 0.01));
+  gpu().fill(output.data(), 0xff, 64);
+  const auto write_beside = [&] {
+    LONGCA_CUDA(cudaMemsetAsync(output.data(), 1, 64, cudaStreamPerThread));
+  };
+  EXPECT_FALSE(clock->keeps_to_queue(write_beside, output.data(), 0.01));
+  // One that waits for the device cannot be told.
+  gpu().fill(output.data(), 0xff, 64);
+  const auto write_and_wait = [&] {
+    write();
+    gpu().synchronize();
+  };
+  EXPECT_TRUE(clock->keeps_to_queue(write_and_wait, output.data(), 0.01));
+  EXPECT_GE(clock->time_once([] { queue_spin(100'000, stream()); }), 0.1);
+  EXPECT_TRUE(clock->held());
+}
+
 TEST_F(CudaClock, FlushingIsNotTheCasesMemory) {
   const std::int64_t before = gpu().memory().bytes_in_use();
   clock->flush_caches();

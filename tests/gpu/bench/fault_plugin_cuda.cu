@@ -133,6 +133,19 @@ void go_wrong_later(const ForwardArgs& args, int call) {
 void wait_inside(const ForwardArgs& args, int) {
   CHECK(cudaStreamSynchronize(queue(args)));
 }
+/// Writes a part of the output on a stream of its own, which waits for nothing; the given one waits
+/// for it, so that the result is right.
+void jump_the_queue(const ForwardArgs& args, int) {
+  static cudaStream_t own = nullptr;
+  static cudaEvent_t done = nullptr;
+  if (own == nullptr) {
+    CHECK(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking));
+    CHECK(cudaEventCreate(&done));
+  }
+  CHECK(cudaMemsetAsync(args.o.data, 0, 64, own));
+  CHECK(cudaEventRecord(done, own));
+  CHECK(cudaStreamWaitEvent(queue(args), done));
+}
 /// Half a GiB that the tracker does not see.
 void hidden_memory(const ForwardArgs&, int) {
   static void* block = nullptr;
@@ -144,7 +157,8 @@ void print(const ForwardArgs&, int) {
 
 struct Fault {
   const char* name;
-  void (*after_forward)(const ForwardArgs& args, int call);
+  void (*fault)(const ForwardArgs& args, int call);
+  bool first = false;  ///< before the right result is computed, not after
 };
 constexpr Fault kFaults[] = {
     {"cuda_none", print},
@@ -160,6 +174,7 @@ constexpr Fault kFaults[] = {
     {"cuda_input", write_input},
     {"cuda_later", go_wrong_later},
     {"cuda_waits", wait_inside},
+    {"cuda_jumps_the_queue", jump_the_queue, true},
     {"cuda_hidden_memory", hidden_memory},
 };
 
@@ -173,13 +188,15 @@ class FaultPlan : public Plan {
     Device::get(DeviceKind::cuda).copy(mask_.data(), dense.data(), mask_.bytes());
   }
   void forward(const ForwardArgs& args) override {
+    ++calls_;
+    if (fault_.first) fault_.fault(args, calls_);
     attend<<<static_cast<unsigned>(shape_.tokens), static_cast<unsigned>(shape_.heads_q), 0,
              queue(args)>>>(static_cast<const float*>(args.q.data),
                             static_cast<const float*>(args.k.data),
                             static_cast<const float*>(args.v.data), mask_.as<unsigned char>(),
                             static_cast<float*>(args.o.data), args.lse.data, shape_);
     CHECK(cudaGetLastError());
-    fault_.after_forward(args, ++calls_);
+    if (!fault_.first) fault_.fault(args, calls_);
   }
   void backward(const BackwardArgs&) override {}
   std::int64_t workspace_bytes() const override { return mask_.bytes(); }

@@ -55,6 +55,7 @@ TEST_F(CudaFaults, EachCostsItsCellAlone) {
                                            "input",
                                            "later",
                                            "waits",
+                                           "jumps_the_queue",
                                            "hidden_memory"};
   std::string kernels = "cuda_none";
   for (const std::string& name : faulty) kernels += ",cuda_" + name;
@@ -80,6 +81,7 @@ TEST_F(CudaFaults, EachCostsItsCellAlone) {
   expect("cuda_later", StatusCode::wrong, "after the timed repetitions: ");
   expect("cuda_waits", StatusCode::ok, "");
   expect("cuda_hidden_memory", StatusCode::ok, "");
+  expect("cuda_jumps_the_queue", StatusCode::wrong, "does not keep to the stream");
 }
 
 TEST_F(CudaFaults, WhatIsOddShowsInTheRecord) {
