@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "bench/protocol.h"
+
+namespace longca {
+
+/// Messages between `longca cp` and the ranks that mpirun or srun started for it: one JSON object
+/// per line (LineChannel) over a socket of its own for every rank, to which the ranks connect.
+///
+///   longca-rank --connect ADDRESS [--suite-hash TEXT] [--plugin FILE]…
+///
+/// ADDRESS is the path of a Unix socket, or HOST:PORT where ranks run on several hosts. The parent
+/// listens before it starts them.
+///
+///   rank → parent     {"hello": {"rank","ranks","pid","host","commit","suite_hash"}}, once, first
+///   rank 0 → parent   {"ready": true} once all ranks have agreed to work together, or else
+///                     {"refused": sentence} ("rank 2 runs commit …, rank 0 runs commit …"): then
+///                     all ranks end by themselves with exit code 2
+///   parent → rank 0   {"case": {…}, "options": {…}} as to a worker, one at a time
+///   rank → parent     {"stage": "forward"}, any number of them, from every rank: what it begins
+///   rank 0 → parent   {"record": {…}, "ends": bool}: without `env` and `at`. "ends": a device is
+///                     lost, all ranks end by themselves, and the next case needs new ones
+///   rank → parent     {"failed": sentence}, instead of a record, from the rank that cannot go on
+///                     ("threw in forward: …"): it then ends all ranks by MPI_Abort with exit
+///                     code 3
+///
+/// The ranks end with exit code 0 when rank 0's socket closes. Each is also killed by the system
+/// when the process that started it (mpirun's daemon) dies. Exit code 2: a rank could not connect,
+/// MPI did not start, or the ranks refused each other; the sentence is on stderr too.
+///
+/// The stages are those of CellProblem's StageListener; the first of a cell is "set-up".
+struct RankHello {
+  int rank = 0;
+  int ranks = 1;
+  int pid = 0;
+  std::string host;
+  std::string commit;      ///< of the program: build_info(), with "+" behind it if it was changed
+  std::string suite_hash;  ///< what --suite-hash said: equal on all ranks, or they refuse
+};
+
+void to_json(nlohmann::json& json, const RankHello& hello);
+void from_json(const nlohmann::json& json, RankHello& hello);
+
+/// Exit codes of a rank.
+inline constexpr int kRankRefused = 2;
+inline constexpr int kRankFailed = 3;
+
+/// Connects to the parent. Throws InputError naming the address and the system's reason.
+std::unique_ptr<LineChannel> connect_to_parent(const std::string& address);
+
+}  // namespace longca
