@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include "attention/problem.h"
@@ -35,6 +36,16 @@ class StepMath {
   /// neither saw stay 0, −∞. o is float32.
   virtual void merge(const Partial& part, const TensorView& o, const LseView& lse, bool first,
                      Stream stream) = 0;
+  static constexpr std::size_t kMostParts = 4;
+  /// (o, lse) becomes the softmax over the keys of all `parts` (1 to kMostParts of one dtype) and
+  /// of `accumulator` (float32; none if its data is null), in one pass on a GPU. o has any dtype;
+  /// o and lse may be the accumulator's own. Otherwise the accumulator's values are lost.
+  virtual void merge_all(std::span<const Partial> parts, const Partial& accumulator,
+                         const TensorView& o, const LseView& lse, Stream stream);
+  /// to (any dtype) = the sum of all `parts` (1 to kMostParts of one dtype) and of `accumulator`
+  /// (float32; none if its data is null), in one pass. `to` may be the accumulator's own.
+  virtual void sum_all(std::span<const ConstTensorView> parts, const ConstTensorView& accumulator,
+                       const TensorView& to, Stream stream) = 0;
 };
 
 /// Of the device; lives as long as the program.
