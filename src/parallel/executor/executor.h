@@ -36,9 +36,13 @@ struct OpViews {
 class StepComputer {
  public:
   virtual ~StepComputer() = default;
-  /// Makes the i-th op of `plan.forward` or `plan.backward` ready: plans of kernels, workspace.
-  /// Once per op, in order, before any runs. A refusal names the kernel's reason alone.
+  /// Whether the i-th op of `plan.forward` or `plan.backward` can be computed, and notes what it
+  /// needs. Once per op that is no exchange, in order, the forward pass first. A refusal names the
+  /// kernel's reason alone.
   virtual Support prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) = 0;
+  /// Makes all that was asked for, plans of kernels and workspace: after the last `prepare`, before
+  /// the first `run`.
+  virtual void ready() = 0;
   virtual void run(bool backward, int op, Stream stream) = 0;
   virtual std::int64_t workspace_bytes() const = 0;
   virtual std::map<std::string, std::string> notes() const = 0;

@@ -1,0 +1,188 @@
+#include "parallel/executor/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+#include "parallel/executor/op_regions.h"
+#include "parallel/executor/plan_memory.h"
+
+namespace longca {
+namespace {
+
+/// What the executor does around one op of a list.
+struct Step {
+  std::optional<int> group;  ///< of an exchange that has messages, as the communicator numbers it
+  std::vector<int> waits;    ///< ops of the other lane
+  bool marked = false;       ///< an op of the other lane waits for it
+  int finished = -1;         ///< exchanges up to this op must have ended, on the host
+};
+
+bool is_exchange(const Op& op) {
+  return std::holds_alternative<Exchange>(op.what);
+}
+
+void set_waits(const std::vector<Op>& ops, std::vector<Step>& steps) {
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    for (const int named : ops[i].after) {
+      const auto earlier = static_cast<std::size_t>(named);
+      LONGCA_CHECK(named >= 0 && earlier < i, "op {} comes after op {}", i, named);
+      if (ops[earlier].lane == ops[i].lane) continue;
+      steps[i].waits.push_back(named);
+      steps[earlier].marked = true;
+    }
+  }
+}
+
+/// Exchanges on the host end when somebody needs that: an op that names them or a later one of
+/// their lane, or an op of their lane that touches what they move. Others overtake them, so that
+/// results still on their way out do not hold up the next inputs.
+void set_finished(const std::vector<Op>& ops, std::vector<Step>& steps) {
+  std::vector<std::pair<int, OpRegions>> pending;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    int& finished = steps[i].finished;
+    for (const int named : ops[i].after) {
+      if (ops[static_cast<std::size_t>(named)].lane == Lane::communication)
+        finished = std::max(finished, named);
+    }
+    if (ops[i].lane == Lane::communication) {
+      OpRegions regions = regions_of(ops[i]);
+      for (const auto& [op, moved] : pending) {
+        if (op > finished && conflict(regions, moved)) finished = op;
+      }
+      if (is_exchange(ops[i])) pending.emplace_back(static_cast<int>(i), std::move(regions));
+    }
+    std::erase_if(pending, [&](const auto& p) { return p.first <= finished; });
+  }
+}
+
+/// "step 3 (4096 × 4096, 17 slices): …"
+Support name_step(const Support& refusal, const RankPlan& plan, const Op& op) {
+  std::string what = fmt::format("step {}", op.step);
+  const auto add_shape = [&](const auto& attend) {
+    const Mask& mask = plan.masks[static_cast<std::size_t>(attend.mask)];
+    what += fmt::format(" ({} × {}, {} {}{})", mask.q_tokens(), mask.k_tokens(),
+                        mask.slices().size(), mask.slices().size() == 1 ? "slice" : "slices",
+                        mask.blocks() ? " cut by blocks" : "");
+  };
+  if (const auto* attend = std::get_if<Attend>(&op.what)) add_shape(*attend);
+  if (const auto* attend = std::get_if<AttendBackward>(&op.what)) add_shape(*attend);
+  return {refusal.code, fmt::format("{}: {}", what, refusal.reason)};
+}
+
+}  // namespace
+
+struct Executor::Impl {
+  const RankPlan& plan;
+  Communicator& communicator;
+  StepComputer& computer;
+  PlanMemory memory;
+  std::unique_ptr<DeviceLanes> lanes;
+  std::vector<Step> forward, backward;
+  Support support;
+
+  Impl(const RankPlan& p, const Problem& problem, const RankTensors& tensors, Communicator& c,
+       StepComputer& steps)
+      : plan(p),
+        communicator(c),
+        computer(steps),
+        memory(p, problem, tensors, c),
+        lanes(make_device_lanes(problem.device)),
+        forward(prepare_exchanges(p.forward)),
+        backward(prepare_exchanges(p.backward)) {
+    // The exchanges of all ranks come first: a rank whose computer refuses has made them too.
+    prepare_computing(false);
+    if (support.ok()) prepare_computing(true);
+    if (support.ok()) computer.ready();
+  }
+
+  std::vector<Step> prepare_exchanges(const std::vector<Op>& ops) {
+    std::vector<Step> steps(ops.size());
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const auto* exchange = std::get_if<Exchange>(&ops[i].what);
+      if (exchange == nullptr) continue;
+      const TransferGroup group = memory.transfers(*exchange);
+      if (group.sends.empty() && group.receives.empty()) continue;
+      steps[i].group = communicator.prepare(group);
+    }
+    set_waits(ops, steps);
+    set_finished(ops, steps);
+    return steps;
+  }
+
+  void prepare_computing(bool is_backward) {
+    const std::vector<Op>& ops = is_backward ? plan.backward : plan.forward;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if (is_exchange(ops[i])) continue;
+      const Support said =
+          computer.prepare(plan, is_backward, static_cast<int>(i), memory.views(ops[i]));
+      if (said.ok()) continue;
+      support = name_step(said, plan, ops[i]);
+      return;
+    }
+  }
+
+  void run(bool is_backward, Stream stream, bool communicate) {
+    LONGCA_CHECK(support.ok(), "a refused plan is run: {}", support.reason);
+    const std::vector<Op>& ops = is_backward ? plan.backward : plan.forward;
+    const std::vector<Step>& steps = is_backward ? backward : forward;
+    std::size_t finished = 0;
+    const auto finish_to = [&](std::size_t end) {
+      for (; finished < end; ++finished) {
+        if (communicate && steps[finished].group) communicator.finish(*steps[finished].group);
+      }
+    };
+    lanes->begin(stream);
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const Lane lane = ops[i].lane;
+      finish_to(std::max(finished, static_cast<std::size_t>(steps[i].finished + 1)));
+      for (const int op : steps[i].waits) lanes->wait(op, lane);
+      if (is_exchange(ops[i])) {
+        if (communicate && steps[i].group) {
+          communicator.start(*steps[i].group, lanes->stream(lane));
+        }
+      } else {
+        computer.run(is_backward, static_cast<int>(i), lanes->stream(lane));
+        if (communicate) communicator.progress();
+      }
+      if (steps[i].marked) lanes->mark(static_cast<int>(i), lane);
+    }
+    finish_to(ops.size());
+    lanes->end();
+  }
+};
+
+Executor::Executor(const RankPlan& plan, const Problem& problem, const RankTensors& tensors,
+                   Communicator& communicator, StepComputer& computer)
+    : impl_(std::make_unique<Impl>(plan, problem, tensors, communicator, computer)) {}
+
+Executor::~Executor() = default;
+
+const Support& Executor::support() const {
+  return impl_->support;
+}
+
+void Executor::forward(Stream stream, bool communicate) {
+  impl_->run(false, stream, communicate);
+}
+
+void Executor::backward(Stream stream, bool communicate) {
+  impl_->run(true, stream, communicate);
+}
+
+TensorView Executor::result(const Placement& placement) const {
+  return impl_->memory.tensor(placement.region);
+}
+
+LseView Executor::lse_result(const Placement& placement) const {
+  return impl_->memory.lse(placement.region);
+}
+
+std::int64_t Executor::buffer_bytes() const {
+  return impl_->memory.bytes();
+}
+
+}  // namespace longca
