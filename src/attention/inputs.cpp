@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <vector>
 
 #include "attention/normal.h"
 #include "core/error.h"
@@ -25,24 +27,55 @@ void store(std::span<const float> values, void* data, std::int64_t first, DType 
   }
 }
 
-void fill_on_cpu(const TensorView& tensor, std::uint64_t seed, InputTensor id) {
-  const std::int64_t elements = tensor.tokens * tensor.heads * tensor.dim;
-  const std::int64_t chunks = (elements + kInputChunk - 1) / kInputChunk;
-  ThreadPool::global().parallel_for(chunks, [&](std::int64_t chunk, int) {
-    std::array<float, kInputChunk> buffer;
-    const std::int64_t first = chunk * kInputChunk;
-    const auto count = static_cast<std::size_t>(std::min(kInputChunk, elements - first));
-    const std::span values = std::span(buffer).first(count);
-    draw_normal(seed, id, chunk, values);
-    store(values, tensor.data, first, tensor.dtype);
-  });
+void check_dtype(DType dtype) {
+  if (dtype != DType::float32 && dtype != DType::bfloat16) {
+    throw_input_error("inputs of dtype {} are not offered, only float32 and bfloat16",
+                      to_string(dtype));
+  }
 }
 
-void fill(DeviceKind device, const TensorView& tensor, std::uint64_t seed, InputTensor id) {
-  if (device == DeviceKind::cpu) return fill_on_cpu(tensor, seed, id);
-#ifdef LONGCA_WITH_CUDA
-  cuda_draw_normal(tensor, seed, id, Device::get(device).stream());
-#endif
+/// Elements of the whole tensor that belong together, and where they go.
+struct Run {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::int64_t to = 0;  ///< element of the tensor that is filled
+};
+
+std::vector<Run> runs_of(std::span<const Range> tokens, std::int64_t row) {
+  std::vector<Run> runs;
+  std::int64_t to = 0;
+  for (const Range& range : tokens) {
+    runs.push_back({range.begin * row, range.size() * row, to});
+    to += range.size() * row;
+  }
+  return runs;
+}
+
+/// The parts of runs that lie in one chunk each.
+std::vector<Run> cut_at_chunks(std::span<const Run> runs) {
+  std::vector<Run> parts;
+  for (const Run& run : runs) {
+    for (std::int64_t done = 0; done < run.count;) {
+      const std::int64_t first = run.first + done;
+      const std::int64_t count = std::min(kInputChunk - first % kInputChunk, run.count - done);
+      parts.push_back({first, count, run.to + done});
+      done += count;
+    }
+  }
+  return parts;
+}
+
+void draw_on_cpu(const TensorView& tensor, std::uint64_t seed, InputTensor id,
+                 std::span<const Run> runs) {
+  const std::vector<Run> parts = cut_at_chunks(runs);
+  ThreadPool::global().parallel_for(std::ssize(parts), [&](std::int64_t i, int) {
+    const Run& part = parts[static_cast<std::size_t>(i)];
+    std::array<float, kInputChunk> buffer;
+    const auto skipped = static_cast<std::size_t>(part.first % kInputChunk);
+    const auto count = static_cast<std::size_t>(part.count);
+    draw_normal(seed, id, part.first / kInputChunk, std::span(buffer).first(skipped + count));
+    store(std::span(buffer).subspan(skipped, count), tensor.data, part.to, tensor.dtype);
+  });
 }
 
 }  // namespace
@@ -58,11 +91,28 @@ void draw_normal(std::uint64_t seed, InputTensor tensor, std::int64_t chunk,
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = normal_quantile(words[i]);
 }
 
-Inputs make_inputs(const Problem& problem, std::uint64_t seed) {
-  if (problem.dtype != DType::float32 && problem.dtype != DType::bfloat16) {
-    throw_input_error("inputs of dtype {} are not offered, only float32 and bfloat16",
-                      to_string(problem.dtype));
+void draw_rows(DeviceKind device, const TensorView& tensor, std::uint64_t seed, InputTensor id,
+               std::span<const Range> tokens) {
+  check_dtype(tensor.dtype);
+  const std::int64_t row = tensor.heads * tensor.dim;
+  const std::vector<Run> runs = runs_of(tokens, row);
+  const std::int64_t drawn = runs.empty() ? 0 : runs.back().to + runs.back().count;
+  const std::int64_t padding = tensor.tokens * row - drawn;
+  LONGCA_CHECK(padding >= 0, "{} rows are drawn into a tensor of {}", drawn / row, tensor.tokens);
+  const std::int64_t size = size_of(tensor.dtype);
+  auto* data = static_cast<std::byte*>(tensor.data);
+  if (padding > 0) Device::get(device).fill(data + drawn * size, 0, padding * size);
+  if (device == DeviceKind::cpu) return draw_on_cpu(tensor, seed, id, runs);
+#ifdef LONGCA_WITH_CUDA
+  for (const Run& run : runs) {
+    cuda_draw_normal(data + run.to * size, tensor.dtype, run.first, run.count, seed, id,
+                     Device::get(device).stream());
   }
+#endif
+}
+
+Inputs make_inputs(const Problem& problem, std::uint64_t seed) {
+  check_dtype(problem.dtype);
   MemoryTracker& memory = Device::get(problem.device).memory();
   const auto tensor = [&](std::int64_t tokens, int heads) {
     return Tensor(memory, problem.dtype, tokens, heads, problem.head_dim);
@@ -70,10 +120,12 @@ Inputs make_inputs(const Problem& problem, std::uint64_t seed) {
   Inputs inputs{
       tensor(problem.tokens_q, problem.heads_q), tensor(problem.tokens_k, problem.heads_k),
       tensor(problem.tokens_k, problem.heads_k), tensor(problem.tokens_q, problem.heads_q)};
-  fill(problem.device, inputs.q.view(), seed, InputTensor::q);
-  fill(problem.device, inputs.k.view(), seed, InputTensor::k);
-  fill(problem.device, inputs.v.view(), seed, InputTensor::v);
-  fill(problem.device, inputs.dout.view(), seed, InputTensor::dout);
+  const Range queries{0, problem.tokens_q};
+  const Range keys{0, problem.tokens_k};
+  draw_rows(problem.device, inputs.q.view(), seed, InputTensor::q, {&queries, 1});
+  draw_rows(problem.device, inputs.k.view(), seed, InputTensor::k, {&keys, 1});
+  draw_rows(problem.device, inputs.v.view(), seed, InputTensor::v, {&keys, 1});
+  draw_rows(problem.device, inputs.dout.view(), seed, InputTensor::dout, {&queries, 1});
   return inputs;
 }
 

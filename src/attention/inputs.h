@@ -31,6 +31,14 @@ inline constexpr std::int64_t kInputChunk = 4096;
 void draw_normal(std::uint64_t seed, InputTensor tensor, std::int64_t chunk,
                  std::span<float> values);
 
+/// Fills a contiguous float32 or bfloat16 tensor in memory of the device with some rows of one of
+/// the tensors that make_inputs makes, whose heads and dim it has: those of `tokens`, which are
+/// disjoint and ascend. Its further rows become zeros. Queued on the device's stream; what is drawn
+/// does not depend on how many tokens the whole has, and other rows are not drawn.
+/// Throws InputError for other dtypes.
+void draw_rows(DeviceKind device, const TensorView& tensor, std::uint64_t seed, InputTensor id,
+               std::span<const Range> tokens);
+
 /// q [tokens_q, heads_q, dim], k and v [tokens_k, heads_k, dim], dout as q; float32 or bfloat16
 /// (the float32 values rounded to nearest), in the memory of the problem's device and equal on
 /// every device. Throws InputError for other dtypes.

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "core/error.h"
@@ -161,6 +162,44 @@ TEST(Inputs, Bfloat16IsTheSameRounded) {
   for (std::int64_t c = 0; c < 40; ++c) {
     EXPECT_EQ(rounded.dout.view().row<BFloat16>(32, 5)[c].bits,
               BFloat16(exact.dout.view().row<float>(32, 5)[c]).bits);
+  }
+}
+
+/// Some of the rows, and zeros behind them.
+template <typename T>
+void expect_rows_of_the_whole(DType dtype, std::span<const Range> ranges, std::int64_t padding) {
+  constexpr std::int64_t kTokens = 700;
+  constexpr std::int64_t kHeads = 6;
+  constexpr std::int64_t kDim = 40;
+  std::int64_t rows = padding;
+  for (const Range& range : ranges) rows += range.size();
+  const HostTensor whole(dtype, kTokens, kHeads, kDim);
+  const HostTensor part(dtype, rows, kHeads, kDim);
+  std::memset(part.view().data, 0xff, static_cast<std::size_t>(part.bytes()));
+  const Range all{0, kTokens};
+  draw_rows(DeviceKind::cpu, whole.view(), 5, InputTensor::dout, {&all, 1});
+  draw_rows(DeviceKind::cpu, part.view(), 5, InputTensor::dout, ranges);
+  std::int64_t row = 0;
+  const auto size = static_cast<std::size_t>(kHeads * kDim) * sizeof(T);
+  for (const Range& range : ranges) {
+    for (std::int64_t token = range.begin; token < range.end; ++token, ++row) {
+      EXPECT_EQ(std::memcmp(part.view().row<T>(row, 0), whole.view().row<T>(token, 0), size), 0)
+          << token;
+    }
+  }
+  const std::vector<char> zeros(size);
+  for (; row < rows; ++row) {
+    EXPECT_EQ(std::memcmp(part.view().row<T>(row, 0), zeros.data(), size), 0) << row;
+  }
+}
+
+TEST(Inputs, RowsOfAShardAreThoseOfTheWhole) {
+  // Chunks of 4096 values end inside rows of 240: one range in one chunk, some across several.
+  const std::vector<Range> shards[] = {
+      {}, {{0, 700}}, {{17, 18}}, {{16, 18}, {20, 20}, {350, 700}}, {{1, 4}, {600, 699}}};
+  for (const std::vector<Range>& ranges : shards) {
+    expect_rows_of_the_whole<float>(DType::float32, ranges, 0);
+    expect_rows_of_the_whole<BFloat16>(DType::bfloat16, ranges, 3);
   }
 }
 

@@ -54,6 +54,20 @@ TEST_F(CudaInputs, EqualThoseOfTheCpuToTheBit) {
   }
 }
 
+TEST_F(CudaInputs, RowsOfAShardEqualThoseOfTheCpu) {
+  const std::vector<Range> ranges{{1, 2}, {16, 19}, {350, 700}};
+  constexpr std::int64_t kRows = 354 + 2;  // two of padding
+  for (const std::int64_t dim : {41, 128}) {
+    for (const DType dtype : {DType::float32, DType::bfloat16}) {
+      const Tensor host(Device::get(DeviceKind::cpu).memory(), dtype, kRows, 3, dim);
+      const Tensor device(gpu().memory(), dtype, kRows, 3, dim);
+      draw_rows(DeviceKind::cpu, host.view(), 5, InputTensor::dout, ranges);
+      draw_rows(DeviceKind::cuda, device.view(), 5, InputTensor::dout, ranges);
+      EXPECT_EQ(bytes_of(device, DeviceKind::cuda), bytes_of(host, DeviceKind::cpu)) << dim;
+    }
+  }
+}
+
 TEST_F(CudaInputs, LieInTheTrackersMemory) {
   const std::int64_t before = gpu().memory().bytes_in_use();
   Problem problem;
