@@ -14,9 +14,11 @@ namespace {
 /// Shorter chunks are not tried once the areas differ by no more than this.
 constexpr double kGoodImbalance = 1.02;
 /// A position has at least these chunks to balance with, however short; more only while a chunk
-/// fills a kernel's tile.
+/// fills a kernel's tile, or where waiting for the slowest would cost more than part-filled tiles.
 constexpr int kFewChunks = 8;
 constexpr std::int64_t kTileTokens = 128;
+constexpr double kPoorImbalance = 1.5;
+constexpr std::int64_t kLeastTokens = 32;
 /// What bringing neighbours together may cost.
 constexpr double kNeighbourImbalance = 1.005;
 constexpr int kNeighbourPasses = 3;
@@ -233,6 +235,11 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
+bool is_too_short(std::int64_t length, std::int64_t chunks, double imbalance) {
+  const std::int64_t least = imbalance > kPoorImbalance ? kLeastTokens : kTileTokens;
+  return chunks > kFewChunks && length < least;
+}
+
 }  // namespace
 
 BalancedDeal deal_balanced(const Mask& mask, int positions, std::int64_t chunk) {
@@ -243,7 +250,7 @@ BalancedDeal deal_balanced(const Mask& mask, int positions, std::int64_t chunk) 
   if (chunk > 0) best.emplace(areas.of(chunk), positions);
   for (std::int64_t count = 1; chunk == 0; count *= 2) {
     const std::int64_t length = std::max<std::int64_t>(ceil_div(tokens, positions * count), 1);
-    if (best && (length == best_chunk || (count > kFewChunks && length < kTileTokens))) break;
+    if (best && is_too_short(length, count, best->imbalance())) break;
     Deal deal(areas.of(length), positions);
     if (!best || deal.imbalance() < best->imbalance()) {
       best = std::move(deal);
