@@ -9,6 +9,7 @@
 
 #include "attention/registry.h"
 #include "bench/axis_values.h"
+#include "bench/scheme_defaults.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "mask/lengths.h"
@@ -21,6 +22,7 @@ using Names = std::vector<std::string>;
 
 constexpr std::int64_t kMaxHeads = 4096;
 constexpr std::int64_t kMaxDim = 1024;
+constexpr std::int64_t kMaxRanks = 1 << 20;
 constexpr std::int64_t kMaxSeed = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kDefaultWindow = 1024;
 
@@ -50,6 +52,9 @@ Names device_names() {
 }
 Names mode_names() {
   return {"burst", "sustained", "graph"};
+}
+Names transport_names() {
+  return {"mpi", "nccl", "peer"};
 }
 
 template <typename T>
@@ -222,6 +227,57 @@ Axis density_axis() {
   return field_axis<&Case::density>("density", std::move(axis));
 }
 
+Axis over_ranks(Axis axis) {
+  axis.over_ranks = true;
+  return axis;
+}
+
+Axis ranks_axis() {
+  Axis axis{
+      .name = "ranks",
+      .values = "COUNT|found",
+      .help = "processes that share a sequence; found: 1, 2, 4, … and all that can be started",
+      .standard = "found"};
+  axis.parse = counts_or_word("ranks", 1, kMaxRanks, "found");
+  return over_ranks(field_axis<&Case::ranks>("ranks", std::move(axis)));
+}
+
+/// Needs the case's ranks, so it is assigned after them.
+Axis make_tokens_per_rank() {
+  Axis axis{.name = "tokens_per_rank",
+            .values = "COUNT",
+            .help = "instead of tokens: the length is ranks times this",
+            .standard = ""};
+  axis.parse = counts_between(axis.name, 1, kMaxTokens);
+  axis.over_ranks = true;
+  axis.assign = [](Case& c, const std::string& value) {
+    c.tokens = c.ranks.value_or(1) * from_text<std::int64_t>(value);
+    if (c.tokens > kMaxTokens) {
+      throw_input_error("{} ranks of {} tokens are {} tokens, and the most is {}",
+                        c.ranks.value_or(1), value, c.tokens, kMaxTokens);
+    }
+  };
+  axis.text = [](const Case& c) -> std::optional<std::string> {
+    if (!c.ranks || c.tokens % *c.ranks != 0) return std::nullopt;
+    return to_text(c.tokens / *c.ranks);
+  };
+  return axis;
+}
+
+void add_rank_axes(std::vector<Axis>& table) {
+  table.push_back(over_ranks(
+      name_axis<&Case::scheme>("scheme", "how ranks share one sequence", "all", scheme_names)));
+  table.push_back(ranks_axis());
+  table.push_back(over_ranks(
+      name_axis<&Case::shard>("shard", "which tokens a rank owns; published, best: the scheme's",
+                              "published,best", shard_names)));
+  table.push_back(over_ranks(count_axis<&Case::factor>(
+      "factor", "factor", "ranks that share the heads, in schemes of two dimensions", "", 1,
+      kMaxRanks)));
+  table.push_back(over_ranks(name_axis<&Case::transport>(
+      "transport", "what carries messages; mpi for CPUs, else nccl or peer", "", transport_names)));
+}
+
 std::vector<Axis> make_table() {
   const auto lengths = [](const MaskTraits& mask) { return mask.uses_lengths; };
   const auto block_tokens = [](const MaskTraits& mask) { return mask.uses_block_tokens; };
@@ -254,7 +310,13 @@ std::vector<Axis> make_table() {
   table.push_back(name_axis<&Case::mode>(
       "mode", "burst: cold caches, pauses; sustained: back to back; graph: a burst as CUDA graph",
       "burst", mode_names));
+  add_rank_axes(table);
   return table;
+}
+
+const Axis& tokens_per_rank_axis() {
+  static const Axis axis = make_tokens_per_rank();
+  return axis;
 }
 
 }  // namespace
@@ -270,6 +332,8 @@ const Axis& find_axis(std::string_view name) {
     if (axis.name == name) return axis;
     known.push_back(axis.name);
   }
+  if (name == tokens_per_rank_axis().name) return tokens_per_rank_axis();
+  known.push_back(tokens_per_rank_axis().name);
   throw_input_error("unknown axis '{}'{}", name, suggestion(name, known));
 }
 
@@ -282,11 +346,14 @@ void parse_axis_argument(std::string_view argument, AxisValues& values) {
   values[axis.name] = axis.parse(argument.substr(equals + 1));
 }
 
-Case canonical(Case c) {
+Case canonical(Case c, int ranks_per_node) {
   const MaskTraits& mask = mask_traits(c.mask);
   for (const Axis& axis : axis_table()) {
-    if (axis.applies != nullptr && !axis.applies(mask)) axis.clear(c);
+    const bool applies =
+        axis.over_ranks ? c.scheme.has_value() : axis.applies == nullptr || axis.applies(mask);
+    if (!applies) axis.clear(c);
   }
+  if (c.scheme) fill_in_scheme(c, ranks_per_node);
   // One mask draws its window when none is given; for the others no window and 1024 are the same.
   if (mask.uses_window && !c.window && mask.name != "global_sliding_window") {
     c.window = kDefaultWindow;

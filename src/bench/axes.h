@@ -18,10 +18,11 @@ namespace longca {
 /// help, completion, keys and the record's "case" object all read it. A value travels as its
 /// canonical text.
 struct Axis {
-  std::string name;      ///< as in `-a NAME=VALUES`
-  std::string values;    ///< what a value looks like, for help: "COUNT", "HQ:HK", "NAME"
-  std::string help;      ///< one line
-  std::string standard;  ///< value where neither the suite nor the command line gives one
+  std::string name;    ///< as in `-a NAME=VALUES`
+  std::string values;  ///< what a value looks like, for help: "COUNT", "HQ:HK", "NAME"
+  std::string help;    ///< one line
+  /// Value where neither the suite nor the command line gives one; "": what `canonical` fills in.
+  std::string standard;
   /// The names of a closed set, which `all` stands for; nullptr for an open one.
   std::vector<std::string> (*names)() = nullptr;
   /// Canonical values from a comma list. Throws InputError: unknown name, value out of range.
@@ -31,7 +32,9 @@ struct Axis {
   std::function<std::optional<std::string>(const Case& c)> text{};
   /// Whether a mask depends on this axis; nullptr for axes that every case has.
   bool (*applies)(const MaskTraits& mask) = nullptr;
-  std::function<void(Case& c)> clear{};  ///< set where `applies` is
+  /// Whether only cells over ranks have it.
+  bool over_ranks = false;
+  std::function<void(Case& c)> clear{};  ///< set where `applies` or `over_ranks` is
   /// The axis's entries of the record's "case" object. `read` throws InputError naming the key.
   std::function<void(const Case& c, nlohmann::json& json)> write{};
   std::function<void(const nlohmann::json& json, Case& c)> read{};
@@ -39,7 +42,8 @@ struct Axis {
 
 /// All axes, in the order of keys and help.
 std::span<const Axis> axis_table();
-/// Throws InputError that suggests the nearest name.
+/// An axis of the table, or `tokens_per_rank`, another way to say `tokens`, which is no part of
+/// keys and records. Throws InputError that suggests the nearest name.
 const Axis& find_axis(std::string_view name);
 
 /// Canonical values by axis name.
@@ -49,8 +53,13 @@ using AxisValues = std::map<std::string, std::vector<std::string>, std::less<>>;
 /// Throws InputError.
 void parse_axis_argument(std::string_view argument, AxisValues& values);
 
+/// How many ranks a node has where nothing is known of the nodes.
+inline constexpr int kRanksPerNode = 8;
+
 /// The case with the axes that its mask does not depend on emptied, and defaults written out, so
-/// that equal work has an equal key. Throws InputError for an unknown mask.
-Case canonical(Case c);
+/// that equal work has an equal key; likewise, without a scheme, all axes of ranks, and with one
+/// its shard ("published", "best" or none given: a kind's name), its factor (by the nodes) and its
+/// transport (by the device). Throws InputError for an unknown mask or scheme.
+Case canonical(Case c, int ranks_per_node = kRanksPerNode);
 
 }  // namespace longca

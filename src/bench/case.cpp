@@ -68,7 +68,7 @@ std::string Case::key() const {
 }
 
 std::string Case::problem_key() const {
-  return key_without(*this, {"kernel", "pass", "mode"});
+  return key_without(*this, {"kernel", "pass", "mode", "scheme", "shard", "factor", "transport"});
 }
 
 void to_json(nlohmann::json& json, const Case& c) {

@@ -36,13 +36,21 @@ struct Case {
   std::optional<std::string> block_heads;
   std::string device = "cpu";
   std::string mode = "burst";
+  /// Of cells over ranks (`longca cp`) only; there `tokens` is the total. `factor` is absent where
+  /// the scheme has none.
+  std::optional<std::string> scheme;
+  std::optional<int> ranks;
+  std::optional<std::string> shard;
+  std::optional<int> factor;
+  std::optional<std::string> transport;
 
   /// The mask to generate, and the shape of the attention.
   MaskSpec mask_spec() const;
   Problem problem() const;
   /// Canonical text of all axes: the record's key. Equal for equal work.
   std::string key() const;
-  /// The key without kernel, pass and mode: cells that share inputs and reference.
+  /// The key without what cells that share inputs and reference may differ in: kernel, pass, mode,
+  /// and all of the scheme but the number of ranks.
   std::string problem_key() const;
 
   bool operator==(const Case&) const = default;

@@ -21,6 +21,7 @@ std::vector<Dimension> dimensions_of(const Suite& suite) {
   std::vector<Dimension> dimensions;
   std::int64_t product = 1;
   for (const Axis& axis : axis_table()) {
+    if (axis.over_ranks) continue;
     const auto given = suite.axes.find(axis.name);
     dimensions.push_back(
         {&axis, given != suite.axes.end() ? given->second : axis.parse(axis.standard)});

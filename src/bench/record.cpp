@@ -76,9 +76,9 @@ std::vector<double> numbers_of(const json& value, std::string_view key) {
   return numbers;
 }
 
-std::vector<double> samples_of(const json& object) {
-  const auto found = object.find("samples_ms");
-  return found == object.end() ? std::vector<double>() : numbers_of(*found, "samples_ms");
+std::vector<double> optional_numbers(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? std::vector<double>() : numbers_of(*found, key);
 }
 
 std::optional<DeviceTrace> trace_of(const json& object) {
@@ -169,8 +169,10 @@ void to_json(json& out, const Record& record) {
       notes[name] = name_of_non_finite(value);
     }
   }
-  for (const double sample : record.samples_ms) {
-    LONGCA_CHECK(std::isfinite(sample), "a sample of {} is {} ms", record.c.key(), sample);
+  for (const auto* times : {&record.samples_ms, &record.rank_times_ms}) {
+    for (const double time : *times) {
+      LONGCA_CHECK(std::isfinite(time), "a time of {} is {} ms", record.c.key(), time);
+    }
   }
   out = json{{"schema", kRecordSchema},
              {"key", record.c.key()},
@@ -182,6 +184,7 @@ void to_json(json& out, const Record& record) {
              {"stop", record.stop},
              {"env", record.env.is_null() ? json::object() : record.env},
              {"at", record.at}};
+  if (!record.rank_times_ms.empty()) out["rank_times_ms"] = record.rank_times_ms;
   if (!notes.empty()) out["notes"] = notes;
   if (record.trace) {
     out["trace"] = json{{"t_ms", record.trace->t_ms},
@@ -203,7 +206,8 @@ void from_json(const json& object, Record& record) {
       read.metrics[name] = number_of(value, "metrics." + name);
     }
   }
-  read.samples_ms = samples_of(object);
+  read.samples_ms = optional_numbers(object, "samples_ms");
+  read.rank_times_ms = optional_numbers(object, "rank_times_ms");
   read.stop = stop_of(object);
   const json* env = optional_object(object, "env");
   read.env = env ? *env : json::object();

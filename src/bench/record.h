@@ -32,10 +32,11 @@ struct Record {
   Status status;
   /// By name (metrics.h). What was not measured is absent, never zero.
   std::map<std::string, double> metrics;
-  std::vector<double> samples_ms;  ///< every timed repetition, in order
-  std::string stop;                ///< "converged", "time_limit", or "" if nothing was timed
-  nlohmann::json env;              ///< machine, versions, commit, argv
-  std::string at;                  ///< RFC 3339, when the record was made
+  std::vector<double> samples_ms;     ///< every timed repetition, in order; of the slowest rank
+  std::vector<double> rank_times_ms;  ///< over ranks: each one's median; else empty
+  std::string stop;                   ///< "converged", "time_limit", or "" if nothing was timed
+  nlohmann::json env;                 ///< machine, versions, commit, argv
+  std::string at;                     ///< RFC 3339, when the record was made
   /// Further facts about how the cell ran ("verified_fraction" is a metric; "lse": "not returned" a
   /// note).
   std::map<std::string, std::string> notes;

@@ -9,6 +9,8 @@
 
 #include "bench/expect_input_error.h"
 #include "bench/random_case.h"
+#include "bench/scheme_defaults.h"
+#include "parallel/plan/sharding.h"
 
 namespace longca::testing {
 namespace {
@@ -38,8 +40,13 @@ TEST(Axes, AllIsEveryName) {
 }
 
 TEST(Axes, StandardValuesAreTheirOwn) {
-  for (const Axis& axis : axis_table())
-    EXPECT_FALSE(axis.parse(axis.standard).empty()) << axis.name;
+  for (const Axis& axis : axis_table()) {
+    if (axis.standard.empty()) {
+      EXPECT_TRUE(axis.over_ranks) << axis.name;
+    } else {
+      EXPECT_FALSE(axis.parse(axis.standard).empty()) << axis.name;
+    }
+  }
 }
 
 TEST(Axes, RefuseWhatCannotBeMeant) {
@@ -62,7 +69,14 @@ TEST(Axes, RefuseWhatCannotBeMeant) {
       {"kernel=naiv", "did you mean 'naive'"},
       {"dtype=fp8", "known: float32, bfloat16, float16"},
       {"token=5", "unknown axis 'token' (did you mean 'tokens'?)"},
-      {"scheme=ulysses", "unknown axis 'scheme'"},
+      {"scheme=ulises", "unknown scheme 'ulises' (did you mean 'ulysses'?)"},
+      {"ranks=0", "ranks 0 is too small: the least is 1"},
+      {"ranks=2.5", "ranks '2.5'"},
+      {"shard=zigzg", "unknown shard 'zigzg' (did you mean 'zigzag'?)"},
+      {"factor=0", "factor 0 is too small"},
+      {"transport=tcp", "unknown transport 'tcp' (known: mpi, nccl, peer)"},
+      {"tokens_per_rank=0", "tokens_per_rank 0 is too small"},
+      {"token_per_rank=5", "did you mean 'tokens_per_rank'"},
       {"tokens", "'tokens' is not AXIS=VALUES"},
   };
   for (const auto& [argument, part] : cases) {
@@ -86,6 +100,61 @@ TEST(Axes, KeysAreCanonical) {
       "device=cpu mode=burst");
   EXPECT_EQ(canonical(c).problem_key(),
             "mask=causal tokens=4096 heads=8:2 dim=128 dtype=bfloat16 seed=42 device=cpu");
+}
+
+TEST(Axes, OfRanksComeLastInAKeyAndOnlyWithAScheme) {
+  Case c;
+  c.kernel = "naive";
+  c.mask = "full";
+  c.tokens = 64;
+  c.ranks = 4;
+  c.shard = "best";
+  c.transport = "mpi";
+  const std::string alone =
+      "kernel=naive mask=full tokens=64 heads=1:1 dim=128 dtype=bfloat16 pass=forward seed=42 "
+      "device=cpu mode=burst";
+  EXPECT_EQ(canonical(c).key(), alone);
+  c.scheme = "ulysses";
+  EXPECT_EQ(canonical(c).key(), alone + " scheme=ulysses ranks=4 shard=contiguous transport=mpi");
+  EXPECT_EQ(canonical(c).problem_key(),
+            "mask=full tokens=64 heads=1:1 dim=128 dtype=bfloat16 seed=42 device=cpu ranks=4");
+}
+
+TEST(Axes, AShardIsAKindAndDefaultsAreWrittenOut) {
+  Case c;
+  c.mask = "causal";
+  c.ranks = 4;
+  c.heads_q = c.heads_k = 8;
+  for (const std::string& scheme : scheme_names()) {
+    c.scheme = scheme;
+    for (const std::string& shard : shard_names()) {
+      c.shard = shard;
+      const Case written = canonical(c);
+      EXPECT_THAT(shard_kind_names(), ::testing::Contains(*written.shard)) << scheme;
+      EXPECT_EQ(written.transport, "mpi");
+      EXPECT_EQ(canonical(written), written) << scheme;
+    }
+    c.factor = 2;
+    const bool has_factor = scheme == "usp" || scheme == "loongtrain";
+    EXPECT_EQ(canonical(c).factor, has_factor ? std::optional(2) : std::nullopt) << scheme;
+    c.factor.reset();
+    EXPECT_EQ(canonical(c).factor.has_value(), has_factor) << scheme;
+  }
+  c.device = "cuda";
+  EXPECT_EQ(canonical(c).transport, "peer");
+}
+
+TEST(Axes, TokensPerRankAreAnotherWayToSayTokens) {
+  const Axis& axis = find_axis("tokens_per_rank");
+  Case c;
+  c.ranks = 3;
+  axis.assign(c, axis.parse("1K").front());
+  EXPECT_EQ(c.tokens, 3072);
+  EXPECT_EQ(axis.text(c), "1024");
+  c.tokens = 1000;
+  EXPECT_EQ(axis.text(c), std::nullopt);
+  c.ranks = 1 << 20;
+  expect_input_error([&] { axis.assign(c, "1048576"); }, "1048576 ranks of 1048576 tokens");
 }
 
 TEST(Axes, ADefaultWindowIsTheSameCellWrittenOut) {

@@ -4,6 +4,7 @@
 
 #include "bench/axes.h"
 #include "bench/case.h"
+#include "bench/scheme_defaults.h"
 
 namespace longca::testing {
 
@@ -27,6 +28,15 @@ inline rc::Gen<Case> random_case() {
     c.block = *rc::gen::inRange<std::int64_t>(1, 1 << 20);
     c.block_heads = *rc::gen::element<std::string>("kv", "query");
     c.mode = *rc::gen::element<std::string>("burst", "sustained");
+    if (*rc::gen::arbitrary<bool>()) {
+      c.scheme = *rc::gen::elementOf(scheme_names());
+      c.ranks = *rc::gen::inRange(1, 1025);
+      c.shard = *rc::gen::elementOf(shard_names());
+      if (*rc::gen::arbitrary<bool>()) c.factor = *rc::gen::inRange(1, 17);
+      if (*rc::gen::arbitrary<bool>()) {
+        c.transport = *rc::gen::element<std::string>("mpi", "nccl", "peer");
+      }
+    }
     return canonical(c);
   });
 }

@@ -68,6 +68,7 @@ Record random_record() {
     }
   }
   record.samples_ms = *rc::gen::container<std::vector<double>>(finite_number());
+  record.rank_times_ms = *rc::gen::container<std::vector<double>>(finite_number());
   record.stop = *rc::gen::element<std::string>("", "converged", "time_limit");
   record.env = {{"argv", {*rc::gen::string<std::string>()}}};
   record.at = "2026-05-01T10:00:00Z";
