@@ -76,6 +76,10 @@ struct Capabilities {
   bool backward = true;
   bool accumulate = true;
   bool returns_lse = true;
+  bool strided = true;  ///< tensors and lse arrays with gaps; else contiguous ones only
+  /// The backward pass goes by the o and lse that it is given, which may be those of more keys than
+  /// it sees; else by what the forward pass of the same plan kept.
+  bool gradient_of_parts = true;
 };
 
 /// One row of the benchmark. Stateless; adding one is a file and a line in registry.cpp

@@ -44,6 +44,7 @@ Capabilities row(std::string name, std::string description, std::string origin) 
   can.dtypes = {DType::bfloat16};
   can.block_masks = false;
   can.accumulate = false;
+  can.strided = false;  // PyTorch's results are allocated in the memory of the outputs
   return can;
 }
 
@@ -52,11 +53,16 @@ Capabilities on_hopper(Capabilities can) {
   return can;
 }
 
+Capabilities by_own_forward(Capabilities can) {
+  can.gradient_of_parts = false;
+  return can;
+}
+
 Capabilities fa1() {
   Capabilities can = row("fa1", "FlashAttention 1: full and causal documents", "flash-attn 1.0.9");
   can.gqa = false;
   can.head_dims = {32, 64, 128};
-  return can;
+  return by_own_forward(std::move(can));
 }
 
 }  // namespace
@@ -66,12 +72,14 @@ std::vector<PythonRow> python_rows() {
       {row("sdpa", "PyTorch's scaled_dot_product_attention by a fused back end", "torch"),
        takes_full_and_causal},
       {row("fa2", "FlashAttention 2 as PyTorch carries it", "torch"), takes_windows_and_documents},
-      {row("flex", "PyTorch's FlexAttention, compiled", "torch")},
+      {by_own_forward(row("flex", "PyTorch's FlexAttention, compiled", "torch"))},
       {fa1(), takes_documents},
       {on_hopper(row("fa3", "FlashAttention 3", "flash_attn_interface or fa3-fwd")),
        takes_windows_and_documents},
-      {on_hopper(row("ffa", "Flex-Flash-Attention: any slice mask (untried)", "magi_attention"))},
-      {row("flashmask", "FlashMask: masked row intervals per key (untried)", "paddlepaddle-gpu 3"),
+      {by_own_forward(on_hopper(
+          row("ffa", "Flex-Flash-Attention: any slice mask (untried)", "magi_attention")))},
+      {by_own_forward(row("flashmask", "FlashMask: masked row intervals per key (untried)",
+                          "paddlepaddle-gpu 3")),
        takes_column_intervals},
   };
 }

@@ -1,0 +1,66 @@
+#include "parallel/executor/kernel_plans.h"
+
+#include <algorithm>
+
+namespace longca {
+namespace {
+
+bool same_mask(const Mask& a, const Mask& b) {
+  const BlockLists* x = a.blocks();
+  const BlockLists* y = b.blocks();
+  return a.q_tokens() == b.q_tokens() && a.k_tokens() == b.k_tokens() &&
+         std::ranges::equal(a.slices(), b.slices()) &&
+         (x == y || (x != nullptr && y != nullptr && *x == *y));
+}
+
+/// Whether one plan serves both, but for the backward pass.
+bool same_shape(const Problem& a, const Problem& b) {
+  return a.tokens_q == b.tokens_q && a.tokens_k == b.tokens_k && a.heads_q == b.heads_q &&
+         a.heads_k == b.heads_k && a.accumulate == b.accumulate;
+}
+
+}  // namespace
+
+Support KernelPlans::want(const Problem& problem, const Mask& mask, std::size_t& index) {
+  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) {
+    return same_shape(entry.problem, problem) && same_mask(entry.mask, mask);
+  });
+  index = static_cast<std::size_t>(found - entries_.begin());
+  const bool known = found != entries_.end() && (found->problem.backward || !problem.backward);
+  if (known) return {};
+  if (const Support said = kernel_.supports(problem, mask); !said.ok()) return said;
+  if (found == entries_.end()) {
+    entries_.push_back({problem, mask, nullptr});
+  } else {
+    found->problem.backward = true;
+  }
+  return {};
+}
+
+void KernelPlans::make() {
+  for (Entry& entry : entries_) {
+    if (!entry.plan) entry.plan = kernel_.plan(entry.problem, entry.mask);
+  }
+}
+
+std::int64_t KernelPlans::workspace_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Entry& entry : entries_) bytes += entry.plan ? entry.plan->workspace_bytes() : 0;
+  return bytes;
+}
+
+double KernelPlans::compile_ms() const {
+  double ms = 0;
+  for (const Entry& entry : entries_) ms += entry.plan ? entry.plan->compile_ms() : 0;
+  return ms;
+}
+
+std::map<std::string, std::string> KernelPlans::notes() const {
+  std::map<std::string, std::string> notes;
+  for (const Entry& entry : entries_) {
+    if (entry.plan) notes.merge(entry.plan->notes());
+  }
+  return notes;
+}
+
+}  // namespace longca

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attention/kernel.h"
+
+namespace longca {
+
+/// The plans that a kernel makes for the steps of a rank, one for all steps of equal shape and
+/// mask: first wanted, then made.
+class KernelPlans {
+ public:
+  explicit KernelPlans(const Kernel& kernel) : kernel_(kernel) {}
+
+  /// Asks the kernel and, if it can, sets `index` to the plan's.
+  Support want(const Problem& problem, const Mask& mask, std::size_t& index);
+  /// Makes what is wanted and not made yet. A plan has its backward pass if one of its steps has.
+  void make();
+  Plan& operator[](std::size_t index) const { return *entries_[index].plan; }
+
+  std::int64_t workspace_bytes() const;
+  double compile_ms() const;
+  std::map<std::string, std::string> notes() const;
+
+ private:
+  struct Entry {
+    Problem problem;
+    Mask mask;
+    std::unique_ptr<Plan> plan;
+  };
+  const Kernel& kernel_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace longca

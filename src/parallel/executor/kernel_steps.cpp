@@ -1,0 +1,217 @@
+#include "parallel/executor/kernel_steps.h"
+
+#include <array>
+#include <functional>
+#include <utility>
+
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+class ForwardStep final : public KernelStep {
+ public:
+  ForwardStep(const Problem& problem, const Capabilities& can, StepMath& math, const OpViews& views,
+              bool first, Scratch& scratch)
+      : KernelStep(problem, can, math), first_(first) {
+    const TensorView& o = views.tensors.at(3);
+    const LseView& lse = views.lses.at(0);
+    inputs_ = {input(views.tensors[0], scratch), input(views.tensors[1], scratch),
+               input(views.tensors[2], scratch)};
+    const bool fitting = fits(o) && fits(lse);
+    const bool mergeable = o.dtype == DType::float32;
+    LONGCA_CHECK(first || mergeable, "a result is merged into {}", to_string(o.dtype));
+    if (fitting && first && o.dtype == problem.dtype) {
+      delivery_ = Delivery::direct;
+    } else if (fitting && mergeable && can.accumulate) {
+      delivery_ = Delivery::accumulate;
+    } else {
+      delivery_ = Delivery::partial;
+    }
+    problem_.accumulate = delivery_ == Delivery::accumulate;
+    const bool elsewhere = delivery_ == Delivery::partial;
+    o_ = elsewhere ? StagedTensor::in(scratch, o, problem.dtype) : StagedTensor::itself(o);
+    lse_ = elsewhere ? StagedLse::in(scratch, lse) : StagedLse::itself(lse);
+  }
+
+  void place(const Scratch& scratch) override {
+    for (StagedTensor& tensor : inputs_) tensor.place(scratch);
+    o_.place(scratch);
+    lse_.place(scratch);
+  }
+
+  void run(Stream stream) override {
+    for (const StagedTensor& tensor : inputs_) load(tensor, stream);
+    if (delivery_ == Delivery::accumulate && first_) {
+      math_.clear(o_.own, stream);
+      math_.clear(lse_.own, stream);
+    }
+    plan_->forward({.q = inputs_[0].used,
+                    .k = inputs_[1].used,
+                    .v = inputs_[2].used,
+                    .o = o_.used,
+                    .lse = lse_.used,
+                    .accumulate = problem_.accumulate,
+                    .stream = stream});
+    if (delivery_ == Delivery::partial) deliver(stream);
+  }
+
+ private:
+  void deliver(Stream stream) const {
+    if (o_.own.dtype == DType::float32) {
+      return math_.merge({o_.used, lse_.used}, o_.own, lse_.own, first_, stream);
+    }
+    math_.copy(o_.used, o_.own, stream);
+    math_.copy(lse_.used, lse_.own, stream);
+  }
+
+  bool first_;
+  std::array<StagedTensor, 3> inputs_;  ///< q, k, v
+  StagedTensor o_;
+  StagedLse lse_;
+};
+
+class BackwardStep final : public KernelStep {
+ public:
+  BackwardStep(const Problem& problem, const Capabilities& can, StepMath& math,
+               const OpViews& views, bool first_dq, bool first_dkv, Scratch& scratch)
+      : KernelStep(problem, can, math), first_{first_dq, first_dkv, first_dkv} {
+    problem_.backward = true;
+    LONGCA_CHECK(views.tensors.at(4).dtype == problem.dtype, "the o of a backward pass is {}",
+                 to_string(views.tensors[4].dtype));
+    for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i] = input(views.tensors[i], scratch);
+    const LseView& lse = views.lses.at(0);
+    lse_ = fits(lse) ? StagedLse::itself(lse) : StagedLse::in(scratch, lse);
+    copies_inputs_ |= lse_.staged();
+    choose_outputs(std::span(views.tensors).subspan(inputs_.size()), scratch);
+  }
+
+  void place(const Scratch& scratch) override {
+    for (StagedTensor& tensor : inputs_) tensor.place(scratch);
+    for (StagedTensor& tensor : outputs_) tensor.place(scratch);
+    lse_.place(scratch);
+  }
+
+  void run(Stream stream) override {
+    for (const StagedTensor& tensor : inputs_) load(tensor, stream);
+    if (lse_.staged()) math_.copy(lse_.own, lse_.used, stream);
+    if (delivery_ == Delivery::accumulate) {
+      for (std::size_t i = 0; i < outputs_.size(); ++i) {
+        if (first_[i] || outputs_[i].staged()) math_.clear(outputs_[i].used, stream);
+      }
+    }
+    plan_->backward({.dout = inputs_[0].used,
+                     .q = inputs_[1].used,
+                     .k = inputs_[2].used,
+                     .v = inputs_[3].used,
+                     .o = inputs_[4].used,
+                     .lse = lse_.used,
+                     .dq = outputs_[0].used,
+                     .dk = outputs_[1].used,
+                     .dv = outputs_[2].used,
+                     .accumulate = problem_.accumulate,
+                     .stream = stream});
+    for (std::size_t i = 0; i < outputs_.size(); ++i) deliver(outputs_[i], first_[i], stream);
+  }
+
+ private:
+  /// Whether the kernel, without accumulating, may write where the output belongs.
+  bool direct(const TensorView& own, bool first) const {
+    return first && own.dtype == problem_.dtype && fits(own);
+  }
+
+  void choose_outputs(std::span<const TensorView> own, Scratch& scratch) {
+    LONGCA_CHECK(own.size() == outputs_.size(), "{} gradients", own.size());
+    bool all_direct = true;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      all_direct &= direct(own[i], first_[i]);
+      LONGCA_CHECK(first_[i] || own[i].dtype == DType::float32, "a gradient is added to {}",
+                   to_string(own[i].dtype));
+    }
+    delivery_ = all_direct        ? Delivery::direct
+                : can_.accumulate ? Delivery::accumulate
+                                  : Delivery::partial;
+    problem_.accumulate = delivery_ == Delivery::accumulate;
+    const DType written = problem_.accumulate ? DType::float32 : problem_.dtype;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const bool itself =
+          problem_.accumulate ? own[i].dtype == written && fits(own[i]) : direct(own[i], first_[i]);
+      outputs_[i] =
+          itself ? StagedTensor::itself(own[i]) : StagedTensor::in(scratch, own[i], written);
+    }
+  }
+
+  void deliver(const StagedTensor& output, bool first, Stream stream) const {
+    if (!output.staged()) return;
+    if (output.own.dtype == DType::float32) {
+      math_.add(output.used, output.own, first, stream);
+    } else if (output.used.dtype == DType::float32) {
+      math_.convert(output.used, output.own, stream);
+    } else {
+      math_.copy(output.used, output.own, stream);
+    }
+  }
+
+  std::array<bool, 3> first_;
+  std::array<StagedTensor, 5> inputs_;   ///< dout, q, k, v, o
+  std::array<StagedTensor, 3> outputs_;  ///< dq, dk, dv
+  StagedLse lse_;
+};
+
+class MathStep final : public ComputeStep {
+ public:
+  explicit MathStep(std::function<void(Stream)> call) : call_(std::move(call)) {}
+  void run(Stream stream) override { call_(stream); }
+
+ private:
+  std::function<void(Stream)> call_;
+};
+
+}  // namespace
+
+StagedTensor KernelStep::input(const TensorView& own, Scratch& scratch) {
+  LONGCA_CHECK(own.dtype == problem_.dtype, "a kernel's input is {}, the problem {}",
+               to_string(own.dtype), to_string(problem_.dtype));
+  if (fits(own)) return StagedTensor::itself(own);
+  copies_inputs_ = true;
+  return StagedTensor::in(scratch, own, own.dtype);
+}
+
+void KernelStep::load(const StagedTensor& tensor, Stream stream) const {
+  if (tensor.staged()) math_.copy(tensor.own, tensor.used, stream);
+}
+
+std::unique_ptr<KernelStep> make_forward_step(const Problem& problem, const Capabilities& can,
+                                              StepMath& math, const OpViews& views, bool first,
+                                              Scratch& scratch) {
+  return std::make_unique<ForwardStep>(problem, can, math, views, first, scratch);
+}
+
+std::unique_ptr<KernelStep> make_backward_step(const Problem& problem, const Capabilities& can,
+                                               StepMath& math, const OpViews& views, bool first_dq,
+                                               bool first_dkv, Scratch& scratch) {
+  return std::make_unique<BackwardStep>(problem, can, math, views, first_dq, first_dkv, scratch);
+}
+
+std::unique_ptr<ComputeStep> make_math_step(const Op& op, const OpViews& views, StepMath& math) {
+  const auto step = [](auto call) { return std::make_unique<MathStep>(std::move(call)); };
+  StepMath* const m = &math;
+  const auto& [tensors, lses] = views;
+  if (std::holds_alternative<Clear>(op.what)) {
+    if (!lses.empty()) return step([m, lse = lses[0]](Stream s) { m->clear(lse, s); });
+    return step([m, tensor = tensors[0]](Stream s) { m->clear(tensor, s); });
+  }
+  if (std::holds_alternative<Copy>(op.what)) {
+    if (!lses.empty()) {
+      return step([m, from = lses[0], to = lses[1]](Stream s) { m->copy(from, to, s); });
+    }
+    return step([m, from = tensors[0], to = tensors[1]](Stream s) { m->copy(from, to, s); });
+  }
+  if (std::holds_alternative<Add>(op.what)) {
+    return step([m, from = tensors[0], to = tensors[1]](Stream s) { m->add(from, to, false, s); });
+  }
+  LONGCA_CHECK(std::holds_alternative<Convert>(op.what), "an op that is none of arithmetic");
+  return step([m, from = tensors[0], to = tensors[1]](Stream s) { m->convert(from, to, s); });
+}
+
+}  // namespace longca

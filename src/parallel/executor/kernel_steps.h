@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "attention/kernel.h"
+#include "parallel/executor/executor.h"
+#include "parallel/executor/staging.h"
+#include "parallel/executor/step_math.h"
+
+namespace longca {
+
+/// An op of a plan as it runs.
+class ComputeStep {
+ public:
+  virtual ~ComputeStep() = default;
+  /// Once, when the scratch has its memory and the kernel's plans are made.
+  virtual void place(const Scratch& /*scratch*/) {}
+  virtual void run(Stream stream) = 0;
+};
+
+/// How a step calls a kernel.
+enum class Delivery {
+  direct,      ///< the kernel overwrites the step's own outputs
+  accumulate,  ///< it merges into them, or adds to them
+  partial,     ///< it writes others, which a pass of its own merges, adds or copies
+};
+
+/// A kernel's pass over one step. The kernel's plan is asked for by `problem`, whose `accumulate`
+/// the step has chosen, and given before the first run.
+class KernelStep : public ComputeStep {
+ public:
+  const Problem& problem() const { return problem_; }
+  Delivery delivery() const { return delivery_; }
+  /// Inputs are copied first, because the kernel takes contiguous tensors only.
+  bool copies_inputs() const { return copies_inputs_; }
+  void set_plan(Plan& plan) { plan_ = &plan; }
+
+ protected:
+  KernelStep(const Problem& problem, const Capabilities& can, StepMath& math)
+      : problem_(problem), can_(can), math_(math) {}
+
+  bool fits(const TensorView& tensor) const { return can_.strided || is_contiguous(tensor); }
+  bool fits(const LseView& lse) const { return can_.strided || is_contiguous(lse); }
+  StagedTensor input(const TensorView& own, Scratch& scratch);
+  void load(const StagedTensor& tensor, Stream stream) const;
+
+  Problem problem_;
+  const Capabilities& can_;
+  StepMath& math_;
+  Plan* plan_ = nullptr;
+  Delivery delivery_ = Delivery::direct;
+  bool copies_inputs_ = false;
+};
+
+/// `problem`: that of the step, in the dtype and with the scale of the whole.
+std::unique_ptr<KernelStep> make_forward_step(const Problem& problem, const Capabilities& can,
+                                              StepMath& math, const OpViews& views, bool first,
+                                              Scratch& scratch);
+std::unique_ptr<KernelStep> make_backward_step(const Problem& problem, const Capabilities& can,
+                                               StepMath& math, const OpViews& views, bool first_dq,
+                                               bool first_dkv, Scratch& scratch);
+/// Copy, Add, Convert and Clear.
+std::unique_ptr<ComputeStep> make_math_step(const Op& op, const OpViews& views, StepMath& math);
+
+}  // namespace longca
