@@ -47,6 +47,7 @@ class CpuClock : public DeviceClock {
   }
 
   double time_once(const std::function<void()>& call) override {
+    line_up();
     const auto begin = Clock::now();
     call();
     return milliseconds(Clock::now() - begin);
@@ -54,6 +55,7 @@ class CpuClock : public DeviceClock {
 
   std::vector<double> time_back_to_back(const std::function<void()>& call, int count) override {
     std::vector<double> samples(static_cast<std::size_t>(count));
+    line_up();
     auto begin = Clock::now();
     for (double& sample : samples) {
       call();
@@ -75,6 +77,10 @@ class CpuClock : public DeviceClock {
 
 std::function<void()> DeviceClock::as_graph(const std::function<void()>& /*call*/) {
   throw GraphRefused("mode graph replays a CUDA graph, which the CPU does not have");
+}
+
+double DeviceClock::now_s() {
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
 std::unique_ptr<DeviceClock> make_device_clock(DeviceKind device) {

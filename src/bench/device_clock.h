@@ -16,6 +16,18 @@ class GraphRefused : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Other processes that take the same times at the same moment, each on its own device: the ranks
+/// of a case. What they agree on here keeps all of them at the same calls.
+class ClockTeam {
+ public:
+  virtual ~ClockTeam() = default;
+  /// Makes the devices begin together: called where a time begins, on a GPU behind the hold and
+  /// before the first event.
+  virtual void line_up() = 0;
+  /// Whether it is so for any of the team.
+  virtual bool any(bool mine) = 0;
+};
+
 /// The clock and the caches of a device, as measuring needs them. A GPU's implementation records
 /// events on its stream; the CPU's reads the steady clock around calls that return when their work
 /// is done.
@@ -44,6 +56,19 @@ class DeviceClock {
   }
   /// A function that replays what `call` queues as one graph of the device. Throws GraphRefused.
   virtual std::function<void()> as_graph(const std::function<void()>& call);
+  /// Seconds since some moment, for decisions about when to stop.
+  virtual double now_s();
+  /// From now on times are taken together with others; null: alone. Outlives its use.
+  void join(ClockTeam* team) { team_ = team; }
+
+ protected:
+  void line_up() {
+    if (team_ != nullptr) team_->line_up();
+  }
+  bool any(bool mine) { return team_ != nullptr ? team_->any(mine) : mine; }
+
+ private:
+  ClockTeam* team_ = nullptr;
 };
 
 /// Throws InputError for a device that this build has no clock for.

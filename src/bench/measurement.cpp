@@ -9,8 +9,6 @@
 namespace longca {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// s: page faults, frequency, start of threads are over by then.
 constexpr double kWarmUp = 0.1;
 constexpr double kWarmUpShare = 0.2;      // of the time limit at most
@@ -19,10 +17,6 @@ constexpr double kSustainedBatch = 0.05;  // s between two looks at the stopping
 
 double warm_up_s(const MeasureOptions& options) {
   return std::min(kWarmUp, kWarmUpShare * options.time_limit_s);
-}
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 /// What the rule says, unless another repetition like the last would not end in time.
@@ -53,17 +47,18 @@ class Burst {
   std::chrono::duration<double, std::milli> cool_down_;
 };
 
-void measure_burst(Burst burst, const MeasureOptions& options, Measurement& result) {
+void measure_burst(DeviceClock& clock, Burst burst, const MeasureOptions& options,
+                   Measurement& result) {
+  const double warm_from = clock.now_s();
   for (double warmed = options.warmed_s; warmed < warm_up_s(options);) {
-    const auto begin = Clock::now();
     burst.repetition();
-    warmed += seconds_since(begin);
+    warmed = options.warmed_s + clock.now_s() - warm_from;
   }
   StoppingRule rule(0.0, options.time_limit_s);
-  const auto begin = Clock::now();
+  const double begin = clock.now_s();
   while (result.stop == Stop::not_yet) {
     result.samples_ms.push_back(burst.repetition());
-    result.stop = decide(rule, result.samples_ms, seconds_since(begin), options);
+    result.stop = decide(rule, result.samples_ms, clock.now_s() - begin, options);
   }
 }
 
@@ -77,11 +72,11 @@ void measure_sustained(DeviceClock& clock, const std::function<void()>& call,
   const double wanted = kSustainedBatch * 1e3 / std::max(once_ms, 1e-6);
   const int batch = static_cast<int>(std::clamp(wanted, 1.0, 1e5));
   StoppingRule rule(kLeastSustained, options.time_limit_s);
-  const auto begin = Clock::now();
+  const double begin = clock.now_s();
   while (result.stop == Stop::not_yet) {
     const std::vector<double> samples = clock.time_back_to_back(call, batch);
     result.samples_ms.insert(result.samples_ms.end(), samples.begin(), samples.end());
-    result.stop = decide(rule, result.samples_ms, seconds_since(begin), options);
+    result.stop = decide(rule, result.samples_ms, clock.now_s() - begin, options);
   }
 }
 
@@ -101,7 +96,7 @@ Measurement measure(DeviceClock& clock, const std::function<void()>& call,
   if (options.mode == MeasureMode::sustained) {
     measure_sustained(clock, call, options, result);
   } else {
-    measure_burst(Burst(clock, call, prepare, options.cool_down_ms), options, result);
+    measure_burst(clock, Burst(clock, call, prepare, options.cool_down_ms), options, result);
   }
   result.held = clock.held();
   result.median_ms = median(result.samples_ms);

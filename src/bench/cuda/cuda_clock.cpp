@@ -126,10 +126,10 @@ class CudaClock : public DeviceClock {
     bool gave_up = false;
     for (int queued = 0; queued < count && !gave_up; queued += calls_per_hold) {
       queue(call, queued + queued / calls_per_hold, std::min(calls_per_hold, count - queued));
-      gave_up = hold_.take_gave_up();
+      gave_up = any(hold_.take_gave_up());
     }
     device_.synchronize();
-    if (hold_.take_gave_up() || gave_up) {
+    if (any(hold_.take_gave_up()) || gave_up) {
       held_ = calls_per_hold > 1;
       calls_per_hold_ = 1;
       return std::vector<double>(static_cast<std::size_t>(count));
@@ -141,10 +141,12 @@ class CudaClock : public DeviceClock {
     return samples;
   }
 
-  /// An event, then `count` calls with an event after each, behind one hold.
+  /// An event, then `count` calls with an event after each, behind one hold; a team waits for each
+  /// other behind it, too.
   void queue(const std::function<void()>& call, int first_event, int count) {
     const Releaser releaser{hold_};
     if (held_) hold_.begin();
+    line_up();
     auto event = events_.begin() + first_event;
     event->record(stream_);
     for (int i = 0; i < count; ++i) {
