@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <type_traits>
+
+#include "core/cuda/error.h"
+#include "parallel/cuda/merge.h"
+#include "parallel/cuda/vectors.cuh"
+
+namespace longca {
+namespace {
+
+constexpr int kMost = static_cast<int>(StepMath::kMostParts);
+constexpr int kThreads = 256;
+/// Neighbouring tokens of a head, whose lse values lie in one sector, are one thread's.
+constexpr int kTokens = 4;
+
+template <typename T>
+struct Rows {
+  T* data = nullptr;
+  std::int64_t token_stride = 0;
+  std::int64_t head_stride = 0;
+  float* lse = nullptr;
+  std::int64_t lse_stride = 0;
+
+  Rows() = default;
+  Rows(const TensorView& o, const LseView& l)
+      : data(static_cast<T*>(o.data)),
+        token_stride(o.token_stride),
+        head_stride(o.head_stride),
+        lse(l.data),
+        lse_stride(l.head_stride) {}
+  __device__ T* row(std::int64_t token, std::int64_t head) const {
+    return data + token * token_stride + head * head_stride;
+  }
+  __device__ float* lse_of(std::int64_t token, std::int64_t head) const {
+    return lse + head * lse_stride + token;
+  }
+};
+
+template <typename Part, typename Out>
+struct Merge {
+  std::array<Rows<Part>, kMost> parts;
+  int count = 0;
+  Rows<float> accumulator;  ///< no data: none
+  Rows<Out> out;
+  std::int64_t tokens = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t slots = 0;    ///< heads × groups of kTokens tokens
+  std::uint32_t vectors = 0;  ///< of a row
+  std::uint32_t lanes = 0;    ///< of a row: a power of two, at most a warp
+};
+
+/// What the parts, and last the accumulator, count for in a row.
+struct Weights {
+  float of[kMost + 1];
+  float lse;
+};
+
+template <typename Part, typename Out>
+__device__ Weights weigh(const Merge<Part, Out>& merge, std::int64_t token, std::uint32_t head) {
+  Weights weights;
+  float most = -INFINITY;
+#pragma unroll
+  for (int i = 0; i < kMost; ++i) {
+    weights.of[i] = i < merge.count ? *merge.parts[i].lse_of(token, head) : -INFINITY;
+    most = fmaxf(most, weights.of[i]);
+  }
+  weights.of[kMost] =
+      merge.accumulator.data != nullptr ? *merge.accumulator.lse_of(token, head) : -INFINITY;
+  most = fmaxf(most, weights.of[kMost]);
+  if (most == -INFINITY) most = 0;  // nobody saw a key: all weights and the sum become 0
+  float sum = 0;
+#pragma unroll
+  for (float& weight : weights.of) {
+    weight = expf(weight - most);
+    sum += weight;
+  }
+  const float scale = sum == 0 ? 0 : 1 / sum;
+#pragma unroll
+  for (float& weight : weights.of) weight *= scale;
+  weights.lse = most + logf(sum);
+  return weights;
+}
+
+template <typename Part, typename Out, int kWidth>
+__device__ Vector<float, kWidth> weighted_sum(const Merge<Part, Out>& merge, const Weights& weights,
+                                              std::int64_t token, std::uint32_t head,
+                                              std::uint32_t element) {
+  Vector<float, kWidth> inputs[kMost + 1];
+#pragma unroll
+  for (int i = 0; i < kMost; ++i) {
+    if (i < merge.count)
+      inputs[i] = load_wide<Part, kWidth>(merge.parts[i].row(token, head) + element);
+  }
+  const bool accumulates = merge.accumulator.data != nullptr;
+  if (accumulates)
+    inputs[kMost] = load_wide<float, kWidth>(merge.accumulator.row(token, head) + element);
+  Vector<float, kWidth> sum{};
+#pragma unroll
+  for (int i = 0; i <= kMost; ++i) {
+    if (i < kMost ? i >= merge.count : !accumulates) continue;
+#pragma unroll
+    for (int e = 0; e < kWidth; ++e) sum.values[e] += weights.of[i] * inputs[i].values[e];
+  }
+  return sum;
+}
+
+template <typename Part, typename Out, int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    merge_rows(const __grid_constant__ Merge<Part, Out> merge) {
+  const std::uint32_t lane = threadIdx.x % merge.lanes;
+  const std::uint32_t slot = blockIdx.x * (kThreads / merge.lanes) + threadIdx.x / merge.lanes;
+  if (slot >= merge.slots) return;
+  const std::uint32_t head = slot % merge.heads;
+  const std::uint32_t of_row = merge.lanes == 32 ? ~0U : (1U << merge.lanes) - 1;
+  const std::uint32_t row_mask = of_row << (threadIdx.x % 32 - lane);
+  const std::int64_t first = std::int64_t{slot / merge.heads} * kTokens;
+  for (std::int64_t token = first; token < first + kTokens && token < merge.tokens; ++token) {
+    const Weights weights = weigh(merge, token, head);
+    for (std::uint32_t v = lane; v < merge.vectors; v += merge.lanes) {
+      const std::uint32_t element = v * kWidth;
+      store_rounded<Out, kWidth>(
+          merge.out.row(token, head) + element,
+          weighted_sum<Part, Out, kWidth>(merge, weights, token, head, element));
+    }
+    __syncwarp(row_mask);  // the accumulator's lse may be the result's: all lanes have read it
+    if (lane == 0) *merge.out.lse_of(token, head) = weights.lse;
+  }
+}
+
+/// Whether four elements of every row can be loaded at once.
+bool four_wide(const TensorView& o) {
+  const std::uint64_t bits = static_cast<std::uint64_t>(o.token_stride) |
+                             static_cast<std::uint64_t>(o.head_stride) |
+                             static_cast<std::uint64_t>(o.dim);
+  return bits % 4 == 0 && reinterpret_cast<std::uintptr_t>(o.data) % (4 * size_of(o.dtype)) == 0;
+}
+
+template <typename Part, typename Out>
+void launch(std::span<const Partial> parts, const Partial& accumulator, const TensorView& o,
+            const LseView& lse, cudaStream_t stream) {
+  Merge<Part, Out> merge;
+  bool wide = four_wide(o);
+  for (const Partial& part : parts) {
+    merge.parts[static_cast<std::size_t>(merge.count++)] = {part.o, part.lse};
+    wide = wide && four_wide(part.o);
+  }
+  if (accumulator.o.data != nullptr) {
+    merge.accumulator = {accumulator.o, accumulator.lse};
+    wide = wide && four_wide(accumulator.o);
+  }
+  merge.out = {o, lse};
+  merge.tokens = o.tokens;
+  merge.heads = static_cast<std::uint32_t>(o.heads);
+  const std::int64_t slots = o.heads * ((o.tokens + kTokens - 1) / kTokens);
+  merge.slots = static_cast<std::uint32_t>(slots);
+  merge.vectors = static_cast<std::uint32_t>(wide ? o.dim / 4 : o.dim);
+  merge.lanes = std::min(32U, std::bit_ceil(merge.vectors));
+  const std::uint32_t per_block = kThreads / merge.lanes;
+  const std::uint32_t blocks = (merge.slots + per_block - 1) / per_block;
+  if (wide) {
+    merge_rows<Part, Out, 4><<<blocks, kThreads, 0, stream>>>(merge);
+  } else {
+    merge_rows<Part, Out, 1><<<blocks, kThreads, 0, stream>>>(merge);
+  }
+  LONGCA_CUDA(cudaGetLastError());
+}
+
+}  // namespace
+
+void merge_partials(std::span<const Partial> parts, const Partial& accumulator, const TensorView& o,
+                    const LseView& lse, cudaStream_t stream) {
+  if (o.tokens * o.heads * o.dim == 0) return;
+  with_type(parts.front().o.dtype, [&](auto* part) {
+    using Part = std::remove_pointer_t<decltype(part)>;
+    if (o.dtype == DType::float32) return launch<Part, float>(parts, accumulator, o, lse, stream);
+    launch<Part, Part>(parts, accumulator, o, lse, stream);
+  });
+}
+
+}  // namespace longca
