@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "parallel/comm/communicator.h"
+#include "parallel/executor/executor.h"
+
+namespace longca::test {
+
+/// Computes as another computer does. The faults below are made of it.
+class ForwardingComputer : public StepComputer {
+ public:
+  explicit ForwardingComputer(std::unique_ptr<StepComputer> inner) : inner_(std::move(inner)) {}
+  Support prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) override {
+    return inner_->prepare(plan, backward, op, views);
+  }
+  void ready() override { inner_->ready(); }
+  void run(bool backward, int op, Stream stream) override { inner_->run(backward, op, stream); }
+  std::int64_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  std::map<std::string, std::string> notes() const override { return inner_->notes(); }
+
+ private:
+  std::unique_ptr<StepComputer> inner_;
+};
+
+/// Merges results without their lse: before every step that merges, the rows that it merges into
+/// are made to look as heavy as a row can be whose lse is 0.
+class LseDropped final : public ForwardingComputer {
+ public:
+  using ForwardingComputer::ForwardingComputer;
+  Support prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) override {
+    if (!backward) {
+      const Op& what = plan.forward[static_cast<std::size_t>(op)];
+      const auto* attend = std::get_if<Attend>(&what.what);
+      if (attend != nullptr && !attend->first) merged_[op] = views.lses.at(0);
+    }
+    return ForwardingComputer::prepare(plan, backward, op, views);
+  }
+  void run(bool backward, int op, Stream stream) override {
+    const auto merged = merged_.find(op);
+    if (!backward && merged != merged_.end()) {
+      const LseView& lse = merged->second;
+      for (std::int64_t h = 0; h < lse.heads; ++h) {
+        for (std::int64_t t = 0; t < lse.tokens; ++t) lse.head(h)[t] = 0;
+      }
+    }
+    ForwardingComputer::run(backward, op, stream);
+  }
+  /// Whether the plan merges at all.
+  bool any() const { return !merged_.empty(); }
+
+ private:
+  std::map<int, LseView> merged_;
+};
+
+/// Moves messages as another communicator does.
+class ForwardingCommunicator : public Communicator {
+ public:
+  explicit ForwardingCommunicator(Communicator& inner) : inner_(inner) {}
+  std::string name() const override { return inner_.name(); }
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  std::string version() const override { return inner_.version(); }
+  void* allocate(std::int64_t bytes) override { return inner_.allocate(bytes); }
+  int prepare(const TransferGroup& group) override { return inner_.prepare(group); }
+  void start(int group, Stream stream) override {
+    const std::int64_t before = inner_.bytes_sent();
+    inner_.start(group, stream);
+    count_sent(inner_.bytes_sent() - before);
+  }
+  void finish(int group) override { inner_.finish(group); }
+  void progress() override { inner_.progress(); }
+  void barrier(Stream stream) override { inner_.barrier(stream); }
+
+ private:
+  Communicator& inner_;
+};
+
+/// Lets two chunks of one shape that come from one rank land in each other's place: the first such
+/// pair.
+class ChunksSwapped final : public ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  int prepare(const TransferGroup& group) override {
+    TransferGroup wrong = group;
+    for (std::size_t i = 0; i < wrong.receives.size(); ++i) {
+      for (std::size_t j = i + 1; j < wrong.receives.size() && !done_; ++j) {
+        Transfer& a = wrong.receives[i];
+        Transfer& b = wrong.receives[j];
+        if (a.peer != b.peer || a.rows != b.rows || a.row_bytes != b.row_bytes) continue;
+        std::swap(a.data, b.data);
+        std::swap(a.stride_bytes, b.stride_bytes);
+        done_ = true;
+      }
+    }
+    return ForwardingCommunicator::prepare(wrong);
+  }
+  /// Whether there was such a pair.
+  bool any() const { return done_; }
+
+ private:
+  bool done_ = false;
+};
+
+}  // namespace longca::test

@@ -1,0 +1,219 @@
+#include "parallel/executor/rank_run.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "core/error.h"
+#include "parallel/executor/kernel_computer.h"
+#include "parallel/executor/thread_ranks.h"
+
+namespace longca::test {
+namespace {
+
+/// One rank computes at a time: they share the program's threads.
+std::mutex& computing() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+class LockedComputer final : public StepComputer {
+ public:
+  explicit LockedComputer(std::unique_ptr<StepComputer> inner) : inner_(std::move(inner)) {}
+  Support prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) override {
+    const std::scoped_lock lock(computing());
+    return inner_->prepare(plan, backward, op, views);
+  }
+  void ready() override {
+    const std::scoped_lock lock(computing());
+    inner_->ready();
+  }
+  void run(bool backward, int op, Stream stream) override {
+    const std::scoped_lock lock(computing());
+    inner_->run(backward, op, stream);
+  }
+  std::int64_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  std::map<std::string, std::string> notes() const override { return inner_->notes(); }
+
+ private:
+  std::unique_ptr<StepComputer> inner_;
+};
+
+/// Copies `count` rows of some heads.
+void copy_rows(const ConstTensorView& from, std::int64_t from_token, std::int64_t from_head,
+               const TensorView& to, std::int64_t to_token, std::int64_t to_head,
+               std::int64_t count, std::int64_t heads) {
+  LONGCA_CHECK(from.dtype == to.dtype, "{} meets {}", to_string(from.dtype), to_string(to.dtype));
+  const std::int64_t size = size_of(from.dtype);
+  for (std::int64_t t = 0; t < count; ++t) {
+    for (std::int64_t h = 0; h < heads; ++h) {
+      std::memcpy(
+          static_cast<std::byte*>(to.data) +
+              ((to_token + t) * to.token_stride + (to_head + h) * to.head_stride) * size,
+          static_cast<const std::byte*>(from.data) +
+              ((from_token + t) * from.token_stride + (from_head + h) * from.head_stride) * size,
+          static_cast<std::size_t>(from.dim * size));
+    }
+  }
+}
+
+const TensorView& whole_tensor(const Outputs& out, TensorRole role) {
+  switch (role) {
+    case TensorRole::o:
+      return out.o.view();
+    case TensorRole::dq:
+      return out.dq.view();
+    case TensorRole::dk:
+      return out.dk.view();
+    case TensorRole::dv:
+      return out.dv.view();
+    default:
+      throw_internal_error(__FILE__, __LINE__, "role", "no result");
+  }
+}
+
+/// The caller's tensors of one rank. What the plan does not say of their tokens stays NaN.
+class CallerTensors {
+ public:
+  CallerTensors(const RankPlan& plan, const Problem& problem, const Inputs& inputs,
+                Communicator& communicator)
+      : dim_(problem.head_dim), dtype_(problem.dtype), communicator_(communicator) {
+    for (const PlanBuffer& buffer : plan.buffers) {
+      if (buffer.external) allocate(buffer);
+    }
+    for (const Range& range : owned_tokens(plan)) {
+      for (const auto& [whole, shard] :
+           {std::pair{&inputs.q, &views.q}, std::pair{&inputs.k, &views.k},
+            std::pair{&inputs.v, &views.v}, std::pair{&inputs.dout, &views.dout}}) {
+        if (shard->data == nullptr) continue;
+        copy_rows(whole->view(), range.begin, 0, *shard, filled_, 0, range.size(), shard->heads);
+      }
+      filled_ += range.size();
+    }
+  }
+
+  RankTensors views;
+
+ private:
+  /// The shard's tokens are where the plan says that the caller's o has its rows.
+  static std::vector<Range> owned_tokens(const RankPlan& plan) {
+    for (const Placement& p : plan.results) {
+      if (p.role == TensorRole::o) return p.tokens;
+    }
+    return {};
+  }
+
+  void allocate(const PlanBuffer& buffer) {
+    const std::int64_t rows = buffer.tokens * buffer.heads;
+    if (buffer.role == TensorRole::lse) {
+      views.lse = {static_cast<float*>(communicator_.allocate(rows * 4)), buffer.heads,
+                   buffer.tokens, buffer.tokens};
+      return;
+    }
+    TensorView& view =
+        *std::map<TensorRole, TensorView*>{
+            {TensorRole::q, &views.q},   {TensorRole::k, &views.k},
+            {TensorRole::v, &views.v},   {TensorRole::o, &views.o},
+            {TensorRole::dq, &views.dq}, {TensorRole::dk, &views.dk},
+            {TensorRole::dv, &views.dv}, {TensorRole::dout, &views.dout}}
+             .at(buffer.role);
+    void* const data = communicator_.allocate(rows * dim_ * size_of(dtype_));
+    view = {data, dtype_, buffer.tokens, buffer.heads, dim_, buffer.heads * dim_, dim_};
+  }
+
+  std::int64_t dim_;
+  DType dtype_;
+  Communicator& communicator_;
+  std::int64_t filled_ = 0;
+};
+
+/// Copies one rank's results to where they belong in the whole.
+void deliver(const Executor& executor, const Placement& p, const Outputs& whole) {
+  std::int64_t row = 0;
+  for (const Range& range : p.tokens) {
+    if (p.role == TensorRole::lse) {
+      const LseView part = executor.lse_result(p);
+      for (std::int64_t h = 0; h < p.heads.size(); ++h) {
+        std::copy_n(part.head(h) + row, range.size(),
+                    whole.lse.view().head(p.heads.begin + h) + range.begin);
+      }
+    } else {
+      copy_rows(executor.result(p), row, 0, whole_tensor(whole, p.role), range.begin, p.heads.begin,
+                range.size(), p.heads.size());
+    }
+    row += range.size();
+  }
+  LONGCA_CHECK(row == p.region.tokens.size() && p.heads.size() == p.region.heads.size(),
+               "a result of {} tokens lies in {} rows", row, p.region.tokens.size());
+}
+
+void run_one(const RankPlan& plan, const ParallelProblem& problem, const Inputs& inputs,
+             const RunOptions& options, Communicator& communicator, RankRun& run) {
+  const auto rank = static_cast<std::size_t>(communicator.rank());
+  const Problem& p = problem.problem;
+  const CallerTensors tensors(plan, p, inputs, communicator);
+  std::unique_ptr<StepComputer> computer = std::make_unique<KernelComputer>(*options.kernel, p);
+  if (options.wrap_computer) {
+    computer = options.wrap_computer(std::move(computer), communicator.rank());
+  }
+  LockedComputer locked(std::move(computer));
+  Executor executor(plan, p, tensors.views, communicator, locked);
+  run.supports[rank] = executor.support();
+  // Nobody runs what one rank cannot: the others would wait for it.
+  communicator.barrier(nullptr);
+  if (!std::ranges::all_of(run.supports, [](const Support& s) { return s.ok(); })) return;
+
+  const auto sums = [&](const std::vector<Op>& ops) {
+    return sum_plan(plan, ops, p.head_dim, p.dtype).bytes_sent;
+  };
+  for (int i = 0; i < options.repetitions; ++i) {
+    communicator.reset_bytes_sent();
+    executor.forward(nullptr, options.communicate);
+    run.forward_bytes[rank] = communicator.bytes_sent();
+  }
+  for (int i = 0; i < options.repetitions && !plan.backward.empty(); ++i) {
+    communicator.reset_bytes_sent();
+    executor.backward(nullptr, options.communicate);
+    run.backward_bytes[rank] = communicator.bytes_sent();
+  }
+  run.forward_plan_bytes[rank] = sums(plan.forward);
+  run.backward_plan_bytes[rank] = sums(plan.backward);
+  run.workspace_bytes[rank] = locked.workspace_bytes();
+  for (const Placement& placement : plan.results) deliver(executor, placement, run.outputs);
+}
+
+}  // namespace
+
+RankRun run_ranks(const std::function<RankPlan(int)>& plan_of, const ParallelProblem& problem,
+                  const Inputs& inputs, const RunOptions& options) {
+  RankRun run(problem.problem);
+  const auto ranks = static_cast<std::size_t>(problem.ranks);
+  run.supports.resize(ranks);
+  for (auto* list : {&run.forward_bytes, &run.forward_plan_bytes, &run.backward_bytes,
+                     &run.backward_plan_bytes, &run.workspace_bytes}) {
+    list->resize(ranks);
+  }
+  std::vector<RankPlan> plans;
+  for (int rank = 0; rank < problem.ranks; ++rank) plans.push_back(plan_of(rank));
+  ThreadRanks threads(problem.ranks);
+  threads.run([&](Communicator& communicator) {
+    const RankPlan& plan = plans[static_cast<std::size_t>(communicator.rank())];
+    if (!options.wrap_communicator) {
+      return run_one(plan, problem, inputs, options, communicator, run);
+    }
+    const auto wrapped = options.wrap_communicator(communicator);
+    run_one(plan, problem, inputs, options, *wrapped, run);
+  });
+  return run;
+}
+
+RankRun run_ranks(const Scheme& scheme, const ParallelProblem& problem, const Inputs& inputs,
+                  const RunOptions& options) {
+  return run_ranks([&](int rank) { return scheme.plan(problem, rank); }, problem, inputs, options);
+}
+
+}  // namespace longca::test

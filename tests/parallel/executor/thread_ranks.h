@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "parallel/comm/communicator.h"
+
+namespace longca::test {
+
+/// Ranks as threads of this process, with messages between them that are as late as they may be: a
+/// message is copied when one of its two ends waits for it, and until then its landing place holds
+/// NaN. So an op that reads what has not arrived, or overwrites what has not left, shows.
+class ThreadRanks {
+ public:
+  explicit ThreadRanks(int ranks);
+  ~ThreadRanks();
+
+  /// Calls body(communicator of the rank) on a thread per rank. The program's thread pool is for
+  /// one caller at a time: bodies compute under a lock. Memory of the communicators lives until the
+  /// end of this object; a second run starts without messages of the first. Rethrows the first
+  /// exception of a rank, having woken those that wait for it.
+  void run(const std::function<void(Communicator&)>& body);
+
+ private:
+  struct World;
+  class Rank;
+  std::unique_ptr<World> world_;
+};
+
+}  // namespace longca::test
