@@ -1,0 +1,56 @@
+#pragma once
+
+#include <vector>
+
+#include "parallel/schemes/build/coverage.h"
+#include "parallel/schemes/build/plan_writer.h"
+
+namespace longca {
+
+/// K and V, or dK and dV, of some tokens: rows of two buffers of one KV group.
+struct KeyPair {
+  Region k, v;
+};
+
+/// Where a turn's gradients of one KV group go, and which of its rows they have reached.
+struct GradientTarget {
+  KeyPair into;
+  /// Whether all rows must hold something after the turn: zero where no query saw the key. Else
+  /// only rows that were reached are used.
+  bool complete = true;
+  Coverage coverage{};
+};
+
+/// How the keys of other positions come to a rank that keeps its queries, in turns: in each there
+/// are blocks of keys to compute on, in turn 0 the position's own. In the backward pass gradients
+/// of keys go back to their owners. The same object writes the exchanges of both passes.
+class ContextExchange {
+ public:
+  virtual ~ContextExchange() = default;
+
+  virtual int turns() const = 0;
+  virtual int blocks(int turn) const = 0;
+  /// Tokens of a block, ascending.
+  virtual std::vector<Range> ranges(int turn, int block) const = 0;
+  /// Rows of these tokens.
+  virtual KeyPair keys(int turn, int block, int group) = 0;
+
+  /// Writes what brings the keys of later turns, as far as it should be on its way while `turn` is
+  /// computed. Called before each turn, in order, in either pass.
+  virtual void fetch(int turn) = 0;
+
+  /// Starts the backward pass. `own`: where the gradients of the own keys are to end, per KV group;
+  /// float32 if there are other positions.
+  virtual void begin_gradients(std::vector<KeyPair> own) = 0;
+  /// Where the gradients of a block go. Valid from before_gradients to after_gradients of the turn.
+  virtual GradientTarget& target(int turn, int block, int group) = 0;
+  /// Writes the exchanges of gradients that should be on their way while `turn` is computed; then,
+  /// when it has been, what becomes of those that arrived and of the turn's own.
+  virtual void before_gradients(int turn) = 0;
+  virtual void after_gradients(int turn) = 0;
+  /// After the last turn: exchanges and sums that remain, until the own keys' gradients are
+  /// complete.
+  virtual void finish_gradients() = 0;
+};
+
+}  // namespace longca

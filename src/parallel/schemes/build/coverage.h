@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include "mask/slice.h"
+
+namespace longca {
+
+/// Which rows of a result have been written.
+class Coverage {
+ public:
+  /// Counts `rows` as written from now on; returns those of them that were not yet.
+  std::vector<Range> add(Range rows);
+  /// The rows of `whole` that nothing has written.
+  std::vector<Range> gaps(Range whole) const;
+  /// Ascending, not touching.
+  const std::vector<Range>& rows() const { return rows_; }
+
+ private:
+  std::vector<Range> rows_;
+};
+
+}  // namespace longca

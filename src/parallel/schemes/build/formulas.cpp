@@ -1,0 +1,63 @@
+#include "parallel/schemes/build/formulas.h"
+
+#include <algorithm>
+
+#include "parallel/schemes/build/ring.h"
+
+namespace longca {
+namespace {
+
+constexpr std::int64_t kFloat32 = 4;
+
+int kv_heads_per_rank(const ParallelProblem& problem, const Grid& grid) {
+  return std::max(1, problem.problem.heads_k / grid.head_ways());
+}
+
+}  // namespace
+
+std::int64_t head_exchange_bytes(const ParallelProblem& problem, const Grid& grid, int rank,
+                                 bool backward) {
+  const Problem& p = problem.problem;
+  const int ways = grid.head_ways();
+  if (ways == 1) return 0;
+  const Shard position = grid.position_shard(grid.position(rank));
+  const Shard own = grid.own_shard(rank);
+  const std::int64_t heads_q = p.heads_q / ways;
+  const std::int64_t heads_k = kv_heads_per_rank(problem, grid);
+  const std::int64_t element = p.head_dim * size_of(p.dtype);
+  const std::int64_t outward = own.rows * (ways - 1);  // rows × members, to the heads
+  const std::int64_t home = position.rows - own.rows;  // and back to their owners
+  if (!backward) return (outward * (heads_q + 2 * heads_k) + home * heads_q) * element;
+  const bool partial = ways > p.heads_k;
+  const std::int64_t gradients =
+      partial ? (position.tokens - own.tokens) * 2 * heads_k * p.head_dim * kFloat32
+              : home * 2 * heads_k * element;
+  return (outward + home) * heads_q * element + gradients;
+}
+
+std::int64_t ring_bytes(const ParallelProblem& problem, const Grid& grid, int window_size, int rank,
+                        bool backward) {
+  const Problem& p = problem.problem;
+  const RingPlace place = RingPlace::of(grid.position(rank), grid.positions(), window_size);
+  const auto rows = [&](int position) { return grid.position_shard(position).rows; };
+  // Inside each window all blocks but that of the next position; between windows this place's
+  // blocks but that of the next window.
+  std::int64_t keys = 0;
+  for (int position = 0; position < grid.positions(); ++position) {
+    const int window = position / place.size;
+    const int index = position % place.size;
+    if (index != (place.index + 1) % place.size) keys += rows(position);
+    if (index == place.index && window != (place.window + 1) % place.windows) {
+      keys += rows(position);
+    }
+  }
+  // Of gradients the sums of all blocks but the own.
+  std::int64_t gradients = 0;
+  for (int position = 0; backward && position < grid.positions(); ++position) {
+    if (position != grid.position(rank)) gradients += rows(position);
+  }
+  return (keys * size_of(p.dtype) + gradients * kFloat32) * 2 * kv_heads_per_rank(problem, grid) *
+         p.head_dim;
+}
+
+}  // namespace longca

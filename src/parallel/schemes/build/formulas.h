@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+#include "parallel/schemes/build/grid.h"
+#include "parallel/schemes/scheme.h"
+
+namespace longca {
+
+/// Closed forms of the bytes that one rank sends in a pass, from shapes and shard sizes alone. With
+/// U members, C positions, r rows per rank, R = U r per position, s bytes per element and
+/// h' = max(1, heads_k / U) KV heads per rank:
+///
+///   heads, forward    r (U−1) (2 heads_q/U + 2 h') d s     q, k, v to the members; o back
+///   heads, backward   r (U−1) (2 heads_q/U + 2 h') d s     dout; dq, dk, dv (4 bytes for s where
+///                                                          KV heads are replicated)
+///   ring, forward     R (C−1) 2 h' d s                     k, v
+///   ring, backward    R (C−1) 2 h' d (s + 4)               k, v; dk, dv as float32
+///
+/// They are exact where rows differ from rank to rank too: the sums are then over the rows that the
+/// formula's factors stand for.
+std::int64_t head_exchange_bytes(const ParallelProblem& problem, const Grid& grid, int rank,
+                                 bool backward);
+/// `window_size` positions per window of a double ring; all: a plain ring.
+std::int64_t ring_bytes(const ParallelProblem& problem, const Grid& grid, int window_size, int rank,
+                        bool backward);
+
+}  // namespace longca

@@ -1,0 +1,65 @@
+#include "parallel/schemes/build/grid.h"
+
+#include <numeric>
+
+namespace longca {
+namespace {
+
+std::int64_t total(const std::vector<Range>& ranges) {
+  return std::accumulate(ranges.begin(), ranges.end(), std::int64_t{0},
+                         [](std::int64_t sum, Range range) { return sum + range.size(); });
+}
+
+/// The member's part of rows [begin, end), as split_ranges deals.
+Range part(std::int64_t begin, std::int64_t end, int parts, int member) {
+  const Range whole[] = {{begin, end}};
+  const std::vector<Range> mine = split_ranges(whole, parts, member);
+  return mine.empty() ? Range{begin, begin} : mine.front();
+}
+
+}  // namespace
+
+Grid::Grid(const ParallelProblem& problem, GridShape shape)
+    : shape_(shape),
+      sharding_(problem.shard, problem.mask, problem.lengths, problem.ranks / shape.head_ways) {}
+
+int Grid::rank(int position, int member) const {
+  return shape_.head_first ? position * head_ways() + member : member * positions() + position;
+}
+
+int Grid::position(int rank) const {
+  return shape_.head_first ? rank / head_ways() : rank % positions();
+}
+
+int Grid::member(int rank) const {
+  return shape_.head_first ? rank % head_ways() : rank / positions();
+}
+
+Shard Grid::position_shard(int position) const {
+  Shard shard{sharding_.ranges(position), 0, 0};
+  shard.tokens = total(shard.ranges);
+  const bool pads = sharding_.kind() == ShardKind::document_zigzag;
+  shard.rows = pads ? sharding_.rows(position) : shard.tokens;
+  return shard;
+}
+
+Shard Grid::own_shard(int rank) const {
+  const Shard whole = position_shard(position(rank));
+  Shard own{split_ranges(whole.ranges, head_ways(), member(rank)), 0, 0};
+  own.tokens = total(own.ranges);
+  own.rows = own.tokens + part(whole.tokens, whole.rows, head_ways(), member(rank)).size();
+  return own;
+}
+
+std::vector<MemberRun> Grid::runs(const Shard& position, int member) const {
+  const Range tokens = part(0, position.tokens, head_ways(), member);
+  const Range padding = part(position.tokens, position.rows, head_ways(), member);
+  std::vector<MemberRun> runs;
+  if (!tokens.empty()) runs.push_back({{0, tokens.size()}, tokens});
+  if (!padding.empty()) {
+    runs.push_back({{tokens.size(), tokens.size() + padding.size()}, padding});
+  }
+  return runs;
+}
+
+}  // namespace longca

@@ -1,0 +1,185 @@
+#include "parallel/schemes/build/head_exchange.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+bool of_keys(TensorRole role) {
+  return role == TensorRole::k || role == TensorRole::v || role == TensorRole::dk ||
+         role == TensorRole::dv;
+}
+
+/// What the backward pass reads of the forward pass's buffers.
+bool read_again(TensorRole role) {
+  return role == TensorRole::q || role == TensorRole::k || role == TensorRole::v ||
+         role == TensorRole::o || role == TensorRole::lse;
+}
+
+Region rows_of(Region whole, Range rows) {
+  return {
+      whole.buffer, {whole.tokens.begin + rows.begin, whole.tokens.begin + rows.end}, whole.heads};
+}
+
+Region heads_within(Region whole, Range heads) {
+  return {whole.buffer, whole.tokens, heads};
+}
+
+}  // namespace
+
+HeadExchange::HeadExchange(const ParallelProblem& problem, const Grid& grid,
+                           const HeadLayout& layout, int rank, PlanWriter& writer)
+    : problem_(problem),
+      grid_(grid),
+      layout_(layout),
+      writer_(writer),
+      position_(grid.position(rank)),
+      member_(grid.member(rank)),
+      shard_(grid.position_shard(position_)),
+      own_(grid.own_shard(rank)) {
+  using enum TensorRole;
+  for (const TensorRole role : {q, k, v, o}) external(role);
+  if (layout.ways() == 1) external(lse);
+  if (!problem.problem.backward) return;
+  for (const TensorRole role : {dout, dq, dk, dv}) external(role);
+}
+
+Region HeadExchange::external(TensorRole role) {
+  const int heads = of_keys(role) ? problem_.problem.heads_k : problem_.problem.heads_q;
+  auto [it, is_new] = externals_.try_emplace(role, 0);
+  if (is_new) {
+    it->second = writer_.add_buffer(
+        {std::string(to_string(role)), role, own_.rows, heads, false, true, false});
+  }
+  return {it->second, {0, own_.rows}, {0, heads}};
+}
+
+Range HeadExchange::heads_of(HeadPart part, int member) const {
+  if (of_keys(part.role)) return layout_.kv_heads(member, part.index);
+  return layout_.q_heads(member, layout_.chunks()[static_cast<std::size_t>(part.index)]);
+}
+
+Region HeadExchange::held(HeadPart part) {
+  if (layout_.ways() == 1) return external(part.role);
+  const int heads = static_cast<int>(heads_of(part, member_).size());
+  auto [it, is_new] = parts_.try_emplace({part.role, part.index}, 0);
+  if (is_new) {
+    const bool kept = problem_.problem.backward && read_again(part.role);
+    it->second =
+        writer_.add_buffer({fmt::format("{} of chunk {}", to_string(part.role), part.index),
+                            part.role, shard_.rows, heads, false, false, kept});
+  }
+  return {it->second, {0, shard_.rows}, {0, heads}};
+}
+
+template <typename Move>
+void HeadExchange::exchange(std::span<const HeadPart> parts, int step, Move&& move) {
+  if (layout_.ways() == 1) return;
+  const std::vector<MemberRun> own_runs = grid_.runs(shard_, member_);
+  Exchange all_to_all{Pattern::all_to_all, {}, {}};
+  // Everyone starts with the next member, so that no one is everyone's first.
+  for (int i = 1; i < layout_.ways(); ++i) {
+    const int other = (member_ + i) % layout_.ways();
+    const int peer = grid_.rank(position_, other);
+    for (const HeadPart part : parts) {
+      const Region outside = heads_within(external(part.role), heads_of(part, other));
+      for (const MemberRun& run : own_runs) {
+        move.outside(all_to_all).push_back({peer, rows_of(outside, run.own)});
+      }
+      for (const MemberRun& run : grid_.runs(shard_, other)) {
+        move.inside(all_to_all).push_back({peer, rows_of(held(part), run.position)});
+      }
+    }
+  }
+  writer_.add(std::move(all_to_all), step);
+  for (const HeadPart part : parts) {
+    const Region outside = heads_within(external(part.role), heads_of(part, member_));
+    for (const MemberRun& run : own_runs) {
+      writer_.add_beside_exchange(
+          move.copy(rows_of(outside, run.own), rows_of(held(part), run.position)), step);
+    }
+  }
+}
+
+void HeadExchange::bring_in(std::span<const HeadPart> parts, int step) {
+  struct In {
+    static std::vector<Message>& outside(Exchange& e) { return e.sends; }
+    static std::vector<Message>& inside(Exchange& e) { return e.receives; }
+    static Copy copy(const Region& outside, const Region& inside) { return {outside, inside}; }
+  };
+  exchange(parts, step, In{});
+}
+
+void HeadExchange::send_out(std::span<const HeadPart> parts, int step) {
+  struct Out {
+    static std::vector<Message>& outside(Exchange& e) { return e.receives; }
+    static std::vector<Message>& inside(Exchange& e) { return e.sends; }
+    static Copy copy(const Region& outside, const Region& inside) { return {inside, outside}; }
+  };
+  exchange(parts, step, Out{});
+}
+
+std::vector<MemberRun> HeadExchange::token_runs(int member) const {
+  std::vector<MemberRun> runs = grid_.runs(shard_, member);
+  std::erase_if(runs, [&](const MemberRun& run) { return run.position.end > shard_.tokens; });
+  return runs;
+}
+
+void HeadExchange::add_up(std::span<const std::pair<TensorRole, Region>> partials, int group,
+                          int step) {
+  LONGCA_CHECK(layout_.replicas() > 1, "partial dk of {} members", layout_.replicas());
+  const std::vector<MemberRun> own_runs = token_runs(member_);
+  Exchange all_to_all{Pattern::all_to_all, {}, {}};
+  std::vector<Copy> copies;
+  std::vector<std::vector<Region>> sums;  // per role and replica: [own rows, all KV heads]
+  for (const auto& [role, partial] : partials) {
+    auto& of_role = sums.emplace_back();
+    const int heads = problem_.problem.heads_k;
+    for (int i = 0; i < layout_.replicas(); ++i) {
+      const int buffer = writer_.add_buffer({fmt::format("{} of replica {}", to_string(role), i),
+                                             role, own_.rows, heads, true, false, false});
+      of_role.push_back({buffer, {0, own_.rows}, {0, heads}});
+    }
+    for (int i = 0; i < layout_.ways(); ++i) {
+      const int other = (member_ + i) % layout_.ways();
+      const int peer = grid_.rank(position_, other);
+      const auto replica = static_cast<std::size_t>(other % layout_.replicas());
+      const Region into = heads_within(of_role[replica], layout_.kv_heads(other, group));
+      for (const MemberRun& run : own_runs) {
+        if (i > 0) all_to_all.receives.push_back({peer, rows_of(into, run.own)});
+        if (i == 0) copies.push_back({rows_of(partial, run.position), rows_of(into, run.own)});
+      }
+      if (i == 0) continue;
+      for (const MemberRun& run : token_runs(other)) {
+        all_to_all.sends.push_back({peer, rows_of(partial, run.position)});
+      }
+    }
+  }
+  writer_.add(std::move(all_to_all), step);
+  for (const Copy& copy : copies) writer_.add_beside_exchange(copy, step);
+  for (std::size_t i = 0; i < partials.size(); ++i) {
+    const Range tokens = {0, own_.tokens};
+    const Region sum = rows_of(sums[i].front(), tokens);
+    for (std::size_t replica = 1; replica < sums[i].size(); ++replica) {
+      writer_.add(Add{rows_of(sums[i][replica], tokens), sum}, step);
+    }
+    writer_.add(Convert{sum, rows_of(external(partials[i].first), tokens)}, step);
+  }
+}
+
+void HeadExchange::place(TensorRole role) {
+  if (role != TensorRole::lse || layout_.ways() == 1) {
+    const Region whole = external(role);
+    writer_.add_result({role, rows_of(whole, {0, own_.tokens}), own_.ranges, whole.heads});
+    return;
+  }
+  for (int chunk = 0; chunk < static_cast<int>(layout_.chunks().size()); ++chunk) {
+    const HeadPart part{role, chunk};
+    writer_.add_result(
+        {role, rows_of(held(part), {0, shard_.tokens}), shard_.ranges, heads_of(part, member_)});
+  }
+}
+
+}  // namespace longca

@@ -1,0 +1,112 @@
+#include "parallel/schemes/build/plan_writer.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "mask/band.h"
+
+namespace longca {
+namespace {
+
+bool overlap(const Region& a, const Region& b) {
+  return !intersect(a.tokens, b.tokens).empty() && !intersect(a.heads, b.heads).empty();
+}
+
+bool without_rows(const Region& region) {
+  return region.tokens.empty() || region.heads.empty();
+}
+
+}  // namespace
+
+PlanWriter::PlanWriter(int rank, int ranks) : ops_(&plan_.forward) {
+  plan_.rank = rank;
+  plan_.ranks = ranks;
+}
+
+int PlanWriter::add_buffer(PlanBuffer buffer) {
+  plan_.buffers.push_back(std::move(buffer));
+  accesses_.emplace_back();
+  return static_cast<int>(plan_.buffers.size()) - 1;
+}
+
+int PlanWriter::add_mask(Mask mask) {
+  plan_.masks.push_back(std::move(mask));
+  return static_cast<int>(plan_.masks.size()) - 1;
+}
+
+void PlanWriter::begin_backward() {
+  ops_ = &plan_.backward;
+  for (auto& lanes : accesses_) lanes = {};
+  waited_ = {-1, -1};
+}
+
+void PlanWriter::add(Exchange exchange, int step) {
+  if (exchange.sends.empty() && exchange.receives.empty()) return;
+  std::vector<Use> uses;
+  for (const Message& message : exchange.sends) uses.push_back({message.region, false});
+  for (const Message& message : exchange.receives) uses.push_back({message.region, true});
+  append({std::move(exchange), {}, Lane::communication, step}, uses);
+}
+
+void PlanWriter::add(Attend a, int step) {
+  append({a, {}, Lane::compute, step},
+         {{a.q, false}, {a.k, false}, {a.v, false}, {a.o, true}, {a.lse, true}});
+}
+
+void PlanWriter::add(AttendBackward a, int step) {
+  append({a, {}, Lane::compute, step}, {{a.dout, false},
+                                        {a.q, false},
+                                        {a.k, false},
+                                        {a.v, false},
+                                        {a.o, false},
+                                        {a.lse, false},
+                                        {a.dq, true},
+                                        {a.dk, true},
+                                        {a.dv, true}});
+}
+
+void PlanWriter::add(Add add, int step) {
+  if (without_rows(add.from)) return;
+  append({add, {}, Lane::compute, step}, {{add.from, false}, {add.into, true}});
+}
+
+void PlanWriter::add(Convert convert, int step) {
+  if (without_rows(convert.from)) return;
+  append({convert, {}, Lane::compute, step}, {{convert.from, false}, {convert.to, true}});
+}
+
+void PlanWriter::add(Clear clear, int step) {
+  if (without_rows(clear.region)) return;
+  append({clear, {}, Lane::compute, step}, {{clear.region, true}});
+}
+
+void PlanWriter::add_beside_exchange(Copy copy, int step) {
+  if (without_rows(copy.from)) return;
+  append({copy, {}, Lane::communication, step}, {{copy.from, false}, {copy.to, true}});
+}
+
+int PlanWriter::last_conflict(const Use& use, std::size_t other_lane, int known) const {
+  const auto& all = accesses_[static_cast<std::size_t>(use.region.buffer)][other_lane];
+  for (auto it = all.rbegin(); it != all.rend() && it->op > known; ++it) {
+    if ((use.writes || it->writes) && overlap(use.region, it->region)) return it->op;
+  }
+  return known;
+}
+
+void PlanWriter::append(Op op, const std::vector<Use>& uses) {
+  const auto lane = static_cast<std::size_t>(op.lane);
+  int last = waited_[lane];
+  for (const Use& use : uses) last = last_conflict(use, 1 - lane, last);
+  if (last > waited_[lane]) {
+    op.after = {last};
+    waited_[lane] = last;
+  }
+  const int number = static_cast<int>(ops_->size());
+  for (const Use& use : uses) {
+    accesses_[static_cast<std::size_t>(use.region.buffer)][lane].push_back(
+        {number, use.writes, use.region});
+  }
+  ops_->push_back(std::move(op));
+}
+
+}  // namespace longca

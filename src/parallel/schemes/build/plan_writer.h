@@ -1,0 +1,65 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "parallel/plan/plan.h"
+
+namespace longca {
+
+/// Writes the ops of one rank's plan and finds out by itself what each must wait for: the last op
+/// of the other lane that writes what it touches, or reads what it writes.
+class PlanWriter {
+ public:
+  PlanWriter(int rank, int ranks);
+
+  int add_buffer(PlanBuffer buffer);
+  int add_mask(Mask mask);
+  void add_note(std::string note) { plan_.notes.push_back(std::move(note)); }
+  void add_result(Placement placement) { plan_.results.push_back(std::move(placement)); }
+  const PlanBuffer& buffer(int index) const {
+    return plan_.buffers[static_cast<std::size_t>(index)];
+  }
+
+  /// Ops go to the backward list from now on. Whatever the forward pass wrote is there.
+  void begin_backward();
+
+  /// Exchanges run on the communication lane, all else on the compute lane. An exchange without
+  /// messages is left out.
+  void add(Exchange exchange, int step);
+  void add(Attend attend, int step);
+  void add(AttendBackward attend, int step);
+  /// Regions without a row are left out.
+  void add(Add add, int step);
+  void add(Convert convert, int step);
+  void add(Clear clear, int step);
+  /// A copy that belongs to an exchange: on its lane.
+  void add_beside_exchange(Copy copy, int step);
+
+  RankPlan take() { return std::move(plan_); }
+
+ private:
+  struct Access {
+    int op = 0;
+    bool writes = false;
+    Region region;
+  };
+  struct Use {
+    Region region;
+    bool writes = false;
+  };
+  void append(Op op, const std::vector<Use>& uses);
+  /// The last op of the other lane that `use` conflicts with, if it comes after `known`; else
+  /// `known`.
+  int last_conflict(const Use& use, std::size_t other_lane, int known) const;
+
+  RankPlan plan_;
+  std::vector<Op>* ops_;
+  /// Per buffer and lane, in the order of the ops.
+  std::vector<std::array<std::vector<Access>, 2>> accesses_;
+  /// Per lane: the last op of the other one that it has waited for.
+  std::array<int, 2> waited_ = {-1, -1};
+};
+
+}  // namespace longca

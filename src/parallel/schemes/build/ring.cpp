@@ -1,0 +1,128 @@
+#include "parallel/schemes/build/ring.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "parallel/schemes/build/ring_gradients.h"
+
+namespace longca {
+namespace {
+
+RingContext make_context(const Grid& grid, int rank, int window_size, const HeadLayout& layout,
+                         HeadExchange& heads, PlanWriter& writer) {
+  RingContext context{grid,
+                      rank,
+                      static_cast<int>(layout.groups().size()),
+                      RingPlace::of(grid.position(rank), grid.positions(), window_size),
+                      heads,
+                      writer,
+                      {},
+                      0};
+  for (int position = 0; position < grid.positions(); ++position) {
+    context.shards.push_back(grid.position_shard(position));
+    context.most_rows = std::max(context.most_rows, context.shards.back().rows);
+  }
+  return context;
+}
+
+}  // namespace
+
+RingPlace RingPlace::of(int position, int positions, int window_size) {
+  LONGCA_CHECK(window_size >= 1 && positions % window_size == 0, "{} positions in windows of {}",
+               positions, window_size);
+  return {positions / window_size, window_size, position / window_size, position % window_size};
+}
+
+int RingPlace::neighbour(int windows_on, int places_on) const {
+  const int other_window = (window + windows_on + windows) % windows;
+  return other_window * size + (index + places_on + size) % size;
+}
+
+Ring::Ring(const Grid& grid, int rank, int window_size, const HeadLayout& layout,
+           HeadExchange& heads, PlanWriter& writer)
+    : context_(make_context(grid, rank, window_size, layout, heads, writer)),
+      gradients_(std::make_unique<RingGradients>(context_)) {}
+
+Ring::~Ring() = default;
+
+std::vector<Range> Ring::ranges(int turn, int) const {
+  return context_.shard_of(turn).ranges;
+}
+
+KeyPair Ring::rows(int turn, int group, std::int64_t rows) {
+  const RingPlace& place = context_.place;
+  KeyPair own = {context_.heads.held({TensorRole::k, group}),
+                 context_.heads.held({TensorRole::v, group})};
+  own.k.tokens = own.v.tokens = {0, rows};
+  if (turn == 0) return own;
+  const bool outer = place.turn_of_round(turn) == 0;
+  const int round = place.round(turn);
+  const int which = (outer ? round : turn - round - 1) % 2;
+  const auto in_buffer = [&](TensorRole role, const Region& like) -> Region {
+    auto [it, is_new] = buffers_.try_emplace({role, outer, which, group}, 0);
+    if (is_new) {
+      it->second = context_.writer.add_buffer(
+          {fmt::format("{} of the {} {}, group {}", to_string(role), outer ? "outer pass" : "pass",
+                       which, group),
+           role, context_.most_rows, static_cast<int>(like.heads.size()), false, false, false});
+    }
+    return {it->second, {0, rows}, {0, like.heads.size()}};
+  };
+  return {in_buffer(TensorRole::k, own.k), in_buffer(TensorRole::v, own.v)};
+}
+
+KeyPair Ring::keys(int turn, int, int group) {
+  return rows(turn, group, context_.shard_of(turn).tokens);
+}
+
+void Ring::pass(int from_turn, int to_turn, int to, int from) {
+  const std::int64_t sent = context_.shard_of(from_turn).rows;
+  const std::int64_t received = context_.shard_of(to_turn).rows;
+  Exchange exchange{Pattern::send_receive, {}, {}};
+  for (int group = 0; group < context_.groups; ++group) {
+    if (sent > 0) {
+      const KeyPair pair = rows(from_turn, group, sent);
+      exchange.sends.insert(exchange.sends.end(), {{to, pair.k}, {to, pair.v}});
+    }
+    if (received > 0) {
+      const KeyPair pair = rows(to_turn, group, received);
+      exchange.receives.insert(exchange.receives.end(), {{from, pair.k}, {from, pair.v}});
+    }
+  }
+  context_.writer.add(std::move(exchange), from_turn);
+}
+
+void Ring::fetch(int turn) {
+  const RingPlace& place = context_.place;
+  const int round = place.round(turn);
+  if (place.turn_of_round(turn) + 1 < place.size) {
+    pass(turn, turn + 1, context_.peer(0, 1), context_.peer(0, -1));
+  }
+  if (place.turn_of_round(turn) == 0 && round + 1 < place.windows) {
+    pass(turn, turn + place.size, context_.peer(1, 0), context_.peer(-1, 0));
+  }
+}
+
+void Ring::begin_gradients(std::vector<KeyPair> own) {
+  gradients_->begin(std::move(own));
+}
+
+GradientTarget& Ring::target(int turn, int, int group) {
+  return gradients_->target(turn, group);
+}
+
+void Ring::before_gradients(int turn) {
+  gradients_->before(turn);
+}
+
+void Ring::after_gradients(int turn) {
+  gradients_->after(turn);
+}
+
+void Ring::finish_gradients() {
+  gradients_->finish();
+}
+
+}  // namespace longca

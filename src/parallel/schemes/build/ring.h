@@ -1,0 +1,87 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "parallel/schemes/build/context_exchange.h"
+#include "parallel/schemes/build/grid.h"
+#include "parallel/schemes/build/head_exchange.h"
+
+namespace longca {
+
+/// A rank's place in a double ring: `windows` rings of `size` positions each, position
+/// window · size + index. One window: a plain ring.
+struct RingPlace {
+  int windows = 1;
+  int size = 1;
+  int window = 0;
+  int index = 0;
+
+  /// `window_size` divides `positions`.
+  static RingPlace of(int position, int positions, int window_size);
+  int turns() const { return windows * size; }
+  /// Turns in a window are consecutive.
+  int round(int turn) const { return turn / size; }
+  int turn_of_round(int turn) const { return turn % size; }
+  /// The position so many windows and places further on; negative: before this one.
+  int neighbour(int windows_on, int places_on) const;
+  /// Whose keys this position has in a turn.
+  int position_of(int turn) const { return neighbour(-round(turn), -turn_of_round(turn)); }
+};
+
+/// What the members of a ring know of all its positions.
+struct RingContext {
+  const Grid& grid;
+  int rank;
+  int groups;
+  RingPlace place;
+  HeadExchange& heads;
+  PlanWriter& writer;
+  std::vector<Shard> shards;  ///< of every position
+  std::int64_t most_rows;
+
+  const Shard& shard_of(int turn) const {
+    return shards[static_cast<std::size_t>(place.position_of(turn))];
+  }
+  /// The rank of the same heads at another position.
+  int peer(int windows_on, int places_on) const {
+    return grid.rank(place.neighbour(windows_on, places_on), grid.member(rank));
+  }
+};
+
+class RingGradients;
+
+/// K and V pass from position to position (H. Liu et al., "Ring Attention with Blockwise
+/// Transformers", 2023): in every turn inside a window, and from window to window once per round
+/// in it, on the way during the whole round (D. Gu et al., "LoongTrain", 2024: DoubleRing). Two
+/// buffers each: the next block arrives while one is computed on. positions − 1 passes.
+class Ring final : public ContextExchange {
+ public:
+  Ring(const Grid& grid, int rank, int window_size, const HeadLayout& layout, HeadExchange& heads,
+       PlanWriter& writer);
+  ~Ring() override;
+
+  int turns() const override { return context_.place.turns(); }
+  int blocks(int) const override { return 1; }
+  std::vector<Range> ranges(int turn, int block) const override;
+  KeyPair keys(int turn, int block, int group) override;
+  void fetch(int turn) override;
+  void begin_gradients(std::vector<KeyPair> own) override;
+  GradientTarget& target(int turn, int block, int group) override;
+  void before_gradients(int turn) override;
+  void after_gradients(int turn) override;
+  void finish_gradients() override;
+
+ private:
+  /// `rows` of the buffer that a turn's keys lie in.
+  KeyPair rows(int turn, int group, std::int64_t rows);
+  void pass(int from_turn, int to_turn, int to, int from);
+
+  RingContext context_;
+  /// k or v, inner or outer, which of two, group → buffer.
+  std::map<std::tuple<TensorRole, bool, int, int>, int> buffers_;
+  std::unique_ptr<RingGradients> gradients_;
+};
+
+}  // namespace longca

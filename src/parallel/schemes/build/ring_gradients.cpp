@@ -1,0 +1,145 @@
+#include "parallel/schemes/build/ring_gradients.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace longca {
+namespace {
+
+KeyPair with_rows(KeyPair pair, Range rows) {
+  pair.k.tokens = pair.v.tokens = rows;
+  return pair;
+}
+
+}  // namespace
+
+void RingGradients::begin(std::vector<KeyPair> own) {
+  own_ = std::move(own);
+  ready_.clear();
+  on_the_way_.clear();
+}
+
+KeyPair RingGradients::buffer(Slot slot, int which, int group, std::int64_t rows) {
+  static constexpr const char* kNames[] = {"share", "hop", "home", "outer arrival"};
+  const std::int64_t heads = own_[static_cast<std::size_t>(group)].k.heads.size();
+  auto [it, is_new] = buffers_.try_emplace({slot, which, group}, 0, 0);
+  if (is_new) {
+    const auto add = [&](TensorRole role) {
+      return context_.writer.add_buffer({fmt::format("{} of {} {}, group {}", to_string(role),
+                                                     kNames[static_cast<int>(slot)], which, group),
+                                         role, context_.most_rows, static_cast<int>(heads), true,
+                                         false, false});
+    };
+    const int dk = add(TensorRole::dk);
+    it->second = {dk, add(TensorRole::dv)};
+  }
+  const auto [dk, dv] = it->second;
+  return {{dk, {0, rows}, {0, heads}}, {dv, {0, rows}, {0, heads}}};
+}
+
+KeyPair RingGradients::home(int round, int group, std::int64_t rows) {
+  if (round == 0) return with_rows(own_[static_cast<std::size_t>(group)], {0, rows});
+  return buffer(Slot::home, round % 2, group, rows);
+}
+
+GradientTarget& RingGradients::target(int, int group) {
+  return targets_[static_cast<std::size_t>(group)];
+}
+
+void RingGradients::before(int turn) {
+  on_the_way_ = std::exchange(ready_, {});
+  for (const Transfer& transfer : on_the_way_) send(transfer, turn);
+
+  const int place = context_.place.turn_of_round(turn);
+  const std::int64_t tokens = context_.shard_of(turn).tokens;
+  targets_.clear();
+  for (int group = 0; group < context_.groups; ++group) {
+    if (place == 0) {
+      targets_.push_back({home(context_.place.round(turn), group, tokens)});
+    } else {  // the second of a round begins its sum
+      const bool begins = place == 1;
+      targets_.push_back({buffer(begins ? Slot::hop : Slot::share, 1, group, tokens), begins});
+    }
+  }
+}
+
+void RingGradients::after(int turn) {
+  const RingPlace& ring = context_.place;
+  const int place = ring.turn_of_round(turn);
+  for (const Transfer& transfer : on_the_way_) land(transfer, turn);
+  on_the_way_.clear();
+  if (place > 0) ready_.push_back({Way::inner, turn});
+  if (ring.size == 1 && turn > 0) ready_.push_back({Way::outer, turn});
+}
+
+void RingGradients::finish() {
+  while (!ready_.empty()) {
+    on_the_way_ = std::exchange(ready_, {});
+    for (const Transfer& transfer : on_the_way_) send(transfer, context_.place.turns());
+    for (const Transfer& transfer : on_the_way_) land(transfer, context_.place.turns());
+    on_the_way_.clear();
+  }
+}
+
+void RingGradients::send(const Transfer& transfer, int step) {
+  const RingPlace& ring = context_.place;
+  const int round = ring.round(transfer.turn);
+  const int next = (ring.turn_of_round(transfer.turn) + 1) % ring.size;
+  const bool inner = transfer.way == Way::inner;
+  // What this rank gets is the sum of the block that it has next, or had first in the round; from
+  // another window, of that which it has first in the next round, and in the last its own.
+  const int arriving = inner ? round * ring.size + next : (round + 1) % ring.windows * ring.size;
+  const std::int64_t sent = context_.shard_of(transfer.turn).rows;
+  const std::int64_t received = context_.shard_of(arriving).rows;
+  const int to = inner ? context_.peer(0, 1) : context_.peer(1, 0);
+  const int from = inner ? context_.peer(0, -1) : context_.peer(-1, 0);
+  const int place = ring.turn_of_round(transfer.turn);
+  Exchange exchange{Pattern::send_receive, {}, {}};
+  for (int group = 0; group < context_.groups; ++group) {
+    if (sent > 0) {
+      const KeyPair sum =
+          inner ? buffer(Slot::hop, place % 2, group, sent) : home(round, group, sent);
+      exchange.sends.insert(exchange.sends.end(), {{to, sum.k}, {to, sum.v}});
+    }
+    if (received > 0) {
+      const KeyPair sum = inner ? buffer(Slot::hop, (place + 1) % 2, group, received)
+                                : buffer(Slot::arrived, 0, group, received);
+      exchange.receives.insert(exchange.receives.end(), {{from, sum.k}, {from, sum.v}});
+    }
+  }
+  context_.writer.add(std::move(exchange), step);
+}
+
+void RingGradients::land(const Transfer& transfer, int step) {
+  const RingPlace& ring = context_.place;
+  const int round = ring.round(transfer.turn);
+  const int place = ring.turn_of_round(transfer.turn);
+  const bool ends_at_home = place + 1 == ring.size;
+  for (int group = 0; group < context_.groups; ++group) {
+    if (transfer.way == Way::outer) {
+      const int next = (round + 1) % ring.windows;
+      const std::int64_t tokens = context_.shard_of(next * ring.size).tokens;
+      add_all(buffer(Slot::arrived, 0, group, tokens), home(next, group, tokens), step);
+    } else if (ends_at_home) {
+      const std::int64_t tokens = context_.shard_of(round * ring.size).tokens;
+      add_all(buffer(Slot::hop, (place + 1) % 2, group, tokens), home(round, group, tokens), step);
+    } else {
+      const GradientTarget& share = targets_[static_cast<std::size_t>(group)];
+      for (const Range rows : share.coverage.rows()) {
+        add_all(with_rows(share.into, rows),
+                with_rows(buffer(Slot::hop, (place + 1) % 2, group, 0), rows), step);
+      }
+    }
+  }
+  if (transfer.way == Way::inner && ends_at_home && round > 0) {
+    ready_.push_back({Way::outer, round * ring.size});
+  }
+}
+
+void RingGradients::add_all(const KeyPair& from, const KeyPair& into, int step) {
+  context_.writer.add(Add{from.k, into.k}, step);
+  context_.writer.add(Add{from.v, into.v}, step);
+}
+
+}  // namespace longca

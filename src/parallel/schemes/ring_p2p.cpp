@@ -1,0 +1,41 @@
+#include "parallel/schemes/all_schemes.h"
+#include "parallel/schemes/build/build_plan.h"
+#include "parallel/schemes/build/formulas.h"
+
+namespace longca {
+namespace {
+
+class RingP2P final : public Scheme {
+ public:
+  std::string name() const override { return "ring_p2p"; }
+  std::string description() const override {
+    return "K and V pass around a ring of ranks; backward dK and dV follow one hop behind";
+  }
+  std::string paper() const override {
+    return "H. Liu, M. Zaharia, P. Abbeel, \"Ring Attention with Blockwise Transformers for "
+           "Near-Infinite Context\", arXiv:2310.01889, 2023";
+  }
+  /// TransformerEngine's, where documents are packed.
+  ShardKind published_shard() const override { return ShardKind::document_zigzag; }
+  /// No padding, and steps of equal area where the mask is causal.
+  ShardKind best_shard() const override { return ShardKind::zigzag; }
+
+  Support supports(const ParallelProblem&) const override { return {}; }
+
+  RankPlan plan(const ParallelProblem& problem, int rank) const override {
+    return build_plan(problem, {}, rank);
+  }
+
+  std::int64_t formula_bytes(const ParallelProblem& problem, int rank,
+                             bool backward) const override {
+    return ring_bytes(problem, Grid(problem, {}), problem.ranks, rank, backward);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Scheme> make_ring_p2p() {
+  return std::make_unique<RingP2P>();
+}
+
+}  // namespace longca
