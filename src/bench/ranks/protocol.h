@@ -13,7 +13,9 @@ namespace longca {
 ///   longca-rank --connect ADDRESS [--suite-hash TEXT] [--plugin FILE]…
 ///
 /// ADDRESS is the path of a Unix socket, or HOST:PORT where ranks run on several hosts. The parent
-/// listens before it starts them.
+/// listens before it starts them. Ranks of a launch that was there before (`srun longca cp`) know
+/// the address on rank 0 only: the others get "rank-0", and rank 0 broadcasts its own to them.
+/// There may then be more ranks than a case's: the first `ranks` of them run it, the others wait.
 ///
 ///   rank → parent     {"hello": {"rank","ranks","pid","host","commit","suite_hash"}}, once, first
 ///   rank 0 → parent   {"ready": true} once all ranks have agreed to work together, or else
