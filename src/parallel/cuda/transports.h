@@ -12,6 +12,8 @@ namespace longca {
 /// The transports between GPUs: "nccl"; "peer", for GPUs of one host that reach each other's
 /// memory. The same in a build without CUDA or NCCL, where they are `unavailable`.
 std::span<const std::string> cuda_transport_names();
+/// Throws InputError that suggests the nearest if it is none of them.
+void check_cuda_transport(const std::string& transport);
 
 /// Settings of the process that these transports need, made before anything uses the GPU and only
 /// where the environment has none: CUDA_DEVICE_MAX_CONNECTIONS=32, so that a stream that waits for
