@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -52,8 +53,6 @@ class LseDropped final : public ForwardingComputer {
     }
     ForwardingComputer::run(backward, op, stream);
   }
-  /// Whether the plan merges at all.
-  bool any() const { return !merged_.empty(); }
 
  private:
   std::map<int, LseView> merged_;
@@ -86,7 +85,9 @@ class ForwardingCommunicator : public Communicator {
 /// pair.
 class ChunksSwapped final : public ForwardingCommunicator {
  public:
-  using ForwardingCommunicator::ForwardingCommunicator;
+  /// `on_swap` hears of the pair.
+  explicit ChunksSwapped(Communicator& inner, std::function<void()> on_swap = {})
+      : ForwardingCommunicator(inner), on_swap_(std::move(on_swap)) {}
   int prepare(const TransferGroup& group) override {
     TransferGroup wrong = group;
     for (std::size_t i = 0; i < wrong.receives.size(); ++i) {
@@ -97,14 +98,14 @@ class ChunksSwapped final : public ForwardingCommunicator {
         std::swap(a.data, b.data);
         std::swap(a.stride_bytes, b.stride_bytes);
         done_ = true;
+        if (on_swap_) on_swap_();
       }
     }
     return ForwardingCommunicator::prepare(wrong);
   }
-  /// Whether there was such a pair.
-  bool any() const { return done_; }
 
  private:
+  std::function<void()> on_swap_;
   bool done_ = false;
 };
 

@@ -23,8 +23,8 @@ using WrapCommunicator = std::function<std::unique_ptr<Communicator>(Communicato
 /// How a problem is run over ranks.
 struct RunOptions {
   const Kernel* kernel = nullptr;
-  WrapComputer wrap_computer;          ///< none: the kernel's own computer
-  WrapCommunicator wrap_communicator;  ///< none: that of the threads
+  WrapComputer wrap_computer = {};          ///< none: the kernel's own computer
+  WrapCommunicator wrap_communicator = {};  ///< none: that of the threads
   bool communicate = true;
   int repetitions = 1;
 };

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "attention/cpu/kernels.h"
+#include "attention/kernel.h"
+#include "core/error.h"
+#include "parallel/executor/staging.h"
+
+namespace longca::test {
+
+/// As Capabilities has them.
+struct Abilities {
+  bool accumulate = true;
+  bool strided = true;
+  bool returns_lse = true;
+  bool gradient_of_parts = true;
+};
+
+/// `naive` with fewer abilities: those of the kernels that come from elsewhere. It checks that
+/// nothing is asked of it that it does not claim, and counts its plans.
+class PlainKernel final : public Kernel {
+ public:
+  explicit PlainKernel(Abilities abilities) : capabilities_(inner_->capabilities()) {
+    capabilities_.name = "plain";
+    capabilities_.accumulate = abilities.accumulate;
+    capabilities_.strided = abilities.strided;
+    capabilities_.returns_lse = abilities.returns_lse;
+    capabilities_.gradient_of_parts = abilities.gradient_of_parts;
+  }
+  const Capabilities& capabilities() const override { return capabilities_; }
+  Support supports(const Problem& problem, const Mask& mask) const override {
+    return check_capabilities(capabilities_, problem, mask);
+  }
+  std::unique_ptr<longca::Plan> plan(const Problem& problem, const Mask& mask) const override {
+    LONGCA_CHECK(supports(problem, mask).ok(), "a plan of what is not supported");
+    ++plans;
+    return std::make_unique<Checked>(*this, problem, inner_->plan(problem, mask));
+  }
+
+  mutable int plans = 0;
+
+ private:
+  class Checked final : public longca::Plan {
+   public:
+    Checked(const PlainKernel& kernel, const Problem& problem, std::unique_ptr<longca::Plan> inner)
+        : can_(kernel.capabilities_), problem_(problem), inner_(std::move(inner)) {}
+    void forward(const ForwardArgs& args) override {
+      check_call(args.accumulate, {args.q, args.k, args.v, args.o}, args.lse);
+      check_output(args.o, args.accumulate);
+      inner_->forward(args);
+    }
+    void backward(const BackwardArgs& args) override {
+      check_call(args.accumulate,
+                 {args.dout, args.q, args.k, args.v, args.o, args.dq, args.dk, args.dv}, args.lse);
+      for (const TensorView& gradient : {args.dq, args.dk, args.dv}) {
+        check_output(gradient, args.accumulate);
+      }
+      inner_->backward(args);
+    }
+    std::int64_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+
+   private:
+    void check_call(bool accumulate, std::initializer_list<ConstTensorView> tensors,
+                    const ConstLseView& lse) const {
+      LONGCA_CHECK(accumulate == problem_.accumulate, "planned otherwise");
+      for (const ConstTensorView& tensor : tensors) {
+        LONGCA_CHECK(can_.strided || is_contiguous(tensor), "a tensor with gaps");
+      }
+      LONGCA_CHECK(can_.strided || is_contiguous(lse), "an lse with gaps");
+    }
+    void check_output(const TensorView& output, bool accumulate) const {
+      LONGCA_CHECK(output.dtype == (accumulate ? DType::float32 : problem_.dtype),
+                   "an output of {}", to_string(output.dtype));
+    }
+    const Capabilities& can_;
+    Problem problem_;
+    std::unique_ptr<longca::Plan> inner_;
+  };
+
+  std::unique_ptr<Kernel> inner_ = make_naive_cpu();
+  Capabilities capabilities_;
+};
+
+}  // namespace longca::test
