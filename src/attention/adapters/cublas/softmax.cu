@@ -119,12 +119,6 @@ __device__ float block_sum(float own) {
 
 // ---- Rows in place.
 
-/// Four scores from key k; those past the last key, which no product wrote, are not read.
-__device__ float4 scores_at(const float* row, std::int64_t k, std::int64_t tokens_k) {
-  if (k + kVector <= tokens_k) return *reinterpret_cast<const float4*>(row + k);
-  return {row[k], k + 1 < tokens_k ? row[k + 1] : 0, k + 2 < tokens_k ? row[k + 2] : 0, 0};
-}
-
 __device__ void store(float* row, std::int64_t k, float4 x) {
   *reinterpret_cast<float4*>(row + k) = x;
 }
@@ -160,7 +154,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t k = threadIdx.x * kVector; k < scores.pitch; k += kChunk) {
     const std::uint32_t bits = allowed_at(allowed, k);
     if (bits == 0) continue;
-    const float4 s = scores_at(row, k, scores.tokens_k);
+    const float4 s = *reinterpret_cast<const float4*>(row + k);
     const float x[kVector] = {s.x * scale, s.y * scale, s.z * scale, s.w * scale};
     Partial four;
     for (int i = 0; i < kVector; ++i) {
@@ -180,7 +174,7 @@ __global__ void __launch_bounds__(kThreads)
   rewrite_row<T>(row, scores.pitch, [&](std::int64_t k) {
     const std::uint32_t bits = allowed_at(allowed, k);
     if (bits == 0) return float4{};
-    const float4 s = scores_at(row, k, scores.tokens_k);
+    const float4 s = *reinterpret_cast<const float4*>(row + k);
     const auto weight = [&](int i, float x) {
       return (bits >> i & 1) != 0 ? expf(x * scale - all.maximum) * factor : 0.0F;
     };
@@ -218,8 +212,8 @@ __global__ void __launch_bounds__(kThreads)
     float4 ds{};
     const std::uint32_t bits = k < scores.pitch ? allowed_at(allowed, k) : 0;
     if (bits != 0) {
-      const float4 s = scores_at(row, k, scores.tokens_k);
-      const float4 dp = scores_at(gradient_row, k, scores.tokens_k);
+      const float4 s = *reinterpret_cast<const float4*>(row + k);
+      const float4 dp = *reinterpret_cast<const float4*>(gradient_row + k);
       const auto one = [&](int i, float x, float dx, float& weight, float& gradient) {
         if ((bits >> i & 1) == 0) return;
         weight = expf(x * scale - shift);

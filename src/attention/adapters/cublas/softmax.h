@@ -10,8 +10,9 @@
 namespace longca::naive {
 
 /// The score matrices of all heads: float32 [heads_q, tokens_q, pitch], the first tokens_k of a row
-/// in use, the rest not written by products. A kernel that turns scores into weights leaves them in
-/// the problem's dtype, row by row in the same place: each row then begins with its weights.
+/// in use; what is read of the rest, with the last vector of four, is not looked at. A kernel that
+/// turns scores into weights leaves them in the problem's dtype, row by row in the same place: each
+/// row then begins with its weights.
 struct Scores {
   float* data = nullptr;
   std::int64_t heads = 0;
