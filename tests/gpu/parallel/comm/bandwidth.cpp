@@ -1,0 +1,190 @@
+#include "gpu/parallel/comm/bandwidth.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+
+#include "core/cuda/error.h"
+#include "gpu/bench/spin.h"
+#include "parallel/cuda/cuda_step_math.h"
+
+namespace longca::testing {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kHold = 4'000'000;  ///< ns
+
+cudaStream_t stream() {
+  return static_cast<cudaStream_t>(Device::get(DeviceKind::cuda).stream());
+}
+
+/// ms of one call, over `count` back to back between two events; `begin` is queued before the
+/// first event.
+double time_calls(int count, const std::function<void()>& begin,
+                  const std::function<void()>& call) {
+  cudaEvent_t first = nullptr;
+  cudaEvent_t last = nullptr;
+  LONGCA_CUDA(cudaEventCreate(&first));
+  LONGCA_CUDA(cudaEventCreate(&last));
+  begin();
+  LONGCA_CUDA(cudaEventRecord(first, stream()));
+  for (int i = 0; i < count; ++i) call();
+  LONGCA_CUDA(cudaEventRecord(last, stream()));
+  Device::get(DeviceKind::cuda).synchronize();
+  float ms = 0;
+  LONGCA_CUDA(cudaEventElapsedTime(&ms, first, last));
+  LONGCA_CUDA(cudaEventDestroy(first));
+  LONGCA_CUDA(cudaEventDestroy(last));
+  return static_cast<double>(ms) / count;
+}
+
+/// An exchange among all ranks of `bytes` per rank.
+struct Shape {
+  const char* name;
+  std::int64_t row_bytes;  ///< 0: contiguous
+  bool ring;
+  bool gathers_rows;  ///< strided where it lands instead of where it starts
+};
+
+constexpr Shape kShapes[] = {
+    {"ring", 0, true, false},
+    {"all-gather", 0, false, false},
+    {"rows of 512 B out", 512, false, false},
+    {"rows of 2 KiB out", 2048, false, false},
+    {"rows of 4 KiB out", 4096, false, false},
+    {"rows of 4 KiB in", 4096, false, true},
+    {"rows of 16 KiB out", 16384, false, false},
+};
+
+TransferGroup group_of(const Shape& shape, const Communicator& communicator, std::byte* sent,
+                       std::byte* received, std::int64_t bytes) {
+  const int size = communicator.size();
+  const int rank = communicator.rank();
+  TransferGroup group;
+  if (shape.ring) {
+    group.sends.push_back({(rank + 1) % size, sent, 1, bytes, bytes});
+    group.receives.push_back({(rank + size - 1) % size, received, 1, bytes, bytes});
+    return group;
+  }
+  group.pattern = Pattern::all_to_all;
+  const std::int64_t part = bytes / size;
+  const std::int64_t row_bytes = shape.row_bytes == 0 ? part : shape.row_bytes;
+  const auto at = [&](std::byte* data, int peer, bool strided) {
+    return strided ? Transfer{peer, data + peer * row_bytes, part / row_bytes, row_bytes,
+                              row_bytes * size}
+                   : Transfer{peer, data + peer * part, part / row_bytes, row_bytes, row_bytes};
+  };
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank) continue;
+    group.sends.push_back(at(sent, peer, !shape.gathers_rows));
+    group.receives.push_back(at(received, peer, shape.gathers_rows));
+  }
+  return group;
+}
+
+/// GB/s that leave this GPU, by the slowest rank's time.
+double bandwidth(const TransferGroup& group, Communicator& communicator, RankControl& control) {
+  const int prepared = communicator.prepare(group);
+  std::int64_t bytes = 0;
+  for (const Transfer& send : group.sends) bytes += send.bytes();
+  const int count = static_cast<int>(std::clamp<std::int64_t>(512 * kMiB / bytes, 4, 40));
+  const auto call = [&] { communicator.start(prepared, stream()); };
+  // All begin together, and not before the host has queued the calls.
+  const auto begin = [&] {
+    communicator.barrier(stream());
+    queue_spin(kHold, stream());
+  };
+  time_calls(2, begin, call);
+  const double ms = control.max(time_calls(count, begin, call));
+  return static_cast<double>(bytes) / ms / 1e6;
+}
+
+}  // namespace
+
+void print_bandwidths(std::vector<NamedCommunicator>& communicators, RankControl& control) {
+  const auto print = [&](const std::string& text) {
+    if (control.rank() == 0) fmt::print("{}", text);
+  };
+  constexpr std::int64_t kMost = 256 * kMiB;
+  std::vector<std::pair<std::byte*, std::byte*>> buffers;
+  for (NamedCommunicator& named : communicators) {
+    auto* sent = static_cast<std::byte*>(named.communicator->allocate(kMost));
+    buffers.emplace_back(sent, static_cast<std::byte*>(named.communicator->allocate(kMost)));
+  }
+  print(fmt::format("GB/s per GPU, {} ranks{:14}MiB", control.size(), ""));
+  for (const NamedCommunicator& named : communicators) print(fmt::format("{:>13}", named.name));
+  print("\n");
+  for (const Shape& shape : kShapes) {
+    for (const std::int64_t bytes : {kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB, kMost}) {
+      print(fmt::format("{:<35}{:4}", shape.name, bytes / kMiB));
+      for (std::size_t i = 0; i < communicators.size(); ++i) {
+        Communicator& communicator = *communicators[i].communicator;
+        const auto [sent, received] = buffers[i];
+        const TransferGroup group = group_of(shape, communicator, sent, received, bytes);
+        print(fmt::format("{:13.1f}", bandwidth(group, communicator, control)));
+      }
+      print("\n");
+    }
+  }
+}
+
+void print_step_math() {
+  constexpr std::int64_t kTokens = 8192;
+  constexpr std::int64_t kHeads = 64;
+  constexpr std::int64_t kDim = 128;
+  MemoryTracker& memory = Device::get(DeviceKind::cuda).memory();
+  std::vector<Tensor> narrow;
+  std::vector<Lse> lses;
+  std::vector<Partial> parts;
+  for (int i = 0; i < 5; ++i) {
+    narrow.emplace_back(memory, DType::bfloat16, kTokens, kHeads, kDim);
+    lses.emplace_back(memory, kHeads, kTokens);
+    cuda_step_math().clear(narrow.back().view(), stream());
+    LONGCA_CUDA(cudaMemsetAsync(lses.back().view().data, 0, lses.back().bytes(), stream()));
+    parts.push_back({narrow.back().view(), lses.back().view()});
+  }
+  const Tensor wide(memory, DType::float32, kTokens, kHeads, kDim);
+  const Tensor wider(memory, DType::float32, kTokens, kHeads, kDim);
+  const Partial sum{wide.view(), lses.back().view()};
+  const TensorView result = narrow.back().view();
+  TensorView half_heads = wide.view();
+  half_heads.heads /= 2;
+  TensorView half_result = result;
+  half_result.heads /= 2;
+  StepMath& math = cuda_step_math();
+  const auto n = static_cast<double>(narrow.front().bytes());
+  const auto print = [&](const char* name, double bytes, const std::function<void()>& call) {
+    time_calls(
+        2, [] {}, call);
+    fmt::print("{:<44}{:6.2f} TB/s\n", name,
+               bytes /
+                   time_calls(
+                       20, [] {}, call) /
+                   1e9);
+  };
+  cudaStream_t on = stream();
+  math.clear(wide.view(), on);
+  math.clear(wider.view(), on);
+  print("clear float32", 2 * n, [&] { math.clear(wide.view(), on); });
+  print("copy float32", 4 * n, [&] { math.copy(wide.view(), wider.view(), on); });
+  print("copy bf16", 2 * n, [&] { math.copy(parts[0].o, result, on); });
+  print("convert float32 to bf16", 3 * n, [&] { math.convert(wide.view(), result, on); });
+  print("convert float32 to bf16, half the heads", 1.5 * n,
+        [&] { math.convert(half_heads, half_result, on); });
+  print("add bf16 to float32", 5 * n, [&] { math.add(parts[0].o, wide.view(), false, on); });
+  print("add float32 to float32", 6 * n, [&] { math.add(wider.view(), wide.view(), false, on); });
+  print("merge bf16 into float32", 5 * n, [&] { math.merge(parts[0], sum.o, sum.lse, false, on); });
+  for (const std::size_t count : {2, 3, 4}) {
+    const std::span<const Partial> some(parts.data(), count);
+    const auto c = static_cast<double>(count);
+    print(fmt::format("merge {} bf16 to bf16", count).c_str(), (c + 1) * n,
+          [&] { math.merge_all(some, {}, result, sum.lse, on); });
+    print(fmt::format("merge {} bf16 and float32 to bf16", count).c_str(), (c + 3) * n,
+          [&] { math.merge_all(some, sum, result, sum.lse, on); });
+  }
+}
+
+}  // namespace longca::testing

@@ -1,0 +1,98 @@
+// mpirun -n 4 gpu_comm [check] [bandwidth] [math] [TRANSPORT…]: checks the transports between GPUs,
+// one rank per GPU, and prints what they move. Exit code 77 says why nothing could be checked.
+#include <cuda_runtime_api.h>
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <exception>
+#include <set>
+#include <string>
+
+#include "core/device.h"
+#include "gpu/parallel/comm/bandwidth.h"
+#include "gpu/parallel/comm/checks.h"
+#include "parallel/cuda/peer_communicator.h"
+#include "parallel/cuda/transports.h"
+#include "parallel/mpi/mpi_world.h"
+
+namespace {
+
+using namespace longca;
+using namespace longca::testing;
+
+constexpr int kSkipped = 77;
+
+void say(RankControl& control, const std::string& text) {
+  if (control.rank() == 0) fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
+void check(const std::string& transport, RankControl& control) {
+  const auto communicator = make_cuda_communicator(transport, control);
+  check_random_exchanges(*communicator, control);
+  check_relay(*communicator);
+  check_barrier(*communicator, control);
+  say(control, fmt::format("{} ({}): right", transport, communicator->version()));
+}
+
+void bandwidth(const std::set<std::string>& transports, RankControl& control) {
+  std::vector<NamedCommunicator> communicators;
+  if (transports.contains("nccl")) {
+    communicators.push_back({"nccl", make_cuda_communicator("nccl", control)});
+  }
+  if (transports.contains("peer")) {
+    constexpr std::int64_t kNever = std::int64_t{1} << 40;
+    const auto add = [&](const char* name, const PeerOptions& options) {
+      communicators.push_back({name, make_peer_communicator(control, options)});
+    };
+    add("peer", {});
+    add("engine", {.streams = 4, .engine_row_bytes = 0});
+    add("engine, 1", {.streams = 1, .engine_row_bytes = 0});
+    add("kernel, 8", {.streams = 1, .engine_row_bytes = kNever, .kernel_blocks = 8});
+    add("kernel, 32", {.streams = 1, .engine_row_bytes = kNever, .kernel_blocks = 32});
+    add("4x kernel, 8", {.streams = 4, .engine_row_bytes = kNever, .kernel_blocks = 8});
+  }
+  print_bandwidths(communicators, control);
+}
+
+/// The named transports that can be used; says why others cannot.
+std::set<std::string> usable(const std::set<std::string>& words, RankControl& control) {
+  std::set<std::string> transports;
+  bool any_named = false;
+  for (const std::string& name : cuda_transport_names()) any_named |= words.contains(name);
+  for (const std::string& name : cuda_transport_names()) {
+    if (any_named && !words.contains(name)) continue;
+    const Support support = transport_available(name, control);
+    if (support.ok()) {
+      transports.insert(name);
+    } else {
+      say(control, fmt::format("{}: {}", name, support.reason));
+    }
+  }
+  return transports;
+}
+
+int run(const std::set<std::string>& words, RankControl& control) {
+  const std::set<std::string> transports = usable(words, control);
+  if (transports.empty()) return kSkipped;
+  if (words.contains("check")) {
+    for (const std::string& transport : transports) check(transport, control);
+  }
+  if (words.contains("math") && control.rank() == 0) print_step_math();
+  if (words.contains("bandwidth")) bandwidth(transports, control);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  set_transport_environment();
+  MpiWorld world;
+  setenv("LONGCA_DEVICE", std::to_string(world.local_rank()).c_str(), 0);
+  try {
+    return run({argv + 1, argv + argc}, world.control());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "rank {}: {}\n", world.control().rank(), error.what());
+    world.abort(1);
+  }
+}
