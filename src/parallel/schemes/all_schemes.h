@@ -9,5 +9,9 @@ namespace longca {
 /// One line per scheme: what its file offers to the registry.
 std::unique_ptr<Scheme> make_ulysses();
 std::unique_ptr<Scheme> make_ring_p2p();
+std::unique_ptr<Scheme> make_ring_allgather();
+std::unique_ptr<Scheme> make_usp();
+std::unique_ptr<Scheme> make_loongtrain();
+std::unique_ptr<Scheme> make_magi();
 
 }  // namespace longca

@@ -12,7 +12,8 @@ int Scheme::factor(const ParallelProblem&) const {
 }
 
 std::span<const std::unique_ptr<Scheme>> schemes() {
-  static const std::array kSchemes = {make_ulysses(), make_ring_p2p()};
+  static const std::array kSchemes = {make_ulysses(), make_ring_p2p(),   make_ring_allgather(),
+                                      make_usp(),     make_loongtrain(), make_magi()};
   return kSchemes;
 }
 

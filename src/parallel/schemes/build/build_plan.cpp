@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "parallel/plan/mask_heads.h"
+#include "parallel/schemes/build/cast.h"
 #include "parallel/schemes/build/cutter.h"
 #include "parallel/schemes/build/ring.h"
 
@@ -35,8 +36,7 @@ class Builder {
         shard_(grid_.position_shard(grid_.position(rank))),
         writer_(rank, problem.ranks),
         heads_(problem, grid_, layout_, rank, writer_) {
-    const int window = composition.window > 0 ? composition.window : grid_.positions();
-    context_ = std::make_unique<Ring>(grid_, rank, window, layout_, heads_, writer_);
+    make_context(composition, rank);
     cut(rank);
   }
 
@@ -62,6 +62,7 @@ class Builder {
     return of_turn[of_turn.size() == 1 ? 0 : static_cast<std::size_t>(chunk)];
   }
 
+  void make_context(const Composition& composition, int rank);
   void cut(int rank);
   bool meets_again(int chunk) const;
   void forward();
@@ -88,6 +89,23 @@ class Builder {
   bool float32_gradients_ = false;
   std::vector<KeyPair> own_gradients_;
 };
+
+void Builder::make_context(const Composition& composition, int rank) {
+  if (composition.context == ContextKind::ring) {
+    const int window = composition.window > 0 ? composition.window : grid_.positions();
+    context_ = std::make_unique<Ring>(grid_, rank, window, layout_, heads_, writer_);
+    return;
+  }
+  Cast::Options options;
+  options.by_owner = problem_.shard == ShardKind::document_zigzag;
+  if (composition.context == ContextKind::group_cast) {
+    options.seen.emplace(problem_.mask);
+    options.stages = stages_by_cost(problem_, grid_, *options.seen);
+  } else {
+    options.stages = doubling_stages(grid_.positions());
+  }
+  context_ = std::make_unique<Cast>(grid_, rank, options, layout_, heads_, writer_);
+}
 
 void Builder::cut(int rank) {
   std::vector<Cutter> cutters;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "parallel/schemes/build/least_bytes.h"
 #include "parallel/schemes/build/ring.h"
 
 namespace longca {
@@ -25,13 +26,11 @@ std::int64_t head_exchange_bytes(const ParallelProblem& problem, const Grid& gri
   const std::int64_t heads_q = p.heads_q / ways;
   const std::int64_t heads_k = kv_heads_per_rank(problem, grid);
   const std::int64_t element = p.head_dim * size_of(p.dtype);
-  const std::int64_t outward = own.rows * (ways - 1);  // rows × members, to the heads
-  const std::int64_t home = position.rows - own.rows;  // and back to their owners
+  const std::int64_t outward = own.rows * (ways - 1);      // rows × members, to the heads
+  const std::int64_t home = position.tokens - own.tokens;  // and back to their owners
   if (!backward) return (outward * (heads_q + 2 * heads_k) + home * heads_q) * element;
-  const bool partial = ways > p.heads_k;
-  const std::int64_t gradients =
-      partial ? (position.tokens - own.tokens) * 2 * heads_k * p.head_dim * kFloat32
-              : home * 2 * heads_k * element;
+  const std::int64_t of_keys = ways > p.heads_k ? p.head_dim * kFloat32 : element;
+  const std::int64_t gradients = home * 2 * heads_k * of_keys;
   return (outward + home) * heads_q * element + gradients;
 }
 
@@ -54,7 +53,33 @@ std::int64_t ring_bytes(const ParallelProblem& problem, const Grid& grid, int wi
   // Of gradients the sums of all blocks but the own.
   std::int64_t gradients = 0;
   for (int position = 0; backward && position < grid.positions(); ++position) {
-    if (position != grid.position(rank)) gradients += rows(position);
+    if (position != grid.position(rank)) gradients += grid.position_shard(position).tokens;
+  }
+  return (keys * size_of(p.dtype) + gradients * kFloat32) * 2 * kv_heads_per_rank(problem, grid) *
+         p.head_dim;
+}
+
+std::int64_t gather_bytes(const ParallelProblem& problem, const Grid& grid, int rank,
+                          bool backward) {
+  const Problem& p = problem.problem;
+  const std::int64_t others = grid.positions() - 1;
+  const Shard own = grid.position_shard(grid.position(rank));
+  const std::int64_t keys = own.rows * others;
+  const std::int64_t gradients = backward ? p.tokens_k - own.tokens : 0;
+  return (keys * size_of(p.dtype) + gradients * kFloat32) * 2 * kv_heads_per_rank(problem, grid) *
+         p.head_dim;
+}
+
+std::int64_t cast_bytes(const ParallelProblem& problem, const Grid& grid, int rank, bool backward) {
+  const Problem& p = problem.problem;
+  const std::vector<Range> own = grid.position_shard(grid.position(rank)).ranges;
+  std::int64_t keys = 0;
+  std::int64_t gradients = 0;
+  for (int position = 0; position < grid.positions(); ++position) {
+    if (position == grid.position(rank)) continue;
+    const std::vector<Range> other = grid.position_shard(position).ranges;
+    keys += count_seen_keys(problem.mask, other, own);
+    if (backward) gradients += count_seen_keys(problem.mask, own, other);
   }
   return (keys * size_of(p.dtype) + gradients * kFloat32) * 2 * kv_heads_per_rank(problem, grid) *
          p.head_dim;

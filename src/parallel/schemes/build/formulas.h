@@ -17,12 +17,24 @@ namespace longca {
 ///   ring, forward     R (C−1) 2 h' d s                     k, v
 ///   ring, backward    R (C−1) 2 h' d (s + 4)               k, v; dk, dv as float32
 ///
+///   gather, forward   r (C−1) 2 h' d s                     k, v
+///   gather, backward  r (C−1) 2 h' d (s + 4)               k, v; dk, dv as float32
+///   cast, forward     K 2 h' d s                           K: own keys, counted once for each
+///   cast, backward    (K s + L 4) 2 h' d                   other rank that sees them; L: keys of
+///                                                          others that the own queries see
+///
 /// They are exact where rows differ from rank to rank too: the sums are then over the rows that the
-/// formula's factors stand for.
+/// formula's factors stand for. Padding counts where inputs travel (q, k, v, dout; not in `cast`),
+/// not where results do.
 std::int64_t head_exchange_bytes(const ParallelProblem& problem, const Grid& grid, int rank,
                                  bool backward);
 /// `window_size` positions per window of a double ring; all: a plain ring.
 std::int64_t ring_bytes(const ParallelProblem& problem, const Grid& grid, int window_size, int rank,
                         bool backward);
+
+std::int64_t gather_bytes(const ParallelProblem& problem, const Grid& grid, int rank,
+                          bool backward);
+/// Counts keys with Mask queries alone (count_seen_keys), apart from how plans find them.
+std::int64_t cast_bytes(const ParallelProblem& problem, const Grid& grid, int rank, bool backward);
 
 }  // namespace longca

@@ -77,7 +77,7 @@ Region HeadExchange::held(HeadPart part) {
 template <typename Move>
 void HeadExchange::exchange(std::span<const HeadPart> parts, int step, Move&& move) {
   if (layout_.ways() == 1) return;
-  const std::vector<MemberRun> own_runs = grid_.runs(shard_, member_);
+  const std::vector<MemberRun> own_runs = runs(member_, move.pads);
   Exchange all_to_all{Pattern::all_to_all, {}, {}};
   // Everyone starts with the next member, so that no one is everyone's first.
   for (int i = 1; i < layout_.ways(); ++i) {
@@ -88,7 +88,7 @@ void HeadExchange::exchange(std::span<const HeadPart> parts, int step, Move&& mo
       for (const MemberRun& run : own_runs) {
         move.outside(all_to_all).push_back({peer, rows_of(outside, run.own)});
       }
-      for (const MemberRun& run : grid_.runs(shard_, other)) {
+      for (const MemberRun& run : runs(other, move.pads)) {
         move.inside(all_to_all).push_back({peer, rows_of(held(part), run.position)});
       }
     }
@@ -105,32 +105,36 @@ void HeadExchange::exchange(std::span<const HeadPart> parts, int step, Move&& mo
 
 void HeadExchange::bring_in(std::span<const HeadPart> parts, int step) {
   struct In {
+    bool pads = true;
     static std::vector<Message>& outside(Exchange& e) { return e.sends; }
     static std::vector<Message>& inside(Exchange& e) { return e.receives; }
     static Copy copy(const Region& outside, const Region& inside) { return {outside, inside}; }
   };
-  exchange(parts, step, In{});
+  exchange(parts, step, In());
 }
 
 void HeadExchange::send_out(std::span<const HeadPart> parts, int step) {
   struct Out {
+    bool pads = false;
     static std::vector<Message>& outside(Exchange& e) { return e.receives; }
     static std::vector<Message>& inside(Exchange& e) { return e.sends; }
     static Copy copy(const Region& outside, const Region& inside) { return {inside, outside}; }
   };
-  exchange(parts, step, Out{});
+  exchange(parts, step, Out());
 }
 
-std::vector<MemberRun> HeadExchange::token_runs(int member) const {
+std::vector<MemberRun> HeadExchange::runs(int member, bool pads) const {
   std::vector<MemberRun> runs = grid_.runs(shard_, member);
-  std::erase_if(runs, [&](const MemberRun& run) { return run.position.end > shard_.tokens; });
+  if (!pads) {
+    std::erase_if(runs, [&](const MemberRun& run) { return run.position.end > shard_.tokens; });
+  }
   return runs;
 }
 
 void HeadExchange::add_up(std::span<const std::pair<TensorRole, Region>> partials, int group,
                           int step) {
   LONGCA_CHECK(layout_.replicas() > 1, "partial dk of {} members", layout_.replicas());
-  const std::vector<MemberRun> own_runs = token_runs(member_);
+  const std::vector<MemberRun> own_runs = runs(member_, false);
   Exchange all_to_all{Pattern::all_to_all, {}, {}};
   std::vector<Copy> copies;
   std::vector<std::vector<Region>> sums;  // per role and replica: [own rows, all KV heads]
@@ -152,7 +156,7 @@ void HeadExchange::add_up(std::span<const std::pair<TensorRole, Region>> partial
         if (i == 0) copies.push_back({rows_of(partial, run.position), rows_of(into, run.own)});
       }
       if (i == 0) continue;
-      for (const MemberRun& run : token_runs(other)) {
+      for (const MemberRun& run : runs(other, false)) {
         all_to_all.sends.push_back({peer, rows_of(partial, run.position)});
       }
     }

@@ -28,9 +28,9 @@ class HeadExchange {
 
   /// All rows and heads of a part. Exists from the first time that it is asked for.
   Region held(HeadPart part);
-  /// From the caller's tensors into the parts' buffers; one exchange for all of them.
+  /// From the caller's tensors into the parts' buffers, padding too; one exchange for all of them.
   void bring_in(std::span<const HeadPart> parts, int step);
-  /// The other way.
+  /// The other way, results: without padding.
   void send_out(std::span<const HeadPart> parts, int step);
   /// The end of dk and dv of a group that several members hold: the owners of the rows add up the
   /// partial results, which lie in `partials` (float32, the position's tokens without padding).
@@ -42,8 +42,8 @@ class HeadExchange {
  private:
   Region external(TensorRole role);
   Range heads_of(HeadPart part, int member) const;
-  /// A member's rows without its padding.
-  std::vector<MemberRun> token_runs(int member) const;
+  /// A member's rows, with its padding or without.
+  std::vector<MemberRun> runs(int member, bool pads) const;
   /// `Move` says which of the caller's rows and the held ones leave, and which arrive.
   template <typename Move>
   void exchange(std::span<const HeadPart> parts, int step, Move&& move);

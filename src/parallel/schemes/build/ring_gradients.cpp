@@ -90,8 +90,8 @@ void RingGradients::send(const Transfer& transfer, int step) {
   // What this rank gets is the sum of the block that it has next, or had first in the round; from
   // another window, of that which it has first in the next round, and in the last its own.
   const int arriving = inner ? round * ring.size + next : (round + 1) % ring.windows * ring.size;
-  const std::int64_t sent = context_.shard_of(transfer.turn).rows;
-  const std::int64_t received = context_.shard_of(arriving).rows;
+  const std::int64_t sent = context_.shard_of(transfer.turn).tokens;
+  const std::int64_t received = context_.shard_of(arriving).tokens;
   const int to = inner ? context_.peer(0, 1) : context_.peer(1, 0);
   const int from = inner ? context_.peer(0, -1) : context_.peer(-1, 0);
   const int place = ring.turn_of_round(transfer.turn);

@@ -1,0 +1,182 @@
+#include "parallel/schemes/build/cast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "parallel/schemes/build/cast_layout.h"
+
+namespace longca {
+namespace {
+
+KeyPair with_rows(KeyPair pair, Range rows) {
+  pair.k.tokens = pair.v.tokens = rows;
+  return pair;
+}
+
+void append(std::vector<Message>& messages, int peer, const KeyPair& all, Range rows) {
+  if (rows.empty()) return;
+  const KeyPair pair = with_rows(all, rows);
+  messages.insert(messages.end(), {{peer, pair.k}, {peer, pair.v}});
+}
+
+std::int64_t rows_to(const CastStage& stage) {
+  std::int64_t rows = 0;
+  for (const Parcel& parcel : stage.to) {
+    for (const Range run : parcel.runs) rows += run.size();
+  }
+  return rows;
+}
+
+}  // namespace
+
+Cast::Cast(const Grid& grid, int rank, const Options& options, const HeadLayout& layout,
+           HeadExchange& heads, PlanWriter& writer)
+    : heads_(heads),
+      writer_(writer),
+      seen_only_(options.seen.has_value()),
+      groups_(static_cast<int>(layout.groups().size())),
+      shard_(grid.position_shard(grid.position(rank))),
+      stages_(cast_layout(grid, rank, options)) {
+  for (const CastStage& stage : stages_) {
+    most_rows_ = std::max(most_rows_, stage.rows);
+    most_arriving_ = std::max(most_arriving_, rows_to(stage));
+  }
+}
+
+int Cast::blocks(int turn) const {
+  return turn == 0 ? 1 : static_cast<int>(stage_of(turn).blocks.size());
+}
+
+std::vector<Range> Cast::ranges(int turn, int block) const {
+  if (turn == 0) return shard_.ranges;
+  return stage_of(turn).blocks[static_cast<std::size_t>(block)].ranges;
+}
+
+KeyPair Cast::own_keys(int group) {
+  return {heads_.held({TensorRole::k, group}), heads_.held({TensorRole::v, group})};
+}
+
+KeyPair Cast::buffer(Slot slot, int which, int group, std::int64_t rows) {
+  auto [it, is_new] = buffers_.try_emplace({slot, which, group});
+  if (is_new) {
+    static constexpr const char* kNames[] = {"stage", "sums of stage", "sums that arrived"};
+    const std::int64_t heads = own_keys(group).k.heads.size();
+    const auto add = [&](TensorRole role) -> Region {
+      const int buffer = writer_.add_buffer(
+          {fmt::format("{} of {} {}, group {}", to_string(role), kNames[static_cast<int>(slot)],
+                       which, group),
+           role, rows, static_cast<int>(heads), slot != Slot::keys, false, false});
+      return {buffer, {0, rows}, {0, heads}};
+    };
+    const Region k = add(slot == Slot::keys ? TensorRole::k : TensorRole::dk);
+    it->second = {k, add(slot == Slot::keys ? TensorRole::v : TensorRole::dv)};
+  }
+  return it->second;
+}
+
+KeyPair Cast::keys(int turn, int block, int group) {
+  if (turn == 0) return with_rows(own_keys(group), {0, shard_.tokens});
+  const CastStage& stage = stage_of(turn);
+  return with_rows(buffer(Slot::keys, turn, group, stage.rows),
+                   stage.blocks[static_cast<std::size_t>(block)].rows);
+}
+
+void Cast::fetch(int turn) {
+  if (turn + 1 >= turns()) return;
+  const CastStage& stage = stage_of(turn + 1);
+  Exchange exchange{seen_only_ ? Pattern::group_cast : Pattern::all_gather, {}, {}};
+  for (int group = 0; group < groups_; ++group) {
+    const KeyPair own = own_keys(group);
+    for (const Parcel& parcel : stage.to) {
+      for (const Range run : parcel.runs) append(exchange.sends, parcel.peer, own, run);
+      append(exchange.sends, parcel.peer, own, parcel.padding);
+    }
+    if (stage.rows == 0) continue;
+    const KeyPair arriving = buffer(Slot::keys, turn + 1, group, stage.rows);
+    for (const Parcel& parcel : stage.from) {
+      for (const Range run : parcel.into) append(exchange.receives, parcel.peer, arriving, run);
+      append(exchange.receives, parcel.peer, arriving, parcel.padding_into);
+    }
+  }
+  writer_.add(std::move(exchange), turn);
+}
+
+void Cast::begin_gradients(std::vector<KeyPair> own) {
+  own_gradients_ = std::move(own);
+  summed_ = on_the_way_ = 0;
+}
+
+GradientTarget& Cast::target(int, int block, int group) {
+  return targets_[static_cast<std::size_t>(block * groups_ + group)];
+}
+
+void Cast::before_gradients(int turn) {
+  on_the_way_ = std::exchange(summed_, 0);
+  if (on_the_way_ > 0) send_sums(on_the_way_, turn);
+  targets_.clear();
+  if (turn == 0) {
+    for (const KeyPair& own : own_gradients_) targets_.push_back({own});
+    return;
+  }
+  for (const CastStage::Block& block : stage_of(turn).blocks) {
+    for (int group = 0; group < groups_; ++group) {
+      targets_.push_back({with_rows(buffer(Slot::sums, turn % 2, group, most_rows_), block.rows)});
+    }
+  }
+}
+
+void Cast::after_gradients(int turn) {
+  if (on_the_way_ > 0) add_arrived(std::exchange(on_the_way_, 0), turn);
+  summed_ = turn;
+}
+
+void Cast::finish_gradients() {
+  if (summed_ == 0) return;
+  send_sums(summed_, turns());
+  add_arrived(std::exchange(summed_, 0), turns());
+}
+
+void Cast::send_sums(int turn, int step) {
+  const CastStage& stage = stage_of(turn);
+  Exchange exchange{seen_only_ ? Pattern::group_reduce : Pattern::reduce_scatter, {}, {}};
+  for (int group = 0; group < groups_; ++group) {
+    if (stage.rows > 0) {
+      const KeyPair sums = buffer(Slot::sums, turn % 2, group, most_rows_);
+      for (const Parcel& parcel : stage.from) {
+        for (const Range run : parcel.into) append(exchange.sends, parcel.peer, sums, run);
+      }
+    }
+    if (rows_to(stage) == 0) continue;
+    const KeyPair arriving = buffer(Slot::arrived, 0, group, most_arriving_);
+    std::int64_t row = 0;
+    for (const Parcel& parcel : stage.to) {
+      for (const Range run : parcel.runs) {
+        append(exchange.receives, parcel.peer, arriving, {row, row + run.size()});
+        row += run.size();
+      }
+    }
+  }
+  writer_.add(std::move(exchange), step);
+}
+
+void Cast::add_arrived(int turn, int step) {
+  const CastStage& stage = stage_of(turn);
+  if (rows_to(stage) == 0) return;
+  for (int group = 0; group < groups_; ++group) {
+    const KeyPair arrived = buffer(Slot::arrived, 0, group, most_arriving_);
+    std::int64_t row = 0;
+    for (const Parcel& parcel : stage.to) {
+      for (const Range run : parcel.runs) {
+        const KeyPair from = with_rows(arrived, {row, row + run.size()});
+        const KeyPair into = with_rows(own_gradients_[static_cast<std::size_t>(group)], run);
+        writer_.add(Add{from.k, into.k}, step);
+        writer_.add(Add{from.v, into.v}, step);
+        row += run.size();
+      }
+    }
+  }
+}
+
+}  // namespace longca

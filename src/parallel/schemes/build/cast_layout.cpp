@@ -1,0 +1,105 @@
+#include "parallel/schemes/build/cast_layout.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+/// What a position of `queries` gets of an owner's tokens.
+std::vector<Range> wanted(const Cast::Options& options, const Shard& queries, const Shard& owner) {
+  if (!options.seen) return owner.ranges;
+  return common_ranges(options.seen->by(queries.ranges), owner.ranges);
+}
+
+/// The rows of these tokens in their owner's shard; runs that touch there become one if `join`.
+/// Each range lies in one of the owner's.
+std::vector<Range> rows_of(const Shard& owner, const std::vector<Range>& tokens, bool join) {
+  std::vector<Range> rows;
+  std::int64_t first_row = 0;
+  auto range = owner.ranges.begin();
+  for (const Range part : tokens) {
+    for (; range->end <= part.begin; ++range) first_row += range->size();
+    const std::int64_t begin = first_row + part.begin - range->begin;
+    if (join && !rows.empty() && rows.back().end == begin) {
+      rows.back().end += part.size();
+    } else {
+      rows.push_back({begin, begin + part.size()});
+    }
+  }
+  return rows;
+}
+
+/// The keys of all owners in ascending order: each run is one range of tokens.
+void lay_out_sorted(CastStage& stage, const std::vector<std::vector<Range>>& tokens) {
+  struct Place {
+    Range tokens;
+    Range* into;
+  };
+  std::vector<Place> places;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    stage.from[i].into.resize(tokens[i].size());
+    for (std::size_t run = 0; run < tokens[i].size(); ++run) {
+      places.push_back({tokens[i][run], &stage.from[i].into[run]});
+    }
+  }
+  std::sort(places.begin(), places.end(),
+            [](const Place& a, const Place& b) { return a.tokens.begin < b.tokens.begin; });
+  CastStage::Block block;
+  for (const Place& place : places) {
+    *place.into = {stage.rows, stage.rows + place.tokens.size()};
+    stage.rows = place.into->end;
+    block.ranges.push_back(place.tokens);
+  }
+  join_ranges(block.ranges);
+  block.rows = {0, stage.rows};
+  if (stage.rows > 0) stage.blocks.push_back(std::move(block));
+}
+
+/// One owner after the other, its padding behind its keys.
+void lay_out_by_owner(CastStage& stage, const std::vector<std::vector<Range>>& tokens) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    Parcel& parcel = stage.from[i];
+    const std::int64_t begin = stage.rows;
+    for (const Range run : parcel.runs) {
+      parcel.into.push_back({stage.rows, stage.rows + run.size()});
+      stage.rows += run.size();
+    }
+    if (stage.rows > begin) stage.blocks.push_back({tokens[i], {begin, stage.rows}});
+    parcel.padding_into = {stage.rows, stage.rows + parcel.padding.size()};
+    stage.rows += parcel.padding.size();
+  }
+}
+
+}  // namespace
+
+std::vector<CastStage> cast_layout(const Grid& grid, int rank, const Cast::Options& options) {
+  const int position = grid.position(rank);
+  const int positions = grid.positions();
+  const Shard own = grid.position_shard(position);
+  const auto parcel = [&](int other, const Shard& owner, const std::vector<Range>& tokens) {
+    Parcel out{
+        grid.rank(other, grid.member(rank)), rows_of(owner, tokens, options.by_owner), {}, {}, {}};
+    if (!options.seen) out.padding = {owner.tokens, owner.rows};
+    LONGCA_CHECK(options.by_owner || out.padding.empty(), "padding among sorted keys");
+    return out;
+  };
+  std::vector<CastStage> stages;
+  for (const Range distances : options.stages) {
+    CastStage& stage = stages.emplace_back();
+    std::vector<std::vector<Range>> tokens;
+    for (auto distance = static_cast<int>(distances.begin); distance < distances.end; ++distance) {
+      const int before = (position - distance + positions) % positions;
+      const Shard owner = grid.position_shard(before);
+      tokens.push_back(wanted(options, own, owner));
+      stage.from.push_back(parcel(before, owner, tokens.back()));
+      const int behind = (position + distance) % positions;
+      stage.to.push_back(parcel(behind, own, wanted(options, grid.position_shard(behind), own)));
+    }
+    options.by_owner ? lay_out_by_owner(stage, tokens) : lay_out_sorted(stage, tokens);
+  }
+  return stages;
+}
+
+}  // namespace longca

@@ -1,0 +1,91 @@
+#include "parallel/schemes/build/cast_stages.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace longca {
+namespace {
+
+constexpr double kFlopsPerSecond = 600e12;
+constexpr double kBytesPerSecond = 300e9;
+/// An exchange's latency, and the start and merging of one more Attend.
+constexpr double kSecondsPerStage = 40e-6;
+constexpr int kMostStages = 8;
+constexpr int kSampledPositions = 8;
+
+/// What one position does, in seconds.
+struct Cost {
+  double own = 0;
+  double others = 0;
+  double transfer = 0;
+};
+
+std::int64_t total(const std::vector<Range>& ranges) {
+  std::int64_t sum = 0;
+  for (const Range range : ranges) sum += range.size();
+  return sum;
+}
+
+Cost cost_of(const ParallelProblem& problem, const Grid& grid, const SeenKeys& seen, int position) {
+  const Problem& p = problem.problem;
+  const Shard shard = grid.position_shard(position);
+  const std::vector<Range> all = {{0, p.tokens_k}};
+  const Mask own_rows = problem.mask.sub_mask(shard.ranges, all);
+  const std::vector<Range> rows = {{0, shard.tokens}};
+  const double cells = own_rows.mean_area();
+  const double own_cells = own_rows.sub_mask(rows, shard.ranges).mean_area();
+  const double seconds_per_cell = 4.0 * p.heads_q * p.head_dim / kFlopsPerSecond;
+  const std::vector<Range> keys = seen.by(shard.ranges);
+  const std::int64_t foreign = total(keys) - total(common_ranges(keys, shard.ranges));
+  const std::int64_t bytes = foreign * 2 * p.heads_k * p.head_dim * size_of(p.dtype);
+  return {own_cells * seconds_per_cell, (cells - own_cells) * seconds_per_cell,
+          static_cast<double>(bytes) / kBytesPerSecond};
+}
+
+/// When a position ends that works in `stages`.
+double end_of(const Cost& cost, int stages) {
+  double end = cost.own;
+  for (int stage = 1; stage <= stages; ++stage) {
+    const double arrived = stage * (cost.transfer / stages + kSecondsPerStage);
+    end = std::max(end, arrived) + cost.others / stages + kSecondsPerStage;
+  }
+  return end;
+}
+
+}  // namespace
+
+CastStages doubling_stages(int positions) {
+  CastStages stages;
+  for (std::int64_t begin = 1, size = 1; begin < positions; begin += size, size *= 2) {
+    stages.push_back({begin, std::min<std::int64_t>(begin + size, positions)});
+    size = stages.back().size();
+  }
+  return stages;
+}
+
+CastStages stages_by_cost(const ParallelProblem& problem, const Grid& grid, const SeenKeys& seen) {
+  const int positions = grid.positions();
+  if (positions == 1) return {};
+  std::vector<Cost> costs;
+  const int sampled = std::min(positions, kSampledPositions);
+  for (int i = 0; i < sampled; ++i) {
+    costs.push_back(
+        cost_of(problem, grid, seen, static_cast<int>(std::int64_t{positions} * i / sampled)));
+  }
+  int best = 1;
+  double best_end = std::numeric_limits<double>::infinity();
+  for (int stages = 1; stages <= std::min(kMostStages, positions - 1); ++stages) {
+    double end = 0;
+    for (const Cost& cost : costs) end = std::max(end, end_of(cost, stages));
+    if (end >= best_end) continue;
+    best = stages;
+    best_end = end;
+  }
+  CastStages stages;
+  for (std::int64_t i = 0; i < best; ++i) {
+    stages.push_back({1 + (positions - 1) * i / best, 1 + (positions - 1) * (i + 1) / best});
+  }
+  return stages;
+}
+
+}  // namespace longca

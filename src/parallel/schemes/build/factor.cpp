@@ -1,0 +1,27 @@
+#include "parallel/schemes/build/factor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "parallel/schemes/build/head_layout.h"
+
+namespace longca {
+
+int head_ways(const ParallelProblem& problem) {
+  if (problem.factor != 0) return problem.factor;
+  int ways = std::clamp(problem.ranks_per_node, 1, problem.ranks);
+  while (problem.ranks % ways != 0 || problem.problem.heads_k % ways != 0) --ways;
+  return ways;
+}
+
+Support check_factor(const ParallelProblem& problem) {
+  const int ways = head_ways(problem);
+  if (ways < 1 || problem.ranks % ways != 0) {
+    return Support::unsupported(
+        fmt::format("factor {} does not divide the {} ranks", ways, problem.ranks));
+  }
+  return check_heads(problem.problem.heads_q, problem.problem.heads_k, ways);
+}
+
+}  // namespace longca

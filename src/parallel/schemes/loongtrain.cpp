@@ -1,0 +1,84 @@
+#include <algorithm>
+
+#include "parallel/schemes/all_schemes.h"
+#include "parallel/schemes/build/build_plan.h"
+#include "parallel/schemes/build/factor.h"
+#include "parallel/schemes/build/formulas.h"
+
+namespace longca {
+namespace {
+
+/// Positions of a window: as many as a node holds of one member's ring, and a divisor of all.
+int window_size(const ParallelProblem& problem, const GridShape& shape) {
+  const int positions = problem.ranks / shape.head_ways;
+  const int in_node = problem.ranks_per_node / (shape.head_first ? shape.head_ways : 1);
+  int size = std::clamp(in_node, 1, positions);
+  while (positions % size != 0) --size;
+  return size;
+}
+
+/// Elements per token that a rank sends out of its node, in units of head_dim · rows per rank: all
+/// of the outer passes, and the exchange of heads unless a node holds all members of a position.
+double elements_between_nodes(const ParallelProblem& problem, const GridShape& shape) {
+  const Problem& p = problem.problem;
+  const int positions = problem.ranks / shape.head_ways;
+  const int windows = positions / window_size(problem, shape);
+  const double ring = 2.0 * (windows - 1) * std::max(p.heads_k, shape.head_ways);
+  const int apart = shape.head_first ? 1 : positions;  // ranks between two members
+  const int members_in_node = std::clamp(problem.ranks_per_node / apart, 1, shape.head_ways);
+  const double heads = 2.0 * (p.heads_q + std::max(p.heads_k, shape.head_ways)) / shape.head_ways;
+  return ring + heads * (shape.head_ways - members_in_node);
+}
+
+Composition composition_of(const ParallelProblem& problem) {
+  GridShape shape{head_ways(problem), true};
+  const GridShape context_first{shape.head_ways, false};
+  if (elements_between_nodes(problem, context_first) < elements_between_nodes(problem, shape)) {
+    shape = context_first;
+  }
+  return {shape, ContextKind::ring, window_size(problem, shape)};
+}
+
+class LoongTrain final : public Scheme {
+ public:
+  std::string name() const override { return "loongtrain"; }
+  std::string description() const override {
+    return "heads × context with rings inside nodes and a ring of nodes around them (DoubleRing)";
+  }
+  std::string paper() const override {
+    return "D. Gu et al., \"LoongTrain: Efficient Training of Long-Sequence LLMs with "
+           "Head-Context Parallelism\", arXiv:2406.18485, 2024";
+  }
+  ShardKind published_shard() const override { return ShardKind::zigzag; }
+  ShardKind best_shard() const override { return ShardKind::zigzag; }
+  bool has_factor() const override { return true; }
+  int factor(const ParallelProblem& problem) const override { return head_ways(problem); }
+
+  Support supports(const ParallelProblem& problem) const override { return check_factor(problem); }
+
+  /// Neighbours are the members of a position (head-first) or the positions of a member
+  /// (context-first), whichever sends less from node to node.
+  RankPlan plan(const ParallelProblem& problem, int rank) const override {
+    const Composition composition = composition_of(problem);
+    RankPlan plan = build_plan(problem, composition, rank);
+    plan.notes.emplace_back(composition.shape.head_first ? "placement: head-first"
+                                                         : "placement: context-first");
+    return plan;
+  }
+
+  std::int64_t formula_bytes(const ParallelProblem& problem, int rank,
+                             bool backward) const override {
+    const Composition composition = composition_of(problem);
+    const Grid grid(problem, composition.shape);
+    return head_exchange_bytes(problem, grid, rank, backward) +
+           ring_bytes(problem, grid, composition.window, rank, backward);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Scheme> make_loongtrain() {
+  return std::make_unique<LoongTrain>();
+}
+
+}  // namespace longca
