@@ -58,11 +58,14 @@ Contents::Contents(const RankPlan& plan) : plan_(&plan) {
   }
 }
 
-void Contents::forget() {
+void Contents::begin_pass() {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     const PlanBuffer& buffer = plan_->buffers[i];
-    if (!buffer.external && !buffer.kept)
-      std::fill(buffers_[i].begin(), buffers_[i].end(), Value{});
+    const bool stays = buffer.external || buffer.kept;
+    for (Value& value : buffers_[i]) {
+      if (!stays) value = {};
+      value.origin = -1;
+    }
   }
 }
 

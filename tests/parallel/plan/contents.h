@@ -78,8 +78,8 @@ class Contents {
     return buffers_[static_cast<std::size_t>(region.buffer)][static_cast<std::size_t>(
         (region.tokens.begin + row) * buffer.heads + region.heads.begin + head)];
   }
-  /// Forgets all buffers but the caller's and the kept ones.
-  void forget();
+  /// Forgets all buffers but the caller's and the kept ones, and which messages brought those.
+  void begin_pass();
 
  private:
   const RankPlan* plan_;

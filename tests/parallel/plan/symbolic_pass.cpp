@@ -80,7 +80,7 @@ bool SymbolicPass::run() {
 /// The caller's tensors as the pass finds them.
 void SymbolicPass::own(int rank) {
   at_.rank = rank;
-  if (backward_) contents().forget();
+  contents().begin_pass();
   std::vector<int> tokens;
   for (const Placement& placement : plan().results) {
     const PlanBuffer& buffer = plan().buffers[static_cast<std::size_t>(placement.region.buffer)];
