@@ -43,8 +43,6 @@ class CellRunner {
  private:
   CellProblem& problem_for(const Case& c);
   DeviceClock* clock_for(DeviceKind device);
-  /// Sets the limits of the trackers; the device's in bytes, 0 for none.
-  static std::int64_t limit_memory(DeviceKind device, const RunLimits& limits);
   void give_up_device(const std::string& fault, const std::string& stage,
                       std::unique_ptr<CellSteps> cell, Record& record);
 

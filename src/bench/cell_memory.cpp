@@ -19,8 +19,12 @@ CellMemory::CellMemory(Device& device, std::int64_t tensor_bytes)
   tracker().reset_peak();
 }
 
-void CellMemory::note(Record& record, const Plan& plan) const {
+void CellMemory::note_peak(Record& record) const {
   raise(record, "peak_bytes", tracker().peak_bytes() - foreign_);
+}
+
+void CellMemory::note(Record& record, const Plan& plan) const {
+  note_peak(record);
   record.metrics["workspace_bytes"] = static_cast<double>(plan.workspace_bytes());
 }
 

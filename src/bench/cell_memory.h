@@ -17,6 +17,8 @@ class CellMemory {
 
   /// Writes the high-water marks so far into the record: peak_bytes and workspace_bytes.
   void note(Record& record, const Plan& plan) const;
+  /// The first of the two alone.
+  void note_peak(Record& record) const;
   /// On a GPU: raises the record's device_bytes to what its used memory has grown by. The queue is
   /// empty; the runner has taken nothing since the beginning but what lay between pauses.
   void note_device(Record& record) const;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attention/registry.h"
+#include "bench/cell_notes.h"
 #include "bench/dump.h"
 #include "bench/gpu_sampler.h"
 #include "core/error.h"
@@ -149,7 +150,7 @@ void CellSteps::verify(Pass pass) {
   const Verdict verdict = pass == Pass::forward
                               ? check_forward()
                               : shared_.reference->check_backward(outputs_.backward_args(inputs()));
-  note_errors(verdict);
+  note_verdict(verdict, record_);
   if (!verdict.ok) {
     const bool own_forward = pass == Pass::forward && problem_.backward;
     fail((own_forward ? "its own forward pass: " : "") + verdict.reason);
@@ -162,19 +163,6 @@ Verdict CellSteps::check_forward() {
   const bool has_lse = kernel_.capabilities().returns_lse;
   if (!has_lse) record_.notes["lse"] = "not returned";
   return shared_.reference->check_forward(outputs_.o.view(), has_lse ? &lse : nullptr);
-}
-
-void CellSteps::note_errors(const Verdict& verdict) {
-  const std::pair<const char*, const std::optional<double>*> errors[] = {
-      {"error_o", &verdict.error_o},
-      {"error_lse", &verdict.error_lse},
-      {"error_dq", &verdict.error_dq},
-      {"error_dk", &verdict.error_dk},
-      {"error_dv", &verdict.error_dv}};
-  for (const auto& [name, value] : errors) {
-    if (*value) record_.metrics[name] = **value;
-  }
-  record_.metrics["verified_fraction"] = verdict.fraction;
 }
 
 /// Times the case's pass. Outputs are poisoned before each repetition of a burst (once, before a
@@ -202,7 +190,7 @@ void CellSteps::time() {
   const Measurement measured = measure(*clock_, call, prepare, measure_options());
   sampler.finish(record_);
   memory_->note(record_, *plan_);
-  note_times(measured);
+  note_measurement(measured, flops(), record_);
   if (result_fingerprint() == verified) return;
   verify(case_.pass);
   if (!record_.status.ok()) {
@@ -243,31 +231,9 @@ std::uint64_t CellSteps::result_fingerprint() const {
   return problem_.backward ? outputs_.backward_fingerprint() : outputs_.forward_fingerprint();
 }
 
-void CellSteps::note_times(const Measurement& measured) {
-  const double flops = problem_.backward ? backward_flops(problem_, shared_.generated.mask)
-                                         : forward_flops(problem_, shared_.generated.mask);
-  record_.metrics["time_ms"] = measured.median_ms;
-  record_.metrics["tflops"] = flops / measured.median_ms / 1e9;
-  if (measured.interval) {
-    record_.metrics["time_ci_pct"] = measured.interval->relative_half_width() * 100;
-  }
-  if (!measured.held) {
-    record_.notes["hold"] =
-        "the kernel waits on the host, or queues more than the device takes at once: launch time "
-        "is in the times";
-  }
-  record_.samples_ms = measured.samples_ms;
-  record_.stop = measured.stop == Stop::converged ? "converged" : "time_limit";
-}
-
-void forget_times(Record& record) {
-  for (const char* name :
-       {"time_ms", "tflops", "time_ci_pct", "sm_clock_mhz", "power_w", "temperature_c"}) {
-    record.metrics.erase(name);
-  }
-  record.samples_ms.clear();
-  record.stop.clear();
-  record.trace.reset();
+double CellSteps::flops() const {
+  return problem_.backward ? backward_flops(problem_, shared_.generated.mask)
+                           : forward_flops(problem_, shared_.generated.mask);
 }
 
 }  // namespace longca

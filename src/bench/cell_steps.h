@@ -39,11 +39,10 @@ class CellSteps {
   void note_plan();
   void verify(Pass pass);
   Verdict check_forward();
-  void note_errors(const Verdict& verdict);
   void time();
   bool keeps_to_queue(const std::function<void()>& call, const std::function<void()>& prepare);
   MeasureOptions measure_options() const;
-  void note_times(const Measurement& measured);
+  double flops() const;
   std::uint64_t result_fingerprint() const;
   void fail(std::string reason);
 
@@ -62,8 +61,5 @@ class CellSteps {
   double warmed_s_ = 0;  ///< by the call that was verified last
   double kernel_s_ = 0;  ///< that the case's limit has counted so far
 };
-
-/// No number without a check: takes from the record what timing wrote.
-void forget_times(Record& record);
 
 }  // namespace longca

@@ -25,9 +25,9 @@ namespace longca {
 ///   rank → parent     {"stage": "forward"}, any number of them, from every rank: what it begins
 ///   rank 0 → parent   {"record": {…}, "ends": bool}: without `env` and `at`. "ends": a device is
 ///                     lost, all ranks end by themselves, and the next case needs new ones
-///   rank → parent     {"failed": sentence}, instead of a record, from the rank that cannot go on
-///                     ("threw in forward: …"): it then ends all ranks by MPI_Abort with exit
-///                     code 3
+///   rank → parent     {"failed": sentence, "status": "crash" or "oom"}, instead of a record, from
+///                     the rank that cannot go on ("threw in forward: …"): it then ends all ranks
+///                     by MPI_Abort with exit code 3
 ///
 /// The ranks end with exit code 0 when rank 0's socket closes. Each is also killed by the system
 /// when the process that started it (mpirun's daemon) dies. Exit code 2: a rank could not connect,

@@ -1,6 +1,7 @@
 #include "parallel/mpi/mpi_world.h"
 
 #include <cstdlib>
+#include <utility>
 
 #include "core/error.h"
 #include "parallel/mpi/mpi_call.h"
@@ -30,43 +31,70 @@ class Library {
   Library& operator=(const Library&) = delete;
 };
 
+/// An owned MPI communicator whose errors are returned.
 class Comm {
  public:
-  Comm() = default;
+  explicit Comm(MPI_Comm made) : comm(made) {
+    if (comm != MPI_COMM_NULL) LONGCA_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+  }
   ~Comm() {
     if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
   }
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
 
-  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm comm;
 };
+
+MPI_Comm copy_of(MPI_Comm comm) {
+  MPI_Comm made = MPI_COMM_NULL;
+  LONGCA_MPI(MPI_Comm_dup(comm, &made));
+  return made;
+}
+
+MPI_Comm on_this_host(MPI_Comm comm) {
+  MPI_Comm made = MPI_COMM_NULL;
+  LONGCA_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made));
+  return made;
+}
 
 }  // namespace
 
 struct MpiWorld::Impl {
-  Library library;
-  Comm control_comm;
-  std::unique_ptr<MpiControl> control;
+  std::shared_ptr<Library> library;
+  Comm comm;
+  MpiControl control;
   int local_rank = 0;
   int local_size = 1;
+
+  /// Takes over `own`.
+  Impl(std::shared_ptr<Library> mpi, MPI_Comm own)
+      : library(std::move(mpi)), comm(own), control(comm.comm) {
+    const Comm host(on_this_host(comm.comm));
+    LONGCA_MPI(MPI_Comm_rank(host.comm, &local_rank));
+    LONGCA_MPI(MPI_Comm_size(host.comm, &local_size));
+  }
 };
 
-MpiWorld::MpiWorld() : impl_(std::make_unique<Impl>()) {
-  LONGCA_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &impl_->control_comm.comm));
-  LONGCA_MPI(MPI_Comm_set_errhandler(impl_->control_comm.comm, MPI_ERRORS_RETURN));
-  impl_->control = std::make_unique<MpiControl>(impl_->control_comm.comm);
-  Comm host;
-  LONGCA_MPI(
-      MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host.comm));
-  LONGCA_MPI(MPI_Comm_rank(host.comm, &impl_->local_rank));
-  LONGCA_MPI(MPI_Comm_size(host.comm, &impl_->local_size));
+MpiWorld::MpiWorld() {
+  auto library = std::make_shared<Library>();
+  impl_ = std::make_unique<Impl>(std::move(library), copy_of(MPI_COMM_WORLD));
 }
+
+MpiWorld::MpiWorld(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 MpiWorld::~MpiWorld() = default;
 
+std::unique_ptr<MpiWorld> MpiWorld::first(int ranks) {
+  const int rank = impl_->control.rank();
+  MPI_Comm made = MPI_COMM_NULL;
+  LONGCA_MPI(MPI_Comm_split(impl_->comm.comm, rank < ranks ? 0 : MPI_UNDEFINED, rank, &made));
+  if (made == MPI_COMM_NULL) return nullptr;
+  return std::unique_ptr<MpiWorld>(new MpiWorld(std::make_unique<Impl>(impl_->library, made)));
+}
+
 RankControl& MpiWorld::control() {
-  return *impl_->control;
+  return impl_->control;
 }
 
 int MpiWorld::local_rank() const {
@@ -78,7 +106,7 @@ int MpiWorld::local_size() const {
 }
 
 std::unique_ptr<Communicator> MpiWorld::make_communicator() {
-  return std::make_unique<MpiCommunicator>(MPI_COMM_WORLD);
+  return std::make_unique<MpiCommunicator>(impl_->comm.comm);
 }
 
 void MpiWorld::abort(int code) {

@@ -6,28 +6,34 @@
 
 namespace longca {
 
-/// This process's place among those that mpirun or srun started. Made once, first; ends MPI when
-/// destroyed. Everything over MPI in this program is here, so that nothing else needs its headers.
+/// This process's place among those that mpirun or srun started. Everything over MPI in this
+/// program is here, so that nothing else needs its headers.
 class MpiWorld {
  public:
-  /// Throws InputError if MPI cannot start, or gives less than one thread that may call it while
-  /// others run.
+  /// Starts MPI, for all processes of the launch: once, first. MPI ends when this object and all
+  /// that were made from it are gone. Throws InputError if MPI cannot start, or does not let
+  /// threads run beside the one that calls it.
   MpiWorld();
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
 
+  /// The first `ranks` of this world as one of their own; null on the others. Collective.
+  std::unique_ptr<MpiWorld> first(int ranks);
+
   RankControl& control();
   /// Place among the ranks of this host, for the choice of a GPU.
   int local_rank() const;
   int local_size() const;
-  /// Messages of a case between host memories. Its own communicator, apart from the control's.
+  /// Messages of a case between host memories. Its own MPI communicator, apart from the control's.
+  /// Collective, as is its end.
   std::unique_ptr<Communicator> make_communicator();
-  /// Ends all ranks at once with this exit code.
-  [[noreturn]] void abort(int code);
+  /// Ends all processes of the launch at once with this exit code.
+  [[noreturn]] static void abort(int code);
 
  private:
   struct Impl;
+  explicit MpiWorld(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "attention/problem.h"
+#include "mask/mask.h"
+
+namespace longca {
+
+/// Bytes that must reach the owner of the tokens `own` (ascending) from other ranks in a pass, if
+/// every query stays where it is: the K and V rows of other tokens that its queries see, each once;
+/// in a backward pass also one float32 sum of dK and dV for each of its own rows that other ranks'
+/// queries see. Counted per KV head. The mean over ranks bounds the largest sender of such a scheme
+/// from below; schemes that move queries (Ulysses) may send less.
+std::int64_t least_bytes_received(const Problem& whole, const Mask& mask,
+                                  std::span<const Range> own);
+
+}  // namespace longca

@@ -1,0 +1,77 @@
+#include "bench/ranks/protocol.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+[[noreturn]] void refuse(const std::string& address, const std::string& reason) {
+  throw_input_error("cannot connect to longca cp at {}: {}", address, reason);
+}
+
+int connect_to_path(const std::string& path) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(name.sun_path)) refuse(path, "the path is too long for a socket");
+  std::memcpy(name.sun_path, path.data(), path.size());
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) refuse(path, std::strerror(errno));
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0) return fd;
+  const int error = errno;
+  ::close(fd);
+  refuse(path, std::strerror(error));
+}
+
+int connect_to_host(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos) refuse(address, "it is neither a path nor HOST:PORT");
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int fault = ::getaddrinfo(address.substr(0, colon).c_str(),
+                                  address.substr(colon + 1).c_str(), &hints, &found);
+  if (fault != 0) refuse(address, ::gai_strerror(fault));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
+  int error = 0;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    const int fd = ::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
+    if (fd >= 0 && ::connect(fd, one->ai_addr, one->ai_addrlen) == 0) return fd;
+    error = errno;
+    if (fd >= 0) ::close(fd);
+  }
+  refuse(address, std::strerror(error));
+}
+
+}  // namespace
+
+void to_json(nlohmann::json& json, const RankHello& hello) {
+  json = {{"rank", hello.rank}, {"ranks", hello.ranks},   {"pid", hello.pid},
+          {"host", hello.host}, {"commit", hello.commit}, {"suite_hash", hello.suite_hash}};
+}
+
+void from_json(const nlohmann::json& json, RankHello& hello) {
+  json.at("rank").get_to(hello.rank);
+  json.at("ranks").get_to(hello.ranks);
+  json.at("pid").get_to(hello.pid);
+  json.at("host").get_to(hello.host);
+  json.at("commit").get_to(hello.commit);
+  json.at("suite_hash").get_to(hello.suite_hash);
+}
+
+std::unique_ptr<LineChannel> connect_to_parent(const std::string& address) {
+  const bool is_path = address.find('/') != std::string::npos;
+  return std::make_unique<LineChannel>(is_path ? connect_to_path(address)
+                                               : connect_to_host(address));
+}
+
+}  // namespace longca

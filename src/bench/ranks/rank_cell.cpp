@@ -1,0 +1,271 @@
+#include "bench/ranks/rank_cell.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "attention/registry.h"
+#include "bench/cell_notes.h"
+#include "bench/dump.h"
+#include "bench/ranks/agreement.h"
+#include "bench/ranks/gather_results.h"
+#include "bench/ranks/least_bytes.h"
+
+namespace longca {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::string in_mib(std::int64_t bytes) {
+  return fmt::format("{:.0f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+/// Bytes of the plan's own buffers, at most: the executor lets some share memory.
+std::int64_t own_buffer_bytes(const RankPlan& plan, const Problem& problem) {
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    if (plan.buffers[i].external) continue;
+    bytes += region_bytes(plan, plan.whole(static_cast<int>(i)), problem.head_dim, problem.dtype);
+  }
+  return bytes;
+}
+
+ParallelProblem parallel_problem(const Case& c, const GeneratedMask& generated,
+                                 int ranks_per_node) {
+  return {.problem = c.problem(),
+          .mask = generated.mask,
+          .lengths = generated.lengths,
+          .ranks = c.ranks.value(),
+          .ranks_per_node = ranks_per_node,
+          .shard = parse_shard_kind(c.shard.value()),
+          .factor = c.factor.value_or(0)};
+}
+
+}  // namespace
+
+RankCell::RankCell(const Case& c, const CellOptions& options, CellProblem& shared,
+                   DeviceClock* clock, std::int64_t memory_limit, RankTeam& team,
+                   const StageListener& stage, const std::function<void(RankPlan&)>& alter,
+                   Record& record)
+    : case_(c),
+      options_(options),
+      shared_(shared),
+      clock_(clock),
+      memory_limit_(memory_limit),
+      team_(team),
+      stage_(stage),
+      alter_(alter),
+      record_(record),
+      problem_(c.problem()),
+      kernel_(KernelRegistry::global().find(c.kernel, problem_.device)),
+      scheme_(find_scheme(c.scheme.value())),
+      parallel_(parallel_problem(c, shared.generated, team.ranks_per_node)) {}
+
+RankCell::~RankCell() = default;
+
+void RankCell::together(std::string_view stage, const std::function<Status()>& step) const {
+  longca::together(team_.control, stage, step);
+}
+
+void RankCell::run() {
+  record_.metrics["area"] = shared_.generated.mask.mean_area();
+  make_plan();
+  make_reference();
+  memory_.emplace(device(), 0);
+  connect();
+  make_executor();
+  note_balance();
+  run_pass(Pass::forward);
+  if (problem_.backward) run_pass(Pass::backward);
+  if (options_.dump) dump();
+  whole_ = {};
+  if (record_.status.ok() && options_.timed) time();
+  stage_("clean-up");
+  note_end();
+}
+
+void RankCell::make_plan() {
+  stage_("plan");
+  together("plan", [&] { return scheme_.supports(parallel_); });
+  if (const Support there = team_.available(*case_.transport); !there.ok()) throw Refused(there);
+  together("plan", [&]() -> Status {
+    const auto begin = Clock::now();
+    plan_ = scheme_.plan(parallel_, team_.control.rank());
+    plan_ms_ = seconds_since(begin) * 1e3;
+    if (alter_) alter_(plan_);
+    shard_ = shard_of(plan_);
+    return check_memory();
+  });
+}
+
+/// `oom` before anything is allocated, where what is known beforehand is too large alone.
+Status RankCell::check_memory() const {
+  std::int64_t needed = shard_bytes(problem_, shard_.rows) + own_buffer_bytes(plan_, problem_);
+  std::string what = fmt::format("tensors and buffers of {}", in_mib(needed));
+  if (is_root()) {
+    Problem both = problem_;
+    both.backward = true;
+    const std::int64_t reference =
+        tensor_bytes(both) + estimate_verifier_bytes(both, shared_.generated.mask,
+                                                     VerifyBudget{options_.limits.verify_budget_s});
+    needed += reference;
+    what += fmt::format(" and, to verify, the whole problem of {}", in_mib(reference));
+  }
+  if (memory_limit_ == 0 || needed <= memory_limit_) return {};
+  return {StatusCode::oom,
+          fmt::format("{} pass the memory limit of {}", what, in_mib(memory_limit_))};
+}
+
+/// Rank 0 keeps inputs and reference of the whole problem for the cells that share it.
+void RankCell::make_reference() {
+  together("reference", [&]() -> Status {
+    if (is_root()) {
+      shared_.make_inputs_and_reference(case_, options_.limits.verify_budget_s, stage_);
+    }
+    return {};
+  });
+}
+
+void RankCell::connect() {
+  stage_("inputs");
+  communicator_ = team_.connect(*case_.transport);
+  together("inputs", [&]() -> Status {
+    tensors_.emplace(problem_, shard_, *communicator_);
+    tensors_->draw(case_.seed);
+    inputs_fingerprint_ = tensors_->input_fingerprint();
+    return {};
+  });
+}
+
+void RankCell::make_executor() {
+  stage_("plan");
+  const auto begin = Clock::now();
+  together("plan", [&] {
+    computer_.emplace(kernel_, problem_);
+    executor_ =
+        std::make_unique<Executor>(plan_, problem_, tensors_->views(), *communicator_, *computer_);
+    device().synchronize();
+    return executor_->support();
+  });
+  const double made_ms = seconds_since(begin) * 1e3 - computer_->compile_ms();
+  record_.metrics["scheme_plan_ms"] = slowest(plan_ms_);
+  record_.metrics["plan_ms"] = slowest(plan_ms_ + std::max(made_ms, 0.0));
+  kernel_s_ += record_.metrics["plan_ms"] / 1e3;
+}
+
+/// What the plan promises, before anything runs.
+void RankCell::note_balance() {
+  RankControl& control = team_.control;
+  const bool backward = problem_.backward;
+  const double ranks = control.size();
+  const double cells = sum_plan(plan_, ops(), problem_.head_dim, problem_.dtype).cells;
+  const double mean = control.sum(cells) / ranks;
+  const double most = control.max(cells);
+  if (mean > 0) record_.metrics["imbalance"] = most / mean;
+  const auto least = least_bytes_received(problem_, shared_.generated.mask, shard_.tokens);
+  record_.metrics["bytes_least"] = control.sum(static_cast<double>(least)) / ranks;
+  const auto formula = scheme_.formula_bytes(parallel_, control.rank(), backward);
+  record_.metrics["bytes_formula"] = control.max(static_cast<double>(formula));
+  record_.metrics["padding_tokens"] =
+      control.sum(static_cast<double>(shard_.rows - shard_.count()));
+  record_.notes["transport"] =
+      fmt::format("{}, {}", communicator_->name(), communicator_->version());
+  if (!plan_.notes.empty()) record_.notes["plan"] = fmt::format("{}", fmt::join(plan_.notes, "; "));
+}
+
+void RankCell::run_pass(Pass pass) {
+  const bool backward = pass == Pass::backward;
+  stage_(to_string(pass));
+  backward ? tensors_->poison_backward() : tensors_->poison_forward();
+  communicator_->reset_bytes_sent();
+  const auto begin = Clock::now();
+  backward ? executor_->backward(device().stream()) : executor_->forward(device().stream());
+  device().synchronize();
+  const double elapsed_s = slowest(seconds_since(begin));
+  warmed_s_ = elapsed_s;
+  kernel_s_ += elapsed_s;
+  record_.metrics["bytes_sent"] = slowest(static_cast<double>(communicator_->bytes_sent()));
+  memory_->note_peak(record_);
+  memory_->note_device(record_);
+  verify(pass);
+}
+
+void RankCell::verify(Pass pass) {
+  stage_("verify");
+  memory_->pause();
+  together("verify", [&]() -> Status {
+    if (!is_root()) return {};
+    if (whole_.device == nullptr) whole_ = Outputs::for_problem(problem_);
+    pass == Pass::forward ? whole_.poison_forward() : whole_.poison_backward();
+    return {};
+  });
+  constexpr std::array kForward{TensorRole::o, TensorRole::lse};
+  constexpr std::array kBackward{TensorRole::dq, TensorRole::dk, TensorRole::dv};
+  const std::span<const TensorRole> roles =
+      pass == Pass::forward ? std::span<const TensorRole>(kForward) : std::span(kBackward);
+  gather_results(team_.control, device(), plan_, *executor_, roles, is_root() ? &whole_ : nullptr);
+  together("verify", [&]() -> Status {
+    if (is_root()) compare(pass);
+    return {};
+  });
+  const bool still_ok = team_.control.broadcast(record_.status.ok() ? 1.0 : 0.0) > 0;
+  if (!is_root() && !still_ok) record_.status = {StatusCode::wrong, "rank 0 says why"};
+  memory_->resume();
+}
+
+void RankCell::compare(Pass pass) {
+  const bool forward = pass == Pass::forward;
+  Verdict verdict;
+  if (forward) {
+    const ConstLseView lse(whole_.lse.view());
+    const bool has_lse = kernel_.capabilities().returns_lse;
+    if (!has_lse) record_.notes["lse"] = "not returned";
+    verdict = shared_.reference->check_forward(whole_.o.view(), has_lse ? &lse : nullptr);
+  } else {
+    verdict = shared_.reference->check_backward(whole_.backward_args(shared_.inputs));
+  }
+  note_verdict(verdict, record_);
+  if (verdict.ok || !record_.status.ok()) return;
+  const bool own_forward = forward && problem_.backward;
+  record_.status = {StatusCode::wrong,
+                    (own_forward ? "its own forward pass: " : "") + verdict.reason};
+}
+
+void RankCell::dump() {
+  stage_("dump");
+  together("dump", [&]() -> Status {
+    if (!is_root()) return {};
+    dump_cell(*options_.dump, device(), shared_.inputs, whole_, shared_.generated, shared_.spec);
+    return {};
+  });
+}
+
+void RankCell::note_end() {
+  together("clean-up", [&]() -> Status {
+    device().synchronize();
+    if (tensors_->input_fingerprint() == inputs_fingerprint_) return {};
+    return {StatusCode::wrong, "the kernel, or a message, wrote into the inputs"};
+  });
+  record_.metrics["workspace_bytes"] =
+      static_cast<double>(executor_->buffer_bytes() + computer_->workspace_bytes());
+  for (const char* name : {"peak_bytes", "workspace_bytes", "device_bytes"}) {
+    const auto found = record_.metrics.find(name);
+    if (found != record_.metrics.end()) found->second = slowest(found->second);
+  }
+  if (const double ms = slowest(computer_->compile_ms()); ms > 0)
+    record_.metrics["compile_ms"] = ms;
+  record_.notes.merge(computer_->notes());
+  if (std::string version = kernel_.version(); !version.empty()) {
+    record_.notes.try_emplace("version", std::move(version));
+  }
+}
+
+}  // namespace longca

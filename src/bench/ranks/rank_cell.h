@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "bench/cell.h"
+#include "bench/cell_memory.h"
+#include "bench/cell_problem.h"
+#include "bench/cell_tensors.h"
+#include "bench/measurement.h"
+#include "bench/ranks/rank_clock.h"
+#include "bench/ranks/rank_team.h"
+#include "bench/ranks/shard_tensors.h"
+#include "parallel/executor/executor.h"
+#include "parallel/executor/kernel_computer.h"
+#include "parallel/schemes/scheme.h"
+
+namespace longca {
+
+/// The steps of one cell on one of its ranks, on its way to a record: plan, run, verify, time. All
+/// ranks take them together; rank 0's record is the cell's.
+class RankCell {
+ public:
+  /// `clock` is this rank's, null for a cell that is not timed; `memory_limit` of this rank's
+  /// device in bytes, 0 for none; `alter` changes the plan before it runs, for tests of what
+  /// verification finds. Everything outlives this object.
+  RankCell(const Case& c, const CellOptions& options, CellProblem& shared, DeviceClock* clock,
+           std::int64_t memory_limit, RankTeam& team, const StageListener& stage,
+           const std::function<void(RankPlan&)>& alter, Record& record);
+  ~RankCell();
+  RankCell(const RankCell&) = delete;
+  RankCell& operator=(const RankCell&) = delete;
+
+  /// Throws Refused on all ranks if one cannot go on and nothing is under way; anything else only
+  /// on the rank that it happened to: then the others may wait for it for ever.
+  void run();
+
+ private:
+  Device& device() const { return Device::get(problem_.device); }
+  bool is_root() const { return team_.control.rank() == 0; }
+  const std::vector<Op>& ops() const { return problem_.backward ? plan_.backward : plan_.forward; }
+  void together(std::string_view stage, const std::function<Status()>& step) const;
+  double slowest(double value) const { return team_.control.max(value); }
+
+  void make_plan();
+  Status check_memory() const;
+  void make_reference();
+  void connect();
+  void make_executor();
+  void note_balance();
+  void run_pass(Pass pass);
+  void verify(Pass pass);
+  void compare(Pass pass);
+  void time();
+  void time_computing(RankClock& clock, const std::function<void()>& prepare);
+  MeasureOptions measure_options() const;
+  void note_times(const Measurement& measured, const RankClock& clock);
+  std::uint64_t result_fingerprint() const;
+  void note_end();
+  void dump();
+
+  const Case& case_;
+  const CellOptions& options_;
+  CellProblem& shared_;
+  DeviceClock* clock_;
+  std::int64_t memory_limit_;
+  RankTeam& team_;
+  const StageListener& stage_;
+  const std::function<void(RankPlan&)>& alter_;
+  Record& record_;
+
+  const Problem problem_;
+  const Kernel& kernel_;
+  const Scheme& scheme_;
+  ParallelProblem parallel_;
+  RankPlan plan_;
+  RankShard shard_;
+  std::optional<CellMemory> memory_;
+  std::unique_ptr<Communicator> communicator_;
+  std::optional<ShardTensors> tensors_;
+  std::optional<KernelComputer> computer_;
+  std::unique_ptr<Executor> executor_;
+  std::uint64_t inputs_fingerprint_ = 0;
+  Outputs whole_;        ///< rank 0: what all ranks computed
+  double plan_ms_ = 0;   ///< of the scheme alone
+  double warmed_s_ = 0;  ///< by the pass that was verified last
+  double kernel_s_ = 0;  ///< that the case's limit has counted so far
+};
+
+}  // namespace longca

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <vector>
+
+#include "bench/device_clock.h"
+#include "core/device.h"
+#include "parallel/comm/communicator.h"
+
+namespace longca {
+
+/// The clock of a case over ranks: every time begins when all ranks' devices are there, and a call
+/// took as long as on its slowest rank. All ranks hear the same times and the same `now_s`, that of
+/// rank 0, so that they decide alike. Every call but flush_caches is collective.
+class RankClock : public DeviceClock, private ClockTeam {
+ public:
+  /// `own` is this rank's clock. All outlive this object.
+  RankClock(DeviceClock& own, Device& device, Communicator& communicator, RankControl& control);
+  ~RankClock() override;
+  RankClock(const RankClock&) = delete;
+  RankClock& operator=(const RankClock&) = delete;
+
+  void begin() override;
+  void flush_caches() override { own_.flush_caches(); }
+  double time_once(const std::function<void()>& call) override;
+  std::vector<double> time_back_to_back(const std::function<void()>& call, int count) override;
+  bool held() const override;
+  double now_s() override;
+
+  /// This rank's own median over the last `count` times.
+  double own_median_ms(std::size_t count) const;
+
+ private:
+  void line_up() override;
+  bool any(bool mine) override;
+
+  DeviceClock& own_;
+  Device& device_;
+  Communicator& communicator_;
+  RankControl& control_;
+  std::vector<double> own_ms_;  ///< since `begin`
+};
+
+}  // namespace longca

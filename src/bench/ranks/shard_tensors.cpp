@@ -1,0 +1,130 @@
+#include "bench/ranks/shard_tensors.h"
+
+#include <initializer_list>
+#include <utility>
+
+#include "attention/inputs.h"
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+constexpr std::int64_t kAlignment = 256;
+/// All bits set are a NaN of every dtype.
+constexpr unsigned char kPoison = 0xff;
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::int64_t bytes_of(const TensorView& t) {
+  return t.tokens * t.heads * t.dim * size_of(t.dtype);
+}
+
+std::int64_t bytes_of(const LseView& lse) {
+  return lse.heads * lse.tokens * 4;
+}
+
+RankTensors shapes(const Problem& whole, std::int64_t rows) {
+  const auto tensor = [&](int heads) {
+    const std::int64_t dim = whole.head_dim;
+    return TensorView{nullptr, whole.dtype, rows, heads, dim, heads * dim, dim};
+  };
+  RankTensors t;
+  t.q = t.dout = t.o = tensor(whole.heads_q);
+  t.k = t.v = tensor(whole.heads_k);
+  t.lse = {nullptr, whole.heads_q, rows, rows};
+  if (whole.backward) {
+    t.dq = t.q;
+    t.dk = t.dv = t.k;
+  }
+  return t;
+}
+
+/// Calls visit(view) for all of them.
+template <typename Visit>
+void for_all(RankTensors& t, const Visit& visit) {
+  for (TensorView* view : {&t.q, &t.k, &t.v, &t.dout, &t.o, &t.dq, &t.dk, &t.dv}) visit(*view);
+  visit(t.lse);
+}
+
+std::uint64_t hash(Device& device, std::initializer_list<const TensorView*> tensors) {
+  std::uint64_t value = 0;
+  for (const TensorView* t : tensors) value = device.hash(value, t->data, bytes_of(*t));
+  return value;
+}
+
+}  // namespace
+
+std::int64_t RankShard::count() const {
+  std::int64_t tokens_of_all = 0;
+  for (const Range& range : tokens) tokens_of_all += range.size();
+  return tokens_of_all;
+}
+
+RankShard shard_of(const RankPlan& plan) {
+  RankShard shard;
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.external && buffer.role == TensorRole::q) shard.rows = buffer.tokens;
+  }
+  for (const Placement& placement : plan.results) {
+    if (placement.role == TensorRole::o) {
+      LONGCA_CHECK(shard.tokens.empty(), "O of rank {} ends in two places", plan.rank);
+      shard.tokens = placement.tokens;
+    }
+  }
+  LONGCA_CHECK(shard.count() <= shard.rows, "rank {} owns {} tokens in {} rows", plan.rank,
+               shard.count(), shard.rows);
+  return shard;
+}
+
+std::int64_t shard_bytes(const Problem& whole, std::int64_t rows) {
+  RankTensors views = shapes(whole, rows);
+  std::int64_t bytes = 0;
+  for_all(views, [&](const auto& view) { bytes += aligned(bytes_of(view)); });
+  return bytes;
+}
+
+ShardTensors::ShardTensors(const Problem& whole, const RankShard& shard, Communicator& communicator)
+    : whole_(whole),
+      device_(Device::get(whole.device)),
+      tokens_(shard.tokens),
+      views_(shapes(whole, shard.rows)) {
+  auto* memory = static_cast<std::byte*>(communicator.allocate(shard_bytes(whole, shard.rows)));
+  for_all(views_, [&](auto& view) {
+    view.data = reinterpret_cast<decltype(view.data)>(memory);
+    memory += aligned(bytes_of(view));
+  });
+}
+
+void ShardTensors::draw(std::uint64_t seed) {
+  draw_rows(whole_.device, views_.q, seed, InputTensor::q, tokens_);
+  draw_rows(whole_.device, views_.k, seed, InputTensor::k, tokens_);
+  draw_rows(whole_.device, views_.v, seed, InputTensor::v, tokens_);
+  draw_rows(whole_.device, views_.dout, seed, InputTensor::dout, tokens_);
+}
+
+void ShardTensors::poison_forward() const {
+  device_.fill(views_.o.data, kPoison, bytes_of(views_.o));
+  device_.fill(views_.lse.data, kPoison, bytes_of(views_.lse));
+}
+
+void ShardTensors::poison_backward() const {
+  for (const TensorView* t : {&views_.dq, &views_.dk, &views_.dv}) {
+    device_.fill(t->data, kPoison, bytes_of(*t));
+  }
+}
+
+std::uint64_t ShardTensors::forward_fingerprint() const {
+  return device_.hash(hash(device_, {&views_.o}), views_.lse.data, bytes_of(views_.lse));
+}
+
+std::uint64_t ShardTensors::backward_fingerprint() const {
+  return hash(device_, {&views_.dq, &views_.dk, &views_.dv});
+}
+
+std::uint64_t ShardTensors::input_fingerprint() const {
+  return hash(device_, {&views_.q, &views_.k, &views_.v, &views_.dout});
+}
+
+}  // namespace longca

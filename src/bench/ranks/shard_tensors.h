@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/problem.h"
+#include "core/device.h"
+#include "parallel/comm/communicator.h"
+#include "parallel/executor/executor.h"
+#include "parallel/plan/plan.h"
+
+namespace longca {
+
+/// What a rank owns of the problem.
+struct RankShard {
+  std::vector<Range> tokens;  ///< global numbers, ascending
+  std::int64_t rows = 0;      ///< of its tensors: the tokens, padding behind them
+
+  std::int64_t count() const;
+};
+/// As the plan says it by its external buffers and where its O ends.
+RankShard shard_of(const RankPlan& plan);
+
+/// Bytes of the tensors of a shard.
+std::int64_t shard_bytes(const Problem& whole, std::int64_t rows);
+
+/// A rank's inputs and outputs, in memory that messages may start and end in.
+class ShardTensors {
+ public:
+  /// Gradients exist only for a backward pass. Collective, as Communicator::allocate is.
+  ShardTensors(const Problem& whole, const RankShard& shard, Communicator& communicator);
+
+  const RankTensors& views() const { return views_; }
+  /// The rows of make_inputs(whole, seed), and zeros in the padding.
+  void draw(std::uint64_t seed);
+  /// Fills with what no kernel computes, so that whatever is not written shows.
+  void poison_forward() const;
+  void poison_backward() const;
+  /// Hashes of (o, lse), of (dq, dk, dv) and of the inputs.
+  std::uint64_t forward_fingerprint() const;
+  std::uint64_t backward_fingerprint() const;
+  std::uint64_t input_fingerprint() const;
+
+ private:
+  Problem whole_;
+  Device& device_;
+  std::vector<Range> tokens_;
+  RankTensors views_;
+};
+
+}  // namespace longca
