@@ -1,36 +1,62 @@
 #include "parallel/executor/kernel_computer.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "parallel/executor/kernel_plans.h"
 #include "parallel/executor/kernel_steps.h"
+#include "parallel/executor/late_merging.h"
 
 namespace longca {
+namespace {
+
+/// What one pass consists of.
+struct Pass {
+  std::vector<std::unique_ptr<ComputeStep>> steps;  ///< by op; none for exchanges
+  std::optional<LateMerging> late;                  ///< of a kernel that does not accumulate
+  std::map<int, PartStore> stores;                  ///< by buffer
+
+  bool is_late(const Region& region) const { return late && late->allowed(region.buffer); }
+  std::int64_t store_bytes() const {
+    std::int64_t bytes = 0;
+    for (const auto& [buffer, store] : stores) bytes += store.bytes();
+    return bytes;
+  }
+};
+
+}  // namespace
 
 struct KernelComputer::Impl {
   const Kernel& kernel;
+  const Capabilities& can;
   Problem whole;
   StepMath& math;
   KernelPlans plans;
   Scratch scratch;
-  std::array<std::vector<std::unique_ptr<ComputeStep>>, 2> steps;  ///< of the passes, by op
+  Buffer parts;  ///< of the stores of one pass or the other
+  Pass forward, backward;
   struct Call {
     KernelStep* step;
     std::size_t plan;
   };
   std::vector<Call> calls;
-  bool accumulates = false, merges = false, copies = false;
+  std::vector<Delivery> deliveries;
+  bool copies = false;
 
   Impl(const Kernel& k, const Problem& problem)
-      : kernel(k), whole(problem), math(step_math(problem.device)), plans(k) {}
+      : kernel(k),
+        can(k.capabilities()),
+        whole(problem),
+        math(step_math(problem.device)),
+        plans(k) {}
 
-  Problem problem_of(const OpViews& views, std::size_t q) const {
-    const TensorView& rows = views.tensors.at(q);
-    const TensorView& keys = views.tensors.at(q + 1);
+  StepSetting setting() { return {can, math, scratch}; }
+
+  Problem problem_of(const TensorView& rows, const TensorView& keys) const {
     Problem problem = whole;
     problem.tokens_q = rows.tokens;
     problem.tokens_k = keys.tokens;
@@ -40,39 +66,75 @@ struct KernelComputer::Impl {
     return problem;
   }
 
+  /// `view` and `lse` are those of `region`, some rows of the buffer.
+  PartStore& store_of(Pass& pass, const RankPlan& plan, const Region& region,
+                      const TensorView& view, const LseView& lse) const {
+    const auto found = pass.stores.find(region.buffer);
+    if (found != pass.stores.end()) return found->second;
+    const std::int64_t tokens = plan.buffers[static_cast<std::size_t>(region.buffer)].tokens;
+    const Range all{-region.tokens.begin, tokens - region.tokens.begin};
+    const LseView whole_lse = lse.data != nullptr ? rows_of(lse, all) : lse;
+    return pass.stores.emplace(region.buffer, PartStore(rows_of(view, all), whole_lse, whole.dtype))
+        .first->second;
+  }
+
+  std::optional<LatePart> late_part(Pass& pass, const RankPlan& plan, const Region& region,
+                                    const TensorView& view, const LseView& lse) const {
+    if (!pass.is_late(region)) return std::nullopt;
+    PartStore& store = store_of(pass, plan, region, view, lse);
+    MergeQueue::Added added = store.queue().add(region.tokens);
+    return LatePart{&store, {added.slot, region.tokens}, std::move(added.before)};
+  }
+
   Support keep(std::unique_ptr<KernelStep> step, const Mask& mask,
                std::unique_ptr<ComputeStep>& place) {
     std::size_t plan = 0;
     if (Support said = plans.want(step->problem(), mask, plan); !said.ok()) return said;
-    accumulates |= step->delivery() == Delivery::accumulate;
-    merges |= step->delivery() == Delivery::partial;
+    deliveries.push_back(step->delivery());
     copies |= step->copies_inputs();
     calls.push_back({step.get(), plan});
     place = std::move(step);
     return {};
   }
 
-  Support prepare_forward(const Attend& op, const Mask& mask, const OpViews& views,
-                          std::unique_ptr<ComputeStep>& place) {
-    const Capabilities& can = kernel.capabilities();
-    if (!can.returns_lse && !(op.first && views.tensors.at(3).dtype == whole.dtype)) {
+  Support prepare(const RankPlan& plan, const Attend& op, const OpViews& views,
+                  std::unique_ptr<ComputeStep>& place) {
+    const TensorView& o = views.tensors.at(3);
+    if (!can.returns_lse && !(op.first && o.dtype == whole.dtype)) {
       return Support::unsupported(can.name + " returns no lse to merge results by");
     }
-    return keep(make_forward_step(problem_of(views, 0), can, math, views, op.first, scratch), mask,
-                place);
+    auto late = late_part(forward, plan, op.o, o, views.lses.at(0));
+    return keep(make_forward_step(setting(), problem_of(views.tensors[0], views.tensors[1]), views,
+                                  op.first, std::move(late)),
+                plan.masks[static_cast<std::size_t>(op.mask)], place);
   }
 
-  Support prepare_backward(const AttendBackward& op, const Mask& mask, const OpViews& views,
-                           std::unique_ptr<ComputeStep>& place) {
-    const Capabilities& can = kernel.capabilities();
+  Support prepare(const RankPlan& plan, const AttendBackward& op, const OpViews& views,
+                  std::unique_ptr<ComputeStep>& place) {
     if (!can.gradient_of_parts) {
       return Support::unsupported(
           can.name +
           "'s backward pass goes by its own forward pass, not by the lse that ranks share");
     }
-    return keep(make_backward_step(problem_of(views, 1), can, math, views, op.first_dq,
-                                   op.first_dkv, scratch),
-                mask, place);
+    auto late = late_part(backward, plan, op.dq, views.tensors.at(5), {});
+    return keep(make_backward_step(setting(), problem_of(views.tensors[1], views.tensors[2]), views,
+                                   op.first_dq, op.first_dkv, std::move(late)),
+                plan.masks[static_cast<std::size_t>(op.mask)], place);
+  }
+
+  /// The ops on a buffer that is merged late: nothing to clear, and the end of its rows. Null for
+  /// all others.
+  std::unique_ptr<ComputeStep> late_step(Pass& pass, const RankPlan& plan, const Op& op,
+                                         const OpViews& views) {
+    if (const auto* clear = std::get_if<Clear>(&op.what); clear && pass.is_late(clear->region)) {
+      return make_call_step([](Stream) {});
+    }
+    const auto* convert = std::get_if<Convert>(&op.what);
+    if (convert == nullptr || !pass.is_late(convert->from)) return nullptr;
+    PartStore& store = store_of(pass, plan, convert->from, views.tensors[0], {});
+    return make_call_step([this, &store, calls = store.queue().finish(convert->from.tokens),
+                           to = views.tensors[1], first = convert->from.tokens.begin](
+                              Stream stream) { store.deliver(calls, to, first, math, stream); });
   }
 };
 
@@ -83,24 +145,36 @@ KernelComputer::~KernelComputer() = default;
 
 Support KernelComputer::prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) {
   const std::vector<Op>& ops = backward ? plan.backward : plan.forward;
-  auto& steps = impl_->steps[backward ? 1 : 0];
-  steps.resize(ops.size());
-  const auto index = static_cast<std::size_t>(op);
-  const auto mask = [&](int i) -> const Mask& { return plan.masks[static_cast<std::size_t>(i)]; };
+  Pass& pass = backward ? impl_->backward : impl_->forward;
+  if (pass.steps.empty()) {
+    pass.steps.resize(ops.size());
+    if (!impl_->can.accumulate) pass.late.emplace(plan, ops);
+  }
   impl_->scratch.restart();
-  if (const auto* attend = std::get_if<Attend>(&ops[index].what)) {
-    return impl_->prepare_forward(*attend, mask(attend->mask), views, steps[index]);
+  const Op& it = ops[static_cast<std::size_t>(op)];
+  std::unique_ptr<ComputeStep>& place = pass.steps[static_cast<std::size_t>(op)];
+  if (const auto* a = std::get_if<Attend>(&it.what)) return impl_->prepare(plan, *a, views, place);
+  if (const auto* a = std::get_if<AttendBackward>(&it.what)) {
+    return impl_->prepare(plan, *a, views, place);
   }
-  if (const auto* attend = std::get_if<AttendBackward>(&ops[index].what)) {
-    return impl_->prepare_backward(*attend, mask(attend->mask), views, steps[index]);
-  }
-  steps[index] = make_math_step(ops[index], views, impl_->math);
+  place = impl_->late_step(pass, plan, it, views);
+  if (!place) place = make_math_step(it, views, impl_->math);
   return {};
 }
 
 void KernelComputer::ready() {
+  MemoryTracker& memory = Device::get(impl_->whole.device).memory();
   impl_->plans.make();
-  impl_->scratch.allocate(Device::get(impl_->whole.device).memory());
+  impl_->scratch.allocate(memory);
+  impl_->parts =
+      Buffer(memory, std::max(impl_->forward.store_bytes(), impl_->backward.store_bytes()));
+  for (Pass* pass : {&impl_->forward, &impl_->backward}) {
+    std::byte* at = impl_->parts.as<std::byte>();
+    for (auto& [buffer, store] : pass->stores) {
+      store.place(at);
+      at += store.bytes();
+    }
+  }
   for (const Impl::Call& call : impl_->calls) {
     call.step->set_plan(impl_->plans[call.plan]);
     call.step->place(impl_->scratch);
@@ -108,21 +182,25 @@ void KernelComputer::ready() {
 }
 
 void KernelComputer::run(bool backward, int op, Stream stream) {
-  impl_->steps[backward ? 1 : 0].at(static_cast<std::size_t>(op))->run(stream);
+  const Pass& pass = backward ? impl_->backward : impl_->forward;
+  pass.steps.at(static_cast<std::size_t>(op))->run(stream);
 }
 
 std::int64_t KernelComputer::workspace_bytes() const {
-  return impl_->plans.workspace_bytes() + impl_->scratch.bytes();
+  return impl_->plans.workspace_bytes() + impl_->scratch.bytes() + impl_->parts.bytes();
 }
 
 std::map<std::string, std::string> KernelComputer::notes() const {
   std::map<std::string, std::string> notes = impl_->plans.notes();
-  if (impl_->accumulates && impl_->merges) {
-    notes["merging"] = "by the kernel, or after it where a step's layout is not its own";
-  } else if (impl_->accumulates) {
+  const auto any = [&](Delivery delivery) {
+    return std::ranges::find(impl_->deliveries, delivery) != impl_->deliveries.end();
+  };
+  if (any(Delivery::accumulate)) {
     notes["merging"] = "by the kernel";
-  } else if (impl_->merges) {
-    notes["merging"] = "after the kernel, in passes of their own";
+  } else if (any(Delivery::late)) {
+    notes["merging"] = "after the kernel, up to 4 results in one pass";
+  } else if (any(Delivery::partial)) {
+    notes["merging"] = "after the kernel, in a pass per step";
   }
   if (impl_->copies) notes["copies"] = "inputs of steps, made contiguous for the kernel";
   return notes;

@@ -11,9 +11,10 @@ namespace {
 
 class ForwardStep final : public KernelStep {
  public:
-  ForwardStep(const Problem& problem, const Capabilities& can, StepMath& math, const OpViews& views,
-              bool first, Scratch& scratch)
-      : KernelStep(problem, can, math), first_(first) {
+  ForwardStep(const StepSetting& setting, const Problem& problem, const OpViews& views, bool first,
+              std::optional<LatePart> late)
+      : KernelStep(setting, problem, std::move(late)), first_(first) {
+    Scratch& scratch = setting.scratch;
     const TensorView& o = views.tensors.at(3);
     const LseView& lse = views.lses.at(0);
     inputs_ = {input(views.tensors[0], scratch), input(views.tensors[1], scratch),
@@ -21,9 +22,11 @@ class ForwardStep final : public KernelStep {
     const bool fitting = fits(o) && fits(lse);
     const bool mergeable = o.dtype == DType::float32;
     LONGCA_CHECK(first || mergeable, "a result is merged into {}", to_string(o.dtype));
-    if (fitting && first && o.dtype == problem.dtype) {
+    if (late_) {
+      delivery_ = Delivery::late;
+    } else if (fitting && first && o.dtype == problem.dtype) {
       delivery_ = Delivery::direct;
-    } else if (fitting && mergeable && can.accumulate) {
+    } else if (fitting && mergeable && can_.accumulate) {
       delivery_ = Delivery::accumulate;
     } else {
       delivery_ = Delivery::partial;
@@ -38,9 +41,14 @@ class ForwardStep final : public KernelStep {
     for (StagedTensor& tensor : inputs_) tensor.place(scratch);
     o_.place(scratch);
     lse_.place(scratch);
+    if (!late_) return;
+    const Partial part = late_->store->part(late_->place);
+    o_.used = part.o;
+    lse_.used = part.lse;
   }
 
   void run(Stream stream) override {
+    make_room(stream);
     for (const StagedTensor& tensor : inputs_) load(tensor, stream);
     if (delivery_ == Delivery::accumulate && first_) {
       math_.clear(o_.own, stream);
@@ -73,9 +81,10 @@ class ForwardStep final : public KernelStep {
 
 class BackwardStep final : public KernelStep {
  public:
-  BackwardStep(const Problem& problem, const Capabilities& can, StepMath& math,
-               const OpViews& views, bool first_dq, bool first_dkv, Scratch& scratch)
-      : KernelStep(problem, can, math), first_{first_dq, first_dkv, first_dkv} {
+  BackwardStep(const StepSetting& setting, const Problem& problem, const OpViews& views,
+               bool first_dq, bool first_dkv, std::optional<LatePart> late)
+      : KernelStep(setting, problem, std::move(late)), first_{first_dq, first_dkv, first_dkv} {
+    Scratch& scratch = setting.scratch;
     problem_.backward = true;
     LONGCA_CHECK(views.tensors.at(4).dtype == problem.dtype, "the o of a backward pass is {}",
                  to_string(views.tensors[4].dtype));
@@ -90,9 +99,11 @@ class BackwardStep final : public KernelStep {
     for (StagedTensor& tensor : inputs_) tensor.place(scratch);
     for (StagedTensor& tensor : outputs_) tensor.place(scratch);
     lse_.place(scratch);
+    if (late_) outputs_[0].used = late_->store->part(late_->place).o;
   }
 
   void run(Stream stream) override {
+    make_room(stream);
     for (const StagedTensor& tensor : inputs_) load(tensor, stream);
     if (lse_.staged()) math_.copy(lse_.own, lse_.used, stream);
     if (delivery_ == Delivery::accumulate) {
@@ -124,22 +135,25 @@ class BackwardStep final : public KernelStep {
     LONGCA_CHECK(own.size() == outputs_.size(), "{} gradients", own.size());
     bool all_direct = true;
     for (std::size_t i = 0; i < own.size(); ++i) {
-      all_direct &= direct(own[i], first_[i]);
+      all_direct &= is_late(i) || direct(own[i], first_[i]);
       LONGCA_CHECK(first_[i] || own[i].dtype == DType::float32, "a gradient is added to {}",
                    to_string(own[i].dtype));
     }
-    delivery_ = all_direct        ? Delivery::direct
+    delivery_ = late_             ? Delivery::late
+                : all_direct      ? Delivery::direct
                 : can_.accumulate ? Delivery::accumulate
                                   : Delivery::partial;
     problem_.accumulate = delivery_ == Delivery::accumulate;
     const DType written = problem_.accumulate ? DType::float32 : problem_.dtype;
     for (std::size_t i = 0; i < own.size(); ++i) {
-      const bool itself =
-          problem_.accumulate ? own[i].dtype == written && fits(own[i]) : direct(own[i], first_[i]);
+      const bool itself = problem_.accumulate ? own[i].dtype == written && fits(own[i])
+                                              : is_late(i) || direct(own[i], first_[i]);
       outputs_[i] =
           itself ? StagedTensor::itself(own[i]) : StagedTensor::in(scratch, own[i], written);
     }
   }
+
+  bool is_late(std::size_t output) const { return late_ && output == 0; }
 
   void deliver(const StagedTensor& output, bool first, Stream stream) const {
     if (!output.staged()) return;
@@ -158,9 +172,9 @@ class BackwardStep final : public KernelStep {
   StagedLse lse_;
 };
 
-class MathStep final : public ComputeStep {
+class CallStep final : public ComputeStep {
  public:
-  explicit MathStep(std::function<void(Stream)> call) : call_(std::move(call)) {}
+  explicit CallStep(std::function<void(Stream)> call) : call_(std::move(call)) {}
   void run(Stream stream) override { call_(stream); }
 
  private:
@@ -181,20 +195,25 @@ void KernelStep::load(const StagedTensor& tensor, Stream stream) const {
   if (tensor.staged()) math_.copy(tensor.own, tensor.used, stream);
 }
 
-std::unique_ptr<KernelStep> make_forward_step(const Problem& problem, const Capabilities& can,
-                                              StepMath& math, const OpViews& views, bool first,
-                                              Scratch& scratch) {
-  return std::make_unique<ForwardStep>(problem, can, math, views, first, scratch);
+std::unique_ptr<KernelStep> make_forward_step(const StepSetting& setting, const Problem& problem,
+                                              const OpViews& views, bool first,
+                                              std::optional<LatePart> late) {
+  return std::make_unique<ForwardStep>(setting, problem, views, first, std::move(late));
 }
 
-std::unique_ptr<KernelStep> make_backward_step(const Problem& problem, const Capabilities& can,
-                                               StepMath& math, const OpViews& views, bool first_dq,
-                                               bool first_dkv, Scratch& scratch) {
-  return std::make_unique<BackwardStep>(problem, can, math, views, first_dq, first_dkv, scratch);
+std::unique_ptr<KernelStep> make_backward_step(const StepSetting& setting, const Problem& problem,
+                                               const OpViews& views, bool first_dq, bool first_dkv,
+                                               std::optional<LatePart> late) {
+  return std::make_unique<BackwardStep>(setting, problem, views, first_dq, first_dkv,
+                                        std::move(late));
+}
+
+std::unique_ptr<ComputeStep> make_call_step(std::function<void(Stream)> call) {
+  return std::make_unique<CallStep>(std::move(call));
 }
 
 std::unique_ptr<ComputeStep> make_math_step(const Op& op, const OpViews& views, StepMath& math) {
-  const auto step = [](auto call) { return std::make_unique<MathStep>(std::move(call)); };
+  const auto step = [](auto call) { return make_call_step(std::move(call)); };
   StepMath* const m = &math;
   const auto& [tensors, lses] = views;
   if (std::holds_alternative<Clear>(op.what)) {

@@ -1,10 +1,15 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "attention/kernel.h"
 #include "parallel/executor/executor.h"
+#include "parallel/executor/part_store.h"
 #include "parallel/executor/staging.h"
 #include "parallel/executor/step_math.h"
 
@@ -24,6 +29,21 @@ enum class Delivery {
   direct,      ///< the kernel overwrites the step's own outputs
   accumulate,  ///< it merges into them, or adds to them
   partial,     ///< it writes others, which a pass of its own merges, adds or copies
+  late,        ///< it writes a part of o, or of dq, that is merged later
+};
+
+/// Where a late part goes, and what must be merged before to make room.
+struct LatePart {
+  PartStore* store = nullptr;
+  WaitingPart place;
+  std::vector<MergeCall> before;
+};
+
+/// What the kernel steps of a rank have in common.
+struct StepSetting {
+  const Capabilities& can;
+  StepMath& math;
+  Scratch& scratch;
 };
 
 /// A kernel's pass over one step. The kernel's plan is asked for by `problem`, whose `accumulate`
@@ -37,29 +57,35 @@ class KernelStep : public ComputeStep {
   void set_plan(Plan& plan) { plan_ = &plan; }
 
  protected:
-  KernelStep(const Problem& problem, const Capabilities& can, StepMath& math)
-      : problem_(problem), can_(can), math_(math) {}
+  KernelStep(const StepSetting& setting, const Problem& problem, std::optional<LatePart> late)
+      : problem_(problem), can_(setting.can), math_(setting.math), late_(std::move(late)) {}
 
   bool fits(const TensorView& tensor) const { return can_.strided || is_contiguous(tensor); }
   bool fits(const LseView& lse) const { return can_.strided || is_contiguous(lse); }
   StagedTensor input(const TensorView& own, Scratch& scratch);
+  void make_room(Stream stream) const {
+    if (late_) late_->store->merge(late_->before, math_, stream);
+  }
   void load(const StagedTensor& tensor, Stream stream) const;
 
   Problem problem_;
   const Capabilities& can_;
   StepMath& math_;
   Plan* plan_ = nullptr;
+  std::optional<LatePart> late_;
   Delivery delivery_ = Delivery::direct;
   bool copies_inputs_ = false;
 };
 
-/// `problem`: that of the step, in the dtype and with the scale of the whole.
-std::unique_ptr<KernelStep> make_forward_step(const Problem& problem, const Capabilities& can,
-                                              StepMath& math, const OpViews& views, bool first,
-                                              Scratch& scratch);
-std::unique_ptr<KernelStep> make_backward_step(const Problem& problem, const Capabilities& can,
-                                               StepMath& math, const OpViews& views, bool first_dq,
-                                               bool first_dkv, Scratch& scratch);
+/// `problem`: that of the step, in the dtype and with the scale of the whole. `late`: where a
+/// kernel that does not accumulate leaves o or dq, if it is to be merged later.
+std::unique_ptr<KernelStep> make_forward_step(const StepSetting& setting, const Problem& problem,
+                                              const OpViews& views, bool first,
+                                              std::optional<LatePart> late);
+std::unique_ptr<KernelStep> make_backward_step(const StepSetting& setting, const Problem& problem,
+                                               const OpViews& views, bool first_dq, bool first_dkv,
+                                               std::optional<LatePart> late);
+std::unique_ptr<ComputeStep> make_call_step(std::function<void(Stream)> call);
 /// Copy, Add, Convert and Clear.
 std::unique_ptr<ComputeStep> make_math_step(const Op& op, const OpViews& views, StepMath& math);
 

@@ -41,7 +41,7 @@ class StepMath {
   /// of `accumulator` (float32; none if its data is null), in one pass on a GPU. o has any dtype;
   /// o and lse may be the accumulator's own. Otherwise the accumulator's values are lost.
   virtual void merge_all(std::span<const Partial> parts, const Partial& accumulator,
-                         const TensorView& o, const LseView& lse, Stream stream);
+                         const TensorView& o, const LseView& lse, Stream stream) = 0;
   /// to (any dtype) = the sum of all `parts` (1 to kMostParts of one dtype) and of `accumulator`
   /// (float32; none if its data is null), in one pass. `to` may be the accumulator's own.
   virtual void sum_all(std::span<const ConstTensorView> parts, const ConstTensorView& accumulator,
