@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/tensor.h"
+#include "parallel/executor/merge_queue.h"
+#include "parallel/executor/step_math.h"
+
+namespace longca {
+
+/// Partial results of one float32 buffer that is merged late, and how they are merged: o with its
+/// lse by StepMath::merge_all, dq by StepMath::sum_all. A slot is an image of the buffer in the
+/// problem's dtype, in which each part has its rows; its lse is contiguous for itself.
+class PartStore {
+ public:
+  /// `accumulator`: the whole buffer; `lse`: of the same rows and heads, no data if there is none.
+  PartStore(const TensorView& accumulator, const LseView& lse, DType dtype)
+      : accumulator_(accumulator), lse_(lse), dtype_(dtype) {}
+
+  MergeQueue& queue() { return queue_; }
+
+  std::int64_t bytes() const { return queue_.slots() * slot_bytes(); }
+  /// Gives the slots their memory: bytes() of it.
+  void place(std::byte* memory) { memory_ = memory; }
+
+  /// Where a kernel writes a part.
+  Partial part(const WaitingPart& part) const;
+  /// Merges into the accumulator.
+  void merge(const std::vector<MergeCall>& calls, StepMath& math, Stream stream) const;
+  /// Merges into `to`, whose first row is the buffer's row `first`, and into the lse.
+  void deliver(const std::vector<MergeCall>& calls, const TensorView& to, std::int64_t first,
+               StepMath& math, Stream stream) const;
+
+ private:
+  std::int64_t tensor_bytes() const;
+  std::int64_t slot_bytes() const;
+  void call(const MergeCall& call, const TensorView& to, StepMath& math, Stream stream) const;
+
+  TensorView accumulator_;
+  LseView lse_;
+  DType dtype_;
+  MergeQueue queue_{static_cast<int>(StepMath::kMostParts)};
+  std::byte* memory_ = nullptr;
+};
+
+/// `rows` of a tensor or lse.
+TensorView rows_of(TensorView tensor, Range rows);
+LseView rows_of(LseView lse, Range rows);
+
+}  // namespace longca
