@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "bench/build_info.h"
+#include "bench/launch/mpi_launch.h"
 #include "core/error.h"
 #include "usage.h"
 #include "verbs.h"
@@ -28,6 +29,7 @@ enum ExitCode : int {
 
 void add_verbs(CLI::App& app) {
   add_bench(app);
+  add_cp(app);
   add_check(app);
   add_report(app);
   add_list(app);
@@ -38,7 +40,9 @@ void add_verbs(CLI::App& app) {
   add_completion(app);
 }
 
+/// Of several processes that were started together, the first speaks for all.
 int fail(int code, const std::string& sentence) {
+  if (const auto launch = find_mpi_launch(); launch && launch->rank > 0) return code;
   fmt::print(stderr, "longca: {}\n", sentence);
   return code;
 }

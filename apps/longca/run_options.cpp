@@ -52,6 +52,13 @@ Progress::Style RunArguments::progress_style() const {
   return quiet ? Progress::Style::silent : Progress::style_of_stderr();
 }
 
+void refuse_axes_of_ranks(const Suite& suite, std::string_view verb) {
+  const auto axis = axis_of_ranks(suite.axes);
+  if (!axis) return;
+  throw_input_error("the axis '{}' is of cells over ranks, which {} does not run: use longca cp",
+                    *axis, verb);
+}
+
 int exit_code_of_signal(int signal) {
   return 128 + signal;
 }

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/progress.h"
@@ -29,6 +30,10 @@ struct RunArguments {
   Suite load() const;
   Progress::Style progress_style() const;
 };
+
+/// Throws InputError if the suite, with the command line's axes, has axes of ranks, which `verb`
+/// does not take.
+void refuse_axes_of_ranks(const Suite& suite, std::string_view verb);
 
 /// The exit code that a shell gives a program ended by that signal.
 int exit_code_of_signal(int signal);

@@ -69,6 +69,7 @@ void make_dump_folder(const std::string& folder) {
 /// The exit code of a signal that ended the run early, or 0.
 int check(const CheckArguments& arguments) {
   const Suite suite = arguments.load();
+  refuse_axes_of_ranks(suite, "check");
   const CaseList list = expand(suite);
   if (!arguments.dump.empty()) make_dump_folder(arguments.dump);
   RunOptions options;

@@ -15,6 +15,7 @@ std::vector<std::string> listable();
 void add_lengths(CLI::App& app);
 void add_mask(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_cp(CLI::App& app);
 void add_check(CLI::App& app);
 void add_report(CLI::App& app);
 void add_env(CLI::App& app);

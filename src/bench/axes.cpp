@@ -227,6 +227,17 @@ Axis density_axis() {
   return field_axis<&Case::density>("density", std::move(axis));
 }
 
+Axis device_axis() {
+  Axis axis = name_axis<&Case::device>("device", "where kernels run; found: a GPU if there is one",
+                                       "cpu", device_names);
+  axis.parse = names_or_word("device", device_names, std::string(kFound));
+  axis.assign = [](Case& c, const std::string& value) {
+    const bool gpu = value == kFound && Device::available(DeviceKind::cuda).ok();
+    c.device = value != kFound ? value : gpu ? "cuda" : "cpu";
+  };
+  return axis;
+}
+
 Axis over_ranks(Axis axis) {
   axis.over_ranks = true;
   return axis;
@@ -238,13 +249,13 @@ Axis ranks_axis() {
       .values = "COUNT|found",
       .help = "processes that share a sequence; found: 1, 2, 4, … and all that can be started",
       .standard = "found"};
-  axis.parse = counts_or_word("ranks", 1, kMaxRanks, "found");
+  axis.parse = counts_or_word("ranks", 1, kMaxRanks, std::string(kFound));
   return over_ranks(field_axis<&Case::ranks>("ranks", std::move(axis)));
 }
 
 /// Needs the case's ranks, so it is assigned after them.
 Axis make_tokens_per_rank() {
-  Axis axis{.name = "tokens_per_rank",
+  Axis axis{.name = std::string(kTokensPerRank),
             .values = "COUNT",
             .help = "instead of tokens: the length is ranks times this",
             .standard = ""};
@@ -306,7 +317,7 @@ std::vector<Axis> make_table() {
       "block", "block", "tokens of a block of block-sparse masks", "128", 1, kMaxTokens, blocks));
   table.push_back(name_axis<&Case::block_heads>(
       "block_heads", "one block list per KV or query head", "kv", block_head_names, blocks));
-  table.push_back(name_axis<&Case::device>("device", "where kernels run", "cpu", device_names));
+  table.push_back(device_axis());
   table.push_back(name_axis<&Case::mode>(
       "mode", "burst: cold caches, pauses; sustained: back to back; graph: a burst as CUDA graph",
       "burst", mode_names));
@@ -343,6 +354,10 @@ void parse_axis_argument(std::string_view argument, AxisValues& values) {
     throw_input_error("'{}' is not AXIS=VALUES, as in tokens=4K,8K", argument);
   }
   const Axis& axis = find_axis(argument.substr(0, equals));
+  if ((axis.name == "tokens" && values.contains(kTokensPerRank)) ||
+      (axis.name == kTokensPerRank && values.contains("tokens"))) {
+    throw InputError("tokens and tokens_per_rank say the same thing: give one of them");
+  }
   values[axis.name] = axis.parse(argument.substr(equals + 1));
 }
 

@@ -42,6 +42,10 @@ struct Axis {
 
 /// All axes, in the order of keys and help.
 std::span<const Axis> axis_table();
+inline constexpr std::string_view kTokensPerRank = "tokens_per_rank";
+/// A value of `device` (a GPU if there is one) and of `ranks` (as many as can be started).
+inline constexpr std::string_view kFound = "found";
+
 /// An axis of the table, or `tokens_per_rank`, another way to say `tokens`, which is no part of
 /// keys and records. Throws InputError that suggests the nearest name.
 const Axis& find_axis(std::string_view name);

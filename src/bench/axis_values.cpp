@@ -104,6 +104,10 @@ ValueParser head_pairs(std::string axis, std::int64_t high) {
 }
 
 ValueParser names_of(std::string axis, std::vector<std::string> (*names)()) {
+  return names_or_word(std::move(axis), names, "");
+}
+
+ValueParser names_or_word(std::string axis, std::vector<std::string> (*names)(), std::string word) {
   return [=](std::string_view text) {
     const std::vector<std::string> known = names();
     std::vector<std::string> values;
@@ -112,7 +116,7 @@ ValueParser names_of(std::string axis, std::vector<std::string> (*names)()) {
         for (const std::string& name : known) add_once(values, name);
         continue;
       }
-      if (std::ranges::find(known, item) == known.end()) {
+      if (item != word && std::ranges::find(known, item) == known.end()) {
         const std::string near = suggestion(item, known);
         throw_input_error(
             "unknown {} '{}'{}", axis, item,

@@ -23,6 +23,8 @@ ValueParser numbers_above(std::string axis, double low, double high);
 ValueParser head_pairs(std::string axis, std::int64_t high);
 /// Names out of a closed set; "all" is every one. Unknown ones suggest the nearest.
 ValueParser names_of(std::string axis, std::vector<std::string> (*names)());
+/// The same, or `word` by itself, which "all" does not stand for.
+ValueParser names_or_word(std::string axis, std::vector<std::string> (*names)(), std::string word);
 
 /// The two numbers of a canonical "HQ:HK".
 std::pair<int, int> split_heads(const std::string& value);

@@ -22,7 +22,19 @@ struct CaseList {
 };
 
 /// The product of the suite's axes (an axis that it does not name has its standard value) with its
-/// exceptions. Throws InputError if no cell is left or the product is too large to be meant.
+/// exceptions, without axes of ranks. Throws InputError if no cell is left or the product is too
+/// large to be meant.
 CaseList expand(const Suite& suite);
+
+/// How many ranks can be started here: what `ranks=found` stands for.
+struct FoundRanks {
+  int cpu = 1;                   ///< on CPUs
+  int cuda = 0;                  ///< with a GPU each
+  int per_node = kRanksPerNode;  ///< for factors that follow the nodes
+};
+
+/// The same for cells over ranks, which every cell is one of. Cells of one number of ranks are
+/// neighbours. `ranks=found`: 1, 2, 4, … and all that the device has.
+CaseList expand_over_ranks(const Suite& suite, const FoundRanks& found);
 
 }  // namespace longca

@@ -18,16 +18,14 @@
 #include "bench/plugin_loader.h"
 #include "bench/process_end.h"
 #include "bench/python_host.h"
+#include "bench/stage_clock.h"
 #include "core/error.h"
 
 namespace longca {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
-
-constexpr auto kLook = 50ms;           // between two looks at memory and clock
-constexpr double kOwnAllowance = 300;  // s for the runner's own work, beside ten times its budget
+constexpr auto kLook = 50ms;  // between two looks at memory and clock
 
 /// RAM of a worker beside what its cell may take: the program, its threads, the C library's
 /// reserves, the buffer that flushes caches.
@@ -48,14 +46,16 @@ class Runner::Attempt {
   enum class Result { recorded, interrupted, not_begun };
 
   Attempt(WorkerProcess& worker, const CellOptions& options, std::int64_t resident_limit)
-      : worker_(worker), limits_(options.limits), resident_limit_(resident_limit) {}
+      : worker_(worker),
+        limits_(options.limits),
+        resident_limit_(resident_limit),
+        clock_(limits_) {}
 
   /// Whether the worker ends by itself after its record.
   bool worker_ends() const { return worker_ends_; }
 
   Result run(const nlohmann::json& request, Record& record, std::string& output) {
     if (!worker_.send(request)) return Result::not_begun;
-    enter_stage("");
     try {
       const Result result = wait_for_record(record);
       output = output_ + worker_.take_output();
@@ -63,33 +63,12 @@ class Runner::Attempt {
     } catch (const nlohmann::json::exception&) {
       // A kernel that wrote to the worker's socket.
       end(record, StatusCode::crash,
-          fmt::format("in {} the process sent what is no message", stage_));
+          fmt::format("in {} the process sent what is no message", clock_.stage()));
       return Result::recorded;
     }
   }
 
  private:
-  /// The runner's own work, for all cells of a problem or to check this one: the cell's clock
-  /// stands still meanwhile.
-  static bool is_own_work(const std::string& stage) {
-    return stage == "compile" || stage == "inputs" || stage == "reference" || stage == "verify" ||
-           stage == "dump";
-  }
-
-  void enter_stage(std::string stage) {
-    const auto now = Clock::now();
-    if (!is_own_work(stage_)) used_ += now - stage_begin_;
-    stage_ = std::move(stage);
-    stage_begin_ = now;
-    const double own_limit = 10 * limits_.verify_budget_s + kOwnAllowance;
-    deadline_ =
-        now + (is_own_work(stage_) ? duration(own_limit) : duration(limits_.case_limit_s) - used_);
-  }
-
-  static Clock::duration duration(double seconds) {
-    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  }
-
   bool too_large() const { return worker_.resident_bytes() > resident_limit_ + worker_slack(); }
 
   Result wait_for_record(Record& record) {
@@ -104,21 +83,15 @@ class Runner::Attempt {
           worker_ends_ = message.at("ends").get<bool>();
           return Result::recorded;
         }
-        enter_stage(message.at("stage").get<std::string>());
-      } else if (Clock::now() > deadline_) {
-        return end(record, StatusCode::timeout, timeout_reason());
+        clock_.enter(message.at("stage").get<std::string>());
+      } else if (clock_.expired()) {
+        return end(record, StatusCode::timeout, clock_.timeout_reason());
       } else if (too_large()) {
         return end(record, StatusCode::oom,
-                   fmt::format("in {} the process passed the memory limit of {} MiB", stage_,
-                               resident_limit_ >> 20));
+                   fmt::format("in {} the process passed the memory limit of {} MiB",
+                               clock_.stage(), resident_limit_ >> 20));
       }
     }
-  }
-
-  std::string timeout_reason() const {
-    if (is_own_work(stage_)) return fmt::format("{} did not end", stage_);
-    return fmt::format("{} had not ended when the cell's {} s were up", stage_,
-                       limits_.case_limit_s);
   }
 
   Result end(Record& record, StatusCode code, std::string reason) {
@@ -130,9 +103,9 @@ class Runner::Attempt {
   Result worker_gone(Record& record) {
     const int status = worker_.reap();
     output_ = worker_.take_output();
-    if (stage_.empty()) return Result::not_begun;
-    record.status = {StatusCode::crash,
-                     fmt::format("in {} the process {}", stage_, describe_process_end(status))};
+    if (clock_.stage().empty()) return Result::not_begun;
+    record.status = {StatusCode::crash, fmt::format("in {} the process {}", clock_.stage(),
+                                                    describe_process_end(status))};
     const std::string said = last_line(output_);
     if (!said.empty()) record.status.reason += ", saying: " + said;
     return Result::recorded;
@@ -142,11 +115,8 @@ class Runner::Attempt {
   const RunLimits& limits_;
   const std::int64_t resident_limit_;  ///< bytes of host memory
   bool worker_ends_ = false;
-  std::string stage_;
+  StageClock clock_;
   std::string output_;
-  Clock::duration used_{};  ///< by the kernel's own stages before this one
-  Clock::time_point stage_begin_ = Clock::now();
-  Clock::time_point deadline_{};
 };
 
 namespace {
@@ -219,7 +189,7 @@ bool Runner::run_cell(const Case& c, Record& record, std::string& output) {
   return true;
 }
 
-bool Runner::run(std::span<const Case> cases, RunListener& listener) {
+bool run_each(std::span<const Case> cases, RunListener& listener, const CellFunction& run_cell) {
   for (const Case& c : cases) {
     if (InterruptGuard::signal() != 0) return false;
     listener.started(c);
@@ -230,6 +200,12 @@ bool Runner::run(std::span<const Case> cases, RunListener& listener) {
     listener.finished(record, output);
   }
   return true;
+}
+
+bool Runner::run(std::span<const Case> cases, RunListener& listener) {
+  return run_each(cases, listener, [this](const Case& c, Record& record, std::string& output) {
+    return run_cell(c, record, output);
+  });
 }
 
 }  // namespace longca

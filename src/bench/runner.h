@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,6 +23,13 @@ class RunListener {
   /// `output`: what the cell's process printed.
   virtual void finished(const Record& record, const std::string& output) = 0;
 };
+
+/// Runs one cell: its record, and what its process printed. False if a signal ended it.
+using CellFunction = std::function<bool(const Case& c, Record& record, std::string& output)>;
+
+/// Runs cells one after the other and tells `listener`. False if a signal ended the run early (see
+/// InterruptGuard); the cell under way is not recorded.
+bool run_each(std::span<const Case> cases, RunListener& listener, const CellFunction& run_cell);
 
 struct RunOptions {
   std::vector<std::string> worker;  ///< the command that starts a worker, before "--socket N"

@@ -60,8 +60,19 @@ Suite load_suite(const std::string& name) {
 }
 
 void override_axes(Suite& suite, const AxisValues& axes) {
+  AxisValues spoken_of = axes;  // with the other way to say the length
+  if (axes.contains("tokens")) spoken_of.try_emplace(std::string(kTokensPerRank));
+  if (axes.contains(kTokensPerRank)) spoken_of.try_emplace("tokens");
+  for (const auto& [name, values] : spoken_of) suite.axes.erase(name);
   for (const auto& [name, values] : axes) suite.axes[name] = values;
-  std::erase_if(suite.exceptions, [&](const SuiteException& e) { return mentions(e, axes); });
+  std::erase_if(suite.exceptions, [&](const SuiteException& e) { return mentions(e, spoken_of); });
+}
+
+std::optional<std::string> axis_of_ranks(const AxisValues& axes) {
+  for (const auto& [name, values] : axes) {
+    if (find_axis(name).over_ranks) return name;
+  }
+  return std::nullopt;
 }
 
 }  // namespace longca

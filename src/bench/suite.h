@@ -67,4 +67,7 @@ std::vector<SuiteFile> available_suites();
 /// `set`) spoke about the suite's own values and no longer holds.
 void override_axes(Suite& suite, const AxisValues& axes);
 
+/// The name of an axis that only cells over ranks have, if there is one among `axes`.
+std::optional<std::string> axis_of_ranks(const AxisValues& axes);
+
 }  // namespace longca

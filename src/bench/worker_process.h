@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -9,21 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "bench/child_process.h"
 #include "bench/protocol.h"
 
 namespace longca {
 
-/// The runner's end of a worker process: its socket, what it prints, its life. The worker has a
-/// process group of its own, which is killed with it, and is killed by the system if this process
-/// dies.
+/// The runner's end of a worker process: its socket, what it prints, its life. It is killed by the
+/// system if this process dies.
 class WorkerProcess {
  public:
   /// Starts `command` (a program and its arguments) with "--socket N" appended. Throws
   /// std::system_error if the system refuses.
   explicit WorkerProcess(const std::vector<std::string>& command);
-  ~WorkerProcess();
-  WorkerProcess(const WorkerProcess&) = delete;
-  WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   /// False if the worker is gone.
   bool send(const nlohmann::json& message) { return channel_->send(message); }
@@ -33,20 +28,19 @@ class WorkerProcess {
   Event wait(std::chrono::milliseconds timeout, nlohmann::json& message);
 
   /// Memory in RAM, in bytes; 0 if the worker is gone.
-  std::int64_t resident_bytes() const;
+  std::int64_t resident_bytes() const { return longca::resident_bytes(process_->pid()); }
   /// Ends the process group and waits; waitpid's status.
-  int kill();
+  int kill() { return process_->kill(); }
   /// The same for a worker whose socket closed: gives it a moment to end by itself, so that its
   /// status says how.
   int reap();
 
   /// What the worker has printed since the last call.
-  std::string take_output();
+  std::string take_output() { return process_->take_output(); }
 
  private:
-  pid_t pid_ = -1;
-  int output_ = -1;  ///< a file in memory that is the worker's stdout and stderr
   std::unique_ptr<LineChannel> channel_;
+  std::unique_ptr<ChildProcess> process_;
 };
 
 }  // namespace longca

@@ -121,6 +121,11 @@ Support find_devices(int& count) {
 
 }  // namespace
 
+int count_cuda_devices() {
+  int count = 0;
+  return find_devices(count).ok() ? count : 0;
+}
+
 std::unique_ptr<Device> make_cuda_device(Support& support) {
   int count = 0;
   support = find_devices(count);

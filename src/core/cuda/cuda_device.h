@@ -11,4 +11,7 @@ namespace longca {
 /// the one of $LONGCA_DEVICE. Null if there is none; `support` says why.
 std::unique_ptr<Device> make_cuda_device(Support& support);
 
+/// How many GPUs CUDA shows this process: 0 where there is none, or in a build without CUDA.
+int count_cuda_devices();
+
 }  // namespace longca

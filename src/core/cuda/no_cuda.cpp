@@ -9,4 +9,8 @@ std::unique_ptr<Device> make_cuda_device(Support& support) {
   return nullptr;
 }
 
+int count_cuda_devices() {
+  return 0;
+}
+
 }  // namespace longca

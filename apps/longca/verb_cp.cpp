@@ -1,0 +1,101 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/build_info.h"
+#include "bench/launch/launch_runner.h"
+#include "bench/launch/mpi_launch.h"
+#include "bench/launch/request.h"
+#include "core/error.h"
+#include "core/nearest.h"
+#include "recorded_run.h"
+#include "verbs.h"
+
+namespace longca {
+namespace {
+
+struct CpArguments : RecordArguments {
+  std::string hostfile;
+  std::string launcher;
+};
+
+Launcher launcher_of(const CpArguments& arguments, const std::optional<MpiLaunch>& launch) {
+  const std::string& name = arguments.launcher;
+  if (name.empty()) return launch ? Launcher::found : Launcher::mpirun;
+  if (name == "mpirun") return Launcher::mpirun;
+  if (name == "srun") return Launcher::srun;
+  if (name != "none") {
+    const std::vector<std::string> known{"mpirun", "srun", "none"};
+    throw_input_error("unknown launcher '{}'{}; there are mpirun, srun and none", name,
+                      suggestion(name, known));
+  }
+  if (!launch) {
+    throw InputError(
+        "--launcher none: this process is not one of several that mpirun or srun has started");
+  }
+  return Launcher::found;
+}
+
+/// Becomes a rank of the launch that this process is part of.
+[[noreturn]] void become_rank(const RankStart& start) {
+  if (!ranks_are_built().ok()) std::exit(0);  // rank 0 writes that down
+  std::vector<std::string> arguments = rank_arguments(rank_machine(), start, kAddressOfRank0);
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  ::execv(pointers.front(), pointers.data());
+  throw_input_error("{} cannot be started", arguments.front());
+}
+
+int cp(const CpArguments& arguments) {
+  const Suite suite = arguments.load();
+  const auto launch = find_mpi_launch();
+  LaunchOptions options;
+  options.start.launcher = launcher_of(arguments, launch);
+  options.start.hostfile = arguments.hostfile;
+  options.start.plugins = arguments.plugins;
+  const bool found = options.start.launcher == Launcher::found;
+  const RankPlaces places = found ? places_of(*launch) : places_of(options.start);
+  options.start.several_hosts = places.several_hosts;
+  options.found_ranks = found ? launch->size : 0;
+  options.cell.limits = suite.limits;
+
+  CaseList list = expand_over_ranks(suite, places.ranks);
+  refuse_impossible(list.cases, places);
+  options.start.suite_hash = hash_of_suite(suite, list.cases);
+  const bool runs = !arguments.dry_run;
+  if (found && launch->rank > 0) {
+    if (runs) become_rank(options.start);
+    return 0;
+  }
+  const auto run_cells = [&](std::span<const Case> cases, RunListener& listener) {
+    return LaunchRunner(options).run(cases, listener);
+  };
+  return run_recorded(arguments, suite, std::move(list), run_cells);
+}
+
+}  // namespace
+
+void add_cp(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("cp", "The same over ranks: schemes of context parallelism");
+  auto arguments = std::make_shared<CpArguments>();
+  arguments->suite = "cp";
+  arguments->add_options(*verb);
+  verb->add_option("--hostfile", arguments->hostfile, "hosts for mpirun, as NODE slots=8")
+      ->type_name("FILE");
+  verb->add_option("--launcher", arguments->launcher, "mpirun, srun; none: in a launch already")
+      ->type_name("NAME");
+  verb->footer("Example: longca cp -a scheme=all -a mask=causal -a ranks=2,4 -a tokens=4K");
+  verb->callback([arguments] {
+    if (const int code = cp(*arguments)) std::exit(code);
+  });
+}
+
+}  // namespace longca

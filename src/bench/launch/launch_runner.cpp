@@ -1,0 +1,132 @@
+#include "bench/launch/launch_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "bench/environment.h"
+#include "bench/interrupt.h"
+#include "bench/launch/rank_attempt.h"
+
+namespace longca {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kStartAllowance = 10;  // s beside the cell's limit, for processes to start
+constexpr int kStarts = 2;              // that fail before no further one is tried
+
+/// A folder that only this user can enter: sockets lie in it.
+fs::path make_scratch() {
+  std::string name = (fs::temp_directory_path() / "longca-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    throw std::system_error(errno, std::generic_category(), "no folder for temporary files");
+  }
+  return name;
+}
+
+}  // namespace
+
+// A tenth stays for the system and this process.
+LaunchRunner::LaunchRunner(LaunchOptions options)
+    : options_(std::move(options)),
+      host_limit_mib_((available_memory() / 10 * 9) >> 20),
+      scratch_(make_scratch()) {}
+
+LaunchRunner::~LaunchRunner() {
+  session_.reset();
+  std::error_code error;
+  fs::remove_all(scratch_, error);
+}
+
+Support LaunchRunner::available(const Case& c) const {
+  if (Support built = ranks_are_built(); !built.ok()) return built;
+  const int ranks = c.ranks.value();
+  if (options_.found_ranks > 0) {
+    if (ranks <= options_.found_ranks) return {};
+    return Support::unavailable(
+        fmt::format("this launch has {} processes, not {}", options_.found_ranks, ranks));
+  }
+  if (options_.start.launcher == Launcher::mpirun) {
+    if (Support here = mpirun_is_here(); !here.ok()) return here;
+  }
+  if (options_.start.several_hosts || c.device == "cpu") return {};
+  const int gpus = rank_machine().gpus;
+  if (gpus == 0) return Device::available(DeviceKind::cuda);
+  if (ranks <= gpus) return {};
+  return Support::unavailable(
+      fmt::format("{} ranks need a GPU each, and there are {}", ranks, gpus));
+}
+
+CellOptions LaunchRunner::options_for(const Case& c) const {
+  CellOptions options = options_.cell;
+  std::int64_t& limit = options.limits.memory_limit_mib;
+  if (limit == 0 && c.device == "cpu") limit = host_limit_mib_ / *c.ranks;
+  return options;
+}
+
+bool LaunchRunner::start_session(const Case& c, Record& record, bool& interrupted) {
+  const int ranks = options_.found_ranks > 0 ? options_.found_ranks : *c.ranks;
+  if (session_ && session_->ranks() == ranks) return true;
+  session_.reset();
+  if (failed_ranks_ != ranks) failed_starts_ = 0;
+  failed_ranks_ = ranks;
+  if (failed_starts_ >= kStarts) {
+    record.status = {StatusCode::crash, failed_because_};
+    return false;
+  }
+  session_ = std::make_unique<RankSession>(options_.start, ranks, scratch_);
+  const auto start = session_->wait_until_ready(options_.cell.limits.case_limit_s + kStartAllowance,
+                                                failed_because_);
+  if (start == RankSession::Start::ready) {
+    failed_starts_ = 0;
+    return true;
+  }
+  session_.reset();
+  ++failed_starts_;
+  interrupted = start == RankSession::Start::interrupted;
+  record.status = {StatusCode::crash, failed_because_};
+  return false;
+}
+
+bool LaunchRunner::run_cell(const Case& c, Record& record, std::string& output) {
+  record.c = c;
+  if (launch_lost_) return false;
+  if (Support support = available(c); !support.ok()) {
+    record.status = std::move(support);
+    return true;
+  }
+  const CellOptions options = options_for(c);
+  const std::int64_t resident_limit_mib =
+      c.device == "cpu" ? options.limits.memory_limit_mib : host_limit_mib_;
+  // Ranks that end before they begin the cell were broken by an earlier one.
+  for (int tries = 0; tries < 2; ++tries) {
+    bool interrupted = false;
+    if (!start_session(c, record, interrupted)) return !interrupted;
+    record = Record{};
+    record.c = c;
+    RankAttempt attempt(*session_, *c.ranks, options.limits, resident_limit_mib << 20);
+    const auto result = attempt.run({{"case", c}, {"options", options}}, record, output);
+    if (result == RankAttempt::Result::interrupted) return false;
+    if (attempt.session_ended()) {
+      launch_lost_ = session_->is_found();
+      session_.reset();
+    }
+    if (result == RankAttempt::Result::recorded) return true;
+    if (launch_lost_) break;
+  }
+  record.status = {StatusCode::crash, "the ranks ended before they began the cell"};
+  return true;
+}
+
+bool LaunchRunner::run(std::span<const Case> cases, RunListener& listener) {
+  return run_each(cases, listener, [this](const Case& c, Record& record, std::string& output) {
+    return run_cell(c, record, output);
+  });
+}
+
+}  // namespace longca

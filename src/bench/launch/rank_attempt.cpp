@@ -1,0 +1,273 @@
+#include "bench/launch/rank_attempt.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+#include <thread>
+
+#include "bench/cpu_caches.h"
+#include "bench/interrupt.h"
+
+namespace longca {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using Kind = RankServer::Event::Kind;
+
+constexpr auto kLook = 50ms;
+constexpr auto kLauncherWord = 2000ms;  // for the launcher to say how a rank ended
+constexpr std::string_view kWaits = "waiting";
+
+std::int64_t rank_slack() {
+  static const std::int64_t bytes = (std::int64_t{512} << 20) + cache_flush_bytes();
+  return bytes;
+}
+
+std::string name_of(const std::vector<int>& ranks, int all) {
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
+  if (static_cast<int>(ranks.size()) == all) return fmt::format("all {} ranks", all);
+  return fmt::format("ranks {}", fmt::join(ranks, ", "));
+}
+
+/// How a process's main thread has been busy so far: processor time in clock ticks, and how often
+/// it went to sleep by itself.
+struct Activity {
+  std::int64_t ticks = 0;
+  std::int64_t sleeps = 0;
+};
+
+Activity activity_of(pid_t pid) {
+  Activity activity;
+  std::ifstream file(fmt::format("/proc/{0}/task/{0}/stat", pid));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return activity;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;  // state to cmajflt
+  std::int64_t user = 0;
+  std::int64_t system = 0;
+  fields >> user >> system;
+  activity.ticks = user + system;
+  constexpr std::string_view kSleeps = "voluntary_ctxt_switches:";
+  std::ifstream status(fmt::format("/proc/{0}/task/{0}/status", pid));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(kSleeps)) activity.sleeps = std::stoll(line.substr(kSleeps.size()));
+  }
+  return activity;
+}
+
+}  // namespace
+
+RankAttempt::RankAttempt(RankSession& session, int ranks, const RunLimits& limits,
+                         std::int64_t resident_limit)
+    : session_(session),
+      limits_(limits),
+      resident_limit_(resident_limit),
+      clocks_(static_cast<std::size_t>(ranks), StageClock(limits_)) {}
+
+RankAttempt::Result RankAttempt::run(const nlohmann::json& request, Record& record,
+                                     std::string& output) {
+  Result result = Result::not_begun;
+  if (session_.server().send(0, request)) {
+    try {
+      result = wait_for_record(record);
+    } catch (const nlohmann::json::exception&) {
+      result = end(record, StatusCode::crash, "a rank sent a message that lacks something");
+    }
+  } else {
+    session_ended_ = true;
+  }
+  output = output_ + session_.take_output();
+  return result;
+}
+
+RankAttempt::Result RankAttempt::wait_for_record(Record& record) {
+  while (true) {
+    const RankServer::Event event = session_.server().wait(kLook);
+    if (event.kind == Kind::gone) return rank_gone(event.rank, record);
+    if (InterruptGuard::signal() != 0) {
+      // The launcher of a found launch ends everybody when a rank has ended.
+      if (!session_.is_found()) return Result::interrupted;
+      if (const auto gone = session_.server().wait(kLook); gone.kind == Kind::gone) {
+        return rank_gone(gone.rank, record);
+      }
+      return Result::interrupted;
+    }
+    if (event.kind == Kind::noise) {
+      return end(
+          record, StatusCode::crash,
+          fmt::format("in {} rank {} sent what is no message", stage_of(event.rank), event.rank));
+    }
+    if (event.kind == Kind::message) {
+      if (take_message(event, record)) return Result::recorded;
+      if (!failed_.ok()) return rank_gone(event.rank, record);
+      continue;
+    }
+    if (const std::vector<int> late = expired(); !late.empty()) {
+      const std::vector<int> ranks = culprits(late);
+      const auto& clock = clocks_[static_cast<std::size_t>(ranks.front())];
+      const std::string reason =
+          clock.stage().empty() ? fmt::format("nothing was begun in {} s", limits_.case_limit_s)
+                                : clock.timeout_reason();
+      return end(record, StatusCode::timeout,
+                 fmt::format("{}: {}", name_of(ranks, static_cast<int>(clocks_.size())), reason));
+    }
+    if (const int rank = too_large(); rank >= 0) {
+      return end(record, StatusCode::oom,
+                 fmt::format("in {} rank {} passed the memory limit of {} MiB", stage_of(rank),
+                             rank, resident_limit_ >> 20));
+    }
+  }
+}
+
+/// True if it was the record.
+bool RankAttempt::take_message(const RankServer::Event& event, Record& record) {
+  const nlohmann::json& message = event.message;
+  if (message.contains("record")) {
+    record = message.at("record").get<Record>();
+    session_ended_ = message.at("ends").get<bool>();
+    return true;
+  }
+  note_failure(event.rank, message);
+  if (event.rank >= static_cast<int>(clocks_.size())) return false;  // waits for a larger cell
+  auto& clock = clocks_[static_cast<std::size_t>(event.rank)];
+  if (message.contains("stage")) {
+    clock.enter(message.at("stage").get<std::string>());
+    where_.erase(event.rank);
+  }
+  if (message.contains("at")) where_[event.rank] = message.at("at").get<std::string>();
+  return false;
+}
+
+void RankAttempt::note_failure(int rank, const nlohmann::json& message) {
+  if (!failed_.ok() || !message.contains("failed")) return;
+  const std::string word = message.value("status", "crash");
+  failed_ = {parse_status_code(word).value_or(StatusCode::crash),
+             fmt::format("rank {}: {}", rank, message.at("failed").get<std::string>())};
+}
+
+bool RankAttempt::has_begun() const {
+  return std::ranges::any_of(clocks_, [](const StageClock& c) { return c.stages_entered() > 0; });
+}
+
+std::string RankAttempt::stage_of(int rank) const {
+  const auto index = static_cast<std::size_t>(rank);
+  if (index >= clocks_.size()) return "no cell";
+  return clocks_[index].stage().empty() ? "the beginning" : clocks_[index].stage();
+}
+
+RankAttempt::Result RankAttempt::end(Record& record, StatusCode code, std::string reason) {
+  session_.end();
+  session_ended_ = true;
+  record.status = {code, std::move(reason)};
+  return Result::recorded;
+}
+
+/// One has ended, and the others end with it. Who was the first is known best by itself, then by
+/// the launcher, then by the order in which sockets closed.
+RankAttempt::Result RankAttempt::rank_gone(int rank, Record& record) {
+  const auto deadline = Clock::now() + kLauncherWord;
+  while (!session_.launcher_has_ended() && Clock::now() < deadline) {
+    const RankServer::Event event = session_.server().wait(kLook);
+    if (event.kind == Kind::message) note_failure(event.rank, event.message);
+  }
+  session_.end();
+  session_ended_ = true;
+  output_ = session_.take_output();
+  if (!failed_.ok()) {
+    record.status = failed_;
+    return Result::recorded;
+  }
+  if (!has_begun()) return Result::not_begun;
+  const LauncherReport report = read_launcher_report(output_);
+  const int first = report.rank.value_or(rank);
+  std::string reason =
+      fmt::format("in {} rank {} {}", stage_of(first), first, report.rank ? report.how : "ended");
+  if (!report.said.empty()) reason += ", saying: " + report.said;
+  record.status = {StatusCode::crash, std::move(reason)};
+  return Result::recorded;
+}
+
+/// Those whose time is up. Time in which another rank does the runner's own work for all (the
+/// reference) is not theirs.
+std::vector<int> RankAttempt::expired() const {
+  const auto works_for = [](const StageClock& waiting) {
+    return [&](const StageClock& other) {
+      return other.in_own_work() && other.stages_entered() > waiting.stages_entered() &&
+             !other.expired();
+    };
+  };
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < clocks_.size(); ++i) {
+    if (!clocks_[i].expired() || std::ranges::any_of(clocks_, works_for(clocks_[i]))) continue;
+    ranks.push_back(static_cast<int>(i));
+  }
+  return ranks;
+}
+
+/// Ranks that have entered fewer stages than others.
+std::vector<int> RankAttempt::behind() const {
+  int least = clocks_.front().stages_entered();
+  for (const StageClock& clock : clocks_) least = std::min(least, clock.stages_entered());
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < clocks_.size(); ++i) {
+    if (clocks_[i].stages_entered() == least) ranks.push_back(static_cast<int>(i));
+  }
+  return ranks;
+}
+
+/// Ranks that wait for others poll, busily or between naps. One that does not stir among them
+/// hangs, and so does one that computes among those that nap. All ranks if they are all alike.
+std::vector<int> RankAttempt::odd_ones() const {
+  constexpr auto kWatch = 400ms;
+  std::map<int, Activity> before;
+  for (const auto& [rank, pid] : session_.local_pids()) before[rank] = activity_of(pid);
+  std::this_thread::sleep_for(kWatch);
+  std::vector<int> still;
+  std::vector<int> computing;
+  for (const auto& [rank, pid] : session_.local_pids()) {
+    const Activity now = activity_of(pid);
+    const bool works = now.ticks > before[rank].ticks;
+    const bool naps = now.sleeps > before[rank].sleeps;
+    if (!works && !naps) still.push_back(rank);
+    if (works && !naps) computing.push_back(rank);
+  }
+  const std::size_t half = clocks_.size() / 2;
+  if (!still.empty() && still.size() <= half) return still;
+  if (!computing.empty() && computing.size() <= half) return computing;
+  std::vector<int> all(clocks_.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+/// Those that the others wait for.
+std::vector<int> RankAttempt::culprits(const std::vector<int>& late) const {
+  const std::vector<int> slowest = behind();
+  if (slowest.size() < clocks_.size()) return slowest;
+  std::vector<int> working;
+  for (const int rank : slowest) {
+    const auto where = where_.find(rank);
+    if (where == where_.end() || !where->second.starts_with(kWaits)) working.push_back(rank);
+  }
+  if (!working.empty() && working.size() < clocks_.size()) return working;
+  const std::vector<int> odd = odd_ones();
+  return odd.size() < clocks_.size() ? odd : late;
+}
+
+/// The rank that takes more than it may; -1 if none does.
+int RankAttempt::too_large() const {
+  for (const auto& [rank, pid] : session_.local_pids()) {
+    if (resident_bytes(pid) > resident_limit_ + rank_slack()) return rank;
+  }
+  return -1;
+}
+
+}  // namespace longca

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "bench/launch/launcher_report.h"
+#include "bench/launch/rank_session.h"
+#include "bench/record.h"
+#include "bench/stage_clock.h"
+
+namespace longca {
+
+/// One try at a cell with the ranks of one session.
+class RankAttempt {
+ public:
+  enum class Result : std::uint8_t { recorded, interrupted, not_begun };
+
+  /// `resident_limit`: bytes of host memory of each rank. Everything outlives this object.
+  RankAttempt(RankSession& session, int ranks, const RunLimits& limits,
+              std::int64_t resident_limit);
+
+  Result run(const nlohmann::json& request, Record& record, std::string& output);
+  /// Whether the session serves no further cell.
+  bool session_ended() const { return session_ended_; }
+
+ private:
+  Result wait_for_record(Record& record);
+  bool take_message(const RankServer::Event& event, Record& record);
+  Result end(Record& record, StatusCode code, std::string reason);
+  Result rank_gone(int rank, Record& record);
+  void note_failure(int rank, const nlohmann::json& message);
+  bool has_begun() const;
+  std::string stage_of(int rank) const;
+  std::vector<int> expired() const;
+  std::vector<int> culprits(const std::vector<int>& expired) const;
+  std::vector<int> behind() const;
+  std::vector<int> odd_ones() const;
+  int too_large() const;
+
+  RankSession& session_;
+  const RunLimits& limits_;
+  const std::int64_t resident_limit_;
+  std::vector<StageClock> clocks_;    ///< by rank
+  std::map<int, std::string> where_;  ///< what a rank that does not move says it is at
+  Status failed_;                     ///< of the first rank that could not go on, if any
+  std::string output_;
+  bool session_ended_ = false;
+};
+
+}  // namespace longca

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "bench/child_process.h"
+#include "bench/launch/rank_command.h"
+#include "bench/launch/rank_server.h"
+
+namespace longca {
+
+/// One start of ranks: the launcher's process and the ranks' sockets. When it is destroyed, none of
+/// the processes is left on this host.
+class RankSession {
+ public:
+  /// Starts `ranks` ranks. `scratch`: a folder of this run alone. Throws std::system_error.
+  RankSession(const RankStart& start, int ranks, const std::filesystem::path& scratch);
+  ~RankSession();
+  RankSession(const RankSession&) = delete;
+  RankSession& operator=(const RankSession&) = delete;
+
+  enum class Start : std::uint8_t { ready, failed, interrupted };
+  /// Waits until all ranks have agreed to work together. `reason`: why they have not. Throws
+  /// InputError if they refused each other: other versions or suites.
+  Start wait_until_ready(double limit_s, std::string& reason);
+
+  int ranks() const { return ranks_; }
+  /// Whether the ranks were there before this session: none can be started anew.
+  bool is_found() const { return found_; }
+  RankServer& server() { return *server_; }
+  /// Ranks of this host, by rank.
+  const std::map<int, pid_t>& local_pids() const { return pids_; }
+  bool launcher_has_ended() const { return launcher_->has_ended(); }
+
+  /// Ends all processes, if they have not ended yet, and returns when they are gone.
+  void end();
+  /// What launcher and ranks have printed since the last call.
+  std::string take_output() { return launcher_->take_output(); }
+
+ private:
+  void note_hello(int rank);
+  bool is_rank(pid_t pid) const;
+
+  int ranks_;
+  bool found_;
+  std::unique_ptr<RankServer> server_;
+  std::unique_ptr<ChildProcess> launcher_;
+  std::map<int, pid_t> pids_;
+};
+
+}  // namespace longca

@@ -1,0 +1,91 @@
+#include "bench/launch/request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "bench/build_info.h"
+#include "bench/launch/rank_machine.h"
+#include "bench/protocol.h"
+#include "core/device.h"
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+std::string counted(int count, const char* singular, const char* plural) {
+  return count == 0 ? fmt::format("there are no {}", plural)
+                    : fmt::format("there {} {} {}", count == 1 ? "is" : "are", count,
+                                  count == 1 ? singular : plural);
+}
+
+bool too_many_ranks(const Case& c, const RankPlaces& places) {
+  const int most = c.device == "cpu" ? places.most_cpu : places.most_cuda;
+  const bool limited = c.device != "cpu" || places.most_cpu > 0;
+  return limited && *c.ranks > most;
+}
+
+bool wrong_transport(const Case& c) {
+  return (c.device == "cpu") != (c.transport == "mpi");
+}
+
+bool factor_does_not_divide(const Case& c) {
+  return c.factor && *c.ranks % *c.factor != 0;
+}
+
+}  // namespace
+
+RankPlaces places_of(const RankStart& start) {
+  if (!start.hostfile.empty()) {
+    const HostSlots slots = hostfile_slots(start.hostfile);
+    return {{slots.all, slots.all, slots.of_first_host},
+            slots.all,
+            slots.all,
+            fmt::format("the hostfile has {} slots", slots.all),
+            true};
+  }
+  const RankMachine& machine = rank_machine();
+  // Nothing is known of srun's nodes here: it says itself what it lacks.
+  if (start.launcher == Launcher::srun) {
+    constexpr int kAny = 1 << 20;
+    return {{machine.cores, std::max(machine.gpus, 1)}, kAny, kAny, "", true};
+  }
+  return {
+      {machine.cores, machine.gpus}, 0, machine.gpus, counted(machine.gpus, "GPU", "GPUs"), false};
+}
+
+RankPlaces places_of(const MpiLaunch& launch) {
+  return {{launch.size, launch.size, launch.per_node},
+          launch.size,
+          launch.size,
+          fmt::format("this launch has {} processes", launch.size),
+          launch.per_node < launch.size};
+}
+
+void refuse_impossible(std::span<const Case> cases, const RankPlaces& places) {
+  const Case& first = cases.front();
+  if (std::ranges::all_of(cases, [&](const Case& c) { return too_many_ranks(c, places); })) {
+    throw_input_error("{} rank{} {} {}, and {}", *first.ranks, *first.ranks == 1 ? "" : "s",
+                      *first.ranks == 1 ? "needs" : "need",
+                      first.device == "cpu" ? "a place each" : "a GPU each", places.limit);
+  }
+  if (std::ranges::all_of(cases, wrong_transport)) {
+    throw_input_error("the transport {} does not carry messages between {}: {}", *first.transport,
+                      first.device == "cpu" ? "CPUs" : "GPUs",
+                      first.device == "cpu" ? "there it is mpi" : "there it is nccl or peer");
+  }
+  if (std::ranges::all_of(cases, factor_does_not_divide)) {
+    throw_input_error("the factor {} does not divide {} ranks", *first.factor, *first.ranks);
+  }
+}
+
+std::string hash_of_suite(const Suite& suite, std::span<const Case> cases) {
+  std::string text = build_info().version + nlohmann::json(suite.limits).dump();
+  for (const Case& c : cases) text += '\n' + c.key();
+  return fmt::format(
+      "{:016x}",
+      Device::get(DeviceKind::cpu).hash(0, text.data(), static_cast<std::int64_t>(text.size())));
+}
+
+}  // namespace longca
