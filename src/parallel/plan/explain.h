@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "parallel/plan/plan.h"
+
+namespace longca {
+
+/// A rank's plan for people: a line about its buffers, one per note, and per pass a line of sums
+/// and one per step: what is computed (rows × keys, cells of one head, shape of the mask), what
+/// travels (pattern, tensors, bytes, ranks), and during which steps' computing. Steps in which
+/// nothing happens are left out.
+std::string explain(const RankPlan& plan, int head_dim, DType dtype);
+
+/// "512 B", "1.5 KiB", "64 MiB".
+std::string plan_bytes(std::int64_t bytes);
+/// Cells: "78", "134.2 M".
+std::string plan_cells(double cells);
+
+}  // namespace longca
