@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -21,15 +23,27 @@ std::mutex& computing() {
   return mutex;
 }
 
+/// Before the first step everything that a step writes, or reads and the caller has not given, is
+/// poisoned.
 class LockedComputer final : public StepComputer {
  public:
-  explicit LockedComputer(std::unique_ptr<StepComputer> inner) : inner_(std::move(inner)) {}
+  LockedComputer(std::unique_ptr<StepComputer> inner, const RankTensors& given)
+      : inner_(std::move(inner)), given_{given.q, given.k, given.v, given.dout} {}
   Support prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) override {
     const std::scoped_lock lock(computing());
+    views_.push_back(views);
     return inner_->prepare(plan, backward, op, views);
   }
   void ready() override {
     const std::scoped_lock lock(computing());
+    for (const OpViews& views : views_) {
+      for (const TensorView& tensor : views.tensors) {
+        if (std::ranges::none_of(given_, [&](const TensorView& g) { return inside(g, tensor); })) {
+          poison(tensor);
+        }
+      }
+      for (const LseView& lse : views.lses) poison(lse);
+    }
     inner_->ready();
   }
   void run(bool backward, int op, Stream stream) override {
@@ -40,7 +54,15 @@ class LockedComputer final : public StepComputer {
   std::map<std::string, std::string> notes() const override { return inner_->notes(); }
 
  private:
+  static bool inside(const TensorView& whole, const TensorView& part) {
+    const auto* begin = static_cast<const std::byte*>(whole.data);
+    const auto* at = static_cast<const std::byte*>(part.data);
+    return begin <= at && at < begin + whole.tokens * whole.token_stride * size_of(whole.dtype);
+  }
+
   std::unique_ptr<StepComputer> inner_;
+  std::vector<OpViews> views_;
+  std::array<TensorView, 4> given_;
 };
 
 /// Copies `count` rows of some heads.
@@ -160,7 +182,7 @@ void run_one(const RankPlan& plan, const ParallelProblem& problem, const Inputs&
   if (options.wrap_computer) {
     computer = options.wrap_computer(std::move(computer), communicator.rank());
   }
-  LockedComputer locked(std::move(computer));
+  LockedComputer locked(std::move(computer), tensors.views);
   Executor executor(plan, p, tensors.views, communicator, locked);
   run.supports[rank] = executor.support();
   // Nobody runs what one rank cannot: the others would wait for it.

@@ -1,0 +1,132 @@
+// How steps are computed with a kernel: which plans it makes, what it refuses in whose words, what
+// it says of itself.
+#include "parallel/executor/kernel_computer.h"
+
+#include <gtest/gtest.h>
+
+#include "parallel/executor/plain_kernel.h"
+#include "parallel/executor/thread_ranks.h"
+#include "parallel/schemes/scheme.h"
+
+namespace longca::test {
+namespace {
+
+/// One rank's plan of a scheme, prepared with a kernel; nothing moves.
+class Prepared {
+ public:
+  Prepared(const std::string& scheme, const Kernel& kernel, int ranks,
+           SliceType type = SliceType::full) {
+    problem_.problem.tokens_q = problem_.problem.tokens_k = kTokens;
+    problem_.problem.heads_q = problem_.problem.heads_k = 8;
+    problem_.problem.head_dim = 16;
+    problem_.problem.dtype = DType::bfloat16;
+    problem_.problem.backward = true;
+    problem_.ranks = ranks;
+    problem_.mask = Mask::from_slices(kTokens, kTokens, {{0, kTokens, 0, kTokens, type}});
+    plan_ = find_scheme(scheme).plan(problem_, 0);
+    computer_ = std::make_unique<KernelComputer>(kernel, problem_.problem);
+    ThreadRanks threads(1);
+    threads.run([&](Communicator& communicator) {
+      support_ = Executor(plan_, problem_.problem, tensors(communicator), communicator, *computer_)
+                     .support();
+    });
+  }
+  const Support& support() const { return support_; }
+  KernelComputer& computer() { return *computer_; }
+  std::string merging() const {
+    const auto notes = computer_->notes();
+    return notes.contains("merging") ? notes.at("merging") : "";
+  }
+
+ private:
+  static constexpr std::int64_t kTokens = 64;
+  RankTensors tensors(Communicator& communicator) const {
+    const Problem& p = problem_.problem;
+    const std::int64_t rows = kTokens / problem_.ranks;
+    const auto tensor = [&](std::int64_t heads) {
+      return TensorView{communicator.allocate(rows * heads * p.head_dim * 2),
+                        p.dtype,
+                        rows,
+                        heads,
+                        p.head_dim,
+                        heads * p.head_dim,
+                        p.head_dim};
+    };
+    RankTensors t;
+    for (TensorView* view : {&t.q, &t.k, &t.v, &t.dout, &t.o, &t.dq, &t.dk, &t.dv}) {
+      *view = tensor(8);
+    }
+    t.lse = {static_cast<float*>(communicator.allocate(rows * 8 * 4)), 8, rows, rows};
+    return t;
+  }
+
+  ParallelProblem problem_{.problem = {}, .mask = Mask::from_slices(0, 0, {}), .lengths = {}};
+  RankPlan plan_;
+  std::unique_ptr<KernelComputer> computer_;
+  Support support_;
+};
+
+TEST(KernelComputer, SharesPlansOfEqualSteps) {
+  const PlainKernel kernel(Abilities{});
+  const Prepared full("ring_p2p", kernel, 8);
+  ASSERT_TRUE(full.support().ok()) << full.support().reason;
+  EXPECT_EQ(kernel.plans, 1);  // eight steps of either pass, all of one shape and mask
+}
+
+TEST(KernelComputer, MakesAPlanPerMask) {
+  const PlainKernel kernel(Abilities{});
+  const Prepared causal("ring_allgather", kernel, 1, SliceType::causal);
+  ASSERT_TRUE(causal.support().ok()) << causal.support().reason;
+  EXPECT_EQ(kernel.plans, 1);
+}
+
+TEST(KernelComputer, SaysWhoMerges) {
+  EXPECT_EQ(Prepared("ring_p2p", PlainKernel(Abilities{}), 4).merging(), "by the kernel");
+  EXPECT_EQ(Prepared("ring_p2p", PlainKernel({.accumulate = false}), 4).merging(),
+            "after the kernel, up to 4 results in one pass");
+  EXPECT_EQ(Prepared("ulysses", PlainKernel({.accumulate = false}), 4).merging(), "");
+}
+
+TEST(KernelComputer, NeedsTheLseToMerge) {
+  const PlainKernel kernel({.accumulate = false, .returns_lse = false});
+  EXPECT_EQ(Prepared("ring_p2p", kernel, 2).support().code, StatusCode::unsupported);
+  EXPECT_EQ(Prepared("ring_p2p", kernel, 2).support().reason,
+            "step 0 (32 × 32, 1 slice): plain returns no lse to merge results by");
+  EXPECT_TRUE(Prepared("ulysses", kernel, 2).support().ok());
+}
+
+TEST(KernelComputer, NeedsABackwardPassOfGivenLse) {
+  const PlainKernel kernel({.gradient_of_parts = false});
+  EXPECT_EQ(Prepared("ring_p2p", kernel, 2).support().reason,
+            "step 0 (32 × 32, 1 slice): plain's backward pass goes by its own forward pass, not by "
+            "the lse that ranks share");
+}
+
+TEST(KernelComputer, RefusesInTheKernelsWords) {
+  class Square final : public Kernel {
+   public:
+    const Capabilities& capabilities() const override { return inner_.capabilities(); }
+    Support supports(const Problem& p, const Mask&) const override {
+      return p.heads_q == 8 ? Support{} : Support::unsupported("it has 8 heads or none");
+    }
+    std::unique_ptr<longca::Plan> plan(const Problem& p, const Mask& mask) const override {
+      return inner_.plan(p, mask);
+    }
+
+   private:
+    PlainKernel inner_{Abilities{}};
+  };
+  EXPECT_EQ(Prepared("ulysses", Square(), 2).support().reason,
+            "step 0 (64 × 64, 1 slice): it has 8 heads or none");
+}
+
+TEST(KernelComputer, CountsItsWorkspace) {
+  Prepared one("ulysses", PlainKernel({.accumulate = false}), 2);
+  Prepared merged("ring_p2p", PlainKernel({.accumulate = false}), 2);
+  EXPECT_GT(one.computer().workspace_bytes(), 0);
+  // Two slots for o and its lse.
+  EXPECT_GE(merged.computer().workspace_bytes(), 2 * 32 * 8 * (16 * 2 + 4));
+}
+
+}  // namespace
+}  // namespace longca::test
