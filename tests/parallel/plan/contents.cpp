@@ -1,8 +1,24 @@
 #include "parallel/plan/contents.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace longca::testing {
+
+std::string describe(const Value& value) {
+  switch (value.kind) {
+    case Kind::nothing:
+      return "nothing";
+    case Kind::padding:
+      return "padding";
+    case Kind::zero:
+      return "zero";
+    case Kind::value:
+      break;
+  }
+  return fmt::format("{} of token {}, head {}", to_string(value.role), value.token, value.head);
+}
 
 int SetStore::make(const std::vector<std::int64_t>& members) {
   if (members.empty()) return 0;

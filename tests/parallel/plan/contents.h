@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "parallel/plan/plan.h"
@@ -28,6 +29,9 @@ struct Value {
     return role == other.role && token == other.token && head == other.head;
   }
 };
+
+/// "k of token 3, head 0", "padding", …
+std::string describe(const Value& value);
 
 /// Sets of small numbers, by number of the set; 0 is the empty set. Sets never change.
 class SetStore {
@@ -85,5 +89,13 @@ class Contents {
   const RankPlan* plan_;
   std::vector<std::vector<Value>> buffers_;
 };
+
+/// Calls visit(row, head), counted inside the region.
+template <typename Visit>
+void for_each_row(const Region& region, Visit&& visit) {
+  for (std::int64_t row = 0; row < region.tokens.size(); ++row) {
+    for (std::int64_t head = 0; head < region.heads.size(); ++head) visit(row, head);
+  }
+}
 
 }  // namespace longca::testing

@@ -257,5 +257,18 @@ TEST(Proof, CountsPadding) {
   EXPECT_EQ(proof.forward.padding, 8 * 3 * 2 * (2 * 8 * 4));
 }
 
+TEST(Proof, PaddingIsNeverAttended) {
+  ParallelProblem problem = sample_problem(2);
+  problem.shard = ShardKind::document_zigzag;
+  problem.lengths = {9, 15};
+  auto plans = sample_plans(problem);
+  Attend& own = attend(plans[0], 0);
+  for (Region* keys : {&own.k, &own.v}) {
+    ++keys->tokens.begin;
+    ++keys->tokens.end;
+  }
+  EXPECT_THAT(prove(problem, plans).text(), HasSubstr("which holds padding"));
+}
+
 }  // namespace
 }  // namespace longca::testing

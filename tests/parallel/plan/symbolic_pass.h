@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "parallel/plan/accesses.h"
 #include "parallel/plan/contents.h"
 #include "parallel/plan/proof.h"
 #include "parallel/plan/schedule.h"
@@ -128,5 +129,13 @@ class SymbolicPass {
   Origins origins_;
   std::vector<std::uint8_t> cells_;  ///< times computed: heads × queries × keys
 };
+
+template <typename... Args>
+void SymbolicPass::fault(fmt::format_string<Args...> format, Args&&... args) {
+  if (at_.complained) return;
+  at_.complained = true;
+  world_.faults.push_back(fmt::format("{}: {}", name_of(plan(), backward_, at_.op),
+                                      fmt::format(format, std::forward<Args>(args)...)));
+}
 
 }  // namespace longca::testing
