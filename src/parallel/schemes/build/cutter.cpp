@@ -54,6 +54,13 @@ Box box_of(const Mask& mask) {
   return {intersect(box.rows, blocks.rows), intersect(box.keys, blocks.keys)};
 }
 
+/// A mask of many slices stays one whatever is cut off: it is built anew only if that is much.
+bool worth_trimming(const Mask& mask, const Box& box) {
+  constexpr std::size_t kManySlices = 64;
+  const std::int64_t cut = mask.slices().size() < kManySlices ? 1 : mask.q_tokens() / 8 + 1;
+  return mask.q_tokens() - box.rows.size() >= cut || mask.k_tokens() - box.keys.size() >= cut;
+}
+
 bool covers(const std::vector<Range>& ranges, std::int64_t tokens) {
   return ranges.size() == 1 && ranges.front() == Range{0, tokens};
 }
@@ -70,10 +77,11 @@ std::optional<Piece> Cutter::cut(const std::vector<Range>& keys) const {
   Mask part = covers(keys, mask_.k_tokens()) ? mask_ : mask_.sub_mask(rows, keys);
   const Box box = box_of(part);
   if (box.empty() || part.mean_area() == 0) return std::nullopt;
-  if (box.rows.size() != part.q_tokens() || box.keys.size() != part.k_tokens()) {
-    part = part.sub_mask(std::vector<Range>{box.rows}, std::vector<Range>{box.keys});
+  if (!worth_trimming(part, box)) {
+    return Piece{{0, part.q_tokens()}, {0, part.k_tokens()}, std::move(part)};
   }
-  return Piece{box.rows, box.keys, std::move(part)};
+  Mask trimmed = part.sub_mask(std::vector<Range>{box.rows}, std::vector<Range>{box.keys});
+  return Piece{box.rows, box.keys, std::move(trimmed)};
 }
 
 }  // namespace longca

@@ -8,8 +8,9 @@
 
 namespace longca {
 
-/// What is computed of a rank's queries against a block of keys: rows and keys at the edges that
-/// have no cell are cut off.
+/// What is computed of a rank's queries against a block of keys. Rows and keys at the edges that
+/// have no cell are cut off, so that steps become plain full or causal rectangles where they can
+/// (not those of masks of many slices that are not much smaller for it).
 struct Piece {
   Range rows;  ///< local numbers of the queries
   Range keys;  ///< local numbers of the block's keys

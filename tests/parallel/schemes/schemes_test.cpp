@@ -1,0 +1,178 @@
+// What the schemes promise beside being right: limits, choices, overlap, plain steps.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "core/error.h"
+#include "parallel/plan/explain.h"
+#include "parallel/schemes/random_problem.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+ParallelProblem causal_problem(int ranks, int heads_q, int heads_k, ShardKind shard,
+                               std::int64_t tokens = 256) {
+  ParallelProblem problem =
+      problem_of(Mask::from_slices(tokens, tokens, {{0, tokens, 0, tokens, SliceType::causal}}), {},
+                 heads_q, heads_k, ranks);
+  problem.shard = shard;
+  return problem;
+}
+
+template <typename Kind>
+std::vector<const Kind*> ops_of(const std::vector<Op>& ops) {
+  std::vector<const Kind*> found;
+  for (const Op& op : ops) {
+    if (const auto* kind = std::get_if<Kind>(&op.what)) found.push_back(kind);
+  }
+  return found;
+}
+
+TEST(Schemes, AreFoundByName) {
+  EXPECT_EQ(find_scheme("loongtrain").name(), "loongtrain");
+  EXPECT_EQ(schemes().size(), 6);
+  try {
+    find_scheme("ulises");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "unknown scheme 'ulises' (did you mean 'ulysses'?)");
+  }
+}
+
+TEST(Schemes, UlyssesNamesTheLimitOfHeads) {
+  const Scheme& ulysses = find_scheme("ulysses");
+  const auto reason = [&](int ranks, int heads_q, int heads_k) {
+    const Support support =
+        ulysses.supports(causal_problem(ranks, heads_q, heads_k, ShardKind::contiguous));
+    EXPECT_EQ(support.code, StatusCode::unsupported);
+    return support.reason;
+  };
+  EXPECT_EQ(reason(16, 8, 4), "16 ranks share the heads: at most one per query head, here 8");
+  EXPECT_EQ(reason(3, 8, 4), "3 ranks share the heads: their number must divide the 8 query heads");
+  EXPECT_EQ(reason(4, 12, 6),
+            "4 ranks share the heads: their number must divide the 6 KV heads, or be a multiple of "
+            "them");
+}
+
+TEST(Schemes, ReplicatedKvHeadsAreNoted) {
+  const auto problem = causal_problem(8, 16, 2, ShardKind::contiguous);
+  EXPECT_THAT(find_scheme("ulysses").plan(problem, 3).notes,
+              Contains("each KV head is held by 4 ranks"));
+}
+
+TEST(Schemes, AFactorMustDivideTheRanksAndSuitTheHeads) {
+  for (const char* name : {"usp", "loongtrain"}) {
+    const Scheme& scheme = find_scheme(name);
+    auto problem = causal_problem(8, 16, 4, ShardKind::zigzag);
+    problem.factor = 3;
+    EXPECT_EQ(scheme.supports(problem).reason, "factor 3 does not divide the 8 ranks");
+    problem.factor = -1;
+    EXPECT_EQ(scheme.supports(problem).reason, "factor -1 does not divide the 8 ranks");
+    problem.factor = 8;
+    EXPECT_TRUE(scheme.supports(problem).ok());  // KV heads replicated
+    problem.problem.heads_q = 12;
+    EXPECT_THAT(scheme.supports(problem).reason, HasSubstr("must divide the 12 query heads"));
+  }
+}
+
+TEST(Schemes, TheFactorIsTheNodeOrTheKvHeads) {
+  const Scheme& usp = find_scheme("usp");
+  auto problem = causal_problem(32, 64, 8, ShardKind::zigzag);
+  EXPECT_EQ(usp.factor(problem), 8);
+  problem.ranks_per_node = 4;
+  EXPECT_EQ(usp.factor(problem), 4);
+  problem.problem.heads_k = 2;
+  EXPECT_EQ(usp.factor(problem), 2);
+  problem.factor = 16;
+  EXPECT_EQ(usp.factor(problem), 16);
+  EXPECT_EQ(find_scheme("ring_p2p").factor(problem), 1);
+}
+
+TEST(Schemes, LoongTrainPlacesWhatMovesMoreInsideTheNode) {
+  const Scheme& loongtrain = find_scheme("loongtrain");
+  auto problem = causal_problem(8, 64, 8, ShardKind::zigzag);
+  EXPECT_THAT(loongtrain.plan(problem, 0).notes, Contains("placement: head-first"));
+  // Few query heads to exchange, long rings of nodes: rather the rings inside.
+  problem = causal_problem(64, 8, 8, ShardKind::zigzag);
+  problem.factor = 2;
+  EXPECT_THAT(loongtrain.plan(problem, 0).notes, Contains("placement: context-first"));
+}
+
+TEST(Schemes, OneRankAttendsOnceAndSendsNothing) {
+  for (const auto& scheme : schemes()) {
+    const RankPlan plan = scheme->plan(causal_problem(1, 8, 4, ShardKind::zigzag), 0);
+    ASSERT_EQ(plan.forward.size(), 1) << scheme->name();
+    ASSERT_EQ(plan.backward.size(), 1) << scheme->name();
+    EXPECT_EQ(ops_of<Attend>(plan.forward).size(), 1);
+    EXPECT_EQ(ops_of<AttendBackward>(plan.backward).size(), 1);
+    for (const PlanBuffer& buffer : plan.buffers) EXPECT_TRUE(buffer.external) << buffer.name;
+  }
+}
+
+/// So that kernels without words for slices can run them.
+TEST(Schemes, StepsOfACausalZigzagArePlain) {
+  for (const char* name : {"ring_p2p", "usp", "loongtrain"}) {
+    auto problem = causal_problem(4, 8, 4, ShardKind::zigzag);
+    problem.factor = 1;
+    for (int rank = 0; rank < 4; ++rank) {
+      const RankPlan plan = find_scheme(name).plan(problem, rank);
+      EXPECT_EQ(plan.masks.size(), 4);
+      for (std::size_t i = 0; i < plan.masks.size(); ++i) {
+        const Mask& mask = plan.masks[i];
+        const Slice plain = {0, mask.q_tokens(), 0, mask.k_tokens(),
+                             i == 0 ? SliceType::causal : SliceType::full};
+        EXPECT_EQ(std::vector<Slice>(mask.slices().begin(), mask.slices().end()),
+                  std::vector<Slice>{plain});
+      }
+      EXPECT_TRUE(ops_of<Clear>(plan.forward).empty()) << name;
+    }
+  }
+}
+
+/// What travels during a step waits at most for the step before: two buffers.
+TEST(Schemes, KeysTravelWhileTheStepBeforeIsComputed) {
+  for (const char* name : {"ring_p2p", "ring_allgather", "magi", "loongtrain"}) {
+    auto problem = causal_problem(8, 8, 4, ShardKind::zigzag);
+    problem.factor = 1;
+    problem.ranks_per_node = 4;
+    const RankPlan plan = find_scheme(name).plan(problem, 3);
+    int exchanges = 0;
+    for (const Op& op : plan.forward) {
+      if (!std::holds_alternative<Exchange>(op.what)) continue;
+      ++exchanges;
+      for (const int before : op.after) {
+        EXPECT_LT(plan.forward[static_cast<std::size_t>(before)].step, op.step) << name;
+      }
+    }
+    EXPECT_GE(exchanges, name == std::string("magi") ? 1 : 3) << name;
+  }
+}
+
+TEST(Schemes, UlyssesComputesOneChunkWhileTheNextArrives) {
+  const auto problem = causal_problem(2, 16, 8, ShardKind::contiguous);
+  const RankPlan plan = find_scheme("ulysses").plan(problem, 1);
+  std::vector<std::vector<int>> waits;
+  for (const Op& op : plan.forward) {
+    if (std::holds_alternative<Attend>(op.what)) waits.push_back(op.after);
+  }
+  // Four chunks, each of which waits for its own copies: exchange, q, k, v.
+  EXPECT_EQ(waits, (std::vector<std::vector<int>>{{3}, {7}, {11}, {15}}));
+}
+
+RC_GTEST_PROP(Schemes, PlansAreTheSameEachTime, ()) {
+  const ParallelProblem problem = random_problem(100);
+  for (const auto& scheme : schemes()) {
+    if (!scheme->supports(problem).ok()) continue;
+    const int rank = uniform(0, problem.ranks);
+    const RankPlan once = scheme->plan(problem, rank);
+    const RankPlan again = scheme->plan(problem, rank);
+    RC_ASSERT(once.buffers == again.buffers);
+    RC_ASSERT(explain(once, 16, DType::bfloat16) == explain(again, 16, DType::bfloat16));
+  }
+}
+
+}  // namespace
+}  // namespace longca::testing
