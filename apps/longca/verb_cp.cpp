@@ -15,6 +15,7 @@
 #include "bench/launch/request.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "plan_views.h"
 #include "recorded_run.h"
 #include "verbs.h"
 
@@ -24,6 +25,11 @@ namespace {
 struct CpArguments : RecordArguments {
   std::string hostfile;
   std::string launcher;
+  bool explain = false;
+  std::string plot;
+
+  /// Whether plans are shown and nothing is run.
+  bool shows_plans() const { return explain || !plot.empty(); }
 };
 
 Launcher launcher_of(const CpArguments& arguments, const std::optional<MpiLaunch>& launch) {
@@ -68,11 +74,15 @@ int cp(const CpArguments& arguments) {
   options.cell.limits = suite.limits;
 
   CaseList list = expand_over_ranks(suite, places.ranks);
-  refuse_impossible(list.cases, places);
+  if (!arguments.shows_plans()) refuse_impossible(list.cases, places);
   options.start.suite_hash = hash_of_suite(suite, list.cases);
-  const bool runs = !arguments.dry_run;
   if (found && launch->rank > 0) {
-    if (runs) become_rank(options.start);
+    if (!arguments.dry_run && !arguments.shows_plans()) become_rank(options.start);
+    return 0;
+  }
+  if (arguments.shows_plans()) {
+    if (arguments.explain) explain_plans(list.cases, places.ranks.per_node);
+    if (!arguments.plot.empty()) plot_plan_of(list.cases, places.ranks.per_node, arguments.plot);
     return 0;
   }
   const auto run_cells = [&](std::span<const Case> cases, RunListener& listener) {
@@ -92,6 +102,9 @@ void add_cp(CLI::App& app) {
       ->type_name("FILE");
   verb->add_option("--launcher", arguments->launcher, "mpirun, srun; none: in a launch already")
       ->type_name("NAME");
+  verb->add_flag("--explain", arguments->explain, "print the plans: a line per step and rank");
+  verb->add_option("--plot", arguments->plot, "draw the one plan (.png, .svg, .pdf; gnuplot)")
+      ->type_name("FILE");
   verb->footer("Example: longca cp -a scheme=all -a mask=causal -a ranks=2,4 -a tokens=4K");
   verb->callback([arguments] {
     if (const int code = cp(*arguments)) std::exit(code);

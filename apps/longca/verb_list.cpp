@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "attention/registry.h"
+#include "bench/launch/rank_machine.h"
 #include "bench/python_host.h"
 #include "bench/suite.h"
 #include "core/error.h"
@@ -15,6 +16,7 @@
 #include "kernel_survey.h"
 #include "mask/generators.h"
 #include "mask/lengths.h"
+#include "parallel/schemes/scheme.h"
 #include "verbs.h"
 
 namespace longca {
@@ -79,9 +81,33 @@ ordered_json masks() {
   return rows;
 }
 
-/// None is built in so far: `longca cp`, which runs them, is no verb yet either.
+ordered_json support_json(const Support& support) {
+  return {{"status", to_string(support.code)}, {"reason", support.reason}};
+}
+
+/// Schemes run wherever a transport does.
 ordered_json schemes() {
-  return ordered_json::array();
+  ordered_json transports = ordered_json::object();
+  Support here = transport_here("mpi");
+  for (const std::string& name : transport_names()) {
+    const Support support = transport_here(name);
+    transports[name] = support_json(support);
+    if (support.ok()) here = {};
+  }
+  ordered_json rows = ordered_json::array();
+  for (const auto& scheme : longca::schemes()) {
+    rows.push_back({{"name", scheme->name()},
+                    {"description", scheme->description()},
+                    {"status", to_string(here.code)},
+                    {"reason", here.reason},
+                    {"paper", scheme->paper()},
+                    {"published_shard", to_string(scheme->published_shard())},
+                    {"best_shard", to_string(scheme->best_shard())},
+                    {"factor", scheme->has_factor()},
+                    {"passes", {"forward", "backward"}},
+                    {"transports", transports}});
+  }
+  return rows;
 }
 
 ordered_json lengths() {
@@ -113,15 +139,14 @@ struct Section {
   std::string_view name;
   std::string_view title;
   ordered_json (*rows)();
-  std::string_view if_empty = "";
 };
 
 constexpr std::array kSections{
     Section{"kernels", "Kernels", kernels},
     Section{"masks", "Masks", masks},
-    Section{"schemes", "Schemes of context parallelism", schemes, "none is built in yet"},
+    Section{"schemes", "Schemes of context parallelism", schemes},
     Section{"lengths", "Distributions of document lengths", lengths},
-    Section{"suites", "Suites of `bench`", suites},
+    Section{"suites", "Suites of `bench` and `cp`", suites},
 };
 
 std::string joined(const ordered_json& values) {
@@ -144,15 +169,36 @@ void print_kernel_details(const ordered_json& row) {
   fmt::print("{}masks: {}\n", kIndent, all_masks ? "all" : joined(row.at("masks")));
 }
 
+void print_scheme_details(const ordered_json& row) {
+  constexpr std::string_view kIndent = "                          ";
+  const auto text = [&](const char* key) { return row.at(key).get<std::string>(); };
+  const std::string published = text("published_shard");
+  const std::string best = text("best_shard");
+  fmt::print("{}shard {}{}; {}\n", kIndent,
+             published == best ? published : published + " as published, " + best + " is best",
+             row.at("factor").get<bool>() ? ", axis factor" : "", text("paper"));
+}
+
+/// What carries messages here, and what does not.
+void print_transports(const ordered_json& schemes) {
+  for (const auto& [name, support] : schemes.at(0).at("transports").items()) {
+    const bool runs = support.at("status") == "ok";
+    fmt::print(
+        "  transport {:<14}{}\n", name,
+        runs ? "runs here" : "does not run here: " + support.at("reason").get<std::string>());
+  }
+}
+
 void print_section(const Section& section) {
   const ordered_json rows = section.rows();
   fmt::print("{}\n", section.title);
-  if (rows.empty()) fmt::print("  {}\n", section.if_empty);
   for (const ordered_json& row : rows) {
     fmt::print("  {:<24}{}\n", row.at("name").get<std::string>(),
                row.at("description").get<std::string>());
     if (section.name == "kernels") print_kernel_details(row);
+    if (section.name == "schemes") print_scheme_details(row);
   }
+  if (section.name == "schemes") print_transports(rows);
 }
 
 const Section& find_section(const std::string& name) {

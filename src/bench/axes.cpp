@@ -9,6 +9,7 @@
 
 #include "attention/registry.h"
 #include "bench/axis_values.h"
+#include "bench/launch/rank_machine.h"
 #include "bench/scheme_defaults.h"
 #include "core/error.h"
 #include "core/nearest.h"
@@ -52,9 +53,6 @@ Names device_names() {
 }
 Names mode_names() {
   return {"burst", "sustained", "graph"};
-}
-Names transport_names() {
-  return {"mpi", "nccl", "peer"};
 }
 
 template <typename T>

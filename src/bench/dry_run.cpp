@@ -14,6 +14,7 @@
 #include "attention/registry.h"
 #include "bench/axes.h"
 #include "bench/cell_tensors.h"
+#include "bench/parallel_problem.h"
 #include "mask/generators.h"
 
 namespace longca {
@@ -40,7 +41,17 @@ std::string other_axes(const Case& c) {
   return text;
 }
 
-Row row_of(const Case& c, const Mask& mask, const RunLimits& limits, Totals& totals) {
+/// By the kernel; over ranks by the scheme, as the kernel sees parts of the mask there.
+Support supported(const Case& c, const GeneratedMask& generated) {
+  if (c.scheme) {
+    return find_scheme(*c.scheme).supports(parallel_problem(c, generated, kRanksPerNode));
+  }
+  const Problem problem = c.problem();
+  return KernelRegistry::global().find(c.kernel, problem.device).supports(problem, generated.mask);
+}
+
+Row row_of(const Case& c, const GeneratedMask& generated, const RunLimits& limits, Totals& totals) {
+  const Mask& mask = generated.mask;
   const Problem problem = c.problem();
   const double flops =
       problem.backward ? backward_flops(problem, mask) : forward_flops(problem, mask);
@@ -54,8 +65,7 @@ Row row_of(const Case& c, const Mask& mask, const RunLimits& limits, Totals& tot
   row.push_back(fmt::format("{:.3f}", flops / 1e9));
   row.push_back(fmt::format("{:.1f}", static_cast<double>(bytes) / (1 << 20)));
   row.push_back(other_axes(c));
-  const Support support =
-      KernelRegistry::global().find(c.kernel, problem.device).supports(problem, mask);
+  const Support support = supported(c, generated);
   if (!support.ok()) row.back() += fmt::format("  {}: {}", to_string(support.code), support.reason);
   return row;
 }
@@ -98,7 +108,7 @@ void print_dry_run(std::ostream& out, const CaseList& list, const RunLimits& lim
       generated = generate_mask(c.mask_spec());
       ++totals.problems;
     }
-    rows.push_back(row_of(c, generated->mask, limits, totals));
+    rows.push_back(row_of(c, *generated, limits, totals));
   }
   print_rows(out, rows);
   fmt::print(out, "{} cells of {} problems, {:.3f} GFLOP once through, at most {:.1f} MiB\n",

@@ -226,7 +226,7 @@ std::string to_line(const Record& record) {
   const json object = record;
   nlohmann::ordered_json line;
   for (const char* key : {"schema", "key", "case", "status", "reason", "metrics", "samples_ms",
-                          "stop", "env", "at", "notes", "trace"}) {
+                          "rank_times_ms", "stop", "env", "at", "notes", "trace"}) {
     if (const auto found = object.find(key); found != object.end()) line[key] = *found;
   }
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

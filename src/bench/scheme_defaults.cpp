@@ -1,62 +1,40 @@
 #include "bench/scheme_defaults.h"
 
-#include <algorithm>
-#include <array>
-#include <numeric>
-
-#include "core/error.h"
-#include "core/nearest.h"
-#include "parallel/plan/sharding.h"
+#include "parallel/schemes/scheme.h"
 
 namespace longca {
 namespace {
 
-struct SchemeRow {
-  std::string_view name;
-  std::string_view published;
-  std::string_view best;
-  bool has_factor;
-};
-
-constexpr std::array kSchemes{
-    SchemeRow{"ulysses", "contiguous", "contiguous", false},
-    SchemeRow{"ring_p2p", "zigzag", "balanced", false},
-    SchemeRow{"ring_allgather", "zigzag", "balanced", false},
-    SchemeRow{"usp", "zigzag", "zigzag", true},
-    SchemeRow{"loongtrain", "zigzag", "zigzag", true},
-    SchemeRow{"magi", "balanced", "balanced", false},
-};
-
-const SchemeRow& find_row(const std::string& name) {
-  for (const SchemeRow& row : kSchemes) {
-    if (row.name == name) return row;
-  }
-  throw_input_error("unknown scheme '{}'{}", name, suggestion(name, scheme_names()));
+/// The choice of a scheme of two dimensions: by heads and nodes, whatever the mask.
+int chosen_factor(const Scheme& scheme, const Case& c, int ranks_per_node) {
+  return scheme.factor({.problem = c.problem(),
+                        .mask = Mask::from_slices(c.tokens, c.tokens, {}),
+                        .lengths = {},
+                        .ranks = *c.ranks,
+                        .ranks_per_node = ranks_per_node});
 }
 
 }  // namespace
 
 std::vector<std::string> scheme_names() {
   std::vector<std::string> names;
-  for (const SchemeRow& row : kSchemes) names.emplace_back(row.name);
+  for (const auto& scheme : schemes()) names.push_back(scheme->name());
   return names;
 }
 
 std::vector<std::string> shard_names() {
-  return {
-      "contiguous",           "zigzag", "document_zigzag", "balanced", std::string(kPublishedShard),
-      std::string(kBestShard)};
+  std::vector<std::string> names = shard_kind_names();
+  names.insert(names.end(), {std::string(kPublishedShard), std::string(kBestShard)});
+  return names;
 }
 
 void fill_in_scheme(Case& c, int ranks_per_node) {
-  const SchemeRow& scheme = find_row(*c.scheme);
+  const Scheme& scheme = find_scheme(*c.scheme);
   if (!c.ranks) c.ranks = 1;
-  if (!c.shard || *c.shard == kPublishedShard) c.shard = scheme.published;
-  if (*c.shard == kBestShard) c.shard = scheme.best;
-  if (!scheme.has_factor) c.factor.reset();
-  if (scheme.has_factor && !c.factor) {
-    c.factor = std::gcd(std::gcd(*c.ranks, ranks_per_node), c.heads_k);
-  }
+  if (!c.shard || *c.shard == kPublishedShard) c.shard = to_string(scheme.published_shard());
+  if (*c.shard == kBestShard) c.shard = to_string(scheme.best_shard());
+  if (!scheme.has_factor()) c.factor.reset();
+  if (scheme.has_factor() && !c.factor) c.factor = chosen_factor(scheme, c, ranks_per_node);
   if (!c.transport) c.transport = c.device == "cpu" ? "mpi" : "peer";
 }
 

@@ -95,6 +95,14 @@ TEST(Record, HasTheKeysOfTheContractInOrder) {
   EXPECT_EQ(line.find('\n'), std::string::npos);
 }
 
+TEST(Record, OverRanksHasATimeOfEachRank) {
+  Record record = example();
+  record.rank_times_ms = {1.5, 1.25};
+  const std::string line = to_line(record);
+  EXPECT_EQ(json::parse(line)["rank_times_ms"], json({1.5, 1.25}));
+  EXPECT_EQ(parse_one(line).rank_times_ms, record.rank_times_ms);
+}
+
 TEST(Record, WhatWasNotMeasuredIsAbsent) {
   const json object = json::parse(to_line(failed(StatusCode::oom, "too big")));
   EXPECT_EQ(object["metrics"], json::object());

@@ -170,5 +170,93 @@ TEST(Cases, QuickKeepsWindowsBelowAQuarter) {
   EXPECT_EQ(masks.size(), mask_table().size());
 }
 
+CaseList expand_ranks(const std::string& text, const FoundRanks& found = {.cpu = 3, .cuda = 0}) {
+  return expand_over_ranks(parse_suite(text, "s.toml"), found);
+}
+
+constexpr const char* kOverRanks = R"(
+[axes]
+kernel = "naive"
+mask = ["causal", "full"]
+tokens_per_rank = 64
+pass = "forward"
+scheme = ["ulysses", "ring_p2p"]
+ranks = ["found", 8]
+shard = "contiguous"
+)";
+
+TEST(Cases, OverRanksAreOrderedByThemAndFoundIsWhatThereIs) {
+  const CaseList list = expand_ranks(kOverRanks);
+  ASSERT_EQ(list.cases.size(), 2U * 2 * 4);
+  std::vector<int> ranks;
+  for (const Case& c : list.cases) {
+    if (ranks.empty() || ranks.back() != *c.ranks) ranks.push_back(*c.ranks);
+    EXPECT_EQ(c.tokens, 64 * *c.ranks);
+    EXPECT_EQ(c.transport, "mpi");
+  }
+  EXPECT_THAT(ranks, ElementsAre(1, 2, 3, 8));
+}
+
+TEST(Cases, ATotalLengthReplacesOneOfEachRank) {
+  Suite suite = parse_suite(kOverRanks, "s.toml");
+  override_axes(suite, {{"tokens", {"100"}}});
+  for (const Case& c : expand_over_ranks(suite, {}).cases) EXPECT_EQ(c.tokens, 100);
+  override_axes(suite, {{"tokens_per_rank", {"5"}}});
+  for (const Case& c : expand_over_ranks(suite, {}).cases) EXPECT_EQ(c.tokens, 5 * *c.ranks);
+}
+
+TEST(Cases, DefaultsFollowWhatAnExceptionSets) {
+  const CaseList list = expand_ranks(R"(
+[axes]
+kernel = "naive"
+mask = "full"
+tokens_per_rank = 64
+pass = "forward"
+scheme = "usp"
+ranks = 8
+heads = "8:8"
+[[exceptions]]
+when = { device = "cpu" }
+set = { heads = "8:2" }
+[[exceptions]]
+when = { heads = "8:2" }
+set = { tokens_per_rank = 16 }
+)");
+  ASSERT_EQ(list.cases.size(), 1U);
+  EXPECT_EQ(list.cases[0].factor, 2) << "the KV heads of the exception";
+  EXPECT_EQ(list.cases[0].tokens, 128);
+}
+
+TEST(Cases, OfOneDeviceHaveNoAxesOfRanks) {
+  for (const Case& c : expand(parse_suite(kOverRanks, "s.toml")).cases) {
+    EXPECT_FALSE(c.scheme || c.ranks || c.shard || c.factor || c.transport) << c.key();
+  }
+}
+
+TEST(Cases, SuitesOverRanksFitGpusAndCpus) {
+  for (const char* name : {"cp", "cp_strong", "cp_tp8", "cp_quick"}) {
+    SCOPED_TRACE(name);
+    Suite suite = load_suite(name);
+    EXPECT_TRUE(axis_of_ranks(suite.axes).has_value());
+    for (const Case& c : expand_over_ranks(suite, {.cpu = 2, .cuda = 96}).cases) {
+      if (c.device != "cpu") continue;
+      EXPECT_EQ(c.kernel, "flash");
+      EXPECT_LE(c.tokens, 2048);
+      EXPECT_LT(c.window.value_or(0), c.tokens / 4);
+    }
+    if (suite.axes.at("device") == std::vector<std::string>{"cpu"}) continue;
+    suite.axes["device"] = {"cuda"};
+    std::set<int> ranks;
+    std::set<std::string> masks;
+    for (const Case& c : expand_over_ranks(suite, {.cpu = 2, .cuda = 96}).cases) {
+      ranks.insert(*c.ranks);
+      masks.insert(c.mask);
+      EXPECT_NE(c.kernel, "flash");
+    }
+    EXPECT_THAT(ranks, ElementsAre(1, 2, 4, 8, 16, 32, 64, 96));
+    if (suite.name == "cp") EXPECT_EQ(masks.size(), mask_table().size());
+  }
+}
+
 }  // namespace
 }  // namespace longca::testing

@@ -7,7 +7,9 @@
 #include <system_error>
 
 #include "core/cuda/cuda_device.h"
+#include "core/device.h"
 #include "core/thread_pool.h"
+#include "parallel/cuda/transports.h"
 
 namespace longca {
 namespace {
@@ -67,6 +69,18 @@ Support mpirun_is_here() {
                                 "', which is no program");
   }
   return Support::unavailable("there is no mpirun: install openmpi-bin");
+}
+
+std::vector<std::string> transport_names() {
+  return {"mpi", "nccl", "peer"};
+}
+
+Support transport_here(const std::string& name) {
+  if (Support built = ranks_are_built(); !built.ok()) return built;
+  if (Support here = mpirun_is_here(); !here.ok()) return here;
+  if (name == "mpi") return {};
+  if (const Support& gpu = Device::available(DeviceKind::cuda); !gpu.ok()) return gpu;
+  return name == "nccl" ? nccl_available() : Support{};
 }
 
 }  // namespace longca

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
-#include "bench/case.h"
 #include "core/status.h"
 
 namespace longca {
@@ -23,6 +23,11 @@ const RankMachine& rank_machine();
 Support ranks_are_built();
 /// Whether mpirun is here, else what to install.
 Support mpirun_is_here();
+
+/// The values of the axis `transport`.
+std::vector<std::string> transport_names();
+/// Whether a transport can be used on this machine, else why not.
+Support transport_here(const std::string& name);
 
 /// A program on the PATH, or the path itself if `name` has a slash; empty if there is none.
 std::filesystem::path find_program(const std::string& name);

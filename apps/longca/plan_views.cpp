@@ -1,0 +1,82 @@
+#include "plan_views.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "bench/parallel_problem.h"
+#include "core/error.h"
+#include "parallel/plan/explain.h"
+#include "report/plan_plot.h"
+
+namespace longca {
+namespace {
+
+/// Of one H200 with another beside it, roughly: what bars are drawn with.
+constexpr PlanRates kRates{.cells_per_ms = 1.5e11, .bytes_per_ms = 2e8};
+
+/// The cells' distinct plans: kernel, mode and transport change nothing, and both passes are one.
+std::vector<Case> distinct_plans(std::span<const Case> cases) {
+  std::vector<Case> plans;
+  std::unordered_map<std::string, std::size_t> places;
+  for (const Case& c : cases) {
+    Case plain = c;
+    plain.kernel = plain.mode = "";
+    plain.transport.reset();
+    plain.pass = Pass::forward;
+    const auto [place, is_new] = places.try_emplace(plain.key(), plans.size());
+    if (is_new) plans.push_back(plain);
+    if (c.pass == Pass::backward) plans[place->second].pass = Pass::backward;
+  }
+  return plans;
+}
+
+std::string title_of(const Case& c) {
+  std::string title = fmt::format("{} over {} ranks, {}", *c.scheme, *c.ranks, *c.shard);
+  if (c.factor) title += fmt::format(", factor {}", *c.factor);
+  return title +
+         fmt::format(": {}, {} tokens, heads {}:{}", c.mask, c.tokens, c.heads_q, c.heads_k);
+}
+
+}  // namespace
+
+void explain_plans(std::span<const Case> cases, int ranks_per_node) {
+  bool first = true;
+  for (const Case& c : distinct_plans(cases)) {
+    fmt::print("{}{}\n", first ? "" : "\n", title_of(c));
+    first = false;
+    const ParallelProblem problem =
+        parallel_problem(c, generate_mask(c.mask_spec()), ranks_per_node);
+    const Scheme& scheme = find_scheme(*c.scheme);
+    if (const Support support = scheme.supports(problem); !support.ok()) {
+      fmt::print("{}: {}\n", to_string(support.code), support.reason);
+      continue;
+    }
+    for (int rank = 0; rank < problem.ranks; ++rank) {
+      fmt::print("{}", explain(scheme.plan(problem, rank), c.head_dim, c.dtype));
+    }
+  }
+}
+
+void plot_plan_of(std::span<const Case> cases, int ranks_per_node, const std::string& file) {
+  const std::vector<Case> distinct = distinct_plans(cases);
+  if (distinct.size() > 1) {
+    throw_input_error("--plot draws one plan, and these cells have {}: choose one with -a",
+                      distinct.size());
+  }
+  const Case& c = distinct.front();
+  const ParallelProblem problem = parallel_problem(c, generate_mask(c.mask_spec()), ranks_per_node);
+  const Scheme& scheme = find_scheme(*c.scheme);
+  if (const Support support = scheme.supports(problem); !support.ok()) {
+    throw InputError(support.reason);
+  }
+  std::vector<RankPlan> plans;
+  for (int rank = 0; rank < problem.ranks; ++rank) plans.push_back(scheme.plan(problem, rank));
+  plot_plan(plans, c.head_dim, c.dtype, kRates, title_of(c), file);
+}
+
+}  // namespace longca
