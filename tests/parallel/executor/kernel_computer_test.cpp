@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "parallel/executor/plain_kernel.h"
 #include "parallel/executor/thread_ranks.h"
 #include "parallel/schemes/scheme.h"
@@ -66,18 +69,47 @@ class Prepared {
   Support support_;
 };
 
-TEST(KernelComputer, SharesPlansOfEqualSteps) {
-  const PlainKernel kernel(Abilities{});
-  const Prepared full("ring_p2p", kernel, 8);
-  ASSERT_TRUE(full.support().ok()) << full.support().reason;
-  EXPECT_EQ(kernel.plans, 1);  // eight steps of either pass, all of one shape and mask
+/// Steps of 8 rows × 8 keys × `heads`, each with a mask of its own, of either pass.
+RankPlan steps_of(const std::vector<std::pair<SliceType, int>>& steps) {
+  using enum TensorRole;
+  RankPlan plan;
+  for (const TensorRole role : {q, k, v, o, lse, dout, dq, dk, dv}) {
+    plan.buffers.push_back({.name = {}, .role = role, .tokens = 8, .heads = 4});
+  }
+  const auto region = [](TensorRole role, int heads) {
+    return Region{static_cast<int>(role), {0, 8}, {0, heads}};
+  };
+  for (const auto& [type, heads] : steps) {
+    const int mask = static_cast<int>(plan.masks.size());
+    plan.masks.push_back(Mask::from_slices(8, 8, {{0, 8, 0, 8, type}}));
+    const auto at = [&](TensorRole role) { return region(role, heads); };
+    plan.forward.push_back({Attend{at(q), at(k), at(v), at(o), at(lse), mask}, {}});
+    plan.backward.push_back({AttendBackward{at(dout), at(q), at(k), at(v), at(o), at(lse), at(dq),
+                                            at(dk), at(dv), mask},
+                             {}});
+  }
+  return plan;
 }
 
-TEST(KernelComputer, MakesAPlanPerMask) {
-  const PlainKernel kernel(Abilities{});
-  const Prepared causal("ring_allgather", kernel, 1, SliceType::causal);
-  ASSERT_TRUE(causal.support().ok()) << causal.support().reason;
-  EXPECT_EQ(kernel.plans, 1);
+int plans_made(const RankPlan& plan, const Kernel& kernel, const int& count) {
+  Problem problem;
+  problem.head_dim = 16;
+  ThreadRanks(1).run([&](Communicator& communicator) {
+    KernelComputer computer(kernel, problem);
+    const Executor executor(plan, problem, {}, communicator, computer);
+    EXPECT_TRUE(executor.support().ok()) << executor.support().reason;
+  });
+  return count;
+}
+
+TEST(KernelComputer, SharesPlansOfEqualSteps) {
+  using enum SliceType;
+  const PlainKernel equal(Abilities{});
+  EXPECT_EQ(plans_made(steps_of({{causal, 4}, {causal, 4}, {causal, 4}}), equal, equal.plans), 1);
+  const PlainKernel different(Abilities{});
+  EXPECT_EQ(plans_made(steps_of({{causal, 4}, {full, 4}, {causal, 2}, {full, 4}}), different,
+                       different.plans),
+            3);
 }
 
 TEST(KernelComputer, SaysWhoMerges) {

@@ -18,7 +18,7 @@ struct Abilities {
   bool gradient_of_parts = true;
 };
 
-/// `naive` with fewer abilities: those of the kernels that come from elsewhere. It checks that
+/// `flash` with fewer abilities: those of the kernels that come from elsewhere. It checks that
 /// nothing is asked of it that it does not claim, and counts its plans.
 class PlainKernel final : public Kernel {
  public:
@@ -79,7 +79,7 @@ class PlainKernel final : public Kernel {
     std::unique_ptr<longca::Plan> inner_;
   };
 
-  std::unique_ptr<Kernel> inner_ = make_naive_cpu();
+  std::unique_ptr<Kernel> inner_ = make_flash_cpu();
   Capabilities capabilities_;
 };
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -23,12 +22,47 @@ std::mutex& computing() {
   return mutex;
 }
 
+/// Some heads of some rows of a tensor.
+TensorView part_of(TensorView tensor, std::int64_t token, std::int64_t count, std::int64_t head,
+                   std::int64_t heads) {
+  const std::int64_t skipped = token * tensor.token_stride + head * tensor.head_stride;
+  tensor.data = static_cast<std::byte*>(tensor.data) + skipped * size_of(tensor.dtype);
+  tensor.tokens = count;
+  tensor.heads = heads;
+  return tensor;
+}
+
+/// Between memory of the host and of the device; heads without gaps.
+void copy_tensor(DeviceKind device, const TensorView& from, const TensorView& to) {
+  LONGCA_CHECK(from.dtype == to.dtype && from.tokens == to.tokens && from.heads == to.heads &&
+                   from.head_stride == from.dim && to.head_stride == to.dim,
+               "tensors of different layouts");
+  const std::int64_t row = from.heads * from.dim;
+  const bool gapless = from.token_stride == row && to.token_stride == row;
+  const std::int64_t pieces = gapless ? 1 : from.tokens;
+  const std::int64_t bytes = (gapless ? from.tokens : 1) * row * size_of(from.dtype);
+  for (std::int64_t i = 0; i < pieces && bytes > 0; ++i) {
+    Device::get(device).copy(part_of(to, i, 1, 0, 1).data, part_of(from, i, 1, 0, 1).data, bytes);
+  }
+}
+
+/// NaN everywhere.
+void poison_rows(DeviceKind device, void* data, std::int64_t rows, std::int64_t row_bytes,
+                 std::int64_t stride_bytes) {
+  constexpr unsigned char kPoison = 0xff;
+  const bool gapless = row_bytes == stride_bytes;
+  for (std::int64_t row = 0; row < (gapless ? 1 : rows); ++row) {
+    Device::get(device).fill(static_cast<std::byte*>(data) + row * stride_bytes, kPoison,
+                             (gapless ? rows : 1) * row_bytes);
+  }
+}
+
 /// Before the first step everything that a step writes, or reads and the caller has not given, is
 /// poisoned.
 class LockedComputer final : public StepComputer {
  public:
-  LockedComputer(std::unique_ptr<StepComputer> inner, const RankTensors& given)
-      : inner_(std::move(inner)), given_{given.q, given.k, given.v, given.dout} {}
+  LockedComputer(std::unique_ptr<StepComputer> inner, DeviceKind device, const RankTensors& given)
+      : inner_(std::move(inner)), device_(device), given_{given.q, given.k, given.v, given.dout} {}
   Support prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) override {
     const std::scoped_lock lock(computing());
     views_.push_back(views);
@@ -37,12 +71,17 @@ class LockedComputer final : public StepComputer {
   void ready() override {
     const std::scoped_lock lock(computing());
     for (const OpViews& views : views_) {
-      for (const TensorView& tensor : views.tensors) {
-        if (std::ranges::none_of(given_, [&](const TensorView& g) { return inside(g, tensor); })) {
-          poison(tensor);
+      for (const TensorView& t : views.tensors) {
+        const bool is_given =
+            std::ranges::any_of(given_, [&](const TensorView& g) { return inside(g, t); });
+        const std::int64_t size = size_of(t.dtype);
+        if (!is_given) {
+          poison_rows(device_, t.data, t.tokens, t.heads * t.dim * size, t.token_stride * size);
         }
       }
-      for (const LseView& lse : views.lses) poison(lse);
+      for (const LseView& lse : views.lses) {
+        poison_rows(device_, lse.data, lse.heads, 4 * lse.tokens, 4 * lse.head_stride);
+      }
     }
     inner_->ready();
   }
@@ -61,27 +100,10 @@ class LockedComputer final : public StepComputer {
   }
 
   std::unique_ptr<StepComputer> inner_;
+  DeviceKind device_;
   std::vector<OpViews> views_;
   std::array<TensorView, 4> given_;
 };
-
-/// Copies `count` rows of some heads.
-void copy_rows(const ConstTensorView& from, std::int64_t from_token, std::int64_t from_head,
-               const TensorView& to, std::int64_t to_token, std::int64_t to_head,
-               std::int64_t count, std::int64_t heads) {
-  LONGCA_CHECK(from.dtype == to.dtype, "{} meets {}", to_string(from.dtype), to_string(to.dtype));
-  const std::int64_t size = size_of(from.dtype);
-  for (std::int64_t t = 0; t < count; ++t) {
-    for (std::int64_t h = 0; h < heads; ++h) {
-      std::memcpy(
-          static_cast<std::byte*>(to.data) +
-              ((to_token + t) * to.token_stride + (to_head + h) * to.head_stride) * size,
-          static_cast<const std::byte*>(from.data) +
-              ((from_token + t) * from.token_stride + (from_head + h) * from.head_stride) * size,
-          static_cast<std::size_t>(from.dim * size));
-    }
-  }
-}
 
 const TensorView& whole_tensor(const Outputs& out, TensorRole role) {
   switch (role) {
@@ -112,7 +134,9 @@ class CallerTensors {
            {std::pair{&inputs.q, &views.q}, std::pair{&inputs.k, &views.k},
             std::pair{&inputs.v, &views.v}, std::pair{&inputs.dout, &views.dout}}) {
         if (shard->data == nullptr) continue;
-        copy_rows(whole->view(), range.begin, 0, *shard, filled_, 0, range.size(), shard->heads);
+        copy_tensor(problem.device,
+                    part_of(whole->view(), range.begin, range.size(), 0, shard->heads),
+                    part_of(*shard, filled_, range.size(), 0, shard->heads));
       }
       filled_ += range.size();
     }
@@ -154,20 +178,23 @@ class CallerTensors {
 };
 
 /// Copies one rank's results to where they belong in the whole.
-void deliver(const Executor& executor, const Placement& p, const Outputs& whole) {
+void deliver(DeviceKind device, const Executor& executor, const Placement& p,
+             const Outputs& whole) {
   std::int64_t row = 0;
   for (const Range& range : p.tokens) {
+    const std::int64_t count = range.size();
     if (p.role == TensorRole::lse) {
       const LseView part = executor.lse_result(p);
       for (std::int64_t h = 0; h < p.heads.size(); ++h) {
-        std::copy_n(part.head(h) + row, range.size(),
-                    whole.lse.view().head(p.heads.begin + h) + range.begin);
+        Device::get(device).copy(whole.lse.view().head(p.heads.begin + h) + range.begin,
+                                 part.head(h) + row, 4 * count);
       }
     } else {
-      copy_rows(executor.result(p), row, 0, whole_tensor(whole, p.role), range.begin, p.heads.begin,
-                range.size(), p.heads.size());
+      copy_tensor(
+          device, part_of(executor.result(p), row, count, 0, p.heads.size()),
+          part_of(whole_tensor(whole, p.role), range.begin, count, p.heads.begin, p.heads.size()));
     }
-    row += range.size();
+    row += count;
   }
   LONGCA_CHECK(row == p.region.tokens.size() && p.heads.size() == p.region.heads.size(),
                "a result of {} tokens lies in {} rows", row, p.region.tokens.size());
@@ -182,11 +209,12 @@ void run_one(const RankPlan& plan, const ParallelProblem& problem, const Inputs&
   if (options.wrap_computer) {
     computer = options.wrap_computer(std::move(computer), communicator.rank());
   }
-  LockedComputer locked(std::move(computer), tensors.views);
+  LockedComputer locked(std::move(computer), p.device, tensors.views);
+  const Stream stream = Device::get(p.device).stream();
   Executor executor(plan, p, tensors.views, communicator, locked);
   run.supports[rank] = executor.support();
   // Nobody runs what one rank cannot: the others would wait for it.
-  communicator.barrier(nullptr);
+  communicator.barrier(stream);
   if (!std::ranges::all_of(run.supports, [](const Support& s) { return s.ok(); })) return;
 
   const auto sums = [&](const std::vector<Op>& ops) {
@@ -194,18 +222,19 @@ void run_one(const RankPlan& plan, const ParallelProblem& problem, const Inputs&
   };
   for (int i = 0; i < options.repetitions; ++i) {
     communicator.reset_bytes_sent();
-    executor.forward(nullptr, options.communicate);
+    executor.forward(stream, options.communicate);
     run.forward_bytes[rank] = communicator.bytes_sent();
   }
   for (int i = 0; i < options.repetitions && !plan.backward.empty(); ++i) {
     communicator.reset_bytes_sent();
-    executor.backward(nullptr, options.communicate);
+    executor.backward(stream, options.communicate);
     run.backward_bytes[rank] = communicator.bytes_sent();
   }
   run.forward_plan_bytes[rank] = sums(plan.forward);
   run.backward_plan_bytes[rank] = sums(plan.backward);
   run.workspace_bytes[rank] = locked.workspace_bytes();
-  for (const Placement& placement : plan.results) deliver(executor, placement, run.outputs);
+  for (const Placement& placement : plan.results)
+    deliver(p.device, executor, placement, run.outputs);
 }
 
 }  // namespace
@@ -221,15 +250,19 @@ RankRun run_ranks(const std::function<RankPlan(int)>& plan_of, const ParallelPro
   }
   std::vector<RankPlan> plans;
   for (int rank = 0; rank < problem.ranks; ++rank) plans.push_back(plan_of(rank));
-  ThreadRanks threads(problem.ranks);
-  threads.run([&](Communicator& communicator) {
+  const auto body = [&](Communicator& communicator) {
     const RankPlan& plan = plans[static_cast<std::size_t>(communicator.rank())];
     if (!options.wrap_communicator) {
       return run_one(plan, problem, inputs, options, communicator, run);
     }
     const auto wrapped = options.wrap_communicator(communicator);
     run_one(plan, problem, inputs, options, *wrapped, run);
-  });
+  };
+  if (options.launch) {
+    options.launch(problem.ranks, body);
+  } else {
+    ThreadRanks(problem.ranks).run(body);
+  }
   return run;
 }
 

@@ -18,6 +18,8 @@ namespace longca::test {
 /// A computer or communicator around another.
 using WrapComputer =
     std::function<std::unique_ptr<StepComputer>(std::unique_ptr<StepComputer>, int rank)>;
+/// Calls body(communicator of the rank) for every rank, all at once.
+using Launch = std::function<void(int ranks, const std::function<void(Communicator&)>& body)>;
 using WrapCommunicator = std::function<std::unique_ptr<Communicator>(Communicator&)>;
 
 /// How a problem is run over ranks.
@@ -25,6 +27,7 @@ struct RunOptions {
   const Kernel* kernel = nullptr;
   WrapComputer wrap_computer = {};          ///< none: the kernel's own computer
   WrapCommunicator wrap_communicator = {};  ///< none: that of the threads
+  Launch launch = {};                       ///< none: ThreadRanks
   bool communicate = true;
   int repetitions = 1;
 };
@@ -42,8 +45,8 @@ struct RankRun {
   std::vector<std::int64_t> workspace_bytes;
 };
 
-/// Both passes of the plans of `scheme`. What is not written of the outputs stays NaN. A result
-/// that two ranks deliver fails the test.
+/// Both passes of the plans of `scheme` on the problem's device; inputs and outputs are the host's.
+/// What is not written of the outputs stays NaN. A result that two ranks deliver fails the test.
 RankRun run_ranks(const Scheme& scheme, const ParallelProblem& problem, const Inputs& inputs,
                   const RunOptions& options);
 /// The same of plans made otherwise.
