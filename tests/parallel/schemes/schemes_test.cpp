@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "parallel/plan/explain.h"
 #include "parallel/schemes/random_problem.h"
@@ -148,6 +150,30 @@ TEST(Schemes, KeysTravelWhileTheStepBeforeIsComputed) {
       }
     }
     EXPECT_GE(exchanges, name == std::string("magi") ? 1 : 3) << name;
+  }
+}
+
+/// The last sums go home while half of the own turn's heads are computed.
+TEST(Schemes, TheLastGradientsTravelBesideOwnWork) {
+  for (const char* name : {"ring_p2p", "ring_allgather", "magi", "usp", "loongtrain"}) {
+    auto problem = causal_problem(4, 16, 4, ShardKind::zigzag);
+    problem.factor = find_scheme(name).has_factor() ? 2 : 0;
+    const RankPlan plan = find_scheme(name).plan(problem, 3);
+    int sums_on_their_way = -1;
+    bool computes_meanwhile = false;
+    for (int i = 0; i < std::ssize(plan.backward); ++i) {
+      const Op& op = plan.backward[static_cast<std::size_t>(i)];
+      const auto* exchange = std::get_if<Exchange>(&op.what);
+      if (exchange != nullptr && exchange->pattern != Pattern::all_to_all) sums_on_their_way = i;
+      if (!std::holds_alternative<AttendBackward>(op.what) || sums_on_their_way < 0) continue;
+      computes_meanwhile =
+          std::find(op.after.begin(), op.after.end(), sums_on_their_way) == op.after.end();
+    }
+    const auto* last =
+        std::get_if<Exchange>(&plan.backward[static_cast<std::size_t>(sums_on_their_way)].what);
+    EXPECT_EQ(plan.buffers[static_cast<std::size_t>(last->sends[0].region.buffer)].role,
+              TensorRole::dk);
+    EXPECT_TRUE(computes_meanwhile) << name;
   }
 }
 

@@ -132,10 +132,10 @@ void Cast::after_gradients(int turn) {
   summed_ = turn;
 }
 
-void Cast::finish_gradients() {
-  if (summed_ == 0) return;
-  send_sums(summed_, turns());
-  add_arrived(std::exchange(summed_, 0), turns());
+void Cast::finish_gradients(const std::function<void()>& meanwhile) {
+  if (summed_ > 0) send_sums(summed_, turns());
+  meanwhile();
+  if (summed_ > 0) add_arrived(std::exchange(summed_, 0), turns());
 }
 
 void Cast::send_sums(int turn, int step) {

@@ -60,7 +60,7 @@ class Cast final : public ContextExchange {
   GradientTarget& target(int turn, int block, int group) override;
   void before_gradients(int turn) override;
   void after_gradients(int turn) override;
-  void finish_gradients() override;
+  void finish_gradients(const std::function<void()>& meanwhile) override;
 
  private:
   enum class Slot : std::uint8_t { keys, sums, arrived };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "parallel/schemes/build/coverage.h"
@@ -48,9 +49,10 @@ class ContextExchange {
   /// when it has been, what becomes of those that arrived and of the turn's own.
   virtual void before_gradients(int turn) = 0;
   virtual void after_gradients(int turn) = 0;
-  /// After the last turn: exchanges and sums that remain, until the own keys' gradients are
-  /// complete.
-  virtual void finish_gradients() = 0;
+  /// After the last turn: exchanges and sums that remain, until the gradients of the own keys are
+  /// complete. Calls `meanwhile` once, to write what is computed while the first of them is on its
+  /// way.
+  virtual void finish_gradients(const std::function<void()>& meanwhile) = 0;
 };
 
 }  // namespace longca

@@ -18,9 +18,7 @@ class PlanWriter {
   int add_mask(Mask mask);
   void add_note(std::string note) { plan_.notes.push_back(std::move(note)); }
   void add_result(Placement placement) { plan_.results.push_back(std::move(placement)); }
-  const PlanBuffer& buffer(int index) const {
-    return plan_.buffers[static_cast<std::size_t>(index)];
-  }
+  const Mask& mask(int index) const { return plan_.masks[static_cast<std::size_t>(index)]; }
 
   /// Ops go to the backward list from now on. Whatever the forward pass wrote is there.
   void begin_backward();

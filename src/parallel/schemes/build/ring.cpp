@@ -121,8 +121,8 @@ void Ring::after_gradients(int turn) {
   gradients_->after(turn);
 }
 
-void Ring::finish_gradients() {
-  gradients_->finish();
+void Ring::finish_gradients(const std::function<void()>& meanwhile) {
+  gradients_->finish(meanwhile);
 }
 
 }  // namespace longca

@@ -73,12 +73,17 @@ void RingGradients::after(int turn) {
   if (ring.size == 1 && turn > 0) ready_.push_back({Way::outer, turn});
 }
 
-void RingGradients::finish() {
-  while (!ready_.empty()) {
+void RingGradients::finish(const std::function<void()>& meanwhile) {
+  const int step = context_.place.turns();
+  const auto send_ready = [&] {
     on_the_way_ = std::exchange(ready_, {});
-    for (const Transfer& transfer : on_the_way_) send(transfer, context_.place.turns());
-    for (const Transfer& transfer : on_the_way_) land(transfer, context_.place.turns());
-    on_the_way_.clear();
+    for (const Transfer& transfer : on_the_way_) send(transfer, step);
+  };
+  send_ready();
+  meanwhile();
+  while (!on_the_way_.empty()) {
+    for (const Transfer& transfer : on_the_way_) land(transfer, step);
+    send_ready();
   }
 }
 

@@ -26,7 +26,7 @@ class RingGradients {
   GradientTarget& target(int turn, int group);
   void before(int turn);
   void after(int turn);
-  void finish();
+  void finish(const std::function<void()>& meanwhile);
 
  private:
   enum class Slot : std::uint8_t {

@@ -1,0 +1,100 @@
+#include "parallel/schemes/build/plan_parts.h"
+
+#include <fmt/format.h>
+
+#include "parallel/plan/mask_heads.h"
+#include "parallel/schemes/build/cast.h"
+#include "parallel/schemes/build/cutter.h"
+#include "parallel/schemes/build/ring.h"
+
+namespace longca {
+namespace {
+
+std::unique_ptr<ContextExchange> make_context(PlanParts& parts, const Composition& composition,
+                                              int rank) {
+  const Grid& grid = parts.grid;
+  if (composition.context == ContextKind::ring) {
+    const int window = composition.window > 0 ? composition.window : grid.positions();
+    return std::make_unique<Ring>(grid, rank, window, parts.layout, parts.heads, parts.writer);
+  }
+  Cast::Options options;
+  options.by_owner = parts.problem.shard == ShardKind::document_zigzag;
+  if (composition.context == ContextKind::group_cast) {
+    options.seen.emplace(parts.problem.mask);
+    options.stages = stages_by_cost(parts.problem, grid, *options.seen);
+  } else {
+    options.stages = doubling_stages(grid.positions());
+  }
+  return std::make_unique<Cast>(grid, rank, options, parts.layout, parts.heads, parts.writer);
+}
+
+}  // namespace
+
+PlanParts::PlanParts(const ParallelProblem& the_problem, const Composition& composition, int rank)
+    : problem(the_problem),
+      grid(problem, composition.shape),
+      layout(problem.problem.heads_q, problem.problem.heads_k, composition.shape.head_ways),
+      shard(grid.position_shard(grid.position(rank))),
+      writer(rank, problem.ranks),
+      heads(problem, grid, layout, rank, writer),
+      context(make_context(*this, composition, rank)) {
+  cut(rank);
+}
+
+void PlanParts::cut(int rank) {
+  std::vector<Cutter> cutters;
+  const bool per_head = problem.mask.blocks() != nullptr;
+  for (int chunk = 0; chunk < (per_head ? chunks() : 1); ++chunk) {
+    const Range of_chunk =
+        layout.q_heads(grid.member(rank), layout.chunks()[static_cast<std::size_t>(chunk)]);
+    cutters.emplace_back(heads_of(problem.mask, static_cast<int>(of_chunk.begin),
+                                  static_cast<int>(of_chunk.size()), problem.problem.heads_q),
+                         shard.ranges);
+  }
+  for (int turn = 0; turn < context->turns(); ++turn) {
+    auto& of_turn = work_.emplace_back(cutters.size());
+    for (int block = 0; block < context->blocks(turn); ++block) {
+      const std::vector<Range> keys = context->ranges(turn, block);
+      for (std::size_t i = 0; i < cutters.size(); ++i) {
+        auto piece = cutters[i].cut(keys);
+        if (!piece) continue;
+        of_turn[i].push_back(
+            {block, piece->rows, piece->keys, writer.add_mask(std::move(piece->mask))});
+      }
+    }
+  }
+}
+
+Region PlanParts::result(HeadPart part, bool float32) {
+  Region region = heads.held(part);
+  region.tokens = {0, shard.tokens};
+  if (!float32) return region;
+  const int buffer = writer.add_buffer(
+      {fmt::format("sum of {}, chunk {}", to_string(part.role), part.index), part.role,
+       shard.tokens, static_cast<int>(region.heads.size()), true, false, false});
+  return {buffer, region.tokens, {0, region.heads.size()}};
+}
+
+Region with_rows(Region region, Range rows) {
+  region.tokens = {region.tokens.begin + rows.begin, region.tokens.begin + rows.end};
+  return region;
+}
+
+bool begins(PlanWriter& writer, Coverage& coverage, Range rows, std::span<const Region> results,
+            int step) {
+  const std::vector<Range> fresh = coverage.add(rows);
+  if (fresh == std::vector<Range>{rows}) return true;
+  for (const Range part : fresh) {
+    for (const Region& result : results) writer.add(Clear{with_rows(result, part)}, step);
+  }
+  return false;
+}
+
+void clear_gaps(PlanWriter& writer, const Coverage& coverage, std::span<const Region> results,
+                int step) {
+  for (const Range gap : coverage.gaps({0, results.front().tokens.size()})) {
+    for (const Region& result : results) writer.add(Clear{with_rows(result, gap)}, step);
+  }
+}
+
+}  // namespace longca

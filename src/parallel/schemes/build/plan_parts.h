@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "parallel/schemes/build/build_plan.h"
+#include "parallel/schemes/build/context_exchange.h"
+#include "parallel/schemes/build/head_exchange.h"
+
+namespace longca {
+
+/// What one chunk of heads computes on one block of a turn's keys: local rows and keys.
+struct Work {
+  int block = 0;
+  Range rows;
+  Range keys;
+  int mask = 0;  ///< its number in the plan
+};
+
+/// What both passes of a plan are written with.
+class PlanParts {
+ public:
+  PlanParts(const ParallelProblem& problem, const Composition& composition, int rank);
+  PlanParts(const PlanParts&) = delete;
+  PlanParts& operator=(const PlanParts&) = delete;
+
+  int chunks() const { return static_cast<int>(layout.chunks().size()); }
+  int groups() const { return static_cast<int>(layout.groups().size()); }
+  int group_of(int chunk) const { return layout.chunks()[static_cast<std::size_t>(chunk)].group; }
+  const std::vector<Work>& work(int turn, int chunk) const {
+    const auto& of_turn = work_[static_cast<std::size_t>(turn)];
+    return of_turn[of_turn.size() == 1 ? 0 : static_cast<std::size_t>(chunk)];
+  }
+  /// Where a result of the position's tokens goes: into the part itself, or a float32 sum of its
+  /// own.
+  Region result(HeadPart part, bool float32);
+
+  const ParallelProblem& problem;
+  const Grid grid;
+  const HeadLayout layout;
+  const Shard shard;  ///< of the position
+  PlanWriter writer;
+  HeadExchange heads;
+  std::unique_ptr<ContextExchange> context;
+
+ private:
+  void cut(int rank);
+
+  /// Per turn, and per chunk where masks differ by head.
+  std::vector<std::vector<std::vector<Work>>> work_;
+};
+
+/// The rows of a region that its row `rows` are, counted from its first.
+Region with_rows(Region region, Range rows);
+
+/// Marks `rows` of results as written. True if none of them was before; else clears those that were
+/// not, so that an op can add to all.
+bool begins(PlanWriter& writer, Coverage& coverage, Range rows, std::span<const Region> results,
+            int step);
+/// Clears what no op has written.
+void clear_gaps(PlanWriter& writer, const Coverage& coverage, std::span<const Region> results,
+                int step);
+
+void write_forward(PlanParts& parts);
+void write_backward(PlanParts& parts);
+
+}  // namespace longca
