@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -72,6 +74,22 @@ void combine_any(const ConstTensorView& from, const TensorView& to, F f) {
   expect_one_shape(from, to);
   with_type(from.dtype, [&]<typename From>(From*) {
     with_type(to.dtype, [&]<typename To>(To*) { combine<From, To>(from, to, f); });
+  });
+}
+
+void copy_rows(const ConstTensorView& from, const TensorView& to) {
+  expect_one_shape(from, to);
+  const std::int64_t size = size_of(to.dtype);
+  const bool dense = from.head_stride == from.dim && to.head_stride == to.dim;
+  const std::int64_t rows = dense ? 1 : to.heads;
+  const auto bytes = static_cast<std::size_t>((dense ? to.heads : 1) * to.dim * size);
+  for_tokens(to, [&](std::int64_t token) {
+    for (std::int64_t h = 0; h < rows; ++h) {
+      const std::int64_t source = token * from.token_stride + h * from.head_stride;
+      const std::int64_t target = token * to.token_stride + h * to.head_stride;
+      std::memcpy(static_cast<std::byte*>(to.data) + target * size,
+                  static_cast<const std::byte*>(from.data) + source * size, bytes);
+    }
   });
 }
 
@@ -163,7 +181,7 @@ class CpuStepMath final : public StepMath {
   void copy(const ConstTensorView& from, const TensorView& to, Stream /*stream*/) override {
     LONGCA_CHECK(from.dtype == to.dtype, "a copy from {} to {}", to_string(from.dtype),
                  to_string(to.dtype));
-    combine_any(from, to, [](float, float x) { return x; });
+    copy_rows(from, to);
   }
   void copy(const ConstLseView& from, const LseView& to, Stream /*stream*/) override {
     LONGCA_CHECK(from.heads == to.heads && from.tokens == to.tokens, "lse [{}, {}] meets [{}, {}]",

@@ -162,6 +162,9 @@ ThreadRanks::ThreadRanks(int ranks) : world_(std::make_unique<World>()) {
 ThreadRanks::~ThreadRanks() = default;
 
 void ThreadRanks::run(const std::function<void(Communicator&)>& body) {
+  world_->channels.clear();
+  world_->broken = false;
+  world_->waiting = 0;
   std::exception_ptr failure;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world_->ranks; ++rank) {
