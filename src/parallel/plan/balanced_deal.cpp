@@ -169,20 +169,32 @@ class Deal {
       const auto to = static_cast<int>(least - loads_.begin());
       const double gap = *most - *least;
       if (gap <= 0) return;
-      std::optional<std::pair<int, int>> best;
-      double best_error = gap / 2;  // a swap must move less than the gap
-      for (const int a : chunks(from)) {
-        for (const int b : chunks(to)) {
-          const double error = std::abs(area(a) - area(b) - gap / 2);
-          if (error < best_error) {
-            best_error = error;
-            best = {a, b};
-          }
-        }
-      }
-      if (!best) return;
-      swap(best->first, best->second);
+      const auto pair = best_swap(from, to, gap);
+      if (!pair) return;
+      swap(pair->first, pair->second);
     }
+  }
+
+  /// The chunks of two positions whose exchange comes nearest to moving half of the gap between
+  /// their loads; none if no exchange makes the larger load smaller.
+  std::optional<std::pair<int, int>> best_swap(int from, int to, double gap) {
+    std::vector<std::pair<double, int>> others;  // by area
+    for (const int b : chunks(to)) others.emplace_back(area(b), b);
+    std::sort(others.begin(), others.end());
+    std::optional<std::pair<int, int>> best;
+    double best_error = gap / 2;  // a swap must move more than nothing and less than the gap
+    for (const int a : chunks(from)) {
+      const double wanted = area(a) - gap / 2;
+      auto other = std::lower_bound(others.begin(), others.end(), std::pair{wanted, 0});
+      if (other != others.begin()) --other;
+      for (int i = 0; i < 2 && other != others.end(); ++i, ++other) {
+        const double error = std::abs(other->first - wanted);
+        if (error >= best_error) continue;
+        best_error = error;
+        best = {a, other->second};
+      }
+    }
+    return best;
   }
 
   void swap(int a, int b) {
@@ -200,28 +212,22 @@ class Deal {
            static_cast<int>(owner(chunk + 1) == position);
   }
 
-  /// Brings `wanted` to the position of `chunk`, its neighbour, for the chunk of that position that
-  /// loses least by going. Returns whether it did.
+  /// Brings `wanted` to the position of `chunk`, its neighbour, for the first chunk of that
+  /// position by whose going more neighbours are together. Returns whether there was one.
   bool fetch_neighbour(int chunk, int wanted, double limit) {
     const int p = owner(chunk);
     const int q = owner(wanted);
     if (p == q) return false;
     const int gain = neighbours(wanted, p) - neighbours(wanted, q);
-    int best_gain = 0;
-    int best = -1;
     for (const int out : chunks(p)) {
       if (std::abs(out - wanted) <= 1) continue;
       const double moved = area(wanted) - area(out);
       if (load(p) + moved > limit || load(q) - moved > limit) continue;
-      const int total = gain + neighbours(out, q) - neighbours(out, p);
-      if (total > best_gain) {
-        best_gain = total;
-        best = out;
-      }
+      if (gain + neighbours(out, q) - neighbours(out, p) <= 0) continue;
+      swap(wanted, out);
+      return true;
     }
-    if (best < 0) return false;
-    swap(wanted, best);
-    return true;
+    return false;
   }
 
   std::vector<double> areas_;
