@@ -17,8 +17,8 @@ class RingP2P final : public Scheme {
   }
   /// TransformerEngine's, where documents are packed.
   ShardKind published_shard() const override { return ShardKind::document_zigzag; }
-  /// No padding, and steps of equal area where the mask is causal.
-  ShardKind best_shard() const override { return ShardKind::zigzag; }
+  /// Equal areas on every mask, without padding, in chunks that kernels' tiles fit into.
+  ShardKind best_shard() const override { return ShardKind::balanced; }
 
   Support supports(const ParallelProblem&) const override { return {}; }
 

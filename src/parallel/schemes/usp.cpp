@@ -17,7 +17,8 @@ class Usp final : public Scheme {
            "Generative AI\", arXiv:2405.07719, 2024";
   }
   ShardKind published_shard() const override { return ShardKind::zigzag; }
-  ShardKind best_shard() const override { return ShardKind::zigzag; }
+  /// Equal areas on every mask, not only on causal ones.
+  ShardKind best_shard() const override { return ShardKind::balanced; }
   bool has_factor() const override { return true; }
   int factor(const ParallelProblem& problem) const override { return head_ways(problem); }
 

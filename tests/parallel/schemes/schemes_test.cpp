@@ -164,7 +164,10 @@ TEST(Schemes, TheLastGradientsTravelBesideOwnWork) {
     for (int i = 0; i < std::ssize(plan.backward); ++i) {
       const Op& op = plan.backward[static_cast<std::size_t>(i)];
       const auto* exchange = std::get_if<Exchange>(&op.what);
-      if (exchange != nullptr && exchange->pattern != Pattern::all_to_all) sums_on_their_way = i;
+      if (exchange != nullptr && exchange->pattern != Pattern::all_to_all) {
+        sums_on_their_way = i;
+        computes_meanwhile = false;
+      }
       if (!std::holds_alternative<AttendBackward>(op.what) || sums_on_their_way < 0) continue;
       computes_meanwhile =
           std::find(op.after.begin(), op.after.end(), sums_on_their_way) == op.after.end();
