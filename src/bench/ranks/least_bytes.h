@@ -12,7 +12,7 @@ namespace longca {
 /// every query stays where it is: the K and V rows of other tokens that its queries see, each once;
 /// in a backward pass also one float32 sum of dK and dV for each of its own rows that other ranks'
 /// queries see. Counted per KV head. The mean over ranks bounds the largest sender of such a scheme
-/// from below; schemes that move queries (Ulysses) may send less.
+/// from below; schemes that move queries (those with Ulysses inside) may send less.
 std::int64_t least_bytes_received(const Problem& whole, const Mask& mask,
                                   std::span<const Range> own);
 
