@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <ostream>
 
+#include "report/ranks_table.h"
+#include "report/terminal_text.h"
 #include "report/view.h"
 
 namespace longca {
@@ -20,9 +21,6 @@ constexpr int kTimeWidth = 8;   ///< "12345.6~"
 constexpr int kWordWidth = 12;  ///< "unsupported", which may reach into the time column
 constexpr int kErrorWidth = 8;
 constexpr int kMemoryWidth = 9;
-constexpr std::size_t kMaxReasons = 12;
-
-enum class Ink { plain, bold, dim, green, yellow, red };
 
 /// What fits the width, and how wide it is.
 struct Layout {
@@ -37,12 +35,12 @@ struct Layout {
 class TablePrinter {
  public:
   TablePrinter(std::ostream& out, const View& view, const TableOptions& options)
-      : out_(out), view_(view), options_(options), layout_(layout_for(view, options.width)) {}
+      : out_(out), text_(out, options), view_(view), layout_(layout_for(view, options.width)) {}
 
   void print(std::span<const Record> records) {
     print_heading(records);
     for (const ViewSection& section : view_.sections) print_section(section);
-    print_reasons();
+    text_.reasons(view_);
     print_legend();
   }
 
@@ -83,57 +81,17 @@ class TablePrinter {
     return layout;
   }
 
-  std::string paint(Ink ink, const std::string& text) const {
-    if (!options_.color || ink == Ink::plain) return text;
-    constexpr std::array<int, 6> kCodes = {0, 1, 2, 32, 33, 31};
-    return fmt::format("\033[{}m{}\033[0m", kCodes[static_cast<std::size_t>(ink)], text);
-  }
-
-  static Ink ink_of(StatusCode status) {
-    switch (status) {
-      case StatusCode::ok:
-        return Ink::plain;
-      case StatusCode::unsupported:
-      case StatusCode::unavailable:
-        return Ink::dim;
-      case StatusCode::oom:
-      case StatusCode::timeout:
-        return Ink::yellow;
-      case StatusCode::wrong:
-      case StatusCode::crash:
-        return Ink::red;
-    }
-    return Ink::plain;
-  }
-
   void print_heading(std::span<const Record> records) {
-    out_ << paint(Ink::bold, describe_counts(view_)) << '\n';
-    print_wrapped(view_.common);
+    out_ << text_.paint(Ink::bold, describe_counts(view_)) << '\n';
+    text_.wrapped(view_.common);
     const std::string machine = describe_machine(records.back());
     if (!machine.empty()) out_ << machine << '\n';
-  }
-
-  void print_wrapped(const AxisTexts& axes) {
-    std::string line;
-    int columns = 0;
-    for (const auto& [name, value] : axes) {
-      const std::string item = printable(fmt::format("{} {}", name, value));
-      const int wanted = static_cast<int>(item.size()) + (line.empty() ? 0 : 3);
-      if (columns + wanted > options_.width && !line.empty()) {
-        out_ << line << '\n';
-        line.clear();
-        columns = 0;
-      }
-      line += (line.empty() ? "" : " · ") + item;
-      columns += wanted;
-    }
-    if (!line.empty()) out_ << line << '\n';
   }
 
   void print_section(const ViewSection& section) {
     out_ << '\n';
     if (!section.setting.empty()) {
-      out_ << paint(Ink::bold, join_axes(section.setting, " · ")) << '\n';
+      out_ << text_.paint(Ink::bold, join_axes(section.setting, " · ")) << '\n';
     }
     print_column_titles();
     std::string last_mask;
@@ -157,13 +115,8 @@ class TablePrinter {
     }
     if (layout_.error) columns += fmt::format("  {:>{}}", "error", kErrorWidth);
     if (layout_.memory) columns += fmt::format("  {:>{}}", "memory", kMemoryWidth);
-    print_line(Ink::dim, passes);
-    print_line(Ink::bold, columns);
-  }
-
-  void print_line(Ink ink, std::string line) {
-    line.erase(line.find_last_not_of(' ') + 1);
-    out_ << paint(ink, line) << '\n';
+    text_.line(Ink::dim, passes);
+    text_.line(Ink::bold, columns);
   }
 
   void print_group(const ViewGroup& group, bool same_mask) {
@@ -176,7 +129,7 @@ class TablePrinter {
       for (const Pass pass : {Pass::forward, Pass::backward}) {
         if (view_.has(pass)) line += "  " + pass_cell(row.pass(pass), group.best(pass));
       }
-      print_line(Ink::plain, line + error_and_memory(row));
+      text_.line(Ink::plain, line + error_and_memory(row));
       first = false;
     }
   }
@@ -187,13 +140,14 @@ class TablePrinter {
     const auto rate = metric_of(record, "tflops");
     if (!record->status.ok() || !rate) {
       const std::string word = fmt::format("{:>{}} ", to_string(record->status.code), width - 1);
-      return paint(ink_of(record->status.code), word);
+      return text_.paint(ink_of(record->status.code), word);
     }
     const bool is_best = record == best;
     has_best_ = has_best_ || is_best;
-    std::string text = paint(is_best ? Ink::green : Ink::plain,
-                             fmt::format("{:>{}}{}", format_figure(*rate * view_.unit.per_tflops),
-                                         rate_width(layout_) - 1, is_best ? "*" : " "));
+    std::string text =
+        text_.paint(is_best ? Ink::green : Ink::plain,
+                    fmt::format("{:>{}}{}", format_figure(*rate * view_.unit.per_tflops),
+                                rate_width(layout_) - 1, is_best ? "*" : " "));
     if (layout_.times) text += time_text(*record);
     return text;
   }
@@ -221,24 +175,6 @@ class TablePrinter {
     return text;
   }
 
-  void print_reasons() {
-    const std::vector<Reason> reasons = collect_reasons(view_);
-    if (reasons.empty()) return;
-    out_ << '\n' << paint(Ink::bold, "Cells without a number") << '\n';
-    for (std::size_t i = 0; i < std::min(reasons.size(), kMaxReasons); ++i) {
-      const Reason& reason = reasons[i];
-      const std::string word(to_string(reason.code));
-      out_ << fmt::format("  {} {}{}: {}\n", printable(reason.kernel),
-                          paint(ink_of(reason.code), word),
-                          reason.cells > 1 ? fmt::format(" ({} cells)", reason.cells) : "",
-                          printable(reason.sentence));
-    }
-    if (reasons.size() > kMaxReasons) {
-      out_ << fmt::format("  and {} more reasons: longca report --html shows all\n",
-                          reasons.size() - kMaxReasons);
-    }
-  }
-
   void print_legend() {
     std::string legend;
     const auto add = [&](bool shown, std::string_view sentence) {
@@ -252,8 +188,8 @@ class TablePrinter {
   }
 
   std::ostream& out_;
+  TerminalText text_;
   const View& view_;
-  TableOptions options_;
   Layout layout_;
   bool has_best_ = false;
   bool has_unsettled_ = false;
@@ -276,9 +212,14 @@ void print_table(std::ostream& out, std::span<const Record> records, const Table
     out << "no records\n";
     return;
   }
-  const std::vector<Record> latest = latest_records(records);
-  const View view = make_view(latest);
-  TablePrinter(out, view, options).print(latest);
+  const SplitRecords split = split_records(records);
+  if (!split.single.empty()) {
+    const View view = make_view(split.single);
+    TablePrinter(out, view, options).print(split.single);
+  }
+  if (split.over_ranks.empty()) return;
+  if (!split.single.empty()) out << "\n\n";
+  print_ranks_table(out, split.over_ranks, options);
 }
 
 }  // namespace longca

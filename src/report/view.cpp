@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "bench/axes.h"
+#include "report/scheme_names.h"
 
 namespace longca {
 namespace {
@@ -15,12 +16,27 @@ namespace {
 enum class Place { nowhere, common, section, group };
 
 /// The axes that shape the table itself.
-bool shapes_table(const std::string& axis) {
-  return axis == "kernel" || axis == "mask" || axis == "tokens" || axis == "pass";
+bool shapes_table(const Axis& axis) {
+  return axis.name == "kernel" || axis.name == "mask" || axis.name == "tokens" ||
+         axis.name == "pass" || axis.over_ranks;
+}
+
+bool is_over_ranks(const Record& record) {
+  return record.c.scheme.has_value();
+}
+
+int ranks_of(const Case& c) {
+  return c.scheme ? c.ranks.value_or(1) : 0;
+}
+
+bool is_row_of(const ViewRow& row, const Case& c) {
+  const Case& own = row.c();
+  return own.kernel == c.kernel && own.scheme == c.scheme && own.shard == c.shard &&
+         own.factor == c.factor && own.transport == c.transport;
 }
 
 Place place_of(const Axis& axis, std::span<const Record> records) {
-  if (shapes_table(axis.name)) return Place::nowhere;
+  if (shapes_table(axis)) return Place::nowhere;
   std::set<std::string> values;
   std::map<std::pair<std::string, std::int64_t>, std::optional<std::string>> value_of_group;
   bool varies_in_group = false;
@@ -59,18 +75,21 @@ auto& find_or_add(Items& items, Matches matches, Make make) {
 
 void sort_view(View& view) {
   const auto order = [](const ViewGroup& group) {
-    return std::make_tuple(mask_rank(group.mask), group.mask, group.tokens);
+    return std::make_tuple(mask_rank(group.mask), group.mask, group.tokens, group.ranks);
   };
-  const auto kernel_rank = [&](const ViewRow& row) {
-    return std::find(view.kernels.begin(), view.kernels.end(), row.kernel) - view.kernels.begin();
+  const auto place_in = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) - names.begin();
+  };
+  const auto row_order = [&](const ViewRow& row) {
+    return std::make_pair(place_in(view.schemes, row.c().scheme.value_or("")),
+                          place_in(view.kernels, row.kernel));
   };
   for (ViewSection& section : view.sections) {
     std::stable_sort(section.groups.begin(), section.groups.end(),
                      [&](const auto& a, const auto& b) { return order(a) < order(b); });
     for (ViewGroup& group : section.groups) {
-      std::stable_sort(group.rows.begin(), group.rows.end(), [&](const auto& a, const auto& b) {
-        return kernel_rank(a) < kernel_rank(b);
-      });
+      std::stable_sort(group.rows.begin(), group.rows.end(),
+                       [&](const auto& a, const auto& b) { return row_order(a) < row_order(b); });
     }
   }
 }
@@ -81,9 +100,21 @@ void count(View& view, const Record& record) {
   find_or_add(
       view.kernels, [&](const auto& kernel) { return kernel == record.c.kernel; },
       [&] { return record.c.kernel; });
+  if (!record.c.scheme) return;
+  find_or_add(
+      view.schemes, [&](const auto& scheme) { return scheme == *record.c.scheme; },
+      [&] { return *record.c.scheme; });
 }
 
 }  // namespace
+
+SplitRecords split_records(std::span<const Record> records) {
+  SplitRecords split;
+  for (Record& record : latest_records(records)) {
+    (is_over_ranks(record) ? split.over_ranks : split.single).push_back(std::move(record));
+  }
+  return split;
+}
 
 std::optional<double> metric_of(const Record* record, const std::string& name) {
   if (record == nullptr) return std::nullopt;
@@ -123,6 +154,8 @@ int View::cells() const {
 
 View make_view(std::span<const Record> records) {
   View view;
+  view.over_ranks = !records.empty() && is_over_ranks(records.front());
+  const SchemeNames names(records);
   std::vector<const Axis*> section_axes;
   std::vector<const Axis*> group_axes;
   for (const Axis& axis : axis_table()) {
@@ -146,14 +179,26 @@ View make_view(std::span<const Record> records) {
         });
     auto& group = find_or_add(
         section.groups,
-        [&](const auto& g) { return g.mask == record.c.mask && g.tokens == record.c.tokens; },
+        [&](const auto& g) {
+          return g.mask == record.c.mask && g.tokens == record.c.tokens &&
+                 g.ranks == ranks_of(record.c);
+        },
         [&] {
-          return ViewGroup{record.c.mask, record.c.tokens, texts_of(record.c, group_axes), {}};
+          return ViewGroup{record.c.mask,
+                           record.c.tokens,
+                           ranks_of(record.c),
+                           texts_of(record.c, group_axes),
+                           {}};
         });
-    auto& row = find_or_add(
-        group.rows, [&](const auto& r) { return r.kernel == record.c.kernel; },
-        [&] { return ViewRow{record.c.kernel}; });
-    row.passes[static_cast<std::size_t>(record.c.pass)] = &record;
+    const auto pass = static_cast<std::size_t>(record.c.pass);
+    find_or_add(
+        group.rows, [&](const auto& r) { return is_row_of(r, record.c); },
+        [&] {
+          ViewRow row{record.c.kernel, names.row(record.c)};
+          row.passes[pass] = &record;
+          return row;
+        })
+        .passes[pass] = &record;
   }
   view.unit = rate_unit(largest);
   sort_view(view);
@@ -164,14 +209,16 @@ std::vector<Reason> collect_reasons(const View& view) {
   std::vector<Reason> reasons;
   const auto collect = [&](const Record& record) {
     if (record.status.ok()) return;
+    const std::string who =
+        record.c.scheme ? *record.c.scheme + ", " + record.c.kernel : record.c.kernel;
     auto& reason = find_or_add(
         reasons,
         [&](const Reason& known) {
-          return known.kernel == record.c.kernel && known.code == record.status.code &&
+          return known.kernel == who && known.code == record.status.code &&
                  known.sentence == record.status.reason;
         },
         [&] {
-          return Reason{record.c.kernel, record.status.code, record.status.reason};
+          return Reason{who, record.status.code, record.status.reason};
         });
     ++reason.cells;
   };

@@ -20,6 +20,9 @@ namespace longca {
 ///     sections   one per setting of the axes that take several values for one mask and length
 ///       groups   one per mask and length: cells of equal work
 ///         rows   one per kernel: its forward and its backward cell
+///
+/// Cells over ranks (`longca cp`) are a view of their own: there a group is of one number of ranks
+/// too, and a row is a scheme with its shard, factor and transport.
 
 /// Axis names and values, in the order of the axis table.
 using AxisTexts = std::vector<std::pair<std::string, std::string>>;
@@ -27,14 +30,18 @@ using AxisTexts = std::vector<std::pair<std::string, std::string>>;
 /// One kernel's cells of a group; nullptr where there is no record.
 struct ViewRow {
   std::string kernel;
+  std::string scheme;  ///< over ranks, as SchemeNames::row has it; else empty
   std::array<const Record*, 2> passes = {nullptr, nullptr};  ///< by Pass
 
   const Record* pass(Pass p) const { return passes[static_cast<std::size_t>(p)]; }
+  /// Of either pass: what the row's cells have in common.
+  const Case& c() const { return (passes[0] != nullptr ? passes[0] : passes[1])->c; }
 };
 
 struct ViewGroup {
   std::string mask;
   std::int64_t tokens = 0;
+  int ranks = 0;      ///< 0 on one device
   AxisTexts setting;  ///< axes that vary between groups, but not inside one
   std::vector<ViewRow> rows;
 
@@ -48,9 +55,11 @@ struct ViewSection {
 };
 
 struct View {
+  bool over_ranks = false;
   AxisTexts common;  ///< axes with one value wherever they apply
   std::vector<ViewSection> sections;
   std::vector<std::string> kernels;  ///< in order of first appearance
+  std::vector<std::string> schemes;  ///< likewise; none on one device
   std::map<StatusCode, int> status_counts;
   RateUnit unit;  ///< for all rates
   std::array<bool, 2> has_pass = {false, false};
@@ -59,8 +68,16 @@ struct View {
   int cells() const;
 };
 
-/// Masks in DESIGN's order, lengths ascending, kernels and settings as they first appear. Records
-/// of one key must have been merged before (latest_records).
+/// Records of one key merged, the last one counting, and cells over ranks apart from those of one
+/// device.
+struct SplitRecords {
+  std::vector<Record> single;
+  std::vector<Record> over_ranks;
+};
+SplitRecords split_records(std::span<const Record> records);
+
+/// Masks in DESIGN's order, lengths and ranks ascending, kernels, schemes and settings as they
+/// first appear. The records are of one of the two kinds (split_records).
 View make_view(std::span<const Record> records);
 
 /// The metric if it was measured.
@@ -70,7 +87,7 @@ std::optional<double> largest_error(const Record* record);
 
 /// A reason why cells have no number, with how many it stopped.
 struct Reason {
-  std::string kernel;
+  std::string kernel;  ///< over ranks the scheme as well: "ulysses, flash"
   StatusCode code = StatusCode::ok;
   std::string sentence;
   int cells = 0;

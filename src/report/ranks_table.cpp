@@ -1,0 +1,266 @@
+#include "report/ranks_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "report/ranks_metrics.h"
+#include "report/terminal_text.h"
+
+namespace longca {
+namespace {
+
+constexpr int kGap = 2;           ///< spaces between columns
+constexpr int kRanksWidth = 5;    ///< "ranks"
+constexpr int kRateWidth = 8;     ///< "123.4*"
+constexpr int kTimeWidth = 8;     ///< "12345.6~"
+constexpr int kShareWidth = 5;    ///< "100%"
+constexpr int kExposedWidth = 8;  ///< "123.4"
+constexpr int kSentWidth = 11;    ///< "1023 KiB ="
+constexpr int kImbalanceWidth = 6;
+constexpr int kErrorWidth = 8;
+constexpr int kMemoryWidth = 9;
+constexpr std::size_t kMaxDifferences = 12;
+
+/// What fits the width, and how wide it is. The first to give way is named last.
+struct Layout {
+  int tokens = 6;
+  int scheme = 6;
+  int kernel = 0;  ///< 0: all cells have the same
+  bool sent = true;
+  bool error = true;
+  bool imbalance = true;
+  bool memory = true;
+  bool exposed_ms = true;
+
+  int left() const {
+    return tokens + kGap + kRanksWidth + kGap + scheme + (kernel > 0 ? kGap + kernel : 0);
+  }
+  int pass() const {
+    return kRateWidth + kTimeWidth + (exposed_ms ? kExposedWidth : 0) + kShareWidth +
+           (sent ? kSentWidth : 0);
+  }
+  int width(int passes) const {
+    return left() + passes * (kGap + pass()) + (imbalance ? kGap + kImbalanceWidth : 0) +
+           (error ? kGap + kErrorWidth : 0) + (memory ? kGap + kMemoryWidth : 0);
+  }
+};
+
+Layout layout_for(const View& view, int width) {
+  Layout layout;
+  const auto widen = [](int& column, const std::string& text) {
+    column = std::max(column, static_cast<int>(text.size()));
+  };
+  for (const ViewSection& section : view.sections) {
+    for (const ViewGroup& group : section.groups) {
+      widen(layout.tokens, format_tokens(group.tokens));
+      for (const ViewRow& row : group.rows) widen(layout.scheme, printable(row.scheme));
+    }
+  }
+  if (view.kernels.size() > 1) {
+    layout.kernel = 6;
+    for (const std::string& kernel : view.kernels) widen(layout.kernel, printable(kernel));
+  }
+  for (bool* column :
+       {&layout.exposed_ms, &layout.memory, &layout.imbalance, &layout.error, &layout.sent}) {
+    if (layout.width(view.has_pass[0] + view.has_pass[1]) > width) *column = false;
+  }
+  return layout;
+}
+
+class RanksTablePrinter {
+ public:
+  RanksTablePrinter(std::ostream& out, const View& view, const TableOptions& options)
+      : out_(out), text_(out, options), view_(view), layout_(layout_for(view, options.width)) {}
+
+  void print(std::span<const Record> records) {
+    print_heading(records);
+    for (const ViewSection& section : view_.sections) print_section(section);
+    text_.reasons(view_);
+    print_differences();
+    print_legend();
+  }
+
+ private:
+  void print_heading(std::span<const Record> records) {
+    out_ << text_.paint(Ink::bold, "Over ranks: " + describe_counts(view_)) << '\n';
+    std::vector<std::string> items;
+    if (layout_.kernel == 0) items.push_back(printable("kernel " + view_.kernels.front()));
+    for (const auto& [name, value] : view_.common) items.push_back(printable(name + ' ' + value));
+    for (const std::string& setting : scheme_settings(records)) items.push_back(printable(setting));
+    text_.wrapped(items);
+    const std::string machine = describe_machine(records.back());
+    if (!machine.empty()) out_ << machine << '\n';
+  }
+
+  void print_section(const ViewSection& section) {
+    if (!section.setting.empty()) {
+      out_ << '\n' << text_.paint(Ink::bold, printable(join_axes(section.setting, " · "))) << '\n';
+    }
+    const ViewGroup* last = nullptr;
+    for (const ViewGroup& group : section.groups) {
+      const bool same_mask =
+          last != nullptr && last->mask == group.mask && last->setting == group.setting;
+      if (!same_mask) print_mask(group);
+      print_group(group, same_mask && last->tokens == group.tokens);
+      last = &group;
+    }
+  }
+
+  void print_mask(const ViewGroup& group) {
+    const std::string setting = join_axes(group.setting, ", ");
+    const std::string mask =
+        setting.empty() ? group.mask : fmt::format("{} ({})", group.mask, setting);
+    std::string passes = fmt::format("{:{}}", printable(mask), layout_.left());
+    std::string columns = fmt::format("{:>{}}  {:>{}}  {:{}}", "tokens", layout_.tokens, "ranks",
+                                      kRanksWidth, "scheme", layout_.scheme);
+    if (layout_.kernel > 0) columns += fmt::format("  {:{}}", "kernel", layout_.kernel);
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      if (!view_.has(pass)) continue;
+      passes += fmt::format("  {:>{}}", to_string(pass), layout_.pass());
+      columns +=
+          fmt::format("  {:>{}} {:>{}} ", view_.unit.name, kRateWidth - 1, "ms", kTimeWidth - 1);
+      if (layout_.exposed_ms) columns += fmt::format("{:>{}}", "exposed", kExposedWidth);
+      columns += fmt::format("{:>{}}", layout_.exposed_ms ? "%" : "exp.", kShareWidth);
+      if (layout_.sent) columns += fmt::format("{:>{}}  ", "sent", kSentWidth - 2);
+    }
+    if (layout_.imbalance) columns += fmt::format("  {:>{}}", "imbal.", kImbalanceWidth);
+    if (layout_.error) columns += fmt::format("  {:>{}}", "error", kErrorWidth);
+    if (layout_.memory) columns += fmt::format("  {:>{}}", "memory", kMemoryWidth);
+    out_ << '\n';
+    text_.line(Ink::bold, passes);
+    text_.line(Ink::dim, columns);
+  }
+
+  void print_group(const ViewGroup& group, bool same_tokens) {
+    bool first = true;
+    for (const ViewRow& row : group.rows) {
+      std::string line = fmt::format("{:>{}}  {:>{}}  {:{}}",
+                                     first && !same_tokens ? format_tokens(group.tokens) : "",
+                                     layout_.tokens, first ? std::to_string(group.ranks) : "",
+                                     kRanksWidth, printable(row.scheme), layout_.scheme);
+      if (layout_.kernel > 0) line += fmt::format("  {:{}}", printable(row.kernel), layout_.kernel);
+      for (const Pass pass : {Pass::forward, Pass::backward}) {
+        if (view_.has(pass)) line += "  " + pass_cell(row.pass(pass), group.best(pass));
+      }
+      text_.line(Ink::plain, line + row_cells(row));
+      first = false;
+    }
+  }
+
+  std::string pass_cell(const Record* record, const Record* best) {
+    if (record == nullptr) return fmt::format("{:>{}} {:{}}", "-", kRateWidth - 1, "", rest());
+    const auto rate = metric_of(record, "tflops");
+    if (!record->status.ok() || !rate) {
+      return text_.paint(ink_of(record->status.code),
+                         fmt::format("{:>{}} {:{}}", to_string(record->status.code),
+                                     kRateWidth + kTimeWidth - 1, "", rest() - kTimeWidth));
+    }
+    const bool is_best = record == best;
+    has_best_ = has_best_ || is_best;
+    return text_.paint(is_best ? Ink::green : Ink::plain,
+                       fmt::format("{:>{}}{}", format_figure(*rate * view_.unit.per_tflops),
+                                   kRateWidth - 1, is_best ? "*" : " ")) +
+           time_text(*record) + communication_text(record);
+  }
+
+  /// Of a pass, the columns after the rate.
+  int rest() const { return layout_.pass() - kRateWidth; }
+
+  std::string time_text(const Record& record) {
+    const auto time = metric_of(&record, "time_ms");
+    const bool unsettled = record.stop == "time_limit";
+    has_unsettled_ = has_unsettled_ || unsettled;
+    return fmt::format("{:>{}}{}", time ? format_figure(*time) : "-", kTimeWidth - 1,
+                       unsettled ? "~" : " ");
+  }
+
+  std::string communication_text(const Record* record) {
+    const auto exposed = metric_of(record, "exposed_comm_ms");
+    const auto percent = exposed_percent(record);
+    const auto sent = metric_of(record, "bytes_sent");
+    const BytesCheck check = check_bytes(record);
+    has_equal_ = has_equal_ || check == BytesCheck::equal;
+    std::string text;
+    if (layout_.exposed_ms) {
+      text += fmt::format("{:>{}}", exposed ? format_figure(*exposed) : "-", kExposedWidth);
+    }
+    text += fmt::format("{:>{}}", percent ? fmt::format("{:.0f}%", *percent) : "-", kShareWidth);
+    if (!layout_.sent) return text;
+    // Whatever stands here, the mark takes a column of its own.
+    return text + fmt::format("{:>{}} {:1}", sent ? format_bytes(*sent) : "-", kSentWidth - 2,
+                              mark_of(check));
+  }
+
+  std::string row_cells(const ViewRow& row) const {
+    std::string text;
+    const auto add = [&](bool shown, int width, const std::optional<double>& value, auto format) {
+      if (shown) text += fmt::format("  {:>{}}", value ? format(*value) : "-", width);
+    };
+    add(layout_.imbalance, kImbalanceWidth, largest_of(row, "imbalance"),
+        [](double ratio) { return fmt::format("{:.2f}", ratio); });
+    add(layout_.error, kErrorWidth, largest_error(row), format_error);
+    add(layout_.memory, kMemoryWidth, largest_of(row, "peak_bytes"), format_bytes);
+    return text;
+  }
+
+  /// Cells whose bytes are not the formula's, each with both.
+  void print_differences() {
+    const std::vector<const Record*> cells = cells_off_formula(view_);
+    if (cells.empty()) return;
+    out_ << '\n' << text_.paint(Ink::bold, "Bytes sent that are not the formula's") << '\n';
+    for (std::size_t i = 0; i < std::min(cells.size(), kMaxDifferences); ++i) {
+      const Case& c = cells[i]->c;
+      const double padding = metric_of(cells[i], "padding_tokens").value_or(0);
+      out_ << printable(fmt::format(
+                  "  {} {} {}, {} ranks, {}: sent {:.0f}, formula {:.0f}{}", *c.scheme, c.mask,
+                  format_tokens(c.tokens), c.ranks.value_or(1), to_string(c.pass),
+                  *metric_of(cells[i], "bytes_sent"), *metric_of(cells[i], "bytes_formula"),
+                  padding > 0 ? fmt::format(", {:.0f} rows of padding", padding) : ""))
+           << '\n';
+    }
+    if (cells.size() > kMaxDifferences) {
+      out_ << fmt::format("  and {} more cells: longca report --csv has all\n",
+                          cells.size() - kMaxDifferences);
+    }
+  }
+
+  void print_legend() {
+    out_ << '\n' << view_.unit.name << " are per rank.\n";
+    const auto add = [&](bool shown, std::string_view sentence) {
+      if (shown) out_ << sentence << '\n';
+    };
+    add(has_best_, "*       fastest of its mask, length and number of ranks");
+    add(has_unsettled_, "~       stopped at the time limit before the median was settled");
+    add(layout_.exposed_ms,
+        "exposed time that communication adds to the ranks' steps, ms and share");
+    add(!layout_.exposed_ms,
+        "exp.    share of the time that communication adds to the ranks' steps");
+    add(layout_.sent && has_equal_,
+        "sent    by the rank that sends most in one pass; = equals the scheme's formula to the "
+        "byte");
+    add(layout_.imbalance, "imbal.  allowed cells that a rank computes, largest over mean");
+    add(layout_.error,
+        "error   largest relative error of O, dQ, dK, dV against the float64 reference");
+    add(layout_.memory, "memory  peak of the rank that needs most");
+  }
+
+  std::ostream& out_;
+  TerminalText text_;
+  const View& view_;
+  Layout layout_;
+  bool has_best_ = false;
+  bool has_unsettled_ = false;
+  bool has_equal_ = false;
+};
+
+}  // namespace
+
+void print_ranks_table(std::ostream& out, std::span<const Record> records,
+                       const TableOptions& options) {
+  const View view = make_view(records);
+  RanksTablePrinter(out, view, options).print(records);
+}
+
+}  // namespace longca

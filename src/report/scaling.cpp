@@ -1,0 +1,96 @@
+#include "report/scaling.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "report/format.h"
+#include "report/view.h"
+
+namespace longca {
+namespace {
+
+/// The key of the same work on one device.
+std::string work_of(Case c) {
+  c.scheme.reset();
+  c.ranks.reset();
+  c.shard.reset();
+  c.factor.reset();
+  c.transport.reset();
+  return c.key();
+}
+
+struct Candidate {
+  Scaling scaling;
+  std::set<int> ranks;
+};
+
+void add_to(std::vector<Candidate>& candidates, const Scaling& scaling, int ranks) {
+  auto found = std::find_if(candidates.begin(), candidates.end(),
+                            [&](const Candidate& known) { return known.scaling == scaling; });
+  if (found == candidates.end()) found = candidates.insert(found, {scaling, {}});
+  found->ranks.insert(ranks);
+}
+
+}  // namespace
+
+bool Scaling::contains(const Case& c) const {
+  if (!c.scheme) return false;
+  if (!per_rank) return c.tokens == tokens;
+  const std::int64_t ranks = std::max(c.ranks.value_or(1), 1);
+  return c.tokens % ranks == 0 && c.tokens / ranks == tokens;
+}
+
+std::string Scaling::label() const {
+  return format_tokens(tokens) + (per_rank ? " tokens per rank" : " tokens");
+}
+
+std::vector<Scaling> make_scalings(std::span<const Record> records) {
+  std::vector<Candidate> candidates;
+  std::vector<const Case*> left;
+  for (const Record& record : records) {
+    if (!record.c.scheme) continue;
+    left.push_back(&record.c);
+    const int ranks = std::max(record.c.ranks.value_or(1), 1);
+    add_to(candidates, {record.c.tokens, false}, ranks);
+    if (record.c.tokens % ranks == 0) add_to(candidates, {record.c.tokens / ranks, true}, ranks);
+  }
+  const auto order = [](const Candidate& candidate) {
+    return std::make_tuple(-static_cast<int>(candidate.ranks.size()), candidate.scaling.per_rank,
+                           candidate.scaling.tokens);
+  };
+  std::sort(candidates.begin(), candidates.end(),
+            [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  std::vector<Scaling> scalings;
+  for (const Candidate& candidate : candidates) {
+    const auto erased =
+        std::erase_if(left, [&](const Case* c) { return candidate.scaling.contains(*c); });
+    if (erased > 0) scalings.push_back(candidate.scaling);
+  }
+  return scalings;
+}
+
+Baselines::Baselines(std::span<const Record> single, std::span<const Record> over_ranks) {
+  for (const Record& record : single) {
+    const auto rate = metric_of(&record, "tflops");
+    if (rate && record.status.ok()) by_work_[work_of(record.c)] = {*rate, "one device"};
+  }
+  for (const Record& record : over_ranks) {
+    const auto rate = metric_of(&record, "tflops");
+    if (!rate || !record.status.ok() || record.c.ranks != 1) continue;
+    Baseline& known = by_work_[work_of(record.c)];
+    if (known.name != "one device" && *rate > known.tflops) known = {*rate, "1 rank"};
+  }
+}
+
+Baseline Baselines::of(const Case& c) const {
+  const auto found = by_work_.find(work_of(c));
+  if (found == by_work_.end()) return {};
+  Baseline baseline = found->second;
+  if (c.device != "cpu") return baseline;
+  baseline.tflops /= std::max(c.ranks.value_or(1), 1);
+  baseline.name += " / ranks";
+  return baseline;
+}
+
+}  // namespace longca

@@ -1,0 +1,90 @@
+#include "report/terminal_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ostream>
+
+namespace longca {
+namespace {
+
+constexpr std::size_t kMaxReasons = 12;
+
+/// Columns that a text takes: bytes that do not continue a letter.
+int columns_of(const std::string& text) {
+  return static_cast<int>(
+      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
+}
+
+}  // namespace
+
+Ink ink_of(StatusCode status) {
+  switch (status) {
+    case StatusCode::ok:
+      return Ink::plain;
+    case StatusCode::unsupported:
+    case StatusCode::unavailable:
+      return Ink::dim;
+    case StatusCode::oom:
+    case StatusCode::timeout:
+      return Ink::yellow;
+    case StatusCode::wrong:
+    case StatusCode::crash:
+      return Ink::red;
+  }
+  return Ink::plain;
+}
+
+std::string TerminalText::paint(Ink ink, const std::string& text) const {
+  if (!options_.color || ink == Ink::plain) return text;
+  constexpr std::array<int, 6> kCodes = {0, 1, 2, 32, 33, 31};
+  return fmt::format("\033[{}m{}\033[0m", kCodes[static_cast<std::size_t>(ink)], text);
+}
+
+void TerminalText::line(Ink ink, std::string text) {
+  text.erase(text.find_last_not_of(' ') + 1);
+  out_ << paint(ink, text) << '\n';
+}
+
+void TerminalText::wrapped(const std::vector<std::string>& items) {
+  std::string line;
+  int columns = 0;
+  for (const std::string& item : items) {
+    const int wanted = columns_of(item) + (line.empty() ? 0 : 3);
+    if (columns + wanted > options_.width && !line.empty()) {
+      out_ << line << '\n';
+      line.clear();
+      columns = 0;
+    }
+    line += (line.empty() ? "" : " · ") + item;
+    columns += wanted;
+  }
+  if (!line.empty()) out_ << line << '\n';
+}
+
+void TerminalText::wrapped(const AxisTexts& axes) {
+  std::vector<std::string> items;
+  for (const auto& [name, value] : axes) items.push_back(printable(name + ' ' + value));
+  wrapped(items);
+}
+
+void TerminalText::reasons(const View& view) {
+  const std::vector<Reason> reasons = collect_reasons(view);
+  if (reasons.empty()) return;
+  out_ << '\n' << paint(Ink::bold, "Cells without a number") << '\n';
+  for (std::size_t i = 0; i < std::min(reasons.size(), kMaxReasons); ++i) {
+    const Reason& reason = reasons[i];
+    const std::string word(to_string(reason.code));
+    out_ << fmt::format("  {} {}{}: {}\n", printable(reason.kernel),
+                        paint(ink_of(reason.code), word),
+                        reason.cells > 1 ? fmt::format(" ({} cells)", reason.cells) : "",
+                        printable(reason.sentence));
+  }
+  if (reasons.size() > kMaxReasons) {
+    out_ << fmt::format("  and {} more reasons: longca report --html shows all\n",
+                        reasons.size() - kMaxReasons);
+  }
+}
+
+}  // namespace longca
