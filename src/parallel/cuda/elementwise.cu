@@ -54,34 +54,27 @@ ByteRows byte_rows(const LseView& lse) {
   return {lse.data, lse.heads, 1, lse.tokens * 4, lse.head_stride * 4, 0};
 }
 
-void copy_rows(const ByteRows& from, const ByteRows& to, cudaStream_t stream, int most_blocks) {
+void copy_rows(const ByteRows& from, const ByteRows& to, cudaStream_t stream) {
   ByteRows source = from;
   ByteRows target = to;
   join_rows({&source, &target});
   with_width(alignment_bits(source) | alignment_bits(target), [&](auto* piece) {
     using T = std::remove_pointer_t<decltype(piece)>;
-    run_elementwise(walk_of<T>(target), CopyPieces<T>{Pieces<T>(source), Pieces<T>(target)}, stream,
-                    most_blocks);
+    run_elementwise(target, sizeof(T), CopyPieces<T>{Pieces<T>(source), Pieces<T>(target)}, stream);
   });
 }
 
 void fill_rows(const ByteRows& to, std::uint32_t word, cudaStream_t stream) {
   ByteRows target = to;
   join_rows({&target});
+  const auto fill = [&](auto value) {
+    using T = decltype(value);
+    run_elementwise(target, sizeof(T), FillPieces<T>{Pieces<T>(target), value}, stream);
+  };
   const std::uint64_t bits = alignment_bits(target);
-  if (bits % 16 == 0) {
-    return run_elementwise(
-        walk_of<uint4>(target),
-        FillPieces<uint4>{Pieces<uint4>(target), make_uint4(word, word, word, word)}, stream);
-  }
-  if (bits % 4 == 0) {
-    return run_elementwise(walk_of<std::uint32_t>(target),
-                           FillPieces<std::uint32_t>{Pieces<std::uint32_t>(target), word}, stream);
-  }
-  run_elementwise(
-      walk_of<std::uint16_t>(target),
-      FillPieces<std::uint16_t>{Pieces<std::uint16_t>(target), static_cast<std::uint16_t>(word)},
-      stream);
+  if (bits % 16 == 0) return fill(make_uint4(word, word, word, word));
+  if (bits % 4 == 0) return fill(word);
+  fill(static_cast<std::uint16_t>(word));
 }
 
 }  // namespace longca

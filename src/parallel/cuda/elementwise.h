@@ -24,9 +24,7 @@ ByteRows byte_rows(const ConstTensorView& tensor);  ///< to read from
 ByteRows byte_rows(const LseView& lse);
 
 /// Copies between two of one shape, with the widest accesses that addresses and strides allow.
-/// Either side may be another GPU's memory. `most_blocks` keeps the copy from taking more thread
-/// blocks than that; 0: as many as there is work.
-void copy_rows(const ByteRows& from, const ByteRows& to, cudaStream_t stream, int most_blocks = 0);
+void copy_rows(const ByteRows& from, const ByteRows& to, cudaStream_t stream);
 /// Sets 4-byte words, or where rows are not made of them 2-byte ones to the lower half of `word`.
 void fill_rows(const ByteRows& to, std::uint32_t word, cudaStream_t stream);
 

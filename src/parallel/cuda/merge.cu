@@ -15,6 +15,8 @@ constexpr int kMost = static_cast<int>(StepMath::kMostParts);
 constexpr int kThreads = 256;
 /// Neighbouring tokens of a head, whose lse values lie in one sector, are one thread's.
 constexpr int kTokens = 4;
+/// Vectors of a row that a lane has in flight; the row's weights are computed once for all.
+constexpr int kPerLane = 4;
 
 template <typename T>
 struct Rows {
@@ -61,21 +63,22 @@ struct Weights {
 template <typename Part, typename Out>
 __device__ Weights weigh(const Merge<Part, Out>& merge, std::int64_t token, std::uint32_t head) {
   Weights weights;
+  const bool accumulates = merge.accumulator.data != nullptr;
   float most = -INFINITY;
 #pragma unroll
-  for (int i = 0; i < kMost; ++i) {
-    weights.of[i] = i < merge.count ? *merge.parts[i].lse_of(token, head) : -INFINITY;
+  for (int i = 0; i <= kMost; ++i) {
+    if (i < kMost ? i >= merge.count : !accumulates) continue;
+    weights.of[i] = i < kMost ? *merge.parts[i % kMost].lse_of(token, head)
+                              : *merge.accumulator.lse_of(token, head);
     most = fmaxf(most, weights.of[i]);
   }
-  weights.of[kMost] =
-      merge.accumulator.data != nullptr ? *merge.accumulator.lse_of(token, head) : -INFINITY;
-  most = fmaxf(most, weights.of[kMost]);
   if (most == -INFINITY) most = 0;  // nobody saw a key: all weights and the sum become 0
   float sum = 0;
 #pragma unroll
-  for (float& weight : weights.of) {
-    weight = expf(weight - most);
-    sum += weight;
+  for (int i = 0; i <= kMost; ++i) {
+    if (i < kMost ? i >= merge.count : !accumulates) continue;
+    weights.of[i] = expf(weights.of[i] - most);
+    sum += weights.of[i];
   }
   const float scale = sum == 0 ? 0 : 1 / sum;
 #pragma unroll
@@ -84,46 +87,53 @@ __device__ Weights weigh(const Merge<Part, Out>& merge, std::int64_t token, std:
   return weights;
 }
 
-template <typename Part, typename Out, int kWidth>
-__device__ Vector<float, kWidth> weighted_sum(const Merge<Part, Out>& merge, const Weights& weights,
-                                              std::int64_t token, std::uint32_t head,
-                                              std::uint32_t element) {
-  Vector<float, kWidth> inputs[kMost + 1];
+/// Adds weight × the lane's pieces of a row; those past its end are left out.
+template <typename T, int kWidth>
+__device__ void add_weighted(Vector<float, kWidth> (&sums)[kPerLane], float weight, const T* row,
+                             std::uint32_t lane, std::uint32_t lanes, std::uint32_t vectors) {
 #pragma unroll
-  for (int i = 0; i < kMost; ++i) {
-    if (i < merge.count)
-      inputs[i] = load_wide<Part, kWidth>(merge.parts[i].row(token, head) + element);
+  for (int j = 0; j < kPerLane; ++j) {
+    const std::uint32_t v = lane + j * lanes;
+    if (v >= vectors) continue;
+    const auto input = load_wide<T, kWidth>(row + v * kWidth);
+#pragma unroll
+    for (int e = 0; e < kWidth; ++e) sums[j].values[e] += weight * input.values[e];
   }
-  const bool accumulates = merge.accumulator.data != nullptr;
-  if (accumulates)
-    inputs[kMost] = load_wide<float, kWidth>(merge.accumulator.row(token, head) + element);
-  Vector<float, kWidth> sum{};
-#pragma unroll
-  for (int i = 0; i <= kMost; ++i) {
-    if (i < kMost ? i >= merge.count : !accumulates) continue;
-#pragma unroll
-    for (int e = 0; e < kWidth; ++e) sum.values[e] += weights.of[i] * inputs[i].values[e];
-  }
-  return sum;
 }
 
 template <typename Part, typename Out, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     merge_rows(const __grid_constant__ Merge<Part, Out> merge) {
-  const std::uint32_t lane = threadIdx.x % merge.lanes;
-  const std::uint32_t slot = blockIdx.x * (kThreads / merge.lanes) + threadIdx.x / merge.lanes;
+  const std::uint32_t lanes = merge.lanes;
+  const std::uint32_t lane = threadIdx.x % lanes;
+  const std::uint32_t slot = blockIdx.x * (kThreads / lanes) + threadIdx.x / lanes;
   if (slot >= merge.slots) return;
   const std::uint32_t head = slot % merge.heads;
-  const std::uint32_t of_row = merge.lanes == 32 ? ~0U : (1U << merge.lanes) - 1;
+  const std::uint32_t of_row = lanes == 32 ? ~0U : (1U << lanes) - 1;
   const std::uint32_t row_mask = of_row << (threadIdx.x % 32 - lane);
   const std::int64_t first = std::int64_t{slot / merge.heads} * kTokens;
   for (std::int64_t token = first; token < first + kTokens && token < merge.tokens; ++token) {
     const Weights weights = weigh(merge, token, head);
-    for (std::uint32_t v = lane; v < merge.vectors; v += merge.lanes) {
-      const std::uint32_t element = v * kWidth;
-      store_rounded<Out, kWidth>(
-          merge.out.row(token, head) + element,
-          weighted_sum<Part, Out, kWidth>(merge, weights, token, head, element));
+    for (std::uint32_t begin = 0; begin < merge.vectors; begin += kPerLane * lanes) {
+      const std::uint32_t offset = begin * kWidth;
+      const std::uint32_t left = merge.vectors - begin;
+      Vector<float, kWidth> sums[kPerLane] = {};
+#pragma unroll
+      for (int i = 0; i < kMost; ++i) {
+        if (i >= merge.count) continue;
+        add_weighted<Part, kWidth>(sums, weights.of[i], merge.parts[i].row(token, head) + offset,
+                                   lane, lanes, left);
+      }
+      if (merge.accumulator.data != nullptr) {
+        add_weighted<float, kWidth>(sums, weights.of[kMost],
+                                    merge.accumulator.row(token, head) + offset, lane, lanes, left);
+      }
+      Out* out = merge.out.row(token, head) + offset;
+#pragma unroll
+      for (int j = 0; j < kPerLane; ++j) {
+        const std::uint32_t v = lane + j * lanes;
+        if (v < left) store_rounded<Out, kWidth>(out + v * kWidth, sums[j]);
+      }
     }
     __syncwarp(row_mask);  // the accumulator's lse may be the result's: all lanes have read it
     if (lane == 0) *merge.out.lse_of(token, head) = weights.lse;
@@ -157,7 +167,7 @@ void launch(std::span<const Partial> parts, const Partial& accumulator, const Te
   const std::int64_t slots = o.heads * ((o.tokens + kTokens - 1) / kTokens);
   merge.slots = static_cast<std::uint32_t>(slots);
   merge.vectors = static_cast<std::uint32_t>(wide ? o.dim / 4 : o.dim);
-  merge.lanes = std::min(32U, std::bit_ceil(merge.vectors));
+  merge.lanes = std::clamp(std::bit_ceil(merge.vectors) / std::uint32_t{kPerLane}, 1U, 32U);
   const std::uint32_t per_block = kThreads / merge.lanes;
   const std::uint32_t blocks = (merge.slots + per_block - 1) / per_block;
   if (wide) {

@@ -11,7 +11,6 @@
 #include "core/cuda/error.h"
 #include "core/error.h"
 #include "parallel/cuda/elementwise.h"
-#include "parallel/cuda/event.h"
 #include "parallel/cuda/peer_memory.h"
 #include "parallel/cuda/rank_exchange.h"
 #include "parallel/cuda/stream_values.h"
@@ -25,6 +24,7 @@ struct Landing {
   std::int64_t rows = 0;
   std::int64_t row_bytes = 0;
   std::int64_t stride_bytes = 0;
+  std::uint32_t exchange = 0;  ///< from 1 on, of those in which the one sends to the other
 };
 
 /// A message from this rank's memory into a peer's.
@@ -36,9 +36,23 @@ struct Push {
 };
 
 struct PeerGroup {
-  std::vector<Push> pushes;        ///< those to one peer in their order
-  std::vector<int> received_from;  ///< a peer per message
+  std::vector<Push> pushes;
+  std::vector<int> to;    ///< each once
+  std::vector<int> from;  ///< each once
 };
+
+/// The peers of messages, each once: those behind this rank first, so that not all ranks push to
+/// the same one at a time.
+std::vector<int> peers_of(const std::vector<Transfer>& transfers, int rank, int size) {
+  std::vector<int> peers;
+  for (int distance = 1; distance < size; ++distance) {
+    const int peer = (rank + distance) % size;
+    if (std::ranges::any_of(transfers, [&](const Transfer& t) { return t.peer == peer; })) {
+      peers.push_back(peer);
+    }
+  }
+  return peers;
+}
 
 ByteRows rows_of(void* data, std::int64_t rows, std::int64_t row_bytes, std::int64_t stride) {
   return {data, rows, 1, row_bytes, stride, 0};
@@ -81,29 +95,11 @@ class Numbers {
 
 class PeerCommunicator : public Communicator {
  public:
-  PeerCommunicator(RankControl& control, const PeerOptions& options)
+  explicit PeerCommunicator(RankControl& control)
       : control_(control),
-        options_(options),
         memory_(control),
         numbers_(memory_, control),
-        sent_(static_cast<std::size_t>(control.size())),
-        received_(static_cast<std::size_t>(control.size())),
-        left_(static_cast<std::size_t>(options.streams)) {
-    int lowest = 0;
-    int highest = 0;
-    LONGCA_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
-    streams_.resize(static_cast<std::size_t>(options.streams));
-    // The first is the caller's.
-    for (std::size_t i = 1; i < streams_.size(); ++i) {
-      LONGCA_CUDA(cudaStreamCreateWithPriority(&streams_[i], cudaStreamNonBlocking, highest));
-    }
-  }
-  ~PeerCommunicator() override {
-    cudaDeviceSynchronize();
-    for (std::size_t i = 1; i < streams_.size(); ++i) cudaStreamDestroy(streams_[i]);
-  }
-  PeerCommunicator(const PeerCommunicator&) = delete;
-  PeerCommunicator& operator=(const PeerCommunicator&) = delete;
+        pairs_(static_cast<std::size_t>(control.size())) {}
 
   std::string name() const override { return "peer"; }
   int rank() const override { return control_.rank(); }
@@ -118,34 +114,46 @@ class PeerCommunicator : public Communicator {
 
   int prepare(const TransferGroup& group) override {
     PeerGroup prepared;
-    for (const Transfer& receive : group.receives) prepared.received_from.push_back(receive.peer);
+    prepared.to = peers_of(group.sends, rank(), size());
+    prepared.from = peers_of(group.receives, rank(), size());
+    for (const int peer : prepared.to) ++with(peer).sends_prepared;
+    for (const int peer : prepared.from) ++with(peer).receives_prepared;
     for_each_pair(control_, [&](int peer, bool first) {
       if (first) tell_landings(group, peer);
       learn_landings(group, peer, prepared);
       if (!first) tell_landings(group, peer);
     });
-    // Each rank starts with the one behind it, so that not all push to the same.
-    const auto distance = [&](const Push& push) { return (push.peer - rank() + size()) % size(); };
-    std::ranges::stable_sort(prepared.pushes, {}, distance);
+    const auto turn = [&](const Push& push) { return (push.peer - rank() + size()) % size(); };
+    std::ranges::stable_sort(prepared.pushes, {}, turn);
     groups_.push_back(std::move(prepared));
     return static_cast<int>(groups_.size()) - 1;
   }
 
   void start(int group, Stream on) override {
+    const auto stream = static_cast<cudaStream_t>(on);
     const PeerGroup& prepared = groups_[static_cast<std::size_t>(group)];
-    streams_.front() = static_cast<cudaStream_t>(on);
-    grant(prepared);
-    const std::size_t used = fork(prepared);
+    for (const int peer : prepared.to) ++with(peer).sent;
+    for (const int peer : prepared.from) ++with(peer).received;
+    values_.clear();
+    for (const int peer : prepared.from) {
+      values_.push_back(numbers_.tell(peer, Numbers::kGranted, with(peer).received));
+    }
+    for (const int peer : prepared.to) {
+      values_.push_back(numbers_.await(peer, Numbers::kGranted, with(peer).sent));
+    }
+    queue_values(values_, stream);
     for (const Push& push : prepared.pushes) {
-      const cudaStream_t stream = streams_[stream_of(push.peer)];
-      const std::uint32_t number = ++sent_[static_cast<std::size_t>(push.peer)];
-      queue_value(numbers_.await(push.peer, Numbers::kGranted, number), stream);
-      move(push, stream);
-      queue_value(numbers_.tell(push.peer, Numbers::kArrived, number), stream);
+      queue_push(push, stream);
       count_sent(push.bytes());
     }
-    join(used);
-    await_arrivals(prepared);
+    values_.clear();
+    for (const int peer : prepared.to) {
+      values_.push_back(numbers_.tell(peer, Numbers::kArrived, with(peer).sent));
+    }
+    for (const int peer : prepared.from) {
+      values_.push_back(numbers_.await(peer, Numbers::kArrived, with(peer).received));
+    }
+    queue_values(values_, stream);
   }
   void finish(int /*group*/) override {}
 
@@ -162,12 +170,21 @@ class PeerCommunicator : public Communicator {
   }
 
  private:
+  /// Exchanges with one peer so far.
+  struct Pair {
+    std::uint32_t sends_prepared = 0;
+    std::uint32_t receives_prepared = 0;
+    std::uint32_t sent = 0;
+    std::uint32_t received = 0;
+  };
+  Pair& with(int peer) { return pairs_[static_cast<std::size_t>(peer)]; }
+
   void tell_landings(const TransferGroup& group, int peer) {
     for (const Transfer& receive : group.receives) {
       if (receive.peer != peer) continue;
       const std::int64_t extent = (receive.rows - 1) * receive.stride_bytes + receive.row_bytes;
       const Landing landing{memory_.place_of(receive.data, extent), receive.rows, receive.row_bytes,
-                            receive.stride_bytes};
+                            receive.stride_bytes, with(peer).receives_prepared};
       control_.send(peer, &landing, sizeof(landing));
     }
   }
@@ -180,6 +197,9 @@ class PeerCommunicator : public Communicator {
       LONGCA_CHECK(landing.rows == send.rows && landing.row_bytes == send.row_bytes,
                    "rank {} sends {} rows of {} bytes, and rank {} receives {} of {}", rank(),
                    send.rows, send.row_bytes, peer, landing.rows, landing.row_bytes);
+      LONGCA_CHECK(landing.exchange == with(peer).sends_prepared,
+                   "exchange {} of rank {} with rank {} is that one's exchange {}",
+                   with(peer).sends_prepared, rank(), peer, landing.exchange);
       prepared.pushes.push_back({peer,
                                  rows_of(send.data, send.rows, send.row_bytes, send.stride_bytes),
                                  rows_of(memory_.address(peer, landing.place), landing.rows,
@@ -187,81 +207,33 @@ class PeerCommunicator : public Communicator {
     }
   }
 
-  /// Lets the peers push what this group receives.
-  void grant(const PeerGroup& group) {
-    values_.clear();
-    for (const int peer : group.received_from) {
-      const std::uint32_t number = ++received_[static_cast<std::size_t>(peer)];
-      values_.push_back(numbers_.tell(peer, Numbers::kGranted, number));
-    }
-    queue_values(values_, streams_.front());
-  }
-
-  void await_arrivals(const PeerGroup& group) {
-    values_.clear();
-    for (const int peer : group.received_from) {
-      const std::uint32_t number = received_[static_cast<std::size_t>(peer)];
-      values_.push_back(numbers_.await(peer, Numbers::kArrived, number));
-    }
-    queue_values(values_, streams_.front());
-  }
-
-  std::size_t stream_of(int peer) const {
-    const int distance = (peer - rank() + size()) % size();
-    return static_cast<std::size_t>((distance - 1) % options_.streams);
-  }
-
-  /// Makes the streams that the group uses wait for the caller's; returns one past the last.
-  std::size_t fork(const PeerGroup& group) {
-    std::size_t used = 1;
-    for (const Push& push : group.pushes) used = std::max(used, stream_of(push.peer) + 1);
-    if (used > 1) begun_.record(streams_.front());
-    for (std::size_t i = 1; i < used; ++i) begun_.hold_up(streams_[i]);
-    return used;
-  }
-  void join(std::size_t used) {
-    for (std::size_t i = 1; i < used; ++i) {
-      left_[i].record(streams_[i]);
-      left_[i].hold_up(streams_.front());
-    }
-  }
-
-  void move(const Push& push, cudaStream_t stream) const {
+  static void queue_push(const Push& push, cudaStream_t stream) {
     const ByteRows& from = push.from;
     const ByteRows& to = push.to;
-    const auto row_bytes = static_cast<std::size_t>(from.row_bytes);
     if (contiguous(from) && contiguous(to)) {
       LONGCA_CUDA(cudaMemcpyAsync(to.data, from.data, static_cast<std::size_t>(push.bytes()),
                                   cudaMemcpyDefault, stream));
-    } else if (from.row_bytes >= options_.engine_row_bytes) {
-      LONGCA_CUDA(cudaMemcpy2DAsync(to.data, static_cast<std::size_t>(to.outer_stride), from.data,
-                                    static_cast<std::size_t>(from.outer_stride), row_bytes,
-                                    static_cast<std::size_t>(from.outer), cudaMemcpyDefault,
-                                    stream));
     } else {
-      copy_rows(from, to, stream, options_.kernel_blocks);
+      LONGCA_CUDA(cudaMemcpy2DAsync(
+          to.data, static_cast<std::size_t>(to.outer_stride), from.data,
+          static_cast<std::size_t>(from.outer_stride), static_cast<std::size_t>(from.row_bytes),
+          static_cast<std::size_t>(from.outer), cudaMemcpyDefault, stream));
     }
   }
 
   RankControl& control_;
-  PeerOptions options_;
   PeerMemory memory_;
   Numbers numbers_;
   std::vector<PeerGroup> groups_;
-  std::vector<std::uint32_t> sent_;      ///< messages so far, by peer
-  std::vector<std::uint32_t> received_;  ///< likewise, granted
+  std::vector<Pair> pairs_;  ///< by peer
   std::uint32_t barriers_ = 0;
-  std::vector<cudaStream_t> streams_;
-  CudaEvent begun_;
-  std::vector<CudaEvent> left_;  ///< by stream
   std::vector<StreamValue> values_;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_peer_communicator(RankControl& control,
-                                                     const PeerOptions& options) {
-  return std::make_unique<PeerCommunicator>(control, options);
+std::unique_ptr<Communicator> make_peer_communicator(RankControl& control) {
+  return std::make_unique<PeerCommunicator>(control);
 }
 
 }  // namespace longca

@@ -26,8 +26,4 @@ Support stream_values_available();
 
 /// Queues them in this order.
 void queue_values(std::span<const StreamValue> values, cudaStream_t stream);
-inline void queue_value(const StreamValue& value, cudaStream_t stream) {
-  queue_values({&value, 1}, stream);
-}
-
 }  // namespace longca

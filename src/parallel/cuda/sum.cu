@@ -11,24 +11,25 @@ namespace {
 
 constexpr int kMost = static_cast<int>(StepMath::kMostParts);
 
-template <typename Part, typename To, int kWidth>
+/// kParts: how many there are at most, 1 or kMost; more than one are counted at run time.
+template <typename Part, typename To, int kWidth, int kParts>
 struct Sum {
   using Value = Vector<float, kWidth>;
-  std::array<Pieces<Part>, kMost> parts;
+  std::array<Pieces<Part>, kParts> parts;
   int count = 0;
   Pieces<float> accumulator;  ///< no data: none
   Pieces<To> to;
 
   template <typename T>
   static __device__ T* element(const Pieces<T>& pieces, Place place) {
-    place.vector *= kWidth;
+    place.piece *= kWidth;
     return &pieces.at(place);
   }
   __device__ Value load(const Place& place) const {
     // The first part is no summand to a zero, which would lose the sign of −0.
     Value sum = load_wide<Part, kWidth>(element(parts[0], place));
 #pragma unroll
-    for (int i = 1; i < kMost; ++i) {
+    for (int i = 1; i < kParts; ++i) {
       if (i < count) add(sum, load_wide<Part, kWidth>(element(parts[i], place)));
     }
     if (accumulator.data != nullptr)
@@ -75,14 +76,21 @@ bool four_wide(const Operands& operands) {
   return wide;
 }
 
-template <typename Part, typename To, int kWidth>
+template <typename Part, typename To, int kWidth, int kParts>
 void launch(const Operands& operands, cudaStream_t stream) {
-  Sum<Part, To, kWidth> sum;
-  for (std::size_t i = 0; i < kMost; ++i) sum.parts[i] = Pieces<Part>(operands.parts[i]);
+  Sum<Part, To, kWidth, kParts> sum;
+  for (std::size_t i = 0; i < kParts; ++i) sum.parts[i] = Pieces<Part>(operands.parts[i]);
   sum.count = operands.count;
   sum.accumulator = Pieces<float>(operands.accumulator);
   sum.to = Pieces<To>(operands.to);
-  run_elementwise(walk_of<Vector<To, kWidth>>(operands.to), sum, stream);
+  run_elementwise(operands.to, kWidth * sizeof(To), sum, stream);
+}
+
+template <typename Part, typename To>
+void launch(const Operands& operands, cudaStream_t stream) {
+  if (!four_wide<Part, To>(operands)) return launch<Part, To, 1, kMost>(operands, stream);
+  if (operands.count == 1) return launch<Part, To, 4, 1>(operands, stream);
+  launch<Part, To, 4, kMost>(operands, stream);
 }
 
 }  // namespace
@@ -92,10 +100,8 @@ void sum_tensors(std::span<const ConstTensorView> parts, const ConstTensorView& 
   const Operands operands(parts, accumulator, to);
   with_type(parts.front().dtype, [&](auto* part) {
     with_type(to.dtype, [&](auto* result) {
-      using Part = std::remove_pointer_t<decltype(part)>;
-      using To = std::remove_pointer_t<decltype(result)>;
-      if (four_wide<Part, To>(operands)) return launch<Part, To, 4>(operands, stream);
-      launch<Part, To, 1>(operands, stream);
+      launch<std::remove_pointer_t<decltype(part)>, std::remove_pointer_t<decltype(result)>>(
+          operands, stream);
     });
   });
 }

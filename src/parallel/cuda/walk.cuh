@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <initializer_list>
 
@@ -15,57 +16,87 @@ constexpr int kThreads = 256;
 constexpr int kPerThread = 4;  ///< independent loads in flight
 constexpr int kPerBlock = kThreads * kPerThread;
 
+/// Division of numbers below 2³¹ by one divisor, as a product (Granlund and Montgomery, 1994).
+struct Divisor {
+  std::uint32_t divisor = 1;
+  std::uint32_t multiplier = 0;
+  std::uint32_t shift = 0;
+
+  explicit Divisor(std::uint32_t d) : divisor(d) {
+    const auto bits = static_cast<std::uint32_t>(std::bit_width(d - 1));
+    shift = 31 + bits;
+    multiplier = static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + d - 1) / d);
+  }
+  __device__ std::uint32_t quotient(std::uint32_t n) const {
+    return static_cast<std::uint32_t>((std::uint64_t{n} * multiplier) >> shift);
+  }
+};
+
 /// One piece of a tensor, which is one load or store of a thread.
 struct Place {
   std::int64_t outer = 0;
-  std::int64_t inner = 0;
-  std::int64_t vector = 0;
+  std::uint32_t inner = 0;
+  std::uint32_t piece = 0;
 };
 
-/// How a [outer, inner, vectors] shape is walked: blocks take kPerBlock vectors in a row.
+/// A shape [outer, inner, pieces of a row], or a slice of it so small that 32 bits count its
+/// pieces.
 struct Walk {
-  std::int64_t total = 0;
-  std::uint32_t inner = 1;
-  std::uint32_t vectors = 1;  ///< of a row
+  std::int64_t first_outer = 0;
+  std::uint32_t total = 0;
+  Divisor per_outer;
+  Divisor per_row;
 
-  /// The `i`-th vector from `base` on. Only the base needs a 64-bit division, the same in a block.
-  __device__ Place place(std::int64_t base, std::uint32_t i) const {
-    if (total <= vectors) return {0, 0, base + i};
-    const std::uint32_t per_outer = inner * vectors;
-    const std::uint32_t in_outer = static_cast<std::uint32_t>(base % per_outer) + i;
-    const std::uint32_t in_inner = in_outer % per_outer;
-    return {base / per_outer + in_outer / per_outer, in_inner / vectors, in_inner % vectors};
+  template <bool kFlat>
+  __device__ Place place(std::uint32_t i) const {
+    if constexpr (kFlat) return {0, 0, i};
+    const std::uint32_t outer = per_outer.quotient(i);
+    const std::uint32_t in_outer = i - outer * per_outer.divisor;
+    const std::uint32_t inner = per_row.quotient(in_outer);
+    return {first_outer + outer, inner, in_outer - inner * per_row.divisor};
   }
 };
 
-template <typename Operation>
+template <bool kFlat, typename Operation>
 __global__ void __launch_bounds__(kThreads) elementwise(Walk walk, Operation operation) {
-  const std::int64_t step = std::int64_t{gridDim.x} * kPerBlock;
-  for (std::int64_t base = std::int64_t{blockIdx.x} * kPerBlock; base < walk.total; base += step) {
-    Place places[kPerThread];
-    typename Operation::Value values[kPerThread];
+  const std::uint32_t first = blockIdx.x * kPerBlock + threadIdx.x;
+  Place places[kPerThread];
+  typename Operation::Value values[kPerThread];
 #pragma unroll
-    for (int j = 0; j < kPerThread; ++j) {
-      const std::uint32_t i = threadIdx.x + j * kThreads;
-      if (base + i >= walk.total) continue;
-      places[j] = walk.place(base, i);
-      values[j] = operation.load(places[j]);
-    }
+  for (int j = 0; j < kPerThread; ++j) {
+    // Past the end the last piece is loaded once more, so that no load waits for a branch.
+    places[j] = walk.place<kFlat>(min(first + j * kThreads, walk.total - 1));
+    values[j] = operation.load(places[j]);
+  }
 #pragma unroll
-    for (int j = 0; j < kPerThread; ++j) {
-      if (base + threadIdx.x + j * kThreads < walk.total) operation.store(places[j], values[j]);
-    }
+  for (int j = 0; j < kPerThread; ++j) {
+    if (first + j * kThreads < walk.total) operation.store(places[j], values[j]);
   }
 }
 
+/// Runs `operation` on every place of `rows` made of pieces of `piece_bytes`.
 template <typename Operation>
-void run_elementwise(const Walk& walk, const Operation& operation, cudaStream_t stream,
-                     int most_blocks = 0) {
-  if (walk.total == 0) return;
-  std::int64_t blocks = (walk.total + kPerBlock - 1) / kPerBlock;
-  if (most_blocks > 0) blocks = std::min<std::int64_t>(blocks, most_blocks);
-  elementwise<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(walk, operation);
-  LONGCA_CUDA(cudaGetLastError());
+void run_elementwise(const ByteRows& rows, std::int64_t piece_bytes, const Operation& operation,
+                     cudaStream_t stream) {
+  constexpr std::int64_t kMostPieces = std::int64_t{1} << 30;
+  const std::int64_t per_row = rows.row_bytes / piece_bytes;
+  const std::int64_t per_outer = rows.inner * per_row;
+  if (rows.outer * per_outer == 0) return;
+  const bool flat = rows.outer == 1 && rows.inner == 1;
+  const std::int64_t most_outer = std::max<std::int64_t>(1, kMostPieces / per_outer);
+  for (std::int64_t first = 0; first < rows.outer; first += most_outer) {
+    const std::int64_t total = std::min(most_outer, rows.outer - first) * per_outer;
+    const Walk walk{first, static_cast<std::uint32_t>(total),
+                    Divisor(static_cast<std::uint32_t>(per_outer)),
+                    Divisor(static_cast<std::uint32_t>(per_row))};
+    const auto blocks = static_cast<unsigned>((total + kPerBlock - 1) / kPerBlock);
+    if (flat) {
+      elementwise<true><<<blocks, kThreads, 0, stream>>>(walk, operation);
+    } else {
+      elementwise<false><<<blocks, kThreads, 0, stream>>>(walk, operation);
+    }
+    LONGCA_CUDA(cudaGetLastError());
+  }
 }
 
 /// Pieces of T of a ByteRows.
@@ -81,12 +112,12 @@ struct Pieces {
         outer_stride(rows.outer_stride / static_cast<std::int64_t>(sizeof(T))),
         inner_stride(rows.inner_stride / static_cast<std::int64_t>(sizeof(T))) {}
   __device__ T& at(const Place& place) const {
-    return data[place.outer * outer_stride + place.inner * inner_stride + place.vector];
+    return data[place.outer * outer_stride + place.inner * inner_stride + place.piece];
   }
 };
 
-/// Rows stay shorter, so that 32-bit numbers count their pieces of any width.
-constexpr std::int64_t kMostRowBytes = std::int64_t{1} << 31;
+/// Joined rows stay shorter, so that 32-bit numbers count their pieces of any width.
+constexpr std::int64_t kMostRowBytes = std::int64_t{1} << 30;
 
 /// Makes longer rows of all where all lie contiguously.
 inline void join_rows(std::initializer_list<ByteRows*> all) {
@@ -112,13 +143,6 @@ inline std::uint64_t alignment_bits(const ByteRows& rows) {
   if (rows.outer > 1) bits |= static_cast<std::uint64_t>(rows.outer_stride);
   if (rows.inner > 1) bits |= static_cast<std::uint64_t>(rows.inner_stride);
   return bits;
-}
-
-template <typename T>
-Walk walk_of(const ByteRows& rows) {
-  const std::int64_t vectors = rows.row_bytes / static_cast<std::int64_t>(sizeof(T));
-  return {rows.outer * rows.inner * vectors, static_cast<std::uint32_t>(rows.inner),
-          static_cast<std::uint32_t>(vectors)};
 }
 
 }  // namespace longca

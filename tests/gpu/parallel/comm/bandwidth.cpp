@@ -52,11 +52,13 @@ struct Shape {
 constexpr Shape kShapes[] = {
     {"ring", 0, true, false},
     {"all-gather", 0, false, false},
-    {"rows of 512 B out", 512, false, false},
-    {"rows of 2 KiB out", 2048, false, false},
-    {"rows of 4 KiB out", 4096, false, false},
-    {"rows of 4 KiB in", 4096, false, true},
-    {"rows of 16 KiB out", 16384, false, false},
+    {"all-to-all, rows of 64 B out", 64, false, false},
+    {"all-to-all, rows of 128 B out", 128, false, false},
+    {"all-to-all, rows of 256 B out", 256, false, false},
+    {"all-to-all, rows of 256 B in", 256, false, true},
+    {"all-to-all, rows of 1 KiB out", 1024, false, false},
+    {"all-to-all, rows of 4 KiB out", 4096, false, false},
+    {"all-to-all, rows of 4 KiB in", 4096, false, true},
 };
 
 TransferGroup group_of(const Shape& shape, const Communicator& communicator, std::byte* sent,
@@ -85,21 +87,28 @@ TransferGroup group_of(const Shape& shape, const Communicator& communicator, std
   return group;
 }
 
-/// GB/s that leave this GPU, by the slowest rank's time.
-double bandwidth(const TransferGroup& group, Communicator& communicator, RankControl& control) {
-  const int prepared = communicator.prepare(group);
-  std::int64_t bytes = 0;
-  for (const Transfer& send : group.sends) bytes += send.bytes();
-  const int count = static_cast<int>(std::clamp<std::int64_t>(512 * kMiB / bytes, 4, 40));
-  const auto call = [&] { communicator.start(prepared, stream()); };
+/// ms of one call on the slowest rank.
+double time_on_all(Communicator& communicator, RankControl& control, int count,
+                   const std::function<void()>& call) {
   // All begin together, and not before the host has queued the calls.
   const auto begin = [&] {
     communicator.barrier(stream());
     queue_spin(kHold, stream());
   };
   time_calls(2, begin, call);
-  const double ms = control.max(time_calls(count, begin, call));
-  return static_cast<double>(bytes) / ms / 1e6;
+  return control.max(time_calls(count, begin, call));
+}
+
+/// GB/s that leave a GPU, and the time.
+std::string bandwidth(const TransferGroup& group, Communicator& communicator,
+                      RankControl& control) {
+  const int prepared = communicator.prepare(group);
+  std::int64_t bytes = 0;
+  for (const Transfer& send : group.sends) bytes += send.bytes();
+  const int count = static_cast<int>(std::clamp<std::int64_t>(512 * kMiB / bytes, 4, 40));
+  const double ms =
+      time_on_all(communicator, control, count, [&] { communicator.start(prepared, stream()); });
+  return fmt::format("{:9.1f} {:9.1f}", static_cast<double>(bytes) / ms / 1e6, ms * 1e3);
 }
 
 }  // namespace
@@ -114,17 +123,24 @@ void print_bandwidths(std::vector<NamedCommunicator>& communicators, RankControl
     auto* sent = static_cast<std::byte*>(named.communicator->allocate(kMost));
     buffers.emplace_back(sent, static_cast<std::byte*>(named.communicator->allocate(kMost)));
   }
-  print(fmt::format("GB/s per GPU, {} ranks{:14}MiB", control.size(), ""));
-  for (const NamedCommunicator& named : communicators) print(fmt::format("{:>13}", named.name));
+  print(fmt::format("{} ranks{:29}KiB", control.size(), ""));
+  for (const NamedCommunicator& named : communicators) {
+    print(fmt::format("{:>5} GB/s       µs", named.name));
+  }
+  print(fmt::format("\n{:<39}", "barrier"));
+  for (NamedCommunicator& named : communicators) {
+    const auto call = [&] { named.communicator->barrier(stream()); };
+    print(fmt::format("{:19.1f}", 1e3 * time_on_all(*named.communicator, control, 40, call)));
+  }
   print("\n");
   for (const Shape& shape : kShapes) {
-    for (const std::int64_t bytes : {kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB, kMost}) {
-      print(fmt::format("{:<35}{:4}", shape.name, bytes / kMiB));
+    for (const std::int64_t bytes : {kMiB / 64, kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB, kMost}) {
+      print(fmt::format("{:<30}{:9}", shape.name, bytes / 1024));
       for (std::size_t i = 0; i < communicators.size(); ++i) {
         Communicator& communicator = *communicators[i].communicator;
         const auto [sent, received] = buffers[i];
         const TransferGroup group = group_of(shape, communicator, sent, received, bytes);
-        print(fmt::format("{:13.1f}", bandwidth(group, communicator, control)));
+        print(bandwidth(group, communicator, control));
       }
       print("\n");
     }
