@@ -66,15 +66,17 @@ struct KernelComputer::Impl {
     return problem;
   }
 
-  /// `view` and `lse` are those of `region`, some rows of the buffer.
+  /// `view` and `lse` are those of `region`, some of the buffer.
   PartStore& store_of(Pass& pass, const RankPlan& plan, const Region& region,
                       const TensorView& view, const LseView& lse) const {
     const auto found = pass.stores.find(region.buffer);
     if (found != pass.stores.end()) return found->second;
-    const std::int64_t tokens = plan.buffers[static_cast<std::size_t>(region.buffer)].tokens;
-    const Range all{-region.tokens.begin, tokens - region.tokens.begin};
-    const LseView whole_lse = lse.data != nullptr ? rows_of(lse, all) : lse;
-    return pass.stores.emplace(region.buffer, PartStore(rows_of(view, all), whole_lse, whole.dtype))
+    const PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(region.buffer)];
+    const Box all{{-region.tokens.begin, buffer.tokens - region.tokens.begin},
+                  {-region.heads.begin, buffer.heads - region.heads.begin}};
+    const LseView whole_lse = lse.data != nullptr ? box_of(lse, all) : lse;
+    return pass.stores
+        .emplace(region.buffer, PartStore(box_of(view, all), whole_lse, whole.dtype, !can.strided))
         .first->second;
   }
 
@@ -82,8 +84,9 @@ struct KernelComputer::Impl {
                                     const TensorView& view, const LseView& lse) const {
     if (!pass.is_late(region)) return std::nullopt;
     PartStore& store = store_of(pass, plan, region, view, lse);
-    MergeQueue::Added added = store.queue().add(region.tokens);
-    return LatePart{&store, {added.slot, region.tokens}, std::move(added.before)};
+    const Box box{region.tokens, region.heads};
+    MergeQueue::Added added = store.queue().add(box);
+    return LatePart{&store, {added.slot, box}, std::move(added.before)};
   }
 
   Support keep(std::unique_ptr<KernelStep> step, const Mask& mask,
@@ -132,9 +135,10 @@ struct KernelComputer::Impl {
     const auto* convert = std::get_if<Convert>(&op.what);
     if (convert == nullptr || !pass.is_late(convert->from)) return nullptr;
     PartStore& store = store_of(pass, plan, convert->from, views.tensors[0], {});
-    return make_call_step([this, &store, calls = store.queue().finish(convert->from.tokens),
-                           to = views.tensors[1], first = convert->from.tokens.begin](
-                              Stream stream) { store.deliver(calls, to, first, math, stream); });
+    const Box box{convert->from.tokens, convert->from.heads};
+    return make_call_step(
+        [this, &store, calls = store.queue().finish(box), box,
+         to = views.tensors[1]](Stream stream) { store.deliver(calls, to, box, math, stream); });
   }
 };
 
@@ -148,7 +152,7 @@ Support KernelComputer::prepare(const RankPlan& plan, bool backward, int op, con
   Pass& pass = backward ? impl_->backward : impl_->forward;
   if (pass.steps.empty()) {
     pass.steps.resize(ops.size());
-    if (!impl_->can.accumulate) pass.late.emplace(plan, ops);
+    if (!impl_->can.accumulate) pass.late.emplace(plan, ops, !impl_->can.strided);
   }
   impl_->scratch.restart();
   const Op& it = ops[static_cast<std::size_t>(op)];

@@ -7,20 +7,27 @@
 namespace longca {
 namespace {
 
-bool overlaps_any(const std::vector<Range>& ranges, Range range) {
-  return std::ranges::any_of(
-      ranges, [&](Range r) { return std::max(r.begin, range.begin) < std::min(r.end, range.end); });
+bool overlaps_any(const std::vector<Region>& regions, const Region& region) {
+  return std::ranges::any_of(regions, [&](const Region& r) { return overlap(r, region); });
 }
 
-bool inside_any(const std::vector<Range>& ranges, Range range) {
-  return std::ranges::any_of(ranges,
-                             [&](Range r) { return r.begin <= range.begin && range.end <= r.end; });
+bool contains(Range whole, Range part) {
+  return whole.begin <= part.begin && part.end <= whole.end;
+}
+
+bool inside_any(const std::vector<Region>& regions, const Region& region) {
+  return std::ranges::any_of(regions, [&](const Region& r) {
+    return contains(r.tokens, region.tokens) && contains(r.heads, region.heads);
+  });
 }
 
 }  // namespace
 
-LateMerging::LateMerging(const RankPlan& plan, const std::vector<Op>& ops)
-    : plan_(plan), allowed_(plan.buffers.size()), rows_(plan.buffers.size()) {
+LateMerging::LateMerging(const RankPlan& plan, const std::vector<Op>& ops, bool whole_heads)
+    : plan_(plan),
+      allowed_(plan.buffers.size()),
+      whole_heads_(whole_heads),
+      uses_(plan.buffers.size()) {
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     const PlanBuffer& buffer = plan.buffers[i];
     allowed_[i] = buffer.float32 && !buffer.external && !buffer.kept &&
@@ -33,21 +40,22 @@ LateMerging::LateMerging(const RankPlan& plan, const std::vector<Op>& ops)
 }
 
 void LateMerging::write(const Region& into, bool first) {
-  const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(into.buffer)];
-  Rows& rows = rows_[static_cast<std::size_t>(into.buffer)];
-  const bool overwrites = first && overlaps_any(rows.written, into.tokens);
-  if (into.heads != Range{0, buffer.heads} || overwrites ||
-      overlaps_any(rows.converted, into.tokens)) {
+  Uses& uses = uses_of(into);
+  const bool some_heads =
+      into.heads != Range{0, plan_.buffers[static_cast<std::size_t>(into.buffer)].heads};
+  const bool overwrites = first && overlaps_any(uses.written, into);
+  if ((whole_heads_ && some_heads) || overwrites || overlaps_any(uses.converted, into)) {
     forbid(into);
   }
-  rows.written.push_back(into.tokens);
+  uses.written.push_back(into);
 }
 
+/// The lse must follow its o: one place for all steps.
 void LateMerging::pair(const Region& o, const Region& lse) {
-  const Region heads{lse.buffer, {}, lse.heads};
-  auto& known = rows_[static_cast<std::size_t>(o.buffer)].lse;
-  if (!known) known = heads;
-  if (*known != heads || lse.tokens != o.tokens) forbid(o);
+  const Region base{lse.buffer, {}, {lse.heads.begin - o.heads.begin, 0}};
+  auto& known = uses_of(o).lse;
+  if (!known) known = base;
+  if (*known != base || lse.tokens != o.tokens) forbid(o);
 }
 
 void LateMerging::look_at(const Op& op) {
@@ -61,17 +69,12 @@ void LateMerging::look_at(const Op& op) {
          {back->dout, back->q, back->k, back->v, back->o, back->dk, back->dv})
       forbid(region);
   } else if (const auto* clear = std::get_if<Clear>(&op.what)) {
-    const Region& region = clear->region;
-    const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(region.buffer)];
-    const Rows& rows = rows_[static_cast<std::size_t>(region.buffer)];
-    if (region.heads != Range{0, buffer.heads} || overlaps_any(rows.written, region.tokens) ||
-        overlaps_any(rows.converted, region.tokens)) {
-      forbid(region);
+    const Uses& uses = uses_of(clear->region);
+    if (overlaps_any(uses.written, clear->region) || overlaps_any(uses.converted, clear->region)) {
+      forbid(clear->region);
     }
   } else if (const auto* convert = std::get_if<Convert>(&op.what)) {
-    const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(convert->from.buffer)];
-    if (convert->from.heads != Range{0, buffer.heads}) forbid(convert->from);
-    rows_[static_cast<std::size_t>(convert->from.buffer)].converted.push_back(convert->from.tokens);
+    uses_of(convert->from).converted.push_back(convert->from);
     forbid(convert->to);
   } else {
     const OpRegions regions = regions_of(op);
@@ -81,9 +84,9 @@ void LateMerging::look_at(const Op& op) {
 }
 
 void LateMerging::forbid_unfinished() {
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    for (const Range rows : rows_[i].written) {
-      if (!inside_any(rows_[i].converted, rows)) allowed_[i] = false;
+  for (const Uses& uses : uses_) {
+    for (const Region& region : uses.written) {
+      if (!inside_any(uses.converted, region)) forbid(region);
     }
   }
 }
@@ -96,8 +99,8 @@ void LateMerging::forbid_shared_lse(const std::vector<Op>& ops) {
       looked_at[static_cast<std::size_t>(region.buffer)] = true;
     }
   }
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    const auto& lse = rows_[i].lse;
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    const auto& lse = uses_[i].lse;
     if (lse && looked_at[static_cast<std::size_t>(lse->buffer)]) allowed_[i] = false;
   }
 }

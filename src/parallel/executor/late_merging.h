@@ -8,19 +8,22 @@
 namespace longca {
 
 /// The float32 buffers of one pass whose partial results may be merged late: nothing looks at them
-/// between the steps that write them, all heads of some rows each, and the one Convert that ends
-/// these rows. Of o and its lse, or of dq.
+/// between the steps that write them and the one Convert that ends what a step wrote. Of o and its
+/// lse, or of dq.
 class LateMerging {
  public:
-  LateMerging(const RankPlan& plan, const std::vector<Op>& ops);
+  /// `whole_heads`: only where every step writes all heads, so that its rows have no gaps.
+  LateMerging(const RankPlan& plan, const std::vector<Op>& ops, bool whole_heads);
   bool allowed(int buffer) const { return allowed_[static_cast<std::size_t>(buffer)]; }
 
  private:
-  struct Rows {
-    std::vector<Range> written, converted;
-    std::optional<Region> lse;  ///< of an o: buffer and heads of its lse, whose rows are the same
+  struct Uses {
+    std::vector<Region> written, converted;
+    std::optional<Region>
+        lse;  ///< of an o: buffer of its lse, and the head that its head 0 is there
   };
   void forbid(const Region& region) { allowed_[static_cast<std::size_t>(region.buffer)] = false; }
+  Uses& uses_of(const Region& region) { return uses_[static_cast<std::size_t>(region.buffer)]; }
   void write(const Region& into, bool first);
   void look_at(const Op& op);
   void pair(const Region& o, const Region& lse);
@@ -29,7 +32,8 @@ class LateMerging {
 
   const RankPlan& plan_;
   std::vector<bool> allowed_;
-  std::vector<Rows> rows_;
+  bool whole_heads_;
+  std::vector<Uses> uses_;
 };
 
 }  // namespace longca

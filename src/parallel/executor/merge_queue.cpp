@@ -12,62 +12,85 @@ bool overlap(Range a, Range b) {
   return std::max(a.begin, b.begin) < std::min(a.end, b.end);
 }
 
+bool overlap(const Box& a, const Box& b) {
+  return overlap(a.rows, b.rows) && overlap(a.heads, b.heads);
+}
+
 bool contains(Range whole, Range part) {
   return whole.begin <= part.begin && part.end <= whole.end;
 }
 
-}  // namespace
+bool contains(const Box& whole, const Box& part) {
+  return contains(whole.rows, part.rows) && contains(whole.heads, part.heads);
+}
 
-std::vector<MergeCall> MergeQueue::pieces(Range rows) const {
-  std::vector<std::int64_t> cuts = {rows.begin, rows.end};
-  const auto cut = [&](Range range) {
-    for (const std::int64_t at : {range.begin, range.end}) {
-      if (rows.begin < at && at < rows.end) cuts.push_back(at);
+Range around(Range a, Range b) {
+  return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
+}
+
+/// `range`, cut at the ends of others.
+std::vector<Range> cut_at(Range range, const std::vector<Range>& others) {
+  std::vector<std::int64_t> cuts = {range.begin, range.end};
+  for (const Range other : others) {
+    for (const std::int64_t at : {other.begin, other.end}) {
+      if (range.begin < at && at < range.end) cuts.push_back(at);
     }
-  };
-  for (const WaitingPart& part : waiting_) cut(part.rows);
-  for (const Range range : merged_) cut(range);
+  }
   std::ranges::sort(cuts);
   cuts.erase(std::ranges::unique(cuts).begin(), cuts.end());
+  std::vector<Range> pieces;
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) pieces.push_back({cuts[i], cuts[i + 1]});
+  return pieces;
+}
+
+}  // namespace
+
+std::vector<MergeCall> MergeQueue::pieces(const Box& box) const {
+  std::vector<Range> rows, heads;
+  const auto note = [&](const Box& other) {
+    if (!overlap(box, other)) return;
+    rows.push_back(other.rows);
+    heads.push_back(other.heads);
+  };
+  for (const WaitingPart& part : waiting_) note(part.box);
+  for (const Box& merged : merged_) note(merged);
 
   std::vector<MergeCall> calls;
-  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-    MergeCall call{{cuts[i], cuts[i + 1]}, {}, false};
-    std::ranges::copy_if(waiting_, std::back_inserter(call.parts),
-                         [&](const WaitingPart& part) { return contains(part.rows, call.rows); });
-    call.accumulator =
-        std::ranges::any_of(merged_, [&](Range range) { return contains(range, call.rows); });
-    calls.push_back(std::move(call));
+  for (const Range head_piece : cut_at(box.heads, heads)) {
+    for (const Range row_piece : cut_at(box.rows, rows)) {
+      MergeCall call{{row_piece, head_piece}, {}, false};
+      std::ranges::copy_if(waiting_, std::back_inserter(call.parts),
+                           [&](const WaitingPart& part) { return contains(part.box, call.box); });
+      call.accumulator = std::ranges::any_of(
+          merged_, [&](const Box& merged) { return contains(merged, call.box); });
+      calls.push_back(std::move(call));
+    }
   }
   return calls;
 }
 
-MergeQueue::Added MergeQueue::add(Range rows) {
+MergeQueue::Added MergeQueue::add(const Box& box) {
   const auto taken = [&](int slot) {
     return std::ranges::any_of(waiting_, [&](const WaitingPart& part) {
-      return part.slot == slot && overlap(part.rows, rows);
+      return part.slot == slot && overlap(part.box, box);
     });
   };
   Added added;
   while (added.slot < most_slots_ && taken(added.slot)) ++added.slot;
   if (added.slot == most_slots_) {
-    Range all = rows;
+    Box all = box;
     for (const WaitingPart& part : waiting_) {
-      all = {std::min(all.begin, part.rows.begin), std::max(all.end, part.rows.end)};
+      all = {around(all.rows, part.box.rows), around(all.heads, part.box.heads)};
     }
     added.before = pieces(all);
     std::erase_if(added.before, [](const MergeCall& call) { return call.parts.empty(); });
-    for (const MergeCall& call : added.before) merged_.push_back(call.rows);
+    for (const MergeCall& call : added.before) merged_.push_back(call.box);
     waiting_.clear();
     added.slot = 0;
   }
-  waiting_.push_back({added.slot, rows});
+  waiting_.push_back({added.slot, box});
   slots_ = std::max(slots_, added.slot + 1);
   return added;
-}
-
-std::vector<MergeCall> MergeQueue::finish(Range rows) const {
-  return pieces(rows);
 }
 
 }  // namespace longca

@@ -9,18 +9,27 @@ std::int64_t aligned(std::int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+/// `box` as seen from the beginning of `from`.
+Box inside(const Box& from, const Box& box) {
+  return {{box.rows.begin - from.rows.begin, box.rows.end - from.rows.begin},
+          {box.heads.begin - from.heads.begin, box.heads.end - from.heads.begin}};
+}
+
 }  // namespace
 
-TensorView rows_of(TensorView tensor, Range rows) {
-  tensor.data = static_cast<std::byte*>(tensor.data) +
-                rows.begin * tensor.token_stride * size_of(tensor.dtype);
-  tensor.tokens = rows.size();
+TensorView box_of(TensorView tensor, const Box& box) {
+  const std::int64_t skipped =
+      box.rows.begin * tensor.token_stride + box.heads.begin * tensor.head_stride;
+  tensor.data = static_cast<std::byte*>(tensor.data) + skipped * size_of(tensor.dtype);
+  tensor.tokens = box.rows.size();
+  tensor.heads = box.heads.size();
   return tensor;
 }
 
-LseView rows_of(LseView lse, Range rows) {
-  lse.data += rows.begin;
-  lse.tokens = rows.size();
+LseView box_of(LseView lse, const Box& box) {
+  lse.data += box.heads.begin * lse.head_stride + box.rows.begin;
+  lse.tokens = box.rows.size();
+  lse.heads = box.heads.size();
   return lse;
 }
 
@@ -38,18 +47,22 @@ Partial PartStore::part(const WaitingPart& part) const {
   const TensorView& a = accumulator_;
   std::byte* const slot = memory_ + part.slot * slot_bytes();
   const TensorView image{slot, dtype_, a.tokens, a.heads, a.dim, a.heads * a.dim, a.dim};
-  Partial view{rows_of(image, part.rows), {}};
-  if (lse_.data != nullptr) {
+  Partial view{box_of(image, part.box), {}};
+  if (lse_.data == nullptr) return view;
+  auto* const lses = reinterpret_cast<float*>(slot + tensor_bytes());
+  if (whole_heads_) {
     // Parts of disjoint rows have disjoint pieces, whatever their lengths.
-    float* const lses = reinterpret_cast<float*>(slot + tensor_bytes());
-    view.lse = {lses + part.rows.begin * a.heads, a.heads, part.rows.size(), part.rows.size()};
+    const Range rows = part.box.rows;
+    view.lse = {lses + rows.begin * a.heads, a.heads, rows.size(), rows.size()};
+  } else {
+    view.lse = box_of(LseView{lses, a.heads, a.tokens, a.tokens}, part.box);
   }
   return view;
 }
 
 void PartStore::call(const MergeCall& call, const TensorView& to, StepMath& math,
                      Stream stream) const {
-  const TensorView sums = rows_of(accumulator_, call.rows);
+  const TensorView sums = box_of(accumulator_, call.box);
   if (call.parts.empty()) {
     if (call.accumulator) return math.convert(sums, to, stream);
     return math.clear(to, stream);
@@ -58,27 +71,25 @@ void PartStore::call(const MergeCall& call, const TensorView& to, StepMath& math
   std::vector<ConstTensorView> tensors;
   for (const WaitingPart& waiting : call.parts) {
     const Partial whole = part(waiting);
-    const Range rows{call.rows.begin - waiting.rows.begin, call.rows.end - waiting.rows.begin};
-    tensors.emplace_back(rows_of(whole.o, rows));
-    if (lse_.data != nullptr) parts.push_back({rows_of(whole.o, rows), rows_of(whole.lse, rows)});
+    const Box box = inside(waiting.box, call.box);
+    tensors.emplace_back(box_of(whole.o, box));
+    if (lse_.data != nullptr) parts.push_back({box_of(whole.o, box), box_of(whole.lse, box)});
   }
   if (lse_.data == nullptr) {
     return math.sum_all(tensors, call.accumulator ? ConstTensorView(sums) : ConstTensorView(), to,
                         stream);
   }
-  const LseView lse = rows_of(lse_, call.rows);
+  const LseView lse = box_of(lse_, call.box);
   math.merge_all(parts, call.accumulator ? Partial{sums, lse} : Partial{}, to, lse, stream);
 }
 
 void PartStore::merge(const std::vector<MergeCall>& calls, StepMath& math, Stream stream) const {
-  for (const MergeCall& c : calls) call(c, rows_of(accumulator_, c.rows), math, stream);
+  for (const MergeCall& c : calls) call(c, box_of(accumulator_, c.box), math, stream);
 }
 
-void PartStore::deliver(const std::vector<MergeCall>& calls, const TensorView& to,
-                        std::int64_t first, StepMath& math, Stream stream) const {
-  for (const MergeCall& c : calls) {
-    call(c, rows_of(to, {c.rows.begin - first, c.rows.end - first}), math, stream);
-  }
+void PartStore::deliver(const std::vector<MergeCall>& calls, const TensorView& to, const Box& box,
+                        StepMath& math, Stream stream) const {
+  for (const MergeCall& c : calls) call(c, box_of(to, inside(box, c.box)), math, stream);
 }
 
 }  // namespace longca

@@ -12,12 +12,13 @@ namespace longca {
 
 /// Partial results of one float32 buffer that is merged late, and how they are merged: o with its
 /// lse by StepMath::merge_all, dq by StepMath::sum_all. A slot is an image of the buffer in the
-/// problem's dtype, in which each part has its rows; its lse is contiguous for itself.
+/// problem's dtype, in which each part has its place; so has its lse, or it is contiguous for
+/// itself where every part has all heads.
 class PartStore {
  public:
   /// `accumulator`: the whole buffer; `lse`: of the same rows and heads, no data if there is none.
-  PartStore(const TensorView& accumulator, const LseView& lse, DType dtype)
-      : accumulator_(accumulator), lse_(lse), dtype_(dtype) {}
+  PartStore(const TensorView& accumulator, const LseView& lse, DType dtype, bool whole_heads)
+      : accumulator_(accumulator), lse_(lse), dtype_(dtype), whole_heads_(whole_heads) {}
 
   MergeQueue& queue() { return queue_; }
 
@@ -29,8 +30,8 @@ class PartStore {
   Partial part(const WaitingPart& part) const;
   /// Merges into the accumulator.
   void merge(const std::vector<MergeCall>& calls, StepMath& math, Stream stream) const;
-  /// Merges into `to`, whose first row is the buffer's row `first`, and into the lse.
-  void deliver(const std::vector<MergeCall>& calls, const TensorView& to, std::int64_t first,
+  /// Merges into `to`, which is the buffer's `box`, and into the lse.
+  void deliver(const std::vector<MergeCall>& calls, const TensorView& to, const Box& box,
                StepMath& math, Stream stream) const;
 
  private:
@@ -41,12 +42,13 @@ class PartStore {
   TensorView accumulator_;
   LseView lse_;
   DType dtype_;
+  bool whole_heads_;
   MergeQueue queue_{static_cast<int>(StepMath::kMostParts)};
   std::byte* memory_ = nullptr;
 };
 
-/// `rows` of a tensor or lse.
-TensorView rows_of(TensorView tensor, Range rows);
-LseView rows_of(LseView lse, Range rows);
+/// A box of a tensor or lse. It may reach beyond the view, where its memory does.
+TensorView box_of(TensorView tensor, const Box& box);
+LseView box_of(LseView lse, const Box& box);
 
 }  // namespace longca

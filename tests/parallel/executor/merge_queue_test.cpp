@@ -18,57 +18,72 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(MergeQueue, MergesAllPartsOfARowAtItsEnd) {
-  MergeQueue queue(4);
-  EXPECT_EQ(queue.add({0, 10}).slot, 0);
-  EXPECT_EQ(queue.add({5, 10}).slot, 1);
-  EXPECT_EQ(queue.slots(), 2);
-  EXPECT_THAT(queue.finish({0, 12}),
-              ElementsAre(MergeCall{{0, 5}, {{0, {0, 10}}}, false},
-                          MergeCall{{5, 10}, {{0, {0, 10}}, {1, {5, 10}}}, false},
-                          MergeCall{{10, 12}, {}, false}));
+constexpr Range kHeads{0, 2};
+
+Box rows(std::int64_t begin, std::int64_t end) {
+  return {{begin, end}, kHeads};
 }
 
-TEST(MergeQueue, PartsOfDifferentRowsShareASlot) {
+TEST(MergeQueue, MergesAllPartsOfARowAtItsEnd) {
   MergeQueue queue(4);
-  EXPECT_EQ(queue.add({0, 5}).slot, 0);
-  EXPECT_EQ(queue.add({5, 9}).slot, 0);
+  EXPECT_EQ(queue.add(rows(0, 10)).slot, 0);
+  EXPECT_EQ(queue.add(rows(5, 10)).slot, 1);
+  EXPECT_EQ(queue.slots(), 2);
+  EXPECT_THAT(queue.finish(rows(0, 12)),
+              ElementsAre(MergeCall{rows(0, 5), {{0, rows(0, 10)}}, false},
+                          MergeCall{rows(5, 10), {{0, rows(0, 10)}, {1, rows(5, 10)}}, false},
+                          MergeCall{rows(10, 12), {}, false}));
+}
+
+TEST(MergeQueue, PartsThatDoNotMeetShareASlot) {
+  MergeQueue queue(4);
+  EXPECT_EQ(queue.add(rows(0, 5)).slot, 0);
+  EXPECT_EQ(queue.add(rows(5, 9)).slot, 0);
+  EXPECT_EQ(queue.add({{0, 9}, {2, 4}}).slot, 0);
   EXPECT_EQ(queue.slots(), 1);
 }
 
 TEST(MergeQueue, MakesRoomWhenAllSlotsAreTaken) {
   MergeQueue queue(2);
-  queue.add({0, 4});
-  queue.add({2, 6});
-  const MergeQueue::Added added = queue.add({3, 4});
+  queue.add(rows(0, 4));
+  queue.add(rows(2, 6));
+  const MergeQueue::Added added = queue.add(rows(3, 4));
   EXPECT_EQ(added.slot, 0);
-  EXPECT_THAT(added.before, ElementsAre(MergeCall{{0, 2}, {{0, {0, 4}}}, false},
-                                        MergeCall{{2, 4}, {{0, {0, 4}}, {1, {2, 6}}}, false},
-                                        MergeCall{{4, 6}, {{1, {2, 6}}}, false}));
-  EXPECT_THAT(queue.finish({3, 5}),
-              ElementsAre(MergeCall{{3, 4}, {{0, {3, 4}}}, true}, MergeCall{{4, 5}, {}, true}));
+  EXPECT_THAT(added.before,
+              ElementsAre(MergeCall{rows(0, 2), {{0, rows(0, 4)}}, false},
+                          MergeCall{rows(2, 4), {{0, rows(0, 4)}, {1, rows(2, 6)}}, false},
+                          MergeCall{rows(4, 6), {{1, rows(2, 6)}}, false}));
+  EXPECT_THAT(queue.finish(rows(3, 5)), ElementsAre(MergeCall{rows(3, 4), {{0, rows(3, 4)}}, true},
+                                                    MergeCall{rows(4, 5), {}, true}));
 }
 
-/// A buffer's rows as the sets of parts that they have in them.
+/// The parts that each head of each row of a buffer has in it.
 class Played {
  public:
-  explicit Played(int slots, std::int64_t rows)
-      : slots_(static_cast<std::size_t>(slots),
-               std::vector<std::set<int>>(static_cast<std::size_t>(rows))),
-        accumulator_(static_cast<std::size_t>(rows)) {}
+  Played(int slots, std::int64_t row_count, std::int64_t heads)
+      : heads_(heads),
+        slots_(static_cast<std::size_t>(slots),
+               std::vector<std::set<int>>(static_cast<std::size_t>(row_count * heads))),
+        accumulator_(static_cast<std::size_t>(row_count * heads)) {}
 
-  std::set<int>& slot(int slot, std::int64_t row) {
-    return slots_[static_cast<std::size_t>(slot)][static_cast<std::size_t>(row)];
+  template <typename Body>
+  void each(const Box& box, Body&& body) const {
+    for (std::int64_t r = box.rows.begin; r < box.rows.end; ++r) {
+      for (std::int64_t h = box.heads.begin; h < box.heads.end; ++h) {
+        body(static_cast<std::size_t>(r * heads_ + h));
+      }
+    }
   }
-  std::set<int>& accumulator(std::int64_t row) {
-    return accumulator_[static_cast<std::size_t>(row)];
+  std::set<int>& slot(int slot, std::size_t at) {
+    return slots_[static_cast<std::size_t>(slot)][at];
   }
-  /// What a call makes of one of its rows. A part must not count twice.
-  std::set<int> merged(const MergeCall& call, std::int64_t row) {
-    std::set<int> sum = call.accumulator ? accumulator(row) : std::set<int>{};
+  std::set<int>& accumulator(std::size_t at) { return accumulator_[at]; }
+  /// What a call makes of one of its places. A part must not count twice.
+  std::set<int> merged(const MergeCall& call, std::size_t at) {
+    std::set<int> sum = call.accumulator ? accumulator(at) : std::set<int>{};
     std::size_t count = sum.size();
     for (const WaitingPart& part : call.parts) {
-      sum.merge(std::set(slot(part.slot, row)));
+      sum.merge(std::set(slot(part.slot, at)));
       ++count;
     }
     EXPECT_EQ(sum.size(), count);
@@ -76,45 +91,47 @@ class Played {
   }
 
  private:
+  std::int64_t heads_;
   std::vector<std::vector<std::set<int>>> slots_;
   std::vector<std::set<int>> accumulator_;
 };
+
+Range random_range(std::int64_t end, std::mt19937& random) {
+  const auto below = [&](std::int64_t limit) {
+    return std::uniform_int_distribution<std::int64_t>(0, limit - 1)(random);
+  };
+  const std::int64_t begin = below(end);
+  return {begin, begin + 1 + below(end - begin)};
+}
 
 TEST(MergeQueue, EveryPartCountsOnce) {
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    const auto rows = static_cast<std::int64_t>(1 + random() % 40);
+    const auto row_count = static_cast<std::int64_t>(1 + random() % 40);
+    const auto heads = static_cast<std::int64_t>(1 + random() % 3);
     const int slots = static_cast<int>(1 + random() % 4);
     MergeQueue queue(slots);
-    Played played(slots, rows);
-    std::vector<std::set<int>> expected(static_cast<std::size_t>(rows));
+    Played played(slots, row_count, heads);
+    std::vector<std::set<int>> expected(static_cast<std::size_t>(row_count * heads));
     for (int part = 0; part < static_cast<int>(random() % 12); ++part) {
-      const auto begin = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(rows));
-      const auto size =
-          static_cast<std::int64_t>(1 + random() % static_cast<std::uint64_t>(rows - begin));
-      const Range range{begin, begin + size};
-      const MergeQueue::Added added = queue.add(range);
+      const Box box{random_range(row_count, random), random_range(heads, random)};
+      const MergeQueue::Added added = queue.add(box);
       for (const MergeCall& call : added.before) {
-        for (std::int64_t r = call.rows.begin; r < call.rows.end; ++r) {
-          played.accumulator(r) = played.merged(call, r);
-        }
+        played.each(call.box,
+                    [&](std::size_t at) { played.accumulator(at) = played.merged(call, at); });
       }
       ASSERT_LT(added.slot, slots);
-      for (std::int64_t r = range.begin; r < range.end; ++r) {
-        played.slot(added.slot, r) = {part};
-        expected[static_cast<std::size_t>(r)].insert(part);
-      }
+      played.each(box, [&](std::size_t at) {
+        played.slot(added.slot, at) = {part};
+        expected[at].insert(part);
+      });
     }
-    std::int64_t next = 0;
-    for (const MergeCall& call : queue.finish({0, rows})) {
-      ASSERT_EQ(call.rows.begin, next);
-      next = call.rows.end;
-      for (std::int64_t r = call.rows.begin; r < call.rows.end; ++r) {
-        ASSERT_EQ(played.merged(call, r), expected[static_cast<std::size_t>(r)]) << "row " << r;
-      }
+    std::vector<std::set<int>> result(expected.size(), {-1});
+    for (const MergeCall& call : queue.finish({{0, row_count}, {0, heads}})) {
+      played.each(call.box, [&](std::size_t at) { result[at] = played.merged(call, at); });
     }
-    ASSERT_EQ(next, rows);
+    ASSERT_EQ(result, expected);
   }
 }
 
@@ -131,14 +148,20 @@ struct TwoSteps {
     add(TensorRole::o, false);
     ops = {{attend({0, 8}, true), {}}, {attend({4, 8}, false), {}}, {convert({0, 8}), {}}};
   }
-  Region rows(int buffer, Range range) const { return {buffer, range, {0, 2}}; }
+  Region region(int buffer, Range range) const { return {buffer, range, {0, 2}}; }
   Attend attend(Range range, bool first) const {
-    return {
-        rows(0, range), rows(1, {0, 8}), rows(2, {0, 8}), rows(kSum, range), rows(kLse, range), 0,
-        first};
+    return {region(0, range),
+            region(1, {0, 8}),
+            region(2, {0, 8}),
+            region(kSum, range),
+            region(kLse, range),
+            0,
+            first};
   }
-  Convert convert(Range range) const { return {rows(kSum, range), rows(5, range)}; }
-  bool allowed() const { return LateMerging(plan, ops).allowed(kSum); }
+  Convert convert(Range range) const { return {region(kSum, range), region(5, range)}; }
+  bool allowed(bool whole_heads = false) const {
+    return LateMerging(plan, ops, whole_heads).allowed(kSum);
+  }
 
   static constexpr int kSum = 3;
   static constexpr int kLse = 4;
@@ -149,8 +172,16 @@ struct TwoSteps {
 TEST(LateMerging, IsForSumsThatAreRoundedOnce) {
   EXPECT_TRUE(TwoSteps().allowed());
   TwoSteps cleared;
-  cleared.ops.insert(cleared.ops.begin(), {Clear{cleared.rows(TwoSteps::kSum, {0, 8})}, {}});
+  cleared.ops.insert(cleared.ops.begin(), {Clear{cleared.region(TwoSteps::kSum, {0, 8})}, {}});
   EXPECT_TRUE(cleared.allowed());
+}
+
+TEST(LateMerging, TakesStepsOfSomeHeadsUnlessTheKernelTakesNoGaps) {
+  TwoSteps half;
+  auto& step = std::get<Attend>(half.ops[1].what);
+  step.q.heads = step.o.heads = step.lse.heads = {1, 2};
+  EXPECT_TRUE(half.allowed());
+  EXPECT_FALSE(half.allowed(true));
 }
 
 TEST(LateMerging, IsNotForSumsThatOthersSee) {
@@ -159,7 +190,7 @@ TEST(LateMerging, IsNotForSumsThatOthersSee) {
     change(steps);
     return !steps.allowed();
   };
-  const auto sum = [](const TwoSteps& s, Range r) { return s.rows(TwoSteps::kSum, r); };
+  const auto sum = [](const TwoSteps& s, Range r) { return s.region(TwoSteps::kSum, r); };
   EXPECT_TRUE(forbidden([](TwoSteps& s) { s.ops.pop_back(); }));  // never rounded
   EXPECT_TRUE(forbidden([](TwoSteps& s) { s.ops.back().what = s.convert({0, 7}); }));
   EXPECT_TRUE(forbidden([](TwoSteps& s) { s.ops.push_back({s.attend({0, 2}, false), {}}); }));
@@ -172,7 +203,7 @@ TEST(LateMerging, IsNotForSumsThatOthersSee) {
   }));
   EXPECT_TRUE(forbidden([&](TwoSteps& s) {
     Exchange sends;
-    sends.sends = {{1, s.rows(TwoSteps::kLse, {0, 1})}};
+    sends.sends = {{1, s.region(TwoSteps::kLse, {0, 1})}};
     s.ops.insert(s.ops.begin() + 1, {sends, {}});
   }));
   EXPECT_TRUE(forbidden([](TwoSteps& s) { s.plan.buffers[TwoSteps::kSum].kept = true; }));
@@ -181,7 +212,9 @@ TEST(LateMerging, IsNotForSumsThatOthersSee) {
     s.plan.results = {{.role = TensorRole::o, .region = sum(s, {0, 8}), .tokens = {}, .heads = {}}};
   }));
   EXPECT_TRUE(forbidden([](TwoSteps& s) { std::get<Attend>(s.ops[1].what).lse.tokens = {0, 4}; }));
-  EXPECT_TRUE(forbidden([](TwoSteps& s) { std::get<Attend>(s.ops[1].what).o.heads = {0, 1}; }));
+  EXPECT_TRUE(forbidden([](TwoSteps& s) {
+    std::get<Attend>(s.ops[1].what).lse.heads = {1, 2};  // of its o: both
+  }));
 }
 
 }  // namespace
