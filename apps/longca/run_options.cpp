@@ -20,7 +20,7 @@ void set_limit(const char* option, const std::optional<double>& given, double& l
 
 void RunArguments::add_options(CLI::App& verb) {
   verb.add_option("-a,--axis", axes, "values of an axis, as tokens=1K:8K:x2; repeatable")
-      ->type_name("AXIS=VALUES")
+      ->type_name("AXIS=LIST")
       ->allow_extra_args(false);
   verb.add_option("--plugin", plugins, "kernels from a .so or .py file; repeatable")
       ->type_name("FILE")

@@ -12,11 +12,11 @@
 #include <thread>
 
 #include "bench/bench_run.h"
+#include "bench/running.h"
 
 namespace longca::testing {
 namespace {
 
-using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 constexpr int kKills = 200;
@@ -51,16 +51,6 @@ std::set<std::string> keys_of(const fs::path& file) {
     EXPECT_TRUE(keys.insert(record.c.key()).second) << "twice: " << record.c.key();
   }
   return keys;
-}
-
-/// Whether some process has `argument` on its command line.
-bool is_running(const std::string& argument) {
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const std::string pid = entry.path().filename();
-    if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (read_file(entry.path() / "cmdline").find(argument) != std::string::npos) return true;
-  }
-  return false;
 }
 
 TEST(Kill, AtAnyMomentLosesNoFinishedRecord) {
@@ -101,8 +91,7 @@ TEST(Kill, AtAnyMomentLosesNoFinishedRecord) {
   ASSERT_EQ(::waitpid(start(command(file, plugin)), &status, 0) > 0, true);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(keys_of(file), expected);
-  for (int i = 0; i < 100 && is_running(plugin); ++i) std::this_thread::sleep_for(20ms);
-  EXPECT_FALSE(is_running(plugin)) << "a worker outlived its run";
+  EXPECT_TRUE(all_end(plugin)) << "a worker outlived its run";
 }
 
 }  // namespace

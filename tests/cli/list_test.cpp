@@ -74,8 +74,32 @@ TEST(List, AKernelThatDoesNotRunHereSaysWhatItCouldDo) {
                                          ::testing::HasSubstr("cuda 8.0 or later; bfloat16")));
 }
 
-TEST(List, NoSchemeYet) {
-  EXPECT_EQ(parsed({"list", "schemes", "--json"}), json::array());
+TEST(List, SchemesSayWhatCarriesTheirMessagesHere) {
+  const ProcessOptions no_mpirun{.environment = {{"LONGCA_MPIRUN", "no-such-mpirun"}}};
+  const json here = parsed({"list", "schemes", "--json"});
+  const json without = parsed({"list", "schemes", "--json"}, no_mpirun);
+  const std::vector<std::string> all{"ulysses", "ring_p2p",   "ring_allgather",
+                                     "usp",     "loongtrain", "magi"};
+  EXPECT_EQ(names(here), all);
+  for (const json& scheme : here) {
+    const auto name = scheme.at("name").get<std::string>();
+    EXPECT_NE(scheme.at("paper"), "") << name;
+    EXPECT_EQ(scheme.at("factor"), name == "usp" || name == "loongtrain") << name;
+    EXPECT_EQ(scheme.at("passes"), json({"forward", "backward"}));
+    for (const char* transport : {"mpi", "nccl", "peer"}) {
+      const json& support = scheme.at("transports").at(transport);
+      EXPECT_EQ(support.at("status") == "ok", support.at("reason") == "") << name << support;
+    }
+  }
+  for (const json& scheme : without) {
+    EXPECT_EQ(scheme.at("status"), "unavailable");
+    // In a build without MPI the reason is that.
+    EXPECT_THAT(scheme.at("reason").get<std::string>(),
+                ::testing::AnyOf(::testing::HasSubstr("no-such-mpirun"),
+                                 ::testing::HasSubstr("libopenmpi-dev")));
+  }
+  const auto text = run_longca({"list", "schemes"}, no_mpirun);
+  EXPECT_THAT(text.out, ::testing::HasSubstr("transport mpi           does not run here: "));
 }
 
 TEST(List, EverythingAtOnce) {
@@ -85,7 +109,7 @@ TEST(List, EverythingAtOnce) {
   }
   EXPECT_THAT(names(all.at("suites")), ::testing::Contains("quick"));
   const auto text = run_longca({"list"});
-  EXPECT_THAT(text.out, ::testing::HasSubstr("none is built in yet"));
+  EXPECT_THAT(text.out, ::testing::HasSubstr("\nSchemes of context parallelism\n  ulysses "));
 }
 
 TEST(List, ASuiteThatCannotBeReadIsListedWithTheReason) {

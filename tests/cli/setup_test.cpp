@@ -42,9 +42,8 @@ class Setup : public ::testing::Test {
       fs::create_directories(checkout_ / folder);
     }
     const fs::path source = LONGCA_SOURCE_DIR;
-    for (const char* file :
-         {"longca", "test", "CMakePresets.json", "scripts/setup", "scripts/packages.txt",
-          "scripts/python_packages.txt"}) {
+    for (const char* file : {"longca", "test", "CMakePresets.json", "scripts/setup",
+                             "scripts/packages.txt", "scripts/python_packages.txt"}) {
       fs::copy_file(source / file, checkout_ / file);
     }
     write_file(checkout_ / "apps/longca/main.cpp", kProgram);

@@ -38,6 +38,7 @@ LaunchRunner::LaunchRunner(LaunchOptions options)
       scratch_(make_scratch()) {}
 
 LaunchRunner::~LaunchRunner() {
+  if (session_ && InterruptGuard::signal() == 0) session_->finish();
   session_.reset();
   std::error_code error;
   fs::remove_all(scratch_, error);
@@ -72,6 +73,7 @@ CellOptions LaunchRunner::options_for(const Case& c) const {
 bool LaunchRunner::start_session(const Case& c, Record& record, bool& interrupted) {
   const int ranks = options_.found_ranks > 0 ? options_.found_ranks : *c.ranks;
   if (session_ && session_->ranks() == ranks) return true;
+  if (session_) session_->finish();
   session_.reset();
   if (failed_ranks_ != ranks) failed_starts_ = 0;
   failed_ranks_ = ranks;

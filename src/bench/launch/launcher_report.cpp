@@ -10,6 +10,12 @@
 namespace longca {
 namespace {
 
+/// A line of the stack that Open MPI prints when a process gets a signal: "[node1:05971] …".
+bool is_of_a_stack(const std::string& line) {
+  static const std::regex stack(R"(\[[^\]]+:\d+\].*)");
+  return std::regex_match(line, stack);
+}
+
 bool is_rule(const std::string& line) {
   return line.size() > 20 && line.find_first_not_of('-') == std::string::npos;
 }
@@ -32,7 +38,7 @@ Split split_output(const std::string& output) {
       split.messages += line + ' ';
     } else if (line.starts_with("srun: ") || line.starts_with("slurmstepd: ")) {
       split.messages += line + '\n';
-    } else {
+    } else if (!is_of_a_stack(line)) {
       split.ranks += line + '\n';
     }
   }

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 using Kind = RankServer::Event::Kind;
 
 constexpr auto kLook = 50ms;
-constexpr auto kLauncherWord = 2000ms;  // for the launcher to say how a rank ended
+constexpr auto kLauncherWord = 5000ms;  // for the launcher to say how a rank ended
 constexpr std::string_view kWaits = "waiting";
 
 std::int64_t rank_slack() {
@@ -213,14 +213,16 @@ std::vector<int> RankAttempt::expired() const {
   return ranks;
 }
 
-/// Ranks that have entered fewer stages than others.
+/// Ranks in another stage than the one that has come furthest; all ranks if there is but one stage.
 std::vector<int> RankAttempt::behind() const {
-  int least = clocks_.front().stages_entered();
-  for (const StageClock& clock : clocks_) least = std::min(least, clock.stages_entered());
+  const auto furthest = std::ranges::max_element(clocks_, {}, &StageClock::stages_entered);
   std::vector<int> ranks;
   for (std::size_t i = 0; i < clocks_.size(); ++i) {
-    if (clocks_[i].stages_entered() == least) ranks.push_back(static_cast<int>(i));
+    if (clocks_[i].stage() != furthest->stage()) ranks.push_back(static_cast<int>(i));
   }
+  if (!ranks.empty()) return ranks;
+  ranks.resize(clocks_.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
 }
 
@@ -243,9 +245,7 @@ std::vector<int> RankAttempt::odd_ones() const {
   const std::size_t half = clocks_.size() / 2;
   if (!still.empty() && still.size() <= half) return still;
   if (!computing.empty() && computing.size() <= half) return computing;
-  std::vector<int> all(clocks_.size());
-  std::iota(all.begin(), all.end(), 0);
-  return all;
+  return {};
 }
 
 /// Those that the others wait for.
@@ -259,7 +259,7 @@ std::vector<int> RankAttempt::culprits(const std::vector<int>& late) const {
   }
   if (!working.empty() && working.size() < clocks_.size()) return working;
   const std::vector<int> odd = odd_ones();
-  return odd.size() < clocks_.size() ? odd : late;
+  return odd.empty() ? late : odd;
 }
 
 /// The rank that takes more than it may; -1 if none does.

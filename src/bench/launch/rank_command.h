@@ -19,10 +19,10 @@ enum class Launcher : std::uint8_t {
 /// What ranks are started with, beside their number.
 struct RankStart {
   Launcher launcher = Launcher::mpirun;
-  std::string hostfile;              ///< of mpirun; "": ranks on this host
-  bool several_hosts = false;        ///< whether ranks may be on other hosts than this process
-  std::vector<std::string> plugins;  ///< files of kernels
-  std::string suite_hash;            ///< equal on all ranks, or they refuse
+  std::string hostfile{};              ///< of mpirun; "": ranks on this host
+  bool several_hosts = false;          ///< whether ranks may be on other hosts than this process
+  std::vector<std::string> plugins{};  ///< files of kernels
+  std::string suite_hash{};            ///< equal on all ranks, or they refuse
 };
 
 /// A command with what it adds to the environment.

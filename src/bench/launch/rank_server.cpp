@@ -127,4 +127,9 @@ bool RankServer::send(int rank, const nlohmann::json& message) {
   return found != ranks_.end() && found->second->channel->send(message);
 }
 
+void RankServer::hang_up() {
+  ranks_.clear();
+  peers_.clear();
+}
+
 }  // namespace longca

@@ -41,6 +41,8 @@ class RankServer {
 
   /// False if that rank is not there (any more).
   bool send(int rank, const nlohmann::json& message);
+  /// Closes all ranks' sockets, by which they are told to end.
+  void hang_up();
   /// By rank, of all that have said hello since the start.
   const std::map<int, RankHello>& hellos() const { return hellos_; }
   bool has(int rank) const { return ranks_.contains(rank); }

@@ -1,6 +1,7 @@
 #include "bench/launch/rank_session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,39 +54,63 @@ void RankSession::note_hello(int rank) {
 }
 
 RankSession::Start RankSession::wait_until_ready(double limit_s, std::string& reason) {
+  using Kind = RankServer::Event::Kind;
   const auto deadline = Clock::now() + std::chrono::duration<double>(limit_s);
   while (true) {
     const RankServer::Event event = server_->wait(kLook);
-    using Kind = RankServer::Event::Kind;
     if (InterruptGuard::signal() != 0) return Start::interrupted;
     if (event.kind == Kind::hello) note_hello(event.rank);
-    if (event.kind == Kind::message && event.message.contains("refused")) {
-      throw InputError(event.message.at("refused").get<std::string>());
-    }
     if (event.kind == Kind::message && event.message.contains("ready")) return Start::ready;
-    const bool gone = event.kind == Kind::gone;
-    if (gone || (event.kind == Kind::nothing && launcher_->has_ended())) {
-      if (gone) launcher_->reap(kRankGrace);
-      reason = "the ranks could not start";
-      const LauncherReport report = read_launcher_report(take_output());
-      if (report.rank)
-        reason += fmt::format(": rank {} {}", *report.rank, report.how);
-      else if (gone)
-        reason += fmt::format(": rank {} ended", event.rank);
-      if (!report.said.empty()) reason += (report.rank || gone ? ", saying: " : ": ") + report.said;
+    throw_if_refused(event);
+    if (event.kind == Kind::gone) {
+      reason = why_not_started(event.rank);
+      return Start::failed;
+    }
+    if (event.kind == Kind::nothing && launcher_->has_ended()) {
+      reason = why_not_started({});
       return Start::failed;
     }
     if (Clock::now() > deadline) {
-      reason = fmt::format("the ranks could not start in {} s: ", limit_s);
-      std::string missing;
-      for (int rank = 0; rank < ranks_; ++rank) {
-        if (!server_->has(rank)) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
-      }
-      reason += missing.empty() ? "they did not agree with each other"
-                                : fmt::format("nothing was heard of rank {}", missing);
+      reason = fmt::format("the ranks could not start in {} s: {}", limit_s, who_is_missing());
       return Start::failed;
     }
   }
+}
+
+void RankSession::throw_if_refused(const RankServer::Event& event) {
+  if (event.kind != RankServer::Event::Kind::message || !event.message.contains("refused")) return;
+  launcher_->reap(kRankGrace);  // all ranks end now
+  throw InputError(event.message.at("refused").get<std::string>());
+}
+
+/// Of a launcher that has ended, or will since the rank `gone` has.
+std::string RankSession::why_not_started(std::optional<int> gone) {
+  // Ranks that refuse each other end at once; rank 0's sentence may come after the end of another.
+  const auto deadline = Clock::now() + kLauncherGrace;
+  while (Clock::now() < deadline && !launcher_->has_ended()) throw_if_refused(server_->wait(kLook));
+  for (auto event = server_->wait(0ms); event.kind != RankServer::Event::Kind::nothing;
+       event = server_->wait(0ms)) {
+    throw_if_refused(event);
+  }
+  launcher_->terminate(kLauncherGrace);
+  const LauncherReport report = read_launcher_report(take_output());
+  std::string reason = "the ranks could not start";
+  if (report.rank) {
+    reason += fmt::format(": rank {} {}", *report.rank, report.how);
+  } else if (gone) {
+    reason += fmt::format(": rank {} ended", *gone);
+  }
+  if (!report.said.empty()) reason += (report.rank || gone ? ", saying: " : ": ") + report.said;
+  return reason;
+}
+
+std::string RankSession::who_is_missing() const {
+  std::vector<int> missing;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (!server_->has(rank)) missing.push_back(rank);
+  }
+  if (missing.empty()) return "they did not agree with each other";
+  return fmt::format("nothing was heard of rank {}", fmt::join(missing, ", "));
 }
 
 /// The number may belong to another process by now.
@@ -94,6 +119,15 @@ bool RankSession::is_rank(pid_t pid) const {
   const std::string arguments{std::istreambuf_iterator<char>(file), {}};
   return arguments.find(rank_machine().program.filename().string()) != std::string::npos &&
          arguments.find("--connect") != std::string::npos;
+}
+
+void RankSession::finish() {
+  server_->hang_up();
+  const auto deadline = Clock::now() + kLauncherGrace;
+  while (!launcher_->has_ended() && Clock::now() < deadline && InterruptGuard::signal() == 0) {
+    std::this_thread::sleep_for(5ms);
+  }
+  end();
 }
 
 void RankSession::end() {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "bench/child_process.h"
@@ -33,6 +34,8 @@ class RankSession {
   const std::map<int, pid_t>& local_pids() const { return pids_; }
   bool launcher_has_ended() const { return launcher_->has_ended(); }
 
+  /// Tells ranks that wait for a cell to end, and returns when they are gone.
+  void finish();
   /// Ends all processes, if they have not ended yet, and returns when they are gone.
   void end();
   /// What launcher and ranks have printed since the last call.
@@ -40,6 +43,9 @@ class RankSession {
 
  private:
   void note_hello(int rank);
+  void throw_if_refused(const RankServer::Event& event);
+  std::string why_not_started(std::optional<int> gone);
+  std::string who_is_missing() const;
   bool is_rank(pid_t pid) const;
 
   int ranks_;

@@ -1,0 +1,252 @@
+// Ranks that fail in every way known: each costs its cell, is named, and leaves no process behind.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "bench/record.h"
+#include "bench/running.h"
+#include "support/process.h"
+#include "support/temp_directory.h"
+
+namespace longca::testing {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+using Arguments = std::vector<std::string>;
+
+/// A run over three ranks, with a plug-in whose path is on the command line of every rank of this
+/// test and of no other process, and a folder for temporary files that must be empty in the end.
+class Launch : public ::testing::Test {
+ protected:
+  Launch() : plugin_((folder_ / "rank_faults.so").string()), scratch_(folder_ / "scratch") {
+    fs::copy_file(RANK_FAULT_PLUGIN, plugin_);
+    fs::create_directory(scratch_);
+  }
+
+  Arguments cp(const fs::path& out, const Arguments& more) const {
+    Arguments arguments{"cp",    "cp_quick",        "--plugin",     plugin_,
+                        "--out", out.string(),      "--time-limit", "0.01",
+                        "-a",    "mask=causal",     "-a",           "tokens=96",
+                        "-a",    "heads=6:3",       "-a",           "dim=16",
+                        "-a",    "scheme=ring_p2p", "-a",           "shard=contiguous",
+                        "-a",    "ranks=3",         "-a",           "pass=forward"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  ProcessOptions options() const {
+    return {.environment = {{"TMPDIR", scratch_.string()},
+                            {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                            {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                            {"OMPI_MCA_rmaps_base_oversubscribe", "1"}}};
+  }
+
+  ProcessResult run(const fs::path& out, const Arguments& more) const {
+    return run_longca(cp(out, more), options());
+  }
+
+  void expect_nothing_left() const {
+    EXPECT_TRUE(all_end(plugin_)) << "a rank outlived its run";
+    EXPECT_TRUE(fs::is_empty(scratch_)) << fs::directory_iterator(scratch_)->path();
+  }
+
+  TempDirectory folder_;
+  std::string plugin_;
+  fs::path scratch_;
+};
+
+Status status_of(const std::vector<Record>& records, const std::string& kernel) {
+  const auto found =
+      std::ranges::find_if(records, [&](const Record& r) { return r.c.kernel == kernel; });
+  if (found == records.end()) {
+    ADD_FAILURE() << "no record of " << kernel;
+    return {};
+  }
+  return found->status;
+}
+
+TEST_F(Launch, AFaultOfARankCostsItsCellAndNamesTheRank) {
+  const auto out = folder_ / "faults.jsonl";
+  const auto result = run(out, {"-a",
+                                "kernel=rank_killed,naive,rank_exits,rank_throws,rank_sleeps,rank_"
+                                "stops,rank_computes,rank_none",
+                                "--case-limit", "4"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 8U);
+  const auto expect = [&](const std::string& kernel, StatusCode code, const auto& reason) {
+    const Status status = status_of(records, kernel);
+    EXPECT_EQ(to_string(status.code), to_string(code)) << kernel << ": " << status.reason;
+    EXPECT_THAT(status.reason, reason) << kernel;
+  };
+  expect("rank_killed", StatusCode::crash,
+         AllOf(HasSubstr("in forward rank 1 "), HasSubstr("signal 9 (Killed)")));
+  expect("rank_exits", StatusCode::crash,
+         AllOf(HasSubstr("in forward rank 1 "), HasSubstr("exit code 5")));
+  expect("rank_throws", StatusCode::crash,
+         AllOf(HasSubstr("rank 1"), HasSubstr("this kernel throws on one rank")));
+  const auto late = AllOf(StartsWith("rank 1: forward had not ended"), HasSubstr("4 s were up"));
+  expect("rank_sleeps", StatusCode::timeout, late);
+  expect("rank_stops", StatusCode::timeout, late);
+  expect("rank_computes", StatusCode::timeout, late);
+  expect("naive", StatusCode::ok, "");
+  expect("rank_none", StatusCode::ok, "");
+  expect_nothing_left();
+}
+
+TEST_F(Launch, ARankThatEndsAtTheStartIsNamedAndTheNextCellRuns) {
+  const auto once = folder_ / "once";
+  write_file(once, "");
+  auto with_fault = options();
+  with_fault.environment["LONGCA_TEST_FAIL_ONCE"] = once.string();
+  const auto out = folder_ / "start.jsonl";
+  const auto result = run_longca(cp(out, {"-a", "kernel=naive,rank_none"}), with_fault);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0].status.code, StatusCode::crash);
+  EXPECT_THAT(records[0].status.reason,
+              AllOf(HasSubstr("could not start: rank 1 "), HasSubstr("exit code 7")));
+  EXPECT_TRUE(records[1].status.ok()) << records[1].status.reason;
+  expect_nothing_left();
+}
+
+TEST_F(Launch, WithoutMpirunEveryCellSaysWhatToInstall) {
+  auto without = options();
+  without.environment["LONGCA_MPIRUN"] = "no-such-mpirun";
+  const auto out = folder_ / "none.jsonl";
+  const auto result = run_longca(cp(out, {"-a", "kernel=naive"}), without);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].status.code, StatusCode::unavailable);
+  EXPECT_THAT(records[0].status.reason, HasSubstr("no-such-mpirun"));
+  auto nowhere = options();
+  nowhere.environment["PATH"] = "/nowhere";
+  run_longca(cp(out, {"-a", "kernel=naive"}), nowhere);
+  EXPECT_THAT(read_records(out).records.at(0).status.reason, HasSubstr("openmpi-bin"));
+}
+
+/// Starts a run that goes on for long, and waits for its first record.
+class LongRun {
+ public:
+  LongRun(Arguments arguments, const fs::path& out, const ProcessOptions& options) {
+    arguments.insert(arguments.begin(), LONGCA_PROGRAM);
+    std::vector<char*> pointers;
+    for (auto& argument : arguments) pointers.push_back(argument.data());
+    pointers.push_back(nullptr);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      for (const auto& [name, value] : options.environment) {
+        ::setenv(name.c_str(), value.c_str(), 1);
+      }
+      if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(126);
+      ::execv(pointers[0], pointers.data());
+      ::_exit(127);
+    }
+    for (int i = 0; i < 1500 && (!fs::exists(out) || fs::file_size(out) == 0); ++i) {
+      std::this_thread::sleep_for(20ms);
+    }
+  }
+
+  /// Sends it a signal; waitpid's status.
+  int end(int signal) const {
+    ::kill(pid_, signal);
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    return status;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+const Arguments kMany = {"-a", "kernel=naive", "-a", "seed=1:1K:x2",
+                         "-a", "mask=all",     "-a", "shard=all"};
+
+TEST_F(Launch, AnInterruptEndsAllRanks) {
+  const auto out = folder_ / "interrupted.jsonl";
+  const LongRun long_run(cp(out, kMany), out, options());
+  ASSERT_TRUE(is_running(plugin_));
+  const int status = long_run.end(SIGINT);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT);
+  expect_nothing_left();
+  for (const Record& record : read_records(out).records) EXPECT_TRUE(record.status.ok());
+}
+
+TEST_F(Launch, NoRankOutlivesAProgramThatIsKilled) {
+  const auto out = folder_ / "killed.jsonl";
+  const LongRun long_run(cp(out, kMany), out, options());
+  ASSERT_TRUE(is_running(plugin_));
+  EXPECT_TRUE(WIFSIGNALED(long_run.end(SIGKILL)));
+  EXPECT_TRUE(all_end(plugin_)) << "a rank outlived its run";
+  // What it wrote goes on.
+  const auto done = read_records(out).records.size();
+  const auto resumed = run(out, {"-a", "kernel=naive", "--resume"});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_GE(read_records(out).records.size(), done);
+}
+
+ProcessResult mpirun(const std::vector<Arguments>& programs, const ProcessOptions& options) {
+  Arguments command{"mpirun"};
+  for (const Arguments& program : programs) {
+    if (&program != &programs.front()) command.emplace_back(":");
+    command.insert(command.end(), program.begin(), program.end());
+  }
+  return run_process(command, options);
+}
+
+Arguments times(int n, Arguments arguments) {
+  arguments.insert(arguments.begin(), {"-n", std::to_string(n), LONGCA_PROGRAM});
+  return arguments;
+}
+
+TEST_F(Launch, RunsInsideALaunchThatItFinds) {
+  const auto out = folder_ / "inside.jsonl";
+  const auto result =
+      mpirun({times(3, cp(out, {"-a", "kernel=naive", "-a", "ranks=2,3"}))}, options());
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 2U);
+  for (const Record& record : records) {
+    EXPECT_TRUE(record.status.ok()) << record.status.reason;
+    EXPECT_EQ(record.rank_times_ms.size(), static_cast<std::size_t>(*record.c.ranks));
+  }
+  EXPECT_THAT(result.out, HasSubstr("2 cells: 2 ok"));
+  expect_nothing_left();
+}
+
+TEST_F(Launch, BadInputInsideALaunchIsOneSentence) {
+  const auto result = mpirun({times(3, cp(folder_ / "bad.jsonl", {"-a", "ranks=4"}))}, options());
+  EXPECT_NE(result.exit_code, 0);
+  const std::string sentence = "longca: 4 ranks need a place each, and this launch has 3 processes";
+  EXPECT_THAT(result.err, HasSubstr(sentence));
+  EXPECT_EQ(result.err.find("longca: "), result.err.rfind("longca: ")) << result.err;
+}
+
+TEST_F(Launch, DifferentSuitesAreRefused) {
+  const auto out = folder_ / "differ.jsonl";
+  const auto one = times(1, cp(out, {"-a", "kernel=naive", "-a", "ranks=2"}));
+  const auto other = times(1, cp(out, {"-a", "kernel=rank_none", "-a", "ranks=2"}));
+  const auto result = mpirun({one, other}, options());
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("longca: rank 1 was given another suite than rank 0"));
+  expect_nothing_left();
+}
+
+}  // namespace
+}  // namespace longca::testing

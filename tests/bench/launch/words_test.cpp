@@ -1,0 +1,220 @@
+// What launchers say and are told: no process is started here.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "bench/expect_input_error.h"
+#include "bench/launch/launcher_report.h"
+#include "bench/launch/mpi_launch.h"
+#include "bench/launch/rank_command.h"
+#include "bench/launch/request.h"
+#include "support/temp_directory.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+using ::testing::Pair;
+
+constexpr const char* kRule =
+    "--------------------------------------------------------------------------\n";
+
+std::string boxed(const std::string& text) {
+  return kRule + text + kRule;
+}
+
+TEST(LauncherReport, NamesTheRankThatWasKilled) {
+  const auto report = read_launcher_report(
+      "a line of a rank\n" +
+      boxed("Primary job  terminated normally, but 1 process returned\n"
+            "a non-zero exit code. Per user-direction, the job has been aborted.\n") +
+      boxed("mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 "
+            "(Killed).\n"));
+  EXPECT_EQ(report.rank, 1);
+  EXPECT_EQ(report.how, "was ended by signal 9 (Killed)");
+  EXPECT_EQ(report.said, "a line of a rank");
+}
+
+TEST(LauncherReport, NamesTheRankThatExited) {
+  const auto report = read_launcher_report(
+      boxed("mpirun detected that one or more processes exited with non-zero status, thus causing\n"
+            "the job to be terminated. The first process to do so was:\n\n"
+            "  Process name: [[29318,1],2]\n  Exit code:    5\n"));
+  EXPECT_EQ(report.rank, 2);
+  EXPECT_EQ(report.how, "ended itself with exit code 5");
+  EXPECT_EQ(report.said, "");
+  const auto aborted = read_launcher_report(
+      boxed("MPI_ABORT was invoked on rank 4 in communicator MPI_COMM_WORLD\nwith errorcode 3.\n"));
+  EXPECT_EQ(aborted.rank, 4);
+  EXPECT_EQ(aborted.how, "ended itself with exit code 3");
+}
+
+TEST(LauncherReport, WithoutARankGivesTheLaunchersWords) {
+  const auto report = read_launcher_report(
+      boxed("There are not enough slots available in the system to satisfy the 4\nslots.\n"));
+  EXPECT_EQ(report.rank, std::nullopt);
+  EXPECT_EQ(report.said,
+            "There are not enough slots available in the system to satisfy the 4 slots.");
+  EXPECT_EQ(read_launcher_report("").said, "");
+}
+
+TEST(LauncherReport, ReadsSrun) {
+  const auto report = read_launcher_report("srun: error: node7: task 3: Exited with exit code 2\n");
+  EXPECT_EQ(report.rank, 3);
+  EXPECT_EQ(report.how, "ended (Exited with exit code 2)");
+}
+
+/// Variables of a launch, and none of the others, while it lives.
+class Environment {
+ public:
+  explicit Environment(const std::map<std::string, std::string>& variables) {
+    for (const char* name :
+         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+          "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE",
+          "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}) {
+      unsetenv(name);
+      names_.emplace_back(name);
+    }
+    for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Environment() {
+    for (const auto& name : names_) unsetenv(name.c_str());
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  std::vector<std::string> names_;
+};
+
+TEST(MpiLaunch, IsFoundInTheEnvironment) {
+  {
+    const Environment none({});
+    EXPECT_FALSE(find_mpi_launch());
+  }
+  {
+    const Environment open_mpi({{"OMPI_COMM_WORLD_RANK", "2"},
+                                {"OMPI_COMM_WORLD_SIZE", "8"},
+                                {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}});
+    const auto launch = find_mpi_launch();
+    ASSERT_TRUE(launch);
+    EXPECT_EQ(launch->rank, 2);
+    EXPECT_EQ(launch->size, 8);
+    EXPECT_EQ(launch->per_node, 4);
+  }
+  {
+    const Environment slurm({{"SLURM_PROCID", "9"},
+                             {"SLURM_STEP_NUM_TASKS", "16"},
+                             {"SLURM_STEP_TASKS_PER_NODE", "8(x2)"}});
+    const auto launch = find_mpi_launch();
+    ASSERT_TRUE(launch);
+    EXPECT_EQ(launch->rank, 9);
+    EXPECT_EQ(launch->per_node, 8);
+  }
+}
+
+TEST(MpiLaunch, ABatchScriptAndALoneProcessAreNone) {
+  const Environment batch({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}});
+  EXPECT_FALSE(find_mpi_launch());
+  const Environment lone({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}});
+  EXPECT_FALSE(find_mpi_launch());
+}
+
+TEST(Hostfile, CountsSlots) {
+  const TempDirectory folder;
+  const auto file = folder / "hosts";
+  write_file(file, "# two nodes\nnode1 slots=8\n\nnode2 slots=4 max_slots=8\nnode3\n");
+  const HostSlots slots = hostfile_slots(file);
+  EXPECT_EQ(slots.all, 13);
+  EXPECT_EQ(slots.of_first_host, 8);
+  write_file(file, "# nobody\n");
+  expect_input_error([&] { hostfile_slots(file); }, "names no host");
+  write_file(file, "node1 slots=many\n");
+  expect_input_error([&] { hostfile_slots(file); }, "hosts:1: slots 'many'");
+  expect_input_error([] { hostfile_slots("/no/such/file"); }, "cannot be read");
+}
+
+const RankMachine kMachine{
+    .program = "/p/longca-rank", .mpirun = "/b/mpirun", .cores = 8, .gpus = 0};
+
+TEST(RankCommand, SharesTheCoresOfThisHost) {
+  const RankStart start{.suite_hash = "abc"};
+  const auto command = rank_command(kMachine, start, 4, "/t/s", "/t");
+  EXPECT_THAT(command.command, ElementsAre("/b/mpirun", "-n", "4", "/p/longca-rank", "--connect",
+                                           "/t/s", "--suite-hash", "abc"));
+  EXPECT_THAT(command.environment,
+              IsSupersetOf({Pair("OMPI_MCA_rmaps_base_mapping_policy", "slot:PE=2"),
+                            Pair("OMPI_MCA_orte_tmpdir_base", "/t")}));
+}
+
+TEST(RankCommand, MoreRanksThanCoresShareThemAndYield) {
+  const auto command = rank_command(kMachine, {.suite_hash = "abc"}, 9, "/t/s", "/t");
+  EXPECT_THAT(command.environment,
+              IsSupersetOf({Pair("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+                            Pair("OMPI_MCA_mpi_yield_when_idle", "1"),
+                            Pair("OMPI_MCA_hwloc_base_binding_policy", "none")}));
+}
+
+TEST(RankCommand, LeavesTheUsersSettings) {
+  setenv("OMPI_MCA_rmaps_base_mapping_policy", "node", 1);
+  const auto command = rank_command(kMachine, {}, 4, "/t/s", "/t");
+  unsetenv("OMPI_MCA_rmaps_base_mapping_policy");
+  EXPECT_THAT(command.environment,
+              Not(Contains(Pair("OMPI_MCA_rmaps_base_mapping_policy", ::testing::_))));
+}
+
+TEST(RankCommand, GoesToOtherHosts) {
+  const RankStart start{.hostfile = "hosts", .several_hosts = true, .suite_hash = "abc"};
+  const auto command = rank_command(kMachine, start, 16, "n0:4000", "/t");
+  EXPECT_THAT(command.command, IsSupersetOf({"--hostfile", "hosts", "n0:4000"}));
+  EXPECT_THAT(command.environment,
+              Not(Contains(Pair("OMPI_MCA_rmaps_base_mapping_policy", ::testing::_))));
+}
+
+Case over(int ranks, const std::string& device = "cpu") {
+  Case c;
+  c.mask = "full";
+  c.tokens = 64;
+  c.heads_q = c.heads_k = 8;
+  c.scheme = "usp";
+  c.ranks = ranks;
+  c.device = device;
+  return canonical(c);
+}
+
+TEST(Request, IsRefusedOnlyIfNoCellCanRun) {
+  const RankPlaces two_gpus{{.cpu = 8, .cuda = 2}, 0, 2, "there are 2 GPUs", false};
+  const auto refuse = [&](std::vector<Case> cases) { refuse_impossible(cases, two_gpus); };
+  refuse({over(64), over(4, "cuda")});
+  expect_input_error(
+      [&] {
+        refuse({over(4, "cuda"), over(8, "cuda")});
+      },
+      "4 ranks need a GPU each, and there are 2 GPUs");
+  Case odd = over(4);
+  odd.factor = 3;
+  refuse({odd, over(4)});
+  expect_input_error([&] { refuse({odd}); }, "the factor 3 does not divide 4 ranks");
+  Case lost = over(4);
+  lost.transport = "peer";
+  refuse({lost, over(4)});
+  expect_input_error([&] { refuse({lost}); },
+                     "the transport peer does not carry messages between CPUs");
+}
+
+TEST(Request, HasAHashOfItsCells) {
+  const Suite suite;
+  const std::vector<Case> one{over(2)};
+  const std::vector<Case> other{over(4)};
+  EXPECT_EQ(hash_of_suite(suite, one), hash_of_suite(suite, one));
+  EXPECT_NE(hash_of_suite(suite, one), hash_of_suite(suite, other));
+}
+
+}  // namespace
+}  // namespace longca::testing

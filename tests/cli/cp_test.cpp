@@ -1,0 +1,108 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/process.h"
+#include "support/temp_directory.h"
+
+// `longca cp` as far as no rank is started: in builds without MPI too.
+namespace longca::testing {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kSuite = "cp_quick";
+
+Arguments cp(Arguments more) {
+  more.insert(more.begin(), {"cp", kSuite});
+  return more;
+}
+
+/// Exit 2 at once, one sentence on stderr that contains `part`, nothing on stdout.
+void expect_refused(const Arguments& arguments, const std::string& part) {
+  const auto result = run_longca(arguments, {.environment = {{"CUDA_VISIBLE_DEVICES", ""}}});
+  EXPECT_EQ(result.exit_code, 2) << part;
+  EXPECT_EQ(result.out, "") << part;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("longca: " + part));
+}
+
+TEST(Cp, RefusesWhatNoRankCouldRun) {
+  expect_refused(cp({"-a", "ranks=0"}), "ranks 0 is too small: the least is 1");
+  expect_refused(cp({"-a", "ranks=two"}), "ranks 'two'");
+  expect_refused(cp({"-a", "scheme=ulises"}), "unknown scheme 'ulises' (did you mean 'ulysses'?)");
+  expect_refused(cp({"-a", "shard=zigzg"}), "unknown shard 'zigzg' (did you mean 'zigzag'?)");
+  expect_refused(cp({"-a", "transport=tcp"}), "unknown transport 'tcp'");
+  expect_refused(cp({"-a", "transport=nccl"}),
+                 "the transport nccl does not carry messages between CPUs: there it is mpi");
+  expect_refused(cp({"-a", "scheme=usp", "-a", "factor=3"}),
+                 "the factor 3 does not divide 4 ranks");
+  expect_refused(cp({"-a", "device=cuda", "-a", "ranks=64,96"}),
+                 "64 ranks need a GPU each, and there are no GPUs");
+  expect_refused(cp({"-a", "tokens=1K", "-a", "tokens_per_rank=1K"}),
+                 "tokens and tokens_per_rank say the same thing: give one of them");
+  expect_refused(cp({"-a", "ranks=1M", "-a", "tokens_per_rank=1M"}),
+                 "1048576 ranks of 1048576 tokens are");
+  expect_refused(cp({"--launcher", "mpirum"}),
+                 "unknown launcher 'mpirum' (did you mean 'mpirun'?)");
+  expect_refused(cp({"--launcher", "none"}), "--launcher none: this process is not one of several");
+  expect_refused(cp({"--hostfile", "/no/such/file"}), "hostfile '/no/such/file' cannot be read");
+  expect_refused({"cp", "cp_quik"}, "unknown suite 'cp_quik' (did you mean 'cp_quick'?)");
+}
+
+TEST(Cp, AloneTakesAxesOfRanks) {
+  expect_refused(
+      {"bench", "-a", "ranks=2"},
+      "the axis 'ranks' is of cells over ranks, which bench does not run: use longca cp");
+  expect_refused({"check", "-a", "scheme=all"}, "the axis 'scheme' is of cells over ranks");
+  expect_refused({"bench", "-a", "tokens_per_rank=1K"}, "the axis 'tokens_per_rank'");
+  expect_refused({"bench", kSuite}, "the axis '");
+}
+
+TEST(Cp, DryRunListsCellsAndWhyASchemeWillNotRun) {
+  const auto result =
+      run_longca(cp({"--dry-run", "-a", "scheme=ulysses,ring_p2p", "-a", "ranks=3", "-a",
+                     "mask=full", "-a", "pass=forward", "-a", "shard=zigzag"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("scheme=ring_p2p ranks=3 shard=zigzag transport=mpi\n"));
+  EXPECT_THAT(result.out,
+              HasSubstr("scheme=ulysses ranks=3 shard=zigzag transport=mpi  unsupported: "));
+}
+
+TEST(Cp, ExplainsPlansWithoutMpi) {
+  const ProcessOptions alone{.environment = {{"PATH", "/nowhere"}}};
+  const auto result = run_longca(cp({"--explain", "-a", "scheme=ring_p2p", "-a", "shard=contiguous",
+                                     "-a", "mask=causal", "-a", "ranks=3", "-a", "tokens=90"}),
+                                 alone);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("ring_p2p over 3 ranks, contiguous: causal, 90 tokens"));
+  for (const char* rank : {"rank 0 of 3", "rank 1 of 3", "rank 2 of 3"}) {
+    EXPECT_THAT(result.out, HasSubstr(rank));
+  }
+  EXPECT_THAT(result.out, HasSubstr("step 0: "));
+  const auto none = run_longca(cp({"--explain", "-a", "scheme=ulysses", "-a", "ranks=3"}), alone);
+  EXPECT_EQ(none.exit_code, 0);
+  EXPECT_THAT(none.out, HasSubstr("unsupported: "));
+}
+
+TEST(Cp, DrawsOnePlan) {
+  expect_refused(cp({"--plot", "/tmp/never.png"}), "--plot draws one plan, and these cells have");
+  expect_refused(
+      cp({"--plot", "never.gif", "-a", "scheme=magi", "-a", "shard=best", "-a", "mask=full"}), "");
+}
+
+TEST(Cp, ResumeAndOutAreThoseOfBench) {
+  const TempDirectory folder;
+  write_file(folder / "notes.txt", "no records\n");
+  expect_refused(cp({"--out", (folder / "notes.txt").string(), "-a", "mask=full"}),
+                 (folder / "notes.txt").string() + " holds other things than records");
+}
+
+}  // namespace
+}  // namespace longca::testing
