@@ -27,7 +27,8 @@ struct Composition {
 /// 1. heads are exchanged, chunk by chunk (head_layout.h); no op if members = 1;
 /// 2. turn by turn keys arrive (context_exchange.h) and each chunk of heads is computed on them;
 /// 3. in the last turn each chunk's result leaves while the next one is computed;
-/// 4. in the backward pass the gradients of keys go home, the last of them while the half of the own
+/// 4. in the backward pass the gradients of keys go home, the last of them while the half of the
+/// own
 ///    turn is computed that waited for it (backward_pass.cpp).
 ///
 /// Results are written straight in the problem's dtype where each row gets one Attend; otherwise in

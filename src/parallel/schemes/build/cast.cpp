@@ -49,7 +49,7 @@ int Cast::blocks(int turn) const {
   return turn == 0 ? 1 : static_cast<int>(stage_of(turn).blocks.size());
 }
 
-std::vector<Range> Cast::ranges(int turn, int block) const {
+std::vector<Range> Cast::ranges(int turn, int block) {
   if (turn == 0) return shard_.ranges;
   return stage_of(turn).blocks[static_cast<std::size_t>(block)].ranges;
 }

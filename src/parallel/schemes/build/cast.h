@@ -53,7 +53,7 @@ class Cast final : public ContextExchange {
 
   int turns() const override { return static_cast<int>(stages_.size()) + 1; }
   int blocks(int turn) const override;
-  std::vector<Range> ranges(int turn, int block) const override;
+  std::vector<Range> ranges(int turn, int block) override;
   KeyPair keys(int turn, int block, int group) override;
   void fetch(int turn) override;
   void begin_gradients(std::vector<KeyPair> own) override;

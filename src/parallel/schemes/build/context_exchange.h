@@ -32,7 +32,7 @@ class ContextExchange {
   virtual int turns() const = 0;
   virtual int blocks(int turn) const = 0;
   /// Tokens of a block, ascending.
-  virtual std::vector<Range> ranges(int turn, int block) const = 0;
+  virtual std::vector<Range> ranges(int turn, int block) = 0;
   /// Rows of these tokens.
   virtual KeyPair keys(int turn, int block, int group) = 0;
 

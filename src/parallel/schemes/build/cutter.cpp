@@ -18,13 +18,20 @@ struct Box {
   bool empty() const { return rows.empty() || keys.empty(); }
 };
 
-/// Around the cells of the slices.
+/// A mask of so many slices stays one whatever is cut off.
+constexpr std::size_t kManySlices = 64;
+
+/// Around the cells of the slices; around their rectangles if there are many.
 Box slice_box(const Mask& mask) {
   Box box;
+  const bool many = mask.slices().size() >= kManySlices;
   for (const Slice& slice : mask.slices()) {
+    if (many) {
+      box.include({slice.q_begin, slice.q_end}, {slice.k_begin, slice.k_end});
+      continue;
+    }
     const Band band = Band::of(slice);
     const Range rows = band.rows();
-    if (rows.empty()) continue;
     box.include(rows, {band.keys_of(rows.begin).begin, band.keys_of(rows.end - 1).end});
   }
   return box;
@@ -54,9 +61,8 @@ Box box_of(const Mask& mask) {
   return {intersect(box.rows, blocks.rows), intersect(box.keys, blocks.keys)};
 }
 
-/// A mask of many slices stays one whatever is cut off: it is built anew only if that is much.
+/// A mask of many slices is built anew only if much is cut off.
 bool worth_trimming(const Mask& mask, const Box& box) {
-  constexpr std::size_t kManySlices = 64;
   const std::int64_t cut = mask.slices().size() < kManySlices ? 1 : mask.q_tokens() / 8 + 1;
   return mask.q_tokens() - box.rows.size() >= cut || mask.k_tokens() - box.keys.size() >= cut;
 }

@@ -1,5 +1,6 @@
 #include "parallel/schemes/build/grid.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace longca {
@@ -21,7 +22,8 @@ Range part(std::int64_t begin, std::int64_t end, int parts, int member) {
 
 Grid::Grid(const ParallelProblem& problem, GridShape shape)
     : shape_(shape),
-      sharding_(problem.shard, problem.mask, problem.lengths, problem.ranks / shape.head_ways) {}
+      sharding_(problem.shard, problem.mask, problem.lengths, problem.ranks / shape.head_ways),
+      padded_rows_(problem.shard == ShardKind::document_zigzag ? sharding_.rows(0) : 0) {}
 
 int Grid::rank(int position, int member) const {
   return shape_.head_first ? position * head_ways() + member : member * positions() + position;
@@ -38,8 +40,7 @@ int Grid::member(int rank) const {
 Shard Grid::position_shard(int position) const {
   Shard shard{sharding_.ranges(position), 0, 0};
   shard.tokens = total(shard.ranges);
-  const bool pads = sharding_.kind() == ShardKind::document_zigzag;
-  shard.rows = pads ? sharding_.rows(position) : shard.tokens;
+  shard.rows = std::max(shard.tokens, padded_rows_);
   return shard;
 }
 

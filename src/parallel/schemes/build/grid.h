@@ -52,6 +52,7 @@ class Grid {
  private:
   GridShape shape_;
   Sharding sharding_;
+  std::int64_t padded_rows_;  ///< of every position, where the kind pads; else 0
 };
 
 }  // namespace longca

@@ -3,32 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "parallel/schemes/build/ring_gradients.h"
 
 namespace longca {
-namespace {
-
-RingContext make_context(const Grid& grid, int rank, int window_size, const HeadLayout& layout,
-                         HeadExchange& heads, PlanWriter& writer) {
-  RingContext context{grid,
-                      rank,
-                      static_cast<int>(layout.groups().size()),
-                      RingPlace::of(grid.position(rank), grid.positions(), window_size),
-                      heads,
-                      writer,
-                      {},
-                      0};
-  for (int position = 0; position < grid.positions(); ++position) {
-    context.shards.push_back(grid.position_shard(position));
-    context.most_rows = std::max(context.most_rows, context.shards.back().rows);
-  }
-  return context;
-}
-
-}  // namespace
-
 RingPlace RingPlace::of(int position, int positions, int window_size) {
   LONGCA_CHECK(window_size >= 1 && positions % window_size == 0, "{} positions in windows of {}",
                positions, window_size);
@@ -40,15 +20,49 @@ int RingPlace::neighbour(int windows_on, int places_on) const {
   return other_window * size + (index + places_on + size) % size;
 }
 
+RingContext::RingContext(const Grid& the_grid, int the_rank, int window_size,
+                         const HeadLayout& layout, HeadExchange& the_heads, PlanWriter& the_writer)
+    : grid(the_grid),
+      rank(the_rank),
+      groups(static_cast<int>(layout.groups().size())),
+      place(RingPlace::of(grid.position(rank), grid.positions(), window_size)),
+      heads(the_heads),
+      writer(the_writer),
+      counts_(static_cast<std::size_t>(grid.positions())) {}
+
+std::vector<Range> RingContext::ranges(int turn) {
+  const int position = place.position_of(turn);
+  Shard shard = grid.position_shard(position);
+  counts_[static_cast<std::size_t>(position)] = {shard.tokens, shard.rows};
+  return std::move(shard.ranges);
+}
+
+const RingContext::Counts& RingContext::counts_of(int position) {
+  Counts& counts = counts_[static_cast<std::size_t>(position)];
+  if (counts.rows < 0) {
+    const Shard shard = grid.position_shard(position);
+    counts = {shard.tokens, shard.rows};
+  }
+  return counts;
+}
+
+std::int64_t RingContext::most_rows() {
+  std::int64_t most = 0;
+  for (int position = 0; position < grid.positions(); ++position) {
+    most = std::max(most, counts_of(position).rows);
+  }
+  return most;
+}
+
 Ring::Ring(const Grid& grid, int rank, int window_size, const HeadLayout& layout,
            HeadExchange& heads, PlanWriter& writer)
-    : context_(make_context(grid, rank, window_size, layout, heads, writer)),
+    : context_(grid, rank, window_size, layout, heads, writer),
       gradients_(std::make_unique<RingGradients>(context_)) {}
 
 Ring::~Ring() = default;
 
-std::vector<Range> Ring::ranges(int turn, int) const {
-  return context_.shard_of(turn).ranges;
+std::vector<Range> Ring::ranges(int turn, int) {
+  return context_.ranges(turn);
 }
 
 KeyPair Ring::rows(int turn, int group, std::int64_t rows) {
@@ -66,7 +80,7 @@ KeyPair Ring::rows(int turn, int group, std::int64_t rows) {
       it->second = context_.writer.add_buffer(
           {fmt::format("{} of the {} {}, group {}", to_string(role), outer ? "outer pass" : "pass",
                        which, group),
-           role, context_.most_rows, static_cast<int>(like.heads.size()), false, false, false});
+           role, context_.most_rows(), static_cast<int>(like.heads.size()), false, false, false});
     }
     return {it->second, {0, rows}, {0, like.heads.size()}};
   };
@@ -74,12 +88,12 @@ KeyPair Ring::rows(int turn, int group, std::int64_t rows) {
 }
 
 KeyPair Ring::keys(int turn, int, int group) {
-  return rows(turn, group, context_.shard_of(turn).tokens);
+  return rows(turn, group, context_.tokens(turn));
 }
 
 void Ring::pass(int from_turn, int to_turn, int to, int from) {
-  const std::int64_t sent = context_.shard_of(from_turn).rows;
-  const std::int64_t received = context_.shard_of(to_turn).rows;
+  const std::int64_t sent = context_.rows(from_turn);
+  const std::int64_t received = context_.rows(to_turn);
   Exchange exchange{Pattern::send_receive, {}, {}};
   for (int group = 0; group < context_.groups; ++group) {
     if (sent > 0) {

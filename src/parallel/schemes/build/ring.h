@@ -30,24 +30,38 @@ struct RingPlace {
   int position_of(int turn) const { return neighbour(-round(turn), -turn_of_round(turn)); }
 };
 
-/// What the members of a ring know of all its positions.
-struct RingContext {
-  const Grid& grid;
-  int rank;
-  int groups;
-  RingPlace place;
-  HeadExchange& heads;
-  PlanWriter& writer;
-  std::vector<Shard> shards;  ///< of every position
-  std::int64_t most_rows;
+/// What a ring and its gradients share.
+class RingContext {
+ public:
+  RingContext(const Grid& the_grid, int the_rank, int window_size, const HeadLayout& layout,
+              HeadExchange& the_heads, PlanWriter& the_writer);
 
-  const Shard& shard_of(int turn) const {
-    return shards[static_cast<std::size_t>(place.position_of(turn))];
-  }
+  /// Tokens and rows of the keys that this rank has in a turn.
+  std::int64_t tokens(int turn) { return counts_of(place.position_of(turn)).tokens; }
+  std::int64_t rows(int turn) { return counts_of(place.position_of(turn)).rows; }
+  std::int64_t most_rows();
+  std::vector<Range> ranges(int turn);
   /// The rank of the same heads at another position.
   int peer(int windows_on, int places_on) const {
     return grid.rank(place.neighbour(windows_on, places_on), grid.member(rank));
   }
+
+  const Grid& grid;
+  const int rank;
+  const int groups;
+  const RingPlace place;
+  HeadExchange& heads;
+  PlanWriter& writer;
+
+ private:
+  struct Counts {
+    std::int64_t tokens = 0;
+    std::int64_t rows = -1;  ///< not asked for yet
+  };
+  const Counts& counts_of(int position);
+
+  /// Of every position. Ranges are not kept: those of a thousand positions may be millions.
+  std::vector<Counts> counts_;
 };
 
 class RingGradients;
@@ -64,7 +78,7 @@ class Ring final : public ContextExchange {
 
   int turns() const override { return context_.place.turns(); }
   int blocks(int) const override { return 1; }
-  std::vector<Range> ranges(int turn, int block) const override;
+  std::vector<Range> ranges(int turn, int block) override;
   KeyPair keys(int turn, int block, int group) override;
   void fetch(int turn) override;
   void begin_gradients(std::vector<KeyPair> own) override;

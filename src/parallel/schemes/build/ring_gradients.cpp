@@ -28,7 +28,7 @@ KeyPair RingGradients::buffer(Slot slot, int which, int group, std::int64_t rows
     const auto add = [&](TensorRole role) {
       return context_.writer.add_buffer({fmt::format("{} of {} {}, group {}", to_string(role),
                                                      kNames[static_cast<int>(slot)], which, group),
-                                         role, context_.most_rows, static_cast<int>(heads), true,
+                                         role, context_.most_rows(), static_cast<int>(heads), true,
                                          false, false});
     };
     const int dk = add(TensorRole::dk);
@@ -52,7 +52,7 @@ void RingGradients::before(int turn) {
   for (const Transfer& transfer : on_the_way_) send(transfer, turn);
 
   const int place = context_.place.turn_of_round(turn);
-  const std::int64_t tokens = context_.shard_of(turn).tokens;
+  const std::int64_t tokens = context_.tokens(turn);
   targets_.clear();
   for (int group = 0; group < context_.groups; ++group) {
     if (place == 0) {
@@ -95,8 +95,8 @@ void RingGradients::send(const Transfer& transfer, int step) {
   // What this rank gets is the sum of the block that it has next, or had first in the round; from
   // another window, of that which it has first in the next round, and in the last its own.
   const int arriving = inner ? round * ring.size + next : (round + 1) % ring.windows * ring.size;
-  const std::int64_t sent = context_.shard_of(transfer.turn).tokens;
-  const std::int64_t received = context_.shard_of(arriving).tokens;
+  const std::int64_t sent = context_.tokens(transfer.turn);
+  const std::int64_t received = context_.tokens(arriving);
   const int to = inner ? context_.peer(0, 1) : context_.peer(1, 0);
   const int from = inner ? context_.peer(0, -1) : context_.peer(-1, 0);
   const int place = ring.turn_of_round(transfer.turn);
@@ -124,10 +124,10 @@ void RingGradients::land(const Transfer& transfer, int step) {
   for (int group = 0; group < context_.groups; ++group) {
     if (transfer.way == Way::outer) {
       const int next = (round + 1) % ring.windows;
-      const std::int64_t tokens = context_.shard_of(next * ring.size).tokens;
+      const std::int64_t tokens = context_.tokens(next * ring.size);
       add_all(buffer(Slot::arrived, 0, group, tokens), home(next, group, tokens), step);
     } else if (ends_at_home) {
-      const std::int64_t tokens = context_.shard_of(round * ring.size).tokens;
+      const std::int64_t tokens = context_.tokens(round * ring.size);
       add_all(buffer(Slot::hop, (place + 1) % 2, group, tokens), home(round, group, tokens), step);
     } else {
       const GradientTarget& share = targets_[static_cast<std::size_t>(group)];

@@ -20,7 +20,7 @@ namespace longca {
 /// the same way.
 class RingGradients {
  public:
-  explicit RingGradients(const RingContext& context) : context_(context) {}
+  explicit RingGradients(RingContext& context) : context_(context) {}
 
   void begin(std::vector<KeyPair> own);
   GradientTarget& target(int turn, int group);
@@ -47,7 +47,7 @@ class RingGradients {
   void land(const Transfer& transfer, int step);
   void add_all(const KeyPair& from, const KeyPair& into, int step);
 
-  const RingContext& context_;
+  RingContext& context_;
   std::vector<KeyPair> own_;
   std::vector<GradientTarget> targets_;  ///< of the turn, per group
   std::vector<Transfer> ready_;
