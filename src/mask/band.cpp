@@ -81,7 +81,10 @@ void append_band(std::vector<Slice>& slices, const Band& band) {
 
 void join_ranges(std::vector<Range>& ranges) {
   std::erase_if(ranges, [](Range range) { return range.empty(); });
-  std::sort(ranges.begin(), ranges.end(), [](Range a, Range b) { return a.begin < b.begin; });
+  const auto before = [](Range a, Range b) { return a.begin < b.begin; };
+  if (!std::is_sorted(ranges.begin(), ranges.end(), before)) {
+    std::sort(ranges.begin(), ranges.end(), before);
+  }
   std::size_t count = 0;
   for (const Range range : ranges) {
     if (count > 0 && range.begin <= ranges[count - 1].end) {

@@ -25,13 +25,15 @@ std::optional<Slice> union_of(const Slice& first, const Slice& second) {
   if (a_keys.end < b_keys.begin || b_keys.end < a_keys.begin) return std::nullopt;
   Slice box = {std::min(a.rows().begin, b.rows().begin), std::max(a.rows().end, b.rows().end),
                std::min(a_keys.begin, b_keys.begin), std::max(a_keys.end, b_keys.end)};
+  const std::int64_t a_area = a.area();
+  const std::int64_t b_area = b.area();
   constexpr std::array kTypes = {SliceType::full, SliceType::causal, SliceType::inverse_causal,
                                  SliceType::bi_causal};
   for (const SliceType type : kTypes) {
     box.type = type;
     const Band candidate = Band::of(box);
-    if (candidate.area() == a.area() + b.area() && candidate.intersected(a).area() == a.area() &&
-        candidate.intersected(b).area() == b.area()) {
+    if (candidate.area() == a_area + b_area && candidate.intersected(a).area() == a_area &&
+        candidate.intersected(b).area() == b_area) {
       return box;
     }
   }
@@ -39,9 +41,12 @@ std::optional<Slice> union_of(const Slice& first, const Slice& second) {
 }
 
 std::vector<Slice> joined_sideways(std::vector<Slice> slices) {
-  std::sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
+  const auto before = [](const Slice& a, const Slice& b) {
     return std::tie(a.q_begin, a.q_end, a.k_begin) < std::tie(b.q_begin, b.q_end, b.k_begin);
-  });
+  };
+  if (!std::is_sorted(slices.begin(), slices.end(), before)) {
+    std::sort(slices.begin(), slices.end(), before);
+  }
   std::vector<Slice> joined;
   for (const Slice& slice : slices) {
     const bool same_rows = !joined.empty() && joined.back().q_begin == slice.q_begin &&
@@ -59,6 +64,7 @@ std::vector<Slice> joined_sideways(std::vector<Slice> slices) {
 /// `slices` by first row.
 std::vector<Slice> joined_downwards(const std::vector<Slice>& slices) {
   std::vector<Slice> joined;
+  joined.reserve(slices.size());
   std::multimap<std::int64_t, std::size_t> by_end;  // where a slice ends → its number in `joined`
   const auto join_to_one_above = [&](const Slice& slice) {
     const auto [first, last] = by_end.equal_range(slice.q_begin);
