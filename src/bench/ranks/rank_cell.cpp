@@ -186,6 +186,8 @@ void RankCell::run_pass(Pass pass) {
   stage_(to_string(pass));
   backward ? tensors_->poison_backward() : tensors_->poison_forward();
   communicator_->reset_bytes_sent();
+  // Nobody's results may arrive before this rank has poisoned what they land in.
+  communicator_->barrier(device().stream());
   const auto begin = Clock::now();
   backward ? executor_->backward(device().stream()) : executor_->forward(device().stream());
   device().synchronize();
