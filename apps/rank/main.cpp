@@ -139,8 +139,13 @@ int serve(MpiWorld& world, const Arguments& arguments) {
     channel->send({{"refused", sentence}});
     throw InputError(sentence);
   }
+  MpiWorld::on_long_wait([&](bool waits) {
+    channel->send({{"at", waits ? kWaitsForRanks : "work"}});
+  });
   MpiTeams teams(world, static_cast<int>(control.broadcast(world.local_size())));
-  if (run_rank(*channel, teams) == RankEnd::device_lost) {
+  const RankEnd end = run_rank(*channel, teams);
+  MpiWorld::on_long_wait({});
+  if (end == RankEnd::device_lost) {
     control.barrier();
     std::fflush(nullptr);
     ::_exit(0);  // destructors could wait for the lost device for ever

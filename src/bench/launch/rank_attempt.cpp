@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <numeric>
-#include <sstream>
-#include <thread>
 
 #include "bench/cpu_caches.h"
 #include "bench/interrupt.h"
@@ -23,7 +19,6 @@ using Kind = RankServer::Event::Kind;
 
 constexpr auto kLook = 50ms;
 constexpr auto kLauncherWord = 5000ms;  // for the launcher to say how a rank ended
-constexpr std::string_view kWaits = "waiting";
 
 std::int64_t rank_slack() {
   static const std::int64_t bytes = (std::int64_t{512} << 20) + cache_flush_bytes();
@@ -34,34 +29,6 @@ std::string name_of(const std::vector<int>& ranks, int all) {
   if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
   if (static_cast<int>(ranks.size()) == all) return fmt::format("all {} ranks", all);
   return fmt::format("ranks {}", fmt::join(ranks, ", "));
-}
-
-/// How a process's main thread has been busy so far: processor time in clock ticks, and how often
-/// it went to sleep by itself.
-struct Activity {
-  std::int64_t ticks = 0;
-  std::int64_t sleeps = 0;
-};
-
-Activity activity_of(pid_t pid) {
-  Activity activity;
-  std::ifstream file(fmt::format("/proc/{0}/task/{0}/stat", pid));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return activity;
-  std::istringstream fields(text.substr(name_end + 1));
-  std::string skipped;
-  for (int i = 0; i < 11; ++i) fields >> skipped;  // state to cmajflt
-  std::int64_t user = 0;
-  std::int64_t system = 0;
-  fields >> user >> system;
-  activity.ticks = user + system;
-  constexpr std::string_view kSleeps = "voluntary_ctxt_switches:";
-  std::ifstream status(fmt::format("/proc/{0}/task/{0}/status", pid));
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(kSleeps)) activity.sleeps = std::stoll(line.substr(kSleeps.size()));
-  }
-  return activity;
 }
 
 }  // namespace
@@ -141,9 +108,15 @@ bool RankAttempt::take_message(const RankServer::Event& event, Record& record) {
   auto& clock = clocks_[static_cast<std::size_t>(event.rank)];
   if (message.contains("stage")) {
     clock.enter(message.at("stage").get<std::string>());
-    where_.erase(event.rank);
+    waiting_.erase(event.rank);
   }
-  if (message.contains("at")) where_[event.rank] = message.at("at").get<std::string>();
+  if (message.contains("at")) {
+    const bool waits = message.at("at").get<std::string>() == kWaitsForRanks;
+    if (waits)
+      waiting_.insert(event.rank);
+    else
+      waiting_.erase(event.rank);
+  }
   return false;
 }
 
@@ -226,40 +199,13 @@ std::vector<int> RankAttempt::behind() const {
   return ranks;
 }
 
-/// Ranks that wait for others poll, busily or between naps. One that does not stir among them
-/// hangs, and so does one that computes among those that nap. All ranks if they are all alike.
-std::vector<int> RankAttempt::odd_ones() const {
-  constexpr auto kWatch = 400ms;
-  std::map<int, Activity> before;
-  for (const auto& [rank, pid] : session_.local_pids()) before[rank] = activity_of(pid);
-  std::this_thread::sleep_for(kWatch);
-  std::vector<int> still;
-  std::vector<int> computing;
-  for (const auto& [rank, pid] : session_.local_pids()) {
-    const Activity now = activity_of(pid);
-    const bool works = now.ticks > before[rank].ticks;
-    const bool naps = now.sleeps > before[rank].sleeps;
-    if (!works && !naps) still.push_back(rank);
-    if (works && !naps) computing.push_back(rank);
-  }
-  const std::size_t half = clocks_.size() / 2;
-  if (!still.empty() && still.size() <= half) return still;
-  if (!computing.empty() && computing.size() <= half) return computing;
-  return {};
-}
-
-/// Those that the others wait for.
+/// Those that the others wait for; all that are late if that cannot be told.
 std::vector<int> RankAttempt::culprits(const std::vector<int>& late) const {
-  const std::vector<int> slowest = behind();
-  if (slowest.size() < clocks_.size()) return slowest;
-  std::vector<int> working;
-  for (const int rank : slowest) {
-    const auto where = where_.find(rank);
-    if (where == where_.end() || !where->second.starts_with(kWaits)) working.push_back(rank);
-  }
-  if (!working.empty() && working.size() < clocks_.size()) return working;
-  const std::vector<int> odd = odd_ones();
-  return odd.empty() ? late : odd;
+  std::vector<int> ranks = behind();
+  const std::size_t candidates = ranks.size();
+  std::erase_if(ranks, [&](int rank) { return waiting_.contains(rank); });
+  if (!ranks.empty() && (ranks.size() < candidates || candidates < clocks_.size())) return ranks;
+  return late;
 }
 
 /// The rank that takes more than it may; -1 if none does.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,15 +36,14 @@ class RankAttempt {
   std::vector<int> expired() const;
   std::vector<int> culprits(const std::vector<int>& expired) const;
   std::vector<int> behind() const;
-  std::vector<int> odd_ones() const;
   int too_large() const;
 
   RankSession& session_;
   const RunLimits& limits_;
   const std::int64_t resident_limit_;
-  std::vector<StageClock> clocks_;    ///< by rank
-  std::map<int, std::string> where_;  ///< what a rank that does not move says it is at
-  Status failed_;                     ///< of the first rank that could not go on, if any
+  std::vector<StageClock> clocks_;  ///< by rank
+  std::set<int> waiting_;           ///< ranks that have waited for others for a while
+  Status failed_;                   ///< of the first rank that could not go on, if any
   std::string output_;
   bool session_ended_ = false;
 };

@@ -23,6 +23,8 @@ namespace longca {
 ///                     all ranks end by themselves with exit code 2
 ///   parent → rank 0   {"case": {…}, "options": {…}} as to a worker, one at a time
 ///   rank → parent     {"stage": "forward"}, any number of them, from every rank: what it begins
+///   rank → parent     {"at": kWaitsForRanks} when it has waited half a second for other ranks, and
+///                     {"at": "work"} when it goes on: which rank hangs when all do not move
 ///   rank 0 → parent   {"record": {…}, "ends": bool}: without `env` and `at`. "ends": a device is
 ///                     lost, all ranks end by themselves, and the next case needs new ones
 ///   rank → parent     {"failed": sentence, "status": "crash" or "oom"}, instead of a record, from
@@ -45,6 +47,8 @@ struct RankHello {
 
 void to_json(nlohmann::json& json, const RankHello& hello);
 void from_json(const nlohmann::json& json, RankHello& hello);
+
+inline constexpr const char* kWaitsForRanks = "waits for other ranks";
 
 /// Exit codes of a rank.
 inline constexpr int kRankRefused = 2;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 namespace longca {
 namespace {
@@ -15,8 +16,33 @@ namespace {
 constexpr int kSpins = 64;  ///< questions before the first pause
 constexpr std::chrono::microseconds kShortestSleep{20};
 constexpr std::chrono::microseconds kLongestSleep{1000};
+constexpr std::chrono::milliseconds kLongWait{500};
+
+std::function<void(bool)> long_wait_listener;
+
+/// Watches one wait.
+class LongWait {
+ public:
+  ~LongWait() {
+    if (told_) long_wait_listener(false);
+  }
+  void look() {
+    if (told_ || !long_wait_listener || Clock::now() - begin_ < kLongWait) return;
+    long_wait_listener(true);
+    told_ = true;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin_ = Clock::now();
+  bool told_ = false;
+};
 
 }  // namespace
+
+void set_long_wait_listener(std::function<void(bool)> listener) {
+  long_wait_listener = std::move(listener);
+}
 
 void check_mpi(int code, const char* call) {
   if (code == MPI_SUCCESS) [[likely]]
@@ -35,8 +61,10 @@ void wait_until(Wait wait, const std::function<bool()>& done) {
   for (int i = 0; i < kSpins; ++i) {
     if (done()) return;
   }
+  LongWait watched;
   auto sleep = kShortestSleep;
   while (!done()) {
+    watched.look();
     if (wait == Wait::eager) {
       sched_yield();
     } else {

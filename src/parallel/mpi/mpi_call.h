@@ -21,6 +21,8 @@ void check_mpi(int code, const char* call);
 /// rank that waits for another's checking leaves it the cores.
 enum class Wait { eager, patient };
 void wait_until(Wait wait, const std::function<bool()>& done);
+/// Hears when a wait has lasted half a second, and when it ends after all.
+void set_long_wait_listener(std::function<void(bool waits)> listener);
 
 /// Waits for the one request.
 void wait_for(MPI_Request& request, Wait wait);

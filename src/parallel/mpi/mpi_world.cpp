@@ -114,4 +114,8 @@ void MpiWorld::abort(int code) {
   std::_Exit(code);
 }
 
+void MpiWorld::on_long_wait(std::function<void(bool)> listener) {
+  set_long_wait_listener(std::move(listener));
+}
+
 }  // namespace longca

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "parallel/comm/communicator.h"
@@ -28,6 +29,9 @@ class MpiWorld {
   /// Messages of a case between host memories. Its own MPI communicator, apart from the control's.
   /// Collective, as is its end.
   std::unique_ptr<Communicator> make_communicator();
+  /// Hears, on the thread that waits, when this rank has waited half a second for others, and when
+  /// it goes on: of two ranks that stand still, which one the other waits for.
+  static void on_long_wait(std::function<void(bool waits)> listener);
   /// Ends all processes of the launch at once with this exit code.
   [[noreturn]] static void abort(int code);
 
