@@ -1,5 +1,6 @@
 #include "parallel/schemes/all_schemes.h"
 #include "parallel/schemes/build/build_plan.h"
+#include "parallel/schemes/build/factor.h"
 #include "parallel/schemes/build/formulas.h"
 
 namespace longca {
@@ -19,7 +20,7 @@ class Magi final : public Scheme {
   ShardKind published_shard() const override { return ShardKind::balanced; }
   ShardKind best_shard() const override { return ShardKind::balanced; }
 
-  Support supports(const ParallelProblem&) const override { return {}; }
+  Support supports(const ParallelProblem& problem) const override { return check_ranks(problem); }
 
   RankPlan plan(const ParallelProblem& problem, int rank) const override {
     return build_plan(problem, {{}, ContextKind::group_cast, 0}, rank);

@@ -1,5 +1,6 @@
 #include "parallel/schemes/all_schemes.h"
 #include "parallel/schemes/build/build_plan.h"
+#include "parallel/schemes/build/factor.h"
 #include "parallel/schemes/build/formulas.h"
 
 namespace longca {
@@ -18,7 +19,7 @@ class RingAllGather final : public Scheme {
   /// What travels does not depend on the mask, so only areas count.
   ShardKind best_shard() const override { return ShardKind::balanced; }
 
-  Support supports(const ParallelProblem&) const override { return {}; }
+  Support supports(const ParallelProblem& problem) const override { return check_ranks(problem); }
 
   RankPlan plan(const ParallelProblem& problem, int rank) const override {
     return build_plan(problem, {{}, ContextKind::all_gather, 0}, rank);

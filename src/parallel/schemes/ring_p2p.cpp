@@ -1,5 +1,6 @@
 #include "parallel/schemes/all_schemes.h"
 #include "parallel/schemes/build/build_plan.h"
+#include "parallel/schemes/build/factor.h"
 #include "parallel/schemes/build/formulas.h"
 
 namespace longca {
@@ -20,7 +21,7 @@ class RingP2P final : public Scheme {
   /// Equal areas on every mask, without padding, in chunks that kernels' tiles fit into.
   ShardKind best_shard() const override { return ShardKind::balanced; }
 
-  Support supports(const ParallelProblem&) const override { return {}; }
+  Support supports(const ParallelProblem& problem) const override { return check_ranks(problem); }
 
   RankPlan plan(const ParallelProblem& problem, int rank) const override {
     return build_plan(problem, {}, rank);

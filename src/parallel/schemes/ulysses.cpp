@@ -1,5 +1,6 @@
 #include "parallel/schemes/all_schemes.h"
 #include "parallel/schemes/build/build_plan.h"
+#include "parallel/schemes/build/factor.h"
 #include "parallel/schemes/build/formulas.h"
 #include "parallel/schemes/build/head_layout.h"
 
@@ -22,6 +23,7 @@ class Ulysses final : public Scheme {
   ShardKind best_shard() const override { return ShardKind::contiguous; }
 
   Support supports(const ParallelProblem& problem) const override {
+    if (Support ranks = check_ranks(problem); !ranks.ok()) return ranks;
     return check_heads(problem.problem.heads_q, problem.problem.heads_k, problem.ranks);
   }
 

@@ -59,6 +59,15 @@ TEST(Schemes, UlyssesNamesTheLimitOfHeads) {
             "them");
 }
 
+TEST(Schemes, NoRanksAreRefused) {
+  for (const auto& scheme : schemes()) {
+    for (const int ranks : {0, -2}) {
+      const auto problem = causal_problem(ranks, 8, 4, ShardKind::contiguous);
+      EXPECT_EQ(scheme->supports(problem).reason, std::to_string(ranks) + " ranks: at least 1");
+    }
+  }
+}
+
 TEST(Schemes, ReplicatedKvHeadsAreNoted) {
   const auto problem = causal_problem(8, 16, 2, ShardKind::contiguous);
   EXPECT_THAT(find_scheme("ulysses").plan(problem, 3).notes,

@@ -18,6 +18,9 @@ RankPlan build_plan(const ParallelProblem& problem, const Composition& compositi
   if (parts.chunks() > 1) {
     parts.writer.add_note(fmt::format("heads travel in {} chunks", parts.chunks()));
   }
+  if (composition.context != ContextKind::ring && problem.ranks > 1) {
+    parts.writer.add_note(fmt::format("stages: {}", parts.context->turns() - 1));
+  }
   return parts.writer.take();
 }
 

@@ -15,7 +15,13 @@ int head_ways(const ParallelProblem& problem) {
   return ways;
 }
 
+Support check_ranks(const ParallelProblem& problem) {
+  if (problem.ranks >= 1) return {};
+  return Support::unsupported(fmt::format("{} ranks: at least 1", problem.ranks));
+}
+
 Support check_factor(const ParallelProblem& problem) {
+  if (Support ranks = check_ranks(problem); !ranks.ok()) return ranks;
   const int ways = head_ways(problem);
   if (ways < 1 || problem.ranks % ways != 0) {
     return Support::unsupported(

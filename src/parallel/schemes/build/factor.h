@@ -12,6 +12,9 @@ namespace longca {
 /// before.
 int head_ways(const ParallelProblem& problem);
 
+/// At least one rank; else `unsupported`. All that schemes without heads to share ask for.
+Support check_ranks(const ParallelProblem& problem);
+
 /// Whether the factor divides the ranks, and the heads allow it; else `unsupported`.
 Support check_factor(const ParallelProblem& problem);
 
