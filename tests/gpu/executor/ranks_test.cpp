@@ -1,0 +1,106 @@
+// Ranks of every scheme on the lanes of a GPU, which they share, against the reference of the whole
+// problem on the host.
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "attention/registry.h"
+#include "gpu/executor/gpu_ranks.h"
+#include "gpu/gpu_test.h"
+#include "parallel/executor/rank_run.h"
+
+namespace longca::testing {
+namespace {
+
+using test::RankRun;
+
+class GpuRanks : public GpuTest {
+ protected:
+  static ParallelProblem problem_of(const Scheme& scheme, Mask mask, int ranks) {
+    ParallelProblem p{.problem = {}, .mask = std::move(mask), .lengths = {}, .ranks = ranks};
+    p.problem.tokens_q = p.problem.tokens_k = p.mask.q_tokens();
+    p.problem.heads_q = 8;
+    p.problem.heads_k = 4;
+    p.problem.head_dim = 128;
+    p.problem.dtype = DType::bfloat16;
+    p.problem.backward = true;
+    p.problem.device = DeviceKind::cuda;
+    p.shard = scheme.best_shard();
+    return p;
+  }
+
+  /// Runs it, unless a step is one that the kernel does not do; says whether it did.
+  static bool check(const Scheme& scheme, const Kernel& kernel, const ParallelProblem& problem) {
+    if (!scheme.supports(problem).ok()) return false;
+    Problem on_host = problem.problem;
+    on_host.device = DeviceKind::cpu;
+    const Inputs inputs = make_inputs(on_host, 1);
+    const RankRun run = test::run_ranks(
+        scheme, problem, inputs, {.kernel = &kernel, .launch = run_gpu_ranks, .repetitions = 2});
+    for (const Support& support : run.supports) {
+      if (!support.ok()) return false;
+    }
+    const Reference reference(on_host, problem.mask, inputs, {.seconds = 60}, 1);
+    const Verdict forward = test::check_forward(reference, run.outputs);
+    EXPECT_TRUE(forward.ok) << forward.reason;
+    const Verdict backward = test::check_backward(reference, run.outputs, inputs);
+    EXPECT_TRUE(backward.ok) << backward.reason;
+    EXPECT_EQ(run.forward_bytes, run.forward_plan_bytes);
+    EXPECT_EQ(run.backward_bytes, run.backward_plan_bytes);
+    return true;
+  }
+
+  /// All schemes × 2, 4 and 7 ranks; how many of them the kernel could do.
+  static int check_all(const std::string& kernel, const Mask& mask) {
+    int done = 0;
+    for (const auto& scheme : schemes()) {
+      for (const int ranks : {2, 4, 7}) {
+        SCOPED_TRACE(fmt::format("{} with {} on {} ranks", scheme->name(), kernel, ranks));
+        done += check(*scheme, KernelRegistry::global().find(kernel, DeviceKind::cuda),
+                      problem_of(*scheme, mask, ranks));
+        if (HasFailure()) return done;
+      }
+    }
+    return done;
+  }
+};
+
+Mask one_slice(std::int64_t tokens, SliceType type) {
+  return Mask::from_slices(tokens, tokens, {{0, tokens, 0, tokens, type}});
+}
+
+/// Documents that are causal, one of which all others see.
+Mask mixed(std::int64_t tokens) {
+  return Mask::from_slices(tokens, tokens,
+                           {{0, 150, 0, 150, SliceType::causal},
+                            {150, tokens, 0, 150, SliceType::full},
+                            {150, 600, 150, 600, SliceType::causal},
+                            {600, tokens, 600, tokens, SliceType::bi_causal}});
+}
+
+TEST_F(GpuRanks, WithAKernelThatMerges) {
+  EXPECT_GT(check_all("naive", one_slice(700, SliceType::causal)), 12);
+  EXPECT_GT(check_all("naive", mixed(901)), 12);
+}
+
+TEST_F(GpuRanks, WithAKernelThatOverwrites) {
+  EXPECT_GT(check_all("flashmask_native", one_slice(1000, SliceType::full)), 6);
+  EXPECT_GT(check_all("flashmask_native", one_slice(1200, SliceType::causal)), 6);
+  EXPECT_GT(check_all("flashmask_native", mixed(1100)), 0);
+}
+
+TEST_F(GpuRanks, WithAKernelThatTakesNoGaps) {
+  const Kernel& cudnn = KernelRegistry::global().find("cudnn", DeviceKind::cuda);
+  Problem problem;
+  problem.tokens_q = problem.tokens_k = 1000;
+  problem.dtype = DType::bfloat16;
+  problem.device = DeviceKind::cuda;
+  const Mask full = one_slice(1000, SliceType::full);
+  if (const Support can = cudnn.supports(problem, full); !can.ok()) GTEST_SKIP() << can.reason;
+  EXPECT_GT(check_all("cudnn", full), 6);
+  EXPECT_GT(check_all("cudnn", one_slice(1000, SliceType::causal)), 0);
+}
+
+}  // namespace
+}  // namespace longca::testing
