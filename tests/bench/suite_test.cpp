@@ -254,7 +254,9 @@ TEST(Cases, SuitesOverRanksFitGpusAndCpus) {
       EXPECT_NE(c.kernel, "flash");
     }
     EXPECT_THAT(ranks, ElementsAre(1, 2, 4, 8, 16, 32, 64, 96));
-    if (suite.name == "cp") EXPECT_EQ(masks.size(), mask_table().size());
+    if (suite.name == "cp") {
+      EXPECT_EQ(masks.size(), mask_table().size());
+    }
   }
 }
 
