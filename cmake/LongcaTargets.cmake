@@ -19,6 +19,9 @@ function(longca_library name)
   if(NOT LONGCA_WITH_CUDA)  # these folders' headers may include the toolkit's
     list(FILTER headers EXCLUDE REGEX "/(cuda|adapters/[a-z0-9_]+)/")
   endif()
+  if(NOT name STREQUAL "mpi")  # that folder of longca_parallel is a library of its own, as MPI's headers are its alone
+    list(FILTER headers EXCLUDE REGEX "/mpi/")
+  endif()
   add_library(longca_${name} STATIC ${ARG_SOURCES})
   target_sources(longca_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers})
   # Position-independent: the same objects make the program and the library that Python loads.
