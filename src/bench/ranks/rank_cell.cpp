@@ -11,6 +11,7 @@
 #include "attention/registry.h"
 #include "bench/cell_notes.h"
 #include "bench/dump.h"
+#include "bench/parallel_problem.h"
 #include "bench/ranks/agreement.h"
 #include "bench/ranks/gather_results.h"
 #include "bench/ranks/least_bytes.h"
@@ -36,17 +37,6 @@ std::int64_t own_buffer_bytes(const RankPlan& plan, const Problem& problem) {
     bytes += region_bytes(plan, plan.whole(static_cast<int>(i)), problem.head_dim, problem.dtype);
   }
   return bytes;
-}
-
-ParallelProblem parallel_problem(const Case& c, const GeneratedMask& generated,
-                                 int ranks_per_node) {
-  return {.problem = c.problem(),
-          .mask = generated.mask,
-          .lengths = generated.lengths,
-          .ranks = c.ranks.value(),
-          .ranks_per_node = ranks_per_node,
-          .shard = parse_shard_kind(c.shard.value()),
-          .factor = c.factor.value_or(0)};
 }
 
 }  // namespace
