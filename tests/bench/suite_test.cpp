@@ -213,6 +213,7 @@ mask = "full"
 tokens_per_rank = 64
 pass = "forward"
 scheme = "usp"
+shard = "zigzag"
 ranks = 8
 heads = "8:8"
 [[exceptions]]
