@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -15,6 +16,7 @@
 #include "report/html_data.h"
 #include "report/html_pictures.h"
 #include "report/html_text.h"
+#include "report/ranks_metrics.h"
 #include "report/templates.h"
 #include "report/text_file.h"
 #include "report/view.h"
@@ -26,9 +28,12 @@ constexpr const char* kNoPlotly =
     "This page has no plots: plotly.js was not found when it was written. scripts/setup fetches "
     "it, or "
     "LONGCA_PLOTLY_JS names a plotly.min.js.";
-std::string tiles(const View& view) {
-  std::string html = fmt::format("<li><b>{}</b>cells</li>", view.cells());
-  for (const auto& [status, n] : view.status_counts) {
+
+std::string tiles(std::span<const Record> records) {
+  std::map<StatusCode, int> counts;
+  for (const Record& record : records) ++counts[record.status.code];
+  std::string html = fmt::format("<li><b>{}</b>cells</li>", records.size());
+  for (const auto& [status, n] : counts) {
     html += fmt::format(R"(<li class="status-{0}"><b>{1}</b>{0}</li>)", to_string(status), n);
   }
   return html;
@@ -100,11 +105,22 @@ std::string when(std::span<const Record> records) {
   return *times.begin() + " to " + *times.rbegin();
 }
 
+/// What all cells over ranks share: "kernel flash · heads 8:4 · shard zigzag: ring_p2p · …".
+std::string ranks_setting(const View& view, std::span<const Record> records) {
+  AxisTexts axes = view.common;
+  if (view.kernels.size() == 1) axes.insert(axes.begin(), {"kernel", view.kernels.front()});
+  std::string text = join_axes(axes, " · ");
+  for (const std::string& setting : scheme_settings(records)) text += " · " + setting;
+  return text;
+}
+
 }  // namespace
 
 std::string render_html(std::span<const Record> records, const std::optional<std::string>& plotly) {
   const std::vector<Record> latest = latest_records(records);
-  const View view = make_view(latest);
+  const SplitRecords split = split_records(latest);
+  const View single = make_view(split.single);
+  const View over_ranks = make_view(split.over_ranks);
   const std::string machine = latest.empty() ? "" : describe_machine(latest.back());
   const std::string heading =
       machine.empty() ? "Attention kernels" : "Attention kernels on " + machine;
@@ -112,14 +128,15 @@ std::string render_html(std::span<const Record> records, const std::optional<std
       kPageHtml, {{"title", html_escaped("longca-bench: " + heading)},
                   {"style", std::string(kStyleCss)},
                   {"heading", html_escaped(heading)},
-                  {"setting", html_escaped(join_axes(view.common, " · "))},
+                  {"setting", html_escaped(join_axes(single.common, " · "))},
                   {"time", html_escaped(when(latest))},
-                  {"tiles", tiles(view)},
+                  {"tiles", tiles(latest)},
                   {"warning", plotly ? "" : fmt::format("<p class=\"warning\">{}</p>", kNoPlotly)},
-                  {"pictures", html_pictures(view)},
+                  {"ranks_setting", html_escaped(ranks_setting(over_ranks, split.over_ranks))},
+                  {"pictures", html_pictures(single, over_ranks)},
                   {"metrics", metric_rows()},
                   {"environment", environment_tables(latest)},
-                  {"data", json_for_script(html_data(view))},
+                  {"data", json_for_script(html_data(split))},
                   {"plotly", plotly ? "<script>" + script_for_html(*plotly) + "</script>" : ""},
                   {"script", script_for_html(kPageScript)}});
 }

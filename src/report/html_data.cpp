@@ -4,6 +4,10 @@
 #include <cmath>
 #include <set>
 
+#include "bench/axes.h"
+#include "report/scaling.h"
+#include "report/scheme_names.h"
+
 namespace longca {
 namespace {
 
@@ -71,51 +75,113 @@ json cell_of(const Record& record) {
           {"notes", record.notes}};
 }
 
-}  // namespace
-
-json html_data(const View& view) {
-  json masks = json::array();
-  json axes = json::array();
-  json cells = json::array();
-  std::set<std::int64_t> tokens;
-  const Record* first = first_record(view);
-  for (const ViewSection& section : view.sections) {
-    for (const ViewGroup& group : section.groups) {
-      add_distinct(masks, group.mask);
-      tokens.insert(group.tokens);
-      for (const ViewRow& row : group.rows) {
-        for (const Record* record : row.passes) {
-          if (record == nullptr) continue;
-          json cell = cell_of(*record);
-          cell["best"] = record == group.best(record->c.pass);
-          if (record->trace) {
-            cell["order"] = record - first;
-            cell["trace"] = trace_of(*record->trace);
+/// The lists of the page, filled while cells are added to it.
+class Lists {
+ public:
+  /// Adds a view's cells; `finish` adds to each what only its kind has.
+  template <typename Finish>
+  void add(const View& view, Finish finish) {
+    const Record* first = first_record(view);
+    for (const std::string& kernel : view.kernels) add_distinct(kernels_, kernel);
+    for (const ViewSection& section : view.sections) {
+      for (const ViewGroup& group : section.groups) {
+        masks_.insert(group.mask);
+        tokens_.insert(group.tokens);
+        for (const ViewRow& row : group.rows) {
+          for (const Record* record : row.passes) {
+            if (record == nullptr) continue;
+            passes_.insert(record->c.pass);
+            json cell = cell_of(*record);
+            cell["best"] = record == group.best(record->c.pass);
+            if (record->trace) {
+              cell["order"] = record - first;
+              cell["trace"] = trace_of(*record->trace);
+            }
+            add_setting(axes_, cell, section.setting);
+            add_setting(axes_, cell, group.setting);
+            finish(*record, row, cell);
+            cells_.push_back(std::move(cell));
           }
-          add_setting(axes, cell, section.setting);
-          add_setting(axes, cell, group.setting);
-          cells.push_back(std::move(cell));
         }
       }
     }
   }
-  json passes = json::array();
-  for (const Pass pass : {Pass::forward, Pass::backward}) {
-    if (view.has(pass)) passes.push_back(to_string(pass));
+
+  void write(json& data) {
+    data["kernels"] = std::move(kernels_);
+    data["masks"] = json::array();
+    for (const MaskTraits& mask : mask_table()) {
+      if (masks_.erase(mask.name) > 0) data["masks"].push_back(mask.name);
+    }
+    for (const std::string& unknown : masks_) data["masks"].push_back(unknown);
+    data["tokens"] = tokens_;
+    data["passes"] = json::array();
+    for (const Pass pass : passes_) data["passes"].push_back(to_string(pass));
+    data["axes"] = std::move(axes_);
+    data["cells"] = std::move(cells_);
   }
+
+ private:
+  json kernels_ = json::array();
+  std::set<std::string> masks_;
+  std::set<std::int64_t> tokens_;
+  std::set<Pass> passes_;
+  json axes_ = json::array();
+  json cells_ = json::array();
+};
+
+json unit_of(const View& view) {
+  return {{"name", view.unit.name}, {"per_tflops", view.unit.per_tflops}};
+}
+
+/// What only cells over ranks have.
+void add_scheme(const Record& record, const ViewRow& row, const SchemeNames& names,
+                const Baselines& baselines, json& cell) {
+  const Case& c = record.c;
+  cell["ranks"] = c.ranks.value_or(1);
+  cell["scheme"] = *c.scheme;
+  cell["row"] = row.scheme;
+  cell["variant"] = names.variant(c);
+  if (c.shard) cell["shard"] = *c.shard;
+  if (c.factor) cell["factor"] = *c.factor;
+  if (c.transport) cell["transport"] = *c.transport;
+  const Baseline baseline = baselines.of(c);
+  if (baseline.tflops > 0) {
+    cell["baseline"] = {
+        {"tflops", baseline.tflops}, {"name", baseline.name}, {"same_work", baseline.same_work}};
+  }
+}
+
+json ranks_of(const View& view, std::span<const Record> records) {
+  json scalings = json::array();
+  for (const Scaling& scaling : make_scalings(records)) {
+    scalings.push_back(
+        {{"label", scaling.label()}, {"tokens", scaling.tokens}, {"per_rank", scaling.per_rank}});
+  }
+  return {{"unit", unit_of(view)}, {"schemes", view.schemes}, {"scalings", std::move(scalings)}};
+}
+
+}  // namespace
+
+json html_data(const SplitRecords& records) {
+  const View single = make_view(records.single);
+  const View over_ranks = make_view(records.over_ranks);
+  const SchemeNames names(records.over_ranks);
+  const Baselines baselines(records.single, records.over_ranks);
+  Lists lists;
+  lists.add(single, [](const Record&, const ViewRow&, json&) {});
+  lists.add(over_ranks, [&](const Record& record, const ViewRow& row, json& cell) {
+    add_scheme(record, row, names, baselines, cell);
+  });
   json marks = json::array();
   for (const StatusCode code : marked_statuses()) {
     marks.push_back(
         {{"status", to_string(code)}, {"mark", status_mark(code)}, {"words", status_words(code)}});
   }
-  return {{"unit", {{"name", view.unit.name}, {"per_tflops", view.unit.per_tflops}}},
-          {"kernels", view.kernels},
-          {"masks", std::move(masks)},
-          {"tokens", tokens},
-          {"passes", std::move(passes)},
-          {"axes", std::move(axes)},
-          {"marks", std::move(marks)},
-          {"cells", std::move(cells)}};
+  json data = {{"unit", unit_of(single)}, {"marks", std::move(marks)}, {"ranks", nullptr}};
+  if (over_ranks.over_ranks) data["ranks"] = ranks_of(over_ranks, records.over_ranks);
+  lists.write(data);
+  return data;
 }
 
 }  // namespace longca

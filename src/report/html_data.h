@@ -9,9 +9,14 @@ namespace longca {
 /// What the page's scripts show (src/report/html/data.js):
 ///   {"unit":{"name","per_tflops"}, "kernels":[…], "masks":[…], "tokens":[…], "passes":[…],
 ///    "axes":[{"name","values":[…]}…], "marks":[{"status","mark","words"}…],
+///    "ranks":{"unit":{…},"schemes":[…],"scalings":[{"label","tokens","per_rank"}…]} or null,
 ///    "cells":[{"kernel","mask","tokens","pass","setting":{axis: value},"status","reason",
 ///              "metrics":{…},"stop","notes":{…},"best":true|false}…]}
-/// with all values in the order in which they are to appear. `axes` are those that vary.
-nlohmann::json html_data(const View& view);
+/// with all values in the order in which they are to appear. `axes` are those that vary. Cells over
+/// ranks follow the others, and have besides
+///   "ranks", "scheme", "shard", "factor", "transport" (those of the case), "row", "variant"
+///   (SchemeNames), "baseline":{"tflops","name","same_work"} (Baselines; absent where there is
+///   none)
+nlohmann::json html_data(const SplitRecords& records);
 
 }  // namespace longca

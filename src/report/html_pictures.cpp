@@ -74,17 +74,24 @@ std::string picture(const Case& c, const Mask& mask, const AxisTexts& axes) {
       html_escaped(join_axes(parameters, ", ")));
 }
 
-/// One case per distinct mask, in the view's order.
-std::vector<std::pair<AxisTexts, const Case*>> distinct_masks(const View& view) {
+/// One case per distinct mask, in the views' order.
+std::vector<std::pair<AxisTexts, const Case*>> distinct_masks(const View& single,
+                                                              const View& over_ranks) {
   std::set<AxisTexts> seen;
+  std::set<std::string> names;
   std::vector<std::pair<AxisTexts, const Case*>> cases;
-  for (const ViewSection& section : view.sections) {
+  for (const ViewSection& section : single.sections) {
     for (const ViewGroup& group : section.groups) {
-      for (const Record* record : group.rows.front().passes) {
-        if (record == nullptr) continue;
-        AxisTexts axes = picture_axes(record->c);
-        if (seen.insert(axes).second) cases.emplace_back(std::move(axes), &record->c);
-      }
+      const Case& c = group.rows.front().c();
+      AxisTexts axes = picture_axes(c);
+      names.insert(c.mask);
+      if (seen.insert(axes).second) cases.emplace_back(std::move(axes), &c);
+    }
+  }
+  for (const ViewSection& section : over_ranks.sections) {
+    for (const ViewGroup& group : section.groups) {
+      const Case& c = group.rows.front().c();
+      if (names.insert(c.mask).second) cases.emplace_back(picture_axes(c), &c);
     }
   }
   return cases;
@@ -92,10 +99,10 @@ std::vector<std::pair<AxisTexts, const Case*>> distinct_masks(const View& view) 
 
 }  // namespace
 
-std::string html_pictures(const View& view) {
+std::string html_pictures(const View& single, const View& over_ranks) {
   std::string html;
   std::size_t drawn = 0;
-  const auto cases = distinct_masks(view);
+  const auto cases = distinct_masks(single, over_ranks);
   for (const auto& [axes, c] : cases) {
     if (drawn == kMaxPictures) break;
     if (const auto mask = mask_of(*c)) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "report/ranks_metrics.h"
+#include "report/scaling.h"
 #include "report/view.h"
 
 namespace longca {
@@ -81,25 +83,126 @@ void write_section(std::ostream& out, const View& view, const ViewSection& secti
   }
 }
 
-}  // namespace
-
-void write_markdown(std::ostream& out, std::span<const Record> records) {
-  const std::vector<Record> latest = latest_records(records);
-  const View view = make_view(latest);
-  out << "# longca-bench\n\n" << describe_counts(view) << ".";
+void write_head(std::ostream& out, const View& view, std::span<const Record> records) {
+  out << describe_counts(view) << ".";
   if (!view.common.empty()) out << ' ' << escaped(join_axes(view.common, " · ")) << '.';
-  const std::string machine = latest.empty() ? "" : describe_machine(latest.back());
+  const std::string machine = records.empty() ? "" : describe_machine(records.back());
   if (!machine.empty()) out << ' ' << escaped(machine) << '.';
-  out << " Bold: fastest of its mask and length. Error: largest relative error of O, dQ, dK, dV "
-         "against the float64 reference.\n";
-  for (const ViewSection& section : view.sections) write_section(out, view, section);
+}
+
+void write_reasons(std::ostream& out, const View& view, std::string_view heading) {
   const std::vector<Reason> reasons = collect_reasons(view);
   if (reasons.empty()) return;
-  out << "\n## Cells without a number\n\n| kernel | status | cells | reason |\n|---|---|--:|---|\n";
+  out << '\n'
+      << heading
+      << " Cells without a number\n\n| kernel | status | cells | reason |\n|---|---|--:|---|\n";
   for (const Reason& reason : reasons) {
     out << fmt::format("| {} | {} | {} | {} |\n", code(reason.kernel), to_string(reason.code),
                        reason.cells, escaped(reason.sentence));
   }
+}
+
+void write_single(std::ostream& out, std::span<const Record> records) {
+  const View view = make_view(records);
+  write_head(out, view, records);
+  out << " Bold: fastest of its mask and length. Error: largest relative error of O, dQ, dK, dV "
+         "against the float64 reference.\n";
+  for (const ViewSection& section : view.sections) write_section(out, view, section);
+  write_reasons(out, view, "##");
+}
+
+constexpr std::size_t kRanksPassColumns = 6;
+
+/// Of a pass: rate, its share of the baseline, ms, exposed communication, bytes sent and by
+/// formula.
+std::string ranks_pass_cells(const View& view, const Baselines& baselines, const Record* record,
+                             const Record* best) {
+  const auto rate = metric_of(record, "tflops");
+  if (record == nullptr || !record->status.ok() || !rate) {
+    std::string text = record == nullptr ? "" : fmt::format(" {}", to_string(record->status.code));
+    for (std::size_t i = 0; i < kRanksPassColumns; ++i) text += " |";
+    return text;
+  }
+  const auto shown = [](const std::optional<double>& value, auto format) {
+    return value ? format(*value) : std::string();
+  };
+  const auto bytes = [](double count) { return fmt::format("{:.0f}", count); };
+  const Baseline baseline = baselines.of(record->c);
+  const auto percent = exposed_percent(record);
+  return fmt::format(" {0}{1}{0} | {2} | {3} | {4}{5} | {6} | {7} {8} |",
+                     record == best ? "**" : "", format_figure(*rate * view.unit.per_tflops),
+                     baseline.same_work ? fmt::format("{:.2f}", *rate / baseline.tflops) : "",
+                     shown(metric_of(record, "time_ms"), format_figure),
+                     shown(metric_of(record, "exposed_comm_ms"), format_figure),
+                     percent ? fmt::format(" ({} %)", format_percent(*percent)) : "",
+                     shown(metric_of(record, "bytes_sent"), bytes), mark_of(check_bytes(record)),
+                     shown(metric_of(record, "bytes_formula"), bytes));
+}
+
+void write_ranks_section(std::ostream& out, const View& view, const Baselines& baselines,
+                         const ViewSection& section) {
+  out << '\n';
+  if (!section.setting.empty())
+    out << "### " << escaped(join_axes(section.setting, " · ")) << "\n\n";
+  std::string titles = "| mask | tokens | ranks | scheme | shard | kernel |";
+  std::string rule = "|---|--:|--:|---|---|---|";
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    if (!view.has(pass)) continue;
+    titles += fmt::format(" {} {} | of one | ms | exposed ms | sent | formula |", to_string(pass),
+                          view.unit.name);
+    rule += "--:|--:|--:|--:|--:|--:|";
+  }
+  out << titles << " imbalance | memory | error |\n" << rule << "--:|--:|--:|\n";
+  for (const ViewGroup& group : section.groups) {
+    std::string mask = code(group.mask);
+    if (!group.setting.empty()) mask += ' ' + escaped(join_axes(group.setting, ", "));
+    for (const ViewRow& row : group.rows) {
+      out << fmt::format("| {} | {} | {} | {} | {} | {} |", mask, format_tokens(group.tokens),
+                         group.ranks, code(row.scheme), escaped(row.c().shard.value_or("")),
+                         code(row.kernel));
+      for (const Pass pass : {Pass::forward, Pass::backward}) {
+        if (view.has(pass)) {
+          out << ranks_pass_cells(view, baselines, row.pass(pass), group.best(pass));
+        }
+      }
+      out << optional_cell(largest_of(row, "imbalance"),
+                           [](double ratio) { return fmt::format("{:.3f}", ratio); })
+          << optional_cell(largest_of(row, "peak_bytes"), format_bytes)
+          << optional_cell(largest_error(row), format_error) << '\n';
+    }
+  }
+}
+
+void write_over_ranks(std::ostream& out, const SplitRecords& split) {
+  const View view = make_view(split.over_ranks);
+  const Baselines baselines(split.single, split.over_ranks);
+  write_head(out, view, split.over_ranks);
+  for (const std::string& setting : scheme_settings(split.over_ranks)) {
+    out << ' ' << escaped(setting) << '.';
+  }
+  out << ' ' << view.unit.name
+      << " are per rank; bold: fastest of its mask, length and number of ranks. Of one: of the "
+         "same kernel's rate for the same work on one device, or on one rank, which on a CPU is "
+         "divided by the "
+         "ranks. Exposed: time that communication adds to the ranks' steps, and its share. Sent: "
+         "bytes by the rank that sends most in one pass; = equals the formula to the byte, ≠ does "
+         "not. Imbalance: allowed cells that a rank computes, largest over mean. Memory: of the "
+         "rank that needs most. Error: as on one device.\n";
+  for (const ViewSection& section : view.sections) {
+    write_ranks_section(out, view, baselines, section);
+  }
+  write_reasons(out, view, "###");
+}
+
+}  // namespace
+
+void write_markdown(std::ostream& out, std::span<const Record> records) {
+  const SplitRecords split = split_records(records);
+  out << "# longca-bench\n\n";
+  if (!split.single.empty() || split.over_ranks.empty()) write_single(out, split.single);
+  if (split.over_ranks.empty()) return;
+  out << (split.single.empty() ? "" : "\n") << "## Context parallelism\n\n";
+  write_over_ranks(out, split);
 }
 
 }  // namespace longca

@@ -3,21 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
-#include <cmath>
 
 #include "core/error.h"
 #include "report/figure.h"
 #include "report/gnuplot.h"
+#include "report/plot_head.h"
+#include "report/ranks_plots.h"
 
 namespace longca {
 namespace {
 
-constexpr std::array<const char*, 3> kSuffixes = {".png", ".svg", ".pdf"};
-constexpr std::array<const char*, 10> kColors = {"#2f6fbb", "#e08a3c", "#3c9d6b", "#b8527f",
-                                                 "#8468b8", "#c2a02e", "#45a3b5", "#c4534a",
-                                                 "#7a8290", "#6f7f35"};
 // In pixels of a 96 dpi screen.
 constexpr int kPanelWidth = 300;
 constexpr int kLengthWidth = 44;  // what the name of a length needs
@@ -25,9 +20,7 @@ constexpr int kPanelHeight = 220;
 constexpr int kMinWidth = 700;
 constexpr int kMaxWidth = 1500;
 constexpr double kMarkWidth = 8;
-constexpr int kLineHeight = 22;
 constexpr int kMargin = 20;
-constexpr double kLetterWidth = 7.4;
 constexpr int kMaxColumns = 4;
 
 /// Wide enough for the names of the lengths.
@@ -43,92 +36,25 @@ bool has_room_for_marks(const FigurePanel& panel, int width) {
   return panel.bar_width * (width - 3 * kMargin) / lengths >= kMarkWidth;
 }
 
-const char* color_of(std::size_t kernel) {
-  return kColors[kernel % kColors.size()];
+/// The pass, the axes that all cells share, the key of colours and marks.
+PlotHead head_of(const Figure& figure, int width) {
+  PlotHead head(width);
+  head.add_line({{fmt::format("{} pass", figure.pass == Pass::forward ? "Forward" : "Backward")}});
+  std::vector<PlotHead::Item> axes;
+  for (const auto& [name, value] : figure.setting) axes.push_back({name + ' ' + value});
+  head.add_line(axes);
+  std::vector<PlotHead::Item> key;
+  for (std::size_t k = 0; k < figure.kernels.size(); ++k) {
+    if (figure.shows(k)) key.push_back({figure.kernels[k], plot_color(k)});
+  }
+  for (const StatusCode code : marked_statuses()) {
+    if (figure.shows(code)) {
+      key.push_back({fmt::format("{} {}", status_mark(code), status_words(code))});
+    }
+  }
+  head.add_line(key);
+  return head;
 }
-
-/// An item of a figure's head: a text, with a coloured square before it if it names a kernel.
-struct HeadItem {
-  std::string text;
-  const char* color = nullptr;
-};
-
-/// The lines above the panels: the pass, the axes that all cells share, the key of colours and
-/// marks.
-class Head {
- public:
-  Head(const Figure& figure, int width) : width_(width) {
-    add_line(
-        {{fmt::format("{} pass", figure.pass == Pass::forward ? "Forward" : "Backward"), nullptr}});
-    std::vector<HeadItem> axes;
-    for (const auto& [name, value] : figure.setting) axes.push_back({name + ' ' + value});
-    add_line(axes);
-    std::vector<HeadItem> key;
-    for (std::size_t k = 0; k < figure.kernels.size(); ++k) {
-      if (figure.shows(k)) key.push_back({figure.kernels[k], color_of(k)});
-    }
-    for (const StatusCode code : marked_statuses()) {
-      if (figure.shows(code)) {
-        key.push_back({fmt::format("{} {}", status_mark(code), status_words(code))});
-      }
-    }
-    add_line(key);
-  }
-
-  int height() const { return line_ * kLineHeight + kMargin; }
-
-  /// Labels and squares at their places in a picture of this height.
-  std::string script(int height) const {
-    std::string script;
-    for (const Placed& placed : placed_) {
-      const double y = 1 - (placed.line + 0.9) * kLineHeight / height;
-      double x = placed.x;
-      if (placed.item.color != nullptr) {
-        constexpr double kSquare = 6;
-        script += fmt::format(
-            "set object rectangle center screen {:.4f},{:.4f} size screen {:.4f},{:.4f} "
-            "fc rgb '{}' fs solid noborder\n",
-            (x + kSquare) / width_, y, 2 * kSquare / width_, 2 * kSquare / height,
-            placed.item.color);
-        x += kColorSpace;
-      }
-      script += fmt::format("set label {} at screen {:.4f},{:.4f} left front{}\n",
-                            gnuplot_quoted(placed.item.text), x / width_, y,
-                            placed.line == 0 ? " font ',12'" : "");
-    }
-    return script;
-  }
-
- private:
-  static constexpr double kColorSpace = 18;
-  static constexpr double kItemSpace = 22;
-
-  struct Placed {
-    HeadItem item;
-    double x;
-    int line;
-  };
-
-  /// Items from left to right, on as many lines as they need.
-  void add_line(const std::vector<HeadItem>& items) {
-    double x = kMargin;
-    for (const HeadItem& item : items) {
-      const double wanted = static_cast<double>(item.text.size()) * kLetterWidth +
-                            (item.color != nullptr ? kColorSpace : 0);
-      if (x > kMargin && x + wanted > width_ - kMargin) {
-        x = kMargin;
-        ++line_;
-      }
-      placed_.push_back({item, x, line_});
-      x += wanted + kItemSpace;
-    }
-    ++line_;
-  }
-
-  int width_;
-  int line_ = 0;
-  std::vector<Placed> placed_;
-};
 
 /// The data of one kernel in one panel: bars ("x height") and marks ("x letter").
 struct Series {
@@ -180,12 +106,12 @@ std::string panel_script(const Figure& figure, const FigurePanel& panel, int wid
     if (!series.bars.empty()) {
       data += fmt::format("$bars{} << EOD\n{}EOD\n", k, series.bars);
       plot += fmt::format(", $bars{} using 1:2:({:.4f}) with boxes lc rgb '{}' notitle", k,
-                          panel.bar_width * 0.92, color_of(k));
+                          panel.bar_width * 0.92, plot_color(k));
     }
     if (!series.marks.empty() && has_room_for_marks(panel, width)) {
       data += fmt::format("$marks{} << EOD\n{}EOD\n", k, series.marks);
       plot += fmt::format(", $marks{} using 1:(0):2 with labels offset 0,0.5 tc rgb '{}' notitle",
-                          k, color_of(k));
+                          k, plot_color(k));
     }
   }
   return fmt::format(
@@ -195,30 +121,20 @@ std::string panel_script(const Figure& figure, const FigurePanel& panel, int wid
       static_cast<double>(panel.tokens.size()) - 0.4, length_tics(panel), plot);
 }
 
-/// 1, 2 or 5 times a power of ten, for at most six tics.
-double tic_step(double largest) {
-  if (largest <= 0) return 1;
-  const double power = std::pow(10.0, std::floor(std::log10(largest)));
-  for (const double step : {0.2, 0.5, 1.0}) {
-    if (largest / (step * power) <= 6) return step * power;
-  }
-  return 2 * power;
-}
-
 void draw_figure(const Figure& figure, const std::filesystem::path& file) {
   const int panels = static_cast<int>(figure.panels.size());
   const int wide = panel_width(figure);
   const int columns = std::clamp(kMaxWidth / wide, 1, std::min(panels, kMaxColumns));
   const int rows = (panels + columns - 1) / columns;
   const int width = std::max(columns * wide, kMinWidth);
-  const Head head(figure, width);
+  const PlotHead head = head_of(figure, width);
   const int height = rows * kPanelHeight + head.height();
   const double largest = figure.largest_rate();
   std::string script = fmt::format(
       "set multiplot\nset style fill solid noborder\nset border 3 lc rgb '#808080'\n"
       "set tics nomirror scale 0.4\nset grid ytics lc rgb '#e0e0e0' lt 1 lw 0.6\nunset key\n"
       "set yrange [0:{:.6g}]\nset ytics 0,{:.6g}\nset lmargin 8\nset rmargin 1\n",
-      largest > 0 ? largest * 1.1 : 1.0, tic_step(largest));
+      largest > 0 ? largest * 1.1 : 1.0, plot_tic_step(largest));
   for (int i = 0; i < panels; ++i) {
     // The head is drawn with the first panel, and only once.
     script += i == 0 ? head.script(height) : i == 1 ? "unset label\nunset object\n" : "";
@@ -232,15 +148,8 @@ void draw_figure(const Figure& figure, const std::filesystem::path& file) {
   draw_with_gnuplot(file, width, height, script + "unset multiplot\n");
 }
 
-/// "forward-dtype-float32": letters, digits, dots, dashes and underscores only.
 std::string file_stem(const Figure& figure) {
-  std::string stem(to_string(figure.pass));
-  for (const auto& [name, value] : figure.name) stem += fmt::format("-{}-{}", name, value);
-  const auto is_unfit = [](unsigned char c) {
-    return std::isalnum(c) == 0 && c != '.' && c != '_' && c != '-';
-  };
-  std::replace_if(stem.begin(), stem.end(), is_unfit, '-');
-  return stem;
+  return plot_stem(std::string(to_string(figure.pass)), figure.name);
 }
 
 }  // namespace
@@ -252,14 +161,15 @@ std::vector<std::filesystem::path> write_plots(std::span<const Record> records,
   if (error) {
     throw_input_error("cannot make the folder {}: {}", directory.string(), error.message());
   }
-  const std::vector<Record> latest = latest_records(records);
+  const SplitRecords split = split_records(records);
   std::vector<std::filesystem::path> files;
-  for (const Figure& figure : make_figures(make_view(latest))) {
-    for (const char* suffix : kSuffixes) {
+  for (const Figure& figure : make_figures(make_view(split.single))) {
+    for (const char* suffix : kPlotSuffixes) {
       files.push_back(directory / (file_stem(figure) + suffix));
       draw_figure(figure, files.back());
     }
   }
+  for (auto& file : write_ranks_plots(split, directory)) files.push_back(std::move(file));
   return files;
 }
 

@@ -1,6 +1,9 @@
 #include "report/ranks_metrics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "report/scheme_names.h"
 
@@ -18,6 +21,10 @@ std::optional<double> exposed_percent(const Record* record) {
   const auto time = metric_of(record, "time_ms");
   if (!exposed || !time || *time <= 0) return std::nullopt;
   return 100 * *exposed / *time;
+}
+
+std::string format_percent(double percent) {
+  return fmt::format("{:.0f}", std::round(percent) + 0.0);
 }
 
 BytesCheck check_bytes(const Record* record) {

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/view.h"
@@ -12,6 +13,9 @@ namespace longca {
 
 /// exposed_comm_ms / time_ms, in percent.
 std::optional<double> exposed_percent(const Record* record);
+
+/// "12", and never "-0".
+std::string format_percent(double percent);
 
 /// How what was sent compares with the scheme's formula.
 enum class BytesCheck { unknown, equal, differs };

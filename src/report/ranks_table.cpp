@@ -186,7 +186,7 @@ class RanksTablePrinter {
     if (layout_.exposed_ms) {
       text += fmt::format("{:>{}}", exposed ? format_figure(*exposed) : "-", kExposedWidth);
     }
-    text += fmt::format("{:>{}}", percent ? fmt::format("{:.0f}%", *percent) : "-", kShareWidth);
+    text += fmt::format("{:>{}}", percent ? format_percent(*percent) + "%" : "-", kShareWidth);
     if (!layout_.sent) return text;
     // Whatever stands here, the mark takes a column of its own.
     return text + fmt::format("{:>{}} {:1}", sent ? format_bytes(*sent) : "-", kSentWidth - 2,

@@ -10,6 +10,9 @@
 namespace longca {
 namespace {
 
+constexpr const char* kOneDevice = "one device";
+constexpr const char* kOneRank = "1 rank";
+
 /// The key of the same work on one device.
 std::string work_of(Case c) {
   c.scheme.reset();
@@ -73,22 +76,31 @@ std::vector<Scaling> make_scalings(std::span<const Record> records) {
 Baselines::Baselines(std::span<const Record> single, std::span<const Record> over_ranks) {
   for (const Record& record : single) {
     const auto rate = metric_of(&record, "tflops");
-    if (rate && record.status.ok()) by_work_[work_of(record.c)] = {*rate, "one device"};
+    if (rate && record.status.ok()) by_work_[work_of(record.c)] = {*rate, kOneDevice};
   }
   for (const Record& record : over_ranks) {
     const auto rate = metric_of(&record, "tflops");
     if (!rate || !record.status.ok() || record.c.ranks != 1) continue;
     Baseline& known = by_work_[work_of(record.c)];
-    if (known.name != "one device" && *rate > known.tflops) known = {*rate, "1 rank"};
+    if (known.name != kOneDevice && *rate > known.tflops) known = {*rate, kOneRank};
   }
 }
 
 Baseline Baselines::of(const Case& c) const {
-  const auto found = by_work_.find(work_of(c));
+  const std::int64_t ranks = std::max(c.ranks.value_or(1), 1);
+  auto found = by_work_.find(work_of(c));
+  const bool same_work = found != by_work_.end();
+  if (!same_work && c.tokens % ranks == 0) {
+    Case share = c;
+    share.tokens /= ranks;
+    found = by_work_.find(work_of(std::move(share)));
+    if (found != by_work_.end() && found->second.name != kOneRank) found = by_work_.end();
+  }
   if (found == by_work_.end()) return {};
   Baseline baseline = found->second;
+  baseline.same_work = same_work;
   if (c.device != "cpu") return baseline;
-  baseline.tflops /= std::max(c.ranks.value_or(1), 1);
+  baseline.tflops /= static_cast<double>(ranks);
   baseline.name += " / ranks";
   return baseline;
 }

@@ -26,19 +26,20 @@ struct Scaling {
 /// of ranks first, then total lengths before lengths per rank, then by length.
 std::vector<Scaling> make_scalings(std::span<const Record> records);
 
-/// What the same work runs at without communication, per rank.
+/// What a kernel runs at without communication, per rank.
 struct Baseline {
-  double tflops = 0;
-  std::string name;  ///< "one device" or "1 rank"
+  double tflops = 0;       ///< 0: not known
+  std::string name;        ///< "one device" or "1 rank"
+  bool same_work = false;  ///< of the same total length; else of as many tokens as a rank has
 };
 
-/// Finds for a cell over ranks the same kernel's rate on the same mask, length, shape and pass on
-/// one device, where `single` has it, else of one rank, the fastest scheme. On the CPU one process
-/// has all cores to itself, so that its rate is divided by the ranks, and the name says so.
+/// Finds for a cell over ranks the rate of the same kernel, mask, shape and pass: on one device at
+/// the same total length where `single` has it, else of one rank, the fastest scheme, at the same
+/// total length, else of one rank at the same tokens per rank. On the CPU one process has all cores
+/// to itself, so that its rate is divided by the ranks, and the name says so.
 class Baselines {
  public:
   Baselines(std::span<const Record> single, std::span<const Record> over_ranks);
-  /// nullptr-like: tflops is 0 and the name empty where there is none.
   Baseline of(const Case& c) const;
 
  private:

@@ -51,7 +51,25 @@ TEST(Html, Golden) {
 
 TEST(Html, DataGolden) {
   const std::vector<Record> records = sample_records();
-  expect_golden(html_data(make_view(records)).dump(1) + "\n", "page_data.json");
+  expect_golden(html_data(split_records(records)).dump(1) + "\n", "page_data.json");
+}
+
+TEST(Html, OverRanksDataGolden) {
+  std::vector<Record> records = over_ranks_records();
+  const std::vector<Record> single = one_device_records();
+  records.insert(records.end(), single.begin(), single.end());
+  expect_golden(html_data(split_records(records)).dump(1) + "\n", "page_data_ranks.json");
+}
+
+TEST(Html, RanksAreNullWhereNoCellHasThem) {
+  EXPECT_EQ(data_of(render_html(sample_records(), std::nullopt))["ranks"], json());
+  EXPECT_NE(data_of(render_html(over_ranks_records(), std::nullopt))["ranks"], json());
+}
+
+TEST(Html, MasksOfCellsOverRanksAreDrawnOnceAndShort) {
+  const std::string page = render_html(over_ranks_records(), std::nullopt);
+  EXPECT_THAT(page, HasSubstr("data-mask=\"causal_document\" data-tokens=\"1024\"><svg"));
+  EXPECT_THAT(page, Not(HasSubstr("data-tokens=\"2048\"><svg")));
 }
 
 TEST(Html, MarkupInRecordsStaysText) {

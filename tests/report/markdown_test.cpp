@@ -34,9 +34,23 @@ TEST(Markdown, Golden) {
   expect_golden(markdown(sample_records()), "records.md");
 }
 
+/// Cells over ranks and on one device.
+std::vector<Record> both_kinds() {
+  std::vector<Record> records = over_ranks_records();
+  const std::vector<Record> single = one_device_records();
+  records.insert(records.end(), single.begin(), single.end());
+  return records;
+}
+
+TEST(Markdown, OverRanksGolden) {
+  expect_golden(markdown(both_kinds()), "ranks.md");
+}
+
 TEST(Markdown, EveryRowOfATableHasItsColumns) {
   std::vector<Record> records = sample_records();
   records.erase(records.begin() + 5);  // a kernel without its backward cell
+  const std::vector<Record> over_ranks = both_kinds();
+  records.insert(records.end(), over_ranks.begin() + 1, over_ranks.end());
   std::istringstream lines(markdown(records));
   std::size_t wanted = 0;
   for (std::string line; std::getline(lines, line);) {

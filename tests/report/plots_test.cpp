@@ -153,6 +153,50 @@ TEST(Figure, ManyBarsLeaveOutTheKernelsWithoutANumberAndNameThem) {
   EXPECT_GT(many.bar_width, few.bar_width);
 }
 
+TEST(RanksPlots, ThreeFiguresPerMaskAndPass) {
+  const TempDirectory folder;
+  std::vector<std::string> names;
+  for (const fs::path& file : write_plots(over_ranks_records(), folder.path())) {
+    expect_picture(file);
+    if (file.extension() == ".svg") names.push_back(file.stem());
+  }
+  std::vector<std::string> wanted;
+  for (const std::string mask : {"full", "causal_document"}) {
+    for (const std::string pass : {"forward", "backward"}) {
+      for (const char* kind : {"tflops", "exposed", "error"}) {
+        wanted.push_back("cp-" + mask + '-' + pass + '-' + kind);
+      }
+    }
+  }
+  EXPECT_EQ(names, wanted);
+}
+
+TEST(RanksPlots, ShowWhatTheRecordsSay) {
+  const TempDirectory folder;
+  std::vector<Record> records = over_ranks_records();
+  const std::vector<Record> single = one_device_records();
+  records.insert(records.end(), single.begin(), single.end());
+  write_plots(records, folder.path());
+  const std::string svg = read_file(folder / "cp-full-backward-tflops.svg");
+  for (const char* text : {"full, backward pass", "ring_p2p balanced", "ring_p2p zigzag", "ulysses",
+                           "one device", "1K tokens per rank", "TFLOP/s per rank",
+                           "no number: ulysses 4X, usp 4C", "X unsupported", "C crash"}) {
+    EXPECT_THAT(svg, HasSubstr(text));
+  }
+  EXPECT_TRUE(fs::exists(folder / "backward.svg"));
+}
+
+TEST(RanksPlots, NamesCannotSteerGnuplot) {
+  const TempDirectory folder;
+  const std::string canary = (folder / "canary").string();
+  std::vector<Record> records = {over_ranks_records()[0]};
+  records[0].c.scheme = "'; system('touch " + canary + "') #`touch " + canary + "`\n\"@x";
+  records[0].c.kernel = *records[0].c.scheme;
+  write_plots(records, folder.path());
+  EXPECT_FALSE(fs::exists(canary));
+  EXPECT_THAT(read_file(folder / "cp-full-forward-tflops.svg"), HasSubstr("system("));
+}
+
 TEST(Plots, NameTheKernelsLeftOut) {
   const TempDirectory folder;
   write_plots(records_at_lengths("full", 9), folder.path());

@@ -160,6 +160,94 @@ std::vector<Record> traced_records() {
   return records;
 }
 
+namespace {
+
+struct SampleScheme {
+  const char* name;
+  const char* shard;
+  double speed;  ///< of one device's, at two ranks
+};
+
+/// A rank's cells of the shape that make_record makes.
+Record make_rank_record(const SampleScheme& scheme, const std::string& mask, int ranks, Pass pass) {
+  Record record = make_record(kFlash, mask, 1024 * ranks, pass);
+  record.c.scheme = scheme.name;
+  record.c.ranks = ranks;
+  record.c.shard = scheme.shard;
+  record.c.device = "cuda";
+  record.c = canonical(record.c);
+  auto& metrics = record.metrics;
+  const double loss = ranks == 1 ? 1 : scheme.speed - 0.01 * ranks;
+  metrics["tflops"] = 500 * loss * (pass == Pass::forward ? 1 : 0.8);
+  metrics["time_ms"] = 2.0 * ranks / metrics["tflops"] * 100;
+  metrics["compute_ms"] = metrics["time_ms"] * (ranks == 1 ? 1.001 : 0.9);
+  metrics["exposed_comm_ms"] = metrics["time_ms"] - metrics["compute_ms"];
+  const double bytes = 1048576.0 * (ranks - 1) / ranks * (pass == Pass::forward ? 2 : 4);
+  metrics["bytes_sent"] = metrics["bytes_formula"] = bytes;
+  metrics["bytes_least"] = bytes / 2;
+  metrics["imbalance"] = ranks == 1 ? 1 : 1.02;
+  metrics["time_imbalance"] = ranks == 1 ? 1 : 1.05;
+  metrics["padding_tokens"] = 0;
+  for (auto& [name, value] : metrics) {
+    if (name.starts_with("error_")) value *= 1 + 0.1 * ranks;
+  }
+  record.rank_times_ms.assign(static_cast<std::size_t>(ranks), metrics["time_ms"]);
+  return record;
+}
+
+Record& find_rank_cell(std::vector<Record>& records, const char* scheme, const char* mask,
+                       int ranks, Pass pass) {
+  for (Record& record : records) {
+    if (record.c.scheme == scheme && record.c.mask == mask && record.c.ranks == ranks &&
+        record.c.pass == pass) {
+      return record;
+    }
+  }
+  throw std::logic_error("no such sample record over ranks");
+}
+
+}  // namespace
+
+std::vector<Record> over_ranks_records() {
+  std::vector<Record> records;
+  for (const int ranks : {1, 2, 4}) {
+    for (const char* mask : {"full", "causal_document"}) {
+      for (const SampleScheme& scheme :
+           {SampleScheme{"ulysses", "contiguous", 0.97}, SampleScheme{"ring_p2p", "zigzag", 0.93},
+            SampleScheme{"ring_p2p", "balanced", 0.91}, SampleScheme{"usp", "zigzag", 0.95}}) {
+        for (const Pass pass : {Pass::forward, Pass::backward}) {
+          records.push_back(make_rank_record(scheme, mask, ranks, pass));
+          if (ranks == 4 && std::string("ulysses") == scheme.name) {
+            stop_with(records.back(), StatusCode::unsupported,
+                      "ulysses shares out 2 query heads: at most 2 ranks");
+            records.back().rank_times_ms.clear();
+          }
+        }
+      }
+    }
+  }
+  stop_with(find_rank_cell(records, "usp", "full", 4, Pass::backward), StatusCode::crash,
+            "rank 3 ended: killed by signal 9");
+  Record& padded = find_rank_cell(records, "ring_p2p", "causal_document", 4, Pass::forward);
+  padded.metrics["bytes_sent"] += 8192;
+  padded.metrics["padding_tokens"] = 16;
+  return records;
+}
+
+std::vector<Record> one_device_records() {
+  std::vector<Record> records;
+  for (const int ranks : {1, 2, 4}) {
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      Record record = make_record(kFlash, "full", 1024 * ranks, pass);
+      record.c.device = "cuda";
+      record.metrics["tflops"] = pass == Pass::forward ? 510 : 405;
+      record.metrics["time_ms"] = 2.0 * ranks * ranks / record.metrics["tflops"] * 100;
+      records.push_back(record);
+    }
+  }
+  return records;
+}
+
 std::vector<Record> hostile_records() {
   std::vector<Record> records = sample_records();
   for (Record& record : records) {
@@ -171,6 +259,12 @@ std::vector<Record> hostile_records() {
     record.env = {{"cpu", {{"model", kHostileText}}}, {kHostileText, kHostileText}};
   }
   records[0].c.mask = kHostileText;
+  for (Record record : over_ranks_records()) {
+    for (auto* text : {&record.c.scheme, &record.c.shard, &record.c.transport}) {
+      if (record.c.ranks == 2) *text = kHostileText;
+    }
+    records.push_back(std::move(record));
+  }
   return records;
 }
 

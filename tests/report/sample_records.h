@@ -16,6 +16,14 @@ std::vector<Record> all_mask_records();
 /// A run on a GPU whose clock and power were sampled; it was throttled in the second cell.
 std::vector<Record> traced_records();
 
+/// A run over ranks: three schemes, one of them with two shards, at 1, 2 and 4 ranks of two masks,
+/// 1K tokens per rank, both passes; ulysses stops at 2 ranks for want of heads, one cell lost a
+/// rank, and one sent more than its formula says.
+std::vector<Record> over_ranks_records();
+
+/// The same work on one device, at the lengths of 1, 2 and 4 ranks; full only.
+std::vector<Record> one_device_records();
+
 /// Records that hold kHostileText wherever a text can be.
 std::vector<Record> hostile_records();
 

@@ -95,6 +95,50 @@ TEST(Table, ControlCharactersDoNotReachTheTerminal) {
   EXPECT_THAT(table(records), HasSubstr("a ]0;title  b"));
 }
 
+TEST(RanksTable, Golden) {
+  expect_golden(table(over_ranks_records(), 160), "ranks_table.txt");
+  expect_golden(table(over_ranks_records(), 80), "ranks_table_80.txt");
+}
+
+TEST(RanksTable, FitsItsWidth) {
+  for (const int width : {80, 100, 120, 160}) {
+    std::vector<Record> records = over_ranks_records();
+    for (Record& record : records) record.status.reason.clear();  // sentences are not broken
+    std::istringstream lines(table(records, width));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find("formula") != line.npos) continue;
+      EXPECT_LE(columns(line), static_cast<std::size_t>(width)) << line;
+    }
+  }
+}
+
+TEST(RanksTable, FollowsTheTableOfOneDevice) {
+  std::vector<Record> records = over_ranks_records();
+  const std::vector<Record> single = one_device_records();
+  records.insert(records.end(), single.begin(), single.end());
+  const std::string text = table(records, 120);
+  EXPECT_THAT(text, ::testing::StartsWith("6 cells: 6 ok\n"));
+  EXPECT_THAT(text, HasSubstr("\nOver ranks: 48 cells: 43 ok, 4 unsupported, 1 crash\n"));
+}
+
+TEST(RanksTable, BytesAreHeldToTheFormulaToTheByte) {
+  std::vector<Record> records = {over_ranks_records()[16]};
+  ASSERT_EQ(records[0].c.ranks, 2);
+  EXPECT_THAT(table(records, 160), HasSubstr("1.0 MiB ="));
+  records[0].metrics["bytes_sent"] += 1;
+  EXPECT_THAT(table(records, 160), HasSubstr("1.0 MiB ≠"));
+  EXPECT_THAT(table(records, 160), HasSubstr("sent 1048577, formula 1048576\n"));
+  records[0].metrics.erase("bytes_formula");
+  EXPECT_THAT(table(records, 160), Not(HasSubstr("formula 1048576")));
+}
+
+TEST(RanksTable, KernelsHaveAColumnWhereTheyDiffer) {
+  std::vector<Record> records = over_ranks_records();
+  EXPECT_THAT(table(records), HasSubstr("\nkernel flash · "));
+  records[0].c.kernel = "naive";
+  EXPECT_THAT(table(records), HasSubstr("  scheme             kernel  "));
+}
+
 TEST(Table, SaysWhenThereIsNothing) {
   EXPECT_EQ(table({}), "no records\n");
 }

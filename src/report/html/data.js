@@ -34,7 +34,20 @@ const errorText = (error) => (error === undefined ? "" : error.toExponential(1))
 
 const markOf = (status) => data.marks.find((known) => known.status === status)?.mark ?? "";
 
-const rateOf = (cell) => (cell.status === "ok" && cell.metrics.tflops !== undefined ? cell.metrics.tflops * data.unit.per_tflops : undefined);
+const isOverRanks = (cell) => cell.scheme !== undefined;
+const isSingle = (cell) => cell.scheme === undefined;
+
+/// In the unit of its kind: cells over ranks have their own, per rank.
+function rateOf(cell) {
+  if (cell.status !== "ok" || cell.metrics.tflops === undefined) return undefined;
+  return cell.metrics.tflops * (isOverRanks(cell) ? data.ranks.unit : data.unit).per_tflops;
+}
+
+/// Of the same kernel's rate for the same work on one device or rank.
+const shareOfOne = (cell) => (cell.baseline?.same_work && cell.status === "ok" ? cell.metrics.tflops / cell.baseline.tflops : undefined);
+/// Of the time, in percent, what communication adds to the ranks' steps.
+const exposedShare = (cell) => (cell.metrics.exposed_comm_ms === undefined ? undefined : (100 * cell.metrics.exposed_comm_ms) / cell.metrics.time_ms);
+const percentText = (percent) => (percent === undefined ? "" : `${percent.toFixed(1)} %`);
 
 function largestError(cell) {
   const errors = ["error_o", "error_dq", "error_dk", "error_dv"].map((name) => cell.metrics[name]).filter((e) => e !== undefined);
@@ -44,18 +57,26 @@ function largestError(cell) {
 /// "dtype float32 · heads 8:2": the axes that vary beside kernel, mask, tokens and pass.
 const settingText = (cell) => Object.entries(cell.setting).map(([axis, value]) => `${axis} ${value}`).join(" · ");
 
+/// A dimension that only cells over ranks have, its values in order of appearance unless given.
+function rankDimension(name, values = [...new Set(data.cells.map((cell) => cell[name]))]) {
+  return { name, values: values.filter((value) => value !== undefined), of: (cell) => cell[name], text: String };
+}
+
 // Every dimension that can be filtered: its values in order, how to read it from a cell, how to show it.
 const dimensions = [
   { name: "kernel", values: data.kernels, of: (cell) => cell.kernel, text: String },
   { name: "mask", values: data.masks, of: (cell) => cell.mask, text: String },
   { name: "length", values: data.tokens, of: (cell) => cell.tokens, text: tokensText },
   { name: "pass", values: data.passes, of: (cell) => cell.pass, text: String },
+  ...(data.ranks ? [
+    rankDimension("ranks", [...new Set(data.cells.map((cell) => cell.ranks))].sort((a, b) => a - b)),
+    rankDimension("scheme", data.ranks.schemes), rankDimension("shard"), rankDimension("factor"), rankDimension("transport"),
+  ] : []),
   ...data.axes.map((axis) => ({ name: axis.name, values: axis.values, of: (cell) => cell.setting[axis.name], text: String })),
 ];
 
 const state = {
   shown: new Map(dimensions.map((dimension) => [dimension.name, new Set(dimension.values)])),
-  sort: { column: null, descending: false },
 };
 
 // A cell without a value on an axis (a mask without density) is shown whatever that axis's filter says.

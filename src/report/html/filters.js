@@ -3,9 +3,10 @@
 function makeChip(dimension, value, update) {
   const box = element("input", { type: "checkbox", checked: true, name: dimension.name, value: String(value) });
   const label = element("span");
-  if (dimension.name === "kernel") {
+  const color = { kernel: kernelColor, scheme: schemeColor }[dimension.name];
+  if (color && !(dimension.name === "kernel" && !data.cells.some(isSingle))) {
     const dot = element("i", { className: "dot" });
-    dot.style.background = kernelColor(value);
+    dot.style.background = color(value);
     label.append(dot);
   }
   label.append(dimension.text(value));

@@ -4,13 +4,16 @@ function update() {
   drawWinners();
   drawPlots();
   drawTrace();
+  drawRankPlots();
   showPictures();
-  drawCells();
+  cellTable.draw();
+  rankTable.draw();
 }
 
 function drawAllPlots() {
   drawPlots();
   drawTrace();
+  drawRankPlots();
 }
 
 function redrawWhenResized() {
@@ -25,9 +28,12 @@ function redrawWhenResized() {
 }
 
 if (typeof Plotly === "undefined") document.body.classList.add("no-plots");
-document.getElementById("panels").value = data.tokens.length > 2 ? "mask" : "length";
+// A run over ranks alone has nothing to say of kernels on one device.
+for (const id of ["winners-section", "plots-section", "cells-section"]) document.getElementById(id).hidden = Boolean(data.ranks) && !data.cells.some(isSingle);
+document.getElementById("panels").value = new Set(data.cells.filter(isSingle).map((cell) => cell.tokens)).size > 2 ? "mask" : "length";
 document.getElementById("panels").addEventListener("change", drawPlots);
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAllPlots);
+showRanks();
 makeFilters(update);
 explainMarks();
 redrawWhenResized();

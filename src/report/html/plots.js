@@ -84,7 +84,7 @@ const PATTERNS = ["", "/", ".", "x", "-", "|", "\\", "+"];
 
 /// One series per kernel and setting, with the kernel's colour and the setting's pattern.
 function seriesOf(cells) {
-  const settings = [...new Set(data.cells.map(settingText))];
+  const settings = [...new Set(data.cells.filter(isSingle).map(settingText))];
   const series = new Map();
   for (const kernel of data.kernels) {
     for (const setting of settings) {
@@ -158,7 +158,7 @@ function memoryCells(cells) {
 
 function drawPlots() {
   if (typeof Plotly === "undefined") return;
-  const cells = shownCells();
+  const cells = shownCells().filter(isSingle);
   for (const pass of ["forward", "backward"]) {
     drawFigure(pass, cells.filter((cell) => cell.pass === pass), { value: rateOf, unit: data.unit.name, spans: () => false });
   }
@@ -171,7 +171,12 @@ function drawPlots() {
   drawFigure("memory", largest > 0 ? memory : [], { value, unit, spans });
 }
 
+/// What the marks of some cells mean: "X unsupported, E out of memory".
+const marksText = (cells) => data.marks.filter((known) => cells.some((cell) => cell.status === known.status)).map((known) => `${known.mark} ${known.words}`).join(", ");
+
 function explainMarks() {
-  const used = data.marks.filter((known) => data.cells.some((cell) => cell.status === known.status));
-  document.getElementById("marks").textContent = used.length ? `Cells without a number: ${used.map((known) => `${known.mark} ${known.words}`).join(", ")}.` : "";
+  const single = marksText(data.cells.filter(isSingle));
+  const overRanks = marksText(data.cells.filter(isOverRanks));
+  document.getElementById("marks").textContent = single && `Cells without a number: ${single}.`;
+  document.getElementById("rank-marks").textContent = overRanks && `Ranks without a number: ${overRanks}; the table says why.`;
 }

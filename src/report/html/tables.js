@@ -1,6 +1,11 @@
-// The table of the fastest kernels, and the table of all cells.
+// The table of the fastest kernels, and tables of cells that sort by any column.
 
 const axisColumns = data.axes.map((axis) => ({ title: axis.name, value: (cell) => cell.setting[axis.name] }));
+
+const closingColumns = [
+  { title: "status", value: (cell) => cell.status },
+  { title: "reason", value: (cell) => cell.reason, text: (cell) => [cell.reason, ...Object.entries(cell.notes).map(([name, note]) => `${name}: ${note}`)].filter(Boolean).join("; ") },
+];
 
 // value: what sorting compares; text: what is shown (the value itself if absent).
 const columns = [
@@ -9,15 +14,14 @@ const columns = [
   { title: "tokens", number: true, value: (cell) => cell.tokens, text: (cell) => tokensText(cell.tokens) },
   ...axisColumns,
   { title: "pass", value: (cell) => cell.pass },
-  { title: data.unit.name, number: true, value: rateOf, text: (cell) => figureText(rateOf(cell)) },
+  { title: data.unit.name, number: true, isRate: true, value: rateOf, text: (cell) => figureText(rateOf(cell)) },
   { title: "ms", number: true, value: (cell) => cell.metrics.time_ms, text: (cell) => figureText(cell.metrics.time_ms) + (cell.stop === "time_limit" ? " ~" : "") },
   { title: "± %", number: true, value: (cell) => cell.metrics.time_ci_pct, text: (cell) => cell.metrics.time_ci_pct?.toFixed(2) ?? "" },
   { title: "error", number: true, value: largestError, text: (cell) => errorText(largestError(cell)) },
   { title: "LSE error", number: true, value: (cell) => cell.metrics.error_lse, text: (cell) => errorText(cell.metrics.error_lse) },
   { title: "memory", number: true, value: (cell) => cell.metrics.peak_bytes, text: (cell) => bytesText(cell.metrics.peak_bytes) },
   { title: "plan ms", number: true, value: (cell) => cell.metrics.plan_ms, text: (cell) => figureText(cell.metrics.plan_ms) },
-  { title: "status", value: (cell) => cell.status },
-  { title: "reason", value: (cell) => cell.reason, text: (cell) => [cell.reason, ...Object.entries(cell.notes).map(([name, note]) => `${name}: ${note}`)].filter(Boolean).join("; ") },
+  ...closingColumns,
 ];
 
 // Cells without the value come last, whichever way the rest is sorted.
@@ -31,44 +35,50 @@ function compareCells(column, descending) {
   };
 }
 
-function sortBy(column) {
-  const isSame = state.sort.column === column;
-  state.sort = { column, descending: isSame ? !state.sort.descending : Boolean(column.number) };
-  drawCells();
-}
-
-function drawCellTitles() {
-  const titles = columns.map((column) => {
-    const button = element("button", { type: "button", textContent: column.title });
-    button.addEventListener("click", () => sortBy(column));
-    const title = element("th", { scope: "col", className: column.number ? "number" : "" }, button);
-    if (state.sort.column === column) title.setAttribute("aria-sort", state.sort.descending ? "descending" : "ascending");
-    return title;
-  });
-  document.querySelector("#cells thead").replaceChildren(element("tr", {}, ...titles));
-}
-
-function cellRow(cell) {
+function cellRow(columns, cell) {
   const row = element("tr");
   for (const column of columns) {
     const text = column.text ? column.text(cell) : column.value(cell) ?? "";
     const field = element("td", { textContent: text, className: column.number ? "number" : "" });
     if (column.title === "status") field.className = `status-${cell.status}`;
     if (column.title === "reason") field.className = "reason";
-    if (column.title === data.unit.name && cell.best) field.classList.add("best");
+    if (column.isRate && cell.best) field.classList.add("best");
     row.append(field);
   }
   return row;
 }
 
-function drawCells() {
-  const cells = shownCells();
-  if (state.sort.column) cells.sort(compareCells(state.sort.column, state.sort.descending));
-  drawCellTitles();
-  document.querySelector("#cells tbody").replaceChildren(...cells.map(cellRow));
-  const all = data.cells.length;
-  document.getElementById("cell-count").textContent = cells.length === all ? `${all}` : `${cells.length} of ${all}`;
+/// A table of the shown cells of one kind; what it returns draws it.
+function makeTable(id, countId, columns, isOwn) {
+  const table = document.getElementById(id);
+  let sort = { column: null, descending: false };
+  const all = data.cells.filter(isOwn).length;
+
+  function sortBy(column) {
+    const isSame = sort.column === column;
+    sort = { column, descending: isSame ? !sort.descending : Boolean(column.number) };
+    draw();
+  }
+
+  function titleOf(column) {
+    const button = element("button", { type: "button", textContent: column.title });
+    button.addEventListener("click", () => sortBy(column));
+    const title = element("th", { scope: "col", className: column.number ? "number" : "" }, button);
+    if (sort.column === column) title.setAttribute("aria-sort", sort.descending ? "descending" : "ascending");
+    return title;
+  }
+
+  function draw() {
+    const cells = shownCells().filter(isOwn);
+    if (sort.column) cells.sort(compareCells(sort.column, sort.descending));
+    table.querySelector("thead").replaceChildren(element("tr", {}, ...columns.map(titleOf)));
+    table.querySelector("tbody").replaceChildren(...cells.map((cell) => cellRow(columns, cell)));
+    document.getElementById(countId).textContent = cells.length === all ? `${all}` : `${cells.length} of ${all}`;
+  }
+  return { draw };
 }
+
+const cellTable = makeTable("cells", "cell-count", columns, isSingle);
 
 /// The fastest cell, and how far ahead of the next kernel it is.
 function winnerField(cells, showsLead) {
@@ -85,7 +95,7 @@ function winnerField(cells, showsLead) {
 }
 
 function drawWinners() {
-  const cells = shownCells();
+  const cells = shownCells().filter(isSingle);
   const has = (key, value) => cells.some((cell) => cell[key] === value);
   const lengths = data.tokens.filter((tokens) => has("tokens", tokens));
   const passes = data.passes.filter((pass) => has("pass", pass));

@@ -1,0 +1,222 @@
+// Cells over ranks: how schemes of context parallelism keep their speed as ranks grow, a line per
+// scheme over the numbers of ranks, a panel per mask.
+
+const schemeColor = (scheme) => PALETTE[data.ranks.schemes.indexOf(scheme) % PALETTE.length];
+
+/// The lengths chosen: one in total, or one per rank.
+function chosenScaling() {
+  const scaling = data.ranks.scalings[Number(document.getElementById("scaling").value)];
+  return (cell) => cell.tokens === scaling.tokens * (scaling.per_rank ? cell.ranks : 1);
+}
+
+function rankHoverText(cell) {
+  const metrics = cell.metrics;
+  const lines = [`<b>${plotText(cell.row)}</b> · ${cell.ranks} ranks · ${plotText(cell.mask)} · ${tokensText(cell.tokens)} · ${cell.pass}`];
+  lines.push(plotText([cell.kernel, cell.shard, cell.transport, settingText(cell)].filter(Boolean).join(" · ")));
+  const ofOne = shareOfOne(cell) === undefined ? "" : ` · ${shareOfOne(cell).toFixed(2)} of ${cell.baseline.name}`;
+  lines.push(`${figureText(rateOf(cell))} ${data.ranks.unit.name} per rank${ofOne}`);
+  lines.push(`${figureText(metrics.time_ms)} ms, of it ${figureText(metrics.exposed_comm_ms)} communication (${percentText(exposedShare(cell))})`);
+  if (metrics.bytes_sent !== undefined) lines.push(`sent ${bytesText(metrics.bytes_sent)}, formula ${bytesText(metrics.bytes_formula)}, lower bound ${bytesText(metrics.bytes_least)}`);
+  if (metrics.imbalance !== undefined) lines.push(`imbalance ${metrics.imbalance.toFixed(3)} of area, ${metrics.time_imbalance?.toFixed(3) ?? "–"} of time`);
+  if (largestError(cell) !== undefined) lines.push(`error ${errorText(largestError(cell))}`);
+  return lines.join("<br>");
+}
+
+const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
+const SYMBOLS = ["circle", "diamond", "square", "triangle-up", "x"];
+
+/// One series per scheme and whatever else sets cells of one number of ranks apart.
+function rankSeries(cells) {
+  const showsKernel = new Set(data.cells.filter(isOverRanks).map((cell) => cell.kernel)).size > 1;
+  const rest = (cell) => [cell.variant, showsKernel ? cell.kernel : "", settingText(cell)].filter(Boolean).join(" · ");
+  return data.ranks.schemes.flatMap((scheme) => {
+    const all = data.cells.filter((cell) => cell.scheme === scheme);
+    return [...new Set(all.map(rest))].map((variant, i) => ({
+      name: variant ? `${scheme} · ${variant}` : scheme,
+      color: schemeColor(scheme), dash: DASHES[i % DASHES.length], symbol: SYMBOLS[i % SYMBOLS.length], pattern: PATTERNS[i % PATTERNS.length],
+      cells: cells.filter((cell) => cell.scheme === scheme && rest(cell) === variant).sort((a, b) => a.ranks - b.ranks),
+    })).filter((series) => series.cells.length > 0);
+  });
+}
+
+/// A line of one value of a series.
+function rankLine(series, value, axis, style = {}) {
+  const cells = series.cells.filter((cell) => value(cell) !== undefined);
+  return {
+    type: "scatter", mode: "lines+markers", name: plotText(series.name), legendgroup: series.name,
+    x: cells.map((cell) => String(cell.ranks)), y: cells.map(value),
+    hovertext: cells.map(rankHoverText), hovertemplate: "%{hovertext}<extra></extra>",
+    line: { color: series.color, dash: series.dash, width: 1.8 }, marker: { color: series.color, symbol: series.symbol, size: 7 },
+    xaxis: `x${axis}`, yaxis: `y${axis}`, cliponaxis: false, ...style,
+  };
+}
+
+const dottedStyle = (series) => ({ mode: "lines", line: { color: series.color, dash: "dot", width: 1.2 } });
+
+/// The rate without communication: a grey line per kernel.
+function baselineTraces(cells, axis) {
+  const withBaseline = cells.filter((cell) => cell.baseline);
+  const name = (cell) => [cell.baseline.name, new Set(cells.map((c) => c.kernel)).size > 1 ? cell.kernel : "", settingText(cell)].filter(Boolean).join(" · ");
+  return [...new Set(withBaseline.map(name))].map((title) => {
+    const byRanks = new Map(withBaseline.filter((cell) => name(cell) === title).map((cell) => [cell.ranks, cell]));
+    const own = [...byRanks.values()].sort((a, b) => a.ranks - b.ranks);
+    return {
+      type: "scatter", mode: own.length > 1 ? "lines" : "markers", name: plotText(title), legendgroup: title,
+      x: own.map((cell) => String(cell.ranks)), y: own.map((cell) => cell.baseline.tflops * data.ranks.unit.per_tflops),
+      line: { color: colorOf("--soft"), dash: "dash", width: 1.6 }, marker: { color: colorOf("--soft"), symbol: "line-ew-open", size: 12 },
+      hovertemplate: `${plotText(title)}: %{y:.4g} ${data.ranks.unit.name}<extra></extra>`, xaxis: `x${axis}`, yaxis: `y${axis}`,
+    };
+  });
+}
+
+/// What the bars of a series over ranks have in common.
+function rankBar(series, cells, axis) {
+  return {
+    type: "bar", name: plotText(series.name), legendgroup: series.name, offsetgroup: series.name, x: cells.map((cell) => String(cell.ranks)),
+    hovertext: cells.map(rankHoverText), hovertemplate: "%{hovertext}<extra></extra>", xaxis: `x${axis}`, yaxis: `y${axis}`,
+    marker: { color: series.color, pattern: { shape: series.pattern, fillmode: "overlay", size: 5, solidity: 0.3 } },
+  };
+}
+
+/// Two bars on each other: the steps alone, and what communication adds. Where noise makes that
+/// negative the upper bar is empty.
+function stackTraces(series, axis) {
+  const cells = series.cells.filter((cell) => cell.metrics.compute_ms !== undefined && cell.metrics.time_ms !== undefined);
+  const compute = cells.map((cell) => Math.min(cell.metrics.compute_ms, cell.metrics.time_ms));
+  const bar = rankBar(series, cells, axis);
+  return [
+    { ...bar, y: compute },
+    { ...bar, y: cells.map((cell, i) => cell.metrics.time_ms - compute[i]), base: compute, marker: { color: series.color, opacity: 0.32, line: { color: series.color, width: 1 } } },
+  ];
+}
+
+/// A bar of what was sent, with a stroke across it at the formula and a mark at the lower bound.
+function bytesTraces(series, axis, bytes) {
+  const cells = series.cells.filter((cell) => cell.metrics.bytes_sent !== undefined);
+  const bar = rankBar(series, cells, axis);
+  const values = (name) => cells.map((cell) => (cell.metrics[name] === undefined ? null : cell.metrics[name] / bytes));
+  const mark = (name, marker) => ({ ...bar, type: "scatter", mode: "markers", y: values(name), marker, cliponaxis: false });
+  const ink = { color: colorOf("--ink"), line: { color: colorOf("--ink"), width: 2 } };
+  return [
+    { ...bar, y: values("bytes_sent") },
+    mark("bytes_formula", { ...ink, symbol: "line-ew-open", size: 12 }),
+    mark("bytes_least", { color: colorOf("--card"), line: { color: colorOf("--ink"), width: 1 }, symbol: "diamond", size: 6 }),
+  ];
+}
+
+/// "no number: ulysses 8 X, 16 X; usp 16 X": cells of a panel whose points are missing.
+function absentText(cells) {
+  const parts = rankSeries(cells).map((series) => [series.name, series.cells.filter((cell) => rateOf(cell) === undefined)]).filter(([, own]) => own.length > 0);
+  const text = parts.map(([name, own]) => `${name} ${own.map((cell) => `${cell.ranks} ${markOf(cell.status)}`).join(", ")}`).join("; ");
+  return text && `<br><span style="font-size:10px">no number: ${plotText(text)}</span>`;
+}
+
+function drawRankFigure(name, cells, figure) {
+  const place = document.getElementById(`plot-ranks-${name}`);
+  document.getElementById(`figure-ranks-${name}`).hidden = cells.length === 0;
+  if (cells.length === 0) return Plotly.purge(place);
+  const panels = data.masks.filter((mask) => cells.some((cell) => cell.mask === mask));
+  const ranks = [...new Set(cells.map((cell) => cell.ranks))].sort((a, b) => a - b).map(String);
+  const margin = { l: 62, r: 8, t: 78, b: 42 };
+  const width = place.clientWidth - margin.l - margin.r;
+  const columns = Math.max(1, Math.min(panels.length, 4, Math.floor(width / 270) || 1));
+  const gap = { x: 44, y: 74 };
+  const rows = Math.ceil(panels.length / columns);
+  const height = rows * 230 + (rows - 1) * gap.y;
+  const grid = panelGrid(panels.length, columns, width, height, gap);
+  const traces = [];
+  const plot = {
+    width: place.clientWidth, height: height + margin.t + margin.b, margin, barmode: "group", bargap: 0.2, bargroupgap: 0.06, scattermode: figure.bytes ? "group" : "overlay", scattergap: 0.2,
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family: FONT, size: 12, color: colorOf("--ink") },
+    legend: { orientation: "h", x: 0, y: 1 + 30 / height, yanchor: "bottom" }, showlegend: true, annotations: [],
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: colorOf("--line"), activecolor: colorOf("--accent") },
+    hoverlabel: { align: "left", bgcolor: colorOf("--card"), bordercolor: colorOf("--line"), font: { family: FONT, size: 12, color: colorOf("--ink") } },
+  };
+  const title = (text) => ({ title: { text, standoff: 6, font: { size: 11 } } });
+  panels.forEach((panel, i) => {
+    const axis = i === 0 ? "" : String(i + 1);
+    const own = cells.filter((cell) => cell.mask === panel);
+    plot[`xaxis${axis}`] = axisStyle({ anchor: `y${axis}`, domain: grid[i].x, type: "category", categoryorder: "array", categoryarray: ranks, range: [-0.5, ranks.length - 0.5], showgrid: false, ...(i >= panels.length - columns && title("ranks")) });
+    plot[`yaxis${axis}`] = axisStyle({ anchor: `x${axis}`, domain: grid[i].y, nticks: 6, rangemode: "tozero", ...figure.axis, ...(!figure.ownScale && i > 0 && { matches: "y" }), ...(i % columns === 0 && title(figure.unit)) });
+    plot.annotations.push({ text: `<b>${plotText(panel)}</b>${figure.baseline ? absentText(own) : ""}`, align: "left", xref: "paper", yref: "paper", x: grid[i].x[0], y: grid[i].y[1], xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12 } });
+    if (figure.baseline) traces.push(...baselineTraces(own, axis));
+    for (const series of rankSeries(own.filter((cell) => rateOf(cell) !== undefined))) traces.push(...figure.traces(series, axis));
+  });
+  const seen = new Set();
+  for (const trace of traces) {
+    trace.showlegend = !seen.has(trace.legendgroup);
+    seen.add(trace.legendgroup);
+  }
+  return Plotly.react(place, traces, plot, { displaylogo: false, displayModeBar: window.innerWidth > 640 ? "hover" : false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: `longca-ranks-${name}` } });
+}
+
+/// Bytes of a figure in a unit that gives its axis few digits.
+function bytesUnit(cells) {
+  const largest = Math.max(0, ...cells.map((cell) => cell.metrics.bytes_sent ?? 0));
+  return [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]].find(([, bytes]) => largest >= 4 * bytes) ?? ["bytes", 1];
+}
+
+function drawRankPlots() {
+  if (!data.ranks || typeof Plotly === "undefined") return;
+  const shown = shownCells().filter(isOverRanks).filter(chosenScaling());
+  for (const pass of ["forward", "backward"]) {
+    drawRankFigure(pass, shown.filter((cell) => cell.pass === pass), { unit: `${data.ranks.unit.name} per rank`, baseline: true, traces: (series, axis) => [rankLine(series, rateOf, axis)] });
+  }
+  const pass = document.getElementById("ranks-pass").value;
+  const cells = shown.filter((cell) => cell.pass === pass && rateOf(cell) !== undefined);
+  const metric = (name) => (cell) => cell.metrics[name];
+  const having = (value) => cells.filter((cell) => value(cell) !== undefined);
+  drawRankFigure("exposed", having(metric("compute_ms")), { unit: "ms", ownScale: true, traces: stackTraces });
+  const [unit, bytes] = bytesUnit(cells);
+  drawRankFigure("bytes", having(metric("bytes_sent")), { unit, bytes, traces: (series, axis) => bytesTraces(series, axis, bytes) });
+  drawRankFigure("imbalance", having(metric("imbalance")), { unit: "largest / mean", axis: { rangemode: "normal" }, traces: (series, axis) => [
+    rankLine(series, metric("imbalance"), axis),
+    rankLine(series, metric("time_imbalance"), axis, dottedStyle(series)),
+  ] });
+  drawRankFigure("error", having(largestError), { unit: "relative error", axis: { tickformat: ".1e" }, traces: (series, axis) => [rankLine(series, largestError, axis)] });
+}
+
+const rankColumns = [
+  { title: "mask", value: (cell) => cell.mask, order: (cell) => data.masks.indexOf(cell.mask) },
+  { title: "tokens", number: true, value: (cell) => cell.tokens, text: (cell) => tokensText(cell.tokens) },
+  { title: "ranks", number: true, value: (cell) => cell.ranks },
+  { title: "scheme", value: (cell) => cell.row },
+  { title: "shard", value: (cell) => cell.shard },
+  { title: "kernel", value: (cell) => cell.kernel },
+  ...axisColumns,
+  { title: "pass", value: (cell) => cell.pass },
+  { title: data.ranks?.unit.name ?? "", number: true, isRate: true, value: rateOf, text: (cell) => figureText(rateOf(cell)) },
+  { title: "of one", number: true, value: shareOfOne, text: (cell) => shareOfOne(cell)?.toFixed(2) ?? "" },
+  { title: "ms", number: true, value: (cell) => cell.metrics.time_ms, text: (cell) => figureText(cell.metrics.time_ms) + (cell.stop === "time_limit" ? " ~" : "") },
+  { title: "exposed ms", number: true, value: (cell) => cell.metrics.exposed_comm_ms, text: (cell) => figureText(cell.metrics.exposed_comm_ms) },
+  { title: "exposed %", number: true, value: exposedShare, text: (cell) => percentText(exposedShare(cell)) },
+  { title: "sent", number: true, value: (cell) => cell.metrics.bytes_sent, text: (cell) => bytesText(cell.metrics.bytes_sent) },
+  { title: "formula", number: true, value: (cell) => cell.metrics.bytes_formula, text: formulaText },
+  { title: "lower bound", number: true, value: (cell) => cell.metrics.bytes_least, text: (cell) => bytesText(cell.metrics.bytes_least) },
+  { title: "imbalance", number: true, value: (cell) => cell.metrics.imbalance, text: (cell) => cell.metrics.imbalance?.toFixed(3) ?? "" },
+  { title: "of time", number: true, value: (cell) => cell.metrics.time_imbalance, text: (cell) => cell.metrics.time_imbalance?.toFixed(3) ?? "" },
+  { title: "memory", number: true, value: (cell) => cell.metrics.peak_bytes, text: (cell) => bytesText(cell.metrics.peak_bytes) },
+  { title: "error", number: true, value: largestError, text: (cell) => errorText(largestError(cell)) },
+  { title: "LSE error", number: true, value: (cell) => cell.metrics.error_lse, text: (cell) => errorText(cell.metrics.error_lse) },
+  { title: "plan ms", number: true, value: (cell) => cell.metrics.plan_ms, text: (cell) => figureText(cell.metrics.plan_ms) },
+  ...closingColumns,
+];
+
+const rankTable = makeTable("rank-cells", "rank-cell-count", rankColumns, isOverRanks);
+
+/// "= 1.5 MiB" where what was sent equals the formula to the byte, else both to the byte.
+function formulaText(cell) {
+  const { bytes_sent: sent, bytes_formula: formula } = cell.metrics;
+  if (formula === undefined || sent === undefined) return "";
+  return sent === formula ? `= ${bytesText(formula)}` : `≠ ${formula} (sent ${sent})`;
+}
+
+function showRanks() {
+  document.getElementById("ranks-section").hidden = !data.ranks;
+  if (!data.ranks) return;
+  const scaling = document.getElementById("scaling");
+  scaling.append(...data.ranks.scalings.map((known, i) => element("option", { value: String(i), textContent: known.label })));
+  const passes = data.passes.filter((pass) => data.cells.some((cell) => isOverRanks(cell) && cell.pass === pass));
+  document.getElementById("ranks-pass").append(...passes.map((pass) => element("option", { value: pass, textContent: pass })));
+  for (const id of ["scaling", "ranks-pass"]) document.getElementById(id).addEventListener("change", drawRankPlots);
+}
