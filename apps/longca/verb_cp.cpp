@@ -1,15 +1,11 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "bench/build_info.h"
 #include "bench/launch/launch_runner.h"
 #include "bench/launch/mpi_launch.h"
 #include "bench/launch/request.h"
