@@ -259,12 +259,13 @@ std::vector<Record> hostile_records() {
     record.env = {{"cpu", {{"model", kHostileText}}}, {kHostileText, kHostileText}};
   }
   records[0].c.mask = kHostileText;
-  for (Record record : over_ranks_records()) {
-    for (auto* text : {&record.c.scheme, &record.c.shard, &record.c.transport}) {
-      if (record.c.ranks == 2) *text = kHostileText;
-    }
-    records.push_back(std::move(record));
+  std::vector<Record> over_ranks = over_ranks_records();
+  for (Record& record : over_ranks) {
+    if (record.c.ranks != 2) continue;
+    record.c.scheme = record.c.shard = record.c.transport = kHostileText;
+    record.notes["note"] = kHostileText;
   }
+  records.insert(records.begin(), over_ranks.begin(), over_ranks.end());
   return records;
 }
 

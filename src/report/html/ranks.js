@@ -61,7 +61,7 @@ function baselineTraces(cells, axis) {
     const byRanks = new Map(withBaseline.filter((cell) => name(cell) === title).map((cell) => [cell.ranks, cell]));
     const own = [...byRanks.values()].sort((a, b) => a.ranks - b.ranks);
     return {
-      type: "scatter", mode: own.length > 1 ? "lines" : "markers", name: plotText(title), legendgroup: title,
+      type: "scatter", mode: own.length > 1 ? "lines" : "markers", name: plotText(title), legendgroup: title, legendrank: 2000,
       x: own.map((cell) => String(cell.ranks)), y: own.map((cell) => cell.baseline.tflops * data.ranks.unit.per_tflops),
       line: { color: colorOf("--soft"), dash: "dash", width: 1.6 }, marker: { color: colorOf("--soft"), symbol: "line-ew-open", size: 12 },
       hovertemplate: `${plotText(title)}: %{y:.4g} ${data.ranks.unit.name}<extra></extra>`, xaxis: `x${axis}`, yaxis: `y${axis}`,

@@ -21,6 +21,9 @@ LONGCA, WRITE_SAMPLES = sys.argv[1:3]
 HOSTILE = "<script>document.title='injected'</script>"
 KERNELS, MASKS, LENGTHS, PASSES = 3, 4, 2, 2
 CELLS = KERNELS * MASKS * LENGTHS * PASSES
+# Of the run over ranks; a line is a scheme with a shard.
+LINES, RANK_MASKS, RANK_COUNTS = 4, 2, 3
+RANK_CELLS = LINES * RANK_MASKS * RANK_COUNTS * PASSES
 
 
 def start_browser():
@@ -44,10 +47,10 @@ class PageTest(unittest.TestCase):
         cls.addClassCleanup(cls.browser.quit)
 
     @classmethod
-    def write_page(cls, name, **environment):
+    def write_page(cls, name, *others, **environment):
         page = os.path.join(cls.folder.name, name + ".html")
-        records = os.path.join(cls.folder.name, name.split("-")[0] + ".jsonl")
-        subprocess.run([LONGCA, "report", records, "--html", page], check=True,
+        records = [os.path.join(cls.folder.name, other + ".jsonl") for other in [name.split("-")[0], *others]]
+        subprocess.run([LONGCA, "report", *records, "--html", page], check=True,
                        stderr=subprocess.PIPE if environment else None, env={**os.environ, **environment})
         return page
 
@@ -176,8 +179,10 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.run_script(scripts), clean)
         self.assertIn(HOSTILE, self.browser.title)
         self.assertIn(HOSTILE, " ".join(self.texts("#cells tbody td:first-child")))
-        legend = self.run_script("return [...document.querySelectorAll('#plot-forward .legendtext')].map(e => e.textContent)")
-        self.assertTrue(any(HOSTILE in text for text in legend), legend)
+        for plot in ["forward", "ranks-forward"]:
+            legend = self.run_script("return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)",
+                                     f"#plot-{plot} .legendtext")
+            self.assertTrue(any(HOSTILE in text for text in legend), legend)
 
     def test_phone_width(self):
         self.set_width(390, is_phone=True)
@@ -229,6 +234,98 @@ class PageTest(unittest.TestCase):
         self.assertEqual(shaded, [[0.04, 0.08]])
         self.click_chip("kernel", "flash")
         self.assertEqual(self.count("#trace-section"), 0)
+
+    def traces(self, figure, *fields):
+        """What plotly drew, each trace as the values of these fields."""
+        return self.run_script(
+            "return (document.getElementById('plot-ranks-' + arguments[0]).data ?? []).map(t => arguments[1].map(f => t[f]))",
+            figure, fields)
+
+    def test_over_ranks_only_where_there_are_such_cells(self):
+        self.assertEqual(self.count("#ranks-section"), 0)
+        self.open(self.write_page("ranks"))
+        self.assertEqual(self.count("#ranks-section"), 1)
+        for section in ["winners", "plots", "cells"]:
+            self.assertEqual(self.count(f"#{section}-section"), 0)
+        self.assertEqual(self.count("#rank-cells tbody tr"), RANK_CELLS)
+        self.assertEqual(self.count(".picture"), RANK_MASKS)
+        self.assertIn("zigzag: usp", self.texts("#ranks-section .hint")[0])
+        self.assertEqual(self.texts("#scaling option"), ["1K tokens per rank"])
+
+    def test_both_kinds_on_one_page(self):
+        self.open(self.write_page("ranks-both", "one_device"))
+        self.assertEqual(self.count("#cells tbody tr"), RANK_COUNTS * PASSES)
+        self.assertEqual(self.count("#rank-cells tbody tr"), RANK_CELLS)
+        self.assertEqual(self.bars("forward"), {"flash": RANK_COUNTS})
+        grey = [y for name, x, y in self.traces("forward", "name", "x", "y") if name == "one device"]
+        self.assertEqual(grey, [[510, 510, 510]])
+        of_one = self.texts("#rank-cells tbody tr:first-child td:nth-child(9)")
+        self.assertEqual(of_one, ["0.98"])
+
+    def test_lines_over_ranks(self):
+        self.open(self.write_page("ranks"))
+        lines = self.traces("forward", "name", "x")
+        names = ["ulysses", "ring_p2p · zigzag", "ring_p2p · balanced", "usp"]
+        for name in names:
+            own = [x for known, x in lines if known == name]
+            self.assertEqual(own, [["1", "2"] if name == "ulysses" else ["1", "2", "4"]] * RANK_MASKS)
+        self.assertEqual({name for name, _ in lines}, {*names, "1 rank"})
+        notes = self.run_script("return document.getElementById('plot-ranks-backward').layout.annotations.map(a => a.text)")
+        self.assertIn("no number: ulysses 4 X; usp 4 C", notes[0])
+        self.assertIn("X unsupported, C crash", self.texts("#rank-marks")[0])
+
+    def test_exposed_communication_stands_on_the_steps(self):
+        self.open(self.write_page("ranks"))
+        bars = self.traces("exposed", "y", "base")
+        self.assertEqual(len(bars), 2 * LINES * RANK_MASKS)
+        for (steps, ground), (added, base) in zip(bars[::2], bars[1::2]):
+            self.assertIsNone(ground)
+            self.assertEqual(base, steps)
+            self.assertEqual(added[0], 0, "noise below zero is no bar")
+            self.assertAlmostEqual(added[1] / (steps[1] + added[1]), 0.1)
+
+    def test_bytes_beside_the_formula(self):
+        self.open(self.write_page("ranks"))
+        traces = self.traces("bytes", "type", "legendgroup", "y")
+        self.assertEqual([kind for kind, _, _ in traces], ["bar", "scatter", "scatter"] * LINES * RANK_MASKS)
+        off = [(name, sent[-1] - formula[-1]) for (_, name, sent), (_, _, formula) in zip(traces[::3], traces[1::3])
+               if sent != formula]
+        self.assertEqual(off, [("ring_p2p · zigzag", 8)])
+        self.assertIn("≠ 1572864 (sent 1581056)", self.texts("#rank-cells td:nth-child(14)"))
+
+    def test_the_pass_of_figures_over_ranks(self):
+        self.open(self.write_page("ranks"))
+        forward = self.traces("error", "y")
+        self.run_script("const s = document.getElementById('ranks-pass'); s.value = 'backward'; s.dispatchEvent(new Event('change'))")
+        self.assertNotEqual(self.traces("error", "y"), forward)
+        for figure in ["error", "imbalance", "exposed", "bytes"]:
+            self.assertEqual(self.count(f"#plot-ranks-{figure} svg.main-svg") > 0, True)
+
+    def test_filters_over_ranks(self):
+        self.open(self.write_page("ranks"))
+        self.click_chip("scheme", "ring_p2p")
+        self.assertEqual({name for name, in self.traces("forward", "name")}, {"ulysses", "usp", "1 rank"})
+        self.assertEqual(self.count("#rank-cells tbody tr"), RANK_CELLS // 2)
+        self.click_chip("ranks", "1")
+        self.assertEqual(set(self.texts("#rank-cells tbody td:nth-child(3)")), {"2", "4"})
+        self.click_chip("mask", "full")
+        self.assertEqual(self.count("#plot-ranks-forward .subplot"), 1)
+        self.click('.filter-group[data-dimension="scheme"] button:last-of-type')
+        self.assertEqual(self.count("#rank-cells tbody tr"), 0)
+        self.assertEqual(self.count("#ranks-section .plot svg"), 0)
+
+    def test_sorting_over_ranks(self):
+        self.open(self.write_page("ranks"))
+        column = "#rank-cells thead th:nth-child(10) button"
+        self.assertEqual(self.texts(column), ["ms"])
+        self.click(column)
+        shown = [float(text) for text in self.texts("#rank-cells tbody td:nth-child(10)") if text]
+        self.assertEqual(shown, sorted(shown, reverse=True))
+
+    def test_over_ranks_on_a_phone(self):
+        self.set_width(390, is_phone=True)
+        self.open(self.write_page("ranks"))
+        self.assertLessEqual(self.run_script("return document.documentElement.scrollWidth"), 390)
 
 
 if __name__ == "__main__":
