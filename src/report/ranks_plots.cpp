@@ -198,6 +198,7 @@ class KindDrawer {
       }
     }
     if (points.empty()) return;
+    if (panel.ranks.size() == 1) return add_single_bar(panel, s, data, plot);
     data += fmt::format("$line{} << EOD\n{}EOD\n", s, points);
     plot += fmt::format(
         ", $line{} using 1:2 with linespoints lc rgb '{}' lw 2 dt {} pt {} ps 0.9"
@@ -205,28 +206,46 @@ class KindDrawer {
         s, plot_color(series.scheme), dash_of(series), point_of(series));
   }
 
+  static double bar_width(const RanksPanel& panel) {
+    return 0.84 / static_cast<double>(panel.series.size());
+  }
+
+  static double bar_place(const RanksPanel& panel, std::size_t s, const Record& cell) {
+    return panel.place_of(cell) + (static_cast<double>(s) + 0.5) * bar_width(panel) - 0.42;
+  }
+
+  static std::string fill_of(const RanksSeries& series) {
+    return series.variant == 0 ? "solid" : fmt::format("pattern {}", 3 + series.variant);
+  }
+
+  /// In the place of a line over one number of ranks.
+  void add_single_bar(const RanksPanel& panel, std::size_t s, std::string& data,
+                      std::string& plot) const {
+    const RanksSeries& series = panel.series[s];
+    const Record& cell = *series.cells.front();
+    data += fmt::format("$bar{} << EOD\n{:.4f} {:.6g}\nEOD\n", s, bar_place(panel, s, cell),
+                        *value_of(kind_, cell, figure_.unit));
+    plot += fmt::format(", $bar{} using 1:2:({:.4f}) with boxes lc rgb '{}' fs {} notitle", s,
+                        bar_width(panel) * 0.9, plot_color(series.scheme), fill_of(series));
+  }
+
   /// The whole time, lighter, and over it the time of the steps alone.
   void add_bars(const RanksPanel& panel, std::size_t s, std::string& data,
                 std::string& plot) const {
     const RanksSeries& series = panel.series[s];
-    const double width = 0.84 / static_cast<double>(panel.series.size());
     std::string bars;
     for (const Record* cell : series.cells) {
       const auto time = value_of(kind_, *cell, figure_.unit);
       if (!time) continue;
-      const double x = panel.place_of(*cell) + (static_cast<double>(s) + 0.5) * width - 0.42;
-      bars += fmt::format("{:.4f} {:.6g} {:.6g}\n", x, *time,
+      bars += fmt::format("{:.4f} {:.6g} {:.6g}\n", bar_place(panel, s, *cell), *time,
                           std::min(*time, *metric_of(cell, "compute_ms")));
     }
     if (bars.empty()) return;
     data += fmt::format("$bars{} << EOD\n{}EOD\n", s, bars);
-    const char* color = plot_color(series.scheme);
-    const std::string fill =
-        series.variant == 0 ? "solid" : fmt::format("pattern {}", 3 + series.variant);
     plot += fmt::format(
         ", $bars{0} using 1:2:({1:.4f}) with boxes lc rgb '{2}' fs solid 0.3 notitle"
         ", $bars{0} using 1:3:({1:.4f}) with boxes lc rgb '{2}' fs {3} notitle",
-        s, width * 0.9, color, fill);
+        s, bar_width(panel) * 0.9, plot_color(series.scheme), fill_of(series));
   }
 
   /// Grey, a line per name and kernel.

@@ -120,6 +120,9 @@ RC_GTEST_PROP(Html, AnyAxisValuesOfARecordGiveAPage, ()) {
   record.c.density = *rc::gen::element(-1.0, 0.0, 1e-300, 0.5, 1.0, 1e300);
   record.c.lengths = *rc::gen::element<std::string>("", "prolong64k", "nonsense");
   record.c.block_heads = *rc::gen::element<std::string>("kv", "nonsense");
+  if (*rc::gen::arbitrary<bool>()) record.c.scheme = "usp";
+  record.c.ranks = *count;
+  record.c.factor = *count;
   record.metrics = {{"tflops", *rc::gen::element(-1.0, 0.0, 1e-300, 1e300)},
                     {"time_ms", 1e300},
                     {"peak_bytes", -1e300}};

@@ -39,19 +39,30 @@ function rankSeries(cells) {
   });
 }
 
-/// A line of one value of a series.
-function rankLine(series, value, axis, style = {}) {
+/// A line of one value of a series; a bar where there is only one number of ranks.
+function rankLine(series, value, axis) {
   const cells = series.cells.filter((cell) => value(cell) !== undefined);
+  if (series.isAlone) return { ...rankBar(series, cells, axis), y: cells.map(value) };
+  return { ...rankPoints(series, cells, axis), mode: "lines+markers", y: cells.map(value), line: { color: series.color, dash: series.dash, width: 1.8 } };
+}
+
+/// A second value beside it: a thin dotted line, or a diamond on the bar.
+function dottedLine(series, value, axis) {
+  const cells = series.cells.filter((cell) => value(cell) !== undefined);
+  const points = { ...rankPoints(series, cells, axis), y: cells.map(value) };
+  if (series.isAlone) return { ...points, mode: "markers", offsetgroup: series.name, marker: diamond() };
+  return { ...points, mode: "lines", line: { color: series.color, dash: "dot", width: 1.2 } };
+}
+
+function rankPoints(series, cells, axis) {
   return {
-    type: "scatter", mode: "lines+markers", name: plotText(series.name), legendgroup: series.name,
-    x: cells.map((cell) => String(cell.ranks)), y: cells.map(value),
+    type: "scatter", name: plotText(series.name), legendgroup: series.name, x: cells.map((cell) => String(cell.ranks)),
     hovertext: cells.map(rankHoverText), hovertemplate: "%{hovertext}<extra></extra>",
-    line: { color: series.color, dash: series.dash, width: 1.8 }, marker: { color: series.color, symbol: series.symbol, size: 7 },
-    xaxis: `x${axis}`, yaxis: `y${axis}`, cliponaxis: false, ...style,
+    marker: { color: series.color, symbol: series.symbol, size: 7 }, xaxis: `x${axis}`, yaxis: `y${axis}`, cliponaxis: false,
   };
 }
 
-const dottedStyle = (series) => ({ mode: "lines", line: { color: series.color, dash: "dot", width: 1.2 } });
+const diamond = () => ({ color: colorOf("--card"), line: { color: colorOf("--ink"), width: 1 }, symbol: "diamond", size: 6 });
 
 /// The rate without communication: a grey line per kernel.
 function baselineTraces(cells, axis) {
@@ -63,7 +74,7 @@ function baselineTraces(cells, axis) {
     return {
       type: "scatter", mode: own.length > 1 ? "lines" : "markers", name: plotText(title), legendgroup: title, legendrank: 2000,
       x: own.map((cell) => String(cell.ranks)), y: own.map((cell) => cell.baseline.tflops * data.ranks.unit.per_tflops),
-      line: { color: colorOf("--soft"), dash: "dash", width: 1.6 }, marker: { color: colorOf("--soft"), symbol: "line-ew-open", size: 12 },
+      line: { color: colorOf("--soft"), dash: "dash", width: 1.6 }, marker: { color: colorOf("--soft"), symbol: "line-ew-open", size: 60 },
       hovertemplate: `${plotText(title)}: %{y:.4g} ${data.ranks.unit.name}<extra></extra>`, xaxis: `x${axis}`, yaxis: `y${axis}`,
     };
   });
@@ -100,7 +111,7 @@ function bytesTraces(series, axis, bytes) {
   return [
     { ...bar, y: values("bytes_sent") },
     mark("bytes_formula", { ...ink, symbol: "line-ew-open", size: 12 }),
-    mark("bytes_least", { color: colorOf("--card"), line: { color: colorOf("--ink"), width: 1 }, symbol: "diamond", size: 6 }),
+    mark("bytes_least", diamond()),
   ];
 }
 
@@ -117,7 +128,7 @@ function drawRankFigure(name, cells, figure) {
   if (cells.length === 0) return Plotly.purge(place);
   const panels = data.masks.filter((mask) => cells.some((cell) => cell.mask === mask));
   const ranks = [...new Set(cells.map((cell) => cell.ranks))].sort((a, b) => a - b).map(String);
-  const margin = { l: 62, r: 8, t: 78, b: 42 };
+  const margin = { l: 62, r: 8, t: 94, b: 42 };
   const width = place.clientWidth - margin.l - margin.r;
   const columns = Math.max(1, Math.min(panels.length, 4, Math.floor(width / 270) || 1));
   const gap = { x: 44, y: 74 };
@@ -126,7 +137,7 @@ function drawRankFigure(name, cells, figure) {
   const grid = panelGrid(panels.length, columns, width, height, gap);
   const traces = [];
   const plot = {
-    width: place.clientWidth, height: height + margin.t + margin.b, margin, barmode: "group", bargap: 0.2, bargroupgap: 0.06, scattermode: figure.bytes ? "group" : "overlay", scattergap: 0.2,
+    width: place.clientWidth, height: height + margin.t + margin.b, margin, barmode: "group", bargap: 0.2, bargroupgap: 0.06, scattermode: figure.groupsPoints ? "group" : "overlay", scattergap: 0.2,
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family: FONT, size: 12, color: colorOf("--ink") },
     legend: { orientation: "h", x: 0, y: 1 + 30 / height, yanchor: "bottom" }, showlegend: true, annotations: [],
     modebar: { bgcolor: "rgba(0,0,0,0)", color: colorOf("--line"), activecolor: colorOf("--accent") },
@@ -140,7 +151,9 @@ function drawRankFigure(name, cells, figure) {
     plot[`yaxis${axis}`] = axisStyle({ anchor: `x${axis}`, domain: grid[i].y, nticks: 6, rangemode: "tozero", ...figure.axis, ...(!figure.ownScale && i > 0 && { matches: "y" }), ...(i % columns === 0 && title(figure.unit)) });
     plot.annotations.push({ text: `<b>${plotText(panel)}</b>${figure.baseline ? absentText(own) : ""}`, align: "left", xref: "paper", yref: "paper", x: grid[i].x[0], y: grid[i].y[1], xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12 } });
     if (figure.baseline) traces.push(...baselineTraces(own, axis));
-    for (const series of rankSeries(own.filter((cell) => rateOf(cell) !== undefined))) traces.push(...figure.traces(series, axis));
+    for (const series of rankSeries(own.filter((cell) => rateOf(cell) !== undefined))) {
+      traces.push(...figure.traces({ ...series, isAlone: ranks.length === 1 }, axis));
+    }
   });
   const seen = new Set();
   for (const trace of traces) {
@@ -156,6 +169,8 @@ function bytesUnit(cells) {
   return [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]].find(([, bytes]) => largest >= 4 * bytes) ?? ["bytes", 1];
 }
 
+const hasOneCount = (cells) => new Set(cells.map((cell) => cell.ranks)).size === 1;
+
 function drawRankPlots() {
   if (!data.ranks || typeof Plotly === "undefined") return;
   const shown = shownCells().filter(isOverRanks).filter(chosenScaling());
@@ -168,10 +183,10 @@ function drawRankPlots() {
   const having = (value) => cells.filter((cell) => value(cell) !== undefined);
   drawRankFigure("exposed", having(metric("compute_ms")), { unit: "ms", ownScale: true, traces: stackTraces });
   const [unit, bytes] = bytesUnit(cells);
-  drawRankFigure("bytes", having(metric("bytes_sent")), { unit, bytes, traces: (series, axis) => bytesTraces(series, axis, bytes) });
-  drawRankFigure("imbalance", having(metric("imbalance")), { unit: "largest / mean", axis: { rangemode: "normal" }, traces: (series, axis) => [
+  drawRankFigure("bytes", having(metric("bytes_sent")), { unit, groupsPoints: true, traces: (series, axis) => bytesTraces(series, axis, bytes) });
+  drawRankFigure("imbalance", having(metric("imbalance")), { unit: "largest / mean", groupsPoints: hasOneCount(cells), axis: hasOneCount(cells) ? {} : { rangemode: "normal" }, traces: (series, axis) => [
     rankLine(series, metric("imbalance"), axis),
-    rankLine(series, metric("time_imbalance"), axis, dottedStyle(series)),
+    dottedLine(series, metric("time_imbalance"), axis),
   ] });
   drawRankFigure("error", having(largestError), { unit: "relative error", axis: { tickformat: ".1e" }, traces: (series, axis) => [rankLine(series, largestError, axis)] });
 }

@@ -314,6 +314,16 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.count("#rank-cells tbody tr"), 0)
         self.assertEqual(self.count("#ranks-section .plot svg"), 0)
 
+    def test_one_number_of_ranks_gives_bars(self):
+        self.open(self.write_page("ranks"))
+        for ranks in ["1", "4"]:
+            self.click_chip("ranks", ranks)
+        for figure in ["forward", "error"]:
+            kinds = [kind for name, kind in self.traces(figure, "name", "type") if name != "1 rank"]
+            self.assertEqual(kinds, ["bar"] * LINES * RANK_MASKS)
+        self.assertEqual([tuple(trace) for trace in self.traces("imbalance", "type", "mode")],
+                         [("bar", None), ("scatter", "markers")] * LINES * RANK_MASKS)
+
     def test_sorting_over_ranks(self):
         self.open(self.write_page("ranks"))
         column = "#rank-cells thead th:nth-child(10) button"
