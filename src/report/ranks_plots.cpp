@@ -97,10 +97,11 @@ class KindDrawer {
       script += i == 0   ? head.script(height)
                 : i == 1 ? "unset label\nunset object\nunset arrow\n"
                          : "";
+      const int bottom = (rows - 1 - i / columns) * kPanelHeight;
       script += fmt::format("set origin {:.4f},{:.4f}\nset size {:.4f},{:.4f}\n",
                             static_cast<double>(i % columns) / columns,
-                            static_cast<double>((rows - 1 - i / columns) * kPanelHeight) / height,
-                            1.0 / columns, static_cast<double>(kPanelHeight) / height);
+                            static_cast<double>(bottom) / height, 1.0 / columns,
+                            static_cast<double>(kPanelHeight) / height);
       script += panel_script(figure_.panels[static_cast<std::size_t>(i)], i % columns == 0);
     }
     draw_with_gnuplot(file, width, height, script + "unset multiplot\n");
@@ -116,7 +117,8 @@ class KindDrawer {
     head.add_line({{fmt::format("{}, {} pass: {}", figure_.mask, to_string(figure_.pass),
                                 words_of(kind_).title)}});
     std::vector<PlotHead::Item> axes;
-    for (const auto& [name, value] : figure_.setting) axes.push_back({name + ' ' + value});
+    for (const auto& [name, value] : figure_.setting)
+      axes.push_back({fmt::format("{} {}", name, value)});
     head.add_line(axes);
     std::vector<PlotHead::Item> key;
     std::set<std::string> names;

@@ -87,7 +87,8 @@ class RanksTablePrinter {
     out_ << text_.paint(Ink::bold, "Over ranks: " + describe_counts(view_)) << '\n';
     std::vector<std::string> items;
     if (layout_.kernel == 0) items.push_back(printable("kernel " + view_.kernels.front()));
-    for (const auto& [name, value] : view_.common) items.push_back(printable(name + ' ' + value));
+    for (const auto& [name, value] : view_.common)
+      items.push_back(printable(fmt::format("{} {}", name, value)));
     for (const std::string& setting : scheme_settings(records)) items.push_back(printable(setting));
     text_.wrapped(items);
     const std::string machine = describe_machine(records.back());

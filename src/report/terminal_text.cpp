@@ -65,7 +65,8 @@ void TerminalText::wrapped(const std::vector<std::string>& items) {
 
 void TerminalText::wrapped(const AxisTexts& axes) {
   std::vector<std::string> items;
-  for (const auto& [name, value] : axes) items.push_back(printable(name + ' ' + value));
+  for (const auto& [name, value] : axes)
+    items.push_back(printable(fmt::format("{} {}", name, value)));
   wrapped(items);
 }
 
