@@ -10,6 +10,10 @@ namespace longca {
 namespace {
 
 constexpr int kTag = 1;
+constexpr int kReadyTag = 2;
+/// Bytes from which on both ends attend to a message until it is through: MPI moves it a fragment
+/// per call, so that sleeping between calls would slow it to some 100 MB/s.
+constexpr std::int64_t kLarge = std::int64_t{64} << 10;
 /// Bytes of one message at most: MPI counts with an int.
 constexpr std::int64_t kPiece = std::int64_t{1} << 30;
 
@@ -96,19 +100,27 @@ std::vector<std::string> MpiControl::gather(const std::string& text) {
 
 void MpiControl::send(int to, const void* data, std::int64_t bytes) {
   LONGCA_CHECK(to != rank_, "rank {} sends to itself", rank_);
-  in_pieces(static_cast<const std::byte*>(data), bytes, [&](const std::byte* piece, int count) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    LONGCA_MPI(MPI_Isend(piece, count, MPI_BYTE, to, kTag, comm_, &request));
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (bytes > kLarge) {  // the other end may be long in coming
+    LONGCA_MPI(MPI_Irecv(nullptr, 0, MPI_BYTE, to, kReadyTag, comm_, &request));
     wait_for(request, Wait::patient);
+  }
+  in_pieces(static_cast<const std::byte*>(data), bytes, [&](const std::byte* piece, int count) {
+    LONGCA_MPI(MPI_Isend(piece, count, MPI_BYTE, to, kTag, comm_, &request));
+    wait_for(request, bytes > kLarge ? Wait::eager : Wait::patient);
   });
 }
 
 void MpiControl::receive(int from, void* data, std::int64_t bytes) {
   LONGCA_CHECK(from != rank_, "rank {} receives from itself", rank_);
-  in_pieces(static_cast<std::byte*>(data), bytes, [&](std::byte* piece, int count) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    LONGCA_MPI(MPI_Irecv(piece, count, MPI_BYTE, from, kTag, comm_, &request));
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (bytes > kLarge) {
+    LONGCA_MPI(MPI_Isend(nullptr, 0, MPI_BYTE, from, kReadyTag, comm_, &request));
     wait_for(request, Wait::patient);
+  }
+  in_pieces(static_cast<std::byte*>(data), bytes, [&](std::byte* piece, int count) {
+    LONGCA_MPI(MPI_Irecv(piece, count, MPI_BYTE, from, kTag, comm_, &request));
+    wait_for(request, bytes > kLarge ? Wait::eager : Wait::patient);
   });
 }
 

@@ -9,7 +9,8 @@
 
 namespace longca {
 
-/// RankControl over an MPI communicator of its own. Who waits sleeps meanwhile (Wait::patient).
+/// RankControl over an MPI communicator of its own. Who waits sleeps meanwhile (Wait::patient),
+/// but not while a large message is on its way.
 class MpiControl : public RankControl {
  public:
   /// `comm` outlives this object.
