@@ -116,6 +116,7 @@ Status RankCell::check_memory() const {
 
 /// Rank 0 keeps inputs and reference of the whole problem for the cells that share it.
 void RankCell::make_reference() {
+  if (!is_root()) stage_("reference");  // waiting for rank 0's is not this case's time
   together("reference", [&]() -> Status {
     if (is_root()) {
       shared_.make_inputs_and_reference(case_, options_.limits.verify_budget_s, stage_);
