@@ -72,8 +72,10 @@ int cp(const CpArguments& arguments) {
   CaseList list = expand_over_ranks(suite, places.ranks);
   if (!arguments.shows_plans()) refuse_impossible(list.cases, places);
   options.start.suite_hash = hash_of_suite(suite, list.cases);
+  const bool runs = !arguments.dry_run && !arguments.shows_plans();
+  if (runs) host_ranks(options.start, list.cases);
   if (found && launch->rank > 0) {
-    if (!arguments.dry_run && !arguments.shows_plans()) become_rank(options.start);
+    if (runs) become_rank(options.start);
     return 0;
   }
   if (arguments.shows_plans()) {

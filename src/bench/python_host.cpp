@@ -17,6 +17,7 @@
 
 #include "attention/adapters/python/python_kernel.h"
 #include "attention/registry.h"
+#include "bench/plugin_loader.h"
 #include "bench/process_end.h"
 #include "bench/worker_process.h"
 #include "core/error.h"
@@ -35,6 +36,13 @@ constexpr int kNotFound = 127;  // env's and the shell's exit code for a program
 std::string interpreter() {
   const char* chosen = std::getenv("LONGCA_PYTHON");
   return chosen != nullptr && *chosen != '\0' ? chosen : "python3";
+}
+
+/// The start of a command: Python with one of the program's libraries.
+std::vector<std::string> python_with(const char* library) {
+  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
+  return {"/usr/bin/env", interpreter(),   "-u", folder / "python" / "host.py",
+          "--library",    folder / library};
 }
 
 /// What a Python process said, or why it said nothing.
@@ -125,14 +133,23 @@ void refuse_unknown_keys(const json& description) {
 }  // namespace
 
 std::vector<std::string> python_worker_command(const std::vector<std::string>& plugins) {
-  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
-  std::vector<std::string> command{"/usr/bin/env", interpreter(),
-                                   "-u",           folder / "python" / "host.py",
-                                   "--library",    folder / "liblongca_host.so"};
+  std::vector<std::string> command = python_with("liblongca_host.so");
   for (const std::string& plugin : plugins) {
     command.insert(command.end(), {"--plugin", fs::absolute(plugin).string()});
   }
   return command;
+}
+
+std::vector<std::string> python_rank_command() {
+  return python_with("liblongca_rank.so");
+}
+
+bool wants_python(const std::vector<std::string>& plugins, std::span<const Case> cases, bool gpus) {
+  if (std::ranges::any_of(plugins, is_python_plugin)) return true;
+  return std::ranges::any_of(cases, [&](const Case& c) {
+    const Kernel& kernel = KernelRegistry::global().find(c.kernel, c.problem().device);
+    return needs_python(kernel) && (gpus || kernel.capabilities().device == DeviceKind::cpu);
+  });
 }
 
 void add_cases_ahead(std::vector<std::string>& command, std::span<const Case> cases) {

@@ -15,8 +15,15 @@ namespace longca {
 /// The library and host.py lie beside the program.
 std::vector<std::string> python_worker_command(const std::vector<std::string>& plugins);
 
-/// Adds to such a command what lets the process compile ahead for `cases`: all at once, before the
-/// first of them runs, in processes of their own.
+/// The same for a rank, which takes longca-rank's arguments, appended.
+std::vector<std::string> python_rank_command();
+
+/// Whether a plug-in is in Python, or a case's kernel. A GPU's kernel does not count where there is
+/// none (`gpus`): it is refused before Python is asked.
+bool wants_python(const std::vector<std::string>& plugins, std::span<const Case> cases, bool gpus);
+
+/// Adds to a worker's command what lets the process compile ahead for `cases`: all at once, before
+/// the first of them runs, in processes of their own.
 void add_cases_ahead(std::vector<std::string>& command, std::span<const Case> cases);
 
 /// Whether such a process starts, or `unavailable` and what is missing; tried once.

@@ -119,23 +119,10 @@ class Runner::Attempt {
   std::string output_;
 };
 
-namespace {
-
-/// A GPU's kernel does not need it where there is no GPU: it is refused before Python is asked.
-bool wants_python(const std::vector<std::string>& plugins, std::span<const Case> cases) {
-  if (std::ranges::any_of(plugins, is_python_plugin)) return true;
-  return std::ranges::any_of(cases, [](const Case& c) {
-    const Kernel& kernel = KernelRegistry::global().find(c.kernel, c.problem().device);
-    return needs_python(kernel) && Device::available(kernel.capabilities().device).ok();
-  });
-}
-
-}  // namespace
-
 std::vector<std::string> worker_command(const std::vector<std::string>& plugins,
                                         std::span<const Case> cases) {
   std::vector<std::string> command{"/proc/self/exe", "worker"};
-  if (wants_python(plugins, cases)) {
+  if (wants_python(plugins, cases, Device::available(DeviceKind::cuda).ok())) {
     const Support& python = python_available();
     if (python.ok()) {
       std::vector<std::string> hosted = python_worker_command(plugins);

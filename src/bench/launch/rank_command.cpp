@@ -64,10 +64,14 @@ RankCommand mpirun_command(const RankMachine& machine, const RankStart& start, i
 
 std::vector<std::string> rank_arguments(const RankMachine& machine, const RankStart& start,
                                         const std::string& address) {
-  std::vector<std::string> arguments{machine.program.string(), "--connect", address, "--suite-hash",
-                                     start.suite_hash};
+  std::vector<std::string> arguments = start.python;
+  if (arguments.empty()) arguments.push_back(machine.program.string());
+  arguments.insert(arguments.end(), {"--connect", address, "--suite-hash", start.suite_hash});
   for (const std::string& plugin : start.plugins) {
     arguments.insert(arguments.end(), {"--plugin", std::filesystem::absolute(plugin).string()});
+  }
+  if (!start.no_python.empty()) {
+    arguments.insert(arguments.end(), {"--no-python", start.no_python});
   }
   return arguments;
 }

@@ -22,6 +22,8 @@ struct RankStart {
   std::string hostfile{};              ///< of mpirun; "": ranks on this host
   bool several_hosts = false;          ///< whether ranks may be on other hosts than this process
   std::vector<std::string> plugins{};  ///< files of kernels
+  std::vector<std::string> python{};   ///< host_ranks: what hosts a rank; empty: longca-rank does
+  std::string no_python{};             ///< why Python's kernels cannot run, if any is asked for
   std::string suite_hash{};            ///< equal on all ranks, or they refuse
 };
 
@@ -34,7 +36,8 @@ struct RankCommand {
 /// What a rank is told where rank 0 tells it the parent's address.
 inline constexpr const char* kAddressOfRank0 = "rank-0";
 
-/// longca-rank and its arguments. `address`: where the parent listens, as the rank is to hear it.
+/// longca-rank, or the Python that hosts a rank, and its arguments. `address`: where the parent
+/// listens, as the rank is to hear it.
 std::vector<std::string> rank_arguments(const RankMachine& machine, const RankStart& start,
                                         const std::string& address);
 

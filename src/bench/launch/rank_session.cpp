@@ -117,8 +117,11 @@ std::string RankSession::who_is_missing() const {
 bool RankSession::is_rank(pid_t pid) const {
   std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
   const std::string arguments{std::istreambuf_iterator<char>(file), {}};
-  return arguments.find(rank_machine().program.filename().string()) != std::string::npos &&
-         arguments.find("--connect") != std::string::npos;
+  const auto has = [&](const std::string& text) {
+    return arguments.find(text) != std::string::npos;
+  };
+  const std::string program = rank_machine().program.filename().string();
+  return has("--connect") && (has(program) || has("liblongca_rank.so"));
 }
 
 void RankSession::finish() {

@@ -8,6 +8,7 @@
 #include "bench/build_info.h"
 #include "bench/launch/rank_machine.h"
 #include "bench/protocol.h"
+#include "bench/python_host.h"
 #include "core/device.h"
 #include "core/error.h"
 
@@ -77,6 +78,16 @@ void refuse_impossible(std::span<const Case> cases, const RankPlaces& places) {
   }
   if (std::ranges::all_of(cases, factor_does_not_divide)) {
     throw_input_error("the factor {} does not divide {} ranks", *first.factor, *first.ranks);
+  }
+}
+
+void host_ranks(RankStart& start, std::span<const Case> cases) {
+  if (!wants_python(start.plugins, cases, start.several_hosts || rank_machine().gpus > 0)) return;
+  const Support& python = python_available();
+  if (python.ok()) {
+    start.python = python_rank_command();
+  } else {
+    start.no_python = python.reason;
   }
 }
 

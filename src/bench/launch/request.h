@@ -29,6 +29,10 @@ RankPlaces places_of(const MpiLaunch& launch);
 /// is some cells, each says so itself.
 void refuse_impossible(std::span<const Case> cases, const RankPlaces& places);
 
+/// Has Python host the ranks if a plug-in or a case's kernel is in Python; where it does not start,
+/// the ranks are told why those kernels are `unavailable`.
+void host_ranks(RankStart& start, std::span<const Case> cases);
+
 /// A hash of what is to be run, by which ranks that were started apart know that they agree.
 std::string hash_of_suite(const Suite& suite, std::span<const Case> cases);
 

@@ -10,7 +10,7 @@ namespace longca {
 /// Messages between `longca cp` and the ranks that mpirun or srun started for it: one JSON object
 /// per line (LineChannel) over a socket of its own for every rank, to which the ranks connect.
 ///
-///   longca-rank --connect ADDRESS [--suite-hash TEXT] [--plugin FILE]…
+///   longca-rank --connect ADDRESS [--suite-hash TEXT] [--plugin FILE]… [--no-python REASON]
 ///
 /// ADDRESS is the path of a Unix socket, or HOST:PORT where ranks run on several hosts. The parent
 /// listens before it starts them. Ranks of a launch that was there before (`srun longca cp`) know

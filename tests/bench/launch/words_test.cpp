@@ -153,6 +153,18 @@ TEST(RankCommand, SharesTheCoresOfThisHost) {
                             Pair("OMPI_MCA_orte_tmpdir_base", "/t")}));
 }
 
+TEST(RankCommand, PythonHostsRanksOrTheyAreToldWhyNot) {
+  const RankStart hosted{
+      .plugins = {"/q/x.py"}, .python = {"python3", "host.py"}, .suite_hash = "abc"};
+  EXPECT_THAT(rank_arguments(kMachine, hosted, "/t/s"),
+              ElementsAre("python3", "host.py", "--connect", "/t/s", "--suite-hash", "abc",
+                          "--plugin", "/q/x.py"));
+  const RankStart without{.no_python = "no Python", .suite_hash = "abc"};
+  EXPECT_THAT(rank_arguments(kMachine, without, "/t/s"),
+              ElementsAre("/p/longca-rank", "--connect", "/t/s", "--suite-hash", "abc",
+                          "--no-python", "no Python"));
+}
+
 TEST(RankCommand, MoreRanksThanCoresShareThemAndYield) {
   const auto command = rank_command(kMachine, {.suite_hash = "abc"}, 9, "/t/s", "/t");
   EXPECT_THAT(command.environment,

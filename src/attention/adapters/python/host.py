@@ -1,13 +1,15 @@
-"""Makes this Python process a worker of longca: it loads the program as a library, lends it the
-kernels that are called from Python, and runs the program's own worker loop, which measures and
+"""Makes this Python process a worker or a rank of longca: it loads the program as a library, lends it the
+kernels that are called from Python, and runs the program's own loop, which measures and
 verifies them as it does any other. Needs nothing but Python 3.9.
 
     python3 host.py --library liblongca_host.so [--plugin FILE]… --socket N [--ahead FILE]
     python3 host.py --library liblongca_host.so [--plugin FILE]… --socket N --describe | --survey
+    python3 host.py --library liblongca_rank.so [--plugin FILE]… --connect ADDRESS [--suite-hash TEXT]
 
 With --describe it only says, over the socket, which kernels the plug-ins have; with --survey, which
 packages of the program's own rows are here. FILE has the cases to come, as JSON: what kernels can
-compile for them is compiled first, in processes of their own, so that no cell waits for it.
+compile for them is compiled first, in processes of their own, so that no cell waits for it. With
+--connect it is a rank that mpirun or srun has started, and takes longca-rank's arguments.
 """
 
 import argparse
@@ -45,7 +47,7 @@ def say(number, message):
 
 
 def run(arguments):
-    library = Library(arguments.library)
+    library = Library(arguments.library, of_rank=arguments.connect is not None)
     host = Host(library)
     if arguments.describe:
         say(arguments.socket, describe(arguments.plugin))
@@ -67,6 +69,9 @@ def run(arguments):
     if arguments.ahead:
         compile_ahead(host, arguments, lambda message: say(arguments.socket, message))
     files = (ctypes.c_char_p * len(in_cpp))(*in_cpp)
+    if arguments.connect is not None:
+        address, suite_hash = arguments.connect.encode(), arguments.suite_hash.encode()
+        return library.run_rank(address, suite_hash, files, len(in_cpp), host.callbacks)
     if library.run_worker(arguments.socket, files, len(in_cpp), host.callbacks) != 0:
         raise RuntimeError(library.error())
     return 0
@@ -79,6 +84,8 @@ def main():
     parser.add_argument("--library", required=True)
     parser.add_argument("--plugin", action="append", default=[])
     parser.add_argument("--socket", type=int, default=-1)
+    parser.add_argument("--connect")
+    parser.add_argument("--suite-hash", default="")
     parser.add_argument("--ahead")
     parser.add_argument("--compile")
     parser.add_argument("--describe", action="store_true")

@@ -1,10 +1,10 @@
 """What kernels that work on PyTorch's tensors share: the program's memory, stream and outputs."""
 
 import functools
-import os
 
 import torch
 from longca_host import library
+from longca_host.tensors import cuda_index
 
 LIBRARY = library.loaded
 
@@ -17,7 +17,7 @@ def _use_tracker():
         LIBRARY.path, "longca_torch_allocate", "longca_torch_free"
     )
     torch.cuda.memory.change_current_allocator(allocator)
-    torch.cuda.set_device(int(os.environ.get("LONGCA_DEVICE") or 0))
+    torch.cuda.set_device(cuda_index())
 
 
 _use_tracker()

@@ -123,19 +123,29 @@ _FUNCTIONS = {  # name: (result, arguments)
     "longca_torch_reset_peak": (None, []),
 }
 
+_FUNCTIONS_OF_RANK = {
+    "longca_run_rank": (
+        c_int,
+        [c_char_p, c_char_p, POINTER(c_char_p), c_int, POINTER(Callbacks)],
+    ),
+}
+
 
 loaded = None  # the Library of this process, once there is one
 
 
 class Library:
-    """Its functions by their names without "longca_", typed; `path` is the file."""
+    """Its functions by their names without "longca_", typed; `path` is the file. `of_rank`: it is the library of
+    ranks."""
 
-    def __init__(self, path):
+    def __init__(self, path, of_rank=False):
         global loaded
         self.path = path
-        # Global, so that plug-ins in C++ find the symbols that the program would offer them.
+        # Global, so that plug-ins in C++ find the symbols that the program would offer them, and
+        # Open MPI's plug-ins those of the MPI library that comes with ours.
         self._library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
-        for name, (result, arguments) in _FUNCTIONS.items():
+        functions = {**_FUNCTIONS, **(_FUNCTIONS_OF_RANK if of_rank else {})}
+        for name, (result, arguments) in functions.items():
             function = getattr(self._library, name)
             function.restype, function.argtypes = result, arguments
             setattr(self, name[len("longca_") :], function)

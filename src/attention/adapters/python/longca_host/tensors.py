@@ -83,17 +83,21 @@ class Tensor:
         }
 
     def __dlpack_device__(self):
-        return (_DLPACK_DEVICES[self.device], _cuda_index() if self.device == "cuda" else 0)
+        return (_DLPACK_DEVICES[self.device], cuda_index() if self.device == "cuda" else 0)
 
     def __dlpack__(self, **_):
         # No stream to wait for: a call's work is queued on the call's own stream.
         return _capsule(self)
 
 
-def _cuda_index():
-    import os
+_getenv = ctypes.CDLL(None).getenv
+_getenv.restype, _getenv.argtypes = c_char_p, [c_char_p]
 
-    return int(os.environ.get("LONGCA_DEVICE") or 0)
+
+def cuda_index():
+    """The GPU of this process. A rank gets its own after Python has read the environment, so the C
+    library is asked and not os.environ."""
+    return int(_getenv(b"LONGCA_DEVICE") or 0)
 
 
 # DLPack (github.com/dmlc/dlpack): the exchange format of tensor libraries, first version.

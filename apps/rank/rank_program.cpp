@@ -1,0 +1,163 @@
+#include "rank_program.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attention/adapters/python/python_kernel.h"
+#include "bench/build_info.h"
+#include "bench/plugin_loader.h"
+#include "bench/ranks/agreement.h"
+#include "bench/ranks/protocol.h"
+#include "bench/ranks/rank_runner.h"
+#include "bench/ranks/rank_service.h"
+#include "core/error.h"
+#include "parallel/cuda/transports.h"
+#include "parallel/mpi/mpi_world.h"
+#include "placement.h"
+
+namespace longca {
+namespace {
+
+/// An address that stands for the one that rank 0 was given.
+constexpr const char* kAddressOfRankZero = "rank-0";
+
+std::string own_commit() {
+  return build_info().commit + (build_info().dirty ? "+" : "");
+}
+
+/// Teams over MPI; between GPUs their transports take the place of its messages.
+class MpiTeams : public RankTeams {
+ public:
+  MpiTeams(MpiWorld& world, int ranks_per_node) : world_(world), ranks_per_node_(ranks_per_node) {}
+
+  RankControl& all() override { return world_.control(); }
+
+  RankTeam* first(int ranks) override {
+    team_.reset();
+    ranks_ = world_.first(ranks);
+    if (!ranks_) return nullptr;
+    team_ = std::make_unique<RankTeam>(
+        RankTeam{.control = ranks_->control(),
+                 .ranks_per_node = std::min(ranks, ranks_per_node_),
+                 .available = [this](const std::string& transport) { return available(transport); },
+                 .connect = [this](const std::string& transport) { return connect(transport); }});
+    return team_.get();
+  }
+
+ private:
+  Support available(const std::string& transport) {
+    return transport == "mpi" ? Support{} : transport_available(transport, ranks_->control());
+  }
+  std::unique_ptr<Communicator> connect(const std::string& transport) {
+    if (transport == "mpi") return ranks_->make_communicator();
+    return make_cuda_communicator(transport, ranks_->control());
+  }
+
+  MpiWorld& world_;
+  int ranks_per_node_;
+  std::unique_ptr<MpiWorld> ranks_;
+  std::unique_ptr<RankTeam> team_;
+};
+
+/// Connects and says hello; throws InputError on all ranks if one of them cannot.
+std::unique_ptr<LineChannel> meet_parent(MpiWorld& world, const RankArguments& arguments) {
+  RankControl& control = world.control();
+  const std::string address_of_zero = control.broadcast(arguments.address);
+  std::unique_ptr<LineChannel> channel;
+  std::string fault;
+  try {
+    channel = connect_to_parent(arguments.address == kAddressOfRankZero ? address_of_zero
+                                                                        : arguments.address);
+    channel->send({{"hello", RankHello{.rank = control.rank(),
+                                       .ranks = control.size(),
+                                       .pid = ::getpid(),
+                                       .host = host_name(),
+                                       .commit = own_commit(),
+                                       .suite_hash = arguments.suite_hash}}});
+  } catch (const InputError& error) {
+    fault = error.what();
+  }
+  if (control.max(fault.empty() ? 0 : 1) == 0) return channel;
+  throw InputError(fault.empty() ? "another rank cannot connect to longca cp" : fault);
+}
+
+/// Why these ranks must not work together, the same on all; empty if all is well.
+std::string refusal(RankControl& control, const RankArguments& arguments) {
+  std::string sentence = disagreement(control, own_commit(), arguments.suite_hash);
+  if (!sentence.empty()) return sentence;
+  try {
+    together(control, "loading plug-ins", [&]() -> Status {
+      for (const std::string& plugin : arguments.plugins) load_plugin(plugin);
+      return {};
+    });
+  } catch (const Refused& refused) {
+    sentence = refused.what();
+  }
+  return sentence;
+}
+
+int serve(MpiWorld& world, const RankArguments& arguments) {
+  RankControl& control = world.control();
+  const auto channel = meet_parent(world, arguments);
+  take_share_of_host(control, world.local_rank());
+  if (const std::string sentence = refusal(control, arguments); !sentence.empty()) {
+    if (control.rank() != 0) return kRankRefused;
+    channel->send({{"refused", sentence}});
+    throw InputError(sentence);
+  }
+  MpiWorld::on_long_wait([&](bool waits) {
+    channel->send({{"at", waits ? kWaitsForRanks : "work"}});
+  });
+  MpiTeams teams(world, static_cast<int>(control.broadcast(world.local_size())));
+  const RankEnd end = run_rank(*channel, teams);
+  MpiWorld::on_long_wait({});
+  if (end == RankEnd::device_lost) {
+    control.barrier();
+    std::fflush(nullptr);
+    ::_exit(0);  // destructors could wait for the lost device for ever
+  }
+  return 0;
+}
+
+/// Tells on standard error why this process ends, and returns its exit code.
+int end_with(int code, const std::exception& error) {
+  fmt::print(stderr, "longca-rank: {}\n", error.what());
+  return code;
+}
+
+}  // namespace
+
+int run_rank_program(const RankArguments& arguments) {
+  std::signal(SIGPIPE, SIG_IGN);
+  if (!die_with_parent()) return kRankFailed;
+  set_transport_environment();
+  set_python_unavailable(arguments.no_python);
+  try {
+    MpiWorld world;
+    try {
+      return serve(world, arguments);
+    } catch (const InputError&) {
+      throw;
+    } catch (const std::exception& error) {
+      // Others may be waiting for this rank.
+      fmt::print(stderr, "longca-rank: rank {}: {}\n", world.control().rank(), error.what());
+      std::fflush(nullptr);
+      MpiWorld::abort(kRankFailed);
+    }
+  } catch (const InputError& error) {
+    return end_with(kRankRefused, error);
+  } catch (const std::exception& error) {
+    return end_with(kRankFailed, error);
+  }
+}
+
+}  // namespace longca
