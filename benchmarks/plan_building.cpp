@@ -49,7 +49,7 @@ void build(benchmark::State& state, const Scheme& scheme, const ParallelProblem&
 }
 
 void register_all() {
-  for (const char* mask : {"full", "causal", "causal_document"}) {
+  for (const char* mask : {"full", "causal", "document", "causal_document", "causal_blockwise"}) {
     for (const auto& scheme : schemes()) {
       for (const bool best : {false, true}) {
         ParallelProblem problem = make_problem(mask);

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <array>
-#include <map>
+#include <cstdint>
 #include <optional>
 #include <tuple>
+#include <vector>
 
 #include "mask/band.h"
 
@@ -18,6 +19,13 @@ Range touched_keys(const Band& band) {
 /// The one slice that allows what two disjoint slices allow, if there is one: it has their bounding
 /// box, contains both and has no other cell.
 std::optional<Slice> union_of(const Slice& first, const Slice& second) {
+  if (first.type == SliceType::full && second.type == SliceType::full) {
+    const bool same_keys = first.k_begin == second.k_begin && first.k_end == second.k_end;
+    const bool apart = first.q_end <= second.q_begin || second.q_end <= first.q_begin;
+    // Then rows of one of them see the same keys, and those of no other slice than a full one do.
+    const bool tall = first.q_end - first.q_begin > 1 || second.q_end - second.q_begin > 1;
+    if (apart && tall && !same_keys) return std::nullopt;
+  }
   const Band a = Band::of(first);
   const Band b = Band::of(second);
   const Range a_keys = touched_keys(a);
@@ -47,50 +55,85 @@ std::vector<Slice> joined_sideways(std::vector<Slice> slices) {
   if (!std::is_sorted(slices.begin(), slices.end(), before)) {
     std::sort(slices.begin(), slices.end(), before);
   }
-  std::vector<Slice> joined;
+  std::size_t count = 0;
   for (const Slice& slice : slices) {
-    const bool same_rows = !joined.empty() && joined.back().q_begin == slice.q_begin &&
-                           joined.back().q_end == slice.q_end;
-    const auto both = same_rows ? union_of(joined.back(), slice) : std::nullopt;
-    if (both) {
-      joined.back() = *both;
+    Slice* last = count > 0 ? &slices[count - 1] : nullptr;
+    const bool same_rows =
+        last != nullptr && last->q_begin == slice.q_begin && last->q_end == slice.q_end;
+    if (const auto both = same_rows ? union_of(*last, slice) : std::nullopt) {
+      *last = *both;
     } else {
-      joined.push_back(slice);
+      slices[count++] = slice;
     }
   }
-  return joined;
+  slices.resize(count);
+  return slices;
 }
 
-/// `slices` by first row.
-std::vector<Slice> joined_downwards(const std::vector<Slice>& slices) {
-  std::vector<Slice> joined;
-  joined.reserve(slices.size());
-  std::multimap<std::int64_t, std::size_t> by_end;  // where a slice ends → its number in `joined`
-  const auto join_to_one_above = [&](const Slice& slice) {
-    const auto [first, last] = by_end.equal_range(slice.q_begin);
-    for (auto it = first; it != last; ++it) {
-      const auto both = union_of(joined[it->second], slice);
-      if (!both) continue;
-      const std::size_t number = it->second;
-      joined[number] = *both;
-      by_end.erase(it);
-      by_end.emplace(both->q_end, number);
-      return true;
+/// Joins slices that come by first row to those that end where they begin. These wait in a list
+/// per row at which a slice begins: other ends need not be remembered.
+class DownwardJoin {
+ public:
+  explicit DownwardJoin(const std::vector<Slice>& slices) {
+    joined_.reserve(slices.size());
+    next_.reserve(slices.size());
+    for (const Slice& slice : slices) {
+      if (begins_.empty() || begins_.back() < slice.q_begin) begins_.push_back(slice.q_begin);
     }
-    return false;
-  };
-  for (const Slice& slice : slices) {
-    if (join_to_one_above(slice)) continue;
-    by_end.emplace(slice.q_end, joined.size());
-    joined.push_back(slice);
+    lists_.resize(begins_.size());
+    for (const Slice& slice : slices) add(slice);
   }
-  return joined;
-}
+  std::vector<Slice> take() { return std::move(joined_); }
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  struct List {
+    std::uint32_t first = kNone;
+    std::uint32_t last = kNone;
+  };
+
+  void add(const Slice& slice) {
+    while (begins_[row_] < slice.q_begin) ++row_;
+    List& above = lists_[row_];
+    std::uint32_t before = kNone;
+    for (std::uint32_t i = above.first; i != kNone; before = i, i = next_[i]) {
+      const auto both = union_of(joined_[i], slice);
+      if (!both) continue;
+      joined_[i] = *both;
+      (before == kNone ? above.first : next_[before]) = next_[i];
+      if (above.last == i) above.last = before;
+      wait(i);
+      return;
+    }
+    joined_.push_back(slice);
+    next_.push_back(kNone);
+    wait(static_cast<std::uint32_t>(joined_.size() - 1));
+  }
+
+  /// At the end of the list of its end.
+  void wait(std::uint32_t number) {
+    next_[number] = kNone;
+    const auto from = begins_.begin() + static_cast<std::ptrdiff_t>(row_);
+    const std::int64_t end = joined_[number].q_end;
+    const bool is_next = from + 1 != begins_.end() && from[1] >= end;
+    const auto at = is_next ? from + 1 : std::lower_bound(from, begins_.end(), end);
+    if (at == begins_.end() || *at != end) return;
+    List& list = lists_[static_cast<std::size_t>(at - begins_.begin())];
+    (list.first == kNone ? list.first : next_[list.last]) = number;
+    list.last = number;
+  }
+
+  std::vector<Slice> joined_;
+  std::vector<std::uint32_t> next_;   ///< per joined slice: the one behind it in its list
+  std::vector<std::int64_t> begins_;  ///< rows at which slices begin, ascending
+  std::vector<List> lists_;           ///< per such row
+  std::size_t row_ = 0;               ///< of begins_: that of the slice that comes
+};
 
 }  // namespace
 
 std::vector<Slice> joined_slices(std::vector<Slice> slices) {
-  return joined_downwards(joined_sideways(std::move(slices)));
+  return DownwardJoin(joined_sideways(std::move(slices))).take();
 }
 
 }  // namespace longca

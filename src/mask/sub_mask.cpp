@@ -6,13 +6,14 @@
 namespace longca {
 namespace {
 
-/// A union of ranges with the local number of each one's first token.
-struct Selection {
-  std::vector<Range> ranges;
-  std::vector<std::int64_t> local_begins;
+/// A union of ranges with the local number of each one's first token. Asked for ascending ranges,
+/// it goes on from where it was.
+class Selection {
+ public:
   std::int64_t tokens = 0;
 
   Selection(const char* what, std::span<const Range> given, std::int64_t limit) {
+    parts_.reserve(given.size());
     std::int64_t previous = 0;
     for (const Range range : given) {
       LONGCA_CHECK(range.begin >= previous && range.begin <= range.end && range.end <= limit,
@@ -20,11 +21,10 @@ struct Selection {
                    limit);
       previous = range.end;
       if (range.empty()) continue;
-      if (!ranges.empty() && ranges.back().end == range.begin) {
-        ranges.back().end = range.end;
+      if (!parts_.empty() && parts_.back().range.end == range.begin) {
+        parts_.back().range.end = range.end;
       } else {
-        ranges.push_back(range);
-        local_begins.push_back(tokens);
+        parts_.push_back({range, tokens - range.begin});
       }
       tokens += range.size();
     }
@@ -32,15 +32,39 @@ struct Selection {
 
   /// Calls visit(part of `range` that is selected, what to add for its local numbers).
   template <typename Visit>
-  void for_each_part(Range range, Visit&& visit) const {
-    auto it = std::partition_point(ranges.begin(), ranges.end(),
-                                   [&](Range r) { return r.end <= range.begin; });
-    for (; it != ranges.end() && it->begin < range.end; ++it) {
-      const std::int64_t shift =
-          local_begins[static_cast<std::size_t>(it - ranges.begin())] - it->begin;
-      visit(intersect(range, *it), shift);
+  void for_each_part(Range range, Visit&& visit) {
+    for (std::size_t i = first_ = first_after(range.begin); i < parts_.size(); ++i) {
+      if (parts_[i].range.begin >= range.end) return;
+      visit(intersect(range, parts_[i].range), parts_[i].shift);
     }
   }
+
+ private:
+  struct Part {
+    Range range;
+    std::int64_t shift;
+  };
+
+  /// The first part that ends behind a token.
+  std::size_t first_after(std::int64_t token) const {
+    const auto before = [&](const Part& part) { return part.range.end <= token; };
+    const auto here = parts_.begin() + static_cast<std::ptrdiff_t>(first_);
+    auto from = here;
+    auto to = here;
+    if (from != parts_.begin() && !before(from[-1])) {
+      from = parts_.begin();
+    } else {
+      // As far again as has been gone: the next document's parts are close by.
+      while (to != parts_.end() && before(*to)) {
+        from = to + 1;
+        to += std::min(parts_.end() - to, to - here + 1);
+      }
+    }
+    return static_cast<std::size_t>(std::partition_point(from, to, before) - parts_.begin());
+  }
+
+  std::vector<Part> parts_;
+  std::size_t first_ = 0;  ///< of the last range asked for
 };
 
 /// Block bounds in local numbers, and the local number of every block that has tokens left, else
@@ -50,7 +74,7 @@ struct CutBounds {
   std::vector<std::int32_t> local;
 };
 
-CutBounds cut_bounds(const std::vector<std::int64_t>& bounds, const Selection& selection) {
+CutBounds cut_bounds(const std::vector<std::int64_t>& bounds, Selection& selection) {
   CutBounds cut;
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     std::int64_t end = cut.bounds.back();
@@ -63,7 +87,7 @@ CutBounds cut_bounds(const std::vector<std::int64_t>& bounds, const Selection& s
   return cut;
 }
 
-BlockLists cut_blocks(const BlockLists& blocks, const Selection& queries, const Selection& keys) {
+BlockLists cut_blocks(const BlockLists& blocks, Selection& queries, Selection& keys) {
   CutBounds q_cut = cut_bounds(blocks.q_bounds, queries);
   CutBounds k_cut = cut_bounds(blocks.k_bounds, keys);
   BlockLists local{std::move(q_cut.bounds), std::move(k_cut.bounds), blocks.heads, {0}, {}};
@@ -80,21 +104,40 @@ BlockLists cut_blocks(const BlockLists& blocks, const Selection& queries, const 
   return local;
 }
 
+/// Appends what rows that stay together see of the selected keys. Keys that all of them see make
+/// one slice, from however many parts: these lie beside each other in local numbers.
+void append_rows(std::vector<Slice>& slices, const Band& band, std::int64_t q_shift,
+                 Selection& keys) {
+  const Range seeing = band.rows();
+  if (seeing.empty()) return;
+  const Range rows = {band.q.begin + q_shift, band.q.end + q_shift};
+  bool goes_on = false;
+  keys.for_each_part(
+      {band.keys_of(seeing.begin).begin, band.keys_of(seeing.end - 1).end},
+      [&](Range part, std::int64_t k_shift) {
+        const Range columns = {part.begin + k_shift, part.end + k_shift};
+        const std::int64_t shift = k_shift - q_shift;
+        const bool all = band.hi >= part.end - band.q.begin && band.lo <= part.begin - band.q.end;
+        if (!all) {
+          append_band(slices, {rows, columns, band.lo + shift, band.hi + shift});
+        } else if (goes_on) {
+          slices.back().k_end = columns.end;
+        } else {
+          slices.push_back({rows.begin, rows.end, columns.begin, columns.end, SliceType::full});
+        }
+        goes_on = all;
+      });
+}
+
 }  // namespace
 
 Mask Mask::sub_mask(std::span<const Range> q_ranges, std::span<const Range> k_ranges) const {
-  const Selection queries("query", q_ranges, q_tokens());
-  const Selection keys("key", k_ranges, k_tokens());
+  Selection queries("query", q_ranges, q_tokens());
+  Selection keys("key", k_ranges, k_tokens());
   std::vector<Slice> slices;
   for (const Band& band : data_->bands) {
     queries.for_each_part(band.q, [&](Range rows, std::int64_t q_shift) {
-      keys.for_each_part(band.k, [&](Range columns, std::int64_t k_shift) {
-        const std::int64_t shift = k_shift - q_shift;
-        append_band(slices, {{rows.begin + q_shift, rows.end + q_shift},
-                             {columns.begin + k_shift, columns.end + k_shift},
-                             band.lo + shift,
-                             band.hi + shift});
-      });
+      append_rows(slices, {rows, band.k, band.lo, band.hi}, q_shift, keys);
     });
   }
   slices = joined_slices(std::move(slices));

@@ -29,12 +29,16 @@ std::int64_t padded_chunk(std::int64_t length, int positions) {
   return (length + chunks - 1) / chunks;
 }
 
-std::vector<Range> document_chunks(std::span<const std::int64_t> lengths, int positions,
+/// `chunks`: padded_chunk of each document.
+std::vector<Range> document_chunks(std::span<const std::int64_t> lengths,
+                                   std::span<const std::int64_t> chunks, int positions,
                                    int position) {
   std::vector<Range> ranges;
+  ranges.reserve(2 * lengths.size());
   std::int64_t first = 0;
-  for (const std::int64_t length : lengths) {
-    const std::int64_t size = padded_chunk(length, positions);
+  for (std::size_t document = 0; document < lengths.size(); ++document) {
+    const std::int64_t length = lengths[document];
+    const std::int64_t size = chunks[document];
     for (const std::int64_t i : {position, 2 * positions - 1 - position}) {
       // Chunks behind the document's end are padding.
       ranges.push_back(
@@ -74,6 +78,8 @@ Sharding::Sharding(ShardKind kind, const Mask& mask, std::span<const std::int64_
     if (lengths_.empty()) lengths_.push_back(total_);
     const auto sum = std::accumulate(lengths_.begin(), lengths_.end(), std::int64_t{0});
     LONGCA_CHECK(sum == total_, "documents of {} tokens in a mask of {}", sum, total_);
+    chunks_.reserve(lengths_.size());
+    for (const std::int64_t length : lengths_) chunks_.push_back(padded_chunk(length, positions));
   }
   if (kind == ShardKind::balanced) {
     BalancedDeal deal = deal_balanced(mask, positions, chunk);
@@ -95,7 +101,7 @@ std::vector<Range> Sharding::ranges(int position) const {
       break;
     }
     case ShardKind::document_zigzag:
-      ranges = document_chunks(lengths_, positions_, position);
+      ranges = document_chunks(lengths_, chunks_, positions_, position);
       break;
     case ShardKind::balanced:
       return dealt_[static_cast<std::size_t>(position)];
@@ -113,7 +119,7 @@ std::int64_t Sharding::tokens(int position) const {
 std::int64_t Sharding::rows(int position) const {
   if (kind_ != ShardKind::document_zigzag) return tokens(position);
   std::int64_t rows = 0;
-  for (const std::int64_t length : lengths_) rows += 2 * padded_chunk(length, positions_);
+  for (const std::int64_t chunk : chunks_) rows += 2 * chunk;
   return rows;
 }
 

@@ -51,6 +51,7 @@ class Sharding {
   int positions_;
   std::int64_t total_;
   std::vector<std::int64_t> lengths_;
+  std::vector<std::int64_t> chunks_;  ///< document_zigzag: tokens of a document's chunks, padded
   std::int64_t chunk_ = 0;
   std::vector<std::vector<Range>> dealt_;  ///< balanced
 };
