@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -53,6 +55,15 @@ void write_view(const std::string& file, std::span<const Record> records,
   write_text_file(file, text.view());
 }
 
+/// "12 files in plots: .pdf .png .svg".
+void print_written(const std::vector<std::filesystem::path>& files, const std::string& directory) {
+  std::set<std::string> suffixes;
+  for (const auto& file : files) suffixes.insert(file.extension().string());
+  std::cout << files.size() << " files in " << directory << ':';
+  for (const std::string& suffix : suffixes) std::cout << ' ' << suffix;
+  std::cout << '\n';
+}
+
 void report(const ReportOptions& options) {
   const std::vector<Record> records = read_all(options.files);
   if (options.wants_table()) print_table(std::cout, records, terminal_table_options());
@@ -60,7 +71,7 @@ void report(const ReportOptions& options) {
   if (!options.markdown.empty()) write_view(options.markdown, records, write_markdown);
   if (!options.html.empty()) write_view(options.html, records, write_html);
   if (!options.plots.empty()) {
-    for (const auto& file : write_plots(records, options.plots)) std::cout << file.string() << '\n';
+    print_written(write_plots(records, options.plots), options.plots);
   }
 }
 
@@ -78,7 +89,9 @@ void add_report(CLI::App& app) {
   verb->add_option("--csv", options->csv, "one line per cell, every axis and metric")
       ->type_name("FILE");
   verb->add_option("--md", options->markdown, "Markdown tables")->type_name("FILE");
-  verb->add_option("--plots", options->plots, "bars as PNG, SVG and PDF (needs gnuplot)")
+  verb->add_option("--plots", options->plots,
+                   "figures as PNG, SVG and PDF: kernels per mask and length, schemes over ranks\n"
+                   "(needs gnuplot)")
       ->type_name("DIR");
   verb->footer(
       "Without an option: a table on the screen. FILE '-' is standard output.\n"
