@@ -6,7 +6,6 @@
 
 #include "bench/axes.h"
 #include "report/scaling.h"
-#include "report/scheme_names.h"
 
 namespace longca {
 namespace {
@@ -135,13 +134,11 @@ json unit_of(const View& view) {
 }
 
 /// What only cells over ranks have.
-void add_scheme(const Record& record, const ViewRow& row, const SchemeNames& names,
-                const Baselines& baselines, json& cell) {
+void add_scheme(const Record& record, const ViewRow& row, const Baselines& baselines, json& cell) {
   const Case& c = record.c;
   cell["ranks"] = c.ranks.value_or(1);
   cell["scheme"] = *c.scheme;
   cell["row"] = row.scheme;
-  cell["variant"] = names.variant(c);
   if (c.shard) cell["shard"] = *c.shard;
   if (c.factor) cell["factor"] = *c.factor;
   if (c.transport) cell["transport"] = *c.transport;
@@ -166,12 +163,11 @@ json ranks_of(const View& view, std::span<const Record> records) {
 json html_data(const SplitRecords& records) {
   const View single = make_view(records.single);
   const View over_ranks = make_view(records.over_ranks);
-  const SchemeNames names(records.over_ranks);
   const Baselines baselines(records.single, records.over_ranks);
   Lists lists;
   lists.add(single, [](const Record&, const ViewRow&, json&) {});
   lists.add(over_ranks, [&](const Record& record, const ViewRow& row, json& cell) {
-    add_scheme(record, row, names, baselines, cell);
+    add_scheme(record, row, baselines, cell);
   });
   json marks = json::array();
   for (const StatusCode code : marked_statuses()) {

@@ -14,7 +14,7 @@ namespace longca {
 ///              "metrics":{…},"stop","notes":{…},"best":true|false}…]}
 /// with all values in the order in which they are to appear. `axes` are those that vary. Cells over
 /// ranks follow the others, and have besides
-///   "ranks", "scheme", "shard", "factor", "transport" (those of the case), "row", "variant"
+///   "ranks", "scheme", "shard", "factor", "transport" (those of the case), "row"
 ///   (SchemeNames), "baseline":{"tflops","name","same_work"} (Baselines; absent where there is
 ///   none)
 nlohmann::json html_data(const SplitRecords& records);

@@ -84,18 +84,16 @@ std::string length_tics(const FigurePanel& panel) {
   return tics;
 }
 
-/// In small letters below the mask's name, the kernels that have no number, with their marks.
-std::string absent_label(const Figure& figure, const FigurePanel& panel) {
-  constexpr int kTag = 999;  // one label, replaced from panel to panel
-  if (panel.absent.empty()) return fmt::format("set label {} ''\n", kTag);
+/// The kernels that have no number, with their marks.
+std::string absent_text(const Figure& figure, const FigurePanel& panel) {
+  if (panel.absent.empty()) return "";
   std::string text = "no number:";
   for (const FigureAbsence& absence : panel.absent) {
     text += fmt::format("{} {} ", &absence == &panel.absent.front() ? "" : ",",
                         figure.kernels[absence.kernel]);
     for (const StatusCode status : absence.statuses) text += status_mark(status);
   }
-  return fmt::format("set label {} {} at graph 0.5,1.03 center font ',7' tc rgb '#606060'\n", kTag,
-                     gnuplot_quoted(text));
+  return text;
 }
 
 std::string panel_script(const Figure& figure, const FigurePanel& panel, int width, bool labels_y) {
@@ -114,11 +112,10 @@ std::string panel_script(const Figure& figure, const FigurePanel& panel, int wid
                           k, plot_color(k));
     }
   }
-  return fmt::format(
-      "{}{}set title {} offset 0,{}\nset ylabel {}\nset xrange [-0.6:{:.1f}]\nset xtics ({})\n{}\n",
-      data, absent_label(figure, panel), gnuplot_quoted(panel.title),
-      panel.absent.empty() ? 0 : 0.6, gnuplot_quoted(labels_y ? figure.unit.name : ""),
-      static_cast<double>(panel.tokens.size()) - 0.4, length_tics(panel), plot);
+  return fmt::format("{}{}set ylabel {}\nset xrange [-0.6:{:.1f}]\nset xtics ({})\n{}\n", data,
+                     plot_title(panel.title, absent_text(figure, panel), width),
+                     gnuplot_quoted(labels_y ? figure.unit.name : ""),
+                     static_cast<double>(panel.tokens.size()) - 0.4, length_tics(panel), plot);
 }
 
 void draw_figure(const Figure& figure, const std::filesystem::path& file) {

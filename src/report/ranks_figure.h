@@ -8,20 +8,20 @@
 
 namespace longca {
 
-/// One scheme's cells over the numbers of ranks; with shard, factor, transport and kernel where a
-/// scheme has several.
+/// One scheme's cells over the numbers of ranks; with shard, factor, transport and kernel where the
+/// figure has several.
 struct RanksSeries {
-  std::string name;
+  std::string name;                    ///< the scheme and the variant: "ulysses naive"
+  std::string variant;                 ///< what sets it apart from others of its scheme, or ""
   std::size_t scheme = 0;              ///< index into View::schemes: its colour
-  std::size_t variant = 0;             ///< of the scheme's series: its dashes
   std::vector<const Record*> cells{};  ///< by ranks, ascending
 };
 
 /// One scaling of a mask.
 struct RanksPanel {
   std::string title;
-  std::vector<int> ranks{};  ///< ascending; x places are indices into it
-  std::vector<RanksSeries> series{};
+  std::vector<int> ranks{};           ///< ascending; x places are indices into it
+  std::vector<RanksSeries> series{};  ///< in the order of the schemes
 
   double place_of(const Record& record) const;
 };

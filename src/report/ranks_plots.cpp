@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "report/gnuplot.h"
 #include "report/plot_head.h"
+#include "report/ranks_absent.h"
 #include "report/ranks_figure.h"
+#include "report/ranks_legend.h"
+#include "report/ranks_marks.h"
 
 namespace longca {
 namespace {
@@ -52,21 +54,15 @@ std::optional<double> value_of(Kind kind, const Record& record, const RateUnit& 
   return *rate * unit.per_tflops;
 }
 
-/// gnuplot's dash type of the n-th variant of a scheme: solid, dashed, dotted, …
-int dash_of(const RanksSeries& series) {
-  return static_cast<int>(series.variant % 5) + 1;
-}
-
-int point_of(const RanksSeries& series) {
-  constexpr std::array kPoints = {7, 13, 5, 9, 11};  // filled circle, diamond, square, triangles
-  return kPoints[series.variant % kPoints.size()];
-}
-
 /// A figure of one kind, panel by panel.
 class KindDrawer {
  public:
   KindDrawer(const RanksFigure& figure, Kind kind, const Baselines& baselines)
-      : figure_(figure), kind_(kind), baselines_(baselines) {
+      : figure_(figure),
+        kind_(kind),
+        baselines_(baselines),
+        legend_(figure,
+                [&](const Record& cell) { return value_of(kind, cell, figure.unit).has_value(); }) {
     for (const RanksPanel& panel : figure.panels) {
       for (const RanksSeries& series : panel.series) {
         for (const Record* cell : series.cells) {
@@ -121,14 +117,7 @@ class KindDrawer {
       axes.push_back({fmt::format("{} {}", name, value)});
     head.add_line(axes);
     std::vector<PlotHead::Item> key;
-    std::set<std::string> names;
-    for (const RanksPanel& panel : figure_.panels) {
-      for (const RanksSeries& series : panel.series) {
-        if (!names.insert(series.name).second) continue;
-        key.push_back({series.name, plot_color(series.scheme),
-                       kind_ == Kind::exposed && series.variant == 0 ? 0 : dash_of(series)});
-      }
-    }
+    for (const RanksLegend::Entry& entry : legend_.entries()) key.push_back(key_item(entry));
     if (kind_ == Kind::tflops) {
       for (const std::string& name : baseline_names()) key.push_back({name, kBaselineColor, 2});
     }
@@ -139,6 +128,23 @@ class KindDrawer {
     }
     head.add_line(key);
     return head;
+  }
+
+  bool has_bars(const RanksPanel& panel) const {
+    return kind_ == Kind::exposed || panel.ranks.size() == 1;
+  }
+
+  /// A square for what is drawn as bars, a stroke for lines.
+  PlotHead::Item key_item(const RanksLegend::Entry& entry) const {
+    const auto bars = std::count_if(figure_.panels.begin(), figure_.panels.end(),
+                                    [&](const RanksPanel& panel) { return has_bars(panel); });
+    const bool has_lines = bars < std::ssize(figure_.panels);
+    PlotHead::Item item{entry.text, entry.scheme ? plot_color(*entry.scheme) : kNeutralColor};
+    const std::size_t look = entry.look.value_or(0);
+    item.dash = has_lines ? dash_of_look(look) : 0;
+    item.has_square = bars > 0;
+    item.pattern = pattern_of_look(look);
+    return item;
   }
 
   template <typename Visit>
@@ -164,25 +170,29 @@ class KindDrawer {
   }
 
   std::string panel_script(const RanksPanel& panel, bool labels_y) const {
-    std::string data;
-    std::string plot = "plot NaN notitle";
-    if (kind_ == Kind::tflops) add_baselines(panel, data, plot);
-    for (std::size_t s = 0; s < panel.series.size(); ++s) {
-      kind_ == Kind::exposed ? add_bars(panel, s, data, plot) : add_line(panel, s, data, plot);
+    PlotScript script;
+    // Over bars, which would hide them, but under lines.
+    if (!has_bars(panel)) add_baselines(panel, script);
+    for (const DrawnSeries& series : drawn_series(panel)) {
+      if (kind_ == Kind::exposed) {
+        add_stacks(series, script);
+      } else {
+        has_bars(panel) ? add_bars(series, script) : add_line(series, script);
+      }
     }
+    if (has_bars(panel)) add_baselines(panel, script);
     std::string tics;
     for (std::size_t i = 0; i < panel.ranks.size(); ++i) {
       tics += fmt::format("{}'{}' {}", i == 0 ? "" : ", ", panel.ranks[i], i);
     }
-    const std::string absent = kind_ == Kind::tflops ? absent_text(panel) : "";
-    constexpr int kTag = 999;  // one label, replaced from panel to panel
+    const int columns = std::min(static_cast<int>(figure_.panels.size()), kMaxColumns);
     return fmt::format(
-        "{}set label {} {} at graph 0.5,1.03 center font ',7' tc rgb '#606060'\n"
-        "set title {} offset 0,{}\nset ylabel {}\nset xlabel 'ranks'\n"
-        "set xrange [-0.5:{:.1f}]\nset xtics ({})\n{}\n",
-        data, kTag, gnuplot_quoted(absent), gnuplot_quoted(panel.title), absent.empty() ? 0 : 0.6,
+        "{}{}set ylabel {}\nset xlabel 'ranks'\nset xrange [-0.5:{:.1f}]\nset xtics ({})\n{}\n",
+        script.data,
+        plot_title(panel.title, kind_ == Kind::tflops ? absent_text(panel) : "",
+                   std::max(kPanelWidth, kMinWidth / columns)),
         gnuplot_quoted(labels_y ? unit_name() : ""), static_cast<double>(panel.ranks.size()) - 0.5,
-        tics, plot);
+        tics, script.plot);
   }
 
   std::string unit_name() const {
@@ -190,68 +200,35 @@ class KindDrawer {
     return kind_ == Kind::exposed ? "ms" : fmt::format("{} per rank", figure_.unit.name);
   }
 
-  void add_line(const RanksPanel& panel, std::size_t s, std::string& data,
-                std::string& plot) const {
-    const RanksSeries& series = panel.series[s];
-    std::string points;
-    for (const Record* cell : series.cells) {
-      if (const auto value = value_of(kind_, *cell, figure_.unit)) {
-        points += fmt::format("{} {:.6g}\n", panel.place_of(*cell), *value);
-      }
+  std::vector<DrawnSeries> drawn_series(const RanksPanel& panel) const {
+    std::vector<DrawnSeries> drawn;
+    for (const RanksSeries& series : panel.series) {
+      std::vector<RanksPoint> points = points_of(panel, series);
+      if (points.empty()) continue;
+      drawn.push_back({.number = drawn.size(),
+                       .look = legend_.look_of(series),
+                       .color = plot_color(series.scheme),
+                       .points = std::move(points)});
     }
-    if (points.empty()) return;
-    if (panel.ranks.size() == 1) return add_single_bar(panel, s, data, plot);
-    data += fmt::format("$line{} << EOD\n{}EOD\n", s, points);
-    plot += fmt::format(
-        ", $line{} using 1:2 with linespoints lc rgb '{}' lw 2 dt {} pt {} ps 0.9"
-        " notitle",
-        s, plot_color(series.scheme), dash_of(series), point_of(series));
+    for (DrawnSeries& series : drawn) series.of = drawn.size();
+    return drawn;
   }
 
-  static double bar_width(const RanksPanel& panel) {
-    return 0.84 / static_cast<double>(panel.series.size());
-  }
-
-  static double bar_place(const RanksPanel& panel, std::size_t s, const Record& cell) {
-    return panel.place_of(cell) + (static_cast<double>(s) + 0.5) * bar_width(panel) - 0.42;
-  }
-
-  static std::string fill_of(const RanksSeries& series) {
-    return series.variant == 0 ? "solid" : fmt::format("pattern {}", 3 + series.variant);
-  }
-
-  /// In the place of a line over one number of ranks.
-  void add_single_bar(const RanksPanel& panel, std::size_t s, std::string& data,
-                      std::string& plot) const {
-    const RanksSeries& series = panel.series[s];
-    const Record& cell = *series.cells.front();
-    data += fmt::format("$bar{} << EOD\n{:.4f} {:.6g}\nEOD\n", s, bar_place(panel, s, cell),
-                        *value_of(kind_, cell, figure_.unit));
-    plot += fmt::format(", $bar{} using 1:2:({:.4f}) with boxes lc rgb '{}' fs {} notitle", s,
-                        bar_width(panel) * 0.9, plot_color(series.scheme), fill_of(series));
-  }
-
-  /// The whole time, lighter, and over it the time of the steps alone.
-  void add_bars(const RanksPanel& panel, std::size_t s, std::string& data,
-                std::string& plot) const {
-    const RanksSeries& series = panel.series[s];
-    std::string bars;
+  std::vector<RanksPoint> points_of(const RanksPanel& panel, const RanksSeries& series) const {
+    std::vector<RanksPoint> points;
     for (const Record* cell : series.cells) {
-      const auto time = value_of(kind_, *cell, figure_.unit);
-      if (!time) continue;
-      bars += fmt::format("{:.4f} {:.6g} {:.6g}\n", bar_place(panel, s, *cell), *time,
-                          std::min(*time, *metric_of(cell, "compute_ms")));
+      const auto value = value_of(kind_, *cell, figure_.unit);
+      if (!value) continue;
+      const double part =
+          kind_ == Kind::exposed ? std::min(*value, *metric_of(cell, "compute_ms")) : *value;
+      points.push_back({panel.place_of(*cell), *value, part});
     }
-    if (bars.empty()) return;
-    data += fmt::format("$bars{} << EOD\n{}EOD\n", s, bars);
-    plot += fmt::format(
-        ", $bars{0} using 1:2:({1:.4f}) with boxes lc rgb '{2}' fs solid 0.3 notitle"
-        ", $bars{0} using 1:3:({1:.4f}) with boxes lc rgb '{2}' fs {3} notitle",
-        s, bar_width(panel) * 0.9, plot_color(series.scheme), fill_of(series));
+    return points;
   }
 
-  /// Grey, a line per name and kernel.
-  void add_baselines(const RanksPanel& panel, std::string& data, std::string& plot) const {
+  /// Of rates only: grey, a line per name and kernel.
+  void add_baselines(const RanksPanel& panel, PlotScript& script) const {
+    if (kind_ != Kind::tflops) return;
     std::map<std::string, std::map<double, double>> lines;
     for (const RanksSeries& series : panel.series) {
       for (const Record* cell : series.cells) {
@@ -260,39 +237,21 @@ class KindDrawer {
         lines[baseline.name + cell->c.kernel][panel.place_of(*cell)] = baseline_of(*cell);
       }
     }
-    int number = 0;
-    for (const auto& [name, points] : lines) {
-      data += fmt::format("$baseline{} << EOD\n", number);
-      for (const auto& [x, rate] : points) data += fmt::format("{} {:.6g}\n", x, rate);
-      data += "EOD\n";
-      plot += fmt::format(
-          ", $baseline{} using 1:2 with linespoints lc rgb '{}' lw 1.8 dt 2 pt 2 "
-          "ps 0.5 notitle",
-          number++, kBaselineColor);
+    std::size_t number = 0;
+    for (const auto& [name, rates] : lines) {
+      std::vector<RanksPoint> points;
+      for (const auto& [place, rate] : rates) points.push_back({place, rate});
+      add_baseline(number++, points, kBaselineColor, panel.ranks.size() == 1, script);
     }
-  }
-
-  /// "no number: ulysses 8 X, 16 X".
-  std::string absent_text(const RanksPanel& panel) const {
-    std::string text;
-    for (const RanksSeries& series : panel.series) {
-      std::string of_series;
-      for (const Record* cell : series.cells) {
-        if (value_of(kind_, *cell, figure_.unit)) continue;
-        of_series +=
-            fmt::format(" {}{}", cell->c.ranks.value_or(1), status_mark(cell->status.code));
-      }
-      if (of_series.empty()) continue;
-      text += fmt::format("{}{}{}", text.empty() ? "no number: " : ", ", series.name, of_series);
-    }
-    return text;
   }
 
   static constexpr const char* kBaselineColor = "#606060";
+  static constexpr const char* kNeutralColor = "#808080";  // what holds for all schemes
 
   const RanksFigure& figure_;
   Kind kind_;
   const Baselines& baselines_;
+  RanksLegend legend_;
   double largest_ = 0;
 };
 

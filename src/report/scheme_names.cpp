@@ -59,9 +59,10 @@ SchemeNames::SchemeNames(std::span<const Record> records) {
     if (record.c.transport) transports_[scheme].insert(*record.c.transport);
     const Variant own = variant_of(record.c);
     const auto& first = first_of_work.try_emplace(work_of(record.c), own).first->second;
-    if (std::get<0>(own) != std::get<0>(first)) variants_[scheme].insert("shard");
-    if (std::get<1>(own) != std::get<1>(first)) variants_[scheme].insert("factor");
-    if (std::get<2>(own) != std::get<2>(first)) variants_[scheme].insert("transport");
+    const std::string& kernel = record.c.kernel;
+    if (std::get<0>(own) != std::get<0>(first)) variants_.insert({"shard", kernel, scheme});
+    if (std::get<1>(own) != std::get<1>(first)) variants_.insert({"factor", kernel, scheme});
+    if (std::get<2>(own) != std::get<2>(first)) variants_.insert({"transport", kernel, ""});
   }
 }
 
@@ -87,15 +88,13 @@ std::string SchemeNames::row(const Case& c) const {
 
 std::string SchemeNames::variant(const Case& c) const {
   if (!c.scheme) return "";
-  const auto found = variants_.find(*c.scheme);
-  if (found == variants_.end()) return "";
   std::string text;
-  const auto add = [&](std::string_view axis, const std::string& value) {
-    if (found->second.contains(axis)) text += (text.empty() ? "" : ", ") + value;
+  const auto add = [&](const char* axis, const std::string& scheme, const std::string& value) {
+    if (variants_.contains({axis, c.kernel, scheme})) text += (text.empty() ? "" : ", ") + value;
   };
-  add("shard", c.shard.value_or("no shard"));
-  add("factor", c.factor ? fmt::format("factor {}", *c.factor) : "no factor");
-  add("transport", c.transport.value_or("no transport"));
+  add("shard", *c.scheme, c.shard.value_or("no shard"));
+  add("factor", *c.scheme, c.factor ? fmt::format("factor {}", *c.factor) : "no factor");
+  add("transport", "", c.transport.value_or("no transport"));
   return text;
 }
 

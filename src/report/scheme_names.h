@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <set>
 #include <span>
@@ -21,6 +22,7 @@ class SchemeNames {
   std::string row(const Case& c) const;
   /// What follows the scheme in the name of a line over ranks: only what differs at equal work and
   /// ranks, since a factor that follows the ranks is no line of its own. "zigzag, factor 2" or "".
+  /// Where a kernel has a scheme with several transports, all its lines say theirs.
   std::string variant(const Case& c) const;
   /// Shards and transports that a scheme has only one of, for a heading:
   /// "shard contiguous: ulysses; zigzag: ring_p2p, usp" and "transport mpi".
@@ -33,8 +35,9 @@ class SchemeNames {
 
   std::map<std::string, Names, std::less<>> shards_;      // by scheme
   std::map<std::string, Names, std::less<>> transports_;  // by scheme
-  /// By scheme, the axes ("shard", "factor", "transport") that differ at equal work and ranks.
-  std::map<std::string, Names, std::less<>> variants_;
+  /// The axes that differ at equal work and ranks, each with its kernel and, but for the transport,
+  /// its scheme.
+  std::set<std::array<std::string, 3>> variants_;
 };
 
 }  // namespace longca

@@ -10,6 +10,7 @@
 #include "report/figure.h"
 #include "report/gnuplot.h"
 #include "report/mask_plot.h"
+#include "report/plot_head.h"
 #include "report/sample_records.h"
 #include "support/temp_directory.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 /// Whether a file is a picture of what its suffix says, with something in it.
@@ -180,10 +182,31 @@ TEST(RanksPlots, ShowWhatTheRecordsSay) {
   const std::string svg = read_file(folder / "cp-full-backward-tflops.svg");
   for (const char* text : {"full, backward pass", "ring_p2p balanced", "ring_p2p zigzag", "ulysses",
                            "one device", "1K tokens per rank", "TFLOP/s per rank",
-                           "no number: ulysses 4X, usp 4C", "X unsupported", "C crash"}) {
+                           "no number: ulysses 4 X; usp 4 C", "X unsupported", "C crash"}) {
     EXPECT_THAT(svg, HasSubstr(text));
   }
   EXPECT_TRUE(fs::exists(folder / "backward.svg"));
+}
+
+TEST(RanksPlots, ManyKernelsHaveAShortLegend) {
+  const TempDirectory folder;
+  write_plots(two_kernels_records(), folder.path());
+  const std::string full = read_file(folder / "cp-full-forward-tflops.svg");
+  for (const char* text : {">ulysses<", ">ring_p2p<", ">usp<", ">flash<", ">naive peer<"}) {
+    EXPECT_THAT(full, HasSubstr(text));
+  }
+  const std::string document = read_file(folder / "cp-causal_document-forward-tflops.svg");
+  EXPECT_THAT(document, HasSubstr("no number: flash X (all 3 schemes)"));
+  EXPECT_THAT(document, Not(HasSubstr("ulysses flash")));
+}
+
+TEST(PlotHead, WrapsWordsAndCutsTheEnd) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(wrapped_text("", 10, 2), Lines{""});
+  EXPECT_EQ(wrapped_text("one two", 7, 2), Lines{"one two"});
+  EXPECT_EQ(wrapped_text("one two three", 7, 2), (Lines{"one two", "three"}));
+  EXPECT_EQ(wrapped_text("one two three four", 7, 2), (Lines{"one two", "three…"}));
+  EXPECT_EQ(wrapped_text("ääää öööööööö", 7, 2), (Lines{"ääää", "öööööö…"}));
 }
 
 TEST(RanksPlots, NamesCannotSteerGnuplot) {

@@ -234,6 +234,26 @@ std::vector<Record> over_ranks_records() {
   return records;
 }
 
+std::vector<Record> two_kernels_records() {
+  std::vector<Record> records;
+  for (Record record : over_ranks_records()) {
+    if (record.c.ranks != 2 || record.c.shard == "balanced") continue;
+    record.c.kernel = "naive";
+    records.push_back(record);
+    if (record.c.scheme == "usp") {
+      record.c.transport = "nccl";
+      records.push_back(record);
+      record.c.transport = "peer";
+    }
+    record.c.kernel = "flash";
+    if (record.c.mask == "causal_document") {
+      stop_with(record, StatusCode::unsupported, "flash takes masks of slices only");
+    }
+    records.push_back(record);
+  }
+  return records;
+}
+
 std::vector<Record> one_device_records() {
   std::vector<Record> records;
   for (const int ranks : {1, 2, 4}) {

@@ -21,6 +21,10 @@ std::vector<Record> traced_records();
 /// rank, and one sent more than its formula says.
 std::vector<Record> over_ranks_records();
 
+/// At 2 ranks, 2K tokens: ulysses, ring_p2p and usp with two kernels, naive also with usp through
+/// nccl; flash has no causal_document.
+std::vector<Record> two_kernels_records();
+
 /// The same work on one device, at the lengths of 1, 2 and 4 ranks; full only.
 std::vector<Record> one_device_records();
 

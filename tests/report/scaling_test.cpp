@@ -123,6 +123,15 @@ TEST(SchemeNames, FactorsAtEqualRanksAreLinesOfTheirOwn) {
   EXPECT_EQ(names.variant(records[1].c), "factor 4");
 }
 
+TEST(SchemeNames, TransportsAreSaidForAllSchemesOfAKernelThatHasSeveral) {
+  const auto records = two_kernels_records();
+  const SchemeNames names(records);
+  for (const Record& record : records) {
+    const bool has_several = record.c.kernel == "naive";
+    EXPECT_EQ(names.variant(record.c), has_several ? *record.c.transport : "") << record.c.key();
+  }
+}
+
 TEST(RanksFigure, SeriesHaveTheirCellsByRanks) {
   std::vector<Record> records = over_ranks_records();
   std::reverse(records.begin(), records.end());

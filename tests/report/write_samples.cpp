@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   write(directory / "all_masks.jsonl", longca::testing::all_mask_records());
   write(directory / "traced.jsonl", longca::testing::traced_records());
   write(directory / "ranks.jsonl", longca::testing::over_ranks_records());
+  write(directory / "kernels.jsonl", longca::testing::two_kernels_records());
   write(directory / "one_device.jsonl", longca::testing::one_device_records());
   return 0;
 }

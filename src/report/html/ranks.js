@@ -1,8 +1,6 @@
 // Cells over ranks: how schemes of context parallelism keep their speed as ranks grow, a line per
 // scheme over the numbers of ranks, a panel per mask.
 
-const schemeColor = (scheme) => PALETTE[data.ranks.schemes.indexOf(scheme) % PALETTE.length];
-
 /// The lengths chosen: one in total, or one per rank.
 function chosenScaling() {
   const scaling = data.ranks.scalings[Number(document.getElementById("scaling").value)];
@@ -22,23 +20,6 @@ function rankHoverText(cell) {
   return lines.join("<br>");
 }
 
-const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
-const SYMBOLS = ["circle", "diamond", "square", "triangle-up", "x"];
-
-/// One series per scheme and whatever else sets cells of one number of ranks apart.
-function rankSeries(cells) {
-  const showsKernel = new Set(data.cells.filter(isOverRanks).map((cell) => cell.kernel)).size > 1;
-  const rest = (cell) => [cell.variant, showsKernel ? cell.kernel : "", settingText(cell)].filter(Boolean).join(" · ");
-  return data.ranks.schemes.flatMap((scheme) => {
-    const all = data.cells.filter((cell) => cell.scheme === scheme);
-    return [...new Set(all.map(rest))].map((variant, i) => ({
-      name: variant ? `${scheme} · ${variant}` : scheme,
-      color: schemeColor(scheme), dash: DASHES[i % DASHES.length], symbol: SYMBOLS[i % SYMBOLS.length], pattern: PATTERNS[i % PATTERNS.length],
-      cells: cells.filter((cell) => cell.scheme === scheme && rest(cell) === variant).sort((a, b) => a.ranks - b.ranks),
-    })).filter((series) => series.cells.length > 0);
-  });
-}
-
 /// A line of one value of a series; a bar where there is only one number of ranks.
 function rankLine(series, value, axis) {
   const cells = series.cells.filter((cell) => value(cell) !== undefined);
@@ -56,7 +37,7 @@ function dottedLine(series, value, axis) {
 
 function rankPoints(series, cells, axis) {
   return {
-    type: "scatter", name: plotText(series.name), legendgroup: series.name, x: cells.map((cell) => String(cell.ranks)),
+    type: "scatter", name: plotText(series.name), legendgroup: series.group, x: cells.map((cell) => String(cell.ranks)),
     hovertext: cells.map(rankHoverText), hovertemplate: "%{hovertext}<extra></extra>",
     marker: { color: series.color, symbol: series.symbol, size: 7 }, xaxis: `x${axis}`, yaxis: `y${axis}`, cliponaxis: false,
   };
@@ -83,7 +64,7 @@ function baselineTraces(cells, axis) {
 /// What the bars of a series over ranks have in common.
 function rankBar(series, cells, axis) {
   return {
-    type: "bar", name: plotText(series.name), legendgroup: series.name, offsetgroup: series.name, x: cells.map((cell) => String(cell.ranks)),
+    type: "bar", name: plotText(series.name), legendgroup: series.group, offsetgroup: series.name, x: cells.map((cell) => String(cell.ranks)),
     hovertext: cells.map(rankHoverText), hovertemplate: "%{hovertext}<extra></extra>", xaxis: `x${axis}`, yaxis: `y${axis}`,
     marker: { color: series.color, pattern: { shape: series.pattern, fillmode: "overlay", size: 5, solidity: 0.3 } },
   };
@@ -115,31 +96,26 @@ function bytesTraces(series, axis, bytes) {
   ];
 }
 
-/// "no number: ulysses 8 X, 16 X; usp 16 X": cells of a panel whose points are missing.
-function absentText(cells) {
-  const parts = rankSeries(cells).map((series) => [series.name, series.cells.filter((cell) => rateOf(cell) === undefined)]).filter(([, own]) => own.length > 0);
-  const text = parts.map(([name, own]) => `${name} ${own.map((cell) => `${cell.ranks} ${markOf(cell.status)}`).join(", ")}`).join("; ");
-  return text && `<br><span style="font-size:10px">no number: ${plotText(text)}</span>`;
-}
-
-function drawRankFigure(name, cells, figure) {
+function drawRankFigure(name, cells, names, figure) {
   const place = document.getElementById(`plot-ranks-${name}`);
   document.getElementById(`figure-ranks-${name}`).hidden = cells.length === 0;
   if (cells.length === 0) return Plotly.purge(place);
   const panels = data.masks.filter((mask) => cells.some((cell) => cell.mask === mask));
   const ranks = [...new Set(cells.map((cell) => cell.ranks))].sort((a, b) => a - b).map(String);
-  const margin = { l: 62, r: 8, t: 94, b: 42 };
+  const margin = { l: 62, r: 8, t: 94 + NOTE_LINE, b: 42 };
   const width = place.clientWidth - margin.l - margin.r;
   const columns = Math.max(1, Math.min(panels.length, 4, Math.floor(width / 270) || 1));
-  const gap = { x: 44, y: 74 };
+  const gap = { x: 44, y: 74 + NOTE_LINE };
   const rows = Math.ceil(panels.length / columns);
   const height = rows * 230 + (rows - 1) * gap.y;
   const grid = panelGrid(panels.length, columns, width, height, gap);
+  const noteOf = (own) => (figure.baseline ? absentText(own, names, ranks.length === 1) : "");
+  const noteLetters = Math.floor((width - (columns - 1) * gap.x) / columns / NOTE_LETTER);
   const traces = [];
   const plot = {
     width: place.clientWidth, height: height + margin.t + margin.b, margin, barmode: "group", bargap: 0.2, bargroupgap: 0.06, scattermode: figure.groupsPoints ? "group" : "overlay", scattergap: 0.2,
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family: FONT, size: 12, color: colorOf("--ink") },
-    legend: { orientation: "h", x: 0, y: 1 + 30 / height, yanchor: "bottom" }, showlegend: true, annotations: [],
+    legend: { orientation: "h", x: 0, y: 1 + (30 + NOTE_LINE) / height, yanchor: "bottom" }, showlegend: true, annotations: [],
     modebar: { bgcolor: "rgba(0,0,0,0)", color: colorOf("--line"), activecolor: colorOf("--accent") },
     hoverlabel: { align: "left", bgcolor: colorOf("--card"), bordercolor: colorOf("--line"), font: { family: FONT, size: 12, color: colorOf("--ink") } },
   };
@@ -149,18 +125,29 @@ function drawRankFigure(name, cells, figure) {
     const own = cells.filter((cell) => cell.mask === panel);
     plot[`xaxis${axis}`] = axisStyle({ anchor: `y${axis}`, domain: grid[i].x, type: "category", categoryorder: "array", categoryarray: ranks, range: [-0.5, ranks.length - 0.5], showgrid: false, ...(i >= panels.length - columns && title("ranks")) });
     plot[`yaxis${axis}`] = axisStyle({ anchor: `x${axis}`, domain: grid[i].y, nticks: 6, rangemode: "tozero", ...figure.axis, ...(!figure.ownScale && i > 0 && { matches: "y" }), ...(i % columns === 0 && title(figure.unit)) });
-    plot.annotations.push({ text: `<b>${plotText(panel)}</b>${figure.baseline ? absentText(own) : ""}`, align: "left", xref: "paper", yref: "paper", x: grid[i].x[0], y: grid[i].y[1], xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12 } });
+    const note = noteOf(own);
+    const noteLines = note && wrapText(note, noteLetters, NOTE_LINES).map(plotText).join("<br>");
+    plot.annotations.push({ text: `<b>${plotText(panel)}</b>${note && `<br><span style="font-size:10px">${noteLines}</span>`}`, hovertext: plotText(note), align: "left", xref: "paper", yref: "paper", x: grid[i].x[0], y: grid[i].y[1], xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12 } });
     if (figure.baseline) traces.push(...baselineTraces(own, axis));
-    for (const series of rankSeries(own.filter((cell) => rateOf(cell) !== undefined))) {
+    for (const series of rankSeries(own.filter((cell) => rateOf(cell) !== undefined), names)) {
       traces.push(...figure.traces({ ...series, isAlone: ranks.length === 1 }, axis));
     }
   });
+  if (names.isSplit) {
+    const all = rankSeries(cells.filter((cell) => rateOf(cell) !== undefined), names);
+    if (all.length > 0) traces.unshift(...legendTraces(all, ranks, traces.some((trace) => trace.type === "bar")));
+  }
   const seen = new Set();
   for (const trace of traces) {
     trace.showlegend = !seen.has(trace.legendgroup);
     seen.add(trace.legendgroup);
   }
-  return Plotly.react(place, traces, plot, { displaylogo: false, displayModeBar: window.innerWidth > 640 ? "hover" : false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: `longca-ranks-${name}` } });
+  Plotly.react(place, traces, plot, { displaylogo: false, displayModeBar: window.innerWidth > 640 ? "hover" : false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: `longca-ranks-${name}` } });
+  // An entry of a split legend that stands for a variant is of no group that could be hidden.
+  for (const event of ["plotly_legendclick", "plotly_legenddoubleclick"]) {
+    place.removeAllListeners(event);
+    place.on(event, (click) => !click.data[click.curveNumber].legendgroup.startsWith(VARIANT_GROUP));
+  }
 }
 
 /// Bytes of a figure in a unit that gives its axis few digits.
@@ -173,22 +160,25 @@ const hasOneCount = (cells) => new Set(cells.map((cell) => cell.ranks)).size ===
 
 function drawRankPlots() {
   if (!data.ranks || typeof Plotly === "undefined") return;
-  const shown = shownCells().filter(isOverRanks).filter(chosenScaling());
+  const isChosen = chosenScaling();
+  const shown = shownCells().filter(isOverRanks).filter(isChosen);
+  // Whatever the filters hide, so that a series keeps its name and look.
+  const names = rankNames(data.cells.filter(isOverRanks).filter(isChosen));
   for (const pass of ["forward", "backward"]) {
-    drawRankFigure(pass, shown.filter((cell) => cell.pass === pass), { unit: `${data.ranks.unit.name} per rank`, baseline: true, traces: (series, axis) => [rankLine(series, rateOf, axis)] });
+    drawRankFigure(pass, shown.filter((cell) => cell.pass === pass), names, { unit: `${data.ranks.unit.name} per rank`, baseline: true, traces: (series, axis) => [rankLine(series, rateOf, axis)] });
   }
   const pass = document.getElementById("ranks-pass").value;
   const cells = shown.filter((cell) => cell.pass === pass && rateOf(cell) !== undefined);
   const metric = (name) => (cell) => cell.metrics[name];
   const having = (value) => cells.filter((cell) => value(cell) !== undefined);
-  drawRankFigure("exposed", having(metric("compute_ms")), { unit: "ms", ownScale: true, traces: stackTraces });
+  drawRankFigure("exposed", having(metric("compute_ms")), names, { unit: "ms", ownScale: true, traces: stackTraces });
   const [unit, bytes] = bytesUnit(cells);
-  drawRankFigure("bytes", having(metric("bytes_sent")), { unit, groupsPoints: true, traces: (series, axis) => bytesTraces(series, axis, bytes) });
-  drawRankFigure("imbalance", having(metric("imbalance")), { unit: "largest / mean", groupsPoints: hasOneCount(cells), axis: hasOneCount(cells) ? {} : { rangemode: "normal" }, traces: (series, axis) => [
+  drawRankFigure("bytes", having(metric("bytes_sent")), names, { unit, groupsPoints: true, traces: (series, axis) => bytesTraces(series, axis, bytes) });
+  drawRankFigure("imbalance", having(metric("imbalance")), names, { unit: "largest / mean", groupsPoints: hasOneCount(cells), axis: hasOneCount(cells) ? {} : { rangemode: "normal" }, traces: (series, axis) => [
     rankLine(series, metric("imbalance"), axis),
     dottedLine(series, metric("time_imbalance"), axis),
   ] });
-  drawRankFigure("error", having(largestError), { unit: "relative error", axis: { tickformat: ".1e" }, traces: (series, axis) => [rankLine(series, largestError, axis)] });
+  drawRankFigure("error", having(largestError), names, { unit: "relative error", axis: { tickformat: ".1e" }, traces: (series, axis) => [rankLine(series, largestError, axis)] });
 }
 
 const rankColumns = [

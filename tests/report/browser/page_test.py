@@ -13,6 +13,7 @@ import time
 import unittest
 
 from selenium import webdriver
+from selenium.webdriver import ActionChains
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -323,6 +324,41 @@ class PageTest(unittest.TestCase):
             self.assertEqual(kinds, ["bar"] * LINES * RANK_MASKS)
         self.assertEqual([tuple(trace) for trace in self.traces("imbalance", "type", "mode")],
                          [("bar", None), ("scatter", "markers")] * LINES * RANK_MASKS)
+
+    def annotations(self, figure):
+        return self.run_script("return document.getElementById('plot-ranks-' + arguments[0]).layout.annotations.map(a => a.text)", figure)
+
+    def test_many_kernels_have_a_short_legend(self):
+        self.open(self.write_page("kernels"))
+        for figure in ["forward", "exposed", "bytes", "imbalance", "error"]:
+            shown = [name for name, is_shown in self.traces(figure, "name", "showlegend") if is_shown]
+            self.assertEqual(shown, ["ulysses", "ring_p2p", "usp", "naive · peer", "flash", "naive · nccl"], figure)
+        bars = [(name, marker["color"], marker["pattern"]["shape"]) for name, marker, y in self.traces("forward", "name", "marker", "y") if y != [None]]
+        self.assertEqual({(name.split(" · ", 1)[1], shape) for name, _, shape in bars},
+                         {("naive · peer", ""), ("flash", "/"), ("naive · nccl", ".")})
+        self.assertEqual(len({color for _, color, _ in bars}), 3)
+        for place in [0, 3]:  # a scheme; a variant, which hides nothing
+            ActionChains(self.browser).click(self.browser.find_elements(By.CSS_SELECTOR, "#plot-ranks-forward .legendtoggle")[place]).perform()
+            time.sleep(0.5)  # plotly waits for a second click
+            hidden = {name for name, visible in self.traces("forward", "name", "visible") if visible == "legendonly"}
+            self.assertEqual(hidden, {"ulysses", "ulysses · naive · peer", "ulysses · flash"})
+        self.click_chip("kernel", "naive")
+        shown = [name for name, is_shown in self.traces("forward", "name", "showlegend") if is_shown]
+        self.assertEqual(shown, ["ulysses", "ring_p2p", "usp", "flash"])
+
+    def test_what_has_no_number_stays_within_its_panel(self):
+        self.open(self.write_page("kernels"))
+        notes = self.annotations("forward")
+        self.assertNotIn("no number", notes[0])
+        self.assertIn("no number: flash X (all 3 schemes)", notes[1])
+        self.set_width(390, is_phone=True)
+        self.open(self.write_page("hostile"))
+        self.click('.filter-group[data-dimension="scheme"] button')
+        for note in self.annotations("backward"):
+            if "no number" in note:
+                self.assertLessEqual(note.count("<br>"), 2)
+        ends = self.run_script("return [...document.querySelectorAll('#plot-ranks-backward .annotation')].map(e => e.getBoundingClientRect().right)")
+        self.assertLessEqual(max(ends), 390)
 
     def test_sorting_over_ranks(self):
         self.open(self.write_page("ranks"))
