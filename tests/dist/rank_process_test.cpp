@@ -88,6 +88,15 @@ class Launch {
     return {};
   }
 
+  /// Whether rank 0 says so and every rank has said hello, each over a socket of its own.
+  bool ready() {
+    if (next("ready") != true) return false;
+    while (std::ssize(hellos) < ranks_) {
+      if (next("hello").is_null()) return false;
+    }
+    return true;
+  }
+
   void ask(const Case& c, bool timed = false) {
     CellOptions options;
     options.timed = timed;
@@ -194,7 +203,7 @@ Case small_case(const std::string& kernel, int ranks) {
 
 TEST(RankProcess, AnswersOneCaseAfterTheOtherAndEndsWithTheSocket) {
   Launch launch(3, {{"--suite-hash", "abc"}});
-  EXPECT_EQ(launch.next("ready"), true);
+  ASSERT_TRUE(launch.ready()) << launch.output();
   ASSERT_EQ(launch.hellos.size(), 3U);
   EXPECT_EQ(launch.hellos.at(2).suite_hash, "abc");
   EXPECT_THAT(launch.hellos.at(1).commit, ::testing::Not(::testing::IsEmpty()));
@@ -212,7 +221,7 @@ TEST(RankProcess, AnswersOneCaseAfterTheOtherAndEndsWithTheSocket) {
 
 TEST(RankProcess, ThatThrowsInTheMiddleOfAPassSaysSoAndEndsAll) {
   Launch launch(3, {{"--plugin", ONE_RANK_PLUGIN}});
-  EXPECT_EQ(launch.next("ready"), true);
+  ASSERT_TRUE(launch.ready()) << launch.output();
   launch.ask(small_case("fault_one_rank", 3));
   EXPECT_EQ(launch.next("failed"), "threw in forward: only this rank throws");
   const int status = launch.wait();
@@ -242,7 +251,7 @@ TEST(RankProcess, WithoutAParentEndsWithASentence) {
 
 TEST(RankProcess, DiesWithMpirun) {
   Launch launch(2, {{}});
-  EXPECT_EQ(launch.next("ready"), true);
+  ASSERT_TRUE(launch.ready()) << launch.output();
   ::kill(launch.mpirun(), SIGKILL);
   launch.wait();
   for (const auto& [rank, hello] : launch.hellos) {
