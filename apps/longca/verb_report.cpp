@@ -89,9 +89,7 @@ void add_report(CLI::App& app) {
   verb->add_option("--csv", options->csv, "one line per cell, every axis and metric")
       ->type_name("FILE");
   verb->add_option("--md", options->markdown, "Markdown tables")->type_name("FILE");
-  verb->add_option("--plots", options->plots,
-                   "figures as PNG, SVG and PDF: kernels per mask and length, schemes over ranks\n"
-                   "(needs gnuplot)")
+  verb->add_option("--plots", options->plots, "figures as PNG, SVG and PDF (needs gnuplot)")
       ->type_name("DIR");
   verb->footer(
       "Without an option: a table on the screen. FILE '-' is standard output.\n"
