@@ -27,7 +27,7 @@ class RankSession {
   Start wait_until_ready(double limit_s, std::string& reason);
 
   int ranks() const { return ranks_; }
-  /// Whether the ranks were there before this session: none can be started anew.
+  /// Whether the ranks were there before: none can be started anew.
   bool is_found() const { return found_; }
   RankServer& server() { return *server_; }
   /// Ranks of this host, by rank.
