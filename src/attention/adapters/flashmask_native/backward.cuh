@@ -1,10 +1,10 @@
 #pragma once
 
-#include "attention/adapters/flashmask_native/backward_tile.cuh"
 #include "attention/adapters/flashmask_native/params.h"
-#include "attention/adapters/flashmask_native/softmax.cuh"
 #include "attention/adapters/flashmask_native/tile_list.cuh"
 #include "attention/adapters/flashmask_native/work_order.cuh"
+#include "attention/cuda/mma/backward_tile.cuh"
+#include "attention/cuda/mma/softmax.cuh"
 
 namespace longca::flashmask {
 
@@ -20,6 +20,24 @@ struct Item {
   }
 };
 
+/// What a work group keeps in shared memory besides tiles.
+template <typename Shape>
+struct BackwardShared : Shape::Tiles {
+  alignas(16) Column columns[Shape::kTileN];
+  TileList list;
+};
+
+/// −∞ for the cells that one interval of their column masks; `row` is the tile's first.
+template <typename Shape>
+__device__ __forceinline__ void mask_scores(typename ScoreWarp<Shape>::Scores& s,
+                                            const ScoreWarp<Shape>& warp, int row,
+                                            const Column* columns, MaskedRows Column::*interval) {
+  warp.mask(s, [&](int key) {
+    const MaskedRows rows = columns[key].*interval;
+    return [=](int query) { return rows.contain(row + query); };
+  });
+}
+
 /// dK and dV of kTileN keys of one KV head, summed over the query heads that read it (all of them,
 /// or one part of head_parts, whose sums are then added in float32), and what these keys add to dQ.
 template <typename Shape>
@@ -30,10 +48,10 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
   constexpr int kDim = Shape::kDim;
   constexpr int kTileM = Shape::kTileM;
   constexpr int kTileN = Shape::kTileN;
-  constexpr std::uint32_t kTileBytes = sizeof(Shape::Shared::q[0]);
-  constexpr std::uint32_t kDsBytes = sizeof(Shape::Shared::ds[0]);
+  constexpr std::uint32_t kTileBytes = sizeof(Shape::Tiles::q[0]);
+  constexpr std::uint32_t kDsBytes = sizeof(Shape::Tiles::ds[0]);
   extern __shared__ __align__(1024) unsigned char shared_bytes[];
-  auto& shared = *reinterpret_cast<typename Shape::Shared*>(shared_bytes);
+  auto& shared = *reinterpret_cast<BackwardShared<Shape>*>(shared_bytes);
 
   const int row_blocks = (params.tokens_q + kTileM - 1) / kTileM;
   const int key_blocks = (params.tokens_k + kTileN - 1) / kTileN;
@@ -116,8 +134,8 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
       scores.multiply(p, k_tile, q_stage);
       const ListedTile tile = shared.list[item.place];
       const int row_begin = tile.index * kTileM;
-      if (tile.test_lt) scores.mask(p, row_begin, shared.columns, &Column::lt);
-      if (tile.test_ut) scores.mask(p, row_begin, shared.columns, &Column::ut);
+      if (tile.test_lt) mask_scores<Shape>(p, scores, row_begin, shared.columns, &Column::lt);
+      if (tile.test_ut) mask_scores<Shape>(p, scores, row_begin, shared.columns, &Column::ut);
       // From here on without a branch: exponentials and products are under way together.
       scores.exponentiate(p, shared.row_terms[stage], scale_log2);
       float ds[2][4][4];

@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "attention/adapters/flashmask_native/column_plan.h"
 #include "attention/adapters/flashmask_native/launch.h"
-#include "core/cuda/error.h"
+#include "attention/cuda/mma/plan_tools.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "mask/convert.h"
@@ -22,45 +21,16 @@ Device& gpu() {
   return Device::get(DeviceKind::cuda);
 }
 
-template <typename T>
-Buffer on_device(const std::vector<T>& values) {
-  if (values.empty()) return {};
-  Buffer buffer(gpu().memory(), static_cast<std::int64_t>(values.size() * sizeof(T)));
-  gpu().copy(buffer.data(), values.data(), buffer.bytes());
-  return buffer;
-}
-
 /// A pass's view of the mask on the device.
 struct DeviceTiles {
   Buffer bounds;
   Buffer order;
-  int section_heads = 1;  ///< CommonParams
+  int section_heads = 1;  ///< MaskArgs
 
   std::int64_t bytes() const { return bounds.bytes() + order.bytes(); }
 };
 
-/// Tokens rounded up to whole blocks.
-std::int64_t padded(std::int64_t tokens, int block) {
-  return (tokens + block - 1) / block * block;
-}
-
-/// How many of `heads` work on `bytes_per_head` each within half of the L2 cache; at least one.
-int heads_in_cache(std::int64_t bytes_per_head, int heads) {
-  const std::int64_t fit =
-      gpu().properties().cache_bytes / 2 / std::max<std::int64_t>(1, bytes_per_head);
-  return static_cast<int>(std::clamp<std::int64_t>(fit, 1, heads));
-}
-
-template <typename View>
-TensorArg argument(const View& view) {
-  const auto address = reinterpret_cast<std::uintptr_t>(view.data);
-  LONGCA_CHECK(address % 16 == 0 && view.token_stride % 8 == 0 && view.head_stride % 8 == 0,
-               "rows of flashmask_native's tensors begin at multiples of 16 bytes, not at {:#x} "
-               "with strides of {} and {} elements",
-               address, view.token_stride, view.head_stride);
-  return {const_cast<void*>(static_cast<const void*>(view.data)), view.token_stride,
-          view.head_stride};
-}
+constexpr char kName[] = "flashmask_native";
 
 class FlashmaskPlan final : public Plan {
  public:
@@ -76,10 +46,7 @@ class FlashmaskPlan final : public Plan {
 
   void forward(const ForwardArgs& args) override {
     LONGCA_CHECK(!args.accumulate, "flashmask_native cannot merge into given outputs");
-    ForwardParams params;
-    fill(params, args, forward_);
-    params.lse = args.lse.data;
-    params.section_heads = forward_.section_heads;
+    const ForwardParams params{attention_args(kName, problem_, args), mask_args(forward_)};
     launch_forward(params, problem_.dtype, problem_.head_dim,
                    static_cast<cudaStream_t>(args.stream));
   }
@@ -87,27 +54,14 @@ class FlashmaskPlan final : public Plan {
   void backward(const BackwardArgs& args) override {
     LONGCA_CHECK(problem_.backward, "the plan was made for the forward pass only");
     LONGCA_CHECK(!args.accumulate, "flashmask_native cannot add into given gradients");
-    BackwardParams params;
-    fill(params, args, backward_);
-    params.lse = const_cast<float*>(args.lse.data);
-    params.section_heads = backward_.section_heads;
-    params.dout = argument(args.dout);
-    params.dq = argument(args.dq);
-    params.dk = argument(args.dk);
-    params.dv = argument(args.dv);
-    params.row_terms = row_terms_.as<float>();
-    params.dq_sum = dq_sum_.as<float>();
-    params.dk_sum = dk_sum_.as<float>();
-    params.dv_sum = dv_sum_.as<float>();
-    params.tile_n = backward_tile_n_;
-    params.head_parts = head_parts_;
+    const BackwardParams params{attention_args(kName, problem_, args), sums_.args(kName, args),
+                                mask_args(backward_)};
     launch_backward(params, problem_.dtype, problem_.head_dim,
                     static_cast<cudaStream_t>(args.stream));
   }
 
   std::int64_t workspace_bytes() const override {
-    return columns_.bytes() + forward_.bytes() + backward_.bytes() + row_terms_.bytes() +
-           dq_sum_.bytes() + dk_sum_.bytes() + dv_sum_.bytes();
+    return columns_.bytes() + forward_.bytes() + backward_.bytes() + sums_.bytes();
   }
 
  private:
@@ -132,36 +86,15 @@ class FlashmaskPlan final : public Plan {
                                .heads_k = problem_.heads_k,
                                .heads_in_cache = heads_in_cache(row_bytes, problem_.heads_q),
                                .slots = gpu().properties().multiprocessors};
-    head_parts_ = head_parts(tiles, work);
+    const int parts = head_parts(tiles, work);
     backward_ = {on_device(tiles.bounds), on_device(tiles.column_order),
-                 work.section_heads(head_parts_) * head_parts_};
-
-    const auto sums = [&](std::int64_t tile_rows, int heads) {
-      return Buffer(gpu().memory(), tile_rows * heads * problem_.head_dim * 4);
-    };
-    const std::int64_t q_rows = padded(problem_.tokens_q, kBackwardTileM);
-    row_terms_ = Buffer(gpu().memory(), q_rows * problem_.heads_q * 2 * 4);
-    dq_sum_ = sums(q_rows, problem_.heads_q);
-    if (head_parts_ == 1) return;
-    dk_sum_ = sums(padded(problem_.tokens_k, backward_tile_n_), problem_.heads_k);
-    dv_sum_ = sums(padded(problem_.tokens_k, backward_tile_n_), problem_.heads_k);
+                 work.section_heads(parts) * parts};
+    sums_ = GradientSums(problem_, kBackwardTileM, backward_tile_n_, parts);
   }
 
-  template <typename Args>
-  void fill(CommonParams& params, const Args& args, const DeviceTiles& tiles) const {
-    params.q = argument(args.q);
-    params.k = argument(args.k);
-    params.v = argument(args.v);
-    params.o = argument(args.o);
-    params.lse_head_stride = args.lse.head_stride;
-    params.tokens_q = static_cast<int>(problem_.tokens_q);
-    params.tokens_k = static_cast<int>(problem_.tokens_k);
-    params.heads_q = problem_.heads_q;
-    params.heads_k = problem_.heads_k;
-    params.scale = problem_.scale();
-    params.columns = columns_.as<Column>();
-    params.bounds = tiles.bounds.template as<BlockBounds>();
-    params.order = tiles.order.template as<std::int32_t>();
+  MaskArgs mask_args(const DeviceTiles& tiles) const {
+    return {columns_.as<Column>(), tiles.bounds.as<BlockBounds>(), tiles.order.as<std::int32_t>(),
+            tiles.section_heads};
   }
 
   Problem problem_;
@@ -169,21 +102,8 @@ class FlashmaskPlan final : public Plan {
   DeviceTiles forward_;
   DeviceTiles backward_;
   int backward_tile_n_;
-  int head_parts_ = 1;
-  Buffer row_terms_;
-  Buffer dq_sum_;
-  Buffer dk_sum_;
-  Buffer dv_sum_;
+  GradientSums sums_;
 };
-
-/// What the device gives a work group that asks.
-int device_shared_bytes() {
-  int device = 0;
-  int bytes = 0;
-  LONGCA_CUDA(cudaGetDevice(&device));
-  LONGCA_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  return bytes;
-}
 
 class FlashmaskNative final : public Kernel {
  public:

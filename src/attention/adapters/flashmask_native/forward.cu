@@ -1,6 +1,6 @@
 #include "attention/adapters/flashmask_native/forward.cuh"
-#include "attention/adapters/flashmask_native/instantiate.h"
 #include "attention/adapters/flashmask_native/launch.h"
+#include "attention/cuda/mma/instantiate.h"
 #include "core/cuda/error.h"
 
 namespace longca::flashmask {
@@ -10,7 +10,7 @@ template <typename Shape>
 void launch(const ForwardParams& params, cudaStream_t stream) {
   const int row_blocks = (params.tokens_q + Shape::kTileM - 1) / Shape::kTileM;
   if (row_blocks == 0) return;
-  constexpr int kBytes = sizeof(typename Shape::Shared);
+  constexpr int kBytes = sizeof(ForwardShared<Shape>);
   LONGCA_CUDA(cudaFuncSetAttribute(forward_kernel<Shape>,
                                    cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
   forward_kernel<Shape>
@@ -22,7 +22,8 @@ void launch(const ForwardParams& params, cudaStream_t stream) {
 }  // namespace
 
 int least_forward_shared_bytes() {
-  return sizeof(ForwardShape<__nv_bfloat16, 128, kForwardTileM, kForwardTileN, 4, 2>::Shared);
+  return sizeof(
+      ForwardShared<ForwardShape<__nv_bfloat16, 128, kForwardTileM, kForwardTileN, 4, 2>>);
 }
 
 void launch_forward(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {

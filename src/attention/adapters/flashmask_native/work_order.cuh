@@ -2,9 +2,6 @@
 
 #include <cstdint>
 
-#include "attention/adapters/flashmask_native/params.h"
-#include "attention/adapters/flashmask_native/shared_tile.cuh"
-
 namespace longca::flashmask {
 
 struct WorkItem {
@@ -22,11 +19,6 @@ __device__ __forceinline__ WorkItem work_item(const std::int32_t* order, int blo
   const int first_head = section * section_heads;
   const int width = min(section_heads, heads - first_head);
   return {order[rest / width], first_head + rest % width};
-}
-
-template <typename T>
-__device__ __forceinline__ HeadRows<T> head_rows(const TensorArg& tensor, int head, int tokens) {
-  return {static_cast<T*>(tensor.data) + head * tensor.head_stride, tensor.token_stride, tokens};
 }
 
 }  // namespace longca::flashmask

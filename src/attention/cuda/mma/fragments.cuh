@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-#include "attention/adapters/flashmask_native/mma.cuh"
-#include "attention/adapters/flashmask_native/shared_tile.cuh"
+#include "attention/cuda/mma/instructions.cuh"
+#include "attention/cuda/mma/shared_tile.cuh"
 
-namespace longca::flashmask {
+namespace longca::mma {
 
 /// A float32 tile [kWarpRows · kWarpsDown, kDim] in global memory as warps hold it in accumulators
 /// [16, 8]: fragment by fragment, four floats per lane, so that a warp adds 512 consecutive bytes
@@ -66,4 +66,4 @@ struct Fragments {
   }
 };
 
-}  // namespace longca::flashmask
+}  // namespace longca::mma

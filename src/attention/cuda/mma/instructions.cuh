@@ -9,7 +9,7 @@
 /// Single instructions of compute capability 8.0 that the kernels are made of. A 16×16 matrix of
 /// 16-bit elements is four 32-bit registers per lane (the A operand of mma.m16n8k16: PTX ISA,
 /// "Matrix Fragments for mma.m16n8k16").
-namespace longca::flashmask {
+namespace longca::mma {
 
 /// Loads four 8×8 matrices; lane i gives the address of row i % 8 of matrix i / 8.
 __device__ __forceinline__ void ldmatrix(std::uint32_t (&r)[4], std::uint32_t address) {
@@ -27,8 +27,8 @@ __device__ __forceinline__ void ldmatrix_trans(std::uint32_t (&r)[4], std::uint3
 
 /// c += a · b, a 16×16, b 16×8, c 16×8 in float32.
 template <typename T>
-__device__ __forceinline__ void mma(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                                    std::uint32_t b1) {
+__device__ __forceinline__ void multiply_add(float (&c)[4], const std::uint32_t (&a)[4],
+                                             std::uint32_t b0, std::uint32_t b1) {
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
@@ -118,4 +118,4 @@ __device__ __forceinline__ void add_float4(float* to, const float (&x)[4]) {
 #endif
 }
 
-}  // namespace longca::flashmask
+}  // namespace longca::mma

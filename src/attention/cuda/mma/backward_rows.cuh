@@ -1,10 +1,12 @@
 #pragma once
 
-#include "attention/adapters/flashmask_native/backward.cuh"
+#include "attention/cuda/mma/fragments.cuh"
+#include "attention/cuda/mma/params.h"
+#include "attention/cuda/mma/softmax.cuh"
 
 /// The two small kernels around the backward pass: one prepares what it needs of each query row,
 /// the other turns float32 sums into a tensor.
-namespace longca::flashmask {
+namespace longca::mma {
 
 inline constexpr int kRowThreads = 256;
 
@@ -12,7 +14,7 @@ inline constexpr int kRowThreads = 256;
 /// (so that their probabilities are 0); delta = Σ o · dout (T. Dao, "FlashAttention-2", 2023).
 template <typename Shape>
 __global__ void __launch_bounds__(kRowThreads)
-    row_terms_kernel(const BackwardParams params, int padded_rows) {
+    row_terms_kernel(const AttentionArgs params, const GradientArgs gradients, int padded_rows) {
   using T = typename Shape::T;
   struct alignas(16) Chunk {
     T x[8];
@@ -24,7 +26,7 @@ __global__ void __launch_bounds__(kRowThreads)
   float delta = 0;
   if (row < params.tokens_q) {
     const auto o = head_rows<const T>(params.o, head, params.tokens_q);
-    const auto dout = head_rows<const T>(params.dout, head, params.tokens_q);
+    const auto dout = head_rows<const T>(gradients.dout, head, params.tokens_q);
     const int column = index % kLanes * 8;
     const auto a = *reinterpret_cast<const Chunk*>(o.data + row * o.token_stride + column);
     const auto b = *reinterpret_cast<const Chunk*>(dout.data + row * dout.token_stride + column);
@@ -37,8 +39,8 @@ __global__ void __launch_bounds__(kRowThreads)
   const float lse = row < params.tokens_q ? params.lse[head * params.lse_head_stride + row] : 0;
   const bool seen = row < params.tokens_q && lse != -INFINITY;
   const float2 terms = {seen ? lse * kLog2E : INFINITY, delta};
-  reinterpret_cast<float2*>(params.row_terms)[static_cast<std::int64_t>(head) * padded_rows + row] =
-      terms;
+  reinterpret_cast<float2*>(
+      gradients.row_terms)[static_cast<std::int64_t>(head) * padded_rows + row] = terms;
 }
 
 /// to = factor · sums, a work group per block of the tokens and head.
@@ -56,4 +58,4 @@ __global__ void __launch_bounds__(Parts::kThreads)
                                                static_cast<int>(threadIdx.x));
 }
 
-}  // namespace longca::flashmask
+}  // namespace longca::mma

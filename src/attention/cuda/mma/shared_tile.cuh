@@ -2,9 +2,10 @@
 
 #include <cstdint>
 
-#include "attention/adapters/flashmask_native/mma.cuh"
+#include "attention/cuda/mma/instructions.cuh"
+#include "attention/cuda/mma/params.h"
 
-namespace longca::flashmask {
+namespace longca::mma {
 
 /// Rows of one head of a [tokens, heads, dim] tensor in global memory, 16-byte aligned.
 template <typename T>
@@ -13,6 +14,11 @@ struct HeadRows {
   std::int64_t token_stride;  ///< elements
   int tokens;
 };
+
+template <typename T>
+__device__ __forceinline__ HeadRows<T> head_rows(const TensorArg& tensor, int head, int tokens) {
+  return {static_cast<T*>(tensor.data) + head * tensor.head_stride, tensor.token_stride, tokens};
+}
 
 /// Where a lane reads 16×16 matrices of a tile: its address for the matrix at (0, 0).
 template <int kDim>
@@ -116,4 +122,4 @@ __device__ __forceinline__ void store_rows(const float (&x)[kDim / 8][4], float 
   __syncwarp();
 }
 
-}  // namespace longca::flashmask
+}  // namespace longca::mma

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "attention/adapters/flashmask_native/mma.cuh"
+#include "attention/cuda/mma/instructions.cuh"
 
-namespace longca::flashmask {
+namespace longca::mma {
 
 inline constexpr float kLog2E = 1.4426950408889634F;
 
@@ -72,4 +72,4 @@ struct RowSoftmax {
   }
 };
 
-}  // namespace longca::flashmask
+}  // namespace longca::mma

@@ -5,7 +5,7 @@
 
 #include "core/dtype.h"
 
-namespace longca::flashmask {
+namespace longca::mma {
 
 /// Calls `launch<Element, kDim>()` for the kernel that the program was built with; false if there
 /// is none.
@@ -32,4 +32,4 @@ bool instantiate(DType dtype, int head_dim, Launch launch) {
   return false;
 }
 
-}  // namespace longca::flashmask
+}  // namespace longca::mma

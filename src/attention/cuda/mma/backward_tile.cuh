@@ -1,16 +1,16 @@
 #pragma once
 
-#include "attention/adapters/flashmask_native/column_tiles.h"
-#include "attention/adapters/flashmask_native/fragments.cuh"
-#include "attention/adapters/flashmask_native/mma.cuh"
-#include "attention/adapters/flashmask_native/shared_tile.cuh"
-#include "attention/adapters/flashmask_native/tile_list.cuh"
+#include <cmath>
+
+#include "attention/cuda/mma/fragments.cuh"
+#include "attention/cuda/mma/instructions.cuh"
+#include "attention/cuda/mma/shared_tile.cuh"
 
 /// What the backward pass computes of one tile of kTileM queries × kTileN keys. It is bound by what
 /// is read from shared memory, so every product is cut among the warps in parts as square as they
 /// go. Scores are computed transposed, [keys, queries]: then P and dS, as they lie in registers,
 /// are left operands of dV = Pᵀ dO and dK = dSᵀ Q.
-namespace longca::flashmask {
+namespace longca::mma {
 
 /// kTileN is 128, or 64 for devices with less shared memory.
 template <typename Element, int kDim_, int kTileN_>
@@ -25,7 +25,7 @@ struct BackwardShape {
   using DqFragments = Fragments<kDim, 32, kDim / kWarpPairs, 2, kWarpPairs>;
   using DkFragments = Fragments<kDim, 32, kDim / 2, kWarpPairs, 2>;
 
-  struct Shared {
+  struct Tiles {
     alignas(1024) T k[kTileN * kDim];
     alignas(1024) T v[kTileN * kDim];
     alignas(1024) T q[2][kTileM * kDim];
@@ -33,8 +33,6 @@ struct BackwardShape {
     alignas(1024) T p[kTileN * kTileM];      ///< [keys, queries]
     alignas(1024) T ds[2][kTileN * kTileM];  ///< likewise, of this tile and the one before
     alignas(16) float row_terms[2][kTileM][2];
-    alignas(16) Column columns[kTileN];
-    TileList list;
   };
 };
 
@@ -72,25 +70,24 @@ class ScoreWarp {
       for (int m = 0; m < 2; ++m) {
 #pragma unroll
         for (int n = 0; n < 4; ++n) {
-          mma<T>(x[m][n], l[m], r[n / 2][n % 2 * 2], r[n / 2][n % 2 * 2 + 1]);
+          multiply_add<T>(x[m][n], l[m], r[n / 2][n % 2 * 2], r[n / 2][n % 2 * 2 + 1]);
         }
       }
     }
   }
 
-  /// −∞ for the cells that one interval of their column masks; `row` is the tile's first.
-  __device__ __forceinline__ void mask(Scores& s, int row, const Column* columns,
-                                       MaskedRows Column::*interval) const {
-    const int first = row + query(0);
+  /// −∞ for the cells that `forbidden(key)(query)` names, both counted inside the tile.
+  template <typename Forbidden>
+  __device__ __forceinline__ void mask(Scores& s, Forbidden forbidden) const {
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
 #pragma unroll
       for (int high = 0; high < 2; ++high) {
-        const MaskedRows rows = columns[key(m, high)].*interval;
+        const auto of_key = forbidden(key(m, high));
 #pragma unroll
         for (int n = 0; n < 4; ++n) {
-          if (rows.contain(first + n * 8)) s[m][n][2 * high] = -INFINITY;
-          if (rows.contain(first + n * 8 + 1)) s[m][n][2 * high + 1] = -INFINITY;
+          if (of_key(query(n))) s[m][n][2 * high] = -INFINITY;
+          if (of_key(query(n) + 1)) s[m][n][2 * high + 1] = -INFINITY;
         }
       }
     }
@@ -199,8 +196,8 @@ class ScoreWarp {
       ldmatrix_trans(r, b.at(step * 16, n));
 #pragma unroll
       for (int m = 0; m < 2; ++m) {
-        mma<T>(sum[m * kColumns + 2 * n], left[m], r[0], r[1]);
-        mma<T>(sum[m * kColumns + 2 * n + 1], left[m], r[2], r[3]);
+        multiply_add<T>(sum[m * kColumns + 2 * n], left[m], r[0], r[1]);
+        multiply_add<T>(sum[m * kColumns + 2 * n + 1], left[m], r[2], r[3]);
       }
     }
   }
@@ -228,11 +225,11 @@ __device__ __forceinline__ void multiply_dq(float (&x)[Shape::DqFragments::kCoun
       ldmatrix_trans(right, k.at(step * 16, n));
 #pragma unroll
       for (int m = 0; m < 2; ++m) {
-        mma<typename Shape::T>(x[m * kColumns + 2 * n], left[m], right[0], right[1]);
-        mma<typename Shape::T>(x[m * kColumns + 2 * n + 1], left[m], right[2], right[3]);
+        multiply_add<typename Shape::T>(x[m * kColumns + 2 * n], left[m], right[0], right[1]);
+        multiply_add<typename Shape::T>(x[m * kColumns + 2 * n + 1], left[m], right[2], right[3]);
       }
     }
   }
 }
 
-}  // namespace longca::flashmask
+}  // namespace longca::mma

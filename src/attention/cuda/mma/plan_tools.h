@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/cuda/mma/params.h"
+#include "attention/kernel.h"
+#include "core/device.h"
+
+/// What plans of the kernels on mma.sync share; on the host, for the GPU that is current.
+namespace longca::mma {
+
+/// A copy in the device's memory; empty for no values.
+template <typename T>
+Buffer on_device(const std::vector<T>& values) {
+  if (values.empty()) return {};
+  Device& gpu = Device::get(DeviceKind::cuda);
+  Buffer buffer(gpu.memory(), static_cast<std::int64_t>(values.size() * sizeof(T)));
+  gpu.copy(buffer.data(), values.data(), buffer.bytes());
+  return buffer;
+}
+
+/// Tokens rounded up to whole blocks.
+constexpr std::int64_t padded(std::int64_t tokens, int block) {
+  return (tokens + block - 1) / block * block;
+}
+
+/// How many of `heads` work on `bytes_per_head` each within half of the L2 cache; at least one.
+int heads_in_cache(std::int64_t bytes_per_head, int heads);
+
+/// What the device gives a work group that asks, in bytes.
+int device_shared_bytes();
+
+/// The problem and the tensors of a pass. Throws Error, naming the kernel, unless rows begin at
+/// multiples of 16 bytes.
+AttentionArgs attention_args(const char* kernel, const Problem& problem, const ForwardArgs& args);
+AttentionArgs attention_args(const char* kernel, const Problem& problem, const BackwardArgs& args);
+
+/// What a backward pass keeps in global memory: terms per row, float32 sums.
+class GradientSums {
+ public:
+  GradientSums() = default;
+  /// For tiles of `tile_m` query rows × `tile_n` keys, KV heads split in `head_parts`.
+  GradientSums(const Problem& problem, int tile_m, int tile_n, int head_parts);
+
+  GradientArgs args(const char* kernel, const BackwardArgs& args) const;
+  std::int64_t bytes() const;
+
+ private:
+  int tile_n_ = 0;
+  int head_parts_ = 1;
+  Buffer row_terms_;
+  Buffer dq_sum_;
+  Buffer dk_sum_;  ///< empty, as dv_sum_, unless head_parts > 1
+  Buffer dv_sum_;
+};
+
+}  // namespace longca::mma
