@@ -47,8 +47,8 @@ struct FullRun {
   std::int32_t halves;
 };
 
-/// The keys of a work group: listed tiles first, then full ones. Unless it sees no key at all, the
-/// listed tiles may still leave a row without keys.
+/// The keys of a work group: listed tiles first, then full ones. A row may see no key of the listed
+/// ones; a tile without any tile has rows without keys only.
 struct QueryTile {
   std::int32_t row_begin, row_end;  ///< tokens, at most 128 / P; others are not written
   std::int32_t listed_begin, listed_count;
@@ -74,7 +74,6 @@ struct TileLists {
 
   int tile_tokens() const { return kRowGroups * kGroupRows / pack; }
   int group_tokens() const { return kGroupRows / pack; }
-  bool operator==(const TileLists&) const;
 };
 
 /// The lists for `pack` ∈ {1, 2, 4, 8}; a mask with block lists may be asked for any pack whose P

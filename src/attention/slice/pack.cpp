@@ -1,0 +1,60 @@
+#include "attention/slice/pack.h"
+
+#include <algorithm>
+#include <array>
+
+#include "attention/slice/tile_bands.h"
+#include "attention/slice/tile_cost.h"
+#include "attention/slice/tile_cover.h"
+#include "attention/slice/tile_lists.h"
+
+namespace longca::slice {
+namespace {
+
+constexpr std::array kPacks = {1, 2, 4, 8};
+/// Larger packs have more and so longer lists to make: they must be worth it.
+constexpr double kNearlyLeast = 1.01;
+/// Stretches of 128 tokens that are looked at, evenly spread.
+constexpr std::int64_t kSamples = 256;
+
+TileCounts counts_of(const TileCover& cover) {
+  const auto listed = static_cast<std::int64_t>(cover.listed().size());
+  return {cover.full_halves() / 2, listed / 2, listed % 2};
+}
+
+/// Cycles per query head of the sampled rows with tiles of `pack` heads.
+double sampled_cycles(const Mask& mask, int pack) {
+  const std::int64_t stretch = kRowGroups * kGroupRows;
+  const std::int64_t stretches = (mask.q_tokens() + stretch - 1) / stretch;
+  const std::int64_t step = std::max<std::int64_t>(1, stretches / kSamples);
+  TileBands source(mask, 0);
+  TileCover cover;
+  std::int64_t cycles = 0;
+  for (std::int64_t i = 0; i < stretches; i += step) {
+    const std::int64_t end = std::min((i + 1) * stretch, mask.q_tokens());
+    for (std::int64_t begin = i * stretch; begin < end; begin += stretch / pack) {
+      const Range rows = {begin, std::min(begin + stretch / pack, end)};
+      cover.cover(rows, source.advance(rows));
+      cycles += counts_of(cover).cycles();
+    }
+  }
+  return static_cast<double>(cycles) / pack;
+}
+
+}  // namespace
+
+int choose_pack(const Mask& mask, int group_size) {
+  std::array<double, kPacks.size()> cycles{};
+  double least = 0;
+  for (std::size_t i = 0; i < kPacks.size(); ++i) {
+    if (group_size % kPacks[i] != 0) continue;
+    cycles[i] = sampled_cycles(mask, kPacks[i]);
+    if (i == 0 || cycles[i] < least) least = cycles[i];
+  }
+  for (std::size_t i = 0; i < kPacks.size(); ++i) {
+    if (group_size % kPacks[i] == 0 && cycles[i] <= kNearlyLeast * least) return kPacks[i];
+  }
+  return 1;
+}
+
+}  // namespace longca::slice

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace longca::slice {
+
+/// What a work group of the sm_90a kernel spends, in cycles, at 128 dimensions: what packs are
+/// compared by, and what orders the tiles. A product of 128 × 128 × 128 twice takes 2048 at least.
+inline constexpr std::int64_t kTileStartCycles = 2600;   ///< Q, the first keys, and the results
+inline constexpr std::int64_t kFullTileCycles = 2700;    ///< two products, softmax beside them
+inline constexpr std::int64_t kListedTileCycles = 3300;  ///< the same under a mask
+inline constexpr std::int64_t kHalfTileCycles = 1900;    ///< a listed tile of one half
+
+struct TileCounts {
+  std::int64_t full = 0;
+  std::int64_t listed = 0;  ///< of two halves
+  std::int64_t single = 0;  ///< of one
+
+  std::int64_t cycles() const {
+    return kTileStartCycles + full * kFullTileCycles + listed * kListedTileCycles +
+           single * kHalfTileCycles;
+  }
+};
+
+inline std::int32_t saturated(std::int64_t cycles) {
+  return static_cast<std::int32_t>(std::min<std::int64_t>(cycles, INT32_MAX));
+}
+
+}  // namespace longca::slice

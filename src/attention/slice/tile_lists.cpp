@@ -1,0 +1,204 @@
+#include "attention/slice/tile_lists.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "attention/slice/row_patterns.h"
+#include "attention/slice/tile_bands.h"
+#include "attention/slice/tile_cost.h"
+#include "attention/slice/tile_cover.h"
+#include "core/error.h"
+
+namespace longca::slice {
+namespace {
+
+/// A half of a listed tile, and what each row group sees of it.
+struct ListedHalf {
+  std::int64_t k_begin = 0;
+  std::array<std::pair<std::size_t, std::size_t>, kRowGroups> words;  ///< a range of words_
+
+  bool seen_by(int group) const {
+    const auto& range = words[static_cast<std::size_t>(group)];
+    return range.first < range.second;
+  }
+  /// Halves that the same groups see are paired: a group that sees neither skips the tile.
+  int rank() const { return seen_by(0) && seen_by(1) ? 0 : seen_by(0) ? 1 : 2; }
+};
+
+/// Appends the query tiles of one list to the lists.
+class ListBuilder {
+ public:
+  ListBuilder(const Mask& mask, int list, TileLists& out)
+      : rows_(mask.q_tokens()),
+        source_(mask, list),
+        patterns_(out.group_tokens(), out.patterns),
+        out_(out) {}
+
+  void build() {
+    const int step = out_.tile_tokens();
+    for (std::int64_t begin = 0; begin < rows_; begin += step) {
+      add({begin, std::min(begin + step, rows_)});
+    }
+  }
+
+ private:
+  void add(Range rows) {
+    tile_rows_ = rows;
+    bands_ = source_.advance(rows);
+    cover_.cover(rows, bands_);
+    counts_ = {};
+    counts_.full = cover_.full_halves() / 2;
+    QueryTile tile{};
+    tile.row_begin = static_cast<std::int32_t>(rows.begin);
+    tile.row_end = static_cast<std::int32_t>(rows.end);
+    tile.runs_begin = static_cast<std::int32_t>(out_.runs.size());
+    tile.full_tiles = static_cast<std::int32_t>(counts_.full);
+    out_.runs.insert(out_.runs.end(), cover_.runs().begin(), cover_.runs().end());
+    tile.listed_begin = static_cast<std::int32_t>(out_.listed.size());
+    list_halves();
+    tile.listed_count = static_cast<std::int32_t>(out_.listed.size()) - tile.listed_begin;
+    tile.cost = saturated(counts_.cycles());
+    out_.tiles.push_back(tile);
+  }
+
+  Range group_rows(int group) const {
+    const std::int64_t begin = tile_rows_.begin + group * out_.group_tokens();
+    return intersect({begin, begin + out_.group_tokens()}, tile_rows_);
+  }
+
+  void list_halves() {
+    halves_.clear();
+    words_.clear();
+    first_band_ = 0;
+    last_key_ = 0;
+    bool all_seen = true;
+    for (const std::int64_t key : cover_.listed()) {
+      halves_.push_back(half_at(key));
+      all_seen &= halves_.back().rank() == 0;
+    }
+    if (!all_seen) {
+      std::stable_sort(halves_.begin(), halves_.end(),
+                       [](const auto& a, const auto& b) { return a.rank() < b.rank(); });
+    }
+    for (std::size_t i = 0; i < halves_.size(); i += 2) {
+      list_tile(halves_[i], i + 1 < halves_.size() ? &halves_[i + 1] : nullptr);
+    }
+  }
+
+  ListedHalf half_at(std::int64_t key) {
+    ListedHalf half;
+    half.k_begin = key;
+    if (key < last_key_) first_band_ = 0;  // a full half that was left over comes last
+    last_key_ = key;
+    while (first_band_ < bands_.size() && bands_[first_band_].k.end <= key) ++first_band_;
+    for (int group = 0; group < kRowGroups; ++group) {
+      const std::size_t begin = words_.size();
+      const Range rows = group_rows(group);
+      if (!rows.empty()) add_words(key, rows);
+      half.words[static_cast<std::size_t>(group)] = {begin, words_.size()};
+    }
+    return half;
+  }
+
+  void add_words(std::int64_t key, Range rows) {
+    for (const Band& band : bands_.subspan(first_band_)) {
+      if (band.k.begin >= key + kHalfKeys) break;
+      if (const std::uint64_t word = BandWord::of(band, rows, key)) words_.push_back(word);
+    }
+  }
+
+  void list_tile(const ListedHalf& first, const ListedHalf* second) {
+    std::array<RowPatterns::View, kRowGroups> views;
+    std::int32_t levels = 1;
+    for (std::size_t group = 0; group < kRowGroups; ++group) {
+      tile_words_.clear();
+      for (std::size_t i = first.words[group].first; i < first.words[group].second; ++i) {
+        tile_words_.push_back(words_[i]);
+      }
+      if (second != nullptr) {
+        for (std::size_t i = second->words[group].first; i < second->words[group].second; ++i) {
+          tile_words_.push_back(BandWord::second(words_[i]));
+        }
+      }
+      const auto tokens = static_cast<int>(group_rows(static_cast<int>(group)).size());
+      views[group] = patterns_.view(tile_words_, std::max(tokens, 0));
+      levels = std::max(levels, views[group].levels);
+    }
+    for (std::int32_t level = 0; level < levels; ++level) {
+      ListedTile tile{};
+      tile.k_begin[0] = static_cast<std::int32_t>(first.k_begin);
+      tile.k_begin[1] = second != nullptr ? static_cast<std::int32_t>(second->k_begin) : kAbsent;
+      for (std::size_t group = 0; group < kRowGroups; ++group) {
+        tile.pattern[group] = pattern_of(views[group], level);
+      }
+      out_.listed.push_back(tile);
+      ++(second != nullptr ? counts_.listed : counts_.single);
+    }
+  }
+
+  /// Of a group that needs fewer patterns than the other one, nothing is left for the later ones.
+  static std::int32_t pattern_of(const RowPatterns::View& view, std::int32_t level) {
+    if (level >= view.levels) return kNone;
+    return view.first < 0 ? view.first : view.first + level;
+  }
+
+  std::int64_t rows_;
+  TileBands source_;
+  TileCover cover_;
+  RowPatterns patterns_;
+  TileLists& out_;
+  Range tile_rows_;
+  std::span<const Band> bands_;
+  std::size_t first_band_ = 0;  ///< none before reaches the half at last_key_
+  std::int64_t last_key_ = 0;
+  TileCounts counts_;
+  std::vector<ListedHalf> halves_;
+  std::vector<std::uint64_t> words_;
+  std::vector<std::uint64_t> tile_words_;
+};
+
+/// Indices of `tiles`, greatest cost first, equal ones in order: a radix sort, as tens of thousands
+/// of tiles are sorted in a plan of milliseconds.
+std::vector<std::int32_t> longest_first(std::span<const QueryTile> tiles) {
+  constexpr int kBits = 11;
+  constexpr std::uint32_t kMask = (1U << kBits) - 1;
+  std::vector<std::int32_t> order(tiles.size());
+  std::vector<std::int32_t> sorted(tiles.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
+  for (int shift = 0; shift < 33; shift += kBits) {
+    const auto digit = [&](std::int32_t i) {
+      const auto cost = static_cast<std::uint32_t>(tiles[static_cast<std::size_t>(i)].cost);
+      return kMask - (cost >> shift & kMask);
+    };
+    std::vector<std::size_t> next(kMask + 2, 0);
+    for (const std::int32_t i : order) ++next[digit(i) + 1];
+    for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+    for (const std::int32_t i : order) sorted[next[digit(i)]++] = i;
+    order.swap(sorted);
+  }
+  return order;
+}
+
+}  // namespace
+
+TileLists make_tile_lists(const Mask& mask, int pack) {
+  LONGCA_CHECK(pack == 1 || pack == 2 || pack == 4 || pack == 8, "a pack of {} heads", pack);
+  TileLists lists;
+  lists.pack = pack;
+  lists.list_heads = mask.heads();
+  lists.tiles_per_list = (mask.q_tokens() + lists.tile_tokens() - 1) / lists.tile_tokens();
+  const auto tiles_in_all = static_cast<std::size_t>(lists.list_heads * lists.tiles_per_list);
+  lists.tiles.reserve(tiles_in_all);
+  lists.listed.reserve(tiles_in_all);
+  lists.runs.reserve(tiles_in_all);
+  for (int list = 0; list < mask.heads(); ++list) {
+    ListBuilder(mask, list, lists).build();
+    const auto tiles = std::span(lists.tiles).last(static_cast<std::size_t>(lists.tiles_per_list));
+    const std::vector<std::int32_t> order = longest_first(tiles);
+    lists.order.insert(lists.order.end(), order.begin(), order.end());
+  }
+  return lists;
+}
+
+}  // namespace longca::slice

@@ -1,0 +1,239 @@
+#include "attention/slice/tile_lists.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "attention/slice/random_masks.h"
+#include "mask/generators.h"
+
+namespace longca::slice {
+namespace {
+
+/// How often a list visits every cell, read from it as a kernel does.
+class Visits {
+ public:
+  Visits(const TileLists& lists, std::int64_t list, std::int64_t q_tokens, std::int64_t k_tokens)
+      : lists_(lists), k_tokens_(k_tokens), cells_(static_cast<std::size_t>(q_tokens * k_tokens)) {
+    const auto begin = static_cast<std::size_t>(list * lists.tiles_per_list);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(lists.tiles_per_list); ++i) {
+      visit(lists.tiles[begin + i]);
+    }
+  }
+
+  const std::vector<std::uint8_t>& cells() const { return cells_; }
+  /// Cells outside the mask's keys, or malformed entries.
+  int faults() const { return faults_; }
+
+ private:
+  void visit(const QueryTile& tile) {
+    faults_ += tile.row_end <= tile.row_begin || tile.row_end - tile.row_begin > 128 / lists_.pack;
+    visit_runs(tile);
+    for (std::int32_t i = 0; i < tile.listed_count; ++i) {
+      const ListedTile& listed = lists_.listed[static_cast<std::size_t>(tile.listed_begin + i)];
+      for (int group = 0; group < kRowGroups; ++group) visit_listed(tile, listed, group);
+    }
+  }
+
+  void visit_runs(const QueryTile& tile) {
+    auto run = static_cast<std::size_t>(tile.runs_begin);
+    for (std::int32_t left = 2 * tile.full_tiles; left > 0; ++run) {
+      const FullRun& keys = lists_.runs[run];
+      faults_ += keys.halves <= 0 || keys.halves > left;
+      left -= keys.halves;
+      for (std::int32_t row = tile.row_begin; row < tile.row_end; ++row) {
+        for (std::int32_t k = 0; k < kHalfKeys * keys.halves; ++k) visit(row, keys.k_begin + k);
+      }
+    }
+  }
+
+  void visit_listed(const QueryTile& tile, const ListedTile& listed, int group) {
+    const int tokens = lists_.group_tokens();
+    for (int t = 0; t < tokens; ++t) {
+      const std::int32_t row = tile.row_begin + group * tokens + t;
+      if (row >= tile.row_end) break;
+      RowIntervals seen;
+      if (listed.pattern[group] == kFull) seen = {0, kTileKeys, 0, 0};
+      if (listed.pattern[group] >= 0) {
+        seen = lists_.patterns[static_cast<std::size_t>(listed.pattern[group] * tokens + t)];
+      }
+      faults_ += seen.hi0 > kTileKeys || seen.hi1 > kTileKeys || seen.lo0 > seen.hi0 ||
+                 seen.lo1 > seen.hi1 || (seen.hi1 != 0 && seen.lo1 <= seen.hi0);
+      for (int j = seen.lo0; j < seen.hi0; ++j) visit_column(row, listed, j);
+      for (int j = seen.lo1; j < seen.hi1; ++j) visit_column(row, listed, j);
+    }
+  }
+
+  void visit_column(std::int32_t row, const ListedTile& listed, int column) {
+    const std::int32_t k_begin = listed.k_begin[column / kHalfKeys];
+    if (k_begin == kAbsent) {
+      ++faults_;
+    } else {
+      visit(row, k_begin + column % kHalfKeys);
+    }
+  }
+
+  void visit(std::int64_t row, std::int64_t key) {
+    if (key < 0 || key >= k_tokens_) {
+      ++faults_;
+    } else {
+      ++cells_[static_cast<std::size_t>(row * k_tokens_ + key)];
+    }
+  }
+
+  const TileLists& lists_;
+  std::int64_t k_tokens_;
+  std::vector<std::uint8_t> cells_;
+  int faults_ = 0;
+};
+
+/// The fewest halves that cover the keys that rows of [begin, end) see.
+std::int64_t fewest_halves(const std::vector<std::uint8_t>& dense, std::int64_t keys, Range rows) {
+  std::int64_t halves = 0;
+  for (std::int64_t k = 0; k < keys;) {
+    bool seen = false;
+    for (std::int64_t q = rows.begin; q < rows.end; ++q) {
+      seen |= dense[static_cast<std::size_t>(q * keys + k)] != 0;
+    }
+    halves += seen;
+    k += seen ? kHalfKeys : 1;
+  }
+  return halves;
+}
+
+std::int64_t halves_of(const TileLists& lists, const QueryTile& tile) {
+  std::int64_t halves = 2 * tile.full_tiles;
+  const ListedTile* before = nullptr;
+  for (std::int32_t i = 0; i < tile.listed_count; ++i) {
+    const ListedTile& listed = lists.listed[static_cast<std::size_t>(tile.listed_begin + i)];
+    const bool again = before != nullptr && before->k_begin[0] == listed.k_begin[0];
+    before = &listed;
+    if (!again) halves += listed.k_begin[1] == kAbsent ? 1 : 2;
+  }
+  return halves;
+}
+
+RC_GTEST_PROP(SliceTileLists, VisitEveryAllowedCellOnceAndNoOther, ()) {
+  const Mask mask = random_long_mask();
+  const int pack = *rc::gen::element(1, 2, 4, 8);
+  const TileLists lists = make_tile_lists(mask, pack);
+  RC_ASSERT(lists.list_heads == mask.heads());
+  RC_ASSERT(lists.tiles.size() ==
+            static_cast<std::size_t>(lists.list_heads * lists.tiles_per_list));
+  for (int list = 0; list < mask.heads(); ++list) {
+    const Visits visits(lists, list, mask.q_tokens(), mask.k_tokens());
+    RC_ASSERT(visits.faults() == 0);
+    RC_ASSERT(visits.cells() == mask.dense(list));
+  }
+}
+
+RC_GTEST_PROP(SliceTileLists, TakeAsFewHalvesAsCoverTheKeys, ()) {
+  const Mask mask = random_long_mask();
+  const TileLists lists = make_tile_lists(mask, *rc::gen::element(1, 2, 4, 8));
+  for (std::int64_t list = 0; list < lists.list_heads; ++list) {
+    const std::vector<std::uint8_t> dense = mask.dense(static_cast<int>(list));
+    for (std::int64_t i = 0; i < lists.tiles_per_list; ++i) {
+      const QueryTile& tile =
+          lists.tiles[static_cast<std::size_t>(list * lists.tiles_per_list + i)];
+      const Range rows = {tile.row_begin, tile.row_end};
+      RC_ASSERT(halves_of(lists, tile) == fewest_halves(dense, mask.k_tokens(), rows));
+    }
+  }
+}
+
+RC_GTEST_PROP(SliceTileLists, OrderEveryTileOnceWithTheLongestFirst, ()) {
+  const Mask mask = random_long_mask();
+  const TileLists lists = make_tile_lists(mask, *rc::gen::element(1, 2, 4, 8));
+  const auto count = static_cast<std::size_t>(lists.tiles_per_list);
+  RC_ASSERT(lists.order.size() == lists.tiles.size());
+  for (std::size_t list = 0; list < static_cast<std::size_t>(lists.list_heads); ++list) {
+    const auto cost = [&](std::size_t i) {
+      return lists.tiles[list * count + static_cast<std::size_t>(lists.order[list * count + i])]
+          .cost;
+    };
+    for (std::size_t i = 1; i < count; ++i) RC_ASSERT(cost(i - 1) >= cost(i));
+    std::vector<std::int32_t> order(
+        lists.order.begin() + static_cast<std::int64_t>(list * count),
+        lists.order.begin() + static_cast<std::int64_t>((list + 1) * count));
+    std::sort(order.begin(), order.end());
+    for (std::size_t i = 0; i < count; ++i) RC_ASSERT(order[i] == static_cast<std::int32_t>(i));
+  }
+}
+
+Mask mask_of(const std::string& name, std::int64_t tokens) {
+  MaskSpec spec;
+  spec.name = name;
+  spec.tokens = tokens;
+  return generate_mask(spec).mask;
+}
+
+TEST(SliceTileLists, NeedNoWordWhereAllIsSeen) {
+  for (const int pack : {1, 2, 4, 8}) {
+    const TileLists lists = make_tile_lists(mask_of("full", 1024), pack);
+    EXPECT_TRUE(lists.listed.empty());
+    ASSERT_EQ(lists.tiles.size(), static_cast<std::size_t>(8 * pack));
+    for (const QueryTile& tile : lists.tiles) EXPECT_EQ(tile.full_tiles, 8);
+  }
+}
+
+TEST(SliceTileLists, ShareThePatternsOfADiagonal) {
+  const TileLists lists = make_tile_lists(mask_of("causal", 64 * 1024), 1);
+  ASSERT_EQ(lists.listed.size(), 512U);
+  // One for the upper rows, one for the lower: [0, i] and [0, 64 + i].
+  EXPECT_EQ(lists.patterns.size(), 2U * kGroupRows);
+  for (const ListedTile& tile : lists.listed) {
+    EXPECT_EQ(tile.pattern[0], lists.listed[0].pattern[0]);
+    EXPECT_EQ(tile.pattern[1], lists.listed[0].pattern[1]);
+  }
+  EXPECT_EQ(lists.order.front(), 511);
+  EXPECT_EQ(lists.order.back(), 0);
+}
+
+TEST(SliceTileLists, LeaveARowGroupOutOfTilesThatOnlyTheOtherSees) {
+  // Two documents of 64 tokens: each group sees one half of its own.
+  const Mask mask = Mask::from_slices(
+      128, 128, {{0, 64, 0, 64, SliceType::full}, {64, 128, 64, 128, SliceType::full}});
+  const TileLists lists = make_tile_lists(mask, 1);
+  ASSERT_EQ(lists.listed.size(), 1U);
+  EXPECT_GE(lists.listed[0].pattern[0], 0);
+  const Mask longer = Mask::from_slices(
+      128, 256, {{0, 64, 0, 128, SliceType::full}, {64, 128, 128, 256, SliceType::full}});
+  const TileLists halves = make_tile_lists(longer, 1);
+  ASSERT_EQ(halves.listed.size(), 2U);
+  EXPECT_EQ(halves.listed[0].pattern[0], kFull);
+  EXPECT_EQ(halves.listed[0].pattern[1], kNone);
+  EXPECT_EQ(halves.listed[1].pattern[0], kNone);
+  EXPECT_EQ(halves.listed[1].pattern[1], kFull);
+}
+
+TEST(SliceTileLists, AreEqualEachTime) {
+  const Mask mask = mask_of("causal_document", 20000);
+  const TileLists a = make_tile_lists(mask, 8);
+  const TileLists b = make_tile_lists(mask, 8);
+  EXPECT_EQ(a.patterns, b.patterns);
+  EXPECT_EQ(a.order, b.order);
+  EXPECT_EQ(a.listed.size(), b.listed.size());
+}
+
+TEST(SliceTileLists, OfAllMasksVisitTheirCells) {
+  for (const MaskTraits& traits : mask_table()) {
+    MaskSpec spec;
+    spec.name = traits.name;
+    spec.tokens = 777;
+    spec.lengths = "pile";
+    spec.window = 37;
+    spec.block_tokens = 96;
+    spec.block = 64;
+    const Mask mask = generate_mask(spec).mask;
+    for (const int pack : {1, 8}) {
+      const TileLists lists = make_tile_lists(mask, pack);
+      const Visits visits(lists, 0, 777, 777);
+      EXPECT_EQ(visits.faults(), 0) << traits.name;
+      EXPECT_TRUE(visits.cells() == mask.dense(0)) << traits.name << ", pack " << pack;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace longca::slice
