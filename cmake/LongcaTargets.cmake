@@ -17,7 +17,7 @@ function(longca_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   if(NOT LONGCA_WITH_CUDA)  # these folders' headers may include the toolkit's
-    list(FILTER headers EXCLUDE REGEX "/(cuda|adapters/[a-z0-9_]+)/")
+    list(FILTER headers EXCLUDE REGEX "/(cuda|sm[0-9]+|adapters/[a-z0-9_]+)/|/launch.h$")
   endif()
   if(NOT name STREQUAL "mpi")  # that folder of longca_parallel is a library of its own, as MPI's headers are its alone
     list(FILTER headers EXCLUDE REGEX "/mpi/")
