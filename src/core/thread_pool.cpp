@@ -29,6 +29,7 @@ struct ThreadPool::Impl {
   int running = 0;               // helper threads still inside the current loop
   bool stopping = false;
   std::vector<std::thread> helpers;
+  std::atomic_flag busy;  // a loop is in progress
 
   // The loop in progress.
   const Body* body = nullptr;
@@ -89,7 +90,12 @@ int ThreadPool::threads() const {
 void ThreadPool::parallel_for(std::int64_t items,
                               const std::function<void(std::int64_t, int)>& body) {
   if (items <= 0) return;
+  if (items == 1) return body(0, 0);  // not worth waking anyone
   Impl& p = *impl_;
+  if (p.busy.test_and_set(std::memory_order_acquire)) {
+    for (std::int64_t item = 0; item < items; ++item) body(item, 0);
+    return;
+  }
   {
     const std::scoped_lock lock(p.mutex);
     p.body = &body;
@@ -107,6 +113,7 @@ void ThreadPool::parallel_for(std::int64_t items,
     p.work_done.wait(lock, [&] { return p.running == 0; });
     failure = std::exchange(p.failure, nullptr);
   }
+  p.busy.clear(std::memory_order_release);
   if (failure) std::rethrow_exception(failure);
 }
 

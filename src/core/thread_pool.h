@@ -19,7 +19,8 @@ class ThreadPool {
 
   /// Calls body(item, worker) for every item of [0, items), in increasing order of start, each
   /// once; `worker` in [0, threads()) says which per-thread scratch to use. Returns when all are
-  /// done. The first exception of a body is rethrown here. Not to be called from inside a body.
+  /// done. The first exception of a body is rethrown here. While another loop is in progress (from
+  /// inside a body, or from another thread) the calling thread does all of it, as worker 0.
   void parallel_for(std::int64_t items,
                     const std::function<void(std::int64_t item, int worker)>& body);
 

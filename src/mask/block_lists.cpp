@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <functional>
+#include <mutex>
 
 #include "core/error.h"
+#include "core/thread_pool.h"
 #include "mask/mask_data.h"
 
 namespace longca {
@@ -44,6 +47,19 @@ std::int64_t kept_tokens(const BlockLists& blocks, std::span<const std::int32_t>
   return tokens;
 }
 
+/// Rows of lists that one task works on.
+constexpr std::int64_t kRowsPerTask = 256;
+
+/// Calls body(begin, end) for pieces of [0, rows) that make up all of it, by several threads.
+template <typename Body>
+void for_each_piece(std::int64_t rows, const Body& body) {
+  const std::int64_t pieces = (rows + kRowsPerTask - 1) / kRowsPerTask;
+  if (pieces <= 1) return body(std::int64_t{0}, rows);
+  ThreadPool::global().parallel_for(pieces, [&](std::int64_t i, int) {
+    body(i * kRowsPerTask, std::min((i + 1) * kRowsPerTask, rows));
+  });
+}
+
 }  // namespace
 
 std::span<const std::int32_t> BlockLists::kept(int head, std::int64_t q_block) const {
@@ -65,9 +81,11 @@ void check_block_lists(const BlockLists& blocks, std::int64_t q_tokens, std::int
         "block list offsets must be {} ascending numbers from 0 to the {} kept blocks", lists + 1,
         blocks.indices.size());
   }
-  for (int head = 0; head < blocks.heads; ++head) {
-    for (std::int64_t i = 0; i < blocks.q_blocks(); ++i) check_list(blocks, head, i);
-  }
+  for_each_piece(static_cast<std::int64_t>(lists), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      check_list(blocks, static_cast<int>(row / blocks.q_blocks()), row % blocks.q_blocks());
+    }
+  });
 }
 
 std::int64_t block_of(const std::vector<std::int64_t>& bounds, std::int64_t token) {
@@ -95,6 +113,67 @@ std::int64_t Mask::Data::block_area_in(int head, Range queries, Range keys) cons
     }
   }
   return area;
+}
+
+namespace {
+
+/// The cells of one query block's tiles with key blocks, the same for all heads: worked out when a
+/// head first keeps the block.
+class TileCells {
+ public:
+  using AreaOf = std::function<std::int64_t(Range rows, Range keys)>;
+
+  TileCells(const AreaOf& area_of, Range rows, const std::vector<std::int64_t>& k_bounds)
+      : area_of_(area_of),
+        rows_(rows),
+        k_bounds_(k_bounds),
+        whole_(area_of(rows, {0, k_bounds.back()}) == rows.size() * k_bounds.back()),
+        cells_(k_bounds.size() - 1, -1) {}
+
+  std::int64_t operator[](std::int32_t block) {
+    const auto j = static_cast<std::size_t>(block);
+    if (cells_[j] < 0) {
+      const Range keys = {k_bounds_[j], k_bounds_[j + 1]};
+      cells_[j] = whole_ ? rows_.size() * keys.size() : area_of_(rows_, keys);
+    }
+    return cells_[j];
+  }
+
+ private:
+  const AreaOf& area_of_;
+  Range rows_;
+  const std::vector<std::int64_t>& k_bounds_;
+  bool whole_;
+  std::vector<std::int64_t> cells_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> Mask::Data::block_areas() const {
+  constexpr std::int64_t kPiece = 16;
+  const auto heads = static_cast<std::size_t>(blocks->heads);
+  const std::int64_t q_blocks = blocks->q_blocks();
+  std::vector<std::int64_t> totals(heads, 0);
+  const TileCells::AreaOf area_of = [this](Range queries, Range keys) {
+    return slice_area_in(queries, keys);
+  };
+  std::mutex adding;
+  const auto add_piece = [&](std::int64_t piece, int) {
+    std::vector<std::int64_t> sums(heads, 0);
+    for (std::int64_t i = piece * kPiece; i < std::min((piece + 1) * kPiece, q_blocks); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      TileCells cells(area_of, {blocks->q_bounds[at], blocks->q_bounds[at + 1]}, blocks->k_bounds);
+      for (std::size_t head = 0; head < heads; ++head) {
+        for (const std::int32_t block : blocks->kept(static_cast<int>(head), i)) {
+          sums[head] += cells[block];
+        }
+      }
+    }
+    const std::scoped_lock lock(adding);
+    for (std::size_t head = 0; head < heads; ++head) totals[head] += sums[head];
+  };
+  ThreadPool::global().parallel_for((q_blocks + kPiece - 1) / kPiece, add_piece);
+  return totals;
 }
 
 }  // namespace longca

@@ -87,9 +87,7 @@ Mask Mask::from_blocks(std::int64_t q_tokens, std::int64_t k_tokens, std::vector
   auto data = build(q_tokens, k_tokens, std::move(slices));
   check_block_lists(blocks, q_tokens, k_tokens);
   data->blocks = std::move(blocks);
-  for (int head = 0; head < data->blocks->heads; ++head) {
-    data->areas.push_back(data->block_area_in(head, data->all_queries(), data->all_keys()));
-  }
+  data->areas = data->block_areas();
   return Mask(std::move(data));
 }
 
@@ -112,6 +110,15 @@ int Mask::heads() const {
 std::int64_t Mask::area(int head) const {
   LONGCA_CHECK(head >= 0 && head < heads(), "head {} of a mask of {}", head, heads());
   return data_->areas[static_cast<std::size_t>(head)];
+}
+
+const void* Mask::derived_of(const std::type_info& type,
+                             std::shared_ptr<const void> (*make)(const void* context),
+                             const void* context) const {
+  const std::scoped_lock lock(data_->derived_mutex);
+  std::shared_ptr<const void>& slot = data_->derived[type];
+  if (!slot) slot = make(context);
+  return slot.get();
 }
 
 double Mask::mean_area() const {

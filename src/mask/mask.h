@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <typeinfo>
 #include <vector>
 
 #include "mask/slice.h"
@@ -78,7 +79,22 @@ class Mask {
   /// along, cut likewise.
   Mask sub_mask(std::span<const Range> q_ranges, std::span<const Range> k_ranges) const;
 
+  /// What `make()` returned, a std::shared_ptr<const T>, when this mask or a copy of it was first
+  /// asked for its T: what others derive from a mask and need again, such as its blocks in a
+  /// device's memory. It lives as long as the mask and its copies. Thread-safe; `make` must not ask
+  /// this mask for another.
+  template <typename T, typename Make>
+  const T& derived(const Make& make) const {
+    const auto call = [](const void* context) {
+      return std::shared_ptr<const void>((*static_cast<const Make*>(context))());
+    };
+    return *static_cast<const T*>(derived_of(typeid(T), call, &make));
+  }
+
  private:
+  const void* derived_of(const std::type_info& type,
+                         std::shared_ptr<const void> (*make)(const void* context),
+                         const void* context) const;
   struct Data;
   explicit Mask(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
   static std::shared_ptr<Data> build(std::int64_t q_tokens, std::int64_t k_tokens,

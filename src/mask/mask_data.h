@@ -1,7 +1,10 @@
 #pragma once
 
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <typeindex>
 #include <vector>
 
 #include "mask/band.h"
@@ -28,6 +31,11 @@ struct Mask::Data {
   std::int64_t slice_area_in(Range queries, Range keys) const;
   /// area_in of a mask with blocks.
   std::int64_t block_area_in(int head, Range queries, Range keys) const;
+  /// Allowed cells of every head of a mask with blocks.
+  std::vector<std::int64_t> block_areas() const;
+
+  mutable std::mutex derived_mutex;
+  mutable std::map<std::type_index, std::shared_ptr<const void>> derived;
 
  private:
   mutable std::once_flag columns_once_;

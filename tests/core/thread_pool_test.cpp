@@ -62,5 +62,19 @@ TEST(AvailableCpus, IsAtLeastOne) {
   EXPECT_GE(available_cpus(), 1);
 }
 
+TEST_P(ThreadPoolOf, ALoopInsideALoopRunsEveryItemToo) {
+  ThreadPool pool(GetParam());
+  std::vector<std::atomic<int>> visits(100);
+  std::atomic<int> other_workers{0};
+  pool.parallel_for(10, [&](std::int64_t outer, int) {
+    pool.parallel_for(10, [&](std::int64_t inner, int worker) {
+      ++visits[static_cast<std::size_t>(outer * 10 + inner)];
+      if (worker != 0) ++other_workers;
+    });
+  });
+  for (const auto& count : visits) EXPECT_EQ(count, 1);
+  EXPECT_EQ(other_workers, 0);
+}
+
 }  // namespace
 }  // namespace longca
