@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "mask/head_view.h"
@@ -11,7 +12,9 @@ namespace longca::slice {
 /// Walks one list of a mask from top to bottom and cuts its cells to query tiles.
 class TileBands {
  public:
-  TileBands(const Mask& mask, int list) : view_(HeadView::of(mask, list)), sweep_(view_.bands) {}
+  TileBands(const Mask& mask, int list) : TileBands(HeadView::of(mask, list)) {}
+  /// Of a transposed view, rows are keys.
+  explicit TileBands(HeadView view) : view_(std::move(view)), sweep_(view_.bands) {}
 
   /// The cells of `rows` as disjoint bands that have one in each of their rows, by first key of
   /// their rectangles; later calls ask for later rows. Valid until the next call.

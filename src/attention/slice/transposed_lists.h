@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/slice/tile_lists.h"
+#include "mask/mask.h"
+
+namespace longca::slice {
+
+/// The backward pass owns keys: a work group keeps dK and dV of at most 128 keys of one KV head and
+/// walks the query tiles that see them. A query tile is 64 rows, 64 / P consecutive tokens × P
+/// query heads of the KV head (row r ↔ token r / P, head r % P); tile i begins at token i · 64 / P.
+inline constexpr int kBackwardRows = 64;
+
+/// Query tiles [q_tile, q_tile + count), walked from the last to the first.
+struct alignas(16) QuerySegment {
+  std::int32_t q_tile = 0;
+  std::int32_t count = 0;
+  /// kFull, or i for TransposedLists::patterns[i · 128 … (i + 1) · 128).
+  std::int32_t pattern = kFull;
+  std::int32_t reserved = 0;
+};
+
+/// Keys [k_begin, k_end) and the query tiles, or a share of them, that see one of these keys.
+struct KeyTile {
+  std::int32_t k_begin = 0, k_end = 0;  ///< at most 128 keys; no pattern has bits for others
+  std::int32_t segments_begin = 0, segments = 0;
+  std::int32_t q_tiles = 0;  ///< of all segments
+  /// −1 if no other tile of the list has these keys. Else their sums are added to those of the
+  /// others in place `shared` of TransposedLists::shared_keys.
+  std::int32_t shared = -1;
+  std::int32_t cost = 0;  ///< in cycles as estimated, for the order
+  std::int32_t reserved = 0;
+};
+
+struct KeyRange {
+  std::int32_t begin = 0, end = 0;
+};
+
+/// What a mask asks of every key tile: plain data, copied to the device as it is.
+struct TransposedLists {
+  int pack = 1;  ///< P
+  /// 1 for a static mask, else the lists of the mask, whose tiles have the same keys: query head h
+  /// of H uses h · list_heads / H.
+  std::int64_t list_heads = 1;
+  std::int64_t tiles_per_list = 0;  ///< tiles[l · tiles_per_list + i] is tile i of list l
+  std::vector<KeyTile> tiles;
+  std::vector<QuerySegment> segments;
+  /// Which rows of a query tile see a key: bit r is row r. 128 words a pattern.
+  std::vector<std::uint64_t> patterns;
+  std::vector<KeyRange> shared_keys;
+  /// Tiles, [0, tiles_per_list), with the greatest cost first: one such list for a static mask,
+  /// else one per KV head, by the cost of all heads that read it.
+  std::vector<std::int32_t> order;
+
+  int tile_tokens() const { return kBackwardRows / pack; }
+};
+
+/// Who works on the lists.
+struct BackwardWork {
+  int heads_q = 1;
+  int heads_k = 1;
+  int work_groups = 132;  ///< at a time
+};
+
+/// The lists for `pack` ∈ {1, 2, 4, 8}; a mask with block lists may be asked for any pack whose P
+/// heads share a list. Key tiles that would keep one work group busy for much of the time are
+/// shared among several. Deterministic. O(slices + key tiles + partial query tiles), without
+/// visiting cells.
+TransposedLists make_transposed_lists(const Mask& mask, int pack, const BackwardWork& work);
+
+}  // namespace longca::slice

@@ -1,0 +1,209 @@
+#include "attention/slice/transposed_lists.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "attention/slice/random_masks.h"
+#include "mask/generators.h"
+
+namespace longca::slice {
+namespace {
+
+/// How often a list visits every cell, read from it as a kernel does.
+class Visits {
+ public:
+  Visits(const TransposedLists& lists, std::int64_t list, const Mask& mask)
+      : lists_(lists),
+        q_tokens_(mask.q_tokens()),
+        k_tokens_(mask.k_tokens()),
+        cells_(static_cast<std::size_t>(q_tokens_ * k_tokens_)),
+        owners_(static_cast<std::size_t>(k_tokens_)) {
+    for (std::int64_t i = 0; i < lists.tiles_per_list; ++i) {
+      visit(lists.tiles[static_cast<std::size_t>(list * lists.tiles_per_list + i)]);
+    }
+    for (const KeyRange& keys : lists.shared_keys) own(keys.begin, keys.end);
+  }
+
+  const std::vector<std::uint8_t>& cells() const { return cells_; }
+  /// Whether each key's sums are written, by one tile or one shared place.
+  bool every_key_has_one_owner() const {
+    return std::all_of(owners_.begin(), owners_.end(), [](int count) { return count == 1; });
+  }
+  /// Cells outside the mask, or malformed entries.
+  int faults() const { return faults_; }
+
+ private:
+  void own(std::int32_t begin, std::int32_t end) {
+    for (std::int32_t k = begin; k < end; ++k) ++owners_[static_cast<std::size_t>(k)];
+  }
+
+  void visit(const KeyTile& tile) {
+    faults_ += tile.k_begin < 0 || tile.k_end <= tile.k_begin || tile.k_end > k_tokens_ ||
+               tile.k_end - tile.k_begin > kTileKeys;
+    if (tile.shared < 0) {
+      own(tile.k_begin, tile.k_end);
+    } else {
+      const KeyRange keys = lists_.shared_keys[static_cast<std::size_t>(tile.shared)];
+      faults_ += keys.begin != tile.k_begin || keys.end != tile.k_end;
+    }
+    std::int32_t q_tiles = 0;
+    for (std::int32_t i = 0; i < tile.segments; ++i) {
+      const QuerySegment& segment =
+          lists_.segments[static_cast<std::size_t>(tile.segments_begin + i)];
+      faults_ += segment.count <= 0;
+      q_tiles += segment.count;
+      for (std::int32_t j = 0; j < segment.count; ++j) visit(tile, segment, segment.q_tile + j);
+    }
+    faults_ += q_tiles != tile.q_tiles;
+  }
+
+  void visit(const KeyTile& tile, const QuerySegment& segment, std::int64_t q_tile) {
+    faults_ += segment.pattern == kFull && tile.k_end - tile.k_begin != kTileKeys;
+    for (int key = 0; key < kTileKeys; ++key) {
+      const std::uint64_t seen =
+          segment.pattern == kFull
+              ? ~std::uint64_t{0}
+              : lists_.patterns[static_cast<std::size_t>(segment.pattern * kTileKeys + key)];
+      for (int row = 0; row < kBackwardRows; ++row) {
+        const std::int64_t token = (q_tile * kBackwardRows + row) / lists_.pack;
+        if ((seen >> row & 1) == 0 || token >= q_tokens_) continue;
+        visit_row(token, tile.k_begin + key, row % lists_.pack);
+      }
+    }
+  }
+
+  /// Counts a head of the pack in a bit of its own: all of them see the cell.
+  void visit_row(std::int64_t token, std::int64_t key, int head) {
+    if (key >= k_tokens_) {
+      ++faults_;
+      return;
+    }
+    auto& cell = cells_[static_cast<std::size_t>(token * k_tokens_ + key)];
+    faults_ += (cell >> head & 1) != 0;
+    cell = static_cast<std::uint8_t>(cell | 1 << head);
+  }
+
+  const TransposedLists& lists_;
+  std::int64_t q_tokens_;
+  std::int64_t k_tokens_;
+  std::vector<std::uint8_t> cells_;
+  std::vector<int> owners_;
+  int faults_ = 0;
+};
+
+BackwardWork random_work(const Mask& mask, int pack) {
+  BackwardWork work;
+  work.heads_k = mask.heads();
+  work.heads_q = mask.heads() * pack * *rc::gen::inRange(1, 3);
+  work.work_groups = *rc::gen::element(1, 4, 132);
+  return work;
+}
+
+RC_GTEST_PROP(SliceTransposedLists, VisitEveryAllowedCellOnceAndNoOther, ()) {
+  const Mask mask = random_long_mask();
+  const int pack = *rc::gen::element(1, 2, 4, 8);
+  const TransposedLists lists = make_transposed_lists(mask, pack, random_work(mask, pack));
+  RC_ASSERT(lists.list_heads == mask.heads());
+  RC_ASSERT(lists.tiles.size() ==
+            static_cast<std::size_t>(lists.list_heads * lists.tiles_per_list));
+  for (int list = 0; list < mask.heads(); ++list) {
+    const Visits visits(lists, list, mask);
+    RC_ASSERT(visits.faults() == 0);
+    RC_ASSERT(visits.every_key_has_one_owner());
+    std::vector<std::uint8_t> expected = mask.dense(list);
+    for (auto& cell : expected) cell = static_cast<std::uint8_t>(cell * ((1 << pack) - 1));
+    RC_ASSERT(visits.cells() == expected);
+  }
+}
+
+RC_GTEST_PROP(SliceTransposedLists, OrderEveryTileOnceWithTheLongestFirst, ()) {
+  const Mask mask = random_long_mask();
+  const int pack = *rc::gen::element(1, 2, 4, 8);
+  const TransposedLists lists = make_transposed_lists(mask, pack, random_work(mask, pack));
+  const auto count = static_cast<std::size_t>(lists.tiles_per_list);
+  RC_ASSERT(lists.order.size() == lists.tiles.size());  // a list per KV head
+  for (std::size_t list = 0; list < static_cast<std::size_t>(lists.list_heads); ++list) {
+    std::vector<std::int32_t> order(
+        lists.order.begin() + static_cast<std::int64_t>(list * count),
+        lists.order.begin() + static_cast<std::int64_t>((list + 1) * count));
+    for (std::size_t i = 1; i < count; ++i) {
+      const auto cost = [&](std::size_t place) {
+        return lists.tiles[list * count + static_cast<std::size_t>(order[place])].cost;
+      };
+      RC_ASSERT(cost(i - 1) >= cost(i));
+    }
+    std::sort(order.begin(), order.end());
+    for (std::size_t i = 0; i < count; ++i) RC_ASSERT(order[i] == static_cast<std::int32_t>(i));
+  }
+}
+
+Mask mask_of(const std::string& name, std::int64_t tokens) {
+  MaskSpec spec;
+  spec.name = name;
+  spec.tokens = tokens;
+  return generate_mask(spec).mask;
+}
+
+constexpr BackwardWork kWork = {.heads_q = 64, .heads_k = 8, .work_groups = 132};
+
+TEST(SliceTransposedLists, AreOneRunPerKeyTileWhereAllIsSeen) {
+  for (const int pack : {1, 2, 4, 8}) {
+    const TransposedLists lists = make_transposed_lists(mask_of("full", 32768), pack, kWork);
+    EXPECT_TRUE(lists.patterns.empty());
+    EXPECT_TRUE(lists.shared_keys.empty());
+    ASSERT_EQ(lists.tiles.size(), 256U);
+    for (const KeyTile& tile : lists.tiles) {
+      EXPECT_EQ(tile.segments, 1);
+      EXPECT_EQ(tile.q_tiles, 512 * pack);
+    }
+  }
+}
+
+TEST(SliceTransposedLists, ShareThePatternsOfADiagonal) {
+  const TransposedLists lists = make_transposed_lists(mask_of("causal", 64 * 1024), 8, kWork);
+  ASSERT_EQ(lists.tiles.size(), 512U);
+  EXPECT_EQ(lists.patterns.size(), 16U * kTileKeys);  // 8 tokens each of the diagonal's 128
+  EXPECT_EQ(lists.order.front(), 0);
+  EXPECT_EQ(lists.order.back(), 511);
+}
+
+TEST(SliceTransposedLists, CountATileAsFullThatSlicesCoverTogether) {
+  // Two slices of different keys, and two that meet at a diagonal inside the tile.
+  const Mask beside = Mask::from_slices(
+      64, 128, {{0, 64, 0, 50, SliceType::full}, {0, 64, 50, 128, SliceType::full}});
+  EXPECT_TRUE(make_transposed_lists(beside, 1, {}).patterns.empty());
+  const Mask diagonal = Mask::from_slices(64, 128,
+                                          {{0, 64, 0, 64, SliceType::causal},
+                                           {0, 63, 1, 64, SliceType::inverse_causal},
+                                           {0, 64, 64, 128, SliceType::full}});
+  EXPECT_TRUE(make_transposed_lists(diagonal, 1, {}).patterns.empty());
+}
+
+TEST(SliceTransposedLists, StartTilesWithDocumentsThatHaveFewerThen) {
+  // 100 keys and 250: the second would have a third tile if it began in the first one.
+  const Mask mask = Mask::from_slices(
+      350, 350, {{0, 100, 0, 100, SliceType::full}, {100, 350, 100, 350, SliceType::full}});
+  const TransposedLists lists = make_transposed_lists(mask, 1, {});
+  ASSERT_EQ(lists.tiles.size(), 3U);
+  EXPECT_EQ(lists.tiles[0].k_end, 100);
+  EXPECT_EQ(lists.tiles[1].k_end, 228);
+}
+
+TEST(SliceTransposedLists, ShareKeysThatEveryoneSees) {
+  const Mask mask = mask_of("shared_question", 8192);
+  const TransposedLists lists = make_transposed_lists(mask, 8, kWork);
+  EXPECT_FALSE(lists.shared_keys.empty());
+  std::int64_t sum = 0;
+  std::int64_t most = 0;
+  for (const KeyTile& tile : lists.tiles) {
+    sum += tile.q_tiles;
+    most = std::max<std::int64_t>(most, tile.q_tiles);
+  }
+  EXPECT_LE(most, sum * kWork.heads_k / (2 * kWork.work_groups) + 1);
+}
+
+}  // namespace
+}  // namespace longca::slice
