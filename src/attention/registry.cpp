@@ -6,6 +6,7 @@
 #include "attention/absent_kernel.h"
 #include "attention/adapters/cublas/naive_cuda.h"
 #include "attention/adapters/cudnn/cudnn.h"
+#include "attention/adapters/fa2_sparse_native/fa2_sparse_native.h"
 #include "attention/adapters/flashmask_native/flashmask_native.h"
 #include "attention/adapters/python/python_kernel.h"
 #include "attention/cpu/kernels.h"
@@ -47,6 +48,15 @@ std::unique_ptr<Kernel> flashmask_native() {
 #endif
 }
 
+std::unique_ptr<Kernel> fa2_sparse_native() {
+#ifdef LONGCA_WITH_CUDA
+  return make_fa2_sparse_native();
+#else
+  return std::make_unique<AbsentKernel>(fa2_sparse_native_capabilities(), "",
+                                        fa2_sparse_native_expresses);
+#endif
+}
+
 }  // namespace
 
 KernelRegistry& KernelRegistry::global() {
@@ -59,6 +69,7 @@ KernelRegistry& KernelRegistry::global() {
     for (PythonRow& row : python_rows()) r.add(make_python_kernel(std::move(row)));
     r.add(cudnn());
     r.add(flashmask_native());
+    r.add(fa2_sparse_native());
     return r;
   }();
   return registry;

@@ -5,27 +5,11 @@
 #include <vector>
 
 #include "attention/adapters/flashmask_native/flashmask_native.h"
-#include "attention/inputs.h"
-#include "attention/reference/verify.h"
-#include "gpu/gpu_test.h"
+#include "gpu/kernel_test.h"
 #include "mask/generators.h"
 
 namespace longca::testing {
 namespace {
-
-constexpr std::uint64_t kSeed = 7;
-
-Problem problem_of(std::int64_t tokens_q, std::int64_t tokens_k, int heads_q, int heads_k) {
-  Problem problem;
-  problem.tokens_q = tokens_q;
-  problem.tokens_k = tokens_k;
-  problem.heads_q = heads_q;
-  problem.heads_k = heads_k;
-  problem.dtype = DType::bfloat16;
-  problem.device = DeviceKind::cuda;
-  problem.backward = true;
-  return problem;
-}
 
 /// Small parameters, so that masks stay what they are at few tokens.
 Mask mask_of(const std::string& name, std::int64_t tokens) {
@@ -38,87 +22,9 @@ Mask mask_of(const std::string& name, std::int64_t tokens) {
   return generate_mask(spec).mask;
 }
 
-/// Outputs of both passes, poisoned.
-struct Outputs {
-  explicit Outputs(const Problem& p)
-      : memory(Device::get(p.device).memory()),
-        o(memory, p.dtype, p.tokens_q, p.heads_q, p.head_dim),
-        lse(memory, p.heads_q, p.tokens_q),
-        dq(memory, p.dtype, p.tokens_q, p.heads_q, p.head_dim),
-        dk(memory, p.dtype, p.tokens_k, p.heads_k, p.head_dim),
-        dv(memory, p.dtype, p.tokens_k, p.heads_k, p.head_dim) {
-    Device& device = Device::get(p.device);
-    for (const Tensor* tensor : {&o, &dq, &dk, &dv}) {
-      device.fill(tensor->view().data, 0xff, tensor->bytes());
-    }
-    device.fill(lse.view().data, 0xff, lse.bytes());
-  }
-
-  MemoryTracker& memory;
-  Tensor o;
-  Lse lse;
-  Tensor dq, dk, dv;
-};
-
-BackwardArgs backward_args(const Inputs& in, const Outputs& out) {
-  BackwardArgs args;
-  args.dout = in.dout.view();
-  args.q = in.q.view();
-  args.k = in.k.view();
-  args.v = in.v.view();
-  args.o = out.o.view();
-  args.lse = out.lse.view();
-  args.dq = out.dq.view();
-  args.dk = out.dk.view();
-  args.dv = out.dv.view();
-  return args;
-}
-
-class Flashmask : public GpuTest {
+class Flashmask : public KernelTest {
  protected:
-  /// Both passes on the GPU, every element held to the float64 reference on the CPU.
-  void expect_right(const Problem& problem, const Mask& mask, const std::string& what) {
-    SCOPED_TRACE(what);
-    ASSERT_EQ(kernel_->supports(problem, mask).reason, "");
-    const Outputs device = solve(problem, mask);
-    Problem host_problem = problem;
-    host_problem.device = DeviceKind::cpu;
-    const Inputs inputs = make_inputs(host_problem, kSeed);
-    const Outputs host(host_problem);
-    for (const auto tensor : {&Outputs::o, &Outputs::dq, &Outputs::dk, &Outputs::dv}) {
-      gpu().copy((host.*tensor).view().data, (device.*tensor).view().data, (host.*tensor).bytes());
-    }
-    gpu().copy(host.lse.view().data, device.lse.view().data, host.lse.bytes());
-    const Reference reference(host_problem, mask, inputs, {.seconds = 1e6}, kSeed);
-    const ConstLseView lse(host.lse.view());
-    const Verdict forward = reference.check_forward(host.o.view(), &lse);
-    EXPECT_TRUE(forward.ok) << forward.reason;
-    const Verdict backward = reference.check_backward(backward_args(inputs, host));
-    EXPECT_TRUE(backward.ok) << backward.reason;
-  }
-
-  Outputs solve(const Problem& problem, const Mask& mask) {
-    const Inputs inputs = make_inputs(problem, kSeed);
-    Outputs outputs(problem);
-    const auto plan = kernel_->plan(problem, mask);
-    ForwardArgs forward;
-    forward.q = inputs.q.view();
-    forward.k = inputs.k.view();
-    forward.v = inputs.v.view();
-    forward.o = outputs.o.view();
-    forward.lse = outputs.lse.view();
-    forward.stream = gpu().stream();
-    plan->forward(forward);
-    BackwardArgs backward = backward_args(inputs, outputs);
-    backward.stream = gpu().stream();
-    // Twice: what the first call left in the workspace does not show.
-    plan->backward(backward);
-    plan->backward(backward);
-    gpu().synchronize();
-    return outputs;
-  }
-
-  std::unique_ptr<Kernel> kernel_ = make_flashmask_native();
+  Flashmask() { kernel_ = make_flashmask_native(); }
 };
 
 std::vector<std::string> static_masks() {
@@ -168,21 +74,11 @@ TEST_F(Flashmask, OneLongColumnSplitsTheGroupOfHeads) {
 }
 
 TEST_F(Flashmask, MasksOfEightThousandTokens) {
-  const Problem problem = problem_of(8192, 8192, 64, 8);
   for (const std::string name : {"causal", "causal_document", "global_sliding_window"}) {
-    SCOPED_TRACE(name);
     MaskSpec spec;
     spec.name = name;
     spec.tokens = 8192;
-    const Mask mask = generate_mask(spec).mask;
-    const Outputs outputs = solve(problem, mask);
-    const Inputs inputs = make_inputs(problem, kSeed);
-    const auto verifier = make_verifier(problem, mask, inputs, {}, kSeed);
-    const ConstLseView lse(outputs.lse.view());
-    const Verdict forward = verifier->check_forward(outputs.o.view(), &lse);
-    EXPECT_TRUE(forward.ok) << forward.reason;
-    const Verdict backward = verifier->check_backward(backward_args(inputs, outputs));
-    EXPECT_TRUE(backward.ok) << backward.reason;
+    expect_right_there(problem_of(8192, 8192, 64, 8), generate_mask(spec).mask, name);
   }
 }
 

@@ -8,18 +8,6 @@
 
 namespace longca::flashmask {
 
-/// A tile of the list for one query head.
-struct Item {
-  int head;
-  int place;
-
-  __device__ __forceinline__ void advance(int count) {
-    if (++place < count) return;
-    place = 0;
-    ++head;
-  }
-};
-
 /// What a work group keeps in shared memory besides tiles.
 template <typename Shape>
 struct BackwardShared : Shape::Tiles {
@@ -84,12 +72,13 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
   const float scale_log2 = params.scale * kLog2E;
   for (int begin = 0; begin < row_blocks; begin += kListCapacity) {
     shared.list.template fill<Shape::kThreads>(begin, row_blocks, [&](int index) {
-      return classify(bounds, index * kTileM, min((index + 1) * kTileM, params.tokens_q));
+      return entry_of(index,
+                      classify(bounds, index * kTileM, min((index + 1) * kTileM, params.tokens_q)));
     });
     const int count = shared.list.count;
     const int items = count * heads;  // the tiles of every query head
     const auto load = [&](const Item& item, std::uint32_t stage) {
-      const int row_begin = shared.list[item.place].index * kTileM;
+      const int row_begin = ListedTile::of(shared.list.entries[item.place]).index * kTileM;
       const SharedTile<kDim> q_stage{q_tile.base + stage * kTileBytes};
       const SharedTile<kDim> dout_stage{dout_tile.base + stage * kTileBytes};
       q_stage.template load<kTileM, Shape::kThreads>(
@@ -109,7 +98,8 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
     const auto add_dq = [&](const Item& item, std::uint32_t stage) {
       float dq[Dq::kCount][4];
       multiply_dq<Shape>(dq, dq_left + stage * kDsBytes, dq_right);
-      Dq::add(params.dq_sum, item.head * row_blocks + shared.list[item.place].index, dq);
+      Dq::add(params.dq_sum,
+              item.head * row_blocks + ListedTile::of(shared.list.entries[item.place]).index, dq);
     };
 
     Item next{first_head, 0};
@@ -132,7 +122,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
       const SharedTile<kTileM> ds_stage{ds_tile.base + stage * kDsBytes};
       float p[2][4][4];
       scores.multiply(p, k_tile, q_stage);
-      const ListedTile tile = shared.list[item.place];
+      const ListedTile tile = ListedTile::of(shared.list.entries[item.place]);
       const int row_begin = tile.index * kTileM;
       if (tile.test_lt) mask_scores<Shape>(p, scores, row_begin, shared.columns, &Column::lt);
       if (tile.test_ut) mask_scores<Shape>(p, scores, row_begin, shared.columns, &Column::ut);

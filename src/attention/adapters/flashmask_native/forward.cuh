@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
   const auto v_matrices = v_tile.by_rows();
 
   const auto load = [&](int i) {
-    const ListedTile tile = shared.list[i];
+    const ListedTile tile = ListedTile::of(shared.list.entries[i]);
     const int stage = i % kStages;
     const SharedTile<Shape::kDim> k_stage{k_tile.base + stage * kTileBytes};
     const SharedTile<Shape::kDim> v_stage{v_tile.base + stage * kTileBytes};
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
   const float scale_log2 = params.scale * kLog2E;
   for (int begin = 0; begin < key_blocks; begin += kListCapacity) {
     shared.list.template fill<Shape::kThreads>(begin, key_blocks, [&](int index) {
-      return classify(params.bounds[index], row_begin, row_end);
+      return entry_of(index, classify(params.bounds[index], row_begin, row_end));
     });
     const int count = shared.list.count;
 #pragma unroll
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
           mask_scores<Shape>(s[m], row, shared.columns[stage], interval);
         }
       };
-      const ListedTile tile = shared.list[i];
+      const ListedTile tile = ListedTile::of(shared.list.entries[i]);
       if (tile.test_lt) mask(&Column::lt);
       if (tile.test_ut) mask(&Column::ut);
 #pragma unroll
