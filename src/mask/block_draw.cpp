@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/philox.h"
+#include "core/thread_pool.h"
 #include "mask/smallest.h"
 
 namespace longca {
@@ -22,34 +23,60 @@ std::int64_t kept_blocks(double density, std::int64_t k_blocks) {
   return std::min(std::max<std::int64_t>(1, rounded), k_blocks);
 }
 
-BlockLists draw_blocks(std::vector<std::int64_t> q_bounds, std::vector<std::int64_t> k_bounds,
-                       int heads, double density, std::uint64_t seed) {
-  BlockLists lists{std::move(q_bounds), std::move(k_bounds), heads, {}, {}};
-  const std::int64_t k_blocks = lists.k_blocks();
-  const std::int64_t kept = kept_blocks(density, k_blocks);
-  const std::int64_t rows = heads * lists.q_blocks();
-  if (static_cast<double>(rows) * static_cast<double>(kept) > kMaxKept) {
+std::vector<std::int64_t> BlockChoice::visible() const {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(q_blocks()), k_blocks());
+  if (!causal) return counts;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const auto after = std::lower_bound(k_bounds.begin(), k_bounds.end() - 1, q_bounds[i + 1]);
+    counts[i] = after - k_bounds.begin();
+  }
+  return counts;
+}
+
+BlockLists lists_to_fill(const BlockChoice& choice) {
+  BlockLists lists{choice.q_bounds, choice.k_bounds, choice.heads, {0}, {}};
+  const std::vector<std::int64_t> visible = choice.visible();
+  std::vector<std::int64_t> kept(visible.size());
+  std::int64_t per_head = 0;
+  for (std::size_t i = 0; i < visible.size(); ++i) {
+    kept[i] = kept_blocks(choice.density, visible[i]);
+    per_head += kept[i];
+  }
+  const double entries = static_cast<double>(per_head) * choice.heads;
+  if (entries > kMaxKept) {
     throw_input_error(
-        "{} heads × {} query blocks × {} kept key blocks are {:.0f} entries of block lists: the "
-        "limit is {:.0f}; use larger blocks or a lower density",
-        heads, lists.q_blocks(), kept, static_cast<double>(rows) * static_cast<double>(kept),
-        kMaxKept);
+        "{} heads × {} query blocks that keep {} key blocks on average are {:.0f} entries of block "
+        "lists: the limit is {:.0f}; use larger blocks or a lower density",
+        choice.heads, lists.q_blocks(), per_head / lists.q_blocks(), entries, kMaxKept);
   }
-  lists.offsets.resize(static_cast<std::size_t>(rows) + 1);
-  for (std::size_t i = 0; i < lists.offsets.size(); ++i) {
-    lists.offsets[i] = static_cast<std::int64_t>(i) * kept;
+  lists.offsets.reserve(kept.size() * static_cast<std::size_t>(choice.heads) + 1);
+  for (int head = 0; head < choice.heads; ++head) {
+    for (const std::int64_t count : kept) lists.offsets.push_back(lists.offsets.back() + count);
   }
-  std::vector<std::uint32_t> numbers(static_cast<std::size_t>(k_blocks));
-  std::vector<std::int32_t> places(numbers.size());
-  lists.indices.reserve(static_cast<std::size_t>(rows * kept));
-  for (int head = 0; head < heads; ++head) {
-    for (std::int64_t i = 0; i < lists.q_blocks(); ++i) {
-      philox_fill(static_cast<std::uint32_t>(head), static_cast<std::uint32_t>(i), philox_key(seed),
-                  numbers);
-      places_of_smallest(numbers, kept, places);
-      lists.indices.insert(lists.indices.end(), places.begin(), places.begin() + kept);
+  lists.indices.resize(static_cast<std::size_t>(lists.offsets.back()));
+  return lists;
+}
+
+BlockLists draw_blocks(const BlockChoice& choice, std::uint64_t seed) {
+  constexpr std::int64_t kRowsPerTask = 64;
+  BlockLists lists = lists_to_fill(choice);
+  const std::vector<std::int64_t> visible = choice.visible();
+  const std::int64_t q_blocks = lists.q_blocks();
+  const std::int64_t rows = lists.heads * q_blocks;
+  const auto draw_rows = [&](std::int64_t task, int) {
+    std::vector<std::uint32_t> numbers(static_cast<std::size_t>(lists.k_blocks()));
+    std::vector<std::int32_t> places(numbers.size());
+    for (auto row = task * kRowsPerTask; row < std::min((task + 1) * kRowsPerTask, rows); ++row) {
+      const auto i = static_cast<std::uint32_t>(row % q_blocks);
+      const std::span seen = std::span(numbers).first(static_cast<std::size_t>(visible[i]));
+      philox_fill(static_cast<std::uint32_t>(row / q_blocks), i, philox_key(seed), seen);
+      const auto at = static_cast<std::size_t>(row);
+      const std::int64_t kept = lists.offsets[at + 1] - lists.offsets[at];
+      places_of_smallest(seen, kept, places);
+      std::copy_n(places.begin(), kept, lists.indices.begin() + lists.offsets[at]);
     }
-  }
+  };
+  ThreadPool::global().parallel_for((rows + kRowsPerTask - 1) / kRowsPerTask, draw_rows);
   return lists;
 }
 

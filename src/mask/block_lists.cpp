@@ -11,7 +11,9 @@ namespace {
 
 void check_bounds(const char* what, const std::vector<std::int64_t>& bounds, std::int64_t tokens) {
   if (bounds.empty() || bounds.front() != 0 || bounds.back() != tokens) {
-    throw_input_error("{} block bounds must go from 0 to {} tokens", what, tokens);
+    throw_input_error("{} block bounds go from {} to {}: they must go from 0 to {} tokens", what,
+                      bounds.empty() ? 0 : bounds.front(), bounds.empty() ? 0 : bounds.back(),
+                      tokens);
   }
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     if (bounds[i] >= bounds[i + 1]) {

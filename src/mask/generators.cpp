@@ -15,13 +15,14 @@ namespace {
 constexpr std::int64_t kDefaultWindow = 1024;
 constexpr std::int64_t kDefaultBlockTokens = 1024;
 
-/// What a generator draws and writes; the mask itself is built from `slices` and `blocks`.
+/// What a generator draws and writes; the mask itself is built from `slices` and the kept of
+/// `choice`.
 struct Draft {
   const MaskSpec& spec;
   PythonRandom random;
   GeneratedMask drawn;  ///< lengths, prefix, window, global_tokens
   std::vector<Slice> slices;
-  std::optional<BlockLists> blocks;
+  std::optional<BlockChoice> choice;
 
   std::int64_t tokens() const { return spec.tokens; }
   void add(Range q, Range k) { append_band(slices, {q, k, -kNoLimit, kNoLimit}); }
@@ -131,23 +132,28 @@ void block_causal_document(Draft& d) {
   }
 }
 
-void draw_block_lists(Draft& d, std::vector<std::int64_t> q_bounds,
+/// What every query may see of the blocks that are kept.
+void block_frame(Draft& d) {
+  d.spec.block_causal ? causal(d) : full(d);
+}
+
+BlockChoice choice_of(const MaskSpec& spec, std::vector<std::int64_t> q_bounds,
                       std::vector<std::int64_t> k_bounds) {
-  const int heads = d.spec.block_heads == "kv" ? d.spec.heads_k : d.spec.heads_q;
-  full(d);
-  d.blocks =
-      draw_blocks(std::move(q_bounds), std::move(k_bounds), heads, d.spec.density, d.spec.seed);
+  return {std::move(q_bounds), std::move(k_bounds),
+          spec.block_heads == "kv" ? spec.heads_k : spec.heads_q, spec.density, spec.block_causal};
 }
 
 void block_sparse(Draft& d) {
   const auto bounds = uniform_bounds(d.tokens(), d.spec.block);
-  draw_block_lists(d, bounds, bounds);
+  d.choice = choice_of(d.spec, bounds, bounds);
+  block_frame(d);
 }
 
 void block_sparse_variable(Draft& d) {
   auto q_bounds = variable_bounds(d.tokens(), d.spec.block, d.random);
   auto k_bounds = variable_bounds(d.tokens(), d.spec.block, d.random);
-  draw_block_lists(d, std::move(q_bounds), std::move(k_bounds));
+  d.choice = choice_of(d.spec, std::move(q_bounds), std::move(k_bounds));
+  block_frame(d);
 }
 
 struct Generator {
@@ -235,15 +241,38 @@ const MaskTraits& mask_traits(const std::string& name) {
   return find_generator(name).traits;
 }
 
-GeneratedMask generate_mask(const MaskSpec& spec) {
+namespace {
+
+Draft drafted(const MaskSpec& spec) {
   const Generator& generator = find_generator(spec.name);
   check_spec(spec);
   Draft draft{spec, PythonRandom(spec.seed), {Mask::from_slices(0, 0, {}), {}, {}, {}, {}}, {}, {}};
   generator.generate(draft);
+  return draft;
+}
+
+}  // namespace
+
+GeneratedMask generate_mask(const MaskSpec& spec) {
+  Draft draft = drafted(spec);
+  if (draft.choice) return mask_of_blocks(spec, draw_blocks(*draft.choice, spec.seed));
   GeneratedMask result = std::move(draft.drawn);
-  result.mask = draft.blocks ? Mask::from_blocks(spec.tokens, spec.tokens, std::move(draft.slices),
-                                                 std::move(*draft.blocks))
-                             : Mask::from_slices(spec.tokens, spec.tokens, std::move(draft.slices));
+  result.mask = Mask::from_slices(spec.tokens, spec.tokens, std::move(draft.slices));
+  return result;
+}
+
+BlockChoice block_choice(const MaskSpec& spec) {
+  Draft draft = drafted(spec);
+  LONGCA_CHECK(draft.choice.has_value(), "{} has no blocks", spec.name);
+  return std::move(*draft.choice);
+}
+
+GeneratedMask mask_of_blocks(const MaskSpec& spec, BlockLists lists) {
+  Draft draft = drafted(spec);
+  LONGCA_CHECK(draft.choice.has_value(), "{} has no blocks", spec.name);
+  GeneratedMask result = std::move(draft.drawn);
+  result.mask =
+      Mask::from_blocks(spec.tokens, spec.tokens, std::move(draft.slices), std::move(lists));
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "mask/block_draw.h"
 #include "mask/mask.h"
 
 namespace longca {
@@ -25,6 +26,7 @@ struct MaskSpec {
   std::string block_heads = "kv";  ///< one block list per "kv" head or per "query" head
   std::int64_t block = 128;        ///< block-sparse masks: tokens of a block
   double density = 0.5;            ///< block-sparse masks: share of key blocks kept
+  bool block_causal = false;       ///< block-sparse masks: no query sees a later key
 };
 
 /// What a mask's parameters mean to it: which axes change it.
@@ -56,5 +58,11 @@ const MaskTraits& mask_traits(const std::string& name);
 /// outside (0, 1], tokens < 0, window < 0, block < 1, block_tokens < 1, any of these above
 /// kMaxTokens, heads that do not divide. How kept blocks are drawn: mask/block_draw.h.
 GeneratedMask generate_mask(const MaskSpec& spec);
+
+/// Of a block-sparse mask, what its blocks are kept of, by whatever way: generate_mask draws them
+/// at random. Throws as that does, and InternalError for another mask.
+BlockChoice block_choice(const MaskSpec& spec);
+/// The mask of a spec whose kept blocks are `lists`, over the bounds of its choice.
+GeneratedMask mask_of_blocks(const MaskSpec& spec, BlockLists lists);
 
 }  // namespace longca

@@ -37,9 +37,10 @@ Mask random_mask(std::int64_t q, std::int64_t k) {
   const auto block_k = *rc::gen::element<std::int64_t>(64, 128, 192, 256);
   const auto lists = *rc::gen::inRange(1, 4);
   const double density = *rc::gen::element(0.1, 0.5, 1.0);
-  return Mask::from_blocks(q, k, random_band(q, k),
-                           draw_blocks(uniform_bounds(q, block_q), uniform_bounds(k, block_k),
-                                       lists, density, *rc::gen::arbitrary<std::uint64_t>()));
+  return Mask::from_blocks(
+      q, k, random_band(q, k),
+      draw_blocks({uniform_bounds(q, block_q), uniform_bounds(k, block_k), lists, density},
+                  *rc::gen::arbitrary<std::uint64_t>()));
 }
 
 RC_GTEST_PROP(Fa2SparseForm, SaysOfEveryCellWhatTheMaskSays, ()) {
@@ -136,7 +137,7 @@ TEST(Fa2SparseExpresses, NothingElseInItsOwnWords) {
   const auto bounds = uniform_bounds(512, 128);
   refused(Mask::from_blocks(
               512, 512, {{0, 200, 0, 200, SliceType::full}, {200, 512, 200, 512, SliceType::full}},
-              draw_blocks(bounds, bounds, 1, 0.5, 1)),
+              draw_blocks({bounds, bounds, 1, 0.5}, 1)),
           "one band of diagonals");
 }
 
@@ -144,7 +145,7 @@ TEST(Fa2SparseForm, BlocksOfOnlyOneShorterLengthAtTheEnd) {
   BlockForm form;
   const auto of = [&](std::vector<std::int64_t> bounds) {
     const std::int64_t tokens = bounds.back();
-    return block_form(Mask::from_blocks(tokens, tokens, {}, draw_blocks(bounds, bounds, 1, 1, 1)),
+    return block_form(Mask::from_blocks(tokens, tokens, {}, draw_blocks({bounds, bounds, 1, 1}, 1)),
                       form)
         .ok();
   };

@@ -16,8 +16,9 @@ TEST(BlockBits, AreTheListsInWordsOf32) {
 TEST(BlockBits, GiveBackTheListsThatTheyWereMadeOf) {
   for (const std::int64_t k_blocks : {1, 31, 32, 33, 1000}) {
     for (const double density : {0.1, 0.5, 1.0}) {
-      const BlockLists lists = draw_blocks(uniform_bounds(600, 2), uniform_bounds(k_blocks, 1), 3,
-                                           density, static_cast<std::uint64_t>(k_blocks));
+      const BlockLists lists =
+          draw_blocks({uniform_bounds(600, 2), uniform_bounds(k_blocks, 1), 3, density},
+                      static_cast<std::uint64_t>(k_blocks));
       EXPECT_EQ(lists_of_bits(lists.q_bounds, lists.k_bounds, lists.heads, block_bits(lists)),
                 lists);
     }

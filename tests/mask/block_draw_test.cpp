@@ -39,8 +39,8 @@ RC_GTEST_PROP(BlockDraw, KeepsTheBlocksOfTheSmallestNumbers, (std::uint64_t seed
   const auto k_blocks = *rc::gen::inRange<std::int64_t>(q_blocks == 0 ? 0 : 1, 300);
   const int heads = *rc::gen::inRange(1, 4);
   const double density = *rc::gen::inRange(1, 101) / 100.0;
-  const BlockLists lists = draw_blocks(uniform_bounds(q_blocks * 2, 2), uniform_bounds(k_blocks, 1),
-                                       heads, density, seed);
+  const BlockLists lists = draw_blocks(
+      {uniform_bounds(q_blocks * 2, 2), uniform_bounds(k_blocks, 1), heads, density}, seed);
   RC_ASSERT(lists.heads == heads);
   RC_ASSERT(lists.q_blocks() == q_blocks && lists.k_blocks() == k_blocks);
   for (int head = 0; head < heads; ++head) {
@@ -56,13 +56,37 @@ TEST(BlockDraw, OfLongRowsIsTheSame) {
   constexpr std::int64_t kBlocks = 5000;
   for (const double density : {0.0001, 0.1, 0.5, 0.9, 0.9999, 1.0}) {
     const BlockLists lists =
-        draw_blocks(uniform_bounds(3, 1), uniform_bounds(kBlocks, 1), 2, density, 42);
+        draw_blocks({uniform_bounds(3, 1), uniform_bounds(kBlocks, 1), 2, density}, 42);
     for (int head = 0; head < 2; ++head) {
       for (std::int64_t i = 0; i < 3; ++i) {
         const auto kept = lists.kept(head, i);
         EXPECT_THAT(kept, ::testing::ElementsAreArray(kept_by_sorting(
                               head, i, kBlocks, kept_blocks(density, kBlocks), 42)));
       }
+    }
+  }
+}
+
+/// The definition, cell by cell: a key block is visible if some query of the block may see a key of
+/// it.
+RC_GTEST_PROP(BlockDraw, CausalRowsChooseAmongTheBlocksThatTheySee, (std::uint64_t seed)) {
+  const auto tokens = *rc::gen::inRange<std::int64_t>(1, 300);
+  const auto block = *rc::gen::inRange<std::int64_t>(1, 400);  // also larger than the sequence
+  PythonRandom random(seed);
+  BlockChoice choice{variable_bounds(tokens, block, random), variable_bounds(tokens, block, random),
+                     2, *rc::gen::inRange(1, 101) / 100.0, true};
+  const BlockLists lists = draw_blocks(choice, seed);
+  for (int head = 0; head < 2; ++head) {
+    for (std::int64_t i = 0; i < lists.q_blocks(); ++i) {
+      std::int64_t visible = 0;
+      for (std::int64_t j = 0; j < lists.k_blocks(); ++j) {
+        visible += choice.k_bounds[static_cast<std::size_t>(j)] <=
+                   choice.q_bounds[static_cast<std::size_t>(i) + 1] - 1;
+      }
+      RC_ASSERT(visible >= 1);
+      const auto kept = lists.kept(head, i);
+      RC_ASSERT(std::vector<std::int32_t>(kept.begin(), kept.end()) ==
+                kept_by_sorting(head, i, visible, kept_blocks(choice.density, visible), seed));
     }
   }
 }
@@ -100,13 +124,13 @@ TEST(BlockDraw, VariableBoundsAreCPythons) {
 
 TEST(BlockDraw, RefusesListsThatNoMachineHolds) {
   try {
-    draw_blocks(uniform_bounds(1 << 20, 1), uniform_bounds(1 << 20, 1), 1, 1.0, 0);
+    draw_blocks({uniform_bounds(1 << 20, 1), uniform_bounds(1 << 20, 1), 1, 1.0}, 0);
     FAIL() << "no InputError";
   } catch (const InputError& error) {
     EXPECT_STREQ(
         error.what(),
-        "1 heads × 1048576 query blocks × 1048576 kept key blocks are 1099511627776 entries of "
-        "block lists: the limit is 2147483648; use larger blocks or a lower density");
+        "1 heads × 1048576 query blocks that keep 1048576 key blocks on average are 1099511627776 "
+        "entries of block lists: the limit is 2147483648; use larger blocks or a lower density");
   }
 }
 

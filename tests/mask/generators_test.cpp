@@ -185,19 +185,28 @@ RC_GTEST_PROP(Generators, BlockCausalDocument, ()) {
 
 RC_GTEST_PROP(Generators, BlockSparse, ()) {
   const std::string name = *rc::gen::element<std::string>("block_sparse", "block_sparse_variable");
-  const MaskSpec spec = small_spec(name);
+  MaskSpec spec = small_spec(name);
+  spec.block_causal = *rc::gen::arbitrary<bool>();
   const GeneratedMask generated = generate_mask(spec);
   const BlockLists& blocks = *generated.mask.blocks();
   RC_ASSERT(generated.mask.heads() == (spec.block_heads == "kv" ? spec.heads_k : spec.heads_q));
-  const auto keys = static_cast<double>(blocks.k_blocks());
-  const auto kept = std::max<std::int64_t>(1, std::llrint(std::nearbyint(spec.density * keys)));
+  const auto last_query = [&](std::int64_t i) {
+    return blocks.q_bounds[static_cast<std::size_t>(i) + 1] - 1;
+  };
   for (int head = 0; head < blocks.heads; ++head) {
     for (std::int64_t i = 0; i < blocks.q_blocks(); ++i) {
+      const auto keys = spec.block_causal
+                            ? std::count_if(blocks.k_bounds.begin(), blocks.k_bounds.end() - 1,
+                                            [&](auto begin) { return begin <= last_query(i); })
+                            : blocks.k_blocks();
+      const auto kept = std::max<std::int64_t>(
+          1, std::llrint(std::nearbyint(spec.density * static_cast<double>(keys))));
       RC_ASSERT(static_cast<std::int64_t>(blocks.kept(head, i).size()) == kept);
     }
     RC_ASSERT(oracle::dense_of(generated.mask, head) ==
-              Dense(spec.tokens, spec.tokens,
-                    [&](auto q, auto k) { return oracle::block_allows(blocks, head, q, k); }));
+              Dense(spec.tokens, spec.tokens, [&](auto q, auto k) {
+                return (!spec.block_causal || k <= q) && oracle::block_allows(blocks, head, q, k);
+              }));
   }
 }
 

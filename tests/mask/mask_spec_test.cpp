@@ -100,6 +100,7 @@ TEST(Generators, TraitsNameTheAxesThatMatter) {
     EXPECT_EQ(changes([](MaskSpec& s) { s.block_tokens = 99; }), traits.uses_block_tokens);
     EXPECT_EQ(changes([](MaskSpec& s) { s.density = 0.2; }), traits.uses_blocks);
     EXPECT_EQ(changes([](MaskSpec& s) { s.block = 100; }), traits.uses_blocks);
+    EXPECT_EQ(changes([](MaskSpec& s) { s.block_causal = true; }), traits.uses_blocks);
   }
 }
 

@@ -218,10 +218,10 @@ TEST_F(BlockListsTest, NameTheBoundsThatDoNotFit) {
   blocks.k_bounds = {0, 3, 3, 8};
   EXPECT_EQ(error(), "key block 1 goes from 3 to 3: bounds must ascend");
   blocks.k_bounds = {0, 3, 6, 7};
-  EXPECT_EQ(error(), "key block bounds must go from 0 to 8 tokens");
+  EXPECT_EQ(error(), "key block bounds go from 0 to 7: they must go from 0 to 8 tokens");
   blocks.k_bounds = {0, 3, 6, 8};
   blocks.q_bounds = {};
-  EXPECT_EQ(error(), "query block bounds must go from 0 to 8 tokens");
+  EXPECT_EQ(error(), "query block bounds go from 0 to 0: they must go from 0 to 8 tokens");
 }
 
 TEST_F(BlockListsTest, RefuseOffsetsThatDoNotFit) {

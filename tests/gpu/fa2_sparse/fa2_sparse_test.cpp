@@ -12,9 +12,10 @@ namespace longca::testing {
 namespace {
 
 Mask mask_of(std::int64_t tokens, int lists, std::int64_t block, double density) {
-  return Mask::from_blocks(tokens, tokens, {{0, tokens, 0, tokens, SliceType::full}},
-                           draw_blocks(uniform_bounds(tokens, block), uniform_bounds(tokens, block),
-                                       lists, density, kSeed));
+  return Mask::from_blocks(
+      tokens, tokens, {{0, tokens, 0, tokens, SliceType::full}},
+      draw_blocks({uniform_bounds(tokens, block), uniform_bounds(tokens, block), lists, density},
+                  kSeed));
 }
 
 class Fa2Sparse : public KernelTest {
@@ -53,7 +54,7 @@ TEST_F(Fa2Sparse, CausalAndWindowsUnderBlocks) {
     const std::int64_t q = 500;
     const std::int64_t k = 640;
     const BlockLists lists =
-        draw_blocks(uniform_bounds(q, block), uniform_bounds(k, block), 2, 0.6, kSeed);
+        draw_blocks({uniform_bounds(q, block), uniform_bounds(k, block), 2, 0.6}, kSeed);
     const auto cut = [&](std::vector<Slice> slices) {
       return Mask::from_blocks(q, k, std::move(slices), lists);
     };
@@ -84,7 +85,7 @@ TEST_F(Fa2Sparse, RowsWithoutKeysAndKeysWithoutRows) {
 TEST_F(Fa2Sparse, NoQueriesOrNoKeys) {
   const auto empty = [](std::int64_t q, std::int64_t k) {
     return Mask::from_blocks(
-        q, k, {}, draw_blocks(uniform_bounds(q, 128), uniform_bounds(k, 128), 1, 0.5, kSeed));
+        q, k, {}, draw_blocks({uniform_bounds(q, 128), uniform_bounds(k, 128), 1, 0.5}, kSeed));
   };
   expect_right(problem_of(0, 65, 2, 1), empty(0, 65), "no queries");
   expect_right(problem_of(65, 0, 2, 1), empty(65, 0), "no keys");
@@ -95,7 +96,7 @@ TEST_F(Fa2Sparse, QueryAndKeyBlocksOfDifferentLengths) {
   for (const auto& block : blocks) {
     const Mask mask = Mask::from_blocks(
         600, 700, {{0, 600, 0, 700, SliceType::full}},
-        draw_blocks(uniform_bounds(600, block.q), uniform_bounds(700, block.k), 2, 0.5, kSeed));
+        draw_blocks({uniform_bounds(600, block.q), uniform_bounds(700, block.k), 2, 0.5}, kSeed));
     expect_right(problem_of(600, 700, 4, 2), mask,
                  std::to_string(block.q) + " × " + std::to_string(block.k));
   }
@@ -106,7 +107,7 @@ TEST_F(Fa2Sparse, ListsLongerThanWhatAWorkGroupHoldsAtOnce) {
   const std::int64_t tokens = 66000;
   const Mask mask = Mask::from_blocks(
       tokens, tokens, {{0, tokens, 0, tokens, SliceType::full}},
-      draw_blocks(uniform_bounds(tokens, 64), uniform_bounds(tokens, 64), 1, 0.03, kSeed));
+      draw_blocks({uniform_bounds(tokens, 64), uniform_bounds(tokens, 64), 1, 0.03}, kSeed));
   expect_right_there(problem_of(tokens, tokens, 2, 1), mask, "66000 tokens");
 }
 
