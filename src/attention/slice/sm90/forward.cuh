@@ -10,7 +10,7 @@
 #include "attention/slice/sm90/ptx/wgmma.cuh"
 
 #ifndef SLICE_PINGPONG
-#define SLICE_PINGPONG 0
+#define SLICE_PINGPONG 1
 #endif
 #ifndef SLICE_LAZY
 #define SLICE_LAZY 1
