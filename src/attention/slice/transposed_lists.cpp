@@ -1,13 +1,14 @@
 #include "attention/slice/transposed_lists.h"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 
+#include "attention/slice/addition_order.h"
 #include "attention/slice/key_bounds.h"
 #include "attention/slice/seen_rows.h"
 #include "attention/slice/tile_bands.h"
 #include "attention/slice/tile_cost.h"
+#include "attention/slice/work_order.h"
 #include "core/error.h"
 
 namespace longca::slice {
@@ -133,9 +134,8 @@ class ListBuilder {
         add({bounds_[i], bounds_[i + 1]}, finder.find({bounds_[i], bounds_[i + 1]}));
       }
     }
-    if (mask_.blocks() == nullptr) share_long_tiles();
+    if (mask_.blocks() == nullptr && !work_.ordered) share_long_tiles();
     out_.tiles_per_list = static_cast<std::int64_t>(out_.tiles.size()) / mask_.heads();
-    order();
   }
 
  private:
@@ -217,27 +217,6 @@ class ListBuilder {
     }
   }
 
-  void order() {
-    const auto count = static_cast<std::size_t>(out_.tiles_per_list);
-    const std::int64_t orders = mask_.heads() == 1 ? 1 : work_.heads_k;
-    const std::int64_t lists = mask_.heads() / orders;  // that a KV head reads
-    std::vector<std::int64_t> cost(count);
-    std::vector<std::int32_t> tiles(count);
-    for (std::int64_t i = 0; i < orders; ++i) {
-      std::fill(cost.begin(), cost.end(), 0);
-      for (std::int64_t list = i * lists; list < (i + 1) * lists; ++list) {
-        for (std::size_t t = 0; t < count; ++t) {
-          cost[t] += out_.tiles[static_cast<std::size_t>(list) * count + t].cost;
-        }
-      }
-      std::iota(tiles.begin(), tiles.end(), 0);
-      std::stable_sort(tiles.begin(), tiles.end(), [&](std::int32_t a, std::int32_t b) {
-        return cost[static_cast<std::size_t>(a)] > cost[static_cast<std::size_t>(b)];
-      });
-      out_.order.insert(out_.order.end(), tiles.begin(), tiles.end());
-    }
-  }
-
   const Mask& mask_;
   const BackwardWork& work_;
   std::vector<std::int64_t> bounds_;
@@ -256,6 +235,8 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
   lists.pack = pack;
   lists.list_heads = mask.heads();
   ListBuilder(mask, work, lists).build();
+  order_work(work, lists);
+  if (work.ordered) rank_additions(mask.q_tokens(), lists);
   return lists;
 }
 

@@ -19,7 +19,8 @@ struct alignas(16) QuerySegment {
   std::int32_t count = 0;
   /// kFull, or i for TransposedLists::patterns[i · 128 … (i + 1) · 128).
   std::int32_t pattern = kFull;
-  std::int32_t reserved = 0;
+  /// How many tiles add to dQ of these query tiles before this one: ordered lists only.
+  std::int32_t rank = 0;
 };
 
 /// Keys [k_begin, k_end) and the query tiles, or a share of them, that see one of these keys.
@@ -50,9 +51,13 @@ struct TransposedLists {
   /// Which rows of a query tile see a key: bit r is row r. 128 words a pattern.
   std::vector<std::uint64_t> patterns;
   std::vector<KeyRange> shared_keys;
-  /// Tiles, [0, tiles_per_list), with the greatest cost first: one such list for a static mask,
-  /// else one per KV head, by the cost of all heads that read it.
+  /// Tiles, [0, tiles_per_list): tiles that end with the same query (a document's) one after the
+  /// other, so that what they read stays in L2, the group with the costliest first. One such list
+  /// for a static mask, else one per KV head, by the cost of all heads that read it.
   std::vector<std::int32_t> order;
+  /// Work goes through the order for so many KV heads at a time, tile by tile; it divides their
+  /// number.
+  std::int32_t section_heads = 1;
 
   int tile_tokens() const { return kBackwardRows / pack; }
 };
@@ -62,6 +67,9 @@ struct BackwardWork {
   int heads_q = 1;
   int heads_k = 1;
   int work_groups = 132;  ///< at a time
+  /// Whether what is added to a sum is to be added in a fixed order, that of the work: then no keys
+  /// are shared, and segments have ranks.
+  bool ordered = false;
 };
 
 /// The lists for `pack` ∈ {1, 2, 4, 8}; a mask with block lists may be asked for any pack whose P

@@ -119,24 +119,45 @@ RC_GTEST_PROP(SliceTransposedLists, VisitEveryAllowedCellOnceAndNoOther, ()) {
   }
 }
 
-RC_GTEST_PROP(SliceTransposedLists, OrderEveryTileOnceWithTheLongestFirst, ()) {
+RC_GTEST_PROP(SliceTransposedLists, OrderEveryTileOnce, ()) {
   const Mask mask = random_long_mask();
   const int pack = *rc::gen::element(1, 2, 4, 8);
-  const TransposedLists lists = make_transposed_lists(mask, pack, random_work(mask, pack));
+  const BackwardWork work = random_work(mask, pack);
+  const TransposedLists lists = make_transposed_lists(mask, pack, work);
   const auto count = static_cast<std::size_t>(lists.tiles_per_list);
   RC_ASSERT(lists.order.size() == lists.tiles.size());  // a list per KV head
-  for (std::size_t list = 0; list < static_cast<std::size_t>(lists.list_heads); ++list) {
-    std::vector<std::int32_t> order(
-        lists.order.begin() + static_cast<std::int64_t>(list * count),
-        lists.order.begin() + static_cast<std::int64_t>((list + 1) * count));
-    for (std::size_t i = 1; i < count; ++i) {
-      const auto cost = [&](std::size_t place) {
-        return lists.tiles[list * count + static_cast<std::size_t>(order[place])].cost;
-      };
-      RC_ASSERT(cost(i - 1) >= cost(i));
-    }
+  RC_ASSERT(work.heads_k % lists.section_heads == 0);
+  for (std::size_t begin = 0; begin < lists.order.size(); begin += count) {
+    std::vector<std::int32_t> order(lists.order.begin() + static_cast<std::int64_t>(begin),
+                                    lists.order.begin() + static_cast<std::int64_t>(begin + count));
     std::sort(order.begin(), order.end());
     for (std::size_t i = 0; i < count; ++i) RC_ASSERT(order[i] == static_cast<std::int32_t>(i));
+  }
+}
+
+RC_GTEST_PROP(SliceTransposedLists, RankTheAdditionsToEveryQueryTileInTheirOrder, ()) {
+  const Mask mask = random_long_mask();
+  const int pack = *rc::gen::element(1, 2, 4, 8);
+  BackwardWork work = random_work(mask, pack);
+  work.ordered = true;
+  const TransposedLists lists = make_transposed_lists(mask, pack, work);
+  RC_ASSERT(lists.shared_keys.empty());
+  const auto count = static_cast<std::size_t>(lists.tiles_per_list);
+  const std::int64_t q_tiles = (mask.q_tokens() + lists.tile_tokens() - 1) / lists.tile_tokens();
+  for (std::size_t list = 0; list < static_cast<std::size_t>(lists.list_heads); ++list) {
+    RC_ASSERT(Visits(lists, static_cast<std::int64_t>(list), mask).faults() == 0);
+    std::vector<std::int32_t> visits(static_cast<std::size_t>(q_tiles));
+    for (std::size_t place = 0; place < count; ++place) {
+      const KeyTile& tile =
+          lists.tiles[list * count + static_cast<std::size_t>(lists.order[list * count + place])];
+      for (std::int32_t i = 0; i < tile.segments; ++i) {
+        const QuerySegment& segment =
+            lists.segments[static_cast<std::size_t>(tile.segments_begin + i)];
+        for (std::int32_t j = 0; j < segment.count; ++j) {
+          RC_ASSERT(visits[static_cast<std::size_t>(segment.q_tile + j)]++ == segment.rank);
+        }
+      }
+    }
   }
 }
 
@@ -168,6 +189,21 @@ TEST(SliceTransposedLists, ShareThePatternsOfADiagonal) {
   EXPECT_EQ(lists.patterns.size(), 16U * kTileKeys);  // 8 tokens each of the diagonal's 128
   EXPECT_EQ(lists.order.front(), 0);
   EXPECT_EQ(lists.order.back(), 511);
+}
+
+TEST(SliceTransposedLists, KeepDocumentsTogetherWithTheLongestFirst) {
+  const Mask mask = Mask::from_slices(1024, 1024,
+                                      {{0, 256, 0, 256, SliceType::causal},
+                                       {256, 896, 256, 896, SliceType::causal},
+                                       {896, 1024, 896, 1024, SliceType::causal}});
+  const TransposedLists lists = make_transposed_lists(mask, 1, {.work_groups = 1});
+  EXPECT_EQ(lists.order, (std::vector<std::int32_t>{2, 3, 4, 5, 6, 0, 1, 7}));
+}
+
+TEST(SliceTransposedLists, TakeAllHeadsAtATimeWhereTheLastOnesTilesWouldFinishLate) {
+  // 64 tiles × 8 heads on 132 work groups: a head's long tiles must not come last.
+  EXPECT_GT(make_transposed_lists(mask_of("causal", 8192), 8, kWork).section_heads, 1);
+  EXPECT_EQ(make_transposed_lists(mask_of("causal", 128 * 1024), 8, kWork).section_heads, 1);
 }
 
 TEST(SliceTransposedLists, CountATileAsFullThatSlicesCoverTogether) {

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "attention/slice/launch.h"
+#include "attention/slice/transposed_lists.h"
+
+namespace longca::slice {
+
+/// TransposedLists in device memory, each array aligned to 16 bytes (as allocations are).
+struct DeviceTransposedLists {
+  int pack = 1;
+  int list_heads = 1;
+  int tiles_per_list = 0;
+  int shared_tiles = 0;
+  int section_heads = 1;
+  const KeyTile* tiles = nullptr;
+  const QuerySegment* segments = nullptr;
+  const std::uint64_t* patterns = nullptr;
+  const std::int32_t* order = nullptr;
+  const KeyRange* shared_keys = nullptr;
+};
+
+struct BackwardParams {
+  TensorArg dout, q, k, v, o;
+  TensorArg dq, dk, dv;
+  const float* lse = nullptr;  ///< [heads_q, tokens_q], natural logarithm
+  std::int64_t lse_head_stride = 0;
+  int tokens_q = 0, tokens_k = 0;
+  int heads_q = 0, heads_k = 0;
+  float scale = 1;
+  DeviceTransposedLists lists;
+  /// Adds up in the order of the lists, which are ordered ones: the same bits every time.
+  bool ordered = false;
+  /// Device memory of backward_workspace_bytes, as it may be. One launch at a time may use it.
+  void* workspace = nullptr;
+};
+
+/// Bytes of BackwardParams::workspace.
+std::int64_t backward_workspace_bytes(const BackwardParams& params, int head_dim);
+
+/// Queues the backward pass on a device of compute capability 9.0. lists.pack divides
+/// heads_q / heads_k, and where list_heads is not 1, the heads of a pack share a list. Every row of
+/// dQ, dK and dV is written. Throws CudaError, or std::invalid_argument with the thing, value and
+/// limit.
+void launch_backward(const BackwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
+
+}  // namespace longca::slice

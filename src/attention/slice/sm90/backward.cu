@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+#include "attention/slice/backward_launch.h"
+#include "attention/slice/sm90/backward.cuh"
+#include "attention/slice/sm90/tensor_map.h"
+#include "core/cuda/error.h"
+
+namespace longca::slice {
+namespace {
+
+using namespace sm90;
+
+/// The workspace: parts of it at multiples of 256 bytes.
+struct Workspace {
+  std::int64_t terms = 0, dq = 0, keys = 0, turns = 0, counter = 0, end = 0;
+
+  Workspace(const BackwardParams& params, int dim) {
+    const std::int64_t group_tokens = kBackwardRows / params.lists.pack;
+    const std::int64_t tiles =
+        (params.tokens_q + group_tokens - 1) / group_tokens * (params.heads_q / params.lists.pack);
+    terms = take(tiles * static_cast<std::int64_t>(sizeof(RowTerms)));
+    dq = take(tiles * kBackwardRows * dim * 4);
+    keys = take(static_cast<std::int64_t>(params.heads_k) * params.lists.shared_tiles * 2 *
+                kTileKeys * dim * 4);
+    turns = take(params.ordered ? tiles * 8 * 4 : 0);
+    counter = take(4);
+  }
+
+ private:
+  std::int64_t take(std::int64_t bytes) {
+    const std::int64_t begin = end;
+    end += (bytes + 255) / 256 * 256;
+    return begin;
+  }
+};
+
+int multiprocessors() {
+  int device = 0;
+  int count = 0;
+  LONGCA_CUDA(cudaGetDevice(&device));
+  LONGCA_CUDA(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
+void check(const BackwardParams& params) {
+  const int pack = params.lists.pack;
+  if (pack < 1 || pack > 8 || !std::has_single_bit(static_cast<unsigned>(pack)) ||
+      params.heads_q / params.heads_k % pack != 0) {
+    throw std::invalid_argument("slice: a pack of " + std::to_string(pack) +
+                                " heads is not 1, 2, 4 or 8, or does not divide the " +
+                                std::to_string(params.heads_q / params.heads_k) +
+                                " query heads of a KV head");
+  }
+}
+
+BackwardArgs backward_args(const BackwardParams& params, DType dtype, int dim) {
+  const int pack = params.lists.pack;
+  const int tile_tokens = kBackwardRows / pack;
+  const Workspace offsets(params, dim);
+  auto* workspace = static_cast<char*>(params.workspace);
+  BackwardArgs args{};
+  args.params = params;
+  args.pack_shift = std::countr_zero(static_cast<unsigned>(pack));
+  args.q_tiles = (params.tokens_q + tile_tokens - 1) / tile_tokens;
+  args.head_blocks = params.heads_q / params.heads_k / pack;
+  args.section_heads = params.lists.section_heads;
+  args.work_items = params.lists.tiles_per_list * params.heads_k;
+  args.terms = reinterpret_cast<RowTerms*>(workspace + offsets.terms);
+  args.dq_sums = reinterpret_cast<float*>(workspace + offsets.dq);
+  args.key_sums = reinterpret_cast<float*>(workspace + offsets.keys);
+  args.turns = reinterpret_cast<std::int32_t*>(workspace + offsets.turns);
+  args.work_counter = reinterpret_cast<std::int32_t*>(workspace + offsets.counter);
+  if (params.tokens_q > 0) {
+    args.q =
+        tensor_map("Q", params.q, params.tokens_q, params.heads_q, dim, pack, tile_tokens, dtype);
+    args.dout = tensor_map("dO", params.dout, params.tokens_q, params.heads_q, dim, pack,
+                           tile_tokens, dtype);
+  }
+  if (params.tokens_k > 0) {
+    args.k = tensor_map("K", params.k, params.tokens_k, params.heads_k, dim, 1, kTileKeys, dtype);
+    args.v = tensor_map("V", params.v, params.tokens_k, params.heads_k, dim, 1, kTileKeys, dtype);
+  }
+  return args;
+}
+
+template <typename Shape>
+void launch_main(const BackwardArgs& args, cudaStream_t stream) {
+  constexpr int kBytes = sizeof(typename Shape::Shared);
+  static_assert(kBytes <= 227 * 1024);
+  LONGCA_CUDA(cudaFuncSetAttribute(backward_kernel<Shape>,
+                                   cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+  const int work_groups = std::min(args.work_items, multiprocessors());
+  backward_kernel<Shape><<<work_groups, Shape::kThreads, kBytes, stream>>>(args);
+  LONGCA_CUDA(cudaGetLastError());
+}
+
+template <typename T, int kDim>
+void launch(const BackwardParams& params, DType dtype, cudaStream_t stream) {
+  check(params);
+  const BackwardArgs args = backward_args(params, dtype, kDim);
+  const Workspace offsets(params, kDim);
+  // The sums of keys, the turns and the counter lie one after the other, to the end.
+  LONGCA_CUDA(cudaMemsetAsync(args.key_sums, 0,
+                              static_cast<std::size_t>(offsets.end - offsets.keys), stream));
+  const int query_tiles = args.q_tiles * args.head_blocks * params.heads_k;
+  if (query_tiles > 0) {
+    row_terms_kernel<T, kDim><<<query_tiles, 256, 0, stream>>>(args);
+    LONGCA_CUDA(cudaGetLastError());
+  }
+  if (args.work_items > 0) {
+    params.ordered ? launch_main<BackwardShape<T, kDim, true>>(args, stream)
+                   : launch_main<BackwardShape<T, kDim, false>>(args, stream);
+  }
+  if (query_tiles > 0) {
+    write_dq_kernel<T, kDim><<<query_tiles, 256, 0, stream>>>(args);
+    LONGCA_CUDA(cudaGetLastError());
+  }
+  if (params.lists.shared_tiles > 0) {
+    const dim3 grid(params.lists.shared_tiles, params.heads_k, 2);
+    write_keys_kernel<T, kDim><<<grid, 256, 0, stream>>>(args);
+    LONGCA_CUDA(cudaGetLastError());
+  }
+}
+
+}  // namespace
+
+std::int64_t backward_workspace_bytes(const BackwardParams& params, int head_dim) {
+  return Workspace(params, head_dim).end;
+}
+
+void launch_backward(const BackwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
+  if (dtype == DType::bfloat16 && head_dim == 128) {
+    return launch<__nv_bfloat16, 128>(params, dtype, stream);
+  }
+#ifdef LONGCA_ALL_INSTANTIATIONS
+  if (dtype == DType::bfloat16 && head_dim == 64) {
+    return launch<__nv_bfloat16, 64>(params, dtype, stream);
+  }
+  if (dtype == DType::float16 && head_dim == 128) {
+    return launch<__half, 128>(params, dtype, stream);
+  }
+  if (dtype == DType::float16 && head_dim == 64) {
+    return launch<__half, 64>(params, dtype, stream);
+  }
+#endif
+  throw std::invalid_argument("slice: this build has no backward kernel for " +
+                              std::string(to_string(dtype)) + " of head dimension " +
+                              std::to_string(head_dim));
+}
+
+}  // namespace longca::slice

@@ -1,0 +1,551 @@
+#pragma once
+
+#include <cstdint>
+
+#include "attention/slice/sm90/backward_args.h"
+#include "attention/slice/sm90/backward_sums.cuh"
+#include "attention/slice/sm90/ptx/barrier.cuh"
+#include "attention/slice/sm90/ptx/tile_products.cuh"
+#include "attention/slice/sm90/ptx/tma.cuh"
+#include "attention/slice/sm90/ptx/wgmma.cuh"
+
+namespace longca::slice::sm90 {
+
+/// A query tile on its way, as the producer tells the consumers.
+struct RowTile {
+  int index;   ///< among those of all head blocks: head block · q_tiles + query tile
+  int masked;  ///< it has a pattern
+  int rank;    ///< QuerySegment
+};
+
+/// The keys that a work group owns next.
+struct KeyWork {
+  int k_begin, k_end;
+  int kv_head;
+  int q_tiles;  ///< below 0: nothing, the kernel is over
+  int shared;   ///< KeyTile
+};
+
+/// kOrdered: dQ is added up in a fixed order.
+template <typename Element, int kDim_, bool kOrdered_>
+struct BackwardShape {
+  using T = Element;
+  static constexpr int kDim = kDim_;
+  static constexpr bool kOrdered = kOrdered_;
+  static constexpr int kStages = 2;
+  static constexpr int kThreads = 384;
+  static constexpr int kConsumerWarps = 8;
+  /// Tiles lie in shared memory as columns of 64 elements.
+  static constexpr int kColumns = kDim / 64;
+  static constexpr int kKeyColumnBytes = kTileKeys * 128;
+  static constexpr int kRowColumnBytes = kBackwardRows * 128;
+  static constexpr int kKeyBytes = kColumns * kKeyColumnBytes;
+  static constexpr int kRowBytes = kColumns * kRowColumnBytes;
+  static constexpr int kTermBytes = 2 * kBackwardRows * static_cast<int>(sizeof(float));
+  static constexpr int kPatternBytes = kTileKeys * static_cast<int>(sizeof(std::uint64_t));
+
+  struct Shared {
+    alignas(1024) unsigned char k[kKeyBytes];
+    alignas(1024) unsigned char v[kKeyBytes];  ///< also dK and dV on their way out
+    alignas(1024) unsigned char q[kStages][kRowBytes];
+    alignas(1024) unsigned char dout[kStages][kRowBytes];
+    alignas(1024) unsigned char ds[2][kTileKeys * 128];  ///< dSᵀ: 128 keys × 64 rows
+    alignas(128) float dq[kConsumerWarps][kBackwardRows * kDim / kConsumerWarps];  ///< of each warp
+    alignas(128) float terms[kStages][2][kBackwardRows];                           ///< RowTerms
+    alignas(128) std::uint64_t pattern[kStages][kTileKeys];
+    RowTile tile[kStages];
+    KeyWork work;
+    std::uint64_t keys_full, keys_empty;
+    std::uint64_t q_full[kStages], q_empty[kStages];
+    std::uint64_t dout_full[kStages], dout_empty[kStages];
+    std::uint64_t ds_full[2];
+  };
+};
+
+/// Where one is in a ring of kCount buffers: parity is that of the passes so far.
+template <int kCount>
+struct RingPlace {
+  int slot = 0;
+  std::uint32_t parity = 0;
+
+  __device__ __forceinline__ void advance() {
+    if (++slot == kCount) {
+      slot = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+// ---------------------------------------------------------------------------------------------
+// The producer: one warp that fetches work and keeps the copy engine busy.
+
+template <typename Shape>
+struct BackwardProducer {
+  using Shared = typename Shape::Shared;
+  const BackwardArgs& args;
+  Shared& shared;
+  RingPlace<Shape::kStages> ring{};
+  std::uint32_t keys_parity = 0;
+
+  __device__ __forceinline__ bool leads() const { return threadIdx.x == 0; }
+
+  /// Q, dO and the terms of the rows, and which keys they see.
+  __device__ __forceinline__ void load_rows(int head_block, int q_tile, int pattern, int rank) {
+    const int slot = ring.slot;
+    const int head = head_block << args.pack_shift;
+    const int token = q_tile * (kBackwardRows >> args.pack_shift);
+    const int index = head_block * args.q_tiles + q_tile;
+    std::uint64_t* full = &shared.q_full[slot];
+    ptx::barrier_wait(&shared.q_empty[slot], ring.parity ^ 1);
+    if (leads()) {
+      shared.tile[slot] = {index, pattern >= 0, rank};
+      ptx::barrier_arrive_expect(
+          full, Shape::kRowBytes + Shape::kTermBytes + (pattern >= 0 ? Shape::kPatternBytes : 0));
+#pragma unroll
+      for (int column = 0; column < Shape::kColumns; ++column) {
+        ptx::load_box(shared.q[slot] + column * Shape::kRowColumnBytes, &args.q, full, column * 64,
+                      head, token);
+      }
+      ptx::load_bytes(shared.terms[slot], args.terms + index, Shape::kTermBytes, full);
+      if (pattern >= 0) {
+        ptx::load_bytes(shared.pattern[slot],
+                        args.params.lists.patterns + static_cast<std::int64_t>(pattern) * kTileKeys,
+                        Shape::kPatternBytes, full);
+      }
+    }
+    ptx::barrier_wait(&shared.dout_empty[slot], ring.parity ^ 1);
+    if (leads()) {
+      ptx::barrier_arrive_expect(&shared.dout_full[slot], Shape::kRowBytes);
+#pragma unroll
+      for (int column = 0; column < Shape::kColumns; ++column) {
+        ptx::load_box(shared.dout[slot] + column * Shape::kRowColumnBytes, &args.dout,
+                      &shared.dout_full[slot], column * 64, head, token);
+      }
+    }
+    ring.advance();
+  }
+
+  __device__ __forceinline__ void load_keys(const KeyWork& work) {
+    ptx::barrier_wait(&shared.keys_empty, keys_parity ^ 1);
+    keys_parity ^= 1;
+    if (leads()) {
+      shared.work = work;
+      ptx::barrier_arrive_expect(&shared.keys_full, 2 * Shape::kKeyBytes);
+#pragma unroll
+      for (int column = 0; column < Shape::kColumns; ++column) {
+        ptx::load_box(shared.k + column * Shape::kKeyColumnBytes, &args.k, &shared.keys_full,
+                      column * 64, work.kv_head, work.k_begin);
+      }
+#pragma unroll
+      for (int column = 0; column < Shape::kColumns; ++column) {
+        ptx::load_box(shared.v + column * Shape::kKeyColumnBytes, &args.v, &shared.keys_full,
+                      column * 64, work.kv_head, work.k_begin);
+      }
+    }
+  }
+
+  /// Tile `tile` of the list of head block `block` of a KV head.
+  __device__ __forceinline__ const KeyTile& key_tile(int kv_head, int block, int tile) const {
+    const DeviceTransposedLists& lists = args.params.lists;
+    const int head = (kv_head * args.head_blocks + block) << args.pack_shift;
+    const std::int64_t list = lists.list_heads == 1 ? 0
+                                                    : static_cast<std::int64_t>(head) *
+                                                          lists.list_heads / args.params.heads_q;
+    return lists.tiles[list * lists.tiles_per_list + tile];
+  }
+
+  __device__ __forceinline__ void run() {
+    for (;;) {
+      int id = 0;
+      if (leads()) id = atomicAdd(args.work_counter, 1);
+      id = __shfl_sync(~0u, id, 0);
+      if (id >= args.work_items) break;
+      run_item(id);
+    }
+    ptx::barrier_wait(&shared.keys_empty, keys_parity ^ 1);
+    if (leads()) {
+      shared.work.q_tiles = -1;
+      ptx::barrier_arrive(&shared.keys_full);
+    }
+  }
+
+  __device__ __forceinline__ void run_item(int id) {
+    const DeviceTransposedLists& lists = args.params.lists;
+    const int section_items = lists.tiles_per_list * args.section_heads;
+    const int rest = id % section_items;
+    const int kv_head = id / section_items * args.section_heads + rest % args.section_heads;
+    const std::int64_t order_list = lists.list_heads == 1 ? 0 : kv_head;
+    const int tile = lists.order[order_list * lists.tiles_per_list + rest / args.section_heads];
+    const KeyTile& keys = key_tile(kv_head, 0, tile);
+    int q_tiles = 0;
+#pragma unroll 1
+    for (int block = 0; block < args.head_blocks; ++block) {
+      q_tiles += key_tile(kv_head, block, tile).q_tiles;
+    }
+    load_keys({keys.k_begin, keys.k_end, kv_head, q_tiles, keys.shared});
+#pragma unroll 1
+    for (int block = 0; block < args.head_blocks; ++block) {
+      const QuerySegment* segments = lists.segments + key_tile(kv_head, block, tile).segments_begin;
+      const int count = key_tile(kv_head, block, tile).segments;
+#pragma unroll 1
+      for (int i = 0; i < count; ++i) {
+        const int4 segment = *reinterpret_cast<const int4*>(segments + i);
+        const int first = __shfl_sync(~0u, segment.x, 0);
+        const int pattern = __shfl_sync(~0u, segment.z, 0);
+        const int rank = Shape::kOrdered ? __shfl_sync(~0u, segment.w, 0) : 0;
+#pragma unroll 1
+        for (int left = __shfl_sync(~0u, segment.y, 0); left > 0; --left) {
+          load_rows(kv_head * args.head_blocks + block, first + left - 1, pattern, rank);
+        }
+      }
+    }
+  }
+};
+
+// ---------------------------------------------------------------------------------------------
+// The consumers: two warpgroups, 64 keys each.
+
+/// Steps of 16 along the inner dimension, in units of 16 bytes: within a column of 64 elements it
+/// lies along the rows.
+template <int kColumnBytes>
+__device__ __forceinline__ constexpr std::uint64_t along(int step) {
+  return static_cast<std::uint64_t>((step / 4 * kColumnBytes + step % 4 * 32) / 16);
+}
+/// Across the rows.
+__device__ __forceinline__ constexpr std::uint64_t across(int step) {
+  return static_cast<std::uint64_t>(step * 16 * 128 / 16);
+}
+
+template <typename Shape>
+struct BackwardConsumer {
+  using T = typename Shape::T;
+  using Shared = typename Shape::Shared;
+  static constexpr int kDim = Shape::kDim;
+  static constexpr int kDqCount = kDim / 4;  ///< numbers of dQ per thread: half of its columns
+
+  const BackwardArgs& args;
+  Shared& shared;
+  int group;  ///< of the two
+  int warp;   ///< of the four in the group
+  int lane;
+  RingPlace<Shape::kStages> ring{};
+  RingPlace<2> ds_ring{};
+  std::uint32_t keys_parity = 0;
+  int turn = -1;  ///< ordered, lane 0: the query tile whose turn is not ended
+
+  __device__ __forceinline__ void arrive(std::uint64_t& barrier) const {
+    if (lane == 0) ptx::barrier_arrive(&barrier);
+  }
+
+  /// s = K Qᵀ or V dOᵀ: this group's 64 keys × 64 rows.
+  __device__ __forceinline__ void multiply_rows(float (&s)[32], const unsigned char* keys,
+                                                const unsigned char* rows) const {
+    const std::uint64_t a = ptx::operand(ptx::shared_address(keys) + group * 64 * 128, 0);
+    const std::uint64_t b = ptx::operand(ptx::shared_address(rows), 0);
+    using ptx::Inner;
+    ptx::multiply_tile<T, Inner::along, Inner::along, false>(s, a, b);
+#pragma unroll
+    for (int step = 1; step < kDim / 16; ++step) {
+      ptx::multiply_tile<T, Inner::along, Inner::along, true>(
+          s, a + along<Shape::kKeyColumnBytes>(step), b + along<Shape::kRowColumnBytes>(step));
+    }
+  }
+
+  /// sum += aᵀ rows, a being 64 rows × this group's 64 keys.
+  __device__ __forceinline__ void add_product(float (&sum)[kDim / 2], const std::uint32_t (&a)[16],
+                                              const unsigned char* rows) const {
+    const std::uint64_t b = ptx::operand(ptx::shared_address(rows), Shape::kRowColumnBytes);
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+      ptx::multiply_add<T>(sum, a + step * 4, b + across(step));
+    }
+  }
+
+  /// dq = dS K: 64 rows × this group's half of the dimensions.
+  __device__ __forceinline__ void multiply_dq(float (&dq)[kDqCount],
+                                              const unsigned char* ds) const {
+    using ptx::Inner;
+    const int column = group * (kDim / 2);
+    const std::uint64_t a = ptx::operand(ptx::shared_address(ds), 0);
+    const std::uint64_t b = ptx::operand(
+        ptx::shared_address(shared.k) + column / 64 * Shape::kKeyColumnBytes + column % 64 * 2,
+        Shape::kKeyColumnBytes);
+    ptx::multiply_tile<T, Inner::across, Inner::across, false>(dq, a, b);
+#pragma unroll
+    for (int step = 1; step < kTileKeys / 16; ++step) {
+      ptx::multiply_tile<T, Inner::across, Inner::across, true>(dq, a + across(step),
+                                                                b + across(step));
+    }
+  }
+
+  /// 0 for the cells that the pattern does not allow.
+  __device__ __forceinline__ void mask(float (&p)[32], const std::uint64_t* pattern) const {
+    const int key = group * 64 + warp * 16 + lane / 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::uint64_t word = pattern[key + half * 8] >> (2 * (lane % 4));
+      const auto low = static_cast<std::uint32_t>(word);
+      const auto high = static_cast<std::uint32_t>(word >> 32);
+#pragma unroll
+      for (int i = 0; i < 32; ++i) {
+        if (i / 2 % 2 != half) continue;
+        const int bit = i / 4 * 8 + i % 2;
+        const bool allowed = ((bit < 32 ? low : high) >> (bit % 32) & 1) != 0;
+        p[i] = allowed ? p[i] : 0.0f;
+      }
+    }
+  }
+
+  /// dSᵀ into shared memory, for both groups.
+  __device__ __forceinline__ void store_ds(unsigned char* ds, const std::uint32_t (&a)[16]) const {
+    const int row = lane % 8;
+    const int key = group * 64 + warp * 16 + (lane / 8 & 1) * 8 + row;
+    const std::uint32_t first = ptx::shared_address(ds) + key * 128 + ((lane / 16) ^ row) * 16;
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+      ptx::store_matrices(first ^ (step * 32), a[step * 4], a[step * 4 + 1], a[step * 4 + 2],
+                          a[step * 4 + 3]);
+    }
+  }
+
+  /// By way of this warp's place in shared memory.
+  __device__ __forceinline__ void add_dq(const float (&dq)[kDqCount], const RowTile& tile) {
+    const int part = group * 4 + warp;
+    float* staged = shared.dq[part];
+    if (lane == 0) Shape::kOrdered ? end_turn() : ptx::wait_stores_read();
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kDqCount; i += 4) {
+      *reinterpret_cast<float4*>(staged + i * 32 + lane * 4) =
+          make_float4(dq[i], dq[i + 1], dq[i + 2], dq[i + 3]);
+    }
+    ptx::fence_async_proxy();
+    __syncwarp();
+    if (lane == 0) {
+      if constexpr (Shape::kOrdered) await_turn(tile);
+      ptx::add_bytes(dq_sums<kDim>(args, tile.index) + part * (kDqCount * 32), staged,
+                     kDqCount * 32 * sizeof(float));
+      ptx::commit_stores();
+    }
+  }
+
+  /// Ordered, lane 0: until the additions to this part of the query tile that come before are done.
+  __device__ __forceinline__ void await_turn(const RowTile& tile) {
+    turn = tile.index;
+    const std::int32_t* done = args.turns + turn * Shape::kConsumerWarps + group * 4 + warp;
+    while (ptx::load_acquire(done) != tile.rank) {
+    }
+  }
+  /// Lane 0 lets the next one add, a tile later: by then what was added is there.
+  __device__ __forceinline__ void end_turn() {
+    if (turn < 0) return;
+    ptx::wait_stores_done();
+    __threadfence();
+    ptx::add_release(args.turns + turn * Shape::kConsumerWarps + group * 4 + warp, 1);
+    turn = -1;
+  }
+
+  __device__ __forceinline__ void run() {
+    for (;;) {
+      ptx::barrier_wait(&shared.keys_full, keys_parity);
+      keys_parity ^= 1;
+      const KeyWork work = shared.work;
+      if (work.q_tiles < 0) break;
+      float dk[kDim / 2];
+      float dv[kDim / 2];
+#pragma unroll
+      for (int i = 0; i < kDim / 2; ++i) dk[i] = dv[i] = 0;
+      if (work.q_tiles > 0) walk(work.q_tiles, dk, dv);
+      if (Shape::kOrdered && lane == 0) end_turn();
+      finish(work, dk, dv);
+      ptx::fence_async_proxy();
+      __syncwarp();
+      arrive(shared.keys_empty);
+    }
+    if (lane == 0) ptx::wait_stores_read();
+  }
+
+  /// Sums over `count` query tiles.
+  __device__ __forceinline__ void walk(int count, float (&dk)[kDim / 2], float (&dv)[kDim / 2]) {
+    const float scale_log2 = args.params.scale * kLog2E;
+    float s[32];
+    ptx::barrier_wait(&shared.q_full[ring.slot], ring.parity);
+    ptx::products_begin();
+    multiply_rows(s, shared.k, shared.q[ring.slot]);
+    ptx::products_commit();
+    ptx::products_wait<0>();
+    ptx::pin(s);
+    for (int left = count; left > 0; --left) {
+      const int slot = ring.slot;
+      const RowTile tile = shared.tile[slot];
+      const float* lse = shared.terms[slot][0] + lane % 4 * 2;
+      const float* delta = shared.terms[slot][1] + lane % 4 * 2;
+
+      // Scores are under way; their gradient's product beside the exponentials.
+      float dp[32];
+      ptx::barrier_wait(&shared.dout_full[slot], ring.parity);
+      ptx::products_begin();
+      multiply_rows(dp, shared.v, shared.dout[slot]);
+      ptx::products_commit();
+#pragma unroll
+      for (int i = 0; i < 32; i += 4) {
+        const float2 of_rows = *reinterpret_cast<const float2*>(lse + i * 2);
+        s[i] = ptx::exp2(fmaf(s[i], scale_log2, -of_rows.x));
+        s[i + 1] = ptx::exp2(fmaf(s[i + 1], scale_log2, -of_rows.y));
+        s[i + 2] = ptx::exp2(fmaf(s[i + 2], scale_log2, -of_rows.x));
+        s[i + 3] = ptx::exp2(fmaf(s[i + 3], scale_log2, -of_rows.y));
+      }
+      if (tile.masked != 0) mask(s, shared.pattern[slot]);
+      std::uint32_t p[16];
+#pragma unroll
+      for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
+
+      // dV beside the gradient of the scores.
+      ptx::products_begin();
+      add_product(dv, p, shared.dout[slot]);
+      ptx::products_commit();
+      ptx::products_wait<1>();
+      ptx::pin(dp);
+#pragma unroll
+      for (int i = 0; i < 32; i += 4) {
+        const float2 of_rows = *reinterpret_cast<const float2*>(delta + i * 2);
+        dp[i] = s[i] * (dp[i] - of_rows.x);
+        dp[i + 1] = s[i + 1] * (dp[i + 1] - of_rows.y);
+        dp[i + 2] = s[i + 2] * (dp[i + 2] - of_rows.x);
+        dp[i + 3] = s[i + 3] * (dp[i + 3] - of_rows.y);
+      }
+      std::uint32_t ds[16];
+#pragma unroll
+      for (int i = 0; i < 16; ++i) ds[i] = ptx::pack<T>(dp[2 * i], dp[2 * i + 1]);
+      // The other group has read what this buffer held: it has written the other buffer since.
+      unsigned char* ds_tile = shared.ds[ds_ring.slot];
+      store_ds(ds_tile, ds);
+      ptx::fence_async_proxy();
+      __syncwarp();
+      arrive(shared.ds_full[ds_ring.slot]);
+
+      ptx::products_begin();
+      add_product(dk, ds, shared.q[slot]);
+      ptx::products_commit();
+      ptx::products_wait<1>();
+      ptx::pin(p);
+      arrive(shared.dout_empty[slot]);
+
+      float dq[kDqCount];
+      ptx::barrier_wait(&shared.ds_full[ds_ring.slot], ds_ring.parity);
+      ds_ring.advance();
+      ptx::products_begin();
+      multiply_dq(dq, ds_tile);
+      ptx::products_commit();
+      ring.advance();
+      // After the last tile this takes whatever is there, for nothing: cheaper than a branch that
+      // keeps products apart.
+      if (left > 1) ptx::barrier_wait(&shared.q_full[ring.slot], ring.parity);
+      ptx::products_wait<0>();
+      ptx::pin(dq);
+      ptx::products_begin();
+      multiply_rows(s, shared.k, shared.q[ring.slot]);
+      ptx::products_commit();
+      arrive(shared.q_empty[slot]);
+      add_dq(dq, tile);
+      // The compiler wants no product to be under way when the loop turns.
+      ptx::products_wait<0>();
+      ptx::pin(s);
+    }
+    ptx::pin(dk);
+    ptx::pin(dv);
+  }
+
+  __device__ __forceinline__ void finish(const KeyWork& work, float (&dk)[kDim / 2],
+                                         float (&dv)[kDim / 2]) {
+#pragma unroll
+    for (int i = 0; i < kDim / 2; ++i) dk[i] *= args.params.scale;
+    if (work.shared >= 0) {
+      add_keys(dk, key_sums<kDim>(args, work.shared, work.kv_head, 0));
+      add_keys(dv, key_sums<kDim>(args, work.shared, work.kv_head, 1));
+      return;
+    }
+    // The group's own rows of V are free as soon as its warps are here.
+    group == 0 ? ptx::named_sync(1, 128) : ptx::named_sync(2, 128);
+    write_keys(dv, args.params.dv, work);
+    __syncwarp();
+    write_keys(dk, args.params.dk, work);
+  }
+
+  __device__ __forceinline__ void add_keys(const float (&sum)[kDim / 2], float* to) const {
+    to += (group * 4 + warp) * (kDim / 2 * 32) + lane * 4;
+#pragma unroll
+    for (int i = 0; i < kDim / 2; i += 4) ptx::add_four(to + i * 32, sum + i);
+  }
+
+  /// By way of this warp's 16 rows of V, so that whole lines are written.
+  __device__ __forceinline__ void write_keys(const float (&sum)[kDim / 2], const TensorArg& tensor,
+                                             const KeyWork& work) {
+    const int first = group * 64 + warp * 16;
+    unsigned char* rows = shared.v + first * 128;
+    const int row = lane % 8;
+    const std::uint32_t line = ptx::shared_address(rows) + (row + (lane / 8 & 1) * 8) * 128;
+#pragma unroll
+    for (int step = 0; step < kDim / 16; ++step) {
+      const int chunk = (step % 4 * 2 + lane / 16) ^ row;
+      const float* d = sum + step * 8;
+      ptx::store_matrices(line + step / 4 * Shape::kKeyColumnBytes + chunk * 16,
+                          ptx::pack<T>(d[0], d[1]), ptx::pack<T>(d[2], d[3]),
+                          ptx::pack<T>(d[4], d[5]), ptx::pack<T>(d[6], d[7]));
+    }
+    __syncwarp();
+    constexpr int kChunks = kDim / 8;
+#pragma unroll
+    for (int i = lane; i < 16 * kChunks; i += 32) {
+      const int key_row = i / kChunks;
+      const int chunk = i % kChunks;
+      const int key = work.k_begin + first + key_row;
+      if (key >= work.k_end) continue;
+      const uint4 values =
+          *reinterpret_cast<const uint4*>(rows + chunk / 8 * Shape::kKeyColumnBytes +
+                                          key_row * 128 + ((chunk % 8) ^ (key_row % 8)) * 16);
+      T* to = static_cast<T*>(tensor.data) + key * tensor.token_stride +
+              work.kv_head * tensor.head_stride + chunk * 8;
+      *reinterpret_cast<uint4*>(to) = values;
+    }
+  }
+};
+
+template <typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, 1)
+    backward_kernel(const __grid_constant__ BackwardArgs args) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ __align__(1024) unsigned char shared_bytes[];
+  auto& shared = *reinterpret_cast<typename Shape::Shared*>(shared_bytes);
+  if (threadIdx.x == 0) {
+    ptx::barrier_init(&shared.keys_full, 1);
+    ptx::barrier_init(&shared.keys_empty, Shape::kConsumerWarps);
+    for (int i = 0; i < Shape::kStages; ++i) {
+      ptx::barrier_init(&shared.q_full[i], 1);
+      ptx::barrier_init(&shared.dout_full[i], 1);
+      ptx::barrier_init(&shared.q_empty[i], Shape::kConsumerWarps);
+      ptx::barrier_init(&shared.dout_empty[i], Shape::kConsumerWarps);
+    }
+    for (auto& barrier : shared.ds_full) ptx::barrier_init(&barrier, Shape::kConsumerWarps);
+    ptx::fence_barrier_init();
+    ptx::prefetch_map(&args.q);
+    ptx::prefetch_map(&args.dout);
+    ptx::prefetch_map(&args.k);
+    ptx::prefetch_map(&args.v);
+  }
+  __syncthreads();
+  const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0);
+  if (warpgroup == 0) {
+    ptx::decrease_registers<24>();
+    if (threadIdx.x < 32) BackwardProducer<Shape>{args, shared}.run();
+  } else {
+    ptx::increase_registers<240>();
+    BackwardConsumer<Shape> consumer{args, shared, warpgroup - 1,
+                                     static_cast<int>(threadIdx.x / 32 % 4),
+                                     static_cast<int>(threadIdx.x % 32)};
+    consumer.run();
+  }
+#endif
+}
+
+}  // namespace longca::slice::sm90

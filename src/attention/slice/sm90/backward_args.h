@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "attention/slice/backward_launch.h"
+
+namespace longca::slice::sm90 {
+
+/// Of the 64 rows of a query tile.
+struct RowTerms {
+  float lse[kBackwardRows];    ///< in base 2; +∞ for a row that sees nothing or is none
+  float delta[kBackwardRows];  ///< sum of dO · O
+};
+
+/// What the kernels of the backward pass are launched with. Tensor maps are over
+/// [tokens, heads, dim], their boxes 64 elements wide.
+struct BackwardArgs {
+  CUtensorMap q, dout;  ///< boxes of P heads × 64 / P tokens
+  CUtensorMap k, v;     ///< boxes of 128 keys
+  BackwardParams params;
+  int pack_shift;     ///< log2 P
+  int q_tiles;        ///< of a head block
+  int head_blocks;    ///< of a KV head: P query heads each
+  int section_heads;  ///< KV heads whose key tiles are interleaved: their rows stay in L2
+  int work_items;
+  RowTerms* terms;  ///< of all query tiles
+  /// Float32 sums lie as the matrix product leaves them: a warp's part is a run of float4 per lane,
+  /// number i of lane l at i / 4 · 128 + 4 l + i % 4, which is row l / 4 + 8 (i / 2 % 2), column
+  /// 8 (i / 4) + 2 (l % 4) + i % 2 of the warp's 16 rows. A query tile: 4 warps one below the other
+  /// for the first half of the dimensions, then 4 for the second.
+  float* dq_sums;
+  float* key_sums;  ///< of shared key tiles, dK and dV: 8 warps one below the other
+  /// Ordered: additions to each query tile that are done, for each of eight parts.
+  std::int32_t* turns;
+  std::int32_t* work_counter;
+};
+
+}  // namespace longca::slice::sm90
