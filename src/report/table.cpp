@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "report/ranks_table.h"
+#include "report/sparse_table.h"
 #include "report/terminal_text.h"
 #include "report/view.h"
 
@@ -216,6 +217,9 @@ void print_table(std::ostream& out, std::span<const Record> records, const Table
   if (!split.single.empty()) {
     const View view = make_view(split.single);
     TablePrinter(out, view, options).print(split.single);
+    const DenseComparison comparison = compare_with_dense(split.single);
+    if (!comparison.tables.empty()) out << "\n\n";
+    print_sparse_table(out, comparison, options);
   }
   if (split.over_ranks.empty()) return;
   if (!split.single.empty()) out << "\n\n";

@@ -19,7 +19,8 @@ TableOptions terminal_table_options();
 /// The records as a table for people: one group per mask and length (and every other axis that
 /// varies), one row per kernel, forward and backward side by side; the fastest of a group is
 /// marked, a cell without a number shows its status as a word and its reason below the group.
-/// Cells over ranks follow in a table of their own (ranks_table.h).
+/// Block-sparse attention beside dense (sparse_table.h) and cells over ranks (ranks_table.h) follow
+/// in tables of their own.
 void print_table(std::ostream& out, std::span<const Record> records,
                  const TableOptions& options = {});
 

@@ -1,0 +1,293 @@
+#include "report/dense_comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "bench/axes.h"
+
+namespace longca {
+namespace {
+
+constexpr std::string_view kCausalAxis = "block_causal";
+
+/// Of an axis that this program may not have.
+std::optional<std::string> axis_text(const Case& c, std::string_view name) {
+  for (const Axis& axis : axis_table()) {
+    if (axis.name == name) return axis.text(c);
+  }
+  return std::nullopt;
+}
+
+std::string dense_mask_of(const Case& c) {
+  return axis_text(c, kCausalAxis).value_or("0") == "1" ? "causal" : "full";
+}
+
+bool is_block_sparse(const Record& record) {
+  return record.c.density.has_value() && !record.c.scheme;
+}
+
+std::optional<double> ratio(const std::optional<double>& value, const std::optional<double>& of) {
+  if (!value || !of || !(*of > 0) || !(*value > 0)) return std::nullopt;
+  const double quotient = *value / *of;
+  return std::isfinite(quotient) ? std::optional(quotient) : std::nullopt;
+}
+
+std::optional<double> metric_if_ok(const Record* record, const char* name) {
+  if (record == nullptr || !record->status.ok()) return std::nullopt;
+  return metric_of(record, name);
+}
+
+bool is_dense_of(const Record& dense, const Record& sparse) {
+  const Case& a = dense.c;
+  const Case& b = sparse.c;
+  return !a.scheme && a.mask == dense_mask_of(b) && a.tokens == b.tokens &&
+         a.heads_q == b.heads_q && a.heads_k == b.heads_k && a.head_dim == b.head_dim &&
+         a.dtype == b.dtype && a.pass == b.pass && a.device == b.device && a.mode == b.mode &&
+         describe_machine(dense) == describe_machine(sparse);
+}
+
+const Record* fastest_dense(std::span<const Record> records, const Record& sparse) {
+  const Record* best = nullptr;
+  for (const Record& record : records) {
+    const auto time = metric_if_ok(&record, "time_ms");
+    if (!time || !(*time > 0) || !is_dense_of(record, sparse)) continue;
+    if (best == nullptr || *time < *metric_of(best, "time_ms")) best = &record;
+  }
+  return best;
+}
+
+/// The axes that tell tables apart: none that shapes one.
+bool tells_apart(const Axis& axis) {
+  static constexpr std::array kShaping = {"kernel", "mask", "tokens", "pass", "density"};
+  return !axis.over_ranks &&
+         std::find(kShaping.begin(), kShaping.end(), axis.name) == kShaping.end();
+}
+
+std::vector<const Axis*> varying_axes(const std::vector<const Record*>& cells, AxisTexts& common) {
+  std::vector<const Axis*> varying;
+  for (const Axis& axis : axis_table()) {
+    if (!tells_apart(axis)) continue;
+    std::set<std::optional<std::string>> values;
+    for (const Record* cell : cells) values.insert(axis.text(cell->c));
+    if (values.size() > 1) {
+      varying.push_back(&axis);
+    } else if (!values.empty() && *values.begin()) {
+      common.emplace_back(axis.name, **values.begin());
+    }
+  }
+  return varying;
+}
+
+bool has_several_machines(const std::vector<const Record*>& cells) {
+  std::set<std::string> machines;
+  for (const Record* cell : cells) machines.insert(describe_machine(*cell));
+  return machines.size() > 1;
+}
+
+AxisTexts setting_of(const Record& record, const std::vector<const Axis*>& axes,
+                     bool names_machine) {
+  AxisTexts setting;
+  for (const Axis* axis : axes) {
+    if (auto value = axis->text(record.c)) setting.emplace_back(axis->name, std::move(*value));
+  }
+  if (names_machine) setting.emplace_back("machine", describe_machine(record));
+  return setting;
+}
+
+template <typename Items, typename Matches, typename Item>
+auto& find_or_add(Items& items, Matches matches, Item item) {
+  const auto found = std::find_if(items.begin(), items.end(), matches);
+  return found != items.end() ? *found : items.emplace_back(std::move(item));
+}
+
+void add_cell(DenseComparison& comparison, const Record& record, const AxisTexts& setting) {
+  const Case& c = record.c;
+  find_or_add(
+      comparison.kernels, [&](const auto& name) { return name == c.kernel; }, c.kernel);
+  DensityTable& table = find_or_add(
+      comparison.tables,
+      [&](const DensityTable& known) {
+        return known.mask == c.mask && known.pass == c.pass && known.setting == setting;
+      },
+      DensityTable{c.mask, c.pass, setting, {}, {}});
+  find_or_add(
+      table.densities, [&](double density) { return density == *c.density; }, *c.density);
+  DensityGroup& group = find_or_add(
+      table.groups, [&](const DensityGroup& known) { return known.tokens == c.tokens; },
+      DensityGroup{c.tokens, nullptr, {}});
+  find_or_add(
+      group.lines, [&](const DensityLine& known) { return known.kernel == c.kernel; },
+      DensityLine{c.kernel, {}, {}, {}})
+      .cells.push_back(&record);
+}
+
+void sort_comparison(DenseComparison& comparison) {
+  const auto mask_place = [](const std::string& name) {
+    const auto masks = mask_table();
+    return std::find_if(masks.begin(), masks.end(),
+                        [&](const MaskTraits& traits) { return traits.name == name; }) -
+           masks.begin();
+  };
+  const auto kernel_place = [&](const DensityLine& line) {
+    return std::find(comparison.kernels.begin(), comparison.kernels.end(), line.kernel);
+  };
+  std::vector<AxisTexts> settings;
+  for (const DensityTable& table : comparison.tables) settings.push_back(table.setting);
+  const auto order = [&](const DensityTable& table) {
+    return std::make_tuple(mask_place(table.mask), table.mask,
+                           std::find(settings.begin(), settings.end(), table.setting), table.pass);
+  };
+  std::stable_sort(comparison.tables.begin(), comparison.tables.end(),
+                   [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  for (DensityTable& table : comparison.tables) {
+    std::sort(table.densities.begin(), table.densities.end());
+    std::sort(table.groups.begin(), table.groups.end(),
+              [](const auto& a, const auto& b) { return a.tokens < b.tokens; });
+    for (DensityGroup& group : table.groups) {
+      std::stable_sort(group.lines.begin(), group.lines.end(), [&](const auto& a, const auto& b) {
+        return kernel_place(a) < kernel_place(b);
+      });
+      for (DensityLine& line : group.lines) {
+        std::sort(line.cells.begin(), line.cells.end(),
+                  [](const Record* a, const Record* b) { return *a->c.density < *b->c.density; });
+      }
+    }
+  }
+}
+
+template <typename RatioOf>
+BreakEven break_even_of(const DensityLine& line, const Record* dense, RatioOf ratio_of) {
+  std::vector<DensityRatio> ratios;
+  for (const Record* cell : line.cells) {
+    if (const auto r = ratio_of(cell, dense)) ratios.push_back({*cell->c.density, *r});
+  }
+  return find_break_even(ratios);
+}
+
+void compare_lines(DenseComparison& comparison, std::span<const Record> records) {
+  for (DensityTable& table : comparison.tables) {
+    for (DensityGroup& group : table.groups) {
+      group.dense = fastest_dense(records, *group.lines.front().cells.front());
+      for (DensityLine& line : group.lines) {
+        line.kernel_time = break_even_of(line, group.dense, time_of_dense);
+        line.end_to_end = break_even_of(line, group.dense, end_to_end_of_dense);
+      }
+    }
+  }
+}
+
+bool is_worth_showing(const DenseComparison& comparison) {
+  return std::any_of(comparison.tables.begin(), comparison.tables.end(),
+                     [](const DensityTable& table) { return table.densities.size() > 1; }) ||
+         comparison.has("selection_ms") || comparison.has("kept_mass");
+}
+
+}  // namespace
+
+const Record* DensityLine::at(double density) const {
+  const auto found = std::find_if(cells.begin(), cells.end(),
+                                  [&](const Record* cell) { return cell->c.density == density; });
+  return found == cells.end() ? nullptr : *found;
+}
+
+bool DensityLine::has_number() const {
+  return std::any_of(cells.begin(), cells.end(),
+                     [](const Record* cell) { return metric_if_ok(cell, "time_ms").has_value(); });
+}
+
+bool DensityGroup::has_number() const {
+  return std::any_of(lines.begin(), lines.end(),
+                     [](const DensityLine& line) { return line.has_number(); });
+}
+
+const Record* DensityGroup::fastest(double density) const {
+  const Record* best = nullptr;
+  for (const DensityLine& line : lines) {
+    const Record* cell = line.at(density);
+    const auto time = metric_if_ok(cell, "time_ms");
+    if (time && (best == nullptr || *time < *metric_of(best, "time_ms"))) best = cell;
+  }
+  return best;
+}
+
+std::optional<double> DensityGroup::metric_at(double density, const std::string& name) const {
+  for (const DensityLine& line : lines) {
+    if (const auto value = metric_of(line.at(density), name)) return value;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> DensityGroup::largest_at(double density, const std::string& name) const {
+  std::optional<double> largest;
+  for (const DensityLine& line : lines) {
+    const auto value = metric_of(line.at(density), name);
+    if (value) largest = std::max(largest.value_or(*value), *value);
+  }
+  return largest;
+}
+
+std::string DensityTable::title() const {
+  return fmt::format("{}, {}", mask, to_string(pass));
+}
+
+bool DensityTable::has_number() const {
+  return std::any_of(groups.begin(), groups.end(),
+                     [](const DensityGroup& group) { return group.has_number(); });
+}
+
+bool DenseComparison::has(const std::string& metric) const {
+  for (const DensityTable& table : tables) {
+    for (const DensityGroup& group : table.groups) {
+      for (const DensityLine& line : group.lines) {
+        for (const Record* cell : line.cells) {
+          if (metric_of(cell, metric)) return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+DenseComparison compare_with_dense(std::span<const Record> records) {
+  std::vector<const Record*> cells;
+  double largest = 0;
+  for (const Record& record : records) {
+    if (!is_block_sparse(record)) continue;
+    cells.push_back(&record);
+    largest = std::max(largest, metric_of(&record, "tflops").value_or(0));
+  }
+  DenseComparison comparison;
+  comparison.unit = rate_unit(largest);
+  const std::vector<const Axis*> axes = varying_axes(cells, comparison.common);
+  const bool names_machine = has_several_machines(cells);
+  for (const Record* cell : cells) {
+    add_cell(comparison, *cell, setting_of(*cell, axes, names_machine));
+  }
+  if (!is_worth_showing(comparison)) return {};
+  sort_comparison(comparison);
+  compare_lines(comparison, records);
+  return comparison;
+}
+
+std::optional<double> time_of_dense(const Record* record, const Record* dense) {
+  return ratio(metric_if_ok(record, "time_ms"), metric_if_ok(dense, "time_ms"));
+}
+
+std::optional<double> end_to_end_of_dense(const Record* record, const Record* dense) {
+  return ratio(metric_if_ok(record, "end_to_end_ms"), metric_if_ok(dense, "time_ms"));
+}
+
+std::optional<double> memory_of_dense(const Record* record, const Record* dense) {
+  return ratio(metric_if_ok(record, "peak_bytes"), metric_if_ok(dense, "peak_bytes"));
+}
+
+std::optional<double> selection_share(const Record* record) {
+  return ratio(metric_if_ok(record, "selection_ms"), metric_if_ok(record, "end_to_end_ms"));
+}
+
+}  // namespace longca

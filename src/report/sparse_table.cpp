@@ -1,0 +1,278 @@
+#include "report/sparse_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <set>
+
+#include "report/terminal_text.h"
+
+namespace longca {
+namespace {
+
+constexpr int kGap = 2;         ///< spaces between columns
+constexpr int kRateWidth = 7;   ///< "TFLOP/s"
+constexpr int kRatioWidth = 9;  ///< "÷ dense", "12.34*"
+constexpr int kWholeWidth = 8;  ///< "in all"
+constexpr int kShareWidth = 6;  ///< "12.3%"
+constexpr int kMemoryWidth = 9;
+constexpr const char* kKeptMass = "kept mass";
+constexpr const char* kErrorFull = "error of full";
+
+/// What fits the width, and how wide it is. The first to give way is named last.
+struct Layout {
+  int tokens = 6;
+  int kernel = 6;
+  int break_even = 10;
+  int densities = 0;
+  bool whole = false;
+  bool share = false;
+  bool memory = true;
+  bool rate = true;
+
+  int left() const { return tokens + kGap + kernel; }
+  /// Of a density, up to the ratio and its mark, without the gap before it.
+  int ratio_end() const { return kRatioWidth + (rate ? kRateWidth : 0); }
+  int density() const {
+    return ratio_end() + (whole ? kWholeWidth : 0) + (share ? kShareWidth : 0);
+  }
+  int width() const {
+    return left() + densities * (kGap + density()) + kGap + break_even +
+           (memory ? kGap + kMemoryWidth : 0);
+  }
+};
+
+int letters_of(const std::string& text) {
+  return static_cast<int>(
+      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
+}
+
+bool has_metric(const DensityTable& table, const std::string& name) {
+  for (const DensityGroup& group : table.groups) {
+    for (const double density : table.densities) {
+      if (group.metric_at(density, name)) return true;
+    }
+  }
+  return false;
+}
+
+Layout layout_for(const DensityTable& table, int width) {
+  Layout layout;
+  layout.densities = static_cast<int>(table.densities.size());
+  layout.whole = has_metric(table, "end_to_end_ms");
+  layout.share = layout.whole && has_metric(table, "selection_ms");
+  const auto widen = [](int& column, const std::string& text) {
+    column = std::max(column, letters_of(text));
+  };
+  if (has_metric(table, "kept_mass")) widen(layout.kernel, kKeptMass);
+  if (has_metric(table, "error_full")) widen(layout.kernel, kErrorFull);
+  for (const DensityGroup& group : table.groups) {
+    widen(layout.tokens, format_tokens(group.tokens));
+    for (const DensityLine& line : group.lines) {
+      if (line.has_number()) widen(layout.kernel, printable(line.kernel));
+      widen(layout.break_even, describe_break_even(line.kernel_time));
+    }
+  }
+  for (bool* column : {&layout.rate, &layout.memory, &layout.share, &layout.whole}) {
+    if (layout.width() > width) *column = false;
+  }
+  return layout;
+}
+
+std::string ratio_text(const std::optional<double>& ratio) {
+  return ratio ? format_figure(*ratio) : "-";
+}
+
+class SparseTablePrinter {
+ public:
+  SparseTablePrinter(std::ostream& out, const DenseComparison& comparison,
+                     const TableOptions& options)
+      : out_(out), text_(out, options), comparison_(comparison), width_(options.width) {}
+
+  void print() {
+    out_ << text_.paint(Ink::bold,
+                        "Block-sparse attention beside dense: time ÷ that of the fastest dense "
+                        "kernel")
+         << '\n';
+    text_.wrapped(comparison_.common);
+    for (const DensityTable& table : comparison_.tables) {
+      if (table.has_number()) print_table(table);
+    }
+    print_legend();
+  }
+
+ private:
+  void print_table(const DensityTable& table) {
+    layout_ = layout_for(table, width_);
+    has_whole_ = has_whole_ || layout_.whole;
+    has_share_ = has_share_ || layout_.share;
+    out_ << '\n';
+    std::string title = table.title();
+    if (!table.setting.empty()) title += " · " + join_axes(table.setting, " · ");
+    text_.line(Ink::bold, printable(title));
+    std::string densities = fmt::format("{:>{}}", "density", layout_.left());
+    std::string columns =
+        fmt::format("{:>{}}  {:{}}", "tokens", layout_.tokens, "kernel", layout_.kernel);
+    for (const double density : table.densities) {
+      densities += "  " + at_ratio(format_density(density));
+      columns += column_titles();
+    }
+    columns += fmt::format("  {:>{}}", "break-even", layout_.break_even);
+    if (layout_.memory) columns += fmt::format("  {:>{}}", "memory", kMemoryWidth);
+    text_.line(Ink::dim, densities);
+    text_.line(Ink::dim, columns);
+    for (const DensityGroup& group : table.groups) {
+      if (group.has_number()) print_group(table, group);
+    }
+  }
+
+  std::string column_titles() const {
+    std::string text = fmt::format("  {:>{}}", "÷ dense ", kRatioWidth);
+    if (layout_.rate)
+      text = fmt::format("  {:>{}}", comparison_.unit.name, kRateWidth) + text.substr(2);
+    if (layout_.whole) text += fmt::format("{:>{}}", "in all", kWholeWidth);
+    if (layout_.share) text += fmt::format("{:>{}}", "sel.", kShareWidth);
+    return text;
+  }
+
+  /// A density's columns with nothing but this text, where the ratio ends.
+  std::string at_ratio(const std::string& text) const {
+    return fmt::format("{:>{}}{:{}}", text, layout_.ratio_end() - 1, "",
+                       layout_.density() - layout_.ratio_end() + 1);
+  }
+
+  void print_group(const DensityTable& table, const DensityGroup& group) {
+    print_dense(group);
+    for (const DensityLine& line : group.lines) {
+      const bool has_columns = group.dense != nullptr || layout_.rate;
+      if (line.has_number() && has_columns) print_line(table, group, line);
+    }
+    print_cost(table, kKeptMass, [&](double density) {
+      const auto mass = group.metric_at(density, "kept_mass");
+      return mass ? fmt::format("{:.3f}", *mass) : "";
+    });
+    print_cost(table, kErrorFull, [&](double density) {
+      const auto error = group.largest_at(density, "error_full");
+      return error ? format_figure(*error) : "";
+    });
+  }
+
+  void print_dense(const DensityGroup& group) {
+    const std::string tokens = fmt::format("{:>{}}", format_tokens(group.tokens), layout_.tokens);
+    if (group.dense == nullptr) {
+      text_.line(Ink::plain, tokens + "  no dense kernel was measured");
+      return;
+    }
+    const auto rate = metric_of(group.dense, "tflops");
+    const auto memory = metric_of(group.dense, "peak_bytes");
+    std::string text =
+        fmt::format("dense: {}, {}, {} ms", group.dense->c.kernel, group.dense->c.mask,
+                    format_figure(*metric_of(group.dense, "time_ms")));
+    if (rate) {
+      text += fmt::format(", {} {}", format_figure(*rate * comparison_.unit.per_tflops),
+                          comparison_.unit.name);
+    }
+    if (memory) text += ", " + format_bytes(*memory);
+    text_.line(Ink::plain, tokens + "  " + printable(text));
+  }
+
+  void print_line(const DensityTable& table, const DensityGroup& group, const DensityLine& line) {
+    std::string text =
+        fmt::format("{:{}}  {:{}}", "", layout_.tokens, printable(line.kernel), layout_.kernel);
+    std::optional<double> memory;
+    for (const double density : table.densities) {
+      const Record* cell = line.at(density);
+      text += std::string(kGap, ' ') + density_cell(group, cell, cell == group.fastest(density));
+      if (const auto bytes = metric_of(cell, "peak_bytes")) {
+        memory = std::max(memory.value_or(0), *bytes);
+      }
+    }
+    const std::string break_even = describe_break_even(line.kernel_time);
+    text += fmt::format("  {:>{}}", break_even.empty() ? "-" : break_even, layout_.break_even);
+    if (layout_.memory) {
+      text += fmt::format("  {:>{}}", memory ? format_bytes(*memory) : "-", kMemoryWidth);
+    }
+    text_.line(Ink::plain, text);
+  }
+
+  std::string density_cell(const DensityGroup& group, const Record* cell, bool is_fastest) {
+    const auto rate = metric_of(cell, "tflops");
+    if (cell == nullptr || !cell->status.ok() || !rate) {
+      if (cell != nullptr && !cell->status.ok()) marks_.insert(cell->status.code);
+      return at_ratio(cell == nullptr ? "-" : std::string(status_mark(cell->status.code)));
+    }
+    std::string text;
+    if (layout_.rate) {
+      text += fmt::format("{:>{}}", format_figure(*rate * comparison_.unit.per_tflops), kRateWidth);
+    }
+    has_fastest_ = has_fastest_ || is_fastest;
+    text += text_.paint(is_fastest ? Ink::green : Ink::plain,
+                        fmt::format("{:>{}}{}", ratio_text(time_of_dense(cell, group.dense)),
+                                    kRatioWidth - 1, is_fastest ? "*" : " "));
+    if (layout_.whole) {
+      text +=
+          fmt::format("{:>{}}", ratio_text(end_to_end_of_dense(cell, group.dense)), kWholeWidth);
+    }
+    if (layout_.share) {
+      const auto share = selection_share(cell);
+      text +=
+          fmt::format("{:>{}}", share ? fmt::format("{:.0f}%", 100 * *share) : "-", kShareWidth);
+    }
+    return text;
+  }
+
+  /// What the blocks cost in quality, below the kernels' ratios.
+  template <typename TextAt>
+  void print_cost(const DensityTable& table, const char* name, TextAt text_at) {
+    std::string line = fmt::format("{:{}}  {:{}}", "", layout_.tokens, name, layout_.kernel);
+    bool has_any = false;
+    for (const double density : table.densities) {
+      const std::string text = text_at(density);
+      has_any = has_any || !text.empty();
+      line += "  " + at_ratio(text.empty() ? "-" : text);
+    }
+    if (has_any) text_.line(Ink::dim, line);
+  }
+
+  void print_legend() {
+    out_ << '\n';
+    const auto add = [&](bool shown, std::string_view sentence) {
+      if (shown) out_ << sentence << '\n';
+    };
+    add(has_fastest_, "*              fastest of its mask, length and density");
+    add(true,
+        "break-even     density up to which a kernel is faster than dense, interpolated between");
+    add(true, "               those measured; always, never: at all of them");
+    add(has_whole_, "in all         selection, planning and kernel ÷ the same dense time");
+    add(has_share_, "sel.           selection's share of that");
+    add(comparison_.has("kept_mass"),
+        "kept mass      share of full attention's probability that lies in the kept blocks");
+    add(comparison_.has("error_full"), "error of full  relative error of O against full attention");
+    for (const StatusCode code : marked_statuses()) {
+      if (marks_.contains(code)) {
+        out_ << fmt::format("{}              {}\n", status_mark(code), status_words(code));
+      }
+    }
+  }
+
+  std::ostream& out_;
+  TerminalText text_;
+  const DenseComparison& comparison_;
+  int width_;
+  Layout layout_;  // of the table that is being printed
+  bool has_whole_ = false;
+  bool has_share_ = false;
+  std::set<StatusCode> marks_;
+  bool has_fastest_ = false;
+};
+
+}  // namespace
+
+void print_sparse_table(std::ostream& out, const DenseComparison& comparison,
+                        const TableOptions& options) {
+  if (comparison.tables.empty()) return;
+  SparseTablePrinter(out, comparison, options).print();
+}
+
+}  // namespace longca

@@ -1,0 +1,81 @@
+#include "report/sparse_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "report/golden.h"
+#include "report/sample_records.h"
+#include "report/sparse_records.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string table(const std::vector<Record>& records, const TableOptions& options = {}) {
+  std::ostringstream out;
+  print_sparse_table(out, compare_with_dense(records), options);
+  return out.str();
+}
+
+std::vector<Record> all_records() {
+  return joined(sparse_records(), selected_records());
+}
+
+TEST(SparseTable, Golden) {
+  expect_golden(table(all_records(), {.width = 140}), "sparse_table.txt");
+}
+
+TEST(SparseTable, NarrowGolden) {
+  expect_golden(table(all_records(), {.width = 80}), "sparse_table_80.txt");
+}
+
+TEST(SparseTable, LessImportantColumnsGiveWay) {
+  for (const int width : {80, 100, 120, 140}) {
+    std::istringstream lines(table(sparse_records(), {.width = width}));
+    for (std::string line; std::getline(lines, line);) {
+      const auto letters = std::count_if(line.begin(), line.end(),
+                                         [](unsigned char c) { return (c & 0xc0) != 0x80; });
+      if (line.starts_with("break-even  ")) continue;  // of the legend
+      EXPECT_LE(letters, width) << line;
+    }
+  }
+}
+
+TEST(SparseTable, AColumnOnlyWhereSomethingWasMeasured) {
+  EXPECT_THAT(table(sparse_records()), Not(HasSubstr("in all")));
+  EXPECT_THAT(table(sparse_records()), Not(HasSubstr("kept mass")));
+  EXPECT_THAT(table(all_records(), {.width = 140}), HasSubstr("in all"));
+}
+
+TEST(SparseTable, KernelsWithoutANumberHaveNoRow) {
+  const std::string text = table(sparse_records());
+  const std::string gqa = text.substr(0, text.find("heads 64:64"));
+  EXPECT_THAT(gqa, HasSubstr("slice"));
+  EXPECT_THAT(gqa, Not(HasSubstr("vsa")));
+  EXPECT_THAT(text, HasSubstr("vsa"));
+}
+
+TEST(SparseTable, HostileTextsStayOnTheirLine) {
+  std::vector<Record> records = sparse_records();
+  const auto lines = [&] {
+    const std::string text = table(records);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  const auto clean = lines();
+  for (Record& record : records) {
+    if (record.c.kernel == "flex" || record.c.kernel == "fa3") record.c.kernel += "\n\033[31m";
+  }
+  EXPECT_EQ(lines(), clean);
+  EXPECT_THAT(table(records), Not(HasSubstr("\033")));
+}
+
+TEST(SparseTable, NothingWithoutTables) {
+  EXPECT_EQ(table(sample_records()), "");
+}
+
+}  // namespace
+}  // namespace longca::testing
