@@ -240,17 +240,17 @@ bool DensityTable::has_number() const {
                      [](const DensityGroup& group) { return group.has_number(); });
 }
 
+bool DensityTable::has(const std::string& metric) const {
+  return std::any_of(groups.begin(), groups.end(), [&](const DensityGroup& group) {
+    return std::any_of(densities.begin(), densities.end(), [&](double density) {
+      return group.metric_at(density, metric).has_value();
+    });
+  });
+}
+
 bool DenseComparison::has(const std::string& metric) const {
-  for (const DensityTable& table : tables) {
-    for (const DensityGroup& group : table.groups) {
-      for (const DensityLine& line : group.lines) {
-        for (const Record* cell : line.cells) {
-          if (metric_of(cell, metric)) return true;
-        }
-      }
-    }
-  }
-  return false;
+  return std::any_of(tables.begin(), tables.end(),
+                     [&](const DensityTable& table) { return table.has(metric); });
 }
 
 DenseComparison compare_with_dense(std::span<const Record> records) {

@@ -55,6 +55,8 @@ struct DensityTable {
   /// "block_sparse, forward".
   std::string title() const;
   bool has_number() const;
+  /// Whether some cell has the metric.
+  bool has(const std::string& metric) const;
 };
 
 struct DenseComparison {
@@ -63,7 +65,6 @@ struct DenseComparison {
   RateUnit unit{};
   std::vector<DensityTable> tables;
 
-  /// Whether some cell has the metric.
   bool has(const std::string& metric) const;
 };
 

@@ -6,33 +6,14 @@
 #include <string>
 #include <string_view>
 
+#include "report/markdown_text.h"
 #include "report/ranks_metrics.h"
 #include "report/scaling.h"
+#include "report/sparse_markdown.h"
 #include "report/view.h"
 
 namespace longca {
 namespace {
-
-/// Text that Markdown takes for nothing but text, inside a table cell too.
-std::string escaped(const std::string& text) {
-  constexpr std::string_view kMarkup = "\\`*_{}[]<>()#+!|~&$";
-  std::string out;
-  for (const char c : printable(text)) {
-    if (kMarkup.find(c) != std::string_view::npos) out += '\\';
-    out += c;
-  }
-  return out;
-}
-
-/// A name as code, where underscores need no escape.
-std::string code(const std::string& name) {
-  std::string text;
-  for (const char c : printable(name)) {
-    if (c == '|') text += '\\';
-    text += c == '`' ? '\'' : c;
-  }
-  return "`" + text + "`";
-}
 
 std::string pass_cells(const View& view, const Record* record, const Record* best) {
   if (record == nullptr) return " | |";
@@ -46,15 +27,11 @@ std::string pass_cells(const View& view, const Record* record, const Record* bes
                      time ? format_figure(*time) : "");
 }
 
-std::string optional_cell(const std::optional<double>& value, std::string (*format)(double)) {
-  return value ? fmt::format(" {} |", format(*value)) : " |";
-}
-
 std::string row_line(const View& view, const ViewGroup& group, const ViewRow& row) {
-  std::string mask = code(group.mask);
-  if (!group.setting.empty()) mask += ' ' + escaped(join_axes(group.setting, ", "));
+  std::string mask = markdown_code(group.mask);
+  if (!group.setting.empty()) mask += ' ' + markdown_escaped(join_axes(group.setting, ", "));
   std::string line =
-      fmt::format("| {} | {} | {} |", mask, format_tokens(group.tokens), code(row.kernel));
+      fmt::format("| {} | {} | {} |", mask, format_tokens(group.tokens), markdown_code(row.kernel));
   std::optional<double> error;
   std::optional<double> memory;
   for (const Pass pass : {Pass::forward, Pass::backward}) {
@@ -63,13 +40,13 @@ std::string row_line(const View& view, const ViewGroup& group, const ViewRow& ro
     if (const auto e = largest_error(record)) error = std::max(error.value_or(0), *e);
     if (const auto m = metric_of(record, "peak_bytes")) memory = std::max(memory.value_or(0), *m);
   }
-  return line + optional_cell(error, format_error) + optional_cell(memory, format_bytes);
+  return line + markdown_cell(error, format_error) + markdown_cell(memory, format_bytes);
 }
 
 void write_section(std::ostream& out, const View& view, const ViewSection& section) {
   out << '\n';
   if (!section.setting.empty())
-    out << "## " << escaped(join_axes(section.setting, " · ")) << "\n\n";
+    out << "## " << markdown_escaped(join_axes(section.setting, " · ")) << "\n\n";
   std::string titles = "| mask | tokens | kernel |";
   std::string rule = "|---|--:|---|";
   for (const Pass pass : {Pass::forward, Pass::backward}) {
@@ -85,9 +62,9 @@ void write_section(std::ostream& out, const View& view, const ViewSection& secti
 
 void write_head(std::ostream& out, const View& view, std::span<const Record> records) {
   out << describe_counts(view) << ".";
-  if (!view.common.empty()) out << ' ' << escaped(join_axes(view.common, " · ")) << '.';
+  if (!view.common.empty()) out << ' ' << markdown_escaped(join_axes(view.common, " · ")) << '.';
   const std::string machine = records.empty() ? "" : describe_machine(records.back());
-  if (!machine.empty()) out << ' ' << escaped(machine) << '.';
+  if (!machine.empty()) out << ' ' << markdown_escaped(machine) << '.';
 }
 
 void write_reasons(std::ostream& out, const View& view, std::string_view heading) {
@@ -97,8 +74,8 @@ void write_reasons(std::ostream& out, const View& view, std::string_view heading
       << heading
       << " Cells without a number\n\n| kernel | status | cells | reason |\n|---|---|--:|---|\n";
   for (const Reason& reason : reasons) {
-    out << fmt::format("| {} | {} | {} | {} |\n", code(reason.kernel), to_string(reason.code),
-                       reason.cells, escaped(reason.sentence));
+    out << fmt::format("| {} | {} | {} | {} |\n", markdown_code(reason.kernel),
+                       to_string(reason.code), reason.cells, markdown_escaped(reason.sentence));
   }
 }
 
@@ -108,6 +85,7 @@ void write_single(std::ostream& out, std::span<const Record> records) {
   out << " Bold: fastest of its mask and length. Error: largest relative error of O, dQ, dK, dV "
          "against the float64 reference.\n";
   for (const ViewSection& section : view.sections) write_section(out, view, section);
+  write_sparse_markdown(out, compare_with_dense(records));
   write_reasons(out, view, "##");
 }
 
@@ -143,7 +121,7 @@ void write_ranks_section(std::ostream& out, const View& view, const Baselines& b
                          const ViewSection& section) {
   out << '\n';
   if (!section.setting.empty())
-    out << "### " << escaped(join_axes(section.setting, " · ")) << "\n\n";
+    out << "### " << markdown_escaped(join_axes(section.setting, " · ")) << "\n\n";
   std::string titles = "| mask | tokens | ranks | scheme | shard | kernel |";
   std::string rule = "|---|--:|--:|---|---|---|";
   for (const Pass pass : {Pass::forward, Pass::backward}) {
@@ -154,21 +132,21 @@ void write_ranks_section(std::ostream& out, const View& view, const Baselines& b
   }
   out << titles << " imbalance | memory | error |\n" << rule << "--:|--:|--:|\n";
   for (const ViewGroup& group : section.groups) {
-    std::string mask = code(group.mask);
-    if (!group.setting.empty()) mask += ' ' + escaped(join_axes(group.setting, ", "));
+    std::string mask = markdown_code(group.mask);
+    if (!group.setting.empty()) mask += ' ' + markdown_escaped(join_axes(group.setting, ", "));
     for (const ViewRow& row : group.rows) {
       out << fmt::format("| {} | {} | {} | {} | {} | {} |", mask, format_tokens(group.tokens),
-                         group.ranks, code(row.scheme), escaped(row.c().shard.value_or("")),
-                         code(row.kernel));
+                         group.ranks, markdown_code(row.scheme),
+                         markdown_escaped(row.c().shard.value_or("")), markdown_code(row.kernel));
       for (const Pass pass : {Pass::forward, Pass::backward}) {
         if (view.has(pass)) {
           out << ranks_pass_cells(view, baselines, row.pass(pass), group.best(pass));
         }
       }
-      out << optional_cell(largest_of(row, "imbalance"),
+      out << markdown_cell(largest_of(row, "imbalance"),
                            [](double ratio) { return fmt::format("{:.3f}", ratio); })
-          << optional_cell(largest_of(row, "peak_bytes"), format_bytes)
-          << optional_cell(largest_error(row), format_error) << '\n';
+          << markdown_cell(largest_of(row, "peak_bytes"), format_bytes)
+          << markdown_cell(largest_error(row), format_error) << '\n';
     }
   }
 }
@@ -178,7 +156,7 @@ void write_over_ranks(std::ostream& out, const SplitRecords& split) {
   const Baselines baselines(split.single, split.over_ranks);
   write_head(out, view, split.over_ranks);
   for (const std::string& setting : scheme_settings(split.over_ranks)) {
-    out << ' ' << escaped(setting) << '.';
+    out << ' ' << markdown_escaped(setting) << '.';
   }
   out << ' ' << view.unit.name
       << " are per rank; bold: fastest of its mask, length and number of ranks. Of one: of the "

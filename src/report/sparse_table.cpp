@@ -48,25 +48,16 @@ int letters_of(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
 }
 
-bool has_metric(const DensityTable& table, const std::string& name) {
-  for (const DensityGroup& group : table.groups) {
-    for (const double density : table.densities) {
-      if (group.metric_at(density, name)) return true;
-    }
-  }
-  return false;
-}
-
 Layout layout_for(const DensityTable& table, int width) {
   Layout layout;
   layout.densities = static_cast<int>(table.densities.size());
-  layout.whole = has_metric(table, "end_to_end_ms");
-  layout.share = layout.whole && has_metric(table, "selection_ms");
+  layout.whole = table.has("end_to_end_ms");
+  layout.share = layout.whole && table.has("selection_ms");
   const auto widen = [](int& column, const std::string& text) {
     column = std::max(column, letters_of(text));
   };
-  if (has_metric(table, "kept_mass")) widen(layout.kernel, kKeptMass);
-  if (has_metric(table, "error_full")) widen(layout.kernel, kErrorFull);
+  if (table.has("kept_mass")) widen(layout.kernel, kKeptMass);
+  if (table.has("error_full")) widen(layout.kernel, kErrorFull);
   for (const DensityGroup& group : table.groups) {
     widen(layout.tokens, format_tokens(group.tokens));
     for (const DensityLine& line : group.lines) {
