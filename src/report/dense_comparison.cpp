@@ -107,8 +107,6 @@ auto& find_or_add(Items& items, Matches matches, Item item) {
 
 void add_cell(DenseComparison& comparison, const Record& record, const AxisTexts& setting) {
   const Case& c = record.c;
-  find_or_add(
-      comparison.kernels, [&](const auto& name) { return name == c.kernel; }, c.kernel);
   DensityTable& table = find_or_add(
       comparison.tables,
       [&](const DensityTable& known) {
@@ -256,12 +254,15 @@ bool DenseComparison::has(const std::string& metric) const {
 DenseComparison compare_with_dense(std::span<const Record> records) {
   std::vector<const Record*> cells;
   double largest = 0;
+  DenseComparison comparison;
   for (const Record& record : records) {
+    find_or_add(
+        comparison.kernels, [&](const auto& name) { return name == record.c.kernel; },
+        record.c.kernel);
     if (!is_block_sparse(record)) continue;
     cells.push_back(&record);
     largest = std::max(largest, metric_of(&record, "tflops").value_or(0));
   }
-  DenseComparison comparison;
   comparison.unit = rate_unit(largest);
   const std::vector<const Axis*> axes = varying_axes(cells, comparison.common);
   const bool names_machine = has_several_machines(cells);

@@ -61,7 +61,7 @@ struct DensityTable {
 
 struct DenseComparison {
   AxisTexts common;                  ///< axes with one value
-  std::vector<std::string> kernels;  ///< in order of first appearance
+  std::vector<std::string> kernels;  ///< of all records, in order of first appearance
   RateUnit unit{};
   std::vector<DensityTable> tables;
 

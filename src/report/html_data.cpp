@@ -6,6 +6,7 @@
 
 #include "bench/axes.h"
 #include "report/scaling.h"
+#include "report/sparse_json.h"
 
 namespace longca {
 namespace {
@@ -165,7 +166,13 @@ json html_data(const SplitRecords& records) {
   const View over_ranks = make_view(records.over_ranks);
   const Baselines baselines(records.single, records.over_ranks);
   Lists lists;
-  lists.add(single, [](const Record&, const ViewRow&, json&) {});
+  const SparseJson sparse(compare_with_dense(records.single));
+  lists.add(single, [&](const Record& record, const ViewRow&, json& cell) {
+    if (const auto line = sparse.line_of(record)) {
+      cell["line"] = *line;
+      cell["density"] = *record.c.density;
+    }
+  });
   lists.add(over_ranks, [&](const Record& record, const ViewRow& row, json& cell) {
     add_scheme(record, row, baselines, cell);
   });
@@ -175,6 +182,7 @@ json html_data(const SplitRecords& records) {
         {{"status", to_string(code)}, {"mark", status_mark(code)}, {"words", status_words(code)}});
   }
   json data = {{"unit", unit_of(single)}, {"marks", std::move(marks)}, {"ranks", nullptr}};
+  data["sparse"] = sparse.json();
   if (over_ranks.over_ranks) data["ranks"] = ranks_of(over_ranks, records.over_ranks);
   lists.write(data);
   return data;

@@ -10,10 +10,12 @@ namespace longca {
 ///   {"unit":{"name","per_tflops"}, "kernels":[…], "masks":[…], "tokens":[…], "passes":[…],
 ///    "axes":[{"name","values":[…]}…], "marks":[{"status","mark","words"}…],
 ///    "ranks":{"unit":{…},"schemes":[…],"scalings":[{"label","tokens","per_rank"}…]} or null,
+///    "sparse":{…} or null (sparse_json.h),
 ///    "cells":[{"kernel","mask","tokens","pass","setting":{axis: value},"status","reason",
 ///              "metrics":{…},"stop","notes":{…},"best":true|false}…]}
-/// with all values in the order in which they are to appear. `axes` are those that vary. Cells over
-/// ranks follow the others, and have besides
+/// with all values in the order in which they are to appear. `axes` are those that vary.
+/// Block-sparse cells that "sparse" compares have besides "line" and "density". Cells over ranks
+/// follow the others, and have besides
 ///   "ranks", "scheme", "shard", "factor", "transport" (those of the case), "row"
 ///   (SchemeNames), "baseline":{"tflops","name","same_work"} (Baselines; absent where there is
 ///   none)

@@ -9,6 +9,7 @@
 #include "report/gnuplot.h"
 #include "report/plot_head.h"
 #include "report/ranks_plots.h"
+#include "report/sparse_plots.h"
 
 namespace longca {
 namespace {
@@ -165,6 +166,9 @@ std::vector<std::filesystem::path> write_plots(std::span<const Record> records,
       files.push_back(directory / (file_stem(figure) + suffix));
       draw_figure(figure, files.back());
     }
+  }
+  for (auto& file : write_sparse_plots(compare_with_dense(split.single), directory)) {
+    files.push_back(std::move(file));
   }
   for (auto& file : write_ranks_plots(split, directory)) files.push_back(std::move(file));
   return files;

@@ -64,7 +64,7 @@ TEST(DenseComparison, ATablePerHeadsBlockAndPass) {
   const std::vector<Record> records = sparse_records();
   const DenseComparison comparison = compare_with_dense(records);
   EXPECT_EQ(comparison.tables.size(), 8U);
-  EXPECT_THAT(comparison.kernels, ElementsAre("slice", "vsa", "flex", "naive"));
+  EXPECT_THAT(comparison.kernels, ElementsAre("cudnn", "fa3", "slice", "vsa", "flex", "naive"));
   for (const DensityTable& table : comparison.tables) {
     EXPECT_THAT(table.densities, ElementsAre(0.2, 0.5, 0.8));
     ASSERT_EQ(table.groups.size(), 2U);

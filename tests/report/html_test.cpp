@@ -13,6 +13,7 @@
 #include "report/html_data.h"
 #include "report/html_text.h"
 #include "report/sample_records.h"
+#include "report/sparse_records.h"
 #include "support/temp_directory.h"
 
 namespace longca::testing {
@@ -59,6 +60,35 @@ TEST(Html, OverRanksDataGolden) {
   const std::vector<Record> single = one_device_records();
   records.insert(records.end(), single.begin(), single.end());
   expect_golden(html_data(split_records(records)).dump(1) + "\n", "page_data_ranks.json");
+}
+
+TEST(Html, BlockSparseCellsKnowTheirLine) {
+  const std::vector<Record> records = joined(sparse_records(), selected_records());
+  const json data = html_data(split_records(records));
+  const json& sparse = data.at("sparse");
+  EXPECT_EQ(sparse.at("tables").size(), 9U);
+  std::size_t cells = 0;
+  for (const json& cell : data.at("cells")) {
+    EXPECT_EQ(cell.contains("line"), cell.at("mask") == "block_sparse");
+    if (!cell.contains("line")) continue;
+    ++cells;
+    const json& line = sparse.at("lines").at(cell.at("line").get<std::size_t>());
+    EXPECT_EQ(line.at("kernel"), cell.at("kernel"));
+    const json& group = sparse.at("groups").at(line.at("group").get<std::size_t>());
+    EXPECT_EQ(group.at("tokens"), cell.at("tokens"));
+    const json& table = sparse.at("tables").at(group.at("table").get<std::size_t>());
+    EXPECT_EQ(table.at("pass"), cell.at("pass"));
+    const bool has_dense = cell.at("tokens") == 32768 || cell.at("setting").at("heads") == "64:8";
+    EXPECT_EQ(group.at("dense").is_object(), has_dense);
+    if (has_dense) {
+      EXPECT_EQ(group.at("dense").at("kernel"), "fa3");
+    }
+  }
+  EXPECT_EQ(cells, 2U * 2 * 2 * 2 * 3 * 4 + 3 * 2);
+}
+
+TEST(Html, BlockSparseIsNullWhereThereIsNothingToCompare) {
+  EXPECT_EQ(html_data(split_records(sample_records())).at("sparse"), json());
 }
 
 TEST(Html, RanksAreNullWhereNoCellHasThem) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "report/sample_records.h"
+#include "report/sparse_records.h"
 
 namespace {
 
@@ -29,5 +30,7 @@ int main(int argc, char** argv) {
   write(directory / "ranks.jsonl", longca::testing::over_ranks_records());
   write(directory / "kernels.jsonl", longca::testing::two_kernels_records());
   write(directory / "one_device.jsonl", longca::testing::one_device_records());
+  write(directory / "sparse.jsonl", longca::testing::joined(longca::testing::sparse_records(),
+                                                            longca::testing::selected_records()));
   return 0;
 }

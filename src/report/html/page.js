@@ -4,15 +4,18 @@ function update() {
   drawWinners();
   drawPlots();
   drawTrace();
+  drawSparsePlots();
   drawRankPlots();
   showPictures();
   cellTable.draw();
+  sparseCells.draw();
   rankTable.draw();
 }
 
 function drawAllPlots() {
   drawPlots();
   drawTrace();
+  drawSparsePlots();
   drawRankPlots();
 }
 
@@ -33,6 +36,7 @@ for (const id of ["winners-section", "plots-section", "cells-section"]) document
 document.getElementById("panels").value = new Set(data.cells.filter(isSingle).map((cell) => cell.tokens)).size > 2 ? "mask" : "length";
 document.getElementById("panels").addEventListener("change", drawPlots);
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAllPlots);
+showSparse();
 showRanks();
 makeFilters(update);
 explainMarks();

@@ -25,6 +25,9 @@ CELLS = KERNELS * MASKS * LENGTHS * PASSES
 # Of the run over ranks; a line is a scheme with a shard.
 LINES, RANK_MASKS, RANK_COUNTS = 4, 2, 3
 RANK_CELLS = LINES * RANK_MASKS * RANK_COUNTS * PASSES
+# Of the run of block-sparse attention: two heads, two lengths, two blocks, three densities, four kernels; and
+# three densities and two kernels with selected blocks.
+SPARSE_CELLS = 2 * 2 * 2 * 3 * 4 * PASSES + 3 * 2
 
 
 def start_browser():
@@ -241,6 +244,70 @@ class PageTest(unittest.TestCase):
         return self.run_script(
             "return (document.getElementById('plot-ranks-' + arguments[0]).data ?? []).map(t => arguments[1].map(f => t[f]))",
             figure, fields)
+
+    def sparse_traces(self, figure, *fields):
+        return self.run_script(
+            "return (document.getElementById('plot-sparse-' + arguments[0]).data ?? []).map(t => arguments[1].map(f => t[f]))",
+            figure, fields)
+
+    def choose(self, select, text):
+        self.run_script(
+            "const s = document.getElementById(arguments[0]);"
+            "s.value = [...s.options].find(o => o.textContent === arguments[1]).value; s.dispatchEvent(new Event('change'))", select, text)
+
+    def test_block_sparse_beside_dense(self):
+        self.assertEqual(self.count("#sparse-section"), 0)
+        self.open(self.write_page("sparse"))
+        self.assertEqual(self.count("#sparse-cells tbody tr"), SPARSE_CELLS)
+        self.assertIn("device cuda", self.texts("#sparse-setting")[0])
+        self.assertEqual(len(self.texts("#sparse-blocks option")), 5)
+        self.assertEqual(self.texts("#sparse-pass option"), ["forward", "backward"])
+        curves = [(name, x, y) for name, x, y in self.sparse_traces("time", "name", "x", "y")]
+        slices = [(x, y) for name, x, y in curves if name == "slice"]
+        self.assertEqual([x for x, _ in slices], [[0.2, 0.5, 0.8]] * 2)
+        for _, ratios in slices:
+            for ratio, wanted in zip(ratios, [0.2488, 0.592, 0.9352]):
+                self.assertAlmostEqual(ratio, wanted, places=9)
+        self.assertEqual({name for name, _, _ in curves}, {"slice", "flex", "naive", "fastest dense kernel", "dense × density"})
+        self.assertIn("more than 2 times dense: naive", self.texts("#sparse-beyond")[0])
+        self.assertEqual(self.count("#figure-sparse-mass"), 0)
+        self.assertIn("always, 0.2–0.8", self.texts("#sparse-cells tbody tr:first-child td"))
+
+    def test_blocks_and_pass_are_chosen(self):
+        self.open(self.write_page("sparse"))
+        self.choose("sparse-blocks", "block_sparse · heads 64:64 · seed 42 · block 64")
+        panels = self.run_script("return document.getElementById('plot-sparse-time').layout.annotations.map(a => a.text)")
+        self.assertEqual(len(panels), 1, "no dense cells, no panel")
+        self.assertIn("dense: fa3, 50.3 ms", panels[0])
+        self.assertIn("vsa", {name for name, in self.sparse_traces("time", "name")})
+        self.choose("sparse-pass", "backward")
+        panels = self.run_script("return document.getElementById('plot-sparse-time').layout.annotations.map(a => a.text)")
+        self.assertIn("dense: fa3, 125.7 ms", panels[0])
+        self.click_chip("kernel", "vsa")
+        self.assertNotIn("vsa", {name for name, in self.sparse_traces("time", "name")})
+
+    def test_speed_beside_the_kept_mass(self):
+        self.open(self.write_page("sparse"))
+        self.choose("sparse-blocks", "block_sparse · heads 64:8 · seed 7 · block 64")
+        curves = self.sparse_traces("mass", "name", "x", "y", "line")
+        alone, in_all = [(x, y) for name, x, y, line in curves if name == "slice"]
+        for x, _ in [alone, in_all]:
+            for mass, wanted in zip(x, [0.6, 0.8, 0.92], strict=True):
+                self.assertAlmostEqual(mass, wanted)
+        for speed, slower in zip(alone[1], in_all[1], strict=True):
+            self.assertGreater(speed, slower)
+        self.assertAlmostEqual(alone[1][1], 1 / 0.2488)
+        dashes = [line.get("dash") for name, _, _, line in curves if name == "slice"]
+        self.assertEqual(dashes, [None, "dash"])
+
+    def test_block_sparse_on_a_phone_and_without_plots(self):
+        self.set_width(390, is_phone=True)
+        self.open(self.write_page("sparse"))
+        self.assertLessEqual(self.run_script("return document.documentElement.scrollWidth"), 390)
+        self.set_width(1280)
+        self.open(self.write_page("sparse-bare", LONGCA_PLOTLY_JS=os.path.join(self.folder.name, "none.js")))
+        self.assertEqual(self.count("#sparse-cells tbody tr"), SPARSE_CELLS)
+        self.assertEqual(self.count("#sparse-section select"), 0)
 
     def test_over_ranks_only_where_there_are_such_cells(self):
         self.assertEqual(self.count("#ranks-section"), 0)
