@@ -61,6 +61,25 @@ if(LONGCA_WITH_CUDA)
   endif()
 endif()
 
+# FlashInfer by its headers, which bring CUTLASS's and a C++ standard library for devices of their own:
+# all are in its Python package (scripts/python_packages.txt).
+set(LONGCA_WITH_FLASHINFER OFF)
+if(LONGCA_WITH_CUDA)
+  find_path(LONGCA_FLASHINFER_DATA include/flashinfer/attention/hopper/prefill_sm90.cuh
+    HINTS ${PROJECT_SOURCE_DIR}/build/deps/python/flashinfer/data
+    DOC "Folder flashinfer/data of the Python package flashinfer-python")
+  if(LONGCA_FLASHINFER_DATA)
+    set(LONGCA_WITH_FLASHINFER ON)
+    set(LONGCA_FLASHINFER_INCLUDES)
+    foreach(folder cccl/libcudacxx/include include cutlass/include cutlass/tools/util/include)
+      list(APPEND LONGCA_FLASHINFER_INCLUDES ${LONGCA_FLASHINFER_DATA}/${folder})
+    endforeach()
+    file(GLOB dist_info ${LONGCA_FLASHINFER_DATA}/../../flashinfer_python-*.dist-info)
+    string(REGEX REPLACE ".*flashinfer_python-(.*)\\.dist-info$" "flashinfer-python \\1"
+      LONGCA_FLASHINFER_VERSION "${dist_info}")
+  endif()
+endif()
+
 # NCCL by its header: the library is loaded at run time.
 set(LONGCA_WITH_NCCL OFF)
 if(LONGCA_WITH_CUDA)

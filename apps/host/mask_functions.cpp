@@ -4,6 +4,9 @@
 #include <cstdint>
 
 #include "attention/adapters/python/host_interface.h"
+#ifdef LONGCA_WITH_CUDA
+#include "attention/cuda/block_map.h"
+#endif
 #include "core/error.h"
 #include "guarded.h"
 #include "mask/convert.h"
@@ -128,15 +131,36 @@ void longca_mask_block_sizes(const void* handle, std::int64_t* sizes) {
   sizes[2] = static_cast<std::int64_t>(blocks->offsets.size());
   sizes[3] = static_cast<std::int64_t>(blocks->indices.size());
 }
-/// Fills arrays of those sizes: mask.h, BlockLists.
+/// Fills arrays of those sizes, those that are not null: mask.h, BlockLists.
 void longca_mask_blocks(const void* handle, std::int64_t* q_bounds, std::int64_t* k_bounds,
                         std::int64_t* offsets, std::int32_t* indices) {
   const BlockLists* blocks = mask_at(handle).blocks();
   if (blocks == nullptr) return;
-  std::ranges::copy(blocks->q_bounds, q_bounds);
-  std::ranges::copy(blocks->k_bounds, k_bounds);
-  std::ranges::copy(blocks->offsets, offsets);
-  std::ranges::copy(blocks->indices, indices);
+  const auto fill = [](const auto& from, auto* to) {
+    if (to != nullptr) std::ranges::copy(from, to);
+  };
+  fill(blocks->q_bounds, q_bounds);
+  fill(blocks->k_bounds, k_bounds);
+  fill(blocks->offsets, offsets);
+  fill(blocks->indices, indices);
+}
+
+/// Where the kept blocks are as bits in device memory (attention/cuda/block_map.h), and the bits'
+/// {lists, rows, columns, words of a row}; null if that fails.
+const void* longca_mask_block_bits([[maybe_unused]] const void* handle,
+                                   [[maybe_unused]] std::int64_t* shape) {
+  return guarded(static_cast<const void*>(nullptr), [&]() -> const void* {
+#ifdef LONGCA_WITH_CUDA
+    const BlockBits bits = BlockMap::of(mask_at(handle)).bits();
+    shape[0] = bits.heads;
+    shape[1] = bits.rows;
+    shape[2] = bits.columns;
+    shape[3] = bits.row_words;
+    return bits.words;
+#else
+    throw_input_error("this build is without CUDA");
+#endif
+  });
 }
 
 }  // extern "C"

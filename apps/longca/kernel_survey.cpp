@@ -1,5 +1,9 @@
 #include "kernel_survey.h"
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
 #include "mask/generators.h"
 
 namespace longca {
@@ -7,6 +11,8 @@ namespace {
 
 constexpr std::int64_t kTokens = 2048;  ///< four documents: with one, masks turn into another
 constexpr std::int64_t kBlock = 32;
+/// Kernels of block lists are written for one size or another.
+constexpr std::array<std::int64_t, 3> kBlockSizes = {32, 64, 128};
 constexpr int kHeadsK = 2;
 
 MaskSpec small_spec(const std::string& mask, int heads_q) {
@@ -19,6 +25,18 @@ MaskSpec small_spec(const std::string& mask, int heads_q) {
   spec.heads_q = heads_q;
   spec.heads_k = kHeadsK;
   return spec;
+}
+
+/// A mask by its name, in each size of blocks if it has any.
+std::vector<Mask> small_masks(const MaskTraits& traits, int heads_q) {
+  MaskSpec spec = small_spec(traits.name, heads_q);
+  std::vector<Mask> masks;
+  for (const std::int64_t block : kBlockSizes) {
+    spec.block = block;
+    masks.push_back(generate_mask(spec).mask);
+    if (!traits.uses_blocks) break;
+  }
+  return masks;
 }
 
 }  // namespace
@@ -39,9 +57,12 @@ KernelSurvey survey_kernel(const Kernel& kernel) {
   std::vector<std::string> expressed;
   Support refusal;
   for (const MaskTraits& mask : mask_table()) {
-    const GeneratedMask generated = generate_mask(small_spec(mask.name, problem.heads_q));
-    if (kernel.expresses(problem, generated.mask).ok()) expressed.push_back(mask.name);
-    Support support = kernel.supports(problem, generated.mask);
+    const std::vector<Mask> masks = small_masks(mask, problem.heads_q);
+    const auto expresses = [&](const Mask& m) { return kernel.expresses(problem, m).ok(); };
+    // The first one that it has words for.
+    const auto found = std::ranges::find_if(masks, expresses);
+    if (found != masks.end()) expressed.push_back(mask.name);
+    Support support = kernel.supports(problem, found == masks.end() ? masks.front() : *found);
     if (support.ok()) {
       survey.masks.push_back(mask.name);
     } else if (refusal.ok() || refusal.code == StatusCode::unsupported) {

@@ -7,6 +7,7 @@
 #include "attention/adapters/cublas/naive_cuda.h"
 #include "attention/adapters/cudnn/cudnn.h"
 #include "attention/adapters/fa2_sparse_native/fa2_sparse_native.h"
+#include "attention/adapters/flashinfer/flashinfer.h"
 #include "attention/adapters/flashmask_native/flashmask_native.h"
 #include "attention/adapters/python/python_kernel.h"
 #include "attention/cpu/kernels.h"
@@ -57,6 +58,18 @@ std::unique_ptr<Kernel> fa2_sparse_native() {
 #endif
 }
 
+std::unique_ptr<Kernel> flashinfer_prefill() {
+#ifdef LONGCA_WITH_FLASHINFER
+  return make_flashinfer();
+#else
+  return std::make_unique<AbsentKernel>(
+      flashinfer_capabilities(),
+      "this build is without FlashInfer's headers: let scripts/setup fetch them (PyPI's "
+      "flashinfer-python) and build again",
+      flashinfer_expresses);
+#endif
+}
+
 }  // namespace
 
 KernelRegistry& KernelRegistry::global() {
@@ -68,6 +81,7 @@ KernelRegistry& KernelRegistry::global() {
     r.add(make_block_sparse_cpu());
     for (PythonRow& row : python_rows()) r.add(make_python_kernel(std::move(row)));
     r.add(cudnn());
+    r.add(flashinfer_prefill());
     r.add(flashmask_native());
     r.add(fa2_sparse_native());
     return r;

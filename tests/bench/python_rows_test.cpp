@@ -13,7 +13,7 @@ namespace longca {
 namespace {
 
 /// The names of the masks that a kernel expresses, of documents where masks have some.
-std::set<std::string> expressed(const std::string& name) {
+std::set<std::string> expressed(const std::string& name, std::int64_t block = 128) {
   const Kernel& kernel = KernelRegistry::global().find(name, DeviceKind::cuda);
   Problem problem;
   problem.tokens_q = problem.tokens_k = 2048;
@@ -25,7 +25,8 @@ std::set<std::string> expressed(const std::string& name) {
     MaskSpec spec;
     spec.name = mask.name;
     spec.tokens = problem.tokens_q;
-    spec.window = spec.block_tokens = spec.block = 128;
+    spec.window = spec.block_tokens = 128;
+    spec.block = block;
     spec.heads_q = spec.heads_k = 2;
     const Support support = kernel.expresses(problem, generate_mask(spec).mask);
     if (support.ok()) {
@@ -45,6 +46,8 @@ std::set<std::string> joined(std::set<std::string> a, const std::set<std::string
 
 const std::set<std::string> kPlain = {"full", "causal"};
 const std::set<std::string> kDocuments = {"document", "causal_document"};
+const std::set<std::string> kBlocks = {"block_sparse"};
+const std::set<std::string> kVariableBlocks = {"block_sparse_variable"};
 const std::set<std::string> kWindows = {"sliding_window", "sliding_window_causal"};
 
 std::set<std::string> static_masks() {
@@ -60,9 +63,54 @@ TEST(PythonRows, ExpressWhatTheirArgumentsCanSay) {
   EXPECT_EQ(expressed("fa1"), joined(kPlain, kDocuments));
   EXPECT_EQ(expressed("fa2"), joined(joined(kPlain, kDocuments), kWindows));
   EXPECT_EQ(expressed("fa3"), joined(joined(kPlain, kDocuments), kWindows));
-  EXPECT_EQ(expressed("flex"), static_masks());
+  EXPECT_EQ(expressed("flex"), joined(joined(static_masks(), kBlocks), kVariableBlocks));
   EXPECT_EQ(expressed("ffa"), static_masks());
   EXPECT_EQ(expressed("flashmask"), static_masks());
+}
+
+TEST(PythonRows, ExpressBlocksOfTheirSizes) {
+  for (const char* name : {"vsa", "vsa_triton"}) {
+    EXPECT_EQ(expressed(name, 32), joined(kBlocks, kVariableBlocks));  // up to 47 tokens
+    EXPECT_EQ(expressed(name, 64), kBlocks);                           // up to 95
+    EXPECT_EQ(expressed(name, 96), std::set<std::string>{});
+    EXPECT_EQ(expressed(name, 128), kBlocks);  // as two of 64
+  }
+  EXPECT_EQ(expressed("fa2_sparse", 64), std::set<std::string>{});
+  EXPECT_EQ(expressed("fa2_sparse", 128), kBlocks);
+  EXPECT_EQ(expressed("fa2_sparse", 256), kBlocks);
+}
+
+TEST(PythonRows, ExpressBlocksUnderACausalMaskIfTheyTestCells) {
+  Problem problem;
+  problem.tokens_q = problem.tokens_k = 256;
+  problem.dtype = DType::bfloat16;
+  problem.device = DeviceKind::cuda;
+  const BlockLists lists{{0, 128, 256}, {0, 128, 256}, 1, {0, 1, 3}, {0, 0, 1}};
+  const Mask mask = Mask::from_blocks(256, 256, {{0, 256, 0, 256, SliceType::causal}}, lists);
+  const auto expresses = [&](const char* name) {
+    return KernelRegistry::global().find(name, DeviceKind::cuda).expresses(problem, mask);
+  };
+  EXPECT_TRUE(expresses("flex").ok());
+  EXPECT_TRUE(expresses("fa2_sparse").ok());
+  EXPECT_EQ(expresses("vsa").code, StatusCode::unsupported);
+}
+
+TEST(PythonRows, SayWhatVideoSparseAttentionLacks) {
+  const Kernel& vsa = KernelRegistry::global().find("vsa", DeviceKind::cuda);
+  Problem problem;
+  problem.tokens_q = problem.tokens_k = 256;
+  problem.heads_q = 4;
+  problem.heads_k = 2;
+  problem.dtype = DType::bfloat16;
+  problem.device = DeviceKind::cuda;
+  const BlockLists lists{{0, 96, 256}, {0, 96, 256}, 1, {0, 1, 2}, {0, 1}};
+  const Mask mask = Mask::from_blocks(256, 256, {{0, 256, 0, 256, SliceType::full}}, lists);
+  EXPECT_EQ(vsa.expresses(problem, mask).reason,
+            "vsa needs as many KV heads as query heads, not 4:2");
+  problem.heads_k = 4;
+  EXPECT_EQ(vsa.expresses(problem, mask).reason,
+            "its blocks hold up to 64 tokens: this mask has blocks of up to 160, which are no "
+            "multiples");
 }
 
 TEST(PythonRows, NeedPythonAndOtherKernelsDoNot) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "attention/adapters/block_form.h"
 #include "attention/adapters/python/python_kernel.h"
 #include "mask/convert.h"
 
@@ -34,6 +35,49 @@ Support takes_column_intervals(const Mask& mask) {
       "column: this mask needs more");
 }
 
+Support takes_flex_blocks(const Mask& mask) {
+  if (mask.blocks() == nullptr || keeps_whole_blocks(mask) || keeps_causal_blocks(mask)) return {};
+  return Support::unsupported(
+      "its block lists here are over a mask that is full, or causal with as many queries as keys");
+}
+
+/// Of Video Sparse Attention, whose lists are of 64-token slots.
+Support takes_slots_of_64(const Mask& mask) {
+  constexpr std::int64_t kSlot = 64;
+  const BlockLists& blocks = *mask.blocks();
+  if (!keeps_whole_blocks(mask)) {
+    return Support::unsupported(
+        "its lists keep whole blocks: none that a causal or other mask cuts");
+  }
+  for (const auto* bounds : {&blocks.q_bounds, &blocks.k_bounds}) {
+    const std::int64_t largest = largest_block(*bounds);
+    if (largest > kSlot && !are_multiples_of(kSlot, *bounds)) {
+      return Support::unsupported(
+          fmt::format("its blocks hold up to {} tokens: this mask has blocks of up to {}, which "
+                      "are no multiples",
+                      kSlot, largest));
+    }
+  }
+  return {};
+}
+
+Support takes_blocks_of_128(const Mask& mask) {
+  constexpr std::int64_t kBlock = 128;
+  const BlockLists& blocks = *mask.blocks();
+  if (!keeps_whole_blocks(mask) && !keeps_causal_blocks(mask)) {
+    return Support::unsupported("its block mask goes with a full or a square causal mask only");
+  }
+  for (const auto* bounds : {&blocks.q_bounds, &blocks.k_bounds}) {
+    if (!are_multiples_of(kBlock, *bounds)) {
+      return Support::unsupported(
+          fmt::format("its blocks are of {} tokens: this mask has blocks of up to {}, which are no "
+                      "multiples",
+                      kBlock, largest_block(*bounds)));
+    }
+  }
+  return {};
+}
+
 Capabilities row(std::string name, std::string description, std::string origin) {
   Capabilities can;
   can.name = std::move(name);
@@ -58,6 +102,40 @@ Capabilities by_own_forward(Capabilities can) {
   return can;
 }
 
+Capabilities with_blocks(Capabilities can) {
+  can.block_masks = true;
+  return can;
+}
+
+Capabilities blocks_only(Capabilities can) {
+  can.static_masks = false;
+  return with_blocks(std::move(can));
+}
+
+Capabilities video_sparse(std::string name, std::string description) {
+  Capabilities can =
+      blocks_only(row(std::move(name), std::move(description), "fastvideo-kernel 0.3.5"));
+  can.gqa = false;
+  can.head_dims = {64, 128};
+  return by_own_forward(std::move(can));
+}
+
+/// The kernel's own row sums drift: at 8K keys per query its LSE is off by 2e-5, more than the sums
+/// of float32 explain. They serve its backward pass, and are not offered as an LSE.
+Capabilities vsa() {
+  Capabilities can = on_hopper(
+      video_sparse("vsa", "Video Sparse Attention for Hopper: 64-token blocks, without LSE"));
+  can.returns_lse = false;
+  return can;
+}
+
+Capabilities fa2_sparse() {
+  Capabilities can = blocks_only(row(
+      "fa2_sparse", "Block-Sparse-Attention on FlashAttention 2 (untried)", "block_sparse_attn"));
+  can.head_dims = {32, 64, 128};
+  return by_own_forward(std::move(can));
+}
+
 Capabilities fa1() {
   Capabilities can = row("fa1", "FlashAttention 1: full and causal documents", "flash-attn 1.0.9");
   can.gqa = false;
@@ -72,7 +150,8 @@ std::vector<PythonRow> python_rows() {
       {row("sdpa", "PyTorch's scaled_dot_product_attention by a fused back end", "torch"),
        takes_full_and_causal},
       {row("fa2", "FlashAttention 2 as PyTorch carries it", "torch"), takes_windows_and_documents},
-      {by_own_forward(row("flex", "PyTorch's FlexAttention, compiled", "torch"))},
+      {by_own_forward(with_blocks(row("flex", "PyTorch's FlexAttention, compiled", "torch"))),
+       takes_flex_blocks},
       {fa1(), takes_documents},
       {on_hopper(row("fa3", "FlashAttention 3", "flash_attn_interface or fa3-fwd")),
        takes_windows_and_documents},
@@ -81,6 +160,10 @@ std::vector<PythonRow> python_rows() {
       {by_own_forward(row("flashmask", "FlashMask: masked row intervals per key (untried)",
                           "paddlepaddle-gpu 3")),
        takes_column_intervals},
+      {vsa(), takes_slots_of_64},
+      {video_sparse("vsa_triton", "Video Sparse Attention in Triton: 64-token blocks"),
+       takes_slots_of_64},
+      {fa2_sparse(), takes_blocks_of_128},
   };
 }
 

@@ -8,7 +8,7 @@ import types
 import torch
 import torch._dynamo
 import torch._functorch.config
-from longca_adapters import torch_tools
+from longca_adapters import flex_blocks, torch_tools
 from longca_adapters.torch_tools import version  # noqa: F401 (part of the interface)
 from longca_host.masks import FULL, PARTIAL
 from torch._inductor.codecache import PyCodeCache
@@ -25,6 +25,8 @@ torch._functorch.config.donated_buffer = False
 
 
 def supports(problem, mask):
+    if mask.block_bounds is not None:
+        return None
     intervals = mask.most_row_intervals()
     if intervals > MOST_INTERVALS:
         return (
@@ -58,20 +60,23 @@ def _graph(key):
         form, *numbers = key[:-3]
         code = _attention.__code__.replace(co_name="_".join(["flex", form, *map(str, numbers)]))
         own = types.FunctionType(code, globals())
-        _graphs[key] = Graph(torch.compile(own, fullgraph=True, dynamic=False), backward=key[-1])
+        compiled = torch.compile(own, fullgraph=True, dynamic=False)
+        _graphs[key] = Graph(compiled, form, backward=key[-1])
     return _graphs[key]
 
 
 class Graph:
     """A compiled function, and which of its passes have been called and thereby compiled."""
 
-    def __init__(self, function, backward):
+    def __init__(self, function, form, backward):
         self.function = function
+        self.form = form
         self.backward = backward
         self.compiled = set()
 
     def attend(self, inputs, block_mask, scale):
         """O and LSE; with the graph that autograd follows if there will be a backward pass."""
+        flex_blocks.use_tiles_of(self.form)
         for tensor in inputs:
             tensor.requires_grad_(self.backward)
         with torch.set_grad_enabled(self.backward):
@@ -81,6 +86,7 @@ class Graph:
         """0, or the time of a first call, of which the rest is nothing beside the compilation."""
         if direction in self.compiled:
             return 0.0
+        flex_blocks.use_tiles_of(self.form)
         known = len(PyCodeCache.modules)
         begin = time.perf_counter()
         call()
@@ -145,7 +151,9 @@ FORMS = {
 
 
 def _form(mask):
-    """A key of FORMS, or "full", where nothing is tested."""
+    """A key of FORMS, or "full", where nothing is tested, or a form of flex_blocks."""
+    if mask.block_bounds is not None:
+        return flex_blocks.form_of(mask)
     if mask.window == (-1, -1):
         return "full"
     if mask.window == (-1, 0) and mask.tokens_q == mask.tokens_k:
@@ -186,14 +194,22 @@ def _block_mask(form, tokens, classes, tables):
     )
 
 
-def _block_mask_of(mask, form):
+def _block_mask_of(mask, form, problem):
+    if form == "full":
+        return None
+    if flex_blocks.is_form(form):
+        return flex_blocks.block_mask(mask, form, problem.heads_q, problem.backward)
     tokens = (mask.tokens_q, mask.tokens_k)
     classes = torch.frombuffer(mask.tiles(BLOCK, BLOCK), dtype=torch.uint8).cuda()
     return _block_mask(form, tokens, classes.view(_tiles(tokens)), _tables(mask, form))
 
 
-def _empty_block_mask(form, tokens):
+def _empty_block_mask(form, tokens, heads, backward):
     """One whose tiles are all empty."""
+    if form == "full":
+        return None
+    if flex_blocks.is_form(form):
+        return flex_blocks.empty(form, tokens, heads, backward)
     classes = torch.zeros(_tiles(tokens), dtype=torch.uint8, device="cuda")
     shapes = FORMS[form][1](tokens[0])
     zeros = [torch.zeros(shape, dtype=torch.int32, device="cuda") for shape in shapes]
@@ -225,7 +241,7 @@ def compile_shape(form, tokens_q, tokens_k, heads_q, heads_k, dim, dtype, scale,
     with torch_tools.on_stream():
         q, dout = empty(tokens_q, heads_q), empty(tokens_q, heads_q)
         inputs = [q, empty(tokens_k, heads_k), empty(tokens_k, heads_k)]
-        block_mask = None if form == "full" else _empty_block_mask(form, tokens)
+        block_mask = _empty_block_mask(form, tokens, heads_q, backward)
         o, _ = graph.attend(inputs, block_mask, scale)
         if backward:
             torch.autograd.grad(o, inputs, dout)
@@ -239,12 +255,12 @@ class Plan:
     def __init__(self, problem, mask):
         form = _form(mask)
         with torch_tools.on_stream():
-            self.block_mask = None if form == "full" else _block_mask_of(mask, form)
+            self.block_mask = _block_mask_of(mask, form, problem)
         self.graph = _graph(to_compile(problem, mask))
         self.scale = problem.scale
         self.compile_ms = 0.0
         self.inputs = self.o = None  # what the backward pass follows
-        self.notes = {"mask_mod": form}
+        self.notes = flex_blocks.notes(form) if flex_blocks.is_form(form) else {"mask_mod": form}
 
     def forward(self, call):
         inputs = [_heads_first(tensor).detach() for tensor in (call.q, call.k, call.v)]

@@ -18,6 +18,10 @@ PACKAGES = {
     "source, or its forward pass alone (pip install fa3-fwd)",
     "ffa": "PyTorch and magi_attention, built from its source",
     "flashmask": "PaddlePaddle 3 for GPUs (paddlepaddle-gpu from paddlepaddle.org.cn)",
+    "vsa": "PyTorch and fastvideo-kernel, whose extension asks for NCCL 2.29 or later "
+    "(pip install --no-deps fastvideo-kernel==0.3.5)",
+    "vsa_triton": "PyTorch, Triton and fastvideo-kernel (pip install --no-deps fastvideo-kernel==0.3.5)",
+    "fa2_sparse": "PyTorch and block_sparse_attn (Block-Sparse-Attention, built from its source)",
 }
 
 

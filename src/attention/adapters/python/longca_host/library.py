@@ -117,6 +117,8 @@ _FUNCTIONS = {  # name: (result, arguments)
     "longca_mask_tiles": (c_int64, [c_void_p, c_int32, c_int64, c_int64, POINTER(c_uint8)]),
     "longca_mask_block_sizes": (None, [c_void_p, POINTER(c_int64)]),
     "longca_mask_blocks": (None, [c_void_p] + 3 * [POINTER(c_int64)] + [POINTER(c_int32)]),
+    "longca_mask_block_bits": (c_void_p, [c_void_p, POINTER(c_int64)]),
+    "longca_copy_tensor": (c_int, [POINTER(CTensor), POINTER(CTensor), c_void_p]),
     "longca_torch_offer": (None, [c_void_p, c_int64]),
     "longca_torch_withdraw": (None, []),
     "longca_torch_take_refusal": (None, [c_char_p, c_int64]),

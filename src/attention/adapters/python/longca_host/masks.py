@@ -2,6 +2,8 @@
 
 from ctypes import c_int32, c_int64, c_uint8
 
+from longca_host.tensors import Tensor
+
 SLICE_TYPES = ("full", "causal", "inverse_causal", "bi_causal")
 EMPTY, PARTIAL, FULL = range(3)  # classes of tiles
 
@@ -79,10 +81,44 @@ class Mask:
     def blocks(self):
         """(q_bounds, k_bounds, offsets, indices) of a block-sparse mask, arrays as in mask.h; else
         None."""
-        sizes = (c_int64 * 4)()
-        self._library.mask_block_sizes(self._handle, sizes)
+        sizes = self._block_sizes()
         if sizes[0] == 0:
             return None
         lists = [(c_int64 * size)() for size in sizes[:3]] + [(c_int32 * sizes[3])()]
         self._library.mask_blocks(self._handle, *lists)
         return tuple(lists)
+
+    @property
+    def block_bounds(self):
+        """(q_bounds, k_bounds) of a block-sparse mask, lists from 0 to the tokens; else None."""
+        sizes = self._block_sizes()
+        if sizes[0] == 0:
+            return None
+        bounds = [(c_int64 * size)() for size in sizes[:2]]
+        self._library.mask_blocks(self._handle, *bounds, None, None)
+        return tuple(list(part) for part in bounds)
+
+    @property
+    def block_offsets(self):
+        """Where the list of kept blocks of each (list, query block) begins, and the end of all."""
+        offsets = (c_int64 * self._block_sizes()[2])()
+        self._library.mask_blocks(self._handle, None, None, offsets, None)
+        return offsets
+
+    @property
+    def block_bits(self):
+        """The kept blocks of a block-sparse mask in the GPU's memory: (tensor, key blocks), the
+        tensor [lists, query blocks, words] of 32 bits each (of no dtype of ours: call it float32 and
+        view it as int32). Bit b of word w is key block 32 w + b."""
+        shape = (c_int64 * 4)()
+        data = self._library.mask_block_bits(self._handle, shape)
+        if not data:
+            raise RuntimeError(self._library.error())
+        lists, rows, columns, words = shape
+        strides = (rows * words, words, 1)
+        return Tensor(data, (lists, rows, words), strides, "float32", "cuda"), columns
+
+    def _block_sizes(self):
+        sizes = (c_int64 * 4)()
+        self._library.mask_block_sizes(self._handle, sizes)
+        return sizes

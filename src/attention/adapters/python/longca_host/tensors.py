@@ -13,7 +13,7 @@ from ctypes import (
     c_void_p,
 )
 
-from longca_host.library import DEVICES, DTYPES
+from longca_host.library import DEVICES, DTYPES, CTensor
 
 _ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -46,6 +46,13 @@ class Tensor:
     def of_lse(cls, lse):
         shape, strides = (lse.heads, lse.tokens), (lse.head_stride, 1)
         return cls(lse.data, shape, strides, "float32", DEVICES[lse.device_code])
+
+    def as_c(self):
+        """The other way round, of a tensor of three dimensions."""
+        return CTensor(
+            self.data, *self.shape, *self.strides[:2],
+            DTYPES.index(self.dtype), DEVICES.index(self.device),
+        )  # fmt: skip
 
     @property
     def bytes(self):
