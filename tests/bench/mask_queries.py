@@ -77,7 +77,20 @@ def disagreement(mask, head):
     return None
 
 
+def blocks_in_part(mask):
+    """What is asked of the lists without their indices."""
+    if mask.blocks is None:
+        return None if mask.block_bounds is None else "bounds of no blocks"
+    q_bounds, k_bounds, offsets, _ = (list(part) for part in mask.blocks)
+    if mask.block_bounds != (q_bounds, k_bounds):
+        return f"the bounds are not {mask.block_bounds}"
+    return None if list(mask.block_offsets) == offsets else "the offsets are others"
+
+
 def supports(problem, mask):
+    reason = blocks_in_part(mask)
+    if reason:
+        return reason
     for head in range(mask.heads):
         reason = disagreement(mask, head)
         if reason:
