@@ -80,10 +80,11 @@ class Plan:
                 self._transposed = self._lists_of(kept.transpose(1, 2), problem.heads_q)
         self._o = self._lse = None  # what the backward pass follows, in slots
         # Its backward pass takes none.
-        self._takes_strides = takes_strides and self._q.gapless and self._k.gapless and not problem.backward
+        gapless = self._q.gapless and self._k.gapless
+        self._takes_strides = takes_strides and gapless and not problem.backward
         turned = "[heads, tokens, dim], turned from and to [tokens, heads, dim] in the call's time"
         self.notes = {"layout": "as it lies" if self._takes_strides else turned}
-        if not (self._q.gapless and self._k.gapless):
+        if not gapless:
             self.notes["slots"] = f"{self._q.count} and {self._k.count} of {SLOT} tokens, padded"
 
     def _lists_of(self, kept, heads):

@@ -20,7 +20,7 @@ def version():
 def supports(problem, mask):
     counts = [end - begin for begin, end in zip(mask.block_offsets, mask.block_offsets[1:])]
     if min(counts, default=1) == 0:
-        return "vsa reads beyond its lists for a query block without key blocks, as this mask has one"
+        return "vsa reads beyond its lists for a query block without key blocks, which this mask has"
     return fastvideo_plan.supports(problem, mask)
 
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <queue>
+#include <span>
 #include <utility>
 
 #include "attention/adapters/block_form.h"
@@ -15,18 +16,65 @@ std::int64_t size_of_block(const std::vector<std::int64_t>& bounds, std::int64_t
   return bounds[at + 1] - bounds[at];
 }
 
-std::int64_t row_keys(const BlockLists& blocks, int list, std::int64_t q_block) {
-  const auto kept = blocks.kept(list, q_block);
+std::int64_t row_keys(const BlockLists& blocks, std::int64_t page,
+                      std::span<const std::int32_t> kept) {
   if (kept.empty()) return 0;
-  const std::int64_t first = size_of_block(blocks.k_bounds, 0);
-  if (page_size(blocks) > 1) {  // all but the last are equal
-    return static_cast<std::int64_t>(kept.size() - 1) * first +
+  if (page > 1) {  // all but the last are equal
+    return static_cast<std::int64_t>(kept.size() - 1) * page +
            size_of_block(blocks.k_bounds, kept.back());
   }
   return std::accumulate(kept.begin(), kept.end(), std::int64_t{0},
                          [&](std::int64_t sum, std::int32_t block) {
                            return sum + size_of_block(blocks.k_bounds, block);
                          });
+}
+
+/// A tile of a query block: `row` counts the query blocks of all lists.
+struct Item {
+  std::size_t row;
+  std::int32_t head, tile;
+};
+using Shares = std::vector<std::vector<Item>>;
+
+/// Gives each item to the work group that has least to do, by FlashInfer's own estimate.
+class Dealer {
+ public:
+  Dealer(int tile_q, int groups) : tile_q_(tile_q), shares_(static_cast<std::size_t>(groups)) {
+    for (std::size_t group = 0; group < shares_.size(); ++group) loads_.emplace(0, group);
+  }
+  void deal(const Item& item, std::int64_t keys) {
+    const auto [cost, group] = loads_.top();
+    loads_.pop();
+    loads_.emplace(cost + 2.0 * tile_q_ + static_cast<double>(keys), group);
+    shares_[group].push_back(item);
+  }
+  const Shares& shares() const { return shares_; }
+
+ private:
+  using Load = std::pair<double, std::size_t>;  ///< its cost and the work group
+  int tile_q_;
+  Shares shares_;
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> loads_;
+};
+
+WorkList written(const Shares& shares, const BlockLists& blocks, const std::vector<PageRow>& rows) {
+  const auto q_blocks = static_cast<std::size_t>(blocks.q_blocks());
+  WorkList work;
+  work.work_begin.push_back(0);
+  for (const auto& share : shares) {
+    for (const Item& item : share) {
+      const std::size_t block = item.row % q_blocks;
+      const std::int64_t begin = blocks.q_bounds[block];
+      work.tile.push_back(item.tile);
+      work.head.push_back(item.head);
+      work.q_begin.push_back(static_cast<std::int32_t>(begin));
+      work.q_size.push_back(static_cast<std::int32_t>(blocks.q_bounds[block + 1] - begin));
+      work.first.push_back(static_cast<std::int32_t>(rows[item.row].first));
+      work.keys.push_back(static_cast<std::int32_t>(rows[item.row].keys));
+    }
+    work.work_begin.push_back(static_cast<std::int32_t>(work.tile.size()));
+  }
+  return work;
 }
 
 }  // namespace
@@ -53,7 +101,7 @@ std::vector<PageRow> page_rows(const BlockLists& blocks) {
   std::int64_t first = 0;
   for (int list = 0; list < blocks.heads; ++list) {
     for (std::int64_t i = 0; i < blocks.q_blocks(); ++i) {
-      const std::int64_t keys = row_keys(blocks, list, i);
+      const std::int64_t keys = row_keys(blocks, page, blocks.kept(list, i));
       rows.push_back({first, keys});
       first += (keys + page - 1) / page;
     }
@@ -64,58 +112,22 @@ std::vector<PageRow> page_rows(const BlockLists& blocks) {
 WorkList share_work(const BlockLists& blocks, int heads_q, int tile_q, int groups) {
   const std::vector<PageRow> rows = page_rows(blocks);
   const auto q_blocks = static_cast<std::size_t>(blocks.q_blocks());
-  struct Item {
-    std::int32_t row, head, tile;
-  };
-  std::vector<std::vector<Item>> shares(static_cast<std::size_t>(groups));
-  using Load = std::pair<double, std::size_t>;  // its cost and the work group
-  std::priority_queue<Load, std::vector<Load>, std::greater<>> loads;
-  for (std::size_t group = 0; group < shares.size(); ++group) loads.emplace(0, group);
-
-  std::vector<std::int32_t> order(q_blocks);
-  std::size_t items = 0;
+  Dealer dealer(tile_q, groups);
+  std::vector<std::size_t> order(q_blocks);
   for (int head = 0; head < heads_q; ++head) {
-    const std::size_t begin = static_cast<std::size_t>(head) * blocks.heads / heads_q * q_blocks;
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, std::greater<>{}, [&](std::int32_t i) {
-      return rows[begin + static_cast<std::size_t>(i)].keys;
-    });
-    for (const std::int32_t i : order) {
-      const std::int64_t tiles = (size_of_block(blocks.q_bounds, i) + tile_q - 1) / tile_q;
-      const auto row = static_cast<std::int32_t>(begin) + i;
+    std::iota(order.begin(), order.end(),
+              static_cast<std::size_t>(head) * blocks.heads / heads_q * q_blocks);
+    std::ranges::stable_sort(order, std::greater<>{},
+                             [&](std::size_t row) { return rows[row].keys; });
+    for (const std::size_t row : order) {
+      const auto block = static_cast<std::int64_t>(row % q_blocks);
+      const std::int64_t tiles = (size_of_block(blocks.q_bounds, block) + tile_q - 1) / tile_q;
       for (std::int64_t tile = tiles - 1; tile >= 0; --tile) {
-        const auto [cost, group] = loads.top();
-        loads.pop();
-        // FlashInfer's own estimate.
-        loads.emplace(
-            cost + 2.0 * tile_q + static_cast<double>(rows[static_cast<std::size_t>(row)].keys),
-            group);
-        shares[group].push_back({row, head, static_cast<std::int32_t>(tile)});
-        ++items;
+        dealer.deal({row, head, static_cast<std::int32_t>(tile)}, rows[row].keys);
       }
     }
   }
-
-  WorkList work;
-  for (auto* part :
-       {&work.tile, &work.head, &work.q_begin, &work.q_size, &work.first, &work.keys}) {
-    part->reserve(items);
-  }
-  work.work_begin.push_back(0);
-  for (const auto& share : shares) {
-    for (const Item& item : share) {
-      const auto row = static_cast<std::size_t>(item.row);
-      const auto q_block = static_cast<std::int64_t>(row % q_blocks);
-      work.tile.push_back(item.tile);
-      work.head.push_back(item.head);
-      work.q_begin.push_back(static_cast<std::int32_t>(blocks.q_bounds[row % q_blocks]));
-      work.q_size.push_back(static_cast<std::int32_t>(size_of_block(blocks.q_bounds, q_block)));
-      work.first.push_back(static_cast<std::int32_t>(rows[row].first));
-      work.keys.push_back(static_cast<std::int32_t>(rows[row].keys));
-    }
-    work.work_begin.push_back(static_cast<std::int32_t>(work.tile.size()));
-  }
-  return work;
+  return written(dealer.shares(), blocks, rows);
 }
 
 }  // namespace longca::flashinfer

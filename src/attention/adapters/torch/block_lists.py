@@ -16,9 +16,9 @@ def kept(mask):
 
 
 def ordered(chosen, width=None, multiple=1):
-    """The chosen columns of each row, ascending: counts int32 [lists, rows], and int32 [lists, rows,
-    width] with zeros behind them. `width`, if it is not given, is that of the longest row, rounded
-    up to a multiple."""
+    """The chosen columns of each row, ascending: counts int32 [lists, rows], and int32
+    [lists, rows, width] with zeros behind them. `width`, if it is not given, is that of the longest
+    row, rounded up to a multiple."""
     lists, rows, columns = chosen.shape
     counts = chosen.sum(-1, dtype=torch.int32)
     if width is None:

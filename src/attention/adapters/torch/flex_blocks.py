@@ -1,9 +1,9 @@
-"""Block-sparse masks as FlexAttention takes them. Where its tiles divide the blocks, the blocks are those
-of the BlockMask and no cell is tested; else, as with variable blocks, its mask_mod looks each cell up
-in a table of kept blocks, and the tiles of the BlockMask are those with a kept cell.
+"""Block-sparse masks as FlexAttention takes them. Where its tiles divide the blocks, the blocks are
+those of the BlockMask and no cell is tested; else, as with variable blocks, its mask_mod looks each
+cell up in a table of kept blocks, and the tiles of the BlockMask are those with a kept cell.
 
-The form of such a mask is one of the strings blocks_Q_K and kept_ROWS_COLUMNS_LISTS, or causal_ and one of
-these: all that a compiled graph depends on beside the shapes."""
+The form of such a mask is one of the strings blocks_Q_K and kept_ROWS_COLUMNS_LISTS, or causal_ and
+one of these: all that a compiled graph depends on beside the shapes."""
 
 import dataclasses
 import math
@@ -78,7 +78,8 @@ def notes(form):
     sizes = _sizes(form)
     tested = "causal" if form.startswith("causal") else "none"
     if sizes is None:
-        return {"mask_mod": "a table of kept blocks, asked per cell", "block_mask": f"tiles of {TILE}"}
+        asked = "a table of kept blocks, asked per cell"
+        return {"mask_mod": asked, "block_mask": f"tiles of {TILE}"}
     return {"mask_mod": tested, "block_mask": f"blocks of {sizes[0]} x {sizes[1]}"}
 
 

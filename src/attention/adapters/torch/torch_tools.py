@@ -61,8 +61,8 @@ def _of_torch(tensor):
 
 
 def copy(source, target, stream):
-    """Queues a copy between tensors of one shape, each of the program's or of PyTorch's, in any layout
-    and from float32 into any dtype: PyTorch's own takes three times as long between layouts."""
+    """Queues a copy between tensors of one shape, each of the program's or of PyTorch's, in any
+    layout and from float32 into any dtype: PyTorch's own takes three times as long between layouts."""
     ends = [end if isinstance(end, Tensor) else _of_torch(end) for end in (source, target)]
     if LIBRARY.copy_tensor(*(end.as_c() for end in ends), stream) != 0:
         raise RuntimeError(LIBRARY.error())

@@ -20,7 +20,8 @@ PACKAGES = {
     "flashmask": "PaddlePaddle 3 for GPUs (paddlepaddle-gpu from paddlepaddle.org.cn)",
     "vsa": "PyTorch and fastvideo-kernel, whose extension asks for NCCL 2.29 or later "
     "(pip install --no-deps fastvideo-kernel==0.3.5)",
-    "vsa_triton": "PyTorch, Triton and fastvideo-kernel (pip install --no-deps fastvideo-kernel==0.3.5)",
+    "vsa_triton": "PyTorch, Triton and fastvideo-kernel "
+    "(pip install --no-deps fastvideo-kernel==0.3.5)",
     "fa2_sparse": "PyTorch and block_sparse_attn (Block-Sparse-Attention, built from its source)",
 }
 
