@@ -43,7 +43,7 @@ TEST_F(FlashinferTest, ManyLengthsAndBlocks) {
   for (const std::int64_t tokens : {1, 65, 200, 1000, 2048}) {
     for (const std::int64_t block : {16, 64, 100, 128, 256}) {
       for (const double density : {0.1, 0.5, 1.0}) {
-        SCOPED_TRACE(testing::Message()
+        SCOPED_TRACE(::testing::Message()
                      << tokens << " tokens, blocks of " << block << ", density " << density);
         const Problem problem = forward_problem(tokens, 4, 2);
         expect_right(*kernel_, problem, drawn("block_sparse", problem, block, density));
@@ -55,7 +55,7 @@ TEST_F(FlashinferTest, ManyLengthsAndBlocks) {
 TEST_F(FlashinferTest, VariableBlocks) {
   for (const std::int64_t tokens : {65, 1000, 2048}) {
     for (const std::int64_t block : {10, 64, 128}) {
-      SCOPED_TRACE(testing::Message() << tokens << " tokens, blocks of " << block);
+      SCOPED_TRACE(::testing::Message() << tokens << " tokens, blocks of " << block);
       const Problem problem = forward_problem(tokens, 4, 4);
       expect_right(*kernel_, problem, drawn("block_sparse_variable", problem, block, 0.4));
     }
@@ -65,7 +65,7 @@ TEST_F(FlashinferTest, VariableBlocks) {
 TEST_F(FlashinferTest, Heads) {
   for (const auto& [heads_q, heads_k] : {std::pair{8, 8}, std::pair{8, 1}, std::pair{6, 3}}) {
     for (const char* block_heads : {"kv", "query"}) {
-      SCOPED_TRACE(testing::Message() << heads_q << ":" << heads_k << " " << block_heads);
+      SCOPED_TRACE(::testing::Message() << heads_q << ":" << heads_k << " " << block_heads);
       const Problem problem = forward_problem(777, heads_q, heads_k);
       expect_right(*kernel_, problem, drawn("block_sparse", problem, 64, 0.5, block_heads));
     }

@@ -21,6 +21,7 @@ class Slots:
         ]
         blocks, _, sizes = (list(part) for part in zip(*pieces))
         self.count = len(pieces)
+        self.blocks = len(bounds) - 1
         self.gapless = all(size == SLOT for size in sizes)
         self.block = torch.tensor(blocks, device="cuda")
         self.sizes = torch.tensor(sizes, dtype=torch.int32, device="cuda")
@@ -84,6 +85,8 @@ class Plan:
         self._takes_strides = takes_strides and gapless and not problem.backward
         turned = "[heads, tokens, dim], turned from and to [tokens, heads, dim] in the call's time"
         self.notes = {"layout": "as it lies" if self._takes_strides else turned}
+        if any(axis.count > axis.blocks for axis in (self._q, self._k)):
+            self.notes["blocks"] = f"cut into slots of {SLOT} tokens"
         if not gapless:
             self.notes["slots"] = f"{self._q.count} and {self._k.count} of {SLOT} tokens, padded"
 
