@@ -9,11 +9,11 @@
 #include "attention/adapters/python/python_kernel.h"
 #include "attention/registry.h"
 #include "bench/case.h"
+#include "bench/case_mask.h"
 #include "bench/python_host.h"
 #include "bench/worker.h"
 #include "core/device.h"
 #include "guarded.h"
-#include "mask/generators.h"
 
 namespace {
 
@@ -63,7 +63,7 @@ const void* longca_case_mask(const char* json, LongcaProblem* problem) {
   return guarded<const void*>(nullptr, [&] {
     const auto c = nlohmann::json::parse(json).get<Case>();
     *problem = to_c(c.problem());
-    return new Mask(generate_mask(c.mask_spec()).mask);
+    return new Mask(case_mask(c).mask);
   });
 }
 void longca_release_mask(const void* mask) {

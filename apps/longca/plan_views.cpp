@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bench/case_mask.h"
 #include "bench/parallel_problem.h"
 #include "core/error.h"
 #include "parallel/plan/explain.h"
@@ -49,8 +50,7 @@ void explain_plans(std::span<const Case> cases, int ranks_per_node) {
   for (const Case& c : distinct_plans(cases)) {
     fmt::print("{}{}\n", first ? "" : "\n", title_of(c));
     first = false;
-    const ParallelProblem problem =
-        parallel_problem(c, generate_mask(c.mask_spec()), ranks_per_node);
+    const ParallelProblem problem = parallel_problem(c, case_mask(c), ranks_per_node);
     const Scheme& scheme = find_scheme(*c.scheme);
     if (const Support support = scheme.supports(problem); !support.ok()) {
       fmt::print("{}: {}\n", to_string(support.code), support.reason);
@@ -69,7 +69,7 @@ void plot_plan_of(std::span<const Case> cases, int ranks_per_node, const std::st
                       distinct.size());
   }
   const Case& c = distinct.front();
-  const ParallelProblem problem = parallel_problem(c, generate_mask(c.mask_spec()), ranks_per_node);
+  const ParallelProblem problem = parallel_problem(c, case_mask(c), ranks_per_node);
   const Scheme& scheme = find_scheme(*c.scheme);
   if (const Support support = scheme.supports(problem); !support.ok()) {
     throw InputError(support.reason);

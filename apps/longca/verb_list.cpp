@@ -75,7 +75,9 @@ ordered_json masks() {
     if (mask.uses_seed) axes.emplace_back("seed");
     if (mask.uses_window) axes.emplace_back("window");
     if (mask.uses_block_tokens) axes.emplace_back("block_tokens");
-    if (mask.uses_blocks) axes.insert(axes.end(), {"heads", "block", "density", "block_heads"});
+    if (mask.uses_blocks)
+      axes.insert(axes.end(),
+                  {"heads", "block", "density", "block_heads", "block_causal", "selection"});
     rows.push_back({{"name", mask.name}, {"description", mask.description}, {"axes", axes}});
   }
   return rows;

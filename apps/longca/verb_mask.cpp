@@ -67,6 +67,7 @@ void print_slices(std::span<const Slice> slices) {
 void print_blocks(const BlockLists& blocks, const MaskSpec& spec) {
   fmt::print("lists          {}, one per {} head\n", blocks.heads,
              spec.block_heads == "kv" ? "KV" : "query");
+  if (spec.block_causal) fmt::print("causal         no query sees a later key\n");
   fmt::print("query blocks   {}\nkey blocks     {}\nkept blocks    {}\n", blocks.q_blocks(),
              blocks.k_blocks(), blocks.indices.size());
 }
@@ -108,7 +109,8 @@ void add_mask(CLI::App& app) {
   auto options = std::make_shared<MaskOptions>();
   options->axes.add(*verb, "mask", "MASK")->required();
   options->axes.add(*verb, "tokens")->required();
-  for (const char* axis : {"lengths", "seed", "block_tokens", "heads", "block", "block_heads"}) {
+  for (const char* axis :
+       {"lengths", "seed", "block_tokens", "heads", "block", "block_heads", "block_causal"}) {
     options->axes.add(*verb, axis);
   }
   options->axes.add(*verb, "window")->description("reach of sliding windows (auto: 1024)");

@@ -17,11 +17,34 @@
 #define LONGCA_HOST_DEVICE
 #endif
 
+#include "attention/inputs.h"
+#include "core/philox.h"
+
 namespace longca {
 
 /// Second word of the Philox counters of the inputs, plus the tensor's number. No mask draws from
 /// it: masks put a query block, below 2^31, in its place.
 inline constexpr std::uint32_t kInputDomain = 0x80000000U;
+
+/// Likewise of the topics of clustered inputs, and, plus 1, of the topics' directions.
+inline constexpr std::uint32_t kTopicDomain = 0xc0000000U;
+inline constexpr std::int64_t kTopicSigns = 128;  ///< dimensions that one Philox counter serves
+
+/// The signs of a topic's direction over kTopicSigns dimensions of a KV head, a bit each: inputs.h,
+/// InputStyle::clustered.
+constexpr PhiloxCounter topic_signs(PhiloxKey key, std::int64_t token, std::int64_t head_k,
+                                    std::int64_t dimensions) {
+  const auto head = static_cast<std::uint32_t>(head_k);
+  const auto segment = static_cast<std::uint32_t>(token / kTopicTokens);
+  const std::uint32_t topic = philox4x32_10({segment, kTopicDomain, head, 0}, key)[0] % kTopics;
+  return philox4x32_10({topic, kTopicDomain + 1, head, static_cast<std::uint32_t>(dimensions)},
+                       key);
+}
+/// What dimension `d` is shifted by, given the signs of its kTopicSigns.
+constexpr float topic_shift(const PhiloxCounter& signs, std::int64_t d) {
+  const auto bit = static_cast<std::uint32_t>(d % kTopicSigns);
+  return (signs[bit / 32] >> (bit % 32) & 1) != 0 ? -kTopicShift : kTopicShift;
+}
 
 namespace normal_detail {
 

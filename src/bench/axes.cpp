@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>
@@ -47,6 +48,12 @@ Names length_names() {
 }
 Names block_head_names() {
   return {"kv", "query"};
+}
+Names selection_names() {
+  return {"random", "scores"};
+}
+Names input_names() {
+  return {"normal", "clustered"};
 }
 Names device_names() {
   return {"cpu", "cuda"};
@@ -225,6 +232,24 @@ Axis density_axis() {
   return field_axis<&Case::density>("density", std::move(axis));
 }
 
+/// Leaves its standard out of cases, and so out of keys and records.
+Axis quiet(Axis axis) {
+  axis.quiet = true;
+  axis.assign = [assign = axis.assign, clear = axis.clear, standard = axis.standard](
+                    Case& c, const std::string& value) {
+    value == standard ? clear(c) : assign(c, value);
+  };
+  axis.read = [read = axis.read, clear = axis.clear, text = axis.text, parse = axis.parse,
+               standard = axis.standard](const json& object, Case& c) {
+    read(object, c);
+    if (const auto value = text(c)) {
+      parse(*value);  // names what it does not know
+      if (*value == standard) clear(c);
+    }
+  };
+  return axis;
+}
+
 Axis device_axis() {
   Axis axis = name_axis<&Case::device>("device", "where kernels run; found: a GPU if there is one",
                                        "cpu", device_names);
@@ -306,6 +331,9 @@ std::vector<Axis> make_table() {
                                             "prolong64k", length_names, lengths));
   table.push_back(count_axis<&Case::seed>("seed", "seed", "of the mask's draws and of the inputs",
                                           "42", 0, kMaxSeed));
+  table.push_back(quiet(name_axis<&Case::inputs>(
+      "inputs", "values of q and k; clustered: in topics, so that scores are peaked", "normal",
+      input_names)));
   table.push_back(window_axis());
   table.push_back(count_axis<&Case::block_tokens>("block_tokens", "block_tokens",
                                                   "block of block_causal_document", "1024", 1,
@@ -315,6 +343,12 @@ std::vector<Axis> make_table() {
       "block", "block", "tokens of a block of block-sparse masks", "128", 1, kMaxTokens, blocks));
   table.push_back(name_axis<&Case::block_heads>(
       "block_heads", "one block list per KV or query head", "kv", block_head_names, blocks));
+  table.push_back(quiet(count_axis<&Case::block_causal>(
+      "block_causal", "block_causal", "1: no query of a block-sparse mask sees a later key", "0", 0,
+      1, blocks)));
+  table.push_back(quiet(name_axis<&Case::selection>(
+      "selection", "blocks kept: at random, or those with the highest scores", "random",
+      selection_names, blocks)));
   table.push_back(device_axis());
   table.push_back(name_axis<&Case::mode>(
       "mode", "burst: cold caches, pauses; sustained: back to back; graph: a burst as CUDA graph",
@@ -344,6 +378,16 @@ const Axis& find_axis(std::string_view name) {
   if (name == tokens_per_rank_axis().name) return tokens_per_rank_axis();
   known.push_back(tokens_per_rank_axis().name);
   throw_input_error("unknown axis '{}'{}", name, suggestion(name, known));
+}
+
+std::optional<std::string> full_text(const Axis& axis, const Case& c) {
+  if (auto value = axis.text(c)) return value;
+  if (!axis.quiet) return std::nullopt;
+  if (axis.applies == nullptr) return axis.standard;
+  const auto is_mask = [&](const MaskTraits& mask) { return mask.name == c.mask; };
+  const auto mask = std::ranges::find_if(mask_table(), is_mask);  // a record's may be unknown
+  if (mask == mask_table().end() || !axis.applies(*mask)) return std::nullopt;
+  return axis.standard;
 }
 
 void parse_axis_argument(std::string_view argument, AxisValues& values) {

@@ -32,6 +32,8 @@ struct Axis {
   std::function<std::optional<std::string>(const Case& c)> text{};
   /// Whether a mask depends on this axis; nullptr for axes that every case has.
   bool (*applies)(const MaskTraits& mask) = nullptr;
+  /// The standard is left out of cases, keys and records: the axis is younger than records are.
+  bool quiet = false;
   /// Whether only cells over ranks have it.
   bool over_ranks = false;
   std::function<void(Case& c)> clear{};  ///< set where `applies` or `over_ranks` is
@@ -49,6 +51,10 @@ inline constexpr std::string_view kFound = "found";
 /// An axis of the table, or `tokens_per_rank`, another way to say `tokens`, which is no part of
 /// keys and records. Throws InputError that suggests the nearest name.
 const Axis& find_axis(std::string_view name);
+
+/// What the case has of an axis, a standard that it leaves out included; nothing where its mask
+/// does not depend on the axis.
+std::optional<std::string> full_text(const Axis& axis, const Case& c);
 
 /// Canonical values by axis name.
 using AxisValues = std::map<std::string, std::vector<std::string>, std::less<>>;

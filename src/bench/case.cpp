@@ -47,6 +47,7 @@ MaskSpec Case::mask_spec() const {
   if (block_heads) spec.block_heads = *block_heads;
   if (block) spec.block = *block;
   if (density) spec.density = *density;
+  spec.block_causal = block_causal.value_or(0) != 0;
   return spec;
 }
 
@@ -61,6 +62,10 @@ Problem Case::problem() const {
   problem.device = device == "cpu" ? DeviceKind::cpu : DeviceKind::cuda;
   problem.backward = pass == Pass::backward;
   return problem;
+}
+
+InputStyle Case::input_style() const {
+  return inputs ? parse_input_style(*inputs).value() : InputStyle::normal;
 }
 
 std::string Case::key() const {

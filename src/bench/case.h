@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "attention/inputs.h"
 #include "attention/problem.h"
 #include "core/dtype.h"
 #include "mask/generators.h"
@@ -34,6 +35,9 @@ struct Case {
   std::optional<double> density;
   std::optional<std::int64_t> block;
   std::optional<std::string> block_heads;
+  std::optional<std::int64_t> block_causal;  ///< 1, or absent
+  std::optional<std::string> selection;      ///< "scores", or absent: blocks drawn at random
+  std::optional<std::string> inputs;         ///< "clustered", or absent: normal
   std::string device = "cpu";
   std::string mode = "burst";
   /// Of cells over ranks (`longca cp`) only; there `tokens` is the total. `factor` is absent where
@@ -47,6 +51,9 @@ struct Case {
   /// The mask to generate, and the shape of the attention.
   MaskSpec mask_spec() const;
   Problem problem() const;
+  InputStyle input_style() const;
+  /// Whether its mask's blocks are those that its inputs' scores select, not drawn at random.
+  bool selects_by_scores() const { return selection.has_value(); }
   /// Canonical text of all axes: the record's key. Equal for equal work.
   std::string key() const;
   /// The key without what cells that share inputs and reference may differ in: kernel, pass, mode,

@@ -57,7 +57,7 @@ std::vector<Dimension> dimensions_of(const Suite& suite, bool over_ranks) {
 
 bool matches(const Case& c, const AxisValues& when) {
   return std::ranges::all_of(when, [&](const auto& condition) {
-    const auto value = find_axis(condition.first).text(c);
+    const auto value = full_text(find_axis(condition.first), c);
     return value && std::ranges::find(condition.second, *value) != condition.second.end();
   });
 }

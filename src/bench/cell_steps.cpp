@@ -8,6 +8,7 @@
 
 #include "attention/registry.h"
 #include "bench/cell_notes.h"
+#include "bench/cell_selection.h"
 #include "bench/dump.h"
 #include "bench/gpu_sampler.h"
 #include "core/error.h"
@@ -50,6 +51,7 @@ CellSteps::CellSteps(const Case& c, const CellOptions& options, CellProblem& sha
 
 void CellSteps::run() {
   record_.metrics["area"] = shared_.generated.mask.mean_area();
+  note_empty_rows(shared_, record_);
   record_.status = supported();
   if (!record_.status.ok() || !fits_in_memory()) return;
   shared_.make_inputs_and_reference(case_, options_.limits.verify_budget_s, stage_);
@@ -71,7 +73,13 @@ void CellSteps::run() {
     fail("the kernel wrote into its inputs");
     shared_.reference.reset();  // the next cell draws its own
   }
-  if (!record_.status.ok()) forget_times(record_);
+  if (record_.status.ok()) {
+    stage_("selection");
+    note_selection(case_, shared_, options_.timed ? clock_ : nullptr, options_.limits.time_limit_s,
+                   record_);
+  } else {
+    forget_times(record_);
+  }
 }
 
 void CellSteps::fail(std::string reason) {

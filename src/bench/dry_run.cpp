@@ -105,7 +105,7 @@ void print_dry_run(std::ostream& out, const CaseList& list, const RunLimits& lim
   for (const Case& c : list.cases) {
     if (c.problem_key() != problem_key) {
       problem_key = c.problem_key();
-      generated = generate_mask(c.mask_spec());
+      generated = generate_mask(c.mask_spec());  // drawn for selected: as many blocks, no inputs
       ++totals.problems;
     }
     rows.push_back(row_of(c, *generated, limits, totals));

@@ -13,7 +13,7 @@ constexpr double kOwnAllowance = 300;  // s for the runner's own work, beside te
 /// stands still meanwhile.
 bool is_own_work(const std::string& stage) {
   return stage == "compile" || stage == "inputs" || stage == "reference" || stage == "gather" ||
-         stage == "verify" || stage == "dump";
+         stage == "verify" || stage == "dump" || stage == "selection";
 }
 
 std::chrono::steady_clock::duration duration(double seconds) {

@@ -65,6 +65,7 @@ void write_mask_json(std::ostream& out, const GeneratedMask& generated, const Ma
              number_or_null(generated.window));
   const BlockLists* blocks = generated.mask.blocks();
   if (blocks != nullptr) {
+    if (spec.block_causal) out << "\"block_causal\":true,";
     write_blocks(out, *blocks);
   } else {
     write_slices(out, generated.mask);

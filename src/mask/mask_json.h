@@ -13,7 +13,8 @@ namespace longca {
 /// `area` counts the allowed cells of one query head (the mean over heads where they differ) and
 /// `density` is its share of tokens². What a mask has none of is null. Masks with block lists
 /// write, instead of slices, "blocks" (per list of heads, per query block, the kept key blocks),
-/// "q_bounds" and "k_bounds". `spec` is what `generated` was made from. Streams: no copy of the
+/// "q_bounds" and "k_bounds", before them "block_causal":true where later keys are out of sight in
+/// kept blocks too. `spec` is what `generated` was made from. Streams: no copy of the
 /// mask is made.
 void write_mask_json(std::ostream& out, const GeneratedMask& generated, const MaskSpec& spec);
 

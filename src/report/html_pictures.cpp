@@ -46,6 +46,7 @@ bool is_affordable(const MaskSpec& spec) {
 /// Head 0's mask, or nothing if it cannot be drawn.
 std::optional<Mask> mask_of(const Case& c) {
   try {
+    if (c.selects_by_scores()) return std::nullopt;  // that takes the inputs
     MaskSpec spec = c.mask_spec();
     // A head's blocks do not depend on how many other heads there are.
     spec.heads_q = spec.heads_k = 1;

@@ -41,12 +41,13 @@ Place place_of(const Axis& axis, std::span<const Record> records) {
   std::map<std::pair<std::string, std::int64_t>, std::optional<std::string>> value_of_group;
   bool varies_in_group = false;
   for (const Record& record : records) {
-    const auto value = axis.text(record.c);
+    const auto value = full_text(axis, record.c);
     if (value) values.insert(*value);
     const auto [seen, is_new] = value_of_group.try_emplace({record.c.mask, record.c.tokens}, value);
     varies_in_group = varies_in_group || (!is_new && seen->second != value);
   }
   if (values.empty()) return Place::nowhere;
+  if (axis.quiet && values == std::set<std::string>{axis.standard}) return Place::nowhere;
   if (varies_in_group) return Place::section;
   return values.size() == 1 ? Place::common : Place::group;
 }
@@ -54,7 +55,7 @@ Place place_of(const Axis& axis, std::span<const Record> records) {
 AxisTexts texts_of(const Case& c, std::span<const Axis* const> axes) {
   AxisTexts texts;
   for (const Axis* axis : axes) {
-    if (auto value = axis->text(c)) texts.emplace_back(axis->name, std::move(*value));
+    if (auto value = full_text(*axis, c)) texts.emplace_back(axis->name, std::move(*value));
   }
   return texts;
 }

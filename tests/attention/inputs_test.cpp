@@ -203,6 +203,62 @@ TEST(Inputs, RowsOfAShardAreThoseOfTheWhole) {
   }
 }
 
+TEST(Inputs, ClusteredOnesAreShiftedByTheDirectionOfTheirTopic) {
+  Problem problem = small_problem(DType::float32);
+  problem.tokens_q = problem.tokens_k = 900;
+  problem.head_dim = 200;  // more than one counter's signs
+  const std::uint64_t seed = 7;
+  const Inputs normal = make_inputs(problem, seed);
+  const Inputs inputs = make_inputs(problem, seed, InputStyle::clustered);
+  // The sentences of inputs.h and normal.h: which topic, and which sign.
+  const auto shift = [&](std::int64_t token, std::uint32_t head_k, std::int64_t d) {
+    const auto key = philox_key(seed);
+    const auto segment = static_cast<std::uint32_t>(token / 200);
+    const std::uint32_t topic = philox4x32_10({segment, 0xc0000000U, head_k, 0}, key)[0] % 32;
+    const auto signs =
+        philox4x32_10({topic, 0xc0000001U, head_k, static_cast<std::uint32_t>(d / 128)}, key);
+    const bool negative = (signs[static_cast<std::size_t>(d % 128 / 32)] >> (d % 32) & 1) != 0;
+    return negative ? -0.75F : 0.75F;
+  };
+  const auto expect_shifted = [&](const Tensor& shifted, const Tensor& plain) {
+    const std::int64_t group = shifted.view().heads / problem.heads_k;
+    for (std::int64_t token = 0; token < 900; ++token) {
+      for (std::int64_t head = 0; head < shifted.view().heads; ++head) {
+        for (std::int64_t d = 0; d < 200; ++d) {
+          ASSERT_EQ(shifted.view().row<float>(token, head)[d],
+                    plain.view().row<float>(token, head)[d] +
+                        shift(token, static_cast<std::uint32_t>(head / group), d))
+              << token << " " << head << " " << d;
+        }
+      }
+    }
+  };
+  expect_shifted(inputs.q, normal.q);
+  expect_shifted(inputs.k, normal.k);
+  EXPECT_EQ(std::memcmp(inputs.v.view().data, normal.v.view().data, normal.v.bytes()), 0);
+  EXPECT_EQ(std::memcmp(inputs.dout.view().data, normal.dout.view().data, normal.dout.bytes()), 0);
+}
+
+TEST(Inputs, ClusteredRowsOfAShardAreThoseOfTheWhole) {
+  Problem problem = small_problem(DType::bfloat16);
+  problem.tokens_k = 700;
+  const Inputs whole = make_inputs(problem, 9, InputStyle::clustered);
+  const std::vector<Range> ranges = {{1, 4}, {190, 215}, {600, 699}};
+  const HostTensor rows(DType::bfloat16, 127, problem.heads_k, problem.head_dim);
+  draw_rows(DeviceKind::cpu, rows.view(), 9, InputTensor::k, ranges, InputStyle::clustered,
+            problem.heads_k);
+  const auto row_bytes = static_cast<std::size_t>(problem.heads_k * problem.head_dim * 2);
+  std::int64_t row = 0;
+  for (const Range& range : ranges) {
+    for (std::int64_t token = range.begin; token < range.end; ++token, ++row) {
+      EXPECT_EQ(std::memcmp(rows.view().row<BFloat16>(row, 0),
+                            whole.k.view().row<BFloat16>(token, 0), row_bytes),
+                0)
+          << token;
+    }
+  }
+}
+
 TEST(Inputs, NoTokensGiveNoValues) {
   Problem problem = small_problem(DType::float32);
   problem.tokens_q = 0;

@@ -102,6 +102,51 @@ TEST(Axes, KeysAreCanonical) {
             "mask=causal tokens=4096 heads=8:2 dim=128 dtype=bfloat16 seed=42 device=cpu");
 }
 
+/// Keys and records written before these axes were there stay what they are.
+TEST(Axes, YoungOnesLeaveTheirStandardOut) {
+  const std::vector<std::string> standards = {"inputs=normal", "block_causal=0",
+                                              "selection=random"};
+  const std::vector<std::string> others = {"inputs=clustered", "block_causal=1",
+                                           "selection=scores"};
+  Case c;
+  c.kernel = "naive";
+  c.mask = "block_sparse";
+  c.tokens = 64;
+  c.density = 0.5;
+  c.block = 16;
+  c.block_heads = "kv";
+  const Case before = canonical(c);
+  const auto assigned = [&](const std::vector<std::string>& arguments) {
+    Case changed = c;
+    AxisValues values;
+    for (const std::string& argument : arguments) parse_axis_argument(argument, values);
+    for (const auto& [name, texts] : values) find_axis(name).assign(changed, texts.front());
+    return canonical(changed);
+  };
+  EXPECT_EQ(assigned(others).key(),
+            "kernel=naive mask=block_sparse tokens=64 heads=1:1 dim=128 dtype=bfloat16 "
+            "pass=forward seed=42 inputs=clustered density=0.5 block=16 block_heads=kv "
+            "block_causal=1 selection=scores device=cpu mode=burst");
+  c = assigned(others);
+  EXPECT_TRUE(c.mask_spec().block_causal);
+  EXPECT_EQ(c.input_style(), InputStyle::clustered);
+  EXPECT_EQ(assigned(standards), before) << "a standard takes back what was there";
+  nlohmann::json json = before;
+  EXPECT_FALSE(json.contains("selection"));
+  json["selection"] = "random";
+  json["inputs"] = "normal";
+  json["block_causal"] = 0;
+  EXPECT_EQ(json.get<Case>(), before);
+  json["selection"] = "scrores";
+  expect_input_error([&] { json.get<Case>(); }, "scrores");
+  c.mask = "causal";
+  EXPECT_EQ(full_text(find_axis("selection"), canonical(c)), std::nullopt);
+  EXPECT_EQ(canonical(c).key(),
+            "kernel=naive mask=causal tokens=64 heads=1:1 dim=128 dtype=bfloat16 pass=forward "
+            "seed=42 inputs=clustered device=cpu mode=burst");
+  EXPECT_EQ(full_text(find_axis("selection"), before), "random");
+}
+
 TEST(Axes, OfRanksComeLastInAKeyAndOnlyWithAScheme) {
   Case c;
   c.kernel = "naive";

@@ -27,6 +27,9 @@ inline rc::Gen<Case> random_case() {
     c.density = *rc::gen::inRange(1, 1000001) / 1e6;
     c.block = *rc::gen::inRange<std::int64_t>(1, 1 << 20);
     c.block_heads = *rc::gen::element<std::string>("kv", "query");
+    if (*rc::gen::arbitrary<bool>()) c.block_causal = 1;
+    if (*rc::gen::arbitrary<bool>()) c.selection = "scores";
+    if (*rc::gen::arbitrary<bool>()) c.inputs = "clustered";
     c.mode = *rc::gen::element<std::string>("burst", "sustained");
     if (*rc::gen::arbitrary<bool>()) {
       c.scheme = *rc::gen::elementOf(scheme_names());

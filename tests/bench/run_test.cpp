@@ -50,6 +50,62 @@ TEST(Bench, RecordsWhatItMeasures) {
             tensors + forward.metrics.at("workspace_bytes") + 65536);
 }
 
+TEST(Bench, SelectsBlocksByScores) {
+  const TempDirectory folder;
+  const auto result = bench(folder / "r.jsonl", {"-a", "mask=block_sparse,block_sparse_variable",
+                                                 "-a", "kernel=naive,flash",
+                                                 "-a", "selection=all",
+                                                 "-a", "inputs=all",
+                                                 "-a", "block_causal=0,1",
+                                                 "-a", "block_heads=all",
+                                                 "-a", "tokens=100",
+                                                 "-a", "heads=4:2",
+                                                 "-a", "density=0.3",
+                                                 "-a", "pass=forward"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto records = read_records(folder / "r.jsonl").records;
+  ASSERT_EQ(records.size(), 2U * 2 * 2 * 2 * 2 * 2);
+  for (const Record& record : records) {
+    const Case& c = record.c;
+    EXPECT_TRUE(record.status.ok()) << c.key() << ": " << record.status.reason;
+    EXPECT_EQ(record.metrics.contains("selection_ms"), c.selects_by_scores());
+    ASSERT_EQ(record.metrics.contains("kept_mass"), c.selects_by_scores() || c.inputs);
+    if (c.selects_by_scores()) {
+      EXPECT_DOUBLE_EQ(record.metrics.at("end_to_end_ms"), record.metrics.at("selection_ms") +
+                                                               record.metrics.at("plan_ms") +
+                                                               record.metrics.at("time_ms"));
+      EXPECT_GT(record.metrics.at("selection_ms"), 0);
+    }
+    if (record.metrics.contains("kept_mass")) {
+      EXPECT_GT(record.metrics.at("kept_mass"), 0);
+      EXPECT_LE(record.metrics.at("kept_mass"), 1 + 1e-12);
+      EXPECT_GT(record.metrics.at("error_full"), 0);
+    }
+  }
+}
+
+/// Defined, if odd, sizes of blocks: one that is larger than the sequence is the whole of it, and
+/// at least one block is always kept.
+TEST(Bench, TakesBlocksOfAnySize) {
+  const TempDirectory folder;
+  const auto result =
+      bench(folder / "r.jsonl",
+            {"-a", "mask=block_sparse,block_sparse_variable", "-a", "block=1,7,1000", "-a",
+             "density=0.001", "-a", "block_causal=0,1", "-a", "selection=all", "-a", "tokens=65"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  bool some_rows_are_empty = false;
+  for (const Record& record : read_records(folder / "r.jsonl").records) {
+    EXPECT_TRUE(record.status.ok()) << record.c.key() << ": " << record.status.reason;
+    const bool noted = record.notes.contains("rows_without_keys");
+    some_rows_are_empty = some_rows_are_empty || noted;
+    EXPECT_TRUE(!noted || record.c.block_causal) << record.c.key();
+    if (record.c.mask == "block_sparse" && record.c.block == 1000) {
+      EXPECT_EQ(record.metrics.at("area"), record.c.block_causal ? 65 * 66 / 2 : 65 * 65);
+    }
+  }
+  EXPECT_TRUE(some_rows_are_empty);
+}
+
 TEST(Bench, WithoutAGpuItsCellsAreUnavailable) {
   const Support& gpu = Device::available(DeviceKind::cuda);
   if (gpu.ok()) GTEST_SKIP() << "there is a GPU";

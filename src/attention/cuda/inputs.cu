@@ -19,11 +19,19 @@ __device__ void store(BFloat16* to, float value) {
   *to = BFloat16(value);
 }
 
+/// What element `element` of a clustered tensor is shifted by.
+__device__ float shift_of(const TopicShape& shape, std::int64_t element, PhiloxKey key) {
+  const std::int64_t row = element / shape.dim;
+  const std::int64_t d = element % shape.dim;
+  const std::int64_t head_k = row % shape.heads * shape.heads_k / shape.heads;
+  return topic_shift(topic_signs(key, row / shape.heads, head_k, d / kTopicSigns), d);
+}
+
 /// Four values of one Philox counter per thread and step; those outside [first, end) of the tensor
 /// are not stored. Element `first` goes to *to.
 template <typename T>
 __global__ void draw(T* to, std::int64_t first, std::int64_t end, PhiloxKey key,
-                     std::uint32_t stream) {
+                     std::uint32_t stream, TopicShape topics) {
   constexpr std::int64_t kPerChunk = kInputChunk / 4;
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   std::int64_t four = first / 4 + std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -33,8 +41,9 @@ __global__ void draw(T* to, std::int64_t first, std::int64_t end, PhiloxKey key,
                                               key);
 #pragma unroll
     for (std::int64_t j = 0; j < 4; ++j) {
-      const float value = normal_quantile(words[static_cast<std::size_t>(j)]);
       const std::int64_t element = four * 4 + j;
+      float value = normal_quantile(words[static_cast<std::size_t>(j)]);
+      if (topics.heads_k > 0) value += shift_of(topics, element, key);
       if (element >= first && element < end) store(to + (element - first), value);
     }
   }
@@ -43,7 +52,7 @@ __global__ void draw(T* to, std::int64_t first, std::int64_t end, PhiloxKey key,
 }  // namespace
 
 void cuda_draw_normal(void* to, DType dtype, std::int64_t first, std::int64_t count,
-                      std::uint64_t seed, InputTensor id, Stream stream) {
+                      std::uint64_t seed, InputTensor id, const TopicShape& topics, Stream stream) {
   if (count == 0) return;
   const std::int64_t fours = (first + count + 3) / 4 - first / 4;
   const std::int64_t wanted = (fours + kThreads - 1) / kThreads;
@@ -53,10 +62,10 @@ void cuda_draw_normal(void* to, DType dtype, std::int64_t first, std::int64_t co
   auto* queue = static_cast<cudaStream_t>(stream);
   if (dtype == DType::float32) {
     draw<<<blocks, kThreads, 0, queue>>>(static_cast<float*>(to), first, first + count, key,
-                                         counter);
+                                         counter, topics);
   } else {
     draw<<<blocks, kThreads, 0, queue>>>(static_cast<BFloat16*>(to), first, first + count, key,
-                                         counter);
+                                         counter, topics);
   }
   LONGCA_CUDA(cudaGetLastError());
 }

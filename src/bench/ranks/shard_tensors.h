@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "attention/inputs.h"
 #include "attention/problem.h"
 #include "core/device.h"
 #include "parallel/comm/communicator.h"
@@ -31,8 +32,8 @@ class ShardTensors {
   ShardTensors(const Problem& whole, const RankShard& shard, Communicator& communicator);
 
   const RankTensors& views() const { return views_; }
-  /// The rows of make_inputs(whole, seed), and zeros in the padding.
-  void draw(std::uint64_t seed);
+  /// The rows of make_inputs(whole, seed, style), and zeros in the padding.
+  void draw(std::uint64_t seed, InputStyle style);
   /// Fills with what no kernel computes, so that whatever is not written shows.
   void poison_forward() const;
   void poison_backward() const;

@@ -41,9 +41,10 @@ TEST_F(CudaInputs, EqualThoseOfTheCpuToTheBit) {
         problem.heads_k = shape.heads_k;
         problem.head_dim = shape.head_dim;
         problem.dtype = dtype;
-        const Inputs host = make_inputs(problem, seed);
+        const InputStyle style = seed == 42 ? InputStyle::clustered : InputStyle::normal;
+        const Inputs host = make_inputs(problem, seed, style);
         problem.device = DeviceKind::cuda;
-        const Inputs device = make_inputs(problem, seed);
+        const Inputs device = make_inputs(problem, seed, style);
         for (const auto tensor : {&Inputs::q, &Inputs::k, &Inputs::v, &Inputs::dout}) {
           EXPECT_EQ(bytes_of(device.*tensor, DeviceKind::cuda),
                     bytes_of(host.*tensor, DeviceKind::cpu))
@@ -61,9 +62,12 @@ TEST_F(CudaInputs, RowsOfAShardEqualThoseOfTheCpu) {
     for (const DType dtype : {DType::float32, DType::bfloat16}) {
       const Tensor host(Device::get(DeviceKind::cpu).memory(), dtype, kRows, 3, dim);
       const Tensor device(gpu().memory(), dtype, kRows, 3, dim);
-      draw_rows(DeviceKind::cpu, host.view(), 5, InputTensor::dout, ranges);
-      draw_rows(DeviceKind::cuda, device.view(), 5, InputTensor::dout, ranges);
-      EXPECT_EQ(bytes_of(device, DeviceKind::cuda), bytes_of(host, DeviceKind::cpu)) << dim;
+      for (const auto& [id, style] : {std::pair{InputTensor::k, InputStyle::clustered},
+                                      std::pair{InputTensor::dout, InputStyle::normal}}) {
+        draw_rows(DeviceKind::cpu, host.view(), 5, id, ranges, style, 1);
+        draw_rows(DeviceKind::cuda, device.view(), 5, id, ranges, style, 1);
+        EXPECT_EQ(bytes_of(device, DeviceKind::cuda), bytes_of(host, DeviceKind::cpu)) << dim;
+      }
     }
   }
 }

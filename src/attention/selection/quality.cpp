@@ -1,0 +1,144 @@
+#include "attention/selection/quality.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/device.h"
+#include "core/error.h"
+#include "core/python_random.h"
+#include "core/thread_pool.h"
+#ifdef LONGCA_WITH_CUDA
+#include "attention/reference/cuda/copy_head.h"
+#endif
+
+namespace longca {
+namespace {
+
+constexpr std::int64_t kHeads = 8;
+constexpr std::int64_t kRowsPerHead = 8;
+
+/// One head as float32 [tokens, dim] in host memory.
+std::vector<float> head_of(DeviceKind device, const ConstTensorView& x, std::int64_t head) {
+  std::vector<float> values(static_cast<std::size_t>(x.tokens * x.dim));
+#ifdef LONGCA_WITH_CUDA
+  if (device == DeviceKind::cuda) {
+    HeadCopier().copy(x, head, values);
+    return values;
+  }
+#endif
+  LONGCA_CHECK(device == DeviceKind::cpu, "a tensor on {}", to_string(device));
+  for (std::int64_t token = 0; token < x.tokens; ++token) {
+    float* out = values.data() + token * x.dim;
+    if (x.dtype == DType::float32) {
+      std::copy_n(x.row<float>(token, head), x.dim, out);
+    } else {
+      std::transform(x.row<BFloat16>(token, head), x.row<BFloat16>(token, head) + x.dim, out,
+                     [](BFloat16 value) { return static_cast<float>(value); });
+    }
+  }
+  return values;
+}
+
+struct HeadOfAll {
+  std::vector<float> q, k, v;
+  std::int64_t dim = 0;
+  double scale = 1;
+};
+
+struct Attended {
+  double lse = -std::numeric_limits<double>::infinity();
+  std::vector<double> o;
+};
+
+/// Softmax and product over `keys`, by the textbook.
+Attended attend(const HeadOfAll& head, std::int64_t row, const std::vector<Range>& keys) {
+  const auto dim = static_cast<std::size_t>(head.dim);
+  const float* q = head.q.data() + row * head.dim;
+  Attended out{.o = std::vector<double>(dim, 0)};
+  std::vector<double> scores;
+  double largest = out.lse;
+  for (const Range& range : keys) {
+    for (std::int64_t key = range.begin; key < range.end; ++key) {
+      const float* k = head.k.data() + key * head.dim;
+      double dot = 0;
+      for (std::size_t c = 0; c < dim; ++c) dot += double{q[c]} * double{k[c]};
+      scores.push_back(head.scale * dot);
+      largest = std::max(largest, scores.back());
+    }
+  }
+  if (scores.empty()) return out;
+  double weight = 0;
+  auto score = scores.begin();
+  for (const Range& range : keys) {
+    for (std::int64_t key = range.begin; key < range.end; ++key) {
+      const double p = std::exp(*score++ - largest);
+      weight += p;
+      const float* v = head.v.data() + key * head.dim;
+      for (std::size_t c = 0; c < dim; ++c) out.o[c] += p * double{v[c]};
+    }
+  }
+  for (double& value : out.o) value /= weight;
+  out.lse = largest + std::log(weight);
+  return out;
+}
+
+struct Sums {
+  double mass = 0, error = 0, size = 0;
+  int rows = 0;
+};
+
+Sums quality_of_row(const HeadOfAll& head, std::int64_t row, const std::vector<Range>& all,
+                    const std::vector<Range>& kept) {
+  if (all.empty()) return {};
+  const Attended full = attend(head, row, all);
+  const Attended sparse = attend(head, row, kept);
+  Sums sums{.mass = std::exp(sparse.lse - full.lse), .rows = 1};
+  for (std::size_t c = 0; c < full.o.size(); ++c) {
+    sums.error += (sparse.o[c] - full.o[c]) * (sparse.o[c] - full.o[c]);
+    sums.size += full.o[c] * full.o[c];
+  }
+  return sums;
+}
+
+}  // namespace
+
+SelectionQuality selection_quality(const Problem& problem, const Mask& mask, const Inputs& inputs,
+                                   std::uint64_t seed) {
+  const std::vector<Slice> slices(mask.slices().begin(), mask.slices().end());
+  const Mask frame = Mask::from_slices(mask.q_tokens(), mask.k_tokens(), slices);
+  const std::int64_t heads = std::min<std::int64_t>(kHeads, problem.heads_q);
+  PythonRandom random(seed);
+  Sums total;
+  for (std::int64_t h = 0; h < heads && problem.tokens_q > 0; ++h) {
+    const std::int64_t head_q = h * problem.heads_q / heads;
+    const std::int64_t head_k = head_q * problem.heads_k / problem.heads_q;
+    const HeadOfAll head{.q = head_of(problem.device, inputs.q.view(), head_q),
+                         .k = head_of(problem.device, inputs.k.view(), head_k),
+                         .v = head_of(problem.device, inputs.v.view(), head_k),
+                         .dim = problem.head_dim,
+                         .scale = problem.scale()};
+    const auto mask_head = static_cast<int>(head_q * mask.heads() / problem.heads_q);
+    std::vector<std::int64_t> rows;
+    for (std::int64_t i = 0; i < std::min(kRowsPerHead, problem.tokens_q); ++i) {
+      rows.push_back(random.randint(0, problem.tokens_q - 1));
+    }
+    std::vector<Sums> sums(rows.size());
+    ThreadPool::global().parallel_for(std::ssize(rows), [&](std::int64_t i, int) {
+      const auto at = static_cast<std::size_t>(i);
+      sums[at] = quality_of_row(head, rows[at], frame.key_intervals(0, rows[at]),
+                                mask.key_intervals(mask_head, rows[at]));
+    });
+    for (const Sums& s : sums) {  // in their order: the sums are the same on any machine
+      total.mass += s.mass;
+      total.error += s.error;
+      total.size += s.size;
+      total.rows += s.rows;
+    }
+  }
+  if (total.rows == 0) return {};
+  return {total.mass / total.rows, std::sqrt(total.error / total.size), total.rows};
+}
+
+}  // namespace longca
