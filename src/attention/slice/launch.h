@@ -9,8 +9,8 @@
 
 namespace longca::slice {
 
-/// A [tokens, heads, dim] tensor of 16-bit elements in device memory. Strides are in elements; start
-/// and strides are multiples of 16 bytes.
+/// A [tokens, heads, dim] tensor in device memory, of 16-bit elements where nothing else is said.
+/// Strides are in elements; start and strides are multiples of 16 bytes.
 struct TensorArg {
   void* data = nullptr;
   std::int64_t token_stride = 0;
@@ -36,6 +36,9 @@ struct ForwardParams {
   int tokens_q = 0, tokens_k = 0;
   int heads_q = 0, heads_k = 0;
   float scale = 1;
+  /// O is of float32 and holds, with LSE, the result over other keys: merges into both. Rows that
+  /// see no key stay as they are.
+  bool accumulate = false;
   DeviceTileLists lists;
   /// Two words of device memory, zero before the first launch; every launch leaves them zero. One
   /// launch at a time may use them.

@@ -61,17 +61,17 @@ __device__ __forceinline__ void pin(Register (&registers)[kCount]) {
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
   "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-/// d = a · bᵀ (+ d): a of 64 × 16 and b of 128 × 16, both in shared memory with the inner dimension
-/// along the rows.
+/// d = a · bᵀ (+ d): a of 64 × 16 in registers, b of 128 × 16 in shared memory with the inner
+/// dimension along its rows.
 template <typename Element, bool kAdd>
-__device__ __forceinline__ void multiply(float (&d)[64], std::uint64_t a, std::uint64_t b) {
+__device__ __forceinline__ void multiply(float (&d)[64], const std::uint32_t* a, std::uint64_t b) {
 #define LONGCA_MULTIPLY(type)                                                           \
   asm volatile(                                                                         \
-      "{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"                                  \
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %69, 0;\n"                                  \
       "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" LONGCA_NAMES_64 \
-      "}, %64, %65, add, 1, 1, 0, 0;\n}"                                                \
+      "}, {%64, %65, %66, %67}, %68, add, 1, 1, 0;\n}"                                  \
       : LONGCA_D32(0), LONGCA_D32(32)                                                   \
-      : "l"(a), "l"(b), "n"(kAdd ? 1 : 0))
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0))
   if constexpr (std::is_same_v<Element, __nv_bfloat16>) {
     LONGCA_MULTIPLY("bf16");
   } else {
@@ -141,6 +141,14 @@ __device__ __forceinline__ void store_matrices(std::uint32_t address, std::uint3
                                                std::uint32_t b, std::uint32_t c, std::uint32_t d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
                "r"(a), "r"(b), "r"(c), "r"(d)
+               : "memory");
+}
+
+/// Reads them so.
+__device__ __forceinline__ void load_matrices(std::uint32_t* to, std::uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(address)
                : "memory");
 }
 

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "attention/slice/launch.h"
+
+namespace longca::slice::sm90 {
+
+/// Launch the kernel that writes O and LSE, or merges into them; false if the program was built
+/// without one for this dtype and head dimension. Two files, so that they are built side by side.
+bool dispatch_store(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
+bool dispatch_merge(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
+
+}  // namespace longca::slice::sm90

@@ -1,0 +1,212 @@
+#pragma once
+
+#include "attention/slice/sm90/ptx/barrier.cuh"
+#include "attention/slice/sm90/ptx/tma.cuh"
+#include "attention/slice/sm90/shape.cuh"
+
+// The producer: one warp that fetches work and keeps the copy engine busy.
+namespace longca::slice::sm90 {
+
+/// The items in turn, longest first within a section. Fetching the next one takes three dependent
+/// reads: advance() does one at a time, between copies.
+struct WorkQueue {
+  const ForwardArgs& args;
+  int stage = 0;
+  int item = 0, head = 0;
+  const QueryTile* tiles = nullptr;  ///< of the head's list
+  int tile = 0;
+  int word = 0;  ///< lane l: word l of the query tile
+
+  __device__ bool ready() const { return stage == 3; }
+
+  __device__ void advance() {
+    const DeviceTileLists& lists = args.params.lists;
+    const int lane = threadIdx.x & 31;
+    if (stage == 0) {
+      if (lane == 0) item = atomicAdd(args.params.work_counter, 1);
+    } else if (stage == 1) {
+      item = __shfl_sync(~0u, item, 0);
+      if (item < args.items) {
+        const int section_items = lists.tiles_per_list * args.section_blocks;
+        const int rest = item % section_items;
+        head = (item / section_items * args.section_blocks + rest % args.section_blocks)
+               << args.pack_shift;
+        const std::int64_t list =
+            static_cast<std::int64_t>(head) * lists.list_heads / args.params.heads_q;
+        tiles = lists.tiles + list * lists.tiles_per_list;
+        tile = lists.order[list * lists.tiles_per_list + rest / args.section_blocks];
+      }
+    } else if (item < args.items && lane < 8) {
+      word = reinterpret_cast<const int*>(tiles + tile)[lane];
+    }
+    ++stage;
+  }
+
+  /// False if there is no more.
+  __device__ bool next(QueryTile& result) {
+    while (!ready()) advance();
+    stage = 0;
+    if (item >= args.items) return false;
+    result.row_begin = __shfl_sync(~0u, word, 0);
+    result.row_end = __shfl_sync(~0u, word, 1);
+    result.listed_begin = __shfl_sync(~0u, word, 2);
+    result.listed_count = __shfl_sync(~0u, word, 3);
+    result.runs_begin = __shfl_sync(~0u, word, 4);
+    result.full_tiles = __shfl_sync(~0u, word, 5);
+    return true;
+  }
+};
+
+/// The halves of the full tiles of a query tile, run after run; the next run is read ahead.
+struct FullHalves {
+  const FullRun* run;
+  int unread;  ///< halves of the runs not yet begun
+  FullRun next;
+  int key = 0, left = 0;
+
+  __device__ FullHalves(const FullRun* first, int full_tiles) : run(first), unread(2 * full_tiles) {
+    if (unread > 0) next = *run;
+  }
+
+  __device__ int take() {
+    if (left == 0) {
+      key = next.k_begin;
+      left = next.halves;
+      unread -= left;
+      if (unread > 0) next = *++run;
+    }
+    --left;
+    key += kHalfKeys;
+    return key - kHalfKeys;
+  }
+};
+
+template <typename Shape>
+struct Producer {
+  using Shared = typename Shape::Shared;
+  const ForwardArgs& args;
+  Shared& shared;
+  RingPosition<Shape::kSlots> ring{};
+  int kv_head = 0;
+
+  __device__ int lane() const { return threadIdx.x & 31; }
+
+  /// The rows of Q, and what there is to do with them.
+  __device__ void load_q(int buffer, const QueryTile& tile, int head) {
+    std::uint64_t* full = &shared.q_full[buffer];
+    shared.work[buffer] = {tile.row_begin, tile.row_end, head, tile.listed_count, tile.full_tiles};
+    ptx::barrier_arrive_expect(full, Shape::kTileBytes);
+#pragma unroll
+    for (int column = 0; column < Shape::kColumns; ++column) {
+      ptx::load_box(shared.q[buffer] + column * Shape::kColumnBytes, &args.q, full, column * 64,
+                    head, tile.row_begin);
+    }
+  }
+
+  /// Two halves into the slot at `ring`.
+  __device__ void load_halves(const CUtensorMap& map, int k0, int k1) {
+    std::uint64_t* full = &shared.full[ring.slot];
+#pragma unroll
+    for (int column = 0; column < Shape::kColumns; ++column) {
+      unsigned char* to = shared.ring[ring.slot] + column * Shape::kColumnBytes;
+      ptx::load_box(to, &map, full, column * 64, kv_head, k0);
+      ptx::load_box(to + Shape::kColumnBytes / 2, &map, full, column * 64, kv_head, k1);
+    }
+  }
+
+  __device__ int pattern_bytes() const {
+    return (kGroupRows >> args.pack_shift) * static_cast<int>(sizeof(RowIntervals));
+  }
+
+  __device__ void load_pattern(int group, int pattern) {
+    if (pattern < 0) return;
+    const RowIntervals* from = args.params.lists.patterns +
+                               static_cast<std::int64_t>(pattern) * (kGroupRows >> args.pack_shift);
+    ptx::load_bytes(shared.intervals[ring.slot][group], from, pattern_bytes(),
+                    &shared.full[ring.slot]);
+  }
+
+  /// A key tile into the next two slots. An absent half comes from behind the end of K: as zeros,
+  /// for what the slot held before might be no numbers.
+  __device__ void load_key_tile(int k0, int k1, int pattern0, int pattern1) {
+    if (k1 == kAbsent) k1 = args.params.tokens_k;
+    ptx::barrier_wait(&shared.empty[ring.slot], ring.parity ^ 1);
+    if (lane() == 0) {
+      shared.pattern[ring.slot][0] = pattern0;
+      shared.pattern[ring.slot][1] = pattern1;
+      const int patterns = (pattern0 >= 0) + (pattern1 >= 0);
+      ptx::barrier_arrive_expect(&shared.full[ring.slot],
+                                 Shape::kTileBytes + patterns * pattern_bytes());
+      load_halves(args.k, k0, k1);
+      load_pattern(0, pattern0);
+      load_pattern(1, pattern1);
+    }
+    ring.advance();
+    ptx::barrier_wait(&shared.empty[ring.slot], ring.parity ^ 1);
+    if (lane() == 0) {
+      ptx::barrier_arrive_expect(&shared.full[ring.slot], Shape::kTileBytes);
+      load_halves(args.v, k0, k1);
+    }
+    ring.advance();
+  }
+
+  /// K and V of a query tile. Towards the end, `queue` fetches the next item.
+  __device__ void load_keys(const QueryTile& tile, WorkQueue& queue) {
+    constexpr int kFetchAhead = 4;
+    const DeviceTileLists& lists = args.params.lists;
+    int left = tile.listed_count + tile.full_tiles;
+    const auto loaded = [&] {
+      if (--left < kFetchAhead && !queue.ready()) queue.advance();
+    };
+    for (int begin = 0; begin < tile.listed_count; begin += 32) {
+      const int count = min(32, tile.listed_count - begin);
+      int4 mine{};
+      if (lane() < count) {
+        const ListedTile* from = lists.listed + tile.listed_begin + begin + lane();
+        mine = *reinterpret_cast<const int4*>(from);
+      }
+      for (int i = 0; i < count; ++i) {
+        load_key_tile(__shfl_sync(~0u, mine.x, i), __shfl_sync(~0u, mine.y, i),
+                      __shfl_sync(~0u, mine.z, i), __shfl_sync(~0u, mine.w, i));
+        loaded();
+      }
+    }
+    FullHalves halves(lists.runs + tile.runs_begin, tile.full_tiles);
+    for (int i = 0; i < tile.full_tiles; ++i) {
+      const int k0 = halves.take();
+      load_key_tile(k0, halves.take(), kFull, kFull);
+      loaded();
+    }
+  }
+
+  __device__ void run() {
+    WorkQueue queue{args};
+    QueryTile tile;
+    RingPosition<2> q;
+    for (; queue.next(tile); q.advance()) {
+      const int head = queue.head;
+      kv_head = head / (args.params.heads_q / args.params.heads_k);
+      ptx::barrier_wait(&shared.q_empty[q.slot], q.parity ^ 1);
+      if (lane() == 0) load_q(q.slot, tile, head);
+      load_keys(tile, queue);
+    }
+    ptx::barrier_wait(&shared.q_empty[q.slot], q.parity ^ 1);
+    if (lane() == 0) {
+      shared.work[q.slot].row_begin = -1;
+      ptx::barrier_arrive(&shared.q_full[q.slot]);
+      leave_counter();
+    }
+  }
+
+  /// The last work group leaves the counters as they were found.
+  __device__ void leave_counter() {
+    std::int32_t* counter = args.params.work_counter;
+    __threadfence();
+    if (atomicAdd(counter + 1, 1) == static_cast<int>(gridDim.x) - 1) {
+      counter[0] = 0;
+      counter[1] = 0;
+    }
+  }
+};
+
+}  // namespace longca::slice::sm90
