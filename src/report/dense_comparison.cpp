@@ -13,18 +13,8 @@
 namespace longca {
 namespace {
 
-constexpr std::string_view kCausalAxis = "block_causal";
-
-/// Of an axis that this program may not have.
-std::optional<std::string> axis_text(const Case& c, std::string_view name) {
-  for (const Axis& axis : axis_table()) {
-    if (axis.name == name) return axis.text(c);
-  }
-  return std::nullopt;
-}
-
-std::string dense_mask_of(const Case& c) {
-  return axis_text(c, kCausalAxis).value_or("0") == "1" ? "causal" : "full";
+std::string_view dense_mask_of(const Case& c) {
+  return c.block_causal.value_or(0) != 0 ? "causal" : "full";
 }
 
 bool is_block_sparse(const Record& record) {
@@ -73,10 +63,11 @@ std::vector<const Axis*> varying_axes(const std::vector<const Record*>& cells, A
   for (const Axis& axis : axis_table()) {
     if (!tells_apart(axis)) continue;
     std::set<std::optional<std::string>> values;
-    for (const Record* cell : cells) values.insert(axis.text(cell->c));
+    for (const Record* cell : cells) values.insert(full_text(axis, cell->c));
     if (values.size() > 1) {
       varying.push_back(&axis);
-    } else if (!values.empty() && *values.begin()) {
+    } else if (!values.empty() && *values.begin() &&
+               !(axis.quiet && **values.begin() == axis.standard)) {
       common.emplace_back(axis.name, **values.begin());
     }
   }
@@ -93,7 +84,8 @@ AxisTexts setting_of(const Record& record, const std::vector<const Axis*>& axes,
                      bool names_machine) {
   AxisTexts setting;
   for (const Axis* axis : axes) {
-    if (auto value = axis->text(record.c)) setting.emplace_back(axis->name, std::move(*value));
+    if (auto value = full_text(*axis, record.c))
+      setting.emplace_back(axis->name, std::move(*value));
   }
   if (names_machine) setting.emplace_back("machine", describe_machine(record));
   return setting;

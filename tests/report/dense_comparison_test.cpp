@@ -157,6 +157,37 @@ TEST(DenseComparison, OtherWorkIsNotCompared) {
   EXPECT_EQ(dense_after([](Record& r) { r.metrics["time_ms"] = 0; }), nullptr);
 }
 
+TEST(DenseComparison, CausalBlocksStandBesideCausalAttention) {
+  std::vector<Record> records = sparse_records();
+  for (Record& record : records) {
+    if (record.c.density && record.c.block == 64) record.c.block_causal = 1;
+    if (record.c.kernel == "cudnn") record.c.mask = "causal";
+  }
+  for (const DensityTable& table : compare_with_dense(records).tables) {
+    const Record* dense = table.groups[0].dense;
+    ASSERT_NE(dense, nullptr);
+    const bool is_causal =
+        table.setting.back() == std::pair<std::string, std::string>{"block_causal", "1"};
+    EXPECT_EQ(dense->c.mask, is_causal ? "causal" : "full");
+    EXPECT_EQ(dense->c.kernel, is_causal ? "cudnn" : "fa3");
+  }
+}
+
+TEST(DenseComparison, AStandardThatCasesLeaveOutIsNamedWhereOthersAre) {
+  std::vector<Record> records = sparse_records();
+  for (const auto& [name, value] : compare_with_dense(records).common) {
+    EXPECT_NE(name, "selection") << value;
+  }
+  for (Record& record : records) {
+    if (record.c.density && record.c.block == 128) record.c.selection = "scores";
+  }
+  for (const DensityTable& table : compare_with_dense(records).tables) {
+    const std::string selection =
+        table.groups[0].lines[0].cells[0]->c.block == 128 ? "scores" : "random";
+    EXPECT_EQ(table.setting.back(), (std::pair<std::string, std::string>{"selection", selection}));
+  }
+}
+
 TEST(DenseComparison, CellsOfTwoMachinesAreApart) {
   std::vector<Record> records = sparse_records();
   const std::size_t tables = compare_with_dense(records).tables.size();

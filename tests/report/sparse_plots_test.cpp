@@ -38,9 +38,9 @@ TEST(SparsePlots, AFigurePerTable) {
   const TempDirectory folder;
   const auto records = joined(small_records(), selected_records());
   EXPECT_EQ(stems_of(write_sparse_plots(compare_with_dense(records), folder.path())),
-            (std::vector<std::string>{"sparse-block_sparse-forward-time-seed-42",
-                                      "sparse-block_sparse-forward-time-seed-7",
-                                      "sparse-block_sparse-forward-mass-seed-7"}));
+            (std::vector<std::string>{"sparse-block_sparse-forward-time-selection-random",
+                                      "sparse-block_sparse-forward-time-selection-scores",
+                                      "sparse-block_sparse-forward-mass-selection-scores"}));
 }
 
 TEST(SparsePlots, ShowWhatTheRecordsSay) {
@@ -59,7 +59,8 @@ TEST(SparsePlots, ShowWhatTheRecordsSay) {
 TEST(SparsePlots, KeptMassBesideSpeed) {
   const TempDirectory folder;
   write_plots(joined(small_records(), selected_records()), folder.path());
-  const std::string svg = read_file(folder / "sparse-block_sparse-forward-mass-seed-7.svg");
+  const std::string svg =
+      read_file(folder / "sparse-block_sparse-forward-mass-selection-scores.svg");
   for (const char* text :
        {">kept mass<", ">times dense speed<", "with selection and planning", ">0.1<"}) {
     EXPECT_THAT(svg, HasSubstr(text));

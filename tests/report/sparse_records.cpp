@@ -119,7 +119,7 @@ std::vector<Record> selected_records() {
   for (const double density : {0.1, 0.2, 0.5}) {
     for (const SparseKernel& kernel : {kKernels[0], kKernels[2]}) {
       Record record = sparse_record(kernel, density, 64, 32768, 8, Pass::forward);
-      record.c.seed = 7;
+      record.c.selection = "scores";
       auto& metrics = record.metrics;
       metrics["selection_ms"] = kSelectionMs;
       metrics["end_to_end_ms"] = kSelectionMs + metrics["plan_ms"] + metrics["time_ms"];

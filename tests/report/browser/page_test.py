@@ -275,7 +275,7 @@ class PageTest(unittest.TestCase):
 
     def test_blocks_and_pass_are_chosen(self):
         self.open(self.write_page("sparse"))
-        self.choose("sparse-blocks", "block_sparse · heads 64:64 · seed 42 · block 64")
+        self.choose("sparse-blocks", "block_sparse · heads 64:64 · block 64 · selection random")
         panels = self.run_script("return document.getElementById('plot-sparse-time').layout.annotations.map(a => a.text)")
         self.assertEqual(len(panels), 1, "no dense cells, no panel")
         self.assertIn("dense: fa3, 50.3 ms", panels[0])
@@ -288,7 +288,7 @@ class PageTest(unittest.TestCase):
 
     def test_speed_beside_the_kept_mass(self):
         self.open(self.write_page("sparse"))
-        self.choose("sparse-blocks", "block_sparse · heads 64:8 · seed 7 · block 64")
+        self.choose("sparse-blocks", "block_sparse · heads 64:8 · block 64 · selection scores")
         curves = self.sparse_traces("mass", "name", "x", "y", "line")
         alone, in_all = [(x, y) for name, x, y, line in curves if name == "slice"]
         for x, _ in [alone, in_all]:
