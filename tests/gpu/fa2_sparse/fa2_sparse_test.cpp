@@ -118,6 +118,16 @@ TEST_F(Fa2Sparse, EightThousandTokens) {
   }
 }
 
+TEST_F(Fa2Sparse, SmallerTilesWhereSharedMemoryIsScarce) {
+  kernel_ = make_fa2_sparse_native(163 << 10);  // compute capability 8.0
+  expect_right(problem_of(1000, 1000, 8, 2), mask_of(1000, 2, 128, 0.5), "128 tokens in two tiles");
+  expect_right(problem_of(333, 333, 4, 4), mask_of(333, 4, 64, 0.5), "64");
+  kernel_ = make_fa2_sparse_native(99 << 10);  // 8.6 and 8.9
+  const Support support = kernel_->supports(problem_of(64, 64, 2, 2), mask_of(64, 2, 64, 0.5));
+  EXPECT_EQ(support.code, StatusCode::unsupported);
+  EXPECT_NE(support.reason.find("shared memory"), std::string::npos) << support.reason;
+}
+
 TEST_F(Fa2Sparse, LargeScoresStayFinite) {
   Problem problem = problem_of(260, 260, 2, 2);
   problem.softmax_scale = 8;  // scores of ±400: exponentials overflow without the row's greatest

@@ -48,9 +48,4 @@ void count_blocks(const BlockArgs& blocks, const TileGrid& grid, std::int32_t* c
   LONGCA_CUDA(cudaGetLastError());
 }
 
-void load_count_blocks() {
-  cudaFuncAttributes attributes;
-  LONGCA_CUDA(cudaFuncGetAttributes(&attributes, count_kernel));
-}
-
 }  // namespace longca::fa2_sparse

@@ -24,9 +24,9 @@ Device& gpu() {
   return Device::get(DeviceKind::cuda);
 }
 
-/// The most keys of a backward tile that lie in one block.
-int backward_tile_n(const BlockForm& form) {
-  return form.k_block % 128 == 0 ? 128 : 64;
+/// The most keys of a backward tile that lie in one block and for which there is memory.
+int backward_tile_n(const BlockForm& form, int shared_bytes) {
+  return form.k_block % 128 == 0 && backward_shared_bytes(128) <= shared_bytes ? 128 : 64;
 }
 
 /// Heads of a pair read one list and one KV head: then a tile of a short block has the rows of
@@ -40,11 +40,11 @@ ForwardTile forward_tile(const Problem& problem, const BlockForm& form, int list
 
 class SparsePlan final : public Plan {
  public:
-  SparsePlan(const Problem& problem, const Mask& mask) : problem_(problem) {
+  SparsePlan(const Problem& problem, const Mask& mask, int shared_bytes) : problem_(problem) {
     LONGCA_CHECK(block_form(mask, form_).ok(), "the mask has been found to have uniform blocks");
     const BlockMap& map = BlockMap::of(mask);
     plan_forward(map);
-    if (problem.backward) plan_backward(map);
+    if (problem.backward) plan_backward(map, shared_bytes);
   }
 
   void forward(const ForwardArgs& args) override {
@@ -100,10 +100,10 @@ class SparsePlan final : public Plan {
     forward_.order = forward_order_.as<std::int32_t>();
   }
 
-  void plan_backward(const BlockMap& map) {
+  void plan_backward(const BlockMap& map, int shared_bytes) {
     columns_ = transposed_bits(map, gpu().stream());
     backward_ = block_args(columns_.bits);
-    const int tile_n = backward_tile_n(form_);
+    const int tile_n = backward_tile_n(form_, shared_bytes);
     const TileGrid grid{tile_n, static_cast<int>(problem_.tokens_k), form_.k_block, form_.q_block,
                         false};
     // Q, dO and the float32 sums of dQ of a query head.
@@ -140,24 +140,23 @@ class SparsePlan final : public Plan {
 
 class Fa2SparseNative final : public Kernel {
  public:
+  explicit Fa2SparseNative(int shared_bytes) : shared_bytes_(shared_bytes) {}
+
   const Capabilities& capabilities() const override { return capabilities_; }
 
   Support supports(const Problem& problem, const Mask& mask) const override {
     if (Support support = check_capabilities(capabilities_, problem, mask); !support.ok()) {
       return support;
     }
-    BlockForm form;
-    if (Support support = block_form(mask, form); !support.ok()) return support;
-    const int needed =
-        problem.backward ? backward_shared_bytes(backward_tile_n(form)) : forward_shared_bytes();
-    if (const int given = device_shared_bytes(); given < needed) {
+    const int needed = problem.backward ? backward_shared_bytes(64) : forward_shared_bytes();
+    if (shared_bytes() < needed) {
       return Support::unsupported(
-          fmt::format("fa2_sparse_native's {} pass needs {} bytes of shared memory per work group "
-                      "for key blocks of {}, and the {} gives {}",
-                      problem.backward ? "backward" : "forward", needed, form.k_block,
-                      gpu().properties().name, given));
+          fmt::format("fa2_sparse_native's {} pass needs {} bytes of shared memory per work group, "
+                      "and the {} gives {}",
+                      problem.backward ? "backward" : "forward", needed, gpu().properties().name,
+                      shared_bytes()));
     }
-    return {};
+    return expresses(problem, mask);
   }
 
   Support expresses(const Problem& problem, const Mask& mask) const override {
@@ -165,18 +164,21 @@ class Fa2SparseNative final : public Kernel {
   }
 
   std::unique_ptr<Plan> plan(const Problem& problem, const Mask& mask) const override {
-    return std::make_unique<SparsePlan>(problem, mask);
+    return std::make_unique<SparsePlan>(problem, mask, shared_bytes());
   }
 
  private:
+  int shared_bytes() const { return shared_bytes_ > 0 ? shared_bytes_ : device_shared_bytes(); }
+
   Capabilities capabilities_ = fa2_sparse_native_capabilities();
+  int shared_bytes_;
 };
 
 }  // namespace
 }  // namespace fa2_sparse
 
-std::unique_ptr<Kernel> make_fa2_sparse_native() {
-  return std::make_unique<fa2_sparse::Fa2SparseNative>();
+std::unique_ptr<Kernel> make_fa2_sparse_native(int shared_bytes) {
+  return std::make_unique<fa2_sparse::Fa2SparseNative>(shared_bytes);
 }
 
 }  // namespace longca

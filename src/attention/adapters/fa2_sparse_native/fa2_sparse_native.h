@@ -15,7 +15,8 @@ Support fa2_sparse_native_expresses(const Problem& problem, const Mask& mask);
 /// Attention", 2024): FlashAttention-2 (T. Dao, 2023) over a list of kept key blocks per head and
 /// query block. Blocks are uniform, of a multiple of 64 tokens (published: 128), lists per KV head
 /// or per query head, cut by a causal diagonal or a window where the mask says so. On tensor cores
-/// by mma.sync, for compute capability 8.0 and later.
-std::unique_ptr<Kernel> make_fa2_sparse_native();
+/// by mma.sync, for compute capability 8.0 and later. `shared_bytes` are what a work group may
+/// have; 0 stands for what the device gives.
+std::unique_ptr<Kernel> make_fa2_sparse_native(int shared_bytes = 0);
 
 }  // namespace longca

@@ -46,8 +46,4 @@ struct TileGrid {
 void count_blocks(const BlockArgs& blocks, const TileGrid& grid, std::int32_t* counts,
                   cudaStream_t stream);
 
-/// Loads the code of `count_blocks`, which CUDA otherwise does at its first launch: in a plan's
-/// time.
-void load_count_blocks();
-
 }  // namespace longca::fa2_sparse

@@ -34,6 +34,29 @@ struct Fragments {
     for (int f = 0; f < kCount; ++f) add_float4(to + f * 128, x[f]);
   }
 
+  /// The same by the copy engine where there is one: a warp puts its part into shared memory, at
+  /// `staged` of the whole tile, and goes on. Warps do not wait for each other, and each only until
+  /// its last part has been read; adding by the warps themselves holds up their other accesses.
+  /// Lane 0 of every warp calls bulk_wait before its group ends.
+  static __device__ __forceinline__ void add_in_background(float* sums, std::int64_t tile,
+                                                           const float (&x)[kCount][4],
+                                                           std::uint32_t staged) {
+#if __CUDA_ARCH__ >= 900
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const std::uint32_t part = staged + warp * (kCount * 512);
+    if (lane == 0) bulk_wait_read();
+    __syncwarp();
+#pragma unroll
+    for (int f = 0; f < kCount; ++f) store_shared(part + f * 512 + lane * 16, x[f]);
+    publish_to_copies();
+    __syncwarp();
+    if (lane == 0) bulk_add(sums + place(tile), part, kCount * 512);
+#else
+    add(sums, tile, x);
+#endif
+  }
+
   /// Puts a warp's part times `factor` into a tile in shared memory as T.
   template <typename T>
   static __device__ __forceinline__ void stage(const float (&x)[kCount][4], float factor,

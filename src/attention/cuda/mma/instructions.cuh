@@ -75,6 +75,12 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+__device__ __forceinline__ void store_shared(std::uint32_t to, const float (&x)[4]) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "f"(x[0]), "f"(x[1]),
+               "f"(x[2]), "f"(x[3])
+               : "memory");
+}
+
 __device__ __forceinline__ void store_shared(std::uint32_t to, std::uint32_t word) {
   asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(to), "r"(word) : "memory");
 }
@@ -105,6 +111,38 @@ __device__ __forceinline__ void cp_async_wait_all() {
 template <int kThreads>
 __device__ __forceinline__ void meet(int number) {
   asm volatile("bar.sync %0, %1;\n" ::"r"(number), "n"(kThreads) : "memory");
+}
+
+/// Adds `bytes` (a multiple of 16) of floats in shared memory to global memory, both aligned to 16
+/// bytes, by the copy engine; what this lane has stored there and others before a `__syncwarp`
+/// must have passed `publish_to_copies`. Compute capability 9.0.
+__device__ __forceinline__ void bulk_add(float* to, std::uint32_t from, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;\n"
+      "cp.async.bulk.commit_group;\n" ::"l"(to),
+      "r"(from), "r"(bytes)
+      : "memory");
+#endif
+}
+
+/// Makes this thread's stores to shared memory visible to the copy engine.
+__device__ __forceinline__ void publish_to_copies() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+#endif
+}
+
+/// Waits until this thread's `bulk_add`s have read their source; or are done altogether.
+__device__ __forceinline__ void bulk_wait_read() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void bulk_wait() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory");
+#endif
 }
 
 /// Adds four floats at once where the device can (compute capability 9.0), else one by one.
