@@ -11,6 +11,7 @@
 #include "attention/adapters/flashmask_native/flashmask_native.h"
 #include "attention/adapters/python/python_kernel.h"
 #include "attention/cpu/kernels.h"
+#include "attention/slice/slice.h"
 #include "core/error.h"
 #include "core/nearest.h"
 
@@ -70,6 +71,14 @@ std::unique_ptr<Kernel> flashinfer_prefill() {
 #endif
 }
 
+std::unique_ptr<Kernel> slice_cuda() {
+#ifdef LONGCA_WITH_CUDA
+  return make_slice();
+#else
+  return std::make_unique<AbsentKernel>(slice_capabilities());
+#endif
+}
+
 }  // namespace
 
 KernelRegistry& KernelRegistry::global() {
@@ -84,6 +93,7 @@ KernelRegistry& KernelRegistry::global() {
     r.add(flashinfer_prefill());
     r.add(flashmask_native());
     r.add(fa2_sparse_native());
+    r.add(slice_cuda());
     return r;
   }();
   return registry;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "attention/slice/tile_bands.h"
 #include "attention/slice/tile_cost.h"
@@ -23,15 +24,15 @@ TileCounts counts_of(const TileCover& cover) {
 }
 
 /// Cycles per query head of the sampled rows with tiles of `pack` heads.
-double sampled_cycles(const Mask& mask, int pack) {
+double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack) {
   const std::int64_t stretch = kRowGroups * kGroupRows;
-  const std::int64_t stretches = (mask.q_tokens() + stretch - 1) / stretch;
+  const std::int64_t stretches = (view->rows + stretch - 1) / stretch;
   const std::int64_t step = std::max<std::int64_t>(1, stretches / kSamples);
-  TileBands source(mask, 0);
+  TileBands source(view);
   TileCover cover;
   std::int64_t cycles = 0;
   for (std::int64_t i = 0; i < stretches; i += step) {
-    const std::int64_t end = std::min((i + 1) * stretch, mask.q_tokens());
+    const std::int64_t end = std::min((i + 1) * stretch, view->rows);
     for (std::int64_t begin = i * stretch; begin < end; begin += stretch / pack) {
       const Range rows = {begin, std::min(begin + stretch / pack, end)};
       cover.cover(rows, source.advance(rows));
@@ -44,11 +45,12 @@ double sampled_cycles(const Mask& mask, int pack) {
 }  // namespace
 
 int choose_pack(const Mask& mask, int group_size) {
+  const auto view = std::make_shared<const HeadView>(HeadView::of(mask, 0));
   std::array<double, kPacks.size()> cycles{};
   double least = 0;
   for (std::size_t i = 0; i < kPacks.size(); ++i) {
     if (group_size % kPacks[i] != 0) continue;
-    cycles[i] = sampled_cycles(mask, kPacks[i]);
+    cycles[i] = sampled_cycles(view, kPacks[i]);
     if (i == 0 || cycles[i] < least) least = cycles[i];
   }
   for (std::size_t i = 0; i < kPacks.size(); ++i) {

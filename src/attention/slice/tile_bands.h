@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,7 +15,10 @@ class TileBands {
  public:
   TileBands(const Mask& mask, int list) : TileBands(HeadView::of(mask, list)) {}
   /// Of a transposed view, rows are keys.
-  explicit TileBands(HeadView view) : view_(std::move(view)), sweep_(view_.bands) {}
+  explicit TileBands(HeadView view)
+      : TileBands(std::make_shared<const HeadView>(std::move(view))) {}
+  /// Of a view that others walk too.
+  explicit TileBands(std::shared_ptr<const HeadView> view);
 
   /// The cells of `rows` as disjoint bands that have one in each of their rows, by first key of
   /// their rectangles; later calls ask for later rows. Valid until the next call.
@@ -24,7 +28,8 @@ class TileBands {
   std::span<const Band> sorted();
   void add_block_row(std::size_t block, Range rows, std::span<const Band* const> bands);
 
-  HeadView view_;
+  std::shared_ptr<const HeadView> view_;
+  bool solid_;  ///< the bands allow every cell
   BandSweep sweep_;
   std::vector<Band> bands_;
 };

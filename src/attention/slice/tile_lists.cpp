@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <memory>
 #include <utility>
 
 #include "attention/slice/row_patterns.h"
@@ -9,6 +11,7 @@
 #include "attention/slice/tile_cost.h"
 #include "attention/slice/tile_cover.h"
 #include "core/error.h"
+#include "core/thread_pool.h"
 
 namespace longca::slice {
 namespace {
@@ -26,19 +29,16 @@ struct ListedHalf {
   int rank() const { return seen_by(0) && seen_by(1) ? 0 : seen_by(0) ? 1 : 2; }
 };
 
-/// Appends the query tiles of one list to the lists.
+/// Appends query tiles of one list to lists.
 class ListBuilder {
  public:
-  ListBuilder(const Mask& mask, int list, TileLists& out)
-      : rows_(mask.q_tokens()),
-        source_(mask, list),
-        patterns_(out.group_tokens(), out.patterns),
-        out_(out) {}
+  ListBuilder(std::shared_ptr<const HeadView> view, TileLists& out)
+      : source_(std::move(view)), patterns_(out.group_tokens(), out.patterns), out_(out) {}
 
-  void build() {
+  void build(Range rows) {
     const int step = out_.tile_tokens();
-    for (std::int64_t begin = 0; begin < rows_; begin += step) {
-      add({begin, std::min(begin + step, rows_)});
+    for (std::int64_t begin = rows.begin; begin < rows.end; begin += step) {
+      add({begin, std::min(begin + step, rows.end)});
     }
   }
 
@@ -143,7 +143,6 @@ class ListBuilder {
     return view.first < 0 ? view.first : view.first + level;
   }
 
-  std::int64_t rows_;
   TileBands source_;
   TileCover cover_;
   RowPatterns patterns_;
@@ -180,6 +179,33 @@ std::vector<std::int32_t> longest_first(std::span<const QueryTile> tiles) {
   return order;
 }
 
+/// Query tiles that one thread makes at a time: enough for patterns to be shared, and of masks with
+/// block lists, whose tiles have many keys to list, fewer.
+constexpr std::int64_t kTilesPerPart = 4096;
+constexpr std::int64_t kBlockTilesPerPart = 256;
+
+template <typename T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+/// Appends a part, whose indices count from 0.
+void append(TileLists& lists, const TileLists& part) {
+  const auto count = [](const auto& values) { return static_cast<std::int32_t>(values.size()); };
+  const auto patterns = static_cast<std::int32_t>(count(lists.patterns) / lists.group_tokens());
+  for (QueryTile tile : part.tiles) {
+    tile.listed_begin += count(lists.listed);
+    tile.runs_begin += count(lists.runs);
+    lists.tiles.push_back(tile);
+  }
+  for (ListedTile tile : part.listed) {
+    for (std::int32_t& pattern : tile.pattern) pattern += pattern < 0 ? 0 : patterns;
+    lists.listed.push_back(tile);
+  }
+  append(lists.runs, part.runs);
+  append(lists.patterns, part.patterns);
+}
+
 }  // namespace
 
 TileLists make_tile_lists(const Mask& mask, int pack) {
@@ -188,15 +214,31 @@ TileLists make_tile_lists(const Mask& mask, int pack) {
   lists.pack = pack;
   lists.list_heads = mask.heads();
   lists.tiles_per_list = (mask.q_tokens() + lists.tile_tokens() - 1) / lists.tile_tokens();
-  const auto tiles_in_all = static_cast<std::size_t>(lists.list_heads * lists.tiles_per_list);
-  lists.tiles.reserve(tiles_in_all);
-  lists.listed.reserve(tiles_in_all);
-  lists.runs.reserve(tiles_in_all);
-  for (int list = 0; list < mask.heads(); ++list) {
-    ListBuilder(mask, list, lists).build();
-    const auto tiles = std::span(lists.tiles).last(static_cast<std::size_t>(lists.tiles_per_list));
-    const std::vector<std::int32_t> order = longest_first(tiles);
-    lists.order.insert(lists.order.end(), order.begin(), order.end());
+  const std::int64_t part_tokens =
+      (mask.blocks() != nullptr ? kBlockTilesPerPart : kTilesPerPart) * lists.tile_tokens();
+  const std::int64_t parts_per_list = (mask.q_tokens() + part_tokens - 1) / part_tokens;
+  std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
+  ThreadPool::global().parallel_for(std::ssize(views), [&](std::int64_t list, int) {
+    views[static_cast<std::size_t>(list)] =
+        std::make_shared<const HeadView>(HeadView::of(mask, static_cast<int>(list)));
+  });
+  std::vector<TileLists> parts(static_cast<std::size_t>(parts_per_list * lists.list_heads));
+  ThreadPool::global().parallel_for(std::ssize(parts), [&](std::int64_t i, int) {
+    TileLists& part = parts[static_cast<std::size_t>(i)];
+    part.pack = pack;
+    const std::int64_t begin = i % parts_per_list * part_tokens;
+    ListBuilder(views[static_cast<std::size_t>(i / parts_per_list)], part)
+        .build({begin, std::min(begin + part_tokens, mask.q_tokens())});
+  });
+  for (TileLists& part : parts) {
+    append(lists, part);
+    part = {};
+  }
+  for (std::int64_t list = 0; list < lists.list_heads; ++list) {
+    const auto tiles = std::span(lists.tiles)
+                           .subspan(static_cast<std::size_t>(list * lists.tiles_per_list),
+                                    static_cast<std::size_t>(lists.tiles_per_list));
+    append(lists.order, longest_first(tiles));
   }
   return lists;
 }

@@ -216,6 +216,52 @@ TEST(SliceTileLists, AreEqualEachTime) {
   EXPECT_EQ(a.listed.size(), b.listed.size());
 }
 
+/// Cells that the list visits in a tile, by its intervals alone.
+std::int64_t area_of(const TileLists& lists, const QueryTile& tile) {
+  const std::int64_t rows = tile.row_end - tile.row_begin;
+  std::int64_t area = std::int64_t{2} * tile.full_tiles * kHalfKeys * rows;
+  for (std::int32_t i = 0; i < tile.listed_count; ++i) {
+    const ListedTile& listed = lists.listed[static_cast<std::size_t>(tile.listed_begin + i)];
+    for (int group = 0; group < kRowGroups; ++group) {
+      const std::int64_t tokens =
+          std::clamp<std::int64_t>(rows - group * lists.group_tokens(), 0, lists.group_tokens());
+      if (listed.pattern[group] == kFull) area += tokens * kTileKeys;
+      if (listed.pattern[group] < 0) continue;
+      const std::int64_t first = std::int64_t{listed.pattern[group]} * lists.group_tokens();
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        const RowIntervals seen = lists.patterns[static_cast<std::size_t>(first + t)];
+        area += seen.hi0 - seen.lo0 + seen.hi1 - seen.lo1;
+      }
+    }
+  }
+  return area;
+}
+
+/// Long enough for several threads to make parts of a list each.
+TEST(SliceTileLists, AtFullLengthMatchTheAreaOfTheMask) {
+  for (const MaskTraits& traits : mask_table()) {
+    MaskSpec spec;
+    spec.name = traits.name;
+    spec.tokens = traits.uses_blocks ? 8200 : 300000;
+    spec.lengths = "pile";
+    spec.heads_q = 8;
+    spec.heads_k = 2;
+    spec.block = 64;
+    const Mask mask = generate_mask(spec).mask;
+    const TileLists lists = make_tile_lists(mask, 4);
+    ASSERT_EQ(lists.tiles_per_list, (spec.tokens + 31) / 32) << traits.name;
+    for (std::size_t i = 0; i < lists.tiles.size(); ++i) {
+      const QueryTile& tile = lists.tiles[i];
+      const auto list = static_cast<std::int64_t>(i) / lists.tiles_per_list;
+      ASSERT_EQ(tile.row_begin, static_cast<std::int64_t>(i) % lists.tiles_per_list * 32);
+      ASSERT_EQ(area_of(lists, tile),
+                mask.area_in(static_cast<int>(list), {tile.row_begin, tile.row_end},
+                             {0, mask.k_tokens()}))
+          << traits.name << ", tile " << i;
+    }
+  }
+}
+
 TEST(SliceTileLists, OfAllMasksVisitTheirCells) {
   for (const MaskTraits& traits : mask_table()) {
     MaskSpec spec;

@@ -1,0 +1,171 @@
+#include "attention/slice/slice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "attention/cuda/mma/plan_tools.h"
+#include "attention/slice/generic/launch.h"
+#include "attention/slice/launch.h"
+#include "attention/slice/pack.h"
+#include "attention/slice/tile_lists.h"
+#include "core/device.h"
+#include "core/error.h"
+
+namespace longca {
+namespace slice {
+namespace {
+
+constexpr char kName[] = "slice";
+
+Device& gpu() {
+  return Device::get(DeviceKind::cuda);
+}
+
+TensorArg argument(const mma::TensorArg& tensor) {
+  return {tensor.data, tensor.token_stride, tensor.head_stride};
+}
+
+/// Query heads that share a KV head and a list of the mask.
+int group_size(const Problem& problem, const Mask& mask) {
+  return std::gcd(problem.group_size(), problem.heads_q / mask.heads());
+}
+
+/// The lists in device memory.
+class UploadedLists {
+ public:
+  explicit UploadedLists(const TileLists& lists)
+      : pack_(lists.pack),
+        list_heads_(static_cast<int>(lists.list_heads)),
+        tiles_per_list_(static_cast<int>(lists.tiles_per_list)),
+        tiles_(mma::on_device(lists.tiles)),
+        listed_(mma::on_device(lists.listed)),
+        runs_(mma::on_device(lists.runs)),
+        patterns_(mma::on_device(lists.patterns)),
+        order_(mma::on_device(lists.order)) {}
+
+  int pack() const { return pack_; }
+  DeviceTileLists args() const {
+    return {pack_,
+            list_heads_,
+            tiles_per_list_,
+            tiles_.as<QueryTile>(),
+            listed_.as<ListedTile>(),
+            runs_.as<FullRun>(),
+            patterns_.as<RowIntervals>(),
+            order_.as<std::int32_t>()};
+  }
+  std::int64_t bytes() const {
+    return tiles_.bytes() + listed_.bytes() + runs_.bytes() + patterns_.bytes() + order_.bytes();
+  }
+
+ private:
+  int pack_;
+  int list_heads_;
+  int tiles_per_list_;
+  Buffer tiles_, listed_, runs_, patterns_, order_;
+};
+
+class SlicePlan final : public Plan {
+ public:
+  SlicePlan(const Problem& problem, const Mask& mask, SlicePath path)
+      : problem_(problem),
+        path_(path),
+        lists_(make_tile_lists(mask, choose_pack(mask, group_size(problem, mask)))),
+        work_counter_(gpu().memory(), 2 * sizeof(std::int32_t)) {
+    gpu().fill(work_counter_.data(), 0, work_counter_.bytes());
+    const std::int64_t key_bytes = 2 * problem.tokens_k * problem.head_dim * 2;
+    section_heads_ =
+        mma::heads_in_cache(key_bytes, problem.heads_k) * (problem.group_size() / lists_.pack());
+  }
+
+  void forward(const ForwardArgs& args) override {
+    LONGCA_CHECK(!args.accumulate, "slice cannot merge into given outputs");
+    const auto stream = static_cast<cudaStream_t>(args.stream);
+    const ForwardParams params = params_of(args);
+    if (path_ == SlicePath::sm90) {
+      launch_forward(params, problem_.dtype, problem_.head_dim, stream);
+    } else {
+      launch_generic_forward(params, problem_.dtype, problem_.head_dim, section_heads_, stream);
+    }
+  }
+
+  void backward(const BackwardArgs&) override { LONGCA_CHECK(false, "slice has no backward pass"); }
+
+  std::int64_t workspace_bytes() const override { return lists_.bytes() + work_counter_.bytes(); }
+
+  std::map<std::string, std::string> notes() const override {
+    return {{"path", path_ == SlicePath::sm90 ? "sm_90a" : "mma.sync"},
+            {"pack", fmt::to_string(lists_.pack())}};
+  }
+
+ private:
+  ForwardParams params_of(const ForwardArgs& args) const {
+    const mma::AttentionArgs from = mma::attention_args(kName, problem_, args);
+    ForwardParams params;
+    params.q = argument(from.q);
+    params.k = argument(from.k);
+    params.v = argument(from.v);
+    params.o = argument(from.o);
+    params.lse = from.lse;
+    params.lse_head_stride = from.lse_head_stride;
+    params.tokens_q = from.tokens_q;
+    params.tokens_k = from.tokens_k;
+    params.heads_q = from.heads_q;
+    params.heads_k = from.heads_k;
+    params.scale = from.scale;
+    params.lists = lists_.args();
+    params.work_counter = work_counter_.as<std::int32_t>();
+    return params;
+  }
+
+  Problem problem_;
+  SlicePath path_;
+  UploadedLists lists_;
+  Buffer work_counter_;
+  int section_heads_ = 1;
+};
+
+class SliceKernel final : public Kernel {
+ public:
+  explicit SliceKernel(SlicePath path) : path_(path) {}
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+
+  Support supports(const Problem& problem, const Mask& mask) const override {
+    if (Support support = check_capabilities(capabilities_, problem, mask); !support.ok()) {
+      return support;
+    }
+    if (path() == SlicePath::sm90) return {};
+    const int given = mma::device_shared_bytes();
+    if (given < generic_shared_bytes()) {
+      return Support::unsupported(
+          fmt::format("slice needs {} bytes of shared memory per work group, and the {} gives {}",
+                      generic_shared_bytes(), gpu().properties().name, given));
+    }
+    return {};
+  }
+
+  std::unique_ptr<Plan> plan(const Problem& problem, const Mask& mask) const override {
+    return std::make_unique<SlicePlan>(problem, mask, path());
+  }
+
+ private:
+  SlicePath path() const {
+    if (path_ != SlicePath::automatic) return path_;
+    return gpu().properties().architecture == 90 ? SlicePath::sm90 : SlicePath::generic;
+  }
+
+  SlicePath path_;
+  Capabilities capabilities_ = slice_capabilities();
+};
+
+}  // namespace
+}  // namespace slice
+
+std::unique_ptr<Kernel> make_slice(SlicePath path) {
+  return std::make_unique<slice::SliceKernel>(path);
+}
+
+}  // namespace longca

@@ -1,0 +1,216 @@
+#include "attention/slice/slice.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "attention/inputs.h"
+#include "attention/reference/verify.h"
+#include "gpu/gpu_test.h"
+#include "mask/block_draw.h"
+#include "mask/generators.h"
+
+namespace longca::testing {
+namespace {
+
+constexpr std::uint64_t kSeed = 7;
+
+struct Heads {
+  int q, k;
+};
+constexpr Heads kHeads[] = {{4, 4}, {8, 1}, {6, 2}, {8, 4}};
+
+Problem problem_of(std::int64_t tokens_q, std::int64_t tokens_k, Heads heads) {
+  Problem problem;
+  problem.tokens_q = tokens_q;
+  problem.tokens_k = tokens_k;
+  problem.heads_q = heads.q;
+  problem.heads_k = heads.k;
+  problem.dtype = DType::bfloat16;
+  problem.device = DeviceKind::cuda;
+  return problem;
+}
+
+/// Small parameters, so that masks stay what they are at few tokens.
+Mask mask_of(const std::string& name, std::int64_t tokens, Heads heads,
+             const std::string& block_heads = "kv", std::int64_t block = 64) {
+  MaskSpec spec;
+  spec.name = name;
+  spec.tokens = tokens;
+  spec.window = std::max<std::int64_t>(1, tokens / 6);
+  spec.block_tokens = std::max<std::int64_t>(1, tokens / 9);
+  spec.lengths = "pile";
+  spec.heads_q = heads.q;
+  spec.heads_k = heads.k;
+  spec.block_heads = block_heads;
+  spec.block = block;
+  return generate_mask(spec).mask;
+}
+
+/// Outputs, poisoned.
+struct Outputs {
+  explicit Outputs(const Problem& p)
+      : o(Device::get(p.device).memory(), p.dtype, p.tokens_q, p.heads_q, p.head_dim),
+        lse(Device::get(p.device).memory(), p.heads_q, p.tokens_q) {
+    Device::get(p.device).fill(o.view().data, 0xff, o.bytes());
+    Device::get(p.device).fill(lse.view().data, 0xff, lse.bytes());
+  }
+  Tensor o;
+  Lse lse;
+};
+
+class Slice : public GpuTest, public ::testing::WithParamInterface<SlicePath> {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    if (GetParam() == SlicePath::sm90 && gpu().properties().architecture != 90) {
+      GTEST_SKIP() << "the " << gpu().properties().name << " is not of compute capability 9.0";
+    }
+    kernel_ = make_slice(GetParam());
+  }
+
+  static ForwardArgs args_of(const Inputs& inputs, const Outputs& outputs) {
+    ForwardArgs args;
+    args.q = inputs.q.view();
+    args.k = inputs.k.view();
+    args.v = inputs.v.view();
+    args.o = outputs.o.view();
+    args.lse = outputs.lse.view();
+    args.stream = gpu().stream();
+    return args;
+  }
+
+  /// Twice by one plan; every element held to the reference, and to the bit to the first time's.
+  void expect_right(const Problem& problem, const Mask& mask, const std::string& what) {
+    SCOPED_TRACE(what);
+    ASSERT_EQ(kernel_->supports(problem, mask).reason, "");
+    const Inputs inputs = make_inputs(problem, kSeed);
+    const auto plan = kernel_->plan(problem, mask);
+    const Outputs first(problem);
+    plan->forward(args_of(inputs, first));
+    const Outputs outputs(problem);
+    plan->forward(args_of(inputs, outputs));
+    gpu().synchronize();
+    EXPECT_EQ(gpu().hash(0, first.o.view().data, first.o.bytes()),
+              gpu().hash(0, outputs.o.view().data, outputs.o.bytes()));
+    EXPECT_EQ(gpu().hash(0, first.lse.view().data, first.lse.bytes()),
+              gpu().hash(0, outputs.lse.view().data, outputs.lse.bytes()));
+    const auto verifier = make_verifier(problem, mask, inputs, {.seconds = 1e6}, kSeed);
+    const ConstLseView lse(outputs.lse.view());
+    const Verdict verdict = verifier->check_forward(outputs.o.view(), &lse);
+    EXPECT_TRUE(verdict.ok) << verdict.reason;
+  }
+
+  std::unique_ptr<Kernel> kernel_;
+};
+
+std::string path_name(const ::testing::TestParamInfo<SlicePath>& info) {
+  return info.param == SlicePath::sm90 ? "sm90" : "generic";
+}
+INSTANTIATE_TEST_SUITE_P(Paths, Slice, ::testing::Values(SlicePath::sm90, SlicePath::generic),
+                         path_name);
+
+TEST_P(Slice, EveryMaskAtAwkwardLengthsAndHeads) {
+  for (const MaskTraits& traits : mask_table()) {
+    for (const std::int64_t tokens : {1, 63, 64, 65, 127, 1000}) {
+      for (const Heads heads : kHeads) {
+        const std::string what = traits.name + " of " + std::to_string(tokens) + ", heads " +
+                                 std::to_string(heads.q) + ":" + std::to_string(heads.k);
+        expect_right(problem_of(tokens, tokens, heads), mask_of(traits.name, tokens, heads), what);
+      }
+    }
+  }
+}
+
+TEST_P(Slice, BlockListsOfQueryHeadsAndOddBlocks) {
+  for (const std::string name : {"block_sparse", "block_sparse_variable"}) {
+    for (const std::int64_t block : {8, 50, 64, 128}) {
+      for (const Heads heads : {Heads{4, 4}, Heads{8, 2}}) {
+        for (const std::string lists : {"kv", "query"}) {
+          expect_right(problem_of(777, 777, heads), mask_of(name, 777, heads, lists, block),
+                       name + " of " + std::to_string(block) + " per " + lists + " head, " +
+                           std::to_string(heads.q) + " query heads");
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Slice, BlockListsUnderADiagonal) {
+  const Heads heads = {8, 2};
+  const std::vector<std::int64_t> bounds = uniform_bounds(500, 64);
+  const Mask mask = Mask::from_blocks(500, 500, {{0, 500, 0, 500, SliceType::causal}},
+                                      draw_blocks(bounds, bounds, 2, 0.4, kSeed));
+  expect_right(problem_of(500, 500, heads), mask, "causal blocks");
+}
+
+TEST_P(Slice, FewerAndMoreQueriesThanKeysAndRowsWithoutKeys) {
+  const auto masked = [](std::int64_t q, std::int64_t k, longca::Slice slice) {
+    return Mask::from_slices(q, k, {slice});
+  };
+  for (const Heads heads : {Heads{4, 2}, Heads{8, 1}}) {
+    expect_right(problem_of(200, 333, heads),
+                 masked(200, 333, {10, 150, 20, 300, SliceType::causal}), "causal rectangle");
+    expect_right(problem_of(333, 70, heads), masked(333, 70, {130, 260, 0, 70, SliceType::full}),
+                 "rows before and after see nothing");
+    expect_right(problem_of(129, 129, heads), masked(129, 129, {0, 0, 0, 0, SliceType::full}),
+                 "no row sees anything");
+    expect_right(problem_of(0, 65, heads), masked(0, 65, {0, 0, 0, 0, SliceType::full}),
+                 "no queries");
+    expect_right(problem_of(65, 0, heads), masked(65, 0, {0, 0, 0, 0, SliceType::full}), "no keys");
+  }
+}
+
+/// Every second key, of a row and the next in turn: more intervals than one word of a row holds.
+TEST_P(Slice, ManyIntervalsInOneTile) {
+  std::vector<longca::Slice> slices;
+  for (std::int64_t row = 0; row < 100; ++row) {
+    for (std::int64_t key = row % 2; key < 150; key += 2) {
+      slices.push_back({row, row + 1, key, key + 1, SliceType::full});
+    }
+  }
+  expect_right(problem_of(100, 150, {8, 1}), Mask::from_slices(100, 150, slices), "checkerboard");
+}
+
+TEST_P(Slice, LongRowsOfManyHeads) {
+  const Heads heads = {64, 8};
+  for (const std::string name : {"causal", "causal_document", "global_sliding_window"}) {
+    MaskSpec spec;
+    spec.name = name;
+    spec.tokens = 8000;
+    spec.lengths = "pile";
+    expect_right(problem_of(8000, 8000, heads), generate_mask(spec).mask, name);
+  }
+}
+
+TEST_P(Slice, LargeScoresStayFinite) {
+  Problem problem = problem_of(130, 130, {2, 2});
+  problem.softmax_scale = 8;  // scores of ±400: exponentials overflow without the row's greatest
+  expect_right(problem, mask_of("causal", 130, {2, 2}), "scale 8");
+}
+
+TEST_P(Slice, SaysWhichCodeRanAndHowManyHeadsItPacked) {
+  const Heads heads = {8, 1};
+  const auto plan = kernel_->plan(problem_of(1000, 1000, heads), mask_of("document", 1000, heads));
+  const auto notes = plan->notes();
+  EXPECT_EQ(notes.at("path"), GetParam() == SlicePath::sm90 ? "sm_90a" : "mma.sync");
+  EXPECT_NE(notes.at("pack"), "1");
+  EXPECT_GT(plan->workspace_bytes(), 0);
+}
+
+TEST_P(Slice, RefusesWhatItCannotDo) {
+  const Mask causal = mask_of("causal", 64, {2, 2});
+  Problem problem = problem_of(64, 64, {2, 2});
+  problem.backward = true;
+  EXPECT_EQ(kernel_->supports(problem, causal).code, StatusCode::unsupported);
+  problem.backward = false;
+  problem.dtype = DType::float32;
+  EXPECT_EQ(kernel_->supports(problem, causal).code, StatusCode::unsupported);
+}
+
+}  // namespace
+}  // namespace longca::testing
