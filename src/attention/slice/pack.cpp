@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array kPacks = {1, 2, 4, 8};
 /// Larger packs have more and so longer lists to make: they must be worth it.
-constexpr double kNearlyLeast = 1.01;
+constexpr double kNearlyLeast = 1.003;
 /// Stretches of 128 tokens that are looked at, evenly spread.
 constexpr std::int64_t kSamples = 256;
 

@@ -162,27 +162,34 @@ class ListBuilder {
 std::vector<std::int32_t> longest_first(std::span<const QueryTile> tiles) {
   constexpr int kBits = 11;
   constexpr std::uint32_t kMask = (1U << kBits) - 1;
-  std::vector<std::int32_t> order(tiles.size());
-  std::vector<std::int32_t> sorted(tiles.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
-  for (int shift = 0; shift < 33; shift += kBits) {
-    const auto digit = [&](std::int32_t i) {
-      const auto cost = static_cast<std::uint32_t>(tiles[static_cast<std::size_t>(i)].cost);
-      return kMask - (cost >> shift & kMask);
-    };
-    std::vector<std::size_t> next(kMask + 2, 0);
-    for (const std::int32_t i : order) ++next[digit(i) + 1];
-    for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
-    for (const std::int32_t i : order) sorted[next[digit(i)]++] = i;
-    order.swap(sorted);
+  struct Key {
+    std::uint32_t rank;  ///< small for a great cost
+    std::int32_t index;
+  };
+  std::vector<Key> keys;
+  keys.reserve(tiles.size());
+  for (const QueryTile& tile : tiles) {
+    keys.push_back(
+        {~static_cast<std::uint32_t>(tile.cost), static_cast<std::int32_t>(keys.size())});
   }
+  std::vector<Key> sorted(keys.size());
+  std::vector<std::size_t> next(kMask + 2);
+  for (int shift = 0; shift < 32; shift += kBits) {
+    std::fill(next.begin(), next.end(), 0);
+    for (const Key& key : keys) ++next[(key.rank >> shift & kMask) + 1];
+    if (std::ranges::find(next, keys.size()) != next.end()) continue;  // all have the same digit
+    for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+    for (const Key& key : keys) sorted[next[key.rank >> shift & kMask]++] = key;
+    keys.swap(sorted);
+  }
+  std::vector<std::int32_t> order;
+  order.reserve(keys.size());
+  for (const Key& key : keys) order.push_back(key.index);
   return order;
 }
 
-/// Query tiles that one thread makes at a time: enough for patterns to be shared, and of masks with
-/// block lists, whose tiles have many keys to list, fewer.
-constexpr std::int64_t kTilesPerPart = 4096;
-constexpr std::int64_t kBlockTilesPerPart = 256;
+/// Query tiles of a mask with block lists that one thread makes at a time.
+constexpr std::int64_t kTilesPerPart = 256;
 
 template <typename T>
 void append(std::vector<T>& to, const std::vector<T>& from) {
@@ -206,6 +213,39 @@ void append(TileLists& lists, const TileLists& part) {
   append(lists.patterns, part.patterns);
 }
 
+/// Most masks list about a tile per query tile.
+void reserve(TileLists& lists) {
+  const auto tiles = static_cast<std::size_t>(lists.tiles_per_list);
+  lists.tiles.reserve(tiles);
+  lists.listed.reserve(tiles);
+  lists.runs.reserve(tiles);
+}
+
+/// Block lists name so many keys that all threads are wanted. The parts are the same for any number
+/// of them.
+void build_parts(const Mask& mask, TileLists& lists) {
+  const std::int64_t tokens = kTilesPerPart * lists.tile_tokens();
+  const std::int64_t parts_per_list = (mask.q_tokens() + tokens - 1) / tokens;
+  std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
+  std::vector<TileLists> parts(static_cast<std::size_t>(parts_per_list * lists.list_heads));
+  ThreadPool& pool = ThreadPool::global();
+  pool.parallel_for(std::ssize(views), [&](std::int64_t list, int) {
+    views[static_cast<std::size_t>(list)] =
+        std::make_shared<const HeadView>(HeadView::of(mask, static_cast<int>(list)));
+  });
+  pool.parallel_for(std::ssize(parts), [&](std::int64_t i, int) {
+    TileLists& part = parts[static_cast<std::size_t>(i)];
+    part.pack = lists.pack;
+    const std::int64_t begin = i % parts_per_list * tokens;
+    ListBuilder(views[static_cast<std::size_t>(i / parts_per_list)], part)
+        .build({begin, std::min(begin + tokens, mask.q_tokens())});
+  });
+  for (TileLists& part : parts) {
+    append(lists, part);
+    part = {};
+  }
+}
+
 }  // namespace
 
 TileLists make_tile_lists(const Mask& mask, int pack) {
@@ -214,25 +254,12 @@ TileLists make_tile_lists(const Mask& mask, int pack) {
   lists.pack = pack;
   lists.list_heads = mask.heads();
   lists.tiles_per_list = (mask.q_tokens() + lists.tile_tokens() - 1) / lists.tile_tokens();
-  const std::int64_t part_tokens =
-      (mask.blocks() != nullptr ? kBlockTilesPerPart : kTilesPerPart) * lists.tile_tokens();
-  const std::int64_t parts_per_list = (mask.q_tokens() + part_tokens - 1) / part_tokens;
-  std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
-  ThreadPool::global().parallel_for(std::ssize(views), [&](std::int64_t list, int) {
-    views[static_cast<std::size_t>(list)] =
-        std::make_shared<const HeadView>(HeadView::of(mask, static_cast<int>(list)));
-  });
-  std::vector<TileLists> parts(static_cast<std::size_t>(parts_per_list * lists.list_heads));
-  ThreadPool::global().parallel_for(std::ssize(parts), [&](std::int64_t i, int) {
-    TileLists& part = parts[static_cast<std::size_t>(i)];
-    part.pack = pack;
-    const std::int64_t begin = i % parts_per_list * part_tokens;
-    ListBuilder(views[static_cast<std::size_t>(i / parts_per_list)], part)
-        .build({begin, std::min(begin + part_tokens, mask.q_tokens())});
-  });
-  for (TileLists& part : parts) {
-    append(lists, part);
-    part = {};
+  if (mask.blocks() == nullptr) {
+    reserve(lists);
+    const auto view = std::make_shared<const HeadView>(HeadView::of(mask, 0));
+    ListBuilder(view, lists).build({0, mask.q_tokens()});
+  } else {
+    build_parts(mask, lists);
   }
   for (std::int64_t list = 0; list < lists.list_heads; ++list) {
     const auto tiles = std::span(lists.tiles)
