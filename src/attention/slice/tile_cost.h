@@ -6,11 +6,12 @@
 namespace longca::slice {
 
 /// What a work group of the sm_90a kernel spends, in cycles, at 128 dimensions: what packs are
-/// compared by, and what orders the tiles. A product of 128 × 128 × 128 twice takes 2048 at least.
-inline constexpr std::int64_t kTileStartCycles = 2600;   ///< Q, the first keys, and the results
-inline constexpr std::int64_t kFullTileCycles = 2700;    ///< two products, softmax beside them
-inline constexpr std::int64_t kListedTileCycles = 3300;  ///< the same under a mask
-inline constexpr std::int64_t kHalfTileCycles = 3300;    ///< a listed tile of one half: no less
+/// compared by, and what orders the tiles; from its rates for full rows of 8K keys and for windows
+/// of 1K on an H200. A product of 128 × 128 × 128 twice takes 2048 at least.
+inline constexpr std::int64_t kTileStartCycles = 3200;   ///< Q, the first keys, and the results
+inline constexpr std::int64_t kFullTileCycles = 2620;    ///< two products, softmax beside them
+inline constexpr std::int64_t kListedTileCycles = 2900;  ///< the same under a mask
+inline constexpr std::int64_t kHalfTileCycles = 2900;    ///< a listed tile of one half: no less
 
 struct TileCounts {
   std::int64_t full = 0;
