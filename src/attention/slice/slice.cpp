@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "attention/cuda/mma/plan_tools.h"
+#include "attention/slice/block_lists.h"
+#include "attention/slice/device_block_lists.h"
 #include "attention/slice/generic/launch.h"
 #include "attention/slice/launch.h"
 #include "attention/slice/pack.h"
@@ -44,6 +47,14 @@ class UploadedLists {
         runs_(mma::on_device(lists.runs)),
         patterns_(mma::on_device(lists.patterns)),
         order_(mma::on_device(lists.order)) {}
+  /// Listed tiles and runs are there already.
+  explicit UploadedLists(DeviceBlockTiles made) : UploadedLists(made.lists) {
+    listed_ = std::move(made.listed);
+    runs_ = std::move(made.runs);
+  }
+  static UploadedLists of(const Mask& mask, int pack) {
+    return UploadedLists(make_tile_lists(mask, pack));
+  }
 
   int pack() const { return pack_; }
   DeviceTileLists args() const {
@@ -72,7 +83,7 @@ class SlicePlan final : public Plan {
   SlicePlan(const Problem& problem, const Mask& mask, SlicePath path)
       : problem_(problem),
         path_(path),
-        lists_(make_tile_lists(mask, choose_pack(mask, group_size(problem, mask)))),
+        lists_(UploadedLists::of(mask, choose_pack(mask, group_size(problem, mask)))),
         work_counter_(gpu().memory(), 2 * sizeof(std::int32_t)) {
     gpu().fill(work_counter_.data(), 0, work_counter_.bytes());
     const std::int64_t key_bytes = 2 * problem.tokens_k * problem.head_dim * 2;

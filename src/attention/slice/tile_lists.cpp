@@ -261,13 +261,18 @@ TileLists make_tile_lists(const Mask& mask, int pack) {
   } else {
     build_parts(mask, lists);
   }
+  order_tiles(lists);
+  return lists;
+}
+
+void order_tiles(TileLists& lists) {
+  lists.order.clear();
   for (std::int64_t list = 0; list < lists.list_heads; ++list) {
     const auto tiles = std::span(lists.tiles)
                            .subspan(static_cast<std::size_t>(list * lists.tiles_per_list),
                                     static_cast<std::size_t>(lists.tiles_per_list));
     append(lists.order, longest_first(tiles));
   }
-  return lists;
 }
 
 }  // namespace longca::slice

@@ -81,4 +81,7 @@ struct TileLists {
 /// cells.
 TileLists make_tile_lists(const Mask& mask, int pack);
 
+/// Fills `order` by the costs of the tiles.
+void order_tiles(TileLists& lists);
+
 }  // namespace longca::slice

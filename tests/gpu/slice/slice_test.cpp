@@ -140,11 +140,29 @@ TEST_P(Slice, BlockListsOfQueryHeadsAndOddBlocks) {
   }
 }
 
+/// Blocks that halves and row groups do not cross: the lists are made on the GPU.
+TEST_P(Slice, BlockListsFromBits) {
+  for (const std::int64_t block : {64, 128, 192}) {
+    for (const Heads heads : {Heads{4, 4}, Heads{8, 2}, Heads{8, 1}}) {
+      for (const std::string lists : {"kv", "query"}) {
+        for (const std::int64_t tokens : {block, 3 * block, 14 * block}) {
+          expect_right(problem_of(tokens, tokens, heads),
+                       mask_of("block_sparse", tokens, heads, lists, block),
+                       std::to_string(tokens) + " tokens in blocks of " + std::to_string(block) +
+                           " per " + lists + " head, " + std::to_string(heads.q) + ":" +
+                           std::to_string(heads.k));
+        }
+      }
+    }
+  }
+}
+
 TEST_P(Slice, BlockListsUnderADiagonal) {
   const Heads heads = {8, 2};
   const std::vector<std::int64_t> bounds = uniform_bounds(500, 64);
-  const Mask mask = Mask::from_blocks(500, 500, {{0, 500, 0, 500, SliceType::causal}},
-                                      draw_blocks(bounds, bounds, 2, 0.4, kSeed));
+  const Mask mask = Mask::from_blocks(
+      500, 500, {{0, 500, 0, 500, SliceType::causal}},
+      draw_blocks({.q_bounds = bounds, .k_bounds = bounds, .heads = 2, .density = 0.4}, kSeed));
   expect_right(problem_of(500, 500, heads), mask, "causal blocks");
 }
 
