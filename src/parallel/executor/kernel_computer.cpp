@@ -28,6 +28,12 @@ struct Pass {
   }
 };
 
+/// All of a buffer, as seen from the beginning of a region of it.
+Box whole_buffer(const PlanBuffer& buffer, const Region& region) {
+  return {{-region.tokens.begin, buffer.tokens - region.tokens.begin},
+          {-region.heads.begin, buffer.heads - region.heads.begin}};
+}
+
 }  // namespace
 
 struct KernelComputer::Impl {
@@ -72,8 +78,7 @@ struct KernelComputer::Impl {
     const auto found = pass.stores.find(region.buffer);
     if (found != pass.stores.end()) return found->second;
     const PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(region.buffer)];
-    const Box all{{-region.tokens.begin, buffer.tokens - region.tokens.begin},
-                  {-region.heads.begin, buffer.heads - region.heads.begin}};
+    const Box all = whole_buffer(buffer, region);
     const LseView whole_lse = lse.data != nullptr ? box_of(lse, all) : lse;
     return pass.stores
         .emplace(region.buffer, PartStore(box_of(view, all), whole_lse, whole.dtype, !can.strided))
@@ -136,6 +141,12 @@ struct KernelComputer::Impl {
     if (convert == nullptr || !pass.is_late(convert->from)) return nullptr;
     PartStore& store = store_of(pass, plan, convert->from, views.tensors[0], {});
     const Box box{convert->from.tokens, convert->from.heads};
+    if (pass.late->has_one_place(convert->from.buffer)) {
+      const PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(convert->from.buffer)];
+      const TensorView result = box_of(views.tensors[1], whole_buffer(buffer, convert->from));
+      const bool fits = can.strided || is_contiguous(result);
+      if (fits && result.dtype == whole.dtype) store.write_through(result);
+    }
     return make_call_step(
         [this, &store, calls = store.queue().finish(box), box,
          to = views.tensors[1]](Stream stream) { store.deliver(calls, to, box, math, stream); });

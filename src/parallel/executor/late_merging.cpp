@@ -1,6 +1,7 @@
 #include "parallel/executor/late_merging.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "parallel/executor/op_regions.h"
 
@@ -25,6 +26,7 @@ bool inside_any(const std::vector<Region>& regions, const Region& region) {
 
 LateMerging::LateMerging(const RankPlan& plan, const std::vector<Op>& ops, bool whole_heads)
     : plan_(plan),
+      ops_(ops),
       allowed_(plan.buffers.size()),
       whole_heads_(whole_heads),
       uses_(plan.buffers.size()) {
@@ -34,9 +36,33 @@ LateMerging::LateMerging(const RankPlan& plan, const std::vector<Op>& ops, bool 
                   (buffer.role == TensorRole::o || buffer.role == TensorRole::dq);
   }
   for (const Placement& placement : plan.results) forbid(placement.region);
-  for (const Op& op : ops) look_at(op);
+  for (std::size_t i = 0; i < ops.size(); ++i) look_at(i);
   forbid_unfinished();
-  forbid_shared_lse(ops);
+  forbid_shared_lse();
+}
+
+bool LateMerging::has_one_place(int buffer) const {
+  const Uses& uses = uses_[static_cast<std::size_t>(buffer)];
+  if (!allowed(buffer) || uses.places.empty()) return false;
+  const auto offset = [&](std::size_t i) {
+    const Region &from = uses.converted[i], &to = uses.places[i];
+    return std::tuple(to.buffer, to.tokens.begin - from.tokens.begin,
+                      to.heads.begin - from.heads.begin);
+  };
+  for (std::size_t i = 1; i < uses.places.size(); ++i) {
+    if (offset(i) != offset(0)) return false;
+  }
+  for (std::size_t i = 0; i < uses.last_op; ++i) {
+    const auto* convert = std::get_if<Convert>(&ops_[i].what);
+    if (convert != nullptr && convert->from.buffer == buffer) continue;
+    const OpRegions regions = regions_of(ops_[i]);
+    for (const auto* list : {&regions.read, &regions.written}) {
+      for (const Region& region : *list) {
+        if (overlaps_any(uses.places, region)) return false;
+      }
+    }
+  }
+  return true;
 }
 
 void LateMerging::write(const Region& into, bool first) {
@@ -58,7 +84,8 @@ void LateMerging::pair(const Region& o, const Region& lse) {
   if (*known != base || lse.tokens != o.tokens) forbid(o);
 }
 
-void LateMerging::look_at(const Op& op) {
+void LateMerging::look_at(std::size_t index) {
+  const Op& op = ops_[index];
   if (const auto* attend = std::get_if<Attend>(&op.what)) {
     write(attend->o, attend->first);
     pair(attend->o, attend->lse);
@@ -74,7 +101,10 @@ void LateMerging::look_at(const Op& op) {
       forbid(clear->region);
     }
   } else if (const auto* convert = std::get_if<Convert>(&op.what)) {
-    uses_of(convert->from).converted.push_back(convert->from);
+    Uses& uses = uses_of(convert->from);
+    uses.converted.push_back(convert->from);
+    uses.places.push_back(convert->to);
+    uses.last_op = index;
     forbid(convert->to);
   } else {
     const OpRegions regions = regions_of(op);
@@ -91,9 +121,9 @@ void LateMerging::forbid_unfinished() {
   }
 }
 
-void LateMerging::forbid_shared_lse(const std::vector<Op>& ops) {
+void LateMerging::forbid_shared_lse() {
   std::vector<bool> looked_at(plan_.buffers.size());
-  for (const Op& op : ops) {
+  for (const Op& op : ops_) {
     if (std::holds_alternative<Attend>(op.what) || std::holds_alternative<Clear>(op.what)) continue;
     for (const Region& region : regions_of(op).read) {
       looked_at[static_cast<std::size_t>(region.buffer)] = true;

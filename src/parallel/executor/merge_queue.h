@@ -46,6 +46,9 @@ class MergeQueue {
   /// nothing.
   std::vector<MergeCall> finish(const Box& box) const { return pieces(box); }
 
+  /// Whether a part was merged into the accumulator before the end.
+  bool merges_early() const { return !merged_.empty(); }
+
   /// How many slots were ever used.
   int slots() const { return slots_; }
 

@@ -38,18 +38,31 @@ std::int64_t PartStore::tensor_bytes() const {
   return aligned(a.tokens * a.heads * a.dim * size_of(dtype_));
 }
 
-std::int64_t PartStore::slot_bytes() const {
-  const bool with_lse = lse_.data != nullptr;
-  return tensor_bytes() + (with_lse ? aligned(accumulator_.tokens * accumulator_.heads * 4) : 0);
+std::int64_t PartStore::lse_bytes() const {
+  return lse_.data != nullptr ? aligned(accumulator_.tokens * accumulator_.heads * 4) : 0;
+}
+
+/// The lse of slot 0 is the result's too, unless that holds what was merged into the accumulator.
+int PartStore::first_lse_slot() const {
+  const bool through = result_.data != nullptr && !whole_heads_ && !queue_.merges_early();
+  return through ? std::min(1, queue_.slots()) : 0;
 }
 
 Partial PartStore::part(const WaitingPart& part) const {
   const TensorView& a = accumulator_;
-  std::byte* const slot = memory_ + part.slot * slot_bytes();
-  const TensorView image{slot, dtype_, a.tokens, a.heads, a.dim, a.heads * a.dim, a.dim};
+  TensorView image = result_;
+  if (part.slot >= first_tensor_slot()) {
+    std::byte* const slot = memory_ + (part.slot - first_tensor_slot()) * tensor_bytes();
+    image = {slot, dtype_, a.tokens, a.heads, a.dim, a.heads * a.dim, a.dim};
+  }
   Partial view{box_of(image, part.box), {}};
   if (lse_.data == nullptr) return view;
-  auto* const lses = reinterpret_cast<float*>(slot + tensor_bytes());
+  if (part.slot < first_lse_slot()) {
+    view.lse = box_of(lse_, part.box);
+    return view;
+  }
+  auto* const lses = reinterpret_cast<float*>(memory_ + tensor_slots() * tensor_bytes() +
+                                              (part.slot - first_lse_slot()) * lse_bytes());
   if (whole_heads_) {
     // Parts of disjoint rows have disjoint pieces, whatever their lengths.
     const Range rows = part.box.rows;
@@ -89,7 +102,16 @@ void PartStore::merge(const std::vector<MergeCall>& calls, StepMath& math, Strea
 
 void PartStore::deliver(const std::vector<MergeCall>& calls, const TensorView& to, const Box& box,
                         StepMath& math, Stream stream) const {
-  for (const MergeCall& c : calls) call(c, box_of(to, inside(box, c.box)), math, stream);
+  for (const MergeCall& c : calls) {
+    const bool delivered = result_.data != nullptr && !c.accumulator && c.parts.size() == 1 &&
+                           c.parts.front().slot == 0;
+    if (!delivered) {
+      call(c, box_of(to, inside(box, c.box)), math, stream);
+    } else if (lse_.data != nullptr && first_lse_slot() == 0) {
+      const WaitingPart& only = c.parts.front();
+      math.copy(box_of(part(only).lse, inside(only.box, c.box)), box_of(lse_, c.box), stream);
+    }
+  }
 }
 
 }  // namespace longca

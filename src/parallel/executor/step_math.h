@@ -39,11 +39,12 @@ class StepMath {
   static constexpr std::size_t kMostParts = 4;
   /// (o, lse) becomes the softmax over the keys of all `parts` (1 to kMostParts of one dtype) and
   /// of `accumulator` (float32; none if its data is null), in one pass on a GPU. o has any dtype;
-  /// o and lse may be the accumulator's own. Otherwise the accumulator's values are lost.
+  /// o and lse may be the accumulator's own, or a part's. Otherwise the accumulator's values are
+  /// lost.
   virtual void merge_all(std::span<const Partial> parts, const Partial& accumulator,
                          const TensorView& o, const LseView& lse, Stream stream) = 0;
   /// to (any dtype) = the sum of all `parts` (1 to kMostParts of one dtype) and of `accumulator`
-  /// (float32; none if its data is null), in one pass. `to` may be the accumulator's own.
+  /// (float32; none if its data is null), in one pass. `to` may be the accumulator's own or a part.
   virtual void sum_all(std::span<const ConstTensorView> parts, const ConstTensorView& accumulator,
                        const TensorView& to, Stream stream) = 0;
 };

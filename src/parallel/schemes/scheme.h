@@ -25,6 +25,8 @@ struct ParallelProblem {
   ShardKind shard = ShardKind::contiguous;
   /// How many ranks share the heads where a scheme has both dimensions; 0: the scheme's choice.
   int factor = 0;
+  /// A step is cut where so many rows in sequence see none of its keys; 0: where that pays.
+  std::int64_t least_gap = 0;
 };
 
 /// A scheme of context parallelism: a printer of plans. Stateless; adding one is a file and a line

@@ -119,6 +119,16 @@ TEST(KernelComputer, SaysWhoMerges) {
   EXPECT_EQ(Prepared("ulysses", PlainKernel({.accumulate = false}), 4).merging(), "");
 }
 
+/// What only one step writes is not written anywhere else: of two steps over the same rows one has
+/// memory for its part, the other has none but the result's.
+TEST(KernelComputer, WritesOneOfTwoPartsStraightIntoTheResult) {
+  Prepared merged("ring_p2p", PlainKernel({.accumulate = false, .says_workspace = false}), 2);
+  const std::int64_t rows = 32, heads = 8, dim = 16;
+  const std::int64_t part = rows * heads * (dim * 2 + 4);
+  const std::int64_t gradients_of_keys = 2 * rows * heads * dim * 2;
+  EXPECT_EQ(merged.computer().workspace_bytes(), part + gradients_of_keys);
+}
+
 TEST(KernelComputer, NeedsTheLseToMerge) {
   const PlainKernel kernel({.accumulate = false, .returns_lse = false});
   EXPECT_EQ(Prepared("ring_p2p", kernel, 2).support().code, StatusCode::unsupported);

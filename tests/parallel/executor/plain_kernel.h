@@ -16,6 +16,7 @@ struct Abilities {
   bool strided = true;
   bool returns_lse = true;
   bool gradient_of_parts = true;
+  bool says_workspace = true;
 };
 
 /// `flash` with fewer abilities: those of the kernels that come from elsewhere. It checks that
@@ -28,6 +29,7 @@ class PlainKernel final : public Kernel {
     capabilities_.strided = abilities.strided;
     capabilities_.returns_lse = abilities.returns_lse;
     capabilities_.gradient_of_parts = abilities.gradient_of_parts;
+    says_workspace_ = abilities.says_workspace;
   }
   const Capabilities& capabilities() const override { return capabilities_; }
   Support supports(const Problem& problem, const Mask& mask) const override {
@@ -45,7 +47,10 @@ class PlainKernel final : public Kernel {
   class Checked final : public longca::Plan {
    public:
     Checked(const PlainKernel& kernel, const Problem& problem, std::unique_ptr<longca::Plan> inner)
-        : can_(kernel.capabilities_), problem_(problem), inner_(std::move(inner)) {}
+        : can_(kernel.capabilities_),
+          problem_(problem),
+          says_workspace_(kernel.says_workspace_),
+          inner_(std::move(inner)) {}
     void forward(const ForwardArgs& args) override {
       check_call(args.accumulate, {args.q, args.k, args.v, args.o}, args.lse);
       check_output(args.o, args.accumulate);
@@ -59,7 +64,9 @@ class PlainKernel final : public Kernel {
       }
       inner_->backward(args);
     }
-    std::int64_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+    std::int64_t workspace_bytes() const override {
+      return says_workspace_ ? inner_->workspace_bytes() : 0;
+    }
 
    private:
     void check_call(bool accumulate, std::initializer_list<ConstTensorView> tensors,
@@ -76,11 +83,13 @@ class PlainKernel final : public Kernel {
     }
     const Capabilities& can_;
     Problem problem_;
+    bool says_workspace_;
     std::unique_ptr<longca::Plan> inner_;
   };
 
   std::unique_ptr<Kernel> inner_ = make_flash_cpu();
   Capabilities capabilities_;
+  bool says_workspace_ = true;
 };
 
 }  // namespace longca::test

@@ -143,6 +143,40 @@ TEST(Schemes, StepsOfACausalZigzagArePlain) {
   }
 }
 
+/// Rank 0's first 10 rows and its last 20 see keys of rank 1, those between see none.
+ParallelProblem problem_with_gap(std::int64_t least_gap) {
+  std::vector<Slice> slices = {{0, 100, 0, 100, SliceType::causal},
+                               {0, 10, 100, 150, SliceType::full},
+                               {80, 100, 130, 200, SliceType::full},
+                               {100, 200, 100, 200, SliceType::causal}};
+  ParallelProblem problem = problem_of(Mask::from_slices(200, 200, std::move(slices)), {}, 8, 4, 2);
+  problem.least_gap = least_gap;
+  return problem;
+}
+
+TEST(Schemes, AStepIsCutWhereManyRowsSeeNoneOfItsKeys) {
+  const auto pieces = [](std::int64_t least_gap) {
+    const RankPlan plan = find_scheme("ring_p2p").plan(problem_with_gap(least_gap), 0);
+    std::vector<std::pair<Range, Range>> found;
+    for (const Attend* attend : ops_of<Attend>(plan.forward)) {
+      if (!attend->first) found.emplace_back(attend->q.tokens, attend->k.tokens);
+    }
+    EXPECT_EQ(found.size(), ops_of<Attend>(plan.forward).size() - 1);
+    EXPECT_TRUE(ops_of<Clear>(plan.forward).empty());
+    return found;
+  };
+  using Pieces = std::vector<std::pair<Range, Range>>;
+  EXPECT_EQ(pieces(70), (Pieces{{{0, 10}, {0, 50}}, {{80, 100}, {30, 100}}}));
+  EXPECT_EQ(pieces(71), (Pieces{{{0, 100}, {0, 100}}}));
+  EXPECT_EQ(pieces(0), (Pieces{{{0, 100}, {0, 100}}})) << "a call more costs more than 70 rows";
+}
+
+/// One turn has results of the problem's dtype, which a second call could not add to.
+TEST(Schemes, APlanOfOneTurnIsNotCut) {
+  const RankPlan plan = find_scheme("ulysses").plan(problem_with_gap(1), 0);
+  EXPECT_EQ(plan.masks.size(), 1);
+}
+
 /// What travels during a step waits at most for the step before: two buffers.
 TEST(Schemes, KeysTravelWhileTheStepBeforeIsComputed) {
   for (const char* name : {"ring_p2p", "ring_allgather", "magi", "loongtrain"}) {

@@ -1,6 +1,7 @@
 #include "parallel/schemes/build/cutter.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "mask/band.h"
 
@@ -67,27 +68,90 @@ bool worth_trimming(const Mask& mask, const Box& box) {
   return mask.q_tokens() - box.rows.size() >= cut || mask.k_tokens() - box.keys.size() >= cut;
 }
 
+/// What a device moves in the 10 µs that one more call costs (H200: 3.5 TB/s).
+constexpr std::int64_t kBytesWorthACall = std::int64_t{32} << 20;
+/// A row without a cell is written by the kernel, read with the other result, and written again.
+constexpr std::int64_t kTouchesOfARow = 4;
+
+/// Where the longest gaps of at least `least` rows divide the ascending, disjoint `rows`: the index
+/// of the range behind each, ascending.
+std::vector<std::size_t> gaps_in(const std::vector<Range>& rows, std::int64_t least) {
+  const auto gap = [&](std::size_t i) { return rows[i].begin - rows[i - 1].end; };
+  std::vector<std::size_t> gaps;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    if (gap(i) >= least) gaps.push_back(i);
+  }
+  std::ranges::stable_sort(gaps, std::greater<>{}, gap);
+  gaps.resize(std::min<std::size_t>(gaps.size(), Cutter::kMostPieces - 1));
+  std::ranges::sort(gaps);
+  return gaps;
+}
+
+/// Whether so many rows in sequence lie in no slice's rectangle. Slices are in order of their rows.
+bool has_gap(const Mask& mask, std::int64_t least) {
+  std::int64_t end = mask.slices().front().q_end;
+  for (const Slice& slice : mask.slices()) {
+    if (slice.q_begin - end >= least) return true;
+    end = std::max(end, slice.q_end);
+  }
+  return false;
+}
+
+/// Around the cells on either side of the gaps. One box or none where there are no gaps.
+std::vector<Box> boxes_between_gaps(const Mask& mask, std::int64_t least_gap) {
+  if (mask.slices().size() >= kManySlices && !has_gap(mask, least_gap)) return {};
+  std::vector<Range> reached;
+  for (const Slice& slice : mask.slices()) reached.push_back(Band::of(slice).rows());
+  join_ranges(reached);
+  const std::vector<std::size_t> gaps = gaps_in(reached, least_gap);
+  if (gaps.empty()) return {};
+  std::vector<Box> boxes(gaps.size() + 1);
+  for (const Slice& slice : mask.slices()) {
+    const Band band = Band::of(slice);
+    const Range rows = band.rows();
+    const auto behind = std::ranges::upper_bound(gaps, rows.begin, {},
+                                                 [&](std::size_t i) { return reached[i].begin; });
+    boxes[static_cast<std::size_t>(behind - gaps.begin())].include(
+        rows, {band.keys_of(rows.begin).begin, band.keys_of(rows.end - 1).end});
+  }
+  return boxes;
+}
+
 bool covers(const std::vector<Range>& ranges, std::int64_t tokens) {
   return ranges.size() == 1 && ranges.front() == Range{0, tokens};
 }
 
 }  // namespace
 
-Cutter::Cutter(const Mask& mask, const std::vector<Range>& queries)
+Cutter::Cutter(const Mask& mask, const std::vector<Range>& queries, std::int64_t least_gap)
     : mask_(covers(queries, mask.q_tokens())
                 ? mask
-                : mask.sub_mask(queries, std::vector<Range>{{0, mask.k_tokens()}})) {}
+                : mask.sub_mask(queries, std::vector<Range>{{0, mask.k_tokens()}})),
+      least_gap_(least_gap) {}
 
-std::optional<Piece> Cutter::cut(const std::vector<Range>& keys) const {
+std::vector<Piece> Cutter::cut(const std::vector<Range>& keys) const {
   const std::vector<Range> rows = {{0, mask_.q_tokens()}};
   Mask part = covers(keys, mask_.k_tokens()) ? mask_ : mask_.sub_mask(rows, keys);
-  const Box box = box_of(part);
-  if (box.empty() || part.mean_area() == 0) return std::nullopt;
-  if (!worth_trimming(part, box)) {
-    return Piece{{0, part.q_tokens()}, {0, part.k_tokens()}, std::move(part)};
+  if (part.mean_area() == 0) return {};
+  std::vector<Box> boxes;
+  if (part.q_tokens() > least_gap_) boxes = boxes_between_gaps(part, least_gap_);
+  if (boxes.size() < 2) {
+    boxes = {box_of(part)};
+    if (!worth_trimming(part, boxes.front())) {
+      return {Piece{{0, part.q_tokens()}, {0, part.k_tokens()}, std::move(part)}};
+    }
   }
-  Mask trimmed = part.sub_mask(std::vector<Range>{box.rows}, std::vector<Range>{box.keys});
-  return Piece{box.rows, box.keys, std::move(trimmed)};
+  std::vector<Piece> pieces;
+  for (const Box& box : boxes) {
+    Mask piece = part.sub_mask(std::vector<Range>{box.rows}, std::vector<Range>{box.keys});
+    if (piece.mean_area() > 0) pieces.push_back({box.rows, box.keys, std::move(piece)});
+  }
+  return pieces;
+}
+
+std::int64_t least_gap_of(const Problem& problem, std::int64_t heads_q) {
+  const std::int64_t row_bytes = heads_q * problem.head_dim * size_of(problem.dtype);
+  return kBytesWorthACall / (kTouchesOfARow * row_bytes) + 1;
 }
 
 }  // namespace longca

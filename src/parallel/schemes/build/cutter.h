@@ -1,16 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
+#include "attention/problem.h"
 #include "mask/mask.h"
 
 namespace longca {
 
-/// What is computed of a rank's queries against a block of keys. Rows and keys at the edges that
-/// have no cell are cut off, so that steps become plain full or causal rectangles where they can
-/// (not those of masks of many slices that are not much smaller for it).
+/// What is computed in one call of a rank's queries against a block of keys. Rows and keys at the
+/// edges that have no cell are cut off, so that steps become plain full or causal rectangles where
+/// they can (not those of masks of many slices that are not much smaller for it).
 struct Piece {
   Range rows;  ///< local numbers of the queries
   Range keys;  ///< local numbers of the block's keys
@@ -21,14 +21,23 @@ struct Piece {
 class Cutter {
  public:
   /// `queries` ascending; local number 0 is the first of them. Both may be all tokens: the mask
-  /// then stays as it is.
-  Cutter(const Mask& mask, const std::vector<Range>& queries);
+  /// then stays as it is. Where `least_gap` rows or more in sequence see none of a block's keys, a
+  /// step is cut in two.
+  Cutter(const Mask& mask, const std::vector<Range>& queries, std::int64_t least_gap);
 
-  /// Nothing if no query sees any of the keys.
-  std::optional<Piece> cut(const std::vector<Range>& keys) const;
+  /// By rows, which are disjoint; at most kMostPieces. None if no query sees any of the keys.
+  std::vector<Piece> cut(const std::vector<Range>& keys) const;
+
+  static constexpr int kMostPieces = 4;
 
  private:
   Mask mask_;  ///< [own queries, all keys]
+  std::int64_t least_gap_;
 };
+
+/// The rows without a cell that are worth another call: what a kernel would write of them, and the
+/// merging read, costs more than the call's start and its last, half empty wave. `heads_q`: of the
+/// call.
+std::int64_t least_gap_of(const Problem& problem, std::int64_t heads_q);
 
 }  // namespace longca

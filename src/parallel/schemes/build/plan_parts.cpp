@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "mask/band.h"
 #include "parallel/plan/mask_heads.h"
 #include "parallel/schemes/build/cast.h"
 #include "parallel/schemes/build/cutter.h"
@@ -41,6 +42,13 @@ PlanParts::PlanParts(const ParallelProblem& the_problem, const Composition& comp
   cut(rank);
 }
 
+/// A plan of one turn is never cut: its results are of the problem's dtype, which nothing is added
+/// to.
+std::int64_t PlanParts::least_gap(std::int64_t heads_q) const {
+  if (context->turns() == 1) return kNoLimit;
+  return problem.least_gap > 0 ? problem.least_gap : least_gap_of(problem.problem, heads_q);
+}
+
 void PlanParts::cut(int rank) {
   std::vector<Cutter> cutters;
   const bool per_head = problem.mask.blocks() != nullptr;
@@ -49,17 +57,17 @@ void PlanParts::cut(int rank) {
         layout.q_heads(grid.member(rank), layout.chunks()[static_cast<std::size_t>(chunk)]);
     cutters.emplace_back(heads_of(problem.mask, static_cast<int>(of_chunk.begin),
                                   static_cast<int>(of_chunk.size()), problem.problem.heads_q),
-                         shard.ranges);
+                         shard.ranges, least_gap(of_chunk.size()));
   }
   for (int turn = 0; turn < context->turns(); ++turn) {
     auto& of_turn = work_.emplace_back(cutters.size());
     for (int block = 0; block < context->blocks(turn); ++block) {
       const std::vector<Range> keys = context->ranges(turn, block);
       for (std::size_t i = 0; i < cutters.size(); ++i) {
-        auto piece = cutters[i].cut(keys);
-        if (!piece) continue;
-        of_turn[i].push_back(
-            {block, piece->rows, piece->keys, writer.add_mask(std::move(piece->mask))});
+        for (Piece& piece : cutters[i].cut(keys)) {
+          of_turn[i].push_back(
+              {block, piece.rows, piece.keys, writer.add_mask(std::move(piece.mask))});
+        }
       }
     }
   }

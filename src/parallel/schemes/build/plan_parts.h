@@ -9,7 +9,7 @@
 
 namespace longca {
 
-/// What one chunk of heads computes on one block of a turn's keys: local rows and keys.
+/// What one chunk of heads computes in one call on a block of a turn's keys: local rows and keys.
 struct Work {
   int block = 0;
   Range rows;
@@ -44,6 +44,7 @@ class PlanParts {
   std::unique_ptr<ContextExchange> context;
 
  private:
+  std::int64_t least_gap(std::int64_t heads_q) const;
   void cut(int rank);
 
   /// Per turn, and per chunk where masks differ by head.
