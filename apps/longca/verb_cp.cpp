@@ -1,6 +1,10 @@
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +27,7 @@ struct CpArguments : RecordArguments {
   std::string launcher;
   bool explain = false;
   std::string plot;
+  std::string trace;
 
   /// Whether plans are shown and nothing is run.
   bool shows_plans() const { return explain || !plot.empty(); }
@@ -56,6 +61,18 @@ Launcher launcher_of(const CpArguments& arguments, const std::optional<MpiLaunch
   throw_input_error("{} cannot be started", arguments.front());
 }
 
+/// The file that a run's only cell is traced into, for ranks that may have another folder.
+std::filesystem::path trace_file(const std::string& name, std::size_t cells) {
+  if (cells != 1) {
+    throw_input_error("--trace: one cell is traced, and there are {}; choose it by -a AXIS=VALUE",
+                      cells);
+  }
+  if (!std::ofstream(name)) {
+    throw_input_error("--trace: cannot write '{}': {}", name, std::strerror(errno));
+  }
+  return std::filesystem::absolute(name);
+}
+
 int cp(const CpArguments& arguments) {
   const Suite suite = arguments.load();
   const auto launch = find_mpi_launch();
@@ -74,6 +91,9 @@ int cp(const CpArguments& arguments) {
   options.start.suite_hash = hash_of_suite(suite, list.cases);
   const bool runs = !arguments.dry_run && !arguments.shows_plans();
   if (runs) host_ranks(options.start, list.cases);
+  if (runs && !arguments.trace.empty()) {
+    options.cell.trace = trace_file(arguments.trace, list.cases.size());
+  }
   if (found && launch->rank > 0) {
     if (runs) become_rank(options.start);
     return 0;
@@ -102,6 +122,8 @@ void add_cp(CLI::App& app) {
       ->type_name("NAME");
   verb->add_flag("--explain", arguments->explain, "print the plans: a line per step and rank");
   verb->add_option("--plot", arguments->plot, "draw the one plan (.png, .svg, .pdf; gnuplot)")
+      ->type_name("FILE");
+  verb->add_option("--trace", arguments->trace, "when each op of the one cell ran (Perfetto)")
       ->type_name("FILE");
   verb->footer("Example: longca cp -a scheme=all -a mask=causal -a ranks=2,4 -a tokens=4K");
   verb->callback([arguments] {

@@ -23,6 +23,8 @@ struct CellOptions {
   /// memory_limit_mib is that of the case's device; 0: what a GPU has free, no limit on the CPU.
   RunLimits limits;
   std::optional<std::filesystem::path> dump;  ///< writes inputs and outputs into this folder
+  /// Of a timed cell over ranks: writes when each op of one repetition ran (rank_trace.h).
+  std::optional<std::filesystem::path> trace;
 };
 
 /// Runs cells in this process, keeping the inputs and the reference of the current problem for the

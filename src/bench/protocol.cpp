@@ -72,12 +72,14 @@ void from_json(const nlohmann::json& json, RunLimits& limits) {
 void to_json(nlohmann::json& json, const CellOptions& options) {
   json = {{"timed", options.timed}, {"limits", options.limits}};
   if (options.dump) json["dump"] = options.dump->string();
+  if (options.trace) json["trace"] = options.trace->string();
 }
 
 void from_json(const nlohmann::json& json, CellOptions& options) {
   json.at("timed").get_to(options.timed);
   json.at("limits").get_to(options.limits);
   if (json.contains("dump")) options.dump = json.at("dump").get<std::string>();
+  if (json.contains("trace")) options.trace = json.at("trace").get<std::string>();
 }
 
 }  // namespace longca

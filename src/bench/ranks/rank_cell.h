@@ -55,6 +55,7 @@ class RankCell {
   void compare(Pass pass);
   void time();
   void time_computing(RankClock& clock, const std::function<void()>& prepare);
+  void trace(RankClock& clock, const std::function<void()>& prepare);
   MeasureOptions measure_options() const;
   void note_times(const Measurement& measured, const RankClock& clock);
   std::uint64_t result_fingerprint() const;

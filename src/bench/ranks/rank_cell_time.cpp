@@ -3,12 +3,14 @@
 #include "bench/cell_notes.h"
 #include "bench/gpu_sampler.h"
 #include "bench/ranks/rank_cell.h"
+#include "bench/ranks/rank_trace.h"
 
 namespace longca {
 namespace {
 
 /// Of a case's limit: ranks that are slow, not stuck, get their time, if from few samples.
 constexpr double kShareForTiming = 0.8;
+constexpr int kRepetitionsToTrace = 4;  // the last one counts
 
 }  // namespace
 
@@ -40,6 +42,7 @@ void RankCell::time() {
     }
   }
   time_computing(clock, prepare);
+  if (options_.trace) trace(clock, prepare);
 }
 
 /// The same steps on what lies in the buffers: results mean nothing, times do.
@@ -54,6 +57,30 @@ void RankCell::time_computing(RankClock& clock, const std::function<void()>& pre
   record_.metrics["compute_ms"] = measured.median_ms;
   record_.metrics["exposed_comm_ms"] = record_.metrics["time_ms"] - measured.median_ms;
   if (mean > 0) record_.metrics["time_imbalance"] = slowest(own) / mean;
+}
+
+/// One repetition more, with the times of all ops, after a few that bring it where the measured
+/// ones were.
+void RankCell::trace(RankClock& clock, const std::function<void()>& prepare) {
+  const auto times = make_lane_times(problem_.device);
+  const auto call = [&] {
+    problem_.backward ? executor_->backward(device().stream(), true, times.get())
+                      : executor_->forward(device().stream(), true, times.get());
+  };
+  clock.begin();
+  for (int i = 0; i < kRepetitionsToTrace; ++i) {
+    prepare();
+    clock.flush_caches();
+    clock.time_once(call);
+  }
+  device().synchronize();
+  const std::string events =
+      trace_of_rank(plan_, ops(), times->times(), problem_.head_dim, problem_.dtype);
+  const std::vector<std::string> ranks = team_.control.gather(events);
+  together("trace", [&]() -> Status {
+    if (is_root()) write_trace(*options_.trace, case_, ranks);
+    return {};
+  });
 }
 
 MeasureOptions RankCell::measure_options() const {

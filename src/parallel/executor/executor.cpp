@@ -125,30 +125,38 @@ struct Executor::Impl {
     }
   }
 
-  void run(bool is_backward, Stream stream, bool communicate) {
+  void run(bool is_backward, Stream stream, bool communicate, LaneTimes* times) {
     LONGCA_CHECK(support.ok(), "a refused plan is run: {}", support.reason);
     const std::vector<Op>& ops = is_backward ? plan.backward : plan.forward;
     const std::vector<Step>& steps = is_backward ? backward : forward;
     std::size_t finished = 0;
     const auto finish_to = [&](std::size_t end) {
       for (; finished < end; ++finished) {
-        if (communicate && steps[finished].group) communicator.finish(*steps[finished].group);
+        if (!communicate || !steps[finished].group) continue;
+        communicator.finish(*steps[finished].group);
+        if (times && times->exchanges_end_on_host()) {
+          times->ends(static_cast<int>(finished), lanes->stream(Lane::communication));
+        }
       }
     };
+    if (times) times->restart(stream);
     lanes->begin(stream);
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Lane lane = ops[i].lane;
       finish_to(std::max(finished, static_cast<std::size_t>(steps[i].finished + 1)));
-      for (const int op : steps[i].waits) lanes->wait(op, lane);
-      if (is_exchange(ops[i])) {
-        if (communicate && steps[i].group) {
-          communicator.start(*steps[i].group, lanes->stream(lane));
-        }
-      } else {
-        computer.run(is_backward, static_cast<int>(i), lanes->stream(lane));
+      const int op = static_cast<int>(i);
+      for (const int before : steps[i].waits) lanes->wait(before, lane);
+      if (!is_exchange(ops[i])) {
+        if (times) times->begins(op, lanes->stream(lane));
+        computer.run(is_backward, op, lanes->stream(lane));
+        if (times) times->ends(op, lanes->stream(lane));
         if (communicate) communicator.progress();
+      } else if (communicate && steps[i].group) {
+        if (times) times->begins(op, lanes->stream(lane));
+        communicator.start(*steps[i].group, lanes->stream(lane));
+        if (times && !times->exchanges_end_on_host()) times->ends(op, lanes->stream(lane));
       }
-      if (steps[i].marked) lanes->mark(static_cast<int>(i), lane);
+      if (steps[i].marked) lanes->mark(op, lane);
     }
     finish_to(ops.size());
     lanes->end();
@@ -165,12 +173,12 @@ const Support& Executor::support() const {
   return impl_->support;
 }
 
-void Executor::forward(Stream stream, bool communicate) {
-  impl_->run(false, stream, communicate);
+void Executor::forward(Stream stream, bool communicate, LaneTimes* times) {
+  impl_->run(false, stream, communicate, times);
 }
 
-void Executor::backward(Stream stream, bool communicate) {
-  impl_->run(true, stream, communicate);
+void Executor::backward(Stream stream, bool communicate, LaneTimes* times) {
+  impl_->run(true, stream, communicate, times);
 }
 
 TensorView Executor::result(const Placement& placement) const {

@@ -9,6 +9,7 @@
 #include "attention/kernel.h"
 #include "core/status.h"
 #include "parallel/comm/communicator.h"
+#include "parallel/executor/lane_times.h"
 #include "parallel/plan/plan.h"
 
 namespace longca {
@@ -82,8 +83,9 @@ class Executor {
 
   /// Asynchronous on `stream` on a GPU. `communicate` false leaves all exchanges out: the time of
   /// the computing alone, with results that mean nothing.
-  void forward(Stream stream, bool communicate = true);
-  void backward(Stream stream, bool communicate = true);
+  /// `times`: notes when each op ran.
+  void forward(Stream stream, bool communicate = true, LaneTimes* times = nullptr);
+  void backward(Stream stream, bool communicate = true, LaneTimes* times = nullptr);
 
   /// Where a result lies after a pass.
   TensorView result(const Placement& placement) const;

@@ -1,0 +1,50 @@
+#include "parallel/executor/lane_times.h"
+
+#include <chrono>
+#include <map>
+
+#include "core/error.h"
+#ifdef LONGCA_WITH_CUDA
+#include "parallel/cuda/cuda_lane_times.h"
+#endif
+
+namespace longca {
+namespace {
+
+/// Calls return when their work is done: the host's clock tells.
+class CpuLaneTimes final : public LaneTimes {
+ public:
+  void restart(Stream /*stream*/) override {
+    times_.clear();
+    zero_ = Clock::now();
+  }
+  void begins(int op, Stream /*stream*/) override { times_[op] = {op, now_ms(), 0}; }
+  void ends(int op, Stream /*stream*/) override { times_[op].end_ms = now_ms(); }
+  bool exchanges_end_on_host() const override { return true; }
+  std::vector<OpTime> times() override {
+    std::vector<OpTime> all;
+    for (const auto& [op, time] : times_) all.push_back(time);
+    return all;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double now_ms() const {
+    return std::chrono::duration<double, std::milli>(Clock::now() - zero_).count();
+  }
+
+  Clock::time_point zero_;
+  std::map<int, OpTime> times_;
+};
+
+}  // namespace
+
+std::unique_ptr<LaneTimes> make_lane_times(DeviceKind device) {
+#ifdef LONGCA_WITH_CUDA
+  if (device == DeviceKind::cuda) return make_cuda_lane_times();
+#endif
+  LONGCA_CHECK(device == DeviceKind::cpu, "this build has no lanes of {}", to_string(device));
+  return std::make_unique<CpuLaneTimes>();
+}
+
+}  // namespace longca
