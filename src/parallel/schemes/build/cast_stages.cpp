@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "parallel/schemes/build/rates.h"
+
 namespace longca {
 namespace {
 
-constexpr double kFlopsPerSecond = 600e12;
-constexpr double kBytesPerSecond = 300e9;
-/// An exchange's latency, and the start and merging of one more Attend.
-constexpr double kSecondsPerStage = 40e-6;
+/// A stage writes its result of a row, and the merging reads it.
+constexpr double kTouchesOfARow = 2;
 constexpr int kMostStages = 8;
 constexpr int kSampledPositions = 8;
 
@@ -18,6 +18,7 @@ struct Cost {
   double own = 0;
   double others = 0;
   double transfer = 0;
+  double merging = 0;  ///< of one stage
 };
 
 std::int64_t total(const std::vector<Range>& ranges) {
@@ -34,20 +35,23 @@ Cost cost_of(const ParallelProblem& problem, const Grid& grid, const SeenKeys& s
   const std::vector<Range> rows = {{0, shard.tokens}};
   const double cells = own_rows.mean_area();
   const double own_cells = own_rows.sub_mask(rows, shard.ranges).mean_area();
-  const double seconds_per_cell = 4.0 * p.heads_q * p.head_dim / kFlopsPerSecond;
+  const double seconds_per_cell = 4.0 * p.heads_q * p.head_dim / rates::kFlopsPerSecond;
   const std::vector<Range> keys = seen.by(shard.ranges);
   const std::int64_t foreign = total(keys) - total(common_ranges(keys, shard.ranges));
   const std::int64_t bytes = foreign * 2 * p.heads_k * p.head_dim * size_of(p.dtype);
+  const std::int64_t row_bytes = p.heads_q * p.head_dim * size_of(p.dtype);
   return {own_cells * seconds_per_cell, (cells - own_cells) * seconds_per_cell,
-          static_cast<double>(bytes) / kBytesPerSecond};
+          static_cast<double>(bytes) / rates::kLinkBytesPerSecond,
+          kTouchesOfARow * static_cast<double>(shard.tokens * row_bytes) /
+              rates::kMemoryBytesPerSecond};
 }
 
 /// When a position ends that works in `stages`.
 double end_of(const Cost& cost, int stages) {
   double end = cost.own;
   for (int stage = 1; stage <= stages; ++stage) {
-    const double arrived = stage * (cost.transfer / stages + kSecondsPerStage);
-    end = std::max(end, arrived) + cost.others / stages + kSecondsPerStage;
+    const double arrived = stage * (cost.transfer / stages + rates::kSecondsPerExchange);
+    end = std::max(end, arrived) + cost.others / stages + rates::kSecondsPerCall + cost.merging;
   }
   return end;
 }

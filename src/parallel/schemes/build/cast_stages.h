@@ -16,8 +16,8 @@ using CastStages = std::vector<Range>;
 CastStages doubling_stages(int positions);
 
 /// Equal stages, their number (at most 8) such that the slowest of a sample of positions would end
-/// first: by its cells at kFlopsPerSecond, its bytes at kBytesPerSecond (measured on H200s, forward
-/// bfloat16 and NVLink) and kSecondsPerStage for each.
+/// first, forward: by its cells, its bytes, and for each stage an exchange, a call and the merging
+/// of its rows (rates.h).
 CastStages stages_by_cost(const ParallelProblem& problem, const Grid& grid, const SeenKeys& seen);
 
 }  // namespace longca

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "mask/band.h"
+#include "parallel/schemes/build/rates.h"
 
 namespace longca {
 namespace {
@@ -68,10 +69,8 @@ bool worth_trimming(const Mask& mask, const Box& box) {
   return mask.q_tokens() - box.rows.size() >= cut || mask.k_tokens() - box.keys.size() >= cut;
 }
 
-/// What a device moves in the 10 µs that one more call costs (H200: 3.5 TB/s).
-constexpr std::int64_t kBytesWorthACall = std::int64_t{32} << 20;
 /// A row without a cell is written by the kernel, read with the other result, and written again.
-constexpr std::int64_t kTouchesOfARow = 4;
+constexpr double kTouchesOfARow = 4;
 
 /// Where the longest gaps of at least `least` rows divide the ascending, disjoint `rows`: the index
 /// of the range behind each, ascending.
@@ -151,7 +150,9 @@ std::vector<Piece> Cutter::cut(const std::vector<Range>& keys) const {
 
 std::int64_t least_gap_of(const Problem& problem, std::int64_t heads_q) {
   const std::int64_t row_bytes = heads_q * problem.head_dim * size_of(problem.dtype);
-  return kBytesWorthACall / (kTouchesOfARow * row_bytes) + 1;
+  const double seconds_per_row =
+      kTouchesOfARow * static_cast<double>(row_bytes) / rates::kMemoryBytesPerSecond;
+  return static_cast<std::int64_t>(rates::kSecondsPerCall / seconds_per_row) + 1;
 }
 
 }  // namespace longca
