@@ -25,6 +25,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from longca_host.ahead import compile_ahead, compile_shapes  # noqa: E402
 from longca_host.kernels import PACKAGES, Host, Unavailable, first_line  # noqa: E402
 from longca_host.library import Library  # noqa: E402
+from longca_host.nccl import prefer_own_nccl  # noqa: E402
 from longca_host.plugins import BadPlugin, describe, load_plugin  # noqa: E402
 
 
@@ -47,6 +48,8 @@ def say(number, message):
 
 
 def run(arguments):
+    if arguments.connect is not None:
+        prefer_own_nccl()
     library = Library(arguments.library, of_rank=arguments.connect is not None)
     host = Host(library)
     if arguments.describe:
