@@ -37,7 +37,8 @@ std::string own_commit() {
 /// Teams over MPI; between GPUs their transports take the place of its messages.
 class MpiTeams : public RankTeams {
  public:
-  MpiTeams(MpiWorld& world, int ranks_per_node) : world_(world), ranks_per_node_(ranks_per_node) {}
+  MpiTeams(MpiWorld& world, int ranks_per_node, std::function<void(bool)> on_wait)
+      : world_(world), ranks_per_node_(ranks_per_node), on_wait_(std::move(on_wait)) {}
 
   RankControl& all() override { return world_.control(); }
 
@@ -49,7 +50,8 @@ class MpiTeams : public RankTeams {
         RankTeam{.control = ranks_->control(),
                  .ranks_per_node = std::min(ranks, ranks_per_node_),
                  .available = [this](const std::string& transport) { return available(transport); },
-                 .connect = [this](const std::string& transport) { return connect(transport); }});
+                 .connect = [this](const std::string& transport) { return connect(transport); },
+                 .on_device_wait = on_wait_});
     return team_.get();
   }
 
@@ -64,6 +66,7 @@ class MpiTeams : public RankTeams {
 
   MpiWorld& world_;
   int ranks_per_node_;
+  std::function<void(bool)> on_wait_;
   std::unique_ptr<MpiWorld> ranks_;
   std::unique_ptr<RankTeam> team_;
 };
@@ -114,10 +117,9 @@ int serve(MpiWorld& world, const RankArguments& arguments) {
     channel->send({{"refused", sentence}});
     throw InputError(sentence);
   }
-  MpiWorld::on_long_wait([&](bool waits) {
-    channel->send({{"at", waits ? kWaitsForRanks : "work"}});
-  });
-  MpiTeams teams(world, static_cast<int>(control.broadcast(world.local_size())));
+  const auto tell = [&](bool waits) { channel->send({{"at", waits ? kWaitsForRanks : "work"}}); };
+  MpiWorld::on_long_wait(tell);
+  MpiTeams teams(world, static_cast<int>(control.broadcast(world.local_size())), tell);
   const RankEnd end = run_rank(*channel, teams);
   MpiWorld::on_long_wait({});
   if (end == RankEnd::device_lost) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "attention/registry.h"
@@ -180,7 +181,10 @@ void RankCell::run_pass(Pass pass) {
   // Nobody's results may arrive before this rank has poisoned what they land in.
   communicator_->barrier(device().stream());
   const auto begin = Clock::now();
-  backward ? executor_->backward(device().stream()) : executor_->forward(device().stream());
+  const auto times = make_lane_times(problem_.device);
+  backward ? executor_->backward(device().stream(), true, times.get())
+           : executor_->forward(device().stream(), true, times.get());
+  wait_for(*times);
   device().synchronize();
   const double elapsed_s = slowest(seconds_since(begin));
   warmed_s_ = elapsed_s;
@@ -189,6 +193,22 @@ void RankCell::run_pass(Pass pass) {
   memory_->note_peak(record_);
   memory_->note_device(record_);
   verify(pass);
+}
+
+/// Tells those who watch this rank whether it computes or its device waits for the others': which
+/// one hangs when none moves.
+void RankCell::wait_for(LaneTimes& times) const {
+  constexpr std::chrono::milliseconds kLongWait{500};
+  constexpr std::chrono::microseconds kLook{100};
+  const auto begin = Clock::now();
+  bool waits = false;
+  for (PassState state = times.state(); state != PassState::ended; state = times.state()) {
+    std::this_thread::sleep_for(kLook);
+    const bool now = state == PassState::waits && Clock::now() - begin > kLongWait;
+    if (now != waits && team_.on_device_wait) team_.on_device_wait(now);
+    waits = now;
+  }
+  if (waits && team_.on_device_wait) team_.on_device_wait(false);
 }
 
 void RankCell::verify(Pass pass) {

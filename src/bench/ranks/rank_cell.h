@@ -51,6 +51,7 @@ class RankCell {
   void make_executor();
   void note_balance();
   void run_pass(Pass pass);
+  void wait_for(LaneTimes& times) const;
   void verify(Pass pass);
   void compare(Pass pass);
   void time();

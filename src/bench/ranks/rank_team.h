@@ -9,7 +9,7 @@
 
 namespace longca {
 
-/// What binds a rank to the others. The two functions are collective.
+/// What binds a rank to the others. `available` and `connect` are collective.
 struct RankTeam {
   RankControl& control;
   int ranks_per_node = 1;
@@ -17,6 +17,9 @@ struct RankTeam {
   std::function<Support(const std::string& transport)> available;
   /// Connects the ranks anew, for one cell.
   std::function<std::unique_ptr<Communicator>(const std::string& transport)> connect;
+  /// Hears that this rank's device has long waited for the others', and that it goes on. May be
+  /// empty.
+  std::function<void(bool waits)> on_device_wait;
 };
 
 /// The ranks of one launch.

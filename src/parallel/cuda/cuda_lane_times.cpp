@@ -21,6 +21,13 @@ class TimedEvent {
   void record(Stream stream) const {
     LONGCA_CUDA(cudaEventRecord(event_, static_cast<cudaStream_t>(stream)));
   }
+  bool reached() const {
+    const cudaError_t code = cudaEventQuery(event_);
+    if (code == cudaSuccess) return true;
+    if (code != cudaErrorNotReady) LONGCA_CUDA(code);
+    cudaGetLastError();  // not an error to be found by the next look at a launch
+    return false;
+  }
   double ms_since(const TimedEvent& earlier) const {
     LONGCA_CUDA(cudaEventSynchronize(event_));
     float ms = 0;
@@ -36,10 +43,24 @@ class CudaLaneTimes final : public LaneTimes {
  public:
   void restart(Stream stream) override {
     ops_.clear();
+    compute_ = stream;
     zero_.record(stream);
   }
-  void begins(int op, Stream stream) override { ops_[op].begin.record(stream); }
+  void begins(int op, Stream stream) override {
+    ops_[op].computes = stream == compute_;
+    ops_[op].begin.record(stream);
+  }
   void ends(int op, Stream stream) override { ops_[op].end.record(stream); }
+  void finish(Stream stream) override { end_.record(stream); }
+  PassState state() override {
+    if (end_.reached()) return PassState::ended;
+    for (const auto& [op, events] : ops_) {
+      if (events.computes && events.begin.reached() && !events.end.reached()) {
+        return PassState::computes;
+      }
+    }
+    return PassState::waits;
+  }
   bool exchanges_end_on_host() const override { return false; }
   std::vector<OpTime> times() override {
     std::vector<OpTime> all;
@@ -52,8 +73,10 @@ class CudaLaneTimes final : public LaneTimes {
  private:
   struct Events {
     TimedEvent begin, end;
+    bool computes = false;
   };
-  TimedEvent zero_;
+  Stream compute_ = nullptr;
+  TimedEvent zero_, end_;
   std::map<int, Events> ops_;
 };
 

@@ -160,6 +160,7 @@ struct Executor::Impl {
     }
     finish_to(ops.size());
     lanes->end();
+    if (times) times->finish(stream);
   }
 };
 

@@ -20,6 +20,8 @@ class CpuLaneTimes final : public LaneTimes {
   }
   void begins(int op, Stream /*stream*/) override { times_[op] = {op, now_ms(), 0}; }
   void ends(int op, Stream /*stream*/) override { times_[op].end_ms = now_ms(); }
+  void finish(Stream /*stream*/) override {}
+  PassState state() override { return PassState::ended; }
   bool exchanges_end_on_host() const override { return true; }
   std::vector<OpTime> times() override {
     std::vector<OpTime> all;

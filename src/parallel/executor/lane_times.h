@@ -14,6 +14,13 @@ struct OpTime {
   double end_ms = 0;
 };
 
+/// How far a pass has come on this rank's device.
+enum class PassState {
+  computes,  ///< an op of the compute lane is under way
+  waits,     ///< none is: for an exchange, and so for other ranks
+  ended,
+};
+
 /// Notes when the ops of one pass begin and end on their lanes: on a GPU by events between what is
 /// queued, so that the host's time does not count.
 class LaneTimes {
@@ -23,6 +30,9 @@ class LaneTimes {
   virtual void restart(Stream stream) = 0;
   virtual void begins(int op, Stream stream) = 0;
   virtual void ends(int op, Stream stream) = 0;
+  /// All of the pass is queued; what comes next on `stream` comes after it.
+  virtual void finish(Stream stream) = 0;
+  virtual PassState state() = 0;
   /// Whether an exchange ends where the host has waited for it, and not in its stream.
   virtual bool exchanges_end_on_host() const = 0;
   /// Waits for the device. By op.

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "bench/record.h"
@@ -122,6 +124,50 @@ TEST_F(Launch, ARankThatEndsAtTheStartIsNamedAndTheNextCellRuns) {
               AllOf(HasSubstr("could not start: rank 1 "), HasSubstr("exit code 7")));
   EXPECT_TRUE(records[1].status.ok()) << records[1].status.reason;
   expect_nothing_left();
+}
+
+/// Events of every rank and lane: those of a lane one after the other, each with its bytes or
+/// cells.
+TEST_F(Launch, TracesARepetitionOfOneCell) {
+  const auto file = folder_ / "trace.json";
+  const auto result = run(folder_ / "out.jsonl", {"-a", "kernel=naive", "--trace", file.string()});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto trace = nlohmann::json::parse(read_file(file));
+  EXPECT_THAT(trace.at("otherData").at("case").get<std::string>(), HasSubstr("scheme=ring_p2p"));
+  std::map<std::pair<int, int>, double> ends;
+  double cells = 0;
+  double sent = 0;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    const std::pair place(event.at("pid").get<int>(), event.at("tid").get<int>());
+    const double begin = event.at("ts").get<double>();
+    const double length = event.at("dur").get<double>();
+    EXPECT_GE(length, 0) << event;
+    // Exchanges may be on their way together.
+    if (place.second == 0) {
+      EXPECT_GE(begin, ends[place]) << event;
+    }
+    ends[place] = begin + length;
+    cells += event.at("args").value("cells", 0.0);
+    sent += event.at("args").value("bytes_sent", 0.0);
+  }
+  EXPECT_EQ(ends.size(), 6U) << "three ranks of two lanes";
+  EXPECT_EQ(cells, 6 * 96 * 97 / 2);
+  const Record record = read_records(folder_ / "out.jsonl").records.at(0);
+  EXPECT_EQ(sent, 3 * record.metrics.at("bytes_sent"));
+}
+
+TEST_F(Launch, TracesNothingButOneCell) {
+  const auto file = folder_ / "trace.json";
+  auto result = run(folder_ / "out.jsonl",
+                    {"-a", "kernel=naive", "-a", "pass=all", "--trace", file.string()});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("--trace: one cell is traced, and there are 2"));
+  EXPECT_FALSE(fs::exists(file));
+  result = run(folder_ / "out.jsonl",
+               {"-a", "kernel=naive", "--trace", (folder_ / "no/such/trace.json").string()});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("no/such/trace.json': No such file"));
 }
 
 TEST_F(Launch, WithoutMpirunEveryCellSaysWhatToInstall) {
