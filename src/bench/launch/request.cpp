@@ -81,11 +81,27 @@ void refuse_impossible(std::span<const Case> cases, const RankPlaces& places) {
   }
 }
 
+namespace {
+
+/// mpirun puts its own folder first on the PATH of ranks, where another Python may lie, without the
+/// packages of the one that is meant. Links stay: an environment of Python's is known by its place.
+void name_interpreter_in_full(std::vector<std::string>& command) {
+  for (std::string& word : command) {
+    if (word == "/usr/bin/env") continue;
+    const std::filesystem::path program = find_program(word);
+    if (!program.empty()) word = program.string();
+    return;
+  }
+}
+
+}  // namespace
+
 void host_ranks(RankStart& start, std::span<const Case> cases) {
   if (!wants_python(start.plugins, cases, start.several_hosts || rank_machine().gpus > 0)) return;
   const Support& python = python_available();
   if (python.ok()) {
     start.python = python_rank_command();
+    name_interpreter_in_full(start.python);
   } else {
     start.no_python = python.reason;
   }

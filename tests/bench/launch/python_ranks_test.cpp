@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "bench/record.h"
@@ -61,6 +62,21 @@ class PythonRanks : public ::testing::Test {
   std::string plugin_;
   fs::path out_;
 };
+
+/// mpirun puts its own folder, which has a Python too, before all others on the ranks' PATH.
+TEST_F(PythonRanks, AreHostedByThePythonThatIsFirstOnThePath) {
+  const fs::path own = folder_ / "own";
+  fs::create_directory(own);
+  write_file(own / "python3", "#!/bin/sh\nexport BY_OWN_PYTHON=1\nexec /usr/bin/python3 \"$@\"\n");
+  fs::permissions(own / "python3", fs::perms::owner_all);
+  write_file(plugin_, read_file(plugin_) + "\nimport os\nassert os.environ['BY_OWN_PYTHON']\n");
+  const std::string path = std::getenv("PATH");
+  const auto result =
+      run({"--plugin", plugin_}, {.environment = {{"PATH", own.string() + ":" + path}}});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  ASSERT_THAT(records(), SizeIs(2));
+  for (const Record& record : records()) EXPECT_TRUE(record.status.ok()) << record.status.reason;
+}
 
 TEST_F(PythonRanks, AreVerifiedAndTimedWithTheirResultsMerged) {
   const auto result = run({"--plugin", plugin_, "-a", "scheme=ring_p2p,ulysses", "-a",
