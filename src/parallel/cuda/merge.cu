@@ -13,8 +13,10 @@ namespace {
 
 constexpr int kMost = static_cast<int>(StepMath::kMostParts);
 constexpr int kThreads = 256;
-/// Neighbouring tokens of a head, whose lse values lie in one sector, are one thread's.
-constexpr int kTokens = 4;
+/// Neighbouring tokens of a head, whose lse values lie in one sector, are one thread's, where there
+/// are enough of them to fill the device; else each is another's.
+constexpr std::uint32_t kTokens = 4;
+constexpr std::int64_t kFewRows = 1 << 19;
 /// Vectors of a row that a lane has in flight; the row's weights are computed once for all.
 constexpr int kPerLane = 4;
 
@@ -49,9 +51,10 @@ struct Merge {
   Rows<Out> out;
   std::int64_t tokens = 0;
   std::uint32_t heads = 0;
-  std::uint32_t slots = 0;    ///< heads × groups of kTokens tokens
-  std::uint32_t vectors = 0;  ///< of a row
-  std::uint32_t lanes = 0;    ///< of a row: a power of two, at most a warp
+  std::uint32_t group = kTokens;  ///< tokens of a thread
+  std::uint32_t slots = 0;        ///< heads × groups of tokens
+  std::uint32_t vectors = 0;      ///< of a row
+  std::uint32_t lanes = 0;        ///< of a row: a power of two, at most a warp
 };
 
 /// What the parts, and last the accumulator, count for in a row.
@@ -111,8 +114,8 @@ __global__ void __launch_bounds__(kThreads)
   const std::uint32_t head = slot % merge.heads;
   const std::uint32_t of_row = lanes == 32 ? ~0U : (1U << lanes) - 1;
   const std::uint32_t row_mask = of_row << (threadIdx.x % 32 - lane);
-  const std::int64_t first = std::int64_t{slot / merge.heads} * kTokens;
-  for (std::int64_t token = first; token < first + kTokens && token < merge.tokens; ++token) {
+  const std::int64_t first = std::int64_t{slot / merge.heads} * merge.group;
+  for (std::int64_t token = first; token < first + merge.group && token < merge.tokens; ++token) {
     const Weights weights = weigh(merge, token, head);
     for (std::uint32_t begin = 0; begin < merge.vectors; begin += kPerLane * lanes) {
       const std::uint32_t offset = begin * kWidth;
@@ -164,7 +167,8 @@ void launch(std::span<const Partial> parts, const Partial& accumulator, const Te
   merge.out = {o, lse};
   merge.tokens = o.tokens;
   merge.heads = static_cast<std::uint32_t>(o.heads);
-  const std::int64_t slots = o.heads * ((o.tokens + kTokens - 1) / kTokens);
+  merge.group = o.heads * o.tokens < kFewRows ? 1 : kTokens;
+  const std::int64_t slots = o.heads * ((o.tokens + merge.group - 1) / merge.group);
   merge.slots = static_cast<std::uint32_t>(slots);
   merge.vectors = static_cast<std::uint32_t>(wide ? o.dim / 4 : o.dim);
   merge.lanes = std::clamp(std::bit_ceil(merge.vectors) / std::uint32_t{kPerLane}, 1U, 32U);
