@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include "mask/band.h"
 #include "parallel/schemes/build/rates.h"
@@ -86,19 +87,20 @@ std::vector<std::size_t> gaps_in(const std::vector<Range>& rows, std::int64_t le
   return gaps;
 }
 
-/// Whether so many rows in sequence lie in no slice's rectangle. Slices are in order of their rows.
-bool has_gap(const Mask& mask, std::int64_t least) {
-  std::int64_t end = mask.slices().front().q_end;
-  for (const Slice& slice : mask.slices()) {
-    if (slice.q_begin - end >= least) return true;
-    end = std::max(end, slice.q_end);
+/// False if no `least` rows in sequence lie outside all slices: one of them would be a multiple of
+/// `least`. O(rows / least · log slices), which are in order of their rows.
+bool may_have_gap(const Mask& mask, std::int64_t least) {
+  const auto slices = mask.slices();
+  for (std::int64_t row = least; row < mask.q_tokens(); row += least) {
+    const auto behind = std::ranges::upper_bound(slices, row, {}, &Slice::q_begin);
+    if (behind == slices.begin() || std::prev(behind)->q_end <= row) return true;
   }
   return false;
 }
 
 /// Around the cells on either side of the gaps. One box or none where there are no gaps.
 std::vector<Box> boxes_between_gaps(const Mask& mask, std::int64_t least_gap) {
-  if (mask.slices().size() >= kManySlices && !has_gap(mask, least_gap)) return {};
+  if (mask.slices().size() >= kManySlices && !may_have_gap(mask, least_gap)) return {};
   std::vector<Range> reached;
   for (const Slice& slice : mask.slices()) reached.push_back(Band::of(slice).rows());
   join_ranges(reached);
