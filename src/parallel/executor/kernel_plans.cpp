@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "attention/plan_scratch.h"
+
 namespace longca {
 namespace {
 
@@ -41,10 +43,24 @@ void KernelPlans::make() {
   for (Entry& entry : entries_) {
     if (!entry.plan) entry.plan = kernel_.plan(entry.problem, entry.mask);
   }
+  share_scratch();
+}
+
+void KernelPlans::share_scratch() {
+  std::vector<PlanScratch*> all;
+  for (const Entry& entry : entries_) {
+    auto* plan = dynamic_cast<HasScratch*>(entry.plan.get());
+    if (plan != nullptr) all.push_back(&plan->scratch());
+  }
+  std::int64_t bytes = 0;
+  for (const PlanScratch* scratch : all) bytes = std::max(bytes, scratch->bytes());
+  if (bytes == 0) return;
+  scratch_ = Buffer(Device::get(entries_.front().problem.device).memory(), bytes);
+  for (PlanScratch* scratch : all) scratch->lend(scratch_.as<std::byte>());
 }
 
 std::int64_t KernelPlans::workspace_bytes() const {
-  std::int64_t bytes = 0;
+  std::int64_t bytes = scratch_.bytes();
   for (const Entry& entry : entries_) bytes += entry.plan ? entry.plan->workspace_bytes() : 0;
   return bytes;
 }

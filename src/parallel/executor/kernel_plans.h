@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attention/kernel.h"
+#include "core/memory.h"
 
 namespace longca {
 
@@ -32,7 +33,10 @@ class KernelPlans {
     Mask mask;
     std::unique_ptr<Plan> plan;
   };
+  void share_scratch();
+
   const Kernel& kernel_;
+  Buffer scratch_;  ///< of all plans: they run one after the other
   std::vector<Entry> entries_;
 };
 

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "attention/plan_scratch.h"
 #include "parallel/executor/plain_kernel.h"
 #include "parallel/executor/thread_ranks.h"
 #include "parallel/schemes/scheme.h"
@@ -110,6 +112,51 @@ TEST(KernelComputer, SharesPlansOfEqualSteps) {
   EXPECT_EQ(plans_made(steps_of({{causal, 4}, {full, 4}, {causal, 2}, {full, 4}}), different,
                        different.plans),
             3);
+}
+
+/// A kernel whose plans want scratch by their heads, and note what they were lent when they end.
+class Scratching final : public Kernel {
+ public:
+  class Noted final : public longca::Plan, public HasScratch {
+   public:
+    Noted(const Scratching& kernel, std::int64_t bytes)
+        : kernel_(kernel), scratch_(MemoryTracker::host(), bytes) {}
+    ~Noted() override { kernel_.seen.insert(scratch_.data()); }
+    void forward(const ForwardArgs&) override {}
+    void backward(const BackwardArgs&) override {}
+    std::int64_t workspace_bytes() const override { return scratch_.own_bytes(); }
+    PlanScratch& scratch() override { return scratch_; }
+
+   private:
+    const Scratching& kernel_;
+    PlanScratch scratch_;
+  };
+  const Capabilities& capabilities() const override { return inner_.capabilities(); }
+  Support supports(const Problem&, const Mask&) const override { return {}; }
+  std::unique_ptr<longca::Plan> plan(const Problem& p, const Mask&) const override {
+    ++plans;
+    return std::make_unique<Noted>(*this, 100000 * p.heads_q);
+  }
+
+  mutable std::set<std::byte*> seen;
+  mutable int plans = 0;
+
+ private:
+  PlainKernel inner_{Abilities{}};
+};
+
+TEST(KernelComputer, LendsAllPlansTheScratchOfTheLargest) {
+  const Scratching kernel;
+  const RankPlan plan = steps_of({{SliceType::causal, 4}, {SliceType::full, 2}});
+  Problem problem;
+  problem.head_dim = 16;
+  ThreadRanks(1).run([&](Communicator& communicator) {
+    KernelComputer computer(kernel, problem);
+    const Executor executor(plan, problem, {}, communicator, computer);
+    EXPECT_EQ(computer.workspace_bytes(), 400000);
+  });
+  EXPECT_EQ(kernel.plans, 2);
+  EXPECT_EQ(kernel.seen.size(), 1U);
 }
 
 TEST(KernelComputer, SaysWhoMerges) {

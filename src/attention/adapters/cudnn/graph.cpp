@@ -89,7 +89,7 @@ void* writable(const void* data) {
 
 struct CudnnGraphs::Impl {
   Graph forward, backward;
-  Buffer workspace;
+  PlanScratch workspace;
   Buffer lengths_q, lengths_k, offsets_q, offsets_k, offsets_stats;
 
   void build(Graph& graph, Describe describe, const Problem& problem, const CudnnForm& form) {
@@ -142,19 +142,23 @@ CudnnGraphs::CudnnGraphs(const Problem& problem, const CudnnForm& form)
     impl_->build(impl_->backward, cudnn::describe_backward, problem, form);
     bytes = std::max<std::int64_t>(bytes, impl_->backward.get_workspace_size());
   }
-  impl_->workspace = Buffer(Device::get(DeviceKind::cuda).memory(), bytes);
+  impl_->workspace = PlanScratch(Device::get(DeviceKind::cuda).memory(), bytes);
   impl_->upload(problem, form);
 }
 
 CudnnGraphs::~CudnnGraphs() = default;
 
 std::int64_t CudnnGraphs::workspace_bytes() const {
-  std::int64_t bytes = impl_->workspace.bytes();
+  std::int64_t bytes = impl_->workspace.own_bytes();
   for (const Buffer* buffer : {&impl_->lengths_q, &impl_->lengths_k, &impl_->offsets_q,
                                &impl_->offsets_k, &impl_->offsets_stats}) {
     bytes += buffer->bytes();
   }
   return bytes;
+}
+
+PlanScratch& CudnnGraphs::scratch() const {
+  return impl_->workspace;
 }
 
 void CudnnGraphs::forward(const ForwardArgs& args) {

@@ -5,6 +5,7 @@
 
 #include "attention/adapters/cudnn/form.h"
 #include "attention/kernel.h"
+#include "attention/plan_scratch.h"
 #include "core/device.h"
 #include "core/memory.h"
 
@@ -16,8 +17,8 @@ class CudnnGraphs {
   /// What cuDNN itself says of the problem, in its words; ok if it has an engine for it.
   static Support check(const Problem& problem, const CudnnForm& form);
 
-  /// Builds the graph of the forward pass, and of the backward pass if the problem has one; their
-  /// workspace and the lengths and offsets of sequences go to the device. Throws std::runtime_error
+  /// Builds the graph of the forward pass, and of the backward pass if the problem has one; the
+  /// lengths and offsets of sequences go to the device. Throws std::runtime_error
   /// with cuDNN's sentence.
   CudnnGraphs(const Problem& problem, const CudnnForm& form);
   ~CudnnGraphs();
@@ -27,6 +28,7 @@ class CudnnGraphs {
   void forward(const ForwardArgs& args);
   void backward(const BackwardArgs& args);
   std::int64_t workspace_bytes() const;
+  PlanScratch& scratch() const;
 
  private:
   struct Impl;

@@ -38,7 +38,7 @@ ForwardTile forward_tile(const Problem& problem, const BlockForm& form, int list
   return {64, pairs ? 2 : 1};
 }
 
-class SparsePlan final : public Plan {
+class SparsePlan final : public Plan, public HasScratch {
  public:
   SparsePlan(const Problem& problem, const Mask& mask, int shared_bytes) : problem_(problem) {
     LONGCA_CHECK(block_form(mask, form_).ok(), "the mask has been found to have uniform blocks");
@@ -65,8 +65,9 @@ class SparsePlan final : public Plan {
 
   std::int64_t workspace_bytes() const override {
     return forward_order_.bytes() + backward_order_.bytes() + columns_.buffer.bytes() +
-           sums_.bytes();
+           sums_.scratch().own_bytes();
   }
+  PlanScratch& scratch() override { return sums_.scratch(); }
 
  private:
   BlockArgs block_args(const BlockBits& bits) const {

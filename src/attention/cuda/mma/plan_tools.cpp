@@ -67,33 +67,42 @@ AttentionArgs attention_args(const char* kernel, const Problem& problem, const B
 GradientSums::GradientSums(const Problem& problem, int tile_m, int tile_n, int head_parts)
     : tile_n_(tile_n), head_parts_(head_parts) {
   const auto sums = [&](std::int64_t rows, int heads) {
-    return Buffer(gpu().memory(), rows * heads * problem.head_dim * 4);
+    return take(rows * heads * problem.head_dim * 4);
   };
   const std::int64_t q_rows = padded(problem.tokens_q, tile_m);
-  row_terms_ = Buffer(gpu().memory(), q_rows * problem.heads_q * 2 * 4);
+  row_terms_ = take(q_rows * problem.heads_q * 2 * 4);
   dq_sum_ = sums(q_rows, problem.heads_q);
-  if (head_parts == 1) return;
-  dk_sum_ = sums(padded(problem.tokens_k, tile_n), problem.heads_k);
-  dv_sum_ = sums(padded(problem.tokens_k, tile_n), problem.heads_k);
+  if (head_parts > 1) {
+    dk_sum_ = sums(padded(problem.tokens_k, tile_n), problem.heads_k);
+    dv_sum_ = sums(padded(problem.tokens_k, tile_n), problem.heads_k);
+  }
+  scratch_ = PlanScratch(gpu().memory(), taken_);
 }
 
-GradientArgs GradientSums::args(const char* kernel, const BackwardArgs& args) const {
+std::int64_t GradientSums::take(std::int64_t bytes) {
+  constexpr std::int64_t kAlignment = 256;
+  const std::int64_t offset = taken_;
+  taken_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return offset;
+}
+
+GradientArgs GradientSums::args(const char* kernel, const BackwardArgs& args) {
+  std::byte* const scratch = scratch_.data();
+  const auto at = [&](std::int64_t offset) {
+    return offset < 0 ? nullptr : reinterpret_cast<float*>(scratch + offset);
+  };
   GradientArgs to;
   to.dout = argument(kernel, args.dout);
   to.dq = argument(kernel, args.dq);
   to.dk = argument(kernel, args.dk);
   to.dv = argument(kernel, args.dv);
-  to.row_terms = row_terms_.as<float>();
-  to.dq_sum = dq_sum_.as<float>();
-  to.dk_sum = dk_sum_.as<float>();
-  to.dv_sum = dv_sum_.as<float>();
+  to.row_terms = at(row_terms_);
+  to.dq_sum = at(dq_sum_);
+  to.dk_sum = at(dk_sum_);
+  to.dv_sum = at(dv_sum_);
   to.tile_n = tile_n_;
   to.head_parts = head_parts_;
   return to;
-}
-
-std::int64_t GradientSums::bytes() const {
-  return row_terms_.bytes() + dq_sum_.bytes() + dk_sum_.bytes() + dv_sum_.bytes();
 }
 
 }  // namespace longca::mma

@@ -5,6 +5,7 @@
 
 #include "attention/cuda/mma/params.h"
 #include "attention/kernel.h"
+#include "attention/plan_scratch.h"
 #include "core/device.h"
 
 /// What plans of the kernels on mma.sync share; on the host, for the GPU that is current.
@@ -36,23 +37,29 @@ int device_shared_bytes();
 AttentionArgs attention_args(const char* kernel, const Problem& problem, const ForwardArgs& args);
 AttentionArgs attention_args(const char* kernel, const Problem& problem, const BackwardArgs& args);
 
-/// What a backward pass keeps in global memory: terms per row, float32 sums.
+/// What a backward pass keeps in global memory while it runs: terms per row, float32 sums.
 class GradientSums {
  public:
   GradientSums() = default;
   /// For tiles of `tile_m` query rows × `tile_n` keys, KV heads split in `head_parts`.
   GradientSums(const Problem& problem, int tile_m, int tile_n, int head_parts);
 
-  GradientArgs args(const char* kernel, const BackwardArgs& args) const;
-  std::int64_t bytes() const;
+  GradientArgs args(const char* kernel, const BackwardArgs& args);
+  PlanScratch& scratch() { return scratch_; }
+  const PlanScratch& scratch() const { return scratch_; }
 
  private:
+  std::int64_t take(std::int64_t bytes);
+
   int tile_n_ = 0;
   int head_parts_ = 1;
-  Buffer row_terms_;
-  Buffer dq_sum_;
-  Buffer dk_sum_;  ///< empty, as dv_sum_, unless head_parts > 1
-  Buffer dv_sum_;
+  /// Offsets in the scratch; −1: not used.
+  std::int64_t row_terms_ = -1;
+  std::int64_t dq_sum_ = -1;
+  std::int64_t dk_sum_ = -1;  ///< as dv_sum_, unless head_parts > 1
+  std::int64_t dv_sum_ = -1;
+  std::int64_t taken_ = 0;
+  PlanScratch scratch_;
 };
 
 }  // namespace longca::mma
