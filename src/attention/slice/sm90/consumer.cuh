@@ -19,6 +19,7 @@ struct Consumer {
   const ForwardArgs& args;
   Shared& shared;
   const int group;
+  const int rank;
   const float scale_log2;
   RingPosition<Shape::kSlots> ring{};
   int v_slot = 0;  ///< of the tile whose probabilities are still to be multiplied
@@ -37,6 +38,7 @@ struct Consumer {
   __device__ void release(int slot) {
     __syncwarp();
     if (lane() == 0) ptx::barrier_arrive(&shared.empty[slot]);
+    if (Shape::kCluster > 1 && lane() == 1) ptx::cluster_arrive(&shared.empty[slot], rank ^ 1);
   }
 
   __device__ __forceinline__ void load_q(int buffer) {

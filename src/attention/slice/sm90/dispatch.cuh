@@ -37,8 +37,9 @@ void launch(const ForwardParams& params, DType dtype, cudaStream_t stream) {
   ForwardArgs args{};
   args.params = params;
   args.pack_shift = std::countr_zero(static_cast<unsigned>(pack));
-  args.section_blocks = section_kv_heads(params, kDim) * group_size / pack;
-  args.items = params.lists.tiles_per_list * (params.heads_q / pack);
+  const int item_heads = pack * Shape::kCluster;
+  args.section_blocks = section_kv_heads(params, kDim) * group_size / item_heads;
+  args.items = params.lists.tiles_per_list * (params.heads_q / item_heads);
   if (args.items == 0 || params.tokens_q == 0) return;
   const auto map = [&](const char* name, const TensorArg& tensor, int tokens, int heads,
                        int box_heads, int box_tokens) {
@@ -56,29 +57,37 @@ void launch(const ForwardParams& params, DType dtype, cudaStream_t stream) {
   static_assert(kBytes <= 227 * 1024);
   LONGCA_CUDA(cudaFuncSetAttribute(forward_kernel<Shape>,
                                    cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  const int work_groups = std::min(args.items, multiprocessors());
-  forward_kernel<Shape><<<work_groups, Shape::kThreads, kBytes, stream>>>(args);
-  LONGCA_CUDA(cudaGetLastError());
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {Shape::kCluster, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = Shape::kCluster * std::min(args.items, multiprocessors() / Shape::kCluster);
+  config.blockDim = Shape::kThreads;
+  config.dynamicSmemBytes = kBytes;
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  LONGCA_CUDA(cudaLaunchKernelEx(&config, forward_kernel<Shape>, args));
 }
 
 /// Launches the kernel that the program was built with; false if there is none.
-template <bool kAccumulate>
+template <bool kAccumulate, int kCluster>
 bool dispatch(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
   if (dtype == DType::bfloat16 && head_dim == 128) {
-    launch<ForwardShape<__nv_bfloat16, 128, kAccumulate>>(params, dtype, stream);
+    launch<ForwardShape<__nv_bfloat16, 128, kAccumulate, kCluster>>(params, dtype, stream);
     return true;
   }
 #ifdef LONGCA_ALL_INSTANTIATIONS
   if (dtype == DType::bfloat16 && head_dim == 64) {
-    launch<ForwardShape<__nv_bfloat16, 64, kAccumulate>>(params, dtype, stream);
+    launch<ForwardShape<__nv_bfloat16, 64, kAccumulate, kCluster>>(params, dtype, stream);
     return true;
   }
   if (dtype == DType::float16 && head_dim == 128) {
-    launch<ForwardShape<__half, 128, kAccumulate>>(params, dtype, stream);
+    launch<ForwardShape<__half, 128, kAccumulate, kCluster>>(params, dtype, stream);
     return true;
   }
   if (dtype == DType::float16 && head_dim == 64) {
-    launch<ForwardShape<__half, 64, kAccumulate>>(params, dtype, stream);
+    launch<ForwardShape<__half, 64, kAccumulate, kCluster>>(params, dtype, stream);
     return true;
   }
 #endif

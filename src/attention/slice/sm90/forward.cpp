@@ -23,11 +23,20 @@ void check(const ForwardParams& params) {
   }
 }
 
+/// Can two neighbouring head blocks of a KV head, of one list, always go together?
+bool pairs_fit(const ForwardParams& params) {
+  const int pair = 2 * params.lists.pack;
+  return params.heads_q / params.heads_k % pair == 0 &&
+         params.heads_q / params.lists.list_heads % pair == 0;
+}
+
 }  // namespace
 
 void launch_forward(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
   check(params);
-  const auto dispatch = params.accumulate ? sm90::dispatch_merge : sm90::dispatch_store;
+  const auto dispatch = params.accumulate   ? sm90::dispatch_merge
+                        : pairs_fit(params) ? sm90::dispatch_pairs
+                                            : sm90::dispatch_store;
   if (dispatch(params, dtype, head_dim, stream)) return;
   throw std::invalid_argument("slice: this build has no forward kernel for " +
                               std::string(to_string(dtype)) + " of head dimension " +

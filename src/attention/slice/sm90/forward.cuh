@@ -21,26 +21,35 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     }
     for (int i = 0; i < Shape::kSlots; ++i) {
       ptx::barrier_init(&shared.full[i], 1);
-      ptx::barrier_init(&shared.empty[i], Shape::kConsumerWarps);
+      ptx::barrier_init(&shared.empty[i], Shape::kConsumerWarps * Shape::kCluster);
     }
+    ptx::barrier_init(&shared.item_full, 1);
+    ptx::barrier_init(&shared.item_empty, 1);
     ptx::fence_barrier_init();
     ptx::prefetch_map(&args.q);
     ptx::prefetch_map(&args.k);
     ptx::prefetch_map(&args.v);
     ptx::prefetch_map(&args.o);
   }
-  __syncthreads();
+  int rank = 0;
+  if constexpr (Shape::kCluster > 1) {
+    rank = ptx::cluster_rank();
+    ptx::cluster_sync();
+  } else {
+    __syncthreads();
+  }
   // By a shuffle, so that the compiler knows that it is the same in all lanes.
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0);
   if (warpgroup == 0) {
     ptx::decrease_registers<Shape::kProducerRegisters>();
-    if (threadIdx.x < 32) Producer<Shape>{args, shared}.run();
+    if (threadIdx.x < 32) Producer<Shape>{args, shared, rank}.run();
   } else {
     constexpr float kLog2E = 1.4426950408889634f;
     ptx::increase_registers<Shape::kConsumerRegisters>();
-    Consumer<Shape> consumer{args, shared, warpgroup - 1, args.params.scale * kLog2E};
+    Consumer<Shape> consumer{args, shared, warpgroup - 1, rank, args.params.scale * kLog2E};
     consumer.run();
   }
+  if constexpr (Shape::kCluster > 1) ptx::cluster_sync();  // none leaves while reached into
 #endif
 }
 

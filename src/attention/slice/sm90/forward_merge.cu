@@ -3,7 +3,7 @@
 namespace longca::slice::sm90 {
 
 bool dispatch_merge(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
-  return dispatch<true>(params, dtype, head_dim, stream);
+  return dispatch<true, 1>(params, dtype, head_dim, stream);
 }
 
 }  // namespace longca::slice::sm90

@@ -3,7 +3,7 @@
 namespace longca::slice::sm90 {
 
 bool dispatch_store(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
-  return dispatch<false>(params, dtype, head_dim, stream);
+  return dispatch<false, 1>(params, dtype, head_dim, stream);
 }
 
 }  // namespace longca::slice::sm90

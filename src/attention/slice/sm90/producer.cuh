@@ -7,53 +7,86 @@
 // The producer: one warp that fetches work and keeps the copy engine busy.
 namespace longca::slice::sm90 {
 
-/// The items in turn, longest first within a section. Fetching the next one takes three dependent
+/// The items in turn, longest first within a section. Fetching the next one takes four dependent
 /// reads: advance() does one at a time, between copies.
+template <typename Shape>
 struct WorkQueue {
   const ForwardArgs& args;
+  typename Shape::Shared& shared;
+  const int rank;
+  std::uint32_t parity = 0;  ///< of the items that rank 0 told of
   int stage = 0;
   int item = 0, head = 0;
   const QueryTile* tiles = nullptr;  ///< of the head's list
   int tile = 0;
-  int word = 0;  ///< lane l: word l of the query tile
+  int word = 0;   ///< lane l: word l of the query tile
+  int4 listed{};  ///< lane l: its listed tile l, of the first 32
+  FullRun run{};  ///< its first
 
-  __device__ bool ready() const { return stage == 3; }
+  __device__ bool ready() const { return stage == 4; }
+
+  /// Rank 0 took an item for the cluster; the other hears of it.
+  __device__ void share_item() {
+    const bool leads = (threadIdx.x & 31) == 0;
+    if (rank == 0) {
+      ptx::barrier_wait(&shared.item_empty, parity ^ 1);
+      if (leads) ptx::cluster_store(&shared.item, item, &shared.item_full, 1);
+    } else {
+      if (leads) ptx::barrier_arrive_expect(&shared.item_full, sizeof(int));
+      ptx::barrier_wait(&shared.item_full, parity);
+      item = shared.item;
+      __syncwarp();
+      if (leads) ptx::cluster_arrive(&shared.item_empty, 0);
+    }
+    parity ^= 1;
+  }
 
   __device__ void advance() {
     const DeviceTileLists& lists = args.params.lists;
     const int lane = threadIdx.x & 31;
     if (stage == 0) {
-      if (lane == 0) item = atomicAdd(args.params.work_counter, 1);
+      if (rank == 0 && lane == 0) item = atomicAdd(args.params.work_counter, 1);
     } else if (stage == 1) {
       item = __shfl_sync(~0u, item, 0);
+      if constexpr (Shape::kCluster > 1) share_item();
       if (item < args.items) {
         const int section_items = lists.tiles_per_list * args.section_blocks;
         const int rest = item % section_items;
-        head = (item / section_items * args.section_blocks + rest % args.section_blocks)
-               << args.pack_shift;
-        const std::int64_t list =
-            static_cast<std::int64_t>(head) * lists.list_heads / args.params.heads_q;
-        tiles = lists.tiles + list * lists.tiles_per_list;
-        tile = lists.order[list * lists.tiles_per_list + rest / args.section_blocks];
+        const int block = item / section_items * args.section_blocks + rest % args.section_blocks;
+        head = (block * Shape::kCluster + rank) << args.pack_shift;
+        const int list = head * lists.list_heads / args.params.heads_q;
+        const std::int64_t first = static_cast<std::int64_t>(list) * lists.tiles_per_list;
+        tiles = lists.tiles + first;
+        tile = lists.order[first + rest / args.section_blocks];
       }
-    } else if (item < args.items && lane < 8) {
-      word = reinterpret_cast<const int*>(tiles + tile)[lane];
+    } else if (stage == 2) {
+      if (item < args.items && lane < 8) word = reinterpret_cast<const int*>(tiles + tile)[lane];
+    } else if (item < args.items) {
+      const QueryTile ahead = query_tile();
+      if (lane < ahead.listed_count) {
+        listed = reinterpret_cast<const int4*>(lists.listed + ahead.listed_begin)[lane];
+      }
+      if (ahead.full_tiles > 0) run = lists.runs[ahead.runs_begin];
     }
     ++stage;
   }
 
-  /// False if there is no more.
-  __device__ bool next(QueryTile& result) {
-    while (!ready()) advance();
-    stage = 0;
-    if (item >= args.items) return false;
+  __device__ QueryTile query_tile() const {
+    QueryTile result;
     result.row_begin = __shfl_sync(~0u, word, 0);
     result.row_end = __shfl_sync(~0u, word, 1);
     result.listed_begin = __shfl_sync(~0u, word, 2);
     result.listed_count = __shfl_sync(~0u, word, 3);
     result.runs_begin = __shfl_sync(~0u, word, 4);
     result.full_tiles = __shfl_sync(~0u, word, 5);
-    return true;
+    return result;
+  }
+
+  /// False if there is no more.
+  __device__ bool next() {
+    while (!ready()) advance();
+    stage = 0;
+    return item < args.items;
   }
 };
 
@@ -64,9 +97,8 @@ struct FullHalves {
   FullRun next;
   int key = 0, left = 0;
 
-  __device__ FullHalves(const FullRun* first, int full_tiles) : run(first), unread(2 * full_tiles) {
-    if (unread > 0) next = *run;
-  }
+  __device__ FullHalves(const FullRun* from, FullRun first, int full_tiles)
+      : run(from), unread(2 * full_tiles), next(first) {}
 
   __device__ int take() {
     if (left == 0) {
@@ -86,6 +118,7 @@ struct Producer {
   using Shared = typename Shape::Shared;
   const ForwardArgs& args;
   Shared& shared;
+  const int rank;
   RingPosition<Shape::kSlots> ring{};
   int kv_head = 0;
 
@@ -109,8 +142,13 @@ struct Producer {
 #pragma unroll
     for (int column = 0; column < Shape::kColumns; ++column) {
       unsigned char* to = shared.ring[ring.slot] + column * Shape::kColumnBytes;
-      ptx::load_box(to, &map, full, column * 64, kv_head, k0);
-      ptx::load_box(to + Shape::kColumnBytes / 2, &map, full, column * 64, kv_head, k1);
+      if constexpr (Shape::kCluster == 1) {
+        ptx::load_box(to, &map, full, column * 64, kv_head, k0);
+        ptx::load_box(to + Shape::kColumnBytes / 2, &map, full, column * 64, kv_head, k1);
+      } else {
+        ptx::load_box(to + rank * (Shape::kColumnBytes / 2), &map, full, column * 64, kv_head,
+                      rank == 0 ? k0 : k1, 3);
+      }
     }
   }
 
@@ -151,17 +189,18 @@ struct Producer {
   }
 
   /// K and V of a query tile. Towards the end, `queue` fetches the next item.
-  __device__ void load_keys(const QueryTile& tile, WorkQueue& queue) {
-    constexpr int kFetchAhead = 4;
+  __device__ void load_keys(const QueryTile& tile, WorkQueue<Shape>& queue) {
+    constexpr int kFetchAhead = 5;
     const DeviceTileLists& lists = args.params.lists;
+    FullHalves halves(lists.runs + tile.runs_begin, queue.run, tile.full_tiles);
+    int4 mine = queue.listed;
     int left = tile.listed_count + tile.full_tiles;
     const auto loaded = [&] {
       if (--left < kFetchAhead && !queue.ready()) queue.advance();
     };
     for (int begin = 0; begin < tile.listed_count; begin += 32) {
       const int count = min(32, tile.listed_count - begin);
-      int4 mine{};
-      if (lane() < count) {
+      if (begin > 0 && lane() < count) {
         const ListedTile* from = lists.listed + tile.listed_begin + begin + lane();
         mine = *reinterpret_cast<const int4*>(from);
       }
@@ -171,7 +210,6 @@ struct Producer {
         loaded();
       }
     }
-    FullHalves halves(lists.runs + tile.runs_begin, tile.full_tiles);
     for (int i = 0; i < tile.full_tiles; ++i) {
       const int k0 = halves.take();
       load_key_tile(k0, halves.take(), kFull, kFull);
@@ -180,10 +218,10 @@ struct Producer {
   }
 
   __device__ void run() {
-    WorkQueue queue{args};
-    QueryTile tile;
+    WorkQueue<Shape> queue{args, shared, rank};
     RingPosition<2> q;
-    for (; queue.next(tile); q.advance()) {
+    for (; queue.next(); q.advance()) {
+      const QueryTile tile = queue.query_tile();
       const int head = queue.head;
       kv_head = head / (args.params.heads_q / args.params.heads_k);
       ptx::barrier_wait(&shared.q_empty[q.slot], q.parity ^ 1);
@@ -194,7 +232,7 @@ struct Producer {
     if (lane() == 0) {
       shared.work[q.slot].row_begin = -1;
       ptx::barrier_arrive(&shared.q_full[q.slot]);
-      leave_counter();
+      if (rank == 0) leave_counter();
     }
   }
 
@@ -202,7 +240,7 @@ struct Producer {
   __device__ void leave_counter() {
     std::int32_t* counter = args.params.work_counter;
     __threadfence();
-    if (atomicAdd(counter + 1, 1) == static_cast<int>(gridDim.x) - 1) {
+    if (atomicAdd(counter + 1, 1) == static_cast<int>(gridDim.x) / Shape::kCluster - 1) {
       counter[0] = 0;
       counter[1] = 0;
     }

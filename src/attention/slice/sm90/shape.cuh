@@ -17,8 +17,8 @@ struct ForwardArgs {
   CUtensorMap o;     ///< box of P heads × 64 / P tokens
   ForwardParams params;
   int pack_shift;  ///< log2 P
-  /// Head blocks of a section: the tiles of one section come before those of the next, so that its
-  /// K and V stay in L2.
+  /// Head blocks (pairs of them where a cluster takes two) of a section: the tiles of one section
+  /// come before those of the next, so that its K and V stay in L2.
   int section_blocks;
   int items;
 };
@@ -32,11 +32,14 @@ struct Work {
 
 /// A work group: one warpgroup whose first warp is the producer, two that compute 64 rows each. Of
 /// 65536 registers, 56 a thread are enough for the one and 224 for the others.
-template <typename Element, int kDim_, bool kAccumulate_>
+template <typename Element, int kDim_, bool kAccumulate_, int kCluster_ = 1>
 struct ForwardShape {
   using T = Element;
   static constexpr int kDim = kDim_;
   static constexpr bool kAccumulate = kAccumulate_;
+  /// Work groups (1 or 2) that compute a tile for neighbouring head blocks of one KV head: each
+  /// loads a half of every key tile for both, which spares L2 and power.
+  static constexpr int kCluster = kCluster_;
   static constexpr int kTileM = kRowGroups * kGroupRows;
   static constexpr int kThreads = 384;
   static constexpr int kConsumerWarps = 8;
@@ -58,6 +61,8 @@ struct ForwardShape {
     Work work[2];  ///< whose rows are in q
     std::uint64_t q_full[2], q_empty[2];
     std::uint64_t full[kSlots], empty[kSlots];
+    int item;  ///< the next, told by the first work group of the cluster
+    std::uint64_t item_full, item_empty;
   };
 };
 

@@ -48,6 +48,44 @@ __device__ __forceinline__ void barrier_wait(std::uint64_t* barrier, std::uint32
       : "memory");
 }
 
+// Work groups of a cluster reach each other's shared memory under addresses of the cluster.
+
+__device__ __forceinline__ int cluster_rank() {
+  int rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+/// Where `pointer`'s place in shared memory is in the work group of that rank.
+__device__ __forceinline__ std::uint32_t cluster_address(const void* pointer, int rank) {
+  std::uint32_t address;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;"
+      : "=r"(address)
+      : "r"(shared_address(pointer)), "r"(rank));
+  return address;
+}
+
+/// Arrives in the work group of that rank. Orders nothing but what this thread read of shared
+/// memory: with .release.cluster the compiler would wait for all of its memory.
+__device__ __forceinline__ void cluster_arrive(std::uint64_t* barrier, int rank) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_address(barrier, rank))
+               : "memory");
+}
+
+/// Stores a word in the work group of that rank; its four bytes count on `barrier` there.
+__device__ __forceinline__ void cluster_store(int* to, int value, std::uint64_t* barrier,
+                                              int rank) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(
+                   cluster_address(to, rank)),
+               "r"(value), "r"(cluster_address(barrier, rank))
+               : "memory");
+}
+
+/// Waits for all threads of the cluster.
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+
 /// Waits for `threads` threads at the named barrier.
 __device__ __forceinline__ void named_sync(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");

@@ -24,6 +24,18 @@ __device__ __forceinline__ void load_box(void* to, const CUtensorMap* map, std::
       : "memory");
 }
 
+/// The same into this place of every work group of the cluster whose bit is set in `ranks`, where
+/// its bytes count on that work group's barrier.
+__device__ __forceinline__ void load_box(void* to, const CUtensorMap* map, std::uint64_t* barrier,
+                                         int x, int y, int z, std::uint16_t ranks) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::"
+      "cluster "
+      "[%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(shared_address(to)),
+      "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "h"(ranks)
+      : "memory");
+}
+
 /// `bytes`, a multiple of 16 as both addresses are.
 __device__ __forceinline__ void load_bytes(void* to, const void* from, std::uint32_t bytes,
                                            std::uint64_t* barrier) {
