@@ -309,7 +309,8 @@ struct BackwardConsumer {
   }
 
   /// By way of this warp's place in shared memory.
-  __device__ __forceinline__ void add_dq(const float (&dq)[kDqCount], const RowTile& tile) {
+  __device__ __forceinline__ void add_dq(const float (&dq)[kDqCount], const RowTile& tile,
+                                         std::int32_t seen) {
     const int part = group * 4 + warp;
     float* staged = shared.dq[part];
     if (lane == 0) Shape::kOrdered ? end_turn() : ptx::wait_stores_read();
@@ -322,26 +323,29 @@ struct BackwardConsumer {
     ptx::fence_async_proxy();
     __syncwarp();
     if (lane == 0) {
-      if constexpr (Shape::kOrdered) await_turn(tile);
+      if constexpr (Shape::kOrdered) await_turn(tile, seen);
       ptx::add_bytes(dq_sums<kDim>(args, tile.index) + part * (kDqCount * 32), staged,
                      kDqCount * 32 * sizeof(float));
       ptx::commit_stores();
     }
   }
 
-  /// Ordered, lane 0: until the additions to this part of the query tile that come before are done.
-  __device__ __forceinline__ void await_turn(const RowTile& tile) {
+  /// Ordered: how many additions to this warp's part of the query tile are done.
+  __device__ __forceinline__ std::int32_t* turns_of(int index) const {
+    return args.turns + index * Shape::kConsumerWarps + group * 4 + warp;
+  }
+  /// Lane 0: until those that come before are done, which is to say that L2 has them; `seen` of them
+  /// were some time ago.
+  __device__ __forceinline__ void await_turn(const RowTile& tile, std::int32_t seen) {
     turn = tile.index;
-    const std::int32_t* done = args.turns + turn * Shape::kConsumerWarps + group * 4 + warp;
-    while (ptx::load_acquire(done) != tile.rank) {
-    }
+    while (seen != tile.rank) seen = ptx::load_relaxed(turns_of(turn));
   }
   /// Lane 0 lets the next one add, a tile later: by then what was added is there.
   __device__ __forceinline__ void end_turn() {
     if (turn < 0) return;
     ptx::wait_stores_done();
-    __threadfence();
-    ptx::add_release(args.turns + turn * Shape::kConsumerWarps + group * 4 + warp, 1);
+    ptx::fence_async_proxy();
+    ptx::add_release(turns_of(turn), 1);
     turn = -1;
   }
 
@@ -378,6 +382,8 @@ struct BackwardConsumer {
     for (int left = count; left > 0; --left) {
       const int slot = ring.slot;
       const RowTile tile = shared.tile[slot];
+      std::int32_t seen = 0;
+      if (Shape::kOrdered && lane == 0) seen = ptx::load_relaxed(turns_of(tile.index));
       const float* lse = shared.terms[slot][0] + lane % 4 * 2;
       const float* delta = shared.terms[slot][1] + lane % 4 * 2;
 
@@ -427,9 +433,16 @@ struct BackwardConsumer {
       ptx::products_begin();
       add_product(dk, ds, shared.q[slot]);
       ptx::products_commit();
+      ring.advance();
+      // After the last tile this takes whatever is there, for nothing: cheaper than a branch that
+      // keeps products apart.
+      if (left > 1) ptx::barrier_wait(&shared.q_full[ring.slot], ring.parity);
+      ptx::products_begin();
+      multiply_rows(s, shared.k, shared.q[ring.slot]);
+      ptx::products_commit();
       ptx::products_wait<1>();
-      ptx::pin(p);
       arrive(shared.dout_empty[slot]);
+      arrive(shared.q_empty[slot]);
 
       float dq[kDqCount];
       ptx::barrier_wait(&shared.ds_full[ds_ring.slot], ds_ring.parity);
@@ -437,20 +450,10 @@ struct BackwardConsumer {
       ptx::products_begin();
       multiply_dq(dq, ds_tile);
       ptx::products_commit();
-      ring.advance();
-      // After the last tile this takes whatever is there, for nothing: cheaper than a branch that
-      // keeps products apart.
-      if (left > 1) ptx::barrier_wait(&shared.q_full[ring.slot], ring.parity);
-      ptx::products_wait<0>();
-      ptx::pin(dq);
-      ptx::products_begin();
-      multiply_rows(s, shared.k, shared.q[ring.slot]);
-      ptx::products_commit();
-      arrive(shared.q_empty[slot]);
-      add_dq(dq, tile);
-      // The compiler wants no product to be under way when the loop turns.
       ptx::products_wait<0>();
       ptx::pin(s);
+      ptx::pin(dq);
+      add_dq(dq, tile, seen);
     }
     ptx::pin(dk);
     ptx::pin(dv);

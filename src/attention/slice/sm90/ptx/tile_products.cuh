@@ -71,9 +71,10 @@ __device__ __forceinline__ void wait_stores_done() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-__device__ __forceinline__ std::int32_t load_acquire(const std::int32_t* from) {
+/// Not held by L1; says nothing about other memory.
+__device__ __forceinline__ std::int32_t load_relaxed(const std::int32_t* from) {
   std::int32_t value;
-  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
 }
 __device__ __forceinline__ void add_release(std::int32_t* to, std::int32_t value) {
