@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "attention/cuda/mma/plan_tools.h"
-#include "attention/slice/pack.h"
+#include "attention/slice/backward_pack.h"
 #include "attention/slice/transposed_lists.h"
 #include "core/error.h"
 
@@ -34,17 +34,20 @@ int group_size(const Problem& problem, const Mask& mask) {
 
 }  // namespace
 
-BackwardPass::BackwardPass(const Problem& problem, const Mask& mask) : problem_(problem) {
+BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, bool ordered)
+    : problem_(problem), ordered_(ordered) {
   Device& gpu = Device::get(DeviceKind::cuda);
   const BackwardWork work = {.heads_q = problem.heads_q,
                              .heads_k = problem.heads_k,
-                             .work_groups = gpu.properties().multiprocessors};
+                             .work_groups = gpu.properties().multiprocessors,
+                             .ordered = ordered};
   const TransposedLists lists =
-      make_transposed_lists(mask, choose_pack(mask, group_size(problem, mask)), work);
+      make_transposed_lists(mask, choose_backward_pack(mask, group_size(problem, mask)), work);
   pack_ = lists.pack;
   list_heads_ = static_cast<int>(lists.list_heads);
   tiles_per_list_ = static_cast<int>(lists.tiles_per_list);
   shared_tiles_ = static_cast<int>(lists.shared_keys.size());
+  section_heads_ = lists.section_heads;
   tiles_ = mma::on_device(lists.tiles);
   segments_ = mma::on_device(lists.segments);
   patterns_ = mma::on_device(lists.patterns);
@@ -63,11 +66,13 @@ BackwardParams BackwardPass::params() const {
                   .list_heads = list_heads_,
                   .tiles_per_list = tiles_per_list_,
                   .shared_tiles = shared_tiles_,
+                  .section_heads = section_heads_,
                   .tiles = tiles_.as<KeyTile>(),
                   .segments = segments_.as<QuerySegment>(),
                   .patterns = patterns_.as<std::uint64_t>(),
                   .order = order_.as<std::int32_t>(),
                   .shared_keys = shared_keys_.as<KeyRange>()};
+  params.ordered = ordered_;
   params.workspace = workspace_.data();
   return params;
 }

@@ -12,7 +12,8 @@ namespace longca::slice {
 /// in device memory, and workspace.
 class BackwardPass {
  public:
-  BackwardPass(const Problem& problem, const Mask& mask);
+  /// Ordered: every sum is added up in a fixed order, so that the same call gives the same bits.
+  BackwardPass(const Problem& problem, const Mask& mask, bool ordered = false);
 
   void run(const BackwardArgs& args) const;
 
@@ -23,10 +24,12 @@ class BackwardPass {
   BackwardParams params() const;
 
   Problem problem_;
+  bool ordered_;
   int pack_ = 1;
   int list_heads_ = 1;
   int tiles_per_list_ = 0;
   int shared_tiles_ = 0;
+  int section_heads_ = 1;
   Buffer tiles_, segments_, patterns_, order_, shared_keys_;
   Buffer workspace_;
 };

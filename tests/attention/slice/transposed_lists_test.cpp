@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "attention/slice/backward_pack.h"
 #include "attention/slice/random_masks.h"
 #include "mask/generators.h"
 
@@ -226,6 +227,18 @@ TEST(SliceTransposedLists, StartTilesWithDocumentsThatHaveFewerThen) {
   ASSERT_EQ(lists.tiles.size(), 3U);
   EXPECT_EQ(lists.tiles[0].k_end, 100);
   EXPECT_EQ(lists.tiles[1].k_end, 228);
+}
+
+TEST(SliceBackwardPack, IsOneOnlyWhereWorkGroupsWalkOutOfStep) {
+  for (const char* name : {"sliding_window", "sliding_window_causal"}) {
+    EXPECT_EQ(choose_backward_pack(mask_of(name, 32768), 8), 1) << name;
+  }
+  for (const char* name : {"full", "causal", "document", "causal_document", "shared_question",
+                           "causal_blockwise", "prefix_lm_causal", "block_causal_document"}) {
+    EXPECT_EQ(choose_backward_pack(mask_of(name, 32768), 8), 8) << name;
+  }
+  EXPECT_EQ(choose_backward_pack(mask_of("causal", 1000), 12), 4);
+  EXPECT_EQ(choose_backward_pack(mask_of("causal", 1000), 3), 1);
 }
 
 TEST(SliceTransposedLists, ShareKeysThatEveryoneSees) {

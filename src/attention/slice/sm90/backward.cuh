@@ -58,7 +58,7 @@ struct BackwardShape {
     std::uint64_t keys_full, keys_empty;
     std::uint64_t q_full[kStages], q_empty[kStages];
     std::uint64_t dout_full[kStages], dout_empty[kStages];
-    std::uint64_t ds_full[2];
+    std::uint64_t ds_full[2], ds_empty[2];
   };
 };
 
@@ -221,6 +221,7 @@ struct BackwardConsumer {
   using T = typename Shape::T;
   using Shared = typename Shape::Shared;
   static constexpr int kDim = Shape::kDim;
+  static constexpr std::int32_t kNotSeen = -1;
   static constexpr int kDqCount = kDim / 4;  ///< numbers of dQ per thread: half of its columns
 
   const BackwardArgs& args;
@@ -334,8 +335,8 @@ struct BackwardConsumer {
   __device__ __forceinline__ std::int32_t* turns_of(int index) const {
     return args.turns + index * Shape::kConsumerWarps + group * 4 + warp;
   }
-  /// Lane 0: until those that come before are done, which is to say that L2 has them; `seen` of them
-  /// were some time ago.
+  /// Lane 0: until those that come before are done, which is to say that L2 has them; `seen` of
+  /// them were some time ago.
   __device__ __forceinline__ void await_turn(const RowTile& tile, std::int32_t seen) {
     turn = tile.index;
     while (seen != tile.rank) seen = ptx::load_relaxed(turns_of(turn));
@@ -369,6 +370,17 @@ struct BackwardConsumer {
     if (lane == 0) ptx::wait_stores_read();
   }
 
+  /// The buffer that was written before the next one.
+  __device__ __forceinline__ void wait_ds_before() {
+    const std::uint32_t parity = ds_ring.slot == 1 ? ds_ring.parity : ds_ring.parity ^ 1;
+    ptx::barrier_wait(&shared.ds_full[ds_ring.slot ^ 1], parity);
+  }
+  __device__ __forceinline__ void add_dq_before(const float (&dq)[kDqCount], const RowTile& tile,
+                                                std::int32_t seen) {
+    arrive(shared.ds_empty[ds_ring.slot ^ 1]);
+    add_dq(dq, tile, seen);
+  }
+
   /// Sums over `count` query tiles.
   __device__ __forceinline__ void walk(int count, float (&dk)[kDim / 2], float (&dv)[kDim / 2]) {
     const float scale_log2 = args.params.scale * kLog2E;
@@ -379,11 +391,14 @@ struct BackwardConsumer {
     ptx::products_commit();
     ptx::products_wait<0>();
     ptx::pin(s);
+    RowTile before{-1, 0, 0};
     for (int left = count; left > 0; --left) {
       const int slot = ring.slot;
       const RowTile tile = shared.tile[slot];
-      std::int32_t seen = 0;
-      if (Shape::kOrdered && lane == 0) seen = ptx::load_relaxed(turns_of(tile.index));
+      std::int32_t seen = kNotSeen;
+      if (Shape::kOrdered && lane == 0 && before.index >= 0) {
+        seen = ptx::load_relaxed(turns_of(before.index));
+      }
       const float* lse = shared.terms[slot][0] + lane % 4 * 2;
       const float* delta = shared.terms[slot][1] + lane % 4 * 2;
 
@@ -423,9 +438,8 @@ struct BackwardConsumer {
       std::uint32_t ds[16];
 #pragma unroll
       for (int i = 0; i < 16; ++i) ds[i] = ptx::pack<T>(dp[2 * i], dp[2 * i + 1]);
-      // The other group has read what this buffer held: it has written the other buffer since.
-      unsigned char* ds_tile = shared.ds[ds_ring.slot];
-      store_ds(ds_tile, ds);
+      ptx::barrier_wait(&shared.ds_empty[ds_ring.slot], ds_ring.parity ^ 1);
+      store_ds(shared.ds[ds_ring.slot], ds);
       ptx::fence_async_proxy();
       __syncwarp();
       arrive(shared.ds_full[ds_ring.slot]);
@@ -444,17 +458,28 @@ struct BackwardConsumer {
       arrive(shared.dout_empty[slot]);
       arrive(shared.q_empty[slot]);
 
+      // dQ of the tile before: by now the other group has written its half of that dS. Of the first
+      // tile there is none before: what comes out of it is left.
       float dq[kDqCount];
-      ptx::barrier_wait(&shared.ds_full[ds_ring.slot], ds_ring.parity);
-      ds_ring.advance();
+      if (before.index >= 0) wait_ds_before();
       ptx::products_begin();
-      multiply_dq(dq, ds_tile);
+      multiply_dq(dq, shared.ds[ds_ring.slot ^ 1]);
       ptx::products_commit();
       ptx::products_wait<0>();
       ptx::pin(s);
       ptx::pin(dq);
-      add_dq(dq, tile, seen);
+      if (before.index >= 0) add_dq_before(dq, before, seen);
+      before = tile;
+      ds_ring.advance();
     }
+    float dq[kDqCount];
+    wait_ds_before();
+    ptx::products_begin();
+    multiply_dq(dq, shared.ds[ds_ring.slot ^ 1]);
+    ptx::products_commit();
+    ptx::products_wait<0>();
+    ptx::pin(dq);
+    add_dq_before(dq, before, kNotSeen);
     ptx::pin(dk);
     ptx::pin(dv);
   }
@@ -529,7 +554,10 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
       ptx::barrier_init(&shared.q_empty[i], Shape::kConsumerWarps);
       ptx::barrier_init(&shared.dout_empty[i], Shape::kConsumerWarps);
     }
-    for (auto& barrier : shared.ds_full) ptx::barrier_init(&barrier, Shape::kConsumerWarps);
+    for (int i = 0; i < 2; ++i) {
+      ptx::barrier_init(&shared.ds_full[i], Shape::kConsumerWarps);
+      ptx::barrier_init(&shared.ds_empty[i], Shape::kConsumerWarps);
+    }
     ptx::fence_barrier_init();
     ptx::prefetch_map(&args.q);
     ptx::prefetch_map(&args.dout);
