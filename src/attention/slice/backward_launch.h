@@ -32,6 +32,8 @@ struct BackwardParams {
   int heads_q = 0, heads_k = 0;
   float scale = 1;
   DeviceTransposedLists lists;
+  /// dQ, dK and dV are of float32 and are added to.
+  bool accumulate = false;
   /// Adds up in the order of the lists, which are ordered ones: the same bits every time.
   bool ordered = false;
   /// Device memory of backward_workspace_bytes, as it may be. One launch at a time may use it.

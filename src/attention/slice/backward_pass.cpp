@@ -78,7 +78,6 @@ BackwardParams BackwardPass::params() const {
 }
 
 void BackwardPass::run(const BackwardArgs& args) const {
-  LONGCA_CHECK(!args.accumulate, "slice cannot add into given gradients");
   const mma::AttentionArgs from = mma::attention_args(kName, problem_, args);
   BackwardParams params = this->params();
   params.q = argument(from.q);
@@ -92,6 +91,7 @@ void BackwardPass::run(const BackwardArgs& args) const {
   params.lse = from.lse;
   params.lse_head_stride = from.lse_head_stride;
   params.scale = from.scale;
+  params.accumulate = args.accumulate;
   launch_backward(params, problem_.dtype, problem_.head_dim,
                   static_cast<cudaStream_t>(args.stream));
 }

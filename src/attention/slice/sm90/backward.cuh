@@ -493,6 +493,11 @@ struct BackwardConsumer {
       add_keys(dv, key_sums<kDim>(args, work.shared, work.kv_head, 1));
       return;
     }
+    if (args.params.accumulate) {
+      accumulate_keys(dk, args.params.dk, work);
+      accumulate_keys(dv, args.params.dv, work);
+      return;
+    }
     // The group's own rows of V are free as soon as its warps are here.
     group == 0 ? ptx::named_sync(1, 128) : ptx::named_sync(2, 128);
     write_keys(dv, args.params.dv, work);
@@ -504,6 +509,25 @@ struct BackwardConsumer {
     to += (group * 4 + warp) * (kDim / 2 * 32) + lane * 4;
 #pragma unroll
     for (int i = 0; i < kDim / 2; i += 4) ptx::add_four(to + i * 32, sum + i);
+  }
+
+  /// Into a tensor of float32: nobody else has these keys.
+  __device__ __forceinline__ void accumulate_keys(const float (&sum)[kDim / 2],
+                                                  const TensorArg& tensor, const KeyWork& work) {
+    const int first = work.k_begin + group * 64 + warp * 16 + lane / 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::int64_t key = first + half * 8;
+      if (key >= work.k_end) continue;
+      float* row = static_cast<float*>(tensor.data) + key * tensor.token_stride +
+                   work.kv_head * tensor.head_stride + lane % 4 * 2;
+#pragma unroll
+      for (int i = 0; i < kDim / 8; ++i) {
+        auto* to = reinterpret_cast<float2*>(row + i * 8);
+        const float2 before = *to;
+        *to = make_float2(before.x + sum[i * 4 + half * 2], before.y + sum[i * 4 + half * 2 + 1]);
+      }
+    }
   }
 
   /// By way of this warp's 16 rows of V, so that whole lines are written.

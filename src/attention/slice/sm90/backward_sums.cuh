@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "attention/slice/sm90/backward_args.h"
+#include "attention/slice/sm90/ptx/wgmma.cuh"
 
 // What the backward pass keeps in device memory, and the small kernels before and after it.
 namespace longca::slice::sm90 {
@@ -102,18 +103,29 @@ __device__ __forceinline__ void spread(const float* from, float (*tile)[kPitch],
   }
 }
 
+/// Eight numbers of a gradient's row, in its dtype or added to float32.
 template <typename T>
-__device__ __forceinline__ void write_eight(T* to, const float* from, float scale) {
-  T values[8];
+__device__ __forceinline__ void write_eight(const TensorArg& tensor, std::int64_t element,
+                                            const float* from, float scale, bool accumulate) {
+  if (accumulate) {
+    auto* to = reinterpret_cast<float4*>(static_cast<float*>(tensor.data) + element);
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-      values[i] = __float2bfloat16_rn(from[i] * scale);
-    } else {
-      values[i] = __float2half_rn(from[i] * scale);
+    for (int i = 0; i < 2; ++i) {
+      float4 sum = to[i];
+      sum.x = fmaf(from[4 * i], scale, sum.x);
+      sum.y = fmaf(from[4 * i + 1], scale, sum.y);
+      sum.z = fmaf(from[4 * i + 2], scale, sum.z);
+      sum.w = fmaf(from[4 * i + 3], scale, sum.w);
+      to[i] = sum;
     }
+    return;
   }
-  *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(values);
+  uint4 values;
+  values.x = ptx::pack<T>(from[0] * scale, from[1] * scale);
+  values.y = ptx::pack<T>(from[2] * scale, from[3] * scale);
+  values.z = ptx::pack<T>(from[4] * scale, from[5] * scale);
+  values.w = ptx::pack<T>(from[6] * scale, from[7] * scale);
+  *reinterpret_cast<uint4*>(static_cast<T*>(tensor.data) + element) = values;
 }
 
 /// dQ from its sums: one query tile per work group of 256 threads.
@@ -134,9 +146,9 @@ __global__ void __launch_bounds__(256) write_dq_kernel(const __grid_constant__ B
     const int head = (head_block << args.pack_shift) + (row & ((1 << args.pack_shift) - 1));
     const int token = (q_tile * kBackwardRows + row) >> args.pack_shift;
     if (token >= params.tokens_q) continue;
-    write_eight(static_cast<T*>(params.dq.data) + token * params.dq.token_stride +
-                    head * params.dq.head_stride + i % kChunks * 8,
-                &tile[row][i % kChunks * 8], params.scale);
+    write_eight<T>(params.dq,
+                   token * params.dq.token_stride + head * params.dq.head_stride + i % kChunks * 8,
+                   &tile[row][i % kChunks * 8], params.scale, params.accumulate);
   }
 }
 
@@ -160,9 +172,9 @@ __global__ void __launch_bounds__(256)
     for (int i = threadIdx.x; i < kTileKeys / 2 * kChunks; i += 256) {
       const int key = keys.begin + half * 64 + i / kChunks;
       if (key >= keys.end) continue;
-      write_eight(static_cast<T*>(tensor.data) + key * tensor.token_stride +
-                      blockIdx.y * tensor.head_stride + i % kChunks * 8,
-                  &tile[i / kChunks][i % kChunks * 8], 1.0f);
+      write_eight<T>(tensor,
+                     key * tensor.token_stride + blockIdx.y * tensor.head_stride + i % kChunks * 8,
+                     &tile[i / kChunks][i % kChunks * 8], 1.0f, params.accumulate);
     }
     __syncthreads();
   }
