@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "attention/cuda/mma/plan_tools.h"
+#include "attention/slice/backward_pass.h"
 #include "attention/slice/block_lists.h"
 #include "attention/slice/device_block_lists.h"
 #include "attention/slice/generic/launch.h"
@@ -89,6 +91,7 @@ class SlicePlan final : public Plan {
     const std::int64_t key_bytes = 2 * problem.tokens_k * problem.head_dim * 2;
     section_heads_ =
         mma::heads_in_cache(key_bytes, problem.heads_k) * (problem.group_size() / lists_.pack());
+    if (problem.backward) backward_.emplace(problem, mask);
   }
 
   void forward(const ForwardArgs& args) override {
@@ -102,13 +105,21 @@ class SlicePlan final : public Plan {
     }
   }
 
-  void backward(const BackwardArgs&) override { LONGCA_CHECK(false, "slice has no backward pass"); }
+  void backward(const BackwardArgs& args) override {
+    LONGCA_CHECK(backward_.has_value(), "the plan was made for the forward pass only");
+    backward_->run(args);
+  }
 
-  std::int64_t workspace_bytes() const override { return lists_.bytes() + work_counter_.bytes(); }
+  std::int64_t workspace_bytes() const override {
+    return lists_.bytes() + work_counter_.bytes() + (backward_ ? backward_->bytes() : 0);
+  }
 
   std::map<std::string, std::string> notes() const override {
-    return {{"path", path_ == SlicePath::sm90 ? "sm_90a" : "mma.sync"},
-            {"pack", fmt::to_string(lists_.pack())}};
+    std::map<std::string, std::string> notes = {
+        {"path", path_ == SlicePath::sm90 ? "sm_90a" : "mma.sync"},
+        {"pack", fmt::to_string(lists_.pack())}};
+    if (backward_) notes["backward_pack"] = fmt::to_string(backward_->pack());
+    return notes;
   }
 
  private:
@@ -136,6 +147,7 @@ class SlicePlan final : public Plan {
   UploadedLists lists_;
   Buffer work_counter_;
   int section_heads_ = 1;
+  std::optional<BackwardPass> backward_;
 };
 
 class SliceKernel final : public Kernel {
@@ -149,6 +161,12 @@ class SliceKernel final : public Kernel {
       return support;
     }
     if (path() == SlicePath::sm90) return {};
+    if (problem.backward) {
+      return Support::unsupported(
+          fmt::format("slice's backward pass is for compute capability 9.0, and the {} is of {}.{}",
+                      gpu().properties().name, gpu().properties().architecture / 10,
+                      gpu().properties().architecture % 10));
+    }
     const int given = mma::device_shared_bytes();
     if (given < generic_shared_bytes()) {
       return Support::unsupported(

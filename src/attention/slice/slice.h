@@ -18,7 +18,8 @@ enum class SlicePath : std::uint8_t {
 };
 
 /// The project's own kernel: any mask by lists of key halves per query tile (docs/slice.md), made
-/// on the host; the heads of a group packed into the rows of a tile. Forward. `path` other than
+/// on the host; the heads of a group packed into the rows of a tile. The backward pass is for
+/// sm90 only. `path` other than
 /// automatic is for tests.
 std::unique_ptr<Kernel> make_slice(SlicePath path = SlicePath::automatic);
 

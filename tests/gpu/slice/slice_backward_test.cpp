@@ -1,0 +1,209 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "attention/slice/backward_pass.h"
+#include "attention/slice/slice.h"
+#include "gpu/kernel_test.h"
+#include "mask/block_draw.h"
+#include "mask/generators.h"
+
+namespace longca::testing {
+namespace {
+
+struct Heads {
+  int q, k;
+};
+
+/// Small parameters, so that masks stay what they are at few tokens.
+Mask small_mask(const std::string& name, std::int64_t tokens, Heads heads,
+                const std::string& block_heads = "kv", std::int64_t block = 64) {
+  MaskSpec spec;
+  spec.name = name;
+  spec.tokens = tokens;
+  spec.window = std::max<std::int64_t>(1, tokens / 6);
+  spec.block_tokens = std::max<std::int64_t>(1, tokens / 9);
+  spec.lengths = "pile";
+  spec.heads_q = heads.q;
+  spec.heads_k = heads.k;
+  spec.block_heads = block_heads;
+  spec.block = block;
+  return generate_mask(spec).mask;
+}
+
+/// Both passes on a device of compute capability 9.0.
+class SliceBackward : public KernelTest {
+ protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (IsSkipped()) return;
+    if (gpu().properties().architecture != 90) {
+      GTEST_SKIP() << "the " << gpu().properties().name << " is not of compute capability 9.0";
+    }
+    kernel_ = make_slice(SlicePath::sm90);
+  }
+
+  void expect_right_at(std::int64_t q, std::int64_t k, Heads heads, const Mask& mask,
+                       const std::string& what) {
+    expect_right(problem_of(q, k, heads.q, heads.k), mask,
+                 what + ", heads " + std::to_string(heads.q) + ":" + std::to_string(heads.k));
+  }
+};
+
+TEST_F(SliceBackward, EveryMaskAtAwkwardLengthsAndHeads) {
+  for (const MaskTraits& traits : mask_table()) {
+    for (const std::int64_t tokens : {1, 63, 65, 127, 400}) {
+      for (const Heads heads : {Heads{2, 2}, Heads{8, 1}, Heads{6, 2}, Heads{4, 1}}) {
+        expect_right_at(tokens, tokens, heads, small_mask(traits.name, tokens, heads),
+                        traits.name + " of " + std::to_string(tokens));
+      }
+    }
+  }
+}
+
+TEST_F(SliceBackward, BlockListsOfQueryHeadsAndOddBlocks) {
+  for (const std::string name : {"block_sparse", "block_sparse_variable"}) {
+    for (const std::int64_t block : {8, 50, 64, 128}) {
+      for (const std::string lists : {"kv", "query"}) {
+        const Heads heads = {8, 2};
+        expect_right_at(333, 333, heads, small_mask(name, 333, heads, lists, block),
+                        name + " of " + std::to_string(block) + " per " + lists + " head");
+      }
+    }
+  }
+}
+
+TEST_F(SliceBackward, BlockListsUnderADiagonal) {
+  const std::vector<std::int64_t> bounds = uniform_bounds(300, 64);
+  const Mask mask = Mask::from_blocks(300, 300, {{0, 300, 0, 300, SliceType::causal}},
+                                      draw_blocks({bounds, bounds, 2, 0.4}, kSeed));
+  expect_right_at(300, 300, {8, 2}, mask, "causal blocks");
+}
+
+TEST_F(SliceBackward, FewerAndMoreQueriesThanKeysAndRowsWithoutKeys) {
+  const auto masked = [](std::int64_t q, std::int64_t k, longca::Slice slice) {
+    return Mask::from_slices(q, k, {slice});
+  };
+  for (const Heads heads : {Heads{4, 2}, Heads{8, 1}}) {
+    expect_right_at(200, 333, heads, masked(200, 333, {10, 150, 20, 300, SliceType::causal}),
+                    "causal rectangle: keys before and after that nobody sees");
+    expect_right_at(333, 70, heads, masked(333, 70, {130, 260, 0, 70, SliceType::full}),
+                    "rows before and after see nothing");
+    expect_right_at(129, 129, heads, masked(129, 129, {0, 0, 0, 0, SliceType::full}),
+                    "no row sees anything");
+    expect_right_at(0, 65, heads, masked(0, 65, {0, 0, 0, 0, SliceType::full}), "no queries");
+    expect_right_at(65, 0, heads, masked(65, 0, {0, 0, 0, 0, SliceType::full}), "no keys");
+  }
+}
+
+/// Every second key, of a row and the next in turn.
+TEST_F(SliceBackward, ManyIntervalsInOneTile) {
+  std::vector<longca::Slice> slices;
+  for (std::int64_t row = 0; row < 100; ++row) {
+    for (std::int64_t key = row % 2; key < 150; key += 2) {
+      slices.push_back({row, row + 1, key, key + 1, SliceType::full});
+    }
+  }
+  expect_right_at(100, 150, {8, 1}, Mask::from_slices(100, 150, slices), "checkerboard");
+}
+
+TEST_F(SliceBackward, KeysThatSeveralWorkGroupsShare) {
+  // Every row sees the first keys, and a key tile of few heads would keep one work group busy.
+  for (const std::string name : {"full", "shared_question", "prefix_lm_causal"}) {
+    expect_right_at(1200, 1200, {8, 1}, small_mask(name, 1200, {8, 1}), name);
+    expect_right_at(1200, 1200, {2, 1}, small_mask(name, 1200, {2, 1}), name);
+  }
+}
+
+TEST_F(SliceBackward, LongRowsOfManyHeads) {
+  for (const std::string name : {"causal", "causal_document", "global_sliding_window"}) {
+    MaskSpec spec;
+    spec.name = name;
+    spec.tokens = 8000;
+    expect_right_there(problem_of(8000, 8000, 64, 8), generate_mask(spec).mask, name);
+  }
+}
+
+/// Into float32 that holds ones: what comes is what the plain call rounds, and ones more.
+TEST_F(SliceBackward, AddsIntoGivenGradients) {
+  // Keys of work groups of their own, and shared ones; the last tile is cut.
+  for (const std::string name : {"causal", "shared_question"}) {
+    SCOPED_TRACE(name);
+    const Problem problem = problem_of(1100, 1100, 4, 1);
+    const Mask mask = small_mask(name, 1100, {4, 1});
+    const Inputs inputs = make_inputs(problem, kSeed);
+    const Outputs plain = solve(problem, mask);
+    Outputs sums = solve(problem, mask);  // for O and LSE
+    MemoryTracker& memory = gpu().memory();
+    Tensor dq(memory, DType::float32, 1100, 4, 128);
+    Tensor dk(memory, DType::float32, 1100, 1, 128);
+    Tensor dv(memory, DType::float32, 1100, 1, 128);
+    BackwardArgs args = backward_args(inputs, sums);
+    const auto expect_sum = [&](const Tensor& sum, const Tensor& rounded) {
+      const auto count = static_cast<std::size_t>(sum.bytes()) / sizeof(float);
+      std::vector<float> got(count);
+      std::vector<std::uint16_t> expected(count);
+      gpu().copy(got.data(), sum.view().data, sum.bytes());
+      gpu().copy(expected.data(), rounded.view().data, rounded.bytes());
+      std::size_t far = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        const float value = std::bit_cast<float>(std::uint32_t{expected[i]} << 16);
+        const float error = std::abs(got[i] - 1 - value);
+        far += !(error <= std::abs(value) / 200 + 1e-4F);
+      }
+      EXPECT_EQ(far, 0U);
+    };
+    const std::vector<float> ones(1100 * 4 * 128, 1.0F);
+    for (const Tensor* tensor : {&dq, &dk, &dv}) {
+      gpu().copy(tensor->view().data, ones.data(), tensor->bytes());
+    }
+    args.dq = dq.view();
+    args.dk = dk.view();
+    args.dv = dv.view();
+    args.accumulate = true;
+    args.stream = gpu().stream();
+    kernel_->plan(problem, mask)->backward(args);
+    gpu().synchronize();
+    expect_sum(dq, plain.dq);
+    expect_sum(dk, plain.dk);
+    expect_sum(dv, plain.dv);
+  }
+}
+
+TEST_F(SliceBackward, GivesTheSameBitsInAFixedOrder) {
+  for (const std::string name : {"causal", "shared_question", "block_sparse"}) {
+    SCOPED_TRACE(name);
+    const Problem problem = problem_of(1100, 1100, 8, 2);
+    const Mask mask = small_mask(name, 1100, {8, 2});
+    const Inputs inputs = make_inputs(problem, kSeed);
+    const Outputs outputs = solve(problem, mask);
+    const slice::BackwardPass pass(problem, mask, true);
+    BackwardArgs args = backward_args(inputs, outputs);
+    args.stream = gpu().stream();
+    const auto bits = [&] {
+      pass.run(args);
+      gpu().synchronize();
+      return gpu().hash(gpu().hash(gpu().hash(0, outputs.dq.view().data, outputs.dq.bytes()),
+                                   outputs.dk.view().data, outputs.dk.bytes()),
+                        outputs.dv.view().data, outputs.dv.bytes());
+    };
+    const auto first = bits();
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(bits(), first);
+    const auto verifier = make_verifier(problem, mask, inputs, {.seconds = 1e6}, kSeed);
+    const Verdict verdict = verifier->check_backward(args);
+    EXPECT_TRUE(verdict.ok) << verdict.reason;
+  }
+}
+
+TEST_F(SliceBackward, LargeScoresStayFinite) {
+  Problem problem = problem_of(130, 130, 2, 2);
+  problem.softmax_scale = 8;  // scores of ±400
+  expect_right(problem, small_mask("causal", 130, {2, 2}), "scale 8");
+}
+
+}  // namespace
+}  // namespace longca::testing
