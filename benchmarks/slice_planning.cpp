@@ -1,4 +1,5 @@
-// How long `slice` takes to plan a mask on one core: the choice of the pack, and the lists for it.
+// How long `slice` takes to plan a mask on one core: the choice of the pack, and the lists for it,
+// of both passes.
 // The bound is 10 ms for any static mask of 768K tokens with 8 query heads per KV head. Documents
 // come from prolong64k, which gives more of them (708) than the other distributions do at that
 // length and seed.
@@ -6,8 +7,10 @@
 
 #include <string>
 
+#include "attention/slice/backward_pack.h"
 #include "attention/slice/pack.h"
 #include "attention/slice/tile_lists.h"
+#include "attention/slice/transposed_lists.h"
 #include "mask/generators.h"
 
 namespace longca {
@@ -42,12 +45,34 @@ void list(benchmark::State& state, const std::string& name, int pack) {
       static_cast<double>(lists.patterns.size()) / static_cast<double>(lists.group_tokens());
 }
 
+void choose_backward(benchmark::State& state, const std::string& name) {
+  const Mask mask = mask_of(name);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(slice::choose_backward_pack(mask, kGroupSize));
+  }
+  state.counters["pack"] = slice::choose_backward_pack(mask, kGroupSize);
+}
+
+void list_backward(benchmark::State& state, const std::string& name, int pack) {
+  const Mask mask = mask_of(name);
+  const slice::BackwardWork work = {.heads_q = 64, .heads_k = 64 / kGroupSize};
+  for (auto _ : state) benchmark::DoNotOptimize(slice::make_transposed_lists(mask, pack, work));
+  const slice::TransposedLists lists = slice::make_transposed_lists(mask, pack, work);
+  state.counters["segments"] = static_cast<double>(lists.segments.size());
+  state.counters["patterns"] = static_cast<double>(lists.patterns.size()) / slice::kTileKeys;
+}
+
 void register_all() {
   for (const MaskTraits& traits : mask_table()) {
     const std::string& name = traits.name;
     benchmark::RegisterBenchmark((name + "/choose").c_str(), choose, name)
         ->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark((name + "/backward/choose").c_str(), choose_backward, name)
+        ->Unit(benchmark::kMillisecond);
     for (const int pack : {1, 8}) {
+      benchmark::RegisterBenchmark((name + "/backward/pack" + std::to_string(pack)).c_str(),
+                                   list_backward, name, pack)
+          ->Unit(benchmark::kMillisecond);
       benchmark::RegisterBenchmark((name + "/pack" + std::to_string(pack)).c_str(), list, name,
                                    pack)
           ->Unit(benchmark::kMillisecond);
