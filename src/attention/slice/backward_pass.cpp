@@ -53,7 +53,7 @@ BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, bool ordere
   patterns_ = mma::on_device(lists.patterns);
   order_ = mma::on_device(lists.order);
   shared_keys_ = mma::on_device(lists.shared_keys);
-  workspace_ = Buffer(gpu.memory(), backward_workspace_bytes(params(), problem.head_dim));
+  scratch_ = PlanScratch(gpu.memory(), backward_workspace_bytes(params(), problem.head_dim));
 }
 
 BackwardParams BackwardPass::params() const {
@@ -73,13 +73,13 @@ BackwardParams BackwardPass::params() const {
                   .order = order_.as<std::int32_t>(),
                   .shared_keys = shared_keys_.as<KeyRange>()};
   params.ordered = ordered_;
-  params.workspace = workspace_.data();
   return params;
 }
 
-void BackwardPass::run(const BackwardArgs& args) const {
+void BackwardPass::run(const BackwardArgs& args) {
   const mma::AttentionArgs from = mma::attention_args(kName, problem_, args);
   BackwardParams params = this->params();
+  params.workspace = scratch_.data();
   params.q = argument(from.q);
   params.k = argument(from.k);
   params.v = argument(from.v);
@@ -96,9 +96,9 @@ void BackwardPass::run(const BackwardArgs& args) const {
                   static_cast<cudaStream_t>(args.stream));
 }
 
-std::int64_t BackwardPass::bytes() const {
+std::int64_t BackwardPass::list_bytes() const {
   return tiles_.bytes() + segments_.bytes() + patterns_.bytes() + order_.bytes() +
-         shared_keys_.bytes() + workspace_.bytes();
+         shared_keys_.bytes();
 }
 
 }  // namespace longca::slice

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "attention/kernel.h"
+#include "attention/plan_scratch.h"
 #include "attention/slice/backward_launch.h"
 #include "core/device.h"
 
@@ -15,9 +16,12 @@ class BackwardPass {
   /// Ordered: every sum is added up in a fixed order, so that the same call gives the same bits.
   BackwardPass(const Problem& problem, const Mask& mask, bool ordered = false);
 
-  void run(const BackwardArgs& args) const;
+  void run(const BackwardArgs& args);
 
-  std::int64_t bytes() const;
+  /// What it holds beside the scratch.
+  std::int64_t list_bytes() const;
+  PlanScratch& scratch() { return scratch_; }
+  const PlanScratch& scratch() const { return scratch_; }
   int pack() const { return pack_; }
 
  private:
@@ -31,7 +35,7 @@ class BackwardPass {
   int shared_tiles_ = 0;
   int section_heads_ = 1;
   Buffer tiles_, segments_, patterns_, order_, shared_keys_;
-  Buffer workspace_;
+  PlanScratch scratch_;
 };
 
 }  // namespace longca::slice

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "attention/cuda/mma/plan_tools.h"
+#include "attention/plan_scratch.h"
 #include "attention/slice/backward_pass.h"
 #include "attention/slice/block_lists.h"
 #include "attention/slice/device_block_lists.h"
@@ -80,7 +81,7 @@ class UploadedLists {
   Buffer tiles_, listed_, runs_, patterns_, order_;
 };
 
-class SlicePlan final : public Plan {
+class SlicePlan final : public Plan, public HasScratch {
  public:
   SlicePlan(const Problem& problem, const Mask& mask, SlicePath path)
       : problem_(problem),
@@ -111,8 +112,13 @@ class SlicePlan final : public Plan {
   }
 
   std::int64_t workspace_bytes() const override {
-    return lists_.bytes() + work_counter_.bytes() + (backward_ ? backward_->bytes() : 0);
+    std::int64_t bytes = lists_.bytes() + work_counter_.bytes();
+    if (backward_) bytes += backward_->list_bytes() + backward_->scratch().own_bytes();
+    return bytes;
   }
+
+  /// The backward pass's; of none for a plan of the forward pass.
+  PlanScratch& scratch() override { return backward_ ? backward_->scratch() : no_scratch_; }
 
   std::map<std::string, std::string> notes() const override {
     std::map<std::string, std::string> notes = {
@@ -148,6 +154,7 @@ class SlicePlan final : public Plan {
   Buffer work_counter_;
   int section_heads_ = 1;
   std::optional<BackwardPass> backward_;
+  PlanScratch no_scratch_;
 };
 
 class SliceKernel final : public Kernel {

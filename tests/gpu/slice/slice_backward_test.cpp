@@ -181,7 +181,7 @@ TEST_F(SliceBackward, GivesTheSameBitsInAFixedOrder) {
     const Mask mask = small_mask(name, 1100, {8, 2});
     const Inputs inputs = make_inputs(problem, kSeed);
     const Outputs outputs = solve(problem, mask);
-    const slice::BackwardPass pass(problem, mask, true);
+    slice::BackwardPass pass(problem, mask, true);
     BackwardArgs args = backward_args(inputs, outputs);
     args.stream = gpu().stream();
     const auto bits = [&] {
