@@ -6,6 +6,10 @@
 namespace longca::slice {
 namespace {
 
+/// Key tiles × pack, about the number of partial query tiles: at a million tokens these waste
+/// nothing that would be worth the time to list them.
+constexpr std::int64_t kMostSmallTiles = 8192;
+
 /// First and last query tile that see one of a tile's keys.
 struct Span {
   std::int64_t begin = 0, end = 0;
@@ -21,9 +25,7 @@ Span span_of(const TransposedLists& lists, const KeyTile& tile) {
 /// Whether most visits are of rows that the next key tile's work group comes to at another step of
 /// its walk.
 bool walks_out_of_step(const Mask& mask) {
-  BackwardWork work;
-  work.ordered = true;  // whole key tiles
-  const TransposedLists lists = make_transposed_lists(mask, 1, work);
+  const TransposedLists lists = make_transposed_lists(mask, 1, {.work_groups = 1});
   std::int64_t visits = 0;
   std::int64_t out_of_step = 0;
   for (std::size_t i = 0; i + 1 < lists.tiles.size(); ++i) {
@@ -41,8 +43,9 @@ bool walks_out_of_step(const Mask& mask) {
 int choose_backward_pack(const Mask& mask, int group_size) {
   int pack = 8;
   while (group_size % pack != 0) pack /= 2;
-  if (pack == 1 || mask.blocks() != nullptr || !walks_out_of_step(mask)) return pack;
-  return 1;
+  if (mask.blocks() != nullptr) return pack;
+  while (pack > 1 && mask.k_tokens() / kTileKeys * pack > kMostSmallTiles) pack /= 2;
+  return pack == 1 || walks_out_of_step(mask) ? 1 : pack;
 }
 
 }  // namespace longca::slice

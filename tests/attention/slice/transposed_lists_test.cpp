@@ -238,6 +238,7 @@ TEST(SliceBackwardPack, IsOneOnlyWhereWorkGroupsWalkOutOfStep) {
     EXPECT_EQ(choose_backward_pack(mask_of(name, 32768), 8), 8) << name;
   }
   EXPECT_EQ(choose_backward_pack(mask_of("causal", 1000), 12), 4);
+  EXPECT_EQ(choose_backward_pack(mask_of("causal", 512 * 1024), 8), 2);
   EXPECT_EQ(choose_backward_pack(mask_of("causal", 1000), 3), 1);
 }
 
