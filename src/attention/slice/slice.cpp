@@ -56,6 +56,7 @@ class UploadedLists {
     runs_ = std::move(made.runs);
   }
   static UploadedLists of(const Mask& mask, int pack) {
+    if (has_block_plan(mask, pack)) return UploadedLists(make_device_block_lists(mask, pack));
     return UploadedLists(make_tile_lists(mask, pack));
   }
 
