@@ -5,91 +5,12 @@
 
 #include <algorithm>
 
-#include "attention/slice/block_lists.h"
 #include "attention/slice/random_masks.h"
-#include "mask/block_bits.h"
-#include "mask/block_draw.h"
+#include "attention/slice/visits.h"
 #include "mask/generators.h"
 
 namespace longca::slice {
 namespace {
-
-/// How often a list visits every cell, read from it as a kernel does.
-class Visits {
- public:
-  Visits(const TileLists& lists, std::int64_t list, std::int64_t q_tokens, std::int64_t k_tokens)
-      : lists_(lists), k_tokens_(k_tokens), cells_(static_cast<std::size_t>(q_tokens * k_tokens)) {
-    const auto begin = static_cast<std::size_t>(list * lists.tiles_per_list);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(lists.tiles_per_list); ++i) {
-      visit(lists.tiles[begin + i]);
-    }
-  }
-
-  const std::vector<std::uint8_t>& cells() const { return cells_; }
-  /// Cells outside the mask's keys, or malformed entries.
-  int faults() const { return faults_; }
-
- private:
-  void visit(const QueryTile& tile) {
-    faults_ += tile.row_end <= tile.row_begin || tile.row_end - tile.row_begin > 128 / lists_.pack;
-    visit_runs(tile);
-    for (std::int32_t i = 0; i < tile.listed_count; ++i) {
-      const ListedTile& listed = lists_.listed[static_cast<std::size_t>(tile.listed_begin + i)];
-      for (int group = 0; group < kRowGroups; ++group) visit_listed(tile, listed, group);
-    }
-  }
-
-  void visit_runs(const QueryTile& tile) {
-    auto run = static_cast<std::size_t>(tile.runs_begin);
-    for (std::int32_t left = 2 * tile.full_tiles; left > 0; ++run) {
-      const FullRun& keys = lists_.runs[run];
-      faults_ += keys.halves <= 0 || keys.halves > left;
-      left -= keys.halves;
-      for (std::int32_t row = tile.row_begin; row < tile.row_end; ++row) {
-        for (std::int32_t k = 0; k < kHalfKeys * keys.halves; ++k) visit(row, keys.k_begin + k);
-      }
-    }
-  }
-
-  void visit_listed(const QueryTile& tile, const ListedTile& listed, int group) {
-    const int tokens = lists_.group_tokens();
-    for (int t = 0; t < tokens; ++t) {
-      const std::int32_t row = tile.row_begin + group * tokens + t;
-      if (row >= tile.row_end) break;
-      RowIntervals seen;
-      if (listed.pattern[group] == kFull) seen = {0, kTileKeys, 0, 0};
-      if (listed.pattern[group] >= 0) {
-        seen = lists_.patterns[static_cast<std::size_t>(listed.pattern[group] * tokens + t)];
-      }
-      faults_ += seen.hi0 > kTileKeys || seen.hi1 > kTileKeys || seen.lo0 > seen.hi0 ||
-                 seen.lo1 > seen.hi1 || (seen.hi1 != 0 && seen.lo1 <= seen.hi0);
-      for (int j = seen.lo0; j < seen.hi0; ++j) visit_column(row, listed, j);
-      for (int j = seen.lo1; j < seen.hi1; ++j) visit_column(row, listed, j);
-    }
-  }
-
-  void visit_column(std::int32_t row, const ListedTile& listed, int column) {
-    const std::int32_t k_begin = listed.k_begin[column / kHalfKeys];
-    if (k_begin == kAbsent) {
-      ++faults_;
-    } else {
-      visit(row, k_begin + column % kHalfKeys);
-    }
-  }
-
-  void visit(std::int64_t row, std::int64_t key) {
-    if (key < 0 || key >= k_tokens_) {
-      ++faults_;
-    } else {
-      ++cells_[static_cast<std::size_t>(row * k_tokens_ + key)];
-    }
-  }
-
-  const TileLists& lists_;
-  std::int64_t k_tokens_;
-  std::vector<std::uint8_t> cells_;
-  int faults_ = 0;
-};
 
 /// The fewest halves that cover the keys that rows of [begin, end) see.
 std::int64_t fewest_halves(const std::vector<std::uint8_t>& dense, std::int64_t keys, Range rows) {
@@ -162,66 +83,6 @@ RC_GTEST_PROP(SliceTileLists, OrderEveryTileOnceWithTheLongestFirst, ()) {
     std::sort(order.begin(), order.end());
     for (std::size_t i = 0; i < count; ++i) RC_ASSERT(order[i] == static_cast<std::int32_t>(i));
   }
-}
-
-/// The lists as the GPU makes them, by the same code.
-TileLists lists_from_bits(const Mask& mask, int pack) {
-  const BlockPlan plan = block_plan(mask, pack);
-  const std::vector<std::uint32_t> bits = block_bits(*mask.blocks());
-  const auto tile_of = [&](std::int64_t i) {
-    const std::int64_t first = i / plan.tiles_per_list() * plan.q_blocks;
-    const auto group = static_cast<std::size_t>(i % plan.tiles_per_list() * kRowGroups);
-    const auto row = [&](std::size_t g) { return &bits[(first + plan.q_block[g]) * plan.words]; };
-    return BlockTile{{row(group), row(group + 1)}, plan.words, plan.block_halves};
-  };
-  std::vector<BlockTileCounts> counts;
-  for (std::int64_t i = 0; i < plan.tiles(); ++i) counts.push_back(count_block_tile(tile_of(i)));
-  BlockTiles placed = place_block_tiles(plan, counts);
-  placed.lists.listed.resize(static_cast<std::size_t>(placed.listed));
-  placed.lists.runs.resize(static_cast<std::size_t>(placed.runs));
-  for (std::int64_t i = 0; i < plan.tiles(); ++i) {
-    const QueryTile& tile = placed.lists.tiles[static_cast<std::size_t>(i)];
-    list_block_tile(tile_of(i), counts[static_cast<std::size_t>(i)],
-                    placed.lists.listed.data() + tile.listed_begin,
-                    placed.lists.runs.data() + tile.runs_begin);
-  }
-  return placed.lists;
-}
-
-RC_GTEST_PROP(SliceTileLists, FromBitsVisitTheSameCells, ()) {
-  const auto block = *rc::gen::element<std::int64_t>(64, 128, 192);
-  const std::int64_t q_tokens = *rc::gen::inRange<std::int64_t>(0, 400);
-  const std::int64_t k_tokens = block * *rc::gen::inRange<std::int64_t>(1, 9);
-  const Mask mask = Mask::from_blocks(
-      q_tokens, k_tokens, {{0, q_tokens, 0, k_tokens, SliceType::full}},
-      draw_blocks({.q_bounds = uniform_bounds(q_tokens, *rc::gen::element<std::int64_t>(64, 128)),
-                   .k_bounds = uniform_bounds(k_tokens, block),
-                   .heads = *rc::gen::inRange(1, 4),
-                   .density = *rc::gen::element(0.2, 0.5, 0.9, 1.0)},
-                  *rc::gen::inRange<std::uint64_t>(0, 1000)));
-  const int pack = *rc::gen::element(1, 2, 4, 8);
-  RC_PRE(has_block_plan(mask, pack));
-  const TileLists lists = lists_from_bits(mask, pack);
-  RC_ASSERT(lists.order.size() == lists.tiles.size());
-  for (int list = 0; list < mask.heads(); ++list) {
-    const Visits visits(lists, list, q_tokens, k_tokens);
-    RC_ASSERT(visits.faults() == 0);
-    RC_ASSERT(visits.cells() == mask.dense(list));
-  }
-}
-
-TEST(SliceTileLists, AreMadeFromBitsOnlyWhereBlocksAndTilesMatch) {
-  const auto with = [](std::int64_t tokens, std::int64_t block, SliceType type) {
-    const auto bounds = uniform_bounds(tokens, block);
-    return Mask::from_blocks(tokens, tokens, {{0, tokens, 0, tokens, type}},
-                             draw_blocks({.q_bounds = bounds, .k_bounds = bounds}, 1));
-  };
-  EXPECT_TRUE(has_block_plan(with(512, 64, SliceType::full), 1));
-  EXPECT_TRUE(has_block_plan(with(512, 128, SliceType::full), 8));
-  EXPECT_FALSE(has_block_plan(with(512, 64, SliceType::causal), 1));
-  EXPECT_FALSE(has_block_plan(with(512, 32, SliceType::full), 8));
-  EXPECT_FALSE(has_block_plan(with(500, 64, SliceType::full), 1));
-  EXPECT_FALSE(has_block_plan(Mask::from_slices(64, 64, {{0, 64, 0, 64, SliceType::full}}), 1));
 }
 
 Mask mask_of(const std::string& name, std::int64_t tokens) {
