@@ -16,8 +16,10 @@ constexpr std::array kPacks = {1, 2, 4, 8};
 /// Larger packs have more and so longer lists to make, and where the tiles are the same (windows
 /// of 1K), packs of 8 took 1.5 % longer on an H200: they must be worth it.
 constexpr double kNearlyLeast = 1.015;
-/// Stretches of 128 tokens that are looked at, evenly spread.
+/// Stretches of 128 tokens that are looked at, evenly spread; the rows of block lists, each with
+/// many keys, are much alike.
 constexpr std::int64_t kSamples = 256;
+constexpr std::int64_t kBlockSamples = 16;
 
 TileCounts counts_of(const TileCover& cover) {
   const auto listed = static_cast<std::int64_t>(cover.listed().size());
@@ -28,7 +30,8 @@ TileCounts counts_of(const TileCover& cover) {
 double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack) {
   const std::int64_t stretch = kRowGroups * kGroupRows;
   const std::int64_t stretches = (view->rows + stretch - 1) / stretch;
-  const std::int64_t step = std::max<std::int64_t>(1, stretches / kSamples);
+  const std::int64_t step =
+      std::max<std::int64_t>(1, stretches / (view->blocks ? kBlockSamples : kSamples));
   TileBands source(view);
   TileCover cover;
   std::int64_t cycles = 0;
@@ -46,6 +49,7 @@ double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack) {
 }  // namespace
 
 int choose_pack(const Mask& mask, int group_size) {
+  if (group_size % 2 != 0) return 1;
   const auto view = std::make_shared<const HeadView>(HeadView::of(mask, 0));
   std::array<double, kPacks.size()> cycles{};
   double least = 0;
