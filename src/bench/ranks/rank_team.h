@@ -19,7 +19,7 @@ struct RankTeam {
   std::function<std::unique_ptr<Communicator>(const std::string& transport)> connect;
   /// Hears that this rank's device has long waited for the others', and that it goes on. May be
   /// empty.
-  std::function<void(bool waits)> on_device_wait;
+  std::function<void(bool waits)> on_device_wait = {};
 };
 
 /// The ranks of one launch.
