@@ -125,6 +125,7 @@ void add_cp(CLI::App& app) {
       ->type_name("FILE");
   verb->add_option("--trace", arguments->trace, "when each op of the one cell ran (Perfetto)")
       ->type_name("FILE");
+  verb->get_help_ptr()->group("");  // of those on the one screen, the line that its reader knows
   verb->footer("Example: longca cp -a scheme=all -a mask=causal -a ranks=2,4 -a tokens=4K");
   verb->callback([arguments] {
     if (const int code = cp(*arguments)) std::exit(code);
