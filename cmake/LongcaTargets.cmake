@@ -11,8 +11,30 @@ if(LONGCA_SANITIZE)
   target_link_options(longca_options INTERFACE -fsanitize=${LONGCA_SANITIZE})
 endif()
 
+# Which of `headers` no source file proves to compile alone: one that begins with its own header does.
+function(longca_unproven_headers result base)
+  set(unproven)
+  foreach(header IN LISTS ARGN)
+    file(RELATIVE_PATH name ${base} ${header})
+    set(proven FALSE)
+    foreach(extension cpp cu)
+      string(REGEX REPLACE "h$" ${extension} source ${header})
+      if(EXISTS ${source})
+        file(STRINGS ${source} first REGEX "^#include" LIMIT_COUNT 1)
+        if(first STREQUAL "#include \"${name}\"")
+          set(proven TRUE)
+        endif()
+      endif()
+    endforeach()
+    if(NOT proven)
+      list(APPEND unproven ${header})
+    endif()
+  endforeach()
+  set(${result} ${unproven} PARENT_SCOPE)
+endfunction()
+
 # A library of one folder under src/. Headers are included by their path from src/ ("mask/mask.h"),
-# and each one is compiled alone as part of the build.
+# and each one is compiled alone as part of the build: before all else in its own source file, or by itself.
 function(longca_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
@@ -23,9 +45,13 @@ function(longca_library name)
     list(FILTER headers EXCLUDE REGEX "/mpi/")
   endif()
   add_library(longca_${name} STATIC ${ARG_SOURCES})
-  target_sources(longca_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers})
+  longca_unproven_headers(unproven ${PROJECT_SOURCE_DIR}/src ${headers})
+  target_sources(longca_${name} PUBLIC
+    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers}
+    FILE_SET unproven TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${unproven})
   # Position-independent: the same objects make the program and the library that Python loads.
-  set_target_properties(longca_${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(longca_${name} PROPERTIES
+    VERIFY_INTERFACE_HEADER_SETS ON INTERFACE_HEADER_SETS_TO_VERIFY unproven POSITION_INDEPENDENT_CODE ON)
   target_compile_options(longca_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>)
   target_link_libraries(longca_${name} PUBLIC ${ARG_DEPENDS} fmt::fmt PRIVATE longca_options)
   if(LONGCA_WITH_CUDA)
