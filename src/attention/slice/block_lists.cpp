@@ -76,7 +76,9 @@ BlockTiles place_block_tiles(const BlockPlan& plan, std::span<const BlockTileCou
     tile.listed_count = counts[i].listed;
     tile.runs_begin = static_cast<std::int32_t>(placed.runs);
     tile.full_tiles = counts[i].full_tiles;
-    tile.cost = saturated(TileCounts{counts[i].full_tiles, counts[i].listed, 0}.cycles());
+    tile.cost = saturated(
+        TileCounts{counts[i].full_tiles, counts[i].listed - counts[i].singles, counts[i].singles}
+            .cycles());
     placed.listed += counts[i].listed;
     placed.runs += counts[i].runs;
     lists.tiles.push_back(tile);

@@ -22,7 +22,8 @@ struct BlockTile {
 
 /// How long its lists are. Pattern 0 is a half that all rows see, beside one that is absent.
 struct BlockTileCounts {
-  std::int32_t listed;
+  std::int32_t singles;  ///< listed tiles of one half
+  std::int32_t listed;   ///< with the singles
   std::int32_t runs;
   std::int32_t full_tiles;
 };
@@ -46,25 +47,27 @@ LONGCA_SLICE_HOST_DEVICE inline int lowest_bit(std::uint32_t word) {
 #endif
 }
 
-/// Pairs the halves that the same groups see.
+/// Pairs the halves that the same groups see; one without a partner goes to the singles.
 struct PairWriter {
-  ListedTile* to;
+  ListedTile* singles;
+  ListedTile* pairs;
   bool seen[kRowGroups];
   std::int32_t first = kAbsent;
 
-  LONGCA_SLICE_HOST_DEVICE void write(std::int32_t second, std::int32_t pattern) {
-    *to++ = {{first, second}, {seen[0] ? pattern : kNone, seen[1] ? pattern : kNone}};
-    first = kAbsent;
+  LONGCA_SLICE_HOST_DEVICE ListedTile tile(std::int32_t second, std::int32_t pattern) const {
+    return {{first, second}, {seen[0] ? pattern : kNone, seen[1] ? pattern : kNone}};
   }
   LONGCA_SLICE_HOST_DEVICE void add(std::int32_t key) {
     if (first == kAbsent) {
       first = key;
     } else {
-      write(key, kFull);
+      *pairs++ = tile(key, kFull);
+      first = kAbsent;
     }
   }
   LONGCA_SLICE_HOST_DEVICE void finish() {
-    if (first != kAbsent) write(kAbsent, 0);
+    if (first != kAbsent) *singles++ = tile(kAbsent, 0);
+    first = kAbsent;
   }
 };
 
@@ -85,9 +88,9 @@ LONGCA_SLICE_HOST_DEVICE inline BlockTileCounts count_block_tile(const BlockTile
     before = common >> 31;
   }
   const int full = both * tile.block_halves;
-  return {
-      (alone[0] * tile.block_halves + 1) / 2 + (alone[1] * tile.block_halves + 1) / 2 + full % 2,
-      runs, full / 2};
+  const int halves[kRowGroups] = {alone[0] * tile.block_halves, alone[1] * tile.block_halves};
+  const int singles = halves[0] % 2 + halves[1] % 2 + full % 2;
+  return {singles, singles + halves[0] / 2 + halves[1] / 2, runs, full / 2};
 }
 
 /// Writes as many listed tiles and runs as counted; the last run may be left out, if the one half
@@ -96,12 +99,13 @@ LONGCA_SLICE_HOST_DEVICE inline void list_block_tile(const BlockTile& tile,
                                                      const BlockTileCounts& counts,
                                                      ListedTile* listed, FullRun* runs) {
   const std::int32_t block_keys = tile.block_halves * kHalfKeys;
-  block_tile::PairWriter alone{listed, {true, false}};
+  block_tile::PairWriter alone{listed, listed + counts.singles, {}};
   std::int32_t left = 2 * counts.full_tiles;  // halves that go into runs
   std::int32_t end = -1;                      // where the run under way ends
   std::int32_t over = kAbsent;                // the half that is left over
   for (int group = 0; group < kRowGroups; ++group) {
-    alone = {alone.to, {group == 0, group == 1}};
+    alone.seen[0] = group == 0;
+    alone.seen[1] = group == 1;
     for (int w = 0; w < tile.words; ++w) {
       std::uint32_t word = tile.kept[group][w] & ~tile.kept[1 - group][w];
       for (; word != 0; word &= word - 1) {
@@ -129,8 +133,7 @@ LONGCA_SLICE_HOST_DEVICE inline void list_block_tile(const BlockTile& tile,
     }
   }
   if (over == kAbsent) return;
-  block_tile::PairWriter both{alone.to, {true, true}, over};
-  both.finish();
+  *alone.singles = {{over, kAbsent}, {0, 0}};
 }
 
 }  // namespace longca::slice

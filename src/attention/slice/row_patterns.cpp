@@ -57,13 +57,22 @@ RowPatterns::Slot& RowPatterns::slot_of(std::span<const std::uint64_t> words, in
 /// The columns of a row, ascending, none touching the next.
 std::span<const Range> RowPatterns::columns_of(std::span<const std::uint64_t> words, int row) {
   columns_.clear();
+  bool ascending = true;
   for (const std::uint64_t word : words) {
     const BandWord band(word);
     if (row < band.row_begin() || row >= band.row_end()) continue;
     const Range columns = band.columns_of(row);
-    if (!columns.empty()) columns_.push_back(columns);
+    if (columns.empty()) continue;
+    if (columns_.empty() || columns.begin > columns_.back().end) {
+      columns_.push_back(columns);
+    } else if (columns.begin == columns_.back().end) {  // the other half, most often
+      columns_.back().end = columns.end;
+    } else {
+      columns_.push_back(columns);
+      ascending = false;
+    }
   }
-  if (columns_.size() > 1) join_ranges(columns_);
+  if (!ascending) join_ranges(columns_);
   return columns_;
 }
 

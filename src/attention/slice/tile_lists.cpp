@@ -26,7 +26,8 @@ struct ListedHalf {
     return range.first < range.second;
   }
   /// Halves that the same groups see are paired: a group that sees neither skips the tile.
-  int rank() const { return seen_by(0) && seen_by(1) ? 0 : seen_by(0) ? 1 : 2; }
+  static constexpr std::size_t kRanks = 3;
+  std::size_t rank() const { return seen_by(0) && seen_by(1) ? 0 : seen_by(0) ? 1 : 2; }
 };
 
 /// Appends query tiles of one list to lists.
@@ -72,18 +73,41 @@ class ListBuilder {
     words_.clear();
     first_band_ = 0;
     last_key_ = 0;
-    bool all_seen = true;
-    for (const std::int64_t key : cover_.listed()) {
-      halves_.push_back(half_at(key));
-      all_seen &= halves_.back().rank() == 0;
+    for (const std::int64_t key : cover_.listed()) halves_.push_back(half_at(key));
+    pair_halves();
+  }
+
+  /// Halves that the same groups see are paired, and what is left over of them comes first: of two
+  /// without a group in common each is a single, as a pair would be a whole tile for both groups.
+  void pair_halves() {
+    std::array<const ListedHalf*, ListedHalf::kRanks> last{};
+    std::array<int, ListedHalf::kRanks> count{};
+    for (const ListedHalf& half : halves_) {
+      last[half.rank()] = &half;
+      ++count[half.rank()];
     }
-    if (!all_seen) {
-      std::stable_sort(halves_.begin(), halves_.end(),
-                       [](const auto& a, const auto& b) { return a.rank() < b.rank(); });
+    const auto is_left = [&](std::size_t rank) { return count[rank] % 2 != 0; };
+    const std::size_t partner = is_left(1) ? 1 : 2;  // of a half that both groups see
+    const bool mixed = is_left(0) && is_left(partner);
+    for (std::size_t rank = 0; rank < last.size(); ++rank) {
+      const bool paired = mixed && (rank == 0 || rank == partner);
+      if (is_left(rank) && !paired) list_tile(*last[rank], nullptr);
     }
-    for (std::size_t i = 0; i < halves_.size(); i += 2) {
-      list_tile(halves_[i], i + 1 < halves_.size() ? &halves_[i + 1] : nullptr);
+    for (std::size_t rank = 0; rank < last.size(); ++rank) {
+      const ListedHalf* first = nullptr;
+      for (const ListedHalf& half : halves_) {
+        if (count[rank] < 2) break;
+        if (half.rank() != rank) continue;
+        if (first == nullptr) {
+          first = &half;
+          continue;
+        }
+        list_tile(*first, &half);
+        first = nullptr;
+        count[rank] -= 2;
+      }
     }
+    if (mixed) list_tile(*last[0], last[partner]);
   }
 
   ListedHalf half_at(std::int64_t key) {

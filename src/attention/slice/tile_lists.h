@@ -47,8 +47,9 @@ struct FullRun {
   std::int32_t halves;
 };
 
-/// The keys of a work group: listed tiles first, then full ones. A row may see no key of the listed
-/// ones; a tile without any tile has rows without keys only.
+/// The keys of a work group: listed tiles first, then full ones. Listed tiles of one half come
+/// before the others. A row may see no key of the listed ones; a tile without any tile has rows
+/// without keys only.
 struct QueryTile {
   std::int32_t row_begin, row_end;  ///< tokens, at most 128 / P; others are not written
   std::int32_t listed_begin, listed_count;

@@ -119,8 +119,12 @@ TEST(SliceTileLists, LeaveARowGroupOutOfTilesThatOnlyTheOtherSees) {
   const Mask mask = Mask::from_slices(
       128, 128, {{0, 64, 0, 64, SliceType::full}, {64, 128, 64, 128, SliceType::full}});
   const TileLists lists = make_tile_lists(mask, 1);
-  ASSERT_EQ(lists.listed.size(), 1U);
-  EXPECT_GE(lists.listed[0].pattern[0], 0);
+  ASSERT_EQ(lists.listed.size(), 2U);
+  for (std::size_t group = 0; group < 2; ++group) {
+    EXPECT_EQ(lists.listed[group].k_begin[1], kAbsent);
+    EXPECT_GE(lists.listed[group].pattern[group], 0);
+    EXPECT_EQ(lists.listed[group].pattern[1 - group], kNone);
+  }
   const Mask longer = Mask::from_slices(
       128, 256, {{0, 64, 0, 128, SliceType::full}, {64, 128, 128, 256, SliceType::full}});
   const TileLists halves = make_tile_lists(longer, 1);
@@ -129,6 +133,23 @@ TEST(SliceTileLists, LeaveARowGroupOutOfTilesThatOnlyTheOtherSees) {
   EXPECT_EQ(halves.listed[0].pattern[1], kNone);
   EXPECT_EQ(halves.listed[1].pattern[0], kNone);
   EXPECT_EQ(halves.listed[1].pattern[1], kFull);
+}
+
+TEST(SliceTileLists, PairWhatTheSameGroupsSeeAndNameSinglesFirst) {
+  // The upper rows see keys 0…127, the lower 64…319: one half in common, three of the lower alone.
+  const Mask mask = Mask::from_slices(
+      128, 320, {{0, 64, 0, 128, SliceType::full}, {64, 128, 64, 320, SliceType::full}});
+  const TileLists lists = make_tile_lists(mask, 1);
+  const auto expect = [&](std::size_t i, std::int32_t k0, std::int32_t k1) {
+    EXPECT_EQ(lists.listed[i].k_begin[0], k0);
+    EXPECT_EQ(lists.listed[i].k_begin[1], k1);
+  };
+  ASSERT_EQ(lists.listed.size(), 3U);
+  expect(0, 256, kAbsent);
+  expect(1, 128, 192);
+  expect(2, 64, 0);
+  EXPECT_EQ(lists.listed[1].pattern[0], kNone);
+  EXPECT_EQ(lists.listed[1].pattern[1], kFull);
 }
 
 TEST(SliceTileLists, AreEqualEachTime) {

@@ -26,8 +26,11 @@ class Visits {
   void visit(const QueryTile& tile) {
     faults_ += tile.row_end <= tile.row_begin || tile.row_end - tile.row_begin > 128 / lists_.pack;
     visit_runs(tile);
+    bool pairs = false;  // singles come first
     for (std::int32_t i = 0; i < tile.listed_count; ++i) {
       const ListedTile& listed = lists_.listed[static_cast<std::size_t>(tile.listed_begin + i)];
+      faults_ += pairs && listed.k_begin[1] == kAbsent;
+      pairs |= listed.k_begin[1] != kAbsent;
       for (int group = 0; group < kRowGroups; ++group) visit_listed(tile, listed, group);
     }
   }

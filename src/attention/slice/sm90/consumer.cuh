@@ -53,29 +53,55 @@ struct Consumer {
   }
 
   /// s = q · kᵀ
+  template <int kKeys>
   __device__ __forceinline__ void queue_scores(int slot) {
     const std::uint64_t k = ptx::operand(ptx::shared_address(shared.ring[slot]), 16);
 #pragma unroll
     for (int step = 0; step < kDim / 16; ++step) {
       const int offset = (step / 4 * Shape::kColumnBytes + step % 4 * 32) / 16;
-      if (step == 0) {
-        ptx::multiply<T, false>(s, q, k);
+      if constexpr (kKeys == kHalfKeys) {
+        step == 0 ? ptx::multiply_half<T, false>(s, q, k)
+                  : ptx::multiply_half<T, true>(s, q + 4 * step, k + offset);
       } else {
-        ptx::multiply<T, true>(s, q + 4 * step, k + offset);
+        step == 0 ? ptx::multiply<T, false>(s, q, k)
+                  : ptx::multiply<T, true>(s, q + 4 * step, k + offset);
       }
     }
     ptx::products_commit();
   }
 
   /// o += p · v
+  template <int kKeys>
   __device__ __forceinline__ void queue_values(int slot) {
     const std::uint64_t v =
         ptx::operand(ptx::shared_address(shared.ring[slot]), Shape::kColumnBytes);
 #pragma unroll
-    for (int step = 0; step < kTileKeys / 16; ++step) {
+    for (int step = 0; step < kKeys / 16; ++step) {
       ptx::multiply_add<T>(o, p + 4 * step, v + step * (16 * 128 / 16));
     }
     ptx::products_commit();
+  }
+
+  /// What this group sees of the listed tile in `slot`, with its rows' intervals if in part.
+  struct Word {
+    int pattern;
+    RowIntervals low, high;
+  };
+  __device__ __forceinline__ Word listed_word(int slot) const {
+    Word word{shared.pattern[slot][group], {}, {}};
+    if (word.pattern >= 0) {
+      const int row = thread() / 32 * 16 + lane() / 4;
+      word.low = shared.intervals[slot][group][row >> args.pack_shift];
+      word.high = shared.intervals[slot][group][(row + 8) >> args.pack_shift];
+    }
+    return word;
+  }
+
+  /// s to probabilities in p.
+  template <int kKeys>
+  __device__ __forceinline__ void pack_probabilities() {
+#pragma unroll
+    for (int i = 0; i < kKeys / 4; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
   }
 
   /// The scores of the tile at `ring` to probabilities, whose products with V are then pending; if
@@ -89,37 +115,64 @@ struct Consumer {
     ptx::pin(o);
     if constexpr (kPending) ptx::pin(p);
     ptx::products_begin();
-    queue_scores(k_slot);
-    if constexpr (kPending) queue_values(v_slot);
-    int pattern = kFull;
-    RowIntervals low, high;
-    if constexpr (kMasked) {
-      pattern = shared.pattern[k_slot][group];
-      if (pattern >= 0) {
-        const int row = thread() / 32 * 16 + lane() / 4;
-        low = shared.intervals[k_slot][group][row >> args.pack_shift];
-        high = shared.intervals[k_slot][group][(row + 8) >> args.pack_shift];
-      }
-    }
+    queue_scores<kTileKeys>(k_slot);
+    if constexpr (kPending) queue_values<kTileKeys>(v_slot);
+    Word word{kFull, {}, {}};
+    if constexpr (kMasked) word = listed_word(k_slot);
     ptx::products_wait<kPending ? 1 : 0>();
     ptx::pin(s);
     release(k_slot);
     if constexpr (kMasked) {
-      if (pattern >= 0) mask_scores(s, low, high);
+      if (word.pattern >= 0) mask_scores<kTileKeys>(s, word.low, word.high);
     }
     float factor[2];
-    const bool grew = exponentiate<kMasked>(s, rows, scale_log2, factor);
+    bool grew;
+    if constexpr (kMasked) {
+      grew = exponentiate<kTileKeys>(s, rows, scale_log2, factor);
+    } else {
+      refer_scores(s, rows, scale_log2);
+      ptx::pin(s);
+    }
     if constexpr (kPending) {
       ptx::products_wait<0>();
       ptx::pin(o);
       release(v_slot);
     }
+    if constexpr (kMasked) {
+      pack_probabilities<kTileKeys>();
+    } else {
+      grew = exponentiate_seen<T>(s, p, rows, factor);
+    }
     if (grew) scale_output(o, factor);
-#pragma unroll
-    for (int i = 0; i < kTileKeys / 4; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
     ring.advance();
     v_slot = ring.slot;
     v_parity = ring.parity;
+    ring.advance();
+  }
+
+  /// A listed tile of one half, from scores to O. Nothing is pending before it or after.
+  __device__ __forceinline__ void single_step() {
+    const int k_slot = ring.slot;
+    ptx::pin(s);
+    ptx::products_begin();
+    queue_scores<kHalfKeys>(k_slot);
+    const Word word = listed_word(k_slot);
+    ptx::products_wait<0>();
+    ptx::pin(s);
+    release(k_slot);
+    if (word.pattern >= 0) mask_scores<kHalfKeys>(s, word.low, word.high);
+    float factor[2];
+    if (exponentiate<kHalfKeys>(s, rows, scale_log2, factor)) scale_output(o, factor);
+    pack_probabilities<kHalfKeys>();
+    ring.advance();
+    ptx::barrier_wait(&shared.full[ring.slot], ring.parity);
+    ptx::pin(o);
+    ptx::pin(p);
+    ptx::products_begin();
+    queue_values<kHalfKeys>(ring.slot);
+    ptx::products_wait<0>();
+    ptx::pin(o);
+    release(ring.slot);
     ring.advance();
   }
 
@@ -129,7 +182,7 @@ struct Consumer {
     ptx::pin(o);
     ptx::pin(p);
     ptx::products_begin();
-    queue_values(v_slot);
+    queue_values<kTileKeys>(v_slot);
     ptx::products_wait<0>();
     ptx::pin(o);
     release(v_slot);
@@ -152,9 +205,14 @@ struct Consumer {
 
   /// All key tiles of an item. Nothing is pending while tiles are left behind: the slot of pending
   /// V might be the one that the producer waits for.
-  __device__ __forceinline__ void attend(int listed, int full_tiles) {
-    const int count = listed + full_tiles;
+  __device__ __forceinline__ void attend(const Work& work) {
+    const int listed = work.listed_count;
+    const int count = listed + work.full_tiles;
     int i = 0;
+    for (; i < work.singles; ++i) {
+      sees_tile() ? single_step() : leave_tile();
+      release_stored();
+    }
     while (i < count) {
       if (i < listed && !sees_tile()) {
         leave_tile();
@@ -190,7 +248,7 @@ struct Consumer {
 #pragma unroll
       for (float& x : o) x = 0;
       rows = RowStates{};
-      attend(work.listed_count, work.full_tiles);
+      attend(work);
       release_stored();
       const OutputRows output{args, work, group};
       if constexpr (Shape::kAccumulate) {

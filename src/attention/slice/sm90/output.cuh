@@ -8,6 +8,8 @@
 // What becomes of a group's sums: O and LSE.
 namespace longca::slice::sm90 {
 
+inline constexpr float kLn2 = 0.6931471805599453f;
+
 /// Which tokens and heads the rows of a group are.
 struct OutputRows {
   const ForwardArgs& args;
@@ -54,7 +56,7 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Row
     factor[r] = sees ? __fdividef(1, sum) : 0;
     const int row = output_row(r);
     if (lane % 4 == 0 && output.token(row) < output.token_end()) {
-      *output.lse(row) = sees ? rows.max[r] * params.scale + logf(sum) : -INFINITY;
+      *output.lse(row) = sees ? rows.reference[r] * kLn2 + logf(sum) : -INFINITY;
     }
   }
   scale_output(o, factor);
@@ -111,7 +113,7 @@ __device__ __forceinline__ void merge_output(const OutputRows& output, const Row
     const bool sees = output.token(row) < output.token_end() && sum != 0;
     const float before = sees ? *output.lse(row) : 0;
     __syncwarp();  // all four threads of the row have read it
-    const float here = rows.max[r] * output.args.params.scale + logf(sum);
+    const float here = rows.reference[r] * kLn2 + logf(sum);
     const float most = fmaxf(here, before);
     const float merged = most + __logf(1 + __expf(fminf(here, before) - most));
     if (sees && lane % 4 == 0) *output.lse(row) = merged;

@@ -82,6 +82,12 @@ struct WorkQueue {
     return result;
   }
 
+  /// How many listed tiles, before any other, are of one half.
+  __device__ int singles(const QueryTile& tile) const {
+    const int lane = threadIdx.x & 31;
+    return __clz(__brev(~__ballot_sync(~0u, lane < tile.listed_count && listed.y == kAbsent)));
+  }
+
   /// False if there is no more.
   __device__ bool next() {
     while (!ready()) advance();
@@ -125,9 +131,10 @@ struct Producer {
   __device__ int lane() const { return threadIdx.x & 31; }
 
   /// The rows of Q, and what there is to do with them.
-  __device__ void load_q(int buffer, const QueryTile& tile, int head) {
+  __device__ void load_q(int buffer, const QueryTile& tile, int head, int singles) {
     std::uint64_t* full = &shared.q_full[buffer];
-    shared.work[buffer] = {tile.row_begin, tile.row_end, head, tile.listed_count, tile.full_tiles};
+    shared.work[buffer] = {tile.row_begin, tile.row_end,      head,
+                           singles,        tile.listed_count, tile.full_tiles};
     ptx::barrier_arrive_expect(full, Shape::kTileBytes);
 #pragma unroll
     for (int column = 0; column < Shape::kColumns; ++column) {
@@ -136,16 +143,17 @@ struct Producer {
     }
   }
 
-  /// Two halves into the slot at `ring`.
-  __device__ void load_halves(const CUtensorMap& map, int k0, int k1) {
+  /// Two halves into the slot at `ring`, or only the first.
+  __device__ void load_halves(const CUtensorMap& map, int k0, int k1, bool single) {
     std::uint64_t* full = &shared.full[ring.slot];
 #pragma unroll
     for (int column = 0; column < Shape::kColumns; ++column) {
       unsigned char* to = shared.ring[ring.slot] + column * Shape::kColumnBytes;
       if constexpr (Shape::kCluster == 1) {
         ptx::load_box(to, &map, full, column * 64, kv_head, k0);
-        ptx::load_box(to + Shape::kColumnBytes / 2, &map, full, column * 64, kv_head, k1);
-      } else {
+        if (!single)
+          ptx::load_box(to + Shape::kColumnBytes / 2, &map, full, column * 64, kv_head, k1);
+      } else if (rank == 0 || !single) {
         ptx::load_box(to + rank * (Shape::kColumnBytes / 2), &map, full, column * 64, kv_head,
                       rank == 0 ? k0 : k1, 3);
       }
@@ -165,31 +173,32 @@ struct Producer {
   }
 
   /// A key tile into the next two slots. An absent half comes from behind the end of K: as zeros,
-  /// for what the slot held before might be no numbers.
-  __device__ void load_key_tile(int k0, int k1, int pattern0, int pattern1) {
+  /// for what the slot held before might be no numbers; not at all, if the tile is computed as a
+  /// single half.
+  __device__ void load_key_tile(int k0, int k1, int pattern0, int pattern1, bool single = false) {
     if (k1 == kAbsent) k1 = args.params.tokens_k;
+    const int bytes = single ? Shape::kTileBytes / 2 : Shape::kTileBytes;
     ptx::barrier_wait(&shared.empty[ring.slot], ring.parity ^ 1);
     if (lane() == 0) {
       shared.pattern[ring.slot][0] = pattern0;
       shared.pattern[ring.slot][1] = pattern1;
       const int patterns = (pattern0 >= 0) + (pattern1 >= 0);
-      ptx::barrier_arrive_expect(&shared.full[ring.slot],
-                                 Shape::kTileBytes + patterns * pattern_bytes());
-      load_halves(args.k, k0, k1);
+      ptx::barrier_arrive_expect(&shared.full[ring.slot], bytes + patterns * pattern_bytes());
+      load_halves(args.k, k0, k1, single);
       load_pattern(0, pattern0);
       load_pattern(1, pattern1);
     }
     ring.advance();
     ptx::barrier_wait(&shared.empty[ring.slot], ring.parity ^ 1);
     if (lane() == 0) {
-      ptx::barrier_arrive_expect(&shared.full[ring.slot], Shape::kTileBytes);
-      load_halves(args.v, k0, k1);
+      ptx::barrier_arrive_expect(&shared.full[ring.slot], bytes);
+      load_halves(args.v, k0, k1, single);
     }
     ring.advance();
   }
 
   /// K and V of a query tile. Towards the end, `queue` fetches the next item.
-  __device__ void load_keys(const QueryTile& tile, WorkQueue<Shape>& queue) {
+  __device__ void load_keys(const QueryTile& tile, int singles, WorkQueue<Shape>& queue) {
     constexpr int kFetchAhead = 5;
     const DeviceTileLists& lists = args.params.lists;
     FullHalves halves(lists.runs + tile.runs_begin, queue.run, tile.full_tiles);
@@ -206,7 +215,8 @@ struct Producer {
       }
       for (int i = 0; i < count; ++i) {
         load_key_tile(__shfl_sync(~0u, mine.x, i), __shfl_sync(~0u, mine.y, i),
-                      __shfl_sync(~0u, mine.z, i), __shfl_sync(~0u, mine.w, i));
+                      __shfl_sync(~0u, mine.z, i), __shfl_sync(~0u, mine.w, i),
+                      begin + i < singles);
         loaded();
       }
     }
@@ -222,11 +232,12 @@ struct Producer {
     RingPosition<2> q;
     for (; queue.next(); q.advance()) {
       const QueryTile tile = queue.query_tile();
+      const int singles = queue.singles(tile);
       const int head = queue.head;
       kv_head = head / (args.params.heads_q / args.params.heads_k);
       ptx::barrier_wait(&shared.q_empty[q.slot], q.parity ^ 1);
-      if (lane() == 0) load_q(q.slot, tile, head);
-      load_keys(tile, queue);
+      if (lane() == 0) load_q(q.slot, tile, head, singles);
+      load_keys(tile, singles, queue);
     }
     ptx::barrier_wait(&shared.q_empty[q.slot], q.parity ^ 1);
     if (lane() == 0) {

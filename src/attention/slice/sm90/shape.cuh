@@ -27,7 +27,9 @@ struct ForwardArgs {
 struct Work {
   int row_begin, row_end;  ///< row_begin < 0: nothing, the kernel is over
   int head;                ///< first of the P query heads
-  int listed_count, full_tiles;
+  int singles;  ///< listed tiles, the first ones, of which a half is there: no products with the
+                ///< other
+  int listed_count, full_tiles;  ///< listed_count with the singles
 };
 
 /// A work group: one warpgroup whose first warp is the producer, two that compute 64 rows each. Of

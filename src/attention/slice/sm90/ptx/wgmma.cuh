@@ -80,6 +80,25 @@ __device__ __forceinline__ void multiply(float (&d)[64], const std::uint32_t* a,
 #undef LONGCA_MULTIPLY
 }
 
+/// The same with b of 64 × 16: the first half of d.
+template <typename Element, bool kAdd>
+__device__ __forceinline__ void multiply_half(float (&d)[64], const std::uint32_t* a,
+                                              std::uint64_t b) {
+#define LONGCA_MULTIPLY(type)                                                          \
+  asm volatile(                                                                        \
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %37, 0;\n"                                 \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" LONGCA_NAMES_32 \
+      "}, {%32, %33, %34, %35}, %36, add, 1, 1, 0;\n}"                                 \
+      : LONGCA_D32(0)                                                                  \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0))
+  if constexpr (std::is_same_v<Element, __nv_bfloat16>) {
+    LONGCA_MULTIPLY("bf16");
+  } else {
+    LONGCA_MULTIPLY("f16");
+  }
+#undef LONGCA_MULTIPLY
+}
+
 /// d += a · b: a of 64 × 16 in registers, b of 16 × 128 in shared memory, the inner dimension
 /// across its rows.
 template <typename Element>
