@@ -36,6 +36,16 @@ void choose(benchmark::State& state, const std::string& name) {
   state.counters["pack"] = slice::choose_pack(mask, kGroupSize);
 }
 
+/// What a plan of the forward pass does on the host.
+void plan(benchmark::State& state, const std::string& name) {
+  const Mask mask = mask_of(name);
+  for (auto _ : state) {
+    const int pack = slice::choose_pack(mask, kGroupSize);
+    benchmark::DoNotOptimize(slice::make_tile_lists(mask, pack));
+    state.counters["pack"] = pack;
+  }
+}
+
 void list(benchmark::State& state, const std::string& name, int pack) {
   const Mask mask = mask_of(name);
   for (auto _ : state) benchmark::DoNotOptimize(slice::make_tile_lists(mask, pack));
@@ -67,12 +77,16 @@ void register_all() {
     const std::string& name = traits.name;
     benchmark::RegisterBenchmark((name + "/choose").c_str(), choose, name)
         ->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark((name + "/plan").c_str(), plan, name)
+        ->Unit(benchmark::kMillisecond);
     benchmark::RegisterBenchmark((name + "/backward/choose").c_str(), choose_backward, name)
         ->Unit(benchmark::kMillisecond);
     for (const int pack : {1, 8}) {
       benchmark::RegisterBenchmark((name + "/backward/pack" + std::to_string(pack)).c_str(),
                                    list_backward, name, pack)
           ->Unit(benchmark::kMillisecond);
+    }
+    for (const int pack : {1, 4}) {  // 8 would be beyond the limit of choose_pack
       benchmark::RegisterBenchmark((name + "/pack" + std::to_string(pack)).c_str(), list, name,
                                    pack)
           ->Unit(benchmark::kMillisecond);

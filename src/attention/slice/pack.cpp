@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
 
 #include "attention/slice/tile_bands.h"
@@ -13,6 +14,8 @@ namespace longca::slice {
 namespace {
 
 constexpr std::array kPacks = {1, 2, 4, 8};
+/// Query tiles whose lists a core makes in 10 ms whatever the mask: larger packs have more.
+constexpr std::int64_t kMostTiles = 32 * 1024;
 /// Larger packs have more and so longer lists to make, and where the tiles are the same (windows
 /// of 1K), packs of 8 took 1.5 % longer on an H200: they must be worth it.
 constexpr double kNearlyLeast = 1.015;
@@ -27,7 +30,7 @@ TileCounts counts_of(const TileCover& cover) {
 }
 
 /// Cycles per query head of the sampled rows with tiles of `pack` heads.
-double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack) {
+double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack, bool pairs) {
   const std::int64_t stretch = kRowGroups * kGroupRows;
   const std::int64_t stretches = (view->rows + stretch - 1) / stretch;
   const std::int64_t step =
@@ -40,7 +43,8 @@ double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack) {
     for (std::int64_t begin = i * stretch; begin < end; begin += stretch / pack) {
       const Range rows = {begin, std::min(begin + stretch / pack, end)};
       cover.cover(rows, source.advance(rows));
-      cycles += counts_of(cover).cycles();
+      const TileCounts counts = counts_of(cover);
+      cycles += pairs ? counts.pair_cycles() : counts.cycles();
     }
   }
   return static_cast<double>(cycles) / pack;
@@ -48,18 +52,25 @@ double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack) {
 
 }  // namespace
 
+bool pairs_fit(int group_size, int pack) {
+  return group_size % (2 * pack) == 0;
+}
+
 int choose_pack(const Mask& mask, int group_size) {
   if (group_size % 2 != 0) return 1;
   const auto view = std::make_shared<const HeadView>(HeadView::of(mask, 0));
+  const auto fits = [&](int pack) {
+    return group_size % pack == 0 && mask.q_tokens() * pack <= kMostTiles * kRowGroups * kGroupRows;
+  };
   std::array<double, kPacks.size()> cycles{};
-  double least = 0;
+  double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < kPacks.size(); ++i) {
-    if (group_size % kPacks[i] != 0) continue;
-    cycles[i] = sampled_cycles(view, kPacks[i]);
-    if (i == 0 || cycles[i] < least) least = cycles[i];
+    if (i > 0 && !fits(kPacks[i])) continue;
+    cycles[i] = sampled_cycles(view, kPacks[i], pairs_fit(group_size, kPacks[i]));
+    least = std::min(least, cycles[i]);
   }
-  for (std::size_t i = 0; i < kPacks.size(); ++i) {
-    if (group_size % kPacks[i] == 0 && cycles[i] <= kNearlyLeast * least) return kPacks[i];
+  for (std::size_t i = 1; i < kPacks.size() && cycles[0] > kNearlyLeast * least; ++i) {
+    if (fits(kPacks[i]) && cycles[i] <= kNearlyLeast * least) return kPacks[i];
   }
   return 1;
 }

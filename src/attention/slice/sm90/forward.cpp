@@ -1,8 +1,10 @@
 #include <bit>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
 #include "attention/slice/launch.h"
+#include "attention/slice/pack.h"
 #include "attention/slice/sm90/dispatch.h"
 
 namespace longca::slice {
@@ -23,20 +25,19 @@ void check(const ForwardParams& params) {
   }
 }
 
-/// Can two neighbouring head blocks of a KV head, of one list, always go together?
-bool pairs_fit(const ForwardParams& params) {
-  const int pair = 2 * params.lists.pack;
-  return params.heads_q / params.heads_k % pair == 0 &&
-         params.heads_q / params.lists.list_heads % pair == 0;
+/// Query heads that share a KV head and a list.
+int group_size(const ForwardParams& params) {
+  return std::gcd(params.heads_q / params.heads_k, params.heads_q / params.lists.list_heads);
 }
 
 }  // namespace
 
 void launch_forward(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
   check(params);
-  const auto dispatch = params.accumulate   ? sm90::dispatch_merge
-                        : pairs_fit(params) ? sm90::dispatch_pairs
-                                            : sm90::dispatch_store;
+  const bool pairs = pairs_fit(group_size(params), params.lists.pack);
+  const auto dispatch = params.accumulate ? sm90::dispatch_merge
+                        : pairs           ? sm90::dispatch_pairs
+                                          : sm90::dispatch_store;
   if (dispatch(params, dtype, head_dim, stream)) return;
   throw std::invalid_argument("slice: this build has no forward kernel for " +
                               std::string(to_string(dtype)) + " of head dimension " +
