@@ -36,7 +36,7 @@ void rank_additions(std::int64_t q_tokens, TransposedLists& lists) {
   for (std::size_t list = 0; list < static_cast<std::size_t>(lists.list_heads); ++list) {
     visits.assign(static_cast<std::size_t>(q_tiles), 0);
     for (std::size_t place = 0; place < count; ++place) {
-      const std::int32_t next = lists.order[list / lists_per_order * count + place];
+      const std::int32_t next = lists.order[list / lists_per_order * count + place].tile;
       KeyTile& tile = lists.tiles[list * count + static_cast<std::size_t>(next)];
       const auto begin = static_cast<std::int32_t>(ranked.size());
       for (std::int32_t i = 0; i < tile.segments; ++i) {

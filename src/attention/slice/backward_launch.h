@@ -14,12 +14,13 @@ struct DeviceTransposedLists {
   int pack = 1;
   int list_heads = 1;
   int tiles_per_list = 0;
+  int items_per_order = 0;
   int shared_tiles = 0;
   int section_heads = 1;
   const KeyTile* tiles = nullptr;
   const QuerySegment* segments = nullptr;
   const std::uint64_t* patterns = nullptr;
-  const std::int32_t* order = nullptr;
+  const WorkItem* order = nullptr;
   const KeyRange* shared_keys = nullptr;
 };
 

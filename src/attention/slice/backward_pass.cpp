@@ -46,6 +46,7 @@ BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, bool ordere
   pack_ = lists.pack;
   list_heads_ = static_cast<int>(lists.list_heads);
   tiles_per_list_ = static_cast<int>(lists.tiles_per_list);
+  items_per_order_ = static_cast<int>(lists.items_per_order);
   shared_tiles_ = static_cast<int>(lists.shared_keys.size());
   section_heads_ = lists.section_heads;
   tiles_ = mma::on_device(lists.tiles);
@@ -65,12 +66,13 @@ BackwardParams BackwardPass::params() const {
   params.lists = {.pack = pack_,
                   .list_heads = list_heads_,
                   .tiles_per_list = tiles_per_list_,
+                  .items_per_order = items_per_order_,
                   .shared_tiles = shared_tiles_,
                   .section_heads = section_heads_,
                   .tiles = tiles_.as<KeyTile>(),
                   .segments = segments_.as<QuerySegment>(),
                   .patterns = patterns_.as<std::uint64_t>(),
-                  .order = order_.as<std::int32_t>(),
+                  .order = order_.as<WorkItem>(),
                   .shared_keys = shared_keys_.as<KeyRange>()};
   params.ordered = ordered_;
   return params;

@@ -32,6 +32,7 @@ class BackwardPass {
   int pack_ = 1;
   int list_heads_ = 1;
   int tiles_per_list_ = 0;
+  int items_per_order_ = 0;
   int shared_tiles_ = 0;
   int section_heads_ = 1;
   Buffer tiles_, segments_, patterns_, order_, shared_keys_;

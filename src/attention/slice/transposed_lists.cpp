@@ -7,19 +7,11 @@
 #include "attention/slice/key_bounds.h"
 #include "attention/slice/seen_rows.h"
 #include "attention/slice/tile_bands.h"
-#include "attention/slice/tile_cost.h"
 #include "attention/slice/work_order.h"
 #include "core/error.h"
 
 namespace longca::slice {
 namespace {
-
-/// What a work group of the sm_90a kernel spends, in cycles, at 128 dimensions: five products of
-/// 64 × 128 × 128 take 2560 at least.
-constexpr std::int64_t kKeyTileCycles = 5000;  ///< K, V, the first rows, and the results
-constexpr std::int64_t kQueryTileCycles = 3400;
-/// Shares of a key tile are not made shorter than this many query tiles.
-constexpr std::int64_t kLeastShare = 32;
 
 /// Walks the key tiles of one list and finds the query tiles that see them.
 class SegmentFinder {
@@ -122,106 +114,20 @@ class SegmentFinder {
   std::vector<QuerySegment> segments_;
 };
 
-class ListBuilder {
- public:
-  ListBuilder(const Mask& mask, const BackwardWork& work, TransposedLists& out)
-      : mask_(mask), work_(work), bounds_(key_bounds(mask)), out_(out) {}
-
-  void build() {
-    for (int list = 0; list < mask_.heads(); ++list) {
-      SegmentFinder finder(mask_, list, out_);
-      for (std::size_t i = 0; i + 1 < bounds_.size(); ++i) {
-        add({bounds_[i], bounds_[i + 1]}, finder.find({bounds_[i], bounds_[i + 1]}));
-      }
-    }
-    if (mask_.blocks() == nullptr && !work_.ordered) share_long_tiles();
-    out_.tiles_per_list = static_cast<std::int64_t>(out_.tiles.size()) / mask_.heads();
+void add_tile(Range keys, std::span<const QuerySegment> segments, TransposedLists& lists) {
+  KeyTile tile;
+  tile.k_begin = static_cast<std::int32_t>(keys.begin);
+  tile.k_end = static_cast<std::int32_t>(keys.end);
+  tile.segments_begin = static_cast<std::int32_t>(lists.segments.size());
+  tile.segments = static_cast<std::int32_t>(segments.size());
+  for (const QuerySegment& segment : segments) tile.q_tiles += segment.count;
+  if (!segments.empty()) {
+    tile.q_begin = segments.back().q_tile;
+    tile.q_end = segments.front().q_tile + segments.front().count;
   }
-
- private:
-  /// Head blocks of a KV head, which a work group goes through one after the other.
-  std::int64_t head_blocks() const { return work_.heads_q / work_.heads_k / out_.pack; }
-
-  KeyTile key_tile(Range keys) const {
-    KeyTile tile;
-    tile.k_begin = static_cast<std::int32_t>(keys.begin);
-    tile.k_end = static_cast<std::int32_t>(keys.end);
-    tile.segments_begin = static_cast<std::int32_t>(out_.segments.size());
-    return tile;
-  }
-
-  void append(KeyTile& tile, const QuerySegment& segment) {
-    out_.segments.push_back(segment);
-    tile.q_tiles += segment.count;
-    ++tile.segments;
-  }
-
-  void finish(std::vector<KeyTile>& tiles, KeyTile& tile) const {
-    tile.cost = saturated(kKeyTileCycles + tile.q_tiles * head_blocks() * kQueryTileCycles);
-    tiles.push_back(tile);
-  }
-
-  void add(Range keys, std::span<const QuerySegment> segments) {
-    KeyTile tile = key_tile(keys);
-    for (const QuerySegment& segment : segments) append(tile, segment);
-    finish(out_.tiles, tile);
-  }
-
-  /// Longest first leaves nobody waiting long if no tile takes half of a work group's time.
-  void share_long_tiles() {
-    std::int64_t sum = 0;
-    for (const KeyTile& tile : out_.tiles) sum += tile.q_tiles;
-    const std::int64_t most = std::max(sum * work_.heads_k / (2 * std::int64_t{work_.work_groups}),
-                                       (kLeastShare + head_blocks() - 1) / head_blocks());
-    std::vector<KeyTile> tiles;
-    tiles.reserve(out_.tiles.size());
-    std::vector<QuerySegment> segments;
-    segments.swap(out_.segments);
-    for (KeyTile tile : out_.tiles) {
-      const auto own = std::span(segments).subspan(static_cast<std::size_t>(tile.segments_begin),
-                                                   static_cast<std::size_t>(tile.segments));
-      const std::int64_t parts = std::max<std::int64_t>(1, (tile.q_tiles + most - 1) / most);
-      share(tile, own, parts, tiles);
-    }
-    out_.tiles.swap(tiles);
-  }
-
-  void share(const KeyTile& whole, std::span<const QuerySegment> segments, std::int64_t parts,
-             std::vector<KeyTile>& tiles) {
-    std::int32_t shared = -1;
-    if (parts > 1) {
-      shared = static_cast<std::int32_t>(out_.shared_keys.size());
-      out_.shared_keys.push_back({whole.k_begin, whole.k_end});
-    }
-    std::size_t next = 0;
-    std::int32_t taken = 0;  // of the next segment, from its end
-    for (std::int64_t part = 0; part < parts; ++part) {
-      KeyTile tile = key_tile({whole.k_begin, whole.k_end});
-      tile.shared = shared;
-      auto left = static_cast<std::int32_t>(whole.q_tiles * (part + 1) / parts -
-                                            whole.q_tiles * part / parts);
-      while (left > 0) {
-        QuerySegment piece = segments[next];
-        const std::int32_t rest = piece.count - taken;
-        piece.count = std::min(rest, left);
-        piece.q_tile += rest - piece.count;
-        append(tile, piece);
-        left -= piece.count;
-        taken += piece.count;
-        if (taken == segments[next].count) {
-          ++next;
-          taken = 0;
-        }
-      }
-      finish(tiles, tile);
-    }
-  }
-
-  const Mask& mask_;
-  const BackwardWork& work_;
-  std::vector<std::int64_t> bounds_;
-  TransposedLists& out_;
-};
+  lists.tiles.push_back(tile);
+  lists.segments.insert(lists.segments.end(), segments.begin(), segments.end());
+}
 
 }  // namespace
 
@@ -234,7 +140,16 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
   TransposedLists lists;
   lists.pack = pack;
   lists.list_heads = mask.heads();
-  ListBuilder(mask, work, lists).build();
+  lists.of_blocks = mask.blocks() != nullptr;
+  const std::vector<std::int64_t> bounds = key_bounds(mask);
+  lists.tiles_per_list = static_cast<std::int64_t>(bounds.size()) - 1;
+  for (int list = 0; list < mask.heads(); ++list) {
+    SegmentFinder finder(mask, list, lists);
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+      const Range keys = {bounds[i], bounds[i + 1]};
+      add_tile(keys, finder.find(keys), lists);
+    }
+  }
   order_work(work, lists);
   if (work.ordered) rank_additions(mask.q_tokens(), lists);
   return lists;

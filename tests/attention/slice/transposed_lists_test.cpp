@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "attention/slice/backward_pack.h"
 #include "attention/slice/random_masks.h"
@@ -12,6 +13,12 @@
 
 namespace longca::slice {
 namespace {
+
+/// The items of a list where every list has a KV head of its own.
+std::span<const WorkItem> order_of(const TransposedLists& lists, std::int64_t list) {
+  const auto count = static_cast<std::size_t>(lists.items_per_order);
+  return std::span(lists.order).subspan(static_cast<std::size_t>(list) * count, count);
+}
 
 /// How often a list visits every cell, read from it as a kernel does.
 class Visits {
@@ -22,8 +29,8 @@ class Visits {
         k_tokens_(mask.k_tokens()),
         cells_(static_cast<std::size_t>(q_tokens_ * k_tokens_)),
         owners_(static_cast<std::size_t>(k_tokens_)) {
-    for (std::int64_t i = 0; i < lists.tiles_per_list; ++i) {
-      visit(lists.tiles[static_cast<std::size_t>(list * lists.tiles_per_list + i)]);
+    for (const WorkItem& item : order_of(lists, list)) {
+      visit(lists.tiles[static_cast<std::size_t>(list * lists.tiles_per_list + item.tile)], item);
     }
     for (const KeyRange& keys : lists.shared_keys) own(keys.begin, keys.end);
   }
@@ -41,22 +48,25 @@ class Visits {
     for (std::int32_t k = begin; k < end; ++k) ++owners_[static_cast<std::size_t>(k)];
   }
 
-  void visit(const KeyTile& tile) {
+  void visit(const KeyTile& tile, const WorkItem& item) {
     faults_ += tile.k_begin < 0 || tile.k_end <= tile.k_begin || tile.k_end > k_tokens_ ||
                tile.k_end - tile.k_begin > kTileKeys;
-    if (tile.shared < 0) {
+    if (item.shared < 0) {
       own(tile.k_begin, tile.k_end);
     } else {
-      const KeyRange keys = lists_.shared_keys[static_cast<std::size_t>(tile.shared)];
+      const KeyRange keys = lists_.shared_keys[static_cast<std::size_t>(item.shared)];
       faults_ += keys.begin != tile.k_begin || keys.end != tile.k_end;
     }
     std::int32_t q_tiles = 0;
     for (std::int32_t i = 0; i < tile.segments; ++i) {
       const QuerySegment& segment =
           lists_.segments[static_cast<std::size_t>(tile.segments_begin + i)];
-      faults_ += segment.count <= 0;
+      faults_ += segment.count <= 0 || segment.q_tile < tile.q_begin ||
+                 segment.q_tile + segment.count > tile.q_end;
       q_tiles += segment.count;
-      for (std::int32_t j = 0; j < segment.count; ++j) visit(tile, segment, segment.q_tile + j);
+      for (std::int32_t j = segment.q_tile; j < segment.q_tile + segment.count; ++j) {
+        if (j >= item.q_begin && j < item.q_end) visit(tile, segment, j);
+      }
     }
     faults_ += q_tiles != tile.q_tiles;
   }
@@ -100,6 +110,7 @@ BackwardWork random_work(const Mask& mask, int pack) {
   work.heads_k = mask.heads();
   work.heads_q = mask.heads() * pack * *rc::gen::inRange(1, 3);
   work.work_groups = *rc::gen::element(1, 4, 132);
+  work.chunk_visits = *rc::gen::element<std::int64_t>(1, 3, 10, 1024);
   return work;
 }
 
@@ -120,19 +131,23 @@ RC_GTEST_PROP(SliceTransposedLists, VisitEveryAllowedCellOnceAndNoOther, ()) {
   }
 }
 
-RC_GTEST_PROP(SliceTransposedLists, OrderEveryTileOnce, ()) {
+RC_GTEST_PROP(SliceTransposedLists, OrderTheWorkOfEveryKvHeadAlike, ()) {
   const Mask mask = random_long_mask();
   const int pack = *rc::gen::element(1, 2, 4, 8);
   const BackwardWork work = random_work(mask, pack);
   const TransposedLists lists = make_transposed_lists(mask, pack, work);
-  const auto count = static_cast<std::size_t>(lists.tiles_per_list);
-  RC_ASSERT(lists.order.size() == lists.tiles.size());  // a list per KV head
+  RC_ASSERT(lists.order.size() ==
+            static_cast<std::size_t>(lists.items_per_order * lists.list_heads));
   RC_ASSERT(work.heads_k % lists.section_heads == 0);
-  for (std::size_t begin = 0; begin < lists.order.size(); begin += count) {
-    std::vector<std::int32_t> order(lists.order.begin() + static_cast<std::int64_t>(begin),
-                                    lists.order.begin() + static_cast<std::int64_t>(begin + count));
-    std::sort(order.begin(), order.end());
-    for (std::size_t i = 0; i < count; ++i) RC_ASSERT(order[i] == static_cast<std::int32_t>(i));
+  // What is shared has one place for all heads.
+  const auto places = [&](std::int64_t list) {
+    std::vector<std::pair<std::int32_t, std::int32_t>> shared;
+    for (const WorkItem& item : order_of(lists, list)) shared.push_back({item.tile, item.shared});
+    std::sort(shared.begin(), shared.end());
+    return shared;
+  };
+  for (std::int64_t list = 1; list < lists.list_heads; ++list) {
+    RC_ASSERT(places(list) == places(0));
   }
 }
 
@@ -143,14 +158,15 @@ RC_GTEST_PROP(SliceTransposedLists, RankTheAdditionsToEveryQueryTileInTheirOrder
   work.ordered = true;
   const TransposedLists lists = make_transposed_lists(mask, pack, work);
   RC_ASSERT(lists.shared_keys.empty());
+  RC_ASSERT(lists.items_per_order == lists.tiles_per_list);
   const auto count = static_cast<std::size_t>(lists.tiles_per_list);
   const std::int64_t q_tiles = (mask.q_tokens() + lists.tile_tokens() - 1) / lists.tile_tokens();
   for (std::size_t list = 0; list < static_cast<std::size_t>(lists.list_heads); ++list) {
     RC_ASSERT(Visits(lists, static_cast<std::int64_t>(list), mask).faults() == 0);
     std::vector<std::int32_t> visits(static_cast<std::size_t>(q_tiles));
     for (std::size_t place = 0; place < count; ++place) {
-      const KeyTile& tile =
-          lists.tiles[list * count + static_cast<std::size_t>(lists.order[list * count + place])];
+      const WorkItem& item = lists.order[list * count + place];
+      const KeyTile& tile = lists.tiles[list * count + static_cast<std::size_t>(item.tile)];
       for (std::int32_t i = 0; i < tile.segments; ++i) {
         const QuerySegment& segment =
             lists.segments[static_cast<std::size_t>(tile.segments_begin + i)];
@@ -175,7 +191,6 @@ TEST(SliceTransposedLists, AreOneRunPerKeyTileWhereAllIsSeen) {
   for (const int pack : {1, 2, 4, 8}) {
     const TransposedLists lists = make_transposed_lists(mask_of("full", 32768), pack, kWork);
     EXPECT_TRUE(lists.patterns.empty());
-    EXPECT_TRUE(lists.shared_keys.empty());
     ASSERT_EQ(lists.tiles.size(), 256U);
     for (const KeyTile& tile : lists.tiles) {
       EXPECT_EQ(tile.segments, 1);
@@ -188,8 +203,36 @@ TEST(SliceTransposedLists, ShareThePatternsOfADiagonal) {
   const TransposedLists lists = make_transposed_lists(mask_of("causal", 64 * 1024), 8, kWork);
   ASSERT_EQ(lists.tiles.size(), 512U);
   EXPECT_EQ(lists.patterns.size(), 16U * kTileKeys);  // 8 tokens each of the diagonal's 128
-  EXPECT_EQ(lists.order.front(), 0);
-  EXPECT_EQ(lists.order.back(), 511);
+}
+
+/// Tile and first query tile of each item.
+std::vector<std::pair<std::int32_t, std::int32_t>> starts_of(const TransposedLists& lists) {
+  std::vector<std::pair<std::int32_t, std::int32_t>> starts;
+  for (const WorkItem& item : lists.order) starts.push_back({item.tile, item.q_begin});
+  return starts;
+}
+
+TEST(SliceTransposedLists, GoThroughLongRowsInChunks) {
+  const BackwardWork work = {.heads_q = 8, .heads_k = 1, .work_groups = 1, .chunk_visits = 64};
+  for (const int pack : {1, 8}) {  // 512 tokens are a chunk of 8 tiles for each head, or of 64
+    const TransposedLists lists = make_transposed_lists(mask_of("full", 1400), pack, work);
+    std::vector<std::pair<std::int32_t, std::int32_t>> expected;
+    // The last chunk is short, and so is its work: it comes last.
+    for (const std::int32_t token : {512, 0, 1024}) {
+      for (std::int32_t tile = 0; tile < 11; ++tile) expected.push_back({tile, token / 64 * pack});
+    }
+    EXPECT_EQ(starts_of(lists), expected);
+    EXPECT_EQ(lists.shared_keys.size(), 11U);
+  }
+}
+
+TEST(SliceTransposedLists, DoNotCutWhereSumsOfKeysWouldTakeTheRoomOrTheirOrderIsFixed) {
+  const Mask mask = mask_of("full", 128 * 1024);
+  EXPECT_FALSE(make_transposed_lists(mask, 8, kWork).shared_keys.empty());
+  EXPECT_TRUE(make_transposed_lists(mask, 1, {.heads_q = 16, .heads_k = 8}).shared_keys.empty());
+  BackwardWork ordered = kWork;
+  ordered.ordered = true;
+  EXPECT_TRUE(make_transposed_lists(mask, 8, ordered).shared_keys.empty());
 }
 
 TEST(SliceTransposedLists, KeepDocumentsTogetherWithTheLongestFirst) {
@@ -198,7 +241,9 @@ TEST(SliceTransposedLists, KeepDocumentsTogetherWithTheLongestFirst) {
                                        {256, 896, 256, 896, SliceType::causal},
                                        {896, 1024, 896, 1024, SliceType::causal}});
   const TransposedLists lists = make_transposed_lists(mask, 1, {.work_groups = 1});
-  EXPECT_EQ(lists.order, (std::vector<std::int32_t>{2, 3, 4, 5, 6, 0, 1, 7}));
+  std::vector<std::int32_t> tiles;
+  for (const WorkItem& item : lists.order) tiles.push_back(item.tile);
+  EXPECT_EQ(tiles, (std::vector<std::int32_t>{2, 3, 4, 5, 6, 0, 1, 7}));
 }
 
 TEST(SliceTransposedLists, TakeAllHeadsAtATimeWhereTheLastOnesTilesWouldFinishLate) {
@@ -248,9 +293,9 @@ TEST(SliceTransposedLists, ShareKeysThatEveryoneSees) {
   EXPECT_FALSE(lists.shared_keys.empty());
   std::int64_t sum = 0;
   std::int64_t most = 0;
-  for (const KeyTile& tile : lists.tiles) {
-    sum += tile.q_tiles;
-    most = std::max<std::int64_t>(most, tile.q_tiles);
+  for (const KeyTile& tile : lists.tiles) sum += tile.q_tiles;
+  for (const WorkItem& item : lists.order) {
+    most = std::max<std::int64_t>(most, item.q_end - item.q_begin);
   }
   EXPECT_LE(most, sum * kWork.heads_k / (2 * kWork.work_groups) + 1);
 }

@@ -128,6 +128,18 @@ TEST_F(SliceBackward, LongRowsOfManyHeads) {
   }
 }
 
+/// Work groups go through them in chunks, and add the chunks' dK and dV.
+TEST_F(SliceBackward, RowsLongerThanAChunk) {
+  for (const std::string name : {"causal", "block_sparse"}) {
+    MaskSpec spec;
+    spec.name = name;
+    spec.tokens = 14000;
+    spec.heads_q = 16;
+    spec.heads_k = 2;
+    expect_right_there(problem_of(14000, 14000, 16, 2), generate_mask(spec).mask, name);
+  }
+}
+
 /// Into float32 that holds ones: what comes is what the plain call rounds, and ones more.
 TEST_F(SliceBackward, AddsIntoGivenGradients) {
   // Keys of work groups of their own, and shared ones; the last tile is cut.

@@ -26,7 +26,7 @@ struct Workspace {
     dq = take(tiles * kBackwardRows * dim * 4);
     keys = take(static_cast<std::int64_t>(params.heads_k) * params.lists.shared_tiles * 2 *
                 kTileKeys * dim * 4);
-    turns = take(params.ordered ? tiles * 8 * 4 : 0);
+    turns = take(params.ordered ? tiles * 4 : 0);
     counter = take(4);
   }
 
@@ -68,7 +68,7 @@ BackwardArgs backward_args(const BackwardParams& params, DType dtype, int dim) {
   args.q_tiles = (params.tokens_q + tile_tokens - 1) / tile_tokens;
   args.head_blocks = params.heads_q / params.heads_k / pack;
   args.section_heads = params.lists.section_heads;
-  args.work_items = params.lists.tiles_per_list * params.heads_k;
+  args.work_items = params.lists.items_per_order * params.heads_k;
   args.terms = reinterpret_cast<RowTerms*>(workspace + offsets.terms);
   args.dq_sums = reinterpret_cast<float*>(workspace + offsets.dq);
   args.key_sums = reinterpret_cast<float*>(workspace + offsets.keys);
@@ -112,8 +112,7 @@ void launch(const BackwardParams& params, DType dtype, cudaStream_t stream) {
     LONGCA_CUDA(cudaGetLastError());
   }
   if (args.work_items > 0) {
-    params.ordered ? launch_main<BackwardShape<T, kDim, true>>(args, stream)
-                   : launch_main<BackwardShape<T, kDim, false>>(args, stream);
+    launch_main<BackwardShape<T, kDim>>(args, stream);
   }
   if (query_tiles > 0) {
     write_dq_kernel<T, kDim><<<query_tiles, 256, 0, stream>>>(args);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "attention/slice/sm90/backward_adder.cuh"
 #include "attention/slice/sm90/backward_consumer.cuh"
 #include "attention/slice/sm90/backward_producer.cuh"
 
@@ -22,9 +23,14 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
       ptx::barrier_init(&shared.q_empty[i], Shape::kConsumerWarps);
       ptx::barrier_init(&shared.dout_empty[i], Shape::kConsumerWarps);
     }
+    ptx::barrier_init(&shared.pattern_empty, Shape::kConsumerWarps);
     for (int i = 0; i < 2; ++i) {
       ptx::barrier_init(&shared.ds_full[i], Shape::kConsumerWarps);
       ptx::barrier_init(&shared.ds_empty[i], Shape::kConsumerWarps);
+    }
+    for (int i = 0; i < Shape::kDqBuffers; ++i) {
+      ptx::barrier_init(&shared.dq_full[i], Shape::kConsumerWarps);
+      ptx::barrier_init(&shared.dq_empty[i], 1);
     }
     ptx::fence_barrier_init();
     ptx::prefetch_map(&args.q);
@@ -36,7 +42,12 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0);
   if (warpgroup == 0) {
     ptx::decrease_registers<24>();
-    if (threadIdx.x < 32) BackwardProducer<Shape>{args, shared}.run();
+    if (threadIdx.x < 32) {
+      BackwardProducer<Shape>{args, shared}.run();
+    } else if (threadIdx.x < 32 * (1 + Shape::kDqBuffers)) {
+      const int buffer = static_cast<int>(threadIdx.x / 32) - 1;
+      if (threadIdx.x % 32 == 0) BackwardAdder<Shape>{args, shared, buffer}.run();
+    }
   } else {
     ptx::increase_registers<240>();
     BackwardConsumer<Shape> consumer{args, shared, warpgroup - 1,

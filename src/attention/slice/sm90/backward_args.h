@@ -32,7 +32,7 @@ struct BackwardArgs {
   /// for the first half of the dimensions, then 4 for the second.
   float* dq_sums;
   float* key_sums;  ///< of shared key tiles, dK and dV: 8 warps one below the other
-  /// Ordered: additions to each query tile that are done, for each of eight parts.
+  /// Ordered: additions to each query tile that are done.
   std::int32_t* turns;
   std::int32_t* work_counter;
 };

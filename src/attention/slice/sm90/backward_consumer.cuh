@@ -29,7 +29,6 @@ struct BackwardConsumer {
   using T = typename Shape::T;
   using Shared = typename Shape::Shared;
   static constexpr int kDim = Shape::kDim;
-  static constexpr std::int32_t kNotSeen = -1;
   static constexpr int kDqCount = kDim / 4;  ///< numbers of dQ per thread: half of its columns
 
   const BackwardArgs& args;
@@ -39,8 +38,8 @@ struct BackwardConsumer {
   int lane;
   RingPlace<Shape::kStages> ring{};
   RingPlace<2> ds_ring{};
+  RingPlace<Shape::kDqBuffers> dq_ring{};
   std::uint32_t keys_parity = 0;
-  int turn = -1;  ///< ordered, lane 0: the query tile whose turn is not ended
 
   __device__ __forceinline__ void arrive(std::uint64_t& barrier) const {
     if (lane == 0) ptx::barrier_arrive(&barrier);
@@ -88,11 +87,11 @@ struct BackwardConsumer {
   }
 
   /// 0 for the cells that the pattern does not allow.
-  __device__ __forceinline__ void mask(float (&p)[32], const std::uint64_t* pattern) const {
+  __device__ __forceinline__ void mask(float (&p)[32]) const {
     const int key = group * 64 + warp * 16 + lane / 4;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const std::uint64_t word = pattern[key + half * 8] >> (2 * (lane % 4));
+      const std::uint64_t word = shared.pattern[key + half * 8] >> (2 * (lane % 4));
       const auto low = static_cast<std::uint32_t>(word);
       const auto high = static_cast<std::uint32_t>(word >> 32);
 #pragma unroll
@@ -117,45 +116,30 @@ struct BackwardConsumer {
     }
   }
 
-  /// By way of this warp's place in shared memory.
-  __device__ __forceinline__ void add_dq(const float (&dq)[kDqCount], const RowTile& tile,
-                                         std::int32_t seen) {
-    const int part = group * 4 + warp;
-    float* staged = shared.dq[part];
-    if (lane == 0) Shape::kOrdered ? end_turn() : ptx::wait_stores_read();
-    __syncwarp();
+  /// By way of shared memory and a BackwardAdder.
+  __device__ __forceinline__ void add_dq(const float (&dq)[kDqCount], const RowTile& tile) {
+    ptx::barrier_wait(&shared.dq_empty[dq_ring.slot], dq_ring.parity ^ 1);
+    float* staged = shared.dq[dq_ring.slot][group * 4 + warp];
 #pragma unroll
     for (int i = 0; i < kDqCount; i += 4) {
       *reinterpret_cast<float4*>(staged + i * 32 + lane * 4) =
           make_float4(dq[i], dq[i + 1], dq[i + 2], dq[i + 3]);
     }
     ptx::fence_async_proxy();
-    __syncwarp();
-    if (lane == 0) {
-      if constexpr (Shape::kOrdered) await_turn(tile, seen);
-      ptx::add_bytes(dq_sums<kDim>(args, tile.index) + part * (kDqCount * 32), staged,
-                     kDqCount * 32 * sizeof(float));
-      ptx::commit_stores();
-    }
+    give_to_adder(tile);
   }
 
-  /// Ordered: how many additions to this warp's part of the query tile are done.
-  __device__ __forceinline__ std::int32_t* turns_of(int index) const {
-    return args.turns + index * Shape::kConsumerWarps + group * 4 + warp;
+  __device__ __forceinline__ void give_to_adder(const RowTile& tile) {
+    if (group == 0 && warp == 0 && lane == 0) shared.dq_tile[dq_ring.slot] = tile;
+    __syncwarp();
+    arrive(shared.dq_full[dq_ring.slot]);
+    dq_ring.advance();
   }
-  /// Lane 0: until those that come before are done, which is to say that L2 has them; `seen` of
-  /// them were some time ago.
-  __device__ __forceinline__ void await_turn(const RowTile& tile, std::int32_t seen) {
-    turn = tile.index;
-    while (seen != tile.rank) seen = ptx::load_relaxed(turns_of(turn));
-  }
-  /// Lane 0 lets the next one add, a tile later: by then what was added is there.
-  __device__ __forceinline__ void end_turn() {
-    if (turn < 0) return;
-    ptx::wait_stores_done();
-    ptx::fence_async_proxy();
-    ptx::add_release(turns_of(turn), 1);
-    turn = -1;
+  __device__ __forceinline__ void dismiss_adders() {
+    for (int i = 0; i < Shape::kDqBuffers; ++i) {
+      ptx::barrier_wait(&shared.dq_empty[dq_ring.slot], dq_ring.parity ^ 1);
+      give_to_adder({-1, 0, 0});
+    }
   }
 
   __device__ __forceinline__ void run() {
@@ -169,13 +153,12 @@ struct BackwardConsumer {
 #pragma unroll
       for (int i = 0; i < kDim / 2; ++i) dk[i] = dv[i] = 0;
       if (work.q_tiles > 0) walk(work.q_tiles, dk, dv);
-      if (Shape::kOrdered && lane == 0) end_turn();
       finish(work, dk, dv);
       ptx::fence_async_proxy();
       __syncwarp();
       arrive(shared.keys_empty);
     }
-    if (lane == 0) ptx::wait_stores_read();
+    dismiss_adders();
   }
 
   /// The buffer that was written before the next one.
@@ -183,10 +166,9 @@ struct BackwardConsumer {
     const std::uint32_t parity = ds_ring.slot == 1 ? ds_ring.parity : ds_ring.parity ^ 1;
     ptx::barrier_wait(&shared.ds_full[ds_ring.slot ^ 1], parity);
   }
-  __device__ __forceinline__ void add_dq_before(const float (&dq)[kDqCount], const RowTile& tile,
-                                                std::int32_t seen) {
+  __device__ __forceinline__ void add_dq_before(const float (&dq)[kDqCount], const RowTile& tile) {
     arrive(shared.ds_empty[ds_ring.slot ^ 1]);
-    add_dq(dq, tile, seen);
+    add_dq(dq, tile);
   }
 
   /// Sums over `count` query tiles.
@@ -203,10 +185,6 @@ struct BackwardConsumer {
     for (int left = count; left > 0; --left) {
       const int slot = ring.slot;
       const RowTile tile = shared.tile[slot];
-      std::int32_t seen = kNotSeen;
-      if (Shape::kOrdered && lane == 0 && before.index >= 0) {
-        seen = ptx::load_relaxed(turns_of(before.index));
-      }
       const float* lse = shared.terms[slot][0] + lane % 4 * 2;
       const float* delta = shared.terms[slot][1] + lane % 4 * 2;
 
@@ -224,7 +202,11 @@ struct BackwardConsumer {
         s[i + 2] = ptx::exp2(fmaf(s[i + 2], scale_log2, -of_rows.x));
         s[i + 3] = ptx::exp2(fmaf(s[i + 3], scale_log2, -of_rows.y));
       }
-      if (tile.masked != 0) mask(s, shared.pattern[slot]);
+      if (tile.pattern >= 0) {
+        mask(s);
+        __syncwarp();
+        arrive(shared.pattern_empty);
+      }
       std::uint32_t p[16];
 #pragma unroll
       for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
@@ -276,7 +258,7 @@ struct BackwardConsumer {
       ptx::products_wait<0>();
       ptx::pin(s);
       ptx::pin(dq);
-      if (before.index >= 0) add_dq_before(dq, before, seen);
+      if (before.index >= 0) add_dq_before(dq, before);
       before = tile;
       ds_ring.advance();
     }
@@ -287,7 +269,7 @@ struct BackwardConsumer {
     ptx::products_commit();
     ptx::products_wait<0>();
     ptx::pin(dq);
-    add_dq_before(dq, before, kNotSeen);
+    add_dq_before(dq, before);
     ptx::pin(dk);
     ptx::pin(dv);
   }
@@ -297,6 +279,7 @@ struct BackwardConsumer {
 #pragma unroll
     for (int i = 0; i < kDim / 2; ++i) dk[i] *= args.params.scale;
     if (work.shared >= 0) {
+      if (work.q_tiles == 0) return;
       add_keys(dk, key_sums<kDim>(args, work.shared, work.kv_head, 0));
       add_keys(dv, key_sums<kDim>(args, work.shared, work.kv_head, 1));
       return;

@@ -17,6 +17,7 @@ struct BackwardProducer {
   Shared& shared;
   RingPlace<Shape::kStages> ring{};
   std::uint32_t keys_parity = 0;
+  std::uint32_t pattern_parity = 0;
 
   __device__ __forceinline__ bool leads() const { return threadIdx.x == 0; }
 
@@ -29,7 +30,7 @@ struct BackwardProducer {
     std::uint64_t* full = &shared.q_full[slot];
     ptx::barrier_wait(&shared.q_empty[slot], ring.parity ^ 1);
     if (leads()) {
-      shared.tile[slot] = {index, pattern >= 0, rank};
+      shared.tile[slot] = {index, pattern, rank};
       ptx::barrier_arrive_expect(
           full, Shape::kRowBytes + Shape::kTermBytes + (pattern >= 0 ? Shape::kPatternBytes : 0));
 #pragma unroll
@@ -38,11 +39,6 @@ struct BackwardProducer {
                       head, token);
       }
       ptx::load_bytes(shared.terms[slot], args.terms + index, Shape::kTermBytes, full);
-      if (pattern >= 0) {
-        ptx::load_bytes(shared.pattern[slot],
-                        args.params.lists.patterns + static_cast<std::int64_t>(pattern) * kTileKeys,
-                        Shape::kPatternBytes, full);
-      }
     }
     ptx::barrier_wait(&shared.dout_empty[slot], ring.parity ^ 1);
     if (leads()) {
@@ -53,7 +49,19 @@ struct BackwardProducer {
                       &shared.dout_full[slot], column * 64, head, token);
       }
     }
+    if (pattern >= 0) load_pattern(pattern, full);
     ring.advance();
+  }
+
+  /// As soon as the last one was applied.
+  __device__ __forceinline__ void load_pattern(int pattern, std::uint64_t* full) {
+    ptx::barrier_wait(&shared.pattern_empty, pattern_parity ^ 1);
+    pattern_parity ^= 1;
+    if (leads()) {
+      ptx::load_bytes(shared.pattern,
+                      args.params.lists.patterns + static_cast<std::int64_t>(pattern) * kTileKeys,
+                      Shape::kPatternBytes, full);
+    }
   }
 
   __device__ __forceinline__ void load_keys(const KeyWork& work) {
@@ -100,32 +108,70 @@ struct BackwardProducer {
     }
   }
 
+  /// How many of a segment's query tiles are in the item, from which one on.
+  __device__ __forceinline__ static int count_of(const int4& segment, const WorkItem& item,
+                                                 int& first) {
+    first = max(segment.x, item.q_begin);
+    return min(segment.x + segment.y, item.q_end) - first;
+  }
+
+  /// Visits of a list's key tile that are in the item.
+  __device__ __forceinline__ int visits(const KeyTile& tile, const WorkItem& item) const {
+    if (item.q_begin <= tile.q_begin && tile.q_end <= item.q_end) return tile.q_tiles;
+    const auto* segments =
+        reinterpret_cast<const int4*>(args.params.lists.segments + tile.segments_begin);
+    int sum = 0;
+#pragma unroll 2
+    for (int i = static_cast<int>(threadIdx.x); i < tile.segments; i += 32) {
+      int first = 0;
+      sum += max(count_of(segments[i], item, first), 0);
+    }
+    return static_cast<int>(__reduce_add_sync(~0u, static_cast<unsigned>(sum)));
+  }
+
+  /// The segment, of those that lie from the last query tile to the first, that the item begins
+  /// with.
+  __device__ __forceinline__ static int first_segment(const int4* segments, int count,
+                                                      const WorkItem& item) {
+    int begin = 0;
+    while (begin < count) {
+      const int middle = (begin + count) / 2;
+      segments[middle].x >= item.q_end ? begin = middle + 1 : count = middle;
+    }
+    return begin;
+  }
+
   __device__ __forceinline__ void run_item(int id) {
     const DeviceTransposedLists& lists = args.params.lists;
-    const int section_items = lists.tiles_per_list * args.section_heads;
+    const int section_items = lists.items_per_order * args.section_heads;
     const int rest = id % section_items;
     const int kv_head = id / section_items * args.section_heads + rest % args.section_heads;
     const std::int64_t order_list = lists.list_heads == 1 ? 0 : kv_head;
-    const int tile = lists.order[order_list * lists.tiles_per_list + rest / args.section_heads];
-    const KeyTile& keys = key_tile(kv_head, 0, tile);
+    const WorkItem item =
+        lists.order[order_list * lists.items_per_order + rest / args.section_heads];
+    const KeyTile& keys = key_tile(kv_head, 0, item.tile);
     int q_tiles = 0;
 #pragma unroll 1
     for (int block = 0; block < args.head_blocks; ++block) {
-      q_tiles += key_tile(kv_head, block, tile).q_tiles;
+      q_tiles += visits(key_tile(kv_head, block, item.tile), item);
     }
-    load_keys({keys.k_begin, keys.k_end, kv_head, q_tiles, keys.shared});
+    load_keys({keys.k_begin, keys.k_end, kv_head, q_tiles, item.shared});
 #pragma unroll 1
     for (int block = 0; block < args.head_blocks; ++block) {
-      const QuerySegment* segments = lists.segments + key_tile(kv_head, block, tile).segments_begin;
-      const int count = key_tile(kv_head, block, tile).segments;
+      const KeyTile& tile = key_tile(kv_head, block, item.tile);
+      const auto* segments = reinterpret_cast<const int4*>(lists.segments + tile.segments_begin);
+      const int count = tile.segments;
 #pragma unroll 1
-      for (int i = 0; i < count; ++i) {
-        const int4 segment = *reinterpret_cast<const int4*>(segments + i);
-        const int first = __shfl_sync(~0u, segment.x, 0);
+      for (int i = first_segment(segments, count, item); i < count; ++i) {
+        const int4 segment = segments[i];
+        int first = 0;
+        int left = __shfl_sync(~0u, count_of(segment, item, first), 0);
+        first = __shfl_sync(~0u, first, 0);
+        if (left <= 0) break;
         const int pattern = __shfl_sync(~0u, segment.z, 0);
-        const int rank = Shape::kOrdered ? __shfl_sync(~0u, segment.w, 0) : 0;
+        const int rank = __shfl_sync(~0u, segment.w, 0);
 #pragma unroll 1
-        for (int left = __shfl_sync(~0u, segment.y, 0); left > 0; --left) {
+        for (; left > 0; --left) {
           load_rows(kv_head * args.head_blocks + block, first + left - 1, pattern, rank);
         }
       }

@@ -8,9 +8,9 @@ namespace longca::slice::sm90 {
 
 /// A query tile on its way, as the producer tells the consumers.
 struct RowTile {
-  int index;   ///< among those of all head blocks: head block · q_tiles + query tile
-  int masked;  ///< it has a pattern
-  int rank;    ///< QuerySegment
+  int index;    ///< among those of all head blocks: head block · q_tiles + query tile
+  int pattern;  ///< TransposedLists, or below 0: everything is seen
+  int rank;     ///< QuerySegment
 };
 
 /// The keys that a work group owns next.
@@ -21,14 +21,14 @@ struct KeyWork {
   int shared;   ///< KeyTile
 };
 
-/// kOrdered: dQ is added up in a fixed order.
-template <typename Element, int kDim_, bool kOrdered_>
+template <typename Element, int kDim_>
 struct BackwardShape {
   using T = Element;
   static constexpr int kDim = kDim_;
-  static constexpr bool kOrdered = kOrdered_;
   static constexpr int kStages = 2;
   static constexpr int kThreads = 384;
+  /// dQ is added, or waits for its turn, in one while the next one is filled.
+  static constexpr int kDqBuffers = 2;
   static constexpr int kConsumerWarps = 8;
   /// Tiles lie in shared memory as columns of 64 elements.
   static constexpr int kColumns = kDim / 64;
@@ -45,15 +45,19 @@ struct BackwardShape {
     alignas(1024) unsigned char q[kStages][kRowBytes];
     alignas(1024) unsigned char dout[kStages][kRowBytes];
     alignas(1024) unsigned char ds[2][kTileKeys * 128];  ///< dSᵀ: 128 keys × 64 rows
-    alignas(128) float dq[kConsumerWarps][kBackwardRows * kDim / kConsumerWarps];  ///< of each warp
-    alignas(128) float terms[kStages][2][kBackwardRows];                           ///< RowTerms
-    alignas(128) std::uint64_t pattern[kStages][kTileKeys];
+    /// A part of each warp, as in BackwardArgs::dq_sums.
+    alignas(128) float dq[kDqBuffers][kConsumerWarps][kBackwardRows * kDim / kConsumerWarps];
+    alignas(128) float terms[kStages][2][kBackwardRows];  ///< RowTerms
+    alignas(128) std::uint64_t pattern[kTileKeys];        ///< one: there is no room for two
     RowTile tile[kStages];
+    RowTile dq_tile[kDqBuffers];  ///< what is in dq; index below 0: nothing any more
     KeyWork work;
     std::uint64_t keys_full, keys_empty;
     std::uint64_t q_full[kStages], q_empty[kStages];
     std::uint64_t dout_full[kStages], dout_empty[kStages];
+    std::uint64_t pattern_empty;
     std::uint64_t ds_full[2], ds_empty[2];
+    std::uint64_t dq_full[kDqBuffers], dq_empty[kDqBuffers];
   };
 };
 

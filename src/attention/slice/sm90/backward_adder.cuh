@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+#include "attention/slice/sm90/backward_args.h"
+#include "attention/slice/sm90/backward_shape.cuh"
+#include "attention/slice/sm90/backward_sums.cuh"
+#include "attention/slice/sm90/ptx/barrier.cuh"
+#include "attention/slice/sm90/ptx/tile_products.cuh"
+#include "attention/slice/sm90/ptx/tma.cuh"
+
+namespace longca::slice::sm90 {
+
+/// One thread per buffer of dQ, which hands it to the copy engine; ordered, when its turn has come.
+/// The consumers go on meanwhile.
+template <typename Shape>
+struct BackwardAdder {
+  const BackwardArgs& args;
+  typename Shape::Shared& shared;
+  int buffer;
+
+  __device__ __forceinline__ void run() const {
+    constexpr std::uint32_t kBytes = kBackwardRows * Shape::kDim * sizeof(float);
+    for (std::uint32_t parity = 0;; parity ^= 1) {
+      ptx::barrier_wait(&shared.dq_full[buffer], parity);
+      const int index = shared.dq_tile[buffer].index;
+      const int rank = shared.dq_tile[buffer].rank;
+      if (index < 0) return;
+      // Additions that come before are in L2 when they are counted.
+      std::int32_t* turn = args.turns + index;
+      while (args.params.ordered && ptx::load_relaxed(turn) != rank) {
+      }
+      ptx::add_bytes(dq_sums<Shape::kDim>(args, index), shared.dq[buffer], kBytes);
+      ptx::commit_stores();
+      ptx::wait_stores_read();
+      ptx::barrier_arrive(&shared.dq_empty[buffer]);
+      if (!args.params.ordered) continue;
+      ptx::wait_stores_done();
+      ptx::fence_async_proxy();
+      ptx::add_release(turn, 1);
+    }
+  }
+};
+
+}  // namespace longca::slice::sm90
