@@ -61,33 +61,36 @@ std::shared_ptr<Mask::Data> Mask::build(std::int64_t q_tokens, std::int64_t k_to
   auto data = std::make_shared<Data>();
   data->q_tokens = q_tokens;
   data->k_tokens = k_tokens;
-  std::vector<Range> rows;
-  rows.reserve(slices.size());
   data->bands.reserve(slices.size());
-  for (const Slice& slice : slices) {
-    data->bands.push_back(Band::of(slice));
-    rows.push_back(data->bands.back().rows());
-  }
-  check_disjoint(slices, data->bands);
+  for (const Slice& slice : slices) data->bands.push_back(Band::of(slice));
   data->slices = std::move(slices);
-  data->rows = RangeIndex(rows);
   return data;
+}
+
+void Mask::Data::measure() {
+  if (blocks) {
+    areas = block_areas();
+    return;
+  }
+  std::int64_t area = 0;
+  for (const Band& band : bands) area += band.area();
+  areas = {area};
 }
 
 Mask Mask::from_slices(std::int64_t q_tokens, std::int64_t k_tokens, std::vector<Slice> slices) {
   auto data = build(q_tokens, k_tokens, std::move(slices));
-  std::int64_t area = 0;
-  for (const Band& band : data->bands) area += band.area();
-  data->areas = {area};
+  check_disjoint(data->slices, data->bands);
+  data->measure();
   return Mask(std::move(data));
 }
 
 Mask Mask::from_blocks(std::int64_t q_tokens, std::int64_t k_tokens, std::vector<Slice> slices,
                        BlockLists blocks) {
   auto data = build(q_tokens, k_tokens, std::move(slices));
+  check_disjoint(data->slices, data->bands);
   check_block_lists(blocks, q_tokens, k_tokens);
   data->blocks = std::move(blocks);
-  data->areas = data->block_areas();
+  data->measure();
   return Mask(std::move(data));
 }
 

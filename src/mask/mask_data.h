@@ -19,18 +19,20 @@ struct Mask::Data {
   std::int64_t k_tokens = 0;
   std::vector<Slice> slices;
   std::vector<Band> bands;  ///< of the slices, in their order
-  RangeIndex rows;          ///< which slices have a cell in a row
   std::optional<BlockLists> blocks;
   std::vector<std::int64_t> areas;  ///< per head
 
   Range all_queries() const { return {0, q_tokens}; }
   Range all_keys() const { return {0, k_tokens}; }
-  /// Which slices have a cell in a column; built on first use.
+  /// Which slices have a cell in a row, or a column; built on first use.
+  const RangeIndex& rows() const;
   const RangeIndex& columns() const;
   /// Cells of the slices in a tile, block lists aside.
   std::int64_t slice_area_in(Range queries, Range keys) const;
   /// area_in of a mask with blocks.
   std::int64_t block_area_in(int head, Range queries, Range keys) const;
+  /// Fills `areas` from the rest.
+  void measure();
   /// Allowed cells of every head of a mask with blocks.
   std::vector<std::int64_t> block_areas() const;
 
@@ -38,8 +40,8 @@ struct Mask::Data {
   mutable std::map<std::type_index, std::shared_ptr<const void>> derived;
 
  private:
-  mutable std::once_flag columns_once_;
-  mutable RangeIndex columns_;
+  mutable std::once_flag rows_once_, columns_once_;
+  mutable RangeIndex rows_, columns_;
 };
 
 /// Throws InputError, naming the head and block, unless the lists fit the mask.

@@ -44,6 +44,16 @@ std::vector<Range> keeping_queries(const BlockLists& blocks, int head, std::int6
 
 }  // namespace
 
+const RangeIndex& Mask::Data::rows() const {
+  std::call_once(rows_once_, [this] {
+    std::vector<Range> ranges;
+    ranges.reserve(bands.size());
+    for (const Band& band : bands) ranges.push_back(band.rows());
+    rows_ = RangeIndex(ranges);
+  });
+  return rows_;
+}
+
 const RangeIndex& Mask::Data::columns() const {
   std::call_once(columns_once_, [this] {
     std::vector<Range> ranges;
@@ -56,7 +66,7 @@ const RangeIndex& Mask::Data::columns() const {
 
 std::int64_t Mask::Data::slice_area_in(Range queries, Range keys) const {
   std::int64_t area = 0;
-  rows.for_each_overlapping(
+  rows().for_each_overlapping(
       queries, [&](std::uint32_t i) { area += bands[i].clipped(queries, keys).area(); });
   return area;
 }
@@ -69,7 +79,7 @@ std::vector<Range> Mask::key_intervals(int head, std::int64_t q) const {
   LONGCA_CHECK(head >= 0 && head < heads(), "head {} of a mask of {}", head, heads());
   LONGCA_CHECK(q >= 0 && q < q_tokens(), "query {} of a mask of {}", q, q_tokens());
   std::vector<Range> keys;
-  data_->rows.for_each_overlapping(
+  data_->rows().for_each_overlapping(
       {q, q + 1}, [&](std::uint32_t i) { keys.push_back(data_->bands[i].keys_of(q)); });
   join_ranges(keys);
   return data_->blocks ? intersections(keys, kept_keys(*data_->blocks, head, q)) : keys;

@@ -140,10 +140,15 @@ Mask Mask::sub_mask(std::span<const Range> q_ranges, std::span<const Range> k_ra
       append_rows(slices, {rows, band.k, band.lo, band.hi}, q_shift, keys);
     });
   }
-  slices = joined_slices(std::move(slices));
-  if (!data_->blocks) return from_slices(queries.tokens, keys.tokens, std::move(slices));
-  return from_blocks(queries.tokens, keys.tokens, std::move(slices),
-                     cut_blocks(*data_->blocks, queries, keys));
+  // Parts of slices that do not meet, and joins of these, do not meet: it need not be checked,
+  // which would take a third of a plan of many small steps.
+  auto data = build(queries.tokens, keys.tokens, joined_slices(std::move(slices)));
+  if (data_->blocks) {
+    data->blocks = cut_blocks(*data_->blocks, queries, keys);
+    check_block_lists(*data->blocks, queries.tokens, keys.tokens);
+  }
+  data->measure();
+  return Mask(std::move(data));
 }
 
 }  // namespace longca

@@ -40,9 +40,8 @@ std::vector<Range> document_chunks(std::span<const std::int64_t> lengths,
     const std::int64_t length = lengths[document];
     const std::int64_t size = chunks[document];
     for (const std::int64_t i : {position, 2 * positions - 1 - position}) {
-      // Chunks behind the document's end are padding.
-      ranges.push_back(
-          {first + std::min(i * size, length), first + std::min((i + 1) * size, length)});
+      if (i * size >= length) break;  // this chunk and later ones are padding
+      ranges.push_back({first + i * size, first + std::min((i + 1) * size, length)});
     }
     first += length;
   }
