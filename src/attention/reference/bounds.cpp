@@ -85,8 +85,9 @@ TileBound make_bound(double squared, double error_squared, double largest, doubl
   return {2 * std::sqrt(error_squared) + floor, 4 * largest + floor};
 }
 
-double lse_bound(double score_magnitude, double lse) {
-  return kFloat32Roundoff * (4 * score_magnitude + 8 * (1 + std::abs(lse)));
+double lse_bound(double score_magnitude, double lse, double keys) {
+  return kFloat32Roundoff *
+         (4 * score_magnitude + 8 * (1 + std::abs(lse)) + 0.75 * std::sqrt(keys));
 }
 
 double error_ratio(const TileError& error, const TileBound& bound) {

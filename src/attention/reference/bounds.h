@@ -34,9 +34,15 @@ TileBound make_bound(double squared, double error_squared, double largest, doubl
 /// How far lse may be off: float32 noise, in absolute terms. A score is a sum of products, its
 /// error in any order of summation a small multiple of 2⁻²⁴ · scale · ‖q‖ · ‖k‖
 /// (`score_magnitude`); the logarithm and the maximum add roundings of numbers of the size of lse.
-/// For normal inputs at d = 128 this is about 1e-5: a masked tile of 64 keys among a million moves
-/// lse by more.
-double lse_bound(double score_magnitude, double lse);
+/// For normal inputs at d = 128 this is about 1e-5.
+///
+/// The sum of the exponentials of `keys` keys adds 0.75 √keys · 2⁻²⁴: n positive terms added one
+/// after the other in float32 are off by 0.24 √n · 2⁻²⁴ (one standard deviation, rounding errors
+/// being independent), kernels add up in four chains or more per row, and the worst of millions of
+/// rows is at six deviations. FlashAttention 3 was seen at 4.2e-6 over 32K keys and 5.4e-6 over
+/// 64K; from about 200K on the first part alone would call it wrong. Together they are 5.4e-5 over
+/// a million keys: a masked tile of 64 of these moves lse by more.
+double lse_bound(double score_magnitude, double lse, double keys);
 
 /// What the comparison of one tile found.
 struct TileError {

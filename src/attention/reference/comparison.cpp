@@ -128,8 +128,9 @@ std::optional<double> compare_lse(const ConstLseView& lse,
     const ExpectedLse tile = expected(i);
     const std::int64_t first = items[i].tile * kTile;
     for (std::int64_t row = 0; row < std::min(kTile, lse.tokens - first); ++row, ++rows) {
-      LseError e = compare_lse_row(static_cast<double>(lse.head(items[i].head)[first + row]),
-                                   tile.rows[row], lse_bound(tile.score_magnitude, tile.rows[row]));
+      LseError e =
+          compare_lse_row(static_cast<double>(lse.head(items[i].head)[first + row]), tile.rows[row],
+                          lse_bound(tile.score_magnitude, tile.rows[row], tile.keys));
       largest = std::max(largest, e.error);
       if (!(e.ratio <= 1)) ++wrong;
       if (e.ratio > worst.ratio) {

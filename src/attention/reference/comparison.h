@@ -58,6 +58,7 @@ std::optional<double> judge_output(const OutputName& output, std::int64_t tokens
 struct ExpectedLse {
   std::span<const double> rows;  ///< [kTile]
   double score_magnitude = 0;    ///< as lse_bound takes it
+  double keys = 0;               ///< likewise: mean over the rows
 };
 
 /// Compares lse, in host memory, with `expected(i)` at every items[i], row by row; returns the

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -21,6 +22,12 @@ struct ReferenceProblem {
 
   int mask_head(std::int64_t head_q) const {
     return static_cast<int>(head_q * mask.heads() / shape.heads_q);
+  }
+  /// Keys that a row of a tile sees in the mean.
+  double mean_keys(std::int64_t head_q, std::int64_t tile) const {
+    const Range rows = {tile * kTile, std::min((tile + 1) * kTile, mask.q_tokens())};
+    return static_cast<double>(mask.area_in(mask_head(head_q), rows, {0, mask.k_tokens()})) /
+           static_cast<double>(rows.size());
   }
 };
 

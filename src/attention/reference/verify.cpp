@@ -54,7 +54,8 @@ struct Reference::Impl {
         lse, selection().queries,
         [&](std::size_t i) {
           const auto& tile = results.query_tile(i);
-          return ExpectedLse{tile.rows.lse, tile.score_magnitude};
+          const auto [head, number] = selection().queries[i];
+          return ExpectedLse{tile.rows.lse, tile.score_magnitude, problem.mean_keys(head, number)};
         },
         verdict);
   }

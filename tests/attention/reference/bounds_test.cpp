@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 #include <vector>
 
 namespace longca {
@@ -122,8 +123,37 @@ TEST(MakeBound, ANaNInTheEmulationAllowsNothing) {
 
 TEST(LseBound, IsFarBelowWhatAMaskFaultMoves) {
   const double normal = 11.3 * 1.5;  // scale ‖q‖ ‖k‖ of normal inputs at d = 128
-  EXPECT_LT(lse_bound(normal, std::log(1e6)), -std::log1p(-64e-6));  // one tile of a million keys
-  EXPECT_GT(lse_bound(normal, 10), 2e-6);  // what float32 kernels have been seen to reach
+  EXPECT_LT(lse_bound(normal, std::log(1e6), 1e6),
+            -std::log1p(-64e-6));             // a tile of a million keys
+  EXPECT_GT(lse_bound(normal, 10, 0), 2e-6);  // what float32 kernels have been seen to reach
+}
+
+/// Sums of exponentials one after the other in float32, as the threads of a kernel form them: a
+/// sixth of the bound's last part lies above their usual error, and the bound is not far above the
+/// worst.
+TEST(LseBound, GrowsAsSumsOfFloat32Do) {
+  std::mt19937 random(1);
+  std::normal_distribution<double> normal;
+  constexpr int kKeys = 1 << 16;
+  double squared = 0;
+  double worst = 0;
+  constexpr int kRows = 200;
+  for (int row = 0; row < kRows; ++row) {
+    float sum = 0;
+    double exact = 0;
+    for (int i = 0; i < kKeys; ++i) {
+      const auto term = static_cast<float>(std::exp(normal(random)));
+      sum += term;
+      exact += double{term};
+    }
+    const double error = std::abs(std::log(double{sum} / exact));
+    squared += error * error / kRows;
+    worst = std::max(worst, error);
+  }
+  const double more = lse_bound(0, 0, kKeys) - lse_bound(0, 0, 0);
+  EXPECT_GT(more, 2 * std::sqrt(squared));
+  EXPECT_LT(more, 12 * std::sqrt(squared));
+  EXPECT_LT(worst, lse_bound(11.3 * 1.5, std::log(kKeys), kKeys));
 }
 
 }  // namespace

@@ -133,8 +133,9 @@ struct CudaReference::Impl {
           const auto index = static_cast<std::int64_t>(i);
           const std::int64_t first =
               index / o.tiles() * o.tokens + selection.queries[i].tile * kTile;
-          return ExpectedLse{std::span(expected).subspan(static_cast<std::size_t>(first)),
-                             o.figures[i].score};
+          return ExpectedLse{
+              std::span(expected).subspan(static_cast<std::size_t>(first)), o.figures[i].score,
+              problem.mean_keys(selection.queries[i].head, selection.queries[i].tile)};
         },
         verdict);
   }

@@ -98,7 +98,7 @@ void expect_lse(const DeviceResults& results, std::size_t slot, std::int64_t row
   const double found = results.rows()[static_cast<std::size_t>(at * o.tokens + row)].lse;
   const TileFigure& tile = o.figures[static_cast<std::size_t>(at * o.tiles() + row / kTile)];
   if (found == exact) return;  // both −∞, too
-  const double bound = lse_bound(tile.score, exact) / 4;
+  const double bound = lse_bound(tile.score, exact, 0) / 4;
   if (std::abs(found - exact) <= bound) return;
   throw InternalError(
       fmt::format("the reference itself disagrees with float64: its lse of head {}, row {}, is "
