@@ -24,6 +24,13 @@ struct DeviceTransposedLists {
   const KeyRange* shared_keys = nullptr;
 };
 
+/// What becomes of a gradient.
+enum class Sink : std::uint8_t {
+  overwrite,          ///< in the inputs' dtype
+  overwrite_float32,  ///< in float32
+  add_float32,        ///< float32 is added to
+};
+
 struct BackwardParams {
   TensorArg dout, q, k, v, o;
   TensorArg dq, dk, dv;
@@ -33,8 +40,8 @@ struct BackwardParams {
   int heads_q = 0, heads_k = 0;
   float scale = 1;
   DeviceTransposedLists lists;
-  /// dQ, dK and dV are of float32 and are added to.
-  bool accumulate = false;
+  Sink dq_sink = Sink::overwrite;
+  Sink keys_sink = Sink::overwrite;  ///< of dK and dV
   /// Adds up in the order of the lists, which are ordered ones: the same bits every time.
   bool ordered = false;
   /// Device memory of backward_workspace_bytes, as it may be. One launch at a time may use it.

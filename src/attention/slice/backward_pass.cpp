@@ -32,6 +32,18 @@ int group_size(const Problem& problem, const Mask& mask) {
   return std::gcd(problem.group_size(), problem.heads_q / mask.heads());
 }
 
+Sink keys_sink(const BackwardArgs& args, KeyGradients keys) {
+  switch (keys) {
+    case KeyGradients::overwrite_float32:
+      return Sink::overwrite_float32;
+    case KeyGradients::add_float32:
+      return Sink::add_float32;
+    case KeyGradients::as_dq:
+      break;
+  }
+  return args.accumulate ? Sink::add_float32 : Sink::overwrite;
+}
+
 }  // namespace
 
 BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, bool ordered)
@@ -78,7 +90,7 @@ BackwardParams BackwardPass::params() const {
   return params;
 }
 
-void BackwardPass::run(const BackwardArgs& args) {
+void BackwardPass::run(const BackwardArgs& args, KeyGradients keys) {
   const mma::AttentionArgs from = mma::attention_args(kName, problem_, args);
   BackwardParams params = this->params();
   params.workspace = scratch_.data();
@@ -93,7 +105,8 @@ void BackwardPass::run(const BackwardArgs& args) {
   params.lse = from.lse;
   params.lse_head_stride = from.lse_head_stride;
   params.scale = from.scale;
-  params.accumulate = args.accumulate;
+  params.dq_sink = args.accumulate ? Sink::add_float32 : Sink::overwrite;
+  params.keys_sink = keys_sink(args, keys);
   launch_backward(params, problem_.dtype, problem_.head_dim,
                   static_cast<cudaStream_t>(args.stream));
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "attention/kernel.h"
+#include "attention/key_sums.h"
 #include "attention/plan_scratch.h"
 #include "attention/slice/backward_launch.h"
 #include "core/device.h"
@@ -16,7 +17,8 @@ class BackwardPass {
   /// Ordered: every sum is added up in a fixed order, so that the same call gives the same bits.
   BackwardPass(const Problem& problem, const Mask& mask, bool ordered = false);
 
-  void run(const BackwardArgs& args);
+  /// `keys` other than as_dq: of args without `accumulate`.
+  void run(const BackwardArgs& args, KeyGradients keys = KeyGradients::as_dq);
 
   /// What it holds beside the scratch.
   std::int64_t list_bytes() const;

@@ -82,7 +82,7 @@ class UploadedLists {
   Buffer tiles_, listed_, runs_, patterns_, order_;
 };
 
-class SlicePlan final : public Plan, public HasScratch {
+class SlicePlan final : public Plan, public HasScratch, public SumsKeys {
  public:
   SlicePlan(const Problem& problem, const Mask& mask, SlicePath path)
       : problem_(problem),
@@ -110,6 +110,12 @@ class SlicePlan final : public Plan, public HasScratch {
   void backward(const BackwardArgs& args) override {
     LONGCA_CHECK(backward_.has_value(), "the plan was made for the forward pass only");
     backward_->run(args);
+  }
+
+  void backward_summing(const BackwardArgs& args, KeyGradients keys) override {
+    LONGCA_CHECK(backward_.has_value() && path_ == SlicePath::sm90,
+                 "no backward pass that sums keys");
+    backward_->run(args, keys);
   }
 
   std::int64_t workspace_bytes() const override {
@@ -158,9 +164,11 @@ class SlicePlan final : public Plan, public HasScratch {
   PlanScratch no_scratch_;
 };
 
-class SliceKernel final : public Kernel {
+class SliceKernel final : public Kernel, public HasKeySums {
  public:
   explicit SliceKernel(SlicePath path) : path_(path) {}
+
+  bool sums_keys() const override { return path() == SlicePath::sm90; }
 
   const Capabilities& capabilities() const override { return capabilities_; }
 

@@ -284,9 +284,9 @@ struct BackwardConsumer {
       add_keys(dv, key_sums<kDim>(args, work.shared, work.kv_head, 1));
       return;
     }
-    if (args.params.accumulate) {
-      accumulate_keys(dk, args.params.dk, work);
-      accumulate_keys(dv, args.params.dv, work);
+    if (args.params.keys_sink != Sink::overwrite) {
+      write_float32_keys(dk, args.params.dk, work);
+      write_float32_keys(dv, args.params.dv, work);
       return;
     }
     // The group's own rows of V are free as soon as its warps are here.
@@ -302,9 +302,10 @@ struct BackwardConsumer {
     for (int i = 0; i < kDim / 2; i += 4) ptx::add_four(to + i * 32, sum + i);
   }
 
-  /// Into a tensor of float32: nobody else has these keys.
-  __device__ __forceinline__ void accumulate_keys(const float (&sum)[kDim / 2],
-                                                  const TensorArg& tensor, const KeyWork& work) {
+  /// Over what a tensor of float32 holds, or added to it: nobody else has these keys.
+  __device__ __forceinline__ void write_float32_keys(const float (&sum)[kDim / 2],
+                                                     const TensorArg& tensor, const KeyWork& work) {
+    const bool adds = args.params.keys_sink == Sink::add_float32;
     const int first = work.k_begin + group * 64 + warp * 16 + lane / 4;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -315,7 +316,7 @@ struct BackwardConsumer {
 #pragma unroll
       for (int i = 0; i < kDim / 8; ++i) {
         auto* to = reinterpret_cast<float2*>(row + i * 8);
-        const float2 before = *to;
+        const float2 before = adds ? *to : make_float2(0, 0);
         *to = make_float2(before.x + sum[i * 4 + half * 2], before.y + sum[i * 4 + half * 2 + 1]);
       }
     }

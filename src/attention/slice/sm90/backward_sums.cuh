@@ -103,15 +103,15 @@ __device__ __forceinline__ void spread(const float* from, float (*tile)[kPitch],
   }
 }
 
-/// Eight numbers of a gradient's row, in its dtype or added to float32.
+/// Eight numbers of a gradient's row.
 template <typename T>
 __device__ __forceinline__ void write_eight(const TensorArg& tensor, std::int64_t element,
-                                            const float* from, float scale, bool accumulate) {
-  if (accumulate) {
+                                            const float* from, float scale, Sink sink) {
+  if (sink != Sink::overwrite) {
     auto* to = reinterpret_cast<float4*>(static_cast<float*>(tensor.data) + element);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      float4 sum = to[i];
+      float4 sum = sink == Sink::add_float32 ? to[i] : make_float4(0, 0, 0, 0);
       sum.x = fmaf(from[4 * i], scale, sum.x);
       sum.y = fmaf(from[4 * i + 1], scale, sum.y);
       sum.z = fmaf(from[4 * i + 2], scale, sum.z);
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(256) write_dq_kernel(const __grid_constant__ B
     if (token >= params.tokens_q) continue;
     write_eight<T>(params.dq,
                    token * params.dq.token_stride + head * params.dq.head_stride + i % kChunks * 8,
-                   &tile[row][i % kChunks * 8], params.scale, params.accumulate);
+                   &tile[row][i % kChunks * 8], params.scale, params.dq_sink);
   }
 }
 
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(256)
       if (key >= keys.end) continue;
       write_eight<T>(tensor,
                      key * tensor.token_stride + blockIdx.y * tensor.head_stride + i % kChunks * 8,
-                     &tile[i / kChunks][i % kChunks * 8], 1.0f, params.accumulate);
+                     &tile[i / kChunks][i % kChunks * 8], 1.0f, params.keys_sink);
     }
     __syncthreads();
   }
