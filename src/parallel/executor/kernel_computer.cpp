@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/key_sums.h"
 #include "core/error.h"
 #include "parallel/executor/kernel_plans.h"
 #include "parallel/executor/kernel_steps.h"
@@ -17,7 +18,7 @@ namespace {
 /// What one pass consists of.
 struct Pass {
   std::vector<std::unique_ptr<ComputeStep>> steps;  ///< by op; none for exchanges
-  std::optional<LateMerging> late;                  ///< of a kernel that does not accumulate
+  std::optional<LateMerging> late;                  ///< of what the kernel does not merge
   std::map<int, PartStore> stores;                  ///< by buffer
 
   bool is_late(const Region& region) const { return late && late->allowed(region.buffer); }
@@ -52,15 +53,22 @@ struct KernelComputer::Impl {
   std::vector<Call> calls;
   std::vector<Delivery> deliveries;
   bool copies = false;
+  bool sums_keys = false;
+  bool merges_after;
 
-  Impl(const Kernel& k, const Problem& problem)
+  Impl(const Kernel& k, const Problem& problem, Merging merging)
       : kernel(k),
         can(k.capabilities()),
         whole(problem),
         math(step_math(problem.device)),
-        plans(k) {}
+        plans(k),
+        merges_after(!can.accumulate || merging == Merging::after ||
+                     (merging == Merging::automatic && problem.device == DeviceKind::cuda)) {}
 
-  StepSetting setting() { return {can, math, scratch}; }
+  StepSetting setting() {
+    const auto* summing = dynamic_cast<const HasKeySums*>(&kernel);
+    return {can, summing != nullptr && summing->sums_keys(), math, scratch};
+  }
 
   Problem problem_of(const TensorView& rows, const TensorView& keys) const {
     Problem problem = whole;
@@ -100,6 +108,7 @@ struct KernelComputer::Impl {
     if (Support said = plans.want(step->problem(), mask, plan); !said.ok()) return said;
     deliveries.push_back(step->delivery());
     copies |= step->copies_inputs();
+    sums_keys |= step->sums_keys();
     calls.push_back({step.get(), plan});
     place = std::move(step);
     return {};
@@ -153,8 +162,8 @@ struct KernelComputer::Impl {
   }
 };
 
-KernelComputer::KernelComputer(const Kernel& kernel, const Problem& problem)
-    : impl_(std::make_unique<Impl>(kernel, problem)) {}
+KernelComputer::KernelComputer(const Kernel& kernel, const Problem& problem, Merging merging)
+    : impl_(std::make_unique<Impl>(kernel, problem, merging)) {}
 
 KernelComputer::~KernelComputer() = default;
 
@@ -163,7 +172,7 @@ Support KernelComputer::prepare(const RankPlan& plan, bool backward, int op, con
   Pass& pass = backward ? impl_->backward : impl_->forward;
   if (pass.steps.empty()) {
     pass.steps.resize(ops.size());
-    if (!impl_->can.accumulate) pass.late.emplace(plan, ops, !impl_->can.strided);
+    if (impl_->merges_after) pass.late.emplace(plan, ops, !impl_->can.strided);
   }
   impl_->scratch.restart();
   const Op& it = ops[static_cast<std::size_t>(op)];
@@ -217,6 +226,7 @@ std::map<std::string, std::string> KernelComputer::notes() const {
   } else if (any(Delivery::partial)) {
     notes["merging"] = "after the kernel, in a pass per step";
   }
+  if (impl_->sums_keys) notes["gradients of keys"] = "summed by the kernel, in float32";
   if (impl_->copies) notes["copies"] = "inputs of steps, made contiguous for the kernel";
   return notes;
 }

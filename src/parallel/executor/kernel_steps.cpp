@@ -1,5 +1,6 @@
 #include "parallel/executor/kernel_steps.h"
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <utility>
@@ -83,7 +84,9 @@ class BackwardStep final : public KernelStep {
  public:
   BackwardStep(const StepSetting& setting, const Problem& problem, const OpViews& views,
                bool first_dq, bool first_dkv, std::optional<LatePart> late)
-      : KernelStep(setting, problem, std::move(late)), first_{first_dq, first_dkv, first_dkv} {
+      : KernelStep(setting, problem, std::move(late)),
+        can_sum_keys_(setting.sums_keys),
+        first_{first_dq, first_dkv, first_dkv} {
     Scratch& scratch = setting.scratch;
     problem_.backward = true;
     LONGCA_CHECK(views.tensors.at(4).dtype == problem.dtype, "the o of a backward pass is {}",
@@ -111,17 +114,17 @@ class BackwardStep final : public KernelStep {
         if (first_[i] || outputs_[i].staged()) math_.clear(outputs_[i].used, stream);
       }
     }
-    plan_->backward({.dout = inputs_[0].used,
-                     .q = inputs_[1].used,
-                     .k = inputs_[2].used,
-                     .v = inputs_[3].used,
-                     .o = inputs_[4].used,
-                     .lse = lse_.used,
-                     .dq = outputs_[0].used,
-                     .dk = outputs_[1].used,
-                     .dv = outputs_[2].used,
-                     .accumulate = problem_.accumulate,
-                     .stream = stream});
+    call({.dout = inputs_[0].used,
+          .q = inputs_[1].used,
+          .k = inputs_[2].used,
+          .v = inputs_[3].used,
+          .o = inputs_[4].used,
+          .lse = lse_.used,
+          .dq = outputs_[0].used,
+          .dk = outputs_[1].used,
+          .dv = outputs_[2].used,
+          .accumulate = problem_.accumulate,
+          .stream = stream});
     for (std::size_t i = 0; i < outputs_.size(); ++i) deliver(outputs_[i], first_[i], stream);
   }
 
@@ -131,29 +134,49 @@ class BackwardStep final : public KernelStep {
     return first && own.dtype == problem_.dtype && fits(own);
   }
 
+  void call(const BackwardArgs& args) const {
+    if (keys_ == KeyGradients::as_dq) return plan_->backward(args);
+    auto* summing = dynamic_cast<SumsKeys*>(plan_);
+    LONGCA_CHECK(summing != nullptr, "a plan of {} sums no keys", can_.name);
+    summing->backward_summing(args, keys_);
+  }
+
+  /// Whether the kernel may write or add to the gradients of keys where they belong, whatever it
+  /// does with dq.
+  bool sums_into(std::span<const TensorView> keys) const {
+    return can_sum_keys_ && std::ranges::all_of(keys, [&](const TensorView& gradient) {
+             return gradient.dtype == DType::float32 && fits(gradient);
+           });
+  }
+
   void choose_outputs(std::span<const TensorView> own, Scratch& scratch) {
     LONGCA_CHECK(own.size() == outputs_.size(), "{} gradients", own.size());
-    bool all_direct = true;
+    const bool keys_apart = sums_into(own.subspan(1));
+    const auto in_place = [&](std::size_t i) {
+      return i == 0 ? late_ || direct(own[i], first_[i]) : keys_apart || direct(own[i], first_[i]);
+    };
+    bool all_in_place = true;
     for (std::size_t i = 0; i < own.size(); ++i) {
-      all_direct &= is_late(i) || direct(own[i], first_[i]);
+      all_in_place &= in_place(i);
       LONGCA_CHECK(first_[i] || own[i].dtype == DType::float32, "a gradient is added to {}",
                    to_string(own[i].dtype));
     }
     delivery_ = late_             ? Delivery::late
-                : all_direct      ? Delivery::direct
+                : all_in_place    ? Delivery::direct
                 : can_.accumulate ? Delivery::accumulate
                                   : Delivery::partial;
     problem_.accumulate = delivery_ == Delivery::accumulate;
+    if (keys_apart && !problem_.accumulate) {
+      keys_ = first_[1] ? KeyGradients::overwrite_float32 : KeyGradients::add_float32;
+    }
     const DType written = problem_.accumulate ? DType::float32 : problem_.dtype;
     for (std::size_t i = 0; i < own.size(); ++i) {
-      const bool itself = problem_.accumulate ? own[i].dtype == written && fits(own[i])
-                                              : is_late(i) || direct(own[i], first_[i]);
+      const bool itself =
+          problem_.accumulate ? own[i].dtype == written && fits(own[i]) : in_place(i);
       outputs_[i] =
           itself ? StagedTensor::itself(own[i]) : StagedTensor::in(scratch, own[i], written);
     }
   }
-
-  bool is_late(std::size_t output) const { return late_ && output == 0; }
 
   void deliver(const StagedTensor& output, bool first, Stream stream) const {
     if (!output.staged()) return;
@@ -166,6 +189,7 @@ class BackwardStep final : public KernelStep {
     }
   }
 
+  bool can_sum_keys_;
   std::array<bool, 3> first_;
   std::array<StagedTensor, 5> inputs_;   ///< dout, q, k, v, o
   std::array<StagedTensor, 3> outputs_;  ///< dq, dk, dv

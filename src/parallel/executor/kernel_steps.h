@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attention/kernel.h"
+#include "attention/key_sums.h"
 #include "parallel/executor/executor.h"
 #include "parallel/executor/part_store.h"
 #include "parallel/executor/staging.h"
@@ -42,6 +43,7 @@ struct LatePart {
 /// What the kernel steps of a rank have in common.
 struct StepSetting {
   const Capabilities& can;
+  bool sums_keys;  ///< its plans are SumsKeys
   StepMath& math;
   Scratch& scratch;
 };
@@ -54,6 +56,8 @@ class KernelStep : public ComputeStep {
   Delivery delivery() const { return delivery_; }
   /// Inputs are copied first, because the kernel takes contiguous tensors only.
   bool copies_inputs() const { return copies_inputs_; }
+  /// The kernel writes, or adds to, gradients of keys in float32 beside a dq that it overwrites.
+  bool sums_keys() const { return keys_ != KeyGradients::as_dq; }
   void set_plan(Plan& plan) { plan_ = &plan; }
 
  protected:
@@ -74,11 +78,12 @@ class KernelStep : public ComputeStep {
   Plan* plan_ = nullptr;
   std::optional<LatePart> late_;
   Delivery delivery_ = Delivery::direct;
+  KeyGradients keys_ = KeyGradients::as_dq;
   bool copies_inputs_ = false;
 };
 
-/// `problem`: that of the step, in the dtype and with the scale of the whole. `late`: where a
-/// kernel that does not accumulate leaves o or dq, if it is to be merged later.
+/// `problem`: that of the step, in the dtype and with the scale of the whole. `late`: where the
+/// kernel leaves o or dq, if it is to be merged later.
 std::unique_ptr<KernelStep> make_forward_step(const StepSetting& setting, const Problem& problem,
                                               const OpViews& views, bool first,
                                               std::optional<LatePart> late);

@@ -31,13 +31,15 @@ class GpuRanks : public GpuTest {
   }
 
   /// Runs it, unless a step is one that the kernel does not do; says whether it did.
-  static bool check(const Scheme& scheme, const Kernel& kernel, const ParallelProblem& problem) {
+  static bool check(const Scheme& scheme, const Kernel& kernel, const ParallelProblem& problem,
+                    Merging merging) {
     if (!scheme.supports(problem).ok()) return false;
     Problem on_host = problem.problem;
     on_host.device = DeviceKind::cpu;
     const Inputs inputs = make_inputs(on_host, 1);
     const RankRun run = test::run_ranks(
-        scheme, problem, inputs, {.kernel = &kernel, .launch = run_gpu_ranks, .repetitions = 2});
+        scheme, problem, inputs,
+        {.kernel = &kernel, .launch = run_gpu_ranks, .merging = merging, .repetitions = 2});
     for (const Support& support : run.supports) {
       if (!support.ok()) return false;
     }
@@ -52,13 +54,14 @@ class GpuRanks : public GpuTest {
   }
 
   /// All schemes × 2, 4 and 7 ranks; how many of them the kernel could do.
-  static int check_all(const std::string& kernel, const Mask& mask) {
+  static int check_all(const std::string& kernel, const Mask& mask,
+                       Merging merging = Merging::automatic) {
     int done = 0;
     for (const auto& scheme : schemes()) {
       for (const int ranks : {2, 4, 7}) {
         SCOPED_TRACE(fmt::format("{} with {} on {} ranks", scheme->name(), kernel, ranks));
         done += check(*scheme, KernelRegistry::global().find(kernel, DeviceKind::cuda),
-                      problem_of(*scheme, mask, ranks));
+                      problem_of(*scheme, mask, ranks), merging);
         if (HasFailure()) return done;
       }
     }
@@ -80,8 +83,26 @@ Mask mixed(std::int64_t tokens) {
 }
 
 TEST_F(GpuRanks, WithAKernelThatMerges) {
-  EXPECT_GT(check_all("naive", one_slice(700, SliceType::causal)), 12);
+  EXPECT_GT(check_all("naive", one_slice(700, SliceType::causal), Merging::by_kernel), 12);
+  EXPECT_GT(check_all("naive", mixed(901), Merging::by_kernel), 12);
   EXPECT_GT(check_all("naive", mixed(901)), 12);
+}
+
+/// Any step's mask, rows and keys of any number; merged by the kernel too, if it can.
+TEST_F(GpuRanks, WithSlice) {
+  const Kernel& slice = KernelRegistry::global().find("slice", DeviceKind::cuda);
+  Problem problem;
+  problem.tokens_q = problem.tokens_k = 1000;
+  problem.dtype = DType::bfloat16;
+  problem.device = DeviceKind::cuda;
+  problem.backward = true;
+  if (const Support can = slice.supports(problem, mixed(1000)); !can.ok()) {
+    GTEST_SKIP() << can.reason;
+  }
+  for (const Merging merging : {Merging::after, Merging::by_kernel}) {
+    EXPECT_GT(check_all("slice", one_slice(1000, SliceType::causal), merging), 12);
+    EXPECT_GT(check_all("slice", mixed(1100), merging), 12);
+  }
 }
 
 TEST_F(GpuRanks, WithAKernelThatOverwrites) {

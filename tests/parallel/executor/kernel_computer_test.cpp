@@ -20,16 +20,16 @@ namespace {
 class Prepared {
  public:
   Prepared(const std::string& scheme, const Kernel& kernel, int ranks,
-           SliceType type = SliceType::full) {
+           Merging merging = Merging::automatic) {
     problem_.problem.tokens_q = problem_.problem.tokens_k = kTokens;
     problem_.problem.heads_q = problem_.problem.heads_k = 8;
     problem_.problem.head_dim = 16;
     problem_.problem.dtype = DType::bfloat16;
     problem_.problem.backward = true;
     problem_.ranks = ranks;
-    problem_.mask = Mask::from_slices(kTokens, kTokens, {{0, kTokens, 0, kTokens, type}});
+    problem_.mask = Mask::from_slices(kTokens, kTokens, {{0, kTokens, 0, kTokens}});
     plan_ = find_scheme(scheme).plan(problem_, 0);
-    computer_ = std::make_unique<KernelComputer>(kernel, problem_.problem);
+    computer_ = std::make_unique<KernelComputer>(kernel, problem_.problem, merging);
     ThreadRanks threads(1);
     threads.run([&](Communicator& communicator) {
       support_ = Executor(plan_, problem_.problem, tensors(communicator), communicator, *computer_)
@@ -163,7 +163,21 @@ TEST(KernelComputer, SaysWhoMerges) {
   EXPECT_EQ(Prepared("ring_p2p", PlainKernel(Abilities{}), 4).merging(), "by the kernel");
   EXPECT_EQ(Prepared("ring_p2p", PlainKernel({.accumulate = false}), 4).merging(),
             "after the kernel, up to 4 results in one pass");
+  EXPECT_EQ(Prepared("ring_p2p", PlainKernel(Abilities{}), 4, Merging::after).merging(),
+            "after the kernel, up to 4 results in one pass");
   EXPECT_EQ(Prepared("ulysses", PlainKernel({.accumulate = false}), 4).merging(), "");
+}
+
+TEST(KernelComputer, LetsTheKernelSumTheGradientsOfKeys) {
+  const PlainKernel kernel({.sums_keys = true, .says_workspace = false});
+  const std::string what = "gradients of keys";
+  Prepared after("ring_p2p", kernel, 2, Merging::after);
+  EXPECT_EQ(after.computer().notes().at(what), "summed by the kernel, in float32");
+  // A part of dq is all that needs memory.
+  const std::int64_t rows = 32, heads = 8, dim = 16;
+  EXPECT_EQ(after.computer().workspace_bytes(), rows * heads * (dim * 2 + 4));
+  EXPECT_FALSE(Prepared("ring_p2p", kernel, 2).computer().notes().contains(what));
+  EXPECT_FALSE(Prepared("ulysses", kernel, 2, Merging::after).computer().notes().contains(what));
 }
 
 /// What only one step writes is not written anywhere else: of two steps over the same rows one has

@@ -5,14 +5,17 @@
 
 #include "attention/cpu/kernels.h"
 #include "attention/kernel.h"
+#include "attention/key_sums.h"
 #include "core/error.h"
 #include "parallel/executor/staging.h"
+#include "parallel/executor/step_math.h"
 
 namespace longca::test {
 
 /// As Capabilities has them.
 struct Abilities {
   bool accumulate = true;
+  bool sums_keys = false;
   bool strided = true;
   bool returns_lse = true;
   bool gradient_of_parts = true;
@@ -21,9 +24,10 @@ struct Abilities {
 
 /// `flash` with fewer abilities: those of the kernels that come from elsewhere. It checks that
 /// nothing is asked of it that it does not claim, and counts its plans.
-class PlainKernel final : public Kernel {
+class PlainKernel final : public Kernel, public HasKeySums {
  public:
-  explicit PlainKernel(Abilities abilities) : capabilities_(inner_->capabilities()) {
+  explicit PlainKernel(Abilities abilities)
+      : capabilities_(inner_->capabilities()), sums_keys_(abilities.sums_keys) {
     capabilities_.name = "plain";
     capabilities_.accumulate = abilities.accumulate;
     capabilities_.strided = abilities.strided;
@@ -32,25 +36,31 @@ class PlainKernel final : public Kernel {
     says_workspace_ = abilities.says_workspace;
   }
   const Capabilities& capabilities() const override { return capabilities_; }
+  bool sums_keys() const override { return sums_keys_; }
   Support supports(const Problem& problem, const Mask& mask) const override {
     return check_capabilities(capabilities_, problem, mask);
   }
   std::unique_ptr<longca::Plan> plan(const Problem& problem, const Mask& mask) const override {
     LONGCA_CHECK(supports(problem, mask).ok(), "a plan of what is not supported");
     ++plans;
-    return std::make_unique<Checked>(*this, problem, inner_->plan(problem, mask));
+    Problem summing = problem;
+    summing.accumulate = true;
+    auto sums = sums_keys_ ? inner_->plan(summing, mask) : nullptr;
+    return std::make_unique<Checked>(*this, problem, inner_->plan(problem, mask), std::move(sums));
   }
 
   mutable int plans = 0;
 
  private:
-  class Checked final : public longca::Plan {
+  class Checked final : public longca::Plan, public SumsKeys {
    public:
-    Checked(const PlainKernel& kernel, const Problem& problem, std::unique_ptr<longca::Plan> inner)
+    Checked(const PlainKernel& kernel, const Problem& problem, std::unique_ptr<longca::Plan> inner,
+            std::unique_ptr<longca::Plan> summing)
         : can_(kernel.capabilities_),
           problem_(problem),
           says_workspace_(kernel.says_workspace_),
-          inner_(std::move(inner)) {}
+          inner_(std::move(inner)),
+          summing_(std::move(summing)) {}
     void forward(const ForwardArgs& args) override {
       check_call(args.accumulate, {args.q, args.k, args.v, args.o}, args.lse);
       check_output(args.o, args.accumulate);
@@ -63,6 +73,29 @@ class PlainKernel final : public Kernel {
         check_output(gradient, args.accumulate);
       }
       inner_->backward(args);
+    }
+    /// By adding to all three.
+    void backward_summing(const BackwardArgs& args, KeyGradients keys) override {
+      check_call(args.accumulate,
+                 {args.dout, args.q, args.k, args.v, args.o, args.dq, args.dk, args.dv}, args.lse);
+      LONGCA_CHECK(summing_ != nullptr && !args.accumulate && keys != KeyGradients::as_dq,
+                   "gradients of keys are to be summed");
+      check_output(args.dq, false);
+      check_output(args.dk, true);
+      check_output(args.dv, true);
+      StepMath& math = step_math(DeviceKind::cpu);
+      const TensorView dq = args.dq;
+      const HostTensor sum(DType::float32, dq.tokens, dq.heads, dq.dim);
+      math.clear(sum.view(), nullptr);
+      if (keys == KeyGradients::overwrite_float32) {
+        math.clear(args.dk, nullptr);
+        math.clear(args.dv, nullptr);
+      }
+      BackwardArgs adding = args;
+      adding.dq = sum.view();
+      adding.accumulate = true;
+      summing_->backward(adding);
+      math.convert(sum.view(), dq, nullptr);
     }
     std::int64_t workspace_bytes() const override {
       return says_workspace_ ? inner_->workspace_bytes() : 0;
@@ -77,18 +110,20 @@ class PlainKernel final : public Kernel {
       }
       LONGCA_CHECK(can_.strided || is_contiguous(lse), "an lse with gaps");
     }
-    void check_output(const TensorView& output, bool accumulate) const {
-      LONGCA_CHECK(output.dtype == (accumulate ? DType::float32 : problem_.dtype),
-                   "an output of {}", to_string(output.dtype));
+    void check_output(const TensorView& output, bool float32) const {
+      LONGCA_CHECK(output.dtype == (float32 ? DType::float32 : problem_.dtype), "an output of {}",
+                   to_string(output.dtype));
     }
     const Capabilities& can_;
     Problem problem_;
     bool says_workspace_;
     std::unique_ptr<longca::Plan> inner_;
+    std::unique_ptr<longca::Plan> summing_;  ///< of a kernel that sums keys
   };
 
   std::unique_ptr<Kernel> inner_ = make_flash_cpu();
   Capabilities capabilities_;
+  bool sums_keys_ = false;
   bool says_workspace_ = true;
 };
 

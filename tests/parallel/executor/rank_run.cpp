@@ -205,7 +205,8 @@ void run_one(const RankPlan& plan, const ParallelProblem& problem, const Inputs&
   const auto rank = static_cast<std::size_t>(communicator.rank());
   const Problem& p = problem.problem;
   const CallerTensors tensors(plan, p, inputs, communicator);
-  std::unique_ptr<StepComputer> computer = std::make_unique<KernelComputer>(*options.kernel, p);
+  std::unique_ptr<StepComputer> computer =
+      std::make_unique<KernelComputer>(*options.kernel, p, options.merging);
   if (options.wrap_computer) {
     computer = options.wrap_computer(std::move(computer), communicator.rank());
   }

@@ -11,6 +11,7 @@
 #include "attention/reference/verifier.h"
 #include "attention/solved.h"
 #include "parallel/executor/executor.h"
+#include "parallel/executor/kernel_computer.h"
 #include "parallel/schemes/scheme.h"
 
 namespace longca::test {
@@ -28,6 +29,7 @@ struct RunOptions {
   WrapComputer wrap_computer = {};          ///< none: the kernel's own computer
   WrapCommunicator wrap_communicator = {};  ///< none: that of the threads
   Launch launch = {};                       ///< none: ThreadRanks
+  Merging merging = Merging::automatic;
   bool communicate = true;
   int repetitions = 1;
 };

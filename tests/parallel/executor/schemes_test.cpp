@@ -41,7 +41,8 @@ void expect_right(const ParallelProblem& problem, const Inputs& inputs, const Ra
 }
 
 /// Runs random cases until `kCases` of them were ones that the scheme supports.
-void check_random_cases(const Scheme& scheme, const Kernel& kernel, std::uint32_t first_seed) {
+void check_random_cases(const Scheme& scheme, const Kernel& kernel, std::uint32_t first_seed,
+                        Merging merging = Merging::automatic) {
   int ran = 0;
   for (std::uint32_t seed = first_seed; ran < kCases; ++seed) {
     ASSERT_LT(seed, first_seed + 100 * kCases) << "hardly a case is supported";
@@ -52,7 +53,8 @@ void check_random_cases(const Scheme& scheme, const Kernel& kernel, std::uint32_
     SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << describe(problem));
     const Inputs inputs = make_inputs(problem.problem, seed);
     const RankRun run =
-        run_ranks(scheme, problem, inputs, {.kernel = &kernel, .repetitions = 1 + ran % 2});
+        run_ranks(scheme, problem, inputs,
+                  {.kernel = &kernel, .merging = merging, .repetitions = 1 + ran % 2});
     ASSERT_NO_FATAL_FAILURE(expect_right(problem, inputs, run));
   }
 }
@@ -67,6 +69,10 @@ TEST_P(Schemes, AgreeWithTheReferenceWhereTheKernelOverwrites) {
 
 TEST_P(Schemes, AgreeWithTheReferenceWhereTheKernelTakesNoGaps) {
   check_random_cases(scheme(), PlainKernel({.accumulate = false, .strided = false}), 20000);
+}
+
+TEST_P(Schemes, AgreeWithTheReferenceWhereTheKernelSumsKeysOnly) {
+  check_random_cases(scheme(), PlainKernel({.sums_keys = true}), 30000, Merging::after);
 }
 
 TEST_P(Schemes, ComputeWithoutCommunication) {
