@@ -10,25 +10,32 @@
 namespace longca {
 namespace {
 
-/// The keys of all rows of a band that has a cell; consecutive.
-Range touched_keys(const Band& band) {
-  const Range rows = band.rows();
-  return {band.keys_of(rows.begin).begin, band.keys_of(rows.end - 1).end};
-}
+/// Where the cells of a slice that has some lie, and how many they are.
+struct Extent {
+  Range rows, keys;
+  std::int64_t area = 0;
 
-/// Cells of a slice of `type` over so many rows and keys, each of which has one; −1 if some must be
-/// without. What Band::area says, without asking how the slice is cut.
-std::int64_t area_of(SliceType type, std::int64_t rows, std::int64_t keys) {
-  if (type == SliceType::full) return rows * keys;
-  if (rows > keys) return -1;
-  if (type == SliceType::bi_causal) return rows * (keys - rows + 1);
-  return rows * keys - rows * (rows - 1) / 2;
-}
+  static Extent of(const Slice& slice) {
+    const Range rows = {slice.q_begin, slice.q_end};
+    const Range keys = {slice.k_begin, slice.k_end};
+    if (slice.type == SliceType::full || rows.size() <= keys.size()) {
+      return {rows, keys, area_of(slice.type, rows.size(), keys.size())};
+    }
+    const Band band = Band::of(slice);  // some rows may have no cell
+    const Range seeing = band.rows();
+    return {
+        seeing, {band.keys_of(seeing.begin).begin, band.keys_of(seeing.end - 1).end}, band.area()};
+  }
 
-std::int64_t area_of(const Slice& slice, const Band& band) {
-  if (slice.type != SliceType::full) return band.area();
-  return (slice.q_end - slice.q_begin) * (slice.k_end - slice.k_begin);
-}
+  /// Cells of a slice of `type` in each of whose rows there is one; −1 if some must be without.
+  /// What Band::area says of it.
+  static std::int64_t area_of(SliceType type, std::int64_t rows, std::int64_t keys) {
+    if (type == SliceType::full) return rows * keys;
+    if (rows > keys) return -1;
+    if (type == SliceType::bi_causal) return rows * (keys - rows + 1);
+    return rows * keys - rows * (rows - 1) / 2;
+  }
+};
 
 /// The one slice that allows what two disjoint slices allow, if there is one: it has their bounding
 /// box, contains both and has no other cell.
@@ -40,24 +47,22 @@ std::optional<Slice> union_of(const Slice& first, const Slice& second) {
     const bool tall = first.q_end - first.q_begin > 1 || second.q_end - second.q_begin > 1;
     if (apart && tall && !same_keys) return std::nullopt;
   }
-  const Band a = Band::of(first);
-  const Band b = Band::of(second);
-  const Range a_keys = touched_keys(a);
-  const Range b_keys = touched_keys(b);
-  if (a_keys.end < b_keys.begin || b_keys.end < a_keys.begin) return std::nullopt;
-  Slice box = {std::min(a.rows().begin, b.rows().begin), std::max(a.rows().end, b.rows().end),
-               std::min(a_keys.begin, b_keys.begin), std::max(a_keys.end, b_keys.end)};
-  const std::int64_t a_area = area_of(first, a);
-  const std::int64_t b_area = area_of(second, b);
+  const Extent a = Extent::of(first);
+  const Extent b = Extent::of(second);
+  if (a.keys.end < b.keys.begin || b.keys.end < a.keys.begin) return std::nullopt;
+  Slice box = {std::min(a.rows.begin, b.rows.begin), std::max(a.rows.end, b.rows.end),
+               std::min(a.keys.begin, b.keys.begin), std::max(a.keys.end, b.keys.end)};
   const std::int64_t rows = box.q_end - box.q_begin;
   const std::int64_t keys = box.k_end - box.k_begin;
   constexpr std::array kTypes = {SliceType::full, SliceType::causal, SliceType::inverse_causal,
                                  SliceType::bi_causal};
   for (const SliceType type : kTypes) {
-    if (area_of(type, rows, keys) != a_area + b_area) continue;
+    if (Extent::area_of(type, rows, keys) != a.area + b.area) continue;
     box.type = type;
+    if (type == SliceType::full) return box;
     const Band candidate = Band::of(box);
-    if (candidate.intersected(a).area() == a_area && candidate.intersected(b).area() == b_area) {
+    if (candidate.intersected(Band::of(first)).area() == a.area &&
+        candidate.intersected(Band::of(second)).area() == b.area) {
       return box;
     }
   }

@@ -29,7 +29,7 @@ std::int64_t padded_chunk(std::int64_t length, int positions) {
   return (length + chunks - 1) / chunks;
 }
 
-/// `chunks`: padded_chunk of each document.
+/// Ascending, not touching. `chunks`: padded_chunk of each document.
 std::vector<Range> document_chunks(std::span<const std::int64_t> lengths,
                                    std::span<const std::int64_t> chunks, int positions,
                                    int position) {
@@ -41,7 +41,12 @@ std::vector<Range> document_chunks(std::span<const std::int64_t> lengths,
     const std::int64_t size = chunks[document];
     for (const std::int64_t i : {position, 2 * positions - 1 - position}) {
       if (i * size >= length) break;  // this chunk and later ones are padding
-      ranges.push_back({first + i * size, first + std::min((i + 1) * size, length)});
+      const Range chunk = {first + i * size, first + std::min((i + 1) * size, length)};
+      if (!ranges.empty() && ranges.back().end == chunk.begin) {
+        ranges.back().end = chunk.end;
+      } else {
+        ranges.push_back(chunk);
+      }
     }
     first += length;
   }
@@ -100,8 +105,7 @@ std::vector<Range> Sharding::ranges(int position) const {
       break;
     }
     case ShardKind::document_zigzag:
-      ranges = document_chunks(lengths_, chunks_, positions_, position);
-      break;
+      return document_chunks(lengths_, chunks_, positions_, position);
     case ShardKind::balanced:
       return dealt_[static_cast<std::size_t>(position)];
   }
