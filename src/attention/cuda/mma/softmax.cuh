@@ -14,10 +14,13 @@ struct RowResult {
 };
 
 /// Online softmax (M. Milakov, N. Gimelshein, 2018) of the two rows that a lane has in a 16-row
-/// accumulator: lane / 4 and lane / 4 + 8. The sum is kept per lane and joined at the end.
+/// accumulator: lane / 4 and lane / 4 + 8. The sum is kept per lane and joined at the end. A tile's
+/// weights are summed apart: beside the sum of very many keys small ones would round to nothing, one
+/// by one.
 struct RowSoftmax {
   float greatest[2] = {-INFINITY, -INFINITY};
   float sum[2] = {0, 0};
+  float tile_sum[2] = {0, 0};
   float offset[2];  ///< scale_log2 · greatest
 
   /// Takes in the raw scores of a tile: what is in `o` is scaled if the greatest grew.
@@ -42,6 +45,8 @@ struct RowSoftmax {
       factor[half] =
           greatest[half] == m ? 1 : exp2_fast(greatest[half] * scale_log2 - offset[half]);
       greatest[half] = m;
+      sum[half] += tile_sum[half];
+      tile_sum[half] = 0;
     }
     if (__all_sync(~0U, factor[0] == 1 && factor[1] == 1)) return;
 #pragma unroll
@@ -58,13 +63,13 @@ struct RowSoftmax {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       s[i] = exp2_fast(fmaf(s[i], scale_log2, -offset[i / 2]));
-      sum[i / 2] += s[i];
+      tile_sum[i / 2] += s[i];
     }
   }
 
   /// Called by whole warps.
   __device__ __forceinline__ RowResult result(int half, float scale) const {
-    float total = sum[half];
+    float total = sum[half] + tile_sum[half];
     total += __shfl_xor_sync(~0U, total, 1);
     total += __shfl_xor_sync(~0U, total, 2);
     if (total == 0) return {0, -INFINITY};
