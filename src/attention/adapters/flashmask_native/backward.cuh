@@ -11,6 +11,7 @@ namespace longca::flashmask {
 /// What a work group keeps in shared memory besides tiles.
 template <typename Shape>
 struct BackwardShared : Shape::Tiles {
+  alignas(128) float dq[Shape::kTileM * Shape::kDim];  ///< on its way to the sums
   alignas(16) Column columns[Shape::kTileN];
   TileList list;
 };
@@ -98,8 +99,10 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
     const auto add_dq = [&](const Item& item, std::uint32_t stage) {
       float dq[Dq::kCount][4];
       multiply_dq<Shape>(dq, dq_left + stage * kDsBytes, dq_right);
-      Dq::add(params.dq_sum,
-              item.head * row_blocks + ListedTile::of(shared.list.entries[item.place]).index, dq);
+      Dq::add_in_background(
+          params.dq_sum,
+          item.head * row_blocks + ListedTile::of(shared.list.entries[item.place]).index, dq,
+          shared_address(shared.dq));
     };
 
     Item next{first_head, 0};
@@ -145,6 +148,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
     __syncthreads();  // the list and the stages are written next
   }
   cp_async_wait_all();
+  bulk_wait();      // the sums have left shared memory
   __syncthreads();  // k and v have arrived, though no tile was visited
 
   if (params.head_parts > 1) {
