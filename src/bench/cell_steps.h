@@ -39,8 +39,10 @@ class CellSteps {
   void note_plan();
   void verify(Pass pass);
   Verdict check_forward();
+  Verdict check_backward();
   void time();
   bool keeps_to_queue(const std::function<void()>& call, const std::function<void()>& prepare);
+  double patience_s(const std::function<void()>& call) const;
   MeasureOptions measure_options() const;
   double flops() const;
   std::uint64_t result_fingerprint() const;
@@ -58,8 +60,9 @@ class CellSteps {
   Outputs outputs_;
   std::unique_ptr<Plan> plan_;
   std::optional<CellMemory> memory_;
-  double warmed_s_ = 0;  ///< by the call that was verified last
-  double kernel_s_ = 0;  ///< that the case's limit has counted so far
+  double warmed_s_ = 0;                ///< by the call that was verified last
+  std::optional<double> repeated_ms_;  ///< of a repetition before those that are timed
+  double kernel_s_ = 0;                ///< that the case's limit has counted so far
 };
 
 }  // namespace longca

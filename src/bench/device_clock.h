@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -46,13 +47,18 @@ class DeviceClock {
   /// queued while its device was held back, because it waits for the device itself.
   virtual bool held() const { return true; }
   static constexpr std::int64_t kPeekedBytes = 64;
+  /// Of a call behind a queue that was held back.
+  struct HeldCall {
+    bool kept = true;          ///< it keeps to the device's queue
+    std::optional<double> ms;  ///< its time, where there is one
+  };
   /// Whether `call` keeps to the device's queue: while that is held back for `patience_s`, the
   /// first kPeekedBytes of its `output` stay as they are. One that does its work beside the
   /// queue would seem to take no time. True where it cannot be seen, as for a call that waits for
   /// the device itself.
-  virtual bool keeps_to_queue(const std::function<void()>& /*call*/, const void* /*output*/,
-                              double /*patience_s*/) {
-    return true;
+  virtual HeldCall hold_back(const std::function<void()>& /*call*/, const void* /*output*/,
+                             double /*patience_s*/) {
+    return {};
   }
   /// A function that replays what `call` queues as one graph of the device. Throws GraphRefused.
   virtual std::function<void()> as_graph(const std::function<void()>& call);

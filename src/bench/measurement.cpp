@@ -47,15 +47,30 @@ class Burst {
   std::chrono::duration<double, std::milli> cool_down_;
 };
 
+/// s of calls before the first one here.
+double warmed_before(const MeasureOptions& options) {
+  return options.warmed_s + options.repeated_ms.value_or(0) / 1e3;
+}
+
+/// Calls that long need no warm-up but the verified one, and every repetition less counts.
+bool is_sample(const std::optional<double>& repeated_ms, const MeasureOptions& options) {
+  return options.mode == MeasureMode::burst && repeated_ms &&
+         *repeated_ms / 1e3 >= options.time_limit_s;
+}
+
 void measure_burst(DeviceClock& clock, Burst burst, const MeasureOptions& options,
                    Measurement& result) {
   const double warm_from = clock.now_s();
-  for (double warmed = options.warmed_s; warmed < warm_up_s(options);) {
+  for (double warmed = warmed_before(options); warmed < warm_up_s(options);) {
     burst.repetition();
-    warmed = options.warmed_s + clock.now_s() - warm_from;
+    warmed = warmed_before(options) + clock.now_s() - warm_from;
   }
   StoppingRule rule(0.0, options.time_limit_s);
-  const double begin = clock.now_s();
+  double begin = clock.now_s();
+  if (is_sample(options.repeated_ms, options)) {
+    result.samples_ms.push_back(*options.repeated_ms);
+    begin -= *options.repeated_ms / 1e3;
+  }
   while (result.stop == Stop::not_yet) {
     result.samples_ms.push_back(burst.repetition());
     result.stop = decide(rule, result.samples_ms, clock.now_s() - begin, options);
@@ -65,7 +80,7 @@ void measure_burst(DeviceClock& clock, Burst burst, const MeasureOptions& option
 void measure_sustained(DeviceClock& clock, const std::function<void()>& call,
                        const MeasureOptions& options, Measurement& result) {
   double once_ms = clock.time_once(call);
-  for (double warmed = options.warmed_s + once_ms / 1e3; warmed < warm_up_s(options);
+  for (double warmed = warmed_before(options) + once_ms / 1e3; warmed < warm_up_s(options);
        warmed += once_ms / 1e3) {
     once_ms = clock.time_once(call);
   }

@@ -30,6 +30,9 @@ struct MeasureOptions {
   double time_left_s = std::numeric_limits<double>::infinity();
   /// Time that the same call has run before: it counts as warm-up.
   double warmed_s = 0.0;
+  /// Time of one repetition just before, as those of a burst are. It counts as warm-up; one that
+  /// reaches the time limit is the first of a burst's samples.
+  std::optional<double> repeated_ms = std::nullopt;
 };
 
 struct Measurement {

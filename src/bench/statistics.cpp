@@ -53,7 +53,9 @@ std::optional<MedianInterval> median_interval(std::span<const double> samples) {
 
 Stop StoppingRule::decide(std::span<const double> samples, double elapsed_s) {
   if (elapsed_s < least_s_) return Stop::not_yet;
-  const bool time_is_up = elapsed_s >= time_limit_s_ && samples.size() >= kLeastSamples;
+  const bool far_over = samples.size() >= 2 && elapsed_s >= kFarOver * time_limit_s_;
+  const bool enough = samples.size() >= kLeastSamples || far_over;
+  const bool time_is_up = elapsed_s >= time_limit_s_ && enough;
   if (samples.size() >= next_look_ || time_is_up) {
     next_look_ = samples.size() + 1 + samples.size() / 10;
     const auto interval = median_interval(samples);

@@ -31,11 +31,12 @@ enum class Stop : std::uint8_t {
 };
 
 /// Decides when enough was measured. Two short samples in a row prove little, so it needs 6 to
-/// converge and 3 to give up.
+/// converge and 3 to give up; 2 where they took kFarOver times the time limit.
 class StoppingRule {
  public:
   static constexpr double kTarget = 0.005;
   static constexpr std::size_t kLeastSamples = 3;
+  static constexpr double kFarOver = 5;
 
   StoppingRule(double least_s, double time_limit_s)
       : least_s_(least_s), time_limit_s_(time_limit_s) {}

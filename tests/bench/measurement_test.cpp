@@ -1,5 +1,6 @@
 #include "bench/measurement.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -71,6 +72,37 @@ TEST(Measure, WhatRanBeforeCountsAsWarmUp) {
   cold.run({.cool_down_ms = 0, .warmed_s = 0.0});
   // The fake's calls take no time of this clock, so 0.1 s of warm-up are many.
   EXPECT_GT(cold.clock.log.size(), 18U * 2);
+}
+
+TEST(Measure, ARepetitionBeforeIsWarmUpOrIfItIsSlowASample) {
+  Trial quick;
+  const Measurement warmed = quick.run({.cool_down_ms = 0, .repeated_ms = 100.0});
+  EXPECT_EQ(quick.clock.log, "pfcpfcpfcpfcpfcpfc");
+  EXPECT_EQ(warmed.samples_ms, std::vector<double>(6, 2.0));
+
+  Trial slow;
+  slow.clock.next_ms = 3000;
+  const Measurement result =
+      slow.run({.time_limit_s = 0.1, .cool_down_ms = 0, .repeated_ms = 2900.0});
+  EXPECT_EQ(slow.clock.log, "pfc");
+  EXPECT_EQ(result.samples_ms, (std::vector<double>{2900, 3000}));
+  EXPECT_EQ(result.stop, Stop::time_limit);
+
+  Trial medium;
+  medium.clock.next_ms = 110;
+  EXPECT_EQ(
+      medium.run({.time_limit_s = 0.1, .cool_down_ms = 0, .repeated_ms = 100.0}).samples_ms.front(),
+      100.0);
+
+  Trial graph;  // the repetition before was no replay
+  graph.clock.next_ms = 3000;
+  EXPECT_THAT(graph
+                  .run({.mode = MeasureMode::graph,
+                        .time_limit_s = 1e-9,
+                        .cool_down_ms = 0,
+                        .repeated_ms = 2900.0})
+                  .samples_ms,
+              ::testing::Each(3000.0));
 }
 
 TEST(Measure, ThePauseIsNotTimed) {

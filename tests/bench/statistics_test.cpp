@@ -101,9 +101,15 @@ TEST(StoppingRule, AlternatingSamplesEndAtTheTimeLimit) {
 }
 
 TEST(StoppingRule, SlowSamplesAreAtLeastThree) {
-  const auto [stop, count] = run_rule(StoppingRule(0, 1.0), [](std::size_t) { return 5000.0; });
+  const auto [stop, count] = run_rule(StoppingRule(0, 1.0), [](std::size_t) { return 2000.0; });
   EXPECT_EQ(stop, Stop::time_limit);
   EXPECT_EQ(count, 3U);
+}
+
+TEST(StoppingRule, TwoSamplesFarOverTheLimitAreEnough) {
+  const auto [stop, count] = run_rule(StoppingRule(0, 1.0), [](std::size_t) { return 2500.0; });
+  EXPECT_EQ(stop, Stop::time_limit);
+  EXPECT_EQ(count, 2U);
 }
 
 TEST(StoppingRule, ALeastTimeIsKept) {

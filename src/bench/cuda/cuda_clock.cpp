@@ -78,20 +78,24 @@ class CudaClock : public DeviceClock {
     }
   }
 
-  bool keeps_to_queue(const std::function<void()>& call, const void* output,
-                      double patience_s) override {
+  HeldCall hold_back(const std::function<void()>& call, const void* output,
+                     double patience_s) override {
     device_.synchronize();
     peek(output, 0);
+    while (events_.size() < 2) events_.emplace_back();
     {
       const Releaser releaser{hold_};
       hold_.begin();
+      events_[0].record(stream_);
       call();
+      events_[1].record(stream_);
       std::this_thread::sleep_for(std::chrono::duration<double>(patience_s));
       peek(output, kPeeked);
     }
     device_.synchronize();
-    if (hold_.take_gave_up()) return true;
-    return std::equal(peeked_.data(), peeked_.data() + kPeeked, peeked_.data() + kPeeked);
+    if (hold_.take_gave_up()) return {};
+    return {std::equal(peeked_.data(), peeked_.data() + kPeeked, peeked_.data() + kPeeked),
+            events_[1].since(events_[0])};
   }
 
   std::function<void()> as_graph(const std::function<void()>& call) override {

@@ -116,19 +116,25 @@ TEST_F(CudaClock, SeesWorkBesideTheQueue) {
   const Buffer output(gpu().memory(), 64);
   gpu().fill(output.data(), 0xff, 64);
   const auto write = [&] { gpu().fill(output.data(), 1, 64); };
-  EXPECT_TRUE(clock->keeps_to_queue(write, output.data(), 0.01));
+  const auto held = clock->hold_back(write, output.data(), 0.01);
+  EXPECT_TRUE(held.kept);
+  ASSERT_TRUE(held.ms.has_value());
+  EXPECT_LT(*held.ms, 5);  // without the time that the queue was held back
+
   gpu().fill(output.data(), 0xff, 64);
   const auto write_beside = [&] {
     LONGCA_CUDA(cudaMemsetAsync(output.data(), 1, 64, cudaStreamPerThread));
   };
-  EXPECT_FALSE(clock->keeps_to_queue(write_beside, output.data(), 0.01));
+  EXPECT_FALSE(clock->hold_back(write_beside, output.data(), 0.01).kept);
   // One that waits for the device cannot be told.
   gpu().fill(output.data(), 0xff, 64);
   const auto write_and_wait = [&] {
     write();
     gpu().synchronize();
   };
-  EXPECT_TRUE(clock->keeps_to_queue(write_and_wait, output.data(), 0.01));
+  const auto waited = clock->hold_back(write_and_wait, output.data(), 0.01);
+  EXPECT_TRUE(waited.kept);
+  EXPECT_FALSE(waited.ms.has_value());
   EXPECT_GE(clock->time_once([] { queue_spin(100'000, stream()); }), 0.1);
   EXPECT_TRUE(clock->held());
 }
