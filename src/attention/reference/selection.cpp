@@ -189,6 +189,16 @@ Selection select_at(const Problem& problem, const Mask& mask, double seconds, do
 
 }  // namespace
 
+std::int64_t tokens_in(const std::vector<Selection::Item>& items, std::int64_t tokens) {
+  std::int64_t sum = 0;
+  for (const auto& item : items) sum += std::min(kTile, tokens - item.tile * kTile);
+  return sum;
+}
+
+double share(double part, double whole) {
+  return whole > 0 ? part / whole : 1.0;
+}
+
 double reference_flops(std::int64_t cells, int head_dim) {
   return static_cast<double>(cells) * kAllFlops * (head_dim + kOverheadDims);
 }

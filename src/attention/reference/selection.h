@@ -36,6 +36,11 @@ struct Selection {
 Selection select_tiles(const Problem& problem, const Mask& mask, VerifyBudget budget,
                        std::uint64_t seed);
 
+/// Tokens of the tiles selected, of `tokens` in each head.
+std::int64_t tokens_in(const std::vector<Selection::Item>& items, std::int64_t tokens);
+/// 1 of nothing.
+double share(double part, double whole);
+
 /// FLOPs that the cost model counts for `cells` cells of one query head, all passes.
 double reference_flops(std::int64_t cells, int head_dim);
 

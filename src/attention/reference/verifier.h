@@ -41,7 +41,8 @@ class Verifier {
 
   /// `lse` null for a kernel that returns none.
   virtual Verdict check_forward(ConstTensorView o, const ConstLseView* lse) const = 0;
-  /// `args` as the backward pass was called; dout, q, k and v are those of the inputs.
+  /// `args` as the backward pass was called, args.lse.data null for a kernel that computes none;
+  /// dout, q, k and v are those of the inputs. The same kernel's forward pass was checked before.
   virtual Verdict check_backward(const BackwardArgs& args) const = 0;
   /// Share of all output elements that a forward and a backward check compare.
   virtual double fraction() const = 0;

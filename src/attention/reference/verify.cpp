@@ -12,21 +12,6 @@
 #include "core/error.h"
 
 namespace longca {
-namespace {
-
-/// Tokens of the tiles selected.
-std::int64_t tokens_in(const std::vector<Selection::Item>& items, std::int64_t tokens) {
-  std::int64_t sum = 0;
-  for (const auto& item : items) sum += std::min(kTile, tokens - item.tile * kTile);
-  return sum;
-}
-
-double share(double part, double whole) {
-  return whole > 0 ? part / whole : 1.0;
-}
-
-}  // namespace
-
 struct Reference::Impl {
   ReferenceProblem problem;
   ReferenceResults results;

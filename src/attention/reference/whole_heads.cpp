@@ -34,9 +34,13 @@ double reckoned_seconds(const Problem& problem, const Mask& mask, VerifyBudget b
          problem.group_size() / (gflops * 1e9);
 }
 
+double device_seconds(VerifyBudget budget) {
+  return budget.seconds * kShareOfBudget;
+}
+
 std::vector<int> draw_kv_heads(const Problem& problem, const Mask& mask, VerifyBudget budget,
                                std::uint64_t seed) {
-  const double seconds = budget.seconds * kShareOfBudget;
+  const double seconds = device_seconds(budget);
   const double per_head = reckoned_seconds(problem, mask, budget);
   std::vector<std::int64_t> order(static_cast<std::size_t>(problem.heads_k));
   std::iota(order.begin(), order.end(), 0);
@@ -48,21 +52,6 @@ std::vector<int> draw_kv_heads(const Problem& problem, const Mask& mask, VerifyB
     std::ranges::sort(order);
   }
   return {order.begin(), order.end()};
-}
-
-Selection whole_heads(const Problem& problem, const std::vector<int>& heads_k) {
-  Selection out;
-  const bool all = static_cast<int>(heads_k.size()) == problem.heads_k;
-  out.mode = all ? Selection::Mode::everything : Selection::Mode::heads;
-  const int group = problem.group_size();
-  for (const int head_k : heads_k) {
-    for (int head = head_k * group; head < (head_k + 1) * group; ++head) {
-      for (std::int64_t t = 0; t < tile_count(problem.tokens_q); ++t)
-        out.queries.push_back({head, t});
-    }
-    for (std::int64_t t = 0; t < tile_count(problem.tokens_k); ++t) out.keys.push_back({head_k, t});
-  }
-  return out;
 }
 
 }  // namespace longca

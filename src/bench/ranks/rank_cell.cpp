@@ -243,7 +243,9 @@ void RankCell::compare(Pass pass) {
     if (!has_lse) record_.notes["lse"] = "not returned";
     verdict = shared_.reference->check_forward(whole_.o.view(), has_lse ? &lse : nullptr);
   } else {
-    verdict = shared_.reference->check_backward(whole_.backward_args(shared_.inputs));
+    BackwardArgs args = whole_.backward_args(shared_.inputs);
+    if (!kernel_.capabilities().returns_lse) args.lse.data = nullptr;
+    verdict = shared_.reference->check_backward(args);
   }
   note_verdict(verdict, record_);
   if (verdict.ok || !record_.status.ok()) return;

@@ -61,15 +61,5 @@ TEST(WholeHeads, CostWhatTheTilesOfTheMaskDo) {
               1e-6);
 }
 
-TEST(WholeHeads, ListTilesByHeadAndTellWhetherTheyAreAll) {
-  const Problem problem = problem_of(130, 4, 2);
-  const Selection one = whole_heads(problem, {1});
-  EXPECT_EQ(one.mode, Selection::Mode::heads);
-  EXPECT_EQ(one.queries,
-            (std::vector<Selection::Item>{{2, 0}, {2, 1}, {2, 2}, {3, 0}, {3, 1}, {3, 2}}));
-  EXPECT_EQ(one.keys, (std::vector<Selection::Item>{{1, 0}, {1, 1}, {1, 2}}));
-  EXPECT_EQ(whole_heads(problem, {0, 1}).mode, Selection::Mode::everything);
-}
-
 }  // namespace
 }  // namespace longca

@@ -11,7 +11,6 @@
 #include "attention/reference/cuda/device_results.h"
 #include "attention/reference/faulty_masks.h"
 #include "attention/reference/results.h"
-#include "attention/reference/whole_heads.h"
 #include "attention/solved.h"
 #include "gpu/gpu_test.h"
 #include "gpu/reference/honest_kernel.h"
@@ -37,11 +36,12 @@ class Both {
         host_problem_{shape, mask, &host_inputs_},
         device_problem_{on_gpu(shape), mask, &device_inputs_},
         heads_(heads_of(shape)),
-        host(host_problem_, whole_heads(shape, heads_)),
-        device(device_problem_, heads_) {
+        host(host_problem_, selection_of(shape, all_tiles(shape, heads_))),
+        device(device_problem_, all_tiles(shape, heads_)) {
     host.compute_query_gradients();
     host.compute_key_gradients();
-    device.compute_gradients();
+    device.compute_query_gradients();
+    device.compute_key_gradients();
   }
 
   /// `luck` is how far bounds of a tile may be apart: each is one draw of rounding errors.

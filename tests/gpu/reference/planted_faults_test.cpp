@@ -8,7 +8,9 @@
 #include <string>
 
 #include "attention/reference/cuda/cuda_reference.h"
+#include "attention/reference/drawn_tiles.h"
 #include "attention/reference/faulty_masks.h"
+#include "attention/reference/whole_heads.h"
 #include "attention/solved.h"
 #include "gpu/gpu_test.h"
 #include "gpu/reference/honest_kernel.h"
@@ -336,7 +338,9 @@ TEST_P(SpoiltOutput, RowsWithoutKeysMustBeExactlyNothing) {
 
 TEST_P(SpoiltOutput, DrawnHeadsAreJudgedAndTheFractionSaysSo) {
   if (p_.heads_k < 2) GTEST_SKIP() << "one KV head";
-  const CudaReference part(p_, *mask_, inputs_, {1e-6, 0}, 1);
+  VerifyBudget one_head;
+  one_head.seconds *= 1.5 * reckoned_seconds(p_, *mask_, {}) / device_seconds(one_head);
+  const CudaReference part(p_, *mask_, inputs_, one_head, 1);
   EXPECT_EQ(part.fraction(), 0.5);
   EXPECT_LT(part.bytes(), reference_->bytes());
   EXPECT_TRUE(check_forward(part, *outputs_).ok);
@@ -344,6 +348,87 @@ TEST_P(SpoiltOutput, DrawnHeadsAreJudgedAndTheFractionSaysSo) {
   DeviceOutputs::poison(outputs_->dv);
   EXPECT_THAT(part.check_backward(outputs_->backward_args(inputs_)).reason,
               StartsWith("dv is nan"));
+}
+
+/// No whole head is affordable: a few tiles of one are judged, the last among them.
+class DrawnTilesOfAHead : public SpoiltOutput {
+ protected:
+  static constexpr VerifyBudget kNone{1e-6, 0};
+
+  CudaReference part() const { return {p_, *mask_, inputs_, kNone, 1}; }
+  DrawnTiles drawn() const { return draw_tiles(p_, *mask_, kNone, 1); }
+  std::string reason(const CudaReference& reference, const BackwardArgs& args) const {
+    EXPECT_TRUE(check_forward(reference, *outputs_).ok);
+    const Verdict verdict = reference.check_backward(args);
+    EXPECT_FALSE(verdict.ok);
+    return verdict.reason;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Sizes, DrawnTilesOfAHead,
+                         ::testing::Values(Size{8192, 4, 2, DType::bfloat16},
+                                           Size{8192 - 27, 4, 2, DType::float32},
+                                           Size{32768, 2, 2, DType::bfloat16}),
+                         [](const auto& instance) {
+                           return std::to_string(instance.param.tokens) + "_" +
+                                  std::string(to_string(instance.param.dtype));
+                         });
+
+TEST_P(DrawnTilesOfAHead, HonestResultsPassWithAndWithoutLse) {
+  for (const bool has_lse : {true, false}) {
+    SCOPED_TRACE(has_lse);
+    const CudaReference reference = part();
+    const ConstLseView lse(outputs_->lse.view());
+    BackwardArgs args = outputs_->backward_args(inputs_);
+    if (!has_lse) args.lse.data = nullptr;
+    const Verdict forward = reference.check_forward(outputs_->o.view(), has_lse ? &lse : nullptr);
+    const Verdict backward = reference.check_backward(args);
+    EXPECT_TRUE(forward.ok) << forward.reason;
+    EXPECT_TRUE(backward.ok) << backward.reason;
+    EXPECT_LE(std::max(forward.worst_ratio, backward.worst_ratio), 0.8);
+    EXPECT_TRUE(backward.error_dq && backward.error_dk && backward.error_dv);
+    EXPECT_NEAR(forward.fraction, 64.0 / static_cast<double>(tile_count(tokens())) / p_.heads_k,
+                1e-3);
+    EXPECT_NEAR(backward.fraction, forward.fraction, 1e-3);
+  }
+}
+
+TEST_P(DrawnTilesOfAHead, FaultsInThemAreFound) {
+  const int head_k = drawn().heads_k.front();
+  const int head_q = head_k * p_.group_size();
+  const BackwardArgs args = outputs_->backward_args(inputs_);
+  const float nan = std::nanf("");
+  set(outputs_->dv, last(), head_k, 3, nan);
+  EXPECT_THAT(reason(part(), args), StartsWith("dv is nan at KV head"));
+  set(outputs_->dk, last(), head_k, 3, nan);
+  EXPECT_THAT(reason(part(), args), StartsWith("dk is nan at KV head"));
+  set(outputs_->dq, last(), head_q, 3, nan);
+  EXPECT_THAT(reason(part(), args), StartsWith("dq is nan at head"));
+  set(outputs_->o, last(), head_q, 3, nan);
+  EXPECT_THAT(check_forward(part(), *outputs_).reason, StartsWith("o is nan at head"));
+}
+
+TEST_P(DrawnTilesOfAHead, AnLseThatIsWrongIsFoundAndIsNoFaultOfTheReference) {
+  const CudaReference reference = part();
+  for (const float value : {std::nanf(""), -std::numeric_limits<float>::infinity(), -200.0F}) {
+    for (std::int64_t row = tokens() - 64; row < tokens(); ++row) {
+      for (int head = 0; head < p_.heads_q; ++head) set_lse(head, row, value);
+    }
+    EXPECT_THAT(check_forward(reference, *outputs_).reason, StartsWith("lse is "));
+    EXPECT_NO_THROW(reference.check_backward(outputs_->backward_args(inputs_)));
+  }
+}
+
+TEST_P(DrawnTilesOfAHead, AMaskOffByOneIsFound) {
+  const CudaReference reference = part();
+  const DeviceOutputs wrong = test::solve_on_gpu(p_, test::shifted_causal(tokens(), -1), inputs_);
+  EXPECT_THAT(check_forward(reference, wrong).reason, StartsWith("lse is "));
+  BackwardArgs args = outputs_->backward_args(inputs_);
+  args.dk = wrong.dk.view();
+  EXPECT_THAT(reason(reference, args), StartsWith("dk "));
+  args = outputs_->backward_args(inputs_);
+  args.dv = wrong.dv.view();
+  EXPECT_THAT(reason(reference, args), StartsWith("dv "));
 }
 
 }  // namespace

@@ -28,9 +28,9 @@ class SelfCheck : public testing::GpuTest, public ::testing::WithParamInterface<
   /// What the check says of results that were computed from `computed`, held to `right`.
   static std::string found(const ReferenceProblem& right, const ReferenceProblem& computed,
                            bool gradients) {
-    DeviceResults results(computed, {0, 1});
-    results.compute_forward();
-    results.compute_gradients();
+    DeviceResults results(computed, all_tiles(computed.shape, {0, 1}));
+    results.compute_query_gradients();
+    results.compute_key_gradients();
     try {
       gradients ? check_gradient_samples(right, results, 7)
                 : check_forward_samples(right, results, 7);

@@ -11,7 +11,7 @@
 #include "attention/reference/cuda/device_results.h"
 #include "attention/reference/cuda/differences.h"
 #include "attention/reference/cuda/self_check.h"
-#include "attention/reference/whole_heads.h"
+#include "attention/reference/drawn_tiles.h"
 #include "core/error.h"
 
 namespace longca {
@@ -19,20 +19,19 @@ namespace longca {
 struct CudaReference::Impl {
   ReferenceProblem problem;
   std::uint64_t seed;
-  std::vector<int> heads_k;
   Selection selection;
   DeviceResults results;
   Buffer differences;
   bool forward_held = false;  ///< by float64
   bool gradients_held = false;
+  bool forward_ok = true;  ///< what the forward pass that was checked last gave
 
-  Impl(const Problem& shape, const Mask& mask, const Inputs& inputs, std::vector<int> heads,
+  Impl(const Problem& shape, const Mask& mask, const Inputs& inputs, const DrawnTiles& drawn,
        std::uint64_t random_seed)
       : problem{shape, mask, &inputs},
         seed(random_seed),
-        heads_k(std::move(heads)),
-        selection(whole_heads(shape, heads_k)),
-        results(problem, heads_k),
+        selection(selection_of(shape, drawn)),
+        results(problem, drawn),
         differences(Device::get(DeviceKind::cuda).memory(), difference_bytes(selection)) {}
 
   static std::int64_t difference_bytes(const Selection& selection) {
@@ -46,10 +45,16 @@ struct CudaReference::Impl {
     if (!forward_held) check_forward_samples(problem, results, seed);
     forward_held = true;
   }
-  void compute_gradients() {
+  /// Where tiles of keys are drawn, from the o and lse that the kernel has computed; without an lse
+  /// from rows of the reference's own.
+  void compute_gradients(const BackwardArgs& args) {
     compute_forward();
-    results.compute_gradients();
-    if (!gradients_held) check_gradient_samples(problem, results, seed);
+    results.compute_query_gradients();
+    const bool given = !results.whole() && args.lse.data != nullptr;
+    given ? results.compute_key_gradients_from(args.o, args.lse) : results.compute_key_gradients();
+    // From rows that are wrong themselves, float64 and float32 may well differ.
+    if (gradients_held || (given && !forward_ok)) return;
+    check_gradient_samples(problem, results, seed);
     gradients_held = true;
   }
 
@@ -58,7 +63,7 @@ struct CudaReference::Impl {
   }
 
   TileBound bound(const DeviceResults::Output& expected, std::size_t i) const {
-    const TileFigure& tile = expected.figures[i];
+    const TileFigure& tile = expected.figures[expected.figure_of(i)];
     std::int64_t draws = std::popcount(tile.seen);
     if (!of_queries(expected)) {
       // Rounding errors belong to keys, or to the rows that see them: whichever are fewer.
@@ -73,9 +78,10 @@ struct CudaReference::Impl {
     Device& device = Device::get(DeviceKind::cuda);
     const auto* figures = expected.device_figures.as<TileFigure>();
     find_differences({x, expected.values.as<float>(), figures, expected.device_heads,
-                      static_cast<int>(expected.heads.size()), differences.as<TileDifference>()},
+                      static_cast<int>(expected.heads.size()), expected.device_drawn,
+                      static_cast<int>(expected.drawn.size()), differences.as<TileDifference>()},
                      static_cast<cudaStream_t>(device.stream()));
-    std::vector<TileDifference> found(expected.figures.size());
+    std::vector<TileDifference> found(expected.heads.size() * expected.drawn.size());
     device.copy(found.data(), differences.data(),
                 static_cast<std::int64_t>(found.size() * sizeof(TileDifference)));
     std::vector<TileError> errors(found.size());
@@ -96,14 +102,13 @@ struct CudaReference::Impl {
     const std::int64_t tokens = std::min(kTile, x.tokens - first);
     const HostTensor found = copy_tokens(x, item.head, first, tokens);
     std::vector<float> values(static_cast<std::size_t>(tokens * x.dim));
-    const std::int64_t row =
-        static_cast<std::int64_t>(i) / expected.tiles() * expected.tokens + first;
     Device::get(DeviceKind::cuda)
-        .copy(values.data(), expected.values.as<float>() + row * x.dim,
+        .copy(values.data(), expected.values.as<float>() + expected.row_of(i) * x.dim,
               static_cast<std::int64_t>(values.size() * sizeof(float)));
     const std::vector<double> exact(values.begin(), values.end());
     JudgedTile judged{{}, bound(expected, i)};
-    judged.error = compare_tile(found.view(), 0, 0, exact, expected.figures[i].seen, judged.bound);
+    const std::uint64_t seen = expected.figures[expected.figure_of(i)].seen;
+    judged.error = compare_tile(found.view(), 0, 0, exact, seen, judged.bound);
     judged.error.token += first;
     return judged;
   }
@@ -130,25 +135,33 @@ struct CudaReference::Impl {
     return compare_lse(
         found.view(), selection.queries,
         [&](std::size_t i) {
-          const auto index = static_cast<std::int64_t>(i);
-          const std::int64_t first =
-              index / o.tiles() * o.tokens + selection.queries[i].tile * kTile;
           return ExpectedLse{
-              std::span(expected).subspan(static_cast<std::size_t>(first)), o.figures[i].score,
+              std::span(expected).subspan(static_cast<std::size_t>(o.row_of(i))),
+              o.figures[o.figure_of(i)].score,
               problem.mean_keys(selection.queries[i].head, selection.queries[i].tile)};
         },
         verdict);
   }
 
-  double share_of_heads() const {
-    return static_cast<double>(heads_k.size()) / static_cast<double>(problem.shape.heads_k);
+  // Rows compared and in all, of the outputs of each pass.
+  double query_rows() const {
+    return static_cast<double>(tokens_in(selection.queries, problem.shape.tokens_q));
+  }
+  double key_rows() const {
+    return static_cast<double>(tokens_in(selection.keys, problem.shape.tokens_k));
+  }
+  double all_query_rows() const {
+    return static_cast<double>(problem.shape.tokens_q) * problem.shape.heads_q;
+  }
+  double all_key_rows() const {
+    return static_cast<double>(problem.shape.tokens_k) * problem.shape.heads_k;
   }
 };
 
 CudaReference::CudaReference(const Problem& problem, const Mask& mask, const Inputs& inputs,
                              VerifyBudget budget, std::uint64_t seed)
-    : impl_(std::make_unique<Impl>(problem, mask, inputs,
-                                   draw_kv_heads(problem, mask, budget, seed), seed)) {}
+    : impl_(std::make_unique<Impl>(problem, mask, inputs, draw_tiles(problem, mask, budget, seed),
+                                   seed)) {}
 
 CudaReference::~CudaReference() = default;
 
@@ -159,7 +172,8 @@ Verdict CudaReference::check_forward(ConstTensorView o, const ConstLseView* lse)
   Verdict verdict;
   if (lse != nullptr) verdict.error_lse = impl_->compare_lse_rows(*lse, verdict);
   verdict.error_o = impl_->compare({"o", "head", "row"}, o, impl_->results.o(), verdict);
-  verdict.fraction = impl_->share_of_heads();
+  verdict.fraction = share(impl_->query_rows(), impl_->all_query_rows());
+  impl_->forward_ok = verdict.ok;
   return verdict;
 }
 
@@ -168,18 +182,20 @@ Verdict CudaReference::check_backward(const BackwardArgs& args) const {
   check_shape("dq", args.dq, shape.tokens_q, shape.heads_q, shape);
   check_shape("dk", args.dk, shape.tokens_k, shape.heads_k, shape);
   check_shape("dv", args.dv, shape.tokens_k, shape.heads_k, shape);
-  impl_->compute_gradients();
+  impl_->compute_gradients(args);
   const DeviceResults& results = impl_->results;
   Verdict verdict;
   verdict.error_dq = impl_->compare({"dq", "head", "row"}, args.dq, results.dq(), verdict);
   verdict.error_dk = impl_->compare({"dk", "KV head", "key"}, args.dk, results.dk(), verdict);
   verdict.error_dv = impl_->compare({"dv", "KV head", "key"}, args.dv, results.dv(), verdict);
-  verdict.fraction = impl_->share_of_heads();
+  verdict.fraction = share(impl_->query_rows() + 2 * impl_->key_rows(),
+                           impl_->all_query_rows() + 2 * impl_->all_key_rows());
   return verdict;
 }
 
 double CudaReference::fraction() const {
-  return impl_->share_of_heads();
+  return share(impl_->query_rows() + impl_->key_rows(),
+               impl_->all_query_rows() + impl_->all_key_rows());
 }
 
 std::int64_t CudaReference::bytes() const {
@@ -188,7 +204,7 @@ std::int64_t CudaReference::bytes() const {
 
 std::int64_t CudaReference::estimate_bytes(const Problem& problem, const Mask& mask,
                                            VerifyBudget budget) {
-  const auto heads = static_cast<std::int64_t>(draw_kv_heads(problem, mask, budget, 0).size());
+  const auto heads = static_cast<std::int64_t>(draw_tiles(problem, mask, budget, 0).heads_k.size());
   return DeviceResults::bytes_for(problem, mask, heads);
 }
 

@@ -21,7 +21,10 @@ namespace longca {
 /// Sampled rows and keys in float64 on the host hold the reference itself (self_check.h).
 ///
 /// If the budget does not allow every element, KV heads with all their query heads are drawn from
-/// the seed, at least one (whole_heads.h says what a budget buys). Not thread-safe.
+/// the seed (whole_heads.h says what a budget buys), and where not even one is affordable, tiles of
+/// one (drawn_tiles.h): tiles of keys are then judged as `Reference` judges them, from the (o, lse)
+/// that the backward pass was given; without an lse, by the forward pass of the whole head. Not
+/// thread-safe.
 class CudaReference : public Verifier {
  public:
   /// Keeps a reference to `inputs`, in device memory. Throws InputError for head dimensions above

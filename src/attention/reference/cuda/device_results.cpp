@@ -1,6 +1,7 @@
 #include "attention/reference/cuda/device_results.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "attention/reference/interval_lists.h"
@@ -33,6 +34,15 @@ void check_limits(const Problem& problem) {
   }
 }
 
+/// Of every head's order the tiles that are drawn.
+std::vector<std::int32_t> drawn_of(const IntervalLists& lists,
+                                   const std::vector<std::int32_t>& drawn) {
+  std::vector<std::int32_t> order;
+  std::ranges::copy_if(lists.order, std::back_inserter(order),
+                       [&](std::int32_t tile) { return std::ranges::binary_search(drawn, tile); });
+  return order;
+}
+
 std::vector<int> query_heads_of(const std::vector<int>& heads_k, int group) {
   std::vector<int> heads;
   for (const int head_k : heads_k) {
@@ -44,16 +54,15 @@ std::vector<int> query_heads_of(const std::vector<int>& heads_k, int group) {
 }  // namespace
 
 DeviceIntervals DeviceResults::Lists::view() const {
-  return {list_of.as<std::int32_t>(),    list_offsets.as<std::int64_t>(),
-          intervals.as<TokenInterval>(), run_offsets.as<std::int64_t>(),
-          runs.as<PartnerRun>(),         order.as<std::int32_t>()};
+  return {list_of.as<std::int32_t>(), list_offsets.as<std::int64_t>(),
+          intervals.as<TokenInterval>(), run_offsets.as<std::int64_t>(), runs.as<PartnerRun>()};
 }
 
-DeviceResults::DeviceResults(const ReferenceProblem& problem, const std::vector<int>& heads_k)
+DeviceResults::DeviceResults(const ReferenceProblem& problem, DrawnTiles drawn)
     : problem_(problem),
       device_(Device::get(DeviceKind::cuda)),
-      heads_q_(query_heads_of(heads_k, problem.shape.group_size())),
-      heads_k_(heads_k) {
+      drawn_(std::move(drawn)),
+      heads_q_(query_heads_of(drawn_.heads_k, problem.shape.group_size())) {
   const Problem& p = problem.shape;
   check_limits(p);
   std::vector<int> mask_heads;
@@ -66,20 +75,23 @@ DeviceResults::DeviceResults(const ReferenceProblem& problem, const std::vector<
     query_slots[heads_q_[slot]] = static_cast<int>(slot);
   }
   query_heads_ = upload(heads_q_);
-  key_heads_ = upload(heads_k_);
+  key_heads_ = upload(drawn_.heads_k);
   mask_slots_ = upload(mask_slots);
   query_slots_ = upload(query_slots);
-  query_lists_ = upload_lists(make_interval_lists(problem.mask, TileOwner::queries, mask_heads));
-  key_lists_ = upload_lists(make_interval_lists(problem.mask, TileOwner::keys, mask_heads));
+  query_lists_ = upload_lists(make_interval_lists(problem.mask, TileOwner::queries, mask_heads),
+                              drawn_.queries);
+  key_lists_ =
+      upload_lists(make_interval_lists(problem.mask, TileOwner::keys, mask_heads), drawn_.keys);
   q_squared_ = allocate(p.tokens_q * p.heads_q * 4);
   dout_squared_ = allocate(p.tokens_q * p.heads_q * 4);
   k_squared_ = allocate(p.tokens_k * p.heads_k * 4);
   v_squared_ = allocate(p.tokens_k * p.heads_k * 4);
   rows_ = allocate(size(heads_q_) * p.tokens_q * static_cast<std::int64_t>(sizeof(RowStatistic)));
-  o_ = make_output(heads_q_, query_heads_, p.tokens_q);
-  dq_ = make_output(heads_q_, query_heads_, p.tokens_q);
-  dk_ = make_output(heads_k_, key_heads_, p.tokens_k);
-  dv_ = make_output(heads_k_, key_heads_, p.tokens_k);
+  if (!whole()) given_rows_ = allocate(rows_.bytes());
+  o_ = make_output(heads_q_, query_heads_, query_lists_, drawn_.queries, p.tokens_q);
+  dq_ = make_output(heads_q_, query_heads_, query_lists_, drawn_.queries, p.tokens_q);
+  dk_ = make_output(drawn_.heads_k, key_heads_, key_lists_, drawn_.keys, p.tokens_k);
+  dv_ = make_output(drawn_.heads_k, key_heads_, key_lists_, drawn_.keys, p.tokens_k);
 }
 
 Buffer DeviceResults::allocate(std::int64_t bytes) {
@@ -95,27 +107,41 @@ Buffer DeviceResults::upload(const std::vector<T>& values) {
   return buffer;
 }
 
-DeviceResults::Lists DeviceResults::upload_lists(const IntervalLists& lists) {
-  return {upload(lists.list_of),     upload(lists.list_offsets), upload(lists.intervals),
-          upload(lists.run_offsets), upload(lists.runs),         upload(lists.order)};
+DeviceResults::Lists DeviceResults::upload_lists(const IntervalLists& lists,
+                                                 const std::vector<std::int32_t>& drawn) {
+  return {upload(lists.list_of),
+          upload(lists.list_offsets),
+          upload(lists.intervals),
+          upload(lists.run_offsets),
+          upload(lists.runs),
+          upload(lists.order),
+          upload(whole() ? std::vector<std::int32_t>{} : drawn_of(lists, drawn)),
+          upload(drawn)};
 }
 
 DeviceResults::Output DeviceResults::make_output(std::span<const int> heads,
-                                                 const Buffer& device_heads, std::int64_t tokens) {
+                                                 const Buffer& device_heads, const Lists& lists,
+                                                 std::span<const std::int32_t> drawn,
+                                                 std::int64_t tokens) {
   Output output;
   output.heads = heads;
   output.device_heads = device_heads.as<int>();
+  output.drawn = drawn;
+  output.device_drawn = lists.drawn.as<std::int32_t>();
   output.tokens = tokens;
   const auto slots = static_cast<std::int64_t>(heads.size());
   output.values = allocate(slots * tokens * problem_.shape.head_dim * 4);
   output.figures.resize(static_cast<std::size_t>(slots * output.tiles()));
   output.device_figures =
       allocate(static_cast<std::int64_t>(output.figures.size() * sizeof(TileFigure)));
+  device_.fill(output.device_figures.data(), 0, output.device_figures.bytes());
   return output;
 }
 
-PassArgs DeviceResults::arguments(ReferencePass pass) const {
+PassArgs DeviceResults::arguments(ReferencePass pass, bool all) const {
   const bool queries = pass == ReferencePass::forward || pass == ReferencePass::query_gradient;
+  const Lists& lists = queries ? query_lists_ : key_lists_;
+  const Problem& p = problem_.shape;
   const Inputs& inputs = *problem_.inputs;
   PassArgs args;
   args.q = inputs.q.view();
@@ -125,11 +151,14 @@ PassArgs DeviceResults::arguments(ReferencePass pass) const {
   args.scale = problem_.shape.scale();
   args.group = problem_.shape.group_size();
   args.heads = (queries ? query_heads_ : key_heads_).as<int>();
-  args.slots = static_cast<int>((queries ? heads_q_ : heads_k_).size());
+  args.slots = static_cast<int>((queries ? heads_q_ : drawn_.heads_k).size());
   args.mask_slot = mask_slots_.as<int>();
   args.query_slot = query_slots_.as<int>();
-  args.mask = (queries ? query_lists_ : key_lists_).view();
-  args.rows = rows_.as<RowStatistic>();
+  args.mask = lists.view();
+  args.order = (all ? lists.order : lists.drawn_order).as<std::int32_t>();
+  args.tiles = static_cast<int>(all       ? tile_count(queries ? p.tokens_q : p.tokens_k)
+                                : queries ? drawn_.queries.size()
+                                          : drawn_.keys.size());
   args.q_squared = q_squared_.as<float>();
   args.k_squared = k_squared_.as<float>();
   args.v_squared = v_squared_.as<float>();
@@ -137,11 +166,24 @@ PassArgs DeviceResults::arguments(ReferencePass pass) const {
   return args;
 }
 
-void DeviceResults::compute(ReferencePass pass, Output& output) {
-  PassArgs args = arguments(pass);
+void DeviceResults::compute(ReferencePass pass, const Buffer& rows, bool all, Output& output) {
+  PassArgs args = arguments(pass, all);
+  args.rows = rows.as<RowStatistic>();
   args.out = output.values.as<float>();
   args.figures = output.device_figures.as<TileFigure>();
   run_pass(pass, args, static_cast<cudaStream_t>(device_.stream()));
+}
+
+void DeviceResults::copy_figures(Output& output) const {
+  device_.copy(output.figures.data(), output.device_figures.data(), output.device_figures.bytes());
+}
+
+void DeviceResults::compute_rows(bool all) {
+  compute(ReferencePass::forward, rows_, all, o_);
+  copy_figures(o_);
+  host_rows_.resize(heads_q_.size() * static_cast<std::size_t>(problem_.shape.tokens_q));
+  device_.copy(host_rows_.data(), rows_.data(), rows_.bytes());
+  has_all_rows_ = all;
 }
 
 void DeviceResults::compute_forward() {
@@ -152,22 +194,47 @@ void DeviceResults::compute_forward() {
   squared_norms(inputs.k.view(), k_squared_.as<float>(), stream);
   squared_norms(inputs.v.view(), v_squared_.as<float>(), stream);
   squared_norms(inputs.dout.view(), dout_squared_.as<float>(), stream);
-  compute(ReferencePass::forward, o_);
-  host_rows_.resize(heads_q_.size() * static_cast<std::size_t>(problem_.shape.tokens_q));
-  device_.copy(host_rows_.data(), rows_.data(), rows_.bytes());
-  device_.copy(o_.figures.data(), o_.device_figures.data(), o_.device_figures.bytes());
+  if (!whole()) device_.fill(rows_.data(), 0, rows_.bytes());
+  compute_rows(whole());
 }
 
-void DeviceResults::compute_gradients() {
+void DeviceResults::compute_query_gradients() {
   compute_forward();
-  if (std::exchange(has_gradients_, true)) return;
-  compute(ReferencePass::query_gradient, dq_);
-  compute(ReferencePass::value_gradient, dv_);
-  compute(ReferencePass::key_gradient, dk_);
-  for (Output* output : {&dq_, &dv_, &dk_}) {
-    device_.copy(output->figures.data(), output->device_figures.data(),
-                 output->device_figures.bytes());
-  }
+  if (std::exchange(has_query_gradients_, true)) return;
+  compute(ReferencePass::query_gradient, rows_, whole(), dq_);
+  copy_figures(dq_);
+}
+
+void DeviceResults::compute_key_gradients() {
+  compute_forward();
+  if (!has_all_rows_) compute_rows(true);
+  if (std::exchange(has_key_gradients_, true)) return;
+  compute_key_gradients_of(rows_);
+}
+
+void DeviceResults::compute_key_gradients_from(const ConstTensorView& o, const ConstLseView& lse) {
+  LONGCA_CHECK(!whole(), "the reference has rows of its own");
+  compute_forward();
+  has_key_gradients_ = false;
+  statistics_of(o, lse, problem_.inputs->dout.view(), query_heads_.as<int>(),
+                static_cast<int>(heads_q_.size()), query_slots_.as<int>(),
+                given_rows_.as<RowStatistic>(), static_cast<cudaStream_t>(device_.stream()));
+  compute_key_gradients_of(given_rows_);
+}
+
+void DeviceResults::compute_key_gradients_of(const Buffer& rows) {
+  rows_of_keys_ = &rows;
+  compute(ReferencePass::value_gradient, rows, whole(), dv_);
+  compute(ReferencePass::key_gradient, rows, whole(), dk_);
+  copy_figures(dv_);
+  copy_figures(dk_);
+}
+
+std::vector<RowStatistic> DeviceResults::rows_of_keys() const {
+  LONGCA_CHECK(rows_of_keys_ != nullptr, "no gradients of keys were computed");
+  std::vector<RowStatistic> rows(host_rows_.size());
+  device_.copy(rows.data(), rows_of_keys_->data(), rows_of_keys_->bytes());
+  return rows;
 }
 
 std::int64_t DeviceResults::bytes_for(const Problem& problem, const Mask& mask,
@@ -181,7 +248,7 @@ std::int64_t DeviceResults::bytes_for(const Problem& problem, const Mask& mask,
   // Lists of one interval per token where diagonals cut; those of blocks are shared by their rows.
   const std::int64_t list_heads = mask.blocks() != nullptr ? heads_q : 1;
   const std::int64_t lists = (problem.tokens_q + problem.tokens_k) * list_heads * 20;
-  return values + norms + lists + rows_q * static_cast<std::int64_t>(sizeof(RowStatistic)) +
+  return values + norms + lists + rows_q * 2 * static_cast<std::int64_t>(sizeof(RowStatistic)) +
          (rows_q + rows_k) / kTile * 2 * static_cast<std::int64_t>(sizeof(TileFigure));
 }
 

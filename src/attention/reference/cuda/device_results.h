@@ -4,75 +4,110 @@
 #include <span>
 #include <vector>
 
+#include "attention/kernel.h"
 #include "attention/reference/cuda/passes.h"
+#include "attention/reference/drawn_tiles.h"
 #include "attention/reference/passes.h"
-#include "attention/reference/selection.h"
 #include "core/device.h"
 #include "core/memory.h"
 
 namespace longca {
 
 /// The reference's values for some KV heads and all their query heads, in device memory, with the
-/// figures of their tiles on the host. Each part is computed when first asked for; the memory is
-/// taken at once.
+/// figures of their tiles on the host; of all their tiles or of those drawn. Each part is computed
+/// when first asked for; the memory is taken at once, that of whole heads.
 class DeviceResults {
  public:
   /// Throws InputError for a head dimension that the passes do not take, or a GPU whose blocks have
   /// too little shared memory for them.
-  DeviceResults(const ReferenceProblem& problem, const std::vector<int>& heads_k);
+  DeviceResults(const ReferenceProblem& problem, DrawnTiles drawn);
 
   struct Output {
-    Buffer values;                      ///< [slots, tokens, dim] float32
-    Buffer device_figures;              ///< [slots, tiles] TileFigure
-    std::vector<TileFigure> figures;    ///< the same on the host
-    std::span<const int> heads;         ///< of the slots
-    const int* device_heads = nullptr;  ///< the same on the device
+    Buffer values;                        ///< [slots, tokens, dim] float32
+    Buffer device_figures;                ///< [slots, tiles] TileFigure, zero of what is not drawn
+    std::vector<TileFigure> figures;      ///< the same on the host
+    std::span<const int> heads;           ///< of the slots
+    const int* device_heads = nullptr;    ///< the same on the device
+    std::span<const std::int32_t> drawn;  ///< tiles of each head that are computed, ascending
+    const std::int32_t* device_drawn = nullptr;
     std::int64_t tokens = 0;
 
     std::int64_t tiles() const { return tile_count(tokens); }
+    /// Of the i-th tile drawn, by slot, then tile.
+    std::size_t slot_of(std::size_t i) const { return i / drawn.size(); }
+    std::int64_t tile_of(std::size_t i) const { return drawn[i % drawn.size()]; }
+    /// Its place in `figures`.
+    std::size_t figure_of(std::size_t i) const {
+      return slot_of(i) * static_cast<std::size_t>(tiles()) + static_cast<std::size_t>(tile_of(i));
+    }
+    /// Row of `values` at which it begins.
+    std::int64_t row_of(std::size_t i) const {
+      return static_cast<std::int64_t>(slot_of(i)) * tokens + tile_of(i) * kTile;
+    }
   };
 
   void compute_forward();
-  void compute_gradients();
+  void compute_query_gradients();
+  /// dK and dV from the reference's own rows. Where tiles are drawn that takes the forward pass of
+  /// all tiles.
+  void compute_key_gradients();
+  /// dK and dV of the tiles drawn from the o and lse that a backward pass was given. Computed anew
+  /// by each call.
+  void compute_key_gradients_from(const ConstTensorView& o, const ConstLseView& lse);
 
   const Output& o() const { return o_; }
   const Output& dq() const { return dq_; }
   const Output& dk() const { return dk_; }
   const Output& dv() const { return dv_; }
-  /// [query slots, tokens_q], on the host.
+  bool whole() const { return drawn_.whole; }
+  /// [query slots, tokens_q], on the host; of the tiles drawn.
   const std::vector<RowStatistic>& rows() const { return host_rows_; }
+  /// Those that the gradients of keys were computed from last, of all tokens.
+  std::vector<RowStatistic> rows_of_keys() const;
   const std::vector<int>& heads_q() const { return heads_q_; }
-  const std::vector<int>& heads_k() const { return heads_k_; }
+  const std::vector<int>& heads_k() const { return drawn_.heads_k; }
 
   std::int64_t bytes() const { return bytes_; }
   static std::int64_t bytes_for(const Problem& problem, const Mask& mask, std::int64_t heads_k);
 
  private:
   struct Lists {
-    Buffer list_of, list_offsets, intervals, run_offsets, runs, order;
+    Buffer list_of, list_offsets, intervals, run_offsets, runs;
+    Buffer order;        ///< of all tiles
+    Buffer drawn_order;  ///< of those drawn, if they are not all
+    Buffer drawn;        ///< these, ascending
     DeviceIntervals view() const;
   };
 
   Buffer allocate(std::int64_t bytes);
   template <typename T>
   Buffer upload(const std::vector<T>& values);
-  Lists upload_lists(const IntervalLists& lists);
-  Output make_output(std::span<const int> heads, const Buffer& device_heads, std::int64_t tokens);
-  PassArgs arguments(ReferencePass pass) const;
-  void compute(ReferencePass pass, Output& output);
+  Lists upload_lists(const IntervalLists& lists, const std::vector<std::int32_t>& drawn);
+  Output make_output(std::span<const int> heads, const Buffer& device_heads, const Lists& lists,
+                     std::span<const std::int32_t> drawn, std::int64_t tokens);
+  PassArgs arguments(ReferencePass pass, bool all) const;
+  void compute(ReferencePass pass, const Buffer& rows, bool all, Output& output);
+  void compute_rows(bool all);
+  void compute_key_gradients_of(const Buffer& rows);
+  void copy_figures(Output& output) const;
 
   const ReferenceProblem& problem_;
   Device& device_;
   std::int64_t bytes_ = 0;
-  std::vector<int> heads_q_, heads_k_;  ///< by slot
+  DrawnTiles drawn_;
+  std::vector<int> heads_q_;  ///< by slot
   Buffer query_heads_, key_heads_, mask_slots_, query_slots_;
   Lists query_lists_, key_lists_;
   Buffer q_squared_, k_squared_, v_squared_, dout_squared_;
   Buffer rows_;
+  Buffer given_rows_;  ///< where tiles are drawn
   std::vector<RowStatistic> host_rows_;
+  const Buffer* rows_of_keys_ = nullptr;
   Output o_, dq_, dk_, dv_;
   bool has_forward_ = false;
-  bool has_gradients_ = false;
+  bool has_all_rows_ = false;
+  bool has_query_gradients_ = false;
+  bool has_key_gradients_ = false;  ///< from the reference's own rows
 };
 
 }  // namespace longca

@@ -34,16 +34,16 @@ __device__ TileDifference shuffled(const TileDifference& x, int step) {
   return other;
 }
 
-/// One block per tile of a slot.
+/// One block per compared tile of a slot.
 template <typename T>
 __global__ __launch_bounds__(kThreads) void tile_differences(DifferenceArgs a) {
-  const std::int64_t tile = blockIdx.x;
+  const std::int64_t tile = a.tiles[blockIdx.x];
   const std::int64_t slot = blockIdx.y;
   const std::int64_t first = tile * kTile;
-  const std::int64_t place = slot * gridDim.x + tile;
+  const std::int64_t place = slot * gridDim.x + blockIdx.x;
   const auto dim = static_cast<int>(a.x.dim);
   const auto tokens = static_cast<int>(min(std::int64_t{kTile}, a.x.tokens - first));
-  const std::uint64_t seen = a.figures[place].seen;
+  const std::uint64_t seen = a.figures[slot * tile_count(a.x.tokens) + tile].seen;
   const float* reference = a.reference + (slot * a.x.tokens + first) * dim;
   TileDifference own;
   for (int i = threadIdx.x; i < tokens * dim; i += kThreads) {
@@ -68,8 +68,7 @@ __global__ __launch_bounds__(kThreads) void tile_differences(DifferenceArgs a) {
 }  // namespace
 
 void find_differences(const DifferenceArgs& args, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(tile_count(args.x.tokens)),
-                  static_cast<unsigned>(args.slots));
+  const dim3 grid(static_cast<unsigned>(args.count), static_cast<unsigned>(args.slots));
   if (grid.x == 0 || grid.y == 0) return;
   args.x.dtype == DType::float32
       ? tile_differences<float><<<grid, kThreads, 0, stream>>>(args)

@@ -17,15 +17,17 @@ struct TileDifference {
   std::int32_t forbidden = 0;    ///< 1: a token that must be exactly 0 is not
 };
 
-/// What is compared: `x` against `reference` [slots, tokens, dim] for the heads of the slots.
-/// Tokens whose bit of the tile's figures is not set must be exactly 0.
+/// What is compared: some tiles of `x` against `reference` [slots, tokens, dim] for the heads of
+/// the slots. Tokens whose bit of the tile's figures is not set must be exactly 0.
 struct DifferenceArgs {
   ConstTensorView x;  ///< float32 or bfloat16
   const float* reference = nullptr;
-  const TileFigure* figures = nullptr;  ///< [slots, tiles]
+  const TileFigure* figures = nullptr;  ///< [slots, all tiles]
   const int* heads = nullptr;           ///< [slots]
   int slots = 0;
-  TileDifference* differences = nullptr;  ///< [slots, tiles]
+  const std::int32_t* tiles = nullptr;    ///< those compared
+  int count = 0;                          ///< of them
+  TileDifference* differences = nullptr;  ///< [slots, count]
 };
 
 void find_differences(const DifferenceArgs& args, cudaStream_t stream);

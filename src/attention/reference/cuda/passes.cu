@@ -21,8 +21,7 @@ void launch(const PassArgs& args, cudaStream_t stream) {
   constexpr auto kernel = tile_pass<kPass, Shape>;
   constexpr int bytes = sizeof(SharedTiles<kPass, Shape>);
   LONGCA_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  const std::int64_t tokens = owns_queries(kPass) ? args.q.tokens : args.k.tokens;
-  const dim3 grid(static_cast<unsigned>(tile_count(tokens)), static_cast<unsigned>(args.slots));
+  const dim3 grid(static_cast<unsigned>(args.tiles), static_cast<unsigned>(args.slots));
   if (grid.x == 0 || grid.y == 0) return;
   kernel<<<grid, Shape::kThreads, bytes, stream>>>(args);
   LONGCA_CUDA(cudaGetLastError());
@@ -69,6 +68,26 @@ __global__ void squared_rows(ConstTensorView x, float* squared) {
   if (exists && threadIdx.x == 0) squared[head * x.tokens + token] = sum;
 }
 
+/// One warp per row of o and dout, whose types are O and T.
+template <typename O, typename T>
+__global__ void given_statistics(ConstTensorView o, ConstLseView lse, ConstTensorView dout,
+                                 const int* heads, const int* query_slot, RowStatistic* rows) {
+  const std::int64_t token = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  const int head = heads[blockIdx.y];
+  const bool exists = token < o.tokens;
+  double delta = 0;
+  for (std::int64_t c = threadIdx.x; exists && c < o.dim; c += 32) {
+    const auto value = static_cast<float>(row_of<O>(o, token, head)[c]);
+    const auto gradient = static_cast<float>(row_of<T>(dout, token, head)[c]);
+    delta += static_cast<double>(value) * static_cast<double>(gradient);
+  }
+  for (int step = 16; step > 0; step /= 2) delta += __shfl_xor_sync(~0U, delta, step);
+  if (!exists || threadIdx.x != 0) return;
+  const float given = lse.data[head * lse.head_stride + token];
+  rows[query_slot[head] * o.tokens + token] = {static_cast<double>(given), delta, given,
+                                               static_cast<float>(delta)};
+}
+
 }  // namespace
 
 int largest_reference_dim(DType dtype) {
@@ -84,6 +103,21 @@ int reference_shared_bytes(DType dtype, int head_dim) {
 void run_pass(ReferencePass pass, const PassArgs& args, cudaStream_t stream) {
   with_shape(args.q.dtype, args.q.dim,
              [&]<typename Shape>(Shape) { launch_pass<Shape>(pass, args, stream); });
+}
+
+void statistics_of(const ConstTensorView& o, const ConstLseView& lse, const ConstTensorView& dout,
+                   const int* heads, int count, const int* query_slot, RowStatistic* rows,
+                   cudaStream_t stream) {
+  constexpr int kRowsOfBlock = 8;
+  const dim3 grid(static_cast<unsigned>((o.tokens + kRowsOfBlock - 1) / kRowsOfBlock),
+                  static_cast<unsigned>(count));
+  if (grid.x == 0 || grid.y == 0) return;
+  const dim3 threads(32, kRowsOfBlock);
+  auto* kernel = given_statistics<__nv_bfloat16, __nv_bfloat16>;
+  if (o.dtype == DType::float32) kernel = given_statistics<float, __nv_bfloat16>;
+  if (dout.dtype == DType::float32) kernel = given_statistics<float, float>;
+  kernel<<<grid, threads, 0, stream>>>(o, lse, dout, heads, query_slot, rows);
+  LONGCA_CUDA(cudaGetLastError());
 }
 
 void squared_norms(const ConstTensorView& x, float* squared, cudaStream_t stream) {

@@ -44,10 +44,9 @@ struct DeviceIntervals {
   const TokenInterval* intervals = nullptr;
   const std::int64_t* run_offsets = nullptr;
   const PartnerRun* runs = nullptr;
-  const std::int32_t* order = nullptr;
 };
 
-/// One pass over some heads of the owner's side. Pointers are to device memory.
+/// One pass over some tiles of some heads of the owner's side. Pointers are to device memory.
 struct PassArgs {
   ConstTensorView q, k, v, dout;
   float scale = 1;
@@ -57,7 +56,10 @@ struct PassArgs {
   const int* mask_slot = nullptr;   ///< per query head: its part of the interval lists
   const int* query_slot = nullptr;  ///< per query head: its row in `rows`
   DeviceIntervals mask;             ///< of the owner's side
-  RowStatistic* rows = nullptr;     ///< [query slots, tokens_q]: written by `forward`, else read
+  /// [heads of the interval lists, tiles]: the tiles to compute, in the order in which they begin.
+  const std::int32_t* order = nullptr;
+  int tiles = 0;                 ///< of each head
+  RowStatistic* rows = nullptr;  ///< [query slots, tokens_q]: written by `forward`, else read
   /// ‖row‖² of the inputs, [heads, tokens].
   const float* q_squared = nullptr;
   const float* k_squared = nullptr;
@@ -69,6 +71,12 @@ struct PassArgs {
 
 /// Runs a pass. Head dimensions up to largest_reference_dim(dtype).
 void run_pass(ReferencePass pass, const PassArgs& args, cudaStream_t stream);
+
+/// The statistics of rows whose O and lse a kernel has computed, for the passes over keys: those of
+/// the emulation, too. rows[query_slot[head], token] of the `count` query heads of `heads`.
+void statistics_of(const ConstTensorView& o, const ConstLseView& lse, const ConstTensorView& dout,
+                   const int* heads, int count, const int* query_slot, RowStatistic* rows,
+                   cudaStream_t stream);
 
 /// 256 in bfloat16, 128 in float32.
 int largest_reference_dim(DType dtype);

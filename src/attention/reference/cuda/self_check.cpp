@@ -27,13 +27,20 @@ struct Samples {
   std::vector<std::int64_t> rows, keys;
 };
 
-/// The last token and others.
-std::vector<std::int64_t> draw_tokens(std::int64_t tokens, std::int64_t count,
+/// The last token of the output's tiles and others.
+std::vector<std::int64_t> draw_tokens(const DeviceResults::Output& output, std::int64_t count,
                                       PythonRandom& random) {
   std::vector<std::int64_t> drawn;
-  if (tokens == 0) return drawn;
-  drawn.push_back(tokens - 1);
-  for (; count > 1; --count) drawn.push_back(random.randint(0, tokens - 1));
+  if (output.drawn.empty()) return drawn;
+  const std::int64_t last_tile = std::ssize(output.drawn) - 1;
+  const auto end_of = [&](std::int64_t tile) {
+    return std::min(output.tokens, (tile + 1) * kTile) - 1;
+  };
+  drawn.push_back(end_of(output.drawn[static_cast<std::size_t>(last_tile)]));
+  for (; count > 1; --count) {
+    const std::int64_t tile = output.drawn[static_cast<std::size_t>(random.randint(0, last_tile))];
+    drawn.push_back(random.randint(tile * kTile, end_of(tile)));
+  }
   std::ranges::sort(drawn);
   drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
   return drawn;
@@ -48,8 +55,8 @@ Samples draw_samples(const ReferenceProblem& problem, const DeviceResults& resul
   const std::int64_t slot_k = random.randint(0, last(results.heads_k()));
   samples.slot_k = static_cast<std::size_t>(slot_k);
   samples.slot_q = static_cast<std::size_t>(slot_k * group + random.randint(0, group - 1));
-  samples.rows = draw_tokens(problem.shape.tokens_q, kRows, random);
-  samples.keys = draw_tokens(problem.shape.tokens_k, kKeys, random);
+  samples.rows = draw_tokens(results.o(), kRows, random);
+  samples.keys = draw_tokens(results.dk(), kKeys, random);
   return samples;
 }
 
@@ -146,8 +153,8 @@ struct KeySum {
 
 /// Adds what one query head contributes, in chunks of its queries on all threads.
 void add_head(const ReferenceProblem& problem, const DeviceResults& results, std::size_t slot_q,
-              const HeadValues& head, const std::vector<std::int64_t>& keys,
-              std::vector<KeySum>& sums) {
+              const std::vector<RowStatistic>& all_rows, const HeadValues& head,
+              const std::vector<std::int64_t>& keys, std::vector<KeySum>& sums) {
   const int head_q = results.heads_q()[slot_q];
   const std::int64_t chunks = (problem.shape.tokens_q + kChunk - 1) / kChunk;
   std::vector<ExactKey> parts(keys.size() * static_cast<std::size_t>(chunks));
@@ -157,7 +164,7 @@ void add_head(const ReferenceProblem& problem, const DeviceResults& results, std
     sums[i].terms += size_of(ranges[i]);
   }
   const RowStatistic* rows =
-      results.rows().data() + static_cast<std::int64_t>(slot_q) * problem.shape.tokens_q;
+      all_rows.data() + static_cast<std::int64_t>(slot_q) * problem.shape.tokens_q;
   const RowLookup lookup{[&](std::int64_t row) { return rows[row].lse; },
                          [&](std::int64_t row) { return rows[row].delta; }};
   ThreadPool::global().parallel_for(
@@ -180,10 +187,11 @@ void check_keys(const ReferenceProblem& problem, const DeviceResults& results,
                 const Samples& samples, HeadCopier& copier, HeadValues& head) {
   const auto group = static_cast<std::size_t>(problem.shape.group_size());
   std::vector<KeySum> sums(samples.keys.size());
+  const std::vector<RowStatistic> rows = results.rows_of_keys();
   for (std::size_t i = 0; i < group; ++i) {
     const std::size_t slot = samples.slot_k * group + i;
     load_head(problem, results.heads_q()[slot], copier, head);
-    add_head(problem, results, slot, head, samples.keys, sums);
+    add_head(problem, results, slot, rows, head, samples.keys, sums);
   }
   const int dim = problem.shape.head_dim;
   const int head_k = results.heads_k()[samples.slot_k];

@@ -26,7 +26,7 @@ class TilePass {
         own_head_(args.heads[slot_]),
         tiles_((own_tokens() + kTokens - 1) / kTokens) {
     const int first_query_head = kOwnsQueries ? own_head_ : own_head_ * a_.group;
-    tile_ = a_.mask.order[a_.mask_slot[first_query_head] * tiles_ + blockIdx.x];
+    tile_ = a_.order[a_.mask_slot[first_query_head] * a_.tiles + blockIdx.x];
     first_ = tile_ * kTokens;
   }
 
