@@ -46,6 +46,7 @@ void SeenRows::find_views(std::span<const Band> bands, Range keys, Range queries
   cut_.clear();
   views_.clear();
   for (const Band& band : bands) {
+    if (band.k.begin >= queries.end) break;
     const Range rows = intersect(band.q, keys);
     const Range columns = intersect(band.k, queries);
     if (rows.empty() || columns.empty()) continue;

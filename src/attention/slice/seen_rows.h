@@ -16,8 +16,8 @@ class SeenRows {
   SeenRows(int tile_tokens, std::vector<std::uint64_t>& out);
 
   /// kFull, kNone, or the pattern of query tokens [queries.begin, queries.end), at most
-  /// tile_tokens. `bands` are of a transposed view, cut to the keys [keys.begin, keys.end); those
-  /// of fewer than 128 keys are never seen fully.
+  /// tile_tokens. `bands` are of a transposed view, by ascending first query, cut to the keys
+  /// [keys.begin, keys.end); those of fewer than 128 keys are never seen fully.
   std::int32_t pattern(std::span<const Band> bands, Range keys, Range queries);
 
  private:

@@ -25,6 +25,7 @@ class SegmentFinder {
   /// Of `keys`, the last query tiles first; later calls ask for later keys.
   std::span<const QuerySegment> find(Range keys) {
     segments_.clear();
+    first_band_ = 0;
     keys_ = keys;
     bands_ = source_.advance(keys);
     find_ranges();
@@ -85,7 +86,9 @@ class SegmentFinder {
       }
     }
     const Range queries = {token, std::min(token + step_, queries_)};
-    const std::int32_t pattern = seen_rows_.pattern(bands_, keys_, queries);
+    // A key tile that block lists cut has as many bands as they have blocks.
+    while (first_band_ < bands_.size() && bands_[first_band_].k.end <= token) ++first_band_;
+    const std::int32_t pattern = seen_rows_.pattern(bands_.subspan(first_band_), keys_, queries);
     if (pattern != kNone) add(tile, 1, pattern);
     return 1;
   }
@@ -108,6 +111,7 @@ class SegmentFinder {
   SeenRows seen_rows_;
   Range keys_;
   std::span<const Band> bands_;
+  std::size_t first_band_ = 0;  ///< none before reaches the query tile at hand
   std::vector<Range> seen_;
   std::vector<Range> common_;
   std::vector<Edge> edges_;
