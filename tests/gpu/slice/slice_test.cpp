@@ -205,6 +205,21 @@ TEST_P(Slice, LongRowsOfManyHeads) {
   }
 }
 
+TEST_P(Slice, EveryTypeAndDimensionThatWasBuilt) {
+  const Heads heads = {8, 1};
+  for (const DType dtype : slice_capabilities().dtypes) {
+    for (const int dim : slice_capabilities().head_dims) {
+      Problem problem = problem_of(1000, 1000, heads);
+      problem.dtype = dtype;
+      problem.head_dim = dim;
+      for (const std::string name : {"full", "causal_document", "sliding_window"}) {
+        expect_right(problem, mask_of(name, 1000, heads),
+                     name + ", " + std::string(to_string(dtype)) + ", " + std::to_string(dim));
+      }
+    }
+  }
+}
+
 TEST_P(Slice, LargeScoresStayFinite) {
   Problem problem = problem_of(130, 130, {2, 2});
   problem.softmax_scale = 8;  // scores of ±400: exponentials overflow without the row's greatest

@@ -104,19 +104,32 @@ struct Consumer {
     for (int i = 0; i < kKeys / 4; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
   }
 
+  /// Both groups take one turn for each full tile, group 0 first.
+  __device__ static int turn_barrier(int of_group) {
+    return 1 + kRowGroups + of_group;
+  }
+  __device__ __forceinline__ void wait_turn() {
+    if constexpr (Shape::kTurns) ptx::named_sync(turn_barrier(group), 256);
+  }
+  __device__ __forceinline__ void pass_turn() {
+    if constexpr (Shape::kTurns) ptx::named_arrive(turn_barrier(group ^ 1), 256);
+  }
+
   /// The scores of the tile at `ring` to probabilities, whose products with V are then pending; if
-  /// kPending, those of the tile before run meanwhile.
+  /// kPending, those of the tile before run meanwhile. full_tile: it is not a listed one.
   template <bool kMasked, bool kPending>
-  __device__ __forceinline__ void step() {
+  __device__ __forceinline__ void step(bool full_tile) {
     const int k_slot = ring.slot;
     if constexpr (kPending) ptx::barrier_wait(&shared.full[v_slot], v_parity);
     ptx::barrier_wait(&shared.full[k_slot], ring.parity);
     ptx::pin(s);
     ptx::pin(o);
     if constexpr (kPending) ptx::pin(p);
+    if (full_tile) wait_turn();
     ptx::products_begin();
     queue_scores<kTileKeys>(k_slot);
     if constexpr (kPending) queue_values<kTileKeys>(v_slot);
+    if (full_tile) pass_turn();
     Word word{kFull, {}, {}};
     if constexpr (kMasked) word = listed_word(k_slot);
     ptx::products_wait<kPending ? 1 : 0>();
@@ -219,12 +232,12 @@ struct Consumer {
         ++i;
         continue;
       }
-      step<true, false>();
+      step<true, false>(i >= listed);
       release_stored();
       ++i;
-      for (; i < listed && sees_tile(); ++i) step<true, true>();
+      for (; i < listed && sees_tile(); ++i) step<true, true>(false);
       if (i >= listed) {
-        for (; i < count; ++i) step<false, true>();
+        for (; i < count; ++i) step<false, true>(true);
       }
       finish();
     }
@@ -240,6 +253,7 @@ struct Consumer {
   }
 
   __device__ __forceinline__ void run() {
+    if (group == 1) pass_turn();
     for (RingPosition<2> item;; item.advance()) {
       ptx::barrier_wait(&shared.q_full[item.slot], item.parity);
       const Work work = shared.work[item.slot];

@@ -47,6 +47,9 @@ struct ForwardShape {
   static constexpr int kConsumerWarps = 8;
   static constexpr int kProducerRegisters = 56;
   static constexpr int kConsumerRegisters = 224;
+  /// The consumers queue their products of full tiles in turns. At 64 dimensions exponentials take
+  /// as long as products: by themselves both consumers would exponentiate at the same time.
+  static constexpr bool kTurns = kDim == 64;
   /// Two key tiles under way. More were slower at 128 dimensions.
   static constexpr int kSlots = 4;
   /// A tile of 128 rows or keys lies in shared memory as columns of 64 elements.
