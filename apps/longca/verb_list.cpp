@@ -59,6 +59,7 @@ ordered_json kernels() {
                     {"head_dims", can.head_dims},
                     {"gqa", can.gqa},
                     {"passes", passes},
+                    {"deterministic", can.deterministic},
                     {"returns_lse", can.returns_lse},
                     {"masks", survey.masks},
                     {"origin", can.origin},

@@ -64,6 +64,9 @@ Support check_problem(const Capabilities& c, const Problem& p, const Mask& mask)
   if (!c.block_masks && mask.blocks() != nullptr) return no("takes no block-sparse mask");
   if (!c.backward && p.backward) return no("has no backward pass");
   if (!c.accumulate && p.accumulate) return no("cannot merge into given outputs");
+  if (!c.deterministic && p.deterministic) {
+    return no("has no backward pass that gives the same bits from call to call");
+  }
   return {};
 }
 

@@ -75,6 +75,8 @@ struct Capabilities {
   bool block_masks = true;     ///< masks with block lists
   bool backward = true;
   bool accumulate = true;
+  /// Has a backward pass that gives the same bits from call to call, for problems that ask for it.
+  bool deterministic = false;
   bool returns_lse = true;
   bool strided = true;  ///< tensors and lse arrays with gaps; else contiguous ones only
   /// The backward pass goes by the o and lse that it is given, which may be those of more keys than

@@ -23,6 +23,8 @@ struct Problem {
   DeviceKind device = DeviceKind::cpu;
   bool backward = false;    ///< the plan will be asked for gradients too
   bool accumulate = false;  ///< the plan will be called with `accumulate` (float32 outputs)
+  /// Gradients are to be equal to the bit from call to call: sums are added up in a fixed order.
+  bool deterministic = false;
 
   float scale() const {
     return softmax_scale > 0 ? softmax_scale : 1.0F / std::sqrt(static_cast<float>(head_dim));

@@ -327,6 +327,9 @@ std::vector<Axis> make_table() {
   table.push_back(
       name_axis<&Case::dtype>("dtype", "type of q, k, v and o", "bfloat16", dtype_names));
   table.push_back(name_axis<&Case::pass>("pass", "forward or backward", "all", pass_names));
+  table.push_back(quiet(count_axis<&Case::deterministic>(
+      "deterministic", "deterministic",
+      "1: a backward pass that gives the same bits from call to call", "0", 0, 1)));
   table.push_back(name_axis<&Case::lengths>("lengths", "distribution of document lengths",
                                             "prolong64k", length_names, lengths));
   table.push_back(count_axis<&Case::seed>("seed", "seed", "of the mask's draws and of the inputs",
@@ -410,6 +413,7 @@ Case canonical(Case c, int ranks_per_node) {
         axis.over_ranks ? c.scheme.has_value() : axis.applies == nullptr || axis.applies(mask);
     if (!applies) axis.clear(c);
   }
+  if (c.pass == Pass::forward) c.deterministic.reset();  // all of them are, or none is asked to be
   if (c.scheme) fill_in_scheme(c, ranks_per_node);
   // One mask draws its window when none is given; for the others no window and 1024 are the same.
   if (mask.uses_window && !c.window && mask.name != "global_sliding_window") {

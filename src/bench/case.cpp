@@ -61,6 +61,7 @@ Problem Case::problem() const {
   problem.dtype = dtype;
   problem.device = device == "cpu" ? DeviceKind::cpu : DeviceKind::cuda;
   problem.backward = pass == Pass::backward;
+  problem.deterministic = deterministic.value_or(0) != 0;
   return problem;
 }
 
@@ -73,7 +74,8 @@ std::string Case::key() const {
 }
 
 std::string Case::problem_key() const {
-  return key_without(*this, {"kernel", "pass", "mode", "scheme", "shard", "factor", "transport"});
+  return key_without(
+      *this, {"kernel", "pass", "deterministic", "mode", "scheme", "shard", "factor", "transport"});
 }
 
 void to_json(nlohmann::json& json, const Case& c) {

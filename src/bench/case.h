@@ -28,6 +28,7 @@ struct Case {
   int head_dim = 128;
   DType dtype = DType::bfloat16;
   Pass pass = Pass::forward;
+  std::optional<std::int64_t> deterministic;  ///< 1, or absent; of backward passes only
   std::uint64_t seed = 42;
   std::optional<std::string> lengths;
   std::optional<std::int64_t> window;
@@ -56,8 +57,8 @@ struct Case {
   bool selects_by_scores() const { return selection.has_value(); }
   /// Canonical text of all axes: the record's key. Equal for equal work.
   std::string key() const;
-  /// The key without what cells that share inputs and reference may differ in: kernel, pass, mode,
-  /// and all of the scheme but the number of ranks.
+  /// The key without what cells that share inputs and reference may differ in: kernel, pass,
+  /// determinism, mode, and all of the scheme but the number of ranks.
   std::string problem_key() const;
 
   bool operator==(const Case&) const = default;

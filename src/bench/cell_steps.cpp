@@ -141,6 +141,17 @@ void CellSteps::run_backward() {
   outputs_.poison_backward();
   first_run([&] { plan_->backward(outputs_.backward_args(inputs())); });
   verify(Pass::backward);
+  if (problem_.deterministic && record_.status.ok()) expect_same_bits();
+}
+
+void CellSteps::expect_same_bits() {
+  const std::uint64_t first = result_fingerprint();
+  outputs_.poison_backward();
+  plan_->backward(outputs_.backward_args(inputs()));
+  device().synchronize();
+  if (result_fingerprint() != first) {
+    fail("deterministic=1, and a second call gave gradients of other bits");
+  }
 }
 
 /// What the plan tells of itself at its end.
@@ -204,6 +215,8 @@ void CellSteps::time() {
   memory_->note(record_, *plan_);
   note_measurement(measured, flops(), record_);
   if (result_fingerprint() == verified) return;
+  if (problem_.deterministic)
+    fail("deterministic=1, and the last call gave gradients of other bits");
   verify(case_.pass);
   if (!record_.status.ok()) {
     record_.status.reason = "after the timed repetitions: " + record_.status.reason;

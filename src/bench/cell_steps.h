@@ -40,6 +40,7 @@ class CellSteps {
   void verify(Pass pass);
   Verdict check_forward();
   Verdict check_backward();
+  void expect_same_bits();
   void time();
   bool keeps_to_queue(const std::function<void()>& call, const std::function<void()>& prepare);
   double patience_s(const std::function<void()>& call) const;

@@ -121,8 +121,8 @@ DeviceKind device_of(const json& description) {
 
 void refuse_unknown_keys(const json& description) {
   static const std::vector<std::string> known{
-      "name", "description", "origin",      "device",       "dtypes",     "head_dims",
-      "gqa",  "backward",    "returns_lse", "static_masks", "block_masks"};
+      "name", "description", "origin",        "device",      "dtypes",       "head_dims",
+      "gqa",  "backward",    "deterministic", "returns_lse", "static_masks", "block_masks"};
   for (const auto& [key, value] : description.items()) {
     if (std::ranges::find(known, key) == known.end()) {
       throw_input_error("its capabilities have an unknown key '{}'{}", key, suggestion(key, known));
@@ -215,6 +215,7 @@ void add_python_kernel(const json& description) {
   can.head_dims = value_of(description, "head_dims", std::vector<int>());
   can.gqa = value_of(description, "gqa", true);
   can.backward = value_of(description, "backward", true);
+  can.deterministic = value_of(description, "deterministic", false);
   can.returns_lse = value_of(description, "returns_lse", true);
   can.static_masks = value_of(description, "static_masks", true);
   can.block_masks = value_of(description, "block_masks", true);

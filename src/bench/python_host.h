@@ -40,9 +40,9 @@ void load_python_plugin(const std::string& file);
 
 /// Adds a kernel that a plug-in in Python describes:
 ///   {"name", "description", "origin", "device": "cpu|cuda", "dtypes": […], "head_dims": […],
-///    "gqa", "backward", "returns_lse", "static_masks", "block_masks"}
-/// of which all but the first are optional: float32 on the CPU, everything else yes. Throws
-/// InputError that names the key.
+///    "gqa", "backward", "deterministic", "returns_lse", "static_masks", "block_masks"}
+/// of which all but the first are optional: float32 on the CPU, not deterministic, everything else
+/// yes. Throws InputError that names the key.
 void add_python_kernel(const nlohmann::json& description);
 
 }  // namespace longca

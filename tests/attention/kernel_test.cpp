@@ -111,6 +111,10 @@ TEST(Capabilities, BackwardAndAccumulateAreAskedForByTheProblem) {
   problem.accumulate = true;
   EXPECT_THAT(check_capabilities(capabilities, problem, full_mask(4)).reason,
               HasSubstr("cannot merge"));
+  problem.accumulate = false;
+  problem.deterministic = true;
+  EXPECT_THAT(check_capabilities(capabilities, problem, full_mask(4)).reason,
+              HasSubstr("no backward pass that gives the same bits"));
 }
 
 TEST(Registry, KnowsTheBuiltInKernelsInOrder) {

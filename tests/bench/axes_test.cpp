@@ -147,6 +147,24 @@ TEST(Axes, YoungOnesLeaveTheirStandardOut) {
   EXPECT_EQ(full_text(find_axis("selection"), before), "random");
 }
 
+TEST(Axes, DeterminismIsAskedOfBackwardPassesOnly) {
+  Case c;
+  c.kernel = "naive";
+  c.mask = "full";
+  c.tokens = 64;
+  c.pass = Pass::backward;
+  const Case plain = canonical(c);
+  c.deterministic = 1;
+  EXPECT_TRUE(c.problem().deterministic);
+  EXPECT_EQ(canonical(c).key(),
+            "kernel=naive mask=full tokens=64 heads=1:1 dim=128 dtype=bfloat16 pass=backward "
+            "deterministic=1 seed=42 device=cpu mode=burst");
+  EXPECT_EQ(canonical(c).problem_key(), plain.problem_key());
+  EXPECT_EQ(full_text(find_axis("deterministic"), plain), "0");
+  c.pass = Pass::forward;
+  EXPECT_FALSE(canonical(c).deterministic.has_value());
+}
+
 TEST(Axes, OfRanksComeLastInAKeyAndOnlyWithAScheme) {
   Case c;
   c.kernel = "naive";

@@ -69,6 +69,7 @@ struct Fault {
   void (*before_backward)() = nullptr;
   void (*after_forward)(const ForwardArgs& args, int call) = nullptr;
   void (*instead_of_backward)(const BackwardArgs& args) = nullptr;
+  void (*after_backward)(const BackwardArgs& args, int call) = nullptr;
 };
 
 void set_first(const TensorView& t, float value) {
@@ -89,6 +90,10 @@ void go_wrong_later(const ForwardArgs& args, int call) {
   if (call > 2) set_first(args.o, 100);
 }
 void write_nothing(const BackwardArgs&) {}
+/// As sums do that are added up in any order.
+void round_otherwise(const BackwardArgs& args, int call) {
+  if (call % 2 == 0) *args.dq.row<std::uint32_t>(0, 0) ^= 1;
+}
 
 constexpr Fault kFaults[] = {
     {.name = "fault_segv", .before_forward = crash},
@@ -106,6 +111,7 @@ constexpr Fault kFaults[] = {
     {.name = "fault_input", .after_forward = write_input},
     {.name = "fault_later", .after_forward = go_wrong_later},
     {.name = "fault_unwritten", .instead_of_backward = write_nothing},
+    {.name = "fault_rounding", .after_backward = round_otherwise},
     {.name = "fault_none", .before_forward = print},
 };
 
@@ -123,6 +129,7 @@ class FaultPlan : public Plan {
     if (fault_.before_backward != nullptr) fault_.before_backward();
     if (fault_.instead_of_backward != nullptr) return fault_.instead_of_backward(args);
     inner_->backward(args);
+    if (fault_.after_backward != nullptr) fault_.after_backward(args, ++backward_calls_);
   }
   std::int64_t workspace_bytes() const override { return inner_->workspace_bytes(); }
 
@@ -130,6 +137,7 @@ class FaultPlan : public Plan {
   const Fault& fault_;
   std::unique_ptr<Plan> inner_;
   int calls_ = 0;
+  int backward_calls_ = 0;
 };
 
 class FaultKernel : public Kernel {

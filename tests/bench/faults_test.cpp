@@ -139,5 +139,23 @@ TEST(Faults, EachCostsItsCellAlone) {
   what_a_kernel_prints_is_shown_on_stderr(run);
 }
 
+TEST(Faults, OtherBitsAreWrongWhereDeterminismIsAskedFor) {
+  const TempDirectory folder;
+  const auto file = folder / "bits.jsonl";
+  const ProcessResult result =
+      bench(file, {"--plugin", FAULT_PLUGIN, "-a", "kernel=naive,fault_rounding", "-a",
+                   "dtype=float32", "-a", "deterministic=0,1"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<Record> records = read_records(file).records;
+  EXPECT_EQ(records.size(), 2U * 3);  // a forward pass is asked for no bits
+  for (const Record& record : records) {
+    const bool wrong = record.c.kernel == "fault_rounding" && record.c.deterministic.has_value();
+    EXPECT_EQ(record.status.code, wrong ? StatusCode::wrong : StatusCode::ok)
+        << record.c.key() << ": " << record.status.reason;
+    EXPECT_EQ(record.status.reason,
+              wrong ? "deterministic=1, and a second call gave gradients of other bits" : "");
+  }
+}
+
 }  // namespace
 }  // namespace longca::testing

@@ -20,6 +20,7 @@ inline rc::Gen<Case> random_case() {
     c.head_dim = *rc::gen::element(1, 64, 128, 1024);
     c.dtype = *rc::gen::element(DType::float32, DType::bfloat16, DType::float16);
     c.pass = *rc::gen::element(Pass::forward, Pass::backward);
+    if (*rc::gen::arbitrary<bool>()) c.deterministic = 1;
     c.seed = *rc::gen::inRange<std::uint64_t>(0, std::uint64_t{1} << 62);
     c.lengths = *rc::gen::element<std::string>("pile", "prolong64k+long");
     if (*rc::gen::arbitrary<bool>()) c.window = *rc::gen::inRange<std::int64_t>(0, 1 << 20);

@@ -32,7 +32,8 @@ std::unique_ptr<Kernel> make_flash_cpu() {
                        "blocked online softmax, SIMD, all cores, skips what the mask leaves empty",
                    .origin = "here",
                    .dtypes = {DType::float32, DType::bfloat16},
-                   .head_dims = {}},
+                   .head_dims = {},
+                   .deterministic = true},
       cpu::TileCut::grid);
 }
 
@@ -44,7 +45,8 @@ std::unique_ptr<Kernel> make_block_sparse_cpu() {
           .origin = "here",
           .dtypes = {DType::float32, DType::bfloat16},
           .head_dims = {},
-          .static_masks = false},
+          .static_masks = false,
+          .deterministic = true},
       cpu::TileCut::blocks);
 }
 

@@ -250,6 +250,7 @@ class NaiveCpu final : public Kernel {
       .device = DeviceKind::cpu,
       .dtypes = {DType::float32, DType::bfloat16},
       .head_dims = {},
+      .deterministic = true,
   };
 };
 

@@ -193,6 +193,19 @@ void RankCell::run_pass(Pass pass) {
   memory_->note_peak(record_);
   memory_->note_device(record_);
   verify(pass);
+  if (backward && problem_.deterministic && record_.status.ok()) expect_same_bits();
+}
+
+/// On every rank, by all ranks together.
+void RankCell::expect_same_bits() {
+  const std::uint64_t first = result_fingerprint();
+  tensors_->poison_backward();
+  communicator_->barrier(device().stream());
+  executor_->backward(device().stream());
+  device().synchronize();
+  if (slowest(result_fingerprint() == first ? 0 : 1) == 0) return;
+  record_.status = {StatusCode::wrong,
+                    "deterministic=1, and a second pass gave gradients of other bits"};
 }
 
 /// Tells those who watch this rank whether it computes or its device waits for the others': which

@@ -52,6 +52,7 @@ class RankCell {
   void note_balance();
   void run_pass(Pass pass);
   void wait_for(LaneTimes& times) const;
+  void expect_same_bits();
   void verify(Pass pass);
   void compare(Pass pass);
   void time();

@@ -35,6 +35,11 @@ void RankCell::time() {
   memory_->note_peak(record_);
   note_times(measured, clock);
   if (slowest(result_fingerprint() == verified ? 0 : 1) > 0) {
+    if (problem_.deterministic) {
+      record_.status = {StatusCode::wrong,
+                        "deterministic=1, and the last pass gave gradients of other bits"};
+      return;
+    }
     verify(problem_.backward ? Pass::backward : Pass::forward);
     if (!record_.status.ok()) {
       record_.status.reason = "after the timed repetitions: " + record_.status.reason;

@@ -9,6 +9,7 @@ Capabilities naive_cuda_capabilities() {
   can.origin = "here, products by cuBLAS";
   can.device = DeviceKind::cuda;
   can.least_architecture = 80;
+  can.deterministic = true;
   can.dtypes = {DType::bfloat16, DType::float32};
   return can;
 }

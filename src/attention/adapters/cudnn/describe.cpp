@@ -159,6 +159,7 @@ void describe_backward(fe::graph::Graph& graph, const Problem& problem, const Cu
   const TensorPtr stats = describe.stats();
   fe::graph::SDPA_backward_attributes attributes;
   attributes.set_name("sdpa_backward");
+  attributes.set_deterministic_algorithm(problem.deterministic);
   describe.set_mask(attributes);
   if (form.packed()) {  // workspace of the tokens there are, not of batch × longest
     attributes.set_max_total_seq_len_q(problem.tokens_q).set_max_total_seq_len_kv(problem.tokens_k);

@@ -63,6 +63,7 @@ Capabilities cudnn_capabilities() {
   can.dtypes = {DType::bfloat16};
   can.block_masks = false;
   can.accumulate = false;
+  can.deterministic = true;
   can.strided = false;
   return can;
 }

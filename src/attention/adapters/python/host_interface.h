@@ -14,6 +14,7 @@ struct LongcaProblem {
   std::int32_t dtype;   ///< longca::DType: 0 float32, 1 bfloat16, 2 float16
   std::int32_t device;  ///< longca::DeviceKind: 0 cpu, 1 cuda
   std::int32_t backward;
+  std::int32_t deterministic;  ///< gradients are to be equal to the bit from call to call
   double scale;
 };
 

@@ -159,6 +159,7 @@ LongcaProblem to_c(const Problem& p) {
           static_cast<std::int32_t>(p.dtype),
           static_cast<std::int32_t>(p.device),
           p.backward,
+          p.deterministic,
           static_cast<double>(p.scale())};
 }
 

@@ -102,6 +102,11 @@ Capabilities by_own_forward(Capabilities can) {
   return can;
 }
 
+Capabilities with_fixed_order(Capabilities can) {
+  can.deterministic = true;
+  return can;
+}
+
 Capabilities with_blocks(Capabilities can) {
   can.block_masks = true;
   return can;
@@ -149,7 +154,8 @@ std::vector<PythonRow> python_rows() {
   return {
       {row("sdpa", "PyTorch's scaled_dot_product_attention by a fused back end", "torch"),
        takes_full_and_causal},
-      {row("fa2", "FlashAttention 2 as PyTorch carries it", "torch"), takes_windows_and_documents},
+      {with_fixed_order(row("fa2", "FlashAttention 2 as PyTorch carries it", "torch")),
+       takes_windows_and_documents},
       {by_own_forward(with_blocks(row("flex", "PyTorch's FlexAttention, compiled", "torch"))),
        takes_flex_blocks},
       {fa1(), takes_documents},

@@ -21,6 +21,7 @@ def plan(problem, mask):
 class Plan:
     def __init__(self, problem, mask):
         self.scale = problem.scale
+        self.deterministic = problem.deterministic
         self.cu_seqlens, self.longest = None, problem.tokens_q
         if mask.window is not None:
             left, right = mask.window
@@ -59,7 +60,7 @@ class Plan:
         dout, q, k, v, o = self._shaped(call.dout, call.q, call.k, call.v, call.o)
         lse = torch_tools.view(call.lse)
         lse = lse if self.cu_seqlens is not None else lse.unsqueeze(0)
-        with torch_tools.on_stream(call.stream):
+        with torch_tools.on_stream(call.stream), torch_tools.deterministic(self.deterministic):
             torch_tools.into(
                 (call.dq, call.dk, call.dv),
                 lambda: _backward(

@@ -1,5 +1,6 @@
 """What kernels that work on PyTorch's tensors share: the program's memory, stream and outputs."""
 
+import contextlib
 import functools
 
 import torch
@@ -35,6 +36,24 @@ def _stream(address):
 def on_stream(address=None):
     """A context whose work is queued on that cudaStream_t; without one on the program's own."""
     return torch.cuda.stream(_stream(LIBRARY.stream(1) if address is None else address))
+
+
+@contextlib.contextmanager
+def deterministic(wanted):
+    """A context in which PyTorch's operators that can add in a fixed order do so. It does not fill
+    what operators allocate, which would be work of its own."""
+    if not wanted:
+        yield
+        return
+    settings = torch.utils.deterministic
+    filling, settings.fill_uninitialized_memory = settings.fill_uninitialized_memory, False
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
+        settings.fill_uninitialized_memory = filling
 
 
 _views = {}  # by the memory and shape that they show

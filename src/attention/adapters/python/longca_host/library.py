@@ -26,11 +26,13 @@ class Problem(Structure):
         ("dtype_code", c_int32),
         ("device_code", c_int32),
         ("backward_code", c_int32),
+        ("deterministic_code", c_int32),
         ("scale", c_double),
     ]
     dtype = property(lambda self: DTYPES[self.dtype_code])
     device = property(lambda self: DEVICES[self.device_code])
     backward = property(lambda self: bool(self.backward_code))
+    deterministic = property(lambda self: bool(self.deterministic_code))
 
 
 DTYPES = ("float32", "bfloat16", "float16")
