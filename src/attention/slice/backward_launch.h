@@ -51,7 +51,8 @@ struct BackwardParams {
 /// Bytes of BackwardParams::workspace.
 std::int64_t backward_workspace_bytes(const BackwardParams& params, int head_dim);
 
-/// Queues the backward pass on a device of compute capability 9.0. lists.pack divides
+/// Queues the backward pass on a device of compute capability 9.0 (generic/launch.h has the one for
+/// others). lists.pack divides
 /// heads_q / heads_k, and where list_heads is not 1, the heads of a pack share a list. Every row of
 /// dQ, dK and dV is written. Throws CudaError, or std::invalid_argument with the thing, value and
 /// limit.

@@ -4,7 +4,8 @@
 
 #include "attention/cuda/mma/plan_tools.h"
 #include "attention/slice/backward_pack.h"
-#include "attention/slice/transposed_lists.h"
+#include "attention/slice/generic/launch.h"
+#include "core/device.h"
 #include "core/error.h"
 
 namespace longca::slice {
@@ -27,9 +28,19 @@ TensorArg argument(const char* name, const View& view) {
           view.head_stride};
 }
 
-/// Query heads that share a KV head and a list of the mask.
-int group_size(const Problem& problem, const Mask& mask) {
-  return std::gcd(problem.group_size(), problem.heads_q / mask.heads());
+Device& gpu() {
+  return Device::get(DeviceKind::cuda);
+}
+
+/// Of the query heads that share a KV head and a list of the mask. The generic kernel packs none.
+int pack_of(const Problem& problem, const Mask& mask, SlicePath path) {
+  if (path == SlicePath::generic) return 1;
+  return choose_backward_pack(mask, std::gcd(problem.group_size(), problem.heads_q / mask.heads()));
+}
+
+std::int64_t workspace_bytes(const BackwardParams& params, int head_dim, SlicePath path) {
+  return path == SlicePath::generic ? generic_backward_workspace_bytes(params, head_dim)
+                                    : backward_workspace_bytes(params, head_dim);
 }
 
 Sink keys_sink(const BackwardArgs& args, KeyGradients keys) {
@@ -46,28 +57,15 @@ Sink keys_sink(const BackwardArgs& args, KeyGradients keys) {
 
 }  // namespace
 
-BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, bool ordered)
-    : problem_(problem), ordered_(ordered) {
-  Device& gpu = Device::get(DeviceKind::cuda);
-  const BackwardWork work = {.heads_q = problem.heads_q,
-                             .heads_k = problem.heads_k,
-                             .work_groups = gpu.properties().multiprocessors,
-                             .ordered = ordered};
-  const TransposedLists lists =
-      make_transposed_lists(mask, choose_backward_pack(mask, group_size(problem, mask)), work);
-  pack_ = lists.pack;
-  list_heads_ = static_cast<int>(lists.list_heads);
-  tiles_per_list_ = static_cast<int>(lists.tiles_per_list);
-  items_per_order_ = static_cast<int>(lists.items_per_order);
-  shared_tiles_ = static_cast<int>(lists.shared_keys.size());
-  section_heads_ = lists.section_heads;
-  tiles_ = mma::on_device(lists.tiles);
-  segments_ = mma::on_device(lists.segments);
-  patterns_ = mma::on_device(lists.patterns);
-  order_ = mma::on_device(lists.order);
-  shared_keys_ = mma::on_device(lists.shared_keys);
-  scratch_ = PlanScratch(gpu.memory(), backward_workspace_bytes(params(), problem.head_dim));
-}
+BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, SlicePath path)
+    : problem_(problem),
+      path_(path),
+      lists_(mask, pack_of(problem, mask, path),
+             {.heads_q = problem.heads_q,
+              .heads_k = problem.heads_k,
+              .work_groups = gpu().properties().multiprocessors,
+              .ordered = problem.deterministic}),
+      scratch_(gpu().memory(), workspace_bytes(params(), problem.head_dim, path)) {}
 
 BackwardParams BackwardPass::params() const {
   BackwardParams params;
@@ -75,18 +73,8 @@ BackwardParams BackwardPass::params() const {
   params.tokens_k = static_cast<int>(problem_.tokens_k);
   params.heads_q = problem_.heads_q;
   params.heads_k = problem_.heads_k;
-  params.lists = {.pack = pack_,
-                  .list_heads = list_heads_,
-                  .tiles_per_list = tiles_per_list_,
-                  .items_per_order = items_per_order_,
-                  .shared_tiles = shared_tiles_,
-                  .section_heads = section_heads_,
-                  .tiles = tiles_.as<KeyTile>(),
-                  .segments = segments_.as<QuerySegment>(),
-                  .patterns = patterns_.as<std::uint64_t>(),
-                  .order = order_.as<WorkItem>(),
-                  .shared_keys = shared_keys_.as<KeyRange>()};
-  params.ordered = ordered_;
+  params.lists = lists_.args();
+  params.ordered = problem_.deterministic;
   return params;
 }
 
@@ -107,13 +95,13 @@ void BackwardPass::run(const BackwardArgs& args, KeyGradients keys) {
   params.scale = from.scale;
   params.dq_sink = args.accumulate ? Sink::add_float32 : Sink::overwrite;
   params.keys_sink = keys_sink(args, keys);
-  launch_backward(params, problem_.dtype, problem_.head_dim,
-                  static_cast<cudaStream_t>(args.stream));
-}
-
-std::int64_t BackwardPass::list_bytes() const {
-  return tiles_.bytes() + segments_.bytes() + patterns_.bytes() + order_.bytes() +
-         shared_keys_.bytes();
+  const auto stream = static_cast<cudaStream_t>(args.stream);
+  if (path_ == SlicePath::sm90) {
+    launch_backward(params, problem_.dtype, problem_.head_dim, stream);
+  } else {
+    launch_generic_backward(params, problem_.dtype, problem_.head_dim, mma::device_shared_bytes(),
+                            stream);
+  }
 }
 
 }  // namespace longca::slice

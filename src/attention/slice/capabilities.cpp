@@ -6,7 +6,7 @@ Capabilities slice_capabilities() {
   Capabilities can;
   can.name = "slice";
   can.description =
-      "any mask, by lists of key halves per query tile; wgmma on sm_90a, else mma.sync (forward)";
+      "any mask, by lists of key halves per query tile; wgmma on sm_90a, else mma.sync";
   can.origin = "here";
   can.device = DeviceKind::cuda;
   can.least_architecture = 80;
@@ -16,7 +16,7 @@ Capabilities slice_capabilities() {
   can.dtypes.push_back(DType::float16);
   can.head_dims.insert(can.head_dims.begin(), 64);
 #endif
-  can.accumulate = false;
+  can.deterministic = true;
   return can;
 }
 

@@ -93,11 +93,10 @@ class SlicePlan final : public Plan, public HasScratch, public SumsKeys {
     const std::int64_t key_bytes = 2 * problem.tokens_k * problem.head_dim * 2;
     section_heads_ =
         mma::heads_in_cache(key_bytes, problem.heads_k) * (problem.group_size() / lists_.pack());
-    if (problem.backward) backward_.emplace(problem, mask);
+    if (problem.backward) backward_.emplace(problem, mask, path);
   }
 
   void forward(const ForwardArgs& args) override {
-    LONGCA_CHECK(!args.accumulate, "slice cannot merge into given outputs");
     const auto stream = static_cast<cudaStream_t>(args.stream);
     const ForwardParams params = params_of(args);
     if (path_ == SlicePath::sm90) {
@@ -150,6 +149,7 @@ class SlicePlan final : public Plan, public HasScratch, public SumsKeys {
     params.heads_q = from.heads_q;
     params.heads_k = from.heads_k;
     params.scale = from.scale;
+    params.accumulate = args.accumulate;
     params.lists = lists_.args();
     params.work_counter = work_counter_.as<std::int32_t>();
     return params;
@@ -177,19 +177,14 @@ class SliceKernel final : public Kernel, public HasKeySums {
       return support;
     }
     if (path() == SlicePath::sm90) return {};
-    if (problem.backward) {
-      return Support::unsupported(
-          fmt::format("slice's backward pass is for compute capability 9.0, and the {} is of {}.{}",
-                      gpu().properties().name, gpu().properties().architecture / 10,
-                      gpu().properties().architecture % 10));
-    }
+    const int needed = problem.backward
+                           ? std::max(generic_shared_bytes(), generic_backward_shared_bytes())
+                           : generic_shared_bytes();
     const int given = mma::device_shared_bytes();
-    if (given < generic_shared_bytes()) {
-      return Support::unsupported(
-          fmt::format("slice needs {} bytes of shared memory per work group, and the {} gives {}",
-                      generic_shared_bytes(), gpu().properties().name, given));
-    }
-    return {};
+    if (given >= needed) return {};
+    return Support::unsupported(fmt::format(
+        "slice's {} pass needs {} bytes of shared memory per work group, and the {} gives {}",
+        problem.backward ? "backward" : "forward", needed, gpu().properties().name, given));
   }
 
   std::unique_ptr<Plan> plan(const Problem& problem, const Mask& mask) const override {

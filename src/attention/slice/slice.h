@@ -17,9 +17,8 @@ enum class SlicePath : std::uint8_t {
   generic,    ///< mma.sync, for 8.0 and later
 };
 
-/// The project's own kernel: any mask by lists of key halves per query tile (docs/slice.md), made
-/// on the host; the heads of a group packed into the rows of a tile. The backward pass is for
-/// sm90 only. `path` other than
+/// The project's own kernel: any mask by lists of key halves per query tile and of query tiles per
+/// key tile (docs/slice.md); the heads of a group packed into the rows of a tile. `path` other than
 /// automatic is for tests.
 std::unique_ptr<Kernel> make_slice(SlicePath path = SlicePath::automatic);
 

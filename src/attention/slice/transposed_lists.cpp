@@ -1,7 +1,9 @@
 #include "attention/slice/transposed_lists.h"
 
 #include <algorithm>
+#include <memory>
 #include <span>
+#include <utility>
 
 #include "attention/slice/addition_order.h"
 #include "attention/slice/key_bounds.h"
@@ -9,6 +11,7 @@
 #include "attention/slice/tile_bands.h"
 #include "attention/slice/work_order.h"
 #include "core/error.h"
+#include "core/thread_pool.h"
 
 namespace longca::slice {
 namespace {
@@ -16,10 +19,10 @@ namespace {
 /// Walks the key tiles of one list and finds the query tiles that see them.
 class SegmentFinder {
  public:
-  SegmentFinder(const Mask& mask, int list, TransposedLists& out)
-      : queries_(mask.q_tokens()),
+  SegmentFinder(std::shared_ptr<const HeadView> view, TransposedLists& out)
+      : queries_(view->columns),
         step_(out.tile_tokens()),
-        source_(HeadView::transposed(mask, list)),
+        source_(std::move(view)),
         seen_rows_(out.tile_tokens(), out.patterns) {}
 
   /// Of `keys`, the last query tiles first; later calls ask for later keys.
@@ -133,6 +136,60 @@ void add_tile(Range keys, std::span<const QuerySegment> segments, TransposedList
   lists.segments.insert(lists.segments.end(), segments.begin(), segments.end());
 }
 
+/// The key tiles between `bounds`.
+void add_tiles(std::shared_ptr<const HeadView> view, std::span<const std::int64_t> bounds,
+               TransposedLists& lists) {
+  SegmentFinder finder(std::move(view), lists);
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+    const Range keys = {bounds[i], bounds[i + 1]};
+    add_tile(keys, finder.find(keys), lists);
+  }
+}
+
+/// Appends a part, whose indices count from 0.
+void append(TransposedLists& lists, const TransposedLists& part) {
+  const auto segments = static_cast<std::int32_t>(lists.segments.size());
+  const auto patterns = static_cast<std::int32_t>(lists.patterns.size() / kTileKeys);
+  for (KeyTile tile : part.tiles) {
+    tile.segments_begin += segments;
+    lists.tiles.push_back(tile);
+  }
+  for (QuerySegment segment : part.segments) {
+    segment.pattern += segment.pattern < 0 ? 0 : patterns;
+    lists.segments.push_back(segment);
+  }
+  lists.patterns.insert(lists.patterns.end(), part.patterns.begin(), part.patterns.end());
+}
+
+/// Key tiles of a mask with block lists that one thread makes at a time.
+constexpr std::int64_t kTilesPerPart = 64;
+
+/// Block lists name so many queries that all threads are wanted. The parts are the same for any
+/// number of them.
+void add_parts(const Mask& mask, std::span<const std::int64_t> bounds, TransposedLists& lists) {
+  const std::int64_t parts_per_list = (lists.tiles_per_list + kTilesPerPart - 1) / kTilesPerPart;
+  std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
+  std::vector<TransposedLists> parts(static_cast<std::size_t>(parts_per_list * mask.heads()));
+  ThreadPool& pool = ThreadPool::global();
+  pool.parallel_for(std::ssize(views), [&](std::int64_t list, int) {
+    views[static_cast<std::size_t>(list)] =
+        std::make_shared<const HeadView>(HeadView::transposed(mask, static_cast<int>(list)));
+  });
+  pool.parallel_for(std::ssize(parts), [&](std::int64_t i, int) {
+    TransposedLists& part = parts[static_cast<std::size_t>(i)];
+    part.pack = lists.pack;
+    const std::int64_t first = i % parts_per_list * kTilesPerPart;
+    const std::int64_t count = std::min(kTilesPerPart, lists.tiles_per_list - first) + 1;
+    add_tiles(views[static_cast<std::size_t>(i / parts_per_list)],
+              bounds.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+              part);
+  });
+  for (TransposedLists& part : parts) {
+    append(lists, part);
+    part = {};
+  }
+}
+
 }  // namespace
 
 TransposedLists make_transposed_lists(const Mask& mask, int pack, const BackwardWork& work) {
@@ -147,12 +204,10 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
   lists.of_blocks = mask.blocks() != nullptr;
   const std::vector<std::int64_t> bounds = key_bounds(mask);
   lists.tiles_per_list = static_cast<std::int64_t>(bounds.size()) - 1;
-  for (int list = 0; list < mask.heads(); ++list) {
-    SegmentFinder finder(mask, list, lists);
-    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-      const Range keys = {bounds[i], bounds[i + 1]};
-      add_tile(keys, finder.find(keys), lists);
-    }
+  if (lists.of_blocks) {
+    add_parts(mask, bounds, lists);
+  } else {
+    add_tiles(std::make_shared<const HeadView>(HeadView::transposed(mask, 0)), bounds, lists);
   }
   order_work(work, lists);
   if (work.ordered) rank_additions(mask.q_tokens(), lists);

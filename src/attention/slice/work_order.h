@@ -4,8 +4,8 @@
 
 namespace longca::slice {
 
-/// Fills in `order`, `shared_keys` and `section_heads` of lists whose tiles, and if not of blocks segments,
-/// are there.
+/// Fills in `order`, `shared_keys` and `section_heads` of lists whose tiles, and if not of blocks
+/// segments, are there.
 void order_work(const BackwardWork& work, TransposedLists& lists);
 
 }  // namespace longca::slice

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/slice/backward_pass.h"
+#include "attention/slice/device_transposed_lists.h"
 #include "attention/slice/slice.h"
 #include "gpu/kernel_test.h"
 #include "mask/block_draw.h"
@@ -35,16 +35,15 @@ Mask small_mask(const std::string& name, std::int64_t tokens, Heads heads,
   return generate_mask(spec).mask;
 }
 
-/// Both passes on a device of compute capability 9.0.
-class SliceBackward : public KernelTest {
+class SliceBackward : public KernelTest, public ::testing::WithParamInterface<SlicePath> {
  protected:
   void SetUp() override {
     KernelTest::SetUp();
     if (IsSkipped()) return;
-    if (gpu().properties().architecture != 90) {
+    if (GetParam() == SlicePath::sm90 && gpu().properties().architecture != 90) {
       GTEST_SKIP() << "the " << gpu().properties().name << " is not of compute capability 9.0";
     }
-    kernel_ = make_slice(SlicePath::sm90);
+    kernel_ = make_slice(GetParam());
   }
 
   void expect_right_at(std::int64_t q, std::int64_t k, Heads heads, const Mask& mask,
@@ -54,7 +53,13 @@ class SliceBackward : public KernelTest {
   }
 };
 
-TEST_F(SliceBackward, EveryMaskAtAwkwardLengthsAndHeads) {
+std::string path_name(const ::testing::TestParamInfo<SlicePath>& info) {
+  return info.param == SlicePath::sm90 ? "sm90" : "generic";
+}
+INSTANTIATE_TEST_SUITE_P(Paths, SliceBackward,
+                         ::testing::Values(SlicePath::sm90, SlicePath::generic), path_name);
+
+TEST_P(SliceBackward, EveryMaskAtAwkwardLengthsAndHeads) {
   for (const MaskTraits& traits : mask_table()) {
     for (const std::int64_t tokens : {1, 63, 65, 127, 400}) {
       for (const Heads heads : {Heads{2, 2}, Heads{8, 1}, Heads{6, 2}, Heads{4, 1}}) {
@@ -65,7 +70,7 @@ TEST_F(SliceBackward, EveryMaskAtAwkwardLengthsAndHeads) {
   }
 }
 
-TEST_F(SliceBackward, BlockListsOfQueryHeadsAndOddBlocks) {
+TEST_P(SliceBackward, BlockListsOfQueryHeadsAndOddBlocks) {
   for (const std::string name : {"block_sparse", "block_sparse_variable"}) {
     for (const std::int64_t block : {8, 50, 64, 128}) {
       for (const std::string lists : {"kv", "query"}) {
@@ -77,14 +82,14 @@ TEST_F(SliceBackward, BlockListsOfQueryHeadsAndOddBlocks) {
   }
 }
 
-TEST_F(SliceBackward, BlockListsUnderADiagonal) {
+TEST_P(SliceBackward, BlockListsUnderADiagonal) {
   const std::vector<std::int64_t> bounds = uniform_bounds(300, 64);
   const Mask mask = Mask::from_blocks(300, 300, {{0, 300, 0, 300, SliceType::causal}},
                                       draw_blocks({bounds, bounds, 2, 0.4}, kSeed));
   expect_right_at(300, 300, {8, 2}, mask, "causal blocks");
 }
 
-TEST_F(SliceBackward, FewerAndMoreQueriesThanKeysAndRowsWithoutKeys) {
+TEST_P(SliceBackward, FewerAndMoreQueriesThanKeysAndRowsWithoutKeys) {
   const auto masked = [](std::int64_t q, std::int64_t k, longca::Slice slice) {
     return Mask::from_slices(q, k, {slice});
   };
@@ -101,7 +106,7 @@ TEST_F(SliceBackward, FewerAndMoreQueriesThanKeysAndRowsWithoutKeys) {
 }
 
 /// Every second key, of a row and the next in turn.
-TEST_F(SliceBackward, ManyIntervalsInOneTile) {
+TEST_P(SliceBackward, ManyIntervalsInOneTile) {
   std::vector<longca::Slice> slices;
   for (std::int64_t row = 0; row < 100; ++row) {
     for (std::int64_t key = row % 2; key < 150; key += 2) {
@@ -111,7 +116,7 @@ TEST_F(SliceBackward, ManyIntervalsInOneTile) {
   expect_right_at(100, 150, {8, 1}, Mask::from_slices(100, 150, slices), "checkerboard");
 }
 
-TEST_F(SliceBackward, KeysThatSeveralWorkGroupsShare) {
+TEST_P(SliceBackward, KeysThatSeveralWorkGroupsShare) {
   // Every row sees the first keys, and a key tile of few heads would keep one work group busy.
   for (const std::string name : {"full", "shared_question", "prefix_lm_causal"}) {
     expect_right_at(1200, 1200, {8, 1}, small_mask(name, 1200, {8, 1}), name);
@@ -119,7 +124,7 @@ TEST_F(SliceBackward, KeysThatSeveralWorkGroupsShare) {
   }
 }
 
-TEST_F(SliceBackward, LongRowsOfManyHeads) {
+TEST_P(SliceBackward, LongRowsOfManyHeads) {
   for (const std::string name : {"causal", "causal_document", "global_sliding_window"}) {
     MaskSpec spec;
     spec.name = name;
@@ -129,7 +134,7 @@ TEST_F(SliceBackward, LongRowsOfManyHeads) {
 }
 
 /// Work groups go through them in chunks, and add the chunks' dK and dV.
-TEST_F(SliceBackward, RowsLongerThanAChunk) {
+TEST_P(SliceBackward, RowsLongerThanAChunk) {
   for (const std::string name : {"causal", "block_sparse"}) {
     MaskSpec spec;
     spec.name = name;
@@ -141,7 +146,7 @@ TEST_F(SliceBackward, RowsLongerThanAChunk) {
 }
 
 /// Into float32 that holds ones: what comes is what the plain call rounds, and ones more.
-TEST_F(SliceBackward, AddsIntoGivenGradients) {
+TEST_P(SliceBackward, AddsIntoGivenGradients) {
   // Keys of work groups of their own, and shared ones; the last tile is cut.
   for (const std::string name : {"causal", "shared_question"}) {
     SCOPED_TRACE(name);
@@ -186,18 +191,23 @@ TEST_F(SliceBackward, AddsIntoGivenGradients) {
   }
 }
 
-TEST_F(SliceBackward, GivesTheSameBitsInAFixedOrder) {
-  for (const std::string name : {"causal", "shared_question", "block_sparse"}) {
+TEST_P(SliceBackward, GivesTheSameBitsInAFixedOrder) {
+  for (const std::string name : {"causal", "shared_question", "document", "block_sparse"}) {
     SCOPED_TRACE(name);
-    const Problem problem = problem_of(1100, 1100, 8, 2);
+    Problem problem = problem_of(1100, 1100, 8, 2);
+    problem.deterministic = true;
     const Mask mask = small_mask(name, 1100, {8, 2});
+    ASSERT_EQ(kernel_->supports(problem, mask).reason, "");
     const Inputs inputs = make_inputs(problem, kSeed);
     const Outputs outputs = solve(problem, mask);
-    slice::BackwardPass pass(problem, mask, true);
+    const auto plan = kernel_->plan(problem, mask);
     BackwardArgs args = backward_args(inputs, outputs);
     args.stream = gpu().stream();
     const auto bits = [&] {
-      pass.run(args);
+      for (const Tensor* tensor : {&outputs.dq, &outputs.dk, &outputs.dv}) {
+        gpu().fill(tensor->view().data, 0xff, tensor->bytes());
+      }
+      plan->backward(args);
       gpu().synchronize();
       return gpu().hash(gpu().hash(gpu().hash(0, outputs.dq.view().data, outputs.dq.bytes()),
                                    outputs.dk.view().data, outputs.dk.bytes()),
@@ -211,10 +221,71 @@ TEST_F(SliceBackward, GivesTheSameBitsInAFixedOrder) {
   }
 }
 
-TEST_F(SliceBackward, LargeScoresStayFinite) {
+/// Blocks that halves and query tiles do not cross: the lists are made on the GPU.
+TEST_P(SliceBackward, BlockListsFromBits) {
+  for (const std::int64_t block : {64, 128, 192}) {
+    for (const Heads heads : {Heads{4, 4}, Heads{8, 2}}) {
+      for (const std::string lists : {"kv", "query"}) {
+        for (const std::int64_t tokens : {block, 3 * block, 11 * block}) {
+          expect_right_at(tokens, tokens, heads,
+                          small_mask("block_sparse", tokens, heads, lists, block),
+                          std::to_string(tokens) + " tokens in blocks of " + std::to_string(block) +
+                              " per " + lists + " head");
+        }
+      }
+    }
+  }
+}
+
+/// One, in a build without all instantiations.
+TEST_P(SliceBackward, EveryDimensionOfThisBuild) {
+  for (const int dim : kernel_->capabilities().head_dims) {
+    for (const std::string name : {"causal", "shared_question", "block_sparse"}) {
+      Problem problem = problem_of(700, 700, 8, 2);
+      problem.head_dim = dim;
+      expect_right(problem, small_mask(name, 700, {8, 2}), name + " of " + std::to_string(dim));
+    }
+  }
+}
+
+TEST_P(SliceBackward, LargeScoresStayFinite) {
   Problem problem = problem_of(130, 130, 2, 2);
   problem.softmax_scale = 8;  // scores of ±400
   expect_right(problem, small_mask("causal", 130, {2, 2}), "scale 8");
+}
+
+/// Segments made by the device are those that the host makes, up to which patterns are stored.
+TEST(SliceDeviceLists, AreThoseOfTheHost) {
+  if (!Device::available(DeviceKind::cuda).ok()) GTEST_SKIP() << "no GPU";
+  for (const std::int64_t block : {64, 128, 192}) {
+    for (const int pack : {1, 2, 8}) {
+      const Mask mask = small_mask("block_sparse", 22 * block, {16, 2}, "kv", block);
+      const slice::BackwardWork work = {.heads_q = 16, .heads_k = 2};
+      const slice::TransposedLists host = slice::make_transposed_lists(mask, pack, work);
+      const slice::DeviceTransposedTiles made =
+          slice::make_device_transposed_lists(mask, pack, work);
+      EXPECT_TRUE(std::ranges::equal(made.lists.order, host.order,
+                                     [](const slice::WorkItem& a, const slice::WorkItem& b) {
+                                       return a.tile == b.tile && a.q_begin == b.q_begin &&
+                                              a.q_end == b.q_end && a.shared == b.shared;
+                                     }));
+      ASSERT_EQ(made.segments.bytes(),
+                static_cast<std::int64_t>(host.segments.size() * sizeof(slice::QuerySegment)));
+      std::vector<slice::QuerySegment> segments(host.segments.size());
+      Device::get(DeviceKind::cuda)
+          .copy(segments.data(), made.segments.data(), made.segments.bytes());
+      const auto words = [](const slice::TransposedLists& lists, std::int32_t pattern) {
+        if (pattern == slice::kFull) return std::vector<std::uint64_t>();
+        const auto begin = lists.patterns.begin() + std::ptrdiff_t{pattern} * slice::kTileKeys;
+        return std::vector<std::uint64_t>(begin, begin + slice::kTileKeys);
+      };
+      for (std::size_t i = 0; i < segments.size(); ++i) {
+        EXPECT_EQ(segments[i].q_tile, host.segments[i].q_tile);
+        EXPECT_EQ(segments[i].count, host.segments[i].count);
+        EXPECT_EQ(words(made.lists, segments[i].pattern), words(host, host.segments[i].pattern));
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -226,6 +228,49 @@ TEST_P(Slice, LargeScoresStayFinite) {
   expect_right(problem, mask_of("causal", 130, {2, 2}), "scale 8");
 }
 
+/// Over two halves of the keys, one after the other: as over all at once.
+TEST_P(Slice, MergesIntoGivenResults) {
+  for (const Heads heads : {Heads{4, 4}, Heads{8, 1}}) {
+    const Problem problem = problem_of(300, 300, heads);
+    const Inputs inputs = make_inputs(problem, kSeed);
+    // Rows up to 100 see no key of the second part, and 30 of them none at all.
+    const Mask parts[] = {Mask::from_slices(300, 300, {{30, 300, 0, 130, SliceType::full}}),
+                          Mask::from_slices(300, 300, {{100, 300, 130, 300, SliceType::full}})};
+    MemoryTracker& memory = gpu().memory();
+    const Tensor sums(memory, DType::float32, 300, heads.q, 128);
+    const Outputs outputs(problem);
+    gpu().fill(sums.view().data, 0xff, sums.bytes());  // LSE says that there is nothing
+    const std::vector<float> nothing(static_cast<std::size_t>(300 * heads.q),
+                                     -std::numeric_limits<float>::infinity());
+    gpu().copy(outputs.lse.view().data, nothing.data(), outputs.lse.bytes());
+    Problem merging = problem;
+    merging.accumulate = true;
+    for (const Mask& part : parts) {
+      ASSERT_EQ(kernel_->supports(merging, part).reason, "");
+      ForwardArgs args = args_of(inputs, outputs);
+      args.o = sums.view();
+      args.accumulate = true;
+      kernel_->plan(merging, part)->forward(args);
+    }
+    gpu().synchronize();
+    std::vector<float> merged(static_cast<std::size_t>(300 * heads.q * 128));
+    gpu().copy(merged.data(), sums.view().data, sums.bytes());
+    const auto unseen = static_cast<std::size_t>(30 * heads.q * 128);
+    EXPECT_TRUE(std::all_of(merged.begin(), merged.begin() + static_cast<std::ptrdiff_t>(unseen),
+                            [](float x) { return std::isnan(x); }))
+        << "a row without keys was written";
+    std::fill_n(merged.begin(), unseen, 0.0F);
+    std::vector<BFloat16> rounded(merged.begin(), merged.end());
+    gpu().copy(outputs.o.view().data, rounded.data(), outputs.o.bytes());
+    const Mask whole = Mask::from_slices(
+        300, 300, {{30, 300, 0, 130, SliceType::full}, {100, 300, 130, 300, SliceType::full}});
+    const auto verifier = make_verifier(problem, whole, inputs, {.seconds = 1e6}, kSeed);
+    const ConstLseView lse(outputs.lse.view());
+    const Verdict verdict = verifier->check_forward(outputs.o.view(), &lse);
+    EXPECT_TRUE(verdict.ok) << verdict.reason;
+  }
+}
+
 TEST_P(Slice, SaysWhichCodeRanAndHowManyHeadsItPacked) {
   const Heads heads = {8, 1};
   const auto plan = kernel_->plan(problem_of(1000, 1000, heads), mask_of("document", 1000, heads));
@@ -238,9 +283,6 @@ TEST_P(Slice, SaysWhichCodeRanAndHowManyHeadsItPacked) {
 TEST_P(Slice, RefusesWhatItCannotDo) {
   const Mask causal = mask_of("causal", 64, {2, 2});
   Problem problem = problem_of(64, 64, {2, 2});
-  problem.backward = true;
-  EXPECT_EQ(kernel_->supports(problem, causal).ok(), GetParam() == SlicePath::sm90);
-  problem.backward = false;
   problem.dtype = DType::float32;
   EXPECT_EQ(kernel_->supports(problem, causal).code, StatusCode::unsupported);
 }

@@ -7,13 +7,14 @@
 
 namespace longca::mma {
 
-/// to = factor · sums, which lie in the order of `Parts` (fragments.cuh).
+/// to = factor · sums, which lie in the order of `Parts` (fragments.cuh); to `accumulate`, that is
+/// added.
 template <typename Parts, typename Shape>
 void convert_sums(const float* sums, float factor, const TensorArg& to, int tokens, int heads,
-                  cudaStream_t stream) {
+                  bool accumulate, cudaStream_t stream) {
   const int blocks = (tokens + Parts::kTileRows - 1) / Parts::kTileRows;
   convert_sums_kernel<Parts, typename Shape::T, Shape::kDim>
-      <<<dim3(blocks, heads), Parts::kThreads, 0, stream>>>(sums, factor, to, tokens);
+      <<<dim3(blocks, heads), Parts::kThreads, 0, stream>>>(sums, factor, to, tokens, accumulate);
   LONGCA_CUDA(cudaGetLastError());
 }
 
@@ -45,14 +46,15 @@ void backward_pass(const AttentionArgs& args, const GradientArgs& gradients, cud
     using Dk = typename Shape::DkFragments;
     if (sums) {
       convert_sums<Dk, Shape>(gradients.dk_sum, args.scale, gradients.dk, args.tokens_k,
-                              args.heads_k, stream);
+                              args.heads_k, gradients.accumulate, stream);
       convert_sums<Dk, Shape>(gradients.dv_sum, 1, gradients.dv, args.tokens_k, args.heads_k,
-                              stream);
+                              gradients.accumulate, stream);
     }
   }
   if (row_blocks > 0) {
     convert_sums<typename Shape::DqFragments, Shape>(gradients.dq_sum, args.scale, gradients.dq,
-                                                     args.tokens_q, args.heads_q, stream);
+                                                     args.tokens_q, args.heads_q,
+                                                     gradients.accumulate, stream);
   }
 }
 

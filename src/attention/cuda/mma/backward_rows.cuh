@@ -43,19 +43,38 @@ __global__ void __launch_bounds__(kRowThreads)
       gradients.row_terms)[static_cast<std::int64_t>(head) * padded_rows + row] = terms;
 }
 
-/// to = factor · sums, a work group per block of the tokens and head.
+/// Rows of one head, as far as a tile of sums reaches.
+struct TileRows {
+  int begin, end;
+};
+
+/// Rows of a head of `to` = factor · tile number `place` of the sums, or, to `accumulate`, that
+/// added to rows of float32.
+template <typename Parts, typename T, int kDim>
+__device__ __forceinline__ void convert_tile(const float* sums, std::int64_t place, float factor,
+                                             const TensorArg& to, int head, TileRows rows,
+                                             bool accumulate) {
+  __shared__ alignas(1024) T staged[Parts::kTileRows * kDim];
+  if (accumulate) {
+    Parts::add_to_rows(sums, place, factor, head_rows<float>(to, head, rows.end), rows.begin);
+    return;
+  }
+  const SharedTile<kDim> tile{shared_address(staged)};
+  Parts::template stage<T>(sums, place, factor, tile);
+  __syncthreads();
+  copy_rows<Parts::kTileRows, Parts::kThreads>(tile, head_rows<T>(to, head, rows.end), rows.begin,
+                                               static_cast<int>(threadIdx.x));
+}
+
+/// convert_tile by a work group per block of the tokens and head.
 template <typename Parts, typename T, int kDim>
 __global__ void __launch_bounds__(Parts::kThreads)
-    convert_sums_kernel(const float* sums, float factor, const TensorArg to, int tokens) {
-  __shared__ alignas(1024) T staged[Parts::kTileRows * kDim];
-  const SharedTile<kDim> tile{shared_address(staged)};
+    convert_sums_kernel(const float* sums, float factor, const TensorArg to, int tokens,
+                        bool accumulate) {
   const int block = static_cast<int>(blockIdx.x);
   const int head = static_cast<int>(blockIdx.y);
-  Parts::template stage<T>(sums, static_cast<std::int64_t>(head) * gridDim.x + block, factor, tile);
-  __syncthreads();
-  copy_rows<Parts::kTileRows, Parts::kThreads>(tile, head_rows<T>(to, head, tokens),
-                                               block * Parts::kTileRows,
-                                               static_cast<int>(threadIdx.x));
+  convert_tile<Parts, T, kDim>(sums, static_cast<std::int64_t>(head) * gridDim.x + block, factor,
+                               to, head, {block * Parts::kTileRows, tokens}, accumulate);
 }
 
 }  // namespace longca::mma

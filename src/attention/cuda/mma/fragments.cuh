@@ -76,7 +76,42 @@ struct Fragments {
     }
   }
 
+  /// Adds a warp's part times `factor` to rows [first, …) of `to`, as far as it goes; nobody else
+  /// writes these.
+  static __device__ __forceinline__ void add_to_rows(const float (&x)[kCount][4], float factor,
+                                                     const HeadRows<float>& to, int first) {
+#pragma unroll
+    for (int f = 0; f < kCount; ++f) add_fragment(x[f], f, factor, to, first);
+  }
+  /// The same from sums in global memory.
+  static __device__ __forceinline__ void add_to_rows(const float* sums, std::int64_t tile,
+                                                     float factor, const HeadRows<float>& to,
+                                                     int first) {
+    const float* from = sums + place(tile);
+#pragma unroll
+    for (int f = 0; f < kCount; ++f) {
+      const float4 x = *reinterpret_cast<const float4*>(from + f * 128);
+      add_fragment({x.x, x.y, x.z, x.w}, f, factor, to, first);
+    }
+  }
+
  private:
+  static __device__ __forceinline__ void add_fragment(const float (&x)[4], int f, float factor,
+                                                      const HeadRows<float>& to, int first) {
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int column_of_lane = column(warp) + f % kColumns * 8 + lane % 4 * 2;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int r = first + row(warp) + f / kColumns * 16 + half * 8 + lane / 4;
+      if (r >= to.tokens) continue;
+      auto* sum = reinterpret_cast<float2*>(to.data + r * to.token_stride + column_of_lane);
+      const float2 before = *sum;
+      *sum =
+          make_float2(fmaf(x[2 * half], factor, before.x), fmaf(x[2 * half + 1], factor, before.y));
+    }
+  }
+
   template <typename T>
   static __device__ __forceinline__ void stage_fragment(const float (&x)[4], int f, float factor,
                                                         SharedTile<kDim> to) {

@@ -30,8 +30,9 @@ struct GradientArgs {
   float* dq_sum;
   float* dk_sum;
   float* dv_sum;
-  int tile_n;      ///< keys of a block
-  int head_parts;  ///< work groups among which the query heads of a KV head are split
+  int tile_n;               ///< keys of a block
+  int head_parts;           ///< work groups among which the query heads of a KV head are split
+  bool accumulate = false;  ///< dq, dk and dv are of float32 and are added to
 };
 
 }  // namespace longca::mma

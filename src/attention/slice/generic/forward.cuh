@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "attention/cuda/mma/forward_tile.cuh"
-#include "attention/slice/launch.h"
+#include "attention/slice/generic/half_walk.cuh"
 
 /// The forward pass on mma.sync, for GPUs without a kernel of their own. Two warps are a row group;
 /// keys are visited half by half, so that what a group does not see costs it nothing.
@@ -12,68 +12,6 @@ namespace longca::slice::generic {
 /// 128 rows × 64 keys: a row group is two warps, a key block is a half.
 template <typename Element, int kDim>
 using Shape = mma::ForwardShape<Element, kDim, kRowGroups * kGroupRows, kHalfKeys, 4, 2>;
-
-/// The next half to visit, as a row group sees it.
-struct Half {
-  int k_begin;
-  int pattern;       ///< kFull, kNone or an index
-  int first_column;  ///< of the half in its tile, 0 or 64
-};
-
-/// Walks the halves of a query tile: listed ones, then those of the runs. What comes next is read
-/// ahead, so that no visit waits for the list.
-class HalfWalk {
- public:
-  __device__ __forceinline__ HalfWalk(const DeviceTileLists& lists, const QueryTile& tile,
-                                      int group)
-      : listed_(lists.listed + tile.listed_begin),
-        run_(lists.runs + tile.runs_begin),
-        listed_left_(2 * tile.listed_count),
-        full_left_(2 * tile.full_tiles),
-        group_(group) {
-    if (listed_left_ > 0) tile_ = *listed_;
-    if (full_left_ > 0) run_next_ = *run_;
-  }
-
-  __device__ __forceinline__ int left() const { return listed_left_ + full_left_; }
-
-  __device__ __forceinline__ Half next() {
-    if (listed_left_ > 0) return next_listed();
-    if (in_run_ == 0) {
-      at_ = run_next_.k_begin;
-      in_run_ = run_next_.halves;
-      if (full_left_ > in_run_) run_next_ = *++run_;
-    }
-    const Half half = {at_, kFull, 0};
-    at_ += kHalfKeys;
-    --in_run_;
-    --full_left_;
-    return half;
-  }
-
- private:
-  __device__ __forceinline__ Half next_listed() {
-    const bool second = listed_left_ % 2 == 1;
-    Half half = {tile_.k_begin[0], group_ == 0 ? tile_.pattern[0] : tile_.pattern[1], 0};
-    if (second) {
-      const bool absent = tile_.k_begin[1] == kAbsent;  // keys are loaded once more, for nobody
-      half = {absent ? half.k_begin : tile_.k_begin[1], absent ? kNone : half.pattern, kHalfKeys};
-      if (listed_left_ > 1) tile_ = *++listed_;
-    }
-    --listed_left_;
-    return half;
-  }
-
-  const ListedTile* listed_;
-  const FullRun* run_;
-  int listed_left_;  ///< halves
-  int full_left_;
-  int group_;
-  ListedTile tile_ = {};
-  FullRun run_next_ = {};
-  int at_ = 0;
-  int in_run_ = 0;
-};
 
 /// The rows of a tensor that a tile's rows stand for: row r is token r / P, head r % P.
 template <typename T>
@@ -142,6 +80,38 @@ __device__ __forceinline__ void store_rows(const float (&x)[kDim / 8][4], float 
     const int chunk = i % kChunks;
     if (r < to.rows) {
       *reinterpret_cast<uint4*>(to.at(r) + chunk * 8) = load_shared(tile.at(r, chunk));
+    }
+  }
+}
+
+/// Merges a warp's accumulators [16 rows, kDim] into rows [row, row + 16) of `to` of float32, and
+/// their LSE, which hold the result over other keys; `results` are of rows lane / 4 and
+/// lane / 4 + 8. Rows that saw no key stay as they are.
+template <int kDim, typename LseOf>
+__device__ __forceinline__ void merge_rows(const float (&x)[kDim / 8][4],
+                                           const mma::RowResult (&results)[2], int row,
+                                           const PackedRows<float>& to, LseOf lse_of) {
+  const int lane = threadIdx.x & 31;
+#pragma unroll
+  for (int high = 0; high < 2; ++high) {
+    const int r = row + lane / 4 + 8 * high;
+    const float here = results[high].lse;
+    const bool sees = r < to.rows && here != -INFINITY;  // NaN is to be seen
+    const float before = sees ? *lse_of(r) : 0;
+    __syncwarp();  // all four lanes of the row have read it
+    if (!sees) continue;
+    const float most = fmaxf(here, before);
+    const float merged = most + log1pf(expf(fminf(here, before) - most));
+    if (lane % 4 == 0) *lse_of(r) = merged;
+    const float keep = expf(before - merged);
+    const float factor = expf(here - merged) * results[high].factor;
+    auto* out = reinterpret_cast<float2*>(to.at(r)) + lane % 4;
+#pragma unroll
+    for (int n = 0; n < kDim / 8; ++n) {
+      float2 sums = {0, 0};
+      if (before != -INFINITY) sums = out[4 * n];  // else it may be anything
+      out[4 * n] = make_float2(fmaf(sums.x, keep, x[n][2 * high] * factor),
+                               fmaf(sums.y, keep, x[n][2 * high + 1] * factor));
     }
   }
 }
@@ -276,19 +246,26 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
   __syncthreads();  // q has arrived, though no half was visited
 
   const auto out = packed_rows<T>(params.o, head, tile, pack_shift);
+  const auto lse_of = [&](int r) {
+    return params.lse + (head + (r & (pack - 1))) * params.lse_head_stride + tile.row_begin +
+           (r >> pack_shift);
+  };
 #pragma unroll
   for (int m = 0; m < Shape::kRowTiles; ++m) {
     const mma::RowResult results[2] = {softmax[m].result(0, params.scale),
                                        softmax[m].result(1, params.scale)};
     const int row = warp_row + m * 16;
+    if (params.accumulate) {
+      merge_rows<Shape::kDim>(o[m], results, row,
+                              packed_rows<float>(params.o, head, tile, pack_shift), lse_of);
+      continue;
+    }
     store_rows<T, Shape::kDim>(o[m], results[0].factor, results[1].factor, q_tile, row, out);
     const int lane = threadIdx.x & 31;
 #pragma unroll
     for (int low = 0; low < 2; ++low) {
       const int r = row + lane / 4 + 8 * low;
-      if (lane % 4 != 0 || r >= out.rows) continue;
-      params.lse[(head + (r & (pack - 1))) * params.lse_head_stride + tile.row_begin +
-                 (r >> pack_shift)] = results[low].lse;
+      if (lane % 4 == 0 && r < out.rows) *lse_of(r) = results[low].lse;
     }
   }
 }
