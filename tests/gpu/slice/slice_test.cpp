@@ -207,17 +207,14 @@ TEST_P(Slice, LongRowsOfManyHeads) {
   }
 }
 
-TEST_P(Slice, EveryTypeAndDimensionThatWasBuilt) {
+/// float16 is in slice_float16_test.cpp: the reference does not take it.
+TEST_P(Slice, EveryDimensionThatWasBuilt) {
   const Heads heads = {8, 1};
-  for (const DType dtype : slice_capabilities().dtypes) {
-    for (const int dim : slice_capabilities().head_dims) {
-      Problem problem = problem_of(1000, 1000, heads);
-      problem.dtype = dtype;
-      problem.head_dim = dim;
-      for (const std::string name : {"full", "causal_document", "sliding_window"}) {
-        expect_right(problem, mask_of(name, 1000, heads),
-                     name + ", " + std::string(to_string(dtype)) + ", " + std::to_string(dim));
-      }
+  for (const int dim : slice_capabilities().head_dims) {
+    Problem problem = problem_of(1000, 1000, heads);
+    problem.head_dim = dim;
+    for (const std::string name : {"full", "causal_document", "sliding_window"}) {
+      expect_right(problem, mask_of(name, 1000, heads), name + ", " + std::to_string(dim));
     }
   }
 }
