@@ -109,8 +109,9 @@ class Plan:
         o, lse = self._forward(*(view.transpose(0, 1).unsqueeze(0) for view in views), *self._lists)
         return o[0].transpose(0, 1), lse
 
+    # Inputs that they share with a kernel of autograd may ask for gradients.
     def forward(self, call):
-        with torch_tools.on_stream(call.stream):
+        with torch_tools.on_stream(call.stream), torch.no_grad():
             if self._takes_strides:
                 _, lse = torch_tools.into((call.o,), lambda: self._as_they_lie(call))
             else:
@@ -122,7 +123,7 @@ class Plan:
                 self._q.take_rows(lse.view(call.lse.shape[0], -1), self._lse_factor, call.lse)
 
     def backward(self, call):
-        with torch_tools.on_stream(call.stream):
+        with torch_tools.on_stream(call.stream), torch.no_grad():
             gradients = self._backward(
                 self._q.fill(call.dout, call.stream), *self._inputs(call), self._o, self._lse,
                 self._lists, self._transposed,
