@@ -2,6 +2,8 @@
 // what the program promises.
 #include "attention/inputs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -28,10 +30,7 @@ void store(std::span<const float> values, void* data, std::int64_t first, DType 
 }
 
 void check_dtype(DType dtype) {
-  if (dtype != DType::float32 && dtype != DType::bfloat16) {
-    throw_input_error("inputs of dtype {} are not offered, only float32 and bfloat16",
-                      to_string(dtype));
-  }
+  if (Support offered = inputs_offered(dtype); !offered.ok()) throw InputError(offered.reason);
 }
 
 /// Elements of the whole tensor that belong together, and where they go.
@@ -106,6 +105,12 @@ void draw_on_cpu(const TensorView& tensor, std::uint64_t seed, InputTensor id,
 }
 
 }  // namespace
+
+Support inputs_offered(DType dtype) {
+  if (dtype == DType::float32 || dtype == DType::bfloat16) return {};
+  return Support::unsupported(fmt::format(
+      "inputs of dtype {} are not offered, only float32 and bfloat16", to_string(dtype)));
+}
 
 std::string_view to_string(InputStyle style) {
   return style == InputStyle::normal ? "normal" : "clustered";

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "attention/problem.h"
+#include "core/status.h"
 #include "core/tensor.h"
 
 namespace longca {
@@ -24,6 +25,9 @@ std::optional<InputStyle> parse_input_style(std::string_view text);
 inline constexpr std::int64_t kTopicTokens = 200;  ///< no multiple of usual blocks
 inline constexpr std::uint32_t kTopics = 32;
 inline constexpr float kTopicShift = 0.75F;
+
+/// `unsupported` but for the types that inputs are drawn in: float32 and bfloat16.
+Support inputs_offered(DType dtype);
 
 /// The values of one problem, in the memory of its device, rounded to the problem's dtype.
 struct Inputs {

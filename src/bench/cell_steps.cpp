@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "attention/inputs.h"
 #include "attention/registry.h"
 #include "bench/cell_notes.h"
 #include "bench/cell_selection.h"
@@ -90,7 +91,9 @@ Support CellSteps::supported() const {
   if (case_.mode == "graph" && problem_.device == DeviceKind::cpu) {
     return Support::unsupported("mode graph replays a CUDA graph, which the CPU does not have");
   }
-  return kernel_.supports(problem_, shared_.generated.mask);
+  if (Support kernel = kernel_.supports(problem_, shared_.generated.mask); !kernel.ok())
+    return kernel;
+  return inputs_offered(problem_.dtype);
 }
 
 /// `oom` before anything is allocated, where tensors and reference alone are too large.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/inputs.h"
 #include "attention/reference/verifier.h"
 #include "attention/registry.h"
 #include "bench/axes.h"
@@ -47,7 +48,9 @@ Support supported(const Case& c, const GeneratedMask& generated) {
     return find_scheme(*c.scheme).supports(parallel_problem(c, generated, kRanksPerNode));
   }
   const Problem problem = c.problem();
-  return KernelRegistry::global().find(c.kernel, problem.device).supports(problem, generated.mask);
+  const Kernel& kernel = KernelRegistry::global().find(c.kernel, problem.device);
+  if (Support answer = kernel.supports(problem, generated.mask); !answer.ok()) return answer;
+  return inputs_offered(problem.dtype);
 }
 
 Row row_of(const Case& c, const GeneratedMask& generated, const RunLimits& limits, Totals& totals) {

@@ -159,6 +159,13 @@ TEST_F(PythonPlugin, OtherEndsCostTheirCellsOnly) {
          Pass::forward, StatusCode::timeout, "forward had not ended");
 }
 
+TEST_F(PythonPlugin, ATypeThatOnlyTheKernelTakesIsUnsupported) {
+  std::string half = failing_plugin("", "");
+  half.replace(half.find("float32"), 7, "float16");
+  expect(run_plugin(half, {"-a", "dtype=float16"}), Pass::forward, StatusCode::unsupported,
+         "inputs of dtype float16 are not offered, only float32 and bfloat16");
+}
+
 /// Exit 2, one sentence, no file.
 void expect_refused(const std::string& text, const std::string& part,
                     const ProcessOptions& options = {}) {

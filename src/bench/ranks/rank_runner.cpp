@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "attention/inputs.h"
 #include "bench/cell_device.h"
 #include "bench/cell_notes.h"
 #include "bench/ranks/agreement.h"
@@ -28,6 +29,7 @@ Status RankRunner::set_up(const Case& c, const CellOptions& options) {
     return Status::unsupported(
         "mode graph replays the work of one GPU, not of ranks that wait for each other");
   }
+  if (Support offered = inputs_offered(c.dtype); !offered.ok()) return offered;
   const DeviceKind kind = c.problem().device;
   if (Support there = usable(c.kernel, kind); !there.ok()) return there;
   if (!problem_ || problem_->key != c.problem_key()) {
