@@ -65,9 +65,9 @@ class SparseFigure {
     std::string script = fmt::format(
         "set multiplot\nset border 3 lc rgb '#808080'\nset tics nomirror scale 0.4\n"
         "set grid ytics lc rgb '#e0e0e0' lt 1 lw 0.6\nunset key\nset yrange [0:{0:.6g}]\n"
-        "set ytics 0,{1:.6g}\nset xrange [{2:.6g}:1]\nset lmargin 9\nset rmargin 2\n"
-        "set bmargin 3.5\nset xlabel {3}\n",
-        top(), plot_tic_step(top()), left(),
+        "set ytics 0,{1:.6g}\nset xrange [{2:.6g}:1]\nset xtics {3:.6g}\nset lmargin 9\n"
+        "set rmargin 2\nset bmargin 3.5\nset xlabel {4}\n",
+        top(), plot_tic_step(top()), left(), plot_tic_step(1 - left()),
         gnuplot_quoted(kind_ == Kind::time ? "density" : "kept mass"));
     for (int i = 0; i < panels; ++i) {
       // The head is drawn with the first panel, and only once.
