@@ -162,8 +162,10 @@ TEST_F(PythonPlugin, OtherEndsCostTheirCellsOnly) {
 TEST_F(PythonPlugin, ATypeThatOnlyTheKernelTakesIsUnsupported) {
   std::string half = failing_plugin("", "");
   half.replace(half.find("float32"), 7, "float16");
-  expect(run_plugin(half, {"-a", "dtype=float16"}), Pass::forward, StatusCode::unsupported,
-         "inputs of dtype float16 are not offered, only float32 and bfloat16");
+  const auto records = run_plugin(half, {"-a", "dtype=float16"});
+  const Status status = find_record(records, "failing", Pass::forward).status;
+  EXPECT_EQ(status.code, StatusCode::unsupported);
+  EXPECT_EQ(status.reason, "inputs of dtype float16 are not offered, only float32 and bfloat16");
 }
 
 /// Exit 2, one sentence, no file.
