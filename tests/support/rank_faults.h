@@ -12,10 +12,11 @@
 /// Kernels that fail on one rank only, for plug-ins of tests: another kernel underneath.
 namespace longca::testing {
 
-/// What happens before the forward pass on rank 1.
+/// What happens on rank 1 before the forward pass, and after the backward pass.
 struct RankFault {
   const char* name;
   void (*run)(const ForwardArgs& args) = nullptr;
+  void (*after_backward)(const BackwardArgs& args) = nullptr;
 };
 
 /// By the variables of Open MPI and of others that speak PMI.
@@ -36,7 +37,10 @@ class RankFaultPlan final : public Plan {
     if (fault_.run != nullptr && is_faulty_rank()) fault_.run(args);
     inner_->forward(args);
   }
-  void backward(const BackwardArgs& args) override { inner_->backward(args); }
+  void backward(const BackwardArgs& args) override {
+    inner_->backward(args);
+    if (fault_.after_backward != nullptr && is_faulty_rank()) fault_.after_backward(args);
+  }
   std::int64_t workspace_bytes() const override { return inner_->workspace_bytes(); }
 
  private:

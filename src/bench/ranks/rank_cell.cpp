@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -78,6 +77,7 @@ void RankCell::run() {
   if (problem_.backward) run_pass(Pass::backward);
   if (options_.dump) dump();
   whole_ = {};
+  holds_whole_ = false;
   if (record_.status.ok() && options_.timed) time();
   stage_("clean-up");
   note_end();
@@ -227,16 +227,21 @@ void RankCell::wait_for(LaneTimes& times) const {
 void RankCell::verify(Pass pass) {
   stage_("verify");
   memory_->pause();
+  // The gradients of drawn keys are computed from the o and lse that the ranks got.
+  const bool forward_missing = pass == Pass::forward || !holds_whole_;
   together("verify", [&]() -> Status {
     if (!is_root()) return {};
-    if (whole_.device == nullptr) whole_ = Outputs::for_problem(problem_);
-    pass == Pass::forward ? whole_.poison_forward() : whole_.poison_backward();
+    if (!holds_whole_) whole_ = Outputs::for_problem(problem_);
+    if (forward_missing) whole_.poison_forward();
+    if (pass == Pass::backward) whole_.poison_backward();
     return {};
   });
-  constexpr std::array kForward{TensorRole::o, TensorRole::lse};
-  constexpr std::array kBackward{TensorRole::dq, TensorRole::dk, TensorRole::dv};
-  const std::span<const TensorRole> roles =
-      pass == Pass::forward ? std::span<const TensorRole>(kForward) : std::span(kBackward);
+  holds_whole_ = true;
+  std::vector<TensorRole> roles;
+  if (forward_missing) roles = {TensorRole::o, TensorRole::lse};
+  if (pass == Pass::backward) {
+    roles.insert(roles.end(), {TensorRole::dq, TensorRole::dk, TensorRole::dv});
+  }
   gather_results(team_.control, device(), plan_, *executor_, roles, is_root() ? &whole_ : nullptr);
   together("verify", [&]() -> Status {
     if (is_root()) compare(pass);

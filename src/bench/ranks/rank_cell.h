@@ -86,10 +86,11 @@ class RankCell {
   std::optional<KernelComputer> computer_;
   std::unique_ptr<Executor> executor_;
   std::uint64_t inputs_fingerprint_ = 0;
-  Outputs whole_;        ///< rank 0: what all ranks computed
-  double plan_ms_ = 0;   ///< of the scheme alone
-  double warmed_s_ = 0;  ///< by the pass that was verified last
-  double kernel_s_ = 0;  ///< that the case's limit has counted so far
+  Outputs whole_;             ///< rank 0: what all ranks computed
+  bool holds_whole_ = false;  ///< rank 0 has it: what the forward pass gave, at least
+  double plan_ms_ = 0;        ///< of the scheme alone
+  double warmed_s_ = 0;       ///< by the pass that was verified last
+  double kernel_s_ = 0;       ///< that the case's limit has counted so far
 };
 
 }  // namespace longca

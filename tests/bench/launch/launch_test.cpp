@@ -109,6 +109,30 @@ TEST_F(Launch, AFaultOfARankCostsItsCellAndNamesTheRank) {
   expect_nothing_left();
 }
 
+/// Where the budget takes a few tiles of keys only, their gradients are computed from the o and lse
+/// of all ranks: after the timed repetitions, too.
+TEST_F(Launch, GradientsOfOtherBitsAreVerifiedAgainByDrawnTiles) {
+  const auto suite = folder_ / "drawn.toml";
+  write_file(suite,
+             "description = \"Too little time for more than a few tiles\"\n"
+             "[axes]\ndtype = \"bfloat16\"\ndevice = \"cpu\"\nmode = \"burst\"\n"
+             "[run]\ntime_limit_s = 0.01\nverify_budget_s = 1e-6\n");
+  const auto out = folder_ / "drawn.jsonl";
+  Arguments arguments = cp(out, {"-a", "kernel=rank_wavers", "-a", "tokens=400"});
+  arguments[1] = suite.string();
+  for (std::string& argument : arguments) {
+    if (argument == "pass=forward") argument = "pass=backward";
+  }
+  auto with_dirty_memory = options();
+  with_dirty_memory.environment["MALLOC_PERTURB_"] = "90";
+  const auto result = run_longca(arguments, with_dirty_memory);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_TRUE(records[0].status.ok()) << records[0].status.reason;
+  EXPECT_LT(records[0].metrics.at("verified_fraction"), 0.5);
+}
+
 TEST_F(Launch, ARankThatEndsAtTheStartIsNamedAndTheNextCellRuns) {
   const auto once = folder_ / "once";
   write_file(once, "");

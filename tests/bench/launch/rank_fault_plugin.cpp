@@ -34,6 +34,19 @@ void exit_process(const ForwardArgs&) {
 void throw_exception(const ForwardArgs&) {
   throw std::runtime_error("this kernel throws on one rank");
 }
+/// No fault: other bits in every call, as kernels give that add in any order.
+void waver(const BackwardArgs& args) {
+  static std::int64_t calls = 0;
+  if (args.dq.tokens == 0) return;
+  constexpr float kOneBit = 1 + 0x1p-7F;  // of bfloat16
+  const std::int64_t column = calls++ % args.dq.dim;
+  if (args.dq.dtype == DType::float32) {
+    args.dq.row<float>(0, 0)[column] *= kOneBit;
+  } else {
+    BFloat16& value = args.dq.row<BFloat16>(0, 0)[column];
+    value = BFloat16(static_cast<float>(value) * kOneBit);
+  }
+}
 
 constexpr RankFault kFaults[] = {
     {"rank_killed", be_killed},
@@ -43,6 +56,7 @@ constexpr RankFault kFaults[] = {
     {"rank_exits", exit_process},
     {"rank_throws", throw_exception},
     {"rank_none"},
+    {"rank_wavers", nullptr, waver},
 };
 
 /// A rank may fail before it is ready: once, while a file is there.
