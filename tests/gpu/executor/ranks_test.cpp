@@ -30,23 +30,36 @@ class GpuRanks : public GpuTest {
     return p;
   }
 
+  /// What all schemes are to compute of one mask.
+  struct Expected {
+    explicit Expected(const ParallelProblem& p)
+        : problem(on_host(p.problem)),
+          inputs(make_inputs(problem, 1)),
+          reference(problem, p.mask, inputs, {.seconds = 60}, 1) {}
+
+    static Problem on_host(Problem problem) {
+      problem.device = DeviceKind::cpu;
+      return problem;
+    }
+
+    Problem problem;
+    Inputs inputs;
+    Reference reference;
+  };
+
   /// Runs it, unless a step is one that the kernel does not do; says whether it did.
   static bool check(const Scheme& scheme, const Kernel& kernel, const ParallelProblem& problem,
-                    Merging merging) {
+                    Merging merging, const Expected& expected) {
     if (!scheme.supports(problem).ok()) return false;
-    Problem on_host = problem.problem;
-    on_host.device = DeviceKind::cpu;
-    const Inputs inputs = make_inputs(on_host, 1);
     const RankRun run = test::run_ranks(
-        scheme, problem, inputs,
+        scheme, problem, expected.inputs,
         {.kernel = &kernel, .launch = run_gpu_ranks, .merging = merging, .repetitions = 2});
     for (const Support& support : run.supports) {
       if (!support.ok()) return false;
     }
-    const Reference reference(on_host, problem.mask, inputs, {.seconds = 60}, 1);
-    const Verdict forward = test::check_forward(reference, run.outputs);
+    const Verdict forward = test::check_forward(expected.reference, run.outputs);
     EXPECT_TRUE(forward.ok) << forward.reason;
-    const Verdict backward = test::check_backward(reference, run.outputs, inputs);
+    const Verdict backward = test::check_backward(expected.reference, run.outputs, expected.inputs);
     EXPECT_TRUE(backward.ok) << backward.reason;
     EXPECT_EQ(run.forward_bytes, run.forward_plan_bytes);
     EXPECT_EQ(run.backward_bytes, run.backward_plan_bytes);
@@ -57,11 +70,12 @@ class GpuRanks : public GpuTest {
   static int check_all(const std::string& kernel, const Mask& mask,
                        Merging merging = Merging::automatic) {
     int done = 0;
+    const Expected expected(problem_of(*schemes().front(), mask, 2));
     for (const auto& scheme : schemes()) {
       for (const int ranks : {2, 4, 7}) {
         SCOPED_TRACE(fmt::format("{} with {} on {} ranks", scheme->name(), kernel, ranks));
         done += check(*scheme, KernelRegistry::global().find(kernel, DeviceKind::cuda),
-                      problem_of(*scheme, mask, ranks), merging);
+                      problem_of(*scheme, mask, ranks), merging, expected);
         if (HasFailure()) return done;
       }
     }
