@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <numeric>
-#include <queue>
 #include <span>
 #include <vector>
 
+#include "attention/slice/work_cuts.h"
 #include "attention/slice/work_shares.h"
 
 namespace longca::slice {
@@ -42,40 +40,18 @@ void sort_shares(std::vector<WorkShare>& shares) {
   shares.swap(sorted);
 }
 
-/// When the last of `work_groups` is done that take shares in turn, `heads` KV heads at a time.
-std::int64_t finish_time(std::span<const WorkShare> shares, int heads_k, int heads,
-                         int work_groups) {
-  std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free;
-  for (int i = 0; i < work_groups; ++i) free.push(0);
-  std::int64_t last = 0;
-  for (int section = 0; section < heads_k; section += heads) {
-    for (const WorkShare& share : shares) {
-      for (int head = 0; head < heads; ++head) {
-        const std::int64_t end = free.top() + share.cost;
-        free.pop();
-        free.push(end);
-        last = std::max(last, end);
-      }
-    }
-  }
-  return last;
-}
+constexpr std::size_t kManyItems = 64;  // per work group: what the end takes is nothing
 
 /// The fewest KV heads at a time (their rows stay in L2) that leave work groups idle at the end for
 /// no more than a fiftieth of the time longer than others do.
 std::int32_t section_heads(std::span<const WorkShare> shares, const BackwardWork& by) {
-  constexpr std::size_t kManyItems = 64;  // per work group: what the end takes is nothing
-  if (shares.size() * static_cast<std::size_t>(by.heads_k) >
-      kManyItems * static_cast<std::size_t>(by.work_groups)) {
-    return 1;
-  }
   std::vector<std::int64_t> times;
   std::vector<std::int32_t> heads;
   for (int i = 1; i <= by.heads_k; ++i) {
     const bool power = (i & (i - 1)) == 0 || i == by.heads_k;
     if (by.heads_k % i != 0 || !power) continue;
     heads.push_back(i);
-    times.push_back(finish_time(shares, by.heads_k, i, by.work_groups));
+    times.push_back(finish_time(shares, by, i));
   }
   const std::int64_t least = *std::min_element(times.begin(), times.end());
   std::size_t best = 0;
@@ -88,7 +64,13 @@ std::int32_t section_heads(std::span<const WorkShare> shares, const BackwardWork
 void order_work(const BackwardWork& work, TransposedLists& lists) {
   std::vector<std::vector<WorkShare>> orders = share_tiles(work, lists);
   for (std::vector<WorkShare>& shares : orders) sort_shares(shares);
-  lists.section_heads = section_heads(orders.front(), work);
+  const bool many = orders.front().size() * static_cast<std::size_t>(work.heads_k) >
+                    kManyItems * static_cast<std::size_t>(work.work_groups);
+  lists.section_heads = many ? 1 : section_heads(orders.front(), work);
+  if (!lists.of_blocks) {
+    if (!many && !work.ordered) cut_last_shares(work, lists, orders.front());
+    place_shared_keys(orders.front(), lists);
+  }
   lists.items_per_order = static_cast<std::int64_t>(orders.front().size());
   lists.order.reserve(orders.size() * orders.front().size());
   for (const std::vector<WorkShare>& shares : orders) {

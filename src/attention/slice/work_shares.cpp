@@ -9,7 +9,9 @@ namespace {
 
 /// What a work group of the sm_90a kernel spends, in cycles, at 128 dimensions: five products of
 /// 64 × 128 × 128 take 2560 at least.
-constexpr std::int64_t kKeyTileCycles = 5000;  ///< K, V, the first rows, and the results
+constexpr std::int64_t kKeyTileCycles = 5000;    ///< K, V, the first rows, and the results
+constexpr std::int64_t kAddKeysCycles = 3000;    ///< more where the results are added to others
+constexpr std::int64_t kEmptyTileCycles = 2000;  ///< zeros are written
 constexpr std::int64_t kQueryTileCycles = 3400;
 /// Shares of a key tile are not made shorter than this many query tiles.
 constexpr std::int64_t kLeastShare = 32;
@@ -19,8 +21,9 @@ constexpr int kLeastGroup = 4;
 /// Of very long masks chunks are larger instead: planning takes as long as there are items.
 constexpr std::int64_t kMostItems = 16384;
 
-std::int64_t cost_of(std::int64_t visits) {
-  return kKeyTileCycles + visits * kQueryTileCycles;
+/// Head blocks of a KV head, which a work group goes through one after the other.
+std::int64_t head_blocks_of(const BackwardWork& work, const TransposedLists& lists) {
+  return work.heads_q / work.heads_k / lists.pack;
 }
 
 /// Takes query tiles of a key tile, from the last on.
@@ -92,8 +95,7 @@ class Sharing {
  private:
   static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int32_t>::max();
 
-  /// Head blocks of a KV head, which a work group goes through one after the other.
-  std::int64_t head_blocks() const { return work_.heads_q / work_.heads_k / lists_.pack; }
+  std::int64_t head_blocks() const { return head_blocks_of(work_, lists_); }
 
   std::int64_t chunk_tiles() const {
     if (work_.ordered || work_.heads_q < kLeastGroup * work_.heads_k) return kNoLimit;
@@ -113,7 +115,6 @@ class Sharing {
 
   void share_tile(std::size_t index, std::int64_t most, std::vector<WorkShare>& shares) {
     const KeyTile& tile = lists_.tiles[index];
-    const std::size_t first = shares.size();
     const bool in_chunks = is_long(tile.q_tiles);
     const auto id = static_cast<std::int32_t>(index);
     Walk walk(lists_, tile);
@@ -130,13 +131,10 @@ class Sharing {
       for (std::int64_t i = 0; i < parts; ++i) {
         const auto part = walk.take(visits * (i + 1) / parts - visits * i / parts,
                                     static_cast<std::int32_t>(floor));
-        shares.push_back(
-            {{id, part.q_begin, part.q_end, -1}, cost_of(part.visits * head_blocks()), last});
+        const std::int64_t all = part.visits * head_blocks();
+        shares.push_back({{id, part.q_begin, part.q_end, -1}, all, share_cost(all), last});
       }
     } while (!walk.done());
-    if (shares.size() == first + 1) return;
-    const std::int32_t shared = share_keys(tile);
-    for (std::size_t i = first; i < shares.size(); ++i) shares[i].item.shared = shared;
   }
 
   /// Lists of blocks: the tiles of all lists are cut at the same query tiles, or none.
@@ -160,14 +158,15 @@ class Sharing {
   }
 
   WorkShare whole_tile(std::size_t order, std::size_t index, std::int64_t lists) const {
-    WorkShare whole = {{static_cast<std::int32_t>(index), 0, end_, -1}, 0, -1};
+    WorkShare whole = {{static_cast<std::int32_t>(index), 0, end_, -1}, 0, 0, -1};
     for (std::int64_t i = 0; i < lists; ++i) {
       const std::int64_t list = static_cast<std::int64_t>(order) * lists + i;
       const KeyTile& tile =
           lists_.tiles[static_cast<std::size_t>(list * lists_.tiles_per_list) + index];
-      whole.cost += cost_of(tile.q_tiles * head_blocks() / lists);
+      whole.visits += tile.q_tiles * head_blocks() / lists;
       whole.last = std::max<std::int64_t>(whole.last, tile.q_end - 1);
     }
+    whole.cost = share_cost(whole.visits);
     return whole;
   }
 
@@ -179,7 +178,8 @@ class Sharing {
       share.item.q_begin = static_cast<std::int32_t>(i * chunk_);
       share.item.q_end = static_cast<std::int32_t>(std::min<std::int64_t>((i + 1) * chunk_, end_));
       share.last = share.item.q_end - 1;
-      share.cost = whole.cost / chunks;
+      share.visits = whole.visits / chunks;
+      share.cost = share_cost(share.visits);
       shares.push_back(share);
     }
   }
@@ -193,8 +193,48 @@ class Sharing {
 
 }  // namespace
 
+std::int64_t share_cost(std::int64_t visits) {
+  return visits == 0 ? kEmptyTileCycles : kKeyTileCycles + visits * kQueryTileCycles;
+}
+
+std::int64_t part_cost(std::int64_t visits) {
+  return share_cost(visits) + kAddKeysCycles;
+}
+
 std::vector<std::vector<WorkShare>> share_tiles(const BackwardWork& work, TransposedLists& lists) {
   return Sharing(work, lists).share();
+}
+
+void split_share(const BackwardWork& work, const TransposedLists& lists, const WorkShare& share,
+                 std::int64_t parts, std::vector<WorkShare>& out) {
+  const std::int64_t blocks = head_blocks_of(work, lists);
+  const std::int64_t visits = share.visits / blocks;
+  constexpr std::int64_t kAll = std::numeric_limits<std::int32_t>::max();
+  Walk walk(lists, lists.tiles[static_cast<std::size_t>(share.item.tile)]);
+  walk.take(kAll, share.item.q_end);
+  for (std::int64_t i = 0; i < parts; ++i) {
+    const auto part = walk.take(visits * (i + 1) / parts - visits * i / parts, share.item.q_begin);
+    WorkShare next = share;
+    next.item.q_begin = part.q_begin;
+    next.item.q_end = part.q_end;
+    next.visits = part.visits * blocks;
+    next.cost = part_cost(next.visits);
+    out.push_back(next);
+  }
+}
+
+void place_shared_keys(std::span<WorkShare> shares, TransposedLists& lists) {
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(lists.tiles_per_list));
+  for (const WorkShare& share : shares) ++counts[static_cast<std::size_t>(share.item.tile)];
+  std::vector<std::int32_t> places(counts.size(), -1);
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] < 2) continue;
+    places[i] = static_cast<std::int32_t>(lists.shared_keys.size());
+    lists.shared_keys.push_back({lists.tiles[i].k_begin, lists.tiles[i].k_end});
+  }
+  for (WorkShare& share : shares) {
+    share.item.shared = places[static_cast<std::size_t>(share.item.tile)];
+  }
 }
 
 }  // namespace longca::slice

@@ -26,7 +26,7 @@ struct Workspace {
     dq = take(tiles * kBackwardRows * dim * 4);
     keys = take(static_cast<std::int64_t>(params.heads_k) * params.lists.shared_tiles * 2 *
                 kTileKeys * dim * 4);
-    turns = take(params.ordered ? tiles * 4 : 0);
+    turns = take(tiles * 4);
     counter = take(4);
   }
 
@@ -67,11 +67,13 @@ BackwardArgs backward_args(const BackwardParams& params, DType dtype, int dim) {
   args.pack_shift = std::countr_zero(static_cast<unsigned>(pack));
   args.q_tiles = (params.tokens_q + tile_tokens - 1) / tile_tokens;
   args.head_blocks = params.heads_q / params.heads_k / pack;
+  args.query_tiles = args.q_tiles * args.head_blocks * params.heads_k;
   args.section_heads = params.lists.section_heads;
   args.work_items = params.lists.items_per_order * params.heads_k;
   args.terms = reinterpret_cast<RowTerms*>(workspace + offsets.terms);
   args.dq_sums = reinterpret_cast<float*>(workspace + offsets.dq);
   args.key_sums = reinterpret_cast<float*>(workspace + offsets.keys);
+  args.key_sum_bytes = offsets.turns - offsets.keys;
   args.turns = reinterpret_cast<std::int32_t*>(workspace + offsets.turns);
   args.work_counter = reinterpret_cast<std::int32_t*>(workspace + offsets.counter);
   if (params.tokens_q > 0) {
@@ -87,41 +89,49 @@ BackwardArgs backward_args(const BackwardParams& params, DType dtype, int dim) {
   return args;
 }
 
+/// Starts while the kernel before it in the stream may still run, and calls
+/// wait_for_kernels_before.
+template <typename Kernel>
+void launch_early(Kernel kernel, int work_groups, int threads, int shared_bytes,
+                  const BackwardArgs& args, cudaStream_t stream) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = static_cast<unsigned>(work_groups);
+  config.blockDim = static_cast<unsigned>(threads);
+  config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = 1;
+  LONGCA_CUDA(cudaLaunchKernelEx(&config, kernel, args));
+}
+
 template <typename Shape>
 void launch_main(const BackwardArgs& args, cudaStream_t stream) {
   constexpr int kBytes = sizeof(typename Shape::Shared);
   static_assert(kBytes <= 227 * 1024);
   LONGCA_CUDA(cudaFuncSetAttribute(backward_kernel<Shape>,
                                    cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  const int work_groups = std::min(args.work_items, multiprocessors());
-  backward_kernel<Shape><<<work_groups, Shape::kThreads, kBytes, stream>>>(args);
-  LONGCA_CUDA(cudaGetLastError());
+  launch_early(backward_kernel<Shape>, std::min(args.work_items, multiprocessors()),
+               Shape::kThreads, kBytes, args, stream);
 }
 
 template <typename T, int kDim>
 void launch(const BackwardParams& params, DType dtype, cudaStream_t stream) {
   check(params);
   const BackwardArgs args = backward_args(params, dtype, kDim);
-  const Workspace offsets(params, kDim);
-  // The sums of keys, the turns and the counter lie one after the other, to the end.
-  LONGCA_CUDA(cudaMemsetAsync(args.key_sums, 0,
-                              static_cast<std::size_t>(offsets.end - offsets.keys), stream));
-  const int query_tiles = args.q_tiles * args.head_blocks * params.heads_k;
-  if (query_tiles > 0) {
-    row_terms_kernel<T, kDim><<<query_tiles, 256, 0, stream>>>(args);
-    LONGCA_CUDA(cudaGetLastError());
+  if (args.query_tiles > 0) {
+    launch_early(row_terms_kernel<T, kDim>, args.query_tiles, 256, 0, args, stream);
+  } else {
+    const Workspace offsets(params, kDim);
+    const auto bytes = static_cast<std::size_t>(offsets.end - offsets.keys);
+    LONGCA_CUDA(cudaMemsetAsync(args.key_sums, 0, bytes, stream));
   }
-  if (args.work_items > 0) {
-    launch_main<BackwardShape<T, kDim>>(args, stream);
-  }
-  if (query_tiles > 0) {
-    write_dq_kernel<T, kDim><<<query_tiles, 256, 0, stream>>>(args);
-    LONGCA_CUDA(cudaGetLastError());
-  }
-  if (params.lists.shared_tiles > 0) {
-    const dim3 grid(params.lists.shared_tiles, params.heads_k, 2);
-    write_keys_kernel<T, kDim><<<grid, 256, 0, stream>>>(args);
-    LONGCA_CUDA(cudaGetLastError());
+  if (args.work_items > 0) launch_main<BackwardShape<T, kDim>>(args, stream);
+  const int shared = params.lists.shared_tiles * params.heads_k * 2;
+  if (args.query_tiles + shared > 0) {
+    launch_early(write_sums_kernel<T, kDim>, args.query_tiles + shared, 256, 0, args, stream);
   }
 }
 

@@ -19,6 +19,21 @@ struct BackwardAdder {
   typename Shape::Shared& shared;
   int buffer;
 
+  /// Waits until this buffer may be added to its sums, or is the first that comes there.
+  __device__ __forceinline__ bool comes_first(std::int32_t* turn, int rank) const {
+    // Additions that come before are in L2 when they are counted.
+    if (args.params.ordered) {
+      while (ptx::load_relaxed(turn) != rank) {
+      }
+      return rank == 0;
+    }
+    std::int32_t state = ptx::load_relaxed(turn);
+    if (state == kUntouched) state = atomicCAS(turn, kUntouched, kFirst);
+    if (state == kUntouched) return true;
+    while (state != kStored) state = ptx::load_relaxed(turn);
+    return false;
+  }
+
   __device__ __forceinline__ void run() const {
     constexpr std::uint32_t kBytes = kBackwardRows * Shape::kDim * sizeof(float);
     for (std::uint32_t parity = 0;; parity ^= 1) {
@@ -26,17 +41,18 @@ struct BackwardAdder {
       const int index = shared.dq_tile[buffer].index;
       const int rank = shared.dq_tile[buffer].rank;
       if (index < 0) return;
-      // Additions that come before are in L2 when they are counted.
       std::int32_t* turn = args.turns + index;
-      while (args.params.ordered && ptx::load_relaxed(turn) != rank) {
-      }
-      ptx::add_bytes(dq_sums<Shape::kDim>(args, index), shared.dq[buffer], kBytes);
+      const bool first = comes_first(turn, rank);
+      float* sums = dq_sums<Shape::kDim>(args, index);
+      first ? ptx::store_bytes(sums, shared.dq[buffer], kBytes)
+            : ptx::add_bytes(sums, shared.dq[buffer], kBytes);
       ptx::commit_stores();
       ptx::wait_stores_read();
       ptx::barrier_arrive(&shared.dq_empty[buffer]);
-      if (!args.params.ordered) continue;
+      if (!args.params.ordered && !first) continue;
       ptx::wait_stores_done();
       ptx::fence_async_proxy();
+      // Unordered: from kFirst to kStored.
       ptx::add_release(turn, 1);
     }
   }

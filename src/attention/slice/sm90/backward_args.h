@@ -14,6 +14,12 @@ struct RowTerms {
   float delta[kBackwardRows];  ///< sum of dO · O
 };
 
+/// What was done to the sums of a query tile's dQ. What comes first stores, so that nobody needs to
+/// set them to zero, and what comes meanwhile waits.
+inline constexpr std::int32_t kUntouched = 0;
+inline constexpr std::int32_t kFirst = 1;  ///< is being stored
+inline constexpr std::int32_t kStored = 2;
+
 /// What the kernels of the backward pass are launched with. Tensor maps are over
 /// [tokens, heads, dim], their boxes 64 elements wide.
 struct BackwardArgs {
@@ -24,6 +30,7 @@ struct BackwardArgs {
   int q_tiles;        ///< of a head block
   int head_blocks;    ///< of a KV head: P query heads each
   int section_heads;  ///< KV heads whose key tiles are interleaved: their rows stay in L2
+  int query_tiles;    ///< of all head blocks
   int work_items;
   RowTerms* terms;  ///< of all query tiles
   /// Float32 sums lie as the matrix product leaves them: a warp's part is a run of float4 per lane,
@@ -32,8 +39,9 @@ struct BackwardArgs {
   /// for the first half of the dimensions, then 4 for the second.
   float* dq_sums;
   float* key_sums;  ///< of shared key tiles, dK and dV: 8 warps one below the other
-  /// Ordered: additions to each query tile that are done.
+  /// Of each query tile. Ordered: additions that are done; else kUntouched, kFirst or kStored.
   std::int32_t* turns;
+  std::int64_t key_sum_bytes;
   std::int32_t* work_counter;
 };
 

@@ -285,6 +285,7 @@ struct BackwardConsumer {
       return;
     }
     if (args.params.keys_sink != Sink::overwrite) {
+      if (work.q_tiles == 0 && args.params.keys_sink == Sink::add_float32) return;
       write_float32_keys(dk, args.params.dk, work);
       write_float32_keys(dv, args.params.dv, work);
       return;

@@ -69,6 +69,10 @@ struct BackwardProducer {
     keys_parity ^= 1;
     if (leads()) {
       shared.work = work;
+      if (work.q_tiles == 0) {
+        ptx::barrier_arrive(&shared.keys_full);
+        return;
+      }
       ptx::barrier_arrive_expect(&shared.keys_full, 2 * Shape::kKeyBytes);
 #pragma unroll
       for (int column = 0; column < Shape::kColumns; ++column) {
@@ -94,6 +98,7 @@ struct BackwardProducer {
   }
 
   __device__ __forceinline__ void run() {
+    ptx::wait_for_kernels_before();
     for (;;) {
       int id = 0;
       if (leads()) id = atomicAdd(args.work_counter, 1);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "attention/slice/sm90/backward_args.h"
+#include "attention/slice/sm90/ptx/barrier.cuh"
 #include "attention/slice/sm90/ptx/wgmma.cuh"
 
 // What the backward pass keeps in device memory, and the small kernels before and after it.
@@ -49,8 +50,20 @@ __device__ __forceinline__ float dot(const uint4& a, const uint4& b) {
   return sum;
 }
 
-/// RowTerms of one query tile per work group of 256 threads, kDim / 8 threads a row; and zeros for
-/// the sums of its dQ.
+/// Zeros for what is added to: a part of the sums of shared keys, this query tile's turn, and for
+/// the first one the counter of work.
+__device__ __forceinline__ void clear_sums(const BackwardArgs& args) {
+  auto* sums = reinterpret_cast<float4*>(args.key_sums);
+  const std::int64_t count = args.key_sum_bytes / static_cast<std::int64_t>(sizeof(float4));
+  for (std::int64_t i = blockIdx.x * 256 + threadIdx.x; i < count; i += gridDim.x * 256) {
+    sums[i] = make_float4(0, 0, 0, 0);
+  }
+  if (threadIdx.x != 0) return;
+  args.turns[blockIdx.x] = kUntouched;
+  if (blockIdx.x == 0) *args.work_counter = 0;
+}
+
+/// RowTerms of one query tile per work group of 256 threads, kDim / 8 threads a row.
 template <typename T, int kDim>
 __global__ void __launch_bounds__(256) row_terms_kernel(const __grid_constant__ BackwardArgs args) {
   constexpr int kLanes = kDim / 8;
@@ -58,11 +71,9 @@ __global__ void __launch_bounds__(256) row_terms_kernel(const __grid_constant__ 
   const int head_block = blockIdx.x / args.q_tiles;
   const int q_tile = blockIdx.x % args.q_tiles;
   RowTerms& terms = args.terms[blockIdx.x];
-  auto* sums = reinterpret_cast<float4*>(dq_sums<kDim>(args, blockIdx.x));
-#pragma unroll
-  for (int i = 0; i < kBackwardRows * kDim / 4; i += 256) {
-    sums[i + threadIdx.x] = make_float4(0, 0, 0, 0);
-  }
+  ptx::wait_for_kernels_before();
+  ptx::let_next_kernel_start();
+  clear_sums(args);
   for (int row = threadIdx.x / kLanes; row < kBackwardRows; row += 256 / kLanes) {
     const int head = (head_block << args.pack_shift) + (row & ((1 << args.pack_shift) - 1));
     const int token = (q_tile * kBackwardRows + row) >> args.pack_shift;
@@ -128,17 +139,26 @@ __device__ __forceinline__ void write_eight(const TensorArg& tensor, std::int64_
   *reinterpret_cast<uint4*>(static_cast<T*>(tensor.data) + element) = values;
 }
 
-/// dQ from its sums: one query tile per work group of 256 threads.
+/// Rows of floats from the sums' order to that of a tensor.
+template <int kDim>
+using SumTile = float[kBackwardRows][kDim + 4];
+
+/// dQ from its sums: query tile `index` of all head blocks.
 template <typename T, int kDim>
-__global__ void __launch_bounds__(256) write_dq_kernel(const __grid_constant__ BackwardArgs args) {
-  constexpr int kPitch = kDim + 4;
-  __shared__ float tile[kBackwardRows][kPitch];
+__device__ __forceinline__ void write_dq(const BackwardArgs& args, int index, SumTile<kDim>& tile) {
   const BackwardParams& params = args.params;
-  const int head_block = blockIdx.x / args.q_tiles;
-  const int q_tile = blockIdx.x % args.q_tiles;
+  const int head_block = index / args.q_tiles;
+  const int q_tile = index % args.q_tiles;
   const int warp = threadIdx.x / 32;
-  spread<kDim / 4, kPitch>(dq_sums<kDim>(args, blockIdx.x) + warp * (8 * kDim), tile, warp % 4 * 16,
-                           warp / 4 * (kDim / 2));
+  const bool touched = args.turns[index] != kUntouched;
+  if (touched) {
+    spread<kDim / 4, kDim + 4>(dq_sums<kDim>(args, index) + warp * (8 * kDim), tile, warp % 4 * 16,
+                               warp / 4 * (kDim / 2));
+  } else if (params.dq_sink == Sink::add_float32) {
+    return;
+  } else {
+    for (int i = threadIdx.x; i < kBackwardRows * kDim; i += 256) tile[i / kDim][i % kDim] = 0;
+  }
   __syncthreads();
   constexpr int kChunks = kDim / 8;
   for (int i = threadIdx.x; i < kBackwardRows * kChunks; i += 256) {
@@ -152,32 +172,48 @@ __global__ void __launch_bounds__(256) write_dq_kernel(const __grid_constant__ B
   }
 }
 
-/// dK (blockIdx.z = 0) or dV (1) of a shared key tile (blockIdx.x) of a KV head (blockIdx.y).
+/// dK (`which` = 0) or dV (1) of shared key tile `shared` of a KV head.
 template <typename T, int kDim>
-__global__ void __launch_bounds__(256)
-    write_keys_kernel(const __grid_constant__ BackwardArgs args) {
-  constexpr int kPitch = kDim + 4;
-  __shared__ float tile[kTileKeys / 2][kPitch];
+__device__ __forceinline__ void write_keys(const BackwardArgs& args, int shared, int kv_head,
+                                           int which, SumTile<kDim>& tile) {
   const BackwardParams& params = args.params;
-  const KeyRange keys = params.lists.shared_keys[blockIdx.x];
-  const float* from = key_sums<kDim>(args, blockIdx.x, blockIdx.y, blockIdx.z);
-  const TensorArg& tensor = blockIdx.z == 0 ? params.dk : params.dv;
+  const KeyRange keys = params.lists.shared_keys[shared];
+  const float* from = key_sums<kDim>(args, shared, kv_head, which);
+  const TensorArg& tensor = which == 0 ? params.dk : params.dv;
   constexpr int kChunks = kDim / 8;
   const int warp = threadIdx.x / 32;
   for (int half = 0; half < 2; ++half) {
     // Two warps for each 16 keys, one per half of the dimensions.
-    spread<kDim / 4, kPitch>(from + (half * 4 + warp % 4) * (16 * kDim) + warp / 4 * (8 * kDim),
-                             tile, warp % 4 * 16, warp / 4 * (kDim / 2));
+    spread<kDim / 4, kDim + 4>(from + (half * 4 + warp % 4) * (16 * kDim) + warp / 4 * (8 * kDim),
+                               tile, warp % 4 * 16, warp / 4 * (kDim / 2));
     __syncthreads();
     for (int i = threadIdx.x; i < kTileKeys / 2 * kChunks; i += 256) {
       const int key = keys.begin + half * 64 + i / kChunks;
       if (key >= keys.end) continue;
       write_eight<T>(tensor,
-                     key * tensor.token_stride + blockIdx.y * tensor.head_stride + i % kChunks * 8,
+                     key * tensor.token_stride + kv_head * tensor.head_stride + i % kChunks * 8,
                      &tile[i / kChunks][i % kChunks * 8], 1.0f, params.keys_sink);
     }
     __syncthreads();
   }
+}
+
+/// What was added up in float32: a work group of 256 threads per query tile, then for dK and dV of
+/// every shared key tile of every KV head.
+template <typename T, int kDim>
+__global__ void __launch_bounds__(256)
+    write_sums_kernel(const __grid_constant__ BackwardArgs args) {
+  __shared__ SumTile<kDim> tile;
+  ptx::wait_for_kernels_before();
+  const int index = static_cast<int>(blockIdx.x);
+  if (index < args.query_tiles) {
+    write_dq<T, kDim>(args, index, tile);
+    return;
+  }
+  const int keys = (index - args.query_tiles) / 2;
+  const int shared_tiles = args.params.lists.shared_tiles;
+  write_keys<T, kDim>(args, keys % shared_tiles, keys / shared_tiles,
+                      (index - args.query_tiles) % 2, tile);
 }
 
 }  // namespace longca::slice::sm90

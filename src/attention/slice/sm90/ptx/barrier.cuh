@@ -101,6 +101,16 @@ __device__ __forceinline__ void fence_async_proxy() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/// Until the kernels before this one in the stream are over, of which it was not to be kept waiting
+/// (launch_early).
+__device__ __forceinline__ void wait_for_kernels_before() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+/// The next kernel may take what room there is, and wait.
+__device__ __forceinline__ void let_next_kernel_start() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 /// Registers per thread of a whole warpgroup, from here on.
 template <int kRegisters>
 __device__ __forceinline__ void increase_registers() {

@@ -81,6 +81,13 @@ __device__ __forceinline__ void add_release(std::int32_t* to, std::int32_t value
   asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
 
+/// Writes `bytes` from shared memory to device memory; else as add_bytes.
+__device__ __forceinline__ void store_bytes(void* to, const void* from, std::uint32_t bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+               "r"(shared_address(from)), "r"(bytes)
+               : "memory");
+}
+
 /// Adds `bytes` of floats in shared memory to those in device memory; addresses and bytes are
 /// multiples of 16. Counts as a store (commit_stores).
 __device__ __forceinline__ void add_bytes(float* to, const void* from, std::uint32_t bytes) {

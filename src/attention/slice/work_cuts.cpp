@@ -1,0 +1,130 @@
+#include "attention/slice/work_cuts.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+
+namespace longca::slice {
+namespace {
+
+/// A place of shared keys is set to zero, added to and read again, for every KV head: of all work
+/// groups that many cycles, and there is one kernel more.
+constexpr std::int64_t kSharedTileCycles = 110;
+constexpr std::int64_t kSharedCycles = 3000;
+/// Parts have at least so many visits.
+constexpr std::int64_t kLeastPart = 4;
+/// Of the time that is left when a share is begun, what it may take, in 16ths.
+constexpr int kPortions[] = {16, 12, 8, 6, 4, 2};
+
+std::int64_t shared_tiles(std::span<const WorkShare> shares, const TransposedLists& lists) {
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(lists.tiles_per_list));
+  std::int64_t shared = 0;
+  for (const WorkShare& share : shares) {
+    shared += ++counts[static_cast<std::size_t>(share.item.tile)] == 2;
+  }
+  return shared;
+}
+
+/// Their sums take no more than a quarter of what those of dQ take, or 32 MB at 128 dimensions.
+std::int64_t most_shared_tiles(const BackwardWork& work, const TransposedLists& lists) {
+  std::int64_t q_tiles = 0;
+  for (const KeyTile& tile : lists.tiles) q_tiles = std::max<std::int64_t>(q_tiles, tile.q_end);
+  const std::int64_t rows = q_tiles * lists.tile_tokens() * work.heads_q;
+  constexpr std::int64_t kRows = std::int64_t{32} << 20 >> 9;
+  return std::max(rows / 4, kRows) / (std::int64_t{2} * kTileKeys * work.heads_k);
+}
+
+/// Every work group's part of what is left of the last section when each share is begun.
+std::vector<std::int64_t> times_left(std::span<const WorkShare> shares, const BackwardWork& work,
+                                     int heads) {
+  std::vector<std::int64_t> left(shares.size());
+  std::int64_t sum = 0;
+  for (std::size_t i = shares.size(); i-- > 0;) {
+    sum += shares[i].cost * heads;
+    left[i] = sum / work.work_groups;
+  }
+  return left;
+}
+
+/// Into how many parts a share is cut that are to take `most` cycles each.
+std::int64_t parts_of(const WorkShare& share, std::int64_t most, std::int64_t head_blocks) {
+  if (share.cost <= most) return 1;
+  const std::int64_t visit = part_cost(2) - part_cost(1);
+  const std::int64_t least = (kLeastPart + head_blocks - 1) / head_blocks * head_blocks;
+  const std::int64_t visits = std::max(least, (most - part_cost(1)) / visit + 1);
+  return std::clamp<std::int64_t>((share.visits + visits - 1) / visits, 1,
+                                  std::max<std::int64_t>(1, share.visits / least));
+}
+
+/// The shares, those cut that would take longer than a portion of the time that is left.
+std::vector<WorkShare> cut_to(int portion, const BackwardWork& work, const TransposedLists& lists,
+                              std::span<const WorkShare> shares,
+                              std::span<const std::int64_t> left) {
+  const std::int64_t blocks = work.heads_q / work.heads_k / lists.pack;
+  std::vector<WorkShare> cut;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const std::int64_t parts = parts_of(shares[i], left[i] * portion / 16, blocks);
+    if (parts == 1) {
+      cut.push_back(shares[i]);
+    } else {
+      split_share(work, lists, shares[i], parts, cut);
+    }
+  }
+  return cut;
+}
+
+}  // namespace
+
+std::int64_t finish_time(std::span<const WorkShare> shares, const BackwardWork& work, int heads) {
+  std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free;
+  for (int i = 0; i < work.work_groups; ++i) free.push(0);
+  std::int64_t last = 0;
+  for (int section = 0; section < work.heads_k; section += heads) {
+    for (const WorkShare& share : shares) {
+      for (int head = 0; head < heads; ++head) {
+        const std::int64_t end = free.top() + share.cost;
+        free.pop();
+        free.push(end);
+        last = std::max(last, end);
+      }
+    }
+  }
+  return last;
+}
+
+void cut_last_shares(const BackwardWork& work, TransposedLists& lists,
+                     std::vector<WorkShare>& shares) {
+  const std::int64_t most = most_shared_tiles(work, lists);
+  const std::int64_t shared_before = shared_tiles(shares, lists);
+  // What is better by less is not worth it.
+  const auto by = [](std::int64_t time, int hundredths) { return time - time * hundredths / 100; };
+  std::int64_t least = by(finish_time(shares, work, lists.section_heads), 1);
+  std::vector<WorkShare> best;
+  std::int32_t best_heads = 0;
+  const auto try_cut = [&](std::int32_t heads, int portion, std::span<const std::int64_t> left) {
+    std::vector<WorkShare> cut = cut_to(portion, work, lists, shares, left);
+    const std::int64_t shared = shared_tiles(cut, lists);
+    if (shared > most) return;
+    const std::int64_t finish = finish_time(cut, work, heads) +
+                                (shared - shared_before) * work.heads_k * kSharedTileCycles +
+                                (shared > 0 && shared_before == 0 ? kSharedCycles : 0);
+    if (finish > least) return;
+    least = finish;
+    best = std::move(cut);
+    best_heads = heads;
+  };
+  if (shares.empty() || least <= times_left(shares, work, work.heads_k).front()) return;
+  const std::int32_t first = lists.section_heads;
+  for (const std::int32_t heads : {first, static_cast<std::int32_t>(work.heads_k)}) {
+    const std::vector<std::int64_t> left = times_left(shares, work, heads);
+    for (const int portion : kPortions) try_cut(heads, portion, left);
+    if (heads == work.heads_k) break;
+    // That the rows of fewer heads stay in L2 is worth something.
+    least = by(least, 1);
+  }
+  if (best.empty()) return;
+  lists.section_heads = best_heads;
+  shares.swap(best);
+}
+
+}  // namespace longca::slice
