@@ -9,6 +9,7 @@
 #include "attention/slice/key_bounds.h"
 #include "attention/slice/seen_rows.h"
 #include "attention/slice/tile_bands.h"
+#include "attention/slice/unique_patterns.h"
 #include "attention/slice/work_order.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
@@ -19,11 +20,11 @@ namespace {
 /// Walks the key tiles of one list and finds the query tiles that see them.
 class SegmentFinder {
  public:
-  SegmentFinder(std::shared_ptr<const HeadView> view, TransposedLists& out)
+  SegmentFinder(std::shared_ptr<const HeadView> view, int tile_tokens, SeenRows& seen_rows)
       : queries_(view->columns),
-        step_(out.tile_tokens()),
+        step_(tile_tokens),
         source_(std::move(view)),
-        seen_rows_(out.tile_tokens(), out.patterns) {}
+        seen_rows_(seen_rows) {}
 
   /// Of `keys`, the last query tiles first; later calls ask for later keys.
   std::span<const QuerySegment> find(Range keys) {
@@ -32,6 +33,7 @@ class SegmentFinder {
     keys_ = keys;
     bands_ = source_.advance(keys);
     find_ranges();
+    find_cuts();
     std::int64_t done = 0;
     std::size_t common = 0;
     for (const Range& seen : seen_) {
@@ -92,8 +94,35 @@ class SegmentFinder {
     // A key tile that block lists cut has as many bands as they have blocks.
     while (first_band_ < bands_.size() && bands_[first_band_].k.end <= token) ++first_band_;
     const std::int32_t pattern = seen_rows_.pattern(bands_.subspan(first_band_), keys_, queries);
-    if (pattern != kNone) add(tile, 1, pattern);
-    return 1;
+    const std::int64_t count = std::min(tiles_alike(token), end - tile);
+    if (pattern != kNone) add(tile, count, pattern);
+    return count;
+  }
+
+  /// Where bands without a diagonal begin or end: between these all query tiles see the same.
+  void find_cuts() {
+    cuts_.clear();
+    next_cut_ = 0;
+    for (const Band& band : bands_) {
+      if (!is_rectangle(band)) {
+        cuts_.clear();
+        return;
+      }
+      cuts_.push_back(band.k.begin);
+      cuts_.push_back(band.k.end);
+    }
+    std::sort(cuts_.begin(), cuts_.end());
+  }
+
+  static bool is_rectangle(const Band& band) {
+    return band.lo <= band.k.begin - band.q.end + 1 && band.hi >= band.k.end - 1 - band.q.begin;
+  }
+
+  /// How many whole tiles from `token` on see the same as the first, which counts if it is none.
+  std::int64_t tiles_alike(std::int64_t token) {
+    while (next_cut_ < cuts_.size() && cuts_[next_cut_] <= token) ++next_cut_;
+    if (next_cut_ == cuts_.size()) return 1;
+    return std::max<std::int64_t>(1, (cuts_[next_cut_] - token) / step_);
   }
 
   void add(std::int64_t tile, std::int64_t count, std::int32_t pattern) {
@@ -111,13 +140,15 @@ class SegmentFinder {
   std::int64_t queries_;
   std::int64_t step_;
   TileBands source_;
-  SeenRows seen_rows_;
+  SeenRows& seen_rows_;
   Range keys_;
   std::span<const Band> bands_;
   std::size_t first_band_ = 0;  ///< none before reaches the query tile at hand
   std::vector<Range> seen_;
   std::vector<Range> common_;
   std::vector<Edge> edges_;
+  std::vector<std::int64_t> cuts_;
+  std::size_t next_cut_ = 0;
   std::vector<QuerySegment> segments_;
 };
 
@@ -138,55 +169,71 @@ void add_tile(Range keys, std::span<const QuerySegment> segments, TransposedList
 
 /// The key tiles between `bounds`.
 void add_tiles(std::shared_ptr<const HeadView> view, std::span<const std::int64_t> bounds,
-               TransposedLists& lists) {
-  SegmentFinder finder(std::move(view), lists);
+               SeenRows& seen_rows, TransposedLists& lists) {
+  SegmentFinder finder(std::move(view), lists.tile_tokens(), seen_rows);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     const Range keys = {bounds[i], bounds[i + 1]};
     add_tile(keys, finder.find(keys), lists);
   }
 }
 
-/// Appends a part, whose indices count from 0.
-void append(TransposedLists& lists, const TransposedLists& part) {
-  const auto segments = static_cast<std::int32_t>(lists.segments.size());
-  const auto patterns = static_cast<std::int32_t>(lists.patterns.size() / kTileKeys);
-  for (KeyTile tile : part.tiles) {
-    tile.segments_begin += segments;
-    lists.tiles.push_back(tile);
-  }
-  for (QuerySegment segment : part.segments) {
-    segment.pattern += segment.pattern < 0 ? 0 : patterns;
-    lists.segments.push_back(segment);
-  }
-  lists.patterns.insert(lists.patterns.end(), part.patterns.begin(), part.patterns.end());
+/// The same key tiles of all lists, which mostly have the same patterns.
+TransposedLists make_part(std::span<const std::shared_ptr<const HeadView>> views,
+                          std::span<const std::int64_t> bounds, int pack) {
+  TransposedLists part;
+  part.pack = pack;
+  SeenRows seen_rows(part.tile_tokens(), part.patterns);
+  for (const auto& view : views) add_tiles(view, bounds, seen_rows, part);
+  return part;
 }
 
-/// Key tiles of a mask with block lists that one thread makes at a time.
-constexpr std::int64_t kTilesPerPart = 64;
+/// Adds the part that begins with tile `first` of each list, whose indices count from 0.
+void add_part(const TransposedLists& part, std::int64_t first, UniquePatterns& patterns,
+              TransposedLists& lists) {
+  const auto segments = static_cast<std::int32_t>(lists.segments.size());
+  const std::int64_t count = std::ssize(part.tiles) / lists.list_heads;
+  for (std::int64_t i = 0; i < std::ssize(part.tiles); ++i) {
+    KeyTile tile = part.tiles[static_cast<std::size_t>(i)];
+    tile.segments_begin += segments;
+    lists.tiles[static_cast<std::size_t>(i / count * lists.tiles_per_list + first + i % count)] =
+        tile;
+  }
+  const std::vector<std::int32_t> places = patterns.add(part.patterns);
+  for (QuerySegment segment : part.segments) {
+    if (segment.pattern >= 0) segment.pattern = places[static_cast<std::size_t>(segment.pattern)];
+    lists.segments.push_back(segment);
+  }
+}
+
+/// Key tiles of a list that one thread makes at a time.
+constexpr std::int64_t kTilesPerPart = 8;
 
 /// Block lists name so many queries that all threads are wanted. The parts are the same for any
 /// number of them.
 void add_parts(const Mask& mask, std::span<const std::int64_t> bounds, TransposedLists& lists) {
-  const std::int64_t parts_per_list = (lists.tiles_per_list + kTilesPerPart - 1) / kTilesPerPart;
   std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
-  std::vector<TransposedLists> parts(static_cast<std::size_t>(parts_per_list * mask.heads()));
+  std::vector<TransposedLists> parts(
+      static_cast<std::size_t>((lists.tiles_per_list + kTilesPerPart - 1) / kTilesPerPart));
   ThreadPool& pool = ThreadPool::global();
   pool.parallel_for(std::ssize(views), [&](std::int64_t list, int) {
     views[static_cast<std::size_t>(list)] =
         std::make_shared<const HeadView>(HeadView::transposed(mask, static_cast<int>(list)));
   });
   pool.parallel_for(std::ssize(parts), [&](std::int64_t i, int) {
-    TransposedLists& part = parts[static_cast<std::size_t>(i)];
-    part.pack = lists.pack;
-    const std::int64_t first = i % parts_per_list * kTilesPerPart;
+    const std::int64_t first = i * kTilesPerPart;
     const std::int64_t count = std::min(kTilesPerPart, lists.tiles_per_list - first) + 1;
-    add_tiles(views[static_cast<std::size_t>(i / parts_per_list)],
-              bounds.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-              part);
+    parts[static_cast<std::size_t>(i)] = make_part(
+        views, bounds.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+        lists.pack);
   });
-  for (TransposedLists& part : parts) {
-    append(lists, part);
-    part = {};
+  std::size_t segments = 0;
+  for (const TransposedLists& part : parts) segments += part.segments.size();
+  lists.segments.reserve(segments);
+  lists.tiles.resize(static_cast<std::size_t>(lists.tiles_per_list * lists.list_heads));
+  UniquePatterns patterns(lists.patterns);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    add_part(parts[i], static_cast<std::int64_t>(i) * kTilesPerPart, patterns, lists);
+    parts[i] = {};
   }
 }
 
@@ -207,7 +254,9 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
   if (lists.of_blocks) {
     add_parts(mask, bounds, lists);
   } else {
-    add_tiles(std::make_shared<const HeadView>(HeadView::transposed(mask, 0)), bounds, lists);
+    SeenRows seen_rows(lists.tile_tokens(), lists.patterns);
+    add_tiles(std::make_shared<const HeadView>(HeadView::transposed(mask, 0)), bounds, seen_rows,
+              lists);
   }
   order_work(work, lists);
   if (work.ordered) rank_additions(mask.q_tokens(), lists);
