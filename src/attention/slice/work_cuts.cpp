@@ -13,6 +13,8 @@ constexpr std::int64_t kSharedTileCycles = 110;
 constexpr std::int64_t kSharedCycles = 3000;
 /// Parts have at least so many visits.
 constexpr std::int64_t kLeastPart = 4;
+/// Items per work group: more are planned for longer than they gain.
+constexpr std::int64_t kMostItems = 12;
 /// Of the time that is left when a share is begun, what it may take, in 16ths.
 constexpr int kPortions[] = {16, 12, 8, 6, 4, 2};
 
@@ -92,39 +94,81 @@ std::int64_t finish_time(std::span<const WorkShare> shares, const BackwardWork& 
   return last;
 }
 
-void cut_last_shares(const BackwardWork& work, TransposedLists& lists,
-                     std::vector<WorkShare>& shares) {
-  const std::int64_t most = most_shared_tiles(work, lists);
-  const std::int64_t shared_before = shared_tiles(shares, lists);
-  // What is better by less is not worth it.
-  const auto by = [](std::int64_t time, int hundredths) { return time - time * hundredths / 100; };
-  std::int64_t least = by(finish_time(shares, work, lists.section_heads), 1);
-  std::vector<WorkShare> best;
+namespace {
+
+/// Tries cuts and keeps the best.
+class CutSearch {
+ public:
+  CutSearch(const BackwardWork& work, const TransposedLists& lists,
+            std::span<const WorkShare> shares)
+      : work_(work),
+        lists_(lists),
+        shares_(shares),
+        most_shared_(most_shared_tiles(work, lists)),
+        shared_before_(shared_tiles(shares, lists)),
+        together_(times_left(shares, work, work.heads_k).front()),
+        least_(less(finish_time(shares, work, lists.section_heads))) {}
+
+  /// Nothing to be gained any more.
+  bool done() const { return less(least_) <= together_; }
+
+  void try_cuts(std::int32_t heads) {
+    const std::vector<std::int64_t> left = times_left(shares_, work_, heads);
+    for (const int portion : kPortions) {
+      if (!done()) try_cut(heads, cut_to(portion, work_, lists_, shares_, left));
+    }
+  }
+  /// From here on a cut must be better by more.
+  void raise_bar() { least_ = less(least_); }
+
+  std::vector<WorkShare> best;  ///< empty: as it was
   std::int32_t best_heads = 0;
-  const auto try_cut = [&](std::int32_t heads, int portion, std::span<const std::int64_t> left) {
-    std::vector<WorkShare> cut = cut_to(portion, work, lists, shares, left);
-    const std::int64_t shared = shared_tiles(cut, lists);
-    if (shared > most) return;
-    const std::int64_t finish = finish_time(cut, work, heads) +
-                                (shared - shared_before) * work.heads_k * kSharedTileCycles +
-                                (shared > 0 && shared_before == 0 ? kSharedCycles : 0);
-    if (finish > least) return;
-    least = finish;
+
+ private:
+  /// What is better by less than a hundredth is not worth it.
+  static std::int64_t less(std::int64_t time) { return time - time / 100; }
+
+  void try_cut(std::int32_t heads, std::vector<WorkShare> cut) {
+    const std::int64_t shared = shared_tiles(cut, lists_);
+    if (shared > most_shared_ ||
+        std::ssize(cut) * work_.heads_k >
+            std::max(kMostItems * work_.work_groups, 2 * std::ssize(shares_) * work_.heads_k)) {
+      return;
+    }
+    const std::int64_t finish = finish_time(cut, work_, heads) +
+                                (shared - shared_before_) * work_.heads_k * kSharedTileCycles +
+                                (shared > 0 && shared_before_ == 0 ? kSharedCycles : 0);
+    if (finish > least_) return;
+    least_ = finish;
     best = std::move(cut);
     best_heads = heads;
-  };
-  if (shares.empty() || least <= times_left(shares, work, work.heads_k).front()) return;
-  const std::int32_t first = lists.section_heads;
-  for (const std::int32_t heads : {first, static_cast<std::int32_t>(work.heads_k)}) {
-    const std::vector<std::int64_t> left = times_left(shares, work, heads);
-    for (const int portion : kPortions) try_cut(heads, portion, left);
-    if (heads == work.heads_k) break;
-    // That the rows of fewer heads stay in L2 is worth something.
-    least = by(least, 1);
   }
-  if (best.empty()) return;
-  lists.section_heads = best_heads;
-  shares.swap(best);
+
+  const BackwardWork& work_;
+  const TransposedLists& lists_;
+  std::span<const WorkShare> shares_;
+  std::int64_t most_shared_;
+  std::int64_t shared_before_;
+  std::int64_t together_;  ///< if all work groups finish together
+  std::int64_t least_;
+};
+
+}  // namespace
+
+void cut_last_shares(const BackwardWork& work, TransposedLists& lists,
+                     std::vector<WorkShare>& shares) {
+  if (shares.empty()) return;
+  CutSearch search(work, lists, shares);
+  if (search.done()) return;
+  search.try_cuts(lists.section_heads);
+  if (lists.section_heads != work.heads_k) {
+    // That the rows of fewer heads stay in L2 is worth something.
+    search.raise_bar();
+    search.try_cuts(work.heads_k);
+  }
+  if (search.best.empty()) return;
+  lists.section_heads = search.best_heads;
+  shares.swap(search.best);
 }
 
 }  // namespace longca::slice
