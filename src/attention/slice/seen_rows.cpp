@@ -17,7 +17,7 @@ std::uint64_t bits(std::int64_t begin, std::int64_t end) {
 }  // namespace
 
 SeenRows::SeenRows(int tile_tokens, std::vector<std::uint64_t>& out)
-    : tile_tokens_(tile_tokens), out_(out), slots_(kSlots) {}
+    : tile_tokens_(tile_tokens), patterns_(out), slots_(kSlots) {}
 
 std::int32_t SeenRows::pattern(std::span<const Band> bands, Range keys, Range queries) {
   find_views(bands, keys, queries);
@@ -85,9 +85,7 @@ std::int32_t SeenRows::build(Range keys, Range queries) {
       std::all_of(words.begin(), words.end(), [&](std::uint64_t word) { return word == all; })) {
     return kFull;
   }
-  const auto index = static_cast<std::int32_t>(out_.size() / kTileKeys);
-  out_.insert(out_.end(), words.begin(), words.end());
-  return index;
+  return patterns_.add_one(words);
 }
 
 }  // namespace longca::slice

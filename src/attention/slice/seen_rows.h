@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attention/slice/tile_lists.h"
+#include "attention/slice/unique_patterns.h"
 #include "mask/band.h"
 
 namespace longca::slice {
@@ -40,7 +41,7 @@ class SeenRows {
   std::int32_t build(Range keys, Range queries);
 
   int tile_tokens_;
-  std::vector<std::uint64_t>& out_;
+  UniquePatterns patterns_;
   std::vector<Slot> slots_;
   std::vector<Band> cut_;  ///< relative to the tile's corner
   std::vector<View> views_;

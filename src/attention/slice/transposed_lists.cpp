@@ -167,74 +167,109 @@ void add_tile(Range keys, std::span<const QuerySegment> segments, TransposedList
   lists.segments.insert(lists.segments.end(), segments.begin(), segments.end());
 }
 
-/// The key tiles between `bounds`.
-void add_tiles(std::shared_ptr<const HeadView> view, std::span<const std::int64_t> bounds,
-               SeenRows& seen_rows, TransposedLists& lists) {
-  SegmentFinder finder(std::move(view), lists.tile_tokens(), seen_rows);
+/// The key tiles between `bounds`, of each tile those of all lists: these mostly have the same
+/// patterns.
+void add_tiles(std::span<const std::shared_ptr<const HeadView>> views,
+               std::span<const std::int64_t> bounds, TransposedLists& lists) {
+  SeenRows seen_rows(lists.tile_tokens(), lists.patterns);
+  std::vector<SegmentFinder> finders;
+  finders.reserve(views.size());
+  for (const auto& view : views) finders.emplace_back(view, lists.tile_tokens(), seen_rows);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     const Range keys = {bounds[i], bounds[i + 1]};
-    add_tile(keys, finder.find(keys), lists);
-  }
-}
-
-/// The same key tiles of all lists, which mostly have the same patterns.
-TransposedLists make_part(std::span<const std::shared_ptr<const HeadView>> views,
-                          std::span<const std::int64_t> bounds, int pack) {
-  TransposedLists part;
-  part.pack = pack;
-  SeenRows seen_rows(part.tile_tokens(), part.patterns);
-  for (const auto& view : views) add_tiles(view, bounds, seen_rows, part);
-  return part;
-}
-
-/// Adds the part that begins with tile `first` of each list, whose indices count from 0.
-void add_part(const TransposedLists& part, std::int64_t first, UniquePatterns& patterns,
-              TransposedLists& lists) {
-  const auto segments = static_cast<std::int32_t>(lists.segments.size());
-  const std::int64_t count = std::ssize(part.tiles) / lists.list_heads;
-  for (std::int64_t i = 0; i < std::ssize(part.tiles); ++i) {
-    KeyTile tile = part.tiles[static_cast<std::size_t>(i)];
-    tile.segments_begin += segments;
-    lists.tiles[static_cast<std::size_t>(i / count * lists.tiles_per_list + first + i % count)] =
-        tile;
-  }
-  const std::vector<std::int32_t> places = patterns.add(part.patterns);
-  for (QuerySegment segment : part.segments) {
-    if (segment.pattern >= 0) segment.pattern = places[static_cast<std::size_t>(segment.pattern)];
-    lists.segments.push_back(segment);
+    for (SegmentFinder& finder : finders) add_tile(keys, finder.find(keys), lists);
   }
 }
 
 /// Key tiles of a list that one thread makes at a time.
 constexpr std::int64_t kTilesPerPart = 8;
 
+/// The tiles of all lists in parts, and what is left to do when these are there.
+class Parts {
+ public:
+  Parts(std::vector<std::shared_ptr<const HeadView>> views, std::span<const std::int64_t> bounds,
+        TransposedLists& lists)
+      : views_(std::move(views)),
+        bounds_(bounds),
+        lists_(lists),
+        parts_(
+            static_cast<std::size_t>((lists.tiles_per_list + kTilesPerPart - 1) / kTilesPerPart)) {}
+
+  std::int64_t count() const { return std::ssize(parts_); }
+
+  void make(std::int64_t part) {
+    const auto first = static_cast<std::size_t>(part * kTilesPerPart);
+    const std::size_t tiles =
+        std::min(static_cast<std::size_t>(kTilesPerPart), bounds_.size() - 1 - first);
+    TransposedLists& made = parts_[static_cast<std::size_t>(part)];
+    made.pack = lists_.pack;
+    add_tiles(views_, bounds_.subspan(first, tiles + 1), made);
+  }
+
+  /// Places for all tiles, segments and patterns.
+  void place() {
+    lists_.tiles.resize(static_cast<std::size_t>(lists_.tiles_per_list) * views_.size());
+    for (std::int64_t part = 0; part < count(); ++part) {
+      const auto& tiles = parts_[static_cast<std::size_t>(part)].tiles;
+      for (std::size_t i = 0; i < tiles.size(); ++i) lists_.tiles[tile_of(part, i)] = tiles[i];
+    }
+    std::int32_t segments = 0;
+    for (KeyTile& tile : lists_.tiles) {
+      tile.segments_begin = segments;
+      segments += tile.segments;
+    }
+    lists_.segments.resize(static_cast<std::size_t>(segments));
+    UniquePatterns patterns(lists_.patterns);
+    for (TransposedLists& part : parts_) {
+      places_.push_back(patterns.add(part.patterns));
+      part.patterns = {};
+    }
+  }
+
+  void write_segments(std::int64_t index) {
+    TransposedLists& part = parts_[static_cast<std::size_t>(index)];
+    const std::vector<std::int32_t>& places = places_[static_cast<std::size_t>(index)];
+    for (std::size_t i = 0; i < part.tiles.size(); ++i) {
+      const auto from = part.segments.begin() + part.tiles[i].segments_begin;
+      std::transform(from, from + part.tiles[i].segments,
+                     lists_.segments.begin() + lists_.tiles[tile_of(index, i)].segments_begin,
+                     [&](QuerySegment segment) {
+                       const auto pattern = static_cast<std::size_t>(segment.pattern);
+                       if (segment.pattern >= 0) segment.pattern = places[pattern];
+                       return segment;
+                     });
+    }
+    part = {};
+  }
+
+ private:
+  /// Number i of a part: all lists' tiles with the same keys lie one after the other there.
+  std::size_t tile_of(std::int64_t part, std::size_t i) const {
+    const auto first = static_cast<std::size_t>(part * kTilesPerPart);
+    return i % views_.size() * static_cast<std::size_t>(lists_.tiles_per_list) + first +
+           i / views_.size();
+  }
+
+  std::vector<std::shared_ptr<const HeadView>> views_;
+  std::span<const std::int64_t> bounds_;
+  TransposedLists& lists_;
+  std::vector<TransposedLists> parts_;
+  std::vector<std::vector<std::int32_t>> places_;  ///< of the patterns of each part
+};
+
 /// Block lists name so many queries that all threads are wanted. The parts are the same for any
 /// number of them.
 void add_parts(const Mask& mask, std::span<const std::int64_t> bounds, TransposedLists& lists) {
   std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
-  std::vector<TransposedLists> parts(
-      static_cast<std::size_t>((lists.tiles_per_list + kTilesPerPart - 1) / kTilesPerPart));
   ThreadPool& pool = ThreadPool::global();
   pool.parallel_for(std::ssize(views), [&](std::int64_t list, int) {
     views[static_cast<std::size_t>(list)] =
         std::make_shared<const HeadView>(HeadView::transposed(mask, static_cast<int>(list)));
   });
-  pool.parallel_for(std::ssize(parts), [&](std::int64_t i, int) {
-    const std::int64_t first = i * kTilesPerPart;
-    const std::int64_t count = std::min(kTilesPerPart, lists.tiles_per_list - first) + 1;
-    parts[static_cast<std::size_t>(i)] = make_part(
-        views, bounds.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-        lists.pack);
-  });
-  std::size_t segments = 0;
-  for (const TransposedLists& part : parts) segments += part.segments.size();
-  lists.segments.reserve(segments);
-  lists.tiles.resize(static_cast<std::size_t>(lists.tiles_per_list * lists.list_heads));
-  UniquePatterns patterns(lists.patterns);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    add_part(parts[i], static_cast<std::int64_t>(i) * kTilesPerPart, patterns, lists);
-    parts[i] = {};
-  }
+  Parts parts(std::move(views), bounds, lists);
+  pool.parallel_for(parts.count(), [&](std::int64_t i, int) { parts.make(i); });
+  parts.place();
+  pool.parallel_for(parts.count(), [&](std::int64_t i, int) { parts.write_segments(i); });
 }
 
 }  // namespace
@@ -254,9 +289,9 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
   if (lists.of_blocks) {
     add_parts(mask, bounds, lists);
   } else {
-    SeenRows seen_rows(lists.tile_tokens(), lists.patterns);
-    add_tiles(std::make_shared<const HeadView>(HeadView::transposed(mask, 0)), bounds, seen_rows,
-              lists);
+    const std::shared_ptr<const HeadView> view =
+        std::make_shared<const HeadView>(HeadView::transposed(mask, 0));
+    add_tiles(std::span(&view, 1), bounds, lists);
   }
   order_work(work, lists);
   if (work.ordered) rank_additions(mask.q_tokens(), lists);

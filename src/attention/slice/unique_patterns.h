@@ -7,8 +7,8 @@
 
 namespace longca::slice {
 
-/// Patterns of transposed lists that were made in parts, each once: key tiles whose blocks begin
-/// alike have the same.
+/// Patterns of transposed lists, each once: key tiles whose blocks or documents begin alike have
+/// the same.
 class UniquePatterns {
  public:
   /// Appends to `out`, 128 words a pattern, which nobody else appends to.
@@ -16,10 +16,9 @@ class UniquePatterns {
 
   /// Which pattern of `out` each of `patterns` is.
   std::vector<std::int32_t> add(std::span<const std::uint64_t> patterns);
-
- private:
   std::int32_t add_one(std::span<const std::uint64_t> words);
 
+ private:
   std::vector<std::uint64_t>& out_;
   std::unordered_multimap<std::uint64_t, std::int32_t> places_;  ///< by hash
 };
