@@ -107,7 +107,7 @@ class CutSearch {
         most_shared_(most_shared_tiles(work, lists)),
         shared_before_(shared_tiles(shares, lists)),
         together_(times_left(shares, work, work.heads_k).front()),
-        least_(less(finish_time(shares, work, lists.section_heads))) {}
+        least_(worth_less(finish_time(shares, work, lists.section_heads))) {}
 
   /// Nothing to be gained any more.
   bool done() const { return less(least_) <= together_; }
@@ -125,7 +125,9 @@ class CutSearch {
   std::int32_t best_heads = 0;
 
  private:
-  /// What is better by less than a hundredth is not worth it.
+  /// Cuts cost more than the model knows: of masks of 8K and 32K tokens that would have ended 4 to
+  /// 8 % earlier by it, one did by 1.4 %, and the others ended up to 6 % later (on an H200).
+  static std::int64_t worth_less(std::int64_t time) { return time - time / 10; }
   static std::int64_t less(std::int64_t time) { return time - time / 100; }
 
   void try_cut(std::int32_t heads, std::vector<WorkShare> cut) {

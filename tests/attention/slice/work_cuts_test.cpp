@@ -51,20 +51,20 @@ double lateness(const Mask& mask) {
          static_cast<double>(sum);
 }
 
-TEST(SliceWorkCuts, LetWorkGroupsFinishTogether) {
-  // Without cuts 1.09 and 1.06.
-  EXPECT_LT(lateness(mask_of("causal_document", 8192)), 1.03);
-  EXPECT_LT(lateness(mask_of("causal_blockwise", 8192)), 1.02);
+TEST(SliceWorkCuts, LetWorkGroupsFinishTogetherOnPartsOfAMask) {
+  // As ranks of context parallelism see them; without cuts 1.28 and 1.45.
+  const auto part_of = [](const char* name, Range rows, Range keys) {
+    return mask_of(name, 8192).sub_mask(std::span(&rows, 1), std::span(&keys, 1));
+  };
+  EXPECT_LT(lateness(part_of("causal_document", {5000, 8000}, {5000, 8000})), 1.06);
+  EXPECT_LT(lateness(part_of("document", {6000, 7500}, {4000, 8000})), 1.06);
 }
 
-TEST(SliceWorkCuts, LetWorkGroupsFinishTogetherOnPartsOfAMask) {
-  // As ranks of context parallelism see them; without cuts 1.27 and 1.45.
-  const Mask whole = mask_of("causal_document", 8192);
-  const Range rows = {6000, 7500};
-  const Range keys = {4000, 8000};
-  EXPECT_LT(lateness(whole.sub_mask(std::span(&rows, 1), std::span(&keys, 1))), 1.06);
-  EXPECT_LT(lateness(mask_of("document", 8192).sub_mask(std::span(&rows, 1), std::span(&keys, 1))),
-            1.06);
+TEST(SliceWorkCuts, CutNothingForLittle) {
+  // By a model that knows no better: cuts would bring it from 1.10 to 1.01.
+  const TransposedLists lists =
+      make_transposed_lists(mask_of("sliding_window_causal", 8192), 1, kWork);
+  EXPECT_EQ(lists.order.size(), lists.tiles.size());
 }
 
 TEST(SliceWorkCuts, CutNothingWhereWorkGroupsFinishTogether) {
