@@ -1,5 +1,7 @@
 #include "parallel/cuda/cuda_step_math.h"
 
+#include <vector>
+
 #include "core/error.h"
 #include "parallel/cuda/elementwise.h"
 #include "parallel/cuda/merge.h"
@@ -24,8 +26,7 @@ void check_parts(std::size_t count) {
 }
 
 void check_dtype(DType dtype, DType expected) {
-  LONGCA_CHECK(dtype == expected, "a partial result in {}, not in {}", to_string(dtype),
-               to_string(expected));
+  LONGCA_CHECK(dtype == expected, "{} where {} is expected", to_string(dtype), to_string(expected));
 }
 
 void check_partial(const Partial& part, const TensorView& o, DType dtype) {
@@ -55,6 +56,15 @@ class CudaStepMath : public StepMath {
                  "lse of {} × {} goes into {} × {}", from.heads, from.tokens, to.heads, to.tokens);
     const LseView source{const_cast<float*>(from.data), from.heads, from.tokens, from.head_stride};
     copy_rows(byte_rows(source), byte_rows(to), queue(stream));
+  }
+  void copy_all(std::span<const TensorCopy> copies, Stream stream) override {
+    std::vector<RowsCopy> rows;
+    for (const auto& [from, to] : copies) {
+      check_shapes(from, to);
+      check_dtype(to.dtype, from.dtype);
+      rows.push_back({byte_rows(from), byte_rows(to)});
+    }
+    copy_rows_all(rows, queue(stream));
   }
   void add(const ConstTensorView& from, const TensorView& into, bool first,
            Stream stream) override {

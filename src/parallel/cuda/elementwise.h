@@ -25,6 +25,12 @@ ByteRows byte_rows(const LseView& lse);
 
 /// Copies between two of one shape, with the widest accesses that addresses and strides allow.
 void copy_rows(const ByteRows& from, const ByteRows& to, cudaStream_t stream);
+/// Such copies, none of which touches what another one writes: in one launch where 16 of them or
+/// fewer lie contiguously, in whole units of 16 bytes.
+struct RowsCopy {
+  ByteRows from, to;
+};
+void copy_rows_all(std::span<const RowsCopy> copies, cudaStream_t stream);
 /// Sets 4-byte words, or where rows are not made of them 2-byte ones to the lower half of `word`.
 void fill_rows(const ByteRows& to, std::uint32_t word, cudaStream_t stream);
 

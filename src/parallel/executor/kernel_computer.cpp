@@ -8,6 +8,7 @@
 
 #include "attention/key_sums.h"
 #include "core/error.h"
+#include "parallel/executor/copy_runs.h"
 #include "parallel/executor/kernel_plans.h"
 #include "parallel/executor/kernel_steps.h"
 #include "parallel/executor/late_merging.h"
@@ -15,11 +16,25 @@
 namespace longca {
 namespace {
 
+/// A run of copies (copy_runs.h).
+class CopyStep final : public ComputeStep {
+ public:
+  explicit CopyStep(StepMath& math) : math_(math) {}
+  void add(const OpViews& views) { copies_.push_back({views.tensors.at(0), views.tensors.at(1)}); }
+  void run(Stream stream) override { math_.copy_all(copies_, stream); }
+
+ private:
+  StepMath& math_;
+  std::vector<TensorCopy> copies_;
+};
+
 /// What one pass consists of.
 struct Pass {
   std::vector<std::unique_ptr<ComputeStep>> steps;  ///< by op; none for exchanges
   std::optional<LateMerging> late;                  ///< of what the kernel does not merge
   std::map<int, PartStore> stores;                  ///< by buffer
+  std::optional<CopyRuns> copies;
+  std::map<int, CopyStep*> copy_steps;  ///< by the first op of the run
 
   bool is_late(const Region& region) const { return late && late->allowed(region.buffer); }
   std::int64_t store_bytes() const {
@@ -139,6 +154,19 @@ struct KernelComputer::Impl {
                 plan.masks[static_cast<std::size_t>(op.mask)], place);
   }
 
+  /// A copy of tensors: all of its run are made where the first stands.
+  std::unique_ptr<ComputeStep> copy_step(Pass& pass, int op, const OpViews& views) {
+    CopyStep*& run = pass.copy_steps[pass.copies->first(op)];
+    std::unique_ptr<ComputeStep> made = make_call_step([](Stream) {});
+    if (run == nullptr) {
+      auto first = std::make_unique<CopyStep>(math);
+      run = first.get();
+      made = std::move(first);
+    }
+    run->add(views);
+    return made;
+  }
+
   /// The ops on a buffer that is merged late: nothing to clear, and the end of its rows. Null for
   /// all others.
   std::unique_ptr<ComputeStep> late_step(Pass& pass, const RankPlan& plan, const Op& op,
@@ -172,6 +200,7 @@ Support KernelComputer::prepare(const RankPlan& plan, bool backward, int op, con
   Pass& pass = backward ? impl_->backward : impl_->forward;
   if (pass.steps.empty()) {
     pass.steps.resize(ops.size());
+    pass.copies.emplace(plan, ops);
     if (impl_->merges_after) pass.late.emplace(plan, ops, !impl_->can.strided);
   }
   impl_->scratch.restart();
@@ -180,6 +209,10 @@ Support KernelComputer::prepare(const RankPlan& plan, bool backward, int op, con
   if (const auto* a = std::get_if<Attend>(&it.what)) return impl_->prepare(plan, *a, views, place);
   if (const auto* a = std::get_if<AttendBackward>(&it.what)) {
     return impl_->prepare(plan, *a, views, place);
+  }
+  if (std::holds_alternative<Copy>(it.what) && views.lses.empty()) {
+    place = impl_->copy_step(pass, op, views);
+    return {};
   }
   place = impl_->late_step(pass, plan, it, views);
   if (!place) place = make_math_step(it, views, impl_->math);

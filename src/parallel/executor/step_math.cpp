@@ -8,6 +8,10 @@
 
 namespace longca {
 
+void StepMath::copy_all(std::span<const TensorCopy> copies, Stream stream) {
+  for (const auto& [from, to] : copies) copy(from, to, stream);
+}
+
 StepMath& step_math(DeviceKind device) {
 #ifdef LONGCA_WITH_CUDA
   if (device == DeviceKind::cuda) return cuda_step_math();

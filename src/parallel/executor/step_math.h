@@ -15,6 +15,12 @@ struct Partial {
   LseView lse;
 };
 
+/// Between tensors of one shape and dtype.
+struct TensorCopy {
+  TensorView from;
+  TensorView to;
+};
+
 /// The arithmetic between the steps of a plan, elementwise, in float32. Tensors of one call have
 /// one shape (tokens, heads, dim); strides are their own. Queued on `stream`; on the CPU done on
 /// return.
@@ -26,6 +32,9 @@ class StepMath {
   virtual void clear(const LseView& lse, Stream stream) = 0;
   virtual void copy(const ConstTensorView& from, const TensorView& to, Stream stream) = 0;
   virtual void copy(const ConstLseView& from, const LseView& to, Stream stream) = 0;
+  /// None of which touches what another one writes; on a GPU in one pass where all lie
+  /// contiguously.
+  virtual void copy_all(std::span<const TensorCopy> copies, Stream stream);
   /// into (float32) += from, or = from if `first`.
   virtual void add(const ConstTensorView& from, const TensorView& into, bool first,
                    Stream stream) = 0;

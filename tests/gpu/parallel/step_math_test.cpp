@@ -203,6 +203,27 @@ TEST_F(StepMathTest, SumsSeveral) {
   }
 }
 
+/// More than one launch takes, with gaps and without.
+TEST_F(StepMathTest, CopiesSeveral) {
+  std::vector<TwinTensor> from, to;
+  for (int i = 0; i < 12; ++i) {
+    for (const Shape& shape : kShapes) {
+      for (const DType dtype : kDTypes) {
+        from.push_back(tensor(dtype, shape));
+        to.push_back(tensor(dtype, shape));
+      }
+    }
+  }
+  std::vector<TensorCopy> on_host, on_gpu;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    on_host.push_back({from[i].host(), to[i].host()});
+    on_gpu.push_back({from[i].gpu(), to[i].gpu()});
+  }
+  cpu_math().copy_all(on_host, nullptr);
+  gpu_math().copy_all(on_gpu, stream());
+  for (const TwinTensor& copied : to) EXPECT_EQ(copied.gpu_values(), copied.host_values());
+}
+
 TEST_F(StepMathTest, Merges) {
   for (const Shape& shape : kShapes) {
     for (const DType dtype : kDTypes) {
