@@ -8,12 +8,13 @@
 #include "core/nearest.h"
 #include "mask/band.h"
 #include "parallel/plan/balanced_deal.h"
+#include "parallel/plan/document_deal.h"
 
 namespace longca {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"contiguous", "zigzag", "document_zigzag",
-                                                    "balanced"};
+constexpr std::array<std::string_view, 5> kNames = {"contiguous", "zigzag", "document_zigzag",
+                                                    "balanced", "document_balanced"};
 
 /// Part i of `parts` consecutive ones of a run of `total`, sizes differing by at most one, the
 /// larger ones first.
@@ -85,7 +86,8 @@ Sharding::Sharding(ShardKind kind, const Mask& mask, std::span<const std::int64_
     chunks_.reserve(lengths_.size());
     for (const std::int64_t length : lengths_) chunks_.push_back(padded_chunk(length, positions));
   }
-  if (kind == ShardKind::balanced) {
+  if (kind == ShardKind::document_balanced) dealt_ = deal_documents(mask, positions);
+  if (kind == ShardKind::balanced || (kind == ShardKind::document_balanced && dealt_.empty())) {
     BalancedDeal deal = deal_balanced(mask, positions, chunk);
     chunk_ = deal.chunk;
     dealt_ = std::move(deal.ranges);
@@ -107,6 +109,7 @@ std::vector<Range> Sharding::ranges(int position) const {
     case ShardKind::document_zigzag:
       return document_chunks(lengths_, chunks_, positions_, position);
     case ShardKind::balanced:
+    case ShardKind::document_balanced:
       return dealt_[static_cast<std::size_t>(position)];
   }
   join_ranges(ranges);

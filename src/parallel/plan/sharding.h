@@ -17,10 +17,11 @@ enum class ShardKind : std::uint8_t {
   zigzag,  ///< 2·N chunks: position i has chunks i and 2N−1−i (Llama 3, ring-flash-attention)
   document_zigzag,  ///< that inside every document, padded to a multiple of 2·N (TransformerEngine)
   balanced,         ///< chunks dealt so that areas are equal (MagiAttention's dispatch)
+  document_balanced,  ///< whole documents dealt so that areas are equal, few cut; else as balanced
 };
 std::string_view to_string(ShardKind kind);
-/// "contiguous", "zigzag", "document_zigzag", "balanced". Throws InputError that suggests the
-/// nearest.
+/// "contiguous", "zigzag", "document_zigzag", "balanced", "document_balanced". Throws InputError
+/// that suggests the nearest.
 ShardKind parse_shard_kind(std::string_view text);
 std::vector<std::string> shard_kind_names();
 
@@ -29,14 +30,15 @@ class Sharding {
  public:
   /// Deals the mask's tokens to `positions`. `lengths`: the documents, for document_zigzag (none:
   /// one document). Any number of tokens, also fewer than positions: some then own nothing.
-  /// `balanced` has chunks of `chunk` tokens, or if 0 of a length that it chooses. The same on
-  /// every rank. Throws InputError if positions < 1.
+  /// `balanced` has chunks of `chunk` tokens, or if 0 of a length that it chooses; so has
+  /// `document_balanced` where it deals as `balanced` does. The same on every rank. Throws
+  /// InputError if positions < 1.
   Sharding(ShardKind kind, const Mask& mask, std::span<const std::int64_t> lengths, int positions,
            std::int64_t chunk = 0);
 
   ShardKind kind() const { return kind_; }
   int positions() const { return positions_; }
-  /// Tokens of a chunk of `balanced`; 0 for the others.
+  /// Tokens of a chunk where chunks of one length are dealt (`balanced`); else 0.
   std::int64_t chunk() const { return chunk_; }
   /// Ascending, disjoint, not touching, not empty; those of all positions are all tokens, each
   /// once. Computed when asked for: a plan of 1024 ranks must not list them all.
@@ -53,7 +55,7 @@ class Sharding {
   std::vector<std::int64_t> lengths_;
   std::vector<std::int64_t> chunks_;  ///< document_zigzag: tokens of a document's chunks, padded
   std::int64_t chunk_ = 0;
-  std::vector<std::vector<Range>> dealt_;  ///< balanced
+  std::vector<std::vector<Range>> dealt_;  ///< balanced, document_balanced
 };
 
 /// The tokens of one position dealt out once more to `parts` members in consecutive runs whose

@@ -18,7 +18,7 @@ class Magi final : public Scheme {
            "Ultra-Long Context, Heterogeneous Mask Training\", 2025";
   }
   ShardKind published_shard() const override { return ShardKind::balanced; }
-  ShardKind best_shard() const override { return ShardKind::balanced; }
+  ShardKind best_shard() const override { return ShardKind::document_balanced; }
 
   Support supports(const ParallelProblem& problem) const override { return check_ranks(problem); }
 

@@ -43,8 +43,9 @@ ParallelProblem random_case(const Scheme& scheme, std::mt19937& random) {
   if (integer(0, 3, random) != 0) out.lengths = random_lengths(tokens, random);
   out.ranks = static_cast<int>(integer(1, 8, random));
   out.ranks_per_node = static_cast<int>(integer(1, 8, random));
-  out.shard = std::array{ShardKind::contiguous, ShardKind::zigzag, ShardKind::document_zigzag,
-                         ShardKind::balanced}[static_cast<std::size_t>(integer(0, 3, random))];
+  out.shard = std::array{
+      ShardKind::contiguous, ShardKind::zigzag, ShardKind::document_zigzag, ShardKind::balanced,
+      ShardKind::document_balanced}[static_cast<std::size_t>(integer(0, 4, random))];
   if (scheme.has_factor()) out.factor = static_cast<int>(integer(0, out.ranks, random));
   out.least_gap = integer(0, 12, random);
   return out;

@@ -1,5 +1,6 @@
 #include "parallel/plan/sharding.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -17,7 +18,8 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr ShardKind kKinds[] = {ShardKind::contiguous, ShardKind::zigzag,
-                                ShardKind::document_zigzag, ShardKind::balanced};
+                                ShardKind::document_zigzag, ShardKind::balanced,
+                                ShardKind::document_balanced};
 
 Mask causal(std::int64_t tokens) {
   return Mask::from_slices(tokens, tokens, {{0, tokens, 0, tokens, SliceType::causal}});
@@ -37,7 +39,7 @@ std::vector<std::int64_t> random_lengths(std::int64_t tokens) {
 RC_GTEST_PROP(Sharding, EveryTokenIsOwnedOnce, ()) {
   const auto tokens = *rc::gen::inRange<std::int64_t>(0, 200);
   const int positions = *rc::gen::inRange(1, 17);
-  const ShardKind kind = *rc::gen::elementOf(std::vector<ShardKind>(kKinds, kKinds + 4));
+  const ShardKind kind = *rc::gen::elementOf(std::vector(std::begin(kKinds), std::end(kKinds)));
   const auto chunk = *rc::gen::inRange<std::int64_t>(0, 9);
   const Sharding sharding(kind, causal(tokens), random_lengths(tokens), positions, chunk);
   std::vector<int> owners(static_cast<std::size_t>(tokens), 0);
@@ -155,10 +157,13 @@ class EveryMask : public ::testing::TestWithParam<std::string> {};
 TEST_P(EveryMask, IsBalancedAt64Positions) {
   for (const std::int64_t tokens : {std::int64_t{64} << 13, std::int64_t{1} << 20}) {
     const GeneratedMask mask = generate_mask(spec_of(GetParam(), tokens));
-    const Sharding sharding(ShardKind::balanced, mask.mask, mask.lengths, 64);
-    const double imbalance = area_imbalance(mask.mask, sharding);
-    EXPECT_LE(imbalance, 1.05) << tokens << " tokens, chunks of " << sharding.chunk();
-    RecordProperty("imbalance_" + std::to_string(tokens), std::to_string(imbalance));
+    for (const ShardKind kind : {ShardKind::balanced, ShardKind::document_balanced}) {
+      const Sharding sharding(kind, mask.mask, mask.lengths, 64);
+      const double imbalance = area_imbalance(mask.mask, sharding);
+      EXPECT_LE(imbalance, 1.05) << to_string(kind) << " of " << tokens << " tokens";
+      RecordProperty(fmt::format("imbalance_{}_{}", to_string(kind), tokens),
+                     fmt::format("{:.4f}", imbalance));
+    }
   }
 }
 
@@ -173,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(Sharding, EveryMask, ::testing::ValuesIn(mask_names()),
 
 TEST(Sharding, NamesAreReadBack) {
   for (const ShardKind kind : kKinds) EXPECT_EQ(parse_shard_kind(to_string(kind)), kind);
-  EXPECT_EQ(shard_kind_names().size(), 4U);
+  EXPECT_EQ(shard_kind_names().size(), 5U);
   try {
     parse_shard_kind("zigzak");
     FAIL() << "read";

@@ -11,7 +11,8 @@
 namespace longca::testing {
 
 inline constexpr ShardKind kShardKinds[] = {ShardKind::contiguous, ShardKind::zigzag,
-                                            ShardKind::document_zigzag, ShardKind::balanced};
+                                            ShardKind::document_zigzag, ShardKind::balanced,
+                                            ShardKind::document_balanced};
 
 /// Of bfloat16, both passes. The mask and the documents are the caller's.
 inline ParallelProblem problem_of(Mask mask, std::vector<std::int64_t> lengths, int heads_q,

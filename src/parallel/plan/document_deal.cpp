@@ -1,0 +1,143 @@
+#include "parallel/plan/document_deal.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "parallel/plan/atom_areas.h"
+#include "parallel/plan/atoms.h"
+#include "parallel/plan/balanced_deal.h"
+#include "parallel/plan/deal_cost.h"
+#include "parallel/plan/part_dealer.h"
+#include "parallel/plan/part_packing.h"
+
+namespace longca {
+namespace {
+
+/// Deals whose areas differ by no more than this are compared by what their cuts cost.
+constexpr double kGoodImbalance = 1.02;
+/// What such a deal may cost of what chunks of one length cost, over a few positions and over more:
+/// those chunks spread a long document's keys over more senders, where many positions share it.
+constexpr int kFew = 8;
+constexpr double kWorthIt = 1.0;
+constexpr double kWorthItForMore = 0.9;
+
+/// Rules of one overshoot are tried together, until finer ones find nothing better. More positions
+/// get fewer rules: they take longer, and long documents are cut for them in any case.
+constexpr int kMany = 33;
+constexpr int kVeryMany = 257;
+constexpr std::array kOvershoots = {0.5, 0.3, 0.2, 0.12, 0.07, 0.04, 0.02, 0.01};
+constexpr std::array kOvershootsOfMany = {0.12, 0.05, 0.02, 0.01};
+
+constexpr std::int64_t kTileTokens = 128;
+/// Atoms are cut in whole tiles, in less where a tile has more than this of a position's area.
+constexpr double kGrainShare = 0.04;
+constexpr std::int64_t kLeastGrain = 16;
+/// Bounds the number of parts.
+constexpr std::int64_t kMostAtoms = 16384;
+
+/// The grain for a mask.
+std::int64_t grain_of(const Mask& mask, const std::vector<Range>& atoms, int positions) {
+  double area = 0;
+  double densest = 0;
+  for (const Range rows : atoms) {
+    const auto of_atom = static_cast<double>(mask.area_in(0, rows, {0, mask.k_tokens()}));
+    area += of_atom;
+    // Rows at the end of a causal document see twice as many keys as the mean.
+    densest = std::max(densest, 2 * of_atom / static_cast<double>(rows.size()));
+  }
+  std::int64_t grain = kTileTokens;
+  const auto is_coarse = [&] {
+    return grain > kLeastGrain &&
+           static_cast<double>(grain) * densest * positions > kGrainShare * area;
+  };
+  while (grain > 1 && (is_coarse() || grain * kGrainsOfPosition * positions > mask.q_tokens()))
+    grain /= 2;
+  return grain;
+}
+
+/// Per overshoot.
+std::vector<std::vector<DealRule>> rules_for(int positions) {
+  std::vector<std::vector<DealRule>> rules;
+  if (positions >= kVeryMany) return {{{0.02, 0.5, true}}};
+  if (positions >= kMany) {
+    for (const double overshoot : kOvershootsOfMany) {
+      rules.push_back({{overshoot, 0.5, true}, {overshoot, 0.25, false}});
+    }
+    return rules;
+  }
+  for (const double overshoot : kOvershoots) {
+    rules.push_back({{overshoot, 0.5, true}});
+    for (const double long_part : {0.5, 0.25, 1.0}) {
+      rules.back().push_back({overshoot, long_part, false});
+    }
+  }
+  return rules;
+}
+
+struct DocumentDeal {
+  std::vector<std::vector<Range>> ranges;
+  double imbalance = std::numeric_limits<double>::infinity();  ///< at least kGoodImbalance
+  double cost = 0;
+
+  bool operator<(const DocumentDeal& other) const {
+    return std::pair(imbalance, cost) < std::pair(other.imbalance, other.cost);
+  }
+};
+
+/// The cheapest of the deals of good balance, else the one of best balance.
+DocumentDeal best_deal(AtomAreas& atoms, int positions, const DealCost& cost) {
+  DocumentDeal best;
+  for (const std::vector<DealRule>& rules : rules_for(positions)) {
+    const bool was_good = best.imbalance <= kGoodImbalance;
+    bool is_better = false;
+    for (const DealRule& rule : rules) {
+      PartPacking packing(atoms, positions);
+      deal_parts(packing, rule);
+      DocumentDeal deal;
+      deal.imbalance = std::max(packing.imbalance(), kGoodImbalance);
+      if (deal.imbalance > best.imbalance) continue;
+      deal.ranges = packing.ranges();
+      deal.cost = cost.of(deal.ranges);
+      if (!(deal < best)) continue;
+      best = std::move(deal);
+      is_better = true;
+    }
+    if (was_good && !is_better) break;
+  }
+  return best;
+}
+
+double imbalance_of(const AtomAreas& atoms, const std::vector<std::vector<Range>>& dealt) {
+  double largest = 0;
+  double sum = 0;
+  for (const std::vector<Range>& ranges : dealt) {
+    double area = 0;
+    for (const Range rows : ranges) area += atoms.area(rows);
+    largest = std::max(largest, area);
+    sum += area;
+  }
+  return sum > 0 ? largest * static_cast<double>(dealt.size()) / sum : 1.0;
+}
+
+}  // namespace
+
+std::vector<std::vector<Range>> deal_documents(const Mask& mask, int positions) {
+  const std::int64_t tokens = mask.q_tokens();
+  if (mask.blocks() != nullptr || tokens != mask.k_tokens()) return {};
+  if (positions == 1 || tokens < positions) return {};
+  const std::vector<Range> found = mask_atoms(mask, tokens / kMostAtoms);
+  if (found.size() == 1) return {};
+  AtomAreas atoms(mask, found, grain_of(mask, found, positions));
+  const DealCost cost(mask);
+  DocumentDeal best = best_deal(atoms, positions, cost);
+  const auto balanced = deal_balanced(mask, positions, 0).ranges;
+  const double most = (positions > kFew ? kWorthItForMore : kWorthIt) * cost.of(balanced);
+  const double gain = imbalance_of(atoms, balanced) - imbalance_of(atoms, best.ranges);
+  const double slack = kGoodImbalance - 1;
+  if (gain < -slack || (gain < slack && best.cost > most)) return {};
+  return std::move(best.ranges);
+}
+
+}  // namespace longca

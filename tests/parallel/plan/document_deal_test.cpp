@@ -1,0 +1,132 @@
+#include "parallel/plan/document_deal.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "mask/generators.h"
+#include "parallel/plan/sharding.h"
+#include "parallel/schemes/build/seen_keys.h"
+
+namespace longca {
+namespace {
+
+GeneratedMask mask_of(const std::string& name, std::int64_t tokens, std::uint64_t seed = 42) {
+  MaskSpec spec;
+  spec.name = name;
+  spec.tokens = tokens;
+  spec.seed = seed;
+  spec.lengths = "prolong64k";
+  return generate_mask(spec);
+}
+
+std::int64_t size_of(const std::vector<Range>& ranges) {
+  std::int64_t size = 0;
+  for (const Range range : ranges) size += range.size();
+  return size;
+}
+
+/// Keys that come to the positions from others.
+std::int64_t foreign_keys(const Mask& mask, const Sharding& sharding) {
+  const SeenKeys seen(mask);
+  std::int64_t foreign = 0;
+  for (int p = 0; p < sharding.positions(); ++p) {
+    const std::vector<Range> own = sharding.ranges(p);
+    const std::vector<Range> keys = seen.by(own);
+    foreign += size_of(keys) - size_of(common_ranges(keys, own));
+  }
+  return foreign;
+}
+
+/// Documents of 1 to `longest` tokens, causal or full, that fill `tokens`.
+GeneratedMask random_documents(std::int64_t tokens, std::int64_t longest) {
+  GeneratedMask generated = {Mask::from_slices(0, 0, {}), {}, {}, {}, {}};
+  std::vector<Slice> slices;
+  for (std::int64_t begin = 0; begin < tokens;) {
+    const auto length = std::min(tokens - begin, *rc::gen::inRange<std::int64_t>(1, longest + 1));
+    const SliceType type = *rc::gen::element(SliceType::causal, SliceType::full);
+    slices.push_back({begin, begin + length, begin, begin + length, type});
+    generated.lengths.push_back(length);
+    begin += length;
+  }
+  generated.mask = Mask::from_slices(tokens, tokens, std::move(slices));
+  return generated;
+}
+
+RC_GTEST_PROP(DocumentDeal, IsEqualInTokensAndAboutInArea, ()) {
+  const auto tokens = *rc::gen::inRange<std::int64_t>(1, 3000);
+  const auto longest = *rc::gen::inRange<std::int64_t>(1, 600);
+  const GeneratedMask documents = random_documents(tokens, longest);
+  const int positions = *rc::gen::inRange(1, 17);
+  const auto dealt = deal_documents(documents.mask, positions);
+  RC_CLASSIFY(!dealt.empty(), "dealt");
+  if (dealt.empty()) return;
+  RC_ASSERT(std::ssize(dealt) == positions);
+  std::vector<int> owners(static_cast<std::size_t>(tokens), 0);
+  for (const std::vector<Range>& ranges : dealt) {
+    const std::int64_t own = size_of(ranges);
+    RC_ASSERT(own == tokens / positions || own == (tokens + positions - 1) / positions);
+    for (const Range range : ranges) {
+      for (std::int64_t t = range.begin; t < range.end; ++t) ++owners[static_cast<std::size_t>(t)];
+    }
+  }
+  RC_ASSERT(std::all_of(owners.begin(), owners.end(), [](int n) { return n == 1; }));
+  const Sharding own(ShardKind::document_balanced, documents.mask, {}, positions);
+  const Sharding balanced(ShardKind::balanced, documents.mask, {}, positions);
+  RC_ASSERT(area_imbalance(documents.mask, own) <=
+            std::max(area_imbalance(documents.mask, balanced), 1.0) + 0.0201);
+}
+
+TEST(DocumentDeal, LeavesMasksThatCannotBeCutToBalanced) {
+  for (const char* name : {"full", "causal", "sliding_window", "global_sliding_window",
+                           "prefix_lm_causal", "block_sparse"}) {
+    const GeneratedMask mask = mask_of(name, 8192);
+    EXPECT_TRUE(deal_documents(mask.mask, 4).empty()) << name;
+    const Sharding own(ShardKind::document_balanced, mask.mask, mask.lengths, 4);
+    const Sharding balanced(ShardKind::balanced, mask.mask, mask.lengths, 4);
+    EXPECT_EQ(own.chunk(), balanced.chunk()) << name;
+    for (int p = 0; p < 4; ++p) EXPECT_EQ(own.ranges(p), balanced.ranges(p)) << name;
+  }
+}
+
+TEST(DocumentDeal, NeedsAPositionAndATokenForEach) {
+  const GeneratedMask mask = mask_of("document", 8192);
+  EXPECT_TRUE(deal_documents(mask.mask, 1).empty());
+  EXPECT_TRUE(deal_documents(mask_of("document", 3).mask, 4).empty());
+}
+
+TEST(DocumentDeal, KeepsDocumentsThatFitWhole) {
+  const Mask mask = Mask::from_slices(8, 8,
+                                      {{0, 1, 0, 1, SliceType::full},
+                                       {1, 4, 1, 4, SliceType::full},
+                                       {4, 7, 4, 7, SliceType::full},
+                                       {7, 8, 7, 8, SliceType::full}});
+  const Sharding sharding(ShardKind::document_balanced, mask, {}, 2);
+  EXPECT_EQ(foreign_keys(mask, sharding), 0);
+  EXPECT_EQ(sharding.tokens(0), 4);
+  EXPECT_DOUBLE_EQ(area_imbalance(mask, sharding), 1.0);
+}
+
+/// Of prolong64k, half of which have 400 tokens or fewer.
+TEST(DocumentDeal, LetsFewerKeysTravelThanBalanced) {
+  for (const char* name : {"document", "causal_document", "prefix_lm_document"}) {
+    for (const int positions : {2, 4, 8}) {
+      std::int64_t own = 0;
+      std::int64_t balanced = 0;
+      for (const std::uint64_t seed : {42, 1, 7}) {
+        const GeneratedMask mask = mask_of(name, std::int64_t{positions} * 8192, seed);
+        const Sharding sharding(ShardKind::document_balanced, mask.mask, {}, positions);
+        own += foreign_keys(mask.mask, sharding);
+        balanced +=
+            foreign_keys(mask.mask, Sharding(ShardKind::balanced, mask.mask, {}, positions));
+        EXPECT_LE(area_imbalance(mask.mask, sharding), 1.025) << name << ' ' << seed;
+      }
+      EXPECT_LT(static_cast<double>(own), 0.9 * static_cast<double>(balanced))
+          << name << " over " << positions;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace longca
