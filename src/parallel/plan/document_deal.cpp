@@ -17,6 +17,8 @@ namespace {
 
 /// Deals whose areas differ by no more than this are compared by what their cuts cost.
 constexpr double kGoodImbalance = 1.02;
+/// Cells (of 64 heads of 128) that a kernel computes while a token's keys and values travel.
+constexpr double kCellsPerToken = 180;
 /// What such a deal may cost of what chunks of one length cost, over a few positions and over more:
 /// those chunks spread a long document's keys over more senders, where many positions share it.
 constexpr int kFew = 8;
@@ -86,6 +88,11 @@ struct DocumentDeal {
   }
 };
 
+/// Of waiting for the position with most area, in tokens.
+double surplus_cost(double imbalance, double share) {
+  return (imbalance - 1) * share / kCellsPerToken;
+}
+
 /// The cheapest of the deals of good balance, else the one of best balance.
 DocumentDeal best_deal(AtomAreas& atoms, int positions, const DealCost& cost) {
   DocumentDeal best;
@@ -99,7 +106,7 @@ DocumentDeal best_deal(AtomAreas& atoms, int positions, const DealCost& cost) {
       deal.imbalance = std::max(packing.imbalance(), kGoodImbalance);
       if (deal.imbalance > best.imbalance) continue;
       deal.ranges = packing.ranges();
-      deal.cost = cost.of(deal.ranges);
+      deal.cost = cost.of(deal.ranges) + surplus_cost(packing.imbalance(), packing.share());
       if (!(deal < best)) continue;
       best = std::move(deal);
       is_better = true;
@@ -133,10 +140,14 @@ std::vector<std::vector<Range>> deal_documents(const Mask& mask, int positions) 
   const DealCost cost(mask);
   DocumentDeal best = best_deal(atoms, positions, cost);
   const auto balanced = deal_balanced(mask, positions, 0).ranges;
-  const double most = (positions > kFew ? kWorthItForMore : kWorthIt) * cost.of(balanced);
-  const double gain = imbalance_of(atoms, balanced) - imbalance_of(atoms, best.ranges);
+  const double imbalance = imbalance_of(atoms, balanced);
+  const double balanced_cost =
+      cost.of(balanced) + surplus_cost(imbalance, atoms.area({0, tokens}) / positions);
+  const double gain = imbalance - imbalance_of(atoms, best.ranges);
   const double slack = kGoodImbalance - 1;
-  if (gain < -slack || (gain < slack && best.cost > most)) return {};
+  const double worth_it = positions > kFew ? kWorthItForMore : kWorthIt;
+  const bool is_cheaper = best.cost <= worth_it * balanced_cost;
+  if (gain < -slack || (gain < slack && !is_cheaper)) return {};
   return std::move(best.ranges);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "parallel/plan/evening.h"
+#include "parallel/plan/token_transfer.h"
 
 namespace longca {
 namespace {
@@ -19,6 +20,9 @@ constexpr std::size_t kEpochs = 16;
 constexpr std::size_t kMostTries = 4;
 /// Parts of a larger share of a position's tokens are cut where none has room for them.
 constexpr double kMuchRoom = 0.25;
+/// Over more positions documents are cut in any case, and a few more cuts do not count.
+constexpr int kFewPositions = 8;
+constexpr double kEvenEnough = 0.002;
 
 class Dealer {
  public:
@@ -38,6 +42,7 @@ class Dealer {
     set_filling();
     even_out(packing_);
     fill(deal(later));
+    if (packing_.positions() <= kFewPositions) even_out_in_place();
   }
 
  private:
@@ -167,14 +172,25 @@ class Dealer {
            static_cast<double>(packing_.size(part)) > kMuchRoom * position_tokens_;
   }
 
-  /// Cuts what nobody had room for: the longest for those with most room.
-  void fill(const std::vector<int>& parts) {
+  /// The positions, those with most room first.
+  std::vector<int> by_room() const {
     std::vector<int> order(static_cast<std::size_t>(packing_.positions()));
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
                      [&](int a, int b) { return packing_.room(a) > packing_.room(b); });
-    auto position = order.begin();
+    return order;
+  }
+
+  /// Gives away what nobody had room for, the longest first: whole if one position can pass as
+  /// many tokens on as it lacks room, else cut for those with most room.
+  void fill(const std::vector<int>& parts) {
+    std::vector<int> cut;
     for (const int part : parts) {
+      if (packing_.positions() > kFewPositions || !fit_whole(part)) cut.push_back(part);
+    }
+    const std::vector<int> order = by_room();
+    auto position = order.begin();
+    for (const int part : cut) {
       Range left = packing_.tokens_of(part);
       while (!left.empty()) {
         while (packing_.room(*position) == 0) ++position;
@@ -182,6 +198,36 @@ class Dealer {
         packing_.give_tokens(part, {left.begin, end}, *position);
         left.begin = end;
       }
+    }
+  }
+
+  bool fit_whole(int part) {
+    const std::vector<int> order = by_room();
+    return std::any_of(order.begin(), order.end(), [&](int owner) {
+      for (const int other : order) {
+        const std::int64_t lacking = packing_.size(part) - packing_.room(owner);
+        if (lacking <= 0) break;
+        const std::int64_t moved = std::min(lacking, packing_.room(other));
+        if (other != owner && moved > 0) transfer_tokens(packing_, owner, other, moved);
+      }
+      if (packing_.room(owner) < packing_.size(part)) return false;
+      packing_.give(part, owner);
+      return true;
+    });
+  }
+
+  /// Without room left: only as many tokens for as many.
+  void even_out_in_place() {
+    packing_.set_filling(0);
+    for (int round = 0; round < 2 * packing_.positions(); ++round) {
+      int most = 0;
+      int least = 0;
+      for (int p = 1; p < packing_.positions(); ++p) {
+        if (packing_.need(p) < packing_.need(most)) most = p;
+        if (packing_.need(p) > packing_.need(least)) least = p;
+      }
+      if (-packing_.need(most) < kEvenEnough * packing_.share()) return;
+      if (!exchange_equal(packing_, most, least)) return;
     }
   }
 

@@ -67,7 +67,9 @@ Range PartPacking::border(int a, int b, std::int64_t size) const {
 }
 
 double PartPacking::border_excess(int a, Range border) const {
-  return atoms_->area_in_grains(of(a).atom, border) - filling_ * static_cast<double>(border.size());
+  const bool in_grains = border.size() % grain() == 0;
+  const double area = in_grains ? atoms_->area_in_grains(of(a).atom, border) : atoms_->area(border);
+  return area - filling_ * static_cast<double>(border.size());
 }
 
 void PartPacking::shift(int a, int b, Range border) {
@@ -75,7 +77,7 @@ void PartPacking::shift(int a, int b, Range border) {
   const int to = owner(b);
   take(a);
   take(b);
-  const double moved = atoms_->area_in_grains(of(a).atom, border);
+  const double moved = atoms_->area(border);
   of(a).area -= moved;
   of(b).area += moved;
   if (b == after(a)) {

@@ -55,8 +55,8 @@ GeneratedMask random_documents(std::int64_t tokens, std::int64_t longest) {
 }
 
 RC_GTEST_PROP(DocumentDeal, IsEqualInTokensAndAboutInArea, ()) {
-  const auto tokens = *rc::gen::inRange<std::int64_t>(1, 3000);
-  const auto longest = *rc::gen::inRange<std::int64_t>(1, 600);
+  const auto tokens = *rc::gen::inRange<std::int64_t>(1, 800);
+  const auto longest = *rc::gen::inRange<std::int64_t>(1, 200);
   const GeneratedMask documents = random_documents(tokens, longest);
   const int positions = *rc::gen::inRange(1, 17);
   const auto dealt = deal_documents(documents.mask, positions);
@@ -106,6 +106,19 @@ TEST(DocumentDeal, KeepsDocumentsThatFitWhole) {
   EXPECT_EQ(foreign_keys(mask, sharding), 0);
   EXPECT_EQ(sharding.tokens(0), 4);
   EXPECT_DOUBLE_EQ(area_imbalance(mask, sharding), 1.0);
+}
+
+/// As many tokens to each without a document that is cut: of some sixty, two or three are swapped.
+TEST(DocumentDeal, CutsNoneForTheSakeOfEqualTokens) {
+  for (const std::uint64_t seed : {1, 7}) {
+    for (const int positions : {2, 4}) {
+      const GeneratedMask mask = mask_of("causal_document", std::int64_t{positions} * 8192, seed);
+      const Sharding sharding(ShardKind::document_balanced, mask.mask, {}, positions);
+      EXPECT_EQ(foreign_keys(mask.mask, sharding), 0) << seed << " over " << positions;
+      for (int p = 0; p < positions; ++p) EXPECT_EQ(sharding.tokens(p), 8192);
+      EXPECT_LE(area_imbalance(mask.mask, sharding), 1.02) << seed << " over " << positions;
+    }
+  }
 }
 
 /// Of prolong64k, half of which have 400 tokens or fewer.
