@@ -29,6 +29,7 @@ class OpName {
   std::string operator()(const Copy&) const { return "copy"; }
   std::string operator()(const Add&) const { return "add"; }
   std::string operator()(const Convert&) const { return "round"; }
+  std::string operator()(const Total&) const { return "add and round"; }
   std::string operator()(const Clear&) const { return "clear"; }
 
  private:

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "parallel/cuda/elementwise.h"
 #include "parallel/cuda/merge.h"
+#include "parallel/cuda/total.h"
 
 namespace longca {
 namespace {
@@ -100,6 +101,15 @@ class CudaStepMath : public StepMath {
       check_dtype(accumulator.dtype, DType::float32);
     }
     sum_tensors(parts, accumulator, to, queue(stream));
+  }
+  void total(std::span<const RowsOfSum> parts, const TensorView& to, Stream stream) override {
+    for (const RowsOfSum& part : parts) {
+      check_dtype(part.from.dtype, DType::float32);
+      LONGCA_CHECK(part.from.heads == to.heads && part.from.dim == to.dim,
+                   "rows of [{}, {}] go into rows of [{}, {}]", part.from.heads, part.from.dim,
+                   to.heads, to.dim);
+    }
+    if (!total_tensors(parts, to, queue(stream))) StepMath::total(parts, to, stream);
   }
 };
 

@@ -24,8 +24,8 @@ struct RankTensors {
 };
 
 /// The tensors and lse arrays of an op's regions, in the order of its members (Attend: q, k, v, o |
-/// lse; AttendBackward: dout, q, k, v, o, dq, dk, dv | lse; others: from, to or the one region, as
-/// a tensor or as an lse).
+/// lse; AttendBackward: dout, q, k, v, o, dq, dk, dv | lse; Total: to, its parts; others: from, to
+/// or the one region, as a tensor or as an lse).
 struct OpViews {
   std::vector<TensorView> tensors;
   std::vector<LseView> lses;

@@ -37,6 +37,16 @@ OpRegions touched(const Convert& op) {
   return {{op.from}, {op.to}};
 }
 
+/// Parts may be added up in one of them.
+OpRegions touched(const Total& op) {
+  OpRegions regions{{}, {op.to}};
+  for (const Total::Part& part : op.parts) {
+    regions.read.push_back(part.from);
+    regions.written.push_back(part.from);
+  }
+  return regions;
+}
+
 OpRegions touched(const Clear& op) {
   return {{}, {op.region}};
 }

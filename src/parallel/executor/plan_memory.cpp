@@ -216,6 +216,9 @@ OpViews PlanMemory::views(const Op& op) const {
     all({&add->from, &add->into});
   } else if (const auto* convert = std::get_if<Convert>(&op.what)) {
     all({&convert->from, &convert->to});
+  } else if (const auto* total = std::get_if<Total>(&op.what)) {
+    all({&total->to});
+    for (const Total::Part& part : total->parts) append(part.from, views);
   } else if (const auto* clear = std::get_if<Clear>(&op.what)) {
     all({&clear->region});
   }

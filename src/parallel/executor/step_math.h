@@ -21,6 +21,12 @@ struct TensorCopy {
   TensorView to;
 };
 
+/// Some rows of a sum.
+struct RowsOfSum {
+  TensorView from;       ///< float32
+  std::int64_t row = 0;  ///< where its first row belongs
+};
+
 /// The arithmetic between the steps of a plan, elementwise, in float32. Tensors of one call have
 /// one shape (tokens, heads, dim); strides are their own. Queued on `stream`; on the CPU done on
 /// return.
@@ -56,6 +62,9 @@ class StepMath {
   /// (float32; none if its data is null), in one pass. `to` may be the accumulator's own or a part.
   virtual void sum_all(std::span<const ConstTensorView> parts, const ConstTensorView& accumulator,
                        const TensorView& to, Stream stream) = 0;
+  /// to (any dtype) = the sum of `parts`, each over its rows, as many parts as there are; rows of
+  /// none become 0. The parts' values may be lost. One pass on a GPU where all lie contiguously.
+  virtual void total(std::span<const RowsOfSum> parts, const TensorView& to, Stream stream);
 };
 
 /// Of the device; lives as long as the program.

@@ -55,6 +55,9 @@ class StepText {
   void add(const Copy& c) { moved_["copy"] += bytes(c.from); }
   void add(const Add& a) { moved_["add"] += bytes(a.from); }
   void add(const Convert& c) { moved_["round"] += bytes(c.from); }
+  void add(const Total& t) {
+    for (const Total::Part& part : t.parts) moved_["add and round"] += bytes(part.from);
+  }
   void add(const Clear& c) { moved_["clear"] += bytes(c.region); }
 
   void add(const Exchange& e, const std::set<int>& beside) {

@@ -102,6 +102,17 @@ struct Convert {
   Region from, to;
 };
 
+/// to = the sum of what lies in several places, each over some of its rows, rounded to the dtype of
+/// `to`; rows that no part reaches become 0. The parts' values may be lost.
+struct Total {
+  struct Part {
+    Region from;           ///< float32, the heads of `to`
+    std::int64_t row = 0;  ///< where its first row belongs, counted inside `to`
+  };
+  std::vector<Part> parts;
+  Region to;
+};
+
 /// The state before anything is added or merged: zeros; −∞ for lse.
 struct Clear {
   Region region;
@@ -112,7 +123,7 @@ struct Clear {
 enum class Lane : std::uint8_t { compute, communication };
 
 struct Op {
-  std::variant<Exchange, Copy, Attend, AttendBackward, Add, Convert, Clear> what;
+  std::variant<Exchange, Copy, Attend, AttendBackward, Add, Convert, Total, Clear> what;
   /// Ops of the same list, earlier in it, that must have ended; those of the same lane need not be
   /// named.
   std::vector<int> after;

@@ -224,6 +224,31 @@ TEST_F(StepMathTest, CopiesSeveral) {
   for (const TwinTensor& copied : to) EXPECT_EQ(copied.gpu_values(), copied.host_values());
 }
 
+/// Random rows of many parts, also more than one launch takes, with gaps and without.
+TEST_F(StepMathTest, TotalsPartsOverSomeRows) {
+  for (const Shape& shape : kShapes) {
+    for (const DType dtype : kDTypes) {
+      for (const int count : {0, 1, 3, 40, 150}) {
+        std::vector<TwinTensor> parts;
+        std::vector<RowsOfSum> on_host, on_gpu;
+        for (int i = 0; i < count; ++i) {
+          Shape some = shape;
+          some.tokens = std::uniform_int_distribution<std::int64_t>(1, shape.tokens)(random_);
+          parts.push_back(tensor(DType::float32, some));
+          const std::int64_t row =
+              std::uniform_int_distribution<std::int64_t>(0, shape.tokens - some.tokens)(random_);
+          on_host.push_back({parts.back().host(), row});
+          on_gpu.push_back({parts.back().gpu(), row});
+        }
+        const TwinTensor to = tensor(dtype, shape);
+        cpu_math().total(on_host, to.host(), nullptr);
+        gpu_math().total(on_gpu, to.gpu(), stream());
+        expect_near(to.gpu_values(), to.host_values(), dtype == DType::float32 ? 1e-5F : 1e-2F);
+      }
+    }
+  }
+}
+
 TEST_F(StepMathTest, Merges) {
   for (const Shape& shape : kShapes) {
     for (const DType dtype : kDTypes) {

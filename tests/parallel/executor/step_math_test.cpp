@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "parallel/executor/sum_segments.h"
+
 namespace longca::test {
 namespace {
 
@@ -164,6 +166,61 @@ TEST(StepMath, MergesSeveralPartsIntoAnyType) {
       ASSERT_NO_FATAL_FAILURE(expect_merged(expected, accumulator));
     }
   }
+}
+
+/// More parts of a row than one sum takes, rows of none, parts that lie one in another.
+TEST(StepMath, TotalsPartsOverSomeRows) {
+  StepMath& math = step_math(DeviceKind::cpu);
+  std::mt19937 random(5);
+  for (const Shape& s : kShapes) {
+    for (const DType out : {DType::float32, DType::bfloat16}) {
+      for (const int count : {0, 1, 3, 12}) {
+        std::vector<Drawn> parts;
+        std::vector<RowsOfSum> given;
+        const Drawn to(out, s.tokens, s.heads, s.dim, s.gaps, random);
+        std::vector<double> expected(static_cast<std::size_t>(s.tokens * s.heads * s.dim));
+        for (int i = 0; i < count; ++i) {
+          const auto begin = static_cast<std::int64_t>(random() % (s.tokens + 1));
+          const auto rows = static_cast<std::int64_t>(random() % (s.tokens - begin + 1));
+          parts.emplace_back(DType::float32, rows, s.heads, s.dim, i % 2 == 0, random);
+          given.push_back({parts.back().o(), begin});
+          auto at = expected.begin() + begin * s.heads * s.dim;
+          for (std::int64_t t = 0; t < rows; ++t) {
+            for (std::int64_t h = 0; h < s.heads; ++h) {
+              for (std::int64_t d = 0; d < s.dim; ++d) *at++ += parts.back().at(t, h, d);
+            }
+          }
+        }
+        math.total(given, to.o(), nullptr);
+        auto want = expected.begin();
+        for (std::int64_t t = 0; t < s.tokens; ++t) {
+          for (std::int64_t h = 0; h < s.heads; ++h) {
+            for (std::int64_t d = 0; d < s.dim; ++d, ++want) {
+              ASSERT_NEAR(to.at(t, h, d), *want, tolerance(out) * (1 + std::abs(*want)));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(StepMath, SegmentsEndWherePartsBeginOrEnd) {
+  const HostTensor memory(DType::float32, 10, 1, 1);
+  const auto rows = [&](std::int64_t count) {
+    TensorView view = memory.view();
+    view.tokens = count;
+    return view;
+  };
+  const RowsOfSum parts[] = {{rows(6), 0}, {rows(3), 4}, {rows(0), 5}, {rows(1), 9}};
+  std::vector<std::pair<Range, std::vector<std::size_t>>> found;
+  for (const SumSegment& segment : sum_segments(parts, 10)) {
+    found.emplace_back(segment.rows, segment.parts);
+  }
+  const decltype(found) expected = {
+      {{0, 4}, {0}}, {{4, 6}, {0, 1}}, {{6, 7}, {1}}, {{7, 9}, {}}, {{9, 10}, {3}}};
+  EXPECT_EQ(found, expected);
+  EXPECT_ANY_THROW(sum_segments(parts, 9));
 }
 
 TEST(StepMath, ARowThatIsNoNumberStaysNone) {

@@ -21,6 +21,12 @@ struct Visit {
   }
   Accesses operator()(const Add& a) const { return {{a.from}, {a.into}}; }
   Accesses operator()(const Convert& c) const { return {{c.from}, {c.to}}; }
+  Accesses operator()(const Total& t) const {
+    Accesses a{{}, {t.to}};
+    // Read, and their values may be lost.
+    for (const Total::Part& part : t.parts) a.writes.push_back(part.from);
+    return a;
+  }
   Accesses operator()(const Clear& c) const { return {{}, {c.region}}; }
 };
 
@@ -33,6 +39,7 @@ struct Kind {
   std::string operator()(const AttendBackward&) const { return "attend backward"; }
   std::string operator()(const Add&) const { return "add"; }
   std::string operator()(const Convert&) const { return "convert"; }
+  std::string operator()(const Total&) const { return "total"; }
   std::string operator()(const Clear&) const { return "clear"; }
 };
 

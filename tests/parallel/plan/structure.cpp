@@ -149,6 +149,18 @@ class ListCheck {
            name_of(plan_, convert.from));
   }
 
+  void check(const Total& total, Lane lane) {
+    expect(lane == Lane::compute, "computes on the communication lane");
+    for (const Total::Part& part : total.parts) {
+      expect(is_float32(plan_, part.from), "adds {}, which is not float32",
+             name_of(plan_, part.from));
+      expect(part.from.heads.size() == total.to.heads.size() && part.row >= 0 &&
+                 part.row + part.from.tokens.size() <= total.to.tokens.size(),
+             "{} does not fit at row {} of {}", name_of(plan_, part.from), part.row,
+             name_of(plan_, total.to));
+    }
+  }
+
   void check(const Clear&, Lane) {}
 
   const RankPlan& plan_;

@@ -15,6 +15,20 @@ void SymbolicPass::apply(const Convert& convert) {
   apply(Copy{convert.from, convert.to});
 }
 
+/// Zero where nothing lies; then part by part. What a part held is nothing afterwards.
+void SymbolicPass::apply(const Total& total) {
+  apply(Clear{total.to});
+  for (const Total::Part& part : total.parts) {
+    Region into = total.to;
+    into.tokens.begin += part.row;
+    into.tokens.end = into.tokens.begin + part.from.tokens.size();
+    apply(Add{part.from, into});
+    for_each_row(part.from, [&](std::int64_t row, std::int64_t head) {
+      contents().at(part.from, row, head) = {};
+    });
+  }
+}
+
 void SymbolicPass::apply(const Clear& clear) {
   for_each_row(clear.region, [&](std::int64_t row, std::int64_t head) {
     contents().at(clear.region, row, head) = {.kind = Kind::zero};

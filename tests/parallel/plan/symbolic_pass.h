@@ -90,6 +90,7 @@ class SymbolicPass {
   void apply(const AttendBackward& attend);
   void apply(const Add& add);
   void apply(const Convert& convert);
+  void apply(const Total& total);
   void apply(const Clear& clear);
   void apply(const Exchange&) {}
 

@@ -75,6 +75,18 @@ void PlanWriter::add(Convert convert, int step) {
   append({convert, {}, Lane::compute, step}, {{convert.from, false}, {convert.to, true}});
 }
 
+void PlanWriter::add(Total total, int step) {
+  if (without_rows(total.to)) return;
+  std::vector<Use> uses = {{total.to, true}};
+  for (const Total::Part& part : total.parts) uses.push_back({part.from, true});
+  append({std::move(total), {}, Lane::compute, step}, uses);
+}
+
+void PlanWriter::add(Copy copy, int step) {
+  if (without_rows(copy.from)) return;
+  append({copy, {}, Lane::compute, step}, {{copy.from, false}, {copy.to, true}});
+}
+
 void PlanWriter::add(Clear clear, int step) {
   if (without_rows(clear.region)) return;
   append({clear, {}, Lane::compute, step}, {{clear.region, true}});

@@ -31,7 +31,9 @@ class PlanWriter {
   /// Regions without a row are left out.
   void add(Add add, int step);
   void add(Convert convert, int step);
+  void add(Total total, int step);
   void add(Clear clear, int step);
+  void add(Copy copy, int step);
   /// A copy that belongs to an exchange: on its lane.
   void add_beside_exchange(Copy copy, int step);
 
