@@ -199,7 +199,8 @@ TEST(Schemes, KeysTravelWhileTheStepBeforeIsComputed) {
 /// The last sums go home while half of the own turn's heads are computed.
 TEST(Schemes, TheLastGradientsTravelBesideOwnWork) {
   for (const char* name : {"ring_p2p", "ring_allgather", "magi", "usp", "loongtrain"}) {
-    auto problem = causal_problem(4, 16, 4, ShardKind::zigzag);
+    auto problem = causal_problem(4, 64, 8, ShardKind::zigzag, 4 * 8192);
+    problem.problem.head_dim = 128;
     problem.factor = find_scheme(name).has_factor() ? 2 : 0;
     const RankPlan plan = find_scheme(name).plan(problem, 3);
     int sums_on_their_way = -1;

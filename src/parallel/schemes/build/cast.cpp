@@ -31,14 +31,14 @@ std::int64_t rows_to(const CastStage& stage) {
 
 }  // namespace
 
-Cast::Cast(const Grid& grid, int rank, const Options& options, const HeadLayout& layout,
-           HeadExchange& heads, PlanWriter& writer)
+Cast::Cast(const Grid& grid, int rank, const Options& options, const ChooseSplit& choose_split,
+           const HeadLayout& layout, HeadExchange& heads, PlanWriter& writer)
     : heads_(heads),
       writer_(writer),
       seen_only_(options.seen.has_value()),
       groups_(static_cast<int>(layout.groups().size())),
       shard_(grid.position_shard(grid.position(rank))),
-      stages_(cast_layout(grid, rank, options)) {
+      stages_(cast_layout(grid, rank, options, choose_split, split_)) {
   for (const CastStage& stage : stages_) {
     most_rows_ = std::max(most_rows_, stage.rows);
     most_arriving_ = std::max(most_arriving_, rows_to(stage));
@@ -52,6 +52,18 @@ int Cast::blocks(int turn) const {
 std::vector<Range> Cast::ranges(int turn, int block) {
   if (turn == 0) return shard_.ranges;
   return stage_of(turn).blocks[static_cast<std::size_t>(block)].ranges;
+}
+
+std::vector<Range> Cast::shared_keys() const {
+  std::vector<Range> rows;
+  for (const CastStage& stage : stages_) {
+    const Parcel own = needed_own_keys(stage);
+    rows.insert(rows.end(), own.runs.begin(), own.runs.end());
+    for (const Parcel& parcel : stage.to) {
+      rows.insert(rows.end(), parcel.runs.begin(), parcel.runs.end());
+    }
+  }
+  return rows;
 }
 
 KeyPair Cast::own_keys(int group) {
@@ -101,6 +113,34 @@ void Cast::fetch(int turn) {
     }
   }
   writer_.add(std::move(exchange), turn);
+  copy_own_keys(turn);
+}
+
+Parcel Cast::needed_own_keys(const CastStage& stage) const {
+  Parcel needed;
+  for (std::size_t run = 0; run < stage.own.runs.size(); ++run) {
+    const Range into = stage.own.into[run];
+    const std::int64_t to_own = stage.own.runs[run].begin - into.begin;
+    for (const Range part : common_ranges(std::vector{into}, needed_)) {
+      needed.into.push_back(part);
+      needed.runs.push_back({part.begin + to_own, part.end + to_own});
+    }
+  }
+  return needed;
+}
+
+/// Before anything is computed: beside a kernel that fills the GPU a copy would wait for its end.
+void Cast::copy_own_keys(int turn) {
+  const CastStage& stage = stage_of(turn + 1);
+  const Parcel own = needed_own_keys(stage);
+  for (int group = 0; group < groups_; ++group) {
+    for (std::size_t run = 0; run < own.runs.size(); ++run) {
+      const KeyPair from = with_rows(own_keys(group), own.runs[run]);
+      const KeyPair to = with_rows(buffer(Slot::keys, turn + 1, group, stage.rows), own.into[run]);
+      writer_.add(Copy{from.k, to.k}, turn);
+      writer_.add(Copy{from.v, to.v}, turn);
+    }
+  }
 }
 
 void Cast::begin_gradients(std::vector<KeyPair> own) {
@@ -122,7 +162,9 @@ void Cast::before_gradients(int turn) {
   }
   for (const CastStage::Block& block : stage_of(turn).blocks) {
     for (int group = 0; group < groups_; ++group) {
-      targets_.push_back({with_rows(buffer(Slot::sums, turn % 2, group, most_rows_), block.rows)});
+      // With rows divided, only rows that are needed are looked at.
+      targets_.push_back({with_rows(buffer(Slot::sums, turn % 2, group, most_rows_), block.rows),
+                          !split_.has_value()});
     }
   }
 }
@@ -132,10 +174,11 @@ void Cast::after_gradients(int turn) {
   summed_ = turn;
 }
 
-void Cast::finish_gradients(const std::function<void()>& meanwhile) {
+LateSums Cast::finish_gradients(const std::function<void()>& meanwhile) {
   if (summed_ > 0) send_sums(summed_, turns());
   meanwhile();
-  if (summed_ > 0) add_arrived(std::exchange(summed_, 0), turns());
+  return summed_ > 0 ? sums_of(std::exchange(summed_, 0))
+                     : LateSums(static_cast<std::size_t>(groups_));
 }
 
 void Cast::send_sums(int turn, int step) {
@@ -161,20 +204,36 @@ void Cast::send_sums(int turn, int step) {
   writer_.add(std::move(exchange), step);
 }
 
-void Cast::add_arrived(int turn, int step) {
+LateSums Cast::sums_of(int turn) {
   const CastStage& stage = stage_of(turn);
-  if (rows_to(stage) == 0) return;
+  LateSums sums(static_cast<std::size_t>(groups_));
   for (int group = 0; group < groups_; ++group) {
+    auto& of_group = sums[static_cast<std::size_t>(group)];
+    const Parcel own = needed_own_keys(stage);
+    for (std::size_t run = 0; run < own.runs.size(); ++run) {
+      const KeyPair joint = buffer(Slot::sums, turn % 2, group, most_rows_);
+      of_group.push_back({with_rows(joint, own.into[run]), own.runs[run]});
+    }
+    if (rows_to(stage) == 0) continue;
     const KeyPair arrived = buffer(Slot::arrived, 0, group, most_arriving_);
     std::int64_t row = 0;
     for (const Parcel& parcel : stage.to) {
       for (const Range run : parcel.runs) {
-        const KeyPair from = with_rows(arrived, {row, row + run.size()});
-        const KeyPair into = with_rows(own_gradients_[static_cast<std::size_t>(group)], run);
-        writer_.add(Add{from.k, into.k}, step);
-        writer_.add(Add{from.v, into.v}, step);
+        of_group.push_back({with_rows(arrived, {row, row + run.size()}), run});
         row += run.size();
       }
+    }
+  }
+  return sums;
+}
+
+void Cast::add_arrived(int turn, int step) {
+  const LateSums sums = sums_of(turn);
+  for (std::size_t group = 0; group < sums.size(); ++group) {
+    for (const LateSum& sum : sums[group]) {
+      const KeyPair into = with_rows(own_gradients_[group], sum.rows);
+      writer_.add(Add{sum.from.k, into.k}, step);
+      writer_.add(Add{sum.from.v, into.v}, step);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include "parallel/schemes/build/cast_stages.h"
 #include "parallel/schemes/build/context_exchange.h"
 #include "parallel/schemes/build/head_exchange.h"
+#include "parallel/schemes/build/joint_split.h"
 
 namespace longca {
 
@@ -27,6 +28,7 @@ struct CastStage {
   };
   std::vector<Parcel> from;  ///< owners of what arrives
   std::vector<Parcel> to;    ///< those who get rows from here
+  Parcel own;                ///< own keys that lie among those that arrive (JointSplit)
   std::vector<Block> blocks;
   std::int64_t rows = 0;
 };
@@ -40,6 +42,10 @@ struct CastStage {
 /// block per owner, with fewer messages. Gradients are float32 sums per stage; they return to the
 /// owners by the same messages turned round (reduce-scatter, group-reduce) while the next stage is
 /// computed, and are added there.
+///
+/// With a JointSplit turn 0 is of the rows that need own keys only, and the one stage of the
+/// others: the own keys that they see are copied into it, and the sums of these added like those
+/// that arrive.
 class Cast final : public ContextExchange {
  public:
   struct Options {
@@ -48,9 +54,16 @@ class Cast final : public ContextExchange {
     std::optional<SeenKeys> seen;
     bool by_owner = false;
   };
-  Cast(const Grid& grid, int rank, const Options& options, const HeadLayout& layout,
-       HeadExchange& heads, PlanWriter& writer);
+  /// Whether rows are to be divided in place of keys; asked where there is one stage that allows
+  /// it.
+  using ChooseSplit = std::function<std::optional<JointSplit>(const CastTraffic&)>;
 
+  Cast(const Grid& grid, int rank, const Options& options, const ChooseSplit& choose_split,
+       const HeadLayout& layout, HeadExchange& heads, PlanWriter& writer);
+
+  const JointSplit* joint_split() const override { return split_ ? &*split_ : nullptr; }
+  void need_joint_keys(std::vector<Range> rows) override { needed_ = std::move(rows); }
+  std::vector<Range> shared_keys() const override;
   int turns() const override { return static_cast<int>(stages_.size()) + 1; }
   int blocks(int turn) const override;
   std::vector<Range> ranges(int turn, int block) override;
@@ -60,7 +73,7 @@ class Cast final : public ContextExchange {
   GradientTarget& target(int turn, int block, int group) override;
   void before_gradients(int turn) override;
   void after_gradients(int turn) override;
-  void finish_gradients(const std::function<void()>& meanwhile) override;
+  LateSums finish_gradients(const std::function<void()>& meanwhile) override;
 
  private:
   enum class Slot : std::uint8_t { keys, sums, arrived };
@@ -69,14 +82,21 @@ class Cast final : public ContextExchange {
   KeyPair own_keys(int group);
   /// Buffers of a stage or shared by several.
   KeyPair buffer(Slot slot, int which, int group, std::int64_t rows);
+  void copy_own_keys(int turn);
+  /// Runs of own keys that lie in a joint buffer, as far as they are needed there.
+  Parcel needed_own_keys(const CastStage& stage) const;
   void send_sums(int turn, int step);
   void add_arrived(int turn, int step);
+  /// Where the sums lie that arrived of a turn, and own ones of a joint buffer.
+  LateSums sums_of(int turn);
 
   HeadExchange& heads_;
   PlanWriter& writer_;
   bool seen_only_;
   int groups_;
   Shard shard_;
+  std::optional<JointSplit> split_;
+  std::vector<Range> needed_;  ///< rows of the one stage
   std::vector<CastStage> stages_;
   std::int64_t most_rows_ = 0;
   std::int64_t most_arriving_ = 0;

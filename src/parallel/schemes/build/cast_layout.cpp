@@ -31,19 +31,23 @@ std::vector<Range> rows_of(const Shard& owner, const std::vector<Range>& tokens,
   return rows;
 }
 
-/// The keys of all owners in ascending order: each run is one range of tokens.
-void lay_out_sorted(CastStage& stage, const std::vector<std::vector<Range>>& tokens) {
+/// The keys of all owners, and the own ones among them, in ascending order: each run is one range
+/// of tokens.
+void lay_out_sorted(CastStage& stage, const std::vector<std::vector<Range>>& tokens,
+                    const std::vector<Range>& own) {
   struct Place {
     Range tokens;
     Range* into;
   };
   std::vector<Place> places;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    stage.from[i].into.resize(tokens[i].size());
-    for (std::size_t run = 0; run < tokens[i].size(); ++run) {
-      places.push_back({tokens[i][run], &stage.from[i].into[run]});
+  const auto take = [&](Parcel& parcel, const std::vector<Range>& ranges) {
+    parcel.into.resize(ranges.size());
+    for (std::size_t run = 0; run < ranges.size(); ++run) {
+      places.push_back({ranges[run], &parcel.into[run]});
     }
-  }
+  };
+  for (std::size_t i = 0; i < tokens.size(); ++i) take(stage.from[i], tokens[i]);
+  take(stage.own, own);
   std::sort(places.begin(), places.end(),
             [](const Place& a, const Place& b) { return a.tokens.begin < b.tokens.begin; });
   CastStage::Block block;
@@ -72,9 +76,47 @@ void lay_out_by_owner(CastStage& stage, const std::vector<std::vector<Range>>& t
   }
 }
 
+/// Runs that follow each other at both ends become one.
+void join_runs(Parcel& parcel) {
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < parcel.runs.size(); ++i) {
+    const bool follows = parcel.runs[last].end == parcel.runs[i].begin &&
+                         parcel.into[last].end == parcel.into[i].begin;
+    if (follows) {
+      parcel.runs[last].end = parcel.runs[i].end;
+      parcel.into[last].end = parcel.into[i].end;
+    } else {
+      ++last;
+      parcel.runs[last] = parcel.runs[i];
+      parcel.into[last] = parcel.into[i];
+    }
+  }
+  if (parcel.runs.empty()) return;
+  parcel.runs.resize(last + 1);
+  parcel.into.resize(last + 1);
+}
+
+CastTraffic traffic_of(const CastStage& stage, const std::vector<std::vector<Range>>& tokens) {
+  CastTraffic traffic;
+  for (const std::vector<Range>& ranges : tokens) {
+    traffic.foreign.insert(traffic.foreign.end(), ranges.begin(), ranges.end());
+  }
+  join_ranges(traffic.foreign);
+  std::size_t sends = 0, receives = 0;
+  for (const Parcel& parcel : stage.to) {
+    for (const Range run : parcel.runs) traffic.sent_tokens += run.size();
+    sends += 2 * parcel.runs.size();
+  }
+  for (const Parcel& parcel : stage.from) receives += 2 * parcel.runs.size();
+  traffic.messages = static_cast<std::int64_t>(std::max(sends, receives));
+  return traffic;
+}
+
 }  // namespace
 
-std::vector<CastStage> cast_layout(const Grid& grid, int rank, const Cast::Options& options) {
+std::vector<CastStage> cast_layout(const Grid& grid, int rank, const Cast::Options& options,
+                                   const Cast::ChooseSplit& choose_split,
+                                   std::optional<JointSplit>& split) {
   const int position = grid.position(rank);
   const int positions = grid.positions();
   const Shard own = grid.position_shard(position);
@@ -97,7 +139,16 @@ std::vector<CastStage> cast_layout(const Grid& grid, int rank, const Cast::Optio
       const int behind = (position + distance) % positions;
       stage.to.push_back(parcel(behind, own, wanted(options, grid.position_shard(behind), own)));
     }
-    options.by_owner ? lay_out_by_owner(stage, tokens) : lay_out_sorted(stage, tokens);
+    if (options.by_owner) {
+      lay_out_by_owner(stage, tokens);
+      continue;
+    }
+    if (options.seen && options.stages.size() == 1) split = choose_split(traffic_of(stage, tokens));
+    const std::vector<Range> in_buffer =
+        split ? common_ranges(split->own_keys, own.ranges) : std::vector<Range>{};
+    stage.own.runs = rows_of(own, in_buffer, false);
+    lay_out_sorted(stage, tokens, in_buffer);
+    join_runs(stage.own);
   }
   return stages;
 }

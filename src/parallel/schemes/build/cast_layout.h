@@ -4,7 +4,9 @@
 
 namespace longca {
 
-/// All stages of a cast as `rank` sees them.
-std::vector<CastStage> cast_layout(const Grid& grid, int rank, const Cast::Options& options);
+/// All stages of a cast as `rank` sees them. `split` becomes the chosen one.
+std::vector<CastStage> cast_layout(const Grid& grid, int rank, const Cast::Options& options,
+                                   const Cast::ChooseSplit& choose_split,
+                                   std::optional<JointSplit>& split);
 
 }  // namespace longca

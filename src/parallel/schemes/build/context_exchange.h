@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "parallel/schemes/build/coverage.h"
+#include "parallel/schemes/build/joint_split.h"
 #include "parallel/schemes/build/plan_writer.h"
 
 namespace longca {
@@ -21,6 +22,14 @@ struct GradientTarget {
   bool complete = true;
   Coverage coverage{};
 };
+
+/// A part of the gradients of own keys that lies elsewhere, float32.
+struct LateSum {
+  KeyPair from;
+  Range rows;  ///< of the own keys
+};
+/// Per KV group.
+using LateSums = std::vector<std::vector<LateSum>>;
 
 /// How the keys of other positions come to a rank that keeps its queries, in turns: in each there
 /// are blocks of keys to compute on, in turn 0 the position's own. In the backward pass gradients
@@ -49,10 +58,19 @@ class ContextExchange {
   /// when it has been, what becomes of those that arrived and of the turn's own.
   virtual void before_gradients(int turn) = 0;
   virtual void after_gradients(int turn) = 0;
-  /// After the last turn: exchanges and sums that remain, until the gradients of the own keys are
-  /// complete. Calls `meanwhile` once, to write what is computed while the first of them is on its
-  /// way.
-  virtual void finish_gradients(const std::function<void()>& meanwhile) = 0;
+  /// After the last turn: exchanges and sums that remain. Calls `meanwhile` once, to write what is
+  /// computed while the first of them is on its way. What comes last is not added any more: the
+  /// gradients of the own keys are complete with the sums that this returns.
+  virtual LateSums finish_gradients(const std::function<void()>& meanwhile) = 0;
+
+  /// Not null where rows are divided in place of keys: turn 0 is then of the rows before and after,
+  /// turn 1 of the joint ones.
+  virtual const JointSplit* joint_split() const { return nullptr; }
+  /// Says which rows of the one stage the calls on joint rows are given, in this pass: ascending,
+  /// not touching.
+  virtual void need_joint_keys(std::vector<Range> /*rows*/) {}
+  /// Rows of the own keys whose gradients others, or joint rows, add to; may overlap.
+  virtual std::vector<Range> shared_keys() const { return {}; }
 };
 
 }  // namespace longca

@@ -150,6 +150,16 @@ std::vector<Piece> Cutter::cut(const std::vector<Range>& keys) const {
   return pieces;
 }
 
+std::vector<Piece> Cutter::cut_rows(Range rows, const std::vector<Range>& keys) const {
+  Mask part = mask_.sub_mask(std::vector{rows}, keys);
+  if (part.mean_area() == 0) return {};
+  const Range seen = box_of(part).keys;
+  const Range all = {0, part.k_tokens()};
+  if (seen == all) return {Piece{rows, all, std::move(part)}};
+  const std::vector<Range> all_rows = {{0, rows.size()}};
+  return {Piece{rows, seen, part.sub_mask(all_rows, std::vector{seen})}};
+}
+
 std::int64_t least_gap_of(const Problem& problem, std::int64_t heads_q) {
   const std::int64_t row_bytes = heads_q * problem.head_dim * size_of(problem.dtype);
   const double seconds_per_row =

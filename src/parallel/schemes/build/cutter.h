@@ -28,6 +28,10 @@ class Cutter {
   /// By rows, which are disjoint; at most kMostPieces. None if no query sees any of the keys.
   std::vector<Piece> cut(const std::vector<Range>& keys) const;
 
+  /// Exactly these rows against those of the keys that they see, in one call; none if they see
+  /// none.
+  std::vector<Piece> cut_rows(Range rows, const std::vector<Range>& keys) const;
+
   static constexpr int kMostPieces = 4;
 
  private:

@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "mask/band.h"
 #include "parallel/plan/mask_heads.h"
 #include "parallel/schemes/build/cast.h"
-#include "parallel/schemes/build/cutter.h"
 #include "parallel/schemes/build/ring.h"
 
 namespace longca {
@@ -18,15 +19,20 @@ std::unique_ptr<ContextExchange> make_context(PlanParts& parts, const Compositio
     const int window = composition.window > 0 ? composition.window : grid.positions();
     return std::make_unique<Ring>(grid, rank, window, parts.layout, parts.heads, parts.writer);
   }
+  const ParallelProblem& problem = parts.problem;
   Cast::Options options;
-  options.by_owner = parts.problem.shard == ShardKind::document_zigzag;
+  options.by_owner = problem.shard == ShardKind::document_zigzag;
   if (composition.context == ContextKind::group_cast) {
-    options.seen.emplace(parts.problem.mask);
-    options.stages = stages_by_cost(parts.problem, grid, *options.seen);
+    options.seen.emplace(problem.mask);
+    options.stages = stages_by_cost(problem, grid, *options.seen);
   } else {
     options.stages = doubling_stages(grid.positions());
   }
-  return std::make_unique<Cast>(grid, rank, options, parts.layout, parts.heads, parts.writer);
+  const auto choose = [&](const CastTraffic& traffic) {
+    return choose_joint_split(problem, parts.shard, *options.seen, traffic);
+  };
+  return std::make_unique<Cast>(grid, rank, options, choose, parts.layout, parts.heads,
+                                parts.writer);
 }
 
 }  // namespace
@@ -59,6 +65,10 @@ void PlanParts::cut(int rank) {
                                   static_cast<int>(of_chunk.size()), problem.problem.heads_q),
                          shard.ranges, least_gap(of_chunk.size()));
   }
+  if (const JointSplit* split = context->joint_split()) {
+    row_cutter_ = std::move(cutters.front());
+    return cut_rows(split->forward);
+  }
   for (int turn = 0; turn < context->turns(); ++turn) {
     auto& of_turn = work_.emplace_back(cutters.size());
     for (int block = 0; block < context->blocks(turn); ++block) {
@@ -71,6 +81,47 @@ void PlanParts::cut(int rank) {
       }
     }
   }
+}
+
+void PlanParts::begin_backward() {
+  writer.begin_backward();
+  if (const JointSplit* split = context->joint_split()) cut_rows(split->backward);
+}
+
+void PlanParts::cut_rows(const JointSplit::Rows& split) {
+  const auto cut_all = [&](int turn, const std::vector<Range>& rows, bool late,
+                           std::vector<Work>& all) {
+    for (const Range range : rows) {
+      const auto [known, is_new] = cut_.try_emplace({turn, range.begin, range.end});
+      if (is_new) {
+        for (Piece& piece : row_cutter_->cut_rows(range, context->ranges(turn, 0))) {
+          known->second.push_back(
+              {0, piece.rows, piece.keys, writer.add_mask(std::move(piece.mask))});
+        }
+      }
+      for (Work work : known->second) {
+        work.late = late;
+        all.push_back(work);
+      }
+    }
+  };
+  std::vector<Work> alone, joint;
+  cut_all(0, split.before, false, alone);
+  cut_all(0, split.after, true, alone);
+  if (context->blocks(1) > 0) cut_all(1, split.joint, false, joint);
+  std::vector<Range> needed;
+  for (const Work& work : joint) needed.push_back(work.keys);
+  join_ranges(needed);
+  context->need_joint_keys(std::move(needed));
+  const std::vector<Range> shared = context->shared_keys();
+  for (Work& work : alone) {
+    const auto meets = [&](Range rows) { return !intersect(rows, work.keys).empty(); };
+    work.has_keys_alone =
+        std::ranges::none_of(shared, meets) && std::ranges::none_of(alone, [&](const Work& other) {
+          return &other != &work && meets(other.keys);
+        });
+  }
+  work_ = {{std::move(alone)}, {std::move(joint)}};
 }
 
 Region PlanParts::result(HeadPart part, bool float32) {

@@ -135,8 +135,8 @@ void Ring::after_gradients(int turn) {
   gradients_->after(turn);
 }
 
-void Ring::finish_gradients(const std::function<void()>& meanwhile) {
-  gradients_->finish(meanwhile);
+LateSums Ring::finish_gradients(const std::function<void()>& meanwhile) {
+  return gradients_->finish(meanwhile);
 }
 
 }  // namespace longca

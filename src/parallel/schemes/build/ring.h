@@ -85,7 +85,7 @@ class Ring final : public ContextExchange {
   GradientTarget& target(int turn, int block, int group) override;
   void before_gradients(int turn) override;
   void after_gradients(int turn) override;
-  void finish_gradients(const std::function<void()>& meanwhile) override;
+  LateSums finish_gradients(const std::function<void()>& meanwhile) override;
 
  private:
   /// `rows` of the buffer that a turn's keys lie in.

@@ -73,7 +73,7 @@ void RingGradients::after(int turn) {
   if (ring.size == 1 && turn > 0) ready_.push_back({Way::outer, turn});
 }
 
-void RingGradients::finish(const std::function<void()>& meanwhile) {
+LateSums RingGradients::finish(const std::function<void()>& meanwhile) {
   const int step = context_.place.turns();
   const auto send_ready = [&] {
     on_the_way_ = std::exchange(ready_, {});
@@ -81,10 +81,14 @@ void RingGradients::finish(const std::function<void()>& meanwhile) {
   };
   send_ready();
   meanwhile();
+  LateSums last(static_cast<std::size_t>(context_.groups));
   while (!on_the_way_.empty()) {
-    for (const Transfer& transfer : on_the_way_) land(transfer, step);
+    // Later ones would overwrite what is left where it has landed.
+    const bool is_last = ready_.empty() && on_the_way_.size() == 1;
+    for (const Transfer& transfer : on_the_way_) land(transfer, step, is_last ? &last : nullptr);
     send_ready();
   }
+  return last;
 }
 
 void RingGradients::send(const Transfer& transfer, int step) {
@@ -116,19 +120,27 @@ void RingGradients::send(const Transfer& transfer, int step) {
   context_.writer.add(std::move(exchange), step);
 }
 
-void RingGradients::land(const Transfer& transfer, int step) {
+void RingGradients::land(const Transfer& transfer, int step, LateSums* last) {
   const RingPlace& ring = context_.place;
   const int round = ring.round(transfer.turn);
   const int place = ring.turn_of_round(transfer.turn);
   const bool ends_at_home = place + 1 == ring.size;
+  const auto add_at_home = [&](const KeyPair& from, int to_round, int group) {
+    const std::int64_t tokens = from.k.tokens.size();
+    if (last != nullptr && to_round == 0) {
+      (*last)[static_cast<std::size_t>(group)].push_back({from, {0, tokens}});
+    } else {
+      add_all(from, home(to_round, group, tokens), step);
+    }
+  };
   for (int group = 0; group < context_.groups; ++group) {
     if (transfer.way == Way::outer) {
       const int next = (round + 1) % ring.windows;
       const std::int64_t tokens = context_.tokens(next * ring.size);
-      add_all(buffer(Slot::arrived, 0, group, tokens), home(next, group, tokens), step);
+      add_at_home(buffer(Slot::arrived, 0, group, tokens), next, group);
     } else if (ends_at_home) {
       const std::int64_t tokens = context_.tokens(round * ring.size);
-      add_all(buffer(Slot::hop, (place + 1) % 2, group, tokens), home(round, group, tokens), step);
+      add_at_home(buffer(Slot::hop, (place + 1) % 2, group, tokens), round, group);
     } else {
       const GradientTarget& share = targets_[static_cast<std::size_t>(group)];
       for (const Range rows : share.coverage.rows()) {

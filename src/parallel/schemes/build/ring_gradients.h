@@ -26,7 +26,7 @@ class RingGradients {
   GradientTarget& target(int turn, int group);
   void before(int turn);
   void after(int turn);
-  void finish(const std::function<void()>& meanwhile);
+  LateSums finish(const std::function<void()>& meanwhile);
 
  private:
   enum class Slot : std::uint8_t {
@@ -44,7 +44,8 @@ class RingGradients {
   KeyPair buffer(Slot slot, int which, int group, std::int64_t rows);
   KeyPair home(int round, int group, std::int64_t rows);
   void send(const Transfer& transfer, int step);
-  void land(const Transfer& transfer, int step);
+  /// `last`: takes what would be added to the own gradients, if given.
+  void land(const Transfer& transfer, int step, LateSums* last = nullptr);
   void add_all(const KeyPair& from, const KeyPair& into, int step);
 
   RingContext& context_;

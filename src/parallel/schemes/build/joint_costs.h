@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "attention/problem.h"
+#include "mask/mask.h"
+#include "parallel/schemes/build/joint_split.h"
+
+namespace longca {
+
+/// How many tokens ranges have.
+std::int64_t tokens_of(const std::vector<Range>& ranges);
+
+/// When one rank would end its passes, in seconds, by its cells, bytes and calls (rates.h): with
+/// rows divided, or keys.
+class JointCosts {
+ public:
+  /// `rows_of_all`: the mask of the rank's own rows, `own_tokens` of them, and all keys. All
+  /// arguments outlive this object.
+  JointCosts(const Problem& problem, std::int64_t own_tokens, const CastTraffic& traffic,
+             const Mask& rows_of_all);
+
+  double forward_by_rows(const std::vector<Range>& alone, const std::vector<Range>& joint) const;
+  /// The first `early` ranges of rows that need own keys come before the joint ones.
+  double backward_by_rows(const std::vector<Range>& alone, const std::vector<Range>& joint,
+                          std::size_t early) const;
+  /// Both passes; in the backward pass half of the own work waits until the end. `calls`: of the
+  /// rows that see foreign keys; `foreign`: the mask of own rows and foreign keys.
+  double by_keys(const std::vector<Range>& calls, const Mask& foreign) const;
+
+ private:
+  std::vector<double> cells_of(const std::vector<Range>& rows) const;
+  /// Of calls with so many cells.
+  double forward_of(const std::vector<double>& calls) const;
+  double backward_of(const std::vector<double>& calls) const;
+  double row_seconds(int heads) const;
+  double rounding() const;
+
+  const Problem& problem_;
+  std::int64_t own_tokens_;
+  const Mask& rows_of_all_;
+  double fetch_ = 0;
+  double reduce_ = 0;
+};
+
+}  // namespace longca

@@ -1,0 +1,164 @@
+#include "parallel/schemes/build/joint_split.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "parallel/schemes/build/cutter.h"
+#include "parallel/schemes/build/joint_costs.h"
+
+namespace longca {
+namespace {
+
+/// Less would be lost in what the reckoning leaves out.
+constexpr double kWorthwhile = 0.97;
+constexpr std::size_t kMostGaps = Cutter::kMostPieces;
+
+/// What of [0, tokens) lies outside the ascending, disjoint `ranges`.
+std::vector<Range> outside(const std::vector<Range>& ranges, std::int64_t tokens) {
+  std::vector<Range> gaps;
+  std::int64_t next = 0;
+  for (const Range range : ranges) {
+    if (range.begin > next) gaps.push_back({next, range.begin});
+    next = range.end;
+  }
+  if (next < tokens) gaps.push_back({next, tokens});
+  return gaps;
+}
+
+/// The rows that see one of `keys`, ascending, not touching.
+std::vector<Range> rows_that_see(const Mask& rows_of_all, const std::vector<Range>& keys) {
+  const std::vector<Range> all = {{0, rows_of_all.q_tokens()}};
+  const Mask mask = rows_of_all.sub_mask(all, keys);
+  std::vector<Range> rows;
+  for (const Slice& slice : mask.slices()) rows.push_back(Band::of(slice).rows());
+  join_ranges(rows);
+  return rows;
+}
+
+/// The longest of the ascending `gaps`, `count` of them, ascending.
+std::vector<Range> longest(std::vector<Range> gaps, std::size_t count) {
+  std::ranges::stable_sort(gaps, std::greater<>{}, &Range::size);
+  gaps.resize(std::min(gaps.size(), count));
+  std::ranges::sort(gaps, {}, &Range::begin);
+  return gaps;
+}
+
+/// The calls of a kernel on rows that see foreign keys, as a Cutter would make them.
+std::vector<Range> calls_on(const std::vector<Range>& rows, std::int64_t least_gap) {
+  std::vector<Range> inner;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const Range gap = {rows[i - 1].end, rows[i].begin};
+    if (gap.size() >= least_gap) inner.push_back(gap);
+  }
+  inner = longest(std::move(inner), Cutter::kMostPieces - 1);
+  std::vector<Range> calls;
+  std::int64_t begin = rows.front().begin;
+  for (const Range gap : inner) {
+    calls.push_back({begin, gap.begin});
+    begin = gap.end;
+  }
+  calls.push_back({begin, rows.back().end});
+  return calls;
+}
+
+JointSplit::Rows split_at(const std::vector<Range>& alone, std::size_t early, std::int64_t tokens) {
+  const auto middle = alone.begin() + static_cast<std::ptrdiff_t>(early);
+  return {{alone.begin(), middle}, outside(alone, tokens), {middle, alone.end()}};
+}
+
+/// Where the caller has said which gaps to keep: half of what is left alone comes first in the
+/// backward pass.
+std::optional<JointSplit> split_as_told(std::vector<Range> gaps, std::int64_t least_gap,
+                                        std::int64_t tokens) {
+  std::erase_if(gaps, [&](Range gap) { return gap.size() < least_gap; });
+  gaps = longest(std::move(gaps), kMostGaps - 1);
+  if (gaps.empty()) return std::nullopt;
+  return JointSplit{
+      split_at(gaps, gaps.size(), tokens), split_at(gaps, (gaps.size() + 1) / 2, tokens), {}};
+}
+
+/// What leaves the longest gaps alone, as many as let each pass end first; none if both together
+/// would not take less than `least` seconds.
+std::optional<JointSplit> cheapest(const std::vector<Range>& gaps, std::int64_t tokens,
+                                   const JointCosts& costs, double least) {
+  JointSplit best;
+  double forward = std::numeric_limits<double>::infinity();
+  double backward = forward;
+  const bool none_joint = gaps == std::vector<Range>{{0, tokens}};
+  for (std::size_t count = none_joint; count <= std::min(gaps.size(), kMostGaps); ++count) {
+    const std::vector<Range> alone = longest(gaps, count);
+    const std::vector<Range> joint = outside(alone, tokens);
+    if (joint.size() > Cutter::kMostPieces) continue;
+    if (const double end = costs.forward_by_rows(alone, joint); end < forward) {
+      forward = end;
+      best.forward = split_at(alone, alone.size(), tokens);
+    }
+    for (std::size_t early = 0; early <= alone.size(); ++early) {
+      const double end = costs.backward_by_rows(alone, joint, early);
+      if (end >= backward) continue;
+      backward = end;
+      best.backward = split_at(alone, early, tokens);
+    }
+  }
+  return forward + backward < least ? std::optional(best) : std::nullopt;
+}
+
+/// Shorter stretches of own keys that no joint row sees lie in the buffer too where no other key
+/// parts them: their bytes cost less than the two copies that would leave them out.
+constexpr std::int64_t kShortStretch = 1024;
+
+/// The own keys that the joint rows see.
+std::vector<Range> keys_of(const std::vector<Range>& joint, const Shard& shard,
+                           const SeenKeys& seen, const std::vector<Range>& foreign) {
+  std::vector<Range> queries;  // tokens
+  std::int64_t row = 0;
+  for (const Range range : shard.ranges) {
+    for (const Range rows : joint) {
+      const Range both = intersect(rows, {row, row + range.size()});
+      if (both.empty()) continue;
+      queries.push_back({range.begin + both.begin - row, range.begin + both.end - row});
+    }
+    row += range.size();
+  }
+  std::vector<Range> keys = common_ranges(seen.by(queries), shard.ranges);
+  std::vector<Range> filled = keys;
+  for (std::size_t i = 1; i < keys.size(); ++i) {
+    const std::vector<Range> between = {{keys[i - 1].end, keys[i].begin}};
+    const std::vector<Range> own = common_ranges(between, shard.ranges);
+    if (!common_ranges(between, foreign).empty() || tokens_of(own) > kShortStretch) continue;
+    filled.insert(filled.end(), own.begin(), own.end());
+  }
+  join_ranges(filled);
+  return filled;
+}
+
+}  // namespace
+
+std::optional<JointSplit> choose_joint_split(const ParallelProblem& problem, const Shard& shard,
+                                             const SeenKeys& seen, const CastTraffic& traffic) {
+  if (problem.mask.blocks() != nullptr || shard.tokens == 0) return std::nullopt;
+  const std::vector<Range> all_keys = {{0, problem.mask.k_tokens()}};
+  const std::vector<Range> all_rows = {{0, shard.tokens}};
+  const Mask rows_of_all = problem.mask.sub_mask(shard.ranges, all_keys);
+  const std::vector<Range> rows = rows_that_see(rows_of_all, traffic.foreign);
+  const std::vector<Range> gaps = outside(rows, shard.tokens);
+  std::optional<JointSplit> split;
+  if (problem.least_gap > 0) {
+    split = split_as_told(gaps, problem.least_gap, shard.tokens);
+  } else {
+    const JointCosts costs(problem.problem, shard.tokens, traffic, rows_of_all);
+    const Mask foreign = rows_of_all.sub_mask(all_rows, traffic.foreign);
+    const std::int64_t least_gap = least_gap_of(problem.problem, problem.problem.heads_q);
+    const std::vector<Range> calls = rows.empty() ? rows : calls_on(rows, least_gap);
+    split = cheapest(gaps, shard.tokens, costs, kWorthwhile * costs.by_keys(calls, foreign));
+  }
+  if (!split) return std::nullopt;
+  std::vector<Range> joint = split->forward.joint;
+  joint.insert(joint.end(), split->backward.joint.begin(), split->backward.joint.end());
+  join_ranges(joint);
+  split->own_keys = keys_of(joint, shard, seen, traffic.foreign);
+  return split;
+}
+
+}  // namespace longca
