@@ -27,7 +27,7 @@ constexpr double kWorthItForMore = 0.9;
 
 /// Rules of one overshoot are tried together, until finer ones find nothing better. More positions
 /// get fewer rules: they take longer, and long documents are cut for them in any case.
-constexpr int kMany = 33;
+constexpr int kMany = 17;
 constexpr int kVeryMany = 257;
 constexpr std::array kOvershoots = {0.5, 0.3, 0.2, 0.12, 0.07, 0.04, 0.02, 0.01};
 constexpr std::array kOvershootsOfMany = {0.12, 0.05, 0.02, 0.01};

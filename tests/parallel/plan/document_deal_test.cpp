@@ -55,8 +55,8 @@ GeneratedMask random_documents(std::int64_t tokens, std::int64_t longest) {
 }
 
 RC_GTEST_PROP(DocumentDeal, IsEqualInTokensAndAboutInArea, ()) {
-  const auto tokens = *rc::gen::inRange<std::int64_t>(1, 800);
-  const auto longest = *rc::gen::inRange<std::int64_t>(1, 200);
+  const auto tokens = *rc::gen::inRange<std::int64_t>(1, 400);
+  const auto longest = *rc::gen::inRange<std::int64_t>(1, 100);
   const GeneratedMask documents = random_documents(tokens, longest);
   const int positions = *rc::gen::inRange(1, 17);
   const auto dealt = deal_documents(documents.mask, positions);
