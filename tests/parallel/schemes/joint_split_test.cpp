@@ -125,6 +125,24 @@ TEST(JointSplit, IsNotMadeAtShorterGaps) {
   EXPECT_FALSE(split_of(told_problem(41)));
 }
 
+/// Its rows are computed at once, whatever others ask of it.
+TEST(JointSplit, AShardThatSeesNoKeysOfOthersIsOneCall) {
+  std::vector<Slice> slices = {{0, 100, 0, 100, SliceType::causal},
+                               {100, 200, 0, 200, SliceType::causal}};
+  for (const int least_gap : {0, 1000}) {
+    ParallelProblem problem = problem_of(Mask::from_slices(200, 200, slices), {}, 8, 4, 2);
+    problem.least_gap = least_gap;
+    const RankPlan plan = find_scheme("magi").plan(problem, 0);
+    ASSERT_EQ(count<Attend>(plan.forward), 1);
+    ASSERT_EQ(count<AttendBackward>(plan.backward), 1);
+    EXPECT_EQ(count<Clear>(plan.backward), 0);
+    EXPECT_EQ(count<Total>(plan.backward), 2);
+    // Gradients from the other rank are on their way while these are computed.
+    const auto& last = plan.backward[plan.backward.size() - 3];
+    EXPECT_TRUE(std::holds_alternative<AttendBackward>(last.what) && last.after.empty());
+  }
+}
+
 RC_GTEST_PROP(JointSplit, CoversEachRowOnce, ()) {
   const ParallelProblem problem = random_problem(200);
   const Grid grid(problem, {});

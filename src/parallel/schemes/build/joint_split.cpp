@@ -85,8 +85,7 @@ std::optional<JointSplit> cheapest(const std::vector<Range>& gaps, std::int64_t 
   JointSplit best;
   double forward = std::numeric_limits<double>::infinity();
   double backward = forward;
-  const bool none_joint = gaps == std::vector<Range>{{0, tokens}};
-  for (std::size_t count = none_joint; count <= std::min(gaps.size(), kMostGaps); ++count) {
+  for (std::size_t count = 0; count <= std::min(gaps.size(), kMostGaps); ++count) {
     const std::vector<Range> alone = longest(gaps, count);
     const std::vector<Range> joint = outside(alone, tokens);
     if (joint.size() > Cutter::kMostPieces) continue;
@@ -144,13 +143,17 @@ std::optional<JointSplit> choose_joint_split(const ParallelProblem& problem, con
   const std::vector<Range> rows = rows_that_see(rows_of_all, traffic.foreign);
   const std::vector<Range> gaps = outside(rows, shard.tokens);
   std::optional<JointSplit> split;
-  if (problem.least_gap > 0) {
+  if (rows.empty()) {
+    // Gradients that come home do so while all is computed.
+    split =
+        JointSplit{split_at(all_rows, 1, shard.tokens), split_at(all_rows, 0, shard.tokens), {}};
+  } else if (problem.least_gap > 0) {
     split = split_as_told(gaps, problem.least_gap, shard.tokens);
   } else {
     const JointCosts costs(problem.problem, shard.tokens, traffic, rows_of_all);
     const Mask foreign = rows_of_all.sub_mask(all_rows, traffic.foreign);
     const std::int64_t least_gap = least_gap_of(problem.problem, problem.problem.heads_q);
-    const std::vector<Range> calls = rows.empty() ? rows : calls_on(rows, least_gap);
+    const std::vector<Range> calls = calls_on(rows, least_gap);
     split = cheapest(gaps, shard.tokens, costs, kWorthwhile * costs.by_keys(calls, foreign));
   }
   if (!split) return std::nullopt;
