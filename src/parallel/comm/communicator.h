@@ -27,6 +27,8 @@ struct TransferGroup {
   Pattern pattern = Pattern::send_receive;
   std::vector<Transfer> sends;
   std::vector<Transfer> receives;
+  /// This rank computes nothing meanwhile: a transport may use what computing would.
+  bool alone = false;
 };
 
 /// Moves messages between the ranks of one case: MPI for the CPU, NCCL or copies to a peer's memory

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -59,6 +61,29 @@ void set_finished(const std::vector<Op>& ops, std::vector<Step>& steps) {
   }
 }
 
+bool computes(const Op& op) {
+  return std::holds_alternative<Attend>(op.what) || std::holds_alternative<AttendBackward>(op.what);
+}
+
+/// Whether `op` waits for the op of the other lane at `index`, or for a later one of that lane.
+bool waits_for(const Op& op, std::size_t index) {
+  return std::ranges::any_of(op.after,
+                             [&](int named) { return static_cast<std::size_t>(named) >= index; });
+}
+
+/// Whether no attention is computed while an exchange is on its way: the exchange waits for the
+/// one listed before it, and the one after it for the exchange.
+bool is_alone(const std::vector<Op>& ops, std::size_t exchange) {
+  const auto place = ops.begin() + static_cast<std::ptrdiff_t>(exchange);
+  const auto before = std::find_if(std::reverse_iterator(place), ops.rend(), computes);
+  if (before != ops.rend()) {
+    const auto index = static_cast<std::size_t>(before.base() - ops.begin()) - 1;
+    if (!waits_for(*place, index)) return false;
+  }
+  const auto behind = std::find_if(place, ops.end(), computes);
+  return behind == ops.end() || waits_for(*behind, exchange);
+}
+
 /// "step 3 (4096 × 4096, 17 slices): …"
 Support name_step(const Support& refusal, const RankPlan& plan, const Op& op) {
   std::string what = fmt::format("step {}", op.step);
@@ -104,8 +129,9 @@ struct Executor::Impl {
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const auto* exchange = std::get_if<Exchange>(&ops[i].what);
       if (exchange == nullptr) continue;
-      const TransferGroup group = memory.transfers(*exchange);
+      TransferGroup group = memory.transfers(*exchange);
       if (group.sends.empty() && group.receives.empty()) continue;
+      group.alone = is_alone(ops, i);
       steps[i].group = communicator.prepare(group);
     }
     set_waits(ops, steps);

@@ -198,6 +198,26 @@ TEST(Executor, HandsOverRegionsAsTransfers) {
       32 - 64);
 }
 
+TEST(Executor, TellsOfExchangesBesideWhichNothingIsComputed) {
+  RankPlan plan = plan_with(4, {});
+  plan.buffers.push_back(buffer(TensorRole::lse, 4, 2));
+  plan.masks = {Mask::from_slices(4, 4, {{0, 4, 0, 4}})};
+  const auto attend = [&](std::vector<int> after) -> Op {
+    return {
+        .what = Attend{plan.whole(0), plan.whole(1), plan.whole(2), plan.whole(3), plan.whole(4)},
+        .after = std::move(after)};
+  };
+  plan.forward = {receive(0),   compute(1, 2), attend({0}),  receive(1), attend({}),
+                  send(3, {2}), attend({5}),   send(3, {6}), attend({}), receive(2),
+                  attend({9}),  compute(1, 2), send(2, {11})};
+  const Made made(plan);
+  std::vector<bool> alone;
+  for (const TransferGroup& group : made.communicator.groups) alone.push_back(group.alone);
+  // In order: awaited by all computing; beside an attend that does not wait; not awaiting the
+  // attend before it; beside the next one; not awaiting, although awaited; after all.
+  EXPECT_THAT(alone, ElementsAre(true, false, false, false, false, true));
+}
+
 TEST(Executor, AsksForMessageMemoryOnceAndLetsPassesShareIt) {
   // 0: both passes; 1: forward; 2 and 3: backward; 4 and 5 have no messages; 6 is not used.
   const Made made(plan_with(7, {receive(0), receive(1), compute(4, 4)},

@@ -106,6 +106,8 @@ std::vector<GlobalExchange> random_exchanges(std::mt19937_64& random, int ranks,
 TransferGroup group_of(const GlobalExchange& exchange, int rank, void* sent, void* received) {
   TransferGroup group;
   group.pattern = exchange.pattern;
+  // Ranks decide each for itself.
+  group.alone = (exchange.edges.size() + static_cast<std::size_t>(rank)) % 2 == 0;
   for (const Edge& edge : exchange.edges) {
     if (edge.from == rank) {
       group.sends.push_back({edge.to, static_cast<std::byte*>(sent) + edge.from_offset, edge.rows,
