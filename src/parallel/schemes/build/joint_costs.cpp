@@ -61,15 +61,16 @@ double JointCosts::by_keys(const std::vector<Range>& calls, const Mask& foreign)
   const double rows = static_cast<double>(tokens_of(calls));
   const double own = rows_of_all_.mean_area() - foreign.mean_area() +
                      rates::kKeysPerRow * static_cast<double>(own_tokens_);
-  const std::vector<double> half = {own / 2};
   const double each = (foreign.mean_area() + rates::kKeysPerRow * rows) /
                       static_cast<double>(std::max<std::size_t>(1, calls.size()));
   const std::vector<double> others(calls.size(), each);
   const double merging = kTouchesOfAMergedRow * row_seconds(problem_.heads_q) * rows;
   const double forward = std::max(forward_of({own}), fetch_) + forward_of(others) + merging;
   if (!problem_.backward) return forward;
-  const double sums_ready = std::max(backward_of(half), fetch_) + backward_of(others);
-  return forward + sums_ready + std::max(backward_of(half), reduce_) + merging + rounding();
+  const double half =
+      backward_of({own / 2}) - rates::kSecondsPerBackwardCall + rates::kSecondsPerHalvedCall;
+  const double sums_ready = std::max(half, fetch_) + backward_of(others);
+  return forward + sums_ready + std::max(half, reduce_) + merging + rounding();
 }
 
 std::vector<double> JointCosts::cells_of(const std::vector<Range>& rows) const {

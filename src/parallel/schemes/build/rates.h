@@ -15,12 +15,13 @@ inline constexpr double kSecondsPerCall = 10e-6;
 /// Of many small ones in an exchange, one behind the other.
 inline constexpr double kSecondsPerMessage = 4.5e-6;
 /// What slice takes, of steps of documents at 8K tokens over two and four ranks: whole tiles at the
-/// rates of long rows, as many keys more for each row (tiles that are partial), and for a call: of
-/// the backward pass 60 to 170 µs, since its work groups last long.
+/// rates of long rows, as many keys more for each row (tiles that are partial), and for a call.
+/// With half of the heads, a backward call has half of the work groups to share its end.
 inline constexpr double kForwardTileFlopsPerSecond = 700e12;
 inline constexpr double kBackwardTileFlopsPerSecond = 600e12;
 inline constexpr double kKeysPerRow = 170;
 inline constexpr double kSecondsPerForwardCall = 15e-6;
-inline constexpr double kSecondsPerBackwardCall = 120e-6;
+inline constexpr double kSecondsPerBackwardCall = 60e-6;
+inline constexpr double kSecondsPerHalvedCall = 130e-6;
 
 }  // namespace longca::rates
