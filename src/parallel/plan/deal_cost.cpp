@@ -82,28 +82,23 @@ DealCost::Foreign DealCost::foreign_of(const std::vector<Range>& own) const {
   return foreign;
 }
 
-double DealCost::of(const std::vector<std::vector<Range>>& dealt) const {
+std::vector<PositionCost> DealCost::of(const std::vector<std::vector<Range>>& dealt) const {
   const std::vector<Owned> owners = owners_of(dealt);
-  std::vector<std::int64_t> sent(dealt.size(), 0);
-  std::vector<std::int64_t> received(dealt.size(), 0);
-  std::vector<double> of_rows(dealt.size(), 0.0);
+  std::vector<PositionCost> costs(dealt.size());
   for (std::size_t p = 0; p < dealt.size(); ++p) {
     const Foreign foreign = foreign_of(dealt[p]);
-    received[p] = size_of(foreign.keys);
-    of_rows[p] = static_cast<double>(size_of(foreign.rows)) +
-                 kCallTokens * static_cast<double>(foreign.rows.size());
+    costs[p].received = static_cast<double>(size_of(foreign.keys));
+    costs[p].rows = static_cast<double>(size_of(foreign.rows)) +
+                    kCallTokens * static_cast<double>(foreign.rows.size());
     for (const Range keys : foreign.keys) {
       for (auto it = first_behind(owners, keys.begin); it != owners.end() && it->begin < keys.end;
            ++it) {
-        sent[it->position] += intersect({it->begin, it->end}, keys).size();
+        costs[it->position].sent +=
+            static_cast<double>(intersect({it->begin, it->end}, keys).size());
       }
     }
   }
-  double most = 0;
-  for (std::size_t p = 0; p < dealt.size(); ++p) {
-    most = std::max(most, static_cast<double>(std::max(sent[p], received[p])) + of_rows[p]);
-  }
-  return most;
+  return costs;
 }
 
 }  // namespace longca

@@ -8,6 +8,15 @@
 
 namespace longca {
 
+/// What a position does beyond what concerns its own keys alone, in tokens.
+struct PositionCost {
+  double received = 0;  ///< keys
+  double sent = 0;      ///< keys, once for each position that sees them
+  double rows = 0;      ///< that see keys of others, and their kernel calls
+
+  double total() const { return (sent > received ? sent : received) + rows; }
+};
+
 /// What it costs that tokens are dealt to positions: keys that travel, rows that see keys of other
 /// positions, and kernel calls for those rows.
 class DealCost {
@@ -15,9 +24,8 @@ class DealCost {
   /// A mask without block lists.
   explicit DealCost(const Mask& mask);
 
-  /// Of the position that it costs most, in tokens. `dealt`: per position ascending and not
-  /// touching; all tokens, each once.
-  double of(const std::vector<std::vector<Range>>& dealt) const;
+  /// Per position. `dealt`: per position ascending and not touching; all tokens, each once.
+  std::vector<PositionCost> of(const std::vector<std::vector<Range>>& dealt) const;
 
  private:
   struct Foreign {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "parallel/plan/atom_areas.h"
@@ -11,6 +12,7 @@
 #include "parallel/plan/deal_cost.h"
 #include "parallel/plan/part_dealer.h"
 #include "parallel/plan/part_packing.h"
+#include "parallel/plan/token_transfer.h"
 
 namespace longca {
 namespace {
@@ -21,9 +23,12 @@ constexpr double kGoodImbalance = 1.02;
 constexpr double kCellsPerToken = 180;
 /// What such a deal may cost of what chunks of one length cost, over a few positions and over more:
 /// those chunks spread a long document's keys over more senders, where many positions share it.
-constexpr int kFew = 8;
 constexpr double kWorthIt = 1.0;
 constexpr double kWorthItForMore = 0.9;
+
+/// Positions with more than this to fetch and to call, in tokens, get up to this share less area.
+constexpr double kBurden = 500;
+constexpr double kFavour = 0.016;
 
 /// Rules of one overshoot are tried together, until finer ones find nothing better. More positions
 /// get fewer rules: they take longer, and long documents are cut for them in any case.
@@ -88,9 +93,41 @@ struct DocumentDeal {
   }
 };
 
-/// Of waiting for the position with most area, in tokens.
-double surplus_cost(double imbalance, double share) {
-  return (imbalance - 1) * share / kCellsPerToken;
+/// When the last position ends, in tokens after the mean of areas is computed.
+double end_of(const std::vector<PositionCost>& costs, const std::vector<double>& surpluses) {
+  double end = 0;
+  for (std::size_t p = 0; p < costs.size(); ++p) {
+    end = std::max(end, costs[p].total() + surpluses[p] / kCellsPerToken);
+  }
+  return end;
+}
+
+DocumentDeal deal_of(const PartPacking& packing, const DealCost& cost) {
+  DocumentDeal deal;
+  deal.imbalance = std::max(packing.imbalance(), kGoodImbalance);
+  deal.ranges = packing.ranges();
+  std::vector<double> surpluses;
+  for (int p = 0; p < packing.positions(); ++p) surpluses.push_back(packing.surplus(p));
+  deal.cost = end_of(cost.of(deal.ranges), surpluses);
+  return deal;
+}
+
+/// Moves area from positions that see keys of others, which they wait for and send gradients of, to
+/// those that do not, as far as areas may differ. Returns whether there are both.
+bool favour_the_burdened(PartPacking& packing, const std::vector<PositionCost>& costs) {
+  std::vector<int> burdened;
+  for (int p = 0; p < packing.positions(); ++p) {
+    const PositionCost& cost = costs[static_cast<std::size_t>(p)];
+    if (cost.received + cost.rows > kBurden) burdened.push_back(p);
+  }
+  const auto count = static_cast<double>(burdened.size());
+  const double others = packing.positions() - count;
+  if (count == 0 || others == 0) return false;
+  // The others get `more`, each of these gives what adds up to that.
+  const double more = std::min(kFavour, kFavour * count / others) * packing.share();
+  for (const int p : burdened) packing.set_handicap(p, more + more * others / count);
+  even_out_in_place(packing);
+  return true;
 }
 
 /// The cheapest of the deals of good balance, else the one of best balance.
@@ -99,33 +136,38 @@ DocumentDeal best_deal(AtomAreas& atoms, int positions, const DealCost& cost) {
   for (const std::vector<DealRule>& rules : rules_for(positions)) {
     const bool was_good = best.imbalance <= kGoodImbalance;
     bool is_better = false;
+    const auto keep_better = [&](DocumentDeal deal) {
+      if (!(deal < best)) return;
+      best = std::move(deal);
+      is_better = true;
+    };
     for (const DealRule& rule : rules) {
       PartPacking packing(atoms, positions);
       deal_parts(packing, rule);
-      DocumentDeal deal;
-      deal.imbalance = std::max(packing.imbalance(), kGoodImbalance);
-      if (deal.imbalance > best.imbalance) continue;
-      deal.ranges = packing.ranges();
-      deal.cost = cost.of(deal.ranges) + surplus_cost(packing.imbalance(), packing.share());
-      if (!(deal < best)) continue;
-      best = std::move(deal);
-      is_better = true;
+      if (std::max(packing.imbalance(), kGoodImbalance) > best.imbalance) continue;
+      keep_better(deal_of(packing, cost));
+      if (positions > kFewPositions) continue;
+      if (favour_the_burdened(packing, cost.of(packing.ranges()))) {
+        keep_better(deal_of(packing, cost));
+      }
     }
     if (was_good && !is_better) break;
   }
   return best;
 }
 
-double imbalance_of(const AtomAreas& atoms, const std::vector<std::vector<Range>>& dealt) {
-  double largest = 0;
-  double sum = 0;
+/// Beyond the mean.
+std::vector<double> surpluses_of(const AtomAreas& atoms,
+                                 const std::vector<std::vector<Range>>& dealt) {
+  std::vector<double> areas;
   for (const std::vector<Range>& ranges : dealt) {
-    double area = 0;
-    for (const Range rows : ranges) area += atoms.area(rows);
-    largest = std::max(largest, area);
-    sum += area;
+    areas.push_back(0);
+    for (const Range rows : ranges) areas.back() += atoms.area(rows);
   }
-  return sum > 0 ? largest * static_cast<double>(dealt.size()) / sum : 1.0;
+  const double mean =
+      std::accumulate(areas.begin(), areas.end(), 0.0) / static_cast<double>(areas.size());
+  for (double& area : areas) area -= mean;
+  return areas;
 }
 
 }  // namespace
@@ -140,13 +182,13 @@ std::vector<std::vector<Range>> deal_documents(const Mask& mask, int positions) 
   const DealCost cost(mask);
   DocumentDeal best = best_deal(atoms, positions, cost);
   const auto balanced = deal_balanced(mask, positions, 0).ranges;
-  const double imbalance = imbalance_of(atoms, balanced);
-  const double balanced_cost =
-      cost.of(balanced) + surplus_cost(imbalance, atoms.area({0, tokens}) / positions);
-  const double gain = imbalance - imbalance_of(atoms, best.ranges);
-  const double slack = kGoodImbalance - 1;
-  const double worth_it = positions > kFew ? kWorthItForMore : kWorthIt;
-  const bool is_cheaper = best.cost <= worth_it * balanced_cost;
+  const std::vector<double> surpluses = surpluses_of(atoms, balanced);
+  const std::vector<double> own = surpluses_of(atoms, best.ranges);
+  const double gain = *std::max_element(surpluses.begin(), surpluses.end()) -
+                      *std::max_element(own.begin(), own.end());
+  const double slack = (kGoodImbalance - 1) * atoms.area({0, tokens}) / positions;
+  const double worth_it = positions > kFewPositions ? kWorthItForMore : kWorthIt;
+  const bool is_cheaper = best.cost <= worth_it * end_of(cost.of(balanced), surpluses);
   if (gain < -slack || (gain < slack && !is_cheaper)) return {};
   return std::move(best.ranges);
 }

@@ -20,9 +20,6 @@ constexpr std::size_t kEpochs = 16;
 constexpr std::size_t kMostTries = 4;
 /// Parts of a larger share of a position's tokens are cut where none has room for them.
 constexpr double kMuchRoom = 0.25;
-/// Over more positions documents are cut in any case, and a few more cuts do not count.
-constexpr int kFewPositions = 8;
-constexpr double kEvenEnough = 0.002;
 
 class Dealer {
  public:
@@ -42,7 +39,7 @@ class Dealer {
     set_filling();
     even_out(packing_);
     fill(deal(later));
-    if (packing_.positions() <= kFewPositions) even_out_in_place();
+    if (packing_.positions() <= kFewPositions) even_out_in_place(packing_);
   }
 
  private:
@@ -214,21 +211,6 @@ class Dealer {
       packing_.give(part, owner);
       return true;
     });
-  }
-
-  /// Without room left: only as many tokens for as many.
-  void even_out_in_place() {
-    packing_.set_filling(0);
-    for (int round = 0; round < 2 * packing_.positions(); ++round) {
-      int most = 0;
-      int least = 0;
-      for (int p = 1; p < packing_.positions(); ++p) {
-        if (packing_.need(p) < packing_.need(most)) most = p;
-        if (packing_.need(p) > packing_.need(least)) least = p;
-      }
-      if (-packing_.need(most) < kEvenEnough * packing_.share()) return;
-      if (!exchange_equal(packing_, most, least)) return;
-    }
   }
 
   PartPacking& packing_;

@@ -8,6 +8,8 @@ namespace longca {
 
 /// A position's tokens are at least so many grains, the unit in which atoms are cut.
 inline constexpr std::int64_t kGrainsOfPosition = 16;
+/// Over more positions documents are cut in any case, and a few more cuts do not count.
+inline constexpr int kFewPositions = 8;
 
 /// How parts are dealt.
 struct DealRule {

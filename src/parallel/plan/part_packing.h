@@ -36,8 +36,13 @@ class PartPacking {
   void set_filling(double cells_per_token) { filling_ = cells_per_token; }
   /// The area that a position misses beyond what its room will bring.
   double need(int position) const {
-    return at(position).missing - filling_ * static_cast<double>(at(position).room);
+    const Position& p = at(position);
+    return p.missing - p.handicap - filling_ * static_cast<double>(p.room);
   }
+  /// From now on a position needs so much less area.
+  void set_handicap(int position, double area) { at(position).handicap = area; }
+  /// The area that a position has beyond its share.
+  double surplus(int position) const { return -at(position).missing; }
   /// The area of a part beyond what its tokens would bring otherwise.
   double excess(int part) const { return area(part) - filling_ * static_cast<double>(size(part)); }
 
@@ -71,6 +76,7 @@ class PartPacking {
     std::vector<AtomPart> cut;  ///< of parts that nobody has whole
     std::int64_t room = 0;      ///< tokens
     double missing = 0;         ///< area
+    double handicap = 0;        ///< area
   };
 
   const AtomPart& of(int part) const { return parts_[static_cast<std::size_t>(part)]; }

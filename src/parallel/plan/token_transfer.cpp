@@ -16,6 +16,8 @@ constexpr std::ptrdiff_t kMostParts = 12;
 constexpr double kMostNeed = 0.015;
 /// No exchange is made that brings the needs less close than this.
 constexpr double kLeastGain = 0.98;
+/// Of a position's share.
+constexpr double kEvenEnough = 0.003;
 
 /// Up to two parts of one position; −1 for none.
 struct Few {
@@ -143,6 +145,20 @@ bool exchange_equal(PartPacking& packing, int from, int to) {
   Transfer transfer(packing, from, to);
   transfer.improve();
   return transfer.run(0);
+}
+
+void even_out_in_place(PartPacking& packing) {
+  packing.set_filling(0);
+  for (int round = 0; round < 2 * packing.positions(); ++round) {
+    int most = 0;
+    int least = 0;
+    for (int p = 1; p < packing.positions(); ++p) {
+      if (packing.need(p) < packing.need(most)) most = p;
+      if (packing.need(p) > packing.need(least)) least = p;
+    }
+    if (packing.need(least) - packing.need(most) < kEvenEnough * packing.share()) return;
+    if (!exchange_equal(packing, most, least)) return;
+  }
 }
 
 }  // namespace longca

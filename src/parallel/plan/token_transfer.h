@@ -16,4 +16,8 @@ bool transfer_tokens(PartPacking& packing, int from, int to, std::int64_t tokens
 /// nearer to each other. Returns whether there was a way.
 bool exchange_equal(PartPacking& packing, int from, int to);
 
+/// That between the positions that need least and most, while it helps. For a packing that has no
+/// room left.
+void even_out_in_place(PartPacking& packing);
+
 }  // namespace longca
