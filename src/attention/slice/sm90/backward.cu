@@ -73,7 +73,9 @@ BackwardArgs backward_args(const BackwardParams& params, DType dtype, int dim) {
   args.terms = reinterpret_cast<RowTerms*>(workspace + offsets.terms);
   args.dq_sums = reinterpret_cast<float*>(workspace + offsets.dq);
   args.key_sums = reinterpret_cast<float*>(workspace + offsets.keys);
-  args.key_sum_bytes = offsets.turns - offsets.keys;
+  // Where all are added to, parts of key tiles need no sums of their own.
+  args.shared_sums = params.keys_sink == Sink::add_float32 ? 0 : params.lists.shared_tiles;
+  args.key_sum_bytes = args.shared_sums == 0 ? 0 : offsets.turns - offsets.keys;
   args.turns = reinterpret_cast<std::int32_t*>(workspace + offsets.turns);
   args.work_counter = reinterpret_cast<std::int32_t*>(workspace + offsets.counter);
   if (params.tokens_q > 0) {
@@ -129,7 +131,7 @@ void launch(const BackwardParams& params, DType dtype, cudaStream_t stream) {
     LONGCA_CUDA(cudaMemsetAsync(args.key_sums, 0, bytes, stream));
   }
   if (args.work_items > 0) launch_main<BackwardShape<T, kDim>>(args, stream);
-  const int shared = params.lists.shared_tiles * params.heads_k * 2;
+  const int shared = args.shared_sums * params.heads_k * 2;
   if (args.query_tiles + shared > 0) {
     launch_early(write_sums_kernel<T, kDim>, args.query_tiles + shared, 256, 0, args, stream);
   }

@@ -42,6 +42,7 @@ struct BackwardArgs {
   /// Of each query tile. Ordered: additions that are done; else kUntouched, kFirst or kStored.
   std::int32_t* turns;
   std::int64_t key_sum_bytes;
+  int shared_sums;  ///< key tiles per KV head that have these
   std::int32_t* work_counter;
 };
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "attention/slice/sm90/backward_args.h"
+#include "attention/slice/sm90/backward_key_writer.cuh"
 #include "attention/slice/sm90/backward_shape.cuh"
 #include "attention/slice/sm90/backward_sums.cuh"
 #include "attention/slice/sm90/ptx/barrier.cuh"
@@ -143,6 +144,7 @@ struct BackwardConsumer {
   }
 
   __device__ __forceinline__ void run() {
+    const BackwardKeyWriter<Shape> writer{args, shared, group, warp, lane};
     for (;;) {
       ptx::barrier_wait(&shared.keys_full, keys_parity);
       keys_parity ^= 1;
@@ -153,8 +155,9 @@ struct BackwardConsumer {
 #pragma unroll
       for (int i = 0; i < kDim / 2; ++i) dk[i] = dv[i] = 0;
       if (work.q_tiles > 0) walk(work.q_tiles, dk, dv);
-      finish(work, dk, dv);
-      ptx::fence_async_proxy();
+      writer.write(work, dk, dv);
+      // Only what goes by way of shared memory must be there before K and V come again.
+      if (writer.uses_shared(work)) ptx::fence_async_proxy();
       __syncwarp();
       arrive(shared.keys_empty);
     }
@@ -272,87 +275,6 @@ struct BackwardConsumer {
     add_dq_before(dq, before);
     ptx::pin(dk);
     ptx::pin(dv);
-  }
-
-  __device__ __forceinline__ void finish(const KeyWork& work, float (&dk)[kDim / 2],
-                                         float (&dv)[kDim / 2]) {
-#pragma unroll
-    for (int i = 0; i < kDim / 2; ++i) dk[i] *= args.params.scale;
-    if (work.shared >= 0) {
-      if (work.q_tiles == 0) return;
-      add_keys(dk, key_sums<kDim>(args, work.shared, work.kv_head, 0));
-      add_keys(dv, key_sums<kDim>(args, work.shared, work.kv_head, 1));
-      return;
-    }
-    if (args.params.keys_sink != Sink::overwrite) {
-      if (work.q_tiles == 0 && args.params.keys_sink == Sink::add_float32) return;
-      write_float32_keys(dk, args.params.dk, work);
-      write_float32_keys(dv, args.params.dv, work);
-      return;
-    }
-    // The group's own rows of V are free as soon as its warps are here.
-    group == 0 ? ptx::named_sync(1, 128) : ptx::named_sync(2, 128);
-    write_keys(dv, args.params.dv, work);
-    __syncwarp();
-    write_keys(dk, args.params.dk, work);
-  }
-
-  __device__ __forceinline__ void add_keys(const float (&sum)[kDim / 2], float* to) const {
-    to += (group * 4 + warp) * (kDim / 2 * 32) + lane * 4;
-#pragma unroll
-    for (int i = 0; i < kDim / 2; i += 4) ptx::add_four(to + i * 32, sum + i);
-  }
-
-  /// Over what a tensor of float32 holds, or added to it: nobody else has these keys.
-  __device__ __forceinline__ void write_float32_keys(const float (&sum)[kDim / 2],
-                                                     const TensorArg& tensor, const KeyWork& work) {
-    const bool adds = args.params.keys_sink == Sink::add_float32;
-    const int first = work.k_begin + group * 64 + warp * 16 + lane / 4;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const std::int64_t key = first + half * 8;
-      if (key >= work.k_end) continue;
-      float* row = static_cast<float*>(tensor.data) + key * tensor.token_stride +
-                   work.kv_head * tensor.head_stride + lane % 4 * 2;
-#pragma unroll
-      for (int i = 0; i < kDim / 8; ++i) {
-        auto* to = reinterpret_cast<float2*>(row + i * 8);
-        const float2 before = adds ? *to : make_float2(0, 0);
-        *to = make_float2(before.x + sum[i * 4 + half * 2], before.y + sum[i * 4 + half * 2 + 1]);
-      }
-    }
-  }
-
-  /// By way of this warp's 16 rows of V, so that whole lines are written.
-  __device__ __forceinline__ void write_keys(const float (&sum)[kDim / 2], const TensorArg& tensor,
-                                             const KeyWork& work) {
-    const int first = group * 64 + warp * 16;
-    unsigned char* rows = shared.v + first * 128;
-    const int row = lane % 8;
-    const std::uint32_t line = ptx::shared_address(rows) + (row + (lane / 8 & 1) * 8) * 128;
-#pragma unroll
-    for (int step = 0; step < kDim / 16; ++step) {
-      const int chunk = (step % 4 * 2 + lane / 16) ^ row;
-      const float* d = sum + step * 8;
-      ptx::store_matrices(line + step / 4 * Shape::kKeyColumnBytes + chunk * 16,
-                          ptx::pack<T>(d[0], d[1]), ptx::pack<T>(d[2], d[3]),
-                          ptx::pack<T>(d[4], d[5]), ptx::pack<T>(d[6], d[7]));
-    }
-    __syncwarp();
-    constexpr int kChunks = kDim / 8;
-#pragma unroll
-    for (int i = lane; i < 16 * kChunks; i += 32) {
-      const int key_row = i / kChunks;
-      const int chunk = i % kChunks;
-      const int key = work.k_begin + first + key_row;
-      if (key >= work.k_end) continue;
-      const uint4 values =
-          *reinterpret_cast<const uint4*>(rows + chunk / 8 * Shape::kKeyColumnBytes +
-                                          key_row * 128 + ((chunk % 8) ^ (key_row % 8)) * 16);
-      T* to = static_cast<T*>(tensor.data) + key * tensor.token_stride +
-              work.kv_head * tensor.head_stride + chunk * 8;
-      *reinterpret_cast<uint4*>(to) = values;
-    }
   }
 };
 

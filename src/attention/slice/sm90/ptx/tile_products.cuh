@@ -66,6 +66,11 @@ __device__ __forceinline__ void add_four(float* to, const float* numbers) {
                : "memory");
 }
 
+__device__ __forceinline__ void add_two(float* to, float first, float second) {
+  asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(first), "f"(second)
+               : "memory");
+}
+
 /// Until this thread's stores and additions are in device memory.
 __device__ __forceinline__ void wait_stores_done() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
