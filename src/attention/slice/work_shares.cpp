@@ -21,11 +21,6 @@ constexpr int kLeastGroup = 4;
 /// Of very long masks chunks are larger instead: planning takes as long as there are items.
 constexpr std::int64_t kMostItems = 16384;
 
-/// Head blocks of a KV head, which a work group goes through one after the other.
-std::int64_t head_blocks_of(const BackwardWork& work, const TransposedLists& lists) {
-  return work.heads_q / work.heads_k / lists.pack;
-}
-
 /// Takes query tiles of a key tile, from the last on.
 class Walk {
  public:
@@ -192,6 +187,10 @@ class Sharing {
 };
 
 }  // namespace
+
+std::int64_t head_blocks_of(const BackwardWork& work, const TransposedLists& lists) {
+  return work.heads_q / work.heads_k / lists.pack;
+}
 
 std::int64_t share_cost(std::int64_t visits) {
   return visits == 0 ? kEmptyTileCycles : kKeyTileCycles + visits * kQueryTileCycles;

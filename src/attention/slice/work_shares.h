@@ -16,6 +16,9 @@ struct WorkShare {
   std::int64_t last = -1;   ///< query tile: the first that is walked, or that its neighbours walk
 };
 
+/// Head blocks of a KV head, which a work group goes through one after the other.
+std::int64_t head_blocks_of(const BackwardWork& work, const TransposedLists& lists);
+
 /// In cycles. A part of a key tile adds its sums to those of the others.
 std::int64_t share_cost(std::int64_t visits);
 std::int64_t part_cost(std::int64_t visits);
