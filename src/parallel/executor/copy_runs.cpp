@@ -25,7 +25,8 @@ bool is_lse(const RankPlan& plan, const Region& region) {
 /// Whether a copy can be made together with the `run` of ops right before it.
 bool joins(std::span<const Op> run, const Op& op) {
   const Op& first = run.front();
-  if (op.lane != first.lane) return false;
+  // On the other lane exchanges end on the host, just before the copy that needs them.
+  if (op.lane != Lane::compute || first.lane != Lane::compute) return false;
   const bool waits = std::ranges::any_of(op.after, [&](int before) {
     return std::ranges::find(first.after, before) == first.after.end();
   });

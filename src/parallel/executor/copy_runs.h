@@ -6,9 +6,9 @@
 
 namespace longca {
 
-/// Copies of tensors that may be made in one pass: consecutive ops of one lane, none of which
-/// touches what another one of them writes, or waits for an op that the first does not wait for.
-/// Those of lse stay alone.
+/// Copies of tensors that may be made in one pass: consecutive ops of the compute lane, none of
+/// which touches what another one of them writes, or waits for an op that the first does not wait
+/// for. Those of lse stay alone.
 class CopyRuns {
  public:
   CopyRuns(const RankPlan& plan, const std::vector<Op>& ops);
