@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "mask/total_size.h"
 
 namespace longca {
 namespace {
@@ -19,11 +20,7 @@ struct Packed {
   std::int64_t row_bytes = 0;
   HostBuffer data;
 
-  std::int64_t count() const {
-    std::int64_t sum = 0;
-    for (const Range& range : tokens) sum += range.size();
-    return sum;
-  }
+  std::int64_t count() const { return total_size(tokens); }
 };
 
 /// A rectangle of rows in host or device memory, as pieces of `piece_bytes`.

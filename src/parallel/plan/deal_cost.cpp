@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "mask/total_size.h"
+
 namespace longca {
 namespace {
 
@@ -13,12 +15,6 @@ std::vector<Range> rows_of(const std::vector<Band>& bands) {
   rows.reserve(bands.size());
   for (const Band& band : bands) rows.push_back(band.rows());
   return rows;
-}
-
-std::int64_t size_of(const std::vector<Range>& ranges) {
-  std::int64_t size = 0;
-  for (const Range range : ranges) size += range.size();
-  return size;
 }
 
 /// The first of ascending ranges that ends behind a token.
@@ -87,8 +83,8 @@ std::vector<PositionCost> DealCost::of(const std::vector<std::vector<Range>>& de
   std::vector<PositionCost> costs(dealt.size());
   for (std::size_t p = 0; p < dealt.size(); ++p) {
     const Foreign foreign = foreign_of(dealt[p]);
-    costs[p].received = static_cast<double>(size_of(foreign.keys));
-    costs[p].rows = static_cast<double>(size_of(foreign.rows)) +
+    costs[p].received = static_cast<double>(total_size(foreign.keys));
+    costs[p].rows = static_cast<double>(total_size(foreign.rows)) +
                     kCallTokens * static_cast<double>(foreign.rows.size());
     for (const Range keys : foreign.keys) {
       for (auto it = first_behind(owners, keys.begin); it != owners.end() && it->begin < keys.end;

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "mask/band.h"
+#include "mask/total_size.h"
 #include "parallel/plan/balanced_deal.h"
 #include "parallel/plan/document_deal.h"
 
@@ -117,9 +118,7 @@ std::vector<Range> Sharding::ranges(int position) const {
 }
 
 std::int64_t Sharding::tokens(int position) const {
-  std::int64_t tokens = 0;
-  for (const Range range : ranges(position)) tokens += range.size();
-  return tokens;
+  return total_size(ranges(position));
 }
 
 std::int64_t Sharding::rows(int position) const {
@@ -130,9 +129,7 @@ std::int64_t Sharding::rows(int position) const {
 }
 
 std::vector<Range> split_ranges(std::span<const Range> ranges, int parts, int member) {
-  std::int64_t total = 0;
-  for (const Range range : ranges) total += range.size();
-  const Range wanted = part_of(total, parts, member);
+  const Range wanted = part_of(total_size(ranges), parts, member);
   std::vector<Range> mine;
   std::int64_t before = 0;
   for (const Range range : ranges) {

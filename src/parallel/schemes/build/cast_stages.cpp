@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "mask/total_size.h"
 #include "parallel/schemes/build/rates.h"
 
 namespace longca {
@@ -21,12 +22,6 @@ struct Cost {
   double merging = 0;  ///< of one stage
 };
 
-std::int64_t total(const std::vector<Range>& ranges) {
-  std::int64_t sum = 0;
-  for (const Range range : ranges) sum += range.size();
-  return sum;
-}
-
 Cost cost_of(const ParallelProblem& problem, const Grid& grid, const SeenKeys& seen, int position) {
   const Problem& p = problem.problem;
   const Shard shard = grid.position_shard(position);
@@ -37,7 +32,7 @@ Cost cost_of(const ParallelProblem& problem, const Grid& grid, const SeenKeys& s
   const double own_cells = own_rows.sub_mask(rows, shard.ranges).mean_area();
   const double seconds_per_cell = 4.0 * p.heads_q * p.head_dim / rates::kFlopsPerSecond;
   const std::vector<Range> keys = seen.by(shard.ranges);
-  const std::int64_t foreign = total(keys) - total(common_ranges(keys, shard.ranges));
+  const std::int64_t foreign = total_size(keys) - total_size(common_ranges(keys, shard.ranges));
   const std::int64_t bytes = foreign * 2 * p.heads_k * p.head_dim * size_of(p.dtype);
   const std::int64_t row_bytes = p.heads_q * p.head_dim * size_of(p.dtype);
   return {own_cells * seconds_per_cell, (cells - own_cells) * seconds_per_cell,

@@ -1,15 +1,11 @@
 #include "parallel/schemes/build/grid.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "mask/total_size.h"
 
 namespace longca {
 namespace {
-
-std::int64_t total(const std::vector<Range>& ranges) {
-  return std::accumulate(ranges.begin(), ranges.end(), std::int64_t{0},
-                         [](std::int64_t sum, Range range) { return sum + range.size(); });
-}
 
 /// The member's part of rows [begin, end), as split_ranges deals.
 Range part(std::int64_t begin, std::int64_t end, int parts, int member) {
@@ -39,7 +35,7 @@ int Grid::member(int rank) const {
 
 Shard Grid::position_shard(int position) const {
   Shard shard{sharding_.ranges(position), 0, 0};
-  shard.tokens = total(shard.ranges);
+  shard.tokens = total_size(shard.ranges);
   shard.rows = std::max(shard.tokens, padded_rows_);
   return shard;
 }
@@ -47,7 +43,7 @@ Shard Grid::position_shard(int position) const {
 Shard Grid::own_shard(int rank) const {
   const Shard whole = position_shard(position(rank));
   Shard own{split_ranges(whole.ranges, head_ways(), member(rank)), 0, 0};
-  own.tokens = total(own.ranges);
+  own.tokens = total_size(own.ranges);
   own.rows = own.tokens + part(whole.tokens, whole.rows, head_ways(), member(rank)).size();
   return own;
 }

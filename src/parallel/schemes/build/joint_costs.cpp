@@ -1,8 +1,8 @@
 #include "parallel/schemes/build/joint_costs.h"
 
 #include <algorithm>
-#include <numeric>
 
+#include "mask/total_size.h"
 #include "parallel/schemes/build/rates.h"
 
 namespace longca {
@@ -26,15 +26,10 @@ double transfer_of(double bytes, std::int64_t messages) {
 
 }  // namespace
 
-std::int64_t tokens_of(const std::vector<Range>& ranges) {
-  return std::accumulate(ranges.begin(), ranges.end(), std::int64_t{0},
-                         [](std::int64_t sum, Range range) { return sum + range.size(); });
-}
-
 JointCosts::JointCosts(const Problem& problem, std::int64_t own_tokens, const CastTraffic& traffic,
                        const Mask& rows_of_all)
     : problem_(problem), own_tokens_(own_tokens), rows_of_all_(rows_of_all) {
-  const std::int64_t most = std::max(tokens_of(traffic.foreign), traffic.sent_tokens);
+  const std::int64_t most = std::max(total_size(traffic.foreign), traffic.sent_tokens);
   if (most == 0) return;
   const double elements = 2.0 * problem_.heads_k * problem_.head_dim * static_cast<double>(most);
   fetch_ = transfer_of(elements * static_cast<double>(size_of(problem_.dtype)), traffic.messages);
@@ -58,7 +53,7 @@ double JointCosts::backward_by_rows(const std::vector<Range>& alone,
 }
 
 double JointCosts::by_keys(const std::vector<Range>& calls, const Mask& foreign) const {
-  const double rows = static_cast<double>(tokens_of(calls));
+  const double rows = static_cast<double>(total_size(calls));
   const double own = rows_of_all_.mean_area() - foreign.mean_area() +
                      rates::kKeysPerRow * static_cast<double>(own_tokens_);
   const double each = (foreign.mean_area() + rates::kKeysPerRow * rows) /

@@ -10,9 +10,6 @@
 
 namespace longca {
 
-/// How many tokens ranges have.
-std::int64_t tokens_of(const std::vector<Range>& ranges);
-
 /// When one rank would end its passes, in seconds, by its cells, bytes and calls (rates.h): with
 /// rows divided, or keys.
 class JointCosts {

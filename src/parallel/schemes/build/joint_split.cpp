@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 
+#include "mask/total_size.h"
 #include "parallel/schemes/build/cutter.h"
 #include "parallel/schemes/build/joint_costs.h"
 
@@ -125,7 +126,7 @@ std::vector<Range> keys_of(const std::vector<Range>& joint, const Shard& shard,
   for (std::size_t i = 1; i < keys.size(); ++i) {
     const std::vector<Range> between = {{keys[i - 1].end, keys[i].begin}};
     const std::vector<Range> own = common_ranges(between, shard.ranges);
-    if (!common_ranges(between, foreign).empty() || tokens_of(own) > kShortStretch) continue;
+    if (!common_ranges(between, foreign).empty() || total_size(own) > kShortStretch) continue;
     filled.insert(filled.end(), own.begin(), own.end());
   }
   join_ranges(filled);
