@@ -38,6 +38,15 @@ void check_partial(const Partial& part, const TensorView& o, DType dtype) {
                part.lse.tokens, o.heads, o.tokens);
 }
 
+void check_rows(const SumOfRows& sum) {
+  for (const RowsOfSum& part : sum.parts) {
+    check_dtype(part.from.dtype, DType::float32);
+    LONGCA_CHECK(part.from.heads == sum.to.heads && part.from.dim == sum.to.dim,
+                 "rows of [{}, {}] go into rows of [{}, {}]", part.from.heads, part.from.dim,
+                 sum.to.heads, sum.to.dim);
+  }
+}
+
 class CudaStepMath : public StepMath {
  public:
   void clear(const TensorView& tensor, Stream stream) override {
@@ -102,14 +111,9 @@ class CudaStepMath : public StepMath {
     }
     sum_tensors(parts, accumulator, to, queue(stream));
   }
-  void total(std::span<const RowsOfSum> parts, const TensorView& to, Stream stream) override {
-    for (const RowsOfSum& part : parts) {
-      check_dtype(part.from.dtype, DType::float32);
-      LONGCA_CHECK(part.from.heads == to.heads && part.from.dim == to.dim,
-                   "rows of [{}, {}] go into rows of [{}, {}]", part.from.heads, part.from.dim,
-                   to.heads, to.dim);
-    }
-    if (!total_tensors(parts, to, queue(stream))) StepMath::total(parts, to, stream);
+  void total_all(std::span<const SumOfRows> sums, Stream stream) override {
+    for (const SumOfRows& sum : sums) check_rows(sum);
+    for (const SumOfRows* sum : total_tensors(sums, queue(stream))) total_segments(*sum, stream);
   }
 };
 

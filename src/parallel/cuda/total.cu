@@ -16,14 +16,15 @@ constexpr unsigned kPerBlock = kThreads * kPerThread;
 constexpr int kMostSegments = 32;  ///< of a launch, so that tables fit among its arguments
 constexpr int kMostSources = 96;
 
-/// Rows of the sum that the same sources reach, in pieces of kWidth elements.
+/// Rows of a sum that the same sources reach, in pieces of kWidth elements.
 struct Stretch {
-  std::int64_t to;  ///< its first piece
+  void* to;
   std::int64_t pieces;
   unsigned first_block;
   int first_source, end_source;
 };
 
+/// Stretches of one type, of any sums.
 struct Tables {
   Stretch stretches[kMostSegments];
   const float* sources[kMostSources];  ///< at the first piece of their stretch
@@ -33,8 +34,7 @@ struct Tables {
 };
 
 template <typename To>
-__global__ void __launch_bounds__(kThreads)
-    total_kernel(const __grid_constant__ Tables tables, To* to) {
+__global__ void __launch_bounds__(kThreads) total_kernel(const __grid_constant__ Tables tables) {
   int at = 0;
   while (at + 1 < tables.count && tables.stretches[at + 1].first_block <= blockIdx.x) ++at;
   const Stretch& stretch = tables.stretches[at];
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int j = 0; j < kPerThread; ++j) {
     const std::int64_t piece = first + j * kThreads;
     if (piece < stretch.pieces) {
-      store_rounded<To, kWidth>(to + (stretch.to + piece) * kWidth, sums[j]);
+      store_rounded<To, kWidth>(static_cast<To*>(stretch.to) + piece * kWidth, sums[j]);
     }
   }
 }
@@ -69,46 +69,73 @@ bool is_dense(const TensorView& tensor) {
          address % (kWidth * static_cast<std::size_t>(size_of(tensor.dtype))) == 0;
 }
 
-void launch(const Tables& tables, const TensorView& to, cudaStream_t stream) {
-  if (tables.blocks == 0) return;
-  with_type(to.dtype, [&](auto* result) {
-    using To = std::remove_pointer_t<decltype(result)>;
-    total_kernel<To><<<tables.blocks, kThreads, 0, stream>>>(tables, static_cast<To*>(to.data));
-  });
-  LONGCA_CUDA(cudaGetLastError());
+bool is_dense(const SumOfRows& sum) {
+  return is_dense(sum.to) &&
+         std::ranges::all_of(sum.parts, [](const RowsOfSum& part) { return is_dense(part.from); });
 }
+
+/// Gathers the stretches of sums into launches.
+class Launches {
+ public:
+  explicit Launches(cudaStream_t stream) : stream_(stream) {}
+
+  void add(const SumOfRows& sum, const std::vector<SumSegment>& segments) {
+    if (sum.to.dtype != dtype_) flush();
+    dtype_ = sum.to.dtype;
+    for (const SumSegment& segment : segments) add(sum, segment);
+  }
+
+  void flush() {
+    if (tables_.blocks > 0) {
+      with_type(dtype_, [&](auto* result) {
+        using To = std::remove_pointer_t<decltype(result)>;
+        total_kernel<To><<<tables_.blocks, kThreads, 0, stream_>>>(tables_);
+      });
+      LONGCA_CUDA(cudaGetLastError());
+    }
+    tables_ = {};
+  }
+
+ private:
+  void add(const SumOfRows& sum, const SumSegment& segment) {
+    const auto sources = static_cast<int>(segment.parts.size());
+    if (tables_.count == kMostSegments || tables_.source_count + sources > kMostSources) flush();
+    const std::int64_t row = sum.to.heads * sum.to.dim;
+    const std::int64_t pieces = segment.rows.size() * row / kWidth;
+    tables_.stretches[tables_.count++] = {token_rows(sum.to, segment.rows).data, pieces,
+                                          tables_.blocks, tables_.source_count,
+                                          tables_.source_count + sources};
+    for (const std::size_t index : segment.parts) {
+      const RowsOfSum& part = sum.parts[index];
+      tables_.sources[tables_.source_count++] =
+          static_cast<const float*>(part.from.data) + (segment.rows.begin - part.row) * row;
+    }
+    tables_.blocks += static_cast<unsigned>((pieces + kPerBlock - 1) / kPerBlock);
+  }
+
+  cudaStream_t stream_;
+  DType dtype_ = DType::float32;
+  Tables tables_{};
+};
 
 }  // namespace
 
-bool total_tensors(std::span<const RowsOfSum> parts, const TensorView& to, cudaStream_t stream) {
-  if (!is_dense(to)) return false;
-  for (const RowsOfSum& part : parts) {
-    if (!is_dense(part.from)) return false;
-  }
-  const std::vector<SumSegment> segments = sum_segments(parts, to.tokens);
-  for (const SumSegment& segment : segments) {
-    if (segment.parts.size() > kMostSources) return false;
-  }
-  const std::int64_t row = to.heads * to.dim;
-  Tables tables;
-  for (const SumSegment& segment : segments) {
-    const auto sources = static_cast<int>(segment.parts.size());
-    if (tables.count == kMostSegments || tables.source_count + sources > kMostSources) {
-      launch(tables, to, stream);
-      tables = {};
+std::vector<const SumOfRows*> total_tensors(std::span<const SumOfRows> sums, cudaStream_t stream) {
+  std::vector<const SumOfRows*> left;
+  Launches launches(stream);
+  for (const SumOfRows& sum : sums) {
+    const std::vector<SumSegment> segments = sum_segments(sum.parts, sum.to.tokens);
+    const bool fits = is_dense(sum) && std::ranges::all_of(segments, [](const SumSegment& segment) {
+                        return segment.parts.size() <= kMostSources;
+                      });
+    if (fits) {
+      launches.add(sum, segments);
+    } else {
+      left.push_back(&sum);
     }
-    Stretch& stretch = tables.stretches[tables.count++];
-    stretch = {segment.rows.begin * row / kWidth, segment.rows.size() * row / kWidth, tables.blocks,
-               tables.source_count, tables.source_count + sources};
-    for (const std::size_t index : segment.parts) {
-      const RowsOfSum& part = parts[index];
-      tables.sources[tables.source_count++] =
-          static_cast<const float*>(part.from.data) + (segment.rows.begin - part.row) * row;
-    }
-    tables.blocks += static_cast<unsigned>((stretch.pieces + kPerBlock - 1) / kPerBlock);
   }
-  launch(tables, to, stream);
-  return true;
+  launches.flush();
+  return left;
 }
 
 }  // namespace longca

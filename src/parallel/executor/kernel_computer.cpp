@@ -8,24 +8,42 @@
 
 #include "attention/key_sums.h"
 #include "core/error.h"
-#include "parallel/executor/copy_runs.h"
 #include "parallel/executor/kernel_plans.h"
 #include "parallel/executor/kernel_steps.h"
 #include "parallel/executor/late_merging.h"
+#include "parallel/executor/op_runs.h"
 
 namespace longca {
 namespace {
 
-/// A run of copies (copy_runs.h).
-class CopyStep final : public ComputeStep {
+/// A run of copies or of totals (op_runs.h).
+class RunStep final : public ComputeStep {
  public:
-  explicit CopyStep(StepMath& math) : math_(math) {}
-  void add(const OpViews& views) { copies_.push_back({views.tensors.at(0), views.tensors.at(1)}); }
-  void run(Stream stream) override { math_.copy_all(copies_, stream); }
+  explicit RunStep(StepMath& math) : math_(math) {}
+  void add(const Op& op, const OpViews& views) {
+    if (const auto* total = std::get_if<Total>(&op.what)) {
+      sums_.push_back(sum_of(*total, views));
+    } else {
+      copies_.push_back({views.tensors.at(0), views.tensors.at(1)});
+    }
+  }
+  void run(Stream stream) override {
+    math_.copy_all(copies_, stream);
+    math_.total_all(sums_, stream);
+  }
 
  private:
+  static SumOfRows sum_of(const Total& total, const OpViews& views) {
+    SumOfRows sum{{}, views.tensors.at(0)};
+    for (std::size_t i = 0; i < total.parts.size(); ++i) {
+      sum.parts.push_back({views.tensors.at(i + 1), total.parts[i].row});
+    }
+    return sum;
+  }
+
   StepMath& math_;
   std::vector<TensorCopy> copies_;
+  std::vector<SumOfRows> sums_;
 };
 
 /// What one pass consists of.
@@ -33,8 +51,8 @@ struct Pass {
   std::vector<std::unique_ptr<ComputeStep>> steps;  ///< by op; none for exchanges
   std::optional<LateMerging> late;                  ///< of what the kernel does not merge
   std::map<int, PartStore> stores;                  ///< by buffer
-  std::optional<CopyRuns> copies;
-  std::map<int, CopyStep*> copy_steps;  ///< by the first op of the run
+  std::optional<OpRuns> runs;
+  std::map<int, RunStep*> run_steps;  ///< by the first op of the run
 
   bool is_late(const Region& region) const { return late && late->allowed(region.buffer); }
   std::int64_t store_bytes() const {
@@ -154,16 +172,17 @@ struct KernelComputer::Impl {
                 plan.masks[static_cast<std::size_t>(op.mask)], place);
   }
 
-  /// A copy of tensors: all of its run are made where the first stands.
-  std::unique_ptr<ComputeStep> copy_step(Pass& pass, int op, const OpViews& views) {
-    CopyStep*& run = pass.copy_steps[pass.copies->first(op)];
+  /// A copy of tensors or a total: all of its run are made where the first stands.
+  std::unique_ptr<ComputeStep> run_step(Pass& pass, const Op& op, int number,
+                                        const OpViews& views) {
+    RunStep*& run = pass.run_steps[pass.runs->first(number)];
     std::unique_ptr<ComputeStep> made = make_call_step([](Stream) {});
     if (run == nullptr) {
-      auto first = std::make_unique<CopyStep>(math);
+      auto first = std::make_unique<RunStep>(math);
       run = first.get();
       made = std::move(first);
     }
-    run->add(views);
+    run->add(op, views);
     return made;
   }
 
@@ -200,7 +219,7 @@ Support KernelComputer::prepare(const RankPlan& plan, bool backward, int op, con
   Pass& pass = backward ? impl_->backward : impl_->forward;
   if (pass.steps.empty()) {
     pass.steps.resize(ops.size());
-    pass.copies.emplace(plan, ops);
+    pass.runs.emplace(plan, ops);
     if (impl_->merges_after) pass.late.emplace(plan, ops, !impl_->can.strided);
   }
   impl_->scratch.restart();
@@ -210,8 +229,9 @@ Support KernelComputer::prepare(const RankPlan& plan, bool backward, int op, con
   if (const auto* a = std::get_if<AttendBackward>(&it.what)) {
     return impl_->prepare(plan, *a, views, place);
   }
-  if (std::holds_alternative<Copy>(it.what) && views.lses.empty()) {
-    place = impl_->copy_step(pass, op, views);
+  const bool copies_tensors = std::holds_alternative<Copy>(it.what) && views.lses.empty();
+  if (copies_tensors || std::holds_alternative<Total>(it.what)) {
+    place = impl_->run_step(pass, it, op, views);
     return {};
   }
   place = impl_->late_step(pass, plan, it, views);

@@ -245,21 +245,10 @@ std::unique_ptr<ComputeStep> make_math_step(const Op& op, const OpViews& views, 
     return step([m, tensor = tensors[0]](Stream s) { m->clear(tensor, s); });
   }
   if (std::holds_alternative<Copy>(op.what)) {
-    if (!lses.empty()) {
-      return step([m, from = lses[0], to = lses[1]](Stream s) { m->copy(from, to, s); });
-    }
-    return step([m, from = tensors[0], to = tensors[1]](Stream s) { m->copy(from, to, s); });
+    return step([m, from = lses.at(0), to = lses.at(1)](Stream s) { m->copy(from, to, s); });
   }
   if (std::holds_alternative<Add>(op.what)) {
     return step([m, from = tensors[0], to = tensors[1]](Stream s) { m->add(from, to, false, s); });
-  }
-  if (const auto* total = std::get_if<Total>(&op.what)) {
-    std::vector<RowsOfSum> parts;
-    for (std::size_t i = 0; i < total->parts.size(); ++i) {
-      parts.push_back({tensors.at(i + 1), total->parts[i].row});
-    }
-    return step(
-        [m, parts = std::move(parts), to = tensors[0]](Stream s) { m->total(parts, to, s); });
   }
   LONGCA_CHECK(std::holds_alternative<Convert>(op.what), "an op that is none of arithmetic");
   return step([m, from = tensors[0], to = tensors[1]](Stream s) { m->convert(from, to, s); });

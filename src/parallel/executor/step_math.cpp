@@ -22,9 +22,14 @@ void add_surplus(StepMath& math, std::vector<ConstTensorView>& parts, const Tens
 
 }  // namespace
 
-void StepMath::total(std::span<const RowsOfSum> parts, const TensorView& to, Stream stream) {
-  for (const SumSegment& segment : sum_segments(parts, to.tokens)) {
-    const TensorView rows = token_rows(to, segment.rows);
+void StepMath::total_all(std::span<const SumOfRows> sums, Stream stream) {
+  for (const SumOfRows& sum : sums) total_segments(sum, stream);
+}
+
+void StepMath::total_segments(const SumOfRows& sum, Stream stream) {
+  const std::vector<RowsOfSum>& parts = sum.parts;
+  for (const SumSegment& segment : sum_segments(parts, sum.to.tokens)) {
+    const TensorView rows = token_rows(sum.to, segment.rows);
     if (segment.parts.empty()) {
       clear(rows, stream);
       continue;

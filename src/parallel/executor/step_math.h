@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "attention/problem.h"
 #include "core/device.h"
@@ -25,6 +26,13 @@ struct TensorCopy {
 struct RowsOfSum {
   TensorView from;       ///< float32
   std::int64_t row = 0;  ///< where its first row belongs
+};
+
+/// `to` (any dtype) = the sum of `parts`, each over its rows, as many parts as there are; rows of
+/// none become 0.
+struct SumOfRows {
+  std::vector<RowsOfSum> parts;
+  TensorView to;
 };
 
 /// The arithmetic between the steps of a plan, elementwise, in float32. Tensors of one call have
@@ -62,9 +70,13 @@ class StepMath {
   /// (float32; none if its data is null), in one pass. `to` may be the accumulator's own or a part.
   virtual void sum_all(std::span<const ConstTensorView> parts, const ConstTensorView& accumulator,
                        const TensorView& to, Stream stream) = 0;
-  /// to (any dtype) = the sum of `parts`, each over its rows, as many parts as there are; rows of
-  /// none become 0. The parts' values may be lost. One pass on a GPU where all lie contiguously.
-  virtual void total(std::span<const RowsOfSum> parts, const TensorView& to, Stream stream);
+  /// Such sums, none of which touches what another one reads or writes. The parts' values may be
+  /// lost. One pass on a GPU over those whose tensors lie contiguously.
+  virtual void total_all(std::span<const SumOfRows> sums, Stream stream);
+
+ protected:
+  /// One sum, segment by segment.
+  void total_segments(const SumOfRows& sum, Stream stream);
 };
 
 /// Of the device; lives as long as the program.

@@ -224,28 +224,33 @@ TEST_F(StepMathTest, CopiesSeveral) {
   for (const TwinTensor& copied : to) EXPECT_EQ(copied.gpu_values(), copied.host_values());
 }
 
-/// Random rows of many parts, also more than one launch takes, with gaps and without.
+/// Sums of random rows of many parts, more than one launch takes, with gaps and without.
 TEST_F(StepMathTest, TotalsPartsOverSomeRows) {
+  std::vector<TwinTensor> parts, results;
+  std::vector<SumOfRows> on_host, on_gpu;
   for (const Shape& shape : kShapes) {
     for (const DType dtype : kDTypes) {
       for (const int count : {0, 1, 3, 40, 150}) {
-        std::vector<TwinTensor> parts;
-        std::vector<RowsOfSum> on_host, on_gpu;
+        results.push_back(tensor(dtype, shape));
+        SumOfRows& host = on_host.emplace_back(SumOfRows{{}, results.back().host()});
+        SumOfRows& gpu = on_gpu.emplace_back(SumOfRows{{}, results.back().gpu()});
         for (int i = 0; i < count; ++i) {
           Shape some = shape;
           some.tokens = std::uniform_int_distribution<std::int64_t>(1, shape.tokens)(random_);
           parts.push_back(tensor(DType::float32, some));
           const std::int64_t row =
               std::uniform_int_distribution<std::int64_t>(0, shape.tokens - some.tokens)(random_);
-          on_host.push_back({parts.back().host(), row});
-          on_gpu.push_back({parts.back().gpu(), row});
+          host.parts.push_back({parts.back().host(), row});
+          gpu.parts.push_back({parts.back().gpu(), row});
         }
-        const TwinTensor to = tensor(dtype, shape);
-        cpu_math().total(on_host, to.host(), nullptr);
-        gpu_math().total(on_gpu, to.gpu(), stream());
-        expect_near(to.gpu_values(), to.host_values(), dtype == DType::float32 ? 1e-5F : 1e-2F);
       }
     }
+  }
+  cpu_math().total_all(on_host, nullptr);
+  gpu_math().total_all(on_gpu, stream());
+  for (const TwinTensor& to : results) {
+    expect_near(to.gpu_values(), to.host_values(),
+                to.host().dtype == DType::float32 ? 1e-5F : 1e-2F);
   }
 }
 

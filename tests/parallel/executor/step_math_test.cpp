@@ -168,38 +168,45 @@ TEST(StepMath, MergesSeveralPartsIntoAnyType) {
   }
 }
 
-/// More parts of a row than one sum takes, rows of none, parts that lie one in another.
+template <typename Call>
+void for_each_element(const Drawn& tensor, Call&& call) {
+  for (std::int64_t t = 0; t < tensor.o().tokens; ++t) {
+    for (std::int64_t h = 0; h < tensor.o().heads; ++h) {
+      for (std::int64_t d = 0; d < tensor.o().dim; ++d) call(tensor.at(t, h, d));
+    }
+  }
+}
+
+/// More parts of a row than one sum takes, rows of none, parts that lie one in another; all sums of
+/// a shape at once.
 TEST(StepMath, TotalsPartsOverSomeRows) {
   StepMath& math = step_math(DeviceKind::cpu);
   std::mt19937 random(5);
   for (const Shape& s : kShapes) {
     for (const DType out : {DType::float32, DType::bfloat16}) {
+      std::vector<Drawn> parts, results;
+      std::vector<SumOfRows> sums;
+      std::vector<std::vector<double>> expected;
       for (const int count : {0, 1, 3, 12}) {
-        std::vector<Drawn> parts;
-        std::vector<RowsOfSum> given;
-        const Drawn to(out, s.tokens, s.heads, s.dim, s.gaps, random);
-        std::vector<double> expected(static_cast<std::size_t>(s.tokens * s.heads * s.dim));
+        results.emplace_back(out, s.tokens, s.heads, s.dim, s.gaps, random);
+        SumOfRows& sum = sums.emplace_back(SumOfRows{{}, results.back().o()});
+        auto& wanted = expected.emplace_back(static_cast<std::size_t>(s.tokens * s.heads * s.dim));
         for (int i = 0; i < count; ++i) {
           const auto begin = static_cast<std::int64_t>(random() % (s.tokens + 1));
           const auto rows = static_cast<std::int64_t>(random() % (s.tokens - begin + 1));
           parts.emplace_back(DType::float32, rows, s.heads, s.dim, i % 2 == 0, random);
-          given.push_back({parts.back().o(), begin});
-          auto at = expected.begin() + begin * s.heads * s.dim;
-          for (std::int64_t t = 0; t < rows; ++t) {
-            for (std::int64_t h = 0; h < s.heads; ++h) {
-              for (std::int64_t d = 0; d < s.dim; ++d) *at++ += parts.back().at(t, h, d);
-            }
-          }
+          sum.parts.push_back({parts.back().o(), begin});
+          auto at = wanted.begin() + begin * s.heads * s.dim;
+          for_each_element(parts.back(), [&](double value) { *at++ += value; });
         }
-        math.total(given, to.o(), nullptr);
-        auto want = expected.begin();
-        for (std::int64_t t = 0; t < s.tokens; ++t) {
-          for (std::int64_t h = 0; h < s.heads; ++h) {
-            for (std::int64_t d = 0; d < s.dim; ++d, ++want) {
-              ASSERT_NEAR(to.at(t, h, d), *want, tolerance(out) * (1 + std::abs(*want)));
-            }
-          }
-        }
+      }
+      math.total_all(sums, nullptr);
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        auto want = expected[i].begin();
+        for_each_element(results[i], [&](double value) {
+          ASSERT_NEAR(value, *want, tolerance(out) * (1 + std::abs(*want)));
+          ++want;
+        });
       }
     }
   }

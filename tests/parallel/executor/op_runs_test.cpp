@@ -1,6 +1,8 @@
-#include "parallel/executor/copy_runs.h"
+#include "parallel/executor/op_runs.h"
 
 #include <gtest/gtest.h>
+
+#include "parallel/schemes/scheme.h"
 
 namespace longca::test {
 namespace {
@@ -18,13 +20,13 @@ Op copy(int from, Range rows, int to, Range into) {
 }
 
 std::vector<int> firsts(const std::vector<Op>& ops) {
-  const CopyRuns runs(plan_of(), ops);
+  const OpRuns runs(plan_of(), ops);
   std::vector<int> firsts;
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) firsts.push_back(runs.first(i));
   return firsts;
 }
 
-TEST(CopyRuns, AreConsecutiveCopies) {
+TEST(OpRuns, AreConsecutiveCopies) {
   const Op clear{.what = Clear{{3, {0, 10}, {0, 2}}}, .after = {}};
   EXPECT_EQ(
       firsts({copy(0, {0, 5}, 1, {0, 5}), copy(0, {0, 5}, 1, {5, 10}), copy(2, {0, 5}, 1, {10, 15}),
@@ -32,7 +34,7 @@ TEST(CopyRuns, AreConsecutiveCopies) {
       (std::vector<int>{0, 0, 0, 3, 4, 4}));
 }
 
-TEST(CopyRuns, EndWhereOneTouchesWhatAnotherWrites) {
+TEST(OpRuns, EndWhereOneTouchesWhatAnotherWrites) {
   const Op first = copy(0, {0, 5}, 1, {0, 5});
   EXPECT_EQ(firsts({first, copy(1, {4, 8}, 2, {0, 4})})[1], 1) << "reads what the first writes";
   EXPECT_EQ(firsts({first, copy(2, {0, 4}, 1, {4, 8})})[1], 1) << "writes the same";
@@ -43,7 +45,7 @@ TEST(CopyRuns, EndWhereOneTouchesWhatAnotherWrites) {
   EXPECT_EQ(firsts({first, other_heads})[1], 0);
 }
 
-TEST(CopyRuns, EndWhereOneWaitsForMore) {
+TEST(OpRuns, EndWhereOneWaitsForMore) {
   Op first = copy(0, {0, 5}, 1, {0, 5});
   Op second = copy(0, {0, 5}, 2, {0, 5});
   second.after = {7};
@@ -55,7 +57,44 @@ TEST(CopyRuns, EndWhereOneWaitsForMore) {
   EXPECT_EQ(firsts({second, second})[1], 1) << "exchanges may end in between";
 }
 
-TEST(CopyRuns, LeaveOutLse) {
+Op total(int from, Range rows, int to) {
+  return {.what = Total{{{{from, rows, {0, 2}}, 0}}, {to, {0, 10}, {0, 2}}}, .after = {}};
+}
+
+TEST(OpRuns, AreOfOneKind) {
+  EXPECT_EQ(firsts({copy(0, {0, 5}, 1, {0, 5}), total(0, {5, 10}, 2), total(0, {10, 15}, 3)}),
+            (std::vector<int>{0, 1, 1}));
+}
+
+/// A part may be added to: two totals of the same rows cannot be made at once.
+TEST(OpRuns, OfTotalsHaveTheirOwnParts) {
+  EXPECT_EQ(firsts({total(0, {0, 5}, 1), total(0, {4, 8}, 2)})[1], 1);
+  EXPECT_EQ(firsts({total(0, {0, 5}, 1), total(2, {0, 5}, 1)})[1], 1) << "writes the same";
+  Op first = total(0, {0, 5}, 1);
+  first.after = {7};
+  EXPECT_EQ(firsts({first, total(2, {0, 5}, 3)})[1], 0);
+  EXPECT_EQ(firsts({total(2, {0, 5}, 3), first})[1], 1) << "waits for more";
+}
+
+/// The end of a backward pass is one launch.
+TEST(OpRuns, JoinTheTotalsOfDkAndDv) {
+  Problem whole{.tokens_q = 512, .tokens_k = 512, .heads_q = 8, .heads_k = 2, .head_dim = 64};
+  whole.backward = true;
+  const Mask mask = Mask::from_slices(512, 512, {{0, 512, 0, 512, SliceType::causal}});
+  const ParallelProblem problem{.problem = whole, .mask = mask, .lengths = {}, .ranks = 2};
+  const RankPlan plan = find_scheme("magi").plan(problem, 0);
+  const OpRuns runs(plan, plan.backward);
+  int totals = 0, launches = 0;
+  for (int i = 0; i < std::ssize(plan.backward); ++i) {
+    if (!std::holds_alternative<Total>(plan.backward[static_cast<std::size_t>(i)].what)) continue;
+    ++totals;
+    launches += runs.first(i) == i ? 1 : 0;
+  }
+  EXPECT_EQ(totals, 2);
+  EXPECT_EQ(launches, 1);
+}
+
+TEST(OpRuns, LeaveOutLse) {
   const Op lse = copy(4, {0, 5}, 4, {10, 15});
   EXPECT_EQ(firsts({copy(0, {0, 5}, 1, {0, 5}), lse, lse, copy(0, {0, 5}, 2, {0, 5})}),
             (std::vector<int>{0, 1, 2, 3}));
