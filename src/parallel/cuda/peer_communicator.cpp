@@ -10,6 +10,7 @@
 
 #include "core/cuda/error.h"
 #include "core/error.h"
+#include "parallel/comm/pushes.h"
 #include "parallel/cuda/elementwise.h"
 #include "parallel/cuda/peer_memory.h"
 #include "parallel/cuda/rank_exchange.h"
@@ -25,14 +26,6 @@ struct Landing {
   std::int64_t row_bytes = 0;
   std::int64_t stride_bytes = 0;
   std::uint32_t exchange = 0;  ///< from 1 on, of those in which the one sends to the other
-};
-
-/// A message from this rank's memory into a peer's.
-struct Push {
-  int peer = 0;
-  ByteRows from;
-  ByteRows to;
-  std::int64_t bytes() const { return from.outer * from.row_bytes; }
 };
 
 struct PeerGroup {
@@ -55,12 +48,17 @@ std::vector<int> peers_of(const std::vector<Transfer>& transfers, int rank, int 
   return peers;
 }
 
-ByteRows rows_of(void* data, std::int64_t rows, std::int64_t row_bytes, std::int64_t stride) {
-  return {data, rows, 1, row_bytes, stride, 0};
+ByteRows rows_of(const Transfer& transfer) {
+  return {transfer.data, transfer.rows, 1, transfer.row_bytes, transfer.stride_bytes, 0};
 }
 
-bool contiguous(const ByteRows& rows) {
-  return rows.outer == 1 || rows.outer_stride == rows.row_bytes;
+/// The most bytes between the starts of two rows that a copy engine takes.
+std::int64_t most_pitch() {
+  int device = 0;
+  int pitch = 0;
+  LONGCA_CUDA(cudaGetDevice(&device));
+  LONGCA_CUDA(cudaDeviceGetAttribute(&pitch, cudaDevAttrMaxPitch, device));
+  return pitch;
 }
 
 /// The numbers in every rank's memory, one set per peer: what that peer writes and this rank waits
@@ -100,6 +98,7 @@ class PeerCommunicator : public Communicator {
       : control_(control),
         memory_(control),
         numbers_(memory_, control),
+        most_pitch_(most_pitch()),
         pairs_(static_cast<std::size_t>(control.size())) {}
 
   std::string name() const override { return "peer"; }
@@ -125,8 +124,9 @@ class PeerCommunicator : public Communicator {
       learn_landings(group, peer, prepared);
       if (!first) tell_landings(group, peer);
     });
-    const auto turn = [&](const Push& push) { return (push.peer - rank() + size()) % size(); };
+    const auto turn = [&](const Push& push) { return (push.to.peer - rank() + size()) % size(); };
     std::ranges::stable_sort(prepared.pushes, {}, turn);
+    if (!prepared.alone) prepared.pushes = join_pushes(prepared.pushes, most_pitch_);
     groups_.push_back(std::move(prepared));
     return static_cast<int>(groups_.size()) - 1;
   }
@@ -145,7 +145,7 @@ class PeerCommunicator : public Communicator {
     }
     queue_values(values_, stream);
     queue_pushes(prepared, stream);
-    for (const Push& push : prepared.pushes) count_sent(push.bytes());
+    for (const Push& push : prepared.pushes) count_sent(push.from.bytes());
     values_.clear();
     for (const int peer : prepared.to) {
       values_.push_back(numbers_.tell(peer, Numbers::kArrived, with(peer).sent));
@@ -200,42 +200,42 @@ class PeerCommunicator : public Communicator {
       LONGCA_CHECK(landing.exchange == with(peer).sends_prepared,
                    "exchange {} of rank {} with rank {} is that one's exchange {}",
                    with(peer).sends_prepared, rank(), peer, landing.exchange);
-      prepared.pushes.push_back({peer,
-                                 rows_of(send.data, send.rows, send.row_bytes, send.stride_bytes),
-                                 rows_of(memory_.address(peer, landing.place), landing.rows,
-                                         landing.row_bytes, landing.stride_bytes)});
+      prepared.pushes.push_back({send,
+                                 {peer, memory_.address(peer, landing.place), landing.rows,
+                                  landing.row_bytes, landing.stride_bytes}});
     }
   }
 
-  /// A copy engine takes one message after the other, with 5 µs in between: beside computing that
-  /// costs nothing, else a kernel writes them all at once.
+  /// A copy engine takes one push after the other, with 5 µs in between: beside computing that
+  /// costs little, else a kernel writes them all at once.
   static void queue_pushes(const PeerGroup& group, cudaStream_t stream) {
     if (!group.alone) {
       for (const Push& push : group.pushes) queue_push(push, stream);
       return;
     }
     std::vector<RowsCopy> copies;
-    for (const Push& push : group.pushes) copies.push_back({push.from, push.to});
+    for (const Push& push : group.pushes) copies.push_back({rows_of(push.from), rows_of(push.to)});
     copy_rows_all(copies, stream);
   }
 
   static void queue_push(const Push& push, cudaStream_t stream) {
-    const ByteRows& from = push.from;
-    const ByteRows& to = push.to;
-    if (contiguous(from) && contiguous(to)) {
-      LONGCA_CUDA(cudaMemcpyAsync(to.data, from.data, static_cast<std::size_t>(push.bytes()),
+    const Transfer& from = push.from;
+    const Transfer& to = push.to;
+    if (is_contiguous(from) && is_contiguous(to)) {
+      LONGCA_CUDA(cudaMemcpyAsync(to.data, from.data, static_cast<std::size_t>(from.bytes()),
                                   cudaMemcpyDefault, stream));
     } else {
       LONGCA_CUDA(cudaMemcpy2DAsync(
-          to.data, static_cast<std::size_t>(to.outer_stride), from.data,
-          static_cast<std::size_t>(from.outer_stride), static_cast<std::size_t>(from.row_bytes),
-          static_cast<std::size_t>(from.outer), cudaMemcpyDefault, stream));
+          to.data, static_cast<std::size_t>(to.stride_bytes), from.data,
+          static_cast<std::size_t>(from.stride_bytes), static_cast<std::size_t>(from.row_bytes),
+          static_cast<std::size_t>(from.rows), cudaMemcpyDefault, stream));
     }
   }
 
   RankControl& control_;
   PeerMemory memory_;
   Numbers numbers_;
+  std::int64_t most_pitch_;
   std::vector<PeerGroup> groups_;
   std::vector<Pair> pairs_;  ///< by peer
   std::uint32_t barriers_ = 0;

@@ -46,11 +46,16 @@ struct Shape {
   const char* name;
   std::int64_t row_bytes;  ///< 0: contiguous
   bool ring;
-  bool gathers_rows;  ///< strided where it lands instead of where it starts
+  bool gathers_rows;    ///< strided where it lands instead of where it starts
+  int messages = 1;     ///< of a ring, with 256 bytes between them
+  bool turned = false;  ///< they land in the other order, so that none can be joined
 };
 
 constexpr Shape kShapes[] = {
     {"ring", 0, true, false},
+    {"ring, 2 messages", 0, true, false, 2},
+    {"ring, 2 messages, turned", 0, true, false, 2, true},
+    {"ring, 8 messages, turned", 0, true, false, 8, true},
     {"all-gather", 0, false, false},
     {"all-to-all, rows of 64 B out", 64, false, false},
     {"all-to-all, rows of 128 B out", 128, false, false},
@@ -67,8 +72,13 @@ TransferGroup group_of(const Shape& shape, const Communicator& communicator, std
   const int rank = communicator.rank();
   TransferGroup group;
   if (shape.ring) {
-    group.sends.push_back({(rank + 1) % size, sent, 1, bytes, bytes});
-    group.receives.push_back({(rank + size - 1) % size, received, 1, bytes, bytes});
+    const std::int64_t pitch = bytes / shape.messages;
+    const std::int64_t one = shape.messages == 1 ? bytes : pitch - 256;
+    for (int i = 0; i < shape.messages; ++i) {
+      const int place = shape.turned ? shape.messages - 1 - i : i;
+      group.sends.push_back({(rank + 1) % size, sent + i * pitch, 1, one, one});
+      group.receives.push_back({(rank + size - 1) % size, received + place * pitch, 1, one, one});
+    }
     return group;
   }
   group.pattern = Pattern::all_to_all;

@@ -56,8 +56,11 @@ class Drawer {
         if (from == to || (sparse && between(random_, 0, 1) == 0)) continue;
         if (exchange.pattern == Pattern::send_receive && to != (from + shift) % ranks_) continue;
         const std::int64_t messages = sparse ? between(random_, 1, 3) : 1;
+        Edge shape = alike ? common : random_shape(random_, size());
         for (std::int64_t i = 0; i < messages; ++i) {
-          add(exchange, alike ? common : random_shape(random_, size()), from, to);
+          add(exchange, shape, from, to);
+          // Every other one is like the one before it, as V is like K.
+          if (i % 2 == 1) shape = random_shape(random_, size());
         }
       }
     }
