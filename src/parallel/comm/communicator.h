@@ -29,6 +29,8 @@ struct TransferGroup {
   std::vector<Transfer> receives;
   /// This rank computes nothing meanwhile: a transport may use what computing would.
   bool alone = false;
+  /// Where its messages land is not used from `expect` to `start`: they may land in between.
+  bool lands_early = false;
 };
 
 /// Moves messages between the ranks of one case: MPI for the CPU, NCCL or copies to a peer's memory
@@ -50,6 +52,10 @@ class Communicator {
   /// Makes a group known that `start` will be called with, in the order of the calls: staging
   /// memory, handles. Returns its number.
   virtual int prepare(const TransferGroup& group) = 0;
+  /// The groups that `start` will be called with next, in this order, and all of them before the
+  /// next call: at the beginning of a pass. Queued on `stream`, on a GPU, like `start`. Ranks need
+  /// not call it.
+  virtual void expect(std::span<const int> /*groups*/, Stream /*stream*/) {}
   /// Starts a prepared group. On a GPU everything is queued on `stream` and the host does not wait.
   /// On the CPU the messages are posted; `finish` waits for them.
   virtual void start(int group, Stream stream) = 0;

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "core/cuda/error.h"
 #include "core/error.h"
+#include "parallel/comm/handshake.h"
 #include "parallel/comm/pushes.h"
 #include "parallel/cuda/elementwise.h"
 #include "parallel/cuda/peer_memory.h"
@@ -31,8 +33,7 @@ struct Landing {
 struct PeerGroup {
   bool alone = false;
   std::vector<Push> pushes;
-  std::vector<int> to;    ///< each once
-  std::vector<int> from;  ///< each once
+  Handshake::Group peers;
 };
 
 /// The peers of messages, each once: those behind this rank first, so that not all ranks push to
@@ -99,7 +100,8 @@ class PeerCommunicator : public Communicator {
         memory_(control),
         numbers_(memory_, control),
         most_pitch_(most_pitch()),
-        pairs_(static_cast<std::size_t>(control.size())) {}
+        handshake_(control.size()),
+        prepared_(static_cast<std::size_t>(control.size())) {}
 
   std::string name() const override { return "peer"; }
   int rank() const override { return control_.rank(); }
@@ -115,10 +117,10 @@ class PeerCommunicator : public Communicator {
   int prepare(const TransferGroup& group) override {
     PeerGroup prepared;
     prepared.alone = group.alone;
-    prepared.to = peers_of(group.sends, rank(), size());
-    prepared.from = peers_of(group.receives, rank(), size());
-    for (const int peer : prepared.to) ++with(peer).sends_prepared;
-    for (const int peer : prepared.from) ++with(peer).receives_prepared;
+    prepared.peers = {peers_of(group.sends, rank(), size()),
+                      peers_of(group.receives, rank(), size()), group.lands_early};
+    for (const int peer : prepared.peers.to) ++with(peer).sends;
+    for (const int peer : prepared.peers.from) ++with(peer).receives;
     for_each_pair(control_, [&](int peer, bool first) {
       if (first) tell_landings(group, peer);
       learn_landings(group, peer, prepared);
@@ -131,29 +133,20 @@ class PeerCommunicator : public Communicator {
     return static_cast<int>(groups_.size()) - 1;
   }
 
+  void expect(std::span<const int> groups, Stream on) override {
+    std::vector<const Handshake::Group*> peers;
+    for (const int group : groups) peers.push_back(&groups_[static_cast<std::size_t>(group)].peers);
+    queue(Numbers::kGranted, handshake_.expect(peers), {}, static_cast<cudaStream_t>(on));
+  }
+
   void start(int group, Stream on) override {
     const auto stream = static_cast<cudaStream_t>(on);
     const PeerGroup& prepared = groups_[static_cast<std::size_t>(group)];
-    for (const int peer : prepared.to) ++with(peer).sent;
-    for (const int peer : prepared.from) ++with(peer).received;
-    values_.clear();
-    for (const int peer : prepared.from) {
-      values_.push_back(numbers_.tell(peer, Numbers::kGranted, with(peer).received));
-    }
-    for (const int peer : prepared.to) {
-      values_.push_back(numbers_.await(peer, Numbers::kGranted, with(peer).sent));
-    }
-    queue_values(values_, stream);
+    const Handshake::Numbers numbers = handshake_.start(prepared.peers);
+    queue(Numbers::kGranted, numbers.grants, numbers.granted, stream);
     queue_pushes(prepared, stream);
     for (const Push& push : prepared.pushes) count_sent(push.from.bytes());
-    values_.clear();
-    for (const int peer : prepared.to) {
-      values_.push_back(numbers_.tell(peer, Numbers::kArrived, with(peer).sent));
-    }
-    for (const int peer : prepared.from) {
-      values_.push_back(numbers_.await(peer, Numbers::kArrived, with(peer).received));
-    }
-    queue_values(values_, stream);
+    queue(Numbers::kArrived, numbers.arrivals, numbers.arrived, stream);
   }
   void finish(int /*group*/) override {}
 
@@ -170,21 +163,27 @@ class PeerCommunicator : public Communicator {
   }
 
  private:
-  /// Exchanges with one peer so far.
+  /// Exchanges with one peer that were prepared.
   struct Pair {
-    std::uint32_t sends_prepared = 0;
-    std::uint32_t receives_prepared = 0;
-    std::uint32_t sent = 0;
-    std::uint32_t received = 0;
+    std::uint32_t sends = 0;
+    std::uint32_t receives = 0;
   };
-  Pair& with(int peer) { return pairs_[static_cast<std::size_t>(peer)]; }
+  Pair& with(int peer) { return prepared_[static_cast<std::size_t>(peer)]; }
+
+  void queue(Numbers::Kind kind, const std::vector<Handshake::Number>& told,
+             const std::vector<Handshake::Number>& awaited, cudaStream_t stream) {
+    values_.clear();
+    for (const auto& [peer, value] : told) values_.push_back(numbers_.tell(peer, kind, value));
+    for (const auto& [peer, value] : awaited) values_.push_back(numbers_.await(peer, kind, value));
+    queue_values(values_, stream);
+  }
 
   void tell_landings(const TransferGroup& group, int peer) {
     for (const Transfer& receive : group.receives) {
       if (receive.peer != peer) continue;
       const std::int64_t extent = (receive.rows - 1) * receive.stride_bytes + receive.row_bytes;
       const Landing landing{memory_.place_of(receive.data, extent), receive.rows, receive.row_bytes,
-                            receive.stride_bytes, with(peer).receives_prepared};
+                            receive.stride_bytes, with(peer).receives};
       control_.send(peer, &landing, sizeof(landing));
     }
   }
@@ -197,9 +196,9 @@ class PeerCommunicator : public Communicator {
       LONGCA_CHECK(landing.rows == send.rows && landing.row_bytes == send.row_bytes,
                    "rank {} sends {} rows of {} bytes, and rank {} receives {} of {}", rank(),
                    send.rows, send.row_bytes, peer, landing.rows, landing.row_bytes);
-      LONGCA_CHECK(landing.exchange == with(peer).sends_prepared,
+      LONGCA_CHECK(landing.exchange == with(peer).sends,
                    "exchange {} of rank {} with rank {} is that one's exchange {}",
-                   with(peer).sends_prepared, rank(), peer, landing.exchange);
+                   with(peer).sends, rank(), peer, landing.exchange);
       prepared.pushes.push_back({send,
                                  {peer, memory_.address(peer, landing.place), landing.rows,
                                   landing.row_bytes, landing.stride_bytes}});
@@ -237,7 +236,8 @@ class PeerCommunicator : public Communicator {
   Numbers numbers_;
   std::int64_t most_pitch_;
   std::vector<PeerGroup> groups_;
-  std::vector<Pair> pairs_;  ///< by peer
+  Handshake handshake_;
+  std::vector<Pair> prepared_;  ///< by peer
   std::uint32_t barriers_ = 0;
   std::vector<StreamValue> values_;
 };

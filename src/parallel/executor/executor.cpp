@@ -84,6 +84,13 @@ bool is_alone(const std::vector<Op>& ops, std::size_t exchange) {
   return behind == ops.end() || waits_for(*behind, exchange);
 }
 
+/// Whether nothing that is listed before an exchange touches the places where its messages land.
+bool lands_early(const std::vector<Op>& ops, std::size_t exchange) {
+  const OpRegions landing = {{}, regions_of(ops[exchange]).written};
+  return std::none_of(ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(exchange),
+                      [&](const Op& op) { return conflict(landing, regions_of(op)); });
+}
+
 /// "step 3 (4096 × 4096, 17 slices): …"
 Support name_step(const Support& refusal, const RankPlan& plan, const Op& op) {
   std::string what = fmt::format("step {}", op.step);
@@ -132,11 +139,20 @@ struct Executor::Impl {
       TransferGroup group = memory.transfers(*exchange);
       if (group.sends.empty() && group.receives.empty()) continue;
       group.alone = is_alone(ops, i);
+      group.lands_early = lands_early(ops, i);
       steps[i].group = communicator.prepare(group);
     }
     set_waits(ops, steps);
     set_finished(ops, steps);
     return steps;
+  }
+
+  static std::vector<int> groups_of(const std::vector<Step>& steps) {
+    std::vector<int> groups;
+    for (const Step& step : steps) {
+      if (step.group) groups.push_back(*step.group);
+    }
+    return groups;
   }
 
   void prepare_computing(bool is_backward) {
@@ -167,6 +183,7 @@ struct Executor::Impl {
     };
     if (times) times->restart(stream);
     lanes->begin(stream);
+    if (communicate) communicator.expect(groups_of(steps), lanes->stream(Lane::communication));
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Lane lane = ops[i].lane;
       finish_to(std::max(finished, static_cast<std::size_t>(steps[i].finished + 1)));

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,18 @@ class WritingCommunicator final : public Communicator {
     groups.push_back(group);
     return static_cast<int>(groups.size()) - 1;
   }
-  void start(int group, Stream) override { log_.push_back("start " + std::to_string(group)); }
+  void expect(std::span<const int> coming, Stream) override {
+    expected.emplace_back(coming.begin(), coming.end());
+  }
+  void start(int group, Stream) override {
+    const bool known = !expected.empty() && std::ranges::count(expected.back(), group) == 1;
+    log_.push_back((known ? "start " : "unexpected ") + std::to_string(group));
+  }
   void finish(int group) override { log_.push_back("finish " + std::to_string(group)); }
   void barrier(Stream) override {}
 
   std::vector<TransferGroup> groups;
+  std::vector<std::vector<int>> expected;
   std::vector<std::int64_t> allocated;
 
  private:
@@ -216,6 +224,27 @@ TEST(Executor, TellsOfExchangesBesideWhichNothingIsComputed) {
   // In order: awaited by all computing; beside an attend that does not wait; not awaiting the
   // attend before it; beside the next one; not awaiting, although awaited; after all.
   EXPECT_THAT(alone, ElementsAre(true, false, false, false, false, true));
+}
+
+TEST(Executor, TellsWhatMayLandEarly) {
+  const Made made(plan_with(6,
+                            {receive(0), compute(0, 1), receive(0), receive(1), send(2), receive(2),
+                             receive(3), receive(3), compute(4, 5), receive(4), receive(5)},
+                            {receive(1), receive(4)}));
+  std::vector<bool> early;
+  for (const TransferGroup& group : made.communicator.groups) early.push_back(group.lands_early);
+  // In order: nothing before it; read; written; a send itself; sent before; nothing; landed in
+  // before; read; written; and, of the backward pass, nothing.
+  EXPECT_THAT(early,
+              ElementsAre(true, false, false, true, false, true, false, false, false, true, true));
+}
+
+TEST(Executor, SaysWhatAPassWillStart) {
+  Made made(plan_with(3, {receive(0), compute(1, 2), receive(2)}, {receive(1)}));
+  made.executor->forward(nullptr);
+  made.executor->backward(nullptr);
+  made.executor->forward(nullptr, false);
+  EXPECT_THAT(made.communicator.expected, ElementsAre(ElementsAre(0, 1), ElementsAre(2)));
 }
 
 TEST(Executor, AsksForMessageMemoryOnceAndLetsPassesShareIt) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -72,6 +73,9 @@ class ForwardingCommunicator : public Communicator {
     const std::int64_t before = inner_.bytes_sent();
     inner_.start(group, stream);
     count_sent(inner_.bytes_sent() - before);
+  }
+  void expect(std::span<const int> groups, Stream stream) override {
+    inner_.expect(groups, stream);
   }
   void finish(int group) override { inner_.finish(group); }
   void progress() override { inner_.progress(); }

@@ -7,6 +7,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <ranges>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -102,14 +103,23 @@ class ThreadRanks::Rank final : public Communicator {
     return static_cast<int>(groups_.size()) - 1;
   }
 
+  /// What may land early could have: nobody reads it before, and nobody writes there.
+  void expect(std::span<const int> groups, Stream /*stream*/) override {
+    for (const int group : groups) {
+      Group& g = groups_.at(static_cast<std::size_t>(group));
+      g.poisoned = g.transfers.lands_early;
+      if (g.poisoned) poison(g);
+    }
+  }
+
   void start(int group, Stream /*stream*/) override {
     Group& g = groups_.at(static_cast<std::size_t>(group));
     LONGCA_CHECK(g.posted.empty(), "group {} is under way", group);
+    LONGCA_CHECK(!g.poisoned || is_poisoned(g), "rank {} writes where group {} lands", rank_,
+                 group);
+    if (!std::exchange(g.poisoned, false)) poison(g);
     const std::scoped_lock lock(world_.mutex);
     for (const Transfer& t : g.transfers.receives) {
-      for (std::int64_t row = 0; row < t.rows; ++row) {
-        std::memset(row_of(t, row), kPoison, static_cast<std::size_t>(t.row_bytes));
-      }
       post(world_.channels[{t.peer, rank_}].receives, t, g);
     }
     for (const Transfer& t : g.transfers.sends) {
@@ -144,7 +154,23 @@ class ThreadRanks::Rank final : public Communicator {
   struct Group {
     TransferGroup transfers;
     std::vector<std::shared_ptr<Posted>> posted;
+    bool poisoned = false;
   };
+  static void poison(const Group& group) {
+    for (const Transfer& t : group.transfers.receives) {
+      for (std::int64_t row = 0; row < t.rows; ++row) {
+        std::memset(row_of(t, row), kPoison, static_cast<std::size_t>(t.row_bytes));
+      }
+    }
+  }
+  static bool is_poisoned(const Group& group) {
+    return std::ranges::all_of(group.transfers.receives, [](const Transfer& t) {
+      return std::ranges::all_of(std::views::iota(std::int64_t{0}, t.rows), [&](std::int64_t row) {
+        return std::all_of(row_of(t, row), row_of(t, row) + t.row_bytes,
+                           [](std::byte b) { return b == std::byte{kPoison}; });
+      });
+    });
+  }
   static void post(std::deque<std::shared_ptr<Posted>>& queue, const Transfer& t, Group& group) {
     group.posted.push_back(std::make_shared<Posted>(t));
     queue.push_back(group.posted.back());

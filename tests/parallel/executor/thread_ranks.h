@@ -9,7 +9,9 @@ namespace longca::test {
 
 /// Ranks as threads of this process, with messages between them that are as late as they may be: a
 /// message is copied when one of its two ends waits for it, and until then its landing place holds
-/// NaN. So an op that reads what has not arrived, or overwrites what has not left, shows.
+/// NaN, from the beginning of the pass where it may land early. So an op that reads what has not
+/// arrived, or overwrites what has not left, shows; one that writes where a message may land early
+/// throws.
 class ThreadRanks {
  public:
   explicit ThreadRanks(int ranks);

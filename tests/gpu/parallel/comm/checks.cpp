@@ -81,6 +81,7 @@ void check_random_exchanges(Communicator& communicator, RankControl& control) {
     }
     const auto late = static_cast<int>(random() % static_cast<unsigned>(communicator.size()));
     if (late == rank) queue_spin(2 * kMillisecond, stream());
+    if (round % 3 > 0) communicator.expect(groups, stream());
     for (const int group : groups) communicator.start(group, stream());
     for (const int group : groups) communicator.finish(group);
     gpu().synchronize();
@@ -118,6 +119,35 @@ void check_relay(Communicator& communicator) {
                 "what went around");
   require_equal(read(buffers[static_cast<std::size_t>((count + 1) % 2)], kBytes),
                 contents(next, kBytes), "what was passed on last");
+}
+
+void check_early_landing(Communicator& communicator, RankControl& control) {
+  if (communicator.name() != "peer") return;  // others meet first
+  constexpr double kLate = 30 * kMillisecond;
+  constexpr std::int64_t kBytes = std::int64_t{3} << 20;
+  const int rank = communicator.rank();
+  void* sent = communicator.allocate(kBytes);
+  void* received = communicator.allocate(kBytes);
+  gpu().copy(sent, contents(rank, kBytes).data(), kBytes);
+  for (int late = 0; late < communicator.size(); ++late) {
+    const int sender = (late + 1) % communicator.size();
+    TransferGroup group;
+    group.lands_early = true;
+    if (rank == sender) group.sends.push_back({late, sent, 1, kBytes, kBytes});
+    if (rank == late) group.receives.push_back({sender, received, 1, kBytes, kBytes});
+    const int message = communicator.prepare(group);
+    gpu().synchronize();
+    control.barrier();
+    const double begin = now_ns();
+    communicator.expect({&message, 1}, stream());
+    if (rank == late) queue_spin(static_cast<std::int64_t>(kLate), stream());
+    communicator.start(message, stream());
+    gpu().synchronize();
+    const double took = now_ns() - begin;
+    require(rank != sender || took < kLate, "rank {} waited {} ns for rank {}, which expected it",
+            rank, took, late);
+    if (rank == late) require_equal(read(received, kBytes), contents(sender, kBytes), "early");
+  }
 }
 
 void check_barrier(Communicator& communicator, RankControl& control) {

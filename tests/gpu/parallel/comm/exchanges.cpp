@@ -111,6 +111,7 @@ TransferGroup group_of(const GlobalExchange& exchange, int rank, void* sent, voi
   group.pattern = exchange.pattern;
   // Ranks decide each for itself.
   group.alone = (exchange.edges.size() + static_cast<std::size_t>(rank)) % 2 == 0;
+  group.lands_early = (exchange.edges.size() + static_cast<std::size_t>(rank)) % 3 > 0;
   for (const Edge& edge : exchange.edges) {
     if (edge.from == rank) {
       group.sends.push_back({edge.to, static_cast<std::byte*>(sent) + edge.from_offset, edge.rows,

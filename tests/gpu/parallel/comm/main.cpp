@@ -32,6 +32,7 @@ void check(const std::string& transport, RankControl& control) {
   const auto communicator = make_cuda_communicator(transport, control);
   check_random_exchanges(*communicator, control);
   check_relay(*communicator);
+  check_early_landing(*communicator, control);
   check_barrier(*communicator, control);
   say(control, fmt::format("{} ({}): right", transport, communicator->version()));
 }
