@@ -25,8 +25,9 @@ class Handshake {
     std::uint32_t value = 0;
     bool operator==(const Number&) const = default;
   };
-  /// In this order: grants are told, the peers' awaited; then this rank writes; then it tells of
-  /// its arrivals and awaits the peers'.
+  /// In this order: grants are told, the peers' awaited; then this rank writes, and tells each peer
+  /// of its arrival behind what it has written there; then it awaits the peers'. Grants and
+  /// arrivals stand in the order of the group's peers.
   struct Numbers {
     std::vector<Number> grants, granted;
     std::vector<Number> arrivals, arrived;

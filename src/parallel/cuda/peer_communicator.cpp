@@ -32,7 +32,10 @@ struct Landing {
 
 struct PeerGroup {
   bool alone = false;
-  std::vector<Push> pushes;
+  /// In a cast or reduce ranks send different peers different amounts: each is told as soon as its
+  /// own have arrived. In an exchange of all with all, each waits for the last one anyway.
+  bool tells_each = false;
+  std::vector<Push> pushes;  ///< in the order of peers.to
   Handshake::Group peers;
 };
 
@@ -117,6 +120,8 @@ class PeerCommunicator : public Communicator {
   int prepare(const TransferGroup& group) override {
     PeerGroup prepared;
     prepared.alone = group.alone;
+    prepared.tells_each =
+        group.pattern == Pattern::group_cast || group.pattern == Pattern::group_reduce;
     prepared.peers = {peers_of(group.sends, rank(), size()),
                       peers_of(group.receives, rank(), size()), group.lands_early};
     for (const int peer : prepared.peers.to) ++with(peer).sends;
@@ -144,9 +149,9 @@ class PeerCommunicator : public Communicator {
     const PeerGroup& prepared = groups_[static_cast<std::size_t>(group)];
     const Handshake::Numbers numbers = handshake_.start(prepared.peers);
     queue(Numbers::kGranted, numbers.grants, numbers.granted, stream);
-    queue_pushes(prepared, stream);
+    const auto untold = queue_pushes(prepared, numbers.arrivals, stream);
     for (const Push& push : prepared.pushes) count_sent(push.from.bytes());
-    queue(Numbers::kArrived, numbers.arrivals, numbers.arrived, stream);
+    queue(Numbers::kArrived, untold, numbers.arrived, stream);
   }
   void finish(int /*group*/) override {}
 
@@ -206,14 +211,32 @@ class PeerCommunicator : public Communicator {
   }
 
   /// A copy engine takes one push after the other, with 5 µs in between: beside computing that
-  /// costs little, else a kernel writes them all at once.
-  static void queue_pushes(const PeerGroup& group, cudaStream_t stream) {
-    if (!group.alone) {
-      for (const Push& push : group.pushes) queue_push(push, stream);
-      return;
+  /// costs little, else a kernel writes them all at once. Returns the arrivals that are still to be
+  /// told.
+  std::vector<Handshake::Number> queue_pushes(const PeerGroup& group,
+                                              const std::vector<Handshake::Number>& arrivals,
+                                              cudaStream_t stream) {
+    if (group.alone) {
+      queue_at_once(group.pushes, stream);
+      return arrivals;
     }
+    std::vector<Handshake::Number> untold;
+    auto push = group.pushes.begin();
+    for (const Handshake::Number& arrival : arrivals) {
+      if (group.tells_each) queue(Numbers::kArrived, std::exchange(untold, {}), {}, stream);
+      for (; push != group.pushes.end() && push->to.peer == arrival.peer; ++push) {
+        queue_push(*push, stream);
+      }
+      untold.push_back(arrival);
+    }
+    LONGCA_CHECK(push == group.pushes.end(), "a push to rank {}, which is told of none",
+                 push->to.peer);
+    return untold;
+  }
+
+  static void queue_at_once(const std::vector<Push>& pushes, cudaStream_t stream) {
     std::vector<RowsCopy> copies;
-    for (const Push& push : group.pushes) copies.push_back({rows_of(push.from), rows_of(push.to)});
+    for (const Push& push : pushes) copies.push_back({rows_of(push.from), rows_of(push.to)});
     copy_rows_all(copies, stream);
   }
 

@@ -82,8 +82,12 @@ class Streams {
         queue.push_back({Event::What::start, 0, 0, number, i});
         add(Event::What::grant, numbers.grants, i);
         add(Event::What::await_grant, numbers.granted, i);
-        for (const int peer : group.to) queue.push_back({Event::What::write, peer, 0, number, i});
-        add(Event::What::arrive, numbers.arrivals, i);
+        const bool tells_each = random_() % 2 == 0;
+        for (std::size_t to = 0; to < group.to.size(); ++to) {
+          queue.push_back({Event::What::write, group.to[to], 0, number, i});
+          if (tells_each) add(Event::What::arrive, {numbers.arrivals[to]}, i);
+        }
+        if (!tells_each) add(Event::What::arrive, numbers.arrivals, i);
         add(Event::What::await_arrival, numbers.arrived, i);
         queue.push_back({Event::What::end, 0, 0, number, i});
       }
