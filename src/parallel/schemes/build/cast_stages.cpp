@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "mask/total_size.h"
-#include "parallel/schemes/build/rates.h"
+#include "parallel/plan/rates.h"
 
 namespace longca {
 namespace {

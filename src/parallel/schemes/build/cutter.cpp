@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "mask/band.h"
-#include "parallel/schemes/build/rates.h"
+#include "parallel/plan/rates.h"
 
 namespace longca {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "mask/total_size.h"
-#include "parallel/schemes/build/rates.h"
+#include "parallel/plan/rates.h"
 
 namespace longca {
 namespace {
