@@ -33,10 +33,18 @@ AtomPart AtomAreas::end_of(const AtomPart& part, double excess, double filling, 
   return {{origin + from * grain_, part.tokens.end}, sums[last] - sums[from], part.atom};
 }
 
-double AtomAreas::area_in_grains(std::size_t atom, Range rows) {
-  const std::int64_t origin = atoms_[atom].tokens.begin;
-  const double* sums = areas_until(atom).data();
-  return sums[(rows.end - origin) / grain_] - sums[(rows.begin - origin) / grain_];
+double AtomAreas::about_area(std::size_t atom, Range rows) {
+  const std::vector<double>& sums = areas_until(atom);
+  const Range tokens = atoms_[atom].tokens;
+  const auto until = [&](std::int64_t token) {
+    const auto grain = static_cast<std::size_t>((token - tokens.begin) / grain_);
+    if (grain + 1 == sums.size()) return sums[grain];
+    const std::int64_t begin = tokens.begin + static_cast<std::int64_t>(grain) * grain_;
+    const std::int64_t size = std::min(grain_, tokens.end - begin);
+    const double part = static_cast<double>(token - begin) / static_cast<double>(size);
+    return sums[grain] + part * (sums[grain + 1] - sums[grain]);
+  };
+  return until(rows.end) - until(rows.begin);
 }
 
 const std::vector<double>& AtomAreas::areas_until(std::size_t atom) {

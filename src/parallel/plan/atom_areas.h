@@ -26,8 +26,8 @@ class AtomAreas {
   std::int64_t grain() const { return grain_; }
   double area(Range rows) const;
 
-  /// Of rows of an atom that begin and end where it may be cut.
-  double area_in_grains(std::size_t atom, Range rows);
+  /// Of rows of an atom; where these do not begin and end where it may be cut, about.
+  double about_area(std::size_t atom, Range rows);
 
   /// The end of a part that has about `excess` cells beyond `filling` per token, or if none has so
   /// many, the longest of at most `most` tokens. At least a grain, if the part has it.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "mask/band.h"
@@ -8,17 +9,41 @@
 
 namespace longca {
 
-/// What a position does beyond what concerns its own keys alone, in tokens.
+/// What a position does in a backward pass, and how long that would take. Cells count with
+/// rates::kKeysPerRow more for each row.
 struct PositionCost {
-  double received = 0;  ///< keys
-  double sent = 0;      ///< keys, once for each position that sees them
-  double rows = 0;      ///< that see keys of others, and their kernel calls
+  double cells = 0;          ///< of all its rows
+  double joint_cells = 0;    ///< of rows that see keys of other positions
+  double foreign_cells = 0;  ///< of keys of other positions
+  std::int64_t tokens = 0;
+  std::int64_t rows = 0;      ///< that see keys of others
+  int calls = 0;              ///< for those rows
+  std::int64_t received = 0;  ///< keys
+  std::int64_t sent = 0;      ///< keys, once for each position that sees them
+  std::int64_t messages = 0;  ///< that bring keys or take them away, whichever are more
 
-  double total() const { return (sent > received ? sent : received) + rows; }
+  double seconds() const;
+  /// Of what it sends and gets, if nothing hid it.
+  double exchanges() const;
+  /// Beyond what its cells take in one call.
+  double overhead() const;
+
+ private:
+  double fetch() const;
+  double reduce() const;
+  double by_rows() const;
+  double by_keys() const;
 };
 
-/// What it costs that tokens are dealt to positions: keys that travel, rows that see keys of other
-/// positions, and kernel calls for those rows.
+/// When the last position ends, in seconds, and a part of the longest exchange: what seems hidden
+/// slows a kernel down, and on some links lasts longer.
+double price_of(const std::vector<PositionCost>& costs);
+/// What a cell of 64 heads of 128 takes in a backward pass.
+double seconds_per_cell();
+
+/// What it costs that tokens are dealt to positions. A deal serves problems of all shapes; it is
+/// priced for the backward pass, which takes longest, of 64:8 heads of 128 in bfloat16, by the
+/// rates (rates.h) that a rank chooses its steps by (schemes/build/joint_costs.h).
 class DealCost {
  public:
   /// A mask without block lists.
@@ -28,11 +53,7 @@ class DealCost {
   std::vector<PositionCost> of(const std::vector<std::vector<Range>>& dealt) const;
 
  private:
-  struct Foreign {
-    std::vector<Range> keys;
-    std::vector<Range> rows;  ///< of the position's own
-  };
-  Foreign foreign_of(const std::vector<Range>& own) const;
+  std::vector<Range> count_rows(const std::vector<Range>& own, PositionCost& cost) const;
 
   std::vector<Band> bands_;
   RangeIndex rows_;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <numeric>
 #include <utility>
 
 #include "parallel/plan/atom_areas.h"
@@ -12,29 +10,31 @@
 #include "parallel/plan/deal_cost.h"
 #include "parallel/plan/part_dealer.h"
 #include "parallel/plan/part_packing.h"
-#include "parallel/plan/token_transfer.h"
+#include "parallel/plan/rates.h"
+#include "parallel/plan/time_evening.h"
 
 namespace longca {
 namespace {
 
-/// Deals whose areas differ by no more than this are compared by what their cuts cost.
+/// Deals whose areas differ by no more than this are compared by their price.
 constexpr double kGoodImbalance = 1.02;
-/// Cells (of 64 heads of 128) that a kernel computes while a token's keys and values travel.
-constexpr double kCellsPerToken = 180;
 /// What such a deal may cost of what chunks of one length cost, over a few positions and over more:
 /// those chunks spread a long document's keys over more senders, where many positions share it.
 constexpr double kWorthIt = 1.0;
 constexpr double kWorthItForMore = 0.9;
 
-/// Positions with more than this to fetch and to call, in tokens, get up to this share less area.
-constexpr double kBurden = 500;
-constexpr double kFavour = 0.016;
+/// Over a few positions so many deals are evened out.
+constexpr std::ptrdiff_t kCandidates = 4;
+/// What is above the mean of positions becomes less so then: how much of it counts before.
+constexpr double kUneven = 0.25;
 
-/// Rules of one overshoot are tried together, until finer ones find nothing better. More positions
-/// get fewer rules: they take longer, and long documents are cut for them in any case.
+/// Rules of one overshoot are tried together, over more positions than the first of these until
+/// finer ones find nothing better. More positions get fewer rules: they take longer, and long
+/// documents are cut for them in any case.
+constexpr int kVeryFew = 4;
 constexpr int kMany = 17;
 constexpr int kVeryMany = 257;
-constexpr std::array kOvershoots = {0.5, 0.3, 0.2, 0.12, 0.07, 0.04, 0.02, 0.01};
+constexpr std::array kOvershoots = {0.8, 0.5, 0.3, 0.2, 0.12, 0.07, 0.04, 0.02, 0.01};
 constexpr std::array kOvershootsOfMany = {0.12, 0.05, 0.02, 0.01};
 
 constexpr std::int64_t kTileTokens = 128;
@@ -83,96 +83,88 @@ std::vector<std::vector<DealRule>> rules_for(int positions) {
   return rules;
 }
 
-struct DocumentDeal {
-  std::vector<std::vector<Range>> ranges;
-  double imbalance = std::numeric_limits<double>::infinity();  ///< at least kGoodImbalance
-  double cost = 0;
+double allowed_imbalance(int positions, DealAim aim) {
+  const bool may_drift = positions <= kFewPositions && aim == DealAim::equal_time;
+  return may_drift ? 1 + kMostDrift : kGoodImbalance;
+}
 
-  bool operator<(const DocumentDeal& other) const {
-    return std::pair(imbalance, cost) < std::pair(other.imbalance, other.cost);
-  }
+struct Candidate {
+  PartPacking packing;
+  double promise = 0;  ///< the less, the better
 };
 
-/// When the last position ends, in tokens after the mean of areas is computed.
-double end_of(const std::vector<PositionCost>& costs, const std::vector<double>& surpluses) {
-  double end = 0;
-  for (std::size_t p = 0; p < costs.size(); ++p) {
-    end = std::max(end, costs[p].total() + surpluses[p] / kCellsPerToken);
+double promise_of(const PricedDeal& deal) {
+  double mean = 0;
+  for (const PositionCost& cost : deal.costs) {
+    mean += cost.seconds() / static_cast<double>(deal.costs.size());
   }
-  return end;
+  return mean + kUneven * (deal.price - mean);
 }
 
-DocumentDeal deal_of(const PartPacking& packing, const DealCost& cost) {
-  DocumentDeal deal;
-  deal.imbalance = std::max(packing.imbalance(), kGoodImbalance);
-  deal.ranges = packing.ranges();
-  std::vector<double> surpluses;
-  for (int p = 0; p < packing.positions(); ++p) surpluses.push_back(packing.surplus(p));
-  deal.cost = end_of(cost.of(deal.ranges), surpluses);
-  return deal;
-}
-
-/// Moves area from positions that see keys of others, which they wait for and send gradients of, to
-/// those that do not, as far as areas may differ. Returns whether there are both.
-bool favour_the_burdened(PartPacking& packing, const std::vector<PositionCost>& costs) {
-  std::vector<int> burdened;
-  for (int p = 0; p < packing.positions(); ++p) {
-    const PositionCost& cost = costs[static_cast<std::size_t>(p)];
-    if (cost.received + cost.rows > kBurden) burdened.push_back(p);
-  }
-  const auto count = static_cast<double>(burdened.size());
-  const double others = packing.positions() - count;
-  if (count == 0 || others == 0) return false;
-  // The others get `more`, each of these gives what adds up to that.
-  const double more = std::min(kFavour, kFavour * count / others) * packing.share();
-  for (const int p : burdened) packing.set_handicap(p, more + more * others / count);
-  even_out_in_place(packing);
+/// Keeps the candidates that promise most, each once. Returns whether this is one.
+bool keep_candidate(std::vector<Candidate>& candidates, Candidate candidate) {
+  const auto place = std::partition_point(
+      candidates.begin(), candidates.end(),
+      [&](const Candidate& other) { return other.promise < candidate.promise; });
+  if (place - candidates.begin() == kCandidates) return false;
+  if (place != candidates.end() && place->promise == candidate.promise) return false;
+  candidates.insert(place, std::move(candidate));
+  if (std::ssize(candidates) > kCandidates) candidates.pop_back();
   return true;
 }
 
 /// The cheapest of the deals of good balance, else the one of best balance.
-DocumentDeal best_deal(AtomAreas& atoms, int positions, const DealCost& cost) {
-  DocumentDeal best;
+PricedDeal best_deal(AtomAreas& atoms, int positions, const DealCost& cost, DealAim aim) {
+  PricedDeal best;
+  const double allowed = allowed_imbalance(positions, aim);
+  const bool is_few = positions <= kFewPositions;
+  std::vector<Candidate> candidates;
+  bool is_good = false;
   for (const std::vector<DealRule>& rules : rules_for(positions)) {
-    const bool was_good = best.imbalance <= kGoodImbalance;
+    const bool was_good = is_good;
     bool is_better = false;
-    const auto keep_better = [&](DocumentDeal deal) {
-      if (!(deal < best)) return;
-      best = std::move(deal);
-      is_better = true;
-    };
     for (const DealRule& rule : rules) {
       PartPacking packing(atoms, positions);
       deal_parts(packing, rule);
-      if (std::max(packing.imbalance(), kGoodImbalance) > best.imbalance) continue;
-      keep_better(deal_of(packing, cost));
-      if (positions > kFewPositions) continue;
-      if (favour_the_burdened(packing, cost.of(packing.ranges()))) {
-        keep_better(deal_of(packing, cost));
-      }
+      is_good = is_good || packing.imbalance() <= kGoodImbalance;
+      if (!is_few && std::max(packing.imbalance(), allowed) > best.imbalance) continue;
+      PricedDeal deal(packing, cost, allowed);
+      const double promise = promise_of(deal);
+      if (is_few && keep_candidate(candidates, {std::move(packing), promise})) is_better = true;
+      if (!(deal < best)) continue;
+      best = std::move(deal);
+      is_better = true;
     }
-    if (was_good && !is_better) break;
+    if (positions > kVeryFew && was_good && !is_better) break;
+  }
+  for (Candidate& candidate : candidates) {
+    PricedDeal deal = even_out_time(std::move(candidate.packing), cost, aim, allowed);
+    if (deal < best) best = std::move(deal);
   }
   return best;
 }
 
-/// Beyond the mean.
-std::vector<double> surpluses_of(const AtomAreas& atoms,
-                                 const std::vector<std::vector<Range>>& dealt) {
-  std::vector<double> areas;
+double most_area(const AtomAreas& atoms, const std::vector<std::vector<Range>>& dealt) {
+  double most = 0;
   for (const std::vector<Range>& ranges : dealt) {
-    areas.push_back(0);
-    for (const Range rows : ranges) areas.back() += atoms.area(rows);
+    double area = 0;
+    for (const Range rows : ranges) area += atoms.area(rows);
+    most = std::max(most, area);
   }
-  const double mean =
-      std::accumulate(areas.begin(), areas.end(), 0.0) / static_cast<double>(areas.size());
-  for (double& area : areas) area -= mean;
-  return areas;
+  return most;
+}
+
+/// What the positions would take if all computed as many cells, and nothing else.
+double least_price(const std::vector<PositionCost>& costs) {
+  double cells = 0;
+  for (const PositionCost& cost : costs) cells += cost.cells;
+  return cells * seconds_per_cell() / static_cast<double>(costs.size()) +
+         rates::kSecondsPerBackwardCall;
 }
 
 }  // namespace
 
-std::vector<std::vector<Range>> deal_documents(const Mask& mask, int positions) {
+std::vector<std::vector<Range>> deal_documents(const Mask& mask, int positions, DealAim aim) {
   const std::int64_t tokens = mask.q_tokens();
   if (mask.blocks() != nullptr || tokens != mask.k_tokens()) return {};
   if (positions == 1 || tokens < positions) return {};
@@ -180,15 +172,16 @@ std::vector<std::vector<Range>> deal_documents(const Mask& mask, int positions) 
   if (found.size() == 1) return {};
   AtomAreas atoms(mask, found, grain_of(mask, found, positions));
   const DealCost cost(mask);
-  DocumentDeal best = best_deal(atoms, positions, cost);
+  PricedDeal best = best_deal(atoms, positions, cost, aim);
   const auto balanced = deal_balanced(mask, positions, 0).ranges;
-  const std::vector<double> surpluses = surpluses_of(atoms, balanced);
-  const std::vector<double> own = surpluses_of(atoms, best.ranges);
-  const double gain = *std::max_element(surpluses.begin(), surpluses.end()) -
-                      *std::max_element(own.begin(), own.end());
-  const double slack = (kGoodImbalance - 1) * atoms.area({0, tokens}) / positions;
-  const double worth_it = positions > kFewPositions ? kWorthItForMore : kWorthIt;
-  const bool is_cheaper = best.cost <= worth_it * end_of(cost.of(balanced), surpluses);
+  const double gain = most_area(atoms, balanced) - most_area(atoms, best.ranges);
+  const double slack =
+      (allowed_imbalance(positions, aim) - 1) * atoms.area({0, tokens}) / positions;
+  const bool is_few = positions <= kFewPositions;
+  const std::vector<PositionCost> others = cost.of(balanced);
+  const double least = least_price(others);
+  const double worth_it = is_few ? kWorthIt : kWorthItForMore;
+  const bool is_cheaper = best.price - least <= worth_it * (price_of(others) - least);
   if (gain < -slack || (gain < slack && !is_cheaper)) return {};
   return std::move(best.ranges);
 }

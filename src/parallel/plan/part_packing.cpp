@@ -67,9 +67,7 @@ Range PartPacking::border(int a, int b, std::int64_t size) const {
 }
 
 double PartPacking::border_excess(int a, Range border) const {
-  const bool in_grains = border.size() % grain() == 0;
-  const double area = in_grains ? atoms_->area_in_grains(of(a).atom, border) : atoms_->area(border);
-  return area - filling_ * static_cast<double>(border.size());
+  return atoms_->about_area(of(a).atom, border) - filling_ * static_cast<double>(border.size());
 }
 
 void PartPacking::shift(int a, int b, Range border) {

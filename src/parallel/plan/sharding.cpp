@@ -75,7 +75,7 @@ std::vector<std::string> shard_kind_names() {
 }
 
 Sharding::Sharding(ShardKind kind, const Mask& mask, std::span<const std::int64_t> lengths,
-                   int positions, std::int64_t chunk)
+                   int positions, std::int64_t chunk, DealAim aim)
     : kind_(kind), positions_(positions), total_(mask.q_tokens()) {
   if (positions < 1) throw_input_error("{} positions to shard over: at least 1", positions);
   if (chunk < 0) throw_input_error("chunks of {} tokens: at least 1, or 0 to choose", chunk);
@@ -87,7 +87,7 @@ Sharding::Sharding(ShardKind kind, const Mask& mask, std::span<const std::int64_
     chunks_.reserve(lengths_.size());
     for (const std::int64_t length : lengths_) chunks_.push_back(padded_chunk(length, positions));
   }
-  if (kind == ShardKind::document_balanced) dealt_ = deal_documents(mask, positions);
+  if (kind == ShardKind::document_balanced) dealt_ = deal_documents(mask, positions, aim);
   if (kind == ShardKind::balanced || (kind == ShardKind::document_balanced && dealt_.empty())) {
     BalancedDeal deal = deal_balanced(mask, positions, chunk);
     chunk_ = deal.chunk;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mask/mask.h"
+#include "parallel/plan/deal_aim.h"
 
 namespace longca {
 
@@ -17,7 +18,7 @@ enum class ShardKind : std::uint8_t {
   zigzag,  ///< 2·N chunks: position i has chunks i and 2N−1−i (Llama 3, ring-flash-attention)
   document_zigzag,  ///< that inside every document, padded to a multiple of 2·N (TransformerEngine)
   balanced,         ///< chunks dealt so that areas are equal (MagiAttention's dispatch)
-  document_balanced,  ///< whole documents dealt so that areas are equal, few cut; else as balanced
+  document_balanced,  ///< whole documents dealt for equal areas or times, few cut; else as balanced
 };
 std::string_view to_string(ShardKind kind);
 /// "contiguous", "zigzag", "document_zigzag", "balanced", "document_balanced". Throws InputError
@@ -31,10 +32,10 @@ class Sharding {
   /// Deals the mask's tokens to `positions`. `lengths`: the documents, for document_zigzag (none:
   /// one document). Any number of tokens, also fewer than positions: some then own nothing.
   /// `balanced` has chunks of `chunk` tokens, or if 0 of a length that it chooses; so has
-  /// `document_balanced` where it deals as `balanced` does. The same on every rank. Throws
-  /// InputError if positions < 1.
+  /// `document_balanced` where it deals as `balanced` does; `aim` is its. The same on every rank.
+  /// Throws InputError if positions < 1.
   Sharding(ShardKind kind, const Mask& mask, std::span<const std::int64_t> lengths, int positions,
-           std::int64_t chunk = 0);
+           std::int64_t chunk = 0, DealAim aim = DealAim::equal_area);
 
   ShardKind kind() const { return kind_; }
   int positions() const { return positions_; }

@@ -1,53 +1,29 @@
 #include "parallel/plan/token_transfer.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "parallel/plan/few_parts.h"
+
 namespace longca {
 namespace {
 
-/// Of each position so many of the shortest parts are looked at.
-constexpr std::ptrdiff_t kMostParts = 12;
 constexpr double kMostNeed = 0.015;
 /// No exchange is made that brings the needs less close than this.
 constexpr double kLeastGain = 0.98;
 /// Of a position's share.
 constexpr double kEvenEnough = 0.003;
+constexpr int kMostRounds = 4;
 
-/// Up to two parts of one position; −1 for none.
-struct Few {
-  std::array<int, 2> parts = {-1, -1};
-  std::int64_t tokens = 0;
-  double excess = 0;
-};
+constexpr PartReach kNear = {};
+constexpr PartReach kFar = {16, true, true};
 
-/// All of a position's short parts alone and in pairs, and none, by tokens.
-std::vector<Few> few_of(const PartPacking& packing, int position) {
-  std::vector<int> parts = packing.held(position);
-  std::sort(parts.begin(), parts.end(), [&](int a, int b) {
-    return std::pair(packing.size(a), a) < std::pair(packing.size(b), b);
-  });
-  if (std::ssize(parts) > kMostParts) parts.resize(kMostParts);
-  std::vector<Few> all = {{}};
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const Few one = {{parts[i], -1}, packing.size(parts[i]), packing.excess(parts[i])};
-    all.push_back(one);
-    for (std::size_t j = 0; j < i; ++j) {
-      all.push_back({{parts[i], parts[j]},
-                     one.tokens + packing.size(parts[j]),
-                     one.excess + packing.excess(parts[j])});
-    }
-  }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Few& a, const Few& b) { return a.tokens < b.tokens; });
-  return all;
-}
-
+/// Between two positions.
 class Transfer {
  public:
   Transfer(PartPacking& packing, int from, int to)
@@ -61,15 +37,26 @@ class Transfer {
   /// Allows only what brings the needs nearer to each other.
   void improve() { best_error_ = std::abs(gap_ / 2) * kLeastGain; }
 
-  bool run(std::int64_t tokens) {
-    const std::vector<Few> given = few_of(packing_, from_);
-    for (const Few& got : few_of(packing_, to_)) {
-      consider_borders(got, tokens);
+  /// Some of the `given` for some of the `taken`; a border may make up for what is missing where
+  /// only the latter are parts, or `anything` goes.
+  bool run(const std::vector<FewParts>& given, const std::vector<FewParts>& taken,
+           std::int64_t tokens, bool anything) {
+    for (const FewParts& got : taken) {
       const std::int64_t wanted = got.tokens + tokens;
       auto it = std::partition_point(given.begin(), given.end(),
-                                     [&](const Few& few) { return few.tokens < wanted; });
+                                     [&](const FewParts& few) { return few.tokens < wanted; });
       for (; it != given.end() && it->tokens == wanted; ++it) {
-        consider(it->excess - got.excess, {*it, got, -1, -1});
+        consider(it->excess - got.excess, {*it, got});
+      }
+    }
+    for (const int a : packing_.held(from_)) {
+      for (const int b : {packing_.before(a), packing_.after(a)}) {
+        if (b < 0 || packing_.owner(b) != to_) continue;
+        for (const FewParts& got : taken) {
+          if (got.has(b)) continue;
+          consider_border(a, b, {}, got, tokens);
+          if (anything && got.count() < 2) consider_borders(a, b, given, got, tokens);
+        }
       }
     }
     if (best_) make(*best_, tokens);
@@ -78,24 +65,31 @@ class Transfer {
 
  private:
   struct Move {
-    Few given;
-    Few got;
-    int shrunk = -1;  ///< a part that leaves tokens to its neighbour, in place of `given`
+    FewParts given;
+    FewParts got;
+    int shrunk = -1;  ///< a part that leaves the missing tokens to its neighbour
     int grown = -1;
   };
 
-  /// Between two parts of an atom, in exchange for some of the other position's parts.
-  void consider_borders(const Few& got, std::int64_t tokens) {
-    const std::int64_t size = got.tokens + tokens;
-    if (size == 0) return;
-    for (const int a : packing_.held(from_)) {
-      if (packing_.size(a) <= size) continue;
-      for (const int b : {packing_.before(a), packing_.after(a)}) {
-        if (b < 0 || packing_.owner(b) != to_) continue;
-        if (std::find(got.parts.begin(), got.parts.end(), b) != got.parts.end()) continue;
-        const double excess = packing_.border_excess(a, packing_.border(a, b, size));
-        consider(excess - got.excess, {{}, got, a, b});
-      }
+  void consider_borders(int a, int b, const std::vector<FewParts>& given, const FewParts& got,
+                        std::int64_t tokens) {
+    for (const FewParts& few : given) {
+      const int count = few.count();
+      if (count == 1 || count == 2) consider_border(a, b, few, got, tokens);
+    }
+  }
+
+  /// Between two parts of an atom.
+  void consider_border(int a, int b, const FewParts& given, const FewParts& got,
+                       std::int64_t tokens) {
+    const std::int64_t size = got.tokens + tokens - given.tokens;
+    double excess = given.excess - got.excess;
+    if (size > 0 && packing_.size(a) > size) {
+      excess += packing_.border_excess(a, packing_.border(a, b, size));
+      consider(excess, {given, got, a, b});
+    } else if (size < 0 && packing_.size(b) > -size) {
+      excess -= packing_.border_excess(b, packing_.border(b, a, -size));
+      consider(excess, {given, got, b, a});
     }
   }
 
@@ -109,7 +103,7 @@ class Transfer {
 
   void make(const Move& move, std::int64_t tokens) {
     if (move.shrunk >= 0) {
-      const std::int64_t size = move.got.tokens + tokens;
+      const std::int64_t size = std::abs(move.got.tokens + tokens - move.given.tokens);
       packing_.shift(move.shrunk, move.grown, packing_.border(move.shrunk, move.grown, size));
     }
     for (const int part : move.given.parts) hand_over(part, to_);
@@ -132,19 +126,86 @@ class Transfer {
   std::optional<Move> best_;
 };
 
+/// Exchanges between positions until none helps.
+class ThoroughEvening {
+ public:
+  explicit ThoroughEvening(PartPacking& packing)
+      : packing_(packing),
+        changed_(static_cast<std::size_t>(packing.positions()), 0),
+        few_(static_cast<std::size_t>(packing.positions())) {}
+
+  void run() {
+    for (round_ = 1; round_ <= kMostRounds * packing_.positions(); ++round_) {
+      const std::vector<Gap> gaps = gaps_by_size();
+      if (std::none_of(gaps.begin(), gaps.end(), [&](const Gap& gap) { return close(gap); })) {
+        return;
+      }
+    }
+  }
+
+ private:
+  struct Gap {
+    double size = 0;
+    int from = 0;
+    int to = 0;
+  };
+
+  std::vector<Gap> gaps_by_size() const {
+    std::vector<Gap> gaps;
+    for (int from = 0; from < packing_.positions(); ++from) {
+      for (int to = 0; to < packing_.positions(); ++to) {
+        const double gap = packing_.need(to) - packing_.need(from);
+        if (gap > kEvenEnough * packing_.share()) gaps.push_back({gap, from, to});
+      }
+    }
+    std::stable_sort(gaps.begin(), gaps.end(),
+                     [](const Gap& a, const Gap& b) { return a.size > b.size; });
+    return gaps;
+  }
+
+  bool close(const Gap& gap) {
+    int& tried = tried_[{gap.from, gap.to}];
+    if (tried > std::max(changed(gap.from), changed(gap.to))) return false;
+    tried = round_;
+    Transfer transfer(packing_, gap.from, gap.to);
+    transfer.improve();
+    if (!transfer.run(few_of(gap.from), few_of(gap.to), 0, true)) return false;
+    for (const int p : {gap.from, gap.to}) {
+      changed(p) = round_;
+      few_[static_cast<std::size_t>(p)].clear();
+    }
+    return true;
+  }
+
+  int& changed(int position) { return changed_[static_cast<std::size_t>(position)]; }
+
+  const std::vector<FewParts>& few_of(int position) {
+    std::vector<FewParts>& few = few_[static_cast<std::size_t>(position)];
+    if (few.empty()) few = few_parts(packing_, position, kFar);
+    return few;
+  }
+
+  PartPacking& packing_;
+  int round_ = 0;
+  std::vector<int> changed_;  ///< in which round
+  std::map<std::pair<int, int>, int> tried_;
+  std::vector<std::vector<FewParts>> few_;  ///< empty where they have changed
+};
+
+bool exchange_equal(PartPacking& packing, int from, int to) {
+  Transfer transfer(packing, from, to);
+  transfer.improve();
+  return transfer.run(few_parts(packing, from, kNear), few_parts(packing, to, kNear), 0, false);
+}
+
 }  // namespace
 
 bool transfer_tokens(PartPacking& packing, int from, int to, std::int64_t tokens) {
   Transfer transfer(packing, from, to);
   transfer.limit(std::max(
       {std::abs(packing.need(from)), std::abs(packing.need(to)), kMostNeed * packing.share()}));
-  return transfer.run(tokens);
-}
-
-bool exchange_equal(PartPacking& packing, int from, int to) {
-  Transfer transfer(packing, from, to);
-  transfer.improve();
-  return transfer.run(0);
+  return transfer.run(few_parts(packing, from, kNear), few_parts(packing, to, kNear), tokens,
+                      false);
 }
 
 void even_out_in_place(PartPacking& packing) {
@@ -159,6 +220,11 @@ void even_out_in_place(PartPacking& packing) {
     if (packing.need(least) - packing.need(most) < kEvenEnough * packing.share()) return;
     if (!exchange_equal(packing, most, least)) return;
   }
+}
+
+void even_out_thoroughly(PartPacking& packing) {
+  packing.set_filling(0);
+  ThoroughEvening(packing).run();
 }
 
 }  // namespace longca

@@ -12,12 +12,12 @@ namespace longca {
 /// within 1.5 % of a position's share of what they should be, or as near as they were.
 bool transfer_tokens(PartPacking& packing, int from, int to, std::int64_t tokens);
 
-/// Exchanges as many tokens between two positions, in the same ways, so that their needs come
-/// nearer to each other. Returns whether there was a way.
-bool exchange_equal(PartPacking& packing, int from, int to);
-
-/// That between the positions that need least and most, while it helps. For a packing that has no
-/// room left.
+/// Exchanges as many tokens between the positions that need least and most, in the same ways, while
+/// that brings their needs nearer to each other. For a packing that has no room left.
 void even_out_in_place(PartPacking& packing);
+
+/// That between any two positions, of up to three whole atoms for others, or for some of them and a
+/// border that makes up for the tokens.
+void even_out_thoroughly(PartPacking& packing);
 
 }  // namespace longca

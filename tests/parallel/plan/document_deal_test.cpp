@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "mask/generators.h"
+#include "parallel/plan/deal_cost.h"
 #include "parallel/plan/sharding.h"
+#include "parallel/plan/time_evening.h"
 #include "parallel/schemes/build/seen_keys.h"
 
 namespace longca {
@@ -54,15 +56,9 @@ GeneratedMask random_documents(std::int64_t tokens, std::int64_t longest) {
   return generated;
 }
 
-RC_GTEST_PROP(DocumentDeal, IsEqualInTokensAndAboutInArea, ()) {
-  const auto tokens = *rc::gen::inRange<std::int64_t>(1, 400);
-  const auto longest = *rc::gen::inRange<std::int64_t>(1, 100);
-  const GeneratedMask documents = random_documents(tokens, longest);
-  const int positions = *rc::gen::inRange(1, 17);
-  const auto dealt = deal_documents(documents.mask, positions);
-  RC_CLASSIFY(!dealt.empty(), "dealt");
-  if (dealt.empty()) return;
-  RC_ASSERT(std::ssize(dealt) == positions);
+/// Checks that each token is dealt once, and as many to each position (±1).
+void check_tokens(const std::vector<std::vector<Range>>& dealt, std::int64_t tokens) {
+  const auto positions = std::ssize(dealt);
   std::vector<int> owners(static_cast<std::size_t>(tokens), 0);
   for (const std::vector<Range>& ranges : dealt) {
     const std::int64_t own = size_of(ranges);
@@ -72,17 +68,79 @@ RC_GTEST_PROP(DocumentDeal, IsEqualInTokensAndAboutInArea, ()) {
     }
   }
   RC_ASSERT(std::all_of(owners.begin(), owners.end(), [](int n) { return n == 1; }));
-  const Sharding own(ShardKind::document_balanced, documents.mask, {}, positions);
+}
+
+Sharding shard(const Mask& mask, int positions, DealAim aim) {
+  return {ShardKind::document_balanced, mask, {}, positions, 0, aim};
+}
+
+double price(const Mask& mask, const Sharding& sharding) {
+  std::vector<std::vector<Range>> dealt;
+  for (int p = 0; p < sharding.positions(); ++p) dealt.push_back(sharding.ranges(p));
+  return price_of(DealCost(mask).of(dealt));
+}
+
+RC_GTEST_PROP(DocumentDeal, IsEqualInTokensAndAboutInArea, ()) {
+  const auto tokens = *rc::gen::inRange<std::int64_t>(1, 400);
+  const auto longest = *rc::gen::inRange<std::int64_t>(1, 100);
+  const GeneratedMask documents = random_documents(tokens, longest);
+  const int positions = *rc::gen::inRange(1, 17);
   const Sharding balanced(ShardKind::balanced, documents.mask, {}, positions);
-  RC_ASSERT(area_imbalance(documents.mask, own) <=
-            std::max(area_imbalance(documents.mask, balanced), 1.0) + 0.0201);
+  const double imbalance = std::max(area_imbalance(documents.mask, balanced), 1.0);
+  const DealAim aim = *rc::gen::element(DealAim::equal_area, DealAim::equal_time);
+  const auto dealt = deal_documents(documents.mask, positions, aim);
+  RC_CLASSIFY(!dealt.empty(), "dealt");
+  if (dealt.empty()) return;
+  RC_ASSERT(std::ssize(dealt) == positions);
+  check_tokens(dealt, tokens);
+  const bool may_drift = aim == DealAim::equal_time && positions <= 8;
+  RC_ASSERT(area_imbalance(documents.mask, shard(documents.mask, positions, aim)) <=
+            imbalance + (may_drift ? kMostDrift : 0.02) + 1e-4);
+}
+
+TEST(DocumentDeal, IsTheSameEveryTime) {
+  const Mask mask = mask_of("causal_document", 32768).mask;
+  const auto dealt = deal_documents(mask, 4, DealAim::equal_time);
+  EXPECT_FALSE(dealt.empty());
+  EXPECT_EQ(dealt, deal_documents(mask, 4, DealAim::equal_time));
+}
+
+RC_GTEST_PROP(DocumentDeal, ForEqualTimeEndsNoLaterThanForEqualArea, ()) {
+  const Mask mask = random_documents(*rc::gen::inRange<std::int64_t>(10, 120),
+                                     *rc::gen::inRange<std::int64_t>(5, 80))
+                        .mask;
+  const int positions = *rc::gen::inRange(2, 5);
+  const double time = price(mask, shard(mask, positions, DealAim::equal_time));
+  RC_ASSERT(time <= 1.0001 * price(mask, shard(mask, positions, DealAim::equal_area)));
+}
+
+TEST(DocumentDeal, ForEqualTimeEndsEarlierWhereKeysTravel) {
+  for (const std::string name : {"document", "causal_document"}) {
+    const bool mask_is_causal = name == "causal_document";
+    for (const int positions : {2, 4, 8}) {
+      double time = 0;
+      double area = 0;
+      for (const std::uint64_t seed : {0, 3, 42}) {
+        const Mask mask = mask_of(name, std::int64_t{positions} * 8192, seed).mask;
+        const Sharding dealt = shard(mask, positions, DealAim::equal_time);
+        const double own = price(mask, dealt);
+        const double other = price(mask, shard(mask, positions, DealAim::equal_area));
+        EXPECT_LE(own, other) << name << ' ' << positions << ' ' << seed;
+        EXPECT_LE(area_imbalance(mask, dealt), 1 + kMostDrift) << name << ' ' << seed;
+        time += own;
+        area += other;
+      }
+      // Where areas alone decide, as in some of these, there is nothing to gain.
+      EXPECT_LE(time, (mask_is_causal ? 0.99 : 1.0) * area) << name << " over " << positions;
+    }
+  }
 }
 
 TEST(DocumentDeal, LeavesMasksThatCannotBeCutToBalanced) {
   for (const char* name : {"full", "causal", "sliding_window", "global_sliding_window",
                            "prefix_lm_causal", "block_sparse"}) {
     const GeneratedMask mask = mask_of(name, 8192);
-    EXPECT_TRUE(deal_documents(mask.mask, 4).empty()) << name;
+    EXPECT_TRUE(deal_documents(mask.mask, 4, DealAim::equal_time).empty()) << name;
     const Sharding own(ShardKind::document_balanced, mask.mask, mask.lengths, 4);
     const Sharding balanced(ShardKind::balanced, mask.mask, mask.lengths, 4);
     EXPECT_EQ(own.chunk(), balanced.chunk()) << name;
@@ -92,8 +150,8 @@ TEST(DocumentDeal, LeavesMasksThatCannotBeCutToBalanced) {
 
 TEST(DocumentDeal, NeedsAPositionAndATokenForEach) {
   const GeneratedMask mask = mask_of("document", 8192);
-  EXPECT_TRUE(deal_documents(mask.mask, 1).empty());
-  EXPECT_TRUE(deal_documents(mask_of("document", 3).mask, 4).empty());
+  EXPECT_TRUE(deal_documents(mask.mask, 1, DealAim::equal_area).empty());
+  EXPECT_TRUE(deal_documents(mask_of("document", 3).mask, 4, DealAim::equal_area).empty());
 }
 
 TEST(DocumentDeal, KeepsDocumentsThatFitWhole) {

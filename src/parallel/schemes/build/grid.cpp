@@ -18,7 +18,9 @@ Range part(std::int64_t begin, std::int64_t end, int parts, int member) {
 
 Grid::Grid(const ParallelProblem& problem, GridShape shape)
     : shape_(shape),
-      sharding_(problem.shard, problem.mask, problem.lengths, problem.ranks / shape.head_ways),
+      sharding_(
+          problem.shard, problem.mask, problem.lengths, problem.ranks / shape.head_ways, 0,
+          problem.problem.device == DeviceKind::cuda ? DealAim::equal_time : DealAim::equal_area),
       padded_rows_(problem.shard == ShardKind::document_zigzag ? sharding_.rows(0) : 0) {}
 
 int Grid::rank(int position, int member) const {
