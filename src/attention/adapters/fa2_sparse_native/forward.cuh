@@ -1,8 +1,8 @@
 #pragma once
 
 #include "attention/adapters/fa2_sparse_native/params.h"
+#include "attention/adapters/fa2_sparse_native/tile_list.cuh"
 #include "attention/cuda/mma/forward_tile.cuh"
-#include "attention/cuda/mma/tile_list.cuh"
 
 namespace longca::fa2_sparse {
 
@@ -17,7 +17,7 @@ struct SparseForwardShape : ForwardShape<Element, kDim, kRows_ * kHeads_, 64, 4,
   static_assert(kRows % kWarpRows == 0);
 
   struct Shared : Base::Tiles {
-    TileList list;  ///< entries 2 · key tile + whether its cells must be tested
+    TileList list;
   };
 };
 
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
   const auto k_matrices = k_tile.by_columns();
   const auto v_matrices = v_tile.by_rows();
   const auto load = [&](int i) {
-    const int key_begin = (shared.list.entries[i] >> 1) * kTileN;
+    const int key_begin = ListedTile::of(shared.list.entries[i]).index * kTileN;
     const SharedTile<Shape::kDim> k_stage{k_tile.base + i % kStages * kTileBytes};
     const SharedTile<Shape::kDim> v_stage{v_tile.base + i % kStages * kTileBytes};
     k_stage.template load<kTileN, Shape::kThreads>(k, key_begin);
@@ -90,8 +90,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
   for (int begin = 0; begin < key_tiles; begin += kListCapacity) {
     shared.list.template fill<Shape::kThreads>(begin, key_tiles, [&](int index) {
       const Tokens keys{index * kTileN, (index + 1) * kTileN};
-      if (!has_bit(kept, index / tiles_per_block) || params.band.empty(rows, keys)) return -1;
-      return 2 * index + static_cast<int>(params.band.partial(rows, keys));
+      if (!has_bit(kept, index / tiles_per_block)) return -1;
+      return entry_of(index, params.band, rows, keys);
     });
     const int count = shared.list.count;
 #pragma unroll
@@ -108,11 +108,11 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
       const int stage = i % kStages;
       float s[Shape::kRowTiles][kTileN / 8][4];
       multiply_scores<Shape>(s, q_matrices, k_matrices + stage * kTileBytes);
-      const int entry = shared.list.entries[i];
-      if ((entry & 1) != 0) {
+      const ListedTile tile = ListedTile::of(shared.list.entries[i]);
+      if (tile.test) {
 #pragma unroll
         for (int m = 0; m < Shape::kRowTiles; ++m) {
-          mask_scores<Shape>(s[m], first_row + m * 16, (entry >> 1) * kTileN, params.band);
+          mask_scores<Shape>(s[m], first_row + m * 16, tile.index * kTileN, params.band);
         }
       }
 #pragma unroll
