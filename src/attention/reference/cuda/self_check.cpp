@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/python_random.h"
 #include "core/thread_pool.h"
+#include "mask/total_size.h"
 
 namespace longca {
 namespace {
@@ -139,11 +140,21 @@ std::vector<ExactRow> exact_rows(const ReferenceProblem& problem, const HeadValu
   return exact;
 }
 
-std::int64_t size_of(const std::vector<Range>& ranges) {
-  std::int64_t size = 0;
-  for (const Range& range : ranges) size += range.size();
-  return size;
-}
+/// The sampled query head: its values, and its sampled rows in float64.
+struct SampledHead {
+  SampledHead(const ReferenceProblem& problem, const DeviceResults& results, const Samples& samples)
+      : number(results.heads_q()[samples.slot_q]),
+        steps(noise_steps(problem, results, problem.shape.tokens_k)) {
+    load_head(problem, number, copier, values);
+    rows = exact_rows(problem, values, number, samples.rows);
+  }
+
+  int number;
+  double steps;  ///< of a row's noise
+  HeadCopier copier;
+  HeadValues values;
+  std::vector<ExactRow> rows;
+};
 
 /// A sampled key: the sum over the query heads so far, and how many terms it has.
 struct KeySum {
@@ -161,7 +172,7 @@ void add_head(const ReferenceProblem& problem, const DeviceResults& results, std
   std::vector<std::vector<Range>> ranges(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     ranges[i] = problem.mask.query_intervals(problem.mask_head(head_q), keys[i]);
-    sums[i].terms += size_of(ranges[i]);
+    sums[i].terms += total_size(ranges[i]);
   }
   const RowStatistic* rows =
       all_rows.data() + static_cast<std::int64_t>(slot_q) * problem.shape.tokens_q;
@@ -212,35 +223,29 @@ void check_keys(const ReferenceProblem& problem, const DeviceResults& results,
 void check_forward_samples(const ReferenceProblem& problem, const DeviceResults& results,
                            std::uint64_t seed) {
   const Samples samples = draw_samples(problem, results, seed);
-  const int head_q = results.heads_q()[samples.slot_q];
-  HeadCopier copier;
-  HeadValues head;
-  load_head(problem, head_q, copier, head);
-  const auto exact = exact_rows(problem, head, head_q, samples.rows);
-  const double steps = noise_steps(problem, results, problem.shape.tokens_k);
-  for (std::size_t i = 0; i < exact.size(); ++i) {
+  const SampledHead head(problem, results, samples);
+  for (std::size_t i = 0; i < head.rows.size(); ++i) {
     const std::int64_t row = samples.rows[i];
-    expect_lse(results, samples.slot_q, row, exact[i].lse);
-    expect_noise("o", head_q, row, values_of(results.o(), samples.slot_q, row, head.dim),
-                 exact[i].o, exact[i].o_magnitude, steps);
+    const ExactRow& exact = head.rows[i];
+    expect_lse(results, samples.slot_q, row, exact.lse);
+    expect_noise("o", head.number, row,
+                 values_of(results.o(), samples.slot_q, row, head.values.dim), exact.o,
+                 exact.o_magnitude, head.steps);
   }
 }
 
 void check_gradient_samples(const ReferenceProblem& problem, const DeviceResults& results,
                             std::uint64_t seed) {
   const Samples samples = draw_samples(problem, results, seed);
-  const int head_q = results.heads_q()[samples.slot_q];
-  HeadCopier copier;
-  HeadValues head;
-  load_head(problem, head_q, copier, head);
-  const auto exact = exact_rows(problem, head, head_q, samples.rows);
-  const double steps = noise_steps(problem, results, problem.shape.tokens_k);
-  for (std::size_t i = 0; i < exact.size(); ++i) {
+  SampledHead head(problem, results, samples);
+  for (std::size_t i = 0; i < head.rows.size(); ++i) {
     const std::int64_t row = samples.rows[i];
-    expect_noise("dq", head_q, row, values_of(results.dq(), samples.slot_q, row, head.dim),
-                 exact[i].dq, exact[i].dq_magnitude, steps);
+    const ExactRow& exact = head.rows[i];
+    expect_noise("dq", head.number, row,
+                 values_of(results.dq(), samples.slot_q, row, head.values.dim), exact.dq,
+                 exact.dq_magnitude, head.steps);
   }
-  check_keys(problem, results, samples, copier, head);
+  check_keys(problem, results, samples, head.copier, head.values);
 }
 
 }  // namespace longca
