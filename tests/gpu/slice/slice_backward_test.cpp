@@ -9,31 +9,12 @@
 #include "attention/slice/device_transposed_lists.h"
 #include "attention/slice/slice.h"
 #include "gpu/kernel_test.h"
+#include "gpu/slice/small_mask.h"
 #include "mask/block_draw.h"
 #include "mask/generators.h"
 
 namespace longca::testing {
 namespace {
-
-struct Heads {
-  int q, k;
-};
-
-/// Small parameters, so that masks stay what they are at few tokens.
-Mask small_mask(const std::string& name, std::int64_t tokens, Heads heads,
-                const std::string& block_heads = "kv", std::int64_t block = 64) {
-  MaskSpec spec;
-  spec.name = name;
-  spec.tokens = tokens;
-  spec.window = std::max<std::int64_t>(1, tokens / 6);
-  spec.block_tokens = std::max<std::int64_t>(1, tokens / 9);
-  spec.lengths = "pile";
-  spec.heads_q = heads.q;
-  spec.heads_k = heads.k;
-  spec.block_heads = block_heads;
-  spec.block = block;
-  return generate_mask(spec).mask;
-}
 
 class SliceBackward : public KernelTest, public ::testing::WithParamInterface<SlicePath> {
  protected:

@@ -12,6 +12,7 @@
 #include "attention/inputs.h"
 #include "attention/reference/verify.h"
 #include "gpu/gpu_test.h"
+#include "gpu/slice/small_mask.h"
 #include "mask/block_draw.h"
 #include "mask/generators.h"
 
@@ -19,10 +20,6 @@ namespace longca::testing {
 namespace {
 
 constexpr std::uint64_t kSeed = 7;
-
-struct Heads {
-  int q, k;
-};
 constexpr Heads kHeads[] = {{4, 4}, {8, 1}, {6, 2}, {8, 4}};
 
 Problem problem_of(std::int64_t tokens_q, std::int64_t tokens_k, Heads heads) {
@@ -34,22 +31,6 @@ Problem problem_of(std::int64_t tokens_q, std::int64_t tokens_k, Heads heads) {
   problem.dtype = DType::bfloat16;
   problem.device = DeviceKind::cuda;
   return problem;
-}
-
-/// Small parameters, so that masks stay what they are at few tokens.
-Mask mask_of(const std::string& name, std::int64_t tokens, Heads heads,
-             const std::string& block_heads = "kv", std::int64_t block = 64) {
-  MaskSpec spec;
-  spec.name = name;
-  spec.tokens = tokens;
-  spec.window = std::max<std::int64_t>(1, tokens / 6);
-  spec.block_tokens = std::max<std::int64_t>(1, tokens / 9);
-  spec.lengths = "pile";
-  spec.heads_q = heads.q;
-  spec.heads_k = heads.k;
-  spec.block_heads = block_heads;
-  spec.block = block;
-  return generate_mask(spec).mask;
 }
 
 /// Outputs, poisoned.
@@ -122,7 +103,8 @@ TEST_P(Slice, EveryMaskAtAwkwardLengthsAndHeads) {
       for (const Heads heads : kHeads) {
         const std::string what = traits.name + " of " + std::to_string(tokens) + ", heads " +
                                  std::to_string(heads.q) + ":" + std::to_string(heads.k);
-        expect_right(problem_of(tokens, tokens, heads), mask_of(traits.name, tokens, heads), what);
+        expect_right(problem_of(tokens, tokens, heads), small_mask(traits.name, tokens, heads),
+                     what);
       }
     }
   }
@@ -133,7 +115,7 @@ TEST_P(Slice, BlockListsOfQueryHeadsAndOddBlocks) {
     for (const std::int64_t block : {8, 50, 64, 128}) {
       for (const Heads heads : {Heads{4, 4}, Heads{8, 2}}) {
         for (const std::string lists : {"kv", "query"}) {
-          expect_right(problem_of(777, 777, heads), mask_of(name, 777, heads, lists, block),
+          expect_right(problem_of(777, 777, heads), small_mask(name, 777, heads, lists, block),
                        name + " of " + std::to_string(block) + " per " + lists + " head, " +
                            std::to_string(heads.q) + " query heads");
         }
@@ -149,7 +131,7 @@ TEST_P(Slice, BlockListsFromBits) {
       for (const std::string lists : {"kv", "query"}) {
         for (const std::int64_t tokens : {block, 3 * block, 14 * block}) {
           expect_right(problem_of(tokens, tokens, heads),
-                       mask_of("block_sparse", tokens, heads, lists, block),
+                       small_mask("block_sparse", tokens, heads, lists, block),
                        std::to_string(tokens) + " tokens in blocks of " + std::to_string(block) +
                            " per " + lists + " head, " + std::to_string(heads.q) + ":" +
                            std::to_string(heads.k));
@@ -214,7 +196,7 @@ TEST_P(Slice, EveryDimensionThatWasBuilt) {
     Problem problem = problem_of(1000, 1000, heads);
     problem.head_dim = dim;
     for (const std::string name : {"full", "causal_document", "sliding_window"}) {
-      expect_right(problem, mask_of(name, 1000, heads), name + ", " + std::to_string(dim));
+      expect_right(problem, small_mask(name, 1000, heads), name + ", " + std::to_string(dim));
     }
   }
 }
@@ -222,7 +204,7 @@ TEST_P(Slice, EveryDimensionThatWasBuilt) {
 TEST_P(Slice, LargeScoresStayFinite) {
   Problem problem = problem_of(130, 130, {2, 2});
   problem.softmax_scale = 8;  // scores of ±400: exponentials overflow without the row's greatest
-  expect_right(problem, mask_of("causal", 130, {2, 2}), "scale 8");
+  expect_right(problem, small_mask("causal", 130, {2, 2}), "scale 8");
 }
 
 /// Over two halves of the keys, one after the other: as over all at once.
@@ -270,7 +252,8 @@ TEST_P(Slice, MergesIntoGivenResults) {
 
 TEST_P(Slice, SaysWhichCodeRanAndHowManyHeadsItPacked) {
   const Heads heads = {8, 1};
-  const auto plan = kernel_->plan(problem_of(1000, 1000, heads), mask_of("document", 1000, heads));
+  const auto plan =
+      kernel_->plan(problem_of(1000, 1000, heads), small_mask("document", 1000, heads));
   const auto notes = plan->notes();
   EXPECT_EQ(notes.at("path"), GetParam() == SlicePath::sm90 ? "sm_90a" : "mma.sync");
   EXPECT_NE(notes.at("pack"), "1");
@@ -278,7 +261,7 @@ TEST_P(Slice, SaysWhichCodeRanAndHowManyHeadsItPacked) {
 }
 
 TEST_P(Slice, RefusesWhatItCannotDo) {
-  const Mask causal = mask_of("causal", 64, {2, 2});
+  const Mask causal = small_mask("causal", 64, {2, 2});
   Problem problem = problem_of(64, 64, {2, 2});
   problem.dtype = DType::float32;
   EXPECT_EQ(kernel_->supports(problem, causal).code, StatusCode::unsupported);
