@@ -5,6 +5,7 @@
 
 #include "mask/generators.h"
 #include "mask/tiles.h"
+#include "register_all.h"
 
 namespace longca {
 namespace {
@@ -49,6 +50,8 @@ void plan(benchmark::State& state, const MaskSpec& spec) {
   }
 }
 
+}  // namespace
+
 void register_all() {
   using Function = void (*)(benchmark::State&, const MaskSpec&);
   const std::pair<const char*, Function> kinds[] = {{"generate", generate},
@@ -63,14 +66,4 @@ void register_all() {
   }
 }
 
-}  // namespace
 }  // namespace longca
-
-int main(int argc, char** argv) {
-  longca::register_all();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
-}

@@ -9,6 +9,7 @@
 
 #include "mask/generators.h"
 #include "parallel/schemes/scheme.h"
+#include "register_all.h"
 
 namespace longca {
 namespace {
@@ -48,6 +49,8 @@ void build(benchmark::State& state, const Scheme& scheme, const ParallelProblem&
   state.counters["ops"] = static_cast<double>(plan.forward.size() + plan.backward.size());
 }
 
+}  // namespace
+
 void register_all() {
   for (const char* mask : {"full", "causal", "document", "causal_document", "causal_blockwise"}) {
     for (const auto& scheme : schemes()) {
@@ -66,14 +69,4 @@ void register_all() {
   }
 }
 
-}  // namespace
 }  // namespace longca
-
-int main(int argc, char** argv) {
-  longca::register_all();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
-}

@@ -12,6 +12,7 @@
 #include "attention/slice/tile_lists.h"
 #include "attention/slice/transposed_lists.h"
 #include "mask/generators.h"
+#include "register_all.h"
 
 namespace longca {
 namespace {
@@ -72,6 +73,8 @@ void list_backward(benchmark::State& state, const std::string& name, int pack) {
   state.counters["patterns"] = static_cast<double>(lists.patterns.size()) / slice::kTileKeys;
 }
 
+}  // namespace
+
 void register_all() {
   for (const MaskTraits& traits : mask_table()) {
     const std::string& name = traits.name;
@@ -94,14 +97,4 @@ void register_all() {
   }
 }
 
-}  // namespace
 }  // namespace longca
-
-int main(int argc, char** argv) {
-  longca::register_all();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
-}
