@@ -1,3 +1,4 @@
+#include "attention/cuda/mma/instances.h"
 #include "attention/slice/slice.h"
 
 namespace longca {
@@ -10,12 +11,7 @@ Capabilities slice_capabilities() {
   can.origin = "here";
   can.device = DeviceKind::cuda;
   can.least_architecture = 80;
-  can.dtypes = {DType::bfloat16};
-  can.head_dims = {128};
-#ifdef LONGCA_ALL_INSTANTIATIONS
-  can.dtypes.push_back(DType::float16);
-  can.head_dims.insert(can.head_dims.begin(), 64);
-#endif
+  mma::set_instances(can);
   can.deterministic = true;
   return can;
 }

@@ -1,5 +1,6 @@
 #include "attention/adapters/fa2_sparse_native/block_form.h"
 #include "attention/adapters/fa2_sparse_native/fa2_sparse_native.h"
+#include "attention/cuda/mma/instances.h"
 
 namespace longca {
 
@@ -10,12 +11,7 @@ Capabilities fa2_sparse_native_capabilities() {
   can.origin = "here";
   can.device = DeviceKind::cuda;
   can.least_architecture = 80;
-  can.dtypes = {DType::bfloat16};
-  can.head_dims = {128};
-#ifdef LONGCA_ALL_INSTANTIATIONS
-  can.dtypes.push_back(DType::float16);
-  can.head_dims.insert(can.head_dims.begin(), 64);
-#endif
+  mma::set_instances(can);
   can.static_masks = false;
   can.accumulate = false;
   return can;
