@@ -28,10 +28,11 @@ constexpr std::ptrdiff_t kCandidates = 4;
 /// What is above the mean of positions becomes less so then: how much of it counts before.
 constexpr double kUneven = 0.25;
 
-/// Rules of one overshoot are tried together, over more positions than the first of these until
-/// finer ones find nothing better. More positions get fewer rules: they take longer, and long
-/// documents are cut for them in any case.
+/// Rules of one overshoot are tried together, over more positions than the first of these or with
+/// many atoms until finer ones find nothing better. More positions get fewer rules: they take
+/// longer, and long documents are cut for them in any case.
 constexpr int kVeryFew = 4;
+constexpr std::size_t kManyAtoms = 512;
 constexpr int kMany = 17;
 constexpr int kVeryMany = 257;
 constexpr std::array kOvershoots = {0.8, 0.5, 0.3, 0.2, 0.12, 0.07, 0.04, 0.02, 0.01};
@@ -120,6 +121,7 @@ PricedDeal best_deal(AtomAreas& atoms, int positions, const DealCost& cost, Deal
   const bool is_few = positions <= kFewPositions;
   std::vector<Candidate> candidates;
   bool is_good = false;
+  const bool may_stop = positions > kVeryFew || atoms.atoms().size() > kManyAtoms;
   for (const std::vector<DealRule>& rules : rules_for(positions)) {
     const bool was_good = is_good;
     bool is_better = false;
@@ -135,7 +137,7 @@ PricedDeal best_deal(AtomAreas& atoms, int positions, const DealCost& cost, Deal
       best = std::move(deal);
       is_better = true;
     }
-    if (positions > kVeryFew && was_good && !is_better) break;
+    if (may_stop && was_good && !is_better) break;
   }
   for (Candidate& candidate : candidates) {
     PricedDeal deal = even_out_time(std::move(candidate.packing), cost, aim, allowed);
