@@ -19,7 +19,7 @@ constexpr const char* kNames[] = {
 constexpr const char* kCaseLimit =
     "10";  // a terabyte is not refused there, but watched as it grows
 #else
-constexpr const char* kCaseLimit = "3";
+constexpr const char* kCaseLimit = "8";
 #endif
 
 /// One run over all faulty kernels.

@@ -154,8 +154,8 @@ TEST_F(PythonPlugin, OtherEndsCostTheirCellsOnly) {
          StatusCode::unsupported, "it is Tuesday");
   expect(run_plugin(failing_plugin("forward", "import os; os.kill(os.getpid(), 11)")),
          Pass::forward, StatusCode::crash, "was ended by SIGSEGV");
-  expect(run_plugin(failing_plugin("forward", "while True: pass"),
-                    {"-a", "pass=forward", "--case-limit", "2"}),
+  expect(run_plugin(failing_plugin("forward", "import time; time.sleep(1000)"),
+                    {"-a", "pass=forward", "--case-limit", "8"}),
          Pass::forward, StatusCode::timeout, "forward had not ended");
 }
 

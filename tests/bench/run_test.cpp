@@ -35,7 +35,8 @@ TEST(Bench, RecordsWhatItMeasures) {
       EXPECT_TRUE(record.metrics.contains(name)) << name;
     }
     EXPECT_EQ(record.metrics.contains("error_dq"), record.c.pass == Pass::backward);
-    EXPECT_GE(record.samples_ms.size(), 3U);
+    // The stopping rule's least where caches take long to flush: StoppingRule has tests of its own.
+    EXPECT_GE(record.samples_ms.size(), 2U);
     EXPECT_EQ(record.env.at("argv").at(1), "bench");
     EXPECT_EQ(record.at.size(), std::string("2000-01-01T00:00:00Z").size());
   }

@@ -124,7 +124,7 @@ TEST_F(Cells, OfBfloat16AreTimedTogether) {
               static_cast<double>(record.samples_ms.size()));
     if (!is_root()) continue;
     ASSERT_TRUE(record.status.ok()) << record.status.reason;
-    EXPECT_GE(record.samples_ms.size(), 3U);
+    EXPECT_GE(record.samples_ms.size(), 2U);  // the least of the stopping rule on a busy machine
     EXPECT_EQ(std::ssize(record.rank_times_ms), control.size());
     EXPECT_THAT(record.stop, ::testing::AnyOf("converged", "time_limit"));
     const auto& metrics = record.metrics;

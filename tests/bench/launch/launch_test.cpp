@@ -85,7 +85,7 @@ TEST_F(Launch, AFaultOfARankCostsItsCellAndNamesTheRank) {
   const auto result = run(out, {"-a",
                                 "kernel=rank_killed,naive,rank_exits,rank_throws,rank_sleeps,rank_"
                                 "stops,rank_computes,rank_none",
-                                "--case-limit", "4"});
+                                "--case-limit", "8"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const auto records = read_records(out).records;
   ASSERT_EQ(records.size(), 8U);
@@ -100,7 +100,7 @@ TEST_F(Launch, AFaultOfARankCostsItsCellAndNamesTheRank) {
          AllOf(HasSubstr("in forward rank 1 "), HasSubstr("exit code 5")));
   expect("rank_throws", StatusCode::crash,
          AllOf(HasSubstr("rank 1"), HasSubstr("this kernel throws on one rank")));
-  const auto late = AllOf(StartsWith("rank 1: forward had not ended"), HasSubstr("4 s were up"));
+  const auto late = AllOf(StartsWith("rank 1: forward had not ended"), HasSubstr("8 s were up"));
   expect("rank_sleeps", StatusCode::timeout, late);
   expect("rank_stops", StatusCode::timeout, late);
   expect("rank_computes", StatusCode::timeout, late);

@@ -83,7 +83,7 @@ class PageTest(unittest.TestCase):
     def run_script(self, script, *arguments):
         return self.browser.execute_script(script, *arguments)
 
-    def wait(self, script, timeout=10):
+    def wait(self, script, timeout=60):
         deadline = time.monotonic() + timeout
         while not self.run_script(script):
             self.assertLess(time.monotonic(), deadline, "still not: " + script)
