@@ -103,7 +103,7 @@ class Runner::Attempt {
   Result worker_gone(Record& record) {
     const int status = worker_.reap();
     output_ = worker_.take_output();
-    if (clock_.stage().empty()) return Result::not_begun;
+    if (!clock_.has_begun()) return Result::not_begun;
     record.status = {StatusCode::crash, fmt::format("in {} the process {}", clock_.stage(),
                                                     describe_process_end(status))};
     const std::string said = last_line(output_);

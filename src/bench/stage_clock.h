@@ -16,9 +16,10 @@ class StageClock {
 
   /// The stage that begins now.
   void enter(std::string stage);
-  /// The current one; "" before the first.
+  /// The current one; "the start of its process" before the first.
   const std::string& stage() const { return stage_; }
   int stages_entered() const { return stages_entered_; }
+  bool has_begun() const { return stages_entered_ > 0; }
 
   /// Whether the stage is the runner's own work.
   bool in_own_work() const;
@@ -30,7 +31,7 @@ class StageClock {
   using Clock = std::chrono::steady_clock;
 
   const RunLimits& limits_;
-  std::string stage_;
+  std::string stage_ = "the start of its process";
   int stages_entered_ = 0;
   Clock::duration used_{};  ///< by the kernel's own stages before this one
   Clock::time_point stage_begin_;

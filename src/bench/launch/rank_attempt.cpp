@@ -81,11 +81,9 @@ RankAttempt::Result RankAttempt::wait_for_record(Record& record) {
     if (const std::vector<int> late = expired(); !late.empty()) {
       const std::vector<int> ranks = culprits(late);
       const auto& clock = clocks_[static_cast<std::size_t>(ranks.front())];
-      const std::string reason =
-          clock.stage().empty() ? fmt::format("nothing was begun in {} s", limits_.case_limit_s)
-                                : clock.timeout_reason();
       return end(record, StatusCode::timeout,
-                 fmt::format("{}: {}", name_of(ranks, static_cast<int>(clocks_.size())), reason));
+                 fmt::format("{}: {}", name_of(ranks, static_cast<int>(clocks_.size())),
+                             clock.timeout_reason()));
     }
     if (const int rank = too_large(); rank >= 0) {
       return end(record, StatusCode::oom,
@@ -128,13 +126,13 @@ void RankAttempt::note_failure(int rank, const nlohmann::json& message) {
 }
 
 bool RankAttempt::has_begun() const {
-  return std::ranges::any_of(clocks_, [](const StageClock& c) { return c.stages_entered() > 0; });
+  return std::ranges::any_of(clocks_, &StageClock::has_begun);
 }
 
 std::string RankAttempt::stage_of(int rank) const {
   const auto index = static_cast<std::size_t>(rank);
   if (index >= clocks_.size()) return "no cell";
-  return clocks_[index].stage().empty() ? "the beginning" : clocks_[index].stage();
+  return clocks_[index].stage();
 }
 
 RankAttempt::Result RankAttempt::end(Record& record, StatusCode code, std::string reason) {
