@@ -75,6 +75,7 @@ function(longca_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} longca_options rapidcheck GTest::gtest_main GTest::gmock)
+  target_precompile_headers(${name} REUSE_FROM longca_test_headers)
   include(GoogleTest)
   gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES
     TIMEOUT ${ARG_TIMEOUT} LABELS ${name}
