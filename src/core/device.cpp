@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -59,6 +60,14 @@ class CpuDevice : public Device {
   Stream stream() override { return nullptr; }
   void copy(void* to, const void* from, std::int64_t bytes) override {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+  void copy_rows(void* to, std::int64_t to_stride, const void* from, std::int64_t from_stride,
+                 std::int64_t rows, std::int64_t row_bytes) override {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::memcpy(static_cast<std::byte*>(to) + row * to_stride,
+                  static_cast<const std::byte*>(from) + row * from_stride,
+                  static_cast<std::size_t>(row_bytes));
+    }
   }
   void fill(void* data, unsigned char value, std::int64_t bytes) override {
     std::memset(data, value, static_cast<std::size_t>(bytes));

@@ -53,6 +53,10 @@ class Device {
   /// Copies between host and device memory or inside either, after what is queued on `stream()`;
   /// returns when done.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
+  /// As `copy`, of `rows` rows of `row_bytes`, which begin `to_stride` and `from_stride` bytes
+  /// apart (no fewer than row_bytes).
+  virtual void copy_rows(void* to, std::int64_t to_stride, const void* from,
+                         std::int64_t from_stride, std::int64_t rows, std::int64_t row_bytes) = 0;
   /// Sets every byte, queued on `stream()`.
   virtual void fill(void* data, unsigned char value, std::int64_t bytes) = 0;
   /// A 64-bit hash of `bytes` of device memory, after what is queued on `stream()`.

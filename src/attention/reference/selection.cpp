@@ -7,6 +7,7 @@
 
 #include "attention/reference/tile_mask.h"
 #include "core/python_random.h"
+#include "mask/band.h"
 
 namespace longca {
 namespace {
@@ -188,6 +189,19 @@ Selection select_at(const Problem& problem, const Mask& mask, double seconds, do
 }
 
 }  // namespace
+
+CheckedHeads heads_of(const Problem& problem, const Selection& selection) {
+  CheckedHeads heads;
+  const std::int64_t group = problem.group_size();
+  for (const auto& item : selection.queries) heads.q.push_back({item.head, item.head + 1});
+  for (const auto& item : selection.keys) {
+    heads.k.push_back({item.head, item.head + 1});
+    heads.q.push_back({item.head * group, (item.head + 1) * group});
+  }
+  join_ranges(heads.q);
+  join_ranges(heads.k);
+  return heads;
+}
 
 std::int64_t tokens_in(const std::vector<Selection::Item>& items, std::int64_t tokens) {
   std::int64_t sum = 0;

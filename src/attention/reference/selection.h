@@ -36,6 +36,10 @@ struct Selection {
 Selection select_tiles(const Problem& problem, const Mask& mask, VerifyBudget budget,
                        std::uint64_t seed);
 
+/// The heads that comparing a selection reads: those of its tiles, and the query heads that see its
+/// keys, whose (o, lse) gradients of keys may be computed from.
+CheckedHeads heads_of(const Problem& problem, const Selection& selection);
+
 /// Tokens of the tiles selected, of `tokens` in each head.
 std::int64_t tokens_in(const std::vector<Selection::Item>& items, std::int64_t tokens);
 /// 1 of nothing.

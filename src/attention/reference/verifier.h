@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "attention/inputs.h"
 #include "attention/kernel.h"
@@ -33,6 +34,13 @@ struct VerifyBudget {
   double gflops = 0;
 };
 
+/// Heads whose results a verifier reads: ranges, ascending, not touching.
+struct CheckedHeads {
+  std::vector<Range> q;  ///< of o, lse, dq
+  std::vector<Range> k;  ///< of dk, dv
+  bool operator==(const CheckedHeads&) const = default;
+};
+
 /// Judges what kernels computed for one problem. Made once per problem, reused by every kernel of
 /// it. Tensors lie in the memory of the problem's device.
 class Verifier {
@@ -44,6 +52,8 @@ class Verifier {
   /// `args` as the backward pass was called, args.lse.data null for a kernel that computes none;
   /// dout, q, k and v are those of the inputs. The same kernel's forward pass was checked before.
   virtual Verdict check_backward(const BackwardArgs& args) const = 0;
+  /// Of a forward and a backward check; what lies in other heads does not matter to them.
+  virtual CheckedHeads checked_heads() const = 0;
   /// Share of all output elements that a forward and a backward check compare.
   virtual double fraction() const = 0;
   /// Bytes that it keeps on the problem's device.

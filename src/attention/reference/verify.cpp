@@ -114,6 +114,10 @@ Verdict Reference::check_backward(const BackwardArgs& args) const {
   return verdict;
 }
 
+CheckedHeads Reference::checked_heads() const {
+  return heads_of(impl_->problem.shape, impl_->selection());
+}
+
 double Reference::fraction() const {
   const double dim = impl_->problem.shape.head_dim;
   const double per_query_row = 2 * dim + 1;  // o, dq and lse

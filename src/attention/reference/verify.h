@@ -35,6 +35,7 @@ class Reference : public Verifier {
   Verdict check_forward(ConstTensorView o, const ConstLseView* lse) const override;
   /// Where tiles are drawn and args.lse.data is null, dk and dv are not compared.
   Verdict check_backward(const BackwardArgs& args) const override;
+  CheckedHeads checked_heads() const override;
   double fraction() const override;
   std::int64_t bytes() const override;
   static std::int64_t estimate_bytes(const Problem& problem, const Mask& mask, VerifyBudget budget);

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "mask/band.h"
 #include "mask/total_size.h"
 
 namespace longca {
@@ -23,48 +26,29 @@ struct Packed {
   std::int64_t count() const { return total_size(tokens); }
 };
 
-/// A rectangle of rows in host or device memory, as pieces of `piece_bytes`.
-struct Rectangle {
-  const void* data = nullptr;
-  std::int64_t outer = 0, outer_stride = 0;  ///< strides in bytes
-  std::int64_t inner = 0, inner_stride = 0;
-  std::int64_t piece_bytes = 0;
-};
-
-/// Its pieces one after the other. What lies between the first and the last is copied to the host
-/// at once.
-HostBuffer pack(Device& device, const Rectangle& r) {
-  HostBuffer packed(r.outer * r.inner * r.piece_bytes);
-  if (packed.bytes() == 0) return packed;
-  const std::int64_t span =
-      (r.outer - 1) * r.outer_stride + (r.inner - 1) * r.inner_stride + r.piece_bytes;
-  if (span == packed.bytes()) {
-    device.copy(packed.data(), r.data, span);
-    return packed;
-  }
-  const HostBuffer all(span);
-  device.copy(all.data(), r.data, span);
-  auto* to = packed.as<std::byte>();
-  for (std::int64_t i = 0; i < r.outer; ++i) {
-    for (std::int64_t j = 0; j < r.inner; ++j, to += r.piece_bytes) {
-      std::memcpy(to, all.as<std::byte>() + i * r.outer_stride + j * r.inner_stride,
-                  static_cast<std::size_t>(r.piece_bytes));
-    }
-  }
-  return packed;
-}
-
 Packed pack(Device& device, const Executor& executor, const Placement& placement) {
   Packed packed{placement.role, placement.heads, placement.tokens, 4, {}};
   if (placement.role == TensorRole::lse) {
     const LseView lse = executor.lse_result(placement);
-    packed.data = pack(device, {lse.data, lse.heads, lse.head_stride * 4, lse.tokens, 4, 4});
+    const std::int64_t bytes = lse.tokens * 4;
+    packed.data = HostBuffer(lse.heads * bytes);
+    device.copy_rows(packed.data.data(), bytes, lse.data, lse.head_stride * 4, lse.heads, bytes);
   } else {
     const TensorView t = executor.result(placement);
     const std::int64_t size = size_of(t.dtype);
     packed.row_bytes = t.dim * size;
-    packed.data = pack(device, {t.data, t.tokens, t.token_stride * size, t.heads,
-                                t.head_stride * size, packed.row_bytes});
+    const std::int64_t bytes = t.heads * packed.row_bytes;
+    packed.data = HostBuffer(t.tokens * bytes);
+    const auto copy = [&](std::int64_t head, std::int64_t row_bytes) {
+      device.copy_rows(packed.data.as<std::byte>() + head * packed.row_bytes, bytes,
+                       static_cast<const std::byte*>(t.data) + head * t.head_stride * size,
+                       t.token_stride * size, t.tokens, row_bytes);
+    };
+    if (t.head_stride == t.dim) {
+      copy(0, bytes);
+    } else {
+      for (std::int64_t head = 0; head < t.heads; ++head) copy(head, packed.row_bytes);
+    }
   }
   LONGCA_CHECK(packed.data.bytes() == packed.count() * packed.heads.size() * packed.row_bytes,
                "{} of {} tokens and {} heads has {} bytes", to_string(packed.role), packed.count(),
@@ -100,43 +84,54 @@ Packed receive(RankControl& control, int from) {
   return packed;
 }
 
-/// One tensor of the whole problem, on the host until all ranks' parts are in it.
-class Whole {
+/// Some heads of a tensor of the whole problem, on the host until all ranks' parts are in them. A
+/// row holds these heads of one token, or for lse all tokens of one head.
+class WholeHeads {
  public:
-  Whole(Device& device, const Outputs& outputs, TensorRole role) : device_(device), role_(role) {
+  WholeHeads(Device& device, const Outputs& outputs, TensorRole role, Range heads)
+      : device_(device), role_(role), heads_(heads) {
     if (role == TensorRole::lse) {
       const LseView lse = outputs.lse.view();
-      set(lse.data, lse.tokens, lse.heads, 4);
+      element_bytes_ = 4;
+      data_ = lse.head(static_cast<int>(heads.begin));
+      stride_ = lse.head_stride * 4;
+      rows_ = heads.size();
+      row_bytes_ = lse.tokens * 4;
     } else {
-      const Tensor& tensor = tensor_of(outputs, role);
-      const TensorView& t = tensor.view();
-      set(t.data, t.tokens, t.heads, t.dim * size_of(t.dtype));
+      const TensorView& t = tensor_of(outputs, role).view();
+      const std::int64_t size = size_of(t.dtype);
+      element_bytes_ = t.dim * size;
+      data_ = static_cast<std::byte*>(t.data) + heads.begin * t.head_stride * size;
+      stride_ = t.token_stride * size;
+      rows_ = t.tokens;
+      row_bytes_ = heads.size() * element_bytes_;
     }
+    stage();
   }
 
   void take(const Packed& part) {
-    LONGCA_CHECK(part.row_bytes == row_bytes_, "rows of {} bytes in {} of {}", part.row_bytes,
-                 to_string(role_), row_bytes_);
+    LONGCA_CHECK(part.row_bytes == element_bytes_, "rows of {} bytes in {} of {}", part.row_bytes,
+                 to_string(role_), element_bytes_);
     const auto* from = part.data.as<std::byte>();
-    auto* to = static_cast<std::byte*>(host_);
+    const std::int64_t first = part.heads.begin - heads_.begin;
     if (role_ == TensorRole::lse) {
-      for (std::int64_t head = part.heads.begin; head < part.heads.end; ++head) {
+      for (std::int64_t head = first; head < first + part.heads.size(); ++head) {
         for (const Range& range : part.tokens) {
-          from = put(to + (head * tokens_ + range.begin) * 4, from, range.size() * 4);
+          from = put(host_ + head * host_stride_ + range.begin * 4, from, range.size() * 4);
         }
       }
       return;
     }
     for (const Range& range : part.tokens) {
       for (std::int64_t token = range.begin; token < range.end; ++token) {
-        from = put(to + (token * heads_ + part.heads.begin) * row_bytes_, from,
-                   part.heads.size() * row_bytes_);
+        from = put(host_ + token * host_stride_ + first * element_bytes_, from,
+                   part.heads.size() * element_bytes_);
       }
     }
   }
 
   void finish() const {
-    if (host_ != data_) device_.copy(data_, host_, staging_.bytes());
+    if (host_ != data_) device_.copy_rows(data_, stride_, host_, host_stride_, rows_, row_bytes_);
   }
 
  private:
@@ -155,15 +150,15 @@ class Whole {
     }
   }
 
-  void set(void* data, std::int64_t tokens, std::int64_t heads, std::int64_t row_bytes) {
-    data_ = host_ = data;
-    tokens_ = tokens;
-    heads_ = heads;
-    row_bytes_ = row_bytes;
+  void stage() {
+    host_ = static_cast<std::byte*>(data_);
+    host_stride_ = stride_;
     if (&device_ == &Device::get(DeviceKind::cpu)) return;
-    staging_ = HostBuffer(tokens * heads * row_bytes);
-    host_ = staging_.data();
-    device_.copy(host_, data_, staging_.bytes());  // what is there stays where nobody has a result
+    staging_ = HostBuffer(rows_ * row_bytes_);
+    host_ = staging_.as<std::byte>();
+    host_stride_ = row_bytes_;
+    // What is there stays where nobody has a result.
+    device_.copy_rows(host_, host_stride_, data_, stride_, rows_, row_bytes_);
   }
 
   static const std::byte* put(std::byte* to, const std::byte* from, std::int64_t bytes) {
@@ -173,44 +168,74 @@ class Whole {
 
   Device& device_;
   TensorRole role_;
+  Range heads_;
+  std::int64_t element_bytes_ = 0;  ///< of one token and head
   void* data_ = nullptr;
-  void* host_ = nullptr;
-  std::int64_t tokens_ = 0, heads_ = 0, row_bytes_ = 0;
+  std::int64_t stride_ = 0, rows_ = 0, row_bytes_ = 0;
+  std::byte* host_ = nullptr;
+  std::int64_t host_stride_ = 0;
   HostBuffer staging_;
 };
 
-std::vector<const Placement*> placements(const RankPlan& plan, TensorRole role) {
-  std::vector<const Placement*> found;
-  for (const Placement& placement : plan.results) {
-    if (placement.role == role) found.push_back(&placement);
+/// This rank's results of a role, as far as they are of these heads.
+std::vector<Placement> placements(const RankPlan& plan, TensorRole role, Range heads) {
+  std::vector<Placement> found;
+  for (Placement placement : plan.results) {
+    const Range own = intersect(placement.heads, heads);
+    if (placement.role != role || own.size() <= 0) continue;
+    const std::int64_t first = placement.region.heads.begin - placement.heads.begin;
+    placement.region.heads = {first + own.begin, first + own.end};
+    placement.heads = own;
+    found.push_back(std::move(placement));
   }
   return found;
 }
 
-}  // namespace
-
-bool has_result(const RankPlan& plan, TensorRole role) {
-  return !placements(plan, role).empty();
+void gather_heads(RankControl& control, Device& device, const RankPlan& plan,
+                  const Executor& executor, TensorRole role, Range heads, const Outputs* whole) {
+  const auto own = placements(plan, role, heads);
+  const std::vector<double> counts = control.gather(static_cast<double>(own.size()));
+  if (control.rank() != 0) {
+    for (const Placement& placement : own) send(control, pack(device, executor, placement));
+    return;
+  }
+  WholeHeads tensor(device, *whole, role, heads);
+  for (const Placement& placement : own) tensor.take(pack(device, executor, placement));
+  for (int from = 1; from < control.size(); ++from) {
+    const auto count = static_cast<int>(counts[static_cast<std::size_t>(from)]);
+    for (int i = 0; i < count; ++i) tensor.take(receive(control, from));
+  }
+  tensor.finish();
 }
+
+}  // namespace
 
 void gather_results(RankControl& control, Device& device, const RankPlan& plan,
                     const Executor& executor, std::span<const TensorRole> roles,
-                    const Outputs* whole) {
+                    const CheckedHeads& heads, const Outputs* whole) {
   for (const TensorRole role : roles) {
-    const auto own = placements(plan, role);
-    const std::vector<double> counts = control.gather(static_cast<double>(own.size()));
-    if (control.rank() != 0) {
-      for (const Placement* placement : own) send(control, pack(device, executor, *placement));
-      continue;
+    const bool of_keys = role == TensorRole::dk || role == TensorRole::dv;
+    for (const Range& range : of_keys ? heads.k : heads.q) {
+      gather_heads(control, device, plan, executor, role, range, whole);
     }
-    Whole tensor(device, *whole, role);
-    for (const Placement* placement : own) tensor.take(pack(device, executor, *placement));
-    for (int from = 1; from < control.size(); ++from) {
-      const auto count = static_cast<int>(counts[static_cast<std::size_t>(from)]);
-      for (int i = 0; i < count; ++i) tensor.take(receive(control, from));
-    }
-    tensor.finish();
   }
+}
+
+CheckedHeads broadcast(RankControl& control, const CheckedHeads& heads) {
+  const auto write = [](const std::vector<Range>& ranges) {
+    auto list = nlohmann::json::array();
+    for (const Range& range : ranges) list.push_back({range.begin, range.end});
+    return list;
+  };
+  const auto read = [](const nlohmann::json& list) {
+    std::vector<Range> ranges;
+    for (const auto& range : list) ranges.push_back({range.at(0), range.at(1)});
+    return ranges;
+  };
+  const std::string text =
+      control.broadcast(nlohmann::json::array({write(heads.q), write(heads.k)}).dump());
+  const nlohmann::json both = nlohmann::json::parse(text);
+  return {read(both.at(0)), read(both.at(1))};
 }
 
 }  // namespace longca

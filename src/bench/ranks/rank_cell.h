@@ -47,6 +47,7 @@ class RankCell {
   void make_plan();
   Status check_memory() const;
   void make_reference();
+  CheckedHeads heads_to_gather() const;
   void connect();
   void make_executor();
   void note_balance();
@@ -86,6 +87,7 @@ class RankCell {
   std::optional<KernelComputer> computer_;
   std::unique_ptr<Executor> executor_;
   std::uint64_t inputs_fingerprint_ = 0;
+  CheckedHeads checked_;      ///< those that are brought to rank 0
   Outputs whole_;             ///< rank 0: what all ranks computed
   bool holds_whole_ = false;  ///< rank 0 has it: what the forward pass gave, at least
   double plan_ms_ = 0;        ///< of the scheme alone

@@ -50,6 +50,14 @@ class CudaDevice : public Device {
         cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, queue()));
     synchronize();
   }
+  void copy_rows(void* to, std::int64_t to_stride, const void* from, std::int64_t from_stride,
+                 std::int64_t rows, std::int64_t row_bytes) override {
+    if (rows == 0 || row_bytes == 0) return;
+    const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
+    LONGCA_CUDA(cudaMemcpy2DAsync(to, size(to_stride), from, size(from_stride), size(row_bytes),
+                                  size(rows), cudaMemcpyDefault, queue()));
+    synchronize();
+  }
   void fill(void* data, unsigned char value, std::int64_t bytes) override {
     LONGCA_CUDA(cudaMemsetAsync(data, value, static_cast<std::size_t>(bytes), queue()));
   }

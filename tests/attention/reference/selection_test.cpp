@@ -73,6 +73,19 @@ TEST(Selection, ATileOfEachKindIsTakenWhateverItCosts) {
   EXPECT_EQ(least.keys.front().tile, tile_count(kTokens) - 1);
 }
 
+TEST(Selection, ReadsTheHeadsOfItsTilesAndTheQueryHeadsOfItsKeys) {
+  const Problem problem = gqa_problem();
+  const auto of = [&](const Selection& selection) { return heads_of(problem, selection); };
+  EXPECT_EQ(of(select(2 * whole_cost())), (CheckedHeads{{{0, 8}}, {{0, 2}}}));
+  const Selection one_head = select(0.6 * whole_cost());
+  ASSERT_EQ(one_head.mode, Mode::heads);
+  const std::int64_t head = one_head.keys.front().head;
+  EXPECT_EQ(of(one_head), (CheckedHeads{{{4 * head, 4 * head + 4}}, {{head, head + 1}}}));
+  Selection tiles{Mode::tiles, {{1, 3}, {2, 0}}, {{1, 7}}};
+  EXPECT_EQ(of(tiles), (CheckedHeads{{{1, 3}, {4, 8}}, {{1, 2}}}));
+  EXPECT_EQ(of({}), CheckedHeads{});
+}
+
 TEST(Selection, QueryTilesComeWithAllHeadsOfTheGroup) {
   const Selection tiles = select(whole_cost() * 0.2);
   for (const auto& item : tiles.queries) {

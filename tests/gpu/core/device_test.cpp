@@ -51,6 +51,21 @@ TEST_F(CudaDevice, CopiesThereAndBack) {
   EXPECT_EQ(download(second), bytes);
 }
 
+TEST_F(CudaDevice, CopiesRowsBetweenStrides) {
+  Bytes bytes(35);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i);
+  const Buffer wide = upload(bytes);  // 5 rows of 7
+  const Buffer narrow = upload(Bytes(12, 0xff));
+  gpu().copy_rows(narrow.data(), 4, wide.as<unsigned char>() + 9, 7, 3, 2);
+  EXPECT_EQ(download(narrow), (Bytes{9, 10, 0xff, 0xff, 16, 17, 0xff, 0xff, 23, 24, 0xff, 0xff}));
+  Bytes host(6);
+  gpu().copy_rows(host.data(), 2, narrow.data(), 4, 3, 2);
+  EXPECT_EQ(host, (Bytes{9, 10, 16, 17, 23, 24}));
+  gpu().copy_rows(wide.data(), 7, host.data(), 2, 3, 2);
+  EXPECT_EQ(download(wide)[14], 23);
+  gpu().copy_rows(wide.data(), 7, host.data(), 2, 0, 2);
+}
+
 TEST_F(CudaDevice, FillsEveryByteAndNoOther) {
   const Buffer buffer = upload(Bytes(1001, 1));
   gpu().fill(buffer.as<unsigned char>() + 1, 0xab, 999);

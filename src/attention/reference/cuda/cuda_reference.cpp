@@ -193,6 +193,10 @@ Verdict CudaReference::check_backward(const BackwardArgs& args) const {
   return verdict;
 }
 
+CheckedHeads CudaReference::checked_heads() const {
+  return heads_of(impl_->problem.shape, impl_->selection);
+}
+
 double CudaReference::fraction() const {
   return share(impl_->query_rows() + impl_->key_rows(),
                impl_->all_query_rows() + impl_->all_key_rows());

@@ -39,6 +39,7 @@ class CudaReference : public Verifier {
   /// disagrees with float64.
   Verdict check_forward(ConstTensorView o, const ConstLseView* lse) const override;
   Verdict check_backward(const BackwardArgs& args) const override;
+  CheckedHeads checked_heads() const override;
   double fraction() const override;
   std::int64_t bytes() const override;
   static std::int64_t estimate_bytes(const Problem& problem, const Mask& mask, VerifyBudget budget);
