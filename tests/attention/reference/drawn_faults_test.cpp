@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "attention/reference/faulty_masks.h"
 #include "attention/reference/selection.h"
@@ -88,6 +90,49 @@ TEST_P(DrawnFault, RightResultsPassAndTheFractionIsWhatWasCompared) {
     EXPECT_DOUBLE_EQ(forward.fraction, rows / (4 * kTokens));
     EXPECT_DOUBLE_EQ(backward.fraction, (rows + 2 * keys) / (8 * kTokens));
     EXPECT_LT(forward.fraction, 1);
+  }
+}
+
+void poison_head(TensorView tensor, std::int64_t head) {
+  tensor.data = static_cast<char*>(tensor.data) + head * tensor.head_stride * size_of(tensor.dtype);
+  tensor.heads = 1;
+  poison(tensor);
+}
+
+void poison_query_head(const Outputs& outputs, std::int64_t head) {
+  poison_head(outputs.o.view(), head);
+  poison_head(outputs.dq.view(), head);
+  LseView lse = outputs.lse.view();
+  lse.data = lse.head(static_cast<int>(head));
+  lse.heads = 1;
+  poison(lse);
+}
+
+bool has(const std::vector<Range>& ranges, std::int64_t head) {
+  return std::ranges::any_of(ranges, [&](Range r) { return r.begin <= head && head < r.end; });
+}
+
+TEST_P(DrawnFault, OnlyTheHeadsThatAreCheckedMatter) {
+  const Mask mask = test::small_mask("causal", kTokens);
+  for (const VerifyBudget budget : {budget_for(mask), VerifyBudget{1e-9, 1}}) {
+    const Reference reference(problem_, mask, inputs_, budget, 1);
+    const CheckedHeads checked = reference.checked_heads();
+    const Outputs outputs = solve(problem_, mask, inputs_);
+    for (int head = 0; head < problem_.heads_q; ++head) {
+      if (!has(checked.q, head)) poison_query_head(outputs, head);
+    }
+    for (int head = 0; head < problem_.heads_k; ++head) {
+      if (has(checked.k, head)) continue;
+      poison_head(outputs.dk.view(), head);
+      poison_head(outputs.dv.view(), head);
+    }
+    EXPECT_TRUE(check_forward(reference, outputs).ok);
+    EXPECT_TRUE(check_backward(reference, outputs, inputs_).ok);
+    EXPECT_FALSE(budget.seconds < 1e-6 && has(checked.k, 0) && has(checked.k, 1));
+    poison_query_head(outputs, checked.q.front().begin);
+    poison_head(outputs.dk.view(), checked.k.front().begin);
+    EXPECT_FALSE(check_forward(reference, outputs).ok &&
+                 check_backward(reference, outputs, inputs_).ok);
   }
 }
 
