@@ -1,26 +1,14 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "attention/adapters/flashmask_native/flashmask_native.h"
 #include "gpu/kernel_test.h"
-#include "mask/generators.h"
+#include "gpu/small_mask.h"
 
 namespace longca::testing {
 namespace {
-
-/// Small parameters, so that masks stay what they are at few tokens.
-Mask mask_of(const std::string& name, std::int64_t tokens) {
-  MaskSpec spec;
-  spec.name = name;
-  spec.tokens = tokens;
-  spec.window = std::max<std::int64_t>(1, tokens / 6);
-  spec.block_tokens = std::max<std::int64_t>(1, tokens / 9);
-  spec.lengths = "pile";
-  return generate_mask(spec).mask;
-}
 
 class Flashmask : public KernelTest {
  protected:
@@ -38,7 +26,7 @@ std::vector<std::string> static_masks() {
 TEST_F(Flashmask, EveryStaticMask) {
   for (const std::string& name : static_masks()) {
     for (const std::int64_t tokens : {1, 65, 333}) {
-      const Mask mask = mask_of(name, tokens);
+      const Mask mask = small_mask(name, tokens);
       const Problem problem = problem_of(tokens, tokens, 8, 2);
       expect_right(problem, mask, name + " of " + std::to_string(tokens));
     }
@@ -48,7 +36,7 @@ TEST_F(Flashmask, EveryStaticMask) {
 TEST_F(Flashmask, HeadGroups) {
   const struct { int heads_q, heads_k; } shapes[] = {{64, 8}, {4, 4}, {6, 2}, {5, 1}};
   for (const auto& shape : shapes) {
-    expect_right(problem_of(200, 200, shape.heads_q, shape.heads_k), mask_of("causal", 200),
+    expect_right(problem_of(200, 200, shape.heads_q, shape.heads_k), small_mask("causal", 200),
                  std::to_string(shape.heads_q) + ":" + std::to_string(shape.heads_k));
   }
 }
@@ -69,8 +57,8 @@ TEST_F(Flashmask, FewerAndMoreQueriesThanKeysAndRowsWithoutKeys) {
 
 TEST_F(Flashmask, OneLongColumnSplitsTheGroupOfHeads) {
   // All rows see the first keys, the rest nearly nothing: work groups of one key block share it.
-  expect_right(problem_of(1500, 1500, 8, 2), mask_of("prefix_lm_document", 1500), "prefix");
-  expect_right(problem_of(1000, 1000, 8, 1), mask_of("full", 1000), "full");
+  expect_right(problem_of(1500, 1500, 8, 2), small_mask("prefix_lm_document", 1500), "prefix");
+  expect_right(problem_of(1000, 1000, 8, 1), small_mask("full", 1000), "full");
 }
 
 TEST_F(Flashmask, MasksOfEightThousandTokens) {
@@ -85,11 +73,11 @@ TEST_F(Flashmask, MasksOfEightThousandTokens) {
 TEST_F(Flashmask, SmallerTilesWhereSharedMemoryIsScarce) {
   kernel_ = make_flashmask_native(163 << 10);  // compute capability 8.0
   for (const std::string& name : static_masks()) {
-    expect_right(problem_of(333, 333, 8, 2), mask_of(name, 333), name);
+    expect_right(problem_of(333, 333, 8, 2), small_mask(name, 333), name);
   }
-  expect_right(problem_of(1000, 1000, 8, 1), mask_of("full", 1000), "split group");
+  expect_right(problem_of(1000, 1000, 8, 1), small_mask("full", 1000), "split group");
   kernel_ = make_flashmask_native(99 << 10);  // 8.6 and 8.9
-  const Support support = kernel_->supports(problem_of(64, 64, 2, 2), mask_of("causal", 64));
+  const Support support = kernel_->supports(problem_of(64, 64, 2, 2), small_mask("causal", 64));
   EXPECT_EQ(support.code, StatusCode::unsupported);
   EXPECT_NE(support.reason.find("shared memory"), std::string::npos) << support.reason;
 }
@@ -97,11 +85,11 @@ TEST_F(Flashmask, SmallerTilesWhereSharedMemoryIsScarce) {
 TEST_F(Flashmask, LargeScoresStayFinite) {
   Problem problem = problem_of(130, 130, 2, 2);
   problem.softmax_scale = 8;  // scores of ±400: exponentials overflow without the row's greatest
-  expect_right(problem, mask_of("causal", 130), "scale 8");
+  expect_right(problem, small_mask("causal", 130), "scale 8");
 }
 
 TEST_F(Flashmask, RefusesWhatItCannotDo) {
-  const Mask causal = mask_of("causal", 64);
+  const Mask causal = small_mask("causal", 64);
   Problem problem = problem_of(64, 64, 2, 2);
   problem.accumulate = true;
   EXPECT_EQ(kernel_->supports(problem, causal).code, StatusCode::unsupported);
@@ -109,7 +97,8 @@ TEST_F(Flashmask, RefusesWhatItCannotDo) {
   problem.dtype = DType::float32;
   EXPECT_EQ(kernel_->supports(problem, causal).code, StatusCode::unsupported);
   problem.dtype = DType::bfloat16;
-  EXPECT_EQ(kernel_->supports(problem, mask_of("block_sparse", 64)).code, StatusCode::unsupported);
+  EXPECT_EQ(kernel_->supports(problem, small_mask("block_sparse", 64)).code,
+            StatusCode::unsupported);
 }
 
 }  // namespace

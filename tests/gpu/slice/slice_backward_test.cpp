@@ -9,7 +9,7 @@
 #include "attention/slice/device_transposed_lists.h"
 #include "attention/slice/slice.h"
 #include "gpu/kernel_test.h"
-#include "gpu/slice/small_mask.h"
+#include "gpu/small_mask.h"
 #include "mask/block_draw.h"
 #include "mask/generators.h"
 

@@ -12,7 +12,7 @@
 #include "attention/inputs.h"
 #include "attention/reference/verify.h"
 #include "gpu/gpu_test.h"
-#include "gpu/slice/small_mask.h"
+#include "gpu/small_mask.h"
 #include "mask/block_draw.h"
 #include "mask/generators.h"
 

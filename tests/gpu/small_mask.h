@@ -13,7 +13,7 @@ struct Heads {
 };
 
 /// Small parameters, so that masks stay what they are at few tokens.
-inline Mask small_mask(const std::string& name, std::int64_t tokens, Heads heads,
+inline Mask small_mask(const std::string& name, std::int64_t tokens, Heads heads = {1, 1},
                        const std::string& block_heads = "kv", std::int64_t block = 64) {
   MaskSpec spec;
   spec.name = name;
