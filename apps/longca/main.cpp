@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <iostream>
 #include <new>
 #include <system_error>
+#include <thread>
 
 #include "bench/build_info.h"
 #include "bench/launch/mpi_launch.h"
@@ -40,9 +42,13 @@ void add_verbs(CLI::App& app) {
   add_completion(app);
 }
 
-/// Of several processes that were started together, the first speaks for all.
+/// Of several processes that were started together, the first speaks for all. mpirun ends all as
+/// soon as one has failed, so that the others give it time.
 int fail(int code, const std::string& sentence) {
-  if (const auto launch = find_mpi_launch(); launch && launch->rank > 0) return code;
+  if (const auto launch = find_mpi_launch(); launch && launch->rank > 0) {
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    return code;
+  }
   fmt::print(stderr, "longca: {}\n", sentence);
   return code;
 }

@@ -308,6 +308,16 @@ TEST_F(Launch, BadInputInsideALaunchIsOneSentence) {
   EXPECT_EQ(result.err.find("longca: "), result.err.rfind("longca: ")) << result.err;
 }
 
+/// mpirun ends all processes as soon as one has failed: the first must have spoken by then.
+TEST_F(Launch, BadInputIsToldThoughTheFirstProcessComesLate) {
+  const Arguments arguments = cp(folder_ / "bad.jsonl", {"-a", "ranks=4"});
+  Arguments late{"-n", "1", "sh", "-c", "sleep 2; exec \"$0\" \"$@\"", LONGCA_PROGRAM};
+  late.insert(late.end(), arguments.begin(), arguments.end());
+  const auto result = mpirun({late, times(2, arguments)}, options());
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("longca: 4 ranks need a place each"));
+}
+
 TEST_F(Launch, DifferentSuitesAreRefused) {
   const auto out = folder_ / "differ.jsonl";
   const auto one = times(1, cp(out, {"-a", "kernel=naive", "-a", "ranks=2"}));
