@@ -85,10 +85,10 @@ bool is_alone(const std::vector<Op>& ops, std::size_t exchange) {
 }
 
 /// Whether nothing that is listed before an exchange touches the places where its messages land.
-bool lands_early(const std::vector<Op>& ops, std::size_t exchange) {
-  const OpRegions landing = {{}, regions_of(ops[exchange]).written};
-  return std::none_of(ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(exchange),
-                      [&](const Op& op) { return conflict(landing, regions_of(op)); });
+bool lands_early(const std::vector<OpRegions>& regions, std::size_t exchange) {
+  const OpRegions landing = {{}, regions[exchange].written};
+  return std::none_of(regions.begin(), regions.begin() + static_cast<std::ptrdiff_t>(exchange),
+                      [&](const OpRegions& before) { return conflict(landing, before); });
 }
 
 /// "step 3 (4096 × 4096, 17 slices): …"
@@ -114,6 +114,7 @@ struct Executor::Impl {
   PlanMemory memory;
   std::unique_ptr<DeviceLanes> lanes;
   std::vector<Step> forward, backward;
+  std::vector<int> forward_groups, backward_groups;  ///< of the communicator, in their order
   Support support;
 
   Impl(const RankPlan& p, const Problem& problem, const RankTensors& tensors, Communicator& c,
@@ -124,7 +125,9 @@ struct Executor::Impl {
         memory(p, problem, tensors, c),
         lanes(make_device_lanes(problem.device)),
         forward(prepare_exchanges(p.forward)),
-        backward(prepare_exchanges(p.backward)) {
+        backward(prepare_exchanges(p.backward)),
+        forward_groups(groups_of(forward)),
+        backward_groups(groups_of(backward)) {
     // The exchanges of all ranks come first: a rank whose computer refuses has made them too.
     prepare_computing(false);
     if (support.ok()) prepare_computing(true);
@@ -133,13 +136,15 @@ struct Executor::Impl {
 
   std::vector<Step> prepare_exchanges(const std::vector<Op>& ops) {
     std::vector<Step> steps(ops.size());
+    std::vector<OpRegions> regions;
+    std::ranges::transform(ops, std::back_inserter(regions), regions_of);
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const auto* exchange = std::get_if<Exchange>(&ops[i].what);
       if (exchange == nullptr) continue;
       TransferGroup group = memory.transfers(*exchange);
       if (group.sends.empty() && group.receives.empty()) continue;
       group.alone = is_alone(ops, i);
-      group.lands_early = lands_early(ops, i);
+      group.lands_early = lands_early(regions, i);
       steps[i].group = communicator.prepare(group);
     }
     set_waits(ops, steps);
@@ -183,7 +188,10 @@ struct Executor::Impl {
     };
     if (times) times->restart(stream);
     lanes->begin(stream);
-    if (communicate) communicator.expect(groups_of(steps), lanes->stream(Lane::communication));
+    if (communicate) {
+      communicator.expect(is_backward ? backward_groups : forward_groups,
+                          lanes->stream(Lane::communication));
+    }
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Lane lane = ops[i].lane;
       finish_to(std::max(finished, static_cast<std::size_t>(steps[i].finished + 1)));
