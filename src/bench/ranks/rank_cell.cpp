@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "attention/registry.h"
-#include "bench/cell_notes.h"
 #include "bench/dump.h"
 #include "bench/parallel_problem.h"
 #include "bench/ranks/agreement.h"
