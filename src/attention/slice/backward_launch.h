@@ -22,6 +22,9 @@ struct DeviceTransposedLists {
   const std::uint64_t* patterns = nullptr;
   const WorkItem* order = nullptr;
   const KeyRange* shared_keys = nullptr;
+  bool counts_visits = false;                   ///< else there are no regions
+  const std::int32_t* region_visits = nullptr;  ///< of ⌈query tiles / kRegionTiles⌉
+  const std::int32_t* region_order = nullptr;
 };
 
 /// What becomes of a gradient.

@@ -11,6 +11,7 @@
 #include "attention/slice/tile_bands.h"
 #include "attention/slice/unique_patterns.h"
 #include "attention/slice/work_order.h"
+#include "attention/slice/write_order.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
 
@@ -295,6 +296,7 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
   }
   order_work(work, lists);
   if (work.ordered) rank_additions(mask.q_tokens(), lists);
+  order_writes(mask.q_tokens(), work, lists);
   return lists;
 }
 

@@ -13,6 +13,9 @@ namespace longca::slice {
 /// query heads of the KV head (row r ↔ token r / P, head r % P); tile i begins at token i · 64 / P.
 inline constexpr int kBackwardRows = 64;
 
+/// Query tiles whose visits are counted together (TransposedLists::region_visits).
+inline constexpr int kRegionTiles = 16;
+
 /// Query tiles [q_tile, q_tile + count), walked from the last to the first.
 struct alignas(16) QuerySegment {
   std::int32_t q_tile = 0;
@@ -66,6 +69,11 @@ struct TransposedLists {
   /// Work goes through the order for so many KV heads at a time, item by item; it divides their
   /// number.
   std::int32_t section_heads = 1;
+  /// Of small static problems, so that dQ can be written where it is done while work goes on
+  /// elsewhere: how often a region of query tiles is visited, which are those of all head blocks
+  /// one behind the other, and the regions, those first that are done first. Else empty.
+  std::vector<std::int32_t> region_visits;
+  std::vector<std::int32_t> region_order;
 
   int tile_tokens() const { return kBackwardRows / pack; }
 };

@@ -31,6 +31,9 @@ void UploadedTransposedLists::upload(const TransposedLists& lists) {
   patterns_ = mma::on_device(lists.patterns);
   order_ = mma::on_device(lists.order);
   shared_keys_ = mma::on_device(lists.shared_keys);
+  shape_.counts_visits = !lists.region_visits.empty();
+  region_visits_ = mma::on_device(lists.region_visits);
+  region_order_ = mma::on_device(lists.region_order);
 }
 
 DeviceTransposedLists UploadedTransposedLists::args() const {
@@ -40,12 +43,16 @@ DeviceTransposedLists UploadedTransposedLists::args() const {
   args.patterns = patterns_.as<std::uint64_t>();
   args.order = order_.as<WorkItem>();
   args.shared_keys = shared_keys_.as<KeyRange>();
+  if (shape_.counts_visits) {
+    args.region_visits = region_visits_.as<std::int32_t>();
+    args.region_order = region_order_.as<std::int32_t>();
+  }
   return args;
 }
 
 std::int64_t UploadedTransposedLists::bytes() const {
   return tiles_.bytes() + segments_.bytes() + patterns_.bytes() + order_.bytes() +
-         shared_keys_.bytes();
+         shared_keys_.bytes() + region_visits_.bytes() + region_order_.bytes();
 }
 
 }  // namespace longca::slice

@@ -21,7 +21,7 @@ class UploadedTransposedLists {
 
   /// Of the lists, without addresses.
   DeviceTransposedLists shape_;
-  Buffer tiles_, segments_, patterns_, order_, shared_keys_;
+  Buffer tiles_, segments_, patterns_, order_, shared_keys_, region_visits_, region_order_;
 };
 
 }  // namespace longca::slice

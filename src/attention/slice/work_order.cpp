@@ -40,7 +40,7 @@ void sort_shares(std::vector<WorkShare>& shares) {
   shares.swap(sorted);
 }
 
-constexpr std::size_t kManyItems = 64;  // per work group: what the end takes is nothing
+constexpr std::int64_t kManyItems = 64;  // per work group
 
 /// The fewest KV heads at a time (their rows stay in L2) that leave work groups idle at the end for
 /// no more than a fiftieth of the time longer than others do.
@@ -61,11 +61,14 @@ std::int32_t section_heads(std::span<const WorkShare> shares, const BackwardWork
 
 }  // namespace
 
+bool has_many_items(const BackwardWork& work, std::int64_t items) {
+  return items * work.heads_k > kManyItems * work.work_groups;
+}
+
 void order_work(const BackwardWork& work, TransposedLists& lists) {
   std::vector<std::vector<WorkShare>> orders = share_tiles(work, lists);
   for (std::vector<WorkShare>& shares : orders) sort_shares(shares);
-  const bool many = orders.front().size() * static_cast<std::size_t>(work.heads_k) >
-                    kManyItems * static_cast<std::size_t>(work.work_groups);
+  const bool many = has_many_items(work, std::ssize(orders.front()));
   lists.section_heads = many ? 1 : section_heads(orders.front(), work);
   if (!lists.of_blocks) {
     if (!many && !work.ordered) cut_last_shares(work, lists, orders.front());

@@ -105,6 +105,7 @@ TEST_P(SliceBackward, KeysThatSeveralWorkGroupsShare) {
   }
 }
 
+/// Their dQ is written region by region while work goes on, in calls behind each other.
 TEST_P(SliceBackward, LongRowsOfManyHeads) {
   for (const std::string name : {"causal", "causal_document", "global_sliding_window"}) {
     MaskSpec spec;
@@ -129,17 +130,26 @@ TEST_P(SliceBackward, RowsLongerThanAChunk) {
 /// Into float32 that holds ones: what comes is what the plain call rounds, and ones more.
 TEST_P(SliceBackward, AddsIntoGivenGradients) {
   // Keys of work groups of their own, and shared ones; the last tile is cut.
-  for (const std::string name : {"causal", "shared_question"}) {
+  // The larger problem's dQ is written while work goes on.
+  struct Setting {
+    std::string name;
+    std::int64_t tokens;
+    Heads heads;
+  };
+  for (const Setting& setting :
+       {Setting{"causal", 1100, {4, 1}}, Setting{"shared_question", 1100, {4, 1}},
+        Setting{"document", 2200, {32, 4}}}) {
+    const auto& [name, tokens, heads] = setting;
     SCOPED_TRACE(name);
-    const Problem problem = problem_of(1100, 1100, 4, 1);
-    const Mask mask = small_mask(name, 1100, {4, 1});
+    const Problem problem = problem_of(tokens, tokens, heads.q, heads.k);
+    const Mask mask = small_mask(name, tokens, heads);
     const Inputs inputs = make_inputs(problem, kSeed);
     const Outputs plain = solve(problem, mask);
     Outputs sums = solve(problem, mask);  // for O and LSE
     MemoryTracker& memory = gpu().memory();
-    Tensor dq(memory, DType::float32, 1100, 4, 128);
-    Tensor dk(memory, DType::float32, 1100, 1, 128);
-    Tensor dv(memory, DType::float32, 1100, 1, 128);
+    Tensor dq(memory, DType::float32, tokens, heads.q, 128);
+    Tensor dk(memory, DType::float32, tokens, heads.k, 128);
+    Tensor dv(memory, DType::float32, tokens, heads.k, 128);
     BackwardArgs args = backward_args(inputs, sums);
     const auto expect_sum = [&](const Tensor& sum, const Tensor& rounded) {
       const auto count = static_cast<std::size_t>(sum.bytes()) / sizeof(float);
@@ -155,7 +165,7 @@ TEST_P(SliceBackward, AddsIntoGivenGradients) {
       }
       EXPECT_EQ(far, 0U);
     };
-    const std::vector<float> ones(1100 * 4 * 128, 1.0F);
+    const std::vector<float> ones(static_cast<std::size_t>(tokens * heads.q * 128), 1.0F);
     for (const Tensor* tensor : {&dq, &dk, &dv}) {
       gpu().copy(tensor->view().data, ones.data(), tensor->bytes());
     }
@@ -173,11 +183,18 @@ TEST_P(SliceBackward, AddsIntoGivenGradients) {
 }
 
 TEST_P(SliceBackward, GivesTheSameBitsInAFixedOrder) {
-  for (const std::string name : {"causal", "shared_question", "document", "block_sparse"}) {
-    SCOPED_TRACE(name);
-    Problem problem = problem_of(1100, 1100, 8, 2);
+  struct Setting {
+    std::string name;
+    Heads heads;
+  };
+  for (const Setting& setting :
+       {Setting{"causal", {8, 2}}, Setting{"shared_question", {8, 2}}, Setting{"document", {8, 2}},
+        Setting{"block_sparse", {8, 2}}, Setting{"document", {64, 8}}}) {
+    const auto& [name, heads] = setting;
+    SCOPED_TRACE(name + ", heads " + std::to_string(heads.q));
+    Problem problem = problem_of(1100, 1100, heads.q, heads.k);
     problem.deterministic = true;
-    const Mask mask = small_mask(name, 1100, {8, 2});
+    const Mask mask = small_mask(name, 1100, heads);
     ASSERT_EQ(kernel_->supports(problem, mask).reason, "");
     const Inputs inputs = make_inputs(problem, kSeed);
     const Outputs outputs = solve(problem, mask);

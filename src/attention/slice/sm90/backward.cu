@@ -16,7 +16,7 @@ using namespace sm90;
 
 /// The workspace: parts of it at multiples of 256 bytes.
 struct Workspace {
-  std::int64_t terms = 0, dq = 0, keys = 0, turns = 0, counter = 0, end = 0;
+  std::int64_t terms = 0, dq = 0, keys = 0, turns = 0, visits = 0, counters = 0, end = 0;
 
   Workspace(const BackwardParams& params, int dim) {
     const std::int64_t group_tokens = kBackwardRows / params.lists.pack;
@@ -27,7 +27,8 @@ struct Workspace {
     keys = take(static_cast<std::int64_t>(params.heads_k) * params.lists.shared_tiles * 2 *
                 kTileKeys * dim * 4);
     turns = take(tiles * 4);
-    counter = take(4);
+    visits = take((tiles + kRegionTiles - 1) / kRegionTiles * 4);
+    counters = take(8);
   }
 
  private:
@@ -77,7 +78,11 @@ BackwardArgs backward_args(const BackwardParams& params, DType dtype, int dim) {
   args.shared_sums = params.keys_sink == Sink::add_float32 ? 0 : params.lists.shared_tiles;
   args.key_sum_bytes = args.shared_sums == 0 ? 0 : offsets.turns - offsets.keys;
   args.turns = reinterpret_cast<std::int32_t*>(workspace + offsets.turns);
-  args.work_counter = reinterpret_cast<std::int32_t*>(workspace + offsets.counter);
+  args.visits = reinterpret_cast<std::int32_t*>(workspace + offsets.visits);
+  args.work_counter = reinterpret_cast<std::int32_t*>(workspace + offsets.counters);
+  args.write_counter = args.work_counter + 1;
+  // Without a main kernel there would be nobody to wait for but the one that clears the counters.
+  if (args.work_items == 0) args.params.lists.counts_visits = false;
   if (params.tokens_q > 0) {
     args.q =
         tensor_map("Q", params.q, params.tokens_q, params.heads_q, dim, pack, tile_tokens, dtype);
@@ -131,9 +136,10 @@ void launch(const BackwardParams& params, DType dtype, cudaStream_t stream) {
     LONGCA_CUDA(cudaMemsetAsync(args.key_sums, 0, bytes, stream));
   }
   if (args.work_items > 0) launch_main<BackwardShape<T, kDim>>(args, stream);
-  const int shared = args.shared_sums * params.heads_k * 2;
-  if (args.query_tiles + shared > 0) {
-    launch_early(write_sums_kernel<T, kDim>, args.query_tiles + shared, 256, 0, args, stream);
+  const int writes = args.query_tiles + args.shared_sums * params.heads_k * 2;
+  if (writes > 0) {
+    const int resident = multiprocessors() * kWritersPerMultiprocessor;
+    launch_early(write_sums_kernel<T, kDim>, std::min(writes, resident), 256, 0, args, stream);
   }
 }
 

@@ -39,7 +39,6 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     ptx::prefetch_map(&args.v);
   }
   __syncthreads();
-  ptx::let_next_kernel_start();
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0);
   if (warpgroup == 0) {
     ptx::decrease_registers<24>();

@@ -41,9 +41,12 @@ struct BackwardArgs {
   float* key_sums;  ///< of shared key tiles, dK and dV: 8 warps one below the other
   /// Of each query tile. Ordered: additions that are done; else kUntouched, kFirst or kStored.
   std::int32_t* turns;
+  /// Visits of each region of query tiles that are in device memory, if lists.counts_visits.
+  std::int32_t* visits;
   std::int64_t key_sum_bytes;
   int shared_sums;  ///< key tiles per KV head that have these
   std::int32_t* work_counter;
+  std::int32_t* write_counter;  ///< query tiles and shared keys that a work group writes, or has
 };
 
 }  // namespace longca::slice::sm90

@@ -99,6 +99,8 @@ struct BackwardProducer {
 
   __device__ __forceinline__ void run() {
     ptx::wait_for_kernels_before();
+    // Not earlier: what the next one reads has been cleared then.
+    ptx::let_next_kernel_start();
     for (;;) {
       int id = 0;
       if (leads()) id = atomicAdd(args.work_counter, 1);

@@ -7,6 +7,7 @@
 
 #include "attention/slice/sm90/backward_args.h"
 #include "attention/slice/sm90/ptx/barrier.cuh"
+#include "attention/slice/sm90/ptx/tile_products.cuh"
 #include "attention/slice/sm90/ptx/wgmma.cuh"
 
 // What the backward pass keeps in device memory, and the small kernels before and after it.
@@ -51,7 +52,7 @@ __device__ __forceinline__ float dot(const uint4& a, const uint4& b) {
 }
 
 /// Zeros for what is added to: a part of the sums of shared keys, this query tile's turn, and for
-/// the first one the counter of work.
+/// the first ones of a region and of all the counters.
 __device__ __forceinline__ void clear_sums(const BackwardArgs& args) {
   auto* sums = reinterpret_cast<float4*>(args.key_sums);
   const std::int64_t count = args.key_sum_bytes / static_cast<std::int64_t>(sizeof(float4));
@@ -60,7 +61,8 @@ __device__ __forceinline__ void clear_sums(const BackwardArgs& args) {
   }
   if (threadIdx.x != 0) return;
   args.turns[blockIdx.x] = kUntouched;
-  if (blockIdx.x == 0) *args.work_counter = 0;
+  if (blockIdx.x % kRegionTiles == 0) args.visits[blockIdx.x / kRegionTiles] = 0;
+  if (blockIdx.x == 0) *args.work_counter = *args.write_counter = 0;
 }
 
 /// RowTerms of one query tile per work group of 256 threads, kDim / 8 threads a row.
@@ -105,7 +107,7 @@ __device__ __forceinline__ void spread(const float* from, float (*tile)[kPitch],
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int i = 0; i < kCount / 4; ++i) {
-    const float4 x = *reinterpret_cast<const float4*>(from + i * 128 + lane * 4);
+    const float4 x = __ldcg(reinterpret_cast<const float4*>(from + i * 128 + lane * 4));
     float* to = &tile[row + lane / 4][column + i * 8 + lane % 4 * 2];
     to[0] = x.x;
     to[1] = x.y;
@@ -150,7 +152,7 @@ __device__ __forceinline__ void write_dq(const BackwardArgs& args, int index, Su
   const int head_block = index / args.q_tiles;
   const int q_tile = index % args.q_tiles;
   const int warp = threadIdx.x / 32;
-  const bool touched = args.turns[index] != kUntouched;
+  const bool touched = ptx::load_relaxed(args.turns + index) != kUntouched;
   if (touched) {
     spread<kDim / 4, kDim + 4>(dq_sums<kDim>(args, index) + warp * (8 * kDim), tile, warp % 4 * 16,
                                warp / 4 * (kDim / 2));
@@ -198,22 +200,52 @@ __device__ __forceinline__ void write_keys(const BackwardArgs& args, int shared,
   }
 }
 
-/// What was added up in float32: a work group of 256 threads per query tile, then for dK and dV of
-/// every shared key tile of every KV head.
+/// As much as their shared memory lets run on a multiprocessor.
+inline constexpr int kWritersPerMultiprocessor = 6;
+
+/// The query tile that is written as number `number`, when all that is added to it has been.
+__device__ __forceinline__ int finished_tile(const BackwardArgs& args, int number) {
+  const DeviceTransposedLists& lists = args.params.lists;
+  if (!lists.counts_visits) return number;
+  const int region = lists.region_order[number / kRegionTiles];
+  if (threadIdx.x == 0) {
+    while (ptx::load_acquire(args.visits + region) != lists.region_visits[region]) __nanosleep(100);
+  }
+  __syncthreads();
+  return region * kRegionTiles + number % kRegionTiles;
+}
+
+/// Writes what was added up in float32: dQ query tile by query tile, then dK and dV of every shared
+/// key tile of every KV head. Where visits are counted, its work groups take the multiprocessors
+/// that the main kernel is done with, and write what is done while others still work.
 template <typename T, int kDim>
 __global__ void __launch_bounds__(256)
     write_sums_kernel(const __grid_constant__ BackwardArgs args) {
   __shared__ SumTile<kDim> tile;
-  ptx::wait_for_kernels_before();
-  const int index = static_cast<int>(blockIdx.x);
-  if (index < args.query_tiles) {
-    write_dq<T, kDim>(args, index, tile);
-    return;
-  }
-  const int keys = (index - args.query_tiles) / 2;
+  __shared__ int next;
   const int shared_tiles = args.params.lists.shared_tiles;
-  write_keys<T, kDim>(args, keys % shared_tiles, keys / shared_tiles,
-                      (index - args.query_tiles) % 2, tile);
+  const int query_tiles = (args.query_tiles + kRegionTiles - 1) / kRegionTiles * kRegionTiles;
+  const int writes = query_tiles + args.shared_sums * args.params.heads_k * 2;
+  if (!args.params.lists.counts_visits) ptx::wait_for_kernels_before();
+  int taken = threadIdx.x == 0 ? atomicAdd(args.write_counter, 1) : 0;
+  for (;;) {
+    if (threadIdx.x == 0) next = taken;
+    __syncthreads();
+    const int number = next;
+    if (number >= writes) break;
+    if (threadIdx.x == 0) taken = atomicAdd(args.write_counter, 1);  // is there by the time
+    if (number < query_tiles) {
+      const int index = finished_tile(args, number);
+      if (index < args.query_tiles) write_dq<T, kDim>(args, index, tile);
+    } else {
+      ptx::wait_for_kernels_before();
+      const int sums = number - query_tiles;
+      write_keys<T, kDim>(args, sums / 2 % shared_tiles, sums / 2 / shared_tiles, sums % 2, tile);
+    }
+    __syncthreads();
+  }
+  // What comes behind this kernel comes behind the main one too.
+  ptx::wait_for_kernels_before();
 }
 
 }  // namespace longca::slice::sm90

@@ -101,6 +101,12 @@ __device__ __forceinline__ void fence_async_proxy() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/// Orders what the copy engine did, of which this thread has waited for the end, before what other
+/// threads do with device memory after a release of this one.
+__device__ __forceinline__ void fence_async_proxy_everywhere() {
+  asm volatile("fence.proxy.async;" ::: "memory");
+}
+
 /// Until the kernels before this one in the stream are over, of which it was not to be kept waiting
 /// (launch_early).
 __device__ __forceinline__ void wait_for_kernels_before() {

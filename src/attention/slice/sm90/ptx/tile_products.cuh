@@ -76,10 +76,21 @@ __device__ __forceinline__ void wait_stores_done() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
+/// The same for all but the last group of them (commit_stores).
+__device__ __forceinline__ void wait_stores_before_done() {
+  asm volatile("cp.async.bulk.wait_group 1;" ::: "memory");
+}
+
 /// Not held by L1; says nothing about other memory.
 __device__ __forceinline__ std::int32_t load_relaxed(const std::int32_t* from) {
   std::int32_t value;
   asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+}
+/// What was written before add_release, by this thread or through it, is seen after this.
+__device__ __forceinline__ std::int32_t load_acquire(const std::int32_t* from) {
+  std::int32_t value;
+  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
 }
 __device__ __forceinline__ void add_release(std::int32_t* to, std::int32_t value) {
