@@ -49,16 +49,29 @@ struct BackwardParams {
   bool ordered = false;
   /// Device memory of backward_workspace_bytes, as it may be. One launch at a time may use it.
   void* workspace = nullptr;
+  /// Likewise of backward_rows_bytes. From the launch of the rows to that of the rest nobody else
+  /// may use it.
+  void* rows = nullptr;
 };
 
-/// Bytes of BackwardParams::workspace.
+/// What of a backward pass is queued.
+enum class BackwardPart : std::uint8_t {
+  all,
+  rows,  ///< what dout, o and lse are enough for
+  rest,
+};
+
+/// Bytes of BackwardParams::workspace and BackwardParams::rows: multiples of 256.
 std::int64_t backward_workspace_bytes(const BackwardParams& params, int head_dim);
+std::int64_t backward_rows_bytes(const BackwardParams& params, int head_dim);
 
 /// Queues the backward pass on a device of compute capability 9.0 (generic/launch.h has the one for
 /// others). lists.pack divides
 /// heads_q / heads_k, and where list_heads is not 1, the heads of a pack share a list. Every row of
 /// dQ, dK and dV is written. Throws CudaError, or std::invalid_argument with the thing, value and
 /// limit.
-void launch_backward(const BackwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
+/// The rest comes behind the rows of equal params on the same stream, whatever is between them.
+void launch_backward(const BackwardParams& params, DType dtype, int head_dim, BackwardPart part,
+                     cudaStream_t stream);
 
 }  // namespace longca::slice

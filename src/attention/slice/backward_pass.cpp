@@ -1,6 +1,7 @@
 #include "attention/slice/backward_pass.h"
 
 #include <numeric>
+#include <utility>
 
 #include "attention/cuda/mma/plan_tools.h"
 #include "attention/slice/backward_pack.h"
@@ -43,6 +44,11 @@ std::int64_t workspace_bytes(const BackwardParams& params, int head_dim, SlicePa
                                     : backward_workspace_bytes(params, head_dim);
 }
 
+/// Of the part of the workspace that can be kept. The generic kernels have none.
+std::int64_t rows_bytes(const BackwardParams& params, int head_dim, SlicePath path) {
+  return path == SlicePath::generic ? 0 : backward_rows_bytes(params, head_dim);
+}
+
 Sink keys_sink(const BackwardArgs& args, KeyGradients keys) {
   switch (keys) {
     case KeyGradients::overwrite_float32:
@@ -65,7 +71,8 @@ BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, SlicePath p
               .heads_k = problem.heads_k,
               .work_groups = gpu().properties().multiprocessors,
               .ordered = problem.deterministic}),
-      scratch_(gpu().memory(), workspace_bytes(params(), problem.head_dim, path)) {}
+      scratch_(gpu().memory(), workspace_bytes(params(), problem.head_dim, path) +
+                                   rows_bytes(params(), problem.head_dim, path)) {}
 
 BackwardParams BackwardPass::params() const {
   BackwardParams params;
@@ -78,10 +85,13 @@ BackwardParams BackwardPass::params() const {
   return params;
 }
 
-void BackwardPass::run(const BackwardArgs& args, KeyGradients keys) {
+BackwardParams BackwardPass::params_of(const BackwardArgs& args, KeyGradients keys) {
   const mma::AttentionArgs from = mma::attention_args(kName, problem_, args);
   BackwardParams params = this->params();
   params.workspace = scratch_.data();
+  params.rows = rows_.bytes() > 0
+                    ? rows_.as<std::byte>()
+                    : scratch_.data() + workspace_bytes(params, problem_.head_dim, path_);
   params.q = argument(from.q);
   params.k = argument(from.k);
   params.v = argument(from.v);
@@ -95,13 +105,39 @@ void BackwardPass::run(const BackwardArgs& args, KeyGradients keys) {
   params.scale = from.scale;
   params.dq_sink = args.accumulate ? Sink::add_float32 : Sink::overwrite;
   params.keys_sink = keys_sink(args, keys);
+  return params;
+}
+
+BackwardPass::Rows BackwardPass::rows_of(const BackwardParams& params) {
+  return {params.dout, params.o, params.lse, params.lse_head_stride, params.keys_sink};
+}
+
+std::int64_t BackwardPass::keep_rows(std::int64_t most) {
+  const std::int64_t bytes = rows_bytes(params(), problem_.head_dim, path_);
+  if (bytes == 0 || bytes > most) return 0;
+  rows_ = Buffer(gpu().memory(), bytes);
+  scratch_ = PlanScratch(gpu().memory(), workspace_bytes(params(), problem_.head_dim, path_));
+  return bytes;
+}
+
+void BackwardPass::prepare_rows(const BackwardArgs& args, KeyGradients keys) {
+  LONGCA_CHECK(rows_.bytes() > 0, "slice prepares rows for which it keeps no memory");
+  const BackwardParams params = params_of(args, keys);
+  launch_backward(params, problem_.dtype, problem_.head_dim, BackwardPart::rows,
+                  static_cast<cudaStream_t>(args.stream));
+  prepared_ = rows_of(params);
+}
+
+void BackwardPass::run(const BackwardArgs& args, KeyGradients keys) {
+  const BackwardParams params = params_of(args, keys);
   const auto stream = static_cast<cudaStream_t>(args.stream);
-  if (path_ == SlicePath::sm90) {
-    launch_backward(params, problem_.dtype, problem_.head_dim, stream);
-  } else {
-    launch_generic_backward(params, problem_.dtype, problem_.head_dim, mma::device_shared_bytes(),
-                            stream);
+  if (path_ == SlicePath::generic) {
+    return launch_generic_backward(params, problem_.dtype, problem_.head_dim,
+                                   mma::device_shared_bytes(), stream);
   }
+  const bool prepared = std::exchange(prepared_, std::nullopt) == rows_of(params);
+  launch_backward(params, problem_.dtype, problem_.head_dim,
+                  prepared ? BackwardPart::rest : BackwardPart::all, stream);
 }
 
 }  // namespace longca::slice

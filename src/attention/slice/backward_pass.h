@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "attention/kernel.h"
 #include "attention/key_sums.h"
 #include "attention/plan_scratch.h"
+#include "attention/slice/backward_launch.h"
 #include "attention/slice/slice.h"
 #include "attention/slice/uploaded_transposed_lists.h"
 
@@ -20,19 +22,36 @@ class BackwardPass {
   /// `keys` other than as_dq: of args without `accumulate`.
   void run(const BackwardArgs& args, KeyGradients keys = KeyGradients::as_dq);
 
+  /// As those of PreparesRows.
+  std::int64_t keep_rows(std::int64_t most);
+  void prepare_rows(const BackwardArgs& args, KeyGradients keys);
+
   /// What it holds beside the scratch.
-  std::int64_t list_bytes() const { return lists_.bytes(); }
+  std::int64_t own_bytes() const { return lists_.bytes() + rows_.bytes(); }
   PlanScratch& scratch() { return scratch_; }
   const PlanScratch& scratch() const { return scratch_; }
   int pack() const { return lists_.args().pack; }
 
  private:
+  /// What row terms go by.
+  struct Rows {
+    TensorArg dout, o;
+    const float* lse;
+    std::int64_t lse_head_stride;
+    Sink keys_sink;
+    bool operator==(const Rows&) const = default;
+  };
+  static Rows rows_of(const BackwardParams& params);
+
   BackwardParams params() const;
+  BackwardParams params_of(const BackwardArgs& args, KeyGradients keys);
 
   Problem problem_;
   SlicePath path_;
   UploadedTransposedLists lists_;
   PlanScratch scratch_;
+  Buffer rows_;                   ///< BackwardParams::rows, if kept; else that is in the scratch
+  std::optional<Rows> prepared_;  ///< what has been queued for the next call
 };
 
 }  // namespace longca::slice

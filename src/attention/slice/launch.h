@@ -15,6 +15,7 @@ struct TensorArg {
   void* data = nullptr;
   std::int64_t token_stride = 0;
   std::int64_t head_stride = 0;
+  bool operator==(const TensorArg&) const = default;
 };
 
 /// TileLists in device memory, each array aligned to 16 bytes (as allocations are).

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "attention/cuda/mma/plan_tools.h"
+#include "attention/early_rows.h"
 #include "attention/plan_scratch.h"
 #include "attention/slice/backward_pass.h"
 #include "attention/slice/block_lists.h"
@@ -82,7 +83,7 @@ class UploadedLists {
   Buffer tiles_, listed_, runs_, patterns_, order_;
 };
 
-class SlicePlan final : public Plan, public HasScratch, public SumsKeys {
+class SlicePlan final : public Plan, public HasScratch, public SumsKeys, public PreparesRows {
  public:
   SlicePlan(const Problem& problem, const Mask& mask, SlicePath path)
       : problem_(problem),
@@ -117,9 +118,18 @@ class SlicePlan final : public Plan, public HasScratch, public SumsKeys {
     backward_->run(args, keys);
   }
 
+  std::int64_t keep_rows(std::int64_t most) override {
+    return backward_ ? backward_->keep_rows(most) : 0;
+  }
+
+  void prepare_rows(const BackwardArgs& args, KeyGradients keys) override {
+    LONGCA_CHECK(backward_.has_value(), "the plan was made for the forward pass only");
+    backward_->prepare_rows(args, keys);
+  }
+
   std::int64_t workspace_bytes() const override {
     std::int64_t bytes = lists_.bytes() + work_counter_.bytes();
-    if (backward_) bytes += backward_->list_bytes() + backward_->scratch().own_bytes();
+    if (backward_) bytes += backward_->own_bytes() + backward_->scratch().own_bytes();
     return bytes;
   }
 

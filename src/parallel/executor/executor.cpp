@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "parallel/executor/early_rows.h"
 #include "parallel/executor/op_regions.h"
 #include "parallel/executor/plan_memory.h"
 
@@ -115,6 +116,7 @@ struct Executor::Impl {
   std::unique_ptr<DeviceLanes> lanes;
   std::vector<Step> forward, backward;
   std::vector<int> forward_groups, backward_groups;  ///< of the communicator, in their order
+  EarlyRows early;                                   ///< of the backward pass
   Support support;
 
   Impl(const RankPlan& p, const Problem& problem, const RankTensors& tensors, Communicator& c,
@@ -127,11 +129,14 @@ struct Executor::Impl {
         forward(prepare_exchanges(p.forward)),
         backward(prepare_exchanges(p.backward)),
         forward_groups(groups_of(forward)),
-        backward_groups(groups_of(backward)) {
+        backward_groups(groups_of(backward)),
+        early(find_early_rows(p.backward)) {
     // The exchanges of all ranks come first: a rank whose computer refuses has made them too.
     prepare_computing(false);
     if (support.ok()) prepare_computing(true);
-    if (support.ok()) computer.ready();
+    if (!support.ok()) return;
+    for (const int op : early.ops) computer.expect_early(op);
+    computer.ready();
   }
 
   std::vector<Step> prepare_exchanges(const std::vector<Op>& ops) {
@@ -194,6 +199,9 @@ struct Executor::Impl {
     }
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Lane lane = ops[i].lane;
+      if (is_backward && i == early.before) {
+        for (const int op : early.ops) computer.run_early(op, lanes->stream(Lane::compute));
+      }
       finish_to(std::max(finished, static_cast<std::size_t>(steps[i].finished + 1)));
       const int op = static_cast<int>(i);
       for (const int before : steps[i].waits) lanes->wait(before, lane);

@@ -45,6 +45,11 @@ class StepComputer {
   /// the first `run`.
   virtual void ready() = 0;
   virtual void run(bool backward, int op, Stream stream) = 0;
+  /// Of an AttendBackward whose dout, o and lse will be there long before its keys: after the last
+  /// `prepare`, before `ready`. Each `run` of the op is then behind a `run_early`.
+  virtual void expect_early(int /*op*/) {}
+  /// Queues what of the op of the backward pass can be done without keys; `run` leaves it out.
+  virtual void run_early(int /*op*/, Stream /*stream*/) {}
   virtual std::int64_t workspace_bytes() const = 0;
   virtual std::map<std::string, std::string> notes() const = 0;
 };

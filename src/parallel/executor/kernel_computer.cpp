@@ -239,6 +239,17 @@ Support KernelComputer::prepare(const RankPlan& plan, bool backward, int op, con
   return {};
 }
 
+void KernelComputer::expect_early(int op) {
+  const ComputeStep* step = impl_->backward.steps.at(static_cast<std::size_t>(op)).get();
+  const auto& calls = impl_->calls;
+  const auto call = std::ranges::find(calls, step, [](const Impl::Call& c) { return c.step; });
+  if (call == calls.end() || !call->step->can_prepare_rows()) return;
+  const bool shared = std::ranges::any_of(calls, [&](const Impl::Call& c) {
+    return c.plan == call->plan && c.step != step && c.step->problem().backward;
+  });
+  if (!shared) impl_->plans.want_rows(call->plan);
+}
+
 void KernelComputer::ready() {
   MemoryTracker& memory = Device::get(impl_->whole.device).memory();
   impl_->plans.make();
@@ -253,7 +264,7 @@ void KernelComputer::ready() {
     }
   }
   for (const Impl::Call& call : impl_->calls) {
-    call.step->set_plan(impl_->plans[call.plan]);
+    call.step->set_plan(impl_->plans[call.plan], impl_->plans.rows(call.plan));
     call.step->place(impl_->scratch);
   }
 }
@@ -261,6 +272,10 @@ void KernelComputer::ready() {
 void KernelComputer::run(bool backward, int op, Stream stream) {
   const Pass& pass = backward ? impl_->backward : impl_->forward;
   pass.steps.at(static_cast<std::size_t>(op))->run(stream);
+}
+
+void KernelComputer::run_early(int op, Stream stream) {
+  impl_->backward.steps.at(static_cast<std::size_t>(op))->run_early(stream);
 }
 
 std::int64_t KernelComputer::workspace_bytes() const {

@@ -34,6 +34,10 @@ class KernelComputer final : public StepComputer {
   Support prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) override;
   void ready() override;
   void run(bool backward, int op, Stream stream) override;
+  /// Of steps whose kernel prepares rows (early_rows.h), from where they lie, with a plan that no
+  /// other step of the backward pass uses: between its rows and the rest there is no other call.
+  void expect_early(int op) override;
+  void run_early(int op, Stream stream) override;
   std::int64_t workspace_bytes() const override;
   std::map<std::string, std::string> notes() const override;
   /// What the kernel's plans took for compiling, in their making or their first calls.

@@ -21,6 +21,11 @@ bool same_shape(const Problem& a, const Problem& b) {
          a.heads_k == b.heads_k && a.accumulate == b.accumulate;
 }
 
+/// Bytes of a rank. `slice` keeps 0.5 KiB for a token of 64 heads, and up to 1 MiB for 128 keys of
+/// 8 KV heads. Where that is more, calls take so long that what they begin with does not count; and
+/// of many calls the first fill the wait.
+constexpr std::int64_t kMostKeptRows = std::int64_t{128} << 20;
+
 }  // namespace
 
 Support KernelPlans::want(const Problem& problem, const Mask& mask, std::size_t& index) {
@@ -32,7 +37,7 @@ Support KernelPlans::want(const Problem& problem, const Mask& mask, std::size_t&
   if (known) return {};
   if (const Support said = kernel_.supports(problem, mask); !said.ok()) return said;
   if (found == entries_.end()) {
-    entries_.push_back({problem, mask, nullptr});
+    entries_.push_back({.problem = problem, .mask = mask, .plan = nullptr});
   } else {
     found->problem.backward = true;
   }
@@ -43,7 +48,19 @@ void KernelPlans::make() {
   for (Entry& entry : entries_) {
     if (!entry.plan) entry.plan = kernel_.plan(entry.problem, entry.mask);
   }
+  keep_rows();
   share_scratch();
+}
+
+void KernelPlans::keep_rows() {
+  std::int64_t room = kMostKeptRows;
+  for (const std::size_t index : rows_wanted_) {
+    Entry& entry = entries_[index];
+    auto* rows = dynamic_cast<PreparesRows*>(entry.plan.get());
+    const std::int64_t taken = rows == nullptr ? 0 : rows->keep_rows(room);
+    if (taken > 0) entry.rows = rows;
+    room -= taken;
+  }
 }
 
 void KernelPlans::share_scratch() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/early_rows.h"
 #include "attention/kernel.h"
 #include "core/memory.h"
 
@@ -19,9 +20,13 @@ class KernelPlans {
 
   /// Asks the kernel and, if it can, sets `index` to the plan's.
   Support want(const Problem& problem, const Mask& mask, std::size_t& index);
+  /// That plan is to prepare rows, if it can, and if those that were named before leave room.
+  void want_rows(std::size_t index) { rows_wanted_.push_back(index); }
   /// Makes what is wanted and not made yet. A plan has its backward pass if one of its steps has.
   void make();
   Plan& operator[](std::size_t index) const { return *entries_[index].plan; }
+  /// Null where the plan prepares no rows.
+  PreparesRows* rows(std::size_t index) const { return entries_[index].rows; }
 
   std::int64_t workspace_bytes() const;
   double compile_ms() const;
@@ -32,12 +37,15 @@ class KernelPlans {
     Problem problem;
     Mask mask;
     std::unique_ptr<Plan> plan;
+    PreparesRows* rows = nullptr;  ///< of the plan, if it keeps them
   };
+  void keep_rows();
   void share_scratch();
 
   const Kernel& kernel_;
   Buffer scratch_;  ///< of all plans: they run one after the other
   std::vector<Entry> entries_;
+  std::vector<std::size_t> rows_wanted_;
 };
 
 }  // namespace longca

@@ -114,21 +114,32 @@ class BackwardStep final : public KernelStep {
         if (first_[i] || outputs_[i].staged()) math_.clear(outputs_[i].used, stream);
       }
     }
-    call({.dout = inputs_[0].used,
-          .q = inputs_[1].used,
-          .k = inputs_[2].used,
-          .v = inputs_[3].used,
-          .o = inputs_[4].used,
-          .lse = lse_.used,
-          .dq = outputs_[0].used,
-          .dk = outputs_[1].used,
-          .dv = outputs_[2].used,
-          .accumulate = problem_.accumulate,
-          .stream = stream});
+    call(args(stream));
     for (std::size_t i = 0; i < outputs_.size(); ++i) deliver(outputs_[i], first_[i], stream);
   }
 
+  bool can_prepare_rows() const override {
+    return !inputs_[0].staged() && !inputs_[4].staged() && !lse_.staged();
+  }
+  void run_early(Stream stream) override {
+    if (rows_ != nullptr) rows_->prepare_rows(args(stream), keys_);
+  }
+
  private:
+  BackwardArgs args(Stream stream) const {
+    return {.dout = inputs_[0].used,
+            .q = inputs_[1].used,
+            .k = inputs_[2].used,
+            .v = inputs_[3].used,
+            .o = inputs_[4].used,
+            .lse = lse_.used,
+            .dq = outputs_[0].used,
+            .dk = outputs_[1].used,
+            .dv = outputs_[2].used,
+            .accumulate = problem_.accumulate,
+            .stream = stream};
+  }
+
   /// Whether the kernel, without accumulating, may write where the output belongs.
   bool direct(const TensorView& own, bool first) const {
     return first && own.dtype == problem_.dtype && fits(own);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/early_rows.h"
 #include "attention/kernel.h"
 #include "attention/key_sums.h"
 #include "parallel/executor/executor.h"
@@ -23,6 +24,8 @@ class ComputeStep {
   /// Once, when the scratch has its memory and the kernel's plans are made.
   virtual void place(const Scratch& /*scratch*/) {}
   virtual void run(Stream stream) = 0;
+  /// What of the next run can be queued before (StepComputer::run_early).
+  virtual void run_early(Stream /*stream*/) {}
 };
 
 /// How a step calls a kernel.
@@ -58,7 +61,13 @@ class KernelStep : public ComputeStep {
   bool copies_inputs() const { return copies_inputs_; }
   /// The kernel writes, or adds to, gradients of keys in float32 beside a dq that it overwrites.
   bool sums_keys() const { return keys_ != KeyGradients::as_dq; }
-  void set_plan(Plan& plan) { plan_ = &plan; }
+  /// Its rows are used where they lie, and may be prepared before the run.
+  virtual bool can_prepare_rows() const { return false; }
+  /// `rows`: the same plan's, if the steps are to prepare rows with it.
+  void set_plan(Plan& plan, PreparesRows* rows) {
+    plan_ = &plan;
+    rows_ = rows;
+  }
 
  protected:
   KernelStep(const StepSetting& setting, const Problem& problem, std::optional<LatePart> late)
@@ -76,6 +85,7 @@ class KernelStep : public ComputeStep {
   const Capabilities& can_;
   StepMath& math_;
   Plan* plan_ = nullptr;
+  PreparesRows* rows_ = nullptr;
   std::optional<LatePart> late_;
   Delivery delivery_ = Delivery::direct;
   KeyGradients keys_ = KeyGradients::as_dq;

@@ -1,4 +1,6 @@
 // Gradients of keys in float32 beside a dQ of the problem's dtype, as steps over ranks want them.
+#include "attention/key_sums.h"
+
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -10,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "attention/key_sums.h"
+#include "attention/early_rows.h"
 #include "attention/slice/slice.h"
 #include "gpu/kernel_test.h"
 #include "mask/generators.h"
@@ -75,8 +77,11 @@ TEST_F(KeySums, AreWhatThePlainCallRounds) {
     const Outputs again = solve(problem, mask);  // for O and LSE
     const auto verifier = make_verifier(problem, mask, inputs, {.seconds = 1e6}, kSeed);
     const auto plan = kernel_->plan(problem, mask);
-    for (const bool adds : {true, false}) {
-      SCOPED_TRACE(name + (adds ? ", added" : ", overwritten"));
+    auto& rows = dynamic_cast<PreparesRows&>(*plan);
+    ASSERT_GT(rows.keep_rows(1 << 30), 0);
+    for (const auto& [adds, prepared] :
+         {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
+      SCOPED_TRACE(name + (adds ? ", added" : ", overwritten") + (prepared ? ", prepared" : ""));
       const float before = adds ? 1 : nan;
       const Tensor dk = filled(before);
       const Tensor dv = filled(before);
@@ -85,8 +90,9 @@ TEST_F(KeySums, AreWhatThePlainCallRounds) {
       args.dk = dk.view();
       args.dv = dv.view();
       args.stream = gpu().stream();
-      dynamic_cast<SumsKeys&>(*plan).backward_summing(
-          args, adds ? KeyGradients::add_float32 : KeyGradients::overwrite_float32);
+      const auto keys = adds ? KeyGradients::add_float32 : KeyGradients::overwrite_float32;
+      if (prepared) rows.prepare_rows(args, keys);
+      dynamic_cast<SumsKeys&>(*plan).backward_summing(args, keys);
       gpu().synchronize();
       EXPECT_EQ(far_from(dk, plain.dk, adds ? 1 : 0), 0U);
       EXPECT_EQ(far_from(dv, plain.dv, adds ? 1 : 0), 0U);

@@ -61,12 +61,18 @@ class WritingComputer final : public StepComputer {
   void run(bool backward, int op, Stream) override {
     log_.push_back((backward ? "backward op " : "op ") + std::to_string(op));
   }
+  void expect_early(int op) override {
+    EXPECT_FALSE(is_ready);
+    expected_early.push_back(op);
+  }
+  void run_early(int op, Stream) override { log_.push_back("early op " + std::to_string(op)); }
   std::int64_t workspace_bytes() const override { return 0; }
   std::map<std::string, std::string> notes() const override { return {}; }
 
   int refused = -1;
   bool is_ready = false;
   std::vector<OpViews> prepared;
+  std::vector<int> expected_early;
 
  private:
   Log& log_;
@@ -143,6 +149,41 @@ TEST(Executor, FinishesAnExchangeForACopyBesideIt) {
   const Made made(plan_with(4, {receive(0), receive(1), copy, compute(3, 2, {2})}));
   made.executor->forward(nullptr);
   EXPECT_THAT(made.log, ElementsAre("start 0", "start 1", "finish 0", "op 2", "finish 1", "op 3"));
+}
+
+/// Over rows of buffer 0 and keys of buffer `keys`.
+Op attend_backward(int keys, std::vector<int> after = {}) {
+  const Region rows{0, {0, 4}, {0, 2}}, columns{keys, {0, 4}, {0, 2}}, results{1, {0, 4}, {0, 2}};
+  return {
+      .what = AttendBackward{rows, rows, columns, columns, rows, rows, results, results, results},
+      .after = std::move(after)};
+}
+
+TEST(Executor, BeginsWithTheRowsOfLaterOpsBeforeItWaits) {
+  Made made(plan_with(5, {receive(4), compute(2, 3, {0})},
+                      {receive(2), receive(3), attend_backward(4), attend_backward(2, {0}),
+                       compute(2, 4), attend_backward(3, {1})}));
+  EXPECT_THAT(made.computer.expected_early, ElementsAre(3, 5));
+  made.executor->forward(nullptr);
+  EXPECT_THAT(made.log, ElementsAre("start 0", "finish 0", "op 1"));
+  made.log.clear();
+  for (int i = 0; i < 2; ++i) {
+    made.executor->backward(nullptr);
+    EXPECT_THAT(made.log, ElementsAre("start 1", "start 2", "backward op 2", "early op 3",
+                                      "early op 5", "finish 1", "backward op 3", "backward op 4",
+                                      "finish 2", "backward op 5"));
+    made.log.clear();
+  }
+  made.executor->backward(nullptr, false);
+  EXPECT_THAT(made.log, ElementsAre("backward op 2", "early op 3", "early op 5", "backward op 3",
+                                    "backward op 4", "backward op 5"));
+}
+
+TEST(Executor, BeginsWithNoRowsThatArrive) {
+  Made made(plan_with(3, {}, {receive(0), attend_backward(2, {0})}));
+  EXPECT_THAT(made.computer.expected_early, ElementsAre());
+  made.executor->backward(nullptr);
+  EXPECT_THAT(made.log, ElementsAre("start 0", "finish 0", "backward op 1"));
 }
 
 TEST(Executor, LeavesExchangesOut) {

@@ -114,6 +114,31 @@ TEST(KernelComputer, SharesPlansOfEqualSteps) {
             3);
 }
 
+/// The plan of these steps, each of which waits for keys.
+RankPlan waiting_steps_of(const std::vector<std::pair<SliceType, int>>& steps) {
+  RankPlan plan = steps_of(steps);
+  plan.ranks = 2;
+  Exchange exchange;
+  for (const int keys : {1, 2}) exchange.receives.push_back({1, plan.whole(keys)});
+  for (Op& op : plan.backward) op.after = {0};
+  plan.backward.insert(plan.backward.begin(), Op{exchange, {}, Lane::communication});
+  return plan;
+}
+
+TEST(KernelComputer, PreparesRowsOfStepsThatHaveTheirPlanForThemselves) {
+  using enum SliceType;
+  const auto kept = [](const RankPlan& plan, bool strided = true, std::int64_t bytes = 1) {
+    const PlainKernel kernel({.bytes_of_rows = bytes, .strided = strided});
+    plans_made(plan, kernel, kernel.plans);
+    return kernel.rows_kept;
+  };
+  EXPECT_EQ(kept(waiting_steps_of({{causal, 4}, {full, 4}})), 2);
+  EXPECT_EQ(kept(waiting_steps_of({{causal, 4}, {full, 4}, {causal, 4}})), 1);
+  EXPECT_EQ(kept(steps_of({{causal, 4}, {full, 4}})), 0) << "nothing waits";
+  EXPECT_EQ(kept(waiting_steps_of({{causal, 4}, {full, 2}}), false), 1) << "rows are copied first";
+  EXPECT_EQ(kept(waiting_steps_of({{causal, 4}, {full, 4}}), true, 100 << 20), 1) << "no room";
+}
+
 /// A kernel whose plans want scratch by their heads, and note what they were lent when they end.
 class Scratching final : public Kernel {
  public:

@@ -1,9 +1,14 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "attention/cpu/kernels.h"
+#include "attention/early_rows.h"
 #include "attention/kernel.h"
 #include "attention/key_sums.h"
 #include "core/error.h"
@@ -16,6 +21,7 @@ namespace longca::test {
 struct Abilities {
   bool accumulate = true;
   bool sums_keys = false;
+  std::int64_t bytes_of_rows = 0;  ///< its plans are PreparesRows that keep so much
   bool strided = true;
   bool returns_lse = true;
   bool gradient_of_parts = true;
@@ -23,11 +29,14 @@ struct Abilities {
 };
 
 /// `flash` with fewer abilities: those of the kernels that come from elsewhere. It checks that
-/// nothing is asked of it that it does not claim, and counts its plans.
+/// nothing is asked of it that it does not claim, that rows prepared early are those of the call,
+/// and counts.
 class PlainKernel final : public Kernel, public HasKeySums {
  public:
   explicit PlainKernel(Abilities abilities)
-      : capabilities_(inner_->capabilities()), sums_keys_(abilities.sums_keys) {
+      : capabilities_(inner_->capabilities()),
+        sums_keys_(abilities.sums_keys),
+        bytes_of_rows_(abilities.bytes_of_rows) {
     capabilities_.name = "plain";
     capabilities_.accumulate = abilities.accumulate;
     capabilities_.strided = abilities.strided;
@@ -50,13 +59,16 @@ class PlainKernel final : public Kernel, public HasKeySums {
   }
 
   mutable int plans = 0;
+  mutable int rows_kept = 0;      ///< plans that were told to keep rows
+  mutable int rows_prepared = 0;  ///< calls that others had prepared
 
  private:
-  class Checked final : public longca::Plan, public SumsKeys {
+  class Checked final : public longca::Plan, public SumsKeys, public PreparesRows {
    public:
     Checked(const PlainKernel& kernel, const Problem& problem, std::unique_ptr<longca::Plan> inner,
             std::unique_ptr<longca::Plan> summing)
-        : can_(kernel.capabilities_),
+        : kernel_(kernel),
+          can_(kernel.capabilities_),
           problem_(problem),
           says_workspace_(kernel.says_workspace_),
           inner_(std::move(inner)),
@@ -72,7 +84,18 @@ class PlainKernel final : public Kernel, public HasKeySums {
       for (const TensorView& gradient : {args.dq, args.dk, args.dv}) {
         check_output(gradient, args.accumulate);
       }
+      expect_prepared(args, KeyGradients::as_dq);
       inner_->backward(args);
+    }
+    std::int64_t keep_rows(std::int64_t most) override {
+      const std::int64_t bytes = kernel_.bytes_of_rows_;
+      if (bytes == 0 || bytes > most) return 0;
+      ++kernel_.rows_kept;
+      return bytes;
+    }
+    void prepare_rows(const BackwardArgs& args, KeyGradients keys) override {
+      LONGCA_CHECK(kernel_.bytes_of_rows_ > 0 && !prepared_, "rows prepared in vain");
+      prepared_ = {keys, values(args)};
     }
     /// By adding to all three.
     void backward_summing(const BackwardArgs& args, KeyGradients keys) override {
@@ -80,6 +103,7 @@ class PlainKernel final : public Kernel, public HasKeySums {
                  {args.dout, args.q, args.k, args.v, args.o, args.dq, args.dk, args.dv}, args.lse);
       LONGCA_CHECK(summing_ != nullptr && !args.accumulate && keys != KeyGradients::as_dq,
                    "gradients of keys are to be summed");
+      expect_prepared(args, keys);
       check_output(args.dq, false);
       check_output(args.dk, true);
       check_output(args.dv, true);
@@ -114,16 +138,47 @@ class PlainKernel final : public Kernel, public HasKeySums {
       LONGCA_CHECK(output.dtype == (float32 ? DType::float32 : problem_.dtype), "an output of {}",
                    to_string(output.dtype));
     }
+    /// All that row terms are made of.
+    static std::vector<std::byte> values(const BackwardArgs& args) {
+      std::vector<std::byte> all;
+      const auto append = [&](const void* row, std::int64_t bytes) {
+        const auto* begin = static_cast<const std::byte*>(row);
+        all.insert(all.end(), begin, begin + bytes);
+      };
+      for (const ConstTensorView& tensor : {args.dout, args.o}) {
+        const std::int64_t size = size_of(tensor.dtype);
+        for (std::int64_t t = 0; t < tensor.tokens; ++t) {
+          for (std::int64_t h = 0; h < tensor.heads; ++h) {
+            const std::int64_t first = t * tensor.token_stride + h * tensor.head_stride;
+            append(static_cast<const std::byte*>(tensor.data) + first * size, tensor.dim * size);
+          }
+        }
+      }
+      for (std::int64_t h = 0; h < args.lse.heads; ++h) {
+        append(args.lse.head(h), args.lse.tokens * 4);
+      }
+      return all;
+    }
+    void expect_prepared(const BackwardArgs& args, KeyGradients keys) {
+      if (!prepared_) return;
+      LONGCA_CHECK(prepared_->first == keys && prepared_->second == values(args),
+                   "a call of other rows than were prepared");
+      prepared_.reset();
+      ++kernel_.rows_prepared;
+    }
+    const PlainKernel& kernel_;
     const Capabilities& can_;
     Problem problem_;
     bool says_workspace_;
     std::unique_ptr<longca::Plan> inner_;
     std::unique_ptr<longca::Plan> summing_;  ///< of a kernel that sums keys
+    std::optional<std::pair<KeyGradients, std::vector<std::byte>>> prepared_;
   };
 
   std::unique_ptr<Kernel> inner_ = make_flash_cpu();
   Capabilities capabilities_;
   bool sums_keys_ = false;
+  std::int64_t bytes_of_rows_ = 0;
   bool says_workspace_ = true;
 };
 

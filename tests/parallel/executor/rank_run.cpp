@@ -89,6 +89,11 @@ class LockedComputer final : public StepComputer {
     const std::scoped_lock lock(computing());
     inner_->run(backward, op, stream);
   }
+  void expect_early(int op) override { inner_->expect_early(op); }
+  void run_early(int op, Stream stream) override {
+    const std::scoped_lock lock(computing());
+    inner_->run_early(op, stream);
+  }
   std::int64_t workspace_bytes() const override { return inner_->workspace_bytes(); }
   std::map<std::string, std::string> notes() const override { return inner_->notes(); }
 

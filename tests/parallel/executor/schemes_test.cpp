@@ -71,8 +71,15 @@ TEST_P(Schemes, AgreeWithTheReferenceWhereTheKernelTakesNoGaps) {
   check_random_cases(scheme(), PlainKernel({.accumulate = false, .strided = false}), 20000);
 }
 
+/// And prepares rows while keys are on their way, as they are when its call comes.
 TEST_P(Schemes, AgreeWithTheReferenceWhereTheKernelSumsKeysOnly) {
-  check_random_cases(scheme(), PlainKernel({.sums_keys = true}), 30000, Merging::after);
+  const PlainKernel kernel({.sums_keys = true, .bytes_of_rows = 1});
+  check_random_cases(scheme(), kernel, 30000, Merging::after);
+  if (GetParam() == "ulysses") {
+    EXPECT_EQ(kernel.rows_prepared, 0) << "dout comes with the keys";
+  } else {
+    EXPECT_GT(kernel.rows_prepared, 0) << "some rank waits for keys";
+  }
 }
 
 TEST_P(Schemes, ComputeWithoutCommunication) {
