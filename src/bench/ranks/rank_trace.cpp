@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -54,6 +55,16 @@ Json event_of(const RankPlan& plan, const Op& op, const OpTime& time, int head_d
           {"args", std::move(args)}};
 }
 
+Json event_of_rows(const RankPlan& plan, const OpTime& time) {
+  return {{"name", "rows of later steps"},
+          {"ph", "X"},
+          {"pid", plan.rank},
+          {"tid", static_cast<int>(Lane::compute)},
+          {"ts", time.begin_ms * 1e3},
+          {"dur", (time.end_ms - time.begin_ms) * 1e3},
+          {"args", Json::object()}};
+}
+
 Json name_of(const char* what, int rank, int lane, const std::string& name) {
   return {{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", lane}, {"args", {{"name", name}}}};
 }
@@ -68,7 +79,13 @@ std::string trace_of_rank(const RankPlan& plan, const std::vector<Op>& ops,
        {std::pair{Lane::compute, "compute"}, {Lane::communication, "communication"}}) {
     events.push_back(name_of("thread_name", plan.rank, static_cast<int>(lane), name));
   }
-  for (const OpTime& time : times) {
+  std::vector<OpTime> ordered(times.begin(), times.end());
+  std::ranges::stable_sort(ordered, {}, &OpTime::begin_ms);
+  for (const OpTime& time : ordered) {
+    if (time.op == kEarlyRows) {
+      events.push_back(event_of_rows(plan, time));
+      continue;
+    }
     const Op& op = ops.at(static_cast<std::size_t>(time.op));
     events.push_back(event_of(plan, op, time, head_dim, dtype));
   }

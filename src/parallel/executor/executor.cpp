@@ -137,6 +137,7 @@ struct Executor::Impl {
     if (!support.ok()) return;
     for (const int op : early.ops) computer.expect_early(op);
     computer.ready();
+    std::erase_if(early.ops, [&](int op) { return !computer.has_early(op); });
   }
 
   std::vector<Step> prepare_exchanges(const std::vector<Op>& ops) {
@@ -177,6 +178,14 @@ struct Executor::Impl {
     }
   }
 
+  void run_early(LaneTimes* times) {
+    if (early.ops.empty()) return;
+    const Stream stream = lanes->stream(Lane::compute);
+    if (times) times->begins(kEarlyRows, stream);
+    for (const int op : early.ops) computer.run_early(op, stream);
+    if (times) times->ends(kEarlyRows, stream);
+  }
+
   void run(bool is_backward, Stream stream, bool communicate, LaneTimes* times) {
     LONGCA_CHECK(support.ok(), "a refused plan is run: {}", support.reason);
     const std::vector<Op>& ops = is_backward ? plan.backward : plan.forward;
@@ -199,9 +208,7 @@ struct Executor::Impl {
     }
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Lane lane = ops[i].lane;
-      if (is_backward && i == early.before) {
-        for (const int op : early.ops) computer.run_early(op, lanes->stream(Lane::compute));
-      }
+      if (is_backward && i == early.before) run_early(times);
       finish_to(std::max(finished, static_cast<std::size_t>(steps[i].finished + 1)));
       const int op = static_cast<int>(i);
       for (const int before : steps[i].waits) lanes->wait(before, lane);

@@ -46,8 +46,10 @@ class StepComputer {
   virtual void ready() = 0;
   virtual void run(bool backward, int op, Stream stream) = 0;
   /// Of an AttendBackward whose dout, o and lse will be there long before its keys: after the last
-  /// `prepare`, before `ready`. Each `run` of the op is then behind a `run_early`.
+  /// `prepare`, before `ready`.
   virtual void expect_early(int /*op*/) {}
+  /// After `ready`: whether each `run` of the op is to be behind a `run_early`.
+  virtual bool has_early(int /*op*/) const { return false; }
   /// Queues what of the op of the backward pass can be done without keys; `run` leaves it out.
   virtual void run_early(int /*op*/, Stream /*stream*/) {}
   virtual std::int64_t workspace_bytes() const = 0;

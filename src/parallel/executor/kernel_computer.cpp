@@ -274,6 +274,10 @@ void KernelComputer::run(bool backward, int op, Stream stream) {
   pass.steps.at(static_cast<std::size_t>(op))->run(stream);
 }
 
+bool KernelComputer::has_early(int op) const {
+  return impl_->backward.steps.at(static_cast<std::size_t>(op))->has_early();
+}
+
 void KernelComputer::run_early(int op, Stream stream) {
   impl_->backward.steps.at(static_cast<std::size_t>(op))->run_early(stream);
 }

@@ -37,6 +37,7 @@ class KernelComputer final : public StepComputer {
   /// Of steps whose kernel prepares rows (early_rows.h), from where they lie, with a plan that no
   /// other step of the backward pass uses: between its rows and the rest there is no other call.
   void expect_early(int op) override;
+  bool has_early(int op) const override;
   void run_early(int op, Stream stream) override;
   std::int64_t workspace_bytes() const override;
   std::map<std::string, std::string> notes() const override;

@@ -121,9 +121,8 @@ class BackwardStep final : public KernelStep {
   bool can_prepare_rows() const override {
     return !inputs_[0].staged() && !inputs_[4].staged() && !lse_.staged();
   }
-  void run_early(Stream stream) override {
-    if (rows_ != nullptr) rows_->prepare_rows(args(stream), keys_);
-  }
+  bool has_early() const override { return rows_ != nullptr; }
+  void run_early(Stream stream) override { rows_->prepare_rows(args(stream), keys_); }
 
  private:
   BackwardArgs args(Stream stream) const {

@@ -24,7 +24,8 @@ class ComputeStep {
   /// Once, when the scratch has its memory and the kernel's plans are made.
   virtual void place(const Scratch& /*scratch*/) {}
   virtual void run(Stream stream) = 0;
-  /// What of the next run can be queued before (StepComputer::run_early).
+  /// Whether a part of each run is to be queued before, and that part (StepComputer::run_early).
+  virtual bool has_early() const { return false; }
   virtual void run_early(Stream /*stream*/) {}
 };
 

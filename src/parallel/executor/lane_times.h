@@ -7,6 +7,9 @@
 
 namespace longca {
 
+/// In place of an op: what is done of several before the pass waits (EarlyRows).
+inline constexpr int kEarlyRows = -1;
+
 /// When an op of a pass ran, in ms since the pass began on this rank's device.
 struct OpTime {
   int op = 0;

@@ -65,6 +65,7 @@ class WritingComputer final : public StepComputer {
     EXPECT_FALSE(is_ready);
     expected_early.push_back(op);
   }
+  bool has_early(int op) const override { return op != without_early; }
   void run_early(int op, Stream) override { log_.push_back("early op " + std::to_string(op)); }
   std::int64_t workspace_bytes() const override { return 0; }
   std::map<std::string, std::string> notes() const override { return {}; }
@@ -73,6 +74,7 @@ class WritingComputer final : public StepComputer {
   bool is_ready = false;
   std::vector<OpViews> prepared;
   std::vector<int> expected_early;
+  int without_early = -1;
 
  private:
   Log& log_;
@@ -111,8 +113,9 @@ RankPlan plan_with(int buffers, std::vector<Op> forward, std::vector<Op> backwar
 
 /// An executor of a plan on the CPU, head dimension 8, float32: a buffer has 256 bytes.
 struct Made {
-  explicit Made(RankPlan p, int refused = -1) : plan(std::move(p)) {
+  explicit Made(RankPlan p, int refused = -1, int without_early = -1) : plan(std::move(p)) {
     computer.refused = refused;
+    computer.without_early = without_early;
     Problem problem;
     problem.head_dim = 8;
     executor = std::make_unique<Executor>(plan, problem, RankTensors{}, communicator, computer);
@@ -177,6 +180,25 @@ TEST(Executor, BeginsWithTheRowsOfLaterOpsBeforeItWaits) {
   made.executor->backward(nullptr, false);
   EXPECT_THAT(made.log, ElementsAre("backward op 2", "early op 3", "early op 5", "backward op 3",
                                     "backward op 4", "backward op 5"));
+}
+
+TEST(Executor, BeginsWithTheRowsThatTheComputerCanBeginWith) {
+  const auto times = make_lane_times(DeviceKind::cpu);
+  const auto spans = [&](int without_early) {
+    Made made(plan_with(4, {}, {receive(2), attend_backward(2, {0}), attend_backward(3)}), -1,
+              without_early);
+    made.executor->backward(nullptr, true, times.get());
+    std::vector<int> ops;
+    for (const OpTime& time : times->times()) ops.push_back(time.op);
+    EXPECT_EQ(std::ranges::count(made.log, "early op 1"), without_early == 1 ? 0 : 1);
+    EXPECT_EQ(std::ranges::count(made.log, "early op 2"), 1);
+    return ops;
+  };
+  EXPECT_THAT(spans(1), ElementsAre(kEarlyRows, 0, 1, 2));
+  EXPECT_THAT(spans(-1), ElementsAre(kEarlyRows, 0, 1, 2));
+  Made none(plan_with(3, {}, {receive(2), attend_backward(2, {0})}), -1, 1);
+  none.executor->backward(nullptr, true, times.get());
+  EXPECT_EQ(times->times().size(), 2U);
 }
 
 TEST(Executor, BeginsWithNoRowsThatArrive) {

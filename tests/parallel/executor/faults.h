@@ -25,6 +25,7 @@ class ForwardingComputer : public StepComputer {
   void ready() override { inner_->ready(); }
   void run(bool backward, int op, Stream stream) override { inner_->run(backward, op, stream); }
   void expect_early(int op) override { inner_->expect_early(op); }
+  bool has_early(int op) const override { return inner_->has_early(op); }
   void run_early(int op, Stream stream) override { inner_->run_early(op, stream); }
   std::int64_t workspace_bytes() const override { return inner_->workspace_bytes(); }
   std::map<std::string, std::string> notes() const override { return inner_->notes(); }

@@ -90,6 +90,7 @@ class LockedComputer final : public StepComputer {
     inner_->run(backward, op, stream);
   }
   void expect_early(int op) override { inner_->expect_early(op); }
+  bool has_early(int op) const override { return inner_->has_early(op); }
   void run_early(int op, Stream stream) override {
     const std::scoped_lock lock(computing());
     inner_->run_early(op, stream);
