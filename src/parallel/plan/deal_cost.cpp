@@ -16,8 +16,11 @@ constexpr double kSecondsPerCell = 10 * kHeadsQ * kHeadDim / rates::kBackwardTil
 /// A key and its value; their gradients travel as float32 sums.
 constexpr double kKeyBytes = 2 * kHeadsK * kHeadDim * kElementBytes;
 constexpr double kSumBytes = 2 * kHeadsK * kHeadDim * 4;
-/// A float32 sum is read, and its rounded half written.
-constexpr double kSecondsPerRoundedKey = 1.5 * kSumBytes / rates::kMemoryBytesPerSecond;
+/// A float32 sum is read, and for an own key its rounded half written.
+constexpr double kSecondsPerSum = kSumBytes / rates::kMemoryBytesPerSecond;
+constexpr double kTouchesOfARoundedKey = 1.5;
+constexpr double kSecondsPerRowTerm =
+    2 * kHeadsQ * kHeadDim * kElementBytes / rates::kRowTermBytesPerSecond;
 /// Two results are read, and the merged one is written.
 constexpr double kSecondsPerMergedRow =
     3 * kHeadsQ * kHeadDim * kElementBytes / rates::kMemoryBytesPerSecond;
@@ -93,18 +96,75 @@ std::vector<Owned> owners_of(const std::vector<std::vector<Range>>& dealt) {
   return owners;
 }
 
-double transfer_of(std::int64_t keys, double bytes, std::int64_t messages) {
-  if (messages == 0) return 0;
-  return static_cast<double>(keys) * bytes / rates::kLinkBytesPerSecond +
-         rates::kSecondsPerExchange + static_cast<double>(messages) * rates::kSecondsPerMessage;
-}
+/// Keys and messages.
+struct Load {
+  std::int64_t keys = 0;
+  std::int64_t messages = 0;
+
+  void add(std::int64_t more) {
+    keys += more;
+    ++messages;
+  }
+};
+
+/// What positions send: each to the one behind it first, then to the next (Cast). Who waits for
+/// what is counted for the positions of a node only: more have a million messages.
+class Senders {
+ public:
+  explicit Senders(std::vector<PositionCost>& costs) : costs_(costs), sent_(costs.size()) {}
+
+  /// Receivers ascend.
+  void send(std::size_t from, std::size_t to, std::int64_t keys) {
+    Sent& sent = sent_[from];
+    Load& load = to > from ? sent.behind : sent.before;
+    load.add(keys);
+    if (std::ssize(costs_) > kRanksOfNode) return;
+    if (to > from) {
+      wait_for(load, costs_[to]);
+    } else if (!waiting_.empty() && waiting_.back().from == from && waiting_.back().to == to) {
+      waiting_.back().load = load;
+    } else {
+      waiting_.push_back({from, to, load});
+    }
+  }
+
+  void finish() {
+    for (const Waiting& one : waiting_) {
+      const Load& first = sent_[one.from].behind;
+      wait_for({first.keys + one.load.keys, first.messages + one.load.messages}, costs_[one.to]);
+    }
+    for (std::size_t p = 0; p < sent_.size(); ++p) {
+      const auto& [behind, before] = sent_[p];
+      costs_[p].sent = behind.keys + before.keys;
+      costs_[p].messages = std::max(costs_[p].messages, behind.messages + before.messages);
+    }
+  }
+
+ private:
+  struct Sent {
+    Load behind, before;
+  };
+  /// Until all that its sender sends to positions behind it is known.
+  struct Waiting {
+    std::size_t from, to;
+    Load load;
+  };
+
+  static void wait_for(const Load& load, PositionCost& cost) {
+    cost.awaited = std::max(cost.awaited, load.keys);
+    cost.awaited_messages = std::max(cost.awaited_messages, load.messages);
+  }
+
+  std::vector<PositionCost>& costs_;
+  std::vector<Sent> sent_;
+  std::vector<Waiting> waiting_;
+};
 
 }  // namespace
 
 double PositionCost::seconds() const {
   if (messages == 0) return cells * kSecondsPerCell + rates::kSecondsPerBackwardCall;
-  const double rounding = kSecondsPerRoundedKey * static_cast<double>(tokens);
-  return std::min(by_rows(), by_keys()) + rounding;
+  return std::min(by_rows(), by_keys()) + rounding();
 }
 
 double PositionCost::exchanges() const {
@@ -116,24 +176,42 @@ double PositionCost::overhead() const {
 }
 
 double PositionCost::fetch() const {
-  return transfer_of(std::max(received, sent), kKeyBytes, messages);
+  if (messages == 0) return 0;
+  const auto keys = static_cast<double>(std::max({received, awaited, sent}));
+  const auto most_messages = static_cast<double>(std::max(messages, awaited_messages));
+  return rates::kSecondsToBegin + rates::transfer_seconds(keys * kKeyBytes, most_messages);
 }
 
 double PositionCost::reduce() const {
-  return transfer_of(std::max(received, sent), kSumBytes, messages);
+  if (messages == 0) return 0;
+  const auto keys = static_cast<double>(std::max(received, sent));
+  return rates::transfer_seconds(keys * kSumBytes, static_cast<double>(messages));
 }
 
-/// Rows that see keys of others are computed once, beside the exchanges the others, in one call or
-/// two.
+/// Of what arrives, and of the own keys that others add to or that two calls do.
+double PositionCost::rounding() const {
+  const auto keys = static_cast<double>(calls == 0 ? tokens : rows);
+  const double sums = kTouchesOfARoundedKey * keys + static_cast<double>(sent);
+  return rates::kSecondsPerCall + sums * kSecondsPerSum;
+}
+
+/// Each row is computed once: those that see keys of others and what lies between them in one call,
+/// those at the ends with it, before it or behind it, beside the exchanges.
 double PositionCost::by_rows() const {
-  const double joint = joint_cells * kSecondsPerCell + calls * rates::kSecondsPerBackwardCall;
-  const double alone = (cells - joint_cells) * kSecondsPerCell;
+  const double all = cells * kSecondsPerCell;
   const double call = rates::kSecondsPerBackwardCall;
-  if (calls == 0) return std::max(alone + call, exchanges());
-  if (rows == tokens) return joint + exchanges();
-  const double early = std::clamp(fetch() - call, 0.0, alone);
-  const double apart = call + early + joint + std::max(call + alone - early, reduce());
-  return std::min(fetch() + joint + std::max(call + alone, reduce()), apart);
+  if (calls == 0) return std::max(all + call, exchanges());
+  const double terms = kSecondsPerRowTerm * static_cast<double>(tokens);
+  const auto end = [&](double before, double after) {
+    const double joint = all - before - after;
+    const auto in_calls = [&](double seconds) { return seconds > 0 ? seconds + call : 0; };
+    return std::max(in_calls(before) + terms, fetch()) - terms + joint + call +
+           std::max(in_calls(after), reduce());
+  };
+  const double front = front_cells * kSecondsPerCell;
+  const double back = back_cells * kSecondsPerCell;
+  const double longer = std::max(front, back);
+  return std::min({end(0, 0), end(0, longer), end(longer, 0), end(front, back)});
 }
 
 /// Half of the heads of the own keys first, the others last, and results merged.
@@ -170,7 +248,6 @@ std::vector<Range> DealCost::count_rows(const std::vector<Range>& own, PositionC
   std::vector<Range> joint;  // local rows
   std::vector<Piece> alone;  // that see own keys only, with these bands
   std::int64_t cells = 0;
-  std::int64_t joint_cells = 0;
   std::int64_t own_cells = 0;
   std::int64_t shift = 0;  // from a token's number to that of its row
   for (const Range range : own) {
@@ -181,13 +258,11 @@ std::vector<Range> DealCost::count_rows(const std::vector<Range>& own, PositionC
       if (rows.empty()) return;
       const Range seen = {band.keys_of(rows.begin).begin, band.keys_of(rows.end - 1).end};
       const std::size_t before = keys.size();
-      const std::int64_t area = band.area();
-      cells += area;
+      cells += band.area();
       own_cells += append_rest(band, rows, seen, own, keys);
       if (keys.size() == before) {
         alone.push_back({band, shift});
       } else {
-        joint_cells += area;
         joint.push_back({rows.begin - shift, rows.end - shift});
       }
     });
@@ -195,36 +270,45 @@ std::vector<Range> DealCost::count_rows(const std::vector<Range>& own, PositionC
   }
   join_ranges(keys);
   join_ranges(joint);
-  for (const Piece& piece : alone) joint_cells += cells_in(piece, joint);
+  const auto with_rows = [](std::int64_t cells_of_rows, std::int64_t rows) {
+    return static_cast<double>(cells_of_rows) +
+           rates::kBackwardKeysPerRow * static_cast<double>(rows);
+  };
   cost.tokens = total_size(own);
   cost.rows = total_size(joint);
   cost.calls = static_cast<int>(joint.size());
-  const double more = rates::kKeysPerRow * static_cast<double>(cost.rows);
-  cost.cells = static_cast<double>(cells) + rates::kKeysPerRow * static_cast<double>(cost.tokens);
-  cost.joint_cells = static_cast<double>(joint_cells) + more;
-  cost.foreign_cells = static_cast<double>(cells - own_cells) + more;
+  cost.cells = with_rows(cells, cost.tokens);
+  cost.foreign_cells = with_rows(cells - own_cells, cost.rows);
+  if (joint.empty()) return keys;
+  const std::vector<Range> front = {{0, joint.front().begin}};
+  const std::vector<Range> back = {{joint.back().end, cost.tokens}};
+  std::int64_t in_front = 0;
+  std::int64_t in_back = 0;
+  for (const Piece& piece : alone) {
+    in_front += cells_in(piece, front);
+    in_back += cells_in(piece, back);
+  }
+  cost.front_cells = with_rows(in_front, front[0].size());
+  cost.back_cells = with_rows(in_back, back[0].size());
   return keys;
 }
 
 std::vector<PositionCost> DealCost::of(const std::vector<std::vector<Range>>& dealt) const {
   const std::vector<Owned> owners = owners_of(dealt);
   std::vector<PositionCost> costs(dealt.size());
-  std::vector<std::int64_t> sends(dealt.size(), 0);
+  Senders senders(costs);
   for (std::size_t p = 0; p < dealt.size(); ++p) {
     for (const Range keys : count_rows(dealt[p], costs[p])) {
       for (auto it = first_behind(owners, keys.begin); it != owners.end() && it->begin < keys.end;
            ++it) {
         const std::int64_t size = intersect({it->begin, it->end}, keys).size();
         costs[p].received += size;
-        costs[p].messages += 2;  // K and V
-        costs[it->position].sent += size;
-        sends[it->position] += 2;
+        ++costs[p].messages;
+        senders.send(it->position, p, size);
       }
     }
   }
-  for (std::size_t p = 0; p < dealt.size(); ++p) {
-    costs[p].messages = std::max(costs[p].messages, sends[p]);
-  }
+  senders.finish();
   return costs;
 }
 

@@ -10,17 +10,22 @@
 namespace longca {
 
 /// What a position does in a backward pass, and how long that would take. Cells count with
-/// rates::kKeysPerRow more for each row.
+/// rates::kBackwardKeysPerRow more for each row.
 struct PositionCost {
   double cells = 0;          ///< of all its rows
-  double joint_cells = 0;    ///< of rows that see keys of other positions
+  double front_cells = 0;    ///< of rows before the first that sees keys of other positions
+  double back_cells = 0;     ///< of rows behind the last; both 0 where none sees any
   double foreign_cells = 0;  ///< of keys of other positions
   std::int64_t tokens = 0;
   std::int64_t rows = 0;      ///< that see keys of others
-  int calls = 0;              ///< for those rows
+  int calls = 0;              ///< for those rows, if for no others
   std::int64_t received = 0;  ///< keys
   std::int64_t sent = 0;      ///< keys, once for each position that sees them
   std::int64_t messages = 0;  ///< that bring keys or take them away, whichever are more
+  /// Keys, and messages, that one of its senders has sent when it has what this position needs of
+  /// it: the most of any. 0 over more than 8 positions.
+  std::int64_t awaited = 0;
+  std::int64_t awaited_messages = 0;
 
   double seconds() const;
   /// Of what it sends and gets, if nothing hid it.
@@ -31,6 +36,7 @@ struct PositionCost {
  private:
   double fetch() const;
   double reduce() const;
+  double rounding() const;
   double by_rows() const;
   double by_keys() const;
 };

@@ -105,9 +105,9 @@ CastTraffic traffic_of(const CastStage& stage, const std::vector<std::vector<Ran
   std::size_t sends = 0, receives = 0;
   for (const Parcel& parcel : stage.to) {
     for (const Range run : parcel.runs) traffic.sent_tokens += run.size();
-    sends += 2 * parcel.runs.size();
+    sends += parcel.runs.size();
   }
-  for (const Parcel& parcel : stage.from) receives += 2 * parcel.runs.size();
+  for (const Parcel& parcel : stage.from) receives += parcel.runs.size();
   traffic.messages = static_cast<std::int64_t>(std::max(sends, receives));
   return traffic;
 }

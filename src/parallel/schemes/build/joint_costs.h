@@ -28,15 +28,19 @@ class JointCosts {
   double by_keys(const std::vector<Range>& calls, const Mask& foreign) const;
 
  private:
-  std::vector<double> cells_of(const std::vector<Range>& rows) const;
+  std::vector<double> cells_of(const std::vector<Range>& rows, double keys_per_row) const;
   /// Of calls with so many cells.
   double forward_of(const std::vector<double>& calls) const;
   double backward_of(const std::vector<double>& calls) const;
   double row_seconds(int heads) const;
-  double rounding() const;
+  /// Of what a backward pass begins with before any key is there.
+  double row_terms() const;
+  /// Of gradients that arrive, and of so many own keys that several calls or ranks add to.
+  double rounding(std::int64_t own_keys) const;
 
   const Problem& problem_;
   std::int64_t own_tokens_;
+  std::int64_t sent_;
   const Mask& rows_of_all_;
   double fetch_ = 0;
   double reduce_ = 0;

@@ -32,7 +32,7 @@ struct JointSplit {
 struct CastTraffic {
   std::vector<Range> foreign;    ///< tokens of the keys that arrive, ascending
   std::int64_t sent_tokens = 0;  ///< keys that leave, each as often as it does
-  std::int64_t messages = 0;     ///< that arrive or leave, whichever are more
+  std::int64_t messages = 0;     ///< runs of keys that arrive or leave, whichever are more
 };
 
 /// The splits of a shard by which its passes would end first, reckoned from cells and bytes
