@@ -27,12 +27,13 @@ std::int64_t shared_tiles(std::span<const WorkShare> shares, const TransposedLis
   return shared;
 }
 
-/// Their sums take no more than a quarter of what those of dQ take, or 32 MB at 128 dimensions.
+/// Their sums take no more than a quarter of what those of dQ take, or 64 MB at 128 dimensions: all
+/// of 8K keys of 8 heads, for the last rows of a document on their own see as many.
 std::int64_t most_shared_tiles(const BackwardWork& work, const TransposedLists& lists) {
   std::int64_t q_tiles = 0;
   for (const KeyTile& tile : lists.tiles) q_tiles = std::max<std::int64_t>(q_tiles, tile.q_end);
   const std::int64_t rows = q_tiles * lists.tile_tokens() * work.heads_q;
-  constexpr std::int64_t kRows = std::int64_t{32} << 20 >> 9;
+  constexpr std::int64_t kRows = std::int64_t{64} << 20 >> 9;
   return std::max(rows / 4, kRows) / (std::int64_t{2} * kTileKeys * work.heads_k);
 }
 

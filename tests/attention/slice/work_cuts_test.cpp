@@ -60,6 +60,11 @@ TEST(SliceWorkCuts, LetWorkGroupsFinishTogetherOnPartsOfAMask) {
   EXPECT_LT(lateness(part_of("document", {6000, 7500}, {4000, 8000})), 1.06);
 }
 
+TEST(SliceWorkCuts, CutAllKeysOfFewRows) {
+  // The end of a causal document: 33 key tiles of 85 query tiles and fewer; 1.26 if 32 may be cut.
+  EXPECT_LT(lateness(Mask::from_slices(679, 4167, {{0, 679, 0, 4167, SliceType::causal}})), 1.06);
+}
+
 TEST(SliceWorkCuts, CutNothingForLittle) {
   // By a model that knows no better: cuts would bring it from 1.10 to 1.01.
   const TransposedLists lists =
