@@ -205,8 +205,8 @@ double PositionCost::by_rows() const {
   const auto end = [&](double before, double after) {
     const double joint = all - before - after;
     const auto in_calls = [&](double seconds) { return seconds > 0 ? seconds + call : 0; };
-    return std::max(rates::kSecondsToPrepare + in_calls(before) + terms, fetch()) - terms + joint +
-           call + std::max(in_calls(after), reduce());
+    return std::max(in_calls(before) + terms, fetch()) - terms + joint + call +
+           std::max(in_calls(after), reduce());
   };
   const double front = front_cells * kSecondsPerCell;
   const double back = back_cells * kSecondsPerCell;

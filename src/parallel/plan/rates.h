@@ -16,22 +16,18 @@ inline constexpr double kSecondsPerCall = 10e-6;
 /// are one. Until the first exchange of a pass begins: devices have met, and grants are there.
 inline constexpr double kSecondsPerMessage = 9e-6;
 inline constexpr double kSecondsToBegin = 20e-6;
-/// Until a rank whose first call waits for keys begins with its rows: its own keys are copied to
-/// their places beside those that arrive.
-inline constexpr double kSecondsToPrepare = 42e-6;
 /// What slice takes: whole tiles at the rates of long rows, as many keys more for each row (tiles
-/// that are partial, and what is done once for a row), and for a call, whose work groups do not all
-/// end together. Backward is fitted to 19 traced calls of 0.7K to 8K rows of causal documents (most
-/// within 5 %) and to passes of ranks of two and four with 8K tokens each: of six pairs of deals,
-/// causal_document and document, ten of twelve passes within 3 %, all within 6 %. What remains
-/// is how key tiles fall to work groups, up to 6 % of a call, which a deal cannot choose.
+/// that are partial, and what is done once for a row), and for a call. Backward is fitted to 20
+/// calls of 1K to 8K rows of causal documents, of ranks of two and four with 8K tokens each (0.09
+/// to 1.45 ms, 0.3 ms and more within 8 %), which took 210 keys and 63 µs, less what dQ that is
+/// written beside other work has gained since (74 µs at 8K rows, 5 to 11 at 3K and 1.5K).
 /// With half of the heads, a backward call has half of the work groups to share its end.
 inline constexpr double kForwardTileFlopsPerSecond = 700e12;
 inline constexpr double kForwardKeysPerRow = 170;
 inline constexpr double kSecondsPerForwardCall = 15e-6;
-inline constexpr double kBackwardTileFlopsPerSecond = 590e12;
-inline constexpr double kBackwardKeysPerRow = 172;
-inline constexpr double kSecondsPerBackwardCall = 92e-6;
+inline constexpr double kBackwardTileFlopsPerSecond = 558e12;
+inline constexpr double kBackwardKeysPerRow = 150;
+inline constexpr double kSecondsPerBackwardCall = 70e-6;
 inline constexpr double kSecondsPerHalvedCall = 140e-6;
 /// Of that, what a backward pass does with O and dO alone, each read once: for the rows of all its
 /// calls this comes before the first one that waits for keys.

@@ -105,20 +105,8 @@ TEST(DealCost, WhatNeedsNoKeysIsDoneWhileTheyTravel) {
   EXPECT_GT(seconds(8000), seconds(4000));
 }
 
-TEST(DealCost, ARankThatWaitsBeginsLaterThanOneThatDoesNot) {
-  const PositionCost computes{.cells = 8e6, .tokens = 8192};
-  PositionCost waits = computes;
-  waits.rows = waits.tokens;
-  waits.calls = 1;
-  waits.received = waits.awaited = waits.messages = waits.awaited_messages = 1;
-  // A key is there before the rows' own terms are; what comes home is rounded in both.
-  PositionCost gives = computes;
-  gives.sent = gives.messages = 1;
-  EXPECT_GT(waits.seconds(), gives.seconds() + rates::kSecondsToPrepare);
-}
-
-/// Over four H200s, 8K tokens each, positions 0 and 1 ended 0.03 to 0.23 ms later than 2 and 3 with
-/// as many cells, in two deals 0.15 on average.
+/// Over four H200s, 8K tokens each, positions 0 and 1 ended 0.15 ms later than 2 and 3, before 0.06
+/// of what they do was done while they wait.
 TEST(DealCost, PositionsThatFetchEndLaterAsMeasured) {
   std::vector<Slice> slices = {document(0, 4167)};
   for (std::int64_t at = 4167; at < 32768; at += 512) {
@@ -134,8 +122,8 @@ TEST(DealCost, PositionsThatFetchEndLaterAsMeasured) {
     for (const int does_not : {2, 3}) {
       const double later = costs[static_cast<std::size_t>(fetches)].overhead() -
                            costs[static_cast<std::size_t>(does_not)].overhead();
-      EXPECT_GT(later, 0.06e-3) << fetches << ' ' << does_not;
-      EXPECT_LT(later, 0.18e-3) << fetches << ' ' << does_not;
+      EXPECT_GT(later, 0.05e-3) << fetches << ' ' << does_not;
+      EXPECT_LT(later, 0.14e-3) << fetches << ' ' << does_not;
     }
   }
 }

@@ -56,7 +56,7 @@ double JointCosts::backward_by_rows(const std::vector<Range>& alone,
   const double before = backward_of({cells.begin(), middle});
   const double after = backward_of({middle, cells.end()});
   const double terms = row_terms();
-  return std::max(rates::kSecondsToPrepare + before + terms, fetch_) - terms +
+  return std::max(before + terms, fetch_) - terms +
          backward_of(cells_of(joint, rates::kBackwardKeysPerRow)) + std::max(after, reduce_) +
          rounding(total_size(joint));
 }
