@@ -17,6 +17,9 @@ constexpr std::int64_t kLeastPart = 4;
 constexpr std::int64_t kMostItems = 12;
 /// Of the time that is left when a share is begun, what it may take, in 16ths.
 constexpr int kPortions[] = {16, 12, 8, 6, 4, 2};
+/// What is to be gained by cuts: a 20th of the time, a 50th where few rows see many keys.
+constexpr std::int64_t kBar = 20;
+constexpr std::int64_t kLowBar = 50;
 
 std::int64_t shared_tiles(std::span<const WorkShare> shares, const TransposedLists& lists) {
   std::vector<std::int32_t> counts(static_cast<std::size_t>(lists.tiles_per_list));
@@ -35,6 +38,17 @@ std::int64_t most_shared_tiles(const BackwardWork& work, const TransposedLists& 
   const std::int64_t rows = q_tiles * lists.tile_tokens() * work.heads_q;
   constexpr std::int64_t kRows = std::int64_t{64} << 20 >> 9;
   return std::max(rows / 4, kRows) / (std::int64_t{2} * kTileKeys * work.heads_k);
+}
+
+/// Whether few rows see many keys, as where a rank computes the end of a document on its own.
+bool has_few_rows(const TransposedLists& lists) {
+  std::int64_t q_tiles = 0;
+  std::int64_t keys = 0;
+  for (const KeyTile& tile : lists.tiles) {
+    q_tiles = std::max<std::int64_t>(q_tiles, tile.q_end);
+    keys += tile.k_end - tile.k_begin;
+  }
+  return 3 * q_tiles * lists.tile_tokens() <= 2 * keys;
 }
 
 /// Every work group's part of what is left of the last section when each share is begun.
@@ -108,6 +122,7 @@ class CutSearch {
         most_shared_(most_shared_tiles(work, lists)),
         shared_before_(shared_tiles(shares, lists)),
         together_(times_left(shares, work, work.heads_k).front()),
+        bar_(has_few_rows(lists) ? kLowBar : kBar),
         least_(finish_time(shares, work, lists.section_heads)) {
     raise_bar();
     // Work groups that go through the rows once for each head block fall out of step by cuts.
@@ -123,10 +138,11 @@ class CutSearch {
       if (!done()) try_cut(heads, cut_to(portion, work_, lists_, shares_, left));
     }
   }
-  /// From here on a cut must be better by more. Cuts cost more than the model knows: of masks of 8K
-  /// and 32K tokens that would have ended 4 to 8 % earlier by it, few did, by 1 to 4 %, and others
-  /// ended up to 6 % later: windows, and those whose KV heads were all in work at a time (H200).
-  void raise_bar() { least_ -= least_ / 20; }
+  /// From here on a cut must be better by more. Cuts cost more than the model knows: of masks of 2K
+  /// to 16K tokens that would have ended 4 to 8 % earlier by it, one did, and 15 ended 4 to 18 %
+  /// later, for what lies idle at the end has dQ to write. Of few rows there is little to write:
+  /// six calls of 2K to 4K rows on 5K to 7K keys ended 1 to 15 % earlier, none later (H200).
+  void raise_bar() { least_ -= least_ / bar_; }
 
   std::vector<WorkShare> best;  ///< empty: as it was
   std::int32_t best_heads = 0;
@@ -156,6 +172,7 @@ class CutSearch {
   std::int64_t most_shared_;
   std::int64_t shared_before_;
   std::int64_t together_;  ///< if all work groups finish together
+  std::int64_t bar_;       ///< the part of the time that is to be gained is 1 / bar_
   std::int64_t least_;
 };
 
