@@ -86,8 +86,14 @@ TEST_F(CudnnTest, FewerKeysThanQueries) {
 TEST_F(CudnnTest, TellsItsVersionAndWorkspace) {
   EXPECT_THAT(kernel_->version(), HasSubstr("cuDNN 9."));
   const Problem problem = gpu_problem(512, 4, 2);
+  const Inputs inputs = make_inputs(problem, 7);
+  const Outputs outputs = Outputs::for_problem(problem);
   const std::int64_t before = gpu().memory().bytes_in_use();
   const auto plan = kernel_->plan(problem, small_mask("causal", problem));
+  // What nobody lent it, it allocates with its first call.
+  plan->forward(outputs.forward_args(inputs));
+  plan->backward(outputs.backward_args(inputs));
+  gpu().synchronize();
   EXPECT_EQ(gpu().memory().bytes_in_use() - before, plan->workspace_bytes());
 }
 

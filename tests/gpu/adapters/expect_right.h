@@ -5,8 +5,8 @@
 
 namespace longca::testing {
 
-/// Runs both passes of the kernel on the GPU, from poisoned outputs, and holds every element to the
-/// reference: up to 1024 tokens the float64 one on the CPU, beyond that the GPU's.
+/// Runs the kernel's passes that the problem has on the GPU, from poisoned outputs, and holds every
+/// element to the reference: up to 1024 tokens the float64 one on the CPU, beyond that the GPU's.
 void expect_right(const Kernel& kernel, const Problem& problem, const Mask& mask);
 
 /// Compares what `outputs` holds.
