@@ -10,7 +10,8 @@
 namespace longca::slice {
 namespace {
 
-/// Six work groups write on a multiprocessor at a time.
+/// About as many as are written at once: six on each of 132 multiprocessors. Counting visits for
+/// fewer took 2 % of a call of 500 rows.
 constexpr std::int64_t kFewTiles = 1024;
 
 /// Of the query tiles of a head block: these are the same for all head blocks of a static mask.

@@ -233,7 +233,8 @@ __global__ void __launch_bounds__(256)
     __syncthreads();
     const int number = next;
     if (number >= writes) break;
-    if (threadIdx.x == 0) taken = atomicAdd(args.write_counter, 1);  // is there by the time
+    // Asked for early: it is there when this tile is written.
+    if (threadIdx.x == 0) taken = atomicAdd(args.write_counter, 1);
     if (number < query_tiles) {
       const int index = finished_tile(args, number);
       if (index < args.query_tiles) write_dq<T, kDim>(args, index, tile);
