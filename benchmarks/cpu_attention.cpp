@@ -1,5 +1,5 @@
 // How much of the CPU's multiply-add peak `flash` reaches, forward and backward, and what masks
-// cost: the figures of docs/cpu-kernels.md. Everything is measured in one run, on all threads of
+// cost: the figures of docs/design/cpu-kernels.md. Everything is measured in one run, on all threads of
 // the pool.
 #include <fmt/format.h>
 

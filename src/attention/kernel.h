@@ -85,7 +85,7 @@ struct Capabilities {
 };
 
 /// One row of the benchmark. Stateless; adding one is a file and a line in registry.cpp
-/// (docs/adding-a-kernel.md).
+/// (docs/guide/adding-a-kernel.md).
 class Kernel {
  public:
   virtual ~Kernel() = default;

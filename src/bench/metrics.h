@@ -5,7 +5,7 @@
 
 namespace longca {
 
-/// One figure of a record. The table is the only place that names metrics; docs/metrics.md explains
+/// One figure of a record. The table is the only place that names metrics; docs/guide/metrics.md explains
 /// them.
 struct MetricInfo {
   std::string_view name;

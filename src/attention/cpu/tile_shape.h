@@ -17,7 +17,7 @@ inline constexpr int kTileGroups = kTileRows / kGroupRows;
 inline constexpr int kStepPanels = 8;
 /// Panels of a key chunk, the part of dK and dV that one item of the backward pass owns. Longer
 /// chunks read Q and dO and update dQ less often; at 256 keys and head dimension 128 the float32
-/// operands still about fill a 1 MiB L2 cache (docs/cpu-kernels.md).
+/// operands still about fill a 1 MiB L2 cache (docs/design/cpu-kernels.md).
 inline constexpr int kChunkPanels = 8;
 inline constexpr int kChunkKeys = kChunkPanels * kPanelKeys;
 /// Words from one row of scores to the next; no power of two, so that rows fall into different sets

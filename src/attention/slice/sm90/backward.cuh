@@ -7,7 +7,7 @@
 namespace longca::slice::sm90 {
 
 /// Owns key tiles, one after the other: dK and dV stay in the registers of two warpgroups, and dQ
-/// is added in float32 in device memory (docs/slice-backward.md).
+/// is added in float32 in device memory (docs/design/slice-backward.md).
 template <typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
     backward_kernel(const __grid_constant__ BackwardArgs args) {
