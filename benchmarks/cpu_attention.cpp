@@ -1,6 +1,6 @@
 // How much of the CPU's multiply-add peak `flash` reaches, forward and backward, and what masks
-// cost: the figures of docs/design/cpu-kernels.md. Everything is measured in one run, on all threads of
-// the pool.
+// cost: the figures of docs/design/cpu-kernels.md. Everything is measured in one run, on all
+// threads of the pool.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -45,7 +45,8 @@ struct Measurement {
 
 /// Warms up, then times `call` until the stopping rule is content. For mode graph `call` is what
 /// DeviceClock::as_graph made. In bursts `prepare` runs before
-/// every repetition, before the caches are flushed; its time does not count. docs/guide/metrics.md, Time.
+/// every repetition, before the caches are flushed; its time does not count. docs/guide/metrics.md,
+/// Time.
 Measurement measure(DeviceClock& clock, const std::function<void()>& call,
                     const std::function<void()>& prepare, const MeasureOptions& options);
 

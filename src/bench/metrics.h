@@ -5,8 +5,8 @@
 
 namespace longca {
 
-/// One figure of a record. The table is the only place that names metrics; docs/guide/metrics.md explains
-/// them.
+/// One figure of a record. The table is the only place that names metrics; docs/guide/metrics.md
+/// explains them.
 struct MetricInfo {
   std::string_view name;
   std::string_view unit;

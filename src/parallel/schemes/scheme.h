@@ -48,8 +48,9 @@ class Scheme {
   virtual Support supports(const ParallelProblem& problem) const = 0;
   /// The plan of one rank; only for supported problems. The same for the same arguments, anywhere.
   virtual RankPlan plan(const ParallelProblem& problem, int rank) const = 0;
-  /// Bytes that `rank` sends in a pass by the scheme's closed formula (docs/guide/context-parallel.md),
-  /// computed from the shape alone or, where the mask decides, from the mask, never from a plan.
+  /// Bytes that `rank` sends in a pass by the scheme's closed formula
+  /// (docs/guide/context-parallel.md), computed from the shape alone or, where the mask decides,
+  /// from the mask, never from a plan.
   virtual std::int64_t formula_bytes(const ParallelProblem& problem, int rank,
                                      bool backward) const = 0;
 };
