@@ -1,0 +1,13 @@
+#pragma once
+
+#include "attention/slice/tile_lists.h"
+#include "attention/slice/transposed_lists.h"
+#include "support/digest.h"
+
+namespace longca::slice {
+
+/// Everything that the kernels read.
+void digest(testing::Digest& out, const TileLists& lists);
+void digest(testing::Digest& out, const TransposedLists& lists);
+
+}  // namespace longca::slice
