@@ -33,18 +33,71 @@ function(longca_unproven_headers result base)
   set(${result} ${unproven} PARENT_SCOPE)
 endfunction()
 
+# Sets RESULT to whether a header includes <…> of `pattern`, itself or through other headers of src/.
+# What the preprocessor would skip counts too.
+function(longca_header_includes result header pattern)
+  set(property "longca ${header} includes ${pattern}")
+  get_property(found GLOBAL PROPERTY ${property})
+  if("${found}" STREQUAL "")
+    set(found FALSE)
+    set_property(GLOBAL PROPERTY ${property} FALSE)  # ends circles
+    file(STRINGS ${header} lines REGEX "^ *# *include *[<\"]")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^ *# *include *[<\"]([^>\"]*).*" "\\1" name "${line}")
+      if(EXISTS ${PROJECT_SOURCE_DIR}/src/${name})
+        longca_header_includes(found ${PROJECT_SOURCE_DIR}/src/${name} "${pattern}")
+      elseif(name MATCHES "${pattern}")
+        set(found TRUE)
+      endif()
+      if(found)
+        break()
+      endif()
+    endforeach()
+    set_property(GLOBAL PROPERTY ${property} ${found})
+  endif()
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
+
+# Sets RESULT to those of `headers` that need no library which this build, or a target that depends on
+# `depends`, lacks. The headers' own text decides, not the folder that they are in.
+function(longca_compilable_headers result depends)
+  set(absent)
+  if(NOT LONGCA_WITH_CUDA)
+    list(APPEND absent "^(cuda|cublas|nvml|nvtx|cub/|cooperative_groups|(driver|vector)_types\\.h|mma\\.h)")
+  endif()
+  if(NOT LONGCA_WITH_CUDNN)
+    list(APPEND absent "^cudnn")
+  endif()
+  if(NOT LONGCA_WITH_NCCL)
+    list(APPEND absent "^nccl")
+  endif()
+  if(NOT LONGCA_WITH_FLASHINFER)
+    list(APPEND absent "^(flashinfer|cutlass|cute)/")
+  endif()
+  if(NOT "MPI::MPI_CXX" IN_LIST depends)
+    list(APPEND absent "^mpi\\.h")
+  endif()
+  list(JOIN absent "|" absent)
+  set(compilable)
+  foreach(header IN LISTS ARGN)
+    longca_header_includes(lacks ${header} "${absent}")
+    if(NOT lacks)
+      list(APPEND compilable ${header})
+    endif()
+  endforeach()
+  if(NOT LONGCA_WITH_CUDA)  # a header that comes to include the toolkit's is no longer compiled
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})
+  endif()
+  set(${result} ${compilable} PARENT_SCOPE)
+endfunction()
+
 # A library of one folder under src/. Headers are included by their path from src/ ("mask/mask.h"),
 # and each one is compiled alone as part of the build: before all else in its own source file, or by itself.
 function(longca_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
-  if(NOT LONGCA_WITH_CUDA)  # these folders' headers may include the toolkit's
-    list(FILTER headers EXCLUDE REGEX "/(cuda|sm[0-9]+|adapters/[a-z0-9_]+)/|/launch.h$")
-  endif()
-  if(NOT name STREQUAL "mpi")  # that folder of longca_parallel is a library of its own, as MPI's headers are its alone
-    list(FILTER headers EXCLUDE REGEX "/mpi/")
-  endif()
   add_library(longca_${name} STATIC ${ARG_SOURCES})
+  longca_compilable_headers(headers "${ARG_DEPENDS}" ${headers})
   longca_unproven_headers(unproven ${PROJECT_SOURCE_DIR}/src ${headers})
   target_sources(longca_${name} PUBLIC
     FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers}
