@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <exception>
 
-#include "attention/cuda/block_map.h"
-#include "attention/inputs.h"
+#include "attention/inputs/inputs.h"
+#include "attention/kernels/common/block_map.h"
 #include "attention/selection/cuda/block_selector.h"
 #include "bench/device_clock.h"
 #include "bench/measurement.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "attention/cpu/kernels.h"
-#include "attention/inputs.h"
+#include "attention/inputs/inputs.h"
 #include "core/thread_pool.h"
 #include "fma_peak.h"
 #include "mask/generators.h"

@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
-#include "attention/inputs.h"
-#include "attention/registry.h"
+#include "attention/api/registry.h"
+#include "attention/inputs/inputs.h"
 #include "bench/axes.h"
 #include "bench/cell_tensors.h"
 #include "bench/measurement.h"

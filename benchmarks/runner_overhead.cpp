@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "attention/inputs.h"
-#include "attention/registry.h"
+#include "attention/api/registry.h"
+#include "attention/inputs/inputs.h"
 #include "bench/axes.h"
 #include "bench/cell_tensors.h"
 #include "bench/device_clock.h"

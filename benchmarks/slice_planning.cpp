@@ -7,10 +7,10 @@
 
 #include <string>
 
-#include "attention/slice/backward_pack.h"
-#include "attention/slice/pack.h"
-#include "attention/slice/tile_lists.h"
-#include "attention/slice/transposed_lists.h"
+#include "attention/kernels/slice/planner/backward_pack.h"
+#include "attention/kernels/slice/planner/pack.h"
+#include "attention/kernels/slice/planner/tile_lists.h"
+#include "attention/kernels/slice/planner/transposed_lists.h"
 #include "mask/generators.h"
 #include "register_all.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "attention/adapters/python/python_kernel.h"
-#include "attention/registry.h"
+#include "attention/api/registry.h"
 #include "bench/case.h"
 #include "bench/case_mask.h"
 #include "bench/python_host.h"

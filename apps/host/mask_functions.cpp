@@ -5,7 +5,7 @@
 
 #include "attention/adapters/python/host_interface.h"
 #ifdef LONGCA_WITH_CUDA
-#include "attention/cuda/block_map.h"
+#include "attention/kernels/common/block_map.h"
 #endif
 #include "core/error.h"
 #include "guarded.h"
@@ -40,7 +40,7 @@ void longca_mask_shape(const void* handle, std::int64_t* shape) {
 std::int64_t longca_mask_slices(const void* handle, std::int64_t* slices) {
   const auto all = mask_at(handle).slices();
   if (slices != nullptr) {
-    for (const Slice& s : all) {
+    for (const MaskSlice& s : all) {
       for (const std::int64_t value : {s.q_begin, s.q_end, s.k_begin, s.k_end}) *slices++ = value;
       *slices++ = static_cast<std::int64_t>(s.type);
     }
@@ -145,8 +145,8 @@ void longca_mask_blocks(const void* handle, std::int64_t* q_bounds, std::int64_t
   fill(blocks->indices, indices);
 }
 
-/// Where the kept blocks are as bits in device memory (attention/cuda/block_map.h), and the bits'
-/// {lists, rows, columns, words of a row}; null if that fails.
+/// Where the kept blocks are as bits in device memory (attention/kernels/common/block_map.h), and
+/// the bits' {lists, rows, columns, words of a row}; null if that fails.
 const void* longca_mask_block_bits([[maybe_unused]] const void* handle,
                                    [[maybe_unused]] std::int64_t* shape) {
   return guarded(static_cast<const void*>(nullptr), [&]() -> const void* {

@@ -58,9 +58,9 @@ KernelSurvey survey_kernel(const Kernel& kernel) {
   Support refusal;
   for (const MaskTraits& mask : mask_table()) {
     const std::vector<Mask> masks = small_masks(mask, problem.heads_q);
-    const auto expresses = [&](const Mask& m) { return kernel.expresses(problem, m).ok(); };
+    const auto can_express = [&](const Mask& m) { return kernel.can_express(problem, m).ok(); };
     // The first one that it has words for.
-    const auto found = std::ranges::find_if(masks, expresses);
+    const auto found = std::ranges::find_if(masks, can_express);
     if (found != masks.end()) expressed.push_back(mask.name);
     Support support = kernel.supports(problem, found == masks.end() ? masks.front() : *found);
     if (support.ok()) {

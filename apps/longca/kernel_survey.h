@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/kernel.h"
+#include "attention/api/kernel.h"
 
 namespace longca {
 

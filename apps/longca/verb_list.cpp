@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "attention/registry.h"
+#include "attention/api/registry.h"
 #include "bench/launch/rank_machine.h"
 #include "bench/python_host.h"
 #include "bench/suite.h"

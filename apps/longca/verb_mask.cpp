@@ -53,9 +53,9 @@ std::string shortened(std::span<const std::int64_t> values) {
   return fmt::format("{}{}", fmt::join(shown, " "), values.size() > kShown ? " …" : "");
 }
 
-void print_slices(std::span<const Slice> slices) {
+void print_slices(std::span<const MaskSlice> slices) {
   fmt::print("\n  {:>10} {:>10} {:>10} {:>10}  type\n", "q_begin", "q_end", "k_begin", "k_end");
-  for (const Slice& s : slices.first(std::min(slices.size(), kShown))) {
+  for (const MaskSlice& s : slices.first(std::min(slices.size(), kShown))) {
     fmt::print("  {:>10} {:>10} {:>10} {:>10}  {}\n", s.q_begin, s.q_end, s.k_begin, s.k_end,
                to_string(s.type));
   }

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "parallel/comm/communicator.h"
+#include "parallel/transport/communicator.h"
 
 namespace longca {
 

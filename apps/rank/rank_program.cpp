@@ -20,8 +20,8 @@
 #include "bench/ranks/rank_runner.h"
 #include "bench/ranks/rank_service.h"
 #include "core/error.h"
-#include "parallel/cuda/transports.h"
-#include "parallel/mpi/mpi_world.h"
+#include "parallel/transport/mpi/mpi_world.h"
+#include "parallel/transport/transports.h"
 #include "placement.h"
 
 namespace longca {

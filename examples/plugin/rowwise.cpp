@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "attention/plugin.h"
+#include "attention/api/plugin.h"
 #include "core/thread_pool.h"
 
 namespace {

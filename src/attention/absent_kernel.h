@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "attention/kernel.h"
+#include "attention/api/kernel.h"
 #include "core/error.h"
 
 namespace longca {
@@ -12,13 +12,13 @@ namespace longca {
 /// The row of a kernel that this build does not have: it says what it could do and what to install.
 class AbsentKernel final : public Kernel {
  public:
-  using Expresses = Support (*)(const Problem&, const Mask&);
+  using CanExpress = Support (*)(const Problem&, const Mask&);
 
-  /// `reason` follows what the device itself lacks. `words` is the kernel's own `expresses`, if it
-  /// has one.
+  /// `reason` follows what the device itself lacks. `words` is the kernel's own `can_express`, if
+  /// it has one.
   explicit AbsentKernel(Capabilities capabilities, std::string reason = "",
-                        Expresses words = nullptr)
-      : capabilities_(std::move(capabilities)), reason_(std::move(reason)), expresses_(words) {}
+                        CanExpress words = nullptr)
+      : capabilities_(std::move(capabilities)), reason_(std::move(reason)), can_express_(words) {}
 
   const Capabilities& capabilities() const override { return capabilities_; }
 
@@ -26,13 +26,13 @@ class AbsentKernel final : public Kernel {
     if (auto support = check_capabilities(capabilities_, problem, mask); !support.ok()) {
       return support;
     }
-    if (auto support = expresses(problem, mask); !support.ok()) return support;
+    if (auto support = can_express(problem, mask); !support.ok()) return support;
     return Support::unavailable(reason_);
   }
 
-  Support expresses(const Problem& problem, const Mask& mask) const override {
-    if (expresses_ != nullptr) return expresses_(problem, mask);
-    return Kernel::expresses(problem, mask);
+  Support can_express(const Problem& problem, const Mask& mask) const override {
+    if (can_express_ != nullptr) return can_express_(problem, mask);
+    return Kernel::can_express(problem, mask);
   }
 
   std::unique_ptr<Plan> plan(const Problem& /*problem*/, const Mask& /*mask*/) const override {
@@ -42,7 +42,7 @@ class AbsentKernel final : public Kernel {
  private:
   Capabilities capabilities_;
   std::string reason_;
-  Expresses expresses_;
+  CanExpress can_express_;
 };
 
 }  // namespace longca

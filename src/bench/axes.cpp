@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "attention/registry.h"
+#include "attention/api/registry.h"
 #include "bench/axis_values.h"
 #include "bench/launch/rank_machine.h"
 #include "bench/scheme_defaults.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "attention/inputs.h"
-#include "attention/problem.h"
+#include "attention/api/problem.h"
+#include "attention/inputs/inputs.h"
 #include "core/dtype.h"
 #include "mask/generators.h"
 

@@ -1,6 +1,6 @@
 #include "bench/case_mask.h"
 
-#include "attention/inputs.h"
+#include "attention/inputs/inputs.h"
 #include "attention/selection/selected_mask.h"
 
 namespace longca {

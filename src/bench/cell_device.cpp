@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <exception>
 
-#include "attention/registry.h"
+#include "attention/api/registry.h"
 #include "core/memory.h"
 
 namespace longca {

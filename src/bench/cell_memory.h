@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "attention/kernel.h"
+#include "attention/api/kernel.h"
 #include "bench/record.h"
 #include "core/device.h"
 

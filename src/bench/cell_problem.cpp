@@ -4,7 +4,7 @@
 #include "bench/cell_tensors.h"
 #include "mask/empty_rows.h"
 #ifdef LONGCA_WITH_CUDA
-#include "attention/cuda/block_map.h"
+#include "attention/kernels/common/block_map.h"
 #endif
 
 namespace longca {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "attention/inputs.h"
+#include "attention/inputs/inputs.h"
 #include "attention/reference/verifier.h"
 #include "attention/selection/quality.h"
 #include "bench/case.h"

@@ -16,11 +16,11 @@ namespace longca {
 namespace {
 
 /// s: a selection is one of few, alike in all records of a problem.
-constexpr double kMostTime = 0.5;
+constexpr double kMaxTime = 0.5;
 
 double measured_ms(DeviceClock& clock, double time_limit_s, const std::function<void()>& call) {
   MeasureOptions options;
-  options.time_limit_s = std::min(time_limit_s, kMostTime);
+  options.time_limit_s = std::min(time_limit_s, kMaxTime);
   clock.begin();
   return measure(
              clock, call, [] {}, options)

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <utility>
 
-#include "attention/inputs.h"
-#include "attention/registry.h"
+#include "attention/api/registry.h"
+#include "attention/inputs/inputs.h"
 #include "bench/cell_notes.h"
 #include "bench/cell_selection.h"
 #include "bench/dump.h"
@@ -24,8 +24,8 @@ constexpr double kShareForTiming = 0.8;
 
 /// s: how long the queue is held back to see whether a kernel works beside it: as long as a call
 /// takes and the least, the most at most.
-constexpr double kLeastPatience = 0.001;
-constexpr double kMostPatience = 0.05;
+constexpr double kMinPatience = 0.001;
+constexpr double kMaxPatience = 0.05;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -246,11 +246,11 @@ bool CellSteps::keeps_to_queue(const std::function<void()>& call,
 
 /// By another call, unless the verified one, which also loaded code, says already that it is long.
 double CellSteps::patience_s(const std::function<void()>& call) const {
-  if (warmed_s_ >= kMostPatience) return kMostPatience;
+  if (warmed_s_ >= kMaxPatience) return kMaxPatience;
   const auto begin = Clock::now();
   call();
   device().synchronize();
-  return std::min(seconds_since(begin) + kLeastPatience, kMostPatience);
+  return std::min(seconds_since(begin) + kMinPatience, kMaxPatience);
 }
 
 MeasureOptions CellSteps::measure_options() const {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "attention/kernel.h"
+#include "attention/api/kernel.h"
 #include "bench/cell.h"
 #include "bench/cell_memory.h"
 #include "bench/cell_problem.h"

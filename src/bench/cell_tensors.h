@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "attention/inputs.h"
-#include "attention/kernel.h"
-#include "attention/problem.h"
+#include "attention/api/kernel.h"
+#include "attention/api/problem.h"
+#include "attention/inputs/inputs.h"
 #include "core/tensor.h"
 
 namespace longca {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "attention/problem.h"
+#include "attention/api/problem.h"
 
 namespace longca {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "attention/inputs.h"
+#include "attention/api/registry.h"
+#include "attention/inputs/inputs.h"
 #include "attention/reference/verifier.h"
-#include "attention/registry.h"
 #include "bench/axes.h"
 #include "bench/cell_tensors.h"
 #include "bench/parallel_problem.h"

@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kInterval = 20ms;
-constexpr std::size_t kMostPoints = 100;  // of a record's trace
+constexpr std::size_t kMaxPoints = 100;  // of a record's trace
 
 }  // namespace
 
@@ -68,7 +68,7 @@ void GpuSampler::finish(Record& record) {
   record.metrics["temperature_c"] = hottest;
   const std::string throttled = throttle_names(reasons);
   if (!throttled.empty()) record.notes["throttled"] = throttled;
-  record.trace = thinned(trace, kMostPoints);
+  record.trace = thinned(trace, kMaxPoints);
 }
 
 DeviceTrace thinned(const DeviceTrace& trace, std::size_t most) {

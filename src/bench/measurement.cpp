@@ -12,7 +12,7 @@ namespace {
 /// s: page faults, frequency, start of threads are over by then.
 constexpr double kWarmUp = 0.1;
 constexpr double kWarmUpShare = 0.2;      // of the time limit at most
-constexpr double kLeastSustained = 1.0;   // s
+constexpr double kMinSustained = 1.0;     // s
 constexpr double kSustainedBatch = 0.05;  // s between two looks at the stopping rule
 
 double warm_up_s(const MeasureOptions& options) {
@@ -86,7 +86,7 @@ void measure_sustained(DeviceClock& clock, const std::function<void()>& call,
   }
   const double wanted = kSustainedBatch * 1e3 / std::max(once_ms, 1e-6);
   const int batch = static_cast<int>(std::clamp(wanted, 1.0, 1e5));
-  StoppingRule rule(kLeastSustained, options.time_limit_s);
+  StoppingRule rule(kMinSustained, options.time_limit_s);
   const double begin = clock.now_s();
   while (result.stop == Stop::not_yet) {
     const std::vector<double> samples = clock.time_back_to_back(call, batch);

@@ -57,8 +57,7 @@ constexpr std::array kMetrics = {
                true},
     MetricInfo{"error_full", "relative",
                "‖O − O of full attention‖ / ‖O of full attention‖ over the same rows", false},
-    MetricInfo{"sm_clock_mhz", "MHz", "median clock of the GPU's multiprocessors while timing",
-               true},
+    MetricInfo{"sm_clock_mhz", "MHz", "median clock of the GPU's SMs while timing", true},
     MetricInfo{"power_w", "W", "mean power of the GPU while timing", false},
     MetricInfo{"temperature_c", "°C", "highest temperature of the GPU while timing", false},
 };

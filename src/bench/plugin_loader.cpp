@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "attention/plugin.h"
+#include "attention/api/plugin.h"
 #include "bench/process_end.h"
 #include "bench/python_host.h"
 #include "core/error.h"

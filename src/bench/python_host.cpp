@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "attention/adapters/python/python_kernel.h"
-#include "attention/registry.h"
+#include "attention/api/registry.h"
 #include "bench/plugin_loader.h"
 #include "bench/process_end.h"
 #include "bench/worker_process.h"

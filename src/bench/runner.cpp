@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "attention/adapters/python/python_kernel.h"
-#include "attention/registry.h"
+#include "attention/api/registry.h"
 #include "bench/cpu_caches.h"
 #include "bench/dump.h"
 #include "bench/environment.h"

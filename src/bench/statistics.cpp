@@ -54,7 +54,7 @@ std::optional<MedianInterval> median_interval(std::span<const double> samples) {
 Stop StoppingRule::decide(std::span<const double> samples, double elapsed_s) {
   if (elapsed_s < least_s_) return Stop::not_yet;
   const bool far_over = samples.size() >= 2 && elapsed_s >= kFarOver * time_limit_s_;
-  const bool enough = samples.size() >= kLeastSamples || far_over;
+  const bool enough = samples.size() >= kMinSamples || far_over;
   const bool time_is_up = elapsed_s >= time_limit_s_ && enough;
   if (samples.size() >= next_look_ || time_is_up) {
     next_look_ = samples.size() + 1 + samples.size() / 10;

@@ -35,7 +35,7 @@ enum class Stop : std::uint8_t {
 class StoppingRule {
  public:
   static constexpr double kTarget = 0.005;
-  static constexpr std::size_t kLeastSamples = 3;
+  static constexpr std::size_t kMinSamples = 3;
   static constexpr double kFarOver = 5;
 
   StoppingRule(double least_s, double time_limit_s)

@@ -45,7 +45,7 @@ class CpuDevice : public Device {
  public:
   CpuDevice() {
     properties_.name = processor_model();
-    properties_.multiprocessors = static_cast<int>(std::thread::hardware_concurrency());
+    properties_.sms = static_cast<int>(std::thread::hardware_concurrency());
     properties_.cache_bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
     properties_.memory_bytes =
         std::int64_t{::sysconf(_SC_PHYS_PAGES)} * std::int64_t{::sysconf(_SC_PAGESIZE)};

@@ -21,7 +21,7 @@ using Stream = void*;
 struct DeviceProperties {
   std::string name;               ///< "NVIDIA H200"; the processor's model on the CPU
   int architecture = 0;           ///< compute capability, 90 for 9.0; 0 on the CPU
-  int multiprocessors = 0;        ///< SMs; hardware threads on the CPU
+  int sms = 0;                    ///< SMs; hardware threads on the CPU
   std::int64_t cache_bytes = 0;   ///< last-level cache (L2 on a GPU)
   std::int64_t memory_bytes = 0;  ///< of the whole device
   std::string pci_bus_id;         ///< "00000000:1B:00.0"; empty on the CPU

@@ -24,12 +24,12 @@ std::int64_t area_up_to(const Band& band, std::int64_t limit) {
 
 }  // namespace
 
-Band Band::of(const Slice& slice) {
+Band Band::of(const MaskSlice& slice) {
   Band band{{slice.q_begin, slice.q_end}, {slice.k_begin, slice.k_end}, -kNoLimit, kNoLimit};
-  if (slice.type == SliceType::causal || slice.type == SliceType::bi_causal) {
+  if (slice.type == MaskSliceType::causal || slice.type == MaskSliceType::bi_causal) {
     band.hi = slice.k_end - slice.q_end;
   }
-  if (slice.type == SliceType::inverse_causal || slice.type == SliceType::bi_causal) {
+  if (slice.type == MaskSliceType::inverse_causal || slice.type == MaskSliceType::bi_causal) {
     band.lo = slice.k_begin - slice.q_begin;
   }
   return band;
@@ -59,7 +59,7 @@ Band Band::intersected(const Band& other) const {
           std::min(hi, other.hi)};
 }
 
-void append_band(std::vector<Slice>& slices, const Band& band) {
+void append_band(std::vector<MaskSlice>& slices, const Band& band) {
   const Range rows = band.rows();
   // Rows before `upper` are limited by the upper diagonal, rows from `lower` on by the lower one.
   const std::int64_t upper = std::clamp(band.k.end - band.hi, rows.begin, rows.end);
@@ -71,9 +71,9 @@ void append_band(std::vector<Slice>& slices, const Band& band) {
     if (part.empty()) continue;
     const bool limited_above = part.end <= upper;
     const bool limited_below = part.begin >= lower;
-    const SliceType type = limited_above
-                               ? (limited_below ? SliceType::bi_causal : SliceType::causal)
-                               : (limited_below ? SliceType::inverse_causal : SliceType::full);
+    const MaskSliceType type =
+        limited_above ? (limited_below ? MaskSliceType::bi_causal : MaskSliceType::causal)
+                      : (limited_below ? MaskSliceType::inverse_causal : MaskSliceType::full);
     slices.push_back({part.begin, part.end, limited_below ? part.begin + band.lo : band.k.begin,
                       limited_above ? part.end + band.hi : band.k.end, type});
   }

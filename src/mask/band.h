@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "mask/slice.h"
+#include "mask/mask_slice.h"
 
 namespace longca {
 
@@ -18,7 +18,7 @@ struct Band {
   std::int64_t lo = -kNoLimit;
   std::int64_t hi = kNoLimit;
 
-  static Band of(const Slice& slice);
+  static Band of(const MaskSlice& slice);
 
   /// The rows that have a cell; they are consecutive. {q.begin, q.begin} for a band without cells.
   Range rows() const;
@@ -44,10 +44,10 @@ void join_ranges(std::vector<Range>& ranges);
 
 /// Appends the cells of `band` as at most three corner-aligned slices, top to bottom: the rows are
 /// split where the upper diagonal reaches k.end and where the lower one leaves k.begin.
-void append_band(std::vector<Slice>& slices, const Band& band);
+void append_band(std::vector<MaskSlice>& slices, const Band& band);
 
 /// The same cells in fewer slices where one slice can hold those of two: pieces beside each other,
 /// then pieces below each other.
-std::vector<Slice> joined_slices(std::vector<Slice> slices);
+std::vector<MaskSlice> joined_slices(std::vector<MaskSlice> slices);
 
 }  // namespace longca

@@ -14,7 +14,7 @@ namespace {
 bool same_for_all_heads(const Mask& mask) {
   if (mask.blocks() == nullptr) return true;
   std::int64_t area = 0;
-  for (const Slice& slice : mask.slices()) area += slice.area();
+  for (const MaskSlice& slice : mask.slices()) area += slice.area();
   for (int head = 0; head < mask.heads(); ++head) {
     if (mask.area(head) != area) return false;
   }
@@ -37,7 +37,7 @@ std::optional<std::vector<std::int64_t>> document_bounds(const Mask& mask) {
 std::int64_t area_in_documents(const Mask& mask, const std::vector<std::int64_t>& bounds,
                                bool causal) {
   std::int64_t area = 0;
-  for (const Slice& slice : mask.slices()) {
+  for (const MaskSlice& slice : mask.slices()) {
     Band band = Band::of(slice);
     if (causal) band.hi = std::min<std::int64_t>(band.hi, 0);
     auto begin = std::upper_bound(bounds.begin(), bounds.end(), slice.q_begin) - 1;
@@ -137,7 +137,7 @@ std::optional<WindowForm> window_form(const Mask& mask) {
   // The outermost diagonals that hold a cell: the mask lies between them, and is a window if it
   // fills what lies between them.
   Band window{{0, q_tokens}, {0, k_tokens}, kNoLimit, -kNoLimit};
-  for (const Slice& slice : mask.slices()) {
+  for (const MaskSlice& slice : mask.slices()) {
     const Band band = Band::of(slice);
     window.lo = std::min(window.lo, std::max(band.lo, band.k.begin - (band.q.end - 1)));
     window.hi = std::max(window.hi, std::min(band.hi, band.k.end - 1 - band.q.begin));

@@ -25,7 +25,7 @@ std::int64_t rows_without_keys(const Mask& mask) {
   LONGCA_CHECK(mask.blocks() != nullptr, "a mask of {} × {} tokens without blocks", mask.q_tokens(),
                mask.k_tokens());
   const BlockLists& blocks = *mask.blocks();
-  const std::vector<Slice> slices(mask.slices().begin(), mask.slices().end());
+  const std::vector<MaskSlice> slices(mask.slices().begin(), mask.slices().end());
   const Mask frame = Mask::from_slices(mask.q_tokens(), mask.k_tokens(), slices);
   std::atomic<std::int64_t> empty{0};
   ThreadPool::global().parallel_for(blocks.q_blocks(), [&](std::int64_t i, int) {

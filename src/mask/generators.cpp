@@ -21,7 +21,7 @@ struct Draft {
   const MaskSpec& spec;
   PythonRandom random;
   GeneratedMask drawn;  ///< lengths, prefix, window, global_tokens
-  std::vector<Slice> slices;
+  std::vector<MaskSlice> slices;
   std::optional<BlockChoice> choice;
 
   std::int64_t tokens() const { return spec.tokens; }

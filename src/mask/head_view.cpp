@@ -11,7 +11,7 @@ namespace {
 std::vector<Band> sorted_bands(const Mask& mask, bool transpose) {
   std::vector<Band> bands;
   bands.reserve(mask.slices().size());
-  for (const Slice& slice : mask.slices()) {
+  for (const MaskSlice& slice : mask.slices()) {
     Band band = Band::of(slice);
     if (transpose) band = band.transposed();
     band.q = band.rows();

@@ -15,10 +15,10 @@ struct Extent {
   Range rows, keys;
   std::int64_t area = 0;
 
-  static Extent of(const Slice& slice) {
+  static Extent of(const MaskSlice& slice) {
     const Range rows = {slice.q_begin, slice.q_end};
     const Range keys = {slice.k_begin, slice.k_end};
-    if (slice.type == SliceType::full || rows.size() <= keys.size()) {
+    if (slice.type == MaskSliceType::full || rows.size() <= keys.size()) {
       return {rows, keys, area_of(slice.type, rows.size(), keys.size())};
     }
     const Band band = Band::of(slice);  // some rows may have no cell
@@ -29,18 +29,18 @@ struct Extent {
 
   /// Cells of a slice of `type` in each of whose rows there is one; −1 if some must be without.
   /// What Band::area says of it.
-  static std::int64_t area_of(SliceType type, std::int64_t rows, std::int64_t keys) {
-    if (type == SliceType::full) return rows * keys;
+  static std::int64_t area_of(MaskSliceType type, std::int64_t rows, std::int64_t keys) {
+    if (type == MaskSliceType::full) return rows * keys;
     if (rows > keys) return -1;
-    if (type == SliceType::bi_causal) return rows * (keys - rows + 1);
+    if (type == MaskSliceType::bi_causal) return rows * (keys - rows + 1);
     return rows * keys - rows * (rows - 1) / 2;
   }
 };
 
 /// The one slice that allows what two disjoint slices allow, if there is one: it has their bounding
 /// box, contains both and has no other cell.
-std::optional<Slice> union_of(const Slice& first, const Slice& second) {
-  if (first.type == SliceType::full && second.type == SliceType::full) {
+std::optional<MaskSlice> union_of(const MaskSlice& first, const MaskSlice& second) {
+  if (first.type == MaskSliceType::full && second.type == MaskSliceType::full) {
     const bool same_keys = first.k_begin == second.k_begin && first.k_end == second.k_end;
     const bool apart = first.q_end <= second.q_begin || second.q_end <= first.q_begin;
     // Then rows of one of them see the same keys, and those of no other slice than a full one do.
@@ -50,16 +50,16 @@ std::optional<Slice> union_of(const Slice& first, const Slice& second) {
   const Extent a = Extent::of(first);
   const Extent b = Extent::of(second);
   if (a.keys.end < b.keys.begin || b.keys.end < a.keys.begin) return std::nullopt;
-  Slice box = {std::min(a.rows.begin, b.rows.begin), std::max(a.rows.end, b.rows.end),
-               std::min(a.keys.begin, b.keys.begin), std::max(a.keys.end, b.keys.end)};
+  MaskSlice box = {std::min(a.rows.begin, b.rows.begin), std::max(a.rows.end, b.rows.end),
+                   std::min(a.keys.begin, b.keys.begin), std::max(a.keys.end, b.keys.end)};
   const std::int64_t rows = box.q_end - box.q_begin;
   const std::int64_t keys = box.k_end - box.k_begin;
-  constexpr std::array kTypes = {SliceType::full, SliceType::causal, SliceType::inverse_causal,
-                                 SliceType::bi_causal};
-  for (const SliceType type : kTypes) {
+  constexpr std::array kTypes = {MaskSliceType::full, MaskSliceType::causal,
+                                 MaskSliceType::inverse_causal, MaskSliceType::bi_causal};
+  for (const MaskSliceType type : kTypes) {
     if (Extent::area_of(type, rows, keys) != a.area + b.area) continue;
     box.type = type;
-    if (type == SliceType::full) return box;
+    if (type == MaskSliceType::full) return box;
     const Band candidate = Band::of(box);
     if (candidate.intersected(Band::of(first)).area() == a.area &&
         candidate.intersected(Band::of(second)).area() == b.area) {
@@ -69,16 +69,16 @@ std::optional<Slice> union_of(const Slice& first, const Slice& second) {
   return std::nullopt;
 }
 
-std::vector<Slice> joined_sideways(std::vector<Slice> slices) {
-  const auto before = [](const Slice& a, const Slice& b) {
+std::vector<MaskSlice> joined_sideways(std::vector<MaskSlice> slices) {
+  const auto before = [](const MaskSlice& a, const MaskSlice& b) {
     return std::tie(a.q_begin, a.q_end, a.k_begin) < std::tie(b.q_begin, b.q_end, b.k_begin);
   };
   if (!std::is_sorted(slices.begin(), slices.end(), before)) {
     std::sort(slices.begin(), slices.end(), before);
   }
   std::size_t count = 0;
-  for (const Slice& slice : slices) {
-    Slice* last = count > 0 ? &slices[count - 1] : nullptr;
+  for (const MaskSlice& slice : slices) {
+    MaskSlice* last = count > 0 ? &slices[count - 1] : nullptr;
     const bool same_rows =
         last != nullptr && last->q_begin == slice.q_begin && last->q_end == slice.q_end;
     if (const auto both = same_rows ? union_of(*last, slice) : std::nullopt) {
@@ -95,16 +95,16 @@ std::vector<Slice> joined_sideways(std::vector<Slice> slices) {
 /// per row at which a slice begins: other ends need not be remembered.
 class DownwardJoin {
  public:
-  explicit DownwardJoin(const std::vector<Slice>& slices) {
+  explicit DownwardJoin(const std::vector<MaskSlice>& slices) {
     joined_.reserve(slices.size());
     next_.reserve(slices.size());
-    for (const Slice& slice : slices) {
+    for (const MaskSlice& slice : slices) {
       if (begins_.empty() || begins_.back() < slice.q_begin) begins_.push_back(slice.q_begin);
     }
     lists_.resize(begins_.size());
-    for (const Slice& slice : slices) add(slice);
+    for (const MaskSlice& slice : slices) add(slice);
   }
-  std::vector<Slice> take() { return std::move(joined_); }
+  std::vector<MaskSlice> take() { return std::move(joined_); }
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
@@ -113,7 +113,7 @@ class DownwardJoin {
     std::uint32_t last = kNone;
   };
 
-  void add(const Slice& slice) {
+  void add(const MaskSlice& slice) {
     while (begins_[row_] < slice.q_begin) ++row_;
     List& above = lists_[row_];
     std::uint32_t before = kNone;
@@ -144,7 +144,7 @@ class DownwardJoin {
     list.last = number;
   }
 
-  std::vector<Slice> joined_;
+  std::vector<MaskSlice> joined_;
   std::vector<std::uint32_t> next_;   ///< per joined slice: the one behind it in its list
   std::vector<std::int64_t> begins_;  ///< rows at which slices begin, ascending
   std::vector<List> lists_;           ///< per such row
@@ -153,7 +153,7 @@ class DownwardJoin {
 
 }  // namespace
 
-std::vector<Slice> joined_slices(std::vector<Slice> slices) {
+std::vector<MaskSlice> joined_slices(std::vector<MaskSlice> slices) {
   return DownwardJoin(joined_sideways(std::move(slices))).take();
 }
 

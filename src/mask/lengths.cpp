@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "mask/length_distributions_csv.h"
-#include "mask/slice.h"
+#include "mask/mask_slice.h"
 
 namespace longca {
 namespace {

@@ -16,9 +16,10 @@ void check_token_count(const char* what, std::int64_t tokens) {
   }
 }
 
-void check_inside(const std::vector<Slice>& slices, std::int64_t q_tokens, std::int64_t k_tokens) {
+void check_inside(const std::vector<MaskSlice>& slices, std::int64_t q_tokens,
+                  std::int64_t k_tokens) {
   for (std::size_t i = 0; i < slices.size(); ++i) {
-    const Slice& s = slices[i];
+    const MaskSlice& s = slices[i];
     if (s.q_begin < 0 || s.q_end > q_tokens || s.k_begin < 0 || s.k_end > k_tokens) {
       throw_input_error("slice {}, {}, reaches outside the mask of {} queries × {} keys", i,
                         to_string(s), q_tokens, k_tokens);
@@ -29,7 +30,7 @@ void check_inside(const std::vector<Slice>& slices, std::int64_t q_tokens, std::
   }
 }
 
-void check_disjoint(const std::vector<Slice>& slices, const std::vector<Band>& bands) {
+void check_disjoint(const std::vector<MaskSlice>& slices, const std::vector<Band>& bands) {
   const auto overlap = find_overlap(bands);
   if (!overlap) return;
   const auto [a, b] = *overlap;
@@ -39,8 +40,8 @@ void check_disjoint(const std::vector<Slice>& slices, const std::vector<Band>& b
                     to_string(slices[b]), row, common.keys_of(row).begin);
 }
 
-void sort_slices(std::vector<Slice>& slices) {
-  const auto before = [](const Slice& a, const Slice& b) {
+void sort_slices(std::vector<MaskSlice>& slices) {
+  const auto before = [](const MaskSlice& a, const MaskSlice& b) {
     return a.q_begin != b.q_begin ? a.q_begin < b.q_begin : a.k_begin < b.k_begin;
   };
   if (!std::is_sorted(slices.begin(), slices.end(), before)) {
@@ -51,18 +52,18 @@ void sort_slices(std::vector<Slice>& slices) {
 }  // namespace
 
 std::shared_ptr<Mask::Data> Mask::build(std::int64_t q_tokens, std::int64_t k_tokens,
-                                        std::vector<Slice> slices) {
+                                        std::vector<MaskSlice> slices) {
   check_token_count("queries", q_tokens);
   check_token_count("keys", k_tokens);
   check_inside(slices, q_tokens, k_tokens);
-  std::erase_if(slices, [](const Slice& s) { return Band::of(s).empty(); });
+  std::erase_if(slices, [](const MaskSlice& s) { return Band::of(s).empty(); });
   sort_slices(slices);
 
   auto data = std::make_shared<Data>();
   data->q_tokens = q_tokens;
   data->k_tokens = k_tokens;
   data->bands.reserve(slices.size());
-  for (const Slice& slice : slices) data->bands.push_back(Band::of(slice));
+  for (const MaskSlice& slice : slices) data->bands.push_back(Band::of(slice));
   data->slices = std::move(slices);
   return data;
 }
@@ -77,14 +78,15 @@ void Mask::Data::measure() {
   areas = {area};
 }
 
-Mask Mask::from_slices(std::int64_t q_tokens, std::int64_t k_tokens, std::vector<Slice> slices) {
+Mask Mask::from_slices(std::int64_t q_tokens, std::int64_t k_tokens,
+                       std::vector<MaskSlice> slices) {
   auto data = build(q_tokens, k_tokens, std::move(slices));
   check_disjoint(data->slices, data->bands);
   data->measure();
   return Mask(std::move(data));
 }
 
-Mask Mask::from_blocks(std::int64_t q_tokens, std::int64_t k_tokens, std::vector<Slice> slices,
+Mask Mask::from_blocks(std::int64_t q_tokens, std::int64_t k_tokens, std::vector<MaskSlice> slices,
                        BlockLists blocks) {
   auto data = build(q_tokens, k_tokens, std::move(slices));
   check_disjoint(data->slices, data->bands);
@@ -100,7 +102,7 @@ std::int64_t Mask::q_tokens() const {
 std::int64_t Mask::k_tokens() const {
   return data_->k_tokens;
 }
-std::span<const Slice> Mask::slices() const {
+std::span<const MaskSlice> Mask::slices() const {
   return data_->slices;
 }
 const BlockLists* Mask::blocks() const {

@@ -7,7 +7,7 @@
 #include <typeinfo>
 #include <vector>
 
-#include "mask/slice.h"
+#include "mask/mask_slice.h"
 
 namespace longca {
 
@@ -43,15 +43,16 @@ class Mask {
   /// Throws InputError, naming the slice, if a range is not inside [0, q_tokens) × [0, k_tokens),
   /// two slices allow the same cell, or a token count is outside [0, kMaxTokens]. Slices without a
   /// cell are dropped; the rest is kept in order of (q_begin, k_begin).
-  static Mask from_slices(std::int64_t q_tokens, std::int64_t k_tokens, std::vector<Slice> slices);
+  static Mask from_slices(std::int64_t q_tokens, std::int64_t k_tokens,
+                          std::vector<MaskSlice> slices);
   /// The same, cut by block lists. Throws InputError, naming the head and block, if bounds do not
   /// ascend from 0 to the token counts or a list is not ascending, distinct and in range.
-  static Mask from_blocks(std::int64_t q_tokens, std::int64_t k_tokens, std::vector<Slice> slices,
-                          BlockLists blocks);
+  static Mask from_blocks(std::int64_t q_tokens, std::int64_t k_tokens,
+                          std::vector<MaskSlice> slices, BlockLists blocks);
 
   std::int64_t q_tokens() const;
   std::int64_t k_tokens() const;
-  std::span<const Slice> slices() const;
+  std::span<const MaskSlice> slices() const;
   /// nullptr for a mask that is the same for all heads.
   const BlockLists* blocks() const;
   /// Number of distinct heads: 1 for a static mask, else blocks()->heads.
@@ -98,7 +99,7 @@ class Mask {
   struct Data;
   explicit Mask(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
   static std::shared_ptr<Data> build(std::int64_t q_tokens, std::int64_t k_tokens,
-                                     std::vector<Slice> slices);
+                                     std::vector<MaskSlice> slices);
   std::shared_ptr<const Data> data_;
 };
 

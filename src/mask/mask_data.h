@@ -17,7 +17,7 @@ namespace longca {
 struct Mask::Data {
   std::int64_t q_tokens = 0;
   std::int64_t k_tokens = 0;
-  std::vector<Slice> slices;
+  std::vector<MaskSlice> slices;
   std::vector<Band> bands;  ///< of the slices, in their order
   std::optional<BlockLists> blocks;
   std::vector<std::int64_t> areas;  ///< per head

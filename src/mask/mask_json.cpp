@@ -19,7 +19,7 @@ std::string number_or_null(const std::optional<std::int64_t>& value) {
 void write_slices(std::ostream& out, const Mask& mask) {
   out << "\"slices\":[";
   const char* separator = "";
-  for (const Slice& s : mask.slices()) {
+  for (const MaskSlice& s : mask.slices()) {
     fmt::print(out, "{}[{},{},{},{},\"{}\"]", separator, s.q_begin, s.q_end, s.k_begin, s.k_end,
                to_string(s.type));
     separator = ",";

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "mask/slice.h"
+#include "mask/mask_slice.h"
 
 namespace longca {
 

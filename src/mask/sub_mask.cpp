@@ -106,7 +106,7 @@ BlockLists cut_blocks(const BlockLists& blocks, Selection& queries, Selection& k
 
 /// Appends what rows that stay together see of the selected keys. Keys that all of them see make
 /// one slice, from however many parts: these lie beside each other in local numbers.
-void append_rows(std::vector<Slice>& slices, const Band& band, std::int64_t q_shift,
+void append_rows(std::vector<MaskSlice>& slices, const Band& band, std::int64_t q_shift,
                  Selection& keys) {
   const Range seeing = band.rows();
   if (seeing.empty()) return;
@@ -123,7 +123,7 @@ void append_rows(std::vector<Slice>& slices, const Band& band, std::int64_t q_sh
         } else if (goes_on) {
           slices.back().k_end = columns.end;
         } else {
-          slices.push_back({rows.begin, rows.end, columns.begin, columns.end, SliceType::full});
+          slices.push_back({rows.begin, rows.end, columns.begin, columns.end, MaskSliceType::full});
         }
         goes_on = all;
       });
@@ -134,7 +134,7 @@ void append_rows(std::vector<Slice>& slices, const Band& band, std::int64_t q_sh
 Mask Mask::sub_mask(std::span<const Range> q_ranges, std::span<const Range> k_ranges) const {
   Selection queries("query", q_ranges, q_tokens());
   Selection keys("key", k_ranges, k_tokens());
-  std::vector<Slice> slices;
+  std::vector<MaskSlice> slices;
   for (const Band& band : data_->bands) {
     queries.for_each_part(band.q, [&](Range rows, std::int64_t q_shift) {
       append_rows(slices, {rows, band.k, band.lo, band.hi}, q_shift, keys);

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "mask/slice.h"
+#include "mask/mask_slice.h"
 
 namespace longca {
 

@@ -9,8 +9,8 @@
 namespace longca {
 namespace {
 
-constexpr double kGroupWidth = 0.8;          ///< of the distance between two lengths
-constexpr std::size_t kMostMarkedBars = 24;  ///< of a panel that has marks between its bars
+constexpr double kGroupWidth = 0.8;         ///< of the distance between two lengths
+constexpr std::size_t kMaxMarkedBars = 24;  ///< of a panel that has marks between its bars
 
 template <typename Matches>
 bool any_bar(const Figure& figure, Matches matches) {
@@ -47,7 +47,7 @@ void list_absent_kernels(FigurePanel& panel) {
     statuses[bar.kernel].insert(bar.status);
     if (bar.rate) present.insert(bar.kernel);
   }
-  if (statuses.size() * panel.tokens.size() <= kMostMarkedBars) return;
+  if (statuses.size() * panel.tokens.size() <= kMaxMarkedBars) return;
   for (const auto& [kernel, of_kernel] : statuses) {
     if (!present.contains(kernel)) panel.absent.push_back({kernel, of_kernel});
   }

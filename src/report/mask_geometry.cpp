@@ -25,7 +25,7 @@ void add_step(Polygon& edge, std::int64_t key, std::int64_t row) {
 }
 
 /// Down the right edge of the rows, up the left edge.
-Polygon stepped_outline(const Slice& slice) {
+Polygon stepped_outline(const MaskSlice& slice) {
   Polygon right;
   Polygon left;
   for (std::int64_t q = slice.q_begin; q < slice.q_end; ++q) {
@@ -109,14 +109,14 @@ std::vector<MaskShape> grid_shapes(const Mask& mask, int head) {
 
 }  // namespace
 
-Polygon slice_outline(const Slice& slice) {
+Polygon slice_outline(const MaskSlice& slice) {
   if (slice.q_end - slice.q_begin <= kMaxStepRows) return stepped_outline(slice);
   Polygon polygon = rectangle({slice.q_begin, slice.q_end}, {slice.k_begin, slice.k_end});
-  if (slice.type == SliceType::causal || slice.type == SliceType::bi_causal) {
+  if (slice.type == MaskSliceType::causal || slice.type == MaskSliceType::bi_causal) {
     const auto offset = static_cast<double>(slice.k_end - slice.q_end);
     polygon = clip(polygon, [=](const Point& p) { return p.query + offset - p.key; });
   }
-  if (slice.type == SliceType::inverse_causal || slice.type == SliceType::bi_causal) {
+  if (slice.type == MaskSliceType::inverse_causal || slice.type == MaskSliceType::bi_causal) {
     const auto offset = static_cast<double>(slice.k_begin - slice.q_begin);
     polygon = clip(polygon, [=](const Point& p) { return p.key - p.query - offset; });
   }
@@ -126,7 +126,7 @@ Polygon slice_outline(const Slice& slice) {
 std::vector<MaskShape> mask_shapes(const Mask& mask, int head) {
   if (mask.blocks() != nullptr) return grid_shapes(mask, head);
   MaskShape shape;
-  for (const Slice& slice : mask.slices()) {
+  for (const MaskSlice& slice : mask.slices()) {
     Polygon polygon = slice_outline(slice);
     if (polygon.size() >= 3) shape.polygons.push_back(std::move(polygon));
   }

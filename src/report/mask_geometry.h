@@ -23,7 +23,7 @@ struct MaskShape {
 
 /// The outline of a slice's allowed cells. Up to 64 rows with their steps, cell by cell; above that
 /// diagonals are straight, which is off by half a cell.
-Polygon slice_outline(const Slice& slice);
+Polygon slice_outline(const MaskSlice& slice);
 
 /// The allowed cells of one head as shapes. Slices and up to 64 × 64 blocks become polygons of
 /// their own; a finer block mask is drawn as 64 × 64 squares toned in eighths of what they allow.

@@ -103,14 +103,14 @@ std::vector<std::string> wrapped_text(std::string_view text, std::size_t letters
 
 std::string plot_title(const std::string& title, const std::string& note, int width) {
   constexpr int kFirstTag = 998;  // two labels, replaced from panel to panel
-  constexpr int kMostLines = 2;
+  constexpr int kMaxLines = 2;
   constexpr double kNoteLetter = 5;     // pixels
   constexpr double kNoteLine = 0.055;   // of the panel's height
   constexpr double kTitleRises = 0.65;  // by a line, in letters
   const auto lines =
-      wrapped_text(note, static_cast<std::size_t>(width / kNoteLetter) - 8, kMostLines);
+      wrapped_text(note, static_cast<std::size_t>(width / kNoteLetter) - 8, kMaxLines);
   std::string script;
-  for (int i = 0; i < kMostLines; ++i) {
+  for (int i = 0; i < kMaxLines; ++i) {
     const int from_bottom = static_cast<int>(lines.size()) - 1 - i;
     const bool is_used = from_bottom >= 0;
     script += fmt::format("set label {} {} at graph 0.5,{:.3f} center font ',7' tc rgb '#606060'\n",

@@ -18,7 +18,7 @@ constexpr int kPanelHeight = 300;
 constexpr int kMinWidth = 760;
 constexpr int kMaxColumns = 4;
 /// Far above dense the others would be flat: what lies beyond is named instead.
-constexpr double kMostOfDense = 2;
+constexpr double kMaxOfDense = 2;
 constexpr const char* kDenseColor = "#606060";
 
 enum class Kind { time, mass };
@@ -124,7 +124,7 @@ class SparseFigure {
 
   double top() const {
     const double wanted = std::max(largest_, 1.0) * 1.08;
-    return kind_ == Kind::time ? std::min(wanted, kMostOfDense) : wanted;
+    return kind_ == Kind::time ? std::min(wanted, kMaxOfDense) : wanted;
   }
 
   /// Of a mass, a tenth below the least.

@@ -19,7 +19,7 @@ constexpr std::int64_t kTokens = 70;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 Mask causal(std::int64_t tokens) {
-  return Mask::from_slices(tokens, tokens, {{0, tokens, 0, tokens, SliceType::causal}});
+  return Mask::from_slices(tokens, tokens, {{0, tokens, 0, tokens, MaskSliceType::causal}});
 }
 
 void expect_near(const ConstTensorView& a, const ConstTensorView& b, float tolerance) {
@@ -38,12 +38,12 @@ struct Parts {
   Mask low, high;
 };
 Parts split_causal(std::int64_t split) {
-  const auto part = [](std::vector<Slice> slices) {
+  const auto part = [](std::vector<MaskSlice> slices) {
     return Mask::from_slices(kTokens, kTokens, std::move(slices));
   };
-  return {
-      part({{0, split, 0, split, SliceType::causal}, {split, kTokens, 0, split, SliceType::full}}),
-      part({{split, kTokens, split, kTokens, SliceType::causal}})};
+  return {part({{0, split, 0, split, MaskSliceType::causal},
+                {split, kTokens, 0, split, MaskSliceType::full}}),
+          part({{split, kTokens, split, kTokens, MaskSliceType::causal}})};
 }
 
 TEST(NaiveAccumulate, MergesPartsIntoTheWholeSoftmax) {

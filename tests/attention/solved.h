@@ -1,9 +1,9 @@
 #pragma once
 
+#include "attention/api/kernel.h"
+#include "attention/api/problem.h"
 #include "attention/cpu/kernels.h"
-#include "attention/inputs.h"
-#include "attention/kernel.h"
-#include "attention/problem.h"
+#include "attention/inputs/inputs.h"
 #include "attention/reference/verify.h"
 #include "core/tensor.h"
 #include "mask/mask.h"

@@ -10,7 +10,7 @@
 #include "bench/expect_input_error.h"
 #include "bench/random_case.h"
 #include "bench/scheme_defaults.h"
-#include "parallel/plan/sharding.h"
+#include "parallel/partition/sharding.h"
 
 namespace longca::testing {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "attention/plugin.h"
+#include "attention/api/plugin.h"
 
 #define BAD_PLUGIN_THROWS 1
 #define BAD_PLUGIN_VERSION 2

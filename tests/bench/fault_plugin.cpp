@@ -16,7 +16,7 @@
 #include <thread>
 #include <utility>
 
-#include "attention/plugin.h"
+#include "attention/api/plugin.h"
 #include "core/memory.h"
 
 namespace {

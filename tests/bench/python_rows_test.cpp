@@ -6,13 +6,13 @@
 #include <set>
 
 #include "attention/adapters/python/python_kernel.h"
-#include "attention/registry.h"
+#include "attention/api/registry.h"
 #include "mask/generators.h"
 
 namespace longca {
 namespace {
 
-/// The names of the masks that a kernel expresses, of documents where masks have some.
+/// The names of the masks that a kernel can_express, of documents where masks have some.
 std::set<std::string> expressed(const std::string& name, std::int64_t block = 128) {
   const Kernel& kernel = KernelRegistry::global().find(name, DeviceKind::cuda);
   Problem problem;
@@ -28,7 +28,7 @@ std::set<std::string> expressed(const std::string& name, std::int64_t block = 12
     spec.window = spec.block_tokens = 128;
     spec.block = block;
     spec.heads_q = spec.heads_k = 2;
-    const Support support = kernel.expresses(problem, generate_mask(spec).mask);
+    const Support support = kernel.can_express(problem, generate_mask(spec).mask);
     if (support.ok()) {
       names.insert(mask.name);
     } else {
@@ -86,13 +86,13 @@ TEST(PythonRows, ExpressBlocksUnderACausalMaskIfTheyTestCells) {
   problem.dtype = DType::bfloat16;
   problem.device = DeviceKind::cuda;
   const BlockLists lists{{0, 128, 256}, {0, 128, 256}, 1, {0, 1, 3}, {0, 0, 1}};
-  const Mask mask = Mask::from_blocks(256, 256, {{0, 256, 0, 256, SliceType::causal}}, lists);
-  const auto expresses = [&](const char* name) {
-    return KernelRegistry::global().find(name, DeviceKind::cuda).expresses(problem, mask);
+  const Mask mask = Mask::from_blocks(256, 256, {{0, 256, 0, 256, MaskSliceType::causal}}, lists);
+  const auto can_express = [&](const char* name) {
+    return KernelRegistry::global().find(name, DeviceKind::cuda).can_express(problem, mask);
   };
-  EXPECT_TRUE(expresses("flex").ok());
-  EXPECT_TRUE(expresses("fa2_sparse").ok());
-  EXPECT_EQ(expresses("vsa").code, StatusCode::unsupported);
+  EXPECT_TRUE(can_express("flex").ok());
+  EXPECT_TRUE(can_express("fa2_sparse").ok());
+  EXPECT_EQ(can_express("vsa").code, StatusCode::unsupported);
 }
 
 TEST(PythonRows, SayWhatVideoSparseAttentionLacks) {
@@ -104,11 +104,11 @@ TEST(PythonRows, SayWhatVideoSparseAttentionLacks) {
   problem.dtype = DType::bfloat16;
   problem.device = DeviceKind::cuda;
   const BlockLists lists{{0, 96, 256}, {0, 96, 256}, 1, {0, 1, 2}, {0, 1}};
-  const Mask mask = Mask::from_blocks(256, 256, {{0, 256, 0, 256, SliceType::full}}, lists);
-  EXPECT_EQ(vsa.expresses(problem, mask).reason,
+  const Mask mask = Mask::from_blocks(256, 256, {{0, 256, 0, 256, MaskSliceType::full}}, lists);
+  EXPECT_EQ(vsa.can_express(problem, mask).reason,
             "vsa needs as many KV heads as query heads, not 4:2");
   problem.heads_k = 4;
-  EXPECT_EQ(vsa.expresses(problem, mask).reason,
+  EXPECT_EQ(vsa.can_express(problem, mask).reason,
             "its blocks hold up to 64 tokens: this mask has blocks of up to 160, which are no "
             "multiples");
 }
@@ -128,7 +128,7 @@ TEST(PythonRows, SayThatThereIsNoGpuBeforePythonIsAsked) {
   problem.tokens_q = problem.tokens_k = 4;
   problem.dtype = DType::bfloat16;
   problem.device = DeviceKind::cuda;
-  const Mask mask = Mask::from_slices(4, 4, {{0, 4, 0, 4, SliceType::full}});
+  const Mask mask = Mask::from_slices(4, 4, {{0, 4, 0, 4, MaskSliceType::full}});
   const Support support =
       KernelRegistry::global().find("flex", DeviceKind::cuda).supports(problem, mask);
   EXPECT_EQ(support.code, StatusCode::unavailable);

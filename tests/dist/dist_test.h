@@ -4,7 +4,7 @@
 
 #include "bench/cell.h"
 #include "bench/ranks/rank_team.h"
-#include "parallel/mpi/mpi_world.h"
+#include "parallel/transport/mpi/mpi_world.h"
 
 namespace longca::testing {
 

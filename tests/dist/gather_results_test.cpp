@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "attention/registry.h"
+#include "attention/api/registry.h"
 #include "bench/case_mask.h"
 #include "bench/parallel_problem.h"
 #include "bench/ranks/shard_tensors.h"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "attention/inputs.h"
-#include "attention/kernel.h"
+#include "attention/api/kernel.h"
+#include "attention/inputs/inputs.h"
 #include "attention/reference/verify.h"
 #include "gpu/gpu_test.h"
 

@@ -40,11 +40,11 @@ Mask random_candidate() {
 Mask random_documents() {
   const std::int64_t tokens = oracle::random_tokens();
   const bool mixed = *rc::gen::inRange(0, 4) == 0;
-  SliceType type = *rc::gen::element(SliceType::full, SliceType::causal);
-  std::vector<Slice> slices;
+  MaskSliceType type = *rc::gen::element(MaskSliceType::full, MaskSliceType::causal);
+  std::vector<MaskSlice> slices;
   for (std::int64_t begin = 0; begin < tokens;) {
     const std::int64_t end = std::min(begin + *rc::gen::inRange<std::int64_t>(1, 12), tokens);
-    if (mixed) type = *rc::gen::element(SliceType::full, SliceType::causal);
+    if (mixed) type = *rc::gen::element(MaskSliceType::full, MaskSliceType::causal);
     slices.push_back({begin, end, begin, end, type});
     begin = end;
   }
@@ -53,7 +53,7 @@ Mask random_documents() {
 
 bool blocks_drop_cells(const Mask& mask) {
   std::int64_t area = 0;
-  for (const Slice& slice : mask.slices()) area += slice.area();
+  for (const MaskSlice& slice : mask.slices()) area += slice.area();
   for (int head = 0; head < mask.heads(); ++head) {
     if (oracle::dense_of(mask, head).area() != area) return true;
   }
@@ -179,11 +179,11 @@ TEST(DocumentForm, OfTheMasksThatHaveOne) {
 // The same cells cut otherwise: recognised from the cells, not from the slices.
 TEST(DocumentForm, OfDocumentsInPieces) {
   const Mask mask = Mask::from_slices(6, 6,
-                                      {{0, 2, 0, 2, SliceType::causal},
-                                       {2, 4, 0, 2, SliceType::full},
-                                       {2, 4, 2, 4, SliceType::causal},
-                                       {4, 5, 4, 5, SliceType::full},
-                                       {5, 6, 4, 6, SliceType::full}});
+                                      {{0, 2, 0, 2, MaskSliceType::causal},
+                                       {2, 4, 0, 2, MaskSliceType::full},
+                                       {2, 4, 2, 4, MaskSliceType::causal},
+                                       {4, 5, 4, 5, MaskSliceType::full},
+                                       {5, 6, 4, 6, MaskSliceType::full}});
   EXPECT_EQ(document_form(mask), (DocumentForm{{0, 4, 6}, true}));
 }
 
@@ -197,15 +197,15 @@ TEST(WindowForm, OfTheMasksThatHaveOne) {
 }
 
 TEST(WindowForm, IsAlignedToTheBottomRightCorner) {
-  const Mask decode = Mask::from_slices(2, 6, {{0, 2, 0, 6, SliceType::causal}});
+  const Mask decode = Mask::from_slices(2, 6, {{0, 2, 0, 6, MaskSliceType::causal}});
   EXPECT_EQ(window_form(decode), (WindowForm{-1, 0}));
-  const Mask top_left = Mask::from_slices(2, 6, {{0, 2, 0, 2, SliceType::causal}});
+  const Mask top_left = Mask::from_slices(2, 6, {{0, 2, 0, 2, MaskSliceType::causal}});
   EXPECT_EQ(window_form(top_left), std::nullopt) << "its limit lies left of the diagonal";
 }
 
 TEST(ColumnIntervals, OfACausalDocument) {
-  const Mask mask =
-      Mask::from_slices(6, 6, {{0, 2, 0, 2, SliceType::causal}, {2, 6, 2, 6, SliceType::causal}});
+  const Mask mask = Mask::from_slices(
+      6, 6, {{0, 2, 0, 2, MaskSliceType::causal}, {2, 6, 2, 6, MaskSliceType::causal}});
   const auto form = column_intervals(mask, 0);
   ASSERT_TRUE(form.has_value());
   EXPECT_EQ(form->lt_start, (std::vector<std::int32_t>{2, 2, 6, 6, 6, 6}));

@@ -74,7 +74,7 @@ RC_GTEST_PROP(Mask, SlicesThatMeetAreRefused, ()) {
   const std::int64_t k_tokens = oracle::random_tokens();
   const auto slices = oracle::random_slices(q_tokens, k_tokens, *rc::gen::inRange(0, 8));
   std::vector<int> times(static_cast<std::size_t>(q_tokens * k_tokens), 0);
-  for (const Slice& slice : slices) {
+  for (const MaskSlice& slice : slices) {
     const Dense cells(q_tokens, k_tokens,
                       [&](auto q, auto k) { return oracle::slice_allows(slice, q, k); });
     for (std::size_t i = 0; i < times.size(); ++i) times[i] += cells.cells[i];
@@ -87,7 +87,7 @@ RC_GTEST_PROP(Mask, SlicesThatMeetAreRefused, ()) {
 // Thin slices leave room for many, so that the sweep keeps long lists and loses neighbours.
 RC_GTEST_PROP(Mask, ManyThinSlicesThatMeetAreRefused, ()) {
   const std::int64_t tokens = 48;
-  std::vector<Slice> slices;
+  std::vector<MaskSlice> slices;
   std::vector<int> times(tokens * tokens, 0);
   const int count = *rc::gen::inRange(2, 40);
   for (int i = 0; i < count; ++i) {
@@ -95,9 +95,9 @@ RC_GTEST_PROP(Mask, ManyThinSlicesThatMeetAreRefused, ()) {
     const auto k = *rc::gen::inRange<std::int64_t>(0, tokens);
     const auto q_size = *rc::gen::inRange<std::int64_t>(1, 12);
     const auto k_size = *rc::gen::inRange<std::int64_t>(1, 3);
-    const auto type = *rc::gen::element(SliceType::full, SliceType::bi_causal);
+    const auto type = *rc::gen::element(MaskSliceType::full, MaskSliceType::bi_causal);
     const std::int64_t q_end = std::min(q + q_size, tokens);
-    const std::int64_t extra = type == SliceType::bi_causal ? q_end - q - 1 : 0;
+    const std::int64_t extra = type == MaskSliceType::bi_causal ? q_end - q - 1 : 0;
     slices.push_back({q, q_end, k, std::min(k + k_size + extra, tokens), type});
     for (std::int64_t row = 0; row < tokens; ++row) {
       for (std::int64_t key = 0; key < tokens; ++key) {
@@ -112,11 +112,11 @@ RC_GTEST_PROP(Mask, ManyThinSlicesThatMeetAreRefused, ()) {
 }
 
 TEST(Mask, KeepsSlicesInOrderAndDropsEmptyOnes) {
-  const Slice left = {0, 2, 0, 2, SliceType::full};
-  const Slice right = {0, 2, 2, 4, SliceType::full};
-  const Slice below = {2, 4, 0, 4, SliceType::causal};
-  const Slice nothing = {1, 3, 2, 2, SliceType::full};
-  const Slice no_row = {3, 4, 0, 0, SliceType::causal};
+  const MaskSlice left = {0, 2, 0, 2, MaskSliceType::full};
+  const MaskSlice right = {0, 2, 2, 4, MaskSliceType::full};
+  const MaskSlice below = {2, 4, 0, 4, MaskSliceType::causal};
+  const MaskSlice nothing = {1, 3, 2, 2, MaskSliceType::full};
+  const MaskSlice no_row = {3, 4, 0, 0, MaskSliceType::causal};
   const Mask mask = Mask::from_slices(4, 4, {below, right, nothing, left, no_row});
   EXPECT_THAT(mask.slices(), ::testing::ElementsAre(left, right, below));
 }
@@ -130,17 +130,17 @@ TEST(Mask, OfNothing) {
 }
 
 TEST(Mask, NamesTheSliceThatReachesOutside) {
-  EXPECT_EQ(
-      input_error([] {
-        Mask::from_slices(4, 8, {{0, 4, 0, 8, SliceType::full}, {0, 5, 2, 9, SliceType::causal}});
-      }),
-      "slice 1, [0, 5) × [2, 9) causal, reaches outside the mask of 4 queries × 8 keys");
+  EXPECT_EQ(input_error([] {
+              Mask::from_slices(
+                  4, 8, {{0, 4, 0, 8, MaskSliceType::full}, {0, 5, 2, 9, MaskSliceType::causal}});
+            }),
+            "slice 1, [0, 5) × [2, 9) causal, reaches outside the mask of 4 queries × 8 keys");
   EXPECT_THAT(input_error([] {
-                Mask::from_slices(4, 4, {{-1, 2, 0, 4, SliceType::full}});
+                Mask::from_slices(4, 4, {{-1, 2, 0, 4, MaskSliceType::full}});
               }),
               HasSubstr("slice 0, [-1, 2) × [0, 4) full, reaches outside"));
   EXPECT_EQ(input_error([] {
-              Mask::from_slices(4, 4, {{3, 2, 0, 4, SliceType::full}});
+              Mask::from_slices(4, 4, {{3, 2, 0, 4, MaskSliceType::full}});
             }),
             "slice 0, [3, 2) × [0, 4) full, has a range that ends before it begins");
 }
@@ -148,19 +148,19 @@ TEST(Mask, NamesTheSliceThatReachesOutside) {
 TEST(Mask, RefusesSlicesThatMeetAfterTheOneBetweenThemEnds) {
   EXPECT_EQ(input_error([] {
               Mask::from_slices(4, 8,
-                                {{0, 3, 0, 3, SliceType::bi_causal},
-                                 {0, 1, 1, 2, SliceType::full},
-                                 {0, 3, 2, 3, SliceType::full}});
+                                {{0, 3, 0, 3, MaskSliceType::bi_causal},
+                                 {0, 1, 1, 2, MaskSliceType::full},
+                                 {0, 3, 2, 3, MaskSliceType::full}});
             }),
             "slices [0, 3) × [0, 3) bi_causal and [0, 3) × [2, 3) full both allow query 2, key 2");
 }
 
 TEST(Mask, NamesTheSlicesThatMeetAndTheCell) {
-  EXPECT_EQ(
-      input_error([] {
-        Mask::from_slices(8, 8, {{0, 8, 0, 8, SliceType::causal}, {6, 8, 7, 8, SliceType::full}});
-      }),
-      "slices [0, 8) × [0, 8) causal and [6, 8) × [7, 8) full both allow query 7, key 7");
+  EXPECT_EQ(input_error([] {
+              Mask::from_slices(
+                  8, 8, {{0, 8, 0, 8, MaskSliceType::causal}, {6, 8, 7, 8, MaskSliceType::full}});
+            }),
+            "slices [0, 8) × [0, 8) causal and [6, 8) × [7, 8) full both allow query 7, key 7");
 }
 
 TEST(Mask, RefusesTokenCountsOutsideTheLimits) {
@@ -188,13 +188,15 @@ TEST(Mask, RefusesHeadsAndRowsThatItDoesNotHave) {
 class BlockListsTest : public ::testing::Test {
  protected:
   std::string error() const {
-    return input_error([&] { Mask::from_blocks(8, 8, {{0, 8, 0, 8, SliceType::full}}, blocks); });
+    return input_error([&] {
+      Mask::from_blocks(8, 8, {{0, 8, 0, 8, MaskSliceType::full}}, blocks);
+    });
   }
   BlockLists blocks{{0, 4, 8}, {0, 3, 6, 8}, 2, {0, 1, 3, 3, 4}, {2, 0, 1, 1}};
 };
 
 TEST_F(BlockListsTest, DifferPerHead) {
-  const Mask mask = Mask::from_blocks(8, 8, {{0, 8, 0, 8, SliceType::full}}, blocks);
+  const Mask mask = Mask::from_blocks(8, 8, {{0, 8, 0, 8, MaskSliceType::full}}, blocks);
   EXPECT_EQ(mask.heads(), 2);
   EXPECT_EQ(mask.area(0), 4 * 2 + 4 * 6);
   EXPECT_EQ(mask.area(1), 4 * 3);

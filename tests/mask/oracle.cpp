@@ -28,10 +28,10 @@ std::int64_t integer(std::int64_t low, std::int64_t high) {
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<std::int64_t>(low, high + 1));
 }
 
-Slice random_slice(std::int64_t q_tokens, std::int64_t k_tokens) {
+MaskSlice random_slice(std::int64_t q_tokens, std::int64_t k_tokens) {
   const Range q = random_range(q_tokens);
   const Range k = random_range(k_tokens);
-  return {q.begin, q.end, k.begin, k.end, static_cast<SliceType>(integer(0, 3))};
+  return {q.begin, q.end, k.begin, k.end, static_cast<MaskSliceType>(integer(0, 3))};
 }
 
 std::vector<std::int64_t> random_bounds(std::int64_t tokens) {
@@ -86,18 +86,18 @@ std::vector<Range> Dense::column_intervals(std::int64_t k) const {
   return intervals(q_tokens, [&](std::int64_t q) { return at(q, k) != 0; });
 }
 
-bool slice_allows(const Slice& s, std::int64_t q, std::int64_t k) {
+bool slice_allows(const MaskSlice& s, std::int64_t q, std::int64_t k) {
   if (q < s.q_begin || q >= s.q_end || k < s.k_begin || k >= s.k_end) return false;
   const bool causal = s.q_end - q <= s.k_end - k;
   const bool inverse_causal = k - s.k_begin >= q - s.q_begin;
   switch (s.type) {
-    case SliceType::full:
+    case MaskSliceType::full:
       return true;
-    case SliceType::causal:
+    case MaskSliceType::causal:
       return causal;
-    case SliceType::inverse_causal:
+    case MaskSliceType::inverse_causal:
       return inverse_causal;
-    case SliceType::bi_causal:
+    case MaskSliceType::bi_causal:
       return causal && inverse_causal;
   }
   return false;
@@ -127,8 +127,8 @@ std::vector<Range> random_ranges(std::int64_t limit) {
   return ranges;
 }
 
-std::vector<Slice> random_slices(std::int64_t q_tokens, std::int64_t k_tokens, int count) {
-  std::vector<Slice> slices;
+std::vector<MaskSlice> random_slices(std::int64_t q_tokens, std::int64_t k_tokens, int count) {
+  std::vector<MaskSlice> slices;
   for (int i = 0; i < count; ++i) slices.push_back(random_slice(q_tokens, k_tokens));
   return slices;
 }
@@ -160,8 +160,9 @@ RandomMask random_mask() {
   const std::int64_t q_tokens = random_tokens();
   const std::int64_t k_tokens = integer(0, 1) == 0 ? q_tokens : random_tokens();
   Dense table(q_tokens, k_tokens);
-  std::vector<Slice> slices;
-  for (const Slice& slice : random_slices(q_tokens, k_tokens, static_cast<int>(integer(0, 14)))) {
+  std::vector<MaskSlice> slices;
+  for (const MaskSlice& slice :
+       random_slices(q_tokens, k_tokens, static_cast<int>(integer(0, 14)))) {
     const Dense cells(q_tokens, k_tokens,
                       [&](auto q, auto k) { return slice_allows(slice, q, k); });
     const Dense both(q_tokens, k_tokens,

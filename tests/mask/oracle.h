@@ -37,7 +37,7 @@ struct Dense {
 };
 
 /// The sentence of slice.h about one cell.
-bool slice_allows(const Slice& slice, std::int64_t q, std::int64_t k);
+bool slice_allows(const MaskSlice& slice, std::int64_t q, std::int64_t k);
 
 /// A random mask and, for every head, its table.
 struct RandomMask {
@@ -49,7 +49,7 @@ struct RandomMask {
 /// third of the masks have block lists of one to three heads. To be called inside a property.
 RandomMask random_mask();
 /// Random slices that may meet.
-std::vector<Slice> random_slices(std::int64_t q_tokens, std::int64_t k_tokens, int count);
+std::vector<MaskSlice> random_slices(std::int64_t q_tokens, std::int64_t k_tokens, int count);
 /// A number of tokens: 0, 1, primes and others.
 std::int64_t random_tokens();
 /// A range inside [0, limit), possibly empty.

@@ -70,17 +70,17 @@ RC_GTEST_PROP(SubMask, OfEverythingIsTheMask, ()) {
 }
 
 TEST(SubMask, JoinsPiecesThatOneSliceCanHold) {
-  const Mask causal = Mask::from_slices(16, 16, {{0, 16, 0, 16, SliceType::causal}});
+  const Mask causal = Mask::from_slices(16, 16, {{0, 16, 0, 16, MaskSliceType::causal}});
   // Tokens 4 to 8 and 12 to 16 see each other and nothing else: still causal.
   const std::vector<Range> chunks = {{4, 8}, {12, 16}};
   const Mask sub = causal.sub_mask(chunks, chunks);
   ASSERT_EQ(sub.slices().size(), 1U);
-  EXPECT_EQ(sub.slices()[0], (Slice{0, 8, 0, 8, SliceType::causal}));
+  EXPECT_EQ(sub.slices()[0], (MaskSlice{0, 8, 0, 8, MaskSliceType::causal}));
 }
 
 TEST(SubMask, CutsBlocksAndKeepsTheirLists) {
   const BlockLists blocks{{0, 4, 8}, {0, 4, 8}, 1, {0, 1, 3}, {1, 0, 1}};
-  const Mask mask = Mask::from_blocks(8, 8, {{0, 8, 0, 8, SliceType::full}}, blocks);
+  const Mask mask = Mask::from_blocks(8, 8, {{0, 8, 0, 8, MaskSliceType::full}}, blocks);
   const std::vector<Range> queries = {{2, 3}, {5, 8}};
   const std::vector<Range> keys = {{1, 2}, {3, 4}};
   const Mask sub = mask.sub_mask(queries, keys);

@@ -101,7 +101,7 @@ RC_GTEST_PROP(BlockBitmap, AgreesWithTheDenseMatrix, ()) {
 }
 
 TEST(TileRuns, ACutTileThatIsAllAllowedIsFull) {
-  const Mask full = Mask::from_slices(10, 10, {{0, 10, 0, 10, SliceType::full}});
+  const Mask full = Mask::from_slices(10, 10, {{0, 10, 0, 10, MaskSliceType::full}});
   const TileRuns runs = tile_runs(full, 0, 4, 4);
   ASSERT_EQ(runs.rows(), 3);
   for (std::int64_t i = 0; i < 3; ++i) {

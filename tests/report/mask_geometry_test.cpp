@@ -21,24 +21,24 @@ double area_of(const Polygon& polygon) {
   return std::abs(twice) / 2;
 }
 
-Slice random_slice(std::int64_t max_rows) {
-  Slice slice;
+MaskSlice random_slice(std::int64_t max_rows) {
+  MaskSlice slice;
   slice.q_begin = *rc::gen::inRange<std::int64_t>(0, 50);
   slice.q_end = slice.q_begin + *rc::gen::inRange<std::int64_t>(1, max_rows + 1);
   slice.k_begin = *rc::gen::inRange<std::int64_t>(0, 50);
   slice.k_end = slice.k_begin + *rc::gen::inRange<std::int64_t>(1, max_rows + 1);
-  slice.type = *rc::gen::element(SliceType::full, SliceType::causal, SliceType::inverse_causal,
-                                 SliceType::bi_causal);
+  slice.type = *rc::gen::element(MaskSliceType::full, MaskSliceType::causal,
+                                 MaskSliceType::inverse_causal, MaskSliceType::bi_causal);
   return slice;
 }
 
 RC_GTEST_PROP(SliceOutline, WithStepsHasExactlyTheSlicesCells, ()) {
-  const Slice slice = random_slice(64);
+  const MaskSlice slice = random_slice(64);
   RC_ASSERT(area_of(slice_outline(slice)) == static_cast<double>(slice.area()));
 }
 
 RC_GTEST_PROP(SliceOutline, WithStraightDiagonalsIsOffByHalfACellPerRow, ()) {
-  Slice slice = random_slice(500);
+  MaskSlice slice = random_slice(500);
   slice.q_end += 64;
   const auto rows = static_cast<double>(slice.q_end - slice.q_begin);
   const double difference = static_cast<double>(slice.area()) - area_of(slice_outline(slice));
@@ -47,7 +47,7 @@ RC_GTEST_PROP(SliceOutline, WithStraightDiagonalsIsOffByHalfACellPerRow, ()) {
 }
 
 RC_GTEST_PROP(SliceOutline, StaysInsideTheSlice, ()) {
-  const Slice slice = random_slice(300);
+  const MaskSlice slice = random_slice(300);
   for (const Point& p : slice_outline(slice)) {
     RC_ASSERT(p.query >= static_cast<double>(slice.q_begin));
     RC_ASSERT(p.query <= static_cast<double>(slice.q_end));

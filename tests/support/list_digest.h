@@ -1,7 +1,7 @@
 #pragma once
 
-#include "attention/slice/tile_lists.h"
-#include "attention/slice/transposed_lists.h"
+#include "attention/kernels/slice/planner/tile_lists.h"
+#include "attention/kernels/slice/planner/transposed_lists.h"
 #include "support/digest.h"
 
 namespace longca::slice {

@@ -10,7 +10,7 @@ inline void digest(testing::Digest& out, const Range& range) {
   out.add(begin, end);
 }
 
-inline void digest(testing::Digest& out, const Slice& slice) {
+inline void digest(testing::Digest& out, const MaskSlice& slice) {
   const auto& [q_begin, q_end, k_begin, k_end, type] = slice;
   out.add(q_begin, q_end, k_begin, k_end, type);
 }

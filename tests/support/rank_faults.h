@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "attention/plugin.h"
+#include "attention/api/plugin.h"
 
 /// Kernels that fail on one rank only, for plug-ins of tests: another kernel underneath.
 namespace longca::testing {

@@ -5,19 +5,19 @@
 namespace longca {
 namespace {
 
-bool is_one_slice(const Mask& mask, SliceType type) {
+bool is_one_slice(const Mask& mask, MaskSliceType type) {
   const auto slices = mask.slices();
-  return slices.size() == 1 && slices[0] == Slice{0, mask.q_tokens(), 0, mask.k_tokens(), type};
+  return slices.size() == 1 && slices[0] == MaskSlice{0, mask.q_tokens(), 0, mask.k_tokens(), type};
 }
 
 }  // namespace
 
 bool keeps_whole_blocks(const Mask& mask) {
-  return mask.q_tokens() == 0 || mask.k_tokens() == 0 || is_one_slice(mask, SliceType::full);
+  return mask.q_tokens() == 0 || mask.k_tokens() == 0 || is_one_slice(mask, MaskSliceType::full);
 }
 
 bool keeps_causal_blocks(const Mask& mask) {
-  return mask.q_tokens() == mask.k_tokens() && is_one_slice(mask, SliceType::causal);
+  return mask.q_tokens() == mask.k_tokens() && is_one_slice(mask, MaskSliceType::causal);
 }
 
 bool are_multiples_of(std::int64_t size, std::span<const std::int64_t> bounds) {

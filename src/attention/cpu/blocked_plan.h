@@ -3,10 +3,10 @@
 #include <memory>
 #include <vector>
 
+#include "attention/api/kernel.h"
 #include "attention/cpu/micro_kernels.h"
 #include "attention/cpu/packing.h"
 #include "attention/cpu/tile_plan.h"
-#include "attention/kernel.h"
 #include "core/thread_pool.h"
 
 namespace longca::cpu {

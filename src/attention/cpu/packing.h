@@ -4,7 +4,7 @@
 
 #include "attention/cpu/micro_kernels.h"
 #include "core/tensor.h"
-#include "mask/slice.h"
+#include "mask/mask_slice.h"
 
 namespace longca::cpu {
 

@@ -23,10 +23,10 @@ struct RowRun {
 std::vector<bool> rows_that_differ(const Mask& mask) {
   std::vector<bool> differs(static_cast<std::size_t>(mask.q_tokens()) + 1, false);
   const auto mark = [&](std::int64_t row) { differs[static_cast<std::size_t>(row)] = true; };
-  for (const Slice& slice : mask.slices()) {
+  for (const MaskSlice& slice : mask.slices()) {
     mark(slice.q_begin);
     mark(slice.q_end);
-    if (slice.type == SliceType::full) continue;
+    if (slice.type == MaskSliceType::full) continue;
     for (std::int64_t row = slice.q_begin; row < slice.q_end; ++row) mark(row);
   }
   if (mask.blocks()) {

@@ -41,7 +41,7 @@ double measure() {
   shape.tokens_q = shape.tokens_k = kTokens;
   shape.head_dim = kDim;
   const Inputs inputs = make_inputs(shape, 0);
-  const Slice all{0, kTokens, 0, kTokens, SliceType::full};
+  const MaskSlice all{0, kTokens, 0, kTokens, MaskSliceType::full};
   const ReferenceProblem problem{shape, Mask::from_slices(kTokens, kTokens, {all}), &inputs};
   double seconds = std::numeric_limits<double>::infinity();
   for (int repetition = 0; repetition < 3; ++repetition) {

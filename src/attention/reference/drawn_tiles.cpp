@@ -27,7 +27,7 @@ std::vector<std::int32_t> first_tiles(std::int64_t count) {
 std::vector<std::int32_t> draw(std::int64_t count, double share, PythonRandom& random) {
   std::vector<std::int32_t> tiles = first_tiles(count);
   const auto wanted = static_cast<std::int64_t>(share * static_cast<double>(count));
-  const std::int64_t kept = std::min(count, std::max(wanted, kLeastTiles));
+  const std::int64_t kept = std::min(count, std::max(wanted, kMinTiles));
   if (kept == 0) return tiles;
   std::vector<std::int64_t> order(tiles.begin(), tiles.end() - 1);
   random.shuffle(order);
@@ -47,7 +47,7 @@ void add_tiles(std::int64_t head, const std::vector<std::int32_t>& tiles,
 DrawnTiles draw_tiles(const Problem& problem, const Mask& mask, VerifyBudget budget,
                       std::uint64_t seed) {
   DrawnTiles drawn = all_tiles(problem, draw_kv_heads(problem, mask, budget, seed));
-  const double per_head = reckoned_seconds(problem, mask, budget);
+  const double per_head = estimated_seconds(problem, mask, budget);
   const double seconds = device_seconds(budget);
   if (per_head <= seconds) return drawn;
   PythonRandom random(seed);

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/problem.h"
+#include "attention/api/problem.h"
 #include "attention/reference/selection.h"
 #include "attention/reference/verifier.h"
 #include "mask/mask.h"
@@ -21,12 +21,12 @@ struct DrawnTiles {
 
 /// Whole heads as draw_kv_heads has them where the budget takes one. Where it does not, tiles of
 /// one head, drawn from the seed: tiles of queries for half of the budget, once per problem, tiles
-/// of keys for an eighth, for each kernel anew; never fewer than kLeastTiles of each, and always
+/// of keys for an eighth, for each kernel anew; never fewer than kMinTiles of each, and always
 /// the last: lengths that no tile divides go wrong there.
 DrawnTiles draw_tiles(const Problem& problem, const Mask& mask, VerifyBudget budget,
                       std::uint64_t seed);
 /// So few do not fill a GPU: with fewer its time would be the same.
-inline constexpr std::int64_t kLeastTiles = 64;
+inline constexpr std::int64_t kMinTiles = 64;
 
 /// All tiles of these heads.
 DrawnTiles all_tiles(const Problem& problem, std::vector<int> heads_k);

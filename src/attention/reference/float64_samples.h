@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/tensor.h"
-#include "mask/slice.h"
+#include "mask/mask_slice.h"
 
 namespace longca {
 

@@ -17,10 +17,10 @@ std::vector<bool> marked_changes(const Mask& mask, TileOwner owner) {
     end = std::min(end, static_cast<std::int64_t>(changes.size()));
     std::fill(changes.begin() + std::min(begin, end), changes.begin() + end, true);
   };
-  for (const Slice& slice : mask.slices()) {
+  for (const MaskSlice& slice : mask.slices()) {
     const Range range =
         queries ? Range{slice.q_begin, slice.q_end} : Range{slice.k_begin, slice.k_end};
-    if (slice.type == SliceType::full) {
+    if (slice.type == MaskSliceType::full) {
       mark(range.begin, range.begin + 1);
       mark(range.end, range.end + 1);
     } else {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "attention/inputs.h"
-#include "attention/problem.h"
+#include "attention/api/problem.h"
+#include "attention/inputs/inputs.h"
 #include "attention/reference/online_softmax.h"
 #include "attention/reference/tile_mask.h"
 #include "core/memory.h"

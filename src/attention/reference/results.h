@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "attention/kernel.h"
+#include "attention/api/kernel.h"
 #include "attention/reference/bounds.h"
 #include "attention/reference/passes.h"
 #include "attention/reference/selection.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/problem.h"
+#include "attention/api/problem.h"
 #include "attention/reference/verify.h"
 #include "mask/mask.h"
 

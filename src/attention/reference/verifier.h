@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "attention/inputs.h"
-#include "attention/kernel.h"
-#include "attention/problem.h"
+#include "attention/api/kernel.h"
+#include "attention/api/problem.h"
+#include "attention/inputs/inputs.h"
 
 namespace longca {
 
@@ -29,7 +29,7 @@ struct VerifyBudget {
   /// Of CPU time per problem, over all kernels and passes. A GPU gets a quarter of it as time of
   /// the device: whole_heads.h.
   double seconds = 10.0;
-  /// Speed of the reference per CPU that the cost is reckoned with; 0: measured, once per process.
+  /// Speed of the reference per CPU that the cost is estimated with; 0: measured, once per process.
   /// What is drawn depends on it, so that a fixed rate makes the choice repeatable anywhere.
   double gflops = 0;
 };

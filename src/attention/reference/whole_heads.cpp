@@ -27,7 +27,7 @@ double tile_pairs(const Mask& mask) {
 
 }  // namespace
 
-double reckoned_seconds(const Problem& problem, const Mask& mask, VerifyBudget budget) {
+double estimated_seconds(const Problem& problem, const Mask& mask, VerifyBudget budget) {
   const double usual = problem.dtype == DType::float32 ? kGflopsOfFloat32 : kGflopsOfBfloat16;
   const double gflops = budget.gflops > 0 ? budget.gflops : usual;
   return tile_pairs(mask) * static_cast<double>(kTile * kTile) * kFlopsPerCell * problem.head_dim *
@@ -41,7 +41,7 @@ double device_seconds(VerifyBudget budget) {
 std::vector<int> draw_kv_heads(const Problem& problem, const Mask& mask, VerifyBudget budget,
                                std::uint64_t seed) {
   const double seconds = device_seconds(budget);
-  const double per_head = reckoned_seconds(problem, mask, budget);
+  const double per_head = estimated_seconds(problem, mask, budget);
   std::vector<std::int64_t> order(static_cast<std::size_t>(problem.heads_k));
   std::iota(order.begin(), order.end(), 0);
   if (per_head * problem.heads_k > seconds) {

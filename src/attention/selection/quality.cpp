@@ -106,7 +106,7 @@ Sums quality_of_row(const HeadOfAll& head, std::int64_t row, const std::vector<R
 
 SelectionQuality selection_quality(const Problem& problem, const Mask& mask, const Inputs& inputs,
                                    std::uint64_t seed) {
-  const std::vector<Slice> slices(mask.slices().begin(), mask.slices().end());
+  const std::vector<MaskSlice> slices(mask.slices().begin(), mask.slices().end());
   const Mask frame = Mask::from_slices(mask.q_tokens(), mask.k_tokens(), slices);
   const std::int64_t heads = std::min<std::int64_t>(kHeads, problem.heads_q);
   PythonRandom random(seed);

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "attention/inputs.h"
-#include "attention/problem.h"
+#include "attention/api/problem.h"
+#include "attention/inputs/inputs.h"
 #include "mask/mask.h"
 
 namespace longca {

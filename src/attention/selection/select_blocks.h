@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/problem.h"
+#include "attention/api/problem.h"
 #include "core/tensor.h"
 #include "mask/block_draw.h"
 #include "mask/mask.h"

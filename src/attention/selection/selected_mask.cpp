@@ -6,7 +6,7 @@
 #include "attention/selection/select_blocks.h"
 #include "core/device.h"
 #ifdef LONGCA_WITH_CUDA
-#include "attention/cuda/block_map.h"
+#include "attention/kernels/common/block_map.h"
 #include "attention/selection/cuda/block_selector.h"
 #include "mask/block_bits.h"
 #endif

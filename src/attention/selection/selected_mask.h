@@ -1,7 +1,7 @@
 #pragma once
 
-#include "attention/inputs.h"
-#include "attention/problem.h"
+#include "attention/api/problem.h"
+#include "attention/inputs/inputs.h"
 #include "mask/generators.h"
 
 namespace longca {

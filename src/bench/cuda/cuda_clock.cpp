@@ -20,7 +20,7 @@ namespace {
 /// Calls behind one hold when many run back to back. The device's queue takes about a thousand
 /// launches, and a hold that it cannot queue everything behind would only give up.
 constexpr int kCallsPerHold = 16;
-constexpr std::int64_t kLeastFlush = std::int64_t{256} << 20;
+constexpr std::int64_t kMinFlush = std::int64_t{256} << 20;
 
 class Event {
  public:
@@ -49,7 +49,7 @@ class CudaClock : public DeviceClock {
   CudaClock()
       : device_(Device::get(DeviceKind::cuda)),
         stream_(static_cast<cudaStream_t>(device_.stream())),
-        flushed_(memory_, std::max(4 * device_.properties().cache_bytes, kLeastFlush)),
+        flushed_(memory_, std::max(4 * device_.properties().cache_bytes, kMinFlush)),
         hold_(stream_) {}
 
   void begin() override {

@@ -9,7 +9,7 @@
 #include "core/cuda/cuda_device.h"
 #include "core/device.h"
 #include "core/thread_pool.h"
-#include "parallel/cuda/transports.h"
+#include "parallel/transport/transports.h"
 
 namespace longca {
 namespace {

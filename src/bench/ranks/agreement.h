@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/status.h"
-#include "parallel/comm/communicator.h"
+#include "parallel/transport/communicator.h"
 
 namespace longca {
 

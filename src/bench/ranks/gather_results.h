@@ -4,9 +4,9 @@
 
 #include "attention/reference/verifier.h"
 #include "bench/cell_tensors.h"
-#include "parallel/comm/communicator.h"
 #include "parallel/executor/executor.h"
 #include "parallel/plan/plan.h"
+#include "parallel/transport/communicator.h"
 
 namespace longca {
 

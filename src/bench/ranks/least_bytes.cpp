@@ -46,7 +46,7 @@ std::int64_t keys_seen(const Mask& mask, int heads_k) {
   const BlockLists* blocks = mask.blocks();
   if (blocks == nullptr) {
     std::vector<Range> keys;
-    for (const Slice& slice : mask.slices()) keys.push_back({slice.k_begin, slice.k_end});
+    for (const MaskSlice& slice : mask.slices()) keys.push_back({slice.k_begin, slice.k_end});
     return heads_k * size_of_union(std::move(keys));
   }
   std::int64_t seen = 0;

@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "attention/registry.h"
+#include "attention/api/registry.h"
 #include "bench/dump.h"
 #include "bench/parallel_problem.h"
 #include "bench/ranks/agreement.h"

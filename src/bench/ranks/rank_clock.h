@@ -4,7 +4,7 @@
 
 #include "bench/device_clock.h"
 #include "core/device.h"
-#include "parallel/comm/communicator.h"
+#include "parallel/transport/communicator.h"
 
 namespace longca {
 

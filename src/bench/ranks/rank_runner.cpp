@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "attention/inputs.h"
+#include "attention/inputs/inputs.h"
 #include "bench/cell_device.h"
 #include "bench/cell_notes.h"
 #include "bench/ranks/agreement.h"

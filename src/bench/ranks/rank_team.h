@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/status.h"
-#include "parallel/comm/communicator.h"
+#include "parallel/transport/communicator.h"
 
 namespace longca {
 

@@ -3,7 +3,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "attention/inputs.h"
+#include "attention/inputs/inputs.h"
 #include "core/error.h"
 
 namespace longca {

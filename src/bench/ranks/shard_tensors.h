@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/inputs.h"
-#include "attention/problem.h"
+#include "attention/api/problem.h"
+#include "attention/inputs/inputs.h"
 #include "core/device.h"
-#include "parallel/comm/communicator.h"
 #include "parallel/executor/executor.h"
 #include "parallel/plan/plan.h"
+#include "parallel/transport/communicator.h"
 
 namespace longca {
 

@@ -25,7 +25,7 @@ class CudaDevice : public Device {
     LONGCA_CUDA(cudaGetDeviceProperties(&found, index));
     properties_.name = found.name;
     properties_.architecture = found.major * 10 + found.minor;
-    properties_.multiprocessors = found.multiProcessorCount;
+    properties_.sms = found.multiProcessorCount;
     properties_.cache_bytes = found.l2CacheSize;
     properties_.memory_bytes = static_cast<std::int64_t>(found.totalGlobalMem);
     std::array<char, 32> bus_id{};

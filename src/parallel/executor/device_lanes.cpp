@@ -1,7 +1,7 @@
 #include "core/error.h"
 #include "parallel/executor/executor.h"
 #ifdef LONGCA_WITH_CUDA
-#include "parallel/cuda/cuda_lanes.h"
+#include "parallel/executor/cuda/cuda_lanes.h"
 #endif
 
 namespace longca {

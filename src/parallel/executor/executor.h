@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "attention/kernel.h"
+#include "attention/api/kernel.h"
 #include "core/status.h"
-#include "parallel/comm/communicator.h"
 #include "parallel/executor/lane_times.h"
 #include "parallel/plan/plan.h"
+#include "parallel/transport/communicator.h"
 
 namespace longca {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "attention/key_sums.h"
+#include "attention/api/key_sums.h"
 #include "core/error.h"
 #include "parallel/executor/kernel_plans.h"
 #include "parallel/executor/kernel_steps.h"

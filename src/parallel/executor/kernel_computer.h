@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "attention/kernel.h"
-#include "attention/problem.h"
+#include "attention/api/kernel.h"
+#include "attention/api/problem.h"
 #include "parallel/executor/executor.h"
 
 namespace longca {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "attention/plan_scratch.h"
+#include "attention/api/plan_scratch.h"
 
 namespace longca {
 namespace {
@@ -24,7 +24,7 @@ bool same_shape(const Problem& a, const Problem& b) {
 /// Bytes of a rank. `slice` keeps 0.5 KiB for a token of 64 heads, and up to 1 MiB for 128 keys of
 /// 8 KV heads. Where that is more, calls take so long that what they begin with does not count; and
 /// of many calls the first fill the wait.
-constexpr std::int64_t kMostKeptRows = std::int64_t{128} << 20;
+constexpr std::int64_t kMaxKeptRows = std::int64_t{128} << 20;
 
 }  // namespace
 
@@ -53,7 +53,7 @@ void KernelPlans::make() {
 }
 
 void KernelPlans::keep_rows() {
-  std::int64_t room = kMostKeptRows;
+  std::int64_t room = kMaxKeptRows;
   for (const std::size_t index : rows_wanted_) {
     Entry& entry = entries_[index];
     auto* rows = dynamic_cast<PreparesRows*>(entry.plan.get());

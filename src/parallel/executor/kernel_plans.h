@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "attention/early_rows.h"
-#include "attention/kernel.h"
+#include "attention/api/early_rows.h"
+#include "attention/api/kernel.h"
 #include "core/memory.h"
 
 namespace longca {

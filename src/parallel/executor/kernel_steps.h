@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "attention/early_rows.h"
-#include "attention/kernel.h"
-#include "attention/key_sums.h"
+#include "attention/api/early_rows.h"
+#include "attention/api/kernel.h"
+#include "attention/api/key_sums.h"
 #include "parallel/executor/executor.h"
 #include "parallel/executor/part_store.h"
 #include "parallel/executor/staging.h"

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #ifdef LONGCA_WITH_CUDA
-#include "parallel/cuda/cuda_lane_times.h"
+#include "parallel/executor/cuda/cuda_lane_times.h"
 #endif
 
 namespace longca {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "mask/slice.h"
+#include "mask/mask_slice.h"
 
 namespace longca {
 

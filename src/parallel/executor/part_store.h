@@ -54,7 +54,7 @@ class PartStore {
   DType dtype_;
   bool whole_heads_;
   TensorView result_;  ///< slot 0; no data: it has memory of its own
-  MergeQueue queue_{static_cast<int>(StepMath::kMostParts)};
+  MergeQueue queue_{static_cast<int>(StepMath::kMaxParts)};
   std::byte* memory_ = nullptr;
 };
 

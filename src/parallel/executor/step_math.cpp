@@ -4,7 +4,7 @@
 #include "parallel/executor/step_math_cpu.h"
 #include "parallel/executor/sum_segments.h"
 #ifdef LONGCA_WITH_CUDA
-#include "parallel/cuda/cuda_step_math.h"
+#include "parallel/executor/cuda/cuda_step_math.h"
 #endif
 
 namespace longca {
@@ -13,7 +13,7 @@ namespace {
 /// Adds up so many parts of the same rows that sum_all can take the rest, in the first of them.
 void add_surplus(StepMath& math, std::vector<ConstTensorView>& parts, const TensorView& first,
                  Stream stream) {
-  while (parts.size() > StepMath::kMostParts) {
+  while (parts.size() > StepMath::kMaxParts) {
     const ConstTensorView last = parts.back();
     math.add(last, first, false, stream);
     parts.pop_back();

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "attention/problem.h"
+#include "attention/api/problem.h"
 #include "core/device.h"
 #include "core/tensor.h"
 
@@ -59,14 +59,14 @@ class StepMath {
   /// neither saw stay 0, −∞. o is float32.
   virtual void merge(const Partial& part, const TensorView& o, const LseView& lse, bool first,
                      Stream stream) = 0;
-  static constexpr std::size_t kMostParts = 4;
-  /// (o, lse) becomes the softmax over the keys of all `parts` (1 to kMostParts of one dtype) and
+  static constexpr std::size_t kMaxParts = 4;
+  /// (o, lse) becomes the softmax over the keys of all `parts` (1 to kMaxParts of one dtype) and
   /// of `accumulator` (float32; none if its data is null), in one pass on a GPU. o has any dtype;
   /// o and lse may be the accumulator's own, or a part's. Otherwise the accumulator's values are
   /// lost.
   virtual void merge_all(std::span<const Partial> parts, const Partial& accumulator,
                          const TensorView& o, const LseView& lse, Stream stream) = 0;
-  /// to (any dtype) = the sum of all `parts` (1 to kMostParts of one dtype) and of `accumulator`
+  /// to (any dtype) = the sum of all `parts` (1 to kMaxParts of one dtype) and of `accumulator`
   /// (float32; none if its data is null), in one pass. `to` may be the accumulator's own or a part.
   virtual void sum_all(std::span<const ConstTensorView> parts, const ConstTensorView& accumulator,
                        const TensorView& to, Stream stream) = 0;

@@ -93,11 +93,11 @@ void copy_rows(const ConstTensorView& from, const TensorView& to) {
   });
 }
 
-constexpr std::size_t kMostSources = StepMath::kMostParts + 1;
+constexpr std::size_t kMaxSources = StepMath::kMaxParts + 1;
 
 /// The weights e^(lse_i − lse) of the parts of one row; returns its lse.
-float weigh(std::size_t count, const std::array<float, kMostSources>& lse,
-            std::array<float, kMostSources>& weights) {
+float weigh(std::size_t count, const std::array<float, kMaxSources>& lse,
+            std::array<float, kMaxSources>& weights) {
   double largest = -kInfinity;
   for (std::size_t i = 0; i < count; ++i) {
     if (!(lse[i] <= largest)) largest = lse[i];  // NaN comes through
@@ -134,7 +134,7 @@ void store_row(const float* sums, const TensorView& o, std::int64_t token, std::
 
 /// (o, lse) = the softmax over the keys of all sources. o and lse may be one of them.
 void merge_sources(std::span<const Partial> sources, const TensorView& o, const LseView& lse) {
-  LONGCA_CHECK(!sources.empty() && sources.size() <= kMostSources, "{} partial results",
+  LONGCA_CHECK(!sources.empty() && sources.size() <= kMaxSources, "{} partial results",
                sources.size());
   expect_one_shape(o, lse);
   for (const Partial& source : sources) {
@@ -143,7 +143,7 @@ void merge_sources(std::span<const Partial> sources, const TensorView& o, const 
   }
   for_tokens(o, [&](std::int64_t token) {
     thread_local std::vector<float> sums;
-    std::array<float, kMostSources> part_lse{}, weights{};
+    std::array<float, kMaxSources> part_lse{}, weights{};
     for (std::int64_t h = 0; h < o.heads; ++h) {
       for (std::size_t i = 0; i < sources.size(); ++i) part_lse[i] = sources[i].lse.head(h)[token];
       const float total = weigh(sources.size(), part_lse, weights);

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "mask/slice.h"
+#include "mask/mask_slice.h"
 #include "parallel/executor/step_math.h"
 
 namespace longca {

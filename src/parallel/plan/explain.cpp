@@ -18,7 +18,7 @@ std::string shape_of(const Mask& mask) {
   const auto slices = mask.slices();
   std::string shape = fmt::format("{} slices", slices.size());
   if (slices.size() == 1) {
-    const Slice& s = slices[0];
+    const MaskSlice& s = slices[0];
     const bool whole = s.q_begin == 0 && s.q_end == mask.q_tokens() && s.k_begin == 0 &&
                        s.k_end == mask.k_tokens();
     shape = whole ? std::string(to_string(s.type)) : "1 slice";

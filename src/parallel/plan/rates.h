@@ -21,7 +21,7 @@ inline constexpr double kSecondsToBegin = 20e-6;
 /// calls of 1K to 8K rows of causal documents, of ranks of two and four with 8K tokens each (0.09
 /// to 1.45 ms, 0.3 ms and more within 8 %), which took 210 keys and 63 µs, less what dQ that is
 /// written beside other work has gained since (74 µs at 8K rows, 5 to 11 at 3K and 1.5K).
-/// With half of the heads, a backward call has half of the work groups to share its end.
+/// With half of the heads, a backward call has half of the CTAs to share its end.
 inline constexpr double kForwardTileFlopsPerSecond = 700e12;
 inline constexpr double kForwardKeysPerRow = 170;
 inline constexpr double kSecondsPerForwardCall = 15e-6;

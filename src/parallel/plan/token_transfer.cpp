@@ -8,22 +8,22 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/plan/few_parts.h"
+#include "parallel/partition/few_parts.h"
 
 namespace longca {
 namespace {
 
-constexpr double kMostNeed = 0.015;
+constexpr double kMaxNeed = 0.015;
 /// No exchange is made that brings the needs less close than this.
-constexpr double kLeastGain = 0.98;
-/// Of a position's share.
+constexpr double kMinGain = 0.98;
+/// Of a CP rank's share.
 constexpr double kEvenEnough = 0.003;
-constexpr int kMostRounds = 4;
+constexpr int kMaxRounds = 4;
 
 constexpr PartReach kNear = {};
 constexpr PartReach kFar = {16, true, true};
 
-/// Between two positions.
+/// Between two CP ranks.
 class Transfer {
  public:
   Transfer(PartPacking& packing, int from, int to)
@@ -35,7 +35,7 @@ class Transfer {
     most_ = std::min(farthest - packing_.need(from_), packing_.need(to_) + farthest);
   }
   /// Allows only what brings the needs nearer to each other.
-  void improve() { best_error_ = std::abs(gap_ / 2) * kLeastGain; }
+  void improve() { best_error_ = std::abs(gap_ / 2) * kMinGain; }
 
   /// Some of the `given` for some of the `taken`; a border may make up for what is missing where
   /// only the latter are parts, or `anything` goes.
@@ -110,10 +110,10 @@ class Transfer {
     for (const int part : move.got.parts) hand_over(part, from_);
   }
 
-  void hand_over(int part, int position) {
+  void hand_over(int part, int cp_rank) {
     if (part < 0) return;
     packing_.take(part);
-    packing_.give(part, position);
+    packing_.give(part, cp_rank);
   }
 
   PartPacking& packing_;
@@ -126,16 +126,16 @@ class Transfer {
   std::optional<Move> best_;
 };
 
-/// Exchanges between positions until none helps.
-class ThoroughEvening {
+/// Exchanges between CP ranks until none helps.
+class ThoroughRebalance {
  public:
-  explicit ThoroughEvening(PartPacking& packing)
+  explicit ThoroughRebalance(PartPacking& packing)
       : packing_(packing),
-        changed_(static_cast<std::size_t>(packing.positions()), 0),
-        few_(static_cast<std::size_t>(packing.positions())) {}
+        changed_(static_cast<std::size_t>(packing.cp_ranks()), 0),
+        few_(static_cast<std::size_t>(packing.cp_ranks())) {}
 
   void run() {
-    for (round_ = 1; round_ <= kMostRounds * packing_.positions(); ++round_) {
+    for (round_ = 1; round_ <= kMaxRounds * packing_.cp_ranks(); ++round_) {
       const std::vector<Gap> gaps = gaps_by_size();
       if (std::none_of(gaps.begin(), gaps.end(), [&](const Gap& gap) { return close(gap); })) {
         return;
@@ -152,8 +152,8 @@ class ThoroughEvening {
 
   std::vector<Gap> gaps_by_size() const {
     std::vector<Gap> gaps;
-    for (int from = 0; from < packing_.positions(); ++from) {
-      for (int to = 0; to < packing_.positions(); ++to) {
+    for (int from = 0; from < packing_.cp_ranks(); ++from) {
+      for (int to = 0; to < packing_.cp_ranks(); ++to) {
         const double gap = packing_.need(to) - packing_.need(from);
         if (gap > kEvenEnough * packing_.share()) gaps.push_back({gap, from, to});
       }
@@ -177,11 +177,11 @@ class ThoroughEvening {
     return true;
   }
 
-  int& changed(int position) { return changed_[static_cast<std::size_t>(position)]; }
+  int& changed(int cp_rank) { return changed_[static_cast<std::size_t>(cp_rank)]; }
 
-  const std::vector<FewParts>& few_of(int position) {
-    std::vector<FewParts>& few = few_[static_cast<std::size_t>(position)];
-    if (few.empty()) few = few_parts(packing_, position, kFar);
+  const std::vector<FewParts>& few_of(int cp_rank) {
+    std::vector<FewParts>& few = few_[static_cast<std::size_t>(cp_rank)];
+    if (few.empty()) few = few_parts(packing_, cp_rank, kFar);
     return few;
   }
 
@@ -203,17 +203,17 @@ bool exchange_equal(PartPacking& packing, int from, int to) {
 bool transfer_tokens(PartPacking& packing, int from, int to, std::int64_t tokens) {
   Transfer transfer(packing, from, to);
   transfer.limit(std::max(
-      {std::abs(packing.need(from)), std::abs(packing.need(to)), kMostNeed * packing.share()}));
+      {std::abs(packing.need(from)), std::abs(packing.need(to)), kMaxNeed * packing.share()}));
   return transfer.run(few_parts(packing, from, kNear), few_parts(packing, to, kNear), tokens,
                       false);
 }
 
-void even_out_in_place(PartPacking& packing) {
+void rebalance_in_place(PartPacking& packing) {
   packing.set_filling(0);
-  for (int round = 0; round < 2 * packing.positions(); ++round) {
+  for (int round = 0; round < 2 * packing.cp_ranks(); ++round) {
     int most = 0;
     int least = 0;
-    for (int p = 1; p < packing.positions(); ++p) {
+    for (int p = 1; p < packing.cp_ranks(); ++p) {
       if (packing.need(p) < packing.need(most)) most = p;
       if (packing.need(p) > packing.need(least)) least = p;
     }
@@ -222,9 +222,9 @@ void even_out_in_place(PartPacking& packing) {
   }
 }
 
-void even_out_thoroughly(PartPacking& packing) {
+void rebalance_thoroughly(PartPacking& packing) {
   packing.set_filling(0);
-  ThoroughEvening(packing).run();
+  ThoroughRebalance(packing).run();
 }
 
 }  // namespace longca

@@ -8,23 +8,23 @@
 namespace longca {
 namespace {
 
-/// Positions of a window: as many as a node holds of one member's ring, and a divisor of all.
+/// CP ranks of a window: as many as a node holds of one member's ring, and a divisor of all.
 int window_size(const ParallelProblem& problem, const GridShape& shape) {
-  const int positions = problem.ranks / shape.head_ways;
+  const int cp_ranks = problem.ranks / shape.head_ways;
   const int in_node = problem.ranks_per_node / (shape.head_first ? shape.head_ways : 1);
-  int size = std::clamp(in_node, 1, positions);
-  while (positions % size != 0) --size;
+  int size = std::clamp(in_node, 1, cp_ranks);
+  while (cp_ranks % size != 0) --size;
   return size;
 }
 
 /// Elements per token that a rank sends out of its node, in units of head_dim · rows per rank: all
-/// of the outer passes, and the exchange of heads unless a node holds all members of a position.
+/// of the outer passes, and the exchange of heads unless a node holds all members of a CP rank.
 double elements_between_nodes(const ParallelProblem& problem, const GridShape& shape) {
   const Problem& p = problem.problem;
-  const int positions = problem.ranks / shape.head_ways;
-  const int windows = positions / window_size(problem, shape);
+  const int cp_ranks = problem.ranks / shape.head_ways;
+  const int windows = cp_ranks / window_size(problem, shape);
   const double ring = 2.0 * (windows - 1) * std::max(p.heads_k, shape.head_ways);
-  const int apart = shape.head_first ? 1 : positions;  // ranks between two members
+  const int apart = shape.head_first ? 1 : cp_ranks;  // ranks between two members
   const int members_in_node = std::clamp(problem.ranks_per_node / apart, 1, shape.head_ways);
   const double heads = 2.0 * (p.heads_q + std::max(p.heads_k, shape.head_ways)) / shape.head_ways;
   return ring + heads * (shape.head_ways - members_in_node);
@@ -57,7 +57,7 @@ class LoongTrain final : public Scheme {
 
   Support supports(const ParallelProblem& problem) const override { return check_factor(problem); }
 
-  /// Neighbours are the members of a position (head-first) or the positions of a member
+  /// Neighbours are the members of a CP rank (head-first) or the CP ranks of a member
   /// (context-first), whichever sends less from node to node.
   RankPlan plan(const ParallelProblem& problem, int rank) const override {
     const Composition composition = composition_of(problem);

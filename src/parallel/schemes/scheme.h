@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "attention/problem.h"
+#include "attention/api/problem.h"
 #include "core/status.h"
 #include "mask/mask.h"
+#include "parallel/partition/sharding.h"
 #include "parallel/plan/plan.h"
-#include "parallel/plan/sharding.h"
 
 namespace longca {
 

@@ -32,7 +32,7 @@ class Usp final : public Scheme {
                              bool backward) const override {
     const Grid grid(problem, shape(problem));
     return head_exchange_bytes(problem, grid, rank, backward) +
-           ring_bytes(problem, grid, grid.positions(), rank, backward);
+           ring_bytes(problem, grid, grid.cp_ranks(), rank, backward);
   }
 
  private:

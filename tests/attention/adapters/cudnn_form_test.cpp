@@ -68,7 +68,7 @@ TEST_P(Refused, IsUnsupportedWithAReason) {
   problem.heads_k = 2;
   problem.dtype = DType::bfloat16;
   problem.device = DeviceKind::cuda;
-  const Support support = cudnn_expresses(problem, mask_of(GetParam()));
+  const Support support = cudnn_can_express(problem, mask_of(GetParam()));
   EXPECT_EQ(support.code, StatusCode::unsupported);
   EXPECT_THAT(support.reason,
               testing::AnyOf(HasSubstr("packed sequences"), HasSubstr("block-sparse")));
@@ -81,18 +81,18 @@ INSTANTIATE_TEST_SUITE_P(CudnnForm, Refused,
                          [](const auto& instance) { return std::string(instance.param); });
 
 TEST(CudnnForm, AlignsTheDiagonalOfUnequalLengthsToTheBottomRight) {
-  const Mask mask = Mask::from_slices(40, 90, {{0, 40, 0, 90, SliceType::causal}});
+  const Mask mask = Mask::from_slices(40, 90, {{0, 40, 0, 90, MaskSliceType::causal}});
   EXPECT_TRUE(cudnn_form(mask)->bottom_right);
   expect_same_cells(mask);
-  const Mask full = Mask::from_slices(40, 90, {{0, 40, 0, 90, SliceType::full}});
+  const Mask full = Mask::from_slices(40, 90, {{0, 40, 0, 90, MaskSliceType::full}});
   EXPECT_FALSE(cudnn_form(full)->bottom_right);
 }
 
 TEST(CudnnForm, PacksDocumentsByOffsetsInElements) {
   const Mask mask = Mask::from_slices(10, 10,
-                                      {{0, 3, 0, 3, SliceType::causal},
-                                       {3, 4, 3, 4, SliceType::full},
-                                       {4, 10, 4, 10, SliceType::causal}});
+                                      {{0, 3, 0, 3, MaskSliceType::causal},
+                                       {3, 4, 3, 4, MaskSliceType::full},
+                                       {4, 10, 4, 10, MaskSliceType::causal}});
   const auto form = cudnn_form(mask);
   ASSERT_TRUE(form);
   EXPECT_EQ(form->batch, 3);
@@ -108,35 +108,35 @@ TEST(CudnnForm, OffsetsOfLongSequencesPass32Bits) {
   EXPECT_EQ(ragged_offsets(form, 64 * 128).back(), std::int64_t{1} << 33);
 }
 
-TEST(CudnnExpresses, RefusesNoTokens) {
+TEST(CudnnCanExpress, RefusesNoTokens) {
   Problem problem;
   problem.dtype = DType::bfloat16;
   problem.tokens_q = 5;
-  EXPECT_THAT(cudnn_expresses(problem, Mask::from_slices(5, 0, {})).reason,
+  EXPECT_THAT(cudnn_can_express(problem, Mask::from_slices(5, 0, {})).reason,
               HasSubstr("at least one query and one key"));
 }
 
-TEST(CudnnExpresses, RefusesRowsWithoutKeys) {
+TEST(CudnnCanExpress, RefusesRowsWithoutKeys) {
   Problem problem;
   problem.dtype = DType::bfloat16;
   problem.tokens_q = 90;
   problem.tokens_k = 40;
-  const Mask causal = Mask::from_slices(90, 40, {{0, 90, 0, 40, SliceType::causal}});
-  EXPECT_THAT(cudnn_expresses(problem, causal).reason, HasSubstr("40 keys are fewer than 90"));
-  const Mask full = Mask::from_slices(90, 40, {{0, 90, 0, 40, SliceType::full}});
-  EXPECT_TRUE(cudnn_expresses(problem, full).ok());
+  const Mask causal = Mask::from_slices(90, 40, {{0, 90, 0, 40, MaskSliceType::causal}});
+  EXPECT_THAT(cudnn_can_express(problem, causal).reason, HasSubstr("40 keys are fewer than 90"));
+  const Mask full = Mask::from_slices(90, 40, {{0, 90, 0, 40, MaskSliceType::full}});
+  EXPECT_TRUE(cudnn_can_express(problem, full).ok());
 }
 
-TEST(CudnnExpresses, NamesTheHeadDimension) {
+TEST(CudnnCanExpress, NamesTheHeadDimension) {
   Problem problem;
   problem.tokens_q = problem.tokens_k = 2048;
   problem.dtype = DType::bfloat16;
   problem.head_dim = 100;
-  EXPECT_THAT(cudnn_expresses(problem, mask_of("full")).reason, HasSubstr("not 100"));
+  EXPECT_THAT(cudnn_can_express(problem, mask_of("full")).reason, HasSubstr("not 100"));
   problem.head_dim = 96;
-  EXPECT_TRUE(cudnn_expresses(problem, mask_of("full")).ok());
+  EXPECT_TRUE(cudnn_can_express(problem, mask_of("full")).ok());
   problem.dtype = DType::float32;
-  EXPECT_THAT(cudnn_expresses(problem, mask_of("full")).reason, HasSubstr("no float32"));
+  EXPECT_THAT(cudnn_can_express(problem, mask_of("full")).reason, HasSubstr("no float32"));
 }
 
 }  // namespace

@@ -128,14 +128,14 @@ TEST(FlashinferForm, TakesWholeBlocksOnly) {
   problem.dtype = DType::bfloat16;
   problem.device = DeviceKind::cuda;
   const Mask whole = drawn("block_sparse", 256, 2, 2, 64, 0.5, 1);
-  EXPECT_TRUE(flashinfer_expresses(problem, whole).ok());
+  EXPECT_TRUE(flashinfer_can_express(problem, whole).ok());
   const Mask cut =
-      Mask::from_blocks(256, 256, {{0, 256, 0, 256, SliceType::causal}}, *whole.blocks());
-  const Support support = flashinfer_expresses(problem, cut);
+      Mask::from_blocks(256, 256, {{0, 256, 0, 256, MaskSliceType::causal}}, *whole.blocks());
+  const Support support = flashinfer_can_express(problem, cut);
   EXPECT_EQ(support.code, StatusCode::unsupported);
   EXPECT_NE(support.reason.find("causal"), std::string::npos);
   problem.backward = true;
-  EXPECT_EQ(flashinfer_expresses(problem, whole).reason, "flashinfer has no backward pass");
+  EXPECT_EQ(flashinfer_can_express(problem, whole).reason, "flashinfer has no backward pass");
 }
 
 }  // namespace

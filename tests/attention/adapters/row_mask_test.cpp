@@ -14,7 +14,7 @@ bool allows(const RowMask& rows, std::int64_t head, std::int64_t q, std::int64_t
   const auto band = static_cast<std::size_t>(rows.band_of_row[static_cast<std::size_t>(q)]);
   bool inside = false;
   for (auto i = rows.band_offsets[band]; i < rows.band_offsets[band + 1]; ++i) {
-    const RowMask::Slice& slice = rows.slices[static_cast<std::size_t>(i)];
+    const RowMask::MaskSlice& slice = rows.slices[static_cast<std::size_t>(i)];
     const std::int64_t from = slice.k_begin + (slice.lower != 0 ? q - slice.q_begin : 0);
     const std::int64_t to = slice.k_end - (slice.upper != 0 ? slice.q_end - 1 - q : 0);
     EXPECT_TRUE(slice.q_begin <= q && q < slice.q_end);
@@ -46,8 +46,8 @@ TEST(RowMask, AllowsWhatTheMaskAllows) {
 }
 
 TEST(RowMask, ASliceStandsInEveryBandThatItCrosses) {
-  const Mask mask =
-      Mask::from_slices(8, 8, {{0, 8, 0, 2, SliceType::full}, {2, 4, 2, 4, SliceType::causal}});
+  const Mask mask = Mask::from_slices(
+      8, 8, {{0, 8, 0, 2, MaskSliceType::full}, {2, 4, 2, 4, MaskSliceType::causal}});
   const RowMask rows = row_mask(mask);
   EXPECT_EQ(rows.band_of_row, (std::vector<std::int32_t>{0, 0, 1, 1, 2, 2, 2, 2}));
   EXPECT_EQ(rows.band_offsets, (std::vector<std::int32_t>{0, 1, 3, 4}));

@@ -328,7 +328,7 @@ TEST(BlockedAttention, RowsAndKeysOutsideTheMaskAreExactlyZero) {
                         .heads_k = 1,
                         .head_dim = 64,
                         .backward = true};
-  const Mask mask = Mask::from_slices(200, 300, {{50, 100, 120, 170, SliceType::full}});
+  const Mask mask = Mask::from_slices(200, 300, {{50, 100, 120, 170, MaskSliceType::full}});
   const Inputs inputs = make_inputs(problem, 3);
   const Tensors x(problem, inputs, true);
   const auto plan = make_flash_cpu()->plan(problem, mask);
@@ -349,7 +349,7 @@ TEST(BlockedAttention, RowsAndKeysOutsideTheMaskAreExactlyZero) {
 TEST(BlockedAttention, CountsItsWorkspace) {
   const Problem problem{
       .tokens_q = 500, .tokens_k = 500, .heads_q = 2, .heads_k = 2, .head_dim = 128};
-  const Mask mask = Mask::from_slices(500, 500, {{0, 500, 0, 500, SliceType::causal}});
+  const Mask mask = Mask::from_slices(500, 500, {{0, 500, 0, 500, MaskSliceType::causal}});
   const auto forward = make_flash_cpu()->plan(problem, mask);
   Problem both = problem;
   both.backward = true;
@@ -360,7 +360,7 @@ TEST(BlockedAttention, CountsItsWorkspace) {
 
 TEST(BlockSparse, IsForMasksWithBlocksOnly) {
   const Problem problem{.tokens_q = 64, .tokens_k = 64};
-  const Mask full = Mask::from_slices(64, 64, {{0, 64, 0, 64, SliceType::full}});
+  const Mask full = Mask::from_slices(64, 64, {{0, 64, 0, 64, MaskSliceType::full}});
   EXPECT_EQ(make_block_sparse_cpu()->supports(problem, full).code, StatusCode::unsupported);
   EXPECT_TRUE(make_flash_cpu()->supports(problem, full).ok());
 }

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/inputs.h"
-#include "attention/problem.h"
+#include "attention/api/problem.h"
+#include "attention/inputs/inputs.h"
 #include "mask/mask.h"
 
 namespace longca::test {

@@ -24,16 +24,16 @@ std::vector<std::int64_t> bounds(std::int64_t end, std::int64_t longest, std::mt
 }
 
 /// Bands of queries, in each some disjoint ranges of keys.
-std::vector<Slice> random_slices(std::int64_t tokens_q, std::int64_t tokens_k,
-                                 std::mt19937& random) {
-  std::vector<Slice> slices;
+std::vector<MaskSlice> random_slices(std::int64_t tokens_q, std::int64_t tokens_k,
+                                     std::mt19937& random) {
+  std::vector<MaskSlice> slices;
   const auto rows = bounds(tokens_q, 300, random);
   for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
     const auto keys = bounds(tokens_k, integer(1, 4, random) * 100, random);
     for (std::size_t j = 0; j + 1 < keys.size(); ++j) {
       if (integer(0, 3, random) == 0) continue;
       slices.push_back({rows[i], rows[i + 1], keys[j], keys[j + 1],
-                        static_cast<SliceType>(integer(0, 3, random))});
+                        static_cast<MaskSliceType>(integer(0, 3, random))});
     }
   }
   return slices;
@@ -61,9 +61,9 @@ BlockLists random_blocks(std::int64_t tokens_q, std::int64_t tokens_k, int heads
 Mask random_mask(std::int64_t tokens_q, std::int64_t tokens_k, int heads_q, int heads_k,
                  std::mt19937& random) {
   const bool whole = integer(0, 2, random) == 0;
-  const std::vector<Slice> slices =
-      whole ? std::vector<Slice>{{0, tokens_q, 0, tokens_k,
-                                  static_cast<SliceType>(integer(0, 1, random))}}
+  const std::vector<MaskSlice> slices =
+      whole ? std::vector<MaskSlice>{{0, tokens_q, 0, tokens_k,
+                                      static_cast<MaskSliceType>(integer(0, 1, random))}}
             : random_slices(tokens_q, tokens_k, random);
   if (integer(0, 2, random) != 0) return Mask::from_slices(tokens_q, tokens_k, slices);
   const int heads = integer(0, 1, random) == 0 ? heads_k : heads_q;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <random>
 
-#include "attention/problem.h"
+#include "attention/api/problem.h"
 #include "mask/mask.h"
 
 namespace longca::test {

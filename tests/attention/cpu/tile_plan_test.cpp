@@ -58,7 +58,7 @@ TEST(TilePlan, IsTheMaskCellByCell) {
 }
 
 TEST(TilePlan, ListsNoPanelThatNobodySeesAndNoMaskWhereAllSeeAll) {
-  const Mask mask = Mask::from_slices(256, 256, {{0, 256, 0, 256, SliceType::causal}});
+  const Mask mask = Mask::from_slices(256, 256, {{0, 256, 0, 256, MaskSliceType::causal}});
   const std::vector<std::int64_t> grid{0, 256};
   const HeadTiles head = plan_tiles(mask, 0, grid);
   ASSERT_EQ(head.tiles.size(), 2U);
@@ -70,7 +70,7 @@ TEST(TilePlan, ListsNoPanelThatNobodySeesAndNoMaskWhereAllSeeAll) {
 
 TEST(GroupSlots, LeavesOutWhatTheGroupDoesNotSeeAndJoinsTheRest) {
   const Mask mask = Mask::from_slices(
-      128, 256, {{0, 128, 0, 70, SliceType::full}, {0, 64, 128, 200, SliceType::full}});
+      128, 256, {{0, 128, 0, 70, MaskSliceType::full}, {0, 64, 128, 200, MaskSliceType::full}});
   const std::vector<std::int64_t> grid{0, 128};
   const HeadTiles head = plan_tiles(mask, 0, grid);
   const auto panels = head.panels_of(head.tiles[0]);  // 0 1 2 and 4 5 6

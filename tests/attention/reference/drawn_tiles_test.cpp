@@ -19,7 +19,7 @@ Problem problem_of(std::int64_t tokens, int heads_q = 64, int heads_k = 8) {
 /// A budget for `share` of one KV head.
 VerifyBudget budget_of(const Problem& problem, const Mask& mask, double share) {
   VerifyBudget budget;
-  budget.seconds *= share * reckoned_seconds(problem, mask, {}) / device_seconds(budget);
+  budget.seconds *= share * estimated_seconds(problem, mask, {}) / device_seconds(budget);
   return budget;
 }
 
@@ -50,7 +50,7 @@ TEST(DrawnTiles, AreDistinctAscendingDrawnFromTheSeedAndHaveTheLast) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const DrawnTiles drawn = draw_tiles(problem, mask, {1e-9, 0}, seed);
     for (const auto* tiles : {&drawn.queries, &drawn.keys}) {
-      EXPECT_EQ(std::ssize(*tiles), kLeastTiles);
+      EXPECT_EQ(std::ssize(*tiles), kMinTiles);
       EXPECT_TRUE(std::ranges::is_sorted(*tiles));
       EXPECT_EQ(std::ranges::adjacent_find(*tiles), tiles->end());
       EXPECT_GE(tiles->front(), 0);

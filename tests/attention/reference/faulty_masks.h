@@ -68,19 +68,19 @@ inline Mask without_last_key(const Mask& mask) {
 
 /// Key k is allowed for k ≤ q + by, by = ±1.
 inline Mask shifted_causal(std::int64_t tokens, int by) {
-  std::vector<Slice> slices;
+  std::vector<MaskSlice> slices;
   if (by < 0) {
-    slices = {{1, tokens, 0, tokens - 1, SliceType::causal}};
+    slices = {{1, tokens, 0, tokens - 1, MaskSliceType::causal}};
   } else {
-    slices = {{0, tokens - 1, 0, tokens, SliceType::causal},
-              {tokens - 1, tokens, 0, tokens, SliceType::full}};
+    slices = {{0, tokens - 1, 0, tokens, MaskSliceType::causal},
+              {tokens - 1, tokens, 0, tokens, MaskSliceType::full}};
   }
   return Mask::from_slices(tokens, tokens, slices);
 }
 
 /// Consecutive documents of the given lengths.
-inline Mask documents(const std::vector<std::int64_t>& lengths, SliceType type) {
-  std::vector<Slice> slices;
+inline Mask documents(const std::vector<std::int64_t>& lengths, MaskSliceType type) {
+  std::vector<MaskSlice> slices;
   std::int64_t begin = 0;
   for (const std::int64_t length : lengths) {
     slices.push_back({begin, begin + length, begin, begin + length, type});

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "attention/registry.h"
+#include "attention/api/registry.h"
 #include "attention/solved.h"
 #include "mask/generators.h"
 

@@ -135,12 +135,13 @@ TEST(IntervalLists, OfEveryMaskAreTheDenseOnes) {
 }
 
 TEST(IntervalLists, OfOtherShapes) {
-  expect_same_as_dense(Mask::from_slices(130, 257, {{0, 130, 0, 257, SliceType::causal}}));
-  expect_same_as_dense(Mask::from_slices(257, 70, {{3, 200, 5, 66, SliceType::inverse_causal}}));
-  expect_same_as_dense(Mask::from_slices(200, 200, {{70, 80, 10, 20, SliceType::bi_causal}}));
+  expect_same_as_dense(Mask::from_slices(130, 257, {{0, 130, 0, 257, MaskSliceType::causal}}));
+  expect_same_as_dense(
+      Mask::from_slices(257, 70, {{3, 200, 5, 66, MaskSliceType::inverse_causal}}));
+  expect_same_as_dense(Mask::from_slices(200, 200, {{70, 80, 10, 20, MaskSliceType::bi_causal}}));
   expect_same_as_dense(Mask::from_slices(100, 100, {}));
   expect_same_as_dense(Mask::from_slices(
-      200, 200, {{0, 200, 0, 50, SliceType::full}, {50, 200, 50, 200, SliceType::causal}}));
+      200, 200, {{0, 200, 0, 50, MaskSliceType::full}, {50, 200, 50, 200, MaskSliceType::causal}}));
   expect_same_as_dense(test::without_tile(test::small_mask("causal", 200), 4, 2, 1, 0));
 }
 
@@ -160,7 +161,7 @@ TEST(IntervalLists, OfRowsThatSeeTheSameAreShared) {
     return make_interval_lists(mask, TileOwner::queries, {&head, 1}).list_offsets.size() - 1;
   };
   EXPECT_EQ(lists_of(test::small_mask("full", 640)), 10);
-  EXPECT_EQ(lists_of(test::documents({100, 540}, SliceType::full)), 11);
+  EXPECT_EQ(lists_of(test::documents({100, 540}, MaskSliceType::full)), 11);
   EXPECT_EQ(lists_of(test::small_mask("causal", 640)), 640);
 }
 

@@ -195,7 +195,7 @@ TEST(ReferenceForward, UniformScoresGiveTheMeanAndTheLogarithmOfTheCount) {
   Problem p = square_problem(90, 1, 1, 4, DType::float32);
   const Inputs inputs = make_inputs(p, 8);
   std::fill_n(inputs.q.view().row<float>(0, 0), 90 * 4, 0.0F);
-  const Mask mask = Mask::from_slices(90, 90, {{0, 90, 0, 90, SliceType::causal}});
+  const Mask mask = Mask::from_slices(90, 90, {{0, 90, 0, 90, MaskSliceType::causal}});
   const Results results = run({p, mask, &inputs});
   double sum = 0;
   for (std::int64_t q = 0; q < 90; ++q) {
@@ -208,7 +208,7 @@ TEST(ReferenceForward, UniformScoresGiveTheMeanAndTheLogarithmOfTheCount) {
 TEST(ReferencePasses, ASingleKeyIsCopied) {
   Problem p = square_problem(1, 2, 1, 4, DType::float32);
   const Inputs inputs = make_inputs(p, 8);
-  const Mask mask = Mask::from_slices(1, 1, {{0, 1, 0, 1, SliceType::full}});
+  const Mask mask = Mask::from_slices(1, 1, {{0, 1, 0, 1, MaskSliceType::full}});
   const Results results = run({p, mask, &inputs});
   for (int c = 0; c < 4; ++c) {
     EXPECT_EQ(results.o[1][c], static_cast<double>(inputs.v.view().row<float>(0, 0)[c]));
@@ -225,7 +225,7 @@ TEST(ReferencePasses, LargeScoresDoNotOverflow) {
   Problem p = square_problem(70, 1, 1, 4, DType::float32);
   p.softmax_scale = 500;
   const Inputs inputs = make_inputs(p, 8);
-  const Mask mask = Mask::from_slices(70, 70, {{0, 70, 0, 70, SliceType::full}});
+  const Mask mask = Mask::from_slices(70, 70, {{0, 70, 0, 70, MaskSliceType::full}});
   const Results results = run({p, mask, &inputs});
   for (std::int64_t q = 0; q < 70; ++q) {
     EXPECT_TRUE(std::isfinite(results.lse[0][q]));
@@ -236,7 +236,7 @@ TEST(ReferencePasses, LargeScoresDoNotOverflow) {
 TEST(SamePrecision, RoundsItsResultsToTheDtypeAndStaysNearTheReference) {
   const Problem p = square_problem(100, 1, 1, 32, DType::bfloat16);
   const Inputs inputs = make_inputs(p, 8);
-  const Mask mask = Mask::from_slices(100, 100, {{0, 100, 0, 100, SliceType::full}});
+  const Mask mask = Mask::from_slices(100, 100, {{0, 100, 0, 100, MaskSliceType::full}});
   const ReferenceProblem problem{p, mask, &inputs};
   std::vector<double> exact(kTile * 32);
   std::vector<float> same(kTile * 32);

@@ -93,7 +93,7 @@ TEST_P(PlantedFault, DiagonalOffByOne) {
 }
 
 TEST_P(PlantedFault, OneDocumentBoundaryMovedByOne) {
-  for (const SliceType type : {SliceType::full, SliceType::causal}) {
+  for (const MaskSliceType type : {MaskSliceType::full, MaskSliceType::causal}) {
     for (const std::int64_t by : {-1, 1}) {
       expect_mask_fault(test::documents({50, 90, 60}, type),
                         test::documents({50, 90 + by, 60 - by}, type));
@@ -270,7 +270,8 @@ TEST_P(SpoiltOutput, ResultsOfThePreviousCaseReturned) {
 }
 
 TEST_P(SpoiltOutput, RowsWithoutKeysMustBeExactlyNothing) {
-  const Mask mask = Mask::from_slices(kTokens, kTokens, {{10, kTokens, 0, 150, SliceType::full}});
+  const Mask mask =
+      Mask::from_slices(kTokens, kTokens, {{10, kTokens, 0, 150, MaskSliceType::full}});
   const Reference reference(p_, mask, inputs_, {1000, 1}, 1);
   outputs_ = solve(p_, mask, inputs_);
   EXPECT_TRUE(check_forward(reference, outputs_).ok);

@@ -20,7 +20,7 @@ constexpr std::int64_t kTokens = 1000;
 constexpr double kGflops = 1;
 
 Mask causal(std::int64_t tokens) {
-  return Mask::from_slices(tokens, tokens, {{0, tokens, 0, tokens, SliceType::causal}});
+  return Mask::from_slices(tokens, tokens, {{0, tokens, 0, tokens, MaskSliceType::causal}});
 }
 
 Problem gqa_problem() {

@@ -48,7 +48,7 @@ RC_GTEST_PROP(TileMask, AgreesWithTheDenseMaskBothWays, ()) {
 }
 
 TEST(TileMask, ListsOnlyTilesWithACellAndMarksFullOnes) {
-  const Mask mask = Mask::from_slices(200, 200, {{0, 200, 0, 200, SliceType::causal}});
+  const Mask mask = Mask::from_slices(200, 200, {{0, 200, 0, 200, MaskSliceType::causal}});
   const TileMask tile = TileMask::make(mask, 0, TileOwner::queries, 2);
   ASSERT_EQ(tile.partners.size(), 3U);
   EXPECT_EQ(tile.partners[0].bits, -1);

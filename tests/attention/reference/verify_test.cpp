@@ -54,7 +54,8 @@ TEST(Verify, FewerQueriesThanKeysAndMoreAreCompared) {
     Problem problem = square_problem(queries, 4, 2, 24, DType::bfloat16);
     problem.tokens_k = keys;
     const Inputs inputs = make_inputs(problem, 1);
-    const Mask mask = Mask::from_slices(queries, keys, {{0, queries, 0, keys, SliceType::causal}});
+    const Mask mask =
+        Mask::from_slices(queries, keys, {{0, queries, 0, keys, MaskSliceType::causal}});
     const Reference reference(problem, mask, inputs, {1000, 1}, 1);
     const Outputs outputs = solve(problem, mask, inputs);
     EXPECT_TRUE(check_forward(reference, outputs).ok);

@@ -19,7 +19,8 @@ TEST(WholeHeads, AreAllUpTo16384TokensByDefault) {
   for (const int heads_k : {8, 64}) {
     const Problem problem = problem_of(16384, 64, heads_k);
     EXPECT_EQ(draw_kv_heads(problem, test::small_mask("full", 16384), {}, 1).size(), heads_k);
-    const double seconds = heads_k * reckoned_seconds(problem, test::small_mask("full", 16384), {});
+    const double seconds =
+        heads_k * estimated_seconds(problem, test::small_mask("full", 16384), {});
     EXPECT_LT(seconds, 2.5);
     EXPECT_GT(seconds, 1.5);
   }
@@ -52,12 +53,12 @@ TEST(WholeHeads, AreDrawnFromTheSeed) {
 
 TEST(WholeHeads, CostWhatTheTilesOfTheMaskDo) {
   const Problem problem = problem_of(8192);
-  const double full = reckoned_seconds(problem, test::small_mask("full", 8192), {});
-  EXPECT_NEAR(reckoned_seconds(problem, test::small_mask("causal", 8192), {}), full / 2,
+  const double full = estimated_seconds(problem, test::small_mask("full", 8192), {});
+  EXPECT_NEAR(estimated_seconds(problem, test::small_mask("causal", 8192), {}), full / 2,
               0.02 * full);
-  EXPECT_NEAR(reckoned_seconds(problem_of(8192, 64, 64), test::small_mask("full", 8192), {}),
+  EXPECT_NEAR(estimated_seconds(problem_of(8192, 64, 64), test::small_mask("full", 8192), {}),
               full / 8, 1e-6);
-  EXPECT_NEAR(reckoned_seconds(problem, test::small_mask("full", 8192), {10, 60'000}), full / 2,
+  EXPECT_NEAR(estimated_seconds(problem, test::small_mask("full", 8192), {10, 60'000}), full / 2,
               1e-6);
 }
 

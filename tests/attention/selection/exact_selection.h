@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "attention/problem.h"
+#include "attention/api/problem.h"
 #include "core/tensor.h"
 #include "mask/block_draw.h"
 

@@ -62,8 +62,8 @@ TEST(SelectionQuality, OfOneRowIsWhatTheSoftmaxSays) {
     inputs.k.view().row<float>(i, 0)[0] = static_cast<float>(i);
     inputs.v.view().row<float>(i, 0)[0] = static_cast<float>(10 * i);
   }
-  const Mask mask =
-      Mask::from_blocks(1, 4, {{0, 1, 0, 4, SliceType::full}}, {{0, 1}, {0, 2, 4}, 1, {0, 1}, {1}});
+  const Mask mask = Mask::from_blocks(1, 4, {{0, 1, 0, 4, MaskSliceType::full}},
+                                      {{0, 1}, {0, 2, 4}, 1, {0, 1}, {1}});
   double all = 0, full = 0, kept = 0, sparse = 0;
   for (int i = 0; i < 4; ++i) {
     const double p = std::exp(static_cast<double>(i));

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "attention/inputs.h"
+#include "attention/inputs/inputs.h"
 #include "attention/selection/exact_selection.h"
 #include "attention/selection/selected_mask.h"
 #include "core/error.h"

@@ -72,7 +72,7 @@ TEST_F(CudnnTest, HeadsAndDimensions) {
 TEST_F(CudnnTest, MoreKeysThanQueries) {
   Problem problem = gpu_problem(300, 4, 2);
   problem.tokens_k = 900;
-  for (const SliceType type : {SliceType::full, SliceType::causal}) {
+  for (const MaskSliceType type : {MaskSliceType::full, MaskSliceType::causal}) {
     expect_right(*kernel_, problem, Mask::from_slices(300, 900, {{0, 300, 0, 900, type}}));
   }
 }
@@ -80,7 +80,8 @@ TEST_F(CudnnTest, MoreKeysThanQueries) {
 TEST_F(CudnnTest, FewerKeysThanQueries) {
   Problem problem = gpu_problem(900, 4, 2);
   problem.tokens_k = 300;
-  expect_right(*kernel_, problem, Mask::from_slices(900, 300, {{0, 900, 0, 300, SliceType::full}}));
+  expect_right(*kernel_, problem,
+               Mask::from_slices(900, 300, {{0, 900, 0, 300, MaskSliceType::full}}));
 }
 
 TEST_F(CudnnTest, TellsItsVersionAndWorkspace) {

@@ -12,7 +12,7 @@ namespace longca::testing {
 namespace {
 
 constexpr std::uint64_t kSeed = 7;
-constexpr std::int64_t kMostOnHost = 1024;
+constexpr std::int64_t kMaxOnHost = 1024;
 constexpr VerifyBudget kEverything{.seconds = 1e6};
 
 void expect_verdicts(const Verifier& verifier, const Problem& problem, const Inputs& inputs,
@@ -30,7 +30,7 @@ void expect_verdicts(const Verifier& verifier, const Problem& problem, const Inp
 
 void expect_right(const Problem& problem, const Mask& mask, const Inputs& inputs,
                   const Outputs& outputs) {
-  if (std::max(problem.tokens_q, problem.tokens_k) > kMostOnHost) {
+  if (std::max(problem.tokens_q, problem.tokens_k) > kMaxOnHost) {
     return expect_verdicts(*make_verifier(problem, mask, inputs, kEverything, kSeed), problem,
                            inputs, outputs);
   }

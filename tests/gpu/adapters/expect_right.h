@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/kernel.h"
+#include "attention/api/kernel.h"
 #include "bench/cell_tensors.h"
 
 namespace longca::testing {

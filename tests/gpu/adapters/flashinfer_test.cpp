@@ -77,7 +77,7 @@ TEST_F(FlashinferTest, RowsWithoutKeysAndMoreKeysThanQueries) {
   problem.tokens_k = 320;
   const BlockLists lists{{0, 64, 128}, {0, 128, 256, 320}, 2, {0, 0, 2, 3, 3}, {0, 2, 1}};
   expect_right(*kernel_, problem,
-               Mask::from_blocks(128, 320, {{0, 128, 0, 320, SliceType::full}}, lists));
+               Mask::from_blocks(128, 320, {{0, 128, 0, 320, MaskSliceType::full}}, lists));
 }
 
 TEST_F(FlashinferTest, TellsItsWorkspace) {

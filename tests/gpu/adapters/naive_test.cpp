@@ -59,12 +59,12 @@ TEST_F(NaiveCuda, AccumulatesIntoTheWholeSoftmax) {
   problem.dtype = DType::float32;
   const Inputs inputs = make_inputs(problem, kSeed);
   const Outputs outputs = Outputs::for_problem(problem);
-  const auto part = [](std::vector<Slice> slices) {
+  const auto part = [](std::vector<MaskSlice> slices) {
     return Mask::from_slices(kTokens, kTokens, std::move(slices));
   };
-  const Mask parts[] = {part({{kSplit, kTokens, kSplit, kTokens, SliceType::causal}}),
-                        part({{0, kSplit, 0, kSplit, SliceType::causal},
-                              {kSplit, kTokens, 0, kSplit, SliceType::full}})};
+  const Mask parts[] = {part({{kSplit, kTokens, kSplit, kTokens, MaskSliceType::causal}}),
+                        part({{0, kSplit, 0, kSplit, MaskSliceType::causal},
+                              {kSplit, kTokens, 0, kSplit, MaskSliceType::full}})};
   const std::vector<float> nothing_seen(4 * kTokens, -std::numeric_limits<float>::infinity());
   outputs.poison_forward();
   gpu().copy(outputs.lse.view().data, nothing_seen.data(), outputs.lse.bytes());
@@ -84,7 +84,7 @@ TEST_F(NaiveCuda, AccumulatesIntoTheWholeSoftmax) {
   }
   gpu().synchronize();
   problem.accumulate = false;
-  expect_right(problem, part({{0, kTokens, 0, kTokens, SliceType::causal}}), inputs, outputs);
+  expect_right(problem, part({{0, kTokens, 0, kTokens, MaskSliceType::causal}}), inputs, outputs);
 }
 
 TEST_F(NaiveCuda, ScoresThatDoNotFitAreRefusedWithTheirSize) {

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "attention/plugin.h"
+#include "attention/api/plugin.h"
 #include "core/cuda/error.h"
 #include "core/device.h"
 

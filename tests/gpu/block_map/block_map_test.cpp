@@ -1,4 +1,4 @@
-#include "attention/cuda/block_map.h"
+#include "attention/kernels/common/block_map.h"
 
 #include <gtest/gtest.h>
 
@@ -81,7 +81,7 @@ TEST_F(CudaBlockMap, ListsEqualThoseOfTheHost) {
 
 TEST_F(CudaBlockMap, CountsKeptBlocksOfUnevenRows) {
   BlockLists lists{{0, 1, 2, 3, 4}, {0, 1, 2, 3}, 1, {0, 0, 3, 3, 4}, {0, 1, 2, 1}};
-  const Mask mask = Mask::from_blocks(4, 3, {{0, 4, 0, 3, SliceType::full}}, lists);
+  const Mask mask = Mask::from_blocks(4, 3, {{0, 4, 0, 3, MaskSliceType::full}}, lists);
   const BlockMap& map = BlockMap::of(mask);
   const Buffer counts(gpu().memory(), 4 * 4);
   count_kept(map.bits(), counts.as<std::int32_t>(), gpu().stream());

@@ -34,7 +34,7 @@ TEST_F(CudaDevice, TellsWhatItIs) {
   const DeviceProperties& found = gpu().properties();
   EXPECT_FALSE(found.name.empty());
   EXPECT_GE(found.architecture, 50);
-  EXPECT_GT(found.multiprocessors, 0);
+  EXPECT_GT(found.sms, 0);
   EXPECT_GT(found.cache_bytes, 0);
   EXPECT_GT(found.memory_bytes, std::int64_t{1} << 30);
   EXPECT_THAT(found.pci_bus_id, HasSubstr(":"));

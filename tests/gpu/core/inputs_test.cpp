@@ -1,4 +1,4 @@
-#include "attention/inputs.h"
+#include "attention/inputs/inputs.h"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 
 #include "core/cuda/error.h"
 #include "core/error.h"
-#include "parallel/cuda/event.h"
+#include "parallel/executor/cuda/event.h"
 
 namespace longca::testing {
 namespace {

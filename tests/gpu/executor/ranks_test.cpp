@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "attention/registry.h"
+#include "attention/api/registry.h"
 #include "gpu/executor/gpu_ranks.h"
 #include "gpu/gpu_test.h"
 #include "parallel/executor/rank_run.h"
@@ -83,21 +83,21 @@ class GpuRanks : public GpuTest {
   }
 };
 
-Mask one_slice(std::int64_t tokens, SliceType type) {
+Mask one_slice(std::int64_t tokens, MaskSliceType type) {
   return Mask::from_slices(tokens, tokens, {{0, tokens, 0, tokens, type}});
 }
 
 /// Documents that are causal, one of which all others see.
 Mask mixed(std::int64_t tokens) {
   return Mask::from_slices(tokens, tokens,
-                           {{0, 150, 0, 150, SliceType::causal},
-                            {150, tokens, 0, 150, SliceType::full},
-                            {150, 600, 150, 600, SliceType::causal},
-                            {600, tokens, 600, tokens, SliceType::bi_causal}});
+                           {{0, 150, 0, 150, MaskSliceType::causal},
+                            {150, tokens, 0, 150, MaskSliceType::full},
+                            {150, 600, 150, 600, MaskSliceType::causal},
+                            {600, tokens, 600, tokens, MaskSliceType::bi_causal}});
 }
 
 TEST_F(GpuRanks, WithAKernelThatMerges) {
-  EXPECT_GT(check_all("naive", one_slice(700, SliceType::causal), Merging::by_kernel), 12);
+  EXPECT_GT(check_all("naive", one_slice(700, MaskSliceType::causal), Merging::by_kernel), 12);
   EXPECT_GT(check_all("naive", mixed(901), Merging::by_kernel), 12);
   EXPECT_GT(check_all("naive", mixed(901)), 12);
 }
@@ -114,14 +114,14 @@ TEST_F(GpuRanks, WithSlice) {
     GTEST_SKIP() << can.reason;
   }
   for (const Merging merging : {Merging::after, Merging::by_kernel}) {
-    EXPECT_GT(check_all("slice", one_slice(1000, SliceType::causal), merging), 12);
+    EXPECT_GT(check_all("slice", one_slice(1000, MaskSliceType::causal), merging), 12);
     EXPECT_GT(check_all("slice", mixed(1100), merging), 12);
   }
 }
 
 TEST_F(GpuRanks, WithAKernelThatOverwrites) {
-  EXPECT_GT(check_all("flashmask_native", one_slice(1000, SliceType::full)), 6);
-  EXPECT_GT(check_all("flashmask_native", one_slice(1200, SliceType::causal)), 6);
+  EXPECT_GT(check_all("flashmask_native", one_slice(1000, MaskSliceType::full)), 6);
+  EXPECT_GT(check_all("flashmask_native", one_slice(1200, MaskSliceType::causal)), 6);
   EXPECT_GT(check_all("flashmask_native", mixed(1100)), 0);
 }
 
@@ -131,10 +131,10 @@ TEST_F(GpuRanks, WithAKernelThatTakesNoGaps) {
   problem.tokens_q = problem.tokens_k = 1000;
   problem.dtype = DType::bfloat16;
   problem.device = DeviceKind::cuda;
-  const Mask full = one_slice(1000, SliceType::full);
+  const Mask full = one_slice(1000, MaskSliceType::full);
   if (const Support can = cudnn.supports(problem, full); !can.ok()) GTEST_SKIP() << can.reason;
   EXPECT_GT(check_all("cudnn", full), 6);
-  EXPECT_GT(check_all("cudnn", one_slice(1000, SliceType::causal)), 0);
+  EXPECT_GT(check_all("cudnn", one_slice(1000, MaskSliceType::causal)), 0);
 }
 
 }  // namespace

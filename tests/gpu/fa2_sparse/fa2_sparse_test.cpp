@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/adapters/fa2_sparse_native/fa2_sparse_native.h"
+#include "attention/kernels/block_sparse_fa2/fa2_sparse_native.h"
 #include "gpu/kernel_test.h"
 #include "mask/block_draw.h"
 #include "mask/generators.h"
@@ -13,7 +13,7 @@ namespace {
 
 Mask mask_of(std::int64_t tokens, int lists, std::int64_t block, double density) {
   return Mask::from_blocks(
-      tokens, tokens, {{0, tokens, 0, tokens, SliceType::full}},
+      tokens, tokens, {{0, tokens, 0, tokens, MaskSliceType::full}},
       draw_blocks({uniform_bounds(tokens, block), uniform_bounds(tokens, block), lists, density},
                   kSeed));
 }
@@ -55,13 +55,13 @@ TEST_F(Fa2Sparse, CausalAndWindowsUnderBlocks) {
     const std::int64_t k = 640;
     const BlockLists lists =
         draw_blocks({uniform_bounds(q, block), uniform_bounds(k, block), 2, 0.6}, kSeed);
-    const auto cut = [&](std::vector<Slice> slices) {
+    const auto cut = [&](std::vector<MaskSlice> slices) {
       return Mask::from_blocks(q, k, std::move(slices), lists);
     };
     const Problem problem = problem_of(q, k, 4, 2);
-    expect_right(problem, cut({{0, q, 0, k, SliceType::causal}}), "causal");
-    expect_right(problem, cut({{0, q, 0, k, SliceType::bi_causal}}), "a window of both");
-    expect_right(problem, cut({{0, q, 0, k, SliceType::full}}), "full");
+    expect_right(problem, cut({{0, q, 0, k, MaskSliceType::causal}}), "causal");
+    expect_right(problem, cut({{0, q, 0, k, MaskSliceType::bi_causal}}), "a window of both");
+    expect_right(problem, cut({{0, q, 0, k, MaskSliceType::full}}), "full");
     expect_right(problem, cut({}), "no slices");
   }
 }
@@ -74,12 +74,13 @@ TEST_F(Fa2Sparse, RowsWithoutKeysAndKeysWithoutRows) {
   lists.heads = 2;
   lists.offsets = {0, 2, 2, 4, 4, 5, 5, 6, 6};
   lists.indices = {0, 1, 0, 3, 3, 1};
-  const Mask mask = Mask::from_blocks(450, 450, {{0, 450, 0, 450, SliceType::full}}, lists);
+  const Mask mask = Mask::from_blocks(450, 450, {{0, 450, 0, 450, MaskSliceType::full}}, lists);
   expect_right(problem_of(450, 450, 4, 2), mask, "empty rows");
   lists.offsets = std::vector<std::int64_t>(9, 0);
   lists.indices = {};
   expect_right(problem_of(450, 450, 4, 2),
-               Mask::from_blocks(450, 450, {{0, 450, 0, 450, SliceType::full}}, lists), "nothing");
+               Mask::from_blocks(450, 450, {{0, 450, 0, 450, MaskSliceType::full}}, lists),
+               "nothing");
 }
 
 TEST_F(Fa2Sparse, NoQueriesOrNoKeys) {
@@ -95,18 +96,18 @@ TEST_F(Fa2Sparse, QueryAndKeyBlocksOfDifferentLengths) {
   const struct { std::int64_t q, k; } blocks[] = {{64, 128}, {128, 64}, {256, 192}};
   for (const auto& block : blocks) {
     const Mask mask = Mask::from_blocks(
-        600, 700, {{0, 600, 0, 700, SliceType::full}},
+        600, 700, {{0, 600, 0, 700, MaskSliceType::full}},
         draw_blocks({uniform_bounds(600, block.q), uniform_bounds(700, block.k), 2, 0.5}, kSeed));
     expect_right(problem_of(600, 700, 4, 2), mask,
                  std::to_string(block.q) + " × " + std::to_string(block.k));
   }
 }
 
-TEST_F(Fa2Sparse, ListsLongerThanWhatAWorkGroupHoldsAtOnce) {
+TEST_F(Fa2Sparse, ListsLongerThanWhatACtaHoldsAtOnce) {
   // More than 1024 tiles of 64 tokens: lists are walked in parts.
   const std::int64_t tokens = 66000;
   const Mask mask = Mask::from_blocks(
-      tokens, tokens, {{0, tokens, 0, tokens, SliceType::full}},
+      tokens, tokens, {{0, tokens, 0, tokens, MaskSliceType::full}},
       draw_blocks({uniform_bounds(tokens, 64), uniform_bounds(tokens, 64), 1, 0.03}, kSeed));
   expect_right_there(problem_of(tokens, tokens, 2, 1), mask, "66000 tokens");
 }

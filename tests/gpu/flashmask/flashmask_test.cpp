@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/adapters/flashmask_native/flashmask_native.h"
+#include "attention/kernels/flashmask/flashmask_native.h"
 #include "gpu/kernel_test.h"
 #include "gpu/small_mask.h"
 
@@ -42,21 +42,23 @@ TEST_F(Flashmask, HeadGroups) {
 }
 
 TEST_F(Flashmask, FewerAndMoreQueriesThanKeysAndRowsWithoutKeys) {
-  const auto masked = [](std::int64_t q, std::int64_t k, Slice slice) {
+  const auto masked = [](std::int64_t q, std::int64_t k, MaskSlice slice) {
     return Mask::from_slices(q, k, {slice});
   };
-  expect_right(problem_of(200, 333, 4, 2), masked(200, 333, {10, 150, 20, 300, SliceType::causal}),
-               "causal rectangle");
-  expect_right(problem_of(333, 70, 4, 2), masked(333, 70, {130, 260, 0, 70, SliceType::full}),
+  expect_right(problem_of(200, 333, 4, 2),
+               masked(200, 333, {10, 150, 20, 300, MaskSliceType::causal}), "causal rectangle");
+  expect_right(problem_of(333, 70, 4, 2), masked(333, 70, {130, 260, 0, 70, MaskSliceType::full}),
                "rows before and after see nothing");
-  expect_right(problem_of(129, 129, 2, 1), masked(129, 129, {0, 0, 0, 0, SliceType::full}),
+  expect_right(problem_of(129, 129, 2, 1), masked(129, 129, {0, 0, 0, 0, MaskSliceType::full}),
                "no row sees anything");
-  expect_right(problem_of(0, 65, 2, 1), masked(0, 65, {0, 0, 0, 0, SliceType::full}), "no queries");
-  expect_right(problem_of(65, 0, 2, 1), masked(65, 0, {0, 0, 0, 0, SliceType::full}), "no keys");
+  expect_right(problem_of(0, 65, 2, 1), masked(0, 65, {0, 0, 0, 0, MaskSliceType::full}),
+               "no queries");
+  expect_right(problem_of(65, 0, 2, 1), masked(65, 0, {0, 0, 0, 0, MaskSliceType::full}),
+               "no keys");
 }
 
 TEST_F(Flashmask, OneLongColumnSplitsTheGroupOfHeads) {
-  // All rows see the first keys, the rest nearly nothing: work groups of one key block share it.
+  // All rows see the first keys, the rest nearly nothing: CTAs of one key block share it.
   expect_right(problem_of(1500, 1500, 8, 2), small_mask("prefix_lm_document", 1500), "prefix");
   expect_right(problem_of(1000, 1000, 8, 1), small_mask("full", 1000), "full");
 }

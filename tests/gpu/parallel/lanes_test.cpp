@@ -3,7 +3,7 @@
 #include "core/cuda/error.h"
 #include "gpu/bench/spin.h"
 #include "gpu/gpu_test.h"
-#include "parallel/cuda/cuda_lanes.h"
+#include "parallel/executor/cuda/cuda_lanes.h"
 
 namespace longca::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gpu/gpu_test.h"
-#include "parallel/cuda/cuda_step_math.h"
+#include "parallel/executor/cuda/cuda_step_math.h"
 #include "parallel/executor/step_math_cpu.h"
 
 // The GPU's arithmetic between steps against the CPU's, which has tests of its own.
@@ -181,7 +181,7 @@ TEST_F(StepMathTest, AddsToTheBit) {
 TEST_F(StepMathTest, SumsSeveral) {
   for (const Shape& shape : kShapes) {
     for (const DType dtype : kDTypes) {
-      for (std::size_t count = 1; count <= StepMath::kMostParts; ++count) {
+      for (std::size_t count = 1; count <= StepMath::kMaxParts; ++count) {
         std::vector<TwinTensor> parts;
         std::vector<ConstTensorView> on_host;
         std::vector<ConstTensorView> on_gpu;
@@ -274,7 +274,7 @@ TEST_F(StepMathTest, Merges) {
 
 TEST_F(StepMathTest, MergesSeveralAtOnce) {
   for (const Shape& shape : kShapes) {
-    for (std::size_t count = 1; count <= StepMath::kMostParts; ++count) {
+    for (std::size_t count = 1; count <= StepMath::kMaxParts; ++count) {
       for (const bool accumulates : {false, true}) {
         std::vector<TwinTensor> parts;
         std::vector<TwinLse> lses;

@@ -197,7 +197,7 @@ TEST_P(Agreement, ThatAnHonestKernelIsRight) {
 class OtherShapes : public GpuTest {
  protected:
   static void expect_agreement(std::int64_t tokens_q, std::int64_t tokens_k, int heads_q,
-                               int heads_k, int dim, std::vector<Slice> slices) {
+                               int heads_k, int dim, std::vector<MaskSlice> slices) {
     for (const DType dtype : {DType::float32, DType::bfloat16}) {
       if (dim > largest_reference_dim(dtype)) continue;
       Problem problem = square_problem(tokens_q, heads_q, heads_k, dim, dtype);
@@ -208,22 +208,22 @@ class OtherShapes : public GpuTest {
 };
 
 TEST_F(OtherShapes, FewerAndMoreQueriesThanKeys) {
-  expect_agreement(130, 257, 6, 2, 64, {{0, 130, 0, 257, SliceType::causal}});
-  expect_agreement(300, 70, 2, 2, 64, {{0, 300, 0, 70, SliceType::causal}});
+  expect_agreement(130, 257, 6, 2, 64, {{0, 130, 0, 257, MaskSliceType::causal}});
+  expect_agreement(300, 70, 2, 2, 64, {{0, 300, 0, 70, MaskSliceType::causal}});
 }
 
 TEST_F(OtherShapes, RowsAndKeysThatNothingReaches) {
-  expect_agreement(200, 200, 2, 1, 32, {{10, 200, 0, 150, SliceType::full}});
-  expect_agreement(200, 200, 2, 1, 32, {{70, 80, 10, 20, SliceType::bi_causal}});
+  expect_agreement(200, 200, 2, 1, 32, {{10, 200, 0, 150, MaskSliceType::full}});
+  expect_agreement(200, 200, 2, 1, 32, {{70, 80, 10, 20, MaskSliceType::bi_causal}});
   expect_agreement(100, 100, 2, 1, 32, {});
 }
 
 TEST_F(OtherShapes, HeadDimensionsThatFillNoVectorAndTheLargest) {
-  expect_agreement(150, 150, 2, 1, 20, {{0, 150, 0, 150, SliceType::causal}});
-  expect_agreement(150, 150, 2, 1, 3, {{0, 150, 0, 150, SliceType::causal}});
-  expect_agreement(150, 150, 2, 1, 96, {{0, 150, 0, 150, SliceType::causal}});
-  expect_agreement(150, 150, 2, 1, 192, {{0, 150, 0, 150, SliceType::causal}});
-  expect_agreement(150, 150, 2, 1, 256, {{0, 150, 0, 150, SliceType::causal}});
+  expect_agreement(150, 150, 2, 1, 20, {{0, 150, 0, 150, MaskSliceType::causal}});
+  expect_agreement(150, 150, 2, 1, 3, {{0, 150, 0, 150, MaskSliceType::causal}});
+  expect_agreement(150, 150, 2, 1, 96, {{0, 150, 0, 150, MaskSliceType::causal}});
+  expect_agreement(150, 150, 2, 1, 192, {{0, 150, 0, 150, MaskSliceType::causal}});
+  expect_agreement(150, 150, 2, 1, 256, {{0, 150, 0, 150, MaskSliceType::causal}});
 }
 
 TEST_F(OtherShapes, ATooLargeHeadDimensionIsRefused) {

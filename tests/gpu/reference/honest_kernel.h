@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/inputs.h"
-#include "attention/kernel.h"
-#include "attention/problem.h"
+#include "attention/api/kernel.h"
+#include "attention/api/problem.h"
+#include "attention/inputs/inputs.h"
 #include "core/device.h"
 #include "mask/mask.h"
 

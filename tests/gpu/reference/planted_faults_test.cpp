@@ -121,7 +121,7 @@ TEST_P(PlantedFault, OneDocumentBoundaryMovedByOne) {
   const std::int64_t a = tokens() / 4;
   const std::int64_t b = tokens() / 2 + 17;
   const std::int64_t c = tokens() - a - b;
-  for (const SliceType type : {SliceType::full, SliceType::causal}) {
+  for (const MaskSliceType type : {MaskSliceType::full, MaskSliceType::causal}) {
     expect_mask_faults(
         test::documents({a, b, c}, type),
         {test::documents({a, b - 1, c + 1}, type), test::documents({a, b + 1, c - 1}, type)});
@@ -317,7 +317,7 @@ TEST_P(SpoiltOutput, ResultsOfThePreviousCaseReturned) {
 
 TEST_P(SpoiltOutput, RowsWithoutKeysMustBeExactlyNothing) {
   const Mask holes =
-      Mask::from_slices(tokens(), tokens(), {{10, tokens(), 0, 3000, SliceType::full}});
+      Mask::from_slices(tokens(), tokens(), {{10, tokens(), 0, 3000, MaskSliceType::full}});
   const CudaReference reference(p_, holes, inputs_, kAll, 1);
   const DeviceOutputs outputs = test::solve_on_gpu(p_, holes, inputs_);
   expect_right(reference, outputs, inputs_);
@@ -339,7 +339,7 @@ TEST_P(SpoiltOutput, RowsWithoutKeysMustBeExactlyNothing) {
 TEST_P(SpoiltOutput, DrawnHeadsAreJudgedAndTheFractionSaysSo) {
   if (p_.heads_k < 2) GTEST_SKIP() << "one KV head";
   VerifyBudget one_head;
-  one_head.seconds *= 1.5 * reckoned_seconds(p_, *mask_, {}) / device_seconds(one_head);
+  one_head.seconds *= 1.5 * estimated_seconds(p_, *mask_, {}) / device_seconds(one_head);
   const CudaReference part(p_, *mask_, inputs_, one_head, 1);
   EXPECT_EQ(part.fraction(), 0.5);
   EXPECT_LT(part.bytes(), reference_->bytes());

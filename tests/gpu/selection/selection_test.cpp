@@ -3,8 +3,8 @@
 #include <numeric>
 #include <vector>
 
-#include "attention/cuda/block_map.h"
-#include "attention/inputs.h"
+#include "attention/inputs/inputs.h"
+#include "attention/kernels/common/block_map.h"
 #include "attention/selection/cuda/block_selector.h"
 #include "attention/selection/cuda/launch.h"
 #include "attention/selection/exact_selection.h"

@@ -1,6 +1,6 @@
 // Backward calls whose rows were prepared before, between calls of other plans with the same
 // scratch.
-#include "attention/early_rows.h"
+#include "attention/api/early_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "attention/plan_scratch.h"
-#include "attention/slice/slice.h"
+#include "attention/api/plan_scratch.h"
+#include "attention/kernels/slice/slice.h"
 #include "core/memory.h"
 #include "gpu/kernel_test.h"
 #include "gpu/small_mask.h"
@@ -103,12 +103,12 @@ class EarlyRows : public KernelTest {
   }
 };
 
-/// Keys of one work group, keys that several share, and rows of which only some are there.
+/// Keys of one CTA, keys that several share, and rows of which only some are there.
 std::vector<Mask> masks() {
   return {small_mask("causal_document", 1100, kHeads), small_mask("shared_question", 1100, kHeads),
-          Mask::from_slices(
-              700, 1100,
-              {{0, 100, 0, 500, SliceType::causal}, {130, 700, 400, 1100, SliceType::causal}})};
+          Mask::from_slices(700, 1100,
+                            {{0, 100, 0, 500, MaskSliceType::causal},
+                             {130, 700, 400, 1100, MaskSliceType::causal}})};
 }
 
 TEST_F(EarlyRows, AreLeftOutOfTheCall) {
@@ -190,9 +190,9 @@ TEST_F(EarlyRows, OfOtherTensorsAreNotThoseOfTheCall) {
 /// while others still compute.
 TEST_F(EarlyRows, OfARanksCall) {
   const Mask mask = Mask::from_slices(2800, 5600,
-                                      {{0, 1300, 0, 4100, SliceType::causal},
-                                       {1300, 2000, 4100, 4800, SliceType::causal},
-                                       {2000, 2800, 4800, 5600, SliceType::causal}});
+                                      {{0, 1300, 0, 4100, MaskSliceType::causal},
+                                       {1300, 2000, 4100, 4800, MaskSliceType::causal},
+                                       {2000, 2800, 4800, 5600, MaskSliceType::causal}});
   const auto it = call(mask, false, {64, 8});
   const auto other = call(small_mask("causal", 3000, {64, 8}), false, {64, 8});
   const Buffer scratch = share_scratch({it.get(), other.get()});

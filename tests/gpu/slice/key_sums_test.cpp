@@ -1,5 +1,5 @@
 // Gradients of keys in float32 beside a dQ of the problem's dtype, as steps over ranks want them.
-#include "attention/key_sums.h"
+#include "attention/api/key_sums.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "attention/early_rows.h"
-#include "attention/slice/slice.h"
+#include "attention/api/early_rows.h"
+#include "attention/kernels/slice/slice.h"
 #include "gpu/kernel_test.h"
 #include "mask/generators.h"
 
@@ -66,7 +66,7 @@ class KeySums : public KernelTest {
   }
 };
 
-/// Keys of work groups of their own, and keys that several share.
+/// Keys of CTAs of their own, and keys that several share.
 TEST_F(KeySums, AreWhatThePlainCallRounds) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const std::string name : {"causal", "shared_question"}) {

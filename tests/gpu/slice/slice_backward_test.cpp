@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "attention/slice/device_transposed_lists.h"
-#include "attention/slice/slice.h"
+#include "attention/kernels/slice/device_transposed_lists.h"
+#include "attention/kernels/slice/slice.h"
 #include "gpu/kernel_test.h"
 #include "gpu/small_mask.h"
 #include "mask/block_draw.h"
@@ -65,40 +65,40 @@ TEST_P(SliceBackward, BlockListsOfQueryHeadsAndOddBlocks) {
 
 TEST_P(SliceBackward, BlockListsUnderADiagonal) {
   const std::vector<std::int64_t> bounds = uniform_bounds(300, 64);
-  const Mask mask = Mask::from_blocks(300, 300, {{0, 300, 0, 300, SliceType::causal}},
+  const Mask mask = Mask::from_blocks(300, 300, {{0, 300, 0, 300, MaskSliceType::causal}},
                                       draw_blocks({bounds, bounds, 2, 0.4}, kSeed));
   expect_right_at(300, 300, {8, 2}, mask, "causal blocks");
 }
 
 TEST_P(SliceBackward, FewerAndMoreQueriesThanKeysAndRowsWithoutKeys) {
-  const auto masked = [](std::int64_t q, std::int64_t k, longca::Slice slice) {
+  const auto masked = [](std::int64_t q, std::int64_t k, longca::MaskSlice slice) {
     return Mask::from_slices(q, k, {slice});
   };
   for (const Heads heads : {Heads{4, 2}, Heads{8, 1}}) {
-    expect_right_at(200, 333, heads, masked(200, 333, {10, 150, 20, 300, SliceType::causal}),
+    expect_right_at(200, 333, heads, masked(200, 333, {10, 150, 20, 300, MaskSliceType::causal}),
                     "causal rectangle: keys before and after that nobody sees");
-    expect_right_at(333, 70, heads, masked(333, 70, {130, 260, 0, 70, SliceType::full}),
+    expect_right_at(333, 70, heads, masked(333, 70, {130, 260, 0, 70, MaskSliceType::full}),
                     "rows before and after see nothing");
-    expect_right_at(129, 129, heads, masked(129, 129, {0, 0, 0, 0, SliceType::full}),
+    expect_right_at(129, 129, heads, masked(129, 129, {0, 0, 0, 0, MaskSliceType::full}),
                     "no row sees anything");
-    expect_right_at(0, 65, heads, masked(0, 65, {0, 0, 0, 0, SliceType::full}), "no queries");
-    expect_right_at(65, 0, heads, masked(65, 0, {0, 0, 0, 0, SliceType::full}), "no keys");
+    expect_right_at(0, 65, heads, masked(0, 65, {0, 0, 0, 0, MaskSliceType::full}), "no queries");
+    expect_right_at(65, 0, heads, masked(65, 0, {0, 0, 0, 0, MaskSliceType::full}), "no keys");
   }
 }
 
 /// Every second key, of a row and the next in turn.
 TEST_P(SliceBackward, ManyIntervalsInOneTile) {
-  std::vector<longca::Slice> slices;
+  std::vector<longca::MaskSlice> slices;
   for (std::int64_t row = 0; row < 100; ++row) {
     for (std::int64_t key = row % 2; key < 150; key += 2) {
-      slices.push_back({row, row + 1, key, key + 1, SliceType::full});
+      slices.push_back({row, row + 1, key, key + 1, MaskSliceType::full});
     }
   }
   expect_right_at(100, 150, {8, 1}, Mask::from_slices(100, 150, slices), "checkerboard");
 }
 
-TEST_P(SliceBackward, KeysThatSeveralWorkGroupsShare) {
-  // Every row sees the first keys, and a key tile of few heads would keep one work group busy.
+TEST_P(SliceBackward, KeysThatSeveralCtasShare) {
+  // Every row sees the first keys, and a key tile of few heads would keep one CTA busy.
   for (const std::string name : {"full", "shared_question", "prefix_lm_causal"}) {
     expect_right_at(1200, 1200, {8, 1}, small_mask(name, 1200, {8, 1}), name);
     expect_right_at(1200, 1200, {2, 1}, small_mask(name, 1200, {2, 1}), name);
@@ -115,7 +115,7 @@ TEST_P(SliceBackward, LongRowsOfManyHeads) {
   }
 }
 
-/// Work groups go through them in chunks, and add the chunks' dK and dV.
+/// CTAs go through them in chunks, and add the chunks' dK and dV.
 TEST_P(SliceBackward, RowsLongerThanAChunk) {
   for (const std::string name : {"causal", "block_sparse"}) {
     MaskSpec spec;
@@ -129,7 +129,7 @@ TEST_P(SliceBackward, RowsLongerThanAChunk) {
 
 /// Into float32 that holds ones: what comes is what the plain call rounds, and ones more.
 TEST_P(SliceBackward, AddsIntoGivenGradients) {
-  // Keys of work groups of their own, and shared ones; the last tile is cut.
+  // Keys of CTAs of their own, and shared ones; the last tile is cut.
   // The larger problem's dQ is written while work goes on.
   struct Setting {
     std::string name;

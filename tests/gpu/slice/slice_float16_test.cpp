@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/slice/slice.h"
+#include "attention/kernels/slice/slice.h"
 #include "gpu/kernel_test.h"
 #include "mask/generators.h"
 

@@ -1,4 +1,4 @@
-#include "attention/slice/slice.h"
+#include "attention/kernels/slice/slice.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/inputs.h"
+#include "attention/inputs/inputs.h"
 #include "attention/reference/verify.h"
 #include "gpu/gpu_test.h"
 #include "gpu/small_mask.h"
@@ -45,7 +45,7 @@ struct Outputs {
   Lse lse;
 };
 
-class Slice : public GpuTest, public ::testing::WithParamInterface<SlicePath> {
+class MaskSlice : public GpuTest, public ::testing::WithParamInterface<SlicePath> {
  protected:
   void SetUp() override {
     GpuTest::SetUp();
@@ -94,10 +94,10 @@ class Slice : public GpuTest, public ::testing::WithParamInterface<SlicePath> {
 std::string path_name(const ::testing::TestParamInfo<SlicePath>& info) {
   return info.param == SlicePath::sm90 ? "sm90" : "generic";
 }
-INSTANTIATE_TEST_SUITE_P(Paths, Slice, ::testing::Values(SlicePath::sm90, SlicePath::generic),
+INSTANTIATE_TEST_SUITE_P(Paths, MaskSlice, ::testing::Values(SlicePath::sm90, SlicePath::generic),
                          path_name);
 
-TEST_P(Slice, EveryMaskAtAwkwardLengthsAndHeads) {
+TEST_P(MaskSlice, EveryMaskAtAwkwardLengthsAndHeads) {
   for (const MaskTraits& traits : mask_table()) {
     for (const std::int64_t tokens : {1, 63, 64, 65, 127, 1000}) {
       for (const Heads heads : kHeads) {
@@ -110,7 +110,7 @@ TEST_P(Slice, EveryMaskAtAwkwardLengthsAndHeads) {
   }
 }
 
-TEST_P(Slice, BlockListsOfQueryHeadsAndOddBlocks) {
+TEST_P(MaskSlice, BlockListsOfQueryHeadsAndOddBlocks) {
   for (const std::string name : {"block_sparse", "block_sparse_variable"}) {
     for (const std::int64_t block : {8, 50, 64, 128}) {
       for (const Heads heads : {Heads{4, 4}, Heads{8, 2}}) {
@@ -125,7 +125,7 @@ TEST_P(Slice, BlockListsOfQueryHeadsAndOddBlocks) {
 }
 
 /// Blocks that halves and row groups do not cross: the lists are made on the GPU.
-TEST_P(Slice, BlockListsFromBits) {
+TEST_P(MaskSlice, BlockListsFromBits) {
   for (const std::int64_t block : {64, 128, 192}) {
     for (const Heads heads : {Heads{4, 4}, Heads{8, 2}, Heads{8, 1}}) {
       for (const std::string lists : {"kv", "query"}) {
@@ -141,44 +141,46 @@ TEST_P(Slice, BlockListsFromBits) {
   }
 }
 
-TEST_P(Slice, BlockListsUnderADiagonal) {
+TEST_P(MaskSlice, BlockListsUnderADiagonal) {
   const Heads heads = {8, 2};
   const std::vector<std::int64_t> bounds = uniform_bounds(500, 64);
   const Mask mask = Mask::from_blocks(
-      500, 500, {{0, 500, 0, 500, SliceType::causal}},
+      500, 500, {{0, 500, 0, 500, MaskSliceType::causal}},
       draw_blocks({.q_bounds = bounds, .k_bounds = bounds, .heads = 2, .density = 0.4}, kSeed));
   expect_right(problem_of(500, 500, heads), mask, "causal blocks");
 }
 
-TEST_P(Slice, FewerAndMoreQueriesThanKeysAndRowsWithoutKeys) {
-  const auto masked = [](std::int64_t q, std::int64_t k, longca::Slice slice) {
+TEST_P(MaskSlice, FewerAndMoreQueriesThanKeysAndRowsWithoutKeys) {
+  const auto masked = [](std::int64_t q, std::int64_t k, longca::MaskSlice slice) {
     return Mask::from_slices(q, k, {slice});
   };
   for (const Heads heads : {Heads{4, 2}, Heads{8, 1}}) {
     expect_right(problem_of(200, 333, heads),
-                 masked(200, 333, {10, 150, 20, 300, SliceType::causal}), "causal rectangle");
-    expect_right(problem_of(333, 70, heads), masked(333, 70, {130, 260, 0, 70, SliceType::full}),
+                 masked(200, 333, {10, 150, 20, 300, MaskSliceType::causal}), "causal rectangle");
+    expect_right(problem_of(333, 70, heads),
+                 masked(333, 70, {130, 260, 0, 70, MaskSliceType::full}),
                  "rows before and after see nothing");
-    expect_right(problem_of(129, 129, heads), masked(129, 129, {0, 0, 0, 0, SliceType::full}),
+    expect_right(problem_of(129, 129, heads), masked(129, 129, {0, 0, 0, 0, MaskSliceType::full}),
                  "no row sees anything");
-    expect_right(problem_of(0, 65, heads), masked(0, 65, {0, 0, 0, 0, SliceType::full}),
+    expect_right(problem_of(0, 65, heads), masked(0, 65, {0, 0, 0, 0, MaskSliceType::full}),
                  "no queries");
-    expect_right(problem_of(65, 0, heads), masked(65, 0, {0, 0, 0, 0, SliceType::full}), "no keys");
+    expect_right(problem_of(65, 0, heads), masked(65, 0, {0, 0, 0, 0, MaskSliceType::full}),
+                 "no keys");
   }
 }
 
 /// Every second key, of a row and the next in turn: more intervals than one word of a row holds.
-TEST_P(Slice, ManyIntervalsInOneTile) {
-  std::vector<longca::Slice> slices;
+TEST_P(MaskSlice, ManyIntervalsInOneTile) {
+  std::vector<longca::MaskSlice> slices;
   for (std::int64_t row = 0; row < 100; ++row) {
     for (std::int64_t key = row % 2; key < 150; key += 2) {
-      slices.push_back({row, row + 1, key, key + 1, SliceType::full});
+      slices.push_back({row, row + 1, key, key + 1, MaskSliceType::full});
     }
   }
   expect_right(problem_of(100, 150, {8, 1}), Mask::from_slices(100, 150, slices), "checkerboard");
 }
 
-TEST_P(Slice, LongRowsOfManyHeads) {
+TEST_P(MaskSlice, LongRowsOfManyHeads) {
   const Heads heads = {64, 8};
   for (const std::string name : {"causal", "causal_document", "global_sliding_window"}) {
     MaskSpec spec;
@@ -190,7 +192,7 @@ TEST_P(Slice, LongRowsOfManyHeads) {
 }
 
 /// float16 is in slice_float16_test.cpp: the reference does not take it.
-TEST_P(Slice, EveryDimensionThatWasBuilt) {
+TEST_P(MaskSlice, EveryDimensionThatWasBuilt) {
   const Heads heads = {8, 1};
   for (const int dim : slice_capabilities().head_dims) {
     Problem problem = problem_of(1000, 1000, heads);
@@ -201,20 +203,20 @@ TEST_P(Slice, EveryDimensionThatWasBuilt) {
   }
 }
 
-TEST_P(Slice, LargeScoresStayFinite) {
+TEST_P(MaskSlice, LargeScoresStayFinite) {
   Problem problem = problem_of(130, 130, {2, 2});
   problem.softmax_scale = 8;  // scores of ±400: exponentials overflow without the row's greatest
   expect_right(problem, small_mask("causal", 130, {2, 2}), "scale 8");
 }
 
 /// Over two halves of the keys, one after the other: as over all at once.
-TEST_P(Slice, MergesIntoGivenResults) {
+TEST_P(MaskSlice, MergesIntoGivenResults) {
   for (const Heads heads : {Heads{4, 4}, Heads{8, 1}}) {
     const Problem problem = problem_of(300, 300, heads);
     const Inputs inputs = make_inputs(problem, kSeed);
     // Rows up to 100 see no key of the second part, and 30 of them none at all.
-    const Mask parts[] = {Mask::from_slices(300, 300, {{30, 300, 0, 130, SliceType::full}}),
-                          Mask::from_slices(300, 300, {{100, 300, 130, 300, SliceType::full}})};
+    const Mask parts[] = {Mask::from_slices(300, 300, {{30, 300, 0, 130, MaskSliceType::full}}),
+                          Mask::from_slices(300, 300, {{100, 300, 130, 300, MaskSliceType::full}})};
     MemoryTracker& memory = gpu().memory();
     const Tensor sums(memory, DType::float32, 300, heads.q, 128);
     const Outputs outputs(problem);
@@ -242,7 +244,8 @@ TEST_P(Slice, MergesIntoGivenResults) {
     std::vector<BFloat16> rounded(merged.begin(), merged.end());
     gpu().copy(outputs.o.view().data, rounded.data(), outputs.o.bytes());
     const Mask whole = Mask::from_slices(
-        300, 300, {{30, 300, 0, 130, SliceType::full}, {100, 300, 130, 300, SliceType::full}});
+        300, 300,
+        {{30, 300, 0, 130, MaskSliceType::full}, {100, 300, 130, 300, MaskSliceType::full}});
     const auto verifier = make_verifier(problem, whole, inputs, {.seconds = 1e6}, kSeed);
     const ConstLseView lse(outputs.lse.view());
     const Verdict verdict = verifier->check_forward(outputs.o.view(), &lse);
@@ -250,7 +253,7 @@ TEST_P(Slice, MergesIntoGivenResults) {
   }
 }
 
-TEST_P(Slice, SaysWhichCodeRanAndHowManyHeadsItPacked) {
+TEST_P(MaskSlice, SaysWhichCodeRanAndHowManyHeadsItPacked) {
   const Heads heads = {8, 1};
   const auto plan =
       kernel_->plan(problem_of(1000, 1000, heads), small_mask("document", 1000, heads));
@@ -260,7 +263,7 @@ TEST_P(Slice, SaysWhichCodeRanAndHowManyHeadsItPacked) {
   EXPECT_GT(plan->workspace_bytes(), 0);
 }
 
-TEST_P(Slice, RefusesWhatItCannotDo) {
+TEST_P(MaskSlice, RefusesWhatItCannotDo) {
   const Mask causal = small_mask("causal", 64, {2, 2});
   Problem problem = problem_of(64, 64, {2, 2});
   problem.dtype = DType::float32;

@@ -10,8 +10,8 @@
 #include <utility>
 #include <variant>
 
-#include "parallel/comm/communicator.h"
 #include "parallel/executor/executor.h"
+#include "parallel/transport/communicator.h"
 
 namespace longca::test {
 

@@ -36,7 +36,7 @@ class PlantedFaults : public testing::Test {
   const std::unique_ptr<Kernel> kernel_ = make_flash_cpu();
   const ParallelProblem problem_{
       .problem = square_problem(256, 8, 4, 16, DType::bfloat16),
-      .mask = Mask::from_slices(256, 256, {{0, 256, 0, 256, SliceType::causal}}),
+      .mask = Mask::from_slices(256, 256, {{0, 256, 0, 256, MaskSliceType::causal}}),
       .lengths = {},
       .ranks = 4};
   const Inputs inputs_ = make_inputs(problem_.problem, 1);

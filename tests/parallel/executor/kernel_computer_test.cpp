@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "attention/plan_scratch.h"
+#include "attention/api/plan_scratch.h"
 #include "parallel/executor/plain_kernel.h"
 #include "parallel/executor/thread_ranks.h"
 #include "parallel/schemes/scheme.h"
@@ -72,7 +72,7 @@ class Prepared {
 };
 
 /// Steps of 8 rows × 8 keys × `heads`, each with a mask of its own, of either pass.
-RankPlan steps_of(const std::vector<std::pair<SliceType, int>>& steps) {
+RankPlan steps_of(const std::vector<std::pair<MaskSliceType, int>>& steps) {
   using enum TensorRole;
   RankPlan plan;
   for (const TensorRole role : {q, k, v, o, lse, dout, dq, dk, dv}) {
@@ -105,7 +105,7 @@ int plans_made(const RankPlan& plan, const Kernel& kernel, const int& count) {
 }
 
 TEST(KernelComputer, SharesPlansOfEqualSteps) {
-  using enum SliceType;
+  using enum MaskSliceType;
   const PlainKernel equal(Abilities{});
   EXPECT_EQ(plans_made(steps_of({{causal, 4}, {causal, 4}, {causal, 4}}), equal, equal.plans), 1);
   const PlainKernel different(Abilities{});
@@ -115,7 +115,7 @@ TEST(KernelComputer, SharesPlansOfEqualSteps) {
 }
 
 /// The plan of these steps, each of which waits for keys.
-RankPlan waiting_steps_of(const std::vector<std::pair<SliceType, int>>& steps) {
+RankPlan waiting_steps_of(const std::vector<std::pair<MaskSliceType, int>>& steps) {
   RankPlan plan = steps_of(steps);
   plan.ranks = 2;
   Exchange exchange;
@@ -126,7 +126,7 @@ RankPlan waiting_steps_of(const std::vector<std::pair<SliceType, int>>& steps) {
 }
 
 TEST(KernelComputer, PreparesRowsOfStepsThatHaveTheirPlanForThemselves) {
-  using enum SliceType;
+  using enum MaskSliceType;
   const auto kept = [](const RankPlan& plan, bool strided = true, std::int64_t bytes = 1) {
     const PlainKernel kernel({.bytes_of_rows = bytes, .strided = strided});
     plans_made(plan, kernel, kernel.plans);
@@ -172,7 +172,7 @@ class Scratching final : public Kernel {
 
 TEST(KernelComputer, LendsAllPlansTheScratchOfTheLargest) {
   const Scratching kernel;
-  const RankPlan plan = steps_of({{SliceType::causal, 4}, {SliceType::full, 2}});
+  const RankPlan plan = steps_of({{MaskSliceType::causal, 4}, {MaskSliceType::full, 2}});
   Problem problem;
   problem.head_dim = 16;
   ThreadRanks(1).run([&](Communicator& communicator) {

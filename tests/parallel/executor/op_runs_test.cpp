@@ -80,7 +80,7 @@ TEST(OpRuns, OfTotalsHaveTheirOwnParts) {
 TEST(OpRuns, JoinTheTotalsOfDkAndDv) {
   Problem whole{.tokens_q = 512, .tokens_k = 512, .heads_q = 8, .heads_k = 2, .head_dim = 64};
   whole.backward = true;
-  const Mask mask = Mask::from_slices(512, 512, {{0, 512, 0, 512, SliceType::causal}});
+  const Mask mask = Mask::from_slices(512, 512, {{0, 512, 0, 512, MaskSliceType::causal}});
   const ParallelProblem problem{.problem = whole, .mask = mask, .lengths = {}, .ranks = 2};
   const RankPlan plan = find_scheme("magi").plan(problem, 0);
   const OpRuns runs(plan, plan.backward);

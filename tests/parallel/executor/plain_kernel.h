@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "attention/api/early_rows.h"
+#include "attention/api/kernel.h"
+#include "attention/api/key_sums.h"
 #include "attention/cpu/kernels.h"
-#include "attention/early_rows.h"
-#include "attention/kernel.h"
-#include "attention/key_sums.h"
 #include "core/error.h"
 #include "parallel/executor/staging.h"
 #include "parallel/executor/step_math.h"

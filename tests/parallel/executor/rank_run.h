@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "attention/inputs.h"
-#include "attention/kernel.h"
+#include "attention/api/kernel.h"
+#include "attention/inputs/inputs.h"
 #include "attention/reference/verifier.h"
 #include "attention/solved.h"
 #include "parallel/executor/executor.h"

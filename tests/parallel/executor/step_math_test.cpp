@@ -145,7 +145,7 @@ TEST(StepMath, MergesSeveralPartsIntoAnyType) {
   for (const Shape& s : kShapes) {
     for (const DType out : {DType::float32, DType::bfloat16}) {
       std::vector<Drawn> parts;
-      for (std::size_t i = 0; i < StepMath::kMostParts; ++i) {
+      for (std::size_t i = 0; i < StepMath::kMaxParts; ++i) {
         parts.emplace_back(DType::bfloat16, s.tokens, s.heads, s.dim, s.gaps, random);
       }
       const Drawn accumulator(DType::float32, s.tokens, s.heads, s.dim, !s.gaps, random);

@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "parallel/comm/communicator.h"
+#include "parallel/transport/communicator.h"
 
 namespace longca::test {
 

@@ -41,12 +41,12 @@ TEST(Explain, SaysNotesAndLeavesOutPassesThatAreNotThere) {
 
 TEST(Explain, NamesTheShapeOfMasks) {
   ParallelProblem problem = sample_problem(1);
-  problem.mask =
-      Mask::from_slices(24, 24, {{0, 4, 0, 4, SliceType::full}, {4, 24, 4, 24, SliceType::causal}});
+  problem.mask = Mask::from_slices(
+      24, 24, {{0, 4, 0, 4, MaskSliceType::full}, {4, 24, 4, 24, MaskSliceType::causal}});
   EXPECT_THAT(explain(sample_plans(problem)[0], 8, DType::float32),
               HasSubstr("attend 24 × 24, 2 slices, 226 cells, heads 4:2"));
   BlockLists blocks{{0, 12, 24}, {0, 24}, 2, {0, 1, 1, 1, 2}, {0, 0}};
-  problem.mask = Mask::from_blocks(24, 24, {{0, 24, 0, 24, SliceType::full}}, blocks);
+  problem.mask = Mask::from_blocks(24, 24, {{0, 24, 0, 24, MaskSliceType::full}}, blocks);
   EXPECT_THAT(explain(sample_plans(problem)[0], 8, DType::float32),
               HasSubstr("24 × 24, full in blocks, 288 cells"));
 }

@@ -172,12 +172,12 @@ struct Documents {
 };
 constexpr Documents kDocuments[] = {{"prolong64k", 42},  {"prolong64k", 7},       {"pile", 42},
                                     {"chatqa_long", 42}, {"prolong64k+long", 42}, {"pile+long", 7}};
-/// Numbers of positions and the tokens that are dealt to them, by the column of the file.
-struct Positions {
+/// Numbers of CP ranks and the tokens that are assigned to them, by the column of the file.
+struct CpRanks {
   std::vector<int> counts;
   std::int64_t tokens;
 };
-const std::vector<Positions> kPositions = {
+const std::vector<CpRanks> kCpRanks = {
     {{2, 3, 4}, 32768}, {{8, 16}, 65536}, {{64, 256}, 131072}, {{1024}, 262144}};
 
 TEST(GoldenSharding, RangesAreThoseOfTheFile) {
@@ -187,15 +187,15 @@ TEST(GoldenSharding, RangesAreThoseOfTheFile) {
     GoldenCase golden{fmt::format("{} {} seed_{} {}", traits.name, documents.lengths,
                                   documents.seed, to_string(shard)),
                       {}};
-    for (const auto& [counts, tokens] : kPositions) {
+    for (const auto& [counts, tokens] : kCpRanks) {
       MaskSpec spec = spec_of(traits.name, traits.uses_blocks ? tokens / 16 : tokens, 8, 8);
       spec.lengths = documents.lengths;
       spec.seed = documents.seed;
       const GeneratedMask& generated = masks[spec];
       Digest out;
       for (const int count : counts) {
-        for (const DealAim aim : {DealAim::equal_area, DealAim::equal_time}) {
-          if (aim != DealAim::equal_area && shard != ShardKind::document_balanced) continue;
+        for (const PartitionAim aim : {PartitionAim::equal_area, PartitionAim::equal_time}) {
+          if (aim != PartitionAim::equal_area && shard != ShardKind::document_balanced) continue;
           const Sharding sharding(shard, generated.mask, generated.lengths, count, 0, aim);
           for (int i = 0; i < count; ++i) out.add(sharding.ranges(i));
         }
@@ -211,8 +211,8 @@ TEST(GoldenSharding, RangesAreThoseOfTheFile) {
     }
   }
   std::vector<std::string> columns;
-  for (const Positions& positions : kPositions) {
-    columns.push_back(fmt::format("{}_positions", fmt::join(positions.counts, "+")));
+  for (const CpRanks& cp_ranks : kCpRanks) {
+    columns.push_back(fmt::format("{}_positions", fmt::join(cp_ranks.counts, "+")));
   }
   testing::expect_golden_digests("sharding.txt", columns, cases);
 }

@@ -55,7 +55,7 @@ TEST(HeadsOf, SharedListsStayShared) {
 }
 
 TEST(HeadsOf, MasksWithoutBlocksAreTheSameForAllHeads) {
-  const Mask causal = Mask::from_slices(16, 16, {{0, 16, 0, 16, SliceType::causal}});
+  const Mask causal = Mask::from_slices(16, 16, {{0, 16, 0, 16, MaskSliceType::causal}});
   const Mask part = heads_of(causal, 3, 1, 8);
   EXPECT_EQ(part.heads(), 1);
   EXPECT_EQ(part.dense(0), causal.dense(0));

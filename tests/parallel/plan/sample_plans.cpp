@@ -62,9 +62,9 @@ class SamplePlan {
     ops_->push_back(std::move(op));
     return static_cast<int>(ops_->size()) - 1;
   }
-  /// The mask of the own queries on another position's keys; −1 if there is no cell.
-  int mask_on(int position) {
-    Mask mask = problem_.mask.sub_mask(sharding_.ranges(rank()), sharding_.ranges(position));
+  /// The mask of the own queries on another CP rank's keys; −1 if there is no cell.
+  int mask_on(int cp_rank) {
+    Mask mask = problem_.mask.sub_mask(sharding_.ranges(rank()), sharding_.ranges(cp_rank));
     if (mask.mean_area() == 0) return -1;
     plan_.masks.push_back(std::move(mask));
     return static_cast<int>(plan_.masks.size()) - 1;
@@ -82,16 +82,16 @@ class SamplePlan {
     std::vector<int> reader;  // of the turn's keys
     bool first = true;
     for (int turn = 0; turn < ranks(); ++turn) {
-      const int position = (rank() - turn + ranks()) % ranks();
+      const int cp_rank = (rank() - turn + ranks()) % ranks();
       const Region k_rows = turn == 0 ? plan_.whole(external(TensorRole::k))
-                                      : rows(k[turn % 2], 0, sharding_.rows(position));
+                                      : rows(k[turn % 2], 0, sharding_.rows(cp_rank));
       const Region v_rows = turn == 0 ? plan_.whole(external(TensorRole::v))
-                                      : rows(v[turn % 2], 0, sharding_.rows(position));
+                                      : rows(v[turn % 2], 0, sharding_.rows(cp_rank));
       const std::vector<int> arrived = pass < 0 ? std::vector<int>{} : std::vector{pass};
       if (turn + 1 < ranks()) {
         const int to = (rank() + 1) % ranks();
         const int from = (rank() - 1 + ranks()) % ranks();
-        const std::int64_t next_rows = sharding_.rows((position - 1 + ranks()) % ranks());
+        const std::int64_t next_rows = sharding_.rows((cp_rank - 1 + ranks()) % ranks());
         const int at = (turn + 1) % 2;
         pass = add_op(
             {Exchange{Pattern::send_receive,
@@ -100,9 +100,9 @@ class SamplePlan {
              reader, Lane::communication, turn});
       }
       reader.clear();
-      const int mask = mask_on(position);
+      const int mask = mask_on(cp_rank);
       if (mask < 0) continue;
-      const std::int64_t tokens = sharding_.tokens(position);
+      const std::int64_t tokens = sharding_.tokens(cp_rank);
       reader = {add_op({Attend{own(TensorRole::q), rows(k_rows.buffer, 0, tokens),
                                rows(v_rows.buffer, 0, tokens), plan_.whole(sum),
                                own(TensorRole::lse), mask, first},
@@ -117,7 +117,7 @@ class SamplePlan {
   }
 
   struct Gathered {
-    int k, v, dk, dv;              ///< of all positions; dk, dv float32
+    int k, v, dk, dv;              ///< of all CP ranks; dk, dv float32
     int arriving_dk, arriving_dv;  ///< own rows, once per rank
   };
 
@@ -151,10 +151,10 @@ class SamplePlan {
   }
 
   void attend_backward(const Gathered& g, int dq, int turn, int arrived) {
-    const int position = (rank() + turn) % ranks();
-    const std::int64_t at = position * most_rows_;
-    const std::int64_t tokens = sharding_.tokens(position);
-    const int mask = mask_on(position);
+    const int cp_rank = (rank() + turn) % ranks();
+    const std::int64_t at = cp_rank * most_rows_;
+    const std::int64_t tokens = sharding_.tokens(cp_rank);
+    const int mask = mask_on(cp_rank);
     const Region dk = rows(g.dk, at, tokens);
     const Region dv = rows(g.dv, at, tokens);
     if (mask < 0) {
@@ -162,7 +162,7 @@ class SamplePlan {
       add_op({Clear{dv}, {}, Lane::compute, turn});
       return;
     }
-    const bool own_keys = position == rank();
+    const bool own_keys = cp_rank == rank();
     add_op(
         {AttendBackward{own(TensorRole::dout), own(TensorRole::q),
                         own_keys ? own(TensorRole::k) : rows(g.k, at, tokens),
@@ -231,12 +231,12 @@ ParallelProblem sample_problem(int ranks) {
   problem.heads_k = 2;
   problem.head_dim = 8;
   problem.backward = true;
-  return {
-      .problem = problem,
-      .mask = Mask::from_slices(kTokens, kTokens, {{0, kTokens, 0, kTokens, SliceType::causal}}),
-      .lengths = {},
-      .ranks = ranks,
-      .shard = ShardKind::zigzag};
+  return {.problem = problem,
+          .mask = Mask::from_slices(kTokens, kTokens,
+                                    {{0, kTokens, 0, kTokens, MaskSliceType::causal}}),
+          .lengths = {},
+          .ranks = ranks,
+          .shard = ShardKind::zigzag};
 }
 
 }  // namespace longca::testing

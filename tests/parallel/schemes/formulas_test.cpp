@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(All, Formulas, ::testing::ValuesIn(names()),
 /// Causal, GQA 64:8, 4096 tokens, bfloat16, d 128.
 ParallelProblem published_shape(int ranks, ShardKind shard) {
   ParallelProblem problem = problem_of(
-      Mask::from_slices(4096, 4096, {{0, 4096, 0, 4096, SliceType::causal}}), {}, 64, 8, ranks);
+      Mask::from_slices(4096, 4096, {{0, 4096, 0, 4096, MaskSliceType::causal}}), {}, 64, 8, ranks);
   problem.problem.head_dim = 128;
   problem.shard = shard;
   return problem;

@@ -91,18 +91,18 @@ TEST(JointSplit, KeysAreDividedWhereAllRowsSeeThoseOfOthers) {
 /// Rows 10 to 20 and 50 to 60 of 100 see keys of the other half; the first ones also own keys
 /// 0 to 40, the others 50 to 60.
 ParallelProblem told_problem(std::int64_t least_gap) {
-  std::vector<Slice> slices = {
-      {0, 10, 0, 10, SliceType::causal},     {10, 20, 0, 40, SliceType::full},
-      {10, 20, 100, 130, SliceType::full},   {20, 50, 20, 50, SliceType::causal},
-      {50, 60, 50, 60, SliceType::causal},   {50, 60, 150, 151, SliceType::full},
-      {60, 100, 60, 100, SliceType::causal}, {100, 200, 100, 200, SliceType::causal}};
+  std::vector<MaskSlice> slices = {
+      {0, 10, 0, 10, MaskSliceType::causal},     {10, 20, 0, 40, MaskSliceType::full},
+      {10, 20, 100, 130, MaskSliceType::full},   {20, 50, 20, 50, MaskSliceType::causal},
+      {50, 60, 50, 60, MaskSliceType::causal},   {50, 60, 150, 151, MaskSliceType::full},
+      {60, 100, 60, 100, MaskSliceType::causal}, {100, 200, 100, 200, MaskSliceType::causal}};
   ParallelProblem problem = problem_of(Mask::from_slices(200, 200, std::move(slices)), {}, 8, 4, 2);
   problem.least_gap = least_gap;
   return problem;
 }
 
 std::optional<JointSplit> split_of(const ParallelProblem& problem) {
-  const Shard shard = Grid(problem, {}).position_shard(0);
+  const Shard shard = Grid(problem, {}).cp_rank_shard(0);
   return choose_joint_split(problem, shard, SeenKeys(problem.mask),
                             {{{100, 130}, {150, 151}}, 0, 4});
 }
@@ -127,8 +127,8 @@ TEST(JointSplit, IsNotMadeAtShorterGaps) {
 
 /// Its rows are computed at once, whatever others ask of it.
 TEST(JointSplit, AShardThatSeesNoKeysOfOthersIsOneCall) {
-  std::vector<Slice> slices = {{0, 100, 0, 100, SliceType::causal},
-                               {100, 200, 0, 200, SliceType::causal}};
+  std::vector<MaskSlice> slices = {{0, 100, 0, 100, MaskSliceType::causal},
+                                   {100, 200, 0, 200, MaskSliceType::causal}};
   for (const int least_gap : {0, 1000}) {
     ParallelProblem problem = problem_of(Mask::from_slices(200, 200, slices), {}, 8, 4, 2);
     problem.least_gap = least_gap;
@@ -146,7 +146,7 @@ TEST(JointSplit, AShardThatSeesNoKeysOfOthersIsOneCall) {
 RC_GTEST_PROP(JointSplit, CoversEachRowOnce, ()) {
   const ParallelProblem problem = random_problem(200);
   const Grid grid(problem, {});
-  const Shard shard = grid.position_shard(uniform(0, problem.ranks));
+  const Shard shard = grid.cp_rank_shard(uniform(0, problem.ranks));
   const SeenKeys seen(problem.mask);
   std::vector<Range> foreign;
   std::int64_t next = 0;
@@ -167,7 +167,7 @@ RC_GTEST_PROP(JointSplit, CoversEachRowOnce, ()) {
       for (const Range range : *ranges) RC_ASSERT(covered.add(range) == std::vector<Range>{range});
     }
     RC_ASSERT(covered.gaps({0, shard.tokens}).empty());
-    RC_ASSERT(std::ssize(rows.joint) <= Cutter::kMostPieces);
+    RC_ASSERT(std::ssize(rows.joint) <= Cutter::kMaxPieces);
   };
   check(split->forward);
   check(split->backward);

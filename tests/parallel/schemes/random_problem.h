@@ -54,13 +54,13 @@ inline GeneratedMask random_mask(std::int64_t tokens, int heads_q, int heads_k) 
     return generate_mask(spec);
   }
   std::vector<std::int64_t> lengths;
-  std::vector<Slice> slices;
+  std::vector<MaskSlice> slices;
   for (std::int64_t begin = 0; begin < tokens;) {
     const auto length = std::min(tokens - begin, uniform<std::int64_t>(0, 15));
     lengths.push_back(length);
     const bool causal = *rc::gen::arbitrary<bool>();
     slices.push_back({begin, begin + length, begin, begin + length,
-                      causal ? SliceType::causal : SliceType::full});
+                      causal ? MaskSliceType::causal : MaskSliceType::full});
     begin += length;
   }
   return {Mask::from_slices(tokens, tokens, std::move(slices)), lengths, {}, {}, {}};

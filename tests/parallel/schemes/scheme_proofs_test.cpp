@@ -27,10 +27,10 @@ TEST_P(SchemePlans, AreRightForRandomProblems) {
 TEST_P(SchemePlans, AreRightOnEachShardingOfCausalDocuments) {
   const Scheme& scheme = find_scheme(GetParam());
   const std::vector<std::int64_t> lengths = {13, 0, 1, 30, 4};
-  std::vector<Slice> slices;
+  std::vector<MaskSlice> slices;
   std::int64_t begin = 0;
   for (const std::int64_t length : lengths) {
-    slices.push_back({begin, begin + length, begin, begin + length, SliceType::causal});
+    slices.push_back({begin, begin + length, begin, begin + length, MaskSliceType::causal});
     begin += length;
   }
   for (const ShardKind shard : kShardKinds) {

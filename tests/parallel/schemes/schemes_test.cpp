@@ -18,8 +18,8 @@ using ::testing::HasSubstr;
 ParallelProblem causal_problem(int ranks, int heads_q, int heads_k, ShardKind shard,
                                std::int64_t tokens = 256) {
   ParallelProblem problem =
-      problem_of(Mask::from_slices(tokens, tokens, {{0, tokens, 0, tokens, SliceType::causal}}), {},
-                 heads_q, heads_k, ranks);
+      problem_of(Mask::from_slices(tokens, tokens, {{0, tokens, 0, tokens, MaskSliceType::causal}}),
+                 {}, heads_q, heads_k, ranks);
   problem.shard = shard;
   return problem;
 }
@@ -133,10 +133,10 @@ TEST(Schemes, StepsOfACausalZigzagArePlain) {
       EXPECT_EQ(plan.masks.size(), 4);
       for (std::size_t i = 0; i < plan.masks.size(); ++i) {
         const Mask& mask = plan.masks[i];
-        const Slice plain = {0, mask.q_tokens(), 0, mask.k_tokens(),
-                             i == 0 ? SliceType::causal : SliceType::full};
-        EXPECT_EQ(std::vector<Slice>(mask.slices().begin(), mask.slices().end()),
-                  std::vector<Slice>{plain});
+        const MaskSlice plain = {0, mask.q_tokens(), 0, mask.k_tokens(),
+                                 i == 0 ? MaskSliceType::causal : MaskSliceType::full};
+        EXPECT_EQ(std::vector<MaskSlice>(mask.slices().begin(), mask.slices().end()),
+                  std::vector<MaskSlice>{plain});
       }
       EXPECT_TRUE(ops_of<Clear>(plan.forward).empty()) << name;
     }
@@ -145,10 +145,10 @@ TEST(Schemes, StepsOfACausalZigzagArePlain) {
 
 /// Rank 0's first 10 rows and its last 20 see keys of rank 1, those between see none.
 ParallelProblem problem_with_gap(std::int64_t least_gap) {
-  std::vector<Slice> slices = {{0, 100, 0, 100, SliceType::causal},
-                               {0, 10, 100, 150, SliceType::full},
-                               {80, 100, 130, 200, SliceType::full},
-                               {100, 200, 100, 200, SliceType::causal}};
+  std::vector<MaskSlice> slices = {{0, 100, 0, 100, MaskSliceType::causal},
+                                   {0, 10, 100, 150, MaskSliceType::full},
+                                   {80, 100, 130, 200, MaskSliceType::full},
+                                   {100, 200, 100, 200, MaskSliceType::causal}};
   ParallelProblem problem = problem_of(Mask::from_slices(200, 200, std::move(slices)), {}, 8, 4, 2);
   problem.least_gap = least_gap;
   return problem;

@@ -28,7 +28,7 @@ DeviceRowMask::DeviceRowMask(const Mask& mask) {
   kept_ = on_device(rows.kept);
   view_ = {.band_of_row = band_of_row_.as<std::int32_t>(),
            .band_offsets = band_offsets_.as<std::int32_t>(),
-           .slices = slices_.as<RowMask::Slice>(),
+           .slices = slices_.as<RowMask::MaskSlice>(),
            .block_of_row = block_of_row_.as<std::int32_t>(),
            .block_of_key = block_of_key_.as<std::int32_t>(),
            .kept = kept_.as<std::uint32_t>(),

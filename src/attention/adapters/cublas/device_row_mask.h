@@ -16,7 +16,7 @@ class DeviceRowMask {
   struct View {
     const std::int32_t* band_of_row;
     const std::int32_t* band_offsets;
-    const RowMask::Slice* slices;
+    const RowMask::MaskSlice* slices;
     const std::int32_t* block_of_row;  ///< null without block lists
     const std::int32_t* block_of_key;
     const std::uint32_t* kept;

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "attention/kernel.h"
+#include "attention/api/kernel.h"
 
 namespace longca {
 

@@ -6,28 +6,30 @@
 namespace longca {
 namespace {
 
-RowMask::Slice row_slice(const Slice& slice) {
+RowMask::MaskSlice row_slice(const MaskSlice& slice) {
   return {.q_begin = static_cast<std::int32_t>(slice.q_begin),
           .q_end = static_cast<std::int32_t>(slice.q_end),
           .k_begin = static_cast<std::int32_t>(slice.k_begin),
           .k_end = static_cast<std::int32_t>(slice.k_end),
-          .lower = slice.type == SliceType::inverse_causal || slice.type == SliceType::bi_causal,
-          .upper = slice.type == SliceType::causal || slice.type == SliceType::bi_causal};
+          .lower =
+              slice.type == MaskSliceType::inverse_causal || slice.type == MaskSliceType::bi_causal,
+          .upper = slice.type == MaskSliceType::causal || slice.type == MaskSliceType::bi_causal};
 }
 
 /// Cuts the queries wherever a slice begins or ends. O(slices · slices of a band).
 void add_bands(RowMask& rows, const Mask& mask) {
   std::vector<std::int64_t> cuts{0, mask.q_tokens()};
-  for (const Slice& slice : mask.slices()) cuts.insert(cuts.end(), {slice.q_begin, slice.q_end});
+  for (const MaskSlice& slice : mask.slices())
+    cuts.insert(cuts.end(), {slice.q_begin, slice.q_end});
   std::ranges::sort(cuts);
   cuts.erase(std::ranges::unique(cuts).begin(), cuts.end());
   rows.band_offsets.push_back(0);
-  std::vector<Slice> open;  // slices of the current band; the mask's are in order of q_begin
+  std::vector<MaskSlice> open;  // slices of the current band; the mask's are in order of q_begin
   auto next = mask.slices().begin();
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-    std::erase_if(open, [&](const Slice& slice) { return slice.q_end <= cuts[i]; });
+    std::erase_if(open, [&](const MaskSlice& slice) { return slice.q_end <= cuts[i]; });
     while (next != mask.slices().end() && next->q_begin <= cuts[i]) open.push_back(*next++);
-    for (const Slice& slice : open) rows.slices.push_back(row_slice(slice));
+    for (const MaskSlice& slice : open) rows.slices.push_back(row_slice(slice));
     rows.band_offsets.push_back(static_cast<std::int32_t>(rows.slices.size()));
     std::fill(rows.band_of_row.begin() + cuts[i], rows.band_of_row.begin() + cuts[i + 1],
               static_cast<std::int32_t>(i));

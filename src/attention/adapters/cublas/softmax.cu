@@ -54,8 +54,8 @@ __device__ std::uint32_t kept_bits(const DeviceRowMask::View& mask, const std::u
 __device__ void fill_allowed(const DeviceRowMask::View& mask, std::int64_t q, std::int64_t head,
                              std::int64_t heads, std::int64_t pitch, std::uint32_t* allowed) {
   const std::int32_t band = mask.band_of_row[q];
-  const RowMask::Slice* begin = mask.slices + mask.band_offsets[band];
-  const RowMask::Slice* end = mask.slices + mask.band_offsets[band + 1];
+  const RowMask::MaskSlice* begin = mask.slices + mask.band_offsets[band];
+  const RowMask::MaskSlice* end = mask.slices + mask.band_offsets[band + 1];
   const std::uint32_t* kept = nullptr;
   if (mask.kept != nullptr) {
     const std::int64_t list = head * mask.heads / heads * mask.q_blocks + mask.block_of_row[q];
@@ -63,7 +63,7 @@ __device__ void fill_allowed(const DeviceRowMask::View& mask, std::int64_t q, st
   }
   for (std::int64_t word = threadIdx.x; word * 32 < pitch; word += kThreads) {
     std::uint32_t bits = 0;
-    for (const RowMask::Slice* slice = begin; slice < end; ++slice) {
+    for (const RowMask::MaskSlice* slice = begin; slice < end; ++slice) {
       std::int64_t from = slice->k_begin;
       std::int64_t to = slice->k_end;
       if (slice->lower) from += q - slice->q_begin;

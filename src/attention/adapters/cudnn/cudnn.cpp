@@ -40,15 +40,15 @@ class Cudnn final : public Kernel {
     if (auto support = check_capabilities(capabilities_, problem, mask); !support.ok()) {
       return support;
     }
-    if (auto support = expresses(problem, mask); !support.ok()) return support;
+    if (auto support = can_express(problem, mask); !support.ok()) return support;
     if (const CudnnLibrary& library = cudnn_library(); !library.support.ok()) {
       return library.support;
     }
     return CudnnGraphs::check(problem, *cudnn_form(mask));
   }
 
-  Support expresses(const Problem& problem, const Mask& mask) const override {
-    return cudnn_expresses(problem, mask);
+  Support can_express(const Problem& problem, const Mask& mask) const override {
+    return cudnn_can_express(problem, mask);
   }
 
   std::string version() const override {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "attention/adapters/cudnn/form.h"
-#include "attention/problem.h"
+#include "attention/api/problem.h"
 
 namespace cudnn_frontend::graph {
 class Graph;

@@ -68,7 +68,7 @@ Capabilities cudnn_capabilities() {
   return can;
 }
 
-Support cudnn_expresses(const Problem& problem, const Mask& mask) {
+Support cudnn_can_express(const Problem& problem, const Mask& mask) {
   static const Capabilities capabilities = cudnn_capabilities();
   if (auto support = check_problem(capabilities, problem, mask); !support.ok()) return support;
   if (problem.head_dim % 8 != 0 || problem.head_dim > 256) {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "attention/kernel.h"
-#include "attention/problem.h"
+#include "attention/api/kernel.h"
+#include "attention/api/problem.h"
 #include "mask/mask.h"
 
 namespace longca {

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "attention/adapters/cudnn/form.h"
-#include "attention/kernel.h"
-#include "attention/plan_scratch.h"
+#include "attention/api/kernel.h"
+#include "attention/api/plan_scratch.h"
 #include "core/device.h"
 #include "core/memory.h"
 

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFile = "libcudnn.so.9";
 /// The first that packs the statistics of documents and sums their gradients over grouped heads.
-constexpr int kLeastVersion = 90600;
+constexpr int kMinVersion = 90600;
 
 /// What dlopen is asked for.
 std::string wanted_file(const std::string& chosen) {
@@ -45,10 +45,10 @@ CudnnLibrary load_cudnn(const std::string& chosen) {
   library.version = static_cast<int>(reinterpret_cast<std::size_t (*)()>(symbol)());
   Dl_info info{};
   library.path = dladdr(symbol, &info) != 0 ? info.dli_fname : file;
-  if (library.version < kLeastVersion) {
+  if (library.version < kMinVersion) {
     return refuse(fmt::format("{} is cuDNN {}: {} or later is needed", library.path,
                               cudnn_version_text(library.version),
-                              cudnn_version_text(kLeastVersion)));
+                              cudnn_version_text(kMinVersion)));
   }
   return library;
 }

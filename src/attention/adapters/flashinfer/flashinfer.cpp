@@ -7,7 +7,7 @@
 
 #include "attention/adapters/flashinfer/launch.h"
 #include "attention/adapters/flashinfer/pages.h"
-#include "attention/cuda/block_map.h"
+#include "attention/kernels/common/block_map.h"
 #include "core/device.h"
 #include "core/error.h"
 
@@ -31,8 +31,7 @@ class FlashinferPlan final : public Plan {
   FlashinferPlan(const Problem& problem, const Mask& mask)
       : problem_(problem), page_size_(page_size(*mask.blocks())) {
     const BlockLists& blocks = *mask.blocks();
-    const WorkList work =
-        share_work(blocks, problem.heads_q, kTileQ, gpu().properties().multiprocessors);
+    const WorkList work = share_work(blocks, problem.heads_q, kTileQ, gpu().properties().sms);
     for (const auto* part : {&work.work_begin, &work.tile, &work.head, &work.q_begin, &work.q_size,
                              &work.first, &work.keys}) {
       work_.push_back(on_device(*part));
@@ -105,11 +104,11 @@ class Flashinfer final : public Kernel {
     if (Support support = check_capabilities(capabilities_, problem, mask); !support.ok()) {
       return support;
     }
-    return expresses(problem, mask);
+    return can_express(problem, mask);
   }
 
-  Support expresses(const Problem& problem, const Mask& mask) const override {
-    return flashinfer_expresses(problem, mask);
+  Support can_express(const Problem& problem, const Mask& mask) const override {
+    return flashinfer_can_express(problem, mask);
   }
 
   std::unique_ptr<Plan> plan(const Problem& problem, const Mask& mask) const override {

@@ -25,7 +25,7 @@ Capabilities flashinfer_capabilities() {
   return can;
 }
 
-Support flashinfer_expresses(const Problem& problem, const Mask& mask) {
+Support flashinfer_can_express(const Problem& problem, const Mask& mask) {
   if (auto support = check_problem(flashinfer_capabilities(), problem, mask); !support.ok()) {
     return support;
   }

@@ -1,5 +1,5 @@
 // The one instantiation of FlashInfer's kernel that the tables need: its paged prefill for Hopper
-// (FlashAttention 3's loop, keys gathered by cp.async), work groups that walk lists of items.
+// (FlashAttention 3's loop, keys gathered by cp.async), CTAs that walk lists of items.
 
 #include <flashinfer/attention/hopper/default_params.cuh>
 #include <flashinfer/attention/hopper/prefill_sm90.cuh>

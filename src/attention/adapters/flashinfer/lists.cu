@@ -24,7 +24,7 @@ __global__ void turn_lse(const float* row_lse, LseView lse) {
   }
 }
 
-/// One work group per row.
+/// One CTA per row.
 __global__ void number_keys(KeyNumbers numbers, std::int32_t* pages) {
   const std::int64_t row = blockIdx.x;
   std::int32_t* out = pages + numbers.first[row];

@@ -36,13 +36,14 @@ struct Item {
 };
 using Shares = std::vector<std::vector<Item>>;
 
-/// Gives each item to the work group that has least to do, by FlashInfer's own estimate.
-class Dealer {
+/// Gives each item to the CTA that has least to do, by FlashInfer's own estimate.
+class PartAssigner {
  public:
-  Dealer(int tile_q, int groups) : tile_q_(tile_q), shares_(static_cast<std::size_t>(groups)) {
+  PartAssigner(int tile_q, int groups)
+      : tile_q_(tile_q), shares_(static_cast<std::size_t>(groups)) {
     for (std::size_t group = 0; group < shares_.size(); ++group) loads_.emplace(0, group);
   }
-  void deal(const Item& item, std::int64_t keys) {
+  void partition(const Item& item, std::int64_t keys) {
     const auto [cost, group] = loads_.top();
     loads_.pop();
     loads_.emplace(cost + 2.0 * tile_q_ + static_cast<double>(keys), group);
@@ -51,7 +52,7 @@ class Dealer {
   const Shares& shares() const { return shares_; }
 
  private:
-  using Load = std::pair<double, std::size_t>;  ///< its cost and the work group
+  using Load = std::pair<double, std::size_t>;  ///< its cost and the CTA
   int tile_q_;
   Shares shares_;
   std::priority_queue<Load, std::vector<Load>, std::greater<>> loads_;
@@ -112,7 +113,7 @@ std::vector<PageRow> page_rows(const BlockLists& blocks) {
 WorkList share_work(const BlockLists& blocks, int heads_q, int tile_q, int groups) {
   const std::vector<PageRow> rows = page_rows(blocks);
   const auto q_blocks = static_cast<std::size_t>(blocks.q_blocks());
-  Dealer dealer(tile_q, groups);
+  PartAssigner assigner(tile_q, groups);
   std::vector<std::size_t> order(q_blocks);
   for (int head = 0; head < heads_q; ++head) {
     std::iota(order.begin(), order.end(),
@@ -123,11 +124,11 @@ WorkList share_work(const BlockLists& blocks, int heads_q, int tile_q, int group
       const auto block = static_cast<std::int64_t>(row % q_blocks);
       const std::int64_t tiles = (size_of_block(blocks.q_bounds, block) + tile_q - 1) / tile_q;
       for (std::int64_t tile = tiles - 1; tile >= 0; --tile) {
-        dealer.deal({row, head, static_cast<std::int32_t>(tile)}, rows[row].keys);
+        assigner.partition({row, head, static_cast<std::int32_t>(tile)}, rows[row].keys);
       }
     }
   }
-  return written(dealer.shares(), blocks, rows);
+  return written(assigner.shares(), blocks, rows);
 }
 
 }  // namespace longca::flashinfer

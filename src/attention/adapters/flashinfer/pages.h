@@ -24,7 +24,7 @@ struct PageRow {
 /// Rows in the order of the lists: [lists][query blocks].
 std::vector<PageRow> page_rows(const BlockLists& blocks);
 
-/// What the kernel's work groups do one after another: work group c has the items
+/// What the kernel's CTAs do one after another: CTA c has the items
 /// [work_begin[c], work_begin[c + 1]) of every other array. An item is a tile of one query block of
 /// one head.
 struct WorkList {
@@ -37,8 +37,8 @@ struct WorkList {
   std::vector<std::int32_t> keys;
 };
 
-/// Shares the tiles of `tile_q` queries among work groups as FlashInfer's own planner does (heads
-/// one after another, in each the rows of most keys first, always to the work group that has least
+/// Shares the tiles of `tile_q` queries among CTAs as FlashInfer's own planner does (heads
+/// one after another, in each the rows of most keys first, always to the CTA that has least
 /// to do), but for lists that differ from head to head.
 WorkList share_work(const BlockLists& blocks, int heads_q, int tile_q, int groups);
 

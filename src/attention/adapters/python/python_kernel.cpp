@@ -105,7 +105,7 @@ class PythonKernel : public Kernel {
 
   const Capabilities& capabilities() const override { return row_.capabilities; }
 
-  Support expresses(const Problem& problem, const Mask& mask) const override {
+  Support can_express(const Problem& problem, const Mask& mask) const override {
     Support support = check_problem(row_.capabilities, problem, mask);
     if (!support.ok() || row_.takes == nullptr) return support;
     return row_.takes(mask);
@@ -113,7 +113,7 @@ class PythonKernel : public Kernel {
 
   Support supports(const Problem& problem, const Mask& mask) const override {
     Support support = check_capabilities(row_.capabilities, problem, mask);
-    if (support.ok()) support = expresses(problem, mask);
+    if (support.ok()) support = can_express(problem, mask);
     if (!support.ok()) return support;
     if (!unavailable_reason().empty()) return Support::unavailable(unavailable_reason());
     if (!python()) {

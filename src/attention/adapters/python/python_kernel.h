@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "attention/adapters/python/host_interface.h"
-#include "attention/kernel.h"
+#include "attention/api/kernel.h"
 
 namespace longca {
 

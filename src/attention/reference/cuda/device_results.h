@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "attention/kernel.h"
+#include "attention/api/kernel.h"
 #include "attention/reference/cuda/passes.h"
 #include "attention/reference/drawn_tiles.h"
 #include "attention/reference/passes.h"

@@ -34,7 +34,7 @@ struct TileShape {
   /// The emulation's scores are its own where the reference's arithmetic is finer than float32.
   /// Else both share them, and the emulation's sums hold its error alone.
   static constexpr bool kTwice = sizeof(Real) > sizeof(float);
-  /// Blocks that share a multiprocessor, one computing while the other loads: where their tiles
+  /// Blocks that share a SM, one computing while the other loads: where their tiles
   /// fit.
   static constexpr int kBlocks = sizeof(T) == 2 && kDim <= 128 ? 2 : 1;
   static constexpr int kTileElements = kTokens * kStride;

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "attention/problem.h"
+#include "attention/api/problem.h"
 #include "core/device.h"
 #include "core/memory.h"
 #include "core/tensor.h"

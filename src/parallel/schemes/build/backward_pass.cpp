@@ -8,7 +8,7 @@ namespace longca {
 namespace {
 
 /// Fewest query heads of a call, where a chunk is halved.
-constexpr std::int64_t kLeastQueryHeads = 4;
+constexpr std::int64_t kMinQueryHeads = 4;
 
 /// Heads of a chunk that are computed in one call.
 struct CallHeads {
@@ -75,12 +75,12 @@ class BackwardPass {
 
 BackwardPass::BackwardPass(PlanParts& parts)
     : parts_(parts),
-      float32_(parts.grid.positions() > 1 || parts.layout.replicas() > 1 ||
+      float32_(parts.grid.cp_ranks() > 1 || parts.layout.replicas() > 1 ||
                parts.chunks() > parts.groups()) {
   const CallHeads heads = all_heads(0);
   early_ = late_ = heads;
   halved_ = turns_follow() && split() == nullptr && parts.chunks() == 1 &&
-            heads.q.size() >= 2 * kLeastQueryHeads;
+            heads.q.size() >= 2 * kMinQueryHeads;
   if (!halved_) return;
   const std::int64_t group_size = heads.q.size() / heads.kv.size();
   const std::int64_t kv = heads.kv.size() / 2;

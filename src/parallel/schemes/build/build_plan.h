@@ -5,9 +5,9 @@
 
 namespace longca {
 
-/// How keys come to the queries of other positions.
+/// How keys come to the queries of other CP ranks.
 enum class ContextKind : std::uint8_t {
-  ring,        ///< from position to position (Ring)
+  ring,        ///< from CP rank to CP rank (Ring)
   all_gather,  ///< all of them, straight from their owners (Cast)
   group_cast,  ///< only those that are seen (Cast)
 };
@@ -17,7 +17,7 @@ enum class ContextKind : std::uint8_t {
 struct Composition {
   GridShape shape;
   ContextKind context = ContextKind::ring;
-  /// Positions of a ring's window, a divisor of their number; 0: all.
+  /// CP ranks of a ring's window, a divisor of their number; 0: all.
   int window = 0;
 };
 

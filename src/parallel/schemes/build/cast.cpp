@@ -37,7 +37,7 @@ Cast::Cast(const Grid& grid, int rank, const Options& options, const ChooseSplit
       writer_(writer),
       seen_only_(options.seen.has_value()),
       groups_(static_cast<int>(layout.groups().size())),
-      shard_(grid.position_shard(grid.position(rank))),
+      shard_(grid.cp_rank_shard(grid.cp_rank(rank))),
       stages_(cast_layout(grid, rank, options, choose_split, split_)) {
   for (const CastStage& stage : stages_) {
     most_rows_ = std::max(most_rows_, stage.rows);

@@ -11,7 +11,7 @@
 
 namespace longca {
 
-/// What one position gets from another in a cast: runs of rows that travel as one message each.
+/// What one CP rank gets from another in a cast: runs of rows that travel as one message each.
 struct Parcel {
   int peer = 0;             ///< the other one's rank
   std::vector<Range> runs;  ///< rows of the owner's shard
@@ -34,7 +34,7 @@ struct CastStage {
 };
 
 /// Keys come straight from their owners: all of them (all-gather, as in Llama 3), or only those
-/// that the position's queries see (group-cast, MagiAttention). Turn 0 is the own keys, each
+/// that the CP rank's queries see (group-cast, MagiAttention). Turn 0 is the own keys, each
 /// further turn a stage (cast_stages.h), on its way while the turn before is computed.
 ///
 /// The keys of a stage lie in ascending order and are computed on at once, one message per range.

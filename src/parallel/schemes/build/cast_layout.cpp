@@ -7,7 +7,7 @@
 namespace longca {
 namespace {
 
-/// What a position of `queries` gets of an owner's tokens.
+/// What a CP rank of `queries` gets of an owner's tokens.
 std::vector<Range> wanted(const Cast::Options& options, const Shard& queries, const Shard& owner) {
   if (!options.seen) return owner.ranges;
   return common_ranges(options.seen->by(queries.ranges), owner.ranges);
@@ -117,9 +117,9 @@ CastTraffic traffic_of(const CastStage& stage, const std::vector<std::vector<Ran
 std::vector<CastStage> cast_layout(const Grid& grid, int rank, const Cast::Options& options,
                                    const Cast::ChooseSplit& choose_split,
                                    std::optional<JointSplit>& split) {
-  const int position = grid.position(rank);
-  const int positions = grid.positions();
-  const Shard own = grid.position_shard(position);
+  const int cp_rank = grid.cp_rank(rank);
+  const int cp_ranks = grid.cp_ranks();
+  const Shard own = grid.cp_rank_shard(cp_rank);
   const auto parcel = [&](int other, const Shard& owner, const std::vector<Range>& tokens) {
     Parcel out{
         grid.rank(other, grid.member(rank)), rows_of(owner, tokens, options.by_owner), {}, {}, {}};
@@ -132,12 +132,12 @@ std::vector<CastStage> cast_layout(const Grid& grid, int rank, const Cast::Optio
     CastStage& stage = stages.emplace_back();
     std::vector<std::vector<Range>> tokens;
     for (auto distance = static_cast<int>(distances.begin); distance < distances.end; ++distance) {
-      const int before = (position - distance + positions) % positions;
-      const Shard owner = grid.position_shard(before);
+      const int before = (cp_rank - distance + cp_ranks) % cp_ranks;
+      const Shard owner = grid.cp_rank_shard(before);
       tokens.push_back(wanted(options, own, owner));
       stage.from.push_back(parcel(before, owner, tokens.back()));
-      const int behind = (position + distance) % positions;
-      stage.to.push_back(parcel(behind, own, wanted(options, grid.position_shard(behind), own)));
+      const int behind = (cp_rank + distance) % cp_ranks;
+      stage.to.push_back(parcel(behind, own, wanted(options, grid.cp_rank_shard(behind), own)));
     }
     if (options.by_owner) {
       lay_out_by_owner(stage, tokens);

@@ -11,10 +11,10 @@ namespace {
 
 /// A stage writes its result of a row, and the merging reads it.
 constexpr double kTouchesOfARow = 2;
-constexpr int kMostStages = 8;
-constexpr int kSampledPositions = 8;
+constexpr int kMaxStages = 8;
+constexpr int kSampledCpRanks = 8;
 
-/// What one position does, in seconds.
+/// What one CP rank does, in seconds.
 struct Cost {
   double own = 0;
   double others = 0;
@@ -22,9 +22,9 @@ struct Cost {
   double merging = 0;  ///< of one stage
 };
 
-Cost cost_of(const ParallelProblem& problem, const Grid& grid, const SeenKeys& seen, int position) {
+Cost cost_of(const ParallelProblem& problem, const Grid& grid, const SeenKeys& seen, int cp_rank) {
   const Problem& p = problem.problem;
-  const Shard shard = grid.position_shard(position);
+  const Shard shard = grid.cp_rank_shard(cp_rank);
   const std::vector<Range> all = {{0, p.tokens_k}};
   const Mask own_rows = problem.mask.sub_mask(shard.ranges, all);
   const std::vector<Range> rows = {{0, shard.tokens}};
@@ -41,7 +41,7 @@ Cost cost_of(const ParallelProblem& problem, const Grid& grid, const SeenKeys& s
               rates::kMemoryBytesPerSecond};
 }
 
-/// When a position ends that works in `stages`.
+/// When a CP rank ends that works in `stages`.
 double end_of(const Cost& cost, int stages) {
   double end = cost.own;
   for (int stage = 1; stage <= stages; ++stage) {
@@ -53,27 +53,27 @@ double end_of(const Cost& cost, int stages) {
 
 }  // namespace
 
-CastStages doubling_stages(int positions) {
+CastStages doubling_stages(int cp_ranks) {
   CastStages stages;
-  for (std::int64_t begin = 1, size = 1; begin < positions; begin += size, size *= 2) {
-    stages.push_back({begin, std::min<std::int64_t>(begin + size, positions)});
+  for (std::int64_t begin = 1, size = 1; begin < cp_ranks; begin += size, size *= 2) {
+    stages.push_back({begin, std::min<std::int64_t>(begin + size, cp_ranks)});
     size = stages.back().size();
   }
   return stages;
 }
 
 CastStages stages_by_cost(const ParallelProblem& problem, const Grid& grid, const SeenKeys& seen) {
-  const int positions = grid.positions();
-  if (positions == 1) return {};
+  const int cp_ranks = grid.cp_ranks();
+  if (cp_ranks == 1) return {};
   std::vector<Cost> costs;
-  const int sampled = std::min(positions, kSampledPositions);
+  const int sampled = std::min(cp_ranks, kSampledCpRanks);
   for (int i = 0; i < sampled; ++i) {
     costs.push_back(
-        cost_of(problem, grid, seen, static_cast<int>(std::int64_t{positions} * i / sampled)));
+        cost_of(problem, grid, seen, static_cast<int>(std::int64_t{cp_ranks} * i / sampled)));
   }
   int best = 1;
   double best_end = std::numeric_limits<double>::infinity();
-  for (int stages = 1; stages <= std::min(kMostStages, positions - 1); ++stages) {
+  for (int stages = 1; stages <= std::min(kMaxStages, cp_ranks - 1); ++stages) {
     double end = 0;
     for (const Cost& cost : costs) end = std::max(end, end_of(cost, stages));
     if (end >= best_end) continue;
@@ -82,7 +82,7 @@ CastStages stages_by_cost(const ParallelProblem& problem, const Grid& grid, cons
   }
   CastStages stages;
   for (std::int64_t i = 0; i < best; ++i) {
-    stages.push_back({1 + (positions - 1) * i / best, 1 + (positions - 1) * (i + 1) / best});
+    stages.push_back({1 + (cp_ranks - 1) * i / best, 1 + (cp_ranks - 1) * (i + 1) / best});
   }
   return stages;
 }

@@ -31,8 +31,8 @@ struct LateSum {
 /// Per KV group.
 using LateSums = std::vector<std::vector<LateSum>>;
 
-/// How the keys of other positions come to a rank that keeps its queries, in turns: in each there
-/// are blocks of keys to compute on, in turn 0 the position's own. In the backward pass gradients
+/// How the keys of other CP ranks come to a rank that keeps its queries, in turns: in each there
+/// are blocks of keys to compute on, in turn 0 the CP rank's own. In the backward pass gradients
 /// of keys go back to their owners. The same object writes the exchanges of both passes.
 class ContextExchange {
  public:
@@ -50,7 +50,7 @@ class ContextExchange {
   virtual void fetch(int turn) = 0;
 
   /// Starts the backward pass. `own`: where the gradients of the own keys are to end, per KV group;
-  /// float32 if there are other positions.
+  /// float32 if there are other CP ranks.
   virtual void begin_gradients(std::vector<KeyPair> own) = 0;
   /// Where the gradients of a block go. Valid from before_gradients to after_gradients of the turn.
   virtual GradientTarget& target(int turn, int block, int group) = 0;

@@ -28,7 +28,7 @@ constexpr std::size_t kManySlices = 64;
 Box slice_box(const Mask& mask) {
   Box box;
   const bool many = mask.slices().size() >= kManySlices;
-  for (const Slice& slice : mask.slices()) {
+  for (const MaskSlice& slice : mask.slices()) {
     if (many) {
       box.include({slice.q_begin, slice.q_end}, {slice.k_begin, slice.k_end});
       continue;
@@ -82,7 +82,7 @@ std::vector<std::size_t> gaps_in(const std::vector<Range>& rows, std::int64_t le
     if (gap(i) >= least) gaps.push_back(i);
   }
   std::ranges::stable_sort(gaps, std::greater<>{}, gap);
-  gaps.resize(std::min<std::size_t>(gaps.size(), Cutter::kMostPieces - 1));
+  gaps.resize(std::min<std::size_t>(gaps.size(), Cutter::kMaxPieces - 1));
   std::ranges::sort(gaps);
   return gaps;
 }
@@ -92,7 +92,7 @@ std::vector<std::size_t> gaps_in(const std::vector<Range>& rows, std::int64_t le
 bool may_have_gap(const Mask& mask, std::int64_t least) {
   const auto slices = mask.slices();
   for (std::int64_t row = least; row < mask.q_tokens(); row += least) {
-    const auto behind = std::ranges::upper_bound(slices, row, {}, &Slice::q_begin);
+    const auto behind = std::ranges::upper_bound(slices, row, {}, &MaskSlice::q_begin);
     if (behind == slices.begin() || std::prev(behind)->q_end <= row) return true;
   }
   return false;
@@ -102,12 +102,12 @@ bool may_have_gap(const Mask& mask, std::int64_t least) {
 std::vector<Box> boxes_between_gaps(const Mask& mask, std::int64_t least_gap) {
   if (mask.slices().size() >= kManySlices && !may_have_gap(mask, least_gap)) return {};
   std::vector<Range> reached;
-  for (const Slice& slice : mask.slices()) reached.push_back(Band::of(slice).rows());
+  for (const MaskSlice& slice : mask.slices()) reached.push_back(Band::of(slice).rows());
   join_ranges(reached);
   const std::vector<std::size_t> gaps = gaps_in(reached, least_gap);
   if (gaps.empty()) return {};
   std::vector<Box> boxes(gaps.size() + 1);
-  for (const Slice& slice : mask.slices()) {
+  for (const MaskSlice& slice : mask.slices()) {
     const Band band = Band::of(slice);
     const Range rows = band.rows();
     const auto behind = std::ranges::upper_bound(gaps, rows.begin, {},

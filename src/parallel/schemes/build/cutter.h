@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/problem.h"
+#include "attention/api/problem.h"
 #include "mask/mask.h"
 
 namespace longca {
@@ -25,14 +25,14 @@ class Cutter {
   /// step is cut in two.
   Cutter(const Mask& mask, const std::vector<Range>& queries, std::int64_t least_gap);
 
-  /// By rows, which are disjoint; at most kMostPieces. None if no query sees any of the keys.
+  /// By rows, which are disjoint; at most kMaxPieces. None if no query sees any of the keys.
   std::vector<Piece> cut(const std::vector<Range>& keys) const;
 
   /// Exactly these rows against those of the keys that they see, in one call; none if they see
   /// none.
   std::vector<Piece> cut_rows(Range rows, const std::vector<Range>& keys) const;
 
-  static constexpr int kMostPieces = 4;
+  static constexpr int kMaxPieces = 4;
 
  private:
   Mask mask_;  ///< [own queries, all keys]

@@ -21,13 +21,13 @@ std::int64_t head_exchange_bytes(const ParallelProblem& problem, const Grid& gri
   const Problem& p = problem.problem;
   const int ways = grid.head_ways();
   if (ways == 1) return 0;
-  const Shard position = grid.position_shard(grid.position(rank));
+  const Shard cp_rank = grid.cp_rank_shard(grid.cp_rank(rank));
   const Shard own = grid.own_shard(rank);
   const std::int64_t heads_q = p.heads_q / ways;
   const std::int64_t heads_k = kv_heads_per_rank(problem, grid);
   const std::int64_t element = p.head_dim * size_of(p.dtype);
-  const std::int64_t outward = own.rows * (ways - 1);      // rows × members, to the heads
-  const std::int64_t home = position.tokens - own.tokens;  // and back to their owners
+  const std::int64_t outward = own.rows * (ways - 1);     // rows × members, to the heads
+  const std::int64_t home = cp_rank.tokens - own.tokens;  // and back to their owners
   if (!backward) return (outward * (heads_q + 2 * heads_k) + home * heads_q) * element;
   const std::int64_t of_keys = ways > p.heads_k ? p.head_dim * kFloat32 : element;
   const std::int64_t gradients = home * 2 * heads_k * of_keys;
@@ -37,23 +37,23 @@ std::int64_t head_exchange_bytes(const ParallelProblem& problem, const Grid& gri
 std::int64_t ring_bytes(const ParallelProblem& problem, const Grid& grid, int window_size, int rank,
                         bool backward) {
   const Problem& p = problem.problem;
-  const RingPlace place = RingPlace::of(grid.position(rank), grid.positions(), window_size);
-  const auto rows = [&](int position) { return grid.position_shard(position).rows; };
-  // Inside each window all blocks but that of the next position; between windows this place's
+  const RingPlace place = RingPlace::of(grid.cp_rank(rank), grid.cp_ranks(), window_size);
+  const auto rows = [&](int cp_rank) { return grid.cp_rank_shard(cp_rank).rows; };
+  // Inside each window all blocks but that of the next CP rank; between windows this place's
   // blocks but that of the next window.
   std::int64_t keys = 0;
-  for (int position = 0; position < grid.positions(); ++position) {
-    const int window = position / place.size;
-    const int index = position % place.size;
-    if (index != (place.index + 1) % place.size) keys += rows(position);
+  for (int cp_rank = 0; cp_rank < grid.cp_ranks(); ++cp_rank) {
+    const int window = cp_rank / place.size;
+    const int index = cp_rank % place.size;
+    if (index != (place.index + 1) % place.size) keys += rows(cp_rank);
     if (index == place.index && window != (place.window + 1) % place.windows) {
-      keys += rows(position);
+      keys += rows(cp_rank);
     }
   }
   // Of gradients the sums of all blocks but the own.
   std::int64_t gradients = 0;
-  for (int position = 0; backward && position < grid.positions(); ++position) {
-    if (position != grid.position(rank)) gradients += grid.position_shard(position).tokens;
+  for (int cp_rank = 0; backward && cp_rank < grid.cp_ranks(); ++cp_rank) {
+    if (cp_rank != grid.cp_rank(rank)) gradients += grid.cp_rank_shard(cp_rank).tokens;
   }
   return (keys * size_of(p.dtype) + gradients * kFloat32) * 2 * kv_heads_per_rank(problem, grid) *
          p.head_dim;
@@ -62,8 +62,8 @@ std::int64_t ring_bytes(const ParallelProblem& problem, const Grid& grid, int wi
 std::int64_t gather_bytes(const ParallelProblem& problem, const Grid& grid, int rank,
                           bool backward) {
   const Problem& p = problem.problem;
-  const std::int64_t others = grid.positions() - 1;
-  const Shard own = grid.position_shard(grid.position(rank));
+  const std::int64_t others = grid.cp_ranks() - 1;
+  const Shard own = grid.cp_rank_shard(grid.cp_rank(rank));
   const std::int64_t keys = own.rows * others;
   const std::int64_t gradients = backward ? p.tokens_k - own.tokens : 0;
   return (keys * size_of(p.dtype) + gradients * kFloat32) * 2 * kv_heads_per_rank(problem, grid) *
@@ -72,12 +72,12 @@ std::int64_t gather_bytes(const ParallelProblem& problem, const Grid& grid, int 
 
 std::int64_t cast_bytes(const ParallelProblem& problem, const Grid& grid, int rank, bool backward) {
   const Problem& p = problem.problem;
-  const std::vector<Range> own = grid.position_shard(grid.position(rank)).ranges;
+  const std::vector<Range> own = grid.cp_rank_shard(grid.cp_rank(rank)).ranges;
   std::int64_t keys = 0;
   std::int64_t gradients = 0;
-  for (int position = 0; position < grid.positions(); ++position) {
-    if (position == grid.position(rank)) continue;
-    const std::vector<Range> other = grid.position_shard(position).ranges;
+  for (int cp_rank = 0; cp_rank < grid.cp_ranks(); ++cp_rank) {
+    if (cp_rank == grid.cp_rank(rank)) continue;
+    const std::vector<Range> other = grid.cp_rank_shard(cp_rank).ranges;
     keys += count_seen_keys(problem.mask, other, own);
     if (backward) gradients += count_seen_keys(problem.mask, own, other);
   }

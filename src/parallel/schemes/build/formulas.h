@@ -8,7 +8,7 @@
 namespace longca {
 
 /// Closed forms of the bytes that one rank sends in a pass, from shapes and shard sizes alone. With
-/// U members, C positions, r rows per rank, R = U r per position, s bytes per element and
+/// U members, C CP ranks, r rows per rank, R = U r per CP rank, s bytes per element and
 /// h' = max(1, heads_k / U) KV heads per rank:
 ///
 ///   heads, forward    r (U−1) (2 heads_q/U + 2 h') d s     q, k, v to the members; o back
@@ -28,7 +28,7 @@ namespace longca {
 /// not where results do.
 std::int64_t head_exchange_bytes(const ParallelProblem& problem, const Grid& grid, int rank,
                                  bool backward);
-/// `window_size` positions per window of a double ring; all: a plain ring.
+/// `window_size` CP ranks per window of a double ring; all: a plain ring.
 std::int64_t ring_bytes(const ParallelProblem& problem, const Grid& grid, int window_size, int rank,
                         bool backward);
 

@@ -6,7 +6,7 @@ namespace {
 /// Results of one chunk on their way.
 struct Output {
   Region o;    ///< the tensor itself, or a float32 sum
-  Region lse;  ///< the position's tokens
+  Region lse;  ///< the CP rank's tokens
   Coverage coverage{};
 };
 

@@ -7,7 +7,7 @@
 namespace longca {
 namespace {
 
-/// The member's part of rows [begin, end), as split_ranges deals.
+/// The member's part of rows [begin, end), as split_ranges partitions.
 Range part(std::int64_t begin, std::int64_t end, int parts, int member) {
   const Range whole[] = {{begin, end}};
   const std::vector<Range> mine = split_ranges(whole, parts, member);
@@ -18,41 +18,41 @@ Range part(std::int64_t begin, std::int64_t end, int parts, int member) {
 
 Grid::Grid(const ParallelProblem& problem, GridShape shape)
     : shape_(shape),
-      sharding_(
-          problem.shard, problem.mask, problem.lengths, problem.ranks / shape.head_ways, 0,
-          problem.problem.device == DeviceKind::cuda ? DealAim::equal_time : DealAim::equal_area),
+      sharding_(problem.shard, problem.mask, problem.lengths, problem.ranks / shape.head_ways, 0,
+                problem.problem.device == DeviceKind::cuda ? PartitionAim::equal_time
+                                                           : PartitionAim::equal_area),
       padded_rows_(problem.shard == ShardKind::document_zigzag ? sharding_.rows(0) : 0) {}
 
-int Grid::rank(int position, int member) const {
-  return shape_.head_first ? position * head_ways() + member : member * positions() + position;
+int Grid::rank(int cp_rank, int member) const {
+  return shape_.head_first ? cp_rank * head_ways() + member : member * cp_ranks() + cp_rank;
 }
 
-int Grid::position(int rank) const {
-  return shape_.head_first ? rank / head_ways() : rank % positions();
+int Grid::cp_rank(int rank) const {
+  return shape_.head_first ? rank / head_ways() : rank % cp_ranks();
 }
 
 int Grid::member(int rank) const {
-  return shape_.head_first ? rank % head_ways() : rank / positions();
+  return shape_.head_first ? rank % head_ways() : rank / cp_ranks();
 }
 
-Shard Grid::position_shard(int position) const {
-  Shard shard{sharding_.ranges(position), 0, 0};
+Shard Grid::cp_rank_shard(int cp_rank) const {
+  Shard shard{sharding_.ranges(cp_rank), 0, 0};
   shard.tokens = total_size(shard.ranges);
   shard.rows = std::max(shard.tokens, padded_rows_);
   return shard;
 }
 
 Shard Grid::own_shard(int rank) const {
-  const Shard whole = position_shard(position(rank));
+  const Shard whole = cp_rank_shard(cp_rank(rank));
   Shard own{split_ranges(whole.ranges, head_ways(), member(rank)), 0, 0};
   own.tokens = total_size(own.ranges);
   own.rows = own.tokens + part(whole.tokens, whole.rows, head_ways(), member(rank)).size();
   return own;
 }
 
-std::vector<MemberRun> Grid::runs(const Shard& position, int member) const {
-  const Range tokens = part(0, position.tokens, head_ways(), member);
-  const Range padding = part(position.tokens, position.rows, head_ways(), member);
+std::vector<MemberRun> Grid::runs(const Shard& cp_rank, int member) const {
+  const Range tokens = part(0, cp_rank.tokens, head_ways(), member);
+  const Range padding = part(cp_rank.tokens, cp_rank.rows, head_ways(), member);
   std::vector<MemberRun> runs;
   if (!tokens.empty()) runs.push_back({{0, tokens.size()}, tokens});
   if (!padding.empty()) {

@@ -3,17 +3,17 @@
 #include <cstdint>
 #include <vector>
 
-#include "parallel/plan/sharding.h"
+#include "parallel/partition/sharding.h"
 #include "parallel/schemes/scheme.h"
 
 namespace longca {
 
-/// How ranks stand to each other: `head_ways` members at each position along the context share the
-/// position's tokens and have different heads.
+/// How ranks stand to each other: `head_ways` members at each CP rank along the context share the
+/// CP rank's tokens and have different heads.
 struct GridShape {
   int head_ways = 1;
-  /// Whether consecutive ranks are the members of one position (so that the exchange of heads stays
-  /// in a node), or the positions of one member (so that the exchange of context does).
+  /// Whether consecutive ranks are the members of one CP rank (so that the exchange of heads stays
+  /// in a node), or the CP ranks of one member (so that the exchange of context does).
   bool head_first = true;
 };
 
@@ -24,10 +24,10 @@ struct Shard {
   std::int64_t rows = 0;
 };
 
-/// Some rows of a member's shard, and where they lie among those of its position.
+/// Some rows of a member's shard, and where they lie among those of its CP rank.
 struct MemberRun {
   Range own;
-  Range position;
+  Range cp_rank;
 };
 
 /// The ranks of a scheme: heads × context (J. Fang and S. Zhao, "USP", 2024).
@@ -35,24 +35,24 @@ class Grid {
  public:
   Grid(const ParallelProblem& problem, GridShape shape);
 
-  int ranks() const { return head_ways() * positions(); }
+  int ranks() const { return head_ways() * cp_ranks(); }
   int head_ways() const { return shape_.head_ways; }
-  int positions() const { return sharding_.positions(); }
-  int rank(int position, int member) const;
-  int position(int rank) const;
+  int cp_ranks() const { return sharding_.cp_ranks(); }
+  int rank(int cp_rank, int member) const;
+  int cp_rank(int rank) const;
   int member(int rank) const;
 
-  /// What a position's members hold together.
-  Shard position_shard(int position) const;
-  /// What a rank owns: its part of the position's tokens, then of its padding.
+  /// What a CP rank's members hold together.
+  Shard cp_rank_shard(int cp_rank) const;
+  /// What a rank owns: its part of the CP rank's tokens, then of its padding.
   Shard own_shard(int rank) const;
   /// A member's rows: its tokens, and its padding where there is any. Empty runs are left out.
-  std::vector<MemberRun> runs(const Shard& position, int member) const;
+  std::vector<MemberRun> runs(const Shard& cp_rank, int member) const;
 
  private:
   GridShape shape_;
   Sharding sharding_;
-  std::int64_t padded_rows_;  ///< of every position, where the kind pads; else 0
+  std::int64_t padded_rows_;  ///< of every CP rank, where the kind pads; else 0
 };
 
 }  // namespace longca

@@ -35,9 +35,9 @@ HeadExchange::HeadExchange(const ParallelProblem& problem, const Grid& grid,
       grid_(grid),
       layout_(layout),
       writer_(writer),
-      position_(grid.position(rank)),
+      cp_rank_(grid.cp_rank(rank)),
       member_(grid.member(rank)),
-      shard_(grid.position_shard(position_)),
+      shard_(grid.cp_rank_shard(cp_rank_)),
       own_(grid.own_shard(rank)) {
   using enum TensorRole;
   for (const TensorRole role : {q, k, v, o}) external(role);
@@ -82,14 +82,14 @@ void HeadExchange::exchange(std::span<const HeadPart> parts, int step, Move&& mo
   // Everyone starts with the next member, so that no one is everyone's first.
   for (int i = 1; i < layout_.ways(); ++i) {
     const int other = (member_ + i) % layout_.ways();
-    const int peer = grid_.rank(position_, other);
+    const int peer = grid_.rank(cp_rank_, other);
     for (const HeadPart part : parts) {
       const Region outside = heads_within(external(part.role), heads_of(part, other));
       for (const MemberRun& run : own_runs) {
         move.outside(all_to_all).push_back({peer, rows_of(outside, run.own)});
       }
       for (const MemberRun& run : runs(other, move.pads)) {
-        move.inside(all_to_all).push_back({peer, rows_of(held(part), run.position)});
+        move.inside(all_to_all).push_back({peer, rows_of(held(part), run.cp_rank)});
       }
     }
   }
@@ -98,7 +98,7 @@ void HeadExchange::exchange(std::span<const HeadPart> parts, int step, Move&& mo
     const Region outside = heads_within(external(part.role), heads_of(part, member_));
     for (const MemberRun& run : own_runs) {
       writer_.add_beside_exchange(
-          move.copy(rows_of(outside, run.own), rows_of(held(part), run.position)), step);
+          move.copy(rows_of(outside, run.own), rows_of(held(part), run.cp_rank)), step);
     }
   }
 }
@@ -126,7 +126,7 @@ void HeadExchange::send_out(std::span<const HeadPart> parts, int step) {
 std::vector<MemberRun> HeadExchange::runs(int member, bool pads) const {
   std::vector<MemberRun> runs = grid_.runs(shard_, member);
   if (!pads) {
-    std::erase_if(runs, [&](const MemberRun& run) { return run.position.end > shard_.tokens; });
+    std::erase_if(runs, [&](const MemberRun& run) { return run.cp_rank.end > shard_.tokens; });
   }
   return runs;
 }
@@ -148,16 +148,16 @@ void HeadExchange::add_up(std::span<const std::pair<TensorRole, Region>> partial
     }
     for (int i = 0; i < layout_.ways(); ++i) {
       const int other = (member_ + i) % layout_.ways();
-      const int peer = grid_.rank(position_, other);
+      const int peer = grid_.rank(cp_rank_, other);
       const auto replica = static_cast<std::size_t>(other % layout_.replicas());
       const Region into = heads_within(of_role[replica], layout_.kv_heads(other, group));
       for (const MemberRun& run : own_runs) {
         if (i > 0) all_to_all.receives.push_back({peer, rows_of(into, run.own)});
-        if (i == 0) copies.push_back({rows_of(partial, run.position), rows_of(into, run.own)});
+        if (i == 0) copies.push_back({rows_of(partial, run.cp_rank), rows_of(into, run.own)});
       }
       if (i == 0) continue;
       for (const MemberRun& run : runs(other, false)) {
-        all_to_all.sends.push_back({peer, rows_of(partial, run.position)});
+        all_to_all.sends.push_back({peer, rows_of(partial, run.cp_rank)});
       }
     }
   }

@@ -17,8 +17,8 @@ struct HeadPart {
   int index = 0;
 };
 
-/// The tensors that a rank computes on: its position's rows × its heads. With one member per
-/// position they are the caller's own. With several they are buffers, one per part, filled and
+/// The tensors that a rank computes on: its CP rank's rows × its heads. With one member per
+/// CP rank they are the caller's own. With several they are buffers, one per part, filled and
 /// emptied by all-to-all among the members: a member's rows of all heads against all members' rows
 /// of its heads (S. A. Jacobs et al., "DeepSpeed Ulysses", 2023).
 class HeadExchange {
@@ -33,7 +33,7 @@ class HeadExchange {
   /// The other way, results: without padding.
   void send_out(std::span<const HeadPart> parts, int step);
   /// The end of dk and dv of a group that several members hold: the owners of the rows add up the
-  /// partial results, which lie in `partials` (float32, the position's tokens without padding).
+  /// partial results, which lie in `partials` (float32, the CP rank's tokens without padding).
   void add_up(std::span<const std::pair<TensorRole, Region>> partials, int group, int step);
 
   /// Says in the plan where the results of this role lie.
@@ -52,9 +52,9 @@ class HeadExchange {
   const Grid& grid_;
   const HeadLayout& layout_;
   PlanWriter& writer_;
-  int position_;
+  int cp_rank_;
   int member_;
-  Shard shard_;  ///< of the position
+  Shard shard_;  ///< of the CP rank
   Shard own_;
   std::map<TensorRole, int> externals_;
   std::map<std::pair<TensorRole, int>, int> parts_;

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "mask/slice.h"
+#include "mask/mask_slice.h"
 
 namespace longca {
 
@@ -14,7 +14,7 @@ struct HeadChunk {
   int group = 0;  ///< index into HeadLayout::groups
 };
 
-/// Which heads the members of a position have, and in which chunks they travel and are computed.
+/// Which heads the members of a CP rank have, and in which chunks they travel and are computed.
 ///
 /// Members have equal numbers of query heads. Where there are more members than KV heads, each KV
 /// head is held by several (`replicas`). A member with two or more KV heads works in up to four

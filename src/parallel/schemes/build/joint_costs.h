@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/problem.h"
+#include "attention/api/problem.h"
 #include "mask/mask.h"
 #include "parallel/schemes/build/joint_split.h"
 

@@ -11,9 +11,9 @@
 namespace longca {
 namespace {
 
-/// Less would be lost in what the reckoning leaves out.
+/// Less would be lost in what the estimate leaves out.
 constexpr double kWorthwhile = 0.97;
-constexpr std::size_t kMostGaps = Cutter::kMostPieces;
+constexpr std::size_t kMaxGaps = Cutter::kMaxPieces;
 
 /// What of [0, tokens) lies outside the ascending, disjoint `ranges`.
 std::vector<Range> outside(const std::vector<Range>& ranges, std::int64_t tokens) {
@@ -32,7 +32,7 @@ std::vector<Range> rows_that_see(const Mask& rows_of_all, const std::vector<Rang
   const std::vector<Range> all = {{0, rows_of_all.q_tokens()}};
   const Mask mask = rows_of_all.sub_mask(all, keys);
   std::vector<Range> rows;
-  for (const Slice& slice : mask.slices()) rows.push_back(Band::of(slice).rows());
+  for (const MaskSlice& slice : mask.slices()) rows.push_back(Band::of(slice).rows());
   join_ranges(rows);
   return rows;
 }
@@ -52,7 +52,7 @@ std::vector<Range> calls_on(const std::vector<Range>& rows, std::int64_t least_g
     const Range gap = {rows[i - 1].end, rows[i].begin};
     if (gap.size() >= least_gap) inner.push_back(gap);
   }
-  inner = longest(std::move(inner), Cutter::kMostPieces - 1);
+  inner = longest(std::move(inner), Cutter::kMaxPieces - 1);
   std::vector<Range> calls;
   std::int64_t begin = rows.front().begin;
   for (const Range gap : inner) {
@@ -73,7 +73,7 @@ JointSplit::Rows split_at(const std::vector<Range>& alone, std::size_t early, st
 std::optional<JointSplit> split_as_told(std::vector<Range> gaps, std::int64_t least_gap,
                                         std::int64_t tokens) {
   std::erase_if(gaps, [&](Range gap) { return gap.size() < least_gap; });
-  gaps = longest(std::move(gaps), kMostGaps - 1);
+  gaps = longest(std::move(gaps), kMaxGaps - 1);
   if (gaps.empty()) return std::nullopt;
   return JointSplit{
       split_at(gaps, gaps.size(), tokens), split_at(gaps, (gaps.size() + 1) / 2, tokens), {}};
@@ -86,10 +86,10 @@ std::optional<JointSplit> cheapest(const std::vector<Range>& gaps, std::int64_t 
   JointSplit best;
   double forward = std::numeric_limits<double>::infinity();
   double backward = forward;
-  for (std::size_t count = 0; count <= std::min(gaps.size(), kMostGaps); ++count) {
+  for (std::size_t count = 0; count <= std::min(gaps.size(), kMaxGaps); ++count) {
     const std::vector<Range> alone = longest(gaps, count);
     const std::vector<Range> joint = outside(alone, tokens);
-    if (joint.size() > Cutter::kMostPieces) continue;
+    if (joint.size() > Cutter::kMaxPieces) continue;
     if (const double end = costs.forward_by_rows(alone, joint); end < forward) {
       forward = end;
       best.forward = split_at(alone, alone.size(), tokens);

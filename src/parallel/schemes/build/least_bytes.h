@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "parallel/plan/sharding.h"
+#include "parallel/partition/sharding.h"
 #include "parallel/schemes/scheme.h"
 
 namespace longca {
@@ -13,7 +13,7 @@ namespace longca {
 std::int64_t count_seen_keys(const Mask& mask, std::span<const Range> rows,
                              std::span<const Range> keys);
 
-/// The fewest bytes that a pass must bring to or take from position `rank` of a sharding if queries
+/// The fewest bytes that a pass must bring to or take from CP rank `rank` of a sharding if queries
 /// stay with their owners: k and v of the keys that its queries see and that it does not own enter;
 /// in the backward pass they enter again, and partial dk and dv of as many keys leave (as float32).
 /// Schemes that move queries instead (Ulysses) can do with less.

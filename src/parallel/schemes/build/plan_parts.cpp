@@ -16,7 +16,7 @@ std::unique_ptr<ContextExchange> make_context(PlanParts& parts, const Compositio
                                               int rank) {
   const Grid& grid = parts.grid;
   if (composition.context == ContextKind::ring) {
-    const int window = composition.window > 0 ? composition.window : grid.positions();
+    const int window = composition.window > 0 ? composition.window : grid.cp_ranks();
     return std::make_unique<Ring>(grid, rank, window, parts.layout, parts.heads, parts.writer);
   }
   const ParallelProblem& problem = parts.problem;
@@ -26,7 +26,7 @@ std::unique_ptr<ContextExchange> make_context(PlanParts& parts, const Compositio
     options.seen.emplace(problem.mask);
     options.stages = stages_by_cost(problem, grid, *options.seen);
   } else {
-    options.stages = doubling_stages(grid.positions());
+    options.stages = doubling_stages(grid.cp_ranks());
   }
   const auto choose = [&](const CastTraffic& traffic) {
     return choose_joint_split(problem, parts.shard, *options.seen, traffic);
@@ -41,7 +41,7 @@ PlanParts::PlanParts(const ParallelProblem& the_problem, const Composition& comp
     : problem(the_problem),
       grid(problem, composition.shape),
       layout(problem.problem.heads_q, problem.problem.heads_k, composition.shape.head_ways),
-      shard(grid.position_shard(grid.position(rank))),
+      shard(grid.cp_rank_shard(grid.cp_rank(rank))),
       writer(rank, problem.ranks),
       heads(problem, grid, layout, rank, writer),
       context(make_context(*this, composition, rank)) {

@@ -41,14 +41,14 @@ class PlanParts {
     return of_turn[of_turn.size() == 1 ? 0 : static_cast<std::size_t>(chunk)];
   }
   void begin_backward();
-  /// Where a result of the position's tokens goes: into the part itself, or a float32 sum of its
+  /// Where a result of the CP rank's tokens goes: into the part itself, or a float32 sum of its
   /// own.
   Region result(HeadPart part, bool float32);
 
   const ParallelProblem& problem;
   const Grid grid;
   const HeadLayout layout;
-  const Shard shard;  ///< of the position
+  const Shard shard;  ///< of the CP rank
   PlanWriter writer;
   HeadExchange heads;
   std::unique_ptr<ContextExchange> context;

@@ -9,10 +9,10 @@
 #include "parallel/schemes/build/ring_gradients.h"
 
 namespace longca {
-RingPlace RingPlace::of(int position, int positions, int window_size) {
-  LONGCA_CHECK(window_size >= 1 && positions % window_size == 0, "{} positions in windows of {}",
-               positions, window_size);
-  return {positions / window_size, window_size, position / window_size, position % window_size};
+RingPlace RingPlace::of(int cp_rank, int cp_ranks, int window_size) {
+  LONGCA_CHECK(window_size >= 1 && cp_ranks % window_size == 0, "{} CP ranks in windows of {}",
+               cp_ranks, window_size);
+  return {cp_ranks / window_size, window_size, cp_rank / window_size, cp_rank % window_size};
 }
 
 int RingPlace::neighbour(int windows_on, int places_on) const {
@@ -25,22 +25,22 @@ RingContext::RingContext(const Grid& the_grid, int the_rank, int window_size,
     : grid(the_grid),
       rank(the_rank),
       groups(static_cast<int>(layout.groups().size())),
-      place(RingPlace::of(grid.position(rank), grid.positions(), window_size)),
+      place(RingPlace::of(grid.cp_rank(rank), grid.cp_ranks(), window_size)),
       heads(the_heads),
       writer(the_writer),
-      counts_(static_cast<std::size_t>(grid.positions())) {}
+      counts_(static_cast<std::size_t>(grid.cp_ranks())) {}
 
 std::vector<Range> RingContext::ranges(int turn) {
-  const int position = place.position_of(turn);
-  Shard shard = grid.position_shard(position);
-  counts_[static_cast<std::size_t>(position)] = {shard.tokens, shard.rows};
+  const int cp_rank = place.cp_rank_of(turn);
+  Shard shard = grid.cp_rank_shard(cp_rank);
+  counts_[static_cast<std::size_t>(cp_rank)] = {shard.tokens, shard.rows};
   return std::move(shard.ranges);
 }
 
-const RingContext::Counts& RingContext::counts_of(int position) {
-  Counts& counts = counts_[static_cast<std::size_t>(position)];
+const RingContext::Counts& RingContext::counts_of(int cp_rank) {
+  Counts& counts = counts_[static_cast<std::size_t>(cp_rank)];
   if (counts.rows < 0) {
-    const Shard shard = grid.position_shard(position);
+    const Shard shard = grid.cp_rank_shard(cp_rank);
     counts = {shard.tokens, shard.rows};
   }
   return counts;
@@ -48,8 +48,8 @@ const RingContext::Counts& RingContext::counts_of(int position) {
 
 std::int64_t RingContext::most_rows() {
   std::int64_t most = 0;
-  for (int position = 0; position < grid.positions(); ++position) {
-    most = std::max(most, counts_of(position).rows);
+  for (int cp_rank = 0; cp_rank < grid.cp_ranks(); ++cp_rank) {
+    most = std::max(most, counts_of(cp_rank).rows);
   }
   return most;
 }

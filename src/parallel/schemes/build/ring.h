@@ -10,7 +10,7 @@
 
 namespace longca {
 
-/// A rank's place in a double ring: `windows` rings of `size` positions each, position
+/// A rank's place in a double ring: `windows` rings of `size` CP ranks each, CP rank
 /// window · size + index. One window: a plain ring.
 struct RingPlace {
   int windows = 1;
@@ -18,16 +18,16 @@ struct RingPlace {
   int window = 0;
   int index = 0;
 
-  /// `window_size` divides `positions`.
-  static RingPlace of(int position, int positions, int window_size);
+  /// `window_size` divides `CP ranks`.
+  static RingPlace of(int cp_rank, int cp_ranks, int window_size);
   int turns() const { return windows * size; }
   /// Turns in a window are consecutive.
   int round(int turn) const { return turn / size; }
   int turn_of_round(int turn) const { return turn % size; }
-  /// The position so many windows and places further on; negative: before this one.
+  /// The CP rank so many windows and places further on; negative: before this one.
   int neighbour(int windows_on, int places_on) const;
-  /// Whose keys this position has in a turn.
-  int position_of(int turn) const { return neighbour(-round(turn), -turn_of_round(turn)); }
+  /// Whose keys this CP rank has in a turn.
+  int cp_rank_of(int turn) const { return neighbour(-round(turn), -turn_of_round(turn)); }
 };
 
 /// What a ring and its gradients share.
@@ -37,11 +37,11 @@ class RingContext {
               HeadExchange& the_heads, PlanWriter& the_writer);
 
   /// Tokens and rows of the keys that this rank has in a turn.
-  std::int64_t tokens(int turn) { return counts_of(place.position_of(turn)).tokens; }
-  std::int64_t rows(int turn) { return counts_of(place.position_of(turn)).rows; }
+  std::int64_t tokens(int turn) { return counts_of(place.cp_rank_of(turn)).tokens; }
+  std::int64_t rows(int turn) { return counts_of(place.cp_rank_of(turn)).rows; }
   std::int64_t most_rows();
   std::vector<Range> ranges(int turn);
-  /// The rank of the same heads at another position.
+  /// The rank of the same heads at another CP rank.
   int peer(int windows_on, int places_on) const {
     return grid.rank(place.neighbour(windows_on, places_on), grid.member(rank));
   }
@@ -58,18 +58,18 @@ class RingContext {
     std::int64_t tokens = 0;
     std::int64_t rows = -1;  ///< not asked for yet
   };
-  const Counts& counts_of(int position);
+  const Counts& counts_of(int cp_rank);
 
-  /// Of every position. Ranges are not kept: those of a thousand positions may be millions.
+  /// Of every CP rank. Ranges are not kept: those of a thousand CP ranks may be millions.
   std::vector<Counts> counts_;
 };
 
 class RingGradients;
 
-/// K and V pass from position to position (H. Liu et al., "Ring Attention with Blockwise
+/// K and V pass from CP rank to CP rank (H. Liu et al., "Ring Attention with Blockwise
 /// Transformers", 2023): in every turn inside a window, and from window to window once per round
 /// in it, on the way during the whole round (D. Gu et al., "LoongTrain", 2024: DoubleRing). Two
-/// buffers each: the next block arrives while one is computed on. positions − 1 passes.
+/// buffers each: the next block arrives while one is computed on. CP ranks − 1 passes.
 class Ring final : public ContextExchange {
  public:
   Ring(const Grid& grid, int rank, int window_size, const HeadLayout& layout, HeadExchange& heads,

@@ -14,7 +14,7 @@ namespace longca {
 /// computing waits for a hop.
 ///
 /// The owner's own share never travels: a sum starts at the first rank after the block's owner and
-/// ends at the owner, which adds it. So there are positions − 1 passes, as of K and V. In a double
+/// ends at the owner, which adds it. So there are CP ranks − 1 passes, as of K and V. In a double
 /// ring each round inside a window ends at the rank that got the block from the window before (its
 /// home there, for the first round its owner), and the homes' sums move from window to window in
 /// the same way.

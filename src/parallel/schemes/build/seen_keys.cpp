@@ -15,7 +15,7 @@ std::vector<Range> rows_of(const std::vector<Band>& bands) {
 std::vector<Band> bands_of(const Mask& mask) {
   std::vector<Band> bands;
   bands.reserve(mask.slices().size());
-  for (const Slice& slice : mask.slices()) bands.push_back(Band::of(slice));
+  for (const MaskSlice& slice : mask.slices()) bands.push_back(Band::of(slice));
   return bands;
 }
 

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "parallel/comm/communicator.h"
+#include "parallel/transport/communicator.h"
 
 namespace longca::testing {
 

@@ -11,8 +11,8 @@
 #include "core/device.h"
 #include "gpu/parallel/comm/bandwidth.h"
 #include "gpu/parallel/comm/checks.h"
-#include "parallel/cuda/transports.h"
-#include "parallel/mpi/mpi_world.h"
+#include "parallel/transport/mpi/mpi_world.h"
+#include "parallel/transport/transports.h"
 
 namespace {
 

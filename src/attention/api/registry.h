@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attention/api/kernel.h"
+
+namespace longca {
+
+/// The kernels that this program knows, in the order of the tables. Plug-ins are added at start-up.
+class KernelRegistry {
+ public:
+  /// The built-in kernels.
+  static KernelRegistry& global();
+
+  std::span<const std::unique_ptr<Kernel>> kernels() const { return kernels_; }
+  /// Every name once.
+  std::vector<std::string> names() const;
+  /// The kernel of that name for `device`; the one for another device where there is none (its
+  /// `supports` says so). Throws InputError that suggests the nearest name.
+  const Kernel& find(const std::string& name, DeviceKind device = DeviceKind::cpu) const;
+  bool contains(const std::string& name) const;
+  /// Throws InputError if a kernel of that name exists for the same device.
+  void add(std::unique_ptr<Kernel> kernel);
+
+ private:
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+};
+
+}  // namespace longca

@@ -1,0 +1,96 @@
+#pragma once
+
+// The arithmetic of the inputs, for host and device. Its values are promised to the bit, so whoever
+// includes this is compiled without contraction into fused multiply-adds: inputs.cpp and
+// cuda/inputs.cu, nobody else.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define LONGCA_HOST_DEVICE __host__ __device__
+#else
+#define LONGCA_HOST_DEVICE
+#endif
+
+#include "attention/inputs/inputs.h"
+#include "core/philox.h"
+
+namespace longca {
+
+/// Second word of the Philox counters of the inputs, plus the tensor's number. No mask draws from
+/// it: masks put a query block, below 2^31, in its place.
+inline constexpr std::uint32_t kInputDomain = 0x80000000U;
+
+/// Likewise of the topics of clustered inputs, and, plus 1, of the topics' directions.
+inline constexpr std::uint32_t kTopicDomain = 0xc0000000U;
+inline constexpr std::int64_t kTopicSigns = 128;  ///< dimensions that one Philox counter serves
+
+/// The signs of a topic's direction over kTopicSigns dimensions of a KV head, a bit each: inputs.h,
+/// InputStyle::clustered.
+constexpr PhiloxCounter topic_signs(PhiloxKey key, std::int64_t token, std::int64_t head_k,
+                                    std::int64_t dimensions) {
+  const auto head = static_cast<std::uint32_t>(head_k);
+  const auto segment = static_cast<std::uint32_t>(token / kTopicTokens);
+  const std::uint32_t topic = philox4x32_10({segment, kTopicDomain, head, 0}, key)[0] % kTopics;
+  return philox4x32_10({topic, kTopicDomain + 1, head, static_cast<std::uint32_t>(dimensions)},
+                       key);
+}
+/// What dimension `d` is shifted by, given the signs of its kTopicSigns.
+constexpr float topic_shift(const PhiloxCounter& signs, std::int64_t d) {
+  const auto bit = static_cast<std::uint32_t>(d % kTopicSigns);
+  return (signs[bit / 32] >> (bit % 32) & 1) != 0 ? -kTopicShift : kTopicShift;
+}
+
+namespace normal_detail {
+
+template <std::size_t N>
+LONGCA_HOST_DEVICE inline float polynomial(const std::array<float, N>& coefficients, float x) {
+  float sum = coefficients[0];
+  for (std::size_t i = 1; i < N; ++i) sum = sum * x + coefficients[i];
+  return sum;
+}
+
+/// ln t of a positive normal number: t = 2^e · m with m in [√½, √2), ln m = 2 artanh((m − 1)/(m +
+/// 1)).
+LONGCA_HOST_DEVICE inline float log_positive(float t) {
+  constexpr std::uint32_t kSqrtHalf = 0x3f3504f3U;
+  const std::uint32_t offset = std::bit_cast<std::uint32_t>(t) - kSqrtHalf;
+  const auto exponent = static_cast<float>(static_cast<std::int32_t>(offset) >> 23);
+  const float m = std::bit_cast<float>((offset & 0x007fffffU) + kSqrtHalf);
+  const float s = (m - 1.0F) / (m + 1.0F);
+  const float s2 = s * s;
+  constexpr std::array kSeries = {2.0F / 9, 2.0F / 7, 2.0F / 5, 2.0F / 3, 2.0F};
+  return exponent * 0.693147181F + s * polynomial(kSeries, s2);
+}
+
+}  // namespace normal_detail
+
+/// The normal quantile of (word + ½)/2^32, word read as signed so that 0 is the median: x · f(w)
+/// with x in (−1, 1) and w = −ln(1 − x²), the form of M. Giles, "Approximating the erfinv function"
+/// (2010). f was interpolated at Chebyshev nodes: in w below 6, in √w above.
+LONGCA_HOST_DEVICE inline float normal_quantile(std::uint32_t word) {
+  constexpr std::array kCentre = {
+      -7.751285568e-09F, -5.884826367e-09F, 6.343786221e-07F,  -2.670690887e-06F, -1.797444751e-05F,
+      2.764702188e-04F,  -1.182551468e-03F, -8.115623547e-03F, 3.417169968e-01F,  2.296035246e+00F};
+  constexpr std::array kTail = {5.719366819e-05F,  -2.874862963e-04F, 6.492300001e-04F,
+                                -9.986728275e-04F, 1.538010552e-03F,  -2.905164286e-03F,
+                                4.633862678e-03F,  1.424633597e+00F,  4.717089194e+00F};
+  constexpr float kUnit = 0x1p-31F;
+  const auto n = static_cast<std::int32_t>(word);
+  const std::int32_t magnitude = n ^ (n >> 31);
+  const float x = (static_cast<float>(magnitude) + 0.5F) * kUnit;
+  // 1 − x from the integer: the float difference would lose the tails.
+  const float rest = (static_cast<float>(0x7fffffff - magnitude) + 0.5F) * kUnit;
+  const float w = -normal_detail::log_positive(rest * (2.0F - rest));
+  const float centre = normal_detail::polynomial(kCentre, w - 3.0F);
+  const float tail = normal_detail::polynomial(kTail, std::sqrt(std::max(w, 0.0F)) - 3.5F);
+  const float value = x * (w < 6.0F ? centre : tail);
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | (word & 0x80000000U));
+}
+
+}  // namespace longca

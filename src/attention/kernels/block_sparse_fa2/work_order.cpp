@@ -1,0 +1,105 @@
+#include "attention/kernels/block_sparse_fa2/work_order.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <queue>
+#include <utility>
+
+namespace longca::fa2_sparse {
+namespace {
+
+/// What a backward CTA costs beside its tiles, in tiles: loading K and V, adding dK and dV
+/// (flashmask_native's, measured on an H200).
+constexpr std::int64_t kGroupTiles = 2;
+
+/// Above this many CTAs per slot a schedule is not played through.
+constexpr std::int64_t kPlayedPerSlot = 128;
+
+std::int32_t count_of(const Work& work, std::span<const std::int32_t> counts, int unit, int tile) {
+  const std::int64_t list = std::int64_t{unit} * work.lists / work.units;
+  return counts[static_cast<std::size_t>(list * work.tiles + tile)];
+}
+
+/// The CTAs of the units [first, end), by falling count (a counting sort, which keeps the
+/// order of tiles and units among equals).
+void append_section(const Work& work, std::span<const std::int32_t> counts, int first, int end,
+                    std::int32_t most, std::vector<std::int32_t>& order) {
+  std::vector<std::size_t> place(static_cast<std::size_t>(most) + 2, 0);
+  const auto rank = [&](int unit, int tile) {
+    return static_cast<std::size_t>(most - count_of(work, counts, unit, tile));
+  };
+  for (int unit = first; unit < end; ++unit) {
+    for (int tile = 0; tile < work.tiles; ++tile) ++place[rank(unit, tile) + 1];
+  }
+  place[0] = order.size();
+  for (std::size_t i = 1; i < place.size(); ++i) place[i] += place[i - 1];
+  order.resize(order.size() +
+               static_cast<std::size_t>(end - first) * static_cast<std::size_t>(work.tiles));
+  for (int tile = 0; tile < work.tiles; ++tile) {
+    for (int unit = first; unit < end; ++unit) {
+      order[place[rank(unit, tile)]++] = unit * work.tiles + tile;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::int32_t> work_order(const Work& work, std::span<const std::int32_t> counts) {
+  std::vector<std::int32_t> order;
+  if (work.tiles == 0) return order;
+  order.reserve(static_cast<std::size_t>(work.units) * static_cast<std::size_t>(work.tiles));
+  const std::int32_t most = *std::ranges::max_element(counts);
+  for (int first = 0; first < work.units; first += work.section_units) {
+    append_section(work, counts, first, std::min(first + work.section_units, work.units), most,
+                   order);
+  }
+  return order;
+}
+
+std::int64_t makespan(const Work& work, std::span<const std::int32_t> counts,
+                      std::span<const std::int32_t> order, std::int64_t tiles_per_block,
+                      int slots) {
+  std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free_at(
+      std::greater<>{}, std::vector<std::int64_t>(static_cast<std::size_t>(slots), 0));
+  std::int64_t last = 0;
+  for (const std::int32_t item : order) {
+    const std::int64_t blocks = count_of(work, counts, item / work.tiles, item % work.tiles);
+    const std::int64_t end = free_at.top() + blocks * tiles_per_block + kGroupTiles;
+    free_at.pop();
+    free_at.push(end);
+    last = std::max(last, end);
+  }
+  return last;
+}
+
+Work BackwardWork::split(int parts) const {
+  return {.units = heads_k * parts,
+          .lists = lists,
+          .tiles = tiles,
+          .section_units = std::clamp(heads_in_cache / parts, 1, heads_k) * parts};
+}
+
+int head_parts(const BackwardWork& work, std::span<const std::int32_t> counts) {
+  if (work.group_size == 1) return 1;
+  std::vector<std::pair<int, std::int64_t>> candidates;
+  std::int64_t shortest = INT64_MAX;
+  for (int parts = 2; parts <= work.group_size; ++parts) {
+    if (work.group_size % parts != 0) continue;
+    const Work split = work.split(parts);
+    if (std::int64_t{split.units} * split.tiles > kPlayedPerSlot * work.slots) {
+      if (candidates.empty()) return parts;
+      break;  // more groups than these need not be played through: the ones before are balanced
+    }
+    const std::int64_t heads = work.group_size / parts;
+    const std::vector<std::int32_t> order = work_order(split, counts);
+    candidates.emplace_back(
+        parts, makespan(split, counts, order, heads * work.tiles_per_block, work.slots));
+    shortest = std::min(shortest, candidates.back().second);
+  }
+  const auto good = std::ranges::find_if(
+      candidates, [&](const auto& candidate) { return candidate.second * 100 <= shortest * 103; });
+  return good->first;
+}
+
+}  // namespace longca::fa2_sparse

@@ -1,0 +1,193 @@
+#pragma once
+
+#include <cstdint>
+
+#include "attention/kernels/common/mma/backward_tile.cuh"
+#include "attention/kernels/common/mma/params.h"
+#include "attention/kernels/common/mma/softmax.cuh"
+#include "attention/kernels/common/mma/tile_list.cuh"
+
+/// The backward pass of the kernels that visit listed tiles: a CTA owns kTileN keys of one
+/// KV head. It starts reading them (load_keys), lists tiles of queries and visits them (visit) any
+/// number of times, and ends (finish). Which keys, which tiles and which cells is the kernel's.
+namespace longca::mma {
+
+/// What a CTA keeps in shared memory besides its list.
+template <typename Shape>
+struct BackwardBuffers : Shape::Tiles {
+  alignas(128) float dq[Shape::kTileM * Shape::kDim];  ///< on its way to the sums
+};
+
+/// The tiles of a problem's queries and keys.
+template <typename Shape>
+struct TileCounts {
+  int q;
+  int k;
+
+  __device__ __forceinline__ explicit TileCounts(const AttentionArgs& args)
+      : q((args.tokens_q + Shape::kTileM - 1) / Shape::kTileM),
+        k((args.tokens_k + Shape::kTileN - 1) / Shape::kTileN) {}
+};
+
+/// A warp's part of dK or dV of the keys.
+template <typename Shape>
+using KeySums = float[Shape::DkFragments::kCount][4];
+
+/// Starts reading K and V of the keys from `key_begin` on.
+template <typename Shape>
+__device__ __forceinline__ void load_keys(const AttentionArgs& args, BackwardBuffers<Shape>& shared,
+                                          int kv_head, int key_begin) {
+  using T = typename Shape::T;
+  const SharedTile<Shape::kDim> k_tile{shared_address(shared.k)};
+  const SharedTile<Shape::kDim> v_tile{shared_address(shared.v)};
+  k_tile.template load<Shape::kTileN, Shape::kThreads>(
+      head_rows<const T>(args.k, kv_head, args.tokens_k), key_begin);
+  v_tile.template load<Shape::kTileN, Shape::kThreads>(
+      head_rows<const T>(args.v, kv_head, args.tokens_k), key_begin);
+}
+
+/// The keys that a CTA owns, under way since load_keys. dK and dV are arrays of the kernel:
+/// as members they kept the compiler from folding shared addresses, and registers were spilled.
+/// `Params` is AttentionArgs and GradientArgs.
+template <typename Shape, typename Params>
+class BackwardKeys {
+ public:
+  /// Those from kTileN · block on.
+  __device__ __forceinline__ BackwardKeys(const Params& params, BackwardBuffers<Shape>& shared,
+                                          TileCounts<Shape> tiles, int kv_head, int block)
+      : params_(params),
+        shared_(shared),
+        tiles_(tiles),
+        kv_head_(kv_head),
+        block_(block),
+        warp_(static_cast<int>(threadIdx.x / 32)),
+        scores_(warp_),
+        scale_log2_(params.scale * kLog2E),
+        k_tile_{shared_address(shared.k)},
+        v_tile_{shared_address(shared.v)} {}
+
+  /// Adds what the listed tiles of queries give for each of `heads` query heads from `first_head`
+  /// on. `Tile::of(entry)` is what an entry of the list says, its `index` the tile's number;
+  /// `mask(warp, s, tile)` sets scores of masked cells to −∞. Called by the whole CTA; the
+  /// list may be written on return.
+  template <typename Tile, typename Mask>
+  __device__ __forceinline__ void visit(const TileList& list, int first_head, int heads,
+                                        KeySums<Shape>& dk, KeySums<Shape>& dv, Mask mask) const {
+    const SharedTile<kDim> q_tile{shared_address(shared_.q)};
+    const SharedTile<kDim> dout_tile{shared_address(shared_.dout)};
+    const SharedTile<kTileM> p_tile{shared_address(shared_.p)};
+    const SharedTile<kTileM> ds_tile{shared_address(shared_.ds)};
+    const int count = list.count;
+    const int items = count * heads;
+    const auto tile_of = [&](const Item& item) { return Tile::of(list.entries[item.place]); };
+    const auto load = [&](const Item& item, std::uint32_t stage) {
+      const int row_begin = tile_of(item).index * kTileM;
+      const SharedTile<kDim> q_stage{q_tile.base + stage * kTileBytes};
+      const SharedTile<kDim> dout_stage{dout_tile.base + stage * kTileBytes};
+      q_stage.template load<kTileM, Shape::kThreads>(
+          head_rows<const T>(params_.q, item.head, params_.tokens_q), row_begin);
+      dout_stage.template load<kTileM, Shape::kThreads>(
+          head_rows<const T>(params_.dout, item.head, params_.tokens_q), row_begin);
+      if (threadIdx.x < kTileM / 2) {
+        const std::int64_t row =
+            static_cast<std::int64_t>(item.head) * tiles_.q * kTileM + row_begin + threadIdx.x * 2;
+        cp_async(shared_address(shared_.row_terms[stage][threadIdx.x * 2]),
+                 params_.row_terms + row * 2);
+      }
+    };
+    // dQ of an item whose dS is in shared memory: this warp's queries and columns.
+    const MatrixAddress<kTileM> dq_left{ds_tile.by_columns().at(0, Dq::row(warp_) / 16)};
+    const MatrixAddress<kDim> dq_right{k_tile_.by_rows().at(0, Dq::column(warp_) / 16)};
+    const auto add_dq = [&](const Item& item, std::uint32_t stage) {
+      float dq[Dq::kCount][4];
+      multiply_dq<Shape>(dq, dq_left + stage * kDsBytes, dq_right);
+      Dq::add_in_background(params_.dq_sum, item.head * tiles_.q + tile_of(item).index, dq,
+                            shared_address(shared_.dq));
+    };
+
+    Item next{first_head, 0};
+    Item item = next;
+    if (items > 0) load(next, 0);
+    cp_async_commit();
+    for (int i = 0; i < items; ++i) {
+      cp_async_wait<0>();
+      __syncthreads();  // item i has arrived; dS of i − 1 is written, everything of i − 2 is read
+      const Item previous = item;
+      item = next;
+      next.advance(count);
+      const std::uint32_t stage = i % 2;
+      if (i + 1 < items) load(next, 1 - stage);
+      cp_async_commit();
+      if (i > 0) add_dq(previous, 1 - stage);
+
+      const SharedTile<kDim> q_stage{q_tile.base + stage * kTileBytes};
+      const SharedTile<kDim> dout_stage{dout_tile.base + stage * kTileBytes};
+      const SharedTile<kTileM> ds_stage{ds_tile.base + stage * kDsBytes};
+      float p[2][4][4];
+      scores_.multiply(p, k_tile_, q_stage);
+      mask(scores_, p, tile_of(item));
+      // From here on without a branch: exponentials and products are under way together.
+      scores_.exponentiate(p, shared_.row_terms[stage], scale_log2_);
+      float ds[2][4][4];
+      scores_.multiply(ds, v_tile_, dout_stage);
+      scores_.store(p, p_tile);
+      scores_.differentiate(ds, p, shared_.row_terms[stage]);
+      scores_.store(ds, ds_stage);
+
+      scores_.add_own(dv, p, dout_stage);
+      scores_.add_own(dk, ds, q_stage);
+      scores_.meet_partner();
+      scores_.add_partners(dv, p_tile, dout_stage);
+      scores_.add_partners(dk, ds_stage, q_stage);
+    }
+    __syncthreads();
+    if (items > 0) add_dq(item, (items - 1) % 2);
+    __syncthreads();  // the list and the stages are written next
+  }
+
+  /// Writes dK and dV or, where other groups have a part of the heads, adds them to the sums.
+  __device__ __forceinline__ void finish(const KeySums<Shape>& dk, const KeySums<Shape>& dv) const {
+    cp_async_wait_all();
+    bulk_wait();      // the sums have left shared memory
+    __syncthreads();  // k and v have arrived, though no tile was visited
+
+    if (params_.head_parts > 1) {
+      Dk::add(params_.dk_sum, kv_head_ * tiles_.k + block_, dk);
+      Dk::add(params_.dv_sum, kv_head_ * tiles_.k + block_, dv);
+      return;
+    }
+    Dk::template stage<T>(dk, params_.scale, k_tile_);
+    Dk::template stage<T>(dv, 1, v_tile_);
+    __syncthreads();
+    write(k_tile_, params_.dk);
+    write(v_tile_, params_.dv);
+  }
+
+ private:
+  using T = typename Shape::T;
+  using Dq = typename Shape::DqFragments;
+  using Dk = typename Shape::DkFragments;
+  static constexpr int kDim = Shape::kDim;
+  static constexpr int kTileM = Shape::kTileM;
+  static constexpr int kTileN = Shape::kTileN;
+  static constexpr std::uint32_t kTileBytes = sizeof(Shape::Tiles::q[0]);
+  static constexpr std::uint32_t kDsBytes = sizeof(Shape::Tiles::ds[0]);
+
+  __device__ __forceinline__ void write(SharedTile<kDim> from, const TensorArg& to) const {
+    copy_rows<kTileN, Shape::kThreads>(from, head_rows<T>(to, kv_head_, params_.tokens_k),
+                                       block_ * kTileN, static_cast<int>(threadIdx.x));
+  }
+
+  const Params& params_;
+  BackwardBuffers<Shape>& shared_;
+  TileCounts<Shape> tiles_;
+  int kv_head_;
+  int block_;
+  int warp_;
+  ScoreWarp<Shape> scores_;
+  float scale_log2_;
+  SharedTile<kDim> k_tile_;
+  SharedTile<kDim> v_tile_;
+};
+
+}  // namespace longca::mma

@@ -1,0 +1,143 @@
+#include "attention/kernels/slice/backward_pass.h"
+
+#include <numeric>
+#include <utility>
+
+#include "attention/kernels/common/mma/plan_tools.h"
+#include "attention/kernels/slice/planner/backward_pack.h"
+#include "attention/kernels/slice/sm80/launch.h"
+#include "core/device.h"
+#include "core/error.h"
+
+namespace longca::slice {
+namespace {
+
+constexpr char kName[] = "slice";
+
+TensorArg argument(const mma::TensorArg& tensor) {
+  return {tensor.data, tensor.token_stride, tensor.head_stride};
+}
+
+template <typename View>
+TensorArg argument(const char* name, const View& view) {
+  const auto address = reinterpret_cast<std::uintptr_t>(view.data);
+  LONGCA_CHECK(address % 16 == 0 && view.token_stride % 8 == 0 && view.head_stride % 8 == 0,
+               "rows of slice's {} begin at multiples of 16 bytes, not at {:#x} with strides of {} "
+               "and {} elements",
+               name, address, view.token_stride, view.head_stride);
+  return {const_cast<void*>(static_cast<const void*>(view.data)), view.token_stride,
+          view.head_stride};
+}
+
+Device& gpu() {
+  return Device::get(DeviceKind::cuda);
+}
+
+/// Of the query heads that share a KV head and a list of the mask. The generic kernel packs none.
+int pack_of(const Problem& problem, const Mask& mask, SlicePath path) {
+  if (path == SlicePath::generic) return 1;
+  return choose_backward_pack(mask, std::gcd(problem.group_size(), problem.heads_q / mask.heads()));
+}
+
+std::int64_t workspace_bytes(const BackwardParams& params, int head_dim, SlicePath path) {
+  return path == SlicePath::generic ? generic_backward_workspace_bytes(params, head_dim)
+                                    : backward_workspace_bytes(params, head_dim);
+}
+
+/// Of the part of the workspace that can be kept. The generic kernels have none.
+std::int64_t rows_bytes(const BackwardParams& params, int head_dim, SlicePath path) {
+  return path == SlicePath::generic ? 0 : backward_rows_bytes(params, head_dim);
+}
+
+Sink keys_sink(const BackwardArgs& args, KeyGradients keys) {
+  switch (keys) {
+    case KeyGradients::overwrite_float32:
+      return Sink::overwrite_float32;
+    case KeyGradients::add_float32:
+      return Sink::add_float32;
+    case KeyGradients::as_dq:
+      break;
+  }
+  return args.accumulate ? Sink::add_float32 : Sink::overwrite;
+}
+
+}  // namespace
+
+BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, SlicePath path)
+    : problem_(problem),
+      path_(path),
+      lists_(mask, pack_of(problem, mask, path),
+             {.heads_q = problem.heads_q,
+              .heads_k = problem.heads_k,
+              .ctas = gpu().properties().sms,
+              .ordered = problem.deterministic}),
+      scratch_(gpu().memory(), workspace_bytes(params(), problem.head_dim, path) +
+                                   rows_bytes(params(), problem.head_dim, path)) {}
+
+BackwardParams BackwardPass::params() const {
+  BackwardParams params;
+  params.tokens_q = static_cast<int>(problem_.tokens_q);
+  params.tokens_k = static_cast<int>(problem_.tokens_k);
+  params.heads_q = problem_.heads_q;
+  params.heads_k = problem_.heads_k;
+  params.lists = lists_.args();
+  params.ordered = problem_.deterministic;
+  return params;
+}
+
+BackwardParams BackwardPass::params_of(const BackwardArgs& args, KeyGradients keys) {
+  const mma::AttentionArgs from = mma::attention_args(kName, problem_, args);
+  BackwardParams params = this->params();
+  params.workspace = scratch_.data();
+  params.rows = rows_.bytes() > 0
+                    ? rows_.as<std::byte>()
+                    : scratch_.data() + workspace_bytes(params, problem_.head_dim, path_);
+  params.q = argument(from.q);
+  params.k = argument(from.k);
+  params.v = argument(from.v);
+  params.o = argument(from.o);
+  params.dout = argument("dout", args.dout);
+  params.dq = argument("dq", args.dq);
+  params.dk = argument("dk", args.dk);
+  params.dv = argument("dv", args.dv);
+  params.lse = from.lse;
+  params.lse_head_stride = from.lse_head_stride;
+  params.scale = from.scale;
+  params.dq_sink = args.accumulate ? Sink::add_float32 : Sink::overwrite;
+  params.keys_sink = keys_sink(args, keys);
+  return params;
+}
+
+BackwardPass::Rows BackwardPass::rows_of(const BackwardParams& params) {
+  return {params.dout, params.o, params.lse, params.lse_head_stride, params.keys_sink};
+}
+
+std::int64_t BackwardPass::keep_rows(std::int64_t most) {
+  const std::int64_t bytes = rows_bytes(params(), problem_.head_dim, path_);
+  if (bytes == 0 || bytes > most) return 0;
+  rows_ = Buffer(gpu().memory(), bytes);
+  scratch_ = PlanScratch(gpu().memory(), workspace_bytes(params(), problem_.head_dim, path_));
+  return bytes;
+}
+
+void BackwardPass::prepare_rows(const BackwardArgs& args, KeyGradients keys) {
+  LONGCA_CHECK(rows_.bytes() > 0, "slice prepares rows for which it keeps no memory");
+  const BackwardParams params = params_of(args, keys);
+  launch_backward(params, problem_.dtype, problem_.head_dim, BackwardPart::rows,
+                  static_cast<cudaStream_t>(args.stream));
+  prepared_ = rows_of(params);
+}
+
+void BackwardPass::run(const BackwardArgs& args, KeyGradients keys) {
+  const BackwardParams params = params_of(args, keys);
+  const auto stream = static_cast<cudaStream_t>(args.stream);
+  if (path_ == SlicePath::generic) {
+    return launch_generic_backward(params, problem_.dtype, problem_.head_dim,
+                                   mma::device_shared_bytes(), stream);
+  }
+  const bool prepared = std::exchange(prepared_, std::nullopt) == rows_of(params);
+  launch_backward(params, problem_.dtype, problem_.head_dim,
+                  prepared ? BackwardPart::rest : BackwardPart::all, stream);
+}
+
+}  // namespace longca::slice

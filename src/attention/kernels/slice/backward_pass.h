@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "attention/api/kernel.h"
+#include "attention/api/key_sums.h"
+#include "attention/api/plan_scratch.h"
+#include "attention/kernels/slice/backward_launch.h"
+#include "attention/kernels/slice/slice.h"
+#include "attention/kernels/slice/uploaded_transposed_lists.h"
+
+namespace longca::slice {
+
+/// The backward pass of a plan: lists of the transposed mask in device memory, and workspace. Of a
+/// deterministic problem every sum is added up in a fixed order.
+class BackwardPass {
+ public:
+  /// `path` is not automatic.
+  BackwardPass(const Problem& problem, const Mask& mask, SlicePath path);
+
+  /// `keys` other than as_dq: of args without `accumulate`.
+  void run(const BackwardArgs& args, KeyGradients keys = KeyGradients::as_dq);
+
+  /// As those of PreparesRows.
+  std::int64_t keep_rows(std::int64_t most);
+  void prepare_rows(const BackwardArgs& args, KeyGradients keys);
+
+  /// What it holds beside the scratch.
+  std::int64_t own_bytes() const { return lists_.bytes() + rows_.bytes(); }
+  PlanScratch& scratch() { return scratch_; }
+  const PlanScratch& scratch() const { return scratch_; }
+  int pack() const { return lists_.args().pack; }
+
+ private:
+  /// What row terms go by.
+  struct Rows {
+    TensorArg dout, o;
+    const float* lse;
+    std::int64_t lse_head_stride;
+    Sink keys_sink;
+    bool operator==(const Rows&) const = default;
+  };
+  static Rows rows_of(const BackwardParams& params);
+
+  BackwardParams params() const;
+  BackwardParams params_of(const BackwardArgs& args, KeyGradients keys);
+
+  Problem problem_;
+  SlicePath path_;
+  UploadedTransposedLists lists_;
+  PlanScratch scratch_;
+  Buffer rows_;                   ///< BackwardParams::rows, if kept; else that is in the scratch
+  std::optional<Rows> prepared_;  ///< what has been queued for the next call
+};
+
+}  // namespace longca::slice

@@ -1,0 +1,86 @@
+#include <utility>
+
+#include "attention/kernels/common/block_map.h"
+#include "attention/kernels/slice/device_transposed_lists.h"
+#include "attention/kernels/slice/planner/transposed_block_lists.h"
+#include "core/cuda/error.h"
+#include "core/device.h"
+
+namespace longca::slice {
+namespace {
+
+constexpr int kThreads = 64;
+
+/// Where a thread's tile finds its bits.
+struct TileArgs {
+  BlockBits bits;  ///< rows are key blocks
+  const std::int32_t* q_bounds;
+  int tiles_per_list;
+  int tiles;
+  int block_halves;
+  int halves;
+  int tile_tokens;
+
+  __device__ TransposedBlockTile tile(int i) const {
+    const std::int64_t first = std::int64_t{i / tiles_per_list} * bits.rows;
+    const int half = i % tiles_per_list * 2;
+    const auto row = [&](int h) {
+      return bits.words + (first + h / block_halves) * bits.row_words;
+    };
+    return {{row(half), half + 1 < halves ? row(half + 1) : nullptr},
+            bits.row_words,
+            q_bounds,
+            tile_tokens};
+  }
+};
+
+__global__ void count_tiles(const TileArgs args, TransposedBlockCounts* counts) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= args.tiles) return;
+  counts[i] = walk_transposed_block_tile(args.tile(i), [](const QuerySegment&) {});
+}
+
+__global__ void list_tiles(const TileArgs args, const KeyTile* tiles, QuerySegment* segments) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= args.tiles) return;
+  QuerySegment* to = segments + tiles[i].segments_begin;
+  walk_transposed_block_tile(args.tile(i), [&](const QuerySegment& segment) { *to++ = segment; });
+}
+
+}  // namespace
+
+DeviceTransposedTiles make_device_transposed_lists(const Mask& mask, int pack,
+                                                   const BackwardWork& work) {
+  Device& gpu = Device::get(DeviceKind::cuda);
+  const auto stream = static_cast<cudaStream_t>(gpu.stream());
+  const TransposedBlockPlan plan = transposed_block_plan(mask, pack);
+  if (plan.tiles() == 0) return {place_transposed_block_tiles(plan, work, {}).lists, {}};
+  const BlockMap& map = BlockMap::of(mask);
+  const OwnedBlockBits seen = transposed_bits(map, gpu.stream());
+  const TileArgs args = {
+      seen.bits,         map.q_bounds(), plan.tiles_per_list(), static_cast<int>(plan.tiles()),
+      plan.block_halves, plan.halves(),  kBackwardRows / pack};
+  const auto blocks = static_cast<unsigned>((plan.tiles() + kThreads - 1) / kThreads);
+  std::vector<TransposedBlockCounts> counts(static_cast<std::size_t>(plan.tiles()));
+  const Buffer device_counts(
+      gpu.memory(), plan.tiles() * static_cast<std::int64_t>(sizeof(TransposedBlockCounts)));
+  count_tiles<<<blocks, kThreads, 0, stream>>>(args, device_counts.as<TransposedBlockCounts>());
+  LONGCA_CUDA(cudaGetLastError());
+  gpu.copy(counts.data(), device_counts.data(), device_counts.bytes());
+
+  TransposedBlockTiles placed =
+      place_transposed_block_tiles(plan, work, {counts.data(), counts.size()});
+  DeviceTransposedTiles made = {
+      std::move(placed.lists),
+      Buffer(gpu.memory(), placed.segments * static_cast<std::int64_t>(sizeof(QuerySegment)))};
+  const Buffer tiles(gpu.memory(),
+                     static_cast<std::int64_t>(made.lists.tiles.size() * sizeof(KeyTile)));
+  gpu.copy(tiles.data(), made.lists.tiles.data(), tiles.bytes());
+  list_tiles<<<blocks, kThreads, 0, stream>>>(args, tiles.as<KeyTile>(),
+                                              made.segments.as<QuerySegment>());
+  LONGCA_CUDA(cudaGetLastError());
+  gpu.synchronize();  // what the kernel reads goes
+  return made;
+}
+
+}  // namespace longca::slice

@@ -1,0 +1,93 @@
+#include "attention/kernels/slice/planner/block_lists.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "attention/kernels/slice/planner/tile_cost.h"
+#include "core/error.h"
+#include "mask/band.h"
+#include "mask/block_bits.h"
+
+namespace longca::slice {
+namespace {
+
+/// The size of the blocks, if all are equal; else 0.
+std::int64_t uniform_size(const std::vector<std::int64_t>& bounds) {
+  if (bounds.size() < 2) return 0;
+  for (std::size_t i = 1; i < bounds.size(); ++i) {
+    if (bounds[i] - bounds[i - 1] != bounds[1]) return 0;
+  }
+  return bounds[1];
+}
+
+bool allows_all(std::span<const MaskSlice> slices, std::int64_t cells) {
+  return slices.size() == 1 && slices.front().area() == cells;
+}
+
+}  // namespace
+
+bool has_block_plan(const Mask& mask, int pack) {
+  if (mask.blocks() == nullptr) return false;
+  const std::int64_t size = uniform_size(mask.blocks()->k_bounds);
+  const std::vector<std::int64_t>& bounds = mask.blocks()->q_bounds;
+  const auto between_groups = [&](std::int64_t bound) {
+    return bound % (kGroupRows / pack) == 0 || bound == mask.q_tokens();
+  };
+  return size > 0 && size % kHalfKeys == 0 && std::ranges::all_of(bounds, between_groups) &&
+         allows_all(mask.slices(), mask.q_tokens() * mask.k_tokens());
+}
+
+BlockPlan block_plan(const Mask& mask, int pack) {
+  LONGCA_CHECK(has_block_plan(mask, pack), "a mask whose blocks and tiles do not match");
+  const BlockLists& blocks = *mask.blocks();
+  BlockPlan plan;
+  plan.pack = pack;
+  plan.lists = blocks.heads;
+  plan.tokens_q = mask.q_tokens();
+  plan.block_halves = static_cast<int>(uniform_size(blocks.k_bounds) / kHalfKeys);
+  plan.words = static_cast<int>(words_per_row(blocks.k_blocks()));
+  plan.q_blocks = static_cast<int>(blocks.q_blocks());
+  std::int32_t block = 0;
+  const int step = kGroupRows / pack;
+  for (std::int64_t token = 0; token < mask.q_tokens(); token += step) {
+    while (blocks.q_bounds[static_cast<std::size_t>(block) + 1] <= token) ++block;
+    plan.q_block.push_back(block);
+  }
+  // A group without tokens agrees with the other one of its tile.
+  if (plan.q_block.size() % kRowGroups != 0) plan.q_block.push_back(block);
+  return plan;
+}
+
+BlockTiles place_block_tiles(const BlockPlan& plan, std::span<const BlockTileCounts> counts) {
+  BlockTiles placed;
+  TileLists& lists = placed.lists;
+  lists.pack = plan.pack;
+  lists.list_heads = plan.lists;
+  lists.tiles_per_list = plan.tiles_per_list();
+  lists.patterns.assign(static_cast<std::size_t>(lists.group_tokens()), {0, kHalfKeys, 0, 0});
+  lists.tiles.reserve(counts.size());
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    QueryTile tile{};
+    const std::int64_t begin =
+        static_cast<std::int64_t>(i) % lists.tiles_per_list * lists.tile_tokens();
+    tile.row_begin = static_cast<std::int32_t>(begin);
+    tile.row_end = static_cast<std::int32_t>(std::min(begin + lists.tile_tokens(), plan.tokens_q));
+    tile.listed_begin = static_cast<std::int32_t>(placed.listed);
+    tile.listed_count = counts[i].listed;
+    tile.runs_begin = static_cast<std::int32_t>(placed.runs);
+    tile.full_tiles = counts[i].full_tiles;
+    tile.cost = saturated(
+        TileCounts{counts[i].full_tiles, counts[i].listed - counts[i].singles, counts[i].singles}
+            .cycles());
+    placed.listed += counts[i].listed;
+    placed.runs += counts[i].runs;
+    lists.tiles.push_back(tile);
+  }
+  LONGCA_CHECK(placed.listed < INT32_MAX && placed.runs < INT32_MAX,
+               "lists of {} tiles and {} runs: the limit is {}", placed.listed, placed.runs,
+               INT32_MAX);
+  order_tiles(lists);
+  return placed;
+}
+
+}  // namespace longca::slice

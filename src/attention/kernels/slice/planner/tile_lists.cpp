@@ -1,0 +1,302 @@
+#include "attention/kernels/slice/planner/tile_lists.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "attention/kernels/slice/planner/row_patterns.h"
+#include "attention/kernels/slice/planner/tile_bands.h"
+#include "attention/kernels/slice/planner/tile_cost.h"
+#include "attention/kernels/slice/planner/tile_cover.h"
+#include "core/error.h"
+#include "core/thread_pool.h"
+
+namespace longca::slice {
+namespace {
+
+/// A half of a listed tile, and what each row group sees of it.
+struct ListedHalf {
+  std::int64_t k_begin = 0;
+  std::array<std::pair<std::size_t, std::size_t>, kRowGroups> words;  ///< a range of words_
+
+  bool seen_by(int group) const {
+    const auto& range = words[static_cast<std::size_t>(group)];
+    return range.first < range.second;
+  }
+  /// Halves that the same groups see are paired: a group that sees neither skips the tile.
+  static constexpr std::size_t kRanks = 3;
+  std::size_t rank() const { return seen_by(0) && seen_by(1) ? 0 : seen_by(0) ? 1 : 2; }
+};
+
+/// Appends query tiles of one list to lists.
+class ListBuilder {
+ public:
+  ListBuilder(std::shared_ptr<const HeadView> view, TileLists& out)
+      : source_(std::move(view)), patterns_(out.group_tokens(), out.patterns), out_(out) {}
+
+  void build(Range rows) {
+    const int step = out_.tile_tokens();
+    for (std::int64_t begin = rows.begin; begin < rows.end; begin += step) {
+      add({begin, std::min(begin + step, rows.end)});
+    }
+  }
+
+ private:
+  void add(Range rows) {
+    tile_rows_ = rows;
+    bands_ = source_.advance(rows);
+    cover_.cover(rows, bands_);
+    counts_ = {};
+    counts_.full = cover_.full_halves() / 2;
+    QueryTile tile{};
+    tile.row_begin = static_cast<std::int32_t>(rows.begin);
+    tile.row_end = static_cast<std::int32_t>(rows.end);
+    tile.runs_begin = static_cast<std::int32_t>(out_.runs.size());
+    tile.full_tiles = static_cast<std::int32_t>(counts_.full);
+    out_.runs.insert(out_.runs.end(), cover_.runs().begin(), cover_.runs().end());
+    tile.listed_begin = static_cast<std::int32_t>(out_.listed.size());
+    list_halves();
+    tile.listed_count = static_cast<std::int32_t>(out_.listed.size()) - tile.listed_begin;
+    tile.cost = saturated(counts_.cycles());
+    out_.tiles.push_back(tile);
+  }
+
+  Range group_rows(int group) const {
+    const std::int64_t begin = tile_rows_.begin + group * out_.group_tokens();
+    return intersect({begin, begin + out_.group_tokens()}, tile_rows_);
+  }
+
+  void list_halves() {
+    halves_.clear();
+    words_.clear();
+    first_band_ = 0;
+    last_key_ = 0;
+    for (const std::int64_t key : cover_.listed()) halves_.push_back(half_at(key));
+    pair_halves();
+  }
+
+  /// Halves that the same groups see are paired, and what is left over of them comes first: of two
+  /// without a group in common each is a single, as a pair would be a whole tile for both groups.
+  void pair_halves() {
+    std::array<const ListedHalf*, ListedHalf::kRanks> last{};
+    std::array<int, ListedHalf::kRanks> count{};
+    for (const ListedHalf& half : halves_) {
+      last[half.rank()] = &half;
+      ++count[half.rank()];
+    }
+    const auto is_left = [&](std::size_t rank) { return count[rank] % 2 != 0; };
+    const std::size_t partner = is_left(1) ? 1 : 2;  // of a half that both groups see
+    const bool mixed = is_left(0) && is_left(partner);
+    for (std::size_t rank = 0; rank < last.size(); ++rank) {
+      const bool paired = mixed && (rank == 0 || rank == partner);
+      if (is_left(rank) && !paired) list_tile(*last[rank], nullptr);
+    }
+    for (std::size_t rank = 0; rank < last.size(); ++rank) {
+      const ListedHalf* first = nullptr;
+      for (const ListedHalf& half : halves_) {
+        if (count[rank] < 2) break;
+        if (half.rank() != rank) continue;
+        if (first == nullptr) {
+          first = &half;
+          continue;
+        }
+        list_tile(*first, &half);
+        first = nullptr;
+        count[rank] -= 2;
+      }
+    }
+    if (mixed) list_tile(*last[0], last[partner]);
+  }
+
+  ListedHalf half_at(std::int64_t key) {
+    ListedHalf half;
+    half.k_begin = key;
+    if (key < last_key_) first_band_ = 0;  // a full half that was left over comes last
+    last_key_ = key;
+    while (first_band_ < bands_.size() && bands_[first_band_].k.end <= key) ++first_band_;
+    for (int group = 0; group < kRowGroups; ++group) {
+      const std::size_t begin = words_.size();
+      const Range rows = group_rows(group);
+      if (!rows.empty()) add_words(key, rows);
+      half.words[static_cast<std::size_t>(group)] = {begin, words_.size()};
+    }
+    return half;
+  }
+
+  void add_words(std::int64_t key, Range rows) {
+    for (const Band& band : bands_.subspan(first_band_)) {
+      if (band.k.begin >= key + kHalfKeys) break;
+      if (const std::uint64_t word = BandWord::of(band, rows, key)) words_.push_back(word);
+    }
+  }
+
+  void list_tile(const ListedHalf& first, const ListedHalf* second) {
+    std::array<RowPatterns::View, kRowGroups> views;
+    std::int32_t levels = 1;
+    for (std::size_t group = 0; group < kRowGroups; ++group) {
+      tile_words_.clear();
+      for (std::size_t i = first.words[group].first; i < first.words[group].second; ++i) {
+        tile_words_.push_back(words_[i]);
+      }
+      if (second != nullptr) {
+        for (std::size_t i = second->words[group].first; i < second->words[group].second; ++i) {
+          tile_words_.push_back(BandWord::second(words_[i]));
+        }
+      }
+      const auto tokens = static_cast<int>(group_rows(static_cast<int>(group)).size());
+      views[group] = patterns_.view(tile_words_, std::max(tokens, 0));
+      levels = std::max(levels, views[group].levels);
+    }
+    for (std::int32_t level = 0; level < levels; ++level) {
+      ListedTile tile{};
+      tile.k_begin[0] = static_cast<std::int32_t>(first.k_begin);
+      tile.k_begin[1] = second != nullptr ? static_cast<std::int32_t>(second->k_begin) : kAbsent;
+      for (std::size_t group = 0; group < kRowGroups; ++group) {
+        tile.pattern[group] = pattern_of(views[group], level);
+      }
+      out_.listed.push_back(tile);
+      ++(second != nullptr ? counts_.listed : counts_.single);
+    }
+  }
+
+  /// Of a group that needs fewer patterns than the other one, nothing is left for the later ones.
+  static std::int32_t pattern_of(const RowPatterns::View& view, std::int32_t level) {
+    if (level >= view.levels) return kNone;
+    return view.first < 0 ? view.first : view.first + level;
+  }
+
+  TileBands source_;
+  TileCover cover_;
+  RowPatterns patterns_;
+  TileLists& out_;
+  Range tile_rows_;
+  std::span<const Band> bands_;
+  std::size_t first_band_ = 0;  ///< none before reaches the half at last_key_
+  std::int64_t last_key_ = 0;
+  TileCounts counts_;
+  std::vector<ListedHalf> halves_;
+  std::vector<std::uint64_t> words_;
+  std::vector<std::uint64_t> tile_words_;
+};
+
+/// Indices of `tiles`, greatest cost first, equal ones in order: a radix sort, as tens of thousands
+/// of tiles are sorted in a plan of milliseconds.
+std::vector<std::int32_t> longest_first(std::span<const QueryTile> tiles) {
+  constexpr int kBits = 11;
+  constexpr std::uint32_t kMask = (1U << kBits) - 1;
+  struct Key {
+    std::uint32_t rank;  ///< small for a great cost
+    std::int32_t index;
+  };
+  std::vector<Key> keys;
+  keys.reserve(tiles.size());
+  for (const QueryTile& tile : tiles) {
+    keys.push_back(
+        {~static_cast<std::uint32_t>(tile.cost), static_cast<std::int32_t>(keys.size())});
+  }
+  std::vector<Key> sorted(keys.size());
+  std::vector<std::size_t> next(kMask + 2);
+  for (int shift = 0; shift < 32; shift += kBits) {
+    std::fill(next.begin(), next.end(), 0);
+    for (const Key& key : keys) ++next[(key.rank >> shift & kMask) + 1];
+    if (std::ranges::find(next, keys.size()) != next.end()) continue;  // all have the same digit
+    for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+    for (const Key& key : keys) sorted[next[key.rank >> shift & kMask]++] = key;
+    keys.swap(sorted);
+  }
+  std::vector<std::int32_t> order;
+  order.reserve(keys.size());
+  for (const Key& key : keys) order.push_back(key.index);
+  return order;
+}
+
+/// Query tiles of a mask with block lists that one thread makes at a time.
+constexpr std::int64_t kTilesPerPart = 256;
+
+template <typename T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+/// Appends a part, whose indices count from 0.
+void append(TileLists& lists, const TileLists& part) {
+  const auto count = [](const auto& values) { return static_cast<std::int32_t>(values.size()); };
+  const auto patterns = static_cast<std::int32_t>(count(lists.patterns) / lists.group_tokens());
+  for (QueryTile tile : part.tiles) {
+    tile.listed_begin += count(lists.listed);
+    tile.runs_begin += count(lists.runs);
+    lists.tiles.push_back(tile);
+  }
+  for (ListedTile tile : part.listed) {
+    for (std::int32_t& pattern : tile.pattern) pattern += pattern < 0 ? 0 : patterns;
+    lists.listed.push_back(tile);
+  }
+  append(lists.runs, part.runs);
+  append(lists.patterns, part.patterns);
+}
+
+/// Most masks list about a tile per query tile.
+void reserve(TileLists& lists) {
+  const auto tiles = static_cast<std::size_t>(lists.tiles_per_list);
+  lists.tiles.reserve(tiles);
+  lists.listed.reserve(tiles);
+  lists.runs.reserve(tiles);
+}
+
+/// Block lists name so many keys that all threads are wanted. The parts are the same for any number
+/// of them.
+void build_parts(const Mask& mask, TileLists& lists) {
+  const std::int64_t tokens = kTilesPerPart * lists.tile_tokens();
+  const std::int64_t parts_per_list = (mask.q_tokens() + tokens - 1) / tokens;
+  std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
+  std::vector<TileLists> parts(static_cast<std::size_t>(parts_per_list * lists.list_heads));
+  ThreadPool& pool = ThreadPool::global();
+  pool.parallel_for(std::ssize(views), [&](std::int64_t list, int) {
+    views[static_cast<std::size_t>(list)] =
+        std::make_shared<const HeadView>(HeadView::of(mask, static_cast<int>(list)));
+  });
+  pool.parallel_for(std::ssize(parts), [&](std::int64_t i, int) {
+    TileLists& part = parts[static_cast<std::size_t>(i)];
+    part.pack = lists.pack;
+    const std::int64_t begin = i % parts_per_list * tokens;
+    ListBuilder(views[static_cast<std::size_t>(i / parts_per_list)], part)
+        .build({begin, std::min(begin + tokens, mask.q_tokens())});
+  });
+  for (TileLists& part : parts) {
+    append(lists, part);
+    part = {};
+  }
+}
+
+}  // namespace
+
+TileLists make_tile_lists(const Mask& mask, int pack) {
+  LONGCA_CHECK(pack == 1 || pack == 2 || pack == 4 || pack == 8, "a pack of {} heads", pack);
+  TileLists lists;
+  lists.pack = pack;
+  lists.list_heads = mask.heads();
+  lists.tiles_per_list = (mask.q_tokens() + lists.tile_tokens() - 1) / lists.tile_tokens();
+  if (mask.blocks() == nullptr) {
+    reserve(lists);
+    const auto view = std::make_shared<const HeadView>(HeadView::of(mask, 0));
+    ListBuilder(view, lists).build({0, mask.q_tokens()});
+  } else {
+    build_parts(mask, lists);
+  }
+  order_tiles(lists);
+  return lists;
+}
+
+void order_tiles(TileLists& lists) {
+  lists.order.clear();
+  for (std::int64_t list = 0; list < lists.list_heads; ++list) {
+    const auto tiles = std::span(lists.tiles)
+                           .subspan(static_cast<std::size_t>(list * lists.tiles_per_list),
+                                    static_cast<std::size_t>(lists.tiles_per_list));
+    append(lists.order, longest_first(tiles));
+  }
+}
+
+}  // namespace longca::slice

@@ -1,0 +1,303 @@
+#include "attention/kernels/slice/planner/transposed_lists.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "attention/kernels/slice/planner/addition_order.h"
+#include "attention/kernels/slice/planner/key_bounds.h"
+#include "attention/kernels/slice/planner/seen_rows.h"
+#include "attention/kernels/slice/planner/tile_bands.h"
+#include "attention/kernels/slice/planner/unique_patterns.h"
+#include "attention/kernels/slice/planner/work_order.h"
+#include "attention/kernels/slice/planner/write_order.h"
+#include "core/error.h"
+#include "core/thread_pool.h"
+
+namespace longca::slice {
+namespace {
+
+/// Walks the key tiles of one list and finds the query tiles that see them.
+class SegmentFinder {
+ public:
+  SegmentFinder(std::shared_ptr<const HeadView> view, int tile_tokens, SeenRows& seen_rows)
+      : queries_(view->columns),
+        step_(tile_tokens),
+        source_(std::move(view)),
+        seen_rows_(seen_rows) {}
+
+  /// Of `keys`, the last query tiles first; later calls ask for later keys.
+  std::span<const QuerySegment> find(Range keys) {
+    segments_.clear();
+    first_band_ = 0;
+    keys_ = keys;
+    bands_ = source_.advance(keys);
+    find_ranges();
+    find_cuts();
+    std::int64_t done = 0;
+    std::size_t common = 0;
+    for (const Range& seen : seen_) {
+      std::int64_t tile = std::max(seen.begin / step_, done);
+      done = (seen.end + step_ - 1) / step_;
+      while (tile < done) tile += add_from(tile, done, common);
+    }
+    std::reverse(segments_.begin(), segments_.end());
+    return segments_;
+  }
+
+ private:
+  struct Edge {
+    std::int64_t query;
+    std::int64_t keys;  ///< that begin (or, negative, end) to be seen from here on
+  };
+
+  /// What some key is seen by, and what all are: bands that share a query between their keys count
+  /// as far as whole bands go, what is left is found cell by cell.
+  void find_ranges() {
+    seen_.clear();
+    edges_.clear();
+    for (const Band& band : bands_) {
+      const Range first = band.keys_of(band.q.begin);
+      const Range last = band.keys_of(band.q.end - 1);
+      seen_.push_back({first.begin, last.end});
+      if (last.begin >= first.end) continue;
+      edges_.push_back({last.begin, band.q.size()});
+      edges_.push_back({first.end, -band.q.size()});
+    }
+    join_ranges(seen_);
+    std::sort(edges_.begin(), edges_.end(),
+              [](const Edge& a, const Edge& b) { return a.query < b.query; });
+    common_.clear();
+    std::int64_t seen = 0;
+    for (std::size_t i = 0; i + 1 < edges_.size(); ++i) {
+      seen += edges_[i].keys;
+      if (seen == kTileKeys && edges_[i].query < edges_[i + 1].query) {
+        common_.push_back({edges_[i].query, edges_[i + 1].query});
+      }
+    }
+    join_ranges(common_);
+  }
+
+  /// Adds a run of tiles that see everything, or one tile; returns how many tiles that is.
+  std::int64_t add_from(std::int64_t tile, std::int64_t end, std::size_t& common) {
+    const std::int64_t token = tile * step_;
+    while (common < common_.size() && common_[common].end <= token) ++common;
+    if (common < common_.size() && common_[common].begin <= token) {
+      const std::int64_t last = common_[common].end;
+      const std::int64_t full_end = last == queries_ ? end : std::min(last / step_, end);
+      if (full_end > tile) {
+        add(tile, full_end - tile, kFull);
+        return full_end - tile;
+      }
+    }
+    const Range queries = {token, std::min(token + step_, queries_)};
+    // A key tile that block lists cut has as many bands as they have blocks.
+    while (first_band_ < bands_.size() && bands_[first_band_].k.end <= token) ++first_band_;
+    const std::int32_t pattern = seen_rows_.pattern(bands_.subspan(first_band_), keys_, queries);
+    const std::int64_t count = std::min(tiles_alike(token), end - tile);
+    if (pattern != kNone) add(tile, count, pattern);
+    return count;
+  }
+
+  /// Where bands without a diagonal begin or end: between these all query tiles see the same.
+  void find_cuts() {
+    cuts_.clear();
+    next_cut_ = 0;
+    for (const Band& band : bands_) {
+      if (!is_rectangle(band)) {
+        cuts_.clear();
+        return;
+      }
+      cuts_.push_back(band.k.begin);
+      cuts_.push_back(band.k.end);
+    }
+    std::sort(cuts_.begin(), cuts_.end());
+  }
+
+  static bool is_rectangle(const Band& band) {
+    return band.lo <= band.k.begin - band.q.end + 1 && band.hi >= band.k.end - 1 - band.q.begin;
+  }
+
+  /// How many whole tiles from `token` on see the same as the first, which counts if it is none.
+  std::int64_t tiles_alike(std::int64_t token) {
+    while (next_cut_ < cuts_.size() && cuts_[next_cut_] <= token) ++next_cut_;
+    if (next_cut_ == cuts_.size()) return 1;
+    return std::max<std::int64_t>(1, (cuts_[next_cut_] - token) / step_);
+  }
+
+  void add(std::int64_t tile, std::int64_t count, std::int32_t pattern) {
+    if (!segments_.empty()) {
+      QuerySegment& before = segments_.back();
+      if (before.pattern == pattern && before.q_tile + before.count == tile) {
+        before.count += static_cast<std::int32_t>(count);
+        return;
+      }
+    }
+    segments_.push_back(
+        {static_cast<std::int32_t>(tile), static_cast<std::int32_t>(count), pattern, 0});
+  }
+
+  std::int64_t queries_;
+  std::int64_t step_;
+  TileBands source_;
+  SeenRows& seen_rows_;
+  Range keys_;
+  std::span<const Band> bands_;
+  std::size_t first_band_ = 0;  ///< none before reaches the query tile at hand
+  std::vector<Range> seen_;
+  std::vector<Range> common_;
+  std::vector<Edge> edges_;
+  std::vector<std::int64_t> cuts_;
+  std::size_t next_cut_ = 0;
+  std::vector<QuerySegment> segments_;
+};
+
+void add_tile(Range keys, std::span<const QuerySegment> segments, TransposedLists& lists) {
+  KeyTile tile;
+  tile.k_begin = static_cast<std::int32_t>(keys.begin);
+  tile.k_end = static_cast<std::int32_t>(keys.end);
+  tile.segments_begin = static_cast<std::int32_t>(lists.segments.size());
+  tile.segments = static_cast<std::int32_t>(segments.size());
+  for (const QuerySegment& segment : segments) tile.q_tiles += segment.count;
+  if (!segments.empty()) {
+    tile.q_begin = segments.back().q_tile;
+    tile.q_end = segments.front().q_tile + segments.front().count;
+  }
+  lists.tiles.push_back(tile);
+  lists.segments.insert(lists.segments.end(), segments.begin(), segments.end());
+}
+
+/// The key tiles between `bounds`, of each tile those of all lists: these mostly have the same
+/// patterns.
+void add_tiles(std::span<const std::shared_ptr<const HeadView>> views,
+               std::span<const std::int64_t> bounds, TransposedLists& lists) {
+  SeenRows seen_rows(lists.tile_tokens(), lists.patterns);
+  std::vector<SegmentFinder> finders;
+  finders.reserve(views.size());
+  for (const auto& view : views) finders.emplace_back(view, lists.tile_tokens(), seen_rows);
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+    const Range keys = {bounds[i], bounds[i + 1]};
+    for (SegmentFinder& finder : finders) add_tile(keys, finder.find(keys), lists);
+  }
+}
+
+/// Key tiles of a list that one thread makes at a time.
+constexpr std::int64_t kTilesPerPart = 8;
+
+/// The tiles of all lists in parts, and what is left to do when these are there.
+class Parts {
+ public:
+  Parts(std::vector<std::shared_ptr<const HeadView>> views, std::span<const std::int64_t> bounds,
+        TransposedLists& lists)
+      : views_(std::move(views)),
+        bounds_(bounds),
+        lists_(lists),
+        parts_(
+            static_cast<std::size_t>((lists.tiles_per_list + kTilesPerPart - 1) / kTilesPerPart)) {}
+
+  std::int64_t count() const { return std::ssize(parts_); }
+
+  void make(std::int64_t part) {
+    const auto first = static_cast<std::size_t>(part * kTilesPerPart);
+    const std::size_t tiles =
+        std::min(static_cast<std::size_t>(kTilesPerPart), bounds_.size() - 1 - first);
+    TransposedLists& made = parts_[static_cast<std::size_t>(part)];
+    made.pack = lists_.pack;
+    add_tiles(views_, bounds_.subspan(first, tiles + 1), made);
+  }
+
+  /// Places for all tiles, segments and patterns.
+  void place() {
+    lists_.tiles.resize(static_cast<std::size_t>(lists_.tiles_per_list) * views_.size());
+    for (std::int64_t part = 0; part < count(); ++part) {
+      const auto& tiles = parts_[static_cast<std::size_t>(part)].tiles;
+      for (std::size_t i = 0; i < tiles.size(); ++i) lists_.tiles[tile_of(part, i)] = tiles[i];
+    }
+    std::int32_t segments = 0;
+    for (KeyTile& tile : lists_.tiles) {
+      tile.segments_begin = segments;
+      segments += tile.segments;
+    }
+    lists_.segments.resize(static_cast<std::size_t>(segments));
+    UniquePatterns patterns(lists_.patterns);
+    for (TransposedLists& part : parts_) {
+      places_.push_back(patterns.add(part.patterns));
+      part.patterns = {};
+    }
+  }
+
+  void write_segments(std::int64_t index) {
+    TransposedLists& part = parts_[static_cast<std::size_t>(index)];
+    const std::vector<std::int32_t>& places = places_[static_cast<std::size_t>(index)];
+    for (std::size_t i = 0; i < part.tiles.size(); ++i) {
+      const auto from = part.segments.begin() + part.tiles[i].segments_begin;
+      std::transform(from, from + part.tiles[i].segments,
+                     lists_.segments.begin() + lists_.tiles[tile_of(index, i)].segments_begin,
+                     [&](QuerySegment segment) {
+                       const auto pattern = static_cast<std::size_t>(segment.pattern);
+                       if (segment.pattern >= 0) segment.pattern = places[pattern];
+                       return segment;
+                     });
+    }
+    part = {};
+  }
+
+ private:
+  /// Number i of a part: all lists' tiles with the same keys lie one after the other there.
+  std::size_t tile_of(std::int64_t part, std::size_t i) const {
+    const auto first = static_cast<std::size_t>(part * kTilesPerPart);
+    return i % views_.size() * static_cast<std::size_t>(lists_.tiles_per_list) + first +
+           i / views_.size();
+  }
+
+  std::vector<std::shared_ptr<const HeadView>> views_;
+  std::span<const std::int64_t> bounds_;
+  TransposedLists& lists_;
+  std::vector<TransposedLists> parts_;
+  std::vector<std::vector<std::int32_t>> places_;  ///< of the patterns of each part
+};
+
+/// Block lists name so many queries that all threads are wanted. The parts are the same for any
+/// number of them.
+void add_parts(const Mask& mask, std::span<const std::int64_t> bounds, TransposedLists& lists) {
+  std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
+  ThreadPool& pool = ThreadPool::global();
+  pool.parallel_for(std::ssize(views), [&](std::int64_t list, int) {
+    views[static_cast<std::size_t>(list)] =
+        std::make_shared<const HeadView>(HeadView::transposed(mask, static_cast<int>(list)));
+  });
+  Parts parts(std::move(views), bounds, lists);
+  pool.parallel_for(parts.count(), [&](std::int64_t i, int) { parts.make(i); });
+  parts.place();
+  pool.parallel_for(parts.count(), [&](std::int64_t i, int) { parts.write_segments(i); });
+}
+
+}  // namespace
+
+TransposedLists make_transposed_lists(const Mask& mask, int pack, const BackwardWork& work) {
+  LONGCA_CHECK(pack == 1 || pack == 2 || pack == 4 || pack == 8, "a pack of {} heads", pack);
+  LONGCA_CHECK(work.heads_q % work.heads_k == 0 && work.heads_q / work.heads_k % pack == 0,
+               "a pack of {} of {} query heads on {} KV heads", pack, work.heads_q, work.heads_k);
+  LONGCA_CHECK(mask.heads() == 1 || mask.heads() % work.heads_k == 0,
+               "{} block lists for {} KV heads", mask.heads(), work.heads_k);
+  TransposedLists lists;
+  lists.pack = pack;
+  lists.list_heads = mask.heads();
+  lists.of_blocks = mask.blocks() != nullptr;
+  const std::vector<std::int64_t> bounds = key_bounds(mask);
+  lists.tiles_per_list = static_cast<std::int64_t>(bounds.size()) - 1;
+  if (lists.of_blocks) {
+    add_parts(mask, bounds, lists);
+  } else {
+    const std::shared_ptr<const HeadView> view =
+        std::make_shared<const HeadView>(HeadView::transposed(mask, 0));
+    add_tiles(std::span(&view, 1), bounds, lists);
+  }
+  order_work(work, lists);
+  if (work.ordered) rank_additions(mask.q_tokens(), lists);
+  order_writes(mask.q_tokens(), work, lists);
+  return lists;
+}
+
+}  // namespace longca::slice

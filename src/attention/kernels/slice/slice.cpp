@@ -1,0 +1,221 @@
+#include "attention/kernels/slice/slice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "attention/api/early_rows.h"
+#include "attention/api/plan_scratch.h"
+#include "attention/kernels/common/mma/plan_tools.h"
+#include "attention/kernels/slice/backward_pass.h"
+#include "attention/kernels/slice/device_block_lists.h"
+#include "attention/kernels/slice/launch.h"
+#include "attention/kernels/slice/planner/block_lists.h"
+#include "attention/kernels/slice/planner/pack.h"
+#include "attention/kernels/slice/planner/tile_lists.h"
+#include "attention/kernels/slice/sm80/launch.h"
+#include "core/device.h"
+#include "core/error.h"
+
+namespace longca {
+namespace slice {
+namespace {
+
+constexpr char kName[] = "slice";
+
+Device& gpu() {
+  return Device::get(DeviceKind::cuda);
+}
+
+TensorArg argument(const mma::TensorArg& tensor) {
+  return {tensor.data, tensor.token_stride, tensor.head_stride};
+}
+
+/// Query heads that share a KV head and a list of the mask.
+int group_size(const Problem& problem, const Mask& mask) {
+  return std::gcd(problem.group_size(), problem.heads_q / mask.heads());
+}
+
+/// The lists in device memory.
+class UploadedLists {
+ public:
+  explicit UploadedLists(const TileLists& lists)
+      : pack_(lists.pack),
+        list_heads_(static_cast<int>(lists.list_heads)),
+        tiles_per_list_(static_cast<int>(lists.tiles_per_list)),
+        tiles_(mma::on_device(lists.tiles)),
+        listed_(mma::on_device(lists.listed)),
+        runs_(mma::on_device(lists.runs)),
+        patterns_(mma::on_device(lists.patterns)),
+        order_(mma::on_device(lists.order)) {}
+  /// Listed tiles and runs are there already.
+  explicit UploadedLists(DeviceBlockTiles made) : UploadedLists(made.lists) {
+    listed_ = std::move(made.listed);
+    runs_ = std::move(made.runs);
+  }
+  static UploadedLists of(const Mask& mask, int pack) {
+    if (has_block_plan(mask, pack)) return UploadedLists(make_device_block_lists(mask, pack));
+    return UploadedLists(make_tile_lists(mask, pack));
+  }
+
+  int pack() const { return pack_; }
+  DeviceTileLists args() const {
+    return {pack_,
+            list_heads_,
+            tiles_per_list_,
+            tiles_.as<QueryTile>(),
+            listed_.as<ListedTile>(),
+            runs_.as<FullRun>(),
+            patterns_.as<RowIntervals>(),
+            order_.as<std::int32_t>()};
+  }
+  std::int64_t bytes() const {
+    return tiles_.bytes() + listed_.bytes() + runs_.bytes() + patterns_.bytes() + order_.bytes();
+  }
+
+ private:
+  int pack_;
+  int list_heads_;
+  int tiles_per_list_;
+  Buffer tiles_, listed_, runs_, patterns_, order_;
+};
+
+class SlicePlan final : public Plan, public HasScratch, public SumsKeys, public PreparesRows {
+ public:
+  SlicePlan(const Problem& problem, const Mask& mask, SlicePath path)
+      : problem_(problem),
+        path_(path),
+        lists_(UploadedLists::of(mask, choose_pack(mask, group_size(problem, mask)))),
+        work_counter_(gpu().memory(), 2 * sizeof(std::int32_t)) {
+    gpu().fill(work_counter_.data(), 0, work_counter_.bytes());
+    const std::int64_t key_bytes = 2 * problem.tokens_k * problem.head_dim * 2;
+    section_heads_ =
+        mma::heads_in_cache(key_bytes, problem.heads_k) * (problem.group_size() / lists_.pack());
+    if (problem.backward) backward_.emplace(problem, mask, path);
+  }
+
+  void forward(const ForwardArgs& args) override {
+    const auto stream = static_cast<cudaStream_t>(args.stream);
+    const ForwardParams params = params_of(args);
+    if (path_ == SlicePath::sm90) {
+      launch_forward(params, problem_.dtype, problem_.head_dim, stream);
+    } else {
+      launch_generic_forward(params, problem_.dtype, problem_.head_dim, section_heads_, stream);
+    }
+  }
+
+  void backward(const BackwardArgs& args) override {
+    LONGCA_CHECK(backward_.has_value(), "the plan was made for the forward pass only");
+    backward_->run(args);
+  }
+
+  void backward_summing(const BackwardArgs& args, KeyGradients keys) override {
+    LONGCA_CHECK(backward_.has_value() && path_ == SlicePath::sm90,
+                 "no backward pass that sums keys");
+    backward_->run(args, keys);
+  }
+
+  std::int64_t keep_rows(std::int64_t most) override {
+    return backward_ ? backward_->keep_rows(most) : 0;
+  }
+
+  void prepare_rows(const BackwardArgs& args, KeyGradients keys) override {
+    LONGCA_CHECK(backward_.has_value(), "the plan was made for the forward pass only");
+    backward_->prepare_rows(args, keys);
+  }
+
+  std::int64_t workspace_bytes() const override {
+    std::int64_t bytes = lists_.bytes() + work_counter_.bytes();
+    if (backward_) bytes += backward_->own_bytes() + backward_->scratch().own_bytes();
+    return bytes;
+  }
+
+  /// The backward pass's; of none for a plan of the forward pass.
+  PlanScratch& scratch() override { return backward_ ? backward_->scratch() : no_scratch_; }
+
+  std::map<std::string, std::string> notes() const override {
+    std::map<std::string, std::string> notes = {
+        {"path", path_ == SlicePath::sm90 ? "sm_90a" : "mma.sync"},
+        {"pack", fmt::to_string(lists_.pack())}};
+    if (backward_) notes["backward_pack"] = fmt::to_string(backward_->pack());
+    return notes;
+  }
+
+ private:
+  ForwardParams params_of(const ForwardArgs& args) const {
+    const mma::AttentionArgs from = mma::attention_args(kName, problem_, args);
+    ForwardParams params;
+    params.q = argument(from.q);
+    params.k = argument(from.k);
+    params.v = argument(from.v);
+    params.o = argument(from.o);
+    params.lse = from.lse;
+    params.lse_head_stride = from.lse_head_stride;
+    params.tokens_q = from.tokens_q;
+    params.tokens_k = from.tokens_k;
+    params.heads_q = from.heads_q;
+    params.heads_k = from.heads_k;
+    params.scale = from.scale;
+    params.accumulate = args.accumulate;
+    params.lists = lists_.args();
+    params.work_counter = work_counter_.as<std::int32_t>();
+    return params;
+  }
+
+  Problem problem_;
+  SlicePath path_;
+  UploadedLists lists_;
+  Buffer work_counter_;
+  int section_heads_ = 1;
+  std::optional<BackwardPass> backward_;
+  PlanScratch no_scratch_;
+};
+
+class SliceKernel final : public Kernel, public HasKeySums {
+ public:
+  explicit SliceKernel(SlicePath path) : path_(path) {}
+
+  bool sums_keys() const override { return path() == SlicePath::sm90; }
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+
+  Support supports(const Problem& problem, const Mask& mask) const override {
+    if (Support support = check_capabilities(capabilities_, problem, mask); !support.ok()) {
+      return support;
+    }
+    if (path() == SlicePath::sm90) return {};
+    const int needed = problem.backward
+                           ? std::max(generic_shared_bytes(), generic_backward_shared_bytes())
+                           : generic_shared_bytes();
+    const int given = mma::device_shared_bytes();
+    if (given >= needed) return {};
+    return Support::unsupported(fmt::format(
+        "slice's {} pass needs {} bytes of shared memory per CTA, and the {} gives {}",
+        problem.backward ? "backward" : "forward", needed, gpu().properties().name, given));
+  }
+
+  std::unique_ptr<Plan> plan(const Problem& problem, const Mask& mask) const override {
+    return std::make_unique<SlicePlan>(problem, mask, path());
+  }
+
+ private:
+  SlicePath path() const {
+    if (path_ != SlicePath::automatic) return path_;
+    return gpu().properties().architecture == 90 ? SlicePath::sm90 : SlicePath::generic;
+  }
+
+  SlicePath path_;
+  Capabilities capabilities_ = slice_capabilities();
+};
+
+}  // namespace
+}  // namespace slice
+
+std::unique_ptr<Kernel> make_slice(SlicePath path) {
+  return std::make_unique<slice::SliceKernel>(path);
+}
+
+}  // namespace longca

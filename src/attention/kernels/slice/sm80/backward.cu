@@ -1,0 +1,122 @@
+#include "attention/kernels/common/mma/backward_pass.cuh"
+#include "attention/kernels/common/mma/instantiate.h"
+#include "attention/kernels/slice/sm80/backward.cuh"
+#include "attention/kernels/slice/sm80/launch.h"
+#include "core/cuda/error.h"
+
+namespace longca::slice {
+namespace {
+
+/// Keys of a CTA where shared memory is large enough (GPUs of data centers), and elsewhere.
+constexpr int kMaxTileN = 128;
+constexpr int kMinTileN = 64;
+
+template <int kTileN>
+using Largest = generic::BackwardShape<__nv_bfloat16, 128, kTileN>;
+
+/// Parts of the workspace, each from a multiple of 256 bytes on.
+struct Workspace {
+  std::int64_t row_terms = 0, dq = 0, keys = 0, turns = 0, counter = 0, end = 0;
+
+  Workspace(const BackwardParams& params, int dim) {
+    const std::int64_t tiles =
+        std::int64_t{params.heads_q} * ((params.tokens_q + kBackwardRows - 1) / kBackwardRows);
+    row_terms = take(tiles * kBackwardRows * 2 * 4);
+    dq = take(tiles * kBackwardRows * dim * 4);
+    keys = take(std::int64_t{params.heads_k} * params.lists.shared_tiles * 2 * kTileKeys * dim * 4);
+    turns = take(params.ordered ? tiles * 4 : 0);
+    counter = take(4);
+  }
+
+ private:
+  std::int64_t take(std::int64_t bytes) {
+    const std::int64_t begin = end;
+    end += (bytes + 255) / 256 * 256;
+    return begin;
+  }
+};
+
+mma::TensorArg argument(const TensorArg& tensor) {
+  return {tensor.data, tensor.token_stride, tensor.head_stride};
+}
+
+mma::AttentionArgs attention_args(const BackwardParams& params) {
+  mma::AttentionArgs args{};
+  args.q = argument(params.q);
+  args.k = argument(params.k);
+  args.v = argument(params.v);
+  args.o = argument(params.o);
+  args.lse = const_cast<float*>(params.lse);
+  args.lse_head_stride = params.lse_head_stride;
+  args.tokens_q = params.tokens_q;
+  args.tokens_k = params.tokens_k;
+  args.heads_q = params.heads_q;
+  args.heads_k = params.heads_k;
+  args.scale = params.scale;
+  return args;
+}
+
+template <typename Shape>
+void launch_tiles(const generic::BackwardArgs& args, std::int64_t cleared, cudaStream_t stream) {
+  // The sums of keys, the turns and the counter lie one after the other.
+  LONGCA_CUDA(cudaMemsetAsync(args.key_sums, 0, static_cast<std::size_t>(cleared), stream));
+  const DeviceTransposedLists& lists = args.params.lists;
+  const int groups = lists.items_per_order * args.params.heads_k * Shape::kParts;
+  constexpr int kBytes = sizeof(typename Shape::Tiles);
+  LONGCA_CUDA(cudaFuncSetAttribute(generic::backward_kernel<Shape>,
+                                   cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+  generic::backward_kernel<Shape>
+      <<<static_cast<unsigned>(groups), Shape::kThreads, kBytes, stream>>>(args);
+  LONGCA_CUDA(cudaGetLastError());
+  if (lists.shared_tiles == 0) return;
+  const dim3 grid(static_cast<unsigned>(lists.shared_tiles * Shape::kParts),
+                  static_cast<unsigned>(args.params.heads_k), 2);
+  generic::shared_keys_kernel<Shape><<<grid, Shape::kThreads, 0, stream>>>(args);
+  LONGCA_CUDA(cudaGetLastError());
+}
+
+template <typename Shape>
+void launch(const BackwardParams& params, cudaStream_t stream) {
+  const Workspace offsets(params, Shape::kDim);
+  auto* workspace = static_cast<char*>(params.workspace);
+  const auto at = [&](std::int64_t offset) { return reinterpret_cast<float*>(workspace + offset); };
+  mma::GradientArgs gradients{};
+  gradients.dout = argument(params.dout);
+  gradients.dq = argument(params.dq);
+  gradients.row_terms = at(offsets.row_terms);
+  gradients.dq_sum = at(offsets.dq);
+  gradients.head_parts = 1;
+  gradients.accumulate = params.dq_sink == Sink::add_float32;
+  generic::BackwardArgs args{};
+  args.params = params;
+  args.q_tiles = (params.tokens_q + kBackwardRows - 1) / kBackwardRows;
+  args.group_size = params.heads_q / params.heads_k;
+  args.row_terms = gradients.row_terms;
+  args.dq_sums = gradients.dq_sum;
+  args.key_sums = at(offsets.keys);
+  args.turns = reinterpret_cast<std::int32_t*>(workspace + offsets.turns);
+  args.work_counter = reinterpret_cast<std::int32_t*>(workspace + offsets.counter);
+  mma::backward_pass<Shape>(attention_args(params), gradients, stream,
+                            [&] { launch_tiles<Shape>(args, offsets.end - offsets.keys, stream); });
+}
+
+}  // namespace
+
+int generic_backward_shared_bytes() {
+  return sizeof(Largest<kMinTileN>::Tiles);
+}
+
+std::int64_t generic_backward_workspace_bytes(const BackwardParams& params, int head_dim) {
+  return Workspace(params, head_dim).end;
+}
+
+void launch_generic_backward(const BackwardParams& params, DType dtype, int head_dim,
+                             int shared_bytes, cudaStream_t stream) {
+  const bool large = shared_bytes >= static_cast<int>(sizeof(Largest<kMaxTileN>::Tiles));
+  mma::instantiate(dtype, head_dim, [&]<typename Element, int kDim>() {
+    large ? launch<generic::BackwardShape<Element, kDim, kMaxTileN>>(params, stream)
+          : launch<generic::BackwardShape<Element, kDim, kMinTileN>>(params, stream);
+  });
+}
+
+}  // namespace longca::slice

@@ -1,0 +1,313 @@
+#pragma once
+
+#include <cstdint>
+
+#include "attention/kernels/common/mma/backward_rows.cuh"
+#include "attention/kernels/common/mma/backward_tile.cuh"
+#include "attention/kernels/common/mma/softmax.cuh"
+#include "attention/kernels/slice/backward_launch.h"
+
+/// The backward pass on mma.sync, for GPUs without a kernel of their own. It walks the same lists,
+/// of packs of one head.
+namespace longca::slice::generic {
+
+struct BackwardArgs {
+  BackwardParams params;
+  int q_tiles;
+  int group_size;          ///< query heads of a KV head
+  const float* row_terms;  ///< mma::GradientArgs
+  float* dq_sums;          ///< likewise
+  float* key_sums;         ///< of shared key tiles: per KV head, tile and part dK, then dV
+  std::int32_t* turns;     ///< ordered: parts of dQ that are added, [heads_q, q_tiles]
+  std::int32_t* work_counter;
+};
+
+/// The list that a query head reads, at one of its tiles.
+__device__ __forceinline__ const KeyTile& tile_of(const BackwardArgs& args, int head, int tile) {
+  const DeviceTransposedLists& lists = args.params.lists;
+  const std::int64_t list =
+      std::int64_t{head} * lists.list_heads / args.params.heads_q * lists.tiles_per_list;
+  return lists.tiles[list + tile];
+}
+
+/// KV heads in sections; inside a section every item of the order for all its heads.
+struct KeyWork {
+  int kv_head;
+  WorkItem item;
+  int part;
+
+  __device__ __forceinline__ static KeyWork of(const BackwardArgs& args, int parts, int index) {
+    const DeviceTransposedLists& lists = args.params.lists;
+    const int id = index / parts;
+    const int section_items = lists.items_per_order * lists.section_heads;
+    const int rest = id % section_items;
+    const int kv_head = id / section_items * lists.section_heads + rest % lists.section_heads;
+    const std::int64_t order = lists.list_heads == 1 ? 0 : kv_head;
+    return {kv_head, lists.order[order * lists.items_per_order + rest / lists.section_heads],
+            index % parts};
+  }
+};
+
+/// A query tile as a CTA comes to it.
+struct Visit {
+  int head;  ///< −1: there is none
+  int q_tile;
+  int pattern;
+  int rank;
+};
+
+/// The visits of an item: of one query head after the other, the last query tiles first. One
+/// thread walks, in shared memory, which leaves registers to the sums.
+struct VisitWalk {
+  WorkItem item;
+  int head;
+  int last_head;
+  int segments_left;
+  int first, left;  ///< of the segment, what is in the item
+  QuerySegment segment;
+  const QuerySegment* segments;
+
+  __device__ __forceinline__ void begin(const BackwardArgs& args, const KeyWork& work) {
+    item = work.item;
+    head = work.kv_head * args.group_size - 1;
+    last_head = head + args.group_size;
+    segments_left = left = 0;
+  }
+  __device__ __forceinline__ Visit next(const BackwardArgs& args) {
+    while (left <= 0) {
+      if (segments_left == 0) {
+        if (head == last_head) return {-1, 0, 0, 0};
+        begin_list(args.params.lists, tile_of(args, ++head, item.tile));
+        continue;
+      }
+      segment = *segments++;
+      first = max(segment.q_tile, item.q_begin);
+      left = min(segment.q_tile + segment.count, item.q_end) - first;
+      segments_left = left > 0 ? segments_left - 1 : 0;  // those that follow are before the item
+    }
+    --left;
+    return {head, first + left, segment.pattern, segment.rank};
+  }
+
+ private:
+  /// From the first segment on, of those that lie from the last query tile to the first, that may
+  /// be in the item.
+  __device__ __forceinline__ void begin_list(const DeviceTransposedLists& lists,
+                                             const KeyTile& tile) {
+    segments = lists.segments + tile.segments_begin;
+    int begin = 0;
+    for (int end = tile.segments; begin < end;) {
+      const int middle = (begin + end) / 2;
+      segments[middle].q_tile >= item.q_end ? begin = middle + 1 : end = middle;
+    }
+    segments += begin;
+    segments_left = tile.segments - begin;
+    left = 0;
+  }
+};
+
+/// A CTA owns kTileN keys: a key tile, or one half of it for devices with less shared
+/// memory. dO, P and dS have one place each, so that 64 keys of 128 dimensions fit in 99 KB.
+template <typename Element, int kDim_, int kTileN_>
+struct BackwardShape : mma::BackwardShape<Element, kDim_, kTileN_> {
+  using Base = mma::BackwardShape<Element, kDim_, kTileN_>;
+  using Base::kDim, Base::kTileM, Base::kTileN, Base::kThreads;
+  static constexpr int kParts = kTileKeys / kTileN;  ///< CTAs of a key tile
+  static_assert(kTileM == kBackwardRows);
+
+  struct Tiles {
+    alignas(1024) Element k[kTileN * kDim];
+    alignas(1024) Element v[kTileN * kDim];
+    alignas(1024) Element q[2][kTileM * kDim];
+    alignas(1024) Element dout[kTileM * kDim];
+    alignas(1024) Element p[kTileN * kTileM];  ///< [keys, queries]
+    alignas(1024) Element ds[kTileN * kTileM];
+    alignas(16) float row_terms[2][kTileM][2];
+    alignas(16) std::uint64_t pattern[2][kTileN];
+    VisitWalk walk;
+    Visit visits[4];  ///< number i in place i % 4, known two ahead
+    KeyWork work;
+  };
+};
+
+/// Waits until `count` parts of a query tile's dQ are added. By one thread; the others meet it
+/// after. Work that comes before has been taken before, so somebody is at it.
+__device__ __forceinline__ void await_turn(const std::int32_t* turn, std::int32_t count) {
+  std::int32_t seen = 0;
+  do {
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];\n" : "=r"(seen) : "l"(turn) : "memory");
+  } while (seen != count);
+}
+__device__ __forceinline__ void end_turn(std::int32_t* turn, std::int32_t count) {
+  asm volatile("st.release.gpu.global.s32 [%0], %1;\n" ::"l"(turn), "r"(count) : "memory");
+}
+
+template <typename T>
+__device__ __forceinline__ mma::HeadRows<T> head_rows(const TensorArg& tensor, int head,
+                                                      int tokens) {
+  return {static_cast<T*>(tensor.data) + head * tensor.head_stride, tensor.token_stride, tokens};
+}
+
+/// dK and dV of kTileN keys of one KV head, summed over the query heads that read it, and what
+/// these keys add to dQ.
+template <typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, 1)
+    backward_kernel(const __grid_constant__ BackwardArgs args) {
+  using T = typename Shape::T;
+  using Dq = typename Shape::DqFragments;
+  using Dk = typename Shape::DkFragments;
+  constexpr int kDim = Shape::kDim;
+  constexpr int kTileM = Shape::kTileM;
+  constexpr int kTileN = Shape::kTileN;
+  constexpr int kParts = Shape::kParts;
+  constexpr std::uint32_t kRowBytes = sizeof(Shape::Tiles::q[0]);
+  extern __shared__ __align__(1024) unsigned char shared_bytes[];
+  auto& shared = *reinterpret_cast<typename Shape::Tiles*>(shared_bytes);
+  const BackwardParams& params = args.params;
+  const int thread = static_cast<int>(threadIdx.x);
+
+  // Taken in order, so that what waits for earlier work waits for work that has begun.
+  if (thread == 0) {
+    shared.work = KeyWork::of(args, kParts, atomicAdd(args.work_counter, 1));
+    shared.walk.begin(args, shared.work);
+    for (int i = 0; i < 2; ++i) shared.visits[i] = shared.walk.next(args);
+  }
+  __syncthreads();
+  // Looked up again at the end: registers are short.
+  const KeyWork& work = shared.work;
+  const KeyTile& keys = tile_of(args, work.kv_head * args.group_size, work.item.tile);
+  const int key_begin = keys.k_begin + work.part * kTileN;
+  if (key_begin >= keys.k_end && !params.ordered) return;
+  const mma::ScoreWarp<Shape> scores(thread / 32);
+
+  const mma::SharedTile<kDim> k_tile{mma::shared_address(shared.k)};
+  const mma::SharedTile<kDim> v_tile{mma::shared_address(shared.v)};
+  const mma::SharedTile<kDim> q_tile{mma::shared_address(shared.q)};
+  const mma::SharedTile<kDim> dout_tile{mma::shared_address(shared.dout)};
+  const mma::SharedTile<kTileM> p_tile{mma::shared_address(shared.p)};
+  const mma::SharedTile<kTileM> ds_tile{mma::shared_address(shared.ds)};
+
+  const auto load_rows = [&](const Visit& visit, int stage) {
+    const mma::SharedTile<kDim> to{q_tile.base + stage * kRowBytes};
+    to.template load<kTileM, Shape::kThreads>(
+        head_rows<const T>(params.q, visit.head, params.tokens_q), visit.q_tile * kTileM);
+    if (thread < kTileM / 2) {
+      const std::int64_t row =
+          (std::int64_t{visit.head} * args.q_tiles + visit.q_tile) * kTileM + thread * 2;
+      mma::cp_async(mma::shared_address(shared.row_terms[stage][thread * 2]),
+                    args.row_terms + row * 2);
+    } else if (thread >= 64 && thread < 64 + kTileN / 2 && visit.pattern != kFull) {
+      const int key = (thread - 64) * 2;
+      mma::cp_async(mma::shared_address(&shared.pattern[stage][key]),
+                    params.lists.patterns + std::int64_t{visit.pattern} * kTileKeys +
+                        work.part * kTileN + key);
+    }
+  };
+  const auto load_dout = [&](const Visit& visit) {
+    dout_tile.template load<kTileM, Shape::kThreads>(
+        head_rows<const T>(params.dout, visit.head, params.tokens_q), visit.q_tile * kTileM);
+  };
+
+  float dk[Dk::kCount][4] = {};
+  float dv[Dk::kCount][4] = {};
+  const float scale_log2 = params.scale * mma::kLog2E;
+  const mma::MatrixAddress<kTileM> dq_left{ds_tile.by_columns().at(0, Dq::row(thread / 32) / 16)};
+  const mma::MatrixAddress<kDim> dq_right{k_tile.by_rows().at(0, Dq::column(thread / 32) / 16)};
+
+  k_tile.template load<kTileN, Shape::kThreads>(
+      head_rows<const T>(params.k, work.kv_head, keys.k_end), key_begin);
+  if (shared.visits[0].head >= 0) load_rows(shared.visits[0], 0);
+  mma::cp_async_commit();
+  v_tile.template load<kTileN, Shape::kThreads>(
+      head_rows<const T>(params.v, work.kv_head, keys.k_end), key_begin);
+  if (shared.visits[0].head >= 0) load_dout(shared.visits[0]);
+  mma::cp_async_commit();
+  mma::cp_async_wait<1>();
+  __syncthreads();
+
+  for (unsigned i = 0; shared.visits[i % 4].head >= 0; ++i) {
+    const int stage = static_cast<int>(i % 2);
+    if (shared.visits[(i + 1) % 4].head >= 0) load_rows(shared.visits[(i + 1) % 4], stage ^ 1);
+    mma::cp_async_commit();
+    const mma::SharedTile<kDim> q_stage{q_tile.base + stage * kRowBytes};
+    float p[2][4][4];
+    scores.multiply(p, k_tile, q_stage);
+    if (shared.visits[i % 4].pattern != kFull) {
+      scores.mask(p, [&](int key) {
+        const std::uint64_t seen = shared.pattern[stage][key];
+        return [=](int query) { return (seen >> query & 1) == 0; };
+      });
+    }
+    scores.exponentiate(p, shared.row_terms[stage], scale_log2);
+    mma::cp_async_wait<1>();
+    __syncthreads();  // dO has arrived
+    if (thread == 0) shared.visits[(i + 2) % 4] = shared.walk.next(args);
+    float ds[2][4][4];
+    scores.multiply(ds, v_tile, dout_tile);
+    scores.store(p, p_tile);
+    scores.differentiate(ds, p, shared.row_terms[stage]);
+    scores.store(ds, ds_tile);
+    scores.add_own(dv, p, dout_tile);
+    scores.add_own(dk, ds, q_stage);
+    __syncthreads();  // P and dS are written
+    scores.add_partners(dv, p_tile, dout_tile);
+    scores.add_partners(dk, ds_tile, q_stage);
+    float dq[Dq::kCount][4];
+    mma::multiply_dq<Shape>(dq, dq_left, dq_right);
+    const int index = shared.visits[i % 4].head * args.q_tiles + shared.visits[i % 4].q_tile;
+    const std::int32_t turn = shared.visits[i % 4].rank * kParts + work.part;
+    if (params.ordered) {
+      if (thread == 0) await_turn(args.turns + index, turn);
+      __syncthreads();
+    }
+    Dq::add(args.dq_sums, index, dq);
+    if (params.ordered) __threadfence();
+    mma::cp_async_wait<0>();
+    __syncthreads();  // the next rows have arrived; dO, P and dS are read
+    if (params.ordered && thread == 0) end_turn(args.turns + index, turn + 1);
+    if (shared.visits[(i + 1) % 4].head >= 0) load_dout(shared.visits[(i + 1) % 4]);
+    mma::cp_async_commit();
+  }
+  mma::cp_async_wait_all();
+  __syncthreads();  // K and V have arrived, though no tile was visited
+
+  if (work.item.shared >= 0) {
+    const std::int64_t place =
+        ((std::int64_t{work.kv_head} * params.lists.shared_tiles + work.item.shared) * kParts +
+         work.part) *
+        2;
+    Dk::add(args.key_sums, place, dk);
+    Dk::add(args.key_sums, place + 1, dv);
+    return;
+  }
+  if (params.keys_sink == Sink::add_float32) {
+    Dk::add_to_rows(dk, params.scale, head_rows<float>(params.dk, work.kv_head, keys.k_end),
+                    key_begin);
+    Dk::add_to_rows(dv, 1, head_rows<float>(params.dv, work.kv_head, keys.k_end), key_begin);
+    return;
+  }
+  Dk::template stage<T>(dk, params.scale, k_tile);
+  Dk::template stage<T>(dv, 1, v_tile);
+  __syncthreads();
+  mma::copy_rows<kTileN, Shape::kThreads>(k_tile, head_rows<T>(params.dk, work.kv_head, keys.k_end),
+                                          key_begin, thread);
+  mma::copy_rows<kTileN, Shape::kThreads>(v_tile, head_rows<T>(params.dv, work.kv_head, keys.k_end),
+                                          key_begin, thread);
+}
+
+/// dK (blockIdx.z = 0) or dV (1) of a part of a shared key tile (blockIdx.x) of a KV head
+/// (blockIdx.y).
+template <typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads) shared_keys_kernel(const BackwardArgs args) {
+  const BackwardParams& params = args.params;
+  const int part = static_cast<int>(blockIdx.x) % Shape::kParts;
+  const KeyRange keys = params.lists.shared_keys[blockIdx.x / Shape::kParts];
+  const std::int64_t place = (std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x) * 2 + blockIdx.z;
+  const TensorArg& to = blockIdx.z == 0 ? params.dk : params.dv;
+  mma::convert_tile<typename Shape::DkFragments, typename Shape::T, Shape::kDim>(
+      args.key_sums, place, blockIdx.z == 0 ? params.scale : 1,
+      {to.data, to.token_stride, to.head_stride}, static_cast<int>(blockIdx.y),
+      {keys.begin + part * Shape::kTileN, keys.end}, params.keys_sink == Sink::add_float32);
+}
+
+}  // namespace longca::slice::generic

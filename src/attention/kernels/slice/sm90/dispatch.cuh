@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "attention/kernels/slice/sm90/dispatch.h"
+#include "attention/kernels/slice/sm90/forward.cuh"
+#include "attention/kernels/slice/sm90/tensor_map.h"
+#include "core/cuda/error.h"
+
+namespace longca::slice::sm90 {
+
+/// K and V of as many KV heads as half of L2 holds; the number divides heads_k.
+inline int section_kv_heads(const ForwardParams& params, int head_dim) {
+  constexpr std::int64_t kBytes = 24 << 20;
+  const std::int64_t head_bytes = 4ll * std::max(params.tokens_k, 1) * head_dim;
+  int heads = static_cast<int>(std::clamp<std::int64_t>(kBytes / head_bytes, 1, params.heads_k));
+  while (params.heads_k % heads != 0) --heads;
+  return heads;
+}
+
+inline int sms() {
+  int device = 0;
+  int count = 0;
+  LONGCA_CUDA(cudaGetDevice(&device));
+  LONGCA_CUDA(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
+template <typename Shape>
+void launch(const ForwardParams& params, DType dtype, cudaStream_t stream) {
+  constexpr int kDim = Shape::kDim;
+  const int pack = params.lists.pack;
+  const int group_size = params.heads_q / params.heads_k;
+  ForwardArgs args{};
+  args.params = params;
+  args.pack_shift = std::countr_zero(static_cast<unsigned>(pack));
+  const int item_heads = pack * Shape::kCluster;
+  args.section_blocks = section_kv_heads(params, kDim) * group_size / item_heads;
+  args.items = params.lists.tiles_per_list * (params.heads_q / item_heads);
+  if (args.items == 0 || params.tokens_q == 0) return;
+  const auto map = [&](const char* name, const TensorArg& tensor, int tokens, int heads,
+                       int box_heads, int box_tokens) {
+    return tensor_map(name, tensor, tokens, heads, kDim, box_heads, box_tokens, dtype);
+  };
+  args.q = map("Q", params.q, params.tokens_q, params.heads_q, pack, Shape::kTileM / pack);
+  if (!Shape::kAccumulate) {
+    args.o = map("O", params.o, params.tokens_q, params.heads_q, pack, kGroupRows / pack);
+  }
+  if (params.tokens_k > 0) {  // else no list names a key
+    args.k = map("K", params.k, params.tokens_k, params.heads_k, 1, kHalfKeys);
+    args.v = map("V", params.v, params.tokens_k, params.heads_k, 1, kHalfKeys);
+  }
+  constexpr int kBytes = sizeof(typename Shape::Shared);
+  static_assert(kBytes <= 227 * 1024);
+  LONGCA_CUDA(cudaFuncSetAttribute(forward_kernel<Shape>,
+                                   cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {Shape::kCluster, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = Shape::kCluster * std::min(args.items, sms() / Shape::kCluster);
+  config.blockDim = Shape::kThreads;
+  config.dynamicSmemBytes = kBytes;
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  LONGCA_CUDA(cudaLaunchKernelEx(&config, forward_kernel<Shape>, args));
+}
+
+/// Launches the kernel that the program was built with; false if there is none.
+template <bool kAccumulate, int kCluster>
+bool dispatch(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
+  if (dtype == DType::bfloat16 && head_dim == 128) {
+    launch<ForwardShape<__nv_bfloat16, 128, kAccumulate, kCluster>>(params, dtype, stream);
+    return true;
+  }
+#ifdef LONGCA_ALL_INSTANTIATIONS
+  if (dtype == DType::bfloat16 && head_dim == 64) {
+    launch<ForwardShape<__nv_bfloat16, 64, kAccumulate, kCluster>>(params, dtype, stream);
+    return true;
+  }
+  if (dtype == DType::float16 && head_dim == 128) {
+    launch<ForwardShape<__half, 128, kAccumulate, kCluster>>(params, dtype, stream);
+    return true;
+  }
+  if (dtype == DType::float16 && head_dim == 64) {
+    launch<ForwardShape<__half, 64, kAccumulate, kCluster>>(params, dtype, stream);
+    return true;
+  }
+#endif
+  return false;
+}
+
+}  // namespace longca::slice::sm90

@@ -1,0 +1,135 @@
+#pragma once
+
+#include "attention/kernels/slice/sm90/ptx/barrier.cuh"
+#include "attention/kernels/slice/sm90/ptx/tma.cuh"
+#include "attention/kernels/slice/sm90/shape.cuh"
+#include "attention/kernels/slice/sm90/softmax.cuh"
+
+// What becomes of a group's sums: O and LSE.
+namespace longca::slice::sm90 {
+
+inline constexpr float kLn2 = 0.6931471805599453f;
+
+/// Which tokens and heads the rows of a group are.
+struct OutputRows {
+  const ForwardArgs& args;
+  const Work& work;
+  int group;
+
+  __device__ int tokens() const { return kGroupRows >> args.pack_shift; }
+  __device__ int token_begin() const { return work.row_begin + group * tokens(); }
+  __device__ int token_end() const { return min(work.row_end, args.params.tokens_q); }
+  __device__ int token(int row) const { return token_begin() + (row >> args.pack_shift); }
+  __device__ int head(int row) const { return work.head + (row & ((1 << args.pack_shift) - 1)); }
+  __device__ float* lse(int row) const {
+    return args.params.lse + head(row) * args.params.lse_head_stride + token(row);
+  }
+  template <typename Element>
+  __device__ Element* o(int row) const {
+    return static_cast<Element*>(args.params.o.data) + token(row) * args.params.o.token_stride +
+           head(row) * args.params.o.head_stride;
+  }
+  /// All threads of the group.
+  __device__ void sync() const { ptx::named_sync(1 + group, 128); }
+};
+
+/// Row of this thread's sums: r ∈ {0, 1}.
+__device__ __forceinline__ int output_row(int r) {
+  return static_cast<int>(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4) + 8 * r;
+}
+
+/// Writes O and LSE. O leaves through the rows of Q in shared memory, `buffer`: by the copy engine,
+/// which leaves out what lies behind the last token, or by the threads where the item ends earlier.
+template <typename Shape>
+__device__ __forceinline__ void store_output(const OutputRows& output, const RowStates& rows,
+                                             float (&o)[Shape::kDim / 2], unsigned char* buffer) {
+  using T = typename Shape::T;
+  constexpr int kDim = Shape::kDim;
+  const ForwardParams& params = output.args.params;
+  const int thread = static_cast<int>(threadIdx.x % 128);
+  const int lane = thread % 32;
+  float factor[2];
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const float sum = row_sum(rows.sum[r]);
+    const bool sees = sum != 0;  // NaN is to be seen
+    factor[r] = sees ? __fdividef(1, sum) : 0;
+    const int row = output_row(r);
+    if (lane % 4 == 0 && output.token(row) < output.token_end()) {
+      *output.lse(row) = sees ? rows.reference[r] * kLn2 + logf(sum) : -INFINITY;
+    }
+  }
+  scale_output(o, factor);
+
+  unsigned char* staged = buffer + output.group * (kGroupRows * 128);
+  const int matrix_row = thread / 32 * 16 + lane % 16;
+#pragma unroll
+  for (int n = 0; n < kDim / 8; n += 2) {
+    const int chunk = n % 8 + lane / 16;
+    ptx::store_matrices(
+        ptx::shared_address(staged + n / 8 * Shape::kColumnBytes + matrix_row * 128 +
+                            (chunk ^ (matrix_row & 7)) * 16),
+        ptx::pack<T>(o[4 * n], o[4 * n + 1]), ptx::pack<T>(o[4 * n + 2], o[4 * n + 3]),
+        ptx::pack<T>(o[4 * n + 4], o[4 * n + 5]), ptx::pack<T>(o[4 * n + 6], o[4 * n + 7]));
+  }
+  ptx::fence_async_proxy();
+  output.sync();
+  const bool whole = output.token_begin() + output.tokens() <= output.token_end() ||
+                     output.token_end() == params.tokens_q;
+  if (whole) {
+    if (thread == 0) {
+#pragma unroll
+      for (int column = 0; column < Shape::kColumns; ++column) {
+        ptx::store_box(&output.args.o, staged + column * Shape::kColumnBytes, column * 64,
+                       output.work.head, output.token_begin());
+      }
+      ptx::commit_stores();
+    }
+  } else {
+#pragma unroll 1
+    for (int i = thread; i < kGroupRows * kDim / 8; i += 128) {
+      const int row = i / (kDim / 8);
+      const int chunk = i % (kDim / 8);
+      const auto* from =
+          staged + chunk / 8 * Shape::kColumnBytes + row * 128 + ((chunk % 8) ^ (row & 7)) * 16;
+      if (output.token(row) < output.token_end()) {
+        *reinterpret_cast<int4*>(output.o<T>(row) + chunk * 8) =
+            *reinterpret_cast<const int4*>(from);
+      }
+    }
+    output.sync();
+  }
+}
+
+/// Merges into O of float32 and LSE, which hold the result over other keys.
+template <typename Shape>
+__device__ __forceinline__ void merge_output(const OutputRows& output, const RowStates& rows,
+                                             float (&o)[Shape::kDim / 2]) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int row = output_row(r);
+    const float sum = row_sum(rows.sum[r]);
+    const bool sees = output.token(row) < output.token_end() && sum != 0;
+    const float before = sees ? *output.lse(row) : 0;
+    __syncwarp();  // all four threads of the row have read it
+    const float here = rows.reference[r] * kLn2 + logf(sum);
+    const float most = fmaxf(here, before);
+    const float merged = most + __logf(1 + __expf(fminf(here, before) - most));
+    if (sees && lane % 4 == 0) *output.lse(row) = merged;
+    const float keep = __expf(before - merged);
+    const float factor = __fdividef(__expf(here - merged), sum);
+    auto* to = reinterpret_cast<float2*>(output.o<float>(row)) + lane % 4;
+#pragma unroll
+    for (int n = 0; n < Shape::kDim / 8; ++n) {
+      float2 sums{};
+      if (sees && before != -INFINITY) sums = to[4 * n];  // else it may be anything
+      sums.x = sums.x * keep + o[4 * n + 2 * r] * factor;
+      sums.y = sums.y * keep + o[4 * n + 2 * r + 1] * factor;
+      if (sees) to[4 * n] = sums;
+    }
+  }
+  output.sync();  // all have read what there was to do with the buffer of Q
+}
+
+}  // namespace longca::slice::sm90

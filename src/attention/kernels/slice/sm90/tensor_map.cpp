@@ -1,0 +1,67 @@
+#include "attention/kernels/slice/sm90/tensor_map.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "core/cuda/error.h"
+
+namespace longca::slice::sm90 {
+namespace {
+
+/// The driver's function, found at run time: nothing of ours links libcuda.
+auto encode_function() {
+  static const auto function = [] {
+    void* pointer = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+    LONGCA_CUDA(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &pointer, 12000,
+                                                 cudaEnableDefault, &result));
+    if (pointer == nullptr) throw std::runtime_error("the driver has no cuTensorMapEncodeTiled");
+    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(pointer);
+  }();
+  return function;
+}
+
+void check_alignment(const char* name, const char* what, std::uint64_t bytes) {
+  if (bytes % 16 == 0) return;
+  throw std::invalid_argument(std::string("slice: the ") + what + " of " + name + ", " +
+                              std::to_string(bytes) + " bytes, is no multiple of 16");
+}
+
+}  // namespace
+
+CUtensorMap tensor_map(const char* name, const TensorArg& tensor, int tokens, int heads, int dim,
+                       int box_heads, int box_tokens, DType dtype) {
+  const auto bytes = [](std::int64_t elements) { return static_cast<std::uint64_t>(elements) * 2; };
+  // A stride that is never taken may be anything, but the driver wants a positive one.
+  const std::uint64_t head_stride = heads > 1 ? bytes(tensor.head_stride) : bytes(dim);
+  const std::uint64_t token_stride = tokens > 1 ? bytes(tensor.token_stride) : head_stride * heads;
+  check_alignment(name, "address", reinterpret_cast<std::uintptr_t>(tensor.data));
+  check_alignment(name, "head stride", head_stride);
+  check_alignment(name, "token stride", token_stride);
+  const cuuint64_t extents[3] = {static_cast<cuuint64_t>(dim), static_cast<cuuint64_t>(heads),
+                                 static_cast<cuuint64_t>(tokens)};
+  const cuuint64_t strides[2] = {head_stride, token_stride};
+  const cuuint32_t box[3] = {64, static_cast<cuuint32_t>(box_heads),
+                             static_cast<cuuint32_t>(box_tokens)};
+  const cuuint32_t element_strides[3] = {1, 1, 1};
+  CUtensorMap map{};
+  const CUresult result = encode_function()(
+      &map,
+      dtype == DType::bfloat16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+      3, tensor.data, extents, strides, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) {
+    throw std::invalid_argument(std::string("slice: no tensor map for ") + name + " of " +
+                                std::to_string(tokens) + " tokens, " + std::to_string(heads) +
+                                " heads, head dimension " + std::to_string(dim) +
+                                ": CUDA driver error " + std::to_string(result));
+  }
+  return map;
+}
+
+}  // namespace longca::slice::sm90

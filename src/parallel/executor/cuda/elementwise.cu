@@ -1,0 +1,139 @@
+#include <type_traits>
+
+#include "parallel/executor/cuda/elementwise.h"
+#include "parallel/executor/cuda/walk.cuh"
+
+namespace longca {
+namespace {
+
+template <typename T>
+struct CopyPieces {
+  using Value = T;
+  Pieces<T> from, to;
+  __device__ Value load(const Place& place) const { return from.at(place); }
+  __device__ void store(const Place& place, const Value& value) const { to.at(place) = value; }
+};
+
+template <typename T>
+struct FillPieces {
+  struct Value {};
+  Pieces<T> to;
+  T value;
+  __device__ Value load(const Place&) const { return {}; }
+  __device__ void store(const Place& place, const Value&) const { to.at(place) = value; }
+};
+
+/// Contiguous copies in units of 16 bytes, and where the blocks of each begin.
+struct CopyTable {
+  static constexpr int kMost = 16;
+  int count = 0;
+  const uint4* from[kMost];
+  uint4* to[kMost];
+  std::uint32_t units[kMost];
+  std::uint32_t first_block[kMost + 1] = {};
+
+  bool full() const { return count == kMost; }
+  void add(const ByteRows& source, const ByteRows& target) {
+    from[count] = static_cast<const uint4*>(source.data);
+    to[count] = static_cast<uint4*>(target.data);
+    units[count] = static_cast<std::uint32_t>(source.row_bytes / 16);
+    first_block[count + 1] = first_block[count] + (units[count] + kPerBlock - 1) / kPerBlock;
+    ++count;
+  }
+};
+
+__global__ void __launch_bounds__(kThreads) copy_table(const __grid_constant__ CopyTable table) {
+  int copy = 0;
+  while (blockIdx.x >= table.first_block[copy + 1]) ++copy;
+  const std::uint32_t first = (blockIdx.x - table.first_block[copy]) * kPerBlock + threadIdx.x;
+  const std::uint32_t last = table.units[copy] - 1;
+  uint4 values[kPerThread];
+#pragma unroll
+  for (int j = 0; j < kPerThread; ++j) {
+    values[j] = table.from[copy][min(first + j * kThreads, last)];
+  }
+#pragma unroll
+  for (int j = 0; j < kPerThread; ++j) {
+    if (first + j * kThreads <= last) table.to[copy][first + j * kThreads] = values[j];
+  }
+}
+
+void launch(CopyTable& table, cudaStream_t stream) {
+  if (table.count == 0) return;
+  copy_table<<<table.first_block[table.count], kThreads, 0, stream>>>(table);
+  LONGCA_CUDA(cudaGetLastError());
+  table = {};
+}
+
+/// Calls `call` with a null pointer of the widest type that divides `bits`.
+template <typename Call>
+void with_width(std::uint64_t bits, Call&& call) {
+  if (bits % 16 == 0) return call(static_cast<uint4*>(nullptr));
+  if (bits % 8 == 0) return call(static_cast<uint2*>(nullptr));
+  if (bits % 4 == 0) return call(static_cast<std::uint32_t*>(nullptr));
+  if (bits % 2 == 0) return call(static_cast<std::uint16_t*>(nullptr));
+  return call(static_cast<std::uint8_t*>(nullptr));
+}
+
+}  // namespace
+
+ByteRows byte_rows(const TensorView& tensor) {
+  const std::int64_t size = size_of(tensor.dtype);
+  return {tensor.data,
+          tensor.tokens,
+          tensor.heads,
+          tensor.dim * size,
+          tensor.token_stride * size,
+          tensor.head_stride * size};
+}
+
+ByteRows byte_rows(const ConstTensorView& tensor) {
+  return byte_rows(TensorView{const_cast<void*>(tensor.data), tensor.dtype, tensor.tokens,
+                              tensor.heads, tensor.dim, tensor.token_stride, tensor.head_stride});
+}
+
+ByteRows byte_rows(const LseView& lse) {
+  return {lse.data, lse.heads, 1, lse.tokens * 4, lse.head_stride * 4, 0};
+}
+
+void copy_rows(const ByteRows& from, const ByteRows& to, cudaStream_t stream) {
+  ByteRows source = from;
+  ByteRows target = to;
+  join_rows({&source, &target});
+  with_width(alignment_bits(source) | alignment_bits(target), [&](auto* piece) {
+    using T = std::remove_pointer_t<decltype(piece)>;
+    run_elementwise(target, sizeof(T), CopyPieces<T>{Pieces<T>(source), Pieces<T>(target)}, stream);
+  });
+}
+
+void copy_rows_all(std::span<const RowsCopy> copies, cudaStream_t stream) {
+  CopyTable table;
+  for (const RowsCopy& copy : copies) {
+    ByteRows source = copy.from;
+    ByteRows target = copy.to;
+    join_rows({&source, &target});
+    const bool flat = source.outer * source.inner == 1 && source.row_bytes > 0;
+    if (!flat || (alignment_bits(source) | alignment_bits(target)) % 16 != 0) {
+      copy_rows(copy.from, copy.to, stream);
+      continue;
+    }
+    if (table.full()) launch(table, stream);
+    table.add(source, target);
+  }
+  launch(table, stream);
+}
+
+void fill_rows(const ByteRows& to, std::uint32_t word, cudaStream_t stream) {
+  ByteRows target = to;
+  join_rows({&target});
+  const auto fill = [&](auto value) {
+    using T = decltype(value);
+    run_elementwise(target, sizeof(T), FillPieces<T>{Pieces<T>(target), value}, stream);
+  };
+  const std::uint64_t bits = alignment_bits(target);
+  if (bits % 16 == 0) return fill(make_uint4(word, word, word, word));
+  if (bits % 4 == 0) return fill(word);
+  fill(static_cast<std::uint16_t>(word));
+}
+
+}  // namespace longca

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <initializer_list>
+
+#include "core/cuda/error.h"
+#include "parallel/executor/cuda/elementwise.h"
+
+// How elementwise kernels walk over tensors of any strides.
+
+namespace longca {
+
+constexpr int kThreads = 256;
+constexpr int kPerThread = 4;  ///< independent loads in flight
+constexpr int kPerBlock = kThreads * kPerThread;
+
+/// Division of numbers below 2³¹ by one divisor, as a product (Granlund and Montgomery, 1994).
+struct Divisor {
+  std::uint32_t divisor = 1;
+  std::uint32_t multiplier = 0;
+  std::uint32_t shift = 0;
+
+  explicit Divisor(std::uint32_t d) : divisor(d) {
+    const auto bits = static_cast<std::uint32_t>(std::bit_width(d - 1));
+    shift = 31 + bits;
+    multiplier = static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + d - 1) / d);
+  }
+  __device__ std::uint32_t quotient(std::uint32_t n) const {
+    return static_cast<std::uint32_t>((std::uint64_t{n} * multiplier) >> shift);
+  }
+};
+
+/// One piece of a tensor, which is one load or store of a thread.
+struct Place {
+  std::int64_t outer = 0;
+  std::uint32_t inner = 0;
+  std::uint32_t piece = 0;
+};
+
+/// A shape [outer, inner, pieces of a row], or a slice of it so small that 32 bits count its
+/// pieces.
+struct Walk {
+  std::int64_t first_outer = 0;
+  std::uint32_t total = 0;
+  Divisor per_outer;
+  Divisor per_row;
+
+  template <bool kFlat>
+  __device__ Place place(std::uint32_t i) const {
+    if constexpr (kFlat) return {0, 0, i};
+    const std::uint32_t outer = per_outer.quotient(i);
+    const std::uint32_t in_outer = i - outer * per_outer.divisor;
+    const std::uint32_t inner = per_row.quotient(in_outer);
+    return {first_outer + outer, inner, in_outer - inner * per_row.divisor};
+  }
+};
+
+template <bool kFlat, typename Operation>
+__global__ void __launch_bounds__(kThreads) elementwise(Walk walk, Operation operation) {
+  const std::uint32_t first = blockIdx.x * kPerBlock + threadIdx.x;
+  Place places[kPerThread];
+  typename Operation::Value values[kPerThread];
+#pragma unroll
+  for (int j = 0; j < kPerThread; ++j) {
+    // Past the end the last piece is loaded once more, so that no load waits for a branch.
+    places[j] = walk.place<kFlat>(min(first + j * kThreads, walk.total - 1));
+    values[j] = operation.load(places[j]);
+  }
+#pragma unroll
+  for (int j = 0; j < kPerThread; ++j) {
+    if (first + j * kThreads < walk.total) operation.store(places[j], values[j]);
+  }
+}
+
+/// Runs `operation` on every place of `rows` made of pieces of `piece_bytes`.
+template <typename Operation>
+void run_elementwise(const ByteRows& rows, std::int64_t piece_bytes, const Operation& operation,
+                     cudaStream_t stream) {
+  constexpr std::int64_t kMaxPieces = std::int64_t{1} << 30;
+  const std::int64_t per_row = rows.row_bytes / piece_bytes;
+  const std::int64_t per_outer = rows.inner * per_row;
+  if (rows.outer * per_outer == 0) return;
+  const bool flat = rows.outer == 1 && rows.inner == 1;
+  const std::int64_t most_outer = std::max<std::int64_t>(1, kMaxPieces / per_outer);
+  for (std::int64_t first = 0; first < rows.outer; first += most_outer) {
+    const std::int64_t total = std::min(most_outer, rows.outer - first) * per_outer;
+    const Walk walk{first, static_cast<std::uint32_t>(total),
+                    Divisor(static_cast<std::uint32_t>(per_outer)),
+                    Divisor(static_cast<std::uint32_t>(per_row))};
+    const auto blocks = static_cast<unsigned>((total + kPerBlock - 1) / kPerBlock);
+    if (flat) {
+      elementwise<true><<<blocks, kThreads, 0, stream>>>(walk, operation);
+    } else {
+      elementwise<false><<<blocks, kThreads, 0, stream>>>(walk, operation);
+    }
+    LONGCA_CUDA(cudaGetLastError());
+  }
+}
+
+/// Pieces of T of a ByteRows.
+template <typename T>
+struct Pieces {
+  T* data = nullptr;
+  std::int64_t outer_stride = 0;
+  std::int64_t inner_stride = 0;
+
+  Pieces() = default;
+  explicit Pieces(const ByteRows& rows)
+      : data(static_cast<T*>(rows.data)),
+        outer_stride(rows.outer_stride / static_cast<std::int64_t>(sizeof(T))),
+        inner_stride(rows.inner_stride / static_cast<std::int64_t>(sizeof(T))) {}
+  __device__ T& at(const Place& place) const {
+    return data[place.outer * outer_stride + place.inner * inner_stride + place.piece];
+  }
+};
+
+/// Joined rows stay shorter, so that 32-bit numbers count their pieces of any width.
+constexpr std::int64_t kMaxRowBytes = std::int64_t{1} << 30;
+
+/// Makes longer rows of all where all lie contiguously.
+inline void join_rows(std::initializer_list<ByteRows*> all) {
+  const auto join = [&](std::int64_t ByteRows::*count, std::int64_t ByteRows::*stride) {
+    for (const ByteRows* rows : all) {
+      if (rows->*count > 1 && rows->*stride != rows->row_bytes) return false;
+      if (rows->row_bytes * rows->*count >= kMaxRowBytes) return false;
+    }
+    for (ByteRows* rows : all) {
+      rows->row_bytes *= rows->*count;
+      rows->*count = 1;
+    }
+    return true;
+  };
+  if (join(&ByteRows::inner, &ByteRows::inner_stride))
+    join(&ByteRows::outer, &ByteRows::outer_stride);
+}
+
+/// The bits that addresses and lengths have: a power of two divides them all if it divides this.
+inline std::uint64_t alignment_bits(const ByteRows& rows) {
+  std::uint64_t bits = reinterpret_cast<std::uintptr_t>(rows.data);
+  bits |= static_cast<std::uint64_t>(rows.row_bytes);
+  if (rows.outer > 1) bits |= static_cast<std::uint64_t>(rows.outer_stride);
+  if (rows.inner > 1) bits |= static_cast<std::uint64_t>(rows.inner_stride);
+  return bits;
+}
+
+}  // namespace longca

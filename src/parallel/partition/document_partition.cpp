@@ -1,0 +1,193 @@
+#include "parallel/partition/document_partition.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "parallel/partition/atom_areas.h"
+#include "parallel/partition/atoms.h"
+#include "parallel/partition/balanced_partition.h"
+#include "parallel/partition/part_assignment.h"
+#include "parallel/partition/part_packing.h"
+#include "parallel/partition/partition_cost.h"
+#include "parallel/partition/time_rebalance.h"
+#include "parallel/plan/rates.h"
+
+namespace longca {
+namespace {
+
+/// Partitions whose areas differ by no more than this are compared by their price.
+constexpr double kGoodImbalance = 1.02;
+/// What such a partition may cost of what chunks of one length cost, over a few CP ranks and over
+/// more: those chunks spread a long document's keys over more senders, where many CP ranks share
+/// it.
+constexpr double kWorthIt = 1.0;
+constexpr double kWorthItForMore = 0.9;
+
+/// Over a few CP ranks so many partitions are evened out.
+constexpr std::ptrdiff_t kCandidates = 4;
+/// What is above the mean of CP ranks becomes less so then: how much of it counts before.
+constexpr double kUneven = 0.25;
+
+/// Rules of one overshoot are tried together, over more CP ranks than the first of these or with
+/// many atoms until finer ones find nothing better. More CP ranks get fewer rules: they take
+/// longer, and long documents are cut for them in any case.
+constexpr int kVeryFew = 4;
+constexpr std::size_t kManyAtoms = 512;
+constexpr int kMany = 17;
+constexpr int kVeryMany = 257;
+constexpr std::array kOvershoots = {0.8, 0.5, 0.3, 0.2, 0.12, 0.07, 0.04, 0.02, 0.01};
+constexpr std::array kOvershootsOfMany = {0.12, 0.05, 0.02, 0.01};
+
+constexpr std::int64_t kTileTokens = 128;
+/// Atoms are cut in whole tiles, in less where a tile has more than this of a CP rank's area.
+constexpr double kGrainShare = 0.04;
+constexpr std::int64_t kMinGrain = 16;
+/// Bounds the number of parts.
+constexpr std::int64_t kMaxAtoms = 16384;
+
+/// The grain for a mask.
+std::int64_t grain_of(const Mask& mask, const std::vector<Range>& atoms, int cp_ranks) {
+  double area = 0;
+  double densest = 0;
+  for (const Range rows : atoms) {
+    const auto of_atom = static_cast<double>(mask.area_in(0, rows, {0, mask.k_tokens()}));
+    area += of_atom;
+    // Rows at the end of a causal document see twice as many keys as the mean.
+    densest = std::max(densest, 2 * of_atom / static_cast<double>(rows.size()));
+  }
+  std::int64_t grain = kTileTokens;
+  const auto is_coarse = [&] {
+    return grain > kMinGrain &&
+           static_cast<double>(grain) * densest * cp_ranks > kGrainShare * area;
+  };
+  while (grain > 1 && (is_coarse() || grain * kGrainsPerCpRank * cp_ranks > mask.q_tokens()))
+    grain /= 2;
+  return grain;
+}
+
+/// Per overshoot.
+std::vector<std::vector<AssignmentRule>> rules_for(int cp_ranks) {
+  std::vector<std::vector<AssignmentRule>> rules;
+  if (cp_ranks >= kVeryMany) return {{{0.02, 0.5, true}}};
+  if (cp_ranks >= kMany) {
+    for (const double overshoot : kOvershootsOfMany) {
+      rules.push_back({{overshoot, 0.5, true}, {overshoot, 0.25, false}});
+    }
+    return rules;
+  }
+  for (const double overshoot : kOvershoots) {
+    rules.push_back({{overshoot, 0.5, true}});
+    for (const double long_part : {0.5, 0.25, 1.0}) {
+      rules.back().push_back({overshoot, long_part, false});
+    }
+  }
+  return rules;
+}
+
+double allowed_imbalance(int cp_ranks, PartitionAim aim) {
+  const bool may_drift = cp_ranks <= kFewCpRanks && aim == PartitionAim::equal_time;
+  return may_drift ? 1 + kMaxDrift : kGoodImbalance;
+}
+
+struct Candidate {
+  PartPacking packing;
+  double promise = 0;  ///< the less, the better
+};
+
+double promise_of(const PricedPartition& partition) {
+  double mean = 0;
+  for (const CpRankCost& cost : partition.costs) {
+    mean += cost.seconds() / static_cast<double>(partition.costs.size());
+  }
+  return mean + kUneven * (partition.price - mean);
+}
+
+/// Keeps the candidates that promise most, each once. Returns whether this is one.
+bool keep_candidate(std::vector<Candidate>& candidates, Candidate candidate) {
+  const auto place = std::partition_point(
+      candidates.begin(), candidates.end(),
+      [&](const Candidate& other) { return other.promise < candidate.promise; });
+  if (place - candidates.begin() == kCandidates) return false;
+  if (place != candidates.end() && place->promise == candidate.promise) return false;
+  candidates.insert(place, std::move(candidate));
+  if (std::ssize(candidates) > kCandidates) candidates.pop_back();
+  return true;
+}
+
+/// The cheapest of the partitions of good balance, else the one of best balance.
+PricedPartition best_partition(AtomAreas& atoms, int cp_ranks, const PartitionCost& cost,
+                               PartitionAim aim) {
+  PricedPartition best;
+  const double allowed = allowed_imbalance(cp_ranks, aim);
+  const bool is_few = cp_ranks <= kFewCpRanks;
+  std::vector<Candidate> candidates;
+  bool is_good = false;
+  const bool may_stop = cp_ranks > kVeryFew || atoms.atoms().size() > kManyAtoms;
+  for (const std::vector<AssignmentRule>& rules : rules_for(cp_ranks)) {
+    const bool was_good = is_good;
+    bool is_better = false;
+    for (const AssignmentRule& rule : rules) {
+      PartPacking packing(atoms, cp_ranks);
+      assign_parts(packing, rule);
+      is_good = is_good || packing.imbalance() <= kGoodImbalance;
+      if (!is_few && std::max(packing.imbalance(), allowed) > best.imbalance) continue;
+      PricedPartition partition(packing, cost, allowed);
+      const double promise = promise_of(partition);
+      if (is_few && keep_candidate(candidates, {std::move(packing), promise})) is_better = true;
+      if (!(partition < best)) continue;
+      best = std::move(partition);
+      is_better = true;
+    }
+    if (may_stop && was_good && !is_better) break;
+  }
+  for (Candidate& candidate : candidates) {
+    PricedPartition partition = rebalance_time(std::move(candidate.packing), cost, aim, allowed);
+    if (partition < best) best = std::move(partition);
+  }
+  return best;
+}
+
+double most_area(const AtomAreas& atoms, const std::vector<std::vector<Range>>& assigned) {
+  double most = 0;
+  for (const std::vector<Range>& ranges : assigned) {
+    double area = 0;
+    for (const Range rows : ranges) area += atoms.area(rows);
+    most = std::max(most, area);
+  }
+  return most;
+}
+
+/// What the CP ranks would take if all computed as many cells, and nothing else.
+double least_price(const std::vector<CpRankCost>& costs) {
+  double cells = 0;
+  for (const CpRankCost& cost : costs) cells += cost.cells;
+  return cells * seconds_per_cell() / static_cast<double>(costs.size()) +
+         rates::kSecondsPerBackwardCall;
+}
+
+}  // namespace
+
+std::vector<std::vector<Range>> partition_documents(const Mask& mask, int cp_ranks,
+                                                    PartitionAim aim) {
+  const std::int64_t tokens = mask.q_tokens();
+  if (mask.blocks() != nullptr || tokens != mask.k_tokens()) return {};
+  if (cp_ranks == 1 || tokens < cp_ranks) return {};
+  const std::vector<Range> found = mask_atoms(mask, tokens / kMaxAtoms);
+  if (found.size() == 1) return {};
+  AtomAreas atoms(mask, found, grain_of(mask, found, cp_ranks));
+  const PartitionCost cost(mask);
+  PricedPartition best = best_partition(atoms, cp_ranks, cost, aim);
+  const auto balanced = partition_balanced(mask, cp_ranks, 0).ranges;
+  const double gain = most_area(atoms, balanced) - most_area(atoms, best.ranges);
+  const double slack = (allowed_imbalance(cp_ranks, aim) - 1) * atoms.area({0, tokens}) / cp_ranks;
+  const bool is_few = cp_ranks <= kFewCpRanks;
+  const std::vector<CpRankCost> others = cost.of(balanced);
+  const double least = least_price(others);
+  const double worth_it = is_few ? kWorthIt : kWorthItForMore;
+  const bool is_cheaper = best.price - least <= worth_it * (price_of(others) - least);
+  if (gain < -slack || (gain < slack && !is_cheaper)) return {};
+  return std::move(best.ranges);
+}
+
+}  // namespace longca

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "mask/mask.h"
+#include "parallel/partition/partition_aim.h"
+
+namespace longca {
+
+/// Packed documents assigned to CP ranks so that these end together and few keys and few rows of a
+/// document are apart: as many tokens to each CP rank (±1), and documents (mask_atoms) whole where
+/// they fit.
+///
+/// Several partitions are made (part_dealer.h), from ones that overfill CP ranks for the sake of
+/// whole documents to ones that cut early; over up to 8 CP ranks the most promising are evened out
+/// (time_evening.h). Of those with areas within 2 % of the mean, or within kMaxDrift where few
+/// CP ranks are to take equal time, the cheapest is taken (deal_cost.h), of others the most equal.
+///
+/// Per CP rank: ascending, not touching. Empty where `partition_balanced` serves as well: a mask
+/// without a place to cut, block lists, one CP rank, fewer tokens than CP ranks, and where its
+/// areas are clearly more equal or its deal costs less.
+std::vector<std::vector<Range>> partition_documents(const Mask& mask, int cp_ranks,
+                                                    PartitionAim aim);
+
+}  // namespace longca

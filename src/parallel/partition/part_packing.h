@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "parallel/partition/atom_areas.h"
+
+namespace longca {
+
+/// Who has which part of a mask's atoms while they are assigned to CP ranks. Every CP rank has room
+/// for as many tokens (±1), and should get the same area.
+class PartPacking {
+ public:
+  /// Nobody has anything; each atom is a part.
+  PartPacking(AtomAreas& atoms, int cp_ranks);
+
+  int cp_ranks() const { return static_cast<int>(cp_ranks_.size()); }
+  int parts() const { return static_cast<int>(parts_.size()); }
+  std::int64_t tokens() const { return tokens_; }
+  /// Parts end where their atoms may be cut: at multiples of this from the atom's begin.
+  std::int64_t grain() const { return atoms_->grain(); }
+  /// The area that each CP rank should get.
+  double share() const { return share_; }
+
+  double area(int part) const { return of(part).area; }
+  std::int64_t size(int part) const { return of(part).tokens.size(); }
+  Range tokens_of(int part) const { return of(part).tokens; }
+  int owner(int part) const { return links_[static_cast<std::size_t>(part)].owner; }
+  /// The neighbours in the same atom; −1 where there is none.
+  int before(int part) const { return links_[static_cast<std::size_t>(part)].before; }
+  int after(int part) const { return links_[static_cast<std::size_t>(part)].after; }
+  std::int64_t room(int cp_rank) const { return at(cp_rank).room; }
+  const std::vector<int>& held(int cp_rank) const { return at(cp_rank).parts; }
+
+  /// What the parts that nobody has yet will bring, in cells per token.
+  void set_filling(double cells_per_token) { filling_ = cells_per_token; }
+  /// The area that a CP rank misses beyond what its room will bring.
+  double need(int cp_rank) const {
+    const CpRank& p = at(cp_rank);
+    return p.missing - p.bias - filling_ * static_cast<double>(p.room);
+  }
+  /// From now on a CP rank needs so much less area.
+  void set_bias(int cp_rank, double area) { at(cp_rank).bias = area; }
+  /// The area that a CP rank has beyond its share.
+  double surplus(int cp_rank) const { return -at(cp_rank).missing; }
+  /// The area of a part beyond what its tokens would bring otherwise.
+  double excess(int part) const { return area(part) - filling_ * static_cast<double>(size(part)); }
+
+  void give(int part, int cp_rank);
+  void take(int part);
+  /// Gives the end of a part that has about so much excess, and the CP rank room for.
+  /// Returns whether something is left of the part.
+  bool give_end(int part, double excess, int cp_rank);
+  /// Gives tokens of a part that nobody will have as a whole.
+  void give_tokens(int part, Range tokens, int cp_rank);
+
+  /// The first or the last `size` tokens (grains) of part `a`, those that touch `b`, its neighbour.
+  Range border(int a, int b, std::int64_t size) const;
+  double border_excess(int a, Range border) const;
+  /// Moves a border of `a` to its neighbour.
+  void shift(int a, int b, Range border);
+
+  /// Largest area of a CP rank over the mean.
+  double imbalance() const;
+  /// Per CP rank: ascending, not touching.
+  std::vector<std::vector<Range>> ranges() const;
+
+ private:
+  struct Links {
+    int owner = -1;
+    int before = -1;
+    int after = -1;
+  };
+  struct CpRank {
+    std::vector<int> parts;
+    std::vector<AtomPart> cut;  ///< of parts that nobody has whole
+    std::int64_t room = 0;      ///< tokens
+    double missing = 0;         ///< area
+    double bias = 0;            ///< area
+  };
+
+  const AtomPart& of(int part) const { return parts_[static_cast<std::size_t>(part)]; }
+  AtomPart& of(int part) { return parts_[static_cast<std::size_t>(part)]; }
+  Links& links(int part) { return links_[static_cast<std::size_t>(part)]; }
+  const CpRank& at(int cp_rank) const { return cp_ranks_[static_cast<std::size_t>(cp_rank)]; }
+  CpRank& at(int cp_rank) { return cp_ranks_[static_cast<std::size_t>(cp_rank)]; }
+
+  AtomAreas* atoms_;
+  std::vector<AtomPart> parts_;
+  std::vector<Links> links_;
+  std::vector<CpRank> cp_ranks_;
+  std::int64_t tokens_ = 0;
+  double share_ = 0;
+  double filling_ = 0;
+};
+
+}  // namespace longca

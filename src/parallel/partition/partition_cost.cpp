@@ -1,0 +1,316 @@
+#include "parallel/partition/partition_cost.h"
+
+#include <algorithm>
+
+#include "mask/total_size.h"
+#include "parallel/plan/rates.h"
+
+namespace longca {
+namespace {
+
+constexpr double kHeadsQ = 64;
+constexpr double kHeadsK = 8;
+constexpr double kHeadDim = 128;
+constexpr double kElementBytes = 2;
+constexpr double kSecondsPerCell = 10 * kHeadsQ * kHeadDim / rates::kBackwardTileFlopsPerSecond;
+/// A key and its value; their gradients travel as float32 sums.
+constexpr double kKeyBytes = 2 * kHeadsK * kHeadDim * kElementBytes;
+constexpr double kSumBytes = 2 * kHeadsK * kHeadDim * 4;
+/// A float32 sum is read, and for an own key its rounded half written.
+constexpr double kSecondsPerSum = kSumBytes / rates::kMemoryBytesPerSecond;
+constexpr double kTouchesOfARoundedKey = 1.5;
+constexpr double kSecondsPerRowTerm =
+    2 * kHeadsQ * kHeadDim * kElementBytes / rates::kRowTermBytesPerSecond;
+/// Two results are read, and the merged one is written.
+constexpr double kSecondsPerMergedRow =
+    3 * kHeadsQ * kHeadDim * kElementBytes / rates::kMemoryBytesPerSecond;
+
+/// What counts of the longest exchange, hidden or not, in a node and where links between nodes,
+/// that are slower, take part.
+constexpr double kHiddenShare = 0.05;
+constexpr double kHiddenShareOfSlow = 1;
+constexpr std::ptrdiff_t kRanksOfNode = 8;
+
+std::vector<Range> rows_of(const std::vector<Band>& bands) {
+  std::vector<Range> rows;
+  rows.reserve(bands.size());
+  for (const Band& band : bands) rows.push_back(band.rows());
+  return rows;
+}
+
+/// The first of ascending ranges that ends behind a token.
+template <typename Ranges>
+auto first_behind(const Ranges& ranges, std::int64_t token) {
+  return std::partition_point(ranges.begin(), ranges.end(),
+                              [&](const auto& range) { return range.end <= token; });
+}
+
+/// Appends what of the keys `seen` by `rows` is not in `own`, and returns the cells of what is.
+std::int64_t append_rest(const Band& band, Range rows, Range seen, const std::vector<Range>& own,
+                         std::vector<Range>& rest) {
+  auto it = first_behind(own, seen.begin);
+  const bool is_own = it != own.end() && it->begin <= seen.begin && seen.end <= it->end;
+  if (is_own) return band.area();
+  std::int64_t cells = 0;
+  for (; it != own.end() && it->begin < seen.end; ++it) {
+    if (it->begin > seen.begin) rest.push_back({seen.begin, it->begin});
+    cells += band.clipped(rows, *it).area();
+    seen.begin = it->end;
+  }
+  if (!seen.empty()) rest.push_back(seen);
+  return cells;
+}
+
+/// Of a CP rank's rows.
+struct Piece {
+  Band band;
+  std::int64_t shift = 0;  ///< from a row's local number to its token
+};
+
+/// The cells of a piece in local rows.
+std::int64_t cells_in(const Piece& piece, const std::vector<Range>& local) {
+  const Range rows = piece.band.rows();
+  const Range mine = {rows.begin - piece.shift, rows.end - piece.shift};
+  std::int64_t cells = 0;
+  for (auto it = first_behind(local, mine.begin); it != local.end() && it->begin < mine.end; ++it) {
+    const Range both = intersect(*it, mine);
+    cells +=
+        piece.band.clipped({both.begin + piece.shift, both.end + piece.shift}, piece.band.k).area();
+  }
+  return cells;
+}
+
+struct Owned {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::size_t cp_rank = 0;
+};
+
+std::vector<Owned> owners_of(const std::vector<std::vector<Range>>& assigned) {
+  std::vector<Owned> owners;
+  for (std::size_t p = 0; p < assigned.size(); ++p) {
+    for (const Range range : assigned[p]) owners.push_back({range.begin, range.end, p});
+  }
+  std::sort(owners.begin(), owners.end(),
+            [](const Owned& a, const Owned& b) { return a.begin < b.begin; });
+  return owners;
+}
+
+/// Keys and messages.
+struct Load {
+  std::int64_t keys = 0;
+  std::int64_t messages = 0;
+
+  void add(std::int64_t more) {
+    keys += more;
+    ++messages;
+  }
+};
+
+/// What CP ranks send: each to the one behind it first, then to the next (Cast). Who waits for
+/// what is counted for the CP ranks of a node only: more have a million messages.
+class Senders {
+ public:
+  explicit Senders(std::vector<CpRankCost>& costs) : costs_(costs), sent_(costs.size()) {}
+
+  /// Receivers ascend.
+  void send(std::size_t from, std::size_t to, std::int64_t keys) {
+    Sent& sent = sent_[from];
+    Load& load = to > from ? sent.behind : sent.before;
+    load.add(keys);
+    if (std::ssize(costs_) > kRanksOfNode) return;
+    if (to > from) {
+      wait_for(load, costs_[to]);
+    } else if (!waiting_.empty() && waiting_.back().from == from && waiting_.back().to == to) {
+      waiting_.back().load = load;
+    } else {
+      waiting_.push_back({from, to, load});
+    }
+  }
+
+  void finish() {
+    for (const Waiting& one : waiting_) {
+      const Load& first = sent_[one.from].behind;
+      wait_for({first.keys + one.load.keys, first.messages + one.load.messages}, costs_[one.to]);
+    }
+    for (std::size_t p = 0; p < sent_.size(); ++p) {
+      const auto& [behind, before] = sent_[p];
+      costs_[p].sent = behind.keys + before.keys;
+      costs_[p].messages = std::max(costs_[p].messages, behind.messages + before.messages);
+    }
+  }
+
+ private:
+  struct Sent {
+    Load behind, before;
+  };
+  /// Until all that its sender sends to CP ranks behind it is known.
+  struct Waiting {
+    std::size_t from, to;
+    Load load;
+  };
+
+  static void wait_for(const Load& load, CpRankCost& cost) {
+    cost.awaited = std::max(cost.awaited, load.keys);
+    cost.awaited_messages = std::max(cost.awaited_messages, load.messages);
+  }
+
+  std::vector<CpRankCost>& costs_;
+  std::vector<Sent> sent_;
+  std::vector<Waiting> waiting_;
+};
+
+}  // namespace
+
+double CpRankCost::seconds() const {
+  if (messages == 0) return cells * kSecondsPerCell + rates::kSecondsPerBackwardCall;
+  return std::min(by_rows(), by_keys()) + rounding();
+}
+
+double CpRankCost::exchanges() const {
+  return fetch() + reduce();
+}
+
+double CpRankCost::overhead() const {
+  return seconds() - cells * kSecondsPerCell - rates::kSecondsPerBackwardCall;
+}
+
+double CpRankCost::fetch() const {
+  if (messages == 0) return 0;
+  const auto keys = static_cast<double>(std::max({received, awaited, sent}));
+  const auto most_messages = static_cast<double>(std::max(messages, awaited_messages));
+  return rates::kSecondsToBegin + rates::transfer_seconds(keys * kKeyBytes, most_messages);
+}
+
+double CpRankCost::reduce() const {
+  if (messages == 0) return 0;
+  const auto keys = static_cast<double>(std::max(received, sent));
+  return rates::transfer_seconds(keys * kSumBytes, static_cast<double>(messages));
+}
+
+/// Of what arrives, and of the own keys that others add to or that two calls do.
+double CpRankCost::rounding() const {
+  const auto keys = static_cast<double>(calls == 0 ? tokens : rows);
+  const double sums = kTouchesOfARoundedKey * keys + static_cast<double>(sent);
+  return rates::kSecondsPerCall + sums * kSecondsPerSum;
+}
+
+/// Each row is computed once: those that see keys of others and what lies between them in one call,
+/// those at the ends with it, before it or behind it, beside the exchanges.
+double CpRankCost::by_rows() const {
+  const double all = cells * kSecondsPerCell;
+  const double call = rates::kSecondsPerBackwardCall;
+  if (calls == 0) return std::max(all + call, exchanges());
+  const double terms = kSecondsPerRowTerm * static_cast<double>(tokens);
+  const auto end = [&](double before, double after) {
+    const double joint = all - before - after;
+    const auto in_calls = [&](double seconds) { return seconds > 0 ? seconds + call : 0; };
+    return std::max(in_calls(before) + terms, fetch()) - terms + joint + call +
+           std::max(in_calls(after), reduce());
+  };
+  const double front = front_cells * kSecondsPerCell;
+  const double back = back_cells * kSecondsPerCell;
+  const double longer = std::max(front, back);
+  return std::min({end(0, 0), end(0, longer), end(longer, 0), end(front, back)});
+}
+
+/// Half of the heads of the own keys first, the others last, and results merged.
+double CpRankCost::by_keys() const {
+  const double half = (cells - foreign_cells) * kSecondsPerCell / 2 + rates::kSecondsPerHalvedCall;
+  return std::max(half, fetch()) + foreign_cells * kSecondsPerCell +
+         calls * rates::kSecondsPerBackwardCall + std::max(half, reduce()) +
+         kSecondsPerMergedRow * static_cast<double>(rows);
+}
+
+double price_of(const std::vector<CpRankCost>& costs) {
+  double end = 0;
+  double exchanges = 0;
+  for (const CpRankCost& cost : costs) {
+    end = std::max(end, cost.seconds());
+    exchanges = std::max(exchanges, cost.exchanges());
+  }
+  const bool has_slow_links = std::ssize(costs) > kRanksOfNode;
+  return end + (has_slow_links ? kHiddenShareOfSlow : kHiddenShare) * exchanges;
+}
+
+double seconds_per_cell() {
+  return kSecondsPerCell;
+}
+
+PartitionCost::PartitionCost(const Mask& mask) {
+  for (const MaskSlice& slice : mask.slices()) bands_.push_back(Band::of(slice));
+  rows_ = RangeIndex(rows_of(bands_));
+}
+
+/// Counts a CP rank's rows and cells; returns the foreign keys.
+std::vector<Range> PartitionCost::count_rows(const std::vector<Range>& own,
+                                             CpRankCost& cost) const {
+  std::vector<Range> keys;
+  std::vector<Range> joint;  // local rows
+  std::vector<Piece> alone;  // that see own keys only, with these bands
+  std::int64_t cells = 0;
+  std::int64_t own_cells = 0;
+  std::int64_t shift = 0;  // from a token's number to that of its row
+  for (const Range range : own) {
+    shift += range.begin;
+    rows_.for_each_overlapping(range, [&](std::uint32_t i) {
+      const Band band = bands_[i].clipped(range, bands_[i].k);
+      const Range rows = band.rows();
+      if (rows.empty()) return;
+      const Range seen = {band.keys_of(rows.begin).begin, band.keys_of(rows.end - 1).end};
+      const std::size_t before = keys.size();
+      cells += band.area();
+      own_cells += append_rest(band, rows, seen, own, keys);
+      if (keys.size() == before) {
+        alone.push_back({band, shift});
+      } else {
+        joint.push_back({rows.begin - shift, rows.end - shift});
+      }
+    });
+    shift -= range.end;
+  }
+  join_ranges(keys);
+  join_ranges(joint);
+  const auto with_rows = [](std::int64_t cells_of_rows, std::int64_t rows) {
+    return static_cast<double>(cells_of_rows) +
+           rates::kBackwardKeysPerRow * static_cast<double>(rows);
+  };
+  cost.tokens = total_size(own);
+  cost.rows = total_size(joint);
+  cost.calls = static_cast<int>(joint.size());
+  cost.cells = with_rows(cells, cost.tokens);
+  cost.foreign_cells = with_rows(cells - own_cells, cost.rows);
+  if (joint.empty()) return keys;
+  const std::vector<Range> front = {{0, joint.front().begin}};
+  const std::vector<Range> back = {{joint.back().end, cost.tokens}};
+  std::int64_t in_front = 0;
+  std::int64_t in_back = 0;
+  for (const Piece& piece : alone) {
+    in_front += cells_in(piece, front);
+    in_back += cells_in(piece, back);
+  }
+  cost.front_cells = with_rows(in_front, front[0].size());
+  cost.back_cells = with_rows(in_back, back[0].size());
+  return keys;
+}
+
+std::vector<CpRankCost> PartitionCost::of(const std::vector<std::vector<Range>>& assigned) const {
+  const std::vector<Owned> owners = owners_of(assigned);
+  std::vector<CpRankCost> costs(assigned.size());
+  Senders senders(costs);
+  for (std::size_t p = 0; p < assigned.size(); ++p) {
+    for (const Range keys : count_rows(assigned[p], costs[p])) {
+      for (auto it = first_behind(owners, keys.begin); it != owners.end() && it->begin < keys.end;
+           ++it) {
+        const std::int64_t size = intersect({it->begin, it->end}, keys).size();
+        costs[p].received += size;
+        ++costs[p].messages;
+        senders.send(it->cp_rank, p, size);
+      }
+    }
+  }
+  senders.finish();
+  return costs;
+}
+
+}  // namespace longca

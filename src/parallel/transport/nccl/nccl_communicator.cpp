@@ -1,0 +1,210 @@
+#include "parallel/transport/nccl/nccl_communicator.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <stdexcept>
+#include <utility>
+
+#include "core/cuda/error.h"
+#include "core/error.h"
+#include "parallel/executor/cuda/elementwise.h"
+#include "parallel/transport/nccl/nccl_library.h"
+#include "parallel/transport/peer/rank_exchange.h"
+
+namespace longca {
+namespace {
+
+/// The functions used, from the library that was loaded.
+struct NcclFunctions {
+  decltype(&ncclGetUniqueId) get_unique_id = nullptr;
+  decltype(&ncclCommInitRank) init_rank = nullptr;
+  decltype(&ncclCommDestroy) destroy = nullptr;
+  decltype(&ncclCommAbort) abort = nullptr;
+  decltype(&ncclGroupStart) group_start = nullptr;
+  decltype(&ncclGroupEnd) group_end = nullptr;
+  decltype(&ncclSend) send = nullptr;
+  decltype(&ncclRecv) receive = nullptr;
+  decltype(&ncclAllReduce) all_reduce = nullptr;
+  decltype(&ncclGetErrorString) error_string = nullptr;
+  decltype(&ncclGetLastError) last_error = nullptr;
+};
+
+template <typename Function>
+bool resolve(void* handle, const char* symbol, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(handle, symbol));
+  return function != nullptr;
+}
+
+bool resolve_all(void* handle, NcclFunctions& nccl) {
+  return resolve(handle, "ncclGetUniqueId", nccl.get_unique_id) &&
+         resolve(handle, "ncclCommInitRank", nccl.init_rank) &&
+         resolve(handle, "ncclCommDestroy", nccl.destroy) &&
+         resolve(handle, "ncclCommAbort", nccl.abort) &&
+         resolve(handle, "ncclGroupStart", nccl.group_start) &&
+         resolve(handle, "ncclGroupEnd", nccl.group_end) &&
+         resolve(handle, "ncclSend", nccl.send) && resolve(handle, "ncclRecv", nccl.receive) &&
+         resolve(handle, "ncclAllReduce", nccl.all_reduce) &&
+         resolve(handle, "ncclGetErrorString", nccl.error_string) &&
+         resolve(handle, "ncclGetLastError", nccl.last_error);
+}
+
+/// A message, and where it is packed; `staged` counts from the start of the staging memory.
+struct NcclMessage {
+  Transfer transfer;
+  std::int64_t staged = -1;  ///< −1: contiguous, goes as it lies
+};
+
+struct NcclGroup {
+  std::vector<NcclMessage> sends;
+  std::vector<NcclMessage> receives;
+};
+
+bool contiguous(const Transfer& transfer) {
+  return transfer.rows == 1 || transfer.stride_bytes == transfer.row_bytes;
+}
+
+ByteRows rows_of(const Transfer& transfer) {
+  return {transfer.data, transfer.rows, 1, transfer.row_bytes, transfer.stride_bytes, 0};
+}
+
+class NcclCommunicator : public Communicator {
+ public:
+  explicit NcclCommunicator(RankControl& control)
+      : device_(Device::get(DeviceKind::cuda)), rank_(control.rank()), size_(control.size()) {
+    const bool complete = resolve_all(nccl_library().handle, nccl_);
+    LONGCA_CHECK(complete, "{} lacks a function", nccl_library().path);
+    device_.stream();  // makes this process's device the current one
+    ncclUniqueId id{};
+    if (rank_ == 0) check(nccl_.get_unique_id(&id), "ncclGetUniqueId");
+    id = exchange_records(control, id).front();
+    check(nccl_.init_rank(&comm_, size_, id, rank_), "ncclCommInitRank");
+    flag_ = static_cast<float*>(allocate(sizeof(float)));
+  }
+
+  ~NcclCommunicator() override {
+    if (comm_ == nullptr) return;
+    // After an exception the other ranks may never come to the same point.
+    if (std::uncaught_exceptions() > 0) {
+      nccl_.abort(comm_);
+    } else {
+      cudaDeviceSynchronize();
+      nccl_.destroy(comm_);
+    }
+  }
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  std::string name() const override { return "nccl"; }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::string version() const override { return nccl_version_text(nccl_library().version); }
+
+  void* allocate(std::int64_t bytes) override {
+    const Buffer& buffer = buffers_.emplace_back(device_.memory(), bytes);
+    device_.fill(buffer.data(), 0, bytes);
+    device_.synchronize();
+    return buffer.data();
+  }
+
+  int prepare(const TransferGroup& group) override {
+    NcclGroup prepared;
+    std::int64_t staged = 0;
+    for (const Transfer& transfer : group.sends) prepared.sends.push_back(stage(transfer, staged));
+    for (const Transfer& transfer : group.receives) {
+      prepared.receives.push_back(stage(transfer, staged));
+    }
+    if (staged > staging_.bytes()) {
+      LONGCA_CUDA(cudaDeviceSynchronize());  // nothing may still use what is given back
+      staging_ = Buffer();
+      staging_ = Buffer(device_.memory(), staged);
+    }
+    groups_.push_back(std::move(prepared));
+    return static_cast<int>(groups_.size()) - 1;
+  }
+
+  void start(int group, Stream on) override {
+    const auto stream = static_cast<cudaStream_t>(on);
+    const NcclGroup& prepared = groups_[static_cast<std::size_t>(group)];
+    for (const NcclMessage& message : prepared.sends) {
+      if (message.staged >= 0) copy_rows(rows_of(message.transfer), packed(message), stream);
+      count_sent(message.transfer.bytes());
+    }
+    check(nccl_.group_start(), "ncclGroupStart");
+    for (const NcclMessage& message : prepared.sends) {
+      check(nccl_.send(packed(message).data, bytes(message), ncclInt8, message.transfer.peer, comm_,
+                       stream),
+            "ncclSend");
+    }
+    for (const NcclMessage& message : prepared.receives) {
+      check(nccl_.receive(packed(message).data, bytes(message), ncclInt8, message.transfer.peer,
+                          comm_, stream),
+            "ncclRecv");
+    }
+    check(nccl_.group_end(), "ncclGroupEnd");
+    for (const NcclMessage& message : prepared.receives) {
+      if (message.staged >= 0) copy_rows(packed(message), rows_of(message.transfer), stream);
+    }
+  }
+  void finish(int /*group*/) override {}
+
+  void barrier(Stream stream) override {
+    check(nccl_.all_reduce(flag_, flag_, 1, ncclFloat32, ncclSum, comm_,
+                           static_cast<cudaStream_t>(stream)),
+          "ncclAllReduce");
+  }
+
+ private:
+  static NcclMessage stage(const Transfer& transfer, std::int64_t& staged) {
+    constexpr std::int64_t kAlignment = 256;
+    if (contiguous(transfer)) return {transfer, -1};
+    const NcclMessage message{transfer, staged};
+    staged += (transfer.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+    return message;
+  }
+
+  /// The message as it travels.
+  ByteRows packed(const NcclMessage& message) const {
+    ByteRows rows = rows_of(message.transfer);
+    if (message.staged < 0) return rows;
+    rows.data = staging_.as<std::byte>() + message.staged;
+    rows.outer_stride = rows.row_bytes;
+    return rows;
+  }
+  static std::size_t bytes(const NcclMessage& message) {
+    return static_cast<std::size_t>(message.transfer.bytes());
+  }
+
+  void check(ncclResult_t result, const char* call) const {
+    if (result == ncclSuccess) [[likely]]
+      return;
+    throw std::runtime_error(fmt::format("rank {} of {}: {} failed: {}: {}", rank_, size_, call,
+                                         nccl_.error_string(result), nccl_.last_error(comm_)));
+  }
+
+  Device& device_;
+  int rank_;
+  int size_;
+  NcclFunctions nccl_;
+  ncclComm_t comm_ = nullptr;
+  std::vector<Buffer> buffers_;
+  Buffer staging_;
+  std::vector<NcclGroup> groups_;
+  float* flag_ = nullptr;  ///< what barriers sum: zero
+};
+
+}  // namespace
+
+Support check_nccl() {
+  return nccl_library().support;
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(RankControl& control) {
+  return std::make_unique<NcclCommunicator>(control);
+}
+
+}  // namespace longca

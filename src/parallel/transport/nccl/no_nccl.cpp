@@ -1,0 +1,17 @@
+// What a build without NCCL's header says.
+#include "core/error.h"
+#include "parallel/transport/nccl/nccl_communicator.h"
+
+namespace longca {
+
+Support check_nccl() {
+  return Support::unavailable(
+      "this build is without NCCL: install its header nccl.h (NVIDIA's package libnccl-dev) and "
+      "build again");
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(RankControl& /*control*/) {
+  throw InputError(check_nccl().reason);
+}
+
+}  // namespace longca

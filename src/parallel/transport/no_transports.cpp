@@ -1,0 +1,23 @@
+// What a build without CUDA says of transports between GPUs.
+#include "core/error.h"
+#include "parallel/transport/transports.h"
+
+namespace longca {
+
+void set_transport_environment() {}
+
+Support nccl_available() {
+  return Device::available(DeviceKind::cuda);
+}
+
+Support transport_available(const std::string& transport, RankControl& /*control*/) {
+  check_cuda_transport(transport);
+  return Device::available(DeviceKind::cuda);
+}
+
+std::unique_ptr<Communicator> make_cuda_communicator(const std::string& transport,
+                                                     RankControl& control) {
+  throw InputError(transport_available(transport, control).reason);
+}
+
+}  // namespace longca

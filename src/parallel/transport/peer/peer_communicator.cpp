@@ -1,0 +1,274 @@
+#include "parallel/transport/peer/peer_communicator.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/cuda/error.h"
+#include "core/error.h"
+#include "parallel/executor/cuda/elementwise.h"
+#include "parallel/transport/handshake.h"
+#include "parallel/transport/peer/peer_memory.h"
+#include "parallel/transport/peer/rank_exchange.h"
+#include "parallel/transport/peer/stream_values.h"
+#include "parallel/transport/pushes.h"
+
+namespace longca {
+namespace {
+
+/// Where a message lands, as its receiver tells its sender.
+struct Landing {
+  PeerMemory::Place place;
+  std::int64_t rows = 0;
+  std::int64_t row_bytes = 0;
+  std::int64_t stride_bytes = 0;
+  std::uint32_t exchange = 0;  ///< from 1 on, of those in which the one sends to the other
+};
+
+struct PeerGroup {
+  bool alone = false;
+  /// In a cast or reduce ranks send different peers different amounts: each is told as soon as its
+  /// own have arrived. In an exchange of all with all, each waits for the last one anyway.
+  bool tells_each = false;
+  std::vector<Push> pushes;  ///< in the order of peers.to
+  Handshake::Group peers;
+};
+
+/// The peers of messages, each once: those behind this rank first, so that not all ranks push to
+/// the same one at a time.
+std::vector<int> peers_of(const std::vector<Transfer>& transfers, int rank, int size) {
+  std::vector<int> peers;
+  for (int distance = 1; distance < size; ++distance) {
+    const int peer = (rank + distance) % size;
+    if (std::ranges::any_of(transfers, [&](const Transfer& t) { return t.peer == peer; })) {
+      peers.push_back(peer);
+    }
+  }
+  return peers;
+}
+
+ByteRows rows_of(const Transfer& transfer) {
+  return {transfer.data, transfer.rows, 1, transfer.row_bytes, transfer.stride_bytes, 0};
+}
+
+/// The most bytes between the starts of two rows that a copy engine takes.
+std::int64_t most_pitch() {
+  int device = 0;
+  int pitch = 0;
+  LONGCA_CUDA(cudaGetDevice(&device));
+  LONGCA_CUDA(cudaDeviceGetAttribute(&pitch, cudaDevAttrMaxPitch, device));
+  return pitch;
+}
+
+/// The numbers in every rank's memory, one set per peer: what that peer writes and this rank waits
+/// for. Sets are a cache line apart.
+class Numbers {
+ public:
+  enum Kind : std::uint8_t { kArrived, kGranted, kBarrier };
+
+  Numbers(PeerMemory& memory, const RankControl& control)
+      : memory_(memory), own_rank_(control.rank()) {
+    const std::int64_t bytes = control.size() * kBytesPerPeer;
+    begin_ = memory.place_of(memory.allocate(bytes), bytes);
+  }
+  /// That of `writer` in the memory of `holder`.
+  std::uint32_t* word(int holder, int writer, Kind kind) const {
+    PeerMemory::Place place = begin_;
+    place.offset += writer * kBytesPerPeer + kind * 4;
+    return static_cast<std::uint32_t*>(memory_.address(holder, place));
+  }
+  StreamValue tell(int peer, Kind kind, std::uint32_t value) const {
+    return {StreamValue::What::write, word(peer, own_rank_, kind), value};
+  }
+  StreamValue await(int peer, Kind kind, std::uint32_t value) const {
+    return {StreamValue::What::wait, word(own_rank_, peer, kind), value};
+  }
+
+ private:
+  static constexpr std::int64_t kBytesPerPeer = 128;
+  PeerMemory& memory_;
+  int own_rank_;
+  PeerMemory::Place begin_;
+};
+
+class PeerCommunicator : public Communicator {
+ public:
+  explicit PeerCommunicator(RankControl& control)
+      : control_(control),
+        memory_(control),
+        numbers_(memory_, control),
+        most_pitch_(most_pitch()),
+        handshake_(control.size()),
+        prepared_(static_cast<std::size_t>(control.size())) {}
+
+  std::string name() const override { return "peer"; }
+  int rank() const override { return control_.rank(); }
+  int size() const override { return control_.size(); }
+  std::string version() const override {
+    int driver = 0;
+    LONGCA_CUDA(cudaDriverGetVersion(&driver));
+    return fmt::format("CUDA driver {}.{}", driver / 1000, driver % 1000 / 10);
+  }
+
+  void* allocate(std::int64_t bytes) override { return memory_.allocate(bytes); }
+
+  int prepare(const TransferGroup& group) override {
+    PeerGroup prepared;
+    prepared.alone = group.alone;
+    prepared.tells_each =
+        group.pattern == Pattern::group_cast || group.pattern == Pattern::group_reduce;
+    prepared.peers = {peers_of(group.sends, rank(), size()),
+                      peers_of(group.receives, rank(), size()), group.lands_early};
+    for (const int peer : prepared.peers.to) ++with(peer).sends;
+    for (const int peer : prepared.peers.from) ++with(peer).receives;
+    for_each_pair(control_, [&](int peer, bool first) {
+      if (first) tell_landings(group, peer);
+      learn_landings(group, peer, prepared);
+      if (!first) tell_landings(group, peer);
+    });
+    const auto turn = [&](const Push& push) { return (push.to.peer - rank() + size()) % size(); };
+    std::ranges::stable_sort(prepared.pushes, {}, turn);
+    if (!prepared.alone) prepared.pushes = join_pushes(prepared.pushes, most_pitch_);
+    groups_.push_back(std::move(prepared));
+    return static_cast<int>(groups_.size()) - 1;
+  }
+
+  void expect(std::span<const int> groups, Stream on) override {
+    std::vector<const Handshake::Group*> peers;
+    for (const int group : groups) peers.push_back(&groups_[static_cast<std::size_t>(group)].peers);
+    queue(Numbers::kGranted, handshake_.expect(peers), {}, static_cast<cudaStream_t>(on));
+  }
+
+  void start(int group, Stream on) override {
+    const auto stream = static_cast<cudaStream_t>(on);
+    const PeerGroup& prepared = groups_[static_cast<std::size_t>(group)];
+    const Handshake::Numbers numbers = handshake_.start(prepared.peers);
+    queue(Numbers::kGranted, numbers.grants, numbers.granted, stream);
+    const auto untold = queue_pushes(prepared, numbers.arrivals, stream);
+    for (const Push& push : prepared.pushes) count_sent(push.from.bytes());
+    queue(Numbers::kArrived, untold, numbers.arrived, stream);
+  }
+  void finish(int /*group*/) override {}
+
+  void barrier(Stream stream) override {
+    ++barriers_;
+    values_.clear();
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer != rank()) values_.push_back(numbers_.tell(peer, Numbers::kBarrier, barriers_));
+    }
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer != rank()) values_.push_back(numbers_.await(peer, Numbers::kBarrier, barriers_));
+    }
+    queue_values(values_, static_cast<cudaStream_t>(stream));
+  }
+
+ private:
+  /// Exchanges with one peer that were prepared.
+  struct Pair {
+    std::uint32_t sends = 0;
+    std::uint32_t receives = 0;
+  };
+  Pair& with(int peer) { return prepared_[static_cast<std::size_t>(peer)]; }
+
+  void queue(Numbers::Kind kind, const std::vector<Handshake::Number>& told,
+             const std::vector<Handshake::Number>& awaited, cudaStream_t stream) {
+    values_.clear();
+    for (const auto& [peer, value] : told) values_.push_back(numbers_.tell(peer, kind, value));
+    for (const auto& [peer, value] : awaited) values_.push_back(numbers_.await(peer, kind, value));
+    queue_values(values_, stream);
+  }
+
+  void tell_landings(const TransferGroup& group, int peer) {
+    for (const Transfer& receive : group.receives) {
+      if (receive.peer != peer) continue;
+      const std::int64_t extent = (receive.rows - 1) * receive.stride_bytes + receive.row_bytes;
+      const Landing landing{memory_.place_of(receive.data, extent), receive.rows, receive.row_bytes,
+                            receive.stride_bytes, with(peer).receives};
+      control_.send(peer, &landing, sizeof(landing));
+    }
+  }
+
+  void learn_landings(const TransferGroup& group, int peer, PeerGroup& prepared) {
+    for (const Transfer& send : group.sends) {
+      if (send.peer != peer) continue;
+      Landing landing;
+      control_.receive(peer, &landing, sizeof(landing));
+      LONGCA_CHECK(landing.rows == send.rows && landing.row_bytes == send.row_bytes,
+                   "rank {} sends {} rows of {} bytes, and rank {} receives {} of {}", rank(),
+                   send.rows, send.row_bytes, peer, landing.rows, landing.row_bytes);
+      LONGCA_CHECK(landing.exchange == with(peer).sends,
+                   "exchange {} of rank {} with rank {} is that one's exchange {}",
+                   with(peer).sends, rank(), peer, landing.exchange);
+      prepared.pushes.push_back({send,
+                                 {peer, memory_.address(peer, landing.place), landing.rows,
+                                  landing.row_bytes, landing.stride_bytes}});
+    }
+  }
+
+  /// A copy engine takes one push after the other, with 5 µs in between: beside computing that
+  /// costs little, else a kernel writes them all at once. Returns the arrivals that are still to be
+  /// told.
+  std::vector<Handshake::Number> queue_pushes(const PeerGroup& group,
+                                              const std::vector<Handshake::Number>& arrivals,
+                                              cudaStream_t stream) {
+    if (group.alone) {
+      queue_at_once(group.pushes, stream);
+      return arrivals;
+    }
+    std::vector<Handshake::Number> untold;
+    auto push = group.pushes.begin();
+    for (const Handshake::Number& arrival : arrivals) {
+      if (group.tells_each) queue(Numbers::kArrived, std::exchange(untold, {}), {}, stream);
+      for (; push != group.pushes.end() && push->to.peer == arrival.peer; ++push) {
+        queue_push(*push, stream);
+      }
+      untold.push_back(arrival);
+    }
+    LONGCA_CHECK(push == group.pushes.end(), "a push to rank {}, which is told of none",
+                 push->to.peer);
+    return untold;
+  }
+
+  static void queue_at_once(const std::vector<Push>& pushes, cudaStream_t stream) {
+    std::vector<RowsCopy> copies;
+    for (const Push& push : pushes) copies.push_back({rows_of(push.from), rows_of(push.to)});
+    copy_rows_all(copies, stream);
+  }
+
+  static void queue_push(const Push& push, cudaStream_t stream) {
+    const Transfer& from = push.from;
+    const Transfer& to = push.to;
+    if (is_contiguous(from) && is_contiguous(to)) {
+      LONGCA_CUDA(cudaMemcpyAsync(to.data, from.data, static_cast<std::size_t>(from.bytes()),
+                                  cudaMemcpyDefault, stream));
+    } else {
+      LONGCA_CUDA(cudaMemcpy2DAsync(
+          to.data, static_cast<std::size_t>(to.stride_bytes), from.data,
+          static_cast<std::size_t>(from.stride_bytes), static_cast<std::size_t>(from.row_bytes),
+          static_cast<std::size_t>(from.rows), cudaMemcpyDefault, stream));
+    }
+  }
+
+  RankControl& control_;
+  PeerMemory memory_;
+  Numbers numbers_;
+  std::int64_t most_pitch_;
+  std::vector<PeerGroup> groups_;
+  Handshake handshake_;
+  std::vector<Pair> prepared_;  ///< by peer
+  std::uint32_t barriers_ = 0;
+  std::vector<StreamValue> values_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_peer_communicator(RankControl& control) {
+  return std::make_unique<PeerCommunicator>(control);
+}
+
+}  // namespace longca

@@ -1,0 +1,33 @@
+#include "parallel/transport/peer/rank_exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace longca {
+namespace {
+
+struct Answer {
+  StatusCode code = StatusCode::ok;
+  std::array<char, 512> reason{};  ///< cut, with the final zero
+};
+
+}  // namespace
+
+Support agree(RankControl& control, const Support& mine) {
+  Answer answer;
+  answer.code = mine.code;
+  mine.reason.copy(answer.reason.data(), answer.reason.size() - 1);
+  const std::vector<Answer> answers = exchange_records(control, answer);
+  const auto refusal =
+      std::ranges::find_if(answers, [](const Answer& a) { return a.code != StatusCode::ok; });
+  if (refusal == answers.end()) return {};
+  const std::string reason = refusal->reason.data();
+  const bool of_all =
+      std::ranges::all_of(answers, [&](const Answer& a) { return reason == a.reason.data(); });
+  return {refusal->code,
+          of_all ? reason : fmt::format("rank {}: {}", refusal - answers.begin(), reason)};
+}
+
+}  // namespace longca

@@ -1,0 +1,74 @@
+#include "attention/kernels/slice/planner/block_lists.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "attention/kernels/slice/visits.h"
+#include "mask/block_bits.h"
+#include "mask/block_draw.h"
+
+namespace longca::slice {
+namespace {
+
+/// The lists as the GPU makes them, by the same code.
+TileLists lists_from_bits(const Mask& mask, int pack) {
+  const BlockPlan plan = block_plan(mask, pack);
+  const std::vector<std::uint32_t> bits = block_bits(*mask.blocks());
+  const auto tile_of = [&](std::int64_t i) {
+    const std::int64_t first = i / plan.tiles_per_list() * plan.q_blocks;
+    const auto group = static_cast<std::size_t>(i % plan.tiles_per_list() * kRowGroups);
+    const auto row = [&](std::size_t g) { return &bits[(first + plan.q_block[g]) * plan.words]; };
+    return BlockTile{{row(group), row(group + 1)}, plan.words, plan.block_halves};
+  };
+  std::vector<BlockTileCounts> counts;
+  for (std::int64_t i = 0; i < plan.tiles(); ++i) counts.push_back(count_block_tile(tile_of(i)));
+  BlockTiles placed = place_block_tiles(plan, counts);
+  placed.lists.listed.resize(static_cast<std::size_t>(placed.listed));
+  placed.lists.runs.resize(static_cast<std::size_t>(placed.runs));
+  for (std::int64_t i = 0; i < plan.tiles(); ++i) {
+    const QueryTile& tile = placed.lists.tiles[static_cast<std::size_t>(i)];
+    list_block_tile(tile_of(i), counts[static_cast<std::size_t>(i)],
+                    placed.lists.listed.data() + tile.listed_begin,
+                    placed.lists.runs.data() + tile.runs_begin);
+  }
+  return placed.lists;
+}
+
+RC_GTEST_PROP(SliceBlockLists, VisitTheSameCells, ()) {
+  const auto block = *rc::gen::element<std::int64_t>(64, 128, 192);
+  const std::int64_t q_tokens = *rc::gen::inRange<std::int64_t>(0, 400);
+  const std::int64_t k_tokens = block * *rc::gen::inRange<std::int64_t>(1, 9);
+  const Mask mask = Mask::from_blocks(
+      q_tokens, k_tokens, {{0, q_tokens, 0, k_tokens, MaskSliceType::full}},
+      draw_blocks({.q_bounds = uniform_bounds(q_tokens, *rc::gen::element<std::int64_t>(64, 128)),
+                   .k_bounds = uniform_bounds(k_tokens, block),
+                   .heads = *rc::gen::inRange(1, 4),
+                   .density = *rc::gen::element(0.2, 0.5, 0.9, 1.0)},
+                  *rc::gen::inRange<std::uint64_t>(0, 1000)));
+  const int pack = *rc::gen::element(1, 2, 4, 8);
+  RC_PRE(has_block_plan(mask, pack));
+  const TileLists lists = lists_from_bits(mask, pack);
+  RC_ASSERT(lists.order.size() == lists.tiles.size());
+  for (int list = 0; list < mask.heads(); ++list) {
+    const Visits visits(lists, list, q_tokens, k_tokens);
+    RC_ASSERT(visits.faults() == 0);
+    RC_ASSERT(visits.cells() == mask.dense(list));
+  }
+}
+
+TEST(SliceBlockLists, AreMadeOnlyWhereBlocksAndTilesMatch) {
+  const auto with = [](std::int64_t tokens, std::int64_t block, MaskSliceType type) {
+    const auto bounds = uniform_bounds(tokens, block);
+    return Mask::from_blocks(tokens, tokens, {{0, tokens, 0, tokens, type}},
+                             draw_blocks({.q_bounds = bounds, .k_bounds = bounds}, 1));
+  };
+  EXPECT_TRUE(has_block_plan(with(512, 64, MaskSliceType::full), 1));
+  EXPECT_TRUE(has_block_plan(with(512, 128, MaskSliceType::full), 8));
+  EXPECT_FALSE(has_block_plan(with(512, 64, MaskSliceType::causal), 1));
+  EXPECT_FALSE(has_block_plan(with(512, 32, MaskSliceType::full), 8));
+  EXPECT_FALSE(has_block_plan(with(500, 64, MaskSliceType::full), 1));
+  EXPECT_FALSE(has_block_plan(Mask::from_slices(64, 64, {{0, 64, 0, 64, MaskSliceType::full}}), 1));
+}
+
+}  // namespace
+}  // namespace longca::slice

@@ -1,0 +1,230 @@
+#include "attention/kernels/slice/planner/tile_lists.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "attention/kernels/slice/random_masks.h"
+#include "attention/kernels/slice/visits.h"
+#include "mask/generators.h"
+
+namespace longca::slice {
+namespace {
+
+/// The fewest halves that cover the keys that rows of [begin, end) see.
+std::int64_t fewest_halves(const std::vector<std::uint8_t>& dense, std::int64_t keys, Range rows) {
+  std::int64_t halves = 0;
+  for (std::int64_t k = 0; k < keys;) {
+    bool seen = false;
+    for (std::int64_t q = rows.begin; q < rows.end; ++q) {
+      seen |= dense[static_cast<std::size_t>(q * keys + k)] != 0;
+    }
+    halves += seen;
+    k += seen ? kHalfKeys : 1;
+  }
+  return halves;
+}
+
+std::int64_t halves_of(const TileLists& lists, const QueryTile& tile) {
+  std::int64_t halves = 2 * tile.full_tiles;
+  const ListedTile* before = nullptr;
+  for (std::int32_t i = 0; i < tile.listed_count; ++i) {
+    const ListedTile& listed = lists.listed[static_cast<std::size_t>(tile.listed_begin + i)];
+    const bool again = before != nullptr && before->k_begin[0] == listed.k_begin[0];
+    before = &listed;
+    if (!again) halves += listed.k_begin[1] == kAbsent ? 1 : 2;
+  }
+  return halves;
+}
+
+RC_GTEST_PROP(SliceTileLists, VisitEveryAllowedCellOnceAndNoOther, ()) {
+  const Mask mask = random_long_mask();
+  const int pack = *rc::gen::element(1, 2, 4, 8);
+  const TileLists lists = make_tile_lists(mask, pack);
+  RC_ASSERT(lists.list_heads == mask.heads());
+  RC_ASSERT(lists.tiles.size() ==
+            static_cast<std::size_t>(lists.list_heads * lists.tiles_per_list));
+  for (int list = 0; list < mask.heads(); ++list) {
+    const Visits visits(lists, list, mask.q_tokens(), mask.k_tokens());
+    RC_ASSERT(visits.faults() == 0);
+    RC_ASSERT(visits.cells() == mask.dense(list));
+  }
+}
+
+RC_GTEST_PROP(SliceTileLists, TakeAsFewHalvesAsCoverTheKeys, ()) {
+  const Mask mask = random_long_mask();
+  const TileLists lists = make_tile_lists(mask, *rc::gen::element(1, 2, 4, 8));
+  for (std::int64_t list = 0; list < lists.list_heads; ++list) {
+    const std::vector<std::uint8_t> dense = mask.dense(static_cast<int>(list));
+    for (std::int64_t i = 0; i < lists.tiles_per_list; ++i) {
+      const QueryTile& tile =
+          lists.tiles[static_cast<std::size_t>(list * lists.tiles_per_list + i)];
+      const Range rows = {tile.row_begin, tile.row_end};
+      RC_ASSERT(halves_of(lists, tile) == fewest_halves(dense, mask.k_tokens(), rows));
+    }
+  }
+}
+
+RC_GTEST_PROP(SliceTileLists, OrderEveryTileOnceWithTheLongestFirst, ()) {
+  const Mask mask = random_long_mask();
+  const TileLists lists = make_tile_lists(mask, *rc::gen::element(1, 2, 4, 8));
+  const auto count = static_cast<std::size_t>(lists.tiles_per_list);
+  RC_ASSERT(lists.order.size() == lists.tiles.size());
+  for (std::size_t list = 0; list < static_cast<std::size_t>(lists.list_heads); ++list) {
+    const auto cost = [&](std::size_t i) {
+      return lists.tiles[list * count + static_cast<std::size_t>(lists.order[list * count + i])]
+          .cost;
+    };
+    for (std::size_t i = 1; i < count; ++i) RC_ASSERT(cost(i - 1) >= cost(i));
+    std::vector<std::int32_t> order(
+        lists.order.begin() + static_cast<std::int64_t>(list * count),
+        lists.order.begin() + static_cast<std::int64_t>((list + 1) * count));
+    std::sort(order.begin(), order.end());
+    for (std::size_t i = 0; i < count; ++i) RC_ASSERT(order[i] == static_cast<std::int32_t>(i));
+  }
+}
+
+Mask mask_of(const std::string& name, std::int64_t tokens) {
+  MaskSpec spec;
+  spec.name = name;
+  spec.tokens = tokens;
+  return generate_mask(spec).mask;
+}
+
+TEST(SliceTileLists, NeedNoWordWhereAllIsSeen) {
+  for (const int pack : {1, 2, 4, 8}) {
+    const TileLists lists = make_tile_lists(mask_of("full", 1024), pack);
+    EXPECT_TRUE(lists.listed.empty());
+    ASSERT_EQ(lists.tiles.size(), static_cast<std::size_t>(8 * pack));
+    for (const QueryTile& tile : lists.tiles) EXPECT_EQ(tile.full_tiles, 8);
+  }
+}
+
+TEST(SliceTileLists, ShareThePatternsOfADiagonal) {
+  const TileLists lists = make_tile_lists(mask_of("causal", 64 * 1024), 1);
+  ASSERT_EQ(lists.listed.size(), 512U);
+  // One for the upper rows, one for the lower: [0, i] and [0, 64 + i].
+  EXPECT_EQ(lists.patterns.size(), 2U * kGroupRows);
+  for (const ListedTile& tile : lists.listed) {
+    EXPECT_EQ(tile.pattern[0], lists.listed[0].pattern[0]);
+    EXPECT_EQ(tile.pattern[1], lists.listed[0].pattern[1]);
+  }
+  EXPECT_EQ(lists.order.front(), 511);
+  EXPECT_EQ(lists.order.back(), 0);
+}
+
+TEST(SliceTileLists, LeaveARowGroupOutOfTilesThatOnlyTheOtherSees) {
+  // Two documents of 64 tokens: each group sees one half of its own.
+  const Mask mask = Mask::from_slices(
+      128, 128, {{0, 64, 0, 64, MaskSliceType::full}, {64, 128, 64, 128, MaskSliceType::full}});
+  const TileLists lists = make_tile_lists(mask, 1);
+  ASSERT_EQ(lists.listed.size(), 2U);
+  for (std::size_t group = 0; group < 2; ++group) {
+    EXPECT_EQ(lists.listed[group].k_begin[1], kAbsent);
+    EXPECT_GE(lists.listed[group].pattern[group], 0);
+    EXPECT_EQ(lists.listed[group].pattern[1 - group], kNone);
+  }
+  const Mask longer = Mask::from_slices(
+      128, 256, {{0, 64, 0, 128, MaskSliceType::full}, {64, 128, 128, 256, MaskSliceType::full}});
+  const TileLists halves = make_tile_lists(longer, 1);
+  ASSERT_EQ(halves.listed.size(), 2U);
+  EXPECT_EQ(halves.listed[0].pattern[0], kFull);
+  EXPECT_EQ(halves.listed[0].pattern[1], kNone);
+  EXPECT_EQ(halves.listed[1].pattern[0], kNone);
+  EXPECT_EQ(halves.listed[1].pattern[1], kFull);
+}
+
+TEST(SliceTileLists, PairWhatTheSameGroupsSeeAndNameSinglesFirst) {
+  // The upper rows see keys 0…127, the lower 64…319: one half in common, three of the lower alone.
+  const Mask mask = Mask::from_slices(
+      128, 320, {{0, 64, 0, 128, MaskSliceType::full}, {64, 128, 64, 320, MaskSliceType::full}});
+  const TileLists lists = make_tile_lists(mask, 1);
+  const auto expect = [&](std::size_t i, std::int32_t k0, std::int32_t k1) {
+    EXPECT_EQ(lists.listed[i].k_begin[0], k0);
+    EXPECT_EQ(lists.listed[i].k_begin[1], k1);
+  };
+  ASSERT_EQ(lists.listed.size(), 3U);
+  expect(0, 256, kAbsent);
+  expect(1, 128, 192);
+  expect(2, 64, 0);
+  EXPECT_EQ(lists.listed[1].pattern[0], kNone);
+  EXPECT_EQ(lists.listed[1].pattern[1], kFull);
+}
+
+TEST(SliceTileLists, AreEqualEachTime) {
+  const Mask mask = mask_of("causal_document", 20000);
+  const TileLists a = make_tile_lists(mask, 8);
+  const TileLists b = make_tile_lists(mask, 8);
+  EXPECT_EQ(a.patterns, b.patterns);
+  EXPECT_EQ(a.order, b.order);
+  EXPECT_EQ(a.listed.size(), b.listed.size());
+}
+
+/// Cells that the list visits in a tile, by its intervals alone.
+std::int64_t area_of(const TileLists& lists, const QueryTile& tile) {
+  const std::int64_t rows = tile.row_end - tile.row_begin;
+  std::int64_t area = std::int64_t{2} * tile.full_tiles * kHalfKeys * rows;
+  for (std::int32_t i = 0; i < tile.listed_count; ++i) {
+    const ListedTile& listed = lists.listed[static_cast<std::size_t>(tile.listed_begin + i)];
+    for (int group = 0; group < kRowGroups; ++group) {
+      const std::int64_t tokens =
+          std::clamp<std::int64_t>(rows - group * lists.group_tokens(), 0, lists.group_tokens());
+      if (listed.pattern[group] == kFull) area += tokens * kTileKeys;
+      if (listed.pattern[group] < 0) continue;
+      const std::int64_t first = std::int64_t{listed.pattern[group]} * lists.group_tokens();
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        const RowIntervals seen = lists.patterns[static_cast<std::size_t>(first + t)];
+        area += seen.hi0 - seen.lo0 + seen.hi1 - seen.lo1;
+      }
+    }
+  }
+  return area;
+}
+
+/// Long enough for several threads to make parts of a list each.
+TEST(SliceTileLists, AtFullLengthMatchTheAreaOfTheMask) {
+  for (const MaskTraits& traits : mask_table()) {
+    MaskSpec spec;
+    spec.name = traits.name;
+    spec.tokens = traits.uses_blocks ? 8200 : 300000;
+    spec.lengths = "pile";
+    spec.heads_q = 8;
+    spec.heads_k = 2;
+    spec.block = 64;
+    const Mask mask = generate_mask(spec).mask;
+    const TileLists lists = make_tile_lists(mask, 4);
+    ASSERT_EQ(lists.tiles_per_list, (spec.tokens + 31) / 32) << traits.name;
+    for (std::size_t i = 0; i < lists.tiles.size(); ++i) {
+      const QueryTile& tile = lists.tiles[i];
+      const auto list = static_cast<std::int64_t>(i) / lists.tiles_per_list;
+      ASSERT_EQ(tile.row_begin, static_cast<std::int64_t>(i) % lists.tiles_per_list * 32);
+      ASSERT_EQ(area_of(lists, tile),
+                mask.area_in(static_cast<int>(list), {tile.row_begin, tile.row_end},
+                             {0, mask.k_tokens()}))
+          << traits.name << ", tile " << i;
+    }
+  }
+}
+
+TEST(SliceTileLists, OfAllMasksVisitTheirCells) {
+  for (const MaskTraits& traits : mask_table()) {
+    MaskSpec spec;
+    spec.name = traits.name;
+    spec.tokens = 777;
+    spec.lengths = "pile";
+    spec.window = 37;
+    spec.block_tokens = 96;
+    spec.block = 64;
+    const Mask mask = generate_mask(spec).mask;
+    for (const int pack : {1, 8}) {
+      const TileLists lists = make_tile_lists(mask, pack);
+      const Visits visits(lists, 0, 777, 777);
+      EXPECT_EQ(visits.faults(), 0) << traits.name;
+      EXPECT_TRUE(visits.cells() == mask.dense(0)) << traits.name << ", pack " << pack;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace longca::slice

@@ -1,0 +1,306 @@
+#include "attention/kernels/slice/planner/transposed_lists.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "attention/kernels/slice/planner/backward_pack.h"
+#include "attention/kernels/slice/random_masks.h"
+#include "mask/generators.h"
+
+namespace longca::slice {
+namespace {
+
+/// The items of a list where every list has a KV head of its own.
+std::span<const WorkItem> order_of(const TransposedLists& lists, std::int64_t list) {
+  const auto count = static_cast<std::size_t>(lists.items_per_order);
+  return std::span(lists.order).subspan(static_cast<std::size_t>(list) * count, count);
+}
+
+/// How often a list visits every cell, read from it as a kernel does.
+class Visits {
+ public:
+  Visits(const TransposedLists& lists, std::int64_t list, const Mask& mask)
+      : lists_(lists),
+        q_tokens_(mask.q_tokens()),
+        k_tokens_(mask.k_tokens()),
+        cells_(static_cast<std::size_t>(q_tokens_ * k_tokens_)),
+        owners_(static_cast<std::size_t>(k_tokens_)) {
+    for (const WorkItem& item : order_of(lists, list)) {
+      visit(lists.tiles[static_cast<std::size_t>(list * lists.tiles_per_list + item.tile)], item);
+    }
+    for (const KeyRange& keys : lists.shared_keys) own(keys.begin, keys.end);
+  }
+
+  const std::vector<std::uint8_t>& cells() const { return cells_; }
+  /// Whether each key's sums are written, by one tile or one shared place.
+  bool every_key_has_one_owner() const {
+    return std::all_of(owners_.begin(), owners_.end(), [](int count) { return count == 1; });
+  }
+  /// Cells outside the mask, or malformed entries.
+  int faults() const { return faults_; }
+
+ private:
+  void own(std::int32_t begin, std::int32_t end) {
+    for (std::int32_t k = begin; k < end; ++k) ++owners_[static_cast<std::size_t>(k)];
+  }
+
+  void visit(const KeyTile& tile, const WorkItem& item) {
+    faults_ += tile.k_begin < 0 || tile.k_end <= tile.k_begin || tile.k_end > k_tokens_ ||
+               tile.k_end - tile.k_begin > kTileKeys;
+    if (item.shared < 0) {
+      own(tile.k_begin, tile.k_end);
+    } else {
+      const KeyRange keys = lists_.shared_keys[static_cast<std::size_t>(item.shared)];
+      faults_ += keys.begin != tile.k_begin || keys.end != tile.k_end;
+    }
+    std::int32_t q_tiles = 0;
+    for (std::int32_t i = 0; i < tile.segments; ++i) {
+      const QuerySegment& segment =
+          lists_.segments[static_cast<std::size_t>(tile.segments_begin + i)];
+      faults_ += segment.count <= 0 || segment.q_tile < tile.q_begin ||
+                 segment.q_tile + segment.count > tile.q_end;
+      q_tiles += segment.count;
+      for (std::int32_t j = segment.q_tile; j < segment.q_tile + segment.count; ++j) {
+        if (j >= item.q_begin && j < item.q_end) visit(tile, segment, j);
+      }
+    }
+    faults_ += q_tiles != tile.q_tiles;
+  }
+
+  void visit(const KeyTile& tile, const QuerySegment& segment, std::int64_t q_tile) {
+    faults_ += segment.pattern == kFull && tile.k_end - tile.k_begin != kTileKeys;
+    for (int key = 0; key < kTileKeys; ++key) {
+      const std::uint64_t seen =
+          segment.pattern == kFull
+              ? ~std::uint64_t{0}
+              : lists_.patterns[static_cast<std::size_t>(segment.pattern * kTileKeys + key)];
+      for (int row = 0; row < kBackwardRows; ++row) {
+        const std::int64_t token = (q_tile * kBackwardRows + row) / lists_.pack;
+        if ((seen >> row & 1) == 0 || token >= q_tokens_) continue;
+        visit_row(token, tile.k_begin + key, row % lists_.pack);
+      }
+    }
+  }
+
+  /// Counts a head of the pack in a bit of its own: all of them see the cell.
+  void visit_row(std::int64_t token, std::int64_t key, int head) {
+    if (key >= k_tokens_) {
+      ++faults_;
+      return;
+    }
+    auto& cell = cells_[static_cast<std::size_t>(token * k_tokens_ + key)];
+    faults_ += (cell >> head & 1) != 0;
+    cell = static_cast<std::uint8_t>(cell | 1 << head);
+  }
+
+  const TransposedLists& lists_;
+  std::int64_t q_tokens_;
+  std::int64_t k_tokens_;
+  std::vector<std::uint8_t> cells_;
+  std::vector<int> owners_;
+  int faults_ = 0;
+};
+
+BackwardWork random_work(const Mask& mask, int pack) {
+  BackwardWork work;
+  work.heads_k = mask.heads();
+  work.heads_q = mask.heads() * pack * *rc::gen::inRange(1, 3);
+  work.ctas = *rc::gen::element(1, 4, 132);
+  work.chunk_visits = *rc::gen::element<std::int64_t>(1, 3, 10, 1024);
+  return work;
+}
+
+RC_GTEST_PROP(SliceTransposedLists, VisitEveryAllowedCellOnceAndNoOther, ()) {
+  const Mask mask = random_long_mask();
+  const int pack = *rc::gen::element(1, 2, 4, 8);
+  const TransposedLists lists = make_transposed_lists(mask, pack, random_work(mask, pack));
+  RC_ASSERT(lists.list_heads == mask.heads());
+  RC_ASSERT(lists.tiles.size() ==
+            static_cast<std::size_t>(lists.list_heads * lists.tiles_per_list));
+  for (int list = 0; list < mask.heads(); ++list) {
+    const Visits visits(lists, list, mask);
+    RC_ASSERT(visits.faults() == 0);
+    RC_ASSERT(visits.every_key_has_one_owner());
+    std::vector<std::uint8_t> expected = mask.dense(list);
+    for (auto& cell : expected) cell = static_cast<std::uint8_t>(cell * ((1 << pack) - 1));
+    RC_ASSERT(visits.cells() == expected);
+  }
+}
+
+RC_GTEST_PROP(SliceTransposedLists, OrderTheWorkOfEveryKvHeadAlike, ()) {
+  const Mask mask = random_long_mask();
+  const int pack = *rc::gen::element(1, 2, 4, 8);
+  const BackwardWork work = random_work(mask, pack);
+  const TransposedLists lists = make_transposed_lists(mask, pack, work);
+  RC_ASSERT(lists.order.size() ==
+            static_cast<std::size_t>(lists.items_per_order * lists.list_heads));
+  RC_ASSERT(work.heads_k % lists.section_heads == 0);
+  // What is shared has one place for all heads.
+  const auto places = [&](std::int64_t list) {
+    std::vector<std::pair<std::int32_t, std::int32_t>> shared;
+    for (const WorkItem& item : order_of(lists, list)) shared.push_back({item.tile, item.shared});
+    std::sort(shared.begin(), shared.end());
+    return shared;
+  };
+  for (std::int64_t list = 1; list < lists.list_heads; ++list) {
+    RC_ASSERT(places(list) == places(0));
+  }
+}
+
+RC_GTEST_PROP(SliceTransposedLists, RankTheAdditionsToEveryQueryTileInTheirOrder, ()) {
+  const Mask mask = random_long_mask();
+  const int pack = *rc::gen::element(1, 2, 4, 8);
+  BackwardWork work = random_work(mask, pack);
+  work.ordered = true;
+  const TransposedLists lists = make_transposed_lists(mask, pack, work);
+  RC_ASSERT(lists.shared_keys.empty());
+  RC_ASSERT(lists.items_per_order == lists.tiles_per_list);
+  const auto count = static_cast<std::size_t>(lists.tiles_per_list);
+  const std::int64_t q_tiles = (mask.q_tokens() + lists.tile_tokens() - 1) / lists.tile_tokens();
+  for (std::size_t list = 0; list < static_cast<std::size_t>(lists.list_heads); ++list) {
+    RC_ASSERT(Visits(lists, static_cast<std::int64_t>(list), mask).faults() == 0);
+    std::vector<std::int32_t> visits(static_cast<std::size_t>(q_tiles));
+    for (std::size_t place = 0; place < count; ++place) {
+      const WorkItem& item = lists.order[list * count + place];
+      const KeyTile& tile = lists.tiles[list * count + static_cast<std::size_t>(item.tile)];
+      for (std::int32_t i = 0; i < tile.segments; ++i) {
+        const QuerySegment& segment =
+            lists.segments[static_cast<std::size_t>(tile.segments_begin + i)];
+        for (std::int32_t j = 0; j < segment.count; ++j) {
+          RC_ASSERT(visits[static_cast<std::size_t>(segment.q_tile + j)]++ == segment.rank);
+        }
+      }
+    }
+  }
+}
+
+Mask mask_of(const std::string& name, std::int64_t tokens) {
+  MaskSpec spec;
+  spec.name = name;
+  spec.tokens = tokens;
+  return generate_mask(spec).mask;
+}
+
+constexpr BackwardWork kWork = {.heads_q = 64, .heads_k = 8, .ctas = 132};
+
+TEST(SliceTransposedLists, AreOneRunPerKeyTileWhereAllIsSeen) {
+  for (const int pack : {1, 2, 4, 8}) {
+    const TransposedLists lists = make_transposed_lists(mask_of("full", 32768), pack, kWork);
+    EXPECT_TRUE(lists.patterns.empty());
+    ASSERT_EQ(lists.tiles.size(), 256U);
+    for (const KeyTile& tile : lists.tiles) {
+      EXPECT_EQ(tile.segments, 1);
+      EXPECT_EQ(tile.q_tiles, 512 * pack);
+    }
+  }
+}
+
+TEST(SliceTransposedLists, ShareThePatternsOfADiagonal) {
+  const TransposedLists lists = make_transposed_lists(mask_of("causal", 64 * 1024), 8, kWork);
+  ASSERT_EQ(lists.tiles.size(), 512U);
+  EXPECT_EQ(lists.patterns.size(), 16U * kTileKeys);  // 8 tokens each of the diagonal's 128
+}
+
+/// Tile and first query tile of each item.
+std::vector<std::pair<std::int32_t, std::int32_t>> starts_of(const TransposedLists& lists) {
+  std::vector<std::pair<std::int32_t, std::int32_t>> starts;
+  for (const WorkItem& item : lists.order) starts.push_back({item.tile, item.q_begin});
+  return starts;
+}
+
+TEST(SliceTransposedLists, GoThroughLongRowsInChunks) {
+  const BackwardWork work = {.heads_q = 8, .heads_k = 1, .ctas = 1, .chunk_visits = 64};
+  for (const int pack : {1, 8}) {  // 512 tokens are a chunk of 8 tiles for each head, or of 64
+    const TransposedLists lists = make_transposed_lists(mask_of("full", 1400), pack, work);
+    std::vector<std::pair<std::int32_t, std::int32_t>> expected;
+    // The last chunk is short, and so is its work: it comes last.
+    for (const std::int32_t token : {512, 0, 1024}) {
+      for (std::int32_t tile = 0; tile < 11; ++tile) expected.push_back({tile, token / 64 * pack});
+    }
+    EXPECT_EQ(starts_of(lists), expected);
+    EXPECT_EQ(lists.shared_keys.size(), 11U);
+  }
+}
+
+TEST(SliceTransposedLists, DoNotCutWhereSumsOfKeysWouldTakeTheRoomOrTheirOrderIsFixed) {
+  const Mask mask = mask_of("full", 128 * 1024);
+  EXPECT_FALSE(make_transposed_lists(mask, 8, kWork).shared_keys.empty());
+  // Two float32 sums of 8 heads for dK and dV, one of 16 for dQ: no chunks, but for the end.
+  const auto few = make_transposed_lists(mask, 1, {.heads_q = 16, .heads_k = 8});
+  EXPECT_LE(few.shared_keys.size(), few.tiles.size() / 4);
+  BackwardWork ordered = kWork;
+  ordered.ordered = true;
+  EXPECT_TRUE(make_transposed_lists(mask, 8, ordered).shared_keys.empty());
+}
+
+TEST(SliceTransposedLists, KeepDocumentsTogetherWithTheLongestFirst) {
+  const Mask mask = Mask::from_slices(1024, 1024,
+                                      {{0, 256, 0, 256, MaskSliceType::causal},
+                                       {256, 896, 256, 896, MaskSliceType::causal},
+                                       {896, 1024, 896, 1024, MaskSliceType::causal}});
+  const TransposedLists lists = make_transposed_lists(mask, 1, {.ctas = 1});
+  std::vector<std::int32_t> tiles;
+  for (const WorkItem& item : lists.order) tiles.push_back(item.tile);
+  EXPECT_EQ(tiles, (std::vector<std::int32_t>{2, 3, 4, 5, 6, 0, 1, 7}));
+}
+
+TEST(SliceTransposedLists, TakeAllHeadsAtATimeWhereTheLastOnesTilesWouldFinishLate) {
+  // 64 tiles × 8 heads on 132 CTAs: a head's long tiles must not come last.
+  EXPECT_GT(make_transposed_lists(mask_of("causal", 8192), 8, kWork).section_heads, 1);
+  EXPECT_EQ(make_transposed_lists(mask_of("causal", 128 * 1024), 8, kWork).section_heads, 1);
+}
+
+TEST(SliceTransposedLists, CountATileAsFullThatSlicesCoverTogether) {
+  // Two slices of different keys, and two that meet at a diagonal inside the tile.
+  const Mask beside = Mask::from_slices(
+      64, 128, {{0, 64, 0, 50, MaskSliceType::full}, {0, 64, 50, 128, MaskSliceType::full}});
+  EXPECT_TRUE(make_transposed_lists(beside, 1, {}).patterns.empty());
+  const Mask diagonal = Mask::from_slices(64, 128,
+                                          {{0, 64, 0, 64, MaskSliceType::causal},
+                                           {0, 63, 1, 64, MaskSliceType::inverse_causal},
+                                           {0, 64, 64, 128, MaskSliceType::full}});
+  EXPECT_TRUE(make_transposed_lists(diagonal, 1, {}).patterns.empty());
+}
+
+TEST(SliceTransposedLists, StartTilesWithDocumentsThatHaveFewerThen) {
+  // 100 keys and 250: the second would have a third tile if it began in the first one.
+  const Mask mask = Mask::from_slices(
+      350, 350, {{0, 100, 0, 100, MaskSliceType::full}, {100, 350, 100, 350, MaskSliceType::full}});
+  const TransposedLists lists = make_transposed_lists(mask, 1, {});
+  ASSERT_EQ(lists.tiles.size(), 3U);
+  EXPECT_EQ(lists.tiles[0].k_end, 100);
+  EXPECT_EQ(lists.tiles[1].k_end, 228);
+}
+
+TEST(SliceBackwardPack, IsOneOnlyWhereCtasWalkOutOfStep) {
+  for (const char* name : {"sliding_window", "sliding_window_causal"}) {
+    EXPECT_EQ(choose_backward_pack(mask_of(name, 32768), 8), 1) << name;
+  }
+  for (const char* name : {"full", "causal", "document", "causal_document", "shared_question",
+                           "causal_blockwise", "prefix_lm_causal", "block_causal_document"}) {
+    EXPECT_EQ(choose_backward_pack(mask_of(name, 32768), 8), 8) << name;
+  }
+  EXPECT_EQ(choose_backward_pack(mask_of("causal", 1000), 12), 4);
+  EXPECT_EQ(choose_backward_pack(mask_of("causal", 512 * 1024), 8), 2);
+  EXPECT_EQ(choose_backward_pack(mask_of("causal", 1000), 3), 1);
+}
+
+TEST(SliceTransposedLists, ShareKeysThatEveryoneSees) {
+  const Mask mask = mask_of("shared_question", 8192);
+  const TransposedLists lists = make_transposed_lists(mask, 8, kWork);
+  EXPECT_FALSE(lists.shared_keys.empty());
+  std::int64_t sum = 0;
+  std::int64_t most = 0;
+  for (const KeyTile& tile : lists.tiles) sum += tile.q_tiles;
+  for (const WorkItem& item : lists.order) {
+    most = std::max<std::int64_t>(most, item.q_end - item.q_begin);
+  }
+  EXPECT_LE(most, sum * kWork.heads_k / (2 * kWork.ctas) + 1);
+}
+
+}  // namespace
+}  // namespace longca::slice
