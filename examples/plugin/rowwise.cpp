@@ -1,5 +1,6 @@
-// A plug-in kernel: attention one query row at a time, forward and backward. Slow, short and whole:
-// what a kernel must say and do to enter every command of longca without touching its tree.
+// A complete plug-in kernel: attention one query row at a time, forward and backward. It is slow but
+// short, and enters every command of longca without touching its tree:
+// docs/guide/adding-a-kernel.md.
 //
 //   g++ -std=c++20 -O3 -march=native -shared -fPIC -I LONGCA/src rowwise.cpp -o rowwise.so
 //   longca bench --plugin ./rowwise.so -a kernel=rowwise,flash -a mask=causal
@@ -79,7 +80,7 @@ class RowwisePlan : public Plan {
  private:
   std::int64_t kv_head(std::int64_t head) const { return head / problem_.group_size(); }
 
-  /// The list of blocks that a query head follows (0 for a mask that is the same for all heads).
+  /// Index of the query head's block list; 0 for a mask that is the same for all heads.
   int mask_head(std::int64_t head) const {
     return static_cast<int>(head * mask_.heads() / problem_.heads_q);
   }

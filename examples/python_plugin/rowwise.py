@@ -1,11 +1,10 @@
-"""A plug-in kernel in plain Python: attention one query row at a time, forward and backward. Slow,
-short and whole: what a kernel must say and do to enter every command of longca by
+"""A complete plug-in kernel in plain Python: attention one query row at a time, forward and backward.
+It is slow but short, and enters every command of longca (docs/guide/adding-a-kernel.md):
 
     longca bench --plugin ./rowwise.py -a kernel=rowwise_python,flash -a tokens=64 -a dim=16
 
-It needs no package. Where there is one, a tensor of a call is shared without copying by
-torch.from_dlpack(call.q) or numpy.asarray(call.q), and on a GPU the work belongs on
-torch.cuda.ExternalStream(call.stream).
+It needs no package. With PyTorch or NumPy, torch.from_dlpack(call.q) or numpy.asarray(call.q) shares a
+tensor of a call without copying; on a GPU, queue the work on torch.cuda.ExternalStream(call.stream).
 """
 
 from math import exp, inf, log
