@@ -1,6 +1,6 @@
-// A complete plug-in kernel: attention one query row at a time, forward and backward. It is slow but
-// short, and enters every command of longca without touching its tree:
-// docs/guide/adding-a-kernel.md.
+// A complete plug-in kernel: attention one query row at a time, forward and backward. It is slow
+// but short, and enters every command of longca without touching its tree
+// (docs/guide/adding-a-kernel.md).
 //
 //   g++ -std=c++20 -O3 -march=native -shared -fPIC -I LONGCA/src rowwise.cpp -o rowwise.so
 //   longca bench --plugin ./rowwise.so -a kernel=rowwise,flash -a mask=causal

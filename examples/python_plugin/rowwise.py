@@ -1,10 +1,12 @@
-"""A complete plug-in kernel in plain Python: attention one query row at a time, forward and backward.
-It is slow but short, and enters every command of longca (docs/guide/adding-a-kernel.md):
+"""A complete plug-in kernel in plain Python: attention one query row at a time, forward and
+backward. It is slow but short, and enters every command of longca
+(docs/guide/adding-a-kernel.md):
 
     longca bench --plugin ./rowwise.py -a kernel=rowwise_python,flash -a tokens=64 -a dim=16
 
-It needs no package. With PyTorch or NumPy, torch.from_dlpack(call.q) or numpy.asarray(call.q) shares a
-tensor of a call without copying; on a GPU, queue the work on torch.cuda.ExternalStream(call.stream).
+It needs no package. With PyTorch or NumPy, torch.from_dlpack(call.q) or numpy.asarray(call.q)
+shares a tensor of a call without copying; on a GPU, queue the work on
+torch.cuda.ExternalStream(call.stream).
 """
 
 from math import exp, inf, log
