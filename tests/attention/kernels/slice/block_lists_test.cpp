@@ -1,11 +1,15 @@
 #include "attention/kernels/slice/planner/block_lists.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "attention/kernels/slice/visits.h"
 #include "mask/block_bits.h"
 #include "mask/block_draw.h"
+#include "mask/generators.h"
+#include "support/golden_digests.h"
+#include "support/list_digest.h"
 
 namespace longca::slice {
 namespace {
@@ -68,6 +72,36 @@ TEST(SliceBlockLists, AreMadeOnlyWhereBlocksAndTilesMatch) {
   EXPECT_FALSE(has_block_plan(with(512, 32, MaskSliceType::full), 8));
   EXPECT_FALSE(has_block_plan(with(500, 64, MaskSliceType::full), 1));
   EXPECT_FALSE(has_block_plan(Mask::from_slices(64, 64, {{0, 64, 0, 64, MaskSliceType::full}}), 1));
+}
+
+TEST(SliceBlockLists, AreThoseOfTheGoldenFile) {
+  constexpr int kPacks[] = {1, 2, 4, 8};
+  std::vector<testing::GoldenCase> cases;
+  for (const std::int64_t tokens : {1024, 4096, 8192}) {
+    for (const std::int64_t block : {64, 128, 256}) {
+      for (const double density : {0.1, 0.5}) {
+        MaskSpec spec;
+        spec.name = "block_sparse";
+        spec.tokens = tokens;
+        spec.heads_q = 16;
+        spec.heads_k = 2;
+        spec.block = block;
+        spec.density = density;
+        const Mask mask = generate_mask(spec).mask;
+        testing::GoldenCase golden{
+            fmt::format("{} tokens, blocks of {}, density {}", tokens, block, density), {}};
+        for (const int pack : kPacks) {
+          testing::Digest out;
+          const bool possible = has_block_plan(mask, pack);
+          if (possible) digest(out, lists_from_bits(mask, pack));
+          golden.digests.push_back(possible ? out.value() : 0);
+        }
+        cases.push_back(std::move(golden));
+      }
+    }
+  }
+  testing::expect_golden_digests("block_lists.txt", {"pack_1", "pack_2", "pack_4", "pack_8"},
+                                 cases);
 }
 
 }  // namespace
