@@ -1,0 +1,165 @@
+#include "cost/platform.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/nearest.h"
+#include "cost/embedded_platforms.h"
+#include "cost/platform_fields.h"
+
+namespace longca::cost {
+namespace {
+
+constexpr std::int64_t kMaxWhole = std::numeric_limits<std::int32_t>::max();
+
+/// Takes the fields of a platform from the nodes of its page by their dotted keys.
+class FieldReader {
+ public:
+  FieldReader(const toml::table& root, std::string_view path) : path_(path) {
+    add_leaves(root, "");
+    end_ = root.source();
+  }
+
+  Platform read() {
+    Platform platform;
+    platform.name = text("name");
+    platform.description = text("description");
+    visit_fields(platform, *this);
+    check_unknown();
+    return platform;
+  }
+
+  void section(const char* name, const char*, std::string& measured) {
+    section_ = name;
+    measured = text(section_ + ".measured");
+  }
+
+  void field(const char* key, const char*, double& value) {
+    const std::string name = section_ + "." + key;
+    const toml::node* node = find(name, "a number above 0");
+    if (node == nullptr) return;
+    const auto number = node->value<double>();
+    if (!number || !node->is_number()) fail(node->source(), "'{}' is not a number", name);
+    if (!std::isfinite(*number) || *number <= 0) {
+      fail(node->source(), "'{}' is {}, not a finite number above 0", name, *number);
+    }
+    value = *number;
+  }
+
+  void field(const char* key, const char*, std::int64_t& value) {
+    const std::string name = section_ + "." + key;
+    const toml::node* node = find(name, "a whole number above 0");
+    if (node == nullptr) return;
+    const auto number = node->value_exact<std::int64_t>();
+    if (!number) fail(node->source(), "'{}' is not a whole number", name);
+    if (*number < 1 || *number > kMaxWhole) {
+      fail(node->source(), "'{}' is {}, not between 1 and {}", name, *number, kMaxWhole);
+    }
+    value = *number;
+  }
+
+  template <typename... Args>
+  [[noreturn]] void fail(const toml::source_region& where, fmt::format_string<Args...> format,
+                         Args&&... args) const {
+    throw_input_error("{}:{}:{}: {}", path_, where.begin.line, where.begin.column,
+                      fmt::format(format, std::forward<Args>(args)...));
+  }
+
+ private:
+  void add_leaves(const toml::table& table, const std::string& prefix) {
+    for (const auto& [key, node] : table) {
+      const std::string name = prefix + std::string(key.str());
+      const toml::table* inner = node.as_table();
+      if (inner != nullptr && !inner->empty()) {
+        add_leaves(*inner, name + ".");
+      } else {
+        leaves_[name] = &node;
+      }
+    }
+  }
+
+  /// Null, and noted as missing, if the page has no such key.
+  const toml::node* find(const std::string& name, std::string_view expected) {
+    known_.push_back(name);
+    const auto it = leaves_.find(name);
+    if (it == leaves_.end()) {
+      if (missing_.empty()) missing_ = fmt::format("'{}' is missing: {}", name, expected);
+      return nullptr;
+    }
+    const toml::node* node = it->second;
+    leaves_.erase(it);
+    return node;
+  }
+
+  std::string text(const std::string& name) {
+    const toml::node* node = find(name, "a text");
+    if (node == nullptr) return "";
+    const auto value = node->value_exact<std::string>();
+    if (!value) fail(node->source(), "'{}' is not a text", name);
+    return *value;
+  }
+
+  /// A key that is not known comes before one that is missing: it may be that one, misspelt.
+  void check_unknown() const {
+    if (!leaves_.empty()) {
+      const auto& [name, node] = *leaves_.begin();
+      fail(node->source(), "unknown key '{}'{}", name, suggestion(name, known_));
+    }
+    if (!missing_.empty()) fail(end_, "{}", missing_);
+  }
+
+  std::string path_;
+  std::map<std::string, const toml::node*> leaves_;  ///< those not yet taken
+  std::vector<std::string> known_;
+  std::string missing_;  ///< a sentence on the first key that is
+  std::string section_;
+  toml::source_region end_;
+};
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || text.fail()) throw_input_error("cannot read the platform {}", path.string());
+  return text.str();
+}
+
+}  // namespace
+
+Platform parse_platform(std::string_view toml, std::string_view path) {
+  try {
+    return FieldReader(toml::parse(toml, path), path).read();
+  } catch (const toml::parse_error& error) {
+    const auto& where = error.source().begin;
+    throw_input_error("{}:{}:{}: {}", path, where.line, where.column, error.description());
+  }
+}
+
+std::vector<std::string> platform_names() {
+  std::vector<std::string> names;
+  for (const EmbeddedPlatform& page : embedded_platforms()) names.emplace_back(page.name);
+  return names;
+}
+
+Platform load_platform(const std::string& name) {
+  if (name.ends_with(".toml")) return parse_platform(text_of(name), name);
+  for (const EmbeddedPlatform& page : embedded_platforms()) {
+    if (page.name == name) return parse_platform(page.toml, name + ".toml");
+  }
+  throw_input_error("unknown platform '{}'{}", name, suggestion(name, platform_names()));
+}
+
+const Platform& default_platform() {
+  static const Platform platform = load_platform("h200");
+  return platform;
+}
+
+}  // namespace longca::cost

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace longca::cost {
+
+/// In all of these: `measured` says where and how the figures were; platform_fields.h says what each
+/// figure means.
+struct DeviceSize {
+  std::string measured;
+  std::int64_t sms = 0;
+
+  bool operator==(const DeviceSize&) const = default;
+};
+
+struct MemoryRate {
+  std::string measured;
+  /// Of passes over results in device memory, reads and writes together.
+  double bytes_per_second = 0;
+
+  bool operator==(const MemoryRate&) const = default;
+};
+
+/// Exchanges between the devices of a node. Each direction has the whole rate.
+struct LinkRates {
+  std::string measured;
+  double bytes_per_second = 0;
+  double seconds_per_exchange = 0;  ///< however small
+  double seconds_per_message = 0;   ///< of several in one exchange, sent one after the other
+  double seconds_to_begin = 0;      ///< until the first exchange of a pass starts
+
+  bool operator==(const LinkRates&) const = default;
+};
+
+/// The devices that the fast links join, and how exchanges slow down the kernels beside them.
+struct NodeSize {
+  std::string measured;
+  std::int64_t gpus = 0;
+  /// What an exchange costs although a kernel covers it, as a part of its own time: within a node,
+  /// and where links between nodes take part.
+  double covered_cost_within = 0;
+  double covered_cost_across = 0;
+
+  bool operator==(const NodeSize&) const = default;
+};
+
+/// A call of any kernel on a mask that leaves it whole tiles.
+struct CallRates {
+  std::string measured;
+  double flops_per_second = 0;
+  double seconds_per_call = 0;
+
+  bool operator==(const CallRates&) const = default;
+};
+
+/// A forward call of the kernel `slice`.
+struct ForwardRates {
+  std::string measured;
+  double tile_flops_per_second = 0;
+  double keys_per_row = 0;
+  double seconds_per_call = 0;
+
+  bool operator==(const ForwardRates&) const = default;
+};
+
+/// A backward call of the kernel `slice`.
+struct BackwardRates {
+  std::string measured;
+  double tile_flops_per_second = 0;
+  double keys_per_row = 0;
+  double seconds_per_call = 0;
+  double seconds_per_half_heads_call = 0;
+  double row_term_bytes_per_second = 0;
+
+  bool operator==(const BackwardRates&) const = default;
+};
+
+struct KernelRates {
+  CallRates any;
+  ForwardRates forward;
+  BackwardRates backward;
+
+  bool operator==(const KernelRates&) const = default;
+};
+
+/// What a CTA of slice's forward kernel spends at 128 dimensions: full and partial tiles of
+/// 128 × 128, and 64-key sub-tiles.
+struct SliceForwardCycles {
+  std::string measured;
+  std::int64_t tile_start_cycles = 0;
+  std::int64_t full_tile_cycles = 0;
+  std::int64_t partial_tile_cycles = 0;
+  std::int64_t sub_tile_cycles = 0;
+  std::int64_t pair_start_cycles = 0;
+  double pair_tile_share = 0;
+  double min_pack_gain = 0;
+
+  bool operator==(const SliceForwardCycles&) const = default;
+};
+
+/// What a CTA of slice's backward kernel spends at 128 dimensions: it keeps a key tile and visits
+/// query tiles of 64 rows.
+struct SliceBackwardCycles {
+  std::string measured;
+  std::int64_t key_tile_cycles = 0;
+  std::int64_t empty_tile_cycles = 0;
+  std::int64_t query_tile_cycles = 0;
+  std::int64_t add_keys_cycles = 0;
+  std::int64_t shared_tile_cycles = 0;
+  std::int64_t shared_cycles = 0;
+  std::int64_t chunk_visits = 0;
+  std::int64_t min_share_visits = 0;
+  std::int64_t min_part_visits = 0;
+  std::int64_t cut_gain_divisor = 0;
+  std::int64_t few_rows_cut_gain_divisor = 0;
+  std::int64_t section_slack_divisor = 0;
+  std::int64_t max_unordered_write_tiles = 0;
+
+  bool operator==(const SliceBackwardCycles&) const = default;
+};
+
+struct SliceCycles {
+  SliceForwardCycles forward;
+  SliceBackwardCycles backward;
+
+  bool operator==(const SliceCycles&) const = default;
+};
+
+/// The rates of a kind of machine, by which planners weigh one plan against another. Data from a
+/// page of configs/platforms/, where every figure has its unit and says how it was measured. All
+/// numbers are finite and above 0.
+struct Platform {
+  std::string name;
+  std::string description;
+  DeviceSize device;
+  MemoryRate memory;
+  LinkRates links;
+  NodeSize node;
+  KernelRates kernel;
+  SliceCycles slice;
+
+  bool operator==(const Platform&) const = default;
+};
+
+/// The platform of a page. `path` names it in errors. Throws InputError with file, line and column
+/// for a syntax error, an unknown key (nearest suggested), a missing one, and a value of another
+/// type or beyond its limits.
+Platform parse_platform(std::string_view toml, std::string_view path);
+
+/// The page of a platform: parse_platform of it gives the same platform.
+std::string to_toml(const Platform& platform);
+
+/// The platform `name` of configs/platforms/, whose pages are part of the program, or that of the
+/// file `name` if it ends in ".toml". Throws InputError that suggests the nearest name.
+Platform load_platform(const std::string& name);
+
+/// Of the platforms that load_platform finds by name, in order.
+std::vector<std::string> platform_names();
+
+/// "h200": what planners take where no other is given.
+const Platform& default_platform();
+
+}  // namespace longca::cost

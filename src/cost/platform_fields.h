@@ -1,0 +1,130 @@
+#pragma once
+
+#include "cost/platform.h"
+
+namespace longca::cost {
+
+/// Calls visit.section(name, meaning, measured) and visit.field(key, meaning, value) for all of a
+/// platform but its name and description, in the order of its page. Meanings are one line each.
+template <typename AnyPlatform, typename Visitor>
+void visit_fields(AnyPlatform& platform, Visitor&& visit) {
+  auto& device = platform.device;
+  visit.section("device", "One device.", device.measured);
+  visit.field("sms", "Number of streaming multiprocessors.", device.sms);
+
+  auto& memory = platform.memory;
+  visit.section("memory", "Device memory.", memory.measured);
+  visit.field("bytes_per_second", "Rate of passes over results, reads and writes together.",
+              memory.bytes_per_second);
+
+  auto& links = platform.links;
+  visit.section("links", "Exchanges between the devices of a node.", links.measured);
+  visit.field("bytes_per_second", "Rate of a large copy, in each direction.",
+              links.bytes_per_second);
+  visit.field("seconds_per_exchange", "Time of an exchange, however small.",
+              links.seconds_per_exchange);
+  visit.field("seconds_per_message",
+              "Time of each message more; K and V of the same keys, or their gradients, are one.",
+              links.seconds_per_message);
+  visit.field("seconds_to_begin",
+              "Time before the first exchange of a pass: devices meet and exchange grants.",
+              links.seconds_to_begin);
+
+  auto& node = platform.node;
+  visit.section("node", "The devices that these links join.", node.measured);
+  visit.field("gpus", "Number of devices.", node.gpus);
+  visit.field("covered_cost_within",
+              "Part of an exchange's time that still counts where a kernel covers it.",
+              node.covered_cost_within);
+  visit.field("covered_cost_across", "The same where links between nodes take part.",
+              node.covered_cost_across);
+
+  auto& any = platform.kernel.any;
+  visit.section("kernel.any", "A call of any kernel.", any.measured);
+  visit.field("flops_per_second", "Forward rate on a mask that leaves whole tiles.",
+              any.flops_per_second);
+  visit.field("seconds_per_call", "Time of one call more: its start and its last, half empty wave.",
+              any.seconds_per_call);
+
+  auto& forward = platform.kernel.forward;
+  visit.section("kernel.forward", "A forward call of slice.", forward.measured);
+  visit.field("tile_flops_per_second", "Rate on whole tiles of long rows.",
+              forward.tile_flops_per_second);
+  visit.field("keys_per_row",
+              "Keys added to each row for partial tiles and for what is done once a row.",
+              forward.keys_per_row);
+  visit.field("seconds_per_call", "Time of a call, beside its cells.", forward.seconds_per_call);
+
+  auto& backward = platform.kernel.backward;
+  visit.section("kernel.backward", "A backward call of slice.", backward.measured);
+  visit.field("tile_flops_per_second", "Rate on whole tiles of long rows.",
+              backward.tile_flops_per_second);
+  visit.field("keys_per_row",
+              "Keys added to each row for partial tiles and for what is done once a row.",
+              backward.keys_per_row);
+  visit.field("seconds_per_call", "Time of a call, beside its cells.", backward.seconds_per_call);
+  visit.field("seconds_per_half_heads_call",
+              "The same with half of the heads: half as many CTAs share the call's end.",
+              backward.seconds_per_half_heads_call);
+  visit.field("row_term_bytes_per_second",
+              "Rate at which O and dO are read once for the row sums, before any key is needed.",
+              backward.row_term_bytes_per_second);
+
+  auto& tiles = platform.slice.forward;
+  visit.section("slice.forward", "A CTA of slice's forward kernel, sm_90a, at 128 dimensions.",
+                tiles.measured);
+  visit.field("tile_start_cycles", "Start of a query tile: Q, the first keys, and the results.",
+              tiles.tile_start_cycles);
+  visit.field("full_tile_cycles",
+              "128 keys that every row sees: two products with the softmax beside them.",
+              tiles.full_tile_cycles);
+  visit.field("partial_tile_cycles", "128 keys under a mask.", tiles.partial_tile_cycles);
+  visit.field("sub_tile_cycles", "64 keys under a mask, with nothing beside them.",
+              tiles.sub_tile_cycles);
+  visit.field("pair_start_cycles",
+              "Start of a query tile in a pair of CTAs, each waiting for the other at both ends.",
+              tiles.pair_start_cycles);
+  visit.field("pair_tile_share", "Factor on a tile's cycles in a pair of CTAs.",
+              tiles.pair_tile_share);
+  visit.field("min_pack_gain",
+              "Packs within this factor of the best one's cycles are equal: the smallest is taken.",
+              tiles.min_pack_gain);
+
+  auto& shares = platform.slice.backward;
+  visit.section("slice.backward", "A CTA of slice's backward kernel, sm_90a, at 128 dimensions.",
+                shares.measured);
+  visit.field("key_tile_cycles", "Start of a key tile: K, V, the first rows, and the results.",
+              shares.key_tile_cycles);
+  visit.field("empty_tile_cycles", "A key tile that no row sees: zeros are written.",
+              shares.empty_tile_cycles);
+  visit.field("query_tile_cycles",
+              "A visit to a query tile of 64 rows: five products of 64 × 128 × 128.",
+              shares.query_tile_cycles);
+  visit.field("add_keys_cycles", "Added where a share's results are added to those of others.",
+              shares.add_keys_cycles);
+  visit.field("shared_tile_cycles",
+              "All CTAs' work on a shared key tile of a KV head: clear, add, read again.",
+              shares.shared_tile_cycles);
+  visit.field("shared_cycles", "The additional kernel that any shared key tile needs.",
+              shares.shared_cycles);
+  visit.field("chunk_visits",
+              "Visits whose rows L2 holds: 512 are 4K tokens of 8 heads, 32 MB of Q, dO and dQ.",
+              shares.chunk_visits);
+  visit.field("min_share_visits", "Fewest visits of a share of a divided key tile.",
+              shares.min_share_visits);
+  visit.field("min_part_visits",
+              "Fewest visits of a part that is cut from a share for the last wave.",
+              shares.min_part_visits);
+  visit.field("cut_gain_divisor", "A cut must gain at least 1 / this of the time.",
+              shares.cut_gain_divisor);
+  visit.field("few_rows_cut_gain_divisor", "The same where few rows see many keys.",
+              shares.few_rows_cut_gain_divisor);
+  visit.field("section_slack_divisor",
+              "Fewer KV heads at a time, whose rows L2 holds, may take 1 / this longer.",
+              shares.section_slack_divisor);
+  visit.field("max_unordered_write_tiles",
+              "Query tiles up to which dQ is written in any order: about six for each SM.",
+              shares.max_unordered_write_tiles);
+}
+
+}  // namespace longca::cost

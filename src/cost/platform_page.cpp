@@ -1,0 +1,110 @@
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+#include "core/error.h"
+#include "cost/platform.h"
+#include "cost/platform_fields.h"
+
+namespace longca::cost {
+namespace {
+
+constexpr std::size_t kColumns = 100;
+
+/// The shortest digits that give the same number, with an exponent that is a multiple of three
+/// where it is not 0 to 2: 170, 0.975, 3.5e12, 20e-6.
+std::string number_text(double value) {
+  char digits[32];
+  if (value >= 1e-3 && value < 1e6) {
+    const auto end = std::to_chars(digits, std::end(digits), value, std::chars_format::fixed).ptr;
+    return {digits, end};
+  }
+  const auto end =
+      std::to_chars(digits, std::end(digits), value, std::chars_format::scientific).ptr;
+  const std::string_view text(digits, static_cast<std::size_t>(end - digits));
+  const std::size_t e = text.find('e');
+  const std::size_t sign = text[e + 1] == '+' ? 2 : 1;
+  int exponent = 0;
+  std::from_chars(text.data() + e + sign, text.data() + text.size(), exponent);
+  std::string mantissa(text.substr(0, 1));
+  if (e > 2) mantissa += text.substr(2, e - 2);
+  const int places = ((exponent % 3) + 3) % 3;
+  const auto whole = static_cast<std::size_t>(1 + places);
+  mantissa.resize(std::max(mantissa.size(), whole), '0');
+  const std::string fraction = mantissa.substr(whole);
+  return fmt::format("{}{}{}e{}", mantissa.substr(0, whole), fraction.empty() ? "" : ".", fraction,
+                     exponent - places);
+}
+
+std::string number_text(std::int64_t value) {
+  return std::to_string(value);
+}
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  if (text.starts_with(' ')) {  // would go with the line end before it
+    result = "\\u0020";
+    text.remove_prefix(1);
+  }
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+/// A text on one line, or one broken between words, whose line ends TOML skips.
+std::string text_line(std::string_view key, std::string_view value) {
+  const std::string text = escaped(value);
+  if (key.size() + text.size() + 5 <= kColumns) return fmt::format("{} = \"{}\"\n", key, text);
+  std::string lines = fmt::format("{} = \"\"\"\\\n  ", key);
+  std::size_t begin = 0;
+  std::size_t last = 0;  // a single space: the last place to break the line
+  for (std::size_t i = 1; i + 1 < text.size(); ++i) {
+    if (i - begin + 4 > kColumns && last > begin) {
+      lines += text.substr(begin, last - begin) + " \\\n  ";
+      begin = last + 1;
+    }
+    if (text[i] == ' ' && text[i - 1] != ' ' && text[i + 1] != ' ') last = i;
+  }
+  return lines + text.substr(begin) + "\"\"\"\n";
+}
+
+class PageWriter {
+ public:
+  explicit PageWriter(std::string& page) : page_(page) {}
+
+  void section(const char* name, const char* meaning, const std::string& measured) {
+    page_ += fmt::format("\n# {}\n[{}]\n", meaning, name);
+    page_ += text_line("measured", measured);
+  }
+
+  template <typename Number>
+  void field(const char* key, const char* meaning, Number value) {
+    page_ += fmt::format("# {}\n{} = {}\n", meaning, key, number_text(value));
+  }
+
+ private:
+  std::string& page_;
+};
+
+}  // namespace
+
+std::string to_toml(const Platform& platform) {
+  std::string page =
+      "# The rates of a kind of machine, by which planners weigh one plan against another. "
+      "Seconds,\n"
+      "# bytes, FLOP and cycles; every number is above 0. 'measured' says where and how.\n";
+  page += text_line("name", platform.name);
+  page += text_line("description", platform.description);
+  visit_fields(platform, PageWriter(page));
+  return page;
+}
+
+}  // namespace longca::cost

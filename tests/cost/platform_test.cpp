@@ -1,0 +1,129 @@
+#include "cost/platform.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "core/error.h"
+
+namespace longca::cost {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// The sentence that the default page is refused with when `from` is replaced by `to`.
+std::string refusal(const std::string& from, const std::string& to) {
+  std::string page = to_toml(default_platform());
+  const std::size_t at = page.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  page.replace(at, from.size(), to);
+  try {
+    parse_platform(page, "p.toml");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(PlatformTest, HasTheFiguresOfItsPage) {
+  const Platform& h200 = default_platform();
+  EXPECT_EQ(h200.name, "h200");
+  EXPECT_EQ(h200.device.sms, 132);
+  EXPECT_EQ(h200.links.bytes_per_second, 378e9);
+  EXPECT_EQ(h200.links.seconds_per_message, 9e-6);
+  EXPECT_EQ(h200.kernel.backward.row_term_bytes_per_second, 4.1e12);
+  EXPECT_EQ(h200.slice.forward.pair_tile_share, 0.975);
+  EXPECT_EQ(h200.slice.backward.chunk_visits, 512);
+}
+
+/// So `to_toml` writes what a person would read, and nothing of a page is lost.
+TEST(PlatformTest, PagesAreWhatIsWrittenOfThem) {
+  for (const std::string& name : platform_names()) {
+    const std::string path = std::string(LONGCA_PLATFORMS) + "/" + name + ".toml";
+    EXPECT_EQ(to_toml(load_platform(path)), text_of(path)) << name;
+    EXPECT_EQ(load_platform(path), load_platform(name));
+    EXPECT_EQ(load_platform(name).name, name);
+  }
+}
+
+TEST(PlatformTest, AnyPlatformComesBack) {
+  Platform platform = default_platform();
+  platform.description = "  two  spaces, \"quotes\", a \\ and\na line; µ " + std::string(300, 'x') +
+                         " " + std::string(90, 'y') + "  z \\";
+  for (const double value : {1.0, 12.5, 999999.0, 1e6, 1.25e7, 123456789.0, 1e-3, 9.99e-4, 0.1,
+                             1.0 / 3, 7e-5, 5e-324, 1.7976931348623157e308}) {
+    platform.links.bytes_per_second = value;
+    platform.kernel.forward.keys_per_row = value;
+    EXPECT_EQ(parse_platform(to_toml(platform), "p.toml"), platform) << value;
+  }
+}
+
+TEST(PlatformTest, NumbersAreWrittenAsPeopleDo) {
+  Platform platform = default_platform();
+  const auto written = [&](double value) {
+    platform.memory.bytes_per_second = value;
+    const std::string page = to_toml(platform);
+    const std::string key = "bytes_per_second = ";
+    const std::size_t at = page.find(key) + key.size();
+    return page.substr(at, page.find('\n', at) - at);
+  };
+  EXPECT_EQ(written(3.5e12), "3.5e12");
+  EXPECT_EQ(written(378e9), "378e9");
+  EXPECT_EQ(written(20e-6), "20e-6");
+  EXPECT_EQ(written(8e-6), "8e-6");
+  EXPECT_EQ(written(0.05), "0.05");
+  EXPECT_EQ(written(170), "170");
+}
+
+TEST(PlatformTest, RefusalsNameKeyValueAndLimit) {
+  EXPECT_EQ(refusal("sms = 132", "sms = 0"),
+            "p.toml:10:7: 'device.sms' is 0, not between 1 and 2147483647");
+  EXPECT_THAT(refusal("sms = 132", "sms = 1.5"), HasSubstr("'device.sms' is not a whole number"));
+  EXPECT_THAT(refusal("sms = 132", "sms = 4294967296"), HasSubstr("'device.sms' is 4294967296"));
+  EXPECT_THAT(refusal("= 378e9", "= -1"),
+              HasSubstr("'links.bytes_per_second' is -1, not a finite number above 0"));
+  EXPECT_THAT(refusal("= 378e9", "= inf"), HasSubstr("'links.bytes_per_second' is inf"));
+  EXPECT_THAT(refusal("= 378e9", "= nan"), HasSubstr("'links.bytes_per_second' is nan"));
+  EXPECT_THAT(refusal("= 378e9", "= \"fast\""),
+              HasSubstr("'links.bytes_per_second' is not a number"));
+  EXPECT_THAT(refusal("= 378e9", "= true"), HasSubstr("'links.bytes_per_second' is not a number"));
+  EXPECT_THAT(refusal("name = \"h200\"", "name = 200"), HasSubstr("'name' is not a text"));
+}
+
+TEST(PlatformTest, RefusesWhatItDoesNotKnowOrMisses) {
+  EXPECT_THAT(refusal("seconds_to_begin", "seconds_to_start"),
+              AllOf(HasSubstr("unknown key 'links.seconds_to_start'"),
+                    HasSubstr("did you mean 'links.seconds_to_begin'?")));
+  EXPECT_THAT(refusal("seconds_to_begin = 20e-6", ""),
+              HasSubstr("'links.seconds_to_begin' is missing: a number above 0"));
+  EXPECT_THAT(refusal("sms = 132", ""), HasSubstr("'device.sms' is missing: a whole number"));
+  EXPECT_THAT(refusal("sms = 132", "sms = 132\n[device.more]"),
+              HasSubstr("unknown key 'device.more'"));
+  EXPECT_THAT(refusal("[node]", "[node"), HasSubstr("p.toml:"));
+}
+
+TEST(PlatformTest, FindsPlatformsByNameOrFile) {
+  EXPECT_THAT(platform_names(), testing::Contains("h200"));
+  EXPECT_THROW(load_platform("no/such/file.toml"), InputError);
+  try {
+    load_platform("h20");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "unknown platform 'h20' (did you mean 'h200'?)");
+  }
+}
+
+}  // namespace
+}  // namespace longca::cost
