@@ -30,7 +30,7 @@ std::string architectures(const Capabilities& can) {
     return fmt::format("{}.{}", architecture / 10, architecture % 10);
   };
   if (can.only_architecture != 0) return text(can.only_architecture) + " only";
-  return can.least_architecture != 0 ? text(can.least_architecture) + " or later" : "any";
+  return can.min_architecture != 0 ? text(can.min_architecture) + " or later" : "any";
 }
 
 /// Asked only where the kernel's device is: a library of hundreds of MB may be loaded for it.

@@ -18,10 +18,10 @@ Support check_device(const Capabilities& c) {
   if (const Support& device = Device::available(c.device); !device.ok()) return device;
   if (c.device != DeviceKind::cuda) return {};
   const DeviceProperties& gpu = Device::get(c.device).properties();
-  if (gpu.architecture < c.least_architecture) {
+  if (gpu.architecture < c.min_architecture) {
     return refuse(c,
                   fmt::format("needs a GPU of compute capability {}.{} or later, the {} has {}.{}",
-                              c.least_architecture / 10, c.least_architecture % 10, gpu.name,
+                              c.min_architecture / 10, c.min_architecture % 10, gpu.name,
                               gpu.architecture / 10, gpu.architecture % 10));
   }
   if (c.only_architecture != 0 && gpu.architecture != c.only_architecture) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "attention/api/problem.h"
+#include "core/memory.h"
 #include "core/status.h"
 #include "core/tensor.h"
 #include "mask/mask.h"
@@ -27,6 +29,13 @@ struct ForwardArgs {
   Stream stream = nullptr;
 };
 
+/// What a backward pass that does not accumulate does with dk and dv.
+enum class KeyGradients : std::uint8_t {
+  as_dq,              ///< overwrites them, in the problem's dtype
+  overwrite_float32,  ///< overwrites them; they are float32
+  add_float32,        ///< adds into them; they are float32
+};
+
 /// Tensors of a backward pass. `o` and `lse` are those of the whole softmax (all keys of the row).
 struct BackwardArgs {
   ConstTensorView dout;  ///< [tokens_q, heads_q, dim], the problem's dtype
@@ -39,19 +48,60 @@ struct BackwardArgs {
   TensorView dk;            ///< as k; float32 if accumulate
   TensorView dv;            ///< as v; float32 if accumulate
   bool accumulate = false;  ///< adds into dq, dk, dv instead of overwriting them
+  /// Other than as_dq only without `accumulate`, and only where Kernel::sums_key_gradients().
+  KeyGradients key_gradients = KeyGradients::as_dq;
   Stream stream = nullptr;
 };
 
-/// A kernel made ready for one problem and mask: index lists, workspace, compiled code. The calls
-/// may be repeated; one at a time.
+/// Memory that a plan's calls work in and that holds nothing between them: lent by a caller that
+/// runs several plans one after the other, or allocated by the plan's first call.
+class PlanScratch {
+ public:
+  PlanScratch() = default;
+  PlanScratch(MemoryTracker& memory, std::int64_t bytes) : memory_(&memory), bytes_(bytes) {}
+
+  std::int64_t bytes() const { return bytes_; }
+  /// What of it counts as the plan's workspace.
+  std::int64_t own_bytes() const { return lent_ != nullptr ? 0 : bytes_; }
+  /// Before the first call, if at all. `memory` has bytes() and outlives the calls.
+  void lend(std::byte* memory) { lent_ = memory; }
+  std::byte* data() {
+    if (lent_ != nullptr) return lent_;
+    if (own_.bytes() < bytes_) own_ = Buffer(*memory_, bytes_);
+    return own_.as<std::byte>();
+  }
+
+ private:
+  MemoryTracker* memory_ = nullptr;
+  std::int64_t bytes_ = 0;
+  std::byte* lent_ = nullptr;
+  Buffer own_;
+};
+
+/// A kernel made ready for one problem and mask: index lists, workspace, compiled code. Calls may
+/// be repeated, one at a time.
 class Plan {
  public:
   virtual ~Plan() = default;
   virtual void forward(const ForwardArgs& args) = 0;
   /// Only for a problem with `backward`.
   virtual void backward(const BackwardArgs& args) = 0;
-  /// Bytes that this plan holds beside the tensors of the calls.
+  /// Bytes that this plan holds besides the tensors of the calls.
   virtual std::int64_t workspace_bytes() const = 0;
+  /// Scratch that plans which run one after the other can share; null if there is none.
+  virtual PlanScratch* scratch() { return nullptr; }
+
+  /// A backward pass may begin with work on the rows alone (the sums of dO · O, say), which can be
+  /// queued before k and v have arrived. Allocates what lies between prepare_rows and the call, so
+  /// that calls of plans with the same scratch may come in between; to be called before the scratch
+  /// is lent. Returns the bytes allocated: 0 if the plan has no such part or needs more than
+  /// `max_bytes` for it.
+  virtual std::int64_t keep_rows(std::int64_t /*max_bytes*/) { return 0; }
+  /// Only if keep_rows returned more than 0. Queues that work on args.stream; the next backward
+  /// call with the same dout, o, lse and key_gradients leaves it out, one with others does all
+  /// itself. k and v are not read.
+  virtual void prepare_rows(const BackwardArgs& /*args*/) {}
+
   /// What runs, for the record's notes: the version of a library, the back end that it chose.
   virtual std::map<std::string, std::string> notes() const { return {}; }
   /// What compiling took, in plan() or in the first calls: a record keeps it apart from the plan's
@@ -66,8 +116,8 @@ struct Capabilities {
   std::string description;  ///< one line
   std::string origin;       ///< "here", or the package it comes from
   DeviceKind device = DeviceKind::cpu;
-  int least_architecture = 0;  ///< of a GPU: 80 for compute capability 8.0
-  int only_architecture = 0;   ///< the one it was built for (90 for sm_90a code); 0: any
+  int min_architecture = 0;   ///< of a GPU: 80 for compute capability 8.0
+  int only_architecture = 0;  ///< the one it was built for (90 for sm_90a code); 0: any
   std::vector<DType> dtypes;
   std::vector<int> head_dims;  ///< empty: any
   bool gqa = true;             ///< heads_q > heads_k
@@ -84,8 +134,7 @@ struct Capabilities {
   bool gradient_of_parts = true;
 };
 
-/// One row of the benchmark. Stateless; adding one is a file and a line in registry.cpp
-/// (docs/guide/adding-a-kernel.md).
+/// One row of the benchmark. Stateless. docs/guide/adding-a-kernel.md shows how to add one.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -94,19 +143,21 @@ class Kernel {
   virtual Support supports(const Problem& problem, const Mask& mask) const = 0;
   /// All preparation that depends on the mask; timed apart. Only for supported problems.
   virtual std::unique_ptr<Plan> plan(const Problem& problem, const Mask& mask) const = 0;
-  /// The part of `supports` that asks neither a device nor a library: whether the kernel has words
-  /// for the problem at all. By default what its capabilities say.
+  /// The part of `supports` that needs neither a device nor a library: whether the kernel's
+  /// arguments can express the problem and the mask. By default what its capabilities say.
   virtual Support can_express(const Problem& problem, const Mask& mask) const;
-  /// Of the library behind it, as it is here; empty if there is none.
+  /// Whether backward calls on this machine take every KeyGradients, not only as_dq.
+  virtual bool sums_key_gradients() const { return false; }
+  /// Version of the library behind it, as installed here; empty if there is none.
   virtual std::string version() const { return {}; }
 };
 
-/// Whether the kernel has a form for the device at all, be the device there or not.
+/// Whether the kernel is written for the kind of device, present or not.
 Support check_kind(const Capabilities& capabilities, DeviceKind device);
-/// What `capabilities` say about a problem, wherever it runs; the sentence names the property and
-/// the limit.
+/// Checks a problem against `capabilities`, on whatever machine; the sentence names the property
+/// and its limit.
 Support check_problem(const Capabilities& capabilities, const Problem& problem, const Mask& mask);
-/// The same, after the device and its architecture.
+/// Checks the device and its architecture, then the problem.
 Support check_capabilities(const Capabilities& capabilities, const Problem& problem,
                            const Mask& mask);
 

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "attention/api/key_sums.h"
 #include "core/error.h"
 #include "parallel/executor/kernel_plans.h"
 #include "parallel/executor/kernel_steps.h"
@@ -98,10 +97,7 @@ struct KernelComputer::Impl {
         merges_after(!can.accumulate || merging == Merging::after ||
                      (merging == Merging::automatic && problem.device == DeviceKind::cuda)) {}
 
-  StepSetting setting() {
-    const auto* summing = dynamic_cast<const HasKeySums*>(&kernel);
-    return {can, summing != nullptr && summing->sums_keys(), math, scratch};
-  }
+  StepSetting setting() { return {can, kernel.sums_key_gradients(), math, scratch}; }
 
   Problem problem_of(const TensorView& rows, const TensorView& keys) const {
     Problem problem = whole;
@@ -264,7 +260,7 @@ void KernelComputer::ready() {
     }
   }
   for (const Impl::Call& call : impl_->calls) {
-    call.step->set_plan(impl_->plans[call.plan], impl_->plans.rows(call.plan));
+    call.step->set_plan(impl_->plans[call.plan], impl_->plans.keeps_rows(call.plan));
     call.step->place(impl_->scratch);
   }
 }

@@ -34,7 +34,7 @@ class KernelComputer final : public StepComputer {
   Support prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) override;
   void ready() override;
   void run(bool backward, int op, Stream stream) override;
-  /// Of steps whose kernel prepares rows (early_rows.h), from where they lie, with a plan that no
+  /// Of steps whose kernel prepares rows (Plan::prepare_rows), from where they lie, with a plan that no
   /// other step of the backward pass uses: between its rows and the rest there is no other call.
   void expect_early(int op) override;
   bool has_early(int op) const override;

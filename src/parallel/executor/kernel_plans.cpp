@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "attention/api/plan_scratch.h"
-
 namespace longca {
 namespace {
 
@@ -53,21 +51,19 @@ void KernelPlans::make() {
 }
 
 void KernelPlans::keep_rows() {
-  std::int64_t room = kMaxKeptRows;
+  std::int64_t free = kMaxKeptRows;
   for (const std::size_t index : rows_wanted_) {
     Entry& entry = entries_[index];
-    auto* rows = dynamic_cast<PreparesRows*>(entry.plan.get());
-    const std::int64_t taken = rows == nullptr ? 0 : rows->keep_rows(room);
-    if (taken > 0) entry.rows = rows;
-    room -= taken;
+    const std::int64_t taken = entry.plan->keep_rows(free);
+    entry.keeps_rows |= taken > 0;
+    free -= taken;
   }
 }
 
 void KernelPlans::share_scratch() {
   std::vector<PlanScratch*> all;
   for (const Entry& entry : entries_) {
-    auto* plan = dynamic_cast<HasScratch*>(entry.plan.get());
-    if (plan != nullptr) all.push_back(&plan->scratch());
+    if (PlanScratch* scratch = entry.plan->scratch()) all.push_back(scratch);
   }
   std::int64_t bytes = 0;
   for (const PlanScratch* scratch : all) bytes = std::max(bytes, scratch->bytes());

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "attention/api/early_rows.h"
 #include "attention/api/kernel.h"
 #include "core/memory.h"
 
@@ -25,8 +24,7 @@ class KernelPlans {
   /// Makes what is wanted and not made yet. A plan has its backward pass if one of its steps has.
   void make();
   Plan& operator[](std::size_t index) const { return *entries_[index].plan; }
-  /// Null where the plan prepares no rows.
-  PreparesRows* rows(std::size_t index) const { return entries_[index].rows; }
+  bool keeps_rows(std::size_t index) const { return entries_[index].keeps_rows; }
 
   std::int64_t workspace_bytes() const;
   double compile_ms() const;
@@ -37,7 +35,7 @@ class KernelPlans {
     Problem problem;
     Mask mask;
     std::unique_ptr<Plan> plan;
-    PreparesRows* rows = nullptr;  ///< of the plan, if it keeps them
+    bool keeps_rows = false;  ///< Plan::keep_rows has allocated memory
   };
   void keep_rows();
   void share_scratch();

@@ -114,15 +114,15 @@ class BackwardStep final : public KernelStep {
         if (first_[i] || outputs_[i].staged()) math_.clear(outputs_[i].used, stream);
       }
     }
-    call(args(stream));
+    plan_->backward(args(stream));
     for (std::size_t i = 0; i < outputs_.size(); ++i) deliver(outputs_[i], first_[i], stream);
   }
 
   bool can_prepare_rows() const override {
     return !inputs_[0].staged() && !inputs_[4].staged() && !lse_.staged();
   }
-  bool has_early() const override { return rows_ != nullptr; }
-  void run_early(Stream stream) override { rows_->prepare_rows(args(stream), keys_); }
+  bool has_early() const override { return prepares_rows_; }
+  void run_early(Stream stream) override { plan_->prepare_rows(args(stream)); }
 
  private:
   BackwardArgs args(Stream stream) const {
@@ -136,19 +136,13 @@ class BackwardStep final : public KernelStep {
             .dk = outputs_[1].used,
             .dv = outputs_[2].used,
             .accumulate = problem_.accumulate,
+            .key_gradients = keys_,
             .stream = stream};
   }
 
   /// Whether the kernel, without accumulating, may write where the output belongs.
   bool direct(const TensorView& own, bool first) const {
     return first && own.dtype == problem_.dtype && fits(own);
-  }
-
-  void call(const BackwardArgs& args) const {
-    if (keys_ == KeyGradients::as_dq) return plan_->backward(args);
-    auto* summing = dynamic_cast<SumsKeys*>(plan_);
-    LONGCA_CHECK(summing != nullptr, "a plan of {} sums no keys", can_.name);
-    summing->backward_summing(args, keys_);
   }
 
   /// Whether the kernel may write or add to the gradients of keys where they belong, whatever it

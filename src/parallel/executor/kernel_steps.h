@@ -7,9 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "attention/api/early_rows.h"
 #include "attention/api/kernel.h"
-#include "attention/api/key_sums.h"
 #include "parallel/executor/executor.h"
 #include "parallel/executor/part_store.h"
 #include "parallel/executor/staging.h"
@@ -47,7 +45,7 @@ struct LatePart {
 /// What the kernel steps of a rank have in common.
 struct StepSetting {
   const Capabilities& can;
-  bool sums_keys;  ///< its plans are SumsKeys
+  bool sums_keys;  ///< Kernel::sums_key_gradients
   StepMath& math;
   Scratch& scratch;
 };
@@ -64,10 +62,10 @@ class KernelStep : public ComputeStep {
   bool sums_keys() const { return keys_ != KeyGradients::as_dq; }
   /// Its rows are used where they lie, and may be prepared before the run.
   virtual bool can_prepare_rows() const { return false; }
-  /// `rows`: the same plan's, if the steps are to prepare rows with it.
-  void set_plan(Plan& plan, PreparesRows* rows) {
+  /// `prepares_rows`: the plan keeps rows for this step, which prepares them before the run.
+  void set_plan(Plan& plan, bool prepares_rows) {
     plan_ = &plan;
-    rows_ = rows;
+    prepares_rows_ = prepares_rows;
   }
 
  protected:
@@ -86,7 +84,7 @@ class KernelStep : public ComputeStep {
   const Capabilities& can_;
   StepMath& math_;
   Plan* plan_ = nullptr;
-  PreparesRows* rows_ = nullptr;
+  bool prepares_rows_ = false;
   std::optional<LatePart> late_;
   Delivery delivery_ = Delivery::direct;
   KeyGradients keys_ = KeyGradients::as_dq;

@@ -1,7 +1,5 @@
 // Backward calls whose rows were prepared before, between calls of other plans with the same
 // scratch.
-#include "attention/api/early_rows.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/api/plan_scratch.h"
+#include "attention/api/kernel.h"
 #include "attention/kernels/slice/slice.h"
 #include "core/memory.h"
 #include "gpu/kernel_test.h"
@@ -33,10 +31,9 @@ struct Call {
     args.stream = gpu().stream();
   }
   static Device& gpu() { return Device::get(DeviceKind::cuda); }
-  PreparesRows& rows() { return dynamic_cast<PreparesRows&>(*plan); }
-  PlanScratch& scratch() { return dynamic_cast<HasScratch&>(*plan).scratch(); }
+  PlanScratch& scratch() { return *plan->scratch(); }
 
-  void prepare() { rows().prepare_rows(args, KeyGradients::as_dq); }
+  void prepare() { plan->prepare_rows(args); }
   void run() { plan->backward(args); }
   /// Whatever an earlier call wrote.
   void poison() {
@@ -90,8 +87,8 @@ class EarlyRows : public KernelTest {
     for (Call* call : calls) {
       const std::int64_t before = call->scratch().bytes();
       const std::int64_t workspace = call->plan->workspace_bytes();
-      EXPECT_EQ(call->rows().keep_rows(1), 0);
-      EXPECT_GT(call->rows().keep_rows(1 << 30), 0);
+      EXPECT_EQ(call->plan->keep_rows(1), 0);
+      EXPECT_GT(call->plan->keep_rows(1 << 30), 0);
       EXPECT_LT(call->scratch().bytes(), before);
       EXPECT_EQ(call->plan->workspace_bytes(), workspace) << "what is kept counts";
       bytes = std::max(bytes, call->scratch().bytes());
@@ -181,7 +178,7 @@ TEST_F(EarlyRows, OfOtherTensorsAreNotThoseOfTheCall) {
   BackwardArgs other = it->args;
   other.lse = poisoned.lse.view();
   it->poison();
-  it->rows().prepare_rows(other, KeyGradients::as_dq);
+  it->plan->prepare_rows(other);
   it->run();
   it->expect_right();
 }
@@ -214,7 +211,7 @@ TEST_F(EarlyRows, AreNotOfTheGenericPathNorOfForwardPlans) {
     Problem problem = problem_of(300, 300, 1, 1);
     problem.backward = backward;
     const auto plan = make_slice(path)->plan(problem, mask);
-    return dynamic_cast<PreparesRows&>(*plan).keep_rows(1 << 30);
+    return plan->keep_rows(1 << 30);
   };
   EXPECT_GT(keeps(SlicePath::sm90, true), 0);
   EXPECT_EQ(keeps(SlicePath::sm90, false), 0);

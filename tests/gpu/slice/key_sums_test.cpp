@@ -1,6 +1,4 @@
 // Gradients of keys in float32 beside a dQ of the problem's dtype, as steps over ranks want them.
-#include "attention/api/key_sums.h"
-
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -12,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "attention/api/early_rows.h"
+#include "attention/api/kernel.h"
 #include "attention/kernels/slice/slice.h"
 #include "gpu/kernel_test.h"
 #include "mask/generators.h"
@@ -29,7 +27,7 @@ class KeySums : public KernelTest {
     KernelTest::SetUp();
     if (IsSkipped()) return;
     kernel_ = make_slice();
-    if (!dynamic_cast<const HasKeySums&>(*kernel_).sums_keys()) {
+    if (!kernel_->sums_key_gradients()) {
       GTEST_SKIP() << "slice sums no keys on the " << gpu().properties().name;
     }
   }
@@ -77,8 +75,7 @@ TEST_F(KeySums, AreWhatThePlainCallRounds) {
     const Outputs again = solve(problem, mask);  // for O and LSE
     const auto verifier = make_verifier(problem, mask, inputs, {.seconds = 1e6}, kSeed);
     const auto plan = kernel_->plan(problem, mask);
-    auto& rows = dynamic_cast<PreparesRows&>(*plan);
-    ASSERT_GT(rows.keep_rows(1 << 30), 0);
+    ASSERT_GT(plan->keep_rows(1 << 30), 0);
     for (const auto& [adds, prepared] :
          {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
       SCOPED_TRACE(name + (adds ? ", added" : ", overwritten") + (prepared ? ", prepared" : ""));
@@ -90,9 +87,9 @@ TEST_F(KeySums, AreWhatThePlainCallRounds) {
       args.dk = dk.view();
       args.dv = dv.view();
       args.stream = gpu().stream();
-      const auto keys = adds ? KeyGradients::add_float32 : KeyGradients::overwrite_float32;
-      if (prepared) rows.prepare_rows(args, keys);
-      dynamic_cast<SumsKeys&>(*plan).backward_summing(args, keys);
+      args.key_gradients = adds ? KeyGradients::add_float32 : KeyGradients::overwrite_float32;
+      if (prepared) plan->prepare_rows(args);
+      plan->backward(args);
       gpu().synchronize();
       EXPECT_EQ(far_from(dk, plain.dk, adds ? 1 : 0), 0U);
       EXPECT_EQ(far_from(dv, plain.dv, adds ? 1 : 0), 0U);

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "attention/api/plan_scratch.h"
+#include "attention/api/kernel.h"
 #include "parallel/executor/plain_kernel.h"
 #include "parallel/executor/thread_ranks.h"
 #include "parallel/schemes/scheme.h"
@@ -142,7 +142,7 @@ TEST(KernelComputer, PreparesRowsOfStepsThatHaveTheirPlanForThemselves) {
 /// A kernel whose plans want scratch by their heads, and note what they were lent when they end.
 class Scratching final : public Kernel {
  public:
-  class Noted final : public longca::Plan, public HasScratch {
+  class Noted final : public longca::Plan {
    public:
     Noted(const Scratching& kernel, std::int64_t bytes)
         : kernel_(kernel), scratch_(MemoryTracker::host(), bytes) {}
@@ -150,7 +150,7 @@ class Scratching final : public Kernel {
     void forward(const ForwardArgs&) override {}
     void backward(const BackwardArgs&) override {}
     std::int64_t workspace_bytes() const override { return scratch_.own_bytes(); }
-    PlanScratch& scratch() override { return scratch_; }
+    PlanScratch* scratch() override { return &scratch_; }
 
    private:
     const Scratching& kernel_;

@@ -7,9 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "attention/api/early_rows.h"
 #include "attention/api/kernel.h"
-#include "attention/api/key_sums.h"
 #include "attention/cpu/kernels.h"
 #include "core/error.h"
 #include "parallel/executor/staging.h"
@@ -21,7 +19,7 @@ namespace longca::test {
 struct Abilities {
   bool accumulate = true;
   bool sums_keys = false;
-  std::int64_t bytes_of_rows = 0;  ///< its plans are PreparesRows that keep so much
+  std::int64_t bytes_of_rows = 0;  ///< what its plans keep for rows prepared early
   bool strided = true;
   bool returns_lse = true;
   bool gradient_of_parts = true;
@@ -31,7 +29,7 @@ struct Abilities {
 /// `flash` with fewer abilities: those of the kernels that come from elsewhere. It checks that
 /// nothing is asked of it that it does not claim, that rows prepared early are those of the call,
 /// and counts.
-class PlainKernel final : public Kernel, public HasKeySums {
+class PlainKernel final : public Kernel {
  public:
   explicit PlainKernel(Abilities abilities)
       : capabilities_(inner_->capabilities()),
@@ -45,7 +43,7 @@ class PlainKernel final : public Kernel, public HasKeySums {
     says_workspace_ = abilities.says_workspace;
   }
   const Capabilities& capabilities() const override { return capabilities_; }
-  bool sums_keys() const override { return sums_keys_; }
+  bool sums_key_gradients() const override { return sums_keys_; }
   Support supports(const Problem& problem, const Mask& mask) const override {
     return check_capabilities(capabilities_, problem, mask);
   }
@@ -63,7 +61,7 @@ class PlainKernel final : public Kernel, public HasKeySums {
   mutable int rows_prepared = 0;  ///< calls that others had prepared
 
  private:
-  class Checked final : public longca::Plan, public SumsKeys, public PreparesRows {
+  class Checked final : public longca::Plan {
    public:
     Checked(const PlainKernel& kernel, const Problem& problem, std::unique_ptr<longca::Plan> inner,
             std::unique_ptr<longca::Plan> summing)
@@ -79,31 +77,36 @@ class PlainKernel final : public Kernel, public HasKeySums {
       inner_->forward(args);
     }
     void backward(const BackwardArgs& args) override {
+      if (args.key_gradients != KeyGradients::as_dq) return backward_summing(args);
       check_call(args.accumulate,
                  {args.dout, args.q, args.k, args.v, args.o, args.dq, args.dk, args.dv}, args.lse);
       for (const TensorView& gradient : {args.dq, args.dk, args.dv}) {
         check_output(gradient, args.accumulate);
       }
-      expect_prepared(args, KeyGradients::as_dq);
+      expect_prepared(args);
       inner_->backward(args);
     }
-    std::int64_t keep_rows(std::int64_t most) override {
+    std::int64_t keep_rows(std::int64_t max_bytes) override {
       const std::int64_t bytes = kernel_.bytes_of_rows_;
-      if (bytes == 0 || bytes > most) return 0;
+      if (bytes == 0 || bytes > max_bytes) return 0;
       ++kernel_.rows_kept;
       return bytes;
     }
-    void prepare_rows(const BackwardArgs& args, KeyGradients keys) override {
+    void prepare_rows(const BackwardArgs& args) override {
       LONGCA_CHECK(kernel_.bytes_of_rows_ > 0 && !prepared_, "rows prepared in vain");
-      prepared_ = {keys, values(args)};
+      prepared_ = {args.key_gradients, values(args)};
     }
-    /// By adding to all three.
-    void backward_summing(const BackwardArgs& args, KeyGradients keys) override {
+    std::int64_t workspace_bytes() const override {
+      return says_workspace_ ? inner_->workspace_bytes() : 0;
+    }
+
+   private:
+    /// Adds to all three gradients.
+    void backward_summing(const BackwardArgs& args) {
       check_call(args.accumulate,
                  {args.dout, args.q, args.k, args.v, args.o, args.dq, args.dk, args.dv}, args.lse);
-      LONGCA_CHECK(summing_ != nullptr && !args.accumulate && keys != KeyGradients::as_dq,
-                   "gradients of keys are to be summed");
-      expect_prepared(args, keys);
+      LONGCA_CHECK(summing_ != nullptr && !args.accumulate, "gradients of keys are to be summed");
+      expect_prepared(args);
       check_output(args.dq, false);
       check_output(args.dk, true);
       check_output(args.dv, true);
@@ -111,21 +114,17 @@ class PlainKernel final : public Kernel, public HasKeySums {
       const TensorView dq = args.dq;
       const HostTensor sum(DType::float32, dq.tokens, dq.heads, dq.dim);
       math.clear(sum.view(), nullptr);
-      if (keys == KeyGradients::overwrite_float32) {
+      if (args.key_gradients == KeyGradients::overwrite_float32) {
         math.clear(args.dk, nullptr);
         math.clear(args.dv, nullptr);
       }
       BackwardArgs adding = args;
       adding.dq = sum.view();
       adding.accumulate = true;
+      adding.key_gradients = KeyGradients::as_dq;
       summing_->backward(adding);
       math.convert(sum.view(), dq, nullptr);
     }
-    std::int64_t workspace_bytes() const override {
-      return says_workspace_ ? inner_->workspace_bytes() : 0;
-    }
-
-   private:
     void check_call(bool accumulate, std::initializer_list<ConstTensorView> tensors,
                     const ConstLseView& lse) const {
       LONGCA_CHECK(accumulate == problem_.accumulate, "planned otherwise");
@@ -159,9 +158,9 @@ class PlainKernel final : public Kernel, public HasKeySums {
       }
       return all;
     }
-    void expect_prepared(const BackwardArgs& args, KeyGradients keys) {
+    void expect_prepared(const BackwardArgs& args) {
       if (!prepared_) return;
-      LONGCA_CHECK(prepared_->first == keys && prepared_->second == values(args),
+      LONGCA_CHECK(prepared_->first == args.key_gradients && prepared_->second == values(args),
                    "a call of other rows than were prepared");
       prepared_.reset();
       ++kernel_.rows_prepared;

@@ -8,7 +8,7 @@ Capabilities naive_cuda_capabilities() {
   can.description = "scores, softmax, product with the score matrices of all heads; any mask";
   can.origin = "here, products by cuBLAS";
   can.device = DeviceKind::cuda;
-  can.least_architecture = 80;
+  can.min_architecture = 80;
   can.deterministic = true;
   can.dtypes = {DType::bfloat16, DType::float32};
   return can;

@@ -10,7 +10,7 @@
 namespace longca {
 namespace {
 
-class CudnnPlan final : public Plan, public HasScratch {
+class CudnnPlan final : public Plan {
  public:
   CudnnPlan(const Problem& problem, const CudnnForm& form)
       : graphs_(problem, form), has_backward_(problem.backward) {}
@@ -25,7 +25,7 @@ class CudnnPlan final : public Plan, public HasScratch {
     graphs_.backward(args);
   }
   std::int64_t workspace_bytes() const override { return graphs_.workspace_bytes(); }
-  PlanScratch& scratch() override { return graphs_.scratch(); }
+  PlanScratch* scratch() override { return &graphs_.scratch(); }
 
  private:
   CudnnGraphs graphs_;

@@ -59,7 +59,7 @@ Capabilities cudnn_capabilities() {
   can.description = "cuDNN's fused attention; full, causal, sliding windows, documents";
   can.origin = "cuDNN 9, through its C++ frontend";
   can.device = DeviceKind::cuda;
-  can.least_architecture = 80;
+  can.min_architecture = 80;
   can.dtypes = {DType::bfloat16};
   can.block_masks = false;
   can.accumulate = false;

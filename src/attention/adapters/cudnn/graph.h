@@ -5,7 +5,6 @@
 
 #include "attention/adapters/cudnn/form.h"
 #include "attention/api/kernel.h"
-#include "attention/api/plan_scratch.h"
 #include "core/device.h"
 #include "core/memory.h"
 

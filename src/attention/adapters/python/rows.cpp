@@ -84,7 +84,7 @@ Capabilities row(std::string name, std::string description, std::string origin) 
   can.description = std::move(description);
   can.origin = std::move(origin);
   can.device = DeviceKind::cuda;
-  can.least_architecture = 80;
+  can.min_architecture = 80;
   can.dtypes = {DType::bfloat16};
   can.block_masks = false;
   can.accumulate = false;

@@ -10,7 +10,7 @@ Capabilities fa2_sparse_native_capabilities() {
   can.description = "lists of kept blocks over FlashAttention-2 tiles";
   can.origin = "here";
   can.device = DeviceKind::cuda;
-  can.least_architecture = 80;
+  can.min_architecture = 80;
   mma::set_instances(can);
   can.static_masks = false;
   can.accumulate = false;

@@ -38,7 +38,7 @@ ForwardTile forward_tile(const Problem& problem, const BlockForm& form, int list
   return {64, pairs ? 2 : 1};
 }
 
-class SparsePlan final : public Plan, public HasScratch {
+class SparsePlan final : public Plan {
  public:
   SparsePlan(const Problem& problem, const Mask& mask, int shared_bytes) : problem_(problem) {
     LONGCA_CHECK(block_form(mask, form_).ok(), "the mask has been found to have uniform blocks");
@@ -67,7 +67,7 @@ class SparsePlan final : public Plan, public HasScratch {
     return forward_order_.bytes() + backward_order_.bytes() + columns_.buffer.bytes() +
            sums_.scratch().own_bytes();
   }
-  PlanScratch& scratch() override { return sums_.scratch(); }
+  PlanScratch* scratch() override { return &sums_.scratch(); }
 
  private:
   BlockArgs block_args(const BlockBits& bits) const {

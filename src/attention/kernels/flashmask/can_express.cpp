@@ -10,7 +10,7 @@ Capabilities flashmask_native_capabilities() {
   can.description = "FlashMask's column-wise mask intervals over FlashAttention-2 tiles";
   can.origin = "here";
   can.device = DeviceKind::cuda;
-  can.least_architecture = 80;
+  can.min_architecture = 80;
   mma::set_instances(can);
   can.block_masks = false;
   can.accumulate = false;

@@ -32,7 +32,7 @@ struct DeviceTiles {
 
 constexpr char kName[] = "flashmask_native";
 
-class FlashmaskPlan final : public Plan, public HasScratch {
+class FlashmaskPlan final : public Plan {
  public:
   FlashmaskPlan(const Problem& problem, const Mask& mask, int shared_bytes)
       : problem_(problem), backward_tile_n_(backward_tile_n(shared_bytes)) {
@@ -63,7 +63,7 @@ class FlashmaskPlan final : public Plan, public HasScratch {
   std::int64_t workspace_bytes() const override {
     return columns_.bytes() + forward_.bytes() + backward_.bytes() + sums_.scratch().own_bytes();
   }
-  PlanScratch& scratch() override { return sums_.scratch(); }
+  PlanScratch* scratch() override { return &sums_.scratch(); }
 
  private:
   TilePlan plan(std::span<const Column> columns, int tile_m, int tile_n) const {

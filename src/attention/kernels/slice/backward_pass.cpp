@@ -49,8 +49,8 @@ std::int64_t rows_bytes(const BackwardParams& params, int head_dim, SlicePath pa
   return path == SlicePath::generic ? 0 : backward_rows_bytes(params, head_dim);
 }
 
-Sink keys_sink(const BackwardArgs& args, KeyGradients keys) {
-  switch (keys) {
+Sink keys_sink(const BackwardArgs& args) {
+  switch (args.key_gradients) {
     case KeyGradients::overwrite_float32:
       return Sink::overwrite_float32;
     case KeyGradients::add_float32:
@@ -85,7 +85,7 @@ BackwardParams BackwardPass::params() const {
   return params;
 }
 
-BackwardParams BackwardPass::params_of(const BackwardArgs& args, KeyGradients keys) {
+BackwardParams BackwardPass::params_of(const BackwardArgs& args) {
   const mma::AttentionArgs from = mma::attention_args(kName, problem_, args);
   BackwardParams params = this->params();
   params.workspace = scratch_.data();
@@ -104,7 +104,7 @@ BackwardParams BackwardPass::params_of(const BackwardArgs& args, KeyGradients ke
   params.lse_head_stride = from.lse_head_stride;
   params.scale = from.scale;
   params.dq_sink = args.accumulate ? Sink::add_float32 : Sink::overwrite;
-  params.keys_sink = keys_sink(args, keys);
+  params.keys_sink = keys_sink(args);
   return params;
 }
 
@@ -112,24 +112,24 @@ BackwardPass::Rows BackwardPass::rows_of(const BackwardParams& params) {
   return {params.dout, params.o, params.lse, params.lse_head_stride, params.keys_sink};
 }
 
-std::int64_t BackwardPass::keep_rows(std::int64_t most) {
+std::int64_t BackwardPass::keep_rows(std::int64_t max_bytes) {
   const std::int64_t bytes = rows_bytes(params(), problem_.head_dim, path_);
-  if (bytes == 0 || bytes > most) return 0;
+  if (bytes == 0 || bytes > max_bytes) return 0;
   rows_ = Buffer(gpu().memory(), bytes);
   scratch_ = PlanScratch(gpu().memory(), workspace_bytes(params(), problem_.head_dim, path_));
   return bytes;
 }
 
-void BackwardPass::prepare_rows(const BackwardArgs& args, KeyGradients keys) {
+void BackwardPass::prepare_rows(const BackwardArgs& args) {
   LONGCA_CHECK(rows_.bytes() > 0, "slice prepares rows for which it keeps no memory");
-  const BackwardParams params = params_of(args, keys);
+  const BackwardParams params = params_of(args);
   launch_backward(params, problem_.dtype, problem_.head_dim, BackwardPart::rows,
                   static_cast<cudaStream_t>(args.stream));
   prepared_ = rows_of(params);
 }
 
-void BackwardPass::run(const BackwardArgs& args, KeyGradients keys) {
-  const BackwardParams params = params_of(args, keys);
+void BackwardPass::run(const BackwardArgs& args) {
+  const BackwardParams params = params_of(args);
   const auto stream = static_cast<cudaStream_t>(args.stream);
   if (path_ == SlicePath::generic) {
     return launch_generic_backward(params, problem_.dtype, problem_.head_dim,

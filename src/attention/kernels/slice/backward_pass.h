@@ -4,8 +4,6 @@
 #include <optional>
 
 #include "attention/api/kernel.h"
-#include "attention/api/key_sums.h"
-#include "attention/api/plan_scratch.h"
 #include "attention/kernels/slice/backward_launch.h"
 #include "attention/kernels/slice/slice.h"
 #include "attention/kernels/slice/uploaded_transposed_lists.h"
@@ -19,12 +17,11 @@ class BackwardPass {
   /// `path` is not automatic.
   BackwardPass(const Problem& problem, const Mask& mask, SlicePath path);
 
-  /// `keys` other than as_dq: of args without `accumulate`.
-  void run(const BackwardArgs& args, KeyGradients keys = KeyGradients::as_dq);
+  void run(const BackwardArgs& args);
 
-  /// As those of PreparesRows.
-  std::int64_t keep_rows(std::int64_t most);
-  void prepare_rows(const BackwardArgs& args, KeyGradients keys);
+  /// As Plan's.
+  std::int64_t keep_rows(std::int64_t max_bytes);
+  void prepare_rows(const BackwardArgs& args);
 
   /// What it holds beside the scratch.
   std::int64_t own_bytes() const { return lists_.bytes() + rows_.bytes(); }
@@ -44,7 +41,7 @@ class BackwardPass {
   static Rows rows_of(const BackwardParams& params);
 
   BackwardParams params() const;
-  BackwardParams params_of(const BackwardArgs& args, KeyGradients keys);
+  BackwardParams params_of(const BackwardArgs& args);
 
   Problem problem_;
   SlicePath path_;

@@ -10,7 +10,7 @@ Capabilities slice_capabilities() {
       "any mask, by lists of key halves per query tile; wgmma on sm_90a, else mma.sync";
   can.origin = "here";
   can.device = DeviceKind::cuda;
-  can.least_architecture = 80;
+  can.min_architecture = 80;
   mma::set_instances(can);
   can.deterministic = true;
   return can;

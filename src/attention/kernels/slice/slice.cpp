@@ -7,8 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "attention/api/early_rows.h"
-#include "attention/api/plan_scratch.h"
 #include "attention/kernels/common/mma/plan_tools.h"
 #include "attention/kernels/slice/backward_pass.h"
 #include "attention/kernels/slice/device_block_lists.h"
@@ -83,7 +81,7 @@ class UploadedLists {
   Buffer tiles_, listed_, runs_, patterns_, order_;
 };
 
-class SlicePlan final : public Plan, public HasScratch, public SumsKeys, public PreparesRows {
+class SlicePlan final : public Plan {
  public:
   SlicePlan(const Problem& problem, const Mask& mask, SlicePath path)
       : problem_(problem),
@@ -109,22 +107,18 @@ class SlicePlan final : public Plan, public HasScratch, public SumsKeys, public 
 
   void backward(const BackwardArgs& args) override {
     LONGCA_CHECK(backward_.has_value(), "the plan was made for the forward pass only");
+    LONGCA_CHECK(args.key_gradients == KeyGradients::as_dq || path_ == SlicePath::sm90,
+                 "slice's generic backward pass sums no key gradients");
     backward_->run(args);
   }
 
-  void backward_summing(const BackwardArgs& args, KeyGradients keys) override {
-    LONGCA_CHECK(backward_.has_value() && path_ == SlicePath::sm90,
-                 "no backward pass that sums keys");
-    backward_->run(args, keys);
+  std::int64_t keep_rows(std::int64_t max_bytes) override {
+    return backward_ ? backward_->keep_rows(max_bytes) : 0;
   }
 
-  std::int64_t keep_rows(std::int64_t most) override {
-    return backward_ ? backward_->keep_rows(most) : 0;
-  }
-
-  void prepare_rows(const BackwardArgs& args, KeyGradients keys) override {
+  void prepare_rows(const BackwardArgs& args) override {
     LONGCA_CHECK(backward_.has_value(), "the plan was made for the forward pass only");
-    backward_->prepare_rows(args, keys);
+    backward_->prepare_rows(args);
   }
 
   std::int64_t workspace_bytes() const override {
@@ -133,8 +127,7 @@ class SlicePlan final : public Plan, public HasScratch, public SumsKeys, public 
     return bytes;
   }
 
-  /// The backward pass's; of none for a plan of the forward pass.
-  PlanScratch& scratch() override { return backward_ ? backward_->scratch() : no_scratch_; }
+  PlanScratch* scratch() override { return backward_ ? &backward_->scratch() : nullptr; }
 
   std::map<std::string, std::string> notes() const override {
     std::map<std::string, std::string> notes = {
@@ -171,14 +164,13 @@ class SlicePlan final : public Plan, public HasScratch, public SumsKeys, public 
   Buffer work_counter_;
   int section_heads_ = 1;
   std::optional<BackwardPass> backward_;
-  PlanScratch no_scratch_;
 };
 
-class SliceKernel final : public Kernel, public HasKeySums {
+class SliceKernel final : public Kernel {
  public:
   explicit SliceKernel(SlicePath path) : path_(path) {}
 
-  bool sums_keys() const override { return path() == SlicePath::sm90; }
+  bool sums_key_gradients() const override { return path() == SlicePath::sm90; }
 
   const Capabilities& capabilities() const override { return capabilities_; }
 

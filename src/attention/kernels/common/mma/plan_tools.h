@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "attention/api/kernel.h"
-#include "attention/api/plan_scratch.h"
 #include "attention/kernels/common/mma/params.h"
 #include "core/device.h"
 
