@@ -10,8 +10,8 @@
 
 namespace longca {
 
-/// One message as a transport sees it: `rows` pieces of `row_bytes`, `stride_bytes` apart.
-/// Contiguous if the two are equal. Both ends have the same rows and row_bytes; strides may differ.
+/// One message: `rows` rows of `row_bytes`, `stride_bytes` from one row to the next. Sender and
+/// receiver agree on rows and row_bytes; their strides may differ.
 struct Transfer {
   int peer = 0;
   void* data = nullptr;
@@ -22,14 +22,14 @@ struct Transfer {
   std::int64_t bytes() const { return rows * row_bytes; }
 };
 
-/// What an exchange is to a transport. Empty messages are never handed over.
+/// The messages of one exchange of one rank. None is empty.
 struct TransferGroup {
   Pattern pattern = Pattern::send_receive;
   std::vector<Transfer> sends;
   std::vector<Transfer> receives;
-  /// This rank computes nothing meanwhile: a transport may use what computing would.
+  /// No kernel computes while the group is in flight, so the transport may use the SMs.
   bool alone = false;
-  /// Where its messages land is not used from `expect` to `start`: they may land in between.
+  /// The receive buffers are unused from `expect` to `start`: messages may land before `start`.
   bool lands_early = false;
 };
 
@@ -38,37 +38,36 @@ struct TransferGroup {
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual std::string name() const = 0;  ///< of the transport: "mpi", "nccl", "peer"
+  virtual std::string name() const = 0;  ///< "mpi", "nccl", "peer"
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Of the library, for the record.
+  /// The version of the library, for the record.
   virtual std::string version() const = 0;
 
-  /// Memory that messages may start and end in, zeroed, from the device's tracker; every rank calls
-  /// it, in the same order, with sizes of its own. A transport that must know its buffers
-  /// beforehand exchanges their handles here. Lives as long as the communicator.
+  /// Returns zeroed memory for send and receive buffers, counted by the device's tracker and freed
+  /// with the communicator. Collective, in the same order on all ranks; sizes may differ. A
+  /// transport that registers its buffers exchanges their handles here.
   virtual void* allocate(std::int64_t bytes) = 0;
 
-  /// Makes a group known that `start` will be called with, in the order of the calls: staging
-  /// memory, handles. Returns its number.
+  /// Registers a group for later calls of `start` (staging memory, handles) and returns its number.
+  /// All ranks prepare the matching groups in the same order.
   virtual int prepare(const TransferGroup& group) = 0;
-  /// The groups that `start` will be called with next, in this order, and all of them before the
-  /// next call: at the beginning of a pass. Queued on `stream`, on a GPU, like `start`. Ranks need
-  /// not call it.
+  /// Announces, at the beginning of a pass, all groups that `start` will be called with until the
+  /// next `expect`, in this order. On a GPU queued on `stream`. Optional for each rank.
   virtual void expect(std::span<const int> /*groups*/, Stream /*stream*/) {}
-  /// Starts a prepared group. On a GPU everything is queued on `stream` and the host does not wait.
-  /// On the CPU the messages are posted; `finish` waits for them.
+  /// Starts a prepared group: on a GPU queued on `stream` without blocking the host, on the CPU
+  /// posted, for `finish` to complete.
   virtual void start(int group, Stream stream) = 0;
-  /// Returns when the group's messages have arrived and left; nothing to do on a GPU, where the
-  /// stream says it.
+  /// Blocks until the group's sends and receives are complete. A no-op on a GPU, where the stream
+  /// orders what follows.
   virtual void finish(int group) = 0;
-  /// Lets messages go on, where that needs the host (between two steps of computing).
+  /// Gives a transport that needs the host a chance to make progress between two steps.
   virtual void progress() {}
 
-  /// All ranks wait for each other: on a GPU on the stream, in device time; the host does not wait.
+  /// Barrier over all ranks; on a GPU on the stream, without blocking the host.
   virtual void barrier(Stream stream) = 0;
 
-  /// Bytes that `start` has handed to the transport for other ranks since the last reset.
+  /// Bytes sent to other ranks by `start` since the last reset.
   std::int64_t bytes_sent() const { return bytes_sent_; }
   void reset_bytes_sent() { bytes_sent_ = 0; }
 
@@ -79,8 +78,8 @@ class Communicator {
   std::int64_t bytes_sent_ = 0;
 };
 
-/// What ranks tell each other beside the work, on the host: figures, sentences, results to verify.
-/// Collective calls; every rank makes the same ones.
+/// Control plane between the ranks' host threads: figures, texts, results to verify. All calls but
+/// send and receive are collective.
 class RankControl {
  public:
   virtual ~RankControl() = default;
@@ -89,13 +88,13 @@ class RankControl {
   virtual void barrier() = 0;
   virtual double max(double value) = 0;
   virtual double sum(double value) = 0;
-  /// Rank 0's value.
+  /// Returns rank 0's value on every rank.
   virtual double broadcast(double value) = 0;
   virtual std::string broadcast(const std::string& text) = 0;
-  /// On rank 0 one entry per rank; elsewhere empty.
+  /// Returns one entry per rank on rank 0, nothing elsewhere.
   virtual std::vector<double> gather(double value) = 0;
   virtual std::vector<std::string> gather(const std::string& text) = 0;
-  /// Point to point, blocking, any size; to itself is not allowed.
+  /// Point to point, blocking, any size; never to oneself.
   virtual void send(int to, const void* data, std::int64_t bytes) = 0;
   virtual void receive(int from, void* data, std::int64_t bytes) = 0;
 };

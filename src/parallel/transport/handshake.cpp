@@ -42,7 +42,7 @@ Handshake::Numbers Handshake::start(const Group& group) {
 
 void Handshake::grant(int peer, std::uint32_t value, std::vector<Number>& grants) {
   const std::uint32_t more = value - with(peer).granted;
-  if (more == 0 || more > UINT32_MAX / 2) return;  // told before
+  if (more == 0 || more > UINT32_MAX / 2) return;  // granted before
   with(peer).granted = value;
   grants.push_back({peer, value});
 }

@@ -1,4 +1,4 @@
-// What a build without CUDA says of transports between GPUs.
+// Transports between GPUs in a build without CUDA: all unavailable.
 #include "core/error.h"
 #include "parallel/transport/transports.h"
 

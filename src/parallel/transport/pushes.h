@@ -7,18 +7,17 @@
 
 namespace longca {
 
-/// A message that its sender writes into the memory of its receiver: both ends have the same peer,
-/// rows and row_bytes.
+/// A message that the sender writes into the receiver's memory. Both ends have the same peer (the
+/// receiver), rows and row_bytes.
 struct Push {
   Transfer from;
-  Transfer to;  ///< as an address of the sender
+  Transfer to;  ///< mapped into the sender's address space
 };
 
-/// Makes one push of several that follow each other where a copy engine can: contiguous at both
-/// ends, to one peer, of as many bytes each, and one as far behind the other everywhere, by at
-/// least their bytes and at most `most_stride`. So K and V of the same tokens leave as two rows.
-/// The bytes are the same, and so is the order.
-std::vector<Push> join_pushes(const std::vector<Push>& pushes, std::int64_t most_stride);
+/// Joins consecutive pushes that one 2D copy can do: contiguous at both ends, to one peer, equal in
+/// bytes, at a constant stride between their own bytes and `max_stride`. K and V of the same tokens
+/// thus leave as one copy of two rows. Bytes and order stay the same.
+std::vector<Push> join_pushes(const std::vector<Push>& pushes, std::int64_t max_stride);
 
 /// Whether the rows of a transfer have no gaps between them.
 inline bool is_contiguous(const Transfer& transfer) {

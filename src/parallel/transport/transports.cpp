@@ -12,16 +12,16 @@
 #include "core/error.h"
 #include "parallel/transport/nccl/nccl_communicator.h"
 #include "parallel/transport/peer/peer_communicator.h"
-#include "parallel/transport/peer/rank_exchange.h"
 #include "parallel/transport/peer/stream_values.h"
+#include "parallel/transport/rank_exchange.h"
 
 namespace longca {
 namespace {
 
-/// Where a rank is.
+/// The host and GPU of a rank.
 struct RankPlace {
-  std::array<char, 128> host{};  ///< its name
-  std::array<char, 64> boot{};   ///< different for machines of the same name
+  std::array<char, 128> host{};  ///< host name
+  std::array<char, 64> boot{};   ///< boot id: tells machines of one name apart
   std::array<char, 32> gpu{};    ///< PCI bus id
 
   bool same_host(const RankPlace& other) const { return host == other.host && boot == other.boot; }
@@ -49,7 +49,7 @@ Support one_gpu_each(const std::vector<RankPlace>& places) {
   return {};
 }
 
-/// Whether this rank's GPU reaches the memory of all others'.
+/// Ok if this rank's GPU has peer access to those of all other ranks.
 Support reaches_all(const std::vector<RankPlace>& places, const RankPlace& mine) {
   int own = 0;
   cudaDeviceGetByPCIBusId(&own, mine.gpu.data());

@@ -2,10 +2,9 @@
 
 #include <vector>
 
+#include "core/cuda/rows.h"
 #include "core/error.h"
-#include "parallel/executor/cuda/elementwise.h"
-#include "parallel/executor/cuda/merge.h"
-#include "parallel/executor/cuda/total.h"
+#include "parallel/executor/cuda/step_math_kernels.h"
 
 namespace longca {
 namespace {

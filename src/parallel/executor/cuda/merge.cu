@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "core/cuda/error.h"
-#include "parallel/executor/cuda/merge.h"
+#include "parallel/executor/cuda/step_math_kernels.h"
 #include "parallel/executor/cuda/vectors.cuh"
 
 namespace longca {

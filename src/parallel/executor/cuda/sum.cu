@@ -1,10 +1,10 @@
 #include <array>
 #include <type_traits>
 
-#include "parallel/executor/cuda/elementwise.h"
+#include "core/cuda/elementwise.cuh"
+#include "core/cuda/rows.h"
+#include "parallel/executor/cuda/step_math_kernels.h"
 #include "parallel/executor/cuda/vectors.cuh"
-#include "parallel/executor/cuda/walk.cuh"
-#include "parallel/executor/step_math.h"
 
 namespace longca {
 namespace {

@@ -2,7 +2,7 @@
 #include <type_traits>
 
 #include "core/cuda/error.h"
-#include "parallel/executor/cuda/total.h"
+#include "parallel/executor/cuda/step_math_kernels.h"
 #include "parallel/executor/cuda/vectors.cuh"
 #include "parallel/executor/sum_segments.h"
 

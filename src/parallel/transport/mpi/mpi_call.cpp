@@ -13,29 +13,29 @@
 namespace longca {
 namespace {
 
-constexpr int kSpins = 64;  ///< questions before the first pause
+constexpr int kSpins = 64;  ///< polls before the first pause
 constexpr std::chrono::microseconds kShortestSleep{20};
 constexpr std::chrono::microseconds kLongestSleep{1000};
 constexpr std::chrono::milliseconds kLongWait{500};
 
 std::function<void(bool)> long_wait_listener;
 
-/// Watches one wait.
+/// Reports a wait that takes long to the listener.
 class LongWait {
  public:
   ~LongWait() {
-    if (told_) long_wait_listener(false);
+    if (reported_) long_wait_listener(false);
   }
-  void look() {
-    if (told_ || !long_wait_listener || Clock::now() - begin_ < kLongWait) return;
+  void check() {
+    if (reported_ || !long_wait_listener || Clock::now() - begin_ < kLongWait) return;
     long_wait_listener(true);
-    told_ = true;
+    reported_ = true;
   }
 
  private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin_ = Clock::now();
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace
@@ -64,7 +64,7 @@ void wait_until(Wait wait, const std::function<bool()>& done) {
   LongWait watched;
   auto sleep = kShortestSleep;
   while (!done()) {
-    watched.look();
+    watched.check();
     if (wait == Wait::eager) {
       sched_yield();
     } else {

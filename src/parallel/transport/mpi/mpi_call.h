@@ -7,7 +7,7 @@
 
 namespace longca {
 
-/// A call of MPI that returned an error: "rank 2: MPI_Start: MPI_ERR_REQUEST: invalid request".
+/// A failed MPI call: "rank 2: MPI_Start: MPI_ERR_REQUEST: invalid request".
 class MpiError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -16,18 +16,17 @@ class MpiError : public std::runtime_error {
 /// Throws MpiError unless `code` is MPI_SUCCESS. `call` is the text of the call.
 void check_mpi(int code, const char* call);
 
-/// How a rank waits: `eager` asks without a pause, and only lets other threads of the machine go
-/// first, as for messages of a timed pass; `patient` sleeps more and more, up to 1 ms, so that a
-/// rank that waits for another's checking leaves it the cores.
+/// How a rank waits: `eager` polls and only yields its core, for messages of a timed pass;
+/// `patient` backs off to sleeps of 1 ms, to leave the cores to a rank that is still verifying.
 enum class Wait { eager, patient };
 void wait_until(Wait wait, const std::function<bool()>& done);
-/// Hears when a wait has lasted half a second, and when it ends after all.
+/// `listener(true)` is called once a wait has lasted half a second, `listener(false)` when it ends.
 void set_long_wait_listener(std::function<void(bool waits)> listener);
 
-/// Waits for the one request.
+/// Blocks until the request is complete.
 void wait_for(MPI_Request& request, Wait wait);
 
 }  // namespace longca
 
-/// Every call of MPI goes through this: LONGCA_MPI(MPI_Start(&request)).
+/// Wraps every MPI call: LONGCA_MPI(MPI_Start(&request)).
 #define LONGCA_MPI(call) ::longca::check_mpi((call), #call)

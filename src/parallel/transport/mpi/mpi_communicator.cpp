@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "parallel/transport/mpi/mpi_call.h"
+#include "parallel/transport/pushes.h"
 
 namespace longca {
 namespace {
@@ -34,11 +35,11 @@ Datatype contiguous(int count, MPI_Datatype of) {
   return result;
 }
 
-/// Consecutive bytes, also more of them than an int counts.
+/// Consecutive bytes; more than INT_MAX become blocks of 1 GiB and a rest.
 Datatype run_of(std::int64_t bytes) {
-  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  constexpr std::int64_t kMaxCount = std::numeric_limits<int>::max();
   constexpr std::int64_t kPiece = std::int64_t{1} << 30;
-  if (bytes <= kMost) return contiguous(static_cast<int>(bytes), MPI_BYTE);
+  if (bytes <= kMaxCount) return contiguous(static_cast<int>(bytes), MPI_BYTE);
   const Datatype piece = contiguous(static_cast<int>(kPiece), MPI_BYTE);
   const std::int64_t pieces = bytes / kPiece;
   std::array<int, 2> counts{static_cast<int>(pieces), static_cast<int>(bytes % kPiece)};
@@ -60,8 +61,7 @@ Datatype strided(const Transfer& transfer) {
 }
 
 Datatype type_of(const Transfer& transfer) {
-  const bool gapless = transfer.rows == 1 || transfer.stride_bytes == transfer.row_bytes;
-  Datatype result = gapless ? run_of(transfer.bytes()) : strided(transfer);
+  Datatype result = is_contiguous(transfer) ? run_of(transfer.bytes()) : strided(transfer);
   LONGCA_MPI(MPI_Type_commit(&result.type));
   return result;
 }
@@ -86,7 +86,7 @@ std::string MpiCommunicator::version() const {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   LONGCA_MPI(MPI_Get_library_version(text.data(), &length));
-  // "Open MPI v4.1.4, package: …": what comes behind is about who packed it.
+  // "Open MPI v4.1.4, package: …": the rest names the packager.
   const std::string whole(text.data());
   return whole.substr(0, whole.find_first_of(",\n"));
 }
@@ -99,8 +99,8 @@ void* MpiCommunicator::allocate(std::int64_t bytes) {
 
 int MpiCommunicator::prepare(const TransferGroup& group) {
   Prepared& made = groups_.emplace_back();
-  // A type may be freed when a request was made with it. Receives first: what arrives then finds
-  // its place.
+  // Receives first, so that messages find a posted buffer. MPI keeps a datatype alive as long as a
+  // request uses it.
   for (const Transfer& transfer : group.receives) {
     LONGCA_MPI(MPI_Recv_init(transfer.data, 1, type_of(transfer).type, transfer.peer, kTag, comm_,
                              &made.requests.emplace_back(MPI_REQUEST_NULL)));
@@ -120,10 +120,10 @@ MpiCommunicator::Prepared& MpiCommunicator::prepared(int group) {
 
 void MpiCommunicator::start(int group, Stream /*stream*/) {
   Prepared& started = prepared(group);
-  LONGCA_CHECK(!started.under_way, "group {} is under way", group);
-  // One by one: MPI_Startall may start them in any order, and the order says what belongs together.
+  LONGCA_CHECK(!started.in_flight, "group {} is in flight", group);
+  // Not MPI_Startall: it may start requests in any order, and order is what matches messages.
   for (MPI_Request& request : started.requests) LONGCA_MPI(MPI_Start(&request));
-  started.under_way = true;
+  started.in_flight = true;
   count_sent(started.bytes_to_others);
 }
 
@@ -135,12 +135,12 @@ void MpiCommunicator::finish(int group) {
                            &done, MPI_STATUSES_IGNORE));
     return done != 0;
   });
-  started.under_way = false;
+  started.in_flight = false;
 }
 
 void MpiCommunicator::progress() {
   for (Prepared& group : groups_) {
-    if (!group.under_way) continue;
+    if (!group.in_flight) continue;
     int done = 0;
     LONGCA_MPI(MPI_Testall(static_cast<int>(group.requests.size()), group.requests.data(), &done,
                            MPI_STATUSES_IGNORE));

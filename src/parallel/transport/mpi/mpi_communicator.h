@@ -10,12 +10,11 @@
 
 namespace longca {
 
-/// The transport of CPUs: persistent requests between host memories. MPI keeps the order of the
-/// messages between two ranks, which is all that a plan promises about which halves belong
-/// together.
+/// Messages between host memories as persistent MPI requests. A plan matches sends and receives of
+/// two ranks by their order alone, which MPI preserves.
 class MpiCommunicator : public Communicator {
  public:
-  /// Collective over `comm`, of which it makes itself a copy.
+  /// Collective over `comm`, which it duplicates.
   explicit MpiCommunicator(MPI_Comm comm);
   /// Collective.
   ~MpiCommunicator() override;
@@ -37,7 +36,7 @@ class MpiCommunicator : public Communicator {
   struct Prepared {
     std::vector<MPI_Request> requests;  ///< receives, then sends
     std::int64_t bytes_to_others = 0;
-    bool under_way = false;
+    bool in_flight = false;
   };
   Prepared& prepared(int group);
 

@@ -11,13 +11,13 @@ namespace {
 
 constexpr int kTag = 1;
 constexpr int kReadyTag = 2;
-/// Bytes from which on both ends attend to a message until it is through: MPI moves it a fragment
-/// per call, so that sleeping between calls would slow it to some 100 MB/s.
+/// Messages of more bytes are polled without sleeping at both ends: MPI moves one fragment per
+/// call, so that sleeping in between limits them to about 100 MB/s.
 constexpr std::int64_t kLarge = std::int64_t{64} << 10;
-/// Bytes of one message at most: MPI counts with an int.
+/// Max bytes of one MPI message, whose count is an int.
 constexpr std::int64_t kPiece = std::int64_t{1} << 30;
 
-/// Calls piece(pointer, count) for consecutive parts of an array that MPI can count.
+/// Calls piece(pointer, count) for consecutive parts of at most kPiece bytes.
 template <typename Byte, typename Piece>
 void in_pieces(Byte* data, std::int64_t bytes, const Piece& piece) {
   for (std::int64_t done = 0; done < bytes; done += kPiece) {
@@ -101,7 +101,7 @@ std::vector<std::string> MpiControl::gather(const std::string& text) {
 void MpiControl::send(int to, const void* data, std::int64_t bytes) {
   LONGCA_CHECK(to != rank_, "rank {} sends to itself", rank_);
   MPI_Request request = MPI_REQUEST_NULL;
-  if (bytes > kLarge) {  // the other end may be long in coming
+  if (bytes > kLarge) {  // the receiver may be late
     LONGCA_MPI(MPI_Irecv(nullptr, 0, MPI_BYTE, to, kReadyTag, comm_, &request));
     wait_for(request, Wait::patient);
   }

@@ -9,8 +9,8 @@
 
 namespace longca {
 
-/// RankControl over an MPI communicator of its own. Who waits sleeps meanwhile (Wait::patient),
-/// but not while a large message is on its way.
+/// RankControl over an MPI communicator of its own. Waits sleep (Wait::patient) except while a
+/// large message is in flight.
 class MpiControl : public RankControl {
  public:
   /// `comm` outlives this object.

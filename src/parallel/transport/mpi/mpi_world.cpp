@@ -11,7 +11,7 @@
 namespace longca {
 namespace {
 
-/// MPI itself, from its first call to its last.
+/// MPI from MPI_Init_thread to MPI_Finalize.
 class Library {
  public:
   Library() {

@@ -11,10 +11,11 @@
 #include <utility>
 
 #include "core/cuda/error.h"
+#include "core/cuda/rows.h"
 #include "core/error.h"
-#include "parallel/executor/cuda/elementwise.h"
 #include "parallel/transport/nccl/nccl_library.h"
-#include "parallel/transport/peer/rank_exchange.h"
+#include "parallel/transport/pushes.h"
+#include "parallel/transport/rank_exchange.h"
 
 namespace longca {
 namespace {
@@ -53,20 +54,16 @@ bool resolve_all(void* handle, NcclFunctions& nccl) {
          resolve(handle, "ncclGetLastError", nccl.last_error);
 }
 
-/// A message, and where it is packed; `staged` counts from the start of the staging memory.
+/// A message and where it is staged.
 struct NcclMessage {
   Transfer transfer;
-  std::int64_t staged = -1;  ///< −1: contiguous, goes as it lies
+  std::int64_t staged = -1;  ///< offset in the staging memory; −1: contiguous, sent in place
 };
 
 struct NcclGroup {
   std::vector<NcclMessage> sends;
   std::vector<NcclMessage> receives;
 };
-
-bool contiguous(const Transfer& transfer) {
-  return transfer.rows == 1 || transfer.stride_bytes == transfer.row_bytes;
-}
 
 ByteRows rows_of(const Transfer& transfer) {
   return {transfer.data, transfer.rows, 1, transfer.row_bytes, transfer.stride_bytes, 0};
@@ -119,7 +116,7 @@ class NcclCommunicator : public Communicator {
       prepared.receives.push_back(stage(transfer, staged));
     }
     if (staged > staging_.bytes()) {
-      LONGCA_CUDA(cudaDeviceSynchronize());  // nothing may still use what is given back
+      LONGCA_CUDA(cudaDeviceSynchronize());  // the old staging memory may still be in use
       staging_ = Buffer();
       staging_ = Buffer(device_.memory(), staged);
     }
@@ -161,13 +158,13 @@ class NcclCommunicator : public Communicator {
  private:
   static NcclMessage stage(const Transfer& transfer, std::int64_t& staged) {
     constexpr std::int64_t kAlignment = 256;
-    if (contiguous(transfer)) return {transfer, -1};
+    if (is_contiguous(transfer)) return {transfer, -1};
     const NcclMessage message{transfer, staged};
     staged += (transfer.bytes() + kAlignment - 1) / kAlignment * kAlignment;
     return message;
   }
 
-  /// The message as it travels.
+  /// Returns the contiguous form of the message: staged, or in place.
   ByteRows packed(const NcclMessage& message) const {
     ByteRows rows = rows_of(message.transfer);
     if (message.staged < 0) return rows;
@@ -194,7 +191,7 @@ class NcclCommunicator : public Communicator {
   std::vector<Buffer> buffers_;
   Buffer staging_;
   std::vector<NcclGroup> groups_;
-  float* flag_ = nullptr;  ///< what barriers sum: zero
+  float* flag_ = nullptr;  ///< barriers all-reduce this zero
 };
 
 }  // namespace

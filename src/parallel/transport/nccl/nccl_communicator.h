@@ -7,12 +7,12 @@
 
 namespace longca {
 
-/// See parallel/transport/transports.h.
+/// nccl_available() of parallel/transport/transports.h.
 Support check_nccl();
 
-/// Messages by NCCL's sends and receives, one NCCL group per exchange. A strided message is packed
-/// and unpacked by a kernel on the exchange's stream, through staging memory that all groups share.
-/// Errors of NCCL name the rank, the call and NCCL's own last words. Collective.
+/// Messages as ncclSend and ncclRecv, one NCCL group per exchange. A kernel on the exchange's
+/// stream packs and unpacks strided messages through staging memory that all groups share. NCCL
+/// errors carry rank, call and ncclGetLastError. Collective.
 std::unique_ptr<Communicator> make_nccl_communicator(RankControl& control);
 
 }  // namespace longca

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFile = "libnccl.so.2";
-/// The first that tells its last error in words.
+/// The first version with ncclGetLastError.
 constexpr int kMinVersion = 21300;
 
 std::string environment(const char* name) {
@@ -33,7 +33,7 @@ void add_wheel_files(const fs::path& bin, std::vector<std::string>& files) {
   }
 }
 
-/// Folders of a Python that this program or its user would start.
+/// Folders of the Pythons that $LONGCA_PYTHON and PATH name.
 std::vector<fs::path> python_folders() {
   std::vector<fs::path> folders;
   if (const fs::path python = environment("LONGCA_PYTHON"); python.has_parent_path()) {

@@ -6,7 +6,7 @@
 
 namespace longca {
 
-/// The NCCL that is loaded at run time: the build needs its header only.
+/// NCCL, loaded at run time; the build needs only its header.
 struct NcclLibrary {
   Support support;         ///< ok, or `unavailable` and what to install
   void* handle = nullptr;  ///< of dlopen
@@ -14,8 +14,8 @@ struct NcclLibrary {
   std::string path;        ///< the file that was loaded
 };
 
-/// libnccl.so.2 of the folder $LONGCA_NCCL (or that file), else the first that can be loaded: the
-/// loader's, the CUDA toolkit's, that of a Python environment's PyTorch. Once per process; never
+/// Loads libnccl.so.2 once per process: from $LONGCA_NCCL (folder or file), else the first found by
+/// the dynamic loader, in the CUDA toolkit, or in a Python environment's nvidia-nccl package. Never
 /// throws.
 const NcclLibrary& nccl_library();
 

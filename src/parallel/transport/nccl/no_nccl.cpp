@@ -1,4 +1,4 @@
-// What a build without NCCL's header says.
+// NCCL in a build without its header: unavailable.
 #include "core/error.h"
 #include "parallel/transport/nccl/nccl_communicator.h"
 

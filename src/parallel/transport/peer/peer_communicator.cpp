@@ -10,37 +10,37 @@
 #include <vector>
 
 #include "core/cuda/error.h"
+#include "core/cuda/rows.h"
 #include "core/error.h"
-#include "parallel/executor/cuda/elementwise.h"
 #include "parallel/transport/handshake.h"
 #include "parallel/transport/peer/peer_memory.h"
-#include "parallel/transport/peer/rank_exchange.h"
 #include "parallel/transport/peer/stream_values.h"
 #include "parallel/transport/pushes.h"
+#include "parallel/transport/rank_exchange.h"
 
 namespace longca {
 namespace {
 
-/// Where a message lands, as its receiver tells its sender.
+/// The receive buffer of a message, as its receiver describes it to the sender.
 struct Landing {
   PeerMemory::Place place;
   std::int64_t rows = 0;
   std::int64_t row_bytes = 0;
   std::int64_t stride_bytes = 0;
-  std::uint32_t exchange = 0;  ///< from 1 on, of those in which the one sends to the other
+  std::uint32_t exchange = 0;  ///< number of the exchange between these two ranks, from 1
 };
 
 struct PeerGroup {
   bool alone = false;
-  /// In a cast or reduce ranks send different peers different amounts: each is told as soon as its
-  /// own have arrived. In an exchange of all with all, each waits for the last one anyway.
-  bool tells_each = false;
+  /// Signals each peer as soon as its own messages have arrived: for a group cast or reduce, where
+  /// peers get different amounts. In an all-to-all every peer waits for the last message anyway.
+  bool signals_each = false;
   std::vector<Push> pushes;  ///< in the order of peers.to
   Handshake::Group peers;
 };
 
-/// The peers of messages, each once: those behind this rank first, so that not all ranks push to
-/// the same one at a time.
+/// The peers of the transfers, each once, starting behind this rank, so that the ranks do not all
+/// push to the same peer at a time.
 std::vector<int> peers_of(const std::vector<Transfer>& transfers, int rank, int size) {
   std::vector<int> peers;
   for (int distance = 1; distance < size; ++distance) {
@@ -56,8 +56,8 @@ ByteRows rows_of(const Transfer& transfer) {
   return {transfer.data, transfer.rows, 1, transfer.row_bytes, transfer.stride_bytes, 0};
 }
 
-/// The most bytes between the starts of two rows that a copy engine takes.
-std::int64_t most_pitch() {
+/// The largest row pitch of a 2D copy, in bytes.
+std::int64_t max_pitch() {
   int device = 0;
   int pitch = 0;
   LONGCA_CUDA(cudaGetDevice(&device));
@@ -65,8 +65,8 @@ std::int64_t most_pitch() {
   return pitch;
 }
 
-/// The numbers in every rank's memory, one set per peer: what that peer writes and this rank waits
-/// for. Sets are a cache line apart.
+/// The sequence numbers in every rank's memory: one cache line per peer, written by that peer and
+/// awaited by the owner.
 class Numbers {
  public:
   enum Kind : std::uint8_t { kArrived, kGranted, kBarrier };
@@ -76,13 +76,13 @@ class Numbers {
     const std::int64_t bytes = control.size() * kBytesPerPeer;
     begin_ = memory.place_of(memory.allocate(bytes), bytes);
   }
-  /// That of `writer` in the memory of `holder`.
+  /// Returns the word in `holder`'s memory that `writer` writes.
   std::uint32_t* word(int holder, int writer, Kind kind) const {
     PeerMemory::Place place = begin_;
     place.offset += writer * kBytesPerPeer + kind * 4;
     return static_cast<std::uint32_t*>(memory_.address(holder, place));
   }
-  StreamValue tell(int peer, Kind kind, std::uint32_t value) const {
+  StreamValue signal(int peer, Kind kind, std::uint32_t value) const {
     return {StreamValue::What::write, word(peer, own_rank_, kind), value};
   }
   StreamValue await(int peer, Kind kind, std::uint32_t value) const {
@@ -102,7 +102,7 @@ class PeerCommunicator : public Communicator {
       : control_(control),
         memory_(control),
         numbers_(memory_, control),
-        most_pitch_(most_pitch()),
+        max_pitch_(max_pitch()),
         handshake_(control.size()),
         prepared_(static_cast<std::size_t>(control.size())) {}
 
@@ -120,20 +120,20 @@ class PeerCommunicator : public Communicator {
   int prepare(const TransferGroup& group) override {
     PeerGroup prepared;
     prepared.alone = group.alone;
-    prepared.tells_each =
+    prepared.signals_each =
         group.pattern == Pattern::group_cast || group.pattern == Pattern::group_reduce;
     prepared.peers = {peers_of(group.sends, rank(), size()),
                       peers_of(group.receives, rank(), size()), group.lands_early};
     for (const int peer : prepared.peers.to) ++with(peer).sends;
     for (const int peer : prepared.peers.from) ++with(peer).receives;
     for_each_pair(control_, [&](int peer, bool first) {
-      if (first) tell_landings(group, peer);
-      learn_landings(group, peer, prepared);
-      if (!first) tell_landings(group, peer);
+      if (first) send_landings(group, peer);
+      receive_landings(group, peer, prepared);
+      if (!first) send_landings(group, peer);
     });
-    const auto turn = [&](const Push& push) { return (push.to.peer - rank() + size()) % size(); };
-    std::ranges::stable_sort(prepared.pushes, {}, turn);
-    if (!prepared.alone) prepared.pushes = join_pushes(prepared.pushes, most_pitch_);
+    const auto order = [&](const Push& push) { return (push.to.peer - rank() + size()) % size(); };
+    std::ranges::stable_sort(prepared.pushes, {}, order);
+    if (!prepared.alone) prepared.pushes = join_pushes(prepared.pushes, max_pitch_);
     groups_.push_back(std::move(prepared));
     return static_cast<int>(groups_.size()) - 1;
   }
@@ -149,9 +149,9 @@ class PeerCommunicator : public Communicator {
     const PeerGroup& prepared = groups_[static_cast<std::size_t>(group)];
     const Handshake::Numbers numbers = handshake_.start(prepared.peers);
     queue(Numbers::kGranted, numbers.grants, numbers.granted, stream);
-    const auto untold = queue_pushes(prepared, numbers.arrivals, stream);
+    const auto unsignalled = queue_pushes(prepared, numbers.arrivals, stream);
     for (const Push& push : prepared.pushes) count_sent(push.from.bytes());
-    queue(Numbers::kArrived, untold, numbers.arrived, stream);
+    queue(Numbers::kArrived, unsignalled, numbers.arrived, stream);
   }
   void finish(int /*group*/) override {}
 
@@ -159,7 +159,7 @@ class PeerCommunicator : public Communicator {
     ++barriers_;
     values_.clear();
     for (int peer = 0; peer < size(); ++peer) {
-      if (peer != rank()) values_.push_back(numbers_.tell(peer, Numbers::kBarrier, barriers_));
+      if (peer != rank()) values_.push_back(numbers_.signal(peer, Numbers::kBarrier, barriers_));
     }
     for (int peer = 0; peer < size(); ++peer) {
       if (peer != rank()) values_.push_back(numbers_.await(peer, Numbers::kBarrier, barriers_));
@@ -168,22 +168,23 @@ class PeerCommunicator : public Communicator {
   }
 
  private:
-  /// Exchanges with one peer that were prepared.
+  /// Counts the prepared exchanges with one peer.
   struct Pair {
     std::uint32_t sends = 0;
     std::uint32_t receives = 0;
   };
   Pair& with(int peer) { return prepared_[static_cast<std::size_t>(peer)]; }
 
-  void queue(Numbers::Kind kind, const std::vector<Handshake::Number>& told,
+  void queue(Numbers::Kind kind, const std::vector<Handshake::Number>& signalled,
              const std::vector<Handshake::Number>& awaited, cudaStream_t stream) {
     values_.clear();
-    for (const auto& [peer, value] : told) values_.push_back(numbers_.tell(peer, kind, value));
+    for (const auto& [peer, value] : signalled)
+      values_.push_back(numbers_.signal(peer, kind, value));
     for (const auto& [peer, value] : awaited) values_.push_back(numbers_.await(peer, kind, value));
     queue_values(values_, stream);
   }
 
-  void tell_landings(const TransferGroup& group, int peer) {
+  void send_landings(const TransferGroup& group, int peer) {
     for (const Transfer& receive : group.receives) {
       if (receive.peer != peer) continue;
       const std::int64_t extent = (receive.rows - 1) * receive.stride_bytes + receive.row_bytes;
@@ -193,7 +194,7 @@ class PeerCommunicator : public Communicator {
     }
   }
 
-  void learn_landings(const TransferGroup& group, int peer, PeerGroup& prepared) {
+  void receive_landings(const TransferGroup& group, int peer, PeerGroup& prepared) {
     for (const Transfer& send : group.sends) {
       if (send.peer != peer) continue;
       Landing landing;
@@ -210,9 +211,8 @@ class PeerCommunicator : public Communicator {
     }
   }
 
-  /// A copy engine takes one push after the other, with 5 µs in between: beside computing that
-  /// costs little, else a kernel writes them all at once. Returns the arrivals that are still to be
-  /// told.
+  /// Queues the pushes and returns the arrivals that are yet to be signalled. A copy engine needs
+  /// about 5 µs between two pushes: hidden behind computing, else one kernel writes them all.
   std::vector<Handshake::Number> queue_pushes(const PeerGroup& group,
                                               const std::vector<Handshake::Number>& arrivals,
                                               cudaStream_t stream) {
@@ -220,18 +220,18 @@ class PeerCommunicator : public Communicator {
       queue_at_once(group.pushes, stream);
       return arrivals;
     }
-    std::vector<Handshake::Number> untold;
+    std::vector<Handshake::Number> unsignalled;
     auto push = group.pushes.begin();
     for (const Handshake::Number& arrival : arrivals) {
-      if (group.tells_each) queue(Numbers::kArrived, std::exchange(untold, {}), {}, stream);
+      if (group.signals_each) queue(Numbers::kArrived, std::exchange(unsignalled, {}), {}, stream);
       for (; push != group.pushes.end() && push->to.peer == arrival.peer; ++push) {
         queue_push(*push, stream);
       }
-      untold.push_back(arrival);
+      unsignalled.push_back(arrival);
     }
-    LONGCA_CHECK(push == group.pushes.end(), "a push to rank {}, which is told of none",
+    LONGCA_CHECK(push == group.pushes.end(), "a push to rank {}, which has no arrival",
                  push->to.peer);
-    return untold;
+    return unsignalled;
   }
 
   static void queue_at_once(const std::vector<Push>& pushes, cudaStream_t stream) {
@@ -257,7 +257,7 @@ class PeerCommunicator : public Communicator {
   RankControl& control_;
   PeerMemory memory_;
   Numbers numbers_;
-  std::int64_t most_pitch_;
+  std::int64_t max_pitch_;
   std::vector<PeerGroup> groups_;
   Handshake handshake_;
   std::vector<Pair> prepared_;  ///< by peer

@@ -11,15 +11,15 @@
 
 #include "core/cuda/error.h"
 #include "core/error.h"
-#include "parallel/transport/peer/rank_exchange.h"
+#include "parallel/transport/rank_exchange.h"
 
 namespace longca {
 namespace {
 
-/// Smaller allocations may share a block of the driver, and so its handle, with others.
+/// A smaller allocation may share its driver allocation, and so its IPC handle, with others.
 constexpr std::int64_t kMinBytes = std::int64_t{2} << 20;
 
-/// Calls `call`; its exception as a value.
+/// Runs `call` and returns its exception as a status.
 template <typename Call>
 Support attempt(Call&& call) {
   try {
@@ -32,7 +32,7 @@ Support attempt(Call&& call) {
   }
 }
 
-/// Throws on every rank what one of them met, so that none waits for it.
+/// Throws on every rank if one of them failed, so that none waits for it. Collective.
 void throw_together(RankControl& control, const Support& mine) {
   const Support all = agree(control, mine);
   if (all.code == StatusCode::oom) throw OutOfMemory(all.reason);

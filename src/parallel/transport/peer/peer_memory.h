@@ -8,35 +8,36 @@
 
 namespace longca {
 
-/// Memory of all ranks' GPUs, each rank's mapped into every other's process (CUDA IPC).
+/// GPU memory of all ranks, each rank's mapped into every other process (CUDA IPC).
 class PeerMemory {
  public:
   explicit PeerMemory(RankControl& control);
-  /// Unmaps the others' memory; this rank's is freed when all have. Collective, unless an exception
-  /// is on its way.
+  /// Unmaps the other ranks' memory and frees this rank's once all have unmapped it. Collective,
+  /// unless an exception is in flight.
   ~PeerMemory();
   PeerMemory(const PeerMemory&) = delete;
   PeerMemory& operator=(const PeerMemory&) = delete;
 
-  /// A place in a rank's memory that means the same to all ranks.
+  /// An address in a rank's memory that is valid on all ranks.
   struct Place {
     std::int32_t buffer = 0;
     std::int64_t offset = 0;  ///< bytes
   };
 
-  /// Zeroed memory of this rank's GPU, at least 2 MiB, in a driver's block of its own. Collective,
-  /// with sizes of each rank's own. If one rank fails, all throw: OutOfMemory if it has too little.
+  /// Returns zeroed memory of this rank's GPU, at least 2 MiB, in a driver allocation of its own.
+  /// Collective; sizes may differ. If one rank fails, all throw (OutOfMemory if memory ran out).
   void* allocate(std::int64_t bytes);
-  /// Of this rank's memory. Throws InternalError if `bytes` from `data` on are not inside a buffer.
+  /// Describes an address of this rank's memory. Throws InternalError unless `bytes` from `data` on
+  /// lie inside one buffer.
   Place place_of(const void* data, std::int64_t bytes) const;
-  /// The address of a rank's memory in this process.
+  /// Returns where `place` of `rank`'s memory is mapped in this process.
   void* address(int rank, const Place& place) const;
 
  private:
   RankControl& control_;
   Device& device_;
   std::vector<Buffer> own_;
-  std::vector<std::vector<void*>> mapped_;  ///< [buffer][rank]; the own rank's too
+  std::vector<std::vector<void*>> mapped_;  ///< [buffer][rank], this rank's own included
 };
 
 }  // namespace longca

@@ -9,21 +9,21 @@
 
 namespace longca {
 
-/// A 32-bit word of device memory, this GPU's or a peer's, that a stream writes or waits for
-/// without the host and without an SM.
+/// A stream memory operation on a 32-bit word of this GPU's memory or a peer's; it needs neither
+/// host nor SM.
 struct StreamValue {
   enum class What : std::uint8_t {
-    write,  ///< after all that the stream did before is visible to every GPU
-    wait,   ///< until the word has come to `value` or is past it, counted modulo 2³²
+    write,  ///< once all earlier work of the stream is visible to every GPU
+    wait,   ///< until word − value, modulo 2³², is not negative as a signed number
   };
   What what = What::write;
   std::uint32_t* word = nullptr;
   std::uint32_t value = 0;
 };
 
-/// Whether the driver has the calls; else `unavailable`.
+/// Ok if the driver has these operations, else `unavailable`.
 Support stream_values_available();
 
-/// Queues them in this order.
+/// Queues the operations in this order.
 void queue_values(std::span<const StreamValue> values, cudaStream_t stream);
 }  // namespace longca

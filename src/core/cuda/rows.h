@@ -9,7 +9,7 @@
 
 namespace longca {
 
-/// Pieces of bytes in device memory: `outer` × `inner` of `row_bytes` each, strides in bytes.
+/// `outer` × `inner` rows of `row_bytes` each in device memory; strides in bytes.
 struct ByteRows {
   void* data = nullptr;
   std::int64_t outer = 1;
@@ -23,19 +23,16 @@ ByteRows byte_rows(const TensorView& tensor);
 ByteRows byte_rows(const ConstTensorView& tensor);  ///< to read from
 ByteRows byte_rows(const LseView& lse);
 
-/// Copies between two of one shape, with the widest accesses that addresses and strides allow.
+/// Copies rows between two of one shape, with the widest accesses that addresses and strides allow.
 void copy_rows(const ByteRows& from, const ByteRows& to, cudaStream_t stream);
-/// Such copies, none of which touches what another one writes: in one launch where 16 of them or
-/// fewer lie contiguously, in whole units of 16 bytes.
 struct RowsCopy {
   ByteRows from, to;
 };
+/// Makes independent copies: none may touch what another one writes. Contiguous ones of whole
+/// 16-byte units share a launch, up to 16 of them; each of the others has its own.
 void copy_rows_all(std::span<const RowsCopy> copies, cudaStream_t stream);
-/// Sets 4-byte words, or where rows are not made of them 2-byte ones to the lower half of `word`.
+/// Fills rows with the 4-byte `word`; rows that are not a multiple of 4 bytes get its lower half in
+/// every 2 bytes.
 void fill_rows(const ByteRows& to, std::uint32_t word, cudaStream_t stream);
-
-/// StepMath::sum_all, with one part and no accumulator a conversion; all dtypes.
-void sum_tensors(std::span<const ConstTensorView> parts, const ConstTensorView& accumulator,
-                 const TensorView& to, cudaStream_t stream);
 
 }  // namespace longca

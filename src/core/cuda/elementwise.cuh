@@ -6,9 +6,9 @@
 #include <initializer_list>
 
 #include "core/cuda/error.h"
-#include "parallel/executor/cuda/elementwise.h"
+#include "core/cuda/rows.h"
 
-// How elementwise kernels walk over tensors of any strides.
+// Elementwise kernels over rows of any strides.
 
 namespace longca {
 
@@ -32,15 +32,15 @@ struct Divisor {
   }
 };
 
-/// One piece of a tensor, which is one load or store of a thread.
+/// Coordinates of one piece: what a thread loads or stores with one instruction.
 struct Place {
   std::int64_t outer = 0;
   std::uint32_t inner = 0;
   std::uint32_t piece = 0;
 };
 
-/// A shape [outer, inner, pieces of a row], or a slice of it so small that 32 bits count its
-/// pieces.
+/// A shape [outer, inner, pieces of a row], or outer rows of it few enough for 32-bit piece
+/// numbers.
 struct Walk {
   std::int64_t first_outer = 0;
   std::uint32_t total = 0;
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads) elementwise(Walk walk, Operation ope
   typename Operation::Value values[kPerThread];
 #pragma unroll
   for (int j = 0; j < kPerThread; ++j) {
-    // Past the end the last piece is loaded once more, so that no load waits for a branch.
+    // Threads past the end load the last piece again: no load waits for a branch.
     places[j] = walk.place<kFlat>(min(first + j * kThreads, walk.total - 1));
     values[j] = operation.load(places[j]);
   }
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreads) elementwise(Walk walk, Operation ope
   }
 }
 
-/// Runs `operation` on every place of `rows` made of pieces of `piece_bytes`.
+/// Runs `operation` on every piece of `piece_bytes` of `rows`.
 template <typename Operation>
 void run_elementwise(const ByteRows& rows, std::int64_t piece_bytes, const Operation& operation,
                      cudaStream_t stream) {
@@ -83,9 +83,9 @@ void run_elementwise(const ByteRows& rows, std::int64_t piece_bytes, const Opera
   const std::int64_t per_outer = rows.inner * per_row;
   if (rows.outer * per_outer == 0) return;
   const bool flat = rows.outer == 1 && rows.inner == 1;
-  const std::int64_t most_outer = std::max<std::int64_t>(1, kMaxPieces / per_outer);
-  for (std::int64_t first = 0; first < rows.outer; first += most_outer) {
-    const std::int64_t total = std::min(most_outer, rows.outer - first) * per_outer;
+  const std::int64_t max_outer = std::max<std::int64_t>(1, kMaxPieces / per_outer);
+  for (std::int64_t first = 0; first < rows.outer; first += max_outer) {
+    const std::int64_t total = std::min(max_outer, rows.outer - first) * per_outer;
     const Walk walk{first, static_cast<std::uint32_t>(total),
                     Divisor(static_cast<std::uint32_t>(per_outer)),
                     Divisor(static_cast<std::uint32_t>(per_row))};
@@ -99,7 +99,7 @@ void run_elementwise(const ByteRows& rows, std::int64_t piece_bytes, const Opera
   }
 }
 
-/// Pieces of T of a ByteRows.
+/// A ByteRows as pieces of type T.
 template <typename T>
 struct Pieces {
   T* data = nullptr;
@@ -116,10 +116,10 @@ struct Pieces {
   }
 };
 
-/// Joined rows stay shorter, so that 32-bit numbers count their pieces of any width.
+/// Joined rows stay shorter than this, so that 32 bits number their pieces of any width.
 constexpr std::int64_t kMaxRowBytes = std::int64_t{1} << 30;
 
-/// Makes longer rows of all where all lie contiguously.
+/// Joins rows into longer ones where they are contiguous in all operands.
 inline void join_rows(std::initializer_list<ByteRows*> all) {
   const auto join = [&](std::int64_t ByteRows::*count, std::int64_t ByteRows::*stride) {
     for (const ByteRows* rows : all) {
@@ -136,7 +136,8 @@ inline void join_rows(std::initializer_list<ByteRows*> all) {
     join(&ByteRows::outer, &ByteRows::outer_stride);
 }
 
-/// The bits that addresses and lengths have: a power of two divides them all if it divides this.
+/// The union of the bits of address, lengths and strides: a power of two divides all of them iff it
+/// divides this.
 inline std::uint64_t alignment_bits(const ByteRows& rows) {
   std::uint64_t bits = reinterpret_cast<std::uintptr_t>(rows.data);
   bits |= static_cast<std::uint64_t>(rows.row_bytes);

@@ -1,4 +1,4 @@
-#include "parallel/transport/peer/rank_exchange.h"
+#include "parallel/transport/rank_exchange.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 struct Answer {
   StatusCode code = StatusCode::ok;
-  std::array<char, 512> reason{};  ///< cut, with the final zero
+  std::array<char, 512> reason{};  ///< truncated, null-terminated
 };
 
 }  // namespace

@@ -9,9 +9,8 @@
 
 namespace longca {
 
-/// Calls `call(peer, whether this rank goes first)` for every other rank, in one order of
-/// pairs on all ranks: no two ranks ever wait for each other in turn, even if a send does not
-/// return before it is received.
+/// Calls `call(peer, first)` for every other rank; `first` says whether this rank sends first. All
+/// ranks visit the pairs in one global order, so blocking sends cannot deadlock.
 template <typename Call>
 void for_each_pair(const RankControl& control, Call&& call) {
   for (int peer = 0; peer < control.size(); ++peer) {
@@ -19,7 +18,7 @@ void for_each_pair(const RankControl& control, Call&& call) {
   }
 }
 
-/// Every rank's record, by rank. Collective.
+/// Returns every rank's record, indexed by rank. Collective.
 template <typename Record>
 std::vector<Record> exchange_records(RankControl& control, const Record& mine) {
   static_assert(std::is_trivially_copyable_v<Record>);
@@ -33,8 +32,8 @@ std::vector<Record> exchange_records(RankControl& control, const Record& mine) {
   return records;
 }
 
-/// The first refusal among all ranks' answers, on every rank, its sentence opened by "rank N: " if
-/// not all ranks refuse for the same reason; ok if there is none. Collective.
+/// Returns on every rank the first refusal among the ranks' answers, or ok. Its reason begins with
+/// "rank N: " unless all ranks refuse for the same reason. Collective.
 Support agree(RankControl& control, const Support& mine);
 
 }  // namespace longca

@@ -1,7 +1,7 @@
 #include <type_traits>
 
-#include "parallel/executor/cuda/elementwise.h"
-#include "parallel/executor/cuda/walk.cuh"
+#include "core/cuda/elementwise.cuh"
+#include "core/cuda/rows.h"
 
 namespace longca {
 namespace {
@@ -23,16 +23,16 @@ struct FillPieces {
   __device__ void store(const Place& place, const Value&) const { to.at(place) = value; }
 };
 
-/// Contiguous copies in units of 16 bytes, and where the blocks of each begin.
+/// Contiguous copies in units of 16 bytes, and the first block of each.
 struct CopyTable {
-  static constexpr int kMost = 16;
+  static constexpr int kMaxCopies = 16;
   int count = 0;
-  const uint4* from[kMost];
-  uint4* to[kMost];
-  std::uint32_t units[kMost];
-  std::uint32_t first_block[kMost + 1] = {};
+  const uint4* from[kMaxCopies];
+  uint4* to[kMaxCopies];
+  std::uint32_t units[kMaxCopies];
+  std::uint32_t first_block[kMaxCopies + 1] = {};
 
-  bool full() const { return count == kMost; }
+  bool full() const { return count == kMaxCopies; }
   void add(const ByteRows& source, const ByteRows& target) {
     from[count] = static_cast<const uint4*>(source.data);
     to[count] = static_cast<uint4*>(target.data);
@@ -65,7 +65,7 @@ void launch(CopyTable& table, cudaStream_t stream) {
   table = {};
 }
 
-/// Calls `call` with a null pointer of the widest type that divides `bits`.
+/// Calls `call` with a null pointer to the widest type that `bits` are aligned to.
 template <typename Call>
 void with_width(std::uint64_t bits, Call&& call) {
   if (bits % 16 == 0) return call(static_cast<uint4*>(nullptr));
