@@ -34,15 +34,8 @@ enum class Sink : std::uint8_t {
   add_float32,        ///< float32 is added to
 };
 
-struct BackwardParams {
-  TensorArg dout, q, k, v, o;
-  TensorArg dq, dk, dv;
-  const float* lse = nullptr;  ///< [heads_q, tokens_q], natural logarithm
-  std::int64_t lse_head_stride = 0;
-  int tokens_q = 0, tokens_k = 0;
-  int heads_q = 0, heads_k = 0;
-  float scale = 1;
-  DeviceTransposedLists lists;
+struct BackwardParams : AttentionArgs, GradientTensors {
+  DeviceTransposedLists lists = {};
   Sink dq_sink = Sink::overwrite;
   Sink keys_sink = Sink::overwrite;  ///< of dK and dV
   /// Adds up in the order of the lists, which are ordered ones: the same bits every time.

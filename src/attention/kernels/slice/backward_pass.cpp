@@ -14,21 +14,6 @@ namespace {
 
 constexpr char kName[] = "slice";
 
-TensorArg argument(const mma::TensorArg& tensor) {
-  return {tensor.data, tensor.token_stride, tensor.head_stride};
-}
-
-template <typename View>
-TensorArg argument(const char* name, const View& view) {
-  const auto address = reinterpret_cast<std::uintptr_t>(view.data);
-  LONGCA_CHECK(address % 16 == 0 && view.token_stride % 8 == 0 && view.head_stride % 8 == 0,
-               "rows of slice's {} begin at multiples of 16 bytes, not at {:#x} with strides of {} "
-               "and {} elements",
-               name, address, view.token_stride, view.head_stride);
-  return {const_cast<void*>(static_cast<const void*>(view.data)), view.token_stride,
-          view.head_stride};
-}
-
 Device& gpu() {
   return Device::get(DeviceKind::cuda);
 }
@@ -74,8 +59,9 @@ BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, SlicePath p
       scratch_(gpu().memory(), workspace_bytes(params(), problem.head_dim, path) +
                                    rows_bytes(params(), problem.head_dim, path)) {}
 
-BackwardParams BackwardPass::params() const {
-  BackwardParams params;
+BackwardParams BackwardPass::params(const AttentionArgs& tensors,
+                                    const GradientTensors& gradients) const {
+  BackwardParams params{tensors, gradients};
   params.tokens_q = static_cast<int>(problem_.tokens_q);
   params.tokens_k = static_cast<int>(problem_.tokens_k);
   params.heads_q = problem_.heads_q;
@@ -86,23 +72,12 @@ BackwardParams BackwardPass::params() const {
 }
 
 BackwardParams BackwardPass::params_of(const BackwardArgs& args) {
-  const mma::AttentionArgs from = mma::attention_args(kName, problem_, args);
-  BackwardParams params = this->params();
+  BackwardParams params =
+      this->params(attention_args(kName, problem_, args), gradient_tensors(kName, args));
   params.workspace = scratch_.data();
   params.rows = rows_.bytes() > 0
                     ? rows_.as<std::byte>()
                     : scratch_.data() + workspace_bytes(params, problem_.head_dim, path_);
-  params.q = argument(from.q);
-  params.k = argument(from.k);
-  params.v = argument(from.v);
-  params.o = argument(from.o);
-  params.dout = argument("dout", args.dout);
-  params.dq = argument("dq", args.dq);
-  params.dk = argument("dk", args.dk);
-  params.dv = argument("dv", args.dv);
-  params.lse = from.lse;
-  params.lse_head_stride = from.lse_head_stride;
-  params.scale = from.scale;
   params.dq_sink = args.accumulate ? Sink::add_float32 : Sink::overwrite;
   params.keys_sink = keys_sink(args);
   return params;

@@ -40,7 +40,9 @@ class BackwardPass {
   };
   static Rows rows_of(const BackwardParams& params);
 
-  BackwardParams params() const;
+  /// Of the problem; without tensors for what depends on the shape alone.
+  BackwardParams params(const AttentionArgs& tensors = {},
+                        const GradientTensors& gradients = {}) const;
   BackwardParams params_of(const BackwardArgs& args);
 
   Problem problem_;

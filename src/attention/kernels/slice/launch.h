@@ -4,19 +4,11 @@
 
 #include <cstdint>
 
+#include "attention/kernels/common/attention_args.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
 #include "core/dtype.h"
 
 namespace longca::slice {
-
-/// A [tokens, heads, dim] tensor in device memory, of 16-bit elements where nothing else is said.
-/// Strides are in elements; start and strides are multiples of 16 bytes.
-struct TensorArg {
-  void* data = nullptr;
-  std::int64_t token_stride = 0;
-  std::int64_t head_stride = 0;
-  bool operator==(const TensorArg&) const = default;
-};
 
 /// TileLists in device memory, each array aligned to 16 bytes (as allocations are).
 struct DeviceTileLists {
@@ -30,17 +22,11 @@ struct DeviceTileLists {
   const std::int32_t* order = nullptr;
 };
 
-struct ForwardParams {
-  TensorArg q, k, v, o;
-  float* lse = nullptr;  ///< [heads_q, tokens_q], natural logarithm
-  std::int64_t lse_head_stride = 0;
-  int tokens_q = 0, tokens_k = 0;
-  int heads_q = 0, heads_k = 0;
-  float scale = 1;
+struct ForwardParams : AttentionArgs {
   /// O is of float32 and holds, with LSE, the result over other keys: merges into both. Rows that
   /// see no key stay as they are.
   bool accumulate = false;
-  DeviceTileLists lists;
+  DeviceTileLists lists = {};
   /// Two words of device memory, zero before the first launch; every launch leaves them zero. One
   /// launch at a time may use them.
   std::int32_t* work_counter = nullptr;

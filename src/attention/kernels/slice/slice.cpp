@@ -28,10 +28,6 @@ Device& gpu() {
   return Device::get(DeviceKind::cuda);
 }
 
-TensorArg argument(const mma::TensorArg& tensor) {
-  return {tensor.data, tensor.token_stride, tensor.head_stride};
-}
-
 /// Query heads that share a KV head and a list of the mask.
 int group_size(const Problem& problem, const Mask& mask) {
   return std::gcd(problem.group_size(), problem.heads_q / mask.heads());
@@ -139,19 +135,7 @@ class SlicePlan final : public Plan {
 
  private:
   ForwardParams params_of(const ForwardArgs& args) const {
-    const mma::AttentionArgs from = mma::attention_args(kName, problem_, args);
-    ForwardParams params;
-    params.q = argument(from.q);
-    params.k = argument(from.k);
-    params.v = argument(from.v);
-    params.o = argument(from.o);
-    params.lse = from.lse;
-    params.lse_head_stride = from.lse_head_stride;
-    params.tokens_q = from.tokens_q;
-    params.tokens_k = from.tokens_k;
-    params.heads_q = from.heads_q;
-    params.heads_k = from.heads_k;
-    params.scale = from.scale;
+    ForwardParams params{attention_args(kName, problem_, args)};
     params.accumulate = args.accumulate;
     params.lists = lists_.args();
     params.work_counter = work_counter_.as<std::int32_t>();

@@ -7,7 +7,7 @@
 #include "attention/kernels/common/mma/params.h"
 #include "core/device.h"
 
-/// What plans of the kernels on mma.sync share; on the host, for the GPU that is current.
+/// Host side of the plans of kernels on mma.sync, for the current GPU.
 namespace longca::mma {
 
 /// A copy in the device's memory; empty for no values.
@@ -25,18 +25,14 @@ constexpr std::int64_t padded(std::int64_t tokens, int block) {
   return (tokens + block - 1) / block * block;
 }
 
-/// How many of `heads` work on `bytes_per_head` each within half of the L2 cache; at least one.
+/// How many of `heads`, which work on `bytes_per_head` each, fit in half of the L2 cache; at
+/// least one.
 int heads_in_cache(std::int64_t bytes_per_head, int heads);
 
-/// What the device gives a CTA that asks, in bytes.
+/// Bytes of shared memory that a CTA can opt in to.
 int device_shared_bytes();
 
-/// The problem and the tensors of a pass. Throws Error, naming the kernel, unless rows begin at
-/// multiples of 16 bytes.
-AttentionArgs attention_args(const char* kernel, const Problem& problem, const ForwardArgs& args);
-AttentionArgs attention_args(const char* kernel, const Problem& problem, const BackwardArgs& args);
-
-/// What a backward pass keeps in global memory while it runs: terms per row, float32 sums.
+/// Global memory of a backward pass: terms per row, float32 sums.
 class GradientSums {
  public:
   GradientSums() = default;

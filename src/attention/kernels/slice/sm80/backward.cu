@@ -36,26 +36,6 @@ struct Workspace {
   }
 };
 
-mma::TensorArg argument(const TensorArg& tensor) {
-  return {tensor.data, tensor.token_stride, tensor.head_stride};
-}
-
-mma::AttentionArgs attention_args(const BackwardParams& params) {
-  mma::AttentionArgs args{};
-  args.q = argument(params.q);
-  args.k = argument(params.k);
-  args.v = argument(params.v);
-  args.o = argument(params.o);
-  args.lse = const_cast<float*>(params.lse);
-  args.lse_head_stride = params.lse_head_stride;
-  args.tokens_q = params.tokens_q;
-  args.tokens_k = params.tokens_k;
-  args.heads_q = params.heads_q;
-  args.heads_k = params.heads_k;
-  args.scale = params.scale;
-  return args;
-}
-
 template <typename Shape>
 void launch_tiles(const generic::BackwardArgs& args, std::int64_t cleared, cudaStream_t stream) {
   // The sums of keys, the turns and the counter lie one after the other.
@@ -80,9 +60,7 @@ void launch(const BackwardParams& params, cudaStream_t stream) {
   const Workspace offsets(params, Shape::kDim);
   auto* workspace = static_cast<char*>(params.workspace);
   const auto at = [&](std::int64_t offset) { return reinterpret_cast<float*>(workspace + offset); };
-  mma::GradientArgs gradients{};
-  gradients.dout = argument(params.dout);
-  gradients.dq = argument(params.dq);
+  mma::GradientArgs gradients{params};
   gradients.row_terms = at(offsets.row_terms);
   gradients.dq_sum = at(offsets.dq);
   gradients.head_parts = 1;
@@ -96,7 +74,7 @@ void launch(const BackwardParams& params, cudaStream_t stream) {
   args.key_sums = at(offsets.keys);
   args.turns = reinterpret_cast<std::int32_t*>(workspace + offsets.turns);
   args.work_counter = reinterpret_cast<std::int32_t*>(workspace + offsets.counter);
-  mma::backward_pass<Shape>(attention_args(params), gradients, stream,
+  mma::backward_pass<Shape>(params, gradients, stream,
                             [&] { launch_tiles<Shape>(args, offsets.end - offsets.keys, stream); });
 }
 
