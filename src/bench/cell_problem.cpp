@@ -2,7 +2,7 @@
 
 #include "bench/case_mask.h"
 #include "bench/cell_tensors.h"
-#include "mask/empty_rows.h"
+#include "mask/mask.h"
 #ifdef LONGCA_WITH_CUDA
 #include "attention/kernels/common/block_map.h"
 #endif

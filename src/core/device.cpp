@@ -35,7 +35,7 @@ std::uint64_t hash_bytes(std::uint64_t seed, const void* data, std::int64_t byte
     for (std::size_t i = 0; i < 4; ++i) lanes[i] = (lanes[i] ^ words[i]) * kPrime;
   }
   std::uint64_t hash = seed;
-  // High bits of a lane see only low ones of its words: mix before joining.
+  // A multiplication carries upwards only, so each lane's high bits are mixed back in.
   for (const std::uint64_t lane : lanes)
     hash = ((hash ^ lane ^ (lane >> 29)) * kPrime) ^ (hash >> 31);
   return hash;
@@ -82,21 +82,33 @@ class CpuDevice : public Device {
   DeviceProperties properties_;
 };
 
-struct CudaOnce {
+struct CudaSingleton {
   std::unique_ptr<Device> device;
   Support support;
 };
 
-CudaOnce& cuda() {
-  static CudaOnce once = [] {
-    CudaOnce made;
+CudaSingleton& cuda() {
+  static CudaSingleton singleton = [] {
+    CudaSingleton made;
     made.device = make_cuda_device(made.support);
     return made;
   }();
-  return once;
+  return singleton;
 }
 
 }  // namespace
+
+#ifndef LONGCA_WITH_CUDA
+std::unique_ptr<Device> make_cuda_device(Support& support) {
+  support = Support::unavailable(
+      "this build is without CUDA: install the CUDA toolkit (nvcc, 12.4 or later) and build again");
+  return nullptr;
+}
+
+int count_cuda_devices() {
+  return 0;
+}
+#endif
 
 std::string_view to_string(DeviceKind device) {
   return device == DeviceKind::cpu ? "cpu" : "cuda";

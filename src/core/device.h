@@ -13,58 +13,55 @@ namespace longca {
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 std::string_view to_string(DeviceKind device);
 
-/// An execution queue of a device (a cudaStream_t on a GPU). On the CPU it is null and calls return
-/// when their work is done.
+/// A cudaStream_t on a GPU. Null on the CPU, where every call is synchronous.
 using Stream = void*;
 
-/// What is known of a device without using it.
+/// Properties that are queried without creating a context on the device.
 struct DeviceProperties {
-  std::string name;               ///< "NVIDIA H200"; the processor's model on the CPU
+  std::string name;               ///< "NVIDIA H200"; the CPU's model name
   int architecture = 0;           ///< compute capability, 90 for 9.0; 0 on the CPU
-  int sms = 0;                    ///< SMs; hardware threads on the CPU
+  int sms = 0;                    ///< number of SMs; hardware threads on the CPU
   std::int64_t cache_bytes = 0;   ///< last-level cache (L2 on a GPU)
-  std::int64_t memory_bytes = 0;  ///< of the whole device
+  std::int64_t memory_bytes = 0;  ///< total, used or not
   std::string pci_bus_id;         ///< "00000000:1B:00.0"; empty on the CPU
 };
 
-/// The device that this process works on: one per kind. Its memory, its one queue, and the few
-/// operations that inputs, outputs and checks need. Everything of a cell runs on `stream()`.
+/// The device that this process uses, one per kind: its memory, its one stream, and the few
+/// operations that inputs, outputs and checks need. All work of a cell runs on `stream()`.
 class Device {
  public:
   virtual ~Device() = default;
 
-  /// Yes, or `unavailable` and why: no GPU, a driver too old, a build without CUDA. Never throws;
-  /// found out once per process.
+  /// ok, or `unavailable` with the reason: no GPU, a driver too old, a build without CUDA. Never
+  /// throws; determined once per process.
   static const Support& available(DeviceKind kind);
-  /// Throws InputError with the sentence of `available` if it is not. A GPU is taken (its context
-  /// made) when anything but its properties is first asked for; that may throw.
+  /// Throws InputError with the reason of `available` if it is not ok. A GPU's context is created
+  /// on the first call of anything but `properties()`; that may throw.
   static Device& get(DeviceKind kind);
 
   virtual const DeviceProperties& properties() const = 0;
-  /// The tracker under every tensor and workspace on this device.
+  /// Allocates every tensor and workspace on this device.
   virtual MemoryTracker& memory() = 0;
-  /// Bytes that an allocation may still take: free on the device, or kept by the tracker's cache.
+  /// Bytes that can still be allocated: free on the device, or kept in the tracker's cache.
   virtual std::int64_t available_bytes() = 0;
-  /// Bytes of the device that are taken, by whomever, without those that the tracker's cache keeps:
-  /// memory that goes past the tracker shows here. 0 on the CPU.
+  /// Bytes in use on the device by all processes, without the tracker's cache: shows allocations
+  /// that bypass the tracker. 0 on the CPU.
   virtual std::int64_t used_bytes() = 0;
   virtual Stream stream() = 0;
 
-  /// Copies between host and device memory or inside either, after what is queued on `stream()`;
-  /// returns when done.
+  /// Copies between any of host and device memory, in order on `stream()`; synchronous.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
-  /// As `copy`, of `rows` rows of `row_bytes`, which begin `to_stride` and `from_stride` bytes
-  /// apart (no fewer than row_bytes).
+  /// As `copy`, for `rows` rows of `row_bytes` each. Strides are in bytes, at least row_bytes.
   virtual void copy_rows(void* to, std::int64_t to_stride, const void* from,
                          std::int64_t from_stride, std::int64_t rows, std::int64_t row_bytes) = 0;
-  /// Sets every byte, queued on `stream()`.
+  /// Sets every byte to `value`, in order on `stream()`; asynchronous on a GPU.
   virtual void fill(void* data, unsigned char value, std::int64_t bytes) = 0;
-  /// A 64-bit hash of `bytes` of device memory, after what is queued on `stream()`.
+  /// A 64-bit hash of `bytes` of device memory, in order on `stream()`; synchronous.
   virtual std::uint64_t hash(std::uint64_t seed, const void* data, std::int64_t bytes) = 0;
-  /// Waits until the queue is empty. Reports an error of any earlier asynchronous work.
+  /// Waits for `stream()`. Throws for an error of any earlier asynchronous work.
   virtual void synchronize() = 0;
-  /// The name of the error that has left the device unusable for this process
-  /// ("cudaErrorIllegalAddress"), if there is one. Does not wait for the queue.
+  /// The name of a sticky error ("cudaErrorIllegalAddress"), after which this process cannot use
+  /// the device. Does not wait for the stream.
   virtual std::optional<std::string> fault() noexcept = 0;
 };
 

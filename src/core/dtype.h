@@ -10,14 +10,31 @@ namespace longca {
 enum class DType : std::uint8_t { float32, bfloat16, float16 };
 
 /// "float32", "bfloat16", "float16".
-std::string_view to_string(DType dtype);
-std::optional<DType> parse_dtype(std::string_view text);
+constexpr std::string_view to_string(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return "float32";
+    case DType::bfloat16:
+      return "bfloat16";
+    case DType::float16:
+      return "float16";
+  }
+  return "?";
+}
 
+constexpr std::optional<DType> parse_dtype(std::string_view text) {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    if (to_string(dtype) == text) return dtype;
+  }
+  return std::nullopt;
+}
+
+/// Bytes of an element.
 constexpr std::int64_t size_of(DType dtype) {
   return dtype == DType::float32 ? 4 : 2;
 }
 
-/// A bfloat16 number as its bits: the upper half of a float32.
+/// A bfloat16 number, stored as the upper 16 bits of the float32.
 struct BFloat16 {
   std::uint16_t bits = 0;
 

@@ -8,14 +8,14 @@
 
 namespace longca {
 
-/// Input from outside that cannot be used: a flag, a file, a value. The program prints the sentence
-/// and exits with 2. The sentence names the offending thing, its value and its limit.
+/// A flag, file or value from the user that cannot be used; the program prints the message and
+/// exits with 2. The message is a sentence that names the offending thing, its value and its limit.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A broken promise between parts of this program: a bug, never the user's fault.
+/// A violated invariant of this program: a bug, never the user's fault.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -33,7 +33,7 @@ template <typename... Args>
 
 }  // namespace longca
 
-/// Checks a promise inside the program: LONGCA_CHECK(a == b, "a is {}, b is {}", a, b).
+/// Throws InternalError unless the invariant holds: LONGCA_CHECK(a == b, "a is {}, b is {}", a, b).
 #define LONGCA_CHECK(condition, ...)                                                            \
   do {                                                                                          \
     if (!(condition)) [[unlikely]]                                                              \

@@ -8,7 +8,7 @@
 
 namespace longca {
 
-/// Thrown when an allocation would pass the tracker's limit or the system refuses it.
+/// An allocation that would pass the tracker's limit, or that the system refused.
 class OutOfMemory : public std::bad_alloc {
  public:
   explicit OutOfMemory(std::string sentence) : sentence_(std::move(sentence)) {}
@@ -18,9 +18,9 @@ class OutOfMemory : public std::bad_alloc {
   std::string sentence_;
 };
 
-/// Counts the bytes of every tensor and workspace that goes through it: `peak_bytes` of a record is
-/// its high-water mark during the case. Thread-safe. This class hands out host memory; a device's
-/// tracker overrides where the bytes come from.
+/// Allocates tensors and workspaces and counts their bytes: `peak_bytes` of a record is the
+/// high-water mark during the case. Thread-safe. This class allocates host memory; a device's
+/// tracker overrides `obtain` and `give_back`.
 class MemoryTracker {
  public:
   MemoryTracker() = default;
@@ -28,7 +28,7 @@ class MemoryTracker {
   MemoryTracker(const MemoryTracker&) = delete;
   MemoryTracker& operator=(const MemoryTracker&) = delete;
 
-  /// The tracker of host memory, under every host tensor and workspace of the program.
+  /// The program's one tracker of host memory.
   static MemoryTracker& host();
 
   /// `bytes` of uninitialised memory aligned to 64 bytes (2 MiB from 4 MiB on, so that the kernel
@@ -38,16 +38,17 @@ class MemoryTracker {
 
   std::int64_t bytes_in_use() const { return in_use_.load(std::memory_order_relaxed); }
   std::int64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }
-  /// Starts a new high-water mark from what is in use now.
+  /// Restarts the high-water mark at the bytes in use now.
   void reset_peak() { peak_.store(bytes_in_use(), std::memory_order_relaxed); }
-  /// Bytes that are given back but kept for reuse, and their return to the system.
+  /// Bytes that were deallocated but are kept for reuse; `release_cache` returns them to the
+  /// system.
   virtual std::int64_t cached_bytes() const { return 0; }
   virtual void release_cache() noexcept {}
-  /// Bytes in use that no allocation may pass; 0 for none.
+  /// Upper bound of the bytes in use; 0 for none.
   void set_limit(std::int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
 
  protected:
-  /// The memory itself; null if there is not so much.
+  /// Null if the system has not that much.
   virtual void* obtain(std::int64_t bytes);
   virtual void give_back(void* pointer, std::int64_t bytes) noexcept;
 
@@ -57,7 +58,7 @@ class MemoryTracker {
   std::atomic<std::int64_t> limit_{0};
 };
 
-/// An owned, tracked, uninitialised array of a device's or the host's memory.
+/// An owned, tracked, uninitialised array in device or host memory.
 class Buffer {
  public:
   Buffer() = default;
@@ -81,7 +82,7 @@ class Buffer {
   std::unique_ptr<void, Release> data_{nullptr, Release{nullptr, 0}};
 };
 
-/// One of host memory.
+/// A Buffer in host memory.
 class HostBuffer : public Buffer {
  public:
   HostBuffer() = default;

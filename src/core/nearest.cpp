@@ -34,9 +34,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest_name(std::string_view word, std::span<const std::string> candidates) {
-  // A pasted novel is no misspelling, and the distance is quadratic.
-  constexpr std::size_t kLongestWord = 64;
-  if (word.size() > kLongestWord) return "";
+  constexpr std::size_t kMaxWord = 64;  // the distance takes quadratic time
+  if (word.size() > kMaxWord) return "";
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {

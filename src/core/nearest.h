@@ -6,8 +6,8 @@
 
 namespace longca {
 
-/// The candidate with the smallest Damerau–Levenshtein distance to `word`, or "" if none is close
-/// enough to be meant (more than a third of the letters differ, at least 2 allowed).
+/// The candidate with the smallest Damerau–Levenshtein distance to `word`, or "" if the distance
+/// exceeds max(2, a third of the word's letters).
 std::string nearest_name(std::string_view word, std::span<const std::string> candidates);
 
 /// " (did you mean 'causal'?)" or "".

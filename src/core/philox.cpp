@@ -1,5 +1,4 @@
-// Many counters at a time, compiled once for every instruction set that Highway knows; the best is
-// chosen at run time.
+// Compiled once per SIMD target of Highway and dispatched at run time.
 #include "core/philox.h"
 
 #include <algorithm>
@@ -29,12 +28,12 @@ using Wide = hn::ScalableTag<std::uint64_t>;
 using Narrow = hn::Repartition<std::uint32_t, Wide>;
 using V = hn::Vec<Wide>;
 
-/// One 32-bit word per 64-bit lane. The upper halves hold rubbish: the product does not read them.
+/// Words are the lower 32 bits of 64-bit lanes; MulEven ignores the upper 32, which are garbage.
 HWY_INLINE V product(V word, std::uint32_t factor) {
   return hn::MulEven(hn::BitCast(Narrow(), word), hn::Set(Narrow(), factor));
 }
 
-/// `low` and `high` as neighbouring words.
+/// Packs `low` and `high` into the two 32-bit words of each lane.
 HWY_INLINE V pair(V low, V high) {
   const V low_only = hn::And(low, hn::Set(Wide(), 0xffffffffU));
   return hn::Or(low_only, hn::ShiftLeft<32>(high));
@@ -44,8 +43,8 @@ HWY_ATTR void fill(std::uint32_t x, std::uint32_t y, PhiloxKey key,
                    std::span<std::uint32_t> words) {
   const std::size_t lanes = hn::Lanes(Wide());
   const std::size_t step = 4 * lanes;
-  // Interleaving works inside 128-bit blocks: even lanes take the first half of the counters, odd
-  // lanes the second, so that the words come out in order.
+  // InterleaveLower/Upper work within 128-bit blocks: even lanes hold the first half of the
+  // counters and odd lanes the second, so that the stored words are in order.
   const V lane = hn::Iota(Wide(), 0);
   const V odd = hn::And(lane, hn::Set(Wide(), 1));
   const V order =

@@ -30,8 +30,8 @@ constexpr PhiloxCounter philox4x32_10(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-/// words[4 i + j] = word j of philox4x32_10({x, y, i, 0}, key), for all of `words` (the last four
-/// may be cut): the same numbers, many at a time.
+/// words[4 i + j] = word j of philox4x32_10({x, y, i, 0}, key) for all of `words`, whose number
+/// need not be a multiple of 4. SIMD over counters.
 void philox_fill(std::uint32_t x, std::uint32_t y, PhiloxKey key, std::span<std::uint32_t> words);
 
 }  // namespace longca

@@ -107,7 +107,7 @@ std::int64_t PythonRandom::randint(std::int64_t low, std::int64_t high) {
 std::size_t PythonRandom::choice(std::span<const double> cumulative) {
   LONGCA_CHECK(!cumulative.empty(), "a choice among no weights");
   const double point = random() * cumulative.back();
-  // CPython bisects below the last index, so that rounding cannot choose past the end.
+  // CPython's bisect excludes the last index, so rounding cannot choose past the end.
   const auto last = cumulative.end() - 1;
   return static_cast<std::size_t>(std::upper_bound(cumulative.begin(), last, point) -
                                   cumulative.begin());

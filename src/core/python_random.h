@@ -7,8 +7,8 @@
 
 namespace longca {
 
-/// The stream of CPython's random.Random(seed), equal to the bit: MT19937 seeded by init_by_array
-/// with the seed's 32-bit words (M. Matsumoto and T. Nishimura, "Mersenne Twister", 1998).
+/// Bitwise the stream of CPython's random.Random(seed): MT19937 seeded by init_by_array with the
+/// seed's 32-bit words (M. Matsumoto and T. Nishimura, "Mersenne Twister", 1998).
 class PythonRandom {
  public:
   explicit PythonRandom(std::uint64_t seed);

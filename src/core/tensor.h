@@ -8,7 +8,7 @@
 namespace longca {
 
 /// A view of a [tokens, heads, dim] tensor. Strides count elements; the last dimension is
-/// contiguous. Views do not own, and do not say on which device the data lies: the Problem does.
+/// contiguous. Not owning; the device of the data is the Problem's.
 struct TensorView {
   void* data = nullptr;
   DType dtype = DType::float32;
@@ -50,8 +50,7 @@ struct ConstTensorView {
   }
 };
 
-/// A view of the log-sum-exp [heads, tokens]: float32, natural logarithm, −∞ for a row without
-/// keys.
+/// A view of the LSE [heads, tokens]: float32, natural logarithm, −∞ for a row without keys.
 struct LseView {
   float* data = nullptr;
   std::int64_t heads = 0;
@@ -91,7 +90,7 @@ class Tensor {
   TensorView view_;
 };
 
-/// One in host memory.
+/// A Tensor in host memory.
 class HostTensor : public Tensor {
  public:
   HostTensor() = default;
@@ -114,7 +113,7 @@ class Lse {
   LseView view_;
 };
 
-/// One in host memory.
+/// An Lse in host memory.
 class HostLse : public Lse {
  public:
   HostLse() = default;

@@ -25,13 +25,13 @@ struct ThreadPool::Impl {
   std::mutex mutex;
   std::condition_variable work_ready;
   std::condition_variable work_done;
-  std::uint64_t generation = 0;  // counts loops, so that a thread sees each one once
-  int running = 0;               // helper threads still inside the current loop
+  std::uint64_t generation = 0;  // number of loops, so that a helper joins each one once
+  int running = 0;               // helpers still inside the current loop
   bool stopping = false;
   std::vector<std::thread> helpers;
   std::atomic_flag busy;  // a loop is in progress
 
-  // The loop in progress.
+  // State of the loop in progress.
   const Body* body = nullptr;
   std::int64_t items = 0;
   std::atomic<std::int64_t> next{0};
@@ -46,7 +46,7 @@ struct ThreadPool::Impl {
       } catch (...) {
         const std::scoped_lock lock(mutex);
         if (!failure) failure = std::current_exception();
-        next.store(items, std::memory_order_relaxed);  // the rest would be thrown away
+        next.store(items, std::memory_order_relaxed);  // skips the rest
       }
     }
   }
@@ -90,7 +90,7 @@ int ThreadPool::threads() const {
 void ThreadPool::parallel_for(std::int64_t items,
                               const std::function<void(std::int64_t, int)>& body) {
   if (items <= 0) return;
-  if (items == 1) return body(0, 0);  // not worth waking anyone
+  if (items == 1) return body(0, 0);  // not worth waking a helper
   Impl& p = *impl_;
   if (p.busy.test_and_set(std::memory_order_acquire)) {
     for (std::int64_t item = 0; item < items; ++item) body(item, 0);
@@ -133,7 +133,7 @@ ThreadPool& ThreadPool::global() {
 
 namespace {
 
-// CPUs' worth of time that the cgroup allows, or a large number.
+// The cgroup's CPU quota in CPUs, or a large number if it has none.
 double cgroup_cpu_quota() {
   constexpr double kNone = 1e9;
   std::string quota;

@@ -6,7 +6,7 @@
 
 namespace longca {
 
-/// A fixed set of threads that share loops. The calling thread works too, as worker 0.
+/// A fixed set of threads for parallel loops. The calling thread takes part as worker 0.
 class ThreadPool {
  public:
   /// `threads` counts the caller; at least 1.
@@ -17,15 +17,14 @@ class ThreadPool {
 
   int threads() const;
 
-  /// Calls body(item, worker) for every item of [0, items), in increasing order of start, each
-  /// once; `worker` in [0, threads()) says which per-thread scratch to use. Returns when all are
-  /// done. The first exception of a body is rethrown here. While another loop is in progress (from
-  /// inside a body, or from another thread) the calling thread does all of it, as worker 0.
+  /// Calls body(item, worker) once for every item of [0, items); items start in increasing order,
+  /// and `worker` in [0, threads()) selects per-thread scratch. Returns when all are done and
+  /// rethrows the first exception of a body. A nested or concurrent call runs its whole loop on the
+  /// calling thread, as worker 0.
   void parallel_for(std::int64_t items,
                     const std::function<void(std::int64_t item, int worker)>& body);
 
-  /// The program's pool: as many threads as the process may use (its CPU affinity and its cgroup's
-  /// quota), or LONGCA_THREADS of the environment.
+  /// The program's pool, of $LONGCA_THREADS or else available_cpus() threads.
   static ThreadPool& global();
 
  private:
@@ -33,7 +32,7 @@ class ThreadPool {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Number of CPUs that this process may use: affinity mask, cut by the cgroup's CPU quota.
+/// CPUs that this process may use: the lesser of its affinity mask and its cgroup's CPU quota.
 int available_cpus();
 
 }  // namespace longca

@@ -12,7 +12,7 @@
 namespace longca {
 namespace {
 
-/// Most kept blocks of a mask, over all heads: 8 GiB of lists.
+/// Maximum number of kept blocks of a mask over all heads: 8 GiB of lists.
 constexpr double kMaxKept = 2147483648.0;
 
 }  // namespace
@@ -65,15 +65,15 @@ BlockLists draw_blocks(const BlockChoice& choice, std::uint64_t seed) {
   const std::int64_t rows = lists.heads * q_blocks;
   const auto draw_rows = [&](std::int64_t task, int) {
     std::vector<std::uint32_t> numbers(static_cast<std::size_t>(lists.k_blocks()));
-    std::vector<std::int32_t> places(numbers.size());
+    std::vector<std::int32_t> indices(numbers.size());
     for (auto row = task * kRowsPerTask; row < std::min((task + 1) * kRowsPerTask, rows); ++row) {
       const auto i = static_cast<std::uint32_t>(row % q_blocks);
       const std::span seen = std::span(numbers).first(static_cast<std::size_t>(visible[i]));
       philox_fill(static_cast<std::uint32_t>(row / q_blocks), i, philox_key(seed), seen);
       const auto at = static_cast<std::size_t>(row);
       const std::int64_t kept = lists.offsets[at + 1] - lists.offsets[at];
-      places_of_smallest(seen, kept, places);
-      std::copy_n(places.begin(), kept, lists.indices.begin() + lists.offsets[at]);
+      indices_of_smallest(seen, kept, indices);
+      std::copy_n(indices.begin(), kept, lists.indices.begin() + lists.offsets[at]);
     }
   };
   ThreadPool::global().parallel_for((rows + kRowsPerTask - 1) / kRowsPerTask, draw_rows);

@@ -8,7 +8,7 @@
 
 namespace longca {
 
-/// Which blocks there are to keep, and how many.
+/// The blocks to choose from, and how many to keep.
 struct BlockChoice {
   /// As in BlockLists.
   std::vector<std::int64_t> q_bounds;
@@ -19,32 +19,30 @@ struct BlockChoice {
 
   std::int64_t q_blocks() const { return static_cast<std::int64_t>(q_bounds.size()) - 1; }
   std::int64_t k_blocks() const { return static_cast<std::int64_t>(k_bounds.size()) - 1; }
-  /// Per query block: it chooses among the first so many key blocks. Never decreases.
+  /// Per query block: the number of leading key blocks it chooses from. Never decreases.
   std::vector<std::int64_t> visible() const;
 };
 
-/// Lists with offsets for the blocks that each (head, query block) will keep, and indices to be
-/// written. Throws InputError for more than 2³¹ entries, 8 GiB.
+/// Lists whose offsets are final and whose indices are still to be written. Throws InputError for
+/// more than 2³¹ indices (8 GiB).
 BlockLists lists_to_fill(const BlockChoice& choice);
 
-/// How the kept blocks of a block-sparse mask are drawn at random.
+/// Draws the kept blocks of a block-sparse mask at random; multithreaded.
 ///
-/// For every (head, query block) each key block gets a 32-bit number, and of the visible key blocks
-/// the `kept_blocks` with the smallest numbers are kept, of equal numbers the earlier block. The
+/// Every (head, query block) gives each key block a 32-bit random number and keeps the
+/// `kept_blocks` visible key blocks with the smallest numbers; ties go to the earlier block. The
 /// number of key block j is word j mod 4 of philox4x32_10(counter = {head, query block, j / 4, 0},
-/// philox_key(seed)): one draw serves four key blocks, and any block's can be had without the
-/// others, so that a GPU reproduces the lists with one thread per draw and a selection per row.
-/// By several threads.
+/// philox_key(seed)), so a GPU can reproduce the lists with independent draws.
 BlockLists draw_blocks(const BlockChoice& choice, std::uint64_t seed);
 
-/// max(1, round(density · k_blocks)), halves to even as Python's round; 0 of 0 blocks.
+/// max(1, round(density · k_blocks)) with Python's rounding of halves to even; 0 if k_blocks is 0.
 std::int64_t kept_blocks(double density, std::int64_t k_blocks);
 
-/// 0, block, 2 · block, … tokens: the last block is cut.
+/// 0, block, 2 · block, …, tokens: the last block may be shorter.
 std::vector<std::int64_t> uniform_bounds(std::int64_t tokens, std::int64_t block);
 
-/// Blocks of randint(block // 2, block + block // 2) tokens, at least 1, until they fill `tokens`;
-/// the last is cut.
+/// Bounds of blocks of max(1, randint(block // 2, block + block // 2)) tokens that fill `tokens`,
+/// the last one cut.
 std::vector<std::int64_t> variable_bounds(std::int64_t tokens, std::int64_t block,
                                           PythonRandom& random);
 

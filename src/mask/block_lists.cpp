@@ -1,10 +1,11 @@
+#include "mask/block_lists.h"
+
 #include <algorithm>
-#include <functional>
-#include <mutex>
+#include <bit>
+#include <utility>
 
 #include "core/error.h"
 #include "core/thread_pool.h"
-#include "mask/mask_data.h"
 
 namespace longca {
 namespace {
@@ -36,30 +37,16 @@ void check_list(const BlockLists& blocks, int head, std::int64_t q_block) {
   }
 }
 
-/// Tokens of the kept key blocks inside `keys`.
-std::int64_t kept_tokens(const BlockLists& blocks, std::span<const std::int32_t> kept, Range keys) {
-  const std::vector<std::int64_t>& bounds = blocks.k_bounds;
-  const bool all_keys = keys == Range{0, bounds.back()};
-  std::int64_t tokens = 0;
-  for (const std::int32_t block : kept) {
-    const Range range = {bounds[static_cast<std::size_t>(block)],
-                         bounds[static_cast<std::size_t>(block) + 1]};
-    tokens += all_keys ? range.size() : std::max<std::int64_t>(intersect(range, keys).size(), 0);
-  }
-  return tokens;
-}
-
-/// Rows of lists that one task works on.
+/// Lists per task of the thread pool.
 constexpr std::int64_t kRowsPerTask = 256;
 
-/// Calls body(begin, end) for pieces of [0, rows) that make up all of it, by several threads.
 template <typename Body>
-void for_each_piece(std::int64_t rows, const Body& body) {
-  const std::int64_t pieces = (rows + kRowsPerTask - 1) / kRowsPerTask;
-  if (pieces <= 1) return body(std::int64_t{0}, rows);
-  ThreadPool::global().parallel_for(pieces, [&](std::int64_t i, int) {
-    body(i * kRowsPerTask, std::min((i + 1) * kRowsPerTask, rows));
-  });
+void for_each_row(std::int64_t rows, const Body& body) {
+  ThreadPool::global().parallel_for(
+      (rows + kRowsPerTask - 1) / kRowsPerTask, [&](std::int64_t task, int) {
+        const std::int64_t end = std::min((task + 1) * kRowsPerTask, rows);
+        for (std::int64_t row = task * kRowsPerTask; row < end; ++row) body(row);
+      });
 }
 
 }  // namespace
@@ -83,10 +70,8 @@ void check_block_lists(const BlockLists& blocks, std::int64_t q_tokens, std::int
         "block list offsets must be {} ascending numbers from 0 to the {} kept blocks", lists + 1,
         blocks.indices.size());
   }
-  for_each_piece(static_cast<std::int64_t>(lists), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      check_list(blocks, static_cast<int>(row / blocks.q_blocks()), row % blocks.q_blocks());
-    }
+  for_each_row(static_cast<std::int64_t>(lists), [&](std::int64_t row) {
+    check_list(blocks, static_cast<int>(row / blocks.q_blocks()), row % blocks.q_blocks());
   });
 }
 
@@ -94,88 +79,56 @@ std::int64_t block_of(const std::vector<std::int64_t>& bounds, std::int64_t toke
   return std::upper_bound(bounds.begin(), bounds.end(), token) - bounds.begin() - 1;
 }
 
-std::int64_t Mask::Data::block_area_in(int head, Range queries, Range keys) const {
-  queries = intersect(queries, all_queries());
-  keys = intersect(keys, all_keys());
-  if (queries.empty() || keys.empty()) return 0;
-  std::int64_t area = 0;
-  for (std::int64_t i = block_of(blocks->q_bounds, queries.begin); i < blocks->q_blocks(); ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    const Range rows_here = intersect({blocks->q_bounds[at], blocks->q_bounds[at + 1]}, queries);
-    if (rows_here.empty()) break;
-    const auto kept = blocks->kept(head, i);
-    if (slice_area_in(rows_here, keys) == rows_here.size() * keys.size()) {
-      area += rows_here.size() * kept_tokens(*blocks, kept, keys);
-      continue;
+std::vector<std::uint32_t> block_bits(const BlockLists& lists) {
+  const std::int64_t rows = lists.heads * lists.q_blocks();
+  const std::int64_t row_words = words_per_row(lists.k_blocks());
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(rows * row_words), 0);
+  for_each_row(rows, [&](std::int64_t row) {
+    std::uint32_t* out = words.data() + row * row_words;
+    const auto at = static_cast<std::size_t>(row);
+    for (std::int64_t i = lists.offsets[at]; i < lists.offsets[at + 1]; ++i) {
+      const auto block = static_cast<std::uint32_t>(lists.indices[static_cast<std::size_t>(i)]);
+      out[block / kBlocksPerWord] |= std::uint32_t{1} << (block % kBlocksPerWord);
     }
-    for (const std::int32_t block : kept) {
-      const auto j = static_cast<std::size_t>(block);
-      area +=
-          slice_area_in(rows_here, intersect({blocks->k_bounds[j], blocks->k_bounds[j + 1]}, keys));
-    }
-  }
-  return area;
+  });
+  return words;
 }
 
-namespace {
-
-/// The cells of one query block's tiles with key blocks, the same for all heads: worked out when a
-/// head first keeps the block.
-class TileCells {
- public:
-  using AreaOf = std::function<std::int64_t(Range rows, Range keys)>;
-
-  TileCells(const AreaOf& area_of, Range rows, const std::vector<std::int64_t>& k_bounds)
-      : area_of_(area_of),
-        rows_(rows),
-        k_bounds_(k_bounds),
-        whole_(area_of(rows, {0, k_bounds.back()}) == rows.size() * k_bounds.back()),
-        cells_(k_bounds.size() - 1, -1) {}
-
-  std::int64_t operator[](std::int32_t block) {
-    const auto j = static_cast<std::size_t>(block);
-    if (cells_[j] < 0) {
-      const Range keys = {k_bounds_[j], k_bounds_[j + 1]};
-      cells_[j] = whole_ ? rows_.size() * keys.size() : area_of_(rows_, keys);
+BlockLists lists_of_bits(std::vector<std::int64_t> q_bounds, std::vector<std::int64_t> k_bounds,
+                         int heads, std::span<const std::uint32_t> words) {
+  BlockLists lists{std::move(q_bounds), std::move(k_bounds), heads, {}, {}};
+  const std::int64_t rows = lists.heads * lists.q_blocks();
+  const std::int64_t row_words = words_per_row(lists.k_blocks());
+  LONGCA_CHECK(std::ssize(words) == rows * row_words, "{} words for {} rows of {}", words.size(),
+               rows, row_words);
+  const auto row_of = [&](std::int64_t row) {
+    return words.subspan(static_cast<std::size_t>(row * row_words),
+                         static_cast<std::size_t>(row_words));
+  };
+  lists.offsets.resize(static_cast<std::size_t>(rows) + 1, 0);
+  for_each_row(rows, [&](std::int64_t row) {
+    const auto bits = row_of(row);
+    std::int64_t count = 0;
+    for (const std::uint32_t word : bits) count += std::popcount(word);
+    lists.offsets[static_cast<std::size_t>(row) + 1] = count;
+    if (const auto used = static_cast<int>(lists.k_blocks() % kBlocksPerWord); used != 0) {
+      LONGCA_CHECK((bits.back() >> used) == 0, "row {} has a bit past key block {}", row,
+                   lists.k_blocks());
     }
-    return cells_[j];
+  });
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+    lists.offsets[row + 1] += lists.offsets[row];
   }
-
- private:
-  const AreaOf& area_of_;
-  Range rows_;
-  const std::vector<std::int64_t>& k_bounds_;
-  bool whole_;
-  std::vector<std::int64_t> cells_;
-};
-
-}  // namespace
-
-std::vector<std::int64_t> Mask::Data::block_areas() const {
-  constexpr std::int64_t kPiece = 16;
-  const auto heads = static_cast<std::size_t>(blocks->heads);
-  const std::int64_t q_blocks = blocks->q_blocks();
-  std::vector<std::int64_t> totals(heads, 0);
-  const TileCells::AreaOf area_of = [this](Range queries, Range keys) {
-    return slice_area_in(queries, keys);
-  };
-  std::mutex adding;
-  const auto add_piece = [&](std::int64_t piece, int) {
-    std::vector<std::int64_t> sums(heads, 0);
-    for (std::int64_t i = piece * kPiece; i < std::min((piece + 1) * kPiece, q_blocks); ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      TileCells cells(area_of, {blocks->q_bounds[at], blocks->q_bounds[at + 1]}, blocks->k_bounds);
-      for (std::size_t head = 0; head < heads; ++head) {
-        for (const std::int32_t block : blocks->kept(static_cast<int>(head), i)) {
-          sums[head] += cells[block];
-        }
-      }
+  lists.indices.resize(static_cast<std::size_t>(lists.offsets.back()));
+  for_each_row(rows, [&](std::int64_t row) {
+    auto* out = lists.indices.data() + lists.offsets[static_cast<std::size_t>(row)];
+    std::int32_t first = 0;
+    for (std::uint32_t word : row_of(row)) {
+      for (; word != 0; word &= word - 1) *out++ = first + std::countr_zero(word);
+      first += kBlocksPerWord;
     }
-    const std::scoped_lock lock(adding);
-    for (std::size_t head = 0; head < heads; ++head) totals[head] += sums[head];
-  };
-  ThreadPool::global().parallel_for((q_blocks + kPiece - 1) / kPiece, add_piece);
-  return totals;
+  });
+  return lists;
 }
 
 }  // namespace longca

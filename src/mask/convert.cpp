@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "mask/band.h"
-#include "mask/head_view.h"
+#include "mask/mask_slice.h"
 #include "mask/tiles.h"
 
 namespace longca {
 namespace {
 
-/// True if block lists drop no cell of the slices: the mask is the same for all heads.
+/// Whether block lists drop no cell of the slices.
 bool same_for_all_heads(const Mask& mask) {
   if (mask.blocks() == nullptr) return true;
   std::int64_t area = 0;
@@ -21,8 +20,8 @@ bool same_for_all_heads(const Mask& mask) {
   return true;
 }
 
-/// Where documents would have to begin if the mask is made of them: the queries that see the first
-/// key of a document are the document.
+/// The document bounds of a mask of documents, for which the queries that attend to a document's
+/// first key are the document; nothing if some first key's queries are not consecutive.
 std::optional<std::vector<std::int64_t>> document_bounds(const Mask& mask) {
   std::vector<std::int64_t> bounds = {0};
   while (bounds.back() < mask.k_tokens()) {
@@ -33,7 +32,7 @@ std::optional<std::vector<std::int64_t>> document_bounds(const Mask& mask) {
   return bounds;
 }
 
-/// The cells of the mask inside documents, all of them or those on and below the diagonal.
+/// The mask's cells inside documents, all or those on and below the diagonal.
 std::int64_t area_in_documents(const Mask& mask, const std::vector<std::int64_t>& bounds,
                                bool causal) {
   std::int64_t area = 0;
@@ -58,7 +57,7 @@ std::int64_t area_of_documents(const std::vector<std::int64_t>& bounds, bool cau
   return area;
 }
 
-/// Writes the masked rows of columns as FlashMask's two intervals.
+/// Writes the masked rows of each column as FlashMask's two intervals.
 class ColumnWriter {
  public:
   ColumnWriter(std::int64_t columns, std::int64_t rows) : rows_(static_cast<std::int32_t>(rows)) {
@@ -69,7 +68,7 @@ class ColumnWriter {
     intervals_.ut_end.assign(count, 0);
   }
 
-  /// `allowed` rows, ascending, disjoint, not touching. False if more than two intervals are
+  /// `allowed` rows: ascending, disjoint, not adjacent. False if more than two intervals are
   /// masked.
   bool write(std::int64_t column, std::span<const Range> allowed) {
     const auto k = static_cast<std::size_t>(column);
@@ -102,7 +101,7 @@ class ColumnWriter {
   ColumnIntervals take() { return std::move(intervals_); }
 
  private:
-  /// Two masked intervals below the diagonal: the first one goes where there is room.
+  /// Of two masked intervals below the diagonal, the first goes into the upper, unused, interval.
   void move_lower_to_upper(std::size_t k) {
     intervals_.ut_start[k] = intervals_.lt_start[k];
     intervals_.ut_end[k] = intervals_.lt_end[k];
@@ -134,8 +133,8 @@ std::optional<WindowForm> window_form(const Mask& mask) {
   const std::int64_t k_tokens = mask.k_tokens();
   if (q_tokens == 0 || k_tokens == 0) return WindowForm{};
   if (mask.slices().empty()) return std::nullopt;
-  // The outermost diagonals that hold a cell: the mask lies between them, and is a window if it
-  // fills what lies between them.
+  // The band between the outermost diagonals with a cell; the mask is a window if it fills the
+  // band.
   Band window{{0, q_tokens}, {0, k_tokens}, kNoLimit, -kNoLimit};
   for (const MaskSlice& slice : mask.slices()) {
     const Band band = Band::of(slice);

@@ -8,7 +8,7 @@
 
 namespace longca {
 
-/// A mask as kernels with `cu_seqlens` take it: consecutive documents on the diagonal.
+/// A mask for varlen kernels: consecutive documents on the diagonal.
 struct DocumentForm {
   /// Ascending from 0 to the number of tokens: document i is [cu_seqlens[i], cu_seqlens[i + 1]).
   std::vector<std::int64_t> cu_seqlens;
@@ -16,34 +16,32 @@ struct DocumentForm {
   bool operator==(const DocumentForm&) const = default;
 };
 
-/// The form, if the mask is square and made of documents that are all full or all causal (a single
-/// full or causal mask is one document); nothing otherwise, and nothing if block lists drop cells.
-/// Recognised from the cells, however they are cut into slices. Documents of one token are both.
+/// The form of a square mask of documents that are all full or all causal (a full or causal mask is
+/// one document); nothing otherwise, or if block lists drop cells. Depends on the mask's cells
+/// only, not on its slices. Documents of one token count as full.
 std::optional<DocumentForm> document_form(const Mask& mask);
 
-/// A mask as kernels with a sliding window take it: query q sees keys in
-/// [q + offset − left, q + offset + right] where offset = k_tokens − q_tokens, as FlashAttention's
-/// window_size = (left, right); −1 stands for no limit, also where a limit cuts nothing. Full is
-/// (−1, −1), causal is (−1, 0).
+/// A mask as FlashAttention's window_size = (left, right): query q attends to the keys in
+/// [q + offset − left, q + offset + right], offset = k_tokens − q_tokens; −1 stands for no limit,
+/// also where a limit would cut nothing. Full is (−1, −1), causal is (−1, 0).
 struct WindowForm {
   std::int64_t left = -1;
   std::int64_t right = -1;
   bool operator==(const WindowForm&) const = default;
 };
-/// The form, if the mask has one (recognised from the cells); nothing if block lists drop cells.
+/// The form, if the mask has one; depends on its cells only. Nothing if block lists drop cells.
 std::optional<WindowForm> window_form(const Mask& mask);
 
 /// FlashMask's column-wise form (G. Wang et al., "FlashMask: Efficient and Rich Mask Extension of
-/// FlashAttention", 2024): per key column at most two intervals of masked rows.
-/// Rows [lt_start[k], lt_end[k]) below the diagonal and [ut_start[k], ut_end[k]) above it are
-/// masked.
+/// FlashAttention", 2024): key column k masks the rows [lt_start[k], lt_end[k]) below the diagonal
+/// and [ut_start[k], ut_end[k]) above it.
 struct ColumnIntervals {
   std::vector<std::int32_t> lt_start, lt_end, ut_start, ut_end;
 };
 /// Nothing if some column of this head needs more than two masked intervals.
 std::optional<ColumnIntervals> column_intervals(const Mask& mask, int head);
 
-/// Row-major [ceil(q/block_m), ceil(k/block_n)] of TileClass.
+/// TileClass per block, row-major [ceil(q_tokens / block_m), ceil(k_tokens / block_n)].
 struct BlockBitmap {
   std::int64_t rows = 0;
   std::int64_t columns = 0;

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "core/nearest.h"
-#include "mask/band.h"
 #include "mask/block_draw.h"
 #include "mask/lengths.h"
+#include "mask/mask_slice.h"
 
 namespace longca {
 namespace {
@@ -15,8 +15,7 @@ namespace {
 constexpr std::int64_t kDefaultWindow = 1024;
 constexpr std::int64_t kDefaultBlockTokens = 1024;
 
-/// What a generator draws and writes; the mask itself is built from `slices` and the kept of
-/// `choice`.
+/// The output of a generator: the slices, and of block-sparse masks the blocks to choose from.
 struct Draft {
   const MaskSpec& spec;
   PythonRandom random;
@@ -132,7 +131,7 @@ void block_causal_document(Draft& d) {
   }
 }
 
-/// What every query may see of the blocks that are kept.
+/// The slices of a block-sparse mask, which limit the cells of kept blocks.
 void block_frame(Draft& d) {
   d.spec.block_causal ? causal(d) : full(d);
 }
@@ -161,7 +160,7 @@ struct Generator {
   void (*generate)(Draft&);
 };
 
-/// The one place that names the masks. Traits: lengths, seed, window, block_tokens, blocks.
+/// The table of masks. Traits: lengths, seed, window, block_tokens, blocks.
 const std::vector<Generator>& generators() {
   static const std::vector<Generator> all = {
       {{"full", "every query sees every key"}, full},
@@ -201,9 +200,9 @@ const Generator& find_generator(const std::string& name) {
   throw_input_error("unknown mask '{}'{}", name, suggestion(name, names));
 }
 
-void check_count(const char* what, std::int64_t value, std::int64_t least) {
-  if (value < least || value > kMaxTokens) {
-    throw_input_error("{} = {}: at least {}, at most {}", what, value, least, kMaxTokens);
+void check_count(const char* what, std::int64_t value, std::int64_t min) {
+  if (value < min || value > kMaxTokens) {
+    throw_input_error("{} = {}: at least {}, at most {}", what, value, min, kMaxTokens);
   }
 }
 

@@ -12,14 +12,14 @@
 
 namespace longca {
 
-/// One of the fourteen masks by name, with what it draws from and its parameters (DESIGN's table).
-/// The same spec always gives the same mask, to the bit, on every machine.
+/// One of the fourteen masks by name, with its seed and parameters. A spec gives bitwise the same
+/// mask on every machine.
 struct MaskSpec {
   std::string name = "causal";
   std::int64_t tokens = 0;
   std::uint64_t seed = 42;
   std::string lengths = "prolong64k";  ///< length distribution of the masks with documents
-  std::optional<std::int64_t> window;  ///< default 1024; for global_sliding_window the g drawn
+  std::optional<std::int64_t> window;  ///< default 1024; of global_sliding_window, its drawn g
   std::optional<std::int64_t> block_tokens;  ///< block_causal_document, default 1024
   int heads_q = 1;                           ///< block-sparse masks: head counts of the problem
   int heads_k = 1;
@@ -29,7 +29,7 @@ struct MaskSpec {
   bool block_causal = false;       ///< block-sparse masks: no query sees a later key
 };
 
-/// What a mask's parameters mean to it: which axes change it.
+/// Which axes change a mask.
 struct MaskTraits {
   std::string name;
   std::string description;  ///< one line, for `longca list masks`
@@ -40,7 +40,7 @@ struct MaskTraits {
   bool uses_blocks = false;  ///< block, density, block_heads: dynamic, per head
 };
 
-/// A mask and everything drawn on the way to it.
+/// A mask and the random draws it is made of.
 struct GeneratedMask {
   Mask mask;
   std::vector<std::int64_t> lengths;   ///< document lengths, in order; empty where there are none
@@ -49,9 +49,9 @@ struct GeneratedMask {
   std::optional<std::int64_t> global_tokens;  ///< mask 8
 };
 
-/// The fourteen, in DESIGN's order.
+/// The fourteen masks in the order of their numbers.
 std::span<const MaskTraits> mask_table();
-/// Throws InputError that suggests the nearest name.
+/// Throws InputError that suggests the nearest name for an unknown one.
 const MaskTraits& mask_traits(const std::string& name);
 
 /// Throws InputError that names the parameter, its value and its limit: unknown names, density
@@ -59,10 +59,11 @@ const MaskTraits& mask_traits(const std::string& name);
 /// kMaxTokens, heads that do not divide. How kept blocks are drawn: mask/block_draw.h.
 GeneratedMask generate_mask(const MaskSpec& spec);
 
-/// Of a block-sparse mask, what its blocks are kept of, by whatever way: generate_mask draws them
-/// at random. Throws as that does, and InternalError for another mask.
+/// The blocks that a block-sparse mask chooses from; generate_mask chooses at random. Throws as
+/// generate_mask does, and InternalError for a mask without blocks.
 BlockChoice block_choice(const MaskSpec& spec);
-/// The mask of a spec whose kept blocks are `lists`, over the bounds of its choice.
+/// The mask of a block-sparse spec with the kept blocks `lists`, over the bounds of its
+/// block_choice.
 GeneratedMask mask_of_blocks(const MaskSpec& spec, BlockLists lists);
 
 }  // namespace longca

@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "core/nearest.h"
-#include "mask/length_distributions_csv.h"
 #include "mask/mask_slice.h"
 
 namespace longca {
@@ -23,7 +22,7 @@ constexpr std::int64_t kLongHigh = 30720;
 /// A histogram of document lengths: bins [low, high], both ends included.
 struct Histogram {
   std::string name;
-  std::vector<Range> bins;  ///< end is the inclusive upper end
+  std::vector<Range> bins;  ///< `end` is inclusive here
   std::vector<double> weights;
   std::vector<double> cumulative;  ///< of the weights divided by their sum
 
@@ -106,7 +105,7 @@ void fill(std::vector<std::int64_t>& lengths, std::int64_t tokens, Draw&& draw) 
   }
 }
 
-/// Mean of a length drawn, and the length that half the documents do not pass.
+/// Of the document lengths, by interpolation in the bins.
 std::pair<double, double> mean_and_median(const Histogram& histogram) {
   double mean = 0;
   double median = 0;

@@ -1,14 +1,96 @@
 #include "mask/mask.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <numeric>
+#include <vector>
 
 #include "core/error.h"
 #include "mask/mask_data.h"
-#include "mask/overlap.h"
 
 namespace longca {
 namespace {
+
+/// Finds two non-empty bands that share a cell in O(n log n): sweeps over the queries, keeps the
+/// bands of the current row ordered by key, and compares neighbours only (M. Shamos and D. Hoey,
+/// "Geometric intersection problems", FOCS 1976). Neighbours suffice because the ends of a band
+/// move by 0 or 1 key per row, so disjoint bands never change order.
+class OverlapSweep {
+ public:
+  explicit OverlapSweep(std::span<const Band> bands) : bands_(bands) {
+    rows_.reserve(bands.size());
+    for (const Band& band : bands) rows_.push_back(band.rows());
+  }
+
+  std::optional<std::pair<std::size_t, std::size_t>> run() {
+    for (const std::uint32_t band : by_first_row()) {
+      const std::int64_t row = rows_[band].begin;
+      if (!remove_ended(row) || !insert(band, row)) return found_;
+    }
+    if (!remove_ended(std::numeric_limits<std::int64_t>::max())) return found_;
+    return std::nullopt;
+  }
+
+ private:
+  std::vector<std::uint32_t> by_first_row() const {
+    std::vector<std::uint32_t> order(bands_.size());
+    std::iota(order.begin(), order.end(), 0U);
+    const auto less = [&](std::uint32_t a, std::uint32_t b) {
+      return rows_[a].begin < rows_[b].begin;
+    };
+    if (!std::is_sorted(order.begin(), order.end(), less)) {
+      std::sort(order.begin(), order.end(), less);
+    }
+    return order;
+  }
+
+  auto position(std::int64_t key, std::int64_t row) {
+    return std::partition_point(active_.begin(), active_.end(), [&](std::uint32_t other) {
+      return bands_[other].keys_of(row).begin < key;
+    });
+  }
+
+  bool later_end(std::uint32_t a, std::uint32_t b) const { return rows_[a].end > rows_[b].end; }
+
+  /// False if the band shares a cell with a new neighbour.
+  bool insert(std::uint32_t band, std::int64_t row) {
+    const auto at = active_.insert(position(bands_[band].keys_of(row).begin, row), band);
+    ends_.push_back(band);
+    std::push_heap(ends_.begin(), ends_.end(), [&](auto a, auto b) { return later_end(a, b); });
+    if (at != active_.begin() && overlap(*(at - 1), band)) return false;
+    return at + 1 == active_.end() || !overlap(band, *(at + 1));
+  }
+
+  /// Removes the bands that end by `row`. False if two that become neighbours share a cell.
+  bool remove_ended(std::int64_t row) {
+    while (!ends_.empty() && rows_[ends_.front()].end <= row) {
+      if (!remove_first_ended()) return false;
+    }
+    return true;
+  }
+
+  bool remove_first_ended() {
+    std::pop_heap(ends_.begin(), ends_.end(), [&](auto a, auto b) { return later_end(a, b); });
+    const std::uint32_t band = ends_.back();
+    ends_.pop_back();
+    const std::int64_t last_row = rows_[band].end - 1;
+    const auto at = active_.erase(position(bands_[band].keys_of(last_row).begin, last_row));
+    return at == active_.begin() || at == active_.end() || !overlap(*(at - 1), *at);
+  }
+
+  bool overlap(std::uint32_t a, std::uint32_t b) {
+    if (bands_[a].intersected(bands_[b]).empty()) return false;
+    found_ = {std::min(a, b), std::max(a, b)};
+    return true;
+  }
+
+  std::span<const Band> bands_;
+  std::vector<Range> rows_;
+  std::vector<std::uint32_t> active_;  ///< bands of the current row, by key
+  std::vector<std::uint32_t> ends_;    ///< the same, as a min-heap by last row
+  std::pair<std::size_t, std::size_t> found_;
+};
 
 void check_token_count(const char* what, std::int64_t tokens) {
   if (tokens < 0 || tokens > kMaxTokens) {
@@ -31,7 +113,7 @@ void check_inside(const std::vector<MaskSlice>& slices, std::int64_t q_tokens,
 }
 
 void check_disjoint(const std::vector<MaskSlice>& slices, const std::vector<Band>& bands) {
-  const auto overlap = find_overlap(bands);
+  const auto overlap = OverlapSweep(bands).run();
   if (!overlap) return;
   const auto [a, b] = *overlap;
   const Band common = bands[a].intersected(bands[b]);
@@ -121,9 +203,9 @@ const void* Mask::derived_of(const std::type_info& type,
                              std::shared_ptr<const void> (*make)(const void* context),
                              const void* context) const {
   const std::scoped_lock lock(data_->derived_mutex);
-  std::shared_ptr<const void>& slot = data_->derived[type];
-  if (!slot) slot = make(context);
-  return slot.get();
+  std::shared_ptr<const void>& entry = data_->derived[type];
+  if (!entry) entry = make(context);
+  return entry.get();
 }
 
 double Mask::mean_area() const {

@@ -15,7 +15,6 @@ std::string number_or_null(const std::optional<std::int64_t>& value) {
   return value ? std::to_string(*value) : "null";
 }
 
-/// Names come from the tables of masks and length distributions: letters, digits, '_' and '+'.
 void write_slices(std::ostream& out, const Mask& mask) {
   out << "\"slices\":[";
   const char* separator = "";
@@ -40,7 +39,7 @@ void write_blocks(std::ostream& out, const BlockLists& blocks) {
              fmt::join(blocks.k_bounds, ","));
 }
 
-/// The mean over heads may be a fraction; a whole number prints as one.
+/// Prints a whole number without a fraction; the mean over heads may have one.
 std::string area_text(const Mask& mask) {
   const double area = mask.mean_area();
   return std::floor(area) == area ? fmt::format("{:.0f}", area) : fmt::format("{}", area);

@@ -4,22 +4,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "mask/range.h"
 
 namespace longca {
-
-/// Most queries or keys of a mask: areas stay exact in 64 bits and tile indices fit in 32.
-inline constexpr std::int64_t kMaxTokens = std::int64_t{1} << 30;
-
-/// A half-open range [begin, end) of token indices.
-struct Range {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-
-  std::int64_t size() const { return end - begin; }
-  bool empty() const { return end <= begin; }
-  bool operator==(const Range&) const = default;
-};
-
 enum class MaskSliceType : std::uint8_t {
   full,            ///< every cell of the rectangle
   causal,          ///< k − k_end ≤ q − q_end: aligned to the bottom-right corner
@@ -31,7 +20,7 @@ enum class MaskSliceType : std::uint8_t {
 std::string_view to_string(MaskSliceType type);
 std::optional<MaskSliceType> parse_slice_type(std::string_view text);
 
-/// A rectangle of (query, key) cells cut by at most two diagonals: the unit every mask is made of.
+/// A rectangle of (query, key) cells cut by at most two diagonals; a mask is a list of these.
 struct MaskSlice {
   std::int64_t q_begin = 0;
   std::int64_t q_end = 0;
@@ -49,5 +38,40 @@ struct MaskSlice {
 
 /// "[0, 64) × [0, 128) causal": queries × keys, type.
 std::string to_string(const MaskSlice& slice);
+
+/// A diagonal beyond every cell: no limit.
+inline constexpr std::int64_t kNoLimit = std::int64_t{1} << 40;
+
+/// The cells (q, k) of a rectangle with lo ≤ k − q ≤ hi. Bands, unlike slices, are closed under
+/// clipping, shifting and transposition, so all queries of a mask use them.
+struct Band {
+  Range q;
+  Range k;
+  std::int64_t lo = -kNoLimit;
+  std::int64_t hi = kNoLimit;
+
+  static Band of(const MaskSlice& slice);
+
+  /// The rows that have a cell, which are consecutive; {q.begin, q.begin} if none has.
+  Range rows() const;
+  bool empty() const { return rows().empty(); }
+  /// The keys of `row` in [q.begin, q.end); ends before it begins if there are none. Begin and end
+  /// never decrease from one row to the next.
+  Range keys_of(std::int64_t row) const;
+  /// Number of cells; O(1).
+  std::int64_t area() const;
+  Band clipped(Range q_range, Range k_range) const;
+  /// The cells that are in both bands.
+  Band intersected(const Band& other) const;
+  Band transposed() const { return {k, q, -hi, -lo}; }
+};
+
+/// Appends the cells of `band` as at most three corner-aligned slices, top to bottom: rows are
+/// split where the diagonal `hi` reaches k.end and where the diagonal `lo` leaves k.begin.
+void append_band(std::vector<MaskSlice>& slices, const Band& band);
+
+/// The same cells in fewer slices: replaces two slices by one where one holds exactly their cells,
+/// first among slices of the same rows, then among slices above each other.
+std::vector<MaskSlice> joined_slices(std::vector<MaskSlice> slices);
 
 }  // namespace longca

@@ -1,5 +1,4 @@
-// The k smallest of a row of random numbers, compiled once for every instruction set that Highway
-// knows; the best is chosen at run time.
+// Compiled once per SIMD target of Highway and dispatched at run time.
 #include "mask/smallest.h"
 
 #include <algorithm>
@@ -28,12 +27,12 @@ HWY_ATTR std::int64_t count_below(std::span<const std::uint32_t> numbers, std::u
   return static_cast<std::int64_t>(count);
 }
 
-/// Branch-free: every place is written, and overwritten unless it counts.
-HWY_ATTR void places_below(std::span<const std::uint32_t> numbers, std::uint32_t limit,
-                           std::int32_t* places) {
+/// Branch-free compaction: writes every index and advances only past those below the limit.
+HWY_ATTR void indices_below(std::span<const std::uint32_t> numbers, std::uint32_t limit,
+                            std::int32_t* indices) {
   std::size_t written = 0;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    places[written] = static_cast<std::int32_t>(i);
+    indices[written] = static_cast<std::int32_t>(i);
     written += numbers[i] < limit ? 1 : 0;
   }
 }
@@ -47,17 +46,16 @@ namespace longca {
 namespace {
 
 HWY_EXPORT(count_below);
-HWY_EXPORT(places_below);
+HWY_EXPORT(indices_below);
 
-/// The largest limit with at most `kept` numbers below it, and how many are.
+/// The largest number with at most `kept` of the row below it, and that count.
 struct Limit {
   std::uint32_t number = 0;
   std::int64_t below = 0;
 };
 
-/// Uniform numbers lie close to a straight line: interpolating between two counts finds a limit
-/// with exactly `kept` numbers below it in a handful of passes. Every other step halves the
-/// bracket, so that numbers of any distribution take at most 64.
+/// Interpolation search over the counts, which takes a handful of passes for uniform numbers. Every
+/// fourth pass bisects, which bounds the passes for numbers of any distribution.
 Limit find_limit(std::span<const std::uint32_t> numbers, std::int64_t kept) {
   const auto count = HWY_DYNAMIC_DISPATCH(count_below);
   std::uint64_t low = 0;
@@ -83,28 +81,28 @@ Limit find_limit(std::span<const std::uint32_t> numbers, std::int64_t kept) {
   return {static_cast<std::uint32_t>(low), below_low};
 }
 
-/// Adds the first numbers equal to the limit to the places of those below it.
+/// Adds the indices of the first numbers equal to the limit.
 void add_ties(std::span<const std::uint32_t> numbers, Limit limit, std::int64_t kept,
-              std::span<std::int32_t> places) {
+              std::span<std::int32_t> indices) {
   auto written = limit.below;
   for (std::size_t i = 0; written < kept; ++i) {
     if (numbers[i] != limit.number) continue;
-    places[static_cast<std::size_t>(written++)] = static_cast<std::int32_t>(i);
+    indices[static_cast<std::size_t>(written++)] = static_cast<std::int32_t>(i);
   }
-  std::sort(places.begin(), places.begin() + kept);
+  std::sort(indices.begin(), indices.begin() + kept);
 }
 
 }  // namespace
 
-void places_of_smallest(std::span<const std::uint32_t> numbers, std::int64_t kept,
-                        std::span<std::int32_t> places) {
+void indices_of_smallest(std::span<const std::uint32_t> numbers, std::int64_t kept,
+                         std::span<std::int32_t> indices) {
   if (kept == static_cast<std::int64_t>(numbers.size())) {
-    for (std::size_t i = 0; i < numbers.size(); ++i) places[i] = static_cast<std::int32_t>(i);
+    for (std::size_t i = 0; i < numbers.size(); ++i) indices[i] = static_cast<std::int32_t>(i);
     return;
   }
   const Limit limit = find_limit(numbers, kept);
-  HWY_DYNAMIC_DISPATCH(places_below)(numbers, limit.number, places.data());
-  if (limit.below < kept) add_ties(numbers, limit, kept, places);
+  HWY_DYNAMIC_DISPATCH(indices_below)(numbers, limit.number, indices.data());
+  if (limit.below < kept) add_ties(numbers, limit, kept, indices);
 }
 
 }  // namespace longca

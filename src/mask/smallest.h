@@ -5,10 +5,10 @@
 
 namespace longca {
 
-/// Writes the places of the `kept` smallest of `numbers`, ascending; of equal numbers the earlier
-/// ones count as smaller. 1 ≤ kept ≤ numbers.size() ≤ places.size(); what follows the first `kept`
-/// of `places` is scratch. Fast for uniform numbers, right for any.
-void places_of_smallest(std::span<const std::uint32_t> numbers, std::int64_t kept,
-                        std::span<std::int32_t> places);
+/// Writes the indices of the `kept` smallest of `numbers`, ascending, to the front of `indices`;
+/// ties go to the earlier number. 1 ≤ kept ≤ numbers.size() ≤ indices.size(); the rest of `indices`
+/// is scratch. Correct for any numbers, fast for uniformly distributed ones.
+void indices_of_smallest(std::span<const std::uint32_t> numbers, std::int64_t kept,
+                         std::span<std::int32_t> indices);
 
 }  // namespace longca

@@ -6,8 +6,8 @@
 namespace longca {
 namespace {
 
-/// A union of ranges with the local number of each one's first token. Asked for ascending ranges,
-/// it goes on from where it was.
+/// A union of ranges with the local index of each one's first token. Queries of ascending ranges
+/// resume the search where the last one ended.
 class Selection {
  public:
   std::int64_t tokens = 0;
@@ -30,7 +30,7 @@ class Selection {
     }
   }
 
-  /// Calls visit(part of `range` that is selected, what to add for its local numbers).
+  /// Calls visit(part, shift) for each selected part of `range`; local index = token + shift.
   template <typename Visit>
   void for_each_part(Range range, Visit&& visit) {
     for (std::size_t i = first_ = first_after(range.begin); i < parts_.size(); ++i) {
@@ -45,7 +45,7 @@ class Selection {
     std::int64_t shift;
   };
 
-  /// The first part that ends behind a token.
+  /// The first part that ends after `token`.
   std::size_t first_after(std::int64_t token) const {
     const auto before = [&](const Part& part) { return part.range.end <= token; };
     const auto here = parts_.begin() + static_cast<std::ptrdiff_t>(first_);
@@ -54,7 +54,7 @@ class Selection {
     if (from != parts_.begin() && !before(from[-1])) {
       from = parts_.begin();
     } else {
-      // As far again as has been gone: the next document's parts are close by.
+      // Galloping search: the next part is usually close.
       while (to != parts_.end() && before(*to)) {
         from = to + 1;
         to += std::min(parts_.end() - to, to - here + 1);
@@ -64,11 +64,10 @@ class Selection {
   }
 
   std::vector<Part> parts_;
-  std::size_t first_ = 0;  ///< of the last range asked for
+  std::size_t first_ = 0;  ///< first part of the last query
 };
 
-/// Block bounds in local numbers, and the local number of every block that has tokens left, else
-/// −1.
+/// Block bounds in local coordinates, and every block's local index, −1 if no token is left.
 struct CutBounds {
   std::vector<std::int64_t> bounds = {0};
   std::vector<std::int32_t> local;
@@ -104,28 +103,28 @@ BlockLists cut_blocks(const BlockLists& blocks, Selection& queries, Selection& k
   return local;
 }
 
-/// Appends what rows that stay together see of the selected keys. Keys that all of them see make
-/// one slice, from however many parts: these lie beside each other in local numbers.
+/// Appends the band's cells between a consecutive part of the queries and the selected keys. Parts
+/// of the keys that all rows attend to are adjacent in local coordinates and make one full slice.
 void append_rows(std::vector<MaskSlice>& slices, const Band& band, std::int64_t q_shift,
                  Selection& keys) {
-  const Range seeing = band.rows();
-  if (seeing.empty()) return;
+  const Range used = band.rows();
+  if (used.empty()) return;
   const Range rows = {band.q.begin + q_shift, band.q.end + q_shift};
-  bool goes_on = false;
+  bool extends = false;  // the last part made a full slice
   keys.for_each_part(
-      {band.keys_of(seeing.begin).begin, band.keys_of(seeing.end - 1).end},
+      {band.keys_of(used.begin).begin, band.keys_of(used.end - 1).end},
       [&](Range part, std::int64_t k_shift) {
         const Range columns = {part.begin + k_shift, part.end + k_shift};
         const std::int64_t shift = k_shift - q_shift;
         const bool all = band.hi >= part.end - band.q.begin && band.lo <= part.begin - band.q.end;
         if (!all) {
           append_band(slices, {rows, columns, band.lo + shift, band.hi + shift});
-        } else if (goes_on) {
+        } else if (extends) {
           slices.back().k_end = columns.end;
         } else {
           slices.push_back({rows.begin, rows.end, columns.begin, columns.end, MaskSliceType::full});
         }
-        goes_on = all;
+        extends = all;
       });
 }
 
@@ -140,8 +139,8 @@ Mask Mask::sub_mask(std::span<const Range> q_ranges, std::span<const Range> k_ra
       append_rows(slices, {rows, band.k, band.lo, band.hi}, q_shift, keys);
     });
   }
-  // Parts of slices that do not meet, and joins of these, do not meet: it need not be checked,
-  // which would take a third of a plan of many small steps.
+  // Not checked for overlaps: parts of disjoint slices are disjoint, and the check would take a
+  // third of the planning time of schemes with many small steps.
   auto data = build(queries.tokens, keys.tokens, joined_slices(std::move(slices)));
   if (data_->blocks) {
     data->blocks = cut_blocks(*data_->blocks, queries, keys);

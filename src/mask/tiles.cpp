@@ -4,23 +4,94 @@
 #include <utility>
 
 #include "core/error.h"
-#include "mask/head_view.h"
 
 namespace longca {
+namespace {
+
+std::vector<Band> sorted_bands(const Mask& mask, bool transpose) {
+  std::vector<Band> bands;
+  bands.reserve(mask.slices().size());
+  for (const MaskSlice& slice : mask.slices()) {
+    Band band = Band::of(slice);
+    if (transpose) band = band.transposed();
+    band.q = band.rows();
+    bands.push_back(band);
+  }
+  const auto before = [](const Band& a, const Band& b) { return a.q.begin < b.q.begin; };
+  if (!std::is_sorted(bands.begin(), bands.end(), before)) {
+    std::sort(bands.begin(), bands.end(), before);
+  }
+  return bands;
+}
+
+HeadView::Blocks blocks_of_head(const BlockLists& lists, int head) {
+  const auto first = static_cast<std::size_t>(head * lists.q_blocks());
+  const auto last = first + static_cast<std::size_t>(lists.q_blocks());
+  HeadView::Blocks blocks{lists.q_bounds, lists.k_bounds, {}, {}};
+  for (std::size_t i = first; i <= last; ++i) {
+    blocks.offsets.push_back(lists.offsets[i] - lists.offsets[first]);
+  }
+  blocks.indices.assign(lists.indices.begin() + lists.offsets[first],
+                        lists.indices.begin() + lists.offsets[last]);
+  return blocks;
+}
+
+HeadView::Blocks transposed_blocks(const HeadView::Blocks& blocks) {
+  HeadView::Blocks out{blocks.column_bounds, blocks.row_bounds, {}, {}};
+  std::vector<std::int64_t> next(blocks.column_bounds.size(), 0);
+  for (const std::int32_t column : blocks.indices) ++next[static_cast<std::size_t>(column) + 1];
+  for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+  out.offsets = next;
+  out.indices.resize(blocks.indices.size());
+  for (std::size_t row = 0; row + 1 < blocks.offsets.size(); ++row) {
+    for (std::int64_t i = blocks.offsets[row]; i < blocks.offsets[row + 1]; ++i) {
+      const auto column = static_cast<std::size_t>(blocks.indices[static_cast<std::size_t>(i)]);
+      out.indices[static_cast<std::size_t>(next[column]++)] = static_cast<std::int32_t>(row);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+HeadView HeadView::of(const Mask& mask, int head) {
+  LONGCA_CHECK(head >= 0 && head < mask.heads(), "head {} of a mask of {}", head, mask.heads());
+  HeadView view{mask.q_tokens(), mask.k_tokens(), sorted_bands(mask, false), std::nullopt};
+  if (mask.blocks() != nullptr) view.blocks = blocks_of_head(*mask.blocks(), head);
+  return view;
+}
+
+HeadView HeadView::transposed(const Mask& mask, int head) {
+  LONGCA_CHECK(head >= 0 && head < mask.heads(), "head {} of a mask of {}", head, mask.heads());
+  HeadView view{mask.k_tokens(), mask.q_tokens(), sorted_bands(mask, true), std::nullopt};
+  if (mask.blocks() != nullptr) {
+    view.blocks = transposed_blocks(blocks_of_head(*mask.blocks(), head));
+  }
+  return view;
+}
+
+std::span<const Band* const> BandSweep::advance(Range rows) {
+  std::erase_if(active_, [&](const Band* band) { return band->q.end <= rows.begin; });
+  for (; next_ < bands_.size() && bands_[next_].q.begin < rows.end; ++next_) {
+    if (bands_[next_].q.end > rows.begin) active_.push_back(&bands_[next_]);
+  }
+  return active_;
+}
+
 namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// Tile columns of one row that one band touches without filling them.
+/// Tiles of one row that a band covers in part.
 struct PartialRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   Band band;  ///< its cells in this tile row
 };
 
-/// Lists the runs of a view's tile rows, top to bottom.
+/// Builds the runs of a view's tile rows, top to bottom.
 class TileRunBuilder {
  public:
   TileRunBuilder(const HeadView& view, std::int64_t tile_rows, std::int64_t tile_columns)
@@ -70,8 +141,8 @@ class TileRunBuilder {
     emit(column, column + 1, area == cells ? TileClass::full : TileClass::partial);
   }
 
-  /// The keys that a band allows in a row never move left from one row to the next, and the rows'
-  /// keys touch: those touched in a tile row, and those allowed in all its rows, are one range
+  /// A band's key range never moves left from one row to the next and overlaps or touches the next
+  /// row's, so the keys allowed in any row of a tile row, and those in all its rows, are one range
   /// each.
   void add_band(Range tile, const Band& whole) {
     Band band = whole;
@@ -99,7 +170,7 @@ class TileRunBuilder {
     std::sort(full_.begin(), full_.end(), [](Range a, Range b) { return a.begin < b.begin; });
     auto full = full_.begin();
     for (std::size_t i = 0; i < partial_.size();) {
-      // A tile that one band fills is touched by no other: full ranges lie between the clusters.
+      // Bands are disjoint, so the ranges that one band fills lie between the clusters.
       for (; full != full_.end() && full->begin < partial_[i].begin; ++full) {
         emit(full->begin, full->end, TileClass::full);
       }
@@ -108,8 +179,8 @@ class TileRunBuilder {
     for (; full != full_.end(); ++full) emit(full->begin, full->end, TileClass::full);
   }
 
-  /// Lists the partial ranges that overlap from number `first` on; returns the number after them.
-  /// Only where several bands meet in a tile do its cells have to be counted.
+  /// Emits the overlapping partial ranges from index `first` on; returns the index after them.
+  /// Cells are counted only in tiles that several bands share.
   std::size_t list_cluster(Range tile, std::size_t first) {
     std::size_t last = first + 1;
     std::int64_t end = partial_[first].end;
@@ -147,7 +218,7 @@ class TileRunBuilder {
 
   void add_block_row(std::size_t block, Range rows, std::span<const Band* const> bands) {
     const HeadView::Blocks& blocks = *view_.blocks;
-    bool solid = false;  // one band allows everything in these rows
+    bool solid = false;  // one band allows every cell of these rows
     for (const Band* band : bands) {
       solid |= band->clipped(rows, {0, view_.columns}).area() == rows.size() * view_.columns;
     }

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "mask/band.h"
 #include "mask/oracle.h"
 
 namespace longca {

@@ -7,7 +7,7 @@
 
 #include "attention/reference/tile_mask.h"
 #include "core/python_random.h"
-#include "mask/band.h"
+#include "mask/mask_slice.h"
 
 namespace longca {
 namespace {

@@ -110,7 +110,7 @@ BlockLists select_blocks(const Problem& problem, const ConstTensorView& q, const
     std::ranges::transform(scores, numbers.begin(), descending);
     const auto at = static_cast<std::size_t>(row);
     const std::int64_t kept = lists.offsets[at + 1] - lists.offsets[at];
-    places_of_smallest(numbers, kept, places);
+    indices_of_smallest(numbers, kept, places);
     std::copy_n(places.begin(), kept, lists.indices.begin() + lists.offsets[at]);
   };
   const std::int64_t rows = lists.heads * q_blocks;

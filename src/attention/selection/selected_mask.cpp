@@ -8,7 +8,7 @@
 #ifdef LONGCA_WITH_CUDA
 #include "attention/kernels/common/block_map.h"
 #include "attention/selection/cuda/block_selector.h"
-#include "mask/block_bits.h"
+#include "mask/block_lists.h"
 #endif
 
 namespace longca {

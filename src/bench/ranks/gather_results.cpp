@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "mask/band.h"
-#include "mask/total_size.h"
+#include "mask/mask_slice.h"
+#include "mask/range.h"
 
 namespace longca {
 namespace {

@@ -7,7 +7,7 @@
 namespace longca {
 namespace {
 
-/// Small blocks are rounded to 512 bytes, large ones to 2 MiB: the driver's own granularity.
+/// Rounds up to 512 bytes below 2 MiB and to 2 MiB above, the driver's own granularities.
 std::int64_t rounded(std::int64_t bytes) {
   constexpr std::int64_t kSmall = 512;
   constexpr std::int64_t kLarge = std::int64_t{2} << 20;
@@ -49,10 +49,10 @@ void* CachingCudaMemory::obtain(std::int64_t bytes) {
   }
   void* block = nullptr;
   if (cudaMalloc(&block, static_cast<std::size_t>(size)) == cudaSuccess) return block;
-  cudaGetLastError();  // or the next check of a launch would find this refusal
+  cudaGetLastError();  // clears the error, which the next check of a launch would report
   release_cache();
   if (cudaMalloc(&block, static_cast<std::size_t>(size)) == cudaSuccess) return block;
-  cudaGetLastError();  // the refusal is answered by the tracker's OutOfMemory
+  cudaGetLastError();  // the caller throws OutOfMemory instead
   return nullptr;
 }
 

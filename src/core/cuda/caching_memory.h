@@ -8,9 +8,9 @@
 
 namespace longca {
 
-/// Device memory under a tracker. Blocks that are given back are kept and handed out again for the
-/// same rounded size without asking the driver, whose calls may wait for the device; all use is on
-/// one stream, so that reuse is ordered. When the device is full the cache is returned first.
+/// A caching allocator of device memory. Freed blocks are reused for the same rounded size, because
+/// cudaMalloc and cudaFree may synchronise with the device. All use must be on one stream, which
+/// orders reuse. When the device is full, the cache is released and the allocation tried again.
 class CachingCudaMemory : public MemoryTracker {
  public:
   ~CachingCudaMemory() override;

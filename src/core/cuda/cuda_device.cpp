@@ -8,16 +8,14 @@
 
 #include "core/cuda/caching_memory.h"
 #include "core/cuda/error.h"
-#include "core/cuda/hash.h"
 #include "core/error.h"
 #include "core/parse.h"
 
 namespace longca {
 namespace {
 
-/// Asks the driver at once, but makes a context, which takes time and half a GiB of the device,
-/// only when it is first used: the program that prints what there is, or starts workers, never
-/// does.
+/// Queries properties at once, but creates the context, which takes time and half a GiB of device
+/// memory, on first use only: the parent process that lists devices or starts workers needs none.
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(int index) : index_(index) {
@@ -35,19 +33,19 @@ class CudaDevice : public Device {
 
   const DeviceProperties& properties() const override { return properties_; }
   MemoryTracker& memory() override {
-    queue();
+    lazy_stream();
     return memory_;
   }
   std::int64_t available_bytes() override {
-    queue();
+    lazy_stream();
     return free_bytes() + memory_.cached_bytes();
   }
   std::int64_t used_bytes() override { return properties_.memory_bytes - available_bytes(); }
-  Stream stream() override { return queue(); }
+  Stream stream() override { return lazy_stream(); }
 
   void copy(void* to, const void* from, std::int64_t bytes) override {
-    LONGCA_CUDA(
-        cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, queue()));
+    LONGCA_CUDA(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault,
+                                lazy_stream()));
     synchronize();
   }
   void copy_rows(void* to, std::int64_t to_stride, const void* from, std::int64_t from_stride,
@@ -55,29 +53,29 @@ class CudaDevice : public Device {
     if (rows == 0 || row_bytes == 0) return;
     const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
     LONGCA_CUDA(cudaMemcpy2DAsync(to, size(to_stride), from, size(from_stride), size(row_bytes),
-                                  size(rows), cudaMemcpyDefault, queue()));
+                                  size(rows), cudaMemcpyDefault, lazy_stream()));
     synchronize();
   }
   void fill(void* data, unsigned char value, std::int64_t bytes) override {
-    LONGCA_CUDA(cudaMemsetAsync(data, value, static_cast<std::size_t>(bytes), queue()));
+    LONGCA_CUDA(cudaMemsetAsync(data, value, static_cast<std::size_t>(bytes), lazy_stream()));
   }
   std::uint64_t hash(std::uint64_t seed, const void* data, std::int64_t bytes) override {
-    return cuda_hash(seed, data, bytes, queue());
+    return cuda_hash(seed, data, bytes, lazy_stream());
   }
   void synchronize() override {
-    LONGCA_CUDA(cudaStreamSynchronize(queue()));
-    LONGCA_CUDA(cudaGetLastError());  // a launch that failed, and nobody looked
+    LONGCA_CUDA(cudaStreamSynchronize(lazy_stream()));
+    LONGCA_CUDA(cudaGetLastError());  // of an unchecked launch
   }
   std::optional<std::string> fault() noexcept override {
     if (stream_ == nullptr) return std::nullopt;
-    cudaGetLastError();  // what one call left behind is no fault of the device
+    cudaGetLastError();  // clears an error that is not sticky
     const cudaError_t code = cudaStreamQuery(stream_);
     if (code == cudaSuccess || code == cudaErrorNotReady) return std::nullopt;
     return cudaGetErrorName(code);
   }
 
  private:
-  cudaStream_t queue() {
+  cudaStream_t lazy_stream() {
     if (stream_ == nullptr) {
       LONGCA_CUDA(cudaSetDevice(index_));
       LONGCA_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
@@ -94,7 +92,7 @@ class CudaDevice : public Device {
   int index_;
   DeviceProperties properties_;
   CachingCudaMemory memory_;
-  // Not destroyed: the process ends with the device, maybe after an error that nothing survives.
+  // Never destroyed: it lives until the process ends, perhaps after a sticky error.
   cudaStream_t stream_ = nullptr;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "core/device.h"
@@ -7,11 +8,15 @@
 
 namespace longca {
 
-/// The GPU that this process works on: the first that CUDA shows (CUDA_VISIBLE_DEVICES chooses), or
-/// the one of $LONGCA_DEVICE. Null if there is none; `support` says why.
+/// The GPU that this process uses: number $LONGCA_DEVICE, else 0, of CUDA's visible devices. Null
+/// if there is none or in a build without CUDA; `support` says why.
 std::unique_ptr<Device> make_cuda_device(Support& support);
 
-/// How many GPUs CUDA shows this process: 0 where there is none, or in a build without CUDA.
+/// Number of visible GPUs; 0 in a build without CUDA.
 int count_cuda_devices();
+
+/// A 64-bit hash of device memory: the sum of every 8-byte word (the last one zero-padded) mixed
+/// with its index, independent of the order of threads. Waits for the stream.
+std::uint64_t cuda_hash(std::uint64_t seed, const void* data, std::int64_t bytes, Stream stream);
 
 }  // namespace longca

@@ -20,7 +20,7 @@ CudaError::CudaError(cudaError_t code, const char* expression, const char* file,
 void check_cuda(cudaError_t code, const char* expression, const char* file, int line) {
   if (code == cudaSuccess) [[likely]]
     return;
-  cudaGetLastError();  // an error that is not sticky ends here
+  cudaGetLastError();  // clears an error that is not sticky
   if (code == cudaErrorMemoryAllocation) throw OutOfMemory(sentence(code, expression, file, line));
   throw CudaError(code, expression, file, line);
 }

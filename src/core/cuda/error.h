@@ -6,8 +6,8 @@
 
 namespace longca {
 
-/// A CUDA call that failed. A sticky error (an illegal address, say) leaves the context unusable:
-/// the worker process ends after it has sent its record, and the next cell gets a new one.
+/// A CUDA call that failed. After a sticky error (an illegal address, say) the context is unusable:
+/// the worker process sends its record and exits, and the next cell runs in a new one.
 class CudaError : public std::runtime_error {
  public:
   CudaError(cudaError_t code, const char* expression, const char* file, int line);
@@ -22,6 +22,5 @@ void check_cuda(cudaError_t code, const char* expression, const char* file, int 
 
 }  // namespace longca
 
-/// Every CUDA runtime call goes through this; after a kernel launch:
-/// LONGCA_CUDA(cudaGetLastError()).
+/// Wraps every CUDA runtime call; after a kernel launch, LONGCA_CUDA(cudaGetLastError()).
 #define LONGCA_CUDA(expression) ::longca::check_cuda((expression), #expression, __FILE__, __LINE__)

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "core/cuda/cuda_device.h"
 #include "core/cuda/error.h"
-#include "core/cuda/hash.h"
 
 namespace longca {
 namespace {
@@ -15,7 +15,7 @@ __device__ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 33);
 }
 
-/// One hash at a time, on one stream.
+/// One hash at a time: all calls use the process's one stream.
 __device__ unsigned long long sum;
 
 __global__ void hash_words(std::uint64_t seed, const unsigned char* data, std::int64_t bytes) {
@@ -38,8 +38,8 @@ __global__ void hash_words(std::uint64_t seed, const unsigned char* data, std::i
 
 }  // namespace
 
-std::uint64_t cuda_hash(std::uint64_t seed, const void* data, std::int64_t bytes,
-                        cudaStream_t stream) {
+std::uint64_t cuda_hash(std::uint64_t seed, const void* data, std::int64_t bytes, Stream queue) {
+  auto* const stream = static_cast<cudaStream_t>(queue);
   unsigned long long result = 0;
   LONGCA_CUDA(
       cudaMemcpyToSymbolAsync(sum, &result, sizeof(sum), 0, cudaMemcpyHostToDevice, stream));

@@ -9,8 +9,8 @@
 
 namespace longca {
 
-/// An owned array of page-locked host memory, all zero, that the device reads and writes under the
-/// same address. Throws OutOfMemory if the system refuses it.
+/// An owned, zeroed array of pinned host memory, mapped into the device under the same address.
+/// Throws OutOfMemory if the system refuses it.
 template <typename T>
 class PinnedArray {
  public:

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "mask/band.h"
+#include "mask/mask_slice.h"
 
 namespace longca {
 AtomAreas::AtomAreas(const Mask& mask, std::span<const Range> atoms, std::int64_t grain)

@@ -6,7 +6,7 @@
 #include <queue>
 #include <utility>
 
-#include "mask/band.h"
+#include "mask/mask_slice.h"
 
 namespace longca {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "mask/band.h"
+#include "mask/mask_slice.h"
 
 namespace longca {
 

@@ -6,8 +6,8 @@
 
 #include "core/error.h"
 #include "core/nearest.h"
-#include "mask/band.h"
-#include "mask/total_size.h"
+#include "mask/mask_slice.h"
+#include "mask/range.h"
 #include "parallel/partition/balanced_partition.h"
 #include "parallel/partition/document_partition.h"
 

@@ -8,8 +8,8 @@
 #include "attention/kernels/block_sparse_fa2/block_form.h"
 #include "attention/kernels/block_sparse_fa2/fa2_sparse_native.h"
 #include "attention/kernels/block_sparse_fa2/work_order.h"
-#include "mask/block_bits.h"
 #include "mask/block_draw.h"
+#include "mask/block_lists.h"
 #include "mask/generators.h"
 #include "mask/oracle.h"
 

@@ -11,7 +11,7 @@
 #include "attention/selection/select_blocks.h"
 #include "attention/selection/selected_mask.h"
 #include "gpu/gpu_test.h"
-#include "mask/block_bits.h"
+#include "mask/block_lists.h"
 
 namespace longca::testing {
 namespace {

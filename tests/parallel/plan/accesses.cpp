@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "mask/band.h"
+#include "mask/mask_slice.h"
 
 namespace longca::testing {
 namespace {

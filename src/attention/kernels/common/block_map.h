@@ -4,7 +4,7 @@
 
 #include "core/device.h"
 #include "core/memory.h"
-#include "mask/block_bits.h"
+#include "mask/block_lists.h"
 #include "mask/mask.h"
 
 namespace longca {

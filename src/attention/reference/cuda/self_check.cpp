@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/python_random.h"
 #include "core/thread_pool.h"
-#include "mask/total_size.h"
+#include "mask/range.h"
 
 namespace longca {
 namespace {

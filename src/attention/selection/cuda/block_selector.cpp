@@ -6,7 +6,7 @@
 #include "attention/selection/cuda/launch.h"
 #include "attention/selection/select_blocks.h"
 #include "core/error.h"
-#include "mask/block_bits.h"
+#include "mask/block_lists.h"
 
 namespace longca {
 namespace {

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "mask/band.h"
+#include "mask/mask_slice.h"
 #include "parallel/plan/mask_heads.h"
 #include "parallel/schemes/build/plan_parts.h"
 

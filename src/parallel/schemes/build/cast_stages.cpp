@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "mask/total_size.h"
+#include "mask/range.h"
 #include "parallel/plan/rates.h"
 
 namespace longca {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <iterator>
 
-#include "mask/band.h"
+#include "mask/mask_slice.h"
 #include "parallel/plan/rates.h"
 
 namespace longca {

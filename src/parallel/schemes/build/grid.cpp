@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "mask/total_size.h"
+#include "mask/range.h"
 
 namespace longca {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <limits>
 
-#include "mask/total_size.h"
+#include "mask/range.h"
 #include "parallel/schemes/build/cutter.h"
 #include "parallel/schemes/build/joint_costs.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "mask/band.h"
+#include "mask/mask_slice.h"
 #include "parallel/plan/mask_heads.h"
 #include "parallel/schemes/build/cast.h"
 #include "parallel/schemes/build/ring.h"

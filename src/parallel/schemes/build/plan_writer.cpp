@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "mask/band.h"
+#include "mask/mask_slice.h"
 
 namespace longca {
 namespace {

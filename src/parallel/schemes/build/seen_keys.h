@@ -3,9 +3,9 @@
 #include <span>
 #include <vector>
 
-#include "mask/band.h"
 #include "mask/mask.h"
-#include "mask/range_index.h"
+#include "mask/mask_slice.h"
+#include "mask/range.h"
 
 namespace longca {
 

@@ -5,8 +5,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "attention/kernels/slice/visits.h"
-#include "mask/block_bits.h"
 #include "mask/block_draw.h"
+#include "mask/block_lists.h"
 #include "mask/generators.h"
 #include "support/golden_digests.h"
 #include "support/list_digest.h"

@@ -5,8 +5,8 @@
 
 #include "attention/kernels/slice/planner/tile_cost.h"
 #include "core/error.h"
-#include "mask/band.h"
-#include "mask/block_bits.h"
+#include "mask/block_lists.h"
+#include "mask/mask_slice.h"
 
 namespace longca::slice {
 namespace {

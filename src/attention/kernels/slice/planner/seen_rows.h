@@ -6,7 +6,7 @@
 
 #include "attention/kernels/slice/planner/tile_lists.h"
 #include "attention/kernels/slice/planner/unique_patterns.h"
-#include "mask/band.h"
+#include "mask/mask_slice.h"
 
 namespace longca::slice {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "mask/head_view.h"
+#include "mask/tiles.h"
 
 namespace longca::slice {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attention/kernels/slice/planner/tile_lists.h"
-#include "mask/band.h"
+#include "mask/mask_slice.h"
 
 namespace longca::slice {
 

@@ -4,7 +4,7 @@
 
 #include "attention/kernels/slice/planner/work_order.h"
 #include "core/error.h"
-#include "mask/block_bits.h"
+#include "mask/block_lists.h"
 
 namespace longca::slice {
 

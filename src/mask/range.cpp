@@ -1,10 +1,27 @@
-#include "mask/range_index.h"
+#include "mask/range.h"
 
 #include <bit>
 #include <limits>
 #include <numeric>
 
 namespace longca {
+
+void join_ranges(std::vector<Range>& ranges) {
+  std::erase_if(ranges, [](Range range) { return range.empty(); });
+  const auto before = [](Range a, Range b) { return a.begin < b.begin; };
+  if (!std::is_sorted(ranges.begin(), ranges.end(), before)) {
+    std::sort(ranges.begin(), ranges.end(), before);
+  }
+  std::size_t count = 0;
+  for (const Range range : ranges) {
+    if (count > 0 && range.begin <= ranges[count - 1].end) {
+      ranges[count - 1].end = std::max(ranges[count - 1].end, range.end);
+    } else {
+      ranges[count++] = range;
+    }
+  }
+  ranges.resize(count);
+}
 
 RangeIndex::RangeIndex(const std::vector<Range>& ranges)
     : leaves_(std::bit_ceil(std::max<std::size_t>(ranges.size(), 1))),

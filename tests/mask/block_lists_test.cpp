@@ -1,4 +1,4 @@
-#include "mask/block_bits.h"
+#include "mask/block_lists.h"
 
 #include <gtest/gtest.h>
 
@@ -31,15 +31,6 @@ TEST(BlockBits, RefuseWhatDoesNotFitTheBounds) {
                InternalError);
   EXPECT_THROW(lists_of_bits(one, uniform_bounds(31, 1), 1, std::vector<std::uint32_t>{1U << 31}),
                InternalError);
-}
-
-TEST(DerivedOfAMask, IsMadeOnceForAllCopies) {
-  const Mask mask = Mask::from_slices(4, 4, {});
-  int made = 0;
-  const auto make = [&] { return std::make_shared<const int>(++made); };
-  EXPECT_EQ(mask.derived<int>(make), 1);
-  EXPECT_EQ(Mask(mask).derived<int>(make), 1);
-  EXPECT_EQ(Mask::from_slices(4, 4, {}).derived<int>(make), 2);
 }
 
 }  // namespace
