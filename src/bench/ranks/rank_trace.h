@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/case.h"
-#include "parallel/executor/lane_times.h"
+#include "parallel/executor/lanes.h"
 #include "parallel/plan/plan.h"
 
 namespace longca {

@@ -9,19 +9,18 @@
 #include <utility>
 
 #include "core/error.h"
-#include "parallel/executor/early_rows.h"
-#include "parallel/executor/op_regions.h"
+#include "parallel/executor/op_analysis.h"
 #include "parallel/executor/plan_memory.h"
 
 namespace longca {
 namespace {
 
-/// What the executor does around one op of a list.
+/// Synchronisation around one op.
 struct Step {
-  std::optional<int> group;  ///< of an exchange that has messages, as the communicator numbers it
-  std::vector<int> waits;    ///< ops of the other lane
+  std::optional<int> group;  ///< an exchange with messages: its number in the communicator
+  std::vector<int> waits;    ///< ops of the other lane to wait for
   bool marked = false;       ///< an op of the other lane waits for it
-  int finished = -1;         ///< exchanges up to this op must have ended, on the host
+  int finished = -1;         ///< exchanges up to this op to finish on the host first; −1: none
 };
 
 bool is_exchange(const Op& op) {
@@ -40,9 +39,9 @@ void set_waits(const std::vector<Op>& ops, std::vector<Step>& steps) {
   }
 }
 
-/// Exchanges on the host end when somebody needs that: an op that names them or a later one of
-/// their lane, or an op of their lane that touches what they move. Others overtake them, so that
-/// results still on their way out do not hold up the next inputs.
+/// On the CPU an exchange is finished only when needed: by an op that waits for it or for a later
+/// one of its lane, or by an op of its lane that touches its buffers. Others overtake it, so that
+/// outgoing results do not delay the next inputs.
 void set_finished(const std::vector<Op>& ops, std::vector<Step>& steps) {
   std::vector<std::pair<int, OpRegions>> pending;
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -66,14 +65,14 @@ bool computes(const Op& op) {
   return std::holds_alternative<Attend>(op.what) || std::holds_alternative<AttendBackward>(op.what);
 }
 
-/// Whether `op` waits for the op of the other lane at `index`, or for a later one of that lane.
+/// Whether `op` waits for the op at `index` on the other lane, or for a later one there.
 bool waits_for(const Op& op, std::size_t index) {
   return std::ranges::any_of(op.after,
                              [&](int named) { return static_cast<std::size_t>(named) >= index; });
 }
 
-/// Whether no attention is computed while an exchange is on its way: the exchange waits for the
-/// one listed before it, and the one after it for the exchange.
+/// Whether no attention runs while an exchange is in flight: it waits for the Attend before it, and
+/// the Attend after it waits for the exchange.
 bool is_alone(const std::vector<Op>& ops, std::size_t exchange) {
   const auto place = ops.begin() + static_cast<std::ptrdiff_t>(exchange);
   const auto before = std::find_if(std::reverse_iterator(place), ops.rend(), computes);
@@ -85,7 +84,7 @@ bool is_alone(const std::vector<Op>& ops, std::size_t exchange) {
   return behind == ops.end() || waits_for(*behind, exchange);
 }
 
-/// Whether nothing that is listed before an exchange touches the places where its messages land.
+/// Whether no op before the exchange touches its receive buffers.
 bool lands_early(const std::vector<OpRegions>& regions, std::size_t exchange) {
   const OpRegions landing = {{}, regions[exchange].written};
   return std::none_of(regions.begin(), regions.begin() + static_cast<std::ptrdiff_t>(exchange),
@@ -115,7 +114,7 @@ struct Executor::Impl {
   PlanMemory memory;
   std::unique_ptr<DeviceLanes> lanes;
   std::vector<Step> forward, backward;
-  std::vector<int> forward_groups, backward_groups;  ///< of the communicator, in their order
+  std::vector<int> forward_groups, backward_groups;  ///< numbers of the communicator, in order
   EarlyRows early;                                   ///< of the backward pass
   Support support;
 
@@ -131,7 +130,7 @@ struct Executor::Impl {
         forward_groups(groups_of(forward)),
         backward_groups(groups_of(backward)),
         early(find_early_rows(p.backward)) {
-    // The exchanges of all ranks come first: a rank whose computer refuses has made them too.
+    // Prepares all exchanges first: that is collective, and a rank may refuse in what follows.
     prepare_computing(false);
     if (support.ok()) prepare_computing(true);
     if (!support.ok()) return;

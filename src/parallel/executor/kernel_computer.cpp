@@ -10,12 +10,12 @@
 #include "parallel/executor/kernel_plans.h"
 #include "parallel/executor/kernel_steps.h"
 #include "parallel/executor/late_merging.h"
-#include "parallel/executor/op_runs.h"
+#include "parallel/executor/op_analysis.h"
 
 namespace longca {
 namespace {
 
-/// A run of copies or of totals (op_runs.h).
+/// A run of copies or of totals (OpRuns).
 class RunStep final : public ComputeStep {
  public:
   explicit RunStep(StepMath& math) : math_(math) {}
@@ -45,10 +45,10 @@ class RunStep final : public ComputeStep {
   std::vector<SumOfRows> sums_;
 };
 
-/// What one pass consists of.
+/// The steps of one pass.
 struct Pass {
-  std::vector<std::unique_ptr<ComputeStep>> steps;  ///< by op; none for exchanges
-  std::optional<LateMerging> late;                  ///< of what the kernel does not merge
+  std::vector<std::unique_ptr<ComputeStep>> steps;  ///< by op; null for exchanges
+  std::optional<LateMerging> late;                  ///< for results that the kernel does not merge
   std::map<int, PartStore> stores;                  ///< by buffer
   std::optional<OpRuns> runs;
   std::map<int, RunStep*> run_steps;  ///< by the first op of the run
@@ -61,7 +61,7 @@ struct Pass {
   }
 };
 
-/// All of a buffer, as seen from the beginning of a region of it.
+/// The whole buffer, in coordinates that begin at a region of it.
 Box whole_buffer(const PlanBuffer& buffer, const Region& region) {
   return {{-region.tokens.begin, buffer.tokens - region.tokens.begin},
           {-region.heads.begin, buffer.heads - region.heads.begin}};
@@ -76,7 +76,7 @@ struct KernelComputer::Impl {
   StepMath& math;
   KernelPlans plans;
   Scratch scratch;
-  Buffer parts;  ///< of the stores of one pass or the other
+  Buffer parts;  ///< memory of the part stores; the passes share it
   Pass forward, backward;
   struct Call {
     KernelStep* step;
@@ -109,7 +109,7 @@ struct KernelComputer::Impl {
     return problem;
   }
 
-  /// `view` and `lse` are those of `region`, some of the buffer.
+  /// `view` and `lse` are the views of `region`.
   PartStore& store_of(Pass& pass, const RankPlan& plan, const Region& region,
                       const TensorView& view, const LseView& lse) const {
     const auto found = pass.stores.find(region.buffer);
@@ -168,7 +168,7 @@ struct KernelComputer::Impl {
                 plan.masks[static_cast<std::size_t>(op.mask)], place);
   }
 
-  /// A copy of tensors or a total: all of its run are made where the first stands.
+  /// A copy of tensors or a total: the first op of a run does all of it.
   std::unique_ptr<ComputeStep> run_step(Pass& pass, const Op& op, int number,
                                         const OpViews& views) {
     RunStep*& run = pass.run_steps[pass.runs->first(number)];
@@ -182,8 +182,8 @@ struct KernelComputer::Impl {
     return made;
   }
 
-  /// The ops on a buffer that is merged late: nothing to clear, and the end of its rows. Null for
-  /// all others.
+  /// Steps of ops on a buffer that is merged late: its Clear does nothing, its Convert merges. Null
+  /// for other ops.
   std::unique_ptr<ComputeStep> late_step(Pass& pass, const RankPlan& plan, const Op& op,
                                          const OpViews& views) {
     if (const auto* clear = std::get_if<Clear>(&op.what); clear && pass.is_late(clear->region)) {

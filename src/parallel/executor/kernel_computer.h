@@ -9,23 +9,22 @@
 
 namespace longca {
 
-/// Who merges the results of steps over the same rows: o and lse, or dq.
+/// Who merges the results (o and lse, or dq) of steps over the same rows.
 enum class Merging : std::uint8_t {
-  /// The kernel if it can, on the CPU, where what it merges into is in its caches. On a GPU passes
-  /// after the kernels: of two results in bfloat16 they write, read and write 10 bytes per element,
-  /// where float32 that is cleared, written, read and written, and rounded takes 22.
+  /// On the CPU the kernel if it can, as its accumulator is in cache. On a GPU a pass after the
+  /// kernels: merging two bf16 results moves 10 bytes per element, accumulating in float32 (clear,
+  /// write, read, write, round) 22.
   automatic,
-  by_kernel,  ///< if it can
-  after,
+  by_kernel,  ///< the kernel if it can
+  after,      ///< a pass after the kernels
 };
 
 /// Computes the steps of a rank with a kernel of the registry. Steps of equal shape and mask share
-/// a plan of the kernel. What the kernel does not merge is merged in passes of their own, from
-/// memory that the steps share. Gradients of keys, of which others only travel, are summed by a
-/// kernel that can.
+/// a plan. Results that the kernel cannot merge are merged by separate passes, through memory that
+/// the steps share. A kernel that sums key gradients in float32 (Plan) does so; others get a pass.
 class KernelComputer final : public StepComputer {
  public:
-  /// `problem`: the whole, from which the steps have dtype, scale and device. The kernel outlives
+  /// `problem`: of all ranks; the steps take dtype, scale and device from it. `kernel` must outlive
   /// this object.
   KernelComputer(const Kernel& kernel, const Problem& problem,
                  Merging merging = Merging::automatic);
@@ -34,14 +33,15 @@ class KernelComputer final : public StepComputer {
   Support prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) override;
   void ready() override;
   void run(bool backward, int op, Stream stream) override;
-  /// Of steps whose kernel prepares rows (Plan::prepare_rows), from where they lie, with a plan that no
-  /// other step of the backward pass uses: between its rows and the rest there is no other call.
+  /// For steps whose plan prepares rows (Plan::prepare_rows) and uses them in place. Such a step
+  /// gets a plan of its own in the backward pass: no other call may come between its rows and the
+  /// rest.
   void expect_early(int op) override;
   bool has_early(int op) const override;
   void run_early(int op, Stream stream) override;
   std::int64_t workspace_bytes() const override;
   std::map<std::string, std::string> notes() const override;
-  /// What the kernel's plans took for compiling, in their making or their first calls.
+  /// What the kernel's plans spent on compiling, while made or in their first calls.
   double compile_ms() const;
 
  private:

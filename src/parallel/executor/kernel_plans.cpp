@@ -13,15 +13,14 @@ bool same_mask(const Mask& a, const Mask& b) {
          (x == y || (x != nullptr && y != nullptr && *x == *y));
 }
 
-/// Whether one plan serves both, but for the backward pass.
+/// Whether one plan serves both, apart from the backward pass.
 bool same_shape(const Problem& a, const Problem& b) {
   return a.tokens_q == b.tokens_q && a.tokens_k == b.tokens_k && a.heads_q == b.heads_q &&
          a.heads_k == b.heads_k && a.accumulate == b.accumulate;
 }
 
-/// Bytes of a rank. `slice` keeps 0.5 KiB for a token of 64 heads, and up to 1 MiB for 128 keys of
-/// 8 KV heads. Where that is more, calls take so long that what they begin with does not count; and
-/// of many calls the first fill the wait.
+/// Max bytes of kept rows per rank. `slice` keeps 0.5 KiB per token of 64 heads, and up to 1 MiB
+/// per 128 keys of 8 KV heads. Longer calls gain nothing from it: their row work is a small part.
 constexpr std::int64_t kMaxKeptRows = std::int64_t{128} << 20;
 
 }  // namespace

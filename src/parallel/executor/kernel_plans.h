@@ -11,17 +11,17 @@
 
 namespace longca {
 
-/// The plans that a kernel makes for the steps of a rank, one for all steps of equal shape and
-/// mask: first wanted, then made.
+/// A kernel's plans for the steps of a rank, one per shape and mask: first requested, then made.
 class KernelPlans {
  public:
   explicit KernelPlans(const Kernel& kernel) : kernel_(kernel) {}
 
-  /// Asks the kernel and, if it can, sets `index` to the plan's.
+  /// Returns the kernel's answer and, if it is ok, sets `index` to the plan's.
   Support want(const Problem& problem, const Mask& mask, std::size_t& index);
-  /// That plan is to prepare rows, if it can, and if those that were named before leave room.
+  /// Requests that plan `index` keep rows, if it can and memory allows; earlier requests first.
   void want_rows(std::size_t index) { rows_wanted_.push_back(index); }
-  /// Makes what is wanted and not made yet. A plan has its backward pass if one of its steps has.
+  /// Makes what was requested since the last call. A plan has a backward pass if one of its steps
+  /// has.
   void make();
   Plan& operator[](std::size_t index) const { return *entries_[index].plan; }
   bool keeps_rows(std::size_t index) const { return entries_[index].keeps_rows; }
@@ -41,7 +41,7 @@ class KernelPlans {
   void share_scratch();
 
   const Kernel& kernel_;
-  Buffer scratch_;  ///< of all plans: they run one after the other
+  Buffer scratch_;  ///< shared by all plans, which run one after the other
   std::vector<Entry> entries_;
   std::vector<std::size_t> rows_wanted_;
 };

@@ -140,13 +140,12 @@ class BackwardStep final : public KernelStep {
             .stream = stream};
   }
 
-  /// Whether the kernel, without accumulating, may write where the output belongs.
+  /// Whether the kernel may overwrite the output in place.
   bool direct(const TensorView& own, bool first) const {
     return first && own.dtype == problem_.dtype && fits(own);
   }
 
-  /// Whether the kernel may write or add to the gradients of keys where they belong, whatever it
-  /// does with dq.
+  /// Whether the kernel may write or add dk and dv in place, whatever it does with dq.
   bool sums_into(std::span<const TensorView> keys) const {
     return can_sum_keys_ && std::ranges::all_of(keys, [&](const TensorView& gradient) {
              return gradient.dtype == DType::float32 && fits(gradient);

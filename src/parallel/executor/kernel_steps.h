@@ -15,34 +15,34 @@
 
 namespace longca {
 
-/// An op of a plan as it runs.
+/// A runnable op of a plan.
 class ComputeStep {
  public:
   virtual ~ComputeStep() = default;
-  /// Once, when the scratch has its memory and the kernel's plans are made.
+  /// Called once, after the scratch is allocated and the kernel's plans are made.
   virtual void place(const Scratch& /*scratch*/) {}
   virtual void run(Stream stream) = 0;
-  /// Whether a part of each run is to be queued before, and that part (StepComputer::run_early).
+  /// See StepComputer::has_early and run_early.
   virtual bool has_early() const { return false; }
   virtual void run_early(Stream /*stream*/) {}
 };
 
-/// How a step calls a kernel.
+/// How a kernel delivers the result of a step.
 enum class Delivery {
-  direct,      ///< the kernel overwrites the step's own outputs
-  accumulate,  ///< it merges into them, or adds to them
-  partial,     ///< it writes others, which a pass of its own merges, adds or copies
-  late,        ///< it writes a part of o, or of dq, that is merged later
+  direct,      ///< overwrites the step's outputs
+  accumulate,  ///< merges into or adds to the step's outputs
+  partial,     ///< writes temporaries, which a separate pass merges, adds or copies
+  late,        ///< writes a part of o, or of dq, that is merged later (PartStore)
 };
 
-/// Where a late part goes, and what must be merged before to make room.
+/// Where a late part goes, and what must be merged before to free its slot.
 struct LatePart {
   PartStore* store = nullptr;
   WaitingPart place;
   std::vector<MergeCall> before;
 };
 
-/// What the kernel steps of a rank have in common.
+/// What the kernel steps of a rank share.
 struct StepSetting {
   const Capabilities& can;
   bool sums_keys;  ///< Kernel::sums_key_gradients
@@ -50,17 +50,17 @@ struct StepSetting {
   Scratch& scratch;
 };
 
-/// A kernel's pass over one step. The kernel's plan is asked for by `problem`, whose `accumulate`
-/// the step has chosen, and given before the first run.
+/// A kernel's pass over one step. The step chooses `problem().accumulate`; the caller makes the
+/// plan for that problem and sets it before the first run.
 class KernelStep : public ComputeStep {
  public:
   const Problem& problem() const { return problem_; }
   Delivery delivery() const { return delivery_; }
-  /// Inputs are copied first, because the kernel takes contiguous tensors only.
+  /// Whether inputs are copied first, because the kernel takes only contiguous tensors.
   bool copies_inputs() const { return copies_inputs_; }
-  /// The kernel writes, or adds to, gradients of keys in float32 beside a dq that it overwrites.
+  /// Whether the kernel writes or adds dk and dv in float32 while it overwrites dq in the dtype.
   bool sums_keys() const { return keys_ != KeyGradients::as_dq; }
-  /// Its rows are used where they lie, and may be prepared before the run.
+  /// Whether its rows are used in place and may be prepared before the run.
   virtual bool can_prepare_rows() const { return false; }
   /// `prepares_rows`: the plan keeps rows for this step, which prepares them before the run.
   void set_plan(Plan& plan, bool prepares_rows) {
@@ -91,8 +91,8 @@ class KernelStep : public ComputeStep {
   bool copies_inputs_ = false;
 };
 
-/// `problem`: that of the step, in the dtype and with the scale of the whole. `late`: where the
-/// kernel leaves o or dq, if it is to be merged later.
+/// `problem`: the step's, with the dtype and scale of the whole. `late`: where the kernel writes o
+/// or dq if it is merged later.
 std::unique_ptr<KernelStep> make_forward_step(const StepSetting& setting, const Problem& problem,
                                               const OpViews& views, bool first,
                                               std::optional<LatePart> late);
@@ -100,7 +100,7 @@ std::unique_ptr<KernelStep> make_backward_step(const StepSetting& setting, const
                                                const OpViews& views, bool first_dq, bool first_dkv,
                                                std::optional<LatePart> late);
 std::unique_ptr<ComputeStep> make_call_step(std::function<void(Stream)> call);
-/// Add, Convert, Clear and a Copy of lse.
+/// For Add, Convert, Clear and a Copy of lse.
 std::unique_ptr<ComputeStep> make_math_step(const Op& op, const OpViews& views, StepMath& math);
 
 }  // namespace longca

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "parallel/executor/op_regions.h"
+#include "parallel/executor/op_analysis.h"
 
 namespace longca {
 namespace {
@@ -76,7 +76,7 @@ void LateMerging::write(const Region& into, bool first) {
   uses.written.push_back(into);
 }
 
-/// The lse must follow its o: one place for all steps.
+/// An lse must map to its o in the same way in all steps.
 void LateMerging::pair(const Region& o, const Region& lse) {
   const Region base{lse.buffer, {}, {lse.heads.begin - o.heads.begin, 0}};
   auto& known = uses_of(o).lse;

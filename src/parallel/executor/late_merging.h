@@ -7,26 +7,25 @@
 
 namespace longca {
 
-/// The float32 buffers of one pass whose partial results may be merged late: nothing looks at them
-/// between the steps that write them and the one Convert that ends what a step wrote. Of o and its
-/// lse, or of dq.
+/// Finds the float32 buffers of one pass (o with its lse, or dq) whose partial results may be
+/// merged late: nothing reads them between the steps that write them and the Convert of what they
+/// wrote.
 class LateMerging {
  public:
-  /// `plan` and `ops` outlive this object.
-  /// `whole_heads`: only where every step writes all heads, so that its rows have no gaps.
+  /// `plan` and `ops` must outlive this object. `whole_heads`: allows only buffers to which every
+  /// step writes all heads, so that rows have no gaps.
   LateMerging(const RankPlan& plan, const std::vector<Op>& ops, bool whole_heads);
   bool allowed(int buffer) const { return allowed_[static_cast<std::size_t>(buffer)]; }
-  /// Whether the result of an allowed buffer has one place in another, which nothing else touches
-  /// before its last Convert: steps may then write there.
+  /// Whether an allowed buffer is converted into one region of another buffer that nothing else
+  /// touches until the last Convert: steps may then write there directly.
   bool has_one_place(int buffer) const;
 
  private:
   struct Uses {
     std::vector<Region> written, converted;
-    std::vector<Region> places;  ///< what each of `converted` is converted to
-    std::size_t last_op = 0;     ///< the last that converts it
-    std::optional<Region>
-        lse;  ///< of an o: buffer of its lse, and the head that its head 0 is there
+    std::vector<Region> places;  ///< targets of `converted`, in its order
+    std::size_t last_op = 0;     ///< the last Convert
+    std::optional<Region> lse;   ///< of an o: its lse region, in coordinates of the o buffer
   };
   void forbid(const Region& region) { allowed_[static_cast<std::size_t>(region.buffer)] = false; }
   Uses& uses_of(const Region& region) { return uses_[static_cast<std::size_t>(region.buffer)]; }

@@ -28,7 +28,7 @@ Range around(Range a, Range b) {
   return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
 }
 
-/// `range`, cut at the ends of others.
+/// Cuts `range` at the ends of others.
 std::vector<Range> cut_at(Range range, const std::vector<Range>& others) {
   std::vector<std::int64_t> cuts = {range.begin, range.end};
   for (const Range other : others) {
@@ -76,8 +76,8 @@ MergeQueue::Added MergeQueue::add(const Box& box) {
     });
   };
   Added added;
-  while (added.slot < most_slots_ && taken(added.slot)) ++added.slot;
-  if (added.slot == most_slots_) {
+  while (added.slot < max_slots_ && taken(added.slot)) ++added.slot;
+  if (added.slot == max_slots_) {
     Box all = box;
     for (const WaitingPart& part : waiting_) {
       all = {around(all.rows, part.box.rows), around(all.heads, part.box.heads)};

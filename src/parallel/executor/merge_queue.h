@@ -6,21 +6,21 @@
 
 namespace longca {
 
-/// Some heads of some rows of a buffer.
+/// A rectangle of a buffer: rows × heads.
 struct Box {
   Range rows;
   Range heads;
   bool operator==(const Box&) const = default;
 };
 
-/// A partial result of a box that waits to be merged, in one of the slots for it.
+/// A partial result of a box, in one of the buffer's slots, that waits to be merged.
 struct WaitingPart {
   int slot = 0;
   Box box;
   bool operator==(const WaitingPart&) const = default;
 };
 
-/// One pass over a box: all that waits for it, and the accumulator's values if it has any.
+/// One merge of a box: of its waiting parts, and of the accumulator if it holds values there.
 struct MergeCall {
   Box box;
   std::vector<WaitingPart> parts;
@@ -28,37 +28,37 @@ struct MergeCall {
   bool operator==(const MergeCall&) const = default;
 };
 
-/// When the partial results of a buffer are merged: as late as may be, so that most rows are read
-/// and written once, at their end, and never as float32. A buffer has as many slots as parts can be
-/// merged at once; each part takes one, where no other of the same rows and heads waits.
+/// Schedules the merging of a buffer's partial results as late as possible, so that most rows are
+/// merged once, at the end, and never pass through float32 memory. A buffer has as many slots as
+/// parts can be merged at once; a part takes one in which no part of the same elements waits.
 class MergeQueue {
  public:
-  explicit MergeQueue(int most_slots) : most_slots_(most_slots) {}
+  explicit MergeQueue(int max_slots) : max_slots_(max_slots) {}
 
-  /// The slot of a new part, and what must be merged into the accumulator to make it free.
+  /// The slot of a new part, and the merges into the accumulator that free it.
   struct Added {
     int slot = 0;
     std::vector<MergeCall> before;
   };
   Added add(const Box& box);
 
-  /// What gives the result of `box`, piece by piece; a piece without parts and accumulator has seen
-  /// nothing.
+  /// Returns the merges that give the result of `box`, piece by piece; a piece without parts and
+  /// accumulator has no contribution.
   std::vector<MergeCall> finish(const Box& box) const { return pieces(box); }
 
-  /// Whether a part was merged into the accumulator before the end.
+  /// Whether any part is merged into the accumulator before `finish`.
   bool merges_early() const { return !merged_.empty(); }
 
-  /// How many slots were ever used.
+  /// The number of slots used so far.
   int slots() const { return slots_; }
 
  private:
   std::vector<MergeCall> pieces(const Box& box) const;
 
-  int most_slots_;
+  int max_slots_;
   int slots_ = 0;
   std::vector<WaitingPart> waiting_;
-  std::vector<Box> merged_;  ///< where the accumulator has a value; in no order, may overlap
+  std::vector<Box> merged_;  ///< where the accumulator holds values; unordered, may overlap
 };
 
 }  // namespace longca

@@ -9,7 +9,7 @@ std::int64_t aligned(std::int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// `box` as seen from the beginning of `from`.
+/// `box` in coordinates relative to `from`.
 Box inside(const Box& from, const Box& box) {
   return {{box.rows.begin - from.rows.begin, box.rows.end - from.rows.begin},
           {box.heads.begin - from.heads.begin, box.heads.end - from.heads.begin}};
@@ -42,7 +42,7 @@ std::int64_t PartStore::lse_bytes() const {
   return lse_.data != nullptr ? aligned(accumulator_.tokens * accumulator_.heads * 4) : 0;
 }
 
-/// The lse of slot 0 is the result's too, unless that holds what was merged into the accumulator.
+/// Slot 0 shares the result's lse unless that holds merged values of the accumulator.
 int PartStore::first_lse_slot() const {
   const bool through = result_.data != nullptr && !whole_heads_ && !queue_.merges_early();
   return through ? std::min(1, queue_.slots()) : 0;
@@ -64,7 +64,7 @@ Partial PartStore::part(const WaitingPart& part) const {
   auto* const lses = reinterpret_cast<float*>(memory_ + tensor_slots() * tensor_bytes() +
                                               (part.slot - first_lse_slot()) * lse_bytes());
   if (whole_heads_) {
-    // Parts of disjoint rows have disjoint pieces, whatever their lengths.
+    // Parts of disjoint rows occupy disjoint memory, whatever their lengths.
     const Range rows = part.box.rows;
     view.lse = {lses + rows.begin * a.heads, a.heads, rows.size(), rows.size()};
   } else {

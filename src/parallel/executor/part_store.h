@@ -11,33 +11,33 @@
 
 namespace longca {
 
-/// Partial results of one float32 buffer that is merged late, and how they are merged: o with its
-/// lse by StepMath::merge_all, dq by StepMath::sum_all. A slot is an image of the buffer in the
-/// problem's dtype, in which each part has its place; so has its lse, or it is contiguous for
-/// itself where every part has all heads. Slot 0 may be the result itself: rows that only one step
-/// reaches are then never merged, nor touched again.
+/// Holds and merges the partial results of one float32 buffer that is merged late: o with its lse
+/// by StepMath::merge_all, dq by StepMath::sum_all. A slot is an image of the buffer in the
+/// problem's dtype; a part lies there at its own coordinates, or, with whole heads, contiguously,
+/// and so does its lse. Slot 0 may be the result itself: rows that only one step reaches are then
+/// final as written.
 class PartStore {
  public:
-  /// `accumulator`: the whole buffer; `lse`: of the same rows and heads, no data if there is none.
+  /// `accumulator`: the whole buffer; `lse`: of the same rows and heads, without data for dq.
   PartStore(const TensorView& accumulator, const LseView& lse, DType dtype, bool whole_heads)
       : accumulator_(accumulator), lse_(lse), dtype_(dtype), whole_heads_(whole_heads) {}
 
   MergeQueue& queue() { return queue_; }
-  /// `result`: where the whole buffer is delivered, in the problem's dtype; nobody else looks at it
-  /// before that. Contiguous if `whole_heads`. Before bytes().
+  /// Makes `result`, where the whole buffer is delivered in the problem's dtype, slot 0. Nothing
+  /// else may touch it before; contiguous if `whole_heads`. Call before bytes().
   void write_through(const TensorView& result) { result_ = result; }
 
   std::int64_t bytes() const {
     return tensor_slots() * tensor_bytes() + (queue_.slots() - first_lse_slot()) * lse_bytes();
   }
-  /// Gives the slots their memory: bytes() of it.
+  /// Sets the memory of the slots, bytes() of it.
   void place(std::byte* memory) { memory_ = memory; }
 
-  /// Where a kernel writes a part.
+  /// Returns the view into which a kernel writes a part.
   Partial part(const WaitingPart& part) const;
   /// Merges into the accumulator.
   void merge(const std::vector<MergeCall>& calls, StepMath& math, Stream stream) const;
-  /// Merges into `to`, which is the buffer's `box`, and into the lse.
+  /// Merges into `to`, the result of `box`, and into the lse.
   void deliver(const std::vector<MergeCall>& calls, const TensorView& to, const Box& box,
                StepMath& math, Stream stream) const;
 
@@ -53,12 +53,12 @@ class PartStore {
   LseView lse_;
   DType dtype_;
   bool whole_heads_;
-  TensorView result_;  ///< slot 0; no data: it has memory of its own
+  TensorView result_;  ///< slot 0; without data slot 0 has memory of its own
   MergeQueue queue_{static_cast<int>(StepMath::kMaxParts)};
   std::byte* memory_ = nullptr;
 };
 
-/// A box of a tensor or lse. It may reach beyond the view, where its memory does.
+/// The view of a box. It may exceed the view as far as memory does.
 TensorView box_of(TensorView tensor, const Box& box);
 LseView box_of(LseView lse, const Box& box);
 

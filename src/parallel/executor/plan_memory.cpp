@@ -4,14 +4,15 @@
 #include <array>
 
 #include "core/error.h"
-#include "parallel/executor/op_regions.h"
+#include "parallel/executor/op_analysis.h"
 
 namespace longca {
 namespace {
 
-constexpr std::int64_t kAlignment = 256;  ///< of buffers: vector loads, cache lines, copy engines
+constexpr std::int64_t kAlignment =
+    256;  ///< bytes, of buffers: vector loads, cache lines, copy engines
 
-/// What the plan does with a buffer.
+/// How the plan uses a buffer.
 struct Use {
   bool forward = false, backward = false;
   bool message = false;
@@ -35,7 +36,7 @@ std::vector<Use> find_uses(const RankPlan& plan) {
   };
   look(plan.forward, &Use::forward);
   look(plan.backward, &Use::backward);
-  // What outlives its pass must not share its memory with the other one.
+  // A buffer that outlives its pass must not share memory with the other pass.
   for (std::size_t i = 0; i < uses.size(); ++i) {
     if (plan.buffers[i].kept) uses[i].forward = uses[i].backward = true;
   }
@@ -46,8 +47,8 @@ std::vector<Use> find_uses(const RankPlan& plan) {
   return uses;
 }
 
-/// Offsets of buffers in one piece of memory: first what both passes need, behind it what one of
-/// them needs, each pass from the same beginning.
+/// Offsets of buffers in one allocation: first the buffers of both passes, then, overlapping, those
+/// of the forward and those of the backward pass.
 class Layout {
  public:
   void add(int buffer, std::int64_t bytes, const Use& use) {
@@ -71,7 +72,7 @@ class Layout {
     std::int64_t offset;
   };
   std::vector<Placed> placed_;
-  std::array<std::int64_t, 3> ends_{};  ///< of both passes, of the forward pass, of the backward
+  std::array<std::int64_t, 3> ends_{};  ///< both passes, forward, backward
 };
 
 const TensorView& tensor_of(const RankTensors& tensors, TensorRole role) {

@@ -7,20 +7,20 @@
 
 namespace longca {
 
-/// The buffers of one rank's plan as memory. Those that messages start or land in lie in memory of
-/// the communicator, asked for in one call so that ranks with different plans make the same ones;
-/// the others come from the device's tracker. What one pass alone needs shares memory with what the
-/// other pass alone needs.
+/// Memory of the buffers of one rank's plan. Buffers that messages read or write lie in memory of
+/// the communicator, allocated in one call because that is collective and plans differ between
+/// ranks; the others come from the device's tracker. Buffers of the forward pass alone share memory
+/// with those of the backward pass alone.
 class PlanMemory {
  public:
-  /// `tensors` are bound to the external buffers. Collective, as Communicator::allocate is.
+  /// Binds `tensors` to the external buffers. Collective, as Communicator::allocate is.
   PlanMemory(const RankPlan& plan, const Problem& problem, const RankTensors& tensors,
              Communicator& communicator);
 
   TensorView tensor(const Region& region) const;
   LseView lse(const Region& region) const;
   OpViews views(const Op& op) const;
-  /// The messages as transports see them; those without bytes are left out.
+  /// The exchange's messages as transfers, without empty ones.
   TransferGroup transfers(const Exchange& exchange) const;
   std::int64_t bytes() const { return bytes_; }
 
@@ -33,7 +33,7 @@ class PlanMemory {
 
   const RankPlan& plan_;
   Problem problem_;
-  std::vector<TensorView> tensors_;  ///< of the buffers; those of role lse stand in lses_
+  std::vector<TensorView> tensors_;  ///< by buffer; those of role lse are in lses_
   std::vector<LseView> lses_;
   Buffer own_;
   std::int64_t bytes_ = 0;

@@ -21,12 +21,12 @@ bool is_contiguous(const ConstLseView& lse) {
 std::int64_t Scratch::take(std::int64_t bytes) {
   const std::int64_t offset = used_;
   used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  most_ = std::max(most_, used_);
+  max_ = std::max(max_, used_);
   return offset;
 }
 
 void Scratch::allocate(MemoryTracker& memory) {
-  buffer_ = Buffer(memory, most_);
+  buffer_ = Buffer(memory, max_);
 }
 
 StagedTensor StagedTensor::in(Scratch& scratch, const TensorView& own, DType dtype) {

@@ -1,16 +1,13 @@
 #include "parallel/executor/step_math.h"
 
+#include <algorithm>
+
 #include "core/error.h"
-#include "parallel/executor/step_math_cpu.h"
-#include "parallel/executor/sum_segments.h"
-#ifdef LONGCA_WITH_CUDA
-#include "parallel/executor/cuda/cuda_step_math.h"
-#endif
 
 namespace longca {
 namespace {
 
-/// Adds up so many parts of the same rows that sum_all can take the rest, in the first of them.
+/// Adds parts into the first of them until sum_all can take the rest.
 void add_surplus(StepMath& math, std::vector<ConstTensorView>& parts, const TensorView& first,
                  Stream stream) {
   while (parts.size() > StepMath::kMaxParts) {
@@ -47,6 +44,42 @@ void StepMath::total_segments(const SumOfRows& sum, Stream stream) {
 
 void StepMath::copy_all(std::span<const TensorCopy> copies, Stream stream) {
   for (const auto& [from, to] : copies) copy(from, to, stream);
+}
+
+std::vector<SumSegment> sum_segments(std::span<const RowsOfSum> parts, std::int64_t tokens) {
+  std::vector<std::int64_t> cuts = {0, tokens};
+  for (const RowsOfSum& part : parts) {
+    LONGCA_CHECK(part.row >= 0 && part.row + part.from.tokens <= tokens,
+                 "rows [{}, {}) of a sum of {}", part.row, part.row + part.from.tokens, tokens);
+    cuts.insert(cuts.end(), {part.row, part.row + part.from.tokens});
+  }
+  std::ranges::sort(cuts);
+  cuts.erase(std::ranges::unique(cuts).begin(), cuts.end());
+  std::vector<SumSegment> segments;
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    SumSegment segment{{cuts[i], cuts[i + 1]}, {}};
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      const std::int64_t begin = parts[p].row;
+      if (begin <= cuts[i] && cuts[i + 1] <= begin + parts[p].from.tokens) {
+        segment.parts.push_back(p);
+      }
+    }
+    const bool same = !segments.empty() && segments.back().parts == segment.parts;
+    // Equal neighbours become one segment, two without parts too.
+    if (same) {
+      segments.back().rows.end = segment.rows.end;
+    } else {
+      segments.push_back(std::move(segment));
+    }
+  }
+  return segments;
+}
+
+TensorView token_rows(TensorView tensor, Range rows) {
+  tensor.data = static_cast<std::byte*>(tensor.data) +
+                rows.begin * tensor.token_stride * size_of(tensor.dtype);
+  tensor.tokens = rows.size();
+  return tensor;
 }
 
 StepMath& step_math(DeviceKind device) {

@@ -1,5 +1,3 @@
-#include "parallel/executor/step_math_cpu.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,12 +9,13 @@
 
 #include "core/error.h"
 #include "core/thread_pool.h"
+#include "parallel/executor/step_math.h"
 
 namespace longca {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr std::int64_t kBlockElements = 1 << 14;  ///< of a tensor: what a thread takes at a time
+constexpr std::int64_t kBlockElements = 1 << 14;  ///< elements that a thread takes at a time
 
 void expect_one_shape(const ConstTensorView& a, const ConstTensorView& b) {
   LONGCA_CHECK(a.tokens == b.tokens && a.heads == b.heads && a.dim == b.dim,
@@ -29,7 +28,7 @@ void expect_one_shape(const ConstTensorView& o, const ConstLseView& lse) {
                o.tokens, o.heads, lse.heads, lse.tokens);
 }
 
-/// body(token) on all threads, some tokens of `shape` at a time.
+/// Runs body(token) for all tokens of `shape` on all threads.
 void for_tokens(const ConstTensorView& shape, const std::function<void(std::int64_t token)>& body) {
   const std::int64_t row = std::max<std::int64_t>(1, shape.heads * shape.dim);
   const std::int64_t block = std::max<std::int64_t>(1, kBlockElements / row);
@@ -40,7 +39,7 @@ void for_tokens(const ConstTensorView& shape, const std::function<void(std::int6
       });
 }
 
-/// Calls body with a null pointer of the element's type.
+/// Calls body with a null pointer to the element type.
 template <typename Body>
 void with_type(DType dtype, Body&& body) {
   LONGCA_CHECK(dtype != DType::float16, "steps of a plan on the CPU have no {}", to_string(dtype));
@@ -68,7 +67,7 @@ void combine(const ConstTensorView& from, const TensorView& to, F f) {
   });
 }
 
-/// The same, whatever the element types are.
+/// The same for any element types.
 template <typename F>
 void combine_any(const ConstTensorView& from, const TensorView& to, F f) {
   expect_one_shape(from, to);
@@ -95,12 +94,12 @@ void copy_rows(const ConstTensorView& from, const TensorView& to) {
 
 constexpr std::size_t kMaxSources = StepMath::kMaxParts + 1;
 
-/// The weights e^(lse_i − lse) of the parts of one row; returns its lse.
+/// Computes the weights e^(lse_i − lse) of the parts of one row; returns its lse.
 float weigh(std::size_t count, const std::array<float, kMaxSources>& lse,
             std::array<float, kMaxSources>& weights) {
   double largest = -kInfinity;
   for (std::size_t i = 0; i < count; ++i) {
-    if (!(lse[i] <= largest)) largest = lse[i];  // NaN comes through
+    if (!(lse[i] <= largest)) largest = lse[i];  // keeps NaN
   }
   weights.fill(0);
   if (largest == -kInfinity) return -kInfinity;
@@ -121,7 +120,7 @@ void add_weighted(const T* row, float weight, std::int64_t dim, float* sums) {
 
 void add_row(const ConstTensorView& o, std::int64_t token, std::int64_t head, float weight,
              float* sums) {
-  if (weight == 0) return;  // a row without keys: its values do not count
+  if (weight == 0) return;  // a row without keys may hold anything
   with_type(o.dtype,
             [&]<typename T>(T*) { add_weighted(o.row<T>(token, head), weight, o.dim, sums); });
 }
@@ -132,7 +131,7 @@ void store_row(const float* sums, const TensorView& o, std::int64_t token, std::
   });
 }
 
-/// (o, lse) = the softmax over the keys of all sources. o and lse may be one of them.
+/// (o, lse) = the softmax over the keys of all sources. o and lse may alias one of them.
 void merge_sources(std::span<const Partial> sources, const TensorView& o, const LseView& lse) {
   LONGCA_CHECK(!sources.empty() && sources.size() <= kMaxSources, "{} partial results",
                sources.size());
@@ -157,7 +156,7 @@ void merge_sources(std::span<const Partial> sources, const TensorView& o, const 
   });
 }
 
-/// to = the sum of all sources. It may be one of them.
+/// to = the sum of all sources. It may alias one of them.
 void sum_sources(std::span<const ConstTensorView> sources, const TensorView& to) {
   for (const ConstTensorView& source : sources) expect_one_shape(source, to);
   for_tokens(to, [&](std::int64_t token) {

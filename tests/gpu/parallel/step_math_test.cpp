@@ -1,3 +1,5 @@
+#include "parallel/executor/step_math.h"
+
 #include <gmock/gmock.h>
 
 #include <bit>
@@ -7,8 +9,6 @@
 #include <vector>
 
 #include "gpu/gpu_test.h"
-#include "parallel/executor/cuda/cuda_step_math.h"
-#include "parallel/executor/step_math_cpu.h"
 
 // The GPU's arithmetic between steps against the CPU's, which has tests of its own.
 

@@ -1,9 +1,9 @@
-#include "parallel/executor/early_rows.h"
-
 #include <gtest/gtest.h>
 
 #include <utility>
 #include <vector>
+
+#include "parallel/executor/op_analysis.h"
 
 namespace longca::test {
 namespace {

@@ -1,7 +1,6 @@
-#include "parallel/executor/op_runs.h"
-
 #include <gtest/gtest.h>
 
+#include "parallel/executor/op_analysis.h"
 #include "parallel/schemes/scheme.h"
 
 namespace longca::test {

@@ -9,8 +9,6 @@
 #include <random>
 #include <vector>
 
-#include "parallel/executor/sum_segments.h"
-
 namespace longca::test {
 namespace {
 

@@ -2,13 +2,16 @@
 
 #include <memory>
 
-#include "parallel/executor/executor.h"
+#include "parallel/executor/lanes.h"
 
 namespace longca {
 
 /// The compute lane is the caller's stream; the communication lane is a stream of its own with the
-/// highest priority, so that its copies and small kernels are scheduled first where both could go
-/// on. An op that somebody waits for has an event; nothing waits on the host.
+/// highest priority, so that its copies and small kernels are scheduled first. An op that the other
+/// lane waits for records an event; the host never waits.
 std::unique_ptr<DeviceLanes> make_cuda_lanes();
+
+/// Records timed events before and after each op in its lane's stream.
+std::unique_ptr<LaneTimes> make_cuda_lane_times();
 
 }  // namespace longca

@@ -1,10 +1,9 @@
-#include "parallel/executor/cuda/cuda_step_math.h"
-
 #include <vector>
 
 #include "core/cuda/rows.h"
 #include "core/error.h"
 #include "parallel/executor/cuda/step_math_kernels.h"
+#include "parallel/executor/step_math.h"
 
 namespace longca {
 namespace {

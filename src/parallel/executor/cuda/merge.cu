@@ -13,11 +13,11 @@ namespace {
 
 constexpr int kMost = static_cast<int>(StepMath::kMaxParts);
 constexpr int kThreads = 256;
-/// Neighbouring tokens of a head, whose lse values lie in one sector, are one thread's, where there
-/// are enough of them to fill the device; else each is another's.
+/// A thread takes so many neighbouring tokens of a head, whose lse values share a 32-byte sector,
+/// if enough threads remain to fill the device; else one.
 constexpr std::uint32_t kTokens = 4;
 constexpr std::int64_t kFewRows = 1 << 19;
-/// Vectors of a row that a lane has in flight; the row's weights are computed once for all.
+/// Vectors of a row that a lane has in flight; the row's weights are computed once for all of them.
 constexpr int kPerLane = 4;
 
 template <typename T>
@@ -47,17 +47,17 @@ template <typename Part, typename Out>
 struct Merge {
   std::array<Rows<Part>, kMost> parts;
   int count = 0;
-  Rows<float> accumulator;  ///< no data: none
+  Rows<float> accumulator;  ///< absent if without data
   Rows<Out> out;
   std::int64_t tokens = 0;
   std::uint32_t heads = 0;
-  std::uint32_t group = kTokens;  ///< tokens of a thread
+  std::uint32_t group = kTokens;  ///< tokens per thread
   std::uint32_t slots = 0;        ///< heads × groups of tokens
-  std::uint32_t vectors = 0;      ///< of a row
-  std::uint32_t lanes = 0;        ///< of a row: a power of two, at most a warp
+  std::uint32_t vectors = 0;      ///< per row
+  std::uint32_t lanes = 0;        ///< per row: a power of two, at most 32
 };
 
-/// What the parts, and last the accumulator, count for in a row.
+/// The weights of the parts, and last of the accumulator, in a row.
 struct Weights {
   float of[kMost + 1];
   float lse;
@@ -75,7 +75,7 @@ __device__ Weights weigh(const Merge<Part, Out>& merge, std::int64_t token, std:
                               : *merge.accumulator.lse_of(token, head);
     most = fmaxf(most, weights.of[i]);
   }
-  if (most == -INFINITY) most = 0;  // nobody saw a key: all weights and the sum become 0
+  if (most == -INFINITY) most = 0;  // no key in any part: all weights and the sum become 0
   float sum = 0;
 #pragma unroll
   for (int i = 0; i <= kMost; ++i) {
@@ -90,7 +90,7 @@ __device__ Weights weigh(const Merge<Part, Out>& merge, std::int64_t token, std:
   return weights;
 }
 
-/// Adds weight × the lane's pieces of a row; those past its end are left out.
+/// Adds weight × the lane's vectors of a row, up to its end.
 template <typename T, int kWidth>
 __device__ void add_weighted(Vector<float, kWidth> (&sums)[kPerLane], float weight, const T* row,
                              std::uint32_t lane, std::uint32_t lanes, std::uint32_t vectors) {
@@ -138,12 +138,13 @@ __global__ void __launch_bounds__(kThreads)
         if (v < left) store_rounded<Out, kWidth>(out + v * kWidth, sums[j]);
       }
     }
-    __syncwarp(row_mask);  // the accumulator's lse may be the result's: all lanes have read it
+    __syncwarp(
+        row_mask);  // the result's lse may alias the accumulator's: all lanes must have read it
     if (lane == 0) *merge.out.lse_of(token, head) = weights.lse;
   }
 }
 
-/// Whether four elements of every row can be loaded at once.
+/// Whether rows can be loaded four elements at a time.
 bool four_wide(const TensorView& o) {
   const std::uint64_t bits = static_cast<std::uint64_t>(o.token_stride) |
                              static_cast<std::uint64_t>(o.head_stride) |

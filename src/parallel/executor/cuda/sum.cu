@@ -9,15 +9,15 @@
 namespace longca {
 namespace {
 
-constexpr int kMost = static_cast<int>(StepMath::kMaxParts);
+constexpr int kMaxParts = static_cast<int>(StepMath::kMaxParts);
 
-/// kParts: how many there are at most, 1 or kMost; more than one are counted at run time.
+/// kParts: 1, or kMaxParts with the actual number in `count`.
 template <typename Part, typename To, int kWidth, int kParts>
 struct Sum {
   using Value = Vector<float, kWidth>;
   std::array<Pieces<Part>, kParts> parts;
   int count = 0;
-  Pieces<float> accumulator;  ///< no data: none
+  Pieces<float> accumulator;  ///< absent if without data
   Pieces<To> to;
 
   template <typename T>
@@ -26,7 +26,7 @@ struct Sum {
     return &pieces.at(place);
   }
   __device__ Value load(const Place& place) const {
-    // The first part is no summand to a zero, which would lose the sign of −0.
+    // Starts from the first part, not from 0, which would lose the sign of −0.
     Value sum = load_wide<Part, kWidth>(element(parts[0], place));
 #pragma unroll
     for (int i = 1; i < kParts; ++i) {
@@ -45,9 +45,9 @@ struct Sum {
   }
 };
 
-/// The tensors of one sum, with rows joined alike.
+/// The tensors of one sum, with their rows joined in the same way.
 struct Operands {
-  std::array<ByteRows, kMost> parts;
+  std::array<ByteRows, kMaxParts> parts;
   int count = 0;
   ByteRows accumulator;
   ByteRows to;
@@ -55,8 +55,8 @@ struct Operands {
   Operands(std::span<const ConstTensorView> from, const ConstTensorView& held,
            const TensorView& result)
       : count(static_cast<int>(from.size())), to(byte_rows(result)) {
-    // Those that are absent take the shape of one that is there, so as not to hinder joining.
-    for (std::size_t i = 0; i < kMost; ++i) {
+    // Absent operands take the shape of a present one, so as not to prevent joining.
+    for (std::size_t i = 0; i < kMaxParts; ++i) {
       parts[i] = byte_rows(from[std::min(i, from.size() - 1)]);
     }
     accumulator = held.data != nullptr ? byte_rows(held) : to;
@@ -64,7 +64,7 @@ struct Operands {
     if (held.data == nullptr) accumulator = {};
   }
 };
-static_assert(kMost == 4);
+static_assert(kMaxParts == 4);
 
 template <typename Part, typename To>
 bool four_wide(const Operands& operands) {
@@ -88,9 +88,9 @@ void launch(const Operands& operands, cudaStream_t stream) {
 
 template <typename Part, typename To>
 void launch(const Operands& operands, cudaStream_t stream) {
-  if (!four_wide<Part, To>(operands)) return launch<Part, To, 1, kMost>(operands, stream);
+  if (!four_wide<Part, To>(operands)) return launch<Part, To, 1, kMaxParts>(operands, stream);
   if (operands.count == 1) return launch<Part, To, 4, 1>(operands, stream);
-  launch<Part, To, 4, kMost>(operands, stream);
+  launch<Part, To, 4, kMaxParts>(operands, stream);
 }
 
 }  // namespace

@@ -4,19 +4,18 @@
 #include "core/cuda/error.h"
 #include "parallel/executor/cuda/step_math_kernels.h"
 #include "parallel/executor/cuda/vectors.cuh"
-#include "parallel/executor/sum_segments.h"
 
 namespace longca {
 namespace {
 
-constexpr int kWidth = 4;  ///< elements of a load
+constexpr int kWidth = 4;  ///< elements per load
 constexpr int kThreads = 256;
 constexpr int kPerThread = 4;  ///< independent loads in flight
 constexpr unsigned kPerBlock = kThreads * kPerThread;
-constexpr int kMaxSegments = 32;  ///< of a launch, so that tables fit among its arguments
+constexpr int kMaxSegments = 32;  ///< per launch: the table is a kernel argument
 constexpr int kMaxSources = 96;
 
-/// Rows of a sum that the same sources reach, in pieces of kWidth elements.
+/// Rows of a sum with the same sources, in pieces of kWidth elements.
 struct Stretch {
   void* to;
   std::int64_t pieces;
@@ -24,10 +23,10 @@ struct Stretch {
   int first_source, end_source;
 };
 
-/// Stretches of one type, of any sums.
+/// The segments of one launch: one dtype, of any sums.
 struct Tables {
   Stretch stretches[kMaxSegments];
-  const float* sources[kMaxSources];  ///< at the first piece of their stretch
+  const float* sources[kMaxSources];  ///< at the first piece of the segment
   int count = 0;
   int source_count = 0;
   unsigned blocks = 0;
@@ -45,7 +44,7 @@ __global__ void __launch_bounds__(kThreads) total_kernel(const __grid_constant__
     const float* from = tables.sources[source];
 #pragma unroll
     for (int j = 0; j < kPerThread; ++j) {
-      // Past the end the last piece is loaded once more, so that no load waits for a branch.
+      // Threads past the end load the last piece again: no load waits for a branch.
       const std::int64_t piece = min(first + j * kThreads, stretch.pieces - 1);
       const auto summand = load_wide<float, kWidth>(from + piece * kWidth);
 #pragma unroll
@@ -74,7 +73,7 @@ bool is_dense(const SumOfRows& sum) {
          std::ranges::all_of(sum.parts, [](const RowsOfSum& part) { return is_dense(part.from); });
 }
 
-/// Gathers the stretches of sums into launches.
+/// Batches the segments of sums into launches.
 class Launches {
  public:
   explicit Launches(cudaStream_t stream) : stream_(stream) {}

@@ -9,7 +9,7 @@
 
 #include "core/cuda/error.h"
 #include "gpu/bench/spin.h"
-#include "parallel/executor/cuda/cuda_step_math.h"
+#include "parallel/executor/step_math.h"
 
 namespace longca::testing {
 namespace {

@@ -1,17 +1,25 @@
-#include "parallel/executor/lane_times.h"
+#include "parallel/executor/lanes.h"
 
 #include <chrono>
 #include <map>
 
 #include "core/error.h"
 #ifdef LONGCA_WITH_CUDA
-#include "parallel/executor/cuda/cuda_lane_times.h"
+#include "parallel/executor/cuda/cuda_lanes.h"
 #endif
 
 namespace longca {
 namespace {
 
-/// Calls return when their work is done: the host's clock tells.
+class CpuLanes final : public DeviceLanes {
+ public:
+  void begin(Stream /*stream*/) override {}
+  void end() override {}
+  Stream stream(Lane /*lane*/) override { return nullptr; }
+  void mark(int /*op*/, Lane /*lane*/) override {}
+  void wait(int /*op*/, Lane /*lane*/) override {}
+};
+
 class CpuLaneTimes final : public LaneTimes {
  public:
   void restart(Stream /*stream*/) override {
@@ -40,6 +48,14 @@ class CpuLaneTimes final : public LaneTimes {
 };
 
 }  // namespace
+
+std::unique_ptr<DeviceLanes> make_device_lanes(DeviceKind device) {
+#ifdef LONGCA_WITH_CUDA
+  if (device == DeviceKind::cuda) return make_cuda_lanes();
+#endif
+  LONGCA_CHECK(device == DeviceKind::cpu, "this build has no lanes of {}", to_string(device));
+  return std::make_unique<CpuLanes>();
+}
 
 std::unique_ptr<LaneTimes> make_lane_times(DeviceKind device) {
 #ifdef LONGCA_WITH_CUDA

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/device.h"
+#include "parallel/plan/plan.h"
+
+namespace longca {
+
+/// The compute and the communication lane of a device, which run concurrently and wait for each
+/// other. The CPU has one thread: every call returns when its work is done.
+class DeviceLanes {
+ public:
+  virtual ~DeviceLanes() = default;
+  /// Opens a pass: it runs after what is queued on `stream`, which becomes the compute lane.
+  virtual void begin(Stream stream) = 0;
+  /// Closes the pass: what is queued on `stream` from now on runs after both lanes.
+  virtual void end() = 0;
+  virtual Stream stream(Lane lane) = 0;
+  /// Marks the end of op `op`, the last queued on `lane`.
+  virtual void mark(int op, Lane lane) = 0;
+  /// Makes what is queued on `lane` from now on wait for the marked op `op`.
+  virtual void wait(int op, Lane lane) = 0;
+};
+std::unique_ptr<DeviceLanes> make_device_lanes(DeviceKind device);
+
+/// Stands for an op in lane times: the rows prepared early, of several ops (EarlyRows).
+inline constexpr int kEarlyRows = -1;
+
+/// When an op of a pass ran, in ms since the pass began on this rank's device.
+struct OpTime {
+  int op = 0;
+  double begin_ms = 0;
+  double end_ms = 0;
+};
+
+/// How far a pass has come on this rank's device.
+enum class PassState {
+  computes,  ///< an op of the compute lane is running
+  waits,     ///< none is: the lane waits for an exchange, and so for other ranks
+  ended,
+};
+
+/// Records when the ops of one pass begin and end on their lanes: on a GPU by events in the
+/// streams, so that host time does not count.
+class LaneTimes {
+ public:
+  virtual ~LaneTimes() = default;
+  /// Opens a pass behind what is queued on `stream` and forgets the one before.
+  virtual void restart(Stream stream) = 0;
+  virtual void begins(int op, Stream stream) = 0;
+  virtual void ends(int op, Stream stream) = 0;
+  /// Closes the pass, all of which is queued before what comes next on `stream`.
+  virtual void finish(Stream stream) = 0;
+  virtual PassState state() = 0;
+  /// Whether an exchange ends when the host has waited for it, rather than in its stream.
+  virtual bool exchanges_end_on_host() const = 0;
+  /// Waits for the device and returns the times, by op.
+  virtual std::vector<OpTime> times() = 0;
+};
+std::unique_ptr<LaneTimes> make_lane_times(DeviceKind device);
+
+}  // namespace longca

@@ -1,0 +1,159 @@
+#include "parallel/executor/op_analysis.h"
+
+#include <algorithm>
+#include <span>
+#include <variant>
+
+namespace longca {
+namespace {
+
+OpRegions touched(const Exchange& exchange) {
+  OpRegions regions;
+  for (const Message& m : exchange.sends) regions.read.push_back(m.region);
+  for (const Message& m : exchange.receives) regions.written.push_back(m.region);
+  return regions;
+}
+
+OpRegions touched(const Copy& op) {
+  return {{op.from}, {op.to}};
+}
+
+OpRegions touched(const Attend& op) {
+  OpRegions regions{{op.q, op.k, op.v}, {op.o, op.lse}};
+  if (!op.first) regions.read.insert(regions.read.end(), {op.o, op.lse});
+  return regions;
+}
+
+OpRegions touched(const AttendBackward& op) {
+  OpRegions regions{{op.dout, op.q, op.k, op.v, op.o, op.lse}, {op.dq, op.dk, op.dv}};
+  if (!op.first_dq) regions.read.push_back(op.dq);
+  if (!op.first_dkv) regions.read.insert(regions.read.end(), {op.dk, op.dv});
+  return regions;
+}
+
+OpRegions touched(const Add& op) {
+  return {{op.from, op.into}, {op.into}};
+}
+
+OpRegions touched(const Convert& op) {
+  return {{op.from}, {op.to}};
+}
+
+/// The sum may be accumulated in one of the parts.
+OpRegions touched(const Total& op) {
+  OpRegions regions{{}, {op.to}};
+  for (const Total::Part& part : op.parts) {
+    regions.read.push_back(part.from);
+    regions.written.push_back(part.from);
+  }
+  return regions;
+}
+
+OpRegions touched(const Clear& op) {
+  return {{}, {op.region}};
+}
+
+bool any_overlap(const std::vector<Region>& a, const std::vector<Region>& b) {
+  return std::ranges::any_of(a, [&](const Region& x) {
+    return std::ranges::any_of(b, [&](const Region& y) { return overlap(x, y); });
+  });
+}
+
+bool overlap(const Range& a, const Range& b) {
+  return std::max(a.begin, b.begin) < std::min(a.end, b.end);
+}
+
+}  // namespace
+
+OpRegions regions_of(const Op& op) {
+  return std::visit([](const auto& what) { return touched(what); }, op.what);
+}
+
+bool overlap(const Region& a, const Region& b) {
+  return a.buffer == b.buffer && overlap(a.tokens, b.tokens) && overlap(a.heads, b.heads);
+}
+
+bool conflict(const OpRegions& a, const OpRegions& b) {
+  return any_overlap(a.written, b.read) || any_overlap(a.written, b.written) ||
+         any_overlap(a.read, b.written);
+}
+
+namespace {
+
+bool is_lse(const RankPlan& plan, const Region& region) {
+  return plan.buffers[static_cast<std::size_t>(region.buffer)].role == TensorRole::lse;
+}
+
+bool may_join(const RankPlan& plan, const Op& op) {
+  if (const auto* copy = std::get_if<Copy>(&op.what)) return !is_lse(plan, copy->from);
+  return std::holds_alternative<Total>(op.what);
+}
+
+/// Whether `op` can join the `run` of ops right before it.
+bool joins(std::span<const Op> run, const Op& op) {
+  const Op& first = run.front();
+  if (op.what.index() != first.what.index()) return false;
+  // On the communication lane a copy belongs to an exchange that may end on the host.
+  if (op.lane != Lane::compute || first.lane != Lane::compute) return false;
+  const bool waits = std::ranges::any_of(op.after, [&](int before) {
+    return std::ranges::find(first.after, before) == first.after.end();
+  });
+  const OpRegions regions = regions_of(op);
+  return !waits && std::ranges::none_of(run, [&](const Op& earlier) {
+    return conflict(regions_of(earlier), regions);
+  });
+}
+
+}  // namespace
+
+OpRuns::OpRuns(const RankPlan& plan, const std::vector<Op>& ops) : first_(ops.size(), -1) {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    first_[i] = static_cast<int>(i);
+    if (!may_join(plan, ops[i])) {
+      begin = i + 1;
+      continue;
+    }
+    if (begin < i && !joins(std::span(ops).subspan(begin, i - begin), ops[i])) begin = i;
+    first_[i] = static_cast<int>(begin);
+  }
+}
+
+namespace {
+
+bool moves_something(const Op& op) {
+  const auto* exchange = std::get_if<Exchange>(&op.what);
+  return exchange == nullptr || !exchange->sends.empty() || !exchange->receives.empty();
+}
+
+bool waits_for_exchange(const std::vector<Op>& ops, const Op& op) {
+  return op.lane == Lane::compute && std::ranges::any_of(op.after, [&](int named) {
+           const Op& before = ops[static_cast<std::size_t>(named)];
+           return before.lane == Lane::communication && moves_something(before);
+         });
+}
+
+}  // namespace
+
+EarlyRows find_early_rows(const std::vector<Op>& ops) {
+  EarlyRows early;
+  const auto waiting =
+      std::ranges::find_if(ops, [&](const Op& op) { return waits_for_exchange(ops, op); });
+  early.before = static_cast<std::size_t>(waiting - ops.begin());
+  std::vector<OpRegions> pending;  // of ops that may still run at the wait
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const auto* attend = std::get_if<AttendBackward>(&ops[i].what);
+    if (i >= early.before && attend != nullptr && ops[i].lane == Lane::compute) {
+      const OpRegions rows = {{attend->dout, attend->o, attend->lse}, {}};
+      const bool ready =
+          std::ranges::none_of(pending, [&](const OpRegions& op) { return conflict(rows, op); });
+      if (ready) early.ops.push_back(static_cast<int>(i));
+    }
+    if (i >= early.before || ops[i].lane == Lane::communication) {
+      pending.push_back(regions_of(ops[i]));
+    }
+  }
+  return early;
+}
+
+}  // namespace longca

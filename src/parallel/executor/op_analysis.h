@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "parallel/plan/plan.h"
+
+// What the ops of a pass read and write, and what may be done together or early because of it.
+
+namespace longca {
+
+/// The regions that an op touches. What it merges or adds into counts as both read and written.
+struct OpRegions {
+  std::vector<Region> read, written;
+};
+OpRegions regions_of(const Op& op);
+
+/// Whether the regions share an element.
+bool overlap(const Region& a, const Region& b);
+/// Whether one writes what the other reads or writes, so that their order matters.
+bool conflict(const OpRegions& a, const OpRegions& b);
+
+/// Runs of ops that one pass over memory may do: consecutive copies of tensors, or consecutive
+/// Totals, on the compute lane, of which none conflicts with another or waits for an op that the
+/// first does not wait for. Copies of lse stay alone.
+class OpRuns {
+ public:
+  OpRuns(const RankPlan& plan, const std::vector<Op>& ops);
+  /// The first op of the run that `op` belongs to; `op` itself if it begins one or joins none.
+  int first(int op) const { return first_[static_cast<std::size_t>(op)]; }
+
+ private:
+  std::vector<int> first_;  ///< by op
+};
+
+/// The row work (on dout, o and lse) of later AttendBackward ops that a backward pass can do while
+/// it waits for keys.
+struct EarlyRows {
+  std::size_t before = 0;  ///< the first op of the compute lane that waits for an exchange
+  std::vector<int> ops;    ///< ops from `before` on whose rows are complete by then; may be empty
+};
+EarlyRows find_early_rows(const std::vector<Op>& ops);
+
+}  // namespace longca
