@@ -11,28 +11,6 @@ if(LONGCA_SANITIZE)
   target_link_options(longca_options INTERFACE -fsanitize=${LONGCA_SANITIZE})
 endif()
 
-# Which of `headers` no source file proves to compile alone: one that begins with its own header does.
-function(longca_unproven_headers result base)
-  set(unproven)
-  foreach(header IN LISTS ARGN)
-    file(RELATIVE_PATH name ${base} ${header})
-    set(proven FALSE)
-    foreach(extension cpp cu)
-      string(REGEX REPLACE "h$" ${extension} source ${header})
-      if(EXISTS ${source})
-        file(STRINGS ${source} first REGEX "^#include" LIMIT_COUNT 1)
-        if(first STREQUAL "#include \"${name}\"")
-          set(proven TRUE)
-        endif()
-      endif()
-    endforeach()
-    if(NOT proven)
-      list(APPEND unproven ${header})
-    endif()
-  endforeach()
-  set(${result} ${unproven} PARENT_SCOPE)
-endfunction()
-
 # Sets RESULT to whether a header includes <…> of `pattern`, itself or through other headers of src/.
 # What the preprocessor would skip counts too.
 function(longca_header_includes result header pattern)
@@ -58,12 +36,14 @@ function(longca_header_includes result header pattern)
   set(${result} ${found} PARENT_SCOPE)
 endfunction()
 
+set(LONGCA_CUDA_HEADERS "^(cuda|cublas|nvml|nvtx|cub/|cooperative_groups|(driver|vector)_types\\.h|mma\\.h)")
+
 # Sets RESULT to those of `headers` that need no library which this build, or a target that depends on
 # `depends`, lacks. The headers' own text decides, not the folder that they are in.
 function(longca_compilable_headers result depends)
   set(absent)
   if(NOT LONGCA_WITH_CUDA)
-    list(APPEND absent "^(cuda|cublas|nvml|nvtx|cub/|cooperative_groups|(driver|vector)_types\\.h|mma\\.h)")
+    list(APPEND absent "${LONGCA_CUDA_HEADERS}")
   endif()
   if(NOT LONGCA_WITH_CUDNN)
     list(APPEND absent "^cudnn")
@@ -91,8 +71,41 @@ function(longca_compilable_headers result depends)
   set(${result} ${compilable} PARENT_SCOPE)
 endfunction()
 
+# Sets RESULT to those of `headers` that have to be compiled alone. In a build by single sources, a source that begins
+# with its own header proves that header. In a build by batches none does, so that all are compiled; where it has CUDA,
+# those that need it, as the others are the same in a build without.
+function(longca_unproven_headers result base)
+  set(unproven)
+  foreach(header IN LISTS ARGN)
+    file(RELATIVE_PATH name ${base} ${header})
+    set(proven FALSE)
+    if(LONGCA_UNITY)
+      if(LONGCA_WITH_CUDA)
+        longca_header_includes(needs_cuda ${header} "${LONGCA_CUDA_HEADERS}")
+        if(NOT needs_cuda)
+          set(proven TRUE)
+        endif()
+      endif()
+    else()
+      foreach(extension cpp cu)
+        string(REGEX REPLACE "h$" ${extension} source ${header})
+        if(EXISTS ${source})
+          file(STRINGS ${source} first REGEX "^#include" LIMIT_COUNT 1)
+          if(first STREQUAL "#include \"${name}\"")
+            set(proven TRUE)
+          endif()
+        endif()
+      endforeach()
+    endif()
+    if(NOT proven)
+      list(APPEND unproven ${header})
+    endif()
+  endforeach()
+  set(${result} ${unproven} PARENT_SCOPE)
+endfunction()
+
 # A library of one folder under src/. Headers are included by their path from src/ ("mask/mask.h"),
-# and each one is compiled alone as part of the build: before all else in its own source file, or by itself.
+# and each one is compiled alone as part of the build.
 function(longca_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
@@ -112,7 +125,11 @@ function(longca_library name)
   endif()
 endfunction()
 
-# A GoogleTest (and RapidCheck) binary; every TEST becomes a ctest of its own. The sanitizers leave
+# What `./test --fast` builds; .ci/run runs it without CUDA and under each sanitizer.
+add_custom_target(longca_fast)
+
+# A GoogleTest (and RapidCheck) binary; every TEST becomes a ctest of its own, those of a FAST one with a label that
+# begins with "fast". The sanitizers leave
 # signals and refused allocations to the program, whose answers to them are under test.
 set(sanitizer_options "handle_segv=0:handle_abort=0:allocator_may_return_null=1")
 if(LONGCA_SANITIZE STREQUAL "thread")
@@ -121,16 +138,21 @@ else()
   set(sanitizer_options "ASAN_OPTIONS=${sanitizer_options}")
 endif()
 function(longca_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "FAST" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
+  set(label ${name})
   add_executable(${name} ${ARG_SOURCES})
+  if(ARG_FAST)
+    set(label fast.${name})
+    add_dependencies(longca_fast ${name})
+  endif()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} longca_options rapidcheck GTest::gtest_main GTest::gmock)
   target_precompile_headers(${name} REUSE_FROM longca_test_headers)
   include(GoogleTest)
   gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES
-    TIMEOUT ${ARG_TIMEOUT} LABELS ${name}
+    TIMEOUT ${ARG_TIMEOUT} LABELS ${label}
     ENVIRONMENT "${sanitizer_options}")
 endfunction()

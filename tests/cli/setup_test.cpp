@@ -15,6 +15,7 @@ namespace longca::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr const char* kProgram = R"(#include <cstdio>
@@ -53,7 +54,9 @@ class Setup : public ::testing::Test {
   static ProcessResult run(const fs::path& program, std::vector<std::string> arguments = {},
                            const std::string& input = "") {
     arguments.insert(arguments.begin(), program.string());
-    return run_process(arguments, {.input = input, .environment = {{"LONGCA_NO_INSTALL", "1"}}});
+    return run_process(arguments, {.input = input,
+                                   .environment = {{"LONGCA_NO_INSTALL", "1"},
+                                                   {"LONGCA_PROGRESS_SECONDS", "0.3"}}});
   }
 
   TempDirectory directory_;
@@ -65,6 +68,16 @@ TEST_F(Setup, TheFirstStartBuildsAndRuns) {
   EXPECT_EQ(first.exit_code, 3);
   EXPECT_EQ(first.out, "<a b><c>input");
   EXPECT_THAT(first.err, HasSubstr("longca: building"));
+}
+
+TEST_F(Setup, ALongBuildSaysHowFarItIs) {
+  const std::string slow_build = std::string(kBuild) +
+                                 "add_custom_target(slow COMMAND sleep 1.5)\n"
+                                 "add_dependencies(longca slow)\n";
+  write_file(checkout_ / "CMakeLists.txt", slow_build);
+  const auto first = run(checkout_ / "longca");
+  EXPECT_EQ(first.exit_code, 3);
+  EXPECT_THAT(first.err, ContainsRegex("longca: built [0-3]/[0-9]+ after [0-9]+ s"));
 }
 
 TEST_F(Setup, TheSecondStartSaysNothing) {
