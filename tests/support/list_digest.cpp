@@ -11,20 +11,20 @@ static void digest(Digest& out, const RowIntervals& intervals) {
   out.add(lo0, hi0, lo1, hi1);
 }
 
-static void digest(Digest& out, const ListedTile& tile) {
+static void digest(Digest& out, const PartialTile& tile) {
   const auto& [k_begin, pattern] = tile;
   out.add(k_begin[0], k_begin[1], pattern[0], pattern[1]);
 }
 
 static void digest(Digest& out, const FullRun& run) {
-  const auto& [k_begin, halves] = run;
-  out.add(k_begin, halves);
+  const auto& [k_begin, sub_tiles] = run;
+  out.add(k_begin, sub_tiles);
 }
 
 static void digest(Digest& out, const QueryTile& tile) {
-  const auto& [row_begin, row_end, listed_begin, listed_count, runs_begin, full_tiles, cost,
+  const auto& [row_begin, row_end, partial_begin, partial_count, runs_begin, full_tiles, cost,
                reserved] = tile;
-  out.add(row_begin, row_end, listed_begin, listed_count, runs_begin, full_tiles, cost);
+  out.add(row_begin, row_end, partial_begin, partial_count, runs_begin, full_tiles, cost);
 }
 
 static void digest(Digest& out, const QuerySegment& segment) {
@@ -48,14 +48,14 @@ static void digest(Digest& out, const WorkItem& item) {
 }
 
 void digest(Digest& out, const TileLists& lists) {
-  const auto& [pack, list_heads, tiles_per_list, tiles, listed, runs, patterns, order] = lists;
-  out.add(pack, list_heads, tiles_per_list, tiles, listed, runs, patterns, order);
+  const auto& [pack, list_heads, tiles_per_list, tiles, partial, runs, patterns, order] = lists;
+  out.add(pack, list_heads, tiles_per_list, tiles, partial, runs, patterns, order);
 }
 
 void digest(Digest& out, const TransposedLists& lists) {
-  const auto& [pack, list_heads, of_blocks, tiles_per_list, tiles, segments, patterns, shared_keys,
+  const auto& [pack, list_heads, of_blocks, tiles_per_list, tiles, segments, patterns, split_keys,
                items_per_order, order, section_heads, region_visits, region_order] = lists;
-  out.add(pack, list_heads, of_blocks, tiles_per_list, tiles, segments, patterns, shared_keys,
+  out.add(pack, list_heads, of_blocks, tiles_per_list, tiles, segments, patterns, split_keys,
           items_per_order, order, section_heads, region_visits, region_order);
 }
 

@@ -219,7 +219,7 @@ TEST_P(SliceBackward, GivesTheSameBitsInAFixedOrder) {
   }
 }
 
-/// Blocks that halves and query tiles do not cross: the lists are made on the GPU.
+/// Blocks that sub-tiles and query tiles do not cross: the lists are made on the GPU.
 TEST_P(SliceBackward, BlockListsFromBits) {
   for (const std::int64_t block : {64, 128, 192}) {
     for (const Heads heads : {Heads{4, 4}, Heads{8, 2}}) {
@@ -265,7 +265,7 @@ TEST(SliceDeviceLists, AreThoseOfTheHost) {
       EXPECT_TRUE(std::ranges::equal(made.lists.order, host.order,
                                      [](const slice::WorkItem& a, const slice::WorkItem& b) {
                                        return a.tile == b.tile && a.q_begin == b.q_begin &&
-                                              a.q_end == b.q_end && a.shared == b.shared;
+                                              a.q_end == b.q_end && a.split == b.split;
                                      }));
       ASSERT_EQ(made.segments.bytes(),
                 static_cast<std::int64_t>(host.segments.size() * sizeof(slice::QuerySegment)));

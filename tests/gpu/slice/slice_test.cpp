@@ -124,7 +124,7 @@ TEST_P(MaskSlice, BlockListsOfQueryHeadsAndOddBlocks) {
   }
 }
 
-/// Blocks that halves and row groups do not cross: the lists are made on the GPU.
+/// Blocks that sub-tiles and row groups do not cross: the lists are made on the GPU.
 TEST_P(MaskSlice, BlockListsFromBits) {
   for (const std::int64_t block : {64, 128, 192}) {
     for (const Heads heads : {Heads{4, 4}, Heads{8, 2}, Heads{8, 1}}) {

@@ -34,16 +34,16 @@ std::int64_t rows_bytes(const BackwardParams& params, int head_dim, SlicePath pa
   return path == SlicePath::generic ? 0 : backward_rows_bytes(params, head_dim);
 }
 
-Sink keys_sink(const BackwardArgs& args) {
+StoreMode dkv_mode(const BackwardArgs& args) {
   switch (args.key_gradients) {
     case KeyGradients::overwrite_float32:
-      return Sink::overwrite_float32;
+      return StoreMode::overwrite_float32;
     case KeyGradients::add_float32:
-      return Sink::add_float32;
+      return StoreMode::add_float32;
     case KeyGradients::as_dq:
       break;
   }
-  return args.accumulate ? Sink::add_float32 : Sink::overwrite;
+  return args.accumulate ? StoreMode::add_float32 : StoreMode::overwrite;
 }
 
 }  // namespace
@@ -78,13 +78,13 @@ BackwardParams BackwardPass::params_of(const BackwardArgs& args) {
   params.rows = rows_.bytes() > 0
                     ? rows_.as<std::byte>()
                     : scratch_.data() + workspace_bytes(params, problem_.head_dim, path_);
-  params.dq_sink = args.accumulate ? Sink::add_float32 : Sink::overwrite;
-  params.keys_sink = keys_sink(args);
+  params.dq_mode = args.accumulate ? StoreMode::add_float32 : StoreMode::overwrite;
+  params.dkv_mode = dkv_mode(args);
   return params;
 }
 
 BackwardPass::Rows BackwardPass::rows_of(const BackwardParams& params) {
-  return {params.dout, params.o, params.lse, params.lse_head_stride, params.keys_sink};
+  return {params.dout, params.o, params.lse, params.lse_head_stride, params.dkv_mode};
 }
 
 std::int64_t BackwardPass::keep_rows(std::int64_t max_bytes) {

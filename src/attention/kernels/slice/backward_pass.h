@@ -35,7 +35,7 @@ class BackwardPass {
     TensorArg dout, o;
     const float* lse;
     std::int64_t lse_head_stride;
-    Sink keys_sink;
+    StoreMode dkv_mode;
     bool operator==(const Rows&) const = default;
   };
   static Rows rows_of(const BackwardParams& params);

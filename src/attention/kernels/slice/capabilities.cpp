@@ -7,7 +7,7 @@ Capabilities slice_capabilities() {
   Capabilities can;
   can.name = "slice";
   can.description =
-      "any mask, by lists of key halves per query tile; wgmma on sm_90a, else mma.sync";
+      "any mask, by lists of key sub_tiles per query tile; wgmma on sm_90a, else mma.sync";
   can.origin = "here";
   can.device = DeviceKind::cuda;
   can.min_architecture = 80;

@@ -9,13 +9,13 @@ namespace {
 
 constexpr int kThreads = 64;
 
-/// Where a thread's tile finds its bits.
+/// Where a thread finds the bits of its tile.
 struct TileArgs {
   BlockBits bits;
   const std::int32_t* q_block;  ///< BlockPlan
   int tiles_per_list;
   int tiles;
-  int block_halves;
+  int block_sub_tiles;
 
   __device__ BlockTile tile(int i) const {
     const std::int64_t first = std::int64_t{i / tiles_per_list} * bits.rows;
@@ -23,7 +23,7 @@ struct TileArgs {
     const auto row = [&](int group) {
       return bits.words + (first + blocks[group]) * bits.row_words;
     };
-    return {{row(0), row(1)}, bits.row_words, block_halves};
+    return {{row(0), row(1)}, bits.row_words, block_sub_tiles};
   }
 };
 
@@ -33,10 +33,10 @@ __global__ void count_tiles(const TileArgs args, BlockTileCounts* counts) {
 }
 
 __global__ void list_tiles(const TileArgs args, const BlockTileCounts* counts,
-                           const QueryTile* tiles, ListedTile* listed, FullRun* runs) {
+                           const QueryTile* tiles, PartialTile* partial, FullRun* runs) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= args.tiles) return;
-  list_block_tile(args.tile(i), counts[i], listed + tiles[i].listed_begin,
+  list_block_tile(args.tile(i), counts[i], partial + tiles[i].partial_begin,
                   runs + tiles[i].runs_begin);
 }
 
@@ -56,7 +56,7 @@ DeviceBlockTiles make_device_block_lists(const Mask& mask, int pack) {
   if (plan.tiles() == 0) return {place_block_tiles(plan, {}).lists, {}, {}};
   const Buffer q_block = uploaded(gpu, plan.q_block);
   const TileArgs args = {BlockMap::of(mask).bits(), q_block.as<std::int32_t>(),
-                         plan.tiles_per_list(), static_cast<int>(plan.tiles()), plan.block_halves};
+                         plan.tiles_per_list(), static_cast<int>(plan.tiles()), plan.block_sub_tiles};
   const auto blocks = static_cast<unsigned>((plan.tiles() + kThreads - 1) / kThreads);
   std::vector<BlockTileCounts> counts(static_cast<std::size_t>(plan.tiles()));
   const Buffer device_counts(gpu.memory(), plan.tiles() * sizeof(BlockTileCounts));
@@ -66,14 +66,14 @@ DeviceBlockTiles make_device_block_lists(const Mask& mask, int pack) {
 
   BlockTiles placed = place_block_tiles(plan, counts);
   DeviceBlockTiles made = {std::move(placed.lists),
-                           Buffer(gpu.memory(), placed.listed * sizeof(ListedTile)),
+                           Buffer(gpu.memory(), placed.partial * sizeof(PartialTile)),
                            Buffer(gpu.memory(), placed.runs * sizeof(FullRun))};
   const Buffer tiles = uploaded(gpu, made.lists.tiles);
   list_tiles<<<blocks, kThreads, 0, stream>>>(args, device_counts.as<BlockTileCounts>(),
-                                              tiles.as<QueryTile>(), made.listed.as<ListedTile>(),
+                                              tiles.as<QueryTile>(), made.partial.as<PartialTile>(),
                                               made.runs.as<FullRun>());
   LONGCA_CUDA(cudaGetLastError());
-  gpu.synchronize();  // what the kernel reads goes
+  gpu.synchronize();  // buffers that the kernel reads are freed on return
   return made;
 }
 

@@ -11,23 +11,23 @@ namespace {
 
 constexpr int kThreads = 64;
 
-/// Where a thread's tile finds its bits.
+/// Where a thread finds the bits of its tile.
 struct TileArgs {
   BlockBits bits;  ///< rows are key blocks
   const std::int32_t* q_bounds;
   int tiles_per_list;
   int tiles;
-  int block_halves;
-  int halves;
+  int block_sub_tiles;
+  int sub_tiles;
   int tile_tokens;
 
   __device__ TransposedBlockTile tile(int i) const {
     const std::int64_t first = std::int64_t{i / tiles_per_list} * bits.rows;
-    const int half = i % tiles_per_list * 2;
-    const auto row = [&](int h) {
-      return bits.words + (first + h / block_halves) * bits.row_words;
+    const int sub_tile = i % tiles_per_list * 2;
+    const auto row = [&](int index) {
+      return bits.words + (first + index / block_sub_tiles) * bits.row_words;
     };
-    return {{row(half), half + 1 < halves ? row(half + 1) : nullptr},
+    return {{row(sub_tile), sub_tile + 1 < sub_tiles ? row(sub_tile + 1) : nullptr},
             bits.row_words,
             q_bounds,
             tile_tokens};
@@ -59,7 +59,7 @@ DeviceTransposedTiles make_device_transposed_lists(const Mask& mask, int pack,
   const OwnedBlockBits seen = transposed_bits(map, gpu.stream());
   const TileArgs args = {
       seen.bits,         map.q_bounds(), plan.tiles_per_list(), static_cast<int>(plan.tiles()),
-      plan.block_halves, plan.halves(),  kBackwardRows / pack};
+      plan.block_sub_tiles, plan.sub_tiles(),  kBackwardRows / pack};
   const auto blocks = static_cast<unsigned>((plan.tiles() + kThreads - 1) / kThreads);
   std::vector<TransposedBlockCounts> counts(static_cast<std::size_t>(plan.tiles()));
   const Buffer device_counts(
@@ -79,7 +79,7 @@ DeviceTransposedTiles make_device_transposed_lists(const Mask& mask, int pack,
   list_tiles<<<blocks, kThreads, 0, stream>>>(args, tiles.as<KeyTile>(),
                                               made.segments.as<QuerySegment>());
   LONGCA_CUDA(cudaGetLastError());
-  gpu.synchronize();  // what the kernel reads goes
+  gpu.synchronize();  // buffers that the kernel reads are freed on return
   return made;
 }
 

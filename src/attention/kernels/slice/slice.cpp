@@ -41,13 +41,13 @@ class UploadedLists {
         list_heads_(static_cast<int>(lists.list_heads)),
         tiles_per_list_(static_cast<int>(lists.tiles_per_list)),
         tiles_(mma::on_device(lists.tiles)),
-        listed_(mma::on_device(lists.listed)),
+        partial_(mma::on_device(lists.partial)),
         runs_(mma::on_device(lists.runs)),
         patterns_(mma::on_device(lists.patterns)),
         order_(mma::on_device(lists.order)) {}
   /// Listed tiles and runs are there already.
   explicit UploadedLists(DeviceBlockTiles made) : UploadedLists(made.lists) {
-    listed_ = std::move(made.listed);
+    partial_ = std::move(made.partial);
     runs_ = std::move(made.runs);
   }
   static UploadedLists of(const Mask& mask, int pack) {
@@ -61,20 +61,20 @@ class UploadedLists {
             list_heads_,
             tiles_per_list_,
             tiles_.as<QueryTile>(),
-            listed_.as<ListedTile>(),
+            partial_.as<PartialTile>(),
             runs_.as<FullRun>(),
             patterns_.as<RowIntervals>(),
             order_.as<std::int32_t>()};
   }
   std::int64_t bytes() const {
-    return tiles_.bytes() + listed_.bytes() + runs_.bytes() + patterns_.bytes() + order_.bytes();
+    return tiles_.bytes() + partial_.bytes() + runs_.bytes() + patterns_.bytes() + order_.bytes();
   }
 
  private:
   int pack_;
   int list_heads_;
   int tiles_per_list_;
-  Buffer tiles_, listed_, runs_, patterns_, order_;
+  Buffer tiles_, partial_, runs_, patterns_, order_;
 };
 
 class SlicePlan final : public Plan {

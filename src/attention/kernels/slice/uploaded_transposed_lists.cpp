@@ -24,13 +24,13 @@ void UploadedTransposedLists::upload(const TransposedLists& lists) {
   shape_.list_heads = static_cast<int>(lists.list_heads);
   shape_.tiles_per_list = static_cast<int>(lists.tiles_per_list);
   shape_.items_per_order = static_cast<int>(lists.items_per_order);
-  shape_.shared_tiles = static_cast<int>(lists.shared_keys.size());
+  shape_.split_tiles = static_cast<int>(lists.split_keys.size());
   shape_.section_heads = lists.section_heads;
   tiles_ = mma::on_device(lists.tiles);
   segments_ = mma::on_device(lists.segments);
   patterns_ = mma::on_device(lists.patterns);
   order_ = mma::on_device(lists.order);
-  shared_keys_ = mma::on_device(lists.shared_keys);
+  shared_keys_ = mma::on_device(lists.split_keys);
   shape_.counts_visits = !lists.region_visits.empty();
   region_visits_ = mma::on_device(lists.region_visits);
   region_order_ = mma::on_device(lists.region_order);
@@ -42,7 +42,7 @@ DeviceTransposedLists UploadedTransposedLists::args() const {
   args.segments = segments_.as<QuerySegment>();
   args.patterns = patterns_.as<std::uint64_t>();
   args.order = order_.as<WorkItem>();
-  args.shared_keys = shared_keys_.as<KeyRange>();
+  args.split_keys = shared_keys_.as<KeyRange>();
   if (shape_.counts_visits) {
     args.region_visits = region_visits_.as<std::int32_t>();
     args.region_order = region_order_.as<std::int32_t>();

@@ -22,17 +22,17 @@ TileLists lists_from_bits(const Mask& mask, int pack) {
     const std::int64_t first = i / plan.tiles_per_list() * plan.q_blocks;
     const auto group = static_cast<std::size_t>(i % plan.tiles_per_list() * kRowGroups);
     const auto row = [&](std::size_t g) { return &bits[(first + plan.q_block[g]) * plan.words]; };
-    return BlockTile{{row(group), row(group + 1)}, plan.words, plan.block_halves};
+    return BlockTile{{row(group), row(group + 1)}, plan.words, plan.block_sub_tiles};
   };
   std::vector<BlockTileCounts> counts;
   for (std::int64_t i = 0; i < plan.tiles(); ++i) counts.push_back(count_block_tile(tile_of(i)));
   BlockTiles placed = place_block_tiles(plan, counts);
-  placed.lists.listed.resize(static_cast<std::size_t>(placed.listed));
+  placed.lists.partial.resize(static_cast<std::size_t>(placed.partial));
   placed.lists.runs.resize(static_cast<std::size_t>(placed.runs));
   for (std::int64_t i = 0; i < plan.tiles(); ++i) {
     const QueryTile& tile = placed.lists.tiles[static_cast<std::size_t>(i)];
     list_block_tile(tile_of(i), counts[static_cast<std::size_t>(i)],
-                    placed.lists.listed.data() + tile.listed_begin,
+                    placed.lists.partial.data() + tile.partial_begin,
                     placed.lists.runs.data() + tile.runs_begin);
   }
   return placed.lists;

@@ -38,7 +38,7 @@ TEST(SlicePack, LeavesPairsTogetherWhereLargerTilesGainLittle) {
   EXPECT_FALSE(pairs_fit(8, 8));
   EXPECT_FALSE(pairs_fit(6, 2));
   EXPECT_FALSE(pairs_fit(1, 1));
-  // A window of 1K with the rows' own 16, 32 or 64 keys is 17 halves, with 128 it is 18.
+  // A window of 1K with the rows' own 16, 32 or 64 keys is 17 sub-tiles, with 128 it is 18.
   const int pack = choose_pack(mask_of("sliding_window_causal", 32 * 1024), 8);
   EXPECT_TRUE(pack == 2 || pack == 4) << pack;
 }

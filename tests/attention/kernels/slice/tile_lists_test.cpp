@@ -12,30 +12,30 @@
 namespace longca::slice {
 namespace {
 
-/// The fewest halves that cover the keys that rows of [begin, end) see.
+/// The fewest sub-tiles that cover the keys that rows of [begin, end) see.
 std::int64_t fewest_halves(const std::vector<std::uint8_t>& dense, std::int64_t keys, Range rows) {
-  std::int64_t halves = 0;
+  std::int64_t sub_tiles = 0;
   for (std::int64_t k = 0; k < keys;) {
     bool seen = false;
     for (std::int64_t q = rows.begin; q < rows.end; ++q) {
       seen |= dense[static_cast<std::size_t>(q * keys + k)] != 0;
     }
-    halves += seen;
-    k += seen ? kHalfKeys : 1;
+    sub_tiles += seen;
+    k += seen ? kSubTileKeys : 1;
   }
-  return halves;
+  return sub_tiles;
 }
 
 std::int64_t halves_of(const TileLists& lists, const QueryTile& tile) {
-  std::int64_t halves = 2 * tile.full_tiles;
-  const ListedTile* before = nullptr;
-  for (std::int32_t i = 0; i < tile.listed_count; ++i) {
-    const ListedTile& listed = lists.listed[static_cast<std::size_t>(tile.listed_begin + i)];
-    const bool again = before != nullptr && before->k_begin[0] == listed.k_begin[0];
-    before = &listed;
-    if (!again) halves += listed.k_begin[1] == kAbsent ? 1 : 2;
+  std::int64_t sub_tiles = 2 * tile.full_tiles;
+  const PartialTile* before = nullptr;
+  for (std::int32_t i = 0; i < tile.partial_count; ++i) {
+    const PartialTile& partial = lists.partial[static_cast<std::size_t>(tile.partial_begin + i)];
+    const bool again = before != nullptr && before->k_begin[0] == partial.k_begin[0];
+    before = &partial;
+    if (!again) sub_tiles += partial.k_begin[1] == kAbsent ? 1 : 2;
   }
-  return halves;
+  return sub_tiles;
 }
 
 RC_GTEST_PROP(SliceTileLists, VisitEveryAllowedCellOnceAndNoOther, ()) {
@@ -95,7 +95,7 @@ Mask mask_of(const std::string& name, std::int64_t tokens) {
 TEST(SliceTileLists, NeedNoWordWhereAllIsSeen) {
   for (const int pack : {1, 2, 4, 8}) {
     const TileLists lists = make_tile_lists(mask_of("full", 1024), pack);
-    EXPECT_TRUE(lists.listed.empty());
+    EXPECT_TRUE(lists.partial.empty());
     ASSERT_EQ(lists.tiles.size(), static_cast<std::size_t>(8 * pack));
     for (const QueryTile& tile : lists.tiles) EXPECT_EQ(tile.full_tiles, 8);
   }
@@ -103,12 +103,12 @@ TEST(SliceTileLists, NeedNoWordWhereAllIsSeen) {
 
 TEST(SliceTileLists, ShareThePatternsOfADiagonal) {
   const TileLists lists = make_tile_lists(mask_of("causal", 64 * 1024), 1);
-  ASSERT_EQ(lists.listed.size(), 512U);
+  ASSERT_EQ(lists.partial.size(), 512U);
   // One for the upper rows, one for the lower: [0, i] and [0, 64 + i].
   EXPECT_EQ(lists.patterns.size(), 2U * kGroupRows);
-  for (const ListedTile& tile : lists.listed) {
-    EXPECT_EQ(tile.pattern[0], lists.listed[0].pattern[0]);
-    EXPECT_EQ(tile.pattern[1], lists.listed[0].pattern[1]);
+  for (const PartialTile& tile : lists.partial) {
+    EXPECT_EQ(tile.pattern[0], lists.partial[0].pattern[0]);
+    EXPECT_EQ(tile.pattern[1], lists.partial[0].pattern[1]);
   }
   EXPECT_EQ(lists.order.front(), 511);
   EXPECT_EQ(lists.order.back(), 0);
@@ -119,37 +119,37 @@ TEST(SliceTileLists, LeaveARowGroupOutOfTilesThatOnlyTheOtherSees) {
   const Mask mask = Mask::from_slices(
       128, 128, {{0, 64, 0, 64, MaskSliceType::full}, {64, 128, 64, 128, MaskSliceType::full}});
   const TileLists lists = make_tile_lists(mask, 1);
-  ASSERT_EQ(lists.listed.size(), 2U);
+  ASSERT_EQ(lists.partial.size(), 2U);
   for (std::size_t group = 0; group < 2; ++group) {
-    EXPECT_EQ(lists.listed[group].k_begin[1], kAbsent);
-    EXPECT_GE(lists.listed[group].pattern[group], 0);
-    EXPECT_EQ(lists.listed[group].pattern[1 - group], kNone);
+    EXPECT_EQ(lists.partial[group].k_begin[1], kAbsent);
+    EXPECT_GE(lists.partial[group].pattern[group], 0);
+    EXPECT_EQ(lists.partial[group].pattern[1 - group], kNone);
   }
   const Mask longer = Mask::from_slices(
       128, 256, {{0, 64, 0, 128, MaskSliceType::full}, {64, 128, 128, 256, MaskSliceType::full}});
-  const TileLists halves = make_tile_lists(longer, 1);
-  ASSERT_EQ(halves.listed.size(), 2U);
-  EXPECT_EQ(halves.listed[0].pattern[0], kFull);
-  EXPECT_EQ(halves.listed[0].pattern[1], kNone);
-  EXPECT_EQ(halves.listed[1].pattern[0], kNone);
-  EXPECT_EQ(halves.listed[1].pattern[1], kFull);
+  const TileLists pairs = make_tile_lists(longer, 1);
+  ASSERT_EQ(pairs.partial.size(), 2U);
+  EXPECT_EQ(pairs.partial[0].pattern[0], kFull);
+  EXPECT_EQ(pairs.partial[0].pattern[1], kNone);
+  EXPECT_EQ(pairs.partial[1].pattern[0], kNone);
+  EXPECT_EQ(pairs.partial[1].pattern[1], kFull);
 }
 
-TEST(SliceTileLists, PairWhatTheSameGroupsSeeAndNameSinglesFirst) {
+TEST(SliceTileLists, PairWhatTheSameGroupsSeeAndPutNarrowTilesFirst) {
   // The upper rows see keys 0…127, the lower 64…319: one half in common, three of the lower alone.
   const Mask mask = Mask::from_slices(
       128, 320, {{0, 64, 0, 128, MaskSliceType::full}, {64, 128, 64, 320, MaskSliceType::full}});
   const TileLists lists = make_tile_lists(mask, 1);
   const auto expect = [&](std::size_t i, std::int32_t k0, std::int32_t k1) {
-    EXPECT_EQ(lists.listed[i].k_begin[0], k0);
-    EXPECT_EQ(lists.listed[i].k_begin[1], k1);
+    EXPECT_EQ(lists.partial[i].k_begin[0], k0);
+    EXPECT_EQ(lists.partial[i].k_begin[1], k1);
   };
-  ASSERT_EQ(lists.listed.size(), 3U);
+  ASSERT_EQ(lists.partial.size(), 3U);
   expect(0, 256, kAbsent);
   expect(1, 128, 192);
   expect(2, 64, 0);
-  EXPECT_EQ(lists.listed[1].pattern[0], kNone);
-  EXPECT_EQ(lists.listed[1].pattern[1], kFull);
+  EXPECT_EQ(lists.partial[1].pattern[0], kNone);
+  EXPECT_EQ(lists.partial[1].pattern[1], kFull);
 }
 
 TEST(SliceTileLists, AreEqualEachTime) {
@@ -158,21 +158,21 @@ TEST(SliceTileLists, AreEqualEachTime) {
   const TileLists b = make_tile_lists(mask, 8);
   EXPECT_EQ(a.patterns, b.patterns);
   EXPECT_EQ(a.order, b.order);
-  EXPECT_EQ(a.listed.size(), b.listed.size());
+  EXPECT_EQ(a.partial.size(), b.partial.size());
 }
 
 /// Cells that the list visits in a tile, by its intervals alone.
 std::int64_t area_of(const TileLists& lists, const QueryTile& tile) {
   const std::int64_t rows = tile.row_end - tile.row_begin;
-  std::int64_t area = std::int64_t{2} * tile.full_tiles * kHalfKeys * rows;
-  for (std::int32_t i = 0; i < tile.listed_count; ++i) {
-    const ListedTile& listed = lists.listed[static_cast<std::size_t>(tile.listed_begin + i)];
+  std::int64_t area = std::int64_t{2} * tile.full_tiles * kSubTileKeys * rows;
+  for (std::int32_t i = 0; i < tile.partial_count; ++i) {
+    const PartialTile& partial = lists.partial[static_cast<std::size_t>(tile.partial_begin + i)];
     for (int group = 0; group < kRowGroups; ++group) {
       const std::int64_t tokens =
           std::clamp<std::int64_t>(rows - group * lists.group_tokens(), 0, lists.group_tokens());
-      if (listed.pattern[group] == kFull) area += tokens * kTileKeys;
-      if (listed.pattern[group] < 0) continue;
-      const std::int64_t first = std::int64_t{listed.pattern[group]} * lists.group_tokens();
+      if (partial.pattern[group] == kFull) area += tokens * kTileKeys;
+      if (partial.pattern[group] < 0) continue;
+      const std::int64_t first = std::int64_t{partial.pattern[group]} * lists.group_tokens();
       for (std::int64_t t = 0; t < tokens; ++t) {
         const RowIntervals seen = lists.patterns[static_cast<std::size_t>(first + t)];
         area += seen.hi0 - seen.lo0 + seen.hi1 - seen.lo1;

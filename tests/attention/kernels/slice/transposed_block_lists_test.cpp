@@ -39,9 +39,9 @@ TransposedLists lists_from_bits(const Mask& mask, int pack, const BackwardWork& 
     const std::int64_t first = i / plan.tiles_per_list() * blocks.k_blocks();
     const std::int64_t half = i % plan.tiles_per_list() * 2;
     const auto row = [&](std::int64_t h) {
-      return bits.data() + (first + h / plan.block_halves) * plan.words;
+      return bits.data() + (first + h / plan.block_sub_tiles) * plan.words;
     };
-    return TransposedBlockTile{{row(half), half + 1 < plan.halves() ? row(half + 1) : nullptr},
+    return TransposedBlockTile{{row(half), half + 1 < plan.sub_tiles() ? row(half + 1) : nullptr},
                                plan.words,
                                q_bounds.data(),
                                kBackwardRows / pack};
@@ -130,9 +130,9 @@ RC_GTEST_PROP(SliceTransposedBlockLists, AreThoseOfTheHost, ()) {
     RC_ASSERT(made.order[i].tile == host.order[i].tile);
     RC_ASSERT(made.order[i].q_begin == host.order[i].q_begin);
     RC_ASSERT(made.order[i].q_end == host.order[i].q_end);
-    RC_ASSERT(made.order[i].shared == host.order[i].shared);
+    RC_ASSERT(made.order[i].split == host.order[i].split);
   }
-  RC_ASSERT(made.shared_keys.size() == host.shared_keys.size());
+  RC_ASSERT(made.split_keys.size() == host.split_keys.size());
   RC_ASSERT(made.section_heads == host.section_heads);
 }
 
@@ -152,7 +152,7 @@ TEST(SliceTransposedBlockLists, JoinBlocksBesideEachOther) {
   EXPECT_EQ(lists.segments[0].count, 8);
   EXPECT_EQ(lists.segments[0].pattern, kFull);
   EXPECT_EQ(lists.segments[1].q_tile, 16);
-  EXPECT_EQ(lists.segments[1].pattern, kSecondHalf);
+  EXPECT_EQ(lists.segments[1].pattern, kSecondSubTile);
   EXPECT_EQ(lists.segments[2].q_tile, 0);
   EXPECT_EQ(lists.segments[2].count, 16);
   EXPECT_EQ(lists.tiles[0].q_begin, 0);

@@ -32,7 +32,7 @@ class Visits {
     for (const WorkItem& item : order_of(lists, list)) {
       visit(lists.tiles[static_cast<std::size_t>(list * lists.tiles_per_list + item.tile)], item);
     }
-    for (const KeyRange& keys : lists.shared_keys) own(keys.begin, keys.end);
+    for (const KeyRange& keys : lists.split_keys) own(keys.begin, keys.end);
   }
 
   const std::vector<std::uint8_t>& cells() const { return cells_; }
@@ -51,10 +51,10 @@ class Visits {
   void visit(const KeyTile& tile, const WorkItem& item) {
     faults_ += tile.k_begin < 0 || tile.k_end <= tile.k_begin || tile.k_end > k_tokens_ ||
                tile.k_end - tile.k_begin > kTileKeys;
-    if (item.shared < 0) {
+    if (item.split < 0) {
       own(tile.k_begin, tile.k_end);
     } else {
-      const KeyRange keys = lists_.shared_keys[static_cast<std::size_t>(item.shared)];
+      const KeyRange keys = lists_.split_keys[static_cast<std::size_t>(item.split)];
       faults_ += keys.begin != tile.k_begin || keys.end != tile.k_end;
     }
     std::int32_t q_tiles = 0;
@@ -142,7 +142,7 @@ RC_GTEST_PROP(SliceTransposedLists, OrderTheWorkOfEveryKvHeadAlike, ()) {
   // What is shared has one place for all heads.
   const auto places = [&](std::int64_t list) {
     std::vector<std::pair<std::int32_t, std::int32_t>> shared;
-    for (const WorkItem& item : order_of(lists, list)) shared.push_back({item.tile, item.shared});
+    for (const WorkItem& item : order_of(lists, list)) shared.push_back({item.tile, item.split});
     std::sort(shared.begin(), shared.end());
     return shared;
   };
@@ -157,7 +157,7 @@ RC_GTEST_PROP(SliceTransposedLists, RankTheAdditionsToEveryQueryTileInTheirOrder
   BackwardWork work = random_work(mask, pack);
   work.ordered = true;
   const TransposedLists lists = make_transposed_lists(mask, pack, work);
-  RC_ASSERT(lists.shared_keys.empty());
+  RC_ASSERT(lists.split_keys.empty());
   RC_ASSERT(lists.items_per_order == lists.tiles_per_list);
   const auto count = static_cast<std::size_t>(lists.tiles_per_list);
   const std::int64_t q_tiles = (mask.q_tokens() + lists.tile_tokens() - 1) / lists.tile_tokens();
@@ -171,7 +171,7 @@ RC_GTEST_PROP(SliceTransposedLists, RankTheAdditionsToEveryQueryTileInTheirOrder
         const QuerySegment& segment =
             lists.segments[static_cast<std::size_t>(tile.segments_begin + i)];
         for (std::int32_t j = 0; j < segment.count; ++j) {
-          RC_ASSERT(visits[static_cast<std::size_t>(segment.q_tile + j)]++ == segment.rank);
+          RC_ASSERT(visits[static_cast<std::size_t>(segment.q_tile + j)]++ == segment.prior_adds);
         }
       }
     }
@@ -222,19 +222,19 @@ TEST(SliceTransposedLists, GoThroughLongRowsInChunks) {
       for (std::int32_t tile = 0; tile < 11; ++tile) expected.push_back({tile, token / 64 * pack});
     }
     EXPECT_EQ(starts_of(lists), expected);
-    EXPECT_EQ(lists.shared_keys.size(), 11U);
+    EXPECT_EQ(lists.split_keys.size(), 11U);
   }
 }
 
 TEST(SliceTransposedLists, DoNotCutWhereSumsOfKeysWouldTakeTheRoomOrTheirOrderIsFixed) {
   const Mask mask = mask_of("full", 128 * 1024);
-  EXPECT_FALSE(make_transposed_lists(mask, 8, kWork).shared_keys.empty());
+  EXPECT_FALSE(make_transposed_lists(mask, 8, kWork).split_keys.empty());
   // Two float32 sums of 8 heads for dK and dV, one of 16 for dQ: no chunks, but for the end.
   const auto few = make_transposed_lists(mask, 1, {.heads_q = 16, .heads_k = 8});
-  EXPECT_LE(few.shared_keys.size(), few.tiles.size() / 4);
+  EXPECT_LE(few.split_keys.size(), few.tiles.size() / 4);
   BackwardWork ordered = kWork;
   ordered.ordered = true;
-  EXPECT_TRUE(make_transposed_lists(mask, 8, ordered).shared_keys.empty());
+  EXPECT_TRUE(make_transposed_lists(mask, 8, ordered).split_keys.empty());
 }
 
 TEST(SliceTransposedLists, KeepDocumentsTogetherWithTheLongestFirst) {
@@ -292,7 +292,7 @@ TEST(SliceBackwardPack, IsOneOnlyWhereCtasWalkOutOfStep) {
 TEST(SliceTransposedLists, ShareKeysThatEveryoneSees) {
   const Mask mask = mask_of("shared_question", 8192);
   const TransposedLists lists = make_transposed_lists(mask, 8, kWork);
-  EXPECT_FALSE(lists.shared_keys.empty());
+  EXPECT_FALSE(lists.split_keys.empty());
   std::int64_t sum = 0;
   std::int64_t most = 0;
   for (const KeyTile& tile : lists.tiles) sum += tile.q_tiles;

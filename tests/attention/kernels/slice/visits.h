@@ -26,12 +26,12 @@ class Visits {
   void visit(const QueryTile& tile) {
     faults_ += tile.row_end <= tile.row_begin || tile.row_end - tile.row_begin > 128 / lists_.pack;
     visit_runs(tile);
-    bool pairs = false;  // singles come first
-    for (std::int32_t i = 0; i < tile.listed_count; ++i) {
-      const ListedTile& listed = lists_.listed[static_cast<std::size_t>(tile.listed_begin + i)];
-      faults_ += pairs && listed.k_begin[1] == kAbsent;
-      pairs |= listed.k_begin[1] != kAbsent;
-      for (int group = 0; group < kRowGroups; ++group) visit_listed(tile, listed, group);
+    bool pairs = false;  // narrow tiles come first
+    for (std::int32_t i = 0; i < tile.partial_count; ++i) {
+      const PartialTile& partial = lists_.partial[static_cast<std::size_t>(tile.partial_begin + i)];
+      faults_ += pairs && partial.k_begin[1] == kAbsent;
+      pairs |= partial.k_begin[1] != kAbsent;
+      for (int group = 0; group < kRowGroups; ++group) visit_partial(tile, partial, group);
     }
   }
 
@@ -39,37 +39,37 @@ class Visits {
     auto run = static_cast<std::size_t>(tile.runs_begin);
     for (std::int32_t left = 2 * tile.full_tiles; left > 0; ++run) {
       const FullRun& keys = lists_.runs[run];
-      faults_ += keys.halves <= 0 || keys.halves > left;
-      left -= keys.halves;
+      faults_ += keys.sub_tiles <= 0 || keys.sub_tiles > left;
+      left -= keys.sub_tiles;
       for (std::int32_t row = tile.row_begin; row < tile.row_end; ++row) {
-        for (std::int32_t k = 0; k < kHalfKeys * keys.halves; ++k) visit(row, keys.k_begin + k);
+        for (std::int32_t k = 0; k < kSubTileKeys * keys.sub_tiles; ++k) visit(row, keys.k_begin + k);
       }
     }
   }
 
-  void visit_listed(const QueryTile& tile, const ListedTile& listed, int group) {
+  void visit_partial(const QueryTile& tile, const PartialTile& partial, int group) {
     const int tokens = lists_.group_tokens();
     for (int t = 0; t < tokens; ++t) {
       const std::int32_t row = tile.row_begin + group * tokens + t;
       if (row >= tile.row_end) break;
       RowIntervals seen;
-      if (listed.pattern[group] == kFull) seen = {0, kTileKeys, 0, 0};
-      if (listed.pattern[group] >= 0) {
-        seen = lists_.patterns[static_cast<std::size_t>(listed.pattern[group] * tokens + t)];
+      if (partial.pattern[group] == kFull) seen = {0, kTileKeys, 0, 0};
+      if (partial.pattern[group] >= 0) {
+        seen = lists_.patterns[static_cast<std::size_t>(partial.pattern[group] * tokens + t)];
       }
       faults_ += seen.hi0 > kTileKeys || seen.hi1 > kTileKeys || seen.lo0 > seen.hi0 ||
                  seen.lo1 > seen.hi1 || (seen.hi1 != 0 && seen.lo1 <= seen.hi0);
-      for (int j = seen.lo0; j < seen.hi0; ++j) visit_column(row, listed, j);
-      for (int j = seen.lo1; j < seen.hi1; ++j) visit_column(row, listed, j);
+      for (int j = seen.lo0; j < seen.hi0; ++j) visit_column(row, partial, j);
+      for (int j = seen.lo1; j < seen.hi1; ++j) visit_column(row, partial, j);
     }
   }
 
-  void visit_column(std::int32_t row, const ListedTile& listed, int column) {
-    const std::int32_t k_begin = listed.k_begin[column / kHalfKeys];
+  void visit_column(std::int32_t row, const PartialTile& partial, int column) {
+    const std::int32_t k_begin = partial.k_begin[column / kSubTileKeys];
     if (k_begin == kAbsent) {
       ++faults_;
     } else {
-      visit(row, k_begin + column % kHalfKeys);
+      visit(row, k_begin + column % kSubTileKeys);
     }
   }
 

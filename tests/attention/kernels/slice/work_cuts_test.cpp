@@ -35,7 +35,7 @@ std::vector<WorkShare> shares_of(const TransposedLists& lists) {
       share.visits += std::max(0, std::min(segment.q_tile + segment.count, item.q_end) -
                                       std::max(segment.q_tile, item.q_begin));
     }
-    share.cost = item.shared < 0 ? share_cost(share.visits) : part_cost(share.visits);
+    share.cost = item.split < 0 ? share_cost(share.visits) : part_cost(share.visits);
     shares.push_back(share);
   }
   return shares;
@@ -86,7 +86,7 @@ TEST(SliceWorkCuts, CutNothingWhereCtasFinishTogether) {
   work.ctas = 64;
   const TransposedLists lists = make_transposed_lists(mask_of("full", 8192), kPack, work);
   EXPECT_EQ(lists.order.size(), lists.tiles.size());
-  EXPECT_TRUE(lists.shared_keys.empty());
+  EXPECT_TRUE(lists.split_keys.empty());
 }
 
 TEST(SliceUniquePatterns, AreThoseOfAllListsAndTiles) {

@@ -33,7 +33,7 @@ bool has_block_plan(const Mask& mask, int pack) {
   const auto between_groups = [&](std::int64_t bound) {
     return bound % (kGroupRows / pack) == 0 || bound == mask.q_tokens();
   };
-  return size > 0 && size % kHalfKeys == 0 && std::ranges::all_of(bounds, between_groups) &&
+  return size > 0 && size % kSubTileKeys == 0 && std::ranges::all_of(bounds, between_groups) &&
          allows_all(mask.slices(), mask.q_tokens() * mask.k_tokens());
 }
 
@@ -44,7 +44,7 @@ BlockPlan block_plan(const Mask& mask, int pack) {
   plan.pack = pack;
   plan.lists = blocks.heads;
   plan.tokens_q = mask.q_tokens();
-  plan.block_halves = static_cast<int>(uniform_size(blocks.k_bounds) / kHalfKeys);
+  plan.block_sub_tiles = static_cast<int>(uniform_size(blocks.k_bounds) / kSubTileKeys);
   plan.words = static_cast<int>(words_per_row(blocks.k_blocks()));
   plan.q_blocks = static_cast<int>(blocks.q_blocks());
   std::int32_t block = 0;
@@ -64,7 +64,7 @@ BlockTiles place_block_tiles(const BlockPlan& plan, std::span<const BlockTileCou
   lists.pack = plan.pack;
   lists.list_heads = plan.lists;
   lists.tiles_per_list = plan.tiles_per_list();
-  lists.patterns.assign(static_cast<std::size_t>(lists.group_tokens()), {0, kHalfKeys, 0, 0});
+  lists.patterns.assign(static_cast<std::size_t>(lists.group_tokens()), {0, kSubTileKeys, 0, 0});
   lists.tiles.reserve(counts.size());
   for (std::size_t i = 0; i < counts.size(); ++i) {
     QueryTile tile{};
@@ -72,19 +72,19 @@ BlockTiles place_block_tiles(const BlockPlan& plan, std::span<const BlockTileCou
         static_cast<std::int64_t>(i) % lists.tiles_per_list * lists.tile_tokens();
     tile.row_begin = static_cast<std::int32_t>(begin);
     tile.row_end = static_cast<std::int32_t>(std::min(begin + lists.tile_tokens(), plan.tokens_q));
-    tile.listed_begin = static_cast<std::int32_t>(placed.listed);
-    tile.listed_count = counts[i].listed;
+    tile.partial_begin = static_cast<std::int32_t>(placed.partial);
+    tile.partial_count = counts[i].partial;
     tile.runs_begin = static_cast<std::int32_t>(placed.runs);
     tile.full_tiles = counts[i].full_tiles;
     tile.cost = saturated(
-        TileCounts{counts[i].full_tiles, counts[i].listed - counts[i].singles, counts[i].singles}
+        TileCounts{counts[i].full_tiles, counts[i].partial - counts[i].narrow_tiles, counts[i].narrow_tiles}
             .cycles());
-    placed.listed += counts[i].listed;
+    placed.partial += counts[i].partial;
     placed.runs += counts[i].runs;
     lists.tiles.push_back(tile);
   }
-  LONGCA_CHECK(placed.listed < INT32_MAX && placed.runs < INT32_MAX,
-               "lists of {} tiles and {} runs: the limit is {}", placed.listed, placed.runs,
+  LONGCA_CHECK(placed.partial < INT32_MAX && placed.runs < INT32_MAX,
+               "lists of {} tiles and {} runs: the limit is {}", placed.partial, placed.runs,
                INT32_MAX);
   order_tiles(lists);
   return placed;

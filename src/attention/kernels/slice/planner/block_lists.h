@@ -14,7 +14,7 @@ struct BlockPlan {
   int pack = 1;
   int lists = 1;
   std::int64_t tokens_q = 0;
-  int block_halves = 1;
+  int block_sub_tiles = 1;
   int words = 0;  ///< of a row of bits
   int q_blocks = 0;
   std::vector<std::int32_t> q_block;  ///< per row group of a list: its query block
@@ -30,11 +30,11 @@ bool has_block_plan(const Mask& mask, int pack);
 BlockPlan block_plan(const Mask& mask, int pack);
 
 /// Query tiles and their order from the counts of all tiles, list by list, with the one pattern
-/// that there is. What `listed` and `runs` would hold is to be written by list_block_tile: from
-/// listed_begin and runs_begin on.
+/// that there is. What `partial` and `runs` would hold is to be written by list_block_tile: from
+/// partial_begin and runs_begin on.
 struct BlockTiles {
   TileLists lists;
-  std::int64_t listed = 0;  ///< entries in all
+  std::int64_t partial = 0;  ///< entries in all
   std::int64_t runs = 0;
 };
 BlockTiles place_block_tiles(const BlockPlan& plan, std::span<const BlockTileCounts> counts);

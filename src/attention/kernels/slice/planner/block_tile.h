@@ -12,18 +12,18 @@
 
 namespace longca::slice {
 
-/// A query tile of a mask of uniform blocks, each row group in one query block: its lists follow
-/// from two rows of bits, by the same code on the host and on a GPU.
+/// A query tile of a mask of uniform blocks, each row group in one query block. Its lists follow from
+/// two rows of bits, by the same code on the host and on a GPU.
 struct BlockTile {
-  const std::uint32_t* kept[kRowGroups];  ///< the key blocks that each group sees, 32 a word
+  const std::uint32_t* kept[kRowGroups];  ///< the key blocks that each group sees, 32 per word
   int words;
-  int block_halves;  ///< halves of a block
+  int block_sub_tiles;  ///< sub-tiles per block
 };
 
-/// How long its lists are. Pattern 0 is a half that all rows see, beside one that is absent.
+/// The lengths of its lists. There is one pattern, 0: a narrow tile that all rows see.
 struct BlockTileCounts {
-  std::int32_t singles;  ///< listed tiles of one half
-  std::int32_t listed;   ///< with the singles
+  std::int32_t narrow_tiles;  ///< partial tiles of one sub-tile
+  std::int32_t partial;       ///< all partial tiles
   std::int32_t runs;
   std::int32_t full_tiles;
 };
@@ -38,7 +38,7 @@ LONGCA_SLICE_HOST_DEVICE inline int bits_in(std::uint32_t word) {
 #endif
 }
 
-/// Of a word that is not 0.
+/// `word` is not 0.
 LONGCA_SLICE_HOST_DEVICE inline int lowest_bit(std::uint32_t word) {
 #ifdef __CUDA_ARCH__
   return __ffs(static_cast<int>(word)) - 1;
@@ -47,14 +47,14 @@ LONGCA_SLICE_HOST_DEVICE inline int lowest_bit(std::uint32_t word) {
 #endif
 }
 
-/// Pairs the halves that the same groups see; one without a partner goes to the singles.
+/// Pairs sub-tiles that the same groups see; one without a partner becomes a narrow tile.
 struct PairWriter {
-  ListedTile* singles;
-  ListedTile* pairs;
+  PartialTile* narrow_tiles;
+  PartialTile* pairs;
   bool seen[kRowGroups];
   std::int32_t first = kAbsent;
 
-  LONGCA_SLICE_HOST_DEVICE ListedTile tile(std::int32_t second, std::int32_t pattern) const {
+  LONGCA_SLICE_HOST_DEVICE PartialTile tile(std::int32_t second, std::int32_t pattern) const {
     return {{first, second}, {seen[0] ? pattern : kNone, seen[1] ? pattern : kNone}};
   }
   LONGCA_SLICE_HOST_DEVICE void add(std::int32_t key) {
@@ -66,7 +66,7 @@ struct PairWriter {
     }
   }
   LONGCA_SLICE_HOST_DEVICE void finish() {
-    if (first != kAbsent) *singles++ = tile(kAbsent, 0);
+    if (first != kAbsent) *narrow_tiles++ = tile(kAbsent, 0);
     first = kAbsent;
   }
 };
@@ -76,7 +76,7 @@ struct PairWriter {
 LONGCA_SLICE_HOST_DEVICE inline BlockTileCounts count_block_tile(const BlockTile& tile) {
   int both = 0, runs = 0;
   int alone[kRowGroups] = {0, 0};
-  std::uint32_t before = 0;  // was the block before seen by both?
+  std::uint32_t before = 0;  // bit 0: both groups see the block before
   for (int w = 0; w < tile.words; ++w) {
     const std::uint32_t a = tile.kept[0][w];
     const std::uint32_t b = tile.kept[1][w];
@@ -87,22 +87,22 @@ LONGCA_SLICE_HOST_DEVICE inline BlockTileCounts count_block_tile(const BlockTile
     runs += block_tile::bits_in(common & ~(common << 1 | before));
     before = common >> 31;
   }
-  const int full = both * tile.block_halves;
-  const int halves[kRowGroups] = {alone[0] * tile.block_halves, alone[1] * tile.block_halves};
-  const int singles = halves[0] % 2 + halves[1] % 2 + full % 2;
-  return {singles, singles + halves[0] / 2 + halves[1] / 2, runs, full / 2};
+  const int full = both * tile.block_sub_tiles;
+  const int sub_tiles[kRowGroups] = {alone[0] * tile.block_sub_tiles, alone[1] * tile.block_sub_tiles};
+  const int narrow_tiles = sub_tiles[0] % 2 + sub_tiles[1] % 2 + full % 2;
+  return {narrow_tiles, narrow_tiles + sub_tiles[0] / 2 + sub_tiles[1] / 2, runs, full / 2};
 }
 
-/// Writes as many listed tiles and runs as counted; the last run may be left out, if the one half
-/// that it would have makes the number odd.
+/// Writes the partial tiles and runs that count_block_tile counted; one run less where the last one
+/// is a single sub-tile that would make their number odd.
 LONGCA_SLICE_HOST_DEVICE inline void list_block_tile(const BlockTile& tile,
                                                      const BlockTileCounts& counts,
-                                                     ListedTile* listed, FullRun* runs) {
-  const std::int32_t block_keys = tile.block_halves * kHalfKeys;
-  block_tile::PairWriter alone{listed, listed + counts.singles, {}};
-  std::int32_t left = 2 * counts.full_tiles;  // halves that go into runs
-  std::int32_t end = -1;                      // where the run under way ends
-  std::int32_t over = kAbsent;                // the half that is left over
+                                                     PartialTile* partial, FullRun* runs) {
+  const std::int32_t block_keys = tile.block_sub_tiles * kSubTileKeys;
+  block_tile::PairWriter alone{partial, partial + counts.narrow_tiles, {}};
+  std::int32_t left = 2 * counts.full_tiles;  // sub-tiles that go into runs
+  std::int32_t end = -1;                      // of the current run
+  std::int32_t over = kAbsent;                // the sub-tile that is left over
   for (int group = 0; group < kRowGroups; ++group) {
     alone.seen[0] = group == 0;
     alone.seen[1] = group == 1;
@@ -110,7 +110,7 @@ LONGCA_SLICE_HOST_DEVICE inline void list_block_tile(const BlockTile& tile,
       std::uint32_t word = tile.kept[group][w] & ~tile.kept[1 - group][w];
       for (; word != 0; word &= word - 1) {
         const std::int32_t key = (32 * w + block_tile::lowest_bit(word)) * block_keys;
-        for (int half = 0; half < tile.block_halves; ++half) alone.add(key + half * kHalfKeys);
+        for (int i = 0; i < tile.block_sub_tiles; ++i) alone.add(key + i * kSubTileKeys);
       }
     }
     alone.finish();
@@ -120,20 +120,20 @@ LONGCA_SLICE_HOST_DEVICE inline void list_block_tile(const BlockTile& tile,
     std::uint32_t word = tile.kept[0][w] & tile.kept[1][w];
     for (; word != 0; word &= word - 1) {
       const std::int32_t key = (32 * w + block_tile::lowest_bit(word)) * block_keys;
-      const std::int32_t halves = left < tile.block_halves ? left : tile.block_halves;
-      if (halves < tile.block_halves) over = key + halves * kHalfKeys;
-      if (halves == 0) break;
+      const std::int32_t sub_tiles = left < tile.block_sub_tiles ? left : tile.block_sub_tiles;
+      if (sub_tiles < tile.block_sub_tiles) over = key + sub_tiles * kSubTileKeys;
+      if (sub_tiles == 0) break;
       if (key == end) {
-        runs[run].halves += halves;
+        runs[run].sub_tiles += sub_tiles;
       } else {
-        runs[++run] = {key, halves};
+        runs[++run] = {key, sub_tiles};
       }
       end = key + block_keys;
-      left -= halves;
+      left -= sub_tiles;
     }
   }
   if (over == kAbsent) return;
-  *alone.singles = {{over, kAbsent}, {0, 0}};
+  *alone.narrow_tiles = {{over, kAbsent}, {0, 0}};
 }
 
 }  // namespace longca::slice

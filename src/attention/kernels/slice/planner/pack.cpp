@@ -25,8 +25,8 @@ constexpr std::int64_t kSamples = 256;
 constexpr std::int64_t kBlockSamples = 16;
 
 TileCounts counts_of(const TileCover& cover) {
-  const auto listed = static_cast<std::int64_t>(cover.listed().size());
-  return {cover.full_halves() / 2, listed / 2, listed % 2};
+  const auto partial = static_cast<std::int64_t>(cover.partial().size());
+  return {cover.full_sub_tiles() / 2, partial / 2, partial % 2};
 }
 
 /// Cycles per query head of the sampled rows with tiles of `pack` heads.

@@ -6,7 +6,7 @@ namespace longca::slice {
 
 std::uint64_t BandWord::of(const Band& band, Range rows, std::int64_t k_begin) {
   const Range q = intersect(band.q, rows);
-  const Range k = intersect(band.k, {k_begin, k_begin + kHalfKeys});
+  const Range k = intersect(band.k, {k_begin, k_begin + kSubTileKeys});
   if (q.empty() || k.empty()) return 0;
   // Column − row is between −63 and 63: a limit beyond cuts nothing, or everything.
   const std::int64_t shift = rows.begin - k_begin;
@@ -24,7 +24,7 @@ std::uint64_t BandWord::of(const Band& band, Range rows, std::int64_t k_begin) {
 Range BandWord::columns_of(int row) const {
   const int lo = row + wide_field(29) - kDiagonalOffset;
   const int hi = row + wide_field(37) - kDiagonalOffset;
-  const int offset = (word_ & kSecond) != 0 ? kHalfKeys : 0;
+  const int offset = (word_ & kSecond) != 0 ? kSubTileKeys : 0;
   return {std::max(field(15), lo) + offset, std::min(field(22), hi + 1) + offset};
 }
 

@@ -45,7 +45,7 @@ class RowPatterns {
 
   RowPatterns(int group_tokens, std::vector<RowIntervals>& out);
 
-  /// `words` are those of both halves, `tokens` those of the group that exist.
+  /// `words` are those of both sub-tiles, `tokens` those of the group that exist.
   View view(std::span<const std::uint64_t> words, int tokens);
 
  private:

@@ -6,7 +6,7 @@ namespace longca::slice {
 
 void TileCover::cover(Range rows, std::span<const Band> bands) {
   find_ranges(rows, bands);
-  place_halves();
+  place_sub_tiles();
   leave_even_runs();
 }
 
@@ -39,36 +39,36 @@ void TileCover::find_ranges(Range rows, std::span<const Band> bands) {
   if (common_.size() > 1) join_ranges(common_);
 }
 
-void TileCover::place_halves() {
+void TileCover::place_sub_tiles() {
   runs_.clear();
-  listed_.clear();
-  full_halves_ = 0;
+  partial_.clear();
+  full_sub_tiles_ = 0;
   auto common = common_.begin();
   std::int64_t covered = 0;  // no key below is left to cover
   for (const Range& range : seen_) {
     for (std::int64_t key = std::max(covered, range.begin); key < range.end; key = covered) {
       while (common != common_.end() && common->end <= key) ++common;
       const bool inside = common != common_.end() && common->begin <= key;
-      if (const std::int64_t halves = inside ? (common->end - key) / kHalfKeys : 0; halves > 0) {
-        runs_.push_back({static_cast<std::int32_t>(key), static_cast<std::int32_t>(halves)});
-        full_halves_ += halves;
-        covered = key + halves * kHalfKeys;
+      if (const std::int64_t sub_tiles = inside ? (common->end - key) / kSubTileKeys : 0; sub_tiles > 0) {
+        runs_.push_back({static_cast<std::int32_t>(key), static_cast<std::int32_t>(sub_tiles)});
+        full_sub_tiles_ += sub_tiles;
+        covered = key + sub_tiles * kSubTileKeys;
       } else {
-        listed_.push_back(key);
-        covered = key + kHalfKeys;
+        partial_.push_back(key);
+        covered = key + kSubTileKeys;
       }
     }
   }
 }
 
-/// A single full half goes to the listed ones, where it may find a partner.
+/// A narrow full half goes to the partial ones, where it may find a partner.
 void TileCover::leave_even_runs() {
-  if (full_halves_ % 2 == 0) return;
+  if (full_sub_tiles_ % 2 == 0) return;
   FullRun& last = runs_.back();
-  --last.halves;
-  listed_.push_back(last.k_begin + std::int64_t{last.halves} * kHalfKeys);
-  if (last.halves == 0) runs_.pop_back();
-  --full_halves_;
+  --last.sub_tiles;
+  partial_.push_back(last.k_begin + std::int64_t{last.sub_tiles} * kSubTileKeys);
+  if (last.sub_tiles == 0) runs_.pop_back();
+  --full_sub_tiles_;
 }
 
 }  // namespace longca::slice

@@ -16,8 +16,8 @@
 namespace longca::slice {
 namespace {
 
-/// A half of a listed tile, and what each row group sees of it.
-struct ListedHalf {
+/// A half of a partial tile, and what each row group sees of it.
+struct PartialSubTile {
   std::int64_t k_begin = 0;
   std::array<std::pair<std::size_t, std::size_t>, kRowGroups> words;  ///< a range of words_
 
@@ -49,16 +49,16 @@ class ListBuilder {
     bands_ = source_.advance(rows);
     cover_.cover(rows, bands_);
     counts_ = {};
-    counts_.full = cover_.full_halves() / 2;
+    counts_.full = cover_.full_sub_tiles() / 2;
     QueryTile tile{};
     tile.row_begin = static_cast<std::int32_t>(rows.begin);
     tile.row_end = static_cast<std::int32_t>(rows.end);
     tile.runs_begin = static_cast<std::int32_t>(out_.runs.size());
     tile.full_tiles = static_cast<std::int32_t>(counts_.full);
     out_.runs.insert(out_.runs.end(), cover_.runs().begin(), cover_.runs().end());
-    tile.listed_begin = static_cast<std::int32_t>(out_.listed.size());
-    list_halves();
-    tile.listed_count = static_cast<std::int32_t>(out_.listed.size()) - tile.listed_begin;
+    tile.partial_begin = static_cast<std::int32_t>(out_.partial.size());
+    list_sub_tiles();
+    tile.partial_count = static_cast<std::int32_t>(out_.partial.size()) - tile.partial_begin;
     tile.cost = saturated(counts_.cycles());
     out_.tiles.push_back(tile);
   }
@@ -68,21 +68,21 @@ class ListBuilder {
     return intersect({begin, begin + out_.group_tokens()}, tile_rows_);
   }
 
-  void list_halves() {
-    halves_.clear();
+  void list_sub_tiles() {
+    sub_tiles_.clear();
     words_.clear();
     first_band_ = 0;
     last_key_ = 0;
-    for (const std::int64_t key : cover_.listed()) halves_.push_back(half_at(key));
-    pair_halves();
+    for (const std::int64_t key : cover_.partial()) sub_tiles_.push_back(sub_tile_at(key));
+    pair_sub_tiles();
   }
 
   /// Halves that the same groups see are paired, and what is left over of them comes first: of two
-  /// without a group in common each is a single, as a pair would be a whole tile for both groups.
-  void pair_halves() {
-    std::array<const ListedHalf*, ListedHalf::kRanks> last{};
-    std::array<int, ListedHalf::kRanks> count{};
-    for (const ListedHalf& half : halves_) {
+  /// without a group in common each is a narrow, as a pair would be a whole tile for both groups.
+  void pair_sub_tiles() {
+    std::array<const PartialSubTile*, PartialSubTile::kRanks> last{};
+    std::array<int, PartialSubTile::kRanks> count{};
+    for (const PartialSubTile& half : sub_tiles_) {
       last[half.rank()] = &half;
       ++count[half.rank()];
     }
@@ -94,8 +94,8 @@ class ListBuilder {
       if (is_left(rank) && !paired) list_tile(*last[rank], nullptr);
     }
     for (std::size_t rank = 0; rank < last.size(); ++rank) {
-      const ListedHalf* first = nullptr;
-      for (const ListedHalf& half : halves_) {
+      const PartialSubTile* first = nullptr;
+      for (const PartialSubTile& half : sub_tiles_) {
         if (count[rank] < 2) break;
         if (half.rank() != rank) continue;
         if (first == nullptr) {
@@ -110,8 +110,8 @@ class ListBuilder {
     if (mixed) list_tile(*last[0], last[partner]);
   }
 
-  ListedHalf half_at(std::int64_t key) {
-    ListedHalf half;
+  PartialSubTile sub_tile_at(std::int64_t key) {
+    PartialSubTile half;
     half.k_begin = key;
     if (key < last_key_) first_band_ = 0;  // a full half that was left over comes last
     last_key_ = key;
@@ -127,12 +127,12 @@ class ListBuilder {
 
   void add_words(std::int64_t key, Range rows) {
     for (const Band& band : bands_.subspan(first_band_)) {
-      if (band.k.begin >= key + kHalfKeys) break;
+      if (band.k.begin >= key + kSubTileKeys) break;
       if (const std::uint64_t word = BandWord::of(band, rows, key)) words_.push_back(word);
     }
   }
 
-  void list_tile(const ListedHalf& first, const ListedHalf* second) {
+  void list_tile(const PartialSubTile& first, const PartialSubTile* second) {
     std::array<RowPatterns::View, kRowGroups> views;
     std::int32_t levels = 1;
     for (std::size_t group = 0; group < kRowGroups; ++group) {
@@ -150,14 +150,14 @@ class ListBuilder {
       levels = std::max(levels, views[group].levels);
     }
     for (std::int32_t level = 0; level < levels; ++level) {
-      ListedTile tile{};
+      PartialTile tile{};
       tile.k_begin[0] = static_cast<std::int32_t>(first.k_begin);
       tile.k_begin[1] = second != nullptr ? static_cast<std::int32_t>(second->k_begin) : kAbsent;
       for (std::size_t group = 0; group < kRowGroups; ++group) {
         tile.pattern[group] = pattern_of(views[group], level);
       }
-      out_.listed.push_back(tile);
-      ++(second != nullptr ? counts_.listed : counts_.single);
+      out_.partial.push_back(tile);
+      ++(second != nullptr ? counts_.partial : counts_.narrow);
     }
   }
 
@@ -176,7 +176,7 @@ class ListBuilder {
   std::size_t first_band_ = 0;  ///< none before reaches the half at last_key_
   std::int64_t last_key_ = 0;
   TileCounts counts_;
-  std::vector<ListedHalf> halves_;
+  std::vector<PartialSubTile> sub_tiles_;
   std::vector<std::uint64_t> words_;
   std::vector<std::uint64_t> tile_words_;
 };
@@ -225,13 +225,13 @@ void append(TileLists& lists, const TileLists& part) {
   const auto count = [](const auto& values) { return static_cast<std::int32_t>(values.size()); };
   const auto patterns = static_cast<std::int32_t>(count(lists.patterns) / lists.group_tokens());
   for (QueryTile tile : part.tiles) {
-    tile.listed_begin += count(lists.listed);
+    tile.partial_begin += count(lists.partial);
     tile.runs_begin += count(lists.runs);
     lists.tiles.push_back(tile);
   }
-  for (ListedTile tile : part.listed) {
+  for (PartialTile tile : part.partial) {
     for (std::int32_t& pattern : tile.pattern) pattern += pattern < 0 ? 0 : patterns;
-    lists.listed.push_back(tile);
+    lists.partial.push_back(tile);
   }
   append(lists.runs, part.runs);
   append(lists.patterns, part.patterns);
@@ -241,7 +241,7 @@ void append(TileLists& lists, const TileLists& part) {
 void reserve(TileLists& lists) {
   const auto tiles = static_cast<std::size_t>(lists.tiles_per_list);
   lists.tiles.reserve(tiles);
-  lists.listed.reserve(tiles);
+  lists.partial.reserve(tiles);
   lists.runs.reserve(tiles);
 }
 

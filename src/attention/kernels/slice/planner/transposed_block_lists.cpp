@@ -14,7 +14,7 @@ TransposedBlockPlan transposed_block_plan(const Mask& mask, int pack) {
   plan.pack = pack;
   plan.lists = forward.lists;
   plan.tokens_k = mask.k_tokens();
-  plan.block_halves = forward.block_halves;
+  plan.block_sub_tiles = forward.block_sub_tiles;
   plan.words = static_cast<int>(words_per_row(forward.q_blocks));
   return plan;
 }
@@ -30,8 +30,8 @@ TransposedBlockTiles place_transposed_block_tiles(const TransposedBlockPlan& pla
   lists.of_blocks = true;
   lists.tiles_per_list = plan.tiles_per_list();
   lists.patterns.assign(std::size_t{2} * kTileKeys, 0);
-  std::fill_n(lists.patterns.begin() + kFirstHalf * kTileKeys, kHalfKeys, ~std::uint64_t{0});
-  std::fill_n(lists.patterns.begin() + kSecondHalf * kTileKeys + kHalfKeys, kHalfKeys,
+  std::fill_n(lists.patterns.begin() + kFirstSubTile * kTileKeys, kSubTileKeys, ~std::uint64_t{0});
+  std::fill_n(lists.patterns.begin() + kSecondSubTile * kTileKeys + kSubTileKeys, kSubTileKeys,
               ~std::uint64_t{0});
   lists.tiles.reserve(counts.size());
   for (std::size_t i = 0; i < counts.size(); ++i) {

@@ -14,11 +14,11 @@ struct TransposedBlockPlan {
   int pack = 1;
   int lists = 1;
   std::int64_t tokens_k = 0;
-  int block_halves = 1;
+  int block_sub_tiles = 1;
   int words = 0;  ///< of a row of bits: a key block's
 
-  int halves() const { return static_cast<int>(tokens_k / kHalfKeys); }
-  int tiles_per_list() const { return (halves() + 1) / 2; }
+  int sub_tiles() const { return static_cast<int>(tokens_k / kSubTileKeys); }
+  int tiles_per_list() const { return (sub_tiles() + 1) / 2; }
   std::int64_t tiles() const { return std::int64_t{lists} * tiles_per_list(); }
 };
 TransposedBlockPlan transposed_block_plan(const Mask& mask, int pack);

@@ -7,31 +7,31 @@
 
 namespace longca::slice {
 
-/// A key tile of a mask of uniform blocks, each half in one key block: its segments follow from two
-/// rows of bits, by the same code on the host and on a GPU.
+/// A key tile of a mask of uniform blocks, each sub-tile in one key block. Its segments follow from
+/// two rows of bits, by the same code on the host and on a GPU.
 struct TransposedBlockTile {
-  /// The query blocks that keep the key block of each half, 32 a word; the second is nullptr if the
-  /// tile has one half only.
+  /// The query blocks that see the key block of each sub-tile, 32 per word; the second is nullptr if
+  /// the tile has one sub-tile only.
   const std::uint32_t* seen[2];
   int words;
   const std::int32_t* q_bounds;  ///< tokens; all but the last are multiples of tile_tokens
   int tile_tokens;               ///< of a query tile
 };
 
-/// How long its list is, and what the order of the work goes by.
+/// The length of its list, and what the work order needs.
 struct TransposedBlockCounts {
   std::int32_t segments;
   std::int32_t q_tiles;
   std::int32_t q_begin, q_end;  ///< KeyTile
 };
 
-/// The two patterns that there are: the keys of one half, seen by all rows.
-inline constexpr std::int32_t kFirstHalf = 0;
-inline constexpr std::int32_t kSecondHalf = 1;
+/// There are two patterns: the keys of one sub-tile, seen by all rows.
+inline constexpr std::int32_t kFirstSubTile = 0;
+inline constexpr std::int32_t kSecondSubTile = 1;
 
 namespace block_tile {
 
-/// Of a word that is not 0.
+/// `word` is not 0.
 LONGCA_SLICE_HOST_DEVICE inline int highest_bit(std::uint32_t word) {
 #ifdef __CUDA_ARCH__
   return 31 - __clz(static_cast<int>(word));
@@ -47,14 +47,14 @@ template <typename Write>
 LONGCA_SLICE_HOST_DEVICE inline TransposedBlockCounts walk_transposed_block_tile(
     const TransposedBlockTile& tile, Write write) {
   TransposedBlockCounts counts = {0, 0, 0, 0};
-  int kind = 0;  // of the run under way: 1 the first half, 2 the second, 3 both
+  int kind = 0;  // of the current run: 1 the first sub-tile is seen, 2 the second, 3 both
   int begin = 0, end = 0;
   const auto finish_run = [&] {
     if (kind == 0) return;
     const std::int32_t first = tile.q_bounds[begin] / tile.tile_tokens;
     const std::int32_t count =
         (tile.q_bounds[end] + tile.tile_tokens - 1) / tile.tile_tokens - first;
-    const std::int32_t pattern = kind == 3 ? kFull : kind == 1 ? kFirstHalf : kSecondHalf;
+    const std::int32_t pattern = kind == 3 ? kFull : kind == 1 ? kFirstSubTile : kSecondSubTile;
     if (counts.segments == 0) counts.q_end = first + count;
     counts.q_begin = first;
     write(QuerySegment{first, count, pattern, 0});

@@ -8,22 +8,22 @@
 
 namespace longca::slice {
 
-/// The backward pass owns keys: a CTA keeps dK and dV of at most 128 keys of one KV head and
-/// walks the query tiles that see them. A query tile is 64 rows, 64 / P consecutive tokens × P
+/// In the backward pass a CTA owns a key tile: it keeps dK and dV of at most 128 keys of one KV head
+/// and visits the query tiles that see them. A query tile is 64 rows: 64 / P consecutive tokens × P
 /// query heads of the KV head (row r ↔ token r / P, head r % P); tile i begins at token i · 64 / P.
 inline constexpr int kBackwardRows = 64;
 
-/// Query tiles whose visits are counted together (TransposedLists::region_visits).
+/// Query tiles per region, whose visits are counted together (TransposedLists::region_visits).
 inline constexpr int kRegionTiles = 16;
 
-/// Query tiles [q_tile, q_tile + count), walked from the last to the first.
+/// Query tiles [q_tile, q_tile + count), visited from the last to the first.
 struct alignas(16) QuerySegment {
   std::int32_t q_tile = 0;
   std::int32_t count = 0;
   /// kFull, or i for TransposedLists::patterns[i · 128 … (i + 1) · 128).
   std::int32_t pattern = kFull;
-  /// How many tiles add to dQ of these query tiles before this one: ordered lists only.
-  std::int32_t rank = 0;
+  /// How many key tiles add to dQ of these query tiles before this one; 0 unless ordered.
+  std::int32_t prior_adds = 0;
 };
 
 /// Keys [k_begin, k_end) and the query tiles that see one of these keys.
@@ -31,7 +31,7 @@ struct KeyTile {
   std::int32_t k_begin = 0, k_end = 0;  ///< at most 128 keys; no pattern has bits for others
   std::int32_t segments_begin = 0, segments = 0;
   std::int32_t q_tiles = 0;             ///< of all segments
-  std::int32_t q_begin = 0, q_end = 0;  ///< all of them are of these query tiles
+  std::int32_t q_begin = 0, q_end = 0;  ///< contains all of them
   std::int32_t reserved = 0;
 };
 
@@ -39,17 +39,17 @@ struct KeyRange {
   std::int32_t begin = 0, end = 0;
 };
 
-/// What a CTA takes: the query tiles [q_begin, q_end) of a key tile, of each list that its
-/// KV head reads.
+/// What a CTA takes from the order: the visits of a key tile to the query tiles [q_begin, q_end), in
+/// each list that its KV head reads.
 struct alignas(16) WorkItem {
   std::int32_t tile = 0;  ///< [0, tiles_per_list)
   std::int32_t q_begin = 0, q_end = 0;
-  /// −1 if no other item of the list has these keys. Else their sums are added to those of the
-  /// others in place `shared` of TransposedLists::shared_keys.
-  std::int32_t shared = -1;
+  /// −1 if no other item has these keys. Else the key tile is split among items: an index of
+  /// TransposedLists::split_keys, in whose float32 accumulators they add up dK and dV.
+  std::int32_t split = -1;
 };
 
-/// What a mask asks of every key tile: plain data, copied to the device as it is.
+/// The query tiles of every key tile of a mask: plain data, copied to the device as it is.
 struct TransposedLists {
   int pack = 1;  ///< P
   /// 1 for a static mask, else the lists of the mask, whose tiles have the same keys: query head h
@@ -61,33 +61,32 @@ struct TransposedLists {
   std::vector<QuerySegment> segments;
   /// Which rows of a query tile see a key: bit r is row r. 128 words a pattern.
   std::vector<std::uint64_t> patterns;
-  std::vector<KeyRange> shared_keys;
+  std::vector<KeyRange> split_keys;
   std::int64_t items_per_order = 0;
-  /// What there is to do (order_work): one such list for a static mask, else one per KV head, with
-  /// the same keys shared.
+  /// The work items in the order in which CTAs take them: one list for a static mask, else one per
+  /// KV head, with the same key tiles split.
   std::vector<WorkItem> order;
-  /// Work goes through the order for so many KV heads at a time, item by item; it divides their
-  /// number.
+  /// KV heads in work at a time: CTAs take every item of the order for all of them before the next
+  /// item. Divides the number of KV heads.
   std::int32_t section_heads = 1;
-  /// Of small static problems, so that dQ can be written where it is done while work goes on
-  /// elsewhere: how often a region of query tiles is visited, which are those of all head blocks
-  /// one behind the other, and the regions, those first that are done first. Else empty.
-  std::vector<std::int32_t> region_visits;
-  std::vector<std::int32_t> region_order;
+  /// Of small static problems, whose dQ is rounded region by region while other regions are still
+  /// computed; else empty. Regions go over the query tiles of all head blocks, one after the other.
+  std::vector<std::int32_t> region_visits;  ///< visits until the region is complete
+  std::vector<std::int32_t> region_order;   ///< by when the region is expected to be complete
 
   int tile_tokens() const { return kBackwardRows / pack; }
 };
 
-/// Who works on the lists.
+/// The problem and the device that work is ordered for.
 struct BackwardWork {
   int heads_q = 1;
   int heads_k = 1;
-  int ctas = 132;  ///< at a time
-  /// Query tiles of a chunk (share_tiles), in those that a CTA visits: 512 are 4K tokens of
-  /// 8 heads, and Q, dO and dQ of these are 32 MB.
+  int ctas = 132;  ///< that run at a time: one per SM
+  /// Visits of a CTA per chunk of query tiles (share_tiles): 512 are 4K tokens of 8 heads, of which
+  /// Q, dO and dQ are 32 MB.
   std::int64_t chunk_visits = 512;
-  /// Whether what is added to a sum is to be added in a fixed order, that of the work: then no keys
-  /// are shared, and segments have ranks.
+  /// Whether dQ is added up in a fixed order, that of the work: then no key tile is split, and
+  /// segments have prior_adds.
   bool ordered = false;
 };
 

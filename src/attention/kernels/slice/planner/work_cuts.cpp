@@ -21,7 +21,7 @@ constexpr int kPortions[] = {16, 12, 8, 6, 4, 2};
 constexpr std::int64_t kBar = 20;
 constexpr std::int64_t kLowBar = 50;
 
-std::int64_t shared_tiles(std::span<const WorkShare> shares, const TransposedLists& lists) {
+std::int64_t split_tiles(std::span<const WorkShare> shares, const TransposedLists& lists) {
   std::vector<std::int32_t> counts(static_cast<std::size_t>(lists.tiles_per_list));
   std::int64_t shared = 0;
   for (const WorkShare& share : shares) {
@@ -120,7 +120,7 @@ class CutSearch {
         lists_(lists),
         shares_(shares),
         most_shared_(most_shared_tiles(work, lists)),
-        shared_before_(shared_tiles(shares, lists)),
+        shared_before_(split_tiles(shares, lists)),
         together_(times_left(shares, work, work.heads_k).front()),
         bar_(has_few_rows(lists) ? kLowBar : kBar),
         least_(finish_time(shares, work, lists.section_heads)) {
@@ -152,7 +152,7 @@ class CutSearch {
   static std::int64_t less(std::int64_t time) { return time - time / 100; }
 
   void try_cut(std::int32_t heads, std::vector<WorkShare> cut) {
-    const std::int64_t shared = shared_tiles(cut, lists_);
+    const std::int64_t shared = split_tiles(cut, lists_);
     if (shared > most_shared_ ||
         std::ssize(cut) * work_.heads_k >
             std::max(kMaxItems * work_.ctas, 2 * std::ssize(shares_) * work_.heads_k)) {

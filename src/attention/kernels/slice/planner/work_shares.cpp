@@ -104,8 +104,8 @@ class Sharing {
   bool is_long(std::int64_t visits) const { return 2 * visits > 3 * chunk_; }
 
   std::int32_t share_keys(const KeyTile& tile) {
-    lists_.shared_keys.push_back({tile.k_begin, tile.k_end});
-    return static_cast<std::int32_t>(lists_.shared_keys.size()) - 1;
+    lists_.split_keys.push_back({tile.k_begin, tile.k_end});
+    return static_cast<std::int32_t>(lists_.split_keys.size()) - 1;
   }
 
   void share_tile(std::size_t index, std::int64_t most, std::vector<WorkShare>& shares) {
@@ -169,7 +169,7 @@ class Sharing {
     const std::int64_t chunks = (end_ + chunk_ - 1) / chunk_;
     for (std::int64_t i = chunks; i-- > 0;) {
       WorkShare share = whole;
-      share.item.shared = whole.item.tile;
+      share.item.split = whole.item.tile;
       share.item.q_begin = static_cast<std::int32_t>(i * chunk_);
       share.item.q_end = static_cast<std::int32_t>(std::min<std::int64_t>((i + 1) * chunk_, end_));
       share.last = share.item.q_end - 1;
@@ -228,11 +228,11 @@ void place_shared_keys(std::span<WorkShare> shares, TransposedLists& lists) {
   std::vector<std::int32_t> places(counts.size(), -1);
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] < 2) continue;
-    places[i] = static_cast<std::int32_t>(lists.shared_keys.size());
-    lists.shared_keys.push_back({lists.tiles[i].k_begin, lists.tiles[i].k_end});
+    places[i] = static_cast<std::int32_t>(lists.split_keys.size());
+    lists.split_keys.push_back({lists.tiles[i].k_begin, lists.tiles[i].k_end});
   }
   for (WorkShare& share : shares) {
-    share.item.shared = places[static_cast<std::size_t>(share.item.tile)];
+    share.item.split = places[static_cast<std::size_t>(share.item.tile)];
   }
 }
 

@@ -23,7 +23,7 @@ std::int64_t head_blocks_of(const BackwardWork& work, const TransposedLists& lis
 std::int64_t share_cost(std::int64_t visits);
 std::int64_t part_cost(std::int64_t visits);
 
-/// Cuts key tiles that are too long and fills in lists.shared_keys. Cut are
+/// Cuts key tiles that are too long and fills in lists.split_keys. Cut are
 /// – tiles whose CTAs would fall out of step along the way, where query rows meet again: at
 ///   multiples of a chunk of query tiles, whose rows L2 holds meanwhile,
 /// – in lists of static masks, tiles that would keep one CTA busy for much of the time.

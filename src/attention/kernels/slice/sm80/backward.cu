@@ -7,24 +7,25 @@
 namespace longca::slice {
 namespace {
 
-/// Keys of a CTA where shared memory is large enough (GPUs of data centers), and elsewhere.
+/// Keys per CTA where shared memory is large enough (A100, H100), and elsewhere.
 constexpr int kMaxTileN = 128;
 constexpr int kMinTileN = 64;
 
 template <int kTileN>
-using Largest = generic::BackwardShape<__nv_bfloat16, 128, kTileN>;
+using Largest = sm80::BackwardShape<__nv_bfloat16, 128, kTileN>;
 
-/// Parts of the workspace, each from a multiple of 256 bytes on.
+/// Offsets of the parts of the workspace, at multiples of 256 bytes.
 struct Workspace {
-  std::int64_t row_terms = 0, dq = 0, keys = 0, turns = 0, counter = 0, end = 0;
+  std::int64_t row_terms = 0, dq_accum = 0, dkv_accum = 0, dq_semaphores = 0, counter = 0, end = 0;
 
   Workspace(const BackwardParams& params, int dim) {
     const std::int64_t tiles =
         std::int64_t{params.heads_q} * ((params.tokens_q + kBackwardRows - 1) / kBackwardRows);
     row_terms = take(tiles * kBackwardRows * 2 * 4);
-    dq = take(tiles * kBackwardRows * dim * 4);
-    keys = take(std::int64_t{params.heads_k} * params.lists.shared_tiles * 2 * kTileKeys * dim * 4);
-    turns = take(params.ordered ? tiles * 4 : 0);
+    dq_accum = take(tiles * kBackwardRows * dim * 4);
+    dkv_accum =
+        take(std::int64_t{params.heads_k} * params.lists.split_tiles * 2 * kTileKeys * dim * 4);
+    dq_semaphores = take(params.ordered ? tiles * 4 : 0);
     counter = take(4);
   }
 
@@ -37,21 +38,21 @@ struct Workspace {
 };
 
 template <typename Shape>
-void launch_tiles(const generic::BackwardArgs& args, std::int64_t cleared, cudaStream_t stream) {
-  // The sums of keys, the turns and the counter lie one after the other.
-  LONGCA_CUDA(cudaMemsetAsync(args.key_sums, 0, static_cast<std::size_t>(cleared), stream));
+void launch_tiles(const sm80::BackwardKernelArgs& args, std::int64_t cleared, cudaStream_t stream) {
+  // dkv_accum, dq_semaphores and work_counter are contiguous.
+  LONGCA_CUDA(cudaMemsetAsync(args.dkv_accum, 0, static_cast<std::size_t>(cleared), stream));
   const DeviceTransposedLists& lists = args.params.lists;
-  const int groups = lists.items_per_order * args.params.heads_k * Shape::kParts;
+  const int ctas = lists.items_per_order * args.params.heads_k * Shape::kParts;
   constexpr int kBytes = sizeof(typename Shape::Tiles);
-  LONGCA_CUDA(cudaFuncSetAttribute(generic::backward_kernel<Shape>,
+  LONGCA_CUDA(cudaFuncSetAttribute(sm80::backward_kernel<Shape>,
                                    cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  generic::backward_kernel<Shape>
-      <<<static_cast<unsigned>(groups), Shape::kThreads, kBytes, stream>>>(args);
+  sm80::backward_kernel<Shape>
+      <<<static_cast<unsigned>(ctas), Shape::kThreads, kBytes, stream>>>(args);
   LONGCA_CUDA(cudaGetLastError());
-  if (lists.shared_tiles == 0) return;
-  const dim3 grid(static_cast<unsigned>(lists.shared_tiles * Shape::kParts),
+  if (lists.split_tiles == 0) return;
+  const dim3 grid(static_cast<unsigned>(lists.split_tiles * Shape::kParts),
                   static_cast<unsigned>(args.params.heads_k), 2);
-  generic::shared_keys_kernel<Shape><<<grid, Shape::kThreads, 0, stream>>>(args);
+  sm80::split_keys_kernel<Shape><<<grid, Shape::kThreads, 0, stream>>>(args);
   LONGCA_CUDA(cudaGetLastError());
 }
 
@@ -62,20 +63,21 @@ void launch(const BackwardParams& params, cudaStream_t stream) {
   const auto at = [&](std::int64_t offset) { return reinterpret_cast<float*>(workspace + offset); };
   mma::GradientArgs gradients{params};
   gradients.row_terms = at(offsets.row_terms);
-  gradients.dq_sum = at(offsets.dq);
+  gradients.dq_sum = at(offsets.dq_accum);
   gradients.head_parts = 1;
-  gradients.accumulate = params.dq_sink == Sink::add_float32;
-  generic::BackwardArgs args{};
+  gradients.accumulate = params.dq_mode == StoreMode::add_float32;
+  sm80::BackwardKernelArgs args{};
   args.params = params;
   args.q_tiles = (params.tokens_q + kBackwardRows - 1) / kBackwardRows;
   args.group_size = params.heads_q / params.heads_k;
   args.row_terms = gradients.row_terms;
-  args.dq_sums = gradients.dq_sum;
-  args.key_sums = at(offsets.keys);
-  args.turns = reinterpret_cast<std::int32_t*>(workspace + offsets.turns);
+  args.dq_accum = gradients.dq_sum;
+  args.dkv_accum = at(offsets.dkv_accum);
+  args.dq_semaphores = reinterpret_cast<std::int32_t*>(workspace + offsets.dq_semaphores);
   args.work_counter = reinterpret_cast<std::int32_t*>(workspace + offsets.counter);
-  mma::backward_pass<Shape>(params, gradients, stream,
-                            [&] { launch_tiles<Shape>(args, offsets.end - offsets.keys, stream); });
+  mma::backward_pass<Shape>(params, gradients, stream, [&] {
+    launch_tiles<Shape>(args, offsets.end - offsets.dkv_accum, stream);
+  });
 }
 
 }  // namespace
@@ -92,8 +94,8 @@ void launch_generic_backward(const BackwardParams& params, DType dtype, int head
                              int shared_bytes, cudaStream_t stream) {
   const bool large = shared_bytes >= static_cast<int>(sizeof(Largest<kMaxTileN>::Tiles));
   mma::instantiate(dtype, head_dim, [&]<typename Element, int kDim>() {
-    large ? launch<generic::BackwardShape<Element, kDim, kMaxTileN>>(params, stream)
-          : launch<generic::BackwardShape<Element, kDim, kMinTileN>>(params, stream);
+    large ? launch<sm80::BackwardShape<Element, kDim, kMaxTileN>>(params, stream)
+          : launch<sm80::BackwardShape<Element, kDim, kMinTileN>>(params, stream);
   });
 }
 

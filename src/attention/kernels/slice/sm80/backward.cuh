@@ -7,36 +7,36 @@
 #include "attention/kernels/common/mma/softmax.cuh"
 #include "attention/kernels/slice/backward_launch.h"
 
-/// The backward pass on mma.sync, for GPUs without a kernel of their own. It walks the same lists,
-/// of packs of one head.
-namespace longca::slice::generic {
+// The backward pass on mma.sync, for GPUs of compute capability 8.0 and later. It walks the same lists
+// as the one for 9.0, made for packs of one head.
+namespace longca::slice::sm80 {
 
-struct BackwardArgs {
+struct BackwardKernelArgs {
   BackwardParams params;
   int q_tiles;
   int group_size;          ///< query heads of a KV head
   const float* row_terms;  ///< mma::GradientArgs
-  float* dq_sums;          ///< likewise
-  float* key_sums;         ///< of shared key tiles: per KV head, tile and part dK, then dV
-  std::int32_t* turns;     ///< ordered: parts of dQ that are added, [heads_q, q_tiles]
+  float* dq_accum;          ///< likewise
+  float* dkv_accum;        ///< split key tiles: [heads_k, split_tiles, kParts, dK and dV]
+  std::int32_t* dq_semaphores;  ///< [heads_q, q_tiles]: additions done, if ordered
   std::int32_t* work_counter;
 };
 
-/// The list that a query head reads, at one of its tiles.
-__device__ __forceinline__ const KeyTile& tile_of(const BackwardArgs& args, int head, int tile) {
+/// Key tile `tile` of the list that a query head reads.
+__device__ __forceinline__ const KeyTile& tile_of(const BackwardKernelArgs& args, int head, int tile) {
   const DeviceTransposedLists& lists = args.params.lists;
   const std::int64_t list =
       std::int64_t{head} * lists.list_heads / args.params.heads_q * lists.tiles_per_list;
   return lists.tiles[list + tile];
 }
 
-/// KV heads in sections; inside a section every item of the order for all its heads.
-struct KeyWork {
+/// KV heads come in sections; every item of the order is taken for all heads of a section.
+struct KeyTileWork {
   int kv_head;
   WorkItem item;
   int part;
 
-  __device__ __forceinline__ static KeyWork of(const BackwardArgs& args, int parts, int index) {
+  __device__ __forceinline__ static KeyTileWork of(const BackwardKernelArgs& args, int parts, int index) {
     const DeviceTransposedLists& lists = args.params.lists;
     const int id = index / parts;
     const int section_items = lists.items_per_order * lists.section_heads;
@@ -48,32 +48,32 @@ struct KeyWork {
   }
 };
 
-/// A query tile as a CTA comes to it.
+/// A query tile to visit.
 struct Visit {
-  int head;  ///< −1: there is none
+  int head;  ///< −1 after the last visit
   int q_tile;
   int pattern;
-  int rank;
+  int prior_adds;
 };
 
-/// The visits of an item: of one query head after the other, the last query tiles first. One
-/// thread walks, in shared memory, which leaves registers to the sums.
+/// The visits of an item: one query head after the other, the last query tiles first. Kept in shared
+/// memory and advanced by one thread, which leaves the registers to the accumulators.
 struct VisitWalk {
   WorkItem item;
   int head;
   int last_head;
   int segments_left;
-  int first, left;  ///< of the segment, what is in the item
+  int first, left;  ///< of the segment's query tiles that are in the item
   QuerySegment segment;
   const QuerySegment* segments;
 
-  __device__ __forceinline__ void begin(const BackwardArgs& args, const KeyWork& work) {
+  __device__ __forceinline__ void begin(const BackwardKernelArgs& args, const KeyTileWork& work) {
     item = work.item;
     head = work.kv_head * args.group_size - 1;
     last_head = head + args.group_size;
     segments_left = left = 0;
   }
-  __device__ __forceinline__ Visit next(const BackwardArgs& args) {
+  __device__ __forceinline__ Visit next(const BackwardKernelArgs& args) {
     while (left <= 0) {
       if (segments_left == 0) {
         if (head == last_head) return {-1, 0, 0, 0};
@@ -83,15 +83,15 @@ struct VisitWalk {
       segment = *segments++;
       first = max(segment.q_tile, item.q_begin);
       left = min(segment.q_tile + segment.count, item.q_end) - first;
-      segments_left = left > 0 ? segments_left - 1 : 0;  // those that follow are before the item
+      segments_left = left > 0 ? segments_left - 1 : 0;  // later segments lie before the item
     }
     --left;
-    return {head, first + left, segment.pattern, segment.rank};
+    return {head, first + left, segment.pattern, segment.prior_adds};
   }
 
  private:
-  /// From the first segment on, of those that lie from the last query tile to the first, that may
-  /// be in the item.
+  /// Finds the first segment that may be in the item, by bisection: segments lie from the last query
+  /// tile to the first.
   __device__ __forceinline__ void begin_list(const DeviceTransposedLists& lists,
                                              const KeyTile& tile) {
     segments = lists.segments + tile.segments_begin;
@@ -106,8 +106,8 @@ struct VisitWalk {
   }
 };
 
-/// A CTA owns kTileN keys: a key tile, or one half of it for devices with less shared
-/// memory. dO, P and dS have one place each, so that 64 keys of 128 dimensions fit in 99 KB.
+/// A CTA owns kTileN keys: a key tile or, on devices with less shared memory, half of one. Q has two
+/// stages; dO, P and dS one each, so that 64 keys of 128 dimensions fit in 99 KB.
 template <typename Element, int kDim_, int kTileN_>
 struct BackwardShape : mma::BackwardShape<Element, kDim_, kTileN_> {
   using Base = mma::BackwardShape<Element, kDim_, kTileN_>;
@@ -125,21 +125,21 @@ struct BackwardShape : mma::BackwardShape<Element, kDim_, kTileN_> {
     alignas(16) float row_terms[2][kTileM][2];
     alignas(16) std::uint64_t pattern[2][kTileN];
     VisitWalk walk;
-    Visit visits[4];  ///< number i in place i % 4, known two ahead
-    KeyWork work;
+    Visit visits[4];  ///< visit i at i % 4, written two ahead
+    KeyTileWork work;
   };
 };
 
-/// Waits until `count` parts of a query tile's dQ are added. By one thread; the others meet it
-/// after. Work that comes before has been taken before, so somebody is at it.
-__device__ __forceinline__ void await_turn(const std::int32_t* turn, std::int32_t count) {
+/// Waits until `count` additions to a query tile's dQ are done. Called by one thread, which the others
+/// join at a barrier. Cannot deadlock: earlier items were taken earlier, by CTAs that are running.
+__device__ __forceinline__ void wait_additions(const std::int32_t* semaphore, std::int32_t count) {
   std::int32_t seen = 0;
   do {
-    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];\n" : "=r"(seen) : "l"(turn) : "memory");
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];\n" : "=r"(seen) : "l"(semaphore) : "memory");
   } while (seen != count);
 }
-__device__ __forceinline__ void end_turn(std::int32_t* turn, std::int32_t count) {
-  asm volatile("st.release.gpu.global.s32 [%0], %1;\n" ::"l"(turn), "r"(count) : "memory");
+__device__ __forceinline__ void set_additions(std::int32_t* semaphore, std::int32_t count) {
+  asm volatile("st.release.gpu.global.s32 [%0], %1;\n" ::"l"(semaphore), "r"(count) : "memory");
 }
 
 template <typename T>
@@ -148,11 +148,11 @@ __device__ __forceinline__ mma::HeadRows<T> head_rows(const TensorArg& tensor, i
   return {static_cast<T*>(tensor.data) + head * tensor.head_stride, tensor.token_stride, tokens};
 }
 
-/// dK and dV of kTileN keys of one KV head, summed over the query heads that read it, and what
-/// these keys add to dQ.
+/// One CTA per part of a work item: dK and dV of kTileN keys of one KV head, summed over its query
+/// heads, and what these keys add to dQ.
 template <typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
-    backward_kernel(const __grid_constant__ BackwardArgs args) {
+    backward_kernel(const __grid_constant__ BackwardKernelArgs args) {
   using T = typename Shape::T;
   using Dq = typename Shape::DqFragments;
   using Dk = typename Shape::DkFragments;
@@ -166,15 +166,15 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   const BackwardParams& params = args.params;
   const int thread = static_cast<int>(threadIdx.x);
 
-  // Taken in order, so that what waits for earlier work waits for work that has begun.
+  // Taken in order, so that nobody waits for an item that no CTA has begun (wait_additions).
   if (thread == 0) {
-    shared.work = KeyWork::of(args, kParts, atomicAdd(args.work_counter, 1));
+    shared.work = KeyTileWork::of(args, kParts, atomicAdd(args.work_counter, 1));
     shared.walk.begin(args, shared.work);
     for (int i = 0; i < 2; ++i) shared.visits[i] = shared.walk.next(args);
   }
   __syncthreads();
-  // Looked up again at the end: registers are short.
-  const KeyWork& work = shared.work;
+  // Kept in shared memory, as registers are short.
+  const KeyTileWork& work = shared.work;
   const KeyTile& keys = tile_of(args, work.kv_head * args.group_size, work.item.tile);
   const int key_begin = keys.k_begin + work.part * kTileN;
   if (key_begin >= keys.k_end && !params.ordered) return;
@@ -255,32 +255,32 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     float dq[Dq::kCount][4];
     mma::multiply_dq<Shape>(dq, dq_left, dq_right);
     const int index = shared.visits[i % 4].head * args.q_tiles + shared.visits[i % 4].q_tile;
-    const std::int32_t turn = shared.visits[i % 4].rank * kParts + work.part;
+    const std::int32_t prior_adds = shared.visits[i % 4].prior_adds * kParts + work.part;
     if (params.ordered) {
-      if (thread == 0) await_turn(args.turns + index, turn);
+      if (thread == 0) wait_additions(args.dq_semaphores + index, prior_adds);
       __syncthreads();
     }
-    Dq::add(args.dq_sums, index, dq);
+    Dq::add(args.dq_accum, index, dq);
     if (params.ordered) __threadfence();
     mma::cp_async_wait<0>();
     __syncthreads();  // the next rows have arrived; dO, P and dS are read
-    if (params.ordered && thread == 0) end_turn(args.turns + index, turn + 1);
+    if (params.ordered && thread == 0) set_additions(args.dq_semaphores + index, prior_adds + 1);
     if (shared.visits[(i + 1) % 4].head >= 0) load_dout(shared.visits[(i + 1) % 4]);
     mma::cp_async_commit();
   }
   mma::cp_async_wait_all();
-  __syncthreads();  // K and V have arrived, though no tile was visited
+  __syncthreads();  // K and V have arrived even if no tile was visited
 
-  if (work.item.shared >= 0) {
+  if (work.item.split >= 0) {
     const std::int64_t place =
-        ((std::int64_t{work.kv_head} * params.lists.shared_tiles + work.item.shared) * kParts +
+        ((std::int64_t{work.kv_head} * params.lists.split_tiles + work.item.split) * kParts +
          work.part) *
         2;
-    Dk::add(args.key_sums, place, dk);
-    Dk::add(args.key_sums, place + 1, dv);
+    Dk::add(args.dkv_accum, place, dk);
+    Dk::add(args.dkv_accum, place + 1, dv);
     return;
   }
-  if (params.keys_sink == Sink::add_float32) {
+  if (params.dkv_mode == StoreMode::add_float32) {
     Dk::add_to_rows(dk, params.scale, head_rows<float>(params.dk, work.kv_head, keys.k_end),
                     key_begin);
     Dk::add_to_rows(dv, 1, head_rows<float>(params.dv, work.kv_head, keys.k_end), key_begin);
@@ -295,19 +295,19 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
                                           key_begin, thread);
 }
 
-/// dK (blockIdx.z = 0) or dV (1) of a part of a shared key tile (blockIdx.x) of a KV head
-/// (blockIdx.y).
+/// Rounds the accumulators of split key tiles: dK (blockIdx.z = 0) or dV (1) of a part of a key tile
+/// (blockIdx.x) of a KV head (blockIdx.y).
 template <typename Shape>
-__global__ void __launch_bounds__(Shape::kThreads) shared_keys_kernel(const BackwardArgs args) {
+__global__ void __launch_bounds__(Shape::kThreads) split_keys_kernel(const BackwardKernelArgs args) {
   const BackwardParams& params = args.params;
   const int part = static_cast<int>(blockIdx.x) % Shape::kParts;
-  const KeyRange keys = params.lists.shared_keys[blockIdx.x / Shape::kParts];
+  const KeyRange keys = params.lists.split_keys[blockIdx.x / Shape::kParts];
   const std::int64_t place = (std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x) * 2 + blockIdx.z;
   const TensorArg& to = blockIdx.z == 0 ? params.dk : params.dv;
   mma::convert_tile<typename Shape::DkFragments, typename Shape::T, Shape::kDim>(
-      args.key_sums, place, blockIdx.z == 0 ? params.scale : 1,
+      args.dkv_accum, place, blockIdx.z == 0 ? params.scale : 1,
       {to.data, to.token_stride, to.head_stride}, static_cast<int>(blockIdx.y),
-      {keys.begin + part * Shape::kTileN, keys.end}, params.keys_sink == Sink::add_float32);
+      {keys.begin + part * Shape::kTileN, keys.end}, params.dkv_mode == StoreMode::add_float32);
 }
 
-}  // namespace longca::slice::generic
+}  // namespace longca::slice::sm80

@@ -3,20 +3,20 @@
 #include <cstdint>
 
 #include "attention/kernels/common/mma/forward_tile.cuh"
-#include "attention/kernels/slice/sm80/half_walk.cuh"
+#include "attention/kernels/slice/sm80/sub_tile_walk.cuh"
 
-/// The forward pass on mma.sync, for GPUs without a kernel of their own. Two warps are a row group;
-/// keys are visited half by half, so that what a group does not see costs it nothing.
-namespace longca::slice::generic {
+// The forward pass on mma.sync, for GPUs of compute capability 8.0 and later. Two warps compute a row
+// group; keys are visited one 64-key sub-tile at a time, so that a group skips what it does not see.
+namespace longca::slice::sm80 {
 
-/// 128 rows × 64 keys: a row group is two warps, a key block is a half.
+/// Tiles of 128 rows × 64 keys, two stages of K and V.
 template <typename Element, int kDim>
-using Shape = mma::ForwardShape<Element, kDim, kRowGroups * kGroupRows, kHalfKeys, 4, 2>;
+using Shape = mma::ForwardShape<Element, kDim, kRowGroups * kGroupRows, kSubTileKeys, 4, 2>;
 
-/// The rows of a tensor that a tile's rows stand for: row r is token r / P, head r % P.
+/// The rows of a tensor that a query tile contains: row r is token r / P, head r % P.
 template <typename T>
 struct PackedRows {
-  T* data;  ///< of row 0
+  T* data;  ///< row 0
   std::int64_t token_stride, head_stride;
   int pack_shift;
   int rows;  ///< that exist
@@ -84,9 +84,9 @@ __device__ __forceinline__ void store_rows(const float (&x)[kDim / 8][4], float 
   }
 }
 
-/// Merges a warp's accumulators [16 rows, kDim] into rows [row, row + 16) of `to` of float32, and
+/// Merges a warp's accumulators [16 rows, kDim] into rows [row, row + 16) of the float32 `to` and
 /// their LSE, which hold the result over other keys; `results` are of rows lane / 4 and
-/// lane / 4 + 8. Rows that saw no key stay as they are.
+/// lane / 4 + 8. Rows that saw no key are left as they are.
 template <int kDim, typename LseOf>
 __device__ __forceinline__ void merge_rows(const float (&x)[kDim / 8][4],
                                            const mma::RowResult (&results)[2], int row,
@@ -96,12 +96,12 @@ __device__ __forceinline__ void merge_rows(const float (&x)[kDim / 8][4],
   for (int high = 0; high < 2; ++high) {
     const int r = row + lane / 4 + 8 * high;
     const float here = results[high].lse;
-    const bool sees = r < to.rows && here != -INFINITY;  // NaN is to be seen
+    const bool sees = r < to.rows && here != -INFINITY;  // true for NaN, which is to reach the result
     const float before = sees ? *lse_of(r) : 0;
     __syncwarp();  // all four lanes of the row have read it
     if (!sees) continue;
-    const float most = fmaxf(here, before);
-    const float merged = most + log1pf(expf(fminf(here, before) - most));
+    const float max = fmaxf(here, before);
+    const float merged = max + log1pf(expf(fminf(here, before) - max));
     if (lane % 4 == 0) *lse_of(r) = merged;
     const float keep = expf(before - merged);
     const float factor = expf(here - merged) * results[high].factor;
@@ -109,24 +109,24 @@ __device__ __forceinline__ void merge_rows(const float (&x)[kDim / 8][4],
 #pragma unroll
     for (int n = 0; n < kDim / 8; ++n) {
       float2 sums = {0, 0};
-      if (before != -INFINITY) sums = out[4 * n];  // else it may be anything
+      if (before != -INFINITY) sums = out[4 * n];  // else O may hold anything
       out[4 * n] = make_float2(fmaf(sums.x, keep, x[n][2 * high] * factor),
                                fmaf(sums.y, keep, x[n][2 * high + 1] * factor));
     }
   }
 }
 
-/// Columns [begin, end) of a half as bits.
+/// Columns [begin, end) of a sub-tile as bits.
 __device__ __forceinline__ std::uint64_t column_bits(int begin, int end) {
   begin = max(begin, 0);
-  end = min(end, kHalfKeys);
+  end = min(end, kSubTileKeys);
   if (begin >= end) return 0;
-  return (~std::uint64_t{0} >> (kHalfKeys - (end - begin))) << begin;
+  return (~std::uint64_t{0} >> (kSubTileKeys - (end - begin))) << begin;
 }
 
-/// −∞ for the cells of a 16-row tile that its rows do not see; `rows` are the intervals of rows
-/// lane / 4 and lane / 4 + 8.
-__device__ __forceinline__ void mask_scores(float (&s)[kHalfKeys / 8][4],
+/// Sets the scores of cells that a row does not see to −∞; `rows` are the intervals of rows lane / 4
+/// and lane / 4 + 8.
+__device__ __forceinline__ void mask_scores(float (&s)[kSubTileKeys / 8][4],
                                             const RowIntervals (&rows)[2], int first_column) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -135,7 +135,7 @@ __device__ __forceinline__ void mask_scores(float (&s)[kHalfKeys / 8][4],
                                 column_bits(row.lo1 - first_column, row.hi1 - first_column)) >>
                                (threadIdx.x % 4 * 2);
 #pragma unroll
-    for (int n = 0; n < kHalfKeys / 8; ++n) {
+    for (int n = 0; n < kSubTileKeys / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         if ((bits >> (n * 8 + i) & 1) == 0) s[n][2 * half + i] = -INFINITY;
@@ -150,7 +150,7 @@ struct WorkItem {
   int tile;  ///< in `tiles`
 };
 
-/// Head blocks in sections; inside a section the longest tiles of all its heads first.
+/// Head blocks come in sections, and the longest tiles of all heads of a section first.
 __device__ __forceinline__ WorkItem work_item(const ForwardParams& params, int section_heads) {
   const DeviceTileLists& lists = params.lists;
   const int index = static_cast<int>(blockIdx.x);
@@ -197,53 +197,53 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
   const auto k_matrices = k_tile.by_columns();
   const auto v_matrices = v_tile.by_rows();
 
-  HalfWalk walk(params.lists, tile, group);
+  SubTileWalk walk(params.lists, tile, group);
   const int count = walk.left();
   const auto load = [&](int i) {
-    const Half half = walk.next();
+    const SubTile sub_tile = walk.next();
     const std::uint32_t stage = i % kStages * kStageBytes;
-    Tile{k_tile.base + stage}.template load<kHalfKeys, Shape::kThreads>(k, half.k_begin);
-    Tile{v_tile.base + stage}.template load<kHalfKeys, Shape::kThreads>(v, half.k_begin);
-    return half;
+    Tile{k_tile.base + stage}.template load<kSubTileKeys, Shape::kThreads>(k, sub_tile.k_begin);
+    Tile{v_tile.base + stage}.template load<kSubTileKeys, Shape::kThreads>(v, sub_tile.k_begin);
+    return sub_tile;
   };
 
   float o[Shape::kRowTiles][Shape::kDim / 8][4] = {};
   mma::RowSoftmax softmax[Shape::kRowTiles];
   const float scale_log2 = params.scale * mma::kLog2E;
-  static_assert(kStages == 2, "one half is loaded ahead");
-  Half half = {};
-  if (count > 0) half = load(0);
+  static_assert(kStages == 2, "one sub-tile is loaded ahead");
+  SubTile sub_tile = {};
+  if (count > 0) sub_tile = load(0);
   mma::cp_async_commit();
   for (int i = 0; i < count; ++i) {
     mma::cp_async_wait<0>();
     __syncthreads();
-    Half ahead = {};
-    if (i + 1 < count) ahead = load(i + 1);
+    SubTile next = {};
+    if (i + 1 < count) next = load(i + 1);
     mma::cp_async_commit();
-    if (half.pattern != kNone) {
+    if (sub_tile.pattern != kNone) {
       const std::uint32_t stage = i % kStages * kStageBytes;
-      float s[Shape::kRowTiles][kHalfKeys / 8][4];
+      float s[Shape::kRowTiles][kSubTileKeys / 8][4];
       mma::multiply_scores<Shape>(s, q_matrices, k_matrices + stage);
-      if (half.pattern != kFull) {
+      if (sub_tile.pattern != kFull) {
         const RowIntervals* pattern =
             params.lists.patterns +
-            (static_cast<std::int64_t>(half.pattern) * kGroupRows >> pack_shift);
+            (static_cast<std::int64_t>(sub_tile.pattern) * kGroupRows >> pack_shift);
 #pragma unroll
         for (int m = 0; m < Shape::kRowTiles; ++m) {
           const int row = warp_row % kGroupRows + m * 16 + threadIdx.x % 32 / 4;
           const RowIntervals rows[2] = {pattern[row >> pack_shift],
                                         pattern[(row + 8) >> pack_shift]};
-          mask_scores(s[m], rows, half.first_column);
+          mask_scores(s[m], rows, sub_tile.first_column);
         }
       }
 #pragma unroll
       for (int m = 0; m < Shape::kRowTiles; ++m) softmax[m].begin(s[m], o[m], scale_log2);
       mma::multiply_values<Shape>(o, s, softmax, scale_log2, v_matrices + stage);
     }
-    half = ahead;
+    sub_tile = next;
   }
   mma::cp_async_wait_all();
-  __syncthreads();  // q has arrived, though no half was visited
+  __syncthreads();  // Q has arrived even if no sub-tile was visited
 
   const auto out = packed_rows<T>(params.o, head, tile, pack_shift);
   const auto lse_of = [&](int r) {
@@ -270,4 +270,4 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
   }
 }
 
-}  // namespace longca::slice::generic
+}  // namespace longca::slice::sm80

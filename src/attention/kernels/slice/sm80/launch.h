@@ -12,19 +12,19 @@
 // those that the program was built with.
 namespace longca::slice {
 
-/// Queues the forward pass. `section_heads` head blocks (of lists.pack query heads) are worked on
-/// together, so that their keys stay in L2. Needs no work counter.
+/// Launches the forward pass. `section_heads` head blocks (of lists.pack query heads) are in work at a
+/// time, so that their K and V stay in L2. Uses no work counter.
 void launch_generic_forward(const ForwardParams& params, DType dtype, int head_dim,
                             int section_heads, cudaStream_t stream);
 
-/// Queues the backward pass over lists of packs of one head. `shared_bytes` is what the device
-/// gives a CTA: with more, CTAs are larger and faster. Workspace of
-/// generic_backward_workspace_bytes. Sinks are `overwrite` or `add_float32`.
+/// Launches the backward pass over lists of packs of one head. `shared_bytes` is the maximum of the
+/// device per CTA: with more, CTAs are larger and faster. The workspace has
+/// generic_backward_workspace_bytes; the store modes are `overwrite` or `add_float32`.
 void launch_generic_backward(const BackwardParams& params, DType dtype, int head_dim,
                              int shared_bytes, cudaStream_t stream);
 std::int64_t generic_backward_workspace_bytes(const BackwardParams& params, int head_dim);
 
-/// Bytes of shared memory that a CTA needs at least, at the largest head dimension.
+/// Minimum shared memory per CTA, at the largest head dimension.
 int generic_shared_bytes();
 int generic_backward_shared_bytes();
 

@@ -6,7 +6,7 @@
 
 #include "attention/kernels/slice/backward_launch.h"
 #include "attention/kernels/slice/sm90/backward.cuh"
-#include "attention/kernels/slice/sm90/tensor_map.h"
+#include "attention/kernels/slice/sm90/launch_tools.h"
 #include "core/cuda/error.h"
 
 namespace longca::slice {
@@ -14,10 +14,10 @@ namespace {
 
 using namespace sm90;
 
-/// The workspaces: parts of them at multiples of 256 bytes. BackwardParams::rows holds what
-/// row_terms_kernel leaves to the others, BackwardParams::workspace the sums of dQ.
+/// Offsets of the parts of BackwardParams::rows, at multiples of 256 bytes, which preprocess_kernel
+/// fills for the others; and the size of dq_accum, which is BackwardParams::workspace.
 struct Workspace {
-  std::int64_t terms = 0, keys = 0, turns = 0, visits = 0, counters = 0, end = 0;
+  std::int64_t terms = 0, dkv_accum = 0, dq_semaphores = 0, visits = 0, counters = 0, end = 0;
   std::int64_t dq_bytes = 0;
 
   Workspace(const BackwardParams& params, int dim) {
@@ -25,9 +25,9 @@ struct Workspace {
     const std::int64_t tiles =
         (params.tokens_q + group_tokens - 1) / group_tokens * (params.heads_q / params.lists.pack);
     terms = take(tiles * static_cast<std::int64_t>(sizeof(RowTerms)));
-    keys = take(static_cast<std::int64_t>(params.heads_k) * params.lists.shared_tiles * 2 *
+    dkv_accum = take(static_cast<std::int64_t>(params.heads_k) * params.lists.split_tiles * 2 *
                 kTileKeys * dim * 4);
-    turns = take(tiles * 4);
+    dq_semaphores = take(tiles * 4);
     visits = take((tiles + kRegionTiles - 1) / kRegionTiles * 4);
     counters = take(8);
     dq_bytes = tiles * kBackwardRows * dim * 4;
@@ -41,31 +41,12 @@ struct Workspace {
   }
 };
 
-int sms() {
-  int device = 0;
-  int count = 0;
-  LONGCA_CUDA(cudaGetDevice(&device));
-  LONGCA_CUDA(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-  return count;
-}
-
-void check(const BackwardParams& params) {
-  const int pack = params.lists.pack;
-  if (pack < 1 || pack > 8 || !std::has_single_bit(static_cast<unsigned>(pack)) ||
-      params.heads_q / params.heads_k % pack != 0) {
-    throw std::invalid_argument("slice: a pack of " + std::to_string(pack) +
-                                " heads is not 1, 2, 4 or 8, or does not divide the " +
-                                std::to_string(params.heads_q / params.heads_k) +
-                                " query heads of a KV head");
-  }
-}
-
-BackwardArgs backward_args(const BackwardParams& params, DType dtype, int dim) {
+BackwardKernelArgs backward_args(const BackwardParams& params, DType dtype, int dim) {
   const int pack = params.lists.pack;
   const int tile_tokens = kBackwardRows / pack;
   const Workspace offsets(params, dim);
   auto* rows = static_cast<char*>(params.rows);
-  BackwardArgs args{};
+  BackwardKernelArgs args{};
   args.params = params;
   args.pack_shift = std::countr_zero(static_cast<unsigned>(pack));
   args.q_tiles = (params.tokens_q + tile_tokens - 1) / tile_tokens;
@@ -74,16 +55,17 @@ BackwardArgs backward_args(const BackwardParams& params, DType dtype, int dim) {
   args.section_heads = params.lists.section_heads;
   args.work_items = params.lists.items_per_order * params.heads_k;
   args.terms = reinterpret_cast<RowTerms*>(rows + offsets.terms);
-  args.dq_sums = static_cast<float*>(params.workspace);
-  args.key_sums = reinterpret_cast<float*>(rows + offsets.keys);
-  // Where all are added to, parts of key tiles need no sums of their own.
-  args.shared_sums = params.keys_sink == Sink::add_float32 ? 0 : params.lists.shared_tiles;
-  args.key_sum_bytes = args.shared_sums == 0 ? 0 : offsets.turns - offsets.keys;
-  args.turns = reinterpret_cast<std::int32_t*>(rows + offsets.turns);
+  args.dq_accum = static_cast<float*>(params.workspace);
+  args.dkv_accum = reinterpret_cast<float*>(rows + offsets.dkv_accum);
+  // Where all dK and dV are added to given float32, split key tiles need no accumulators.
+  args.split_tiles = params.dkv_mode == StoreMode::add_float32 ? 0 : params.lists.split_tiles;
+  args.dkv_accum_bytes = args.split_tiles == 0 ? 0 : offsets.dq_semaphores - offsets.dkv_accum;
+  args.dq_semaphores = reinterpret_cast<std::int32_t*>(rows + offsets.dq_semaphores);
   args.visits = reinterpret_cast<std::int32_t*>(rows + offsets.visits);
   args.work_counter = reinterpret_cast<std::int32_t*>(rows + offsets.counters);
   args.write_counter = args.work_counter + 1;
-  // Without a main kernel there would be nobody to wait for but the one that clears the counters.
+  // Without backward_kernel, postprocess_kernel would not wait for preprocess_kernel, which clears
+  // the counters.
   if (args.work_items == 0) args.params.lists.counts_visits = false;
   if (params.tokens_q > 0) {
     args.q =
@@ -98,15 +80,14 @@ BackwardArgs backward_args(const BackwardParams& params, DType dtype, int dim) {
   return args;
 }
 
-/// Starts while the kernel before it in the stream may still run, and calls
-/// wait_for_kernels_before. That waits for the one kernel right before to be over, and for all that
-/// it wrote. Between the rows of a call and its rest there may be others (of other calls, copies):
-/// each of them was over only after the one before it was, for a kernel launched as usual begins so
-/// and one of these waits before it ends, in every CTA and on every path. Whoever lets one
-/// of these kernels end without waiting breaks the calls behind it.
+/// Launches with programmatic stream serialization: the kernel may start while the one before it in
+/// the stream still runs, and calls griddepcontrol_wait before it needs the results of that one. It
+/// must call it in every CTA and on every path even if it needs nothing: a kernel completes only
+/// after the one right before it has, so that what follows, also between the rows of a call and its
+/// rest, can rely on all kernels before.
 template <typename Kernel>
 void launch_early(Kernel kernel, int ctas, int threads, int shared_bytes,
-                  const BackwardArgs& args, cudaStream_t stream) {
+                  const BackwardKernelArgs& args, cudaStream_t stream) {
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -121,37 +102,36 @@ void launch_early(Kernel kernel, int ctas, int threads, int shared_bytes,
 }
 
 template <typename Shape>
-void launch_main(const BackwardArgs& args, cudaStream_t stream) {
+void launch_main(const BackwardKernelArgs& args, cudaStream_t stream) {
   constexpr int kBytes = sizeof(typename Shape::Shared);
   static_assert(kBytes <= 227 * 1024);
   LONGCA_CUDA(cudaFuncSetAttribute(backward_kernel<Shape>,
                                    cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  launch_early(backward_kernel<Shape>, std::min(args.work_items, sms()),
-               Shape::kThreads, kBytes, args, stream);
+  launch_early(backward_kernel<Shape>, std::min(args.work_items, sm_count()), Shape::kThreads, kBytes, args, stream);
 }
 
 template <typename T, int kDim>
-void launch_rows(const BackwardArgs& args, cudaStream_t stream) {
+void launch_preprocess(const BackwardKernelArgs& args, cudaStream_t stream) {
   if (args.query_tiles > 0) {
-    launch_early(row_terms_kernel<T, kDim>, args.query_tiles, 256, 0, args, stream);
+    launch_early(preprocess_kernel<T, kDim>, args.query_tiles, 256, 0, args, stream);
   } else {
     const Workspace offsets(args.params, kDim);
-    const auto bytes = static_cast<std::size_t>(offsets.end - offsets.keys);
-    LONGCA_CUDA(cudaMemsetAsync(args.key_sums, 0, bytes, stream));
+    const auto bytes = static_cast<std::size_t>(offsets.end - offsets.dkv_accum);
+    LONGCA_CUDA(cudaMemsetAsync(args.dkv_accum, 0, bytes, stream));
   }
 }
 
 template <typename T, int kDim>
 void launch(const BackwardParams& params, DType dtype, BackwardPart part, cudaStream_t stream) {
-  check(params);
-  const BackwardArgs args = backward_args(params, dtype, kDim);
-  if (part != BackwardPart::rest) launch_rows<T, kDim>(args, stream);
+  check_pack(params.lists.pack, params.heads_q / params.heads_k);
+  const BackwardKernelArgs args = backward_args(params, dtype, kDim);
+  if (part != BackwardPart::rest) launch_preprocess<T, kDim>(args, stream);
   if (part == BackwardPart::rows) return;
   if (args.work_items > 0) launch_main<BackwardShape<T, kDim>>(args, stream);
-  const int writes = args.query_tiles + args.shared_sums * params.heads_k * 2;
+  const int writes = args.query_tiles + args.split_tiles * params.heads_k * 2;
   if (writes > 0) {
-    const int resident = sms() * kWritersPerSm;
-    launch_early(write_sums_kernel<T, kDim>, std::min(writes, resident), 256, 0, args, stream);
+    const int resident = sm_count() * kPostprocessCtasPerSm;
+    launch_early(postprocess_kernel<T, kDim>, std::min(writes, resident), 256, 0, args, stream);
   }
 }
 

@@ -1,55 +1,56 @@
 #pragma once
 
-#include "attention/kernels/slice/sm90/backward_adder.cuh"
+#include "attention/kernels/slice/sm90/backward_dq.cuh"
 #include "attention/kernels/slice/sm90/backward_consumer.cuh"
 #include "attention/kernels/slice/sm90/backward_producer.cuh"
 
 namespace longca::slice::sm90 {
 
-/// Owns key tiles, one after the other: dK and dV stay in the registers of two warpgroups, and dQ
-/// is added in float32 in device memory (docs/design/slice-backward.md).
+/// Persistent: a CTA takes work items, each a key tile and the query tiles that see it. dK and dV
+/// stay in the registers of the two consumer warpgroups, and dQ is added to float32 accumulators in
+/// device memory (docs/design/slice-backward.md).
 template <typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
-    backward_kernel(const __grid_constant__ BackwardArgs args) {
+    backward_kernel(const __grid_constant__ BackwardKernelArgs args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) unsigned char shared_bytes[];
   auto& shared = *reinterpret_cast<typename Shape::Shared*>(shared_bytes);
   if (threadIdx.x == 0) {
-    ptx::barrier_init(&shared.keys_full, 1);
-    ptx::barrier_init(&shared.keys_empty, Shape::kConsumerWarps);
+    ptx::mbarrier_init(&shared.keys_full, 1);
+    ptx::mbarrier_init(&shared.keys_empty, Shape::kConsumerWarps);
     for (int i = 0; i < Shape::kStages; ++i) {
-      ptx::barrier_init(&shared.q_full[i], 1);
-      ptx::barrier_init(&shared.dout_full[i], 1);
-      ptx::barrier_init(&shared.q_empty[i], Shape::kConsumerWarps);
-      ptx::barrier_init(&shared.dout_empty[i], Shape::kConsumerWarps);
+      ptx::mbarrier_init(&shared.q_full[i], 1);
+      ptx::mbarrier_init(&shared.dout_full[i], 1);
+      ptx::mbarrier_init(&shared.q_empty[i], Shape::kConsumerWarps);
+      ptx::mbarrier_init(&shared.dout_empty[i], Shape::kConsumerWarps);
     }
-    ptx::barrier_init(&shared.pattern_empty, Shape::kConsumerWarps);
+    ptx::mbarrier_init(&shared.pattern_empty, Shape::kConsumerWarps);
     for (int i = 0; i < 2; ++i) {
-      ptx::barrier_init(&shared.ds_full[i], Shape::kConsumerWarps);
-      ptx::barrier_init(&shared.ds_empty[i], Shape::kConsumerWarps);
+      ptx::mbarrier_init(&shared.ds_full[i], Shape::kConsumerWarps);
+      ptx::mbarrier_init(&shared.ds_empty[i], Shape::kConsumerWarps);
     }
     for (int i = 0; i < Shape::kDqBuffers; ++i) {
-      ptx::barrier_init(&shared.dq_full[i], Shape::kConsumerWarps);
-      ptx::barrier_init(&shared.dq_empty[i], 1);
+      ptx::mbarrier_init(&shared.dq_full[i], Shape::kConsumerWarps);
+      ptx::mbarrier_init(&shared.dq_empty[i], 1);
     }
     ptx::fence_barrier_init();
-    ptx::prefetch_map(&args.q);
-    ptx::prefetch_map(&args.dout);
-    ptx::prefetch_map(&args.k);
-    ptx::prefetch_map(&args.v);
+    ptx::prefetch_tensormap(&args.q);
+    ptx::prefetch_tensormap(&args.dout);
+    ptx::prefetch_tensormap(&args.k);
+    ptx::prefetch_tensormap(&args.v);
   }
   __syncthreads();
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0);
   if (warpgroup == 0) {
-    ptx::decrease_registers<24>();
+    ptx::warpgroup_reg_dealloc<24>();
     if (threadIdx.x < 32) {
       BackwardProducer<Shape>{args, shared}.run();
     } else if (threadIdx.x < 32 * (1 + Shape::kDqBuffers)) {
       const int buffer = static_cast<int>(threadIdx.x / 32) - 1;
-      if (threadIdx.x % 32 == 0) BackwardAdder<Shape>{args, shared, buffer}.run();
+      if (threadIdx.x % 32 == 0) BackwardDqAccumulator<Shape>{args, shared, buffer}.run();
     }
   } else {
-    ptx::increase_registers<240>();
+    ptx::warpgroup_reg_alloc<240>();
     BackwardConsumer<Shape> consumer{args, shared, warpgroup - 1,
                                      static_cast<int>(threadIdx.x / 32 % 4),
                                      static_cast<int>(threadIdx.x % 32)};

@@ -2,92 +2,88 @@
 
 #include <cstdint>
 
-#include "attention/kernels/slice/sm90/backward_args.h"
-#include "attention/kernels/slice/sm90/backward_key_writer.cuh"
+#include "attention/kernels/slice/sm90/backward_epilogue.cuh"
+#include "attention/kernels/slice/sm90/backward_prepost.cuh"
 #include "attention/kernels/slice/sm90/backward_shape.cuh"
-#include "attention/kernels/slice/sm90/backward_sums.cuh"
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
-#include "attention/kernels/slice/sm90/ptx/tile_products.cuh"
-#include "attention/kernels/slice/sm90/ptx/tma.cuh"
 #include "attention/kernels/slice/sm90/ptx/wgmma.cuh"
 
 namespace longca::slice::sm90 {
 
-/// Steps of 16 along the inner dimension, in units of 16 bytes: within a column of 64 elements it
-/// lies along the rows.
+/// Descriptor offset of step i, 16 of the inner dimension each, in units of 16 bytes.
 template <int kColumnBytes>
-__device__ __forceinline__ constexpr std::uint64_t along(int step) {
-  return static_cast<std::uint64_t>((step / 4 * kColumnBytes + step % 4 * 32) / 16);
+__device__ __forceinline__ constexpr std::uint64_t k_major_step(int i) {
+  return static_cast<std::uint64_t>((i / 4 * kColumnBytes + i % 4 * 32) / 16);
 }
-/// Across the rows.
-__device__ __forceinline__ constexpr std::uint64_t across(int step) {
-  return static_cast<std::uint64_t>(step * 16 * 128 / 16);
+__device__ __forceinline__ constexpr std::uint64_t mn_major_step(int i) {
+  return static_cast<std::uint64_t>(i * 16 * 128 / 16);
 }
 
-/// A warpgroup of the two, with 64 of the 128 keys.
+/// A consumer warpgroup owns 64 of the 128 keys: dK and dV of these, and of dQ half of the
+/// dimensions over all 128 keys.
 template <typename Shape>
 struct BackwardConsumer {
   using T = typename Shape::T;
   using Shared = typename Shape::Shared;
   static constexpr int kDim = Shape::kDim;
-  static constexpr int kDqCount = kDim / 4;  ///< numbers of dQ per thread: half of its columns
+  static constexpr int kDqCount = kDim / 4;  ///< of the thread: dQ of [64, kDim / 2]
 
-  const BackwardArgs& args;
+  const BackwardKernelArgs& args;
   Shared& shared;
-  int group;  ///< of the two
+  int group;  ///< 0 or 1
   int warp;   ///< of the four in the group
   int lane;
-  RingPlace<Shape::kStages> ring{};
-  RingPlace<2> ds_ring{};
-  RingPlace<Shape::kDqBuffers> dq_ring{};
-  std::uint32_t keys_parity = 0;
+  ptx::PipelineState<Shape::kStages> pipe{};
+  ptx::PipelineState<2> ds_pipe{};
+  ptx::PipelineState<Shape::kDqBuffers> dq_pipe{};
+  std::uint32_t keys_phase = 0;
 
   __device__ __forceinline__ void arrive(std::uint64_t& barrier) const {
-    if (lane == 0) ptx::barrier_arrive(&barrier);
+    if (lane == 0) ptx::mbarrier_arrive(&barrier);
   }
 
-  /// s = K Qᵀ or V dOᵀ: this group's 64 keys × 64 rows.
+  /// s = K Qᵀ or V dOᵀ: [64 keys of this warpgroup, 64 rows].
   __device__ __forceinline__ void multiply_rows(float (&s)[32], const unsigned char* keys,
                                                 const unsigned char* rows) const {
-    const std::uint64_t a = ptx::operand(ptx::shared_address(keys) + group * 64 * 128, 0);
-    const std::uint64_t b = ptx::operand(ptx::shared_address(rows), 0);
-    using ptx::Inner;
-    ptx::multiply_tile<T, Inner::along, Inner::along, false>(s, a, b);
+    const std::uint64_t a = ptx::smem_descriptor(ptx::shared_address(keys) + group * 64 * 128, 0);
+    const std::uint64_t b = ptx::smem_descriptor(ptx::shared_address(rows), 0);
+    using ptx::Major;
+    ptx::wgmma_ss<T, Major::k, Major::k, false>(s, a, b);
 #pragma unroll
     for (int step = 1; step < kDim / 16; ++step) {
-      ptx::multiply_tile<T, Inner::along, Inner::along, true>(
-          s, a + along<Shape::kKeyColumnBytes>(step), b + along<Shape::kRowColumnBytes>(step));
+      ptx::wgmma_ss<T, Major::k, Major::k, true>(
+          s, a + k_major_step<Shape::kKeyColumnBytes>(step), b + k_major_step<Shape::kRowColumnBytes>(step));
     }
   }
 
-  /// sum += aᵀ rows, a being 64 rows × this group's 64 keys.
+  /// sum += a · rows: dV += P dO or dK += dS Q, with a [64 keys, 64 rows] in registers.
   __device__ __forceinline__ void add_product(float (&sum)[kDim / 2], const std::uint32_t (&a)[16],
                                               const unsigned char* rows) const {
-    const std::uint64_t b = ptx::operand(ptx::shared_address(rows), Shape::kRowColumnBytes);
+    const std::uint64_t b = ptx::smem_descriptor(ptx::shared_address(rows), Shape::kRowColumnBytes);
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
-      ptx::multiply_add<T>(sum, a + step * 4, b + across(step));
+      ptx::wgmma_rs_add<T>(sum, a + step * 4, b + mn_major_step(step));
     }
   }
 
-  /// dq = dS K: 64 rows × this group's half of the dimensions.
+  /// dq = dS K: [64 rows, this warpgroup's half of the dimensions].
   __device__ __forceinline__ void multiply_dq(float (&dq)[kDqCount],
                                               const unsigned char* ds) const {
-    using ptx::Inner;
+    using ptx::Major;
     const int column = group * (kDim / 2);
-    const std::uint64_t a = ptx::operand(ptx::shared_address(ds), 0);
-    const std::uint64_t b = ptx::operand(
+    const std::uint64_t a = ptx::smem_descriptor(ptx::shared_address(ds), 0);
+    const std::uint64_t b = ptx::smem_descriptor(
         ptx::shared_address(shared.k) + column / 64 * Shape::kKeyColumnBytes + column % 64 * 2,
         Shape::kKeyColumnBytes);
-    ptx::multiply_tile<T, Inner::across, Inner::across, false>(dq, a, b);
+    ptx::wgmma_ss<T, Major::mn, Major::mn, false>(dq, a, b);
 #pragma unroll
     for (int step = 1; step < kTileKeys / 16; ++step) {
-      ptx::multiply_tile<T, Inner::across, Inner::across, true>(dq, a + across(step),
-                                                                b + across(step));
+      ptx::wgmma_ss<T, Major::mn, Major::mn, true>(dq, a + mn_major_step(step),
+                                                                b + mn_major_step(step));
     }
   }
 
-  /// 0 for the cells that the pattern does not allow.
+  /// Sets the probabilities of cells outside of the pattern to 0.
   __device__ __forceinline__ void mask(float (&p)[32]) const {
     const int key = group * 64 + warp * 16 + lane / 4;
 #pragma unroll
@@ -105,101 +101,102 @@ struct BackwardConsumer {
     }
   }
 
-  /// dSᵀ into shared memory, for both groups.
+  /// Stores dSᵀ, which both warpgroups read for dQ.
   __device__ __forceinline__ void store_ds(unsigned char* ds, const std::uint32_t (&a)[16]) const {
     const int row = lane % 8;
     const int key = group * 64 + warp * 16 + (lane / 8 & 1) * 8 + row;
     const std::uint32_t first = ptx::shared_address(ds) + key * 128 + ((lane / 16) ^ row) * 16;
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
-      ptx::store_matrices(first ^ (step * 32), a[step * 4], a[step * 4 + 1], a[step * 4 + 2],
+      ptx::stmatrix_x4(first ^ (step * 32), a[step * 4], a[step * 4 + 1], a[step * 4 + 2],
                           a[step * 4 + 3]);
     }
   }
 
-  /// By way of shared memory and a BackwardAdder.
+  /// Hands dQ to a BackwardDqAccumulator through shared memory.
   __device__ __forceinline__ void add_dq(const float (&dq)[kDqCount], const RowTile& tile) {
-    ptx::barrier_wait(&shared.dq_empty[dq_ring.slot], dq_ring.parity ^ 1);
-    float* staged = shared.dq[dq_ring.slot][group * 4 + warp];
+    ptx::mbarrier_wait(&shared.dq_empty[dq_pipe.index], dq_pipe.phase ^ 1);
+    float* staged = shared.dq[dq_pipe.index][group * 4 + warp];
 #pragma unroll
     for (int i = 0; i < kDqCount; i += 4) {
       *reinterpret_cast<float4*>(staged + i * 32 + lane * 4) =
           make_float4(dq[i], dq[i + 1], dq[i + 2], dq[i + 3]);
     }
-    ptx::fence_async_proxy();
-    give_to_adder(tile);
+    ptx::fence_proxy_async_shared();
+    signal_dq_full(tile);
   }
 
-  __device__ __forceinline__ void give_to_adder(const RowTile& tile) {
-    if (group == 0 && warp == 0 && lane == 0) shared.dq_tile[dq_ring.slot] = tile;
+  __device__ __forceinline__ void signal_dq_full(const RowTile& tile) {
+    if (group == 0 && warp == 0 && lane == 0) shared.dq_tile[dq_pipe.index] = tile;
     __syncwarp();
-    arrive(shared.dq_full[dq_ring.slot]);
-    dq_ring.advance();
+    arrive(shared.dq_full[dq_pipe.index]);
+    dq_pipe.advance();
   }
-  __device__ __forceinline__ void dismiss_adders() {
+  __device__ __forceinline__ void stop_dq_warps() {
     for (int i = 0; i < Shape::kDqBuffers; ++i) {
-      ptx::barrier_wait(&shared.dq_empty[dq_ring.slot], dq_ring.parity ^ 1);
-      give_to_adder({-1, 0, 0});
+      ptx::mbarrier_wait(&shared.dq_empty[dq_pipe.index], dq_pipe.phase ^ 1);
+      signal_dq_full({-1, 0, 0});
     }
   }
 
   __device__ __forceinline__ void run() {
-    const BackwardKeyWriter<Shape> writer{args, shared, group, warp, lane};
+    const BackwardEpilogue<Shape> epilogue{args, shared, group, warp, lane};
     for (;;) {
-      ptx::barrier_wait(&shared.keys_full, keys_parity);
-      keys_parity ^= 1;
-      const KeyWork work = shared.work;
+      ptx::mbarrier_wait(&shared.keys_full, keys_phase);
+      keys_phase ^= 1;
+      const KeyTileWork work = shared.work;
       if (work.q_tiles < 0) break;
       float dk[kDim / 2];
       float dv[kDim / 2];
 #pragma unroll
       for (int i = 0; i < kDim / 2; ++i) dk[i] = dv[i] = 0;
       if (work.q_tiles > 0) walk(work.q_tiles, dk, dv);
-      writer.write(work, dk, dv);
-      // Only what goes by way of shared memory must be there before K and V come again.
-      if (writer.uses_shared(work)) ptx::fence_async_proxy();
+      epilogue.write(work, dk, dv);
+      // Orders the epilogue's accesses to shared.v before the TMA load of the next V.
+      if (epilogue.uses_shared(work)) ptx::fence_proxy_async_shared();
       __syncwarp();
       arrive(shared.keys_empty);
     }
-    dismiss_adders();
+    stop_dq_warps();
   }
 
-  /// The buffer that was written before the next one.
+  /// Waits for dS of the query tile before, from both warpgroups.
   __device__ __forceinline__ void wait_ds_before() {
-    const std::uint32_t parity = ds_ring.slot == 1 ? ds_ring.parity : ds_ring.parity ^ 1;
-    ptx::barrier_wait(&shared.ds_full[ds_ring.slot ^ 1], parity);
+    const std::uint32_t phase = ds_pipe.index == 1 ? ds_pipe.phase : ds_pipe.phase ^ 1;
+    ptx::mbarrier_wait(&shared.ds_full[ds_pipe.index ^ 1], phase);
   }
   __device__ __forceinline__ void add_dq_before(const float (&dq)[kDqCount], const RowTile& tile) {
-    arrive(shared.ds_empty[ds_ring.slot ^ 1]);
+    arrive(shared.ds_empty[ds_pipe.index ^ 1]);
     add_dq(dq, tile);
   }
 
-  /// Sums over `count` query tiles.
+  /// Adds `count` query tiles to dK and dV. Products are issued so that exponentials and packing run
+  /// beside them: the scores of the next tile before dQ of the one before.
   __device__ __forceinline__ void walk(int count, float (&dk)[kDim / 2], float (&dv)[kDim / 2]) {
     const float scale_log2 = args.params.scale * kLog2E;
     float s[32];
-    ptx::barrier_wait(&shared.q_full[ring.slot], ring.parity);
-    ptx::products_begin();
-    multiply_rows(s, shared.k, shared.q[ring.slot]);
-    ptx::products_commit();
-    ptx::products_wait<0>();
-    ptx::pin(s);
+    ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);
+    ptx::warpgroup_arrive();
+    multiply_rows(s, shared.k, shared.q[pipe.index]);
+    ptx::warpgroup_commit_group();
+    ptx::warpgroup_wait_group<0>();
+    ptx::warpgroup_fence_operand(s);
     RowTile before{-1, 0, 0};
     for (int left = count; left > 0; --left) {
-      const int slot = ring.slot;
-      const RowTile tile = shared.tile[slot];
-      const float* lse = shared.terms[slot][0] + lane % 4 * 2;
-      const float* delta = shared.terms[slot][1] + lane % 4 * 2;
+      const int stage = pipe.index;
+      const RowTile tile = shared.tile[stage];
+      const float* lse_log2 = shared.terms[stage][0] + lane % 4 * 2;
+      const float* delta = shared.terms[stage][1] + lane % 4 * 2;
 
-      // Scores are under way; their gradient's product beside the exponentials.
+      // s holds the scores. P = exp2(s) beside dP = V dOᵀ.
       float dp[32];
-      ptx::barrier_wait(&shared.dout_full[slot], ring.parity);
-      ptx::products_begin();
-      multiply_rows(dp, shared.v, shared.dout[slot]);
-      ptx::products_commit();
+      ptx::mbarrier_wait(&shared.dout_full[stage], pipe.phase);
+      ptx::warpgroup_arrive();
+      multiply_rows(dp, shared.v, shared.dout[stage]);
+      ptx::warpgroup_commit_group();
 #pragma unroll
       for (int i = 0; i < 32; i += 4) {
-        const float2 of_rows = *reinterpret_cast<const float2*>(lse + i * 2);
+        const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + i * 2);
         s[i] = ptx::exp2(fmaf(s[i], scale_log2, -of_rows.x));
         s[i + 1] = ptx::exp2(fmaf(s[i + 1], scale_log2, -of_rows.y));
         s[i + 2] = ptx::exp2(fmaf(s[i + 2], scale_log2, -of_rows.x));
@@ -214,12 +211,12 @@ struct BackwardConsumer {
 #pragma unroll
       for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
 
-      // dV beside the gradient of the scores.
-      ptx::products_begin();
-      add_product(dv, p, shared.dout[slot]);
-      ptx::products_commit();
-      ptx::products_wait<1>();
-      ptx::pin(dp);
+      // dS = P ∘ (dP − delta) beside dV += P dO.
+      ptx::warpgroup_arrive();
+      add_product(dv, p, shared.dout[stage]);
+      ptx::warpgroup_commit_group();
+      ptx::warpgroup_wait_group<1>();
+      ptx::warpgroup_fence_operand(dp);
 #pragma unroll
       for (int i = 0; i < 32; i += 4) {
         const float2 of_rows = *reinterpret_cast<const float2*>(delta + i * 2);
@@ -231,50 +228,50 @@ struct BackwardConsumer {
       std::uint32_t ds[16];
 #pragma unroll
       for (int i = 0; i < 16; ++i) ds[i] = ptx::pack<T>(dp[2 * i], dp[2 * i + 1]);
-      ptx::barrier_wait(&shared.ds_empty[ds_ring.slot], ds_ring.parity ^ 1);
-      store_ds(shared.ds[ds_ring.slot], ds);
-      ptx::fence_async_proxy();
+      ptx::mbarrier_wait(&shared.ds_empty[ds_pipe.index], ds_pipe.phase ^ 1);
+      store_ds(shared.ds[ds_pipe.index], ds);
+      ptx::fence_proxy_async_shared();
       __syncwarp();
-      arrive(shared.ds_full[ds_ring.slot]);
+      arrive(shared.ds_full[ds_pipe.index]);
 
-      ptx::products_begin();
-      add_product(dk, ds, shared.q[slot]);
-      ptx::products_commit();
-      ring.advance();
-      // After the last tile this takes whatever is there, for nothing: cheaper than a branch that
-      // keeps products apart.
-      if (left > 1) ptx::barrier_wait(&shared.q_full[ring.slot], ring.parity);
-      ptx::products_begin();
-      multiply_rows(s, shared.k, shared.q[ring.slot]);
-      ptx::products_commit();
-      ptx::products_wait<1>();
-      arrive(shared.dout_empty[slot]);
-      arrive(shared.q_empty[slot]);
+      ptx::warpgroup_arrive();
+      add_product(dk, ds, shared.q[stage]);
+      ptx::warpgroup_commit_group();
+      pipe.advance();
+      // After the last tile this multiplies stale data and the result is unused: cheaper than a
+      // branch, across which the compiler would not keep wgmma in flight.
+      if (left > 1) ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);
+      ptx::warpgroup_arrive();
+      multiply_rows(s, shared.k, shared.q[pipe.index]);
+      ptx::warpgroup_commit_group();
+      ptx::warpgroup_wait_group<1>();
+      arrive(shared.dout_empty[stage]);
+      arrive(shared.q_empty[stage]);
 
-      // dQ of the tile before: by now the other group has written its half of that dS. Of the first
-      // tile there is none before: what comes out of it is left.
+      // dQ of the tile before, whose dS the other warpgroup has written by now. At the first tile
+      // the result is unused.
       float dq[kDqCount];
       if (before.index >= 0) wait_ds_before();
-      ptx::products_begin();
-      multiply_dq(dq, shared.ds[ds_ring.slot ^ 1]);
-      ptx::products_commit();
-      ptx::products_wait<0>();
-      ptx::pin(s);
-      ptx::pin(dq);
+      ptx::warpgroup_arrive();
+      multiply_dq(dq, shared.ds[ds_pipe.index ^ 1]);
+      ptx::warpgroup_commit_group();
+      ptx::warpgroup_wait_group<0>();
+      ptx::warpgroup_fence_operand(s);
+      ptx::warpgroup_fence_operand(dq);
       if (before.index >= 0) add_dq_before(dq, before);
       before = tile;
-      ds_ring.advance();
+      ds_pipe.advance();
     }
     float dq[kDqCount];
     wait_ds_before();
-    ptx::products_begin();
-    multiply_dq(dq, shared.ds[ds_ring.slot ^ 1]);
-    ptx::products_commit();
-    ptx::products_wait<0>();
-    ptx::pin(dq);
+    ptx::warpgroup_arrive();
+    multiply_dq(dq, shared.ds[ds_pipe.index ^ 1]);
+    ptx::warpgroup_commit_group();
+    ptx::warpgroup_wait_group<0>();
+    ptx::warpgroup_fence_operand(dq);
     add_dq_before(dq, before);
-    ptx::pin(dk);
-    ptx::pin(dv);
+    ptx::warpgroup_fence_operand(dk);
+    ptx::warpgroup_fence_operand(dv);
   }
 };
 

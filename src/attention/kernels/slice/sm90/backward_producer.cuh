@@ -2,92 +2,94 @@
 
 #include <cstdint>
 
-#include "attention/kernels/slice/sm90/backward_args.h"
+#include "attention/kernels/slice/sm90/backward_shape.cuh"
 #include "attention/kernels/slice/sm90/backward_shape.cuh"
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
 #include "attention/kernels/slice/sm90/ptx/tma.cuh"
 
 namespace longca::slice::sm90 {
 
-/// One warp that fetches work and keeps the copy engine busy.
+/// The producer warp: fetches work items and keeps TMA busy.
 template <typename Shape>
 struct BackwardProducer {
   using Shared = typename Shape::Shared;
-  const BackwardArgs& args;
+  const BackwardKernelArgs& args;
   Shared& shared;
-  RingPlace<Shape::kStages> ring{};
-  std::uint32_t keys_parity = 0;
-  std::uint32_t pattern_parity = 0;
+  ptx::PipelineState<Shape::kStages> pipe{};
+  std::uint32_t keys_phase = 0;
+  std::uint32_t pattern_phase = 0;
 
   __device__ __forceinline__ bool leads() const { return threadIdx.x == 0; }
 
-  /// Q, dO and the terms of the rows, and which keys they see.
-  __device__ __forceinline__ void load_rows(int head_block, int q_tile, int pattern, int rank) {
-    const int slot = ring.slot;
+  /// Q, dO, row terms and the pattern of a query tile into the next stage. dO waits for its own
+  /// barrier: its stage is free earlier or later than that of Q.
+  __device__ __forceinline__ void load_rows(int head_block, int q_tile, int pattern,
+                                            int prior_adds) {
+    const int stage = pipe.index;
     const int head = head_block << args.pack_shift;
     const int token = q_tile * (kBackwardRows >> args.pack_shift);
     const int index = head_block * args.q_tiles + q_tile;
-    std::uint64_t* full = &shared.q_full[slot];
-    ptx::barrier_wait(&shared.q_empty[slot], ring.parity ^ 1);
+    std::uint64_t* full = &shared.q_full[stage];
+    ptx::mbarrier_wait(&shared.q_empty[stage], pipe.phase ^ 1);
     if (leads()) {
-      shared.tile[slot] = {index, pattern, rank};
-      ptx::barrier_arrive_expect(
+      shared.tile[stage] = {index, pattern, prior_adds};
+      ptx::mbarrier_arrive_expect_tx(
           full, Shape::kRowBytes + Shape::kTermBytes + (pattern >= 0 ? Shape::kPatternBytes : 0));
 #pragma unroll
       for (int column = 0; column < Shape::kColumns; ++column) {
-        ptx::load_box(shared.q[slot] + column * Shape::kRowColumnBytes, &args.q, full, column * 64,
+        ptx::tma_load(shared.q[stage] + column * Shape::kRowColumnBytes, &args.q, full, column * 64,
                       head, token);
       }
-      ptx::load_bytes(shared.terms[slot], args.terms + index, Shape::kTermBytes, full);
+      ptx::bulk_load(shared.terms[stage], args.terms + index, Shape::kTermBytes, full);
     }
-    ptx::barrier_wait(&shared.dout_empty[slot], ring.parity ^ 1);
+    ptx::mbarrier_wait(&shared.dout_empty[stage], pipe.phase ^ 1);
     if (leads()) {
-      ptx::barrier_arrive_expect(&shared.dout_full[slot], Shape::kRowBytes);
+      ptx::mbarrier_arrive_expect_tx(&shared.dout_full[stage], Shape::kRowBytes);
 #pragma unroll
       for (int column = 0; column < Shape::kColumns; ++column) {
-        ptx::load_box(shared.dout[slot] + column * Shape::kRowColumnBytes, &args.dout,
-                      &shared.dout_full[slot], column * 64, head, token);
+        ptx::tma_load(shared.dout[stage] + column * Shape::kRowColumnBytes, &args.dout,
+                      &shared.dout_full[stage], column * 64, head, token);
       }
     }
     if (pattern >= 0) load_pattern(pattern, full);
-    ring.advance();
+    pipe.advance();
   }
 
-  /// As soon as the last one was applied.
+  /// Waits until the consumers have applied the pattern before.
   __device__ __forceinline__ void load_pattern(int pattern, std::uint64_t* full) {
-    ptx::barrier_wait(&shared.pattern_empty, pattern_parity ^ 1);
-    pattern_parity ^= 1;
+    ptx::mbarrier_wait(&shared.pattern_empty, pattern_phase ^ 1);
+    pattern_phase ^= 1;
     if (leads()) {
-      ptx::load_bytes(shared.pattern,
+      ptx::bulk_load(shared.pattern,
                       args.params.lists.patterns + static_cast<std::int64_t>(pattern) * kTileKeys,
                       Shape::kPatternBytes, full);
     }
   }
 
-  __device__ __forceinline__ void load_keys(const KeyWork& work) {
-    ptx::barrier_wait(&shared.keys_empty, keys_parity ^ 1);
-    keys_parity ^= 1;
+  __device__ __forceinline__ void load_keys(const KeyTileWork& work) {
+    ptx::mbarrier_wait(&shared.keys_empty, keys_phase ^ 1);
+    keys_phase ^= 1;
     if (leads()) {
       shared.work = work;
       if (work.q_tiles == 0) {
-        ptx::barrier_arrive(&shared.keys_full);
+        ptx::mbarrier_arrive(&shared.keys_full);
         return;
       }
-      ptx::barrier_arrive_expect(&shared.keys_full, 2 * Shape::kKeyBytes);
+      ptx::mbarrier_arrive_expect_tx(&shared.keys_full, 2 * Shape::kKeyBytes);
 #pragma unroll
       for (int column = 0; column < Shape::kColumns; ++column) {
-        ptx::load_box(shared.k + column * Shape::kKeyColumnBytes, &args.k, &shared.keys_full,
+        ptx::tma_load(shared.k + column * Shape::kKeyColumnBytes, &args.k, &shared.keys_full,
                       column * 64, work.kv_head, work.k_begin);
       }
 #pragma unroll
       for (int column = 0; column < Shape::kColumns; ++column) {
-        ptx::load_box(shared.v + column * Shape::kKeyColumnBytes, &args.v, &shared.keys_full,
+        ptx::tma_load(shared.v + column * Shape::kKeyColumnBytes, &args.v, &shared.keys_full,
                       column * 64, work.kv_head, work.k_begin);
       }
     }
   }
 
-  /// Tile `tile` of the list of head block `block` of a KV head.
+  /// Key tile `tile` of the list that head block `block` of a KV head reads.
   __device__ __forceinline__ const KeyTile& key_tile(int kv_head, int block, int tile) const {
     const DeviceTransposedLists& lists = args.params.lists;
     const int head = (kv_head * args.head_blocks + block) << args.pack_shift;
@@ -98,9 +100,10 @@ struct BackwardProducer {
   }
 
   __device__ __forceinline__ void run() {
-    ptx::wait_for_kernels_before();
-    // Not earlier: what the next one reads has been cleared then.
-    ptx::let_next_kernel_start();
+    ptx::griddepcontrol_wait();
+    // Not earlier: postprocess_kernel may start from here on, and the grid that cleared what it
+    // reads (visits, write_counter) has completed only now.
+    ptx::griddepcontrol_launch_dependents();
     for (;;) {
       int id = 0;
       if (leads()) id = atomicAdd(args.work_counter, 1);
@@ -108,21 +111,22 @@ struct BackwardProducer {
       if (id >= args.work_items) break;
       run_item(id);
     }
-    ptx::barrier_wait(&shared.keys_empty, keys_parity ^ 1);
+    ptx::mbarrier_wait(&shared.keys_empty, keys_phase ^ 1);
     if (leads()) {
       shared.work.q_tiles = -1;
-      ptx::barrier_arrive(&shared.keys_full);
+      ptx::mbarrier_arrive(&shared.keys_full);
     }
   }
 
-  /// How many of a segment's query tiles are in the item, from which one on.
+  /// How many of a segment's query tiles are in the item, and the first of them. Negative if the
+  /// segment lies outside.
   __device__ __forceinline__ static int count_of(const int4& segment, const WorkItem& item,
                                                  int& first) {
     first = max(segment.x, item.q_begin);
     return min(segment.x + segment.y, item.q_end) - first;
   }
 
-  /// Visits of a list's key tile that are in the item.
+  /// Query tiles of a list's key tile that are in the item.
   __device__ __forceinline__ int visits(const KeyTile& tile, const WorkItem& item) const {
     if (item.q_begin <= tile.q_begin && tile.q_end <= item.q_end) return tile.q_tiles;
     const auto* segments =
@@ -136,8 +140,8 @@ struct BackwardProducer {
     return static_cast<int>(__reduce_add_sync(~0u, static_cast<unsigned>(sum)));
   }
 
-  /// The segment, of those that lie from the last query tile to the first, that the item begins
-  /// with.
+  /// The first segment of the item, by bisection: segments lie from the last query tile to the
+  /// first.
   __device__ __forceinline__ static int first_segment(const int4* segments, int count,
                                                       const WorkItem& item) {
     int begin = 0;
@@ -162,7 +166,7 @@ struct BackwardProducer {
     for (int block = 0; block < args.head_blocks; ++block) {
       q_tiles += visits(key_tile(kv_head, block, item.tile), item);
     }
-    load_keys({keys.k_begin, keys.k_end, kv_head, q_tiles, item.shared});
+    load_keys({keys.k_begin, keys.k_end, kv_head, q_tiles, item.split});
 #pragma unroll 1
     for (int block = 0; block < args.head_blocks; ++block) {
       const KeyTile& tile = key_tile(kv_head, block, item.tile);
@@ -176,10 +180,10 @@ struct BackwardProducer {
         first = __shfl_sync(~0u, first, 0);
         if (left <= 0) break;
         const int pattern = __shfl_sync(~0u, segment.z, 0);
-        const int rank = __shfl_sync(~0u, segment.w, 0);
+        const int prior_adds = __shfl_sync(~0u, segment.w, 0);
 #pragma unroll 1
         for (; left > 0; --left) {
-          load_rows(kv_head * args.head_blocks + block, first + left - 1, pattern, rank);
+          load_rows(kv_head * args.head_blocks + block, first + left - 1, pattern, prior_adds);
         }
       }
     }

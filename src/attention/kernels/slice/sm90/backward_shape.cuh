@@ -1,36 +1,80 @@
 #pragma once
 
+#include <cuda.h>
+
 #include <cstdint>
 
+#include "attention/kernels/slice/backward_launch.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"
 
 namespace longca::slice::sm90 {
 
-/// A query tile on its way, as the producer tells the consumers.
-struct RowTile {
-  int index;    ///< among those of all head blocks: head block · q_tiles + query tile
-  int pattern;  ///< TransposedLists, or below 0: everything is seen
-  int rank;     ///< QuerySegment
+/// Of the 64 rows of a query tile.
+struct RowTerms {
+  float lse_log2[kBackwardRows];  ///< LSE · log2 e; +∞ for rows that see nothing or do not exist
+  float delta[kBackwardRows];     ///< rowsum(dO ∘ O)
 };
 
-/// The keys that a CTA owns next.
-struct KeyWork {
+/// States of a query tile's dQ accumulator, unless additions are ordered. The first CTA to come
+/// stores instead of adding, so that nobody zeroes the accumulator; others wait for that store.
+inline constexpr std::int32_t kDqEmpty = 0;
+inline constexpr std::int32_t kDqStoring = 1;
+inline constexpr std::int32_t kDqStored = 2;
+
+/// Tensor maps cover [tokens, heads, dim], with boxes 64 elements wide.
+struct BackwardKernelArgs {
+  CUtensorMap q, dout;  ///< box: 64 / P tokens × P heads, 64 rows
+  CUtensorMap k, v;     ///< box: 128 keys × 1 head
+  BackwardParams params;
+  int pack_shift;     ///< log2 P
+  int q_tiles;        ///< of a head block
+  int head_blocks;    ///< of a KV head: P query heads each
+  int section_heads;  ///< KV heads in work at a time: their rows stay in L2
+  int query_tiles;    ///< of all head blocks
+  int work_items;
+  RowTerms* terms;  ///< [query_tiles]
+  /// Float32 accumulators lie as wgmma leaves them: a warp's part is a run of float4 per lane,
+  /// element i of lane l at i / 4 · 128 + 4 l + i % 4, which is row l / 4 + 8 (i / 2 % 2), column
+  /// 8 (i / 4) + 2 (l % 4) + i % 2 of the warp's 16 rows. A query tile: 4 warps one below the other
+  /// for the first half of the dimensions, then 4 for the second.
+  float* dq_accum;   ///< [query_tiles, 64 · dim]
+  float* dkv_accum;  ///< split key tiles: [heads_k, split_tiles, dK and dV, 128 · dim], 8 warps
+  /// [query_tiles]: additions done, if ordered; else kDqEmpty, kDqStoring or kDqStored.
+  std::int32_t* dq_semaphores;
+  /// Visits of each region of query tiles whose dQ is in device memory, if lists.counts_visits.
+  std::int32_t* visits;
+  std::int64_t dkv_accum_bytes;
+  int split_tiles;  ///< key tiles per KV head that have dkv_accum
+  std::int32_t* work_counter;
+  std::int32_t* write_counter;  ///< of postprocess_kernel
+};
+
+/// A query tile in a stage, as the producer passes it to the consumers.
+struct RowTile {
+  int index;       ///< head block · q_tiles + query tile
+  int pattern;     ///< TransposedLists::patterns, or kFull
+  int prior_adds;  ///< QuerySegment
+};
+
+/// The key tile that a CTA computes next.
+struct KeyTileWork {
   int k_begin, k_end;
   int kv_head;
-  int q_tiles;  ///< below 0: nothing, the kernel is over
-  int shared;   ///< KeyTile
+  int q_tiles;  ///< to visit; < 0 ends the kernel
+  int split;    ///< WorkItem
 };
 
+/// A CTA has three warpgroups: one of a producer warp and a warp per dQ buffer, two of consumers.
 template <typename Element, int kDim_>
 struct BackwardShape {
   using T = Element;
   static constexpr int kDim = kDim_;
-  static constexpr int kStages = 2;
+  static constexpr int kStages = 2;  ///< of Q and dO
   static constexpr int kThreads = 384;
-  /// dQ is added, or waits for its turn, in one while the next one is filled.
+  /// One is filled while the other is added to device memory or waits for its turn.
   static constexpr int kDqBuffers = 2;
   static constexpr int kConsumerWarps = 8;
-  /// Tiles lie in shared memory as columns of 64 elements.
+  /// Tiles are columns of 64 elements, 128-byte swizzled.
   static constexpr int kColumns = kDim / 64;
   static constexpr int kKeyColumnBytes = kTileKeys * 128;
   static constexpr int kRowColumnBytes = kBackwardRows * 128;
@@ -40,18 +84,18 @@ struct BackwardShape {
   static constexpr int kPatternBytes = kTileKeys * static_cast<int>(sizeof(std::uint64_t));
 
   struct Shared {
-    alignas(1024) unsigned char k[kKeyBytes];
-    alignas(1024) unsigned char v[kKeyBytes];  ///< also dK and dV on their way out
-    alignas(1024) unsigned char q[kStages][kRowBytes];
-    alignas(1024) unsigned char dout[kStages][kRowBytes];
-    alignas(1024) unsigned char ds[2][kTileKeys * 128];  ///< dSᵀ: 128 keys × 64 rows
-    /// A part of each warp, as in BackwardArgs::dq_sums.
+    alignas(1024) unsigned char k[kKeyBytes];              ///< [128, kDim]
+    alignas(1024) unsigned char v[kKeyBytes];              ///< also dK and dV on their way out
+    alignas(1024) unsigned char q[kStages][kRowBytes];     ///< kStages × [64, kDim]
+    alignas(1024) unsigned char dout[kStages][kRowBytes];  ///< kStages × [64, kDim]
+    alignas(1024) unsigned char ds[2][kTileKeys * 128];    ///< dSᵀ: 2 stages × [128 keys, 64 rows]
+    /// One part per warp, as in BackwardKernelArgs::dq_accum.
     alignas(128) float dq[kDqBuffers][kConsumerWarps][kBackwardRows * kDim / kConsumerWarps];
     alignas(128) float terms[kStages][2][kBackwardRows];  ///< RowTerms
-    alignas(128) std::uint64_t pattern[kTileKeys];        ///< one: there is no room for two
+    alignas(128) std::uint64_t pattern[kTileKeys];        ///< one stage: memory is used up
     RowTile tile[kStages];
-    RowTile dq_tile[kDqBuffers];  ///< what is in dq; index below 0: nothing any more
-    KeyWork work;
+    RowTile dq_tile[kDqBuffers];  ///< of the dQ in the buffer; index < 0 ends the warp
+    KeyTileWork work;
     std::uint64_t keys_full, keys_empty;
     std::uint64_t q_full[kStages], q_empty[kStages];
     std::uint64_t dout_full[kStages], dout_empty[kStages];
@@ -61,18 +105,10 @@ struct BackwardShape {
   };
 };
 
-/// Where one is in a ring of kCount buffers: parity is that of the passes so far.
-template <int kCount>
-struct RingPlace {
-  int slot = 0;
-  std::uint32_t parity = 0;
-
-  __device__ __forceinline__ void advance() {
-    if (++slot == kCount) {
-      slot = 0;
-      parity ^= 1;
-    }
-  }
+/// Named barriers of the backward kernel; id 0 is __syncthreads.
+enum class BackwardBarrier : int {
+  epilogue_wg1 = 1,  ///< the 128 threads of a consumer warpgroup
+  epilogue_wg2 = 2,
 };
 
 }  // namespace longca::slice::sm90

@@ -6,9 +6,9 @@
 
 namespace longca::slice::sm90 {
 
-/// Launch the kernel that writes O and LSE, the same by pairs of CTAs that share what they
-/// load, or the one that merges; false if the program was built without one for this dtype and head
-/// dimension. Three files, so that they are built side by side.
+/// Launch the forward kernel that stores O and LSE, the same by clusters of two CTAs, or the one that
+/// merges into float32 O and LSE; false if this build has no instance for the dtype and head
+/// dimension. One source file each, so that they compile in parallel.
 bool dispatch_store(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
 bool dispatch_pairs(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
 bool dispatch_merge(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);

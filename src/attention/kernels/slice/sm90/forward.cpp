@@ -1,4 +1,3 @@
-#include <bit>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -6,6 +5,7 @@
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/planner/pack.h"
 #include "attention/kernels/slice/sm90/dispatch.h"
+#include "attention/kernels/slice/sm90/launch_tools.h"
 
 namespace longca::slice {
 namespace {
@@ -15,17 +15,10 @@ void check(const ForwardParams& params) {
     throw std::invalid_argument("slice: the scale " + std::to_string(params.scale) +
                                 " is not above 0");
   }
-  const int pack = params.lists.pack;
-  const int group = params.heads_q / params.heads_k;
-  if (pack < 1 || pack > 8 || !std::has_single_bit(static_cast<unsigned>(pack)) ||
-      group % pack != 0) {
-    throw std::invalid_argument("slice: a pack of " + std::to_string(pack) +
-                                " heads is not 1, 2, 4 or 8, or does not divide the " +
-                                std::to_string(group) + " query heads of a KV head");
-  }
+  sm90::check_pack(params.lists.pack, params.heads_q / params.heads_k);
 }
 
-/// Query heads that share a KV head and a list.
+/// Query heads that share a KV head and a list of the mask.
 int group_size(const ForwardParams& params) {
   return std::gcd(params.heads_q / params.heads_k, params.heads_q / params.lists.list_heads);
 }

@@ -1,35 +1,35 @@
 #pragma once
 
-#include "attention/kernels/slice/sm90/consumer.cuh"
-#include "attention/kernels/slice/sm90/producer.cuh"
+#include "attention/kernels/slice/sm90/forward_consumer.cuh"
+#include "attention/kernels/slice/sm90/forward_producer.cuh"
 
 namespace longca::slice::sm90 {
 
-/// CTAs stay, one per SM, and take items until there is none. The producer loads
-/// Q of an item, then K and V of its key tiles in turn, as far ahead as the ring allows: into the
-/// next item while the consumers finish this one.
+/// Persistent: one CTA per SM takes work tiles until there is none. The producer loads Q of a work
+/// tile, then K and V of its key tiles, as far ahead as the stages allow: into the next work tile
+/// while the consumers finish this one (docs/design/slice-forward.md).
 template <typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
-    forward_kernel(const __grid_constant__ ForwardArgs args) {
+    forward_kernel(const __grid_constant__ ForwardKernelArgs args) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char shared_bytes[];
   auto& shared = *reinterpret_cast<typename Shape::Shared*>(shared_bytes);
   if (threadIdx.x == 0) {
     for (int i = 0; i < 2; ++i) {
-      ptx::barrier_init(&shared.q_full[i], 1);
-      ptx::barrier_init(&shared.q_empty[i], kRowGroups);
+      ptx::mbarrier_init(&shared.q_full[i], 1);
+      ptx::mbarrier_init(&shared.q_empty[i], kRowGroups);
     }
-    for (int i = 0; i < Shape::kSlots; ++i) {
-      ptx::barrier_init(&shared.full[i], 1);
-      ptx::barrier_init(&shared.empty[i], Shape::kConsumerWarps * Shape::kCluster);
+    for (int i = 0; i < Shape::kStages; ++i) {
+      ptx::mbarrier_init(&shared.full[i], 1);
+      ptx::mbarrier_init(&shared.empty[i], Shape::kConsumerWarps * Shape::kCluster);
     }
-    ptx::barrier_init(&shared.item_full, 1);
-    ptx::barrier_init(&shared.item_empty, 1);
+    ptx::mbarrier_init(&shared.work_full, 1);
+    ptx::mbarrier_init(&shared.work_empty, 1);
     ptx::fence_barrier_init();
-    ptx::prefetch_map(&args.q);
-    ptx::prefetch_map(&args.k);
-    ptx::prefetch_map(&args.v);
-    ptx::prefetch_map(&args.o);
+    ptx::prefetch_tensormap(&args.q);
+    ptx::prefetch_tensormap(&args.k);
+    ptx::prefetch_tensormap(&args.v);
+    ptx::prefetch_tensormap(&args.o);
   }
   int rank = 0;
   if constexpr (Shape::kCluster > 1) {
@@ -38,18 +38,19 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   } else {
     __syncthreads();
   }
-  // By a shuffle, so that the compiler knows that it is the same in all lanes.
+  // The shuffle tells the compiler that the value is uniform in a warp.
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0);
   if (warpgroup == 0) {
-    ptx::decrease_registers<Shape::kProducerRegisters>();
-    if (threadIdx.x < 32) Producer<Shape>{args, shared, rank}.run();
+    ptx::warpgroup_reg_dealloc<Shape::kProducerRegisters>();
+    if (threadIdx.x < 32) ForwardProducer<Shape>{args, shared, rank}.run();
   } else {
     constexpr float kLog2E = 1.4426950408889634f;
-    ptx::increase_registers<Shape::kConsumerRegisters>();
-    Consumer<Shape> consumer{args, shared, warpgroup - 1, rank, args.params.scale * kLog2E};
+    ptx::warpgroup_reg_alloc<Shape::kConsumerRegisters>();
+    ForwardConsumer<Shape> consumer{args, shared, warpgroup - 1, rank, args.params.scale * kLog2E};
     consumer.run();
   }
-  if constexpr (Shape::kCluster > 1) ptx::cluster_sync();  // none leaves while reached into
+  // A CTA must not exit while its cluster may still arrive on its barriers.
+  if constexpr (Shape::kCluster > 1) ptx::cluster_sync();
 #endif
 }
 

@@ -1,4 +1,4 @@
-#include "attention/kernels/slice/sm90/dispatch.cuh"
+#include "attention/kernels/slice/sm90/forward_launch.cuh"
 
 namespace longca::slice::sm90 {
 

@@ -2,24 +2,25 @@
 
 #include <cstdint>
 
-#include "attention/kernels/slice/sm90/ptx/wgmma.cuh"
 #include "attention/kernels/slice/planner/tile_lists.h"
+#include "attention/kernels/slice/sm90/ptx/wgmma.cuh"
 
-// The softmax of a thread's part of a 64 × kKeys tile of scores: s[4 n + 2 r + i] is the score of
-// row lane / 4 + 8 r of the warp's 16 and column 8 n + 2 (lane % 4) + i. Exponents are of 2: scores
-// times scale_log2.
+// Online softmax of a thread's part of a 64 × kKeys tile of scores: s[4 n + 2 r + i] is the score
+// of row lane / 4 + 8 r of the warp's 16 and column 8 n + 2 (lane % 4) + i. Everything is in the
+// log2 domain: scores · softmax scale · log2 e, so that exp2 serves.
 namespace longca::slice::sm90 {
 
-/// Of the two rows: the exponent that probabilities refer to, and the sum of this thread's columns.
-struct RowStates {
-  float reference[2] = {-INFINITY, -INFINITY};
-  float sum[2] = {0, 0};
+/// Of the thread's two rows. Rescaling is lazy: row_max may be below the true maximum, by 8 (in
+/// log2) at most where tiles are masked, and by what online_softmax_unmasked allows elsewhere.
+struct SoftmaxState {
+  float row_max[2] = {-INFINITY, -INFINITY};
+  float row_sum[2] = {0, 0};  ///< of this thread's columns
 
-  /// What to subtract from exponents: of a row that has seen no key, nothing.
-  __device__ float offset(int r) const { return reference[r] == -INFINITY ? 0 : reference[r]; }
+  /// What to subtract from scores: 0 for a row that has seen no key, as −∞ − −∞ is NaN.
+  __device__ float offset(int r) const { return row_max[r] == -INFINITY ? 0 : row_max[r]; }
 };
 
-/// Bit 2 n + i: do the intervals hold column 8 n + 2 (lane % 4) + i?
+/// Bit 2 n + i: whether the intervals contain column 8 n + 2 (lane % 4) + i.
 __device__ __forceinline__ std::uint32_t column_bits(RowIntervals intervals) {
   const int offset = 2 * static_cast<int>(threadIdx.x & 3);
   const auto from = [offset](std::uint32_t column) {
@@ -30,7 +31,7 @@ __device__ __forceinline__ std::uint32_t column_bits(RowIntervals intervals) {
          (from(intervals.lo1) & ~from(intervals.hi1));
 }
 
-/// −∞ for the scores of columns that a row's intervals do not hold.
+/// Sets the scores outside of the rows' intervals to −∞.
 template <int kKeys>
 __device__ __forceinline__ void mask_scores(float (&s)[kTileKeys / 2], RowIntervals low,
                                             RowIntervals high) {
@@ -46,41 +47,43 @@ __device__ __forceinline__ void mask_scores(float (&s)[kTileKeys / 2], RowInterv
   }
 }
 
-/// The greatest of row r in the tile.
+/// The maximum of row r over the tile, in all four threads of the row.
 template <int kKeys>
-__device__ __forceinline__ float row_max(const float (&s)[kTileKeys / 2], int r) {
-  float most = fmaxf(s[2 * r], s[2 * r + 1]);
+__device__ __forceinline__ float tile_row_max(const float (&s)[kTileKeys / 2], int r) {
+  float max = fmaxf(s[2 * r], s[2 * r + 1]);
 #pragma unroll
   for (int n = 1; n < kKeys / 8; ++n) {
-    most = fmaxf(most, fmaxf(s[4 * n + 2 * r], s[4 * n + 2 * r + 1]));
+    max = fmaxf(max, fmaxf(s[4 * n + 2 * r], s[4 * n + 2 * r + 1]));
   }
-  most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
-  return fmaxf(most, __shfl_xor_sync(~0u, most, 2));
+  max = fmaxf(max, __shfl_xor_sync(~0u, max, 1));
+  return fmaxf(max, __shfl_xor_sync(~0u, max, 2));
 }
 
-/// Scores to probabilities, where a row may have seen nothing yet. An old reference serves until a
-/// score of the warp exceeds it by 2⁸, so that sums are seldom rescaled. True if a reference grew:
-/// what was summed before is then to be multiplied by factor[row], and rows.sum has been.
+/// Scores to probabilities; scores may be −∞. Keeps the old row max until a score of the warp
+/// exceeds it by 2⁸, so that O is seldom rescaled. Returns whether a row max grew: then row_sum has
+/// been multiplied by o_scale[r], and O is to be.
 template <int kKeys>
-__device__ __forceinline__ bool exponentiate(float (&s)[kTileKeys / 2], RowStates& rows,
-                                             float scale_log2, float (&factor)[2]) {
+__device__ __forceinline__ bool online_softmax_masked(float (&s)[kTileKeys / 2],
+                                                      SoftmaxState& state, float scale_log2,
+                                                      float (&o_scale)[2]) {
   constexpr float kSlack = 8;
-  const float most[2] = {row_max<kKeys>(s, 0) * scale_log2, row_max<kKeys>(s, 1) * scale_log2};
-  // From −∞ any score is growth; −∞ − −∞ is not.
+  const float max[2] = {tile_row_max<kKeys>(s, 0) * scale_log2,
+                        tile_row_max<kKeys>(s, 1) * scale_log2};
+  // A first finite score exceeds −∞; −∞ − −∞ is NaN, which exceeds nothing.
   const bool grows =
-      __any_sync(~0u, most[0] - rows.reference[0] > kSlack || most[1] - rows.reference[1] > kSlack);
+      __any_sync(~0u, max[0] - state.row_max[0] > kSlack || max[1] - state.row_max[1] > kSlack);
   if (grows) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const float before = rows.reference[r];
-      rows.reference[r] = fmaxf(before, most[r]);
-      factor[r] = ptx::exp2(before - rows.offset(r));
-      rows.sum[r] *= factor[r];
+      const float before = state.row_max[r];
+      state.row_max[r] = fmaxf(before, max[r]);
+      o_scale[r] = ptx::exp2(before - state.offset(r));
+      state.row_sum[r] *= o_scale[r];
     }
   }
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const float offset = rows.offset(r);
+    const float offset = state.offset(r);
     float sum = 0;
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
@@ -91,24 +94,23 @@ __device__ __forceinline__ bool exponentiate(float (&s)[kTileKeys / 2], RowState
         sum += x;
       }
     }
-    rows.sum[r] += sum;
+    state.row_sum[r] += sum;
   }
   return grows;
 }
 
-/// Scores to exponents, from which the references are subtracted.
-__device__ __forceinline__ void refer_scores(float (&s)[kTileKeys / 2], const RowStates& rows,
-                                             float scale_log2) {
-  const float offset[2] = {rows.offset(0), rows.offset(1)};
+/// s = s · scale_log2 − row max
+__device__ __forceinline__ void subtract_row_max(float (&s)[kTileKeys / 2],
+                                                 const SoftmaxState& state, float scale_log2) {
+  const float offset[2] = {state.offset(0), state.offset(1)};
 #pragma unroll
   for (int i = 0; i < kTileKeys / 2; ++i) s[i] = fmaf(s[i], scale_log2, -offset[i / 2 % 2]);
 }
 
-/// Exponents to probabilities as an operand, and to their sums per row.
+/// p = exp2(s) as the A operand of P V, and the sums of the rows.
 template <typename Element>
-__device__ __forceinline__ void raise_exponents(const float (&s)[kTileKeys / 2],
-                                                std::uint32_t (&p)[kTileKeys / 4],
-                                                float (&sum)[2]) {
+__device__ __forceinline__ void exp2_and_pack(const float (&s)[kTileKeys / 2],
+                                              std::uint32_t (&p)[kTileKeys / 4], float (&sum)[2]) {
   sum[0] = sum[1] = 0;
 #pragma unroll
   for (int i = 0; i < kTileKeys / 4; ++i) {
@@ -120,47 +122,50 @@ __device__ __forceinline__ void raise_exponents(const float (&s)[kTileKeys / 2],
   }
 }
 
-/// The same for a tile of which every row sees every key, from what refer_scores left. That no
-/// score is far above its reference shows in the sums, and needs no maximum, a fifth of all
-/// instructions; if one is, the references move there.
+/// Probabilities of a tile without −∞, after subtract_row_max. Takes no maximum, a fifth of all
+/// instructions: the sums show whether a score is far above its row max. Only then the row max
+/// moves and the exponentials are taken again. Returns as online_softmax_masked does.
 template <typename Element>
-__device__ __forceinline__ bool exponentiate_seen(float (&s)[kTileKeys / 2],
-                                                  std::uint32_t (&p)[kTileKeys / 4],
-                                                  RowStates& rows, float (&factor)[2]) {
-  constexpr float kMost = 1024;  // far from the end of float16
+__device__ __forceinline__ bool online_softmax_unmasked(float (&s)[kTileKeys / 2],
+                                                        std::uint32_t (&p)[kTileKeys / 4],
+                                                        SoftmaxState& state,
+                                                        float (&o_scale)[2]) {
+  constexpr float kMaxSum = 1024;  // float16 ends at 65504
   float sum[2];
-  raise_exponents<Element>(s, p, sum);
-  const auto exceeds = [&](int r) { return !(sum[r] <= kMost) || rows.reference[r] == -INFINITY; };
+  exp2_and_pack<Element>(s, p, sum);
+  const auto exceeds = [&](int r) {
+    return !(sum[r] <= kMaxSum) || state.row_max[r] == -INFINITY;
+  };
   const bool grows = __any_sync(~0u, exceeds(0) || exceeds(1));
   if (grows) {
     float step[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const float before = rows.reference[r];
-      step[r] = row_max<kTileKeys>(s, r);
+      const float before = state.row_max[r];
+      step[r] = tile_row_max<kTileKeys>(s, r);
       if (before != -INFINITY) step[r] = fmaxf(step[r], 0);
-      factor[r] = before == -INFINITY ? 0 : ptx::exp2(-step[r]);
-      rows.reference[r] = rows.offset(r) + step[r];
-      rows.sum[r] *= factor[r];
+      o_scale[r] = before == -INFINITY ? 0 : ptx::exp2(-step[r]);
+      state.row_max[r] = state.offset(r) + step[r];
+      state.row_sum[r] *= o_scale[r];
     }
 #pragma unroll
     for (int i = 0; i < kTileKeys / 2; ++i) s[i] -= step[i / 2 % 2];
-    raise_exponents<Element>(s, p, sum);
+    exp2_and_pack<Element>(s, p, sum);
   }
 #pragma unroll
-  for (int r = 0; r < 2; ++r) rows.sum[r] += sum[r];
+  for (int r = 0; r < 2; ++r) state.row_sum[r] += sum[r];
   return grows;
 }
 
-/// The same layout for sums of 64 × kDim: each row times its factor.
+/// Multiplies each row of a 64 × kDim accumulator by its factor.
 template <int kCount>
-__device__ __forceinline__ void scale_output(float (&o)[kCount], const float (&factor)[2]) {
+__device__ __forceinline__ void rescale_o(float (&o)[kCount], const float (&o_scale)[2]) {
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) o[i] *= factor[i / 2 % 2];
+  for (int i = 0; i < kCount; ++i) o[i] *= o_scale[i / 2 % 2];
 }
 
-/// The row's whole sum from those of the four threads that share it.
-__device__ __forceinline__ float row_sum(float sum) {
+/// The sum over the four threads of a row.
+__device__ __forceinline__ float quad_sum(float sum) {
   sum += __shfl_xor_sync(~0u, sum, 1);
   return sum + __shfl_xor_sync(~0u, sum, 2);
 }

@@ -6,16 +6,17 @@
 
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
 
-// Bulk copies between device and shared memory by the copy engine.
+// TMA: bulk copies and reductions between device and shared memory. Loads complete on an mbarrier,
+// stores in bulk groups of the issuing thread.
 namespace longca::slice::ptx {
 
-__device__ __forceinline__ void prefetch_map(const CUtensorMap* map) {
+__device__ __forceinline__ void prefetch_tensormap(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-/// The box at (x, y, z), first dimension first, into shared memory; its bytes count on `barrier`.
-/// What lies outside of the tensor arrives as zeros, and counts.
-__device__ __forceinline__ void load_box(void* to, const CUtensorMap* map, std::uint64_t* barrier,
+/// Loads the box at (x, y, z), innermost dimension first. Elements outside of the tensor arrive as
+/// zeros, and their bytes count on `barrier` too.
+__device__ __forceinline__ void tma_load(void* to, const CUtensorMap* map, std::uint64_t* barrier,
                                          int x, int y, int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
@@ -24,21 +25,21 @@ __device__ __forceinline__ void load_box(void* to, const CUtensorMap* map, std::
       : "memory");
 }
 
-/// The same into this place of every CTA of the cluster whose bit is set in `ranks`, where
-/// its bytes count on that CTA's barrier.
-__device__ __forceinline__ void load_box(void* to, const CUtensorMap* map, std::uint64_t* barrier,
-                                         int x, int y, int z, std::uint16_t ranks) {
+/// Multicasts the box to the same offset in every CTA of `cta_mask`; each copy counts on its own
+/// CTA's barrier.
+__device__ __forceinline__ void tma_load(void* to, const CUtensorMap* map, std::uint64_t* barrier,
+                                         int x, int y, int z, std::uint16_t cta_mask) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::"
       "cluster "
       "[%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(shared_address(to)),
-      "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "h"(ranks)
+      "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "h"(cta_mask)
       : "memory");
 }
 
-/// `bytes`, a multiple of 16 as both addresses are.
-__device__ __forceinline__ void load_bytes(void* to, const void* from, std::uint32_t bytes,
-                                           std::uint64_t* barrier) {
+/// `bytes` and both addresses are multiples of 16, here and below.
+__device__ __forceinline__ void bulk_load(void* to, const void* from, std::uint32_t bytes,
+                                          std::uint64_t* barrier) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
           "r"(shared_address(to)),
@@ -46,8 +47,8 @@ __device__ __forceinline__ void load_bytes(void* to, const void* from, std::uint
       : "memory");
 }
 
-/// Writes a box from shared memory; what lies outside of the tensor is left out.
-__device__ __forceinline__ void store_box(const CUtensorMap* map, const void* from, int x, int y,
+/// Stores a box; elements outside of the tensor are left out.
+__device__ __forceinline__ void tma_store(const CUtensorMap* map, const void* from, int x, int y,
                                           int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
@@ -55,12 +56,32 @@ __device__ __forceinline__ void store_box(const CUtensorMap* map, const void* fr
       : "memory");
 }
 
-__device__ __forceinline__ void commit_stores() {
+__device__ __forceinline__ void bulk_store(void* to, const void* from, std::uint32_t bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+               "r"(shared_address(from)), "r"(bytes)
+               : "memory");
+}
+
+/// Adds floats in shared memory to those in device memory, each addition on its own.
+__device__ __forceinline__ void bulk_reduce_add(float* to, const void* from, std::uint32_t bytes) {
+  asm volatile(
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
+      "r"(shared_address(from)), "r"(bytes)
+      : "memory");
+}
+
+__device__ __forceinline__ void bulk_commit_group() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-/// Until the shared memory that this thread's stores read may be written again.
-__device__ __forceinline__ void wait_stores_read() {
+/// Waits until the shared memory that this thread's groups read may be written again.
+__device__ __forceinline__ void bulk_wait_group_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+/// Waits until all but the last kPending of this thread's groups are complete: their results are in
+/// device memory.
+template <int kPending>
+__device__ __forceinline__ void bulk_wait_group() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
 }  // namespace longca::slice::ptx

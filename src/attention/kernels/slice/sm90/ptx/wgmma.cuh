@@ -6,39 +6,42 @@
 #include <cstdint>
 #include <type_traits>
 
-// Warpgroup matrix products: 64 rows, 16 of the inner dimension an instruction, float32 sums.
+// Warpgroup matrix products (wgmma) with float32 accumulators, and what prepares their operands.
 //
-// Element i of an accumulator of 64 × N: with lane l of warp w, row 16 w + l / 4 + 8 · (i / 2 % 2),
-// column 8 · (i / 4) + 2 · (l % 4) + i % 2.
+// An instruction multiplies A of 64 × 16 by B of 16 × N. Element i of the 64 × N accumulator in
+// lane l of warp w is row 16 w + l / 4 + 8 · (i / 2 % 2), column 8 · (i / 4) + 2 · (l % 4) + i % 2.
 namespace longca::slice::ptx {
 
-/// Describes an operand in shared memory, written by TMA with 128-byte swizzle: columns of 64
-/// elements, rows 128 bytes apart. `column_bytes` from one column to the next matters where the
-/// rows are the inner dimension. Elements further along lie at + bytes / 16.
-__device__ __forceinline__ std::uint64_t operand(std::uint32_t address,
-                                                 std::uint32_t column_bytes) {
+/// Which dimension of an operand is contiguous in shared memory: the inner one of the product (K),
+/// or the outer one, M or N.
+enum class Major { k, mn };
+
+/// The matrix descriptor of an operand that TMA wrote with 128-byte swizzle: columns of 64
+/// elements, rows 128 bytes apart. `column_bytes`, from one column to the next, matters to MN-major
+/// operands only. Descriptors advance in units of 16 bytes.
+__device__ __forceinline__ std::uint64_t smem_descriptor(std::uint32_t address,
+                                                         std::uint32_t column_bytes) {
   constexpr std::uint64_t kSwizzle128 = 1ull << 62;
   constexpr std::uint64_t kEightRows = (1024ull >> 4) << 32;
   return kSwizzle128 | kEightRows | (static_cast<std::uint64_t>(column_bytes >> 4) << 16) |
          ((address & 0x3ffff) >> 4);
 }
 
-/// Before the first product of a series: registers written so far may be its operands.
-__device__ __forceinline__ void products_begin() {
+/// wgmma.fence: orders register writes before the wgmma that read them.
+__device__ __forceinline__ void warpgroup_arrive() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
-/// The products since the last commit are a group.
-__device__ __forceinline__ void products_commit() {
+__device__ __forceinline__ void warpgroup_commit_group() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/// Until at most kPending groups are unfinished.
+/// Waits until at most kPending groups are unfinished.
 template <int kPending>
-__device__ __forceinline__ void products_wait() {
+__device__ __forceinline__ void warpgroup_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
-/// Keeps the compiler from moving accesses of registers that products use across this point.
+/// Keeps the compiler from moving accesses to registers that wgmma uses across this point.
 template <typename Register, int kCount>
-__device__ __forceinline__ void pin(Register (&registers)[kCount]) {
+__device__ __forceinline__ void warpgroup_fence_operand(Register (&registers)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     if constexpr (std::is_same_v<Register, float>) {
@@ -52,98 +55,108 @@ __device__ __forceinline__ void pin(Register (&registers)[kCount]) {
 #define LONGCA_D8(i)                                                                          \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
-#define LONGCA_D32(i) LONGCA_D8(i), LONGCA_D8(i + 8), LONGCA_D8(i + 16), LONGCA_D8(i + 24)
-#define LONGCA_NAMES_32                                                                        \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
-  "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define LONGCA_D16(i) LONGCA_D8(i), LONGCA_D8(i + 8)
+#define LONGCA_D32(i) LONGCA_D16(i), LONGCA_D16(i + 16)
+#define LONGCA_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define LONGCA_NAMES_32 \
+  LONGCA_NAMES_16       \
+  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define LONGCA_NAMES_64                                                                          \
   LONGCA_NAMES_32                                                                                \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
   "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+/// Runs LONGCA_WGMMA with the name of Element.
+#define LONGCA_WGMMA_OF_ELEMENT                            \
+  if constexpr (std::is_same_v<Element, __nv_bfloat16>) {  \
+    LONGCA_WGMMA("bf16");                                  \
+  } else {                                                 \
+    static_assert(std::is_same_v<Element, __half>);        \
+    LONGCA_WGMMA("f16");                                   \
+  }
 
-/// d = a · bᵀ (+ d): a of 64 × 16 in registers, b of 128 × 16 in shared memory with the inner
-/// dimension along its rows.
-template <typename Element, bool kAdd>
-__device__ __forceinline__ void multiply(float (&d)[64], const std::uint32_t* a, std::uint64_t b) {
-#define LONGCA_MULTIPLY(type)                                                           \
+/// d = a · b (+ d), N = 128: A in registers, B in shared memory.
+template <typename Element, Major kB, bool kAdd>
+__device__ __forceinline__ void wgmma_m64n128_rs(float (&d)[64], const std::uint32_t* a,
+                                                 std::uint64_t b) {
+#define LONGCA_WGMMA(type)                                                              \
   asm volatile(                                                                         \
       "{\n.reg .pred add;\nsetp.ne.b32 add, %69, 0;\n"                                  \
       "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" LONGCA_NAMES_64 \
-      "}, {%64, %65, %66, %67}, %68, add, 1, 1, 0;\n}"                                  \
+      "}, {%64, %65, %66, %67}, %68, add, 1, 1, %70;\n}"                                \
       : LONGCA_D32(0), LONGCA_D32(32)                                                   \
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0))
-  if constexpr (std::is_same_v<Element, __nv_bfloat16>) {
-    LONGCA_MULTIPLY("bf16");
-  } else {
-    LONGCA_MULTIPLY("f16");
-  }
-#undef LONGCA_MULTIPLY
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0),          \
+        "n"(kB == Major::mn ? 1 : 0))
+  LONGCA_WGMMA_OF_ELEMENT
+#undef LONGCA_WGMMA
 }
 
-/// The same with b of 64 × 16: the first half of d.
-template <typename Element, bool kAdd>
-__device__ __forceinline__ void multiply_half(float (&d)[64], const std::uint32_t* a,
-                                              std::uint64_t b) {
-#define LONGCA_MULTIPLY(type)                                                          \
+/// N = 64, into the first 32 registers of d.
+template <typename Element, Major kB, bool kAdd, int kCount>
+__device__ __forceinline__ void wgmma_m64n64_rs(float (&d)[kCount], const std::uint32_t* a,
+                                                std::uint64_t b) {
+  static_assert(kCount >= 32);
+#define LONGCA_WGMMA(type)                                                             \
   asm volatile(                                                                        \
       "{\n.reg .pred add;\nsetp.ne.b32 add, %37, 0;\n"                                 \
       "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" LONGCA_NAMES_32 \
-      "}, {%32, %33, %34, %35}, %36, add, 1, 1, 0;\n}"                                 \
+      "}, {%32, %33, %34, %35}, %36, add, 1, 1, %38;\n}"                               \
       : LONGCA_D32(0)                                                                  \
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0))
-  if constexpr (std::is_same_v<Element, __nv_bfloat16>) {
-    LONGCA_MULTIPLY("bf16");
-  } else {
-    LONGCA_MULTIPLY("f16");
-  }
-#undef LONGCA_MULTIPLY
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0),         \
+        "n"(kB == Major::mn ? 1 : 0))
+  LONGCA_WGMMA_OF_ELEMENT
+#undef LONGCA_WGMMA
 }
 
-/// d += a · b: a of 64 × 16 in registers, b of 16 × 128 in shared memory, the inner dimension
-/// across its rows.
-template <typename Element>
-__device__ __forceinline__ void multiply_add(float (&d)[64], const std::uint32_t* a,
+/// d += a · b with MN-major B, and N from the size of d: 64 or 128.
+template <typename Element, int kCount>
+__device__ __forceinline__ void wgmma_rs_add(float (&d)[kCount], const std::uint32_t* a,
                                              std::uint64_t b) {
-#define LONGCA_MULTIPLY(type)                                                           \
-  asm volatile(                                                                         \
-      "{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"                                    \
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" LONGCA_NAMES_64 \
-      "}, {%64, %65, %66, %67}, %68, add, 1, 1, 1;\n}"                                  \
-      : LONGCA_D32(0), LONGCA_D32(32)                                                   \
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
-  if constexpr (std::is_same_v<Element, __nv_bfloat16>) {
-    LONGCA_MULTIPLY("bf16");
+  if constexpr (kCount == 64) {
+    wgmma_m64n128_rs<Element, Major::mn, true>(d, a, b);
   } else {
-    LONGCA_MULTIPLY("f16");
+    wgmma_m64n64_rs<Element, Major::mn, true>(d, a, b);
   }
-#undef LONGCA_MULTIPLY
 }
 
-/// The same with b of 16 × 64.
-template <typename Element>
-__device__ __forceinline__ void multiply_add(float (&d)[32], const std::uint32_t* a,
-                                             std::uint64_t b) {
-#define LONGCA_MULTIPLY(type)                                                          \
+/// d = a · b (+ d), N = 64: both operands in shared memory.
+template <typename Element, Major kA, Major kB, bool kAdd>
+__device__ __forceinline__ void wgmma_ss(float (&d)[32], std::uint64_t a, std::uint64_t b) {
+#define LONGCA_WGMMA(type)                                                             \
   asm volatile(                                                                        \
-      "{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"                                   \
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %34, 0;\n"                                 \
       "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" LONGCA_NAMES_32 \
-      "}, {%32, %33, %34, %35}, %36, add, 1, 1, 1;\n}"                                 \
+      "}, %32, %33, add, 1, 1, %35, %36;\n}"                                           \
       : LONGCA_D32(0)                                                                  \
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
-  if constexpr (std::is_same_v<Element, __nv_bfloat16>) {
-    LONGCA_MULTIPLY("bf16");
-  } else {
-    LONGCA_MULTIPLY("f16");
-  }
-#undef LONGCA_MULTIPLY
+      : "l"(a), "l"(b), "n"(kAdd ? 1 : 0), "n"(kA == Major::mn ? 1 : 0),               \
+        "n"(kB == Major::mn ? 1 : 0))
+  LONGCA_WGMMA_OF_ELEMENT
+#undef LONGCA_WGMMA
 }
 
+/// N = 32.
+template <typename Element, Major kA, Major kB, bool kAdd>
+__device__ __forceinline__ void wgmma_ss(float (&d)[16], std::uint64_t a, std::uint64_t b) {
+#define LONGCA_WGMMA(type)                                                             \
+  asm volatile(                                                                        \
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %18, 0;\n"                                 \
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type " {" LONGCA_NAMES_16 \
+      "}, %16, %17, add, 1, 1, %19, %20;\n}"                                           \
+      : LONGCA_D16(0)                                                                  \
+      : "l"(a), "l"(b), "n"(kAdd ? 1 : 0), "n"(kA == Major::mn ? 1 : 0),               \
+        "n"(kB == Major::mn ? 1 : 0))
+  LONGCA_WGMMA_OF_ELEMENT
+#undef LONGCA_WGMMA
+}
+
+#undef LONGCA_WGMMA_OF_ELEMENT
 #undef LONGCA_NAMES_64
 #undef LONGCA_NAMES_32
+#undef LONGCA_NAMES_16
 #undef LONGCA_D32
+#undef LONGCA_D16
 #undef LONGCA_D8
 
-/// Two elements in a register, the first in the lower half.
+/// Two elements in a register, the first in the lower 16 bits.
 template <typename Element>
 __device__ __forceinline__ std::uint32_t pack(float low, float high) {
   std::uint32_t packed;
@@ -155,16 +168,14 @@ __device__ __forceinline__ std::uint32_t pack(float low, float high) {
   return packed;
 }
 
-/// Four 8 × 8 matrices into shared memory; lane l gives the address of row l % 8 of matrix l / 8.
-__device__ __forceinline__ void store_matrices(std::uint32_t address, std::uint32_t a,
-                                               std::uint32_t b, std::uint32_t c, std::uint32_t d) {
+/// Stores four 8 × 8 matrices; lane l gives the address of row l % 8 of matrix l / 8.
+__device__ __forceinline__ void stmatrix_x4(std::uint32_t address, std::uint32_t a, std::uint32_t b,
+                                            std::uint32_t c, std::uint32_t d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
                "r"(a), "r"(b), "r"(c), "r"(d)
                : "memory");
 }
-
-/// Reads them so.
-__device__ __forceinline__ void load_matrices(std::uint32_t* to, std::uint32_t address) {
+__device__ __forceinline__ void ldmatrix_x4(std::uint32_t* to, std::uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(address)
@@ -177,7 +188,7 @@ __device__ __forceinline__ float exp2(float x) {
   return y;
 }
 
-/// x · 2^bits, 0 from 32 on.
+/// x · 2^bits; 0 for 32 bits and more, where C++ leaves it undefined.
 __device__ __forceinline__ std::uint32_t shift_left(std::uint32_t x, std::uint32_t bits) {
   std::uint32_t y;
   asm("shl.b32 %0, %1, %2;" : "=r"(y) : "r"(x), "r"(bits));

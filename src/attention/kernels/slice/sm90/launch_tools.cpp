@@ -1,8 +1,8 @@
-#include "attention/kernels/slice/sm90/tensor_map.h"
+#include "attention/kernels/slice/sm90/launch_tools.h"
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -12,7 +12,7 @@
 namespace longca::slice::sm90 {
 namespace {
 
-/// The driver's function, found at run time: nothing of ours links libcuda.
+/// Found at run time, so that nothing links libcuda.
 auto encode_function() {
   static const auto function = [] {
     void* pointer = nullptr;
@@ -36,7 +36,7 @@ void check_alignment(const char* name, const char* what, std::uint64_t bytes) {
 CUtensorMap tensor_map(const char* name, const TensorArg& tensor, int tokens, int heads, int dim,
                        int box_heads, int box_tokens, DType dtype) {
   const auto bytes = [](std::int64_t elements) { return static_cast<std::uint64_t>(elements) * 2; };
-  // A stride that is never taken may be anything, but the driver wants a positive one.
+  // The stride of an extent of 1 may be anything here, but the driver demands a positive one.
   const std::uint64_t head_stride = heads > 1 ? bytes(tensor.head_stride) : bytes(dim);
   const std::uint64_t token_stride = tokens > 1 ? bytes(tensor.token_stride) : head_stride * heads;
   check_alignment(name, "address", reinterpret_cast<std::uintptr_t>(tensor.data));
@@ -62,6 +62,24 @@ CUtensorMap tensor_map(const char* name, const TensorArg& tensor, int tokens, in
                                 ": CUDA driver error " + std::to_string(result));
   }
   return map;
+}
+
+int sm_count() {
+  int device = 0;
+  int count = 0;
+  LONGCA_CUDA(cudaGetDevice(&device));
+  LONGCA_CUDA(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
+void check_pack(int pack, int group_size) {
+  if (pack >= 1 && pack <= 8 && std::has_single_bit(static_cast<unsigned>(pack)) &&
+      group_size % pack == 0) {
+    return;
+  }
+  throw std::invalid_argument("slice: a pack of " + std::to_string(pack) +
+                              " heads is not 1, 2, 4 or 8, or does not divide the " +
+                              std::to_string(group_size) + " query heads of a KV head");
 }
 
 }  // namespace longca::slice::sm90

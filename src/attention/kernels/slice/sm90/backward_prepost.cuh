@@ -5,27 +5,29 @@
 
 #include <cstdint>
 
-#include "attention/kernels/slice/sm90/backward_args.h"
+#include "attention/kernels/slice/sm90/backward_shape.cuh"
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
-#include "attention/kernels/slice/sm90/ptx/tile_products.cuh"
+#include "attention/kernels/slice/sm90/ptx/memory.cuh"
 #include "attention/kernels/slice/sm90/ptx/wgmma.cuh"
 
-// What the backward pass keeps in device memory, and the small kernels before and after it.
+// The accumulators in device memory, and the small kernels before and after backward_kernel:
+// preprocess_kernel computes RowTerms, postprocess_kernel rounds the accumulators.
 namespace longca::slice::sm90 {
 
 inline constexpr float kLog2E = 1.4426950408889634f;
 
 template <int kDim>
-__device__ __forceinline__ float* dq_sums(const BackwardArgs& args, std::int64_t index) {
-  return args.dq_sums + index * (kBackwardRows * kDim);
+__device__ __forceinline__ float* dq_accum(const BackwardKernelArgs& args, std::int64_t index) {
+  return args.dq_accum + index * (kBackwardRows * kDim);
 }
 
+/// Of dK (`which` = 0) or dV (1) of a split key tile.
 template <int kDim>
-__device__ __forceinline__ float* key_sums(const BackwardArgs& args, int shared, int kv_head,
-                                           int which) {
+__device__ __forceinline__ float* dkv_accum(const BackwardKernelArgs& args, int split, int kv_head,
+                                            int which) {
   const std::int64_t index =
-      (static_cast<std::int64_t>(kv_head) * args.params.lists.shared_tiles + shared) * 2 + which;
-  return args.key_sums + index * (kTileKeys * kDim);
+      (static_cast<std::int64_t>(kv_head) * args.params.lists.split_tiles + split) * 2 + which;
+  return args.dkv_accum + index * (kTileKeys * kDim);
 }
 
 template <typename T>
@@ -51,31 +53,31 @@ __device__ __forceinline__ float dot(const uint4& a, const uint4& b) {
   return sum;
 }
 
-/// Zeros for what is added to: a part of the sums of shared keys, this query tile's turn, and for
-/// the first ones of a region and of all the counters.
-__device__ __forceinline__ void clear_sums(const BackwardArgs& args) {
-  auto* sums = reinterpret_cast<float4*>(args.key_sums);
-  const std::int64_t count = args.key_sum_bytes / static_cast<std::int64_t>(sizeof(float4));
+/// Zeroes this CTA's part of dkv_accum, its query tile's semaphore and, in the first CTA of a region
+/// and of the grid, the counters.
+__device__ __forceinline__ void clear_accumulators(const BackwardKernelArgs& args) {
+  auto* accum = reinterpret_cast<float4*>(args.dkv_accum);
+  const std::int64_t count = args.dkv_accum_bytes / static_cast<std::int64_t>(sizeof(float4));
   for (std::int64_t i = blockIdx.x * 256 + threadIdx.x; i < count; i += gridDim.x * 256) {
-    sums[i] = make_float4(0, 0, 0, 0);
+    accum[i] = make_float4(0, 0, 0, 0);
   }
   if (threadIdx.x != 0) return;
-  args.turns[blockIdx.x] = kUntouched;
+  args.dq_semaphores[blockIdx.x] = kDqEmpty;
   if (blockIdx.x % kRegionTiles == 0) args.visits[blockIdx.x / kRegionTiles] = 0;
   if (blockIdx.x == 0) *args.work_counter = *args.write_counter = 0;
 }
 
-/// RowTerms of one query tile per CTA of 256 threads, kDim / 8 threads a row.
+/// Computes RowTerms, one query tile per CTA, kDim / 8 threads per row.
 template <typename T, int kDim>
-__global__ void __launch_bounds__(256) row_terms_kernel(const __grid_constant__ BackwardArgs args) {
+__global__ void __launch_bounds__(256) preprocess_kernel(const __grid_constant__ BackwardKernelArgs args) {
   constexpr int kLanes = kDim / 8;
   const BackwardParams& params = args.params;
   const int head_block = blockIdx.x / args.q_tiles;
   const int q_tile = blockIdx.x % args.q_tiles;
   RowTerms& terms = args.terms[blockIdx.x];
-  ptx::wait_for_kernels_before();
-  ptx::let_next_kernel_start();
-  clear_sums(args);
+  ptx::griddepcontrol_wait();
+  ptx::griddepcontrol_launch_dependents();
+  clear_accumulators(args);
   for (int row = threadIdx.x / kLanes; row < kBackwardRows; row += 256 / kLanes) {
     const int head = (head_block << args.pack_shift) + (row & ((1 << args.pack_shift) - 1));
     const int token = (q_tile * kBackwardRows + row) >> args.pack_shift;
@@ -95,14 +97,15 @@ __global__ void __launch_bounds__(256) row_terms_kernel(const __grid_constant__ 
     for (int i = kLanes / 2; i > 0; i /= 2) sum += __shfl_xor_sync(~0u, sum, i);
     if (column != 0) continue;
     const bool sees_nothing = lse == -INFINITY;
-    terms.lse[row] = sees_nothing ? INFINITY : lse * kLog2E;
+    terms.lse_log2[row] = sees_nothing ? INFINITY : lse * kLog2E;
     terms.delta[row] = sees_nothing ? 0 : sum;
   }
 }
 
-/// 16 rows × `columns` numbers that one warp holds, as floats of a tile in shared memory.
+/// Copies a warp's part of an accumulator, 16 rows × kCount / 2 columns, to a row-major tile in
+/// shared memory.
 template <int kCount, int kPitch>
-__device__ __forceinline__ void spread(const float* from, float (*tile)[kPitch], int row,
+__device__ __forceinline__ void unpack_accumulator(const float* from, float (*tile)[kPitch], int row,
                                        int column) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -116,15 +119,15 @@ __device__ __forceinline__ void spread(const float* from, float (*tile)[kPitch],
   }
 }
 
-/// Eight numbers of a gradient's row.
+/// Writes eight elements of a gradient's row.
 template <typename T>
 __device__ __forceinline__ void write_eight(const TensorArg& tensor, std::int64_t element,
-                                            const float* from, float scale, Sink sink) {
-  if (sink != Sink::overwrite) {
+                                            const float* from, float scale, StoreMode mode) {
+  if (mode != StoreMode::overwrite) {
     auto* to = reinterpret_cast<float4*>(static_cast<float*>(tensor.data) + element);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      float4 sum = sink == Sink::add_float32 ? to[i] : make_float4(0, 0, 0, 0);
+      float4 sum = mode == StoreMode::add_float32 ? to[i] : make_float4(0, 0, 0, 0);
       sum.x = fmaf(from[4 * i], scale, sum.x);
       sum.y = fmaf(from[4 * i + 1], scale, sum.y);
       sum.z = fmaf(from[4 * i + 2], scale, sum.z);
@@ -141,22 +144,22 @@ __device__ __forceinline__ void write_eight(const TensorArg& tensor, std::int64_
   *reinterpret_cast<uint4*>(static_cast<T*>(tensor.data) + element) = values;
 }
 
-/// Rows of floats from the sums' order to that of a tensor.
+/// A row-major tile, padded against bank conflicts.
 template <int kDim>
-using SumTile = float[kBackwardRows][kDim + 4];
+using RowMajorTile = float[kBackwardRows][kDim + 4];
 
-/// dQ from its sums: query tile `index` of all head blocks.
+/// Writes dQ of query tile `index` of all head blocks; zeros where no CTA came to it.
 template <typename T, int kDim>
-__device__ __forceinline__ void write_dq(const BackwardArgs& args, int index, SumTile<kDim>& tile) {
+__device__ __forceinline__ void write_dq(const BackwardKernelArgs& args, int index, RowMajorTile<kDim>& tile) {
   const BackwardParams& params = args.params;
   const int head_block = index / args.q_tiles;
   const int q_tile = index % args.q_tiles;
   const int warp = threadIdx.x / 32;
-  const bool touched = ptx::load_relaxed(args.turns + index) != kUntouched;
+  const bool touched = ptx::load_relaxed(args.dq_semaphores + index) != kDqEmpty;
   if (touched) {
-    spread<kDim / 4, kDim + 4>(dq_sums<kDim>(args, index) + warp * (8 * kDim), tile, warp % 4 * 16,
+    unpack_accumulator<kDim / 4, kDim + 4>(dq_accum<kDim>(args, index) + warp * (8 * kDim), tile, warp % 4 * 16,
                                warp / 4 * (kDim / 2));
-  } else if (params.dq_sink == Sink::add_float32) {
+  } else if (params.dq_mode == StoreMode::add_float32) {
     return;
   } else {
     for (int i = threadIdx.x; i < kBackwardRows * kDim; i += 256) tile[i / kDim][i % kDim] = 0;
@@ -170,23 +173,23 @@ __device__ __forceinline__ void write_dq(const BackwardArgs& args, int index, Su
     if (token >= params.tokens_q) continue;
     write_eight<T>(params.dq,
                    token * params.dq.token_stride + head * params.dq.head_stride + i % kChunks * 8,
-                   &tile[row][i % kChunks * 8], params.scale, params.dq_sink);
+                   &tile[row][i % kChunks * 8], params.scale, params.dq_mode);
   }
 }
 
-/// dK (`which` = 0) or dV (1) of shared key tile `shared` of a KV head.
+/// Writes dK (`which` = 0) or dV (1) of a split key tile.
 template <typename T, int kDim>
-__device__ __forceinline__ void write_keys(const BackwardArgs& args, int shared, int kv_head,
-                                           int which, SumTile<kDim>& tile) {
+__device__ __forceinline__ void write_dkv(const BackwardKernelArgs& args, int split, int kv_head,
+                                           int which, RowMajorTile<kDim>& tile) {
   const BackwardParams& params = args.params;
-  const KeyRange keys = params.lists.shared_keys[shared];
-  const float* from = key_sums<kDim>(args, shared, kv_head, which);
+  const KeyRange keys = params.lists.split_keys[split];
+  const float* from = dkv_accum<kDim>(args, split, kv_head, which);
   const TensorArg& tensor = which == 0 ? params.dk : params.dv;
   constexpr int kChunks = kDim / 8;
   const int warp = threadIdx.x / 32;
   for (int half = 0; half < 2; ++half) {
     // Two warps for each 16 keys, one per half of the dimensions.
-    spread<kDim / 4, kDim + 4>(from + (half * 4 + warp % 4) * (16 * kDim) + warp / 4 * (8 * kDim),
+    unpack_accumulator<kDim / 4, kDim + 4>(from + (half * 4 + warp % 4) * (16 * kDim) + warp / 4 * (8 * kDim),
                                tile, warp % 4 * 16, warp / 4 * (kDim / 2));
     __syncthreads();
     for (int i = threadIdx.x; i < kTileKeys / 2 * kChunks; i += 256) {
@@ -194,17 +197,18 @@ __device__ __forceinline__ void write_keys(const BackwardArgs& args, int shared,
       if (key >= keys.end) continue;
       write_eight<T>(tensor,
                      key * tensor.token_stride + kv_head * tensor.head_stride + i % kChunks * 8,
-                     &tile[i / kChunks][i % kChunks * 8], 1.0f, params.keys_sink);
+                     &tile[i / kChunks][i % kChunks * 8], 1.0f, params.dkv_mode);
     }
     __syncthreads();
   }
 }
 
-/// As much as their shared memory lets run on a SM.
-inline constexpr int kWritersPerSm = 6;
+/// CTAs of postprocess_kernel that fit on an SM, by their shared memory.
+inline constexpr int kPostprocessCtasPerSm = 6;
 
-/// The query tile that is written as number `number`, when all that is added to it has been.
-__device__ __forceinline__ int finished_tile(const BackwardArgs& args, int number) {
+/// The query tile to write as number `number`. Where visits are counted, waits until all additions
+/// to its region are complete.
+__device__ __forceinline__ int finished_tile(const BackwardKernelArgs& args, int number) {
   const DeviceTransposedLists& lists = args.params.lists;
   if (!lists.counts_visits) return number;
   const int region = lists.region_order[number / kRegionTiles];
@@ -215,38 +219,38 @@ __device__ __forceinline__ int finished_tile(const BackwardArgs& args, int numbe
   return region * kRegionTiles + number % kRegionTiles;
 }
 
-/// Writes what was added up in float32: dQ query tile by query tile, then dK and dV of every shared
-/// key tile of every KV head. Where visits are counted, its CTAs take the SMs
-/// that the main kernel is done with, and write what is done while others still work.
+/// Rounds the float32 accumulators: dQ, then dK and dV of the split key tiles. Persistent. Where
+/// visits are counted, CTAs take SMs that have run out of work of backward_kernel, and write the
+/// regions that are complete while others still compute.
 template <typename T, int kDim>
 __global__ void __launch_bounds__(256)
-    write_sums_kernel(const __grid_constant__ BackwardArgs args) {
-  __shared__ SumTile<kDim> tile;
+    postprocess_kernel(const __grid_constant__ BackwardKernelArgs args) {
+  __shared__ RowMajorTile<kDim> tile;
   __shared__ int next;
-  const int shared_tiles = args.params.lists.shared_tiles;
+  const int split_tiles = args.params.lists.split_tiles;
   const int query_tiles = (args.query_tiles + kRegionTiles - 1) / kRegionTiles * kRegionTiles;
-  const int writes = query_tiles + args.shared_sums * args.params.heads_k * 2;
-  if (!args.params.lists.counts_visits) ptx::wait_for_kernels_before();
+  const int writes = query_tiles + args.split_tiles * args.params.heads_k * 2;
+  if (!args.params.lists.counts_visits) ptx::griddepcontrol_wait();
   int taken = threadIdx.x == 0 ? atomicAdd(args.write_counter, 1) : 0;
   for (;;) {
     if (threadIdx.x == 0) next = taken;
     __syncthreads();
     const int number = next;
     if (number >= writes) break;
-    // Asked for early: it is there when this tile is written.
+    // Taken early to hide the latency of the atomic.
     if (threadIdx.x == 0) taken = atomicAdd(args.write_counter, 1);
     if (number < query_tiles) {
       const int index = finished_tile(args, number);
       if (index < args.query_tiles) write_dq<T, kDim>(args, index, tile);
     } else {
-      ptx::wait_for_kernels_before();
-      const int sums = number - query_tiles;
-      write_keys<T, kDim>(args, sums / 2 % shared_tiles, sums / 2 / shared_tiles, sums % 2, tile);
+      ptx::griddepcontrol_wait();
+      const int rest = number - query_tiles;
+      write_dkv<T, kDim>(args, rest / 2 % split_tiles, rest / 2 / split_tiles, rest % 2, tile);
     }
     __syncthreads();
   }
-  // What comes behind this kernel comes behind the main one too.
-  ptx::wait_for_kernels_before();
+  // So that what follows in the stream also follows backward_kernel (see launch_early).
+  ptx::griddepcontrol_wait();
 }
 
 }  // namespace longca::slice::sm90

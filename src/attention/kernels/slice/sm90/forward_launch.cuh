@@ -7,12 +7,12 @@
 
 #include "attention/kernels/slice/sm90/dispatch.h"
 #include "attention/kernels/slice/sm90/forward.cuh"
-#include "attention/kernels/slice/sm90/tensor_map.h"
+#include "attention/kernels/slice/sm90/launch_tools.h"
 #include "core/cuda/error.h"
 
 namespace longca::slice::sm90 {
 
-/// K and V of as many KV heads as half of L2 holds; the number divides heads_k.
+/// KV heads per section: as many as half of L2 holds K and V of; divides heads_k.
 inline int section_kv_heads(const ForwardParams& params, int head_dim) {
   constexpr std::int64_t kBytes = 24 << 20;
   const std::int64_t head_bytes = 4ll * std::max(params.tokens_k, 1) * head_dim;
@@ -21,26 +21,18 @@ inline int section_kv_heads(const ForwardParams& params, int head_dim) {
   return heads;
 }
 
-inline int sms() {
-  int device = 0;
-  int count = 0;
-  LONGCA_CUDA(cudaGetDevice(&device));
-  LONGCA_CUDA(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-  return count;
-}
-
 template <typename Shape>
 void launch(const ForwardParams& params, DType dtype, cudaStream_t stream) {
   constexpr int kDim = Shape::kDim;
   const int pack = params.lists.pack;
   const int group_size = params.heads_q / params.heads_k;
-  ForwardArgs args{};
+  ForwardKernelArgs args{};
   args.params = params;
   args.pack_shift = std::countr_zero(static_cast<unsigned>(pack));
-  const int item_heads = pack * Shape::kCluster;
-  args.section_blocks = section_kv_heads(params, kDim) * group_size / item_heads;
-  args.items = params.lists.tiles_per_list * (params.heads_q / item_heads);
-  if (args.items == 0 || params.tokens_q == 0) return;
+  const int block_heads = pack * Shape::kCluster;
+  args.section_blocks = section_kv_heads(params, kDim) * group_size / block_heads;
+  args.work_tiles = params.lists.tiles_per_list * (params.heads_q / block_heads);
+  if (args.work_tiles == 0 || params.tokens_q == 0) return;
   const auto map = [&](const char* name, const TensorArg& tensor, int tokens, int heads,
                        int box_heads, int box_tokens) {
     return tensor_map(name, tensor, tokens, heads, kDim, box_heads, box_tokens, dtype);
@@ -49,9 +41,9 @@ void launch(const ForwardParams& params, DType dtype, cudaStream_t stream) {
   if (!Shape::kAccumulate) {
     args.o = map("O", params.o, params.tokens_q, params.heads_q, pack, kGroupRows / pack);
   }
-  if (params.tokens_k > 0) {  // else no list names a key
-    args.k = map("K", params.k, params.tokens_k, params.heads_k, 1, kHalfKeys);
-    args.v = map("V", params.v, params.tokens_k, params.heads_k, 1, kHalfKeys);
+  if (params.tokens_k > 0) {  // else no list has a key
+    args.k = map("K", params.k, params.tokens_k, params.heads_k, 1, kSubTileKeys);
+    args.v = map("V", params.v, params.tokens_k, params.heads_k, 1, kSubTileKeys);
   }
   constexpr int kBytes = sizeof(typename Shape::Shared);
   static_assert(kBytes <= 227 * 1024);
@@ -61,7 +53,7 @@ void launch(const ForwardParams& params, DType dtype, cudaStream_t stream) {
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {Shape::kCluster, 1, 1};
   cudaLaunchConfig_t config{};
-  config.gridDim = Shape::kCluster * std::min(args.items, sms() / Shape::kCluster);
+  config.gridDim = Shape::kCluster * std::min(args.work_tiles, sm_count() / Shape::kCluster);
   config.blockDim = Shape::kThreads;
   config.dynamicSmemBytes = kBytes;
   config.stream = stream;
@@ -70,7 +62,7 @@ void launch(const ForwardParams& params, DType dtype, cudaStream_t stream) {
   LONGCA_CUDA(cudaLaunchKernelEx(&config, forward_kernel<Shape>, args));
 }
 
-/// Launches the kernel that the program was built with; false if there is none.
+/// Launches the instance for this dtype and head dimension; false if this build has none.
 template <bool kAccumulate, int kCluster>
 bool dispatch(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
   if (dtype == DType::bfloat16 && head_dim == 128) {

@@ -1,19 +1,19 @@
 #pragma once
 
+#include "attention/kernels/slice/sm90/forward_shape.cuh"
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
 #include "attention/kernels/slice/sm90/ptx/tma.cuh"
-#include "attention/kernels/slice/sm90/shape.cuh"
 #include "attention/kernels/slice/sm90/softmax.cuh"
 
-// What becomes of a group's sums: O and LSE.
+// Writes O and LSE of a consumer warpgroup's 64 rows.
 namespace longca::slice::sm90 {
 
 inline constexpr float kLn2 = 0.6931471805599453f;
 
-/// Which tokens and heads the rows of a group are.
+/// Maps the rows of a warpgroup to tokens and heads.
 struct OutputRows {
-  const ForwardArgs& args;
-  const Work& work;
+  const ForwardKernelArgs& args;
+  const WorkTile& work;
   int group;
 
   __device__ int tokens() const { return kGroupRows >> args.pack_shift; }
@@ -29,50 +29,52 @@ struct OutputRows {
     return static_cast<Element*>(args.params.o.data) + token(row) * args.params.o.token_stride +
            head(row) * args.params.o.head_stride;
   }
-  /// All threads of the group.
-  __device__ void sync() const { ptx::named_sync(1 + group, 128); }
+  /// Joins the threads of the warpgroup.
+  __device__ void sync() const {
+    ptx::named_barrier_sync(static_cast<int>(ForwardBarrier::epilogue_wg1) + group, 128);
+  }
 };
 
-/// Row of this thread's sums: r ∈ {0, 1}.
-__device__ __forceinline__ int output_row(int r) {
+/// Row of this thread's accumulators, r ∈ {0, 1}.
+__device__ __forceinline__ int accumulator_row(int r) {
   return static_cast<int>(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4) + 8 * r;
 }
 
-/// Writes O and LSE. O leaves through the rows of Q in shared memory, `buffer`: by the copy engine,
-/// which leaves out what lies behind the last token, or by the threads where the item ends earlier.
+/// Writes O = o / row sum and LSE. O goes through `buffer`, the stage of Q: by TMA, which leaves
+/// out tokens past the end of the tensor, or by the threads where the work tile ends before that.
 template <typename Shape>
-__device__ __forceinline__ void store_output(const OutputRows& output, const RowStates& rows,
+__device__ __forceinline__ void store_output(const OutputRows& output, const SoftmaxState& state,
                                              float (&o)[Shape::kDim / 2], unsigned char* buffer) {
   using T = typename Shape::T;
   constexpr int kDim = Shape::kDim;
   const ForwardParams& params = output.args.params;
   const int thread = static_cast<int>(threadIdx.x % 128);
   const int lane = thread % 32;
-  float factor[2];
+  float o_scale[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const float sum = row_sum(rows.sum[r]);
-    const bool sees = sum != 0;  // NaN is to be seen
-    factor[r] = sees ? __fdividef(1, sum) : 0;
-    const int row = output_row(r);
+    const float sum = quad_sum(state.row_sum[r]);
+    const bool sees = sum != 0;  // true for NaN, which is to reach the result
+    o_scale[r] = sees ? __fdividef(1, sum) : 0;
+    const int row = accumulator_row(r);
     if (lane % 4 == 0 && output.token(row) < output.token_end()) {
-      *output.lse(row) = sees ? rows.reference[r] * kLn2 + logf(sum) : -INFINITY;
+      *output.lse(row) = sees ? state.row_max[r] * kLn2 + logf(sum) : -INFINITY;
     }
   }
-  scale_output(o, factor);
+  rescale_o(o, o_scale);
 
   unsigned char* staged = buffer + output.group * (kGroupRows * 128);
   const int matrix_row = thread / 32 * 16 + lane % 16;
 #pragma unroll
   for (int n = 0; n < kDim / 8; n += 2) {
     const int chunk = n % 8 + lane / 16;
-    ptx::store_matrices(
+    ptx::stmatrix_x4(
         ptx::shared_address(staged + n / 8 * Shape::kColumnBytes + matrix_row * 128 +
                             (chunk ^ (matrix_row & 7)) * 16),
         ptx::pack<T>(o[4 * n], o[4 * n + 1]), ptx::pack<T>(o[4 * n + 2], o[4 * n + 3]),
         ptx::pack<T>(o[4 * n + 4], o[4 * n + 5]), ptx::pack<T>(o[4 * n + 6], o[4 * n + 7]));
   }
-  ptx::fence_async_proxy();
+  ptx::fence_proxy_async_shared();
   output.sync();
   const bool whole = output.token_begin() + output.tokens() <= output.token_end() ||
                      output.token_end() == params.tokens_q;
@@ -80,10 +82,10 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Row
     if (thread == 0) {
 #pragma unroll
       for (int column = 0; column < Shape::kColumns; ++column) {
-        ptx::store_box(&output.args.o, staged + column * Shape::kColumnBytes, column * 64,
+        ptx::tma_store(&output.args.o, staged + column * Shape::kColumnBytes, column * 64,
                        output.work.head, output.token_begin());
       }
-      ptx::commit_stores();
+      ptx::bulk_commit_group();
     }
   } else {
 #pragma unroll 1
@@ -101,21 +103,21 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Row
   }
 }
 
-/// Merges into O of float32 and LSE, which hold the result over other keys.
+/// Merges o into the float32 O and LSE in device memory, which hold the result over other keys.
 template <typename Shape>
-__device__ __forceinline__ void merge_output(const OutputRows& output, const RowStates& rows,
+__device__ __forceinline__ void merge_output(const OutputRows& output, const SoftmaxState& state,
                                              float (&o)[Shape::kDim / 2]) {
   const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const int row = output_row(r);
-    const float sum = row_sum(rows.sum[r]);
+    const int row = accumulator_row(r);
+    const float sum = quad_sum(state.row_sum[r]);
     const bool sees = output.token(row) < output.token_end() && sum != 0;
     const float before = sees ? *output.lse(row) : 0;
-    __syncwarp();  // all four threads of the row have read it
-    const float here = rows.reference[r] * kLn2 + logf(sum);
-    const float most = fmaxf(here, before);
-    const float merged = most + __logf(1 + __expf(fminf(here, before) - most));
+    __syncwarp();  // all four threads of the row have read LSE
+    const float here = state.row_max[r] * kLn2 + logf(sum);
+    const float max = fmaxf(here, before);
+    const float merged = max + __logf(1 + __expf(fminf(here, before) - max));
     if (sees && lane % 4 == 0) *output.lse(row) = merged;
     const float keep = __expf(before - merged);
     const float factor = __fdividef(__expf(here - merged), sum);
@@ -123,13 +125,14 @@ __device__ __forceinline__ void merge_output(const OutputRows& output, const Row
 #pragma unroll
     for (int n = 0; n < Shape::kDim / 8; ++n) {
       float2 sums{};
-      if (sees && before != -INFINITY) sums = to[4 * n];  // else it may be anything
+      // Where LSE is −∞, O may hold anything.
+      if (sees && before != -INFINITY) sums = to[4 * n];
       sums.x = sums.x * keep + o[4 * n + 2 * r] * factor;
       sums.y = sums.y * keep + o[4 * n + 2 * r + 1] * factor;
       if (sees) to[4 * n] = sums;
     }
   }
-  output.sync();  // all have read what there was to do with the buffer of Q
+  output.sync();  // all threads have read shared.work of this stage
 }
 
 }  // namespace longca::slice::sm90

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstdint>
+
+#include "attention/kernels/slice/sm90/backward_prepost.cuh"
+#include "attention/kernels/slice/sm90/backward_shape.cuh"
+#include "attention/kernels/slice/sm90/ptx/barrier.cuh"
+#include "attention/kernels/slice/sm90/ptx/memory.cuh"
+#include "attention/kernels/slice/sm90/ptx/wgmma.cuh"
+
+namespace longca::slice::sm90 {
+
+/// Writes dK and dV of a key tile from a warpgroup's accumulators, [64 keys, kDim] each.
+template <typename Shape>
+struct BackwardEpilogue {
+  using T = typename Shape::T;
+  using Shared = typename Shape::Shared;
+  static constexpr int kDim = Shape::kDim;
+
+  const BackwardKernelArgs& args;
+  Shared& shared;
+  int group;  ///< 0 or 1
+  int warp;   ///< of the four in the group
+  int lane;
+
+  /// Whether dK and dV of `work` go through shared memory.
+  __device__ __forceinline__ bool uses_shared(const KeyTileWork& work) const {
+    return work.split < 0 && args.params.dkv_mode == StoreMode::overwrite;
+  }
+
+  __device__ __forceinline__ void write(const KeyTileWork& work, float (&dk)[kDim / 2],
+                                        float (&dv)[kDim / 2]) const {
+#pragma unroll
+    for (int i = 0; i < kDim / 2; ++i) dk[i] *= args.params.scale;
+    if (work.q_tiles == 0 && args.params.dkv_mode == StoreMode::add_float32) return;
+    if (work.split >= 0 && args.params.dkv_mode != StoreMode::add_float32) {
+      if (work.q_tiles == 0) return;
+      add_to_accumulator(dk, dkv_accum<kDim>(args, work.split, work.kv_head, 0));
+      add_to_accumulator(dv, dkv_accum<kDim>(args, work.split, work.kv_head, 1));
+      return;
+    }
+    if (args.params.dkv_mode != StoreMode::overwrite) {
+      write_float32(dk, args.params.dk, work);
+      write_float32(dv, args.params.dv, work);
+      return;
+    }
+    // Once all its warps are here, nobody reads this warpgroup's rows of V any more.
+    group == 0 ? ptx::named_barrier_sync(BackwardBarrier::epilogue_wg1, 128)
+               : ptx::named_barrier_sync(BackwardBarrier::epilogue_wg2, 128);
+    write_16_bit(dv, args.params.dv, work);
+    __syncwarp();
+    write_16_bit(dk, args.params.dk, work);
+  }
+
+  __device__ __forceinline__ void add_to_accumulator(const float (&sum)[kDim / 2],
+                                                     float* to) const {
+    to += (group * 4 + warp) * (kDim / 2 * 32) + lane * 4;
+#pragma unroll
+    for (int i = 0; i < kDim / 2; i += 4) ptx::red_add_v4(to + i * 32, sum + i);
+  }
+
+  /// Overwrites a float32 tensor or adds to it, by reductions: reading it back would stall, as no
+  /// registers are left to have several reads under way.
+  __device__ __forceinline__ void write_float32(const float (&sum)[kDim / 2],
+                                                const TensorArg& tensor,
+                                                const KeyTileWork& work) const {
+    const bool adds = args.params.dkv_mode == StoreMode::add_float32;
+    const int first = work.k_begin + group * 64 + warp * 16 + lane / 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::int64_t key = first + half * 8;
+      if (key >= work.k_end) continue;
+      float* row = static_cast<float*>(tensor.data) + key * tensor.token_stride +
+                   work.kv_head * tensor.head_stride + lane % 4 * 2;
+#pragma unroll
+      for (int i = 0; i < kDim / 8; ++i) {
+        const float2 two = make_float2(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1]);
+        if (adds) {
+          ptx::red_add_v2(row + i * 8, two.x, two.y);
+        } else {
+          *reinterpret_cast<float2*>(row + i * 8) = two;
+        }
+      }
+    }
+  }
+
+  /// Goes through this warp's 16 rows of V in shared memory, so that whole rows are written.
+  __device__ __forceinline__ void write_16_bit(const float (&sum)[kDim / 2],
+                                               const TensorArg& tensor,
+                                               const KeyTileWork& work) const {
+    const int first = group * 64 + warp * 16;
+    unsigned char* rows = shared.v + first * 128;
+    const int row = lane % 8;
+    const std::uint32_t line = ptx::shared_address(rows) + (row + (lane / 8 & 1) * 8) * 128;
+#pragma unroll
+    for (int step = 0; step < kDim / 16; ++step) {
+      const int chunk = (step % 4 * 2 + lane / 16) ^ row;
+      const float* d = sum + step * 8;
+      ptx::stmatrix_x4(line + step / 4 * Shape::kKeyColumnBytes + chunk * 16,
+                       ptx::pack<T>(d[0], d[1]), ptx::pack<T>(d[2], d[3]),
+                       ptx::pack<T>(d[4], d[5]), ptx::pack<T>(d[6], d[7]));
+    }
+    __syncwarp();
+    constexpr int kChunks = kDim / 8;
+#pragma unroll
+    for (int i = lane; i < 16 * kChunks; i += 32) {
+      const int key_row = i / kChunks;
+      const int chunk = i % kChunks;
+      const int key = work.k_begin + first + key_row;
+      if (key >= work.k_end) continue;
+      const uint4 values =
+          *reinterpret_cast<const uint4*>(rows + chunk / 8 * Shape::kKeyColumnBytes +
+                                          key_row * 128 + ((chunk % 8) ^ (key_row % 8)) * 16);
+      T* to = static_cast<T*>(tensor.data) + key * tensor.token_stride +
+              work.kv_head * tensor.head_stride + chunk * 8;
+      *reinterpret_cast<uint4*>(to) = values;
+    }
+  }
+};
+
+}  // namespace longca::slice::sm90

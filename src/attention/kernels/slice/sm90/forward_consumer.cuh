@@ -1,0 +1,286 @@
+#pragma once
+
+#include "attention/kernels/slice/sm90/forward_epilogue.cuh"
+#include "attention/kernels/slice/sm90/forward_shape.cuh"
+#include "attention/kernels/slice/sm90/ptx/barrier.cuh"
+#include "attention/kernels/slice/sm90/ptx/wgmma.cuh"
+#include "attention/kernels/slice/sm90/softmax.cuh"
+
+namespace longca::slice::sm90 {
+
+/// A consumer warpgroup computes 64 rows. P V of a key tile runs while the scores of the next tile
+/// go through the softmax.
+template <typename Shape>
+struct ForwardConsumer {
+  using T = typename Shape::T;
+  using Shared = typename Shape::Shared;
+  static constexpr int kDim = Shape::kDim;
+
+  const ForwardKernelArgs& args;
+  Shared& shared;
+  const int group;  ///< 0 or 1
+  const int rank;   ///< in the cluster
+  const float scale_log2;
+  ptx::PipelineState<Shape::kStages> pipe{};
+  int v_stage = 0;  ///< V of the tile whose P V is still to be issued
+  std::uint32_t v_phase = 0;
+  int stored = -1;                 ///< stage of Q through which TMA is storing O, or −1
+  std::uint32_t q[kDim / 4];       ///< A operand [64, kDim]; in registers it saves smem bandwidth
+  float s[kTileKeys / 2];          ///< scores [64, 128], then probabilities
+  std::uint32_t p[kTileKeys / 4];  ///< probabilities as the A operand of P V
+  float o[kDim / 2];               ///< accumulator [64, kDim]
+  SoftmaxState softmax;
+
+  __device__ static int thread() { return static_cast<int>(threadIdx.x & 127); }
+  __device__ static int lane() { return static_cast<int>(threadIdx.x & 31); }
+
+  /// Marks the stage empty, in both CTAs of a cluster, once every lane has read it.
+  __device__ void release(int stage) {
+    __syncwarp();
+    if (lane() == 0) ptx::mbarrier_arrive(&shared.empty[stage]);
+    if (Shape::kCluster > 1 && lane() == 1) {
+      ptx::cluster_mbarrier_arrive(&shared.empty[stage], rank ^ 1);
+    }
+  }
+
+  __device__ __forceinline__ void load_q(int stage) {
+    const unsigned char* from = shared.q[stage] + group * (kGroupRows * 128);
+    const int row = thread() / 32 * 16 + lane() % 16;
+#pragma unroll
+    for (int step = 0; step < kDim / 16; ++step) {
+      const int chunk = step % 4 * 2 + lane() / 16;
+      ptx::ldmatrix_x4(q + 4 * step, ptx::shared_address(from + step / 4 * Shape::kColumnBytes +
+                                                         row * 128 + (chunk ^ (row & 7)) * 16));
+    }
+  }
+
+  /// Issues s = q · kᵀ.
+  template <int kKeys>
+  __device__ __forceinline__ void issue_qk(int stage) {
+    using ptx::Major;
+    const std::uint64_t k = ptx::smem_descriptor(ptx::shared_address(shared.kv[stage]), 16);
+#pragma unroll
+    for (int step = 0; step < kDim / 16; ++step) {
+      const int offset = (step / 4 * Shape::kColumnBytes + step % 4 * 32) / 16;
+      if constexpr (kKeys == kSubTileKeys) {
+        step == 0 ? ptx::wgmma_m64n64_rs<T, Major::k, false>(s, q, k)
+                  : ptx::wgmma_m64n64_rs<T, Major::k, true>(s, q + 4 * step, k + offset);
+      } else {
+        step == 0 ? ptx::wgmma_m64n128_rs<T, Major::k, false>(s, q, k)
+                  : ptx::wgmma_m64n128_rs<T, Major::k, true>(s, q + 4 * step, k + offset);
+      }
+    }
+    ptx::warpgroup_commit_group();
+  }
+
+  /// Issues o += p · v.
+  template <int kKeys>
+  __device__ __forceinline__ void issue_pv(int stage) {
+    const std::uint64_t v =
+        ptx::smem_descriptor(ptx::shared_address(shared.kv[stage]), Shape::kColumnBytes);
+#pragma unroll
+    for (int step = 0; step < kKeys / 16; ++step) {
+      ptx::wgmma_rs_add<T>(o, p + 4 * step, v + step * (16 * 128 / 16));
+    }
+    ptx::warpgroup_commit_group();
+  }
+
+  /// What this warpgroup sees of the key tile in `stage`: kFull, kNone or a pattern, of which this
+  /// thread's two rows have these column intervals.
+  struct TileMask {
+    int pattern;
+    RowIntervals low, high;
+  };
+  __device__ __forceinline__ TileMask tile_mask(int stage) const {
+    TileMask mask{shared.pattern[stage][group], {}, {}};
+    if (mask.pattern >= 0) {
+      const int row = thread() / 32 * 16 + lane() / 4;
+      mask.low = shared.intervals[stage][group][row >> args.pack_shift];
+      mask.high = shared.intervals[stage][group][(row + 8) >> args.pack_shift];
+    }
+    return mask;
+  }
+
+  template <int kKeys>
+  __device__ __forceinline__ void pack_probabilities() {
+#pragma unroll
+    for (int i = 0; i < kKeys / 4; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
+  }
+
+  // The warp scheduler barriers alternate the wgmma of the two warpgroups, one full tile each.
+  __device__ static int scheduler_barrier(int of_group) {
+    return static_cast<int>(ForwardBarrier::warp_scheduler_wg1) + of_group;
+  }
+  __device__ __forceinline__ void warp_scheduler_barrier_sync() {
+    if constexpr (Shape::kSchedulesWarps) ptx::named_barrier_sync(scheduler_barrier(group), 256);
+  }
+  __device__ __forceinline__ void warp_scheduler_barrier_arrive() {
+    if constexpr (Shape::kSchedulesWarps) {
+      ptx::named_barrier_arrive(scheduler_barrier(group ^ 1), 256);
+    }
+  }
+
+  /// Computes the probabilities of the tile at `pipe` and leaves its P V to the next step. With
+  /// kPending, P V of the tile before runs meanwhile. `full_tile`: the tile is not a partial one.
+  template <bool kMasked, bool kPending>
+  __device__ __forceinline__ void step(bool full_tile) {
+    const int k_stage = pipe.index;
+    if constexpr (kPending) ptx::mbarrier_wait(&shared.full[v_stage], v_phase);
+    ptx::mbarrier_wait(&shared.full[k_stage], pipe.phase);
+    ptx::warpgroup_fence_operand(s);
+    ptx::warpgroup_fence_operand(o);
+    if constexpr (kPending) ptx::warpgroup_fence_operand(p);
+    if (full_tile) warp_scheduler_barrier_sync();
+    ptx::warpgroup_arrive();
+    issue_qk<kTileKeys>(k_stage);
+    if constexpr (kPending) issue_pv<kTileKeys>(v_stage);
+    if (full_tile) warp_scheduler_barrier_arrive();
+    TileMask mask{kFull, {}, {}};
+    if constexpr (kMasked) mask = tile_mask(k_stage);
+    ptx::warpgroup_wait_group<kPending ? 1 : 0>();
+    ptx::warpgroup_fence_operand(s);
+    release(k_stage);
+    if constexpr (kMasked) {
+      if (mask.pattern >= 0) mask_scores<kTileKeys>(s, mask.low, mask.high);
+    }
+    float o_scale[2];
+    bool grew;
+    if constexpr (kMasked) {
+      grew = online_softmax_masked<kTileKeys>(s, softmax, scale_log2, o_scale);
+    } else {
+      subtract_row_max(s, softmax, scale_log2);
+      ptx::warpgroup_fence_operand(s);
+    }
+    if constexpr (kPending) {
+      ptx::warpgroup_wait_group<0>();
+      ptx::warpgroup_fence_operand(o);
+      release(v_stage);
+    }
+    if constexpr (kMasked) {
+      pack_probabilities<kTileKeys>();
+    } else {
+      grew = online_softmax_unmasked<T>(s, p, softmax, o_scale);
+    }
+    if (grew) rescale_o(o, o_scale);
+    pipe.advance();
+    v_stage = pipe.index;
+    v_phase = pipe.phase;
+    pipe.advance();
+  }
+
+  /// A narrow tile, from scores to O. No wgmma is pending before it or after.
+  __device__ __forceinline__ void narrow_step() {
+    const int k_stage = pipe.index;
+    ptx::warpgroup_fence_operand(s);
+    ptx::warpgroup_arrive();
+    issue_qk<kSubTileKeys>(k_stage);
+    const TileMask mask = tile_mask(k_stage);
+    ptx::warpgroup_wait_group<0>();
+    ptx::warpgroup_fence_operand(s);
+    release(k_stage);
+    if (mask.pattern >= 0) mask_scores<kSubTileKeys>(s, mask.low, mask.high);
+    float o_scale[2];
+    if (online_softmax_masked<kSubTileKeys>(s, softmax, scale_log2, o_scale)) rescale_o(o, o_scale);
+    pack_probabilities<kSubTileKeys>();
+    pipe.advance();
+    ptx::mbarrier_wait(&shared.full[pipe.index], pipe.phase);
+    ptx::warpgroup_fence_operand(o);
+    ptx::warpgroup_fence_operand(p);
+    ptx::warpgroup_arrive();
+    issue_pv<kSubTileKeys>(pipe.index);
+    ptx::warpgroup_wait_group<0>();
+    ptx::warpgroup_fence_operand(o);
+    release(pipe.index);
+    pipe.advance();
+  }
+
+  /// The pending P V.
+  __device__ __forceinline__ void finish() {
+    ptx::mbarrier_wait(&shared.full[v_stage], v_phase);
+    ptx::warpgroup_fence_operand(o);
+    ptx::warpgroup_fence_operand(p);
+    ptx::warpgroup_arrive();
+    issue_pv<kTileKeys>(v_stage);
+    ptx::warpgroup_wait_group<0>();
+    ptx::warpgroup_fence_operand(o);
+    release(v_stage);
+  }
+
+  /// Whether the partial tile at `pipe` has keys for this warpgroup.
+  __device__ __forceinline__ bool sees_tile() {
+    ptx::mbarrier_wait(&shared.full[pipe.index], pipe.phase);
+    return shared.pattern[pipe.index][group] != kNone;
+  }
+  /// Releases K and V unused. Waits for both first: a stage released before its phase completed
+  /// would count for the next phase.
+  __device__ __forceinline__ void skip_tile() {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      ptx::mbarrier_wait(&shared.full[pipe.index], pipe.phase);
+      release(pipe.index);
+      pipe.advance();
+    }
+  }
+
+  /// All key tiles of a work tile. P V is never pending while tiles are skipped: the producer may
+  /// be waiting for the stage of that V, so that nobody would go on.
+  __device__ __forceinline__ void attend(const WorkTile& work) {
+    const int partial = work.partial_count;
+    const int count = partial + work.full_tiles;
+    int i = 0;
+    for (; i < work.narrow_tiles; ++i) {
+      sees_tile() ? narrow_step() : skip_tile();
+      release_stored();
+    }
+    while (i < count) {
+      if (i < partial && !sees_tile()) {
+        skip_tile();
+        ++i;
+        continue;
+      }
+      step<true, false>(i >= partial);
+      release_stored();
+      ++i;
+      for (; i < partial && sees_tile(); ++i) step<true, true>(false);
+      if (i >= partial) {
+        for (; i < count; ++i) step<false, true>(true);
+      }
+      finish();
+    }
+  }
+
+  /// Marks the stage of Q that O left through empty. Called some time after the TMA store was
+  /// issued, so that waiting for it costs nothing.
+  __device__ __forceinline__ void release_stored() {
+    if (stored >= 0 && thread() == 0) {
+      ptx::bulk_wait_group_read();
+      ptx::mbarrier_arrive(&shared.q_empty[stored]);
+    }
+    stored = -1;
+  }
+
+  __device__ __forceinline__ void run() {
+    if (group == 1) warp_scheduler_barrier_arrive();  // warpgroup 0 goes first
+    for (ptx::PipelineState<2> item;; item.advance()) {
+      ptx::mbarrier_wait(&shared.q_full[item.index], item.phase);
+      const WorkTile work = shared.work[item.index];
+      if (work.row_begin < 0) break;
+      load_q(item.index);
+#pragma unroll
+      for (float& x : o) x = 0;
+      softmax = SoftmaxState{};
+      attend(work);
+      release_stored();
+      const OutputRows output{args, work, group};
+      if constexpr (Shape::kAccumulate) {
+        merge_output<Shape>(output, softmax, o);
+      } else {
+        store_output<Shape>(output, softmax, o, shared.q[item.index]);
+      }
+      stored = item.index;
+    }
+    if (thread() == 0) ptx::bulk_wait_group_read();
+  }
+};
+
+}  // namespace longca::slice::sm90

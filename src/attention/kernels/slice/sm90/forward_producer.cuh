@@ -1,0 +1,267 @@
+#pragma once
+
+#include "attention/kernels/slice/sm90/forward_shape.cuh"
+#include "attention/kernels/slice/sm90/ptx/barrier.cuh"
+#include "attention/kernels/slice/sm90/ptx/tma.cuh"
+
+// The producer warp: fetches work tiles and keeps TMA busy.
+namespace longca::slice::sm90 {
+
+/// Takes work tiles from a counter in device memory, the longest of a section first. The next one
+/// takes four dependent reads: each advance() does one, between TMA loads.
+template <typename Shape>
+struct TileScheduler {
+  const ForwardKernelArgs& args;
+  typename Shape::Shared& shared;
+  const int rank;           ///< in the cluster
+  std::uint32_t phase = 0;  ///< of work_full and work_empty
+  int reads = 0;            ///< of the next work tile that are done
+  int index = 0, head = 0;
+  const QueryTile* tiles = nullptr;  ///< the head's list
+  int tile = 0;
+  int word = 0;    ///< lane l: word l of the query tile
+  int4 partial{};  ///< lane l: its partial tile l, of the first 32
+  FullRun run{};   ///< its first full run
+
+  __device__ bool ready() const { return reads == 4; }
+
+  /// CTA 0 took `index` for the cluster and sends it to CTA 1.
+  __device__ void share_index() {
+    const bool leads = (threadIdx.x & 31) == 0;
+    if (rank == 0) {
+      ptx::mbarrier_wait(&shared.work_empty, phase ^ 1);
+      if (leads) ptx::cluster_store_async(&shared.work_index, index, &shared.work_full, 1);
+    } else {
+      if (leads) ptx::mbarrier_arrive_expect_tx(&shared.work_full, sizeof(int));
+      ptx::mbarrier_wait(&shared.work_full, phase);
+      index = shared.work_index;
+      __syncwarp();
+      if (leads) ptx::cluster_mbarrier_arrive(&shared.work_empty, 0);
+    }
+    phase ^= 1;
+  }
+
+  __device__ void advance() {
+    const DeviceTileLists& lists = args.params.lists;
+    const int lane = threadIdx.x & 31;
+    if (reads == 0) {
+      if (rank == 0 && lane == 0) index = atomicAdd(args.params.work_counter, 1);
+    } else if (reads == 1) {
+      index = __shfl_sync(~0u, index, 0);
+      if constexpr (Shape::kCluster > 1) share_index();
+      if (index < args.work_tiles) {
+        const int section_tiles = lists.tiles_per_list * args.section_blocks;
+        const int rest = index % section_tiles;
+        const int block = index / section_tiles * args.section_blocks + rest % args.section_blocks;
+        head = (block * Shape::kCluster + rank) << args.pack_shift;
+        const int list = head * lists.list_heads / args.params.heads_q;
+        const std::int64_t first = static_cast<std::int64_t>(list) * lists.tiles_per_list;
+        tiles = lists.tiles + first;
+        tile = lists.order[first + rest / args.section_blocks];
+      }
+    } else if (reads == 2) {
+      if (index < args.work_tiles && lane < 8) {
+        word = reinterpret_cast<const int*>(tiles + tile)[lane];
+      }
+    } else if (index < args.work_tiles) {
+      const QueryTile next = query_tile();
+      if (lane < next.partial_count) {
+        partial = reinterpret_cast<const int4*>(lists.partial + next.partial_begin)[lane];
+      }
+      if (next.full_tiles > 0) run = lists.runs[next.runs_begin];
+    }
+    ++reads;
+  }
+
+  __device__ QueryTile query_tile() const {
+    QueryTile result;
+    result.row_begin = __shfl_sync(~0u, word, 0);
+    result.row_end = __shfl_sync(~0u, word, 1);
+    result.partial_begin = __shfl_sync(~0u, word, 2);
+    result.partial_count = __shfl_sync(~0u, word, 3);
+    result.runs_begin = __shfl_sync(~0u, word, 4);
+    result.full_tiles = __shfl_sync(~0u, word, 5);
+    return result;
+  }
+
+  /// How many partial tiles, which come first, have one sub-tile only.
+  __device__ int narrow_tiles(const QueryTile& tile) const {
+    const int lane = threadIdx.x & 31;
+    return __clz(__brev(~__ballot_sync(~0u, lane < tile.partial_count && partial.y == kAbsent)));
+  }
+
+  /// Completes the reads; false if there is no more work.
+  __device__ bool next() {
+    while (!ready()) advance();
+    reads = 0;
+    return index < args.work_tiles;
+  }
+};
+
+/// The sub-tiles of a query tile's full runs, one after the other. Reads the next run ahead.
+struct FullRunCursor {
+  const FullRun* run;
+  int unread;  ///< sub-tiles of the runs not yet begun
+  FullRun next;
+  int key = 0, left = 0;
+
+  __device__ FullRunCursor(const FullRun* from, FullRun first, int full_tiles)
+      : run(from), unread(2 * full_tiles), next(first) {}
+
+  /// The first key of the next sub-tile.
+  __device__ int take() {
+    if (left == 0) {
+      key = next.k_begin;
+      left = next.sub_tiles;
+      unread -= left;
+      if (unread > 0) next = *++run;
+    }
+    --left;
+    key += kSubTileKeys;
+    return key - kSubTileKeys;
+  }
+};
+
+template <typename Shape>
+struct ForwardProducer {
+  using Shared = typename Shape::Shared;
+  const ForwardKernelArgs& args;
+  Shared& shared;
+  const int rank;  ///< in the cluster
+  ptx::PipelineState<Shape::kStages> pipe{};
+  int kv_head = 0;
+
+  __device__ int lane() const { return threadIdx.x & 31; }
+
+  /// Q of a work tile, [128, kDim], and the work tile itself.
+  __device__ void load_q(int stage, const QueryTile& tile, int head, int narrow_tiles) {
+    std::uint64_t* full = &shared.q_full[stage];
+    shared.work[stage] = {tile.row_begin, tile.row_end,       head,
+                          narrow_tiles,   tile.partial_count, tile.full_tiles};
+    ptx::mbarrier_arrive_expect_tx(full, Shape::kTileBytes);
+#pragma unroll
+    for (int column = 0; column < Shape::kColumns; ++column) {
+      ptx::tma_load(shared.q[stage] + column * Shape::kColumnBytes, &args.q, full, column * 64,
+                    head, tile.row_begin);
+    }
+  }
+
+  /// The two sub-tiles of a K or V tile at keys k0 and k1, or the first only. In a cluster each CTA
+  /// loads one and multicasts it to both.
+  __device__ void load_sub_tiles(const CUtensorMap& map, int k0, int k1, bool narrow) {
+    std::uint64_t* full = &shared.full[pipe.index];
+#pragma unroll
+    for (int column = 0; column < Shape::kColumns; ++column) {
+      unsigned char* to = shared.kv[pipe.index] + column * Shape::kColumnBytes;
+      if constexpr (Shape::kCluster == 1) {
+        ptx::tma_load(to, &map, full, column * 64, kv_head, k0);
+        if (!narrow)
+          ptx::tma_load(to + Shape::kColumnBytes / 2, &map, full, column * 64, kv_head, k1);
+      } else if (rank == 0 || !narrow) {
+        ptx::tma_load(to + rank * (Shape::kColumnBytes / 2), &map, full, column * 64, kv_head,
+                      rank == 0 ? k0 : k1, 3);
+      }
+    }
+  }
+
+  __device__ int pattern_bytes() const {
+    return (kGroupRows >> args.pack_shift) * static_cast<int>(sizeof(RowIntervals));
+  }
+
+  __device__ void load_pattern(int group, int pattern) {
+    if (pattern < 0) return;
+    const RowIntervals* from = args.params.lists.patterns +
+                               static_cast<std::int64_t>(pattern) * (kGroupRows >> args.pack_shift);
+    ptx::bulk_load(shared.intervals[pipe.index][group], from, pattern_bytes(),
+                   &shared.full[pipe.index]);
+  }
+
+  /// K and V of a key tile into the next two stages. An absent second sub-tile is loaded from past
+  /// the end of K, where TMA gives zeros: stale shared memory could hold NaN. A narrow tile, which
+  /// the consumers multiply at N = 64, goes without.
+  __device__ void load_key_tile(int k0, int k1, int pattern0, int pattern1, bool narrow = false) {
+    if (k1 == kAbsent) k1 = args.params.tokens_k;
+    const int bytes = narrow ? Shape::kTileBytes / 2 : Shape::kTileBytes;
+    ptx::mbarrier_wait(&shared.empty[pipe.index], pipe.phase ^ 1);
+    if (lane() == 0) {
+      shared.pattern[pipe.index][0] = pattern0;
+      shared.pattern[pipe.index][1] = pattern1;
+      const int patterns = (pattern0 >= 0) + (pattern1 >= 0);
+      ptx::mbarrier_arrive_expect_tx(&shared.full[pipe.index], bytes + patterns * pattern_bytes());
+      load_sub_tiles(args.k, k0, k1, narrow);
+      load_pattern(0, pattern0);
+      load_pattern(1, pattern1);
+    }
+    pipe.advance();
+    ptx::mbarrier_wait(&shared.empty[pipe.index], pipe.phase ^ 1);
+    if (lane() == 0) {
+      ptx::mbarrier_arrive_expect_tx(&shared.full[pipe.index], bytes);
+      load_sub_tiles(args.v, k0, k1, narrow);
+    }
+    pipe.advance();
+  }
+
+  /// K and V of a work tile: partial tiles, then full ones. Towards the end, `scheduler` fetches
+  /// the next work tile.
+  __device__ void load_keys(const QueryTile& tile, int narrow_tiles,
+                            TileScheduler<Shape>& scheduler) {
+    constexpr int kFetchAhead = 5;
+    const DeviceTileLists& lists = args.params.lists;
+    FullRunCursor runs(lists.runs + tile.runs_begin, scheduler.run, tile.full_tiles);
+    int4 mine = scheduler.partial;
+    int left = tile.partial_count + tile.full_tiles;
+    const auto loaded = [&] {
+      if (--left < kFetchAhead && !scheduler.ready()) scheduler.advance();
+    };
+    for (int begin = 0; begin < tile.partial_count; begin += 32) {
+      const int count = min(32, tile.partial_count - begin);
+      if (begin > 0 && lane() < count) {
+        const PartialTile* from = lists.partial + tile.partial_begin + begin + lane();
+        mine = *reinterpret_cast<const int4*>(from);
+      }
+      for (int i = 0; i < count; ++i) {
+        load_key_tile(__shfl_sync(~0u, mine.x, i), __shfl_sync(~0u, mine.y, i),
+                      __shfl_sync(~0u, mine.z, i), __shfl_sync(~0u, mine.w, i),
+                      begin + i < narrow_tiles);
+        loaded();
+      }
+    }
+    for (int i = 0; i < tile.full_tiles; ++i) {
+      const int k0 = runs.take();
+      load_key_tile(k0, runs.take(), kFull, kFull);
+      loaded();
+    }
+  }
+
+  __device__ void run() {
+    TileScheduler<Shape> scheduler{args, shared, rank};
+    ptx::PipelineState<2> q;
+    for (; scheduler.next(); q.advance()) {
+      const QueryTile tile = scheduler.query_tile();
+      const int narrow_tiles = scheduler.narrow_tiles(tile);
+      const int head = scheduler.head;
+      kv_head = head / (args.params.heads_q / args.params.heads_k);
+      ptx::mbarrier_wait(&shared.q_empty[q.index], q.phase ^ 1);
+      if (lane() == 0) load_q(q.index, tile, head, narrow_tiles);
+      load_keys(tile, narrow_tiles, scheduler);
+    }
+    ptx::mbarrier_wait(&shared.q_empty[q.index], q.phase ^ 1);
+    if (lane() == 0) {
+      shared.work[q.index].row_begin = -1;
+      ptx::mbarrier_arrive(&shared.q_full[q.index]);
+      if (rank == 0) reset_counter();
+    }
+  }
+
+  /// The last CTA (of rank 0) sets the counters back to zero for the next launch.
+  __device__ void reset_counter() {
+    std::int32_t* counter = args.params.work_counter;
+    __threadfence();
+    if (atomicAdd(counter + 1, 1) == static_cast<int>(gridDim.x) / Shape::kCluster - 1) {
+      counter[0] = 0;
+      counter[1] = 0;
+    }
+  }
+};
+
+}  // namespace longca::slice::sm90

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "attention/kernels/slice/launch.h"
+#include "attention/kernels/slice/sm90/ptx/barrier.cuh"
+
+namespace longca::slice::sm90 {
+
+/// Tensor maps cover [tokens, heads, dim]; a box is 64 elements wide, so that a tile of 128 rows
+/// takes dim / 64 boxes ("columns"), 128-byte swizzled. A work tile is a query tile of a head
+/// block, the P heads of one KV head that share its rows.
+struct ForwardKernelArgs {
+  CUtensorMap q;     ///< box: 128 / P tokens × P heads, 128 rows
+  CUtensorMap k, v;  ///< box: 64 keys × 1 head, a sub-tile
+  CUtensorMap o;     ///< box: 64 / P tokens × P heads, the rows of a consumer warpgroup
+  ForwardParams params;
+  int pack_shift;  ///< log2 P
+  /// Head blocks (or pairs of them, with clusters of 2) per section. All work tiles of a section
+  /// come before those of the next, so that its K and V stay in L2.
+  int section_blocks;
+  int work_tiles;
+};
+
+/// What the producer passes to the consumers with Q.
+struct WorkTile {
+  int row_begin, row_end;  ///< tokens; row_begin < 0 ends the kernel
+  int head;                ///< first of the P query heads
+  int narrow_tiles;        ///< partial tiles of a single 64-key sub-tile; they come first
+  int partial_count;       ///< all partial tiles
+  int full_tiles;
+};
+
+/// A CTA has three warpgroups: a producer, of which one warp works, and two consumers of 64 rows
+/// each. 56 registers per producer thread and 224 per consumer thread fill the register file.
+template <typename Element, int kDim_, bool kAccumulate_, int kCluster_ = 1>
+struct ForwardShape {
+  using T = Element;
+  static constexpr int kDim = kDim_;
+  static constexpr bool kAccumulate = kAccumulate_;
+  /// CTAs per cluster, 1 or 2. Two compute the same query tile for neighbouring head blocks of one
+  /// KV head; each loads one sub-tile of every key tile and multicasts it, which halves L2 reads.
+  static constexpr int kCluster = kCluster_;
+  static constexpr int kTileM = kRowGroups * kGroupRows;
+  static constexpr int kThreads = 384;
+  static constexpr int kConsumerWarps = 8;
+  static constexpr int kProducerRegisters = 56;
+  static constexpr int kConsumerRegisters = 224;
+  /// Alternates the wgmma of the two consumers, so that one computes exponentials meanwhile. At 64
+  /// dimensions these take as long as the products; at 128 the consumers alternate by themselves.
+  static constexpr bool kSchedulesWarps = kDim == 64;
+  /// K and V tiles in flight: two key tiles. More were slower at 128 dimensions.
+  static constexpr int kStages = 4;
+  static constexpr int kColumns = kDim / 64;
+  static constexpr int kColumnBytes = 128 * 64 * 2;
+  static constexpr int kTileBytes = kColumns * kColumnBytes;
+
+  struct Shared {
+    /// Q: 2 stages × [128, kDim]. O leaves through the stage of its Q.
+    alignas(1024) unsigned char q[2][kTileBytes];
+    /// K, V, K, V, …: kStages × [128, kDim].
+    alignas(1024) unsigned char kv[kStages][kTileBytes];
+    /// Column intervals of the rows, per stage with a K tile.
+    alignas(128) RowIntervals intervals[kStages][kRowGroups][kGroupRows];
+    int pattern[kStages][kRowGroups];
+    WorkTile work[2];  ///< per stage of Q
+    std::uint64_t q_full[2], q_empty[2];
+    std::uint64_t full[kStages], empty[kStages];
+    int work_index;  ///< CTA 0 of the cluster sends the next one to CTA 1
+    std::uint64_t work_full, work_empty;
+  };
+};
+
+/// Named barriers of the forward kernel; id 0 is __syncthreads.
+enum class ForwardBarrier : int {
+  epilogue_wg1 = 1,  ///< the 128 threads of a consumer warpgroup
+  epilogue_wg2 = 2,
+  warp_scheduler_wg1 = 3,  ///< both consumer warpgroups: this one may issue its wgmma
+  warp_scheduler_wg2 = 4,
+};
+
+}  // namespace longca::slice::sm90
