@@ -7,23 +7,24 @@
 #include "attention/kernels/common/mma/softmax.cuh"
 #include "attention/kernels/slice/backward_launch.h"
 
-// The backward pass on mma.sync, for GPUs of compute capability 8.0 and later. It walks the same lists
-// as the one for 9.0, made for packs of one head.
+// The backward pass on mma.sync, for GPUs of compute capability 8.0 and later. It walks the same
+// lists as the one for 9.0, made for packs of one head.
 namespace longca::slice::sm80 {
 
 struct BackwardKernelArgs {
   BackwardParams params;
   int q_tiles;
-  int group_size;          ///< query heads of a KV head
-  const float* row_terms;  ///< mma::GradientArgs
-  float* dq_accum;          ///< likewise
-  float* dkv_accum;        ///< split key tiles: [heads_k, split_tiles, kParts, dK and dV]
+  int group_size;               ///< query heads of a KV head
+  const float* row_terms;       ///< mma::GradientArgs
+  float* dq_accum;              ///< likewise
+  float* dkv_accum;             ///< split key tiles: [heads_k, split_tiles, kParts, dK and dV]
   std::int32_t* dq_semaphores;  ///< [heads_q, q_tiles]: additions done, if ordered
   std::int32_t* work_counter;
 };
 
 /// Key tile `tile` of the list that a query head reads.
-__device__ __forceinline__ const KeyTile& tile_of(const BackwardKernelArgs& args, int head, int tile) {
+__device__ __forceinline__ const KeyTile& tile_of(const BackwardKernelArgs& args, int head,
+                                                  int tile) {
   const DeviceTransposedLists& lists = args.params.lists;
   const std::int64_t list =
       std::int64_t{head} * lists.list_heads / args.params.heads_q * lists.tiles_per_list;
@@ -36,7 +37,8 @@ struct KeyTileWork {
   WorkItem item;
   int part;
 
-  __device__ __forceinline__ static KeyTileWork of(const BackwardKernelArgs& args, int parts, int index) {
+  __device__ __forceinline__ static KeyTileWork of(const BackwardKernelArgs& args, int parts,
+                                                   int index) {
     const DeviceTransposedLists& lists = args.params.lists;
     const int id = index / parts;
     const int section_items = lists.items_per_order * lists.section_heads;
@@ -56,8 +58,8 @@ struct Visit {
   int prior_adds;
 };
 
-/// The visits of an item: one query head after the other, the last query tiles first. Kept in shared
-/// memory and advanced by one thread, which leaves the registers to the accumulators.
+/// The visits of an item: one query head after the other, the last query tiles first. Kept in
+/// shared memory and advanced by one thread, which leaves the registers to the accumulators.
 struct VisitWalk {
   WorkItem item;
   int head;
@@ -90,8 +92,8 @@ struct VisitWalk {
   }
 
  private:
-  /// Finds the first segment that may be in the item, by bisection: segments lie from the last query
-  /// tile to the first.
+  /// Finds the first segment that may be in the item, by bisection: segments lie from the last
+  /// query tile to the first.
   __device__ __forceinline__ void begin_list(const DeviceTransposedLists& lists,
                                              const KeyTile& tile) {
     segments = lists.segments + tile.segments_begin;
@@ -106,8 +108,8 @@ struct VisitWalk {
   }
 };
 
-/// A CTA owns kTileN keys: a key tile or, on devices with less shared memory, half of one. Q has two
-/// stages; dO, P and dS one each, so that 64 keys of 128 dimensions fit in 99 KB.
+/// A CTA owns kTileN keys: a key tile or, on devices with less shared memory, half of one. Q has
+/// two stages; dO, P and dS one each, so that 64 keys of 128 dimensions fit in 99 KB.
 template <typename Element, int kDim_, int kTileN_>
 struct BackwardShape : mma::BackwardShape<Element, kDim_, kTileN_> {
   using Base = mma::BackwardShape<Element, kDim_, kTileN_>;
@@ -130,8 +132,9 @@ struct BackwardShape : mma::BackwardShape<Element, kDim_, kTileN_> {
   };
 };
 
-/// Waits until `count` additions to a query tile's dQ are done. Called by one thread, which the others
-/// join at a barrier. Cannot deadlock: earlier items were taken earlier, by CTAs that are running.
+/// Waits until `count` additions to a query tile's dQ are done. Called by one thread, which the
+/// others join at a barrier. Cannot deadlock: earlier items were taken earlier, by CTAs that are
+/// running.
 __device__ __forceinline__ void wait_additions(const std::int32_t* semaphore, std::int32_t count) {
   std::int32_t seen = 0;
   do {
@@ -295,10 +298,11 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
                                           key_begin, thread);
 }
 
-/// Rounds the accumulators of split key tiles: dK (blockIdx.z = 0) or dV (1) of a part of a key tile
-/// (blockIdx.x) of a KV head (blockIdx.y).
+/// Rounds the accumulators of split key tiles: dK (blockIdx.z = 0) or dV (1) of a part of a key
+/// tile (blockIdx.x) of a KV head (blockIdx.y).
 template <typename Shape>
-__global__ void __launch_bounds__(Shape::kThreads) split_keys_kernel(const BackwardKernelArgs args) {
+__global__ void __launch_bounds__(Shape::kThreads)
+    split_keys_kernel(const BackwardKernelArgs args) {
   const BackwardParams& params = args.params;
   const int part = static_cast<int>(blockIdx.x) % Shape::kParts;
   const KeyRange keys = params.lists.split_keys[blockIdx.x / Shape::kParts];

@@ -5,8 +5,9 @@
 #include "attention/kernels/common/mma/forward_tile.cuh"
 #include "attention/kernels/slice/sm80/sub_tile_walk.cuh"
 
-// The forward pass on mma.sync, for GPUs of compute capability 8.0 and later. Two warps compute a row
-// group; keys are visited one 64-key sub-tile at a time, so that a group skips what it does not see.
+// The forward pass on mma.sync, for GPUs of compute capability 8.0 and later. Two warps compute a
+// row group; keys are visited one 64-key sub-tile at a time, so that a group skips what it does not
+// see.
 namespace longca::slice::sm80 {
 
 /// Tiles of 128 rows × 64 keys, two stages of K and V.
@@ -96,7 +97,8 @@ __device__ __forceinline__ void merge_rows(const float (&x)[kDim / 8][4],
   for (int high = 0; high < 2; ++high) {
     const int r = row + lane / 4 + 8 * high;
     const float here = results[high].lse;
-    const bool sees = r < to.rows && here != -INFINITY;  // true for NaN, which is to reach the result
+    const bool sees =
+        r < to.rows && here != -INFINITY;  // true for NaN, which is to reach the result
     const float before = sees ? *lse_of(r) : 0;
     __syncwarp();  // all four lanes of the row have read it
     if (!sees) continue;
@@ -124,8 +126,8 @@ __device__ __forceinline__ std::uint64_t column_bits(int begin, int end) {
   return (~std::uint64_t{0} >> (kSubTileKeys - (end - begin))) << begin;
 }
 
-/// Sets the scores of cells that a row does not see to −∞; `rows` are the intervals of rows lane / 4
-/// and lane / 4 + 8.
+/// Sets the scores of cells that a row does not see to −∞; `rows` are the intervals of rows lane /
+/// 4 and lane / 4 + 8.
 __device__ __forceinline__ void mask_scores(float (&s)[kSubTileKeys / 8][4],
                                             const RowIntervals (&rows)[2], int first_column) {
 #pragma unroll

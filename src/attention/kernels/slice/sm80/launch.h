@@ -12,8 +12,8 @@
 // those that the program was built with.
 namespace longca::slice {
 
-/// Launches the forward pass. `section_heads` head blocks (of lists.pack query heads) are in work at a
-/// time, so that their K and V stay in L2. Uses no work counter.
+/// Launches the forward pass. `section_heads` head blocks (of lists.pack query heads) are in work
+/// at a time, so that their K and V stay in L2. Uses no work counter.
 void launch_generic_forward(const ForwardParams& params, DType dtype, int head_dim,
                             int section_heads, cudaStream_t stream);
 

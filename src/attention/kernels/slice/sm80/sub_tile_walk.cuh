@@ -16,7 +16,7 @@ struct SubTile {
 class SubTileWalk {
  public:
   __device__ __forceinline__ SubTileWalk(const DeviceTileLists& lists, const QueryTile& tile,
-                                      int group)
+                                         int group)
       : partial_(lists.partial + tile.partial_begin),
         run_(lists.runs + tile.runs_begin),
         partial_left_(2 * tile.partial_count),
@@ -48,8 +48,8 @@ class SubTileWalk {
     SubTile sub_tile = {tile_.k_begin[0], group_ == 0 ? tile_.pattern[0] : tile_.pattern[1], 0};
     if (second) {
       const bool absent = tile_.k_begin[1] == kAbsent;  // loads the first one again, masked
-      sub_tile = {absent ? sub_tile.k_begin : tile_.k_begin[1],
-                  absent ? kNone : sub_tile.pattern, kSubTileKeys};
+      sub_tile = {absent ? sub_tile.k_begin : tile_.k_begin[1], absent ? kNone : sub_tile.pattern,
+                  kSubTileKeys};
       if (partial_left_ > 1) tile_ = *++partial_;
     }
     --partial_left_;

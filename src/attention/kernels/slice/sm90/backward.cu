@@ -26,7 +26,7 @@ struct Workspace {
         (params.tokens_q + group_tokens - 1) / group_tokens * (params.heads_q / params.lists.pack);
     terms = take(tiles * static_cast<std::int64_t>(sizeof(RowTerms)));
     dkv_accum = take(static_cast<std::int64_t>(params.heads_k) * params.lists.split_tiles * 2 *
-                kTileKeys * dim * 4);
+                     kTileKeys * dim * 4);
     dq_semaphores = take(tiles * 4);
     visits = take((tiles + kRegionTiles - 1) / kRegionTiles * 4);
     counters = take(8);
@@ -107,7 +107,8 @@ void launch_main(const BackwardKernelArgs& args, cudaStream_t stream) {
   static_assert(kBytes <= 227 * 1024);
   LONGCA_CUDA(cudaFuncSetAttribute(backward_kernel<Shape>,
                                    cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  launch_early(backward_kernel<Shape>, std::min(args.work_items, sm_count()), Shape::kThreads, kBytes, args, stream);
+  launch_early(backward_kernel<Shape>, std::min(args.work_items, sm_count()), Shape::kThreads,
+               kBytes, args, stream);
 }
 
 template <typename T, int kDim>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "attention/kernels/slice/sm90/backward_dq.cuh"
 #include "attention/kernels/slice/sm90/backward_consumer.cuh"
+#include "attention/kernels/slice/sm90/backward_dq.cuh"
 #include "attention/kernels/slice/sm90/backward_producer.cuh"
 
 namespace longca::slice::sm90 {

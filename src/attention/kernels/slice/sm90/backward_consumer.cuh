@@ -51,8 +51,8 @@ struct BackwardConsumer {
     ptx::wgmma_ss<T, Major::k, Major::k, false>(s, a, b);
 #pragma unroll
     for (int step = 1; step < kDim / 16; ++step) {
-      ptx::wgmma_ss<T, Major::k, Major::k, true>(
-          s, a + k_major_step<Shape::kKeyColumnBytes>(step), b + k_major_step<Shape::kRowColumnBytes>(step));
+      ptx::wgmma_ss<T, Major::k, Major::k, true>(s, a + k_major_step<Shape::kKeyColumnBytes>(step),
+                                                 b + k_major_step<Shape::kRowColumnBytes>(step));
     }
   }
 
@@ -79,7 +79,7 @@ struct BackwardConsumer {
 #pragma unroll
     for (int step = 1; step < kTileKeys / 16; ++step) {
       ptx::wgmma_ss<T, Major::mn, Major::mn, true>(dq, a + mn_major_step(step),
-                                                                b + mn_major_step(step));
+                                                   b + mn_major_step(step));
     }
   }
 
@@ -109,7 +109,7 @@ struct BackwardConsumer {
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
       ptx::stmatrix_x4(first ^ (step * 32), a[step * 4], a[step * 4 + 1], a[step * 4 + 2],
-                          a[step * 4 + 3]);
+                       a[step * 4 + 3]);
     }
   }
 
@@ -170,8 +170,8 @@ struct BackwardConsumer {
     add_dq(dq, tile);
   }
 
-  /// Adds `count` query tiles to dK and dV. Products are issued so that exponentials and packing run
-  /// beside them: the scores of the next tile before dQ of the one before.
+  /// Adds `count` query tiles to dK and dV. Products are issued so that exponentials and packing
+  /// run beside them: the scores of the next tile before dQ of the one before.
   __device__ __forceinline__ void walk(int count, float (&dk)[kDim / 2], float (&dv)[kDim / 2]) {
     const float scale_log2 = args.params.scale * kLog2E;
     float s[32];

@@ -12,6 +12,13 @@ namespace longca::slice::sm90 {
 
 /// One thread per dQ buffer, which adds it to the accumulators in device memory by TMA: at once, or
 /// in the order of the lists. The consumers go on meanwhile.
+///
+/// A TMA operation of one CTA (async proxy) is ordered after that of another by three edges of the
+/// PTX memory model: the other thread waits for its bulk group, whose completion makes the writes
+/// visible to it and implies a fence from the async to the generic proxy; red_add_release to the
+/// semaphore, or to `visits`, synchronizes with the load_acquire that reads this or a later
+/// addition; fence_proxy_async_global orders that load before the next TMA operation of this
+/// thread.
 template <typename Shape>
 struct BackwardDqAccumulator {
   const BackwardKernelArgs& args;
@@ -23,16 +30,16 @@ struct BackwardDqAccumulator {
   /// Waits until this buffer may be added to its accumulator; true if it is to be stored there
   /// instead, as the first one.
   __device__ __forceinline__ bool comes_first(std::int32_t* semaphore, int prior_adds) const {
-    // Additions that come before are in L2 when they are counted.
     if (args.params.ordered) {
-      while (ptx::load_relaxed(semaphore) != prior_adds) {
+      if (prior_adds == 0) return true;
+      while (ptx::load_acquire(semaphore) != prior_adds) {
       }
-      return prior_adds == 0;
+    } else {
+      std::int32_t state = ptx::load_acquire(semaphore);
+      if (state == kDqEmpty && atomicCAS(semaphore, kDqEmpty, kDqStoring) == kDqEmpty) return true;
+      while (state != kDqStored) state = ptx::load_acquire(semaphore);
     }
-    std::int32_t state = ptx::load_relaxed(semaphore);
-    if (state == kDqEmpty) state = atomicCAS(semaphore, kDqEmpty, kDqStoring);
-    if (state == kDqEmpty) return true;
-    while (state != kDqStored) state = ptx::load_relaxed(semaphore);
+    ptx::fence_proxy_async_global();
     return false;
   }
 
@@ -48,7 +55,6 @@ struct BackwardDqAccumulator {
     ++visits;
   }
   __device__ __forceinline__ void publish() {
-    ptx::fence_proxy_async();
     ptx::red_add_release(args.visits + region, visits);
     visits = 0;
   }
@@ -72,7 +78,6 @@ struct BackwardDqAccumulator {
       if (counts) count_visit(index);
       if (!args.params.ordered && !first) continue;
       ptx::bulk_wait_group<0>();
-      ptx::fence_proxy_async_shared();
       // Ordered: one addition more. Else from kDqStoring to kDqStored.
       ptx::red_add_release(semaphore, 1);
     }

@@ -97,8 +97,8 @@ struct BackwardEpilogue {
       const int chunk = (step % 4 * 2 + lane / 16) ^ row;
       const float* d = sum + step * 8;
       ptx::stmatrix_x4(line + step / 4 * Shape::kKeyColumnBytes + chunk * 16,
-                       ptx::pack<T>(d[0], d[1]), ptx::pack<T>(d[2], d[3]),
-                       ptx::pack<T>(d[4], d[5]), ptx::pack<T>(d[6], d[7]));
+                       ptx::pack<T>(d[0], d[1]), ptx::pack<T>(d[2], d[3]), ptx::pack<T>(d[4], d[5]),
+                       ptx::pack<T>(d[6], d[7]));
     }
     __syncwarp();
     constexpr int kChunks = kDim / 8;

@@ -53,8 +53,8 @@ __device__ __forceinline__ float dot(const uint4& a, const uint4& b) {
   return sum;
 }
 
-/// Zeroes this CTA's part of dkv_accum, its query tile's semaphore and, in the first CTA of a region
-/// and of the grid, the counters.
+/// Zeroes this CTA's part of dkv_accum, its query tile's semaphore and, in the first CTA of a
+/// region and of the grid, the counters.
 __device__ __forceinline__ void clear_accumulators(const BackwardKernelArgs& args) {
   auto* accum = reinterpret_cast<float4*>(args.dkv_accum);
   const std::int64_t count = args.dkv_accum_bytes / static_cast<std::int64_t>(sizeof(float4));
@@ -69,7 +69,8 @@ __device__ __forceinline__ void clear_accumulators(const BackwardKernelArgs& arg
 
 /// Computes RowTerms, one query tile per CTA, kDim / 8 threads per row.
 template <typename T, int kDim>
-__global__ void __launch_bounds__(256) preprocess_kernel(const __grid_constant__ BackwardKernelArgs args) {
+__global__ void __launch_bounds__(256)
+    preprocess_kernel(const __grid_constant__ BackwardKernelArgs args) {
   constexpr int kLanes = kDim / 8;
   const BackwardParams& params = args.params;
   const int head_block = blockIdx.x / args.q_tiles;
@@ -105,8 +106,8 @@ __global__ void __launch_bounds__(256) preprocess_kernel(const __grid_constant__
 /// Copies a warp's part of an accumulator, 16 rows × kCount / 2 columns, to a row-major tile in
 /// shared memory.
 template <int kCount, int kPitch>
-__device__ __forceinline__ void unpack_accumulator(const float* from, float (*tile)[kPitch], int row,
-                                       int column) {
+__device__ __forceinline__ void unpack_accumulator(const float* from, float (*tile)[kPitch],
+                                                   int row, int column) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int i = 0; i < kCount / 4; ++i) {
@@ -150,15 +151,16 @@ using RowMajorTile = float[kBackwardRows][kDim + 4];
 
 /// Writes dQ of query tile `index` of all head blocks; zeros where no CTA came to it.
 template <typename T, int kDim>
-__device__ __forceinline__ void write_dq(const BackwardKernelArgs& args, int index, RowMajorTile<kDim>& tile) {
+__device__ __forceinline__ void write_dq(const BackwardKernelArgs& args, int index,
+                                         RowMajorTile<kDim>& tile) {
   const BackwardParams& params = args.params;
   const int head_block = index / args.q_tiles;
   const int q_tile = index % args.q_tiles;
   const int warp = threadIdx.x / 32;
   const bool touched = ptx::load_relaxed(args.dq_semaphores + index) != kDqEmpty;
   if (touched) {
-    unpack_accumulator<kDim / 4, kDim + 4>(dq_accum<kDim>(args, index) + warp * (8 * kDim), tile, warp % 4 * 16,
-                               warp / 4 * (kDim / 2));
+    unpack_accumulator<kDim / 4, kDim + 4>(dq_accum<kDim>(args, index) + warp * (8 * kDim), tile,
+                                           warp % 4 * 16, warp / 4 * (kDim / 2));
   } else if (params.dq_mode == StoreMode::add_float32) {
     return;
   } else {
@@ -180,7 +182,7 @@ __device__ __forceinline__ void write_dq(const BackwardKernelArgs& args, int ind
 /// Writes dK (`which` = 0) or dV (1) of a split key tile.
 template <typename T, int kDim>
 __device__ __forceinline__ void write_dkv(const BackwardKernelArgs& args, int split, int kv_head,
-                                           int which, RowMajorTile<kDim>& tile) {
+                                          int which, RowMajorTile<kDim>& tile) {
   const BackwardParams& params = args.params;
   const KeyRange keys = params.lists.split_keys[split];
   const float* from = dkv_accum<kDim>(args, split, kv_head, which);
@@ -189,8 +191,9 @@ __device__ __forceinline__ void write_dkv(const BackwardKernelArgs& args, int sp
   const int warp = threadIdx.x / 32;
   for (int half = 0; half < 2; ++half) {
     // Two warps for each 16 keys, one per half of the dimensions.
-    unpack_accumulator<kDim / 4, kDim + 4>(from + (half * 4 + warp % 4) * (16 * kDim) + warp / 4 * (8 * kDim),
-                               tile, warp % 4 * 16, warp / 4 * (kDim / 2));
+    unpack_accumulator<kDim / 4, kDim + 4>(
+        from + (half * 4 + warp % 4) * (16 * kDim) + warp / 4 * (8 * kDim), tile, warp % 4 * 16,
+        warp / 4 * (kDim / 2));
     __syncthreads();
     for (int i = threadIdx.x; i < kTileKeys / 2 * kChunks; i += 256) {
       const int key = keys.begin + half * 64 + i / kChunks;
@@ -207,7 +210,10 @@ __device__ __forceinline__ void write_dkv(const BackwardKernelArgs& args, int sp
 inline constexpr int kPostprocessCtasPerSm = 6;
 
 /// The query tile to write as number `number`. Where visits are counted, waits until all additions
-/// to its region are complete.
+/// to its region are complete: load_acquire of the last count synchronizes with every
+/// red_add_release before it (BackwardDqAccumulator), and __syncthreads passes this on to the CTA.
+/// `visits` was cleared before this grid could start: backward_kernel lets it start only after it
+/// has waited for preprocess_kernel.
 __device__ __forceinline__ int finished_tile(const BackwardKernelArgs& args, int number) {
   const DeviceTransposedLists& lists = args.params.lists;
   if (!lists.counts_visits) return number;

@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "attention/kernels/slice/sm90/backward_shape.cuh"
-#include "attention/kernels/slice/sm90/backward_shape.cuh"
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
 #include "attention/kernels/slice/sm90/ptx/tma.cuh"
 
@@ -61,8 +60,8 @@ struct BackwardProducer {
     pattern_phase ^= 1;
     if (leads()) {
       ptx::bulk_load(shared.pattern,
-                      args.params.lists.patterns + static_cast<std::int64_t>(pattern) * kTileKeys,
-                      Shape::kPatternBytes, full);
+                     args.params.lists.patterns + static_cast<std::int64_t>(pattern) * kTileKeys,
+                     Shape::kPatternBytes, full);
     }
   }
 

@@ -88,7 +88,7 @@ struct BackwardShape {
     alignas(1024) unsigned char v[kKeyBytes];              ///< also dK and dV on their way out
     alignas(1024) unsigned char q[kStages][kRowBytes];     ///< kStages × [64, kDim]
     alignas(1024) unsigned char dout[kStages][kRowBytes];  ///< kStages × [64, kDim]
-    alignas(1024) unsigned char ds[2][kTileKeys * 128];    ///< dSᵀ: 2 stages × [128 keys, 64 rows]
+    alignas(1024) unsigned char ds[2][kTileKeys * 128];  ///< dSᵀ: 2 stages × [128 keys, 64 rows]
     /// One part per warp, as in BackwardKernelArgs::dq_accum.
     alignas(128) float dq[kDqBuffers][kConsumerWarps][kBackwardRows * kDim / kConsumerWarps];
     alignas(128) float terms[kStages][2][kBackwardRows];  ///< RowTerms

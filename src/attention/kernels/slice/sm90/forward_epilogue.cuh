@@ -68,11 +68,11 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
 #pragma unroll
   for (int n = 0; n < kDim / 8; n += 2) {
     const int chunk = n % 8 + lane / 16;
-    ptx::stmatrix_x4(
-        ptx::shared_address(staged + n / 8 * Shape::kColumnBytes + matrix_row * 128 +
-                            (chunk ^ (matrix_row & 7)) * 16),
-        ptx::pack<T>(o[4 * n], o[4 * n + 1]), ptx::pack<T>(o[4 * n + 2], o[4 * n + 3]),
-        ptx::pack<T>(o[4 * n + 4], o[4 * n + 5]), ptx::pack<T>(o[4 * n + 6], o[4 * n + 7]));
+    ptx::stmatrix_x4(ptx::shared_address(staged + n / 8 * Shape::kColumnBytes + matrix_row * 128 +
+                                         (chunk ^ (matrix_row & 7)) * 16),
+                     ptx::pack<T>(o[4 * n], o[4 * n + 1]), ptx::pack<T>(o[4 * n + 2], o[4 * n + 3]),
+                     ptx::pack<T>(o[4 * n + 4], o[4 * n + 5]),
+                     ptx::pack<T>(o[4 * n + 6], o[4 * n + 7]));
   }
   ptx::fence_proxy_async_shared();
   output.sync();

@@ -7,8 +7,8 @@
 namespace longca::slice::sm90 {
 
 /// The tensor map of a [tokens, heads, dim] tensor of 16-bit elements. Boxes are 64 elements wide,
-/// `box_heads` × `box_tokens` high: in shared memory rows of 128 bytes in (token, head) order, 128-byte
-/// swizzled. Throws std::invalid_argument that calls the tensor `name`.
+/// `box_heads` × `box_tokens` high: in shared memory rows of 128 bytes in (token, head) order,
+/// 128-byte swizzled. Throws std::invalid_argument that calls the tensor `name`.
 CUtensorMap tensor_map(const char* name, const TensorArg& tensor, int tokens, int heads, int dim,
                        int box_heads, int box_tokens, DType dtype);
 

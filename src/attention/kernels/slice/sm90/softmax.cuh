@@ -128,14 +128,11 @@ __device__ __forceinline__ void exp2_and_pack(const float (&s)[kTileKeys / 2],
 template <typename Element>
 __device__ __forceinline__ bool online_softmax_unmasked(float (&s)[kTileKeys / 2],
                                                         std::uint32_t (&p)[kTileKeys / 4],
-                                                        SoftmaxState& state,
-                                                        float (&o_scale)[2]) {
+                                                        SoftmaxState& state, float (&o_scale)[2]) {
   constexpr float kMaxSum = 1024;  // float16 ends at 65504
   float sum[2];
   exp2_and_pack<Element>(s, p, sum);
-  const auto exceeds = [&](int r) {
-    return !(sum[r] <= kMaxSum) || state.row_max[r] == -INFINITY;
-  };
+  const auto exceeds = [&](int r) { return !(sum[r] <= kMaxSum) || state.row_max[r] == -INFINITY; };
   const bool grows = __any_sync(~0u, exceeds(0) || exceeds(1));
   if (grows) {
     float step[2];

@@ -115,9 +115,10 @@ __device__ __forceinline__ void named_barrier_arrive(Barrier barrier, int thread
 __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-/// Orders this thread's generic accesses and its TMA operations against each other.
-__device__ __forceinline__ void fence_proxy_async() {
-  asm volatile("fence.proxy.async;" ::: "memory");
+/// Orders this thread's generic accesses to device memory before its later TMA operations there,
+/// and TMA operations whose completion it has waited for before later accesses.
+__device__ __forceinline__ void fence_proxy_async_global() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 
 /// PDL: blocks until the prerequisite grids have completed and flushed.

@@ -66,12 +66,12 @@ __device__ __forceinline__ void warpgroup_fence_operand(Register (&registers)[kC
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
   "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 /// Runs LONGCA_WGMMA with the name of Element.
-#define LONGCA_WGMMA_OF_ELEMENT                            \
-  if constexpr (std::is_same_v<Element, __nv_bfloat16>) {  \
-    LONGCA_WGMMA("bf16");                                  \
-  } else {                                                 \
-    static_assert(std::is_same_v<Element, __half>);        \
-    LONGCA_WGMMA("f16");                                   \
+#define LONGCA_WGMMA_OF_ELEMENT                           \
+  if constexpr (std::is_same_v<Element, __nv_bfloat16>) { \
+    LONGCA_WGMMA("bf16");                                 \
+  } else {                                                \
+    static_assert(std::is_same_v<Element, __half>);       \
+    LONGCA_WGMMA("f16");                                  \
   }
 
 /// d = a · b (+ d), N = 128: A in registers, B in shared memory.
