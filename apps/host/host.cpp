@@ -49,6 +49,16 @@ void longca_reply_number(void* reply, const char* name, double value) {
   reply_at(reply).numbers[name] = value;
 }
 
+/// JSON {row: what to install} of the built-in rows; valid while the process runs.
+const char* longca_python_rows() {
+  static const std::string text = [] {
+    nlohmann::json rows = nlohmann::json::object();
+    for (const PythonRow& row : python_rows()) rows[row.capabilities.name] = row.install;
+    return rows.dump();
+  }();
+  return text.c_str();
+}
+
 /// Adds the kernel of a plug-in, described as `longca list kernels --json` does.
 int longca_add_kernel(const char* json) {
   return guarded(kFailed, [&] {

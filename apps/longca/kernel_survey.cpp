@@ -59,7 +59,7 @@ KernelSurvey survey_kernel(const Kernel& kernel) {
   for (const MaskTraits& mask : mask_table()) {
     const std::vector<Mask> masks = small_masks(mask, problem.heads_q);
     const auto can_express = [&](const Mask& m) { return kernel.can_express(problem, m).ok(); };
-    // The first one that it has words for.
+    // The first one that it can express.
     const auto found = std::ranges::find_if(masks, can_express);
     if (found != masks.end()) expressed.push_back(mask.name);
     Support support = kernel.supports(problem, found == masks.end() ? masks.front() : *found);

@@ -9,7 +9,7 @@ namespace longca {
 
 /// What a kernel answers on this machine, found by asking it, mask by mask.
 struct KernelSurvey {
-  /// Those that it takes here; if it does not run here, those that it has words for.
+  /// Those that it takes here; if it does not run here, those that it can express.
   std::vector<std::string> masks;
   Support support;  ///< ok if it takes any here, else why not
 };

@@ -9,16 +9,19 @@
 
 namespace longca {
 
-/// The row of a kernel that this build does not have: it says what it could do and what to install.
+/// Stands in for a kernel that this build does not have: it says what the kernel could do and what
+/// to install.
 class AbsentKernel final : public Kernel {
  public:
   using CanExpress = Support (*)(const Problem&, const Mask&);
 
-  /// `reason` follows what the device itself lacks. `words` is the kernel's own `can_express`, if
-  /// it has one.
+  /// `reason`: what to install, for machines that have the device; empty if without CUDA none has.
+  /// `own_rule`: the kernel's own can_express, if it has one.
   explicit AbsentKernel(Capabilities capabilities, std::string reason = "",
-                        CanExpress words = nullptr)
-      : capabilities_(std::move(capabilities)), reason_(std::move(reason)), can_express_(words) {}
+                        CanExpress own_rule = nullptr)
+      : capabilities_(std::move(capabilities)),
+        reason_(std::move(reason)),
+        can_express_(own_rule) {}
 
   const Capabilities& capabilities() const override { return capabilities_; }
 

@@ -1,4 +1,4 @@
-// Which masks the kernels from Python packages have words for: asked without Python.
+// Which masks the kernels of Python packages can express, without a Python process.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace longca {
 namespace {
 
-/// The names of the masks that a kernel can_express, of documents where masks have some.
+/// Names of the masks that a kernel can express, of documents where masks have some.
 std::set<std::string> expressed(const std::string& name, std::int64_t block = 128) {
   const Kernel& kernel = KernelRegistry::global().find(name, DeviceKind::cuda);
   Problem problem;

@@ -9,10 +9,10 @@
 
 namespace longca {
 
-/// The kernels that this program knows, in the order of the tables. Plug-ins are added at start-up.
+/// The kernels of this program, in the order of the tables. Plug-ins are added at start-up.
 class KernelRegistry {
  public:
-  /// The built-in kernels.
+  /// The registry of this process; begins with the built-in kernels (built_in_kernels.cpp).
   static KernelRegistry& global();
 
   std::span<const std::unique_ptr<Kernel>> kernels() const { return kernels_; }

@@ -1,3 +1,4 @@
+#include "attention/absent_kernel.h"
 #include "attention/adapters/cublas/naive_cuda.h"
 
 namespace longca {
@@ -13,5 +14,11 @@ Capabilities naive_cuda_capabilities() {
   can.dtypes = {DType::bfloat16, DType::float32};
   return can;
 }
+
+#ifndef LONGCA_WITH_CUDA
+std::unique_ptr<Kernel> make_naive_cuda() {
+  return std::make_unique<AbsentKernel>(naive_cuda_capabilities());
+}
+#endif
 
 }  // namespace longca

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "attention/absent_kernel.h"
 #include "attention/adapters/cudnn/cudnn.h"
 #include "mask/convert.h"
 
@@ -91,5 +92,15 @@ Support cudnn_can_express(const Problem& problem, const Mask& mask) {
       "cuDNN's attention takes one diagonal band (left and right bound) or packed sequences, all "
       "full or all causal: this mask is neither");
 }
+
+#ifndef LONGCA_WITH_CUDNN
+std::unique_ptr<Kernel> make_cudnn() {
+  return std::make_unique<AbsentKernel>(
+      cudnn_capabilities(),
+      "this build is without cuDNN: install cuDNN 9 with its headers (NVIDIA's package "
+      "cudnn9-cuda-13), let scripts/setup fetch its frontend's, and build again",
+      cudnn_can_express);
+}
+#endif
 
 }  // namespace longca

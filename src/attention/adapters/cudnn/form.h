@@ -29,7 +29,7 @@ struct CudnnForm {
   bool operator==(const CudnnForm&) const = default;
 };
 
-/// Nothing for a mask that cuDNN has no words for. The mask has queries and keys.
+/// Nothing for a mask that cuDNN cannot express. The mask has queries and keys.
 std::optional<CudnnForm> cudnn_form(const Mask& mask);
 
 /// Where the sequences of `form` begin in a tensor of `elements` per token, as ragged offsets.

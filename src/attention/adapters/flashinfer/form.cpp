@@ -1,10 +1,10 @@
-#include "attention/adapters/flashinfer/form.h"
-
 #include <fmt/format.h>
 
 #include <limits>
 
+#include "attention/absent_kernel.h"
 #include "attention/adapters/block_form.h"
+#include "attention/adapters/flashinfer/flashinfer.h"
 #include "attention/adapters/flashinfer/pages.h"
 
 namespace longca {
@@ -43,5 +43,15 @@ Support flashinfer_can_express(const Problem& problem, const Mask& mask) {
   }
   return {};
 }
+
+#ifndef LONGCA_WITH_FLASHINFER
+std::unique_ptr<Kernel> make_flashinfer() {
+  return std::make_unique<AbsentKernel>(
+      flashinfer_capabilities(),
+      "this build is without FlashInfer's headers: let scripts/setup fetch them (PyPI's "
+      "flashinfer-python) and build again",
+      flashinfer_can_express);
+}
+#endif
 
 }  // namespace longca

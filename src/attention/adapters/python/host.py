@@ -23,7 +23,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from longca_host.ahead import compile_ahead, compile_shapes  # noqa: E402
-from longca_host.kernels import PACKAGES, Host, Unavailable, first_line  # noqa: E402
+from longca_host.kernels import Host, Unavailable, first_line  # noqa: E402
 from longca_host.library import Library  # noqa: E402
 from longca_host.nccl import prefer_own_nccl  # noqa: E402
 from longca_host.plugins import BadPlugin, describe, load_plugin  # noqa: E402
@@ -32,7 +32,7 @@ from longca_host.plugins import BadPlugin, describe, load_plugin  # noqa: E402
 def survey(host):
     """The answer to --survey."""
     rows = {}
-    for name in PACKAGES:
+    for name in host.rows:
         try:
             rows[name] = {"reason": "", "version": host.module(name).version()}
         except Unavailable as error:

@@ -26,7 +26,7 @@ std::string& unavailable_reason() {
 }
 
 LongcaTensor to_c(const ConstTensorView& t, DeviceKind device) {
-  // Python is told apart from what it may write to by the call, not by the type.
+  // Which tensors Python may write to depends on the call, not on the type.
   return {const_cast<void*>(t.data),
           t.tokens,
           t.heads,
@@ -42,7 +42,7 @@ LongcaLse to_c(const ConstLseView& lse, DeviceKind device) {
           static_cast<std::int32_t>(device)};
 }
 
-/// A call that failed throws what the cell's status is made from.
+/// Throws the exception that the status of a failed call becomes.
 void expect_done(const PythonReply& reply) {
   if (reply.status.ok()) return;
   if (reply.status.code == StatusCode::oom) throw OutOfMemory(reply.status.reason);
@@ -107,8 +107,8 @@ class PythonKernel : public Kernel {
 
   Support can_express(const Problem& problem, const Mask& mask) const override {
     Support support = check_problem(row_.capabilities, problem, mask);
-    if (!support.ok() || row_.takes == nullptr) return support;
-    return row_.takes(mask);
+    if (!support.ok() || row_.can_express == nullptr) return support;
+    return row_.can_express(mask);
   }
 
   Support supports(const Problem& problem, const Mask& mask) const override {

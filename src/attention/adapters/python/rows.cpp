@@ -41,9 +41,9 @@ Support takes_flex_blocks(const Mask& mask) {
       "its block lists here are over a mask that is full, or causal with as many queries as keys");
 }
 
-/// Of Video Sparse Attention, whose lists are of 64-token slots.
-Support takes_slots_of_64(const Mask& mask) {
-  constexpr std::int64_t kSlot = 64;
+/// Video Sparse Attention: lists of blocks of up to 64 tokens.
+Support takes_blocks_of_64(const Mask& mask) {
+  constexpr std::int64_t kBlock = 64;
   const BlockLists& blocks = *mask.blocks();
   if (!keeps_whole_blocks(mask)) {
     return Support::unsupported(
@@ -51,11 +51,11 @@ Support takes_slots_of_64(const Mask& mask) {
   }
   for (const auto* bounds : {&blocks.q_bounds, &blocks.k_bounds}) {
     const std::int64_t largest = largest_block(*bounds);
-    if (largest > kSlot && !are_multiples_of(kSlot, *bounds)) {
+    if (largest > kBlock && !are_multiples_of(kBlock, *bounds)) {
       return Support::unsupported(
           fmt::format("its blocks hold up to {} tokens: this mask has blocks of up to {}, which "
                       "are no multiples",
-                      kSlot, largest));
+                      kBlock, largest));
     }
   }
   return {};
@@ -125,8 +125,8 @@ Capabilities video_sparse(std::string name, std::string description) {
   return by_own_forward(std::move(can));
 }
 
-/// The kernel's own row sums drift: at 8K keys per query its LSE is off by 2e-5, more than the sums
-/// of float32 explain. They serve its backward pass, and are not offered as an LSE.
+/// Without LSE: the kernel's row sums drift, and at 8K keys per query the LSE is off by 2e-5, more
+/// than sums in float32 explain.
 Capabilities vsa() {
   Capabilities can = on_hopper(
       video_sparse("vsa", "Video Sparse Attention for Hopper: 64-token blocks, without LSE"));
@@ -151,25 +151,36 @@ Capabilities fa1() {
 }  // namespace
 
 std::vector<PythonRow> python_rows() {
+  const std::string torch = "PyTorch with CUDA (pip install torch)";
+  const std::string fastvideo = "(pip install --no-deps fastvideo-kernel==0.3.5)";
   return {
-      {row("sdpa", "PyTorch's scaled_dot_product_attention by a fused back end", "torch"),
+      {row("sdpa", "PyTorch's scaled_dot_product_attention by a fused back end", "torch"), torch,
        takes_full_and_causal},
-      {with_fixed_order(row("fa2", "FlashAttention 2 as PyTorch carries it", "torch")),
+      {with_fixed_order(row("fa2", "FlashAttention 2 as PyTorch carries it", "torch")), torch,
        takes_windows_and_documents},
       {by_own_forward(with_blocks(row("flex", "PyTorch's FlexAttention, compiled", "torch"))),
-       takes_flex_blocks},
-      {fa1(), takes_documents},
+       "PyTorch with CUDA and Triton (pip install torch)", takes_flex_blocks},
+      {fa1(), "PyTorch and flash-attn 1 (pip install flash-attn==1.0.9 --no-build-isolation)",
+       takes_documents},
       {on_hopper(row("fa3", "FlashAttention 3", "flash_attn_interface or fa3-fwd")),
+       "PyTorch and FlashAttention 3: flash_attn_interface from the hopper folder of its source, "
+       "or its forward pass alone (pip install fa3-fwd)",
        takes_windows_and_documents},
       {by_own_forward(on_hopper(
-          row("ffa", "Flex-Flash-Attention: any slice mask (untried)", "magi_attention")))},
+           row("ffa", "Flex-Flash-Attention: any slice mask (untried)", "magi_attention"))),
+       "PyTorch and magi_attention, built from its source"},
       {by_own_forward(row("flashmask", "FlashMask: masked row intervals per key (untried)",
                           "paddlepaddle-gpu 3")),
+       "PaddlePaddle 3 for GPUs (paddlepaddle-gpu from paddlepaddle.org.cn)",
        takes_column_intervals},
-      {vsa(), takes_slots_of_64},
+      {vsa(),
+       "PyTorch and fastvideo-kernel, whose extension asks for NCCL 2.29 or later " + fastvideo,
+       takes_blocks_of_64},
       {video_sparse("vsa_triton", "Video Sparse Attention in Triton: 64-token blocks"),
-       takes_slots_of_64},
-      {fa2_sparse(), takes_blocks_of_128},
+       "PyTorch, Triton and fastvideo-kernel " + fastvideo, takes_blocks_of_64},
+      {fa2_sparse(),
+       "PyTorch and block_sparse_attn (Block-Sparse-Attention, built from its source)",
+       takes_blocks_of_128},
   };
 }
 

@@ -1,3 +1,4 @@
+#include "attention/absent_kernel.h"
 #include "attention/kernels/block_sparse_fa2/block_form.h"
 #include "attention/kernels/block_sparse_fa2/fa2_sparse_native.h"
 #include "attention/kernels/common/mma/instances.h"
@@ -23,5 +24,12 @@ Support fa2_sparse_native_can_express(const Problem& problem, const Mask& mask) 
   fa2_sparse::BlockForm form;
   return fa2_sparse::block_form(mask, form);
 }
+
+#ifndef LONGCA_WITH_CUDA
+std::unique_ptr<Kernel> make_fa2_sparse_native() {
+  return std::make_unique<AbsentKernel>(fa2_sparse_native_capabilities(), "",
+                                        fa2_sparse_native_can_express);
+}
+#endif
 
 }  // namespace longca

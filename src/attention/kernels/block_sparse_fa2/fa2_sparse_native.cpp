@@ -178,6 +178,10 @@ class Fa2SparseNative final : public Kernel {
 }  // namespace
 }  // namespace fa2_sparse
 
+std::unique_ptr<Kernel> make_fa2_sparse_native() {
+  return make_fa2_sparse_native(0);
+}
+
 std::unique_ptr<Kernel> make_fa2_sparse_native(int shared_bytes) {
   return std::make_unique<fa2_sparse::Fa2SparseNative>(shared_bytes);
 }

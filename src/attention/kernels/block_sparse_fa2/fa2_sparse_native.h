@@ -8,7 +8,7 @@ namespace longca {
 
 /// What the kernel can do; also in builds without it.
 Capabilities fa2_sparse_native_capabilities();
-/// ok, or `unsupported` and why the kernel has no words for the problem; asks no GPU.
+/// ok, or `unsupported` and why the kernel cannot express the problem; asks no GPU.
 Support fa2_sparse_native_can_express(const Problem& problem, const Mask& mask);
 
 /// Block-sparse attention as published in block_sparse_attn (J. Guo et al., "Block Sparse
@@ -17,6 +17,7 @@ Support fa2_sparse_native_can_express(const Problem& problem, const Mask& mask);
 /// or per query head, cut by a causal diagonal or a window where the mask says so. On tensor cores
 /// by mma.sync, for compute capability 8.0 and later. `shared_bytes` are what a CTA may
 /// have; 0 stands for what the device gives.
-std::unique_ptr<Kernel> make_fa2_sparse_native(int shared_bytes = 0);
+std::unique_ptr<Kernel> make_fa2_sparse_native();
+std::unique_ptr<Kernel> make_fa2_sparse_native(int shared_bytes);
 
 }  // namespace longca

@@ -1,3 +1,4 @@
+#include "attention/absent_kernel.h"
 #include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/flashmask/flashmask_native.h"
 #include "mask/convert.h"
@@ -27,5 +28,12 @@ Support flashmask_native_can_express(const Problem& problem, const Mask& mask) {
   }
   return {};
 }
+
+#ifndef LONGCA_WITH_CUDA
+std::unique_ptr<Kernel> make_flashmask_native() {
+  return std::make_unique<AbsentKernel>(flashmask_native_capabilities(), "",
+                                        flashmask_native_can_express);
+}
+#endif
 
 }  // namespace longca

@@ -146,6 +146,10 @@ class FlashmaskNative final : public Kernel {
 }  // namespace
 }  // namespace flashmask
 
+std::unique_ptr<Kernel> make_flashmask_native() {
+  return make_flashmask_native(0);
+}
+
 std::unique_ptr<Kernel> make_flashmask_native(int shared_bytes) {
   return std::make_unique<flashmask::FlashmaskNative>(shared_bytes);
 }

@@ -8,7 +8,7 @@ namespace longca {
 
 /// What FlashMask can do; also in builds without it.
 Capabilities flashmask_native_capabilities();
-/// ok, or `unsupported` and why FlashMask has no words for the problem; asks no GPU.
+/// ok, or `unsupported` and why FlashMask cannot express the problem; asks no GPU.
 Support flashmask_native_can_express(const Problem& problem, const Mask& mask);
 
 /// FlashMask (G. Wang et al., "FlashMask: Efficient and Rich Mask Extension of FlashAttention",
@@ -17,6 +17,7 @@ Support flashmask_native_can_express(const Problem& problem, const Mask& mask);
 /// skipped, tested cell by cell or computed as they are. On tensor cores by mma.sync, for compute
 /// capability 8.0 and later. `shared_bytes` are what a CTA may have; 0 stands for what the
 /// device gives.
-std::unique_ptr<Kernel> make_flashmask_native(int shared_bytes = 0);
+std::unique_ptr<Kernel> make_flashmask_native();
+std::unique_ptr<Kernel> make_flashmask_native(int shared_bytes);
 
 }  // namespace longca

@@ -1,3 +1,4 @@
+#include "attention/absent_kernel.h"
 #include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/slice/slice.h"
 
@@ -7,7 +8,7 @@ Capabilities slice_capabilities() {
   Capabilities can;
   can.name = "slice";
   can.description =
-      "any mask, by lists of key sub_tiles per query tile; wgmma on sm_90a, else mma.sync";
+      "any mask, by lists of key sub-tiles per query tile; wgmma on sm_90a, else mma.sync";
   can.origin = "here";
   can.device = DeviceKind::cuda;
   can.min_architecture = 80;
@@ -15,5 +16,11 @@ Capabilities slice_capabilities() {
   can.deterministic = true;
   return can;
 }
+
+#ifndef LONGCA_WITH_CUDA
+std::unique_ptr<Kernel> make_slice() {
+  return std::make_unique<AbsentKernel>(slice_capabilities());
+}
+#endif
 
 }  // namespace longca

@@ -190,6 +190,10 @@ class SliceKernel final : public Kernel {
 }  // namespace
 }  // namespace slice
 
+std::unique_ptr<Kernel> make_slice() {
+  return make_slice(SlicePath::automatic);
+}
+
 std::unique_ptr<Kernel> make_slice(SlicePath path) {
   return std::make_unique<slice::SliceKernel>(path);
 }

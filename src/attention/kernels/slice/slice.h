@@ -17,9 +17,10 @@ enum class SlicePath : std::uint8_t {
   generic,    ///< mma.sync, for 8.0 and later
 };
 
-/// The project's own kernel: any mask by lists of key sub-tiles per query tile and of query tiles per
-/// key tile (docs/design/slice.md); the heads of a group packed into the rows of a tile. `path`
-/// other than automatic is for tests.
-std::unique_ptr<Kernel> make_slice(SlicePath path = SlicePath::automatic);
+/// The project's own kernel: any mask by lists of key sub-tiles per query tile and of query tiles
+/// per key tile (docs/design/slice.md); the heads of a group packed into the rows of a tile. Tests
+/// give `path`.
+std::unique_ptr<Kernel> make_slice();
+std::unique_ptr<Kernel> make_slice(SlicePath path);
 
 }  // namespace longca

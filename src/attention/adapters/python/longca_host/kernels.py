@@ -8,23 +8,6 @@ from longca_host.library import Callbacks, Problem
 from longca_host.masks import Mask
 from longca_host.tensors import Tensor
 
-# What to install for a row whose file cannot import its package.
-PACKAGES = {
-    "sdpa": "PyTorch with CUDA (pip install torch)",
-    "fa2": "PyTorch with CUDA (pip install torch)",
-    "flex": "PyTorch with CUDA and Triton (pip install torch)",
-    "fa1": "PyTorch and flash-attn 1 (pip install flash-attn==1.0.9 --no-build-isolation)",
-    "fa3": "PyTorch and FlashAttention 3: flash_attn_interface from the hopper folder of its "
-    "source, or its forward pass alone (pip install fa3-fwd)",
-    "ffa": "PyTorch and magi_attention, built from its source",
-    "flashmask": "PaddlePaddle 3 for GPUs (paddlepaddle-gpu from paddlepaddle.org.cn)",
-    "vsa": "PyTorch and fastvideo-kernel, whose extension asks for NCCL 2.29 or later "
-    "(pip install --no-deps fastvideo-kernel==0.3.5)",
-    "vsa_triton": "PyTorch, Triton and fastvideo-kernel "
-    "(pip install --no-deps fastvideo-kernel==0.3.5)",
-    "fa2_sparse": "PyTorch and block_sparse_attn (Block-Sparse-Attention, built from its source)",
-}
-
 
 class Unavailable(Exception):
     """A kernel whose package is not here; the sentence says what to install."""
@@ -54,6 +37,7 @@ class Host:
 
     def __init__(self, library):
         self.library = library
+        self.rows = json.loads(library.python_rows())  # what to install, by row
         self._modules = {}
         self._plans = {}
         self._next_plan = 0
@@ -65,8 +49,7 @@ class Host:
         self._modules[module.capabilities["name"]] = module
 
     def module(self, kernel):
-        """The file behind a kernel. What it fails to import is remembered: it would not be found
-        the next time either."""
+        """The module of a kernel. A failed import is remembered and not tried again."""
         if kernel not in self._modules:
             try:
                 self._modules[kernel] = importlib.import_module(f"longca_adapters.{kernel}")
@@ -74,7 +57,7 @@ class Host:
                 self._modules[kernel] = error
         module = self._modules[kernel]
         if isinstance(module, Exception):
-            raise Unavailable(f"{kernel} needs {PACKAGES[kernel]}: {first_line(module)}")
+            raise Unavailable(f"{kernel} needs {self.rows[kernel]}: {first_line(module)}")
         return module
 
     def ask_about(self, case, module):
@@ -116,7 +99,8 @@ class Host:
     def supports(self, reply, kernel, problem, mask):
         def ask():
             module = self.module(kernel.decode())
-            reason = module.supports(problem.contents, Mask(self.library, mask))
+            copy = Problem.from_buffer_copy(problem.contents)
+            reason = module.supports(copy, Mask(self.library, mask))
             if reason:
                 self._reply(reply, "unsupported", str(reason))
 
@@ -126,7 +110,9 @@ class Host:
         def make():
             number, self._next_plan = self._next_plan, self._next_plan + 1
             module = self.module(kernel.decode())
-            self._plans[number] = module.plan(problem.contents, Mask(self.library, mask))
+            # A copy: the plan may keep it, and the program's own ends with this call.
+            kept = Problem.from_buffer_copy(problem.contents)
+            self._plans[number] = module.plan(kept, Mask(self.library, mask))
             return number
 
         number = self._answer(reply, make)

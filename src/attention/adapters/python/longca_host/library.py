@@ -102,6 +102,7 @@ _FUNCTIONS = {  # name: (result, arguments)
     "longca_reply": (None, [c_void_p, c_char_p, c_char_p]),
     "longca_reply_note": (None, [c_void_p, c_char_p, c_char_p]),
     "longca_reply_number": (None, [c_void_p, c_char_p, c_double]),
+    "longca_python_rows": (c_char_p, []),
     "longca_add_kernel": (c_int, [c_char_p]),
     "longca_case_mask": (c_void_p, [c_char_p, POINTER(Problem)]),
     "longca_release_mask": (None, [c_void_p]),
