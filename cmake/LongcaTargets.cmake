@@ -125,6 +125,16 @@ function(longca_library name)
   endif()
 endfunction()
 
+# A plug-in, compiled as users compile theirs: against the headers that the build writes, and linked to
+# nothing of ours.
+function(longca_plugin name)
+  add_library(${name} MODULE ${ARGN})
+  set_target_properties(${name} PROPERTIES PREFIX "")
+  target_include_directories(${name} PRIVATE ${PROJECT_BINARY_DIR}/include)
+  add_dependencies(${name} longca_plugin_headers)
+  target_link_libraries(${name} PRIVATE longca_options)
+endfunction()
+
 # What `./test --fast` builds; .ci/run runs it without CUDA and under each sanitizer.
 add_custom_target(longca_fast)
 

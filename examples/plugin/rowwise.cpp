@@ -2,7 +2,7 @@
 // but short, and enters every command of longca without touching its tree
 // (docs/guide/adding-a-kernel.md).
 //
-//   g++ -std=c++20 -O3 -march=native -shared -fPIC -I LONGCA/src rowwise.cpp -o rowwise.so
+//   g++ -std=c++20 -O3 -shared -fPIC -I LONGCA/build/release/include rowwise.cpp -o rowwise.so
 //   longca bench --plugin ./rowwise.so -a kernel=rowwise,flash -a mask=causal
 
 #include <algorithm>

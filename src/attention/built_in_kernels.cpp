@@ -2,10 +2,11 @@
 #include "attention/api/registry.h"
 
 namespace longca {
+
 // Adds what `std::unique_ptr<Kernel> factory()` returns, which the kernel's own file defines in
 // every build (absent_kernel.h).
-#define LONGCA_ADD_KERNEL(factory)   \
-  std::unique_ptr<Kernel> factory(); \
+#define LONGCA_ADD_KERNEL(factory)          \
+  extern std::unique_ptr<Kernel> factory(); \
   registry.add(factory())
 
 /// The order is that of the tables.

@@ -23,10 +23,22 @@ namespace {
 
 using EntryPoint = const PluginInfo* (*)();
 
+constexpr const char* kCompileAgain =
+    "compile it again with -I LONGCA/build/release/include, which ./longca writes";
+
+/// Refuses a plug-in whose headers are not the program's: it would be miscalled.
+void check_interface(const std::string& file) {
+  const std::string interface = plugin_interface(file);
+  if (interface.empty() || interface == plugin_interface()) return;
+  throw_input_error("plug-in '{}' was compiled for plug-in interface {}, this program has {}: {}",
+                    file, interface, plugin_interface(), kCompileAgain);
+}
+
 EntryPoint open_plugin(const std::string& file) {
   // A name without a slash would be searched for in the system's library folders.
   const std::string path = std::filesystem::absolute(file).string();
   if (!std::filesystem::exists(path)) throw_input_error("plug-in '{}' does not exist", file);
+  check_interface(file);
   // Never closed: its kernels live as long as the process.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -36,6 +48,11 @@ EntryPoint open_plugin(const std::string& file) {
   if (entry == nullptr) {
     throw_input_error("plug-in '{}' is a shared library without the entry point longca_plugin",
                       file);
+  }
+  if (dlsym(library, "longca_plugin_interface") == nullptr) {
+    throw_input_error(
+        "plug-in '{}' was compiled for an earlier plug-in interface, this program has {}: {}", file,
+        plugin_interface(), kCompileAgain);
   }
   return reinterpret_cast<EntryPoint>(entry);
 }
@@ -98,10 +115,9 @@ void load_plugin(const std::string& file) {
   const PluginInfo* info = nullptr;
   try {
     info = open_plugin(file)();
-    if (info == nullptr || info->version != kPluginVersion) {
-      throw_input_error(
-          "plug-in '{}' was built for version {} of the plug-in interface, this program has {}",
-          file, info == nullptr ? 0 : info->version, kPluginVersion);
+    if (info == nullptr || info->add_kernels == nullptr) {
+      throw_input_error("plug-in '{}' says nothing of itself: longca_plugin() names no add_kernels",
+                        file);
     }
     info->add_kernels(KernelRegistry::global());
   } catch (const InputError& error) {

@@ -4,14 +4,21 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "attention/api/plugin.h"
-
 #define BAD_PLUGIN_THROWS 1
-#define BAD_PLUGIN_VERSION 2
+#define BAD_PLUGIN_EARLIER 2
 #define BAD_PLUGIN_NO_ENTRY 3
 #define BAD_PLUGIN_STATIC_THROWS 4
 #define BAD_PLUGIN_CRASHES 5
 #define BAD_PLUGIN_EXITS 6
+
+#if BAD_PLUGIN == BAD_PLUGIN_EARLIER
+/// As plug-ins were that carried a number and no hash.
+extern "C" __attribute__((visibility("default"))) const void* longca_plugin() {
+  std::abort();
+}
+#else
+
+#include "attention/api/plugin.h"
 
 namespace {
 
@@ -38,9 +45,8 @@ const int at_load = [] {
 
 #if BAD_PLUGIN != BAD_PLUGIN_NO_ENTRY
 const longca::PluginInfo* longca_plugin() {
-  static const PluginInfo info{.version = BAD_PLUGIN == BAD_PLUGIN_VERSION ? 7 : kPluginVersion,
-                               .name = "bad",
-                               .add_kernels = add_kernels};
+  static const PluginInfo info{.name = "bad", .add_kernels = add_kernels};
   return &info;
 }
+#endif
 #endif

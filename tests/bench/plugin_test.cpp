@@ -1,12 +1,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "bench/bench_run.h"
 
 namespace longca::testing {
 namespace {
 
+namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+
+std::string read_text(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return std::move(text).str();
+}
 
 TEST(Plugin, TheExampleIsVerifiedAndTimed) {
   const TempDirectory folder;
@@ -53,12 +63,52 @@ TEST(Plugin, OnesThatFailWhileLoading) {
   const std::string folder = BAD_PLUGINS;
   expect_refused(folder + "/bad_plugin_1.so", "threw while loading: no licence for this kernel");
   expect_refused(folder + "/bad_plugin_2.so",
-                 "was built for version 7 of the plug-in interface, this program has 2");
+                 "was compiled for an earlier plug-in interface, this program has ");
   expect_refused(folder + "/bad_plugin_3.so", "without the entry point longca_plugin");
   expect_refused(folder + "/bad_plugin_4.so",
                  "threw while loading: thrown by a static constructor");
   expect_refused(folder + "/bad_plugin_5.so", "while loading");
   expect_refused(folder + "/bad_plugin_6.so", "ended itself with exit code 0 while loading");
+}
+
+/// `header` in the folder that plug-ins are compiled against.
+std::string hash_in(const fs::path& include) {
+  const std::string text = read_text(include / "attention/api/interface_hash.h");
+  const std::size_t begin = text.find('"') + 1;
+  return text.substr(begin, text.find('"', begin) - begin);
+}
+
+TEST(Plugin, OneThatWasCompiledForOtherHeadersIsRefusedBeforeAnyOfItRuns) {
+  const TempDirectory folder;
+  const fs::path src = folder / "src", include = folder / "include";
+  for (const char* part : {"attention/api", "core", "mask"}) {
+    fs::create_directories(src / part);
+    fs::copy(fs::path(LONGCA_SOURCE_DIR "/src") / part, src / part);
+  }
+  std::string header = read_text(src / "attention/api/kernel.h");
+  const std::string member = "  bool gqa = true;";
+  ASSERT_NE(header.find(member), std::string::npos);
+  write_file(src / "attention/api/kernel.h",
+             header.replace(header.find(member), 0, "  int added = 0;\n"));
+  const auto run = [](const std::vector<std::string>& command) {
+    const auto result = run_process(command);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  };
+  run({CMAKE_PROGRAM, "-DSOURCE=" + src.string(), "-DINCLUDE=" + include.string(),
+       "-DHASH=" + (folder / "hash.h").string(), "-P",
+       LONGCA_SOURCE_DIR "/cmake/PluginInterface.cmake"});
+  write_file(folder / "plugin.cpp",
+             "#include \"attention/api/plugin.h\"\n#include <cstdlib>\n"
+             "const int at_load = (std::abort(), 0);\n"
+             "const longca::PluginInfo* longca_plugin() { std::abort(); }\n");
+  const std::string plugin = (folder / "plugin.so").string();
+  run({CXX_COMPILER, "-std=c++20", "-O0", "-shared", "-fPIC", "-I", include.string(),
+       (folder / "plugin.cpp").string(), "-o", plugin});
+  EXPECT_NE(hash_in(include), hash_in(PLUGIN_INCLUDE));
+  expect_refused(plugin, "plug-in '" + plugin + "' was compiled for plug-in interface " +
+                             hash_in(include) + ", this program has " + hash_in(PLUGIN_INCLUDE) +
+                             ": compile it again with -I LONGCA/build/release/include, which "
+                             "./longca writes\n");
 }
 
 TEST(Plugin, TwiceTheSameNameIsRefused) {

@@ -126,6 +126,22 @@ TEST_F(PythonPlugin, WhatAMaskIsAskedAgreesWithItsCells) {
   EXPECT_EQ(found["block_sparse"], "agrees: blocks");
 }
 
+/// `problem` outlives the call that it was given to: it owns its memory, and holds the same values.
+TEST_F(PythonPlugin, APlanMayKeepItsProblem) {
+  const std::string look =
+      "assert PROBLEM._b_needsfree_ and PROBLEM._b_base_ is None\n"
+      "        assert [getattr(PROBLEM, name) for name, _ in PROBLEM._fields_] == SEEN, SEEN";
+  std::string text = failing_plugin("forward", look);
+  text.replace(text.find("#backward"), 9, look);
+  text.replace(
+      text.find("#plan"), 5,
+      "global PROBLEM, SEEN\n"
+      "    PROBLEM, SEEN = problem, [getattr(problem, name) for name, _ in problem._fields_]");
+  const auto records = run_plugin(text);
+  expect(records, Pass::forward, StatusCode::ok, "");
+  expect(records, Pass::backward, StatusCode::ok, "");
+}
+
 TEST_F(PythonPlugin, OnesThatWorkAndWrongResults) {
   expect(run_plugin(failing_plugin("", "")), Pass::backward, StatusCode::ok, "");
   const auto wrong = run_plugin(failing_plugin("backward", "call.dout.row(0, 0)[0] += 1.0"));

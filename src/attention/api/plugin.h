@@ -1,27 +1,38 @@
 #pragma once
 
-#include <cstdint>
+#include <string>
 
 #include "attention/api/kernel.h"
 #include "attention/api/registry.h"
+#if !__has_include("attention/api/interface_hash.h")
+#error "a plug-in is compiled with -I LONGCA/build/release/include, which ./longca writes"
+#endif
+#include "attention/api/interface_hash.h"
 
 namespace longca {
 
-/// Version of everything a plug-in sees: this header, kernel.h and what they include. Grows with
-/// every change of theirs, so that a plug-in built for another version is refused, not called.
-inline constexpr std::uint32_t kPluginVersion = 2;
-
-/// What a plug-in tells of itself.
+/// What a plug-in says of itself.
 struct PluginInfo {
-  std::uint32_t version = kPluginVersion;
   const char* name = "";  ///< for messages
   /// Adds the plug-in's kernels to the registry; may throw.
   void (*add_kernels)(KernelRegistry& registry) = nullptr;
 };
 
+/// Of the program: the hash over the headers that it was compiled with, which is the version of the
+/// plug-in interface.
+std::string plugin_interface();
+/// The hash in the file of a plug-in, which is not loaded for it; empty if the file has none.
+std::string plugin_interface(const std::string& file);
+
 }  // namespace longca
 
-/// The one symbol that `--plugin FILE.so` looks for: a plug-in is a shared library that defines
-/// `const longca::PluginInfo* longca_plugin()` with C linkage. It links against nothing of
-/// longca's: the program exports what these headers declare. examples/plugin/ is a whole one.
-extern "C" __attribute__((visibility("default"))) const longca::PluginInfo* longca_plugin();
+extern "C" {
+/// The one symbol that `--plugin FILE.so` calls: a plug-in is a shared library that defines it. It
+/// links against nothing of longca's: the program exports what these headers declare.
+/// examples/plugin/ is a whole one.
+__attribute__((visibility("default"))) const longca::PluginInfo* longca_plugin();
+
+/// The hash that a plug-in carries; the program looks for the text in the file.
+extern __attribute__((visibility("default"), weak)) const char longca_plugin_interface[];
+const char longca_plugin_interface[] = "longca plug-in interface " LONGCA_INTERFACE_HASH;
+}

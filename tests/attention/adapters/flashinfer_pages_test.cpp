@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-#include "attention/adapters/flashinfer/form.h"
+#include "attention/adapters/flashinfer/flashinfer.h"
 #include "attention/adapters/flashinfer/pages.h"
 #include "mask/generators.h"
 
