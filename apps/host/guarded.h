@@ -8,8 +8,8 @@ namespace longca {
 /// The sentence of the last C function of this thread that failed.
 std::string& last_error();
 
-/// What a C function is made of: nothing is thrown into Python. Returns `failed` instead, and
-/// longca_last_error says why.
+/// The body of a C function. An exception, which must not reach Python, becomes the return value
+/// `failed`; longca_last_error says why.
 template <typename Result, typename Body>
 Result guarded(Result failed, const Body& body) noexcept {
   try {

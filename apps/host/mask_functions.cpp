@@ -1,4 +1,4 @@
-// A mask as Python sees it: a handle, and functions that fill arrays of the caller.
+// A mask as Python sees it: a handle, and functions that fill the caller's arrays.
 
 #include <algorithm>
 #include <cstdint>
@@ -27,7 +27,7 @@ constexpr std::int64_t kNone = 0;
 
 extern "C" {
 
-/// {queries, keys, heads that differ}.
+/// {queries, keys, distinct heads}.
 void longca_mask_shape(const void* handle, std::int64_t* shape) {
   const Mask& mask = mask_at(handle);
   shape[0] = mask.q_tokens();
@@ -72,9 +72,9 @@ std::int64_t longca_mask_window(const void* handle, std::int64_t* window) {
   });
 }
 
-/// The largest number of key intervals of a query. Fills begins and ends [most][queries] with
-/// absent intervals empty, unless they are null; refuses if `most` is too small for them.
-std::int64_t longca_mask_rows(const void* handle, std::int32_t head, std::int64_t most,
+/// The largest number of key intervals of a query. Fills begins and ends [max_intervals][queries],
+/// absent intervals empty, unless they are null; refuses if `max_intervals` is too small.
+std::int64_t longca_mask_rows(const void* handle, std::int32_t head, std::int64_t max_intervals,
                               std::int32_t* begins, std::int32_t* ends) {
   return guarded(kFailed, [&] {
     const Mask& mask = mask_at(handle);
@@ -83,7 +83,7 @@ std::int64_t longca_mask_rows(const void* handle, std::int32_t head, std::int64_
     for (std::int64_t q = 0; q < rows; ++q) {
       std::int64_t count = 0;
       for (const Range& keys : mask.key_intervals(head, q)) {
-        if (begins != nullptr && count < most) {
+        if (begins != nullptr && count < max_intervals) {
           begins[count * rows + q] = static_cast<std::int32_t>(keys.begin);
           ends[count * rows + q] = static_cast<std::int32_t>(keys.end);
         }
@@ -91,8 +91,8 @@ std::int64_t longca_mask_rows(const void* handle, std::int32_t head, std::int64_
       }
       needed = std::max(needed, count);
     }
-    if (begins != nullptr && needed > most) {
-      throw_input_error("a query sees {} intervals of keys, not at most {}", needed, most);
+    if (begins != nullptr && needed > max_intervals) {
+      throw_input_error("a query sees {} intervals of keys, not at most {}", needed, max_intervals);
     }
     return needed;
   });
@@ -145,8 +145,8 @@ void longca_mask_blocks(const void* handle, std::int64_t* q_bounds, std::int64_t
   fill(blocks->indices, indices);
 }
 
-/// Where the kept blocks are as bits in device memory (attention/kernels/common/block_map.h), and
-/// the bits' {lists, rows, columns, words of a row}; null if that fails.
+/// The kept blocks as bits in device memory (attention/kernels/common/block_map.h), and their
+/// {lists, rows, columns, words of a row}; null if that fails.
 const void* longca_mask_block_bits([[maybe_unused]] const void* handle,
                                    [[maybe_unused]] std::int64_t* shape) {
   return guarded(static_cast<const void*>(nullptr), [&]() -> const void* {

@@ -1,4 +1,5 @@
-// Copies between tensors of other layouts, which PyTorch makes at a third of the memory's speed.
+// Copies between tensors of different layouts, which PyTorch's own copy makes at a third of the
+// memory's bandwidth.
 
 #include "attention/adapters/python/host_interface.h"
 #include "core/error.h"

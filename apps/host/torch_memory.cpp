@@ -1,5 +1,5 @@
-// The two functions behind PyTorch's pluggable allocator: what its operators take is counted by the
-// tracker of the device, as everything else is.
+// The functions of PyTorch's pluggable allocator: the device's tracker counts what its operators
+// allocate, like everything else.
 
 #include <cstdint>
 #include <map>
@@ -17,9 +17,9 @@
 namespace longca {
 namespace {
 
-/// Results that have a place already. PyTorch's operators return tensors that they allocate; a copy
-/// from there to the output of the call would be timed, and is no work of the kernel's. So the next
-/// allocations of given sizes are served from given memory, which stays its owner's.
+/// Memory offered for results. PyTorch's operators allocate the tensors that they return, and a
+/// copy from there to the output of the call would be timed with the kernel. So the next
+/// allocations of given sizes are served from given memory, which its owner keeps.
 class Places {
  public:
   void offer(void* memory, std::int64_t bytes) {
@@ -30,18 +30,18 @@ class Places {
     const std::lock_guard lock(mutex_);
     offered_.clear();
   }
-  /// Null if no place of that size is offered.
+  /// Null if nothing of that size is offered.
   void* take(std::int64_t bytes) {
     const std::lock_guard lock(mutex_);
     const auto found = offered_.find(bytes);
-    // What an earlier result still lies in is not lent twice: PyTorch would free it twice.
+    // Memory of an earlier result is not lent again: PyTorch would free it twice.
     if (found == offered_.end() || lent_.contains(found->second)) return nullptr;
     void* memory = found->second;
     offered_.erase(found);
     lent_.insert(memory);
     return memory;
   }
-  /// False if `memory` is none of these.
+  /// False if `memory` was not lent.
   bool give_back(void* memory) {
     const std::lock_guard lock(mutex_);
     return lent_.erase(memory) > 0;
@@ -81,7 +81,7 @@ extern "C" {
 
 using namespace longca;
 
-/// Throws OutOfMemory, which PyTorch hands on as a Python exception (it would use a null pointer).
+/// Throws OutOfMemory, which PyTorch turns into a Python exception; it would use a null pointer.
 void* longca_torch_allocate(std::int64_t bytes, int /*device*/, void* /*stream*/) {
   if (bytes == 0) return nullptr;
   if (void* memory = places().take(bytes)) return memory;
@@ -94,8 +94,8 @@ void* longca_torch_allocate(std::int64_t bytes, int /*device*/, void* /*stream*/
   }
 }
 
-/// The tracker hands freed memory out again to work queued later on our stream: what another stream
-/// (PyTorch's default one, while it compiles) still reads must be waited for.
+/// Waits for another stream (PyTorch's default one, while it compiles): the tracker reuses freed
+/// memory for work queued later on our stream.
 void longca_torch_free(void* memory, std::int64_t bytes, int /*device*/, void* stream) {
   if (memory == nullptr || places().give_back(memory)) return;
   Device& device = Device::get(DeviceKind::cuda);
@@ -112,7 +112,7 @@ void longca_torch_withdraw() {
   places().withdraw();
 }
 
-/// For what was taken to compile a kernel, which is none of the kernel's own memory.
+/// Forgets memory that compiling a kernel took, which is not the kernel's own.
 void longca_torch_reset_peak() {
   Device::get(DeviceKind::cuda).memory().reset_peak();
 }

@@ -42,7 +42,7 @@ class Plan:
         self.scale = problem.scale
         self.heads_q = problem.heads_q
         self.group = problem.heads_q // problem.heads_k
-        begins, ends = mask.row_intervals(most=len(mask.slices))
+        begins, ends = mask.row_intervals(max_intervals=len(mask.slices))
         rows = mask.tokens_q
         self.keys = [
             [k for i in range(q, len(begins), rows) for k in range(begins[i], ends[i])]

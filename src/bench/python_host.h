@@ -18,19 +18,19 @@ std::vector<std::string> python_worker_command(const std::vector<std::string>& p
 /// The same for a rank, which takes longca-rank's arguments, appended.
 std::vector<std::string> python_rank_command();
 
-/// Whether a plug-in is in Python, or a case's kernel. A GPU's kernel does not count where there is
-/// none (`gpus`): it is refused before Python is asked.
+/// Whether a plug-in or a case's kernel is in Python. Without GPUs (`gpus`), a GPU's kernel does
+/// not count: it is refused before Python is asked.
 bool wants_python(const std::vector<std::string>& plugins, std::span<const Case> cases, bool gpus);
 
-/// Adds to a worker's command what lets the process compile ahead for `cases`: all at once, before
-/// the first of them runs, in processes of their own.
+/// Adds the arguments to a worker's command that make it compile ahead for `cases`, before the
+/// first of them runs, in processes of their own.
 void add_cases_ahead(std::vector<std::string>& command, std::span<const Case> cases);
 
-/// Whether such a process starts, or `unavailable` and what is missing; tried once.
+/// Whether a Python process starts, or `unavailable` and what is missing; tried once.
 const Support& python_available();
 
-/// Asks a Python process which packages of Python's rows are here, so that this process's kernels
-/// can say so. Takes the seconds that importing them takes.
+/// Asks a Python process which packages of the Python rows are installed, for `supports` of this
+/// process. Takes the seconds of importing them.
 void survey_python_rows();
 
 /// Asks a Python process for the kernels of a plug-in in Python and adds them to

@@ -6,7 +6,7 @@ capabilities = {"name": "mask_queries", "dtypes": ["float32"]}
 
 def cells_of(mask, head):
     """Row-major booleans from the intervals of keys, which the C++ side tests against its own."""
-    most = max(1, mask.most_row_intervals(head))
+    most = max(1, mask.max_row_intervals(head))
     begins, ends = mask.row_intervals(head, most)
     rows, keys = range(mask.tokens_q), range(mask.tokens_k)
     at = [range(q, len(begins), mask.tokens_q) for q in rows]

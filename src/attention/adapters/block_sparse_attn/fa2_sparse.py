@@ -23,7 +23,7 @@ def plan(problem, mask):
 
 
 def _blocks_of_tiles(bounds):
-    """Of each tile of 128 tokens the block that it lies in."""
+    """The block of each tile of 128 tokens."""
     counts = [-(-(end - begin) // BLOCK) for begin, end in zip(bounds, bounds[1:])]
     return torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts)).cuda()
 
@@ -45,7 +45,7 @@ class Plan:
             "return_attn_probs": True,  # and with them the LSE
         }
         self.backward_wanted = problem.backward
-        self.inputs = self.o = None  # what the backward pass follows
+        self.inputs = self.o = None  # of the autograd graph
         self.notes = {"conversion": "the package turns its block mask into lists in every call"}
 
     @property
@@ -60,7 +60,7 @@ class Plan:
         return o, lse.view(o.shape[1], -1)[:, : o.shape[0]]
 
     def forward(self, call):
-        """With a backward pass to come, keeps the graph of autograd that it follows."""
+        """Keeps the autograd graph if a backward pass follows."""
         views = torch_tools.views(call.q, call.k, call.v)
         self.inputs = [t.detach().requires_grad_(self.backward_wanted) for t in views]
         with torch_tools.on_stream(call.stream):
@@ -78,7 +78,7 @@ class Plan:
             )
 
     def close(self):
-        """Autograd's graph may hold its tensors in a cycle of references, to be freed before others
-        are measured."""
+        """Frees the autograd graph, whose tensors may hold each other in a cycle of references,
+        before the next cell is measured."""
         self.inputs = self.o = None
         gc.collect()

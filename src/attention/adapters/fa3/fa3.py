@@ -1,5 +1,5 @@
-"""FlashAttention 3: the interface that is built from its source, or the package of its forward pass
-alone, which has neither gradients nor windows."""
+"""FlashAttention 3: the interface built from its source, or the package of the forward pass alone,
+which has neither gradients nor windows."""
 
 import importlib.metadata
 import inspect
@@ -46,7 +46,7 @@ def plan(problem, mask):
 
 
 def _with_lse(function):
-    """Its keyword that makes it return the LSE too; newer versions ask, older ones always do."""
+    """The keyword that makes it return the LSE too; older versions always return it."""
     asks = "return_attn_probs" in inspect.signature(function).parameters
     return {"return_attn_probs": True} if asks else {}
 

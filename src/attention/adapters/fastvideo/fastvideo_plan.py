@@ -1,4 +1,4 @@
-"""What the two kernels of fastvideo-kernel share. Both take [batch, heads, tokens, dim] in slots of
+"""Shared by the two kernels of fastvideo-kernel. Both take [batch, heads, tokens, dim] in slots of
 64 tokens, of which the first ones hold the tokens of a block and the others nothing, and lists of
 key slots per head and query slot."""
 
@@ -43,7 +43,7 @@ class Slots:
         return found.unsqueeze(0)
 
     def take(self, slots, tensor, stream):
-        """The way back, into a tensor of the program."""
+        """Copies from slots into the program's tensor."""
         if self.places is None:
             rows = slots[0, :, : self.tokens]
         else:
@@ -51,7 +51,7 @@ class Slots:
         torch_tools.copy(rows.transpose(0, 1), tensor, stream)
 
     def take_rows(self, slots, factor, lse):
-        """The same of numbers per row, [heads, slots of 64], multiplied by a factor."""
+        """Copies numbers per row, [heads, slots of 64], multiplied by a factor."""
         rows = slots if self.places is None else slots.index_select(1, self.places)
         torch.mul(rows[:, : self.tokens], factor, out=torch_tools.view(lse))
 
@@ -79,8 +79,8 @@ class Plan:
             self._transposed = None
             if problem.backward:
                 self._transposed = self._lists_of(kept.transpose(1, 2), problem.heads_q)
-        self._o = self._lse = None  # what the backward pass follows, in slots
-        # Its backward pass takes none.
+        self._o = self._lse = None  # for the backward pass, in slots
+        # The backward pass takes none.
         gapless = self._q.gapless and self._k.gapless
         self._takes_strides = takes_strides and gapless and not problem.backward
         turned = "[heads, tokens, dim], turned from and to [tokens, heads, dim] in the call's time"
@@ -91,7 +91,7 @@ class Plan:
             self.notes["slots"] = f"{self._q.count} and {self._k.count} of {SLOT} tokens, padded"
 
     def _lists_of(self, kept, heads):
-        counts, indices = block_lists.ordered(kept, multiple=16)  # one form of Triton's code
+        counts, indices = block_lists.ordered(kept, multiple=16)  # one Triton specialization
         counts, indices = (block_lists.per_head(part, heads) for part in (counts, indices))
         return indices.unsqueeze(0), counts.unsqueeze(0), self._k.sizes
 
@@ -109,7 +109,7 @@ class Plan:
         o, lse = self._forward(*(view.transpose(0, 1).unsqueeze(0) for view in views), *self._lists)
         return o[0].transpose(0, 1), lse
 
-    # Inputs that they share with a kernel of autograd may ask for gradients.
+    # Inputs that are shared with an autograd kernel may require gradients.
     def forward(self, call):
         with torch_tools.on_stream(call.stream), torch.no_grad():
             if self._takes_strides:

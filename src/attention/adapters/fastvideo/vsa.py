@@ -29,10 +29,10 @@ def _forward(q, k, v, indices, counts, sizes):
 
 
 def _backward(dout, q, k, v, o, lse, lists, transposed):
-    """In float32; the cast to the dtype is that of the copy into the outputs."""
+    """In float32; the copy into the outputs casts."""
     return _backward_op(q, k, v, o, lse, dout, *transposed)
 
 
 def plan(problem, mask):
-    # Its numbers per row (the LSE times -√dim) drift by 2e-5 over 8K keys: its backward pass's own.
+    # Numbers per row (LSE times -√dim) that drift by 2e-5 over 8K keys: for its backward pass only.
     return fastvideo_plan.Plan(problem, mask, _forward, _backward, lse_factor=None)

@@ -31,7 +31,7 @@ _compiled = set()  # shapes and passes that were called before
 
 
 class Plan(fastvideo_plan.Plan):
-    """Counts what compiling and tuning took in a first call of a shape."""
+    """Measures compiling and tuning in the first call of a shape."""
 
     def __init__(self, problem, mask):
         super().__init__(problem, mask, _forward, _backward, math.log(2), takes_strides=True)

@@ -5,7 +5,7 @@ import importlib.metadata
 import torch
 from longca_adapters import torch_tools
 
-# After PyTorch, whose libraries it needs loaded.
+# After PyTorch, whose libraries it needs.
 import flash_attn_cuda  # isort: skip
 
 
@@ -33,7 +33,7 @@ class Plan:
         self.lengths = [end - begin for begin, end in zip(bounds, bounds[1:])]
         with torch_tools.on_stream():
             self.cu_seqlens = torch_tools.to_device(bounds)
-            # Where [documents, heads, longest] has the values of [heads, tokens].
+            # Indices in [documents, heads, longest] of the values of [heads, tokens].
             document = torch.repeat_interleave(
                 torch.arange(len(self.lengths)), torch.tensor(self.lengths)
             )

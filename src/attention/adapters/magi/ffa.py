@@ -7,7 +7,7 @@ import torch
 from longca_adapters import torch_tools
 from magi_attention.functional import flex_flash_attn_func
 
-# MagiAttention's numbers of the types are those of the program's slices.
+# MagiAttention numbers the types as the program does.
 _TYPES = {"full": 0, "causal": 1, "inverse_causal": 2, "bi_causal": 3}
 
 
@@ -35,7 +35,7 @@ class Plan:
         self.inputs = self.o = None
 
     def forward(self, call):
-        """With a backward pass to come, keeps the graph of autograd that it follows."""
+        """Keeps the autograd graph if a backward pass follows."""
         views = torch_tools.views(call.q, call.k, call.v)
         self.inputs = [t.detach().requires_grad_(self.backward_wanted) for t in views]
         with torch_tools.on_stream(call.stream):
@@ -49,7 +49,7 @@ class Plan:
             *self.inputs, self.q_ranges, self.k_ranges,
             attn_type_map=self.types, softmax_scale=self.scale,
         )  # fmt: skip
-        lse = getattr(found, "lse", found)  # newer versions return it among others
+        lse = getattr(found, "lse", found)  # newer versions return an object
         return o, lse.t().contiguous()  # theirs is [tokens, heads]
 
     def backward(self, call):
@@ -61,7 +61,7 @@ class Plan:
             )
 
     def close(self):
-        """Autograd's graph may hold its tensors in a cycle of references, to be freed before others
-        are measured."""
+        """Frees the autograd graph, whose tensors may hold each other in a cycle of references,
+        before the next cell is measured."""
         self.inputs = self.o = None
         gc.collect()

@@ -32,7 +32,7 @@ class Plan:
         )
         self.causal = mask.window == (-1, 0)
         parts = (lower_begin, lower_end, upper_begin, upper_end)
-        self.rows = None  # nothing is masked beside what `causal` masks
+        self.rows = None  # no mask but `causal`
         if not self.causal and mask.window != (-1, -1):
             table = paddle.to_tensor([list(part) for part in parts], dtype="int32")
             self.rows = table.transpose([1, 0]).reshape([1, 1, mask.tokens_k, 4])
@@ -40,7 +40,7 @@ class Plan:
         self.notes = {"memory": "PaddlePaddle's own, beside peak_bytes"}
 
     def forward(self, call):
-        """Keeps the graph of autograd, which the backward pass follows."""
+        """Keeps the autograd graph for the backward pass."""
         self.inputs = [_view(t).unsqueeze(0) for t in (call.q, call.k, call.v)]
         for tensor in self.inputs:
             tensor.stop_gradient = False

@@ -1,15 +1,16 @@
-"""Makes this Python process a worker or a rank of longca: it loads the program as a library, lends it the
-kernels that are called from Python, and runs the program's own loop, which measures and
-verifies them as it does any other. Needs nothing but Python 3.9.
+"""Makes this Python process a worker or a rank of longca: loads the program as a library, passes it
+the kernels that are called from Python, and runs the program's own loop, which measures and
+verifies them like any other. Needs Python 3.9 only.
 
     python3 host.py --library liblongca_host.so [--plugin FILE]… --socket N [--ahead FILE]
     python3 host.py --library liblongca_host.so [--plugin FILE]… --socket N --describe | --survey
-    python3 host.py --library liblongca_rank.so [--plugin FILE]… --connect ADDRESS [--suite-hash TEXT]
+    python3 host.py --library liblongca_rank.so [--plugin FILE]… --connect ADDRESS
+                    [--suite-hash TEXT]
 
-With --describe it only says, over the socket, which kernels the plug-ins have; with --survey, which
-packages of the program's own rows are here. FILE has the cases to come, as JSON: what kernels can
-compile for them is compiled first, in processes of their own, so that no cell waits for it. With
---connect it is a rank that mpirun or srun has started, and takes longca-rank's arguments.
+With --describe it only sends the plug-ins' capabilities over the socket; with --survey, which of
+the program's own Python rows are installed. FILE has the later cases, as JSON: kernels compile for
+them first, in processes of their own, so that no cell waits for it. With --connect it is a rank
+that mpirun or srun has started, and takes longca-rank's arguments.
 """
 
 import argparse
@@ -101,7 +102,7 @@ def main():
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    # Libraries that are taken down in an order of their own have nothing left to do.
+    # Skips the destructors of libraries, which could run in any order.
     os._exit(code)
 
 

@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-/// What the program and the Python that hosts it say to each other, in C so that ctypes can: a
-/// Python process loads liblongca_host.so, which is the whole program without its `main`, hands it
-/// the functions below, and runs the same worker loop as the program itself (host.py). No libpython
-/// is linked, so that any Python serves. host.py mirrors these structures and compares their sizes.
+/// Between the program and the Python process that hosts it, in C for ctypes: Python loads
+/// liblongca_host.so, which is the whole program without its `main`, passes it the callbacks below,
+/// and runs the same worker loop as the program itself (host.py). No libpython is linked, so that
+/// any Python works. host.py mirrors these structures and compares their sizes.
 extern "C" {
 
 struct LongcaProblem {
@@ -45,12 +45,11 @@ struct LongcaBackward {
   void* stream;
 };
 
-/// The four calls of a kernel, what else is asked of it, and the end of a plan. `kernel` is its
-/// name, `mask` a handle for longca_mask_*. Each answers through longca_reply(reply, …); silence is
-/// `ok`.
+/// `kernel` is a kernel's name, `mask` a handle for longca_mask_*. Each callback answers through
+/// longca_reply(reply, …); no answer means `ok`.
 struct LongcaCallbacks {
   void (*supports)(void* reply, const char* kernel, const LongcaProblem* problem, const void* mask);
-  /// Returns the number that the following calls name the plan by.
+  /// Returns the plan's number, which the following callbacks take.
   std::int64_t (*plan)(void* reply, const char* kernel, const LongcaProblem* problem,
                        const void* mask);
   void (*forward)(void* reply, std::int64_t plan, const LongcaForward* arguments);
@@ -59,7 +58,7 @@ struct LongcaCallbacks {
   /// "compile_ms".
   void (*facts)(void* reply, std::int64_t plan);
   void (*release)(std::int64_t plan);
-  /// Of the package behind a kernel, as the note "version".
+  /// Answers with the version of the package behind a kernel, as the note "version".
   void (*version)(void* reply, const char* kernel);
 };
 

@@ -1,10 +1,10 @@
-"""The kept blocks of a mask on the GPU, as kernels of block lists take them."""
+"""The kept blocks of a mask on the GPU, as lists per row of blocks."""
 
 import torch
 
 
 def kept(mask):
-    """Which blocks are kept: bool [lists, query blocks, key blocks]."""
+    """The kept blocks: bool [lists, query blocks, key blocks]."""
     bits, columns = mask.block_bits
     words = torch.from_dlpack(bits).view(torch.int32)
     lanes = torch.arange(32, dtype=torch.int32, device="cuda")
@@ -26,7 +26,7 @@ def ordered(chosen, width=None, multiple=1):
     numbers = torch.arange(columns, dtype=torch.int32, device=chosen.device).expand(rows, columns)
     found = torch.empty(lists, rows, width, dtype=torch.int32, device=chosen.device)
     for one, out in zip(chosen, found):
-        # What is not chosen goes to a column beyond the last one.
+        # Columns that are not chosen are written beyond the last one.
         place = (one.cumsum(-1) - 1).masked_fill_(~one, width)
         row = torch.zeros(rows, width + 1, dtype=torch.int32, device=chosen.device)
         out.copy_(row.scatter_(1, place, numbers)[:, :width])
@@ -39,8 +39,8 @@ def per_head(lists, heads):
 
 
 def uniform(bounds):
-    """The size of blocks that are all equal, the last one cut; None if they are not. A single block
-    counts as one of as many tokens as it has."""
+    """The size of equal blocks, of which the last may be shorter; None if they are not equal. A
+    single block has the size of its tokens."""
     size = bounds[1] - bounds[0] if len(bounds) > 1 else 0
     equal = all(begin == i * size for i, begin in enumerate(bounds[:-1]))
     return size if equal and size > 0 and bounds[-1] - bounds[-2] <= size else None

@@ -54,7 +54,7 @@ class Plan:
                 (call.o, call.lse),
                 lambda: _forward(q, k, v, *self._bounds(), False, **self._options()),
             )
-        self.random_state = results[2:4]  # of a dropout of 0, but an argument of the backward pass
+        self.random_state = results[2:4]  # the backward pass takes it even without dropout
 
     def backward(self, call):
         dout, q, k, v, o = self._shaped(call.dout, call.q, call.k, call.v, call.o)

@@ -15,22 +15,22 @@ from torch._inductor.codecache import PyCodeCache
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 BLOCK = 128  # queries and keys of a tile of the BlockMask, FlexAttention's own default
-MOST_INTERVALS = 2
+MAX_INTERVALS = 2
 
 # FlexAttention that is not compiled computes the whole score matrix, and says so in a warning only.
-# A graph that breaks is an error by fullgraph=True; one compiled too often is an error by this.
+# fullgraph=True makes a graph break an error; this makes too many recompilations one.
 torch._dynamo.config.fail_on_recompile_limit_hit = True
-# The backward pass is called many times on one forward pass: what it reads must stay.
+# The backward pass is called many times on one forward pass, whose results must stay.
 torch._functorch.config.donated_buffer = False
 
 
 def supports(problem, mask):
     if mask.block_bounds is not None:
         return None
-    intervals = mask.most_row_intervals()
-    if intervals > MOST_INTERVALS:
+    intervals = mask.max_row_intervals()
+    if intervals > MAX_INTERVALS:
         return (
-            f"flex's mask_mod tests {MOST_INTERVALS} intervals of keys per query here, "
+            f"flex's mask_mod tests {MAX_INTERVALS} intervals of keys per query here, "
             f"this mask has up to {intervals}"
         )
     return None
@@ -55,7 +55,7 @@ _graphs = {}  # compiled functions by form of mask and shape
 
 
 def _graph(key):
-    """A code object of its own for each: they share no limit of recompilations and no guards."""
+    """A code object of its own, which shares no recompilation limit and no guards with others."""
     if key not in _graphs:
         form, *numbers = key[:-3]
         code = _attention.__code__.replace(co_name="_".join(["flex", form, *map(str, numbers)]))
@@ -75,7 +75,7 @@ class Graph:
         self.compiled = set()
 
     def attend(self, inputs, block_mask, scale):
-        """O and LSE; with the graph that autograd follows if there will be a backward pass."""
+        """O and LSE; with the autograd graph if a backward pass follows."""
         flex_blocks.use_tiles_of(self.form)
         for tensor in inputs:
             tensor.requires_grad_(self.backward)
@@ -83,7 +83,7 @@ class Graph:
             return self.function(*inputs, block_mask, scale)
 
     def ms_to_compile(self, direction, call):
-        """0, or the time of a first call, of which the rest is nothing beside the compilation."""
+        """0, or the time of a first call, which is nearly all compilation."""
         if direction in self.compiled:
             return 0.0
         flex_blocks.use_tiles_of(self.form)
@@ -99,7 +99,7 @@ class Graph:
 
 
 def _expect_template(modules):
-    """Whatever was generated calls the template kernel of FlexAttention."""
+    """Checks that the generated code calls FlexAttention's template kernel."""
     for module in modules:
         with open(module.__file__, encoding="utf-8") as source:
             if "flex_attention" in source.read():
@@ -140,18 +140,18 @@ def _intervals(begins, ends):
 
 
 # A form of mask: its mask_mod, from tables of int32, and the shapes of the tables by the number of
-# queries. The first ones say what they mean in FlexAttention's usual words, and are a few per cent
-# faster than intervals.
+# queries. The first ones are written as usual for FlexAttention, and are a few per cent faster than
+# intervals.
 FORMS = {
     "causal": (_causal, lambda tokens: []),
     "documents": (_documents, lambda tokens: [(tokens,)]),
     "causal_documents": (_causal_documents, lambda tokens: [(tokens,)]),
-    "intervals": (_intervals, lambda tokens: 2 * [(MOST_INTERVALS, tokens)]),
+    "intervals": (_intervals, lambda tokens: 2 * [(MAX_INTERVALS, tokens)]),
 }
 
 
 def _form(mask):
-    """A key of FORMS, or "full", where nothing is tested, or a form of flex_blocks."""
+    """A key of FORMS, "full" (nothing is tested), or a form of flex_blocks."""
     if mask.block_bounds is not None:
         return flex_blocks.form_of(mask)
     if mask.window == (-1, -1):
@@ -165,8 +165,8 @@ def _form(mask):
 
 def _tables(mask, form):
     if form == "intervals":
-        shape = (MOST_INTERVALS, mask.tokens_q)
-        parts = mask.row_intervals(most=MOST_INTERVALS)
+        shape = (MAX_INTERVALS, mask.tokens_q)
+        parts = mask.row_intervals(max_intervals=MAX_INTERVALS)
         return [torch.frombuffer(part, dtype=torch.int32).cuda().view(shape) for part in parts]
     if form in ("documents", "causal_documents"):
         bounds = torch.tensor(mask.documents[0])
@@ -176,15 +176,15 @@ def _tables(mask, form):
 
 
 def _ordered(chosen):
-    """Numbers and indices of the chosen tiles of each row, as a BlockMask has them."""
+    """Counts and indices of the chosen tiles of each row, as in a BlockMask."""
     numbers = chosen.sum(-1, dtype=torch.int32)
     indices = torch.argsort((~chosen).to(torch.int8), dim=-1, stable=True).to(torch.int32)
     return numbers[None, None], indices[None, None]
 
 
 def _block_mask(form, tokens, classes, tables):
-    """`classes` of the tiles, [rows, columns]. The tiles are those that the one mask of the program
-    says; create_block_mask would find the same by evaluating mask_mod for every cell."""
+    """`classes`: of the tiles, [rows, columns], taken from the program's mask; create_block_mask
+    would find the same by evaluating mask_mod for every cell."""
     return BlockMask.from_kv_blocks(
         *_ordered(classes == PARTIAL),
         *_ordered(classes == FULL),
@@ -205,7 +205,7 @@ def _block_mask_of(mask, form, problem):
 
 
 def _empty_block_mask(form, tokens, heads, backward):
-    """One whose tiles are all empty."""
+    """A BlockMask whose tiles are all empty."""
     if form == "full":
         return None
     if flex_blocks.is_form(form):
@@ -229,8 +229,8 @@ def to_compile(problem, mask):
 
 
 def compile_shape(form, tokens_q, tokens_k, heads_q, heads_k, dim, dtype, scale, backward):
-    """Compiles for a shape, which leaves the code in the cache on disk. All tiles are empty, so
-    that next to nothing runs."""
+    """Compiles for a shape, into the cache on disk. All tiles are empty, so that almost nothing
+    runs."""
     tokens = (tokens_q, tokens_k)
     graph = _graph((form, *tokens, heads_q, heads_k, dim, dtype, scale, backward))
 
@@ -259,7 +259,7 @@ class Plan:
         self.graph = _graph(to_compile(problem, mask))
         self.scale = problem.scale
         self.compile_ms = 0.0
-        self.inputs = self.o = None  # what the backward pass follows
+        self.inputs = self.o = None  # of the autograd graph
         self.notes = flex_blocks.notes(form) if flex_blocks.is_form(form) else {"mask_mod": form}
 
     def forward(self, call):
@@ -276,7 +276,7 @@ class Plan:
 
         with torch_tools.on_stream(call.stream):
             self.compile_ms += self.graph.ms_to_compile("forward", attend)
-            # With a backward pass to come this one is not timed, and autograd keeps its results.
+            # Before a backward pass this one is not timed, and autograd keeps its results.
             torch_tools.into((call.o, call.lse), attend_into, in_place=not self.graph.backward)
 
     def backward(self, call):
@@ -291,8 +291,8 @@ class Plan:
             torch_tools.into((call.dq, call.dk, call.dv), gradients)
 
     def close(self):
-        """Autograd's graph holds its tensors in a cycle of references, to be freed before others
-        are measured."""
+        """Frees the autograd graph, whose tensors hold each other in a cycle of references, before
+        the next cell is measured."""
         if self.graph.backward:
             self.inputs = self.o = None
             gc.collect()

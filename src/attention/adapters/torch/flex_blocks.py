@@ -14,18 +14,18 @@ from torch._inductor.choices import InductorChoices
 from torch.nn.attention.flex_attention import BlockMask, noop_mask
 
 TILE = 128  # of FlexAttention by default; its kernels' own tiles are as large or divide it
-LEAST_TILE = 16  # of a product of Triton's
-ROUND = 256  # blocks: variable ones differ in number from draw to draw, which shall not recompile
+MIN_TILE = 16  # of a product of Triton's
+ROUND = 256  # blocks: variable blocks differ in number from draw to draw; avoids recompiling
 
 
 class _Tile:
-    """The largest tile that the BlockMask which is being compiled for allows."""
+    """The largest tile that the BlockMask being compiled for allows."""
 
     size = TILE
 
 
 def use_tiles_of(form):
-    """To be called before what may compile for that form."""
+    """Call it before anything that may compile for that form."""
     sizes = _sizes(form)
     _Tile.size = TILE if sizes is None else min(math.gcd(size, TILE) for size in sizes)
 
@@ -48,7 +48,7 @@ def _fitted(choose):
     return lambda self, *args, **options: _fit(choose(self, *args, **options))
 
 
-# On the class: the backward pass is compiled in a thread of autograd's.
+# On the class, because autograd compiles the backward pass in a thread of its own.
 for _name in ("get_flex_attention_fwd_configs", "get_flex_attention_bwd_configs"):
     setattr(InductorChoices, _name, _fitted(getattr(InductorChoices, _name)))
 
@@ -67,7 +67,7 @@ def _tiled_size(bounds):
     size = block_lists.uniform(bounds)
     if size is not None and len(bounds) == 2:
         size = -(-size // TILE) * TILE  # one block may be said to be larger
-    return size if size and math.gcd(size, TILE) >= LEAST_TILE else None
+    return size if size and math.gcd(size, TILE) >= MIN_TILE else None
 
 
 def is_form(form):
@@ -124,10 +124,10 @@ def _block_mask(form, tokens, partial, full, tables, heads, backward):
     """`partial` and `full`: bool [lists, rows, columns] of the tiles, or None if none is."""
 
     def lists(tiles, other):
-        """Counts and indices; those of no tile take the indices of others, which nobody reads."""
+        """Counts and indices; indices beyond the count are never read."""
         if tiles is None:
             return torch.zeros_like(other[0]), other[1]
-        width = tiles.shape[-1]  # always all: a graph is compiled for it
+        width = tiles.shape[-1]  # always all, because the graph is compiled for it
         return [
             block_lists.per_head(part, heads).unsqueeze(0)
             for part in block_lists.ordered(tiles, width)
@@ -149,7 +149,7 @@ def _block_mask(form, tokens, partial, full, tables, heads, backward):
 
 
 def _causal_classes(q_bounds, k_bounds):
-    """Which blocks the diagonal of a square mask leaves whole, and which it leaves any cell of."""
+    """Blocks that the diagonal of a square mask leaves whole, and those it leaves some cells of."""
     q, k = (torch.tensor(bounds, device="cuda") for bounds in (q_bounds, k_bounds))
     return q[:-1, None] >= k[None, 1:] - 1, q[1:, None] - 1 >= k[None, :-1]
 
@@ -178,8 +178,8 @@ def _tables_of(mask, form):
 
 
 def _tiles_of_table(mask, blocks, kept, causal):
-    """The tiles with a kept cell, by sums of the table over the blocks that a tile touches. All are
-    tested."""
+    """The tiles with a kept cell, by sums of the table over the blocks that a tile touches. Every
+    one is a partial tile."""
     sums = torch.zeros(
         kept.shape[0], kept.shape[1] + 1, kept.shape[2] + 1, dtype=torch.int32, device="cuda"
     )
@@ -211,7 +211,7 @@ def block_mask(mask, form, heads, backward):
 
 
 def empty(form, tokens, heads, backward):
-    """One without a tile, to compile for."""
+    """A BlockMask without a tile, to compile for."""
     rows, columns = (-(-n // size) for n, size in zip(tokens, _sizes(form) or (TILE, TILE)))
     none = torch.zeros(1, rows, columns, dtype=torch.bool, device="cuda")
     if _sizes(form):

@@ -1,5 +1,5 @@
-"""PyTorch's scaled_dot_product_attention: the fused back end that PyTorch itself chooses, called by
-the operators that the public function dispatches to, because that keeps the LSE to itself."""
+"""PyTorch's scaled_dot_product_attention: the fused back end that PyTorch chooses, called by the
+operators that the public function dispatches to, because that one does not return the LSE."""
 
 import torch
 from longca_adapters import torch_tools
@@ -75,7 +75,7 @@ class Plan:
         self.causal = mask.window[1] == 0
         self.scale = problem.scale
         self.back_end = None
-        self.rest = None  # what the forward pass returns beside O and LSE
+        self.rest = None  # results of the forward pass other than O and LSE
         self.notes = {}
 
     def forward(self, call):

@@ -1,4 +1,4 @@
-"""What kernels that work on PyTorch's tensors share: the program's memory, stream and outputs."""
+"""Shared by kernels on PyTorch's tensors: the program's memory, stream and outputs."""
 
 import contextlib
 import functools
@@ -11,7 +11,7 @@ LIBRARY = library.loaded
 
 
 def _use_tracker():
-    """Lets PyTorch allocate through the program's tracker. Before PyTorch's first allocation."""
+    """Makes PyTorch allocate through the program's tracker; before its first allocation."""
     if not torch.cuda.is_available():
         raise ImportError(f"PyTorch {torch.__version__} does not find the GPU that CUDA finds here")
     allocator = torch.cuda.memory.CUDAPluggableAllocator(
@@ -34,14 +34,14 @@ def _stream(address):
 
 
 def on_stream(address=None):
-    """A context whose work is queued on that cudaStream_t; without one on the program's own."""
+    """A context whose work is queued on that cudaStream_t; by default on the program's own."""
     return torch.cuda.stream(_stream(LIBRARY.stream(1) if address is None else address))
 
 
 @contextlib.contextmanager
 def deterministic(wanted):
-    """A context in which PyTorch's operators that can add in a fixed order do so. It does not fill
-    what operators allocate, which would be work of its own."""
+    """A context in which PyTorch's operators add in a fixed order if they can. Memory that they
+    allocate is not filled, which would be timed with the kernel."""
     if not wanted:
         yield
         return
@@ -56,11 +56,11 @@ def deterministic(wanted):
         settings.fill_uninitialized_memory = filling
 
 
-_views = {}  # by the memory and shape that they show
+_views = {}  # by memory and shape
 
 
 def view(tensor):
-    """A tensor of the program as one of PyTorch's, in its shape; no copy."""
+    """The program's tensor as a PyTorch tensor of the same shape, without a copy."""
     found = _views.get(tensor.key)
     if found is None:
         if len(_views) > 256:
@@ -74,14 +74,14 @@ def views(*tensors):
 
 
 def _of_torch(tensor):
-    """One of PyTorch's as one of the program's; [tokens, heads, dim], the last one contiguous."""
+    """A PyTorch tensor [tokens, heads, dim] as the program's; the last dimension is contiguous."""
     dtype = str(tensor.dtype).removeprefix("torch.")
     return Tensor(tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), dtype, "cuda")
 
 
 def copy(source, target, stream):
-    """Queues a copy between tensors of one shape, each of the program's or of PyTorch's, in any
-    layout and from float32 into any dtype: PyTorch's own takes three times as long between layouts."""
+    """Queues a copy between tensors of one shape, the program's or PyTorch's, of any strides, and
+    from float32 to any dtype. PyTorch's own copy takes three times as long between layouts."""
     ends = [end if isinstance(end, Tensor) else _of_torch(end) for end in (source, target)]
     if LIBRARY.copy_tensor(*(end.as_c() for end in ends), stream) != 0:
         raise RuntimeError(LIBRARY.error())
@@ -93,20 +93,19 @@ def to_device(values, dtype=torch.int32):
 
 
 def _in_shape(result, shape):
-    """A result with dimensions of size 1 that the shape has not, or the other way round."""
+    """Reshapes a result whose shape differs from `shape` in dimensions of size 1 only."""
     if [n for n in result.shape if n != 1] != [n for n in shape if n != 1]:
         raise RuntimeError(f"a result has the shape {list(result.shape)}, not {list(shape)}")
     return result.reshape(shape)
 
 
 def into(outputs, function, in_place=True):
-    """Calls function(), whose results belong into `outputs`, tensors of the program of the same
-    number of elements each, in the order in which they are allocated; returns all that it returned.
+    """Calls function() and puts its results into `outputs`, the program's tensors, in the order in
+    which the results are allocated; returns all that function() returned.
 
-    PyTorch's operators allocate what they return. So that no copy is timed that is no work of the
-    kernel, these allocations are served from the outputs' own memory; a result that came to lie
-    elsewhere is copied. Not `in_place` where function() keeps what it allocates: the outputs are
-    the program's to write to."""
+    PyTorch's operators allocate what they return. To time no copy that the kernel does not make,
+    these allocations are served from the outputs' memory; a result that lies elsewhere is copied.
+    `in_place` is False where function() keeps what it allocates: the program overwrites outputs."""
     for output in outputs if in_place else ():
         LIBRARY.torch_offer(output.data, output.bytes)
     try:

@@ -1,4 +1,4 @@
-"""Compiling for the cases to come before the first of them runs, in processes of their own."""
+"""Compiles for later cases before the first of them runs, in processes of their own."""
 
 import json
 import os
@@ -34,8 +34,8 @@ def compile_ahead(host, arguments, say):
 
 
 def compile_apart(arguments, kernel, shapes):
-    """Shares the shapes among processes, which leave what they compile in the cache on disk. One
-    that fails costs nothing but its head start: the kernel's own call will tell."""
+    """Compiles the shapes in several processes, into the cache on disk. If one fails, the kernel's
+    own call compiles again and reports the error."""
     count = min(len(shapes), max(1, (os.cpu_count() or 1) // 2), 8)
     environment = dict(os.environ, TORCHINDUCTOR_COMPILE_THREADS="1")
     command = [sys.executable, HOST, "--library", arguments.library]
@@ -50,7 +50,7 @@ def compile_apart(arguments, kernel, shapes):
 
 
 def compile_shapes(host, kernel, shapes):
-    """The life of one of these processes."""
+    """What such a process does."""
     for shape in shapes:
         host.module(kernel).compile_shape(*shape)
     return 0

@@ -10,7 +10,7 @@ from longca_host.tensors import Tensor
 
 
 class Unavailable(Exception):
-    """A kernel whose package is not here; the sentence says what to install."""
+    """A kernel whose package is missing; the sentence says what to install."""
 
 
 class Call:
@@ -61,7 +61,7 @@ class Host:
         return module
 
     def ask_about(self, case, module):
-        """What module.to_compile says of a case; None if that is nothing or the case is refused."""
+        """What module.to_compile returns for a case; None if the kernel refuses the case."""
         problem = Problem()
         handle = self.library.case_mask(json.dumps(case).encode(), problem)
         if not handle:
@@ -73,7 +73,7 @@ class Host:
             self.library.release_mask(handle)
 
     def _answer(self, reply, call):
-        """The result of call(); what it raises becomes the reply."""
+        """The result of call(); an exception becomes the reply."""
         try:
             return call()
         except Unavailable as error:
@@ -125,14 +125,14 @@ class Host:
         self._answer(reply, lambda: self._plans[plan].backward(Call(arguments.contents)))
 
     def facts(self, reply, plan):
-        def tell():
+        def answer():
             made = self._plans[plan]
             for name, text in getattr(made, "notes", {}).items():
                 self.library.reply_note(reply, name.encode(), str(text).encode(errors="replace"))
             for name in ("workspace_bytes", "compile_ms"):
                 self.library.reply_number(reply, name.encode(), float(getattr(made, name, 0)))
 
-        self._answer(reply, tell)
+        self._answer(reply, answer)
 
     def release(self, plan):
         try:
@@ -143,9 +143,9 @@ class Host:
             traceback.print_exc()
 
     def version(self, reply, kernel):
-        def tell():
+        def answer():
             module = self.module(kernel.decode())
             version = module.version() if hasattr(module, "version") else ""
             self.library.reply_note(reply, b"version", version.encode())
 
-        self._answer(reply, tell)
+        self._answer(reply, answer)

@@ -140,14 +140,14 @@ loaded = None  # the Library of this process, once there is one
 
 
 class Library:
-    """Its functions by their names without "longca_", typed; `path` is the file. `of_rank`: it is the library of
-    ranks."""
+    """The library's functions without "longca_" in their names, typed. `path`: its file; `of_rank`:
+    whether it is the library of ranks."""
 
     def __init__(self, path, of_rank=False):
         global loaded
         self.path = path
-        # Global, so that plug-ins in C++ find the symbols that the program would offer them, and
-        # Open MPI's plug-ins those of the MPI library that comes with ours.
+        # Global, so that C++ plug-ins find the symbols that the program exports, and Open MPI's
+        # plug-ins those of the MPI library that comes with ours.
         self._library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
         functions = {**_FUNCTIONS, **(_FUNCTIONS_OF_RANK if of_rank else {})}
         for name, (result, arguments) in functions.items():

@@ -1,4 +1,4 @@
-"""A mask as a kernel asks for it."""
+"""The mask of a problem, in the forms that kernels take."""
 
 from ctypes import c_int32, c_int64, c_uint8
 
@@ -9,7 +9,7 @@ EMPTY, PARTIAL, FULL = range(3)  # classes of tiles
 
 
 class Mask:
-    """Which queries see which keys. Holds only while the call lasts that it was given to."""
+    """Which queries attend to which keys. Valid only during the call that it was passed to."""
 
     def __init__(self, library, handle):
         self._library = library
@@ -41,7 +41,7 @@ class Mask:
     @property
     def documents(self):
         """(cu_seqlens, causal): a list from 0 to the tokens, and whether all documents are causal
-        or all full; None if the mask is no such thing."""
+        (else all are full); None if the mask is not made of documents."""
         causal = c_int32()
         size = self._expect(self._library.mask_documents(self._handle, None, causal))
         if size == 0:
@@ -50,16 +50,16 @@ class Mask:
         self._library.mask_documents(self._handle, bounds, causal)
         return list(bounds), bool(causal.value)
 
-    def most_row_intervals(self, head=0):
-        """The largest number of intervals of keys that a query sees."""
+    def max_row_intervals(self, head=0):
+        """The largest number of intervals of keys that a query attends to."""
         return self._expect(self._library.mask_rows(self._handle, head, 0, None, None))
 
-    def row_intervals(self, head=0, most=2):
-        """The keys that each query sees, as (begins, ends), each an array of int32
-        [most, tokens_q]: query q sees the keys [begins[i][q], ends[i][q]) for every i."""
-        size = most * self.tokens_q
+    def row_intervals(self, head=0, max_intervals=2):
+        """The keys that each query attends to, as (begins, ends), each an array of int32
+        [max_intervals, tokens_q]: query q attends to [begins[i][q], ends[i][q]) for every i."""
+        size = max_intervals * self.tokens_q
         begins, ends = (c_int32 * size)(), (c_int32 * size)()
-        self._expect(self._library.mask_rows(self._handle, head, most, begins, ends))
+        self._expect(self._library.mask_rows(self._handle, head, max_intervals, begins, ends))
         return begins, ends
 
     def column_intervals(self, head=0):
@@ -107,9 +107,9 @@ class Mask:
 
     @property
     def block_bits(self):
-        """The kept blocks of a block-sparse mask in the GPU's memory: (tensor, key blocks), the
-        tensor [lists, query blocks, words] of 32 bits each (of no dtype of ours: call it float32 and
-        view it as int32). Bit b of word w is key block 32 w + b."""
+        """The kept blocks of a block-sparse mask in device memory: (tensor, key blocks), the tensor
+        [lists, query blocks, words] of 32 bits each, to be viewed as int32 (its dtype is float32).
+        Bit b of word w is key block 32 w + b."""
         shape = (c_int64 * 4)()
         data = self._library.mask_block_bits(self._handle, shape)
         if not data:

@@ -1,11 +1,11 @@
-"""Which NCCL a process has that is a rank and also imports PyTorch."""
+"""The NCCL of a process that is a rank and also imports PyTorch."""
 
 import importlib.util
 import os
 
 
 def own_nccl():
-    """The file of this Python's nvidia-nccl package, "" without one."""
+    """The library of this Python's nvidia-nccl package, "" without one."""
     try:
         package = importlib.util.find_spec("nvidia.nccl")
     except (ImportError, ValueError):
@@ -18,9 +18,9 @@ def own_nccl():
 
 
 def prefer_own_nccl():
-    """Has the program load the NCCL that PyTorch came with. Libraries of one name are loaded once per process: if
-    the system's, often an older one, came first, PyTorch would get it and miss functions. LONGCA_NCCL
-    still decides where it is set."""
+    """Makes the program load the NCCL that PyTorch came with, unless LONGCA_NCCL is set. A process
+    loads libraries of one name once: after the system's, often an older one, PyTorch would miss
+    functions."""
     file = own_nccl()
     if file:
         os.environ.setdefault("LONGCA_NCCL", file)

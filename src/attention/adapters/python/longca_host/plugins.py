@@ -1,4 +1,4 @@
-"""Plug-ins: kernels of the user's, each a Python file."""
+"""Plug-ins: users' kernels, each a Python file."""
 
 import importlib.util
 import json
@@ -10,11 +10,11 @@ from longca_host.kernels import first_line
 
 
 class BadPlugin(Exception):
-    """A plug-in that cannot be used; the sentence follows its name."""
+    """An unusable plug-in; the sentence follows its name."""
 
 
 def place_of(error, file):
-    """Where in `file` an error arose, as " (line 7)"; "" if not there."""
+    """The line of `file` where an error arose, as " (line 7)"; "" if it arose elsewhere."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     if isinstance(error, SyntaxError) and error.filename == file:
         lines = [error.lineno]

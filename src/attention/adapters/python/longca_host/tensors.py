@@ -1,4 +1,4 @@
-"""Tensors of a call: memory of the program, shared without copying."""
+"""Tensors of a call: the program's memory, shared without copying."""
 
 import ctypes
 from ctypes import (
@@ -48,7 +48,7 @@ class Tensor:
         return cls(lse.data, shape, strides, "float32", DEVICES[lse.device_code])
 
     def as_c(self):
-        """The other way round, of a tensor of three dimensions."""
+        """The CTensor of a tensor of three dimensions."""
         return CTensor(
             self.data, *self.shape, *self.strides[:2],
             DTYPES.index(self.dtype), DEVICES.index(self.device),
@@ -56,7 +56,7 @@ class Tensor:
 
     @property
     def bytes(self):
-        """Of the elements, without gaps between them."""
+        """Bytes of the elements, without gaps between them."""
         count = 1
         for extent in self.shape:
             count *= extent
@@ -93,7 +93,7 @@ class Tensor:
         return (_DLPACK_DEVICES[self.device], cuda_index() if self.device == "cuda" else 0)
 
     def __dlpack__(self, **_):
-        # No stream to wait for: a call's work is queued on the call's own stream.
+        # No synchronization: a call's work is queued on the call's stream.
         return _capsule(self)
 
 
@@ -102,8 +102,8 @@ _getenv.restype, _getenv.argtypes = c_char_p, [c_char_p]
 
 
 def cuda_index():
-    """The GPU of this process. A rank gets its own after Python has read the environment, so the C
-    library is asked and not os.environ."""
+    """The GPU of this process. Asks the C library and not os.environ, because a rank's GPU is set
+    after Python has read the environment."""
     return int(_getenv(b"LONGCA_DEVICE") or 0)
 
 
@@ -144,7 +144,7 @@ _DLManagedTensor._fields_ = [
 _DLPACK_DEVICES = {"cpu": 1, "cuda": 2}
 _DLPACK_TYPES = {"float32": (2, 32), "float16": (2, 16), "bfloat16": (4, 16)}
 
-_shared = {}  # address of a managed tensor: it and its arrays, kept until its reader lets go
+_shared = {}  # by address: a managed tensor and its arrays, kept until the reader frees it
 
 
 @_DELETER
