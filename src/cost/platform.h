@@ -7,8 +7,8 @@
 
 namespace longca::cost {
 
-/// In all of these: `measured` says where and how the figures were; platform_fields.h says what each
-/// figure means.
+/// In all of these: `measured` says where and how the figures were; platform_fields.h says what
+/// each figure means.
 struct DeviceSize {
   std::string measured;
   std::int64_t sms = 0;

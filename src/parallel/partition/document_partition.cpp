@@ -11,7 +11,6 @@
 #include "parallel/partition/part_packing.h"
 #include "parallel/partition/partition_cost.h"
 #include "parallel/partition/time_rebalance.h"
-#include "parallel/plan/rates.h"
 
 namespace longca {
 namespace {
@@ -95,10 +94,10 @@ struct Candidate {
   double promise = 0;  ///< the less, the better
 };
 
-double promise_of(const PricedPartition& partition) {
+double promise_of(const PricedPartition& partition, const CpRankTimes& times) {
   double mean = 0;
   for (const CpRankCost& cost : partition.costs) {
-    mean += cost.seconds() / static_cast<double>(partition.costs.size());
+    mean += times.seconds(cost) / static_cast<double>(partition.costs.size());
   }
   return mean + kUneven * (partition.price - mean);
 }
@@ -133,7 +132,7 @@ PricedPartition best_partition(AtomAreas& atoms, int cp_ranks, const PartitionCo
       is_good = is_good || packing.imbalance() <= kGoodImbalance;
       if (!is_few && std::max(packing.imbalance(), allowed) > best.imbalance) continue;
       PricedPartition partition(packing, cost, allowed);
-      const double promise = promise_of(partition);
+      const double promise = promise_of(partition, cost.times());
       if (is_few && keep_candidate(candidates, {std::move(packing), promise})) is_better = true;
       if (!(partition < best)) continue;
       best = std::move(partition);
@@ -158,34 +157,28 @@ double most_area(const AtomAreas& atoms, const std::vector<std::vector<Range>>& 
   return most;
 }
 
-/// What the CP ranks would take if all computed as many cells, and nothing else.
-double least_price(const std::vector<CpRankCost>& costs) {
-  double cells = 0;
-  for (const CpRankCost& cost : costs) cells += cost.cells;
-  return cells * seconds_per_cell() / static_cast<double>(costs.size()) +
-         rates::kSecondsPerBackwardCall;
-}
-
 }  // namespace
 
 std::vector<std::vector<Range>> partition_documents(const Mask& mask, int cp_ranks,
-                                                    PartitionAim aim) {
+                                                    PartitionAim aim,
+                                                    const cost::Platform& platform,
+                                                    const cost::HeadShape& shape) {
   const std::int64_t tokens = mask.q_tokens();
   if (mask.blocks() != nullptr || tokens != mask.k_tokens()) return {};
   if (cp_ranks == 1 || tokens < cp_ranks) return {};
   const std::vector<Range> found = mask_atoms(mask, tokens / kMaxAtoms);
   if (found.size() == 1) return {};
   AtomAreas atoms(mask, found, grain_of(mask, found, cp_ranks));
-  const PartitionCost cost(mask);
+  const PartitionCost cost(mask, platform, shape);
   PricedPartition best = best_partition(atoms, cp_ranks, cost, aim);
   const auto balanced = partition_balanced(mask, cp_ranks, 0).ranges;
   const double gain = most_area(atoms, balanced) - most_area(atoms, best.ranges);
   const double slack = (allowed_imbalance(cp_ranks, aim) - 1) * atoms.area({0, tokens}) / cp_ranks;
   const bool is_few = cp_ranks <= kFewCpRanks;
   const std::vector<CpRankCost> others = cost.of(balanced);
-  const double least = least_price(others);
+  const double least = cost.times().min_price_of(others);
   const double worth_it = is_few ? kWorthIt : kWorthItForMore;
-  const bool is_cheaper = best.price - least <= worth_it * (price_of(others) - least);
+  const bool is_cheaper = best.price - least <= worth_it * (cost.times().price_of(others) - least);
   if (gain < -slack || (gain < slack && !is_cheaper)) return {};
   return std::move(best.ranges);
 }

@@ -1,11 +1,18 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
+#include "cost/kernel_cost.h"
 #include "mask/mask.h"
-#include "parallel/partition/partition_aim.h"
 
 namespace longca {
+
+/// What documents are assigned to CP ranks for, besides few cuts.
+enum class PartitionAim : std::uint8_t {
+  equal_area,  ///< all compute as many cells: CPUs, where computing takes nearly all the time
+  equal_time   ///< all end together: CP ranks that wait for keys compute less
+};
 
 /// Packed documents assigned to CP ranks so that these end together and few keys and few rows of a
 /// document are apart: as many tokens to each CP rank (±1), and documents (mask_atoms) whole where
@@ -19,7 +26,8 @@ namespace longca {
 /// Per CP rank: ascending, not touching. Empty where `partition_balanced` serves as well: a mask
 /// without a place to cut, block lists, one CP rank, fewer tokens than CP ranks, and where its
 /// areas are clearly more equal or its deal costs less.
-std::vector<std::vector<Range>> partition_documents(const Mask& mask, int cp_ranks,
-                                                    PartitionAim aim);
+std::vector<std::vector<Range>> partition_documents(
+    const Mask& mask, int cp_ranks, PartitionAim aim,
+    const cost::Platform& platform = cost::default_platform(), const cost::HeadShape& shape = {});
 
 }  // namespace longca

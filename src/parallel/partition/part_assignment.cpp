@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "parallel/partition/rebalance.h"
-#include "parallel/plan/token_transfer.h"
+#include "parallel/partition/token_transfer.h"
 
 namespace longca {
 namespace {

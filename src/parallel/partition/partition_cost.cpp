@@ -2,34 +2,11 @@
 
 #include <algorithm>
 
+#include "cost/schedule.h"
 #include "mask/range.h"
-#include "parallel/plan/rates.h"
 
 namespace longca {
 namespace {
-
-constexpr double kHeadsQ = 64;
-constexpr double kHeadsK = 8;
-constexpr double kHeadDim = 128;
-constexpr double kElementBytes = 2;
-constexpr double kSecondsPerCell = 10 * kHeadsQ * kHeadDim / rates::kBackwardTileFlopsPerSecond;
-/// A key and its value; their gradients travel as float32 sums.
-constexpr double kKeyBytes = 2 * kHeadsK * kHeadDim * kElementBytes;
-constexpr double kSumBytes = 2 * kHeadsK * kHeadDim * 4;
-/// A float32 sum is read, and for an own key its rounded half written.
-constexpr double kSecondsPerSum = kSumBytes / rates::kMemoryBytesPerSecond;
-constexpr double kTouchesOfARoundedKey = 1.5;
-constexpr double kSecondsPerRowTerm =
-    2 * kHeadsQ * kHeadDim * kElementBytes / rates::kRowTermBytesPerSecond;
-/// Two results are read, and the merged one is written.
-constexpr double kSecondsPerMergedRow =
-    3 * kHeadsQ * kHeadDim * kElementBytes / rates::kMemoryBytesPerSecond;
-
-/// What counts of the longest exchange, hidden or not, in a node and where links between nodes,
-/// that are slower, take part.
-constexpr double kHiddenShare = 0.05;
-constexpr double kHiddenShareOfSlow = 1;
-constexpr std::ptrdiff_t kRanksOfNode = 8;
 
 std::vector<Range> rows_of(const std::vector<Band>& bands) {
   std::vector<Range> rows;
@@ -111,14 +88,15 @@ struct Load {
 /// what is counted for the CP ranks of a node only: more have a million messages.
 class Senders {
  public:
-  explicit Senders(std::vector<CpRankCost>& costs) : costs_(costs), sent_(costs.size()) {}
+  Senders(std::vector<CpRankCost>& costs, std::int64_t gpus_of_node)
+      : costs_(costs), sent_(costs.size()), counts_waiting_(std::ssize(costs) <= gpus_of_node) {}
 
   /// Receivers ascend.
   void send(std::size_t from, std::size_t to, std::int64_t keys) {
     Sent& sent = sent_[from];
     Load& load = to > from ? sent.behind : sent.before;
     load.add(keys);
-    if (std::ssize(costs_) > kRanksOfNode) return;
+    if (!counts_waiting_) return;
     if (to > from) {
       wait_for(load, costs_[to]);
     } else if (!waiting_.empty() && waiting_.back().from == from && waiting_.back().to == to) {
@@ -158,86 +136,98 @@ class Senders {
   std::vector<CpRankCost>& costs_;
   std::vector<Sent> sent_;
   std::vector<Waiting> waiting_;
+  bool counts_waiting_;
 };
 
 }  // namespace
 
-double CpRankCost::seconds() const {
-  if (messages == 0) return cells * kSecondsPerCell + rates::kSecondsPerBackwardCall;
-  return std::min(by_rows(), by_keys()) + rounding();
+CpRankTimes::CpRankTimes(const cost::Platform& platform, const cost::HeadShape& shape)
+    : platform_(&platform),
+      shape_(shape),
+      call_(cost::slice_call(platform, shape, cost::Pass::backward)),
+      half_(cost::slice_half_heads_call(platform, shape)) {}
+
+double CpRankTimes::seconds(const CpRankCost& cost) const {
+  if (cost.messages == 0) return cost.cells * call_.seconds_per_cell + call_.seconds_per_call;
+  return std::min(by_rows(cost), by_keys(cost)) + rounding(cost);
 }
 
-double CpRankCost::exchanges() const {
-  return fetch() + reduce();
+double CpRankTimes::exchanges(const CpRankCost& cost) const {
+  const auto [fetch, reduce] = exchange(cost);
+  return fetch + reduce;
 }
 
-double CpRankCost::overhead() const {
-  return seconds() - cells * kSecondsPerCell - rates::kSecondsPerBackwardCall;
+double CpRankTimes::overhead(const CpRankCost& cost) const {
+  return seconds(cost) - cost.cells * call_.seconds_per_cell - call_.seconds_per_call;
 }
 
-double CpRankCost::fetch() const {
-  if (messages == 0) return 0;
-  const auto keys = static_cast<double>(std::max({received, awaited, sent}));
-  const auto most_messages = static_cast<double>(std::max(messages, awaited_messages));
-  return rates::kSecondsToBegin + rates::transfer_seconds(keys * kKeyBytes, most_messages);
-}
-
-double CpRankCost::reduce() const {
-  if (messages == 0) return 0;
-  const auto keys = static_cast<double>(std::max(received, sent));
-  return rates::transfer_seconds(keys * kSumBytes, static_cast<double>(messages));
+cost::ExchangeSeconds CpRankTimes::exchange(const CpRankCost& cost) const {
+  if (cost.messages == 0) return {};
+  return cost::exchange_seconds(
+      *platform_, shape_, static_cast<double>(std::max({cost.received, cost.awaited, cost.sent})),
+      static_cast<double>(std::max(cost.messages, cost.awaited_messages)),
+      static_cast<double>(std::max(cost.received, cost.sent)), static_cast<double>(cost.messages));
 }
 
 /// Of what arrives, and of the own keys that others add to or that two calls do.
-double CpRankCost::rounding() const {
-  const auto keys = static_cast<double>(calls == 0 ? tokens : rows);
-  const double sums = kTouchesOfARoundedKey * keys + static_cast<double>(sent);
-  return rates::kSecondsPerCall + sums * kSecondsPerSum;
+double CpRankTimes::rounding(const CpRankCost& cost) const {
+  return cost::rounding_seconds(*platform_, shape_,
+                                static_cast<double>(cost.calls == 0 ? cost.tokens : cost.rows),
+                                static_cast<double>(cost.sent));
 }
 
 /// Each row is computed once: those that see keys of others and what lies between them in one call,
 /// those at the ends with it, before it or behind it, beside the exchanges.
-double CpRankCost::by_rows() const {
-  const double all = cells * kSecondsPerCell;
-  const double call = rates::kSecondsPerBackwardCall;
-  if (calls == 0) return std::max(all + call, exchanges());
-  const double terms = kSecondsPerRowTerm * static_cast<double>(tokens);
+double CpRankTimes::by_rows(const CpRankCost& cost) const {
+  const cost::ExchangeSeconds exchange = this->exchange(cost);
+  const double all = cost.cells * call_.seconds_per_cell;
+  if (cost.calls == 0) {
+    return std::max(all + call_.seconds_per_call, exchange.fetch + exchange.reduce);
+  }
+  const double terms = cost::row_term_seconds(*platform_, shape_, static_cast<double>(cost.tokens));
   const auto end = [&](double before, double after) {
-    const double joint = all - before - after;
-    const auto in_calls = [&](double seconds) { return seconds > 0 ? seconds + call : 0; };
-    return std::max(in_calls(before) + terms, fetch()) - terms + joint + call +
-           std::max(in_calls(after), reduce());
+    const auto in_call = [&](double seconds) {
+      return seconds > 0 ? seconds + call_.seconds_per_call : 0;
+    };
+    const double joint = all - before - after + call_.seconds_per_call;
+    return cost::end_by_rows({in_call(before), terms, joint, in_call(after)}, exchange);
   };
-  const double front = front_cells * kSecondsPerCell;
-  const double back = back_cells * kSecondsPerCell;
+  const double front = cost.front_cells * call_.seconds_per_cell;
+  const double back = cost.back_cells * call_.seconds_per_cell;
   const double longer = std::max(front, back);
   return std::min({end(0, 0), end(0, longer), end(longer, 0), end(front, back)});
 }
 
 /// Half of the heads of the own keys first, the others last, and results merged.
-double CpRankCost::by_keys() const {
-  const double half = (cells - foreign_cells) * kSecondsPerCell / 2 + rates::kSecondsPerHalvedCall;
-  return std::max(half, fetch()) + foreign_cells * kSecondsPerCell +
-         calls * rates::kSecondsPerBackwardCall + std::max(half, reduce()) +
-         kSecondsPerMergedRow * static_cast<double>(rows);
+double CpRankTimes::by_keys(const CpRankCost& cost) const {
+  const double own_half =
+      (cost.cells - cost.foreign_cells) / 2 * half_.seconds_per_cell + half_.seconds_per_call;
+  const double others =
+      cost.foreign_cells * call_.seconds_per_cell + cost.calls * call_.seconds_per_call;
+  return cost::end_by_keys(own_half, others, exchange(cost)) +
+         cost::merge_seconds(*platform_, shape_, static_cast<double>(cost.rows));
 }
 
-double price_of(const std::vector<CpRankCost>& costs) {
+double CpRankTimes::price_of(const std::vector<CpRankCost>& costs) const {
   double end = 0;
-  double exchanges = 0;
+  double longest = 0;
   for (const CpRankCost& cost : costs) {
-    end = std::max(end, cost.seconds());
-    exchanges = std::max(exchanges, cost.exchanges());
+    end = std::max(end, seconds(cost));
+    longest = std::max(longest, exchanges(cost));
   }
-  const bool has_slow_links = std::ssize(costs) > kRanksOfNode;
-  return end + (has_slow_links ? kHiddenShareOfSlow : kHiddenShare) * exchanges;
+  return end + cost::covered_seconds(*platform_, std::ssize(costs), longest);
 }
 
-double seconds_per_cell() {
-  return kSecondsPerCell;
+double CpRankTimes::min_price_of(const std::vector<CpRankCost>& costs) const {
+  double cells = 0;
+  for (const CpRankCost& cost : costs) cells += cost.cells;
+  return cells * call_.seconds_per_cell / static_cast<double>(costs.size()) +
+         call_.seconds_per_call;
 }
 
-PartitionCost::PartitionCost(const Mask& mask) {
+PartitionCost::PartitionCost(const Mask& mask, const cost::Platform& platform,
+                             const cost::HeadShape& shape)
+    : times_(platform, shape) {
   for (const MaskSlice& slice : mask.slices()) bands_.push_back(Band::of(slice));
   rows_ = RangeIndex(rows_of(bands_));
 }
@@ -271,9 +261,8 @@ std::vector<Range> PartitionCost::count_rows(const std::vector<Range>& own,
   }
   join_ranges(keys);
   join_ranges(joint);
-  const auto with_rows = [](std::int64_t cells_of_rows, std::int64_t rows) {
-    return static_cast<double>(cells_of_rows) +
-           rates::kBackwardKeysPerRow * static_cast<double>(rows);
+  const auto with_rows = [&](std::int64_t cells_of_rows, std::int64_t rows) {
+    return times_.call().cells(static_cast<double>(cells_of_rows), static_cast<double>(rows));
   };
   cost.tokens = total_size(own);
   cost.rows = total_size(joint);
@@ -297,7 +286,7 @@ std::vector<Range> PartitionCost::count_rows(const std::vector<Range>& own,
 std::vector<CpRankCost> PartitionCost::of(const std::vector<std::vector<Range>>& assigned) const {
   const std::vector<Owned> owners = owners_of(assigned);
   std::vector<CpRankCost> costs(assigned.size());
-  Senders senders(costs);
+  Senders senders(costs, times_.platform().node.gpus);
   for (std::size_t p = 0; p < assigned.size(); ++p) {
     for (const Range keys : count_rows(assigned[p], costs[p])) {
       for (auto it = first_behind(owners, keys.begin); it != owners.end() && it->begin < keys.end;

@@ -3,14 +3,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "cost/kernel_cost.h"
+#include "cost/link_cost.h"
 #include "mask/mask.h"
 #include "mask/mask_slice.h"
 #include "mask/range.h"
 
 namespace longca {
 
-/// What a CP rank does in a backward pass, and how long that would take. Cells count with
-/// rates::kBackwardKeysPerRow more for each row.
+/// What a CP rank does in a backward pass. Cells are those allowed and as many more for each row as
+/// a call of the kernel takes (cost::CallCost).
 struct CpRankCost {
   double cells = 0;          ///< of all its rows
   double front_cells = 0;    ///< of rows before the first that sees keys of other CP ranks
@@ -21,46 +23,62 @@ struct CpRankCost {
   int calls = 0;              ///< for those rows, if for no others
   std::int64_t received = 0;  ///< keys
   std::int64_t sent = 0;      ///< keys, once for each CP rank that sees them
-  std::int64_t messages = 0;  ///< that bring keys or take them away, whichever are more
-  /// Keys, and messages, that one of its senders has sent when it has what this CP rank needs of
-  /// it: the most of any. 0 over more than 8 CP ranks.
+  std::int64_t messages = 0;  ///< the larger of those that bring keys and those that take them away
+  /// Keys and messages that the slowest of its senders has sent when this CP rank has what it needs
+  /// of that one. 0 over more CP ranks than a node has devices.
   std::int64_t awaited = 0;
   std::int64_t awaited_messages = 0;
-
-  double seconds() const;
-  /// Of what it sends and gets, if nothing hid it.
-  double exchanges() const;
-  /// Beyond what its cells take in one call.
-  double overhead() const;
-
- private:
-  double fetch() const;
-  double reduce() const;
-  double rounding() const;
-  double by_rows() const;
-  double by_keys() const;
 };
 
-/// When the last CP rank ends, in seconds, and a part of the longest exchange: what seems hidden
-/// slows a kernel down, and on some links lasts longer.
-double price_of(const std::vector<CpRankCost>& costs);
-/// What a cell of 64 heads of 128 takes in a backward pass.
-double seconds_per_cell();
+/// How long CP ranks take for their backward passes, in seconds.
+class CpRankTimes {
+ public:
+  explicit CpRankTimes(const cost::Platform& platform = cost::default_platform(),
+                       const cost::HeadShape& shape = {});
 
-/// What it costs that tokens are assigned to CP ranks. A partition serves problems of all shapes;
-/// it is priced for the backward pass, which takes longest, of 64:8 heads of 128 in bfloat16, by
-/// the rates (rates.h) that a rank chooses its steps by (schemes/build/joint_costs.h).
+  double seconds(const CpRankCost& cost) const;
+  /// Its exchanges, if nothing covered them.
+  double exchanges(const CpRankCost& cost) const;
+  /// Beyond what its cells take in one call.
+  double overhead(const CpRankCost& cost) const;
+  /// When the last CP rank ends, and what the longest exchange costs although it is covered.
+  double price_of(const std::vector<CpRankCost>& costs) const;
+  /// The price if all computed as many cells and nothing travelled.
+  double min_price_of(const std::vector<CpRankCost>& costs) const;
+
+  const cost::CallCost& call() const { return call_; }
+  const cost::Platform& platform() const { return *platform_; }
+
+ private:
+  cost::ExchangeSeconds exchange(const CpRankCost& cost) const;
+  double by_rows(const CpRankCost& cost) const;
+  double by_keys(const CpRankCost& cost) const;
+  double rounding(const CpRankCost& cost) const;
+
+  const cost::Platform* platform_;
+  cost::HeadShape shape_;
+  cost::CallCost call_;
+  cost::CallCost half_;
+};
+
+/// Counts what it costs that tokens are assigned to CP ranks.
 class PartitionCost {
  public:
-  /// A mask without block lists.
-  explicit PartitionCost(const Mask& mask);
+  /// A mask without block lists. The platform must outlive this. A partition serves problems of all
+  /// shapes: the default is what it is priced for.
+  explicit PartitionCost(const Mask& mask,
+                         const cost::Platform& platform = cost::default_platform(),
+                         const cost::HeadShape& shape = {});
 
   /// Per CP rank. `assigned`: per CP rank ascending and not touching; all tokens, each once.
   std::vector<CpRankCost> of(const std::vector<std::vector<Range>>& assigned) const;
 
+  const CpRankTimes& times() const { return times_; }
+
  private:
   std::vector<Range> count_rows(const std::vector<Range>& own, CpRankCost& cost) const;
 
+  CpRankTimes times_;
   std::vector<Band> bands_;
   RangeIndex rows_;
 };

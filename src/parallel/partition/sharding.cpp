@@ -9,7 +9,6 @@
 #include "mask/mask_slice.h"
 #include "mask/range.h"
 #include "parallel/partition/balanced_partition.h"
-#include "parallel/partition/document_partition.h"
 
 namespace longca {
 namespace {
@@ -75,7 +74,8 @@ std::vector<std::string> shard_kind_names() {
 }
 
 Sharding::Sharding(ShardKind kind, const Mask& mask, std::span<const std::int64_t> lengths,
-                   int cp_ranks, std::int64_t chunk, PartitionAim aim)
+                   int cp_ranks, std::int64_t chunk, PartitionAim aim,
+                   const cost::Platform& platform)
     : kind_(kind), cp_ranks_(cp_ranks), total_(mask.q_tokens()) {
   if (cp_ranks < 1) throw_input_error("{} CP ranks to shard over: at least 1", cp_ranks);
   if (chunk < 0) throw_input_error("chunks of {} tokens: at least 1, or 0 to choose", chunk);
@@ -87,7 +87,9 @@ Sharding::Sharding(ShardKind kind, const Mask& mask, std::span<const std::int64_
     chunks_.reserve(lengths_.size());
     for (const std::int64_t length : lengths_) chunks_.push_back(padded_chunk(length, cp_ranks));
   }
-  if (kind == ShardKind::document_balanced) assigned_ = partition_documents(mask, cp_ranks, aim);
+  if (kind == ShardKind::document_balanced) {
+    assigned_ = partition_documents(mask, cp_ranks, aim, platform);
+  }
   if (kind == ShardKind::balanced || (kind == ShardKind::document_balanced && assigned_.empty())) {
     BalancedPartition partition = partition_balanced(mask, cp_ranks, chunk);
     chunk_ = partition.chunk;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "mask/mask.h"
-#include "parallel/partition/partition_aim.h"
+#include "parallel/partition/document_partition.h"
 
 namespace longca {
 
@@ -33,10 +33,11 @@ class Sharding {
   /// Partitions the mask's tokens to `CP ranks`. `lengths`: the documents, for document_zigzag
   /// (none: one document). Any number of tokens, also fewer than CP ranks: some then own nothing.
   /// `balanced` has chunks of `chunk` tokens, or if 0 of a length that it chooses; so has
-  /// `document_balanced` where it partitions as `balanced` does; `aim` is its. The same on every
-  /// rank. Throws InputError if CP ranks < 1.
+  /// `document_balanced` where it partitions as `balanced` does; `aim` is its,
+  /// and so are the rates of `platform`. The same on every rank. Throws InputError if CP ranks < 1.
   Sharding(ShardKind kind, const Mask& mask, std::span<const std::int64_t> lengths, int cp_ranks,
-           std::int64_t chunk = 0, PartitionAim aim = PartitionAim::equal_area);
+           std::int64_t chunk = 0, PartitionAim aim = PartitionAim::equal_area,
+           const cost::Platform& platform = cost::default_platform());
 
   ShardKind kind() const { return kind_; }
   int cp_ranks() const { return cp_ranks_; }

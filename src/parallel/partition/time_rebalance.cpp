@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "parallel/plan/token_transfer.h"
+#include "parallel/partition/token_transfer.h"
 
 namespace longca {
 namespace {
@@ -12,11 +12,12 @@ namespace {
 constexpr int kMaxShifts = 3;
 
 /// So much of what a CP rank has to do beyond the mean, in cells, is what it is to get less area.
-void shift_area(PartPacking& packing, const std::vector<CpRankCost>& costs, double share) {
+void shift_area(PartPacking& packing, const std::vector<CpRankCost>& costs,
+                const CpRankTimes& times, double share) {
   std::vector<double> cells;
   double mean = 0;
   for (const CpRankCost& cost : costs) {
-    cells.push_back(cost.overhead() / seconds_per_cell());
+    cells.push_back(times.overhead(cost) / times.call().seconds_per_cell);
     mean += cells.back() / packing.cp_ranks();
   }
   const double most_more = mean - *std::min_element(cells.begin(), cells.end());
@@ -35,7 +36,7 @@ PricedPartition::PricedPartition(const PartPacking& packing, const PartitionCost
     : ranges(packing.ranges()),
       costs(cost.of(ranges)),
       imbalance(std::max(packing.imbalance(), allowed_imbalance)),
-      price(price_of(costs)) {}
+      price(cost.times().price_of(costs)) {}
 
 bool PricedPartition::operator<(const PricedPartition& other) const {
   return std::pair(imbalance, price) < std::pair(other.imbalance, other.price);
@@ -47,7 +48,7 @@ PricedPartition rebalance_time(PartPacking packing, const PartitionCost& cost, P
   double share = 0;
   for (int i = 0; i <= (aim == PartitionAim::equal_time ? kMaxShifts : 0); ++i) {
     PartPacking shifted = packing;
-    shift_area(shifted, best.costs, share);
+    shift_area(shifted, best.costs, cost.times(), share);
     PricedPartition partition(shifted, cost, allowed_imbalance);
     const bool is_better = partition < best;
     // A shift that is too large for what can be exchanged is tried once more by half.

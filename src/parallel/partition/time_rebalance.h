@@ -3,8 +3,8 @@
 #include <limits>
 #include <vector>
 
+#include "parallel/partition/document_partition.h"
 #include "parallel/partition/part_packing.h"
-#include "parallel/partition/partition_aim.h"
 #include "parallel/partition/partition_cost.h"
 
 namespace longca {

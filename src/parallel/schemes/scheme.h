@@ -9,6 +9,7 @@
 
 #include "attention/api/problem.h"
 #include "core/status.h"
+#include "cost/kernel_cost.h"
 #include "mask/mask.h"
 #include "parallel/partition/sharding.h"
 #include "parallel/plan/plan.h"
@@ -27,6 +28,13 @@ struct ParallelProblem {
   int factor = 0;
   /// A step is cut where so many rows in sequence see none of its keys; 0: where that pays.
   std::int64_t least_gap = 0;
+  /// By whose rates plans are weighed; never null, and outlives the problem.
+  const cost::Platform* platform = &cost::default_platform();
+
+  cost::HeadShape shape() const {
+    return {problem.heads_q, problem.heads_k, problem.head_dim,
+            static_cast<int>(size_of(problem.dtype))};
+  }
 };
 
 /// A scheme of context parallelism: a printer of plans. Stateless; adding one is a file and a line

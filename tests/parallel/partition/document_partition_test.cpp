@@ -77,7 +77,8 @@ Sharding shard(const Mask& mask, int cp_ranks, PartitionAim aim) {
 double price(const Mask& mask, const Sharding& sharding) {
   std::vector<std::vector<Range>> assigned;
   for (int p = 0; p < sharding.cp_ranks(); ++p) assigned.push_back(sharding.ranges(p));
-  return price_of(PartitionCost(mask).of(assigned));
+  const PartitionCost cost(mask);
+  return cost.times().price_of(cost.of(assigned));
 }
 
 RC_GTEST_PROP(DocumentPartition, IsEqualInTokensAndAboutInArea, ()) {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "parallel/plan/rates.h"
-
 namespace longca {
 namespace {
+
+const CpRankTimes kTimes;
 
 using Assigned = std::vector<std::vector<Range>>;
 
@@ -27,14 +27,14 @@ TEST(PartitionCost, WholeDocumentsAreOneCall) {
     for (const CpRankCost& of_cp_rank : cost.of(assigned)) {
       EXPECT_EQ(of_cp_rank.messages, 0);
       EXPECT_EQ(of_cp_rank.rows, 0);
-      EXPECT_DOUBLE_EQ(of_cp_rank.overhead(), 0);
-      EXPECT_DOUBLE_EQ(of_cp_rank.exchanges(), 0);
+      EXPECT_DOUBLE_EQ(kTimes.overhead(of_cp_rank), 0);
+      EXPECT_DOUBLE_EQ(kTimes.exchanges(of_cp_rank), 0);
     }
   }
   const CpRankCost first = cost.of({{{0, 8}}, {{8, 12}}})[0];
-  EXPECT_DOUBLE_EQ(first.cells, 64 + 8 * rates::kBackwardKeysPerRow);
-  EXPECT_DOUBLE_EQ(first.seconds(),
-                   first.cells * seconds_per_cell() + rates::kSecondsPerBackwardCall);
+  EXPECT_DOUBLE_EQ(first.cells, 64 + 8 * kTimes.call().keys_per_row);
+  EXPECT_DOUBLE_EQ(kTimes.seconds(first),
+                   first.cells * kTimes.call().seconds_per_cell + kTimes.call().seconds_per_call);
 }
 
 TEST(PartitionCost, CountsKeysThatArriveRowsThatSeeThemAndCalls) {
@@ -46,11 +46,11 @@ TEST(PartitionCost, CountsKeysThatArriveRowsThatSeeThemAndCalls) {
   EXPECT_EQ(causal[1].rows, 3);
   EXPECT_EQ(causal[1].calls, 1);
   EXPECT_EQ(causal[1].messages, 1);  // keys and their values
-  EXPECT_DOUBLE_EQ(causal[1].foreign_cells, 15 + 3 * rates::kBackwardKeysPerRow);
+  EXPECT_DOUBLE_EQ(causal[1].foreign_cells, 15 + 3 * kTimes.call().keys_per_row);
   EXPECT_DOUBLE_EQ(causal[1].front_cells, 0);
-  EXPECT_DOUBLE_EQ(causal[1].back_cells, 10 + 4 * rates::kBackwardKeysPerRow);
-  EXPECT_GT(causal[1].overhead(), causal[0].overhead());
-  EXPECT_GT(causal[0].overhead(), 0);  // gradients come home
+  EXPECT_DOUBLE_EQ(causal[1].back_cells, 10 + 4 * kTimes.call().keys_per_row);
+  EXPECT_GT(kTimes.overhead(causal[1]), kTimes.overhead(causal[0]));
+  EXPECT_GT(kTimes.overhead(causal[0]), 0);  // gradients come home
 }
 
 TEST(PartitionCost, CountsKeysThatLeaveForEveryCpRankThatSeesThem) {
@@ -87,11 +87,12 @@ TEST(PartitionCost, RowsAtTheEndsMayBeComputedApart) {
   CpRankCost apart = joint;
   apart.back_cells = 3e6;
   // Their call takes longer than gradients do to travel, and less than that besides a call.
-  EXPECT_LT(apart.seconds(), joint.seconds());
-  EXPECT_GT(apart.seconds(), joint.seconds() - rates::kSecondsPerBackwardCall);
+  EXPECT_LT(kTimes.seconds(apart), kTimes.seconds(joint));
+  EXPECT_GT(kTimes.seconds(apart), kTimes.seconds(joint) - kTimes.call().seconds_per_call);
   CpRankCost before = joint;
   before.front_cells = apart.back_cells;
-  EXPECT_DOUBLE_EQ(before.seconds(), apart.seconds());  // both may come behind the others
+  EXPECT_DOUBLE_EQ(kTimes.seconds(before),
+                   kTimes.seconds(apart));  // both may come behind the others
 }
 
 TEST(PartitionCost, WhatNeedsNoKeysIsDoneWhileTheyTravel) {
@@ -100,7 +101,7 @@ TEST(PartitionCost, WhatNeedsNoKeysIsDoneWhileTheyTravel) {
     cost.received = 100;
     cost.awaited = awaited;
     cost.messages = cost.awaited_messages = 1;
-    return cost.seconds();
+    return kTimes.seconds(cost);
   };
   EXPECT_DOUBLE_EQ(seconds(100), seconds(1000));
   EXPECT_GT(seconds(8000), seconds(4000));
@@ -121,8 +122,8 @@ TEST(PartitionCost, CpRanksThatFetchEndLaterAsMeasured) {
                               {{23623, 32768}}});
   for (const int fetches : {0, 1}) {
     for (const int does_not : {2, 3}) {
-      const double later = costs[static_cast<std::size_t>(fetches)].overhead() -
-                           costs[static_cast<std::size_t>(does_not)].overhead();
+      const double later = kTimes.overhead(costs[static_cast<std::size_t>(fetches)]) -
+                           kTimes.overhead(costs[static_cast<std::size_t>(does_not)]);
       EXPECT_GT(later, 0.05e-3) << fetches << ' ' << does_not;
       EXPECT_LT(later, 0.14e-3) << fetches << ' ' << does_not;
     }
@@ -133,12 +134,12 @@ TEST(PartitionCost, ThePriceIsOfTheLastAndCountsHiddenExchanges) {
   CpRankCost computes{.cells = 1e7, .tokens = 8192};
   CpRankCost sends = computes;
   sends.cells = 1e6;
-  const double quiet = price_of({computes, sends});
-  EXPECT_DOUBLE_EQ(quiet, computes.seconds());
+  const double quiet = kTimes.price_of({computes, sends});
+  EXPECT_DOUBLE_EQ(quiet, kTimes.seconds(computes));
   sends.sent = 4096;
   sends.messages = 2;
-  EXPECT_LT(sends.seconds(), computes.seconds());
-  EXPECT_GT(price_of({computes, sends}), quiet);
+  EXPECT_LT(kTimes.seconds(sends), kTimes.seconds(computes));
+  EXPECT_GT(kTimes.price_of({computes, sends}), quiet);
 }
 
 /// Counted row by row.
@@ -163,7 +164,7 @@ CpRankCost counted(const Mask& mask, const std::vector<Range>& own) {
         }
       }
       const bool is_joint = foreign > 0;
-      const double more = rates::kBackwardKeysPerRow;
+      const double more = kTimes.call().keys_per_row;
       ++cost.tokens;
       cost.cells += static_cast<double>(cells) + more;
       cost.foreign_cells += static_cast<double>(foreign) + (is_joint ? more : 0);

@@ -8,7 +8,7 @@
 #include "mask/generators.h"
 #include "parallel/partition/atoms.h"
 #include "parallel/partition/part_assignment.h"
-#include "parallel/plan/token_transfer.h"
+#include "parallel/partition/token_transfer.h"
 
 namespace longca {
 namespace {

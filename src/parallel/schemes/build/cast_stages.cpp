@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "cost/kernel_cost.h"
 #include "mask/range.h"
-#include "parallel/plan/rates.h"
 
 namespace longca {
 namespace {
@@ -30,23 +30,25 @@ Cost cost_of(const ParallelProblem& problem, const Grid& grid, const SeenKeys& s
   const std::vector<Range> rows = {{0, shard.tokens}};
   const double cells = own_rows.mean_area();
   const double own_cells = own_rows.sub_mask(rows, shard.ranges).mean_area();
-  const double seconds_per_cell = 4.0 * p.heads_q * p.head_dim / rates::kFlopsPerSecond;
+  const cost::Platform& platform = *problem.platform;
+  const cost::HeadShape shape = problem.shape();
+  const double seconds_per_cell = cost::any_call(platform, shape).seconds_per_cell;
   const std::vector<Range> keys = seen.by(shard.ranges);
   const std::int64_t foreign = total_size(keys) - total_size(common_ranges(keys, shard.ranges));
-  const std::int64_t bytes = foreign * 2 * p.heads_k * p.head_dim * size_of(p.dtype);
-  const std::int64_t row_bytes = p.heads_q * p.head_dim * size_of(p.dtype);
   return {own_cells * seconds_per_cell, (cells - own_cells) * seconds_per_cell,
-          static_cast<double>(bytes) / rates::kLinkBytesPerSecond,
-          kTouchesOfARow * static_cast<double>(shard.tokens * row_bytes) /
-              rates::kMemoryBytesPerSecond};
+          static_cast<double>(foreign) * shape.key_bytes() / platform.links.bytes_per_second,
+          cost::memory_seconds(
+              platform, kTouchesOfARow * static_cast<double>(shard.tokens) * shape.row_bytes())};
 }
 
 /// When a CP rank ends that works in `stages`.
-double end_of(const Cost& cost, int stages) {
+double end_of(const Cost& cost, int stages, const cost::Platform& platform) {
+  const double per_stage = platform.links.seconds_per_exchange;
+  const double per_call = platform.kernel.any.seconds_per_call;
   double end = cost.own;
   for (int stage = 1; stage <= stages; ++stage) {
-    const double arrived = stage * (cost.transfer / stages + rates::kSecondsPerExchange);
-    end = std::max(end, arrived) + cost.others / stages + rates::kSecondsPerCall + cost.merging;
+    const double arrived = stage * (cost.transfer / stages + per_stage);
+    end = std::max(end, arrived) + cost.others / stages + per_call + cost.merging;
   }
   return end;
 }
@@ -75,7 +77,7 @@ CastStages stages_by_cost(const ParallelProblem& problem, const Grid& grid, cons
   double best_end = std::numeric_limits<double>::infinity();
   for (int stages = 1; stages <= std::min(kMaxStages, cp_ranks - 1); ++stages) {
     double end = 0;
-    for (const Cost& cost : costs) end = std::max(end, end_of(cost, stages));
+    for (const Cost& cost : costs) end = std::max(end, end_of(cost, stages, *problem.platform));
     if (end >= best_end) continue;
     best = stages;
     best_end = end;

@@ -17,7 +17,7 @@ CastStages doubling_stages(int cp_ranks);
 
 /// Equal stages, their number (at most 8) such that the slowest of a sample of CP ranks would end
 /// first, forward: by its cells, its bytes, and for each stage an exchange, a call and the merging
-/// of its rows (rates.h).
+/// of its rows.
 CastStages stages_by_cost(const ParallelProblem& problem, const Grid& grid, const SeenKeys& seen);
 
 }  // namespace longca

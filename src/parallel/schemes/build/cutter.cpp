@@ -5,7 +5,6 @@
 #include <iterator>
 
 #include "mask/mask_slice.h"
-#include "parallel/plan/rates.h"
 
 namespace longca {
 namespace {
@@ -160,11 +159,9 @@ std::vector<Piece> Cutter::cut_rows(Range rows, const std::vector<Range>& keys) 
   return {Piece{rows, seen, part.sub_mask(all_rows, std::vector{seen})}};
 }
 
-std::int64_t least_gap_of(const Problem& problem, std::int64_t heads_q) {
-  const std::int64_t row_bytes = heads_q * problem.head_dim * size_of(problem.dtype);
-  const double seconds_per_row =
-      kTouchesOfARow * static_cast<double>(row_bytes) / rates::kMemoryBytesPerSecond;
-  return static_cast<std::int64_t>(rates::kSecondsPerCall / seconds_per_row) + 1;
+std::int64_t min_gap_of(const cost::Platform& platform, const cost::HeadShape& shape) {
+  const double seconds_per_row = cost::memory_seconds(platform, kTouchesOfARow * shape.row_bytes());
+  return static_cast<std::int64_t>(platform.kernel.any.seconds_per_call / seconds_per_row) + 1;
 }
 
 }  // namespace longca

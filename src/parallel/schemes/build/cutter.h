@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/api/problem.h"
+#include "cost/kernel_cost.h"
 #include "mask/mask.h"
 
 namespace longca {
@@ -40,8 +40,8 @@ class Cutter {
 };
 
 /// The rows without a cell that are worth another call: what a kernel would write of them, and the
-/// merging read, costs more than the call's start and its last, half empty wave. `heads_q`: of the
+/// merging read, costs more than the call's start and its last, half empty wave. `shape`: of the
 /// call.
-std::int64_t least_gap_of(const Problem& problem, std::int64_t heads_q);
+std::int64_t min_gap_of(const cost::Platform& platform, const cost::HeadShape& shape);
 
 }  // namespace longca

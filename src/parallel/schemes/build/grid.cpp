@@ -20,7 +20,8 @@ Grid::Grid(const ParallelProblem& problem, GridShape shape)
     : shape_(shape),
       sharding_(problem.shard, problem.mask, problem.lengths, problem.ranks / shape.head_ways, 0,
                 problem.problem.device == DeviceKind::cuda ? PartitionAim::equal_time
-                                                           : PartitionAim::equal_area),
+                                                           : PartitionAim::equal_area,
+                *problem.platform),
       padded_rows_(problem.shard == ShardKind::document_zigzag ? sharding_.rows(0) : 0) {}
 
 int Grid::rank(int cp_rank, int member) const {

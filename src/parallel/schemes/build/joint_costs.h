@@ -4,19 +4,19 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/api/problem.h"
+#include "cost/link_cost.h"
 #include "mask/mask.h"
 #include "parallel/schemes/build/joint_split.h"
 
 namespace longca {
 
-/// When one rank would end its passes, in seconds, by its cells, bytes and calls (rates.h): with
-/// rows divided, or keys.
+/// When one rank would end its passes, in seconds, by its cells, bytes and calls: with rows
+/// divided, or keys.
 class JointCosts {
  public:
   /// `rows_of_all`: the mask of the rank's own rows, `own_tokens` of them, and all keys. All
   /// arguments outlive this object.
-  JointCosts(const Problem& problem, std::int64_t own_tokens, const CastTraffic& traffic,
+  JointCosts(const ParallelProblem& problem, std::int64_t own_tokens, const CastTraffic& traffic,
              const Mask& rows_of_all);
 
   double forward_by_rows(const std::vector<Range>& alone, const std::vector<Range>& joint) const;
@@ -28,22 +28,18 @@ class JointCosts {
   double by_keys(const std::vector<Range>& calls, const Mask& foreign) const;
 
  private:
-  std::vector<double> cells_of(const std::vector<Range>& rows, double keys_per_row) const;
-  /// Of calls with so many cells.
-  double forward_of(const std::vector<double>& calls) const;
-  double backward_of(const std::vector<double>& calls) const;
-  double row_seconds(int heads) const;
-  /// Of what a backward pass begins with before any key is there.
-  double row_terms() const;
-  /// Of gradients that arrive, and of so many own keys that several calls or ranks add to.
-  double rounding(std::int64_t own_keys) const;
+  /// Of calls on these rows, one after the other.
+  double seconds_of(const std::vector<Range>& rows, const cost::CallCost& call) const;
 
-  const Problem& problem_;
+  const cost::Platform& platform_;
+  cost::HeadShape shape_;
+  bool backward_;
   std::int64_t own_tokens_;
   std::int64_t sent_;
   const Mask& rows_of_all_;
-  double fetch_ = 0;
-  double reduce_ = 0;
+  cost::CallCost forward_call_;
+  cost::CallCost backward_call_;
+  cost::ExchangeSeconds exchange_;
 };
 
 }  // namespace longca

@@ -151,9 +151,9 @@ std::optional<JointSplit> choose_joint_split(const ParallelProblem& problem, con
   } else if (problem.least_gap > 0) {
     split = split_as_told(gaps, problem.least_gap, shard.tokens);
   } else {
-    const JointCosts costs(problem.problem, shard.tokens, traffic, rows_of_all);
+    const JointCosts costs(problem, shard.tokens, traffic, rows_of_all);
     const Mask foreign = rows_of_all.sub_mask(all_rows, traffic.foreign);
-    const std::int64_t least_gap = least_gap_of(problem.problem, problem.problem.heads_q);
+    const std::int64_t least_gap = min_gap_of(*problem.platform, problem.shape());
     const std::vector<Range> calls = calls_on(rows, least_gap);
     split = cheapest(gaps, shard.tokens, costs, kWorthwhile * costs.by_keys(calls, foreign));
   }

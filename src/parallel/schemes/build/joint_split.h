@@ -35,8 +35,8 @@ struct CastTraffic {
   std::int64_t messages = 0;     ///< runs of keys that arrive or leave, whichever are more
 };
 
-/// The splits of a shard by which its passes would end first, estimated from cells and bytes
-/// (rates.h); none where it would end earlier with the keys divided instead: own ones first,
+/// The splits of a shard by which its passes would end first, estimated from cells and bytes;
+/// none where it would end earlier with the keys divided instead: own ones first,
 /// foreign ones behind, results merged. A rank chooses for itself: its messages are the same either
 /// way.
 std::optional<JointSplit> choose_joint_split(const ParallelProblem& problem, const Shard& shard,

@@ -52,7 +52,10 @@ PlanParts::PlanParts(const ParallelProblem& the_problem, const Composition& comp
 /// to.
 std::int64_t PlanParts::least_gap(std::int64_t heads_q) const {
   if (context->turns() == 1) return kNoLimit;
-  return problem.least_gap > 0 ? problem.least_gap : least_gap_of(problem.problem, heads_q);
+  if (problem.least_gap > 0) return problem.least_gap;
+  cost::HeadShape shape = problem.shape();
+  shape.heads_q = static_cast<int>(heads_q);
+  return min_gap_of(*problem.platform, shape);
 }
 
 void PlanParts::cut(int rank) {

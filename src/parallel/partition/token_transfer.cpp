@@ -1,4 +1,4 @@
-#include "parallel/plan/token_transfer.h"
+#include "parallel/partition/token_transfer.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,50 @@
+#include "cost/kernel_cost.h"
+
+namespace longca::cost {
+
+double flops_per_cell(const HeadShape& shape, Pass pass) {
+  return (pass == Pass::forward ? 4.0 : 10.0) * shape.heads_q * shape.head_dim;
+}
+
+CallCost slice_call(const Platform& platform, const HeadShape& shape, Pass pass) {
+  const double flops = flops_per_cell(shape, pass);
+  if (pass == Pass::forward) {
+    const ForwardRates& rates = platform.kernel.forward;
+    return {flops / rates.tile_flops_per_second, rates.keys_per_row, rates.seconds_per_call};
+  }
+  const BackwardRates& rates = platform.kernel.backward;
+  return {flops / rates.tile_flops_per_second, rates.keys_per_row, rates.seconds_per_call};
+}
+
+CallCost slice_half_heads_call(const Platform& platform, const HeadShape& shape) {
+  CallCost half = slice_call(platform, shape, Pass::backward);
+  half.seconds_per_call = platform.kernel.backward.seconds_per_half_heads_call;
+  return half;
+}
+
+CallCost any_call(const Platform& platform, const HeadShape& shape) {
+  const CallRates& rates = platform.kernel.any;
+  return {flops_per_cell(shape, Pass::forward) / rates.flops_per_second, 0, rates.seconds_per_call};
+}
+
+double memory_seconds(const Platform& platform, double bytes) {
+  return bytes / platform.memory.bytes_per_second;
+}
+
+double merge_seconds(const Platform& platform, const HeadShape& shape, double rows) {
+  return memory_seconds(platform, 3 * shape.row_bytes()) * rows;
+}
+
+/// A float32 sum is read; of an own key its rounded value is written too.
+double rounding_seconds(const Platform& platform, const HeadShape& shape, double own_keys,
+                        double arriving_keys) {
+  const double own = 1 + shape.element_bytes / 4.0;
+  return platform.kernel.any.seconds_per_call +
+         (own * own_keys + arriving_keys) * memory_seconds(platform, shape.key_sum_bytes());
+}
+
+double row_term_seconds(const Platform& platform, const HeadShape& shape, double rows) {
+  return 2 * shape.row_bytes() / platform.kernel.backward.row_term_bytes_per_second * rows;
+}
+
+}  // namespace longca::cost
