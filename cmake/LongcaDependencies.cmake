@@ -17,16 +17,40 @@ endif()
 
 # CUDA, if there is a compiler for it: kernels, device memory and clocks of GPUs. A GPU itself is
 # looked for at run time, so that one build serves machines with and without one.
+# Sets RESULT to LONGCA_CUDA_ARCHITECTURES. sm_90a code runs on Hopper alone, and other GPUs compile what is generic when
+# it is loaded.
+function(longca_cuda_architectures result)
+  set(architectures ${LONGCA_CUDA_ARCHITECTURES})
+  if(NOT architectures)
+    execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+      OUTPUT_VARIABLE found RESULT_VARIABLE failed ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+    string(REPLACE "\n" ";" found "${found}")
+    set(others ${found})
+    list(FILTER others EXCLUDE REGEX "^9\\.0$")
+    if(NOT failed EQUAL 0 OR NOT found)
+      set(architectures 80-virtual 90a-real)
+    elseif(NOT others)
+      set(architectures 90a-real)
+    else()
+      set(architectures 80-virtual 90a-real)
+      if(NOT "9.0" IN_LIST found)
+        set(architectures 80-virtual)
+      endif()
+    endif()
+  endif()
+  set(${result} ${architectures} PARENT_SCOPE)
+endfunction()
+
 option(LONGCA_CUDA "Build for NVIDIA GPUs where a CUDA compiler is found" ON)
 option(LONGCA_ALL_INSTANTIATIONS "Build our GPU kernels for every dtype and head dimension" OFF)
-set(LONGCA_CUDA_ARCHITECTURES "80-virtual;90a-real" CACHE STRING
-  "GPU architectures of our own kernels; sm_90a code runs on Hopper alone")
+set(LONGCA_CUDA_ARCHITECTURES "" CACHE STRING
+  "GPU architectures of our own kernels; empty: those of this machine's GPUs, else all that there is code for")
 set(LONGCA_WITH_CUDA OFF)
 if(LONGCA_CUDA)
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
-    set(CMAKE_CUDA_ARCHITECTURES ${LONGCA_CUDA_ARCHITECTURES})
+    longca_cuda_architectures(CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
     enable_language(CUDA)
     # CMake 3.25.1 does not know that nvcc has C++20.
