@@ -187,7 +187,7 @@ TEST(Fa2SparseOrder, TheMakespanIsThatOfTheScheduleByHand) {
   const std::vector<std::int32_t> counts = {3, 1};
   const std::vector<std::int32_t> order = work_order(work, counts);
   EXPECT_EQ(order, (std::vector<std::int32_t>{0, 2, 1, 3}));
-  // Two slots, two tiles per block and two for each group: 8 + 4 on each.
+  // Two CTAs at once, two tiles per block and two for each CTA: 8 + 4 on each.
   EXPECT_EQ(makespan(work, counts, order, 2, 2), 12);
   EXPECT_EQ(makespan(work, counts, order, 2, 1), 24);
 }
@@ -199,7 +199,7 @@ TEST(Fa2SparseHeadParts, SplitAGroupAsFarAsTheScheduleGains) {
                     .tiles = 64,
                     .tiles_per_block = 2,
                     .heads_in_cache = 64,
-                    .slots = 132};
+                    .concurrent_ctas = 132};
   // 8K tokens, every key block kept by as many: two parts fill the SMs as well as
   // eight.
   EXPECT_EQ(head_parts(work, std::vector<std::int32_t>(512, 32)), 2);

@@ -6,7 +6,7 @@
 
 namespace longca::fa2_sparse {
 
-/// What a CTA keeps in shared memory.
+/// Shared memory of a CTA.
 template <typename Shape>
 struct BackwardShared : BackwardBuffers<Shape> {
   TileList list;
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
   KeySums<Shape> dk = {};
   KeySums<Shape> dv = {};
   const BackwardKeys owned(params, shared, tiles, kv_head, block);
-  const auto mask = [&](const ScoreWarp<Shape>& warp, auto& s, ListedTile tile) {
+  const auto mask = [&](const ScoreWarp<Shape>& warp, auto& s, TileEntry tile) {
     if (!tile.test) return;
     const int row_begin = tile.index * kTileM;
     warp.mask(s, [&](int key) {
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
           if (!has_bit(kept, index / tiles_per_block)) return -1;
           return entry_of(index, params.band, rows, keys);
         });
-    owned.template visit<ListedTile>(shared.list, first_head, params.heads_per_list, dk, dv, mask);
+    owned.template visit<TileEntry>(shared.list, first_head, params.heads_per_list, dk, dv, mask);
   }
   owned.finish(dk, dv);
 }

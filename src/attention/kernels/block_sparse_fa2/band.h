@@ -17,15 +17,15 @@ struct Tokens {
 };
 
 /// The cells that a mask allows where its blocks are kept: query q sees the keys [q + low,
-/// q + high) of [0, tokens_k). The tokens of either side are at most 2^30, the limits between −2^30
-/// and 2^30, so that no sum overflows.
+/// q + high) of [0, tokens_k). Tokens are at most 2^30 and limits between −2^30 and 2^30, so that
+/// no sum overflows.
 struct Band {
   std::int32_t low;
   std::int32_t high;
   std::int32_t tokens_q;
   std::int32_t tokens_k;
 
-  /// Without a branch: the kernels ask it of every cell of a partial tile.
+  /// Without a branch: kernels call it for every cell of a partial tile.
   LONGCA_BAND_HOST_DEVICE bool allows(std::int32_t q, std::int32_t k) const {
     return (static_cast<int>(k >= q + low) & static_cast<int>(k < q + high) &
             static_cast<int>(k < tokens_k)) != 0;

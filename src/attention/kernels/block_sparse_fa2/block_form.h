@@ -8,7 +8,7 @@
 
 namespace longca::fa2_sparse {
 
-/// Blocks are walked in tiles of this many tokens at least, so block lengths are multiples of it.
+/// Block lengths are multiples of this: the smallest tile.
 inline constexpr std::int64_t kBlockUnit = 64;
 
 /// A block-sparse mask as the kernel takes it: query q and key k see each other if block q /

@@ -24,7 +24,7 @@ Device& gpu() {
   return Device::get(DeviceKind::cuda);
 }
 
-/// The most keys of a backward tile that lie in one block and for which there is memory.
+/// Max keys of a backward tile that lie in one block and fit in shared memory.
 int backward_tile_n(const BlockForm& form, int shared_bytes) {
   return form.k_block % 128 == 0 && backward_shared_bytes(128) <= shared_bytes ? 128 : 64;
 }
@@ -75,7 +75,7 @@ class SparsePlan final : public Plan {
             form_.q_block, form_.k_block, form_.band, nullptr};
   }
 
-  /// What `count_blocks` says, on the host.
+  /// The counts of `count_blocks`, on the host.
   std::vector<std::int32_t> counts(const BlockArgs& blocks, const TileGrid& grid) const {
     std::vector<std::int32_t> counts(static_cast<std::size_t>(blocks.lists) *
                                      static_cast<std::size_t>(grid.tiles()));
@@ -115,7 +115,7 @@ class SparsePlan final : public Plan {
                                .tiles = grid.tiles(),
                                .tiles_per_block = form_.q_block / kBackwardTileM,
                                .heads_in_cache = heads_in_cache(row_bytes, problem_.heads_q),
-                               .slots = gpu().properties().sms};
+                               .concurrent_ctas = gpu().properties().sms};
     const std::vector<std::int32_t> visits = counts(backward_, grid);
     const int parts = head_parts(work, visits);
     backward_order_ = on_device(work_order(work.split(parts), visits));

@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
   const auto k_matrices = k_tile.by_columns();
   const auto v_matrices = v_tile.by_rows();
   const auto load = [&](int i) {
-    const int key_begin = ListedTile::of(shared.list.entries[i]).index * kTileN;
+    const int key_begin = TileEntry::of(shared.list.entries[i]).index * kTileN;
     const SharedTile<Shape::kDim> k_stage{k_tile.base + i % kStages * kTileBytes};
     const SharedTile<Shape::kDim> v_stage{v_tile.base + i % kStages * kTileBytes};
     k_stage.template load<kTileN, Shape::kThreads>(k, key_begin);
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
       const int stage = i % kStages;
       float s[Shape::kRowTiles][kTileN / 8][4];
       multiply_scores<Shape>(s, q_matrices, k_matrices + stage * kTileBytes);
-      const ListedTile tile = ListedTile::of(shared.list.entries[i]);
+      const TileEntry tile = TileEntry::of(shared.list.entries[i]);
       if (tile.test) {
 #pragma unroll
         for (int m = 0; m < Shape::kRowTiles; ++m) {

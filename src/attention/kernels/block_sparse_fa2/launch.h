@@ -28,10 +28,10 @@ int backward_shared_bytes(int tile_n);
 /// (can_express.cpp); the tensors' rows are 16-byte aligned; a tile's tokens lie in one block.
 void launch_forward(const ForwardParams& params, ForwardTile tile, DType dtype, int head_dim,
                     cudaStream_t stream);
-/// Also sets the sums to zero before and turns them into tensors after.
+/// Also clears the sums before, and converts them into tensors after.
 void launch_backward(const BackwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
 
-/// Of a pass's tiles: which tokens they own, and which row of the lists those are in.
+/// The tiles of a pass: the tokens that they own, and the row of the lists with these tokens.
 struct TileGrid {
   int tile_tokens;  ///< divides own_block
   int own_tokens;   ///< queries (forward) or keys (backward)
@@ -42,7 +42,7 @@ struct TileGrid {
   int tiles() const { return (own_tokens + tile_tokens - 1) / tile_tokens; }
 };
 
-/// counts[list · tiles + tile] = blocks that a CTA of the tile visits.
+/// Writes counts[list · tiles + tile], the blocks that a CTA of the tile visits.
 void count_blocks(const BlockArgs& blocks, const TileGrid& grid, std::int32_t* counts,
                   cudaStream_t stream);
 

@@ -5,12 +5,12 @@
 
 namespace longca::fa2_sparse {
 
-/// A tile to visit: its index, and whether its cells must be tested.
-struct ListedTile {
+/// An entry of the list, decoded: a tile's index, and whether its cells are tested.
+struct TileEntry {
   int index;
   bool test;
 
-  __device__ __forceinline__ static ListedTile of(int entry) {
+  __device__ __forceinline__ static TileEntry of(int entry) {
     return {entry >> 1, (entry & 1) != 0};
   }
 };

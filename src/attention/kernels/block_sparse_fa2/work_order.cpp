@@ -9,12 +9,12 @@
 namespace longca::fa2_sparse {
 namespace {
 
-/// What a backward CTA costs beside its tiles, in tiles: loading K and V, adding dK and dV
+/// Cost of a backward CTA besides its tiles, in tiles: loading K and V, adding dK and dV
 /// (flashmask_native's, measured on an H200).
 constexpr std::int64_t kGroupTiles = 2;
 
-/// Above this many CTAs per slot a schedule is not played through.
-constexpr std::int64_t kPlayedPerSlot = 128;
+/// Above this many CTAs per concurrent one a schedule is not simulated.
+constexpr std::int64_t kMaxSimulatedPerCta = 128;
 
 std::int32_t count_of(const Work& work, std::span<const std::int32_t> counts, int unit, int tile) {
   const std::int64_t list = std::int64_t{unit} * work.lists / work.units;
@@ -24,10 +24,10 @@ std::int32_t count_of(const Work& work, std::span<const std::int32_t> counts, in
 /// The CTAs of the units [first, end), by falling count (a counting sort, which keeps the
 /// order of tiles and units among equals).
 void append_section(const Work& work, std::span<const std::int32_t> counts, int first, int end,
-                    std::int32_t most, std::vector<std::int32_t>& order) {
-  std::vector<std::size_t> place(static_cast<std::size_t>(most) + 2, 0);
+                    std::int32_t max_count, std::vector<std::int32_t>& order) {
+  std::vector<std::size_t> place(static_cast<std::size_t>(max_count) + 2, 0);
   const auto rank = [&](int unit, int tile) {
-    return static_cast<std::size_t>(most - count_of(work, counts, unit, tile));
+    return static_cast<std::size_t>(max_count - count_of(work, counts, unit, tile));
   };
   for (int unit = first; unit < end; ++unit) {
     for (int tile = 0; tile < work.tiles; ++tile) ++place[rank(unit, tile) + 1];
@@ -49,9 +49,9 @@ std::vector<std::int32_t> work_order(const Work& work, std::span<const std::int3
   std::vector<std::int32_t> order;
   if (work.tiles == 0) return order;
   order.reserve(static_cast<std::size_t>(work.units) * static_cast<std::size_t>(work.tiles));
-  const std::int32_t most = *std::ranges::max_element(counts);
+  const std::int32_t max_count = *std::ranges::max_element(counts);
   for (int first = 0; first < work.units; first += work.section_units) {
-    append_section(work, counts, first, std::min(first + work.section_units, work.units), most,
+    append_section(work, counts, first, std::min(first + work.section_units, work.units), max_count,
                    order);
   }
   return order;
@@ -59,9 +59,9 @@ std::vector<std::int32_t> work_order(const Work& work, std::span<const std::int3
 
 std::int64_t makespan(const Work& work, std::span<const std::int32_t> counts,
                       std::span<const std::int32_t> order, std::int64_t tiles_per_block,
-                      int slots) {
+                      int concurrent_ctas) {
   std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free_at(
-      std::greater<>{}, std::vector<std::int64_t>(static_cast<std::size_t>(slots), 0));
+      std::greater<>{}, std::vector<std::int64_t>(static_cast<std::size_t>(concurrent_ctas), 0));
   std::int64_t last = 0;
   for (const std::int32_t item : order) {
     const std::int64_t blocks = count_of(work, counts, item / work.tiles, item % work.tiles);
@@ -87,14 +87,14 @@ int head_parts(const BackwardWork& work, std::span<const std::int32_t> counts) {
   for (int parts = 2; parts <= work.group_size; ++parts) {
     if (work.group_size % parts != 0) continue;
     const Work split = work.split(parts);
-    if (std::int64_t{split.units} * split.tiles > kPlayedPerSlot * work.slots) {
+    if (std::int64_t{split.units} * split.tiles > kMaxSimulatedPerCta * work.concurrent_ctas) {
       if (candidates.empty()) return parts;
-      break;  // more groups than these need not be played through: the ones before are balanced
+      break;  // with still more CTAs every schedule is balanced
     }
     const std::int64_t heads = work.group_size / parts;
     const std::vector<std::int32_t> order = work_order(split, counts);
     candidates.emplace_back(
-        parts, makespan(split, counts, order, heads * work.tiles_per_block, work.slots));
+        parts, makespan(split, counts, order, heads * work.tiles_per_block, work.concurrent_ctas));
     shortest = std::min(shortest, candidates.back().second);
   }
   const auto good = std::ranges::find_if(

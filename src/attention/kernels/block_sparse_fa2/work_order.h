@@ -14,15 +14,16 @@ struct Work {
   int section_units = 1;  ///< units whose CTAs start together: what they read fits in L2
 };
 
-/// BlockArgs::order. Sections one after the other; inside a section the CTAs that visit most
-/// blocks first, so that the long ones do not end the kernel alone; of equal ones those of one tile
-/// number together. `counts` are the visited blocks of (list, tile). O(CTAs + blocks).
+/// BlockArgs::order. Sections one after the other; inside a section the longest CTAs first, so that
+/// they do not end the kernel alone; of equally long ones those of one tile number together.
+/// `counts`: visited blocks of (list, tile). O(CTAs + blocks).
 std::vector<std::int32_t> work_order(const Work& work, std::span<const std::int32_t> counts);
 
-/// The time until the last CTA ends, if each starts in this order where one of `slots` is
-/// free and takes tiles_per_block per visited block and a little for itself; in tiles.
+/// The time in tiles until the last CTA ends, if they start in this order, `concurrent_ctas` run at
+/// once, and each takes tiles_per_block per visited block and a constant.
 std::int64_t makespan(const Work& work, std::span<const std::int32_t> counts,
-                      std::span<const std::int32_t> order, std::int64_t tiles_per_block, int slots);
+                      std::span<const std::int32_t> order, std::int64_t tiles_per_block,
+                      int concurrent_ctas);
 
 /// A backward pass before its KV heads are split.
 struct BackwardWork {
@@ -32,16 +33,16 @@ struct BackwardWork {
   int tiles = 0;
   int tiles_per_block = 1;  ///< query tiles of a query block
   int heads_in_cache = 1;   ///< query heads whose rows fit in L2 together
-  int slots = 1;            ///< CTAs that run at once
+  int concurrent_ctas = 1;  ///< CTAs that run at once
 
   /// With every KV head in `parts`; lists are per KV head or fewer, or else per query head.
   Work split(int parts) const;
 };
 
-/// Into how many parts (a divisor of the group size) the query heads of a KV head are split: one
-/// CTA per part and key tile. Of the numbers above 1 (fewer parts let heads drift apart, and
-/// L2 loses what they share) the least whose schedule is within 3 % of the shortest, all played
-/// through; where there are so many CTAs that any split is balanced, the least.
+/// Number of parts (a divisor of the group size) into which the query heads of a KV head are split,
+/// one CTA per part and key tile. The smallest above 1 (with fewer parts heads drift apart, and L2
+/// loses what they share) whose simulated schedule is within 3 % of the shortest; where there are
+/// so many CTAs that any split is balanced, the smallest.
 int head_parts(const BackwardWork& work, std::span<const std::int32_t> counts);
 
 }  // namespace longca::fa2_sparse

@@ -21,13 +21,13 @@ struct BlockBits {
   constexpr std::int64_t all_rows() const { return std::int64_t{heads} * rows; }
 };
 
-/// The kept blocks of a mask in device memory: what every kernel's plan() starts from. It belongs
-/// to the problem, like the inputs: made once per mask, outside of any plan's time, and kept with
-/// the mask.
+/// The kept blocks of a mask in device memory, from which every kernel's plan() starts. Belongs to
+/// the problem, like the inputs: made once per mask, outside of any plan's time, and kept with the
+/// mask.
 class BlockMap {
  public:
-  /// That of a mask with block lists, made when first asked for (which then takes the time of a
-  /// copy to the device). Throws InternalError for a mask without, OutOfMemory.
+  /// The map of a mask with block lists; the first call copies to the device. Throws InternalError
+  /// for a mask without block lists, OutOfMemory.
   static const BlockMap& of(const Mask& mask);
   /// The same for a mask whose bits are on the device already, [heads, q_blocks, row_words].
   static const BlockMap& adopt(const Mask& mask, Buffer words);

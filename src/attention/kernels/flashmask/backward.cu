@@ -1,7 +1,7 @@
-#include "attention/kernels/flashmask/backward.cuh"
-#include "attention/kernels/flashmask/launch.h"
 #include "attention/kernels/common/mma/backward_pass.cuh"
 #include "attention/kernels/common/mma/instantiate.h"
+#include "attention/kernels/flashmask/backward.cuh"
+#include "attention/kernels/flashmask/launch.h"
 #include "core/cuda/error.h"
 
 namespace longca::flashmask {
@@ -27,7 +27,7 @@ int backward_tile_n(int shared_bytes) {
   return sizeof(BackwardShared<Large>) <= static_cast<std::size_t>(shared_bytes) ? kMaxTileN : 64;
 }
 
-int least_backward_shared_bytes() {
+int min_backward_shared_bytes() {
   return sizeof(BackwardShared<BackwardShape<__nv_bfloat16, 128, 64>>);
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
+#include "attention/kernels/common/mma/backward_keys.cuh"
 #include "attention/kernels/flashmask/params.h"
 #include "attention/kernels/flashmask/tile_list.cuh"
 #include "attention/kernels/flashmask/work_order.cuh"
-#include "attention/kernels/common/mma/backward_keys.cuh"
 
 namespace longca::flashmask {
 
-/// What a CTA keeps in shared memory.
+/// Shared memory of a CTA.
 template <typename Shape>
 struct BackwardShared : BackwardBuffers<Shape> {
   alignas(16) Column columns[Shape::kTileN];
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
   KeySums<Shape> dk = {};
   KeySums<Shape> dv = {};
   const BackwardKeys owned(params, shared, tiles, kv_head, work.block);
-  const auto mask = [&](const ScoreWarp<Shape>& warp, auto& s, ListedTile tile) {
+  const auto mask = [&](const ScoreWarp<Shape>& warp, auto& s, TileEntry tile) {
     const int row_begin = tile.index * kTileM;
     if (tile.test_lt) mask_scores<Shape>(s, warp, row_begin, shared.columns, &Column::lt);
     if (tile.test_ut) mask_scores<Shape>(s, warp, row_begin, shared.columns, &Column::ut);
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
       return entry_of(index,
                       classify(bounds, index * kTileM, min((index + 1) * kTileM, params.tokens_q)));
     });
-    owned.template visit<ListedTile>(shared.list, first_head, heads, dk, dv, mask);
+    owned.template visit<TileEntry>(shared.list, first_head, heads, dk, dv, mask);
   }
   owned.finish(dk, dv);
 }

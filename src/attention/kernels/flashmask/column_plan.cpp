@@ -10,7 +10,7 @@
 namespace longca::flashmask {
 namespace {
 
-/// Takes one column's interval into the bounds of its block.
+/// Widens the bounds of a block by one column's interval.
 void widen(IntervalBounds& bounds, MaskedRows rows) {
   const bool empty = rows.start >= rows.end;
   bounds.start_max = std::max(bounds.start_max, empty ? INT32_MAX : rows.start);
@@ -30,7 +30,7 @@ std::vector<BlockBounds> bounds_of(std::span<const Column> columns, std::int64_t
   return bounds;
 }
 
-/// The row blocks that lie inside the rows that every column of a key block masks: what `classify`
+/// The row blocks inside the rows that every column of a key block masks: those that `classify`
 /// calls masked.
 Range masked_blocks(const IntervalBounds& bounds, std::int64_t q_tokens, std::int64_t tile_m) {
   const std::int64_t row_blocks = (q_tokens + tile_m - 1) / tile_m;
@@ -40,7 +40,7 @@ Range masked_blocks(const IntervalBounds& bounds, std::int64_t q_tokens, std::in
   return {begin, std::max(begin, end)};
 }
 
-/// Indices of `work` with the largest first; equal ones in ascending order.
+/// Indices of `work`, largest first; equal ones in ascending order.
 std::vector<std::int32_t> descending(std::span<const std::int64_t> work) {
   std::vector<std::int32_t> order(work.size());
   std::iota(order.begin(), order.end(), 0);
@@ -50,15 +50,16 @@ std::vector<std::int32_t> descending(std::span<const std::int64_t> work) {
   return order;
 }
 
-/// What a CTA costs beside its tiles, in tiles: loading K and V, adding dK and dV (measured
-/// on an H200).
+/// Cost of a CTA besides its tiles, in tiles: loading K and V, adding dK and dV (measured on an
+/// H200).
 constexpr std::int64_t kGroupTiles = 2;
 
-/// The time, in tiles, until the last CTA ends if each starts where a slot is free, in the
+/// The time, in tiles, until the last CTA ends if each starts as soon as another ends, in the
 /// kernel's order (work_order.cuh).
 std::int64_t makespan(const TilePlan& plan, const BackwardWork& work, int parts) {
   std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free_at(
-      std::greater<>{}, std::vector<std::int64_t>(static_cast<std::size_t>(work.slots), 0));
+      std::greater<>{},
+      std::vector<std::int64_t>(static_cast<std::size_t>(work.concurrent_ctas), 0));
   const int heads = work.group_size / parts;
   const int section = work.section_heads(parts);
   std::int64_t last = 0;
@@ -108,7 +109,7 @@ TilePlan plan_tiles(std::span<const Column> columns, std::int64_t q_tokens, std:
     const Range lt = masked_blocks(plan.bounds[block].lt, q_tokens, tile_m);
     const Range ut = masked_blocks(plan.bounds[block].ut, q_tokens, tile_m);
     skip(lt.begin, lt.end);
-    skip(ut.begin, std::min(ut.end, lt.begin));  // what both mask counts once
+    skip(ut.begin, std::min(ut.end, lt.begin));  // tiles that both mask count once
     skip(std::max(ut.begin, lt.end), ut.end);
   }
   std::vector<std::int64_t> row_work(static_cast<std::size_t>(row_blocks));

@@ -15,7 +15,7 @@ struct alignas(8) MaskedRows {
   std::int32_t start = 0;
   std::int32_t end = 0;
 
-  /// Without a branch: the kernels ask it of every cell of a partial tile.
+  /// Without a branch: kernels call it for every cell of a partial tile.
   LONGCA_HOST_DEVICE bool contain(std::int32_t row) const {
     return static_cast<int>(row >= start) & static_cast<int>(row < end);
   }
@@ -28,7 +28,7 @@ struct alignas(16) Column {
   MaskedRows ut;
 };
 
-/// The least and greatest start and end of one interval over the columns of a key block. The rows
+/// The min and max of start and end of one interval over the columns of a key block. The rows
 /// [start_min, end_max) are those that some column may mask, [start_max, end_min) those that all
 /// do; a column whose interval is empty adds nothing to the former and makes the latter empty.
 struct alignas(16) IntervalBounds {
@@ -43,8 +43,8 @@ struct BlockBounds {
   IntervalBounds ut;
 };
 
-/// What must be done with a tile: nothing if it is masked; else its cells must be tested for the
-/// intervals named, or for none.
+/// What a tile needs: nothing if it is masked; else tests of its cells for the intervals named, or
+/// none.
 struct TileState {
   bool masked;
   bool test_lt;
@@ -52,8 +52,8 @@ struct TileState {
 };
 
 /// FlashMask's classification of the tile of query rows [row_begin, row_end) and one key block,
-/// from the block's bounds alone (section 4.2, equation 4). What is called masked or in need of no
-/// test certainly is; the opposite may err.
+/// from the block's bounds alone (section 4.2, equation 4). Conservative: a tile may be tested
+/// needlessly, never left untested or skipped wrongly.
 LONGCA_HOST_DEVICE TileState classify(const BlockBounds& bounds, std::int32_t row_begin,
                                       std::int32_t row_end) {
   const auto covers = [&](const IntervalBounds& b) {

@@ -86,7 +86,7 @@ class FlashmaskPlan final : public Plan {
     const BackwardWork work = {.group_size = problem_.group_size(),
                                .heads_k = problem_.heads_k,
                                .heads_in_cache = heads_in_cache(row_bytes, problem_.heads_q),
-                               .slots = gpu().properties().sms};
+                               .concurrent_ctas = gpu().properties().sms};
     const int parts = head_parts(tiles, work);
     backward_ = {on_device(tiles.bounds), on_device(tiles.column_order),
                  work.section_heads(parts) * parts};
@@ -116,8 +116,7 @@ class FlashmaskNative final : public Kernel {
     if (Support support = check_capabilities(capabilities_, problem, mask); !support.ok()) {
       return support;
     }
-    const int needed =
-        problem.backward ? least_backward_shared_bytes() : least_forward_shared_bytes();
+    const int needed = problem.backward ? min_backward_shared_bytes() : min_forward_shared_bytes();
     if (shared_bytes() < needed) {
       return Support::unsupported(
           fmt::format("flashmask_native's {} pass needs {} bytes of shared memory per CTA, "

@@ -1,6 +1,6 @@
+#include "attention/kernels/common/mma/instantiate.h"
 #include "attention/kernels/flashmask/forward.cuh"
 #include "attention/kernels/flashmask/launch.h"
-#include "attention/kernels/common/mma/instantiate.h"
 #include "core/cuda/error.h"
 
 namespace longca::flashmask {
@@ -21,7 +21,7 @@ void launch(const ForwardParams& params, cudaStream_t stream) {
 
 }  // namespace
 
-int least_forward_shared_bytes() {
+int min_forward_shared_bytes() {
   return sizeof(
       ForwardShared<ForwardShape<__nv_bfloat16, 128, kForwardTileM, kForwardTileN, 4, 2>>);
 }

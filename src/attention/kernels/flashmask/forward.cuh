@@ -1,13 +1,13 @@
 #pragma once
 
+#include "attention/kernels/common/mma/forward_tile.cuh"
 #include "attention/kernels/flashmask/params.h"
 #include "attention/kernels/flashmask/tile_list.cuh"
 #include "attention/kernels/flashmask/work_order.cuh"
-#include "attention/kernels/common/mma/forward_tile.cuh"
 
 namespace longca::flashmask {
 
-/// What a CTA keeps in shared memory besides tiles.
+/// Shared memory of a CTA besides tiles.
 template <typename Shape>
 struct ForwardShared : Shape::Tiles {
   alignas(16) Column columns[Shape::kStages][Shape::kTileN];
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
   const auto v_matrices = v_tile.by_rows();
 
   const auto load = [&](int i) {
-    const ListedTile tile = ListedTile::of(shared.list.entries[i]);
+    const TileEntry tile = TileEntry::of(shared.list.entries[i]);
     const int stage = i % kStages;
     const SharedTile<Shape::kDim> k_stage{k_tile.base + stage * kTileBytes};
     const SharedTile<Shape::kDim> v_stage{v_tile.base + stage * kTileBytes};
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
           mask_scores<Shape>(s[m], row, shared.columns[stage], interval);
         }
       };
-      const ListedTile tile = ListedTile::of(shared.list.entries[i]);
+      const TileEntry tile = TileEntry::of(shared.list.entries[i]);
       if (tile.test_lt) mask(&Column::lt);
       if (tile.test_ut) mask(&Column::ut);
 #pragma unroll

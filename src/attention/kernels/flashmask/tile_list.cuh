@@ -1,17 +1,17 @@
 #pragma once
 
-#include "attention/kernels/flashmask/column_tiles.h"
 #include "attention/kernels/common/mma/tile_list.cuh"
+#include "attention/kernels/flashmask/column_tiles.h"
 
 namespace longca::flashmask {
 
-/// A tile to visit: its index, and the intervals that its cells must be tested for.
-struct ListedTile {
+/// An entry of the list, decoded: a tile's index, and the intervals that its cells are tested for.
+struct TileEntry {
   int index;
   bool test_lt;
   bool test_ut;
 
-  __device__ __forceinline__ static ListedTile of(int entry) {
+  __device__ __forceinline__ static TileEntry of(int entry) {
     return {entry >> 2, (entry & 2) != 0, (entry & 1) != 0};
   }
 };

@@ -7,18 +7,18 @@
 #include "attention/kernels/common/mma/softmax.cuh"
 #include "attention/kernels/common/mma/tile_list.cuh"
 
-/// The backward pass of the kernels that visit listed tiles: a CTA owns kTileN keys of one
-/// KV head. It starts reading them (load_keys), lists tiles of queries and visits them (visit) any
-/// number of times, and ends (finish). Which keys, which tiles and which cells is the kernel's.
+/// The backward pass of the kernels that visit lists of tiles: a CTA owns kTileN keys of one KV
+/// head. It starts loading them (load_keys), lists tiles of queries and visits them (visit) any
+/// number of times, and ends (finish). The kernel chooses the keys, the tiles and the masked cells.
 namespace longca::mma {
 
-/// What a CTA keeps in shared memory besides its list.
+/// Shared memory of a CTA besides its list.
 template <typename Shape>
 struct BackwardBuffers : Shape::Tiles {
-  alignas(128) float dq[Shape::kTileM * Shape::kDim];  ///< on its way to the sums
+  alignas(128) float dq[Shape::kTileM * Shape::kDim];  ///< staged for the addition to the sums
 };
 
-/// The tiles of a problem's queries and keys.
+/// Numbers of tiles of a problem's queries and keys.
 template <typename Shape>
 struct TileCounts {
   int q;
@@ -33,7 +33,7 @@ struct TileCounts {
 template <typename Shape>
 using KeySums = float[Shape::DkFragments::kCount][4];
 
-/// Starts reading K and V of the keys from `key_begin` on.
+/// Starts loading K and V from `key_begin` on.
 template <typename Shape>
 __device__ __forceinline__ void load_keys(const AttentionArgs& args, BackwardBuffers<Shape>& shared,
                                           int kv_head, int key_begin) {
@@ -46,13 +46,13 @@ __device__ __forceinline__ void load_keys(const AttentionArgs& args, BackwardBuf
       head_rows<const T>(args.v, kv_head, args.tokens_k), key_begin);
 }
 
-/// The keys that a CTA owns, under way since load_keys. dK and dV are arrays of the kernel:
-/// as members they kept the compiler from folding shared addresses, and registers were spilled.
+/// The keys that a CTA owns, in flight since load_keys. dK and dV are arrays of the kernel: as
+/// members they keep the compiler from folding shared addresses, and registers spill.
 /// `Params` is AttentionArgs and GradientArgs.
 template <typename Shape, typename Params>
 class BackwardKeys {
  public:
-  /// Those from kTileN · block on.
+  /// Keys from kTileN · block on.
   __device__ __forceinline__ BackwardKeys(const Params& params, BackwardBuffers<Shape>& shared,
                                           TileCounts<Shape> tiles, int kv_head, int block)
       : params_(params),
@@ -66,9 +66,9 @@ class BackwardKeys {
         k_tile_{shared_address(shared.k)},
         v_tile_{shared_address(shared.v)} {}
 
-  /// Adds what the listed tiles of queries give for each of `heads` query heads from `first_head`
-  /// on. `Tile::of(entry)` is what an entry of the list says, its `index` the tile's number;
-  /// `mask(warp, s, tile)` sets scores of masked cells to −∞. Called by the whole CTA; the
+  /// Adds the contributions of the list's query tiles for each of `heads` query heads from
+  /// `first_head` on. `Tile::of(entry)` decodes an entry of the list, its `index` is the tile's
+  /// number; `mask(warp, s, tile)` sets scores of masked cells to −∞. Called by the whole CTA; the
   /// list may be written on return.
   template <typename Tile, typename Mask>
   __device__ __forceinline__ void visit(const TileList& list, int first_head, int heads,
@@ -126,7 +126,7 @@ class BackwardKeys {
       float p[2][4][4];
       scores_.multiply(p, k_tile_, q_stage);
       mask(scores_, p, tile_of(item));
-      // From here on without a branch: exponentials and products are under way together.
+      // No branch from here on, so that exponentials and products overlap.
       scores_.exponentiate(p, shared_.row_terms[stage], scale_log2_);
       float ds[2][4][4];
       scores_.multiply(ds, v_tile_, dout_stage);
@@ -145,7 +145,7 @@ class BackwardKeys {
     __syncthreads();  // the list and the stages are written next
   }
 
-  /// Writes dK and dV or, where other groups have a part of the heads, adds them to the sums.
+  /// Writes dK and dV or, where other CTAs have a part of the heads, adds them to the sums.
   __device__ __forceinline__ void finish(const KeySums<Shape>& dk, const KeySums<Shape>& dv) const {
     cp_async_wait_all();
     bulk_wait();      // the sums have left shared memory

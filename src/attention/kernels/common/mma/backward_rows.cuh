@@ -4,8 +4,8 @@
 #include "attention/kernels/common/mma/params.h"
 #include "attention/kernels/common/mma/softmax.cuh"
 
-/// The two small kernels around the backward pass: one prepares what it needs of each query row,
-/// the other turns float32 sums into a tensor.
+/// The two small kernels around the backward pass: row_terms_kernel computes lse and delta of each
+/// query row, convert_sums_kernel turns float32 sums into a tensor.
 namespace longca::mma {
 
 inline constexpr int kRowThreads = 256;
@@ -43,13 +43,13 @@ __global__ void __launch_bounds__(kRowThreads)
       gradients.row_terms)[static_cast<std::int64_t>(head) * padded_rows + row] = terms;
 }
 
-/// Rows of one head, as far as a tile of sums reaches.
+/// The rows of one head in a tile of sums.
 struct TileRows {
   int begin, end;
 };
 
-/// Rows of a head of `to` = factor · tile number `place` of the sums, or, to `accumulate`, that
-/// added to rows of float32.
+/// Writes factor · tile number `place` of the sums to rows of a head of `to`; with `accumulate`,
+/// adds it to rows of float32.
 template <typename Parts, typename T, int kDim>
 __device__ __forceinline__ void convert_tile(const float* sums, std::int64_t place, float factor,
                                              const TensorArg& to, int head, TileRows rows,

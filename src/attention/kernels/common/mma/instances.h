@@ -4,8 +4,8 @@
 
 namespace longca::mma {
 
-/// States the element types and dimensions of heads that the build has of every kernel of our own
-/// (instantiate.h). bfloat16 of 128 is what the published tables have; the rest costs build time.
+/// Sets the element types and head dimensions that this build instantiates of our own kernels
+/// (instantiate.h). The published tables have bfloat16 of 128; the rest costs build time.
 inline void set_instances(Capabilities& can) {
   can.dtypes = {DType::bfloat16};
   can.head_dims = {128};

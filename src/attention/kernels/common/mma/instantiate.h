@@ -7,8 +7,7 @@
 
 namespace longca::mma {
 
-/// Calls `launch<Element, kDim>()` for the kernel that the program was built with; false if there
-/// is none.
+/// Calls `launch<Element, kDim>()` if the build has that instance; else returns false.
 template <typename Launch>
 bool instantiate(DType dtype, int head_dim, Launch launch) {
   if (dtype == DType::bfloat16 && head_dim == 128) {

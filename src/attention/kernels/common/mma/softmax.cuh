@@ -15,8 +15,8 @@ struct RowResult {
 
 /// Online softmax (M. Milakov, N. Gimelshein, 2018) of the two rows that a lane has in a 16-row
 /// accumulator: lane / 4 and lane / 4 + 8. The sum is kept per lane and joined at the end. A tile's
-/// weights are summed apart: beside the sum of very many keys small ones would round to nothing, one
-/// by one.
+/// weights are summed apart: beside the sum of very many keys small ones would round to nothing,
+/// one by one.
 struct RowSoftmax {
   float greatest[2] = {-INFINITY, -INFINITY};
   float sum[2] = {0, 0};
