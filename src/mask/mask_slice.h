@@ -9,6 +9,7 @@
 #include "mask/range.h"
 
 namespace longca {
+
 enum class MaskSliceType : std::uint8_t {
   full,            ///< every cell of the rectangle
   causal,          ///< k − k_end ≤ q − q_end: aligned to the bottom-right corner

@@ -9,6 +9,7 @@
 #include "mask/mask_slice.h"
 
 namespace longca {
+
 /// One head of a mask, or its transpose, for sweeps by row.
 struct HeadView {
   /// Kept column blocks per row block, as in BlockLists but of one head.

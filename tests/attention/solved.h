@@ -4,7 +4,7 @@
 #include "attention/api/problem.h"
 #include "attention/cpu/kernels.h"
 #include "attention/inputs/inputs.h"
-#include "attention/reference/verify.h"
+#include "attention/reference/verifier.h"
 #include "core/tensor.h"
 #include "mask/mask.h"
 

@@ -8,7 +8,7 @@
 
 #include "attention/api/kernel.h"
 #include "attention/inputs/inputs.h"
-#include "attention/reference/verify.h"
+#include "attention/reference/verifier.h"
 #include "gpu/gpu_test.h"
 
 namespace longca::testing {

@@ -23,7 +23,7 @@ double unit_roundoff(DType dtype) {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Error over bound; a NaN is infinitely wrong, and so is any error where none is allowed.
+/// Error over bound; +∞ for NaN and for any error with a bound of 0.
 double share_of(double error, double bound) {
   if (error == 0) return 0;
   return error / bound >= 0 ? error / bound : kInfinity;
@@ -45,7 +45,7 @@ TileError compare(const ConstTensorView& x, std::int64_t head, std::int64_t firs
       const bool forbidden = zero && !(found == 0);
       if ((error <= result.largest && !forbidden) || result.must_be_zero ||
           std::isnan(result.largest)) {
-        continue;  // written so that the first NaN is kept
+        continue;  // a NaN compares false, so the first one is recorded and kept
       }
       result.largest = error;
       result.token = first + i;

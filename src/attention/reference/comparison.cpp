@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// One sentence about the worst tile of an output.
+/// A sentence about the worst tile of an output.
 std::string describe(const OutputName& output, std::int64_t head, std::int64_t first,
                      std::int64_t end, const TileError& error, const TileBound& bound,
                      std::int64_t wrong, std::size_t tiles) {
@@ -142,7 +142,7 @@ std::optional<double> compare_lse(const ConstLseView& lse,
   }
   verdict.worst_ratio = std::max(verdict.worst_ratio, worst.ratio);
   if (wrong > 0 && verdict.ok) {
-    if (std::isnan(worst.found)) worst.found = std::abs(worst.found);  // its sign means nothing
+    if (std::isnan(worst.found)) worst.found = std::abs(worst.found);  // drops a NaN's sign
     verdict.ok = false;
     verdict.reason = fmt::format(
         "lse is {:.7g} instead of {:.7g} at head {}, row {}: off by {:.3g}, bound {:.3g} "

@@ -9,7 +9,7 @@
 #include "attention/reference/bounds.h"
 #include "attention/reference/results.h"
 #include "attention/reference/selection.h"
-#include "attention/reference/verify.h"
+#include "attention/reference/verifier.h"
 
 namespace longca {
 
@@ -17,24 +17,24 @@ namespace longca {
 void check_shape(const char* name, const ConstTensorView& x, std::int64_t tokens, int heads,
                  const Problem& problem);
 
-/// How the sentences call an output, its heads and its tokens.
+/// The names of an output, its heads and its tokens in a verdict's reason.
 struct OutputName {
   const char* name;
   const char* head;   ///< "head" or "KV head"
   const char* token;  ///< "row" or "key"
 };
 
-/// What a tile of an output should hold.
+/// The reference values of a tile of an output.
 struct ExpectedTile {
   std::span<const double> values;  ///< [kTile, dim]
-  std::uint64_t reached = 0;       ///< bit i: token i need not be exactly 0
+  std::uint64_t reached = 0;       ///< bit i: token i has an allowed cell, else it must be 0
   TileBound bound;
 };
 using ExpectedTiles = std::function<ExpectedTile(std::size_t)>;
 
-/// Compares `x` with `expected(i)` at every items[i], on all threads, and adds what it finds to the
-/// verdict: the sentence, if there is none yet, and the worst ratio. Returns the relative Frobenius
-/// error (the absolute one if the reference is 0), nothing without items.
+/// Compares `x` with `expected(i)` at every items[i], multithreaded, and updates the verdict: its
+/// worst ratio and, unless it has one, its reason. Returns the relative Frobenius error (the
+/// absolute one if the reference is 0), nothing without items.
 std::optional<double> compare_output(const OutputName& output, const ConstTensorView& x,
                                      const std::vector<Selection::Item>& items,
                                      const ExpectedTiles& expected, Verdict& verdict);
@@ -45,24 +45,23 @@ struct JudgedTile {
   TileBound bound;
 };
 
-/// The verdict on an output of `tokens` tokens whose errors at every items[i] are known:
-/// compare_output without the comparison. `judged(i)` is asked for the worst tile only, for the
-/// sentence.
+/// compare_output from the known errors at every items[i] of an output of `tokens` tokens.
+/// `judged(i)` is called for the worst tile only, to describe it.
 std::optional<double> judge_output(const OutputName& output, std::int64_t tokens,
                                    const std::vector<Selection::Item>& items,
                                    std::span<const TileError> errors,
                                    const std::function<JudgedTile(std::size_t)>& judged,
                                    Verdict& verdict);
 
-/// What the lse of a tile's rows should be.
+/// The reference lse of a tile's rows.
 struct ExpectedLse {
   std::span<const double> rows;  ///< [kTile]
-  double score_magnitude = 0;    ///< as lse_bound takes it
-  double keys = 0;               ///< likewise: mean over the rows
+  double score_magnitude = 0;    ///< argument of lse_bound
+  double keys = 0;               ///< argument of lse_bound: mean over the rows
 };
 
-/// Compares lse, in host memory, with `expected(i)` at every items[i], row by row; returns the
-/// largest absolute error, +∞ if one of the two is −∞ or not a number.
+/// Compares lse, in host memory, with `expected(i)` at every items[i]; returns the largest absolute
+/// error, +∞ for NaN or if only one of the two is −∞.
 std::optional<double> compare_lse(const ConstLseView& lse,
                                   const std::vector<Selection::Item>& items,
                                   const std::function<ExpectedLse(std::size_t)>& expected,

@@ -5,14 +5,58 @@
 #include <utility>
 
 #include "attention/reference/tile_mask.h"
-#include "attention/reference/whole_heads.h"
 #include "core/python_random.h"
+#include "mask/tiles.h"
 
 namespace longca {
 namespace {
 
-/// Of a budget that does not take all passes over all tiles of a head, which cost about as much for
-/// queries (O, dQ) as for keys (dV, dK).
+constexpr double kShareOfBudget = 0.25;
+constexpr double kGflopsOfBfloat16 = 30'000;
+constexpr double kGflopsOfFloat32 = 12'000;
+/// FLOPs per cell and dimension of the products for a pair of tiles, emulation included: 6, 8, 6
+/// and 8 for O, dQ, dV and dK.
+constexpr double kFlopsPerCell = 28;
+
+/// Non-empty pairs of tiles, mean over the heads; for block lists estimated by their area.
+double tile_pairs(const Mask& mask) {
+  constexpr double kCells = static_cast<double>(kTile * kTile);
+  if (mask.blocks() != nullptr) return mask.mean_area() / kCells;
+  return static_cast<double>(tile_runs(mask, 0, kTile, kTile).tiles());
+}
+
+}  // namespace
+
+double estimated_seconds(const Problem& problem, const Mask& mask, VerifyBudget budget) {
+  const double usual = problem.dtype == DType::float32 ? kGflopsOfFloat32 : kGflopsOfBfloat16;
+  const double gflops = budget.gflops > 0 ? budget.gflops : usual;
+  return tile_pairs(mask) * static_cast<double>(kTile * kTile) * kFlopsPerCell * problem.head_dim *
+         problem.group_size() / (gflops * 1e9);
+}
+
+double device_seconds(VerifyBudget budget) {
+  return budget.seconds * kShareOfBudget;
+}
+
+std::vector<int> draw_kv_heads(const Problem& problem, const Mask& mask, VerifyBudget budget,
+                               std::uint64_t seed) {
+  const double seconds = device_seconds(budget);
+  const double per_head = estimated_seconds(problem, mask, budget);
+  std::vector<std::int64_t> order(static_cast<std::size_t>(problem.heads_k));
+  std::iota(order.begin(), order.end(), 0);
+  if (per_head * problem.heads_k > seconds) {
+    const double count = std::clamp(seconds / per_head, 1.0, double(problem.heads_k));
+    PythonRandom(seed).shuffle(order);
+    order.resize(static_cast<std::size_t>(count));
+    std::ranges::sort(order);
+  }
+  return {order.begin(), order.end()};
+}
+
+namespace {
+
+/// Shares of a budget that is less than the cost of one head. The passes over queries (O, dQ) cost
+/// about as much as those over keys (dV, dK), kCostShare of the head each.
 constexpr double kShareOfQueries = 0.5;
 constexpr double kShareOfKeys = 0.125;
 constexpr double kCostShare = 0.5;
@@ -23,7 +67,7 @@ std::vector<std::int32_t> first_tiles(std::int64_t count) {
   return tiles;
 }
 
-/// `share` of `count` tiles, ascending, the last among them.
+/// `share` of `count` tiles, ascending, with the last one.
 std::vector<std::int32_t> draw(std::int64_t count, double share, PythonRandom& random) {
   std::vector<std::int32_t> tiles = first_tiles(count);
   const auto wanted = static_cast<std::int64_t>(share * static_cast<double>(count));

@@ -10,8 +10,8 @@
 
 namespace longca {
 
-/// What the reference on a GPU computes and compares: some KV heads with all their query heads, and
-/// of each of these the same tiles.
+/// The tiles that the GPU reference computes and compares: the same tiles of every drawn KV head
+/// and of all their query heads.
 struct DrawnTiles {
   std::vector<int> heads_k;           ///< ascending
   std::vector<std::int32_t> queries;  ///< tiles of every query head drawn, ascending
@@ -19,19 +19,34 @@ struct DrawnTiles {
   bool whole = true;                  ///< all tiles of these heads
 };
 
-/// Whole heads as draw_kv_heads has them where the budget takes one. Where it does not, tiles of
-/// one head, drawn from the seed: tiles of queries for half of the budget, once per problem, tiles
-/// of keys for an eighth, for each kernel anew; never fewer than kMinTiles of each, and always
-/// the last: lengths that no tile divides go wrong there.
+/// Whole heads by draw_kv_heads if the budget allows one. If not, tiles of one head, drawn from the
+/// seed: tiles of queries for half of the budget, computed once per problem, and tiles of keys for
+/// an eighth, computed once per kernel. At least kMinTiles of each and always the last one, where
+/// kernels mishandle lengths that no tile size divides.
 DrawnTiles draw_tiles(const Problem& problem, const Mask& mask, VerifyBudget budget,
                       std::uint64_t seed);
-/// So few do not fill a GPU: with fewer its time would be the same.
+/// Fewer tiles would not fill a GPU, and so save no time.
 inline constexpr std::int64_t kMinTiles = 64;
 
 /// All tiles of these heads.
 DrawnTiles all_tiles(const Problem& problem, std::vector<int> heads_k);
 
-/// The tiles in the order in which results are compared: by head, then tile.
+/// The same as a Selection, by head, then tile.
 Selection selection_of(const Problem& problem, const DrawnTiles& drawn);
+
+/// The KV heads that the GPU reference computes, ascending: all if the budget allows, else as many
+/// as it allows, but at least one, drawn from the seed.
+///
+/// `budget.seconds` of CPU time buy a quarter of that on the device: the default of 10 s buys 2.5
+/// s, which 16384 tokens of a full mask with 64 heads need. The cost is estimated, so that the
+/// choice is deterministic: non-empty pairs of tiles times their FLOPs, at the budget's `gflops` or
+/// else at the 30 TFLOP/s in bfloat16 and 12 in float32 that an H200 reaches.
+std::vector<int> draw_kv_heads(const Problem& problem, const Mask& mask, VerifyBudget budget,
+                               std::uint64_t seed);
+
+/// Estimated seconds on the device of all passes for one KV head with its query heads.
+double estimated_seconds(const Problem& problem, const Mask& mask, VerifyBudget budget);
+/// Seconds on the device that a budget buys.
+double device_seconds(VerifyBudget budget);
 
 }  // namespace longca

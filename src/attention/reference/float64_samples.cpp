@@ -7,7 +7,7 @@
 namespace longca {
 namespace {
 
-/// In four sums, so that the processor need not wait for each addition.
+/// Four partial sums hide the latency of additions.
 double dot(const float* a, const float* b, int dim) {
   std::array<double, 4> sums{};
   int c = 0;

@@ -22,7 +22,7 @@ struct ExactRow {
   double lse = 0;    ///< −∞ without keys
   double delta = 0;  ///< dO · O
   std::vector<double> o, dq;
-  double o_magnitude = 0, dq_magnitude = 0;  ///< √Σ ‖term‖²: the size of rounding errors
+  double o_magnitude = 0, dq_magnitude = 0;  ///< √Σ ‖term‖², to which rounding errors scale
 };
 
 /// One key of a KV head in float64, summed over query heads.
@@ -31,19 +31,19 @@ struct ExactKey {
   double dk_magnitude = 0, dv_magnitude = 0;
 };
 
-/// Row `row` of the head, which sees `keys`, by the textbook: what holds a faster reference. O(keys
-/// · dim), on the calling thread.
+/// Query `row` of the head, which attends to `keys`, by the definition of attention in float64; a
+/// check of the GPU reference. O(keys · dim), on the calling thread.
 ExactRow exact_row(const HeadValues& head, std::int64_t row, std::span<const Range> keys);
 
-/// What one query head adds to the gradients of key `key`, which `queries` see; lse and delta of a
-/// row are looked up.
+/// One query head's contribution to dK and dV of `key`, to which `queries` attend. `rows` returns
+/// lse and delta of a row.
 struct RowLookup {
   std::function<double(std::int64_t row)> lse, delta;
 };
 ExactKey exact_key(const HeadValues& head, std::int64_t key, std::span<const Range> queries,
                    const RowLookup& rows);
 
-/// Adds another query head's part.
+/// Adds another query head's contribution to `sum`.
 void add(const ExactKey& part, ExactKey& sum);
 
 }  // namespace longca

@@ -8,8 +8,8 @@
 namespace longca {
 namespace {
 
-/// Which tokens of the owner's side may see something else than the token before: those at an edge
-/// of a slice or block, and all inside a slice that a diagonal cuts.
+/// The tokens of the owner's side whose intervals may differ from those of the token before: at an
+/// edge of a slice or block, and all inside a slice with a diagonal.
 std::vector<bool> marked_changes(const Mask& mask, TileOwner owner) {
   const bool queries = owner == TileOwner::queries;
   std::vector<bool> changes(static_cast<std::size_t>(queries ? mask.q_tokens() : mask.k_tokens()));
@@ -35,7 +35,7 @@ std::vector<bool> marked_changes(const Mask& mask, TileOwner owner) {
   return changes;
 }
 
-/// What one tile of one head contributes; lists and offsets count from 0.
+/// The lists of one tile of one head; indices are local to the tile.
 struct TilePart {
   std::vector<std::int32_t> list_of;
   std::vector<std::int64_t> list_ends;
@@ -44,16 +44,16 @@ struct TilePart {
   std::int64_t pairs = 0;
 };
 
-/// Allowed cells per partner tile, for tokens added one distinct list at a time.
+/// Counts the allowed cells per partner tile; tokens are added one distinct list at a time.
 class CellCounter {
  public:
   explicit CellCounter(std::int64_t partner_tiles)
       : cells_(static_cast<std::size_t>(partner_tiles) + 1), steps_(cells_.size()) {}
 
-  /// `tokens` tokens that see `range`.
+  /// Adds `tokens` tokens whose partners include `range`.
   void add(const Range& range, std::int64_t tokens) {
     const std::int64_t first = range.begin / kTile;
-    const std::int64_t last = range.end / kTile;  // the tile that the end cuts, if it cuts one
+    const std::int64_t last = range.end / kTile;  // holds the range's last, partial part if any
     if (first == last) {
       cells_[first] += tokens * range.size();
       return;
@@ -83,7 +83,7 @@ class CellCounter {
 
  private:
   std::vector<std::int64_t> cells_;
-  std::vector<std::int64_t> steps_;  ///< changes of the cells that whole tiles add
+  std::vector<std::int64_t> steps_;  ///< differences, by tile, of the cells of wholly covered tiles
 };
 
 TilePart make_part(const Mask& mask, int head, TileOwner owner, std::int64_t tile,

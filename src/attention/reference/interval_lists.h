@@ -9,14 +9,14 @@
 
 namespace longca {
 
-/// A half-open range of tokens, as a device reads it.
+/// A half-open range of tokens, in device memory.
 struct TokenInterval {
   std::int32_t begin = 0;
   std::int32_t end = 0;
   bool operator==(const TokenInterval&) const = default;
 };
 
-/// Consecutive partner tiles with an allowed cell, all of them full or none.
+/// Consecutive non-empty partner tiles, all full or all partial.
 struct PartnerRun {
   std::int32_t begin = 0;
   std::int32_t end = 0;
@@ -24,29 +24,29 @@ struct PartnerRun {
   bool operator==(const PartnerRun&) const = default;
 };
 
-/// A mask seen from its queries or from its keys: what every token may see (or be seen by) as
-/// intervals, and the tiles of 64 tokens that a tile of 64 tokens meets. Made from the intervals of
-/// the tokens alone, as TileMask is, so that faults of the mask's tile queries show in what is
-/// judged by it. Neighbours in a tile that see the same share a list.
+/// A mask by its queries or by its keys (the owner, see TileOwner): every token's allowed partners
+/// as intervals, and every 64-token tile's non-empty partner tiles. Derived, as TileMask is, from
+/// the mask's per-token intervals alone, so that the reference reveals faults of the mask's tile
+/// queries. Neighbours in a tile with equal intervals share a list.
 struct IntervalLists {
   std::int64_t tokens = 0;  ///< of the owner's side
-  /// [heads, tokens]: token t of the i-th head sees list list_of[i · tokens + t].
+  /// [heads, tokens]: the list of token t of the i-th head is list_of[i · tokens + t].
   std::vector<std::int32_t> list_of;
   /// List l is intervals[list_offsets[l] … list_offsets[l + 1]): ascending, disjoint.
   std::vector<std::int64_t> list_offsets;
   std::vector<TokenInterval> intervals;
-  /// Tile t of the i-th head meets runs[run_offsets[i · tiles + t] … of the next).
+  /// Tile t of the i-th head has runs[run_offsets[i · tiles + t] … run_offsets[i · tiles + t + 1]).
   std::vector<std::int64_t> run_offsets;
   std::vector<PartnerRun> runs;
-  /// [heads, tiles]: the tiles of a head, those that meet most tiles first.
+  /// [heads, tiles]: the tiles of a head by descending number of partner tiles.
   std::vector<std::int32_t> order;
-  std::int64_t pairs = 0;  ///< of tiles that meet, over all heads
+  std::int64_t pairs = 0;  ///< non-empty pairs of tiles over all heads
 
   std::int64_t bytes() const;
 };
 
-/// For some heads of a mask, on all threads. O(tokens · intervals), without visiting cells: tokens
-/// that no edge of the mask distinguishes from their neighbour are not asked for.
+/// The lists of some heads of a mask; multithreaded. O(tokens · intervals): runs of tokens between
+/// edges of the mask share one query.
 IntervalLists make_interval_lists(const Mask& mask, TileOwner owner, std::span<const int> heads);
 
 }  // namespace longca

@@ -20,7 +20,7 @@ void copy_row(const T* from, Real* to, std::int64_t count, std::int64_t stride) 
   for (std::int64_t c = 0; c < count; ++c) to[c * stride] = static_cast<Real>(float(from[c]));
 }
 
-/// Calls visit(token of the tile, its row) for the tokens that exist.
+/// Calls visit(index in the tile, row) for every token of the tile.
 template <typename T, typename Visit>
 void for_rows(const TensorView& tensor, std::int64_t head, std::int64_t tile, const Visit& visit) {
   const std::int64_t first = tile * kTile;
@@ -29,7 +29,7 @@ void for_rows(const TensorView& tensor, std::int64_t head, std::int64_t tile, co
   }
 }
 
-/// ‖row‖², in eight sums that the compiler can keep in vectors.
+/// ‖row‖² by eight partial sums, which vectorize.
 template <typename Real>
 double squared_norm(const Real* row, std::int64_t count) {
   std::array<Real, 8> sums{};
@@ -190,7 +190,7 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
   return {static_cast<double>(scale_) * std::sqrt(largest_q * largest_k), std::sqrt(o_squared)};
 }
 
-/// Divides the sums by the weights and stores them; fills the row statistics.
+/// Divides O by the row sums, stores it, and fills the row statistics.
 template <typename Real>
 void TilePasses<Real>::finish_forward(std::int64_t head_q, std::int64_t tile,
                                       const OnlineSoftmax<Real>& softmax, Real* o,
@@ -269,7 +269,7 @@ typename TilePasses<Real>::KeyMagnitudes TilePasses<Real>::key_gradients(std::in
   load_columns(problem_.inputs->v.view(), head_k, tile, owner_b_.as<Real>());
   KeyTerms terms;
   const std::int64_t group = problem_.shape.group_size();
-  int made_for = -1;  // heads that share a mask follow each other
+  int made_for = -1;  // query heads that share a mask head are adjacent
   TileMask mask;
   for (std::int64_t head_q = head_k * group; head_q < (head_k + 1) * group; ++head_q) {
     if (const int mask_head = problem_.mask_head(head_q); mask_head != made_for) {
@@ -287,7 +287,7 @@ typename TilePasses<Real>::KeyMagnitudes TilePasses<Real>::key_gradients(std::in
   return {static_cast<double>(scale_) * root_of_sum(terms.dk), root_of_sum(terms.dv), terms.seen};
 }
 
-/// Adds what the query tile in the partner buffers contributes to the key tile in the owner
+/// Adds the contribution of the query tile in the partner buffers to the key tile in the owner
 /// buffers.
 template <typename Real>
 void TilePasses<Real>::add_query_tile(const TileMask& mask, const TileMask::Partner& partner,

@@ -2,19 +2,71 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 
 #include "attention/api/problem.h"
 #include "attention/inputs/inputs.h"
-#include "attention/reference/online_softmax.h"
 #include "attention/reference/tile_mask.h"
+#include "attention/reference/tile_math.h"
 #include "core/memory.h"
 #include "mask/mask.h"
 
 namespace longca {
 
-/// What the reference computes from.
+/// The value subtracted from scores before exp; 0 for a row without keys, whose scores are all −∞.
+template <typename Real>
+Real finite_or_zero(Real x) {
+  return x == -std::numeric_limits<Real>::infinity() ? Real(0) : x;
+}
+
+/// Online softmax of kTile rows (M. Milakov and N. Gimelshein, "Online normalizer calculation for
+/// softmax", 2018): weights relative to the running row max.
+template <typename Real>
+class OnlineSoftmax {
+ public:
+  using Lanes = std::array<Real, kTile>;
+
+  OnlineSoftmax() { maximum_.fill(-std::numeric_limits<Real>::infinity()); }
+
+  /// Turns scores [kTile keys, kTile rows], 64-byte aligned, into weights. Returns the factor per
+  /// row that rescales sums of earlier weights to the new row max.
+  const Lanes& advance(Real* p) {
+    const Lanes before = maximum_;
+    for (std::int64_t j = 0; j < kTile; ++j) {
+      for (std::int64_t i = 0; i < kTile; ++i) {
+        maximum_[i] = std::max(maximum_[i], p[j * kTile + i]);
+      }
+    }
+    Lanes shift;
+    for (std::int64_t i = 0; i < kTile; ++i) {
+      shift[i] = finite_or_zero(maximum_[i]);
+      factor_[i] = std::exp(before[i] - shift[i]);
+      weight_[i] *= factor_[i];
+    }
+    for (std::int64_t j = 0; j < kTile; ++j) {
+      for (std::int64_t i = 0; i < kTile; ++i) p[j * kTile + i] -= shift[i];
+    }
+    exp_in_place(p, kTile * kTile);
+    for (std::int64_t j = 0; j < kTile; ++j) {
+      for (std::int64_t i = 0; i < kTile; ++i) weight_[i] += p[j * kTile + i];
+    }
+    return factor_;
+  }
+
+  /// Sum of the weights of row i; 0 if it has no key.
+  Real weight(std::int64_t i) const { return weight_[i]; }
+  Real lse(std::int64_t i) const { return maximum_[i] + std::log(weight_[i]); }
+
+ private:
+  Lanes maximum_;
+  Lanes weight_{};
+  Lanes factor_{};
+};
+
+/// The inputs of the reference.
 struct ReferenceProblem {
   Problem shape;
   Mask mask;
@@ -23,7 +75,7 @@ struct ReferenceProblem {
   int mask_head(std::int64_t head_q) const {
     return static_cast<int>(head_q * mask.heads() / shape.heads_q);
   }
-  /// Keys that a row of a tile sees in the mean.
+  /// Mean number of keys per row of a tile.
   double mean_keys(std::int64_t head_q, std::int64_t tile) const {
     const Range rows = {tile * kTile, std::min((tile + 1) * kTile, mask.q_tokens())};
     return static_cast<double>(mask.area_in(mask_head(head_q), rows, {0, mask.k_tokens()})) /
@@ -31,25 +83,24 @@ struct ReferenceProblem {
   }
 };
 
-/// What the backward pass needs of the forward pass, for the rows of one query tile and head.
+/// Statistics of the rows of one query tile and head, from the forward to the backward pass.
 template <typename Real>
 struct RowStatistics {
   std::array<Real, kTile> lse{};    ///< −∞ for a row without keys
   std::array<Real, kTile> delta{};  ///< dO · O
 };
 
-/// Magnitudes are sizes of the terms that a result is a sum of, √Σ ‖term‖²: where terms cancel,
-/// rounding errors are of this size, not of the result's.
+/// A magnitude is √Σ ‖term‖² over the terms that a result is a sum of: rounding errors scale with
+/// it and not with the result, whose terms may cancel.
 struct ForwardMagnitudes {
-  double score = 0;  ///< largest scale · ‖q‖ · ‖k‖ over the tiles met
+  double score = 0;  ///< max scale · ‖q‖ · ‖k‖ over the partner tiles
   double o = 0;
 };
 
-/// Attention over one tile at a time, in the words of the textbook. With Real = double this is the
-/// reference itself. With Real = float it is what an honest kernel of the problem's dtype does:
-/// float32 sums, and P, dS and the results rounded to the dtype (P before the division by its sum,
-/// as blocked kernels do). Results are [kTile, dim] with zero past the last token. One object per
-/// thread.
+/// Attention by tiles, written for clarity. With Real = double it is the reference itself. With
+/// Real = float it emulates an honest kernel of the problem's dtype: float32 sums; P, dS and
+/// results rounded to the dtype (P before the division by the row sum, as in blocked kernels).
+/// Results are [kTile, dim], zero past the last token. One object per thread.
 template <typename Real>
 class TilePasses {
  public:
@@ -66,17 +117,17 @@ class TilePasses {
   struct KeyMagnitudes {
     double dk = 0;
     double dv = 0;
-    std::uint64_t seen = 0;  ///< bit i: some query sees key i of the tile
+    std::uint64_t seen = 0;  ///< bit i: key i of the tile has an allowed cell
   };
-  /// dK and dV of key tile `tile` of a KV head: the sum over all query tiles that see it, of all
-  /// query heads of the group, whose row statistics `rows_of(head_q, query tile)` returns.
+  /// dK and dV of key tile `tile` of a KV head, summed over the group's query heads and their query
+  /// tiles, whose row statistics `rows_of(head_q, query tile)` returns.
   using RowsOf = std::function<RowStatistics<Real>(std::int64_t head_q, std::int64_t tile)>;
   KeyMagnitudes key_gradients(std::int64_t head_k, std::int64_t tile, const RowsOf& rows_of,
                               Real* dk, Real* dv);
 
  private:
   using Lanes = std::array<Real, kTile>;
-  /// What a key tile collects beside its sums, key by key: the squares of magnitudes.
+  /// Per key of a key tile: squares of the magnitudes of dk and dv.
   struct KeyTerms {
     Lanes dk{}, dv{};
     std::uint64_t seen = 0;
@@ -100,14 +151,14 @@ class TilePasses {
   const ReferenceProblem& problem_;
   Real scale_;
   std::int64_t dim_;
-  std::int64_t row_;  ///< stride of a loaded row: dim, rounded up to a multiple of 4 with zeros
-  // The tile that owns the results, transposed: [dim, kTile], a lane per token.
+  std::int64_t row_;  ///< stride of a loaded row: dim zero-padded to a multiple of 4
+  // The owner's tile, transposed: [dim, kTile].
   HostBuffer owner_a_, owner_b_;
-  // The tile met, row by row: [kTile, row_].
+  // The partner's tile: [kTile, row_].
   HostBuffer partner_a_, partner_b_;
-  // Scores, then P; dP, then dS: [kTile of the partner, kTile lanes].
+  // S, then P; dP, then dS: [kTile of the partner, kTile of the owner].
   HostBuffer scores_, gradients_;
-  // Sums, transposed as the owner: [row_, kTile].
+  // Sums of the owner's results, transposed: [row_, kTile].
   HostBuffer sum_a_, sum_b_;
 };
 

@@ -12,7 +12,7 @@
 namespace longca {
 namespace {
 
-/// What one thread works with: both precisions, and the emulation's results of the tile at hand.
+/// Per-thread state: both precisions, and the emulation's results of the current tile.
 struct Worker {
   explicit Worker(const ReferenceProblem& problem)
       : exact(problem),
@@ -25,7 +25,7 @@ struct Worker {
   std::vector<float> values_a, values_b;
 };
 
-/// Calls body(i, worker) for every index below `count` on all threads.
+/// Calls body(i, worker) for every i < count; multithreaded.
 template <typename Body>
 void for_tiles(const ReferenceProblem& problem, std::size_t count, const Body& body) {
   ThreadPool& pool = ThreadPool::global();
@@ -50,7 +50,7 @@ double delta_of(const ConstTensorView& o, const ConstTensorView& dout, std::int6
                                       : dot(row, dout.row<BFloat16>(token, head));
 }
 
-/// Row statistics of a query tile as the forward pass of a kernel left them.
+/// Row statistics of a query tile from a kernel's forward results.
 template <typename Real>
 RowStatistics<Real> statistics_from(const ConstTensorView& o, const ConstLseView& lse,
                                     const ConstTensorView& dout, std::int64_t head,
@@ -157,7 +157,7 @@ void ReferenceResults::compute_key_tiles(const RowsOf64& exact, const RowsOf32& 
                                                   tile_of(dv_, i).data());
     worker.same_precision.key_gradients(head, tile, same_precision, worker.values_a.data(),
                                         worker.values_b.data());
-    // Rounding errors belong to keys, or to the rows that see them: whichever are fewer.
+    // Independent rounding errors: one per key or per query row, whichever are fewer.
     const std::int64_t rows = problem_.shape.tokens_q * problem_.shape.group_size();
     const std::int64_t draws = std::min<std::int64_t>(std::popcount(found.seen), rows);
     key_tiles_[i] = {found.seen, make_bound(dk(i), worker.values_a, found.dk, draws, dtype),

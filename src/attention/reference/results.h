@@ -12,8 +12,8 @@
 
 namespace longca {
 
-/// The reference's values for the tiles selected, and how far a kernel may be from them. Each part
-/// is computed when first asked for.
+/// The reference's values and error bounds for the selected tiles. Every compute_ method but the
+/// last computes once.
 class ReferenceResults {
  public:
   ReferenceResults(const ReferenceProblem& problem, Selection selection);
@@ -22,25 +22,25 @@ class ReferenceResults {
     RowStatistics<double> rows;
     RowStatistics<float> same_precision;
     double score_magnitude = 0;
-    std::uint64_t reached = 0;  ///< bit i: row i sees a key
+    std::uint64_t reached = 0;  ///< bit i: row i has a key
     TileBound o, dq;
   };
   struct KeyTile {
-    std::uint64_t reached = 0;  ///< bit i: a query sees key i
+    std::uint64_t reached = 0;  ///< bit i: key i has a query
     TileBound dk, dv;
   };
 
   const Selection& selection() const { return selection_; }
   void compute_forward();
   void compute_query_gradients();
-  /// dK and dV from the reference's own forward pass; not if tiles are drawn.
+  /// dK and dV from the reference's own forward pass; not in Mode::tiles.
   void compute_key_gradients();
-  /// dK and dV from the o and lse that a backward pass was given. Computed anew by each call.
+  /// dK and dV from the o and lse that a backward pass was given; computed by every call.
   void compute_key_gradients_from(const ConstTensorView& o, const ConstLseView& lse);
 
   const QueryTile& query_tile(std::size_t i) const { return query_tiles_[i]; }
   const KeyTile& key_tile(std::size_t i) const { return key_tiles_[i]; }
-  /// Values of the i-th tile selected: [kTile, dim].
+  /// Values of the i-th selected tile: [kTile, dim].
   std::span<const double> o(std::size_t i) const { return tile_of(o_, i); }
   std::span<const double> dq(std::size_t i) const { return tile_of(dq_, i); }
   std::span<const double> dk(std::size_t i) const { return tile_of(dk_, i); }
@@ -58,14 +58,14 @@ class ReferenceResults {
     return {buffer.as<double>() + static_cast<std::int64_t>(i) * tile_size(),
             static_cast<std::size_t>(tile_size())};
   }
-  /// Index into selection().queries of a tile, where whole heads are selected.
+  /// Index into selection().queries of a tile; not in Mode::tiles.
   std::size_t query_index(std::int64_t head_q, std::int64_t tile) const;
   void compute_key_tiles(const RowsOf64& exact, const RowsOf32& same_precision);
 
   const ReferenceProblem& problem_;
   Selection selection_;
-  HostBuffer o_, dq_;   ///< [queries selected, kTile, dim] float64
-  HostBuffer dk_, dv_;  ///< [keys selected, kTile, dim] float64
+  HostBuffer o_, dq_;   ///< [selected query tiles, kTile, dim] float64
+  HostBuffer dk_, dv_;  ///< [selected key tiles, kTile, dim] float64
   std::vector<QueryTile> query_tiles_;
   std::vector<KeyTile> key_tiles_;
   std::vector<std::int64_t> first_of_head_;  ///< per query head: index of its first tile, or −1

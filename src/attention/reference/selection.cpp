@@ -1,10 +1,15 @@
 #include "attention/reference/selection.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
+#include <vector>
 
+#include "attention/reference/passes.h"
 #include "attention/reference/tile_mask.h"
 #include "core/python_random.h"
 #include "mask/mask_slice.h"
@@ -12,16 +17,16 @@
 namespace longca {
 namespace {
 
-// Products of a pair of tiles, in FLOPs per cell and dimension: S and PV; S, dP and dQ; S, dP, dV,
-// dK.
+// FLOPs per cell and dimension of the products for a pair of tiles: S and PV; S, dP and dQ; S, dP,
+// dV and dK.
 constexpr double kForwardFlops = 4;
 constexpr double kQueryFlops = 6;
 constexpr double kKeyFlops = 8;
-/// Exponentials, loads and masks cost about as much as this many dimensions more.
+/// Exponentials, loads and masks cost as much as this many additional dimensions.
 constexpr double kOverheadDims = 16;
 constexpr double kAllFlops = kForwardFlops + kQueryFlops + kKeyFlops;
 
-/// A rate that every machine reaches: what fits by it needs no measurement.
+/// Every machine reaches this rate, so what fits the budget at it needs no measurement.
 constexpr double kSafeGflops = 1;
 
 struct Costs {
@@ -38,7 +43,7 @@ struct Costs {
     return head_q * mask.heads() / problem.heads_q;
   }
 
-  /// Pairs of one tile and its partners, over the query heads [begin, end).
+  /// Pairs of the tile and a partner tile, summed over the query heads [begin, end).
   std::int64_t pairs(TileOwner owner, std::int64_t tile, std::int64_t begin,
                      std::int64_t end) const {
     std::int64_t sum = 0;
@@ -59,14 +64,13 @@ struct Costs {
   }
 };
 
-/// Cost of every KV head with its query heads, or nothing once the sum passes `limit_seconds` while
-/// one KV head alone does too.
+/// The cost of every KV head with its query heads; nothing if one alone surely exceeds the limit.
 std::optional<std::vector<double>> head_costs(const Costs& costs, double limit_seconds) {
   const Problem& p = costs.problem;
-  const double least_pairs = costs.mask.mean_area() / (kTile * kTile) * p.group_size();
-  if (costs.seconds(static_cast<std::int64_t>(least_pairs), kAllFlops) > limit_seconds &&
+  const double min_pairs = costs.mask.mean_area() / (kTile * kTile) * p.group_size();
+  if (costs.seconds(static_cast<std::int64_t>(min_pairs), kAllFlops) > limit_seconds &&
       costs.mask.blocks() == nullptr) {
-    return std::nullopt;  // already without the cells that a partial tile wastes
+    return std::nullopt;  // even if no tile were partial
   }
   std::vector<double> result;
   const bool same = costs.mask.heads() == 1;
@@ -89,7 +93,7 @@ std::vector<std::int64_t> shuffled(std::int64_t count, PythonRandom& random) {
   return order;
 }
 
-/// KV heads in random order, as many as the budget takes.
+/// KV heads drawn at random until the budget is spent, ascending.
 std::vector<std::int64_t> draw_heads(const std::vector<double>& costs, double seconds,
                                      PythonRandom& random) {
   std::vector<std::int64_t> heads;
@@ -115,8 +119,8 @@ void add_whole_heads(const Problem& p, const std::vector<std::int64_t>& heads_k,
   }
 }
 
-/// Tiles of random KV heads in random order, a last one first: lengths that no tile divides go
-/// wrong there. visit(head, tile) takes one and returns false when the budget is spent.
+/// Calls visit(KV head, tile) in random order until it returns false. The first is some head's last
+/// tile, where kernels mishandle lengths that no tile size divides.
 template <typename Visit>
 void visit_tiles(const Problem& p, std::int64_t tiles, PythonRandom& random, const Visit& visit) {
   std::vector<std::int64_t> order = shuffled(p.heads_k * tiles, random);
@@ -128,8 +132,7 @@ void visit_tiles(const Problem& p, std::int64_t tiles, PythonRandom& random, con
   }
 }
 
-/// Tiles of queries: of all query heads of a KV head, so that the sum over them shows, or of one if
-/// that alone would take the budget.
+/// Draws a query tile for all query heads of a KV head, or for one if all exceed the budget.
 void draw_query_tiles(const Costs& costs, double seconds, PythonRandom& random, Selection& out) {
   const Problem& p = costs.problem;
   visit_tiles(p, tile_count(p.tokens_q), random, [&](std::int64_t head_k, std::int64_t tile) {
@@ -223,6 +226,58 @@ Selection select_tiles(const Problem& problem, const Mask& mask, VerifyBudget bu
   Selection safe = select_at(problem, mask, budget.seconds, kSafeGflops, seed);
   if (safe.mode == Selection::Mode::everything) return safe;
   return select_at(problem, mask, budget.seconds, measured_reference_gflops(), seed);
+}
+
+namespace {
+
+constexpr std::int64_t kTokens = 256;
+constexpr int kDim = 128;
+
+/// CPU time of this thread, unaffected by other processes.
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+template <typename Real>
+void run_all_passes(const ReferenceProblem& problem) {
+  TilePasses<Real> passes(problem);
+  std::vector<Real> a(kTile * kDim), b(kTile * kDim);
+  std::vector<RowStatistics<Real>> rows(tile_count(kTokens));
+  for (std::int64_t tile = 0; tile < tile_count(kTokens); ++tile) {
+    passes.forward(0, tile, a.data(), rows[tile]);
+    passes.query_gradient(0, tile, rows[tile], a.data());
+  }
+  for (std::int64_t tile = 0; tile < tile_count(kTokens); ++tile) {
+    passes.key_gradients(
+        0, tile, [&](std::int64_t, std::int64_t query_tile) { return rows[query_tile]; }, a.data(),
+        b.data());
+  }
+}
+
+double measure() {
+  Problem shape;
+  shape.tokens_q = shape.tokens_k = kTokens;
+  shape.head_dim = kDim;
+  const Inputs inputs = make_inputs(shape, 0);
+  const MaskSlice all{0, kTokens, 0, kTokens, MaskSliceType::full};
+  const ReferenceProblem problem{shape, Mask::from_slices(kTokens, kTokens, {all}), &inputs};
+  double seconds = std::numeric_limits<double>::infinity();
+  for (int repetition = 0; repetition < 3; ++repetition) {
+    const double begin = cpu_seconds();
+    run_all_passes<double>(problem);
+    run_all_passes<float>(problem);
+    seconds = std::min(seconds, cpu_seconds() - begin);
+  }
+  return reference_flops(kTokens * kTokens, kDim) / seconds / 1e9;
+}
+
+}  // namespace
+
+double measured_reference_gflops() {
+  static const double gflops = measure();
+  return gflops;
 }
 
 }  // namespace longca

@@ -4,19 +4,19 @@
 #include <vector>
 
 #include "attention/api/problem.h"
-#include "attention/reference/verify.h"
+#include "attention/reference/verifier.h"
 #include "mask/mask.h"
 
 namespace longca {
 
-/// What the reference computes and compares.
+/// The tiles that the reference computes and compares.
 struct Selection {
   enum class Mode : std::uint8_t {
     everything,
-    heads,  ///< whole KV heads with their query heads
-    tiles,  ///< tiles of queries and tiles of keys, independent of each other
+    heads,  ///< some KV heads with all their query heads
+    tiles,  ///< some tiles of queries and, independently, some tiles of keys
   };
-  /// Tile `tile` (kTile tokens) of the queries of a query head, or of the keys of a KV head.
+  /// A tile of kTile queries of a query head, or keys of a KV head.
   struct Item {
     std::int64_t head = 0;
     std::int64_t tile = 0;
@@ -30,26 +30,26 @@ struct Selection {
   bool operator==(const Selection&) const = default;
 };
 
-/// The most that the budget allows, drawn from the seed: a function of its arguments (a measured
-/// rate apart). Tiles of queries get half of the budget, once; tiles of keys an eighth, for each
-/// kernel.
+/// As much as the budget allows, drawn from the seed; deterministic if `budget.gflops` is given. If
+/// tiles are drawn, tiles of queries get half of the budget, computed once per problem, and tiles
+/// of keys an eighth, computed once per kernel.
 Selection select_tiles(const Problem& problem, const Mask& mask, VerifyBudget budget,
                        std::uint64_t seed);
 
-/// The heads that comparing a selection reads: those of its tiles, and the query heads that see its
-/// keys, whose (o, lse) gradients of keys may be computed from.
+/// The heads of a selection's tiles, and all query heads of its KV heads, from whose (o, lse) dK
+/// and dV may be computed.
 CheckedHeads heads_of(const Problem& problem, const Selection& selection);
 
-/// Tokens of the tiles selected, of `tokens` in each head.
+/// Number of (head, token) rows in the items, for heads of `tokens` tokens.
 std::int64_t tokens_in(const std::vector<Selection::Item>& items, std::int64_t tokens);
-/// 1 of nothing.
+/// part / whole, 1 if whole is 0.
 double share(double part, double whole);
 
-/// FLOPs that the cost model counts for `cells` cells of one query head, all passes.
+/// Estimated FLOPs of all passes over `cells` cells of one query head.
 double reference_flops(std::int64_t cells, int head_dim);
 
-/// Speed of the reference on one CPU in GFLOP/s, float64 and the float32 emulation of the same work
-/// together: measured by a small problem on the first call.
+/// GFLOP/s of the reference on one CPU (float64 and float32 emulation together), measured with a
+/// small problem on the first call.
 double measured_reference_gflops();
 
 }  // namespace longca

@@ -19,8 +19,8 @@ std::array<std::vector<Range>, kTile> lane_intervals(const Mask& mask, int mask_
   return lanes;
 }
 
-/// Calls visit(partner tile, first token, end token), token numbers inside the tile, for each
-/// piece.
+/// Splits intervals at tile boundaries: visit(partner tile, begin, end), tokens relative to the
+/// tile.
 template <typename Visit>
 void for_pieces(const std::vector<Range>& intervals, const Visit& visit) {
   for (const Range& range : intervals) {

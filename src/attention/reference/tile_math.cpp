@@ -18,11 +18,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kLanes = 64;  // columns of b and c
 
-/// At most 16 numbers, so that two vectors always divide the 64 columns.
+/// At most 16 lanes, so that two vectors divide the 64 columns.
 template <typename Real>
 using Tag = hn::CappedTag<Real, 16>;
 
-/// Four rows and two vectors of columns of c, held in registers over the whole depth.
+/// Accumulates four rows × two vectors of c in registers over all of k.
 template <typename Real>
 HWY_INLINE void product_block(const Real* a0, std::int64_t a_row, std::int64_t a_column,
                               const Real* b, Real* c, std::int64_t k) {

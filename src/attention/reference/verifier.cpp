@@ -1,12 +1,162 @@
 #include "attention/reference/verifier.h"
 
-#include "attention/reference/verify.h"
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "attention/reference/comparison.h"
+#include "attention/reference/results.h"
 #include "core/error.h"
 #ifdef LONGCA_WITH_CUDA
 #include "attention/reference/cuda/cuda_reference.h"
 #endif
 
 namespace longca {
+
+struct Reference::Impl {
+  ReferenceProblem problem;
+  ReferenceResults results;
+
+  Impl(const Problem& shape, const Mask& mask, const Inputs& inputs, Selection selection)
+      : problem{shape, mask, &inputs}, results(problem, std::move(selection)) {}
+
+  const Selection& selection() const { return results.selection(); }
+
+  // Rows compared and in total.
+  double query_rows() const {
+    return static_cast<double>(tokens_in(selection().queries, problem.shape.tokens_q));
+  }
+  double key_rows() const {
+    return static_cast<double>(tokens_in(selection().keys, problem.shape.tokens_k));
+  }
+  double all_query_rows() const {
+    return static_cast<double>(problem.shape.tokens_q) * problem.shape.heads_q;
+  }
+  double all_key_rows() const {
+    return static_cast<double>(problem.shape.tokens_k) * problem.shape.heads_k;
+  }
+
+  std::optional<double> compare_lse_rows(const ConstLseView& lse, Verdict& verdict) const {
+    return compare_lse(
+        lse, selection().queries,
+        [&](std::size_t i) {
+          const auto& tile = results.query_tile(i);
+          const auto [head, number] = selection().queries[i];
+          return ExpectedLse{tile.rows.lse, tile.score_magnitude, problem.mean_keys(head, number)};
+        },
+        verdict);
+  }
+  std::optional<double> compare_queries(
+      const OutputName& output, const ConstTensorView& x,
+      std::span<const double> (ReferenceResults::*values)(std::size_t) const,
+      TileBound ReferenceResults::QueryTile::*bound, Verdict& verdict) const {
+    return compare_output(
+        output, x, selection().queries,
+        [&](std::size_t i) {
+          const auto& tile = results.query_tile(i);
+          return ExpectedTile{(results.*values)(i), tile.reached, tile.*bound};
+        },
+        verdict);
+  }
+  std::optional<double> compare_keys(
+      const OutputName& output, const ConstTensorView& x,
+      std::span<const double> (ReferenceResults::*values)(std::size_t) const,
+      TileBound ReferenceResults::KeyTile::*bound, Verdict& verdict) const {
+    return compare_output(
+        output, x, selection().keys,
+        [&](std::size_t i) {
+          const auto& tile = results.key_tile(i);
+          return ExpectedTile{(results.*values)(i), tile.reached, tile.*bound};
+        },
+        verdict);
+  }
+};
+
+Reference::Reference(const Problem& problem, const Mask& mask, const Inputs& inputs,
+                     VerifyBudget budget, std::uint64_t seed)
+    : impl_(std::make_unique<Impl>(problem, mask, inputs,
+                                   select_tiles(problem, mask, budget, seed))) {}
+
+Reference::~Reference() = default;
+
+Verdict Reference::check_forward(ConstTensorView o, const ConstLseView* lse) const {
+  const Problem& shape = impl_->problem.shape;
+  check_shape("o", o, shape.tokens_q, shape.heads_q, shape);
+  impl_->results.compute_forward();
+  Verdict verdict;
+  if (lse != nullptr) verdict.error_lse = impl_->compare_lse_rows(*lse, verdict);
+  verdict.error_o = impl_->compare_queries({"o", "head", "row"}, o, &ReferenceResults::o,
+                                           &ReferenceResults::QueryTile::o, verdict);
+  verdict.fraction = share(impl_->query_rows(), impl_->all_query_rows());
+  return verdict;
+}
+
+Verdict Reference::check_backward(const BackwardArgs& args) const {
+  const Problem& shape = impl_->problem.shape;
+  check_shape("dq", args.dq, shape.tokens_q, shape.heads_q, shape);
+  check_shape("dk", args.dk, shape.tokens_k, shape.heads_k, shape);
+  check_shape("dv", args.dv, shape.tokens_k, shape.heads_k, shape);
+  ReferenceResults& results = impl_->results;
+  results.compute_query_gradients();
+  Verdict verdict;
+  verdict.error_dq = impl_->compare_queries({"dq", "head", "row"}, args.dq, &ReferenceResults::dq,
+                                            &ReferenceResults::QueryTile::dq, verdict);
+  double compared = impl_->query_rows();
+  const bool drawn_tiles = impl_->selection().mode == Selection::Mode::tiles;
+  if (!drawn_tiles || args.lse.data != nullptr) {
+    drawn_tiles ? results.compute_key_gradients_from(args.o, args.lse)
+                : results.compute_key_gradients();
+    verdict.error_dk = impl_->compare_keys({"dk", "KV head", "key"}, args.dk, &ReferenceResults::dk,
+                                           &ReferenceResults::KeyTile::dk, verdict);
+    verdict.error_dv = impl_->compare_keys({"dv", "KV head", "key"}, args.dv, &ReferenceResults::dv,
+                                           &ReferenceResults::KeyTile::dv, verdict);
+    compared += 2 * impl_->key_rows();
+  }
+  verdict.fraction = share(compared, impl_->all_query_rows() + 2 * impl_->all_key_rows());
+  return verdict;
+}
+
+CheckedHeads Reference::checked_heads() const {
+  return heads_of(impl_->problem.shape, impl_->selection());
+}
+
+double Reference::fraction() const {
+  const double dim = impl_->problem.shape.head_dim;
+  const double per_query_row = 2 * dim + 1;  // o, dq and lse
+  const double per_key_row = 2 * dim;
+  return share(per_query_row * impl_->query_rows() + per_key_row * impl_->key_rows(),
+               per_query_row * impl_->all_query_rows() + per_key_row * impl_->all_key_rows());
+}
+
+std::int64_t Reference::bytes() const {
+  return impl_->results.bytes();
+}
+
+std::int64_t Reference::estimate_bytes(const Problem& problem, const Mask& mask,
+                                       VerifyBudget budget) {
+  return ReferenceResults::bytes_for(problem, select_tiles(problem, mask, budget, 0));
+}
+
+void poison(const TensorView& tensor) {
+  for (std::int64_t token = 0; token < tensor.tokens; ++token) {
+    for (std::int64_t head = 0; head < tensor.heads; ++head) {
+      // All bits set is a NaN in every dtype.
+      std::memset(
+          tensor.row<char>(0, 0) +
+              (token * tensor.token_stride + head * tensor.head_stride) * size_of(tensor.dtype),
+          0xff, static_cast<std::size_t>(tensor.dim * size_of(tensor.dtype)));
+    }
+  }
+}
+
+void poison(const LseView& lse) {
+  for (std::int64_t head = 0; head < lse.heads; ++head) {
+    std::fill_n(lse.head(head), lse.tokens, std::numeric_limits<float>::quiet_NaN());
+  }
+}
 
 std::unique_ptr<Verifier> make_verifier(const Problem& problem, const Mask& mask,
                                         const Inputs& inputs, VerifyBudget budget,

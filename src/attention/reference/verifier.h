@@ -12,60 +12,101 @@
 
 namespace longca {
 
-/// What one comparison with the reference found.
+/// The result of one comparison with the reference.
 struct Verdict {
   bool ok = true;
-  std::string reason;     ///< if not ok: which output, head, rows, error and bound
+  std::string reason;     ///< if not ok: output, head, rows, error and bound
   double fraction = 1.0;  ///< share of the pass's output elements that were compared
-  /// Relative Frobenius error over what was compared (‖x − ref‖ / ‖ref‖); for lse the largest
-  /// absolute error. Absent where nothing of that output was compared.
+  /// Relative Frobenius error ‖x − ref‖ / ‖ref‖ of the compared elements; of lse the largest
+  /// absolute error. Absent if nothing of the output was compared.
   std::optional<double> error_o, error_lse, error_dq, error_dk, error_dv;
-  /// The largest error as a share of its bound, over all that was compared: above 1 is wrong.
+  /// max error / bound over all compared tiles and rows; above 1 is wrong.
   double worst_ratio = 0;
 };
 
-/// How much checking may cost.
+/// The time that verification may take.
 struct VerifyBudget {
-  /// Of CPU time per problem, over all kernels and passes. A GPU gets a quarter of it as time of
-  /// the device: whole_heads.h.
+  /// CPU time per problem for all kernels and passes. A GPU gets a quarter of it as device time,
+  /// see drawn_tiles.h.
   double seconds = 10.0;
-  /// Speed of the reference per CPU that the cost is estimated with; 0: measured, once per process.
-  /// What is drawn depends on it, so that a fixed rate makes the choice repeatable anywhere.
+  /// The reference's assumed GFLOP/s per CPU; 0 measures it once per process. The drawn tiles
+  /// depend on it, so a fixed rate makes them reproducible on any machine.
   double gflops = 0;
 };
 
-/// Heads whose results a verifier reads: ranges, ascending, not touching.
+/// The heads whose results a verifier reads: ascending, non-adjacent ranges.
 struct CheckedHeads {
   std::vector<Range> q;  ///< of o, lse, dq
   std::vector<Range> k;  ///< of dk, dv
   bool operator==(const CheckedHeads&) const = default;
 };
 
-/// Judges what kernels computed for one problem. Made once per problem, reused by every kernel of
-/// it. Tensors lie in the memory of the problem's device.
+/// Checks kernels' results for one problem; created once per problem and shared by its kernels.
+/// Tensors are in the memory of the problem's device.
 class Verifier {
  public:
   virtual ~Verifier() = default;
 
-  /// `lse` null for a kernel that returns none.
+  /// `lse` is null for a kernel that returns none.
   virtual Verdict check_forward(ConstTensorView o, const ConstLseView* lse) const = 0;
-  /// `args` as the backward pass was called, args.lse.data null for a kernel that computes none;
-  /// dout, q, k and v are those of the inputs. The same kernel's forward pass was checked before.
+  /// `args` are the backward call's, with args.lse.data null for a kernel without lse; dout, q, k
+  /// and v must be the inputs. The same kernel's forward pass must have been checked before.
   virtual Verdict check_backward(const BackwardArgs& args) const = 0;
-  /// Of a forward and a backward check; what lies in other heads does not matter to them.
+  /// The heads that a forward and a backward check read.
   virtual CheckedHeads checked_heads() const = 0;
-  /// Share of all output elements that a forward and a backward check compare.
+  /// Share of all output elements that a forward and a backward check compare together.
   virtual double fraction() const = 0;
-  /// Bytes that it keeps on the problem's device.
+  /// Bytes held on the problem's device.
   virtual std::int64_t bytes() const = 0;
 };
 
-/// The verifier of the problem's device: `Reference` on the CPU, `CudaReference` on a GPU. Keeps a
-/// reference to `inputs`; `seed` chooses what is drawn where the budget does not allow everything.
+/// The verifier for the problem's device: `Reference` on the CPU, `CudaReference` on a GPU. Keeps a
+/// reference to `inputs`; `seed` chooses the tiles if the budget does not allow all.
 std::unique_ptr<Verifier> make_verifier(const Problem& problem, const Mask& mask,
                                         const Inputs& inputs, VerifyBudget budget,
                                         std::uint64_t seed);
-/// An estimate of bytes() before it exists.
+/// An estimate of Verifier::bytes() without creating one.
 std::int64_t estimate_verifier_bytes(const Problem& problem, const Mask& mask, VerifyBudget budget);
+
+/// The root of trust on the CPU: attention in float64 from the inputs, by simple code of its own.
+/// Computed lazily, once per problem, and shared by its kernels.
+///
+/// All elements are compared if the budget allows; else KV heads with all their query heads, drawn
+/// from the seed; and if not even one is affordable, tiles of 64 tokens: of queries for o, lse and
+/// dq, of keys for dk and dv. A tile of keys needs the softmax of every row that attends to it, too
+/// much to compute there, so its reference is computed from the (o, lse) that the backward pass was
+/// given. At least one tile of each kind is compared, whatever the budget.
+///
+/// lse has an absolute bound per row. The other outputs are bounded per tile of 64 tokens of a head
+/// by the error of an emulated honest kernel of the problem's dtype: twice its norm and four times
+/// its largest element, plus a floor for unavoidable rounding noise (bounds.h). A row or key
+/// without an allowed cell must be exactly 0, its lse −∞. NaN is wrong.
+///
+/// Not thread-safe; computes on ThreadPool::global().
+class Reference : public Verifier {
+ public:
+  /// Keeps a reference to `inputs`; `seed` chooses the heads or tiles.
+  Reference(const Problem& problem, const Mask& mask, const Inputs& inputs, VerifyBudget budget,
+            std::uint64_t seed);
+  ~Reference() override;
+  Reference(const Reference&) = delete;
+  Reference& operator=(const Reference&) = delete;
+
+  Verdict check_forward(ConstTensorView o, const ConstLseView* lse) const override;
+  /// Does not compare dk and dv if tiles are drawn and args.lse.data is null.
+  Verdict check_backward(const BackwardArgs& args) const override;
+  CheckedHeads checked_heads() const override;
+  double fraction() const override;
+  std::int64_t bytes() const override;
+  static std::int64_t estimate_bytes(const Problem& problem, const Mask& mask, VerifyBudget budget);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Fills an output with NaN, so that unwritten elements are detected.
+void poison(const TensorView& tensor);
+void poison(const LseView& lse);
 
 }  // namespace longca

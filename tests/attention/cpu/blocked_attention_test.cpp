@@ -12,7 +12,7 @@
 #include "attention/cpu/dense_attention.h"
 #include "attention/cpu/kernels.h"
 #include "attention/cpu/random_problem.h"
-#include "attention/reference/verify.h"
+#include "attention/reference/verifier.h"
 
 namespace longca::test {
 namespace {

@@ -52,7 +52,7 @@ class Both {
       SCOPED_TRACE("head " + std::to_string(queries[i].head) + ", query tile " +
                    std::to_string(queries[i].tile));
       const auto& tile = host.query_tile(i);
-      EXPECT_EQ(device.o().figures[i].seen, tile.reached);
+      EXPECT_EQ(device.o().statistics[i].seen, tile.reached);
       expect_rows(i, tile);
       expect_tile(device.o(), i, host.o(i), tile.o, tile.reached);
       expect_tile(device.dq(), i, host.dq(i), tile.dq, tile.reached);
@@ -60,8 +60,8 @@ class Both {
     for (std::size_t i = 0; i < host.selection().keys.size(); ++i) {
       SCOPED_TRACE("key tile " + std::to_string(i));
       const auto& tile = host.key_tile(i);
-      EXPECT_EQ(device.dk().figures[i].seen, tile.reached);
-      EXPECT_EQ(device.dv().figures[i].seen, tile.reached);
+      EXPECT_EQ(device.dk().statistics[i].seen, tile.reached);
+      EXPECT_EQ(device.dv().statistics[i].seen, tile.reached);
       const Problem& p = host_problem_.shape;
       const auto draws =
           std::min<std::int64_t>(std::popcount(tile.reached), p.tokens_q * p.group_size());
@@ -80,7 +80,7 @@ class Both {
   void expect_rows(std::size_t i, const ReferenceResults::QueryTile& tile) const {
     const std::int64_t tokens = host_problem_.shape.tokens_q;
     const auto [head, number] = host.selection().queries[i];
-    EXPECT_NEAR(device.o().figures[i].score, tile.score_magnitude, 1e-4 * tile.score_magnitude);
+    EXPECT_NEAR(device.o().statistics[i].score, tile.score_magnitude, 1e-4 * tile.score_magnitude);
     for (std::int64_t row = 0; row < std::min(kTile, tokens - number * kTile); ++row) {
       const double found =
           device.rows()[static_cast<std::size_t>(head * tokens + number * kTile + row)].lse;
@@ -112,7 +112,7 @@ class Both {
       squared += std::pow(double{values[c]} - exact[c], 2);
     }
     EXPECT_LE(std::sqrt(squared), 0.1 * bound.norm);
-    const TileFigure& tile = output.figures[i];
+    const TileStatistics& tile = output.statistics[i];
     const TileBound found = make_bound(tile.squared, tile.error_squared, tile.largest,
                                        std::sqrt(tile.terms), draws, host_problem_.shape.dtype);
     if (bound.norm == 0) {

@@ -10,7 +10,6 @@
 #include "attention/reference/cuda/cuda_reference.h"
 #include "attention/reference/drawn_tiles.h"
 #include "attention/reference/faulty_masks.h"
-#include "attention/reference/whole_heads.h"
 #include "attention/solved.h"
 #include "gpu/gpu_test.h"
 #include "gpu/reference/honest_kernel.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "attention/inputs/inputs.h"
-#include "attention/reference/verify.h"
+#include "attention/reference/verifier.h"
 #include "gpu/gpu_test.h"
 #include "gpu/small_mask.h"
 #include "mask/block_draw.h"

@@ -9,9 +9,9 @@
 namespace longca {
 namespace {
 
-constexpr std::int64_t kChunk = 1 << 18;  ///< elements that one task converts
+constexpr std::int64_t kChunk = 1 << 18;  ///< elements converted per task
 
-/// Rows [first, first + tokens) of a head, one after the other.
+/// Packs rows [first, first + tokens) of a head densely into `to`.
 void copy_rows(const ConstTensorView& x, std::int64_t head, std::int64_t first, std::int64_t tokens,
                void* to) {
   if (tokens == 0 || x.dim == 0) return;

@@ -8,11 +8,11 @@
 
 namespace longca {
 
-/// Tokens [first, first + tokens) of one head of a device tensor in host memory, [tokens, 1, dim],
-/// after what is queued on the device's stream.
+/// Copies tokens [first, first + tokens) of one head of a device tensor [tokens, heads, dim] to
+/// host memory, [tokens, 1, dim], in order on the device's stream; synchronous.
 HostTensor copy_tokens(const ConstTensorView& x, std::int64_t head, std::int64_t first,
                        std::int64_t tokens);
-/// Copies whole heads, keeping the memory that they pass through.
+/// Copies heads to the host and reuses its staging memory.
 class HeadCopier {
  public:
   /// values ← the head as float32 [tokens, dim].

@@ -22,9 +22,9 @@ struct CudaReference::Impl {
   Selection selection;
   DeviceResults results;
   Buffer differences;
-  bool forward_held = false;  ///< by float64
-  bool gradients_held = false;
-  bool forward_ok = true;  ///< what the forward pass that was checked last gave
+  bool forward_checked = false;  ///< the reference itself, against float64
+  bool gradients_checked = false;
+  bool forward_ok = true;  ///< the verdict of the last check_forward
 
   Impl(const Problem& shape, const Mask& mask, const Inputs& inputs, const DrawnTiles& drawn,
        std::uint64_t random_seed)
@@ -39,23 +39,24 @@ struct CudaReference::Impl {
                                      sizeof(TileDifference));
   }
 
-  // A reference that disagreed with float64 disagrees again, with every kernel that asks.
+  // A self-check that fails throws for every kernel of the problem, and so is repeated.
   void compute_forward() {
     results.compute_forward();
-    if (!forward_held) check_forward_samples(problem, results, seed);
-    forward_held = true;
+    if (!forward_checked) check_forward_samples(problem, results, seed);
+    forward_checked = true;
   }
-  /// Where tiles of keys are drawn, from the o and lse that the kernel has computed; without an lse
-  /// from rows of the reference's own.
+  /// dK and dV of drawn tiles come from the kernel's o and lse; without an lse, and for whole
+  /// heads, from the reference's own rows.
   void compute_gradients(const BackwardArgs& args) {
     compute_forward();
     results.compute_query_gradients();
     const bool given = !results.whole() && args.lse.data != nullptr;
     given ? results.compute_key_gradients_from(args.o, args.lse) : results.compute_key_gradients();
-    // From rows that are wrong themselves, float64 and float32 may well differ.
-    if (gradients_held || (given && !forward_ok)) return;
+    // Wrong rows of a kernel may make float32 and float64 differ, which is not the reference's
+    // fault.
+    if (gradients_checked || (given && !forward_ok)) return;
     check_gradient_samples(problem, results, seed);
-    gradients_held = true;
+    gradients_checked = true;
   }
 
   bool of_queries(const DeviceResults::Output& expected) const {
@@ -63,10 +64,10 @@ struct CudaReference::Impl {
   }
 
   TileBound bound(const DeviceResults::Output& expected, std::size_t i) const {
-    const TileFigure& tile = expected.figures[expected.figure_of(i)];
+    const TileStatistics& tile = expected.statistics[expected.statistics_index(i)];
     std::int64_t draws = std::popcount(tile.seen);
     if (!of_queries(expected)) {
-      // Rounding errors belong to keys, or to the rows that see them: whichever are fewer.
+      // Independent rounding errors: one per key or per query row, whichever are fewer.
       draws = std::min(draws, problem.shape.tokens_q * problem.shape.group_size());
     }
     return make_bound(tile.squared, tile.error_squared, tile.largest, std::sqrt(tile.terms), draws,
@@ -76,8 +77,8 @@ struct CudaReference::Impl {
   std::vector<TileError> errors_of(const ConstTensorView& x,
                                    const DeviceResults::Output& expected) const {
     Device& device = Device::get(DeviceKind::cuda);
-    const auto* figures = expected.device_figures.as<TileFigure>();
-    find_differences({x, expected.values.as<float>(), figures, expected.device_heads,
+    const auto* statistics = expected.device_statistics.as<TileStatistics>();
+    find_differences({x, expected.values.as<float>(), statistics, expected.device_heads,
                       static_cast<int>(expected.heads.size()), expected.device_drawn,
                       static_cast<int>(expected.drawn.size()), differences.as<TileDifference>()},
                      static_cast<cudaStream_t>(device.stream()));
@@ -95,7 +96,7 @@ struct CudaReference::Impl {
     return errors;
   }
 
-  /// Compares one tile once more, on the host, for the place of its worst element.
+  /// Compares one tile again, on the host, to locate its worst element.
   JudgedTile judge_tile(const ConstTensorView& x, const DeviceResults::Output& expected,
                         const Selection::Item& item, std::size_t i) const {
     const std::int64_t first = item.tile * kTile;
@@ -107,7 +108,7 @@ struct CudaReference::Impl {
               static_cast<std::int64_t>(values.size() * sizeof(float)));
     const std::vector<double> exact(values.begin(), values.end());
     JudgedTile judged{{}, bound(expected, i)};
-    const std::uint64_t seen = expected.figures[expected.figure_of(i)].seen;
+    const std::uint64_t seen = expected.statistics[expected.statistics_index(i)].seen;
     judged.error = compare_tile(found.view(), 0, 0, exact, seen, judged.bound);
     judged.error.token += first;
     return judged;
@@ -137,13 +138,13 @@ struct CudaReference::Impl {
         [&](std::size_t i) {
           return ExpectedLse{
               std::span(expected).subspan(static_cast<std::size_t>(o.row_of(i))),
-              o.figures[o.figure_of(i)].score,
+              o.statistics[o.statistics_index(i)].score,
               problem.mean_keys(selection.queries[i].head, selection.queries[i].tile)};
         },
         verdict);
   }
 
-  // Rows compared and in all, of the outputs of each pass.
+  // Rows compared and in total.
   double query_rows() const {
     return static_cast<double>(tokens_in(selection.queries, problem.shape.tokens_q));
   }

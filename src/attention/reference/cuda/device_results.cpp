@@ -28,13 +28,13 @@ void check_limits(const Problem& problem) {
   const int needed = reference_shared_bytes(problem.dtype, problem.head_dim);
   if (needed > limit) {
     throw_input_error(
-        "the reference needs {} bytes of shared memory per block for head dimension "
+        "the reference needs {} bytes of shared memory per CTA for head dimension "
         "{} in {}: this GPU has {}",
         needed, problem.head_dim, to_string(problem.dtype), limit);
   }
 }
 
-/// Of every head's order the tiles that are drawn.
+/// Every head's order restricted to the drawn tiles.
 std::vector<std::int32_t> drawn_of(const IntervalLists& lists,
                                    const std::vector<std::int32_t>& drawn) {
   std::vector<std::int32_t> order;
@@ -131,10 +131,10 @@ DeviceResults::Output DeviceResults::make_output(std::span<const int> heads,
   output.tokens = tokens;
   const auto slots = static_cast<std::int64_t>(heads.size());
   output.values = allocate(slots * tokens * problem_.shape.head_dim * 4);
-  output.figures.resize(static_cast<std::size_t>(slots * output.tiles()));
-  output.device_figures =
-      allocate(static_cast<std::int64_t>(output.figures.size() * sizeof(TileFigure)));
-  device_.fill(output.device_figures.data(), 0, output.device_figures.bytes());
+  output.statistics.resize(static_cast<std::size_t>(slots * output.tiles()));
+  output.device_statistics =
+      allocate(static_cast<std::int64_t>(output.statistics.size() * sizeof(TileStatistics)));
+  device_.fill(output.device_statistics.data(), 0, output.device_statistics.bytes());
   return output;
 }
 
@@ -170,17 +170,18 @@ void DeviceResults::compute(ReferencePass pass, const Buffer& rows, bool all, Ou
   PassArgs args = arguments(pass, all);
   args.rows = rows.as<RowStatistic>();
   args.out = output.values.as<float>();
-  args.figures = output.device_figures.as<TileFigure>();
+  args.statistics = output.device_statistics.as<TileStatistics>();
   run_pass(pass, args, static_cast<cudaStream_t>(device_.stream()));
 }
 
-void DeviceResults::copy_figures(Output& output) const {
-  device_.copy(output.figures.data(), output.device_figures.data(), output.device_figures.bytes());
+void DeviceResults::copy_statistics(Output& output) const {
+  device_.copy(output.statistics.data(), output.device_statistics.data(),
+               output.device_statistics.bytes());
 }
 
 void DeviceResults::compute_rows(bool all) {
   compute(ReferencePass::forward, rows_, all, o_);
-  copy_figures(o_);
+  copy_statistics(o_);
   host_rows_.resize(heads_q_.size() * static_cast<std::size_t>(problem_.shape.tokens_q));
   device_.copy(host_rows_.data(), rows_.data(), rows_.bytes());
   has_all_rows_ = all;
@@ -202,7 +203,7 @@ void DeviceResults::compute_query_gradients() {
   compute_forward();
   if (std::exchange(has_query_gradients_, true)) return;
   compute(ReferencePass::query_gradient, rows_, whole(), dq_);
-  copy_figures(dq_);
+  copy_statistics(dq_);
 }
 
 void DeviceResults::compute_key_gradients() {
@@ -226,8 +227,8 @@ void DeviceResults::compute_key_gradients_of(const Buffer& rows) {
   rows_of_keys_ = &rows;
   compute(ReferencePass::value_gradient, rows, whole(), dv_);
   compute(ReferencePass::key_gradient, rows, whole(), dk_);
-  copy_figures(dv_);
-  copy_figures(dk_);
+  copy_statistics(dv_);
+  copy_statistics(dk_);
 }
 
 std::vector<RowStatistic> DeviceResults::rows_of_keys() const {
@@ -245,11 +246,11 @@ std::int64_t DeviceResults::bytes_for(const Problem& problem, const Mask& mask,
   const std::int64_t values = (rows_q + rows_k) * 2 * problem.head_dim * 4;
   const std::int64_t norms =
       (problem.tokens_q * problem.heads_q + problem.tokens_k * problem.heads_k) * 2 * 4;
-  // Lists of one interval per token where diagonals cut; those of blocks are shared by their rows.
+  // One interval per token (diagonals); the rows of a block share their list.
   const std::int64_t list_heads = mask.blocks() != nullptr ? heads_q : 1;
   const std::int64_t lists = (problem.tokens_q + problem.tokens_k) * list_heads * 20;
   return values + norms + lists + rows_q * 2 * static_cast<std::int64_t>(sizeof(RowStatistic)) +
-         (rows_q + rows_k) / kTile * 2 * static_cast<std::int64_t>(sizeof(TileFigure));
+         (rows_q + rows_k) / kTile * 2 * static_cast<std::int64_t>(sizeof(TileStatistics));
 }
 
 }  // namespace longca

@@ -13,34 +13,34 @@
 
 namespace longca {
 
-/// The reference's values for some KV heads and all their query heads, in device memory, with the
-/// figures of their tiles on the host; of all their tiles or of those drawn. Each part is computed
-/// when first asked for; the memory is taken at once, that of whole heads.
+/// The reference's values in device memory, and the statistics of their tiles on the host, for the
+/// drawn tiles of the drawn KV heads and all their query heads. A slot is the index of a head among
+/// the drawn ones. Results are computed lazily; memory for whole heads is allocated at once.
 class DeviceResults {
  public:
-  /// Throws InputError for a head dimension that the passes do not take, or a GPU whose blocks have
-  /// too little shared memory for them.
+  /// Throws InputError for a head dimension that the passes do not support, or a GPU with too
+  /// little shared memory per CTA.
   DeviceResults(const ReferenceProblem& problem, DrawnTiles drawn);
 
   struct Output {
-    Buffer values;                        ///< [slots, tokens, dim] float32
-    Buffer device_figures;                ///< [slots, tiles] TileFigure, zero of what is not drawn
-    std::vector<TileFigure> figures;      ///< the same on the host
-    std::span<const int> heads;           ///< of the slots
-    const int* device_heads = nullptr;    ///< the same on the device
-    std::span<const std::int32_t> drawn;  ///< tiles of each head that are computed, ascending
+    Buffer values;                           ///< [slots, tokens, dim] float32
+    Buffer device_statistics;                ///< [slots, tiles] TileStatistics, zero if not drawn
+    std::vector<TileStatistics> statistics;  ///< the same on the host
+    std::span<const int> heads;              ///< by slot
+    const int* device_heads = nullptr;       ///< the same on the device
+    std::span<const std::int32_t> drawn;     ///< the tiles computed of each head, ascending
     const std::int32_t* device_drawn = nullptr;
     std::int64_t tokens = 0;
 
     std::int64_t tiles() const { return tile_count(tokens); }
-    /// Of the i-th tile drawn, by slot, then tile.
+    /// Slot and tile of the i-th drawn tile, in order of slot, then tile.
     std::size_t slot_of(std::size_t i) const { return i / drawn.size(); }
     std::int64_t tile_of(std::size_t i) const { return drawn[i % drawn.size()]; }
-    /// Its place in `figures`.
-    std::size_t figure_of(std::size_t i) const {
+    /// Its index in `statistics`.
+    std::size_t statistics_index(std::size_t i) const {
       return slot_of(i) * static_cast<std::size_t>(tiles()) + static_cast<std::size_t>(tile_of(i));
     }
-    /// Row of `values` at which it begins.
+    /// Its first row in `values`.
     std::int64_t row_of(std::size_t i) const {
       return static_cast<std::int64_t>(slot_of(i)) * tokens + tile_of(i) * kTile;
     }
@@ -48,11 +48,10 @@ class DeviceResults {
 
   void compute_forward();
   void compute_query_gradients();
-  /// dK and dV from the reference's own rows. Where tiles are drawn that takes the forward pass of
-  /// all tiles.
+  /// dK and dV from the reference's own rows, which takes the forward pass of all tiles.
   void compute_key_gradients();
-  /// dK and dV of the tiles drawn from the o and lse that a backward pass was given. Computed anew
-  /// by each call.
+  /// dK and dV of the drawn tiles from the o and lse that a backward pass was given; computed by
+  /// every call.
   void compute_key_gradients_from(const ConstTensorView& o, const ConstLseView& lse);
 
   const Output& o() const { return o_; }
@@ -60,9 +59,9 @@ class DeviceResults {
   const Output& dk() const { return dk_; }
   const Output& dv() const { return dv_; }
   bool whole() const { return drawn_.whole; }
-  /// [query slots, tokens_q], on the host; of the tiles drawn.
+  /// [query slots, tokens_q] on the host, valid in drawn tiles.
   const std::vector<RowStatistic>& rows() const { return host_rows_; }
-  /// Those that the gradients of keys were computed from last, of all tokens.
+  /// [query slots, tokens_q]: the rows that dK and dV were last computed from.
   std::vector<RowStatistic> rows_of_keys() const;
   const std::vector<int>& heads_q() const { return heads_q_; }
   const std::vector<int>& heads_k() const { return drawn_.heads_k; }
@@ -74,8 +73,8 @@ class DeviceResults {
   struct Lists {
     Buffer list_of, list_offsets, intervals, run_offsets, runs;
     Buffer order;        ///< of all tiles
-    Buffer drawn_order;  ///< of those drawn, if they are not all
-    Buffer drawn;        ///< these, ascending
+    Buffer drawn_order;  ///< of the drawn tiles, if they are not all
+    Buffer drawn;        ///< drawn tiles, ascending
     DeviceIntervals view() const;
   };
 
@@ -89,7 +88,7 @@ class DeviceResults {
   void compute(ReferencePass pass, const Buffer& rows, bool all, Output& output);
   void compute_rows(bool all);
   void compute_key_gradients_of(const Buffer& rows);
-  void copy_figures(Output& output) const;
+  void copy_statistics(Output& output) const;
 
   const ReferenceProblem& problem_;
   Device& device_;
@@ -100,7 +99,7 @@ class DeviceResults {
   Lists query_lists_, key_lists_;
   Buffer q_squared_, k_squared_, v_squared_, dout_squared_;
   Buffer rows_;
-  Buffer given_rows_;  ///< where tiles are drawn
+  Buffer given_rows_;  ///< from a kernel's o and lse, if tiles are drawn
   std::vector<RowStatistic> host_rows_;
   const Buffer* rows_of_keys_ = nullptr;
   Output o_, dq_, dk_, dv_;

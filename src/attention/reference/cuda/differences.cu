@@ -12,7 +12,7 @@ using reference::row_of;
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 
-/// Larger of two that are not negative, NaN if one is.
+/// max of two non-negative numbers; NaN if one is NaN.
 __device__ double larger(double a, double b) {
   return isnan(a) || a > b ? a : b;
 }
@@ -34,7 +34,7 @@ __device__ TileDifference shuffled(const TileDifference& x, int step) {
   return other;
 }
 
-/// One block per compared tile of a slot.
+/// One CTA per (compared tile, slot).
 template <typename T>
 __global__ __launch_bounds__(kThreads) void tile_differences(DifferenceArgs a) {
   const std::int64_t tile = a.tiles[blockIdx.x];
@@ -43,7 +43,7 @@ __global__ __launch_bounds__(kThreads) void tile_differences(DifferenceArgs a) {
   const std::int64_t place = slot * gridDim.x + blockIdx.x;
   const auto dim = static_cast<int>(a.x.dim);
   const auto tokens = static_cast<int>(min(std::int64_t{kTile}, a.x.tokens - first));
-  const std::uint64_t seen = a.figures[slot * tile_count(a.x.tokens) + tile].seen;
+  const std::uint64_t seen = a.statistics[slot * tile_count(a.x.tokens) + tile].seen;
   const float* reference = a.reference + (slot * a.x.tokens + first) * dim;
   TileDifference own;
   for (int i = threadIdx.x; i < tokens * dim; i += kThreads) {

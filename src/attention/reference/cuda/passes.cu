@@ -41,7 +41,7 @@ void launch_pass(ReferencePass pass, const PassArgs& args, cudaStream_t stream) 
   }
 }
 
-/// Calls visit(Shape{}) with the shape of a dtype and head dimension.
+/// Calls visit(Shape{}) with the shape for a dtype and head dimension.
 template <typename Visit>
 auto with_shape(DType dtype, std::int64_t dim, const Visit& visit) {
   if (dtype == DType::float32) {
@@ -68,7 +68,7 @@ __global__ void squared_rows(ConstTensorView x, float* squared) {
   if (exists && threadIdx.x == 0) squared[head * x.tokens + token] = sum;
 }
 
-/// One warp per row of o and dout, whose types are O and T.
+/// One warp per row of o, of type O, and dout, of type T.
 template <typename O, typename T>
 __global__ void given_statistics(ConstTensorView o, ConstLseView lse, ConstTensorView dout,
                                  const int* heads, const int* query_slot, RowStatistic* rows) {

@@ -10,8 +10,8 @@
 
 namespace longca {
 
-/// The four passes over pairs of tiles. Each owns tiles of 64 tokens of one side, meets the tiles
-/// of the other side that its mask allows, and sums one output.
+/// The four passes over pairs of 64-token tiles: a CTA owns a tile of one side, loops over the
+/// non-empty tiles of the other side, its partners, and accumulates one output.
 enum class ReferencePass : std::uint8_t {
   forward,         ///< O and the row statistics; owns queries
   query_gradient,  ///< dQ; owns queries
@@ -19,21 +19,21 @@ enum class ReferencePass : std::uint8_t {
   key_gradient,    ///< dK; owns keys
 };
 
-/// What the backward passes need of a query row.
+/// Statistics of a query row for the backward passes.
 struct RowStatistic {
   double lse = 0;        ///< −∞ for a row without keys
   double delta = 0;      ///< dO · O
-  float same_lse = 0;    ///< those of the emulation
-  float same_delta = 0;  ///< from its rounded O
+  float same_lse = 0;    ///< the emulation's lse
+  float same_delta = 0;  ///< the emulation's, from its rounded O
 };
 
-/// What a pass tells of a tile, for its bound (bounds.h) and its zeros.
-struct TileFigure {
+/// A pass's statistics of an owned tile, for its bound (bounds.h) and its zero rows.
+struct TileStatistics {
   double squared = 0;        ///< ‖exact‖²
   double error_squared = 0;  ///< ‖emulation − exact‖²
   double terms = 0;          ///< Σ ‖term‖²
-  double largest = 0;        ///< largest |emulation − exact|
-  double score = 0;          ///< forward: scale · largest ‖q‖ · largest ‖k‖ met
+  double largest = 0;        ///< max |emulation − exact|
+  double score = 0;          ///< forward: scale · max ‖q‖ · max ‖k‖ over the partners
   std::uint64_t seen = 0;    ///< bit i: token i has an allowed cell
 };
 
@@ -46,17 +46,18 @@ struct DeviceIntervals {
   const PartnerRun* runs = nullptr;
 };
 
-/// One pass over some tiles of some heads of the owner's side. Pointers are to device memory.
+/// The arguments of a pass over some tiles of some heads of the owner's side; device pointers. A
+/// slot is the index of a head among those computed.
 struct PassArgs {
   ConstTensorView q, k, v, dout;
   float scale = 1;
   int group = 1;                    ///< query heads per KV head
   const int* heads = nullptr;       ///< the owner's heads, by slot
-  int slots = 0;                    ///< number of them
-  const int* mask_slot = nullptr;   ///< per query head: its part of the interval lists
-  const int* query_slot = nullptr;  ///< per query head: its row in `rows`
+  int slots = 0;                    ///< number of heads
+  const int* mask_slot = nullptr;   ///< per query head: head index in the interval lists
+  const int* query_slot = nullptr;  ///< per query head: head index in `rows`
   DeviceIntervals mask;             ///< of the owner's side
-  /// [heads of the interval lists, tiles]: the tiles to compute, in the order in which they begin.
+  /// [heads of the interval lists, tiles]: the tiles to compute, in launch order.
   const std::int32_t* order = nullptr;
   int tiles = 0;                 ///< of each head
   RowStatistic* rows = nullptr;  ///< [query slots, tokens_q]: written by `forward`, else read
@@ -65,15 +66,15 @@ struct PassArgs {
   const float* k_squared = nullptr;
   const float* v_squared = nullptr;
   const float* dout_squared = nullptr;
-  float* out = nullptr;           ///< [slots, tokens, dim] float32
-  TileFigure* figures = nullptr;  ///< [slots, tiles]
+  float* out = nullptr;                  ///< [slots, tokens, dim] float32
+  TileStatistics* statistics = nullptr;  ///< [slots, tiles]
 };
 
-/// Runs a pass. Head dimensions up to largest_reference_dim(dtype).
+/// Runs a pass for a head dimension up to largest_reference_dim(dtype).
 void run_pass(ReferencePass pass, const PassArgs& args, cudaStream_t stream);
 
-/// The statistics of rows whose O and lse a kernel has computed, for the passes over keys: those of
-/// the emulation, too. rows[query_slot[head], token] of the `count` query heads of `heads`.
+/// Writes rows[query_slot[head], token], the emulation's members too, from a kernel's O and lse for
+/// the `count` query heads `heads`.
 void statistics_of(const ConstTensorView& o, const ConstLseView& lse, const ConstTensorView& dout,
                    const int* heads, int count, const int* query_slot, RowStatistic* rows,
                    cudaStream_t stream);
@@ -81,7 +82,7 @@ void statistics_of(const ConstTensorView& o, const ConstLseView& lse, const Cons
 /// 256 in bfloat16, 128 in float32.
 int largest_reference_dim(DType dtype);
 
-/// The most shared memory that a block of any pass takes.
+/// Maximum bytes of shared memory per CTA over all passes.
 int reference_shared_bytes(DType dtype, int head_dim);
 
 /// squared[head, token] = ‖x[token, head]‖².

@@ -19,16 +19,16 @@ namespace {
 constexpr double kRoundoff = 0x1p-24;
 constexpr std::int64_t kRows = 8;
 constexpr std::int64_t kKeys = 4;
-constexpr std::int64_t kChunk = 8192;  ///< queries of a key that one task sums
+constexpr std::int64_t kChunk = 8192;  ///< queries of a key per task
 
-/// What is looked at: a KV head, one of its query heads, rows of the one and keys of the other.
+/// The samples: rows of one query head and keys of its KV head.
 struct Samples {
   std::size_t slot_k = 0;
   std::size_t slot_q = 0;
   std::vector<std::int64_t> rows, keys;
 };
 
-/// The last token of the output's tiles and others.
+/// The last token of the output's tiles and random others, ascending.
 std::vector<std::int64_t> draw_tokens(const DeviceResults::Output& output, std::int64_t count,
                                       PythonRandom& random) {
   std::vector<std::int64_t> drawn;
@@ -61,7 +61,7 @@ Samples draw_samples(const ReferenceProblem& problem, const DeviceResults& resul
   return samples;
 }
 
-/// Values of one slot and token, on the host.
+/// Copies the values of one slot and token to the host.
 std::vector<float> values_of(const DeviceResults::Output& output, std::size_t slot,
                              std::int64_t token, int dim) {
   std::vector<float> values(static_cast<std::size_t>(dim));
@@ -71,18 +71,18 @@ std::vector<float> values_of(const DeviceResults::Output& output, std::size_t sl
   return values;
 }
 
-/// How many roundings of float32 a sum of `terms` terms P · x may be off by: those of the sum,
-/// which add up as √terms, and those of the scores that P is the exponential of. A float32 problem
-/// is computed in float64 and only stored as float32.
+/// The error bound of a sum of `terms` terms P · x in units of float32 roundoff: the roundings of
+/// the sum grow with √terms, those of the scores with the largest score. A float32 problem is
+/// computed in float64 and rounded once.
 double noise_steps(const ReferenceProblem& problem, const DeviceResults& results,
                    std::int64_t terms) {
   if (problem.shape.dtype == DType::float32) return 2;
   double score = 0;
-  for (const TileFigure& tile : results.o().figures) score = std::max(score, tile.score);
+  for (const TileStatistics& tile : results.o().statistics) score = std::max(score, tile.score);
   return 32 + 2 * score + std::sqrt(static_cast<double>(terms));
 }
 
-/// Throws unless ‖found − expected‖ is float32 noise of that many roundings.
+/// Throws unless ‖found − expected‖ is within `steps` roundings of float32.
 void expect_noise(const char* what, int head, std::int64_t token, const std::vector<float>& found,
                   const std::vector<double>& expected, double magnitude, double steps) {
   double squared = 0;
@@ -104,7 +104,7 @@ void expect_lse(const DeviceResults& results, std::size_t slot, std::int64_t row
   const DeviceResults::Output& o = results.o();
   const auto at = static_cast<std::int64_t>(slot);
   const double found = results.rows()[static_cast<std::size_t>(at * o.tokens + row)].lse;
-  const TileFigure& tile = o.figures[static_cast<std::size_t>(at * o.tiles() + row / kTile)];
+  const TileStatistics& tile = o.statistics[static_cast<std::size_t>(at * o.tiles() + row / kTile)];
   if (found == exact) return;  // both −∞, too
   const double bound = lse_bound(tile.score, exact, 0) / 4;
   if (std::abs(found - exact) <= bound) return;
@@ -114,7 +114,7 @@ void expect_lse(const DeviceResults& results, std::size_t slot, std::int64_t row
                   o.heads[slot], row, found, exact));
 }
 
-/// The query head's tensors; with those of its KV head if not there yet.
+/// Loads the query head's tensors and, on the first call, those of its KV head.
 void load_head(const ReferenceProblem& problem, int head_q, HeadCopier& copier, HeadValues& head) {
   const Inputs& inputs = *problem.inputs;
   copier.copy(inputs.q.view(), head_q, head.q);
@@ -127,7 +127,7 @@ void load_head(const ReferenceProblem& problem, int head_q, HeadCopier& copier, 
   head.scale = static_cast<double>(problem.shape.scale());
 }
 
-/// exact_row of the sampled rows, all threads.
+/// exact_row of the sampled rows; multithreaded.
 std::vector<ExactRow> exact_rows(const ReferenceProblem& problem, const HeadValues& head,
                                  int head_q, const std::vector<std::int64_t>& rows) {
   std::vector<ExactRow> exact(rows.size());
@@ -150,19 +150,19 @@ struct SampledHead {
   }
 
   int number;
-  double steps;  ///< of a row's noise
+  double steps;  ///< noise_steps of a row
   HeadCopier copier;
   HeadValues values;
   std::vector<ExactRow> rows;
 };
 
-/// A sampled key: the sum over the query heads so far, and how many terms it has.
+/// A sampled key's sum over query heads and its number of terms.
 struct KeySum {
   ExactKey sum;
   std::int64_t terms = 0;
 };
 
-/// Adds what one query head contributes, in chunks of its queries on all threads.
+/// Adds one query head's contribution, multithreaded over chunks of its queries.
 void add_head(const ReferenceProblem& problem, const DeviceResults& results, std::size_t slot_q,
               const std::vector<RowStatistic>& all_rows, const HeadValues& head,
               const std::vector<std::int64_t>& keys, std::vector<KeySum>& sums) {

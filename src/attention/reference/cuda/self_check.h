@@ -7,12 +7,11 @@
 
 namespace longca {
 
-/// Holds the reference on the GPU to float64: a few rows of one query head, a few keys of its KV
-/// head, drawn from the seed, the last ones among them, are computed on the host from the inputs
-/// (float64_samples.h) and must agree within the noise of float32 sums, which grows with √terms;
-/// a mask's fault or a lost tile is far above it. Of tiles drawn they are rows and keys of these.
-/// Throws InternalError with a sentence if not. The keys use lse and delta of the rows that the
-/// reference used: its own, which the rows hold, or those of a kernel's forward pass.
+/// Checks the GPU reference against float64: a few rows of one query head and keys of its KV head,
+/// drawn from the seed within the drawn tiles and always with the last, are recomputed on the host
+/// (float64_samples.h) and must agree within the noise of float32 sums, which grows with √terms; a
+/// mask fault or a missing tile is far above it. Keys use the rows' lse and delta that the
+/// reference used. Throws InternalError if they disagree.
 void check_forward_samples(const ReferenceProblem& problem, const DeviceResults& results,
                            std::uint64_t seed);
 void check_gradient_samples(const ReferenceProblem& problem, const DeviceResults& results,

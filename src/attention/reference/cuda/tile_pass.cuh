@@ -1,17 +1,42 @@
 #pragma once
 
-#include "attention/reference/cuda/interval_cursor.cuh"
 #include "attention/reference/cuda/passes.h"
-#include "attention/reference/cuda/tile_memory.cuh"
 #include "attention/reference/cuda/tile_products.cuh"
 #include "attention/reference/cuda/tile_sums.cuh"
+#include "attention/reference/tile_mask.h"
 
 namespace longca::reference {
 
-/// One block: one tile of the owner's side against all its partners. With S = scale · QKᵀ, P =
-/// exp(S − lse) and dS = P ∘ (dO Vᵀ − delta) · scale, `forward` sums P V, `query_gradient` dS K,
-/// `value_gradient` Pᵀ dO and `key_gradient` dSᵀ Q: a product of two rows (two of them for dS), an
-/// elementwise step, and a product that is added up.
+/// Iterates over the intervals of one token; partner tiles must be visited in ascending order.
+class IntervalCursor {
+ public:
+  /// `row` = head of the lists · tokens + token.
+  __device__ void start(const DeviceIntervals& mask, std::int64_t row) {
+    const std::int32_t list = mask.list_of[row];
+    next_ = mask.intervals + mask.list_offsets[list];
+    end_ = mask.intervals + mask.list_offsets[list + 1];
+  }
+
+  /// Bit p: partner token first + p is allowed. Drops intervals before `first`.
+  __device__ std::uint64_t allowed(std::int64_t first) {
+    std::uint64_t bits = 0;
+    while (next_ < end_ && next_->end <= first) ++next_;
+    for (const TokenInterval* i = next_; i < end_ && i->begin < first + kTile; ++i) {
+      const std::int64_t begin = max(i->begin - first, std::int64_t{0});
+      const std::int64_t end = min(i->end - first, kTile);
+      bits |= ~std::uint64_t{0} >> (kTile - (end - begin)) << begin;
+    }
+    return bits;
+  }
+
+ private:
+  const TokenInterval* next_ = nullptr;  ///< null for a token past the end
+  const TokenInterval* end_ = nullptr;
+};
+
+/// One CTA: one tile of the owner's side against all its partners. With S = scale · Q Kᵀ, P =
+/// exp(S − lse) and dS = P ∘ (dO Vᵀ − delta) · scale, `forward` accumulates P V, `query_gradient`
+/// dS K, `value_gradient` Pᵀ dO and `key_gradient` dSᵀ Q.
 template <ReferencePass kPass, typename Shape>
 class TilePass {
  public:
@@ -41,7 +66,7 @@ class TilePass {
     const int heads = kOwnsQueries ? 1 : a_.group;
     for (int i = 0; i < heads; ++i) {
       const int head_q = kOwnsQueries ? own_head_ : own_head_ * a_.group + i;
-      meet_partners(head_q, kOwnsQueries ? head_q / a_.group : head_q);
+      loop_partners(head_q, kOwnsQueries ? head_q / a_.group : head_q);
     }
     finish();
   }
@@ -54,8 +79,8 @@ class TilePass {
   static constexpr bool kOwnsQueries = owns_queries(kPass);
   static constexpr bool kGradient = needs_gradient_of_p(kPass);
   static constexpr bool kTwice = Shape::kTwice;
-  static constexpr int kSummed = kGradient ? 0 : 1;  ///< which of the partner's tensors is summed
-  static constexpr const T* kElement = nullptr;      ///< names T to rounded()
+  static constexpr int kSummed = kGradient ? 0 : 1;  ///< partner tensor of the second product
+  static constexpr const T* kElement = nullptr;      ///< selects rounded()'s overload for T
   using Scores = Real[kRows][kScores];
   using SameScores = float[kRows][kScores];
 
@@ -68,7 +93,7 @@ class TilePass {
     if constexpr (kSummed == 0) return first_squares();
     return kOwnsQueries ? a_.v_squared : a_.dout_squared;
   }
-  /// −∞ marks a row without keys, whose P is 0 whatever is subtracted.
+  /// Replaces the lse −∞ of a row without keys: its scores are −∞, so P is 0 for any finite lse.
   static __device__ RowStatistic without_infinity(RowStatistic row) {
     if (row.lse == -INFINITY) row.lse = 0;
     if (row.same_lse == -INFINITY) row.same_lse = 0;
@@ -89,7 +114,7 @@ class TilePass {
     }
   }
 
-  __device__ void meet_partners(int head_q, int partner_head) {
+  __device__ void loop_partners(int head_q, int partner_head) {
     const std::int64_t part = a_.mask_slot[head_q];
     if (threadIdx.x < kTokens && first_ + threadIdx.x < own_tokens()) {
       cursor_.start(a_.mask, part * own_tokens() + first_ + threadIdx.x);
@@ -98,10 +123,10 @@ class TilePass {
     for (std::int64_t r = offsets[0]; r < offsets[1]; ++r) {
       const PartnerRun run = a_.mask.runs[r];
       for (int t = run.begin; t < run.end; ++t) {
-        __syncthreads();  // the partner before is done with
+        __syncthreads();  // all threads have read the previous partner
         load_partner(head_q, partner_head, t, run.full != 0);
         __syncthreads();
-        meet();
+        process_partner();
       }
     }
   }
@@ -117,7 +142,7 @@ class TilePass {
     s_.summed_squared[threadIdx.x] = exists ? summed_squares()[head * x.tokens + token] : 0;
     if constexpr (kForward) {
       const float squared = exists ? first_squares()[head * x.tokens + token] : 0;
-      figures_.largest_partner = max(figures_.largest_partner, squared);
+      statistics_.largest_partner = max(statistics_.largest_partner, squared);
     }
     if constexpr (!kOwnsQueries) {
       RowStatistic row;
@@ -126,10 +151,10 @@ class TilePass {
     }
     const std::uint64_t allowed = full ? ~std::uint64_t{0} : cursor_.allowed(first);
     s_.allowed[threadIdx.x] = allowed;
-    figures_.seen = figures_.seen || allowed != 0;
+    statistics_.seen = statistics_.seen || allowed != 0;
   }
 
-  __device__ void meet() {
+  __device__ void process_partner() {
     Scores p;
     SameScores same_p;
     row_products<Shape>(s_.own[0], s_.partner[0], p, same_p);
@@ -141,7 +166,7 @@ class TilePass {
       add_terms_and_round(p, same_p);
     }
     store_weights(p, same_p);
-    __syncwarp();  // weights are read by the 16 lanes that wrote them
+    __syncwarp();  // a row's weights are exchanged within the 16 lanes that share it
     add_products<Shape>(s_.weights, s_.same_weights, s_.partner[kSummed], sums_.exact, sums_.same);
   }
 
@@ -152,9 +177,9 @@ class TilePass {
       const std::uint64_t allowed = s_.allowed[Shape::row(i)];
 #pragma unroll
       for (int j = 0; j < kScores; ++j) {
-        const bool sees = allowed >> Shape::token(j) & 1;
-        s[i][j] = sees ? s[i][j] * scale : static_cast<Real>(-INFINITY);
-        if constexpr (kTwice) same_s[i][j] = sees ? same_s[i][j] * a_.scale : -INFINITY;
+        const bool visible = allowed >> Shape::token(j) & 1;
+        s[i][j] = visible ? s[i][j] * scale : static_cast<Real>(-INFINITY);
+        if constexpr (kTwice) same_s[i][j] = visible ? same_s[i][j] * a_.scale : -INFINITY;
       }
     }
   }
@@ -196,7 +221,7 @@ class TilePass {
     sums_.terms[i] += s_.summed_squared[Shape::token(j)] * weight * weight;
   }
 
-  /// same_p ← the emulation's P, rounded, or its error.
+  /// same_p ← the emulation's rounded P if kTwice, else its rounding error.
   __device__ void add_terms_and_round(const Scores& p, SameScores& same_p) {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
@@ -209,7 +234,8 @@ class TilePass {
     }
   }
 
-  /// p ← P · (dP − delta) · scale; same_p ← the emulation's, rounded, or its error.
+  /// p ← dS = P · (dP − delta) · scale; same_p ← the emulation's rounded dS if kTwice, else its
+  /// error.
   __device__ void to_score_gradients(Scores& p, SameScores& same_p) {
     Scores dp;
     SameScores same_dp;
@@ -240,7 +266,7 @@ class TilePass {
     }
   }
 
-  /// Stores the result, the row statistics and the figures of the tile.
+  /// Stores the output, the row statistics and the tile's statistics.
   __device__ void finish() {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
@@ -249,13 +275,13 @@ class TilePass {
       float same_delta = 0;
       if (first_ + Shape::row(i) < own_tokens()) store_row(i, delta, same_delta);
       if constexpr (kForward) store_statistics(i, delta, same_delta);
-      figures_.terms += static_cast<double>(sums_.terms[i]);
+      statistics_.terms += static_cast<double>(sums_.terms[i]);
     }
-    if constexpr (kGradient) figures_.terms *= static_cast<double>(a_.scale * a_.scale);
-    TileFigure figure = figure_of_block<Shape>(figures_, s_.figures);
+    if constexpr (kGradient) statistics_.terms *= static_cast<double>(a_.scale * a_.scale);
+    TileStatistics total = reduce_statistics<Shape>(statistics_, s_.statistics);
     if (threadIdx.x != 0) return;
-    figure.score = kForward ? score_magnitude(figure.score) : 0;
-    a_.figures[slot_ * tiles_ + tile_] = figure;
+    total.score = kForward ? score_magnitude(total.score) : 0;
+    a_.statistics[slot_ * tiles_ + tile_] = total;
   }
 
   __device__ void store_row(int i, Real& delta, float& same_delta) {
@@ -270,9 +296,9 @@ class TilePass {
       const float same = rounded(
           kTwice ? sums_.same[i][n] : static_cast<float>(exact) + sums_.same[i][n], kElement);
       const Real error = static_cast<Real>(same) - exact;
-      figures_.squared += static_cast<double>(exact) * static_cast<double>(exact);
-      figures_.error_squared += static_cast<double>(error) * static_cast<double>(error);
-      figures_.largest = max(figures_.largest, fabsf(static_cast<float>(error)));
+      statistics_.squared += static_cast<double>(exact) * static_cast<double>(exact);
+      statistics_.error_squared += static_cast<double>(error) * static_cast<double>(error);
+      statistics_.largest = max(statistics_.largest, fabsf(static_cast<float>(error)));
       out[column] = static_cast<float>(exact);
       if constexpr (kForward) {
         const auto dout = static_cast<float>(row_of<T>(a_.dout, token, own_head_)[column]);
@@ -305,9 +331,9 @@ class TilePass {
   const int own_head_;
   const std::int64_t tiles_;
   std::int64_t tile_ = 0;
-  std::int64_t first_ = 0;  ///< own token
-  IntervalCursor cursor_;   ///< of this thread's own token, threads below 64
-  ThreadFigures figures_;
+  std::int64_t first_ = 0;  ///< first owned token
+  IntervalCursor cursor_;   ///< of own token threadIdx.x, threads < 64
+  ThreadStatistics statistics_;
   TileSums<Shape> sums_;
   RunningSoftmax<Shape> softmax_;           ///< forward
   Real row_lse_[kRows], row_delta_[kRows];  ///< query_gradient

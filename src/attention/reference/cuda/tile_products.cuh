@@ -4,8 +4,7 @@
 
 namespace longca::reference {
 
-/// exact[i][j] = own[row i] · partner[token j]; `same` likewise where the emulation has scores of
-/// its own.
+/// exact[i][j] = own[row i] · partner[token j]; the same in float32 in `same` if kTwice.
 template <typename Shape>
 __device__ void row_products(const typename Shape::Element* own,
                              const typename Shape::Element* partner,
@@ -46,8 +45,7 @@ __device__ void row_products(const typename Shape::Element* own,
   }
 }
 
-/// sum[i][n] += Σ_j weights[j][row i] · partner[j][column n], and same[i][n] likewise from
-/// same_weights.
+/// sum[i][n] += Σ_j weights[j][row i] · partner[j][column n]; likewise `same` from `same_weights`.
 template <typename Shape>
 __device__ void add_products(const typename Shape::Exact* weights, const float* same_weights,
                              const typename Shape::Element* partner,

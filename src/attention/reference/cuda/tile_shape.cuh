@@ -12,30 +12,29 @@ namespace longca::reference {
 inline constexpr int kTokens = static_cast<int>(kTile);
 inline constexpr int kLanes = 16;  ///< threads that share the rows of one tile
 
-/// The shape of a block's work. 16 threads share the rows of a tile: each has 4 rows, 4 × 4 scores,
+/// The thread layout of a CTA: 16 lanes share 4 rows of a tile, and each thread has 4 × 4 scores
 /// and 4 × kDim / 16 elements of the output.
 template <typename T, typename Real, int kHeadDim>
 struct TileShape {
   using Element = T;                     ///< of the inputs
   using Exact = Real;                    ///< of the reference's arithmetic
-  static constexpr int kDim = kHeadDim;  ///< head_dim, rounded up with zeros
-  static constexpr int kRows = 4;        ///< of a thread
+  static constexpr int kDim = kHeadDim;  ///< head_dim, zero-padded
+  static constexpr int kRows = 4;        ///< per thread
   static constexpr int kThreads = kTokens / kRows * kLanes;
-  static constexpr int kRowStep = kTokens / kRows;  ///< rows of a thread are this far apart
+  static constexpr int kRowStep = kTokens / kRows;  ///< stride between a thread's rows
   static constexpr int kScores = kTokens / kLanes;  ///< scores per row and thread
   static constexpr int kColumns = kDim / kLanes;    ///< output columns per thread
-  static constexpr int kPack = 16 / static_cast<int>(sizeof(T));  ///< elements of 16 bytes
-  static constexpr int kStride = kDim + kPack;  ///< of a tile's row: no bank conflicts
-  /// Columns of a thread come in pieces of kPiece.
+  static constexpr int kPack = 16 / static_cast<int>(sizeof(T));  ///< elements per 16 bytes
+  static constexpr int kStride = kDim + kPack;  ///< of a tile's row; padded against bank conflicts
+  /// Consecutive columns per thread.
   static constexpr int kPiece = kColumns < kPack ? kColumns : kPack;
-  /// Weights are stored by partner token, a thread's rows next to each other.
+  /// Weights are [partner token, row] with a thread's rows adjacent.
   static constexpr int kWeightStride = kTokens + 16 / static_cast<int>(sizeof(Real));
   static constexpr int kSameStride = kTokens + 4;
-  /// The emulation's scores are its own where the reference's arithmetic is finer than float32.
-  /// Else both share them, and the emulation's sums hold its error alone.
+  /// Exact arithmetic is finer than float32: the emulation computes scores and sums of its own.
+  /// Else it shares the scores, and its accumulators hold the rounding errors only.
   static constexpr bool kTwice = sizeof(Real) > sizeof(float);
-  /// Blocks that share a SM, one computing while the other loads: where their tiles
-  /// fit.
+  /// CTAs per SM, which overlap one's loads with the other's computation if their tiles fit.
   static constexpr int kBlocks = sizeof(T) == 2 && kDim <= 128 ? 2 : 1;
   static constexpr int kTileElements = kTokens * kStride;
 
@@ -54,7 +53,7 @@ __device__ const T* row_of(const ConstTensorView& x, std::int64_t token, std::in
   return static_cast<const T*>(x.data) + token * x.token_stride + head * x.head_stride;
 }
 
-/// Over the threads that share a row.
+/// Reduction over the lanes that share a row.
 template <typename T>
 __device__ T sum_of_lanes(T x) {
 #pragma unroll
@@ -75,7 +74,7 @@ inline __device__ double exponential(double x) {
   return exp(x);
 }
 
-/// x as an element of the second argument's type.
+/// x rounded to the second argument's type.
 inline __device__ float rounded(float x, const __nv_bfloat16*) {
   return __bfloat162float(__float2bfloat16_rn(x));
 }
@@ -99,7 +98,7 @@ __device__ void load_elements(const __nv_bfloat16* from, float (&to)[kCount]) {
     for (int i = 0; i < kCount / 2; ++i) words[i] = reinterpret_cast<const unsigned*>(from)[i];
   }
 #pragma unroll
-  for (int i = 0; i < kCount / 2; ++i) {  // a bfloat16 is the upper half of a float32
+  for (int i = 0; i < kCount / 2; ++i) {  // a bfloat16 is the upper 16 bits of a float32
     to[2 * i] = __uint_as_float(words[i] << 16);
     to[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
   }
@@ -123,7 +122,7 @@ __device__ void load_elements(const double* from, double (&to)[kCount]) {
   }
 }
 
-/// Rows [first, first + 64) of a head into shared memory, zeros beyond the end and past head_dim.
+/// Loads rows [first, first + 64) of a head into shared memory [kTokens, kDim], zero-padded.
 template <typename Shape>
 __device__ void load_tile(const ConstTensorView& x, std::int64_t head, std::int64_t first,
                           typename Shape::Element* to) {

@@ -2,12 +2,13 @@
 
 #include <cmath>
 
+#include "attention/reference/cuda/passes.h"
 #include "attention/reference/cuda/tile_shape.cuh"
 
 namespace longca::reference {
 
-/// What a thread sums: its elements of the exact output; those of the emulation, or of its error;
-/// and Σ ‖term‖² of its rows.
+/// A thread's accumulators: its elements of the exact output, those of the emulation or of its
+/// error (TileShape::kTwice), and Σ ‖term‖² of its rows.
 template <typename Shape>
 struct TileSums {
   using Real = typename Shape::Exact;
@@ -31,9 +32,8 @@ struct TileSums {
   float terms[Shape::kRows];
 };
 
-/// The softmax of a thread's rows whose scores come tile by tile, as OnlineSoftmax of the CPU. The
-/// weights are summed in float64: lse is held to a bound of float32 noise, of which the reference
-/// should not take a part.
+/// Online softmax of a thread's rows, as OnlineSoftmax on the CPU. Row sums are in float64, so that
+/// the reference uses up no part of lse's bound, which is float32 noise.
 template <typename Shape>
 class RunningSoftmax {
  public:
@@ -46,7 +46,7 @@ class RunningSoftmax {
     for (int i = 0; i < kRows; ++i) maximum_[i] = -INFINITY, weight_[i] = 0, same_weight_[i] = 0;
   }
 
-  /// Scores of row i to weights relative to its largest score so far.
+  /// Turns the scores of row i into weights relative to its running row max.
   __device__ void advance(int i, Real (&p)[kScores], float (&same_p)[kScores],
                           TileSums<Shape>& sums) {
     Real largest = maximum_[i];
@@ -74,7 +74,7 @@ class RunningSoftmax {
     weight_[i] += weight;
   }
 
-  /// Sums the weights over the lanes and divides row i by them.
+  /// Reduces the row sum over the lanes and divides row i by it.
   __device__ void divide(int i, TileSums<Shape>& sums) {
     weight_[i] = sum_of_lanes(weight_[i]);
     same_weight_[i] =
@@ -97,6 +97,88 @@ class RunningSoftmax {
   Real maximum_[kRows];
   double weight_[kRows];
   float same_weight_[kRows];
+};
+
+/// A thread's part of a TileStatistics.
+struct ThreadStatistics {
+  double squared = 0, error_squared = 0, terms = 0;
+  float largest = 0;          ///< error
+  float largest_partner = 0;  ///< max ‖row‖² of the partners, per token on threads < 64
+  bool seen = false;          ///< own token threadIdx.x has an allowed cell, threads < 64
+};
+
+template <typename Shape>
+struct StatisticsScratch {
+  static constexpr int kWarps = Shape::kThreads / 32;
+  double squared[kWarps], error_squared[kWarps], terms[kWarps];
+  float largest[kWarps], largest_partner[kWarps];
+  unsigned seen[kWarps];
+};
+
+__device__ inline double sum_of_warp(double x) {
+  for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(~0U, x, step);
+  return x;
+}
+__device__ inline float largest_of_warp(float x) {
+  for (int step = 16; step > 0; step /= 2) x = max(x, __shfl_xor_sync(~0U, x, step));
+  return x;
+}
+
+/// Reduces over the CTA; the result is valid in thread 0, with `score` the max partner ‖row‖².
+template <typename Shape>
+__device__ TileStatistics reduce_statistics(const ThreadStatistics& own,
+                                            StatisticsScratch<Shape>& scratch) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const double squared = sum_of_warp(own.squared);
+  const double error_squared = sum_of_warp(own.error_squared);
+  const double terms = sum_of_warp(own.terms);
+  const float largest = largest_of_warp(own.largest);
+  const float largest_partner = largest_of_warp(own.largest_partner);
+  const unsigned seen = __ballot_sync(~0U, own.seen);
+  if (threadIdx.x % 32 == 0) {
+    scratch.squared[warp] = squared;
+    scratch.error_squared[warp] = error_squared;
+    scratch.terms[warp] = terms;
+    scratch.largest[warp] = largest;
+    scratch.largest_partner[warp] = largest_partner;
+    scratch.seen[warp] = seen;
+  }
+  __syncthreads();
+  TileStatistics total;
+  if (threadIdx.x != 0) return total;
+  for (int w = 0; w < StatisticsScratch<Shape>::kWarps; ++w) {
+    total.squared += scratch.squared[w];
+    total.error_squared += scratch.error_squared[w];
+    total.terms += scratch.terms[w];
+    total.largest = max(total.largest, static_cast<double>(scratch.largest[w]));
+    total.score = max(total.score, static_cast<double>(scratch.largest_partner[w]));
+  }
+  total.seen = scratch.seen[0] | static_cast<std::uint64_t>(scratch.seen[1]) << 32;
+  return total;
+}
+
+constexpr bool owns_queries(ReferencePass pass) {
+  return pass == ReferencePass::forward || pass == ReferencePass::query_gradient;
+}
+constexpr bool needs_gradient_of_p(ReferencePass pass) {
+  return pass == ReferencePass::query_gradient || pass == ReferencePass::key_gradient;
+}
+
+/// The shared memory of a CTA.
+template <ReferencePass kPass, typename Shape>
+struct SharedTiles {
+  using T = typename Shape::Element;
+  using Real = typename Shape::Exact;
+  static constexpr int kOwnTiles = needs_gradient_of_p(kPass) ? 2 : 1;
+
+  alignas(16) T own[kOwnTiles][Shape::kTileElements];  ///< [kTokens, kDim] of Q, dO; or K, V
+  alignas(16) T partner[2][Shape::kTileElements];      ///< [kTokens, kDim] of K, V; or Q, dO
+  alignas(16) Real weights[kTokens * Shape::kWeightStride];
+  alignas(16) float same_weights[kTokens * Shape::kSameStride];
+  std::uint64_t allowed[kTokens];      ///< bit p of own token i
+  RowStatistic partner_rows[kTokens];  ///< if queries are the partners
+  float summed_squared[kTokens];  ///< ‖row‖² of the partner's tensor in the second product
+  StatisticsScratch<Shape> statistics;
 };
 
 }  // namespace longca::reference

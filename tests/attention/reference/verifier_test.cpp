@@ -1,4 +1,4 @@
-#include "attention/reference/verify.h"
+#include "attention/reference/verifier.h"
 
 #include <gtest/gtest.h>
 
