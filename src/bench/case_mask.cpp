@@ -1,7 +1,7 @@
 #include "bench/case_mask.h"
 
 #include "attention/inputs/inputs.h"
-#include "attention/selection/selected_mask.h"
+#include "attention/selection/select_blocks.h"
 
 namespace longca {
 

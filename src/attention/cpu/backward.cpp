@@ -32,7 +32,7 @@ void write_rows(const TensorView& out, std::int64_t head, Range rows, const floa
   }
 }
 
-/// Sums of [rows, columns] of one head in a float32 buffer, seen as a tensor with one head.
+/// One head of a float32 buffer [heads_q, tokens_q, columns] as a tensor [tokens_q, 1, columns].
 TensorView sums_view(const HostBuffer& buffer, const Problem& problem, std::int64_t columns,
                      int head) {
   return {buffer.as<float>() + head * problem.tokens_q * columns,
@@ -56,7 +56,7 @@ Backward::Backward(const BlockedSetup& setup)
     const auto tiles = static_cast<std::int32_t>(setup.tiles(head).tiles.size());
     for (std::int32_t tile = 0; tile < tiles; ++tile) tiles_.push_back({head, tile});
   }
-  turn_ = std::vector<std::atomic<std::int32_t>>(tiles_.size());
+  dq_semaphore_ = std::vector<std::atomic<std::int32_t>>(tiles_.size());
   const std::int64_t rows = setup.problem.heads_q * setup.problem.tokens_q;
   delta_ = HostBuffer(rows * 4);
   if (setup.problem.dtype != DType::float32 && !setup.problem.accumulate) {
@@ -67,7 +67,7 @@ Backward::Backward(const BlockedSetup& setup)
 
 Backward::HeadVisits Backward::plan_visits(const HeadTiles& head, std::int64_t chunks) {
   HeadVisits out;
-  out.turns.assign(head.tiles.size(), 0);
+  out.visit_counts.assign(head.tiles.size(), 0);
   std::vector<std::vector<Visit>> by_chunk(static_cast<std::size_t>(chunks));
   for (std::size_t t = 0; t < head.tiles.size(); ++t) {
     const QueryTile& tile = head.tiles[t];
@@ -78,7 +78,7 @@ Backward::HeadVisits Backward::plan_visits(const HeadTiles& head, std::int64_t c
              head.panels[static_cast<std::size_t>(last)].panel / kChunkPanels == chunk)
         ++last;
       by_chunk[static_cast<std::size_t>(chunk)].push_back(
-          {static_cast<std::int32_t>(t), out.turns[t]++, i, last});
+          {static_cast<std::int32_t>(t), out.visit_counts[t]++, i, last});
       i = last;
     }
   }
@@ -100,7 +100,7 @@ std::int64_t Backward::bytes() const {
     visits += static_cast<std::int64_t>(head.visits.capacity() * sizeof(Visit));
   return delta_.bytes() + dq_.bytes() + scratch_.bytes() + visits +
          static_cast<std::int64_t>(tiles_.capacity() * sizeof(HeadTile) +
-                                   turn_.capacity() * sizeof(turn_[0]));
+                                   dq_semaphore_.capacity() * sizeof(dq_semaphore_[0]));
 }
 
 void Backward::run(const BackwardArgs& args) {
@@ -122,8 +122,8 @@ void Backward::prepare_tile(const BackwardArgs& args, HeadTile at) {
   const Range rows = setup_.tiles(at.head).tiles[static_cast<std::size_t>(at.tile)].rows;
   row_dots(args.dout, args.o, at.head, rows,
            delta_.as<float>() + at.head * setup_.problem.tokens_q + rows.begin);
-  turn(at).store(0, std::memory_order_relaxed);
-  const bool seen = visits(at.head).turns[static_cast<std::size_t>(at.tile)] > 0;
+  semaphore(at).store(0, std::memory_order_relaxed);
+  const bool seen = visits(at.head).visit_counts[static_cast<std::size_t>(at.tile)] > 0;
   if (!seen && !args.accumulate) {
     const std::vector<float> zeros(static_cast<std::size_t>(args.dq.dim));
     write_rows(args.dq, at.head, rows, zeros.data(), 0, 1.0F, false);
@@ -149,7 +149,7 @@ void Backward::run_chunk(const BackwardArgs& args, int kv_head, std::int64_t chu
       backward_tile(
           setup_,
           {tiles, tile, {tiles.panels.data() + visit.first, tiles.panels.data() + visit.last}}, s);
-      add_dq(args, {head, visit.tile}, visit.turn, s);
+      add_dq(args, {head, visit.tile}, visit.order, s);
     }
   }
   write_rows(args.dk, kv_head, keys, s.dk, columns, setup_.problem.scale(), args.accumulate);
@@ -179,7 +179,7 @@ void Backward::pack_tile(const BackwardArgs& args, int head, Range rows,
     packing.stacked(args.q, head, rows, padded, s.q_stacked);
     packing.stacked(args.dout, head, rows, padded, s.do_stacked);
   }
-  // Rows past the end: their P is 1 or 0 and meets zeros of dO, their dS is 0.
+  // Padding rows contribute nothing: P is 0 or 1 but dO is 0, and dS is 0.
   std::fill_n(s.lse_log2, kTileRows, 0.0F);
   std::fill_n(s.delta, kTileRows, 0.0F);
   const float* lse = args.lse.head(head) + rows.begin;
@@ -189,31 +189,31 @@ void Backward::pack_tile(const BackwardArgs& args, int head, Range rows,
               s.delta);
 }
 
-void Backward::add_dq(const BackwardArgs& args, HeadTile at, std::int32_t turn_of_visit,
+void Backward::add_dq(const BackwardArgs& args, HeadTile at, std::int32_t order,
                       const BackwardScratch& s) {
-  std::atomic<std::int32_t>& now = turn(at);
-  for (auto seen = now.load(std::memory_order_acquire); seen != turn_of_visit;
+  std::atomic<std::int32_t>& now = semaphore(at);
+  for (auto seen = now.load(std::memory_order_acquire); seen != order;
        seen = now.load(std::memory_order_acquire)) {
     now.wait(seen, std::memory_order_acquire);
   }
-  sum_dq(args, at, turn_of_visit, s);
-  now.store(turn_of_visit + 1, std::memory_order_release);
+  sum_dq(args, at, order, s);
+  now.store(order + 1, std::memory_order_release);
   now.notify_all();
 }
 
-/// dQ of a tile += scale · this chunk's part; the first part starts the sum, the last delivers it.
-void Backward::sum_dq(const BackwardArgs& args, HeadTile at, std::int32_t turn_of_visit,
+/// dQ of a tile += scale · this chunk's part; the first chunk overwrites, the last converts to dq.
+void Backward::sum_dq(const BackwardArgs& args, HeadTile at, std::int32_t order,
                       const BackwardScratch& s) {
   const Range rows = setup_.tiles(at.head).tiles[static_cast<std::size_t>(at.tile)].rows;
   const std::int64_t columns = setup_.packing.columns();
   const float scale = setup_.problem.scale();
-  const bool first = turn_of_visit == 0;
+  const bool first = order == 0;
   if (args.dq.dtype == DType::float32) {
     return write_rows(args.dq, at.head, rows, s.dq, columns, scale, !first || args.accumulate);
   }
   const TensorView sums = sums_view(dq_, setup_.problem, columns, at.head);
   write_rows(sums, 0, rows, s.dq, columns, scale, !first);
-  if (turn_of_visit + 1 == visits(at.head).turns[static_cast<std::size_t>(at.tile)]) {
+  if (order + 1 == visits(at.head).visit_counts[static_cast<std::size_t>(at.tile)]) {
     write_rows(args.dq, at.head, rows, sums.row<float>(rows.begin, 0), columns, 1.0F, false);
   }
 }

@@ -10,11 +10,11 @@
 
 namespace longca::cpu {
 
-/// The backward pass in one walk, five products per tile. An item owns a chunk of one KV head's
-/// keys: it keeps their dK and dV and visits every query tile that sees them. What a tile's dQ gets
-/// from a chunk is added in the order of the chunks: each addition waits for its turn. Items are
-/// started chunk by chunk, heads inside, so that turns are seldom waited for, and an item only ever
-/// waits for items that were started before it. Results do not depend on the threads.
+/// The backward pass, five products per pair of tiles. A task owns a chunk of one KV head's keys,
+/// accumulates their dK and dV, and visits every query tile that attends to them. Chunks add to a
+/// tile's dQ in their order, which a semaphore per tile enforces, so that results do not depend on
+/// threads. Tasks start in order of chunk, then head: waits are rare, and a task waits only for
+/// tasks that started before it, so there is no deadlock.
 class Backward {
  public:
   explicit Backward(const BlockedSetup& setup);
@@ -22,17 +22,17 @@ class Backward {
   std::int64_t bytes() const;
 
  private:
-  /// A query tile that sees keys of a chunk.
+  /// A query tile that attends to keys of a chunk.
   struct Visit {
     std::int32_t tile;
-    std::int32_t turn;   ///< how many chunks the tile visits before this one
-    std::int64_t first;  ///< its panels in the chunk: panels[first, last) of HeadTiles
+    std::int32_t order;  ///< number of earlier chunks that visit the tile
+    std::int64_t first;  ///< the tile's panels in the chunk: panels[first, last) of HeadTiles
     std::int64_t last;
   };
   struct HeadVisits {
-    std::vector<std::int64_t> offsets;  ///< visits of chunk c are [offsets[c], offsets[c + 1])
-    std::vector<Visit> visits;          ///< tiles ascending within a chunk
-    std::vector<std::int32_t> turns;    ///< per tile, how many chunks it visits
+    std::vector<std::int64_t> offsets;       ///< visits of chunk c are [offsets[c], offsets[c + 1])
+    std::vector<Visit> visits;               ///< tiles ascending within a chunk
+    std::vector<std::int32_t> visit_counts;  ///< per tile: number of chunks that visit it
   };
   /// A query head and one of its tiles.
   struct HeadTile {
@@ -42,7 +42,9 @@ class Backward {
 
   static HeadVisits plan_visits(const HeadTiles& head, std::int64_t chunks);
   const HeadVisits& visits(int query_head) const;
-  std::atomic<std::int32_t>& turn(HeadTile at) { return turn_[tile_offsets_[at.head] + at.tile]; }
+  std::atomic<std::int32_t>& semaphore(HeadTile at) {
+    return dq_semaphore_[tile_offsets_[at.head] + at.tile];
+  }
 
   void prepare_tile(const BackwardArgs& args, HeadTile at);
   void run_chunk(const BackwardArgs& args, int kv_head, std::int64_t chunk,
@@ -50,8 +52,8 @@ class Backward {
   void pack_chunk(const BackwardArgs& args, int kv_head, Range keys,
                   const BackwardScratch& s) const;
   void pack_tile(const BackwardArgs& args, int head, Range rows, const BackwardScratch& s) const;
-  void add_dq(const BackwardArgs& args, HeadTile at, std::int32_t turn, const BackwardScratch& s);
-  void sum_dq(const BackwardArgs& args, HeadTile at, std::int32_t turn, const BackwardScratch& s);
+  void add_dq(const BackwardArgs& args, HeadTile at, std::int32_t order, const BackwardScratch& s);
+  void sum_dq(const BackwardArgs& args, HeadTile at, std::int32_t order, const BackwardScratch& s);
 
   const BlockedSetup& setup_;
   std::int64_t chunks_;
@@ -60,10 +62,10 @@ class Backward {
   std::vector<HeadTile> tiles_;            ///< every tile of every query head
   std::vector<std::size_t> tile_offsets_;  ///< of each query head in tiles_
   std::vector<std::atomic<std::int32_t>>
-      turn_;            ///< as tiles_: how many chunks have added to its dQ
+      dq_semaphore_;    ///< per entry of tiles_: chunks added to its dQ
   HostBuffer delta_;    ///< [heads_q, tokens_q] row sums of dO ∘ O
-  HostBuffer dq_;       ///< [heads_q, tokens_q, columns] sums where dq itself is not float32
-  HostBuffer scratch_;  ///< one per thread
+  HostBuffer dq_;       ///< [heads_q, tokens_q, columns] float32 sums if dq itself is not float32
+  HostBuffer scratch_;  ///< [threads]
 };
 
 }  // namespace longca::cpu

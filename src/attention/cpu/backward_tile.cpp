@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 
-#include "attention/cpu/group_slots.h"
+#include "attention/cpu/tile_plan.h"
 
 namespace longca::cpu {
 namespace {
 
-/// Hands out consecutive parts of a buffer, each aligned to a cache line; without a buffer it only
-/// measures.
+/// Allocates consecutive, cache-line-aligned parts of a buffer; without a buffer it only counts
+/// words.
 class Carver {
  public:
   explicit Carver(Word* base) : base_(base) {}
@@ -50,7 +50,7 @@ BackwardScratch carve_from(Carver& carver, const Packing& packing, bool pairs) {
   return s;
 }
 
-/// Groups of a tile, from the first that sees a panel to the last.
+/// The first to the last group of a tile that attends to a panel.
 struct GroupSpan {
   int begin = kTileGroups;
   int end = 0;
@@ -76,29 +76,30 @@ class TileBackward {
  private:
   /// P, dS and dQ of 8 query rows.
   void rows_of_group(int group) {
-    const GroupSlots slots(visit_.head, visit_.panels, group, GroupSlots::Columns::by_chunk);
+    const GroupPanels group_panels(visit_.head, visit_.panels, group,
+                                   GroupPanels::Columns::by_chunk);
     Word* const p = s_.p + packing_.token_words(group * kGroupRows) * kScoreStride;
     Word* const ds = s_.ds + packing_.token_words(group * kGroupRows) * kScoreStride;
     float* const scores = kernels_.pairs ? s_.scores : p;
     float* const score_grads = kernels_.pairs ? s_.score_grads : ds;
-    clear_unseen(slots, p, ds);
-    for (const Slot& slot : slots.all()) {
-      GroupSpan& span = spans_[static_cast<std::size_t>(slot.panel % kChunkPanels)];
+    clear_unseen(group_panels, p, ds);
+    for (const ScorePanel& score_panel : group_panels.all()) {
+      GroupSpan& span = spans_[static_cast<std::size_t>(score_panel.panel % kChunkPanels)];
       span = {std::min(span.begin, group), group + 1};
-      score_product(s_.q_rows, s_.k_transposed, group, slot, scores);
-      score_product(s_.do_rows, s_.v_transposed, group, slot, score_grads);
+      score_product(s_.q_rows, s_.k_transposed, group, score_panel, scores);
+      score_product(s_.do_rows, s_.v_transposed, group, score_panel, score_grads);
     }
-    kernels_.gradient({scores, score_grads, slots.slots(), scale_log2_,
+    kernels_.gradient({scores, score_grads, group_panels.panels(), scale_log2_,
                        s_.lse_log2 + group * kGroupRows, s_.delta + group * kGroupRows, p, ds,
                        s_.ds_rows});
-    query_gradient(slots, group, kernels_.pairs ? s_.ds_rows : ds);
+    query_gradient(group_panels, group, kernels_.pairs ? s_.ds_rows : ds);
   }
 
-  /// Panels of the visit that this group does not see may lie between groups that do.
-  void clear_unseen(const GroupSlots& slots, Word* p, Word* ds) const {
-    auto seen = slots.all().begin();
+  /// Zeros P and dS of the visit's panels that this group skips but groups around it may not.
+  void clear_unseen(const GroupPanels& group_panels, Word* p, Word* ds) const {
+    auto seen = group_panels.all().begin();
     for (const PanelRef& ref : visit_.panels) {
-      if (seen != slots.all().end() && seen->panel == ref.panel) {
+      if (seen != group_panels.all().end() && seen->panel == ref.panel) {
         ++seen;
         continue;
       }
@@ -111,21 +112,21 @@ class TileBackward {
   }
 
   /// out = left (8 rows) · a transposed panel.
-  void score_product(const Word* left, const Word* transposed, int group, const Slot& slot,
-                     float* out) const {
+  void score_product(const Word* left, const Word* transposed, int group,
+                     const ScorePanel& score_panel, float* out) const {
     kernels_.product({.a = left + group * kGroupRows * packing_.row_stride(),
                       .a_row = packing_.row_stride(),
                       .a_step = 1,
-                      .b = transposed + slot.panel % kChunkPanels * packing_.panel_words(),
+                      .b = transposed + score_panel.panel % kChunkPanels * packing_.panel_words(),
                       .b_step = kPanelKeys,
                       .steps = packing_.dim_words(),
-                      .c = out + slot.column,
+                      .c = out + score_panel.column,
                       .c_row = kScoreStride});
   }
 
-  /// dQ of 8 rows += dS · K, over the keys that they see.
-  void query_gradient(const GroupSlots& slots, int group, const Word* ds) const {
-    for (const KeyRun& run : slots.runs()) {
+  /// dQ of 8 rows += dS · K over their runs of keys.
+  void query_gradient(const GroupPanels& group_panels, int group, const Word* ds) const {
+    for (const KeyRun& run : group_panels.runs()) {
       const std::int64_t first_word = packing_.token_words(run.column);
       kernels_.product(over_columns({.a = ds + first_word,
                                      .a_row = packing_.token_words(kScoreStride),
@@ -137,7 +138,7 @@ class TileBackward {
     }
   }
 
-  /// dV += Pᵀ · dO and dK += dSᵀ · Q for 32 keys, over the groups of rows that see them.
+  /// dV += Pᵀ · dO and dK += dSᵀ · Q for the 32 keys of a panel over the span of its groups.
   void keys_of_panel(int panel) const {
     const GroupSpan span = spans_[static_cast<std::size_t>(panel)];
     if (span.begin >= span.end) return;
@@ -161,7 +162,7 @@ class TileBackward {
     }
   }
 
-  /// Completes a product over all columns that is added to [8, columns].
+  /// Completes a product that accumulates into [8, columns].
   Product over_columns(Product x) const {
     x.b_panel = kPanelKeys;
     x.panels = static_cast<int>(packing_.columns() / kPanelKeys);

@@ -11,7 +11,7 @@
 
 namespace longca::cpu {
 
-/// Where query tiles are cut.
+/// Boundaries of query tiles.
 enum class TileCut : std::uint8_t {
   grid,    ///< every kTileRows rows
   blocks,  ///< also at the query bounds of the mask's block lists
@@ -19,23 +19,23 @@ enum class TileCut : std::uint8_t {
 
 struct BlockedOptions {
   TileCut cut = TileCut::grid;
-  /// Use the CPU's bf16 dot products for bfloat16 problems where it has them; otherwise bfloat16 is
-  /// converted to float32 while packing.
+  /// Use the CPU's bf16 dot products, if it has them, for bfloat16 problems. Else packing converts
+  /// bfloat16 to float32.
   bool bf16_products = true;
-  ThreadPool* pool = nullptr;  ///< null: the program's
+  ThreadPool* pool = nullptr;  ///< null: ThreadPool::global()
 };
 
-/// What the forward and the backward pass of one plan share; immutable once made.
+/// The immutable state that a plan's forward and backward pass share.
 struct BlockedSetup {
   Problem problem;
   const MicroKernels* kernels;
   Packing packing;
   ThreadPool* pool;
-  std::vector<HeadTiles> heads;  ///< one per distinct head of the mask
+  std::vector<HeadTiles> heads;  ///< per head of the mask
 
   BlockedSetup(const Problem& problem, const Mask& mask, const BlockedOptions& options);
 
-  /// Which of `heads` a query head uses, and its tiles.
+  /// The index into `heads` for a query head, and its tiles.
   int mask_head(int query_head) const;
   const HeadTiles& tiles(int query_head) const;
   int kv_head(int query_head) const { return query_head / problem.group_size(); }

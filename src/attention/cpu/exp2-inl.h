@@ -14,10 +14,9 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// 2^x for x < 128, relative error below 5·10⁻⁷; x below −126 counts as −126. exp2(0) is exactly 1;
-/// NaN stays NaN.
-/// 2^x = 2^n · 2^f with n = round(x), and 2^f, |f| ≤ 1/2, by the polynomial 1 + f·(…) of degree 5
-/// whose largest relative error there is least.
+/// 2^x for x < 128 with relative error below 5·10⁻⁷; x is clamped to at least −126. exp2(0) is
+/// exactly 1; NaN stays NaN. 2^x = 2^n · 2^f with n = round(x), and 2^f for |f| ≤ 1/2 by the
+/// minimax polynomial 1 + f·(…) of degree 5.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp2(D d, V x) {
   const hn::RebindToUnsigned<D> du;

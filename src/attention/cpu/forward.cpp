@@ -6,15 +6,15 @@
 #include <numbers>
 #include <numeric>
 
-#include "attention/cpu/group_slots.h"
+#include "attention/cpu/tile_plan.h"
 
 namespace longca::cpu {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Lets a row go on from the result over other keys, if there is one: that is one more key, whose
-/// score is its lse and whose value is its o.
+/// Initializes a row from its accumulated result over other keys, if any, which acts as one more
+/// key of score lse and value o.
 void start_row(const ForwardArgs& args, std::int64_t head, std::int64_t row, int i, float* o,
                SoftmaxState& state) {
   if (!args.accumulate || args.lse.head(head)[row] == -kInfinity) return;
@@ -48,7 +48,7 @@ void finish_row(const ForwardArgs& args, std::int64_t head, std::int64_t row, in
 /// One thread's buffers.
 struct Forward::Scratch {
   Word* queries;         ///< [kTileRows, row stride]
-  float* scores;         ///< [8, kScoreStride]; float32 weights replace them
+  float* scores;         ///< [8, kScoreStride]; overwritten by float32 weights
   Word* weights;         ///< pairs: [8, kScoreStride / 2]
   float* o;              ///< [kTileRows, columns] sums of weights · values
   SoftmaxState* states;  ///< [kTileGroups]
@@ -73,8 +73,7 @@ Forward::Forward(const BlockedSetup& setup)
     for (std::size_t tile = 0; tile < tiles.tiles.size(); ++tile) {
       items_.push_back({head, static_cast<std::int32_t>(tile)});
     }
-    // Head by head, so that threads share its keys in the cache; long tiles first, so that the last
-    // items to run are short.
+    // By head, so that threads share its keys in the cache, then longest tile first for balance.
     std::stable_sort(items_.begin() + first, items_.end(), [&](const Item& a, const Item& b) {
       const auto panels = [&](const Item& item) {
         return tiles.panels_of(tiles.tiles[static_cast<std::size_t>(item.tile)]).size();
@@ -151,11 +150,11 @@ void Forward::run_tile(const ForwardArgs& args, const Item& item, Scratch scratc
   });
 }
 
-/// Scores, softmax and O of one group over at most kStepPanels panels.
+/// Scores, softmax and O of one group over up to kStepPanels panels.
 void Forward::step(const HeadTiles& head, std::span<const PanelRef> panels, int group,
                    std::int64_t kv_head, const Scratch& s) {
-  const GroupSlots slots(head, panels, group, GroupSlots::Columns::packed);
-  if (slots.all().empty()) return;
+  const GroupPanels group_panels(head, panels, group, GroupPanels::Columns::packed);
+  if (group_panels.all().empty()) return;
   const Packing& packing = setup_.packing;
   const MicroKernels& kernels = *setup_.kernels;
 
@@ -165,14 +164,14 @@ void Forward::step(const HeadTiles& head, std::span<const PanelRef> panels, int 
                  .b_step = kPanelKeys,
                  .steps = packing.dim_words(),
                  .c_row = kScoreStride};
-  for (const Slot& slot : slots.all()) {
-    scores.b = keys_.as<Word>() + kv_head * key_words_ + slot.panel * packing.panel_words();
-    scores.c = s.scores + slot.column;
+  for (const ScorePanel& score_panel : group_panels.all()) {
+    scores.b = keys_.as<Word>() + kv_head * key_words_ + score_panel.panel * packing.panel_words();
+    scores.c = s.scores + score_panel.column;
     kernels.product(scores);
   }
 
   SoftmaxState& state = s.states[group];
-  kernels.softmax({s.scores, s.weights, slots.slots(), setup_.scale_log2(), &state});
+  kernels.softmax({s.scores, s.weights, group_panels.panels(), setup_.scale_log2(), &state});
   float* o = s.o + group * kGroupRows * packing.columns();
   kernels.rescale(o, packing.columns(), packing.columns(), state.alpha);
 
@@ -184,7 +183,7 @@ void Forward::step(const HeadTiles& head, std::span<const PanelRef> panels, int 
               .c = o,
               .c_row = packing.columns(),
               .add = true};
-  for (const KeyRun& run : slots.runs()) {
+  for (const KeyRun& run : group_panels.runs()) {
     out.a = s.weights + packing.token_words(run.column);
     out.b = values_.as<Word>() + kv_head * value_words_ +
             packing.token_words(run.key) * packing.columns();

@@ -8,9 +8,9 @@
 
 namespace longca::cpu {
 
-/// The forward pass: keys and values are packed once per KV head, then every (query head, query
-/// tile) is one item that walks its panels with the online softmax. An item alone writes its rows,
-/// in an order that does not depend on the threads.
+/// The forward pass: packs keys and values once per KV head, then runs one task per (query head,
+/// query tile), which loops over its panels with the online softmax. A task alone writes its rows,
+/// so results do not depend on threads.
 class Forward {
  public:
   explicit Forward(const BlockedSetup& setup);
@@ -31,14 +31,14 @@ class Forward {
             std::int64_t kv_head, const Scratch& scratch);
 
   const BlockedSetup& setup_;
-  std::int64_t panels_;       ///< of keys, per KV head
-  std::int64_t key_words_;    ///< packed words of one KV head's keys
-  std::int64_t value_words_;  ///< and values
+  std::int64_t panels_;       ///< key panels per KV head
+  std::int64_t key_words_;    ///< packed words of a KV head's keys
+  std::int64_t value_words_;  ///< packed words of a KV head's values
   std::int64_t scratch_words_;
-  std::vector<Item> items_;  ///< in the order in which they are started
+  std::vector<Item> items_;  ///< in launch order
   HostBuffer keys_;          ///< [heads_k, panels, dim words, 32]
   HostBuffer values_;        ///< [heads_k, token words, columns]
-  HostBuffer scratch_;       ///< one per thread
+  HostBuffer scratch_;       ///< [threads]
 };
 
 }  // namespace longca::cpu

@@ -1,6 +1,5 @@
-// The loops of MicroKernels on vectors; included once per Highway target. A `Words` policy says
-// what a 32-bit word holds: how two words are multiplied into a float32 sum, and how results become
-// words.
+// The SIMD loops of MicroKernels; included once per Highway target. The `Words` policy multiplies
+// two words into a float32 sum and converts results to words.
 #if defined(LONGCA_CPU_INNER_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LONGCA_CPU_INNER_LOOPS_INL_H_
 #undef LONGCA_CPU_INNER_LOOPS_INL_H_
@@ -22,19 +21,19 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// At most 16 lanes, so that a panel of keys is a whole number of vectors.
+/// At most 16 lanes, so that whole vectors make up a panel.
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
 inline constexpr int kPanelVectors = kPanelKeys / kLanes;
-/// Shape of the register block: with 16 registers, 4 rows × 2 vectors of sums; with 32, 8 × 2.
+/// The register block of accumulators: 4 rows × 2 vectors with 16 registers, 8 × 2 with 32.
 inline constexpr bool kManyRegisters = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64;
 inline constexpr int kBlockRows = kManyRegisters ? 8 : 4;
 inline constexpr int kBlockVectors = 2;
 static_assert(kPanelVectors % kBlockVectors == 0);
 static_assert(std::endian::native == std::endian::little, "bits of masks are read as bytes");
 
-// Every loop over rows or vectors of a block is unrolled whole, so that the sums stay in registers.
+// Loops over rows or vectors of a block are fully unrolled to keep accumulators in registers.
 #ifndef LONGCA_UNROLL
 #if HWY_COMPILER_CLANG
 #define LONGCA_UNROLL _Pragma("clang loop unroll(full)")
@@ -43,8 +42,7 @@ static_assert(std::endian::native == std::endian::little, "bits of masks are rea
 #endif
 #endif
 
-/// One register block over the whole reduction. kUnitRows: rows of A are neighbours (a_row = 1),
-/// otherwise its steps are (a_step = 1).
+/// One register block over the whole reduction. kUnitRows: A has a_row = 1, else a_step = 1.
 template <class Words, bool kUnitRows>
 HWY_INLINE void product_block(const Product& x, const Word* HWY_RESTRICT a,
                               const Word* HWY_RESTRICT b, float* HWY_RESTRICT c) {
@@ -97,23 +95,24 @@ void product(const Product& x) {
   }
 }
 
-/// Lanes of vector `v` of a panel that one row's 32 bits allow.
+/// The mask of vector `v` of a panel from one row's 32 bits.
 HWY_INLINE hn::Mask<D> allowed_lanes(std::uint32_t bits, int v) {
   const std::uint32_t lanes = bits >> (v * kLanes);
   return hn::LoadMaskBits(D(), reinterpret_cast<const std::uint8_t*>(&lanes));
 }
 
-/// Largest score of row i over the slots; −∞ if it sees no key of them.
+/// Row max of row i over the panels; −∞ without a key.
 HWY_INLINE float row_max(const SoftmaxStep& x, int i) {
   const D d;
   const V lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
   V largest[kBlockVectors] = {lowest, lowest};
-  for (int n = 0; n < x.slots.count; ++n) {
-    const Slot& slot = x.slots.data[n];
-    const float* s = x.scores + i * kScoreStride + slot.column;
+  for (int n = 0; n < x.panels.count; ++n) {
+    const ScorePanel& score_panel = x.panels.data[n];
+    const float* s = x.scores + i * kScoreStride + score_panel.column;
     LONGCA_UNROLL for (int v = 0; v < kPanelVectors; ++v) {
       V score = hn::LoadU(d, s + v * kLanes);
-      if (slot.bits) score = hn::IfThenElse(allowed_lanes(slot.bits[i], v), score, lowest);
+      if (score_panel.bits)
+        score = hn::IfThenElse(allowed_lanes(score_panel.bits[i], v), score, lowest);
       largest[v % kBlockVectors] = hn::Max(largest[v % kBlockVectors], score);
     }
   }
@@ -127,16 +126,17 @@ HWY_INLINE float row_weights(const SoftmaxStep& x, int i, float max) {
   const V scale = hn::Set(d, x.scale_log2);
   const V offset = hn::Set(d, -max);
   V sum[kBlockVectors] = {hn::Zero(d), hn::Zero(d)};
-  for (int n = 0; n < x.slots.count; ++n) {
-    const Slot& slot = x.slots.data[n];
-    const float* s = x.scores + i * kScoreStride + slot.column;
+  for (int n = 0; n < x.panels.count; ++n) {
+    const ScorePanel& score_panel = x.panels.data[n];
+    const float* s = x.scores + i * kScoreStride + score_panel.column;
     V weights[kPanelVectors];
     LONGCA_UNROLL for (int v = 0; v < kPanelVectors; ++v) {
       weights[v] = exp2(d, hn::MulAdd(hn::LoadU(d, s + v * kLanes), scale, offset));
-      if (slot.bits) weights[v] = hn::IfThenElseZero(allowed_lanes(slot.bits[i], v), weights[v]);
+      if (score_panel.bits)
+        weights[v] = hn::IfThenElseZero(allowed_lanes(score_panel.bits[i], v), weights[v]);
       sum[v % kBlockVectors] = hn::Add(sum[v % kBlockVectors], weights[v]);
     }
-    Words::store_row(weights, x.weights, i, slot.column);
+    Words::store_row(weights, x.weights, i, score_panel.column);
   }
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum[0], sum[1])));
 }
@@ -144,8 +144,8 @@ HWY_INLINE float row_weights(const SoftmaxStep& x, int i, float max) {
 template <class Words>
 HWY_INLINE void clear_row(const SoftmaxStep& x, int i) {
   const V zeros[kPanelVectors] = {};
-  for (int n = 0; n < x.slots.count; ++n) {
-    Words::store_row(zeros, x.weights, i, x.slots.data[n].column);
+  for (int n = 0; n < x.panels.count; ++n) {
+    Words::store_row(zeros, x.weights, i, x.panels.data[n].column);
   }
 }
 
@@ -173,34 +173,36 @@ void softmax(const SoftmaxStep& x) {
   }
 }
 
-/// P and dS of one row of one slot.
+/// P and dS of one row of a panel.
 struct GradientRow {
   V p[kPanelVectors];
   V ds[kPanelVectors];
 };
 
-HWY_INLINE void gradient_row(const GradientStep& x, const Slot& slot, int i, GradientRow& row) {
+HWY_INLINE void gradient_row(const GradientStep& x, const ScorePanel& score_panel, int i,
+                             GradientRow& row) {
   const D d;
   const V scale = hn::Set(d, x.scale_log2);
   const V offset = hn::Set(d, -x.lse_log2[i]);
   const V delta = hn::Set(d, x.delta[i]);
-  const std::int64_t at = i * kScoreStride + slot.column;
+  const std::int64_t at = i * kScoreStride + score_panel.column;
   LONGCA_UNROLL for (int v = 0; v < kPanelVectors; ++v) {
     row.p[v] = exp2(d, hn::MulAdd(hn::LoadU(d, x.scores + at + v * kLanes), scale, offset));
-    if (slot.bits) row.p[v] = hn::IfThenElseZero(allowed_lanes(slot.bits[i], v), row.p[v]);
+    if (score_panel.bits)
+      row.p[v] = hn::IfThenElseZero(allowed_lanes(score_panel.bits[i], v), row.p[v]);
     row.ds[v] = hn::Mul(row.p[v], hn::Sub(hn::LoadU(d, x.grads + at + v * kLanes), delta));
   }
 }
 
 template <class Words>
 void gradient(const GradientStep& x) {
-  for (int n = 0; n < x.slots.count; ++n) {
-    const Slot& slot = x.slots.data[n];
+  for (int n = 0; n < x.panels.count; ++n) {
+    const ScorePanel& score_panel = x.panels.data[n];
     for (int i = 0; i < kGroupRows; i += 2) {
       GradientRow even, odd;
-      gradient_row(x, slot, i, even);
-      gradient_row(x, slot, i + 1, odd);
-      Words::store_gradient(even, odd, x, i, slot.column);
+      gradient_row(x, score_panel, i, even);
+      gradient_row(x, score_panel, i + 1, odd);
+      Words::store_gradient(even, odd, x, i, score_panel.column);
     }
   }
 }
@@ -227,7 +229,7 @@ HWY_INLINE void transpose_square(const Word* rows, std::int64_t stride, Word* ou
 }
 #endif
 
-/// By squares, and word by word what is left of the steps.
+/// By squares of 4 × 4 words, the remaining steps by words.
 inline void transpose(const Transpose& x) {
   const std::int64_t squares = kHasSquares ? x.steps / 4 * 4 : 0;
   for (std::int64_t j = 0; j < kPanelKeys; j += 4) {

@@ -7,11 +7,11 @@
 
 namespace longca::cpu {
 
-/// 32 bits of an operand: one float32, or two bfloat16 that are neighbours along the reduction (the
-/// first in the low half), as the CPU's bf16 dot products read them.
+/// 32 bits of an operand: one float32, or a pair of bfloat16 adjacent along the reduction, the
+/// first in the low 16 bits, as the CPU's bf16 dot products take them.
 using Word = float;
 
-/// C[8, 32·panels] = A[8, steps] · B[steps, 32·panels], added to C if `add`. Steps count words.
+/// C[8, 32·panels] = (add ? C : 0) + A[8, steps] · B[steps, 32·panels]; `steps` counts words.
 struct Product {
   const Word* a = nullptr;  ///< A(i, k) = a[i · a_row + k · a_step]; one of the two strides is 1
   std::int64_t a_row = 0;
@@ -26,23 +26,23 @@ struct Product {
   bool add = false;
 };
 
-/// A panel of keys that a group of 8 query rows sees at least a part of.
-struct Slot {
-  std::int32_t column = 0;              ///< where the panel's scores stand in the rows of scores
-  std::int32_t panel = 0;               ///< which panel of packed keys
-  const std::uint32_t* bits = nullptr;  ///< per row the allowed keys, lowest bit first; null: all
+/// The scores of a panel of keys for a group of 8 query rows.
+struct ScorePanel {
+  std::int32_t column = 0;              ///< first column in the rows of scores
+  std::int32_t panel = 0;               ///< index of the panel of packed keys
+  const std::uint32_t* bits = nullptr;  ///< [8] masks, bit j for key j; null if the panel is full
 };
 
-struct Slots {
-  const Slot* data = nullptr;
+struct ScorePanels {
+  const ScorePanel* data = nullptr;
   int count = 0;
 };
 
 /// The running state of the online softmax of one group, in units of log2.
 struct SoftmaxState {
-  float max[kGroupRows];    ///< largest score so far; −∞ before the first key
+  float max[kGroupRows];    ///< running row max; −∞ before the first key
   float sum[kGroupRows];    ///< sum of exp2(score − max)
-  float alpha[kGroupRows];  ///< what the last step multiplied older results with
+  float alpha[kGroupRows];  ///< the last step's factor for earlier results
 
   static SoftmaxState without_keys() {
     SoftmaxState state{};
@@ -54,8 +54,9 @@ struct SoftmaxState {
 /// One step of the online softmax over the rows of one group.
 struct SoftmaxStep {
   const float* scores = nullptr;  ///< [8, kScoreStride] raw scores
-  Word* weights = nullptr;  ///< float32: may be `scores`; pairs: [8, kScoreStride / 2], key pairs
-  Slots slots;
+  Word* weights =
+      nullptr;  ///< float32: may alias `scores`; pairs: [8, kScoreStride / 2], key pairs
+  ScorePanels panels;
   float scale_log2 = 0;  ///< softmax scale · log2(e), positive
   SoftmaxState* state = nullptr;
 };
@@ -64,11 +65,11 @@ struct SoftmaxStep {
 struct GradientStep {
   const float* scores = nullptr;  ///< S, [8, kScoreStride]
   const float* grads = nullptr;   ///< dP, likewise
-  Slots slots;
+  ScorePanels panels;
   float scale_log2 = 0;
   const float* lse_log2 = nullptr;  ///< [8]
   const float* delta = nullptr;     ///< [8] row sums of dO ∘ O
-  /// P and dS as the left operand of dV and dK. float32: [8, kScoreStride], may be `scores` and
+  /// P and dS as left operands of dV and dK. float32: [8, kScoreStride], may alias `scores` and
   /// `grads`. Pairs: [4, kScoreStride], pairs of query rows.
   Word* p = nullptr;
   Word* ds = nullptr;
@@ -76,7 +77,7 @@ struct GradientStep {
   Word* ds_rows = nullptr;
 };
 
-/// out[k · 32 + j] = rows[j · row_stride + k], 32 rows of `steps` words, neither aligned.
+/// out[k · 32 + j] = rows[j · row_stride + k] for 32 unaligned rows of `steps` words.
 struct Transpose {
   const Word* rows = nullptr;
   std::int64_t row_stride = 0;
@@ -84,7 +85,7 @@ struct Transpose {
   Word* out = nullptr;
 };
 
-/// The inner loops for one instruction set and one kind of word.
+/// The inner loops for one SIMD target and one kind of word.
 struct MicroKernels {
   const char* name = "";
   bool pairs = false;  ///< words are bfloat16 pairs
@@ -97,9 +98,9 @@ struct MicroKernels {
                   const float* factors) = nullptr;
 };
 
-/// float32 words, for the best instruction set that this CPU has (Highway's run-time dispatch).
+/// float32 words, dispatched to this CPU's best SIMD target.
 const MicroKernels& float32_kernels();
-/// bfloat16 pairs, or null where the CPU (or this build) has no bf16 dot products.
+/// bfloat16 pairs; null if the CPU or this build has no bf16 dot products.
 const MicroKernels* bfloat16_kernels();
 
 }  // namespace longca::cpu

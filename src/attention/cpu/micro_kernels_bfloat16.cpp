@@ -1,6 +1,6 @@
-// Words of bfloat16 pairs through AVX512-BF16. This file alone is compiled with those instructions
-// switched on (CMakeLists.txt), since Highway 1.0.3 has no target for them; it is entered only
-// where the CPU has them, and what it defines is local to it.
+// bfloat16 pairs by AVX512-BF16, for which Highway 1.0.3 has no target: this file alone is compiled
+// with these instructions (CMakeLists.txt), everything in it is local, and it runs only on CPUs
+// that have them.
 #include <hwy/highway.h>
 #include <immintrin.h>
 
@@ -16,16 +16,16 @@ struct BFloat16Pairs {
   static HWY_INLINE V multiply_add(V a, V b, V sum) {
     return V{_mm512_dpbf16_ps(sum.raw, (__m512bh)a.raw, (__m512bh)b.raw)};
   }
-  /// 32 rounded values in order, from 16 low and 16 high ones.
+  /// Rounds 16 low and 16 high values to 32 bfloat16, in order.
   static HWY_INLINE __m512i round(V low, V high) {
     return (__m512i)_mm512_cvtne2ps_pbh(high.raw, low.raw);
   }
 
-  /// Pairs of neighbouring keys of one row.
+  /// Pairs of adjacent keys of one row.
   static HWY_INLINE void store_row(const V* values, Word* words, int i, int column) {
     _mm512_storeu_si512(words + (i * kScoreStride + column) / 2, round(values[0], values[1]));
   }
-  /// Pairs of two rows, one per key.
+  /// Pairs of two rows, one pair per key.
   static HWY_INLINE void store_rows(const V* even, const V* odd, Word* at) {
     const __m512i interleave =
         _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,

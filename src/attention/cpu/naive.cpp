@@ -1,14 +1,13 @@
-// The plain implementation: the scores of one head as a whole matrix, then its softmax, then the
-// product with the values; backward likewise, with a second matrix. All threads share the matrices,
-// block of rows by block of rows, so that the workspace is one head's, whatever the thread count.
+// Naive attention: one head at a time, the full score matrix, its softmax, its product with V;
+// backward with a second matrix. Threads share the matrices by blocks of rows, so the workspace
+// does not depend on the thread count.
 #include <algorithm>
 #include <functional>
 #include <span>
 #include <vector>
 
 #include "attention/cpu/kernels.h"
-#include "attention/cpu/naive_product.h"
-#include "attention/cpu/naive_rows.h"
+#include "attention/cpu/naive_math.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
 
@@ -16,7 +15,7 @@ namespace longca {
 namespace naive {
 namespace {
 
-constexpr std::int64_t kRows = 64;  ///< of a matrix: what a thread takes at a time
+constexpr std::int64_t kRows = 64;  ///< rows of a matrix per task
 
 void for_row_blocks(std::int64_t rows,
                     const std::function<void(std::int64_t, std::int64_t)>& body) {
@@ -38,7 +37,7 @@ void load_head(const ConstTensorView& tensor, std::int64_t head, float* out) {
   });
 }
 
-/// The same, transposed: [dim, tokens].
+/// One head of a tensor as float32, transposed: [dim, tokens].
 template <typename T>
 void load_transposed(const ConstTensorView& tensor, std::int64_t head, float* out) {
   for_row_blocks(tensor.tokens, [&](std::int64_t begin, std::int64_t end) {
@@ -57,7 +56,7 @@ float dot(const float* a, const T* b, std::int64_t dim) {
   return sum;
 }
 
-/// Writes float32 rows into one head of a gradient, or adds them to it.
+/// Writes or adds float32 rows [tokens, dim] to one head of a gradient.
 template <typename T>
 void store_gradient(const float* rows, const TensorView& out, std::int64_t head, bool accumulate) {
   for_row_blocks(out.tokens, [&](std::int64_t begin, std::int64_t end) {
@@ -154,7 +153,7 @@ class NaivePlan final : public Plan {
     multiply_add(rows, b, n, c + begin * c_stride, c_stride, end - begin, n, k);
   }
 
-  /// scores = q · kᵀ of one query head, unscaled. Leaves the queries in `queries_`.
+  /// scores_ = q · kᵀ of one query head, unscaled; queries_ = q.
   void compute_scores(const ConstTensorView& q, const ConstTensorView& k, std::int64_t head) {
     load_head<T>(q, head, queries_.as<float>());
     load_transposed<T>(k, head / problem_.group_size(), keys_.as<float>());

@@ -17,7 +17,7 @@ float to_float(BFloat16 value) {
   return static_cast<float>(value);
 }
 
-/// Two bfloat16 as one word, the first in the low half.
+/// Packs a bfloat16 pair, the first in the low 16 bits.
 Word pair(BFloat16 low, BFloat16 high) {
   return std::bit_cast<Word>(static_cast<std::uint32_t>(low.bits) |
                              static_cast<std::uint32_t>(high.bits) << 16);
@@ -77,7 +77,7 @@ void Packing::rows(const ConstTensorView& x, std::int64_t head, Range rows, std:
                    Word* out) const {
   Word* const end = out + padded * row_stride_;
   for (std::int64_t t = rows.begin; t < rows.end; ++t, out += row_stride_) {
-    std::fill(out + dim_words_ - 1, out + row_stride_, 0.0F);  // the last word may be half a pair
+    std::fill(out + dim_words_ - 1, out + row_stride_, 0.0F);  // an odd dim leaves half a pair
     if (dtype_ == DType::float32) {
       std::copy_n(x.row<float>(t, head), dim_, out);
     } else if (pairs_) {
@@ -90,7 +90,7 @@ void Packing::rows(const ConstTensorView& x, std::int64_t head, Range rows, std:
 }
 
 void Packing::transposed(const ConstTensorView& x, std::int64_t head, Range rows, Word* out) const {
-  // Where the tensor's own memory is rows of whole words, they are moved as words.
+  // Full panels of a tensor whose rows are whole words are transposed by words.
   const bool has_words =
       dtype_ == DType::float32 || (pairs_ && dim_ % 2 == 0 && x.token_stride % 2 == 0);
   if (rows.size() < kPanelKeys || !has_words) return transpose_elements(x, head, rows, out);

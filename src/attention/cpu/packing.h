@@ -8,24 +8,22 @@
 
 namespace longca::cpu {
 
-/// Copies rows of a tensor's head into the operand layouts of MicroKernels. `rows` are rows of the
-/// tensor; zeros follow up to `padded` rows, and after the last column.
-///
-/// With pairs (bfloat16 tensors only) a word holds two neighbours along the reduction; otherwise
-/// values become float32 words.
+/// Copies rows of one head of a tensor [tokens, heads, dim] into the operand layouts of
+/// MicroKernels, zero-padded to `padded` rows and in the columns. Words are bfloat16 pairs along
+/// the reduction if the kernels take pairs (bfloat16 tensors only), else float32.
 class Packing {
  public:
   Packing(DType dtype, std::int64_t dim, const MicroKernels& kernels);
 
-  /// Words along the head dimension where it is the reduction: dim, or half of it.
+  /// Words of the head dimension as the reduction: dim, or half of it with pairs.
   std::int64_t dim_words() const { return dim_words_; }
-  /// Words from one row to the next of `rows`.
+  /// Words between the rows of layout `rows`.
   std::int64_t row_stride() const { return row_stride_; }
-  /// Columns of a product over the head dimension: dim rounded up to whole panels.
+  /// The head dimension as columns of a product: dim rounded up to whole panels.
   std::int64_t columns() const { return columns_; }
-  /// `rows` of float32 words have the layout of `stacked` too, but for the stride.
+  /// Whether `rows` equals `stacked` except for the stride, as for float32 words.
   bool rows_are_stacked() const { return !pairs_; }
-  /// Rows of words that `tokens` tokens take where they are the reduction.
+  /// Words of `tokens` tokens as the reduction.
   std::int64_t token_words(std::int64_t tokens) const { return pairs_ ? tokens / 2 : tokens; }
   /// Words of one panel of `transposed`.
   std::int64_t panel_words() const { return dim_words_ * kPanelKeys; }
@@ -51,7 +49,7 @@ class Packing {
   std::int64_t columns_;
 };
 
-/// out[i] = Σ a[i]·b[i] over the head dimension of rows `rows`, in float32.
+/// out[i] = a[rows.begin + i] · b[rows.begin + i] over the head dimension, in float32.
 void row_dots(const ConstTensorView& a, const ConstTensorView& b, std::int64_t head, Range rows,
               float* out);
 

@@ -1,6 +1,7 @@
 #include "attention/cpu/tile_plan.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace longca::cpu {
 namespace {
@@ -12,14 +13,14 @@ constexpr std::uint32_t bit_range(std::int64_t begin, std::int64_t end) {
   return below_end & ~((1U << begin) - 1);
 }
 
-/// Neighbouring rows that see the same keys.
+/// Consecutive rows with the same keys.
 struct RowRun {
   std::int64_t rows = 0;
   std::vector<Range> keys;
 };
 
-/// Per row, whether it may see other keys than the row before it: between edges of slices and
-/// blocks rows are alike, but for slices with a diagonal.
+/// Per row: whether its keys may differ from the row before it, at an edge of a slice or block or
+/// inside a slice with a diagonal.
 std::vector<bool> rows_that_differ(const Mask& mask) {
   std::vector<bool> differs(static_cast<std::size_t>(mask.q_tokens()) + 1, false);
   const auto mark = [&](std::int64_t row) { differs[static_cast<std::size_t>(row)] = true; };
@@ -35,7 +36,7 @@ std::vector<bool> rows_that_differ(const Mask& mask) {
   return differs;
 }
 
-/// Builds the panels of one tile after another; keeps its scratch between them.
+/// Builds the panels of one tile after another and reuses its scratch.
 class TileBuilder {
  public:
   TileBuilder(const Mask& mask, int head, HeadTiles& out)
@@ -68,8 +69,8 @@ class TileBuilder {
     }
   }
 
-  /// How many rows see each panel whole (as changes from panel to panel), and whether any sees a
-  /// part.
+  /// Per panel: the number of rows that attend to all of it (as differences between panels), and
+  /// whether a row attends to a part.
   void count_rows() {
     std::fill(change_.begin(), change_.end(), 0);
     std::fill(touched_.begin(), touched_.end(), std::uint8_t{0});
@@ -160,6 +161,46 @@ HeadTiles plan_tiles(const Mask& mask, int head, std::span<const std::int64_t> r
     }
   }
   return out;
+}
+
+namespace {
+
+std::uint32_t union_of_rows(const std::uint32_t* bits) {
+  std::uint32_t seen = 0;
+  for (int i = 0; i < kGroupRows; ++i) seen |= bits[i];
+  return seen;
+}
+
+}  // namespace
+
+GroupPanels::GroupPanels(const HeadTiles& head, std::span<const PanelRef> panels, int group,
+                         Columns columns) {
+  for (const PanelRef& ref : panels) {
+    const std::uint32_t* bits = head.bits_of(ref, group);
+    const std::uint32_t seen = bits ? union_of_rows(bits) : ~0U;
+    if (seen == 0) continue;
+    const int place = columns == Columns::packed ? count_ : ref.panel % kChunkPanels;
+    ScorePanel& score_panel = panels_[static_cast<std::size_t>(count_++)];
+    score_panel = {place * kPanelKeys, ref.panel, bits};
+    add_run(score_panel, seen);
+  }
+}
+
+/// Adds the run from the first to the last key of the panel that any row attends to, rounded out to
+/// pairs; masked weights in between are 0.
+void GroupPanels::add_run(const ScorePanel& score_panel, std::uint32_t seen) {
+  const int begin = std::countr_zero(seen) & ~1;
+  const int end = (kPanelKeys - std::countl_zero(seen) + 1) & ~1;
+  const KeyRun run{score_panel.column + begin, std::int64_t{score_panel.panel} * kPanelKeys + begin,
+                   end - begin};
+  if (run_count_ > 0) {
+    KeyRun& last = runs_[static_cast<std::size_t>(run_count_ - 1)];
+    if (last.column + last.keys == run.column && last.key + last.keys == run.key) {
+      last.keys += run.keys;
+      return;
+    }
+  }
+  runs_[static_cast<std::size_t>(run_count_++)] = run;
 }
 
 }  // namespace longca::cpu

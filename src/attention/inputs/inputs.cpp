@@ -1,5 +1,5 @@
-// Compiled without contraction into fused multiply-adds (CMakeLists.txt): the values are part of
-// what the program promises.
+// Compiled without contraction to fused multiply-adds (CMakeLists.txt): values are bitwise
+// reproducible.
 #include "attention/inputs/inputs.h"
 
 #include <fmt/format.h>
@@ -13,9 +13,6 @@
 #include "core/error.h"
 #include "core/philox.h"
 #include "core/thread_pool.h"
-#ifdef LONGCA_WITH_CUDA
-#include "attention/inputs/cuda/inputs.h"
-#endif
 
 namespace longca {
 namespace {
@@ -33,11 +30,11 @@ void check_dtype(DType dtype) {
   if (Support offered = inputs_offered(dtype); !offered.ok()) throw InputError(offered.reason);
 }
 
-/// Elements of the whole tensor that belong together, and where they go.
+/// Consecutive elements of the whole tensor and their destination.
 struct Run {
   std::int64_t first = 0;
   std::int64_t count = 0;
-  std::int64_t to = 0;  ///< element of the tensor that is filled
+  std::int64_t to = 0;  ///< first element in the tensor that is filled
 };
 
 std::vector<Run> runs_of(std::span<const Range> tokens, std::int64_t row) {
@@ -50,7 +47,7 @@ std::vector<Run> runs_of(std::span<const Range> tokens, std::int64_t row) {
   return runs;
 }
 
-/// The parts of runs that lie in one chunk each.
+/// Splits runs at chunk boundaries.
 std::vector<Run> cut_at_chunks(std::span<const Run> runs) {
   std::vector<Run> parts;
   for (const Run& run : runs) {
@@ -64,7 +61,7 @@ std::vector<Run> cut_at_chunks(std::span<const Run> runs) {
   return parts;
 }
 
-/// Adds the topics' directions to values of a tensor from element `first` on.
+/// Adds the topics' shifts to the values of elements `first` and on.
 void add_topics(std::span<float> values, std::int64_t first, PhiloxKey key,
                 const TensorView& tensor, std::int64_t heads_k) {
   const std::int64_t dim = tensor.dim;
@@ -82,7 +79,7 @@ void add_topics(std::span<float> values, std::int64_t first, PhiloxKey key,
   }
 }
 
-/// KV heads over which a tensor's values are shifted; 0: they are not.
+/// heads_k if the tensor's values are shifted by topics, else 0.
 std::int64_t shifted_heads(InputTensor id, InputStyle style, std::int64_t heads_k) {
   const bool shifted =
       style == InputStyle::clustered && (id == InputTensor::q || id == InputTensor::k);

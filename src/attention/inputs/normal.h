@@ -1,8 +1,8 @@
 #pragma once
 
-// The arithmetic of the inputs, for host and device. Its values are promised to the bit, so whoever
-// includes this is compiled without contraction into fused multiply-adds: inputs.cpp and
-// cuda/inputs.cu, nobody else.
+// The arithmetic of the inputs on host and device. Values are bitwise reproducible, so the only
+// files that may include this, inputs.cpp and cuda/inputs.cu, are compiled without contraction to
+// fused multiply-adds.
 
 #include <algorithm>
 #include <array>
@@ -18,20 +18,22 @@
 #endif
 
 #include "attention/inputs/inputs.h"
+#include "core/device.h"
 #include "core/philox.h"
+#include "core/tensor.h"
 
 namespace longca {
 
-/// Second word of the Philox counters of the inputs, plus the tensor's number. No mask draws from
-/// it: masks put a query block, below 2^31, in its place.
+/// Second word of the Philox counters of the inputs, plus the tensor's number; disjoint from the
+/// masks' counters, whose second word is a query block below 2^31.
 inline constexpr std::uint32_t kInputDomain = 0x80000000U;
 
-/// Likewise of the topics of clustered inputs, and, plus 1, of the topics' directions.
+/// Likewise for the topics of clustered inputs and, plus 1, for their directions.
 inline constexpr std::uint32_t kTopicDomain = 0xc0000000U;
-inline constexpr std::int64_t kTopicSigns = 128;  ///< dimensions that one Philox counter serves
+inline constexpr std::int64_t kTopicSigns = 128;  ///< dimensions per Philox counter
 
-/// The signs of a topic's direction over kTopicSigns dimensions of a KV head, a bit each: inputs.h,
-/// InputStyle::clustered.
+/// The signs, a bit each, of a topic's direction (InputStyle::clustered) in dimensions
+/// [dimensions · kTopicSigns, (dimensions + 1) · kTopicSigns) of a KV head.
 constexpr PhiloxCounter topic_signs(PhiloxKey key, std::int64_t token, std::int64_t head_k,
                                     std::int64_t dimensions) {
   const auto head = static_cast<std::uint32_t>(head_k);
@@ -40,7 +42,7 @@ constexpr PhiloxCounter topic_signs(PhiloxKey key, std::int64_t token, std::int6
   return philox4x32_10({topic, kTopicDomain + 1, head, static_cast<std::uint32_t>(dimensions)},
                        key);
 }
-/// What dimension `d` is shifted by, given the signs of its kTopicSigns.
+/// The shift of dimension `d`, given its topic_signs.
 constexpr float topic_shift(const PhiloxCounter& signs, std::int64_t d) {
   const auto bit = static_cast<std::uint32_t>(d % kTopicSigns);
   return (signs[bit / 32] >> (bit % 32) & 1) != 0 ? -kTopicShift : kTopicShift;
@@ -70,9 +72,9 @@ LONGCA_HOST_DEVICE inline float log_positive(float t) {
 
 }  // namespace normal_detail
 
-/// The normal quantile of (word + ½)/2^32, word read as signed so that 0 is the median: x · f(w)
-/// with x in (−1, 1) and w = −ln(1 − x²), the form of M. Giles, "Approximating the erfinv function"
-/// (2010). f was interpolated at Chebyshev nodes: in w below 6, in √w above.
+/// The normal quantile of (word + ½)/2^32 with `word` as a signed integer, so that 0 is the median:
+/// x · f(w) with x in (−1, 1) and w = −ln(1 − x²) (M. Giles, "Approximating the erfinv function",
+/// 2010). f is interpolated at Chebyshev nodes in w below 6 and in √w above.
 LONGCA_HOST_DEVICE inline float normal_quantile(std::uint32_t word) {
   constexpr std::array kCentre = {
       -7.751285568e-09F, -5.884826367e-09F, 6.343786221e-07F,  -2.670690887e-06F, -1.797444751e-05F,
@@ -84,7 +86,7 @@ LONGCA_HOST_DEVICE inline float normal_quantile(std::uint32_t word) {
   const auto n = static_cast<std::int32_t>(word);
   const std::int32_t magnitude = n ^ (n >> 31);
   const float x = (static_cast<float>(magnitude) + 0.5F) * kUnit;
-  // 1 − x from the integer: the float difference would lose the tails.
+  // 1 − x, computed from the integer to keep the tails accurate.
   const float rest = (static_cast<float>(0x7fffffff - magnitude) + 0.5F) * kUnit;
   const float w = -normal_detail::log_positive(rest * (2.0F - rest));
   const float centre = normal_detail::polynomial(kCentre, w - 3.0F);
@@ -92,5 +94,17 @@ LONGCA_HOST_DEVICE inline float normal_quantile(std::uint32_t word) {
   const float value = x * (w < 6.0F ? centre : tail);
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | (word & 0x80000000U));
 }
+
+/// The shape of a tensor [tokens, heads, dim], for the topics of clustered inputs.
+struct TopicShape {
+  std::int64_t heads = 1;
+  std::int64_t dim = 1;
+  std::int64_t heads_k = 0;  ///< KV heads of the problem; 0 if the inputs are not clustered
+};
+
+/// Draws elements [first, first + count) of tensor `id` on the GPU, float32 or bfloat16: bitwise
+/// the values of draw_normal, shifted by their topics, rounded as BFloat16(float). Asynchronous.
+void cuda_draw_normal(void* to, DType dtype, std::int64_t first, std::int64_t count,
+                      std::uint64_t seed, InputTensor id, const TopicShape& topics, Stream stream);
 
 }  // namespace longca

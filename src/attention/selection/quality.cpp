@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kHeads = 8;
 constexpr std::int64_t kRowsPerHead = 8;
 
-/// One head as float32 [tokens, dim] in host memory.
+/// Copies one head to host memory as float32 [tokens, dim].
 std::vector<float> head_of(DeviceKind device, const ConstTensorView& x, std::int64_t head) {
   std::vector<float> values(static_cast<std::size_t>(x.tokens * x.dim));
 #ifdef LONGCA_WITH_CUDA
@@ -41,7 +41,8 @@ std::vector<float> head_of(DeviceKind device, const ConstTensorView& x, std::int
   return values;
 }
 
-struct HeadOfAll {
+/// One query head and its KV head, [tokens, dim].
+struct SampledHeads {
   std::vector<float> q, k, v;
   std::int64_t dim = 0;
   double scale = 1;
@@ -52,8 +53,8 @@ struct Attended {
   std::vector<double> o;
 };
 
-/// Softmax and product over `keys`, by the textbook.
-Attended attend(const HeadOfAll& head, std::int64_t row, const std::vector<Range>& keys) {
+/// Attention of one row to `keys`, by definition, in float64.
+Attended attend(const SampledHeads& head, std::int64_t row, const std::vector<Range>& keys) {
   const auto dim = static_cast<std::size_t>(head.dim);
   const float* q = head.q.data() + row * head.dim;
   Attended out{.o = std::vector<double>(dim, 0)};
@@ -89,7 +90,7 @@ struct Sums {
   int rows = 0;
 };
 
-Sums quality_of_row(const HeadOfAll& head, std::int64_t row, const std::vector<Range>& all,
+Sums quality_of_row(const SampledHeads& head, std::int64_t row, const std::vector<Range>& all,
                     const std::vector<Range>& kept) {
   if (all.empty()) return {};
   const Attended full = attend(head, row, all);
@@ -114,11 +115,11 @@ SelectionQuality selection_quality(const Problem& problem, const Mask& mask, con
   for (std::int64_t h = 0; h < heads && problem.tokens_q > 0; ++h) {
     const std::int64_t head_q = h * problem.heads_q / heads;
     const std::int64_t head_k = head_q * problem.heads_k / problem.heads_q;
-    const HeadOfAll head{.q = head_of(problem.device, inputs.q.view(), head_q),
-                         .k = head_of(problem.device, inputs.k.view(), head_k),
-                         .v = head_of(problem.device, inputs.v.view(), head_k),
-                         .dim = problem.head_dim,
-                         .scale = problem.scale()};
+    const SampledHeads head{.q = head_of(problem.device, inputs.q.view(), head_q),
+                            .k = head_of(problem.device, inputs.k.view(), head_k),
+                            .v = head_of(problem.device, inputs.v.view(), head_k),
+                            .dim = problem.head_dim,
+                            .scale = problem.scale()};
     const auto mask_head = static_cast<int>(head_q * mask.heads() / problem.heads_q);
     std::vector<std::int64_t> rows;
     for (std::int64_t i = 0; i < std::min(kRowsPerHead, problem.tokens_q); ++i) {
@@ -130,7 +131,7 @@ SelectionQuality selection_quality(const Problem& problem, const Mask& mask, con
       sums[at] = quality_of_row(head, rows[at], frame.key_intervals(0, rows[at]),
                                 mask.key_intervals(mask_head, rows[at]));
     });
-    for (const Sums& s : sums) {  // in their order: the sums are the same on any machine
+    for (const Sums& s : sums) {  // in order, so that results do not depend on threads
       total.mass += s.mass;
       total.error += s.error;
       total.size += s.size;

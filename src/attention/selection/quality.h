@@ -8,17 +8,16 @@
 
 namespace longca {
 
-/// What a block-sparse mask's selection costs in quality, of drawn rows: against attention to all
-/// that its slices allow, every key or, causal, every earlier one.
+/// The quality of a block-sparse mask relative to full attention within its slices (all keys, or
+/// causal), estimated from drawn rows.
 struct SelectionQuality {
-  double kept_mass = 0;  ///< probability that the full softmax gives to keys of kept blocks, mean
+  double kept_mass = 0;  ///< mean probability mass of the full softmax in kept blocks
   double error_full = 0;  ///< ‖O − O of full attention‖ / ‖O of full attention‖ over the rows
-  int rows = 0;           ///< drawn; rows that see no key at all are not
+  int rows = 0;           ///< number of drawn rows; rows without a key do not count
 };
 
-/// In float64 on the host, from the inputs: up to 8 query heads, evenly apart, and in each up to 8
-/// rows drawn from the seed. O(rows · keys · dim); O is that of the mask by its definition, not of
-/// any kernel.
+/// Computed from the inputs in float64 on the host, not by any kernel, for up to 8 evenly spaced
+/// query heads with up to 8 rows each, drawn from the seed. O(rows · keys · dim).
 SelectionQuality selection_quality(const Problem& problem, const Mask& mask, const Inputs& inputs,
                                    std::uint64_t seed);
 

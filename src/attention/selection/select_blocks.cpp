@@ -7,6 +7,12 @@
 #include "core/error.h"
 #include "core/thread_pool.h"
 #include "mask/smallest.h"
+#ifdef LONGCA_WITH_CUDA
+#include "attention/kernels/common/block_map.h"
+#include "attention/selection/cuda/block_selector.h"
+#include "core/device.h"
+#include "mask/block_lists.h"
+#endif
 
 namespace longca {
 namespace {
@@ -20,8 +26,8 @@ void add_row(const ConstTensorView& x, std::int64_t token, std::int64_t head,
   for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += static_cast<float>(row[c]);
 }
 
-/// Of the pooled keys of one head, [blocks, dim]: [dim, blocks], so that a row of scores is summed
-/// dimension by dimension, many key blocks at a time.
+/// Transposes the pooled keys of one head to [dim, blocks], so that score_row vectorizes over
+/// blocks.
 std::vector<float> transposed(const float* rows, std::int64_t blocks, std::int64_t dim) {
   std::vector<float> columns(static_cast<std::size_t>(blocks * dim));
   for (std::int64_t j = 0; j < blocks; ++j) {
@@ -32,7 +38,7 @@ std::vector<float> transposed(const float* rows, std::int64_t blocks, std::int64
   return columns;
 }
 
-/// scores[j] = scale · q · key j for the first key blocks.
+/// scores[j] = scale · q · key j for the first scores.size() key blocks.
 void score_row(const float* q, float scale, const std::vector<float>& key_columns,
                std::int64_t k_blocks, std::int64_t dim, std::vector<float>& scores) {
   std::ranges::fill(scores, 0.0F);
@@ -43,7 +49,7 @@ void score_row(const float* q, float scale, const std::vector<float>& key_column
   }
 }
 
-/// Smaller for higher scores, equal for equal ones (−0 is 0); NaN is below all numbers.
+/// An order-reversing map of scores to integers; −0 equals 0, NaN counts as the lowest score.
 std::uint32_t descending(float score) {
   if (score != score) return 0xffffffffU;
   const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F);
@@ -100,31 +106,60 @@ BlockLists select_blocks(const Problem& problem, const ConstTensorView& q, const
   }
   const auto select_row = [&](std::int64_t row, std::vector<float>& scores,
                               std::vector<std::uint32_t>& numbers,
-                              std::vector<std::int32_t>& places) {
-    const auto seen = static_cast<std::size_t>(visible[static_cast<std::size_t>(row % q_blocks)]);
+                              std::vector<std::int32_t>& indices) {
+    const auto visible_blocks =
+        static_cast<std::size_t>(visible[static_cast<std::size_t>(row % q_blocks)]);
     const std::int64_t head_k = row / q_blocks * problem.heads_k / choice.heads;
-    scores.resize(seen);
-    numbers.resize(seen);
+    scores.resize(visible_blocks);
+    numbers.resize(visible_blocks);
     score_row(queries.data() + row * dim, problem.scale(),
               key_columns[static_cast<std::size_t>(head_k)], k_blocks, dim, scores);
     std::ranges::transform(scores, numbers.begin(), descending);
     const auto at = static_cast<std::size_t>(row);
     const std::int64_t kept = lists.offsets[at + 1] - lists.offsets[at];
-    indices_of_smallest(numbers, kept, places);
-    std::copy_n(places.begin(), kept, lists.indices.begin() + lists.offsets[at]);
+    indices_of_smallest(numbers, kept, indices);
+    std::copy_n(indices.begin(), kept, lists.indices.begin() + lists.offsets[at]);
   };
   const std::int64_t rows = lists.heads * q_blocks;
   ThreadPool::global().parallel_for(
       (rows + kRowsPerTask - 1) / kRowsPerTask, [&](std::int64_t task, int) {
         std::vector<float> scores;
         std::vector<std::uint32_t> numbers;
-        std::vector<std::int32_t> places(static_cast<std::size_t>(k_blocks));
+        std::vector<std::int32_t> indices(static_cast<std::size_t>(k_blocks));
         const std::int64_t end = std::min((task + 1) * kRowsPerTask, rows);
         for (std::int64_t row = task * kRowsPerTask; row < end; ++row) {
-          select_row(row, scores, numbers, places);
+          select_row(row, scores, numbers, indices);
         }
       });
   return lists;
+}
+
+namespace {
+
+#ifdef LONGCA_WITH_CUDA
+GeneratedMask selected_on_gpu(const MaskSpec& spec, const Problem& problem,
+                              const ConstTensorView& q, const ConstTensorView& k) {
+  Device& gpu = Device::get(DeviceKind::cuda);
+  const BlockChoice choice = block_choice(spec);
+  CudaBlockSelector selector(problem, choice);
+  selector.run(q, k, gpu.stream());
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(selector.word_count()));
+  if (!words.empty()) gpu.copy(words.data(), selector.words(), selector.word_count() * 4);
+  GeneratedMask mask =
+      mask_of_blocks(spec, lists_of_bits(choice.q_bounds, choice.k_bounds, choice.heads, words));
+  BlockMap::adopt(mask.mask, selector.take_words());
+  return mask;
+}
+#endif
+
+}  // namespace
+
+GeneratedMask selected_mask(const MaskSpec& spec, const Problem& problem, const ConstTensorView& q,
+                            const ConstTensorView& k) {
+#ifdef LONGCA_WITH_CUDA
+  if (problem.device == DeviceKind::cuda) return selected_on_gpu(spec, problem, q, k);
+#endif
+  return mask_of_blocks(spec, select_blocks(problem, q, k, block_choice(spec)));
 }
 
 }  // namespace longca

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <random>
 
-#include "attention/cpu/group_slots.h"
 #include "attention/cpu/random_problem.h"
 
 namespace longca::cpu {
@@ -68,13 +67,13 @@ TEST(TilePlan, ListsNoPanelThatNobodySeesAndNoMaskWhereAllSeeAll) {
   EXPECT_EQ(head.panels_of(head.tiles[0]).size(), 4U);
 }
 
-TEST(GroupSlots, LeavesOutWhatTheGroupDoesNotSeeAndJoinsTheRest) {
+TEST(GroupPanels, LeavesOutWhatTheGroupDoesNotSeeAndJoinsTheRest) {
   const Mask mask = Mask::from_slices(
       128, 256, {{0, 128, 0, 70, MaskSliceType::full}, {0, 64, 128, 200, MaskSliceType::full}});
   const std::vector<std::int64_t> grid{0, 128};
   const HeadTiles head = plan_tiles(mask, 0, grid);
   const auto panels = head.panels_of(head.tiles[0]);  // 0 1 2 and 4 5 6
-  const GroupSlots first(head, panels, 0, GroupSlots::Columns::packed);
+  const GroupPanels first(head, panels, 0, GroupPanels::Columns::packed);
   ASSERT_EQ(first.all().size(), 6U);
   ASSERT_EQ(first.runs().size(), 2U);
   EXPECT_EQ(first.runs()[0].key, 0);
@@ -82,7 +81,7 @@ TEST(GroupSlots, LeavesOutWhatTheGroupDoesNotSeeAndJoinsTheRest) {
   EXPECT_EQ(first.runs()[1].key, 128);
   EXPECT_EQ(first.runs()[1].keys, 72);
   EXPECT_EQ(first.runs()[1].column, 96);
-  const GroupSlots last(head, panels, 15, GroupSlots::Columns::packed);
+  const GroupPanels last(head, panels, 15, GroupPanels::Columns::packed);
   ASSERT_EQ(last.all().size(), 3U);
   EXPECT_EQ(last.runs()[0].keys, 70);
 }

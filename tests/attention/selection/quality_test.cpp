@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "attention/selection/selected_mask.h"
+#include "attention/selection/select_blocks.h"
 
 namespace longca::testing {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "attention/inputs/inputs.h"
 #include "attention/selection/exact_selection.h"
-#include "attention/selection/selected_mask.h"
 #include "core/error.h"
 
 namespace longca::testing {

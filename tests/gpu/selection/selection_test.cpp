@@ -9,7 +9,6 @@
 #include "attention/selection/cuda/launch.h"
 #include "attention/selection/exact_selection.h"
 #include "attention/selection/select_blocks.h"
-#include "attention/selection/selected_mask.h"
 #include "gpu/gpu_test.h"
 #include "mask/block_lists.h"
 

@@ -1,7 +1,6 @@
-// Compiled with -fmad=false (CMakeLists.txt): the values are part of what the program promises.
+// Compiled with -fmad=false (CMakeLists.txt): values are bitwise reproducible.
 #include <algorithm>
 
-#include "attention/inputs/cuda/inputs.h"
 #include "attention/inputs/normal.h"
 #include "core/cuda/error.h"
 #include "core/philox.h"
@@ -19,7 +18,7 @@ __device__ void store(BFloat16* to, float value) {
   *to = BFloat16(value);
 }
 
-/// What element `element` of a clustered tensor is shifted by.
+/// The topic shift of an element of a clustered tensor.
 __device__ float shift_of(const TopicShape& shape, std::int64_t element, PhiloxKey key) {
   const std::int64_t row = element / shape.dim;
   const std::int64_t d = element % shape.dim;
@@ -27,8 +26,8 @@ __device__ float shift_of(const TopicShape& shape, std::int64_t element, PhiloxK
   return topic_shift(topic_signs(key, row / shape.heads, head_k, d / kTopicSigns), d);
 }
 
-/// Four values of one Philox counter per thread and step; those outside [first, end) of the tensor
-/// are not stored. Element `first` goes to *to.
+/// Draws the four values of one Philox counter per thread and iteration and stores those in
+/// [first, end); `to` is the address of element `first`.
 template <typename T>
 __global__ void draw(T* to, std::int64_t first, std::int64_t end, PhiloxKey key,
                      std::uint32_t stream, TopicShape topics) {

@@ -11,9 +11,9 @@
 namespace longca {
 namespace {
 
-constexpr std::int64_t kRowUnit = 128;  ///< rows of a slab that holds less than a head: whole tiles
+constexpr std::int64_t kRowUnit = 128;  ///< row unit of a slab within a head: whole tiles
 
-std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
+std::int64_t round_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
@@ -38,18 +38,17 @@ CudaBlockSelector::CudaBlockSelector(const Problem& problem, const BlockChoice& 
       heads_(choice.heads),
       q_blocks_(choice.q_blocks()),
       k_blocks_(choice.k_blocks()),
-      pitch_(static_cast<int>(rounded_up(problem.head_dim, kPoolUnit))),
-      key_pitch_(static_cast<int>(rounded_up(k_blocks_, kBlocksPerWord))) {
+      pitch_(static_cast<int>(round_up(problem.head_dim, kPoolUnit))),
+      key_pitch_(static_cast<int>(round_up(k_blocks_, kBlocksPerWord))) {
   check_choice(problem, choice);
   const std::vector<std::int64_t> visible = choice.visible();
   std::vector<std::int64_t> kept;
   for (const std::int64_t count : visible) kept.push_back(kept_blocks(choice.density, count));
-  const std::int64_t most_rows =
-      std::max<std::int64_t>(slab_bytes / 4 / std::max(key_pitch_, 1), 1);
-  const std::int64_t heads = most_rows / std::max<std::int64_t>(q_blocks_, 1);
+  const std::int64_t max_rows = std::max<std::int64_t>(slab_bytes / 4 / std::max(key_pitch_, 1), 1);
+  const std::int64_t heads = max_rows / std::max<std::int64_t>(q_blocks_, 1);
   slab_heads_ = static_cast<int>(std::clamp<std::int64_t>(heads, 1, heads_));
-  const std::int64_t part = std::max(most_rows / kRowUnit * kRowUnit, kRowUnit);
-  slab_rows_ = static_cast<int>(heads >= 1 ? q_blocks_ : std::min(part, q_blocks_));
+  const std::int64_t unit_rows = std::max(max_rows / kRowUnit * kRowUnit, kRowUnit);
+  slab_rows_ = static_cast<int>(heads >= 1 ? q_blocks_ : std::min(unit_rows, q_blocks_));
   q_bounds_ = uploaded(choice.q_bounds);
   k_bounds_ = uploaded(choice.k_bounds);
   visible_ = uploaded(visible);

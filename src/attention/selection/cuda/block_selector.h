@@ -10,29 +10,28 @@
 
 namespace longca {
 
-/// select_blocks on a GPU: three kinds of kernels, which pool, score and choose. The scores live in
-/// a slab of bounded size, some heads' or rows' at a time, and go out as bits.
+/// select_blocks on a GPU by three kernels: pool, scores, top-k. Scores are computed in slabs of
+/// bounded size, of some heads or rows at a time, and the selection is written as a bitmap.
 ///
-/// Means are summed in float32, scores have float32's accuracy: where two scores differ by less
-/// than that rounds, the choice may differ from the CPU's.
+/// Means are summed in float32 and scores have float32's accuracy, so the selection may differ from
+/// the CPU's for scores that differ by rounding errors.
 class CudaBlockSelector {
  public:
   static constexpr std::int64_t kSlabBytes = std::int64_t{128} << 20;
 
-  /// Takes memory for everything. Throws as select_blocks does, and OutOfMemory.
+  /// Allocates all memory. Throws as select_blocks does, and OutOfMemory.
   CudaBlockSelector(const Problem& problem, const BlockChoice& choice,
                     std::int64_t slab_bytes = kSlabBytes);
 
   /// Queues the selection on `stream`; may be repeated.
   void run(const ConstTensorView& q, const ConstTensorView& k, Stream stream);
 
-  /// What the last run chose, in the layout of mask/block_bits.h: to be read after it on its
-  /// stream.
+  /// The bitmap of the last run (layout: block_bits in mask/block_lists.h), valid on its stream.
   const std::uint32_t* words() const { return words_.as<std::uint32_t>(); }
   std::int64_t word_count() const { return words_.bytes() / 4; }
-  /// The words themselves; no run may follow.
+  /// Moves the bitmap out; no run may follow.
   Buffer take_words() { return std::move(words_); }
-  /// All that this holds.
+  /// Bytes of device memory held.
   std::int64_t bytes() const;
 
  private:

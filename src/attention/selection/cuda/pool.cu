@@ -6,14 +6,14 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// `Vector` elements that are loaded at once.
+/// `Vector` elements per load.
 template <typename T, int Vector>
 struct alignas(sizeof(T) * Vector) Pack {
   T values[Vector];
 };
 
-/// One thread sums `Vector` neighbouring dimensions of one (block, list): neighbours in a warp read
-/// neighbouring dimensions, then heads, so that a token's row is read in one piece.
+/// One thread per (block, list, `Vector` dimensions). Adjacent threads take adjacent dimensions,
+/// then lists, so that loads of a token's row coalesce.
 template <typename T, int Vector>
 __global__ void __launch_bounds__(kThreads) pool(PoolArgs a) {
   const int vectors = a.pitch / Vector;
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kThreads) pool(PoolArgs a) {
   const int begin = a.bounds[block];
   const int end = a.bounds[block + 1];
   float sum[Vector] = {};
-  if (c < a.x.dim) {  // a vector lies inside the row or beyond it
+  if (c < a.x.dim) {  // Vector divides dim
     for (int g = 0; g < group; ++g) {
       const T* row = static_cast<const T*>(a.x.data) + begin * a.x.token_stride +
                      (list * group + g) * a.x.head_stride + c;

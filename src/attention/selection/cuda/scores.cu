@@ -1,19 +1,19 @@
-// Scores of pooled blocks by tensor cores with the accuracy of float32: every operand is split in
-// two TF32 numbers, x = high + low, and of the four products the three are summed that matter
-// (Markidis et al., "NVIDIA Tensor Core Programmability, Performance & Precision", 2018). What is
-// lost is of order 2⁻²² of |q| · |k|.
+// Scores of pooled blocks by tensor cores with float32 accuracy: every operand is split into two
+// TF32 numbers, x = high + low, and three of the four products are summed (Markidis et al., "NVIDIA
+// Tensor Core Programmability, Performance & Precision", 2018); the error is of order 2⁻²² · |q| ·
+// |k|.
 #include "attention/selection/cuda/launch.h"
 #include "core/cuda/error.h"
 
 namespace longca {
 namespace {
 
-constexpr int kTile = 128;  ///< query blocks and key blocks of a thread block
-constexpr int kChunk = 32;  ///< dimensions in shared memory at a time
-constexpr int kPitch = 36;  ///< floats of a row there: fragments meet every bank once
+constexpr int kTile = 128;  ///< query blocks and key blocks per CTA
+constexpr int kChunk = 32;  ///< dimensions per stage
+constexpr int kPitch = 36;  ///< floats per row in shared memory; fragment loads are conflict-free
 constexpr int kThreads = 256;
 constexpr int kStages = 2;
-constexpr int kWarpM = 64;  ///< a warp's part of the tile: 2 × 4 warps
+constexpr int kWarpM = 64;  ///< the tile is divided among 2 × 4 warps
 constexpr int kWarpN = 32;
 constexpr int kM = kWarpM / 16;
 constexpr int kN = kWarpN / 8;
@@ -25,8 +25,8 @@ __device__ void copy_async(float* to, const float* from) {
                "l"(from));
 }
 
-/// Rows [first, first + kTile) of a pooled array, dimensions [c, c + kChunk); rows past the last
-/// are copies of it, whose scores nobody reads.
+/// Loads rows [first, first + kTile), dimensions [c, c + kChunk) of a pooled array. Rows past the
+/// last repeat it; their scores are never read.
 __device__ void load_tile(const float* rows, int first, int count, int pitch, int c, float* tile) {
   for (int i = static_cast<int>(threadIdx.x); i < kTile * kChunk / 4; i += kThreads) {
     const int row = i / (kChunk / 4);
@@ -57,8 +57,8 @@ __device__ void multiply(float (&c)[4], const std::uint32_t (&a)[4], const std::
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/// Adds the products of one chunk in shared memory.
-__device__ void multiply_chunk(const float* q, const float* k, float (&sums)[kM][kN][4]) {
+/// Accumulates the products of one stage.
+__device__ void multiply_stage(const float* q, const float* k, float (&sums)[kM][kN][4]) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int row = lane / 4;
   const int column = lane % 4;
@@ -93,7 +93,7 @@ __device__ void multiply_chunk(const float* q, const float* k, float (&sums)[kM]
   }
 }
 
-/// Grows with the score, above 0; −0 is 0, NaN is below all numbers.
+/// A monotonic map of scores to positive integers; −0 equals 0, NaN is lowest.
 __device__ std::uint32_t ascending(float score) {
   if (score != score) return 1;
   const std::uint32_t bits = __float_as_uint(score + 0.0F);
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kThreads, 2) scores(ScoreArgs a) {
     }
     __syncthreads();
     const float* stage = shared + c / kChunk % kStages * 2 * kTile * kPitch;
-    multiply_chunk(stage + warp_m * kPitch, stage + (kTile + warp_n) * kPitch, sums);
+    multiply_stage(stage + warp_m * kPitch, stage + (kTile + warp_n) * kPitch, sums);
     __syncthreads();
   }
   store_keys(a, first_row + warp_m, first_column + warp_n, sums);

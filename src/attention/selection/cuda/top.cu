@@ -7,9 +7,10 @@ namespace {
 constexpr int kWarp = 32;
 constexpr unsigned kAll = 0xffffffffU;
 
-/// One row of keys, by kWarps warps: key 32 · (e · kWarps + warp) + lane is number e of a thread,
-/// so that a ballot over number e is a word of the result. kEach of them are held in registers; 0:
-/// none are, for rows of any length.
+/// A row of sort keys, distributed over kWarps warps: element e of a thread is key
+/// 32 · (e · kWarps + warp) + lane, so that a ballot over element e is a word of the bitmap. A
+/// thread holds kEach elements in registers; with kEach = 0 it reloads them, for rows of any
+/// length.
 template <int kWarps, int kEach>
 struct Row {
   const std::uint32_t* keys;
@@ -20,7 +21,7 @@ struct Row {
 
   __device__ int word(int e) const { return e * kWarps + warp; }
   __device__ int each() const { return kEach > 0 ? kEach : (words + kWarps - 1) / kWarps; }
-  /// 0, below every key that counts, past the visible ones.
+  /// 0 past the visible keys, which is below every key.
   __device__ std::uint32_t load(int e) const {
     const int index = word(e) * kWarp + lane;
     return index < visible ? keys[index] : 0;
@@ -32,7 +33,7 @@ struct Row {
       return load(e);
     }
   }
-  /// Keys of this thread that are at least `limit` > 0.
+  /// Number of this thread's keys ≥ `limit`, which is positive.
   __device__ int count(std::uint32_t limit) const {
     int n = 0;
     if constexpr (kEach > 0) {
@@ -45,25 +46,25 @@ struct Row {
   }
 };
 
-/// The sum over the threads of a row. Turns alternate between two places, so that one barrier does.
+/// Sum over the threads of a row. Successive rounds alternate between two buffers, so that one
+/// barrier per round suffices.
 template <int kWarps>
-__device__ int row_sum(int value, int turn) {
+__device__ int row_sum(int value, int round) {
   value = __reduce_add_sync(kAll, value);
   if constexpr (kWarps == 1) {
     return value;
   } else {
     __shared__ int sums[2][kWarps];
-    if (threadIdx.x % kWarp == 0) sums[turn % 2][threadIdx.x / kWarp] = value;
+    if (threadIdx.x % kWarp == 0) sums[round % 2][threadIdx.x / kWarp] = value;
     __syncthreads();
     int sum = 0;
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) sum += sums[turn % 2][w];
+    for (int w = 0; w < kWarps; ++w) sum += sums[round % 2][w];
     return sum;
   }
 }
 
-/// The key of rank `kept` from the top, bit by bit, or earlier a limit that exactly `kept` keys
-/// reach.
+/// The kept-th largest key, or (`exact`) any limit that exactly `kept` keys reach.
 struct Limit {
   std::uint32_t key = 0;
   bool exact = false;
@@ -114,12 +115,12 @@ __global__ void __launch_bounds__(kWarps* kRows* kWarp) top(TopArgs a) {
   std::uint32_t* out = a.words + (std::int64_t{list} * a.q_blocks + q_block) * a.row_words;
   const bool all = kept == row.visible;
   const Limit limit = all ? Limit{1, true} : find_limit(row, kept);
-  // Keys above the limit are in; of those equal to it the first few, which only one warp can tell.
-  const std::uint32_t least = limit.exact ? limit.key : limit.key + 1;
+  // Selects the keys above the limit; warp 0 then adds the first of those equal to it.
+  const std::uint32_t min_key = limit.exact ? limit.key : limit.key + 1;
   const auto write = [&](int e, std::uint32_t key) {
     if (row.word(e) >= a.row_words) return;
-    const bool seen = row.word(e) * kWarp + row.lane < row.visible;
-    const std::uint32_t in = __ballot_sync(kAll, seen && (all || key >= least));
+    const bool visible = row.word(e) * kWarp + row.lane < row.visible;
+    const std::uint32_t in = __ballot_sync(kAll, visible && (all || key >= min_key));
     if (row.lane == 0) out[row.word(e)] = in;
   };
   if constexpr (kEach > 0) {
@@ -129,8 +130,8 @@ __global__ void __launch_bounds__(kWarps* kRows* kWarp) top(TopArgs a) {
     for (int e = 0; e < row.each(); ++e) write(e, row.at(e));
   }
   if (limit.exact) return;
-  int missing = kept - row_sum<kWarps>(row.count(least), 1);
-  if constexpr (kWarps > 1) __syncthreads();  // the words are written
+  int missing = kept - row_sum<kWarps>(row.count(min_key), 1);
+  if constexpr (kWarps > 1) __syncthreads();  // all words are written
   if (row.warp != 0) return;
   for (int w = 0; w < a.row_words && missing > 0; ++w) {
     const int index = w * kWarp + row.lane;

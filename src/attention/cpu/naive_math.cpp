@@ -1,9 +1,11 @@
-#include "attention/cpu/naive_product.h"
+#include "attention/cpu/naive_math.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "attention/cpu/naive_product.cpp"
+#define HWY_TARGET_INCLUDE "attention/cpu/naive_math.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -21,8 +23,8 @@ using Tag = hn::CappedTag<float, 16>;
 
 constexpr std::int64_t kRows = 4;
 
-/// sums[r, 0 … 64) += Σ_i a_r[i · stride] · panel[i, 0 … 64) for four rows: eight vectors of sums
-/// are what the additions' latency takes to hide.
+/// sums[r, 0 … 64) += Σ_i a_r[i · stride] · panel[i, 0 … 64) for four rows; eight vectors of sums
+/// hide the latency of the additions.
 HWY_INLINE void add_rows(const float* const* a, std::int64_t stride, const float* panel,
                          float* sums, std::int64_t depth) {
   const Tag tag;
@@ -64,7 +66,7 @@ HWY_INLINE void add_rows(const float* const* a, std::int64_t stride, const float
 
 void product(const Matrix& a, const float* b, std::int64_t b_stride, float* c,
              std::int64_t c_stride, std::int64_t m, std::int64_t n, std::int64_t k) {
-  // A panel of b lies together in the first-level cache, whatever its stride, zero past the edge.
+  // A dense copy of a panel of b, zero-padded, which stays in the L1 cache.
   alignas(64) float panel[kDepth * kColumns];
   alignas(64) float sums[kRows * kColumns] = {};
   for (std::int64_t k0 = 0; k0 < k; k0 += kDepth) {
@@ -78,7 +80,7 @@ void product(const Matrix& a, const float* b, std::int64_t b_stride, float* c,
       for (std::int64_t i = 0; i < m; i += kRows) {
         const std::int64_t rows = std::min(kRows, m - i);
         const float* a_rows[kRows];
-        for (std::int64_t r = 0; r < kRows; ++r) {  // past the edge: the last row, into waste
+        for (std::int64_t r = 0; r < kRows; ++r) {  // repeats the last row; its sums are unused
           a_rows[r] = a.data + (i + std::min(r, rows - 1)) * a.row_stride + k0 * a.column_stride;
         }
         float* out = c + i * c_stride + j0;
@@ -100,6 +102,59 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace longca::naive {
+
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+float softmax_row(float* row, std::int64_t keys, std::span<const Range> allowed, float scale) {
+  float maximum = kMinusInfinity;
+  for (const Range& range : allowed) {
+    for (std::int64_t k = range.begin; k < range.end; ++k) maximum = std::max(maximum, row[k]);
+  }
+  float sum = 0;
+  std::int64_t done = 0;
+  for (const Range& range : allowed) {
+    std::fill(row + done, row + range.begin, 0.0F);
+    for (std::int64_t k = range.begin; k < range.end; ++k) {
+      row[k] = std::exp(scale * (row[k] - maximum));
+      sum += row[k];
+    }
+    done = range.end;
+  }
+  std::fill(row + done, row + keys, 0.0F);
+  if (allowed.empty()) return kMinusInfinity;
+  for (const Range& range : allowed) {
+    for (std::int64_t k = range.begin; k < range.end; ++k) row[k] /= sum;
+  }
+  return scale * maximum + std::log(sum);
+}
+
+void weights_row(float* row, std::int64_t keys, std::span<const Range> allowed, float scale,
+                 float lse) {
+  std::int64_t done = 0;
+  for (const Range& range : allowed) {
+    std::fill(row + done, row + range.begin, 0.0F);
+    for (std::int64_t k = range.begin; k < range.end; ++k) row[k] = std::exp(scale * row[k] - lse);
+    done = range.end;
+  }
+  std::fill(row + done, row + keys, 0.0F);
+}
+
+void merge_row(float* o, float& lse, const float* o_new, float lse_new, std::int64_t dim) {
+  if (lse_new == kMinusInfinity) return;
+  const float maximum = std::max(lse, lse_new);
+  const float old_weight = std::exp(lse - maximum);
+  const float new_weight = std::exp(lse_new - maximum);
+  const float sum = old_weight + new_weight;
+  for (std::int64_t c = 0; c < dim; ++c) {
+    const float old = old_weight > 0 ? old_weight * o[c] : 0.0F;
+    o[c] = (old + new_weight * o_new[c]) / sum;
+  }
+  lse = maximum + std::log(sum);
+}
 
 HWY_EXPORT(product);
 

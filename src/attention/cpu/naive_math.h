@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -8,7 +9,7 @@
 
 namespace longca::naive {
 
-/// The key intervals of every row of a mask, per head of the mask.
+/// The key intervals of every (head of the mask, row).
 class RowIntervals {
  public:
   explicit RowIntervals(const Mask& mask) : rows_(mask.q_tokens()) {
@@ -37,15 +38,27 @@ class RowIntervals {
   std::vector<Range> intervals_;
 };
 
-/// Turns a row of raw products q·k into softmax weights, 0 where not allowed; returns the row's
-/// log-sum-exp, −∞ without an allowed key.
+/// Turns a row of raw products q·k into softmax weights, 0 where masked; returns the row's
+/// lse, −∞ without an allowed key.
 float softmax_row(float* row, std::int64_t keys, std::span<const Range> allowed, float scale);
 
-/// Turns a row of raw products q·k into the weights that belong to a known log-sum-exp.
+/// Turns a row of raw products q·k into softmax weights by a known lse.
 void weights_row(float* row, std::int64_t keys, std::span<const Range> allowed, float scale,
                  float lse);
 
-/// Merges a row's result over these keys into (o, lse), its result over other keys.
+/// Merges (o_new, lse_new), a row's result over some keys, into (o, lse), that over other keys.
 void merge_row(float* o, float& lse, const float* o_new, float lse_new, std::int64_t dim);
+
+/// A float32 matrix: element (row, column) is data[row · row_stride + column · column_stride].
+struct Matrix {
+  const float* data = nullptr;
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 1;
+};
+
+/// c[m, n] += a[m, k] · b[k, n]; `b` and `c` have contiguous rows, b_stride and c_stride elements
+/// apart.
+void multiply_add(const Matrix& a, const float* b, std::int64_t b_stride, float* c,
+                  std::int64_t c_stride, std::int64_t m, std::int64_t n, std::int64_t k);
 
 }  // namespace longca::naive

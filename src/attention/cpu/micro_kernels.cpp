@@ -1,9 +1,7 @@
-// float32 words, compiled once for every instruction set that Highway knows; the best is chosen at
-// run time.
+// float32 words, compiled once per SIMD target of Highway and dispatched at run time.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "attention/cpu/micro_kernels_float32.cpp"
-// Scalable vectors cannot be members of arrays; these CPUs run the NEON (or SSE-like) loops
-// instead.
+#define HWY_TARGET_INCLUDE "attention/cpu/micro_kernels.cpp"
+// Scalable vectors cannot be array elements; these CPUs use a fixed-size target instead.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
@@ -51,6 +49,20 @@ HWY_EXPORT(float32_kernels);
 const MicroKernels& float32_kernels() {
   return HWY_DYNAMIC_DISPATCH(float32_kernels)();
 }
+
+#if LONGCA_CPU_AVX512_BF16
+const MicroKernels& avx512_bf16_kernels();  // micro_kernels_bfloat16.cpp
+
+const MicroKernels* bfloat16_kernels() {
+  const bool present =
+      (hwy::SupportedTargets() & HWY_AVX3) != 0 && __builtin_cpu_supports("avx512bf16") != 0;
+  return present ? &avx512_bf16_kernels() : nullptr;
+}
+#else
+const MicroKernels* bfloat16_kernels() {
+  return nullptr;
+}
+#endif
 
 }  // namespace longca::cpu
 #endif
