@@ -7,7 +7,6 @@
 
 #include <string>
 
-#include "attention/kernels/slice/planner/backward_pack.h"
 #include "attention/kernels/slice/planner/pack.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"

@@ -215,7 +215,7 @@ TEST_F(EarlyRows, AreNotOfTheGenericPathNorOfForwardPlans) {
   };
   EXPECT_GT(keeps(SlicePath::sm90, true), 0);
   EXPECT_EQ(keeps(SlicePath::sm90, false), 0);
-  EXPECT_EQ(keeps(SlicePath::generic, true), 0);
+  EXPECT_EQ(keeps(SlicePath::sm80, true), 0);
 }
 
 }  // namespace

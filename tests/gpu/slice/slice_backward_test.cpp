@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/kernels/slice/device_transposed_lists.h"
+#include "attention/kernels/slice/device_block_lists.h"
 #include "attention/kernels/slice/slice.h"
 #include "gpu/kernel_test.h"
 #include "gpu/small_mask.h"
@@ -35,10 +35,10 @@ class SliceBackward : public KernelTest, public ::testing::WithParamInterface<Sl
 };
 
 std::string path_name(const ::testing::TestParamInfo<SlicePath>& info) {
-  return info.param == SlicePath::sm90 ? "sm90" : "generic";
+  return info.param == SlicePath::sm90 ? "sm90" : "sm80";
 }
 INSTANTIATE_TEST_SUITE_P(Paths, SliceBackward,
-                         ::testing::Values(SlicePath::sm90, SlicePath::generic), path_name);
+                         ::testing::Values(SlicePath::sm90, SlicePath::sm80), path_name);
 
 TEST_P(SliceBackward, EveryMaskAtAwkwardLengthsAndHeads) {
   for (const MaskTraits& traits : mask_table()) {

@@ -92,9 +92,9 @@ class MaskSlice : public GpuTest, public ::testing::WithParamInterface<SlicePath
 };
 
 std::string path_name(const ::testing::TestParamInfo<SlicePath>& info) {
-  return info.param == SlicePath::sm90 ? "sm90" : "generic";
+  return info.param == SlicePath::sm90 ? "sm90" : "sm80";
 }
-INSTANTIATE_TEST_SUITE_P(Paths, MaskSlice, ::testing::Values(SlicePath::sm90, SlicePath::generic),
+INSTANTIATE_TEST_SUITE_P(Paths, MaskSlice, ::testing::Values(SlicePath::sm90, SlicePath::sm80),
                          path_name);
 
 TEST_P(MaskSlice, EveryMaskAtAwkwardLengthsAndHeads) {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "attention/kernels/common/mma/plan_tools.h"
-#include "attention/kernels/slice/planner/backward_pack.h"
+#include "attention/kernels/slice/planner/pack.h"
 #include "attention/kernels/slice/sm80/launch.h"
 #include "core/device.h"
 #include "core/error.h"
@@ -18,20 +18,20 @@ Device& gpu() {
   return Device::get(DeviceKind::cuda);
 }
 
-/// Of the query heads that share a KV head and a list of the mask. The generic kernel packs none.
+/// The sm80 kernel takes packs of one head.
 int pack_of(const Problem& problem, const Mask& mask, SlicePath path) {
-  if (path == SlicePath::generic) return 1;
+  if (path == SlicePath::sm80) return 1;
   return choose_backward_pack(mask, std::gcd(problem.group_size(), problem.heads_q / mask.heads()));
 }
 
 std::int64_t workspace_bytes(const BackwardParams& params, int head_dim, SlicePath path) {
-  return path == SlicePath::generic ? generic_backward_workspace_bytes(params, head_dim)
+  return path == SlicePath::sm80 ? sm80_workspace_bytes(params, head_dim)
                                     : backward_workspace_bytes(params, head_dim);
 }
 
-/// Of the part of the workspace that can be kept. The generic kernels have none.
+/// Bytes of the part of the workspace that can be kept; the sm80 kernels have none.
 std::int64_t rows_bytes(const BackwardParams& params, int head_dim, SlicePath path) {
-  return path == SlicePath::generic ? 0 : backward_rows_bytes(params, head_dim);
+  return path == SlicePath::sm80 ? 0 : backward_rows_bytes(params, head_dim);
 }
 
 StoreMode dkv_mode(const BackwardArgs& args) {
@@ -106,8 +106,8 @@ void BackwardPass::prepare_rows(const BackwardArgs& args) {
 void BackwardPass::run(const BackwardArgs& args) {
   const BackwardParams params = params_of(args);
   const auto stream = static_cast<cudaStream_t>(args.stream);
-  if (path_ == SlicePath::generic) {
-    return launch_generic_backward(params, problem_.dtype, problem_.head_dim,
+  if (path_ == SlicePath::sm80) {
+    return launch_sm80_backward(params, problem_.dtype, problem_.head_dim,
                                    mma::device_shared_bytes(), stream);
   }
   const bool prepared = std::exchange(prepared_, std::nullopt) == rows_of(params);

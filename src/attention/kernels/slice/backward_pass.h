@@ -4,14 +4,14 @@
 #include <optional>
 
 #include "attention/api/kernel.h"
-#include "attention/kernels/slice/backward_launch.h"
+#include "attention/kernels/slice/device_lists.h"
+#include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/slice.h"
-#include "attention/kernels/slice/uploaded_transposed_lists.h"
 
 namespace longca::slice {
 
-/// The backward pass of a plan: lists of the transposed mask in device memory, and workspace. Of a
-/// deterministic problem every sum is added up in a fixed order.
+/// The backward pass of a plan: lists of the transposed mask in device memory, and workspace. For
+/// deterministic problems gradients are added up in a fixed order.
 class BackwardPass {
  public:
   /// `path` is not automatic.
@@ -23,14 +23,14 @@ class BackwardPass {
   std::int64_t keep_rows(std::int64_t max_bytes);
   void prepare_rows(const BackwardArgs& args);
 
-  /// What it holds beside the scratch.
+  /// Bytes held besides the scratch.
   std::int64_t own_bytes() const { return lists_.bytes() + rows_.bytes(); }
   PlanScratch& scratch() { return scratch_; }
   const PlanScratch& scratch() const { return scratch_; }
   int pack() const { return lists_.args().pack; }
 
  private:
-  /// What row terms go by.
+  /// The arguments that row terms depend on.
   struct Rows {
     TensorArg dout, o;
     const float* lse;

@@ -4,16 +4,25 @@
 #include "attention/kernels/slice/planner/block_lists.h"
 #include "core/memory.h"
 
+// Lists of masks of uniform blocks (has_block_plan), made on the GPU from the bits of the kept
+// blocks, which are there already: at long contexts making them on the host and copying takes up to
+// a second.
 namespace longca::slice {
 
-/// The lists of a mask of uniform blocks, made on the GPU from the bits that are there: at long
-/// contexts they are too many to be made on the host and copied.
 struct DeviceBlockTiles {
-  TileLists lists;  ///< tiles, order and patterns; partial tiles and runs are in the buffers
+  TileLists lists;  ///< but for partial tiles and runs, which are in the buffers
   Buffer partial;
   Buffer runs;
 };
-/// Returns when the counts are known; the buffers are written on the device's stream.
+/// Returns once the lengths are known; the buffers are written on the device's stream.
 DeviceBlockTiles make_device_block_lists(const Mask& mask, int pack);
+
+struct DeviceTransposedTiles {
+  TransposedLists lists;  ///< but for the segments, which are in the buffer
+  Buffer segments;
+};
+/// Likewise, for work that is not ordered.
+DeviceTransposedTiles make_device_transposed_lists(const Mask& mask, int pack,
+                                                   const BackwardWork& work);
 
 }  // namespace longca::slice

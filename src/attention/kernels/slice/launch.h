@@ -6,8 +6,10 @@
 
 #include "attention/kernels/common/attention_args.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
+#include "attention/kernels/slice/planner/transposed_lists.h"
 #include "core/dtype.h"
 
+// What slice's kernels are launched with.
 namespace longca::slice {
 
 /// TileLists in device memory, each array aligned to 16 bytes (as allocations are).
@@ -33,9 +35,65 @@ struct ForwardParams : AttentionArgs {
 };
 
 /// Launches the forward pass on a device of compute capability 9.0 (sm80/launch.h has the one for
-/// others). lists.pack divides heads_q / heads_k, and where list_heads is not 1, the heads of a pack
-/// share a list. Every row of O and LSE that a query tile contains is written. Throws CudaError, or
-/// std::invalid_argument with the thing, value and limit.
+/// others). lists.pack divides heads_q / heads_k, and where list_heads is not 1, the heads of a
+/// pack share a list. Every row of O and LSE that a query tile contains is written. Throws
+/// CudaError, or std::invalid_argument with the thing, value and limit.
 void launch_forward(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
+
+/// TransposedLists in device memory, each array aligned to 16 bytes (as allocations are).
+struct DeviceTransposedLists {
+  int pack = 1;
+  int list_heads = 1;
+  int tiles_per_list = 0;
+  int items_per_order = 0;
+  int split_tiles = 0;
+  int section_heads = 1;
+  const KeyTile* tiles = nullptr;
+  const QuerySegment* segments = nullptr;
+  const std::uint64_t* patterns = nullptr;
+  const WorkItem* order = nullptr;
+  const KeyRange* split_keys = nullptr;
+  bool counts_visits = false;                   ///< whether there are regions
+  const std::int32_t* region_visits = nullptr;  ///< of ⌈query tiles / kRegionTiles⌉
+  const std::int32_t* region_order = nullptr;
+};
+
+/// How a gradient is written.
+enum class StoreMode : std::uint8_t {
+  overwrite,  ///< the inputs' dtype
+  overwrite_float32,
+  add_float32,
+};
+
+struct BackwardParams : AttentionArgs, GradientTensors {
+  DeviceTransposedLists lists = {};
+  StoreMode dq_mode = StoreMode::overwrite;
+  StoreMode dkv_mode = StoreMode::overwrite;  ///< of dK and dV
+  /// Deterministic: adds dQ in the order of the lists, which are made for that.
+  bool ordered = false;
+  /// backward_workspace_bytes of device memory, not initialized. One launch at a time may use it.
+  void* workspace = nullptr;
+  /// Likewise backward_rows_bytes. Holds what BackwardPart::rows computed until the rest has run.
+  void* rows = nullptr;
+};
+
+/// Which kernels of a backward pass are launched.
+enum class BackwardPart : std::uint8_t {
+  all,
+  rows,  ///< those that need dout, o and lse only
+  rest,
+};
+
+/// Bytes of BackwardParams::workspace and BackwardParams::rows: multiples of 256.
+std::int64_t backward_workspace_bytes(const BackwardParams& params, int head_dim);
+std::int64_t backward_rows_bytes(const BackwardParams& params, int head_dim);
+
+/// Launches the backward pass on a device of compute capability 9.0 (sm80/launch.h has the one for
+/// others). lists.pack divides heads_q / heads_k, and where list_heads is not 1, the heads of a
+/// pack share a list. Every row of dQ, dK and dV is written. BackwardPart::rest follows
+/// BackwardPart::rows of equal params on the same stream; other work may be between them. Throws
+/// CudaError, or std::invalid_argument with the thing, value and limit.
+void launch_backward(const BackwardParams& params, DType dtype, int head_dim, BackwardPart part,
+                     cudaStream_t stream);
 
 }  // namespace longca::slice

@@ -9,11 +9,9 @@
 
 #include "attention/kernels/common/mma/plan_tools.h"
 #include "attention/kernels/slice/backward_pass.h"
-#include "attention/kernels/slice/device_block_lists.h"
+#include "attention/kernels/slice/device_lists.h"
 #include "attention/kernels/slice/launch.h"
-#include "attention/kernels/slice/planner/block_lists.h"
 #include "attention/kernels/slice/planner/pack.h"
-#include "attention/kernels/slice/planner/tile_lists.h"
 #include "attention/kernels/slice/sm80/launch.h"
 #include "core/device.h"
 #include "core/error.h"
@@ -33,56 +31,12 @@ int group_size(const Problem& problem, const Mask& mask) {
   return std::gcd(problem.group_size(), problem.heads_q / mask.heads());
 }
 
-/// The lists in device memory.
-class UploadedLists {
- public:
-  explicit UploadedLists(const TileLists& lists)
-      : pack_(lists.pack),
-        list_heads_(static_cast<int>(lists.list_heads)),
-        tiles_per_list_(static_cast<int>(lists.tiles_per_list)),
-        tiles_(mma::on_device(lists.tiles)),
-        partial_(mma::on_device(lists.partial)),
-        runs_(mma::on_device(lists.runs)),
-        patterns_(mma::on_device(lists.patterns)),
-        order_(mma::on_device(lists.order)) {}
-  /// Listed tiles and runs are there already.
-  explicit UploadedLists(DeviceBlockTiles made) : UploadedLists(made.lists) {
-    partial_ = std::move(made.partial);
-    runs_ = std::move(made.runs);
-  }
-  static UploadedLists of(const Mask& mask, int pack) {
-    if (has_block_plan(mask, pack)) return UploadedLists(make_device_block_lists(mask, pack));
-    return UploadedLists(make_tile_lists(mask, pack));
-  }
-
-  int pack() const { return pack_; }
-  DeviceTileLists args() const {
-    return {pack_,
-            list_heads_,
-            tiles_per_list_,
-            tiles_.as<QueryTile>(),
-            partial_.as<PartialTile>(),
-            runs_.as<FullRun>(),
-            patterns_.as<RowIntervals>(),
-            order_.as<std::int32_t>()};
-  }
-  std::int64_t bytes() const {
-    return tiles_.bytes() + partial_.bytes() + runs_.bytes() + patterns_.bytes() + order_.bytes();
-  }
-
- private:
-  int pack_;
-  int list_heads_;
-  int tiles_per_list_;
-  Buffer tiles_, partial_, runs_, patterns_, order_;
-};
-
 class SlicePlan final : public Plan {
  public:
   SlicePlan(const Problem& problem, const Mask& mask, SlicePath path)
       : problem_(problem),
         path_(path),
-        lists_(UploadedLists::of(mask, choose_pack(mask, group_size(problem, mask)))),
+        lists_(mask, choose_pack(mask, group_size(problem, mask))),
         work_counter_(gpu().memory(), 2 * sizeof(std::int32_t)) {
     gpu().fill(work_counter_.data(), 0, work_counter_.bytes());
     const std::int64_t key_bytes = 2 * problem.tokens_k * problem.head_dim * 2;
@@ -97,14 +51,14 @@ class SlicePlan final : public Plan {
     if (path_ == SlicePath::sm90) {
       launch_forward(params, problem_.dtype, problem_.head_dim, stream);
     } else {
-      launch_generic_forward(params, problem_.dtype, problem_.head_dim, section_heads_, stream);
+      launch_sm80_forward(params, problem_.dtype, problem_.head_dim, section_heads_, stream);
     }
   }
 
   void backward(const BackwardArgs& args) override {
     LONGCA_CHECK(backward_.has_value(), "the plan was made for the forward pass only");
     LONGCA_CHECK(args.key_gradients == KeyGradients::as_dq || path_ == SlicePath::sm90,
-                 "slice's generic backward pass sums no key gradients");
+                 "slice's sm80 backward pass sums no key gradients");
     backward_->run(args);
   }
 
@@ -164,8 +118,8 @@ class SliceKernel final : public Kernel {
     }
     if (path() == SlicePath::sm90) return {};
     const int needed = problem.backward
-                           ? std::max(generic_shared_bytes(), generic_backward_shared_bytes())
-                           : generic_shared_bytes();
+                           ? std::max(sm80_forward_shared_bytes(), sm80_backward_shared_bytes())
+                           : sm80_forward_shared_bytes();
     const int given = mma::device_shared_bytes();
     if (given >= needed) return {};
     return Support::unsupported(fmt::format(
@@ -180,7 +134,7 @@ class SliceKernel final : public Kernel {
  private:
   SlicePath path() const {
     if (path_ != SlicePath::automatic) return path_;
-    return gpu().properties().architecture == 90 ? SlicePath::sm90 : SlicePath::generic;
+    return gpu().properties().architecture == 90 ? SlicePath::sm90 : SlicePath::sm80;
   }
 
   SlicePath path_;

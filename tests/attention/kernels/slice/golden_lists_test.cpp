@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "attention/kernels/slice/planner/backward_pack.h"
 #include "attention/kernels/slice/planner/pack.h"
 #include "mask/generators.h"
 #include "support/golden_digests.h"
@@ -61,11 +60,10 @@ void add_lists(Digest& out, const Mask& mask, Heads heads, bool deterministic) {
   if (!deterministic) digest(out, make_tile_lists(mask, pack));
   const int backward_pack = choose_backward_pack(mask, group);
   out.add(backward_pack);
-  digest(
-      out,
-      make_transposed_lists(
-          mask, backward_pack,
-          {.heads_q = heads.q, .heads_k = heads.k, .ctas = kSms, .ordered = deterministic}));
+  digest(out,
+         make_transposed_lists(
+             mask, backward_pack,
+             {.heads_q = heads.q, .heads_k = heads.k, .ctas = kSms, .ordered = deterministic}));
 }
 
 std::vector<std::string> columns() {

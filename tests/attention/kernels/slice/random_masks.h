@@ -41,8 +41,8 @@ inline BlockLists random_block_lists(std::int64_t q_tokens, std::int64_t k_token
   return blocks;
 }
 
-/// Up to some hundred tokens, so that several query tiles and sub-tiles meet; slices of all types, a
-/// third with block lists of one to three heads. To be called inside a property.
+/// Up to some hundred tokens, so that several query tiles and sub-tiles meet; slices of all types,
+/// a third with block lists of one to three heads. To be called inside a property.
 inline Mask random_long_mask() {
   const auto tokens = [] {
     return *rc::gen::weightedOneOf<std::int64_t>(

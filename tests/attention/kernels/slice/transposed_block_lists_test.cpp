@@ -1,5 +1,3 @@
-#include "attention/kernels/slice/planner/transposed_block_lists.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/kernels/slice/planner/block_lists.h"
 #include "mask/block_draw.h"
 
 namespace longca::slice {

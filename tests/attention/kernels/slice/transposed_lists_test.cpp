@@ -7,7 +7,7 @@
 #include <numeric>
 #include <span>
 
-#include "attention/kernels/slice/planner/backward_pack.h"
+#include "attention/kernels/slice/planner/pack.h"
 #include "attention/kernels/slice/random_masks.h"
 #include "mask/generators.h"
 
@@ -185,7 +185,7 @@ Mask mask_of(const std::string& name, std::int64_t tokens) {
   return generate_mask(spec).mask;
 }
 
-constexpr BackwardWork kWork = {.heads_q = 64, .heads_k = 8, .ctas = 132};
+const BackwardWork kWork = {.heads_q = 64, .heads_k = 8, .ctas = 132};
 
 TEST(SliceTransposedLists, AreOneRunPerKeyTileWhereAllIsSeen) {
   for (const int pack : {1, 2, 4, 8}) {

@@ -42,7 +42,8 @@ class Visits {
       faults_ += keys.sub_tiles <= 0 || keys.sub_tiles > left;
       left -= keys.sub_tiles;
       for (std::int32_t row = tile.row_begin; row < tile.row_end; ++row) {
-        for (std::int32_t k = 0; k < kSubTileKeys * keys.sub_tiles; ++k) visit(row, keys.k_begin + k);
+        for (std::int32_t k = 0; k < kSubTileKeys * keys.sub_tiles; ++k)
+          visit(row, keys.k_begin + k);
       }
     }
   }

@@ -2,25 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <limits>
 #include <memory>
 
-#include "attention/kernels/slice/planner/tile_bands.h"
 #include "attention/kernels/slice/planner/tile_cost.h"
 #include "attention/kernels/slice/planner/tile_cover.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
+#include "attention/kernels/slice/planner/transposed_lists.h"
 
 namespace longca::slice {
 namespace {
 
 constexpr std::array kPacks = {1, 2, 4, 8};
-/// Query tiles whose lists a core makes in 10 ms whatever the mask: larger packs have more.
+/// Query tiles whose lists one core makes in 10 ms, whatever the mask.
 constexpr std::int64_t kMaxTiles = 32 * 1024;
-/// Larger packs have more and so longer lists to make, and where the tiles are the same (windows
-/// of 1K), packs of 8 took 1.5 % longer on an H200: they must be worth it.
-constexpr double kNearlyLeast = 1.015;
-/// Stretches of 128 tokens that are looked at, evenly spread; the rows of block lists, each with
-/// many keys, are much alike.
+/// Stretches of 128 tokens to sample, evenly spread. Rows of block lists, which are long to cover,
+/// are much alike.
 constexpr std::int64_t kSamples = 256;
 constexpr std::int64_t kBlockSamples = 16;
 
@@ -30,7 +28,8 @@ TileCounts counts_of(const TileCover& cover) {
 }
 
 /// Cycles per query head of the sampled rows with tiles of `pack` heads.
-double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack, bool pairs) {
+double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack, bool pairs,
+                      const cost::SliceForwardCycles& rates) {
   const std::int64_t stretch = kRowGroups * kGroupRows;
   const std::int64_t stretches = (view->rows + stretch - 1) / stretch;
   const std::int64_t step =
@@ -44,10 +43,41 @@ double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack, boo
       const Range rows = {begin, std::min(begin + stretch / pack, end)};
       cover.cover(rows, source.advance(rows));
       const TileCounts counts = counts_of(cover);
-      cycles += pairs ? counts.pair_cycles() : counts.cycles();
+      cycles += pairs ? counts.pair_cycles(rates) : counts.cycles(rates);
     }
   }
   return static_cast<double>(cycles) / pack;
+}
+
+/// Limits key tiles × pack, about the number of partial query tiles: at a million tokens they waste
+/// too little to be worth the time of listing them.
+constexpr std::int64_t kMaxSmallTiles = 8192;
+
+/// From the first to the last query tile that sees a key tile.
+struct Span {
+  std::int64_t begin = 0, end = 0;
+};
+
+Span span_of(const TransposedLists& lists, const KeyTile& tile) {
+  if (tile.segments == 0) return {};
+  const auto first = static_cast<std::size_t>(tile.segments_begin);
+  const QuerySegment& last = lists.segments[first + static_cast<std::size_t>(tile.segments) - 1];
+  return {last.q_tile, lists.segments[first].q_tile + lists.segments[first].count};
+}
+
+/// Whether the CTA of the next key tile comes to most query tiles at another step of its walk.
+bool walks_out_of_step(const Mask& mask) {
+  const TransposedLists lists = make_transposed_lists(mask, 1, {.ctas = 1});
+  std::int64_t visits = 0;
+  std::int64_t out_of_step = 0;
+  for (std::size_t i = 0; i + 1 < lists.tiles.size(); ++i) {
+    const Span here = span_of(lists, lists.tiles[i]);
+    const Span next = span_of(lists, lists.tiles[i + 1]);
+    const std::int64_t common = std::min(here.end, next.end) - std::max(here.begin, next.begin);
+    visits += lists.tiles[i].q_tiles;
+    if (here.end != next.end) out_of_step += std::max<std::int64_t>(common, 0);
+  }
+  return 2 * out_of_step > visits;
 }
 
 }  // namespace
@@ -56,23 +86,32 @@ bool pairs_fit(int group_size, int pack) {
   return group_size % (2 * pack) == 0;
 }
 
-int choose_pack(const Mask& mask, int group_size) {
+int choose_pack(const Mask& mask, int group_size, const cost::Platform& platform) {
+  const cost::SliceForwardCycles& rates = platform.slice.forward;
   if (group_size % 2 != 0) return 1;
   const auto view = std::make_shared<const HeadView>(HeadView::of(mask, 0));
   const auto fits = [&](int pack) {
     return group_size % pack == 0 && mask.q_tokens() * pack <= kMaxTiles * kRowGroups * kGroupRows;
   };
   std::array<double, kPacks.size()> cycles{};
-  double least = std::numeric_limits<double>::infinity();
+  double min_cycles = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < kPacks.size(); ++i) {
     if (i > 0 && !fits(kPacks[i])) continue;
-    cycles[i] = sampled_cycles(view, kPacks[i], pairs_fit(group_size, kPacks[i]));
-    least = std::min(least, cycles[i]);
+    cycles[i] = sampled_cycles(view, kPacks[i], pairs_fit(group_size, kPacks[i]), rates);
+    min_cycles = std::min(min_cycles, cycles[i]);
   }
-  for (std::size_t i = 1; i < kPacks.size() && cycles[0] > kNearlyLeast * least; ++i) {
-    if (fits(kPacks[i]) && cycles[i] <= kNearlyLeast * least) return kPacks[i];
+  for (std::size_t i = 1; i < kPacks.size() && cycles[0] > rates.min_pack_gain * min_cycles; ++i) {
+    if (fits(kPacks[i]) && cycles[i] <= rates.min_pack_gain * min_cycles) return kPacks[i];
   }
   return 1;
+}
+
+int choose_backward_pack(const Mask& mask, int group_size) {
+  int pack = 8;
+  while (group_size % pack != 0) pack /= 2;
+  if (mask.blocks() != nullptr) return pack;
+  while (pack > 1 && mask.k_tokens() / kTileKeys * pack > kMaxSmallTiles) pack /= 2;
+  return pack == 1 || walks_out_of_step(mask) ? 1 : pack;
 }
 
 }  // namespace longca::slice

@@ -1,18 +1,28 @@
 #pragma once
 
+#include "cost/platform.h"
 #include "mask/mask.h"
 
+// How many query heads of a KV head, P, share the rows of a query tile. `group_size` is the number
+// of query heads that share a KV head and a list of the mask. Deterministic.
 namespace longca::slice {
 
-/// Do two CTAs take neighbouring head blocks of a KV head together, each loading a half of
-/// every key tile for both? `group_size` is the query heads that share a KV head and a list.
+/// Whether clusters of two CTAs compute neighbouring head blocks of a KV head, each loading one
+/// sub-tile of every key tile for both.
 bool pairs_fit(int group_size, int pack);
 
-/// How many query heads of a KV head share the rows of a tile: the smallest of 1, 2, 4 and 8 that
-/// divides `group_size` (the query heads that share a KV head and a list of the mask) and whose
-/// tiles cost within 1.5 % of the least (tile_cost.h), on a sample of the mask's rows; where pairs
-/// fit, the cost is theirs. Millions of tokens have smaller packs, so that planning takes 10 ms.
-/// Deterministic; a millisecond for a static mask.
-int choose_pack(const Mask& mask, int group_size);
+/// P of the forward pass: the smallest of 1, 2, 4 and 8 that divides `group_size` and whose tiles
+/// cost nearly as little as the best (min_pack_gain), on a sample of the mask's rows; with pairs
+/// where they fit. Less for millions of tokens, so that planning takes 10 ms. A millisecond for a
+/// static mask.
+int choose_pack(const Mask& mask, int group_size,
+                const cost::Platform& platform = cost::default_platform());
+
+/// P of the backward pass: the greatest of 1, 2, 4 and 8 that divides `group_size`, as small query
+/// tiles waste least; less at hundreds of thousands of tokens, whose lists would take long. But 1
+/// where neighbouring key tiles mostly end with different queries (sliding windows): CTAs then
+/// visit the same rows some steps apart, and these stay in L2 only if the steps are of few rows. A
+/// few milliseconds for a static mask of a million tokens.
+int choose_backward_pack(const Mask& mask, int group_size);
 
 }  // namespace longca::slice

@@ -4,15 +4,71 @@
 
 namespace longca::slice {
 
+TileBands::TileBands(std::shared_ptr<const HeadView> view)
+    : view_(std::move(view)),
+      solid_(view_->bands.size() == 1 &&
+             view_->bands.front().area() == view_->rows * view_->columns),
+      sweep_(view_->bands) {}
+
+std::span<const Band> TileBands::advance(Range rows) {
+  bands_.clear();
+  const std::span<const Band* const> active = sweep_.advance(rows);
+  if (!view_->blocks) {
+    for (const Band* band : active) {
+      bands_.push_back(*band);
+      bands_.back().q = intersect(band->q, rows);
+    }
+    return sorted();
+  }
+  const std::vector<std::int64_t>& bounds = view_->blocks->row_bounds;
+  auto block = static_cast<std::size_t>(std::upper_bound(bounds.begin(), bounds.end(), rows.begin) -
+                                        bounds.begin() - 1);
+  for (; block + 1 < bounds.size() && bounds[block] < rows.end; ++block) {
+    add_block_row(block, intersect({bounds[block], bounds[block + 1]}, rows), active);
+  }
+  return sorted();
+}
+
+std::span<const Band> TileBands::sorted() {
+  const auto before = [](const Band& a, const Band& b) { return a.k.begin < b.k.begin; };
+  if (!std::is_sorted(bands_.begin(), bands_.end(), before)) {
+    std::stable_sort(bands_.begin(), bands_.end(), before);
+  }
+  return bands_;
+}
+
+/// Kept blocks next to each other are one range.
+void TileBands::add_block_row(std::size_t block, Range rows, std::span<const Band* const> bands) {
+  const HeadView::Blocks& blocks = *view_->blocks;
+  const auto kept = [&](std::int64_t i) { return blocks.indices[static_cast<std::size_t>(i)]; };
+  const std::int64_t end = blocks.offsets[block + 1];
+  for (std::int64_t i = blocks.offsets[block]; i < end;) {
+    std::int64_t next = i + 1;
+    while (next < end && kept(next) == kept(next - 1) + 1) ++next;
+    const Range keys = {blocks.column_bounds[static_cast<std::size_t>(kept(i))],
+                        blocks.column_bounds[static_cast<std::size_t>(kept(next - 1)) + 1]};
+    i = next;
+    if (solid_) {
+      bands_.push_back({rows, keys});
+      continue;
+    }
+    for (const Band* band : bands) {
+      Band cells = band->clipped(rows, keys);
+      cells.q = cells.rows();
+      if (!cells.q.empty()) bands_.push_back(cells);
+    }
+  }
+}
+
 void TileCover::cover(Range rows, std::span<const Band> bands) {
   find_ranges(rows, bands);
   place_sub_tiles();
   leave_even_runs();
 }
 
-/// The keys that a band allows never move left from one row to the next, and the rows' keys touch:
-/// those of any of its rows, and those of all, are one range each. Bands share no cell, so that the
-/// rows of those that fill a key add up.
+/// From one row of a band to the next, the keys that it allows never move left and always touch. So
+/// the keys that any of its rows sees are one range, and those that all of them see are another.
+/// Bands are disjoint: where a key is seen by all rows of several bands, the rows add up.
 void TileCover::find_ranges(Range rows, std::span<const Band> bands) {
   seen_.clear();
   common_.clear();
@@ -44,12 +100,13 @@ void TileCover::place_sub_tiles() {
   partial_.clear();
   full_sub_tiles_ = 0;
   auto common = common_.begin();
-  std::int64_t covered = 0;  // no key below is left to cover
+  std::int64_t covered = 0;  // all keys below are
   for (const Range& range : seen_) {
     for (std::int64_t key = std::max(covered, range.begin); key < range.end; key = covered) {
       while (common != common_.end() && common->end <= key) ++common;
       const bool inside = common != common_.end() && common->begin <= key;
-      if (const std::int64_t sub_tiles = inside ? (common->end - key) / kSubTileKeys : 0; sub_tiles > 0) {
+      if (const std::int64_t sub_tiles = inside ? (common->end - key) / kSubTileKeys : 0;
+          sub_tiles > 0) {
         runs_.push_back({static_cast<std::int32_t>(key), static_cast<std::int32_t>(sub_tiles)});
         full_sub_tiles_ += sub_tiles;
         covered = key + sub_tiles * kSubTileKeys;
@@ -61,7 +118,7 @@ void TileCover::place_sub_tiles() {
   }
 }
 
-/// A narrow full half goes to the partial ones, where it may find a partner.
+/// A single full sub-tile is moved to the partial ones, where it may find a partner.
 void TileCover::leave_even_runs() {
   if (full_sub_tiles_ % 2 == 0) return;
   FullRun& last = runs_.back();

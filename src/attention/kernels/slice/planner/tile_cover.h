@@ -1,34 +1,61 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "attention/kernels/slice/planner/tile_lists.h"
 #include "mask/mask_slice.h"
+#include "mask/tiles.h"
 
 namespace longca::slice {
 
-/// Covers the keys that the rows of a query tile see with as few sub-tiles as possible, as many of
-/// them as the order allows seen by every row.
+/// Walks one list of a mask from the first row to the last and cuts its cells to query tiles.
+class TileBands {
+ public:
+  TileBands(const Mask& mask, int list) : TileBands(HeadView::of(mask, list)) {}
+  /// In a transposed view rows are keys.
+  explicit TileBands(HeadView view)
+      : TileBands(std::make_shared<const HeadView>(std::move(view))) {}
+  /// Shares the view with other walks.
+  explicit TileBands(std::shared_ptr<const HeadView> view);
+
+  /// The cells of `rows` as disjoint bands, sorted by the first key of their rectangles; a band has
+  /// a cell in each of its rows. Later calls ask for later rows. Valid until the next call.
+  std::span<const Band> advance(Range rows);
+
+ private:
+  std::span<const Band> sorted();
+  void add_block_row(std::size_t block, Range rows, std::span<const Band* const> bands);
+
+  std::shared_ptr<const HeadView> view_;
+  bool solid_;  ///< the bands allow every cell
+  BandSweep sweep_;
+  std::vector<Band> bands_;
+};
+
+/// Covers the keys that the rows of a query tile see with as few 64-key sub-tiles as possible.
 ///
-/// From left to right, each half starts at the first key that some row sees and no half has: no
-/// cover has fewer. Where every row sees the next keys, whole sub-tiles of them are taken as a run.
+/// From left to right, each sub-tile starts at the first key that some row sees and that is not
+/// covered: no cover has fewer. Where every row sees the next 64 keys or more, as many whole
+/// sub-tiles as fit are taken as a full run.
 class TileCover {
  public:
   /// `bands` have at least one cell in each of their rows, which lie in `rows`.
   void cover(Range rows, std::span<const Band> bands);
 
-  /// Halves that every row sees; an even number, so that they make whole tiles.
+  /// Sub-tiles that every row sees: an even number, so that they make whole tiles.
   std::span<const FullRun> runs() const { return runs_; }
   std::int64_t full_sub_tiles() const { return full_sub_tiles_; }
-  /// First keys of the other sub-tiles, ascending but for a full one that is left over, at the end.
+  /// First keys of the other sub-tiles, ascending; but a full one that is left over comes last.
   std::span<const std::int64_t> partial() const { return partial_; }
 
  private:
   struct Edge {
     std::int64_t key;
-    std::int64_t rows;  ///< that begin (or, negative, end) to see the keys from here on
+    std::int64_t rows;  ///< that begin to see keys here, or, negative, that end to
   };
 
   void find_ranges(Range rows, std::span<const Band> bands);

@@ -6,8 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "attention/kernels/slice/planner/row_patterns.h"
-#include "attention/kernels/slice/planner/tile_bands.h"
+#include "attention/kernels/slice/planner/patterns.h"
 #include "attention/kernels/slice/planner/tile_cost.h"
 #include "attention/kernels/slice/planner/tile_cover.h"
 #include "core/error.h"
@@ -16,7 +15,7 @@
 namespace longca::slice {
 namespace {
 
-/// A half of a partial tile, and what each row group sees of it.
+/// A sub-tile of a partial tile, and what each row group sees of it.
 struct PartialSubTile {
   std::int64_t k_begin = 0;
   std::array<std::pair<std::size_t, std::size_t>, kRowGroups> words;  ///< a range of words_
@@ -25,16 +24,21 @@ struct PartialSubTile {
     const auto& range = words[static_cast<std::size_t>(group)];
     return range.first < range.second;
   }
-  /// Halves that the same groups see are paired: a group that sees neither skips the tile.
-  static constexpr std::size_t kRanks = 3;
-  std::size_t rank() const { return seen_by(0) && seen_by(1) ? 0 : seen_by(0) ? 1 : 2; }
+  /// By which groups see it. Sub-tiles of a class are paired, so that a group that sees neither
+  /// skips the tile.
+  static constexpr std::size_t kClasses = 3;
+  std::size_t seen_class() const { return seen_by(0) && seen_by(1) ? 0 : seen_by(0) ? 1 : 2; }
 };
 
-/// Appends query tiles of one list to lists.
+/// Appends the query tiles of one list of a mask to `out`.
 class ListBuilder {
  public:
-  ListBuilder(std::shared_ptr<const HeadView> view, TileLists& out)
-      : source_(std::move(view)), patterns_(out.group_tokens(), out.patterns), out_(out) {}
+  ListBuilder(std::shared_ptr<const HeadView> view, const cost::SliceForwardCycles& rates,
+              TileLists& out)
+      : source_(std::move(view)),
+        rates_(rates),
+        patterns_(out.group_tokens(), out.patterns),
+        out_(out) {}
 
   void build(Range rows) {
     const int step = out_.tile_tokens();
@@ -59,7 +63,7 @@ class ListBuilder {
     tile.partial_begin = static_cast<std::int32_t>(out_.partial.size());
     list_sub_tiles();
     tile.partial_count = static_cast<std::int32_t>(out_.partial.size()) - tile.partial_begin;
-    tile.cost = saturated(counts_.cycles());
+    tile.cost = saturated(counts_.cycles(rates_));
     out_.tiles.push_back(tile);
   }
 
@@ -77,52 +81,53 @@ class ListBuilder {
     pair_sub_tiles();
   }
 
-  /// Halves that the same groups see are paired, and what is left over of them comes first: of two
-  /// without a group in common each is a narrow, as a pair would be a whole tile for both groups.
+  /// Pairs sub-tiles of a class. What is left over of the classes becomes narrow tiles, which come
+  /// first; but one that both groups see and one of a single group are paired, last. Two of
+  /// different groups are not: a pair would cost both groups a whole tile.
   void pair_sub_tiles() {
-    std::array<const PartialSubTile*, PartialSubTile::kRanks> last{};
-    std::array<int, PartialSubTile::kRanks> count{};
-    for (const PartialSubTile& half : sub_tiles_) {
-      last[half.rank()] = &half;
-      ++count[half.rank()];
+    std::array<const PartialSubTile*, PartialSubTile::kClasses> last{};
+    std::array<int, PartialSubTile::kClasses> count{};
+    for (const PartialSubTile& sub_tile : sub_tiles_) {
+      last[sub_tile.seen_class()] = &sub_tile;
+      ++count[sub_tile.seen_class()];
     }
-    const auto is_left = [&](std::size_t rank) { return count[rank] % 2 != 0; };
-    const std::size_t partner = is_left(1) ? 1 : 2;  // of a half that both groups see
+    const auto is_left = [&](std::size_t c) { return count[c] % 2 != 0; };
+    const std::size_t partner = is_left(1) ? 1 : 2;  // of one that both groups see
     const bool mixed = is_left(0) && is_left(partner);
-    for (std::size_t rank = 0; rank < last.size(); ++rank) {
-      const bool paired = mixed && (rank == 0 || rank == partner);
-      if (is_left(rank) && !paired) list_tile(*last[rank], nullptr);
+    for (std::size_t c = 0; c < last.size(); ++c) {
+      const bool paired = mixed && (c == 0 || c == partner);
+      if (is_left(c) && !paired) list_tile(*last[c], nullptr);
     }
-    for (std::size_t rank = 0; rank < last.size(); ++rank) {
+    for (std::size_t c = 0; c < last.size(); ++c) {
       const PartialSubTile* first = nullptr;
-      for (const PartialSubTile& half : sub_tiles_) {
-        if (count[rank] < 2) break;
-        if (half.rank() != rank) continue;
+      for (const PartialSubTile& sub_tile : sub_tiles_) {
+        if (count[c] < 2) break;
+        if (sub_tile.seen_class() != c) continue;
         if (first == nullptr) {
-          first = &half;
+          first = &sub_tile;
           continue;
         }
-        list_tile(*first, &half);
+        list_tile(*first, &sub_tile);
         first = nullptr;
-        count[rank] -= 2;
+        count[c] -= 2;
       }
     }
     if (mixed) list_tile(*last[0], last[partner]);
   }
 
   PartialSubTile sub_tile_at(std::int64_t key) {
-    PartialSubTile half;
-    half.k_begin = key;
-    if (key < last_key_) first_band_ = 0;  // a full half that was left over comes last
+    PartialSubTile sub_tile;
+    sub_tile.k_begin = key;
+    if (key < last_key_) first_band_ = 0;  // a full sub-tile that was left over comes last
     last_key_ = key;
     while (first_band_ < bands_.size() && bands_[first_band_].k.end <= key) ++first_band_;
     for (int group = 0; group < kRowGroups; ++group) {
       const std::size_t begin = words_.size();
       const Range rows = group_rows(group);
       if (!rows.empty()) add_words(key, rows);
-      half.words[static_cast<std::size_t>(group)] = {begin, words_.size()};
+      sub_tile.words[static_cast<std::size_t>(group)] = {begin, words_.size()};
     }
-    return half;
+    return sub_tile;
   }
 
   void add_words(std::int64_t key, Range rows) {
@@ -161,19 +166,20 @@ class ListBuilder {
     }
   }
 
-  /// Of a group that needs fewer patterns than the other one, nothing is left for the later ones.
+  /// A group that needs fewer patterns than the other one sees nothing in the later tiles.
   static std::int32_t pattern_of(const RowPatterns::View& view, std::int32_t level) {
     if (level >= view.levels) return kNone;
     return view.first < 0 ? view.first : view.first + level;
   }
 
   TileBands source_;
+  const cost::SliceForwardCycles& rates_;
   TileCover cover_;
   RowPatterns patterns_;
   TileLists& out_;
   Range tile_rows_;
   std::span<const Band> bands_;
-  std::size_t first_band_ = 0;  ///< none before reaches the half at last_key_
+  std::size_t first_band_ = 0;  ///< bands before end before last_key_
   std::int64_t last_key_ = 0;
   TileCounts counts_;
   std::vector<PartialSubTile> sub_tiles_;
@@ -181,13 +187,13 @@ class ListBuilder {
   std::vector<std::uint64_t> tile_words_;
 };
 
-/// Indices of `tiles`, greatest cost first, equal ones in order: a radix sort, as tens of thousands
-/// of tiles are sorted in a plan of milliseconds.
+/// Indices of `tiles` by descending cost, stable. A radix sort: a plan of milliseconds sorts tens
+/// of thousands of tiles.
 std::vector<std::int32_t> longest_first(std::span<const QueryTile> tiles) {
   constexpr int kBits = 11;
   constexpr std::uint32_t kMask = (1U << kBits) - 1;
   struct Key {
-    std::uint32_t rank;  ///< small for a great cost
+    std::uint32_t digits;  ///< complement of the cost
     std::int32_t index;
   };
   std::vector<Key> keys;
@@ -200,10 +206,10 @@ std::vector<std::int32_t> longest_first(std::span<const QueryTile> tiles) {
   std::vector<std::size_t> next(kMask + 2);
   for (int shift = 0; shift < 32; shift += kBits) {
     std::fill(next.begin(), next.end(), 0);
-    for (const Key& key : keys) ++next[(key.rank >> shift & kMask) + 1];
+    for (const Key& key : keys) ++next[(key.digits >> shift & kMask) + 1];
     if (std::ranges::find(next, keys.size()) != next.end()) continue;  // all have the same digit
     for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
-    for (const Key& key : keys) sorted[next[key.rank >> shift & kMask]++] = key;
+    for (const Key& key : keys) sorted[next[key.digits >> shift & kMask]++] = key;
     keys.swap(sorted);
   }
   std::vector<std::int32_t> order;
@@ -212,7 +218,7 @@ std::vector<std::int32_t> longest_first(std::span<const QueryTile> tiles) {
   return order;
 }
 
-/// Query tiles of a mask with block lists that one thread makes at a time.
+/// Query tiles of block lists that one thread makes at a time.
 constexpr std::int64_t kTilesPerPart = 256;
 
 template <typename T>
@@ -220,7 +226,7 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-/// Appends a part, whose indices count from 0.
+/// Appends a part, whose indices start at 0.
 void append(TileLists& lists, const TileLists& part) {
   const auto count = [](const auto& values) { return static_cast<std::int32_t>(values.size()); };
   const auto patterns = static_cast<std::int32_t>(count(lists.patterns) / lists.group_tokens());
@@ -237,7 +243,7 @@ void append(TileLists& lists, const TileLists& part) {
   append(lists.patterns, part.patterns);
 }
 
-/// Most masks list about a tile per query tile.
+/// Most masks have about one partial tile and one run per query tile.
 void reserve(TileLists& lists) {
   const auto tiles = static_cast<std::size_t>(lists.tiles_per_list);
   lists.tiles.reserve(tiles);
@@ -245,9 +251,9 @@ void reserve(TileLists& lists) {
   lists.runs.reserve(tiles);
 }
 
-/// Block lists name so many keys that all threads are wanted. The parts are the same for any number
-/// of them.
-void build_parts(const Mask& mask, TileLists& lists) {
+/// Block lists are long: all threads make them, in parts that are the same for any number of
+/// threads.
+void build_parts(const Mask& mask, const cost::SliceForwardCycles& rates, TileLists& lists) {
   const std::int64_t tokens = kTilesPerPart * lists.tile_tokens();
   const std::int64_t parts_per_list = (mask.q_tokens() + tokens - 1) / tokens;
   std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
@@ -261,7 +267,7 @@ void build_parts(const Mask& mask, TileLists& lists) {
     TileLists& part = parts[static_cast<std::size_t>(i)];
     part.pack = lists.pack;
     const std::int64_t begin = i % parts_per_list * tokens;
-    ListBuilder(views[static_cast<std::size_t>(i / parts_per_list)], part)
+    ListBuilder(views[static_cast<std::size_t>(i / parts_per_list)], rates, part)
         .build({begin, std::min(begin + tokens, mask.q_tokens())});
   });
   for (TileLists& part : parts) {
@@ -272,7 +278,7 @@ void build_parts(const Mask& mask, TileLists& lists) {
 
 }  // namespace
 
-TileLists make_tile_lists(const Mask& mask, int pack) {
+TileLists make_tile_lists(const Mask& mask, int pack, const cost::Platform& platform) {
   LONGCA_CHECK(pack == 1 || pack == 2 || pack == 4 || pack == 8, "a pack of {} heads", pack);
   TileLists lists;
   lists.pack = pack;
@@ -281,9 +287,9 @@ TileLists make_tile_lists(const Mask& mask, int pack) {
   if (mask.blocks() == nullptr) {
     reserve(lists);
     const auto view = std::make_shared<const HeadView>(HeadView::of(mask, 0));
-    ListBuilder(view, lists).build({0, mask.q_tokens()});
+    ListBuilder(view, platform.slice.forward, lists).build({0, mask.q_tokens()});
   } else {
-    build_parts(mask, lists);
+    build_parts(mask, platform.slice.forward, lists);
   }
   order_tiles(lists);
   return lists;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cost/platform.h"
 #include "mask/mask.h"
 
 namespace longca::slice {
@@ -32,9 +33,9 @@ struct RowIntervals {
   bool operator==(const RowIntervals&) const = default;
 };
 
-/// A key tile that is not full: masked for a row group, of no use to one of them, or narrow, which is
-/// of one sub-tile. Columns of an absent sub-tile are in no pattern, and kFull is not used for such a
-/// tile.
+/// A key tile that is not full: masked for a row group, of no use to one of them, or narrow, which
+/// is of one sub-tile. Columns of an absent sub-tile are in no pattern, and kFull is not used for
+/// such a tile.
 struct PartialTile {
   std::int32_t k_begin[2];  ///< of the sub-tiles; the second may be kAbsent
   /// Per row group: kFull, kNone, or i for TileLists::patterns[i · 64 / P … (i + 1) · 64 / P), one
@@ -80,9 +81,10 @@ struct TileLists {
 /// The lists for `pack` ∈ {1, 2, 4, 8}; a mask with block lists may be asked for any pack whose P
 /// heads share a list. Deterministic. O(slices + partial tiles + tokens / P), without visiting
 /// cells.
-TileLists make_tile_lists(const Mask& mask, int pack);
+TileLists make_tile_lists(const Mask& mask, int pack,
+                          const cost::Platform& platform = cost::default_platform());
 
-/// Fills `order` by the costs of the tiles.
+/// Fills in `order`, by the costs of the tiles.
 void order_tiles(TileLists& lists);
 
 }  // namespace longca::slice

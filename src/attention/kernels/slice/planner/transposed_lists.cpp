@@ -5,18 +5,54 @@
 #include <span>
 #include <utility>
 
-#include "attention/kernels/slice/planner/addition_order.h"
-#include "attention/kernels/slice/planner/key_bounds.h"
-#include "attention/kernels/slice/planner/seen_rows.h"
-#include "attention/kernels/slice/planner/tile_bands.h"
-#include "attention/kernels/slice/planner/unique_patterns.h"
+#include "attention/kernels/slice/planner/dq_order.h"
+#include "attention/kernels/slice/planner/patterns.h"
+#include "attention/kernels/slice/planner/tile_cover.h"
 #include "attention/kernels/slice/planner/work_order.h"
-#include "attention/kernels/slice/planner/write_order.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
 
 namespace longca::slice {
 namespace {
+
+/// The first keys and the ends of the slices' keys, ascending; the number of keys comes last.
+std::vector<std::int64_t> breaks_of(const Mask& mask) {
+  std::vector<std::int64_t> breaks = {mask.k_tokens()};
+  for (const MaskSlice& slice : mask.slices()) {
+    breaks.push_back(slice.k_begin);
+    breaks.push_back(slice.k_end);
+  }
+  std::sort(breaks.begin(), breaks.end());
+  breaks.erase(std::unique(breaks.begin(), breaks.end()), breaks.end());
+  return breaks;
+}
+
+std::int64_t tiles_for(std::int64_t keys) {
+  return (keys + kTileKeys - 1) / kTileKeys;
+}
+
+/// Bounds of key tiles of at most 128 keys, ascending from 0 to the number of keys. A tile starts
+/// where the keys of a slice do (a document) if that saves the slice a tile.
+std::vector<std::int64_t> key_bounds(const Mask& mask) {
+  const std::int64_t keys = mask.k_tokens();
+  const std::vector<std::int64_t> breaks = breaks_of(mask);
+  std::vector<std::int64_t> bounds = {0};
+  auto next = breaks.begin();  // the first break after the tile's first key
+  while (bounds.back() < keys) {
+    std::int64_t end = std::min(bounds.back() + kTileKeys, keys);
+    while (next != breaks.end() && *next <= bounds.back()) ++next;
+    // A slice that starts in this tile and ends later: would it need fewer tiles without this one?
+    for (auto it = next; it != breaks.end() && *it < end; ++it) {
+      const auto after = it + 1;
+      if (after == breaks.end() || *after <= end) continue;
+      const std::int64_t length = *after - *it;
+      if (tiles_for(length) < 1 + tiles_for(length - (end - *it))) end = *it;
+      break;
+    }
+    bounds.push_back(end);
+  }
+  return bounds;
+}
 
 /// Walks the key tiles of one list and finds the query tiles that see them.
 class SegmentFinder {
@@ -27,7 +63,7 @@ class SegmentFinder {
         source_(std::move(view)),
         seen_rows_(seen_rows) {}
 
-  /// Of `keys`, the last query tiles first; later calls ask for later keys.
+  /// The segments of `keys`, the last query tiles first; later calls ask for later keys.
   std::span<const QuerySegment> find(Range keys) {
     segments_.clear();
     first_band_ = 0;
@@ -49,11 +85,11 @@ class SegmentFinder {
  private:
   struct Edge {
     std::int64_t query;
-    std::int64_t keys;  ///< that begin (or, negative, end) to be seen from here on
+    std::int64_t keys;  ///< that begin to be seen here, or, negative, that end to
   };
 
-  /// What some key is seen by, and what all are: bands that share a query between their keys count
-  /// as far as whole bands go, what is left is found cell by cell.
+  /// The queries that see some of the keys, and those that see all. Of the latter only those that
+  /// whole bands show; the others are found cell by cell (SeenRows).
   void find_ranges() {
     seen_.clear();
     edges_.clear();
@@ -79,7 +115,7 @@ class SegmentFinder {
     join_ranges(common_);
   }
 
-  /// Adds a run of tiles that see everything, or one tile; returns how many tiles that is.
+  /// Adds a run of tiles that see all keys, or tiles with one pattern; returns how many tiles.
   std::int64_t add_from(std::int64_t tile, std::int64_t end, std::size_t& common) {
     const std::int64_t token = tile * step_;
     while (common < common_.size() && common_[common].end <= token) ++common;
@@ -92,7 +128,7 @@ class SegmentFinder {
       }
     }
     const Range queries = {token, std::min(token + step_, queries_)};
-    // A key tile that block lists cut has as many bands as they have blocks.
+    // With block lists a key tile has as many bands as there are blocks: skips those before.
     while (first_band_ < bands_.size() && bands_[first_band_].k.end <= token) ++first_band_;
     const std::int32_t pattern = seen_rows_.pattern(bands_.subspan(first_band_), keys_, queries);
     const std::int64_t count = std::min(tiles_alike(token), end - tile);
@@ -100,7 +136,8 @@ class SegmentFinder {
     return count;
   }
 
-  /// Where bands without a diagonal begin or end: between these all query tiles see the same.
+  /// Where rectangles begin or end: all query tiles between two such bounds see the same. None if a
+  /// band has a diagonal.
   void find_cuts() {
     cuts_.clear();
     next_cut_ = 0;
@@ -119,7 +156,7 @@ class SegmentFinder {
     return band.lo <= band.k.begin - band.q.end + 1 && band.hi >= band.k.end - 1 - band.q.begin;
   }
 
-  /// How many whole tiles from `token` on see the same as the first, which counts if it is none.
+  /// How many whole tiles from `token` on see the same as the first; 1 at least.
   std::int64_t tiles_alike(std::int64_t token) {
     while (next_cut_ < cuts_.size() && cuts_[next_cut_] <= token) ++next_cut_;
     if (next_cut_ == cuts_.size()) return 1;
@@ -144,7 +181,7 @@ class SegmentFinder {
   SeenRows& seen_rows_;
   Range keys_;
   std::span<const Band> bands_;
-  std::size_t first_band_ = 0;  ///< none before reaches the query tile at hand
+  std::size_t first_band_ = 0;  ///< bands before end before the current query tile
   std::vector<Range> seen_;
   std::vector<Range> common_;
   std::vector<Edge> edges_;
@@ -168,8 +205,8 @@ void add_tile(Range keys, std::span<const QuerySegment> segments, TransposedList
   lists.segments.insert(lists.segments.end(), segments.begin(), segments.end());
 }
 
-/// The key tiles between `bounds`, of each tile those of all lists: these mostly have the same
-/// patterns.
+/// Adds the key tiles between `bounds`: for each tile those of all lists, which mostly have the
+/// same patterns.
 void add_tiles(std::span<const std::shared_ptr<const HeadView>> views,
                std::span<const std::int64_t> bounds, TransposedLists& lists) {
   SeenRows seen_rows(lists.tile_tokens(), lists.patterns);
@@ -182,10 +219,10 @@ void add_tiles(std::span<const std::shared_ptr<const HeadView>> views,
   }
 }
 
-/// Key tiles of a list that one thread makes at a time.
+/// Key tiles per list that one thread makes at a time.
 constexpr std::int64_t kTilesPerPart = 8;
 
-/// The tiles of all lists in parts, and what is left to do when these are there.
+/// Makes the tiles of all lists in parts by several threads, and puts them together.
 class Parts {
  public:
   Parts(std::vector<std::shared_ptr<const HeadView>> views, std::span<const std::int64_t> bounds,
@@ -207,7 +244,7 @@ class Parts {
     add_tiles(views_, bounds_.subspan(first, tiles + 1), made);
   }
 
-  /// Places for all tiles, segments and patterns.
+  /// Finds the places of all tiles, segments and patterns, once all parts are made.
   void place() {
     lists_.tiles.resize(static_cast<std::size_t>(lists_.tiles_per_list) * views_.size());
     for (std::int64_t part = 0; part < count(); ++part) {
@@ -244,7 +281,8 @@ class Parts {
   }
 
  private:
-  /// Number i of a part: all lists' tiles with the same keys lie one after the other there.
+  /// The place of tile i of a part, in which the tiles of all lists with the same keys are
+  /// adjacent.
   std::size_t tile_of(std::int64_t part, std::size_t i) const {
     const auto first = static_cast<std::size_t>(part * kTilesPerPart);
     return i % views_.size() * static_cast<std::size_t>(lists_.tiles_per_list) + first +
@@ -255,11 +293,11 @@ class Parts {
   std::span<const std::int64_t> bounds_;
   TransposedLists& lists_;
   std::vector<TransposedLists> parts_;
-  std::vector<std::vector<std::int32_t>> places_;  ///< of the patterns of each part
+  std::vector<std::vector<std::int32_t>> places_;  ///< of the patterns of each part, in lists_
 };
 
-/// Block lists name so many queries that all threads are wanted. The parts are the same for any
-/// number of them.
+/// Block lists are long: all threads make them, in parts that are the same for any number of
+/// threads.
 void add_parts(const Mask& mask, std::span<const std::int64_t> bounds, TransposedLists& lists) {
   std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
   ThreadPool& pool = ThreadPool::global();
@@ -295,7 +333,7 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
     add_tiles(std::span(&view, 1), bounds, lists);
   }
   order_work(work, lists);
-  if (work.ordered) rank_additions(mask.q_tokens(), lists);
+  if (work.ordered) number_additions(mask.q_tokens(), lists);
   order_writes(mask.q_tokens(), work, lists);
   return lists;
 }

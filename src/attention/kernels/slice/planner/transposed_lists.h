@@ -4,13 +4,15 @@
 #include <vector>
 
 #include "attention/kernels/slice/planner/tile_lists.h"
+#include "cost/platform.h"
 #include "mask/mask.h"
 
 namespace longca::slice {
 
-/// In the backward pass a CTA owns a key tile: it keeps dK and dV of at most 128 keys of one KV head
-/// and visits the query tiles that see them. A query tile is 64 rows: 64 / P consecutive tokens × P
-/// query heads of the KV head (row r ↔ token r / P, head r % P); tile i begins at token i · 64 / P.
+/// In the backward pass a CTA owns a key tile: it keeps dK and dV of at most 128 keys of one KV
+/// head and visits the query tiles that see them. A query tile is 64 rows: 64 / P consecutive
+/// tokens × P query heads of the KV head (row r ↔ token r / P, head r % P); tile i begins at token
+/// i · 64 / P.
 inline constexpr int kBackwardRows = 64;
 
 /// Query tiles per region, whose visits are counted together (TransposedLists::region_visits).
@@ -39,8 +41,8 @@ struct KeyRange {
   std::int32_t begin = 0, end = 0;
 };
 
-/// What a CTA takes from the order: the visits of a key tile to the query tiles [q_begin, q_end), in
-/// each list that its KV head reads.
+/// What a CTA takes from the order: the visits of a key tile to the query tiles [q_begin, q_end),
+/// in each list that its KV head reads.
 struct alignas(16) WorkItem {
   std::int32_t tile = 0;  ///< [0, tiles_per_list)
   std::int32_t q_begin = 0, q_end = 0;
@@ -79,12 +81,11 @@ struct TransposedLists {
 
 /// The problem and the device that work is ordered for.
 struct BackwardWork {
+  const cost::Platform& platform = cost::default_platform();
   int heads_q = 1;
   int heads_k = 1;
-  int ctas = 132;  ///< that run at a time: one per SM
-  /// Visits of a CTA per chunk of query tiles (share_tiles): 512 are 4K tokens of 8 heads, of which
-  /// Q, dO and dQ are 32 MB.
-  std::int64_t chunk_visits = 512;
+  int ctas = static_cast<int>(platform.device.sms);  ///< that run at a time: one per SM
+  std::int64_t chunk_visits = platform.slice.backward.chunk_visits;
   /// Whether dQ is added up in a fixed order, that of the work: then no key tile is split, and
   /// segments have prior_adds.
   bool ordered = false;

@@ -1,63 +1,203 @@
 #include "attention/kernels/slice/planner/work_order.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <span>
-#include <vector>
-
-#include "attention/kernels/slice/planner/work_cuts.h"
-#include "attention/kernels/slice/planner/work_shares.h"
+#include <functional>
+#include <queue>
+#include <utility>
 
 namespace longca::slice {
 namespace {
 
-/// Shares that begin with the same query (a document's, a chunk's) one after the other, so that
-/// what they read stays in L2, the group with the costliest first.
-void sort_shares(std::vector<WorkShare>& shares) {
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const WorkShare& a, const WorkShare& b) { return a.last < b.last; });
+/// Items per CTA from which on the uneven end does not matter, and nothing is simulated.
+constexpr std::int64_t kManyItems = 64;
+/// Items per CTA to which a list may be cut: with more, planning takes longer than they gain.
+constexpr std::int64_t kMaxCutItems = 12;
+/// The portions, in 16ths, of the time left that an item may take; all are tried.
+constexpr int kPortions[] = {16, 12, 8, 6, 4, 2};
+
+/// Puts items that begin with the same query (of a document, of a chunk) next to each other, so
+/// that what they read stays in L2; groups with the costliest item come first.
+void group_items(std::vector<CostedItem>& items) {
+  std::ranges::stable_sort(items, {}, &CostedItem::last);
   struct Group {
     std::size_t begin, end;
-    std::int64_t most;  ///< cost
+    std::int64_t max_cycles;
   };
   std::vector<Group> groups;
-  for (std::size_t begin = 0, end = 0; begin < shares.size(); begin = end) {
-    std::int64_t most = 0;
-    for (end = begin; end < shares.size() && shares[end].last == shares[begin].last; ++end) {
-      most = std::max(most, shares[end].cost);
+  for (std::size_t begin = 0, end = 0; begin < items.size(); begin = end) {
+    std::int64_t max_cycles = 0;
+    for (end = begin; end < items.size() && items[end].last == items[begin].last; ++end) {
+      max_cycles = std::max(max_cycles, items[end].cycles);
     }
-    groups.push_back({begin, end, most});
+    groups.push_back({begin, end, max_cycles});
   }
   std::reverse(groups.begin(), groups.end());
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const Group& a, const Group& b) { return a.most > b.most; });
-  std::vector<WorkShare> sorted;
-  sorted.reserve(shares.size());
+  std::ranges::stable_sort(groups, std::greater<>{}, &Group::max_cycles);
+  std::vector<CostedItem> sorted;
+  sorted.reserve(items.size());
   for (const Group& group : groups) {
-    sorted.insert(sorted.end(), shares.begin() + static_cast<std::ptrdiff_t>(group.begin),
-                  shares.begin() + static_cast<std::ptrdiff_t>(group.end));
+    sorted.insert(sorted.end(), items.begin() + static_cast<std::ptrdiff_t>(group.begin),
+                  items.begin() + static_cast<std::ptrdiff_t>(group.end));
   }
-  shares.swap(sorted);
+  items.swap(sorted);
 }
 
-constexpr std::int64_t kManyItems = 64;  // per CTA
-
-/// The fewest KV heads at a time (their rows stay in L2) that leave CTAs idle at the end for
-/// no more than a fiftieth of the time longer than others do.
-std::int32_t section_heads(std::span<const WorkShare> shares, const BackwardWork& by) {
+/// The fewest KV heads at a time, whose rows stay in L2, with which the CTAs end nearly as early as
+/// with the best number.
+std::int32_t section_heads(std::span<const CostedItem> items, const BackwardWork& work) {
   std::vector<std::int64_t> times;
   std::vector<std::int32_t> heads;
-  for (int i = 1; i <= by.heads_k; ++i) {
-    const bool power = (i & (i - 1)) == 0 || i == by.heads_k;
-    if (by.heads_k % i != 0 || !power) continue;
+  for (int i = 1; i <= work.heads_k; ++i) {
+    const bool power = (i & (i - 1)) == 0 || i == work.heads_k;
+    if (work.heads_k % i != 0 || !power) continue;
     heads.push_back(i);
-    times.push_back(finish_time(shares, by, i));
+    times.push_back(finish_time(items, work, i));
   }
-  const std::int64_t least = *std::min_element(times.begin(), times.end());
+  const std::int64_t min = *std::ranges::min_element(times);
   std::size_t best = 0;
-  while (times[best] > least + least / 50) ++best;
+  while (times[best] > min + min / work.platform.slice.backward.section_slack_divisor) ++best;
   return heads[best];
 }
+
+std::int64_t count_split_tiles(std::span<const CostedItem> items, const TransposedLists& lists) {
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(lists.tiles_per_list));
+  std::int64_t split = 0;
+  for (const CostedItem& item : items) {
+    split += ++counts[static_cast<std::size_t>(item.item.tile)] == 2;
+  }
+  return split;
+}
+
+/// One past the last query tile that any key tile visits.
+std::int64_t query_tiles(const TransposedLists& lists) {
+  std::int64_t end = 0;
+  for (const KeyTile& tile : lists.tiles) end = std::max<std::int64_t>(end, tile.q_end);
+  return end;
+}
+
+/// Limits the accumulators of split key tiles to a quarter of those of dQ, or 64 MB at 128
+/// dimensions: all of 8K keys of 8 heads, as the last rows of a document on their own see many
+/// keys.
+std::int64_t max_split_tiles(const BackwardWork& work, const TransposedLists& lists) {
+  const std::int64_t rows = query_tiles(lists) * lists.tile_tokens() * work.heads_q;
+  constexpr std::int64_t kRows = std::int64_t{64} << 20 >> 9;
+  return std::max(rows / 4, kRows) / (std::int64_t{2} * kTileKeys * work.heads_k);
+}
+
+/// Whether few rows see many keys, as where a rank has the end of a document on its own.
+bool has_few_rows(const TransposedLists& lists) {
+  std::int64_t keys = 0;
+  for (const KeyTile& tile : lists.tiles) keys += tile.k_end - tile.k_begin;
+  return 3 * query_tiles(lists) * lists.tile_tokens() <= 2 * keys;
+}
+
+/// For each item, the cycles per CTA that are left of the last section when the item is begun.
+std::vector<std::int64_t> cycles_left(std::span<const CostedItem> items, const BackwardWork& work,
+                                      int heads) {
+  std::vector<std::int64_t> left(items.size());
+  std::int64_t sum = 0;
+  for (std::size_t i = items.size(); i-- > 0;) {
+    sum += items[i].cycles * heads;
+    left[i] = sum / work.ctas;
+  }
+  return left;
+}
+
+/// Into how many parts to cut an item so that each takes at most `max_cycles`.
+std::int64_t parts_of(const CostedItem& item, std::int64_t max_cycles, const BackwardWork& work,
+                      std::int64_t head_blocks) {
+  const cost::SliceBackwardCycles& rates = work.platform.slice.backward;
+  if (item.cycles <= max_cycles) return 1;
+  const std::int64_t visit = split_item_cycles(rates, 2) - split_item_cycles(rates, 1);
+  const std::int64_t min_visits =
+      (rates.min_part_visits + head_blocks - 1) / head_blocks * head_blocks;
+  const std::int64_t visits =
+      std::max(min_visits, (max_cycles - split_item_cycles(rates, 1)) / visit + 1);
+  return std::clamp<std::int64_t>((item.visits + visits - 1) / visits, 1,
+                                  std::max<std::int64_t>(1, item.visits / min_visits));
+}
+
+/// The items, those cut that would take longer than `portion` / 16 of the time left.
+std::vector<CostedItem> cut_to(int portion, const BackwardWork& work, const TransposedLists& lists,
+                               std::span<const CostedItem> items,
+                               std::span<const std::int64_t> left) {
+  const std::int64_t blocks = head_blocks_of(work, lists);
+  std::vector<CostedItem> cut;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::int64_t parts = parts_of(items[i], left[i] * portion / 16, work, blocks);
+    if (parts == 1) {
+      cut.push_back(items[i]);
+    } else {
+      split_item(work, lists, items[i], parts, cut);
+    }
+  }
+  return cut;
+}
+
+/// Tries cuts and keeps the one that ends first.
+class CutSearch {
+ public:
+  CutSearch(const BackwardWork& work, const TransposedLists& lists,
+            std::span<const CostedItem> items)
+      : work_(work),
+        lists_(lists),
+        items_(items),
+        max_split_(max_split_tiles(work, lists)),
+        split_before_(count_split_tiles(items, lists)),
+        even_(cycles_left(items, work, work.heads_k).front()),
+        gain_divisor_(has_few_rows(lists) ? rates().few_rows_cut_gain_divisor
+                                          : rates().cut_gain_divisor),
+        bar_(finish_time(items, work, lists.section_heads)) {
+    raise_bar();
+    // CTAs that go through the rows once for each head block fall out of step by cuts.
+    if (head_blocks_of(work, lists) > 1) raise_bar();
+  }
+
+  /// Whether nothing is left to gain.
+  bool done() const { return bar_ - bar_ / 100 <= even_; }
+
+  void try_cuts(std::int32_t heads) {
+    const std::vector<std::int64_t> left = cycles_left(items_, work_, heads);
+    for (const int portion : kPortions) {
+      if (!done()) try_cut(heads, cut_to(portion, work_, lists_, items_, left));
+    }
+  }
+  /// Demands a greater gain from here on: cuts cost more than the model knows, and what lies idle
+  /// at the end has dQ to write. With few rows there is little to write.
+  void raise_bar() { bar_ -= bar_ / gain_divisor_; }
+
+  std::vector<CostedItem> best;  ///< empty: no cut is good enough
+  std::int32_t best_heads = 0;
+
+ private:
+  const cost::SliceBackwardCycles& rates() const { return work_.platform.slice.backward; }
+
+  void try_cut(std::int32_t heads, std::vector<CostedItem> cut) {
+    const std::int64_t split = count_split_tiles(cut, lists_);
+    if (split > max_split_ ||
+        std::ssize(cut) * work_.heads_k >
+            std::max(kMaxCutItems * work_.ctas, 2 * std::ssize(items_) * work_.heads_k)) {
+      return;
+    }
+    const std::int64_t finish =
+        finish_time(cut, work_, heads) +
+        (split - split_before_) * work_.heads_k * rates().shared_tile_cycles +
+        (split > 0 && split_before_ == 0 ? rates().shared_cycles : 0);
+    if (finish > bar_) return;
+    bar_ = finish;
+    best = std::move(cut);
+    best_heads = heads;
+  }
+
+  const BackwardWork& work_;
+  const TransposedLists& lists_;
+  std::span<const CostedItem> items_;
+  std::int64_t max_split_;
+  std::int64_t split_before_;
+  std::int64_t even_;          ///< the end if all CTAs ended together
+  std::int64_t gain_divisor_;  ///< 1 / this of the time is to be gained
+  std::int64_t bar_;           ///< the end that a cut must reach
+};
 
 }  // namespace
 
@@ -65,19 +205,52 @@ bool has_many_items(const BackwardWork& work, std::int64_t items) {
   return items * work.heads_k > kManyItems * work.ctas;
 }
 
+std::int64_t finish_time(std::span<const CostedItem> items, const BackwardWork& work, int heads) {
+  std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free;
+  for (int i = 0; i < work.ctas; ++i) free.push(0);
+  std::int64_t last = 0;
+  for (int section = 0; section < work.heads_k; section += heads) {
+    for (const CostedItem& item : items) {
+      for (int head = 0; head < heads; ++head) {
+        const std::int64_t end = free.top() + item.cycles;
+        free.pop();
+        free.push(end);
+        last = std::max(last, end);
+      }
+    }
+  }
+  return last;
+}
+
+void cut_last_items(const BackwardWork& work, TransposedLists& lists,
+                    std::vector<CostedItem>& items) {
+  if (items.empty()) return;
+  CutSearch search(work, lists, items);
+  if (search.done()) return;
+  search.try_cuts(lists.section_heads);
+  if (lists.section_heads != work.heads_k) {
+    // It is worth something that the rows of fewer heads stay in L2.
+    search.raise_bar();
+    search.try_cuts(work.heads_k);
+  }
+  if (search.best.empty()) return;
+  lists.section_heads = search.best_heads;
+  items.swap(search.best);
+}
+
 void order_work(const BackwardWork& work, TransposedLists& lists) {
-  std::vector<std::vector<WorkShare>> orders = share_tiles(work, lists);
-  for (std::vector<WorkShare>& shares : orders) sort_shares(shares);
+  std::vector<std::vector<CostedItem>> orders = make_items(work, lists);
+  for (std::vector<CostedItem>& items : orders) group_items(items);
   const bool many = has_many_items(work, std::ssize(orders.front()));
   lists.section_heads = many ? 1 : section_heads(orders.front(), work);
   if (!lists.of_blocks) {
-    if (!many && !work.ordered) cut_last_shares(work, lists, orders.front());
-    place_shared_keys(orders.front(), lists);
+    if (!many && !work.ordered) cut_last_items(work, lists, orders.front());
+    index_split_keys(orders.front(), lists);
   }
   lists.items_per_order = static_cast<std::int64_t>(orders.front().size());
   lists.order.reserve(orders.size() * orders.front().size());
-  for (const std::vector<WorkShare>& shares : orders) {
-    for (const WorkShare& share : shares) lists.order.push_back(share.item);
+  for (const std::vector<CostedItem>& items : orders) {
+    for (const CostedItem& item : items) lists.order.push_back(item.item);
   }
 }
 

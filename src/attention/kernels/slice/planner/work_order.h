@@ -1,14 +1,29 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "attention/kernels/slice/planner/transposed_lists.h"
+#include "attention/kernels/slice/planner/work_items.h"
 
 namespace longca::slice {
 
-/// Whether there is so much to do that what the end takes is nothing. `items`: of each KV head.
+/// Whether there are so many items that the CTAs' uneven end does not matter. `items`: per KV head.
 bool has_many_items(const BackwardWork& work, std::int64_t items);
 
-/// Fills in `order`, `split_keys` and `section_heads` of lists whose tiles, and if not of blocks
-/// segments, are there.
+/// When the last CTA ends if each takes the next item as soon as it is free, in cycles; `heads` KV
+/// heads are in work at a time (TransposedLists::section_heads).
+std::int64_t finish_time(std::span<const CostedItem> items, const BackwardWork& work, int heads);
+
+/// Cuts items of a static mask along queries where that lets the CTAs end together: no item takes
+/// longer than a portion of the time that is left when it is begun. Sets lists.section_heads where
+/// more KV heads at a time are better.
+void cut_last_items(const BackwardWork& work, TransposedLists& lists,
+                    std::vector<CostedItem>& items);
+
+/// Fills in `order`, `split_keys` and `section_heads` of lists whose tiles and, unless they are
+/// block lists, segments are there.
 void order_work(const BackwardWork& work, TransposedLists& lists);
 
 }  // namespace longca::slice

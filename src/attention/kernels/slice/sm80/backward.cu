@@ -82,15 +82,15 @@ void launch(const BackwardParams& params, cudaStream_t stream) {
 
 }  // namespace
 
-int generic_backward_shared_bytes() {
+int sm80_backward_shared_bytes() {
   return sizeof(Largest<kMinTileN>::Tiles);
 }
 
-std::int64_t generic_backward_workspace_bytes(const BackwardParams& params, int head_dim) {
+std::int64_t sm80_workspace_bytes(const BackwardParams& params, int head_dim) {
   return Workspace(params, head_dim).end;
 }
 
-void launch_generic_backward(const BackwardParams& params, DType dtype, int head_dim,
+void launch_sm80_backward(const BackwardParams& params, DType dtype, int head_dim,
                              int shared_bytes, cudaStream_t stream) {
   const bool large = shared_bytes >= static_cast<int>(sizeof(Largest<kMaxTileN>::Tiles));
   mma::instantiate(dtype, head_dim, [&]<typename Element, int kDim>() {

@@ -5,7 +5,7 @@
 #include "attention/kernels/common/mma/backward_rows.cuh"
 #include "attention/kernels/common/mma/backward_tile.cuh"
 #include "attention/kernels/common/mma/softmax.cuh"
-#include "attention/kernels/slice/backward_launch.h"
+#include "attention/kernels/slice/launch.h"
 
 // The backward pass on mma.sync, for GPUs of compute capability 8.0 and later. It walks the same
 // lists as the one for 9.0, made for packs of one head.

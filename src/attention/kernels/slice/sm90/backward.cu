@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "attention/kernels/slice/backward_launch.h"
+#include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/sm90/backward.cuh"
 #include "attention/kernels/slice/sm90/launch_tools.h"
 #include "core/cuda/error.h"

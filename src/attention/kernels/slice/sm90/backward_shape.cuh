@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "attention/kernels/slice/backward_launch.h"
+#include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"
 
 namespace longca::slice::sm90 {

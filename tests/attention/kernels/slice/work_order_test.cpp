@@ -1,4 +1,4 @@
-#include "attention/kernels/slice/planner/work_cuts.h"
+#include "attention/kernels/slice/planner/work_order.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,8 @@
 namespace longca::slice {
 namespace {
 
-constexpr BackwardWork kWork = {.heads_q = 64, .heads_k = 8, .ctas = 132};
+const BackwardWork kWork = {.heads_q = 64, .heads_k = 8, .ctas = 132};
+const cost::SliceBackwardCycles& kRates = kWork.platform.slice.backward;
 constexpr int kPack = 8;
 
 Mask mask_of(const std::string& name, std::int64_t tokens) {
@@ -24,34 +25,35 @@ Mask mask_of(const std::string& name, std::int64_t tokens) {
 }
 
 /// The items of a static mask with what they cost, counted segment by segment.
-std::vector<WorkShare> shares_of(const TransposedLists& lists) {
-  std::vector<WorkShare> shares;
+std::vector<CostedItem> items_of(const TransposedLists& lists) {
+  std::vector<CostedItem> items;
   for (const WorkItem& item : lists.order) {
     const KeyTile& tile = lists.tiles[static_cast<std::size_t>(item.tile)];
-    WorkShare share{item, 0, 0, -1};
+    CostedItem costed{item, 0, 0, -1};
     for (std::int32_t i = 0; i < tile.segments; ++i) {
       const QuerySegment& segment =
           lists.segments[static_cast<std::size_t>(tile.segments_begin + i)];
-      share.visits += std::max(0, std::min(segment.q_tile + segment.count, item.q_end) -
-                                      std::max(segment.q_tile, item.q_begin));
+      costed.visits += std::max(0, std::min(segment.q_tile + segment.count, item.q_end) -
+                                       std::max(segment.q_tile, item.q_begin));
     }
-    share.cost = item.split < 0 ? share_cost(share.visits) : part_cost(share.visits);
-    shares.push_back(share);
+    costed.cycles = item.split < 0 ? item_cycles(kRates, costed.visits)
+                                   : split_item_cycles(kRates, costed.visits);
+    items.push_back(costed);
   }
-  return shares;
+  return items;
 }
 
 /// How much longer the last CTA takes than all would, did they finish together.
 double lateness(const Mask& mask) {
   const TransposedLists lists = make_transposed_lists(mask, kPack, kWork);
-  const std::vector<WorkShare> shares = shares_of(lists);
+  const std::vector<CostedItem> items = items_of(lists);
   std::int64_t sum = 0;
-  for (const WorkShare& share : shares) sum += share.cost * kWork.heads_k;
-  return static_cast<double>(finish_time(shares, kWork, lists.section_heads)) * kWork.ctas /
+  for (const CostedItem& item : items) sum += item.cycles * kWork.heads_k;
+  return static_cast<double>(finish_time(items, kWork, lists.section_heads)) * kWork.ctas /
          static_cast<double>(sum);
 }
 
-TEST(SliceWorkCuts, LetCtasFinishTogetherOnPartsOfAMask) {
+TEST(SliceWorkOrder, LetCtasFinishTogetherOnPartsOfAMask) {
   // As ranks of context parallelism see them; without cuts 1.28 and 1.45.
   const auto part_of = [](const char* name, Range rows, Range keys) {
     return mask_of(name, 8192).sub_mask(std::span(&rows, 1), std::span(&keys, 1));
@@ -60,20 +62,20 @@ TEST(SliceWorkCuts, LetCtasFinishTogetherOnPartsOfAMask) {
   EXPECT_LT(lateness(part_of("document", {6000, 7500}, {4000, 8000})), 1.06);
 }
 
-TEST(SliceWorkCuts, CutAllKeysOfFewRows) {
+TEST(SliceWorkOrder, CutAllKeysOfFewRows) {
   // The end of a causal document: 33 key tiles of 85 query tiles and fewer; 1.26 if 32 may be cut.
   EXPECT_LT(lateness(Mask::from_slices(679, 4167, {{0, 679, 0, 4167, MaskSliceType::causal}})),
             1.06);
 }
 
-TEST(SliceWorkCuts, CutNothingForLittle) {
+TEST(SliceWorkOrder, CutNothingForLittle) {
   // By a model that knows no better: cuts would bring it from 1.10 to 1.01.
   const TransposedLists lists =
       make_transposed_lists(mask_of("sliding_window_causal", 8192), 1, kWork);
   EXPECT_EQ(lists.order.size(), lists.tiles.size());
 }
 
-TEST(SliceWorkCuts, CutForLessWhereFewRowsSeeManyKeys) {
+TEST(SliceWorkOrder, CutForLessWhereFewRowsSeeManyKeys) {
   // The last rows of a long document on their own, as a rank has them: 1.10 without cuts.
   const Range rows = {3500, 6000};
   const Range keys = {0, 6000};
@@ -81,7 +83,7 @@ TEST(SliceWorkCuts, CutForLessWhereFewRowsSeeManyKeys) {
   EXPECT_LT(lateness(last), 1.05);
 }
 
-TEST(SliceWorkCuts, CutNothingWhereCtasFinishTogether) {
+TEST(SliceWorkOrder, CutNothingWhereCtasFinishTogether) {
   BackwardWork work = kWork;
   work.ctas = 64;
   const TransposedLists lists = make_transposed_lists(mask_of("full", 8192), kPack, work);

@@ -1,4 +1,4 @@
-#include "attention/kernels/slice/planner/write_order.h"
+#include "attention/kernels/slice/planner/dq_order.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

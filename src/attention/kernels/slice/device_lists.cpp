@@ -1,12 +1,46 @@
-#include "attention/kernels/slice/uploaded_transposed_lists.h"
+#include "attention/kernels/slice/device_lists.h"
 
 #include <utility>
 
 #include "attention/kernels/common/mma/plan_tools.h"
-#include "attention/kernels/slice/device_transposed_lists.h"
-#include "attention/kernels/slice/planner/block_lists.h"
 
 namespace longca::slice {
+
+UploadedLists::UploadedLists(const Mask& mask, int pack) {
+  if (has_block_plan(mask, pack)) {
+    DeviceBlockTiles made = make_device_block_lists(mask, pack);
+    upload(made.lists);
+    partial_ = std::move(made.partial);
+    runs_ = std::move(made.runs);
+  } else {
+    upload(make_tile_lists(mask, pack));
+  }
+}
+
+void UploadedLists::upload(const TileLists& lists) {
+  shape_.pack = lists.pack;
+  shape_.list_heads = static_cast<int>(lists.list_heads);
+  shape_.tiles_per_list = static_cast<int>(lists.tiles_per_list);
+  tiles_ = mma::on_device(lists.tiles);
+  partial_ = mma::on_device(lists.partial);
+  runs_ = mma::on_device(lists.runs);
+  patterns_ = mma::on_device(lists.patterns);
+  order_ = mma::on_device(lists.order);
+}
+
+DeviceTileLists UploadedLists::args() const {
+  DeviceTileLists args = shape_;
+  args.tiles = tiles_.as<QueryTile>();
+  args.partial = partial_.as<PartialTile>();
+  args.runs = runs_.as<FullRun>();
+  args.patterns = patterns_.as<RowIntervals>();
+  args.order = order_.as<std::int32_t>();
+  return args;
+}
+
+std::int64_t UploadedLists::bytes() const {
+  return tiles_.bytes() + partial_.bytes() + runs_.bytes() + patterns_.bytes() + order_.bytes();
+}
 
 UploadedTransposedLists::UploadedTransposedLists(const Mask& mask, int pack,
                                                  const BackwardWork& work) {
@@ -30,7 +64,7 @@ void UploadedTransposedLists::upload(const TransposedLists& lists) {
   segments_ = mma::on_device(lists.segments);
   patterns_ = mma::on_device(lists.patterns);
   order_ = mma::on_device(lists.order);
-  shared_keys_ = mma::on_device(lists.split_keys);
+  split_keys_ = mma::on_device(lists.split_keys);
   shape_.counts_visits = !lists.region_visits.empty();
   region_visits_ = mma::on_device(lists.region_visits);
   region_order_ = mma::on_device(lists.region_order);
@@ -42,7 +76,7 @@ DeviceTransposedLists UploadedTransposedLists::args() const {
   args.segments = segments_.as<QuerySegment>();
   args.patterns = patterns_.as<std::uint64_t>();
   args.order = order_.as<WorkItem>();
-  args.split_keys = shared_keys_.as<KeyRange>();
+  args.split_keys = split_keys_.as<KeyRange>();
   if (shape_.counts_visits) {
     args.region_visits = region_visits_.as<std::int32_t>();
     args.region_order = region_order_.as<std::int32_t>();
@@ -52,7 +86,7 @@ DeviceTransposedLists UploadedTransposedLists::args() const {
 
 std::int64_t UploadedTransposedLists::bytes() const {
   return tiles_.bytes() + segments_.bytes() + patterns_.bytes() + order_.bytes() +
-         shared_keys_.bytes() + region_visits_.bytes() + region_order_.bytes();
+         split_keys_.bytes() + region_visits_.bytes() + region_order_.bytes();
 }
 
 }  // namespace longca::slice

@@ -1,4 +1,4 @@
-#include "attention/kernels/slice/planner/write_order.h"
+#include "attention/kernels/slice/planner/dq_order.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,14 +10,27 @@
 namespace longca::slice {
 namespace {
 
-/// About as many as are written at once: six on each of 132 SMs. Counting visits for
-/// fewer took 2 % of a call of 500 rows.
-constexpr std::int64_t kFewTiles = 1024;
+/// Appends `segment` to `out`, cut into runs of equal prior_adds, the last query tiles first, and
+/// counts the visits.
+void append_numbered(const QuerySegment& segment, std::vector<std::int32_t>& visits,
+                     std::vector<QuerySegment>& out) {
+  std::int32_t end = segment.q_tile + segment.count;
+  while (end > segment.q_tile) {
+    const std::int32_t prior_adds = visits[static_cast<std::size_t>(end - 1)];
+    std::int32_t begin = end;
+    while (begin > segment.q_tile && visits[static_cast<std::size_t>(begin - 1)] == prior_adds) {
+      ++visits[static_cast<std::size_t>(--begin)];
+    }
+    out.push_back({begin, end - begin, segment.pattern, prior_adds});
+    end = begin;
+  }
+}
 
-/// Of the query tiles of a head block: these are the same for all head blocks of a static mask.
+/// Of the query tiles of a head block; those of all head blocks are visited alike under a static
+/// mask.
 struct BlockTiles {
   std::vector<std::int32_t> visits;
-  std::vector<std::int32_t> last;  ///< place in the order of the item that comes last; −1: none
+  std::vector<std::int32_t> last;  ///< index in the order of the last item that visits it, or −1
 };
 
 BlockTiles count_visits(std::int64_t q_tiles, const TransposedLists& lists) {
@@ -45,16 +58,42 @@ BlockTiles count_visits(std::int64_t q_tiles, const TransposedLists& lists) {
 
 }  // namespace
 
+void number_additions(std::int64_t q_tokens, TransposedLists& lists) {
+  const auto count = static_cast<std::size_t>(lists.tiles_per_list);
+  if (count == 0) return;
+  const auto lists_per_order =
+      static_cast<std::size_t>(lists.list_heads) / (lists.order.size() / count);
+  const std::int64_t q_tiles = (q_tokens + lists.tile_tokens() - 1) / lists.tile_tokens();
+  std::vector<std::int32_t> visits;
+  std::vector<QuerySegment> numbered;
+  numbered.reserve(lists.segments.size());
+  for (std::size_t list = 0; list < static_cast<std::size_t>(lists.list_heads); ++list) {
+    visits.assign(static_cast<std::size_t>(q_tiles), 0);
+    for (std::size_t place = 0; place < count; ++place) {
+      const std::int32_t next = lists.order[list / lists_per_order * count + place].tile;
+      KeyTile& tile = lists.tiles[list * count + static_cast<std::size_t>(next)];
+      const auto begin = static_cast<std::int32_t>(numbered.size());
+      for (std::int32_t i = 0; i < tile.segments; ++i) {
+        append_numbered(lists.segments[static_cast<std::size_t>(tile.segments_begin + i)], visits,
+                        numbered);
+      }
+      tile.segments_begin = begin;
+      tile.segments = static_cast<std::int32_t>(numbered.size()) - begin;
+    }
+  }
+  lists.segments.swap(numbered);
+}
+
 void order_writes(std::int64_t q_tokens, const BackwardWork& work, TransposedLists& lists) {
   if (lists.of_blocks || has_many_items(work, lists.items_per_order)) return;
   const std::int64_t q_tiles = (q_tokens + lists.tile_tokens() - 1) / lists.tile_tokens();
   const std::int64_t head_blocks = work.heads_q / work.heads_k / lists.pack;
   const std::int64_t all = q_tiles * head_blocks * work.heads_k;
-  if (all <= kFewTiles) return;
+  if (all <= work.platform.slice.backward.max_unordered_write_tiles) return;
   const BlockTiles tiles = count_visits(q_tiles, lists);
   const auto regions = static_cast<std::size_t>((all + kRegionTiles - 1) / kRegionTiles);
   lists.region_visits.assign(regions, 0);
-  std::vector<std::int64_t> ends(regions, -1);  // when work on it does, in items of sections
+  std::vector<std::int64_t> ends(regions, -1);  // of the work on it, in items of all sections
   for (std::int64_t index = 0; index < all; ++index) {
     const auto tile = static_cast<std::size_t>(index % q_tiles);
     const auto region = static_cast<std::size_t>(index / kRegionTiles);
@@ -63,7 +102,7 @@ void order_writes(std::int64_t q_tokens, const BackwardWork& work, TransposedLis
     ends[region] = std::max(ends[region], section * lists.items_per_order + tiles.last[tile]);
   }
   lists.region_order.resize(regions);
-  // Rows are walked from the last to the first.
+  // Equal ends: rows are visited from the last to the first.
   std::iota(lists.region_order.rbegin(), lists.region_order.rend(), 0);
   std::ranges::stable_sort(lists.region_order, {}, [&](std::int32_t region) {
     return ends[static_cast<std::size_t>(region)];

@@ -1,0 +1,232 @@
+#include "attention/kernels/slice/planner/work_items.h"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+
+namespace longca::slice {
+namespace {
+
+/// Accumulators of split key tiles take two more float32 tensors of the size of K: not much beside
+/// that of dQ, if the group is as large as this.
+constexpr int kMinGroup = 4;
+/// For very long masks chunks are larger instead, as planning takes time per item.
+constexpr std::int64_t kMaxItems = 16384;
+
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int32_t>::max();
+
+/// Takes query tiles of a key tile, from the last on.
+class QueryCursor {
+ public:
+  QueryCursor(const TransposedLists& lists, const KeyTile& tile)
+      : segments_(std::span(lists.segments)
+                      .subspan(static_cast<std::size_t>(tile.segments_begin),
+                               static_cast<std::size_t>(tile.segments))) {}
+
+  struct Part {
+    std::int32_t q_begin = 0, q_end = 0;
+    std::int64_t visits = 0;
+  };
+
+  bool done() const { return next_ == segments_.size(); }
+  /// One past the next query tile.
+  std::int32_t top() const { return segments_[next_].q_tile + segments_[next_].count - taken_; }
+
+  /// Takes at most `max_visits`, of query tiles from `floor` on.
+  Part take(std::int64_t max_visits, std::int32_t floor) {
+    Part part;
+    if (!done()) part.q_begin = part.q_end = top();
+    while (!done() && part.visits < max_visits && top() > floor) {
+      const QuerySegment& segment = segments_[next_];
+      const std::int64_t rest = top() - std::max(segment.q_tile, floor);
+      const auto count = static_cast<std::int32_t>(std::min(rest, max_visits - part.visits));
+      part.visits += count;
+      part.q_begin = top() - count;
+      taken_ += count;
+      if (taken_ == segment.count) {
+        ++next_;
+        taken_ = 0;
+      }
+    }
+    return part;
+  }
+
+ private:
+  std::span<const QuerySegment> segments_;
+  std::size_t next_ = 0;
+  std::int32_t taken_ = 0;  ///< from the end of the next segment
+};
+
+class ItemMaker {
+ public:
+  ItemMaker(const BackwardWork& work, TransposedLists& lists)
+      : work_(work), cycles_(work.platform.slice.backward), lists_(lists) {
+    std::int64_t longest = 0;
+    for (const KeyTile& tile : lists.tiles) {
+      longest = std::max<std::int64_t>(longest, tile.q_tiles);
+      visits_ += tile.q_tiles;
+      end_ = std::max(end_, tile.q_end);
+    }
+    chunk_ = chunk_tiles();
+    // Few chunks stay in L2 anyway.
+    if (2 * longest <= 5 * chunk_) chunk_ = kNoLimit;
+  }
+
+  std::vector<std::vector<CostedItem>> make() {
+    if (lists_.of_blocks) return make_alike();
+    const std::int64_t max_visits =
+        work_.ordered ? kNoLimit
+                      : std::max(visits_ * work_.heads_k / (2 * std::int64_t{work_.ctas}),
+                                 (cycles_.min_share_visits + head_blocks() - 1) / head_blocks());
+    std::vector<CostedItem> items;
+    for (std::size_t i = 0; i < lists_.tiles.size(); ++i) add_tile(i, max_visits, items);
+    return {std::move(items)};
+  }
+
+ private:
+  std::int64_t head_blocks() const { return head_blocks_of(work_, lists_); }
+
+  /// Query tiles per chunk.
+  std::int64_t chunk_tiles() const {
+    if (work_.ordered || work_.heads_q < kMinGroup * work_.heads_k) return kNoLimit;
+    std::int64_t tiles = std::max<std::int64_t>(1, work_.chunk_visits / head_blocks());
+    while (tiles < end_ && lists_.tiles_per_list * ((end_ + tiles - 1) / tiles) > kMaxItems) {
+      tiles *= 2;
+    }
+    return tiles;
+  }
+  /// Whether a tile is split into chunks. Much shorter items would cost more than they gain.
+  bool is_long(std::int64_t visits) const { return 2 * visits > 3 * chunk_; }
+
+  void add_tile(std::size_t index, std::int64_t max_visits, std::vector<CostedItem>& items) {
+    const KeyTile& tile = lists_.tiles[index];
+    const bool in_chunks = is_long(tile.q_tiles);
+    const auto id = static_cast<std::int32_t>(index);
+    QueryCursor cursor(lists_, tile);
+    do {
+      std::int64_t floor = 0;
+      std::int64_t last = tile.q_end - 1;
+      if (in_chunks) {
+        floor = (cursor.top() - 1) / chunk_ * chunk_;
+        last = std::min<std::int64_t>(floor + chunk_, end_) - 1;
+      }
+      QueryCursor ahead = cursor;
+      const std::int64_t visits = ahead.take(kNoLimit, static_cast<std::int32_t>(floor)).visits;
+      const std::int64_t parts = std::max<std::int64_t>(1, (visits + max_visits - 1) / max_visits);
+      for (std::int64_t i = 0; i < parts; ++i) {
+        const auto part = cursor.take(visits * (i + 1) / parts - visits * i / parts,
+                                      static_cast<std::int32_t>(floor));
+        const std::int64_t all = part.visits * head_blocks();
+        items.push_back({{id, part.q_begin, part.q_end, -1}, all, item_cycles(cycles_, all), last});
+      }
+    } while (!cursor.done());
+  }
+
+  /// Block lists: the tiles of all lists are split at the same query tiles, or none.
+  std::vector<std::vector<CostedItem>> make_alike() {
+    const auto tiles = static_cast<std::size_t>(lists_.tiles_per_list);
+    const auto average =
+        visits_ / std::max<std::int64_t>(1, static_cast<std::int64_t>(lists_.tiles.size()));
+    const bool in_chunks = is_long(average);
+    if (in_chunks) {
+      for (std::size_t i = 0; i < tiles; ++i) {
+        lists_.split_keys.push_back({lists_.tiles[i].k_begin, lists_.tiles[i].k_end});
+      }
+    }
+    const std::int64_t count = lists_.list_heads == 1 ? 1 : work_.heads_k;
+    std::vector<std::vector<CostedItem>> orders(static_cast<std::size_t>(count));
+    for (std::size_t order = 0; order < orders.size(); ++order) {
+      for (std::size_t i = 0; i < tiles; ++i) {
+        const CostedItem whole = whole_tile(order, i, lists_.list_heads / count);
+        in_chunks ? split_in_chunks(whole, orders[order]) : orders[order].push_back(whole);
+      }
+    }
+    return orders;
+  }
+
+  CostedItem whole_tile(std::size_t order, std::size_t index, std::int64_t lists) const {
+    CostedItem whole = {{static_cast<std::int32_t>(index), 0, end_, -1}, 0, 0, -1};
+    for (std::int64_t i = 0; i < lists; ++i) {
+      const std::int64_t list = static_cast<std::int64_t>(order) * lists + i;
+      const KeyTile& tile =
+          lists_.tiles[static_cast<std::size_t>(list * lists_.tiles_per_list) + index];
+      whole.visits += tile.q_tiles * head_blocks() / lists;
+      whole.last = std::max<std::int64_t>(whole.last, tile.q_end - 1);
+    }
+    whole.cycles = item_cycles(cycles_, whole.visits);
+    return whole;
+  }
+
+  void split_in_chunks(const CostedItem& whole, std::vector<CostedItem>& items) const {
+    const std::int64_t chunks = (end_ + chunk_ - 1) / chunk_;
+    for (std::int64_t i = chunks; i-- > 0;) {
+      CostedItem part = whole;
+      part.item.split = whole.item.tile;
+      part.item.q_begin = static_cast<std::int32_t>(i * chunk_);
+      part.item.q_end = static_cast<std::int32_t>(std::min<std::int64_t>((i + 1) * chunk_, end_));
+      part.last = part.item.q_end - 1;
+      part.visits = whole.visits / chunks;
+      part.cycles = item_cycles(cycles_, part.visits);
+      items.push_back(part);
+    }
+  }
+
+  const BackwardWork& work_;
+  const cost::SliceBackwardCycles& cycles_;
+  TransposedLists& lists_;
+  std::int64_t visits_ = 0;  ///< of all tiles
+  std::int32_t end_ = 0;     ///< of the query tiles
+  std::int64_t chunk_ = 0;
+};
+
+}  // namespace
+
+std::int64_t head_blocks_of(const BackwardWork& work, const TransposedLists& lists) {
+  return work.heads_q / work.heads_k / lists.pack;
+}
+
+std::int64_t item_cycles(const cost::SliceBackwardCycles& cycles, std::int64_t visits) {
+  return visits == 0 ? cycles.empty_tile_cycles
+                     : cycles.key_tile_cycles + visits * cycles.query_tile_cycles;
+}
+
+std::int64_t split_item_cycles(const cost::SliceBackwardCycles& cycles, std::int64_t visits) {
+  return item_cycles(cycles, visits) + cycles.add_keys_cycles;
+}
+
+std::vector<std::vector<CostedItem>> make_items(const BackwardWork& work, TransposedLists& lists) {
+  return ItemMaker(work, lists).make();
+}
+
+void split_item(const BackwardWork& work, const TransposedLists& lists, const CostedItem& item,
+                std::int64_t parts, std::vector<CostedItem>& out) {
+  const std::int64_t blocks = head_blocks_of(work, lists);
+  const std::int64_t visits = item.visits / blocks;
+  QueryCursor cursor(lists, lists.tiles[static_cast<std::size_t>(item.item.tile)]);
+  cursor.take(kNoLimit, item.item.q_end);
+  for (std::int64_t i = 0; i < parts; ++i) {
+    const auto part = cursor.take(visits * (i + 1) / parts - visits * i / parts, item.item.q_begin);
+    CostedItem next = item;
+    next.item.q_begin = part.q_begin;
+    next.item.q_end = part.q_end;
+    next.visits = part.visits * blocks;
+    next.cycles = split_item_cycles(work.platform.slice.backward, next.visits);
+    out.push_back(next);
+  }
+}
+
+void index_split_keys(std::span<CostedItem> items, TransposedLists& lists) {
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(lists.tiles_per_list));
+  for (const CostedItem& item : items) ++counts[static_cast<std::size_t>(item.item.tile)];
+  std::vector<std::int32_t> indices(counts.size(), -1);
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] < 2) continue;
+    indices[i] = static_cast<std::int32_t>(lists.split_keys.size());
+    lists.split_keys.push_back({lists.tiles[i].k_begin, lists.tiles[i].k_end});
+  }
+  for (CostedItem& item : items) {
+    item.item.split = indices[static_cast<std::size_t>(item.item.tile)];
+  }
+}
+
+}  // namespace longca::slice
