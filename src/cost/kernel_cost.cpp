@@ -35,16 +35,17 @@ double merge_seconds(const Platform& platform, const HeadShape& shape, double ro
   return memory_seconds(platform, 3 * shape.row_bytes()) * rows;
 }
 
-/// A float32 sum is read; of an own key its rounded value is written too.
+/// A sum, of twice the size of an element, is read; of an own key its rounded value is written too.
 double rounding_seconds(const Platform& platform, const HeadShape& shape, double own_keys,
                         double arriving_keys) {
-  const double own = 1 + shape.element_bytes / 4.0;
   return platform.kernel.any.seconds_per_call +
-         (own * own_keys + arriving_keys) * memory_seconds(platform, shape.key_sum_bytes());
+         (3 * own_keys + 2 * arriving_keys) * memory_seconds(platform, shape.key_bytes());
 }
 
+/// Scaled from the memory's rate: plans whose times tie depend on every bit of it.
 double row_term_seconds(const Platform& platform, const HeadShape& shape, double rows) {
-  return 2 * shape.row_bytes() / platform.kernel.backward.row_term_bytes_per_second * rows;
+  return 2 * memory_seconds(platform, shape.row_bytes()) * rows * platform.memory.bytes_per_second /
+         platform.kernel.backward.row_term_bytes_per_second;
 }
 
 }  // namespace longca::cost

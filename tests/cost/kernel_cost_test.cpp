@@ -46,7 +46,7 @@ TEST(KernelCost, RoundingReadsSumsAndWritesOwnKeys) {
   const double sum = memory_seconds(h200(), 2 * 8 * 128 * 4);
   EXPECT_DOUBLE_EQ(rounding_seconds(h200(), {}, 0, 100), call + 100 * sum);
   EXPECT_DOUBLE_EQ(rounding_seconds(h200(), {}, 100, 0), call + 150 * sum);
-  EXPECT_DOUBLE_EQ(rounding_seconds(h200(), {64, 8, 128, 4}, 100, 0), call + 200 * sum);
+  EXPECT_DOUBLE_EQ(rounding_seconds(h200(), {64, 8, 64, 4}, 100, 0), call + 150 * sum);
 }
 
 }  // namespace

@@ -51,10 +51,11 @@ double JointCosts::by_keys(const std::vector<Range>& calls, const Mask& foreign)
                       static_cast<double>(own_tokens_));
   };
   const auto others = [&](const cost::CallCost& call) {
-    const double cells = call.cells(foreign.mean_area(), rows);
-    return cells > 0 ? cells * call.seconds_per_cell +
-                           static_cast<double>(calls.size()) * call.seconds_per_call
-                     : 0;
+    const double each = call.cells(foreign.mean_area(), rows) /
+                        static_cast<double>(std::max<std::size_t>(1, calls.size()));
+    double sum = 0;
+    for (std::size_t i = 0; i < calls.size(); ++i) sum += call.seconds(each);
+    return sum;
   };
   const double merging = cost::merge_seconds(platform_, shape_, rows);
   const double forward =
