@@ -60,7 +60,8 @@ void write_csv(std::ostream& out, std::span<const Record> records) {
   write_line(out, line);
   for (const Record& record : latest) {
     line.clear();
-    for (const Axis& axis : axis_table()) line.push_back(field(full_text(axis, record.c).value_or("")));
+    for (const Axis& axis : axis_table())
+      line.push_back(field(full_text(axis, record.c).value_or("")));
     line.push_back(field(std::string(to_string(record.status.code))));
     line.push_back(field(record.status.reason));
     for (const std::string& metric : metrics) {

@@ -61,8 +61,8 @@ class RankFaults : public GpuTest, public ::testing::WithParamInterface<std::str
 
 TEST_P(RankFaults, CostsItsCellAndNamesTheRank) {
   if (rank_machine().gpus < 2) GTEST_SKIP() << "there are " << rank_machine().gpus << " GPUs";
-  const auto records = run(
-      "rank_none,rank_killed,naive,rank_killed_later,rank_hangs,rank_writes_anywhere");
+  const auto records =
+      run("rank_none,rank_killed,naive,rank_killed_later,rank_hangs,rank_writes_anywhere");
   const auto expect = [&](const std::string& kernel, StatusCode code, const auto& reason) {
     const auto found =
         std::ranges::find_if(records, [&](const Record& r) { return r.c.kernel == kernel; });

@@ -37,8 +37,8 @@ class SliceBackward : public KernelTest, public ::testing::WithParamInterface<Sl
 std::string path_name(const ::testing::TestParamInfo<SlicePath>& info) {
   return info.param == SlicePath::sm90 ? "sm90" : "sm80";
 }
-INSTANTIATE_TEST_SUITE_P(Paths, SliceBackward,
-                         ::testing::Values(SlicePath::sm90, SlicePath::sm80), path_name);
+INSTANTIATE_TEST_SUITE_P(Paths, SliceBackward, ::testing::Values(SlicePath::sm90, SlicePath::sm80),
+                         path_name);
 
 TEST_P(SliceBackward, EveryMaskAtAwkwardLengthsAndHeads) {
   for (const MaskTraits& traits : mask_table()) {

@@ -71,8 +71,8 @@ class SliceFloat16 : public KernelTest, public ::testing::WithParamInterface<Sli
 std::string path_name(const ::testing::TestParamInfo<SlicePath>& info) {
   return info.param == SlicePath::sm90 ? "sm90" : "sm80";
 }
-INSTANTIATE_TEST_SUITE_P(Paths, SliceFloat16,
-                         ::testing::Values(SlicePath::sm90, SlicePath::sm80), path_name);
+INSTANTIATE_TEST_SUITE_P(Paths, SliceFloat16, ::testing::Values(SlicePath::sm90, SlicePath::sm80),
+                         path_name);
 
 TEST_P(SliceFloat16, BothPasses) {
   for (const int dim : kernel_->capabilities().head_dims) {

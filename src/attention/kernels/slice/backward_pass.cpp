@@ -26,7 +26,7 @@ int pack_of(const Problem& problem, const Mask& mask, SlicePath path) {
 
 std::int64_t workspace_bytes(const BackwardParams& params, int head_dim, SlicePath path) {
   return path == SlicePath::sm80 ? sm80_workspace_bytes(params, head_dim)
-                                    : backward_workspace_bytes(params, head_dim);
+                                 : backward_workspace_bytes(params, head_dim);
 }
 
 /// Bytes of the part of the workspace that can be kept; the sm80 kernels have none.
@@ -108,7 +108,7 @@ void BackwardPass::run(const BackwardArgs& args) {
   const auto stream = static_cast<cudaStream_t>(args.stream);
   if (path_ == SlicePath::sm80) {
     return launch_sm80_backward(params, problem_.dtype, problem_.head_dim,
-                                   mma::device_shared_bytes(), stream);
+                                mma::device_shared_bytes(), stream);
   }
   const bool prepared = std::exchange(prepared_, std::nullopt) == rows_of(params);
   launch_backward(params, problem_.dtype, problem_.head_dim,

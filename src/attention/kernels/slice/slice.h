@@ -17,8 +17,8 @@ enum class SlicePath : std::uint8_t {
   sm80,       ///< mma.sync, for 8.0 and later
 };
 
-/// The project's own kernel, for any mask: walks lists of key sub-tiles per query tile, and of query
-/// tiles per key tile, with the heads of a GQA group packed into the rows of a tile
+/// The project's own kernel, for any mask: walks lists of key sub-tiles per query tile, and of
+/// query tiles per key tile, with the heads of a GQA group packed into the rows of a tile
 /// (docs/design/slice.md). Tests give `path`.
 std::unique_ptr<Kernel> make_slice();
 std::unique_ptr<Kernel> make_slice(SlicePath path);

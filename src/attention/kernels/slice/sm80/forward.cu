@@ -24,8 +24,8 @@ int sm80_forward_shared_bytes() {
   return sizeof(sm80::Shape<__nv_bfloat16, 128>::Tiles);
 }
 
-void launch_sm80_forward(const ForwardParams& params, DType dtype, int head_dim,
-                            int section_heads, cudaStream_t stream) {
+void launch_sm80_forward(const ForwardParams& params, DType dtype, int head_dim, int section_heads,
+                         cudaStream_t stream) {
   mma::instantiate(dtype, head_dim, [&]<typename Element, int kDim>() {
     launch<sm80::Shape<Element, kDim>>(params, section_heads, stream);
   });
