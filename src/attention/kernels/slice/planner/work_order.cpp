@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <queue>
 #include <utility>
+
+#include "cost/schedule.h"
 
 namespace longca::slice {
 namespace {
@@ -206,20 +207,13 @@ bool has_many_items(const BackwardWork& work, std::int64_t items) {
 }
 
 std::int64_t finish_time(std::span<const CostedItem> items, const BackwardWork& work, int heads) {
-  std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free;
-  for (int i = 0; i < work.ctas; ++i) free.push(0);
-  std::int64_t last = 0;
+  cost::ListSchedule<std::int64_t> schedule(work.ctas);
   for (int section = 0; section < work.heads_k; section += heads) {
     for (const CostedItem& item : items) {
-      for (int head = 0; head < heads; ++head) {
-        const std::int64_t end = free.top() + item.cycles;
-        free.pop();
-        free.push(end);
-        last = std::max(last, end);
-      }
+      for (int head = 0; head < heads; ++head) schedule.add(item.cycles);
     }
   }
-  return last;
+  return schedule.end();
 }
 
 void cut_last_items(const BackwardWork& work, TransposedLists& lists,
