@@ -10,8 +10,8 @@
 #include "attention/inputs/inputs.h"
 #include "attention/kernels/common/block_map.h"
 #include "attention/selection/cuda/block_selector.h"
-#include "bench/device_clock.h"
-#include "bench/measurement.h"
+#include "bench/measure/device_clock.h"
+#include "bench/measure/measurement.h"
 #include "mask/generators.h"
 
 namespace {

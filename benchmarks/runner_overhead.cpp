@@ -16,14 +16,14 @@
 
 #include "attention/api/registry.h"
 #include "attention/inputs/inputs.h"
-#include "bench/axes.h"
-#include "bench/cell_tensors.h"
-#include "bench/device_clock.h"
-#include "bench/environment.h"
-#include "bench/record.h"
-#include "bench/runner.h"
-#include "bench/statistics.h"
-#include "bench/worker.h"
+#include "bench/cell/tensors.h"
+#include "bench/measure/device_clock.h"
+#include "bench/measure/statistics.h"
+#include "bench/record/environment.h"
+#include "bench/record/record.h"
+#include "bench/run/runner.h"
+#include "bench/run/worker.h"
+#include "bench/suite/axes.h"
 
 namespace longca {
 namespace {

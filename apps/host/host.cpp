@@ -8,10 +8,10 @@
 
 #include "attention/adapters/python/python_kernel.h"
 #include "attention/api/registry.h"
-#include "bench/case.h"
-#include "bench/case_mask.h"
+#include "bench/cell/problem.h"
 #include "bench/python_host.h"
-#include "bench/worker.h"
+#include "bench/run/worker.h"
+#include "bench/suite/case.h"
 #include "core/device.h"
 #include "guarded.h"
 

@@ -9,7 +9,7 @@
 namespace longca {
 namespace {
 
-constexpr std::int64_t kTokens = 2048;  ///< four documents: with one, masks turn into another
+constexpr std::int64_t kTokens = 2048;  ///< four documents: with one, masks become equal to others
 constexpr std::int64_t kBlock = 32;
 /// Kernels of block lists are written for one size or another.
 constexpr std::array<std::int64_t, 3> kBlockSizes = {32, 64, 128};
@@ -59,7 +59,6 @@ KernelSurvey survey_kernel(const Kernel& kernel) {
   for (const MaskTraits& mask : mask_table()) {
     const std::vector<Mask> masks = small_masks(mask, problem.heads_q);
     const auto can_express = [&](const Mask& m) { return kernel.can_express(problem, m).ok(); };
-    // The first one that it can express.
     const auto found = std::ranges::find_if(masks, can_express);
     if (found != masks.end()) expressed.push_back(mask.name);
     Support support = kernel.supports(problem, found == masks.end() ? masks.front() : *found);

@@ -7,11 +7,11 @@
 
 namespace longca {
 
-/// What a kernel answers on this machine, found by asking it, mask by mask.
+/// A kernel's support on this machine, asked mask by mask.
 struct KernelSurvey {
-  /// Those that it takes here; if it does not run here, those that it can express.
+  /// Masks that it supports here; if it does not run here, those that it can express.
   std::vector<std::string> masks;
-  Support support;  ///< ok if it takes any here, else why not
+  Support support;  ///< ok if it supports any here, else why not
 };
 
 /// Asks `kernel` about a small problem of each of the fourteen masks, in its first dtype and head

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -11,11 +13,12 @@
 #include <new>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "bench/build_info.h"
-#include "bench/launch/mpi_launch.h"
+#include "bench/launch/rank_machine.h"
 #include "core/error.h"
-#include "usage.h"
+#include "core/nearest.h"
 #include "verbs.h"
 
 namespace longca {
@@ -28,6 +31,65 @@ enum ExitCode : int {
   kInternalError = 70,  // EX_SOFTWARE of sysexits.h: a bug of ours, not of the input
   kSystemError = 71,    // EX_OSERR: the machine refused (memory, files, processes)
 };
+
+/// The verb that the command line chose, or nullptr.
+const CLI::App* chosen_verb(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? nullptr : chosen.front();
+}
+
+std::vector<std::string> verb_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!verb->get_group().empty()) names.push_back(verb->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& verb) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : verb.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string explain_extra(const CLI::App& app, const std::string& argument) {
+  const CLI::App* verb = chosen_verb(app);
+  if (argument.starts_with('-')) {
+    const std::string name = argument.substr(0, argument.find('='));
+    const auto candidates = option_names(verb != nullptr ? *verb : app);
+    return fmt::format("unknown option '{}'{}{}", name,
+                       verb != nullptr ? " of " + verb->get_name() : "",
+                       suggestion(name, candidates));
+  }
+  if (verb == nullptr) {
+    return fmt::format("unknown verb '{}'{}", argument, suggestion(argument, verb_names(app)));
+  }
+  return fmt::format("{} takes no further argument, got '{}'", verb->get_name(), argument);
+}
+
+/// CLI11's message as the end of a sentence: one line, no capital, no full stop.
+std::string as_clause(std::string message) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  while (message.ends_with(' ') || message.ends_with('.')) message.pop_back();
+  const auto is_lower = [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0; };
+  if (message.size() > 1 && is_lower(message[1])) {
+    message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
+  }
+  return message;
+}
+
+/// The sentence for a command line that CLI11 could not use, with the nearest verb or option that
+/// exists. CLI11's own messages name neither the verb nor a suggestion.
+std::string explain_usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* verb = chosen_verb(app);
+  // What was not understood comes first: a mistyped option is often why another one is missing.
+  const auto extras = app.remaining(true);
+  if (!extras.empty()) return explain_extra(app, extras.front());
+  if (verb == nullptr) return "a verb is missing; longca --help lists them";
+  return fmt::format("{} (longca {} --help says more)", as_clause(error.what()), verb->get_name());
+}
 
 void add_verbs(CLI::App& app) {
   add_bench(app);
@@ -42,8 +104,8 @@ void add_verbs(CLI::App& app) {
   add_completion(app);
 }
 
-/// Of several processes that were started together, the first speaks for all. mpirun ends all as
-/// soon as one has failed, so that the others give it time.
+/// Prints the sentence and returns `code`. Of several processes started together only the first
+/// prints; the others wait, since mpirun ends all of them as soon as one has failed.
 int fail(int code, const std::string& sentence) {
   if (const auto launch = find_mpi_launch(); launch && launch->rank > 0) {
     std::this_thread::sleep_for(std::chrono::seconds(5));
@@ -53,7 +115,7 @@ int fail(int code, const std::string& sentence) {
   return code;
 }
 
-/// A reader that has seen enough (`longca list | head -1`) is no failure; a full disk is.
+/// A reader that has closed its pipe (`longca list | head -1`) is no failure; a full disk is.
 int output_failed(int error) {
   if (error == EPIPE) return kCompleted;
   return fail(kSystemError,
@@ -88,8 +150,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace longca;
-  // A closed pipe is an error of the write that meets it (a worker that died, a reader that left),
-  // never the end of the process.
+  // A write to a closed pipe (a dead worker, a reader that left) fails instead of ending the
+  // process.
   std::signal(SIGPIPE, SIG_IGN);
   std::cout.exceptions(std::ios::badbit);
   try {

@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "bench/case_mask.h"
-#include "bench/parallel_problem.h"
+#include "bench/cell/problem.h"
+#include "bench/suite/scheme_axes.h"
 #include "core/error.h"
 #include "parallel/plan/explain.h"
 #include "report/plan_plot.h"
@@ -17,10 +17,11 @@
 namespace longca {
 namespace {
 
-/// Of one H200 with another beside it, roughly: what bars are drawn with.
+/// Roughly those of an H200 with another beside it, for the lengths of bars.
 constexpr PlanRates kRates{.cells_per_ms = 1.5e11, .bytes_per_ms = 2e8};
 
-/// The cells' distinct plans: kernel, mode and transport change nothing, and both passes are one.
+/// The cells' distinct plans, which kernel, mode and transport do not change; both passes share
+/// one.
 std::vector<Case> distinct_plans(std::span<const Case> cases) {
   std::vector<Case> plans;
   std::unordered_map<std::string, std::size_t> places;

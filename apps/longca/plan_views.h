@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "bench/case.h"
+#include "bench/suite/case.h"
 
 namespace longca {
 

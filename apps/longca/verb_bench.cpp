@@ -1,7 +1,11 @@
 #include <cstdlib>
 #include <memory>
+#include <string>
+#include <vector>
 
-#include "recorded_run.h"
+#include "attention/adapters/python/python_kernel.h"
+#include "bench/run/worker.h"
+#include "run_verbs.h"
 #include "verbs.h"
 
 namespace longca {
@@ -29,6 +33,22 @@ void add_bench(CLI::App& app) {
   verb->footer("Example: longca bench -a mask=causal,document -a tokens=1K:8K:x2 --out my.jsonl");
   verb->callback([arguments] {
     if (const int code = bench(*arguments)) std::exit(code);
+  });
+}
+
+void add_worker(CLI::App& app) {
+  // An empty group hides it: only the runner starts workers.
+  CLI::App* verb =
+      app.add_subcommand("worker", "Runs the cells that come over a socket")->group("");
+  auto socket = std::make_shared<int>(-1);
+  auto plugins = std::make_shared<std::vector<std::string>>();
+  verb->add_option("--socket", *socket, "number of the open socket")->required();
+  verb->add_option("--plugin", *plugins, "kernels from a shared library");
+  auto no_python = std::make_shared<std::string>();
+  verb->add_option("--no-python", *no_python, "why Python's kernels cannot run");
+  verb->callback([=] {
+    set_python_unavailable(*no_python);
+    run_worker(*socket, *plugins);
   });
 }
 

@@ -6,10 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "bench/cases.h"
-#include "bench/interrupt.h"
+#include "bench/run/run_cells.h"
+#include "bench/suite/cases.h"
 #include "core/error.h"
-#include "run_options.h"
+#include "run_verbs.h"
 #include "verbs.h"
 
 namespace longca {

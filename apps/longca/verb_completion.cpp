@@ -1,13 +1,151 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "bash_completion.h"
+#include "bench/suite/axes.h"
+#include "bench/suite/suite.h"
 #include "core/error.h"
 #include "verbs.h"
 
 namespace longca {
+namespace {
+
+/// The part that is the same whatever verbs there are. Words are cut at blanks only, as the program
+/// does, not at COMP_WORDBREAKS; what bash has cut off before the cursor is taken off the replies.
+constexpr std::string_view kFunctions = R"bash(
+_longca_axis_argument() {  # AXIS=VALUE,VALUE…
+  local axis=${1%%=*} list given='' value
+  if [[ $1 != *=* ]]; then
+    printf '%s= ' $(_longca_axes)
+    return
+  fi
+  list=${1#*=}
+  [[ $list != *,* ]] || given=${list%,*},
+  for value in $(_longca_axis_values "$axis"); do printf '%s=%s%s ' "$axis" "$given" "$value"; done
+}
+
+_longca() {
+  local line=${COMP_LINE:0:COMP_POINT} word previous verb kind candidates='' cut=''
+  local -a words
+  read -ra words <<<"$line"
+  [[ $line != *[[:space:]] ]] || words+=('')
+  word=${words[-1]} previous=${words[-2]} verb=${words[1]}
+  COMPREPLY=()
+  if ((${#words[@]} <= 2)); then
+    candidates="$(_longca_verbs) --help --version"
+  else
+    kind=$(_longca_argument "$verb" "$previous")
+    [[ $kind || $word == -* ]] || kind=$(_longca_argument "$verb" '')
+    case $kind in
+      axis) candidates=$(_longca_axis_argument "$word") ;;
+      file) COMPREPLY=($(compgen -f -- "$word")); compopt -o filenames 2>/dev/null; return ;;
+      any) return ;;
+      '') candidates=$(_longca_options "$verb") ;;
+      *) candidates=$kind ;;
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$candidates" -- "$word"))
+  [[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace 2>/dev/null
+  [[ $word != *=* || $COMP_WORDBREAKS != *=* ]] || cut=${word%"${word##*=}"}
+  COMPREPLY=("${COMPREPLY[@]#"$cut"}")
+}
+complete -F _longca longca ./longca
+)bash";
+
+std::string joined(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+std::string axis_names(const Axis& axis) {
+  return axis.names == nullptr ? "" : joined(axis.names());
+}
+
+/// What may follow as an option's or a positional's value: "axis" for AXIS=VALUES, "file", "any",
+/// or names. It is known by the option's type (FILE, DIR, AXIS=VALUES) or by the axis that it is.
+std::string argument_kind(const CLI::Option& option) {
+  const std::string type = option.get_lnames().empty() ? option.get_name() : option.get_type_name();
+  if (type.find('=') != std::string::npos) return "axis";
+  if (type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos)
+    return "file";
+  std::string axis = option.get_lnames().empty() ? "" : option.get_lnames().front();
+  std::replace(axis.begin(), axis.end(), '-', '_');
+  if (type == "SUITE") {
+    std::vector<std::string> names;
+    for (const SuiteFile& suite : available_suites()) names.push_back(suite.name);
+    return joined(names);
+  }
+  if (type == "WHAT") return joined(listable());
+  if (type == "SHELL") return "bash";
+  if (type == "DIST") axis = "lengths";
+  if (type == "MASK") axis = "mask";
+  for (const Axis& known : axis_table()) {
+    if (known.name == axis && known.names != nullptr) return axis_names(known);
+  }
+  return "any";
+}
+
+/// Shell patterns of one verb: "mask/--lengths) echo …", and "mask/)" for its positional.
+std::string argument_cases(const CLI::App& verb) {
+  std::string cases;
+  for (const CLI::Option* option : verb.get_options()) {
+    if (option->get_items_expected_max() == 0) continue;  // a flag
+    std::vector<std::string> patterns;
+    for (const auto& name : option->get_snames()) patterns.push_back(verb.get_name() + "/-" + name);
+    for (const auto& name : option->get_lnames())
+      patterns.push_back(verb.get_name() + "/--" + name);
+    if (option->get_positional()) patterns.push_back(verb.get_name() + "/");
+    cases +=
+        fmt::format("    {}) echo '{}' ;;\n", fmt::join(patterns, " | "), argument_kind(*option));
+  }
+  return cases;
+}
+
+std::string option_names(const CLI::App& verb) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : verb.get_options()) {
+    if (option->get_group().empty()) continue;
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return joined(names);
+}
+
+/// A bash script that completes the verbs of `app`, their options, axes and the names of axes that
+/// have any. Everything is in the script: completing starts no program.
+std::string bash_completion(const CLI::App& app) {
+  std::vector<std::string> verbs;
+  std::string options;
+  std::string arguments;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (verb->get_group().empty()) continue;  // hidden
+    verbs.push_back(verb->get_name());
+    options += fmt::format("    {}) echo '{}' ;;\n", verb->get_name(), option_names(*verb));
+    arguments += argument_cases(*verb);
+  }
+  std::vector<std::string> axes;
+  std::string values;
+  for (const Axis& axis : axis_table()) {
+    axes.push_back(axis.name);
+    if (axis.names == nullptr) continue;
+    values += fmt::format("    {}) echo 'all {}' ;;\n", axis.name, axis_names(axis));
+  }
+  return fmt::format(
+      "# Completion of longca in bash: source <(longca completion bash)\n"
+      "_longca_verbs() {{ echo '{}'; }}\n"
+      "_longca_axes() {{ echo '{}'; }}\n"
+      "_longca_axis_values() {{\n  case $1 in\n{}  esac\n}}\n"
+      "_longca_options() {{\n  case $1 in\n{}  esac\n}}\n"
+      "_longca_argument() {{  # VERB, OPTION or '' for what stands alone\n"
+      "  case $1/$2 in\n{}  esac\n}}\n{}",
+      joined(verbs), joined(axes), values, options, arguments, kFunctions);
+}
+
+}  // namespace
 
 void add_completion(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("completion", "A script that completes commands in a shell");

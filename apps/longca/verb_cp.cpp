@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "bench/launch/launch_runner.h"
-#include "bench/launch/mpi_launch.h"
+#include "bench/launch/rank_machine.h"
 #include "bench/launch/request.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "core/process.h"
 #include "plan_views.h"
-#include "recorded_run.h"
+#include "run_verbs.h"
 #include "verbs.h"
 
 namespace longca {
@@ -29,7 +30,7 @@ struct CpArguments : RecordArguments {
   std::string plot;
   std::string trace;
 
-  /// Whether plans are shown and nothing is run.
+  /// Whether plans are shown and nothing runs.
   bool shows_plans() const { return explain || !plot.empty(); }
 };
 
@@ -52,16 +53,14 @@ Launcher launcher_of(const CpArguments& arguments, const std::optional<MpiLaunch
 
 /// Becomes a rank of the launch that this process is part of.
 [[noreturn]] void become_rank(const RankStart& start) {
-  if (!ranks_are_built().ok()) std::exit(0);  // rank 0 writes that down
+  if (!ranks_are_built().ok()) std::exit(0);  // rank 0 records that
   std::vector<std::string> arguments = rank_arguments(rank_machine(), start, kAddressOfRank0);
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
+  const std::vector<char*> pointers = argument_pointers(arguments);
   ::execv(pointers.front(), pointers.data());
   throw_input_error("{} cannot be started", arguments.front());
 }
 
-/// The file that a run's only cell is traced into, for ranks that may have another folder.
+/// The trace file of a run's only cell, as an absolute path for ranks with another folder.
 std::filesystem::path trace_file(const std::string& name, std::size_t cells) {
   if (cells != 1) {
     throw_input_error("--trace: one cell is traced, and there are {}; choose it by -a AXIS=VALUE",

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "bench/environment.h"
+#include "bench/record/environment.h"
 #include "verbs.h"
 
 namespace longca {

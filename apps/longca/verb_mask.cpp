@@ -1,25 +1,86 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <deque>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
-#include "axis_options.h"
-#include "bench/axes.h"
+#include "bench/suite/axes.h"
+#include "bench/suite/case.h"
 #include "core/error.h"
+#include "core/python_random.h"
 #include "mask/generators.h"
+#include "mask/lengths.h"
 #include "mask/mask_json.h"
 #include "report/mask_plot.h"
 #include "verbs.h"
 
 namespace longca {
 namespace {
+
+/// Options that carry one value of an axis each, `--block-tokens 96` for the axis block_tokens,
+/// with the axis's own parser, limits and default. Outlives the parsing of the command line.
+class AxisOptions {
+ public:
+  /// Adds the option of an axis, or with `positional` an argument of that name.
+  CLI::Option* add(CLI::App& verb, std::string_view axis, const std::string& positional = "");
+  /// The case of the values given; the other axes added have their defaults. Throws InputError
+  /// naming the axis, the value and the limit.
+  Case read() const;
+
+ private:
+  std::deque<std::pair<std::string, std::string>> texts_;  ///< axis, text; CLI11 keeps references
+};
+
+CLI::Option* AxisOptions::add(CLI::App& verb, std::string_view axis_name,
+                              const std::string& positional) {
+  const Axis& axis = find_axis(axis_name);
+  std::string option = "--" + axis.name;
+  std::replace(option.begin(), option.end(), '_', '-');
+  auto& entry = texts_.emplace_back(axis.name, axis.standard);
+  return verb.add_option(positional.empty() ? option : positional, entry.second, axis.help)
+      ->type_name(positional.empty() ? axis.values : "");
+}
+
+Case AxisOptions::read() const {
+  Case c;
+  for (const auto& [name, text] : texts_) {
+    const Axis& axis = find_axis(name);
+    const auto values = axis.parse(text);
+    if (values.size() != 1) throw_input_error("{} takes one value here, not '{}'", name, text);
+    axis.assign(c, values.front());
+  }
+  return c;
+}
+
+struct LengthsOptions {
+  AxisOptions axes;
+  bool as_json = false;
+};
+
+void print_lengths(const LengthsOptions& options) {
+  const Case c = options.axes.read();
+  PythonRandom random(c.seed);
+  const auto lengths = sample_lengths(*c.lengths, c.tokens, random);
+  if (!options.as_json) {
+    fmt::print("{}\n", fmt::join(lengths, " "));
+    return;
+  }
+  const nlohmann::ordered_json json{
+      {"distribution", *c.lengths}, {"tokens", c.tokens}, {"seed", c.seed}, {"lengths", lengths}};
+  fmt::print("{}\n", json.dump());
+}
 
 /// Key blocks over all lists that this verb draws and lists: 1 GiB of indices.
 constexpr double kMaxKeptBlocks = 1 << 28;
@@ -32,7 +93,7 @@ struct MaskOptions {
   std::string plot;
 };
 
-/// Block lists grow with tokens²: says so before they fill the memory.
+/// Refuses block lists, which grow with tokens², before they fill the memory.
 void check_size(const MaskSpec& spec) {
   if (!mask_traits(spec.name).uses_blocks) return;
   const double blocks =
@@ -103,6 +164,17 @@ void print_mask(const MaskOptions& options) {
 }
 
 }  // namespace
+
+void add_lengths(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("lengths", "Document lengths drawn from a distribution");
+  auto options = std::make_shared<LengthsOptions>();
+  options->axes.add(*verb, "lengths", "DIST")->required();
+  options->axes.add(*verb, "tokens")->required();
+  options->axes.add(*verb, "seed");
+  verb->add_flag("--json", options->as_json, "one JSON object instead of the bare numbers");
+  verb->footer("Example: longca lengths prolong64k --tokens 8192 --seed 42 --json");
+  verb->callback([options] { print_lengths(*options); });
+}
 
 void add_mask(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("mask", "One mask: its slices or blocks, area and density");

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/record.h"
+#include "bench/record/record.h"
 #include "core/error.h"
 #include "report/csv.h"
 #include "report/html.h"

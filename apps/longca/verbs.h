@@ -8,9 +8,9 @@ namespace longca {
 
 /// Each verb adds its subcommand and, as the subcommand's callback, what it does. A callback throws
 /// InputError for bad input (exit 2) or VerdictFailed for a verdict that failed (exit 1). What a
-/// verb answers goes to stdout; what it says on the way goes to stderr.
+/// verb answers goes to stdout, its progress to stderr.
 void add_list(CLI::App& app);
-/// What `list` takes.
+/// The arguments that `list` accepts.
 std::vector<std::string> listable();
 void add_lengths(CLI::App& app);
 void add_mask(CLI::App& app);
@@ -24,7 +24,7 @@ void add_completion(CLI::App& app);
 /// Hidden: the process that runs cases for `bench` and `check`.
 void add_worker(CLI::App& app);
 
-/// A command ran to its end and its verdict is no: exit 1. What to say was said already.
+/// Thrown after a command has run to its end and reported a failed verdict: exit 1.
 struct VerdictFailed {};
 
 }  // namespace longca

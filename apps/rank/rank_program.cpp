@@ -1,11 +1,15 @@
 #include "rank_program.h"
 
 #include <fmt/format.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
@@ -14,27 +18,75 @@
 
 #include "attention/adapters/python/python_kernel.h"
 #include "bench/build_info.h"
+#include "bench/launch/launcher.h"
 #include "bench/plugin_loader.h"
-#include "bench/ranks/agreement.h"
 #include "bench/ranks/protocol.h"
 #include "bench/ranks/rank_runner.h"
 #include "bench/ranks/rank_service.h"
+#include "bench/ranks/rank_team.h"
+#include "core/cuda/cuda_device.h"
 #include "core/error.h"
+#include "core/process.h"
+#include "core/thread_pool.h"
 #include "parallel/transport/mpi/mpi_world.h"
 #include "parallel/transport/transports.h"
-#include "placement.h"
 
 namespace longca {
 namespace {
 
-/// An address that stands for the one that rank 0 was given.
-constexpr const char* kAddressOfRankZero = "rank-0";
+constexpr int kKeep = 0;  ///< setenv's overwrite flag: a variable that is set stays
+
+/// The host, and which of its CPUs this process may run on: equal for processes that share them.
+std::string own_cpus() {
+  std::string text = host_name() + ':';
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0) return text;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &cpus)) text += std::to_string(cpu) + ' ';
+  }
+  return text;
+}
+
+/// How many ranks have the same text as this one.
+int count_equal(RankControl& control, const std::string& mine) {
+  std::string all;
+  for (const std::string& text : control.gather(mine)) all += text + '\n';
+  all = control.broadcast(all);
+  int equal = 0;
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::size_t end = all.find('\n', begin);
+    equal += all.compare(begin, end - begin, mine) == 0 ? 1 : 0;
+    begin = end + 1;
+  }
+  return equal;
+}
+
+/// Sets this rank's share of its host as variables of the process: LONGCA_THREADS, its cores over
+/// the ranks that may use the same ones, at least 1; LONGCA_DEVICE, one GPU per rank of the host in
+/// order. Variables that are set already stay. Must precede the first thread and device.
+/// Collective.
+void take_share_of_host(RankControl& control, int local_rank) {
+  const int sharers = count_equal(control, own_cpus());
+  const int threads = std::max(1, available_cpus() / std::max(1, sharers));
+  setenv("LONGCA_THREADS", std::to_string(threads).c_str(), kKeep);
+  // Where each rank is shown one GPU, that is its own.
+  const int gpus = count_cuda_devices();
+  if (gpus > 0) setenv("LONGCA_DEVICE", std::to_string(local_rank % gpus).c_str(), kKeep);
+}
+
+/// Has the system kill this process when its parent dies. False if the parent is dead already.
+bool die_with_parent() {
+  const pid_t parent = getppid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return getppid() == parent && parent != 1;
+}
 
 std::string own_commit() {
   return build_info().commit + (build_info().dirty ? "+" : "");
 }
 
-/// Teams over MPI; between GPUs their transports take the place of its messages.
+/// Teams over MPI; between GPUs, transports replace its messages.
 class MpiTeams : public RankTeams {
  public:
   MpiTeams(MpiWorld& world, int ranks_per_node, std::function<void(bool)> on_wait)
@@ -71,15 +123,15 @@ class MpiTeams : public RankTeams {
   std::unique_ptr<RankTeam> team_;
 };
 
-/// Connects and says hello; throws InputError on all ranks if one of them cannot.
+/// Connects to the parent and says hello. Throws InputError on all ranks if one of them cannot.
 std::unique_ptr<LineChannel> meet_parent(MpiWorld& world, const RankArguments& arguments) {
   RankControl& control = world.control();
   const std::string address_of_zero = control.broadcast(arguments.address);
   std::unique_ptr<LineChannel> channel;
   std::string fault;
   try {
-    channel = connect_to_parent(arguments.address == kAddressOfRankZero ? address_of_zero
-                                                                        : arguments.address);
+    channel = connect_to_parent(arguments.address == kAddressOfRank0 ? address_of_zero
+                                                                     : arguments.address);
     channel->send({{"hello", RankHello{.rank = control.rank(),
                                        .ranks = control.size(),
                                        .pid = ::getpid(),
@@ -93,7 +145,7 @@ std::unique_ptr<LineChannel> meet_parent(MpiWorld& world, const RankArguments& a
   throw InputError(fault.empty() ? "another rank cannot connect to longca cp" : fault);
 }
 
-/// Why these ranks must not work together, the same on all; empty if all is well.
+/// Why these ranks must not work together, the same on all; empty if they may.
 std::string refusal(RankControl& control, const RankArguments& arguments) {
   std::string sentence = disagreement(control, own_commit(), arguments.suite_hash);
   if (!sentence.empty()) return sentence;
@@ -117,9 +169,11 @@ int serve(MpiWorld& world, const RankArguments& arguments) {
     channel->send({{"refused", sentence}});
     throw InputError(sentence);
   }
-  const auto tell = [&](bool waits) { channel->send({{"at", waits ? kWaitsForRanks : "work"}}); };
-  MpiWorld::on_long_wait(tell);
-  MpiTeams teams(world, static_cast<int>(control.broadcast(world.local_size())), tell);
+  const auto signal_wait = [&](bool waits) {
+    channel->send({{"at", waits ? kWaitsForRanks : "work"}});
+  };
+  MpiWorld::on_long_wait(signal_wait);
+  MpiTeams teams(world, static_cast<int>(control.broadcast(world.local_size())), signal_wait);
   const RankEnd end = run_rank(*channel, teams);
   MpiWorld::on_long_wait({});
   if (end == RankEnd::device_lost) {
@@ -130,7 +184,7 @@ int serve(MpiWorld& world, const RankArguments& arguments) {
   return 0;
 }
 
-/// Tells on standard error why this process ends, and returns its exit code.
+/// Prints on standard error why this process ends, and returns its exit code.
 int end_with(int code, const std::exception& error) {
   fmt::print(stderr, "longca-rank: {}\n", error.what());
   return code;
@@ -150,7 +204,7 @@ int run_rank_program(const RankArguments& arguments) {
     } catch (const InputError&) {
       throw;
     } catch (const std::exception& error) {
-      // Others may be waiting for this rank.
+      // Other ranks may be waiting for this one.
       fmt::print(stderr, "longca-rank: rank {}: {}\n", world.control().rank(), error.what());
       std::fflush(nullptr);
       MpiWorld::abort(kRankFailed);

@@ -12,9 +12,9 @@ struct RankArguments {
   std::string no_python;             ///< why Python's kernels cannot run; empty: they can
 };
 
-/// The life of a rank: meets the others over MPI and the parent at its address, and runs the cells
-/// that come until the parent is gone. The process's exit code; an end before its time is explained
-/// on standard error. Throws nothing.
+/// Runs a rank: connects to the others over MPI and to the parent at its address, and runs cells
+/// until the parent is gone. Returns the process's exit code, and prints on standard error why it
+/// ends early. Throws nothing.
 int run_rank_program(const RankArguments& arguments);
 
 }  // namespace longca

@@ -1,8 +1,6 @@
 #include "bench/plugin_loader.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,9 +12,10 @@
 #include <string_view>
 
 #include "attention/api/plugin.h"
-#include "bench/process_end.h"
 #include "bench/python_host.h"
 #include "core/error.h"
+#include "core/process.h"
+#include "core/shared_library.h"
 
 namespace longca {
 namespace {
@@ -39,22 +38,23 @@ EntryPoint open_plugin(const std::string& file) {
   const std::string path = std::filesystem::absolute(file).string();
   if (!std::filesystem::exists(path)) throw_input_error("plug-in '{}' does not exist", file);
   check_interface(file);
-  // Never closed: its kernels live as long as the process.
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    throw_input_error("plug-in '{}' cannot be loaded as a shared library: {}", file, dlerror());
+  SharedLibrary library;
+  if (!library.open(path)) {
+    throw_input_error("plug-in '{}' cannot be loaded as a shared library: {}", file,
+                      SharedLibrary::error());
   }
-  void* entry = dlsym(library, "longca_plugin");
-  if (entry == nullptr) {
+  EntryPoint entry = nullptr;
+  if (!library.find("longca_plugin", entry)) {
     throw_input_error("plug-in '{}' is a shared library without the entry point longca_plugin",
                       file);
   }
-  if (dlsym(library, "longca_plugin_interface") == nullptr) {
+  const char* interface = nullptr;
+  if (!library.find("longca_plugin_interface", interface)) {
     throw_input_error(
         "plug-in '{}' was compiled for an earlier plug-in interface, this program has {}: {}", file,
         plugin_interface(), kCompileAgain);
   }
-  return reinterpret_cast<EntryPoint>(entry);
+  return entry;
 }
 
 constexpr unsigned kLoadLimit = 60;  // s
@@ -135,18 +135,17 @@ void load_plugin_safely(const std::string& file) {
   if (is_python_plugin(file)) return load_python_plugin(file);
   std::array<int, 2> ends{};
   LONGCA_CHECK(::pipe(ends.data()) == 0, "no pipe: {}", std::strerror(errno));
+  FileDescriptor read_end(ends[0]);
+  FileDescriptor write_end(ends[1]);
   const pid_t child = ::fork();
   LONGCA_CHECK(child >= 0, "no process: {}", std::strerror(errno));
   if (child == 0) {
-    ::close(ends[0]);
-    try_in_child(file, ends[1]);
+    read_end.close();
+    try_in_child(file, write_end.get());
   }
-  ::close(ends[1]);
-  const std::string sentence = read_to_end(ends[0]);
-  ::close(ends[0]);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  write_end.close();
+  const std::string sentence = read_to_end(read_end.get());
+  const int status = wait_for_process(child);
   if (sentence == kLoaded) return load_plugin(file);
   if (sentence.starts_with("plug-in '")) throw InputError(sentence);
   throw_input_error("plug-in '{}' {}", file,

@@ -18,10 +18,10 @@
 #include "attention/adapters/python/python_kernel.h"
 #include "attention/api/registry.h"
 #include "bench/plugin_loader.h"
-#include "bench/process_end.h"
-#include "bench/worker_process.h"
+#include "bench/run/worker.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "core/process.h"
 
 namespace longca {
 namespace {
@@ -220,7 +220,7 @@ void add_python_kernel(const json& description) {
   can.static_masks = value_of(description, "static_masks", true);
   can.block_masks = value_of(description, "block_masks", true);
   can.accumulate = false;
-  KernelRegistry::global().add(make_python_kernel({std::move(can)}));
+  KernelRegistry::global().add(make_python_kernel({std::move(can), ""}));
 }
 
 }  // namespace longca

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/case.h"
+#include "bench/suite/case.h"
 #include "core/status.h"
 
 namespace longca {

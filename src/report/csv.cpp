@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/axes.h"
-#include "bench/metrics.h"
+#include "bench/record/metrics.h"
+#include "bench/suite/axes.h"
 
 namespace longca {
 namespace {

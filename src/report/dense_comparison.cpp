@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "bench/axes.h"
+#include "bench/suite/axes.h"
 
 namespace longca {
 namespace {

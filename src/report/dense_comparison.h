@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/record.h"
+#include "bench/record/record.h"
 #include "report/break_even.h"
 #include "report/view.h"
 

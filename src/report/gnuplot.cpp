@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,8 +10,9 @@
 #include <cstring>
 #include <memory>
 
-#include "bench/environment.h"
+#include "bench/record/environment.h"
 #include "core/error.h"
+#include "core/process.h"
 
 namespace longca {
 namespace {
@@ -54,16 +54,7 @@ int spawn_and_wait(const std::filesystem::path& program, std::FILE* input, std::
   const int error = posix_spawn(&child, name.c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw_input_error("cannot start {}: {}", name, std::strerror(error));
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
-
-/// gnuplot prints the offending line and a caret before its complaint; the last line is the reason.
-std::string last_line(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
+  return wait_for_process(child);
 }
 
 /// The terminal for the format that the suffix names.
@@ -99,6 +90,7 @@ void run_gnuplot(const std::filesystem::path& program, const std::string& script
   }
   std::rewind(input.get());
   const int status = spawn_and_wait(program, input.get(), picture, messages.get());
+  // gnuplot prints the offending line and a caret first; the last line is the reason.
   if (status != 0) throw_input_error("gnuplot failed: {}", last_line(contents(messages.get())));
 }
 

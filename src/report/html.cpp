@@ -10,8 +10,8 @@
 #include <set>
 #include <sstream>
 
-#include "bench/environment.h"
-#include "bench/metrics.h"
+#include "bench/record/environment.h"
+#include "bench/record/metrics.h"
 #include "core/error.h"
 #include "report/html_data.h"
 #include "report/html_pictures.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "bench/record.h"
+#include "bench/record/record.h"
 
 namespace longca {
 

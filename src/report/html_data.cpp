@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "bench/axes.h"
+#include "bench/suite/axes.h"
 #include "report/scaling.h"
 #include "report/sparse_json.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "bench/axes.h"
+#include "bench/suite/axes.h"
 #include "core/error.h"
 #include "report/html_text.h"
 #include "report/mask_svg.h"

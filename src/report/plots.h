@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "bench/record.h"
+#include "bench/record/record.h"
 
 namespace longca {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <set>
 
-#include "bench/axes.h"
+#include "bench/suite/axes.h"
 #include "report/scheme_names.h"
 
 namespace longca {

@@ -3,7 +3,7 @@
 #include <iosfwd>
 #include <span>
 
-#include "bench/record.h"
+#include "bench/record/record.h"
 #include "report/table.h"
 
 namespace longca {

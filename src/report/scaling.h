@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/record.h"
+#include "bench/record/record.h"
 
 namespace longca {
 

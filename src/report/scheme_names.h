@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "bench/record.h"
+#include "bench/record/record.h"
 
 namespace longca {
 

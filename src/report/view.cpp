@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "bench/axes.h"
+#include "bench/suite/axes.h"
 #include "report/scheme_names.h"
 
 namespace longca {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/record.h"
+#include "bench/record/record.h"
 #include "report/format.h"
 
 namespace longca {

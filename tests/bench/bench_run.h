@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/record.h"
+#include "bench/record/record.h"
 #include "support/process.h"
 #include "support/temp_directory.h"
 

@@ -2,9 +2,9 @@
 
 #include <rapidcheck.h>
 
-#include "bench/axes.h"
-#include "bench/case.h"
-#include "bench/scheme_defaults.h"
+#include "bench/suite/axes.h"
+#include "bench/suite/case.h"
+#include "bench/suite/scheme_axes.h"
 
 namespace longca::testing {
 

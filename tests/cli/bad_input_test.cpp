@@ -67,11 +67,11 @@ TEST(BadInput, IncompleteCommandLines) {
 TEST(BadInput, Tokens) {
   for (const char* verb : {"mask", "lengths"}) {
     const char* name = std::string(verb) == "mask" ? "causal" : "pile";
-    expect_refused({verb, name, "--tokens", "0"}, "tokens 0 is too small: the least is 1");
-    expect_refused({verb, name, "--tokens", "-5"}, "tokens -5 is too small: the least is 1");
+    expect_refused({verb, name, "--tokens", "0"}, "tokens 0 is too small: the minimum is 1");
+    expect_refused({verb, name, "--tokens", "-5"}, "tokens -5 is too small: the minimum is 1");
     expect_refused({verb, name, "--tokens", "1.5"}, "tokens '1.5'");
     expect_refused({verb, name, "--tokens", "1000000000000"},
-                   "tokens 1000000000000 is too large: the most is 1073741824");
+                   "tokens 1000000000000 is too large: the maximum is 1073741824");
     expect_refused({verb, name, "--tokens", "99999999999999999999999"}, "tokens");
     expect_refused({verb, name, "--tokens", "9000000000000000M"}, "tokens");
     expect_refused({verb, name, "--tokens", "many"}, "tokens 'many'");

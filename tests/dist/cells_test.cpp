@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "bench/ranks/least_bytes.h"
+#include "bench/ranks/min_bytes.h"
 #include "bench/ranks/rank_runner.h"
 #include "dist/dist_test.h"
 #include "mask/generators.h"
@@ -201,10 +201,10 @@ TEST(LeastBytes, CountTheRowsThatOthersHave) {
     const Range own{50, 120};
     problem.backward = false;
     const std::int64_t in = rows_seen(mask, 4, own, true);
-    EXPECT_EQ(least_bytes_received(problem, mask, {&own, 1}), in * 2 * 32 * 4) << traits.name;
+    EXPECT_EQ(min_bytes_received(problem, mask, {&own, 1}), in * 2 * 32 * 4) << traits.name;
     problem.backward = true;
     const std::int64_t back = rows_seen(mask, 4, own, false);
-    EXPECT_EQ(least_bytes_received(problem, mask, {&own, 1}), (in + back) * 2 * 32 * 4)
+    EXPECT_EQ(min_bytes_received(problem, mask, {&own, 1}), (in + back) * 2 * 32 * 4)
         << traits.name;
   }
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/ranks/agreement.h"
+#include "bench/ranks/rank_team.h"
 #include "core/memory.h"
 #include "dist/dist_test.h"
 

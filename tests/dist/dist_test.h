@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "bench/cell.h"
+#include "bench/cell/cell_runner.h"
 #include "bench/ranks/rank_team.h"
 #include "parallel/transport/mpi/mpi_world.h"
 

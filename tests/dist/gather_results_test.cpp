@@ -7,9 +7,9 @@
 #include <string>
 
 #include "attention/api/registry.h"
-#include "bench/case_mask.h"
-#include "bench/parallel_problem.h"
+#include "bench/cell/problem.h"
 #include "bench/ranks/shard_tensors.h"
+#include "bench/suite/scheme_axes.h"
 #include "dist/dist_test.h"
 #include "parallel/executor/kernel_computer.h"
 #include "parallel/schemes/scheme.h"

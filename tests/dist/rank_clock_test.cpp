@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/measurement.h"
+#include "bench/measure/measurement.h"
 #include "dist/dist_test.h"
 
 namespace longca::testing {

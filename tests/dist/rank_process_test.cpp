@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "bench/ranks/protocol.h"
-#include "bench/record.h"
+#include "bench/record/record.h"
 #include "support/temp_directory.h"
 
 namespace longca::testing {

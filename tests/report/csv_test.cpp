@@ -6,8 +6,8 @@
 #include <sstream>
 #include <utility>
 
-#include "bench/axes.h"
-#include "bench/metrics.h"
+#include "bench/record/metrics.h"
+#include "bench/suite/axes.h"
 #include "report/golden.h"
 #include "report/sample_records.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "bench/record.h"
+#include "bench/record/record.h"
 #include "report/sample_records.h"
 #include "support/process.h"
 #include "support/temp_directory.h"

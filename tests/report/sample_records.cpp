@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "bench/axes.h"
+#include "bench/suite/axes.h"
 
 namespace longca::testing {
 namespace {

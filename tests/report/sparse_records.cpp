@@ -1,6 +1,6 @@
 #include "report/sparse_records.h"
 
-#include "bench/axes.h"
+#include "bench/suite/axes.h"
 
 namespace longca::testing {
 namespace {

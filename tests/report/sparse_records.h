@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "bench/record.h"
+#include "bench/record/record.h"
 
 namespace longca::testing {
 

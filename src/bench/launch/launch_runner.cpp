@@ -8,19 +8,19 @@
 #include <system_error>
 #include <utility>
 
-#include "bench/environment.h"
-#include "bench/interrupt.h"
 #include "bench/launch/rank_attempt.h"
+#include "bench/record/environment.h"
+#include "bench/run/run_cells.h"
 
 namespace longca {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kStartAllowance = 10;  // s beside the cell's limit, for processes to start
-constexpr int kStarts = 2;              // that fail before no further one is tried
+constexpr double kStartAllowance = 10;  // s in addition to the cell's limit, for processes to start
+constexpr int kMaxFailedStarts = 2;     // in a row, after which no further start is tried
 
-/// A folder that only this user can enter: sockets lie in it.
+/// Makes a folder for sockets that only this user can enter.
 fs::path make_scratch() {
   std::string name = (fs::temp_directory_path() / "longca-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) {
@@ -31,7 +31,7 @@ fs::path make_scratch() {
 
 }  // namespace
 
-// A tenth stays for the system and this process.
+// A tenth of the memory is left to the system and this process.
 LaunchRunner::LaunchRunner(LaunchOptions options)
     : options_(std::move(options)),
       host_limit_mib_((available_memory() / 10 * 9) >> 20),
@@ -77,7 +77,7 @@ bool LaunchRunner::start_session(const Case& c, Record& record, bool& interrupte
   session_.reset();
   if (failed_ranks_ != ranks) failed_starts_ = 0;
   failed_ranks_ = ranks;
-  if (failed_starts_ >= kStarts) {
+  if (failed_starts_ >= kMaxFailedStarts) {
     record.status = {StatusCode::crash, failed_because_};
     return false;
   }
@@ -105,7 +105,7 @@ bool LaunchRunner::run_cell(const Case& c, Record& record, std::string& output) 
   const CellOptions options = options_for(c);
   const std::int64_t resident_limit_mib =
       c.device == "cpu" ? options.limits.memory_limit_mib : host_limit_mib_;
-  // Ranks that end before they begin the cell were broken by an earlier one.
+  // A second try, since ranks that end before they begin the cell were broken by an earlier one.
   for (int tries = 0; tries < 2; ++tries) {
     bool interrupted = false;
     if (!start_session(c, record, interrupted)) return !interrupted;
@@ -126,7 +126,7 @@ bool LaunchRunner::run_cell(const Case& c, Record& record, std::string& output) 
 }
 
 bool LaunchRunner::run(std::span<const Case> cases, RunListener& listener) {
-  return run_each(cases, listener, [this](const Case& c, Record& record, std::string& output) {
+  return run_cells(cases, listener, [this](const Case& c, Record& record, std::string& output) {
     return run_cell(c, record, output);
   });
 }

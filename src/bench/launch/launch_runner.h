@@ -6,21 +6,21 @@
 #include <span>
 #include <string>
 
-#include "bench/launch/rank_command.h"
+#include "bench/launch/launcher.h"
 #include "bench/launch/rank_session.h"
-#include "bench/runner.h"
+#include "bench/run/runner.h"
 
 namespace longca {
 
 struct LaunchOptions {
   CellOptions cell;
   RankStart start;
-  int found_ranks = 0;  ///< of the launch that this process is one of; 0 outside of one
+  int found_ranks = 0;  ///< size of the launch that this process is part of; 0 outside of one
 };
 
-/// Runs cells over ranks. One start of ranks serves cells of one number of ranks that follow each
-/// other. A rank that ends, fails or hangs costs its cell, whose record names the rank, and the
-/// next cell gets a new start; no process of the old one is left.
+/// Runs cells over ranks. Ranks are started once for consecutive cells with the same number of
+/// ranks. A rank that ends, fails or hangs costs its cell, whose record names the rank; the ranks
+/// are then started anew, and no process of the old ones is left.
 class LaunchRunner {
  public:
   explicit LaunchRunner(LaunchOptions options);
@@ -28,13 +28,13 @@ class LaunchRunner {
   LaunchRunner(const LaunchRunner&) = delete;
   LaunchRunner& operator=(const LaunchRunner&) = delete;
 
-  /// False if a signal ended the run early (see InterruptGuard), or if ranks are lost that cannot
-  /// be started anew, as another launcher has started them. Throws InputError if the ranks refuse
-  /// to work together.
+  /// False if a signal ended the run early (see InterruptGuard), or if ranks are lost that another
+  /// launcher has started, so that they cannot be started again. Throws InputError if the ranks
+  /// refuse to work together.
   bool run(std::span<const Case> cases, RunListener& listener);
 
  private:
-  /// Why this machine cannot run a cell at all.
+  /// Whether this machine can run the cell at all, else why not.
   Support available(const Case& c) const;
   bool run_cell(const Case& c, Record& record, std::string& output);
   /// A session of the case's number of ranks; null with the reason in `record`.

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <numeric>
 
-#include "bench/cpu_caches.h"
-#include "bench/interrupt.h"
+#include "bench/measure/device_clock.h"
+#include "bench/run/run_cells.h"
 
 namespace longca {
 namespace {
@@ -17,8 +17,8 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using Kind = RankServer::Event::Kind;
 
-constexpr auto kLook = 50ms;
-constexpr auto kLauncherWord = 5000ms;  // for the launcher to say how a rank ended
+constexpr auto kPollInterval = 50ms;
+constexpr auto kReportGrace = 5000ms;  // for the launcher to report how a rank ended
 
 std::int64_t rank_slack() {
   static const std::int64_t bytes = (std::int64_t{512} << 20) + cache_flush_bytes();
@@ -58,12 +58,12 @@ RankAttempt::Result RankAttempt::run(const nlohmann::json& request, Record& reco
 
 RankAttempt::Result RankAttempt::wait_for_record(Record& record) {
   while (true) {
-    const RankServer::Event event = session_.server().wait(kLook);
+    const RankServer::Event event = session_.server().wait(kPollInterval);
     if (event.kind == Kind::gone) return rank_gone(event.rank, record);
     if (InterruptGuard::signal() != 0) {
       // The launcher of a found launch ends everybody when a rank has ended.
       if (!session_.is_found()) return Result::interrupted;
-      if (const auto gone = session_.server().wait(kLook); gone.kind == Kind::gone) {
+      if (const auto gone = session_.server().wait(kPollInterval); gone.kind == Kind::gone) {
         return rank_gone(gone.rank, record);
       }
       return Result::interrupted;
@@ -93,7 +93,7 @@ RankAttempt::Result RankAttempt::wait_for_record(Record& record) {
   }
 }
 
-/// True if it was the record.
+/// Returns true if it was the record.
 bool RankAttempt::take_message(const RankServer::Event& event, Record& record) {
   const nlohmann::json& message = event.message;
   if (message.contains("record")) {
@@ -142,12 +142,12 @@ RankAttempt::Result RankAttempt::end(Record& record, StatusCode code, std::strin
   return Result::recorded;
 }
 
-/// One has ended, and the others end with it. Who was the first is known best by itself, then by
-/// the launcher, then by the order in which sockets closed.
+/// Handles the end of a rank, which ends the others. Which one was first is known best from its own
+/// message, then from the launcher, then from the order in which sockets closed.
 RankAttempt::Result RankAttempt::rank_gone(int rank, Record& record) {
-  const auto deadline = Clock::now() + kLauncherWord;
+  const auto deadline = Clock::now() + kReportGrace;
   while (!session_.launcher_has_ended() && Clock::now() < deadline) {
-    const RankServer::Event event = session_.server().wait(kLook);
+    const RankServer::Event event = session_.server().wait(kPollInterval);
     if (event.kind == Kind::message) note_failure(event.rank, event.message);
   }
   session_.end();
@@ -167,8 +167,8 @@ RankAttempt::Result RankAttempt::rank_gone(int rank, Record& record) {
   return Result::recorded;
 }
 
-/// Those whose time is up. Time in which another rank does the runner's own work for all (the
-/// reference) is not theirs.
+/// Ranks whose time is up. Time in which another rank does the runner's own work for all (the
+/// reference) does not count.
 std::vector<int> RankAttempt::expired() const {
   const auto works_for = [](const StageClock& waiting) {
     return [&](const StageClock& other) {
@@ -184,7 +184,7 @@ std::vector<int> RankAttempt::expired() const {
   return ranks;
 }
 
-/// Ranks in another stage than the one that has come furthest; all ranks if there is but one stage.
+/// Ranks in an earlier stage than the furthest rank; all ranks if all are in one stage.
 std::vector<int> RankAttempt::behind() const {
   const auto furthest = std::ranges::max_element(clocks_, {}, &StageClock::stages_entered);
   std::vector<int> ranks;
@@ -197,7 +197,7 @@ std::vector<int> RankAttempt::behind() const {
   return ranks;
 }
 
-/// Those that the others wait for; all that are late if that cannot be told.
+/// Ranks that the others wait for; all that are late if those cannot be singled out.
 std::vector<int> RankAttempt::culprits(const std::vector<int>& late) const {
   std::vector<int> ranks = behind();
   const std::size_t candidates = ranks.size();
@@ -206,7 +206,7 @@ std::vector<int> RankAttempt::culprits(const std::vector<int>& late) const {
   return late;
 }
 
-/// The rank that takes more than it may; -1 if none does.
+/// The rank that exceeds its memory limit; -1 if none does.
 int RankAttempt::too_large() const {
   for (const auto& [rank, pid] : session_.local_pids()) {
     if (resident_bytes(pid) > resident_limit_ + rank_slack()) return rank;

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "bench/launch/launcher_report.h"
+#include "bench/launch/launcher.h"
 #include "bench/launch/rank_session.h"
-#include "bench/record.h"
-#include "bench/stage_clock.h"
+#include "bench/record/record.h"
+#include "bench/run/stage_clock.h"
 
 namespace longca {
 
-/// One try at a cell with the ranks of one session.
+/// One attempt at a cell with the ranks of one session.
 class RankAttempt {
  public:
   enum class Result : std::uint8_t { recorded, interrupted, not_begun };
@@ -42,7 +42,7 @@ class RankAttempt {
   const RunLimits& limits_;
   const std::int64_t resident_limit_;
   std::vector<StageClock> clocks_;  ///< by rank
-  std::set<int> waiting_;           ///< ranks that have waited for others for a while
+  std::set<int> waiting_;           ///< ranks that have waited long for others
   Status failed_;                   ///< of the first rank that could not go on, if any
   std::string output_;
   bool session_ended_ = false;

@@ -1,13 +1,17 @@
 #include "bench/launch/rank_machine.h"
 
-#include <unistd.h>
-
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <sstream>
 #include <system_error>
 
 #include "core/cuda/cuda_device.h"
 #include "core/device.h"
+#include "core/error.h"
+#include "core/parse.h"
+#include "core/process.h"
 #include "core/thread_pool.h"
 #include "parallel/transport/transports.h"
 
@@ -16,22 +20,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_program(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
-}
-
-/// longca-rank lies beside this program; in a build folder, beside this program's folder.
+/// longca-rank, which is beside this program or, in a build folder, beside this program's folder.
 fs::path rank_program() {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
   for (const fs::path& path : {folder / "longca-rank", folder.parent_path() / "rank/longca-rank"}) {
-    if (is_program(path)) return path;
+    if (const fs::path program = find_program(path.string()); !program.empty()) return program;
   }
   return {};
 }
 
-RankMachine look() {
+RankMachine inspect_machine() {
   const char* chosen = std::getenv("LONGCA_MPIRUN");
   const std::string mpirun = chosen != nullptr && *chosen != '\0' ? chosen : "mpirun";
   return {rank_program(), find_program(mpirun), available_cpus(), count_cuda_devices()};
@@ -39,19 +38,8 @@ RankMachine look() {
 
 }  // namespace
 
-fs::path find_program(const std::string& name) {
-  if (name.find('/') != std::string::npos)
-    return is_program(name) ? fs::absolute(name) : fs::path();
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path != nullptr ? path : "");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (is_program(fs::path(folder) / name)) return fs::path(folder) / name;
-  }
-  return {};
-}
-
 const RankMachine& rank_machine() {
-  static const RankMachine machine = look();
+  static const RankMachine machine = inspect_machine();
   return machine;
 }
 
@@ -71,16 +59,78 @@ Support mpirun_is_here() {
   return Support::unavailable("there is no mpirun: install openmpi-bin");
 }
 
-std::vector<std::string> transport_names() {
-  return {"mpi", "nccl", "peer"};
-}
-
 Support transport_here(const std::string& name) {
   if (Support built = ranks_are_built(); !built.ok()) return built;
   if (Support here = mpirun_is_here(); !here.ok()) return here;
   if (name == "mpi") return {};
   if (const Support& gpu = Device::available(DeviceKind::cuda); !gpu.ok()) return gpu;
   return name == "nccl" ? nccl_available() : Support{};
+}
+
+namespace {
+
+/// The number that a variable begins with: "8(x2)" is 8.
+std::optional<int> number_in(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text < '0' || *text > '9') return std::nullopt;
+  return std::atoi(text);
+}
+
+/// The variables in which a launcher gives rank, size and the size on this node.
+struct LaunchVariables {
+  const char* rank;
+  const char* size;
+  const char* per_node;
+};
+
+// Of Slurm's counts, those of a step: a batch script, which is no launch, does not have them.
+constexpr LaunchVariables kLaunchers[] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+};
+
+int slots_of_line(std::istringstream& words, const std::string& path, int line) {
+  for (std::string word; words >> word;) {
+    if (!word.starts_with("slots=")) continue;
+    try {
+      return static_cast<int>(parse_count("slots", word.substr(6)));
+    } catch (const InputError& error) {
+      throw_input_error("{}:{}: {}", path, line, error.what());
+    }
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::optional<MpiLaunch> find_mpi_launch() {
+  for (const LaunchVariables& names : kLaunchers) {
+    const auto rank = number_in(names.rank);
+    const auto size = number_in(names.size);
+    if (!rank || !size) continue;
+    if (*size < 2) return std::nullopt;
+    return MpiLaunch{*rank, *size, number_in(names.per_node).value_or(*size)};
+  }
+  return std::nullopt;
+}
+
+HostSlots hostfile_slots(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw_input_error("hostfile '{}' cannot be read: {}", path, std::strerror(errno));
+  HostSlots slots;
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string host;
+    if (!(words >> host)) continue;
+    const int here = slots_of_line(words, path, number);
+    if (slots.all == 0) slots.of_first_host = here;
+    slots.all += here;
+  }
+  if (slots.all == 0) throw_input_error("hostfile '{}' names no host", path);
+  return slots;
 }
 
 }  // namespace longca

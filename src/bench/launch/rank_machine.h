@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ struct RankMachine {
   int gpus = 0;                   ///< that it sees
 };
 
-/// Found out once.
+/// Determined once per process.
 const RankMachine& rank_machine();
 
 /// Whether this build has ranks at all, else what to install.
@@ -24,12 +25,28 @@ Support ranks_are_built();
 /// Whether mpirun is here, else what to install.
 Support mpirun_is_here();
 
-/// The values of the axis `transport`.
-std::vector<std::string> transport_names();
 /// Whether a transport can be used on this machine, else why not.
 Support transport_here(const std::string& name);
 
-/// A program on the PATH, or the path itself if `name` has a slash; empty if there is none.
-std::filesystem::path find_program(const std::string& name);
+/// The launch that this process is one of: `mpirun -n 4 longca cp`, `srun -n 8 longca cp`.
+struct MpiLaunch {
+  int rank = 0;
+  int size = 1;
+  int per_node = 1;  ///< processes on this one's node; `size` if unknown
+};
+
+/// Read from the variables of Open MPI's mpirun, Slurm's srun or MPICH's PMI; nothing outside of a
+/// launch or in one of a single process.
+std::optional<MpiLaunch> find_mpi_launch();
+
+/// How many ranks a hostfile has slots for.
+struct HostSlots {
+  int all = 0;
+  int of_first_host = 0;
+};
+
+/// Reads a file in Open MPI's form ("node1 slots=8", one line per host; a host without slots counts
+/// one per line). Throws InputError if it cannot be read or names no host.
+HostSlots hostfile_slots(const std::string& path);
 
 }  // namespace longca

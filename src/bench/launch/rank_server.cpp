@@ -8,10 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+
+#include "core/process.h"
 
 namespace longca {
 namespace {
@@ -22,25 +23,19 @@ constexpr int kBacklog = 1024;
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
-
 }  // namespace
 
 RankServer::RankServer(const std::filesystem::path& folder, bool network) {
   network ? listen_on_network() : listen_in(folder);
-  if (::listen(socket_, kBacklog) != 0) throw_system_error("no socket for the ranks");
+  if (::listen(socket_.get(), kBacklog) != 0) throw_system_error("no socket for the ranks");
 }
 
 RankServer::~RankServer() {
-  ::close(socket_);
   if (!path_.empty()) ::unlink(path_.c_str());
 }
 
 void RankServer::listen_in(const std::filesystem::path& folder) {
-  static int number = 0;  // a start's ranks must not find the socket of the start before
+  static int number = 0;  // ranks must not find the socket of an earlier start
   path_ = folder / fmt::format("ranks{}", number++);
   address_ = path_.string();
   sockaddr_un address{};
@@ -50,9 +45,9 @@ void RankServer::listen_in(const std::filesystem::path& folder) {
     throw_system_error("the folder for temporary files (TMPDIR)");
   }
   std::memcpy(address.sun_path, address_.c_str(), address_.size() + 1);
-  socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket_ < 0 ||
-      ::bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  socket_ = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket_.is_open() ||
+      ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     throw_system_error("no socket for the ranks");
   }
 }
@@ -62,16 +57,17 @@ void RankServer::listen_on_network() {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_ANY);
   socklen_t size = sizeof address;
-  socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket_ < 0 || ::bind(socket_, reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-      ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+  socket_ = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket_.is_open() ||
+      ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+      ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     throw_system_error("no port for the ranks");
   }
   address_ = fmt::format("{}:{}", host_name(), ntohs(address.sin_port));
 }
 
 void RankServer::accept_one() {
-  const int socket = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+  const int socket = ::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC);
   if (socket < 0) return;
   peers_.push_back(std::make_unique<Peer>());
   peers_.back()->channel = std::make_unique<LineChannel>(socket);
@@ -81,7 +77,7 @@ std::optional<RankServer::Event> RankServer::next_event(Peer& peer) {
   try {
     if (auto message = peer.channel->next()) {
       if (peer.rank) return Event{Event::Kind::message, *peer.rank, std::move(*message)};
-      // Whoever does not say hello first is no rank.
+      // A process that does not say hello first is no rank.
       const auto hello = message->at("hello").get<RankHello>();
       if (ranks_.contains(hello.rank))
         throw nlohmann::json::other_error::create(501, "twice", nullptr);
@@ -111,7 +107,7 @@ std::optional<RankServer::Event> RankServer::next_event() {
 
 RankServer::Event RankServer::wait(std::chrono::milliseconds timeout) {
   if (auto event = next_event()) return *event;
-  std::vector<pollfd> polls{{socket_, POLLIN, 0}};
+  std::vector<pollfd> polls{{socket_.get(), POLLIN, 0}};
   for (const auto& peer : peers_) polls.push_back({peer->channel->socket(), POLLIN, 0});
   if (::poll(polls.data(), polls.size(), static_cast<int>(timeout.count())) <= 0) return {};
   for (std::size_t i = 1; i < polls.size(); ++i) {

@@ -10,13 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "bench/protocol.h"
 #include "bench/ranks/protocol.h"
+#include "bench/run/protocol.h"
+#include "core/file_descriptor.h"
 
 namespace longca {
 
-/// The parent's end of the ranks of one start: listens, and has a channel to each rank that has
-/// said hello.
+/// The parent's end of the ranks' sockets: listens, and has a channel to each rank that has said
+/// hello.
 class RankServer {
  public:
   /// Listens on a Unix socket in `folder`, which it makes, or, for ranks of other hosts
@@ -26,7 +27,7 @@ class RankServer {
   RankServer(const RankServer&) = delete;
   RankServer& operator=(const RankServer&) = delete;
 
-  /// What the ranks are to connect to.
+  /// The address that ranks connect to.
   const std::string& address() const { return address_; }
 
   struct Event {
@@ -35,15 +36,15 @@ class RankServer {
     int rank = 0;
     nlohmann::json message;
   };
-  /// Waits for the next event of any rank, or `timeout`, or a signal. The end of a rank comes once,
-  /// after all that it has sent. `noise`: it sent what is no message.
+  /// Waits for the next event of any rank, `timeout` or a signal. `gone` comes once per rank, after
+  /// all that it has sent. `noise`: it sent something that is no message.
   Event wait(std::chrono::milliseconds timeout);
 
   /// False if that rank is not there (any more).
   bool send(int rank, const nlohmann::json& message);
-  /// Closes all ranks' sockets, by which they are told to end.
+  /// Closes all ranks' sockets, which tells them to end.
   void hang_up();
-  /// By rank, of all that have said hello since the start.
+  /// By rank: the hello of every rank since the start.
   const std::map<int, RankHello>& hellos() const { return hellos_; }
   bool has(int rank) const { return ranks_.contains(rank); }
 
@@ -60,7 +61,7 @@ class RankServer {
   std::optional<Event> next_event(Peer& peer);
   std::optional<Event> next_event();
 
-  int socket_ = -1;
+  FileDescriptor socket_;
   std::string address_;
   std::filesystem::path path_;  ///< of a Unix socket
   std::vector<std::unique_ptr<Peer>> peers_;

@@ -5,15 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <fstream>
 #include <iterator>
 #include <thread>
 
-#include "bench/interrupt.h"
-#include "bench/launch/launcher_report.h"
+#include "bench/launch/launcher.h"
+#include "bench/run/run_cells.h"
 #include "core/error.h"
 
 namespace longca {
@@ -22,14 +21,9 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kLook = 50ms;
+constexpr auto kPollInterval = 50ms;
 constexpr auto kLauncherGrace = 5000ms;  // to end its ranks and remove its files
 constexpr auto kRankGrace = 1000ms;      // for ranks to notice that they are alone
-
-bool is_this_host(const std::string& host) {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 && host == name.data();
-}
 
 }  // namespace
 
@@ -39,7 +33,7 @@ RankSession::RankSession(const RankStart& start, int ranks, const std::filesyste
   server_ = std::make_unique<RankServer>(scratch, network);
   const RankCommand command =
       rank_command(rank_machine(), start, ranks, server_->address(), scratch.string());
-  // A launcher that is asked to end ends its ranks and removes its files.
+  // On SIGTERM a launcher ends its ranks and removes its files.
   launcher_ = std::make_unique<ChildProcess>(command.command, command.environment,
                                              found_ ? SIGKILL : SIGTERM);
 }
@@ -50,14 +44,14 @@ RankSession::~RankSession() {
 
 void RankSession::note_hello(int rank) {
   const RankHello& hello = server_->hellos().at(rank);
-  if (is_this_host(hello.host)) pids_[rank] = hello.pid;
+  if (hello.host == host_name()) pids_[rank] = hello.pid;
 }
 
 RankSession::Start RankSession::wait_until_ready(double limit_s, std::string& reason) {
   using Kind = RankServer::Event::Kind;
   const auto deadline = Clock::now() + std::chrono::duration<double>(limit_s);
   while (true) {
-    const RankServer::Event event = server_->wait(kLook);
+    const RankServer::Event event = server_->wait(kPollInterval);
     if (InterruptGuard::signal() != 0) return Start::interrupted;
     if (event.kind == Kind::hello) note_hello(event.rank);
     if (event.kind == Kind::message && event.message.contains("ready")) return Start::ready;
@@ -83,11 +77,12 @@ void RankSession::throw_if_refused(const RankServer::Event& event) {
   throw InputError(event.message.at("refused").get<std::string>());
 }
 
-/// Of a launcher that has ended, or will since the rank `gone` has.
+/// The reason where the launcher has ended, or will because the rank `gone` has.
 std::string RankSession::why_not_started(std::optional<int> gone) {
-  // Ranks that refuse each other end at once; rank 0's sentence may come after the end of another.
+  // Ranks that refuse each other end at once: rank 0's sentence may come after another's end.
   const auto deadline = Clock::now() + kLauncherGrace;
-  while (Clock::now() < deadline && !launcher_->has_ended()) throw_if_refused(server_->wait(kLook));
+  while (Clock::now() < deadline && !launcher_->has_ended())
+    throw_if_refused(server_->wait(kPollInterval));
   for (auto event = server_->wait(0ms); event.kind != RankServer::Event::Kind::nothing;
        event = server_->wait(0ms)) {
     throw_if_refused(event);
@@ -113,7 +108,7 @@ std::string RankSession::who_is_missing() const {
   return fmt::format("nothing was heard of rank {}", fmt::join(missing, ", "));
 }
 
-/// The number may belong to another process by now.
+/// Checks that the process id still belongs to a rank and not to a later process.
 bool RankSession::is_rank(pid_t pid) const {
   std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
   const std::string arguments{std::istreambuf_iterator<char>(file), {}};
@@ -135,7 +130,7 @@ void RankSession::finish() {
 
 void RankSession::end() {
   launcher_->terminate(kLauncherGrace);
-  // Those of a launcher that was killed: they end when their sockets or their parents are gone.
+  // Ranks of a launcher that was killed end when their sockets close or their parents die.
   const auto begin = Clock::now();
   bool killed = false;
   while (true) {
@@ -146,7 +141,7 @@ void RankSession::end() {
       killed = true;
     }
     if (Clock::now() - begin > kLauncherGrace)
-      return;  // it waits for a device that does not answer
+      return;  // a rank is blocked in a device that does not answer
     std::this_thread::sleep_for(5ms);
   }
 }

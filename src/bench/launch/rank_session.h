@@ -5,14 +5,14 @@
 #include <optional>
 #include <string>
 
-#include "bench/child_process.h"
-#include "bench/launch/rank_command.h"
+#include "bench/launch/launcher.h"
 #include "bench/launch/rank_server.h"
+#include "core/process.h"
 
 namespace longca {
 
-/// One start of ranks: the launcher's process and the ranks' sockets. When it is destroyed, none of
-/// the processes is left on this host.
+/// One start of ranks: the launcher's process and the ranks' sockets. Its destructor leaves none of
+/// the processes on this host.
 class RankSession {
  public:
   /// Starts `ranks` ranks. `scratch`: a folder of this run alone. Throws std::system_error.
@@ -27,16 +27,16 @@ class RankSession {
   Start wait_until_ready(double limit_s, std::string& reason);
 
   int ranks() const { return ranks_; }
-  /// Whether the ranks were there before: none can be started anew.
+  /// Whether another launcher has started the ranks, so that they cannot be started again.
   bool is_found() const { return found_; }
   RankServer& server() { return *server_; }
   /// Ranks of this host, by rank.
   const std::map<int, pid_t>& local_pids() const { return pids_; }
   bool launcher_has_ended() const { return launcher_->has_ended(); }
 
-  /// Tells ranks that wait for a cell to end, and returns when they are gone.
+  /// Tells ranks that wait for a cell to end, and waits until they are gone.
   void finish();
-  /// Ends all processes, if they have not ended yet, and returns when they are gone.
+  /// Ends all processes that have not ended yet, and waits until they are gone.
   void end();
   /// What launcher and ranks have printed since the last call.
   std::string take_output() { return launcher_->take_output(); }

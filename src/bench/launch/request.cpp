@@ -7,8 +7,8 @@
 
 #include "bench/build_info.h"
 #include "bench/launch/rank_machine.h"
-#include "bench/protocol.h"
 #include "bench/python_host.h"
+#include "bench/run/protocol.h"
 #include "core/device.h"
 #include "core/error.h"
 
@@ -22,9 +22,9 @@ std::string counted(int count, const char* singular, const char* plural) {
 }
 
 bool too_many_ranks(const Case& c, const RankPlaces& places) {
-  const int most = c.device == "cpu" ? places.most_cpu : places.most_cuda;
-  const bool limited = c.device != "cpu" || places.most_cpu > 0;
-  return limited && *c.ranks > most;
+  const int max_ranks = c.device == "cpu" ? places.max_cpu : places.max_cuda;
+  const bool limited = c.device != "cpu" || places.max_cpu > 0;
+  return limited && *c.ranks > max_ranks;
 }
 
 bool wrong_transport(const Case& c) {
@@ -47,7 +47,7 @@ RankPlaces places_of(const RankStart& start) {
             true};
   }
   const RankMachine& machine = rank_machine();
-  // Nothing is known of srun's nodes here: it says itself what it lacks.
+  // srun's nodes are unknown here: srun reports itself what is missing.
   if (start.launcher == Launcher::srun) {
     constexpr int kAny = 1 << 20;
     return {{machine.cores, std::max(machine.gpus, 1)}, kAny, kAny, "", true};
@@ -83,9 +83,10 @@ void refuse_impossible(std::span<const Case> cases, const RankPlaces& places) {
 
 namespace {
 
-/// mpirun puts its own folder first on the PATH of ranks, where another Python may lie, without the
-/// packages of the one that is meant. Links stay: an environment of Python's is known by its place.
-void name_interpreter_in_full(std::vector<std::string>& command) {
+/// Replaces the interpreter's name by its path: mpirun puts its own folder first on the ranks'
+/// PATH, where another Python may be. Symbolic links are kept, by which Python finds its
+/// environment.
+void resolve_interpreter(std::vector<std::string>& command) {
   for (std::string& word : command) {
     if (word == "/usr/bin/env") continue;
     const std::filesystem::path program = find_program(word);
@@ -101,7 +102,7 @@ void host_ranks(RankStart& start, std::span<const Case> cases) {
   const Support& python = python_available();
   if (python.ok()) {
     start.python = python_rank_command();
-    name_interpreter_in_full(start.python);
+    resolve_interpreter(start.python);
   } else {
     start.no_python = python.reason;
   }

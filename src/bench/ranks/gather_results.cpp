@@ -14,8 +14,8 @@
 namespace longca {
 namespace {
 
-/// One placement's values on the host, without gaps: [tokens, heads] rows of `row_bytes`, or for
-/// lse [heads, tokens] values.
+/// One placement's values on the host, contiguous: [tokens, heads] rows of `row_bytes`, or for lse
+/// [heads, tokens] values.
 struct Packed {
   TensorRole role = TensorRole::o;
   Range heads;
@@ -84,7 +84,7 @@ Packed receive(RankControl& control, int from) {
   return packed;
 }
 
-/// Some heads of a tensor of the whole problem, on the host until all ranks' parts are in them. A
+/// Some heads of a tensor of the whole problem, staged on the host until all ranks' parts are in. A
 /// row holds these heads of one token, or for lse all tokens of one head.
 class WholeHeads {
  public:
@@ -157,7 +157,7 @@ class WholeHeads {
     staging_ = HostBuffer(rows_ * row_bytes_);
     host_ = staging_.as<std::byte>();
     host_stride_ = row_bytes_;
-    // What is there stays where nobody has a result.
+    // Elements that no rank has a result for keep their values.
     device_.copy_rows(host_, host_stride_, data_, stride_, rows_, row_bytes_);
   }
 
@@ -177,7 +177,7 @@ class WholeHeads {
   HostBuffer staging_;
 };
 
-/// This rank's results of a role, as far as they are of these heads.
+/// This rank's results of a role, restricted to these heads.
 std::vector<Placement> placements(const RankPlan& plan, TensorRole role, Range heads) {
   std::vector<Placement> found;
   for (Placement placement : plan.results) {

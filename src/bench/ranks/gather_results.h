@@ -3,21 +3,21 @@
 #include <span>
 
 #include "attention/reference/verifier.h"
-#include "bench/cell_tensors.h"
+#include "bench/cell/tensors.h"
 #include "parallel/executor/executor.h"
 #include "parallel/plan/plan.h"
 #include "parallel/transport/communicator.h"
 
 namespace longca {
 
-/// Brings the results of these roles and heads (the same on all ranks) from all ranks into rank 0's
-/// tensors of the whole problem (`whole`, null elsewhere), over the host. What no rank has stays as
-/// it is there. Collective.
+/// Gathers the results of these roles and heads (the same on all ranks) in rank 0's tensors of the
+/// whole problem (`whole`, null on other ranks), through the host. Elements that no rank has keep
+/// their values. Collective.
 void gather_results(RankControl& control, Device& device, const RankPlan& plan,
                     const Executor& executor, std::span<const TensorRole> roles,
                     const CheckedHeads& heads, const Outputs* whole);
 
-/// Rank 0's, on every rank. Collective.
+/// Rank 0's `heads`, on every rank. Collective.
 CheckedHeads broadcast(RankControl& control, const CheckedHeads& heads);
 
 }  // namespace longca

@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -19,20 +18,20 @@ namespace {
   throw_input_error("cannot connect to longca cp at {}: {}", address, reason);
 }
 
-int connect_to_path(const std::string& path) {
+FileDescriptor connect_to_path(const std::string& path) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   if (path.size() >= sizeof(name.sun_path)) refuse(path, "the path is too long for a socket");
   std::memcpy(name.sun_path, path.data(), path.size());
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) refuse(path, std::strerror(errno));
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0) return fd;
-  const int error = errno;
-  ::close(fd);
-  refuse(path, std::strerror(error));
+  FileDescriptor end(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!end.is_open() ||
+      ::connect(end.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)) != 0) {
+    refuse(path, std::strerror(errno));
+  }
+  return end;
 }
 
-int connect_to_host(const std::string& address) {
+FileDescriptor connect_to_host(const std::string& address) {
   const std::size_t colon = address.rfind(':');
   if (colon == std::string::npos) refuse(address, "it is neither a path nor HOST:PORT");
   addrinfo hints{};
@@ -44,10 +43,9 @@ int connect_to_host(const std::string& address) {
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
   int error = 0;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    const int fd = ::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
-    if (fd >= 0 && ::connect(fd, one->ai_addr, one->ai_addrlen) == 0) return fd;
+    FileDescriptor end(::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol));
+    if (end.is_open() && ::connect(end.get(), one->ai_addr, one->ai_addrlen) == 0) return end;
     error = errno;
-    if (fd >= 0) ::close(fd);
   }
   refuse(address, std::strerror(error));
 }
@@ -70,8 +68,8 @@ void from_json(const nlohmann::json& json, RankHello& hello) {
 
 std::unique_ptr<LineChannel> connect_to_parent(const std::string& address) {
   const bool is_path = address.find('/') != std::string::npos;
-  return std::make_unique<LineChannel>(is_path ? connect_to_path(address)
-                                               : connect_to_host(address));
+  FileDescriptor end = is_path ? connect_to_path(address) : connect_to_host(address);
+  return std::make_unique<LineChannel>(end.release());
 }
 
 }  // namespace longca

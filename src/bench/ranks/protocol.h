@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "bench/protocol.h"
+#include "bench/run/protocol.h"
 
 namespace longca {
 
@@ -13,18 +13,18 @@ namespace longca {
 ///   longca-rank --connect ADDRESS [--suite-hash TEXT] [--plugin FILE]… [--no-python REASON]
 ///
 /// ADDRESS is the path of a Unix socket, or HOST:PORT where ranks run on several hosts. The parent
-/// listens before it starts them. Ranks of a launch that was there before (`srun longca cp`) know
-/// the address on rank 0 only: the others get "rank-0", and rank 0 broadcasts its own to them.
-/// There may then be more ranks than a case's: the first `ranks` of them run it, the others wait.
+/// listens before it starts them. In a launch that existed before (`srun longca cp`) only rank 0
+/// knows the address: the others get "rank-0", and rank 0 broadcasts its own to them. Such a launch
+/// may have more ranks than a case: the first `ranks` of them run it, the others wait.
 ///
 ///   rank → parent     {"hello": {"rank","ranks","pid","host","commit","suite_hash"}}, once, first
 ///   rank 0 → parent   {"ready": true} once all ranks have agreed to work together, or else
 ///                     {"refused": sentence} ("rank 2 runs commit …, rank 0 runs commit …"): then
 ///                     all ranks end by themselves with exit code 2
 ///   parent → rank 0   {"case": {…}, "options": {…}} as to a worker, one at a time
-///   rank → parent     {"stage": "forward"}, any number of them, from every rank: what it begins
-///   rank → parent     {"at": kWaitsForRanks} when it has waited half a second for other ranks, and
-///                     {"at": "work"} when it goes on: which rank hangs when all do not move
+///   rank → parent     {"stage": "forward"}, any number of them, from every rank: what begins
+///   rank → parent     {"at": kWaitsForRanks} when it has waited half a second for other ranks,
+///                     {"at": "work"} when it goes on: shows which rank hangs when none moves
 ///   rank 0 → parent   {"record": {…}, "ends": bool}: without `env` and `at`. "ends": a device is
 ///                     lost, all ranks end by themselves, and the next case needs new ones
 ///   rank → parent     {"failed": sentence, "status": "crash" or "oom"}, instead of a record, from
@@ -41,8 +41,8 @@ struct RankHello {
   int ranks = 1;
   int pid = 0;
   std::string host;
-  std::string commit;      ///< of the program: build_info(), with "+" behind it if it was changed
-  std::string suite_hash;  ///< what --suite-hash said: equal on all ranks, or they refuse
+  std::string commit;  ///< the program's: build_info(), with "+" appended if the sources differed
+  std::string suite_hash;  ///< of --suite-hash: equal on all ranks, or they refuse
 };
 
 void to_json(nlohmann::json& json, const RankHello& hello);

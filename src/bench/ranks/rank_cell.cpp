@@ -9,26 +9,17 @@
 #include <utility>
 
 #include "attention/api/registry.h"
-#include "bench/dump.h"
-#include "bench/parallel_problem.h"
-#include "bench/ranks/agreement.h"
+#include "bench/cell/dump.h"
+#include "bench/cell/steps.h"
 #include "bench/ranks/gather_results.h"
-#include "bench/ranks/least_bytes.h"
+#include "bench/ranks/min_bytes.h"
+#include "bench/ranks/rank_team.h"
+#include "bench/suite/scheme_axes.h"
 
 namespace longca {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-std::string in_mib(std::int64_t bytes) {
-  return fmt::format("{:.0f} MiB", static_cast<double>(bytes) / (1 << 20));
-}
-
-/// Bytes of the plan's own buffers, at most: the executor lets some share memory.
+/// Upper bound of the plan's own buffers in bytes: the executor lets some share memory.
 std::int64_t own_buffer_bytes(const RankPlan& plan, const Problem& problem) {
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -87,7 +78,7 @@ void RankCell::make_plan() {
   together("plan", [&] { return scheme_.supports(parallel_); });
   if (const Support there = team_.available(*case_.transport); !there.ok()) throw Refused(there);
   together("plan", [&]() -> Status {
-    const auto begin = Clock::now();
+    const auto begin = SteadyClock::now();
     plan_ = scheme_.plan(parallel_, team_.control.rank());
     plan_ms_ = seconds_since(begin) * 1e3;
     if (alter_) alter_(plan_);
@@ -96,7 +87,7 @@ void RankCell::make_plan() {
   });
 }
 
-/// `oom` before anything is allocated, where what is known beforehand is too large alone.
+/// `oom` before anything is allocated, where what is known beforehand is too large already.
 Status RankCell::check_memory() const {
   std::int64_t needed = shard_bytes(problem_, shard_.rows) + own_buffer_bytes(plan_, problem_);
   std::string what = fmt::format("tensors and buffers of {}", in_mib(needed));
@@ -116,7 +107,7 @@ Status RankCell::check_memory() const {
 
 /// Rank 0 keeps inputs and reference of the whole problem for the cells that share it.
 void RankCell::make_reference() {
-  if (!is_root()) stage_("reference");  // waiting for rank 0's is not this case's time
+  if (!is_root()) stage_("reference");  // the wait for rank 0 does not count as this case's time
   together("reference", [&]() -> Status {
     if (is_root()) {
       shared_.make_inputs_and_reference(case_, options_.limits.verify_budget_s, stage_);
@@ -139,7 +130,7 @@ void RankCell::connect() {
 
 void RankCell::make_executor() {
   stage_("plan");
-  const auto begin = Clock::now();
+  const auto begin = SteadyClock::now();
   together("plan", [&] {
     computer_.emplace(kernel_, problem_);
     executor_ =
@@ -153,17 +144,17 @@ void RankCell::make_executor() {
   kernel_s_ += record_.metrics["plan_ms"] / 1e3;
 }
 
-/// What the plan promises, before anything runs.
+/// Records what the plan alone says: balance, bytes by formula, padding.
 void RankCell::note_balance() {
   RankControl& control = team_.control;
   const bool backward = problem_.backward;
   const double ranks = control.size();
   const double cells = sum_plan(plan_, ops(), problem_.head_dim, problem_.dtype).cells;
   const double mean = control.sum(cells) / ranks;
-  const double most = control.max(cells);
-  if (mean > 0) record_.metrics["imbalance"] = most / mean;
-  const auto least = least_bytes_received(problem_, shared_.generated.mask, shard_.tokens);
-  record_.metrics["bytes_least"] = control.sum(static_cast<double>(least)) / ranks;
+  const double max = control.max(cells);
+  if (mean > 0) record_.metrics["imbalance"] = max / mean;
+  const auto min_bytes = min_bytes_received(problem_, shared_.generated.mask, shard_.tokens);
+  record_.metrics["bytes_least"] = control.sum(static_cast<double>(min_bytes)) / ranks;
   const auto formula = scheme_.formula_bytes(parallel_, control.rank(), backward);
   record_.metrics["bytes_formula"] = control.max(static_cast<double>(formula));
   record_.metrics["padding_tokens"] =
@@ -178,9 +169,9 @@ void RankCell::run_pass(Pass pass) {
   stage_(to_string(pass));
   backward ? tensors_->poison_backward() : tensors_->poison_forward();
   communicator_->reset_bytes_sent();
-  // Nobody's results may arrive before this rank has poisoned what they land in.
+  // Other ranks' results must not arrive before this rank has poisoned their destination.
   communicator_->barrier(device().stream());
-  const auto begin = Clock::now();
+  const auto begin = SteadyClock::now();
   const auto times = make_lane_times(problem_.device);
   backward ? executor_->backward(device().stream(), true, times.get())
            : executor_->forward(device().stream(), true, times.get());
@@ -196,7 +187,42 @@ void RankCell::run_pass(Pass pass) {
   if (backward && problem_.deterministic && record_.status.ok()) expect_same_bits();
 }
 
-/// On every rank, by all ranks together.
+/// The heads that verification reads, since results are large; all for a dump.
+CheckedHeads RankCell::heads_to_gather() const {
+  if (!options_.dump) return shared_.reference->checked_heads();
+  return {{{0, problem_.heads_q}}, {{0, problem_.heads_k}}};
+}
+
+void RankCell::verify(Pass pass) {
+  stage_("verify");
+  memory_->pause();
+  // Gradients of drawn keys are verified from the o and lse that the ranks computed.
+  const bool forward_missing = pass == Pass::forward || !holds_whole_;
+  together("verify", [&]() -> Status {
+    if (!is_root()) return {};
+    if (!holds_whole_) whole_ = Outputs::for_problem(problem_);
+    if (forward_missing) whole_.poison_forward();
+    if (pass == Pass::backward) whole_.poison_backward();
+    return {};
+  });
+  holds_whole_ = true;
+  std::vector<TensorRole> roles;
+  if (forward_missing) roles = {TensorRole::o, TensorRole::lse};
+  if (pass == Pass::backward) {
+    roles.insert(roles.end(), {TensorRole::dq, TensorRole::dk, TensorRole::dv});
+  }
+  gather_results(team_.control, device(), plan_, *executor_, roles, checked_,
+                 is_root() ? &whole_ : nullptr);
+  together("verify", [&]() -> Status {
+    if (is_root()) verify_results(pass, problem_, kernel_, shared_, whole_, record_);
+    return {};
+  });
+  const bool still_ok = team_.control.broadcast(record_.status.ok() ? 1.0 : 0.0) > 0;
+  if (!is_root() && !still_ok) record_.status = {StatusCode::wrong, "rank 0 says why"};
+  memory_->resume();
+}
+
+/// Runs the backward pass again and compares on every rank.
 void RankCell::expect_same_bits() {
   const std::uint64_t first = result_fingerprint();
   tensors_->poison_backward();
@@ -204,20 +230,19 @@ void RankCell::expect_same_bits() {
   executor_->backward(device().stream());
   device().synchronize();
   if (slowest(result_fingerprint() == first ? 0 : 1) == 0) return;
-  record_.status = {StatusCode::wrong,
-                    "deterministic=1, and a second pass gave gradients of other bits"};
+  set_wrong(record_, "deterministic=1, and a second pass gave gradients of other bits");
 }
 
-/// Tells those who watch this rank whether it computes or its device waits for the others': which
-/// one hangs when none moves.
+/// Waits for the pass, and signals to the watching parent whether this rank computes or its device
+/// waits for the others': which rank hangs when none moves.
 void RankCell::wait_for(LaneTimes& times) const {
   constexpr std::chrono::milliseconds kLongWait{500};
-  constexpr std::chrono::microseconds kLook{100};
-  const auto begin = Clock::now();
+  constexpr std::chrono::microseconds kPollInterval{100};
+  const auto begin = SteadyClock::now();
   bool waits = false;
   for (PassState state = times.state(); state != PassState::ended; state = times.state()) {
-    std::this_thread::sleep_for(kLook);
-    const bool now = state == PassState::waits && Clock::now() - begin > kLongWait;
+    std::this_thread::sleep_for(kPollInterval);
+    const bool now = state == PassState::waits && SteadyClock::now() - begin > kLongWait;
     if (now != waits && team_.on_device_wait) team_.on_device_wait(now);
     waits = now;
   }
@@ -245,12 +270,7 @@ void RankCell::note_end() {
     const auto found = record_.metrics.find(name);
     if (found != record_.metrics.end()) found->second = slowest(found->second);
   }
-  if (const double ms = slowest(computer_->compile_ms()); ms > 0)
-    record_.metrics["compile_ms"] = ms;
-  record_.notes.merge(computer_->notes());
-  if (std::string version = kernel_.version(); !version.empty()) {
-    record_.notes.try_emplace("version", std::move(version));
-  }
+  note_plan_end(kernel_, slowest(computer_->compile_ms()), computer_->notes(), record_);
 }
 
 }  // namespace longca

@@ -5,11 +5,11 @@
 #include <memory>
 #include <optional>
 
-#include "bench/cell.h"
-#include "bench/cell_memory.h"
-#include "bench/cell_problem.h"
-#include "bench/cell_tensors.h"
-#include "bench/measurement.h"
+#include "bench/cell/cell_runner.h"
+#include "bench/cell/device.h"
+#include "bench/cell/problem.h"
+#include "bench/cell/tensors.h"
+#include "bench/measure/measurement.h"
 #include "bench/ranks/rank_clock.h"
 #include "bench/ranks/rank_team.h"
 #include "bench/ranks/shard_tensors.h"
@@ -19,13 +19,13 @@
 
 namespace longca {
 
-/// The steps of one cell on one of its ranks, on its way to a record: plan, run, verify, time. All
-/// ranks take them together; rank 0's record is the cell's.
+/// One cell on one of its ranks, on its way to a record: plan, run, verify, time. All ranks take
+/// these steps together; rank 0's record is the cell's.
 class RankCell {
  public:
-  /// `clock` is this rank's, null for a cell that is not timed; `memory_limit` of this rank's
-  /// device in bytes, 0 for none; `alter` changes the plan before it runs, for tests of what
-  /// verification finds. Everything outlives this object.
+  /// `clock` is this rank's, null for a cell that is not timed; `memory_limit` that of this rank's
+  /// device in bytes, 0 for none; `alter` changes the plan before it runs (for tests of what
+  /// verification finds). Everything outlives this object.
   RankCell(const Case& c, const CellOptions& options, CellProblem& shared, DeviceClock* clock,
            std::int64_t memory_limit, RankTeam& team, const StageListener& stage,
            const std::function<void(RankPlan&)>& alter, Record& record);
@@ -33,8 +33,8 @@ class RankCell {
   RankCell(const RankCell&) = delete;
   RankCell& operator=(const RankCell&) = delete;
 
-  /// Throws Refused on all ranks if one cannot go on and nothing is under way; anything else only
-  /// on the rank that it happened to: then the others may wait for it for ever.
+  /// Throws Refused on all ranks if one cannot go on and no communication is pending; anything else
+  /// only on the rank where it happened, which the others may then wait for.
   void run();
 
  private:
@@ -55,11 +55,10 @@ class RankCell {
   void wait_for(LaneTimes& times) const;
   void expect_same_bits();
   void verify(Pass pass);
-  void compare(Pass pass);
   void time();
   void time_computing(RankClock& clock, const std::function<void()>& prepare);
   void trace(RankClock& clock, const std::function<void()>& prepare);
-  MeasureOptions measure_options() const;
+  MeasureOptions timing_options() const;
   void note_times(const Measurement& measured, const RankClock& clock);
   std::uint64_t result_fingerprint() const;
   void note_end();
@@ -87,12 +86,12 @@ class RankCell {
   std::optional<KernelComputer> computer_;
   std::unique_ptr<Executor> executor_;
   std::uint64_t inputs_fingerprint_ = 0;
-  CheckedHeads checked_;      ///< those that are brought to rank 0
-  Outputs whole_;             ///< rank 0: what all ranks computed
-  bool holds_whole_ = false;  ///< rank 0 has it: what the forward pass gave, at least
-  double plan_ms_ = 0;        ///< of the scheme alone
-  double warmed_s_ = 0;       ///< by the pass that was verified last
-  double kernel_s_ = 0;       ///< that the case's limit has counted so far
+  CheckedHeads checked_;      ///< heads whose results are gathered on rank 0
+  Outputs whole_;             ///< rank 0: the results of all ranks
+  bool holds_whole_ = false;  ///< whether rank 0 has them, at least those of the forward pass
+  double plan_ms_ = 0;        ///< of the scheme's own plan
+  double warmed_s_ = 0;       ///< duration of the pass that was verified last
+  double kernel_s_ = 0;       ///< time counted against the case's limit so far
 };
 
 }  // namespace longca

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "bench/statistics.h"
+#include "bench/measure/statistics.h"
 #include "core/error.h"
 
 namespace longca {
@@ -23,7 +23,7 @@ std::vector<double> from_bytes(const std::string& bytes) {
   return values;
 }
 
-/// Of each place the largest value of all ranks.
+/// The largest value of all ranks, element by element.
 std::vector<double> largest(RankControl& control, std::vector<double> values) {
   for (const std::string& bytes : control.gather(as_bytes(values))) {
     const std::vector<double> others = from_bytes(bytes);

@@ -2,15 +2,15 @@
 
 #include <vector>
 
-#include "bench/device_clock.h"
+#include "bench/measure/device_clock.h"
 #include "core/device.h"
 #include "parallel/transport/communicator.h"
 
 namespace longca {
 
-/// The clock of a case over ranks: every time begins when all ranks' devices are there, and a call
-/// took as long as on its slowest rank. All ranks hear the same times and the same `now_s`, that of
-/// rank 0, so that they decide alike. Every call but flush_caches is collective.
+/// The clock of a case over ranks: every time begins when all ranks' devices have met, and a call's
+/// time is that of its slowest rank. All ranks get the same times and rank 0's `now_s`, so that
+/// they decide alike. Every call but flush_caches is collective.
 class RankClock : public DeviceClock, private ClockTeam {
  public:
   /// `own` is this rank's clock. All outlive this object.

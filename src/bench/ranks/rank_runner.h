@@ -1,13 +1,12 @@
 #pragma once
 
-#include <array>
 #include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
 
-#include "bench/cell.h"
-#include "bench/cell_problem.h"
+#include "bench/cell/cell_runner.h"
+#include "bench/cell/problem.h"
 #include "bench/ranks/rank_team.h"
 #include "parallel/plan/plan.h"
 
@@ -15,7 +14,7 @@ namespace longca {
 
 class RankCell;
 
-/// What happened to one rank while others may wait for it: they can only be ended.
+/// A failure of one rank that others may be waiting for: all of them can only be ended.
 class RankFailure : public std::runtime_error {
  public:
   explicit RankFailure(Status status)
@@ -26,8 +25,8 @@ class RankFailure : public std::runtime_error {
   Status status_;
 };
 
-/// Runs cells over ranks, on each of them, keeping what cells of one problem share: the mask, and
-/// on rank 0 inputs and reference of the whole.
+/// Runs cells over ranks, on each of them. Rank 0 keeps the inputs and reference of the whole
+/// problem for consecutive cells that share them.
 class RankRunner {
  public:
   /// `team` outlives this object.
@@ -48,14 +47,12 @@ class RankRunner {
 
  private:
   Status set_up(const Case& c, const CellOptions& options);
-  void look_for_lost_devices(DeviceKind kind, std::unique_ptr<RankCell> cell, Record& record);
+  void check_devices(DeviceKind kind, std::unique_ptr<RankCell> cell, Record& record);
 
   RankTeam& team_;
   StageListener listener_;
   std::function<void(RankPlan&)> alter_;
-  std::unique_ptr<CellProblem> problem_;
-  std::array<std::unique_ptr<DeviceClock>, 2> clocks_;  ///< by DeviceKind
-  std::int64_t memory_limit_ = 0;
+  SharedByCells shared_;
   bool device_lost_ = false;
 };
 

@@ -13,7 +13,7 @@
 namespace longca {
 namespace {
 
-/// The first rank whose text is not rank 0's.
+/// The first rank whose text differs from rank 0's.
 std::optional<std::size_t> first_other(const std::vector<std::string>& texts) {
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
     if (texts[rank] != texts.front()) return rank;
@@ -21,7 +21,7 @@ std::optional<std::size_t> first_other(const std::vector<std::string>& texts) {
   return std::nullopt;
 }
 
-/// What the parent asks next, on all ranks; nothing if it is gone. Ranks that wait here sleep.
+/// The parent's next request, on all ranks; nothing if it is gone. Ranks that wait here sleep.
 std::optional<nlohmann::json> next_request(LineChannel& channel, RankControl& control) {
   std::string text;
   if (control.rank() == 0) {
@@ -32,7 +32,7 @@ std::optional<nlohmann::json> next_request(LineChannel& channel, RankControl& co
   return nlohmann::json::parse(text);
 }
 
-/// Whether a device is lost.
+/// Runs one cell and sends its record; returns whether a device is lost.
 bool run_one(LineChannel& channel, RankRunner& runner, const Case& c, const CellOptions& options,
              bool is_root) {
   channel.send({{"stage", "set-up"}});
@@ -66,9 +66,11 @@ std::string disagreement(RankControl& control, const std::string& commit,
 RankEnd run_rank(LineChannel& channel, RankTeams& teams) {
   RankControl& all = teams.all();
   const bool is_root = all.rank() == 0;
-  const StageListener tell = [&](std::string_view stage) { channel.send({{"stage", stage}}); };
+  const StageListener send_stage = [&](std::string_view stage) {
+    channel.send({{"stage", stage}});
+  };
   RankTeam* team = nullptr;
-  std::unique_ptr<RankRunner> runner;  // null on a rank that the case does without
+  std::unique_ptr<RankRunner> runner;  // null on a rank that the case does not use
   int ranks = 0;
   if (is_root) channel.send({{"ready", true}});
   while (const auto request = next_request(channel, all)) {
@@ -79,7 +81,7 @@ RankEnd run_rank(LineChannel& channel, RankTeams& teams) {
       ranks = wanted;
       runner.reset();
       team = teams.first(ranks);
-      if (team != nullptr) runner = std::make_unique<RankRunner>(*team, tell);
+      if (team != nullptr) runner = std::make_unique<RankRunner>(*team, send_stage);
     }
     if (runner && run_one(channel, *runner, c, options, is_root)) return RankEnd::device_lost;
   }

@@ -3,25 +3,25 @@
 #include <cstdint>
 #include <string>
 
-#include "bench/protocol.h"
 #include "bench/ranks/rank_team.h"
+#include "bench/run/protocol.h"
 
 namespace longca {
 
-/// The sentence of a team that must not work together, the same on all ranks: one runs another
-/// commit of the program than rank 0, or was given another suite. Empty if all is well. Collective.
+/// Why the ranks must not work together, the same sentence on all of them: one runs another commit
+/// of the program than rank 0, or was given another suite. Empty if they may. Collective.
 std::string disagreement(RankControl& control, const std::string& commit,
                          const std::string& suite_hash);
 
-/// How a rank's life ends.
+/// How a rank ends.
 enum class RankEnd : std::uint8_t {
-  parent_gone,  ///< nothing more is asked
+  parent_gone,  ///< the parent has closed its socket
   device_lost,  ///< the process must end, but not by `exit`: destructors could wait for ever
 };
 
-/// The life of a rank once the team agrees: rank 0 passes on what the parent asks, the ranks of the
-/// case run it, rank 0 answers (bench/ranks/protocol.h). Throws RankFailure after having told the
-/// parent.
+/// The main loop of a rank, once all agree to work together: rank 0 passes the parent's requests
+/// on, the ranks of the case run it, rank 0 answers (bench/ranks/protocol.h). Throws RankFailure
+/// after sending it to the parent.
 RankEnd run_rank(LineChannel& channel, RankTeams& teams);
 
 }  // namespace longca

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A short name for the bar of an op.
+/// A short name for an op's bar.
 class OpName {
  public:
   explicit OpName(const PlanSums& sums) : sums_(sums) {}

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/case.h"
+#include "bench/suite/case.h"
 #include "parallel/executor/lanes.h"
 #include "parallel/plan/plan.h"
 
@@ -13,12 +13,13 @@ namespace longca {
 
 /// One repetition of a pass over ranks in Chrome's trace format, for chrome://tracing or Perfetto:
 /// a process per rank, a thread per lane, an event per op with its step, cells and bytes. Each
-/// rank's zero is where all ranks' devices had met.
+/// rank's time begins when all ranks' devices have met.
 
 /// The events of one rank, as text that write_trace takes.
 std::string trace_of_rank(const RankPlan& plan, const std::vector<Op>& ops,
                           std::span<const OpTime> times, int head_dim, DType dtype);
-/// Of all ranks, in their order. Throws InputError naming the file and the system's reason.
+/// Writes the events of all ranks, in their order. Throws InputError naming the file and the
+/// system's reason.
 void write_trace(const std::filesystem::path& file, const Case& c,
                  std::span<const std::string> ranks);
 

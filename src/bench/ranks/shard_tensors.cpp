@@ -1,28 +1,18 @@
 #include "bench/ranks/shard_tensors.h"
 
-#include <initializer_list>
 #include <utility>
 
 #include "attention/inputs/inputs.h"
+#include "bench/cell/tensors.h"
 #include "core/error.h"
 
 namespace longca {
 namespace {
 
 constexpr std::int64_t kAlignment = 256;
-/// All bits set are a NaN of every dtype.
-constexpr unsigned char kPoison = 0xff;
 
 std::int64_t aligned(std::int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-std::int64_t bytes_of(const TensorView& t) {
-  return t.tokens * t.heads * t.dim * size_of(t.dtype);
-}
-
-std::int64_t bytes_of(const LseView& lse) {
-  return lse.heads * lse.tokens * 4;
 }
 
 RankTensors shapes(const Problem& whole, std::int64_t rows) {
@@ -41,17 +31,11 @@ RankTensors shapes(const Problem& whole, std::int64_t rows) {
   return t;
 }
 
-/// Calls visit(view) for all of them.
+/// Calls visit(view) for each tensor and the lse.
 template <typename Visit>
 void for_all(RankTensors& t, const Visit& visit) {
   for (TensorView* view : {&t.q, &t.k, &t.v, &t.dout, &t.o, &t.dq, &t.dk, &t.dv}) visit(*view);
   visit(t.lse);
-}
-
-std::uint64_t hash(Device& device, std::initializer_list<const TensorView*> tensors) {
-  std::uint64_t value = 0;
-  for (const TensorView* t : tensors) value = device.hash(value, t->data, bytes_of(*t));
-  return value;
 }
 
 }  // namespace
@@ -81,7 +65,7 @@ RankShard shard_of(const RankPlan& plan) {
 std::int64_t shard_bytes(const Problem& whole, std::int64_t rows) {
   RankTensors views = shapes(whole, rows);
   std::int64_t bytes = 0;
-  for_all(views, [&](const auto& view) { bytes += aligned(bytes_of(view)); });
+  for_all(views, [&](const auto& view) { bytes += aligned(contiguous_bytes(view)); });
   return bytes;
 }
 
@@ -93,7 +77,7 @@ ShardTensors::ShardTensors(const Problem& whole, const RankShard& shard, Communi
   auto* memory = static_cast<std::byte*>(communicator.allocate(shard_bytes(whole, shard.rows)));
   for_all(views_, [&](auto& view) {
     view.data = reinterpret_cast<decltype(view.data)>(memory);
-    memory += aligned(bytes_of(view));
+    memory += aligned(contiguous_bytes(view));
   });
 }
 
@@ -105,26 +89,24 @@ void ShardTensors::draw(std::uint64_t seed, InputStyle style) {
 }
 
 void ShardTensors::poison_forward() const {
-  device_.fill(views_.o.data, kPoison, bytes_of(views_.o));
-  device_.fill(views_.lse.data, kPoison, bytes_of(views_.lse));
+  poison(device_, {views_.o});
+  poison(device_, views_.lse);
 }
 
 void ShardTensors::poison_backward() const {
-  for (const TensorView* t : {&views_.dq, &views_.dk, &views_.dv}) {
-    device_.fill(t->data, kPoison, bytes_of(*t));
-  }
+  poison(device_, {views_.dq, views_.dk, views_.dv});
 }
 
 std::uint64_t ShardTensors::forward_fingerprint() const {
-  return device_.hash(hash(device_, {&views_.o}), views_.lse.data, bytes_of(views_.lse));
+  return hash_values(device_, {views_.o}, &views_.lse);
 }
 
 std::uint64_t ShardTensors::backward_fingerprint() const {
-  return hash(device_, {&views_.dq, &views_.dk, &views_.dv});
+  return hash_values(device_, {views_.dq, views_.dk, views_.dv});
 }
 
 std::uint64_t ShardTensors::input_fingerprint() const {
-  return hash(device_, {&views_.q, &views_.k, &views_.v, &views_.dout});
+  return hash_values(device_, {views_.q, views_.k, views_.v, views_.dout});
 }
 
 }  // namespace longca

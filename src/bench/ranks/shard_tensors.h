@@ -12,20 +12,20 @@
 
 namespace longca {
 
-/// What a rank owns of the problem.
+/// The tokens that a rank owns.
 struct RankShard {
   std::vector<Range> tokens;  ///< global numbers, ascending
-  std::int64_t rows = 0;      ///< of its tensors: the tokens, padding behind them
+  std::int64_t rows = 0;      ///< of its tensors: the tokens, then padding
 
   std::int64_t count() const;
 };
-/// As the plan says it by its external buffers and where its O ends.
+/// The shard in a plan: rows of the external buffers, tokens of O.
 RankShard shard_of(const RankPlan& plan);
 
 /// Bytes of the tensors of a shard.
 std::int64_t shard_bytes(const Problem& whole, std::int64_t rows);
 
-/// A rank's inputs and outputs, in memory that messages may start and end in.
+/// A rank's inputs and outputs, in memory that messages can be sent from and received into.
 class ShardTensors {
  public:
   /// Gradients exist only for a backward pass. Collective, as Communicator::allocate is.
@@ -34,7 +34,6 @@ class ShardTensors {
   const RankTensors& views() const { return views_; }
   /// The rows of make_inputs(whole, seed, style), and zeros in the padding.
   void draw(std::uint64_t seed, InputStyle style);
-  /// Fills with what no kernel computes, so that whatever is not written shows.
   void poison_forward() const;
   void poison_backward() const;
   /// Hashes of (o, lse), of (dq, dk, dv) and of the inputs.

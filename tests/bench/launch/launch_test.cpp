@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "bench/record.h"
+#include "bench/record/record.h"
 #include "bench/running.h"
 #include "support/process.h"
 #include "support/temp_directory.h"

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "bench/record.h"
+#include "bench/record/record.h"
 #include "bench/running.h"
 #include "support/process.h"
 #include "support/temp_directory.h"

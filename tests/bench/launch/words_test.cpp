@@ -1,4 +1,4 @@
-// What launchers say and are told: no process is started here.
+// Commands and output of launchers: no process is started here.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,8 @@
 #include <map>
 
 #include "bench/expect_input_error.h"
-#include "bench/launch/launcher_report.h"
-#include "bench/launch/mpi_launch.h"
-#include "bench/launch/rank_command.h"
+#include "bench/launch/launcher.h"
+#include "bench/launch/rank_machine.h"
 #include "bench/launch/request.h"
 #include "support/temp_directory.h"
 

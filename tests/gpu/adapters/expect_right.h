@@ -1,7 +1,7 @@
 #pragma once
 
 #include "attention/api/kernel.h"
-#include "bench/cell_tensors.h"
+#include "bench/cell/tensors.h"
 
 namespace longca::testing {
 

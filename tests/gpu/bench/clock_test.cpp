@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "bench/device_clock.h"
-#include "bench/measurement.h"
+#include "bench/measure/device_clock.h"
+#include "bench/measure/measurement.h"
 #include "core/cuda/error.h"
 #include "gpu/bench/spin.h"
 #include "gpu/gpu_test.h"

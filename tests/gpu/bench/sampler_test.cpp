@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include "bench/gpu_sampler.h"
+#include "bench/measure/gpu_sampler.h"
 #include "gpu/gpu_test.h"
 
 namespace longca::testing {

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "core/cuda/error.h"
+#include "core/cuda/event.h"
 #include "core/error.h"
-#include "parallel/executor/cuda/event.h"
 
 namespace longca::testing {
 namespace {

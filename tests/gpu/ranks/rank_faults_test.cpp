@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "bench/launch/rank_machine.h"
-#include "bench/record.h"
+#include "bench/record/record.h"
 #include "bench/running.h"
 #include "gpu/gpu_test.h"
 #include "support/process.h"

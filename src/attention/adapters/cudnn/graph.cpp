@@ -26,7 +26,7 @@ using Graph = fe::graph::Graph;
 
 cudnnHandle_t cudnn_handle() {
   static const cudnnHandle_t handle = [] {
-    fe::cudnn_dlhandle = cudnn_library().handle;
+    fe::cudnn_dlhandle = cudnn_library().file.handle();
     cudnnHandle_t made = nullptr;
     const cudnnStatus_t status = fe::detail::create_handle(&made);
     if (status != CUDNN_STATUS_SUCCESS) {

@@ -1,6 +1,5 @@
 #include "attention/adapters/cudnn/library.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -15,7 +14,7 @@ constexpr const char* kFile = "libcudnn.so.9";
 /// The first that packs the statistics of documents and sums their gradients over grouped heads.
 constexpr int kMinVersion = 90600;
 
-/// What dlopen is asked for.
+/// The file to open.
 std::string wanted_file(const std::string& chosen) {
   if (chosen.empty()) return kFile;
   std::error_code error;
@@ -33,18 +32,18 @@ CudnnLibrary refuse(std::string reason) {
 CudnnLibrary load_cudnn(const std::string& chosen) {
   const std::string file = wanted_file(chosen);
   CudnnLibrary library;
-  library.handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library.handle == nullptr) {
+  if (!library.file.open(file)) {
     return refuse(fmt::format(
         "cuDNN cannot be loaded ({}): install cuDNN 9 (NVIDIA's package cudnn9-cuda-13, or pip "
         "install nvidia-cudnn-cu13), or name the folder of {} in LONGCA_CUDNN",
-        dlerror(), kFile));
+        SharedLibrary::error(), kFile));
   }
-  void* symbol = dlsym(library.handle, "cudnnGetVersion");
-  if (symbol == nullptr) return refuse(fmt::format("{} is not cuDNN: {}", file, dlerror()));
-  library.version = static_cast<int>(reinterpret_cast<std::size_t (*)()>(symbol)());
-  Dl_info info{};
-  library.path = dladdr(symbol, &info) != 0 ? info.dli_fname : file;
+  std::size_t (*get_version)() = nullptr;
+  if (!library.file.find("cudnnGetVersion", get_version)) {
+    return refuse(fmt::format("{} is not cuDNN: {}", file, SharedLibrary::error()));
+  }
+  library.version = static_cast<int>(get_version());
+  library.path = SharedLibrary::file_of(get_version, file);
   if (library.version < kMinVersion) {
     return refuse(fmt::format("{} is cuDNN {}: {} or later is needed", library.path,
                               cudnn_version_text(library.version),

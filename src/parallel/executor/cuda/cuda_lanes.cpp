@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/cuda/error.h"
+#include "core/cuda/event.h"
 #include "core/error.h"
-#include "parallel/executor/cuda/event.h"
 
 namespace longca {
 namespace {
@@ -61,37 +61,6 @@ class CudaLanes : public DeviceLanes {
   std::vector<std::unique_ptr<CudaEvent>> marks_;  ///< by op; null where nothing waits
 };
 
-/// An event that keeps time.
-class TimedEvent {
- public:
-  TimedEvent() { LONGCA_CUDA(cudaEventCreate(&event_)); }
-  ~TimedEvent() {
-    if (event_ != nullptr) cudaEventDestroy(event_);
-  }
-  TimedEvent(const TimedEvent&) = delete;
-  TimedEvent& operator=(const TimedEvent&) = delete;
-
-  void record(Stream stream) const {
-    LONGCA_CUDA(cudaEventRecord(event_, static_cast<cudaStream_t>(stream)));
-  }
-  bool reached() const {
-    const cudaError_t code = cudaEventQuery(event_);
-    if (code == cudaSuccess) return true;
-    if (code != cudaErrorNotReady) LONGCA_CUDA(code);
-    cudaGetLastError();  // clears cudaErrorNotReady, so that the next launch check does not see it
-    return false;
-  }
-  double ms_since(const TimedEvent& earlier) const {
-    LONGCA_CUDA(cudaEventSynchronize(event_));
-    float ms = 0;
-    LONGCA_CUDA(cudaEventElapsedTime(&ms, earlier.event_, event_));
-    return ms;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
 class CudaLaneTimes final : public LaneTimes {
  public:
   void restart(Stream stream) override {
@@ -118,6 +87,7 @@ class CudaLaneTimes final : public LaneTimes {
   std::vector<OpTime> times() override {
     std::vector<OpTime> all;
     for (const auto& [op, events] : ops_) {
+      events.end.wait();
       all.push_back({op, events.begin.ms_since(zero_), events.end.ms_since(zero_)});
     }
     return all;
@@ -125,11 +95,11 @@ class CudaLaneTimes final : public LaneTimes {
 
  private:
   struct Events {
-    TimedEvent begin, end;
+    TimedCudaEvent begin, end;
     bool computes = false;
   };
   Stream compute_ = nullptr;
-  TimedEvent zero_, end_;
+  TimedCudaEvent zero_, end_;
   std::map<int, Events> ops_;
 };
 

@@ -1,6 +1,5 @@
 #include "parallel/transport/nccl/nccl_communicator.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <nccl.h>
 
@@ -35,23 +34,16 @@ struct NcclFunctions {
   decltype(&ncclGetLastError) last_error = nullptr;
 };
 
-template <typename Function>
-bool resolve(void* handle, const char* symbol, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(handle, symbol));
-  return function != nullptr;
-}
-
-bool resolve_all(void* handle, NcclFunctions& nccl) {
-  return resolve(handle, "ncclGetUniqueId", nccl.get_unique_id) &&
-         resolve(handle, "ncclCommInitRank", nccl.init_rank) &&
-         resolve(handle, "ncclCommDestroy", nccl.destroy) &&
-         resolve(handle, "ncclCommAbort", nccl.abort) &&
-         resolve(handle, "ncclGroupStart", nccl.group_start) &&
-         resolve(handle, "ncclGroupEnd", nccl.group_end) &&
-         resolve(handle, "ncclSend", nccl.send) && resolve(handle, "ncclRecv", nccl.receive) &&
-         resolve(handle, "ncclAllReduce", nccl.all_reduce) &&
-         resolve(handle, "ncclGetErrorString", nccl.error_string) &&
-         resolve(handle, "ncclGetLastError", nccl.last_error);
+bool find_all(const SharedLibrary& library, NcclFunctions& nccl) {
+  return library.find("ncclGetUniqueId", nccl.get_unique_id) &&
+         library.find("ncclCommInitRank", nccl.init_rank) &&
+         library.find("ncclCommDestroy", nccl.destroy) &&
+         library.find("ncclCommAbort", nccl.abort) &&
+         library.find("ncclGroupStart", nccl.group_start) &&
+         library.find("ncclGroupEnd", nccl.group_end) && library.find("ncclSend", nccl.send) &&
+         library.find("ncclRecv", nccl.receive) && library.find("ncclAllReduce", nccl.all_reduce) &&
+         library.find("ncclGetErrorString", nccl.error_string) &&
+         library.find("ncclGetLastError", nccl.last_error);
 }
 
 /// A message and where it is staged.
@@ -73,7 +65,7 @@ class NcclCommunicator : public Communicator {
  public:
   explicit NcclCommunicator(RankControl& control)
       : device_(Device::get(DeviceKind::cuda)), rank_(control.rank()), size_(control.size()) {
-    const bool complete = resolve_all(nccl_library().handle, nccl_);
+    const bool complete = find_all(nccl_library().file, nccl_);
     LONGCA_CHECK(complete, "{} lacks a function", nccl_library().path);
     device_.stream();  // makes this process's device the current one
     ncclUniqueId id{};

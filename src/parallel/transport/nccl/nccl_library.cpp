@@ -1,6 +1,5 @@
 #include "parallel/transport/nccl/nccl_library.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -72,20 +71,16 @@ NcclLibrary load() {
   NcclLibrary library;
   std::string first_error;
   for (const std::string& file : candidates()) {
-    library.handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library.handle != nullptr) break;
-    if (first_error.empty()) first_error = dlerror();
+    if (library.file.open(file)) break;
+    if (first_error.empty()) first_error = SharedLibrary::error();
   }
-  if (library.handle == nullptr) {
+  if (!library.file.is_open()) {
     library.support = refuse(fmt::format("NCCL cannot be loaded ({})", first_error));
     return library;
   }
-  using GetVersion = int (*)(int*);
-  const auto get_version = reinterpret_cast<GetVersion>(dlsym(library.handle, "ncclGetVersion"));
-  if (get_version != nullptr) get_version(&library.version);
-  Dl_info info{};
-  const bool known = dladdr(reinterpret_cast<void*>(get_version), &info) != 0;
-  library.path = known ? info.dli_fname : kFile;
+  int (*get_version)(int*) = nullptr;
+  if (library.file.find("ncclGetVersion", get_version)) get_version(&library.version);
+  library.path = SharedLibrary::file_of(get_version, kFile);
   if (library.version < kMinVersion) {
     library.support =
         refuse(fmt::format("{} is NCCL {}", library.path, nccl_version_text(library.version)));

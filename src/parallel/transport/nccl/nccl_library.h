@@ -2,16 +2,17 @@
 
 #include <string>
 
+#include "core/shared_library.h"
 #include "core/status.h"
 
 namespace longca {
 
 /// NCCL, loaded at run time; the build needs only its header.
 struct NcclLibrary {
-  Support support;         ///< ok, or `unavailable` and what to install
-  void* handle = nullptr;  ///< of dlopen
-  int version = 0;         ///< 22809 for 2.28.9
-  std::string path;        ///< the file that was loaded
+  Support support;  ///< ok, or `unavailable` and what to install
+  SharedLibrary file;
+  int version = 0;   ///< 22809 for 2.28.9
+  std::string path;  ///< the file that was loaded
 };
 
 /// Loads libnccl.so.2 once per process: from $LONGCA_NCCL (folder or file), else the first found by

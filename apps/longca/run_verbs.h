@@ -1,0 +1,67 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/run/progress.h"
+#include "bench/run/runner.h"
+#include "bench/suite/cases.h"
+#include "bench/suite/suite.h"
+
+// What the verbs that run cells have in common.
+
+namespace longca {
+
+/// Options of `bench`, `cp` and `check`: axes, plug-ins, limits, progress.
+struct RunArguments {
+  std::string suite = "quick";
+  std::vector<std::string> axes;
+  std::vector<std::string> plugins;
+  std::optional<double> time_limit_s;
+  std::optional<double> case_limit_s;
+  std::optional<std::int64_t> memory_limit_mib;
+  bool quiet = false;
+
+  /// Adds -a, --plugin, --case-limit, --memory-limit, --quiet. Outlives the parsing.
+  void add_options(CLI::App& verb);
+
+  /// Loads the plug-ins, then the suite with the command line's axes and limits over it. Throws
+  /// InputError.
+  Suite load() const;
+  Progress::Style progress_style() const;
+};
+
+/// Throws InputError if the suite, with the command line's axes, has axes of ranks, which `verb`
+/// does not take.
+void refuse_axes_of_ranks(const Suite& suite, std::string_view verb);
+
+/// The exit code that a shell gives a program ended by that signal.
+int exit_code_of_signal(int signal);
+
+/// Options of `bench` and `cp`, which record cells.
+struct RecordArguments : RunArguments {
+  std::string out;
+  bool resume = false;
+  bool dry_run = false;
+  bool strict = false;
+
+  /// Adds SUITE, the options of RunArguments, --time-limit, --out, --resume, --dry-run, --strict.
+  /// Outlives the parsing.
+  void add_options(CLI::App& verb);
+};
+
+/// Runs cells and informs the listener of each; false if the run ended early.
+using CellsFunction = std::function<bool(std::span<const Case> cases, RunListener& listener)>;
+
+/// Runs the cells (without those that --out has already), writes each record at once, and shows the
+/// table; with --dry-run lists them instead. Returns the exit code: that of a signal or of the
+/// system for a run that ended early, or 0. Throws InputError, VerdictFailed.
+int run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList list,
+                 const CellsFunction& run_cells);
+
+}  // namespace longca

@@ -1,0 +1,215 @@
+#include "bench/cell/cell.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "attention/api/registry.h"
+#include "attention/inputs/inputs.h"
+#include "bench/cell/dump.h"
+#include "bench/cell/selection.h"
+#include "bench/cell/steps.h"
+#include "bench/measure/gpu_sampler.h"
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+/// s that the queue is held back to see whether a kernel works beside it: a call's own time and
+/// kMinHold more, at most kMaxHold.
+constexpr double kMinHold = 0.001;
+constexpr double kMaxHold = 0.05;
+
+}  // namespace
+
+Cell::Cell(const Case& c, const CellOptions& options, CellProblem& shared, DeviceClock* clock,
+           std::int64_t memory_limit, const StageListener& stage, Record& record)
+    : case_(c),
+      problem_(c.problem()),
+      kernel_(KernelRegistry::global().find(c.kernel, problem_.device)),
+      options_(options),
+      shared_(shared),
+      clock_(clock),
+      memory_limit_(memory_limit),
+      stage_(stage),
+      record_(record) {}
+
+void Cell::run() {
+  record_.metrics["area"] = shared_.generated.mask.mean_area();
+  note_empty_rows(shared_, record_);
+  record_.status = supported();
+  if (!record_.status.ok() || !fits_in_memory()) return;
+  shared_.make_inputs_and_reference(case_, options_.limits.verify_budget_s, stage_);
+  outputs_ = Outputs::for_problem(problem_);
+  memory_.emplace(device(), tensor_bytes(problem_));
+  make_plan();
+  run_pass(Pass::forward);
+  if (problem_.backward) run_pass(Pass::backward);
+  if (options_.dump) {
+    stage_("dump");
+    dump_cell(*options_.dump, device(), inputs(), outputs_, shared_.generated, shared_.spec);
+  }
+  if (record_.status.ok() && options_.timed) time();
+  clean_up();
+  if (record_.status.ok()) {
+    stage_("selection");
+    note_selection(case_, shared_, options_.timed ? clock_ : nullptr, options_.limits.time_limit_s,
+                   record_);
+  } else {
+    forget_times(record_);
+  }
+}
+
+Support Cell::supported() const {
+  if (case_.mode == "graph" && problem_.device == DeviceKind::cpu) {
+    return Support::unsupported("mode graph replays a CUDA graph, which the CPU does not have");
+  }
+  if (Support kernel = kernel_.supports(problem_, shared_.generated.mask); !kernel.ok())
+    return kernel;
+  return inputs_offered(problem_.dtype);
+}
+
+/// `oom` before anything is allocated, where tensors and reference alone are too large.
+bool Cell::fits_in_memory() {
+  const std::int64_t tensors = tensor_bytes(problem_);
+  const std::int64_t reference = estimate_verifier_bytes(
+      problem_, shared_.generated.mask, VerifyBudget{options_.limits.verify_budget_s});
+  if (memory_limit_ == 0 || tensors + reference <= memory_limit_) return true;
+  record_.status = {StatusCode::oom,
+                    fmt::format("inputs and outputs of {} and a reference of {} "
+                                "pass the memory limit of {}",
+                                in_mib(tensors), in_mib(reference), in_mib(memory_limit_))};
+  return false;
+}
+
+void Cell::make_plan() {
+  stage_("plan");
+  const auto begin = SteadyClock::now();
+  plan_ = kernel_.plan(problem_, shared_.generated.mask);
+  device().synchronize();
+  const double plan_s = seconds_since(begin);
+  record_.metrics["plan_ms"] = std::max(plan_s * 1e3 - plan_->compile_ms(), 0.0);
+  kernel_s_ += plan_s;
+}
+
+void Cell::run_pass(Pass pass) {
+  const bool backward = pass == Pass::backward;
+  stage_(to_string(pass));
+  backward ? outputs_.poison_backward() : outputs_.poison_forward();
+  const double compiled_ms = plan_->compile_ms();
+  const auto begin = SteadyClock::now();
+  backward ? plan_->backward(outputs_.backward_args(inputs()))
+           : plan_->forward(outputs_.forward_args(inputs()));
+  device().synchronize();
+  const double elapsed_s = seconds_since(begin);
+  warmed_s_ = elapsed_s - (plan_->compile_ms() - compiled_ms) / 1e3;
+  kernel_s_ += elapsed_s;
+  memory_->note(record_, *plan_);
+  memory_->note_device(record_);
+  verify(pass);
+  if (backward && problem_.deterministic && record_.status.ok()) expect_same_bits();
+}
+
+void Cell::verify(Pass pass) {
+  stage_("verify");
+  memory_->pause();
+  verify_results(pass, problem_, kernel_, shared_, outputs_, record_);
+  memory_->resume();
+}
+
+void Cell::expect_same_bits() {
+  const std::uint64_t first = result_fingerprint();
+  outputs_.poison_backward();
+  plan_->backward(outputs_.backward_args(inputs()));
+  device().synchronize();
+  if (result_fingerprint() != first) {
+    set_wrong(record_, "deterministic=1, and a second call gave gradients of other bits");
+  }
+}
+
+/// Times the case's pass. Outputs are poisoned before each repetition of a burst (once before a
+/// sustained run).
+void Cell::time() {
+  const bool backward = problem_.backward;
+  const std::uint64_t verified = result_fingerprint();
+  const ForwardArgs forward = outputs_.forward_args(inputs());
+  const BackwardArgs gradients = backward ? outputs_.backward_args(inputs()) : BackwardArgs{};
+  std::function<void()> call = [&] {
+    backward ? plan_->backward(gradients) : plan_->forward(forward);
+  };
+  const auto prepare = [&] { backward ? outputs_.poison_backward() : outputs_.poison_forward(); };
+  stage_("time");
+  if (!keeps_to_queue(call, prepare)) return;
+  MeasureOptions options = measure_options(case_, options_.limits, warmed_s_, kernel_s_);
+  options.repeated_ms = repeated_ms_;
+  try {
+    if (options.mode == MeasureMode::graph) call = clock_->as_graph(call);
+  } catch (const GraphRefused& refused) {
+    record_.status = Status::unsupported(refused.what());
+    return;
+  }
+  prepare();
+  GpuSampler sampler(device().properties().pci_bus_id);
+  const Measurement measured = measure(*clock_, call, prepare, options);
+  sampler.finish(record_);
+  memory_->note(record_, *plan_);
+  note_measurement(measured, pass_flops(problem_, shared_.generated.mask), record_);
+  check_timed_results(verified);
+}
+
+/// What the last repetition left must be equal to the bit to what was verified; otherwise it is
+/// verified again.
+void Cell::check_timed_results(std::uint64_t verified) {
+  if (result_fingerprint() == verified) return;
+  if (problem_.deterministic)
+    set_wrong(record_, "deterministic=1, and the last call gave gradients of other bits");
+  verify(case_.pass);
+  if (!record_.status.ok()) {
+    record_.status.reason = "after the timed repetitions: " + record_.status.reason;
+  }
+}
+
+/// False, and `wrong`, for a kernel that works beside its queue: that work would lie outside the
+/// events, and no time could be trusted.
+bool Cell::keeps_to_queue(const std::function<void()>& call, const std::function<void()>& prepare) {
+  const Tensor& output = problem_.backward ? outputs_.dv : outputs_.o;
+  if (problem_.device == DeviceKind::cpu || output.bytes() < DeviceClock::kPeekedBytes) return true;
+  const double hold_s = hold_time_s(call);
+  prepare();
+  clock_->flush_caches();
+  const auto held = clock_->hold_back(call, output.view().data, hold_s);
+  repeated_ms_ = held.ms;
+  if (held.kept) return true;
+  set_wrong(record_,
+            "it does not keep to the stream that it was given: it wrote its result while that was "
+            "held back");
+  return false;
+}
+
+/// Measured by another call, since the verified one also loaded code; unless that one already says
+/// that the call is long.
+double Cell::hold_time_s(const std::function<void()>& call) const {
+  if (warmed_s_ >= kMaxHold) return kMaxHold;
+  const auto begin = SteadyClock::now();
+  call();
+  device().synchronize();
+  return std::min(seconds_since(begin) + kMinHold, kMaxHold);
+}
+
+void Cell::clean_up() {
+  stage_("clean-up");
+  note_plan_end(kernel_, plan_->compile_ms(), plan_->notes(), record_);
+  plan_.reset();
+  device().synchronize();  // an error of work that is still queued is this cell's
+  if (fingerprint(shared_.inputs, device()) != shared_.inputs_fingerprint) {
+    set_wrong(record_, "the kernel wrote into its inputs");
+    shared_.reference.reset();  // the next cell draws its own inputs
+  }
+}
+
+std::uint64_t Cell::result_fingerprint() const {
+  return problem_.backward ? outputs_.backward_fingerprint() : outputs_.forward_fingerprint();
+}
+
+}  // namespace longca

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "attention/api/kernel.h"
+#include "bench/cell/cell_runner.h"
+#include "bench/cell/device.h"
+#include "bench/cell/problem.h"
+#include "bench/cell/tensors.h"
+#include "bench/measure/measurement.h"
+
+namespace longca {
+
+/// One cell on one device, on its way to a record: plan, run, verify, time.
+class Cell {
+ public:
+  /// `clock` is null for a cell that is not timed; `memory_limit` in bytes, 0 for none. Everything
+  /// outlives this object.
+  Cell(const Case& c, const CellOptions& options, CellProblem& shared, DeviceClock* clock,
+       std::int64_t memory_limit, const StageListener& stage, Record& record);
+
+  /// Throws whatever the kernel throws; the record is incomplete then.
+  void run();
+
+ private:
+  const Inputs& inputs() const { return shared_.inputs; }
+  Device& device() const { return Device::get(problem_.device); }
+
+  Support supported() const;
+  bool fits_in_memory();
+  void make_plan();
+  void run_pass(Pass pass);
+  void verify(Pass pass);
+  void expect_same_bits();
+  void time();
+  bool keeps_to_queue(const std::function<void()>& call, const std::function<void()>& prepare);
+  double hold_time_s(const std::function<void()>& call) const;
+  void check_timed_results(std::uint64_t verified);
+  void clean_up();
+  std::uint64_t result_fingerprint() const;
+
+  const Case& case_;
+  const Problem problem_;
+  const Kernel& kernel_;
+  const CellOptions& options_;
+  CellProblem& shared_;
+  DeviceClock* clock_;
+  std::int64_t memory_limit_;
+  const StageListener& stage_;
+  Record& record_;
+
+  Outputs outputs_;
+  std::unique_ptr<Plan> plan_;
+  std::optional<CellMemory> memory_;
+  double warmed_s_ = 0;                ///< duration of the call that was verified last
+  std::optional<double> repeated_ms_;  ///< of the repetition that keeps_to_queue ran, if any
+  double kernel_s_ = 0;                ///< time counted against the case's limit so far
+};
+
+}  // namespace longca

@@ -1,0 +1,69 @@
+#include "bench/cell/cell_runner.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "bench/cell/cell.h"
+#include "bench/cell/device.h"
+#include "bench/cell/steps.h"
+#include "core/memory.h"
+
+namespace longca {
+
+CellProblem& SharedByCells::problem_for(const Case& c) {
+  if (!problem_ || problem_->key != c.problem_key()) {
+    problem_.reset();  // before the next one takes its memory
+    Device::get(c.problem().device).memory().release_cache();
+    problem_ = std::make_unique<CellProblem>(c);
+  }
+  return *problem_;
+}
+
+DeviceClock* SharedByCells::clock_for(DeviceKind device) {
+  auto& clock = clocks_[static_cast<std::size_t>(device)];
+  if (!clock) clock = make_device_clock(device);
+  return clock.get();
+}
+
+void SharedByCells::leak() {
+  [[maybe_unused]] const auto* leaked_problem = problem_.release();
+  for (auto& clock : clocks_) [[maybe_unused]] const auto* leaked_clock = clock.release();
+}
+
+void CellRunner::give_up_device(const std::string& fault, const std::string& stage,
+                                std::unique_ptr<Cell> cell, Record& record) {
+  device_lost_ = true;
+  [[maybe_unused]] const auto* leaked_cell = cell.release();
+  shared_.leak();
+  if (record.status.code != StatusCode::crash ||
+      record.status.reason.find(fault) == std::string::npos) {
+    record.status = {StatusCode::crash, fmt::format("in {} the device failed: {}", stage, fault)};
+  }
+  forget_times(record);
+}
+
+Record CellRunner::run(const Case& c, const CellOptions& options) {
+  Record record;
+  record.c = c;
+  std::string stage = "set-up";
+  const StageListener listener = keep_stage(stage, listener_);
+  const DeviceKind kind = c.problem().device;
+  if (record.status = usable(c.kernel, kind); !record.status.ok()) return record;
+  std::unique_ptr<Cell> cell;
+  try {
+    CellProblem& problem = shared_.problem_for(c);
+    DeviceClock* clock = options.timed ? shared_.clock_for(kind) : nullptr;
+    const std::int64_t limit = limit_memory(kind, options.limits);
+    cell = std::make_unique<Cell>(c, options, problem, clock, limit, listener, record);
+    cell->run();
+  } catch (...) {
+    record.status = current_exception_status(stage);
+  }
+  if (const auto fault = fault_after_all_work(Device::get(kind))) {
+    give_up_device(*fault, stage, std::move(cell), record);
+  }
+  return record;
+}
+
+}  // namespace longca

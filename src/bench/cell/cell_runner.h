@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bench/cell/problem.h"
+#include "bench/measure/device_clock.h"
+#include "bench/record/record.h"
+#include "bench/suite/case.h"
+#include "bench/suite/suite.h"
+
+namespace longca {
+
+class Cell;
+
+/// How a cell is to be run.
+struct CellOptions {
+  bool timed = true;  ///< false: verified only
+  /// memory_limit_mib is that of the case's device; 0: what a GPU has free, no limit on the CPU.
+  RunLimits limits;
+  std::optional<std::filesystem::path> dump;  ///< folder for its inputs and outputs
+  /// Of a timed cell over ranks: the file for when each op of one repetition ran (rank_trace.h).
+  std::optional<std::filesystem::path> trace;
+};
+
+/// What consecutive cells of a process share: the current problem with its inputs and reference,
+/// and a clock per device.
+class SharedByCells {
+ public:
+  /// The current problem if it is the case's, else a new one in its place.
+  CellProblem& problem_for(const Case& c);
+  DeviceClock* clock_for(DeviceKind device);
+  /// Leaks everything: nothing on a lost device can be freed, and the process is about to end.
+  void leak();
+
+ private:
+  std::unique_ptr<CellProblem> problem_;
+  std::array<std::unique_ptr<DeviceClock>, 2> clocks_;  ///< by DeviceKind
+};
+
+/// Runs cells in this process. Whatever a kernel throws becomes the cell's status; what ends the
+/// process is the parent's to see.
+class CellRunner {
+ public:
+  explicit CellRunner(StageListener listener) : listener_(std::move(listener)) {}
+
+  /// The record of one cell, without `env` and `at`.
+  Record run(const Case& c, const CellOptions& options);
+  /// Whether an error has left the device unusable: this process must end, and not by `exit`.
+  bool device_lost() const { return device_lost_; }
+
+ private:
+  void give_up_device(const std::string& fault, const std::string& stage,
+                      std::unique_ptr<Cell> cell, Record& record);
+
+  StageListener listener_;
+  SharedByCells shared_;
+  bool device_lost_ = false;
+};
+
+}  // namespace longca

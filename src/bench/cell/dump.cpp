@@ -1,0 +1,57 @@
+#include "bench/cell/dump.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "bench/cell/npy.h"
+#include "bench/suite/axes.h"
+#include "core/error.h"
+#include "mask/mask_json.h"
+
+namespace longca {
+
+std::string dump_folder_name(const Case& c) {
+  std::string name;
+  for (const Axis& axis : axis_table()) {
+    const auto value = axis.text(c);
+    if (!value || axis.name == "pass" || axis.name == "mode") continue;
+    if (!name.empty()) name += '_';
+    if (axis.name != "kernel" && axis.name != "mask") name += axis.name + '-';
+    for (const char letter : *value) name += letter == ':' ? 'x' : letter;
+  }
+  return name;
+}
+
+void dump_cell(const std::filesystem::path& folder, Device& device, const Inputs& inputs,
+               const Outputs& outputs, const GeneratedMask& generated, const MaskSpec& spec) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw_input_error("cannot make folder {}: {}", folder.string(), error.message());
+  const auto write = [&](const char* name, const Tensor& tensor) {
+    const TensorView& view = tensor.view();
+    const HostTensor host(view.dtype, view.tokens, view.heads, view.dim);
+    device.copy(host.view().data, view.data, tensor.bytes());
+    write_npy(folder / name, host.view());
+  };
+  write("q.npy", inputs.q);
+  write("k.npy", inputs.k);
+  write("v.npy", inputs.v);
+  write("do.npy", inputs.dout);
+  write("o.npy", outputs.o);
+  const HostLse lse(outputs.lse.view().heads, outputs.lse.view().tokens);
+  device.copy(lse.view().data, outputs.lse.view().data, lse.bytes());
+  write_npy(folder / "lse.npy", lse.view());
+  if (outputs.dq.bytes() > 0) {
+    write("dq.npy", outputs.dq);
+    write("dk.npy", outputs.dk);
+    write("dv.npy", outputs.dv);
+  }
+  std::ofstream mask(folder / "mask.json");
+  write_mask_json(mask, generated, spec);
+  mask.close();
+  if (!mask)
+    throw_input_error("cannot write {}/mask.json: {}", folder.string(), std::strerror(errno));
+}
+
+}  // namespace longca

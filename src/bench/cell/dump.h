@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "bench/cell/tensors.h"
+#include "bench/suite/case.h"
+#include "mask/generators.h"
+
+namespace longca {
+
+/// The name of a case's dump folder: its axes without pass and mode, so that both passes share it.
+std::string dump_folder_name(const Case& c);
+
+/// Copies the tensors of `device` to the host and writes q k v do o lse.npy and mask.json into
+/// `folder` (made if missing), and dq dk dv.npy if there are gradients. Tensors are float32
+/// [tokens, heads, dim], lse is [heads, tokens]; docs/guide/metrics.md shows how to recompute from
+/// them. Throws InputError if a file cannot be written.
+void dump_cell(const std::filesystem::path& folder, Device& device, const Inputs& inputs,
+               const Outputs& outputs, const GeneratedMask& generated, const MaskSpec& spec);
+
+}  // namespace longca

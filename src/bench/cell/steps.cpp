@@ -1,0 +1,140 @@
+#include "bench/cell/steps.h"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "attention/reference/verifier.h"
+#include "core/memory.h"
+
+namespace longca {
+namespace {
+
+/// Share of a case's limit: a kernel that is slow, not stuck, is timed, if from few samples.
+constexpr double kShareForTiming = 0.8;
+
+Verdict check(Pass pass, const Kernel& kernel, const CellProblem& shared, const Outputs& outputs) {
+  const bool has_lse = kernel.capabilities().returns_lse;
+  if (pass == Pass::forward) {
+    const ConstLseView lse(outputs.lse.view());
+    return shared.reference->check_forward(outputs.o.view(), has_lse ? &lse : nullptr);
+  }
+  BackwardArgs args = outputs.backward_args(shared.inputs);
+  if (!has_lse) args.lse.data = nullptr;
+  return shared.reference->check_backward(args);
+}
+
+void note_verdict(const Verdict& verdict, Record& record) {
+  const std::pair<const char*, const std::optional<double>*> errors[] = {
+      {"error_o", &verdict.error_o},
+      {"error_lse", &verdict.error_lse},
+      {"error_dq", &verdict.error_dq},
+      {"error_dk", &verdict.error_dk},
+      {"error_dv", &verdict.error_dv}};
+  for (const auto& [name, value] : errors) {
+    if (*value) record.metrics[name] = **value;
+  }
+  record.metrics["verified_fraction"] = verdict.fraction;
+}
+
+}  // namespace
+
+Status current_exception_status(std::string_view stage) {
+  try {
+    throw;
+  } catch (const OutOfMemory& error) {
+    return {StatusCode::oom, fmt::format("in {}: {}", stage, error.what())};
+  } catch (const std::bad_alloc&) {
+    return {StatusCode::oom, fmt::format("in {}: an allocation was refused", stage)};
+  } catch (const std::exception& error) {
+    return {StatusCode::crash, fmt::format("threw in {}: {}", stage, error.what())};
+  } catch (...) {
+    return {StatusCode::crash, fmt::format("threw in {}, not a std::exception", stage)};
+  }
+}
+
+StageListener keep_stage(std::string& stage, const StageListener& next) {
+  return [&stage, &next](std::string_view name) {
+    stage = name;
+    next(name);
+  };
+}
+
+double seconds_since(SteadyClock::time_point begin) {
+  return std::chrono::duration<double>(SteadyClock::now() - begin).count();
+}
+
+std::string in_mib(std::int64_t bytes) {
+  return fmt::format("{:.0f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+double pass_flops(const Problem& problem, const Mask& mask) {
+  return problem.backward ? backward_flops(problem, mask) : forward_flops(problem, mask);
+}
+
+void set_wrong(Record& record, std::string reason) {
+  if (record.status.ok()) record.status = {StatusCode::wrong, std::move(reason)};
+}
+
+void verify_results(Pass pass, const Problem& problem, const Kernel& kernel,
+                    const CellProblem& shared, const Outputs& outputs, Record& record) {
+  if (pass == Pass::forward && !kernel.capabilities().returns_lse) {
+    record.notes["lse"] = "not returned";
+  }
+  const Verdict verdict = check(pass, kernel, shared, outputs);
+  note_verdict(verdict, record);
+  if (verdict.ok) return;
+  const bool own_forward = pass == Pass::forward && problem.backward;
+  set_wrong(record, (own_forward ? "its own forward pass: " : "") + verdict.reason);
+}
+
+MeasureOptions measure_options(const Case& c, const RunLimits& limits, double warmed_s,
+                               double kernel_s) {
+  MeasureOptions options;
+  options.mode = parse_measure_mode(c.mode);
+  options.time_limit_s = limits.time_limit_s;
+  options.cool_down_ms = limits.cool_down_ms;
+  // On a GPU the verified pass also loaded code, maybe compiled it, while the clocks were low.
+  if (c.problem().device == DeviceKind::cpu) options.warmed_s = warmed_s;
+  options.time_left_s = kShareForTiming * limits.case_limit_s - kernel_s;
+  return options;
+}
+
+void note_measurement(const Measurement& measured, double flops, Record& record) {
+  record.metrics["time_ms"] = measured.median_ms;
+  record.metrics["tflops"] = flops / measured.median_ms / 1e9;
+  if (measured.interval) {
+    record.metrics["time_ci_pct"] = measured.interval->relative_half_width() * 100;
+  }
+  if (!measured.held) {
+    record.notes["hold"] =
+        "the kernel waits on the host, or queues more than the device takes at once: launch time "
+        "is in the times";
+  }
+  record.samples_ms = measured.samples_ms;
+  record.stop = measured.stop == Stop::converged ? "converged" : "time_limit";
+}
+
+void note_plan_end(const Kernel& kernel, double compile_ms,
+                   std::map<std::string, std::string> notes, Record& record) {
+  if (compile_ms > 0) record.metrics["compile_ms"] = compile_ms;
+  record.notes.merge(notes);
+  if (std::string version = kernel.version(); !version.empty()) {
+    record.notes.try_emplace("version", std::move(version));
+  }
+}
+
+void forget_times(Record& record) {
+  for (const char* name : {"time_ms", "tflops", "time_ci_pct", "compute_ms", "exposed_comm_ms",
+                           "time_imbalance", "sm_clock_mhz", "power_w", "temperature_c"}) {
+    record.metrics.erase(name);
+  }
+  record.samples_ms.clear();
+  record.rank_times_ms.clear();
+  record.stop.clear();
+  record.trace.reset();
+}
+
+}  // namespace longca

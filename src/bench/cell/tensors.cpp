@@ -1,0 +1,105 @@
+#include "bench/cell/tensors.h"
+
+namespace longca {
+namespace {
+
+/// All bits set are a NaN of every dtype.
+constexpr unsigned char kPoison = 0xff;
+
+}  // namespace
+
+std::int64_t contiguous_bytes(const TensorView& t) {
+  return t.tokens * t.heads * t.dim * size_of(t.dtype);
+}
+
+std::int64_t contiguous_bytes(const LseView& lse) {
+  return lse.heads * lse.tokens * 4;
+}
+
+void poison(Device& device, std::initializer_list<TensorView> tensors) {
+  for (const TensorView& t : tensors) device.fill(t.data, kPoison, contiguous_bytes(t));
+}
+
+void poison(Device& device, const LseView& lse) {
+  device.fill(lse.data, kPoison, contiguous_bytes(lse));
+}
+
+std::uint64_t hash_values(Device& device, std::initializer_list<TensorView> tensors,
+                          const LseView* lse) {
+  std::uint64_t hash = 0;
+  for (const TensorView& t : tensors) hash = device.hash(hash, t.data, contiguous_bytes(t));
+  return lse != nullptr ? device.hash(hash, lse->data, contiguous_bytes(*lse)) : hash;
+}
+
+Outputs Outputs::for_problem(const Problem& p) {
+  Outputs out;
+  out.device = &Device::get(p.device);
+  const auto tensor = [&](std::int64_t tokens, int heads) {
+    return Tensor(out.device->memory(), p.dtype, tokens, heads, p.head_dim);
+  };
+  out.o = tensor(p.tokens_q, p.heads_q);
+  out.lse = Lse(out.device->memory(), p.heads_q, p.tokens_q);
+  if (p.backward) {
+    out.dq = tensor(p.tokens_q, p.heads_q);
+    out.dk = tensor(p.tokens_k, p.heads_k);
+    out.dv = tensor(p.tokens_k, p.heads_k);
+  }
+  return out;
+}
+
+ForwardArgs Outputs::forward_args(const Inputs& inputs) const {
+  ForwardArgs args;
+  args.q = inputs.q.view();
+  args.k = inputs.k.view();
+  args.v = inputs.v.view();
+  args.o = o.view();
+  args.lse = lse.view();
+  args.stream = device->stream();
+  return args;
+}
+
+BackwardArgs Outputs::backward_args(const Inputs& inputs) const {
+  BackwardArgs args;
+  args.dout = inputs.dout.view();
+  args.q = inputs.q.view();
+  args.k = inputs.k.view();
+  args.v = inputs.v.view();
+  args.o = o.view();
+  args.lse = lse.view();
+  args.dq = dq.view();
+  args.dk = dk.view();
+  args.dv = dv.view();
+  args.stream = device->stream();
+  return args;
+}
+
+void Outputs::poison_forward() const {
+  poison(*device, {o.view()});
+  poison(*device, lse.view());
+}
+
+void Outputs::poison_backward() const {
+  poison(*device, {dq.view(), dk.view(), dv.view()});
+}
+
+std::uint64_t Outputs::forward_fingerprint() const {
+  return hash_values(*device, {o.view()}, &lse.view());
+}
+
+std::uint64_t Outputs::backward_fingerprint() const {
+  return hash_values(*device, {dq.view(), dk.view(), dv.view()});
+}
+
+std::uint64_t fingerprint(const Inputs& inputs, Device& device) {
+  return hash_values(device,
+                     {inputs.q.view(), inputs.k.view(), inputs.v.view(), inputs.dout.view()});
+}
+
+std::int64_t tensor_bytes(const Problem& p) {
+  const std::int64_t q = p.tokens_q * p.heads_q * p.head_dim * size_of(p.dtype);
+  const std::int64_t k = p.tokens_k * p.heads_k * p.head_dim * size_of(p.dtype);
+  const std::int64_t forward = 2 * q + 2 * k + p.heads_q * p.tokens_q * 4;
+  return p.backward ? forward + 2 * q + 2 * k : forward;
+}
+
+}  // namespace longca

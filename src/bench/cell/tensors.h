@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "attention/api/kernel.h"
+#include "attention/api/problem.h"
+#include "attention/inputs/inputs.h"
+#include "core/device.h"
+#include "core/tensor.h"
+
+namespace longca {
+
+/// Bytes of a contiguous tensor or lse.
+std::int64_t contiguous_bytes(const TensorView& t);
+std::int64_t contiguous_bytes(const LseView& lse);
+
+/// Fills contiguous tensors with NaN, which no kernel computes, so that whatever it does not write
+/// shows.
+void poison(Device& device, std::initializer_list<TensorView> tensors);
+void poison(Device& device, const LseView& lse);
+
+/// A hash of contiguous tensors and, if given, an lse: equal for values that are equal to the bit.
+std::uint64_t hash_values(Device& device, std::initializer_list<TensorView> tensors,
+                          const LseView* lse = nullptr);
+
+/// What a cell writes. Gradients exist only for a backward pass.
+struct Outputs {
+  Device* device = nullptr;
+  Tensor o;  ///< [tokens_q, heads_q, dim]
+  Lse lse;   ///< [heads_q, tokens_q]
+  Tensor dq, dk, dv;
+
+  static Outputs for_problem(const Problem& problem);
+
+  ForwardArgs forward_args(const Inputs& inputs) const;
+  BackwardArgs backward_args(const Inputs& inputs) const;
+  void poison_forward() const;
+  void poison_backward() const;
+  /// Hashes of (o, lse) and of (dq, dk, dv).
+  std::uint64_t forward_fingerprint() const;
+  std::uint64_t backward_fingerprint() const;
+};
+
+/// A hash of all input values, to notice a kernel that writes into them.
+std::uint64_t fingerprint(const Inputs& inputs, Device& device);
+
+/// Bytes of inputs and outputs of a problem's pass.
+std::int64_t tensor_bytes(const Problem& problem);
+
+}  // namespace longca

@@ -1,0 +1,283 @@
+#include "bench/record/record.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <unordered_map>
+
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+using nlohmann::json;
+
+/// Deeper than any record is nested: such a line is refused before it can exhaust the stack.
+constexpr int kMaxDepth = 64;
+constexpr std::array<std::string_view, 3> kStops = {"", "converged", "time_limit"};
+
+const json& required(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) throw_input_error("the key '{}' is missing", key);
+  return *found;
+}
+
+void require_type(bool ok, std::string_view key, std::string_view wanted, const json& value) {
+  if (!ok) throw_input_error("'{}' must be {}, but is {}", key, wanted, value.type_name());
+}
+
+std::string text_of(const json& value, std::string_view key) {
+  require_type(value.is_string(), key, "a string", value);
+  return value.get<std::string>();
+}
+
+std::string optional_text(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? "" : text_of(*found, key);
+}
+
+const json* optional_object(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return nullptr;
+  require_type(found->is_object(), key, "an object", *found);
+  return &*found;
+}
+
+double number_of(const json& value, std::string_view key) {
+  require_type(value.is_number(), key, "a number", value);
+  return value.get<double>();
+}
+
+Status status_of(const json& object) {
+  const std::string word = text_of(required(object, "status"), "status");
+  const auto code = parse_status_code(word);
+  if (!code) throw_input_error("'status' is '{}', which is no status", word);
+  return {*code, optional_text(object, "reason")};
+}
+
+std::string stop_of(const json& object) {
+  std::string stop = optional_text(object, "stop");
+  if (std::find(kStops.begin(), kStops.end(), stop) == kStops.end()) {
+    throw_input_error("'stop' is '{}', but must be converged or time_limit", stop);
+  }
+  return stop;
+}
+
+std::vector<double> numbers_of(const json& value, std::string_view key) {
+  require_type(value.is_array(), key, "an array", value);
+  std::vector<double> numbers;
+  numbers.reserve(value.size());
+  for (const json& number : value) numbers.push_back(number_of(number, key));
+  return numbers;
+}
+
+std::vector<double> optional_numbers(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? std::vector<double>() : numbers_of(*found, key);
+}
+
+std::optional<DeviceTrace> trace_of(const json& object) {
+  const json* found = optional_object(object, "trace");
+  if (found == nullptr) return std::nullopt;
+  DeviceTrace trace{numbers_of(required(*found, "t_ms"), "trace.t_ms"),
+                    numbers_of(required(*found, "sm_clock_mhz"), "trace.sm_clock_mhz"),
+                    numbers_of(required(*found, "power_w"), "trace.power_w")};
+  if (trace.sm_clock_mhz.size() != trace.t_ms.size() || trace.power_w.size() != trace.t_ms.size()) {
+    throw InputError("the lists of 'trace' differ in length");
+  }
+  return trace;
+}
+
+void check_schema(const json& object) {
+  require_type(object.is_object(), "record", "an object", object);
+  const json& schema = required(object, "schema");
+  if (schema != json(kRecordSchema)) {
+    throw_input_error("'schema' is {}, but this program reads schema {}",
+                      schema.dump(-1, ' ', false, json::error_handler_t::replace), kRecordSchema);
+  }
+}
+
+void check_key(const json& object, const Case& c) {
+  const std::string key = text_of(required(object, "key"), "key");
+  if (key != c.key()) {
+    throw_input_error("'key' is '{}', but the key of its case is '{}'", key, c.key());
+  }
+}
+
+std::string name_of_non_finite(double value) {
+  if (std::isnan(value)) return "nan";
+  return value > 0 ? "inf" : "-inf";
+}
+
+json parse_line(std::string_view line) {
+  const json::parser_callback_t guard = [](int depth, json::parse_event_t, json&) {
+    if (depth > kMaxDepth) throw_input_error("values are nested deeper than {}", kMaxDepth);
+    return true;
+  };
+  try {
+    return json::parse(line, guard);
+  } catch (const json::parse_error& error) {
+    throw_input_error("no valid JSON at column {}", error.byte);
+  } catch (const json::out_of_range&) {
+    throw InputError("a number is too large");
+  }
+}
+
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == line.npos;
+}
+
+bool is_json(std::string_view line) {
+  return json::accept(line);
+}
+
+/// A whole file, unpacked if it is compressed.
+std::string read_text(const std::filesystem::path& path) {
+  errno = 0;
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
+  if (file == nullptr) {
+    throw_input_error("cannot read {}: {}", path.string(), std::strerror(errno));
+  }
+  std::string text;
+  std::array<char, 1 << 16> block;
+  while (true) {
+    const int n = gzread(file.get(), block.data(), static_cast<unsigned>(block.size()));
+    if (n > 0) text.append(block.data(), static_cast<std::size_t>(n));
+    if (n == static_cast<int>(block.size())) continue;
+    int code = Z_OK;
+    const char* fault = gzerror(file.get(), &code);
+    if (code == Z_OK || code == Z_STREAM_END) return text;
+    throw_input_error("cannot read {}: {}", path.string(),
+                      code == Z_ERRNO ? std::strerror(errno) : fault);
+  }
+}
+
+}  // namespace
+
+void to_json(json& out, const Record& record) {
+  std::map<std::string, std::string> notes = record.notes;
+  json metrics = json::object();
+  for (const auto& [name, value] : record.metrics) {
+    if (std::isfinite(value)) {
+      metrics[name] = value;
+    } else {
+      notes[name] = name_of_non_finite(value);
+    }
+  }
+  for (const auto* times : {&record.samples_ms, &record.rank_times_ms}) {
+    for (const double time : *times) {
+      LONGCA_CHECK(std::isfinite(time), "a time of {} is {} ms", record.c.key(), time);
+    }
+  }
+  out = json{{"schema", kRecordSchema},
+             {"key", record.c.key()},
+             {"case", record.c},
+             {"status", to_string(record.status.code)},
+             {"reason", record.status.reason},
+             {"metrics", std::move(metrics)},
+             {"samples_ms", record.samples_ms},
+             {"stop", record.stop},
+             {"env", record.env.is_null() ? json::object() : record.env},
+             {"at", record.at}};
+  if (!record.rank_times_ms.empty()) out["rank_times_ms"] = record.rank_times_ms;
+  if (!notes.empty()) out["notes"] = notes;
+  if (record.trace) {
+    out["trace"] = json{{"t_ms", record.trace->t_ms},
+                        {"sm_clock_mhz", record.trace->sm_clock_mhz},
+                        {"power_w", record.trace->power_w}};
+  }
+}
+
+void from_json(const json& object, Record& record) {
+  check_schema(object);
+  const json& c = required(object, "case");
+  require_type(c.is_object(), "case", "an object", c);
+  Record read;
+  read.c = c.get<Case>();
+  check_key(object, read.c);
+  read.status = status_of(object);
+  if (const json* metrics = optional_object(object, "metrics")) {
+    for (const auto& [name, value] : metrics->items()) {
+      read.metrics[name] = number_of(value, "metrics." + name);
+    }
+  }
+  read.samples_ms = optional_numbers(object, "samples_ms");
+  read.rank_times_ms = optional_numbers(object, "rank_times_ms");
+  read.stop = stop_of(object);
+  const json* env = optional_object(object, "env");
+  read.env = env ? *env : json::object();
+  read.at = optional_text(object, "at");
+  if (const json* notes = optional_object(object, "notes")) {
+    for (const auto& [name, value] : notes->items()) {
+      read.notes[name] = text_of(value, "notes." + name);
+    }
+  }
+  read.trace = trace_of(object);
+  record = std::move(read);
+}
+
+std::string to_line(const Record& record) {
+  // In the order in which people read a record; json itself would sort the keys.
+  const json object = record;
+  nlohmann::ordered_json line;
+  for (const char* key : {"schema", "key", "case", "status", "reason", "metrics", "samples_ms",
+                          "rank_times_ms", "stop", "env", "at", "notes", "trace"}) {
+    if (const auto found = object.find(key); found != object.end()) line[key] = *found;
+  }
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+RecordFile parse_records(std::string_view text, const std::string& name) {
+  RecordFile file;
+  std::size_t begin = 0;
+  for (int number = 1; begin < text.size(); ++number) {
+    const std::size_t newline = text.find('\n', begin);
+    const bool whole = newline != text.npos;
+    const std::size_t end = whole ? newline : text.size();
+    const std::string_view line = text.substr(begin, end - begin);
+    // A last line counts if it lacks nothing but its newline.
+    if (!whole && !is_json(line)) {
+      file.torn = true;
+      break;
+    }
+    if (!is_blank(line)) {
+      try {
+        file.records.push_back(parse_line(line).get<Record>());
+      } catch (const InputError& error) {
+        throw_input_error("{}:{}: not a record of longca: {}", name, number, error.what());
+      }
+    }
+    begin = whole ? end + 1 : end;
+  }
+  file.whole_bytes = begin;
+  return file;
+}
+
+RecordFile read_records(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    throw_input_error("cannot read {}: it is a directory", path.string());
+  }
+  return parse_records(read_text(path), path.string());
+}
+
+std::vector<Record> latest_records(std::span<const Record> records) {
+  std::vector<Record> latest;
+  std::unordered_map<std::string, std::size_t> places;
+  for (const Record& record : records) {
+    const auto [place, is_new] = places.try_emplace(record.c.key(), latest.size());
+    if (is_new) {
+      latest.push_back(record);
+    } else {
+      latest[place->second] = record;
+    }
+  }
+  return latest;
+}
+
+}  // namespace longca

@@ -1,0 +1,104 @@
+#include "bench/run/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace longca {
+namespace {
+
+constexpr std::size_t kBarWidth = 24;
+
+std::string describe_case(const Case& c) {
+  const std::string text =
+      fmt::format("{} {} {} {}", c.kernel, c.mask, c.tokens, to_string(c.pass));
+  if (!c.scheme) return text;
+  return fmt::format("{} {} over {}, {}", *c.scheme, c.shard.value_or(""), c.ranks.value_or(1),
+                     text);
+}
+
+std::string speed(double tflops) {
+  return tflops < 1 ? fmt::format("{:.1f} GFLOP/s", tflops * 1e3)
+                    : fmt::format("{:.1f} TFLOP/s", tflops);
+}
+
+bool failed(const Record& record) {
+  return !record.status.ok() && record.status.code != StatusCode::unsupported;
+}
+
+}  // namespace
+
+std::string describe_record(const Record& record) {
+  std::string text = describe_case(record.c) + ": " + std::string(to_string(record.status.code));
+  const auto time = record.metrics.find("time_ms");
+  const auto tflops = record.metrics.find("tflops");
+  if (time != record.metrics.end() && tflops != record.metrics.end()) {
+    text += fmt::format(", {:.3g} ms, {}", time->second, speed(tflops->second));
+  }
+  for (const char* name : {"error_o", "error_lse", "error_dq", "error_dk", "error_dv"}) {
+    const auto error = record.metrics.find(name);
+    // Errors are shown only for cells without a time.
+    if (error == record.metrics.end() || time != record.metrics.end()) continue;
+    text += fmt::format(", {} {:.1e}", name, error->second);
+  }
+  if (!record.status.reason.empty()) text += ": " + record.status.reason;
+  return text;
+}
+
+std::string format_duration(double seconds) {
+  const auto s = static_cast<std::int64_t>(seconds + 0.5);
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{}:{:02}", s / 60, s % 60);
+  return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+}
+
+Progress::Style Progress::style_of_stderr() {
+  return ::isatty(STDERR_FILENO) == 1 ? Style::bar : Style::lines;
+}
+
+Progress::Progress(std::size_t cells, Style style, std::FILE* out)
+    : cells_(cells), style_(style), out_(out), begin_(std::chrono::steady_clock::now()) {}
+
+Progress::~Progress() {
+  clear_bar();
+}
+
+void Progress::started(const Case& c) {
+  draw_bar(describe_case(c));
+}
+
+void Progress::finished(const Record& record, const std::string& output) {
+  ++done_;
+  if (style_ == Style::silent) return;
+  clear_bar();
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    fmt::print(out_, "{} | {}\n", record.c.kernel, line);
+  }
+  if (style_ == Style::lines || failed(record)) {
+    fmt::print(out_, "[{}/{}] {}\n", done_, cells_, describe_record(record));
+  }
+  std::fflush(out_);
+}
+
+void Progress::draw_bar(const std::string& now) {
+  if (style_ != Style::bar) return;
+  const std::size_t filled = cells_ > 0 ? kBarWidth * done_ / cells_ : kBarWidth;
+  std::string left;
+  if (done_ > 0) {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
+    const double per_cell = elapsed.count() / static_cast<double>(done_);
+    left = format_duration(per_cell * static_cast<double>(cells_ - done_)) + " left  ";
+  }
+  fmt::print(out_, "\r\033[K[{:-<{}}] {}/{}  {}{}", std::string(filled, '='), kBarWidth, done_,
+             cells_, left, now);
+  std::fflush(out_);
+}
+
+void Progress::clear_bar() {
+  if (style_ == Style::bar) fmt::print(out_, "\r\033[K");
+}
+
+}  // namespace longca

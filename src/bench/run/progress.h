@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "bench/run/runner.h"
+
+namespace longca {
+
+/// One line about a cell: "flash causal 4096 forward: ok, 3.21 ms, 123 GFLOP/s".
+std::string describe_record(const Record& record);
+
+/// "59 s", "4:05", "2:03:04".
+std::string format_duration(double seconds);
+
+/// Shows a run's progress on stderr: on a terminal a bar with the time left, and a line per cell
+/// that failed; otherwise a line per cell.
+class Progress : public RunListener {
+ public:
+  enum class Style : std::uint8_t { silent, lines, bar };
+  /// Bar if stderr is a terminal, else lines.
+  static Style style_of_stderr();
+
+  Progress(std::size_t cells, Style style, std::FILE* out = stderr);
+  ~Progress() override;
+
+  void started(const Case& c) override;
+  void finished(const Record& record, const std::string& output) override;
+
+ private:
+  void draw_bar(const std::string& now);
+  void clear_bar();
+
+  std::size_t cells_;
+  std::size_t done_ = 0;
+  Style style_;
+  std::FILE* out_;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace longca

@@ -1,0 +1,53 @@
+#include "bench/run/run_cells.h"
+
+#include <fmt/chrono.h>
+
+#include <ctime>
+
+namespace longca {
+namespace {
+
+volatile std::sig_atomic_t received = 0;
+
+void remember(int number) {
+  received = number;
+}
+
+std::string now_rfc3339() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+}  // namespace
+
+bool run_cells(std::span<const Case> cases, RunListener& listener, const CellFunction& run_cell) {
+  for (const Case& c : cases) {
+    if (InterruptGuard::signal() != 0) return false;
+    listener.started(c);
+    Record record;
+    std::string output;
+    if (!run_cell(c, record, output)) return false;
+    record.at = now_rfc3339();
+    listener.finished(record, output);
+  }
+  return true;
+}
+
+InterruptGuard::InterruptGuard() {
+  received = 0;
+  struct sigaction action {};
+  action.sa_handler = remember;
+  action.sa_flags = SA_RESETHAND;  // without SA_RESTART: a wait returns
+  sigaction(SIGINT, &action, &old_int_);
+  sigaction(SIGTERM, &action, &old_term_);
+}
+
+InterruptGuard::~InterruptGuard() {
+  sigaction(SIGINT, &old_int_, nullptr);
+  sigaction(SIGTERM, &old_term_, nullptr);
+}
+
+int InterruptGuard::signal() {
+  return received;
+}
+
+}  // namespace longca

@@ -1,0 +1,178 @@
+#include "bench/run/runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+#include "attention/adapters/python/python_kernel.h"
+#include "attention/api/registry.h"
+#include "bench/cell/dump.h"
+#include "bench/measure/device_clock.h"
+#include "bench/plugin_loader.h"
+#include "bench/python_host.h"
+#include "bench/record/environment.h"
+#include "bench/run/run_cells.h"
+#include "bench/run/stage_clock.h"
+#include "core/error.h"
+#include "core/process.h"
+
+namespace longca {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPollInterval = 50ms;  // between checks of memory and clock
+
+/// RAM that a worker may use beyond its cell's limit: the program, its threads, the C library's
+/// reserves, the buffer that flushes caches.
+std::int64_t worker_slack() {
+  static const std::int64_t bytes = (std::int64_t{256} << 20) + cache_flush_bytes();
+  return bytes;
+}
+
+}  // namespace
+
+/// One attempt at a cell in one worker.
+class Runner::Attempt {
+ public:
+  enum class Result { recorded, interrupted, not_begun };
+
+  Attempt(WorkerProcess& worker, const CellOptions& options, std::int64_t resident_limit)
+      : worker_(worker),
+        limits_(options.limits),
+        resident_limit_(resident_limit),
+        clock_(limits_) {}
+
+  /// Whether the worker ends by itself after its record.
+  bool worker_ends() const { return worker_ends_; }
+
+  Result run(const nlohmann::json& request, Record& record, std::string& output) {
+    if (!worker_.send(request)) return Result::not_begun;
+    try {
+      const Result result = wait_for_record(record);
+      output = output_ + worker_.take_output();
+      return result;
+    } catch (const nlohmann::json::exception&) {
+      // A kernel has written to the worker's socket.
+      end(record, StatusCode::crash,
+          fmt::format("in {} the process sent what is no message", clock_.stage()));
+      return Result::recorded;
+    }
+  }
+
+ private:
+  bool too_large() const { return worker_.resident_bytes() > resident_limit_ + worker_slack(); }
+
+  Result wait_for_record(Record& record) {
+    while (true) {
+      nlohmann::json message;
+      const auto event = worker_.wait(kPollInterval, message);
+      if (InterruptGuard::signal() != 0) return Result::interrupted;
+      if (event == WorkerProcess::Event::gone) return worker_gone(record);
+      if (event == WorkerProcess::Event::message) {
+        if (message.contains("record")) {
+          record = message.at("record").get<Record>();
+          worker_ends_ = message.at("ends").get<bool>();
+          return Result::recorded;
+        }
+        clock_.enter(message.at("stage").get<std::string>());
+      } else if (clock_.expired()) {
+        return end(record, StatusCode::timeout, clock_.timeout_reason());
+      } else if (too_large()) {
+        return end(record, StatusCode::oom,
+                   fmt::format("in {} the process passed the memory limit of {} MiB",
+                               clock_.stage(), resident_limit_ >> 20));
+      }
+    }
+  }
+
+  Result end(Record& record, StatusCode code, std::string reason) {
+    worker_.kill();
+    record.status = {code, std::move(reason)};
+    return Result::recorded;
+  }
+
+  Result worker_gone(Record& record) {
+    const int status = worker_.reap();
+    output_ = worker_.take_output();
+    if (!clock_.has_begun()) return Result::not_begun;
+    record.status = {StatusCode::crash, fmt::format("in {} the process {}", clock_.stage(),
+                                                    describe_process_end(status))};
+    const std::string said = last_line(output_);
+    if (!said.empty()) record.status.reason += ", saying: " + said;
+    return Result::recorded;
+  }
+
+  WorkerProcess& worker_;
+  const RunLimits& limits_;
+  const std::int64_t resident_limit_;  ///< bytes of host memory
+  bool worker_ends_ = false;
+  StageClock clock_;
+  std::string output_;
+};
+
+std::vector<std::string> worker_command(const std::vector<std::string>& plugins,
+                                        std::span<const Case> cases) {
+  std::vector<std::string> command{"/proc/self/exe", "worker"};
+  if (wants_python(plugins, cases, Device::available(DeviceKind::cuda).ok())) {
+    const Support& python = python_available();
+    if (python.ok()) {
+      std::vector<std::string> hosted = python_worker_command(plugins);
+      add_cases_ahead(hosted, cases);
+      return hosted;
+    }
+    command.insert(command.end(), {"--no-python", python.reason});
+  }
+  for (const std::string& plugin : plugins) {
+    command.insert(command.end(), {"--plugin", std::filesystem::absolute(plugin).string()});
+  }
+  return command;
+}
+
+// A tenth of the memory is left to the system and this process.
+Runner::Runner(RunOptions options)
+    : options_(std::move(options)), host_limit_mib_((available_memory() / 10 * 9) >> 20) {}
+
+CellOptions Runner::options_for(const Case& c) const {
+  CellOptions options = options_.cell;
+  std::int64_t& limit = options.limits.memory_limit_mib;
+  if (limit == 0 && c.device == "cpu") limit = host_limit_mib_;
+  if (!options_.dump.empty()) {
+    options.dump = std::filesystem::absolute(options_.dump) / dump_folder_name(c);
+  }
+  return options;
+}
+
+bool Runner::run_cell(const Case& c, Record& record, std::string& output) {
+  const CellOptions options = options_for(c);
+  const std::int64_t resident_limit_mib =
+      c.device == "cpu" ? options.limits.memory_limit_mib : host_limit_mib_;
+  const nlohmann::json request{{"case", c}, {"options", options}};
+  // A second try, since a worker that ends before it begins the cell was broken by an earlier one.
+  for (int tries = 0; tries < 2; ++tries) {
+    if (!worker_) worker_ = std::make_unique<WorkerProcess>(options_.worker);
+    record = Record{};
+    record.c = c;
+    Attempt attempt(*worker_, options, resident_limit_mib << 20);
+    const auto result = attempt.run(request, record, output);
+    if (result == Attempt::Result::interrupted) return false;
+    const bool alive = result == Attempt::Result::recorded && !attempt.worker_ends() &&
+                       worker_->resident_bytes() > 0;
+    if (!alive) worker_.reset();
+    if (result == Attempt::Result::recorded) return true;
+  }
+  record.status = {StatusCode::crash, "no worker process could be started"};
+  const std::string said = last_line(output);
+  if (!said.empty()) record.status.reason += ": " + said;
+  return true;
+}
+
+bool Runner::run(std::span<const Case> cases, RunListener& listener) {
+  return run_cells(cases, listener, [this](const Case& c, Record& record, std::string& output) {
+    return run_cell(c, record, output);
+  });
+}
+
+}  // namespace longca

@@ -1,0 +1,113 @@
+#include "bench/run/worker.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <system_error>
+
+#include "bench/cell/cell_runner.h"
+#include "bench/plugin_loader.h"
+#include "core/thread_pool.h"
+
+namespace longca {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kGrace = 1000ms;  // for a worker whose socket has closed to end by itself
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kLimitsData = false;  // sanitizers map terabytes of shadow memory
+#else
+constexpr bool kLimitsData = true;
+#endif
+
+/// Private writable memory of this process in bytes, as RLIMIT_DATA counts it.
+std::int64_t data_in_use() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmData:")) return std::stoll(line.substr(7)) << 10;
+  }
+  return 0;
+}
+
+/// Makes the system refuse memory that a kernel takes beside the tracker, before its out-of-memory
+/// killer picks some process. The slack covers what is not the cell's: stacks of threads, the
+/// buffer that flushes caches. 0 lifts the limit.
+void limit_data(std::int64_t memory_limit) {
+  constexpr std::int64_t kSlack = std::int64_t{1} << 30;
+  constexpr std::int64_t kPerThread = std::int64_t{16} << 20;
+  rlimit limit{};
+  if (!kLimitsData || getrlimit(RLIMIT_DATA, &limit) != 0) return;
+  const std::int64_t bytes = data_in_use() + memory_limit + kSlack + kPerThread * available_cpus();
+  limit.rlim_cur =
+      memory_limit == 0 ? limit.rlim_max : std::min(limit.rlim_max, static_cast<rlim_t>(bytes));
+  setrlimit(RLIMIT_DATA, &limit);
+}
+
+}  // namespace
+
+WorkerProcess::WorkerProcess(const std::vector<std::string>& command) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw std::system_error(errno, std::generic_category(), "no socket for a worker");
+  }
+  channel_ = std::make_unique<LineChannel>(ends[0]);
+  const FileDescriptor worker_end(ends[1]);
+  // A copy without SOCK_CLOEXEC: it survives the worker's exec under the number in its arguments.
+  const FileDescriptor inherited(::fcntl(worker_end.get(), F_DUPFD, 3));
+  std::vector<std::string> arguments = command;
+  arguments.insert(arguments.end(), {"--socket", std::to_string(inherited.get())});
+  process_ = std::make_unique<ChildProcess>(arguments);
+}
+
+WorkerProcess::Event WorkerProcess::wait(std::chrono::milliseconds timeout,
+                                         nlohmann::json& message) {
+  const auto take = [&] {
+    auto next = channel_->next();
+    if (next) message = std::move(*next);
+    return next.has_value();
+  };
+  if (take()) return Event::message;
+  pollfd poll_for{channel_->socket(), POLLIN, 0};
+  if (::poll(&poll_for, 1, static_cast<int>(timeout.count())) <= 0) return Event::nothing;
+  const bool open = channel_->read_available();
+  if (take()) return Event::message;
+  return open ? Event::nothing : Event::gone;
+}
+
+int WorkerProcess::reap() {
+  return process_->reap(kGrace);
+}
+
+void run_worker(int socket, const std::vector<std::string>& plugins) {
+  LineChannel channel(socket);
+  for (const std::string& plugin : plugins) load_plugin(plugin);
+  CellRunner runner([&](std::string_view stage) { channel.send({{"stage", stage}}); });
+  std::int64_t data_limit = 0;
+  while (const auto message = channel.receive()) {
+    const auto c = message->at("case").get<Case>();
+    const auto options = message->at("options").get<CellOptions>();
+    // On a GPU the limit is the device's: its driver and libraries take host memory as they like.
+    const std::int64_t wanted = c.device == "cpu" ? options.limits.memory_limit_mib << 20 : 0;
+    if (wanted != data_limit) limit_data(data_limit = wanted);
+    channel.send({{"stage", "set-up"}});
+    const Record record = runner.run(c, options);
+    const bool ends = runner.device_lost();
+    if (!channel.send({{"record", record}, {"ends", ends}})) return;
+    if (ends) {
+      std::fflush(nullptr);
+      ::_exit(0);  // destructors could wait for the lost device for ever
+    }
+  }
+}
+
+}  // namespace longca

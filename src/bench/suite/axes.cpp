@@ -1,0 +1,282 @@
+#include "bench/suite/axes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "attention/api/registry.h"
+#include "bench/suite/axis_field.h"
+#include "bench/suite/axis_values.h"
+#include "bench/suite/scheme_axes.h"
+#include "core/error.h"
+#include "core/nearest.h"
+#include "mask/lengths.h"
+
+namespace longca {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kMaxHeads = 4096;
+constexpr std::int64_t kMaxDim = 1024;
+constexpr std::int64_t kMaxRanks = 1 << 20;
+constexpr std::int64_t kMaxSeed = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kDefaultWindow = 1024;
+
+Names kernel_names() {
+  return KernelRegistry::global().names();
+}
+Names mask_names() {
+  Names names;
+  for (const MaskTraits& mask : mask_table()) names.push_back(mask.name);
+  return names;
+}
+Names dtype_names() {
+  return {"float32", "bfloat16", "float16"};
+}
+Names pass_names() {
+  return {"forward", "backward"};
+}
+Names length_names() {
+  const auto names = length_distribution_names();
+  return {names.begin(), names.end()};
+}
+Names block_head_names() {
+  return {"kv", "query"};
+}
+Names selection_names() {
+  return {"random", "scores"};
+}
+Names input_names() {
+  return {"normal", "clustered"};
+}
+Names device_names() {
+  return {"cpu", "cuda"};
+}
+Names mode_names() {
+  return {"burst", "sustained", "graph"};
+}
+
+Axis heads_axis() {
+  Axis axis{.name = "heads",
+            .values = "HQ:HK",
+            .help = "query and KV heads; H alone is H:H",
+            .standard = "64:8"};
+  axis.parse = head_pairs("heads", kMaxHeads);
+  axis.assign = [](Case& c, const std::string& value) {
+    std::tie(c.heads_q, c.heads_k) = split_heads(value);
+  };
+  axis.text = [](const Case& c) -> std::optional<std::string> {
+    return fmt::format("{}:{}", c.heads_q, c.heads_k);
+  };
+  axis.write = [](const Case& c, json& object) {
+    object["heads_q"] = c.heads_q;
+    object["heads_k"] = c.heads_k;
+  };
+  axis.read = [](const json& object, Case& c) {
+    c.heads_q = read_entry<int>(object, "heads_q");
+    c.heads_k = read_entry<int>(object, "heads_k");
+  };
+  return axis;
+}
+
+Axis window_axis() {
+  Axis axis{.name = "window",
+            .values = "COUNT|auto",
+            .help = "reach of sliding windows; auto: 1024, or as many as global tokens",
+            .standard = "auto"};
+  axis.parse = counts_or_word("window", 0, kMaxTokens, "auto");
+  axis.applies = [](const MaskTraits& mask) { return mask.uses_window; };
+  axis = field_axis<&Case::window>("window", std::move(axis));
+  axis.assign = [](Case& c, const std::string& value) {
+    c.window = value == "auto" ? std::nullopt : std::optional(from_text<std::int64_t>(value));
+  };
+  return axis;
+}
+
+Axis density_axis() {
+  Axis axis{.name = "density",
+            .values = "NUMBER",
+            .help = "share of key blocks that block-sparse masks keep, in (0, 1]",
+            .standard = "0.5"};
+  axis.parse = numbers_above("density", 0.0, 1.0);
+  axis.applies = [](const MaskTraits& mask) { return mask.uses_blocks; };
+  return field_axis<&Case::density>("density", std::move(axis));
+}
+
+Axis device_axis() {
+  Axis axis = name_axis<&Case::device>("device", "where kernels run; found: a GPU if there is one",
+                                       "cpu", device_names);
+  axis.parse = names_or_word("device", device_names, std::string(kFound));
+  axis.assign = [](Case& c, const std::string& value) {
+    const bool gpu = value == kFound && Device::available(DeviceKind::cuda).ok();
+    c.device = value != kFound ? value : gpu ? "cuda" : "cpu";
+  };
+  return axis;
+}
+
+Axis over_ranks(Axis axis) {
+  axis.over_ranks = true;
+  return axis;
+}
+
+Axis ranks_axis() {
+  Axis axis{
+      .name = "ranks",
+      .values = "COUNT|found",
+      .help = "processes that share a sequence; found: 1, 2, 4, … and all that can be started",
+      .standard = "found"};
+  axis.parse = counts_or_word("ranks", 1, kMaxRanks, std::string(kFound));
+  return over_ranks(field_axis<&Case::ranks>("ranks", std::move(axis)));
+}
+
+/// Is assigned after the case's ranks, which it needs.
+Axis make_tokens_per_rank() {
+  Axis axis{.name = std::string(kTokensPerRank),
+            .values = "COUNT",
+            .help = "instead of tokens: the length is ranks times this",
+            .standard = ""};
+  axis.parse = counts_between(axis.name, 1, kMaxTokens);
+  axis.over_ranks = true;
+  axis.assign = [](Case& c, const std::string& value) {
+    c.tokens = c.ranks.value_or(1) * from_text<std::int64_t>(value);
+    if (c.tokens > kMaxTokens) {
+      throw_input_error("{} ranks of {} tokens are {} tokens, and the maximum is {}",
+                        c.ranks.value_or(1), value, c.tokens, kMaxTokens);
+    }
+  };
+  axis.text = [](const Case& c) -> std::optional<std::string> {
+    if (!c.ranks || c.tokens % *c.ranks != 0) return std::nullopt;
+    return to_text(c.tokens / *c.ranks);
+  };
+  return axis;
+}
+
+void add_rank_axes(std::vector<Axis>& table) {
+  table.push_back(over_ranks(
+      name_axis<&Case::scheme>("scheme", "how ranks share one sequence", "all", scheme_names)));
+  table.push_back(ranks_axis());
+  table.push_back(over_ranks(
+      name_axis<&Case::shard>("shard", "which tokens a rank owns; published, best: the scheme's",
+                              "published,best", shard_names)));
+  table.push_back(over_ranks(count_axis<&Case::factor>(
+      "factor", "factor", "ranks that share the heads, in schemes of two dimensions", "", 1,
+      kMaxRanks)));
+  table.push_back(over_ranks(name_axis<&Case::transport>(
+      "transport", "what carries messages; mpi for CPUs, else nccl or peer", "", transport_names)));
+}
+
+std::vector<Axis> make_table() {
+  const auto lengths = [](const MaskTraits& mask) { return mask.uses_lengths; };
+  const auto block_tokens = [](const MaskTraits& mask) { return mask.uses_block_tokens; };
+  const auto blocks = [](const MaskTraits& mask) { return mask.uses_blocks; };
+  std::vector<Axis> table;
+  table.push_back(name_axis<&Case::kernel>("kernel", "what runs", "all", kernel_names));
+  table.push_back(name_axis<&Case::mask>("mask", "which keys a query sees", "causal", mask_names));
+  table.push_back(
+      count_axis<&Case::tokens>("tokens", "tokens", "length of the sequence", "4K", 1, kMaxTokens));
+  table.push_back(heads_axis());
+  table.push_back(
+      count_axis<&Case::head_dim>("dim", "head_dim", "head dimension", "128", 1, kMaxDim));
+  table.push_back(
+      name_axis<&Case::dtype>("dtype", "type of q, k, v and o", "bfloat16", dtype_names));
+  table.push_back(name_axis<&Case::pass>("pass", "forward or backward", "all", pass_names));
+  table.push_back(quiet(count_axis<&Case::deterministic>(
+      "deterministic", "deterministic",
+      "1: a backward pass that gives the same bits from call to call", "0", 0, 1)));
+  table.push_back(name_axis<&Case::lengths>("lengths", "distribution of document lengths",
+                                            "prolong64k", length_names, lengths));
+  table.push_back(count_axis<&Case::seed>("seed", "seed", "of the mask's draws and of the inputs",
+                                          "42", 0, kMaxSeed));
+  table.push_back(quiet(name_axis<&Case::inputs>(
+      "inputs", "values of q and k; clustered: in topics, so that scores are peaked", "normal",
+      input_names)));
+  table.push_back(window_axis());
+  table.push_back(count_axis<&Case::block_tokens>("block_tokens", "block_tokens",
+                                                  "block of block_causal_document", "1024", 1,
+                                                  kMaxTokens, block_tokens));
+  table.push_back(density_axis());
+  table.push_back(count_axis<&Case::block>(
+      "block", "block", "tokens of a block of block-sparse masks", "128", 1, kMaxTokens, blocks));
+  table.push_back(name_axis<&Case::block_heads>(
+      "block_heads", "one block list per KV or query head", "kv", block_head_names, blocks));
+  table.push_back(quiet(count_axis<&Case::block_causal>(
+      "block_causal", "block_causal", "1: no query of a block-sparse mask sees a later key", "0", 0,
+      1, blocks)));
+  table.push_back(quiet(name_axis<&Case::selection>(
+      "selection", "blocks kept: at random, or those with the highest scores", "random",
+      selection_names, blocks)));
+  table.push_back(device_axis());
+  table.push_back(name_axis<&Case::mode>(
+      "mode", "burst: cold caches, pauses; sustained: back to back; graph: a burst as CUDA graph",
+      "burst", mode_names));
+  add_rank_axes(table);
+  return table;
+}
+
+const Axis& tokens_per_rank_axis() {
+  static const Axis axis = make_tokens_per_rank();
+  return axis;
+}
+
+}  // namespace
+
+std::span<const Axis> axis_table() {
+  static const std::vector<Axis> table = make_table();
+  return table;
+}
+
+const Axis& find_axis(std::string_view name) {
+  Names known;
+  for (const Axis& axis : axis_table()) {
+    if (axis.name == name) return axis;
+    known.push_back(axis.name);
+  }
+  if (name == tokens_per_rank_axis().name) return tokens_per_rank_axis();
+  known.push_back(tokens_per_rank_axis().name);
+  throw_input_error("unknown axis '{}'{}", name, suggestion(name, known));
+}
+
+std::optional<std::string> full_text(const Axis& axis, const Case& c) {
+  if (auto value = axis.text(c)) return value;
+  if (!axis.quiet) return std::nullopt;
+  if (axis.applies == nullptr) return axis.standard;
+  const auto is_mask = [&](const MaskTraits& mask) { return mask.name == c.mask; };
+  const auto mask = std::ranges::find_if(mask_table(), is_mask);  // a record's may be unknown
+  if (mask == mask_table().end() || !axis.applies(*mask)) return std::nullopt;
+  return axis.standard;
+}
+
+void parse_axis_argument(std::string_view argument, AxisValues& values) {
+  const std::size_t equals = argument.find('=');
+  if (equals == std::string_view::npos) {
+    throw_input_error("'{}' is not AXIS=VALUES, as in tokens=4K,8K", argument);
+  }
+  const Axis& axis = find_axis(argument.substr(0, equals));
+  if ((axis.name == "tokens" && values.contains(kTokensPerRank)) ||
+      (axis.name == kTokensPerRank && values.contains("tokens"))) {
+    throw InputError("tokens and tokens_per_rank say the same thing: give one of them");
+  }
+  values[axis.name] = axis.parse(argument.substr(equals + 1));
+}
+
+Case canonical(Case c, int ranks_per_node) {
+  const MaskTraits& mask = mask_traits(c.mask);
+  for (const Axis& axis : axis_table()) {
+    const bool applies =
+        axis.over_ranks ? c.scheme.has_value() : axis.applies == nullptr || axis.applies(mask);
+    if (!applies) axis.clear(c);
+  }
+  if (c.pass == Pass::forward) c.deterministic.reset();  // an axis of backward passes only
+  if (c.scheme) fill_in_scheme(c, ranks_per_node);
+  // global_sliding_window draws its window if none is given; for the others it is kDefaultWindow.
+  if (mask.uses_window && !c.window && mask.name != "global_sliding_window") {
+    c.window = kDefaultWindow;
+  }
+  return c;
+}
+
+}  // namespace longca

@@ -1,0 +1,137 @@
+#include "bench/suite/axis_values.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "core/nearest.h"
+#include "core/parse.h"
+
+namespace longca {
+namespace {
+
+/// The items of a comma list, without the spaces around them.
+std::vector<std::string_view> split_list(std::string_view axis, std::string_view text) {
+  std::vector<std::string_view> items;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    std::string_view item = text.substr(0, comma);
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    while (item.ends_with(' ')) item.remove_suffix(1);
+    if (item.empty()) throw_input_error("{}: a value of the list is empty", axis);
+    items.push_back(item);
+    if (comma == std::string_view::npos) return items;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+void add_once(std::vector<std::string>& values, std::string value) {
+  if (std::ranges::find(values, value) == values.end()) values.push_back(std::move(value));
+}
+
+std::int64_t check_range(std::string_view axis, std::int64_t value, std::int64_t low,
+                         std::int64_t high) {
+  if (value < low) throw_input_error("{} {} is too small: the minimum is {}", axis, value, low);
+  if (value > high) throw_input_error("{} {} is too large: the maximum is {}", axis, value, high);
+  return value;
+}
+
+void add_counts(std::vector<std::string>& values, std::string_view axis, std::string_view item,
+                std::int64_t low, std::int64_t high) {
+  for (const std::int64_t count : parse_counts(axis, item)) {
+    add_once(values, std::to_string(check_range(axis, count, low, high)));
+  }
+}
+
+}  // namespace
+
+ValueParser counts_between(std::string axis, std::int64_t low, std::int64_t high) {
+  return [=](std::string_view text) {
+    std::vector<std::string> values;
+    for (const auto item : split_list(axis, text)) add_counts(values, axis, item, low, high);
+    return values;
+  };
+}
+
+ValueParser counts_or_word(std::string axis, std::int64_t low, std::int64_t high,
+                           std::string word) {
+  return [=](std::string_view text) {
+    std::vector<std::string> values;
+    for (const auto item : split_list(axis, text)) {
+      if (item == word) {
+        add_once(values, word);
+      } else {
+        add_counts(values, axis, item, low, high);
+      }
+    }
+    return values;
+  };
+}
+
+ValueParser numbers_above(std::string axis, double low, double high) {
+  return [=](std::string_view text) {
+    std::vector<std::string> values;
+    for (const auto item : split_list(axis, text)) {
+      const double number = parse_number(axis, item);
+      if (!(number > low && number <= high)) {
+        throw_input_error("{} {} is not above {} and at most {}", axis, item, low, high);
+      }
+      add_once(values, fmt::format("{}", number));
+    }
+    return values;
+  };
+}
+
+ValueParser head_pairs(std::string axis, std::int64_t high) {
+  return [=](std::string_view text) {
+    std::vector<std::string> values;
+    for (const auto item : split_list(axis, text)) {
+      const std::size_t colon = item.find(':');
+      const std::string_view kv = colon == std::string_view::npos ? item : item.substr(colon + 1);
+      const auto heads_q = check_range(axis, parse_count(axis, item.substr(0, colon)), 1, high);
+      const auto heads_k = check_range(axis, parse_count(axis, kv), 1, high);
+      if (heads_q % heads_k != 0) {
+        throw_input_error("{} {}: {} query heads are no multiple of {} KV heads", axis, item,
+                          heads_q, heads_k);
+      }
+      add_once(values, fmt::format("{}:{}", heads_q, heads_k));
+    }
+    return values;
+  };
+}
+
+ValueParser names_of(std::string axis, std::vector<std::string> (*names)()) {
+  return names_or_word(std::move(axis), names, "");
+}
+
+ValueParser names_or_word(std::string axis, std::vector<std::string> (*names)(), std::string word) {
+  return [=](std::string_view text) {
+    const std::vector<std::string> known = names();
+    std::vector<std::string> values;
+    for (const auto item : split_list(axis, text)) {
+      if (item == "all") {
+        for (const std::string& name : known) add_once(values, name);
+        continue;
+      }
+      if (item != word && std::ranges::find(known, item) == known.end()) {
+        const std::string near = suggestion(item, known);
+        throw_input_error(
+            "unknown {} '{}'{}", axis, item,
+            near.empty() ? fmt::format(" (known: {})", fmt::join(known, ", ")) : near);
+      }
+      add_once(values, std::string(item));
+    }
+    return values;
+  };
+}
+
+std::pair<int, int> split_heads(const std::string& value) {
+  const std::size_t colon = value.find(':');
+  LONGCA_CHECK(colon != std::string::npos, "'{}' is no canonical value of heads", value);
+  return {std::stoi(value.substr(0, colon)), std::stoi(value.substr(colon + 1))};
+}
+
+}  // namespace longca

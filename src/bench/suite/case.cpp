@@ -1,0 +1,91 @@
+#include "bench/suite/case.h"
+
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+
+#include "bench/suite/axes.h"
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+/// "axis=value axis=value …" of the case's axes, except those in `left_out`.
+std::string key_without(const Case& c, std::initializer_list<std::string_view> left_out) {
+  std::string key;
+  for (const Axis& axis : axis_table()) {
+    if (std::find(left_out.begin(), left_out.end(), axis.name) != left_out.end()) continue;
+    const auto value = axis.text(c);
+    if (!value) continue;
+    if (!key.empty()) key += ' ';
+    key += axis.name + '=' + *value;
+  }
+  return key;
+}
+
+}  // namespace
+
+std::string_view to_string(Pass pass) {
+  return pass == Pass::forward ? "forward" : "backward";
+}
+
+std::optional<Pass> parse_pass(std::string_view text) {
+  if (text == "forward") return Pass::forward;
+  if (text == "backward") return Pass::backward;
+  return std::nullopt;
+}
+
+MaskSpec Case::mask_spec() const {
+  MaskSpec spec;
+  spec.name = mask;
+  spec.tokens = tokens;
+  spec.seed = seed;
+  spec.window = window;
+  spec.block_tokens = block_tokens;
+  spec.heads_q = heads_q;
+  spec.heads_k = heads_k;
+  if (lengths) spec.lengths = *lengths;
+  if (block_heads) spec.block_heads = *block_heads;
+  if (block) spec.block = *block;
+  if (density) spec.density = *density;
+  spec.block_causal = block_causal.value_or(0) != 0;
+  return spec;
+}
+
+Problem Case::problem() const {
+  Problem problem;
+  problem.tokens_q = tokens;
+  problem.tokens_k = tokens;
+  problem.heads_q = heads_q;
+  problem.heads_k = heads_k;
+  problem.head_dim = head_dim;
+  problem.dtype = dtype;
+  problem.device = device == "cpu" ? DeviceKind::cpu : DeviceKind::cuda;
+  problem.backward = pass == Pass::backward;
+  problem.deterministic = deterministic.value_or(0) != 0;
+  return problem;
+}
+
+InputStyle Case::input_style() const {
+  return inputs ? parse_input_style(*inputs).value() : InputStyle::normal;
+}
+
+std::string Case::key() const {
+  return key_without(*this, {});
+}
+
+std::string Case::problem_key() const {
+  return key_without(
+      *this, {"kernel", "pass", "deterministic", "mode", "scheme", "shard", "factor", "transport"});
+}
+
+void to_json(nlohmann::json& json, const Case& c) {
+  json = nlohmann::json::object();
+  for (const Axis& axis : axis_table()) axis.write(c, json);
+}
+
+void from_json(const nlohmann::json& json, Case& c) {
+  if (!json.is_object()) throw InputError("\"case\" is not an object");
+  for (const Axis& axis : axis_table()) axis.read(json, c);
+}
+
+}  // namespace longca

@@ -1,0 +1,78 @@
+#include "bench/suite/suite.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "bench/build_info.h"
+#include "core/error.h"
+#include "core/nearest.h"
+
+namespace longca {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file)
+    throw_input_error("suite '{}' cannot be read: {}", path.string(), std::strerror(errno));
+  return text.str();
+}
+
+bool mentions(const SuiteException& exception, const AxisValues& axes) {
+  return std::ranges::any_of(axes, [&](const auto& axis) {
+    return exception.when.contains(axis.first) || exception.set.contains(axis.first);
+  });
+}
+
+fs::path configs_directory() {
+  const char* chosen = std::getenv("LONGCA_CONFIGS");
+  return chosen != nullptr ? fs::path(chosen) : fs::path(build_info().source_dir) / "configs";
+}
+
+}  // namespace
+
+std::vector<SuiteFile> available_suites() {
+  std::vector<SuiteFile> suites;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(configs_directory(), error)) {
+    if (entry.path().extension() == ".toml") suites.push_back({entry.path().stem(), entry.path()});
+  }
+  std::ranges::sort(suites, {}, &SuiteFile::name);
+  return suites;
+}
+
+Suite load_suite(const std::string& name) {
+  if (name.ends_with(".toml")) return parse_suite(read_file(name), name);
+  std::vector<std::string> names;
+  for (const SuiteFile& suite : available_suites()) {
+    if (suite.name == name) return parse_suite(read_file(suite.path), suite.path);
+    names.push_back(suite.name);
+  }
+  throw_input_error("unknown suite '{}'{}: there is no {}", name, suggestion(name, names),
+                    (configs_directory() / (name + ".toml")).string());
+}
+
+void override_axes(Suite& suite, const AxisValues& axes) {
+  AxisValues spoken_of = axes;  // with the other way to say the length
+  if (axes.contains("tokens")) spoken_of.try_emplace(std::string(kTokensPerRank));
+  if (axes.contains(kTokensPerRank)) spoken_of.try_emplace("tokens");
+  for (const auto& [name, values] : spoken_of) suite.axes.erase(name);
+  for (const auto& [name, values] : axes) suite.axes[name] = values;
+  std::erase_if(suite.exceptions, [&](const SuiteException& e) { return mentions(e, spoken_of); });
+}
+
+std::optional<std::string> axis_of_ranks(const AxisValues& axes) {
+  for (const auto& [name, values] : axes) {
+    if (find_axis(name).over_ranks) return name;
+  }
+  return std::nullopt;
+}
+
+}  // namespace longca

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/suite/axes.h"
+
+namespace longca {
+
+/// How long and in how much memory cells may run: a suite's [run] table, and options of the
+/// commands.
+struct RunLimits {
+  double time_limit_s = 1.0;      ///< timing one cell stops here if it has not converged before
+  double case_limit_s = 120.0;    ///< a cell that has not ended by then is killed: `timeout`
+  double verify_budget_s = 10.0;  ///< CPU time for the reference, per problem
+  double cool_down_ms = 1.0;      ///< pause between two repetitions of a burst
+  /// Memory that one cell may take; 0: what the machine and its cgroup have left.
+  std::int64_t memory_limit_mib = 0;
+};
+
+/// A rule of a suite for some of its cells: [[exceptions]].
+struct SuiteException {
+  AxisValues when;   ///< the cells that have one of these values on every axis named
+  std::string skip;  ///< why they are left out, or "" and
+  AxisValues set;    ///< the values (one per axis) that they have instead
+};
+
+/// A product of axes with exceptions, from a TOML file:
+///   description = "…"
+///   [axes]            # numbers, texts as on the command line, or arrays of them
+///   mask = ["causal", "document"]
+///   tokens = "1K:64K:x2"
+///   [[exceptions]]
+///   when = { kernel = "naive", tokens = "64K" }
+///   skip = "takes an hour"          # or: set = { dtype = "float32" }
+///   [run]
+///   time_limit_s = 2
+struct Suite {
+  std::string name;         ///< the file's name without .toml
+  std::string description;  ///< one line
+  std::filesystem::path path;
+  AxisValues axes;
+  std::vector<SuiteException> exceptions;
+  RunLimits limits;
+};
+
+/// Reads a suite's text. `path` names it in errors. Throws InputError with file, line and column: a
+/// syntax error, an unknown key (nearest suggested), a value that its axis does not take.
+Suite parse_suite(std::string_view text, const std::filesystem::path& path);
+
+/// The suite called `name` in $LONGCA_CONFIGS or the checkout's configs/, or the file `name` if it
+/// ends in ".toml". Throws InputError that suggests the nearest name.
+Suite load_suite(const std::string& name);
+
+/// Name and file of every suite that load_suite finds by name, in order of names.
+struct SuiteFile {
+  std::string name;
+  std::filesystem::path path;
+};
+std::vector<SuiteFile> available_suites();
+
+/// Replaces the suite's axes by the command line's. Exceptions that name one of them (in `when` or
+/// `set`) are dropped: they were about the suite's own values.
+void override_axes(Suite& suite, const AxisValues& axes);
+
+/// The name of an axis that only cells over ranks have, if there is one among `axes`.
+std::optional<std::string> axis_of_ranks(const AxisValues& axes);
+
+}  // namespace longca

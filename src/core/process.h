@@ -1,0 +1,72 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/file_descriptor.h"
+
+namespace longca {
+
+/// A program that this one has started: an empty stdin, its output kept in memory, a process group
+/// of its own that is killed with it.
+class ChildProcess {
+ public:
+  using Environment = std::vector<std::pair<std::string, std::string>>;
+
+  /// Starts `command` (a program's path and its arguments) with `environment` over this process's
+  /// own. The system sends it `death_signal` if this process dies. Throws std::system_error if the
+  /// system refuses.
+  explicit ChildProcess(const std::vector<std::string>& command,
+                        const Environment& environment = {}, int death_signal = SIGKILL);
+  ~ChildProcess() { kill(); }
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  pid_t pid() const { return pid_; }
+  bool has_ended() const;
+  /// Kills the process group at once and waits; waitpid's status.
+  int kill();
+  /// Gives the process `grace` to end by itself, then kills its group; waitpid's status.
+  int reap(std::chrono::milliseconds grace);
+  /// Sends SIGTERM, then reaps.
+  int terminate(std::chrono::milliseconds grace);
+
+  /// What it has printed since the last call; the last 64 KiB if that is more.
+  std::string take_output();
+
+ private:
+  pid_t pid_ = -1;
+  FileDescriptor output_;  ///< a file in memory that is its stdout and stderr
+};
+
+/// waitpid, again if a signal interrupts it; the status.
+int wait_for_process(pid_t pid);
+
+/// "was ended by SIGSEGV (Segmentation fault)" or "ended itself with exit code 3", from waitpid's
+/// status.
+std::string describe_process_end(int wait_status);
+
+/// The last line of a process's output that is not blank, cut at 200 bytes.
+std::string last_line(const std::string& output);
+
+/// A process's memory in RAM, in bytes; 0 if there is no such process.
+std::int64_t resident_bytes(pid_t pid);
+
+/// The executable `name` on the PATH, or `name` itself if it has a slash, as an absolute path;
+/// empty if there is none.
+std::filesystem::path find_program(const std::string& name);
+
+/// This host's name as the system has it.
+std::string host_name();
+
+/// `texts` as execv takes them, with a null pointer behind; they outlive its use.
+std::vector<char*> argument_pointers(std::vector<std::string>& texts);
+
+}  // namespace longca

@@ -1,0 +1,348 @@
+#include "bench/record/record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <zlib.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "bench/expect_input_error.h"
+#include "bench/random_case.h"
+#include "bench/record/metrics.h"
+#include "support/temp_directory.h"
+
+namespace longca::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+Record example() {
+  Record record;
+  record.c.kernel = "flash";
+  record.c.mask = "causal";
+  record.c.tokens = 4096;
+  record.c = canonical(record.c);
+  record.metrics = {{"time_ms", 1.5}, {"tflops", 0.25}, {"error_o", 2e-7}};
+  record.samples_ms = {1.4, 1.5, 1.6};
+  record.stop = "converged";
+  record.env = {{"version", "0.1.0"}, {"cpu", {{"model", "Example"}}}};
+  record.at = "2026-05-01T10:00:00Z";
+  return record;
+}
+
+Record failed(StatusCode code, std::string reason) {
+  Record record = example();
+  record.status = {code, std::move(reason)};
+  record.metrics.clear();
+  record.samples_ms.clear();
+  record.stop.clear();
+  return record;
+}
+
+Record parse_one(const std::string& line) {
+  RecordFile file = parse_records(line + "\n", "file");
+  EXPECT_EQ(file.records.size(), 1U);
+  return file.records.at(0);
+}
+
+/// Any double of JSON: huge, tiny, negative.
+rc::Gen<double> finite_number() {
+  return rc::gen::exec([] {
+    const double mantissa = *rc::gen::inRange(-1000000, 1000001) / 999.0;
+    return std::ldexp(mantissa, *rc::gen::inRange(-1050, 1000));
+  });
+}
+
+Record random_record() {
+  Record record;
+  record.c = *random_case();
+  record.status.code = *rc::gen::element(StatusCode::ok, StatusCode::oom, StatusCode::crash);
+  record.status.reason = *rc::gen::string<std::string>();
+  for (const MetricInfo& metric : metric_table()) {
+    if (*rc::gen::arbitrary<bool>()) {
+      record.metrics.emplace(metric.name, *finite_number());
+    }
+  }
+  record.samples_ms = *rc::gen::container<std::vector<double>>(finite_number());
+  record.rank_times_ms = *rc::gen::container<std::vector<double>>(finite_number());
+  record.stop = *rc::gen::element<std::string>("", "converged", "time_limit");
+  record.env = {{"argv", {*rc::gen::string<std::string>()}}};
+  record.at = "2026-05-01T10:00:00Z";
+  if (*rc::gen::arbitrary<bool>()) record.notes["lse"] = *rc::gen::string<std::string>();
+  if (*rc::gen::arbitrary<bool>()) {
+    const auto points = *rc::gen::inRange<std::size_t>(0, 5);
+    const auto list = rc::gen::container<std::vector<double>>(points, finite_number());
+    record.trace = DeviceTrace{*list, *list, *list};
+  }
+  return record;
+}
+
+TEST(Record, HasTheKeysOfTheContractInOrder) {
+  const std::string line = to_line(example());
+  const auto object = nlohmann::ordered_json::parse(line);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  EXPECT_EQ(keys, (std::vector<std::string>{"schema", "key", "case", "status", "reason", "metrics",
+                                            "samples_ms", "stop", "env", "at"}));
+  EXPECT_EQ(object["schema"], 1);
+  EXPECT_EQ(object["status"], "ok");
+  EXPECT_EQ(object["case"]["tokens"], 4096);
+  EXPECT_EQ(object["metrics"]["time_ms"], 1.5);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+}
+
+TEST(Record, OverRanksHasATimeOfEachRank) {
+  Record record = example();
+  record.rank_times_ms = {1.5, 1.25};
+  const std::string line = to_line(record);
+  EXPECT_EQ(json::parse(line)["rank_times_ms"], json({1.5, 1.25}));
+  EXPECT_EQ(parse_one(line).rank_times_ms, record.rank_times_ms);
+}
+
+TEST(Record, WhatWasNotMeasuredIsAbsent) {
+  const json object = json::parse(to_line(failed(StatusCode::oom, "too big")));
+  EXPECT_EQ(object["metrics"], json::object());
+  EXPECT_FALSE(object.contains("notes"));
+}
+
+RC_GTEST_PROP(Record, ReadsBackWhatItWrote, ()) {
+  // Invalid UTF-8 is replaced once; from then on a record is what it is.
+  const Record once = parse_one(to_line(random_record()));
+  const std::string line = to_line(once);
+  RC_ASSERT(to_line(parse_one(line)) == line);
+}
+
+RC_GTEST_PROP(Record, KeepsEveryDigit, ()) {
+  const Record record = random_record();
+  const Record read = parse_one(to_line(record));
+  RC_ASSERT(read.metrics == record.metrics);
+  RC_ASSERT(read.samples_ms == record.samples_ms);
+  RC_ASSERT(read.trace == record.trace);
+  RC_ASSERT(read.c == record.c);
+}
+
+TEST(Record, MetricsThatAreNoNumbersBecomeNotes) {
+  Record record = example();
+  record.metrics["error_o"] = std::nan("");
+  record.metrics["error_dq"] = std::numeric_limits<double>::infinity();
+  record.metrics["error_dk"] = -std::numeric_limits<double>::infinity();
+  const std::string line = to_line(record);
+  EXPECT_EQ(line.find("null"), std::string::npos);
+  const Record read = parse_one(line);
+  EXPECT_FALSE(read.metrics.contains("error_o"));
+  EXPECT_EQ(read.notes, (std::map<std::string, std::string>{
+                            {"error_o", "nan"}, {"error_dq", "inf"}, {"error_dk", "-inf"}}));
+}
+
+TEST(Record, SamplesThatAreNoNumbersAreABug) {
+  Record record = example();
+  record.samples_ms.push_back(std::nan(""));
+  EXPECT_THROW(to_line(record), InternalError);
+}
+
+TEST(Record, InvalidUtf8InAReasonIsReplaced) {
+  const Record read =
+      parse_one(to_line(failed(StatusCode::crash, "bad \xff\xfe byte, cut \xe2\x82")));
+  EXPECT_EQ(read.status.reason, "bad \xef\xbf\xbd\xef\xbf\xbd byte, cut \xef\xbf\xbd");
+}
+
+TEST(Record, LineBreaksInAReasonStayInItsLine) {
+  const Record record = failed(StatusCode::crash, "two\nlines\r\n\0and more");
+  EXPECT_EQ(to_line(record).find('\n'), std::string::npos);
+  EXPECT_EQ(parse_one(to_line(record)).status.reason, record.status.reason);
+}
+
+TEST(Record, UnknownSchemasAreRefusedByName) {
+  json object = example();
+  object["schema"] = 2;
+  expect_input_error([&] { parse_one(object.dump()); },
+                     "file:1: not a record of longca: 'schema' is 2");
+  object["schema"] = "1";
+  expect_input_error([&] { parse_one(object.dump()); }, "'schema' is \"1\"");
+  object.erase("schema");
+  expect_input_error([&] { parse_one(object.dump()); }, "'schema' is missing");
+}
+
+TEST(Record, AKeyThatIsNotItsCasesIsRefused) {
+  json object = example();
+  object["case"]["tokens"] = 8192;
+  expect_input_error([&] { parse_one(object.dump()); }, "'key' is");
+}
+
+TEST(Record, FaultsAreNamedWithFileAndLine) {
+  const std::string good = to_line(example()) + "\n";
+  expect_input_error([&] { parse_records(good + "{}\n" + good, "a.jsonl"); },
+                     "a.jsonl:2: not a record of longca: the key 'schema' is missing");
+  expect_input_error([&] { parse_records(good + good + "nonsense\n", "a.jsonl"); },
+                     "a.jsonl:3: not a record of longca: no valid JSON at column");
+  expect_input_error([&] { parse_records("[1]\n", "a.jsonl"); }, "'record' must be an object");
+}
+
+/// Every value of the object that `path` reaches, replaced by each of `replacements`.
+void for_each_replacement(const json& object,
+                          const std::function<void(const json&, const std::string&)>& visit) {
+  const std::vector<json> replacements = {
+      nullptr, true, -1, 1.5, 1e308, "x", json::array(), json::object(), json::array({nullptr})};
+  std::vector<json::json_pointer> paths;
+  const json flat = object.flatten();
+  for (const auto& [path, value] : flat.items()) {
+    for (json::json_pointer at(path); !at.empty(); at = at.parent_pointer()) paths.push_back(at);
+  }
+  for (const auto& path : paths) {
+    for (const json& replacement : replacements) {
+      json changed = object;
+      changed[path] = replacement;
+      visit(changed, path.to_string());
+    }
+  }
+}
+
+TEST(Record, WrongTypesAnywhereAreAnInputErrorOrARecord) {
+  int refused = 0;
+  json object = example();
+  object["notes"] = {{"lse", "not returned"}};
+  for_each_replacement(object, [&](const json& changed, const std::string& path) {
+    try {
+      parse_one(changed.dump());
+    } catch (const InputError& error) {
+      ++refused;
+      EXPECT_THAT(error.what(), HasSubstr("file:1: ")) << path;
+    }
+  });
+  EXPECT_GT(refused, 100);
+}
+
+TEST(Record, WrongTypesAreNamed) {
+  const std::vector<std::pair<const char*, const char*>> faults = {
+      {"/status", "'status' must be a string"},
+      {"/reason", "'reason' must be a string"},
+      {"/metrics", "'metrics' must be an object"},
+      {"/metrics/time_ms", "'metrics.time_ms' must be a number"},
+      {"/samples_ms", "'samples_ms' must be an array"},
+      {"/samples_ms/1", "'samples_ms' must be a number"},
+      {"/stop", "'stop' must be a string"},
+      {"/env", "'env' must be an object"},
+      {"/at", "'at' must be a string"},
+      {"/case", "'case' must be an object"},
+      {"/key", "'key' must be a string"}};
+  for (const auto& [path, sentence] : faults) {
+    json object = example();
+    object[json::json_pointer(path)] = true;
+    expect_input_error([&] { parse_one(object.dump()); }, sentence);
+  }
+}
+
+TEST(Record, ATraceHasThreeListsOfOneLength) {
+  json object = example();
+  object["trace"] = {{"t_ms", {0, 20}}, {"sm_clock_mhz", {1980, 1965}}, {"power_w", {300, 650.5}}};
+  EXPECT_EQ(parse_one(object.dump()).trace->power_w.at(1), 650.5);
+  object["trace"]["power_w"] = json::array({300});
+  expect_input_error([&] { parse_one(object.dump()); }, "lists of 'trace' differ in length");
+  object["trace"].erase("t_ms");
+  expect_input_error([&] { parse_one(object.dump()); }, "'t_ms' is missing");
+  object["trace"]["t_ms"] = "0";
+  expect_input_error([&] { parse_one(object.dump()); }, "'trace.t_ms' must be an array");
+}
+
+TEST(Record, UnknownWordsAreNamed) {
+  json object = example();
+  object["status"] = "fine";
+  expect_input_error([&] { parse_one(object.dump()); }, "'status' is 'fine'");
+  object["status"] = "ok";
+  object["stop"] = "tired";
+  expect_input_error([&] { parse_one(object.dump()); }, "'stop' is 'tired'");
+}
+
+TEST(Record, NumbersBeyondADoubleAreRefused) {
+  std::string line = to_line(example());
+  line.replace(line.find("1.5"), 3, "1e999");
+  expect_input_error([&] { parse_one(line); }, "a number is too large");
+}
+
+TEST(Record, DeepNestingIsRefusedBeforeItHurts) {
+  const int depth = 200000;
+  const std::string deep = std::string(depth, '[') + std::string(depth, ']');
+  std::string line = to_line(example());
+  line.replace(line.find("\"Example\""), 9, deep);
+  expect_input_error([&] { parse_one(line); }, "nested deeper than 64");
+}
+
+RC_GTEST_PROP(Record, AnyBytesAreRecordsOrAnInputError, ()) {
+  std::string line = to_line(example());
+  const int changes = *rc::gen::inRange(1, 6);
+  for (int i = 0; i < changes; ++i) {
+    const auto at = *rc::gen::inRange<std::size_t>(0, line.size());
+    line[at] = *rc::gen::arbitrary<char>();
+  }
+  try {
+    parse_records(line + "\n", "file");
+  } catch (const InputError&) {
+    RC_TAG("refused");
+  }
+}
+
+TEST(RecordFile, CutAtEveryByteKeepsWhatIsWhole) {
+  const std::vector<std::string> lines = {to_line(example()),
+                                          to_line(failed(StatusCode::oom, "caf\xc3\xa9"))};
+  const std::string text = lines[0] + "\n" + lines[1] + "\n";
+  for (std::size_t size = 0; size <= text.size(); ++size) {
+    const RecordFile file = parse_records(std::string_view(text).substr(0, size), "file");
+    // A line counts from its last byte on, its newline or not.
+    const std::size_t whole = (size >= lines[0].size()) + (size >= text.size() - 1);
+    ASSERT_EQ(file.records.size(), whole) << size;
+    const bool between = size == 0 || size == lines[0].size() || size == lines[0].size() + 1 ||
+                         size >= text.size() - 1;
+    ASSERT_EQ(file.torn, !between) << size;
+    ASSERT_EQ(file.whole_bytes, file.torn ? (whole == 0 ? 0 : lines[0].size() + 1) : size) << size;
+  }
+}
+
+TEST(RecordFile, MissingFilesAndFoldersAreNamed) {
+  const TempDirectory folder;
+  expect_input_error([&] { read_records(folder / "none.jsonl"); }, "none.jsonl: No such file");
+  expect_input_error([&] { read_records(folder.path()); }, "it is a directory");
+}
+
+void write_compressed(const std::filesystem::path& path, const std::string& text) {
+  const gzFile file = gzopen(path.c_str(), "wb");
+  ASSERT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
+            static_cast<int>(text.size()));
+  ASSERT_EQ(gzclose(file), Z_OK);
+}
+
+TEST(RecordFile, CompressedFilesAreRead) {
+  const TempDirectory folder;
+  const std::string line = to_line(example()) + '\n';
+  write_compressed(folder / "a.jsonl.gz", line + line);
+  EXPECT_EQ(read_records(folder / "a.jsonl.gz").records.size(), 2);
+}
+
+TEST(RecordFile, ACutCompressedFileIsRefused) {
+  const TempDirectory folder;
+  const std::filesystem::path path = folder / "a.jsonl.gz";
+  write_compressed(path, to_line(example()) + '\n');
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  expect_input_error([&] { read_records(path); }, "cannot read " + path.string());
+}
+
+TEST(RecordFile, TheLastRecordOfAKeyCountsAtTheFirstsPlace) {
+  Record other = example();
+  other.c.tokens = 1;
+  const std::vector<Record> records = {example(), other, failed(StatusCode::crash, "again")};
+  const std::vector<Record> latest = latest_records(records);
+  ASSERT_EQ(latest.size(), 2U);
+  EXPECT_EQ(latest[0].status.reason, "again");
+  EXPECT_EQ(latest[1].c.tokens, 1);
+}
+
+TEST(Metrics, AreFoundByName) {
+  for (const MetricInfo& metric : metric_table()) EXPECT_EQ(find_metric(metric.name), &metric);
+  EXPECT_EQ(find_metric("speed"), nullptr);
+}
+
+}  // namespace
+}  // namespace longca::testing

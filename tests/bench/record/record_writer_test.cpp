@@ -1,0 +1,169 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "bench/expect_input_error.h"
+#include "bench/record/record.h"
+#include "bench/suite/axes.h"
+#include "support/temp_directory.h"
+
+namespace longca::testing {
+namespace {
+
+using Mode = RecordWriter::Mode;
+
+Record record_of(std::int64_t tokens, std::string reason = "") {
+  Record record;
+  record.c.kernel = "flash";
+  record.c.mask = "causal";
+  record.c.tokens = tokens;
+  record.c = canonical(record.c);
+  if (!reason.empty()) record.status = {StatusCode::crash, std::move(reason)};
+  record.at = "2026-05-01T10:00:00Z";
+  return record;
+}
+
+std::string lines_of(std::initializer_list<std::int64_t> tokens) {
+  std::string text;
+  for (const std::int64_t t : tokens) text += to_line(record_of(t)) + '\n';
+  return text;
+}
+
+/// Where to cut a text: everywhere near the ends of its lines, and at some places between. (Cutting
+/// at every byte is the reader's test; here each cut costs the disk a flush.)
+std::vector<std::size_t> cuts_of(const std::string& text) {
+  std::vector<std::size_t> cuts;
+  for (std::size_t size = 0; size <= text.size(); ++size) {
+    const std::size_t newline = text.find('\n', size < 3 ? 0 : size - 3);
+    const bool near_end = size < 12 || newline <= size + 3;
+    if (near_end || size % 37 == 0) cuts.push_back(size);
+  }
+  return cuts;
+}
+
+TEST(RecordWriter, EachLineIsThereWhenAppendReturns) {
+  const TempDirectory folder;
+  RecordWriter writer(folder / "a.jsonl", Mode::replace);
+  for (std::int64_t tokens = 1; tokens <= 5; ++tokens) {
+    writer.append(record_of(tokens));
+    EXPECT_EQ(read_records(folder / "a.jsonl").records.size(), static_cast<std::size_t>(tokens));
+  }
+}
+
+TEST(RecordWriter, ReplaceStartsAnew) {
+  const TempDirectory folder;
+  write_file(folder / "a.jsonl", lines_of({1, 2}));
+  RecordWriter(folder / "a.jsonl", Mode::replace).append(record_of(3));
+  EXPECT_EQ(read_file(folder / "a.jsonl"), lines_of({3}));
+}
+
+TEST(RecordWriter, ReplaceTakesAnEmptyFileAndWhatAKilledRunLeft) {
+  const TempDirectory folder;
+  const std::string line = lines_of({1});
+  for (const std::size_t size : cuts_of(line)) {
+    write_file(folder / "a.jsonl", line.substr(0, size));
+    RecordWriter(folder / "a.jsonl", Mode::replace).append(record_of(3));
+    ASSERT_EQ(read_file(folder / "a.jsonl"), lines_of({3})) << size;
+  }
+}
+
+TEST(RecordWriter, OtherFilesAreNeverTouched) {
+  const TempDirectory folder;
+  const std::string foreign[] = {
+      "my thesis",          "my thesis\n", "{\"a\":1}\n",
+      "{\"schema\":2}\n",   "\n",          "\n" + lines_of({1}).substr(0, 20),
+      std::string("\0", 1), "[]\n"};
+  for (const std::string& text : foreign) {
+    for (const Mode mode : {Mode::replace, Mode::resume}) {
+      // An empty line is no record, but nothing that resuming could hurt.
+      if (mode == Mode::resume && text == "\n") continue;
+      write_file(folder / "a.jsonl", text);
+      EXPECT_THROW(RecordWriter(folder / "a.jsonl", mode), InputError) << text;
+      EXPECT_EQ(read_file(folder / "a.jsonl"), text);
+    }
+  }
+}
+
+TEST(RecordWriter, ResumeRefusesAFileWithAForeignLineInIt) {
+  const TempDirectory folder;
+  const std::string text = lines_of({1}) + "something else\n" + lines_of({2});
+  write_file(folder / "a.jsonl", text);
+  expect_input_error([&] { RecordWriter(folder / "a.jsonl", Mode::resume); }, "a.jsonl:2: ");
+  EXPECT_EQ(read_file(folder / "a.jsonl"), text);
+}
+
+TEST(RecordWriter, ResumeRepairsAFileCutAtAnyByte) {
+  const TempDirectory folder;
+  const std::string text = lines_of({1, 2});
+  const std::string first = lines_of({1});
+  for (const std::size_t size : cuts_of(text)) {
+    write_file(folder / "a.jsonl", text.substr(0, size));
+    RecordWriter(folder / "a.jsonl", Mode::resume).append(record_of(3));
+    const bool has_first = size + 1 >= first.size();
+    const bool has_second = size + 1 >= text.size();
+    const std::string kept = has_second ? text : has_first ? first : "";
+    ASSERT_EQ(read_file(folder / "a.jsonl"), kept + lines_of({3})) << size;
+  }
+}
+
+TEST(RecordWriter, ResumeStartsAMissingFile) {
+  const TempDirectory folder;
+  RecordWriter(folder / "a.jsonl", Mode::resume).append(record_of(1));
+  EXPECT_EQ(read_file(folder / "a.jsonl"), lines_of({1}));
+}
+
+TEST(RecordWriter, PlacesThatCannotBeWrittenAreNamed) {
+  const TempDirectory folder;
+  expect_input_error([&] { RecordWriter(folder / "no/a.jsonl", Mode::replace); },
+                     "no/a.jsonl: No such file or directory");
+  expect_input_error([&] { RecordWriter(folder.path(), Mode::replace); }, "Is a directory");
+}
+
+TEST(RecordWriter, AFullDiskIsAnError) {
+  RecordWriter writer("/dev/full", Mode::replace);
+  expect_input_error([&] { writer.append(record_of(1)); }, "/dev/full: No space left on device");
+}
+
+TEST(RecordWriter, ALineThatDidNotFitIsTakenBack) {
+  const TempDirectory folder;
+  RecordWriter writer(folder / "a.jsonl", Mode::replace);
+  writer.append(record_of(1));
+  // A limit on the size of files cuts a write short as a full disk does.
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit tight = before;
+  tight.rlim_cur = lines_of({1}).size() + 100;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
+  EXPECT_THROW(writer.append(record_of(2, std::string(4096, 'x'))), InputError);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  writer.append(record_of(3));
+  EXPECT_EQ(read_file(folder / "a.jsonl"), lines_of({1, 3}));
+}
+
+TEST(RecordWriter, ASecondRunDoesNotWriteBetweenTheLines) {
+  const TempDirectory folder;
+  RecordWriter writer(folder / "a.jsonl", Mode::replace);
+  writer.append(record_of(1));
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    try {
+      RecordWriter second(folder / "a.jsonl", Mode::replace);
+    } catch (const InputError& error) {
+      ::_exit(std::string(error.what()).find("another run") != std::string::npos ? 0 : 1);
+    }
+    ::_exit(2);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(read_file(folder / "a.jsonl"), lines_of({1}));
+}
+
+}  // namespace
+}  // namespace longca::testing

@@ -1,0 +1,67 @@
+#include "bench/run/dry_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace longca::testing {
+namespace {
+
+/// Replaces the number (or word) and the spaces before `end` of each line that has it by "#".
+std::string without_memory(const std::string& line, const std::string& end) {
+  const std::size_t at = line.rfind(end);
+  if (at == std::string::npos || at == 0) return line;
+  const std::size_t space = line.find_last_of(' ', at - 1);
+  const std::size_t before = line.find_last_not_of(' ', space);
+  return line.substr(0, before + 1) + " #" + line.substr(at);
+}
+
+/// With "#" for the estimates of memory: the reference's share of them is not this test's matter.
+std::string dry_run(const std::string& suite) {
+  std::ostringstream out;
+  const Suite parsed = parse_suite(suite, "s.toml");
+  print_dry_run(out, expand(parsed), parsed.limits);
+  std::istringstream lines(out.str());
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    line += '\n';
+    for (const char* end : {"  axes", "  seed", " MiB\n"}) line = without_memory(line, end);
+    text += line;
+  }
+  return text;
+}
+
+TEST(DryRun, ListsCellsWithFlopsAndMemory) {
+  // 4 · area · hq · d: full 64² and causal 64 · 65 / 2 cells, 4 heads, 32 dimensions; backward 2.5
+  // times.
+  EXPECT_EQ(dry_run(R"(
+[axes]
+kernel = "naive"
+mask = ["full", "causal"]
+tokens = 1024
+heads = "4:2"
+dim = 32
+dtype = ["float32"]
+[[exceptions]]
+when = { mask = "causal", pass = "backward" }
+skip = "not today"
+)"),
+            "kernel  mask    tokens  heads  dim  dtype    pass      GFLOP #  axes\n"
+            "naive   full      1024  4:2    32   float32  forward   0.537 #  seed=42 device=cpu "
+            "mode=burst\n"
+            "naive   full      1024  4:2    32   float32  backward  1.342 #  seed=42 device=cpu "
+            "mode=burst\n"
+            "naive   causal    1024  4:2    32   float32  forward   0.269 #  seed=42 device=cpu "
+            "mode=burst\n"
+            "3 cells of 2 problems, 2.148 GFLOP once through, at most # MiB\n"
+            "1 left out by the suite: not today\n");
+}
+
+TEST(DryRun, SaysWhatWillNotRun) {
+  EXPECT_THAT(dry_run("[axes]\nkernel = \"naive\"\nmask = \"causal\"\ndtype = \"float16\"\n"),
+              ::testing::HasSubstr("unsupported: naive has no float16"));
+}
+
+}  // namespace
+}  // namespace longca::testing

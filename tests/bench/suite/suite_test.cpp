@@ -1,0 +1,265 @@
+#include "bench/suite/suite.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "bench/expect_input_error.h"
+#include "bench/suite/cases.h"
+#include "support/temp_directory.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+CaseList expand_text(const std::string& text) {
+  return expand(parse_suite(text, "s.toml"));
+}
+
+TEST(Suite, ReadsAxesExceptionsAndLimits) {
+  const Suite suite = parse_suite(R"(
+description = "two masks"
+[axes]
+mask = ["causal", "full"]
+tokens = [64, "1K:2K:x2"]
+density = 0.25
+[[exceptions]]
+when = { mask = "full", tokens = 64 }
+skip = "too small"
+[run]
+time_limit_s = 2
+memory_limit_mib = 512
+)",
+                                  "dir/two.toml");
+  EXPECT_EQ(suite.name, "two");
+  EXPECT_EQ(suite.description, "two masks");
+  EXPECT_THAT(suite.axes.at("tokens"), ElementsAre("64", "1024", "2048"));
+  EXPECT_THAT(suite.axes.at("density"), ElementsAre("0.25"));
+  EXPECT_EQ(suite.exceptions.size(), 1U);
+  EXPECT_EQ(suite.limits.time_limit_s, 2.0);
+  EXPECT_EQ(suite.limits.memory_limit_mib, 512);
+  EXPECT_EQ(suite.limits.case_limit_s, RunLimits{}.case_limit_s);
+}
+
+TEST(Suite, ErrorsSayFileLineAndColumn) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"[axes]\nmask = [\"causal\"\n", "s.toml:"},
+      {"[axes]\nmask = 5 5\n", "s.toml:2:10: "},
+      {"[axis]\n", "s.toml:1:1: unknown key 'axis' (did you mean 'axes'?)"},
+      {"[axes]\ntoken = 5\n", "s.toml:2:9: unknown axis 'token' (did you mean 'tokens'?)"},
+      {"[axes]\ntokens = [5,\n 0]\n", "s.toml:3:2: tokens 0 is too small"},
+      {"[axes]\ntokens = 1.5\n", "s.toml:2:10: tokens '1.5'"},
+      {"[axes]\ntokens = true\n", "s.toml:2:10: axis 'tokens' takes"},
+      {"[axes]\nmask = []\n", "s.toml:2:8: axis 'mask' has no value: the product is empty"},
+      {"axes = 5\n", "s.toml:1:8: 'axes' is not a table"},
+      {"[run]\ntime_limit = 5\n", "did you mean 'time_limit_s'"},
+      {"[run]\ntime_limit_s = -5\n", "s.toml:2:16: "},
+      {"[run]\nmemory_limit_mib = 0.5\n", "whole number"},
+      {"[[exceptions]]\nskip = \"x\"\n", "needs 'when'"},
+      {"[[exceptions]]\nwhen = { tokens = 5 }\n", "either 'skip'"},
+      {"[[exceptions]]\nwhen = { tokens = 5 }\nset = { tokens = [5, 6] }\n",
+       "one value of 'tokens'"},
+      {"exceptions = 5\n", "[[exceptions]]"},
+      {"description = 5\n", "'description' is not a text"},
+  };
+  for (const auto& [text, part] : cases) {
+    SCOPED_TRACE(text);
+    expect_input_error([&] { parse_suite(text, "s.toml"); }, part);
+  }
+}
+
+TEST(Suite, IsFoundByNameInTheConfigsFolder) {
+  const TempDirectory folder;
+  write_file(folder / "mine.toml", "description = \"my own\"\n");
+  write_file(folder / "notes.txt", "not a suite");
+  ASSERT_EQ(setenv("LONGCA_CONFIGS", folder.path().c_str(), 1), 0);
+  EXPECT_EQ(load_suite("mine").description, "my own");
+  EXPECT_EQ(load_suite((folder / "mine.toml").string()).name, "mine");
+  ASSERT_EQ(available_suites().size(), 1U);
+  EXPECT_EQ(available_suites().front().name, "mine");
+  expect_input_error([] { load_suite("mime"); }, "unknown suite 'mime' (did you mean 'mine'?)");
+  expect_input_error([] { load_suite("absent.toml"); }, "'absent.toml' cannot be read");
+  unsetenv("LONGCA_CONFIGS");
+}
+
+TEST(Cases, EqualWorkIsOneCell) {
+  // A causal mask has no window; its two cells are one.
+  const CaseList list = expand_text(
+      "[axes]\nkernel = \"naive\"\nmask = [\"causal\", \"sliding_window\"]\nwindow = [16, 32]\n"
+      "pass = \"forward\"\n");
+  std::vector<std::string> masks;
+  for (const Case& c : list.cases) masks.push_back(c.mask);
+  EXPECT_THAT(masks, ElementsAre("causal", "sliding_window", "sliding_window"));
+}
+
+TEST(Cases, CellsOfOneProblemAreNeighbours) {
+  const CaseList list = expand_text(
+      "[axes]\nkernel = [\"naive\"]\nmask = [\"causal\", \"full\"]\ntokens = [64, 128]\n"
+      "mode = \"all\"\n");
+  EXPECT_EQ(list.cases.size(), 2U * 2 * 2 * 3);
+  std::set<std::string> seen;
+  std::string last;
+  for (const Case& c : list.cases) {
+    if (c.problem_key() == last) continue;
+    last = c.problem_key();
+    EXPECT_TRUE(seen.insert(last).second) << last << " comes back";
+  }
+  EXPECT_EQ(seen.size(), 4U);
+}
+
+constexpr const char* kExceptions = R"(
+[axes]
+kernel = "naive"
+mask = ["causal", "full"]
+tokens = [64, 128]
+pass = "forward"
+[[exceptions]]
+when = { mask = "full", tokens = [128] }
+skip = "too slow"
+[[exceptions]]
+when = { mask = "causal" }
+set = { dtype = "float32" }
+)";
+
+TEST(Cases, ExceptionsSkipAndSet) {
+  const CaseList list = expand_text(kExceptions);
+  ASSERT_EQ(list.cases.size(), 3U);
+  ASSERT_EQ(list.skipped.size(), 1U);
+  EXPECT_EQ(list.skipped[0].reason, "too slow");
+  for (const Case& c : list.cases) {
+    EXPECT_EQ(c.dtype, c.mask == "causal" ? DType::float32 : DType::bfloat16);
+  }
+}
+
+TEST(Cases, AnAxisOfTheCommandLineEndsTheExceptionsAboutIt) {
+  Suite suite = parse_suite(kExceptions, "s.toml");
+  override_axes(suite, {{"tokens", {"128"}}});
+  const CaseList list = expand(suite);
+  EXPECT_EQ(list.cases.size(), 2U);
+  EXPECT_TRUE(list.skipped.empty());
+  ASSERT_EQ(suite.exceptions.size(), 1U);
+  EXPECT_TRUE(suite.exceptions[0].set.contains("dtype"));
+}
+
+TEST(Cases, NoneLeftOrFarTooManyAreErrors) {
+  expect_input_error(
+      [] {
+        expand_text(
+            "[axes]\nmask = \"full\"\n[[exceptions]]\nwhen = { mask = \"full\" }\nskip = \"no\"\n");
+      },
+      "suite 's' has no cell");
+  expect_input_error(
+      [] {
+        expand_text(
+            "[axes]\ntokens = \"1:1M:x2\"\nseed = \"1:1M:x2\"\ndim = \"1:1K:x2\"\n"
+            "block = \"1:1M:x2\"\nwindow = \"1:1M:x2\"\n");
+      },
+      "more than 1000000 cells");
+}
+
+TEST(Cases, QuickKeepsWindowsBelowAQuarter) {
+  const CaseList list = expand(load_suite("quick"));
+  std::set<std::string> masks;
+  for (const Case& c : list.cases) {
+    masks.insert(c.mask);
+    EXPECT_LT(c.window.value_or(0), c.tokens / 4);
+    EXPECT_LT(c.block_tokens.value_or(0), c.tokens / 4);
+  }
+  EXPECT_EQ(masks.size(), mask_table().size());
+}
+
+CaseList expand_ranks(const std::string& text, const FoundRanks& found = {.cpu = 3, .cuda = 0}) {
+  return expand_over_ranks(parse_suite(text, "s.toml"), found);
+}
+
+constexpr const char* kOverRanks = R"(
+[axes]
+kernel = "naive"
+mask = ["causal", "full"]
+tokens_per_rank = 64
+pass = "forward"
+scheme = ["ulysses", "ring_p2p"]
+ranks = ["found", 8]
+shard = "contiguous"
+)";
+
+TEST(Cases, OverRanksAreOrderedByThemAndFoundIsWhatThereIs) {
+  const CaseList list = expand_ranks(kOverRanks);
+  ASSERT_EQ(list.cases.size(), 2U * 2 * 4);
+  std::vector<int> ranks;
+  for (const Case& c : list.cases) {
+    if (ranks.empty() || ranks.back() != *c.ranks) ranks.push_back(*c.ranks);
+    EXPECT_EQ(c.tokens, 64 * *c.ranks);
+    EXPECT_EQ(c.transport, "mpi");
+  }
+  EXPECT_THAT(ranks, ElementsAre(1, 2, 3, 8));
+}
+
+TEST(Cases, ATotalLengthReplacesOneOfEachRank) {
+  Suite suite = parse_suite(kOverRanks, "s.toml");
+  override_axes(suite, {{"tokens", {"100"}}});
+  for (const Case& c : expand_over_ranks(suite, {}).cases) EXPECT_EQ(c.tokens, 100);
+  override_axes(suite, {{"tokens_per_rank", {"5"}}});
+  for (const Case& c : expand_over_ranks(suite, {}).cases) EXPECT_EQ(c.tokens, 5 * *c.ranks);
+}
+
+TEST(Cases, DefaultsFollowWhatAnExceptionSets) {
+  const CaseList list = expand_ranks(R"(
+[axes]
+kernel = "naive"
+mask = "full"
+tokens_per_rank = 64
+pass = "forward"
+scheme = "usp"
+shard = "zigzag"
+ranks = 8
+heads = "8:8"
+[[exceptions]]
+when = { device = "cpu" }
+set = { heads = "8:2" }
+[[exceptions]]
+when = { heads = "8:2" }
+set = { tokens_per_rank = 16 }
+)");
+  ASSERT_EQ(list.cases.size(), 1U);
+  EXPECT_EQ(list.cases[0].factor, 2) << "the KV heads of the exception";
+  EXPECT_EQ(list.cases[0].tokens, 128);
+}
+
+TEST(Cases, OfOneDeviceHaveNoAxesOfRanks) {
+  for (const Case& c : expand(parse_suite(kOverRanks, "s.toml")).cases) {
+    EXPECT_FALSE(c.scheme || c.ranks || c.shard || c.factor || c.transport) << c.key();
+  }
+}
+
+TEST(Cases, SuitesOverRanksFitGpusAndCpus) {
+  for (const char* name : {"cp", "cp_strong", "cp_tp8", "cp_quick"}) {
+    SCOPED_TRACE(name);
+    Suite suite = load_suite(name);
+    EXPECT_TRUE(axis_of_ranks(suite.axes).has_value());
+    for (const Case& c : expand_over_ranks(suite, {.cpu = 2, .cuda = 96}).cases) {
+      if (c.device != "cpu") continue;
+      EXPECT_EQ(c.kernel, "flash");
+      EXPECT_LE(c.tokens, 2048);
+      EXPECT_LT(c.window.value_or(0), c.tokens / 4);
+    }
+    if (suite.axes.at("device") == std::vector<std::string>{"cpu"}) continue;
+    suite.axes["device"] = {"cuda"};
+    std::set<int> ranks;
+    std::set<std::string> masks;
+    for (const Case& c : expand_over_ranks(suite, {.cpu = 2, .cuda = 96}).cases) {
+      ranks.insert(*c.ranks);
+      masks.insert(c.mask);
+      EXPECT_NE(c.kernel, "flash");
+    }
+    EXPECT_THAT(ranks, ElementsAre(1, 2, 4, 8, 16, 32, 64, 96));
+    if (suite.name == "cp") {
+      EXPECT_EQ(masks.size(), mask_table().size());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace longca::testing
