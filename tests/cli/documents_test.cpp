@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -7,7 +9,8 @@
 #include <string>
 #include <vector>
 
-// The pages of the project: every relative link leads to a file, and every anchor to a heading.
+// The pages of the project: every relative link leads to a file, every anchor to a heading, and
+// every path of the tree that a page or a source names exists.
 namespace longca::testing {
 namespace {
 
@@ -92,6 +95,25 @@ TEST(Documents, EveryRelativeLinkResolves) {
     }
   }
   EXPECT_GT(links, 40u);
+}
+
+TEST(Documents, APathInACodeSpanExists) {
+  const fs::path root = LONGCA_SOURCE_DIR;
+  const std::regex path(
+      R"(`((src|apps|tests|configs|scripts|examples|benchmarks)/[a-zA-Z0-9_./-]+)`)");
+  for (const fs::path& page : pages(root)) {
+    const std::string text = read(page);
+    for (std::sregex_iterator at(text.begin(), text.end(), path), end; at != end; ++at) {
+      const std::string name = (*at)[1];
+      const bool placeholder =
+          std::any_of(name.begin(), name.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+      if (placeholder || name.ends_with("/mine.cpp")) {
+        continue;  // src/attention/adapters/LIBRARY, the example of adding-a-kernel.md
+      }
+      EXPECT_TRUE(fs::exists(root / name) || fs::exists(root / (name + ".cpp")))
+          << page.lexically_relative(root) << " names " << name;
+    }
+  }
 }
 
 TEST(Documents, APageThatASourceNamesExists) {
