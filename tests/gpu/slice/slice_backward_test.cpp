@@ -97,7 +97,7 @@ TEST_P(SliceBackward, ManyIntervalsInOneTile) {
   expect_right_at(100, 150, {8, 1}, Mask::from_slices(100, 150, slices), "checkerboard");
 }
 
-TEST_P(SliceBackward, KeysThatSeveralCtasShare) {
+TEST_P(SliceBackward, KeyTilesSplitAmongCtas) {
   // Every row sees the first keys, and a key tile of few heads would keep one CTA busy.
   for (const std::string name : {"full", "shared_question", "prefix_lm_causal"}) {
     expect_right_at(1200, 1200, {8, 1}, small_mask(name, 1200, {8, 1}), name);
@@ -129,7 +129,7 @@ TEST_P(SliceBackward, RowsLongerThanAChunk) {
 
 /// Into float32 that holds ones: what comes is what the plain call rounds, and ones more.
 TEST_P(SliceBackward, AddsIntoGivenGradients) {
-  // Keys of CTAs of their own, and shared ones; the last tile is cut.
+  // Key tiles of one CTA and split ones; the last tile is short.
   // The larger problem's dQ is written while work goes on.
   struct Setting {
     std::string name;

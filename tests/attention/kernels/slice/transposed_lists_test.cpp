@@ -36,7 +36,8 @@ class Visits {
   }
 
   const std::vector<std::uint8_t>& cells() const { return cells_; }
-  /// Whether each key's sums are written, by one tile or one shared place.
+  /// Whether dK and dV of each key are written once: by an item or from the accumulators of a split
+  /// tile.
   bool every_key_has_one_owner() const {
     return std::all_of(owners_.begin(), owners_.end(), [](int count) { return count == 1; });
   }

@@ -43,29 +43,30 @@ Range BandWord::columns_of(int row) const {
 }
 
 RowPatterns::RowPatterns(int group_tokens, std::vector<RowIntervals>& out)
-    : group_tokens_(group_tokens), out_(out), slots_(std::size_t{1} << kSlotBits) {}
+    : group_tokens_(group_tokens), out_(out), entries_(std::size_t{1} << kEntryBits) {}
 
 RowPatterns::View RowPatterns::view(std::span<const std::uint64_t> words, int tokens) {
   if (words.empty() || tokens == 0) return {kNone, 1};
   if (words.size() > kMaxWords) return build(words, tokens);
-  Slot& slot = slot_of(words, tokens);
-  const bool known = slot.tokens == tokens && std::equal(words.begin(), words.end(), slot.words) &&
-                     (words.size() == kMaxWords || slot.words[words.size()] == 0);
+  Entry& entry = entry_of(words, tokens);
+  const bool known = entry.tokens == tokens &&
+                     std::equal(words.begin(), words.end(), entry.words) &&
+                     (words.size() == kMaxWords || entry.words[words.size()] == 0);
   if (!known) {
-    slot.view = build(words, tokens);
-    slot.tokens = tokens;
-    std::fill(std::copy(words.begin(), words.end(), slot.words), std::end(slot.words), 0);
+    entry.view = build(words, tokens);
+    entry.tokens = tokens;
+    std::fill(std::copy(words.begin(), words.end(), entry.words), std::end(entry.words), 0);
   }
-  return slot.view;
+  return entry.view;
 }
 
-RowPatterns::Slot& RowPatterns::slot_of(std::span<const std::uint64_t> words, int tokens) {
+RowPatterns::Entry& RowPatterns::entry_of(std::span<const std::uint64_t> words, int tokens) {
   auto hash = static_cast<std::uint64_t>(tokens);
   for (const std::uint64_t word : words) {
     hash = (hash ^ word) * 0x9E3779B97F4A7C15U;
     hash ^= hash >> 32;
   }
-  return slots_[hash * 0x9E3779B97F4A7C15U >> (64 - kSlotBits)];
+  return entries_[hash * 0x9E3779B97F4A7C15U >> (64 - kEntryBits)];
 }
 
 /// The columns of a row: ascending, disjoint and not adjacent.
@@ -149,7 +150,7 @@ std::int32_t UniquePatterns::add_one(std::span<const std::uint64_t> words) {
 }
 
 SeenRows::SeenRows(int tile_tokens, std::vector<std::uint64_t>& out)
-    : tile_tokens_(tile_tokens), patterns_(out), slots_(kSlots) {}
+    : tile_tokens_(tile_tokens), patterns_(out), entries_(kEntries) {}
 
 std::int32_t SeenRows::pattern(std::span<const Band> bands, Range keys, Range queries) {
   find_views(bands, keys, queries);
@@ -163,15 +164,15 @@ std::int32_t SeenRows::pattern(std::span<const Band> bands, Range keys, Range qu
       hash ^= hash >> 29;
     }
   }
-  Slot& slot = slots_[hash % kSlots];
-  if (slot.shape != shape || slot.count != views_.size() ||
-      !std::equal(views_.begin(), views_.end(), slot.views)) {
-    slot.pattern = build(keys, queries);
-    slot.shape = shape;
-    slot.count = views_.size();
-    std::copy(views_.begin(), views_.end(), slot.views);
+  Entry& entry = entries_[hash % kEntries];
+  if (entry.shape != shape || entry.count != views_.size() ||
+      !std::equal(views_.begin(), views_.end(), entry.views)) {
+    entry.pattern = build(keys, queries);
+    entry.shape = shape;
+    entry.count = views_.size();
+    std::copy(views_.begin(), views_.end(), entry.views);
   }
-  return slot.pattern;
+  return entry.pattern;
 }
 
 void SeenRows::find_views(std::span<const Band> bands, Range keys, Range queries) {

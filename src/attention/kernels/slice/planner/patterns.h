@@ -53,21 +53,21 @@ class RowPatterns {
   View view(std::span<const std::uint64_t> words, int tokens);
 
  private:
-  static constexpr int kSlotBits = 12;
+  static constexpr int kEntryBits = 12;
   static constexpr std::size_t kMaxWords = 4;  ///< of a cached view
-  struct Slot {
+  struct Entry {
     std::uint64_t words[kMaxWords] = {};
     int tokens = -1;
     View view;
   };
 
-  Slot& slot_of(std::span<const std::uint64_t> words, int tokens);
+  Entry& entry_of(std::span<const std::uint64_t> words, int tokens);
   View build(std::span<const std::uint64_t> words, int tokens);
   std::span<const Range> columns_of(std::span<const std::uint64_t> words, int row);
 
   int group_tokens_;
   std::vector<RowIntervals>& out_;
-  std::vector<Slot> slots_;
+  std::vector<Entry> entries_;
   std::vector<Range> columns_;
 };
 
@@ -105,9 +105,9 @@ class SeenRows {
     std::uint64_t limits;
     bool operator==(const View&) const = default;
   };
-  static constexpr std::size_t kSlots = 8192;
+  static constexpr std::size_t kEntries = 8192;
   static constexpr std::size_t kMaxViews = 3;  ///< of a cached pattern
-  struct Slot {
+  struct Entry {
     View views[kMaxViews];
     std::size_t count = 0;
     std::int64_t shape = -1;
@@ -119,7 +119,7 @@ class SeenRows {
 
   int tile_tokens_;
   UniquePatterns patterns_;
-  std::vector<Slot> slots_;
+  std::vector<Entry> entries_;
   std::vector<Band> cut_;  ///< relative to the tile's corner
   std::vector<View> views_;
 };
