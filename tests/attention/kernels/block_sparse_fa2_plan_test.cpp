@@ -187,7 +187,7 @@ TEST(Fa2SparseOrder, TheMakespanIsThatOfTheScheduleByHand) {
   const std::vector<std::int32_t> counts = {3, 1};
   const std::vector<std::int32_t> order = work_order(work, counts);
   EXPECT_EQ(order, (std::vector<std::int32_t>{0, 2, 1, 3}));
-  // Two CTAs at once, two tiles per block and two for each CTA: 8 + 4 on each.
+  // Two concurrent CTAs, two tiles per block and two of overhead per CTA: 8 + 4 on each.
   EXPECT_EQ(makespan(work, counts, order, 2, 2), 12);
   EXPECT_EQ(makespan(work, counts, order, 2, 1), 24);
 }

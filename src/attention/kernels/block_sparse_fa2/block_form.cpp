@@ -5,14 +5,17 @@
 #include <optional>
 #include <vector>
 
+#include "attention/absent_kernel.h"
+#include "attention/kernels/block_sparse_fa2/fa2_sparse_native.h"
+#include "attention/kernels/common/mma/instances.h"
 #include "core/error.h"
 #include "mask/convert.h"
 
 namespace longca::fa2_sparse {
 namespace {
 
-/// The common length of all blocks but the last, which may be shorter; a single block counts as an
-/// even multiple of the unit that holds it. Nothing if lengths differ.
+/// The common length of all blocks but the last, which may be shorter; of a single block, the
+/// smallest even multiple of kBlockUnit that holds it. Nothing if lengths differ.
 std::optional<std::int64_t> block_length(const std::vector<std::int64_t>& bounds) {
   const std::int64_t tokens = bounds.back();
   if (bounds.size() <= 2) return (tokens / (2 * kBlockUnit) + 1) * (2 * kBlockUnit);
@@ -40,14 +43,14 @@ Support check_blocks(const char* side, const std::vector<std::int64_t>& bounds, 
   return {};
 }
 
-/// What the slices allow, block lists aside.
+/// The band of the slices, if they are one.
 std::optional<Band> band_of(const Mask& mask) {
   const std::int64_t q = mask.q_tokens();
   const std::int64_t k = mask.k_tokens();
   Band band{static_cast<std::int32_t>(-q), static_cast<std::int32_t>(k),
             static_cast<std::int32_t>(q), static_cast<std::int32_t>(k)};
   if (mask.slices().empty()) {
-    band.high = static_cast<std::int32_t>(-q);  // below every key: nothing is seen
+    band.high = static_cast<std::int32_t>(-q);  // below every key: no cell is allowed
     return band;
   }
   const Mask whole = Mask::from_slices(q, k, {mask.slices().begin(), mask.slices().end()});
@@ -82,3 +85,33 @@ Support block_form(const Mask& mask, BlockForm& form) {
 }
 
 }  // namespace longca::fa2_sparse
+
+namespace longca {
+
+Capabilities fa2_sparse_native_capabilities() {
+  Capabilities can;
+  can.name = "fa2_sparse_native";
+  can.description = "lists of kept blocks over FlashAttention-2 tiles";
+  can.origin = "here";
+  can.device = DeviceKind::cuda;
+  can.min_architecture = 80;
+  mma::set_instances(can);
+  can.static_masks = false;
+  can.accumulate = false;
+  return can;
+}
+
+Support fa2_sparse_native_can_express(const Problem& problem, const Mask& mask) {
+  static const Capabilities capabilities = fa2_sparse_native_capabilities();
+  if (Support support = check_problem(capabilities, problem, mask); !support.ok()) return support;
+  fa2_sparse::BlockForm form;
+  return fa2_sparse::block_form(mask, form);
+}
+
+#ifndef LONGCA_WITH_CUDA
+std::unique_ptr<Kernel> make_fa2_sparse_native() {
+  return std::make_unique<AbsentKernel>(fa2_sparse_native_capabilities(), "", fa2_sparse_native_can_express);
+}
+#endif
+
+}  // namespace longca

@@ -8,19 +8,19 @@
 
 namespace longca::fa2_sparse {
 
-/// Block lengths are multiples of this: the smallest tile.
+/// The smallest tile size, which must divide block lengths.
 inline constexpr std::int64_t kBlockUnit = 64;
 
-/// A block-sparse mask as the kernel takes it: query q and key k see each other if block q /
-/// q_block of the list keeps key block k / k_block, and the band allows it.
+/// The kernel's form of a block-sparse mask: query q attends to key k if query block q / q_block
+/// keeps key block k / k_block and the band allows the cell.
 struct BlockForm {
-  int q_block = 0;  ///< tokens of a block, multiples of kBlockUnit; the last block may be cut
+  int q_block = 0;  ///< tokens per block, multiples of kBlockUnit; the last block may be shorter
   int k_block = 0;
   Band band{};
 };
 
-/// Writes the form; or `unsupported` and why the mask has none: blocks of another length, or slices
-/// that are no band of diagonals.
+/// Sets the form, or returns `unsupported` and the reason: block lengths differ or are no multiple
+/// of kBlockUnit, or the slices are not one band.
 Support block_form(const Mask& mask, BlockForm& form);
 
 }  // namespace longca::fa2_sparse

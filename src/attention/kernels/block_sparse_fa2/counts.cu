@@ -6,7 +6,7 @@ namespace {
 
 constexpr int kWarps = 8;
 
-/// The set bits of a word of blocks 32 · word … among the blocks [begin, end).
+/// The number of set bits of word `word` of a row within blocks [begin, end).
 __device__ __forceinline__ int bits_within(std::uint32_t bits, int word, int begin, int end) {
   const int from = max(begin - word * 32, 0);
   const int to = min(end - word * 32, 32);
@@ -14,7 +14,7 @@ __device__ __forceinline__ int bits_within(std::uint32_t bits, int word, int beg
   return __popc(bits >> from << from << (32 - to));
 }
 
-/// A warp per tile of a list.
+/// One warp per (list, tile).
 __global__ void __launch_bounds__(kWarps * 32)
     count_kernel(const BlockArgs blocks, const TileGrid grid, int tiles, std::int32_t* counts) {
   const int work = static_cast<int>(blockIdx.x * kWarps + threadIdx.x / 32);

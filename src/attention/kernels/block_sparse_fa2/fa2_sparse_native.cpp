@@ -24,13 +24,12 @@ Device& gpu() {
   return Device::get(DeviceKind::cuda);
 }
 
-/// Max keys of a backward tile that lie in one block and fit in shared memory.
+/// The largest backward tile that divides key blocks and fits in shared memory.
 int backward_tile_n(const BlockForm& form, int shared_bytes) {
   return form.k_block % 128 == 0 && backward_shared_bytes(128) <= shared_bytes ? 128 : 64;
 }
 
-/// Heads of a pair read one list and one KV head: then a tile of a short block has the rows of
-/// both.
+/// Short query blocks use tiles of two heads if pairs of heads share their list and KV head.
 ForwardTile forward_tile(const Problem& problem, const BlockForm& form, int lists) {
   if (form.q_block % 128 == 0) return {128, 1};
   const bool pairs = problem.group_size() % 2 == 0 && problem.heads_q % lists == 0 &&
@@ -75,7 +74,7 @@ class SparsePlan final : public Plan {
             form_.q_block, form_.k_block, form_.band, nullptr};
   }
 
-  /// The counts of `count_blocks`, on the host.
+  /// count_blocks, copied to the host.
   std::vector<std::int32_t> counts(const BlockArgs& blocks, const TileGrid& grid) const {
     std::vector<std::int32_t> counts(static_cast<std::size_t>(blocks.lists) *
                                      static_cast<std::size_t>(grid.tiles()));

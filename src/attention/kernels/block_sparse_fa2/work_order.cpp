@@ -9,20 +9,19 @@
 namespace longca::fa2_sparse {
 namespace {
 
-/// Cost of a backward CTA besides its tiles, in tiles: loading K and V, adding dK and dV
-/// (flashmask_native's, measured on an H200).
-constexpr std::int64_t kGroupTiles = 2;
+/// Overhead of a backward CTA in tiles: loading K and V, adding dK and dV (that of
+/// flashmask_native, measured on an H200).
+constexpr std::int64_t kCtaOverheadTiles = 2;
 
-/// Above this many CTAs per concurrent one a schedule is not simulated.
-constexpr std::int64_t kMaxSimulatedPerCta = 128;
+/// Schedules with more CTAs than this per concurrent CTA are not simulated.
+constexpr std::int64_t kMaxSimulatedWaves = 128;
 
 std::int32_t count_of(const Work& work, std::span<const std::int32_t> counts, int unit, int tile) {
   const std::int64_t list = std::int64_t{unit} * work.lists / work.units;
   return counts[static_cast<std::size_t>(list * work.tiles + tile)];
 }
 
-/// The CTAs of the units [first, end), by falling count (a counting sort, which keeps the
-/// order of tiles and units among equals).
+/// Appends the CTAs of units [first, end) by descending count, by a stable counting sort.
 void append_section(const Work& work, std::span<const std::int32_t> counts, int first, int end,
                     std::int32_t max_count, std::vector<std::int32_t>& order) {
   std::vector<std::size_t> place(static_cast<std::size_t>(max_count) + 2, 0);
@@ -65,7 +64,7 @@ std::int64_t makespan(const Work& work, std::span<const std::int32_t> counts,
   std::int64_t last = 0;
   for (const std::int32_t item : order) {
     const std::int64_t blocks = count_of(work, counts, item / work.tiles, item % work.tiles);
-    const std::int64_t end = free_at.top() + blocks * tiles_per_block + kGroupTiles;
+    const std::int64_t end = free_at.top() + blocks * tiles_per_block + kCtaOverheadTiles;
     free_at.pop();
     free_at.push(end);
     last = std::max(last, end);
@@ -87,9 +86,9 @@ int head_parts(const BackwardWork& work, std::span<const std::int32_t> counts) {
   for (int parts = 2; parts <= work.group_size; ++parts) {
     if (work.group_size % parts != 0) continue;
     const Work split = work.split(parts);
-    if (std::int64_t{split.units} * split.tiles > kMaxSimulatedPerCta * work.concurrent_ctas) {
+    if (std::int64_t{split.units} * split.tiles > kMaxSimulatedWaves * work.concurrent_ctas) {
       if (candidates.empty()) return parts;
-      break;  // with still more CTAs every schedule is balanced
+      break;  // more CTAs than these need no simulation: the candidates so far are balanced
     }
     const std::int64_t heads = work.group_size / parts;
     const std::vector<std::int32_t> order = work_order(split, counts);

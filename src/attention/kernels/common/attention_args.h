@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// The tensors of a call as launches of our own kernels take them; pointers are device memory. Each
+// The tensors of a call in the form of our own kernels' launches; pointers are device memory. Each
 // kernel's parameters derive from these and add its lists and workspace.
 namespace longca {
 

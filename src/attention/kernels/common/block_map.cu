@@ -34,7 +34,7 @@ __global__ void count_rows(BlockBits bits, std::int32_t* counts) {
   if (threadIdx.x % kWarp == 0) counts[row] = count;
 }
 
-/// The sum of `value` over the threads before this one, and over all in *total; one block.
+/// Exclusive prefix sum of `value` over the CTA's threads, and its sum in *total.
 __device__ std::int64_t sum_before(std::int64_t value, std::int64_t* total) {
   __shared__ std::int64_t warps[kScanThreads / kWarp];
   const int lane = static_cast<int>(threadIdx.x % kWarp);
@@ -52,12 +52,12 @@ __device__ std::int64_t sum_before(std::int64_t value, std::int64_t* total) {
     if (w < warp) before += warps[w];
     all += warps[w];
   }
-  __syncthreads();  // `warps` is written again by the next round
+  __syncthreads();  // before the next call overwrites `warps`
   *total = all;
   return before + sum - value;
 }
 
-/// offsets[i] = counts[0] + … + counts[i − 1] for i in [0, rows]: one block, 4096 rows a round.
+/// offsets[i] = counts[0] + … + counts[i − 1] for i in [0, rows], by one CTA, 4096 rows at a time.
 __global__ void __launch_bounds__(kScanThreads)
     scan_counts(const std::int32_t* counts, std::int64_t rows, std::int64_t* offsets) {
   constexpr int kEach = 4;
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kScanThreads)
   if (threadIdx.x == 0) offsets[rows] = carry;
 }
 
-/// One warp per row. A word's set bits go out together: lane b writes column 32 w + b.
+/// One warp per row; lane b writes column 32 w + b of word w.
 __global__ void write_lists(BlockBits bits, const std::int64_t* offsets, std::int32_t* indices) {
   const std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
   if (row >= bits.all_rows()) return;
@@ -132,7 +132,7 @@ DeviceBlockLists lists_of(const BlockBits& bits, std::int64_t kept, Stream strea
   const std::int64_t rows = bits.all_rows();
   DeviceBlockLists lists{Buffer(device_memory(), (rows + 1) * 8),
                          Buffer(device_memory(), kept * 4)};
-  const Buffer counts(device_memory(), rows * 4);  // freed for later work of the same queue alone
+  const Buffer counts(device_memory(), rows * 4);  // reused in stream order only
   count_kept(bits, counts.as<std::int32_t>(), stream);
   auto* offsets = lists.offsets_buffer.as<std::int64_t>();
   scan_counts<<<1, kScanThreads, 0, queue(stream)>>>(counts.as<std::int32_t>(), rows, offsets);

@@ -9,11 +9,11 @@
 
 namespace longca {
 
-/// Block lists as bits in device memory, in the layout of mask/block_bits.h; rows are query blocks
-/// and columns key blocks, or, transposed, the other way round. May be passed to a CUDA kernel.
+/// A bitmap of block lists in device memory (layout: block_bits in mask/block_lists.h). Rows are
+/// query blocks and columns key blocks, or transposed. A CUDA kernel argument.
 struct BlockBits {
   const std::uint32_t* words = nullptr;  ///< [heads, rows, row_words]
-  std::int32_t heads = 0;                ///< lists: query head h of H uses list h · heads / H
+  std::int32_t heads = 0;                ///< query head h of H uses list h · heads / H
   std::int32_t rows = 0;
   std::int32_t columns = 0;
   std::int32_t row_words = 0;
@@ -21,15 +21,14 @@ struct BlockBits {
   constexpr std::int64_t all_rows() const { return std::int64_t{heads} * rows; }
 };
 
-/// The kept blocks of a mask in device memory, from which every kernel's plan() starts. Belongs to
-/// the problem, like the inputs: made once per mask, outside of any plan's time, and kept with the
-/// mask.
+/// The kept blocks of a mask in device memory, the input of every kernel's plan(). Part of the
+/// problem like the tensors: created once per mask, outside of plan times, and owned by the mask.
 class BlockMap {
  public:
-  /// The map of a mask with block lists; the first call copies to the device. Throws InternalError
-  /// for a mask without block lists, OutOfMemory.
+  /// The map of a mask with block lists; the first call copies it to the device. Throws
+  /// InternalError for a mask without block lists, OutOfMemory.
   static const BlockMap& of(const Mask& mask);
-  /// The same for a mask whose bits are on the device already, [heads, q_blocks, row_words].
+  /// Sets the map of a mask whose bits [heads, q_blocks, row_words] are already on the device.
   static const BlockMap& adopt(const Mask& mask, Buffer words);
 
   /// Rows are query blocks.
@@ -37,7 +36,7 @@ class BlockMap {
   /// [q_blocks + 1] and [k_blocks + 1] tokens: block i covers [bounds[i], bounds[i + 1]).
   const std::int32_t* q_bounds() const { return q_bounds_.as<std::int32_t>(); }
   const std::int32_t* k_bounds() const { return k_bounds_.as<std::int32_t>(); }
-  /// Kept blocks of all lists together.
+  /// Number of kept blocks over all lists.
   std::int64_t kept() const { return kept_; }
 
  private:
@@ -49,7 +48,7 @@ class BlockMap {
   std::int64_t kept_ = 0;
 };
 
-/// Lists in CSR form in device memory: the columns of row r of list h, ascending, are
+/// Block lists in CSR form in device memory: the columns of row r of list h, ascending, are
 /// indices[offsets[h · rows + r] … offsets[h · rows + r + 1]).
 struct DeviceBlockLists {
   Buffer offsets_buffer;  ///< [heads · rows + 1] int64
@@ -60,21 +59,22 @@ struct DeviceBlockLists {
   std::int64_t bytes() const { return offsets_buffer.bytes() + indices_buffer.bytes(); }
 };
 
-/// Per (list, query block) the kept key blocks. Queued on `stream`, as are the others: no call
-/// waits for the device. Memory is the device tracker's.
+/// The kept key blocks per (list, query block). This and the following are asynchronous on `stream`
+/// and allocate from the device's tracker.
 DeviceBlockLists kept_lists(const BlockMap& map, Stream stream);
 
-/// Per (list, key block) the query blocks that keep it: what a backward pass over keys walks.
+/// The query blocks that keep it per (list, key block), for backward passes parallel over keys.
 DeviceBlockLists transposed_lists(const BlockMap& map, Stream stream);
 
-/// Bits whose rows are key blocks.
+/// A bitmap and its memory.
 struct OwnedBlockBits {
   Buffer buffer;
   BlockBits bits;
 };
+/// The transposed bitmap: rows are key blocks.
 OwnedBlockBits transposed_bits(const BlockMap& map, Stream stream);
 
-/// counts[h · rows + r]: kept columns of a row, [heads · rows] int32 of device memory.
+/// counts [heads, rows] int32 in device memory: kept columns per row.
 void count_kept(const BlockBits& bits, std::int32_t* counts, Stream stream);
 
 }  // namespace longca

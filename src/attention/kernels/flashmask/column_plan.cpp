@@ -7,10 +7,14 @@
 #include <queue>
 #include <utility>
 
+#include "attention/absent_kernel.h"
+#include "attention/kernels/common/mma/instances.h"
+#include "attention/kernels/flashmask/flashmask_native.h"
+
 namespace longca::flashmask {
 namespace {
 
-/// Widens the bounds of a block by one column's interval.
+/// Extends a block's bounds by one column's interval.
 void widen(IntervalBounds& bounds, MaskedRows rows) {
   const bool empty = rows.start >= rows.end;
   bounds.start_max = std::max(bounds.start_max, empty ? INT32_MAX : rows.start);
@@ -30,8 +34,7 @@ std::vector<BlockBounds> bounds_of(std::span<const Column> columns, std::int64_t
   return bounds;
 }
 
-/// The row blocks inside the rows that every column of a key block masks: those that `classify`
-/// calls masked.
+/// The row blocks within the rows that every column of a key block masks, as `classify` decides.
 Range masked_blocks(const IntervalBounds& bounds, std::int64_t q_tokens, std::int64_t tile_m) {
   const std::int64_t row_blocks = (q_tokens + tile_m - 1) / tile_m;
   const std::int64_t begin =
@@ -40,7 +43,7 @@ Range masked_blocks(const IntervalBounds& bounds, std::int64_t q_tokens, std::in
   return {begin, std::max(begin, end)};
 }
 
-/// Indices of `work`, largest first; equal ones in ascending order.
+/// Indices of `work` by descending work, stable.
 std::vector<std::int32_t> descending(std::span<const std::int64_t> work) {
   std::vector<std::int32_t> order(work.size());
   std::iota(order.begin(), order.end(), 0);
@@ -50,12 +53,11 @@ std::vector<std::int32_t> descending(std::span<const std::int64_t> work) {
   return order;
 }
 
-/// Cost of a CTA besides its tiles, in tiles: loading K and V, adding dK and dV (measured on an
-/// H200).
-constexpr std::int64_t kGroupTiles = 2;
+/// Overhead of a CTA in tiles: loading K and V, adding dK and dV (measured on an H200).
+constexpr std::int64_t kCtaOverheadTiles = 2;
 
-/// The time, in tiles, until the last CTA ends if each starts as soon as another ends, in the
-/// kernel's order (work_order.cuh).
+/// Time in tiles until the last CTA ends, with CTAs in launch order (work_items.cuh), each starting
+/// as soon as one of `concurrent_ctas` ends.
 std::int64_t makespan(const TilePlan& plan, const BackwardWork& work, int parts) {
   std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free_at(
       std::greater<>{},
@@ -67,7 +69,7 @@ std::int64_t makespan(const TilePlan& plan, const BackwardWork& work, int parts)
     const int groups = std::min(section, work.heads_k - first) * parts;
     for (const std::int64_t tiles : plan.column_tiles) {
       for (int group = 0; group < groups; ++group) {
-        const std::int64_t end = free_at.top() + tiles * heads + kGroupTiles;
+        const std::int64_t end = free_at.top() + tiles * heads + kCtaOverheadTiles;
         free_at.pop();
         free_at.push(end);
         last = std::max(last, end);
@@ -95,7 +97,7 @@ TilePlan plan_tiles(std::span<const Column> columns, std::int64_t q_tokens, std:
   TilePlan plan;
   plan.bounds = bounds_of(columns, tile_n);
   const std::int64_t row_blocks = (q_tokens + tile_m - 1) / tile_m;
-  // Tiles to visit = all − those that either interval masks, per row block by a difference array.
+  // Tiles to visit per row block = all − those that an interval masks, by a difference array.
   std::vector<std::int64_t> change(static_cast<std::size_t>(row_blocks) + 1, 0);
   change[0] = static_cast<std::int64_t>(plan.bounds.size());
   std::vector<std::int64_t> column_work(plan.bounds.size(), row_blocks);
@@ -109,7 +111,7 @@ TilePlan plan_tiles(std::span<const Column> columns, std::int64_t q_tokens, std:
     const Range lt = masked_blocks(plan.bounds[block].lt, q_tokens, tile_m);
     const Range ut = masked_blocks(plan.bounds[block].ut, q_tokens, tile_m);
     skip(lt.begin, lt.end);
-    skip(ut.begin, std::min(ut.end, lt.begin));  // tiles that both mask count once
+    skip(ut.begin, std::min(ut.end, lt.begin));  // without the rows that both mask
     skip(std::max(ut.begin, lt.end), ut.end);
   }
   std::vector<std::int64_t> row_work(static_cast<std::size_t>(row_blocks));
@@ -137,3 +139,37 @@ int head_parts(const TilePlan& plan, const BackwardWork& work) {
 }
 
 }  // namespace longca::flashmask
+
+namespace longca {
+
+Capabilities flashmask_native_capabilities() {
+  Capabilities can;
+  can.name = "flashmask_native";
+  can.description = "FlashMask's column-wise mask intervals over FlashAttention-2 tiles";
+  can.origin = "here";
+  can.device = DeviceKind::cuda;
+  can.min_architecture = 80;
+  mma::set_instances(can);
+  can.block_masks = false;
+  can.accumulate = false;
+  return can;
+}
+
+Support flashmask_native_can_express(const Problem& problem, const Mask& mask) {
+  static const Capabilities capabilities = flashmask_native_capabilities();
+  if (Support support = check_problem(capabilities, problem, mask); !support.ok()) return support;
+  if (!column_intervals(mask, 0)) {
+    return Support::unsupported(
+        "flashmask_native describes each key column by at most two intervals of masked query rows, "
+        "and a column of this mask has more");
+  }
+  return {};
+}
+
+#ifndef LONGCA_WITH_CUDA
+std::unique_ptr<Kernel> make_flashmask_native() {
+  return std::make_unique<AbsentKernel>(flashmask_native_capabilities(), "", flashmask_native_can_express);
+}
+#endif
+
+}  // namespace longca

@@ -10,12 +10,12 @@
 
 namespace longca::flashmask {
 
-/// Query rows [start, end) that do not see a key; none if the end is not above the start.
+/// The query rows [start, end) masked for a key; none if end ≤ start.
 struct alignas(8) MaskedRows {
   std::int32_t start = 0;
   std::int32_t end = 0;
 
-  /// Without a branch: kernels call it for every cell of a partial tile.
+  /// Branch-free: evaluated for every cell of a partial tile.
   LONGCA_HOST_DEVICE bool contain(std::int32_t row) const {
     return static_cast<int>(row >= start) & static_cast<int>(row < end);
   }
@@ -28,9 +28,9 @@ struct alignas(16) Column {
   MaskedRows ut;
 };
 
-/// The min and max of start and end of one interval over the columns of a key block. The rows
-/// [start_min, end_max) are those that some column may mask, [start_max, end_min) those that all
-/// do; a column whose interval is empty adds nothing to the former and makes the latter empty.
+/// The min and max start and end of one interval over the columns of a key block: some column may
+/// mask rows in [start_min, end_max), and every column masks the rows [start_max, end_min). A
+/// column with an empty interval does not extend the former and empties the latter.
 struct alignas(16) IntervalBounds {
   std::int32_t start_min = INT32_MAX;
   std::int32_t start_max = 0;
@@ -43,17 +43,17 @@ struct BlockBounds {
   IntervalBounds ut;
 };
 
-/// What a tile needs: nothing if it is masked; else tests of its cells for the intervals named, or
-/// none.
+/// The class of a tile: skipped if `masked`; else partial, with the intervals to test per cell, or
+/// full.
 struct TileState {
   bool masked;
   bool test_lt;
   bool test_ut;
 };
 
-/// FlashMask's classification of the tile of query rows [row_begin, row_end) and one key block,
-/// from the block's bounds alone (section 4.2, equation 4). Conservative: a tile may be tested
-/// needlessly, never left untested or skipped wrongly.
+/// FlashMask's classification of the tile of query rows [row_begin, row_end) and one key block from
+/// the block's bounds (section 4.2, equation 4). Conservative: a tile may be called partial that is
+/// not.
 LONGCA_HOST_DEVICE TileState classify(const BlockBounds& bounds, std::int32_t row_begin,
                                       std::int32_t row_end) {
   const auto covers = [&](const IntervalBounds& b) {

@@ -21,7 +21,7 @@ Device& gpu() {
   return Device::get(DeviceKind::cuda);
 }
 
-/// A pass's view of the mask on the device.
+/// A pass's plan of the mask in device memory.
 struct DeviceTiles {
   Buffer bounds;
   Buffer order;

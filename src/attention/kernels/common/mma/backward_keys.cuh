@@ -4,21 +4,21 @@
 
 #include "attention/kernels/common/mma/backward_tile.cuh"
 #include "attention/kernels/common/mma/params.h"
-#include "attention/kernels/common/mma/softmax.cuh"
 #include "attention/kernels/common/mma/tile_list.cuh"
 
-/// The backward pass of the kernels that visit lists of tiles: a CTA owns kTileN keys of one KV
-/// head. It starts loading them (load_keys), lists tiles of queries and visits them (visit) any
-/// number of times, and ends (finish). The kernel chooses the keys, the tiles and the masked cells.
+/// The main loop of backward passes over a TileList: a CTA owns kTileN keys of one KV head, starts
+/// their loads (load_keys), fills a list of query tiles and processes it (visit) any number of
+/// times, and stores dK and dV (finish). The kernel chooses the keys, the tiles and the masked
+/// cells.
 namespace longca::mma {
 
-/// Shared memory of a CTA besides its list.
+/// A CTA's shared memory without its TileList.
 template <typename Shape>
 struct BackwardBuffers : Shape::Tiles {
-  alignas(128) float dq[Shape::kTileM * Shape::kDim];  ///< staged for the addition to the sums
+  alignas(128) float dq[Shape::kTileM * Shape::kDim];  ///< source of the TMA reduction
 };
 
-/// Numbers of tiles of a problem's queries and keys.
+/// Number of query tiles and key tiles.
 template <typename Shape>
 struct TileCounts {
   int q;
@@ -29,11 +29,11 @@ struct TileCounts {
         k((args.tokens_k + Shape::kTileN - 1) / Shape::kTileN) {}
 };
 
-/// A warp's part of dK or dV of the keys.
+/// A warp's accumulators of dK or dV.
 template <typename Shape>
 using KeySums = float[Shape::DkFragments::kCount][4];
 
-/// Starts loading K and V from `key_begin` on.
+/// Starts loading K and V [kTileN, kDim] of the keys from `key_begin` on.
 template <typename Shape>
 __device__ __forceinline__ void load_keys(const AttentionArgs& args, BackwardBuffers<Shape>& shared,
                                           int kv_head, int key_begin) {
@@ -46,13 +46,13 @@ __device__ __forceinline__ void load_keys(const AttentionArgs& args, BackwardBuf
       head_rows<const T>(args.v, kv_head, args.tokens_k), key_begin);
 }
 
-/// The keys that a CTA owns, in flight since load_keys. dK and dV are arrays of the kernel: as
-/// members they keep the compiler from folding shared addresses, and registers spill.
-/// `Params` is AttentionArgs and GradientArgs.
+/// The keys that a CTA owns, whose loads load_keys started. `Params` derives from AttentionArgs and
+/// GradientArgs. dK and dV are local arrays of the kernel: as members they keep the compiler from
+/// folding shared addresses and spill registers.
 template <typename Shape, typename Params>
 class BackwardKeys {
  public:
-  /// Keys from kTileN · block on.
+  /// Keys [block · kTileN, (block + 1) · kTileN) of the KV head.
   __device__ __forceinline__ BackwardKeys(const Params& params, BackwardBuffers<Shape>& shared,
                                           TileCounts<Shape> tiles, int kv_head, int block)
       : params_(params),
@@ -66,10 +66,10 @@ class BackwardKeys {
         k_tile_{shared_address(shared.k)},
         v_tile_{shared_address(shared.v)} {}
 
-  /// Adds the contributions of the list's query tiles for each of `heads` query heads from
-  /// `first_head` on. `Tile::of(entry)` decodes an entry of the list, its `index` is the tile's
-  /// number; `mask(warp, s, tile)` sets scores of masked cells to −∞. Called by the whole CTA; the
-  /// list may be written on return.
+  /// Accumulates the listed query tiles of query heads [first_head, first_head + heads).
+  /// `Tile::of(entry)` decodes a list entry to a tile with an `index`; `mask(warp, s, tile)` sets
+  /// the scores of masked cells to −∞. Called by the whole CTA; the list may be overwritten on
+  /// return.
   template <typename Tile, typename Mask>
   __device__ __forceinline__ void visit(const TileList& list, int first_head, int heads,
                                         KeySums<Shape>& dk, KeySums<Shape>& dv, Mask mask) const {
@@ -95,14 +95,14 @@ class BackwardKeys {
                  params_.row_terms + row * 2);
       }
     };
-    // dQ of an item whose dS is in shared memory: this warp's queries and columns.
+    // This warp's part of dQ = dS · K for an item whose dS is in shared memory.
     const MatrixAddress<kTileM> dq_left{ds_tile.by_columns().at(0, Dq::row(warp_) / 16)};
     const MatrixAddress<kDim> dq_right{k_tile_.by_rows().at(0, Dq::column(warp_) / 16)};
     const auto add_dq = [&](const Item& item, std::uint32_t stage) {
       float dq[Dq::kCount][4];
-      multiply_dq<Shape>(dq, dq_left + stage * kDsBytes, dq_right);
-      Dq::add_in_background(params_.dq_sum, item.head * tiles_.q + tile_of(item).index, dq,
-                            shared_address(shared_.dq));
+      gemm_dq<Shape>(dq, dq_left + stage * kDsBytes, dq_right);
+      Dq::add_async(params_.dq_sum, item.head * tiles_.q + tile_of(item).index, dq,
+                    shared_address(shared_.dq));
     };
 
     Item next{first_head, 0};
@@ -111,7 +111,7 @@ class BackwardKeys {
     cp_async_commit();
     for (int i = 0; i < items; ++i) {
       cp_async_wait<0>();
-      __syncthreads();  // item i has arrived; dS of i − 1 is written, everything of i − 2 is read
+      __syncthreads();  // item i is loaded, dS of i − 1 is stored, and item i − 2 has been read
       const Item previous = item;
       item = next;
       next.advance(count);
@@ -126,7 +126,7 @@ class BackwardKeys {
       float p[2][4][4];
       scores_.multiply(p, k_tile_, q_stage);
       mask(scores_, p, tile_of(item));
-      // No branch from here on, so that exponentials and products overlap.
+      // No branch from here on, so that exponentials overlap with MMAs.
       scores_.exponentiate(p, shared_.row_terms[stage], scale_log2_);
       float ds[2][4][4];
       scores_.multiply(ds, v_tile_, dout_stage);
@@ -136,20 +136,20 @@ class BackwardKeys {
 
       scores_.add_own(dv, p, dout_stage);
       scores_.add_own(dk, ds, q_stage);
-      scores_.meet_partner();
-      scores_.add_partners(dv, p_tile, dout_stage);
-      scores_.add_partners(dk, ds_stage, q_stage);
+      scores_.sync_warp_pair();
+      scores_.add_other(dv, p_tile, dout_stage);
+      scores_.add_other(dk, ds_stage, q_stage);
     }
     __syncthreads();
     if (items > 0) add_dq(item, (items - 1) % 2);
-    __syncthreads();  // the list and the stages are written next
+    __syncthreads();  // before the list and the stages are overwritten
   }
 
-  /// Writes dK and dV or, where other CTAs have a part of the heads, adds them to the sums.
+  /// Stores dK and dV, or adds them to the float32 sums if other CTAs have a part of the heads.
   __device__ __forceinline__ void finish(const KeySums<Shape>& dk, const KeySums<Shape>& dv) const {
     cp_async_wait_all();
-    bulk_wait();      // the sums have left shared memory
-    __syncthreads();  // k and v have arrived, though no tile was visited
+    bulk_wait();      // dQ reductions are complete
+    __syncthreads();  // K and V are loaded, even if no tile was visited
 
     if (params_.head_parts > 1) {
       Dk::add(params_.dk_sum, kv_head_ * tiles_.k + block_, dk);

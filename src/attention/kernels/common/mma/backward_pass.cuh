@@ -2,13 +2,82 @@
 
 #include <cstddef>
 
-#include "attention/kernels/common/mma/backward_rows.cuh"
+#include "attention/kernels/common/mma/fragments.cuh"
+#include "attention/kernels/common/mma/params.h"
 #include "core/cuda/error.h"
 
 namespace longca::mma {
 
-/// to = factor · sums, which lie in the order of `Parts` (fragments.cuh); to `accumulate`, that is
-/// added.
+inline constexpr int kRowThreads = 256;
+
+/// Preprocess kernel: row_terms of every row, 8 columns per lane: lse · log2 e, or +∞ for padding
+/// and rows without keys, whose probabilities become 0, and delta = Σ o · dout (T. Dao,
+/// "FlashAttention-2", 2023).
+template <typename Shape>
+__global__ void __launch_bounds__(kRowThreads)
+    row_terms_kernel(const AttentionArgs params, const GradientArgs gradients, int padded_rows) {
+  using T = typename Shape::T;
+  struct alignas(16) Chunk {
+    T x[8];
+  };
+  constexpr int kLanes = Shape::kDim / 8;
+  const int index = static_cast<int>(blockIdx.x * kRowThreads + threadIdx.x);
+  const int row = index / kLanes;
+  const int head = static_cast<int>(blockIdx.y);
+  float delta = 0;
+  if (row < params.tokens_q) {
+    const auto o = head_rows<const T>(params.o, head, params.tokens_q);
+    const auto dout = head_rows<const T>(gradients.dout, head, params.tokens_q);
+    const int column = index % kLanes * 8;
+    const auto a = *reinterpret_cast<const Chunk*>(o.data + row * o.token_stride + column);
+    const auto b = *reinterpret_cast<const Chunk*>(dout.data + row * dout.token_stride + column);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) delta += static_cast<float>(a.x[i]) * static_cast<float>(b.x[i]);
+  }
+#pragma unroll
+  for (int step = kLanes / 2; step > 0; step /= 2) delta += __shfl_xor_sync(~0U, delta, step);
+  if (index % kLanes != 0) return;
+  const float lse = row < params.tokens_q ? params.lse[head * params.lse_head_stride + row] : 0;
+  const bool seen = row < params.tokens_q && lse != -INFINITY;
+  const float2 terms = {seen ? lse * kLog2E : INFINITY, delta};
+  reinterpret_cast<float2*>(
+      gradients.row_terms)[static_cast<std::int64_t>(head) * padded_rows + row] = terms;
+}
+
+/// The rows [begin, end) of one head that a tile of sums holds.
+struct TileRows {
+  int begin, end;
+};
+
+/// Rows of a head of `to` = factor · tile `place` of the sums, or += in float32 if `accumulate`.
+template <typename Parts, typename T, int kDim>
+__device__ __forceinline__ void convert_tile(const float* sums, std::int64_t place, float factor,
+                                             const TensorArg& to, int head, TileRows rows,
+                                             bool accumulate) {
+  __shared__ alignas(1024) T staged[Parts::kTileRows * kDim];
+  if (accumulate) {
+    Parts::add_to_rows(sums, place, factor, head_rows<float>(to, head, rows.end), rows.begin);
+    return;
+  }
+  const SharedTile<kDim> tile{shared_address(staged)};
+  Parts::template stage<T>(sums, place, factor, tile);
+  __syncthreads();
+  copy_rows<Parts::kTileRows, Parts::kThreads>(tile, head_rows<T>(to, head, rows.end), rows.begin,
+                                               static_cast<int>(threadIdx.x));
+}
+
+/// Postprocess kernel: convert_tile by one CTA per (block of tokens, head).
+template <typename Parts, typename T, int kDim>
+__global__ void __launch_bounds__(Parts::kThreads)
+    convert_sums_kernel(const float* sums, float factor, const TensorArg to, int tokens,
+                        bool accumulate) {
+  const int block = static_cast<int>(blockIdx.x);
+  const int head = static_cast<int>(blockIdx.y);
+  convert_tile<Parts, T, kDim>(sums, static_cast<std::int64_t>(head) * gridDim.x + block, factor,
+                               to, head, {block * Parts::kTileRows, tokens}, accumulate);
+}
+
+/// to = factor · sums, which are in the layout of `Parts` (fragments.cuh), or += if `accumulate`.
 template <typename Parts, typename Shape>
 void convert_sums(const float* sums, float factor, const TensorArg& to, int tokens, int heads,
                   bool accumulate, cudaStream_t stream) {
@@ -18,9 +87,9 @@ void convert_sums(const float* sums, float factor, const TensorArg& to, int toke
   LONGCA_CUDA(cudaGetLastError());
 }
 
-/// Queues a backward pass: clears the sums and prepares the rows, `launch_tiles()`, turns the sums
-/// into tensors. `launch_tiles` queues the kernel that adds up dQ and writes dK and dV, or adds
-/// them up where head_parts > 1; it is left out without keys.
+/// Launches a backward pass: clears the sums, preprocess kernel, `launch_tiles()`, postprocess
+/// kernels. `launch_tiles` launches the kernel that accumulates dQ and stores dK and dV, or
+/// accumulates them if head_parts > 1; it is skipped without keys.
 template <typename Shape, typename LaunchTiles>
 void backward_pass(const AttentionArgs& args, const GradientArgs& gradients, cudaStream_t stream,
                    LaunchTiles launch_tiles) {

@@ -6,13 +6,13 @@
 #include "attention/kernels/common/mma/instructions.cuh"
 #include "attention/kernels/common/mma/shared_tile.cuh"
 
-/// What the backward pass computes of one tile of kTileM queries × kTileN keys. It is bound by what
-/// is read from shared memory, so every product is cut among the warps in parts as square as they
-/// go. Scores are computed transposed, [keys, queries]: then P and dS, as they lie in registers,
-/// are left operands of dV = Pᵀ dO and dK = dSᵀ Q.
+/// The backward pass of one tile of kTileM queries × kTileN keys. Shared-memory bandwidth is the
+/// bottleneck, so every product is divided among the warps in parts as square as possible. Scores
+/// are transposed, [keys, queries], so that P and dS in registers are the A operands of dV = Pᵀ dO
+/// and dK = dSᵀ Q.
 namespace longca::mma {
 
-/// kTileN is 128, or 64 for devices with less shared memory.
+/// kTileN is 128, or 64 on devices with less shared memory.
 template <typename Element, int kDim_, int kTileN_>
 struct BackwardShape {
   using T = Element;
@@ -31,13 +31,14 @@ struct BackwardShape {
     alignas(1024) T q[2][kTileM * kDim];
     alignas(1024) T dout[2][kTileM * kDim];
     alignas(1024) T p[kTileN * kTileM];      ///< [keys, queries]
-    alignas(1024) T ds[2][kTileN * kTileM];  ///< likewise, of this tile and the one before
+    alignas(1024) T ds[2][kTileN * kTileM];  ///< [keys, queries], of this tile and the previous
     alignas(16) float row_terms[2][kTileM][2];
   };
 };
 
-/// A warp's part of the scores of a tile: 32 keys × 32 queries, half of the queries; the other half
-/// of the same keys is its partner's. Of dK and dV it owns the same keys and half of the columns.
+/// A warp's part of the scores of a tile: 32 keys × 32 of the 64 queries. The other warp of its
+/// pair has the same keys and the other queries. Each owns dK and dV of these keys in half of the
+/// columns.
 template <typename Shape>
 class ScoreWarp {
  public:
@@ -51,7 +52,7 @@ class ScoreWarp {
   __device__ __forceinline__ explicit ScoreWarp(int warp)
       : keys_(Shape::DkFragments::row(warp)), half_(warp / Shape::kWarpPairs) {}
 
-  /// x = left · rightᵀ: keys · queries over kDim.
+  /// x = left · rightᵀ over kDim: [32 keys, 32 queries].
   __device__ __forceinline__ void multiply(Scores& x, Operand left, Operand right) const {
     const MatrixAddress<Shape::kDim> a = left.by_rows(keys_);
     const MatrixAddress<Shape::kDim> b = right.by_columns(half_ * 32);
@@ -70,13 +71,13 @@ class ScoreWarp {
       for (int m = 0; m < 2; ++m) {
 #pragma unroll
         for (int n = 0; n < 4; ++n) {
-          multiply_add<T>(x[m][n], l[m], r[n / 2][n % 2 * 2], r[n / 2][n % 2 * 2 + 1]);
+          mma_m16n8k16<T>(x[m][n], l[m], r[n / 2][n % 2 * 2], r[n / 2][n % 2 * 2 + 1]);
         }
       }
     }
   }
 
-  /// −∞ for the cells that `forbidden(key)(query)` names, both counted inside the tile.
+  /// Sets cells with forbidden(key)(query) to −∞; both are relative to the tile.
   template <typename Forbidden>
   __device__ __forceinline__ void mask(Scores& s, Forbidden forbidden) const {
 #pragma unroll
@@ -93,7 +94,7 @@ class ScoreWarp {
     }
   }
 
-  /// s = exp2(scale_log2 · s − lse): the probabilities.
+  /// s = P = exp2(scale_log2 · s − lse).
   __device__ __forceinline__ void exponentiate(Scores& s, const float (&terms)[Shape::kTileM][2],
                                                float scale_log2) const {
 #pragma unroll
@@ -109,7 +110,7 @@ class ScoreWarp {
     }
   }
 
-  /// dp = p · (dp − delta): the gradients of the scores.
+  /// dp = dS = p · (dp − delta).
   __device__ __forceinline__ void differentiate(Scores& dp, const Scores& p,
                                                 const float (&terms)[Shape::kTileM][2]) const {
 #pragma unroll
@@ -150,8 +151,8 @@ class ScoreWarp {
     }
   }
 
-  /// The same over its partner's queries, from what that has stored.
-  __device__ __forceinline__ void add_partners(Sum& sum, ScoreTile x, Operand right) const {
+  /// sum += x · right over the other warp's queries, from the x that it stored.
+  __device__ __forceinline__ void add_other(Sum& sum, ScoreTile x, Operand right) const {
     const MatrixAddress<Shape::kDim> b = columns_of(right, 1 - half_);
     const MatrixAddress<Shape::kTileM> a{x.by_rows(keys_).at(0, (1 - half_) * 2)};
 #pragma unroll
@@ -163,13 +164,13 @@ class ScoreWarp {
     }
   }
 
-  /// Until its partner has come as far.
-  __device__ __forceinline__ void meet_partner() const {
-    meet<64>(1 + keys_ / 32);
+  /// Synchronizes the two warps of a pair, which exchange P and dS through shared memory.
+  __device__ __forceinline__ void sync_warp_pair() const {
+    named_barrier_sync<64>(kWarpPairBarrier + keys_ / 32);
   }
 
  private:
-  /// The lane's keys in the tile: of the low and the high half of 16-key fragment m.
+  /// The lane's key in the low or high 8 rows of 16-key fragment m.
   __device__ __forceinline__ int key(int m, int high) const {
     return keys_ + m * 16 + high * 8 + static_cast<int>(threadIdx.x % 32 / 4);
   }
@@ -181,7 +182,7 @@ class ScoreWarp {
   __device__ __forceinline__ float4 terms_of(const float (&terms)[Shape::kTileM][2], int n) const {
     return *reinterpret_cast<const float4*>(terms[query(n)]);
   }
-  /// The rows of a half of the queries, from the first column that this warp owns of the sums.
+  /// The rows of a half of the queries from the first column of this warp's accumulators on.
   __device__ __forceinline__ MatrixAddress<Shape::kDim> columns_of(Operand right, int half) const {
     return {right.by_rows(half * 32).at(0, half_ * (Shape::kDim / 32))};
   }
@@ -196,21 +197,21 @@ class ScoreWarp {
       ldmatrix_trans(r, b.at(step * 16, n));
 #pragma unroll
       for (int m = 0; m < 2; ++m) {
-        multiply_add<T>(sum[m * kColumns + 2 * n], left[m], r[0], r[1]);
-        multiply_add<T>(sum[m * kColumns + 2 * n + 1], left[m], r[2], r[3]);
+        mma_m16n8k16<T>(sum[m * kColumns + 2 * n], left[m], r[0], r[1]);
+        mma_m16n8k16<T>(sum[m * kColumns + 2 * n + 1], left[m], r[2], r[3]);
       }
     }
   }
 
   int keys_;  ///< first key
-  int half_;  ///< of the queries, and of the columns of dK and dV
+  int half_;  ///< 0 or 1: half of the queries, and of the columns of dK and dV
 };
 
-/// x = dS · K for the part of dQ that this warp owns.
+/// x = this warp's part of dQ = dS · K.
 template <typename Shape>
-__device__ __forceinline__ void multiply_dq(float (&x)[Shape::DqFragments::kCount][4],
-                                            MatrixAddress<Shape::kTileM> ds,
-                                            MatrixAddress<Shape::kDim> k) {
+__device__ __forceinline__ void gemm_dq(float (&x)[Shape::DqFragments::kCount][4],
+                                        MatrixAddress<Shape::kTileM> ds,
+                                        MatrixAddress<Shape::kDim> k) {
   constexpr int kColumns = Shape::DqFragments::kColumns;
 #pragma unroll
   for (int i = 0; i < Shape::DqFragments::kCount * 4; ++i) x[i / 4][i % 4] = 0;
@@ -225,8 +226,8 @@ __device__ __forceinline__ void multiply_dq(float (&x)[Shape::DqFragments::kCoun
       ldmatrix_trans(right, k.at(step * 16, n));
 #pragma unroll
       for (int m = 0; m < 2; ++m) {
-        multiply_add<typename Shape::T>(x[m * kColumns + 2 * n], left[m], right[0], right[1]);
-        multiply_add<typename Shape::T>(x[m * kColumns + 2 * n + 1], left[m], right[2], right[3]);
+        mma_m16n8k16<typename Shape::T>(x[m * kColumns + 2 * n], left[m], right[0], right[1]);
+        mma_m16n8k16<typename Shape::T>(x[m * kColumns + 2 * n + 1], left[m], right[2], right[3]);
       }
     }
   }

@@ -7,9 +7,9 @@
 
 namespace longca::mma {
 
-/// A float32 tile [kWarpRows · kWarpsDown, kDim] in global memory as warps hold it in accumulators
-/// [16, 8]: fragment by fragment, four floats per lane, so that a warp adds 512 consecutive bytes
-/// at a time. Warp w owns the kRows × kWidth part number (w % kWarpsDown, w / kWarpsDown).
+/// A float32 tile [kTileRows, kDim] in global memory in the layout of the warps' m16n8
+/// accumulators: fragment by fragment, four floats per lane, so that a warp's access is 512
+/// consecutive bytes. Warp w owns the kRows × kWidth part at (w % kWarpsDown, w / kWarpsDown).
 template <int kDim, int kRows, int kWidth, int kWarpsDown, int kWarpsAcross>
 struct Fragments {
   static constexpr int kTileRows = kRows * kWarpsDown;
@@ -21,7 +21,8 @@ struct Fragments {
   static __device__ __forceinline__ int row(int warp) { return warp % kWarpsDown * kRows; }
   static __device__ __forceinline__ int column(int warp) { return warp / kWarpsDown * kWidth; }
 
-  /// This lane's floats of its warp's first fragment of tile number `tile`; the next is 128 on.
+  /// Index of this lane's floats in its warp's first fragment of tile `tile`; fragments are 128
+  /// apart.
   static __device__ __forceinline__ std::int64_t place(std::int64_t tile) {
     const int warp = static_cast<int>(threadIdx.x / 32);
     return tile * (kTileRows * kDim) + warp * (kCount * 128) + (threadIdx.x & 31) * 4;
@@ -34,13 +35,13 @@ struct Fragments {
     for (int f = 0; f < kCount; ++f) add_float4(to + f * 128, x[f]);
   }
 
-  /// The same by the copy engine where there is one: a warp puts its part into shared memory, at
-  /// `staged` of the whole tile, and goes on. Warps do not wait for each other, and each only until
-  /// its last part has been read; adding by the warps themselves holds up their other accesses.
-  /// Lane 0 of every warp calls bulk_wait before its group ends.
-  static __device__ __forceinline__ void add_in_background(float* sums, std::int64_t tile,
-                                                           const float (&x)[kCount][4],
-                                                           std::uint32_t staged) {
+  /// add() by TMA on compute capability 9.0 and later: a warp copies its part to shared memory, at
+  /// `staged` for the whole tile, and starts the reduction. A warp waits only until TMA has read
+  /// its previous part; reductions by the warps' own instructions would stall their other accesses.
+  /// Lane 0 of every warp must call bulk_wait before the CTA ends.
+  static __device__ __forceinline__ void add_async(float* sums, std::int64_t tile,
+                                                   const float (&x)[kCount][4],
+                                                   std::uint32_t staged) {
 #if __CUDA_ARCH__ >= 900
     const int warp = static_cast<int>(threadIdx.x / 32);
     const int lane = static_cast<int>(threadIdx.x % 32);
@@ -49,22 +50,22 @@ struct Fragments {
     __syncwarp();
 #pragma unroll
     for (int f = 0; f < kCount; ++f) store_shared(part + f * 512 + lane * 16, x[f]);
-    publish_to_copies();
+    fence_proxy_async();
     __syncwarp();
-    if (lane == 0) bulk_add(sums + place(tile), part, kCount * 512);
+    if (lane == 0) bulk_reduce_add(sums + place(tile), part, kCount * 512);
 #else
     add(sums, tile, x);
 #endif
   }
 
-  /// Puts a warp's part times `factor` into a tile in shared memory as T.
+  /// Stores a warp's part times `factor` to a shared-memory tile as T.
   template <typename T>
   static __device__ __forceinline__ void stage(const float (&x)[kCount][4], float factor,
                                                SharedTile<kDim> to) {
 #pragma unroll
     for (int f = 0; f < kCount; ++f) stage_fragment<T>(x[f], f, factor, to);
   }
-  /// The same from sums in global memory.
+  /// The same, from sums in global memory.
   template <typename T>
   static __device__ __forceinline__ void stage(const float* sums, std::int64_t tile, float factor,
                                                SharedTile<kDim> to) {
@@ -76,14 +77,13 @@ struct Fragments {
     }
   }
 
-  /// Adds a warp's part times `factor` to rows [first, …) of `to`, as far as it goes; nobody else
-  /// writes these.
+  /// Adds a warp's part times `factor` to rows [first, to.tokens) of `to`, not atomically.
   static __device__ __forceinline__ void add_to_rows(const float (&x)[kCount][4], float factor,
                                                      const HeadRows<float>& to, int first) {
 #pragma unroll
     for (int f = 0; f < kCount; ++f) add_fragment(x[f], f, factor, to, first);
   }
-  /// The same from sums in global memory.
+  /// The same, from sums in global memory.
   static __device__ __forceinline__ void add_to_rows(const float* sums, std::int64_t tile,
                                                      float factor, const HeadRows<float>& to,
                                                      int first) {

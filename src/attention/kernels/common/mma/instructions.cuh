@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <type_traits>
 
-/// Single instructions of compute capability 8.0 that the kernels are made of. A 16×16 matrix of
-/// 16-bit elements is four 32-bit registers per lane (the A operand of mma.m16n8k16: PTX ISA,
-/// "Matrix Fragments for mma.m16n8k16").
+/// PTX wrappers, for compute capability 8.0 unless noted. A 16×16 matrix of 16-bit elements is four
+/// 32-bit registers per lane (the A operand of mma.m16n8k16: PTX ISA, "Matrix Fragments for
+/// mma.m16n8k16").
 namespace longca::mma {
+
+inline constexpr float kLog2E = 1.4426950408889634F;
 
 /// Loads four 8×8 matrices; lane i gives the address of row i % 8 of matrix i / 8.
 __device__ __forceinline__ void ldmatrix(std::uint32_t (&r)[4], std::uint32_t address) {
@@ -27,7 +29,7 @@ __device__ __forceinline__ void ldmatrix_trans(std::uint32_t (&r)[4], std::uint3
 
 /// c += a · b, a 16×16, b 16×8, c 16×8 in float32.
 template <typename T>
-__device__ __forceinline__ void multiply_add(float (&c)[4], const std::uint32_t (&a)[4],
+__device__ __forceinline__ void mma_m16n8k16(float (&c)[4], const std::uint32_t (&a)[4],
                                              std::uint32_t b0, std::uint32_t b1) {
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
@@ -42,7 +44,7 @@ __device__ __forceinline__ void multiply_add(float (&c)[4], const std::uint32_t 
   }
 }
 
-/// Two floats rounded to T, the first in the low half.
+/// Two floats rounded to T, the first in the low 16 bits.
 template <typename T>
 __device__ __forceinline__ std::uint32_t pack(float low, float high) {
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
@@ -54,7 +56,7 @@ __device__ __forceinline__ std::uint32_t pack(float low, float high) {
   }
 }
 
-/// Two neighbouring 16×8 accumulators as the 16×16 A operand of the next product.
+/// Two adjacent 16×8 accumulators as the 16×16 A operand of the next MMA.
 template <typename T>
 __device__ __forceinline__ void pack_operand(std::uint32_t (&a)[4], const float (&left)[4],
                                              const float (&right)[4]) {
@@ -85,7 +87,7 @@ __device__ __forceinline__ void store_shared(std::uint32_t to, std::uint32_t wor
   asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(to), "r"(word) : "memory");
 }
 
-/// Copies 16 bytes to shared memory without waiting; zeros if not `valid` (then nothing is read).
+/// Asynchronous copy of 16 bytes to shared memory; zero-fills without reading if not `valid`.
 __device__ __forceinline__ void cp_async(std::uint32_t to, const void* from, bool valid = true) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from),
                "r"(valid ? 16 : 0)
@@ -96,7 +98,7 @@ __device__ __forceinline__ void cp_async_commit() {
   asm volatile("cp.async.commit_group;\n" ::: "memory");
 }
 
-/// Waits until at most `kPending` of this thread's committed groups are under way.
+/// Waits until at most `kPending` of this thread's committed groups are pending.
 template <int kPending>
 __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
@@ -107,16 +109,21 @@ __device__ __forceinline__ void cp_async_wait_all() {
   asm volatile("cp.async.wait_all;\n" ::: "memory");
 }
 
-/// Waits for `kThreads` threads at barrier `number` (1 to 15; 0 is __syncthreads).
+/// First of the named barriers (0 to 15) of each use; 0 is __syncthreads.
+enum NamedBarrier : int {
+  kWarpPairBarrier = 1,  ///< one per pair of warps, up to 4: ScoreWarp
+};
+
+/// Synchronizes `kThreads` threads at a named barrier.
 template <int kThreads>
-__device__ __forceinline__ void meet(int number) {
+__device__ __forceinline__ void named_barrier_sync(int number) {
   asm volatile("bar.sync %0, %1;\n" ::"r"(number), "n"(kThreads) : "memory");
 }
 
-/// Adds `bytes` (a multiple of 16) of floats in shared memory to global memory, both aligned to 16
-/// bytes, by the copy engine; what this lane has stored there and others before a `__syncwarp`
-/// must have passed `publish_to_copies`. Compute capability 9.0.
-__device__ __forceinline__ void bulk_add(float* to, std::uint32_t from, int bytes) {
+/// TMA: adds `bytes` (a multiple of 16) of floats in shared memory to global memory, both 16-byte
+/// aligned. Every lane that stored them must have called fence_proxy_async before a `__syncwarp`.
+/// Compute capability 9.0.
+__device__ __forceinline__ void bulk_reduce_add(float* to, std::uint32_t from, int bytes) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
       "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;\n"
@@ -126,14 +133,14 @@ __device__ __forceinline__ void bulk_add(float* to, std::uint32_t from, int byte
 #endif
 }
 
-/// Makes this thread's stores to shared memory visible to the copy engine.
-__device__ __forceinline__ void publish_to_copies() {
+/// Makes this thread's stores to shared memory visible to the async proxy (TMA).
+__device__ __forceinline__ void fence_proxy_async() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 #endif
 }
 
-/// Waits until this thread's `bulk_add`s have read their source; or are done altogether.
+/// Waits until this thread's bulk reductions have read their source; bulk_wait: are complete.
 __device__ __forceinline__ void bulk_wait_read() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");
@@ -145,7 +152,7 @@ __device__ __forceinline__ void bulk_wait() {
 #endif
 }
 
-/// Adds four floats at once where the device can (compute capability 9.0), else one by one.
+/// Atomic add of four floats, vectorized on compute capability 9.0.
 __device__ __forceinline__ void add_float4(float* to, const float (&x)[4]) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"l"(to), "f"(x[0]), "f"(x[1]),

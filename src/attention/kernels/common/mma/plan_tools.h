@@ -7,10 +7,10 @@
 #include "attention/kernels/common/mma/params.h"
 #include "core/device.h"
 
-/// Host side of the plans of kernels on mma.sync, for the current GPU.
+/// Host-side helpers of our own kernels' plans, for the current GPU.
 namespace longca::mma {
 
-/// A copy in the device's memory; empty for no values.
+/// Copies to device memory; an empty buffer for no values.
 template <typename T>
 Buffer on_device(const std::vector<T>& values) {
   if (values.empty()) return {};
@@ -25,18 +25,17 @@ constexpr std::int64_t padded(std::int64_t tokens, int block) {
   return (tokens + block - 1) / block * block;
 }
 
-/// How many of `heads`, which work on `bytes_per_head` each, fit in half of the L2 cache; at
-/// least one.
+/// How many of `heads` heads of `bytes_per_head` each fit in half of the L2 cache; at least one.
 int heads_in_cache(std::int64_t bytes_per_head, int heads);
 
-/// Bytes of shared memory that a CTA can opt in to.
+/// Maximum opt-in shared memory per CTA in bytes.
 int device_shared_bytes();
 
-/// Global memory of a backward pass: terms per row, float32 sums.
+/// The workspace of a backward pass: row terms and float32 sums.
 class GradientSums {
  public:
   GradientSums() = default;
-  /// For tiles of `tile_m` query rows × `tile_n` keys, KV heads split in `head_parts`.
+  /// For tiles of `tile_m` query rows × `tile_n` keys and KV heads split in `head_parts`.
   GradientSums(const Problem& problem, int tile_m, int tile_n, int head_parts);
 
   GradientArgs args(const char* kernel, const BackwardArgs& args);
@@ -48,10 +47,10 @@ class GradientSums {
 
   int tile_n_ = 0;
   int head_parts_ = 1;
-  /// Offsets in the scratch; −1: not used.
+  /// Offsets in the scratch; −1 if unused.
   std::int64_t row_terms_ = -1;
   std::int64_t dq_sum_ = -1;
-  std::int64_t dk_sum_ = -1;  ///< as dv_sum_, unless head_parts > 1
+  std::int64_t dk_sum_ = -1;  ///< dk_sum_ and dv_sum_ are used if head_parts > 1
   std::int64_t dv_sum_ = -1;
   std::int64_t taken_ = 0;
   PlanScratch scratch_;

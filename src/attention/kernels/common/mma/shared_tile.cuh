@@ -20,25 +20,24 @@ __device__ __forceinline__ HeadRows<T> head_rows(const TensorArg& tensor, int he
   return {static_cast<T*>(tensor.data) + head * tensor.head_stride, tensor.token_stride, tokens};
 }
 
-/// Where a lane reads 16×16 matrices of a tile: its address for the matrix at (0, 0).
+/// A lane's ldmatrix address for the 16×16 matrix at (0, 0) of a tile.
 template <int kDim>
 struct MatrixAddress {
   std::uint32_t base;
 
-  /// For the matrix at (row, 16 · step); both constants, row a multiple of 8. The permutation is an
-  /// exclusive or on three address bits, so that a step costs at most one instruction.
+  /// The address for the matrix at (row, 16 · step); both are constants, row a multiple of 8. The
+  /// swizzle is an XOR of three address bits, so that a step costs at most one instruction.
   __device__ __forceinline__ std::uint32_t at(int row, int step) const {
     return (base ^ ((step & 3) << 5)) + (row * kDim * 2 + (step >> 2) * 128);
   }
-  /// The same place in a tile `bytes` (a multiple of 1024) further.
+  /// The same in a tile `bytes` (a multiple of 1024) further.
   __device__ __forceinline__ MatrixAddress operator+(std::uint32_t bytes) const {
     return {base + bytes};
   }
 };
 
-/// A tile [rows, kDim] of 16-bit elements in shared memory, its base aligned to 1024 bytes. The
-/// 16-byte chunks of a row are permuted by the row's number, so that the 8 rows of a matrix lie in
-/// different banks.
+/// A tile [rows, kDim] of 16-bit elements in shared memory, 1024-byte aligned. The 16-byte chunks
+/// of a row are swizzled by the row index, so that ldmatrix has no bank conflicts.
 template <int kDim>
 struct SharedTile {
   static constexpr int kChunks = kDim / 8;
@@ -51,22 +50,22 @@ struct SharedTile {
     return base + row * kRowBytes + ((chunk ^ (row & 7)) << 4);
   }
 
-  /// For ldmatrix from `row` (a multiple of 8) on, matrices in the order of an A operand: rows 0–7,
-  /// rows 8–15, then both 8 columns on. Transposed, it is the order of two B operands of 8 columns
-  /// with k along the rows.
+  /// ldmatrix addresses from `row` (a multiple of 8) on in the order of an A operand: rows 0–7,
+  /// rows 8–15, then both 8 columns further. With .trans, two B operands of 8 columns with k along
+  /// rows.
   __device__ __forceinline__ MatrixAddress<kDim> by_rows(int row = 0) const {
     const int lane = threadIdx.x & 31;
     return {at(lane & 15, lane >> 4) + row * kRowBytes};
   }
 
-  /// The same matrices in the order rows 0–7, the same 8 columns on, then rows 8–15: two B operands
-  /// of 8 rows with k along the columns. Transposed, an A operand with m along the columns.
+  /// The same matrices in the order rows 0–7, the same 8 columns further, then rows 8–15: two B
+  /// operands of 8 rows with k along columns. With .trans, an A operand with m along columns.
   __device__ __forceinline__ MatrixAddress<kDim> by_columns(int row = 0) const {
     const int lane = threadIdx.x & 31;
     return {at((lane & 7) + ((lane >> 4) << 3), (lane >> 3) & 1) + row * kRowBytes};
   }
 
-  /// Starts copying rows [first, first + kRows) of `from`; zeros beyond its end, which is not read.
+  /// Starts loading rows [first, first + kRows) of `from`, zero-filled beyond its end.
   template <int kRows, int kThreads, typename T>
   __device__ __forceinline__ void load(const HeadRows<const T>& from, int first) const {
     constexpr int kRowsPerPass = kThreads / kChunks;
@@ -82,8 +81,8 @@ struct SharedTile {
   }
 };
 
-/// Copies rows [row, row + kRows) of a tile to rows [first, first + kRows) of `to`, as far as it
-/// goes, 16 bytes at a time; `thread` counts the kThreads that take part.
+/// Copies rows [row, row + kRows) of a tile to rows [first, first + kRows) of `to`, clipped to its
+/// tokens, 16 bytes at a time; `thread` is in [0, kThreads).
 template <int kRows, int kThreads, typename T, int kDim>
 __device__ __forceinline__ void copy_rows(SharedTile<kDim> tile, const HeadRows<T>& to, int first,
                                           int thread, int row = 0) {
@@ -102,9 +101,9 @@ __device__ __forceinline__ void copy_rows(SharedTile<kDim> tile, const HeadRows<
   }
 }
 
-/// Writes a warp's accumulators [16 rows, kDim] · `factors` (of rows lane / 4 and lane / 4 + 8) as
-/// T to rows [first, first + 16) of `to`, 16 bytes at a time through rows [row, row + 16) of
-/// `tile`, which no other warp may be using.
+/// Stores a warp's accumulators [16 rows, kDim], times the factor of row lane / 4 or lane / 4 + 8,
+/// as T to rows [first, first + 16) of `to` through rows [row, row + 16) of `tile`, which no other
+/// warp may use meanwhile.
 template <typename T, int kDim>
 __device__ __forceinline__ void store_rows(const float (&x)[kDim / 8][4], float factor_low,
                                            float factor_high, SharedTile<kDim> tile, int row,

@@ -1,5 +1,5 @@
 #include "attention/kernels/common/mma/backward_pass.cuh"
-#include "attention/kernels/common/mma/instantiate.h"
+#include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/slice/sm80/backward.cuh"
 #include "attention/kernels/slice/sm80/launch.h"
 #include "core/cuda/error.h"

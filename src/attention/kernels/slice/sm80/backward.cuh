@@ -2,9 +2,8 @@
 
 #include <cstdint>
 
-#include "attention/kernels/common/mma/backward_rows.cuh"
+#include "attention/kernels/common/mma/backward_pass.cuh"
 #include "attention/kernels/common/mma/backward_tile.cuh"
-#include "attention/kernels/common/mma/softmax.cuh"
 #include "attention/kernels/slice/launch.h"
 
 // The backward pass on mma.sync, for GPUs of compute capability 8.0 and later. It walks the same
@@ -253,10 +252,10 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     scores.add_own(dv, p, dout_tile);
     scores.add_own(dk, ds, q_stage);
     __syncthreads();  // P and dS are written
-    scores.add_partners(dv, p_tile, dout_tile);
-    scores.add_partners(dk, ds_tile, q_stage);
+    scores.add_other(dv, p_tile, dout_tile);
+    scores.add_other(dk, ds_tile, q_stage);
     float dq[Dq::kCount][4];
-    mma::multiply_dq<Shape>(dq, dq_left, dq_right);
+    mma::gemm_dq<Shape>(dq, dq_left, dq_right);
     const int index = shared.visits[i % 4].head * args.q_tiles + shared.visits[i % 4].q_tile;
     const std::int32_t prior_adds = shared.visits[i % 4].prior_adds * kParts + work.part;
     if (params.ordered) {

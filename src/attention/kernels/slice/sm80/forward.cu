@@ -1,4 +1,4 @@
-#include "attention/kernels/common/mma/instantiate.h"
+#include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/slice/sm80/forward.cuh"
 #include "attention/kernels/slice/sm80/launch.h"
 #include "core/cuda/error.h"

@@ -167,7 +167,7 @@ __device__ __forceinline__ WorkItem work_item(const ForwardParams& params, int s
 }
 
 template <typename Shape>
-__global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
     forward_kernel(const ForwardParams params, int section_heads) {
   using T = typename Shape::T;
   using Tile = mma::SharedTile<Shape::kDim>;
@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
     if (sub_tile.pattern != kNone) {
       const std::uint32_t stage = i % kStages * kStageBytes;
       float s[Shape::kRowTiles][kSubTileKeys / 8][4];
-      mma::multiply_scores<Shape>(s, q_matrices, k_matrices + stage);
+      mma::gemm_qk<Shape>(s, q_matrices, k_matrices + stage);
       if (sub_tile.pattern != kFull) {
         const RowIntervals* pattern =
             params.lists.patterns +
@@ -239,8 +239,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kGroupsPerSm)
         }
       }
 #pragma unroll
-      for (int m = 0; m < Shape::kRowTiles; ++m) softmax[m].begin(s[m], o[m], scale_log2);
-      mma::multiply_values<Shape>(o, s, softmax, scale_log2, v_matrices + stage);
+      for (int m = 0; m < Shape::kRowTiles; ++m) softmax[m].rescale(s[m], o[m], scale_log2);
+      mma::gemm_pv<Shape>(o, s, softmax, scale_log2, v_matrices + stage);
     }
     sub_tile = next;
   }
