@@ -71,7 +71,7 @@ RC_GTEST_PROP(FlashinferWork, ComputesEachAllowedCellOnce, ()) {
   const Mask mask = drawn(variable ? "block_sparse_variable" : "block_sparse", tokens, heads_q,
                           heads_k, block, density, *rc::gen::arbitrary<std::uint64_t>());
   const BlockLists& blocks = *mask.blocks();
-  const WorkList work = share_work(blocks, heads_q, tile_q, *rc::gen::inRange(1, 9));
+  const WorkList work = assign_work(blocks, heads_q, tile_q, *rc::gen::inRange(1, 9));
   for (int head = 0; head < heads_q; ++head) {
     const auto dense = mask.dense(head * mask.heads() / heads_q);
     const auto times = computed(work, blocks, head, tokens, tokens, tile_q);
@@ -82,9 +82,9 @@ RC_GTEST_PROP(FlashinferWork, ComputesEachAllowedCellOnce, ()) {
 RC_GTEST_PROP(FlashinferWork, HasEachTileOfEachHeadOnce, ()) {
   const auto tokens = *rc::gen::inRange<std::int64_t>(1, 300);
   const Mask mask = drawn("block_sparse", tokens, 4, 2, 64, 0.3, 1);
-  const int groups = *rc::gen::inRange(1, 20);
-  const WorkList work = share_work(*mask.blocks(), 4, 32, groups);
-  RC_ASSERT(work.work_begin.size() == static_cast<std::size_t>(groups) + 1);
+  const int ctas = *rc::gen::inRange(1, 20);
+  const WorkList work = assign_work(*mask.blocks(), 4, 32, ctas);
+  RC_ASSERT(work.work_begin.size() == static_cast<std::size_t>(ctas) + 1);
   RC_ASSERT(work.work_begin.front() == 0);
   RC_ASSERT(std::ranges::is_sorted(work.work_begin));
   RC_ASSERT(work.work_begin.back() == static_cast<std::int32_t>(work.tile.size()));
@@ -117,7 +117,7 @@ TEST(FlashinferPages, CountTheKeysOfAShortLastBlock) {
 TEST(FlashinferPages, OfARowWithoutBlocks) {
   const BlockLists blocks{{0, 4, 6}, {0, 4, 6}, 1, {0, 0, 1}, {0}};
   EXPECT_EQ(page_rows(blocks), (std::vector<PageRow>{{0, 0}, {0, 4}}));
-  const WorkList work = share_work(blocks, 1, 128, 1);
+  const WorkList work = assign_work(blocks, 1, 128, 1);
   EXPECT_EQ(work.keys, (std::vector<std::int32_t>{4, 0}));  // the row's output is still written
 }
 

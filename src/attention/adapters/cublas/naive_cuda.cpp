@@ -14,7 +14,7 @@ namespace longca {
 namespace naive {
 namespace {
 
-/// Rows of scores begin at multiples of 32 bytes.
+/// Rows of scores are aligned to 32 bytes.
 constexpr std::int64_t kPitchMultiple = 8;
 
 cudaStream_t cuda_stream(Stream stream) {
@@ -26,15 +26,15 @@ std::int64_t pitch_of(const Problem& p) {
          kPitchMultiple;
 }
 
-/// Of all score matrices. A double: it may pass 2^63.
+/// Bytes of all score matrices, as a double, because they may exceed 2^63.
 double score_bytes(const Problem& p) {
   const double one =
       4.0 * p.heads_q * static_cast<double>(p.tokens_q) * static_cast<double>(pitch_of(p));
   return p.backward ? 2 * one : one;
 }
 
-/// Refuses before anything is allocated: an allocation that must fail would first cost the cache of
-/// blocks, and its sentence does not say what the bytes are for.
+/// Throws OutOfMemory with the reason before anything is allocated: a failing allocation would also
+/// release the allocator's cache.
 void require_memory(const Problem& p) {
   const double needed = score_bytes(p);
   const auto free = static_cast<double>(Device::get(DeviceKind::cuda).available_bytes());
@@ -107,7 +107,7 @@ class NaivePlan final : public Plan {
             pitch_of(problem_)};
   }
 
-  /// Sums over the heads of a group in float32, and rounds once.
+  /// Sums over the heads of a group in float32 and rounds once.
   void sum_columns(const Scores& weights, const ConstTensorView& a, const TensorView& out,
                    bool added, cudaStream_t stream) {
     if (sum_.bytes() == 0) return products_.columns(weights, a, out, added, stream);
@@ -120,8 +120,8 @@ class NaivePlan final : public Plan {
   Products products_;
   Buffer scores_;     ///< q·kᵀ, then P
   Buffer gradients_;  ///< dP, then dS; backward only
-  Tensor sum_;        ///< dk or dv in float32, where groups are summed and the dtype is another
-  Tensor o_;          ///< the result over these keys, where it is merged into another
+  Tensor sum_;        ///< float32 dk or dv, if summed over a group of heads in another dtype
+  Tensor o_;          ///< the result over these keys, if problem.accumulate
   Lse lse_;           ///< likewise
 };
 

@@ -6,11 +6,11 @@
 
 namespace longca {
 
-/// What `naive` on a GPU can do; also in builds without it.
+/// Also in builds without CUDA.
 Capabilities naive_cuda_capabilities();
 
-/// Scores, softmax, product, each a pass over the whole [heads, queries, keys] matrix in device
-/// memory: what attention costs when nothing is fused. Products by cuBLAS.
+/// Unfused attention: scores, softmax and product each are a pass over the whole [heads_q,
+/// tokens_q, tokens_k] matrix in device memory. GEMMs by cuBLAS.
 std::unique_ptr<Kernel> make_naive_cuda();
 
 }  // namespace longca

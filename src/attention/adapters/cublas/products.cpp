@@ -11,7 +11,7 @@
 namespace longca::naive {
 namespace {
 
-/// What NVIDIA recommends for Hopper; older ones need less.
+/// NVIDIA's recommendation for Hopper; older architectures need less.
 constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
 void check(cublasStatus_t status, const char* call) {
@@ -35,7 +35,7 @@ cudaDataType_t cuda_type(DType dtype) {
 
 }  // namespace
 
-/// A batch of matrices as cuBLAS sees them: column by column.
+/// A strided batch of column-major matrices.
 struct Products::Matrix {
   const void* data = nullptr;
   DType dtype = DType::float32;
@@ -43,14 +43,14 @@ struct Products::Matrix {
   std::int64_t batch_stride = 0;
   cublasOperation_t operation = CUBLAS_OP_N;
 
-  /// The heads first, first + step, … of a tensor: columns are tokens.
+  /// Heads first, first + step, … of a tensor; columns are tokens.
   static Matrix of(const ConstTensorView& tensor, std::int64_t first, std::int64_t step,
                    cublasOperation_t operation = CUBLAS_OP_N) {
     return {
         static_cast<const char*>(tensor.data) + first * tensor.head_stride * size_of(tensor.dtype),
         tensor.dtype, tensor.token_stride, step * tensor.head_stride, operation};
   }
-  /// Likewise of scores held as `dtype`: columns are queries.
+  /// Likewise of scores stored as `dtype`; columns are queries.
   static Matrix of(const Scores& scores, DType dtype, std::int64_t first, std::int64_t step,
                    cublasOperation_t operation = CUBLAS_OP_N) {
     const std::int64_t per_float = 4 / size_of(dtype);
@@ -69,7 +69,7 @@ struct Products::Product {
 };
 
 Products::Products() : workspace_(Device::get(DeviceKind::cuda).memory(), kWorkspaceBytes) {
-  cublas_handle();  // made while planning, not in the first call
+  cublas_handle();  // created while planning, not in the first call
 }
 
 void Products::multiply(const Product& p, cudaStream_t stream) {
@@ -82,7 +82,7 @@ void Products::multiply(const Product& p, cudaStream_t stream) {
       "cublasSetWorkspace");
   const float one = 1;
   const float beta = p.added ? 1 : 0;
-  // Pedantic: no reduced precision for float32, whatever the environment asks of cuBLAS.
+  // Pedantic: no reduced precision for float32, regardless of cuBLAS's environment variables.
   const auto compute =
       p.a.dtype == DType::float32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
   check(
@@ -94,8 +94,8 @@ void Products::multiply(const Product& p, cudaStream_t stream) {
       "cublasGemmStridedBatchedEx");
 }
 
-// Query heads of one group stand side by side, KV heads once: a batch takes the i-th query head of
-// every group, so that the strides of both are constant.
+// A batch is the i-th query head of every group, so that the strides between query heads and
+// between KV heads are constant.
 
 void Products::scores(const ConstTensorView& a, const ConstTensorView& b, const Scores& out,
                       cudaStream_t stream) {

@@ -8,9 +8,9 @@
 
 namespace longca::naive {
 
-/// The matrix products of attention by cuBLAS, all query heads of a call. bfloat16 is multiplied by
-/// tensor cores and summed in float32; float32 is true float32, not TF32. Query head h meets KV
-/// head h · heads_k / heads_q. `added`: the result is added to what the output holds.
+/// The batched GEMMs of attention by cuBLAS, for all query heads. bfloat16 uses tensor cores with
+/// float32 accumulation; float32 is true float32, not TF32. Query head h uses KV head
+/// h · heads_k / heads_q. `added` adds the result to the output.
 class Products {
  public:
   Products();
@@ -22,7 +22,7 @@ class Products {
   void rows(const Scores& weights, const ConstTensorView& b, const TensorView& out, bool added,
             cudaStream_t stream);
   /// out_j = Σ weights[h]ᵀ · a_h over the query heads h of KV head j: dv from P and dout, dk from
-  /// dS and q. The sum is made in `out`, so that a float32 `out` keeps its precision.
+  /// dS and q. Accumulates in `out` and its dtype.
   void columns(const Scores& weights, const ConstTensorView& a, const TensorView& out, bool added,
                cudaStream_t stream);
 
@@ -33,7 +33,7 @@ class Products {
   struct Product;
   void multiply(const Product& product, cudaStream_t stream);
 
-  Buffer workspace_;  ///< cuBLAS's own, so that it is counted
+  Buffer workspace_;  ///< of cuBLAS, allocated here so that it is tracked
 };
 
 }  // namespace longca::naive

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "core/device.h"
+
 namespace longca {
 namespace {
 
@@ -16,7 +18,7 @@ RowMask::MaskSlice row_slice(const MaskSlice& slice) {
           .upper = slice.type == MaskSliceType::causal || slice.type == MaskSliceType::bi_causal};
 }
 
-/// Cuts the queries wherever a slice begins or ends. O(slices · slices of a band).
+/// Splits the queries into bands at the beginnings and ends of slices. O(bands · slices per band).
 void add_bands(RowMask& rows, const Mask& mask) {
   std::vector<std::int64_t> cuts{0, mask.q_tokens()};
   for (const MaskSlice& slice : mask.slices())
@@ -24,7 +26,7 @@ void add_bands(RowMask& rows, const Mask& mask) {
   std::ranges::sort(cuts);
   cuts.erase(std::ranges::unique(cuts).begin(), cuts.end());
   rows.band_offsets.push_back(0);
-  std::vector<MaskSlice> open;  // slices of the current band; the mask's are in order of q_begin
+  std::vector<MaskSlice> open;  // of the current band; the mask's slices are ordered by q_begin
   auto next = mask.slices().begin();
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     std::erase_if(open, [&](const MaskSlice& slice) { return slice.q_end <= cuts[i]; });
@@ -71,3 +73,47 @@ RowMask row_mask(const Mask& mask) {
 }
 
 }  // namespace longca
+
+namespace longca::naive {
+namespace {
+
+template <typename T>
+Buffer on_device(const std::vector<T>& values) {
+  if (values.empty()) return {};
+  Device& device = Device::get(DeviceKind::cuda);
+  Buffer buffer(device.memory(), static_cast<std::int64_t>(values.size() * sizeof(T)));
+  device.copy(buffer.data(), values.data(), buffer.bytes());
+  return buffer;
+}
+
+}  // namespace
+
+DeviceRowMask::DeviceRowMask(const Mask& mask) {
+  const RowMask rows = row_mask(mask);
+  band_of_row_ = on_device(rows.band_of_row);
+  band_offsets_ = on_device(rows.band_offsets);
+  slices_ = on_device(rows.slices);
+  block_of_row_ = on_device(rows.block_of_row);
+  block_of_key_ = on_device(rows.block_of_key);
+  kept_ = on_device(rows.kept);
+  view_ = {.band_of_row = band_of_row_.as<std::int32_t>(),
+           .band_offsets = band_offsets_.as<std::int32_t>(),
+           .slices = slices_.as<RowMask::MaskSlice>(),
+           .block_of_row = block_of_row_.as<std::int32_t>(),
+           .block_of_key = block_of_key_.as<std::int32_t>(),
+           .kept = kept_.as<std::uint32_t>(),
+           .heads = rows.heads,
+           .q_blocks = rows.q_blocks,
+           .words = rows.words};
+}
+
+std::int64_t DeviceRowMask::bytes() const {
+  std::int64_t bytes = 0;
+  for (const Buffer* buffer :
+       {&band_of_row_, &band_offsets_, &slices_, &block_of_row_, &block_of_key_, &kept_}) {
+    bytes += buffer->bytes();
+  }
+  return bytes;
+}
+
+}  // namespace longca::naive

@@ -1,4 +1,4 @@
-// The row kernels of `naive`: a thread block owns one row of one head's score matrix.
+// The row kernels of `naive`: one CTA per row of a head's score matrix.
 #include <cuda_bf16.h>
 
 #include <limits>
@@ -10,7 +10,7 @@ namespace longca::naive {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kVector = 4;  ///< scores that a thread takes at a time
+constexpr int kVector = 4;  ///< scores per thread and iteration
 constexpr int kChunk = kThreads * kVector;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -25,7 +25,7 @@ __device__ auto& lse_of(const View& lse, std::int64_t head, std::int64_t token) 
   return lse.data[head * lse.head_stride + token];
 }
 
-// ---- Which keys a row sees, as bits in shared memory.
+// ---- The allowed keys of a row as bits in shared memory.
 
 __device__ std::uint32_t bits_of_range(std::int64_t begin, std::int64_t end) {
   if (begin < 0) begin = 0;
@@ -40,7 +40,7 @@ __device__ std::uint32_t kept_bits(const DeviceRowMask::View& mask, const std::u
   const auto is_kept = [&](std::int32_t block) {
     return (kept[block / 32] >> (block % 32) & 1) != 0;
   };
-  if (bits == ~0U) {  // all 32 keys are there, and most often of one block
+  if (bits == ~0U) {  // fast path: 32 keys of one block
     const std::int32_t block = mask.block_of_key[first_key];
     if (block == mask.block_of_key[first_key + 31]) return is_kept(block) ? bits : 0;
   }
@@ -80,9 +80,9 @@ __device__ std::uint32_t allowed_at(const std::uint32_t* allowed, std::int64_t k
   return allowed[k / 32] >> (k % 32) & 0xf;
 }
 
-// ---- Sums over a thread block.
+// ---- Reductions over a CTA.
 
-/// A maximum and the sum of weights relative to it.
+/// A row max and the sum of weights relative to it.
 struct Partial {
   float maximum = -kInfinity;
   float weight = 0;
@@ -127,9 +127,8 @@ __device__ void store(Bfloat* row, std::int64_t k, float4 x) {
   *reinterpret_cast<uint2*>(row + k) = *reinterpret_cast<const uint2*>(pairs);
 }
 
-/// Calls f(k) for every fourth key below `pitch`, then, when all threads have their values, writes
-/// what it returned to the same keys of a row of T in the same place. A chunk of T ends before the
-/// next chunk of float32 begins.
+/// Calls f(k) for every fourth key below `pitch` and, after a barrier, writes the returned values
+/// to keys k … k + 3 of the same row as T. A chunk of T never reaches the next chunk of float32.
 template <typename T, typename F>
 __device__ void rewrite_row(float* row, std::int64_t pitch, F f) {
   for (std::int64_t base = 0; base < pitch; base += kChunk) {
@@ -224,7 +223,7 @@ __global__ void __launch_bounds__(kThreads)
       one(2, s.z, dp.z, p.z, ds.z);
       one(3, s.w, dp.w, p.w, ds.w);
     }
-    __syncthreads();  // as in rewrite_row: every thread has read its part of this chunk
+    __syncthreads();  // all threads have read this chunk, as in rewrite_row
     if (k < scores.pitch) {
       store(reinterpret_cast<T*>(row), k, p);
       store(reinterpret_cast<T*>(gradient_row), k, ds);
@@ -237,7 +236,7 @@ __global__ void merge_rows(TensorView o, LseView lse, TensorView o_new, LseView 
   const std::int64_t head = blockIdx.y;
   const float before = lse_of(lse, head, q);
   const float added = lse_of(lse_new, head, q);
-  __syncthreads();  // all have read before one writes
+  __syncthreads();  // all threads have read before any writes
   if (added == -kInfinity) return;
   const float maximum = fmaxf(before, added);
   const float weight_before = expf(before - maximum);
@@ -264,7 +263,7 @@ dim3 grid_of(std::int64_t tokens, std::int64_t heads) {
   return {static_cast<unsigned>(tokens), static_cast<unsigned>(heads)};
 }
 
-/// Bytes of the bits of a row; a kernel that needs more than the default is allowed so.
+/// Bytes of shared memory for the bits of a row; opts in to more than the default if needed.
 template <typename Kernel>
 std::size_t bits_for(const Kernel& kernel, std::int64_t pitch) {
   const std::int64_t bytes = (pitch + 31) / 32 * 4;

@@ -6,12 +6,12 @@
 
 namespace longca {
 
-/// What cuDNN's fused attention can do; also in builds without it.
+/// Also in builds without cuDNN.
 Capabilities cudnn_capabilities();
-/// ok, or `unsupported` and why cuDNN cannot express the problem; asks no GPU.
+/// Whether cuDNN can express the problem, or `unsupported` and the reason; needs no GPU.
 Support cudnn_can_express(const Problem& problem, const Mask& mask);
 
-/// cuDNN's fused attention through its C++ frontend; the library is loaded at run time.
+/// cuDNN's fused attention by its C++ frontend; cuDNN is loaded at run time.
 std::unique_ptr<Kernel> make_cudnn();
 
 }  // namespace longca

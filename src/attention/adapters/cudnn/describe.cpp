@@ -13,12 +13,12 @@ namespace fe = cudnn_frontend;
 using Graph = fe::graph::Graph;
 using TensorPtr = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-/// cuDNN up to this version pads a backward pass whose keys are no multiple of 128 with lengths
-/// that the frontend copies from the host in every call; lengths of our own make it copy nothing.
+/// Up to this version, the frontend pads a backward pass whose number of keys is not a multiple of
+/// 128 and copies lengths from the host in every call, unless the graph has lengths of its own.
 constexpr int kLastVersionThatPads = 91500;
 constexpr std::int64_t kPadMultiple = 128;
 
-/// Describes the tensors of one problem to a graph.
+/// Adds the tensors of one problem to a graph.
 class Describe {
  public:
   Describe(Graph& graph, const Problem& problem, const CudnnForm& form)
@@ -45,7 +45,7 @@ class Describe {
   void set_k(TensorPtr& output, const char* name, Uid uid) { set(output, k_attributes(name, uid)); }
   void set_stats(TensorPtr& output) { set(output, stats_attributes()); }
 
-  /// What both passes are told of the mask.
+  /// The mask's attributes, which both passes share.
   template <typename Attributes>
   void set_mask(Attributes& attributes) const {
     attributes.set_attn_scale(problem_.scale());
@@ -96,7 +96,7 @@ class Describe {
   Attributes k_attributes(const char* name, Uid uid) const {
     return tokens_first(name, uid, form_.max_tokens_k, problem_.heads_k, offsets_k_);
   }
-  /// The log-sum-exp, [heads, tokens] in packed sequences too.
+  /// The lse, [heads, tokens] for packed sequences too.
   Attributes stats_attributes() const {
     const std::int64_t tokens = problem_.tokens_q;
     Attributes attributes;
@@ -161,7 +161,7 @@ void describe_backward(fe::graph::Graph& graph, const Problem& problem, const Cu
   attributes.set_name("sdpa_backward");
   attributes.set_deterministic_algorithm(problem.deterministic);
   describe.set_mask(attributes);
-  if (form.packed()) {  // workspace of the tokens there are, not of batch × longest
+  if (form.packed()) {  // else the workspace is for batch × the longest sequence
     attributes.set_max_total_seq_len_q(problem.tokens_q).set_max_total_seq_len_kv(problem.tokens_k);
   }
   auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, o, dout, stats, attributes);

@@ -11,7 +11,7 @@ class Graph;
 
 namespace longca::cudnn {
 
-/// Names of tensors between a graph and the pointers of a call.
+/// Tensor UIDs that connect a graph with the pointers of a call.
 enum Uid : std::int64_t {
   kQ = 1,
   kK,
@@ -29,11 +29,11 @@ enum Uid : std::int64_t {
   kOffsetsStats
 };
 
-/// Whether the graphs of this form take the lengths of its sequences.
+/// Whether the graphs of this form have sequence lengths as inputs.
 bool takes_lengths(const CudnnForm& form);
 
-/// Say to a graph of the frontend what one pass computes from which tensors. cuDNN must be loaded:
-/// the frontend asks for its version.
+/// Define one pass in a graph of the frontend. cuDNN must be loaded, because the frontend queries
+/// its version.
 void describe_forward(cudnn_frontend::graph::Graph& graph, const Problem& problem,
                       const CudnnForm& form);
 void describe_backward(cudnn_frontend::graph::Graph& graph, const Problem& problem,

@@ -44,7 +44,7 @@ void require(const fe::error_t& error) {
 
 using Describe = void (*)(Graph&, const Problem&, const CudnnForm&);
 
-/// Up to the point where cuDNN has said whether it has an engine.
+/// Builds the graph up to cuDNN's check for an engine.
 fe::error_t prepare(Graph& graph, Describe describe, const Problem& problem,
                     const CudnnForm& form) {
   const cudnnHandle_t handle = cudnn_handle();
@@ -55,7 +55,7 @@ fe::error_t prepare(Graph& graph, Describe describe, const Problem& problem,
   return graph.check_support();
 }
 
-/// What cuDNN says of one pass.
+/// Whether cuDNN supports one pass.
 Support check_pass(Describe describe, const Problem& problem, const CudnnForm& form) {
   Graph graph;
   const fe::error_t error = prepare(graph, describe, problem, form);

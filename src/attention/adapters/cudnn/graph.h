@@ -10,15 +10,14 @@
 
 namespace longca {
 
-/// cuDNN's graphs of one problem, through its C++ frontend. The one place that includes it.
+/// cuDNN's graphs for one problem, by its C++ frontend.
 class CudnnGraphs {
  public:
-  /// What cuDNN itself says of the problem, in its words; ok if it has an engine for it.
+  /// ok if cuDNN has an engine for the problem, else its own message.
   static Support check(const Problem& problem, const CudnnForm& form);
 
-  /// Builds the graph of the forward pass, and of the backward pass if the problem has one; the
-  /// lengths and offsets of sequences go to the device. Throws std::runtime_error
-  /// with cuDNN's sentence.
+  /// Builds the graphs of the problem's passes and copies lengths and offsets of sequences to the
+  /// device. Throws std::runtime_error with cuDNN's message.
   CudnnGraphs(const Problem& problem, const CudnnForm& form);
   ~CudnnGraphs();
   CudnnGraphs(const CudnnGraphs&) = delete;

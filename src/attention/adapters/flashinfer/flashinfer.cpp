@@ -31,7 +31,7 @@ class FlashinferPlan final : public Plan {
   FlashinferPlan(const Problem& problem, const Mask& mask)
       : problem_(problem), page_size_(page_size(*mask.blocks())) {
     const BlockLists& blocks = *mask.blocks();
-    const WorkList work = share_work(blocks, problem.heads_q, kTileQ, gpu().properties().sms);
+    const WorkList work = assign_work(blocks, problem.heads_q, kTileQ, gpu().properties().sms);
     for (const auto* part : {&work.work_begin, &work.tile, &work.head, &work.q_begin, &work.q_size,
                              &work.first, &work.keys}) {
       work_.push_back(on_device(*part));
@@ -39,7 +39,7 @@ class FlashinferPlan final : public Plan {
     auto* stream = static_cast<cudaStream_t>(gpu().stream());
     DeviceBlockLists lists = kept_lists(BlockMap::of(mask), stream);
     if (page_size_ == 1) {
-      pages_ = number_keys(blocks, mask, lists, stream);
+      pages_ = list_keys(blocks, mask, lists, stream);
     } else {
       pages_ = std::move(lists.indices_buffer);
     }
@@ -52,7 +52,7 @@ class FlashinferPlan final : public Plan {
     launch_forward({args.q, args.k, args.v, args.o, row_lse_.as<float>(), problem_.scale(),
                     device_work(), pages_.as<std::int32_t>(), page_size_},
                    stream);
-    launch_turn_lse(row_lse_.as<float>(), args.lse, stream);
+    launch_transpose_lse(row_lse_.as<float>(), args.lse, stream);
   }
 
   void backward(const BackwardArgs& /*args*/) override {
@@ -70,17 +70,16 @@ class FlashinferPlan final : public Plan {
   }
 
  private:
-  static Buffer number_keys(const BlockLists& blocks, const Mask& mask,
-                            const DeviceBlockLists& lists, cudaStream_t stream) {
+  static Buffer list_keys(const BlockLists& blocks, const Mask& mask, const DeviceBlockLists& lists,
+                          cudaStream_t stream) {
     std::vector<std::int64_t> first;
     for (const PageRow& row : page_rows(blocks)) first.push_back(row.first);
     const Buffer first_on_device = on_device(first);
     Buffer pages(gpu().memory(), page_entries(blocks) * 4);
-    launch_number_keys(
-        {lists.offsets(), lists.indices(), BlockMap::of(mask).k_bounds(),
-         first_on_device.as<std::int64_t>(), static_cast<std::int64_t>(first.size())},
-        pages.as<std::int32_t>(), stream);
-    gpu().synchronize();  // before what it reads is given back
+    launch_list_keys({lists.offsets(), lists.indices(), BlockMap::of(mask).k_bounds(),
+                      first_on_device.as<std::int64_t>(), static_cast<std::int64_t>(first.size())},
+                     pages.as<std::int32_t>(), stream);
+    gpu().synchronize();  // before its inputs are freed
     return pages;
   }
 

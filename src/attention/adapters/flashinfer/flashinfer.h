@@ -6,14 +6,13 @@
 
 namespace longca {
 
-/// What FlashInfer's block-sparse prefill for Hopper can do; known to every build.
+/// Also in builds without FlashInfer.
 Capabilities flashinfer_capabilities();
-/// ok, or `unsupported` and why FlashInfer cannot express the problem; asks no GPU.
+/// Whether FlashInfer can express the problem, or `unsupported` and the reason; needs no GPU.
 Support flashinfer_can_express(const Problem& problem, const Mask& mask);
 
-/// FlashInfer's block-sparse prefill (Z. Ye et al., "FlashInfer: Efficient and Customizable
-/// Attention Engine for LLM Inference Serving", 2025), compiled from its headers where the build
-/// has found them.
+/// FlashInfer's block-sparse prefill for Hopper (Z. Ye et al., "FlashInfer: Efficient and
+/// Customizable Attention Engine for LLM Inference Serving", 2025), compiled from its headers.
 std::unique_ptr<Kernel> make_flashinfer();
 
 }  // namespace longca

@@ -1,5 +1,5 @@
-// The one instantiation of FlashInfer's kernel that the tables need: its paged prefill for Hopper
-// (FlashAttention 3's loop, keys gathered by cp.async), CTAs that walk lists of items.
+// Instantiates FlashInfer's paged prefill for Hopper: FlashAttention 3's main loop with K and V
+// gathered by cp.async, and persistent CTAs over lists of items.
 
 #include <flashinfer/attention/hopper/default_params.cuh>
 #include <flashinfer/attention/hopper/prefill_sm90.cuh>
@@ -13,7 +13,7 @@ namespace {
 
 using Element = cutlass::bfloat16_t;
 using Params = ::flashinfer::BatchPrefillPagedParams<Element, Element, Element, std::int32_t>;
-// As ::flashinfer::BatchPrefillWithPagedKVCacheDispatched chooses for 128 dimensions.
+// The choice of ::flashinfer::BatchPrefillWithPagedKVCacheDispatched for head dimension 128.
 using Traits =
     ::flashinfer::AttentionKernelTraits</*USE_TMA_LOAD_KV=*/false, /*HEAD_DIM_QK=*/128,
                                         /*HEAD_DIM_VO=*/128, /*CTA_Q=*/kTileQ, /*CTA_KV=*/96,
@@ -21,7 +21,7 @@ using Traits =
                                         ::flashinfer::StandardAttention>;
 
 Element* elements(const ConstTensorView& tensor) {
-  return static_cast<Element*>(const_cast<void*>(tensor.data));  // its parameters know no const
+  return static_cast<Element*>(const_cast<void*>(tensor.data));  // the parameters are not const
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ void launch_forward(const ForwardCall& call, cudaStream_t stream) {
   params.kv_lens = call.work.keys;
   params.head_indices = call.work.head;
   params.work_indptr = call.work.work_begin;
-  params.batch_indices = call.work.head;  // of no meaning without a variant that asks for it
+  params.batch_indices = call.work.head;  // unused by StandardAttention
   params.additional_params.sm_scale = call.scale;
   params.q_stride_n = call.q.token_stride;
   params.q_stride_h = call.q.head_stride;

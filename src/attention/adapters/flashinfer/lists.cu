@@ -7,7 +7,7 @@ namespace {
 constexpr int kSide = 32;
 constexpr float kLn2 = 0.693147180559945F;
 
-__global__ void turn_lse(const float* row_lse, LseView lse) {
+__global__ void transpose_lse(const float* row_lse, LseView lse) {
   __shared__ float tile[kSide][kSide + 1];
   const std::int64_t token = std::int64_t{blockIdx.x} * kSide;
   const std::int64_t head = std::int64_t{blockIdx.y} * kSide;
@@ -25,13 +25,13 @@ __global__ void turn_lse(const float* row_lse, LseView lse) {
 }
 
 /// One CTA per row.
-__global__ void number_keys(KeyNumbers numbers, std::int32_t* pages) {
+__global__ void list_keys(KeyPages keys, std::int32_t* pages) {
   const std::int64_t row = blockIdx.x;
-  std::int32_t* out = pages + numbers.first[row];
-  for (std::int64_t i = numbers.offsets[row]; i < numbers.offsets[row + 1]; ++i) {
-    const std::int32_t block = numbers.indices[i];
-    const std::int32_t begin = numbers.k_bounds[block];
-    const std::int32_t size = numbers.k_bounds[block + 1] - begin;
+  std::int32_t* out = pages + keys.first[row];
+  for (std::int64_t i = keys.offsets[row]; i < keys.offsets[row + 1]; ++i) {
+    const std::int32_t block = keys.indices[i];
+    const std::int32_t begin = keys.k_bounds[block];
+    const std::int32_t size = keys.k_bounds[block + 1] - begin;
     for (std::int32_t k = threadIdx.x; k < size; k += blockDim.x) out[k] = begin + k;
     out += size;
   }
@@ -39,15 +39,15 @@ __global__ void number_keys(KeyNumbers numbers, std::int32_t* pages) {
 
 }  // namespace
 
-void launch_turn_lse(const float* row_lse, const LseView& lse, cudaStream_t stream) {
+void launch_transpose_lse(const float* row_lse, const LseView& lse, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>((lse.tokens + kSide - 1) / kSide),
                   static_cast<unsigned>((lse.heads + kSide - 1) / kSide));
-  turn_lse<<<grid, dim3(kSide, 8), 0, stream>>>(row_lse, lse);
+  transpose_lse<<<grid, dim3(kSide, 8), 0, stream>>>(row_lse, lse);
   LONGCA_CUDA(cudaGetLastError());
 }
 
-void launch_number_keys(const KeyNumbers& numbers, std::int32_t* pages, cudaStream_t stream) {
-  number_keys<<<static_cast<unsigned>(numbers.rows), 64, 0, stream>>>(numbers, pages);
+void launch_list_keys(const KeyPages& keys, std::int32_t* pages, cudaStream_t stream) {
+  list_keys<<<static_cast<unsigned>(keys.rows), 64, 0, stream>>>(keys, pages);
   LONGCA_CUDA(cudaGetLastError());
 }
 

@@ -1,12 +1,17 @@
 #include "attention/adapters/flashinfer/pages.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <queue>
 #include <span>
 #include <utility>
 
+#include "attention/absent_kernel.h"
 #include "attention/adapters/block_form.h"
+#include "attention/adapters/flashinfer/flashinfer.h"
 
 namespace longca::flashinfer {
 namespace {
@@ -29,41 +34,41 @@ std::int64_t row_keys(const BlockLists& blocks, std::int64_t page,
                          });
 }
 
-/// A tile of a query block: `row` counts the query blocks of all lists.
+/// A tile of a query block; `row` is the index of the query block over all lists.
 struct Item {
   std::size_t row;
   std::int32_t head, tile;
 };
-using Shares = std::vector<std::vector<Item>>;
+using Assignment = std::vector<std::vector<Item>>;
 
-/// Gives each item to the CTA that has least to do, by FlashInfer's own estimate.
+/// Assigns each item to the least loaded CTA, by FlashInfer's own cost estimate.
 class PartAssigner {
  public:
-  PartAssigner(int tile_q, int groups)
-      : tile_q_(tile_q), shares_(static_cast<std::size_t>(groups)) {
-    for (std::size_t group = 0; group < shares_.size(); ++group) loads_.emplace(0, group);
+  PartAssigner(int tile_q, int ctas) : tile_q_(tile_q), assigned_(static_cast<std::size_t>(ctas)) {
+    for (std::size_t cta = 0; cta < assigned_.size(); ++cta) loads_.emplace(0, cta);
   }
-  void partition(const Item& item, std::int64_t keys) {
-    const auto [cost, group] = loads_.top();
+  void assign(const Item& item, std::int64_t keys) {
+    const auto [cost, cta] = loads_.top();
     loads_.pop();
-    loads_.emplace(cost + 2.0 * tile_q_ + static_cast<double>(keys), group);
-    shares_[group].push_back(item);
+    loads_.emplace(cost + 2.0 * tile_q_ + static_cast<double>(keys), cta);
+    assigned_[cta].push_back(item);
   }
-  const Shares& shares() const { return shares_; }
+  const Assignment& assigned() const { return assigned_; }
 
  private:
-  using Load = std::pair<double, std::size_t>;  ///< its cost and the CTA
+  using Load = std::pair<double, std::size_t>;  ///< (cost, CTA)
   int tile_q_;
-  Shares shares_;
+  Assignment assigned_;
   std::priority_queue<Load, std::vector<Load>, std::greater<>> loads_;
 };
 
-WorkList written(const Shares& shares, const BlockLists& blocks, const std::vector<PageRow>& rows) {
+WorkList written(const Assignment& assigned, const BlockLists& blocks,
+                 const std::vector<PageRow>& rows) {
   const auto q_blocks = static_cast<std::size_t>(blocks.q_blocks());
   WorkList work;
   work.work_begin.push_back(0);
-  for (const auto& share : shares) {
-    for (const Item& item : share) {
+  for (const auto& items : assigned) {
+    for (const Item& item : items) {
       const std::size_t block = item.row % q_blocks;
       const std::int64_t begin = blocks.q_bounds[block];
       work.tile.push_back(item.tile);
@@ -110,10 +115,10 @@ std::vector<PageRow> page_rows(const BlockLists& blocks) {
   return rows;
 }
 
-WorkList share_work(const BlockLists& blocks, int heads_q, int tile_q, int groups) {
+WorkList assign_work(const BlockLists& blocks, int heads_q, int tile_q, int ctas) {
   const std::vector<PageRow> rows = page_rows(blocks);
   const auto q_blocks = static_cast<std::size_t>(blocks.q_blocks());
-  PartAssigner assigner(tile_q, groups);
+  PartAssigner assigner(tile_q, ctas);
   std::vector<std::size_t> order(q_blocks);
   for (int head = 0; head < heads_q; ++head) {
     std::iota(order.begin(), order.end(),
@@ -124,11 +129,60 @@ WorkList share_work(const BlockLists& blocks, int heads_q, int tile_q, int group
       const auto block = static_cast<std::int64_t>(row % q_blocks);
       const std::int64_t tiles = (size_of_block(blocks.q_bounds, block) + tile_q - 1) / tile_q;
       for (std::int64_t tile = tiles - 1; tile >= 0; --tile) {
-        assigner.partition({row, head, static_cast<std::int32_t>(tile)}, rows[row].keys);
+        assigner.assign({row, head, static_cast<std::int32_t>(tile)}, rows[row].keys);
       }
     }
   }
-  return written(assigner.shares(), blocks, rows);
+  return written(assigner.assigned(), blocks, rows);
 }
 
 }  // namespace longca::flashinfer
+
+namespace longca {
+
+Capabilities flashinfer_capabilities() {
+  Capabilities can;
+  can.name = "flashinfer";
+  can.description = "FlashInfer's prefill for Hopper over lists of key pages per query block";
+  can.origin = "flashinfer-python 0.7.2";
+  can.device = DeviceKind::cuda;
+  can.only_architecture = 90;
+  can.dtypes = {DType::bfloat16};
+  can.head_dims = {128};
+  can.static_masks = false;
+  can.backward = false;
+  can.accumulate = false;
+  can.strided = false;  // K and V have to lie alike
+  return can;
+}
+
+Support flashinfer_can_express(const Problem& problem, const Mask& mask) {
+  if (auto support = check_problem(flashinfer_capabilities(), problem, mask); !support.ok()) {
+    return support;
+  }
+  if (!keeps_whole_blocks(mask)) {
+    return Support::unsupported(
+        "its lists keep whole pages of keys: none that a causal or other mask cuts");
+  }
+  if (mask.q_tokens() == 0 || mask.k_tokens() == 0) {
+    return Support::unsupported("its TMA takes no tensor without tokens");
+  }
+  const std::int64_t entries = flashinfer::page_entries(*mask.blocks());
+  if (entries > std::numeric_limits<std::int32_t>::max()) {
+    return Support::unsupported(
+        fmt::format("its lists are numbered in 32 bits: this mask needs {} entries", entries));
+  }
+  return {};
+}
+
+#ifndef LONGCA_WITH_FLASHINFER
+std::unique_ptr<Kernel> make_flashinfer() {
+  return std::make_unique<AbsentKernel>(
+      flashinfer_capabilities(),
+      "this build is without FlashInfer's headers: let scripts/setup fetch them (PyPI's "
+      "flashinfer-python) and build again",
+      flashinfer_can_express);
+}
+#endif
+
+}  // namespace longca
