@@ -23,7 +23,7 @@
 #include "mask/generators.h"
 #include "mask/lengths.h"
 #include "mask/mask_json.h"
-#include "report/mask_plot.h"
+#include "report/mask_picture.h"
 #include "verbs.h"
 
 namespace longca {

@@ -11,11 +11,11 @@
 #include "bench/record/record.h"
 #include "core/error.h"
 #include "report/csv.h"
+#include "report/format.h"
 #include "report/html.h"
 #include "report/markdown.h"
 #include "report/plots.h"
 #include "report/table.h"
-#include "report/text_file.h"
 #include "verbs.h"
 
 namespace longca {

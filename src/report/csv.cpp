@@ -28,7 +28,7 @@ std::string field(std::string text) {
   return quoted + '"';
 }
 
-/// Metrics of the table, then those that only the records know.
+/// The metrics of the table, then those that only the records have.
 std::vector<std::string> metric_columns(std::span<const Record> records) {
   std::vector<std::string> columns;
   for (const MetricInfo& metric : metric_table()) columns.emplace_back(metric.name);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <set>
 #include <tuple>
 
@@ -19,17 +18,6 @@ std::string_view dense_mask_of(const Case& c) {
 
 bool is_block_sparse(const Record& record) {
   return record.c.density.has_value() && !record.c.scheme;
-}
-
-std::optional<double> ratio(const std::optional<double>& value, const std::optional<double>& of) {
-  if (!value || !of || !(*of > 0) || !(*value > 0)) return std::nullopt;
-  const double quotient = *value / *of;
-  return std::isfinite(quotient) ? std::optional(quotient) : std::nullopt;
-}
-
-std::optional<double> metric_if_ok(const Record* record, const char* name) {
-  if (record == nullptr || !record->status.ok()) return std::nullopt;
-  return metric_of(record, name);
 }
 
 bool is_dense_of(const Record& dense, const Record& sparse) {
@@ -51,17 +39,17 @@ const Record* fastest_dense(std::span<const Record> records, const Record& spars
   return best;
 }
 
-/// The axes that tell tables apart: none that shapes one.
-bool tells_apart(const Axis& axis) {
-  static constexpr std::array kShaping = {"kernel", "mask", "tokens", "pass", "density"};
+/// Whether cells that differ on the axis stand in different tables.
+bool separates_tables(const Axis& axis) {
+  static constexpr std::array kInsideTable = {"kernel", "mask", "tokens", "pass", "density"};
   return !axis.over_ranks &&
-         std::find(kShaping.begin(), kShaping.end(), axis.name) == kShaping.end();
+         std::find(kInsideTable.begin(), kInsideTable.end(), axis.name) == kInsideTable.end();
 }
 
 std::vector<const Axis*> varying_axes(const std::vector<const Record*>& cells, AxisTexts& common) {
   std::vector<const Axis*> varying;
   for (const Axis& axis : axis_table()) {
-    if (!tells_apart(axis)) continue;
+    if (!separates_tables(axis)) continue;
     std::set<std::optional<std::string>> values;
     for (const Record* cell : cells) values.insert(full_text(axis, cell->c));
     if (values.size() > 1) {
@@ -91,12 +79,6 @@ AxisTexts setting_of(const Record& record, const std::vector<const Axis*>& axes,
   return setting;
 }
 
-template <typename Items, typename Matches, typename Item>
-auto& find_or_add(Items& items, Matches matches, Item item) {
-  const auto found = std::find_if(items.begin(), items.end(), matches);
-  return found != items.end() ? *found : items.emplace_back(std::move(item));
-}
-
 void add_cell(DenseComparison& comparison, const Record& record, const AxisTexts& setting) {
   const Case& c = record.c;
   DensityTable& table = find_or_add(
@@ -117,19 +99,13 @@ void add_cell(DenseComparison& comparison, const Record& record, const AxisTexts
 }
 
 void sort_comparison(DenseComparison& comparison) {
-  const auto mask_place = [](const std::string& name) {
-    const auto masks = mask_table();
-    return std::find_if(masks.begin(), masks.end(),
-                        [&](const MaskTraits& traits) { return traits.name == name; }) -
-           masks.begin();
-  };
-  const auto kernel_place = [&](const DensityLine& line) {
+  const auto kernel_index = [&](const DensityLine& line) {
     return std::find(comparison.kernels.begin(), comparison.kernels.end(), line.kernel);
   };
   std::vector<AxisTexts> settings;
   for (const DensityTable& table : comparison.tables) settings.push_back(table.setting);
   const auto order = [&](const DensityTable& table) {
-    return std::make_tuple(mask_place(table.mask), table.mask,
+    return std::make_tuple(mask_index(table.mask), table.mask,
                            std::find(settings.begin(), settings.end(), table.setting), table.pass);
   };
   std::stable_sort(comparison.tables.begin(), comparison.tables.end(),
@@ -140,7 +116,7 @@ void sort_comparison(DenseComparison& comparison) {
               [](const auto& a, const auto& b) { return a.tokens < b.tokens; });
     for (DensityGroup& group : table.groups) {
       std::stable_sort(group.lines.begin(), group.lines.end(), [&](const auto& a, const auto& b) {
-        return kernel_place(a) < kernel_place(b);
+        return kernel_index(a) < kernel_index(b);
       });
       for (DensityLine& line : group.lines) {
         std::sort(line.cells.begin(), line.cells.end(),
@@ -265,22 +241,6 @@ DenseComparison compare_with_dense(std::span<const Record> records) {
   sort_comparison(comparison);
   compare_lines(comparison, records);
   return comparison;
-}
-
-std::optional<double> time_of_dense(const Record* record, const Record* dense) {
-  return ratio(metric_if_ok(record, "time_ms"), metric_if_ok(dense, "time_ms"));
-}
-
-std::optional<double> end_to_end_of_dense(const Record* record, const Record* dense) {
-  return ratio(metric_if_ok(record, "end_to_end_ms"), metric_if_ok(dense, "time_ms"));
-}
-
-std::optional<double> memory_of_dense(const Record* record, const Record* dense) {
-  return ratio(metric_if_ok(record, "peak_bytes"), metric_if_ok(dense, "peak_bytes"));
-}
-
-std::optional<double> selection_share(const Record* record) {
-  return ratio(metric_if_ok(record, "selection_ms"), metric_if_ok(record, "end_to_end_ms"));
 }
 
 }  // namespace longca

@@ -1,10 +1,16 @@
 #include "report/format.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "core/error.h"
 
 namespace longca {
 
@@ -38,14 +44,90 @@ std::string format_error(double error) {
   return fmt::format("{:.1e}", error);
 }
 
+std::string format_percent(double percent) {
+  return fmt::format("{:.0f}", std::round(percent) + 0.0);
+}
+
 std::string printable(std::string text) {
   const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
   std::replace_if(text.begin(), text.end(), is_control, ' ');
   return text;
 }
 
+int columns_of(std::string_view text) {
+  const auto begins_character = [](unsigned char c) { return (c & 0xc0) != 0x80; };
+  return static_cast<int>(std::count_if(text.begin(), text.end(), begins_character));
+}
+
 RateUnit rate_unit(double largest_tflops) {
   return largest_tflops < 1 ? RateUnit{"GFLOP/s", 1000} : RateUnit{"TFLOP/s", 1};
+}
+
+std::span<const StatusCode> marked_statuses() {
+  static constexpr std::array kMarked = {StatusCode::unsupported, StatusCode::unavailable,
+                                         StatusCode::oom,         StatusCode::wrong,
+                                         StatusCode::timeout,     StatusCode::crash};
+  return kMarked;
+}
+
+std::string_view status_text(StatusCode code) {
+  return code == StatusCode::oom ? "out of memory" : to_string(code);
+}
+
+std::string_view status_mark(StatusCode code) {
+  switch (code) {
+    case StatusCode::ok:
+      return "";
+    case StatusCode::unsupported:
+      return "X";
+    case StatusCode::unavailable:
+      return "N";
+    case StatusCode::oom:
+      return "E";
+    case StatusCode::wrong:
+      return "W";
+    case StatusCode::timeout:
+      return "T";
+    case StatusCode::crash:
+      return "C";
+  }
+  return "?";
+}
+
+std::vector<std::string> axis_items(const AxisTexts& axes) {
+  std::vector<std::string> items;
+  for (const auto& [name, value] : axes) items.push_back(fmt::format("{} {}", name, value));
+  return items;
+}
+
+std::string join_axes(const AxisTexts& axes, std::string_view separator) {
+  return fmt::format("{}", fmt::join(axis_items(axes), separator));
+}
+
+std::string describe_machine(const Record& record) {
+  const nlohmann::json& env = record.env;
+  const auto text_at = [&](const char* pointer) -> std::string {
+    const nlohmann::json::json_pointer place(pointer);
+    if (!env.is_object() || !env.contains(place)) return "";
+    const auto& value = env.at(place);
+    return value.is_string() ? value.get<std::string>() : value.is_number() ? value.dump() : "";
+  };
+  if (record.c.device != "cpu") return text_at("/gpus/0/model");
+  std::string text = text_at("/cpu/model");
+  if (const auto cores = text_at("/cpu/cores_usable"); !cores.empty()) {
+    text += fmt::format("{}{} core{}", text.empty() ? "" : ", ", cores, cores == "1" ? "" : "s");
+  }
+  return text;
+}
+
+void write_text_file(const std::filesystem::path& path, std::string_view text) {
+  const auto require = [&](bool ok) {
+    if (!ok) throw_input_error("cannot write {}: {}", path.string(), std::strerror(errno));
+  };
+  std::ofstream out(path, std::ios::binary);
+  require(out.is_open());
+  out << text << std::flush;
+  require(out.good());
 }
 
 }  // namespace longca

@@ -1,13 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bench/record/record.h"
 
 namespace longca {
 
-/// Figures as people read them: few digits, a unit that suits the size. Machine-readable views
-/// (JSON, CSV) never use these.
+/// Figures, statuses and axes as text for people: few digits, a unit that suits the size. Views for
+/// programs (JSON, CSV) write plain numbers instead.
 
 /// Token counts: "8K" = 8192, "1M" = 1048576, "1000".
 std::string format_tokens(std::int64_t tokens);
@@ -18,16 +24,44 @@ std::string format_figure(double value);
 std::string format_bytes(double bytes);
 /// Two significant digits: "1.2e-07".
 std::string format_error(double error);
+/// Without decimals and without "-0": "12".
+std::string format_percent(double percent);
 
-/// The text on one line, with control characters as spaces, so that it cannot steer a terminal.
+/// One line of text: control characters, which could steer a terminal, become spaces.
 std::string printable(std::string text);
 
-/// The unit for a set of rates, so that all have digits before the point.
+/// UTF-8 characters of a text: the columns that it takes on a terminal.
+int columns_of(std::string_view text);
+
+/// The unit of a table's or figure's rates.
 struct RateUnit {
   std::string_view name;  ///< "TFLOP/s" or "GFLOP/s"
   double per_tflops;      ///< multiply TFLOP/s by this
 };
 /// GFLOP/s if the largest rate is below 1 TFLOP/s.
 RateUnit rate_unit(double largest_tflops);
+
+/// The letter that stands in a plot for a cell without a number, as in published figures: X
+/// unsupported, E out of memory, …; "" for ok.
+std::string_view status_mark(StatusCode code);
+/// The status in plain English: "out of memory".
+std::string_view status_text(StatusCode code);
+/// The statuses that have a mark.
+std::span<const StatusCode> marked_statuses();
+
+/// Axis names and values, in the order of the axis table.
+using AxisTexts = std::vector<std::pair<std::string, std::string>>;
+/// {"heads 8:2", "dim 128"}.
+std::vector<std::string> axis_items(const AxisTexts& axes);
+/// "heads 8:2 · dim 128".
+std::string join_axes(const AxisTexts& axes, std::string_view separator);
+
+/// The machine in the record's environment: "NVIDIA H200" if the case ran on a GPU, else
+/// "AMD EPYC 9R14, 2 cores"; "" if the environment does not name it.
+std::string describe_machine(const Record& record);
+
+/// Writes a finished view into a file, replacing its contents. Throws InputError naming the file
+/// and the system's error.
+void write_text_file(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace longca

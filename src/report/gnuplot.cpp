@@ -38,9 +38,9 @@ std::string contents(std::FILE* file) {
   return text;
 }
 
-/// Starts gnuplot with files as its stdin, stdout and stderr (which cannot block each other as
-/// pipes could), and returns its wait status. The picture is its stdout, so that no file name has
-/// to survive gnuplot's quoting.
+/// Runs gnuplot and returns its wait status. Its stdin, stdout and stderr are files, which cannot
+/// block each other as pipes could. It writes the picture to stdout, so that no file name needs
+/// gnuplot's quoting.
 int spawn_and_wait(const std::filesystem::path& program, std::FILE* input, std::FILE* picture,
                    std::FILE* messages) {
   posix_spawn_file_actions_t actions;

@@ -14,11 +14,8 @@
 #include "bench/record/metrics.h"
 #include "core/error.h"
 #include "report/html_data.h"
-#include "report/html_pictures.h"
 #include "report/html_text.h"
-#include "report/ranks_metrics.h"
-#include "report/templates.h"
-#include "report/text_file.h"
+#include "report/scheme_names.h"
 #include "report/view.h"
 
 namespace longca {
@@ -26,8 +23,7 @@ namespace {
 
 constexpr const char* kNoPlotly =
     "This page has no plots: plotly.js was not found when it was written. scripts/setup fetches "
-    "it, or "
-    "LONGCA_PLOTLY_JS names a plotly.min.js.";
+    "it, or LONGCA_PLOTLY_JS names a plotly.min.js.";
 
 std::string tiles(std::span<const Record> records) {
   std::map<StatusCode, int> counts;
@@ -39,13 +35,13 @@ std::string tiles(std::span<const Record> records) {
   return html;
 }
 
-/// A text as it is, anything else as JSON.
+/// A string without quotes, anything else as JSON.
 std::string plain_text(const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// A row per value, named by the keys that lead to it; a list of plain values is one row.
+/// Adds a row per value, named by the keys on its path; a list of plain values is one row.
 void add_environment_rows(std::string& html, const std::string& name, const nlohmann::json& value) {
   const auto is_plain = [](const nlohmann::json& item) { return item.is_primitive(); };
   std::string text;
@@ -105,7 +101,8 @@ std::string when(std::span<const Record> records) {
   return *times.begin() + " to " + *times.rbegin();
 }
 
-/// What all cells over ranks share: "kernel flash · heads 8:4 · shard zigzag: ring_p2p · …".
+/// The setting that all cells over ranks share: "kernel flash · heads 8:4 · shard zigzag: ring_p2p
+/// · …".
 std::string ranks_setting(const View& view, std::span<const Record> records) {
   AxisTexts axes = view.common;
   if (view.kernels.size() == 1) axes.insert(axes.begin(), {"kernel", view.kernels.front()});

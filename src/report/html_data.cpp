@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "bench/suite/axes.h"
-#include "report/scaling.h"
-#include "report/sparse_json.h"
+#include "report/dense_comparison.h"
+#include "report/ranks_metrics.h"
 
 namespace longca {
 namespace {
@@ -30,7 +32,7 @@ void add_setting(json& axes, json& cell, const AxisTexts& setting) {
   }
 }
 
-/// Figures with the precision that a plot shows: thousands of cells have traces.
+/// Rounds to the precision that a plot shows: thousands of cells have traces.
 json rounded(const std::vector<double>& values, double unit) {
   json list = json::array();
   for (const double value : values) list.push_back(std::round(value / unit) * unit);
@@ -41,21 +43,6 @@ json trace_of(const DeviceTrace& trace) {
   return {{"t_ms", rounded(trace.t_ms, 1)},
           {"sm_clock_mhz", rounded(trace.sm_clock_mhz, 1)},
           {"power_w", rounded(trace.power_w, 1)}};
-}
-
-/// The first of the records that the view shows; they lie in one array, in the order of the run.
-const Record* first_record(const View& view) {
-  const Record* first = nullptr;
-  for (const ViewSection& section : view.sections) {
-    for (const ViewGroup& group : section.groups) {
-      for (const ViewRow& row : group.rows) {
-        for (const Record* record : row.passes) {
-          if (record != nullptr && (first == nullptr || record < first)) first = record;
-        }
-      }
-    }
-  }
-  return first;
 }
 
 json cell_of(const Record& record) {
@@ -75,13 +62,15 @@ json cell_of(const Record& record) {
           {"notes", record.notes}};
 }
 
-/// The lists of the page, filled while cells are added to it.
+/// The lists of the page; adding cells fills them.
 class Lists {
  public:
-  /// Adds a view's cells; `finish` adds to each what only its kind has.
+  /// Adds a view's cells; `finish` adds to each the fields that only its kind has.
   template <typename Finish>
   void add(const View& view, Finish finish) {
-    const Record* first = first_record(view);
+    // The records lie in one array, in the order of the run.
+    const std::vector<const Record*> records = view.records();
+    const auto first = std::min_element(records.begin(), records.end());
     for (const std::string& kernel : view.kernels) add_distinct(kernels_, kernel);
     for (const ViewSection& section : view.sections) {
       for (const ViewGroup& group : section.groups) {
@@ -94,7 +83,7 @@ class Lists {
             json cell = cell_of(*record);
             cell["best"] = record == group.best(record->c.pass);
             if (record->trace) {
-              cell["order"] = record - first;
+              cell["order"] = record - *first;
               cell["trace"] = trace_of(*record->trace);
             }
             add_setting(axes_, cell, section.setting);
@@ -134,7 +123,7 @@ json unit_of(const View& view) {
   return {{"name", view.unit.name}, {"per_tflops", view.unit.per_tflops}};
 }
 
-/// What only cells over ranks have.
+/// Adds the fields that only cells over ranks have.
 void add_scheme(const Record& record, const ViewRow& row, const Baselines& baselines, json& cell) {
   const Case& c = record.c;
   cell["ranks"] = c.ranks.value_or(1);
@@ -159,6 +148,63 @@ json ranks_of(const View& view, std::span<const Record> records) {
   return {{"unit", unit_of(view)}, {"schemes", view.schemes}, {"scalings", std::move(scalings)}};
 }
 
+json dense_of(const Record* dense) {
+  if (dense == nullptr) return nullptr;
+  json object = {{"kernel", dense->c.kernel}, {"mask", dense->c.mask}};
+  for (const char* name : {"time_ms", "tflops", "peak_bytes"}) {
+    const auto value = metric_of(dense, name);
+    if (value && std::isfinite(*value)) object[name] = *value;
+  }
+  return object;
+}
+
+/// Block-sparse attention compared with dense, as sparse.js reads it.
+class SparseJson {
+ public:
+  explicit SparseJson(const DenseComparison& comparison) {
+    if (comparison.tables.empty()) return;
+    json_ = {{"common", join_axes(comparison.common, " · ")},
+             {"tables", json::array()},
+             {"groups", json::array()},
+             {"lines", json::array()}};
+    for (const DensityTable& table : comparison.tables) add(table);
+  }
+
+  /// null for a comparison without tables.
+  const json& value() const { return json_; }
+
+  /// The index of the cell's line, if it belongs to one.
+  std::optional<std::size_t> line_of(const Record& record) const {
+    const auto found = lines_.find(&record);
+    return found == lines_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  void add(const DensityTable& table) {
+    json& tables = json_["tables"];
+    std::string name = table.mask;
+    if (!table.setting.empty()) name += " · " + join_axes(table.setting, " · ");
+    tables.push_back({{"blocks", name}, {"pass", to_string(table.pass)}});
+    for (const DensityGroup& group : table.groups) {
+      json& groups = json_["groups"];
+      groups.push_back({{"table", tables.size() - 1},
+                        {"tokens", group.tokens},
+                        {"dense", dense_of(group.dense)}});
+      for (const DensityLine& line : group.lines) {
+        json& lines = json_["lines"];
+        for (const Record* cell : line.cells) lines_[cell] = lines.size();
+        lines.push_back({{"group", groups.size() - 1},
+                         {"kernel", line.kernel},
+                         {"break_even", describe_break_even(line.kernel_time)},
+                         {"break_even_total", describe_break_even(line.end_to_end)}});
+      }
+    }
+  }
+
+  json json_;
+  std::map<const Record*, std::size_t> lines_;
+};
+
 }  // namespace
 
 json html_data(const SplitRecords& records) {
@@ -179,10 +225,10 @@ json html_data(const SplitRecords& records) {
   json marks = json::array();
   for (const StatusCode code : marked_statuses()) {
     marks.push_back(
-        {{"status", to_string(code)}, {"mark", status_mark(code)}, {"words", status_words(code)}});
+        {{"status", to_string(code)}, {"mark", status_mark(code)}, {"words", status_text(code)}});
   }
   json data = {{"unit", unit_of(single)}, {"marks", std::move(marks)}, {"ranks", nullptr}};
-  data["sparse"] = sparse.json();
+  data["sparse"] = sparse.value();
   if (over_ranks.over_ranks) data["ranks"] = ranks_of(over_ranks, records.over_ranks);
   lists.write(data);
   return data;

@@ -1,5 +1,3 @@
-#include "report/html_pictures.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,20 +6,21 @@
 
 #include "bench/suite/axes.h"
 #include "core/error.h"
+#include "report/html_data.h"
 #include "report/html_text.h"
-#include "report/mask_svg.h"
+#include "report/mask_picture.h"
 
 namespace longca {
 namespace {
 
-// What a picture may cost.
+// The most that a picture may cost.
 constexpr std::size_t kMaxPictures = 150;
 constexpr std::int64_t kMaxTokens = std::int64_t{1} << 24;
 constexpr std::int64_t kMaxPieces = std::int64_t{1} << 17;  ///< blocks along the diagonal
 constexpr double kMaxKeptBlocks = 1 << 24;
 constexpr std::size_t kMaxSlices = std::size_t{1} << 15;
 
-/// The axes that a mask is drawn from: cases that agree on them have the same picture.
+/// The axes that determine a mask: cases that agree on them have the same picture.
 AxisTexts picture_axes(const Case& c) {
   AxisTexts texts;
   for (const Axis& axis : axis_table()) {
@@ -43,10 +42,10 @@ bool is_affordable(const MaskSpec& spec) {
   return !traits.uses_blocks || blocks * blocks * spec.density <= kMaxKeptBlocks;
 }
 
-/// Head 0's mask, or nothing if it cannot be drawn.
+/// Head 0's mask, if it can be drawn.
 std::optional<Mask> mask_of(const Case& c) {
   try {
-    if (c.selects_by_scores()) return std::nullopt;  // that takes the inputs
+    if (c.selects_by_scores()) return std::nullopt;  // the mask depends on the inputs
     MaskSpec spec = c.mask_spec();
     // A head's blocks do not depend on how many other heads there are.
     spec.heads_q = spec.heads_k = 1;

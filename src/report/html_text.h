@@ -8,17 +8,22 @@
 
 namespace longca {
 
+// The files of src/report/html, which CMake compiles into the program.
+extern const std::string_view kPageHtml;
+extern const std::string_view kStyleCss;
+extern const std::string_view kPageScript;  ///< all scripts, in the order of their dependencies
+
 /// Text as HTML, inside elements and quoted attributes.
 std::string html_escaped(std::string_view text);
 
-/// JSON for a <script> element: no `<`, `>`, `&`, U+2028 or U+2029 stands in it unescaped.
+/// JSON for a <script> element: `<`, `>`, `&`, U+2028 and U+2029 are escaped.
 std::string json_for_script(const nlohmann::json& json);
 
 /// JavaScript for a <script> element, which ends at the first "</script" even inside a string.
 std::string script_for_html(std::string_view script);
 
-/// The template with each {{name}} replaced; replaced text is not looked at again. LONGCA_CHECKs
-/// that every name is given.
+/// Replaces each {{name}} of the template once; values are not expanded again. LONGCA_CHECKs that
+/// every name has a value.
 std::string fill_template(std::string_view text,
                           const std::vector<std::pair<std::string_view, std::string>>& values);
 

@@ -6,10 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "report/markdown_text.h"
 #include "report/ranks_metrics.h"
-#include "report/scaling.h"
-#include "report/sparse_markdown.h"
+#include "report/scheme_names.h"
 #include "report/view.h"
 
 namespace longca {
@@ -27,26 +25,31 @@ std::string pass_cells(const View& view, const Record* record, const Record* bes
                      time ? format_figure(*time) : "");
 }
 
+/// "`sliding_window` window 512".
+std::string mask_cell(const ViewGroup& group) {
+  const std::string mask = markdown_code(group.mask);
+  if (group.setting.empty()) return mask;
+  return mask + ' ' + markdown_escaped(join_axes(group.setting, ", "));
+}
+
 std::string row_line(const View& view, const ViewGroup& group, const ViewRow& row) {
-  std::string mask = markdown_code(group.mask);
-  if (!group.setting.empty()) mask += ' ' + markdown_escaped(join_axes(group.setting, ", "));
-  std::string line =
-      fmt::format("| {} | {} | {} |", mask, format_tokens(group.tokens), markdown_code(row.kernel));
-  std::optional<double> error;
-  std::optional<double> memory;
+  std::string line = fmt::format("| {} | {} | {} |", mask_cell(group), format_tokens(group.tokens),
+                                 markdown_code(row.kernel));
   for (const Pass pass : {Pass::forward, Pass::backward}) {
-    const Record* record = row.pass(pass);
-    if (view.has(pass)) line += pass_cells(view, record, group.best(pass));
-    if (const auto e = largest_error(record)) error = std::max(error.value_or(0), *e);
-    if (const auto m = metric_of(record, "peak_bytes")) memory = std::max(memory.value_or(0), *m);
+    if (view.has(pass)) line += pass_cells(view, row.pass(pass), group.best(pass));
   }
-  return line + markdown_cell(error, format_error) + markdown_cell(memory, format_bytes);
+  return line + markdown_cell(largest_error(row), format_error) +
+         markdown_cell(largest_of(row, "peak_bytes"), format_bytes);
+}
+
+void write_section_heading(std::ostream& out, const ViewSection& section, const char* level) {
+  out << '\n';
+  if (section.setting.empty()) return;
+  out << level << ' ' << markdown_escaped(join_axes(section.setting, " · ")) << "\n\n";
 }
 
 void write_section(std::ostream& out, const View& view, const ViewSection& section) {
-  out << '\n';
-  if (!section.setting.empty())
-    out << "## " << markdown_escaped(join_axes(section.setting, " · ")) << "\n\n";
+  write_section_heading(out, section, "##");
   std::string titles = "| mask | tokens | kernel |";
   std::string rule = "|---|--:|---|";
   for (const Pass pass : {Pass::forward, Pass::backward}) {
@@ -91,8 +94,7 @@ void write_single(std::ostream& out, std::span<const Record> records) {
 
 constexpr std::size_t kRanksPassColumns = 6;
 
-/// Of a pass: rate, its share of the baseline, ms, exposed communication, bytes sent and by
-/// formula.
+/// A pass's cells: rate, efficiency, ms, exposed communication, bytes sent, bytes by formula.
 std::string ranks_pass_cells(const View& view, const Baselines& baselines, const Record* record,
                              const Record* best) {
   const auto rate = metric_of(record, "tflops");
@@ -119,24 +121,20 @@ std::string ranks_pass_cells(const View& view, const Baselines& baselines, const
 
 void write_ranks_section(std::ostream& out, const View& view, const Baselines& baselines,
                          const ViewSection& section) {
-  out << '\n';
-  if (!section.setting.empty())
-    out << "### " << markdown_escaped(join_axes(section.setting, " · ")) << "\n\n";
+  write_section_heading(out, section, "###");
   std::string titles = "| mask | tokens | ranks | scheme | shard | kernel |";
   std::string rule = "|---|--:|--:|---|---|---|";
   for (const Pass pass : {Pass::forward, Pass::backward}) {
     if (!view.has(pass)) continue;
-    titles += fmt::format(" {} {} | of one | ms | exposed ms | sent | formula |", to_string(pass),
-                          view.unit.name);
+    titles += fmt::format(" {} {} | efficiency | ms | exposed ms | sent | formula |",
+                          to_string(pass), view.unit.name);
     rule += "--:|--:|--:|--:|--:|--:|";
   }
   out << titles << " imbalance | memory | error |\n" << rule << "--:|--:|--:|\n";
   for (const ViewGroup& group : section.groups) {
-    std::string mask = markdown_code(group.mask);
-    if (!group.setting.empty()) mask += ' ' + markdown_escaped(join_axes(group.setting, ", "));
     for (const ViewRow& row : group.rows) {
-      out << fmt::format("| {} | {} | {} | {} | {} | {} |", mask, format_tokens(group.tokens),
-                         group.ranks, markdown_code(row.scheme),
+      out << fmt::format("| {} | {} | {} | {} | {} | {} |", mask_cell(group),
+                         format_tokens(group.tokens), group.ranks, markdown_code(row.scheme),
                          markdown_escaped(row.c().shard.value_or("")), markdown_code(row.kernel));
       for (const Pass pass : {Pass::forward, Pass::backward}) {
         if (view.has(pass)) {
@@ -159,10 +157,10 @@ void write_over_ranks(std::ostream& out, const SplitRecords& split) {
     out << ' ' << markdown_escaped(setting) << '.';
   }
   out << ' ' << view.unit.name
-      << " are per rank; bold: fastest of its mask, length and number of ranks. Of one: of the "
-         "same kernel's rate for the same work on one device, or on one rank, which on a CPU is "
-         "divided by the "
-         "ranks. Exposed: time that communication adds to the ranks' steps, and its share. Sent: "
+      << " are per rank; bold: fastest of its mask, length and number of ranks. Efficiency: "
+         "rate divided by the same kernel's for the same work on one device, or on one rank, which "
+         "on a CPU is divided by the ranks. Exposed: time that communication adds to the ranks' "
+         "steps, and its share. Sent: "
          "bytes by the rank that sends most in one pass; = equals the formula to the byte, ≠ does "
          "not. Imbalance: allowed cells that a rank computes, largest over mean. Memory: of the "
          "rank that needs most. Error: as on one device.\n";
@@ -181,6 +179,29 @@ void write_markdown(std::ostream& out, std::span<const Record> records) {
   if (split.over_ranks.empty()) return;
   out << (split.single.empty() ? "" : "\n") << "## Context parallelism\n\n";
   write_over_ranks(out, split);
+}
+
+std::string markdown_escaped(const std::string& text) {
+  constexpr std::string_view kMarkup = "\\`*_{}[]<>()#+!|~&$";
+  std::string out;
+  for (const char c : printable(text)) {
+    if (kMarkup.find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string markdown_code(const std::string& name) {
+  std::string text;
+  for (const char c : printable(name)) {
+    if (c == '|') text += '\\';
+    text += c == '`' ? '\'' : c;
+  }
+  return "`" + text + "`";
+}
+
+std::string markdown_cell(const std::optional<double>& value, std::string (*format)(double)) {
+  return value ? fmt::format(" {} |", format(*value)) : " |";
 }
 
 }  // namespace longca

@@ -18,10 +18,10 @@ constexpr int kMaxRowHeight = 56;
 constexpr int kMinRowHeight = 12;
 constexpr int kMaxHeight = 1500;
 constexpr int kRowHeightForLabels = 36;
-constexpr int kRankHeight = 16;  // what the name of a rank needs
+constexpr int kRankHeight = 16;  // of a rank's name
 constexpr double kLetterWidth = 7;
 
-/// Of steps, in turn; the messages of a step are drawn paler.
+/// The colours of the steps, cyclically; messages are paler than the computation of their step.
 constexpr std::array<unsigned, 8> kColors = {0x2f6fbb, 0xe08a3c, 0x3c9d6b, 0xb8527f,
                                              0x8468b8, 0xc2a02e, 0x45a3b5, 0xc4534a};
 
@@ -33,7 +33,7 @@ unsigned color_of(const TimelineBar& bar) {
   return paler;
 }
 
-/// Where a rank's lane lies below the rank's upper edge, as shares of its row.
+/// A lane's top and bottom below the upper edge of its rank's row, as shares of the row.
 struct LaneRows {
   double top, bottom;
 };
@@ -41,7 +41,7 @@ LaneRows rows_of(Lane lane) {
   return lane == Lane::compute ? LaneRows{0.08, 0.58} : LaneRows{0.6, 0.92};
 }
 
-/// Both passes on one axis.
+/// Both passes on one time axis.
 struct Picture {
   std::vector<TimelineBar> bars;
   double forward_ms = 0;
@@ -86,7 +86,7 @@ std::string label_lines(const Picture& picture, double ms_per_pixel) {
   return lines;
 }
 
-/// What the colours stand for, as curves without points.
+/// The legend of the colours, made of curves without points.
 std::string key_of(const Picture& picture) {
   int steps = 0;
   for (const TimelineBar& bar : picture.bars) steps = std::max(steps, bar.step + 1);
@@ -107,7 +107,7 @@ void plot_plan(std::span<const RankPlan> plans, int head_dim, DType dtype, const
   const Picture picture = picture_of(plans, head_dim, dtype, rates);
   const int ranks = static_cast<int>(plans.size());
   const int row = std::clamp((kMaxHeight - kMargins) / ranks, kMinRowHeight, kMaxRowHeight);
-  // gnuplot cannot draw an empty range.
+  // gnuplot refuses an empty range.
   const double end_ms = picture.end_ms > 0 ? picture.end_ms : 1;
 
   std::string script = fmt::format("set title {}\n", gnuplot_quoted(title));

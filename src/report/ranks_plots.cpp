@@ -1,5 +1,3 @@
-#include "report/ranks_plots.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,11 +6,9 @@
 #include <set>
 
 #include "report/gnuplot.h"
-#include "report/plot_head.h"
-#include "report/ranks_absent.h"
+#include "report/plot_parts.h"
+#include "report/plots.h"
 #include "report/ranks_figure.h"
-#include "report/ranks_legend.h"
-#include "report/ranks_marks.h"
 
 namespace longca {
 namespace {
@@ -25,12 +21,12 @@ constexpr int kMaxColumns = 3;
 
 enum class Kind { tflops, exposed, error };
 
-struct KindWords {
+struct KindText {
   const char* file;
   const char* title;
 };
 
-KindWords words_of(Kind kind) {
+KindText text_of(Kind kind) {
   switch (kind) {
     case Kind::tflops:
       return {"tflops", "speed per rank over ranks"};
@@ -42,7 +38,7 @@ KindWords words_of(Kind kind) {
   return {"", ""};
 }
 
-/// What a figure of the kind shows of a cell.
+/// The value of a cell in a figure of the kind.
 std::optional<double> value_of(Kind kind, const Record& record, const RateUnit& unit) {
   if (!record.status.ok()) return std::nullopt;
   if (kind == Kind::error) return largest_error(&record);
@@ -78,29 +74,16 @@ class KindDrawer {
   void draw(const std::filesystem::path& file) const {
     const int panels = static_cast<int>(figure_.panels.size());
     const int columns = std::min(panels, kMaxColumns);
-    const int rows = (panels + columns - 1) / columns;
     const int width = std::max(columns * kPanelWidth, kMinWidth);
-    const PlotHead head = make_head(width);
-    const int height = rows * kPanelHeight + head.height();
-    std::string script = fmt::format(
-        "set multiplot\nset border 3 lc rgb '#808080'\nset tics nomirror scale 0.4\n"
-        "set grid ytics lc rgb '#e0e0e0' lt 1 lw 0.6\nunset key\nset yrange [0:{:.6g}]\n"
-        "set ytics 0,{:.6g}\nset format y '{}'\nset lmargin 9\nset rmargin 2\n",
+    const std::string settings = fmt::format(
+        "set yrange [0:{:.6g}]\nset ytics 0,{:.6g}\nset format y '{}'\nset lmargin 9\n"
+        "set rmargin 2\n",
         has_values() ? largest_ * 1.08 : 1.0, plot_tic_step(largest_),
         kind_ == Kind::error ? "%.1e" : "%g");
-    for (int i = 0; i < panels; ++i) {
-      // The head is drawn with the first panel, and only once.
-      script += i == 0   ? head.script(height)
-                : i == 1 ? "unset label\nunset object\nunset arrow\n"
-                         : "";
-      const int bottom = (rows - 1 - i / columns) * kPanelHeight;
-      script += fmt::format("set origin {:.4f},{:.4f}\nset size {:.4f},{:.4f}\n",
-                            static_cast<double>(i % columns) / columns,
-                            static_cast<double>(bottom) / height, 1.0 / columns,
-                            static_cast<double>(kPanelHeight) / height);
-      script += panel_script(figure_.panels[static_cast<std::size_t>(i)], i % columns == 0);
-    }
-    draw_with_gnuplot(file, width, height, script + "unset multiplot\n");
+    draw_panels(
+        file, {panels, columns, width, kPanelHeight}, make_head(width), settings, [&](int i) {
+          return panel_script(figure_.panels[static_cast<std::size_t>(i)], i % columns == 0);
+        });
   }
 
  private:
@@ -111,19 +94,16 @@ class KindDrawer {
   PlotHead make_head(int width) const {
     PlotHead head(width);
     head.add_line({{fmt::format("{}, {} pass: {}", figure_.mask, to_string(figure_.pass),
-                                words_of(kind_).title)}});
-    std::vector<PlotHead::Item> axes;
-    for (const auto& [name, value] : figure_.setting)
-      axes.push_back({fmt::format("{} {}", name, value)});
-    head.add_line(axes);
+                                text_of(kind_).title)}});
+    head.add_axes(figure_.setting);
     std::vector<PlotHead::Item> key;
     for (const RanksLegend::Entry& entry : legend_.entries()) key.push_back(key_item(entry));
     if (kind_ == Kind::tflops) {
       for (const std::string& name : baseline_names()) key.push_back({name, kBaselineColor, 2});
     }
-    for (const StatusCode code : marked_statuses()) {
-      if (kind_ == Kind::tflops && shows(code)) {
-        key.push_back({fmt::format("{} {}", status_mark(code), status_words(code))});
+    if (kind_ == Kind::tflops) {
+      for (auto& item : mark_items([&](StatusCode code) { return shows(code); })) {
+        key.push_back(std::move(item));
       }
     }
     head.add_line(key);
@@ -134,7 +114,7 @@ class KindDrawer {
     return kind_ == Kind::exposed || panel.ranks.size() == 1;
   }
 
-  /// A square for what is drawn as bars, a stroke for lines.
+  /// Shows a square for bars and a stroke for lines.
   PlotHead::Item key_item(const RanksLegend::Entry& entry) const {
     const auto bars = std::count_if(figure_.panels.begin(), figure_.panels.end(),
                                     [&](const RanksPanel& panel) { return has_bars(panel); });
@@ -171,7 +151,7 @@ class KindDrawer {
 
   std::string panel_script(const RanksPanel& panel, bool labels_y) const {
     PlotScript script;
-    // Over bars, which would hide them, but under lines.
+    // Baselines are drawn over bars, which would hide them, but under lines.
     if (!has_bars(panel)) add_baselines(panel, script);
     for (const DrawnSeries& series : drawn_series(panel)) {
       if (kind_ == Kind::exposed) {
@@ -203,7 +183,7 @@ class KindDrawer {
   std::vector<DrawnSeries> drawn_series(const RanksPanel& panel) const {
     std::vector<DrawnSeries> drawn;
     for (const RanksSeries& series : panel.series) {
-      std::vector<RanksPoint> points = points_of(panel, series);
+      std::vector<PlotPoint> points = points_of(panel, series);
       if (points.empty()) continue;
       drawn.push_back({.number = drawn.size(),
                        .look = legend_.look_of(series),
@@ -214,19 +194,19 @@ class KindDrawer {
     return drawn;
   }
 
-  std::vector<RanksPoint> points_of(const RanksPanel& panel, const RanksSeries& series) const {
-    std::vector<RanksPoint> points;
+  std::vector<PlotPoint> points_of(const RanksPanel& panel, const RanksSeries& series) const {
+    std::vector<PlotPoint> points;
     for (const Record* cell : series.cells) {
       const auto value = value_of(kind_, *cell, figure_.unit);
       if (!value) continue;
       const double part =
           kind_ == Kind::exposed ? std::min(*value, *metric_of(cell, "compute_ms")) : *value;
-      points.push_back({panel.place_of(*cell), *value, part});
+      points.push_back({panel.x_of(*cell), *value, part});
     }
     return points;
   }
 
-  /// Of rates only: grey, a line per name and kernel.
+  /// Adds a grey line per name and kernel to figures of rates.
   void add_baselines(const RanksPanel& panel, PlotScript& script) const {
     if (kind_ != Kind::tflops) return;
     std::map<std::string, std::map<double, double>> lines;
@@ -234,19 +214,19 @@ class KindDrawer {
       for (const Record* cell : series.cells) {
         const Baseline baseline = baselines_.of(cell->c);
         if (baseline.tflops <= 0) continue;
-        lines[baseline.name + cell->c.kernel][panel.place_of(*cell)] = baseline_of(*cell);
+        lines[baseline.name + cell->c.kernel][panel.x_of(*cell)] = baseline_of(*cell);
       }
     }
     std::size_t number = 0;
     for (const auto& [name, rates] : lines) {
-      std::vector<RanksPoint> points;
-      for (const auto& [place, rate] : rates) points.push_back({place, rate});
+      std::vector<PlotPoint> points;
+      for (const auto& [x, rate] : rates) points.push_back({x, rate});
       add_baseline(number++, points, kBaselineColor, panel.ranks.size() == 1, script);
     }
   }
 
   static constexpr const char* kBaselineColor = "#606060";
-  static constexpr const char* kNeutralColor = "#808080";  // what holds for all schemes
+  static constexpr const char* kNeutralColor = "#808080";  // of entries for all schemes
 
   const RanksFigure& figure_;
   Kind kind_;
@@ -267,12 +247,10 @@ std::vector<std::filesystem::path> write_ranks_plots(const SplitRecords& records
       const KindDrawer drawer(figure, kind, baselines);
       if (kind != Kind::tflops && !drawer.has_values()) continue;
       const std::string stem = plot_stem(
-          fmt::format("cp-{}-{}-{}", figure.mask, to_string(figure.pass), words_of(kind).file),
+          fmt::format("cp-{}-{}-{}", figure.mask, to_string(figure.pass), text_of(kind).file),
           figure.name);
-      for (const char* suffix : kPlotSuffixes) {
-        files.push_back(directory / (stem + suffix));
-        drawer.draw(files.back());
-      }
+      draw_all_formats(
+          directory, stem, [&](const auto& file) { drawer.draw(file); }, files);
     }
   }
   return files;

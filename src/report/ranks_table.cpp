@@ -1,11 +1,11 @@
-#include "report/ranks_table.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <ostream>
 
 #include "report/ranks_metrics.h"
+#include "report/scheme_names.h"
+#include "report/table.h"
 #include "report/terminal_text.h"
 
 namespace longca {
@@ -23,7 +23,7 @@ constexpr int kErrorWidth = 8;
 constexpr int kMemoryWidth = 9;
 constexpr std::size_t kMaxDifferences = 12;
 
-/// What fits the width, and how wide it is. The first to give way is named last.
+/// The columns that fit the terminal, and their widths. Optional ones are dropped from the last on.
 struct Layout {
   int tokens = 6;
   int scheme = 6;
@@ -49,9 +49,6 @@ struct Layout {
 
 Layout layout_for(const View& view, int width) {
   Layout layout;
-  const auto widen = [](int& column, const std::string& text) {
-    column = std::max(column, static_cast<int>(text.size()));
-  };
   for (const ViewSection& section : view.sections) {
     for (const ViewGroup& group : section.groups) {
       widen(layout.tokens, format_tokens(group.tokens));
@@ -86,10 +83,9 @@ class RanksTablePrinter {
   void print_heading(std::span<const Record> records) {
     out_ << text_.paint(Ink::bold, "Over ranks: " + describe_counts(view_)) << '\n';
     std::vector<std::string> items;
-    if (layout_.kernel == 0) items.push_back(printable("kernel " + view_.kernels.front()));
-    for (const auto& [name, value] : view_.common)
-      items.push_back(printable(fmt::format("{} {}", name, value)));
-    for (const std::string& setting : scheme_settings(records)) items.push_back(printable(setting));
+    if (layout_.kernel == 0) items.push_back("kernel " + view_.kernels.front());
+    for (const std::string& item : axis_items(view_.common)) items.push_back(item);
+    for (const std::string& setting : scheme_settings(records)) items.push_back(setting);
     text_.wrapped(items);
     const std::string machine = describe_machine(records.back());
     if (!machine.empty()) out_ << machine << '\n';
@@ -110,10 +106,7 @@ class RanksTablePrinter {
   }
 
   void print_mask(const ViewGroup& group) {
-    const std::string setting = join_axes(group.setting, ", ");
-    const std::string mask =
-        setting.empty() ? group.mask : fmt::format("{} ({})", group.mask, setting);
-    std::string passes = fmt::format("{:{}}", printable(mask), layout_.left());
+    std::string passes = fmt::format("{:{}}", printable(group.title()), layout_.left());
     std::string columns = fmt::format("{:>{}}  {:>{}}  {:{}}", "tokens", layout_.tokens, "ranks",
                                       kRanksWidth, "scheme", layout_.scheme);
     if (layout_.kernel > 0) columns += fmt::format("  {:{}}", "kernel", layout_.kernel);
@@ -158,24 +151,12 @@ class RanksTablePrinter {
                          fmt::format("{:>{}} {:{}}", to_string(record->status.code),
                                      kRateWidth + kTimeWidth - 1, "", rest() - kTimeWidth));
     }
-    const bool is_best = record == best;
-    has_best_ = has_best_ || is_best;
-    return text_.paint(is_best ? Ink::green : Ink::plain,
-                       fmt::format("{:>{}}{}", format_figure(*rate * view_.unit.per_tflops),
-                                   kRateWidth - 1, is_best ? "*" : " ")) +
-           time_text(*record) + communication_text(record);
+    return text_.figure(format_figure(*rate * view_.unit.per_tflops), kRateWidth, record == best) +
+           text_.time(*record, kTimeWidth) + communication_text(record);
   }
 
-  /// Of a pass, the columns after the rate.
+  /// The width of a pass after its rate.
   int rest() const { return layout_.pass() - kRateWidth; }
-
-  std::string time_text(const Record& record) {
-    const auto time = metric_of(&record, "time_ms");
-    const bool unsettled = record.stop == "time_limit";
-    has_unsettled_ = has_unsettled_ || unsettled;
-    return fmt::format("{:>{}}{}", time ? format_figure(*time) : "-", kTimeWidth - 1,
-                       unsettled ? "~" : " ");
-  }
 
   std::string communication_text(const Record* record) {
     const auto exposed = metric_of(record, "exposed_comm_ms");
@@ -189,7 +170,7 @@ class RanksTablePrinter {
     }
     text += fmt::format("{:>{}}", percent ? format_percent(*percent) + "%" : "-", kShareWidth);
     if (!layout_.sent) return text;
-    // Whatever stands here, the mark takes a column of its own.
+    // The mark has a column of its own.
     return text + fmt::format("{:>{}} {:1}", sent ? format_bytes(*sent) : "-", kSentWidth - 2,
                               mark_of(check));
   }
@@ -206,7 +187,7 @@ class RanksTablePrinter {
     return text;
   }
 
-  /// Cells whose bytes are not the formula's, each with both.
+  /// Lists the cells whose bytes differ from the formula, with both figures.
   void print_differences() {
     const std::vector<const Record*> cells = cells_off_formula(view_);
     if (cells.empty()) return;
@@ -232,8 +213,8 @@ class RanksTablePrinter {
     const auto add = [&](bool shown, std::string_view sentence) {
       if (shown) out_ << sentence << '\n';
     };
-    add(has_best_, "*       fastest of its mask, length and number of ranks");
-    add(has_unsettled_, "~       stopped at the time limit before the median was settled");
+    add(text_.has_best(), "*       fastest of its mask, length and number of ranks");
+    add(text_.has_unsettled(), "~       stopped at the time limit before the median was settled");
     add(layout_.exposed_ms,
         "exposed time that communication adds to the ranks' steps, ms and share");
     add(!layout_.exposed_ms,
@@ -251,8 +232,6 @@ class RanksTablePrinter {
   TerminalText text_;
   const View& view_;
   Layout layout_;
-  bool has_best_ = false;
-  bool has_unsettled_ = false;
   bool has_equal_ = false;
 };
 

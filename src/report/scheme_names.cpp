@@ -1,6 +1,7 @@
 #include "report/scheme_names.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <tuple>
 
@@ -14,7 +15,7 @@ Variant variant_of(const Case& c) {
           c.transport.value_or("")};
 }
 
-/// The key without what a variant may differ in.
+/// The key without the axes that distinguish variants.
 std::string work_of(Case c) {
   c.shard.reset();
   c.factor.reset();
@@ -22,13 +23,7 @@ std::string work_of(Case c) {
   return c.key();
 }
 
-std::string joined(const std::set<std::string, std::less<>>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
-/// "contiguous: ulysses; zigzag: ring_p2p, usp", or only the value if all schemes have it.
+/// "contiguous: ulysses; zigzag: ring_p2p, usp", or only the value if all schemes have the same.
 std::string by_value(
     const std::map<std::string, std::set<std::string, std::less<>>, std::less<>>& by_scheme) {
   std::map<std::string, std::set<std::string, std::less<>>> schemes;
@@ -43,7 +38,7 @@ std::string by_value(
   if (all && schemes.size() == 1) return schemes.begin()->first;
   std::string text;
   for (const auto& [value, of_value] : schemes) {
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", value, joined(of_value));
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", value, fmt::join(of_value, ", "));
   }
   return text;
 }
@@ -104,6 +99,14 @@ std::string SchemeNames::shards() const {
 
 std::string SchemeNames::transports() const {
   return by_value(transports_);
+}
+
+std::vector<std::string> scheme_settings(std::span<const Record> records) {
+  const SchemeNames names(records);
+  std::vector<std::string> settings;
+  if (!names.shards().empty()) settings.push_back("shard " + names.shards());
+  if (!names.transports().empty()) settings.push_back("transport " + names.transports());
+  return settings;
 }
 
 }  // namespace longca

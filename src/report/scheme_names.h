@@ -6,26 +6,28 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bench/record/record.h"
 
 namespace longca {
 
-/// How cells over ranks are told apart for people: by scheme, and by shard, factor and transport
-/// where one scheme has several.
+/// Names that distinguish cells over ranks: the scheme, with shard, factor and transport if one
+/// scheme has several.
 class SchemeNames {
  public:
   explicit SchemeNames(std::span<const Record> records);
 
-  /// A row of a table: "ring_p2p", "usp 2x4" (ranks that share the heads x places along the
-  /// context), "magi contiguous peer" where the scheme has more than one shard and transport.
+  /// A table's row: "ring_p2p", "usp 2x4" (ranks that share the heads x CP ranks along the
+  /// context), "magi contiguous peer" if the scheme has several shards and transports.
   std::string row(const Case& c) const;
-  /// What follows the scheme in the name of a line over ranks: only what differs at equal work and
-  /// ranks, since a factor that follows the ranks is no line of its own. "zigzag, factor 2" or "".
-  /// Where a kernel has a scheme with several transports, all its lines say theirs.
+  /// What follows the scheme in the name of a line over ranks: "zigzag, factor 2" or "". Names the
+  /// axes that differ at equal work and ranks; a factor that only follows the number of ranks is
+  /// left out. If one scheme of a kernel has several transports, every line of the kernel names
+  /// its own.
   std::string variant(const Case& c) const;
-  /// Shards and transports that a scheme has only one of, for a heading:
-  /// "shard contiguous: ulysses; zigzag: ring_p2p, usp" and "transport mpi".
+  /// Shards and transports of the schemes that have only one, for a heading:
+  /// "contiguous: ulysses; zigzag: ring_p2p, usp" and "mpi".
   std::string shards() const;
   std::string transports() const;
 
@@ -35,9 +37,13 @@ class SchemeNames {
 
   std::map<std::string, Names, std::less<>> shards_;      // by scheme
   std::map<std::string, Names, std::less<>> transports_;  // by scheme
-  /// The axes that differ at equal work and ranks, each with its kernel and, but for the transport,
-  /// its scheme.
+  /// {axis, kernel, scheme} of the axes that differ at equal work and ranks; the scheme is empty
+  /// for the transport.
   std::set<std::array<std::string, 3>> variants_;
 };
+
+/// Headings of what every scheme has one of: {"shard contiguous: ulysses; zigzag: ring_p2p",
+/// "transport mpi"}.
+std::vector<std::string> scheme_settings(std::span<const Record> records);
 
 }  // namespace longca

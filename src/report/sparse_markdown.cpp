@@ -1,11 +1,9 @@
-#include "report/sparse_markdown.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <ostream>
 
-#include "report/markdown_text.h"
+#include "report/markdown.h"
 
 namespace longca {
 namespace {
@@ -24,7 +22,7 @@ std::string mass(double share) {
   return fmt::format("{:.3f}", share);
 }
 
-/// "0.249", bold where it is the fastest; the status where there is no number.
+/// The rate and the ratio "0.249", bold for the fastest kernel; the status if there is no number.
 std::string ratio_cells(const DenseComparison& comparison, const DensityGroup& group,
                         const Record* cell, bool has_selection) {
   const std::string_view others = has_selection ? " | |" : " |";
@@ -44,7 +42,7 @@ std::string ratio_cells(const DenseComparison& comparison, const DensityGroup& g
   return text;
 }
 
-/// The dense kernel's own row, with its memory where the others have theirs.
+/// The dense kernel's own row; its memory stands in the column of the others'.
 std::string dense_row(const DenseComparison& comparison, const DensityTable& table,
                       const DensityGroup& group, bool has_selection) {
   std::string line = fmt::format("| {} |", format_tokens(group.tokens));
@@ -73,9 +71,7 @@ std::string line_row(const DenseComparison& comparison, const DensityTable& tabl
   for (const double density : table.densities) {
     const Record* cell = line.at(density);
     text += ratio_cells(comparison, group, cell, has_selection);
-    if (const auto bytes = metric_of(cell, "peak_bytes")) {
-      memory = std::max(memory.value_or(0), *bytes);
-    }
+    keep_larger(memory, metric_of(cell, "peak_bytes"));
   }
   text += fmt::format(" {} |", describe_break_even(line.kernel_time));
   if (has_selection) text += fmt::format(" {} |", describe_break_even(line.end_to_end));
@@ -91,11 +87,11 @@ void write_table(std::ostream& out, const DenseComparison& comparison, const Den
     out << fmt::format(" {}: {} | ÷ dense |", at, comparison.unit.name);
     rule += "--:|--:|";
     if (has_selection) {
-      out << " in all |";
+      out << " total |";
       rule += "--:|";
     }
   }
-  out << (has_selection ? " break-even | break-even in all | memory |\n"
+  out << (has_selection ? " break-even | break-even of total | memory |\n"
                         : " break-even | memory |\n")
       << rule << (has_selection ? "---|---|--:|\n" : "---|--:|\n");
   for (const DensityGroup& group : table.groups) {
@@ -108,10 +104,10 @@ void write_table(std::ostream& out, const DenseComparison& comparison, const Den
   }
 }
 
-/// Speed beside what it costs: of each density the fastest kernel, and what its blocks hold.
+/// Speed and quality: the fastest kernel of each density, and the mass that its blocks keep.
 void write_costs(std::ostream& out, const DensityTable& table) {
-  out << "\n| tokens | density | kept mass | error of full | fastest kernel | ÷ dense | in all | "
-         "selection ms | of all |\n|--:|--:|--:|--:|---|--:|--:|--:|--:|\n";
+  out << "\n| tokens | density | kept mass | error of full | fastest kernel | ÷ dense | total | "
+         "selection ms | of total |\n|--:|--:|--:|--:|---|--:|--:|--:|--:|\n";
   for (const DensityGroup& group : table.groups) {
     for (const double density : table.densities) {
       const Record* cell = group.fastest(density);
@@ -140,7 +136,7 @@ void write_sparse_markdown(std::ostream& out, const DenseComparison& comparison)
          "pass; bold: the fastest of its density. Break-even: the density up to which a kernel is "
          "faster than dense, interpolated between those measured; always, never: at all of them.";
   if (comparison.has("end_to_end_ms")) {
-    out << " In all: selection, planning and kernel, divided by the same dense time.";
+    out << " Total: selection, planning and kernel, divided by the same dense time.";
   }
   if (comparison.has("kept_mass")) {
     out << " Kept mass: share of full attention's probability that lies in the kept blocks; error "

@@ -1,13 +1,11 @@
-#include "report/sparse_plots.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "report/gnuplot.h"
-#include "report/plot_head.h"
-#include "report/ranks_marks.h"
+#include "report/plot_parts.h"
+#include "report/plots.h"
 
 namespace longca {
 namespace {
@@ -17,25 +15,24 @@ constexpr int kPanelWidth = 380;
 constexpr int kPanelHeight = 300;
 constexpr int kMinWidth = 760;
 constexpr int kMaxColumns = 4;
-/// Far above dense the others would be flat: what lies beyond is named instead.
-constexpr double kMaxOfDense = 2;
+/// The top of the scale: slower kernels, which would flatten the others, are only named.
+constexpr double kMaxTimeOfDense = 2;
 constexpr const char* kDenseColor = "#606060";
 
 enum class Kind { time, mass };
 
 using RatioOf = std::optional<double> (*)(const Record*, const Record*);
 
-/// A panel's curve of one kernel: of its time alone, or in all.
+/// A panel's curve of one kernel: of its time alone, or with selection and planning.
 struct Curve {
   std::size_t kernel = 0;  ///< index into DenseComparison::kernels
-  bool in_all = false;
-  std::vector<RanksPoint> points{};
-  std::vector<double> densities{};  ///< of the points
+  bool is_total = false;
+  std::vector<PlotPoint> points{};
 };
 
 double smallest_value(const Curve& curve) {
   double smallest = INFINITY;
-  for (const RanksPoint& point : curve.points) smallest = std::min(smallest, point.value);
+  for (const PlotPoint& point : curve.points) smallest = std::min(smallest, point.y);
   return smallest;
 }
 
@@ -58,30 +55,16 @@ class SparseFigure {
   void draw(const std::filesystem::path& file) const {
     const int panels = static_cast<int>(groups_.size());
     const int columns = std::min(panels, kMaxColumns);
-    const int rows = (panels + columns - 1) / columns;
     const int width = std::max(columns * kPanelWidth, kMinWidth);
-    const PlotHead head = make_head(width);
-    const int height = rows * kPanelHeight + head.height();
-    std::string script = fmt::format(
-        "set multiplot\nset border 3 lc rgb '#808080'\nset tics nomirror scale 0.4\n"
-        "set grid ytics lc rgb '#e0e0e0' lt 1 lw 0.6\nunset key\nset yrange [0:{0:.6g}]\n"
-        "set ytics 0,{1:.6g}\nset xrange [{2:.6g}:1]\nset xtics {3:.6g}\nset lmargin 9\n"
-        "set rmargin 2\nset bmargin 3.5\nset xlabel {4}\n",
+    const std::string settings = fmt::format(
+        "set yrange [0:{0:.6g}]\nset ytics 0,{1:.6g}\nset xrange [{2:.6g}:1]\nset xtics {3:.6g}\n"
+        "set lmargin 9\nset rmargin 2\nset bmargin 3.5\nset xlabel {4}\n",
         top(), plot_tic_step(top()), left(), plot_tic_step(1 - left()),
         gnuplot_quoted(kind_ == Kind::time ? "density" : "kept mass"));
-    for (int i = 0; i < panels; ++i) {
-      // The head is drawn with the first panel, and only once.
-      script += i == 0   ? head.script(height)
-                : i == 1 ? "unset label\nunset object\nunset arrow\n"
-                         : "";
-      const int bottom = (rows - 1 - i / columns) * kPanelHeight;
-      script += fmt::format("set origin {:.4f},{:.4f}\nset size {:.4f},{:.4f}\n",
-                            static_cast<double>(i % columns) / columns,
-                            static_cast<double>(bottom) / height, 1.0 / columns,
-                            static_cast<double>(kPanelHeight) / height);
-      script += panel_script(static_cast<std::size_t>(i), width / columns, i % columns == 0);
-    }
-    draw_with_gnuplot(file, width, height, script + "unset multiplot\n");
+    draw_panels(
+        file, {panels, columns, width, kPanelHeight}, make_head(width), settings, [&](int i) {
+          return panel_script(static_cast<std::size_t>(i), width / columns, i % columns == 0);
+        });
   }
 
  private:
@@ -97,16 +80,15 @@ class SparseFigure {
     for (const DensityLine& line : group.lines) {
       const auto kernel =
           std::find(comparison_.kernels.begin(), comparison_.kernels.end(), line.kernel);
-      for (const bool in_all : {false, true}) {
-        Curve curve{static_cast<std::size_t>(kernel - comparison_.kernels.begin()), in_all};
+      for (const bool is_total : {false, true}) {
+        Curve curve{static_cast<std::size_t>(kernel - comparison_.kernels.begin()), is_total};
         for (const Record* cell : line.cells) {
           const auto value =
-              value_of(cell, group.dense, in_all ? end_to_end_of_dense : time_of_dense);
-          const auto place = kind_ == Kind::time ? cell->c.density
-                                                 : group.metric_at(*cell->c.density, "kept_mass");
-          if (!value || !place) continue;
-          curve.points.push_back({*place, *value});
-          curve.densities.push_back(*cell->c.density);
+              value_of(cell, group.dense, is_total ? end_to_end_of_dense : time_of_dense);
+          const auto x = kind_ == Kind::time ? cell->c.density
+                                             : group.metric_at(*cell->c.density, "kept_mass");
+          if (!value || !x) continue;
+          curve.points.push_back({*x, *value});
         }
         if (!curve.points.empty()) curves.push_back(std::move(curve));
       }
@@ -115,45 +97,44 @@ class SparseFigure {
   }
 
   void include(const Curve& curve) {
-    has_in_all_ = has_in_all_ || curve.in_all;
-    for (const RanksPoint& point : curve.points) {
-      largest_ = std::max(largest_, point.value);
-      least_place_ = std::min(least_place_, point.place);
+    has_total_ = has_total_ || curve.is_total;
+    for (const PlotPoint& point : curve.points) {
+      largest_ = std::max(largest_, point.y);
+      min_x_ = std::min(min_x_, point.x);
     }
   }
 
   double top() const {
     const double wanted = std::max(largest_, 1.0) * 1.08;
-    return kind_ == Kind::time ? std::min(wanted, kMaxOfDense) : wanted;
+    return kind_ == Kind::time ? std::min(wanted, kMaxTimeOfDense) : wanted;
   }
 
-  /// Of a mass, a tenth below the least.
+  /// The left end of the x axis: 0, or for kept mass a tenth below the smallest.
   double left() const {
-    return kind_ == Kind::time ? 0 : std::max(0.0, std::floor(least_place_ * 10 - 0.5) / 10);
+    return kind_ == Kind::time ? 0 : std::max(0.0, std::floor(min_x_ * 10 - 0.5) / 10);
   }
 
   PlotHead make_head(int width) const {
     PlotHead head(width);
-    head.add_line({{fmt::format("{}, {} pass: {}", table_.mask, to_string(table_.pass),
-                                kind_ == Kind::time ? "time ÷ dense over density"
-                                                    : "speed beside what the kept blocks hold")}});
-    std::vector<PlotHead::Item> axes;
-    for (const auto& [name, value] : table_.setting) axes.push_back({name + ' ' + value});
-    for (const auto& [name, value] : comparison_.common) axes.push_back({name + ' ' + value});
-    head.add_line(axes);
+    head.add_line({{fmt::format(
+        "{}, {} pass: {}", table_.mask, to_string(table_.pass),
+        kind_ == Kind::time ? "time ÷ dense over density" : "speed-up over the kept mass")}});
+    AxisTexts axes = table_.setting;
+    axes.insert(axes.end(), comparison_.common.begin(), comparison_.common.end());
+    head.add_axes(axes);
     std::vector<PlotHead::Item> key;
     for (std::size_t k = 0; k < comparison_.kernels.size(); ++k) {
       if (!shows(k)) continue;
       key.push_back({comparison_.kernels[k], plot_color(k), dash_of_look(0)});
     }
-    if (has_in_all_) key.push_back({"with selection and planning", "#808080", dash_of_look(1)});
+    if (has_total_) key.push_back({"with selection and planning", "#808080", dash_of_look(1)});
     key.push_back({"fastest dense kernel", kDenseColor, 1});
     if (kind_ == Kind::time) key.push_back({"dense × density", "#b0b0b0", 3});
     head.add_line(key);
     return head;
   }
 
-  /// Whether some of the kernel lies on the scale.
+  /// Whether a curve of the kernel reaches the scale.
   bool shows(std::size_t kernel) const {
     return std::any_of(curves_.begin(), curves_.end(), [&](const auto& curves) {
       return std::any_of(curves.begin(), curves.end(), [&](const Curve& curve) {
@@ -170,14 +151,14 @@ class SparseFigure {
     std::size_t number = 0;
     for (const Curve& curve : curves_[panel]) {
       const bool is_beyond = smallest_value(curve) > top();
-      if (is_beyond && !curve.in_all) {
+      if (is_beyond && !curve.is_total) {
         beyond +=
             fmt::format("{} {} from {}", beyond.empty() ? "above:" : ",",
                         comparison_.kernels[curve.kernel], format_figure(smallest_value(curve)));
       }
       if (is_beyond) continue;
       add_line({.number = number++,
-                .look = curve.in_all ? 1U : 0U,
+                .look = curve.is_total ? 1U : 0U,
                 .color = plot_color(curve.kernel),
                 .points = curve.points},
                script);
@@ -192,7 +173,7 @@ class SparseFigure {
 
   std::string y_label() const { return kind_ == Kind::time ? "time ÷ dense" : "times dense speed"; }
 
-  /// Dense, and what would be as fast per cell.
+  /// Adds lines at the dense time and at the dense time × density.
   void add_references(PlotScript& script) const {
     script.data += fmt::format("$dense << EOD\n{:.6g} 1\n1 1\nEOD\n", left());
     script.plot +=
@@ -202,15 +183,15 @@ class SparseFigure {
     script.plot += ", $share using 1:2 with lines lc rgb '#b0b0b0' lw 1.4 dt 3 notitle";
   }
 
-  /// At the fastest kernel's points, which density they are.
+  /// Labels the fastest kernel's points with their density.
   void add_densities(std::size_t panel, PlotScript& script) const {
     script.data += "$densities << EOD\n";
     for (const double density : table_.densities) {
       const Record* fastest = groups_[panel]->fastest(density);
-      const auto place = groups_[panel]->metric_at(density, "kept_mass");
+      const auto mass = groups_[panel]->metric_at(density, "kept_mass");
       const auto value = value_of(fastest, groups_[panel]->dense, time_of_dense);
-      if (!place || !value) continue;
-      script.data += fmt::format("{:.6g} {:.6g} {}\n", *place, *value, format_density(density));
+      if (!mass || !value) continue;
+      script.data += fmt::format("{:.6g} {:.6g} {}\n", *mass, *value, format_density(density));
     }
     script.data += "EOD\n";
     script.plot +=
@@ -220,11 +201,11 @@ class SparseFigure {
   const DenseComparison& comparison_;
   const DensityTable& table_;
   Kind kind_;
-  std::vector<const DensityGroup*> groups_;  // those with values
-  std::vector<std::vector<Curve>> curves_;   // of each of them
+  std::vector<const DensityGroup*> groups_;  // with values
+  std::vector<std::vector<Curve>> curves_;   // of each group
   double largest_ = 0;
-  double least_place_ = 1;
-  bool has_in_all_ = false;
+  double min_x_ = 1;
+  bool has_total_ = false;
 };
 
 }  // namespace
@@ -240,10 +221,8 @@ std::vector<std::filesystem::path> write_sparse_plots(const DenseComparison& com
           plot_stem(fmt::format("sparse-{}-{}-{}", table.mask, to_string(table.pass),
                                 kind == Kind::time ? "time" : "mass"),
                     table.setting);
-      for (const char* suffix : kPlotSuffixes) {
-        files.push_back(directory / (stem + suffix));
-        figure.draw(files.back());
-      }
+      draw_all_formats(
+          directory, stem, [&](const auto& file) { figure.draw(file); }, files);
     }
   }
   return files;

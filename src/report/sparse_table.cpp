@@ -1,11 +1,10 @@
-#include "report/sparse_table.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <ostream>
 #include <set>
 
+#include "report/table.h"
 #include "report/terminal_text.h"
 
 namespace longca {
@@ -14,28 +13,28 @@ namespace {
 constexpr int kGap = 2;         ///< spaces between columns
 constexpr int kRateWidth = 7;   ///< "TFLOP/s"
 constexpr int kRatioWidth = 9;  ///< "÷ dense", "12.34*"
-constexpr int kWholeWidth = 8;  ///< "in all"
+constexpr int kTotalWidth = 8;  ///< "total"
 constexpr int kShareWidth = 6;  ///< "12.3%"
 constexpr int kMemoryWidth = 9;
 constexpr const char* kKeptMass = "kept mass";
 constexpr const char* kErrorFull = "error of full";
 
-/// What fits the width, and how wide it is. The first to give way is named last.
+/// The columns that fit the terminal, and their widths. Optional ones are dropped from the last on.
 struct Layout {
   int tokens = 6;
   int kernel = 6;
   int break_even = 10;
   int densities = 0;
-  bool whole = false;
+  bool total = false;
   bool share = false;
   bool memory = true;
   bool rate = true;
 
   int left() const { return tokens + kGap + kernel; }
-  /// Of a density, up to the ratio and its mark, without the gap before it.
+  /// The width of a density's columns up to the ratio and its mark, without the gap before them.
   int ratio_end() const { return kRatioWidth + (rate ? kRateWidth : 0); }
   int density() const {
-    return ratio_end() + (whole ? kWholeWidth : 0) + (share ? kShareWidth : 0);
+    return ratio_end() + (total ? kTotalWidth : 0) + (share ? kShareWidth : 0);
   }
   int width() const {
     return left() + densities * (kGap + density()) + kGap + break_even +
@@ -43,19 +42,11 @@ struct Layout {
   }
 };
 
-int letters_of(const std::string& text) {
-  return static_cast<int>(
-      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
-}
-
 Layout layout_for(const DensityTable& table, int width) {
   Layout layout;
   layout.densities = static_cast<int>(table.densities.size());
-  layout.whole = table.has("end_to_end_ms");
-  layout.share = layout.whole && table.has("selection_ms");
-  const auto widen = [](int& column, const std::string& text) {
-    column = std::max(column, letters_of(text));
-  };
+  layout.total = table.has("end_to_end_ms");
+  layout.share = layout.total && table.has("selection_ms");
   if (table.has("kept_mass")) widen(layout.kernel, kKeptMass);
   if (table.has("error_full")) widen(layout.kernel, kErrorFull);
   for (const DensityGroup& group : table.groups) {
@@ -65,7 +56,7 @@ Layout layout_for(const DensityTable& table, int width) {
       widen(layout.break_even, describe_break_even(line.kernel_time));
     }
   }
-  for (bool* column : {&layout.rate, &layout.memory, &layout.share, &layout.whole}) {
+  for (bool* column : {&layout.rate, &layout.memory, &layout.share, &layout.total}) {
     if (layout.width() > width) *column = false;
   }
   return layout;
@@ -86,7 +77,7 @@ class SparseTablePrinter {
                         "Block-sparse attention beside dense: time ÷ that of the fastest dense "
                         "kernel")
          << '\n';
-    text_.wrapped(comparison_.common);
+    text_.wrapped(axis_items(comparison_.common));
     for (const DensityTable& table : comparison_.tables) {
       if (table.has_number()) print_table(table);
     }
@@ -96,7 +87,7 @@ class SparseTablePrinter {
  private:
   void print_table(const DensityTable& table) {
     layout_ = layout_for(table, width_);
-    has_whole_ = has_whole_ || layout_.whole;
+    has_total_ = has_total_ || layout_.total;
     has_share_ = has_share_ || layout_.share;
     out_ << '\n';
     std::string title = table.title();
@@ -122,12 +113,12 @@ class SparseTablePrinter {
     std::string text = fmt::format("  {:>{}}", "÷ dense ", kRatioWidth);
     if (layout_.rate)
       text = fmt::format("  {:>{}}", comparison_.unit.name, kRateWidth) + text.substr(2);
-    if (layout_.whole) text += fmt::format("{:>{}}", "in all", kWholeWidth);
+    if (layout_.total) text += fmt::format("{:>{}}", "total", kTotalWidth);
     if (layout_.share) text += fmt::format("{:>{}}", "sel.", kShareWidth);
     return text;
   }
 
-  /// A density's columns with nothing but this text, where the ratio ends.
+  /// A density's columns, empty but for this text, which ends where the ratio does.
   std::string at_ratio(const std::string& text) const {
     return fmt::format("{:>{}}{:{}}", text, layout_.ratio_end() - 1, "",
                        layout_.density() - layout_.ratio_end() + 1);
@@ -175,9 +166,7 @@ class SparseTablePrinter {
     for (const double density : table.densities) {
       const Record* cell = line.at(density);
       text += std::string(kGap, ' ') + density_cell(group, cell, cell == group.fastest(density));
-      if (const auto bytes = metric_of(cell, "peak_bytes")) {
-        memory = std::max(memory.value_or(0), *bytes);
-      }
+      keep_larger(memory, metric_of(cell, "peak_bytes"));
     }
     const std::string break_even = describe_break_even(line.kernel_time);
     text += fmt::format("  {:>{}}", break_even.empty() ? "-" : break_even, layout_.break_even);
@@ -197,13 +186,10 @@ class SparseTablePrinter {
     if (layout_.rate) {
       text += fmt::format("{:>{}}", format_figure(*rate * comparison_.unit.per_tflops), kRateWidth);
     }
-    has_fastest_ = has_fastest_ || is_fastest;
-    text += text_.paint(is_fastest ? Ink::green : Ink::plain,
-                        fmt::format("{:>{}}{}", ratio_text(time_of_dense(cell, group.dense)),
-                                    kRatioWidth - 1, is_fastest ? "*" : " "));
-    if (layout_.whole) {
+    text += text_.figure(ratio_text(time_of_dense(cell, group.dense)), kRatioWidth, is_fastest);
+    if (layout_.total) {
       text +=
-          fmt::format("{:>{}}", ratio_text(end_to_end_of_dense(cell, group.dense)), kWholeWidth);
+          fmt::format("{:>{}}", ratio_text(end_to_end_of_dense(cell, group.dense)), kTotalWidth);
     }
     if (layout_.share) {
       const auto share = selection_share(cell);
@@ -213,7 +199,7 @@ class SparseTablePrinter {
     return text;
   }
 
-  /// What the blocks cost in quality, below the kernels' ratios.
+  /// What the blocks cost in quality, in a line below the kernels.
   template <typename TextAt>
   void print_cost(const DensityTable& table, const char* name, TextAt text_at) {
     std::string line = fmt::format("{:{}}  {:{}}", "", layout_.tokens, name, layout_.kernel);
@@ -231,18 +217,18 @@ class SparseTablePrinter {
     const auto add = [&](bool shown, std::string_view sentence) {
       if (shown) out_ << sentence << '\n';
     };
-    add(has_fastest_, "*              fastest of its mask, length and density");
+    add(text_.has_best(), "*              fastest of its mask, length and density");
     add(true,
         "break-even     density up to which a kernel is faster than dense, interpolated between");
     add(true, "               those measured; always, never: at all of them");
-    add(has_whole_, "in all         selection, planning and kernel ÷ the same dense time");
+    add(has_total_, "total          selection, planning and kernel ÷ the same dense time");
     add(has_share_, "sel.           selection's share of that");
     add(comparison_.has("kept_mass"),
         "kept mass      share of full attention's probability that lies in the kept blocks");
     add(comparison_.has("error_full"), "error of full  relative error of O against full attention");
     for (const StatusCode code : marked_statuses()) {
       if (marks_.contains(code)) {
-        out_ << fmt::format("{}              {}\n", status_mark(code), status_words(code));
+        out_ << fmt::format("{}              {}\n", status_mark(code), status_text(code));
       }
     }
   }
@@ -252,10 +238,9 @@ class SparseTablePrinter {
   const DenseComparison& comparison_;
   int width_;
   Layout layout_;  // of the table that is being printed
-  bool has_whole_ = false;
+  bool has_total_ = false;
   bool has_share_ = false;
-  std::set<StatusCode> marks_;
-  bool has_fastest_ = false;
+  std::set<StatusCode> marks_;  // that were printed
 };
 
 }  // namespace

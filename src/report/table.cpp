@@ -8,22 +8,20 @@
 #include <cstdlib>
 #include <ostream>
 
-#include "report/ranks_table.h"
-#include "report/sparse_table.h"
 #include "report/terminal_text.h"
 #include "report/view.h"
 
 namespace longca {
 namespace {
 
-constexpr int kGap = 2;         ///< spaces between columns
-constexpr int kRateWidth = 8;   ///< "123.4*"
-constexpr int kTimeWidth = 8;   ///< "12345.6~"
-constexpr int kWordWidth = 12;  ///< "unsupported", which may reach into the time column
+constexpr int kGap = 2;           ///< spaces between columns
+constexpr int kRateWidth = 8;     ///< "123.4*"
+constexpr int kTimeWidth = 8;     ///< "12345.6~"
+constexpr int kStatusWidth = 12;  ///< "unsupported", which may reach into the time column
 constexpr int kErrorWidth = 8;
 constexpr int kMemoryWidth = 9;
 
-/// What fits the width, and how wide it is.
+/// The columns that fit the terminal, and their widths.
 struct Layout {
   int mask = 4;
   int tokens = 6;
@@ -46,14 +44,11 @@ class TablePrinter {
   }
 
  private:
-  static std::string label(const ViewGroup& group) {
-    const std::string setting = join_axes(group.setting, ", ");
-    return printable(setting.empty() ? group.mask : fmt::format("{} ({})", group.mask, setting));
-  }
+  static std::string label(const ViewGroup& group) { return printable(group.title()); }
 
   static int passes_of(const View& view) { return view.has_pass[0] + view.has_pass[1]; }
 
-  static int rate_width(const Layout& layout) { return layout.times ? kRateWidth : kWordWidth; }
+  static int rate_width(const Layout& layout) { return layout.times ? kRateWidth : kStatusWidth; }
   static int pass_width(const Layout& layout) {
     return rate_width(layout) + (layout.times ? kTimeWidth : 0);
   }
@@ -66,9 +61,6 @@ class TablePrinter {
 
   static Layout layout_for(const View& view, int width) {
     Layout layout;
-    const auto widen = [](int& column, const std::string& text) {
-      column = std::max(column, static_cast<int>(text.size()));
-    };
     for (const ViewSection& section : view.sections) {
       for (const ViewGroup& group : section.groups) {
         widen(layout.mask, label(group));
@@ -84,7 +76,7 @@ class TablePrinter {
 
   void print_heading(std::span<const Record> records) {
     out_ << text_.paint(Ink::bold, describe_counts(view_)) << '\n';
-    text_.wrapped(view_.common);
+    text_.wrapped(axis_items(view_.common));
     const std::string machine = describe_machine(records.back());
     if (!machine.empty()) out_ << machine << '\n';
   }
@@ -140,34 +132,18 @@ class TablePrinter {
     if (record == nullptr) return fmt::format("{:>{}} ", "-", width - 1);
     const auto rate = metric_of(record, "tflops");
     if (!record->status.ok() || !rate) {
-      const std::string word = fmt::format("{:>{}} ", to_string(record->status.code), width - 1);
-      return text_.paint(ink_of(record->status.code), word);
+      const std::string status = fmt::format("{:>{}} ", to_string(record->status.code), width - 1);
+      return text_.paint(ink_of(record->status.code), status);
     }
-    const bool is_best = record == best;
-    has_best_ = has_best_ || is_best;
-    std::string text =
-        text_.paint(is_best ? Ink::green : Ink::plain,
-                    fmt::format("{:>{}}{}", format_figure(*rate * view_.unit.per_tflops),
-                                rate_width(layout_) - 1, is_best ? "*" : " "));
-    if (layout_.times) text += time_text(*record);
+    std::string text = text_.figure(format_figure(*rate * view_.unit.per_tflops),
+                                    rate_width(layout_), record == best);
+    if (layout_.times) text += text_.time(*record, kTimeWidth);
     return text;
   }
 
-  std::string time_text(const Record& record) {
-    const auto time = metric_of(&record, "time_ms");
-    const bool unsettled = record.stop == "time_limit";
-    has_unsettled_ = has_unsettled_ || unsettled;
-    return fmt::format("{:>{}}{}", time ? format_figure(*time) : "-", kTimeWidth - 1,
-                       unsettled ? "~" : " ");
-  }
-
   std::string error_and_memory(const ViewRow& row) const {
-    std::optional<double> error;
-    std::optional<double> memory;
-    for (const Record* record : row.passes) {
-      if (const auto e = largest_error(record)) error = std::max(error.value_or(0), *e);
-      if (const auto m = metric_of(record, "peak_bytes")) memory = std::max(memory.value_or(0), *m);
-    }
+    const auto error = largest_error(row);
+    const auto memory = largest_of(row, "peak_bytes");
     std::string text;
     if (layout_.error)
       text += fmt::format("  {:>{}}", error ? format_error(*error) : "-", kErrorWidth);
@@ -181,8 +157,8 @@ class TablePrinter {
     const auto add = [&](bool shown, std::string_view sentence) {
       if (shown) legend += fmt::format("{}\n", sentence);
     };
-    add(has_best_, "*      fastest kernel of its mask and length");
-    add(has_unsettled_, "~      stopped at the time limit before the median was settled");
+    add(text_.has_best(), "*      fastest kernel of its mask and length");
+    add(text_.has_unsettled(), "~      stopped at the time limit before the median was settled");
     add(layout_.error,
         "error  largest relative error of O, dQ, dK, dV against the float64 reference");
     if (!legend.empty()) out_ << '\n' << legend;
@@ -192,8 +168,6 @@ class TablePrinter {
   TerminalText text_;
   const View& view_;
   Layout layout_;
-  bool has_best_ = false;
-  bool has_unsettled_ = false;
 };
 
 }  // namespace

@@ -4,24 +4,36 @@
 #include <span>
 
 #include "bench/record/record.h"
+#include "report/dense_comparison.h"
 
 namespace longca {
 
 struct TableOptions {
-  int width = 100;     ///< columns of the terminal; less important table columns give way
+  int width = 100;     ///< columns of the terminal; less important table columns are left out
   bool color = false;  ///< ANSI colours
 };
 
-/// Width and colours of the terminal at standard output. No colours where it is none, or if
-/// NO_COLOR is set.
+/// Width and colours of the terminal at standard output. No colours without a terminal or with
+/// NO_COLOR set.
 TableOptions terminal_table_options();
 
-/// The records as a table for people: one group per mask and length (and every other axis that
-/// varies), one row per kernel, forward and backward side by side; the fastest of a group is
-/// marked, a cell without a number shows its status as a word and its reason below the group.
-/// Block-sparse attention beside dense (sparse_table.h) and cells over ranks (ranks_table.h) follow
-/// in tables of their own.
+/// Prints the records as a table: one group per mask and length (and every other axis that varies),
+/// one row per kernel, forward and backward side by side. The fastest of a group is marked; a cell
+/// without a number shows its status, and its reason stands below the groups. Block-sparse
+/// attention compared with dense, and cells over ranks, follow in tables of their own.
 void print_table(std::ostream& out, std::span<const Record> records,
                  const TableOptions& options = {});
+
+/// Prints cells over ranks: one group per mask, length and number of ranks, one row per scheme;
+/// rates are per rank. Bytes sent are marked = if they equal the scheme's formula to the byte, else
+/// ≠, and then both are listed below. Needs at least one record; all are over ranks and of distinct
+/// keys.
+void print_ranks_table(std::ostream& out, std::span<const Record> records,
+                       const TableOptions& options);
+
+/// Prints block-sparse attention compared with dense: one table per mask, setting and pass, one row
+/// per kernel, its densities side by side. Prints nothing for a comparison without tables.
+void print_sparse_table(std::ostream& out, const DenseComparison& comparison,
+                        const TableOptions& options);
 
 }  // namespace longca

@@ -11,13 +11,11 @@ namespace {
 
 constexpr std::size_t kMaxReasons = 12;
 
-/// Columns that a text takes: bytes that do not continue a letter.
-int columns_of(const std::string& text) {
-  return static_cast<int>(
-      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
-}
-
 }  // namespace
+
+void widen(int& column, std::string_view text) {
+  column = std::max(column, columns_of(text));
+}
 
 Ink ink_of(StatusCode status) {
   switch (status) {
@@ -50,7 +48,8 @@ void TerminalText::line(Ink ink, std::string text) {
 void TerminalText::wrapped(const std::vector<std::string>& items) {
   std::string line;
   int columns = 0;
-  for (const std::string& item : items) {
+  for (const std::string& text : items) {
+    const std::string item = printable(text);
     const int wanted = columns_of(item) + (line.empty() ? 0 : 3);
     if (columns + wanted > options_.width && !line.empty()) {
       out_ << line << '\n';
@@ -63,22 +62,15 @@ void TerminalText::wrapped(const std::vector<std::string>& items) {
   if (!line.empty()) out_ << line << '\n';
 }
 
-void TerminalText::wrapped(const AxisTexts& axes) {
-  std::vector<std::string> items;
-  for (const auto& [name, value] : axes)
-    items.push_back(printable(fmt::format("{} {}", name, value)));
-  wrapped(items);
-}
-
 void TerminalText::reasons(const View& view) {
   const std::vector<Reason> reasons = collect_reasons(view);
   if (reasons.empty()) return;
   out_ << '\n' << paint(Ink::bold, "Cells without a number") << '\n';
   for (std::size_t i = 0; i < std::min(reasons.size(), kMaxReasons); ++i) {
     const Reason& reason = reasons[i];
-    const std::string word(to_string(reason.code));
+    const std::string status(to_string(reason.code));
     out_ << fmt::format("  {} {}{}: {}\n", printable(reason.kernel),
-                        paint(ink_of(reason.code), word),
+                        paint(ink_of(reason.code), status),
                         reason.cells > 1 ? fmt::format(" ({} cells)", reason.cells) : "",
                         printable(reason.sentence));
   }
@@ -86,6 +78,20 @@ void TerminalText::reasons(const View& view) {
     out_ << fmt::format("  and {} more reasons: longca report --html shows all\n",
                         reasons.size() - kMaxReasons);
   }
+}
+
+std::string TerminalText::figure(const std::string& text, int width, bool is_best) {
+  has_best_ = has_best_ || is_best;
+  return paint(is_best ? Ink::green : Ink::plain,
+               fmt::format("{:>{}}{}", text, width - 1, is_best ? "*" : " "));
+}
+
+std::string TerminalText::time(const Record& record, int width) {
+  const auto time = metric_of(&record, "time_ms");
+  const bool is_unsettled = record.stop == "time_limit";
+  has_unsettled_ = has_unsettled_ || is_unsettled;
+  return fmt::format("{:>{}}{}", time ? format_figure(*time) : "-", width - 1,
+                     is_unsettled ? "~" : " ");
 }
 
 }  // namespace longca

@@ -2,6 +2,7 @@
 
 #include <iosfwd>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/table.h"
@@ -9,28 +10,39 @@
 
 namespace longca {
 
+/// Widens a column to the text.
+void widen(int& column, std::string_view text);
+
 enum class Ink { plain, bold, dim, green, yellow, red };
-/// What a status is printed in.
+/// The ink of a status.
 Ink ink_of(StatusCode status);
 
-/// What the tables on the screen have in common: colours, headings, reasons.
+/// What all tables on a terminal share: colours, headings, marked figures, reasons.
 class TerminalText {
  public:
   TerminalText(std::ostream& out, const TableOptions& options) : out_(out), options_(options) {}
 
   std::string paint(Ink ink, const std::string& text) const;
-  /// Without the spaces at its end.
+  /// Prints a line without the spaces at its end.
   void line(Ink ink, std::string text);
-  /// Items on as many lines as they need, " · " between them.
+  /// Prints the items on as many lines as they need, " · " between them.
   void wrapped(const std::vector<std::string>& items);
-  /// "heads 8:2 · dim 128", likewise.
-  void wrapped(const AxisTexts& axes);
-  /// The view's reasons, the first dozen.
+  /// Prints the view's reasons, at most a dozen.
   void reasons(const View& view);
+
+  /// The figure right-aligned in the width, "123.4*" in green if it is the best, else "123.4 ".
+  std::string figure(const std::string& text, int width, bool is_best);
+  /// time_ms right-aligned in the width, "12.3~" if it stopped at the time limit, else "12.3 ".
+  std::string time(const Record& record, int width);
+  /// Whether a mark was printed, so that a legend explains it.
+  bool has_best() const { return has_best_; }
+  bool has_unsettled() const { return has_unsettled_; }
 
  private:
   std::ostream& out_;
   TableOptions options_;
+  bool has_best_ = false;
+  bool has_unsettled_ = false;
 };
 
 }  // namespace longca

@@ -15,7 +15,7 @@ namespace {
 /// Where an axis is shown.
 enum class Place { nowhere, common, section, group };
 
-/// The axes that shape the table itself.
+/// Axes that are columns, rows or groups of every table.
 bool shapes_table(const Axis& axis) {
   return axis.name == "kernel" || axis.name == "mask" || axis.name == "tokens" ||
          axis.name == "pass" || axis.over_ranks;
@@ -60,30 +60,16 @@ AxisTexts texts_of(const Case& c, std::span<const Axis* const> axes) {
   return texts;
 }
 
-/// Place in DESIGN's order of masks; masks that this program does not know come last.
-std::size_t mask_rank(const std::string& mask) {
-  const auto masks = mask_table();
-  const auto found = std::find_if(masks.begin(), masks.end(),
-                                  [&](const MaskTraits& traits) { return traits.name == mask; });
-  return static_cast<std::size_t>(found - masks.begin());
-}
-
-template <typename Items, typename Matches, typename Make>
-auto& find_or_add(Items& items, Matches matches, Make make) {
-  const auto found = std::find_if(items.begin(), items.end(), matches);
-  return found != items.end() ? *found : items.emplace_back(make());
-}
-
 void sort_view(View& view) {
   const auto order = [](const ViewGroup& group) {
-    return std::make_tuple(mask_rank(group.mask), group.mask, group.tokens, group.ranks);
+    return std::make_tuple(mask_index(group.mask), group.mask, group.tokens, group.ranks);
   };
-  const auto place_in = [](const std::vector<std::string>& names, const std::string& name) {
+  const auto index_in = [](const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) - names.begin();
   };
   const auto row_order = [&](const ViewRow& row) {
-    return std::make_pair(place_in(view.schemes, row.c().scheme.value_or("")),
-                          place_in(view.kernels, row.kernel));
+    return std::make_pair(index_in(view.schemes, row.c().scheme.value_or("")),
+                          index_in(view.kernels, row.kernel));
   };
   for (ViewSection& section : view.sections) {
     std::stable_sort(section.groups.begin(), section.groups.end(),
@@ -98,16 +84,26 @@ void sort_view(View& view) {
 void count(View& view, const Record& record) {
   ++view.status_counts[record.status.code];
   view.has_pass[static_cast<std::size_t>(record.c.pass)] = true;
-  find_or_add(
-      view.kernels, [&](const auto& kernel) { return kernel == record.c.kernel; },
-      [&] { return record.c.kernel; });
-  if (!record.c.scheme) return;
-  find_or_add(
-      view.schemes, [&](const auto& scheme) { return scheme == *record.c.scheme; },
-      [&] { return *record.c.scheme; });
+  const auto add_name = [](std::vector<std::string>& names, const std::string& name) {
+    find_or_add(
+        names, [&](const std::string& known) { return known == name; }, name);
+  };
+  add_name(view.kernels, record.c.kernel);
+  if (record.c.scheme) add_name(view.schemes, *record.c.scheme);
 }
 
 }  // namespace
+
+std::size_t mask_index(const std::string& mask) {
+  const auto masks = mask_table();
+  const auto found = std::find_if(masks.begin(), masks.end(),
+                                  [&](const MaskTraits& traits) { return traits.name == mask; });
+  return static_cast<std::size_t>(found - masks.begin());
+}
+
+void keep_larger(std::optional<double>& largest, const std::optional<double>& value) {
+  if (value) largest = std::max(largest.value_or(*value), *value);
+}
 
 SplitRecords split_records(std::span<const Record> records) {
   SplitRecords split;
@@ -127,11 +123,25 @@ std::optional<double> metric_of(const Record* record, const std::string& name) {
 std::optional<double> largest_error(const Record* record) {
   std::optional<double> largest;
   for (const char* name : {"error_o", "error_dq", "error_dk", "error_dv"}) {
-    if (const auto error = metric_of(record, name)) {
-      largest = std::max(largest.value_or(*error), *error);
-    }
+    keep_larger(largest, metric_of(record, name));
   }
   return largest;
+}
+
+std::optional<double> largest_of(const ViewRow& row, const std::string& metric) {
+  std::optional<double> largest;
+  for (const Record* record : row.passes) keep_larger(largest, metric_of(record, metric));
+  return largest;
+}
+
+std::optional<double> largest_error(const ViewRow& row) {
+  std::optional<double> largest;
+  for (const Record* record : row.passes) keep_larger(largest, largest_error(record));
+  return largest;
+}
+
+std::string ViewGroup::title() const {
+  return setting.empty() ? mask : fmt::format("{} ({})", mask, join_axes(setting, ", "));
 }
 
 const Record* ViewGroup::best(Pass pass) const {
@@ -151,6 +161,20 @@ int View::cells() const {
   int sum = 0;
   for (const auto& [status, n] : status_counts) sum += n;
   return sum;
+}
+
+std::vector<const Record*> View::records() const {
+  std::vector<const Record*> found;
+  for (const ViewSection& section : sections) {
+    for (const ViewGroup& group : section.groups) {
+      for (const ViewRow& row : group.rows) {
+        for (const Record* record : row.passes) {
+          if (record != nullptr) found.push_back(record);
+        }
+      }
+    }
+  }
+  return found;
 }
 
 View make_view(std::span<const Record> records) {
@@ -173,32 +197,21 @@ View make_view(std::span<const Record> records) {
     count(view, record);
     largest = std::max(largest, metric_of(&record, "tflops").value_or(0));
     const AxisTexts setting = texts_of(record.c, section_axes);
-    auto& section = find_or_add(
-        view.sections, [&](const auto& s) { return s.setting == setting; },
-        [&] {
-          return ViewSection{setting, {}};
-        });
-    auto& group = find_or_add(
+    ViewSection& section = find_or_add(
+        view.sections, [&](const ViewSection& known) { return known.setting == setting; },
+        ViewSection{setting, {}});
+    const Case& c = record.c;
+    ViewGroup& group = find_or_add(
         section.groups,
-        [&](const auto& g) {
-          return g.mask == record.c.mask && g.tokens == record.c.tokens &&
-                 g.ranks == ranks_of(record.c);
+        [&](const ViewGroup& known) {
+          return known.mask == c.mask && known.tokens == c.tokens && known.ranks == ranks_of(c);
         },
-        [&] {
-          return ViewGroup{record.c.mask,
-                           record.c.tokens,
-                           ranks_of(record.c),
-                           texts_of(record.c, group_axes),
-                           {}};
-        });
-    const auto pass = static_cast<std::size_t>(record.c.pass);
+        ViewGroup{c.mask, c.tokens, ranks_of(c), texts_of(c, group_axes), {}});
+    const auto pass = static_cast<std::size_t>(c.pass);
+    ViewRow row{c.kernel, names.row(c)};
+    row.passes[pass] = &record;
     find_or_add(
-        group.rows, [&](const auto& r) { return is_row_of(r, record.c); },
-        [&] {
-          ViewRow row{record.c.kernel, names.row(record.c)};
-          row.passes[pass] = &record;
-          return row;
-        })
+        group.rows, [&](const ViewRow& known) { return is_row_of(known, c); }, row)
         .passes[pass] = &record;
   }
   view.unit = rate_unit(largest);
@@ -208,31 +221,30 @@ View make_view(std::span<const Record> records) {
 
 std::vector<Reason> collect_reasons(const View& view) {
   std::vector<Reason> reasons;
-  const auto collect = [&](const Record& record) {
-    if (record.status.ok()) return;
-    const std::string who =
-        record.c.scheme ? *record.c.scheme + ", " + record.c.kernel : record.c.kernel;
-    auto& reason = find_or_add(
-        reasons,
-        [&](const Reason& known) {
-          return known.kernel == who && known.code == record.status.code &&
-                 known.sentence == record.status.reason;
-        },
-        [&] {
-          return Reason{who, record.status.code, record.status.reason};
-        });
-    ++reason.cells;
-  };
-  for (const ViewSection& section : view.sections) {
-    for (const ViewGroup& group : section.groups) {
-      for (const ViewRow& row : group.rows) {
-        for (const Record* record : row.passes) {
-          if (record != nullptr) collect(*record);
-        }
-      }
-    }
+  for (const Record* record : view.records()) {
+    if (record->status.ok()) continue;
+    const Case& c = record->c;
+    const std::string kernel = c.scheme ? *c.scheme + ", " + c.kernel : c.kernel;
+    ++find_or_add(
+          reasons,
+          [&](const Reason& known) {
+            return known.kernel == kernel && known.code == record->status.code &&
+                   known.sentence == record->status.reason;
+          },
+          Reason{kernel, record->status.code, record->status.reason})
+          .cells;
   }
   return reasons;
+}
+
+std::string describe_counts(const View& view) {
+  std::string text = fmt::format("{} cell{}", view.cells(), view.cells() == 1 ? "" : "s");
+  std::string_view separator = ": ";
+  for (const auto& [status, n] : view.status_counts) {
+    text += fmt::format("{}{} {}", separator, n, to_string(status));
+    separator = ", ";
+  }
+  return text;
 }
 
 }  // namespace longca

@@ -1,12 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "bench/record/record.h"
@@ -14,27 +13,24 @@
 
 namespace longca {
 
-/// The records in the order in which people read them. Every view for people (table, Markdown,
-/// HTML, plots) starts from this; pointers are to the records given, which must outlive it.
+/// Records in reading order: what tables, Markdown, HTML and plots start from. Pointers are to the
+/// records given, which must outlive the view.
 ///
 ///     sections   one per setting of the axes that take several values for one mask and length
 ///       groups   one per mask and length: cells of equal work
 ///         rows   one per kernel: its forward and its backward cell
 ///
-/// Cells over ranks (`longca cp`) are a view of their own: there a group is of one number of ranks
-/// too, and a row is a scheme with its shard, factor and transport.
-
-/// Axis names and values, in the order of the axis table.
-using AxisTexts = std::vector<std::pair<std::string, std::string>>;
+/// Cells over ranks (`longca cp`) have a view of their own, in which a group has one number of
+/// ranks and a row is a scheme with its shard, factor and transport.
 
 /// One kernel's cells of a group; nullptr where there is no record.
 struct ViewRow {
   std::string kernel;
-  std::string scheme;  ///< over ranks, as SchemeNames::row has it; else empty
+  std::string scheme;  ///< SchemeNames::row over ranks, else empty
   std::array<const Record*, 2> passes = {nullptr, nullptr};  ///< by Pass
 
   const Record* pass(Pass p) const { return passes[static_cast<std::size_t>(p)]; }
-  /// Of either pass: what the row's cells have in common.
+  /// The case of either pass, for what both have in common.
   const Case& c() const { return (passes[0] != nullptr ? passes[0] : passes[1])->c; }
 };
 
@@ -45,70 +41,75 @@ struct ViewGroup {
   AxisTexts setting;  ///< axes that vary between groups, but not inside one
   std::vector<ViewRow> rows;
 
-  /// The fastest `ok` record of the pass; nullptr unless there are at least two to choose from.
+  /// "sliding_window (window 512)".
+  std::string title() const;
+  /// The fastest `ok` record of the pass; nullptr if fewer than two have a rate.
   const Record* best(Pass pass) const;
 };
 
 struct ViewSection {
-  AxisTexts setting;  ///< what sets this section apart; empty if nothing does
+  AxisTexts setting;  ///< what distinguishes this section; empty if there is only one
   std::vector<ViewGroup> groups;
 };
 
 struct View {
   bool over_ranks = false;
-  AxisTexts common;  ///< axes with one value wherever they apply
+  AxisTexts common;  ///< axes with the same value in all cells that have them
   std::vector<ViewSection> sections;
   std::vector<std::string> kernels;  ///< in order of first appearance
-  std::vector<std::string> schemes;  ///< likewise; none on one device
+  std::vector<std::string> schemes;  ///< in order of first appearance; none on one device
   std::map<StatusCode, int> status_counts;
-  RateUnit unit;  ///< for all rates
+  RateUnit unit;  ///< of all rates
   std::array<bool, 2> has_pass = {false, false};
 
   bool has(Pass pass) const { return has_pass[static_cast<std::size_t>(pass)]; }
   int cells() const;
+  /// All records, in the view's order.
+  std::vector<const Record*> records() const;
 };
 
-/// Records of one key merged, the last one counting, and cells over ranks apart from those of one
-/// device.
+/// The last record of each key, cells on one device apart from cells over ranks.
 struct SplitRecords {
   std::vector<Record> single;
   std::vector<Record> over_ranks;
 };
 SplitRecords split_records(std::span<const Record> records);
 
-/// Masks in DESIGN's order, lengths and ranks ascending, kernels, schemes and settings as they
-/// first appear. The records are of one of the two kinds (split_records).
+/// Sorts masks as the table of masks does, lengths and ranks ascending, kernels, schemes and
+/// settings by first appearance. The records are all `single` or all `over_ranks` (split_records).
 View make_view(std::span<const Record> records);
+
+/// Index into the table of masks; its size for a mask that this program does not know.
+std::size_t mask_index(const std::string& mask);
 
 /// The metric if it was measured.
 std::optional<double> metric_of(const Record* record, const std::string& name);
 /// The largest relative error of the cell's outputs (O, or dQ, dK, dV), if it was verified.
 std::optional<double> largest_error(const Record* record);
+/// The largest over the row's passes, if either has it.
+std::optional<double> largest_of(const ViewRow& row, const std::string& metric);
+std::optional<double> largest_error(const ViewRow& row);
+/// Raises `largest` to the value if there is one.
+void keep_larger(std::optional<double>& largest, const std::optional<double>& value);
 
-/// A reason why cells have no number, with how many it stopped.
+/// Why cells have no number.
 struct Reason {
-  std::string kernel;  ///< over ranks the scheme as well: "ulysses, flash"
+  std::string kernel;  ///< over ranks with the scheme: "ulysses, flash"
   StatusCode code = StatusCode::ok;
   std::string sentence;
-  int cells = 0;
+  int cells = 0;  ///< that have this reason
 };
 /// Each distinct reason once, in order of first appearance.
 std::vector<Reason> collect_reasons(const View& view);
 
-/// The letter that stands in a plot for a cell without a number: X unsupported, E out of memory, as
-/// in the published figures; "" for ok.
-std::string_view status_mark(StatusCode code);
-/// The status in words that need no explanation: "out of memory".
-std::string_view status_words(StatusCode code);
-/// The statuses that have a mark.
-std::span<const StatusCode> marked_statuses();
-
-/// "heads 8:2 · dim 128".
-std::string join_axes(const AxisTexts& axes, std::string_view separator);
 /// "16 cells: 12 ok, 3 unsupported, 1 oom".
 std::string describe_counts(const View& view);
-/// What the record ran on, from its environment: "NVIDIA H200" where its device is a GPU, else
-/// "AMD EPYC 9R14, 2 cores"; or "".
-std::string describe_machine(const Record& record);
+
+/// The first item that matches, or else `item`, appended.
+template <typename Item, typename Matches>
+Item& find_or_add(std::vector<Item>& items, Matches matches, Item item) {
+  const auto found = std::find_if(items.begin(), items.end(), matches);
+  return found != items.end() ? *found : items.emplace_back(std::move(item));
+}
 
 }  // namespace longca

@@ -127,7 +127,7 @@ TEST(DenseComparison, ACellWithoutANumberLeavesTheOthers) {
   const DenseComparison comparison = compare_with_dense(records);
   const DensityGroup& group = table_of(comparison, Pass::forward, "64:64", "128").groups[0];
   EXPECT_EQ(group.lines[2].at(0.8)->status.code, StatusCode::oom);
-  EXPECT_EQ(group.lines[2].kernel_time.most, 0.5);
+  EXPECT_EQ(group.lines[2].kernel_time.max_density, 0.5);
   EXPECT_EQ(describe_break_even(group.lines[2].kernel_time), "0.43");
   EXPECT_FALSE(group.lines[1].has_number());
 }

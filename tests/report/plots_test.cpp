@@ -7,10 +7,9 @@
 #include <cstdlib>
 
 #include "bench/expect_input_error.h"
-#include "report/figure.h"
 #include "report/gnuplot.h"
-#include "report/mask_plot.h"
-#include "report/plot_head.h"
+#include "report/mask_picture.h"
+#include "report/plot_parts.h"
 #include "report/sample_records.h"
 #include "support/temp_directory.h"
 

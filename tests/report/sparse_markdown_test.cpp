@@ -1,5 +1,3 @@
-#include "report/sparse_markdown.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

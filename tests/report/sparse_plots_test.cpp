@@ -1,5 +1,3 @@
-#include "report/sparse_plots.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

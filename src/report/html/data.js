@@ -1,12 +1,12 @@
 "use strict";
-// What the page shows: the records (data), and which of them the reader wants to see (state).
+// The records (data), and which of them the filters show (state).
 
 const data = JSON.parse(document.getElementById("data").textContent);
 
 const PALETTE = ["#2f6fbb", "#e08a3c", "#3c9d6b", "#b8527f", "#8468b8", "#c2a02e", "#45a3b5", "#c4534a", "#7a8290", "#6f7f35"];
 const kernelColor = (kernel) => PALETTE[data.kernels.indexOf(kernel) % PALETTE.length];
 
-/// "8K" = 8192, as the program writes it.
+/// "8K" = 8192. These texts are those of format.h.
 function tokensText(tokens) {
   if (tokens >= 1 << 20 && tokens % (1 << 20) === 0) return `${tokens / (1 << 20)}M`;
   if (tokens >= 1024 && tokens % 1024 === 0) return `${tokens / 1024}K`;
@@ -37,15 +37,15 @@ const markOf = (status) => data.marks.find((known) => known.status === status)?.
 const isOverRanks = (cell) => cell.scheme !== undefined;
 const isSingle = (cell) => cell.scheme === undefined;
 
-/// In the unit of its kind: cells over ranks have their own, per rank.
+/// The rate in the unit of its kind: cells over ranks have their own, per rank.
 function rateOf(cell) {
   if (cell.status !== "ok" || cell.metrics.tflops === undefined) return undefined;
   return cell.metrics.tflops * (isOverRanks(cell) ? data.ranks.unit : data.unit).per_tflops;
 }
 
-/// Of the same kernel's rate for the same work on one device or rank.
-const shareOfOne = (cell) => (cell.baseline?.same_work && cell.status === "ok" ? cell.metrics.tflops / cell.baseline.tflops : undefined);
-/// Of the time, in percent, what communication adds to the ranks' steps.
+/// The rate divided by the same kernel's for the same work on one device or rank.
+const efficiency = (cell) => (cell.baseline?.same_work && cell.status === "ok" ? cell.metrics.tflops / cell.baseline.tflops : undefined);
+/// The percentage of the time that communication adds to the ranks' steps.
 const exposedShare = (cell) => (cell.metrics.exposed_comm_ms === undefined ? undefined : (100 * cell.metrics.exposed_comm_ms) / cell.metrics.time_ms);
 const percentText = (percent) => (percent === undefined ? "" : `${percent.toFixed(1)} %`);
 
@@ -54,10 +54,10 @@ function largestError(cell) {
   return errors.length ? Math.max(...errors) : undefined;
 }
 
-/// "dtype float32 · heads 8:2": the axes that vary beside kernel, mask, tokens and pass.
+/// "dtype float32 · heads 8:2": the axes that vary, without kernel, mask, tokens and pass.
 const settingText = (cell) => Object.entries(cell.setting).map(([axis, value]) => `${axis} ${value}`).join(" · ");
 
-/// A dimension that only cells over ranks have, its values in order of appearance unless given.
+/// A dimension of cells over ranks; its values in order of appearance unless given.
 function rankDimension(name, values = [...new Set(data.cells.map((cell) => cell[name]))]) {
   return { name, values: values.filter((value) => value !== undefined), of: (cell) => cell[name], text: String };
 }
@@ -79,7 +79,7 @@ const state = {
   shown: new Map(dimensions.map((dimension) => [dimension.name, new Set(dimension.values)])),
 };
 
-// A cell without a value on an axis (a mask without density) is shown whatever that axis's filter says.
+// A filter does not apply to cells without a value on its axis (a mask without density).
 const isShown = (cell) =>
   dimensions.every((dimension) => {
     const value = dimension.of(cell);

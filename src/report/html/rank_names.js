@@ -1,14 +1,13 @@
-// What the lines and bars of schemes are called and how they are told apart, and what is said of
-// those that have no number.
+// Names and looks of the lines and bars of schemes, and the note on those without a number.
 
 const schemeColor = (scheme) => PALETTE[data.ranks.schemes.indexOf(scheme) % PALETTE.length];
 
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
 const SYMBOLS = ["circle", "diamond", "square", "triangle-up", "x"];
 
-/// What follows the scheme in the names of lines: kernel and setting where several are shown, and
-/// the axes that differ at equal work and ranks; a factor that follows the ranks is no line of its
-/// own. Where a kernel has a scheme with several transports, all its lines say theirs.
+/// What follows the scheme in the names of lines: the kernel if several are shown, the axes that
+/// differ at equal work and ranks, and the setting. A factor that only follows the number of ranks is
+/// left out. If one scheme of a kernel has several transports, every line of the kernel names its own.
 function variantNames(cells) {
   const axisKey = (cell, axis) => JSON.stringify([axis, cell.kernel, axis === "transport" ? "" : cell.scheme]);
   const firstOfWork = new Map();
@@ -28,9 +27,9 @@ function variantNames(cells) {
   };
 }
 
-/// How the series of the figures are told apart: colours for schemes, dashes or patterns ("looks")
-/// for variants. A legend lists them one by one, or, where that takes fewer entries, schemes and
-/// variants apart (isSplit); then a variant has the same look with every scheme.
+/// Assigns colours to schemes and looks (dashes or patterns, by index) to variants. A legend lists the
+/// series one by one, or, if that takes fewer entries, schemes and variants separately (isSplit); then
+/// a variant has the same look with every scheme.
 function rankNames(cells) {
   const variantOf = variantNames(cells);
   const withNumber = cells.filter((cell) => rateOf(cell) !== undefined);
@@ -59,7 +58,7 @@ function rankSeries(cells, names) {
   });
 }
 
-/// Entries of a split legend: traces without points, a scheme's of its group, a variant's in grey.
+/// The entries of a split legend, traces without points: schemes in their colours, variants in grey.
 function legendTraces(series, ranks, hasBars) {
   const firstOf = (name) => [...new Map(series.map((one) => [one[name], one]).reverse()).values()].reverse();
   const entry = (name, group, color, style) => ({
@@ -76,8 +75,8 @@ function legendTraces(series, ranks, hasBars) {
 }
 const VARIANT_GROUP = "variant ";
 
-/// "no number: ulysses 8 X, 16 X; usp 16 C": cells of a panel whose points are missing. What several
-/// schemes lack alike is said once: "no number: naive X (all 6 schemes)".
+/// Lists the cells of a panel without a rate: "no number: ulysses 8 X, 16 X; usp 16 C". Schemes that
+/// lack the same are listed together: "no number: naive X (all 6 schemes)".
 function absentText(cells, names, hasOneCount) {
   const series = rankSeries(cells, names);
   const gaps = new Map();
@@ -95,15 +94,15 @@ function absentText(cells, names, hasOneCount) {
   return texts.length > 0 ? `no number: ${texts.join("; ")}` : "";
 }
 
-/// Words on at most `most` lines, the last cut where there are more.
-function wrapText(text, letters, most) {
+/// Breaks a text into at most `maxLines` lines; the last ends in "…" if the text is cut.
+function wrapText(text, letters, maxLines) {
   const lines = [""];
   for (const word of text.split(" ")) {
     if (lines.at(-1) && lines.at(-1).length + 1 + word.length > letters) lines.push("");
     lines[lines.length - 1] += (lines.at(-1) && " ") + word;
   }
-  const shown = lines.slice(0, most).map((line) => (line.length > letters ? `${line.slice(0, letters - 1)}…` : line));
-  if (lines.length > most && !shown.at(-1).endsWith("…")) shown[most - 1] += "…";
+  const shown = lines.slice(0, maxLines).map((line) => (line.length > letters ? `${line.slice(0, letters - 1)}…` : line));
+  if (lines.length > maxLines && !shown.at(-1).endsWith("…")) shown[maxLines - 1] += "…";
   return shown;
 }
 

@@ -1,7 +1,7 @@
-// Cells over ranks: how schemes of context parallelism keep their speed as ranks grow, a line per
-// scheme over the numbers of ranks, a panel per mask.
+// Cells over ranks: how the schemes of context parallelism scale, a line per scheme over the numbers
+// of ranks, a panel per mask.
 
-/// The lengths chosen: one in total, or one per rank.
+/// Whether a cell has the chosen length: one in total, or one per rank.
 function chosenScaling() {
   const scaling = data.ranks.scalings[Number(document.getElementById("scaling").value)];
   return (cell) => cell.tokens === scaling.tokens * (scaling.per_rank ? cell.ranks : 1);
@@ -11,8 +11,8 @@ function rankHoverText(cell) {
   const metrics = cell.metrics;
   const lines = [`<b>${plotText(cell.row)}</b> · ${cell.ranks} ranks · ${plotText(cell.mask)} · ${tokensText(cell.tokens)} · ${cell.pass}`];
   lines.push(plotText([cell.kernel, cell.shard, cell.transport, settingText(cell)].filter(Boolean).join(" · ")));
-  const ofOne = shareOfOne(cell) === undefined ? "" : ` · ${shareOfOne(cell).toFixed(2)} of ${cell.baseline.name}`;
-  lines.push(`${figureText(rateOf(cell))} ${data.ranks.unit.name} per rank${ofOne}`);
+  const share = efficiency(cell) === undefined ? "" : ` · ${efficiency(cell).toFixed(2)} of ${cell.baseline.name}`;
+  lines.push(`${figureText(rateOf(cell))} ${data.ranks.unit.name} per rank${share}`);
   lines.push(`${figureText(metrics.time_ms)} ms, of it ${figureText(metrics.exposed_comm_ms)} communication (${percentText(exposedShare(cell))})`);
   if (metrics.bytes_sent !== undefined) lines.push(`sent ${bytesText(metrics.bytes_sent)}, formula ${bytesText(metrics.bytes_formula)}, lower bound ${bytesText(metrics.bytes_least)}`);
   if (metrics.imbalance !== undefined) lines.push(`imbalance ${metrics.imbalance.toFixed(3)} of area, ${metrics.time_imbalance?.toFixed(3) ?? "–"} of time`);
@@ -20,14 +20,14 @@ function rankHoverText(cell) {
   return lines.join("<br>");
 }
 
-/// A line of one value of a series; a bar where there is only one number of ranks.
+/// A line of one value of a series; bars if there is only one number of ranks.
 function rankLine(series, value, axis) {
   const cells = series.cells.filter((cell) => value(cell) !== undefined);
   if (series.isAlone) return { ...rankBar(series, cells, axis), y: cells.map(value) };
   return { ...rankPoints(series, cells, axis), mode: "lines+markers", y: cells.map(value), line: { color: series.color, dash: series.dash, width: 1.8 } };
 }
 
-/// A second value beside it: a thin dotted line, or a diamond on the bar.
+/// A second value of the series: a thin dotted line, or a diamond on the bar.
 function dottedLine(series, value, axis) {
   const cells = series.cells.filter((cell) => value(cell) !== undefined);
   const points = { ...rankPoints(series, cells, axis), y: cells.map(value) };
@@ -45,7 +45,7 @@ function rankPoints(series, cells, axis) {
 
 const diamond = () => ({ color: colorOf("--card"), line: { color: colorOf("--ink"), width: 1 }, symbol: "diamond", size: 6 });
 
-/// The rate without communication: a grey line per kernel.
+/// The rate without communication, a grey line per kernel.
 function baselineTraces(cells, axis) {
   const withBaseline = cells.filter((cell) => cell.baseline);
   const name = (cell) => [cell.baseline.name, new Set(cells.map((c) => c.kernel)).size > 1 ? cell.kernel : "", settingText(cell)].filter(Boolean).join(" · ");
@@ -70,8 +70,8 @@ function rankBar(series, cells, axis) {
   };
 }
 
-/// Two bars on each other: the steps alone, and what communication adds. Where noise makes that
-/// negative the upper bar is empty.
+/// Two stacked bars: the steps alone, and what communication adds. If noise makes that negative the
+/// upper bar is empty.
 function stackTraces(series, axis) {
   const cells = series.cells.filter((cell) => cell.metrics.compute_ms !== undefined && cell.metrics.time_ms !== undefined);
   const compute = cells.map((cell) => Math.min(cell.metrics.compute_ms, cell.metrics.time_ms));
@@ -82,7 +82,7 @@ function stackTraces(series, axis) {
   ];
 }
 
-/// A bar of what was sent, with a stroke across it at the formula and a mark at the lower bound.
+/// A bar of the bytes sent, a stroke across it at the formula, a diamond at the lower bound.
 function bytesTraces(series, axis, bytes) {
   const cells = series.cells.filter((cell) => cell.metrics.bytes_sent !== undefined);
   const bar = rankBar(series, cells, axis);
@@ -103,31 +103,24 @@ function drawRankFigure(name, cells, names, figure) {
   const panels = data.masks.filter((mask) => cells.some((cell) => cell.mask === mask));
   const ranks = [...new Set(cells.map((cell) => cell.ranks))].sort((a, b) => a - b).map(String);
   const margin = { l: 62, r: 8, t: 94 + NOTE_LINE, b: 42 };
-  const width = place.clientWidth - margin.l - margin.r;
-  const columns = Math.max(1, Math.min(panels.length, 4, Math.floor(width / 270) || 1));
+  const columns = columnsThatFit(place, margin, 270, Math.min(panels.length, 4));
   const gap = { x: 44, y: 74 + NOTE_LINE };
-  const rows = Math.ceil(panels.length / columns);
-  const height = rows * 230 + (rows - 1) * gap.y;
-  const grid = panelGrid(panels.length, columns, width, height, gap);
+  const { height, grid } = arrangePanels(place, margin, panels.length, columns, 230, gap);
   const noteOf = (own) => (figure.baseline ? absentText(own, names, ranks.length === 1) : "");
-  const noteLetters = Math.floor((width - (columns - 1) * gap.x) / columns / NOTE_LETTER);
+  const noteLetters = Math.floor((place.clientWidth - margin.l - margin.r - (columns - 1) * gap.x) / columns / NOTE_LETTER);
   const traces = [];
-  const plot = {
-    width: place.clientWidth, height: height + margin.t + margin.b, margin, barmode: "group", bargap: 0.2, bargroupgap: 0.06, scattermode: figure.groupsPoints ? "group" : "overlay", scattergap: 0.2,
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family: FONT, size: 12, color: colorOf("--ink") },
-    legend: { orientation: "h", x: 0, y: 1 + (30 + NOTE_LINE) / height, yanchor: "bottom" }, showlegend: true, annotations: [],
-    modebar: { bgcolor: "rgba(0,0,0,0)", color: colorOf("--line"), activecolor: colorOf("--accent") },
-    hoverlabel: { align: "left", bgcolor: colorOf("--card"), bordercolor: colorOf("--line"), font: { family: FONT, size: 12, color: colorOf("--ink") } },
-  };
-  const title = (text) => ({ title: { text, standoff: 6, font: { size: 11 } } });
+  const plot = plotLayout(place, height, margin, {
+    barmode: "group", bargap: 0.2, bargroupgap: 0.06, scattermode: figure.groupsPoints ? "group" : "overlay", scattergap: 0.2,
+    legend: { orientation: "h", x: 0, y: 1 + (30 + NOTE_LINE) / height, yanchor: "bottom" },
+  });
   panels.forEach((panel, i) => {
     const axis = i === 0 ? "" : String(i + 1);
     const own = cells.filter((cell) => cell.mask === panel);
-    plot[`xaxis${axis}`] = axisStyle({ anchor: `y${axis}`, domain: grid[i].x, type: "category", categoryorder: "array", categoryarray: ranks, range: [-0.5, ranks.length - 0.5], showgrid: false, ...(i >= panels.length - columns && title("ranks")) });
-    plot[`yaxis${axis}`] = axisStyle({ anchor: `x${axis}`, domain: grid[i].y, nticks: 6, rangemode: "tozero", ...figure.axis, ...(!figure.ownScale && i > 0 && { matches: "y" }), ...(i % columns === 0 && title(figure.unit)) });
+    plot[`xaxis${axis}`] = axisStyle({ anchor: `y${axis}`, domain: grid[i].x, type: "category", categoryorder: "array", categoryarray: ranks, range: [-0.5, ranks.length - 0.5], showgrid: false, ...(i >= panels.length - columns && axisTitle("ranks")) });
+    plot[`yaxis${axis}`] = axisStyle({ anchor: `x${axis}`, domain: grid[i].y, nticks: 6, rangemode: "tozero", ...figure.axis, ...(!figure.ownScale && i > 0 && { matches: "y" }), ...(i % columns === 0 && axisTitle(figure.unit)) });
     const note = noteOf(own);
     const noteLines = note && wrapText(note, noteLetters, NOTE_LINES).map(plotText).join("<br>");
-    plot.annotations.push({ text: `<b>${plotText(panel)}</b>${note && `<br><span style="font-size:10px">${noteLines}</span>`}`, hovertext: plotText(note), align: "left", xref: "paper", yref: "paper", x: grid[i].x[0], y: grid[i].y[1], xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12 } });
+    plot.annotations.push(panelTitle(grid[i], `<b>${plotText(panel)}</b>${note && `<br><span style="font-size:10px">${noteLines}</span>`}`, { hovertext: plotText(note) }));
     if (figure.baseline) traces.push(...baselineTraces(own, axis));
     for (const series of rankSeries(own.filter((cell) => rateOf(cell) !== undefined), names)) {
       traces.push(...figure.traces({ ...series, isAlone: ranks.length === 1 }, axis));
@@ -137,20 +130,16 @@ function drawRankFigure(name, cells, names, figure) {
     const all = rankSeries(cells.filter((cell) => rateOf(cell) !== undefined), names);
     if (all.length > 0) traces.unshift(...legendTraces(all, ranks, traces.some((trace) => trace.type === "bar")));
   }
-  const seen = new Set();
-  for (const trace of traces) {
-    trace.showlegend = !seen.has(trace.legendgroup);
-    seen.add(trace.legendgroup);
-  }
-  Plotly.react(place, traces, plot, { displaylogo: false, displayModeBar: window.innerWidth > 640 ? "hover" : false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: `longca-ranks-${name}` } });
-  // An entry of a split legend that stands for a variant is of no group that could be hidden.
+  listGroupsOnce(traces);
+  Plotly.react(place, traces, plot, plotConfig(`ranks-${name}`));
+  // A variant's entry in a split legend has no group of its own to hide.
   for (const event of ["plotly_legendclick", "plotly_legenddoubleclick"]) {
     place.removeAllListeners(event);
     place.on(event, (click) => !click.data[click.curveNumber].legendgroup.startsWith(VARIANT_GROUP));
   }
 }
 
-/// Bytes of a figure in a unit that gives its axis few digits.
+/// The unit, and its bytes, that gives a figure's axis few digits.
 function bytesUnit(cells) {
   const largest = Math.max(0, ...cells.map((cell) => cell.metrics.bytes_sent ?? 0));
   return [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]].find(([, bytes]) => largest >= 4 * bytes) ?? ["bytes", 1];
@@ -162,7 +151,7 @@ function drawRankPlots() {
   if (!data.ranks || typeof Plotly === "undefined") return;
   const isChosen = chosenScaling();
   const shown = shownCells().filter(isOverRanks).filter(isChosen);
-  // Whatever the filters hide, so that a series keeps its name and look.
+  // From all cells, so that a series keeps its name and look when filters hide others.
   const names = rankNames(data.cells.filter(isOverRanks).filter(isChosen));
   for (const pass of ["forward", "backward"]) {
     drawRankFigure(pass, shown.filter((cell) => cell.pass === pass), names, { unit: `${data.ranks.unit.name} per rank`, baseline: true, traces: (series, axis) => [rankLine(series, rateOf, axis)] });
@@ -191,7 +180,7 @@ const rankColumns = [
   ...axisColumns,
   { title: "pass", value: (cell) => cell.pass },
   { title: data.ranks?.unit.name ?? "", number: true, isRate: true, value: rateOf, text: (cell) => figureText(rateOf(cell)) },
-  { title: "of one", number: true, value: shareOfOne, text: (cell) => shareOfOne(cell)?.toFixed(2) ?? "" },
+  { title: "efficiency", number: true, value: efficiency, text: (cell) => efficiency(cell)?.toFixed(2) ?? "" },
   { title: "ms", number: true, value: (cell) => cell.metrics.time_ms, text: (cell) => figureText(cell.metrics.time_ms) + (cell.stop === "time_limit" ? " ~" : "") },
   { title: "exposed ms", number: true, value: (cell) => cell.metrics.exposed_comm_ms, text: (cell) => figureText(cell.metrics.exposed_comm_ms) },
   { title: "exposed %", number: true, value: exposedShare, text: (cell) => percentText(exposedShare(cell)) },
@@ -209,7 +198,7 @@ const rankColumns = [
 
 const rankTable = makeTable("rank-cells", "rank-cell-count", rankColumns, isOverRanks);
 
-/// "= 1.5 MiB" where what was sent equals the formula to the byte, else both to the byte.
+/// "= 1.5 MiB" if the bytes sent equal the formula to the byte, else both to the byte.
 function formulaText(cell) {
   const { bytes_sent: sent, bytes_formula: formula } = cell.metrics;
   if (formula === undefined || sent === undefined) return "";

@@ -1,5 +1,5 @@
-// Block-sparse cells beside the fastest dense kernel: time ÷ dense over density, a line per kernel
-// and a panel per length; and what the kept blocks hold beside the speed.
+// Block-sparse cells compared with the fastest dense kernel, a line per kernel and a panel per length:
+// time ÷ dense over density, and speed-up over kept mass.
 
 const isSparse = (cell) => cell.line !== undefined;
 const sparseLine = (cell) => data.sparse.lines[cell.line];
@@ -13,14 +13,14 @@ function quotient(value, of) {
 }
 const okMetric = (cell, name) => (cell.status === "ok" ? cell.metrics[name] : undefined);
 const timeOfDense = (cell) => quotient(okMetric(cell, "time_ms"), denseOf(cell)?.time_ms);
-const inAllOfDense = (cell) => quotient(okMetric(cell, "end_to_end_ms"), denseOf(cell)?.time_ms);
+const totalOfDense = (cell) => quotient(okMetric(cell, "end_to_end_ms"), denseOf(cell)?.time_ms);
 const memoryOfDense = (cell) => quotient(okMetric(cell, "peak_bytes"), denseOf(cell)?.peak_bytes);
 const selectionShare = (cell) => quotient(okMetric(cell, "selection_ms"), okMetric(cell, "end_to_end_ms"));
-/// Of the blocks, not the kernel: from any cell of the same blocks that has it.
+/// A property of the blocks, not of the kernel.
 const keptMass = (cell) => cell.metrics.kept_mass;
 
-// Far above dense the others would be flat.
-const MOST_OF_DENSE = 2;
+// The top of the scale; slower kernels would flatten the others.
+const MAX_OF_DENSE = 2;
 
 function sparseHoverText(cell) {
   const dense = denseOf(cell);
@@ -28,7 +28,7 @@ function sparseHoverText(cell) {
   if (settingText(cell)) lines.push(plotText(settingText(cell)));
   lines.push(`${figureText(rateOf(cell))} ${data.unit.name} · ${figureText(cell.metrics.time_ms)} ms`);
   if (timeOfDense(cell) !== undefined) lines.push(`${figureText(timeOfDense(cell))} × the ${figureText(dense.time_ms)} ms of ${plotText(dense.kernel)}`);
-  if (inAllOfDense(cell) !== undefined) lines.push(`in all ${figureText(cell.metrics.end_to_end_ms)} ms, ${figureText(inAllOfDense(cell))} × dense`);
+  if (totalOfDense(cell) !== undefined) lines.push(`total ${figureText(cell.metrics.end_to_end_ms)} ms, ${figureText(totalOfDense(cell))} × dense`);
   if (selectionShare(cell) !== undefined) lines.push(`selection ${figureText(cell.metrics.selection_ms)} ms, ${percentText(100 * selectionShare(cell))} of that`);
   if (keptMass(cell) !== undefined) lines.push(`kept mass ${keptMass(cell).toFixed(3)}`);
   if (cell.metrics.error_full !== undefined) lines.push(`error of full attention ${figureText(cell.metrics.error_full)}`);
@@ -48,7 +48,7 @@ function sparseCurve(kernel, cells, figure, value, axis, style) {
   }];
 }
 
-/// A straight line that every panel has: dense itself, or as much of it as the density.
+/// A straight line in every panel: the dense time, or the dense time × density.
 function referenceLine(name, points, axis, dash) {
   return {
     type: "scatter", mode: "lines", name, legendgroup: name, legendrank: 2000, showlegend: false, hoverinfo: "skip",
@@ -56,12 +56,12 @@ function referenceLine(name, points, axis, dash) {
   };
 }
 
-const IN_ALL = { line: { dash: "dash", width: 1.3 }, marker: { symbol: "diamond-open", size: 7 } };
+const TOTAL = { line: { dash: "dash", width: 1.3 }, marker: { symbol: "diamond-open", size: 7 } };
 
 function sparseTraces(cells, figure, axis) {
   const traces = data.kernels.flatMap((kernel) => [
     ...sparseCurve(kernel, cells, figure, timeOfDense, axis, {}),
-    ...sparseCurve(kernel, cells, figure, inAllOfDense, axis, IN_ALL),
+    ...sparseCurve(kernel, cells, figure, totalOfDense, axis, TOTAL),
   ]);
   traces.push(referenceLine("fastest dense kernel", [[figure.left(cells), 1], [1, 1]], axis, "solid"));
   if (figure.hasShare) traces.push(referenceLine("dense × density", [[0, 0], [1, 1]], axis, "dot"));
@@ -80,43 +80,29 @@ function drawSparseFigure(name, cells, figure) {
   if (shown.length === 0) return Plotly.purge(place);
   const panels = data.tokens.filter((tokens) => shown.some((cell) => cell.tokens === tokens));
   const margin = { l: 62, r: 14, t: 76, b: 46 };
-  const width = place.clientWidth - margin.l - margin.r;
-  const columns = Math.max(1, Math.min(panels.length, 4, Math.floor(width / 270) || 1));
+  const columns = columnsThatFit(place, margin, 270, Math.min(panels.length, 4));
   const gap = { x: 44, y: 84 };
-  const rows = Math.ceil(panels.length / columns);
-  const height = rows * 250 + (rows - 1) * gap.y;
-  const grid = panelGrid(panels.length, columns, width, height, gap);
-  const title = (text) => ({ title: { text, standoff: 6, font: { size: 11 } } });
+  const { height, grid } = arrangePanels(place, margin, panels.length, columns, 250, gap);
   const top = figure.top(shown);
-  const plot = {
-    width: place.clientWidth, height: height + margin.t + margin.b, margin,
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family: FONT, size: 12, color: colorOf("--ink") },
-    legend: { orientation: "h", x: 0, y: 1 + 30 / height, yanchor: "bottom" }, showlegend: true, annotations: [],
-    modebar: { bgcolor: "rgba(0,0,0,0)", color: colorOf("--line"), activecolor: colorOf("--accent") },
-    hoverlabel: { align: "left", bgcolor: colorOf("--card"), bordercolor: colorOf("--line"), font: { family: FONT, size: 12, color: colorOf("--ink") } },
-  };
+  const plot = plotLayout(place, height, margin);
   const traces = [];
   panels.forEach((tokens, i) => {
     const axis = i === 0 ? "" : String(i + 1);
     const own = shown.filter((cell) => cell.tokens === tokens);
-    plot[`xaxis${axis}`] = axisStyle({ anchor: `y${axis}`, domain: grid[i].x, range: [figure.left(shown), 1.02], ...(i >= panels.length - columns && title(figure.x)) });
-    plot[`yaxis${axis}`] = axisStyle({ anchor: `x${axis}`, domain: grid[i].y, nticks: 6, range: [0, top], ...(i > 0 && { matches: "y" }), ...(i % columns === 0 && title(figure.y)) });
-    plot.annotations.push({ text: sparsePanelTitle(own[0]), align: "left", xref: "paper", yref: "paper", x: grid[i].x[0], y: grid[i].y[1], xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12 } });
+    plot[`xaxis${axis}`] = axisStyle({ anchor: `y${axis}`, domain: grid[i].x, range: [figure.left(shown), 1.02], ...(i >= panels.length - columns && axisTitle(figure.x)) });
+    plot[`yaxis${axis}`] = axisStyle({ anchor: `x${axis}`, domain: grid[i].y, nticks: 6, range: [0, top], ...(i > 0 && { matches: "y" }), ...(i % columns === 0 && axisTitle(figure.y)) });
+    plot.annotations.push(panelTitle(grid[i], sparsePanelTitle(own[0])));
     traces.push(...sparseTraces(own, figure, axis));
   });
-  const seen = new Set();
-  for (const trace of traces) {
-    trace.showlegend = !seen.has(trace.legendgroup);
-    seen.add(trace.legendgroup);
-  }
-  return Plotly.react(place, traces, plot, { displaylogo: false, displayModeBar: window.innerWidth > 640 ? "hover" : false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: `longca-sparse-${name}` } });
+  listGroupsOnce(traces);
+  return Plotly.react(place, traces, plot, plotConfig(`sparse-${name}`));
 }
 
-/// What curves and scales a figure has. `place`, `show`: x of a cell, y of a ratio to dense.
+/// The axes of the figures: `place` is the x of a cell, `show` the y of a ratio to dense.
 const sparseFigures = {
   time: {
     x: "density", y: "time ÷ dense", hasShare: true, left: () => 0, place: (cell) => cell.density, show: (ratio) => ratio,
-    top: (cells) => Math.min(MOST_OF_DENSE, 1.08 * Math.max(1, ...cells.map((cell) => Math.max(timeOfDense(cell), inAllOfDense(cell) ?? 0)))),
+    top: (cells) => Math.min(MAX_OF_DENSE, 1.08 * Math.max(1, ...cells.map((cell) => Math.max(timeOfDense(cell), totalOfDense(cell) ?? 0)))),
   },
   mass: {
     x: "kept mass", y: "times dense speed", hasShare: false, place: keptMass, show: (ratio) => 1 / ratio,
@@ -125,13 +111,13 @@ const sparseFigures = {
   },
 };
 
-/// Kernels of which nothing lies on the scale of the figure of times.
+/// Names the kernels that lie above the scale of the figure of times.
 function explainBeyond(cells) {
   const beyond = data.kernels.filter((kernel) => {
     const ratios = cells.filter((cell) => cell.kernel === kernel).map(timeOfDense).filter((ratio) => ratio !== undefined);
-    return ratios.length > 0 && Math.min(...ratios) > MOST_OF_DENSE;
+    return ratios.length > 0 && Math.min(...ratios) > MAX_OF_DENSE;
   });
-  document.getElementById("sparse-beyond").textContent = beyond.length ? `Above the scale, more than ${MOST_OF_DENSE} times dense: ${beyond.join(", ")}.` : "";
+  document.getElementById("sparse-beyond").textContent = beyond.length ? `Above the scale, more than ${MAX_OF_DENSE} times dense: ${beyond.join(", ")}.` : "";
 }
 
 function drawSparsePlots() {
@@ -156,10 +142,10 @@ const sparseColumns = [
   { title: "÷ dense", number: true, value: timeOfDense, text: (cell) => figureText(timeOfDense(cell)) },
   { title: "break-even", value: (cell) => sparseLine(cell).break_even || undefined },
   { title: "selection ms", number: true, optional: "selection_ms", value: (cell) => cell.metrics.selection_ms, text: (cell) => figureText(cell.metrics.selection_ms) },
-  { title: "in all ms", number: true, optional: "end_to_end_ms", value: (cell) => cell.metrics.end_to_end_ms, text: (cell) => figureText(cell.metrics.end_to_end_ms) },
-  { title: "in all ÷ dense", number: true, optional: "end_to_end_ms", value: inAllOfDense, text: (cell) => figureText(inAllOfDense(cell)) },
-  { title: "break-even in all", optional: "end_to_end_ms", value: (cell) => sparseLine(cell).break_even_in_all || undefined },
-  { title: "selection of all", number: true, optional: "selection_ms", value: selectionShare, text: (cell) => (selectionShare(cell) === undefined ? "" : percentText(100 * selectionShare(cell))) },
+  { title: "total ms", number: true, optional: "end_to_end_ms", value: (cell) => cell.metrics.end_to_end_ms, text: (cell) => figureText(cell.metrics.end_to_end_ms) },
+  { title: "total ÷ dense", number: true, optional: "end_to_end_ms", value: totalOfDense, text: (cell) => figureText(totalOfDense(cell)) },
+  { title: "break-even of total", optional: "end_to_end_ms", value: (cell) => sparseLine(cell).break_even_total || undefined },
+  { title: "selection of total", number: true, optional: "selection_ms", value: selectionShare, text: (cell) => (selectionShare(cell) === undefined ? "" : percentText(100 * selectionShare(cell))) },
   { title: "kept mass", number: true, optional: "kept_mass", value: keptMass, text: (cell) => keptMass(cell)?.toFixed(3) ?? "" },
   { title: "error of full", number: true, optional: "error_full", value: (cell) => cell.metrics.error_full, text: (cell) => figureText(cell.metrics.error_full) },
   { title: "memory", number: true, value: (cell) => cell.metrics.peak_bytes, text: (cell) => bytesText(cell.metrics.peak_bytes) },

@@ -7,7 +7,7 @@ const closingColumns = [
   { title: "reason", value: (cell) => cell.reason, text: (cell) => [cell.reason, ...Object.entries(cell.notes).map(([name, note]) => `${name}: ${note}`)].filter(Boolean).join("; ") },
 ];
 
-// value: what sorting compares; text: what is shown (the value itself if absent).
+// `value` is what sorting compares (unless `order` is given), `text` what is shown (default: the value).
 const columns = [
   { title: "kernel", value: (cell) => cell.kernel },
   { title: "mask", value: (cell) => cell.mask, order: (cell) => data.masks.indexOf(cell.mask) },
@@ -24,7 +24,7 @@ const columns = [
   ...closingColumns,
 ];
 
-// Cells without the value come last, whichever way the rest is sorted.
+// Cells without the value come last in either direction.
 function compareCells(column, descending) {
   const key = column.order ?? column.value;
   return (a, b) => {
@@ -48,7 +48,7 @@ function cellRow(columns, cell) {
   return row;
 }
 
-/// A table of the shown cells of one kind; what it returns draws it.
+/// A table of the shown cells of one kind. Returns {draw}.
 function makeTable(id, countId, columns, isOwn) {
   const table = document.getElementById(id);
   let sort = { column: null, descending: false };

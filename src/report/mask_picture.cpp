@@ -1,9 +1,16 @@
-#include "report/mask_geometry.h"
+#include "report/mask_picture.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
+
+#include "core/error.h"
+#include "report/format.h"
+#include "report/gnuplot.h"
+#include "report/html_text.h"
 
 namespace longca {
 namespace {
@@ -16,7 +23,7 @@ Point point(std::int64_t key, std::int64_t query) {
   return {static_cast<double>(key), static_cast<double>(query)};
 }
 
-/// Extends an edge that runs downwards by one row, as one line where the key stays the same.
+/// Extends a downward edge by one row; a row with the same key only lengthens its last line.
 void add_step(Polygon& edge, std::int64_t key, std::int64_t row) {
   if (edge.empty() || edge.back() != point(key, row)) edge.push_back(point(key, row));
   const std::size_t n = edge.size();
@@ -24,7 +31,7 @@ void add_step(Polygon& edge, std::int64_t key, std::int64_t row) {
   edge.push_back(point(key, row + 1));
 }
 
-/// Down the right edge of the rows, up the left edge.
+/// The outline row by row: down the right edge, up the left edge.
 Polygon stepped_outline(const MaskSlice& slice) {
   Polygon right;
   Polygon left;
@@ -38,7 +45,8 @@ Polygon stepped_outline(const MaskSlice& slice) {
   return right;
 }
 
-/// Cuts a convex polygon to where `distance` is not negative (Sutherland and Hodgman, 1974).
+/// Cuts a convex polygon to the side where `distance` is not negative (Sutherland and Hodgman,
+/// 1974).
 Polygon clip(const Polygon& polygon, const std::function<double(const Point&)>& distance) {
   Polygon kept;
   for (std::size_t i = 0; i < polygon.size(); ++i) {
@@ -60,7 +68,7 @@ Polygon rectangle(Range rows, Range keys) {
           point(keys.begin, rows.end)};
 }
 
-/// `pieces` ranges that cover [0, tokens) evenly.
+/// The bounds of `pieces` even ranges that cover [0, tokens).
 std::vector<std::int64_t> even_bounds(std::int64_t tokens, std::int64_t pieces) {
   std::vector<std::int64_t> bounds;
   for (std::int64_t i = 0; i <= pieces; ++i) bounds.push_back(tokens * i / pieces);
@@ -72,7 +80,7 @@ std::vector<std::int64_t> grid_bounds(const std::vector<std::int64_t>& blocks) {
   return even_bounds(blocks.back(), kMaxBlocks);
 }
 
-/// Neighbours of one tone in a row become one rectangle.
+/// Merges neighbours of one tone in a row into one rectangle.
 std::vector<MaskShape> grid_shapes(const Mask& mask, int head) {
   const std::vector<std::int64_t> q = grid_bounds(mask.blocks()->q_bounds);
   const std::vector<std::int64_t> k = grid_bounds(mask.blocks()->k_bounds);
@@ -107,6 +115,68 @@ std::vector<MaskShape> grid_shapes(const Mask& mask, int head) {
   return shapes;
 }
 
+/// An SVG path. Nearly all edges run along an axis, for which H and V are shorter than L.
+std::string path_data(const std::vector<Polygon>& polygons) {
+  std::string data;
+  for (const Polygon& polygon : polygons) {
+    for (std::size_t i = 0; i < polygon.size(); ++i) {
+      const Point& p = polygon[i];
+      if (i == 0) {
+        data += fmt::format("M{:.9g} {:.9g}", p.key, p.query);
+      } else if (p.query == polygon[i - 1].query) {
+        data += fmt::format("H{:.9g}", p.key);
+      } else if (p.key == polygon[i - 1].key) {
+        data += fmt::format("V{:.9g}", p.query);
+      } else {
+        data += fmt::format("L{:.9g} {:.9g}", p.key, p.query);
+      }
+    }
+    data += 'Z';
+  }
+  return data;
+}
+
+constexpr int kWidth = 640;
+constexpr int kHeight = 680;
+constexpr const char* kFill = "#2563a8";
+
+std::string title_of(const GeneratedMask& mask, const MaskSpec& spec) {
+  const auto cells =
+      static_cast<double>(mask.mask.q_tokens()) * static_cast<double>(mask.mask.k_tokens());
+  const double share = cells == 0 ? 0 : mask.mask.mean_area() / cells;
+  std::string title = fmt::format("{} · {} tokens · {:.2f} % allowed", spec.name,
+                                  format_tokens(spec.tokens), 100 * share);
+  if (mask.mask.heads() > 1) title += fmt::format(" · head 0 of {}", mask.mask.heads());
+  return title;
+}
+
+/// gnuplot ends a polygon at a blank line.
+std::string data_block(const std::string& name, const std::vector<Polygon>& polygons) {
+  std::string block = fmt::format("${} << EOD\n", name);
+  for (const Polygon& polygon : polygons) {
+    for (const Point& p : polygon) block += fmt::format("{} {}\n", p.key, p.query);
+    block += '\n';
+  }
+  return block + "EOD\n";
+}
+
+/// Boundaries between documents, as lines across the picture.
+std::string boundary_lines(const GeneratedMask& mask) {
+  constexpr std::size_t kMaxLines = 200;  // more would hide the mask
+  if (mask.lengths.size() > kMaxLines) return "";
+  std::string lines;
+  std::int64_t at = 0;
+  for (const std::int64_t length : mask.lengths) {
+    at += length;
+    if (at >= mask.mask.q_tokens()) break;
+    constexpr const char* kLine =
+        "set arrow from {0} to {1} nohead front lc rgb '#b0000000' lw 0.6\n";
+    lines += fmt::format(kLine, fmt::format("0,{}", at), fmt::format("graph 1,first {}", at));
+    lines += fmt::format(kLine, fmt::format("{},0", at), fmt::format("first {},graph 0", at));
+  }
+  return lines;
+}
+
 }  // namespace
 
 Polygon slice_outline(const MaskSlice& slice) {
@@ -132,6 +202,40 @@ std::vector<MaskShape> mask_shapes(const Mask& mask, int head) {
   }
   if (shape.polygons.empty()) return {};
   return {std::move(shape)};
+}
+
+std::string mask_svg(const Mask& mask, const std::string& label) {
+  std::string svg = fmt::format(
+      R"(<svg viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">)",
+      mask.k_tokens(), mask.q_tokens(), html_escaped(label));
+  for (const MaskShape& shape : mask_shapes(mask, 0)) {
+    const std::string tone =
+        shape.share < 1 ? fmt::format(R"( fill-opacity="{:.3g}")", shape.share) : "";
+    svg += fmt::format(R"(<path{} d="{}"/>)", tone, path_data(shape.polygons));
+  }
+  return svg + "</svg>";
+}
+
+void plot_mask(const GeneratedMask& mask, const MaskSpec& spec, const std::filesystem::path& file) {
+  // gnuplot refuses an empty range.
+  const auto extent = [](std::int64_t tokens) { return std::max<std::int64_t>(tokens, 1); };
+  std::string script = fmt::format("set title {}\n", gnuplot_quoted(title_of(mask, spec)));
+  script += fmt::format("set xrange [0:{}]\nset yrange [{}:0]\n", extent(mask.mask.k_tokens()),
+                        extent(mask.mask.q_tokens()));
+  script +=
+      "set size ratio -1\nset xlabel 'key' \nset ylabel 'query'\nset x2label ' '\n"
+      "set tics out nomirror\nset border lc rgb '#808080'\nunset key\n"
+      "set style fill solid noborder\n";
+  script += boundary_lines(mask);
+  const std::vector<MaskShape> shapes = mask_shapes(mask.mask, 0);
+  std::string plot = "plot NaN notitle";
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    script += data_block(fmt::format("shape{}", i), shapes[i].polygons);
+    plot += fmt::format(
+        ", $shape{} using 1:2 with filledcurves closed fs transparent solid {} lc rgb '{}'", i,
+        shapes[i].share, kFill);
+  }
+  draw_with_gnuplot(file, kWidth, kHeight, script + plot + "\n");
 }
 
 }  // namespace longca

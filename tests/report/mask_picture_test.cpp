@@ -1,4 +1,4 @@
-#include "report/mask_geometry.h"
+#include "report/mask_picture.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,17 +1,17 @@
-#include "report/ranks_legend.h"
+#include "report/ranks_figure.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
-#include "report/ranks_absent.h"
-#include "report/ranks_marks.h"
+#include "report/plot_parts.h"
 #include "report/sample_records.h"
 
 namespace longca::testing {
 namespace {
 
-/// Of each mask, forward.
+/// The forward figure of each mask.
 std::vector<RanksFigure> forward_figures(const SplitRecords& split) {
   std::vector<RanksFigure> figures = make_ranks_figures(make_view(split.over_ranks), split);
   std::erase_if(figures, [](const RanksFigure& f) { return f.pass != Pass::forward; });
@@ -28,7 +28,7 @@ bool is_ok(const Record& record) {
   return record.status.ok();
 }
 
-TEST(RanksLegend, ListsSchemesAndVariantsApartWhereThatIsShorter) {
+TEST(RanksLegend, ListsSchemesAndVariantsSeparatelyIfThatIsShorter) {
   const SplitRecords split = split_records(two_kernels_records());
   const RanksFigure figure = forward_figures(split)[0];
   const RanksLegend legend(figure, is_ok);
@@ -61,7 +61,7 @@ TEST(RanksLegend, ListsFewSeriesOneByOne) {
   EXPECT_EQ(looks, (std::vector<std::size_t>{0, 0, 1, 0}));
 }
 
-TEST(AbsentText, SaysOnceWhatAllSchemesLack) {
+TEST(AbsentText, ListsOnceWhatAllSchemesLack) {
   const SplitRecords split = split_records(two_kernels_records());
   const auto figures = forward_figures(split);
   EXPECT_EQ(absent_text(figures[0].panels[0]), "");
@@ -79,13 +79,33 @@ TEST(AbsentText, NamesTheSchemesThatLackAndTheirRanks) {
             "no number: ulysses 4 X; balanced 1 C, 2 C, 4 C (ring_p2p); usp 4 E");
 }
 
-TEST(RanksMarks, ABaselineOfOneNumberOfRanksCrossesThePanel) {
+TEST(PlotParts, ABaselineOfOneNumberOfRanksCrossesThePanel) {
   PlotScript across;
   add_baseline(0, {{0, 500}}, "#606060", true, across);
   EXPECT_EQ(across.data, "$baseline0 << EOD\n-0.5 500\n0.5 500\nEOD\n");
   PlotScript along;
   add_baseline(1, {{0, 500}, {1, 490}}, "#606060", false, along);
   EXPECT_EQ(along.data, "$baseline1 << EOD\n0 500\n1 490\nEOD\n");
+}
+
+TEST(RanksFigure, SeriesHaveTheirCellsByRanks) {
+  std::vector<Record> records = over_ranks_records();
+  std::reverse(records.begin(), records.end());
+  const SplitRecords split = split_records(records);
+  const View view = make_view(split.over_ranks);
+  const auto figures = make_ranks_figures(view, split);
+  ASSERT_EQ(figures.size(), 4U);
+  for (const RanksFigure& figure : figures) {
+    ASSERT_EQ(figure.panels.size(), 1U);
+    EXPECT_EQ(figure.panels[0].ranks, (std::vector<int>{1, 2, 4}));
+    EXPECT_EQ(figure.panels[0].series.size(), 4U);
+    for (const RanksSeries& series : figure.panels[0].series) {
+      ASSERT_EQ(series.cells.size(), 3U);
+      for (std::size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(figure.panels[0].x_of(*series.cells[i]), static_cast<double>(i));
+      }
+    }
+  }
 }
 
 }  // namespace

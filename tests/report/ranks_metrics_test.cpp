@@ -1,11 +1,9 @@
-#include "report/scaling.h"
+#include "report/ranks_metrics.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "report/ranks_figure.h"
-#include "report/ranks_metrics.h"
 #include "report/sample_records.h"
 #include "report/scheme_names.h"
 
@@ -99,7 +97,7 @@ TEST(Baselines, CellsWithoutANumberAreNone) {
   EXPECT_EQ(Baselines(one_device_records(), {}).of(other).tflops, 0);
 }
 
-TEST(SchemeNames, SayOnlyWhatVaries) {
+TEST(SchemeNames, NameOnlyWhatVaries) {
   const auto records = over_ranks_records();
   const SchemeNames names(records);
   Case c = at_ranks(4).c;
@@ -108,7 +106,7 @@ TEST(SchemeNames, SayOnlyWhatVaries) {
   c.scheme = "usp";
   c.factor = 2;
   EXPECT_EQ(names.row(c), "usp 2x2");
-  EXPECT_EQ(names.variant(c), "");  // a factor that follows the ranks is no line of its own
+  EXPECT_EQ(names.variant(c), "");  // a factor that only follows the ranks is left out
   EXPECT_EQ(names.shards(), "contiguous: ulysses; zigzag: usp");
   EXPECT_EQ(names.transports(), "peer");
 }
@@ -123,39 +121,13 @@ TEST(SchemeNames, FactorsAtEqualRanksAreLinesOfTheirOwn) {
   EXPECT_EQ(names.variant(records[1].c), "factor 4");
 }
 
-TEST(SchemeNames, TransportsAreSaidForAllSchemesOfAKernelThatHasSeveral) {
+TEST(SchemeNames, TransportsAreNamedForAllSchemesOfAKernelThatHasSeveral) {
   const auto records = two_kernels_records();
   const SchemeNames names(records);
   for (const Record& record : records) {
     const bool has_several = record.c.kernel == "naive";
     EXPECT_EQ(names.variant(record.c), has_several ? *record.c.transport : "") << record.c.key();
   }
-}
-
-TEST(RanksFigure, SeriesHaveTheirCellsByRanks) {
-  std::vector<Record> records = over_ranks_records();
-  std::reverse(records.begin(), records.end());
-  const SplitRecords split = split_records(records);
-  const View view = make_view(split.over_ranks);
-  const auto figures = make_ranks_figures(view, split);
-  ASSERT_EQ(figures.size(), 4U);
-  for (const RanksFigure& figure : figures) {
-    ASSERT_EQ(figure.panels.size(), 1U);
-    EXPECT_EQ(figure.panels[0].ranks, (std::vector<int>{1, 2, 4}));
-    EXPECT_EQ(figure.panels[0].series.size(), 4U);
-    for (const RanksSeries& series : figure.panels[0].series) {
-      ASSERT_EQ(series.cells.size(), 3U);
-      for (std::size_t i = 0; i < 3; ++i) {
-        EXPECT_EQ(figure.panels[0].place_of(*series.cells[i]), static_cast<double>(i));
-      }
-    }
-  }
-}
-
-TEST(RanksMetrics, SharesHaveNoNegativeZero) {
-  EXPECT_EQ(format_percent(-0.3), "0");
-  EXPECT_EQ(format_percent(-0.7), "-1");
-  EXPECT_EQ(format_percent(12.4), "12");
 }
 
 }  // namespace
