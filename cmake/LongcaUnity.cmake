@@ -7,11 +7,11 @@ set(LONGCA_BATCH 16 CACHE STRING "Sources of a batch")
 
 # Sets RESULT to the names that `text`, which is C++, declares at the beginning of its lines.
 function(longca_declared_names result text)
-  string(REGEX MATCHALL "\n(class|struct|union|enum class|enum) [A-Za-z0-9_]+|\n[a-zA-Z][^\n(={]*[ *&][A-Za-z0-9_]+(\\(| = |{)"
+  string(REGEX MATCHALL "\n(class|struct|union|enum class|enum) [A-Za-z0-9_]+|\n[a-zA-Z][^\n(={]*[ *&][A-Za-z0-9_]+(\\(| =|{)|\n[a-z0-9_]+\\("
     lines "${text}")
   list(FILTER lines EXCLUDE REGEX "^\n(using|namespace|template|typedef|return) ")
-  list(TRANSFORM lines REPLACE "(\\(| = |{)$" "")
-  list(TRANSFORM lines REPLACE "^.*[ *&]" "")
+  list(TRANSFORM lines REPLACE "(\\(| =|{)$" "")
+  list(TRANSFORM lines REPLACE "^.*[ *&\n]" "")
   list(REMOVE_DUPLICATES lines)
   set(${result} ${lines} PARENT_SCOPE)
 endfunction()
