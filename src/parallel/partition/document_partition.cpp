@@ -23,7 +23,7 @@ constexpr double kGoodImbalance = 1.02;
 constexpr double kWorthIt = 1.0;
 constexpr double kWorthItForMore = 0.9;
 
-/// Over a few CP ranks so many partitions are evened out.
+/// The number of partitions that are rebalanced over a few CP ranks.
 constexpr std::ptrdiff_t kCandidates = 4;
 /// What is above the mean of CP ranks becomes less so then: how much of it counts before.
 constexpr double kUneven = 0.25;

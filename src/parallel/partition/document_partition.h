@@ -18,14 +18,15 @@ enum class PartitionAim : std::uint8_t {
 /// document are apart: as many tokens to each CP rank (±1), and documents (mask_atoms) whole where
 /// they fit.
 ///
-/// Several partitions are made (part_dealer.h), from ones that overfill CP ranks for the sake of
-/// whole documents to ones that cut early; over up to 8 CP ranks the most promising are evened out
-/// (time_evening.h). Of those with areas within 2 % of the mean, or within kMaxDrift where few
-/// CP ranks are to take equal time, the cheapest is taken (deal_cost.h), of others the most equal.
+/// Makes several partitions (part_assignment.h), from ones that overfill CP ranks for the sake of
+/// whole documents to ones that cut early, and over up to 8 CP ranks rebalances the most promising
+/// (time_rebalance.h). Of those with areas within 2 % of the mean, or within kMaxDrift where few
+/// CP ranks are to take equal time, takes the cheapest (partition_cost.h), of others the most
+/// equal.
 ///
 /// Per CP rank: ascending, not touching. Empty where `partition_balanced` serves as well: a mask
 /// without a place to cut, block lists, one CP rank, fewer tokens than CP ranks, and where its
-/// areas are clearly more equal or its deal costs less.
+/// areas are clearly more equal or it costs less.
 std::vector<std::vector<Range>> partition_documents(
     const Mask& mask, int cp_ranks, PartitionAim aim,
     const cost::Platform& platform = cost::default_platform(), const cost::HeadShape& shape = {});

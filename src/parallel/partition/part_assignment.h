@@ -24,7 +24,7 @@ struct AssignmentRule {
 
 /// Gives every token of a packing in which nobody has anything to a CP rank, as many to each (±1):
 /// each part to the CP rank that needs it most, the end of one that is too much for it; then the
-/// needs are evened out, and what had no room is cut.
+/// needs are rebalanced, and what had no room is cut.
 void assign_parts(PartPacking& packing, const AssignmentRule& rule);
 
 }  // namespace longca

@@ -12,7 +12,7 @@ namespace longca {
 /// A partition of all tokens and what it costs. Partitions are ordered by imbalance, then by price.
 struct PricedPartition {
   PricedPartition() = default;
-  /// A smaller imbalance than the allowed one makes no deal better.
+  /// A smaller imbalance than the allowed one makes no partition better.
   PricedPartition(const PartPacking& packing, const PartitionCost& cost, double allowed_imbalance);
 
   std::vector<std::vector<Range>> ranges;
@@ -27,9 +27,9 @@ struct PricedPartition {
 /// sake of time.
 inline constexpr double kMaxDrift = 0.12;
 
-/// The best deal that comes of a packing without room left by exchanges between its CP ranks: ones
-/// that make areas equal, and for equal time others that give less area to CP ranks that have more
-/// to do beside it.
+/// The best partition that comes of a packing without room left by exchanges between its CP ranks:
+/// ones that make areas equal, and for equal time others that give less area to CP ranks that have
+/// more to do beside it.
 PricedPartition rebalance_time(PartPacking packing, const PartitionCost& cost, PartitionAim aim,
                                double allowed_imbalance);
 
