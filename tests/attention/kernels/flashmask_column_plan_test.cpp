@@ -150,7 +150,8 @@ TilePlan plan_with(std::vector<std::int64_t> column_tiles) {
 }
 
 TEST(FlashmaskHeadParts, SplitAGroupAsFarAsTheScheduleGains) {
-  const BackwardWork work{.group_size = 8, .heads_k = 8, .heads_in_cache = 64, .concurrent_ctas = 132};
+  const BackwardWork work{
+      .group_size = 8, .heads_k = 8, .heads_in_cache = 64, .concurrent_ctas = 132};
   // Equal columns of 8K tokens: two parts fill the SMs as well as eight.
   EXPECT_EQ(head_parts(plan_with(std::vector<std::int64_t>(64, 128)), work), 2);
   // One column that all rows see is as long as all others on one SM.
@@ -160,13 +161,15 @@ TEST(FlashmaskHeadParts, SplitAGroupAsFarAsTheScheduleGains) {
   // Causal, 1K tokens: 64 columns of two to sixteen tiles for 132 SMs.
   EXPECT_EQ(head_parts(plan_with({16, 14, 12, 10, 8, 6, 4, 2}), work), 4);
   EXPECT_EQ(head_parts(plan_with({}), work), 2);
-  EXPECT_EQ(head_parts(plan_with({128, 1}), {.group_size = 1, .heads_k = 8, .concurrent_ctas = 132}), 1);
+  EXPECT_EQ(
+      head_parts(plan_with({128, 1}), {.group_size = 1, .heads_k = 8, .concurrent_ctas = 132}), 1);
 }
 
 TEST(FlashmaskHeadParts, DivideTheGroup) {
   for (int group = 1; group <= 12; ++group) {
     for (std::int64_t most = 1; most <= 64; most *= 2) {
-      const BackwardWork work{.group_size = group, .heads_k = 2, .heads_in_cache = 1, .concurrent_ctas = 16};
+      const BackwardWork work{
+          .group_size = group, .heads_k = 2, .heads_in_cache = 1, .concurrent_ctas = 16};
       EXPECT_EQ(group % head_parts(plan_with({most, 1, 1, 1}), work), 0);
     }
   }

@@ -110,7 +110,8 @@ Support fa2_sparse_native_can_express(const Problem& problem, const Mask& mask) 
 
 #ifndef LONGCA_WITH_CUDA
 std::unique_ptr<Kernel> make_fa2_sparse_native() {
-  return std::make_unique<AbsentKernel>(fa2_sparse_native_capabilities(), "", fa2_sparse_native_can_express);
+  return std::make_unique<AbsentKernel>(fa2_sparse_native_capabilities(), "",
+                                        fa2_sparse_native_can_express);
 }
 #endif
 

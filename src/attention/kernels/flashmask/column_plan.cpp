@@ -168,7 +168,8 @@ Support flashmask_native_can_express(const Problem& problem, const Mask& mask) {
 
 #ifndef LONGCA_WITH_CUDA
 std::unique_ptr<Kernel> make_flashmask_native() {
-  return std::make_unique<AbsentKernel>(flashmask_native_capabilities(), "", flashmask_native_can_express);
+  return std::make_unique<AbsentKernel>(flashmask_native_capabilities(), "",
+                                        flashmask_native_can_express);
 }
 #endif
 
