@@ -138,9 +138,9 @@ endfunction()
 # What `./test --fast` builds; .ci/run runs it without CUDA and under each sanitizer.
 add_custom_target(longca_fast)
 
-# A GoogleTest (and RapidCheck) binary; every TEST becomes a ctest of its own, those of a FAST one with a label that
-# begins with "fast". The sanitizers leave
-# signals and refused allocations to the program, whose answers to them are under test.
+# A GoogleTest (and RapidCheck) binary; every TEST becomes a ctest of its own. What `--fast` selects has a label that
+# begins with "fast": FAST tests in plain builds; under a sanitizer those that name it after SANITIZED (address, thread).
+# The sanitizers leave signals and refused allocations to the program, whose answers to them are under test.
 set(sanitizer_options "handle_segv=0:handle_abort=0:allocator_may_return_null=1")
 if(LONGCA_SANITIZE STREQUAL "thread")
   set(sanitizer_options "TSAN_OPTIONS=${sanitizer_options}")
@@ -148,13 +148,21 @@ else()
   set(sanitizer_options "ASAN_OPTIONS=${sanitizer_options}")
 endif()
 function(longca_test name)
-  cmake_parse_arguments(ARG "FAST" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "FAST" "TIMEOUT" "SOURCES;DEPENDS;SANITIZED" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
   set(label ${name})
+  set(is_fast ${ARG_FAST})
+  if(LONGCA_SANITIZE)
+    string(REGEX MATCH "^[a-z]+" sanitizer ${LONGCA_SANITIZE})
+    set(is_fast FALSE)
+    if(sanitizer IN_LIST ARG_SANITIZED)
+      set(is_fast TRUE)
+    endif()
+  endif()
   add_executable(${name} ${ARG_SOURCES})
-  if(ARG_FAST)
+  if(is_fast)
     set(label fast.${name})
     add_dependencies(longca_fast ${name})
   endif()

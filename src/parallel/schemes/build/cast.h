@@ -62,7 +62,7 @@ class Cast final : public ContextExchange {
        const HeadLayout& layout, HeadExchange& heads, PlanWriter& writer);
 
   const JointSplit* joint_split() const override { return split_ ? &*split_ : nullptr; }
-  void need_joint_keys(std::vector<Range> rows) override { needed_ = std::move(rows); }
+  void need_joint_keys(const std::vector<Range>& rows) override { needed_ = rows; }
   std::vector<Range> shared_keys() const override;
   int turns() const override { return static_cast<int>(stages_.size()) + 1; }
   int blocks(int turn) const override;

@@ -68,7 +68,7 @@ class ContextExchange {
   virtual const JointSplit* joint_split() const { return nullptr; }
   /// Says which rows of the one stage the calls on joint rows are given, in this pass: ascending,
   /// not touching.
-  virtual void need_joint_keys(std::vector<Range> /*rows*/) {}
+  virtual void need_joint_keys(const std::vector<Range>& /*rows*/) {}
   /// Rows of the own keys whose gradients others, or joint rows, add to; may overlap.
   virtual std::vector<Range> shared_keys() const { return {}; }
 };

@@ -115,7 +115,7 @@ void PlanParts::cut_rows(const JointSplit::Rows& split) {
   std::vector<Range> needed;
   for (const Work& work : joint) needed.push_back(work.keys);
   join_ranges(needed);
-  context->need_joint_keys(std::move(needed));
+  context->need_joint_keys(needed);
   const std::vector<Range> shared = context->shared_keys();
   for (Work& work : alone) {
     const auto meets = [&](Range rows) { return !intersect(rows, work.keys).empty(); };
