@@ -147,7 +147,7 @@ PricedPartition best_partition(AtomAreas& atoms, int cp_ranks, const PartitionCo
   return best;
 }
 
-double most_area(const AtomAreas& atoms, const std::vector<std::vector<Range>>& assigned) {
+double max_area(const AtomAreas& atoms, const std::vector<std::vector<Range>>& assigned) {
   double most = 0;
   for (const std::vector<Range>& ranges : assigned) {
     double area = 0;
@@ -172,7 +172,7 @@ std::vector<std::vector<Range>> partition_documents(const Mask& mask, int cp_ran
   const PartitionCost cost(mask, platform, shape);
   PricedPartition best = best_partition(atoms, cp_ranks, cost, aim);
   const auto balanced = partition_balanced(mask, cp_ranks, 0).ranges;
-  const double gain = most_area(atoms, balanced) - most_area(atoms, best.ranges);
+  const double gain = max_area(atoms, balanced) - max_area(atoms, best.ranges);
   const double slack = (allowed_imbalance(cp_ranks, aim) - 1) * atoms.area({0, tokens}) / cp_ranks;
   const bool is_few = cp_ranks <= kFewCpRanks;
   const std::vector<CpRankCost> others = cost.of(balanced);

@@ -20,9 +20,9 @@ void shift_area(PartPacking& packing, const std::vector<CpRankCost>& costs,
     cells.push_back(times.overhead(cost) / times.call().seconds_per_cell);
     mean += cells.back() / packing.cp_ranks();
   }
-  const double most_more = mean - *std::min_element(cells.begin(), cells.end());
+  const double max_more = mean - *std::min_element(cells.begin(), cells.end());
   const double limit = kMaxDrift * packing.share();
-  if (most_more > limit) share *= limit / most_more;
+  if (max_more > limit) share *= limit / max_more;
   for (int p = 0; p < packing.cp_ranks(); ++p) {
     packing.set_bias(p, share * (cells[static_cast<std::size_t>(p)] - mean));
   }

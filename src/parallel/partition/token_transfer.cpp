@@ -31,8 +31,8 @@ class Transfer {
 
   /// Allows what leaves both needs no farther from zero than this.
   void limit(double farthest) {
-    least_ = std::max(-farthest - packing_.need(from_), packing_.need(to_) - farthest);
-    most_ = std::min(farthest - packing_.need(from_), packing_.need(to_) + farthest);
+    min_ = std::max(-farthest - packing_.need(from_), packing_.need(to_) - farthest);
+    max_ = std::min(farthest - packing_.need(from_), packing_.need(to_) + farthest);
   }
   /// Allows only what brings the needs nearer to each other.
   void improve() { best_error_ = std::abs(gap_ / 2) * kMinGain; }
@@ -94,7 +94,7 @@ class Transfer {
   }
 
   void consider(double excess, const Move& move) {
-    if (excess < least_ || excess > most_) return;
+    if (excess < min_ || excess > max_) return;
     const double error = std::abs(excess - gap_ / 2);
     if (error >= best_error_) return;
     best_error_ = error;
@@ -120,8 +120,8 @@ class Transfer {
   int from_;
   int to_;
   double gap_;
-  double least_ = -std::numeric_limits<double>::infinity();  ///< excess that may move
-  double most_ = std::numeric_limits<double>::infinity();
+  double min_ = -std::numeric_limits<double>::infinity();  ///< excess that may move
+  double max_ = std::numeric_limits<double>::infinity();
   double best_error_ = std::numeric_limits<double>::infinity();
   std::optional<Move> best_;
 };

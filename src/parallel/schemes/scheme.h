@@ -27,7 +27,7 @@ struct ParallelProblem {
   /// How many ranks share the heads where a scheme has both dimensions; 0: the scheme's choice.
   int factor = 0;
   /// A step is cut where so many rows in sequence see none of its keys; 0: where that pays.
-  std::int64_t least_gap = 0;
+  std::int64_t min_gap = 0;
   /// By whose rates plans are weighed; never null, and outlives the problem.
   const cost::Platform* platform = &cost::default_platform();
 

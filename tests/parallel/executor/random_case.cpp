@@ -47,14 +47,14 @@ ParallelProblem random_case(const Scheme& scheme, std::mt19937& random) {
       ShardKind::contiguous, ShardKind::zigzag, ShardKind::document_zigzag, ShardKind::balanced,
       ShardKind::document_balanced}[static_cast<std::size_t>(integer(0, 4, random))];
   if (scheme.has_factor()) out.factor = static_cast<int>(integer(0, out.ranks, random));
-  out.least_gap = integer(0, 12, random);
+  out.min_gap = integer(0, 12, random);
   return out;
 }
 
 std::string describe(const ParallelProblem& p) {
   return fmt::format("{} tokens, {} ranks, {} per node, {}, factor {}, gap {}, heads {}:{}, {}{}",
                      p.problem.tokens_q, p.ranks, p.ranks_per_node, to_string(p.shard), p.factor,
-                     p.least_gap, p.problem.heads_q, p.problem.heads_k, to_string(p.problem.dtype),
+                     p.min_gap, p.problem.heads_q, p.problem.heads_k, to_string(p.problem.dtype),
                      p.mask.blocks() ? ", blocks" : "");
 }
 

@@ -31,7 +31,7 @@ struct Shape {
   bool backward;
   int ranks_per_node;
   int factor;
-  std::int64_t least_gap;
+  std::int64_t min_gap;
 };
 constexpr Shape kShapes[] = {
     {64, 8, 128, DType::bfloat16, DeviceKind::cuda, kBackward, 8, 0, 0},
@@ -79,7 +79,7 @@ ParallelProblem problem_of(const Shape& shape, const GeneratedMask& generated, S
   problem.device = shape.device;
   problem.backward = shape.backward;
   return {problem, generated.mask, generated.lengths, ranks, shape.ranks_per_node,
-          shard,   shape.factor,   shape.least_gap};
+          shard,   shape.factor,   shape.min_gap};
 }
 
 /// Adds the plans of the first two ranks, one in the middle and the last. Whether there is one.

@@ -14,7 +14,7 @@ class SamplePlan {
       : problem_(problem), sharding_(sharding) {
     plan_.rank = rank;
     plan_.ranks = problem.ranks;
-    for (int p = 0; p < problem.ranks; ++p) most_rows_ = std::max(most_rows_, sharding.rows(p));
+    for (int p = 0; p < problem.ranks; ++p) max_rows_ = std::max(max_rows_, sharding.rows(p));
     for (const TensorRole role :
          {TensorRole::q, TensorRole::k, TensorRole::v, TensorRole::o, TensorRole::lse,
           TensorRole::dout, TensorRole::dq, TensorRole::dk, TensorRole::dv}) {
@@ -75,8 +75,8 @@ class SamplePlan {
     int k[2];
     int v[2];
     for (int i : {0, 1}) {
-      k[i] = add_buffer("k of the ring", TensorRole::k, most_rows_, false);
-      v[i] = add_buffer("v of the ring", TensorRole::v, most_rows_, false);
+      k[i] = add_buffer("k of the ring", TensorRole::k, max_rows_, false);
+      v[i] = add_buffer("v of the ring", TensorRole::v, max_rows_, false);
     }
     int pass = -1;
     std::vector<int> reader;  // of the turn's keys
@@ -122,7 +122,7 @@ class SamplePlan {
   };
 
   void backward() {
-    const std::int64_t all = most_rows_ * ranks();
+    const std::int64_t all = max_rows_ * ranks();
     const Gathered g = {add_buffer("k of all", TensorRole::k, all, false),
                         add_buffer("v of all", TensorRole::v, all, false),
                         add_buffer("dk of all", TensorRole::dk, all, true),
@@ -134,7 +134,7 @@ class SamplePlan {
     for_others([&](int peer) {
       for (const auto& [role, into] : {std::pair{TensorRole::k, g.k}, {TensorRole::v, g.v}}) {
         gather.sends.push_back({peer, plan_.whole(external(role))});
-        gather.receives.push_back({peer, rows(into, peer * most_rows_, sharding_.rows(peer))});
+        gather.receives.push_back({peer, rows(into, peer * max_rows_, sharding_.rows(peer))});
       }
     });
     const bool alone = gather.sends.empty();
@@ -143,7 +143,7 @@ class SamplePlan {
     for (int turn = 0; turn < ranks(); ++turn) attend_backward(g, dq, turn, arrived);
     add_op({Convert{plan_.whole(dq), own(TensorRole::dq)}, {}, Lane::compute, ranks()});
     if (!alone) reduce(g);
-    const std::int64_t at = rank() * most_rows_;
+    const std::int64_t at = rank() * max_rows_;
     add_op(
         {Convert{rows(g.dk, at, own_tokens()), own(TensorRole::dk)}, {}, Lane::compute, ranks()});
     add_op(
@@ -152,7 +152,7 @@ class SamplePlan {
 
   void attend_backward(const Gathered& g, int dq, int turn, int arrived) {
     const int cp_rank = (rank() + turn) % ranks();
-    const std::int64_t at = cp_rank * most_rows_;
+    const std::int64_t at = cp_rank * max_rows_;
     const std::int64_t tokens = sharding_.tokens(cp_rank);
     const int mask = mask_on(cp_rank);
     const Region dk = rows(g.dk, at, tokens);
@@ -175,16 +175,16 @@ class SamplePlan {
     Exchange scatter{Pattern::reduce_scatter, {}, {}};
     for_others([&](int peer) {
       for (const auto& [from, into] : {std::pair{g.dk, g.arriving_dk}, {g.dv, g.arriving_dv}}) {
-        scatter.sends.push_back({peer, rows(from, peer * most_rows_, sharding_.tokens(peer))});
-        scatter.receives.push_back({peer, rows(into, peer * most_rows_, own_tokens())});
+        scatter.sends.push_back({peer, rows(from, peer * max_rows_, sharding_.tokens(peer))});
+        scatter.receives.push_back({peer, rows(into, peer * max_rows_, own_tokens())});
       }
     });
     const int computed = static_cast<int>(ops_->size()) - 1;
     const int arrived = add_op({scatter, {computed}, Lane::communication, ranks()});
     for_others([&](int peer) {
       for (const auto& [sum, part] : {std::pair{g.dk, g.arriving_dk}, {g.dv, g.arriving_dv}}) {
-        add_op({Add{rows(part, peer * most_rows_, own_tokens()),
-                    rows(sum, rank() * most_rows_, own_tokens())},
+        add_op({Add{rows(part, peer * max_rows_, own_tokens()),
+                    rows(sum, rank() * max_rows_, own_tokens())},
                 {arrived},
                 Lane::compute,
                 ranks()});
@@ -207,7 +207,7 @@ class SamplePlan {
 
   const ParallelProblem& problem_;
   const Sharding& sharding_;
-  std::int64_t most_rows_ = 0;
+  std::int64_t max_rows_ = 0;
   RankPlan plan_;
   std::vector<Op>* ops_ = &plan_.forward;
 };

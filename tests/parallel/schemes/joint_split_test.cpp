@@ -90,14 +90,14 @@ TEST(JointSplit, KeysAreDividedWhereAllRowsSeeThoseOfOthers) {
 
 /// Rows 10 to 20 and 50 to 60 of 100 see keys of the other half; the first ones also own keys
 /// 0 to 40, the others 50 to 60.
-ParallelProblem told_problem(std::int64_t least_gap) {
+ParallelProblem told_problem(std::int64_t min_gap) {
   std::vector<MaskSlice> slices = {
       {0, 10, 0, 10, MaskSliceType::causal},     {10, 20, 0, 40, MaskSliceType::full},
       {10, 20, 100, 130, MaskSliceType::full},   {20, 50, 20, 50, MaskSliceType::causal},
       {50, 60, 50, 60, MaskSliceType::causal},   {50, 60, 150, 151, MaskSliceType::full},
       {60, 100, 60, 100, MaskSliceType::causal}, {100, 200, 100, 200, MaskSliceType::causal}};
   ParallelProblem problem = problem_of(Mask::from_slices(200, 200, std::move(slices)), {}, 8, 4, 2);
-  problem.least_gap = least_gap;
+  problem.min_gap = min_gap;
   return problem;
 }
 
@@ -129,9 +129,9 @@ TEST(JointSplit, IsNotMadeAtShorterGaps) {
 TEST(JointSplit, AShardThatSeesNoKeysOfOthersIsOneCall) {
   std::vector<MaskSlice> slices = {{0, 100, 0, 100, MaskSliceType::causal},
                                    {100, 200, 0, 200, MaskSliceType::causal}};
-  for (const int least_gap : {0, 1000}) {
+  for (const int min_gap : {0, 1000}) {
     ParallelProblem problem = problem_of(Mask::from_slices(200, 200, slices), {}, 8, 4, 2);
-    problem.least_gap = least_gap;
+    problem.min_gap = min_gap;
     const RankPlan plan = find_scheme("magi").plan(problem, 0);
     ASSERT_EQ(count<Attend>(plan.forward), 1);
     ASSERT_EQ(count<AttendBackward>(plan.backward), 1);

@@ -79,7 +79,7 @@ inline ParallelProblem random_problem(std::int64_t most_tokens) {
   problem.ranks_per_node = uniform(1, 9);
   problem.shard = *rc::gen::elementOf(std::vector(std::begin(kShardKinds), std::end(kShardKinds)));
   problem.factor = *rc::gen::weightedElement<int>({{3, 0}, {1, 1}, {1, 2}, {1, 3}, {1, 4}});
-  problem.least_gap = *rc::gen::weightedElement<std::int64_t>({{1, 0}, {2, 1}, {1, 3}});
+  problem.min_gap = *rc::gen::weightedElement<std::int64_t>({{1, 0}, {2, 1}, {1, 3}});
   return problem;
 }
 

@@ -35,15 +35,15 @@ TEST_P(SchemePlans, AreRightOnEachShardingOfCausalDocuments) {
   }
   for (const ShardKind shard : kShardKinds) {
     for (const int ranks : {1, 2, 4, 8, 16}) {
-      for (const int least_gap : {0, 2}) {
+      for (const int min_gap : {0, 2}) {
         ParallelProblem problem =
             problem_of(Mask::from_slices(begin, begin, slices), lengths, 16, 4, ranks);
         problem.shard = shard;
         problem.ranks_per_node = 4;
-        problem.least_gap = least_gap;
+        problem.min_gap = min_gap;
         const Proof proof = prove(problem, scheme);
         EXPECT_TRUE(proof.ok()) << to_string(shard) << ", " << ranks << " ranks, gaps of "
-                                << least_gap << "\n"
+                                << min_gap << "\n"
                                 << proof.text();
       }
     }

@@ -144,19 +144,19 @@ TEST(Schemes, StepsOfACausalZigzagArePlain) {
 }
 
 /// Rank 0's first 10 rows and its last 20 see keys of rank 1, those between see none.
-ParallelProblem problem_with_gap(std::int64_t least_gap) {
+ParallelProblem problem_with_gap(std::int64_t min_gap) {
   std::vector<MaskSlice> slices = {{0, 100, 0, 100, MaskSliceType::causal},
                                    {0, 10, 100, 150, MaskSliceType::full},
                                    {80, 100, 130, 200, MaskSliceType::full},
                                    {100, 200, 100, 200, MaskSliceType::causal}};
   ParallelProblem problem = problem_of(Mask::from_slices(200, 200, std::move(slices)), {}, 8, 4, 2);
-  problem.least_gap = least_gap;
+  problem.min_gap = min_gap;
   return problem;
 }
 
 TEST(Schemes, AStepIsCutWhereManyRowsSeeNoneOfItsKeys) {
-  const auto pieces = [](std::int64_t least_gap) {
-    const RankPlan plan = find_scheme("ring_p2p").plan(problem_with_gap(least_gap), 0);
+  const auto pieces = [](std::int64_t min_gap) {
+    const RankPlan plan = find_scheme("ring_p2p").plan(problem_with_gap(min_gap), 0);
     std::vector<std::pair<Range, Range>> found;
     for (const Attend* attend : ops_of<Attend>(plan.forward)) {
       if (!attend->first) found.emplace_back(attend->q.tokens, attend->k.tokens);

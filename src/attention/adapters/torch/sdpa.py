@@ -56,10 +56,10 @@ class Cudnn:
 
     @staticmethod
     def backward(dout, q, k, v, o, lse, rest, causal, scale):
-        cu_q, cu_k, most_q, most_k, seed, offset = rest[:6]
+        cu_q, cu_k, max_q, max_k, seed, offset = rest[:6]
         return _aten._scaled_dot_product_cudnn_attention_backward(
             dout, q, k, v, o, lse.unsqueeze(-1), seed, offset, None,
-            cu_q, cu_k, most_q, most_k, 0.0, causal, scale=scale,
+            cu_q, cu_k, max_q, max_k, 0.0, causal, scale=scale,
         )  # fmt: skip
 
 

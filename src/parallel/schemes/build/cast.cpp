@@ -40,8 +40,8 @@ Cast::Cast(const Grid& grid, int rank, const Options& options, const ChooseSplit
       shard_(grid.cp_rank_shard(grid.cp_rank(rank))),
       stages_(cast_layout(grid, rank, options, choose_split, split_)) {
   for (const CastStage& stage : stages_) {
-    most_rows_ = std::max(most_rows_, stage.rows);
-    most_arriving_ = std::max(most_arriving_, rows_to(stage));
+    max_rows_ = std::max(max_rows_, stage.rows);
+    max_arriving_ = std::max(max_arriving_, rows_to(stage));
   }
 }
 
@@ -163,7 +163,7 @@ void Cast::before_gradients(int turn) {
   for (const CastStage::Block& block : stage_of(turn).blocks) {
     for (int group = 0; group < groups_; ++group) {
       // With rows divided, only rows that are needed are looked at.
-      targets_.push_back({with_rows(buffer(Slot::sums, turn % 2, group, most_rows_), block.rows),
+      targets_.push_back({with_rows(buffer(Slot::sums, turn % 2, group, max_rows_), block.rows),
                           !split_.has_value()});
     }
   }
@@ -186,13 +186,13 @@ void Cast::send_sums(int turn, int step) {
   Exchange exchange{seen_only_ ? Pattern::group_reduce : Pattern::reduce_scatter, {}, {}};
   for (int group = 0; group < groups_; ++group) {
     if (stage.rows > 0) {
-      const KeyPair sums = buffer(Slot::sums, turn % 2, group, most_rows_);
+      const KeyPair sums = buffer(Slot::sums, turn % 2, group, max_rows_);
       for (const Parcel& parcel : stage.from) {
         for (const Range run : parcel.into) append(exchange.sends, parcel.peer, sums, run);
       }
     }
     if (rows_to(stage) == 0) continue;
-    const KeyPair arriving = buffer(Slot::arrived, 0, group, most_arriving_);
+    const KeyPair arriving = buffer(Slot::arrived, 0, group, max_arriving_);
     std::int64_t row = 0;
     for (const Parcel& parcel : stage.to) {
       for (const Range run : parcel.runs) {
@@ -211,11 +211,11 @@ LateSums Cast::sums_of(int turn) {
     auto& of_group = sums[static_cast<std::size_t>(group)];
     const Parcel own = needed_own_keys(stage);
     for (std::size_t run = 0; run < own.runs.size(); ++run) {
-      const KeyPair joint = buffer(Slot::sums, turn % 2, group, most_rows_);
+      const KeyPair joint = buffer(Slot::sums, turn % 2, group, max_rows_);
       of_group.push_back({with_rows(joint, own.into[run]), own.runs[run]});
     }
     if (rows_to(stage) == 0) continue;
-    const KeyPair arrived = buffer(Slot::arrived, 0, group, most_arriving_);
+    const KeyPair arrived = buffer(Slot::arrived, 0, group, max_arriving_);
     std::int64_t row = 0;
     for (const Parcel& parcel : stage.to) {
       for (const Range run : parcel.runs) {

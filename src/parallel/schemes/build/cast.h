@@ -98,8 +98,8 @@ class Cast final : public ContextExchange {
   std::optional<JointSplit> split_;
   std::vector<Range> needed_;  ///< rows of the one stage
   std::vector<CastStage> stages_;
-  std::int64_t most_rows_ = 0;
-  std::int64_t most_arriving_ = 0;
+  std::int64_t max_rows_ = 0;
+  std::int64_t max_arriving_ = 0;
   std::map<std::tuple<Slot, int, int>, KeyPair> buffers_;
   std::vector<KeyPair> own_gradients_;
   std::vector<GradientTarget> targets_;  ///< of the turn: per block, per group

@@ -98,12 +98,12 @@ bool may_have_gap(const Mask& mask, std::int64_t least) {
 }
 
 /// Around the cells on either side of the gaps. One box or none where there are no gaps.
-std::vector<Box> boxes_between_gaps(const Mask& mask, std::int64_t least_gap) {
-  if (mask.slices().size() >= kManySlices && !may_have_gap(mask, least_gap)) return {};
+std::vector<Box> boxes_between_gaps(const Mask& mask, std::int64_t min_gap) {
+  if (mask.slices().size() >= kManySlices && !may_have_gap(mask, min_gap)) return {};
   std::vector<Range> reached;
   for (const MaskSlice& slice : mask.slices()) reached.push_back(Band::of(slice).rows());
   join_ranges(reached);
-  const std::vector<std::size_t> gaps = gaps_in(reached, least_gap);
+  const std::vector<std::size_t> gaps = gaps_in(reached, min_gap);
   if (gaps.empty()) return {};
   std::vector<Box> boxes(gaps.size() + 1);
   for (const MaskSlice& slice : mask.slices()) {
@@ -123,18 +123,18 @@ bool covers(const std::vector<Range>& ranges, std::int64_t tokens) {
 
 }  // namespace
 
-Cutter::Cutter(const Mask& mask, const std::vector<Range>& queries, std::int64_t least_gap)
+Cutter::Cutter(const Mask& mask, const std::vector<Range>& queries, std::int64_t min_gap)
     : mask_(covers(queries, mask.q_tokens())
                 ? mask
                 : mask.sub_mask(queries, std::vector<Range>{{0, mask.k_tokens()}})),
-      least_gap_(least_gap) {}
+      min_gap_(min_gap) {}
 
 std::vector<Piece> Cutter::cut(const std::vector<Range>& keys) const {
   const std::vector<Range> rows = {{0, mask_.q_tokens()}};
   Mask part = covers(keys, mask_.k_tokens()) ? mask_ : mask_.sub_mask(rows, keys);
   if (part.mean_area() == 0) return {};
   std::vector<Box> boxes;
-  if (part.q_tokens() > least_gap_) boxes = boxes_between_gaps(part, least_gap_);
+  if (part.q_tokens() > min_gap_) boxes = boxes_between_gaps(part, min_gap_);
   if (boxes.size() < 2) {
     boxes = {box_of(part)};
     if (!worth_trimming(part, boxes.front())) {

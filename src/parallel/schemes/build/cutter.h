@@ -21,9 +21,9 @@ struct Piece {
 class Cutter {
  public:
   /// `queries` ascending; local number 0 is the first of them. Both may be all tokens: the mask
-  /// then stays as it is. Where `least_gap` rows or more in sequence see none of a block's keys, a
+  /// then stays as it is. Where `min_gap` rows or more in sequence see none of a block's keys, a
   /// step is cut in two.
-  Cutter(const Mask& mask, const std::vector<Range>& queries, std::int64_t least_gap);
+  Cutter(const Mask& mask, const std::vector<Range>& queries, std::int64_t min_gap);
 
   /// By rows, which are disjoint; at most kMaxPieces. None if no query sees any of the keys.
   std::vector<Piece> cut(const std::vector<Range>& keys) const;
@@ -36,7 +36,7 @@ class Cutter {
 
  private:
   Mask mask_;  ///< [own queries, all keys]
-  std::int64_t least_gap_;
+  std::int64_t min_gap_;
 };
 
 /// The rows without a cell that are worth another call: what a kernel would write of them, and the

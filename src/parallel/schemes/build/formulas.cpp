@@ -37,7 +37,8 @@ std::int64_t head_exchange_bytes(const ParallelProblem& problem, const Grid& gri
 std::int64_t ring_bytes(const ParallelProblem& problem, const Grid& grid, int window_size, int rank,
                         bool backward) {
   const Problem& p = problem.problem;
-  const RingPlace place = RingPlace::of(grid.cp_rank(rank), grid.cp_ranks(), window_size);
+  const RingCoordinates place =
+      RingCoordinates::of(grid.cp_rank(rank), grid.cp_ranks(), window_size);
   const auto rows = [&](int cp_rank) { return grid.cp_rank_shard(cp_rank).rows; };
   // Inside each window all blocks but that of the next CP rank; between windows this place's
   // blocks but that of the next window.

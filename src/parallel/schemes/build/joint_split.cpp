@@ -46,11 +46,11 @@ std::vector<Range> longest(std::vector<Range> gaps, std::size_t count) {
 }
 
 /// The calls of a kernel on rows that see foreign keys, as a Cutter would make them.
-std::vector<Range> calls_on(const std::vector<Range>& rows, std::int64_t least_gap) {
+std::vector<Range> calls_on(const std::vector<Range>& rows, std::int64_t min_gap) {
   std::vector<Range> inner;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const Range gap = {rows[i - 1].end, rows[i].begin};
-    if (gap.size() >= least_gap) inner.push_back(gap);
+    if (gap.size() >= min_gap) inner.push_back(gap);
   }
   inner = longest(std::move(inner), Cutter::kMaxPieces - 1);
   std::vector<Range> calls;
@@ -70,9 +70,9 @@ JointSplit::Rows split_at(const std::vector<Range>& alone, std::size_t early, st
 
 /// Where the caller has said which gaps to keep: half of what is left alone comes first in the
 /// backward pass.
-std::optional<JointSplit> split_as_told(std::vector<Range> gaps, std::int64_t least_gap,
+std::optional<JointSplit> split_as_asked(std::vector<Range> gaps, std::int64_t min_gap,
                                         std::int64_t tokens) {
-  std::erase_if(gaps, [&](Range gap) { return gap.size() < least_gap; });
+  std::erase_if(gaps, [&](Range gap) { return gap.size() < min_gap; });
   gaps = longest(std::move(gaps), kMaxGaps - 1);
   if (gaps.empty()) return std::nullopt;
   return JointSplit{
@@ -148,13 +148,13 @@ std::optional<JointSplit> choose_joint_split(const ParallelProblem& problem, con
     // Gradients that come home do so while all is computed.
     split =
         JointSplit{split_at(all_rows, 1, shard.tokens), split_at(all_rows, 0, shard.tokens), {}};
-  } else if (problem.least_gap > 0) {
-    split = split_as_told(gaps, problem.least_gap, shard.tokens);
+  } else if (problem.min_gap > 0) {
+    split = split_as_asked(gaps, problem.min_gap, shard.tokens);
   } else {
     const JointCosts costs(problem, shard.tokens, traffic, rows_of_all);
     const Mask foreign = rows_of_all.sub_mask(all_rows, traffic.foreign);
-    const std::int64_t least_gap = min_gap_of(*problem.platform, problem.shape());
-    const std::vector<Range> calls = calls_on(rows, least_gap);
+    const std::int64_t min_gap = min_gap_of(*problem.platform, problem.shape());
+    const std::vector<Range> calls = calls_on(rows, min_gap);
     split = cheapest(gaps, shard.tokens, costs, kWorthwhile * costs.by_keys(calls, foreign));
   }
   if (!split) return std::nullopt;

@@ -50,9 +50,9 @@ PlanParts::PlanParts(const ParallelProblem& the_problem, const Composition& comp
 
 /// A plan of one turn is never cut: its results are of the problem's dtype, which nothing is added
 /// to.
-std::int64_t PlanParts::least_gap(std::int64_t heads_q) const {
+std::int64_t PlanParts::min_gap(std::int64_t heads_q) const {
   if (context->turns() == 1) return kNoLimit;
-  if (problem.least_gap > 0) return problem.least_gap;
+  if (problem.min_gap > 0) return problem.min_gap;
   cost::HeadShape shape = problem.shape();
   shape.heads_q = static_cast<int>(heads_q);
   return min_gap_of(*problem.platform, shape);
@@ -66,7 +66,7 @@ void PlanParts::cut(int rank) {
         layout.q_heads(grid.member(rank), layout.chunks()[static_cast<std::size_t>(chunk)]);
     cutters.emplace_back(heads_of(problem.mask, static_cast<int>(of_chunk.begin),
                                   static_cast<int>(of_chunk.size()), problem.problem.heads_q),
-                         shard.ranges, least_gap(of_chunk.size()));
+                         shard.ranges, min_gap(of_chunk.size()));
   }
   if (const JointSplit* split = context->joint_split()) {
     row_cutter_ = std::move(cutters.front());

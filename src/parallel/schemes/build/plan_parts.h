@@ -54,7 +54,7 @@ class PlanParts {
   std::unique_ptr<ContextExchange> context;
 
  private:
-  std::int64_t least_gap(std::int64_t heads_q) const;
+  std::int64_t min_gap(std::int64_t heads_q) const;
   void cut(int rank);
   void cut_rows(const JointSplit::Rows& split);
 

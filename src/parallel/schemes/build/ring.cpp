@@ -9,13 +9,13 @@
 #include "parallel/schemes/build/ring_gradients.h"
 
 namespace longca {
-RingPlace RingPlace::of(int cp_rank, int cp_ranks, int window_size) {
+RingCoordinates RingCoordinates::of(int cp_rank, int cp_ranks, int window_size) {
   LONGCA_CHECK(window_size >= 1 && cp_ranks % window_size == 0, "{} CP ranks in windows of {}",
                cp_ranks, window_size);
   return {cp_ranks / window_size, window_size, cp_rank / window_size, cp_rank % window_size};
 }
 
-int RingPlace::neighbour(int windows_on, int places_on) const {
+int RingCoordinates::neighbour(int windows_on, int places_on) const {
   const int other_window = (window + windows_on + windows) % windows;
   return other_window * size + (index + places_on + size) % size;
 }
@@ -25,7 +25,7 @@ RingContext::RingContext(const Grid& the_grid, int the_rank, int window_size,
     : grid(the_grid),
       rank(the_rank),
       groups(static_cast<int>(layout.groups().size())),
-      place(RingPlace::of(grid.cp_rank(rank), grid.cp_ranks(), window_size)),
+      place(RingCoordinates::of(grid.cp_rank(rank), grid.cp_ranks(), window_size)),
       heads(the_heads),
       writer(the_writer),
       counts_(static_cast<std::size_t>(grid.cp_ranks())) {}
@@ -46,7 +46,7 @@ const RingContext::Counts& RingContext::counts_of(int cp_rank) {
   return counts;
 }
 
-std::int64_t RingContext::most_rows() {
+std::int64_t RingContext::max_rows() {
   std::int64_t most = 0;
   for (int cp_rank = 0; cp_rank < grid.cp_ranks(); ++cp_rank) {
     most = std::max(most, counts_of(cp_rank).rows);
@@ -66,7 +66,7 @@ std::vector<Range> Ring::ranges(int turn, int) {
 }
 
 KeyPair Ring::rows(int turn, int group, std::int64_t rows) {
-  const RingPlace& place = context_.place;
+  const RingCoordinates& place = context_.place;
   KeyPair own = {context_.heads.held({TensorRole::k, group}),
                  context_.heads.held({TensorRole::v, group})};
   own.k.tokens = own.v.tokens = {0, rows};
@@ -80,7 +80,7 @@ KeyPair Ring::rows(int turn, int group, std::int64_t rows) {
       it->second = context_.writer.add_buffer(
           {fmt::format("{} of the {} {}, group {}", to_string(role), outer ? "outer pass" : "pass",
                        which, group),
-           role, context_.most_rows(), static_cast<int>(like.heads.size()), false, false, false});
+           role, context_.max_rows(), static_cast<int>(like.heads.size()), false, false, false});
     }
     return {it->second, {0, rows}, {0, like.heads.size()}};
   };
@@ -109,7 +109,7 @@ void Ring::pass(int from_turn, int to_turn, int to, int from) {
 }
 
 void Ring::fetch(int turn) {
-  const RingPlace& place = context_.place;
+  const RingCoordinates& place = context_.place;
   const int round = place.round(turn);
   if (place.turn_of_round(turn) + 1 < place.size) {
     pass(turn, turn + 1, context_.peer(0, 1), context_.peer(0, -1));

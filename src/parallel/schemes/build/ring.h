@@ -12,14 +12,14 @@ namespace longca {
 
 /// A rank's place in a double ring: `windows` rings of `size` CP ranks each, CP rank
 /// window · size + index. One window: a plain ring.
-struct RingPlace {
+struct RingCoordinates {
   int windows = 1;
   int size = 1;
   int window = 0;
   int index = 0;
 
   /// `window_size` divides `CP ranks`.
-  static RingPlace of(int cp_rank, int cp_ranks, int window_size);
+  static RingCoordinates of(int cp_rank, int cp_ranks, int window_size);
   int turns() const { return windows * size; }
   /// Turns in a window are consecutive.
   int round(int turn) const { return turn / size; }
@@ -39,7 +39,7 @@ class RingContext {
   /// Tokens and rows of the keys that this rank has in a turn.
   std::int64_t tokens(int turn) { return counts_of(place.cp_rank_of(turn)).tokens; }
   std::int64_t rows(int turn) { return counts_of(place.cp_rank_of(turn)).rows; }
-  std::int64_t most_rows();
+  std::int64_t max_rows();
   std::vector<Range> ranges(int turn);
   /// The rank of the same heads at another CP rank.
   int peer(int windows_on, int places_on) const {
@@ -49,7 +49,7 @@ class RingContext {
   const Grid& grid;
   const int rank;
   const int groups;
-  const RingPlace place;
+  const RingCoordinates place;
   HeadExchange& heads;
   PlanWriter& writer;
 

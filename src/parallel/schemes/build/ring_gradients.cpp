@@ -28,7 +28,7 @@ KeyPair RingGradients::buffer(Slot slot, int which, int group, std::int64_t rows
     const auto add = [&](TensorRole role) {
       return context_.writer.add_buffer({fmt::format("{} of {} {}, group {}", to_string(role),
                                                      kNames[static_cast<int>(slot)], which, group),
-                                         role, context_.most_rows(), static_cast<int>(heads), true,
+                                         role, context_.max_rows(), static_cast<int>(heads), true,
                                          false, false});
     };
     const int dk = add(TensorRole::dk);
@@ -65,7 +65,7 @@ void RingGradients::before(int turn) {
 }
 
 void RingGradients::after(int turn) {
-  const RingPlace& ring = context_.place;
+  const RingCoordinates& ring = context_.place;
   const int place = ring.turn_of_round(turn);
   for (const Transfer& transfer : on_the_way_) land(transfer, turn);
   on_the_way_.clear();
@@ -92,7 +92,7 @@ LateSums RingGradients::finish(const std::function<void()>& meanwhile) {
 }
 
 void RingGradients::send(const Transfer& transfer, int step) {
-  const RingPlace& ring = context_.place;
+  const RingCoordinates& ring = context_.place;
   const int round = ring.round(transfer.turn);
   const int next = (ring.turn_of_round(transfer.turn) + 1) % ring.size;
   const bool inner = transfer.way == Way::inner;
@@ -121,7 +121,7 @@ void RingGradients::send(const Transfer& transfer, int step) {
 }
 
 void RingGradients::land(const Transfer& transfer, int step, LateSums* last) {
-  const RingPlace& ring = context_.place;
+  const RingCoordinates& ring = context_.place;
   const int round = ring.round(transfer.turn);
   const int place = ring.turn_of_round(transfer.turn);
   const bool ends_at_home = place + 1 == ring.size;

@@ -24,8 +24,8 @@ Edge random_shape(Random& random, std::int64_t size) {
   }
   // Most rows are whole heads; some have lengths and gaps that nothing divides.
   const std::int64_t unit = size >= 1024 && between(random, 0, 3) > 0 ? 256 : 1;
-  const std::int64_t most_rows = std::min<std::int64_t>(size / unit, 20000);
-  edge.rows = std::max<std::int64_t>(1, between(random, 1, most_rows));
+  const std::int64_t max_rows = std::min<std::int64_t>(size / unit, 20000);
+  edge.rows = std::max<std::int64_t>(1, between(random, 1, max_rows));
   edge.row_bytes = std::max(unit, size / edge.rows / unit * unit);
   const auto stride = [&] { return edge.row_bytes + unit * between(random, 0, 2); };
   edge.from_stride = stride();
