@@ -14,7 +14,7 @@ TEST(CudnnLibrary, OneThatIsNotThereSaysWhatToInstall) {
   EXPECT_EQ(library.support.code, StatusCode::unavailable);
   EXPECT_THAT(library.support.reason, AllOf(HasSubstr("/nowhere/libcudnn.so.9"),
                                             HasSubstr("install"), HasSubstr("LONGCA_CUDNN")));
-  EXPECT_EQ(library.handle, nullptr);
+  EXPECT_FALSE(library.file.is_open());
 }
 
 TEST(CudnnLibrary, AFolderStandsForTheFileInIt) {
