@@ -72,7 +72,9 @@ TEST_F(Setup, TheFirstStartBuildsAndRuns) {
 
 TEST_F(Setup, ALongBuildSaysHowFarItIs) {
   const std::string slow_build = std::string(kBuild) +
+                                 "add_custom_target(first COMMAND true)\n"
                                  "add_custom_target(slow COMMAND sleep 1.5)\n"
+                                 "add_dependencies(slow first)\n"  // one step is done meanwhile
                                  "add_dependencies(longca slow)\n";
   write_file(checkout_ / "CMakeLists.txt", slow_build);
   const auto first = run(checkout_ / "longca");
