@@ -71,7 +71,7 @@ JointSplit::Rows split_at(const std::vector<Range>& alone, std::size_t early, st
 /// Where the caller has said which gaps to keep: half of what is left alone comes first in the
 /// backward pass.
 std::optional<JointSplit> split_as_asked(std::vector<Range> gaps, std::int64_t min_gap,
-                                        std::int64_t tokens) {
+                                         std::int64_t tokens) {
   std::erase_if(gaps, [&](Range gap) { return gap.size() < min_gap; });
   gaps = longest(std::move(gaps), kMaxGaps - 1);
   if (gaps.empty()) return std::nullopt;
