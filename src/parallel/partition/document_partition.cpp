@@ -4,7 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "parallel/partition/atom_areas.h"
 #include "parallel/partition/atoms.h"
 #include "parallel/partition/balanced_partition.h"
 #include "parallel/partition/part_assignment.h"
@@ -15,24 +14,12 @@
 namespace longca {
 namespace {
 
-/// Partitions whose areas differ by no more than this are compared by their price.
+/// All of these bound the search, and none is a rate of a machine. Partitions whose areas exceed
+/// the mean by no more than this are compared by their price.
 constexpr double kGoodImbalance = 1.02;
-/// What such a partition may cost of what chunks of one length cost, over a few CP ranks and over
-/// more: those chunks spread a long document's keys over more senders, where many CP ranks share
-/// it.
-constexpr double kWorthIt = 1.0;
-constexpr double kWorthItForMore = 0.9;
 
-/// The number of partitions that are rebalanced over a few CP ranks.
-constexpr std::ptrdiff_t kCandidates = 4;
-/// What is above the mean of CP ranks becomes less so then: how much of it counts before.
-constexpr double kUneven = 0.25;
-
-/// Rules of one overshoot are tried together, over more CP ranks than the first of these or with
-/// many atoms until finer ones find nothing better. More CP ranks get fewer rules: they take
-/// longer, and long documents are cut for them in any case.
-constexpr int kVeryFew = 4;
-constexpr std::size_t kManyAtoms = 512;
+/// So many CP ranks get fewer rules: they take longer, and long documents are cut for them in any
+/// case.
 constexpr int kMany = 17;
 constexpr int kVeryMany = 257;
 constexpr std::array kOvershoots = {0.8, 0.5, 0.3, 0.2, 0.12, 0.07, 0.04, 0.02, 0.01};
@@ -65,7 +52,7 @@ std::int64_t grain_of(const Mask& mask, const std::vector<Range>& atoms, int cp_
   return grain;
 }
 
-/// Per overshoot.
+/// Per overshoot; tried until a finer one finds nothing better.
 std::vector<std::vector<AssignmentRule>> rules_for(int cp_ranks) {
   std::vector<std::vector<AssignmentRule>> rules;
   if (cp_ranks >= kVeryMany) return {{{0.02, 0.5, true}}};
@@ -89,40 +76,14 @@ double allowed_imbalance(int cp_ranks, PartitionAim aim) {
   return may_drift ? 1 + kMaxDrift : kGoodImbalance;
 }
 
-struct Candidate {
-  PartPacking packing;
-  double promise = 0;  ///< the less, the better
-};
-
-double promise_of(const PricedPartition& partition, const CpRankTimes& times) {
-  double mean = 0;
-  for (const CpRankCost& cost : partition.costs) {
-    mean += times.seconds(cost) / static_cast<double>(partition.costs.size());
-  }
-  return mean + kUneven * (partition.price - mean);
-}
-
-/// Keeps the candidates that promise most, each once. Returns whether this is one.
-bool keep_candidate(std::vector<Candidate>& candidates, Candidate candidate) {
-  const auto place = std::partition_point(
-      candidates.begin(), candidates.end(),
-      [&](const Candidate& other) { return other.promise < candidate.promise; });
-  if (place - candidates.begin() == kCandidates) return false;
-  if (place != candidates.end() && place->promise == candidate.promise) return false;
-  candidates.insert(place, std::move(candidate));
-  if (std::ssize(candidates) > kCandidates) candidates.pop_back();
-  return true;
-}
-
-/// The cheapest of the partitions of good balance, else the one of best balance.
+/// The cheapest of the partitions of good balance, else the one of best balance; over few CP ranks
+/// it is rebalanced.
 PricedPartition best_partition(AtomAreas& atoms, int cp_ranks, const PartitionCost& cost,
                                PartitionAim aim) {
   PricedPartition best;
+  PartPacking best_packing(atoms, cp_ranks);
   const double allowed = allowed_imbalance(cp_ranks, aim);
-  const bool is_few = cp_ranks <= kFewCpRanks;
-  std::vector<Candidate> candidates;
   bool is_good = false;
-  const bool may_stop = cp_ranks > kVeryFew || atoms.atoms().size() > kManyAtoms;
   for (const std::vector<AssignmentRule>& rules : rules_for(cp_ranks)) {
     const bool was_good = is_good;
     bool is_better = false;
@@ -130,21 +91,17 @@ PricedPartition best_partition(AtomAreas& atoms, int cp_ranks, const PartitionCo
       PartPacking packing(atoms, cp_ranks);
       assign_parts(packing, rule);
       is_good = is_good || packing.imbalance() <= kGoodImbalance;
-      if (!is_few && std::max(packing.imbalance(), allowed) > best.imbalance) continue;
+      if (std::max(packing.imbalance(), allowed) > best.imbalance) continue;
       PricedPartition partition(packing, cost, allowed);
-      const double promise = promise_of(partition, cost.times());
-      if (is_few && keep_candidate(candidates, {std::move(packing), promise})) is_better = true;
       if (!(partition < best)) continue;
       best = std::move(partition);
+      best_packing = std::move(packing);
       is_better = true;
     }
-    if (may_stop && was_good && !is_better) break;
+    if (was_good && !is_better) break;
   }
-  for (Candidate& candidate : candidates) {
-    PricedPartition partition = rebalance_time(std::move(candidate.packing), cost, aim, allowed);
-    if (partition < best) best = std::move(partition);
-  }
-  return best;
+  if (cp_ranks > kFewCpRanks) return best;
+  return rebalance_time(std::move(best_packing), cost, aim, allowed);
 }
 
 double max_area(const AtomAreas& atoms, const std::vector<std::vector<Range>>& assigned) {
@@ -174,11 +131,7 @@ std::vector<std::vector<Range>> partition_documents(const Mask& mask, int cp_ran
   const auto balanced = partition_balanced(mask, cp_ranks, 0).ranges;
   const double gain = max_area(atoms, balanced) - max_area(atoms, best.ranges);
   const double slack = (allowed_imbalance(cp_ranks, aim) - 1) * atoms.area({0, tokens}) / cp_ranks;
-  const bool is_few = cp_ranks <= kFewCpRanks;
-  const std::vector<CpRankCost> others = cost.of(balanced);
-  const double least = cost.times().min_price_of(others);
-  const double worth_it = is_few ? kWorthIt : kWorthItForMore;
-  const bool is_cheaper = best.price - least <= worth_it * (cost.times().price_of(others) - least);
+  const bool is_cheaper = best.price <= cost.times().price_of(cost.of(balanced));
   if (gain < -slack || (gain < slack && !is_cheaper)) return {};
   return std::move(best.ranges);
 }

@@ -8,7 +8,7 @@
 
 namespace longca {
 
-/// What documents are assigned to CP ranks for, besides few cuts.
+/// What a partition of documents aims at, besides few cuts.
 enum class PartitionAim : std::uint8_t {
   equal_area,  ///< all compute as many cells: CPUs, where computing takes nearly all the time
   equal_time   ///< all end together: CP ranks that wait for keys compute less
@@ -19,10 +19,9 @@ enum class PartitionAim : std::uint8_t {
 /// they fit.
 ///
 /// Makes several partitions (part_assignment.h), from ones that overfill CP ranks for the sake of
-/// whole documents to ones that cut early, and over up to 8 CP ranks rebalances the most promising
-/// (time_rebalance.h). Of those with areas within 2 % of the mean, or within kMaxDrift where few
-/// CP ranks are to take equal time, takes the cheapest (partition_cost.h), of others the most
-/// equal.
+/// whole documents to ones that cut early. Takes the cheapest (partition_cost.h) of those whose
+/// areas are within 2 % of the mean, or within kMaxDrift where few CP ranks are to take equal time;
+/// if there is none, the most equal. Over up to 8 CP ranks rebalances it (time_rebalance.h).
 ///
 /// Per CP rank: ascending, not touching. Empty where `partition_balanced` serves as well: a mask
 /// without a place to cut, block lists, one CP rank, fewer tokens than CP ranks, and where its

@@ -18,8 +18,6 @@ constexpr double kKeptBack = 0.05;
 constexpr std::size_t kEpochs = 16;
 /// So many CP ranks are looked at for a part.
 constexpr std::size_t kMaxTries = 4;
-/// Parts of a larger share of a CP rank's tokens are cut where none has room for them.
-constexpr double kMuchRoom = 0.25;
 
 class PartAssigner {
  public:
@@ -39,7 +37,6 @@ class PartAssigner {
     set_filling();
     rebalance(packing_);
     fill(partition(later));
-    if (packing_.cp_ranks() <= kFewCpRanks) rebalance_in_place(packing_);
   }
 
  private:
@@ -148,7 +145,7 @@ class PartAssigner {
     if (owner >= 0) {
       packing_.give(part, owner);
       outcome = Outcome::assigned;
-    } else if (neediest >= 0 && is_worth_cutting(part)) {
+    } else if (neediest >= 0 && packing_.area(part) > overshoot_) {
       const double wanted = std::max(packing_.need(neediest), overshoot_);
       outcome = packing_.give_end(part, wanted, neediest) ? Outcome::cut : Outcome::assigned;
     }
@@ -162,11 +159,6 @@ class PartAssigner {
     if (packing_.room(p) < packing_.size(part)) return false;
     return packing_.area(part) <= overshoot_ ||
            packing_.excess(part) <= packing_.need(p) + overshoot_;
-  }
-
-  bool is_worth_cutting(int part) const {
-    return packing_.area(part) > overshoot_ ||
-           static_cast<double>(packing_.size(part)) > kMuchRoom * cp_rank_tokens_;
   }
 
   /// The CP ranks, those with most room first.

@@ -18,13 +18,14 @@ struct AssignmentRule {
   double overshoot = 0;
   /// Parts with more of a CP rank's share are assigned as if the others would spread evenly.
   double long_part = 0;
-  /// But only those whose rows see more than the mean: others cannot bring a CP rank its area.
+  /// Restricts that to parts whose rows see more than the mean: others cannot fill a CP rank's
+  /// share.
   bool only_dense = false;
 };
 
-/// Gives every token of a packing in which nobody has anything to a CP rank, as many to each (±1):
-/// each part to the CP rank that needs it most, the end of one that is too much for it; then the
-/// needs are rebalanced, and what had no room is cut.
+/// Assigns all tokens of an empty packing, as many to each CP rank (±1): each part to the CP rank
+/// that needs it most, or only its end where the whole is too much; then rebalances the needs, and
+/// cuts the parts that no CP rank had room for.
 void assign_parts(PartPacking& packing, const AssignmentRule& rule);
 
 }  // namespace longca

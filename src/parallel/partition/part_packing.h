@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "parallel/partition/atom_areas.h"
+#include "parallel/partition/atoms.h"
 
 namespace longca {
 
-/// Who has which part of a mask's atoms while they are assigned to CP ranks. Every CP rank has room
-/// for as many tokens (±1), and should get the same area.
+/// Which CP rank has which parts of a mask's atoms, while they are assigned. All CP ranks have room
+/// for equally many tokens (±1), and each should get the same area.
 class PartPacking {
  public:
   /// Nobody has anything; each atom is a part.
@@ -32,26 +32,26 @@ class PartPacking {
   std::int64_t room(int cp_rank) const { return at(cp_rank).room; }
   const std::vector<int>& held(int cp_rank) const { return at(cp_rank).parts; }
 
-  /// What the parts that nobody has yet will bring, in cells per token.
+  /// The expected cells per token of the parts that are not assigned yet.
   void set_filling(double cells_per_token) { filling_ = cells_per_token; }
-  /// The area that a CP rank misses beyond what its room will bring.
+  /// The area that a CP rank misses beyond what is expected to fill its room.
   double need(int cp_rank) const {
     const CpRank& p = at(cp_rank);
     return p.missing - p.bias - filling_ * static_cast<double>(p.room);
   }
-  /// From now on a CP rank needs so much less area.
+  /// Lowers a CP rank's need by this much area.
   void set_bias(int cp_rank, double area) { at(cp_rank).bias = area; }
   /// The area that a CP rank has beyond its share.
   double surplus(int cp_rank) const { return -at(cp_rank).missing; }
-  /// The area of a part beyond what its tokens would bring otherwise.
+  /// The area of a part beyond that expected of its tokens.
   double excess(int part) const { return area(part) - filling_ * static_cast<double>(size(part)); }
 
   void give(int part, int cp_rank);
   void take(int part);
-  /// Gives the end of a part that has about so much excess, and the CP rank room for.
-  /// Returns whether something is left of the part.
+  /// Gives the end of a part that has about this excess and fits into the CP rank's room. Returns
+  /// whether something is left of the part.
   bool give_end(int part, double excess, int cp_rank);
-  /// Gives tokens of a part that nobody will have as a whole.
+  /// Gives some tokens of a part that is shared among CP ranks.
   void give_tokens(int part, Range tokens, int cp_rank);
 
   /// The first or the last `size` tokens (grains) of part `a`, those that touch `b`, its neighbour.

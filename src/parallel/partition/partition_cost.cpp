@@ -218,13 +218,6 @@ double CpRankTimes::price_of(const std::vector<CpRankCost>& costs) const {
   return end + cost::covered_seconds(*platform_, std::ssize(costs), longest);
 }
 
-double CpRankTimes::min_price_of(const std::vector<CpRankCost>& costs) const {
-  double cells = 0;
-  for (const CpRankCost& cost : costs) cells += cost.cells;
-  return cells * call_.seconds_per_cell / static_cast<double>(costs.size()) +
-         call_.seconds_per_call;
-}
-
 PartitionCost::PartitionCost(const Mask& mask, const cost::Platform& platform,
                              const cost::HeadShape& shape)
     : times_(platform, shape) {

@@ -43,8 +43,6 @@ class CpRankTimes {
   double overhead(const CpRankCost& cost) const;
   /// When the last CP rank ends, and what the longest exchange costs although it is covered.
   double price_of(const std::vector<CpRankCost>& costs) const;
-  /// The price if all computed as many cells and nothing travelled.
-  double min_price_of(const std::vector<CpRankCost>& costs) const;
 
   const cost::CallCost& call() const { return call_; }
   const cost::Platform& platform() const { return *platform_; }

@@ -4,9 +4,8 @@
 
 namespace longca {
 
-/// Makes the needs of a packing's CP ranks more equal: parts are swapped, or the border between
-/// two parts of an atom is shifted, between a CP rank with most or least and others, while that
-/// helps.
+/// Makes the needs of a packing's CP ranks more equal, within their room: swaps parts, or shifts
+/// the border between two parts of an atom, between the CP rank with most or least and others.
 void rebalance(PartPacking& packing);
 
 }  // namespace longca

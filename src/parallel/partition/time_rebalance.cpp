@@ -8,9 +8,6 @@
 namespace longca {
 namespace {
 
-/// How often areas are shifted by what the last shift made of the exchanges.
-constexpr int kMaxShifts = 3;
-
 /// So much of what a CP rank has to do beyond the mean, in cells, is what it is to get less area.
 void shift_area(PartPacking& packing, const std::vector<CpRankCost>& costs,
                 const CpRankTimes& times, double share) {
@@ -45,18 +42,16 @@ bool PricedPartition::operator<(const PricedPartition& other) const {
 PricedPartition rebalance_time(PartPacking packing, const PartitionCost& cost, PartitionAim aim,
                                double allowed_imbalance) {
   PricedPartition best(packing, cost, allowed_imbalance);
-  double share = 0;
-  for (int i = 0; i <= (aim == PartitionAim::equal_time ? kMaxShifts : 0); ++i) {
+  const auto try_shift = [&](double share) {
     PartPacking shifted = packing;
     shift_area(shifted, best.costs, cost.times(), share);
     PricedPartition partition(shifted, cost, allowed_imbalance);
-    const bool is_better = partition < best;
-    // A shift that is too large for what can be exchanged is tried once more by half.
-    share = is_better || share == 0 ? 1 : share / 2;
-    if (!is_better) continue;
+    if (!(partition < best)) return;
     packing = std::move(shifted);
     best = std::move(partition);
-  }
+  };
+  try_shift(0);
+  if (aim == PartitionAim::equal_time) try_shift(1);
   return best;
 }
 

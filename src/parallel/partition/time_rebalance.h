@@ -23,13 +23,13 @@ struct PricedPartition {
   bool operator<(const PricedPartition& other) const;
 };
 
-/// Over few CP ranks areas may differ so much from the mean, of which they are shares, for the
-/// sake of time.
+/// Bounds the search: over few CP ranks areas may exceed the mean by so much of it for the sake of
+/// time, and no more, as areas are known and times are estimated.
 inline constexpr double kMaxDrift = 0.12;
 
-/// The best partition that comes of a packing without room left by exchanges between its CP ranks:
-/// ones that make areas equal, and for equal time others that give less area to CP ranks that have
-/// more to do beside it.
+/// Rebalances a packing without room left by exchanges between its CP ranks: for equal areas, then,
+/// if the aim is equal time, for less area where a CP rank has more to do beside it. Returns the
+/// best partition found.
 PricedPartition rebalance_time(PartPacking packing, const PartitionCost& cost, PartitionAim aim,
                                double allowed_imbalance);
 

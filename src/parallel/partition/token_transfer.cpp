@@ -8,22 +8,41 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/partition/few_parts.h"
-
 namespace longca {
 namespace {
 
+/// All of these bound the search. Shares of a CP rank's area: the need that a transfer may leave,
+/// and the gap between two needs that is not worth an exchange.
 constexpr double kMaxNeed = 0.015;
-/// No exchange is made that brings the needs less close than this.
-constexpr double kMinGain = 0.98;
-/// Of a CP rank's share.
 constexpr double kEvenEnough = 0.003;
+/// No exchange is made that leaves more than this of a gap.
+constexpr double kMinGain = 0.98;
+/// Rounds per CP rank.
 constexpr int kMaxRounds = 4;
 
 constexpr PartReach kNear = {};
 constexpr PartReach kFar = {16, true, true};
 
-/// Between two CP ranks.
+FewParts with(const PartPacking& packing, FewParts few, int part) {
+  few.parts[static_cast<std::size_t>(few.count())] = part;
+  few.tokens += packing.size(part);
+  few.excess += packing.excess(part);
+  return few;
+}
+
+std::vector<int> shortest_of(const PartPacking& packing, int cp_rank, const PartReach& reach) {
+  std::vector<int> parts = packing.held(cp_rank);
+  if (reach.only_atoms) {
+    std::erase_if(parts, [&](int p) { return packing.before(p) >= 0 || packing.after(p) >= 0; });
+  }
+  std::sort(parts.begin(), parts.end(), [&](int a, int b) {
+    return std::pair(packing.size(a), a) < std::pair(packing.size(b), b);
+  });
+  if (std::ssize(parts) > reach.parts) parts.resize(static_cast<std::size_t>(reach.parts));
+  return parts;
+}
+
+/// A move of tokens between two CP ranks: finds the best one and makes it.
 class Transfer {
  public:
   Transfer(PartPacking& packing, int from, int to)
@@ -37,10 +56,9 @@ class Transfer {
   /// Allows only what brings the needs nearer to each other.
   void improve() { best_error_ = std::abs(gap_ / 2) * kMinGain; }
 
-  /// Some of the `given` for some of the `taken`; a border may make up for what is missing where
-  /// only the latter are parts, or `anything` goes.
+  /// Some of the `given`, or a border, for some of the `taken`.
   bool run(const std::vector<FewParts>& given, const std::vector<FewParts>& taken,
-           std::int64_t tokens, bool anything) {
+           std::int64_t tokens) {
     for (const FewParts& got : taken) {
       const std::int64_t wanted = got.tokens + tokens;
       auto it = std::partition_point(given.begin(), given.end(),
@@ -53,9 +71,7 @@ class Transfer {
       for (const int b : {packing_.before(a), packing_.after(a)}) {
         if (b < 0 || packing_.owner(b) != to_) continue;
         for (const FewParts& got : taken) {
-          if (got.has(b)) continue;
-          consider_border(a, b, {}, got, tokens);
-          if (anything && got.count() < 2) consider_borders(a, b, given, got, tokens);
+          if (!got.has(b)) consider_border(a, b, got, tokens);
         }
       }
     }
@@ -71,26 +87,12 @@ class Transfer {
     int grown = -1;
   };
 
-  void consider_borders(int a, int b, const std::vector<FewParts>& given, const FewParts& got,
-                        std::int64_t tokens) {
-    for (const FewParts& few : given) {
-      const int count = few.count();
-      if (count == 1 || count == 2) consider_border(a, b, few, got, tokens);
-    }
-  }
-
   /// Between two parts of an atom.
-  void consider_border(int a, int b, const FewParts& given, const FewParts& got,
-                       std::int64_t tokens) {
-    const std::int64_t size = got.tokens + tokens - given.tokens;
-    double excess = given.excess - got.excess;
-    if (size > 0 && packing_.size(a) > size) {
-      excess += packing_.border_excess(a, packing_.border(a, b, size));
-      consider(excess, {given, got, a, b});
-    } else if (size < 0 && packing_.size(b) > -size) {
-      excess -= packing_.border_excess(b, packing_.border(b, a, -size));
-      consider(excess, {given, got, b, a});
-    }
+  void consider_border(int a, int b, const FewParts& got, std::int64_t tokens) {
+    const std::int64_t size = got.tokens + tokens;
+    if (size <= 0 || packing_.size(a) <= size) return;
+    const double excess = packing_.border_excess(a, packing_.border(a, b, size));
+    consider(excess - got.excess, {{}, got, a, b});
   }
 
   void consider(double excess, const Move& move) {
@@ -103,7 +105,7 @@ class Transfer {
 
   void make(const Move& move, std::int64_t tokens) {
     if (move.shrunk >= 0) {
-      const std::int64_t size = std::abs(move.got.tokens + tokens - move.given.tokens);
+      const std::int64_t size = move.got.tokens + tokens;
       packing_.shift(move.shrunk, move.grown, packing_.border(move.shrunk, move.grown, size));
     }
     for (const int part : move.given.parts) hand_over(part, to_);
@@ -169,7 +171,7 @@ class ThoroughRebalance {
     tried = round_;
     Transfer transfer(packing_, gap.from, gap.to);
     transfer.improve();
-    if (!transfer.run(few_of(gap.from), few_of(gap.to), 0, true)) return false;
+    if (!transfer.run(few_of(gap.from), few_of(gap.to), 0)) return false;
     for (const int p : {gap.from, gap.to}) {
       changed(p) = round_;
       few_[static_cast<std::size_t>(p)].clear();
@@ -192,34 +194,40 @@ class ThoroughRebalance {
   std::vector<std::vector<FewParts>> few_;  ///< empty where they have changed
 };
 
-bool exchange_equal(PartPacking& packing, int from, int to) {
-  Transfer transfer(packing, from, to);
-  transfer.improve();
-  return transfer.run(few_parts(packing, from, kNear), few_parts(packing, to, kNear), 0, false);
+}  // namespace
+
+int FewParts::count() const {
+  return static_cast<int>(std::find(parts.begin(), parts.end(), -1) - parts.begin());
 }
 
-}  // namespace
+bool FewParts::has(int part) const {
+  return std::find(parts.begin(), parts.end(), part) != parts.end();
+}
+
+std::vector<FewParts> few_parts(const PartPacking& packing, int cp_rank, const PartReach& reach) {
+  const std::vector<int> parts = shortest_of(packing, cp_rank, reach);
+  std::vector<FewParts> all = {{}};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const FewParts one = with(packing, {}, parts[i]);
+    all.push_back(one);
+    for (std::size_t j = 0; j < i; ++j) {
+      const FewParts two = with(packing, one, parts[j]);
+      all.push_back(two);
+      for (std::size_t k = 0; reach.triples && k < j; ++k) {
+        all.push_back(with(packing, two, parts[k]));
+      }
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const FewParts& a, const FewParts& b) { return a.tokens < b.tokens; });
+  return all;
+}
 
 bool transfer_tokens(PartPacking& packing, int from, int to, std::int64_t tokens) {
   Transfer transfer(packing, from, to);
   transfer.limit(std::max(
       {std::abs(packing.need(from)), std::abs(packing.need(to)), kMaxNeed * packing.share()}));
-  return transfer.run(few_parts(packing, from, kNear), few_parts(packing, to, kNear), tokens,
-                      false);
-}
-
-void rebalance_in_place(PartPacking& packing) {
-  packing.set_filling(0);
-  for (int round = 0; round < 2 * packing.cp_ranks(); ++round) {
-    int most = 0;
-    int least = 0;
-    for (int p = 1; p < packing.cp_ranks(); ++p) {
-      if (packing.need(p) < packing.need(most)) most = p;
-      if (packing.need(p) > packing.need(least)) least = p;
-    }
-    if (packing.need(least) - packing.need(most) < kEvenEnough * packing.share()) return;
-    if (!exchange_equal(packing, most, least)) return;
-  }
+  return transfer.run(few_parts(packing, from, kNear), few_parts(packing, to, kNear), tokens);
 }
 
 void rebalance_thoroughly(PartPacking& packing) {

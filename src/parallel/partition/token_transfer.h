@@ -1,23 +1,43 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <vector>
 
 #include "parallel/partition/part_packing.h"
 
 namespace longca {
 
-/// Moves exactly `tokens` from one CP rank to another that has room for them, without a cut: one
-/// or two short parts for up to two others, or the border between two parts of an atom, whatever
-/// changes the areas least. Returns false, and moves nothing, if no such move keeps both areas
-/// within 1.5 % of a CP rank's share of what they should be, or as near as they were.
+/// Up to three parts of one CP rank; −1 for none.
+struct FewParts {
+  std::array<int, 3> parts = {-1, -1, -1};
+  std::int64_t tokens = 0;
+  double excess = 0;
+
+  int count() const;
+  bool has(int part) const;
+};
+
+/// Which of a CP rank's parts an exchange may take; bounds the search.
+struct PartReach {
+  std::ptrdiff_t parts = 12;  ///< the shortest ones
+  bool triples = false;       ///< also three of them together, not only one or two
+  bool only_atoms = false;    ///< no parts of atoms that are cut
+};
+
+/// All choices of a CP rank's parts within reach, the empty one among them, by ascending tokens.
+std::vector<FewParts> few_parts(const PartPacking& packing, int cp_rank, const PartReach& reach);
+
+/// Moves exactly `tokens` (above 0) from one CP rank to another that has room for them, without
+/// another cut: one or two short parts for up to two others, or the border between two parts of an
+/// atom for up to two, whichever changes the areas least. Returns false, and moves nothing, if no
+/// such move keeps both areas within 1.5 % of a CP rank's share of what they should be, or as near
+/// as they were.
 bool transfer_tokens(PartPacking& packing, int from, int to, std::int64_t tokens);
 
-/// Exchanges as many tokens between the CP ranks that need least and most, in the same ways, while
-/// that brings their needs nearer to each other. For a packing that has no room left.
-void rebalance_in_place(PartPacking& packing);
-
-/// That between any two CP ranks, of up to three whole atoms for others, or for some of them and a
-/// border that makes up for the tokens.
+/// Exchanges equal numbers of tokens between CP ranks while that brings their needs nearer to each
+/// other: up to three whole atoms for up to three others, or for a border. For a packing without
+/// room left.
 void rebalance_thoroughly(PartPacking& packing);
 
 }  // namespace longca

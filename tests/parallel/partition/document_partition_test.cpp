@@ -132,7 +132,8 @@ TEST(DocumentPartition, ForEqualTimeEndsEarlierWhereKeysTravel) {
         area += other;
       }
       // Where areas alone decide, as in some of these, there is nothing to gain.
-      EXPECT_LE(time, (mask_is_causal ? 0.99 : 1.0) * area) << name << " over " << cp_ranks;
+      const double end = !mask_is_causal ? 1.0 : cp_ranks == 2 ? 0.997 : 0.98;
+      EXPECT_LE(time, end * area) << name << " over " << cp_ranks;
     }
   }
 }

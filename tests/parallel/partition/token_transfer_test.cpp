@@ -1,4 +1,4 @@
-#include "parallel/partition/few_parts.h"
+#include "parallel/partition/token_transfer.h"
 
 #include <gtest/gtest.h>
 
@@ -51,6 +51,45 @@ TEST_F(FewPartsTest, MayLeaveOutAtomsThatAreCut) {
   packing_.give(3, 0);
   EXPECT_EQ(few_parts(packing_, 0, {9, false, false}).size(), 1 + 5 + 10);
   EXPECT_EQ(few_parts(packing_, 0, {9, false, true}).size(), 1 + 3 + 3);
+}
+
+Mask packed(const std::vector<std::int64_t>& lengths) {
+  std::vector<MaskSlice> slices;
+  std::int64_t begin = 0;
+  for (const std::int64_t length : lengths) {
+    slices.push_back({begin, begin + length, begin, begin + length, MaskSliceType::full});
+    begin += length;
+  }
+  return Mask::from_slices(begin, begin, std::move(slices));
+}
+
+TEST(RebalanceThoroughly, ExchangesOneAtomForTwo) {
+  const Mask mask = packed({8, 8, 4, 4, 4, 4});
+  AtomAreas atoms(mask, mask_atoms(mask, 0), 1);
+  PartPacking packing(atoms, 2);
+  for (int part = 0; part < packing.parts(); ++part) packing.give(part, part < 2 ? 0 : 1);
+  EXPECT_DOUBLE_EQ(packing.imbalance(), 128.0 / 96);
+  rebalance_thoroughly(packing);
+  EXPECT_DOUBLE_EQ(packing.imbalance(), 1);
+  for (const int p : {0, 1}) EXPECT_EQ(packing.room(p), 0);
+}
+
+TEST(RebalanceThoroughly, LetsABorderMakeUpForTokens) {
+  // CP rank 0: 6 rows of the document of 10, and 6; CP rank 1: its other 4 rows, 6, 1 and 1.
+  const Mask mask = packed({10, 6, 6, 1, 1});
+  const std::vector<Range> found = {{0, 10}, {10, 16}, {16, 22}, {22, 23}, {23, 24}};
+  AtomAreas atoms(mask, found, 1);
+  PartPacking packing(atoms, 2);
+  packing.set_filling(0);
+  packing.give_end(0, 40, 1);
+  packing.give(0, 0);
+  packing.give(1, 0);
+  for (const int part : {2, 3, 4}) packing.give(part, 1);
+  ASSERT_DOUBLE_EQ(packing.imbalance(), 96.0 / 87);
+  rebalance_thoroughly(packing);
+  // A row of the long document for a token that sees itself alone.
+  EXPECT_DOUBLE_EQ(packing.imbalance(), 1);
+  for (const int p : {0, 1}) EXPECT_EQ(packing.room(p), 0);
 }
 
 }  // namespace
