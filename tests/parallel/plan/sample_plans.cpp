@@ -79,25 +79,25 @@ class SamplePlan {
       v[i] = add_buffer("v of the ring", TensorRole::v, max_rows_, false);
     }
     int pass = -1;
-    std::vector<int> reader;  // of the turn's keys
+    std::vector<int> reader;  // of the step's keys
     bool first = true;
-    for (int turn = 0; turn < ranks(); ++turn) {
-      const int cp_rank = (rank() - turn + ranks()) % ranks();
-      const Region k_rows = turn == 0 ? plan_.whole(external(TensorRole::k))
-                                      : rows(k[turn % 2], 0, sharding_.rows(cp_rank));
-      const Region v_rows = turn == 0 ? plan_.whole(external(TensorRole::v))
-                                      : rows(v[turn % 2], 0, sharding_.rows(cp_rank));
+    for (int step = 0; step < ranks(); ++step) {
+      const int cp_rank = (rank() - step + ranks()) % ranks();
+      const Region k_rows = step == 0 ? plan_.whole(external(TensorRole::k))
+                                      : rows(k[step % 2], 0, sharding_.rows(cp_rank));
+      const Region v_rows = step == 0 ? plan_.whole(external(TensorRole::v))
+                                      : rows(v[step % 2], 0, sharding_.rows(cp_rank));
       const std::vector<int> arrived = pass < 0 ? std::vector<int>{} : std::vector{pass};
-      if (turn + 1 < ranks()) {
+      if (step + 1 < ranks()) {
         const int to = (rank() + 1) % ranks();
         const int from = (rank() - 1 + ranks()) % ranks();
         const std::int64_t next_rows = sharding_.rows((cp_rank - 1 + ranks()) % ranks());
-        const int at = (turn + 1) % 2;
+        const int at = (step + 1) % 2;
         pass = add_op(
             {Exchange{Pattern::send_receive,
                       {{to, k_rows}, {to, v_rows}},
                       {{from, rows(k[at], 0, next_rows)}, {from, rows(v[at], 0, next_rows)}}},
-             reader, Lane::communication, turn});
+             reader, Lane::communication, step});
       }
       reader.clear();
       const int mask = mask_on(cp_rank);
@@ -106,7 +106,7 @@ class SamplePlan {
       reader = {add_op({Attend{own(TensorRole::q), rows(k_rows.buffer, 0, tokens),
                                rows(v_rows.buffer, 0, tokens), plan_.whole(sum),
                                own(TensorRole::lse), mask, first},
-                        arrived, Lane::compute, turn})};
+                        arrived, Lane::compute, step})};
       first = false;
     }
     if (first) {
@@ -140,7 +140,7 @@ class SamplePlan {
     const bool alone = gather.sends.empty();
     const int arrived = alone ? -1 : add_op({gather, {}, Lane::communication, 0});
     add_op({Clear{plan_.whole(dq)}, {}, Lane::compute, 0});
-    for (int turn = 0; turn < ranks(); ++turn) attend_backward(g, dq, turn, arrived);
+    for (int step = 0; step < ranks(); ++step) attend_backward(g, dq, step, arrived);
     add_op({Convert{plan_.whole(dq), own(TensorRole::dq)}, {}, Lane::compute, ranks()});
     if (!alone) reduce(g);
     const std::int64_t at = rank() * max_rows_;
@@ -150,16 +150,16 @@ class SamplePlan {
         {Convert{rows(g.dv, at, own_tokens()), own(TensorRole::dv)}, {}, Lane::compute, ranks()});
   }
 
-  void attend_backward(const Gathered& g, int dq, int turn, int arrived) {
-    const int cp_rank = (rank() + turn) % ranks();
+  void attend_backward(const Gathered& g, int dq, int step, int arrived) {
+    const int cp_rank = (rank() + step) % ranks();
     const std::int64_t at = cp_rank * max_rows_;
     const std::int64_t tokens = sharding_.tokens(cp_rank);
     const int mask = mask_on(cp_rank);
     const Region dk = rows(g.dk, at, tokens);
     const Region dv = rows(g.dv, at, tokens);
     if (mask < 0) {
-      add_op({Clear{dk}, {}, Lane::compute, turn});
-      add_op({Clear{dv}, {}, Lane::compute, turn});
+      add_op({Clear{dk}, {}, Lane::compute, step});
+      add_op({Clear{dv}, {}, Lane::compute, step});
       return;
     }
     const bool own_keys = cp_rank == rank();
@@ -168,7 +168,7 @@ class SamplePlan {
                         own_keys ? own(TensorRole::k) : rows(g.k, at, tokens),
                         own_keys ? own(TensorRole::v) : rows(g.v, at, tokens), own(TensorRole::o),
                         own(TensorRole::lse), plan_.whole(dq), dk, dv, mask, false, true},
-         own_keys ? std::vector<int>{} : std::vector{arrived}, Lane::compute, turn});
+         own_keys ? std::vector<int>{} : std::vector{arrived}, Lane::compute, step});
   }
 
   void reduce(const Gathered& g) {

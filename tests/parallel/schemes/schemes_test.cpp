@@ -171,7 +171,7 @@ TEST(Schemes, AStepIsCutWhereManyRowsSeeNoneOfItsKeys) {
   EXPECT_EQ(pieces(0), (Pieces{{{0, 100}, {0, 100}}})) << "a call more costs more than 70 rows";
 }
 
-/// One turn has results of the problem's dtype, which a second call could not add to.
+/// One step has results of the problem's dtype, which a second call could not add to.
 TEST(Schemes, APlanOfOneTurnIsNotCut) {
   const RankPlan plan = find_scheme("ulysses").plan(problem_with_gap(1), 0);
   EXPECT_EQ(plan.masks.size(), 1);
@@ -196,7 +196,7 @@ TEST(Schemes, KeysTravelWhileTheStepBeforeIsComputed) {
   }
 }
 
-/// The last sums go home while half of the own turn's heads are computed.
+/// The last sums go home while half of the own step's heads are computed.
 TEST(Schemes, TheLastGradientsTravelBesideOwnWork) {
   for (const char* name : {"ring_p2p", "ring_allgather", "magi", "usp", "loongtrain"}) {
     auto problem = causal_problem(4, 64, 8, ShardKind::zigzag, 4 * 8192);

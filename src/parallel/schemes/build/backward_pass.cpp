@@ -7,10 +7,10 @@
 namespace longca {
 namespace {
 
-/// Fewest query heads of a call, where a chunk is halved.
+/// A chunk is halved only if each half has this many query heads.
 constexpr std::int64_t kMinQueryHeads = 4;
 
-/// Heads of a chunk that are computed in one call.
+/// Heads of a chunk in one call.
 struct CallHeads {
   Range q;
   Range kv;
@@ -21,20 +21,20 @@ Region with_heads(Region region, Range heads) {
   return region;
 }
 
-/// Gradients, with keys that travel while others are computed on. The sums of the last turn would
-/// travel home while nothing is computed, so half of the own turn's heads wait until then: half of
-/// the chunks, or of the one chunk's heads. Where rows are divided (JointSplit), some of those that
-/// need own keys only wait in their place.
+/// Writes the backward pass. The sums of the last step would return to their owners while nothing
+/// is computed, so half of step 0 is kept back to hide them ("late"): half of the chunks, or half
+/// of the heads of a single chunk. With a JointSplit, rows that see own keys only are kept back
+/// instead.
 class BackwardPass {
  public:
   explicit BackwardPass(PlanParts& parts);
   void write();
 
  private:
-  bool turns_follow() const { return parts_.context->turns() > 1; }
-  /// A chunk whose own turn comes last.
+  bool has_more_steps() const { return parts_.context->steps() > 1; }
+  /// Whether step 0 of a chunk is computed last.
   bool is_late(int chunk) const {
-    return turns_follow() && parts_.chunks() > 1 && 2 * chunk >= parts_.chunks();
+    return has_more_steps() && parts_.chunks() > 1 && 2 * chunk >= parts_.chunks();
   }
   bool last_of_group(int chunk) const {
     return chunk + 1 == parts_.chunks() || parts_.group_of(chunk + 1) != parts_.group_of(chunk);
@@ -44,30 +44,30 @@ class BackwardPass {
   Region& dq(int chunk) { return dq_[static_cast<std::size_t>(chunk)]; }
   Coverage& reached(int chunk) { return reached_[static_cast<std::size_t>(chunk)]; }
 
-  GradientTarget& target(int turn, const Work& work, int group) {
-    return turn == 0 ? own_keys_[static_cast<std::size_t>(group)]
-                     : parts_.context->target(turn, work.block, group);
+  GradientTarget& target(int step, const Work& work, int group) {
+    return step == 0 ? own_keys_[static_cast<std::size_t>(group)]
+                     : parts_.context->target(step, work.block, group);
   }
-  void compute(int turn, int chunk, bool late = false);
+  void compute(int keys_step, int chunk, bool late = false);
   void compute_with_keys_alone(const Work& work, int chunk, int step);
   void compute_late();
   void clear_late_half(const Work& work, const KeyPair& into, bool first_dq, bool first_dkv);
-  void call(const Work& work, int turn, int chunk, const CallHeads& heads, const KeyPair& into,
+  void call(const Work& work, int keys_step, int chunk, const CallHeads& heads, const KeyPair& into,
             bool first_dq, bool first_dkv, int step);
-  void clear_unseen_keys(int turn, int group);
+  void clear_unseen_keys(int step, int group);
   void finish_queries(int chunk, int step);
   void finish_keys(int group, const std::vector<LateSum>& sums, int step);
   void total_keys(TensorRole role, int group, const std::vector<LateSum>& sums, int step);
 
   PlanParts& parts_;
-  /// All gradients of a plan, or none, so that no call has accumulators of two types.
+  /// All gradients of a plan, or none, so that no call has accumulators of two dtypes.
   bool float32_;
   std::vector<Region> dq_;
   std::vector<Coverage> reached_;
   std::vector<GradientTarget> own_keys_;
-  /// Whose gradients were written at their end result.
+  /// Keys whose gradients were written directly to the result.
   Coverage keys_alone_;
-  /// Of the only chunk; the same where it is not halved.
+  /// The two halves of a single chunk; equal where it is not halved.
   CallHeads early_;
   CallHeads late_;
   bool halved_ = false;
@@ -79,7 +79,7 @@ BackwardPass::BackwardPass(PlanParts& parts)
                parts.chunks() > parts.groups()) {
   const CallHeads heads = all_heads(0);
   early_ = late_ = heads;
-  halved_ = turns_follow() && split() == nullptr && parts.chunks() == 1 &&
+  halved_ = has_more_steps() && split() == nullptr && parts.chunks() == 1 &&
             heads.q.size() >= 2 * kMinQueryHeads;
   if (!halved_) return;
   const std::int64_t group_size = heads.q.size() / heads.kv.size();
@@ -112,29 +112,29 @@ void BackwardPass::write() {
   }
   ContextExchange& context = *parts_.context;
   context.begin_gradients(std::move(own_keys));
-  for (int turn = 0; turn < context.turns(); ++turn) {
-    context.fetch(turn);
-    context.before_gradients(turn);
+  for (int step = 0; step < context.steps(); ++step) {
+    context.fetch(step);
+    context.before_gradients(step);
     for (int chunk = 0; chunk < parts_.chunks(); ++chunk) {
-      if (turn > 0 || !is_late(chunk)) compute(turn, chunk);
-      if (last_of_group(chunk)) clear_unseen_keys(turn, parts_.group_of(chunk));
-      const bool is_last = turn + 1 == context.turns();
+      if (step > 0 || !is_late(chunk)) compute(step, chunk);
+      if (last_of_group(chunk)) clear_unseen_keys(step, parts_.group_of(chunk));
+      const bool is_last = step + 1 == context.steps();
       const bool more_comes = is_late(chunk) || halved_ || split() != nullptr;
-      if (is_last && !more_comes) finish_queries(chunk, turn);
-      if (!turns_follow() && last_of_group(chunk)) finish_keys(parts_.group_of(chunk), {}, turn);
+      if (is_last && !more_comes) finish_queries(chunk, step);
+      if (!has_more_steps() && last_of_group(chunk)) finish_keys(parts_.group_of(chunk), {}, step);
     }
-    context.after_gradients(turn);
+    context.after_gradients(step);
   }
   const LateSums sums = context.finish_gradients([this] { compute_late(); });
-  for (int group = 0; turns_follow() && group < parts_.groups(); ++group) {
-    finish_keys(group, sums[static_cast<std::size_t>(group)], context.turns());
+  for (int group = 0; has_more_steps() && group < parts_.groups(); ++group) {
+    finish_keys(group, sums[static_cast<std::size_t>(group)], context.steps());
   }
   for (const TensorRole role : {TensorRole::dq, dk, dv}) parts_.heads.place(role);
 }
 
-void BackwardPass::compute(int turn, int chunk, bool late) {
-  const int step = late ? parts_.context->turns() : turn;
-  for (const Work& work : parts_.work(turn, chunk)) {
+void BackwardPass::compute(int keys_step, int chunk, bool late) {
+  const int step = late ? parts_.context->steps() : keys_step;
+  for (const Work& work : parts_.work(keys_step, chunk)) {
     if (work.late != late) continue;
     if (work.has_keys_alone) {
       compute_with_keys_alone(work, chunk, step);
@@ -142,17 +142,17 @@ void BackwardPass::compute(int turn, int chunk, bool late) {
     }
     const Region queries[] = {dq(chunk)};
     const bool first_dq = begins(parts_.writer, reached(chunk), work.rows, queries, step);
-    GradientTarget& into = target(turn, work, parts_.group_of(chunk));
+    GradientTarget& into = target(keys_step, work, parts_.group_of(chunk));
     const Region keys[] = {into.into.k, into.into.v};
     const bool first_dkv = begins(parts_.writer, into.coverage, work.keys, keys, step);
-    const bool is_half = turn == 0 && halved_;
-    call(work, turn, chunk, is_half ? early_ : all_heads(chunk), into.into, first_dq, first_dkv,
-         step);
+    const bool is_half = keys_step == 0 && halved_;
+    call(work, keys_step, chunk, is_half ? early_ : all_heads(chunk), into.into, first_dq,
+         first_dkv, step);
     if (is_half) clear_late_half(work, into.into, first_dq, first_dkv);
   }
 }
 
-/// No float32 sums of keys that nobody else adds to.
+/// Keys to which nothing else adds need no float32 sums: their gradients are written to the result.
 void BackwardPass::compute_with_keys_alone(const Work& work, int chunk, int step) {
   using enum TensorRole;
   const int group = parts_.group_of(chunk);
@@ -162,7 +162,7 @@ void BackwardPass::compute_with_keys_alone(const Work& work, int chunk, int step
        {parts_.result({dk, group}, false), parts_.result({dv, group}, false)}, true, true, step);
 }
 
-/// What other turns add to before the late half comes.
+/// Clears what other steps add to before the late half is computed.
 void BackwardPass::clear_late_half(const Work& work, const KeyPair& into, bool first_dq,
                                    bool first_dkv) {
   if (first_dq) parts_.writer.add(Clear{with_heads(with_rows(dq(0), work.rows), late_.q)}, 0);
@@ -173,7 +173,7 @@ void BackwardPass::clear_late_half(const Work& work, const KeyPair& into, bool f
 }
 
 void BackwardPass::compute_late() {
-  const int step = parts_.context->turns();
+  const int step = parts_.context->steps();
   for (int chunk = 0; chunk < parts_.chunks(); ++chunk) {
     if (split() != nullptr) {
       compute(0, chunk, true);
@@ -191,7 +191,7 @@ void BackwardPass::compute_late() {
   }
 }
 
-void BackwardPass::call(const Work& work, int turn, int chunk, const CallHeads& heads,
+void BackwardPass::call(const Work& work, int keys_step, int chunk, const CallHeads& heads,
                         const KeyPair& into, bool first_dq, bool first_dkv, int step) {
   const auto rows_of = [&](TensorRole role) {
     return with_heads(with_rows(parts_.heads.held({role, chunk}), work.rows), heads.q);
@@ -199,7 +199,7 @@ void BackwardPass::call(const Work& work, int turn, int chunk, const CallHeads& 
   const auto keys_of = [&](const Region& keys) {
     return with_heads(with_rows(keys, work.keys), heads.kv);
   };
-  const KeyPair keys = parts_.context->keys(turn, work.block, parts_.group_of(chunk));
+  const KeyPair keys = parts_.context->keys(keys_step, work.block, parts_.group_of(chunk));
   int mask = work.mask;
   const std::int64_t chunk_heads = all_heads(chunk).q.size();
   if (parts_.problem.mask.blocks() != nullptr && heads.q.size() < chunk_heads) {
@@ -215,18 +215,18 @@ void BackwardPass::call(const Work& work, int turn, int chunk, const CallHeads& 
       step);
 }
 
-void BackwardPass::clear_unseen_keys(int turn, int group) {
-  if (turn == 0) {
-    // With rows divided, nothing is added to sums that were not written.
+void BackwardPass::clear_unseen_keys(int step, int group) {
+  if (step == 0) {
+    // With a JointSplit, total_keys reads only sums that were written.
     const GradientTarget& own = own_keys_[static_cast<std::size_t>(group)];
     const Region keys[] = {own.into.k, own.into.v};
-    if (split() == nullptr) clear_gaps(parts_.writer, own.coverage, keys, turn);
+    if (split() == nullptr) clear_gaps(parts_.writer, own.coverage, keys, step);
     return;
   }
-  for (int block = 0; block < parts_.context->blocks(turn); ++block) {
-    const GradientTarget& target = parts_.context->target(turn, block, group);
+  for (int block = 0; block < parts_.context->blocks(step); ++block) {
+    const GradientTarget& target = parts_.context->target(step, block, group);
     const Region keys[] = {target.into.k, target.into.v};
-    if (target.complete) clear_gaps(parts_.writer, target.coverage, keys, turn);
+    if (target.complete) clear_gaps(parts_.writer, target.coverage, keys, step);
   }
 }
 
@@ -258,7 +258,7 @@ void BackwardPass::finish_keys(int group, const std::vector<LateSum>& sums, int 
   parts_.heads.send_out(rounded, step);
 }
 
-/// What was summed here and what came late, added and rounded in one pass.
+/// Adds the sums of this rank and those that arrived last, and rounds, in one op.
 void BackwardPass::total_keys(TensorRole role, int group, const std::vector<LateSum>& sums,
                               int step) {
   const GradientTarget& own = own_keys_[static_cast<std::size_t>(group)];

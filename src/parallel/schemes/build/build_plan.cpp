@@ -19,7 +19,7 @@ RankPlan build_plan(const ParallelProblem& problem, const Composition& compositi
     parts.writer.add_note(fmt::format("heads travel in {} chunks", parts.chunks()));
   }
   if (composition.context != ContextKind::ring && problem.ranks > 1) {
-    parts.writer.add_note(fmt::format("stages: {}", parts.context->turns() - 1));
+    parts.writer.add_note(fmt::format("stages: {}", parts.context->steps() - 1));
   }
   return parts.writer.take();
 }

@@ -12,8 +12,8 @@ enum class ContextKind : std::uint8_t {
   group_cast,  ///< only those that are seen (Cast)
 };
 
-/// A scheme as the builder knows it: ranks in a grid heads × context, and how keys travel along the
-/// context.
+/// What distinguishes the schemes: the grid of ranks (heads × context), and how keys travel between
+/// CP ranks.
 struct Composition {
   GridShape shape;
   ContextKind context = ContextKind::ring;
@@ -21,19 +21,18 @@ struct Composition {
   int window = 0;
 };
 
-/// The plan of one rank. Bringing, computing and sending overlap: what a turn needs is listed
-/// before what the turn before computes. In both passes:
+/// The plan of one rank. Communication overlaps with computing: the exchange for a step is listed
+/// before the calls of the step before it. In both passes:
 ///
 /// 1. heads are exchanged, chunk by chunk (head_layout.h); no op if members = 1;
-/// 2. turn by turn keys arrive (context_exchange.h) and each chunk of heads is computed on them;
-/// 3. in the last turn each chunk's result leaves while the next one is computed;
-/// 4. in the backward pass the gradients of keys go home, the last of them while the half of the
-/// own
-///    turn is computed that waited for it (backward_pass.cpp).
+/// 2. keys arrive step by step (context_exchange.h) and each chunk of heads is computed on them;
+/// 3. in the last step each chunk's result is sent while the next chunk is computed;
+/// 4. in the backward pass gradients of keys return to their owners; half of the rank's own work is
+///    kept back to hide the last of these transfers (backward_pass.cpp).
 ///
-/// Results are written straight in the problem's dtype where each row gets one Attend; otherwise in
-/// a float32 accumulator, rounded once at the end. The gradients of one plan are all of the same
-/// kind, so that no kernel call has accumulators of two types.
+/// A row with one Attend is written in the problem's dtype; one with several is summed in float32
+/// and rounded once at the end. All gradients of a plan are of the same dtype, so that no kernel
+/// call has accumulators of two dtypes.
 RankPlan build_plan(const ParallelProblem& problem, const Composition& composition, int rank);
 
 }  // namespace longca

@@ -45,13 +45,13 @@ Cast::Cast(const Grid& grid, int rank, const Options& options, const ChooseSplit
   }
 }
 
-int Cast::blocks(int turn) const {
-  return turn == 0 ? 1 : static_cast<int>(stage_of(turn).blocks.size());
+int Cast::blocks(int step) const {
+  return step == 0 ? 1 : static_cast<int>(stage_of(step).blocks.size());
 }
 
-std::vector<Range> Cast::ranges(int turn, int block) {
-  if (turn == 0) return shard_.ranges;
-  return stage_of(turn).blocks[static_cast<std::size_t>(block)].ranges;
+std::vector<Range> Cast::ranges(int step, int block) {
+  if (step == 0) return shard_.ranges;
+  return stage_of(step).blocks[static_cast<std::size_t>(block)].ranges;
 }
 
 std::vector<Range> Cast::shared_keys() const {
@@ -70,34 +70,34 @@ KeyPair Cast::own_keys(int group) {
   return {heads_.held({TensorRole::k, group}), heads_.held({TensorRole::v, group})};
 }
 
-KeyPair Cast::buffer(Slot slot, int which, int group, std::int64_t rows) {
-  auto [it, is_new] = buffers_.try_emplace({slot, which, group});
+KeyPair Cast::buffer(BufferKind kind, int which, int group, std::int64_t rows) {
+  auto [it, is_new] = buffers_.try_emplace({kind, which, group});
   if (is_new) {
     static constexpr const char* kNames[] = {"stage", "sums of stage", "sums that arrived"};
     const std::int64_t heads = own_keys(group).k.heads.size();
     const auto add = [&](TensorRole role) -> Region {
       const int buffer = writer_.add_buffer(
-          {fmt::format("{} of {} {}, group {}", to_string(role), kNames[static_cast<int>(slot)],
+          {fmt::format("{} of {} {}, group {}", to_string(role), kNames[static_cast<int>(kind)],
                        which, group),
-           role, rows, static_cast<int>(heads), slot != Slot::keys, false, false});
+           role, rows, static_cast<int>(heads), kind != BufferKind::keys, false, false});
       return {buffer, {0, rows}, {0, heads}};
     };
-    const Region k = add(slot == Slot::keys ? TensorRole::k : TensorRole::dk);
-    it->second = {k, add(slot == Slot::keys ? TensorRole::v : TensorRole::dv)};
+    const Region k = add(kind == BufferKind::keys ? TensorRole::k : TensorRole::dk);
+    it->second = {k, add(kind == BufferKind::keys ? TensorRole::v : TensorRole::dv)};
   }
   return it->second;
 }
 
-KeyPair Cast::keys(int turn, int block, int group) {
-  if (turn == 0) return with_rows(own_keys(group), {0, shard_.tokens});
-  const CastStage& stage = stage_of(turn);
-  return with_rows(buffer(Slot::keys, turn, group, stage.rows),
+KeyPair Cast::keys(int step, int block, int group) {
+  if (step == 0) return with_rows(own_keys(group), {0, shard_.tokens});
+  const CastStage& stage = stage_of(step);
+  return with_rows(buffer(BufferKind::keys, step, group, stage.rows),
                    stage.blocks[static_cast<std::size_t>(block)].rows);
 }
 
-void Cast::fetch(int turn) {
-  if (turn + 1 >= turns()) return;
-  const CastStage& stage = stage_of(turn + 1);
+void Cast::fetch(int step) {
+  if (step + 1 >= steps()) return;
+  const CastStage& stage = stage_of(step + 1);
   Exchange exchange{seen_only_ ? Pattern::group_cast : Pattern::all_gather, {}, {}};
   for (int group = 0; group < groups_; ++group) {
     const KeyPair own = own_keys(group);
@@ -106,14 +106,14 @@ void Cast::fetch(int turn) {
       append(exchange.sends, parcel.peer, own, parcel.padding);
     }
     if (stage.rows == 0) continue;
-    const KeyPair arriving = buffer(Slot::keys, turn + 1, group, stage.rows);
+    const KeyPair arriving = buffer(BufferKind::keys, step + 1, group, stage.rows);
     for (const Parcel& parcel : stage.from) {
       for (const Range run : parcel.into) append(exchange.receives, parcel.peer, arriving, run);
       append(exchange.receives, parcel.peer, arriving, parcel.padding_into);
     }
   }
-  writer_.add(std::move(exchange), turn);
-  copy_own_keys(turn);
+  writer_.add(std::move(exchange), step);
+  copy_own_keys(step);
 }
 
 Parcel Cast::needed_own_keys(const CastStage& stage) const {
@@ -129,16 +129,18 @@ Parcel Cast::needed_own_keys(const CastStage& stage) const {
   return needed;
 }
 
-/// Before anything is computed: beside a kernel that fills the GPU a copy would wait for its end.
-void Cast::copy_own_keys(int turn) {
-  const CastStage& stage = stage_of(turn + 1);
+/// Listed before the step's calls: behind a kernel that fills the GPU, a copy would wait for its
+/// end.
+void Cast::copy_own_keys(int step) {
+  const CastStage& stage = stage_of(step + 1);
   const Parcel own = needed_own_keys(stage);
   for (int group = 0; group < groups_; ++group) {
     for (std::size_t run = 0; run < own.runs.size(); ++run) {
       const KeyPair from = with_rows(own_keys(group), own.runs[run]);
-      const KeyPair to = with_rows(buffer(Slot::keys, turn + 1, group, stage.rows), own.into[run]);
-      writer_.add(Copy{from.k, to.k}, turn);
-      writer_.add(Copy{from.v, to.v}, turn);
+      const KeyPair to =
+          with_rows(buffer(BufferKind::keys, step + 1, group, stage.rows), own.into[run]);
+      writer_.add(Copy{from.k, to.k}, step);
+      writer_.add(Copy{from.v, to.v}, step);
     }
   }
 }
@@ -152,47 +154,48 @@ GradientTarget& Cast::target(int, int block, int group) {
   return targets_[static_cast<std::size_t>(block * groups_ + group)];
 }
 
-void Cast::before_gradients(int turn) {
+void Cast::before_gradients(int step) {
   on_the_way_ = std::exchange(summed_, 0);
-  if (on_the_way_ > 0) send_sums(on_the_way_, turn);
+  if (on_the_way_ > 0) send_sums(on_the_way_, step);
   targets_.clear();
-  if (turn == 0) {
+  if (step == 0) {
     for (const KeyPair& own : own_gradients_) targets_.push_back({own});
     return;
   }
-  for (const CastStage::Block& block : stage_of(turn).blocks) {
+  for (const CastStage::Block& block : stage_of(step).blocks) {
     for (int group = 0; group < groups_; ++group) {
-      // With rows divided, only rows that are needed are looked at.
-      targets_.push_back({with_rows(buffer(Slot::sums, turn % 2, group, max_rows_), block.rows),
-                          !split_.has_value()});
+      // With a JointSplit, only rows that a call has written are read.
+      targets_.push_back(
+          {with_rows(buffer(BufferKind::sums, step % 2, group, max_rows_), block.rows),
+           !split_.has_value()});
     }
   }
 }
 
-void Cast::after_gradients(int turn) {
-  if (on_the_way_ > 0) add_arrived(std::exchange(on_the_way_, 0), turn);
-  summed_ = turn;
+void Cast::after_gradients(int step) {
+  if (on_the_way_ > 0) add_arrived(std::exchange(on_the_way_, 0), step);
+  summed_ = step;
 }
 
 LateSums Cast::finish_gradients(const std::function<void()>& meanwhile) {
-  if (summed_ > 0) send_sums(summed_, turns());
+  if (summed_ > 0) send_sums(summed_, steps());
   meanwhile();
   return summed_ > 0 ? sums_of(std::exchange(summed_, 0))
                      : LateSums(static_cast<std::size_t>(groups_));
 }
 
-void Cast::send_sums(int turn, int step) {
-  const CastStage& stage = stage_of(turn);
+void Cast::send_sums(int of_step, int step) {
+  const CastStage& stage = stage_of(of_step);
   Exchange exchange{seen_only_ ? Pattern::group_reduce : Pattern::reduce_scatter, {}, {}};
   for (int group = 0; group < groups_; ++group) {
     if (stage.rows > 0) {
-      const KeyPair sums = buffer(Slot::sums, turn % 2, group, max_rows_);
+      const KeyPair sums = buffer(BufferKind::sums, of_step % 2, group, max_rows_);
       for (const Parcel& parcel : stage.from) {
         for (const Range run : parcel.into) append(exchange.sends, parcel.peer, sums, run);
       }
     }
     if (rows_to(stage) == 0) continue;
-    const KeyPair arriving = buffer(Slot::arrived, 0, group, max_arriving_);
+    const KeyPair arriving = buffer(BufferKind::arrived, 0, group, max_arriving_);
     std::int64_t row = 0;
     for (const Parcel& parcel : stage.to) {
       for (const Range run : parcel.runs) {
@@ -204,18 +207,18 @@ void Cast::send_sums(int turn, int step) {
   writer_.add(std::move(exchange), step);
 }
 
-LateSums Cast::sums_of(int turn) {
-  const CastStage& stage = stage_of(turn);
+LateSums Cast::sums_of(int step) {
+  const CastStage& stage = stage_of(step);
   LateSums sums(static_cast<std::size_t>(groups_));
   for (int group = 0; group < groups_; ++group) {
     auto& of_group = sums[static_cast<std::size_t>(group)];
     const Parcel own = needed_own_keys(stage);
     for (std::size_t run = 0; run < own.runs.size(); ++run) {
-      const KeyPair joint = buffer(Slot::sums, turn % 2, group, max_rows_);
+      const KeyPair joint = buffer(BufferKind::sums, step % 2, group, max_rows_);
       of_group.push_back({with_rows(joint, own.into[run]), own.runs[run]});
     }
     if (rows_to(stage) == 0) continue;
-    const KeyPair arrived = buffer(Slot::arrived, 0, group, max_arriving_);
+    const KeyPair arrived = buffer(BufferKind::arrived, 0, group, max_arriving_);
     std::int64_t row = 0;
     for (const Parcel& parcel : stage.to) {
       for (const Range run : parcel.runs) {
@@ -227,8 +230,8 @@ LateSums Cast::sums_of(int turn) {
   return sums;
 }
 
-void Cast::add_arrived(int turn, int step) {
-  const LateSums sums = sums_of(turn);
+void Cast::add_arrived(int of_step, int step) {
+  const LateSums sums = sums_of(of_step);
   for (std::size_t group = 0; group < sums.size(); ++group) {
     for (const LateSum& sum : sums[group]) {
       const KeyPair into = with_rows(own_gradients_[group], sum.rows);

@@ -11,12 +11,12 @@
 
 namespace longca {
 
-/// What one CP rank gets from another in a cast: runs of rows that travel as one message each.
+/// The rows that one CP rank sends another in a cast: one message per run.
 struct Parcel {
-  int peer = 0;             ///< the other one's rank
+  int peer = 0;             ///< rank at the other end
   std::vector<Range> runs;  ///< rows of the owner's shard
-  std::vector<Range> into;  ///< as many, rows of the receiver's stage; empty at the owner
-  Range padding;            ///< travels behind the keys, without gradients to come back
+  std::vector<Range> into;  ///< per run, rows of the receiver's stage buffer; empty at the owner
+  Range padding;            ///< sent after the keys; has no gradients
   Range padding_into;
 };
 
@@ -24,28 +24,27 @@ struct Parcel {
 struct CastStage {
   struct Block {
     std::vector<Range> ranges;  ///< tokens
-    Range rows;                 ///< where they lie in the stage
+    Range rows;                 ///< their rows in the stage buffer
   };
-  std::vector<Parcel> from;  ///< owners of what arrives
-  std::vector<Parcel> to;    ///< those who get rows from here
-  Parcel own;                ///< own keys that lie among those that arrive (JointSplit)
+  std::vector<Parcel> from;  ///< per owner that sends to this rank
+  std::vector<Parcel> to;    ///< per rank that receives from this one
+  Parcel own;                ///< own keys copied into the stage buffer (JointSplit)
   std::vector<Block> blocks;
   std::int64_t rows = 0;
 };
 
-/// Keys come straight from their owners: all of them (all-gather, as in Llama 3), or only those
-/// that the CP rank's queries see (group-cast, MagiAttention). Turn 0 is the own keys, each
-/// further turn a stage (cast_stages.h), on its way while the turn before is computed.
+/// Owners send their keys directly: all of them (all-gather, as in Llama 3), or only those that the
+/// receiver's queries see (group-cast, MagiAttention). Step 0 computes on the own keys, each
+/// further step on one stage (cast_stages.h), which arrives while the step before it is computed.
 ///
-/// The keys of a stage lie in ascending order and are computed on at once, one message per range.
-/// If `by_owner`, for shards torn into many ranges, each owner's keys stay together instead, in one
-/// block per owner, with fewer messages. Gradients are float32 sums per stage; they return to the
-/// owners by the same messages turned round (reduce-scatter, group-reduce) while the next stage is
-/// computed, and are added there.
+/// A stage holds its keys in ascending order: one message per range, one kernel call for all. With
+/// `by_owner` (for shards of many ranges) it holds one block per owner: fewer messages, one call
+/// per block. Gradients are summed in float32 per stage and return to the owners by the same
+/// messages in reverse (reduce-scatter, group-reduce) while the next stage is computed.
 ///
-/// With a JointSplit turn 0 is of the rows that need own keys only, and the one stage of the
-/// others: the own keys that they see are copied into it, and the sums of these added like those
-/// that arrive.
+/// With a JointSplit, step 0 computes the rows that see own keys only, and the single stage all
+/// other rows: the own keys that these see are copied into the stage buffer, and their gradients
+/// are added like those that arrive.
 class Cast final : public ContextExchange {
  public:
   struct Options {
@@ -54,8 +53,7 @@ class Cast final : public ContextExchange {
     std::optional<SeenKeys> seen;
     bool by_owner = false;
   };
-  /// Whether rows are to be divided in place of keys; asked where there is one stage that allows
-  /// it.
+  /// Chooses a JointSplit, or none. Called only where the cast has a single stage.
   using ChooseSplit = std::function<std::optional<JointSplit>(const CastTraffic&)>;
 
   Cast(const Grid& grid, int rank, const Options& options, const ChooseSplit& choose_split,
@@ -64,31 +62,31 @@ class Cast final : public ContextExchange {
   const JointSplit* joint_split() const override { return split_ ? &*split_ : nullptr; }
   void need_joint_keys(const std::vector<Range>& rows) override { needed_ = rows; }
   std::vector<Range> shared_keys() const override;
-  int turns() const override { return static_cast<int>(stages_.size()) + 1; }
-  int blocks(int turn) const override;
-  std::vector<Range> ranges(int turn, int block) override;
-  KeyPair keys(int turn, int block, int group) override;
-  void fetch(int turn) override;
+  int steps() const override { return static_cast<int>(stages_.size()) + 1; }
+  int blocks(int step) const override;
+  std::vector<Range> ranges(int step, int block) override;
+  KeyPair keys(int step, int block, int group) override;
+  void fetch(int step) override;
   void begin_gradients(std::vector<KeyPair> own) override;
-  GradientTarget& target(int turn, int block, int group) override;
-  void before_gradients(int turn) override;
-  void after_gradients(int turn) override;
+  GradientTarget& target(int step, int block, int group) override;
+  void before_gradients(int step) override;
+  void after_gradients(int step) override;
   LateSums finish_gradients(const std::function<void()>& meanwhile) override;
 
  private:
-  enum class Slot : std::uint8_t { keys, sums, arrived };
+  enum class BufferKind : std::uint8_t { keys, sums, arrived };
 
-  const CastStage& stage_of(int turn) const { return stages_[static_cast<std::size_t>(turn - 1)]; }
+  const CastStage& stage_of(int step) const { return stages_[static_cast<std::size_t>(step - 1)]; }
   KeyPair own_keys(int group);
-  /// Buffers of a stage or shared by several.
-  KeyPair buffer(Slot slot, int which, int group, std::int64_t rows);
-  void copy_own_keys(int turn);
-  /// Runs of own keys that lie in a joint buffer, as far as they are needed there.
+  /// The buffers of a stage (keys), or those that stages take in turns (sums) or share (arrived).
+  KeyPair buffer(BufferKind kind, int which, int group, std::int64_t rows);
+  void copy_own_keys(int step);
+  /// The runs of own keys that joint rows see, and their rows in the stage buffer.
   Parcel needed_own_keys(const CastStage& stage) const;
-  void send_sums(int turn, int step);
-  void add_arrived(int turn, int step);
-  /// Where the sums lie that arrived of a turn, and own ones of a joint buffer.
-  LateSums sums_of(int turn);
+  void send_sums(int of_step, int step);
+  void add_arrived(int of_step, int step);
+  /// The sums that arrived for a step, and those of own keys in the stage buffer.
+  LateSums sums_of(int step);
 
   HeadExchange& heads_;
   PlanWriter& writer_;
@@ -96,15 +94,15 @@ class Cast final : public ContextExchange {
   int groups_;
   Shard shard_;
   std::optional<JointSplit> split_;
-  std::vector<Range> needed_;  ///< rows of the one stage
+  std::vector<Range> needed_;  ///< rows of the single stage
   std::vector<CastStage> stages_;
   std::int64_t max_rows_ = 0;
   std::int64_t max_arriving_ = 0;
-  std::map<std::tuple<Slot, int, int>, KeyPair> buffers_;
+  std::map<std::tuple<BufferKind, int, int>, KeyPair> buffers_;
   std::vector<KeyPair> own_gradients_;
-  std::vector<GradientTarget> targets_;  ///< of the turn: per block, per group
-  int summed_ = 0;                       ///< the turn whose sums wait to be sent; 0: none
-  int on_the_way_ = 0;                   ///< the turn whose sums were sent; 0: none
+  std::vector<GradientTarget> targets_;  ///< of the step: per block, per group
+  int summed_ = 0;                       ///< the step whose sums wait to be sent; 0: none
+  int on_the_way_ = 0;                   ///< the step whose sums were sent; 0: none
 };
 
 }  // namespace longca

@@ -7,14 +7,14 @@
 namespace longca {
 namespace {
 
-/// What a CP rank of `queries` gets of an owner's tokens.
+/// The tokens of an owner that a CP rank with these queries receives.
 std::vector<Range> wanted(const Cast::Options& options, const Shard& queries, const Shard& owner) {
   if (!options.seen) return owner.ranges;
   return common_ranges(options.seen->by(queries.ranges), owner.ranges);
 }
 
-/// The rows of these tokens in their owner's shard; runs that touch there become one if `join`.
-/// Each range lies in one of the owner's.
+/// The rows of these tokens in their owner's shard, touching runs joined if `join`. Each range must
+/// lie within one of the owner's.
 std::vector<Range> rows_of(const Shard& owner, const std::vector<Range>& tokens, bool join) {
   std::vector<Range> rows;
   std::int64_t first_row = 0;
@@ -31,7 +31,7 @@ std::vector<Range> rows_of(const Shard& owner, const std::vector<Range>& tokens,
   return rows;
 }
 
-/// The keys of all owners, and the own ones among them, in ascending order: each run is one range
+/// Lays out the keys of all owners, and own ones among them, in ascending order; a run is one range
 /// of tokens.
 void lay_out_sorted(CastStage& stage, const std::vector<std::vector<Range>>& tokens,
                     const std::vector<Range>& own) {
@@ -61,7 +61,7 @@ void lay_out_sorted(CastStage& stage, const std::vector<std::vector<Range>>& tok
   if (stage.rows > 0) stage.blocks.push_back(std::move(block));
 }
 
-/// One owner after the other, its padding behind its keys.
+/// Lays out one owner after the other: its keys, then its padding.
 void lay_out_by_owner(CastStage& stage, const std::vector<std::vector<Range>>& tokens) {
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     Parcel& parcel = stage.from[i];
@@ -76,7 +76,7 @@ void lay_out_by_owner(CastStage& stage, const std::vector<std::vector<Range>>& t
   }
 }
 
-/// Runs that follow each other at both ends become one.
+/// Joins runs that are consecutive at both ends.
 void join_runs(Parcel& parcel) {
   std::size_t last = 0;
   for (std::size_t i = 1; i < parcel.runs.size(); ++i) {

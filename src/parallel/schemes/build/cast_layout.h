@@ -4,7 +4,7 @@
 
 namespace longca {
 
-/// All stages of a cast as `rank` sees them. `split` becomes the chosen one.
+/// The stages of `rank`. Sets `split` where `choose_split` returns one.
 std::vector<CastStage> cast_layout(const Grid& grid, int rank, const Cast::Options& options,
                                    const Cast::ChooseSplit& choose_split,
                                    std::optional<JointSplit>& split);

@@ -9,12 +9,12 @@
 namespace longca {
 namespace {
 
-/// A stage writes its result of a row, and the merging reads it.
+/// Per row, a stage writes its result and the merge reads it.
 constexpr double kTouchesOfARow = 2;
 constexpr int kMaxStages = 8;
 constexpr int kSampledCpRanks = 8;
 
-/// What one CP rank does, in seconds.
+/// Seconds of one CP rank.
 struct Cost {
   double own = 0;
   double others = 0;
@@ -41,7 +41,7 @@ Cost cost_of(const ParallelProblem& problem, const Grid& grid, const SeenKeys& s
               platform, kTouchesOfARow * static_cast<double>(shard.tokens) * shape.row_bytes())};
 }
 
-/// When a CP rank ends that works in `stages`.
+/// Seconds until a CP rank ends if its keys arrive in `stages` stages.
 double end_of(const Cost& cost, int stages, const cost::Platform& platform) {
   const double per_stage = platform.links.seconds_per_exchange;
   const double per_call = platform.kernel.any.seconds_per_call;

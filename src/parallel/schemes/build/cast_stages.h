@@ -7,17 +7,16 @@
 
 namespace longca {
 
-/// Stage s of a cast brings the keys of the owners that are stages[s] = [begin, end) places before
-/// a CP rank, and sends to those as far behind it: so both ends know it.
+/// In stage s, CP rank r receives keys from CP ranks r − d and sends its own to r + d, for each
+/// distance d in stages[s] = [begin, end), modulo the number of CP ranks.
 using CastStages = std::vector<Range>;
 
-/// 1, 2, 4, … owners: the first stage hides behind the own keys, each other one behind about as
-/// much computing as came before it, with few calls.
+/// Stages of 1, 2, 4, … owners: each is hidden by about as much computing as it brings itself, with
+/// few kernel calls.
 CastStages doubling_stages(int cp_ranks);
 
-/// Equal stages, their number (at most 8) such that the slowest of a sample of CP ranks would end
-/// first, forward: by its cells, its bytes, and for each stage an exchange, a call and the merging
-/// of its rows.
+/// Equal stages, at most 8: the number for which the slowest of a sample of CP ranks finishes the
+/// forward pass first. Costs: cells, bytes, and per stage one exchange, one call and one merge.
 CastStages stages_by_cost(const ParallelProblem& problem, const Grid& grid, const SeenKeys& seen);
 
 }  // namespace longca

@@ -9,7 +9,7 @@ namespace longca {
 /// Which rows of a result have been written.
 class Coverage {
  public:
-  /// Counts `rows` as written from now on; returns those of them that were not yet.
+  /// Marks `rows` as written; returns those that were not before.
   std::vector<Range> add(Range rows);
   /// The rows of `whole` that nothing has written.
   std::vector<Range> gaps(Range whole) const;

@@ -72,13 +72,13 @@ bool worth_trimming(const Mask& mask, const Box& box) {
 /// A row without a cell is written by the kernel, read with the other result, and written again.
 constexpr double kTouchesOfARow = 4;
 
-/// Where the longest gaps of at least `least` rows divide the ascending, disjoint `rows`: the index
-/// of the range behind each, ascending.
-std::vector<std::size_t> gaps_in(const std::vector<Range>& rows, std::int64_t least) {
+/// The longest gaps of at least `min_gap` rows between the ascending, disjoint `rows`: per gap the
+/// index of the range that follows it, ascending.
+std::vector<std::size_t> gaps_in(const std::vector<Range>& rows, std::int64_t min_gap) {
   const auto gap = [&](std::size_t i) { return rows[i].begin - rows[i - 1].end; };
   std::vector<std::size_t> gaps;
   for (std::size_t i = 1; i < rows.size(); ++i) {
-    if (gap(i) >= least) gaps.push_back(i);
+    if (gap(i) >= min_gap) gaps.push_back(i);
   }
   std::ranges::stable_sort(gaps, std::greater<>{}, gap);
   gaps.resize(std::min<std::size_t>(gaps.size(), Cutter::kMaxPieces - 1));
@@ -86,18 +86,18 @@ std::vector<std::size_t> gaps_in(const std::vector<Range>& rows, std::int64_t le
   return gaps;
 }
 
-/// False if no `least` rows in sequence lie outside all slices: one of them would be a multiple of
-/// `least`. O(rows / least · log slices), which are in order of their rows.
-bool may_have_gap(const Mask& mask, std::int64_t least) {
+/// False if every gap between slices is shorter than `min_gap` rows: a longer one would contain a
+/// multiple of `min_gap`. Slices are in order of their rows; O(rows / min_gap · log slices).
+bool may_have_gap(const Mask& mask, std::int64_t min_gap) {
   const auto slices = mask.slices();
-  for (std::int64_t row = least; row < mask.q_tokens(); row += least) {
+  for (std::int64_t row = min_gap; row < mask.q_tokens(); row += min_gap) {
     const auto behind = std::ranges::upper_bound(slices, row, {}, &MaskSlice::q_begin);
     if (behind == slices.begin() || std::prev(behind)->q_end <= row) return true;
   }
   return false;
 }
 
-/// Around the cells on either side of the gaps. One box or none where there are no gaps.
+/// The bounding boxes of the cells between gaps; at most one box where there are no gaps.
 std::vector<Box> boxes_between_gaps(const Mask& mask, std::int64_t min_gap) {
   if (mask.slices().size() >= kManySlices && !may_have_gap(mask, min_gap)) return {};
   std::vector<Range> reached;

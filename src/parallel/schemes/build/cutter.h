@@ -8,28 +8,26 @@
 
 namespace longca {
 
-/// What is computed in one call of a rank's queries against a block of keys. Rows and keys at the
-/// edges that have no cell are cut off, so that steps become plain full or causal rectangles where
-/// they can (not those of masks of many slices that are not much smaller for it).
+/// One kernel call: some of a rank's queries against some keys of a block. Rows and keys without
+/// cells are trimmed from the edges, so that calls become full or causal rectangles where possible
+/// (masks of many slices only where this removes enough).
 struct Piece {
   Range rows;  ///< local numbers of the queries
   Range keys;  ///< local numbers of the block's keys
   Mask mask;   ///< [rows, keys]
 };
 
-/// Cuts a mask to one rank's queries, then to block after block of keys.
+/// Restricts a mask to one rank's queries, then to each block of keys.
 class Cutter {
  public:
-  /// `queries` ascending; local number 0 is the first of them. Both may be all tokens: the mask
-  /// then stays as it is. Where `min_gap` rows or more in sequence see none of a block's keys, a
-  /// step is cut in two.
+  /// `queries`: ascending; local number 0 is the first of them. A step is cut in two where at least
+  /// `min_gap` consecutive rows see none of a block's keys.
   Cutter(const Mask& mask, const std::vector<Range>& queries, std::int64_t min_gap);
 
-  /// By rows, which are disjoint; at most kMaxPieces. None if no query sees any of the keys.
+  /// At most kMaxPieces pieces with disjoint rows; none if no query sees any of the keys.
   std::vector<Piece> cut(const std::vector<Range>& keys) const;
 
-  /// Exactly these rows against those of the keys that they see, in one call; none if they see
-  /// none.
+  /// One piece with exactly these rows and the keys that they see; none if they see none.
   std::vector<Piece> cut_rows(Range rows, const std::vector<Range>& keys) const;
 
   static constexpr int kMaxPieces = 4;
@@ -39,9 +37,8 @@ class Cutter {
   std::int64_t min_gap_;
 };
 
-/// The rows without a cell that are worth another call: what a kernel would write of them, and the
-/// merging read, costs more than the call's start and its last, half empty wave. `shape`: of the
-/// call.
+/// From how many consecutive rows without cells on a second call is cheaper: writing and merging
+/// those rows then takes longer than a call's fixed cost. `shape`: of the call.
 std::int64_t min_gap_of(const cost::Platform& platform, const cost::HeadShape& shape);
 
 }  // namespace longca

@@ -5,17 +5,16 @@
 
 namespace longca {
 
-/// How many ranks share the heads in a scheme of two dimensions: the factor asked for; else the
-/// largest divisor of the ranks that divides the KV heads and is no larger than a node. Exchanging
-/// heads moves less than a ring does, but all at once, so it wants the links inside a node; beyond
-/// the KV heads these would have to be replicated, and each rank of a ring would move as much as
-/// before.
+/// How many ranks share the heads in a scheme with both dimensions: the factor asked for, else the
+/// largest divisor of the ranks that divides the KV heads and fits in a node. An exchange of heads
+/// moves fewer bytes than a ring but cannot be hidden, so it belongs on the links inside a node;
+/// more ways than KV heads would replicate these and save a ring nothing.
 int head_ways(const ParallelProblem& problem);
 
-/// At least one rank; else `unsupported`. All that schemes without heads to share ask for.
+/// `unsupported` without a rank: the only condition of schemes that do not share heads.
 Support check_ranks(const ParallelProblem& problem);
 
-/// Whether the factor divides the ranks, and the heads allow it; else `unsupported`.
+/// `unsupported` unless the factor divides the ranks and the heads allow it.
 Support check_factor(const ParallelProblem& problem);
 
 }  // namespace longca

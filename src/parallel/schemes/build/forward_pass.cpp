@@ -3,18 +3,18 @@
 namespace longca {
 namespace {
 
-/// Results of one chunk on their way.
+/// The results of one chunk, and which rows of them were written.
 struct Output {
-  Region o;    ///< the tensor itself, or a float32 sum
+  Region o;    ///< the result, or a float32 sum
   Region lse;  ///< the CP rank's tokens
   Coverage coverage{};
 };
 
-/// Whether a row of the chunk has more than one Attend.
-bool meets_again(const PlanParts& parts, int chunk) {
+/// Whether some row of the chunk has more than one Attend.
+bool needs_merging(const PlanParts& parts, int chunk) {
   Coverage coverage;
-  for (int turn = 0; turn < parts.context->turns(); ++turn) {
-    for (const Work& work : parts.work(turn, chunk)) {
+  for (int step = 0; step < parts.context->steps(); ++step) {
+    for (const Work& work : parts.work(step, chunk)) {
       if (coverage.add(work.rows) != std::vector<Range>{work.rows}) return true;
     }
   }
@@ -32,26 +32,26 @@ void bring_in(PlanParts& parts) {
   }
 }
 
-void attend(PlanParts& parts, int turn, int chunk, Output& output) {
+void attend(PlanParts& parts, int step, int chunk, Output& output) {
   const Region q = parts.heads.held({TensorRole::q, chunk});
-  for (const Work& work : parts.work(turn, chunk)) {
+  for (const Work& work : parts.work(step, chunk)) {
     const Region results[] = {output.o, output.lse};
-    const bool first = begins(parts.writer, output.coverage, work.rows, results, turn);
-    const KeyPair keys = parts.context->keys(turn, work.block, parts.group_of(chunk));
+    const bool first = begins(parts.writer, output.coverage, work.rows, results, step);
+    const KeyPair keys = parts.context->keys(step, work.block, parts.group_of(chunk));
     parts.writer.add(
         Attend{with_rows(q, work.rows), with_rows(keys.k, work.keys), with_rows(keys.v, work.keys),
                with_rows(output.o, work.rows), with_rows(output.lse, work.rows), work.mask, first},
-        turn);
+        step);
   }
 }
 
-void finish(PlanParts& parts, int turn, int chunk, const Output& output) {
+void finish(PlanParts& parts, int step, int chunk, const Output& output) {
   const Region results[] = {output.o, output.lse};
-  clear_gaps(parts.writer, output.coverage, results, turn);
+  clear_gaps(parts.writer, output.coverage, results, step);
   const HeadPart part[] = {{TensorRole::o, chunk}};
   const Region rounded = parts.result(part[0], false);
-  if (output.o.buffer != rounded.buffer) parts.writer.add(Convert{output.o, rounded}, turn);
-  parts.heads.send_out(part, turn);
+  if (output.o.buffer != rounded.buffer) parts.writer.add(Convert{output.o, rounded}, step);
+  parts.heads.send_out(part, step);
 }
 
 }  // namespace
@@ -60,15 +60,15 @@ void write_forward(PlanParts& parts) {
   bring_in(parts);
   std::vector<Output> outputs;
   for (int chunk = 0; chunk < parts.chunks(); ++chunk) {
-    outputs.push_back({parts.result({TensorRole::o, chunk}, meets_again(parts, chunk)),
+    outputs.push_back({parts.result({TensorRole::o, chunk}, needs_merging(parts, chunk)),
                        parts.result({TensorRole::lse, chunk}, false)});
   }
-  for (int turn = 0; turn < parts.context->turns(); ++turn) {
-    parts.context->fetch(turn);
+  for (int step = 0; step < parts.context->steps(); ++step) {
+    parts.context->fetch(step);
     for (int chunk = 0; chunk < parts.chunks(); ++chunk) {
       Output& output = outputs[static_cast<std::size_t>(chunk)];
-      attend(parts, turn, chunk, output);
-      if (turn + 1 == parts.context->turns()) finish(parts, turn, chunk, output);
+      attend(parts, step, chunk, output);
+      if (step + 1 == parts.context->steps()) finish(parts, step, chunk, output);
     }
   }
   parts.heads.place(TensorRole::o);

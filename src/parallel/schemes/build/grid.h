@@ -8,23 +8,23 @@
 
 namespace longca {
 
-/// How ranks stand to each other: `head_ways` members at each CP rank along the context share the
-/// CP rank's tokens and have different heads.
+/// The grid heads × context: the `head_ways` members of a CP rank hold the same tokens and
+/// different heads.
 struct GridShape {
   int head_ways = 1;
-  /// Whether consecutive ranks are the members of one CP rank (so that the exchange of heads stays
-  /// in a node), or the CP ranks of one member (so that the exchange of context does).
+  /// Whether consecutive ranks are members of one CP rank (the exchange of heads stays in a node)
+  /// or CP ranks of one member (the exchange of keys does).
   bool head_first = true;
 };
 
-/// Tokens, and rows of a buffer: the tokens in ascending order, padding behind them.
+/// Tokens of a rank, and rows of its buffers: tokens in ascending order, then padding.
 struct Shard {
   std::vector<Range> ranges;  ///< global token numbers
   std::int64_t tokens = 0;
   std::int64_t rows = 0;
 };
 
-/// Some rows of a member's shard, and where they lie among those of its CP rank.
+/// The same rows, numbered in the member's shard and in its CP rank's.
 struct MemberRun {
   Range own;
   Range cp_rank;
@@ -42,9 +42,9 @@ class Grid {
   int cp_rank(int rank) const;
   int member(int rank) const;
 
-  /// What a CP rank's members hold together.
+  /// The tokens of all members of a CP rank.
   Shard cp_rank_shard(int cp_rank) const;
-  /// What a rank owns: its part of the CP rank's tokens, then of its padding.
+  /// The tokens that a rank owns: its part of the CP rank's, then of its padding.
   Shard own_shard(int rank) const;
   /// A member's rows: its tokens, and its padding where there is any. Empty runs are left out.
   std::vector<MemberRun> runs(const Shard& cp_rank, int member) const;

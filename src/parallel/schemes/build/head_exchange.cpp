@@ -12,7 +12,7 @@ bool of_keys(TensorRole role) {
          role == TensorRole::dv;
 }
 
-/// What the backward pass reads of the forward pass's buffers.
+/// Whether the backward pass reads this buffer of the forward pass.
 bool read_again(TensorRole role) {
   return role == TensorRole::q || role == TensorRole::k || role == TensorRole::v ||
          role == TensorRole::o || role == TensorRole::lse;
@@ -79,7 +79,7 @@ void HeadExchange::exchange(std::span<const HeadPart> parts, int step, Move&& mo
   if (layout_.ways() == 1) return;
   const std::vector<MemberRun> own_runs = runs(member_, move.pads);
   Exchange all_to_all{Pattern::all_to_all, {}, {}};
-  // Everyone starts with the next member, so that no one is everyone's first.
+  // Each member starts with the one after it, so that no member is the first peer of all.
   for (int i = 1; i < layout_.ways(); ++i) {
     const int other = (member_ + i) % layout_.ways();
     const int peer = grid_.rank(cp_rank_, other);

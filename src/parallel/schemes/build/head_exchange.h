@@ -17,26 +17,26 @@ struct HeadPart {
   int index = 0;
 };
 
-/// The tensors that a rank computes on: its CP rank's rows × its heads. With one member per
-/// CP rank they are the caller's own. With several they are buffers, one per part, filled and
-/// emptied by all-to-all among the members: a member's rows of all heads against all members' rows
-/// of its heads (S. A. Jacobs et al., "DeepSpeed Ulysses", 2023).
+/// The tensors that a rank computes on: [rows of its CP rank, its heads]. With one member per CP
+/// rank they are the caller's. With several they are buffers, one per part, and an all-to-all among
+/// the members exchanges [own rows, all heads] for [all rows, own heads]
+/// (S. A. Jacobs et al., "DeepSpeed Ulysses", 2023).
 class HeadExchange {
  public:
   HeadExchange(const ParallelProblem& problem, const Grid& grid, const HeadLayout& layout, int rank,
                PlanWriter& writer);
 
-  /// All rows and heads of a part. Exists from the first time that it is asked for.
+  /// All rows and heads of a part; the first call makes its buffer.
   Region held(HeadPart part);
-  /// From the caller's tensors into the parts' buffers, padding too; one exchange for all of them.
+  /// Fills the parts' buffers from the caller's tensors, padding too, in one exchange.
   void bring_in(std::span<const HeadPart> parts, int step);
-  /// The other way, results: without padding.
+  /// Returns results to the caller's tensors, without padding.
   void send_out(std::span<const HeadPart> parts, int step);
-  /// The end of dk and dv of a group that several members hold: the owners of the rows add up the
-  /// partial results, which lie in `partials` (float32, the CP rank's tokens without padding).
+  /// Sums dk and dv of a group that several members hold: the owner of each row adds the members'
+  /// `partials` (float32, [tokens of the CP rank, heads of the group], without padding).
   void add_up(std::span<const std::pair<TensorRole, Region>> partials, int group, int step);
 
-  /// Says in the plan where the results of this role lie.
+  /// Records in the plan where the results of this role are.
   void place(TensorRole role);
 
  private:
@@ -44,7 +44,7 @@ class HeadExchange {
   Range heads_of(HeadPart part, int member) const;
   /// A member's rows, with its padding or without.
   std::vector<MemberRun> runs(int member, bool pads) const;
-  /// `Move` says which of the caller's rows and the held ones leave, and which arrive.
+  /// `Move` is the direction: which of the caller's rows and the held ones are sent or received.
   template <typename Move>
   void exchange(std::span<const HeadPart> parts, int step, Move&& move);
 

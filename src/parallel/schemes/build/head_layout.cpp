@@ -23,8 +23,8 @@ HeadLayout::HeadLayout(int heads_q, int heads_k, int ways)
       q_per_member_(heads_q / ways),
       kv_per_member_(std::max(1, heads_k / ways)) {
   const bool shares_kv = kv_per_member_ == 1;
-  const int most = shares_kv ? q_per_member_ / kMinQueryHeads : kv_per_member_;
-  const int count = ways == 1 ? 1 : std::clamp(most, 1, kMaxChunks);
+  const int max_chunks = shares_kv ? q_per_member_ / kMinQueryHeads : kv_per_member_;
+  const int count = ways == 1 ? 1 : std::clamp(max_chunks, 1, kMaxChunks);
   const int group_size = q_per_member_ / kv_per_member_;
   for (int i = 0; i < count; ++i) {
     if (shares_kv && ways > 1) {

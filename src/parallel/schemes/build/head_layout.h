@@ -7,20 +7,19 @@
 
 namespace longca {
 
-/// Query heads of a rank that are computed together, and the run of KV heads that they read. Both
-/// numbered inside the rank's own heads.
+/// Query heads that a rank computes together, and the KV heads that they read, numbered among the
+/// rank's own heads.
 struct HeadChunk {
   Range q;
   int group = 0;  ///< index into HeadLayout::groups
 };
 
-/// Which heads the members of a CP rank have, and in which chunks they travel and are computed.
+/// Which heads the members of a CP rank hold, and the chunks in which these are sent and computed.
 ///
-/// Members have equal numbers of query heads. Where there are more members than KV heads, each KV
-/// head is held by several (`replicas`). A member with two or more KV heads works in up to four
-/// chunks of whole KV heads; one with a single KV head in up to four of at least four query heads,
-/// which share it. So the next chunk is on its way while one is computed, and kernels still get
-/// enough heads to fill a GPU. One member: one chunk.
+/// Members hold equal numbers of query heads. With more members than KV heads, `replicas` members
+/// hold each KV head. A member's heads form up to four chunks, of whole KV heads, or of at least
+/// four query heads where it holds a single KV head: a chunk is sent while another is computed, and
+/// each still fills a GPU. A single member has one chunk.
 class HeadLayout {
  public:
   /// Only for counts that check_heads accepts.
@@ -44,7 +43,7 @@ class HeadLayout {
   std::vector<Range> groups_;
 };
 
-/// Whether `ways` ranks can share the heads, or `unsupported` with the limit.
+/// `unsupported`, with the limit, where `ways` ranks cannot share the heads.
 Support check_heads(int heads_q, int heads_k, int ways);
 
 }  // namespace longca

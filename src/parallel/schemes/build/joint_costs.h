@@ -10,8 +10,8 @@
 
 namespace longca {
 
-/// When one rank would end its passes, in seconds, by its cells, bytes and calls: with rows
-/// divided, or keys.
+/// Estimated seconds of one rank's passes, from its cells, bytes and calls, with its rows divided
+/// (JointSplit) or its keys (own, then foreign).
 class JointCosts {
  public:
   /// `rows_of_all`: the mask of the rank's own rows, `own_tokens` of them, and all keys. All
@@ -20,15 +20,15 @@ class JointCosts {
              const Mask& rows_of_all);
 
   double forward_by_rows(const std::vector<Range>& alone, const std::vector<Range>& joint) const;
-  /// The first `early` ranges of rows that need own keys come before the joint ones.
+  /// The first `early` ranges of `alone` are computed before the joint rows, the others after.
   double backward_by_rows(const std::vector<Range>& alone, const std::vector<Range>& joint,
                           std::size_t early) const;
-  /// Both passes; in the backward pass half of the own work waits until the end. `calls`: of the
-  /// rows that see foreign keys; `foreign`: the mask of own rows and foreign keys.
+  /// Both passes; in the backward pass half of the work on own keys is computed last. `calls`: rows
+  /// of each call on foreign keys; `foreign`: the mask [own rows, foreign keys].
   double by_keys(const std::vector<Range>& calls, const Mask& foreign) const;
 
  private:
-  /// Of calls on these rows, one after the other.
+  /// Calls on these rows, one after the other.
   double seconds_of(const std::vector<Range>& rows, const cost::CallCost& call) const;
 
   const cost::Platform& platform_;

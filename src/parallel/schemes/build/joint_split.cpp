@@ -11,11 +11,11 @@
 namespace longca {
 namespace {
 
-/// Less would be lost in what the estimate leaves out.
+/// A split must gain 3 %: less is within the error of the estimate.
 constexpr double kWorthwhile = 0.97;
 constexpr std::size_t kMaxGaps = Cutter::kMaxPieces;
 
-/// What of [0, tokens) lies outside the ascending, disjoint `ranges`.
+/// [0, tokens) without the ascending, disjoint `ranges`.
 std::vector<Range> outside(const std::vector<Range>& ranges, std::int64_t tokens) {
   std::vector<Range> gaps;
   std::int64_t next = 0;
@@ -27,7 +27,7 @@ std::vector<Range> outside(const std::vector<Range>& ranges, std::int64_t tokens
   return gaps;
 }
 
-/// The rows that see one of `keys`, ascending, not touching.
+/// The rows that see some key of `keys`; ascending, not touching.
 std::vector<Range> rows_that_see(const Mask& rows_of_all, const std::vector<Range>& keys) {
   const std::vector<Range> all = {{0, rows_of_all.q_tokens()}};
   const Mask mask = rows_of_all.sub_mask(all, keys);
@@ -37,7 +37,7 @@ std::vector<Range> rows_that_see(const Mask& rows_of_all, const std::vector<Rang
   return rows;
 }
 
-/// The longest of the ascending `gaps`, `count` of them, ascending.
+/// The `count` longest of the ascending `gaps`, ascending.
 std::vector<Range> longest(std::vector<Range> gaps, std::size_t count) {
   std::ranges::stable_sort(gaps, std::greater<>{}, &Range::size);
   gaps.resize(std::min(gaps.size(), count));
@@ -45,7 +45,7 @@ std::vector<Range> longest(std::vector<Range> gaps, std::size_t count) {
   return gaps;
 }
 
-/// The calls of a kernel on rows that see foreign keys, as a Cutter would make them.
+/// The rows of each kernel call on foreign keys, as a Cutter would cut them.
 std::vector<Range> calls_on(const std::vector<Range>& rows, std::int64_t min_gap) {
   std::vector<Range> inner;
   for (std::size_t i = 1; i < rows.size(); ++i) {
@@ -68,8 +68,8 @@ JointSplit::Rows split_at(const std::vector<Range>& alone, std::size_t early, st
   return {{alone.begin(), middle}, outside(alone, tokens), {middle, alone.end()}};
 }
 
-/// Where the caller has said which gaps to keep: half of what is left alone comes first in the
-/// backward pass.
+/// The split for a `min_gap` that the caller has set: in the backward pass, half of the rows that
+/// see own keys only are computed first.
 std::optional<JointSplit> split_as_asked(std::vector<Range> gaps, std::int64_t min_gap,
                                          std::int64_t tokens) {
   std::erase_if(gaps, [&](Range gap) { return gap.size() < min_gap; });
@@ -79,10 +79,10 @@ std::optional<JointSplit> split_as_asked(std::vector<Range> gaps, std::int64_t m
       split_at(gaps, gaps.size(), tokens), split_at(gaps, (gaps.size() + 1) / 2, tokens), {}};
 }
 
-/// What leaves the longest gaps alone, as many as let each pass end first; none if both together
-/// would not take less than `least` seconds.
+/// The split that leaves the longest gaps out of the joint rows, as many as minimise the time of
+/// each pass; none if both passes together take `max_seconds` or more.
 std::optional<JointSplit> cheapest(const std::vector<Range>& gaps, std::int64_t tokens,
-                                   const JointCosts& costs, double least) {
+                                   const JointCosts& costs, double max_seconds) {
   JointSplit best;
   double forward = std::numeric_limits<double>::infinity();
   double backward = forward;
@@ -101,14 +101,14 @@ std::optional<JointSplit> cheapest(const std::vector<Range>& gaps, std::int64_t 
       best.backward = split_at(alone, early, tokens);
     }
   }
-  return forward + backward < least ? std::optional(best) : std::nullopt;
+  return forward + backward < max_seconds ? std::optional(best) : std::nullopt;
 }
 
-/// Shorter stretches of own keys that no joint row sees lie in the buffer too where no other key
-/// parts them: their bytes cost less than the two copies that would leave them out.
+/// Up to so many own keys that no joint row sees are copied into the buffer too if they lie between
+/// keys that are: that is cheaper than one more pair of copies.
 constexpr std::int64_t kShortStretch = 1024;
 
-/// The own keys that the joint rows see.
+/// Tokens of the own keys that the joint rows need in the buffer.
 std::vector<Range> keys_of(const std::vector<Range>& joint, const Shard& shard,
                            const SeenKeys& seen, const std::vector<Range>& foreign) {
   std::vector<Range> queries;  // tokens
@@ -145,7 +145,7 @@ std::optional<JointSplit> choose_joint_split(const ParallelProblem& problem, con
   const std::vector<Range> gaps = outside(rows, shard.tokens);
   std::optional<JointSplit> split;
   if (rows.empty()) {
-    // Gradients that come home do so while all is computed.
+    // No row is joint: gradients from other ranks arrive while all rows are computed.
     split =
         JointSplit{split_at(all_rows, 1, shard.tokens), split_at(all_rows, 0, shard.tokens), {}};
   } else if (problem.min_gap > 0) {

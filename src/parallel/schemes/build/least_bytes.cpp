@@ -16,8 +16,8 @@ bool sees_none(const Mask& mask, std::span<const Range> rows, Range keys) {
   return true;
 }
 
-/// Whether some single query sees all of the keys: the first or the last of a range does wherever
-/// the keys end at no diagonal.
+/// Whether the first or last query of some range sees all of `keys`. If no diagonal ends inside
+/// them, some query sees them all if and only if one of these does.
 bool sees_all(const Mask& mask, std::span<const Range> rows, Range keys) {
   for (const Range range : rows) {
     for (int head = 0; head < mask.heads(); ++head) {

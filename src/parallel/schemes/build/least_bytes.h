@@ -8,15 +8,14 @@
 
 namespace longca {
 
-/// How many keys of `keys` any query of `rows` sees in any head; both ascending and disjoint. By
-/// questions to the mask alone: what a tile holds, halved until all or none of its keys are seen.
+/// The number of `keys` that some query of `rows` sees in some head; both ascending and disjoint.
+/// Found by bisection on Mask::area_in alone, independent of how plans find them.
 std::int64_t count_seen_keys(const Mask& mask, std::span<const Range> rows,
                              std::span<const Range> keys);
 
-/// The fewest bytes that a pass must bring to or take from CP rank `rank` of a sharding if queries
-/// stay with their owners: k and v of the keys that its queries see and that it does not own enter;
-/// in the backward pass they enter again, and partial dk and dv of as many keys leave (as float32).
-/// Schemes that move queries instead (Ulysses) can do with less.
+/// The minimum of bytes that CP rank `rank` must exchange in a pass if queries stay with their
+/// owners: it receives k and v of the foreign keys that its queries see, and in the backward pass
+/// sends partial dk and dv (float32) of as many. Schemes that move queries (Ulysses) may need less.
 std::int64_t least_bytes(const ParallelProblem& problem, const Sharding& sharding, int rank,
                          bool backward);
 

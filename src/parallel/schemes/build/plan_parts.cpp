@@ -48,10 +48,10 @@ PlanParts::PlanParts(const ParallelProblem& the_problem, const Composition& comp
   cut(rank);
 }
 
-/// A plan of one turn is never cut: its results are of the problem's dtype, which nothing is added
-/// to.
+/// Plans of a single step are not cut: their results are in the problem's dtype, to which nothing
+/// can be added.
 std::int64_t PlanParts::min_gap(std::int64_t heads_q) const {
-  if (context->turns() == 1) return kNoLimit;
+  if (context->steps() == 1) return kNoLimit;
   if (problem.min_gap > 0) return problem.min_gap;
   cost::HeadShape shape = problem.shape();
   shape.heads_q = static_cast<int>(heads_q);
@@ -72,13 +72,13 @@ void PlanParts::cut(int rank) {
     row_cutter_ = std::move(cutters.front());
     return cut_rows(split->forward);
   }
-  for (int turn = 0; turn < context->turns(); ++turn) {
-    auto& of_turn = work_.emplace_back(cutters.size());
-    for (int block = 0; block < context->blocks(turn); ++block) {
-      const std::vector<Range> keys = context->ranges(turn, block);
+  for (int step = 0; step < context->steps(); ++step) {
+    auto& of_step = work_.emplace_back(cutters.size());
+    for (int block = 0; block < context->blocks(step); ++block) {
+      const std::vector<Range> keys = context->ranges(step, block);
       for (std::size_t i = 0; i < cutters.size(); ++i) {
         for (Piece& piece : cutters[i].cut(keys)) {
-          of_turn[i].push_back(
+          of_step[i].push_back(
               {block, piece.rows, piece.keys, writer.add_mask(std::move(piece.mask))});
         }
       }
@@ -92,12 +92,12 @@ void PlanParts::begin_backward() {
 }
 
 void PlanParts::cut_rows(const JointSplit::Rows& split) {
-  const auto cut_all = [&](int turn, const std::vector<Range>& rows, bool late,
+  const auto cut_all = [&](int step, const std::vector<Range>& rows, bool late,
                            std::vector<Work>& all) {
     for (const Range range : rows) {
-      const auto [known, is_new] = cut_.try_emplace({turn, range.begin, range.end});
+      const auto [known, is_new] = cut_.try_emplace({step, range.begin, range.end});
       if (is_new) {
-        for (Piece& piece : row_cutter_->cut_rows(range, context->ranges(turn, 0))) {
+        for (Piece& piece : row_cutter_->cut_rows(range, context->ranges(step, 0))) {
           known->second.push_back(
               {0, piece.rows, piece.keys, writer.add_mask(std::move(piece.mask))});
         }

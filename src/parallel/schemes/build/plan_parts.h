@@ -13,19 +13,19 @@
 
 namespace longca {
 
-/// What one chunk of heads computes in one call on a block of a turn's keys: local rows and keys.
+/// One call of a chunk of heads on a block of a step's keys; rows and keys are local.
 struct Work {
   int block = 0;
   Range rows;
   Range keys;
   int mask = 0;  ///< its number in the plan
-  /// Of a JointSplit: behind the joint rows in a backward pass.
+  /// JointSplit, backward pass: computed after the joint rows.
   bool late = false;
-  /// Of a JointSplit: nothing else adds to the gradients of these keys.
+  /// JointSplit: no other call or rank adds to the gradients of these keys.
   bool has_keys_alone = false;
 };
 
-/// What both passes of a plan are written with.
+/// State that the forward and the backward pass of a plan share while they are written.
 class PlanParts {
  public:
   PlanParts(const ParallelProblem& problem, const Composition& composition, int rank);
@@ -35,14 +35,13 @@ class PlanParts {
   int chunks() const { return static_cast<int>(layout.chunks().size()); }
   int groups() const { return static_cast<int>(layout.groups().size()); }
   int group_of(int chunk) const { return layout.chunks()[static_cast<std::size_t>(chunk)].group; }
-  /// Of the forward pass, or the backward pass from begin_backward on.
-  const std::vector<Work>& work(int turn, int chunk) const {
-    const auto& of_turn = work_[static_cast<std::size_t>(turn)];
-    return of_turn[of_turn.size() == 1 ? 0 : static_cast<std::size_t>(chunk)];
+  /// Calls of the forward pass; from begin_backward on, of the backward pass.
+  const std::vector<Work>& work(int step, int chunk) const {
+    const auto& of_step = work_[static_cast<std::size_t>(step)];
+    return of_step[of_step.size() == 1 ? 0 : static_cast<std::size_t>(chunk)];
   }
   void begin_backward();
-  /// Where a result of the CP rank's tokens goes: into the part itself, or a float32 sum of its
-  /// own.
+  /// Where a result of the CP rank's tokens is written: the part's buffer, or a new float32 one.
   Region result(HeadPart part, bool float32);
 
   const ParallelProblem& problem;
@@ -58,21 +57,21 @@ class PlanParts {
   void cut(int rank);
   void cut_rows(const JointSplit::Rows& split);
 
-  /// Per turn, and per chunk where masks differ by head.
+  /// Per step, and per chunk where masks differ by head.
   std::vector<std::vector<std::vector<Work>>> work_;
-  /// Of a JointSplit: cuts its rows. Those that both passes call a kernel on share a mask.
+  /// JointSplit only. Rows on which both passes call a kernel share a mask (cut_).
   std::optional<Cutter> row_cutter_;
-  std::map<std::tuple<int, std::int64_t, std::int64_t>, std::vector<Work>> cut_;  ///< by turn, rows
+  std::map<std::tuple<int, std::int64_t, std::int64_t>, std::vector<Work>> cut_;  ///< by step, rows
 };
 
-/// The rows of a region that its row `rows` are, counted from its first.
+/// Rows `rows` of a region, counted from its first.
 Region with_rows(Region region, Range rows);
 
-/// Marks `rows` of results as written. True if none of them was before; else clears those that were
-/// not, so that an op can add to all.
+/// Marks `rows` of results as written. True if all were unwritten, so that the op may overwrite;
+/// else clears the unwritten ones, so that it can add to all.
 bool begins(PlanWriter& writer, Coverage& coverage, Range rows, std::span<const Region> results,
             int step);
-/// Clears what no op has written.
+/// Clears the rows that no op has written.
 void clear_gaps(PlanWriter& writer, const Coverage& coverage, std::span<const Region> results,
                 int step);
 

@@ -8,8 +8,8 @@
 
 namespace longca {
 
-/// Writes the ops of one rank's plan and finds out by itself what each must wait for: the last op
-/// of the other lane that writes what it touches, or reads what it writes.
+/// Writes the ops of one rank's plan and derives what each waits for: the last op of the other lane
+/// with which it has a read-after-write, write-after-read or write-after-write conflict.
 class PlanWriter {
  public:
   PlanWriter(int rank, int ranks);
@@ -20,21 +20,21 @@ class PlanWriter {
   void add_result(Placement placement) { plan_.results.push_back(std::move(placement)); }
   const Mask& mask(int index) const { return plan_.masks[static_cast<std::size_t>(index)]; }
 
-  /// Ops go to the backward list from now on. Whatever the forward pass wrote is there.
+  /// Starts the backward list. All ops of the forward list have completed by then.
   void begin_backward();
 
-  /// Exchanges run on the communication lane, all else on the compute lane. An exchange without
-  /// messages is left out.
+  /// Exchanges run on the communication lane, all other ops on the compute lane. Empty exchanges
+  /// are left out.
   void add(Exchange exchange, int step);
   void add(Attend attend, int step);
   void add(AttendBackward attend, int step);
-  /// Regions without a row are left out.
+  /// Ops on empty regions are left out.
   void add(Add add, int step);
   void add(Convert convert, int step);
   void add(Total total, int step);
   void add(Clear clear, int step);
   void add(Copy copy, int step);
-  /// A copy that belongs to an exchange: on its lane.
+  /// A copy on the communication lane, beside the exchange that it belongs to.
   void add_beside_exchange(Copy copy, int step);
 
   RankPlan take() { return std::move(plan_); }
@@ -50,15 +50,14 @@ class PlanWriter {
     bool writes = false;
   };
   void append(Op op, const std::vector<Use>& uses);
-  /// The last op of the other lane that `use` conflicts with, if it comes after `known`; else
-  /// `known`.
+  /// The last op of the other lane that `use` conflicts with, or `known` if none is later.
   int last_conflict(const Use& use, std::size_t other_lane, int known) const;
 
   RankPlan plan_;
   std::vector<Op>* ops_;
   /// Per buffer and lane, in the order of the ops.
   std::vector<std::array<std::vector<Access>, 2>> accesses_;
-  /// Per lane: the last op of the other one that it has waited for.
+  /// Per lane: the last op of the other lane that it has waited for.
   std::array<int, 2> waited_ = {-1, -1};
 };
 

@@ -30,8 +30,8 @@ RingContext::RingContext(const Grid& the_grid, int the_rank, int window_size,
       writer(the_writer),
       counts_(static_cast<std::size_t>(grid.cp_ranks())) {}
 
-std::vector<Range> RingContext::ranges(int turn) {
-  const int cp_rank = place.cp_rank_of(turn);
+std::vector<Range> RingContext::ranges(int step) {
+  const int cp_rank = place.cp_rank_of(step);
   Shard shard = grid.cp_rank_shard(cp_rank);
   counts_[static_cast<std::size_t>(cp_rank)] = {shard.tokens, shard.rows};
   return std::move(shard.ranges);
@@ -47,11 +47,11 @@ const RingContext::Counts& RingContext::counts_of(int cp_rank) {
 }
 
 std::int64_t RingContext::max_rows() {
-  std::int64_t most = 0;
+  std::int64_t max_rows = 0;
   for (int cp_rank = 0; cp_rank < grid.cp_ranks(); ++cp_rank) {
-    most = std::max(most, counts_of(cp_rank).rows);
+    max_rows = std::max(max_rows, counts_of(cp_rank).rows);
   }
-  return most;
+  return max_rows;
 }
 
 Ring::Ring(const Grid& grid, int rank, int window_size, const HeadLayout& layout,
@@ -61,19 +61,19 @@ Ring::Ring(const Grid& grid, int rank, int window_size, const HeadLayout& layout
 
 Ring::~Ring() = default;
 
-std::vector<Range> Ring::ranges(int turn, int) {
-  return context_.ranges(turn);
+std::vector<Range> Ring::ranges(int step, int) {
+  return context_.ranges(step);
 }
 
-KeyPair Ring::rows(int turn, int group, std::int64_t rows) {
+KeyPair Ring::rows(int step, int group, std::int64_t rows) {
   const RingCoordinates& place = context_.place;
   KeyPair own = {context_.heads.held({TensorRole::k, group}),
                  context_.heads.held({TensorRole::v, group})};
   own.k.tokens = own.v.tokens = {0, rows};
-  if (turn == 0) return own;
-  const bool outer = place.turn_of_round(turn) == 0;
-  const int round = place.round(turn);
-  const int which = (outer ? round : turn - round - 1) % 2;
+  if (step == 0) return own;
+  const bool outer = place.step_of_round(step) == 0;
+  const int round = place.round(step);
+  const int which = (outer ? round : step - round - 1) % 2;
   const auto in_buffer = [&](TensorRole role, const Region& like) -> Region {
     auto [it, is_new] = buffers_.try_emplace({role, outer, which, group}, 0);
     if (is_new) {
@@ -87,35 +87,35 @@ KeyPair Ring::rows(int turn, int group, std::int64_t rows) {
   return {in_buffer(TensorRole::k, own.k), in_buffer(TensorRole::v, own.v)};
 }
 
-KeyPair Ring::keys(int turn, int, int group) {
-  return rows(turn, group, context_.tokens(turn));
+KeyPair Ring::keys(int step, int, int group) {
+  return rows(step, group, context_.tokens(step));
 }
 
-void Ring::pass(int from_turn, int to_turn, int to, int from) {
-  const std::int64_t sent = context_.rows(from_turn);
-  const std::int64_t received = context_.rows(to_turn);
+void Ring::pass(int from_step, int to_step, int to, int from) {
+  const std::int64_t sent = context_.rows(from_step);
+  const std::int64_t received = context_.rows(to_step);
   Exchange exchange{Pattern::send_receive, {}, {}};
   for (int group = 0; group < context_.groups; ++group) {
     if (sent > 0) {
-      const KeyPair pair = rows(from_turn, group, sent);
+      const KeyPair pair = rows(from_step, group, sent);
       exchange.sends.insert(exchange.sends.end(), {{to, pair.k}, {to, pair.v}});
     }
     if (received > 0) {
-      const KeyPair pair = rows(to_turn, group, received);
+      const KeyPair pair = rows(to_step, group, received);
       exchange.receives.insert(exchange.receives.end(), {{from, pair.k}, {from, pair.v}});
     }
   }
-  context_.writer.add(std::move(exchange), from_turn);
+  context_.writer.add(std::move(exchange), from_step);
 }
 
-void Ring::fetch(int turn) {
+void Ring::fetch(int step) {
   const RingCoordinates& place = context_.place;
-  const int round = place.round(turn);
-  if (place.turn_of_round(turn) + 1 < place.size) {
-    pass(turn, turn + 1, context_.peer(0, 1), context_.peer(0, -1));
+  const int round = place.round(step);
+  if (place.step_of_round(step) + 1 < place.size) {
+    pass(step, step + 1, context_.peer(0, 1), context_.peer(0, -1));
   }
-  if (place.turn_of_round(turn) == 0 && round + 1 < place.windows) {
-    pass(turn, turn + place.size, context_.peer(1, 0), context_.peer(-1, 0));
+  if (place.step_of_round(step) == 0 && round + 1 < place.windows) {
+    pass(step, step + place.size, context_.peer(1, 0), context_.peer(-1, 0));
   }
 }
 
@@ -123,16 +123,16 @@ void Ring::begin_gradients(std::vector<KeyPair> own) {
   gradients_->begin(std::move(own));
 }
 
-GradientTarget& Ring::target(int turn, int, int group) {
-  return gradients_->target(turn, group);
+GradientTarget& Ring::target(int step, int, int group) {
+  return gradients_->target(step, group);
 }
 
-void Ring::before_gradients(int turn) {
-  gradients_->before(turn);
+void Ring::before_gradients(int step) {
+  gradients_->before(step);
 }
 
-void Ring::after_gradients(int turn) {
-  gradients_->after(turn);
+void Ring::after_gradients(int step) {
+  gradients_->after(step);
 }
 
 LateSums Ring::finish_gradients(const std::function<void()>& meanwhile) {

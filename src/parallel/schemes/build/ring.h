@@ -10,37 +10,37 @@
 
 namespace longca {
 
-/// A rank's place in a double ring: `windows` rings of `size` CP ranks each, CP rank
-/// window · size + index. One window: a plain ring.
+/// Coordinates of a CP rank in a double ring of `windows` windows of `size` CP ranks each:
+/// CP rank = window · size + index. One window is a plain ring.
 struct RingCoordinates {
   int windows = 1;
   int size = 1;
   int window = 0;
   int index = 0;
 
-  /// `window_size` divides `CP ranks`.
+  /// Requires that `window_size` divides `cp_ranks`.
   static RingCoordinates of(int cp_rank, int cp_ranks, int window_size);
-  int turns() const { return windows * size; }
-  /// Turns in a window are consecutive.
-  int round(int turn) const { return turn / size; }
-  int turn_of_round(int turn) const { return turn % size; }
-  /// The CP rank so many windows and places further on; negative: before this one.
+  int steps() const { return windows * size; }
+  /// A round is the `size` consecutive steps inside a window.
+  int round(int step) const { return step / size; }
+  int step_of_round(int step) const { return step % size; }
+  /// The CP rank that many windows and places after this one; negative: before it.
   int neighbour(int windows_on, int places_on) const;
-  /// Whose keys this CP rank has in a turn.
-  int cp_rank_of(int turn) const { return neighbour(-round(turn), -turn_of_round(turn)); }
+  /// The owner of the keys that this CP rank holds in a step.
+  int cp_rank_of(int step) const { return neighbour(-round(step), -step_of_round(step)); }
 };
 
-/// What a ring and its gradients share.
+/// State shared by Ring and RingGradients.
 class RingContext {
  public:
   RingContext(const Grid& the_grid, int the_rank, int window_size, const HeadLayout& layout,
               HeadExchange& the_heads, PlanWriter& the_writer);
 
-  /// Tokens and rows of the keys that this rank has in a turn.
-  std::int64_t tokens(int turn) { return counts_of(place.cp_rank_of(turn)).tokens; }
-  std::int64_t rows(int turn) { return counts_of(place.cp_rank_of(turn)).rows; }
+  /// Tokens and rows of the keys that this rank holds in a step.
+  std::int64_t tokens(int step) { return counts_of(place.cp_rank_of(step)).tokens; }
+  std::int64_t rows(int step) { return counts_of(place.cp_rank_of(step)).rows; }
   std::int64_t max_rows();
-  std::vector<Range> ranges(int turn);
+  std::vector<Range> ranges(int step);
   /// The rank of the same heads at another CP rank.
   int peer(int windows_on, int places_on) const {
     return grid.rank(place.neighbour(windows_on, places_on), grid.member(rank));
@@ -56,44 +56,44 @@ class RingContext {
  private:
   struct Counts {
     std::int64_t tokens = 0;
-    std::int64_t rows = -1;  ///< not asked for yet
+    std::int64_t rows = -1;  ///< −1: not computed yet
   };
   const Counts& counts_of(int cp_rank);
 
-  /// Of every CP rank. Ranges are not kept: those of a thousand CP ranks may be millions.
+  /// Per CP rank. Ranges are not cached: those of a thousand CP ranks may be millions.
   std::vector<Counts> counts_;
 };
 
 class RingGradients;
 
-/// K and V pass from CP rank to CP rank (H. Liu et al., "Ring Attention with Blockwise
-/// Transformers", 2023): in every turn inside a window, and from window to window once per round
-/// in it, on the way during the whole round (D. Gu et al., "LoongTrain", 2024: DoubleRing). Two
-/// buffers each: the next block arrives while one is computed on. CP ranks − 1 passes.
+/// K and V pass around a ring of CP ranks (H. Liu et al., "Ring Attention with Blockwise
+/// Transformers", 2023): within a window in every step, and between windows once per round, hidden
+/// by the whole round (D. Gu et al., "LoongTrain", 2024: DoubleRing). Double-buffered: the next
+/// block arrives while one is computed. CP ranks − 1 passes in all.
 class Ring final : public ContextExchange {
  public:
   Ring(const Grid& grid, int rank, int window_size, const HeadLayout& layout, HeadExchange& heads,
        PlanWriter& writer);
   ~Ring() override;
 
-  int turns() const override { return context_.place.turns(); }
+  int steps() const override { return context_.place.steps(); }
   int blocks(int) const override { return 1; }
-  std::vector<Range> ranges(int turn, int block) override;
-  KeyPair keys(int turn, int block, int group) override;
-  void fetch(int turn) override;
+  std::vector<Range> ranges(int step, int block) override;
+  KeyPair keys(int step, int block, int group) override;
+  void fetch(int step) override;
   void begin_gradients(std::vector<KeyPair> own) override;
-  GradientTarget& target(int turn, int block, int group) override;
-  void before_gradients(int turn) override;
-  void after_gradients(int turn) override;
+  GradientTarget& target(int step, int block, int group) override;
+  void before_gradients(int step) override;
+  void after_gradients(int step) override;
   LateSums finish_gradients(const std::function<void()>& meanwhile) override;
 
  private:
-  /// `rows` of the buffer that a turn's keys lie in.
-  KeyPair rows(int turn, int group, std::int64_t rows);
-  void pass(int from_turn, int to_turn, int to, int from);
+  /// The first `rows` rows of the buffer that holds a step's keys.
+  KeyPair rows(int step, int group, std::int64_t rows);
+  void pass(int from_step, int to_step, int to, int from);
 
   RingContext context_;
-  /// k or v, inner or outer, which of two, group → buffer.
+  /// (k or v, outer or inner, which of two, group) → buffer.
   std::map<std::tuple<TensorRole, bool, int, int>, int> buffers_;
   std::unique_ptr<RingGradients> gradients_;
 };

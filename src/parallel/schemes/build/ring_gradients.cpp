@@ -20,14 +20,14 @@ void RingGradients::begin(std::vector<KeyPair> own) {
   on_the_way_.clear();
 }
 
-KeyPair RingGradients::buffer(Slot slot, int which, int group, std::int64_t rows) {
+KeyPair RingGradients::buffer(BufferKind kind, int which, int group, std::int64_t rows) {
   static constexpr const char* kNames[] = {"share", "hop", "home", "outer arrival"};
   const std::int64_t heads = own_[static_cast<std::size_t>(group)].k.heads.size();
-  auto [it, is_new] = buffers_.try_emplace({slot, which, group}, 0, 0);
+  auto [it, is_new] = buffers_.try_emplace({kind, which, group}, 0, 0);
   if (is_new) {
     const auto add = [&](TensorRole role) {
       return context_.writer.add_buffer({fmt::format("{} of {} {}, group {}", to_string(role),
-                                                     kNames[static_cast<int>(slot)], which, group),
+                                                     kNames[static_cast<int>(kind)], which, group),
                                          role, context_.max_rows(), static_cast<int>(heads), true,
                                          false, false});
     };
@@ -40,41 +40,42 @@ KeyPair RingGradients::buffer(Slot slot, int which, int group, std::int64_t rows
 
 KeyPair RingGradients::home(int round, int group, std::int64_t rows) {
   if (round == 0) return with_rows(own_[static_cast<std::size_t>(group)], {0, rows});
-  return buffer(Slot::home, round % 2, group, rows);
+  return buffer(BufferKind::home, round % 2, group, rows);
 }
 
 GradientTarget& RingGradients::target(int, int group) {
   return targets_[static_cast<std::size_t>(group)];
 }
 
-void RingGradients::before(int turn) {
+void RingGradients::before(int step) {
   on_the_way_ = std::exchange(ready_, {});
-  for (const Transfer& transfer : on_the_way_) send(transfer, turn);
+  for (const Transfer& transfer : on_the_way_) send(transfer, step);
 
-  const int place = context_.place.turn_of_round(turn);
-  const std::int64_t tokens = context_.tokens(turn);
+  const int place = context_.place.step_of_round(step);
+  const std::int64_t tokens = context_.tokens(step);
   targets_.clear();
   for (int group = 0; group < context_.groups; ++group) {
     if (place == 0) {
-      targets_.push_back({home(context_.place.round(turn), group, tokens)});
+      targets_.push_back({home(context_.place.round(step), group, tokens)});
     } else {  // the second of a round begins its sum
       const bool begins = place == 1;
-      targets_.push_back({buffer(begins ? Slot::hop : Slot::share, 1, group, tokens), begins});
+      targets_.push_back(
+          {buffer(begins ? BufferKind::hop : BufferKind::share, 1, group, tokens), begins});
     }
   }
 }
 
-void RingGradients::after(int turn) {
+void RingGradients::after(int step) {
   const RingCoordinates& ring = context_.place;
-  const int place = ring.turn_of_round(turn);
-  for (const Transfer& transfer : on_the_way_) land(transfer, turn);
+  const int place = ring.step_of_round(step);
+  for (const Transfer& transfer : on_the_way_) land(transfer, step);
   on_the_way_.clear();
-  if (place > 0) ready_.push_back({Way::inner, turn});
-  if (ring.size == 1 && turn > 0) ready_.push_back({Way::outer, turn});
+  if (place > 0) ready_.push_back({Way::inner, step});
+  if (ring.size == 1 && step > 0) ready_.push_back({Way::outer, step});
 }
 
 LateSums RingGradients::finish(const std::function<void()>& meanwhile) {
-  const int step = context_.place.turns();
+  const int step = context_.place.steps();
   const auto send_ready = [&] {
     on_the_way_ = std::exchange(ready_, {});
     for (const Transfer& transfer : on_the_way_) send(transfer, step);
@@ -83,7 +84,7 @@ LateSums RingGradients::finish(const std::function<void()>& meanwhile) {
   meanwhile();
   LateSums last(static_cast<std::size_t>(context_.groups));
   while (!on_the_way_.empty()) {
-    // Later ones would overwrite what is left where it has landed.
+    // The caller adds the last sum from its buffer, so nothing may arrive there after it.
     const bool is_last = ready_.empty() && on_the_way_.size() == 1;
     for (const Transfer& transfer : on_the_way_) land(transfer, step, is_last ? &last : nullptr);
     send_ready();
@@ -93,27 +94,28 @@ LateSums RingGradients::finish(const std::function<void()>& meanwhile) {
 
 void RingGradients::send(const Transfer& transfer, int step) {
   const RingCoordinates& ring = context_.place;
-  const int round = ring.round(transfer.turn);
-  const int next = (ring.turn_of_round(transfer.turn) + 1) % ring.size;
+  const int round = ring.round(transfer.step);
+  const int next = (ring.step_of_round(transfer.step) + 1) % ring.size;
   const bool inner = transfer.way == Way::inner;
-  // What this rank gets is the sum of the block that it has next, or had first in the round; from
-  // another window, of that which it has first in the next round, and in the last its own.
+  // Inside a window, the arriving sum is of the block of the next step (after the last one, of the
+  // round's first). From the window before it is of the first block of the next round; in the last
+  // round, of the own block.
   const int arriving = inner ? round * ring.size + next : (round + 1) % ring.windows * ring.size;
-  const std::int64_t sent = context_.tokens(transfer.turn);
+  const std::int64_t sent = context_.tokens(transfer.step);
   const std::int64_t received = context_.tokens(arriving);
   const int to = inner ? context_.peer(0, 1) : context_.peer(1, 0);
   const int from = inner ? context_.peer(0, -1) : context_.peer(-1, 0);
-  const int place = ring.turn_of_round(transfer.turn);
+  const int place = ring.step_of_round(transfer.step);
   Exchange exchange{Pattern::send_receive, {}, {}};
   for (int group = 0; group < context_.groups; ++group) {
     if (sent > 0) {
       const KeyPair sum =
-          inner ? buffer(Slot::hop, place % 2, group, sent) : home(round, group, sent);
+          inner ? buffer(BufferKind::hop, place % 2, group, sent) : home(round, group, sent);
       exchange.sends.insert(exchange.sends.end(), {{to, sum.k}, {to, sum.v}});
     }
     if (received > 0) {
-      const KeyPair sum = inner ? buffer(Slot::hop, (place + 1) % 2, group, received)
-                                : buffer(Slot::arrived, 0, group, received);
+      const KeyPair sum = inner ? buffer(BufferKind::hop, (place + 1) % 2, group, received)
+                                : buffer(BufferKind::arrived, 0, group, received);
       exchange.receives.insert(exchange.receives.end(), {{from, sum.k}, {from, sum.v}});
     }
   }
@@ -122,8 +124,8 @@ void RingGradients::send(const Transfer& transfer, int step) {
 
 void RingGradients::land(const Transfer& transfer, int step, LateSums* last) {
   const RingCoordinates& ring = context_.place;
-  const int round = ring.round(transfer.turn);
-  const int place = ring.turn_of_round(transfer.turn);
+  const int round = ring.round(transfer.step);
+  const int place = ring.step_of_round(transfer.step);
   const bool ends_at_home = place + 1 == ring.size;
   const auto add_at_home = [&](const KeyPair& from, int to_round, int group) {
     const std::int64_t tokens = from.k.tokens.size();
@@ -137,15 +139,15 @@ void RingGradients::land(const Transfer& transfer, int step, LateSums* last) {
     if (transfer.way == Way::outer) {
       const int next = (round + 1) % ring.windows;
       const std::int64_t tokens = context_.tokens(next * ring.size);
-      add_at_home(buffer(Slot::arrived, 0, group, tokens), next, group);
+      add_at_home(buffer(BufferKind::arrived, 0, group, tokens), next, group);
     } else if (ends_at_home) {
       const std::int64_t tokens = context_.tokens(round * ring.size);
-      add_at_home(buffer(Slot::hop, (place + 1) % 2, group, tokens), round, group);
+      add_at_home(buffer(BufferKind::hop, (place + 1) % 2, group, tokens), round, group);
     } else {
       const GradientTarget& share = targets_[static_cast<std::size_t>(group)];
       for (const Range rows : share.coverage.rows()) {
         add_all(with_rows(share.into, rows),
-                with_rows(buffer(Slot::hop, (place + 1) % 2, group, 0), rows), step);
+                with_rows(buffer(BufferKind::hop, (place + 1) % 2, group, 0), rows), step);
       }
     }
   }

@@ -8,52 +8,50 @@
 
 namespace longca {
 
-/// dK and dV of a ring, one hop behind K and V: while a turn is computed, what the earlier ranks
-/// have summed of its block arrives; then the turn's own share is added, and the sum moves on while
-/// the next turn is computed. Sums are float32 and are added up after the turn, so that no
-/// computing waits for a hop.
+/// dK and dV travel around the ring one hop behind K and V. While a step is computed, the sum of
+/// the earlier ranks for its block arrives; the step's share is added after it, and the sum moves
+/// on while the next step is computed. Sums are float32, and no computing waits for a hop.
 ///
-/// The owner's own share never travels: a sum starts at the first rank after the block's owner and
-/// ends at the owner, which adds it. So there are CP ranks − 1 passes, as of K and V. In a double
-/// ring each round inside a window ends at the rank that got the block from the window before (its
-/// home there, for the first round its owner), and the homes' sums move from window to window in
-/// the same way.
+/// A sum starts at the rank after the block's owner and ends at the owner, which adds its own
+/// share: CP ranks − 1 passes, as for K and V. In a double ring, a round ends at the rank that
+/// received the block from the window before (the window's "home" of the block; in the first round
+/// its owner), and sums then move from home to home between windows in the same way.
 class RingGradients {
  public:
   explicit RingGradients(RingContext& context) : context_(context) {}
 
   void begin(std::vector<KeyPair> own);
-  GradientTarget& target(int turn, int group);
-  void before(int turn);
-  void after(int turn);
+  GradientTarget& target(int step, int group);
+  void before(int step);
+  void after(int step);
   LateSums finish(const std::function<void()>& meanwhile);
 
  private:
-  enum class Slot : std::uint8_t {
-    share,   ///< what this rank adds to a sum that has not arrived yet
-    hop,     ///< sums on their way inside the window, two of them
-    home,    ///< sums of a whole round, two of them
-    arrived  ///< a home's sum from the window before
+  enum class BufferKind : std::uint8_t {
+    share,   ///< this rank's part of a sum that has not arrived yet
+    hop,     ///< sums that travel inside the window; two
+    home,    ///< sums of a whole round; two
+    arrived  ///< the sum of the home in the window before
   };
   enum class Way : std::uint8_t { inner, outer };
   struct Transfer {
     Way way;
-    int turn;  ///< inner: the turn whose block's sum is sent; outer: the first of the round
+    int step;  ///< inner: the step whose block's sum is sent; outer: the first of the round
   };
 
-  KeyPair buffer(Slot slot, int which, int group, std::int64_t rows);
+  KeyPair buffer(BufferKind kind, int which, int group, std::int64_t rows);
   KeyPair home(int round, int group, std::int64_t rows);
   void send(const Transfer& transfer, int step);
-  /// `last`: takes what would be added to the own gradients, if given.
+  /// `last`: if given, receives the sums instead of adding them to the own gradients.
   void land(const Transfer& transfer, int step, LateSums* last = nullptr);
   void add_all(const KeyPair& from, const KeyPair& into, int step);
 
   RingContext& context_;
   std::vector<KeyPair> own_;
-  std::vector<GradientTarget> targets_;  ///< of the turn, per group
+  std::vector<GradientTarget> targets_;  ///< of the step, per group
   std::vector<Transfer> ready_;
   std::vector<Transfer> on_the_way_;
-  std::map<std::tuple<Slot, int, int>, std::pair<int, int>> buffers_;
+  std::map<std::tuple<BufferKind, int, int>, std::pair<int, int>> buffers_;
 };
 
 }  // namespace longca

@@ -19,7 +19,7 @@ std::vector<Band> bands_of(const Mask& mask) {
   return bands;
 }
 
-/// The first block that ends behind `token`.
+/// The first block that ends after `token`.
 std::int64_t block_at(const std::vector<std::int64_t>& bounds, std::int64_t token) {
   return std::upper_bound(bounds.begin() + 1, bounds.end(), token) - bounds.begin() - 1;
 }
@@ -61,7 +61,7 @@ void SeenKeys::add_from_bands(Range rows, Range keys, std::vector<Range>& seen) 
     const Band band = bands_[i].clipped(rows, keys);
     const Range with_cells = band.rows();
     if (with_cells.empty()) return;
-    // Rows of a band follow each other by at most one key, so their keys leave no gap.
+    // The ends of consecutive rows of a band differ by at most one key, so their union has no gap.
     seen.push_back({band.keys_of(with_cells.begin).begin, band.keys_of(with_cells.end - 1).end});
   });
 }

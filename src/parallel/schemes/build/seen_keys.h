@@ -9,12 +9,12 @@
 
 namespace longca {
 
-/// Answers which keys a set of queries sees, in any head. Indexed once, asked for many sets.
+/// The keys that a set of queries sees in some head. Builds its index once for many sets.
 class SeenKeys {
  public:
   explicit SeenKeys(const Mask& mask);
 
-  /// Ascending, not touching; exact: every key of the result is seen by a query of `rows`.
+  /// Exactly the keys that some query of `rows` sees; ascending, not touching.
   std::vector<Range> by(std::span<const Range> rows) const;
 
  private:
@@ -26,7 +26,7 @@ class SeenKeys {
   RangeIndex rows_;
 };
 
-/// Both ascending and disjoint; so is the result.
+/// The intersection of two ascending, disjoint lists; so is the result.
 std::vector<Range> common_ranges(std::span<const Range> a, std::span<const Range> b);
 
 }  // namespace longca
