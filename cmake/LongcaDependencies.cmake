@@ -43,7 +43,7 @@ endfunction()
 
 option(LONGCA_CUDA "Build for NVIDIA GPUs where a CUDA compiler is found" ON)
 option(LONGCA_ALL_INSTANTIATIONS "Build our GPU kernels for every dtype and head dimension" OFF)
-set(LONGCA_CUDA_ARCHITECTURES "" CACHE STRING
+set(LONGCA_CUDA_ARCHITECTURES "$ENV{LONGCA_CUDA_ARCHITECTURES}" CACHE STRING
   "GPU architectures of our own kernels; empty: those of this machine's GPUs, else all that there is code for")
 set(LONGCA_WITH_CUDA OFF)
 if(LONGCA_CUDA)

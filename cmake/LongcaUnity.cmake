@@ -101,7 +101,7 @@ function(longca_make_batches target header_names)
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage;-Wno-shadow;-Wno-error=maybe-uninitialized>)
 endfunction()
 
-# Batches all targets but the tests', which share a precompiled header. Called when all directories are known.
+# Batches the sources of all targets. Called when all directories are known.
 function(longca_batch_all)
   file(GLOB_RECURSE headers src/*.h apps/*.h)
   set(header_names)
@@ -114,9 +114,6 @@ function(longca_batch_all)
   set(directories ${PROJECT_SOURCE_DIR})
   while(directories)
     list(POP_FRONT directories directory)
-    if(directory STREQUAL "${PROJECT_SOURCE_DIR}/tests")
-      continue()
-    endif()
     get_property(more DIRECTORY ${directory} PROPERTY SUBDIRECTORIES)
     list(APPEND directories ${more})
     get_property(targets DIRECTORY ${directory} PROPERTY BUILDSYSTEM_TARGETS)

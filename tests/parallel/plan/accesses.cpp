@@ -30,7 +30,7 @@ struct Visit {
   Accesses operator()(const Clear& c) const { return {{}, {c.region}}; }
 };
 
-struct Kind {
+struct NameOfKind {
   std::string operator()(const Exchange& e) const {
     return fmt::format("exchange, {}", to_string(e.pattern));
   }
@@ -55,7 +55,7 @@ bool overlap(const Region& a, const Region& b) {
 }
 
 std::string kind_of(const Op& op) {
-  return std::visit(Kind{}, op.what);
+  return std::visit(NameOfKind{}, op.what);
 }
 
 std::string name_of(const RankPlan& plan, bool backward, int op) {

@@ -8,13 +8,13 @@ namespace longca::testing {
 
 std::string describe(const Value& value) {
   switch (value.kind) {
-    case Kind::nothing:
+    case ContentKind::nothing:
       return "nothing";
-    case Kind::padding:
+    case ContentKind::padding:
       return "padding";
-    case Kind::zero:
+    case ContentKind::zero:
       return "zero";
-    case Kind::value:
+    case ContentKind::value:
       break;
   }
   return fmt::format("{} of token {}, head {}", to_string(value.role), value.token, value.head);

@@ -8,7 +8,7 @@
 
 namespace longca::testing {
 
-enum class Kind : std::uint8_t {
+enum class ContentKind : std::uint8_t {
   nothing,  ///< never written in this pass
   padding,  ///< a row behind the rank's tokens
   zero,     ///< cleared: a sum of nothing, of whatever token is added first
@@ -17,7 +17,7 @@ enum class Kind : std::uint8_t {
 
 /// What one row of one head of a buffer stands for.
 struct Value {
-  Kind kind = Kind::nothing;
+  ContentKind kind = ContentKind::nothing;
   TensorRole role = TensorRole::q;
   int token = 0;  ///< global numbers
   int head = 0;

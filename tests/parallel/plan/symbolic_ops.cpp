@@ -31,7 +31,7 @@ void SymbolicPass::apply(const Total& total) {
 
 void SymbolicPass::apply(const Clear& clear) {
   for_each_row(clear.region, [&](std::int64_t row, std::int64_t head) {
-    contents().at(clear.region, row, head) = {.kind = Kind::zero};
+    contents().at(clear.region, row, head) = {.kind = ContentKind::zero};
   });
 }
 
@@ -39,11 +39,11 @@ void SymbolicPass::apply(const Add& add) {
   for_each_row(add.from, [&](std::int64_t row, std::int64_t head) {
     const Value& from = contents().at(add.from, row, head);
     Value& into = contents().at(add.into, row, head);
-    if (from.kind == Kind::zero) return;
-    if (from.kind == Kind::value && (into.kind == Kind::value || into.kind == Kind::zero)) {
+    if (from.kind == ContentKind::zero) return;
+    if (from.kind == ContentKind::value && (into.kind == ContentKind::value || into.kind == ContentKind::zero)) {
       if (from.set != 0) origins_.mark_used(from.origin);
       accumulate(add.into, row, head, from, false);
-    } else if (from.kind == Kind::value || into.kind == Kind::value) {
+    } else if (from.kind == ContentKind::value || into.kind == ContentKind::value) {
       fault("adds {} to {}, row {}", describe(from), describe(into), row);
     } else {
       into.kind = std::min(from.kind, into.kind);  // of padding nothing is asked
@@ -54,7 +54,7 @@ void SymbolicPass::apply(const Add& add) {
 const Value* SymbolicPass::read(const Region& region, std::int64_t row, std::int64_t head,
                                 TensorRole role) {
   const Value& value = contents().at(region, row, head);
-  if (value.kind == Kind::value && value.role == role) return &value;
+  if (value.kind == ContentKind::value && value.role == role) return &value;
   fault("reads {} from row {} of {}, which holds {}", to_string(role), row, name_of(plan(), region),
         describe(value));
   return nullptr;
@@ -73,14 +73,14 @@ void SymbolicPass::accumulate(const Region& region, std::int64_t row, std::int64
   Value& into = contents().at(region, row, head);
   Value result = element_and_set;
   result.origin = -1;
-  if (!first && into.kind == Kind::value) {
+  if (!first && into.kind == ContentKind::value) {
     if (!into.same_element(element_and_set)) {
       return fault("adds {} to {}", describe(element_and_set), describe(into));
     }
     if (into.set != 0) origins_.mark_used(into.origin);
     result.set = world_.sets.disjoint_union(into.set, element_and_set.set);
     if (result.set < 0) return fault("adds the same cells to {} twice", describe(into));
-  } else if (!first && into.kind != Kind::zero) {
+  } else if (!first && into.kind != ContentKind::zero) {
     return fault("adds to {} in {}", describe(into), name_of(plan(), region));
   }
   into = result;
@@ -120,7 +120,7 @@ void SymbolicPass::for_each_cell(const Region& q, const Region& k, const Region&
     for (std::int64_t key = 0; query != nullptr && key < k.tokens.size(); ++key) {
       if (cells[static_cast<std::size_t>(row * k.tokens.size() + key)] == 0) continue;
       const Value& key_value = contents().at(k, key, head / group);
-      if (key_value.kind != Kind::value) continue;  // said above
+      if (key_value.kind != ContentKind::value) continue;  // said above
       count_cell(*query, key_value);
       origins_.mark_used(query->origin);
       origins_.mark_used(key_value.origin);
@@ -139,7 +139,7 @@ void SymbolicPass::apply(const Attend& a) {
   });
   for_each_row(a.q, [&](std::int64_t row, std::int64_t head) {
     const Value& query = contents().at(a.q, row, head);
-    if (query.kind != Kind::value) return;
+    if (query.kind != ContentKind::value) return;
     const Value& o = contents().at(a.o, row, head);
     const Value& lse = contents().at(a.lse, row, head);
     if (!a.first && (o.kind != lse.kind || !world_.sets.equal(o.set, lse.set))) {
@@ -147,7 +147,7 @@ void SymbolicPass::apply(const Attend& a) {
             describe(lse));
     }
     const int set = world_.sets.make(keys[static_cast<std::size_t>(row * heads + head)]);
-    Value result = {Kind::value, TensorRole::o, query.token, query.head, set};
+    Value result = {ContentKind::value, TensorRole::o, query.token, query.head, set};
     accumulate(a.o, row, head, result, a.first);
     result.role = TensorRole::lse;
     accumulate(a.lse, row, head, result, a.first);
@@ -158,7 +158,7 @@ void SymbolicPass::expect_finished(const Region& region, std::int64_t row, std::
                                    TensorRole role, const Value& q) {
   const Value& value = contents().at(region, row, head);
   const int all = world_.truth.keys_of(q.head, q.token);
-  if (value.kind == Kind::zero && world_.sets.equal(all, 0)) return;
+  if (value.kind == ContentKind::zero && world_.sets.equal(all, 0)) return;
   const Value* held = read_like(region, row, head, role, q);
   if (held == nullptr) return;
   origins_.mark_used(held->origin);
@@ -184,19 +184,19 @@ void SymbolicPass::apply(const AttendBackward& a) {
   });
   for_each_row(a.q, [&](std::int64_t row, std::int64_t head) {
     const Value& q = contents().at(a.q, row, head);
-    if (q.kind != Kind::value) return;
+    if (q.kind != ContentKind::value) return;
     read_like(a.dout, row, head, TensorRole::dout, q);
     expect_finished(a.o, row, head, TensorRole::o, q);
     expect_finished(a.lse, row, head, TensorRole::lse, q);
     const int set = world_.sets.make(keys[static_cast<std::size_t>(row * heads + head)]);
-    accumulate(a.dq, row, head, {Kind::value, TensorRole::dq, q.token, q.head, set}, a.first_dq);
+    accumulate(a.dq, row, head, {ContentKind::value, TensorRole::dq, q.token, q.head, set}, a.first_dq);
   });
   for_each_row(a.k, [&](std::int64_t row, std::int64_t head) {
     const Value& k = contents().at(a.k, row, head);
-    if (k.kind != Kind::value) return;
+    if (k.kind != ContentKind::value) return;
     const int set = world_.sets.make(queries[static_cast<std::size_t>(row * kv_heads + head)]);
-    accumulate(a.dk, row, head, {Kind::value, TensorRole::dk, k.token, k.head, set}, a.first_dkv);
-    accumulate(a.dv, row, head, {Kind::value, TensorRole::dv, k.token, k.head, set}, a.first_dkv);
+    accumulate(a.dk, row, head, {ContentKind::value, TensorRole::dk, k.token, k.head, set}, a.first_dkv);
+    accumulate(a.dv, row, head, {ContentKind::value, TensorRole::dv, k.token, k.head, set}, a.first_dkv);
   });
 }
 

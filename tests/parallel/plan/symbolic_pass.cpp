@@ -68,10 +68,10 @@ void SymbolicPass::own(int rank) {
     for_each_row(whole, [&](std::int64_t row, std::int64_t head) {
       Value& value = contents().at(whole, row, head);
       if (row >= std::ssize(tokens)) {
-        value = {.kind = Kind::padding};
+        value = {.kind = ContentKind::padding};
       } else if (is_input(buffer.role)) {
         const int token = tokens[static_cast<std::size_t>(row)];
-        value = {Kind::value, buffer.role, token, static_cast<int>(head)};
+        value = {ContentKind::value, buffer.role, token, static_cast<int>(head)};
         held_[static_cast<std::size_t>(rank)].insert({buffer.role, token, static_cast<int>(head)});
       }
     });
@@ -97,7 +97,7 @@ void SymbolicPass::end(const Exchange& exchange) {
     auto value = values.begin();
     for_each_row(region, [&](std::int64_t row, std::int64_t head) {
       contents().at(region, row, head) = *value;
-      if (value->kind == Kind::value && is_input(value->role) &&
+      if (value->kind == ContentKind::value && is_input(value->role) &&
           !held_[static_cast<std::size_t>(at_.rank)]
                .insert({value->role, value->token, value->head})
                .second) {
@@ -137,13 +137,13 @@ void SymbolicPass::place(const RankPlan& plan, const Placement& placement,
   for_each_row(placement.region, [&](std::int64_t row, std::int64_t head) {
     const Value& value =
         world_.contents[static_cast<std::size_t>(plan.rank)].at(placement.region, row, head);
-    const Value wanted = {Kind::value, placement.role, tokens[static_cast<std::size_t>(row)],
+    const Value wanted = {ContentKind::value, placement.role, tokens[static_cast<std::size_t>(row)],
                           static_cast<int>(placement.heads.begin + head)};
     ++found[static_cast<std::size_t>(wanted.head * world_.truth.tokens() + wanted.token)];
     const int all = world_.truth.expected(wanted);
     const bool is_it =
-        value.kind == Kind::zero || (value.kind == Kind::value && value.same_element(wanted));
-    if (value.kind == Kind::value) origins_.mark_used(value.origin);
+        value.kind == ContentKind::zero || (value.kind == ContentKind::value && value.same_element(wanted));
+    if (value.kind == ContentKind::value) origins_.mark_used(value.origin);
     if (complained || (is_it && world_.sets.equal(value.set, all))) return;
     complained = true;
     const std::string where = fmt::format("rank {}: {} is said to lie in {}", plan.rank,
@@ -197,7 +197,7 @@ Traffic SymbolicPass::finish() {
     traffic.sent += bytes;
     const auto& values = in_flight_[static_cast<std::size_t>(message)];
     const Value& first = values[static_cast<std::size_t>(row * what.region.heads.size())];
-    if (first.kind == Kind::padding) {
+    if (first.kind == ContentKind::padding) {
       traffic.padding += bytes;
     } else if (count == 0) {
       traffic.unneeded += bytes;

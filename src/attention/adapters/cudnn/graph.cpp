@@ -42,10 +42,10 @@ void require(const fe::error_t& error) {
   if (error.is_bad()) throw std::runtime_error("cuDNN: " + error.err_msg);
 }
 
-using Describe = void (*)(Graph&, const Problem&, const CudnnForm&);
+using DescribePass = void (*)(Graph&, const Problem&, const CudnnForm&);
 
 /// Builds the graph up to cuDNN's check for an engine.
-fe::error_t prepare(Graph& graph, Describe describe, const Problem& problem,
+fe::error_t prepare(Graph& graph, DescribePass describe, const Problem& problem,
                     const CudnnForm& form) {
   const cudnnHandle_t handle = cudnn_handle();
   describe(graph, problem, form);
@@ -56,7 +56,7 @@ fe::error_t prepare(Graph& graph, Describe describe, const Problem& problem,
 }
 
 /// Whether cuDNN supports one pass.
-Support check_pass(Describe describe, const Problem& problem, const CudnnForm& form) {
+Support check_pass(DescribePass describe, const Problem& problem, const CudnnForm& form) {
   Graph graph;
   const fe::error_t error = prepare(graph, describe, problem, form);
   if (error.is_good()) return {};
@@ -92,7 +92,7 @@ struct CudnnGraphs::Impl {
   PlanScratch workspace;
   Buffer lengths_q, lengths_k, offsets_q, offsets_k, offsets_stats;
 
-  void build(Graph& graph, Describe describe, const Problem& problem, const CudnnForm& form) {
+  void build(Graph& graph, DescribePass describe, const Problem& problem, const CudnnForm& form) {
     require(prepare(graph, describe, problem, form));
     require(graph.build_plans());
   }
