@@ -71,53 +71,48 @@ function(longca_compilable_headers result depends)
   set(${result} ${compilable} PARENT_SCOPE)
 endfunction()
 
-# Sets RESULT to those of `headers` that have to be compiled alone. In a build by single sources, a source that begins
-# with its own header proves that header. In a build by batches none does, so that all are compiled; where it has CUDA,
-# those that need it, as the others are the same in a build without.
-function(longca_unproven_headers result base)
-  set(unproven)
-  foreach(header IN LISTS ARGN)
-    file(RELATIVE_PATH name ${base} ${header})
-    set(proven FALSE)
-    if(LONGCA_UNITY)
-      if(LONGCA_WITH_CUDA)
-        longca_header_includes(needs_cuda ${header} "${LONGCA_CUDA_HEADERS}")
-        if(NOT needs_cuda)
-          set(proven TRUE)
-        endif()
-      endif()
-    else()
+# Which headers the target longca_headers compiles alone. A source that begins with its own header proves that header,
+# where it is compiled by itself: `unproven` are the others. Compiling all takes five minutes of CPU time, so that the
+# presets that build in batches leave it to `./test --lint`, which compiles those that a change may have broken.
+set(LONGCA_HEADERS unproven CACHE STRING "Headers that are compiled alone: unproven, all or none")
+set_property(CACHE LONGCA_HEADERS PROPERTY STRINGS unproven all none)
+
+# Sets RESULT to those of `headers` that are compiled alone.
+function(longca_headers_to_compile result base)
+  set(chosen ${ARGN})
+  if(LONGCA_HEADERS STREQUAL "none")
+    set(chosen)
+  elseif(LONGCA_HEADERS STREQUAL "unproven")
+    foreach(header IN LISTS ARGN)
+      file(RELATIVE_PATH name ${base} ${header})
       foreach(extension cpp cu)
         string(REGEX REPLACE "h$" ${extension} source ${header})
         if(EXISTS ${source})
           file(STRINGS ${source} first REGEX "^#include" LIMIT_COUNT 1)
           if(first STREQUAL "#include \"${name}\"")
-            set(proven TRUE)
+            list(REMOVE_ITEM chosen ${header})
           endif()
         endif()
       endforeach()
-    endif()
-    if(NOT proven)
-      list(APPEND unproven ${header})
-    endif()
-  endforeach()
-  set(${result} ${unproven} PARENT_SCOPE)
+    endforeach()
+  endif()
+  set(${result} ${chosen} PARENT_SCOPE)
 endfunction()
 
 # A library of one folder under src/. Headers are included by their path from src/ ("mask/mask.h"),
-# and each one is compiled alone as part of the build.
+# and each one compiles alone (longca_headers_to_compile).
 function(longca_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   add_library(longca_${name} STATIC ${ARG_SOURCES})
   longca_compilable_headers(headers "${ARG_DEPENDS}" ${headers})
-  longca_unproven_headers(unproven ${PROJECT_SOURCE_DIR}/src ${headers})
+  longca_headers_to_compile(alone ${PROJECT_SOURCE_DIR}/src ${headers})
   target_sources(longca_${name} PUBLIC
     FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers}
-    FILE_SET unproven TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${unproven})
+    FILE_SET alone TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${alone})
   # Position-independent: the same objects make the program and the library that Python loads.
   set_target_properties(longca_${name} PROPERTIES
-    VERIFY_INTERFACE_HEADER_SETS ON INTERFACE_HEADER_SETS_TO_VERIFY unproven POSITION_INDEPENDENT_CODE ON)
+    VERIFY_INTERFACE_HEADER_SETS ON INTERFACE_HEADER_SETS_TO_VERIFY alone POSITION_INDEPENDENT_CODE ON)
   target_compile_options(longca_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>)
   target_link_libraries(longca_${name} PUBLIC ${ARG_DEPENDS} fmt::fmt PRIVATE longca_options)
   if(LONGCA_WITH_CUDA)
