@@ -113,9 +113,16 @@ void Cell::run_pass(Pass pass) {
 
 void Cell::verify(Pass pass) {
   stage_("verify");
+  expect_margins_kept();
   memory_->pause();
   verify_results(pass, problem_, kernel_, shared_, outputs_, record_);
   memory_->resume();
+}
+
+void Cell::expect_margins_kept() {
+  if (const std::string written = outputs_.written_margin(); !written.empty()) {
+    set_wrong(record_, "the kernel wrote outside of its outputs: " + written);
+  }
 }
 
 void Cell::expect_same_bits() {
@@ -173,7 +180,7 @@ void Cell::check_timed_results(std::uint64_t verified) {
 /// False, and `wrong`, for a kernel that works beside its queue: that work would lie outside the
 /// events, and no time could be trusted.
 bool Cell::keeps_to_queue(const std::function<void()>& call, const std::function<void()>& prepare) {
-  const Tensor& output = problem_.backward ? outputs_.dv : outputs_.o;
+  const OutputTensor& output = problem_.backward ? outputs_.dv : outputs_.o;
   if (problem_.device == DeviceKind::cpu || output.bytes() < DeviceClock::kPeekedBytes) return true;
   const double hold_s = hold_time_s(call);
   prepare();
@@ -202,6 +209,7 @@ void Cell::clean_up() {
   note_plan_end(kernel_, plan_->compile_ms(), plan_->notes(), record_);
   plan_.reset();
   device().synchronize();  // an error of work that is still queued is this cell's
+  expect_margins_kept();
   if (fingerprint(shared_.inputs, device()) != shared_.inputs_fingerprint) {
     set_wrong(record_, "the kernel wrote into its inputs");
     shared_.reference.reset();  // the next cell draws its own inputs

@@ -35,6 +35,7 @@ class Cell {
   void make_plan();
   void run_pass(Pass pass);
   void verify(Pass pass);
+  void expect_margins_kept();
   void expect_same_bits();
   void time();
   bool keeps_to_queue(const std::function<void()>& call, const std::function<void()>& prepare);

@@ -28,7 +28,7 @@ void dump_cell(const std::filesystem::path& folder, Device& device, const Inputs
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw_input_error("cannot make folder {}: {}", folder.string(), error.message());
-  const auto write = [&](const char* name, const Tensor& tensor) {
+  const auto write = [&](const char* name, const auto& tensor) {
     const TensorView& view = tensor.view();
     const HostTensor host(view.dtype, view.tokens, view.heads, view.dim);
     device.copy(host.view().data, view.data, tensor.bytes());

@@ -1,10 +1,46 @@
 #include "bench/cell/tensors.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
 namespace longca {
 namespace {
 
 /// All bits set are a NaN of every dtype.
 constexpr unsigned char kPoison = 0xff;
+/// Neither zero nor poison, which kernels write.
+constexpr unsigned char kMarginByte = 0xa5;
+constexpr std::int64_t kMargin = OutputTensor::kMargin;
+
+struct NamedOutput {
+  const char* name;
+  std::byte* data;  ///< null for a gradient that is not computed
+  std::int64_t bytes;
+};
+
+std::vector<NamedOutput> named(const Outputs& out) {
+  const auto tensor = [](const char* name, const OutputTensor& t) {
+    return NamedOutput{name, static_cast<std::byte*>(t.view().data), t.bytes()};
+  };
+  std::vector<NamedOutput> all{
+      tensor("o", out.o),
+      {"lse", reinterpret_cast<std::byte*>(out.lse.view().data), out.lse.bytes()},
+      tensor("dq", out.dq),
+      tensor("dk", out.dk),
+      tensor("dv", out.dv)};
+  std::erase_if(all, [](const NamedOutput& output) { return output.data == nullptr; });
+  return all;
+}
+
+void fill_margins(const Outputs& out) {
+  for (const NamedOutput& output : named(out)) {
+    out.device->fill(output.data - kMargin, kMarginByte, kMargin);
+    out.device->fill(output.data + output.bytes, kMarginByte, kMargin);
+  }
+}
 
 }  // namespace
 
@@ -35,15 +71,18 @@ Outputs Outputs::for_problem(const Problem& p) {
   Outputs out;
   out.device = &Device::get(p.device);
   const auto tensor = [&](std::int64_t tokens, int heads) {
-    return Tensor(out.device->memory(), p.dtype, tokens, heads, p.head_dim);
+    const std::int64_t dim = p.head_dim;
+    return OutputTensor(out.device->memory(),
+                        {nullptr, p.dtype, tokens, heads, dim, heads * dim, dim});
   };
   out.o = tensor(p.tokens_q, p.heads_q);
-  out.lse = Lse(out.device->memory(), p.heads_q, p.tokens_q);
+  out.lse = OutputLse(out.device->memory(), {nullptr, p.heads_q, p.tokens_q, p.tokens_q});
   if (p.backward) {
     out.dq = tensor(p.tokens_q, p.heads_q);
     out.dk = tensor(p.tokens_k, p.heads_k);
     out.dv = tensor(p.tokens_k, p.heads_k);
   }
+  fill_margins(out);
   return out;
 }
 
@@ -80,6 +119,21 @@ void Outputs::poison_forward() const {
 
 void Outputs::poison_backward() const {
   poison(*device, {dq.view(), dk.view(), dv.view()});
+}
+
+std::string Outputs::written_margin() const {
+  std::vector<unsigned char> margin(kMargin);
+  for (const NamedOutput& output : named(*this)) {
+    for (const bool behind : {false, true}) {
+      device->copy(margin.data(), behind ? output.data + output.bytes : output.data - kMargin,
+                   kMargin);
+      const auto kept = std::ranges::count(margin, kMarginByte);
+      if (kept == kMargin) continue;
+      return fmt::format("{} bytes {} {}", kMargin - kept, behind ? "behind" : "before",
+                         output.name);
+    }
+  }
+  return {};
 }
 
 std::uint64_t Outputs::forward_fingerprint() const {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 
 #include "attention/api/kernel.h"
 #include "attention/api/problem.h"
@@ -24,12 +26,37 @@ void poison(Device& device, const LseView& lse);
 std::uint64_t hash_values(Device& device, std::initializer_list<TensorView> tensors,
                           const LseView* lse = nullptr);
 
+/// A contiguous array that a kernel writes, between two margins in which it must not.
+template <typename View>
+class OutputArray {
+ public:
+  static constexpr std::int64_t kMargin = 4096;  ///< bytes; a multiple of every alignment needed
+
+  OutputArray() = default;
+  /// `view` has everything but its data.
+  OutputArray(MemoryTracker& memory, View view)
+      : bytes_(contiguous_bytes(view)), buffer_(memory, bytes_ + 2 * kMargin), view_(view) {
+    view_.data = reinterpret_cast<decltype(view_.data)>(buffer_.as<std::byte>() + kMargin);
+  }
+
+  const View& view() const { return view_; }
+  /// Without the margins.
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::int64_t bytes_ = 0;
+  Buffer buffer_;
+  View view_;
+};
+using OutputTensor = OutputArray<TensorView>;
+using OutputLse = OutputArray<LseView>;
+
 /// What a cell writes. Gradients exist only for a backward pass.
 struct Outputs {
   Device* device = nullptr;
-  Tensor o;  ///< [tokens_q, heads_q, dim]
-  Lse lse;   ///< [heads_q, tokens_q]
-  Tensor dq, dk, dv;
+  OutputTensor o;  ///< [tokens_q, heads_q, dim]
+  OutputLse lse;   ///< [heads_q, tokens_q]
+  OutputTensor dq, dk, dv;
 
   static Outputs for_problem(const Problem& problem);
 
@@ -37,6 +64,9 @@ struct Outputs {
   BackwardArgs backward_args(const Inputs& inputs) const;
   void poison_forward() const;
   void poison_backward() const;
+  /// "64 bytes behind lse": what of the margins has been written since `for_problem`; empty if
+  /// nothing. Waits for the device.
+  std::string written_margin() const;
   /// Hashes of (o, lse) and of (dq, dk, dv).
   std::uint64_t forward_fingerprint() const;
   std::uint64_t backward_fingerprint() const;

@@ -135,7 +135,7 @@ class WholeHeads {
   }
 
  private:
-  static const Tensor& tensor_of(const Outputs& outputs, TensorRole role) {
+  static const OutputTensor& tensor_of(const Outputs& outputs, TensorRole role) {
     switch (role) {
       case TensorRole::o:
         return outputs.o;
