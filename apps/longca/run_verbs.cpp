@@ -130,7 +130,9 @@ void RunArguments::add_options(CLI::App& verb) {
 }
 
 Suite RunArguments::load() const {
-  for (const std::string& plugin : plugins) load_plugin_safely(plugin);
+  for (const std::string& plugin : plugins) {
+    describe_plugin(plugin, std::min(kPluginLimit, case_limit_s.value_or(kPluginLimit)));
+  }
   Suite chosen = load_suite(suite);
   AxisValues overrides;
   for (const std::string& axis : axes) parse_axis_argument(axis, overrides);

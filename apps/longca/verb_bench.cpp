@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "attention/adapters/python/python_kernel.h"
+#include "bench/plugin_loader.h"
 #include "bench/run/worker.h"
 #include "run_verbs.h"
 #include "verbs.h"
@@ -16,7 +17,7 @@ int bench(const RecordArguments& arguments) {
   refuse_axes_of_ranks(suite, "bench");
   const auto run_cells = [&](std::span<const Case> cases, RunListener& listener) {
     RunOptions options;
-    options.worker = worker_command(arguments.plugins, cases);
+    set_workers(options, arguments.plugins, cases);
     options.cell.limits = suite.limits;
     return Runner(options).run(cases, listener);
   };
@@ -44,9 +45,12 @@ void add_worker(CLI::App& app) {
   auto plugins = std::make_shared<std::vector<std::string>>();
   verb->add_option("--socket", *socket, "number of the open socket")->required();
   verb->add_option("--plugin", *plugins, "kernels from a shared library");
+  auto describe = std::make_shared<bool>(false);
+  verb->add_flag("--describe", *describe, "send what the plug-in's kernels can do, and end");
   auto no_python = std::make_shared<std::string>();
   verb->add_option("--no-python", *no_python, "why Python's kernels cannot run");
   verb->callback([=] {
+    if (*describe) return answer_for_plugin(*socket, plugins->at(0));
     set_python_unavailable(*no_python);
     run_worker(*socket, *plugins);
   });

@@ -73,7 +73,7 @@ int check(const CheckArguments& arguments) {
   const CaseList list = expand(suite);
   if (!arguments.dump.empty()) make_dump_folder(arguments.dump);
   RunOptions options;
-  options.worker = worker_command(arguments.plugins, list.cases);
+  set_workers(options, arguments.plugins, list.cases);
   options.cell.timed = false;
   options.cell.limits = suite.limits;
   options.dump = arguments.dump;

@@ -24,6 +24,7 @@
 #include "bench/ranks/rank_runner.h"
 #include "bench/ranks/rank_service.h"
 #include "bench/ranks/rank_team.h"
+#include "bench/run/state_watch.h"
 #include "core/cuda/cuda_device.h"
 #include "core/error.h"
 #include "core/process.h"
@@ -126,12 +127,15 @@ class MpiTeams : public RankTeams {
 /// Connects to the parent and says hello. Throws InputError on all ranks if one of them cannot.
 std::unique_ptr<LineChannel> meet_parent(MpiWorld& world, const RankArguments& arguments) {
   RankControl& control = world.control();
+  const std::string own_secret = take_secret();
   const std::string address_of_zero = control.broadcast(arguments.address);
+  const std::string secret_of_zero = control.broadcast(own_secret);
+  const bool as_zero = arguments.address == kAddressOfRank0;
   std::unique_ptr<LineChannel> channel;
   std::string fault;
   try {
-    channel = connect_to_parent(arguments.address == kAddressOfRank0 ? address_of_zero
-                                                                     : arguments.address);
+    channel = connect_to_parent(as_zero ? address_of_zero : arguments.address,
+                                as_zero ? secret_of_zero : own_secret);
     channel->send({{"hello", RankHello{.rank = control.rank(),
                                        .ranks = control.size(),
                                        .pid = ::getpid(),
@@ -164,17 +168,19 @@ int serve(MpiWorld& world, const RankArguments& arguments) {
   RankControl& control = world.control();
   const auto channel = meet_parent(world, arguments);
   take_share_of_host(control, world.local_rank());
+  StateWatch watch;
   if (const std::string sentence = refusal(control, arguments); !sentence.empty()) {
     if (control.rank() != 0) return kRankRefused;
     channel->send({{"refused", sentence}});
     throw InputError(sentence);
   }
+  watch.restore();  // from what plug-ins did as they were loaded
   const auto signal_wait = [&](bool waits) {
     channel->send({{"at", waits ? kWaitsForRanks : "work"}});
   };
   MpiWorld::on_long_wait(signal_wait);
   MpiTeams teams(world, static_cast<int>(control.broadcast(world.local_size())), signal_wait);
-  const RankEnd end = run_rank(*channel, teams);
+  const RankEnd end = run_rank(*channel, teams, watch);
   MpiWorld::on_long_wait({});
   if (end == RankEnd::device_lost) {
     control.barrier();

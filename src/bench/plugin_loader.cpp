@@ -3,23 +3,24 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <csignal>
-#include <cstring>
 #include <exception>
 #include <filesystem>
-#include <string_view>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "attention/api/plugin.h"
+#include "bench/described_kernel.h"
+#include "bench/process_answer.h"
 #include "bench/python_host.h"
+#include "bench/run/protocol.h"
 #include "core/error.h"
-#include "core/process.h"
 #include "core/shared_library.h"
 
 namespace longca {
 namespace {
 
+namespace fs = std::filesystem;
 using EntryPoint = const PluginInfo* (*)();
 
 constexpr const char* kCompileAgain =
@@ -35,8 +36,8 @@ void check_interface(const std::string& file) {
 
 EntryPoint open_plugin(const std::string& file) {
   // A name without a slash would be searched for in the system's library folders.
-  const std::string path = std::filesystem::absolute(file).string();
-  if (!std::filesystem::exists(path)) throw_input_error("plug-in '{}' does not exist", file);
+  const std::string path = fs::absolute(file).string();
+  if (!fs::exists(path)) throw_input_error("plug-in '{}' does not exist", file);
   check_interface(file);
   SharedLibrary library;
   if (!library.open(path)) {
@@ -57,18 +58,10 @@ EntryPoint open_plugin(const std::string& file) {
   return entry;
 }
 
-constexpr unsigned kLoadLimit = 60;  // s
-constexpr std::string_view kLoaded = "loaded";
+/// Where the process that loads a plug-in sends its answer if an exception finds no handler, as one
+/// out of a static constructor.
+LineChannel* answer_channel = nullptr;
 
-/// Where a child that loads a plug-in writes kLoaded, or why it could not.
-int terminate_pipe = -1;
-
-[[noreturn]] void report_and_end(std::string_view sentence) {
-  [[maybe_unused]] const auto n = ::write(terminate_pipe, sentence.data(), sentence.size());
-  ::_exit(1);
-}
-
-/// An exception that finds no handler, as one out of a static constructor.
 [[noreturn]] void report_uncaught() {
   std::string what = "an exception";
   try {
@@ -77,31 +70,50 @@ int terminate_pipe = -1;
     what = error.what();
   } catch (...) {
   }
-  report_and_end("threw while loading: " + what);
+  answer_channel->send({{"error", "threw while loading: " + what}});
+  ::_exit(1);
 }
 
-[[noreturn]] void try_in_child(const std::string& file, int pipe) {
-  terminate_pipe = pipe;
-  ::alarm(kLoadLimit);
-  std::set_terminate(report_uncaught);
-  try {
-    load_plugin(file);
-  } catch (const InputError& error) {
-    report_and_end(error.what());
-  } catch (...) {
-    report_uncaught();
+/// By name and device, which stand for one kernel.
+std::map<std::pair<std::string, DeviceKind>, std::string>& plugins_by_kernel() {
+  static std::map<std::pair<std::string, DeviceKind>, std::string> files;
+  return files;
+}
+
+/// Runs `add`, which adds kernels of a file to the registry, and notes that they are its.
+template <typename Add>
+void note_kernels_of(const std::string& file, const Add& add) {
+  const KernelRegistry& registry = KernelRegistry::global();
+  const std::size_t before = registry.kernels().size();
+  add();
+  for (const auto& kernel : registry.kernels().subspan(before)) {
+    const Capabilities& can = kernel->capabilities();
+    plugins_by_kernel()[{can.name, can.device}] = file;
   }
-  report_and_end(kLoaded);
 }
 
-std::string read_to_end(int pipe) {
-  std::string text;
-  std::array<char, 4096> block;
-  while (true) {
-    const ssize_t n = ::read(pipe, block.data(), block.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return text;
-    text.append(block.data(), static_cast<std::size_t>(n));
+[[noreturn]] void refuse(const std::string& file, const std::string& sentence) {
+  if (sentence.starts_with("plug-in '")) throw InputError(sentence);
+  throw_input_error("plug-in '{}' {}", file, sentence);
+}
+
+/// Adds the kernels of a plug-in in C++.
+void add_described_kernels(const std::string& file, double limit_s) {
+  const ProcessAnswer answer = ask_process(
+      {"/proc/self/exe", "worker", "--describe", "--plugin", fs::absolute(file).string()}, limit_s);
+  if (!answer.message) {
+    refuse(file, answer.exit_code || answer.why.starts_with("was ") ? answer.why + " while loading"
+                                                                    : answer.why);
+  }
+  try {
+    if (answer.message->contains("error")) {
+      refuse(file, answer.message->at("error").get<std::string>());
+    }
+    for (const auto& kernel : answer.message->at("kernels")) {
+      KernelRegistry::global().add(make_described_kernel(kernel));
+    }
+  } catch (const nlohmann::json::exception&) {
+    refuse(file, "describes its kernels by what is no description");
   }
 }
 
@@ -131,25 +143,41 @@ void load_plugin(const std::string& file) {
   }
 }
 
-void load_plugin_safely(const std::string& file) {
-  if (is_python_plugin(file)) return load_python_plugin(file);
-  std::array<int, 2> ends{};
-  LONGCA_CHECK(::pipe(ends.data()) == 0, "no pipe: {}", std::strerror(errno));
-  FileDescriptor read_end(ends[0]);
-  FileDescriptor write_end(ends[1]);
-  const pid_t child = ::fork();
-  LONGCA_CHECK(child >= 0, "no process: {}", std::strerror(errno));
-  if (child == 0) {
-    read_end.close();
-    try_in_child(file, write_end.get());
+void describe_plugin(const std::string& file, double limit_s) {
+  if (!fs::exists(file)) throw_input_error("plug-in '{}' does not exist", file);
+  note_kernels_of(file, [&] {
+    try {
+      is_python_plugin(file) ? load_python_plugin(file, limit_s)
+                             : add_described_kernels(file, limit_s);
+    } catch (const InputError& error) {
+      const std::string sentence = error.what();
+      if (sentence.starts_with("plug-in '")) throw;
+      throw_input_error("plug-in '{}': {}", file, sentence);
+    }
+  });
+}
+
+void answer_for_plugin(int socket, const std::string& file) {
+  LineChannel channel(socket, take_secret());
+  answer_channel = &channel;
+  std::set_terminate(report_uncaught);
+  const std::size_t before = KernelRegistry::global().kernels().size();
+  try {
+    load_plugin(file);
+    nlohmann::json kernels = nlohmann::json::array();
+    for (const auto& kernel : KernelRegistry::global().kernels().subspan(before)) {
+      kernels.push_back(describe_kernel(*kernel));
+    }
+    channel.send({{"kernels", kernels}});
+  } catch (const InputError& error) {
+    channel.send({{"error", error.what()}});
   }
-  write_end.close();
-  const std::string sentence = read_to_end(read_end.get());
-  const int status = wait_for_process(child);
-  if (sentence == kLoaded) return load_plugin(file);
-  if (sentence.starts_with("plug-in '")) throw InputError(sentence);
-  throw_input_error("plug-in '{}' {}", file,
-                    sentence.empty() ? describe_process_end(status) + " while loading" : sentence);
+  ::_exit(0);  // nothing of the plug-in runs any more
+}
+
+std::string plugin_of(const std::string& kernel, DeviceKind device) {
+  const auto found = plugins_by_kernel().find({kernel, device});
+  return found == plugins_by_kernel().end() ? "" : found->second;
 }
 
 }  // namespace longca

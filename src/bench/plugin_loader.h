@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "core/device.h"
+
 namespace longca {
 
 /// Whether a plug-in is in Python, by the name of its file.
@@ -12,10 +14,18 @@ bool is_python_plugin(const std::string& file);
 /// name taken, an exception while loading.
 void load_plugin(const std::string& file);
 
-/// The same, tried in a child process before, so that a plug-in that ends the process that loads it
-/// (a crash, an exit, an exception out of a static constructor) is an InputError too. One in Python
-/// is never loaded here, but described by a process of its own. Call it before this process starts
-/// threads.
-void load_plugin_safely(const std::string& file);
+inline constexpr double kPluginLimit = 60;  ///< s to load a plug-in
+
+/// Adds the kernels of a plug-in, in C++ or Python, to KernelRegistry::global() as a process of its
+/// own describes them, which loads it: nothing of it runs here, and whatever it does to that
+/// process (a crash, an exit, an exception out of a static constructor, no end within `limit_s`) is
+/// an InputError. Kernels of C++ cannot be planned in this process then.
+void describe_plugin(const std::string& file, double limit_s = kPluginLimit);
+
+/// That process: loads the plug-in and sends its description over `socket`.
+void answer_for_plugin(int socket, const std::string& file);
+
+/// The file of the plug-in that a kernel was described by; empty for one of this program.
+std::string plugin_of(const std::string& kernel, DeviceKind device);
 
 }  // namespace longca

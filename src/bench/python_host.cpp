@@ -3,34 +3,30 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <string_view>
 
 #include "attention/adapters/python/python_kernel.h"
 #include "attention/api/registry.h"
 #include "bench/plugin_loader.h"
-#include "bench/run/worker.h"
+#include "bench/process_answer.h"
 #include "core/error.h"
 #include "core/nearest.h"
-#include "core/process.h"
 
 namespace longca {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using namespace std::chrono_literals;
 
-constexpr auto kAnswerLimit = 60s;  // importing a large package from a cold disk takes that long
+constexpr double kAnswerLimit =
+    60;                         // s: importing a large package from a cold disk takes that long
 constexpr int kNotFound = 127;  // env's and the shell's exit code for a program that is not there
 
 std::string interpreter() {
@@ -45,46 +41,18 @@ std::vector<std::string> python_with(const char* library) {
           "--library",    folder / library};
 }
 
-/// What a Python process said, or why it said nothing.
-struct Answer {
-  std::optional<json> message;
-  std::string why;
-};
-
-std::string describe_end(int status, const std::string& output) {
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound) {
-    return fmt::format(
+ProcessAnswer ask(const char* question, const std::vector<std::string>& plugins,
+                  double limit_s = kAnswerLimit) {
+  std::vector<std::string> command = python_worker_command(plugins);
+  command.emplace_back(question);
+  ProcessAnswer answer = ask_process(command, limit_s);
+  if (answer.exit_code == kNotFound) {
+    answer.why = fmt::format(
         "cannot be started: there is no program '{}'; install Python 3.9 or later, or name one by "
         "LONGCA_PYTHON",
         interpreter());
   }
-  const std::string said = last_line(output);
-  return describe_process_end(status) + (said.empty() ? "" : ", saying: " + said);
-}
-
-Answer ask(const std::vector<std::string>& command) {
-  WorkerProcess process(command);
-  const auto deadline = std::chrono::steady_clock::now() + kAnswerLimit;
-  while (std::chrono::steady_clock::now() < deadline) {
-    json message;
-    switch (process.wait(50ms, message)) {
-      case WorkerProcess::Event::message:
-        return {std::move(message), ""};
-      case WorkerProcess::Event::gone: {
-        const int status = process.reap();
-        return {std::nullopt, describe_end(status, process.take_output())};
-      }
-      case WorkerProcess::Event::nothing:
-        break;
-    }
-  }
-  return {std::nullopt, fmt::format("did not answer within {} s", kAnswerLimit.count())};
-}
-
-Answer ask(const char* question, const std::vector<std::string>& plugins) {
-  std::vector<std::string> command = python_worker_command(plugins);
-  command.emplace_back(question);
-  return ask(command);
+  return answer;
 }
 
 /// A key of a description, or `standard` without it; the type that it must have is that of
@@ -160,18 +128,18 @@ void add_cases_ahead(std::vector<std::string>& command, std::span<const Case> ca
     distinct.insert(json(c).dump());
   }
   if (distinct.empty()) return;
-  // Lives as long as this process and is inherited by its workers; the one that has compiled
-  // empties it, so that the next need not.
-  const int file = ::memfd_create("longca-cases-ahead", 0);
+  // Lives as long as this process, where its workers find it; the one that has compiled empties it,
+  // so that the next need not.
+  const int file = ::memfd_create("longca-cases-ahead", MFD_CLOEXEC);
   if (file < 0) return;  // nothing but time is lost
   const std::string text = fmt::format("[{}]", fmt::join(distinct, ","));
   if (::write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size())) return;
-  command.insert(command.end(), {"--ahead", fmt::format("/proc/self/fd/{}", file)});
+  command.insert(command.end(), {"--ahead", fmt::format("/proc/{}/fd/{}", ::getpid(), file)});
 }
 
 const Support& python_available() {
   static const Support support = [] {
-    const Answer answer = ask("--describe", {});
+    const ProcessAnswer answer = ask("--describe", {});
     if (answer.message) return Support{};
     return Support::unavailable("Python " + answer.why);
   }();
@@ -179,7 +147,7 @@ const Support& python_available() {
 }
 
 void survey_python_rows() {
-  const Answer answer = ask("--survey", {});
+  const ProcessAnswer answer = ask("--survey", {});
   if (!answer.message) return set_python_unavailable("Python " + answer.why);
   for (const auto& [name, row] : answer.message->at("rows").items()) {
     set_python_row(name,
@@ -187,9 +155,8 @@ void survey_python_rows() {
   }
 }
 
-void load_python_plugin(const std::string& file) {
-  if (!fs::exists(file)) throw_input_error("plug-in '{}' does not exist", file);
-  const Answer answer = ask("--describe", {file});
+void load_python_plugin(const std::string& file, double limit_s) {
+  const ProcessAnswer answer = ask("--describe", {file}, limit_s);
   if (!answer.message) throw_input_error("plug-in '{}': Python {}", file, answer.why);
   const json& message = *answer.message;
   if (message.contains("error")) {

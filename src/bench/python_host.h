@@ -33,10 +33,10 @@ const Support& python_available();
 /// process. Takes the seconds of importing them.
 void survey_python_rows();
 
-/// Asks a Python process for the kernels of a plug-in in Python and adds them to
-/// KernelRegistry::global(). Throws InputError: no Python, a file that cannot be imported or lacks
-/// one of the calls, a name taken.
-void load_python_plugin(const std::string& file);
+/// Asks a Python process for the kernels of a plug-in in Python, within `limit_s` seconds, and adds
+/// them to KernelRegistry::global(). Throws InputError: no Python, a file that cannot be imported
+/// or lacks one of the calls, a name taken.
+void load_python_plugin(const std::string& file, double limit_s);
 
 /// Adds a kernel that a plug-in in Python describes:
 ///   {"name", "description", "origin", "device": "cpu|cuda", "dtypes": […], "head_dims": […],

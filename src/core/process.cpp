@@ -2,14 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -17,6 +18,8 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+
+#include "core/process_keeper.h"
 
 namespace longca {
 namespace {
@@ -42,20 +45,6 @@ std::vector<std::string> environment_with(const ChildProcess::Environment& over)
   return result;
 }
 
-/// Runs between fork and exec: makes only calls that are async-signal-safe.
-[[noreturn]] void become(char* const* arguments, char* const* environment, pid_t parent, int output,
-                         int death_signal) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, death_signal);
-  if (::getppid() != parent) ::_exit(127);  // the parent died before the line above
-  const int nothing = ::open("/dev/null", O_RDONLY);
-  ::dup2(nothing, STDIN_FILENO);
-  ::dup2(output, STDOUT_FILENO);
-  ::dup2(output, STDERR_FILENO);
-  ::execve(arguments[0], arguments, environment);
-  ::_exit(127);
-}
-
 bool is_program(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
@@ -63,38 +52,70 @@ bool is_program(const fs::path& path) {
 
 }  // namespace
 
-ChildProcess::ChildProcess(const std::vector<std::string>& command, const Environment& environment,
-                           int death_signal)
+ChildProcess::ChildProcess(const std::vector<std::string>& command, const Options& options)
     : output_(::memfd_create("longca-output", MFD_CLOEXEC)) {
   if (!output_.is_open()) throw_system_error("no file for a process's output");
   ::fcntl(output_.get(), F_SETFL, O_APPEND);
-  std::vector<std::string> arguments = command;
-  std::vector<std::string> variables = environment_with(environment);
-  const std::vector<char*> argument_list = argument_pointers(arguments);
-  const std::vector<char*> variable_list = argument_pointers(variables);
-  const pid_t parent = ::getpid();
-  pid_ = ::fork();
-  if (pid_ == 0) {
-    become(argument_list.data(), variable_list.data(), parent, output_.get(), death_signal);
-  }
-  if (pid_ < 0) throw_system_error("no process");
-  ::setpgid(pid_, pid_);  // as the child does: whichever of them runs first
+  start_keeper(command, options);
+  pid_ = read_answer();
+  if (pid_ > 0) return;
+  wait_for_process(keeper_);
+  errno = EAGAIN;
+  throw_system_error("no process");
 }
 
-// Leaves the process unreaped, so that its group's number cannot be reused before it is killed.
+void ChildProcess::start_keeper(const std::vector<std::string>& command, const Options& options) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_system_error("no pipe to a process");
+  answers_ = FileDescriptor(ends[0]);
+  const FileDescriptor write_end(ends[1]);
+  std::vector<std::string> arguments = command;
+  std::vector<std::string> variables = environment_with(options.environment);
+  const std::vector<char*> argument_list = argument_pointers(arguments);
+  const std::vector<char*> variable_list = argument_pointers(variables);
+  const KeptProgram program{.arguments = argument_list.data(),
+                            .environment = variable_list.data(),
+                            .output = output_.get(),
+                            .inherited = options.inherited,
+                            .inherits_all = options.inherits_all,
+                            .death_signal = options.death_signal};
+  const pid_t parent = ::getpid();
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of this process may run in the fork
+  keeper_ = ::fork();
+  if (keeper_ == 0) keep_program(program, parent, before, write_end.get());
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (keeper_ < 0) throw_system_error("no process");
+}
+
+/// Blocks until the keeper has said more; -1 if it is gone.
+int ChildProcess::read_answer() const {
+  int value = -1;
+  ssize_t n = 0;
+  do {
+    n = ::read(answers_.get(), &value, sizeof value);
+  } while (n < 0 && errno == EINTR);
+  return n == sizeof value ? value : -1;
+}
+
 bool ChildProcess::has_ended() const {
   if (pid_ < 0) return true;
-  siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-         info.si_pid == pid_;
+  pollfd answer{answers_.get(), POLLIN, 0};
+  return ::poll(&answer, 1, 0) > 0;
 }
 
 int ChildProcess::kill() {
   if (pid_ < 0) return 0;
-  ::kill(-pid_, SIGKILL);
-  ::kill(pid_, SIGKILL);  // in case it has left its group
-  const int status = wait_for_process(pid_);
-  pid_ = -1;
+  ::kill(keeper_, kEndAll);
+  int status = read_answer();
+  if (status == -1) {  // somebody has killed the keeper, whose end is the program's
+    ::kill(-pid_, SIGKILL);
+    status = SIGKILL;
+  }
+  wait_for_process(keeper_);
+  pid_ = keeper_ = -1;
   return status;
 }
 
@@ -106,8 +127,13 @@ int ChildProcess::reap(std::chrono::milliseconds grace) {
 }
 
 int ChildProcess::terminate(std::chrono::milliseconds grace) {
-  if (pid_ > 0) ::kill(pid_, SIGTERM);
+  if (pid_ > 0) ::kill(keeper_, kAskToEnd);
   return reap(grace);
+}
+
+std::int64_t ChildProcess::printed_bytes() const {
+  const off_t end = ::lseek(output_.get(), 0, SEEK_END);
+  return std::max<off_t>(end, 0);
 }
 
 std::string ChildProcess::take_output() {

@@ -15,35 +15,52 @@
 namespace longca {
 
 /// A program that this one has started: an empty stdin, its output kept in memory, a process group
-/// of its own that is killed with it.
+/// of its own. None of its descendants outlives it or this process, in whatever group or session
+/// (process_keeper.h).
 class ChildProcess {
  public:
   using Environment = std::vector<std::pair<std::string, std::string>>;
+  struct Options {
+    Environment environment{};     ///< over this process's own
+    int death_signal = SIGKILL;    ///< that it gets if this process dies
+    std::vector<int> inherited{};  ///< descriptors beside 0, 1, 2, under their own numbers
+    bool inherits_all = false;     ///< all descriptors without FD_CLOEXEC, not only those
+  };
 
-  /// Starts `command` (a program's path and its arguments) with `environment` over this process's
-  /// own. The system sends it `death_signal` if this process dies. Throws std::system_error if the
-  /// system refuses.
-  explicit ChildProcess(const std::vector<std::string>& command,
-                        const Environment& environment = {}, int death_signal = SIGKILL);
+  /// Starts `command` (a program's path and its arguments). Throws std::system_error if the system
+  /// refuses.
+  explicit ChildProcess(const std::vector<std::string>& command, const Options& options);
+  explicit ChildProcess(const std::vector<std::string>& command)
+      : ChildProcess(command, Options{}) {}
   ~ChildProcess() { kill(); }
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   pid_t pid() const { return pid_; }
+  /// Whether it is gone, and all its descendants with it.
   bool has_ended() const;
-  /// Kills the process group at once and waits; waitpid's status.
+  /// A descriptor to poll for POLLIN: readable once it has_ended.
+  int end_descriptor() const { return answers_.get(); }
+  /// Kills it and its descendants at once and waits; waitpid's status.
   int kill();
-  /// Gives the process `grace` to end by itself, then kills its group; waitpid's status.
+  /// Gives it `grace` to end by itself, then kills; waitpid's status.
   int reap(std::chrono::milliseconds grace);
-  /// Sends SIGTERM, then reaps.
+  /// Sends it SIGTERM, then reaps.
   int terminate(std::chrono::milliseconds grace);
 
+  /// Bytes that it has printed since the last take_output. They take up RAM.
+  std::int64_t printed_bytes() const;
   /// What it has printed since the last call; the last 64 KiB if that is more.
   std::string take_output();
 
  private:
+  void start_keeper(const std::vector<std::string>& command, const Options& options);
+  int read_answer() const;
+
+  pid_t keeper_ = -1;
   pid_t pid_ = -1;
-  FileDescriptor output_;  ///< a file in memory that is its stdout and stderr
+  FileDescriptor answers_;  ///< of the keeper: the process id, then the status
+  FileDescriptor output_;   ///< a file in memory that is its stdout and stderr
 };
 
 /// waitpid, again if a signal interrupts it; the status.

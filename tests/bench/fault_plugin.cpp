@@ -1,8 +1,11 @@
 // Kernels that fail, each in its own way: `naive` underneath, and a fault in one pass.
 
+#include <fenv.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cfenv>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -15,6 +18,10 @@
 #include <string>
 #include <thread>
 #include <utility>
+
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
 
 #include "attention/api/plugin.h"
 #include "core/memory.h"
@@ -86,10 +93,80 @@ void write_nan(const ForwardArgs& args, int) {
 void write_input(const ForwardArgs& args, int call) {
   if (call == 1) *static_cast<std::uint16_t*>(const_cast<void*>(args.k.data)) ^= 1;
 }
+void write_past_lse(const ForwardArgs& args, int) {
+  std::memset(args.lse.data + args.lse.heads * args.lse.tokens, 0, 64);
+}
+void write_before_dv(const BackwardArgs& args, int call) {
+  if (call > 2) static_cast<unsigned char*>(args.dv.data)[-4] = 1;
+}
 void go_wrong_later(const ForwardArgs& args, int call) {
   if (call > 2) set_first(args.o, 100);
 }
 void write_nothing(const BackwardArgs&) {}
+
+/// A line as a worker's, on whatever sockets there are; no kernel knows their secret.
+void send_line(const std::string& line) {
+  for (int fd = 3; fd < 32; ++fd) ::send(fd, line.data(), line.size(), MSG_NOSIGNAL);
+}
+/// Would stop the cell's clock.
+void forge_stage() {
+  send_line("{\"stage\":\"reference\"}\n");
+  hang();
+}
+void forge_record() {
+  send_line("{\"ends\":false,\"record\":{}}\n");
+}
+void send_without_end() {
+  const std::string block(1 << 20, 'x');
+  while (true) send_line(block);
+}
+void print_without_end() {
+  const std::string block(1 << 20, 'x');
+  while (::write(STDOUT_FILENO, block.data(), block.size()) > 0) {
+  }
+  hang();
+}
+void start_in_own_session() {
+  if (::fork() != 0) return;
+  ::setsid();
+  while (true) ::pause();
+}
+/// A child keeps the worker's socket open.
+void end_beside_child() {
+  if (::fork() == 0) hang();
+  ::_exit(9);
+}
+void round_upward(const ForwardArgs&, int) {
+  std::fesetround(FE_UPWARD);
+}
+void trap_exceptions(const ForwardArgs&, int) {
+  ::feenableexcept(FE_DIVBYZERO | FE_INVALID);
+}
+void bind_thread(const ForwardArgs&, int) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(::sched_getcpu(), &one);
+  ::sched_setaffinity(0, sizeof one, &one);
+}
+void leave_busy_thread(const ForwardArgs&, int call) {
+  if (call > 1) return;
+  std::thread([] {
+    for (volatile bool go_on = true; go_on;) {
+    }
+  }).detach();
+}
+/// No fault: threads that spin for a while, as OpenMP's, and then wait for work.
+void use_own_threads(const ForwardArgs&, int call) {
+  if (call > 1) return;
+  for (int i = 0; i < 4; ++i) {
+    std::thread([] {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+      while (std::chrono::steady_clock::now() < end) {
+      }
+      hang();
+    }).detach();
+  }
+}
 /// As sums do that are added up in any order.
 void round_otherwise(const BackwardArgs& args, int call) {
   if (call % 2 == 0) *args.dq.row<std::uint32_t>(0, 0) ^= 1;
@@ -109,9 +186,22 @@ constexpr Fault kFaults[] = {
     {.name = "fault_socket", .before_forward = write_to_sockets},
     {.name = "fault_nan", .after_forward = write_nan},
     {.name = "fault_input", .after_forward = write_input},
+    {.name = "fault_past_lse", .after_forward = write_past_lse},
+    {.name = "fault_before_dv", .after_backward = write_before_dv},
     {.name = "fault_later", .after_forward = go_wrong_later},
     {.name = "fault_unwritten", .instead_of_backward = write_nothing},
     {.name = "fault_rounding", .after_backward = round_otherwise},
+    {.name = "stray_stage", .before_forward = forge_stage},
+    {.name = "stray_record", .before_forward = forge_record},
+    {.name = "stray_bytes", .before_forward = send_without_end},
+    {.name = "stray_output", .before_forward = print_without_end},
+    {.name = "stray_session", .before_forward = start_in_own_session},
+    {.name = "stray_child", .before_forward = end_beside_child},
+    {.name = "stray_rounding", .after_forward = round_upward},
+    {.name = "stray_traps", .after_forward = trap_exceptions},
+    {.name = "stray_binding", .after_forward = bind_thread},
+    {.name = "stray_thread", .after_forward = leave_busy_thread},
+    {.name = "own_threads", .after_forward = use_own_threads},
     {.name = "fault_none", .before_forward = print},
 };
 
@@ -159,6 +249,14 @@ class FaultKernel : public Kernel {
   const Kernel& inner_;
   Capabilities capabilities_;
 };
+
+#ifdef __SSE__
+/// As the start-up code of libraries does that are compiled with -ffast-math: no fault.
+const bool kFlushesDenormals = [] {
+  _mm_setcsr(_mm_getcsr() | 0x8040);
+  return true;
+}();
+#endif
 
 void add_kernels(KernelRegistry& registry) {
   const Kernel& naive = registry.find("naive");

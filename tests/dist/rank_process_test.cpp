@@ -31,6 +31,7 @@ namespace {
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{60};
+constexpr const char* kSecret = "0123456789abcdef";
 
 void set_environment() {
   for (const char* name :
@@ -39,6 +40,7 @@ void set_environment() {
     setenv(name, "1", 1);
   }
   setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
+  setenv(kSecretVariable, kSecret, 1);
 }
 
 /// The parent's side of ranks that mpirun starts.
@@ -168,7 +170,7 @@ class Launch {
       if (one.revents == 0) continue;
       if (one.fd == listener_) {
         const int socket = ::accept(listener_, nullptr, nullptr);
-        channels_[socket] = std::make_unique<LineChannel>(socket);
+        channels_[socket] = std::make_unique<LineChannel>(socket, kSecret);
       } else if (!channels_.at(one.fd)->read_available()) {
         auto closed = channels_.extract(one.fd);  // its last messages are still asked for
         closed.key() = -1 - one.fd;

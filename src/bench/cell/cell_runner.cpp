@@ -7,6 +7,7 @@
 #include "bench/cell/cell.h"
 #include "bench/cell/device.h"
 #include "bench/cell/steps.h"
+#include "bench/run/state_watch.h"
 #include "core/memory.h"
 
 namespace longca {
@@ -43,11 +44,37 @@ void CellRunner::give_up_device(const std::string& fault, const std::string& sta
   forget_times(record);
 }
 
+namespace {
+
+/// Whether a kernel's code runs in that stage.
+bool is_kernels(std::string_view stage) {
+  return stage == "set-up" || stage == "plan" || stage == "forward" || stage == "backward" ||
+         stage == "time" || stage == "clean-up";
+}
+
+}  // namespace
+
+void CellRunner::judge_what_is_left(std::string_view stage, Record& record) {
+  if (watch_ == nullptr) return;
+  watch_->check(stage);
+  if (record.metrics.contains("plan_ms")) watch_->check_idle(stage);
+  const std::string finding = watch_->take_finding();
+  if (finding.empty()) return;
+  spoilt_ = true;
+  set_wrong(record, finding);
+  forget_times(record);
+}
+
 Record CellRunner::run(const Case& c, const CellOptions& options) {
   Record record;
   record.c = c;
   std::string stage = "set-up";
-  const StageListener listener = keep_stage(stage, listener_);
+  const StageListener keep = keep_stage(stage, listener_);
+  // Before verification above all, which must not round as a kernel has left it.
+  const StageListener listener = [&](std::string_view next) {
+    if (watch_ != nullptr && is_kernels(stage)) watch_->check(stage);
+    keep(next);
+  };
   const DeviceKind kind = c.problem().device;
   if (record.status = usable(c.kernel, kind); !record.status.ok()) return record;
   std::unique_ptr<Cell> cell;
@@ -60,6 +87,7 @@ Record CellRunner::run(const Case& c, const CellOptions& options) {
   } catch (...) {
     record.status = current_exception_status(stage);
   }
+  judge_what_is_left(stage, record);
   if (const auto fault = fault_after_all_work(Device::get(kind))) {
     give_up_device(*fault, stage, std::move(cell), record);
   }

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "bench/cell/problem.h"
 #include "bench/measure/device_clock.h"
@@ -15,6 +17,7 @@
 namespace longca {
 
 class Cell;
+class StateWatch;
 
 /// How a cell is to be run.
 struct CellOptions {
@@ -45,20 +48,28 @@ class SharedByCells {
 /// process is the parent's to see.
 class CellRunner {
  public:
-  explicit CellRunner(StageListener listener) : listener_(std::move(listener)) {}
+  /// `watch`, if any, looks at what each stage leaves behind; it outlives this object.
+  explicit CellRunner(StageListener listener, StateWatch* watch = nullptr)
+      : listener_(std::move(listener)), watch_(watch) {}
 
   /// The record of one cell, without `env` and `at`.
   Record run(const Case& c, const CellOptions& options);
   /// Whether an error has left the device unusable: this process must end, and not by `exit`.
   bool device_lost() const { return device_lost_; }
+  /// Whether a kernel has left something behind that `watch` has found: a new process should run
+  /// the next cell.
+  bool is_spoilt() const { return spoilt_; }
 
  private:
+  void judge_what_is_left(std::string_view stage, Record& record);
   void give_up_device(const std::string& fault, const std::string& stage,
                       std::unique_ptr<Cell> cell, Record& record);
 
   StageListener listener_;
+  StateWatch* watch_;
   SharedByCells shared_;
   bool device_lost_ = false;
+  bool spoilt_ = false;
 };
 
 }  // namespace longca

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bench/launch/rank_attempt.h"
+#include "bench/plugin_loader.h"
 #include "bench/record/environment.h"
 #include "bench/run/run_cells.h"
 
@@ -72,7 +73,11 @@ CellOptions LaunchRunner::options_for(const Case& c) const {
 
 bool LaunchRunner::start_session(const Case& c, Record& record, bool& interrupted) {
   const int ranks = options_.found_ranks > 0 ? options_.found_ranks : *c.ranks;
-  if (session_ && session_->ranks() == ranks) return true;
+  const std::string plugin = plugin_of(c.kernel, c.problem().device);
+  // Ranks of a launch that was found cannot be started anew.
+  const std::string guest = plugin.empty() || options_.found_ranks > 0 ? "" : c.kernel;
+  if (session_ && session_->ranks() == ranks && guest == guest_) return true;
+  guest_ = guest;
   if (session_) session_->finish();
   session_.reset();
   if (failed_ranks_ != ranks) failed_starts_ = 0;
@@ -81,7 +86,12 @@ bool LaunchRunner::start_session(const Case& c, Record& record, bool& interrupte
     record.status = {StatusCode::crash, failed_because_};
     return false;
   }
-  session_ = std::make_unique<RankSession>(options_.start, ranks, scratch_);
+  RankStart start_options = options_.start;
+  if (options_.found_ranks == 0) {
+    start_options.plugins.clear();
+    if (!plugin.empty()) start_options.plugins = {plugin};
+  }
+  session_ = std::make_unique<RankSession>(start_options, ranks, scratch_);
   const auto start = session_->wait_until_ready(options_.cell.limits.case_limit_s + kStartAllowance,
                                                 failed_because_);
   if (start == RankSession::Start::ready) {
@@ -111,7 +121,7 @@ bool LaunchRunner::run_cell(const Case& c, Record& record, std::string& output) 
     if (!start_session(c, record, interrupted)) return !interrupted;
     record = Record{};
     record.c = c;
-    RankAttempt attempt(*session_, *c.ranks, options.limits, resident_limit_mib << 20);
+    RankAttempt attempt(*session_, c, options, resident_limit_mib << 20);
     const auto result = attempt.run({{"case", c}, {"options", options}}, record, output);
     if (result == RankAttempt::Result::interrupted) return false;
     if (attempt.session_ended()) {

@@ -19,8 +19,9 @@ struct LaunchOptions {
 };
 
 /// Runs cells over ranks. Ranks are started once for consecutive cells with the same number of
-/// ranks. A rank that ends, fails or hangs costs its cell, whose record names the rank; the ranks
-/// are then started anew, and no process of the old ones is left.
+/// ranks, and apart for each kernel of a plug-in. A rank that ends, fails or hangs costs its cell,
+/// whose record names the rank; the ranks are then started anew, and no process of the old ones is
+/// left.
 class LaunchRunner {
  public:
   explicit LaunchRunner(LaunchOptions options);
@@ -45,6 +46,7 @@ class LaunchRunner {
   std::int64_t host_limit_mib_;
   std::filesystem::path scratch_;
   std::unique_ptr<RankSession> session_;
+  std::string guest_;  ///< the plug-in's kernel that session_ is for; empty: those of this program
   int failed_starts_ = 0;       ///< in a row, of one number of ranks
   int failed_ranks_ = 0;        ///< that number
   std::string failed_because_;  ///< the last one's reason

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "bench/run/protocol.h"
 #include "core/process.h"
 
 namespace longca {
@@ -38,6 +39,8 @@ void place_on_this_host(RankCommand& start, int cores, int ranks) {
 
 /// Has mpirun pass these variables on: to other hosts it passes only its own.
 void pass_environment(std::vector<std::string>& command) {
+  command.insert(command.end(),
+                 {"-x", kSecretVariable});  // by name: its value is on no command line
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view name =
         std::string_view(*entry).substr(0, std::string_view(*entry).find('='));

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "bench/measure/device_clock.h"
+#include "bench/run/memory_watch.h"
 #include "bench/run/run_cells.h"
 
 namespace longca {
@@ -25,6 +26,12 @@ std::int64_t rank_slack() {
   return bytes;
 }
 
+/// A text of the message; empty if it has none of that name.
+std::string text_at(const nlohmann::json& message, const char* key) {
+  const auto found = message.find(key);
+  return found != message.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
 std::string name_of(const std::vector<int>& ranks, int all) {
   if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
   if (static_cast<int>(ranks.size()) == all) return fmt::format("all {} ranks", all);
@@ -33,22 +40,19 @@ std::string name_of(const std::vector<int>& ranks, int all) {
 
 }  // namespace
 
-RankAttempt::RankAttempt(RankSession& session, int ranks, const RunLimits& limits,
+RankAttempt::RankAttempt(RankSession& session, const Case& c, const CellOptions& options,
                          std::int64_t resident_limit)
     : session_(session),
-      limits_(limits),
+      case_(c),
+      options_(options),
       resident_limit_(resident_limit),
-      clocks_(static_cast<std::size_t>(ranks), StageClock(limits_)) {}
+      clocks_(static_cast<std::size_t>(c.ranks.value()), StageClock(options.limits)) {}
 
 RankAttempt::Result RankAttempt::run(const nlohmann::json& request, Record& record,
                                      std::string& output) {
   Result result = Result::not_begun;
   if (session_.server().send(0, request)) {
-    try {
-      result = wait_for_record(record);
-    } catch (const nlohmann::json::exception&) {
-      result = end(record, StatusCode::crash, "a rank sent a message that lacks something");
-    }
+    result = wait_for_record(record);
   } else {
     session_ended_ = true;
   }
@@ -68,16 +72,16 @@ RankAttempt::Result RankAttempt::wait_for_record(Record& record) {
       }
       return Result::interrupted;
     }
-    if (event.kind == Kind::noise) {
-      return end(
-          record, StatusCode::crash,
-          fmt::format("in {} rank {} sent what is no message", stage_of(event.rank), event.rank));
-    }
+    if (event.kind == Kind::noise) return bad_message(event.rank, event.noise, record);
     if (event.kind == Kind::message) {
-      if (take_message(event, record)) return Result::recorded;
+      try {
+        if (take_message(event, record)) return Result::recorded;
+      } catch (const BadMessage& bad) {
+        return bad_message(event.rank, bad.what(), record);
+      }
       if (!failed_.ok()) return rank_gone(event.rank, record);
-      continue;
     }
+    // After messages too: a rank that sends many is not excused by them.
     if (const std::vector<int> late = expired(); !late.empty()) {
       const std::vector<int> ranks = culprits(late);
       const auto& clock = clocks_[static_cast<std::size_t>(ranks.front())];
@@ -85,44 +89,48 @@ RankAttempt::Result RankAttempt::wait_for_record(Record& record) {
                  fmt::format("{}: {}", name_of(ranks, static_cast<int>(clocks_.size())),
                              clock.timeout_reason()));
     }
-    if (const int rank = too_large(); rank >= 0) {
-      return end(record, StatusCode::oom,
-                 fmt::format("in {} rank {} passed the memory limit of {} MiB", stage_of(rank),
-                             rank, resident_limit_ >> 20));
+    if (std::string fault = memory_fault(); !fault.empty()) {
+      return end(record, StatusCode::oom, std::move(fault));
     }
   }
 }
 
-/// Returns true if it was the record.
+/// Returns true if it was the record. Throws BadMessage.
 bool RankAttempt::take_message(const RankServer::Event& event, Record& record) {
   const nlohmann::json& message = event.message;
   if (message.contains("record")) {
-    record = message.at("record").get<Record>();
+    if (event.rank != 0) throw BadMessage("a record, which only rank 0 does");
+    if (!message.contains("ends") || !message.at("ends").is_boolean()) {
+      throw BadMessage("what is no message");
+    }
+    record = judge_record(message, case_, options_);
     session_ended_ = message.at("ends").get<bool>();
     return true;
   }
   note_failure(event.rank, message);
-  if (event.rank >= static_cast<int>(clocks_.size())) return false;  // waits for a larger cell
-  auto& clock = clocks_[static_cast<std::size_t>(event.rank)];
-  if (message.contains("stage")) {
-    clock.enter(message.at("stage").get<std::string>());
-    waiting_.erase(event.rank);
-  }
-  if (message.contains("at")) {
-    const bool waits = message.at("at").get<std::string>() == kWaitsForRanks;
-    if (waits)
-      waiting_.insert(event.rank);
-    else
-      waiting_.erase(event.rank);
-  }
+  take_stage(event.rank, message);
   return false;
 }
 
+void RankAttempt::take_stage(int rank, const nlohmann::json& message) {
+  if (rank >= static_cast<int>(clocks_.size())) return;  // waits for a larger cell
+  if (const std::string stage = text_at(message, "stage"); !stage.empty()) {
+    clocks_[static_cast<std::size_t>(rank)].enter(stage);
+    waiting_.erase(rank);
+  }
+  if (const std::string at = text_at(message, "at"); at == kWaitsForRanks) {
+    waiting_.insert(rank);
+  } else if (!at.empty()) {
+    waiting_.erase(rank);
+  }
+}
+
 void RankAttempt::note_failure(int rank, const nlohmann::json& message) {
-  if (!failed_.ok() || !message.contains("failed")) return;
-  const std::string word = message.value("status", "crash");
-  failed_ = {parse_status_code(word).value_or(StatusCode::crash),
-             fmt::format("rank {}: {}", rank, message.at("failed").get<std::string>())};
+  const std::string sentence = text_at(message, "failed");
+  if (!failed_.ok() || sentence.empty()) return;
+  failed_ = {parse_status_code(text_at(message, "status")).value_or(StatusCode::crash),
+             fmt::format("rank {}: {}", rank, sentence)};
+  if (failed_.ok()) failed_.code = StatusCode::crash;
 }
 
 bool RankAttempt::has_begun() const {
@@ -133,6 +141,11 @@ std::string RankAttempt::stage_of(int rank) const {
   const auto index = static_cast<std::size_t>(rank);
   if (index >= clocks_.size()) return "no cell";
   return clocks_[index].stage();
+}
+
+RankAttempt::Result RankAttempt::bad_message(int rank, const std::string& what, Record& record) {
+  return end(record, StatusCode::crash,
+             fmt::format("in {} rank {} sent {}", stage_of(rank), rank, what));
 }
 
 RankAttempt::Result RankAttempt::end(Record& record, StatusCode code, std::string reason) {
@@ -206,12 +219,17 @@ std::vector<int> RankAttempt::culprits(const std::vector<int>& late) const {
   return late;
 }
 
-/// The rank that exceeds its memory limit; -1 if none does.
-int RankAttempt::too_large() const {
+/// "in forward rank 1 passed the memory limit of 512 MiB", or "" if none does. What ranks print
+/// comes together: nobody knows whose it is.
+std::string RankAttempt::memory_fault() const {
+  const std::string printed =
+      memory_excess(0, session_.printed_bytes(), resident_limit_, rank_slack());
+  if (!printed.empty()) return fmt::format("in {} the ranks {}", stage_of(0), printed);
   for (const auto& [rank, pid] : session_.local_pids()) {
-    if (resident_bytes(pid) > resident_limit_ + rank_slack()) return rank;
+    const std::string excess = memory_excess(resident_bytes(pid), 0, resident_limit_, rank_slack());
+    if (!excess.empty()) return fmt::format("in {} rank {} {}", stage_of(rank), rank, excess);
   }
-  return -1;
+  return {};
 }
 
 }  // namespace longca

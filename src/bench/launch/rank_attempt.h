@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/cell/cell_runner.h"
 #include "bench/launch/launcher.h"
 #include "bench/launch/rank_session.h"
 #include "bench/record/record.h"
@@ -17,8 +18,9 @@ class RankAttempt {
  public:
   enum class Result : std::uint8_t { recorded, interrupted, not_begun };
 
-  /// `resident_limit`: bytes of host memory of each rank. Everything outlives this object.
-  RankAttempt(RankSession& session, int ranks, const RunLimits& limits,
+  /// `c` has its number of ranks. `resident_limit`: bytes of host memory of each rank. Everything
+  /// outlives this object.
+  RankAttempt(RankSession& session, const Case& c, const CellOptions& options,
               std::int64_t resident_limit);
 
   Result run(const nlohmann::json& request, Record& record, std::string& output);
@@ -28,6 +30,8 @@ class RankAttempt {
  private:
   Result wait_for_record(Record& record);
   bool take_message(const RankServer::Event& event, Record& record);
+  void take_stage(int rank, const nlohmann::json& message);
+  Result bad_message(int rank, const std::string& what, Record& record);
   Result end(Record& record, StatusCode code, std::string reason);
   Result rank_gone(int rank, Record& record);
   void note_failure(int rank, const nlohmann::json& message);
@@ -36,10 +40,11 @@ class RankAttempt {
   std::vector<int> expired() const;
   std::vector<int> culprits(const std::vector<int>& expired) const;
   std::vector<int> behind() const;
-  int too_large() const;
+  std::string memory_fault() const;
 
   RankSession& session_;
-  const RunLimits& limits_;
+  const Case& case_;
+  const CellOptions& options_;
   const std::int64_t resident_limit_;
   std::vector<StageClock> clocks_;  ///< by rank
   std::set<int> waiting_;           ///< ranks that have waited long for others

@@ -1,5 +1,6 @@
 #include "bench/launch/rank_machine.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -115,22 +116,41 @@ std::optional<MpiLaunch> find_mpi_launch() {
   return std::nullopt;
 }
 
-HostSlots hostfile_slots(const std::string& path) {
+namespace {
+
+/// Calls visit(host, the line's other words, its number) for each line that names a host.
+template <typename Visit>
+void for_each_host(const std::string& path, const Visit& visit) {
   std::ifstream file(path);
   if (!file) throw_input_error("hostfile '{}' cannot be read: {}", path, std::strerror(errno));
-  HostSlots slots;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
     std::istringstream words(line.substr(0, line.find('#')));
     std::string host;
-    if (!(words >> host)) continue;
+    if (words >> host) visit(host, words, number);
+  }
+}
+
+}  // namespace
+
+HostSlots hostfile_slots(const std::string& path) {
+  HostSlots slots;
+  for_each_host(path, [&](const std::string&, std::istringstream& words, int number) {
     const int here = slots_of_line(words, path, number);
     if (slots.all == 0) slots.of_first_host = here;
     slots.all += here;
-  }
+  });
   if (slots.all == 0) throw_input_error("hostfile '{}' names no host", path);
   return slots;
+}
+
+std::vector<std::string> hostfile_hosts(const std::string& path) {
+  std::vector<std::string> hosts;
+  for_each_host(path, [&](const std::string& host, std::istringstream&, int) {
+    if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
+  });
+  return hosts;
 }
 
 }  // namespace longca

@@ -48,5 +48,7 @@ struct HostSlots {
 /// Reads a file in Open MPI's form ("node1 slots=8", one line per host; a host without slots counts
 /// one per line). Throws InputError if it cannot be read or names no host.
 HostSlots hostfile_slots(const std::string& path);
+/// The names of its hosts, each once. Throws InputError if it cannot be read.
+std::vector<std::string> hostfile_hosts(const std::string& path);
 
 }  // namespace longca

@@ -1,5 +1,6 @@
 #include "bench/launch/rank_server.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "core/process.h"
 
@@ -25,13 +27,20 @@ constexpr int kBacklog = 1024;
 
 }  // namespace
 
-RankServer::RankServer(const std::filesystem::path& folder, bool network) {
-  network ? listen_on_network() : listen_in(folder);
+RankServer::RankServer(const std::filesystem::path& folder, Options options)
+    : options_(std::move(options)) {
+  options_.host.empty() ? listen_in(folder) : listen_on_network();
   if (::listen(socket_.get(), kBacklog) != 0) throw_system_error("no socket for the ranks");
 }
 
 RankServer::~RankServer() {
+  stop_listening();
+}
+
+void RankServer::stop_listening() {
+  socket_.close();
   if (!path_.empty()) ::unlink(path_.c_str());
+  path_.clear();
 }
 
 void RankServer::listen_in(const std::filesystem::path& folder) {
@@ -45,7 +54,7 @@ void RankServer::listen_in(const std::filesystem::path& folder) {
     throw_system_error("the folder for temporary files (TMPDIR)");
   }
   std::memcpy(address.sun_path, address_.c_str(), address_.size() + 1);
-  socket_ = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  socket_ = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_.is_open() ||
       ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     throw_system_error("no socket for the ranks");
@@ -55,64 +64,113 @@ void RankServer::listen_in(const std::filesystem::path& folder) {
 void RankServer::listen_on_network() {
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
   socklen_t size = sizeof address;
-  socket_ = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket_.is_open() ||
+  socket_ = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_.is_open() || ::inet_pton(AF_INET, options_.host.c_str(), &address.sin_addr) != 1 ||
       ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
       ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     throw_system_error("no port for the ranks");
   }
-  address_ = fmt::format("{}:{}", host_name(), ntohs(address.sin_port));
+  const bool any = address.sin_addr.s_addr == htonl(INADDR_ANY);
+  address_ = fmt::format("{}:{}", any ? host_name() : options_.host, ntohs(address.sin_port));
 }
 
+namespace {
+
+/// Whether the other end of a Unix socket is a process of this user; true for other sockets.
+bool is_own_user(int socket) {
+  ucred other{};
+  socklen_t size = sizeof other;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) != 0) return true;
+  return other.pid == 0 || other.uid == ::geteuid();
+}
+
+}  // namespace
+
 void RankServer::accept_one() {
-  const int socket = ::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC);
-  if (socket < 0) return;
-  peers_.push_back(std::make_unique<Peer>());
-  peers_.back()->channel = std::make_unique<LineChannel>(socket);
+  FileDescriptor socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!socket.is_open() || !is_own_user(socket.get())) return;
+  auto peer = std::make_unique<Peer>();
+  peer->channel = std::make_unique<LineChannel>(socket.release(), options_.secret, kMaxHello);
+  peer->greets_before = Clock::now() + kGreetingLimit;
+  // A rank's hello is on its way before anybody is closed for want of one.
+  peer->open = peer->channel->read_available();
+  peers_.push_back(std::move(peer));
+}
+
+/// Makes the peer a rank. False for a stranger.
+bool RankServer::greet(Peer& peer, const nlohmann::json& message) {
+  const auto hello = message.at("hello").get<RankHello>();
+  if (hello.ranks != options_.ranks || hello.rank < 0 || hello.rank >= options_.ranks ||
+      hellos_.contains(hello.rank)) {
+    return false;
+  }
+  peer.rank = hello.rank;
+  peer.channel->set_max_line(LineChannel::kMaxLine);
+  ranks_[hello.rank] = &peer;
+  hellos_[hello.rank] = hello;
+  if (std::ssize(hellos_) == options_.ranks) stop_listening();
+  return true;
 }
 
 std::optional<RankServer::Event> RankServer::next_event(Peer& peer) {
   try {
     if (auto message = peer.channel->next()) {
-      if (peer.rank) return Event{Event::Kind::message, *peer.rank, std::move(*message)};
-      // A process that does not say hello first is no rank.
-      const auto hello = message->at("hello").get<RankHello>();
-      if (ranks_.contains(hello.rank))
-        throw nlohmann::json::other_error::create(501, "twice", nullptr);
-      peer.rank = hello.rank;
-      ranks_[hello.rank] = &peer;
-      hellos_[hello.rank] = hello;
-      return Event{Event::Kind::hello, hello.rank, {}};
+      if (peer.rank) {
+        return Event{.kind = Event::Kind::message, .rank = *peer.rank, .message = *message};
+      }
+      if (greet(peer, *message)) return Event{.kind = Event::Kind::hello, .rank = *peer.rank};
+      peer.open = false;
+    }
+  } catch (const BadMessage& bad) {
+    peer.open = false;
+    if (peer.rank) {
+      const int rank = *std::exchange(peer.rank, std::nullopt);
+      ranks_.erase(rank);
+      return Event{.kind = Event::Kind::noise, .rank = rank, .noise = bad.what()};
     }
   } catch (const nlohmann::json::exception&) {
-    if (peer.rank) return Event{Event::Kind::noise, *peer.rank, {}};
     peer.open = false;
   }
   if (peer.open || !peer.rank) return std::nullopt;
-  const int rank = *peer.rank;
-  peer.rank.reset();
+  const int rank = *std::exchange(peer.rank, std::nullopt);
   ranks_.erase(rank);
-  return Event{Event::Kind::gone, rank, {}};
+  return Event{.kind = Event::Kind::gone, .rank = rank};
 }
 
 std::optional<RankServer::Event> RankServer::next_event() {
   for (const auto& peer : peers_) {
     if (auto event = next_event(*peer)) return event;
   }
-  std::erase_if(peers_, [](const auto& peer) { return !peer->open && !peer->rank; });
+  close_strangers();
   return std::nullopt;
+}
+
+/// Of those that have not said hello: whoever is late, too many, or comes when all ranks are there.
+void RankServer::close_strangers() {
+  const auto now = Clock::now();
+  const auto strangers = static_cast<std::size_t>(
+      std::ranges::count_if(peers_, [](const auto& peer) { return !peer->rank && peer->open; }));
+  std::size_t too_many = strangers > kMaxStrangers ? strangers - kMaxStrangers : 0;
+  std::erase_if(peers_, [&](const auto& peer) {
+    if (peer->rank) return false;
+    if (!peer->open || !socket_.is_open() || now > peer->greets_before) return true;
+    return too_many > 0 && too_many-- > 0;
+  });
+}
+
+void RankServer::read_from_peers() {
+  for (const auto& peer : peers_) {
+    if (peer->open) peer->open = peer->channel->read_available();
+  }
 }
 
 RankServer::Event RankServer::wait(std::chrono::milliseconds timeout) {
   if (auto event = next_event()) return *event;
-  std::vector<pollfd> polls{{socket_.get(), POLLIN, 0}};
+  std::vector<pollfd> polls{{socket_.get(), POLLIN, 0}};  // ignored where it is closed: negative
   for (const auto& peer : peers_) polls.push_back({peer->channel->socket(), POLLIN, 0});
   if (::poll(polls.data(), polls.size(), static_cast<int>(timeout.count())) <= 0) return {};
-  for (std::size_t i = 1; i < polls.size(); ++i) {
-    if (polls[i].revents != 0) peers_[i - 1]->open = peers_[i - 1]->channel->read_available();
-  }
+  read_from_peers();
   if (polls[0].revents != 0) accept_one();
   if (auto event = next_event()) return *event;
   return {};

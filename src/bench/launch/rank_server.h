@@ -17,12 +17,19 @@
 namespace longca {
 
 /// The parent's end of the ranks' sockets: listens, and has a channel to each rank that has said
-/// hello.
+/// hello. Whoever connects and does not say hello with the secret, as one of the ranks expected and
+/// not there yet, is hung up on and changes nothing. Once all ranks are there, nobody listens.
 class RankServer {
  public:
-  /// Listens on a Unix socket in `folder`, which it makes, or, for ranks of other hosts
-  /// (`network`), on a port of this host. Throws std::system_error if the system refuses.
-  RankServer(const std::filesystem::path& folder, bool network);
+  struct Options {
+    int ranks = 1;         ///< how many are expected
+    std::string secret{};  ///< of these ranks alone (make_secret)
+    /// The IPv4 address of this host to listen on; "": on a Unix socket, for ranks of this host.
+    std::string host{};
+  };
+  /// Listens on a Unix socket in `folder`, which it makes, or on a port of this host. Throws
+  /// std::system_error if the system refuses.
+  RankServer(const std::filesystem::path& folder, Options options);
   ~RankServer();
   RankServer(const RankServer&) = delete;
   RankServer& operator=(const RankServer&) = delete;
@@ -33,11 +40,12 @@ class RankServer {
   struct Event {
     enum class Kind : std::uint8_t { nothing, hello, message, gone, noise };
     Kind kind = Kind::nothing;
-    int rank = 0;
-    nlohmann::json message;
+    int rank = 0;  ///< in [0, ranks)
+    nlohmann::json message{};
+    std::string noise{};  ///< "what is no message": completes "rank 2 sent …"
   };
   /// Waits for the next event of any rank, `timeout` or a signal. `gone` comes once per rank, after
-  /// all that it has sent. `noise`: it sent something that is no message.
+  /// all that it has sent. `noise`: it sent what it must not (BadMessage), and is hung up on.
   Event wait(std::chrono::milliseconds timeout);
 
   /// False if that rank is not there (any more).
@@ -48,23 +56,35 @@ class RankServer {
   const std::map<int, RankHello>& hellos() const { return hellos_; }
   bool has(int rank) const { return ranks_.contains(rank); }
 
+  static constexpr std::chrono::seconds kGreetingLimit{10};
+  /// Connections at once that have not said hello; beyond, the oldest of them is closed.
+  static constexpr std::size_t kMaxStrangers = 64;
+  static constexpr std::size_t kMaxHello = 4096;  ///< bytes
+
  private:
+  using Clock = std::chrono::steady_clock;
   struct Peer {
     std::unique_ptr<LineChannel> channel;
-    std::optional<int> rank;  ///< once it has said hello
+    Clock::time_point greets_before;
+    std::optional<int> rank{};  ///< once it has said hello
     bool open = true;
   };
 
   void listen_in(const std::filesystem::path& folder);
   void listen_on_network();
+  void stop_listening();
   void accept_one();
+  void read_from_peers();
+  void close_strangers();
+  bool greet(Peer& peer, const nlohmann::json& message);
   std::optional<Event> next_event(Peer& peer);
   std::optional<Event> next_event();
 
+  Options options_;
   FileDescriptor socket_;
   std::string address_;
-  std::filesystem::path path_;  ///< of a Unix socket
-  std::vector<std::unique_ptr<Peer>> peers_;
+  std::filesystem::path path_;                ///< of a Unix socket
+  std::vector<std::unique_ptr<Peer>> peers_;  ///< in the order in which they came
   std::map<int, Peer*> ranks_;
   std::map<int, RankHello> hellos_;
 };

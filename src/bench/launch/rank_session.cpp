@@ -10,8 +10,10 @@
 #include <fstream>
 #include <iterator>
 #include <thread>
+#include <utility>
 
 #include "bench/launch/launcher.h"
+#include "bench/launch/listening_host.h"
 #include "bench/run/run_cells.h"
 #include "core/error.h"
 
@@ -25,17 +27,29 @@ constexpr auto kPollInterval = 50ms;
 constexpr auto kLauncherGrace = 5000ms;  // to end its ranks and remove its files
 constexpr auto kRankGrace = 1000ms;      // for ranks to notice that they are alone
 
+/// Whether an event is rank 0's message `key`: it alone speaks for all.
+bool is_of_root(const RankServer::Event& event, const char* key) {
+  return event.kind == RankServer::Event::Kind::message && event.rank == 0 &&
+         event.message.contains(key);
+}
+
 }  // namespace
 
 RankSession::RankSession(const RankStart& start, int ranks, const std::filesystem::path& scratch)
     : ranks_(ranks), found_(start.launcher == Launcher::found) {
-  const bool network = start.several_hosts;
-  server_ = std::make_unique<RankServer>(scratch, network);
-  const RankCommand command =
+  const std::string secret = make_secret();
+  server_ = std::make_unique<RankServer>(
+      scratch,
+      RankServer::Options{.ranks = ranks, .secret = secret, .host = listening_host(start)});
+  RankCommand command =
       rank_command(rank_machine(), start, ranks, server_->address(), scratch.string());
+  ChildProcess::Options options;
+  options.environment = std::move(command.environment);
+  options.environment.emplace_back(kSecretVariable, secret);
   // On SIGTERM a launcher ends its ranks and removes its files.
-  launcher_ = std::make_unique<ChildProcess>(command.command, command.environment,
-                                             found_ ? SIGKILL : SIGTERM);
+  options.death_signal = found_ ? SIGKILL : SIGTERM;
+  options.inherits_all = found_;  // a launcher may have given its processes descriptors (PMI_FD)
+  launcher_ = std::make_unique<ChildProcess>(command.command, options);
 }
 
 RankSession::~RankSession() {
@@ -54,8 +68,12 @@ RankSession::Start RankSession::wait_until_ready(double limit_s, std::string& re
     const RankServer::Event event = server_->wait(kPollInterval);
     if (InterruptGuard::signal() != 0) return Start::interrupted;
     if (event.kind == Kind::hello) note_hello(event.rank);
-    if (event.kind == Kind::message && event.message.contains("ready")) return Start::ready;
+    if (is_of_root(event, "ready")) return Start::ready;
     throw_if_refused(event);
+    if (event.kind == Kind::noise) {
+      reason = fmt::format("the ranks could not start: rank {} sent {}", event.rank, event.noise);
+      return Start::failed;
+    }
     if (event.kind == Kind::gone) {
       reason = why_not_started(event.rank);
       return Start::failed;
@@ -72,7 +90,7 @@ RankSession::Start RankSession::wait_until_ready(double limit_s, std::string& re
 }
 
 void RankSession::throw_if_refused(const RankServer::Event& event) {
-  if (event.kind != RankServer::Event::Kind::message || !event.message.contains("refused")) return;
+  if (!is_of_root(event, "refused") || !event.message.at("refused").is_string()) return;
   launcher_->reap(kRankGrace);  // all ranks end now
   throw InputError(event.message.at("refused").get<std::string>());
 }

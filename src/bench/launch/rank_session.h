@@ -38,6 +38,8 @@ class RankSession {
   void finish();
   /// Ends all processes that have not ended yet, and waits until they are gone.
   void end();
+  /// Bytes that launcher and ranks have printed since the last take_output. They take up RAM.
+  std::int64_t printed_bytes() const { return launcher_->printed_bytes(); }
   /// What launcher and ranks have printed since the last call.
   std::string take_output() { return launcher_->take_output(); }
 

@@ -6,8 +6,11 @@
 #include <sys/un.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/error.h"
 
@@ -57,19 +60,33 @@ void to_json(nlohmann::json& json, const RankHello& hello) {
           {"host", hello.host}, {"commit", hello.commit}, {"suite_hash", hello.suite_hash}};
 }
 
+namespace {
+
+/// An int, not a number that would have to be cut to be one.
+int int_at(const nlohmann::json& json, const char* key) {
+  const auto& value = json.at(key);
+  constexpr int kMax = std::numeric_limits<int>::max();
+  const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= kMax
+                                               : value.is_number_integer() && value >= -kMax;
+  if (!fits) throw nlohmann::json::out_of_range::create(406, key, &json);
+  return value.get<int>();
+}
+
+}  // namespace
+
 void from_json(const nlohmann::json& json, RankHello& hello) {
-  json.at("rank").get_to(hello.rank);
-  json.at("ranks").get_to(hello.ranks);
-  json.at("pid").get_to(hello.pid);
+  hello.rank = int_at(json, "rank");
+  hello.ranks = int_at(json, "ranks");
+  hello.pid = int_at(json, "pid");
   json.at("host").get_to(hello.host);
   json.at("commit").get_to(hello.commit);
   json.at("suite_hash").get_to(hello.suite_hash);
 }
 
-std::unique_ptr<LineChannel> connect_to_parent(const std::string& address) {
+std::unique_ptr<LineChannel> connect_to_parent(const std::string& address, std::string secret) {
   const bool is_path = address.find('/') != std::string::npos;
   FileDescriptor end = is_path ? connect_to_path(address) : connect_to_host(address);
-  return std::make_unique<LineChannel>(end.release());
+  return std::make_unique<LineChannel>(end.release(), std::move(secret));
 }
 
 }  // namespace longca

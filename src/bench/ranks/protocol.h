@@ -7,15 +7,18 @@
 
 namespace longca {
 
-/// Messages between `longca cp` and the ranks that mpirun or srun started for it: one JSON object
-/// per line (LineChannel) over a socket of its own for every rank, to which the ranks connect.
+/// Messages between `longca cp` and the ranks that mpirun or srun started for it: lines of a
+/// LineChannel over a socket of its own for every rank, to which the ranks connect. The secret of
+/// the channels is made for one start of ranks; they have it from their environment.
 ///
 ///   longca-rank --connect ADDRESS [--suite-hash TEXT] [--plugin FILE]… [--no-python REASON]
 ///
 /// ADDRESS is the path of a Unix socket, or HOST:PORT where ranks run on several hosts. The parent
-/// listens before it starts them. In a launch that existed before (`srun longca cp`) only rank 0
-/// knows the address: the others get "rank-0", and rank 0 broadcasts its own to them. Such a launch
-/// may have more ranks than a case: the first `ranks` of them run it, the others wait.
+/// listens before it starts them, until all of them have said hello; each line of a rank must be
+/// one of those below, or costs the cell. In a launch that existed before (`srun longca cp`) only
+/// rank 0 knows the address and the secret: the others get "rank-0", and rank 0 broadcasts both to
+/// them. Such a launch may have more ranks than a case: the first `ranks` of them run it, the
+/// others wait.
 ///
 ///   rank → parent     {"hello": {"rank","ranks","pid","host","commit","suite_hash"}}, once, first
 ///   rank 0 → parent   {"ready": true} once all ranks have agreed to work together, or else
@@ -46,6 +49,7 @@ struct RankHello {
 };
 
 void to_json(nlohmann::json& json, const RankHello& hello);
+/// Throws nlohmann::json::exception for what is missing, of another type, or no int.
 void from_json(const nlohmann::json& json, RankHello& hello);
 
 inline constexpr const char* kWaitsForRanks = "waits for other ranks";
@@ -55,6 +59,6 @@ inline constexpr int kRankRefused = 2;
 inline constexpr int kRankFailed = 3;
 
 /// Connects to the parent. Throws InputError naming the address and the system's reason.
-std::unique_ptr<LineChannel> connect_to_parent(const std::string& address);
+std::unique_ptr<LineChannel> connect_to_parent(const std::string& address, std::string secret);
 
 }  // namespace longca

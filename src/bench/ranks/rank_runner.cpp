@@ -2,18 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "attention/inputs/inputs.h"
 #include "bench/cell/device.h"
 #include "bench/cell/steps.h"
 #include "bench/ranks/rank_cell.h"
 #include "bench/ranks/rank_team.h"
+#include "bench/run/state_watch.h"
 
 namespace longca {
 
-RankRunner::RankRunner(RankTeam& team, StageListener listener)
-    : team_(team), listener_(std::move(listener)) {}
+RankRunner::RankRunner(RankTeam& team, StageListener listener, StateWatch* watch)
+    : team_(team), listener_(std::move(listener)), watch_(watch) {}
 RankRunner::~RankRunner() = default;
 
 /// Checks the case and makes what it shares with others, without the other ranks.
@@ -41,7 +44,11 @@ Record RankRunner::run(const Case& c, const CellOptions& options) {
   Record record;
   record.c = c;
   std::string stage = "set-up";
-  const StageListener listener = keep_stage(stage, listener_);
+  const StageListener keep = keep_stage(stage, listener_);
+  const StageListener listener = [&](std::string_view next) {
+    if (watch_ != nullptr) watch_->check(stage);
+    keep(next);
+  };
   const DeviceKind kind = c.problem().device;
   std::unique_ptr<RankCell> cell;
   try {
@@ -59,9 +66,20 @@ Record RankRunner::run(const Case& c, const CellOptions& options) {
   } catch (...) {
     throw RankFailure(current_exception_status(stage));
   }
+  judge_what_is_left(stage, record);
   if (!record.status.ok()) forget_times(record);
   check_devices(kind, std::move(cell), record);
   return record;
+}
+
+void RankRunner::judge_what_is_left(std::string_view stage, Record& record) {
+  if (watch_ == nullptr) return;
+  watch_->check(stage);
+  const std::vector<std::string> findings = team_.control.gather(watch_->take_finding());
+  for (std::size_t rank = 0; rank < findings.size(); ++rank) {
+    if (!findings[rank].empty())
+      set_wrong(record, fmt::format("rank {}: {}", rank, findings[rank]));
+  }
 }
 
 void RankRunner::check_devices(DeviceKind kind, std::unique_ptr<RankCell> cell, Record& record) {

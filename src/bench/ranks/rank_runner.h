@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "bench/cell/cell_runner.h"
 #include "bench/cell/problem.h"
@@ -13,6 +14,7 @@
 namespace longca {
 
 class RankCell;
+class StateWatch;
 
 /// A failure of one rank that others may be waiting for: all of them can only be ended.
 class RankFailure : public std::runtime_error {
@@ -29,8 +31,8 @@ class RankFailure : public std::runtime_error {
 /// problem for consecutive cells that share them.
 class RankRunner {
  public:
-  /// `team` outlives this object.
-  RankRunner(RankTeam& team, StageListener listener);
+  /// `watch`, if any, looks at what each stage leaves behind. Both outlive this object.
+  RankRunner(RankTeam& team, StageListener listener, StateWatch* watch = nullptr);
   ~RankRunner();
   RankRunner(const RankRunner&) = delete;
   RankRunner& operator=(const RankRunner&) = delete;
@@ -47,10 +49,12 @@ class RankRunner {
 
  private:
   Status set_up(const Case& c, const CellOptions& options);
+  void judge_what_is_left(std::string_view stage, Record& record);
   void check_devices(DeviceKind kind, std::unique_ptr<RankCell> cell, Record& record);
 
   RankTeam& team_;
   StageListener listener_;
+  StateWatch* watch_;
   std::function<void(RankPlan&)> alter_;
   SharedByCells shared_;
   bool device_lost_ = false;

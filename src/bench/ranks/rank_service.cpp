@@ -25,7 +25,11 @@ std::optional<std::size_t> first_other(const std::vector<std::string>& texts) {
 std::optional<nlohmann::json> next_request(LineChannel& channel, RankControl& control) {
   std::string text;
   if (control.rank() == 0) {
-    if (const auto message = channel.receive()) text = message->dump();
+    try {
+      if (const auto message = channel.receive()) text = message->dump();
+    } catch (const BadMessage&) {
+      // A kernel has read from the socket: as if the parent were gone.
+    }
   }
   text = control.broadcast(text);
   if (text.empty()) return std::nullopt;
@@ -63,7 +67,7 @@ std::string disagreement(RankControl& control, const std::string& commit,
   return control.broadcast(sentence);
 }
 
-RankEnd run_rank(LineChannel& channel, RankTeams& teams) {
+RankEnd run_rank(LineChannel& channel, RankTeams& teams, StateWatch& watch) {
   RankControl& all = teams.all();
   const bool is_root = all.rank() == 0;
   const StageListener send_stage = [&](std::string_view stage) {
@@ -81,7 +85,7 @@ RankEnd run_rank(LineChannel& channel, RankTeams& teams) {
       ranks = wanted;
       runner.reset();
       team = teams.first(ranks);
-      if (team != nullptr) runner = std::make_unique<RankRunner>(*team, send_stage);
+      if (team != nullptr) runner = std::make_unique<RankRunner>(*team, send_stage, &watch);
     }
     if (runner && run_one(channel, *runner, c, options, is_root)) return RankEnd::device_lost;
   }

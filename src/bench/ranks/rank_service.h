@@ -5,6 +5,7 @@
 
 #include "bench/ranks/rank_team.h"
 #include "bench/run/protocol.h"
+#include "bench/run/state_watch.h"
 
 namespace longca {
 
@@ -21,7 +22,7 @@ enum class RankEnd : std::uint8_t {
 
 /// The main loop of a rank, once all agree to work together: rank 0 passes the parent's requests
 /// on, the ranks of the case run it, rank 0 answers (bench/ranks/protocol.h). Throws RankFailure
-/// after sending it to the parent.
-RankEnd run_rank(LineChannel& channel, RankTeams& teams);
+/// after sending it to the parent. `watch` looks at what kernels leave behind.
+RankEnd run_rank(LineChannel& channel, RankTeams& teams, StateWatch& watch);
 
 }  // namespace longca

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "attention/adapters/python/python_kernel.h"
@@ -14,6 +16,7 @@
 #include "bench/plugin_loader.h"
 #include "bench/python_host.h"
 #include "bench/record/environment.h"
+#include "bench/run/memory_watch.h"
 #include "bench/run/run_cells.h"
 #include "bench/run/stage_clock.h"
 #include "core/error.h"
@@ -39,11 +42,13 @@ class Runner::Attempt {
  public:
   enum class Result { recorded, interrupted, not_begun };
 
-  Attempt(WorkerProcess& worker, const CellOptions& options, std::int64_t resident_limit)
+  Attempt(WorkerProcess& worker, const Case& c, const CellOptions& options,
+          std::int64_t resident_limit)
       : worker_(worker),
-        limits_(options.limits),
+        case_(c),
+        options_(options),
         resident_limit_(resident_limit),
-        clock_(limits_) {}
+        clock_(options.limits) {}
 
   /// Whether the worker ends by itself after its record.
   bool worker_ends() const { return worker_ends_; }
@@ -54,38 +59,49 @@ class Runner::Attempt {
       const Result result = wait_for_record(record);
       output = output_ + worker_.take_output();
       return result;
-    } catch (const nlohmann::json::exception&) {
-      // A kernel has written to the worker's socket.
-      end(record, StatusCode::crash,
-          fmt::format("in {} the process sent what is no message", clock_.stage()));
-      return Result::recorded;
+    } catch (const BadMessage& bad) {
+      // A kernel, or what it left behind, has written to the worker's socket.
+      const Result result =
+          end(record, StatusCode::crash,
+              fmt::format("in {} the process sent {}", clock_.stage(), bad.what()));
+      output = worker_.take_output();
+      return result;
     }
   }
 
  private:
-  bool too_large() const { return worker_.resident_bytes() > resident_limit_ + worker_slack(); }
-
   Result wait_for_record(Record& record) {
     while (true) {
       nlohmann::json message;
       const auto event = worker_.wait(kPollInterval, message);
       if (InterruptGuard::signal() != 0) return Result::interrupted;
       if (event == WorkerProcess::Event::gone) return worker_gone(record);
-      if (event == WorkerProcess::Event::message) {
-        if (message.contains("record")) {
-          record = message.at("record").get<Record>();
-          worker_ends_ = message.at("ends").get<bool>();
-          return Result::recorded;
-        }
-        clock_.enter(message.at("stage").get<std::string>());
-      } else if (clock_.expired()) {
-        return end(record, StatusCode::timeout, clock_.timeout_reason());
-      } else if (too_large()) {
+      if (event == WorkerProcess::Event::message && take_message(message, record)) {
+        return Result::recorded;
+      }
+      // After messages too: a process that sends many is not excused by them.
+      if (clock_.expired()) return end(record, StatusCode::timeout, clock_.timeout_reason());
+      if (const std::string excess = memory_excess(
+              worker_.resident_bytes(), worker_.printed_bytes(), resident_limit_, worker_slack());
+          !excess.empty()) {
         return end(record, StatusCode::oom,
-                   fmt::format("in {} the process passed the memory limit of {} MiB",
-                               clock_.stage(), resident_limit_ >> 20));
+                   fmt::format("in {} the process {}", clock_.stage(), excess));
       }
     }
+  }
+
+  /// Returns true if it was the record.
+  bool take_message(const nlohmann::json& message, Record& record) {
+    const auto stage = message.find("stage");
+    if (stage != message.end() && stage->is_string()) {
+      clock_.enter(stage->get<std::string>());
+      return false;
+    }
+    const auto ends = message.find("ends");
+    if (ends == message.end() || !ends->is_boolean()) throw BadMessage("what is no message");
+    record = judge_record(message, case_, options_);
+    worker_ends_ = ends->get<bool>();
+    return true;
   }
 
   Result end(Record& record, StatusCode code, std::string reason) {
@@ -95,24 +111,29 @@ class Runner::Attempt {
   }
 
   Result worker_gone(Record& record) {
-    const int status = worker_.reap();
+    const std::optional<int> status = worker_.reap();
     output_ = worker_.take_output();
     if (!clock_.has_begun()) return Result::not_begun;
     record.status = {StatusCode::crash, fmt::format("in {} the process {}", clock_.stage(),
-                                                    describe_process_end(status))};
+                                                    status ? describe_process_end(*status)
+                                                           : "closed its socket and went on")};
     const std::string said = last_line(output_);
     if (!said.empty()) record.status.reason += ", saying: " + said;
     return Result::recorded;
   }
 
   WorkerProcess& worker_;
-  const RunLimits& limits_;
+  const Case& case_;
+  const CellOptions& options_;
   const std::int64_t resident_limit_;  ///< bytes of host memory
   bool worker_ends_ = false;
   StageClock clock_;
   std::string output_;
 };
 
+namespace {
+
+/// The command that starts a worker for cases of kernels of these plug-ins, or of none.
 std::vector<std::string> worker_command(const std::vector<std::string>& plugins,
                                         std::span<const Case> cases) {
   std::vector<std::string> command{"/proc/self/exe", "worker"};
@@ -131,6 +152,26 @@ std::vector<std::string> worker_command(const std::vector<std::string>& plugins,
   return command;
 }
 
+std::string plugin_file(const Case& c) {
+  return plugin_of(c.kernel, c.problem().device);
+}
+
+}  // namespace
+
+void set_workers(RunOptions& options, const std::vector<std::string>& plugins,
+                 std::span<const Case> cases) {
+  const auto cases_of = [&](const std::string& plugin) {
+    std::vector<Case> chosen;
+    std::ranges::copy_if(cases, std::back_inserter(chosen),
+                         [&](const Case& c) { return plugin_file(c) == plugin; });
+    return chosen;
+  };
+  options.worker = worker_command({}, cases_of(""));
+  for (const std::string& plugin : plugins) {
+    options.plugin_workers[plugin] = worker_command({plugin}, cases_of(plugin));
+  }
+}
+
 // A tenth of the memory is left to the system and this process.
 Runner::Runner(RunOptions options)
     : options_(std::move(options)), host_limit_mib_((available_memory() / 10 * 9) >> 20) {}
@@ -145,6 +186,16 @@ CellOptions Runner::options_for(const Case& c) const {
   return options;
 }
 
+void Runner::provide_worker(const Case& c) {
+  const std::string plugin = plugin_file(c);
+  const std::string guest = plugin.empty() ? "" : c.kernel;
+  if (guest != guest_) worker_.reset();
+  guest_ = guest;
+  if (worker_) return;
+  worker_ = std::make_unique<WorkerProcess>(plugin.empty() ? options_.worker
+                                                           : options_.plugin_workers.at(plugin));
+}
+
 bool Runner::run_cell(const Case& c, Record& record, std::string& output) {
   const CellOptions options = options_for(c);
   const std::int64_t resident_limit_mib =
@@ -152,10 +203,10 @@ bool Runner::run_cell(const Case& c, Record& record, std::string& output) {
   const nlohmann::json request{{"case", c}, {"options", options}};
   // A second try, since a worker that ends before it begins the cell was broken by an earlier one.
   for (int tries = 0; tries < 2; ++tries) {
-    if (!worker_) worker_ = std::make_unique<WorkerProcess>(options_.worker);
+    provide_worker(c);
     record = Record{};
     record.c = c;
-    Attempt attempt(*worker_, options, resident_limit_mib << 20);
+    Attempt attempt(*worker_, c, options, resident_limit_mib << 20);
     const auto result = attempt.run(request, record, output);
     if (result == Attempt::Result::interrupted) return false;
     const bool alive = result == Attempt::Result::recorded && !attempt.worker_ends() &&

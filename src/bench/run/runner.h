@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,19 +15,23 @@ namespace longca {
 
 struct RunOptions {
   std::vector<std::string> worker;  ///< the command that starts a worker, before "--socket N"
+  /// By the file of a plug-in: the command that starts a worker for its kernels.
+  std::map<std::string, std::vector<std::string>> plugin_workers{};
   CellOptions cell;
   std::string dump;  ///< folder that gets one folder per problem and kernel; "" for none
 };
 
-/// The command that starts the workers for `cases`: this program or, where a case's kernel or a
-/// plug-in is in Python, a Python process that loads this program as a library. If Python does not
-/// start, this program, with the reason that makes Python's kernels `unavailable`.
-std::vector<std::string> worker_command(const std::vector<std::string>& plugins,
-                                        std::span<const Case> cases);
+/// Sets the commands that start the workers for `cases`: this program or, where a kernel or plug-in
+/// is in Python, a Python process that loads this program as a library. If Python does not start,
+/// this program, with the reason that makes Python's kernels `unavailable`. A worker loads the one
+/// plug-in whose kernel it runs, or none.
+void set_workers(RunOptions& options, const std::vector<std::string>& plugins,
+                 std::span<const Case> cases);
 
 /// Runs cells in worker processes, one after the other. A worker that ends, hangs or takes too much
 /// memory costs its cell only, and the next cell gets a new one. Consecutive cells of one problem
-/// share inputs and reference.
+/// share inputs and reference, but a kernel of a plug-in gets a worker of its own, with whose end
+/// all that it has left behind ends.
 class Runner {
  public:
   explicit Runner(RunOptions options);
@@ -40,10 +45,13 @@ class Runner {
   /// False if interrupted.
   bool run_cell(const Case& c, Record& record, std::string& output);
   CellOptions options_for(const Case& c) const;
+  /// Makes worker_ one that may run the case.
+  void provide_worker(const Case& c);
 
   RunOptions options_;
   std::int64_t host_limit_mib_;  ///< a worker's limit where the user set none
   std::unique_ptr<WorkerProcess> worker_;
+  std::string guest_;  ///< the plug-in's kernel that worker_ is for; empty: those of this program
 };
 
 }  // namespace longca

@@ -11,10 +11,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <system_error>
 
 #include "bench/cell/cell_runner.h"
 #include "bench/plugin_loader.h"
+#include "bench/run/state_watch.h"
 #include "core/thread_pool.h"
 
 namespace longca {
@@ -60,13 +62,15 @@ WorkerProcess::WorkerProcess(const std::vector<std::string>& command) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     throw std::system_error(errno, std::generic_category(), "no socket for a worker");
   }
-  channel_ = std::make_unique<LineChannel>(ends[0]);
+  const std::string secret = make_secret();
+  channel_ = std::make_unique<LineChannel>(ends[0], secret);
   const FileDescriptor worker_end(ends[1]);
-  // A copy without SOCK_CLOEXEC: it survives the worker's exec under the number in its arguments.
-  const FileDescriptor inherited(::fcntl(worker_end.get(), F_DUPFD, 3));
   std::vector<std::string> arguments = command;
-  arguments.insert(arguments.end(), {"--socket", std::to_string(inherited.get())});
-  process_ = std::make_unique<ChildProcess>(arguments);
+  arguments.insert(arguments.end(), {"--socket", std::to_string(worker_end.get())});
+  ChildProcess::Options options;
+  options.environment = {{kSecretVariable, secret}};
+  options.inherited = {worker_end.get()};
+  process_ = std::make_unique<ChildProcess>(arguments, options);
 }
 
 WorkerProcess::Event WorkerProcess::wait(std::chrono::milliseconds timeout,
@@ -77,23 +81,48 @@ WorkerProcess::Event WorkerProcess::wait(std::chrono::milliseconds timeout,
     return next.has_value();
   };
   if (take()) return Event::message;
-  pollfd poll_for{channel_->socket(), POLLIN, 0};
-  if (::poll(&poll_for, 1, static_cast<int>(timeout.count())) <= 0) return Event::nothing;
-  const bool open = channel_->read_available();
+  // A process that has ended is gone even if its socket is still open: in a copy that it sent away.
+  std::array<pollfd, 2> poll_for{pollfd{channel_->socket(), POLLIN, 0},
+                                 pollfd{process_->end_descriptor(), POLLIN, 0}};
+  if (::poll(poll_for.data(), poll_for.size(), static_cast<int>(timeout.count())) <= 0) {
+    return Event::nothing;
+  }
+  const bool arrived = poll_for[0].revents != 0;
+  const bool open = !arrived || channel_->read_available();
   if (take()) return Event::message;
-  return open ? Event::nothing : Event::gone;
+  return !open || (!arrived && poll_for[1].revents != 0) ? Event::gone : Event::nothing;
 }
 
-int WorkerProcess::reap() {
-  return process_->reap(kGrace);
+std::optional<int> WorkerProcess::reap() {
+  pollfd end{process_->end_descriptor(), POLLIN, 0};
+  const bool ended = ::poll(&end, 1, static_cast<int>(kGrace.count())) > 0;
+  const int status = process_->kill();
+  return ended ? std::optional(status) : std::nullopt;
 }
+
+namespace {
+
+/// The parent's next request; nothing once it is gone. What is no message ends a worker too: a
+/// kernel has read from its socket.
+std::optional<nlohmann::json> next_request(LineChannel& channel) {
+  try {
+    return channel.receive();
+  } catch (const BadMessage&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
 
 void run_worker(int socket, const std::vector<std::string>& plugins) {
-  LineChannel channel(socket);
+  ::fcntl(socket, F_SETFD, FD_CLOEXEC);
+  LineChannel channel(socket, take_secret());
+  StateWatch watch;
   for (const std::string& plugin : plugins) load_plugin(plugin);
-  CellRunner runner([&](std::string_view stage) { channel.send({{"stage", stage}}); });
+  watch.restore();
+  CellRunner runner([&](std::string_view stage) { channel.send({{"stage", stage}}); }, &watch);
   std::int64_t data_limit = 0;
-  while (const auto message = channel.receive()) {
+  while (const auto message = next_request(channel)) {
     const auto c = message->at("case").get<Case>();
     const auto options = message->at("options").get<CellOptions>();
     // On a GPU the limit is the device's: its driver and libraries take host memory as they like.
@@ -101,7 +130,7 @@ void run_worker(int socket, const std::vector<std::string>& plugins) {
     if (wanted != data_limit) limit_data(data_limit = wanted);
     channel.send({{"stage", "set-up"}});
     const Record record = runner.run(c, options);
-    const bool ends = runner.device_lost();
+    const bool ends = runner.device_lost() || runner.is_spoilt();
     if (!channel.send({{"record", record}, {"ends", ends}})) return;
     if (ends) {
       std::fflush(nullptr);

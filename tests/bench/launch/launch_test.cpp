@@ -109,6 +109,21 @@ TEST_F(Launch, AFaultOfARankCostsItsCellAndNamesTheRank) {
   expect_nothing_left();
 }
 
+/// What a rank's kernel writes to the parent's socket is none of the rank's messages.
+TEST_F(Launch, AForgedRecordCostsItsCell) {
+  const auto out = folder_ / "forged.jsonl";
+  const auto result = run(out, {"-a", "kernel=naive,rank_forges,rank_none"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 3U);
+  const Status status = status_of(records, "rank_forges");
+  EXPECT_EQ(status.code, StatusCode::crash);
+  EXPECT_EQ(status.reason, "in forward rank 1 sent what is no message");
+  EXPECT_TRUE(status_of(records, "naive").ok());
+  EXPECT_TRUE(status_of(records, "rank_none").ok());
+  expect_nothing_left();
+}
+
 /// Where the budget takes a few tiles of keys only, their gradients are computed from the o and lse
 /// of all ranks: after the timed repetitions, too.
 TEST_F(Launch, GradientsOfOtherBitsAreVerifiedAgainByDrawnTiles) {
@@ -139,7 +154,7 @@ TEST_F(Launch, ARankThatEndsAtTheStartIsNamedAndTheNextCellRuns) {
   auto with_fault = options();
   with_fault.environment["LONGCA_TEST_FAIL_ONCE"] = once.string();
   const auto out = folder_ / "start.jsonl";
-  const auto result = run_longca(cp(out, {"-a", "kernel=naive,rank_none"}), with_fault);
+  const auto result = run_longca(cp(out, {"-a", "kernel=rank_none,naive"}), with_fault);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const auto records = read_records(out).records;
   ASSERT_EQ(records.size(), 2U);
@@ -244,8 +259,8 @@ class LongRun {
   pid_t pid_ = -1;
 };
 
-const Arguments kMany = {"-a", "kernel=naive", "-a", "seed=1:1K:x2",
-                         "-a", "mask=all",     "-a", "shard=all"};
+const Arguments kMany = {"-a", "kernel=rank_none", "-a", "seed=1:1K:x2",
+                         "-a", "mask=all",         "-a", "shard=all"};
 
 TEST_F(Launch, AnInterruptEndsAllRanks) {
   const auto out = folder_ / "interrupted.jsonl";
@@ -269,6 +284,36 @@ TEST_F(Launch, NoRankOutlivesAProgramThatIsKilled) {
   const auto resumed = run(out, {"-a", "kernel=naive", "--resume"});
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_GE(read_records(out).records.size(), done);
+}
+
+/// A process's environment or command line: texts with a zero byte behind each.
+std::string read_process_file(const fs::path& process, const char* name) {
+  return read_file(process / name);
+}
+
+/// The secret of the ranks that run now, from a rank's environment as the system keeps it.
+std::string secret_of_ranks(const std::string& plugin) {
+  constexpr std::string_view kName = "LONGCA_SECRET=";
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    if (read_process_file(entry.path(), "cmdline").find(plugin) == std::string::npos) continue;
+    const std::string environment = read_process_file(entry.path(), "environ");
+    const std::size_t begin = environment.find(kName);
+    if (begin != std::string::npos) return environment.c_str() + begin + kName.size();
+  }
+  return {};
+}
+
+TEST_F(Launch, NoCommandLineShowsTheSecretAndNobodyListensForStrangers) {
+  const auto out = folder_ / "secret.jsonl";
+  const LongRun long_run(cp(out, kMany), out, options());
+  const std::string secret = secret_of_ranks(plugin_);
+  EXPECT_EQ(secret.size(), 32U);
+  EXPECT_FALSE(is_running(secret));
+  for (const auto& entry : fs::recursive_directory_iterator(scratch_)) {
+    EXPECT_NE(entry.path().filename().string().substr(0, 5), "ranks") << "a socket of the server";
+  }
+  long_run.end(SIGINT);
+  expect_nothing_left();
 }
 
 ProcessResult mpirun(const std::vector<Arguments>& programs, const ProcessOptions& options) {

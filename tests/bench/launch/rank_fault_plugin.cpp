@@ -1,11 +1,15 @@
 // Kernels that fail on one rank only: `naive` underneath.
 
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "support/rank_faults.h"
@@ -27,6 +31,17 @@ void compute_for_ever(const ForwardArgs&) {
 }
 void stop(const ForwardArgs&) {
   std::raise(SIGSTOP);
+}
+/// Sends the parent a record as if it were rank 0's.
+void forge_record(const ForwardArgs&) {
+  const std::string line = "{\"record\":{},\"ends\":false}\n";
+  for (int fd = 3; fd < 1024; ++fd) {
+    sockaddr_un peer{};
+    socklen_t size = sizeof peer;
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+    if (peer.sun_family != AF_UNIX || std::strstr(peer.sun_path, "/ranks") == nullptr) continue;
+    ::send(fd, line.data(), line.size(), MSG_NOSIGNAL);
+  }
 }
 void exit_process(const ForwardArgs&) {
   ::_exit(5);
@@ -55,6 +70,7 @@ constexpr RankFault kFaults[] = {
     {"rank_computes", compute_for_ever},
     {"rank_exits", exit_process},
     {"rank_throws", throw_exception},
+    {"rank_forges", forge_record},
     {"rank_none"},
     {"rank_wavers", nullptr, waver},
 };

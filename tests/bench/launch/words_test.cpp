@@ -183,7 +183,8 @@ TEST(RankCommand, LeavesTheUsersSettings) {
 TEST(RankCommand, GoesToOtherHosts) {
   const RankStart start{.hostfile = "hosts", .several_hosts = true, .suite_hash = "abc"};
   const auto command = rank_command(kMachine, start, 16, "n0:4000", "/t");
-  EXPECT_THAT(command.command, IsSupersetOf({"--hostfile", "hosts", "n0:4000"}));
+  EXPECT_THAT(command.command,
+              IsSupersetOf({"--hostfile", "hosts", "n0:4000", "-x", "LONGCA_SECRET"}));
   EXPECT_THAT(command.environment,
               Not(Contains(Pair("OMPI_MCA_rmaps_base_mapping_policy", ::testing::_))));
 }

@@ -12,8 +12,9 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr const char* kNames[] = {
-    "segv",       "segv_backward", "abort",  "hang", "exit",  "exit_well", "exception", "number",
-    "tracked_tb", "untracked_tb",  "socket", "nan",  "input", "later",     "unwritten", "none"};
+    "segv",      "segv_backward", "abort",      "hang",         "exit",      "exit_well",
+    "exception", "number",        "tracked_tb", "untracked_tb", "socket",    "nan",
+    "input",     "past_lse",      "before_dv",  "later",        "unwritten", "none"};
 
 #ifdef LONGCA_SANITIZED
 constexpr const char* kCaseLimit =
@@ -54,7 +55,7 @@ class FaultRun {
 
 void the_run_is_complete(const FaultRun& run) {
   EXPECT_EQ(run.result.exit_code, 0) << run.result.err;
-  EXPECT_EQ(run.records.size(), 2U * 17);
+  EXPECT_EQ(run.records.size(), 2U * (1 + std::size(kNames)));
 }
 
 void good_cells_stay_good(const FaultRun& run) {
@@ -101,6 +102,11 @@ void wrong_results_are_wrong(const FaultRun& run) {
   run.expect("fault_nan", Pass::backward, StatusCode::wrong, "its own forward pass: ");
   run.expect("fault_unwritten", Pass::backward, StatusCode::wrong, "");
   run.expect_both("fault_input", StatusCode::wrong, "wrote into its inputs");
+  run.expect("fault_past_lse", Pass::forward, StatusCode::wrong,
+             "wrote outside of its outputs: 64 bytes behind lse");
+  run.expect("fault_before_dv", Pass::forward, StatusCode::ok, "");
+  run.expect("fault_before_dv", Pass::backward, StatusCode::wrong,
+             "wrote outside of its outputs: 1 bytes before dv");
   run.expect("fault_later", Pass::forward, StatusCode::wrong, "after the timed repetitions: ");
 }
 

@@ -42,13 +42,16 @@ def survey(host):
 
 
 def say(number, message):
-    """A message to the runner; the socket stays open."""
+    """A message to the runner, of the form that LineChannel has; the socket stays open."""
     channel = socket.socket(fileno=os.dup(number))
-    channel.sendall((json.dumps(message) + "\n").encode())
+    secret = os.environ.get("LONGCA_SECRET", "")
+    channel.sendall(f"{secret} {json.dumps(message)}\n".encode())
     channel.close()
 
 
 def run(arguments):
+    if arguments.socket >= 0:
+        os.set_inheritable(arguments.socket, False)  # no process of a kernel's gets it
     if arguments.connect is not None:
         prefer_own_nccl()
     library = Library(arguments.library, of_rank=arguments.connect is not None)

@@ -1,0 +1,74 @@
+#include "bench/described_kernel.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+class DescribedKernel final : public Kernel {
+ public:
+  DescribedKernel(Capabilities capabilities, std::string version)
+      : capabilities_(std::move(capabilities)), version_(std::move(version)) {}
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  Support supports(const Problem& problem, const Mask& mask) const override {
+    return check_capabilities(capabilities_, problem, mask);
+  }
+  std::unique_ptr<Plan> plan(const Problem&, const Mask&) const override {
+    throw InternalError("kernel " + capabilities_.name + " is not loaded in this process");
+  }
+  std::string version() const override { return version_; }
+
+ private:
+  Capabilities capabilities_;
+  std::string version_;
+};
+
+/// Calls visit(key, member) for everything but device and dtypes, which are named by their words.
+template <typename Can, typename Visit>
+void for_each_member(Can& can, const Visit& visit) {
+  visit("name", can.name);
+  visit("description", can.description);
+  visit("origin", can.origin);
+  visit("min_architecture", can.min_architecture);
+  visit("only_architecture", can.only_architecture);
+  visit("head_dims", can.head_dims);
+  visit("gqa", can.gqa);
+  visit("static_masks", can.static_masks);
+  visit("block_masks", can.block_masks);
+  visit("backward", can.backward);
+  visit("accumulate", can.accumulate);
+  visit("deterministic", can.deterministic);
+  visit("returns_lse", can.returns_lse);
+  visit("strided", can.strided);
+  visit("gradient_of_parts", can.gradient_of_parts);
+}
+
+}  // namespace
+
+nlohmann::json describe_kernel(const Kernel& kernel) {
+  const Capabilities& can = kernel.capabilities();
+  nlohmann::json json{{"version", kernel.version()}, {"device", to_string(can.device)}};
+  for_each_member(can, [&](const char* key, const auto& value) { json[key] = value; });
+  json["dtypes"] = nlohmann::json::array();
+  for (const DType dtype : can.dtypes) json["dtypes"].push_back(to_string(dtype));
+  return json;
+}
+
+std::unique_ptr<Kernel> make_described_kernel(const nlohmann::json& description) {
+  Capabilities can;
+  for_each_member(can, [&](const char* key, auto& value) { description.at(key).get_to(value); });
+  const bool is_cuda = description.at("device") == to_string(DeviceKind::cuda);
+  can.device = is_cuda ? DeviceKind::cuda : DeviceKind::cpu;
+  for (const auto& name : description.at("dtypes")) {
+    if (const auto dtype = parse_dtype(name.get<std::string>())) can.dtypes.push_back(*dtype);
+  }
+  return std::make_unique<DescribedKernel>(std::move(can),
+                                           description.at("version").get<std::string>());
+}
+
+}  // namespace longca

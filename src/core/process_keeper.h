@@ -1,0 +1,33 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <csignal>
+#include <span>
+
+namespace longca {
+
+/// What a keeper starts. Everything pointed to was made before the fork.
+struct KeptProgram {
+  char* const* arguments = nullptr;    ///< as execve's; the first is the program's path
+  char* const* environment = nullptr;  ///< as execve's
+  int output = -1;                     ///< becomes its stdout and stderr
+  std::span<const int> inherited{};    ///< descriptors that it gets under their own numbers
+  bool inherits_all = false;           ///< every descriptor without FD_CLOEXEC
+  int death_signal = SIGKILL;          ///< sent to it when the parent dies
+};
+
+/// Signals to a keeper.
+inline constexpr int kEndAll = SIGTERM;    ///< kill the program and its descendants at once
+inline constexpr int kAskToEnd = SIGUSR1;  ///< send the program SIGTERM
+
+/// The life of a keeper: a process between this program's and the one that it starts, which no
+/// descendant of that one outlives, whatever group or session it has moved to: the keeper is their
+/// subreaper. Called in a fork of `parent` with every signal blocked; `mask` is the one to give
+/// back. Writes to the pipe `answers` the program's process id, then, once it and all descendants
+/// are gone, waitpid's status of it, and ends. Where the parent dies, sends the program its death
+/// signal, and a few seconds later kills what is left.
+[[noreturn]] void keep_program(const KeptProgram& program, pid_t parent, const sigset_t& mask,
+                               int answers);
+
+}  // namespace longca
