@@ -26,7 +26,7 @@
 #include "bench/run/worker.h"
 #include "bench/suite/axes.h"
 #include "core/cuda/caching_memory.h"
-#include "core/cuda/error.h"
+#include "core/cuda/event.h"
 #include "core/error.h"
 
 namespace longca {
@@ -76,16 +76,7 @@ class BareLoop {
  public:
   BareLoop()
       : flushed_(memory_, std::max(4 * Device::get(DeviceKind::cuda).properties().cache_bytes,
-                                   std::int64_t{256} << 20)) {
-    LONGCA_CUDA(cudaEventCreate(&begin_));
-    LONGCA_CUDA(cudaEventCreate(&end_));
-  }
-  ~BareLoop() {
-    cudaEventDestroy(begin_);
-    cudaEventDestroy(end_);
-  }
-  BareLoop(const BareLoop&) = delete;
-  BareLoop& operator=(const BareLoop&) = delete;
+                                   std::int64_t{256} << 20)) {}
 
   /// The median in ms.
   double time(const std::function<void()>& call) const {
@@ -103,19 +94,17 @@ class BareLoop {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     LONGCA_CUDA(
         cudaMemsetAsync(flushed_.data(), 0, static_cast<std::size_t>(flushed_.bytes()), stream()));
-    LONGCA_CUDA(cudaEventRecord(begin_, stream()));
+    begin_.record(stream());
     call();
-    LONGCA_CUDA(cudaEventRecord(end_, stream()));
-    LONGCA_CUDA(cudaStreamSynchronize(stream()));
-    float ms = 0;
-    LONGCA_CUDA(cudaEventElapsedTime(&ms, begin_, end_));
-    return static_cast<double>(ms);
+    end_.record(stream());
+    end_.wait();
+    return end_.ms_since(begin_);
   }
 
   CachingCudaMemory memory_;
   Buffer flushed_;
-  cudaEvent_t begin_ = nullptr;
-  cudaEvent_t end_ = nullptr;
+  TimedCudaEvent begin_;
+  TimedCudaEvent end_;
 };
 
 Case cell(const std::string& kernel) {

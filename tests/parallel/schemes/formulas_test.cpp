@@ -1,8 +1,9 @@
 // What plans send, beside the closed formulas and the lower bound.
+#include "parallel/schemes/build/formulas.h"
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "parallel/schemes/build/least_bytes.h"
 #include "parallel/schemes/random_problem.h"
 
 namespace longca::testing {
@@ -105,28 +106,6 @@ TEST(FormulasInWords, TwoDimensionsSendTheSumOfBoth) {
 TEST(FormulasInWords, OneRankSendsNothing) {
   for (const auto& scheme : schemes()) {
     EXPECT_EQ(scheme->formula_bytes(published_shape(1, ShardKind::zigzag), 0, true), 0);
-  }
-}
-
-TEST(LeastBytes, CountsKeysThatOwnQueriesSeeElsewhere) {
-  const auto problem = published_shape(4, ShardKind::contiguous);
-  const Sharding sharding(ShardKind::contiguous, problem.mask, {}, 4);
-  EXPECT_EQ(least_bytes(problem, sharding, 0, false), 0);
-  EXPECT_EQ(least_bytes(problem, sharding, 3, false), bytes(3 * 1024 * 8 * 2, 2));
-  EXPECT_EQ(least_bytes(problem, sharding, 3, true), bytes(3 * 1024 * 8 * 2, 6));
-}
-
-RC_GTEST_PROP(LeastBytes, IsWhatMagiSendsOverAllRanks, ()) {
-  const ParallelProblem problem = random_problem(200);
-  const Sharding sharding(problem.shard, problem.mask, problem.lengths, problem.ranks);
-  for (const bool backward : {false, true}) {
-    std::int64_t least = 0;
-    std::int64_t sent = 0;
-    for (int rank = 0; rank < problem.ranks; ++rank) {
-      least += least_bytes(problem, sharding, rank, backward);
-      sent += find_scheme("magi").formula_bytes(problem, rank, backward);
-    }
-    RC_ASSERT(least == sent);
   }
 }
 

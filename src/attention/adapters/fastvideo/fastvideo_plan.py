@@ -1,40 +1,40 @@
-"""Shared by the two kernels of fastvideo-kernel. Both take [batch, heads, tokens, dim] in slots of
-64 tokens, of which the first ones hold the tokens of a block and the others nothing, and lists of
-key slots per head and query slot."""
+"""Shared by the two kernels of fastvideo-kernel. Both take [batch, heads, tokens, dim] in tiles of
+64 tokens, the tokens of a block first and padding after them, and for each head and query tile a
+list of key tiles."""
 
 import torch
 from longca_adapters import block_lists, torch_tools
 
-SLOT = 64
+TILE = 64
 
 
-class Slots:
-    """The slots of an axis. A block of more than 64 tokens (they are multiples of 64 then) has
+class PaddedTiles:
+    """The tiles of the query or the key axis. A block of more than 64 tokens, a multiple of 64, has
     several."""
 
     def __init__(self, bounds):
         self.tokens = bounds[-1]
         pieces = [
-            (block, place, min(SLOT, end - place))
+            (block, place, min(TILE, end - place))
             for block, (begin, end) in enumerate(zip(bounds, bounds[1:]))
-            for place in range(begin, end, SLOT)
+            for place in range(begin, end, TILE)
         ]
         blocks, _, sizes = (list(part) for part in zip(*pieces))
         self.count = len(pieces)
         self.blocks = len(bounds) - 1
-        self.gapless = all(size == SLOT for size in sizes)
+        self.gapless = all(size == TILE for size in sizes)
         self.block = torch.tensor(blocks, device="cuda")
         self.sizes = torch.tensor(sizes, dtype=torch.int32, device="cuda")
-        self.places = None  # of tokens, unless gaps are at the end only
-        if not all(size == SLOT for size in sizes[:-1]):
-            lanes = torch.arange(SLOT, device="cuda")
+        self.places = None  # row of each token; None where only the last tile is padded
+        if not all(size == TILE for size in sizes[:-1]):
+            lanes = torch.arange(TILE, device="cuda")
             self.places = (lanes < self.sizes[:, None]).view(-1).nonzero().view(-1)
 
     def fill(self, tensor, stream):
-        """A tensor [tokens, heads, dim] as [1, heads, slots of 64, dim], with zeros in the gaps."""
+        """A tensor [tokens, heads, dim] as [1, heads, 64 · tiles, dim], padding set to zero."""
         view = torch_tools.view(tensor)
         _, heads, dim = view.shape
-        found = view.new_empty(heads, self.count * SLOT, dim)
+        found = view.new_empty(heads, self.count * TILE, dim)
         if self.places is None:
             found[:, self.tokens :].zero_()
             torch_tools.copy(tensor, found[:, : self.tokens].transpose(0, 1), stream)
@@ -42,17 +42,17 @@ class Slots:
             found.zero_().index_copy_(1, self.places, view.transpose(0, 1))
         return found.unsqueeze(0)
 
-    def take(self, slots, tensor, stream):
-        """Copies from slots into the program's tensor."""
+    def take(self, tiles, tensor, stream):
+        """Copies the tokens of `tiles`, [1, heads, 64 · tiles, dim], into the program's tensor."""
         if self.places is None:
-            rows = slots[0, :, : self.tokens]
+            rows = tiles[0, :, : self.tokens]
         else:
-            rows = slots[0].index_select(1, self.places)
+            rows = tiles[0].index_select(1, self.places)
         torch_tools.copy(rows.transpose(0, 1), tensor, stream)
 
-    def take_rows(self, slots, factor, lse):
-        """Copies numbers per row, [heads, slots of 64], multiplied by a factor."""
-        rows = slots if self.places is None else slots.index_select(1, self.places)
+    def take_rows(self, tiles, factor, lse):
+        """Copies one number per row, [heads, 64 · tiles], times `factor`, into `lse`."""
+        rows = tiles if self.places is None else tiles.index_select(1, self.places)
         torch.mul(rows[:, : self.tokens], factor, out=torch_tools.view(lse))
 
 
@@ -65,7 +65,7 @@ def supports(problem, mask):
 class Plan:
     """One plan of either kernel. `forward` gives (o, lse) from (q, k, v, lists); `backward` gives
     (dq, dk, dv) from (dout, q, k, v, o, lse, lists, transposed lists). Lists are (indices, counts,
-    tokens of each key slot). `lse_factor` turns the kernel's row numbers into natural logarithms;
+    tokens of each key tile). `lse_factor` turns the kernel's row numbers into natural logarithms;
     None if they are not to be given out.
     `takes_strides`: `forward` needs no copy of tensors without gaps."""
 
@@ -73,22 +73,22 @@ class Plan:
         self._forward, self._backward, self._lse_factor = forward, backward, lse_factor
         self._wants_backward = problem.backward
         with torch_tools.on_stream():
-            self._q, self._k = (Slots(bounds) for bounds in mask.block_bounds)
+            self._q, self._k = (PaddedTiles(bounds) for bounds in mask.block_bounds)
             kept = block_lists.kept(mask)[:, self._q.block][:, :, self._k.block]
             self._lists = self._lists_of(kept, problem.heads_q)
             self._transposed = None
             if problem.backward:
                 self._transposed = self._lists_of(kept.transpose(1, 2), problem.heads_q)
-        self._o = self._lse = None  # for the backward pass, in slots
+        self._o = self._lse = None  # of the forward pass, padded
         # The backward pass takes none.
         gapless = self._q.gapless and self._k.gapless
         self._takes_strides = takes_strides and gapless and not problem.backward
         turned = "[heads, tokens, dim], turned from and to [tokens, heads, dim] in the call's time"
         self.notes = {"layout": "as it lies" if self._takes_strides else turned}
         if any(axis.count > axis.blocks for axis in (self._q, self._k)):
-            self.notes["blocks"] = f"cut into slots of {SLOT} tokens"
+            self.notes["blocks"] = f"cut into slots of {TILE} tokens"
         if not gapless:
-            self.notes["slots"] = f"{self._q.count} and {self._k.count} of {SLOT} tokens, padded"
+            self.notes["slots"] = f"{self._q.count} and {self._k.count} of {TILE} tokens, padded"
 
     def _lists_of(self, kept, heads):
         counts, indices = block_lists.ordered(kept, multiple=16)  # one Triton specialization
@@ -102,7 +102,7 @@ class Plan:
 
     def _inputs(self, call):
         ends = ((self._q, call.q), (self._k, call.k), (self._k, call.v))
-        return [slots.fill(tensor, call.stream) for slots, tensor in ends]
+        return [axis.fill(tensor, call.stream) for axis, tensor in ends]
 
     def _as_they_lie(self, call):
         views = torch_tools.views(call.q, call.k, call.v)

@@ -1,8 +1,8 @@
 #include "parallel/schemes/build/formulas.h"
 
 #include <algorithm>
+#include <span>
 
-#include "parallel/schemes/build/least_bytes.h"
 #include "parallel/schemes/build/ring.h"
 
 namespace longca {
@@ -12,6 +12,35 @@ constexpr std::int64_t kFloat32 = 4;
 
 int kv_heads_per_rank(const ParallelProblem& problem, const Grid& grid) {
   return std::max(1, problem.problem.heads_k / grid.head_ways());
+}
+
+bool sees_none(const Mask& mask, std::span<const Range> rows, Range keys) {
+  for (const Range range : rows) {
+    for (int head = 0; head < mask.heads(); ++head) {
+      if (mask.area_in(head, range, keys) > 0) return false;
+    }
+  }
+  return true;
+}
+
+/// Whether the first or last query of some range sees all of `keys`. If no diagonal ends inside
+/// them, some query sees them all if and only if one of these does.
+bool sees_all(const Mask& mask, std::span<const Range> rows, Range keys) {
+  for (const Range range : rows) {
+    for (int head = 0; head < mask.heads(); ++head) {
+      for (const std::int64_t row : {range.begin, range.end - 1}) {
+        if (mask.area_in(head, {row, row + 1}, keys) == keys.size()) return true;
+      }
+    }
+  }
+  return keys.size() == 1;  // and that one is seen
+}
+
+std::int64_t count(const Mask& mask, std::span<const Range> rows, Range keys) {
+  if (keys.empty() || sees_none(mask, rows, keys)) return 0;
+  if (sees_all(mask, rows, keys)) return keys.size();
+  const std::int64_t middle = keys.begin + keys.size() / 2;
+  return count(mask, rows, {keys.begin, middle}) + count(mask, rows, {middle, keys.end});
 }
 
 }  // namespace
@@ -69,6 +98,13 @@ std::int64_t gather_bytes(const ParallelProblem& problem, const Grid& grid, int 
   const std::int64_t gradients = backward ? p.tokens_k - own.tokens : 0;
   return (keys * size_of(p.dtype) + gradients * kFloat32) * 2 * kv_heads_per_rank(problem, grid) *
          p.head_dim;
+}
+
+std::int64_t count_seen_keys(const Mask& mask, std::span<const Range> rows,
+                             std::span<const Range> keys) {
+  std::int64_t seen = 0;
+  for (const Range range : keys) seen += count(mask, rows, range);
+  return seen;
 }
 
 std::int64_t cast_bytes(const ParallelProblem& problem, const Grid& grid, int rank, bool backward) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "parallel/schemes/build/grid.h"
 #include "parallel/schemes/scheme.h"
@@ -34,6 +35,11 @@ std::int64_t ring_bytes(const ParallelProblem& problem, const Grid& grid, int wi
 
 std::int64_t gather_bytes(const ParallelProblem& problem, const Grid& grid, int rank,
                           bool backward);
+/// The number of `keys` that some query of `rows` sees in some head; both ascending and disjoint.
+/// Found by bisection on Mask::area_in alone, independent of how plans find them.
+std::int64_t count_seen_keys(const Mask& mask, std::span<const Range> rows,
+                             std::span<const Range> keys);
+
 /// Counts keys with Mask queries alone (count_seen_keys), apart from how plans find them.
 std::int64_t cast_bytes(const ParallelProblem& problem, const Grid& grid, int rank, bool backward);
 

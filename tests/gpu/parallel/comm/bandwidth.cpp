@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <functional>
 
-#include "core/cuda/error.h"
+#include "core/cuda/event.h"
 #include "gpu/bench/spin.h"
 #include "parallel/executor/step_math.h"
 
@@ -25,20 +25,14 @@ cudaStream_t stream() {
 /// first event.
 double time_calls(int count, const std::function<void()>& begin,
                   const std::function<void()>& call) {
-  cudaEvent_t first = nullptr;
-  cudaEvent_t last = nullptr;
-  LONGCA_CUDA(cudaEventCreate(&first));
-  LONGCA_CUDA(cudaEventCreate(&last));
+  const TimedCudaEvent first;
+  const TimedCudaEvent last;
   begin();
-  LONGCA_CUDA(cudaEventRecord(first, stream()));
+  first.record(stream());
   for (int i = 0; i < count; ++i) call();
-  LONGCA_CUDA(cudaEventRecord(last, stream()));
+  last.record(stream());
   Device::get(DeviceKind::cuda).synchronize();
-  float ms = 0;
-  LONGCA_CUDA(cudaEventElapsedTime(&ms, first, last));
-  LONGCA_CUDA(cudaEventDestroy(first));
-  LONGCA_CUDA(cudaEventDestroy(last));
-  return static_cast<double>(ms) / count;
+  return last.ms_since(first) / count;
 }
 
 /// An exchange among all ranks of `bytes` per rank.
