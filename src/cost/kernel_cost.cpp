@@ -35,11 +35,12 @@ double merge_seconds(const Platform& platform, const HeadShape& shape, double ro
   return memory_seconds(platform, 3 * shape.row_bytes()) * rows;
 }
 
-/// A sum, of twice the size of an element, is read; of an own key its rounded value is written too.
+/// A sum is read; of an own key its rounded value is written too.
 double rounding_seconds(const Platform& platform, const HeadShape& shape, double own_keys,
                         double arriving_keys) {
+  const double sum = shape.key_sum_bytes() / shape.key_bytes();
   return platform.kernel.any.seconds_per_call +
-         (3 * own_keys + 2 * arriving_keys) * memory_seconds(platform, shape.key_bytes());
+         ((sum + 1) * own_keys + sum * arriving_keys) * memory_seconds(platform, shape.key_bytes());
 }
 
 /// Scaled from the memory's rate: plans whose times tie depend on every bit of it.

@@ -20,6 +20,7 @@ struct MemoryRate {
   std::string measured;
   /// Of passes over results in device memory, reads and writes together.
   double bytes_per_second = 0;
+  double seconds_per_copy = 0;  ///< of one copy more, however short
 
   bool operator==(const MemoryRate&) const = default;
 };
@@ -109,10 +110,9 @@ struct SliceBackwardCycles {
   std::int64_t empty_tile_cycles = 0;
   std::int64_t query_tile_cycles = 0;
   std::int64_t add_keys_cycles = 0;
-  std::int64_t shared_tile_cycles = 0;
-  std::int64_t shared_cycles = 0;
+  std::int64_t split_tile_cycles = 0;
   std::int64_t chunk_visits = 0;
-  std::int64_t min_share_visits = 0;
+  std::int64_t min_item_visits = 0;
   std::int64_t min_part_visits = 0;
   std::int64_t cut_gain_divisor = 0;
   std::int64_t few_rows_cut_gain_divisor = 0;
@@ -129,6 +129,21 @@ struct SliceCycles {
   bool operator==(const SliceCycles&) const = default;
 };
 
+/// What a CTA of the backward kernels of flashmask_native and fa2_sparse_native spends.
+struct MmaBackwardTiles {
+  std::string measured;
+  std::int64_t cta_overhead_tiles = 0;
+  double min_parts_gain = 0;
+
+  bool operator==(const MmaBackwardTiles&) const = default;
+};
+
+struct MmaTiles {
+  MmaBackwardTiles backward;
+
+  bool operator==(const MmaTiles&) const = default;
+};
+
 /// The rates of a kind of machine, by which planners weigh one plan against another. Data from a
 /// page of configs/platforms/, where every figure has its unit and says how it was measured. All
 /// numbers are finite and above 0.
@@ -141,6 +156,7 @@ struct Platform {
   NodeSize node;
   KernelRates kernel;
   SliceCycles slice;
+  MmaTiles mma;
 
   bool operator==(const Platform&) const = default;
 };

@@ -16,6 +16,7 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
   visit.section("memory", "Device memory.", memory.measured);
   visit.field("bytes_per_second", "Rate of passes over results, reads and writes together.",
               memory.bytes_per_second);
+  visit.field("seconds_per_copy", "Time of one copy more, however short.", memory.seconds_per_copy);
 
   auto& links = platform.links;
   visit.section("links", "Exchanges between the devices of a node.", links.measured);
@@ -90,41 +91,51 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
               "Packs within this factor of the best one's cycles are equal: the smallest is taken.",
               tiles.min_pack_gain);
 
-  auto& shares = platform.slice.backward;
+  auto& visits = platform.slice.backward;
   visit.section("slice.backward", "A CTA of slice's backward kernel, sm_90a, at 128 dimensions.",
-                shares.measured);
+                visits.measured);
   visit.field("key_tile_cycles", "Start of a key tile: K, V, the first rows, and the results.",
-              shares.key_tile_cycles);
+              visits.key_tile_cycles);
   visit.field("empty_tile_cycles", "A key tile that no row sees: zeros are written.",
-              shares.empty_tile_cycles);
+              visits.empty_tile_cycles);
   visit.field("query_tile_cycles",
               "A visit to a query tile of 64 rows: five products of 64 × 128 × 128.",
-              shares.query_tile_cycles);
-  visit.field("add_keys_cycles", "Added where a share's results are added to those of others.",
-              shares.add_keys_cycles);
-  visit.field("shared_tile_cycles",
-              "All CTAs' work on a shared key tile of a KV head: clear, add, read again.",
-              shares.shared_tile_cycles);
-  visit.field("shared_cycles", "The additional kernel that any shared key tile needs.",
-              shares.shared_cycles);
+              visits.query_tile_cycles);
+  visit.field("add_keys_cycles",
+              "Added where an item's results are added to those of others with its keys.",
+              visits.add_keys_cycles);
+  visit.field("split_tile_cycles",
+              "All CTAs' work on a split key tile of a KV head: clear, add, read again.",
+              visits.split_tile_cycles);
   visit.field("chunk_visits",
               "Visits whose rows L2 holds: 512 are 4K tokens of 8 heads, 32 MB of Q, dO and dQ.",
-              shares.chunk_visits);
-  visit.field("min_share_visits", "Fewest visits of a share of a divided key tile.",
-              shares.min_share_visits);
+              visits.chunk_visits);
+  visit.field("min_item_visits", "Fewest visits of an item of a split key tile.",
+              visits.min_item_visits);
   visit.field("min_part_visits",
-              "Fewest visits of a part that is cut from a share for the last wave.",
-              shares.min_part_visits);
+              "Fewest visits of a part that is cut from an item for the last wave.",
+              visits.min_part_visits);
   visit.field("cut_gain_divisor", "A cut must gain at least 1 / this of the time.",
-              shares.cut_gain_divisor);
+              visits.cut_gain_divisor);
   visit.field("few_rows_cut_gain_divisor", "The same where few rows see many keys.",
-              shares.few_rows_cut_gain_divisor);
+              visits.few_rows_cut_gain_divisor);
   visit.field("section_slack_divisor",
               "Fewer KV heads at a time, whose rows L2 holds, may take 1 / this longer.",
-              shares.section_slack_divisor);
+              visits.section_slack_divisor);
   visit.field("max_unordered_write_tiles",
               "Query tiles up to which dQ is written in any order: about six for each SM.",
-              shares.max_unordered_write_tiles);
+              visits.max_unordered_write_tiles);
+
+  auto& mma = platform.mma.backward;
+  visit.section("mma.backward",
+                "A CTA of the backward kernels of flashmask_native and fa2_sparse_native.",
+                mma.measured);
+  visit.field("cta_overhead_tiles", "Loading K and V and adding dK and dV, in tiles.",
+              mma.cta_overhead_tiles);
+  visit.field("min_parts_gain",
+              "Splits of a KV head within this factor of the best one's time are equal: the fewest "
+              "parts are taken.",
+              mma.min_parts_gain);
 }
 
 }  // namespace longca::cost

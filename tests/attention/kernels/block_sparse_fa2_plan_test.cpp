@@ -190,6 +190,9 @@ TEST(Fa2SparseOrder, TheMakespanIsThatOfTheScheduleByHand) {
   // Two concurrent CTAs, two tiles per block and two of overhead per CTA: 8 + 4 on each.
   EXPECT_EQ(makespan(work, counts, order, 2, 2), 12);
   EXPECT_EQ(makespan(work, counts, order, 2, 1), 24);
+  cost::Platform slow = cost::default_platform();
+  slow.mma.backward.cta_overhead_tiles = 5;
+  EXPECT_EQ(makespan(work, counts, order, 2, 1, slow), 36);
 }
 
 TEST(Fa2SparseHeadParts, SplitAGroupAsFarAsTheScheduleGains) {

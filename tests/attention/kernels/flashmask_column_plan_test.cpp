@@ -161,6 +161,15 @@ TEST(FlashmaskHeadParts, SplitAGroupAsFarAsTheScheduleGains) {
   // Causal, 1K tokens: 64 columns of two to sixteen tiles for 132 SMs.
   EXPECT_EQ(head_parts(plan_with({16, 14, 12, 10, 8, 6, 4, 2}), work), 4);
   EXPECT_EQ(head_parts(plan_with({}), work), 2);
+  // Where a CTA costs as much as many tiles, parts of the long column gain nothing.
+  cost::Platform slow = cost::default_platform();
+  slow.mma.backward.cta_overhead_tiles = 4096;
+  EXPECT_EQ(head_parts(plan_with(one_long), {.platform = slow,
+                                             .group_size = 8,
+                                             .heads_k = 8,
+                                             .heads_in_cache = 64,
+                                             .concurrent_ctas = 132}),
+            2);
   EXPECT_EQ(
       head_parts(plan_with({128, 1}), {.group_size = 1, .heads_k = 8, .concurrent_ctas = 132}), 1);
 }

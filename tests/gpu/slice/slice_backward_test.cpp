@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/kernels/slice/device_block_lists.h"
+#include "attention/kernels/slice/device_lists.h"
 #include "attention/kernels/slice/slice.h"
 #include "gpu/kernel_test.h"
 #include "gpu/small_mask.h"

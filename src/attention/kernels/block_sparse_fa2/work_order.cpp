@@ -2,18 +2,15 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
-#include <queue>
-#include <utility>
+#include <optional>
+
+#include "attention/kernels/common/mma/head_parts.h"
+#include "cost/schedule.h"
 
 namespace longca::fa2_sparse {
 namespace {
 
-/// Overhead of a backward CTA in tiles: loading K and V, adding dK and dV (that of
-/// flashmask_native, measured on an H200).
-constexpr std::int64_t kCtaOverheadTiles = 2;
-
-/// Schedules with more CTAs than this per concurrent CTA are not simulated.
+/// Bounds the search: schedules with more CTAs than this per concurrent CTA are not simulated.
 constexpr std::int64_t kMaxSimulatedWaves = 128;
 
 std::int32_t count_of(const Work& work, std::span<const std::int32_t> counts, int unit, int tile) {
@@ -58,18 +55,13 @@ std::vector<std::int32_t> work_order(const Work& work, std::span<const std::int3
 
 std::int64_t makespan(const Work& work, std::span<const std::int32_t> counts,
                       std::span<const std::int32_t> order, std::int64_t tiles_per_block,
-                      int concurrent_ctas) {
-  std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free_at(
-      std::greater<>{}, std::vector<std::int64_t>(static_cast<std::size_t>(concurrent_ctas), 0));
-  std::int64_t last = 0;
+                      int concurrent_ctas, const cost::Platform& platform) {
+  cost::ListSchedule<std::int64_t> schedule(concurrent_ctas);
   for (const std::int32_t item : order) {
     const std::int64_t blocks = count_of(work, counts, item / work.tiles, item % work.tiles);
-    const std::int64_t end = free_at.top() + blocks * tiles_per_block + kCtaOverheadTiles;
-    free_at.pop();
-    free_at.push(end);
-    last = std::max(last, end);
+    schedule.add(blocks * tiles_per_block + platform.mma.backward.cta_overhead_tiles);
   }
-  return last;
+  return schedule.end();
 }
 
 Work BackwardWork::split(int parts) const {
@@ -80,25 +72,16 @@ Work BackwardWork::split(int parts) const {
 }
 
 int head_parts(const BackwardWork& work, std::span<const std::int32_t> counts) {
-  if (work.group_size == 1) return 1;
-  std::vector<std::pair<int, std::int64_t>> candidates;
-  std::int64_t shortest = INT64_MAX;
-  for (int parts = 2; parts <= work.group_size; ++parts) {
-    if (work.group_size % parts != 0) continue;
+  const auto end_of = [&](int parts) -> std::optional<std::int64_t> {
     const Work split = work.split(parts);
     if (std::int64_t{split.units} * split.tiles > kMaxSimulatedWaves * work.concurrent_ctas) {
-      if (candidates.empty()) return parts;
-      break;  // more CTAs than these need no simulation: the candidates so far are balanced
+      return std::nullopt;
     }
     const std::int64_t heads = work.group_size / parts;
-    const std::vector<std::int32_t> order = work_order(split, counts);
-    candidates.emplace_back(
-        parts, makespan(split, counts, order, heads * work.tiles_per_block, work.concurrent_ctas));
-    shortest = std::min(shortest, candidates.back().second);
-  }
-  const auto good = std::ranges::find_if(
-      candidates, [&](const auto& candidate) { return candidate.second * 100 <= shortest * 103; });
-  return good->first;
+    return makespan(split, counts, work_order(split, counts), heads * work.tiles_per_block,
+                    work.concurrent_ctas, work.platform);
+  };
+  return mma::choose_head_parts(work.group_size, work.platform.mma.backward, end_of);
 }
 
 }  // namespace longca::fa2_sparse

@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "cost/platform.h"
+
 namespace longca::fa2_sparse {
 
 /// The CTAs of a pass, one per (unit of heads, tile).
@@ -23,10 +25,12 @@ std::vector<std::int32_t> work_order(const Work& work, std::span<const std::int3
 /// ends, and take tiles_per_block per visited block plus an overhead.
 std::int64_t makespan(const Work& work, std::span<const std::int32_t> counts,
                       std::span<const std::int32_t> order, std::int64_t tiles_per_block,
-                      int concurrent_ctas);
+                      int concurrent_ctas,
+                      const cost::Platform& platform = cost::default_platform());
 
 /// A backward pass whose KV heads are not yet split.
 struct BackwardWork {
+  const cost::Platform& platform = cost::default_platform();
   int group_size = 1;  ///< query heads per KV head
   int heads_k = 1;
   int lists = 1;
@@ -40,10 +44,8 @@ struct BackwardWork {
   Work split(int parts) const;
 };
 
-/// The number of parts (a divisor of the group size) into which the query heads of a KV head are
-/// split, with one CTA per (part, key tile). Returns the smallest number above 1 whose simulated
-/// schedule is within 3 % of the shortest, or the smallest if there are so many CTAs that any split
-/// is balanced; with 1 part, heads drift apart and lose what they share in L2.
+/// Into how many parts the query heads of a KV head are split (mma::choose_head_parts); the fewest
+/// if there are so many CTAs that any split is balanced.
 int head_parts(const BackwardWork& work, std::span<const std::int32_t> counts);
 
 }  // namespace longca::fa2_sparse

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <numeric>
-#include <queue>
+#include <optional>
 #include <utility>
 
 #include "attention/absent_kernel.h"
+#include "attention/kernels/common/mma/head_parts.h"
 #include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/flashmask/flashmask_native.h"
+#include "cost/schedule.h"
 
 namespace longca::flashmask {
 namespace {
@@ -53,30 +54,21 @@ std::vector<std::int32_t> descending(std::span<const std::int64_t> work) {
   return order;
 }
 
-/// Overhead of a CTA in tiles: loading K and V, adding dK and dV (measured on an H200).
-constexpr std::int64_t kCtaOverheadTiles = 2;
-
 /// Time in tiles until the last CTA ends, with CTAs in launch order (work_items.cuh), each starting
 /// as soon as one of `concurrent_ctas` ends.
 std::int64_t makespan(const TilePlan& plan, const BackwardWork& work, int parts) {
-  std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free_at(
-      std::greater<>{},
-      std::vector<std::int64_t>(static_cast<std::size_t>(work.concurrent_ctas), 0));
+  cost::ListSchedule<std::int64_t> schedule(work.concurrent_ctas);
   const int heads = work.group_size / parts;
   const int section = work.section_heads(parts);
-  std::int64_t last = 0;
   for (int first = 0; first < work.heads_k; first += section) {
     const int groups = std::min(section, work.heads_k - first) * parts;
     for (const std::int64_t tiles : plan.column_tiles) {
       for (int group = 0; group < groups; ++group) {
-        const std::int64_t end = free_at.top() + tiles * heads + kCtaOverheadTiles;
-        free_at.pop();
-        free_at.push(end);
-        last = std::max(last, end);
+        schedule.add(tiles * heads + work.platform.mma.backward.cta_overhead_tiles);
       }
     }
   }
-  return last;
+  return schedule.end();
 }
 
 }  // namespace
@@ -125,17 +117,9 @@ TilePlan plan_tiles(std::span<const Column> columns, std::int64_t q_tokens, std:
 }
 
 int head_parts(const TilePlan& plan, const BackwardWork& work) {
-  if (work.group_size == 1) return 1;
-  std::vector<std::pair<int, std::int64_t>> candidates;
-  std::int64_t shortest = INT64_MAX;
-  for (int parts = 2; parts <= work.group_size; ++parts) {
-    if (work.group_size % parts != 0) continue;
-    candidates.emplace_back(parts, makespan(plan, work, parts));
-    shortest = std::min(shortest, candidates.back().second);
-  }
-  const auto good = std::ranges::find_if(
-      candidates, [&](const auto& candidate) { return candidate.second * 100 <= shortest * 103; });
-  return good->first;
+  return mma::choose_head_parts(work.group_size, work.platform.mma.backward, [&](int parts) {
+    return std::optional(makespan(plan, work, parts));
+  });
 }
 
 }  // namespace longca::flashmask

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attention/kernels/flashmask/column_tiles.h"
+#include "cost/platform.h"
 #include "mask/convert.h"
 
 namespace longca::flashmask {
@@ -31,6 +32,7 @@ TilePlan plan_tiles(std::span<const Column> columns, std::int64_t q_tokens, std:
 
 /// The heads of a backward pass and the GPU's capacity.
 struct BackwardWork {
+  const cost::Platform& platform = cost::default_platform();
   int group_size = 1;  ///< query heads per KV head
   int heads_k = 1;
   int heads_in_cache = 1;   ///< query heads whose rows fit in L2 together
@@ -41,11 +43,8 @@ struct BackwardWork {
   int section_heads(int parts) const { return std::clamp(heads_in_cache / parts, 1, heads_k); }
 };
 
-/// The number of parts (a divisor of the group size) into which the query heads of a KV head are
-/// split, with one CTA per (part, key block). More parts balance better but add overhead per CTA;
-/// fewer parts need fewer heads in L2. Returns the smallest number above 1 whose simulated schedule
-/// is within 3 % of the shortest; with 1 part, CTAs drift apart and lose what they share in L2.
-/// O(CTAs).
+/// Into how many parts the query heads of a KV head are split (mma::choose_head_parts). More parts
+/// balance better but add overhead per CTA; fewer parts need fewer heads in L2. O(CTAs).
 int head_parts(const TilePlan& plan, const BackwardWork& work);
 
 }  // namespace longca::flashmask

@@ -5,7 +5,6 @@
 
 #include "attention/kernels/common/mma/plan_tools.h"
 #include "attention/kernels/slice/planner/pack.h"
-#include "attention/kernels/slice/sm80/launch.h"
 #include "core/device.h"
 #include "core/error.h"
 

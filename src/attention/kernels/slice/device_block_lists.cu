@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "attention/kernels/common/block_map.h"
-#include "attention/kernels/slice/device_block_lists.h"
+#include "attention/kernels/slice/device_lists.h"
 #include "core/cuda/error.h"
 #include "core/device.h"
 

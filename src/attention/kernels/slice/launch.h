@@ -9,7 +9,9 @@
 #include "attention/kernels/slice/planner/transposed_lists.h"
 #include "core/dtype.h"
 
-// What slice's kernels are launched with.
+// What slice's kernels are launched with. The launch functions without `sm80` are for devices of
+// compute capability 9.0, the others for any from 8.0 on; all throw CudaError, or
+// std::invalid_argument with the thing, value and limit.
 namespace longca::slice {
 
 /// TileLists in device memory, each array aligned to 16 bytes (as allocations are).
@@ -29,16 +31,20 @@ struct ForwardParams : AttentionArgs {
   /// see no key are left as they are.
   bool accumulate = false;
   DeviceTileLists lists = {};
+  /// KV heads in work at a time, so that their K and V stay in L2.
+  int section_heads = 1;
   /// [2] in device memory, zero before the first launch and after every one. One launch at a time
   /// may use it.
   std::int32_t* work_counter = nullptr;
 };
 
-/// Launches the forward pass on a device of compute capability 9.0 (sm80/launch.h has the one for
-/// others). lists.pack divides heads_q / heads_k, and where list_heads is not 1, the heads of a
-/// pack share a list. Every row of O and LSE that a query tile contains is written. Throws
-/// CudaError, or std::invalid_argument with the thing, value and limit.
+/// Launch the forward pass. lists.pack divides heads_q / heads_k, and where list_heads is not 1,
+/// the heads of a pack share a list. Every row of O and LSE that a query tile contains is written.
+/// The sm80 one uses no work counter; its `dtype` and `head_dim` are among those that the program
+/// was built with.
 void launch_forward(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
+void launch_sm80_forward(const ForwardParams& params, DType dtype, int head_dim,
+                         cudaStream_t stream);
 
 /// TransposedLists in device memory, each array aligned to 16 bytes (as allocations are).
 struct DeviceTransposedLists {
@@ -88,12 +94,22 @@ enum class BackwardPart : std::uint8_t {
 std::int64_t backward_workspace_bytes(const BackwardParams& params, int head_dim);
 std::int64_t backward_rows_bytes(const BackwardParams& params, int head_dim);
 
-/// Launches the backward pass on a device of compute capability 9.0 (sm80/launch.h has the one for
-/// others). lists.pack divides heads_q / heads_k, and where list_heads is not 1, the heads of a
-/// pack share a list. Every row of dQ, dK and dV is written. BackwardPart::rest follows
-/// BackwardPart::rows of equal params on the same stream; other work may be between them. Throws
-/// CudaError, or std::invalid_argument with the thing, value and limit.
+/// Launches the backward pass. lists.pack divides heads_q / heads_k, and where list_heads is not 1,
+/// the heads of a pack share a list. Every row of dQ, dK and dV is written. BackwardPart::rest
+/// follows BackwardPart::rows of equal params on the same stream; other work may be between them.
 void launch_backward(const BackwardParams& params, DType dtype, int head_dim, BackwardPart part,
                      cudaStream_t stream);
+
+/// The same over lists of packs of one head, all in one part. `dtype` and `head_dim` are among
+/// those that the program was built with. `shared_bytes` is the maximum of the device per CTA: with
+/// more, CTAs are larger and faster. The workspace has sm80_workspace_bytes; the store modes are
+/// `overwrite` or `add_float32`.
+void launch_sm80_backward(const BackwardParams& params, DType dtype, int head_dim, int shared_bytes,
+                          cudaStream_t stream);
+std::int64_t sm80_workspace_bytes(const BackwardParams& params, int head_dim);
+
+/// Minimum shared memory per CTA of the sm80 passes, at the largest head dimension.
+int sm80_forward_shared_bytes();
+int sm80_backward_shared_bytes();
 
 }  // namespace longca::slice

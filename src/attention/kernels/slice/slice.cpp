@@ -12,7 +12,6 @@
 #include "attention/kernels/slice/device_lists.h"
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/planner/pack.h"
-#include "attention/kernels/slice/sm80/launch.h"
 #include "core/device.h"
 #include "core/error.h"
 
@@ -40,19 +39,15 @@ class SlicePlan final : public Plan {
         work_counter_(gpu().memory(), 2 * sizeof(std::int32_t)) {
     gpu().fill(work_counter_.data(), 0, work_counter_.bytes());
     const std::int64_t key_bytes = 2 * problem.tokens_k * problem.head_dim * 2;
-    section_heads_ =
-        mma::heads_in_cache(key_bytes, problem.heads_k) * (problem.group_size() / lists_.pack());
+    section_heads_ = mma::heads_in_cache(key_bytes, problem.heads_k);
     if (problem.backward) backward_.emplace(problem, mask, path);
   }
 
   void forward(const ForwardArgs& args) override {
     const auto stream = static_cast<cudaStream_t>(args.stream);
     const ForwardParams params = params_of(args);
-    if (path_ == SlicePath::sm90) {
-      launch_forward(params, problem_.dtype, problem_.head_dim, stream);
-    } else {
-      launch_sm80_forward(params, problem_.dtype, problem_.head_dim, section_heads_, stream);
-    }
+    const auto launch = path_ == SlicePath::sm90 ? launch_forward : launch_sm80_forward;
+    launch(params, problem_.dtype, problem_.head_dim, stream);
   }
 
   void backward(const BackwardArgs& args) override {
@@ -92,6 +87,7 @@ class SlicePlan final : public Plan {
     ForwardParams params{attention_args(kName, problem_, args)};
     params.accumulate = args.accumulate;
     params.lists = lists_.args();
+    params.section_heads = section_heads_;
     params.work_counter = work_counter_.as<std::int32_t>();
     return params;
   }
@@ -100,7 +96,7 @@ class SlicePlan final : public Plan {
   SlicePath path_;
   UploadedLists lists_;
   Buffer work_counter_;
-  int section_heads_ = 1;
+  int section_heads_ = 1;  ///< KV heads
   std::optional<BackwardPass> backward_;
 };
 

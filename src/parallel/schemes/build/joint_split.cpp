@@ -105,12 +105,16 @@ std::optional<JointSplit> cheapest(const std::vector<Range>& gaps, std::int64_t 
 }
 
 /// Up to so many own keys that no joint row sees are copied into the buffer too if they lie between
-/// keys that are: that is cheaper than one more pair of copies.
-constexpr std::int64_t kShortStretch = 1024;
+/// keys that are: reading and writing their K and V takes no longer than one copy more.
+double max_filled_keys(const cost::Platform& platform, const cost::HeadShape& shape) {
+  return platform.memory.seconds_per_copy / cost::memory_seconds(platform, 2 * shape.key_bytes());
+}
 
-/// Tokens of the own keys that the joint rows need in the buffer.
+/// Tokens of the own keys that the joint rows need in the buffer, and at most `max_filled` between
+/// two of them.
 std::vector<Range> keys_of(const std::vector<Range>& joint, const Shard& shard,
-                           const SeenKeys& seen, const std::vector<Range>& foreign) {
+                           const SeenKeys& seen, const std::vector<Range>& foreign,
+                           double max_filled) {
   std::vector<Range> queries;  // tokens
   std::int64_t row = 0;
   for (const Range range : shard.ranges) {
@@ -126,7 +130,8 @@ std::vector<Range> keys_of(const std::vector<Range>& joint, const Shard& shard,
   for (std::size_t i = 1; i < keys.size(); ++i) {
     const std::vector<Range> between = {{keys[i - 1].end, keys[i].begin}};
     const std::vector<Range> own = common_ranges(between, shard.ranges);
-    if (!common_ranges(between, foreign).empty() || total_size(own) > kShortStretch) continue;
+    if (!common_ranges(between, foreign).empty()) continue;
+    if (static_cast<double>(total_size(own)) > max_filled) continue;
     filled.insert(filled.end(), own.begin(), own.end());
   }
   join_ranges(filled);
@@ -161,7 +166,8 @@ std::optional<JointSplit> choose_joint_split(const ParallelProblem& problem, con
   std::vector<Range> joint = split->forward.joint;
   joint.insert(joint.end(), split->backward.joint.begin(), split->backward.joint.end());
   join_ranges(joint);
-  split->own_keys = keys_of(joint, shard, seen, traffic.foreign);
+  split->own_keys = keys_of(joint, shard, seen, traffic.foreign,
+                            max_filled_keys(*problem.platform, problem.shape()));
   return split;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "attention/kernels/slice/planner/tile_cost.h"
 #include "attention/kernels/slice/planner/work_order.h"
 #include "core/error.h"
 #include "mask/block_lists.h"

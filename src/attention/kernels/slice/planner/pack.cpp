@@ -6,7 +6,6 @@
 #include <limits>
 #include <memory>
 
-#include "attention/kernels/slice/planner/tile_cost.h"
 #include "attention/kernels/slice/planner/tile_cover.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"

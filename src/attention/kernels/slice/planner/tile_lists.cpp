@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "attention/kernels/slice/planner/patterns.h"
-#include "attention/kernels/slice/planner/tile_cost.h"
 #include "attention/kernels/slice/planner/tile_cover.h"
 #include "core/error.h"
 #include "core/thread_pool.h"

@@ -77,7 +77,7 @@ class ItemMaker {
     const std::int64_t max_visits =
         work_.ordered ? kNoLimit
                       : std::max(visits_ * work_.heads_k / (2 * std::int64_t{work_.ctas}),
-                                 (cycles_.min_share_visits + head_blocks() - 1) / head_blocks());
+                                 (cycles_.min_item_visits + head_blocks() - 1) / head_blocks());
     std::vector<CostedItem> items;
     for (std::size_t i = 0; i < lists_.tiles.size(); ++i) add_tile(i, max_visits, items);
     return {std::move(items)};

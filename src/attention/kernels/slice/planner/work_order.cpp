@@ -9,12 +9,13 @@
 namespace longca::slice {
 namespace {
 
-/// Items per CTA from which on the uneven end does not matter, and nothing is simulated.
+/// The constants bound the search. With more items per CTA the uneven end does not matter, and
+/// nothing is simulated.
 constexpr std::int64_t kManyItems = 64;
 /// Items per CTA to which a list may be cut: with more, planning takes longer than they gain.
 constexpr std::int64_t kMaxCutItems = 12;
 /// The portions, in 16ths, of the time left that an item may take; all are tried.
-constexpr int kPortions[] = {16, 12, 8, 6, 4, 2};
+constexpr int kPortions[] = {16, 8, 4};
 
 /// Puts items that begin with the same query (of a document, of a chunk) next to each other, so
 /// that what they read stays in L2; groups with the costliest item come first.
@@ -180,10 +181,8 @@ class CutSearch {
             std::max(kMaxCutItems * work_.ctas, 2 * std::ssize(items_) * work_.heads_k)) {
       return;
     }
-    const std::int64_t finish =
-        finish_time(cut, work_, heads) +
-        (split - split_before_) * work_.heads_k * rates().shared_tile_cycles +
-        (split > 0 && split_before_ == 0 ? rates().shared_cycles : 0);
+    const std::int64_t finish = finish_time(cut, work_, heads) +
+                                (split - split_before_) * work_.heads_k * rates().split_tile_cycles;
     if (finish > bar_) return;
     bar_ = finish;
     best = std::move(cut);

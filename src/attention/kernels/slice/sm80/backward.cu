@@ -1,7 +1,7 @@
 #include "attention/kernels/common/mma/backward_pass.cuh"
 #include "attention/kernels/common/mma/instances.h"
+#include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/sm80/backward.cuh"
-#include "attention/kernels/slice/sm80/launch.h"
 #include "core/cuda/error.h"
 
 namespace longca::slice {

@@ -153,14 +153,14 @@ struct WorkItem {
 };
 
 /// Head blocks come in sections, and the longest tiles of all heads of a section first.
-__device__ __forceinline__ WorkItem work_item(const ForwardParams& params, int section_heads) {
+__device__ __forceinline__ WorkItem work_item(const ForwardParams& params, int section_blocks) {
   const DeviceTileLists& lists = params.lists;
   const int index = static_cast<int>(blockIdx.x);
   const int head_blocks = params.heads_q / lists.pack;
-  const int section = index / (lists.tiles_per_list * section_heads);
-  const int rest = index - section * lists.tiles_per_list * section_heads;
-  const int width = min(section_heads, head_blocks - section * section_heads);
-  const int head_block = section * section_heads + rest % width;
+  const int section = index / (lists.tiles_per_list * section_blocks);
+  const int rest = index - section * lists.tiles_per_list * section_blocks;
+  const int width = min(section_blocks, head_blocks - section * section_blocks);
+  const int head_block = section * section_blocks + rest % width;
   const int list = static_cast<int>(std::int64_t{head_block} * lists.list_heads / head_blocks);
   const int first = list * lists.tiles_per_list;
   return {head_block, list, first + lists.order[first + rest / width]};
@@ -168,7 +168,7 @@ __device__ __forceinline__ WorkItem work_item(const ForwardParams& params, int s
 
 template <typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
-    forward_kernel(const ForwardParams params, int section_heads) {
+    forward_kernel(const ForwardParams params, int section_blocks) {
   using T = typename Shape::T;
   using Tile = mma::SharedTile<Shape::kDim>;
   constexpr int kStages = Shape::kStages;
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
   extern __shared__ __align__(1024) unsigned char shared_bytes[];
   auto& shared = *reinterpret_cast<typename Shape::Tiles*>(shared_bytes);
 
-  const WorkItem work = work_item(params, section_heads);
+  const WorkItem work = work_item(params, section_blocks);
   const QueryTile tile = params.lists.tiles[work.tile];
   const int pack = params.lists.pack;
   const int pack_shift = __ffs(pack) - 1;

@@ -6,7 +6,7 @@
 
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/sm90/backward.cuh"
-#include "attention/kernels/slice/sm90/launch_tools.h"
+#include "attention/kernels/slice/sm90/launch.h"
 #include "core/cuda/error.h"
 
 namespace longca::slice {

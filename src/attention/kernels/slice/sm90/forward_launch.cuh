@@ -5,18 +5,15 @@
 #include <algorithm>
 #include <bit>
 
-#include "attention/kernels/slice/sm90/dispatch.h"
 #include "attention/kernels/slice/sm90/forward.cuh"
-#include "attention/kernels/slice/sm90/launch_tools.h"
+#include "attention/kernels/slice/sm90/launch.h"
 #include "core/cuda/error.h"
 
 namespace longca::slice::sm90 {
 
-/// KV heads per section: as many as half of L2 holds K and V of; divides heads_k.
-inline int section_kv_heads(const ForwardParams& params, int head_dim) {
-  constexpr std::int64_t kBytes = 24 << 20;
-  const std::int64_t head_bytes = 4ll * std::max(params.tokens_k, 1) * head_dim;
-  int heads = static_cast<int>(std::clamp<std::int64_t>(kBytes / head_bytes, 1, params.heads_k));
+/// KV heads in work at a time: at most params.section_heads, and a divisor of heads_k.
+inline int section_kv_heads(const ForwardParams& params) {
+  int heads = std::clamp(params.section_heads, 1, params.heads_k);
   while (params.heads_k % heads != 0) --heads;
   return heads;
 }
@@ -30,7 +27,7 @@ void launch(const ForwardParams& params, DType dtype, cudaStream_t stream) {
   args.params = params;
   args.pack_shift = std::countr_zero(static_cast<unsigned>(pack));
   const int block_heads = pack * Shape::kCluster;
-  args.section_blocks = section_kv_heads(params, kDim) * group_size / block_heads;
+  args.section_blocks = section_kv_heads(params) * group_size / block_heads;
   args.work_tiles = params.lists.tiles_per_list * (params.heads_q / block_heads);
   if (args.work_tiles == 0 || params.tokens_q == 0) return;
   const auto map = [&](const char* name, const TensorArg& tensor, int tokens, int heads,
