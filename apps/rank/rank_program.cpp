@@ -168,7 +168,8 @@ int serve(MpiWorld& world, const RankArguments& arguments) {
   RankControl& control = world.control();
   const auto channel = meet_parent(world, arguments);
   take_share_of_host(control, world.local_rank());
-  StateWatch watch;
+  StateWatch watch(arguments.plugins.empty() ? StateWatch::Threads::caller
+                                             : StateWatch::Threads::caller_and_pool);
   if (const std::string sentence = refusal(control, arguments); !sentence.empty()) {
     if (control.rank() != 0) return kRankRefused;
     channel->send({{"refused", sentence}});

@@ -1,5 +1,7 @@
 // Plug-ins that cannot be loaded; BAD_PLUGIN says why.
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>
@@ -10,6 +12,7 @@
 #define BAD_PLUGIN_STATIC_THROWS 4
 #define BAD_PLUGIN_CRASHES 5
 #define BAD_PLUGIN_EXITS 6
+#define BAD_PLUGIN_HANGS 7
 
 #if BAD_PLUGIN == BAD_PLUGIN_EARLIER
 /// As plug-ins were that carried a number and no hash.
@@ -31,6 +34,14 @@ using namespace longca;
   std::raise(SIGSEGV);
 #elif BAD_PLUGIN == BAD_PLUGIN_EXITS
   std::_Exit(0);
+#elif BAD_PLUGIN == BAD_PLUGIN_HANGS
+  // Beyond the reach of an alarm, in a session of its own, with a child that has all descriptors.
+  ::alarm(0);
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  if (::fork() == 0) ::setsid();
+  while (true) ::pause();
 #endif
 }
 

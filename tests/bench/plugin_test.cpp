@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "bench/bench_run.h"
+#include "bench/running.h"
 
 namespace longca::testing {
 namespace {
@@ -40,10 +41,13 @@ TEST(Plugin, ItsKernelsHaveNamesOnlyWithIt) {
 }
 
 /// Exit 2, one sentence, no file.
-void expect_refused(const std::string& plugin, const std::string& part) {
+void expect_refused(const std::string& plugin, const std::string& part,
+                    const std::vector<std::string>& more = {}) {
   SCOPED_TRACE(plugin);
   const TempDirectory folder;
-  const auto result = bench(folder / "x.jsonl", {"--plugin", plugin});
+  std::vector<std::string> arguments{"--plugin", plugin};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const auto result = bench(folder / "x.jsonl", arguments, {.timeout_s = 30});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.out, "");
   EXPECT_THAT(result.err, HasSubstr(part));
@@ -69,6 +73,14 @@ TEST(Plugin, OnesThatFailWhileLoading) {
                  "threw while loading: thrown by a static constructor");
   expect_refused(folder + "/bad_plugin_5.so", "while loading");
   expect_refused(folder + "/bad_plugin_6.so", "ended itself with exit code 0 while loading");
+}
+
+TEST(Plugin, OneThatDoesNotEndLoadingIsGivenUpWhateverItDoesToSignals) {
+  const TempDirectory folder;
+  const std::string plugin = (folder / "hangs.so").string();
+  fs::copy_file(std::string(BAD_PLUGINS) + "/bad_plugin_7.so", plugin);
+  expect_refused(plugin, "did not answer within 2 s", {"--case-limit", "2"});
+  EXPECT_TRUE(all_end(plugin)) << "a process outlived its run";
 }
 
 /// `header` in the folder that plug-ins are compiled against.

@@ -27,7 +27,8 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kNap = 20ms;     // between two looks at threads that run
+constexpr auto kFirstNap = 100us;  // between two looks at threads that run; then ever longer
+constexpr auto kMaxNap = 20ms;
 constexpr auto kPatience = 2s;  // for them to fall asleep
 
 constexpr unsigned kFlushesDenormals = 0x8040;
@@ -91,7 +92,8 @@ std::set<pid_t> running_threads() {
 
 }  // namespace
 
-StateWatch::StateWatch() : rounding_(std::fegetround()), control_(sse_control()) {
+StateWatch::StateWatch(Threads threads)
+    : threads_(threads), rounding_(std::fegetround()), control_(sse_control()) {
   std::fegetenv(&environment_);
   CPU_ZERO(&cpus_);
   sched_getaffinity(0, sizeof cpus_, &cpus_);
@@ -120,7 +122,8 @@ void StateWatch::restore_here() const {
 }
 
 template <typename Body>
-void StateWatch::in_every_thread(const Body& body) {
+void StateWatch::in_every_thread(const Body& body) const {
+  if (threads_ == Threads::caller) return body();
   ThreadPool& pool = ThreadPool::global();
   const int threads = pool.threads();
   std::atomic<int> arrived{0};
@@ -154,8 +157,10 @@ void StateWatch::check(std::string_view stage) {
 void StateWatch::check_idle(std::string_view stage) {
   std::set<pid_t> busy = running_threads();
   if (busy.empty() || spins_by_wish()) return;
+  std::chrono::microseconds nap = kFirstNap;
   for (const auto end = Clock::now() + kPatience; Clock::now() < end;) {
-    std::this_thread::sleep_for(kNap);
+    std::this_thread::sleep_for(nap);
+    nap = std::min<std::chrono::microseconds>(2 * nap, kMaxNap);
     const std::set<pid_t> now = running_threads();
     std::erase_if(busy, [&](pid_t thread) { return !now.contains(thread); });
     if (busy.empty()) return;

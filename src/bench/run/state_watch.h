@@ -3,18 +3,23 @@
 #include <sched.h>
 
 #include <cfenv>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace longca {
 
-/// What every kernel call must leave as it found it, in the thread that makes it and in those of
-/// ThreadPool::global(): the floating-point environment and the CPUs that the thread may use.
-/// Nobody but that call would be to blame for the results and times of what follows.
+/// What every kernel call must leave as it found it: the floating-point environment and the CPUs
+/// that a thread may use. Nobody but that call would be to blame for the results and times of what
+/// follows.
 class StateWatch {
  public:
-  /// The state now is the one to keep. To be made before anything foreign is loaded.
-  StateWatch();
+  enum class Threads : std::uint8_t {
+    caller,          ///< the one that makes the calls
+    caller_and_pool  ///< also those of ThreadPool::global(), which a plug-in's kernel may use
+  };
+  /// The state of this thread now is the one to keep. To be made before anything foreign is loaded.
+  explicit StateWatch(Threads threads);
 
   /// Sets the state back; what differed is forgotten. For what a library does as it is loaded.
   void restore();
@@ -32,10 +37,11 @@ class StateWatch {
   void note(std::string_view stage, const std::string& what);
   std::string differences() const;
   void restore_here() const;
-  /// Calls body() in this thread and each of the pool's.
+  /// Calls body() in each of the threads.
   template <typename Body>
-  static void in_every_thread(const Body& body);
+  void in_every_thread(const Body& body) const;
 
+  Threads threads_;
   std::fenv_t environment_{};
   int rounding_ = FE_TONEAREST;
   unsigned control_ = 0;  ///< of SSE: how denormals and exceptions are treated

@@ -117,7 +117,8 @@ std::optional<nlohmann::json> next_request(LineChannel& channel) {
 void run_worker(int socket, const std::vector<std::string>& plugins) {
   ::fcntl(socket, F_SETFD, FD_CLOEXEC);
   LineChannel channel(socket, take_secret());
-  StateWatch watch;
+  StateWatch watch(plugins.empty() ? StateWatch::Threads::caller
+                                   : StateWatch::Threads::caller_and_pool);
   for (const std::string& plugin : plugins) load_plugin(plugin);
   watch.restore();
   CellRunner runner([&](std::string_view stage) { channel.send({{"stage", stage}}); }, &watch);
