@@ -128,6 +128,11 @@ std::vector<std::vector<Range>> partition_documents(const Mask& mask, int cp_ran
   AtomAreas atoms(mask, found, grain_of(mask, found, cp_ranks));
   const PartitionCost cost(mask, platform, shape);
   PricedPartition best = best_partition(atoms, cp_ranks, cost, aim);
+  if (aim == PartitionAim::equal_time && cp_ranks <= kFewCpRanks) {
+    // Equal areas are one way to equal times, which the search from elsewhere may miss.
+    PricedPartition equal = best_partition(atoms, cp_ranks, cost, PartitionAim::equal_area);
+    if (equal.imbalance <= best.imbalance && equal.price < best.price) best = std::move(equal);
+  }
   const auto balanced = partition_balanced(mask, cp_ranks, 0).ranges;
   const double gain = max_area(atoms, balanced) - max_area(atoms, best.ranges);
   const double slack = (allowed_imbalance(cp_ranks, aim) - 1) * atoms.area({0, tokens}) / cp_ranks;
