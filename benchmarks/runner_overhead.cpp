@@ -20,7 +20,7 @@
 #include "bench/measure/device_clock.h"
 #include "bench/measure/statistics.h"
 #include "bench/record/environment.h"
-#include "bench/record/record.h"
+#include "bench/record/record_writer.h"
 #include "bench/run/runner.h"
 #include "bench/run/worker.h"
 #include "bench/suite/axes.h"

@@ -3,13 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <iostream>
+#include <filesystem>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -19,6 +17,8 @@
 #include "bench/launch/rank_machine.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "core/standard_streams.h"
+#include "core/system_error.h"
 #include "verbs.h"
 
 namespace longca {
@@ -115,11 +115,15 @@ int fail(int code, const std::string& sentence) {
   return code;
 }
 
-/// A reader that has closed its pipe (`longca list | head -1`) is no failure; a full disk is.
-int output_failed(int error) {
-  if (error == EPIPE) return kCompleted;
-  return fail(kSystemError,
-              fmt::format("standard output cannot be written: {}", std::strerror(error)));
+/// The exit code of a command that would have exited with `code`: what it printed may be lost. A
+/// reader that has closed its pipe (`longca list | head -1`) is no failure, and hides none; a full
+/// disk is one.
+int exit_code_with_output(int code) {
+  const LostOutput lost = lost_output();
+  if (lost.error == 0) return code;
+  const int failed = fail(kSystemError, fmt::format("{} cannot be written: {}", lost.stream,
+                                                    std::strerror(lost.error)));
+  return code == kCompleted ? failed : code;
 }
 
 int run(int argc, char** argv) {
@@ -129,7 +133,8 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(26);
   app.footer(
-      "longca VERB --help says more. Exit codes: 0 done, 1 verdict failed, 2 bad input.\n"
+      "longca VERB --help says more. Exit codes: 0 done, 1 verdict failed, 2 bad input,\n"
+      "70 a bug of longca, 71 the system failed; 128 + N ended by signal N.\n"
       "Example: longca bench -a mask=causal,document -a tokens=1K:8K:x2");
   add_verbs(app);
   try {
@@ -141,35 +146,39 @@ int run(int argc, char** argv) {
       return fail(kBadInput, explain_usage_error(app, error));
     }
   }
-  if (std::fflush(stdout) != 0) return output_failed(errno);
   return kCompleted;
 }
 
-}  // namespace
-}  // namespace longca
-
-int main(int argc, char** argv) {
-  using namespace longca;
-  // A write to a closed pipe (a dead worker, a reader that left) fails instead of ending the
-  // process.
-  std::signal(SIGPIPE, SIG_IGN);
-  std::cout.exceptions(std::ios::badbit);
+/// Runs, and makes one sentence of whatever ends the command.
+int run_guarded(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const VerdictFailed&) {
     return kVerdictFailed;
+  } catch (const EndedEarly& early) {
+    return early.exit_code;
   } catch (const InputError& error) {
     return fail(kBadInput, error.what());
+  } catch (const SystemError& error) {
+    return fail(kSystemError, error.what());
   } catch (const InternalError& error) {
     return fail(kInternalError, fmt::format("internal error, please report it: {}", error.what()));
-  } catch (const std::ios_base::failure&) {
-    return output_failed(errno);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(kSystemError,
+                fmt::format("cannot use {}: {}", error.path1().string(), error.code().message()));
   } catch (const std::system_error& error) {
-    if (error.code() == std::errc::broken_pipe) return kCompleted;
     return fail(kSystemError, error.what());
   } catch (const std::bad_alloc& error) {
     return fail(kSystemError, fmt::format("out of memory: {}", error.what()));
   } catch (const std::exception& error) {
     return fail(kInternalError, fmt::format("internal error, please report it: {}", error.what()));
   }
+}
+
+}  // namespace
+}  // namespace longca
+
+int main(int argc, char** argv) {
+  longca::guard_standard_streams();
+  return longca::exit_code_with_output(longca::run_guarded(argc, argv));
 }

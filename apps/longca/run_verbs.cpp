@@ -13,11 +13,15 @@
 
 #include "bench/plugin_loader.h"
 #include "bench/record/environment.h"
+#include "bench/record/origin.h"
 #include "bench/record/record.h"
+#include "bench/record/record_writer.h"
 #include "bench/run/dry_run.h"
 #include "bench/run/run_cells.h"
 #include "bench/suite/axes.h"
+#include "core/device.h"
 #include "core/error.h"
+#include "core/output_file.h"
 #include "report/html.h"
 #include "report/table.h"
 #include "verbs.h"
@@ -49,10 +53,9 @@ std::vector<std::string> own_arguments() {
 /// Completes records and writes them to the file before passing them on.
 class RecordListener : public RunListener {
  public:
-  RecordListener(RecordWriter& writer, RunListener& progress, std::vector<Record>& records)
-      : writer_(writer), progress_(progress), records_(records), env_(collect_environment()) {
-    env_["argv"] = own_arguments();
-  }
+  RecordListener(RecordWriter& writer, RunListener& progress, nlohmann::json env,
+                 std::vector<Record>& records)
+      : writer_(writer), progress_(progress), records_(records), env_(std::move(env)) {}
 
   void started(const Case& c) override { progress_.started(c); }
   void finished(const Record& record, const std::string& output) override {
@@ -69,22 +72,51 @@ class RecordListener : public RunListener {
   nlohmann::json env_;
 };
 
-fs::path output_path(const RecordArguments& arguments, const Suite& suite) {
-  if (!arguments.out.empty()) return arguments.out;
-  std::error_code error;
-  fs::create_directories("results", error);
-  if (error) throw_input_error("cannot make folder 'results': {}", error.message());
-  return fs::path("results") / (suite.name + ".jsonl");
+/// The `env` of this run's records.
+nlohmann::json run_environment(const RunArguments& arguments, const Suite& suite) {
+  nlohmann::json env = collect_environment();
+  env["argv"] = own_arguments();
+  env["plugins"] = describe_plugins(arguments.plugins);
+  env["limits"] = {{"time_limit_s", suite.limits.time_limit_s},
+                   {"case_limit_s", suite.limits.case_limit_s}};
+  return env;
+}
+
+/// Throws InputError if the file has records of another machine, commit or plug-in.
+void refuse_other_origins(const fs::path& path, std::span<const Record> records,
+                          const nlohmann::json& env) {
+  const Origin here = origin_of(env);
+  for (const auto& [origin, cells] : origins_of(records)) {
+    const std::string differs = difference(origin, here);
+    if (differs.empty()) continue;
+    throw_input_error(
+        "--resume would mix {} cells of {} with others, for {}: add --across to do so", cells,
+        path.string(), differs);
+  }
+}
+
+/// Whether a cell is tried again: it was ended by a limit lower than the present one, or by one
+/// that its record does not say.
+bool is_worth_another_try(const Record& record, const RunLimits& limits) {
+  if (record.status.code != StatusCode::timeout) return false;
+  const nlohmann::json::json_pointer place("/limits/case_limit_s");
+  if (!record.env.contains(place) || !record.env.at(place).is_number()) return true;
+  return record.env.at(place).get<double>() < limits.case_limit_s;
 }
 
 /// Removes from the list the cells that the file has already, and returns their records. The file
 /// keeps records of other cells.
-std::vector<Record> take_finished(const fs::path& path, std::vector<Case>& cases) {
+std::vector<Record> take_finished(const fs::path& path, const RecordArguments& arguments,
+                                  const nlohmann::json& env, const RunLimits& limits,
+                                  std::vector<Case>& cases) {
   if (!fs::exists(path)) return {};
   std::vector<Record> finished = latest_records(read_records(path).records);
+  if (!arguments.across) refuse_other_origins(path, finished, env);
   std::unordered_set<std::string> wanted;
   for (const Case& c : cases) wanted.insert(c.key());
-  std::erase_if(finished, [&](const Record& record) { return !wanted.contains(record.c.key()); });
+  std::erase_if(finished, [&](const Record& record) {
+    return !wanted.contains(record.c.key()) || is_worth_another_try(record, limits);
+  });
   std::unordered_set<std::string> done;
   for (const Record& record : finished) done.insert(record.c.key());
   std::erase_if(cases, [&](const Case& c) { return done.contains(c.key()); });
@@ -103,14 +135,31 @@ bool is_failure(const Record& record) {
   }
 }
 
+void say_where_old_records_are(const RecordWriter& writer) {
+  if (writer.backup().empty()) return;
+  fmt::print(stderr, "longca: the records that were there before are in {}\n",
+             writer.backup().string());
+}
+
 /// Runs the remaining cells and appends to `records`. False if the run ended early.
 bool run_rest(const RecordArguments& arguments, const std::vector<Case>& cases,
-              const fs::path& path, const CellsFunction& run_cells, std::vector<Record>& records) {
+              const fs::path& path, const nlohmann::json& env, const CellsFunction& run_cells,
+              std::vector<Record>& records) {
   RecordWriter writer(path,
-                      arguments.resume ? RecordWriter::Mode::resume : RecordWriter::Mode::replace);
-  Progress progress(cases.size(), arguments.progress_style());
-  RecordListener listener(writer, progress, records);
-  return run_cells(cases, listener);
+                      arguments.resume ? RecordWriter::Mode::resume : RecordWriter::Mode::replace,
+                      arguments.force ? RecordWriter::kAnyNumber : cases.size());
+  bool complete = false;
+  {
+    Progress progress(cases.size(), arguments.progress_style());
+    RecordListener listener(writer, progress, env, records);
+    complete = run_cells(cases, listener);
+  }
+  say_where_old_records_are(writer);
+  return complete;
+}
+
+fs::path page_of(const fs::path& path) {
+  return fs::path(path).replace_extension(".html");
 }
 
 }  // namespace
@@ -147,6 +196,13 @@ Suite RunArguments::load() const {
   return chosen;
 }
 
+RunFiles RunArguments::files(const Suite& chosen) const {
+  RunFiles files;
+  files.reads("SUITE", chosen.path);
+  for (const std::string& plugin : plugins) files.reads("--plugin", plugin);
+  return files;
+}
+
 Progress::Style RunArguments::progress_style() const {
   return quiet ? Progress::Style::silent : Progress::style_of_stderr();
 }
@@ -172,36 +228,57 @@ void RecordArguments::add_options(CLI::App& verb) {
   verb.add_option("--out", out, "default results/SUITE.jsonl, and .html beside it")
       ->type_name("FILE.jsonl");
   verb.add_flag("--resume", resume, "keep what --out has; run the cells it lacks");
+  verb.add_flag("--across", across, "resume what another machine, commit, plug-in began");
+  verb.add_flag("--force", force, "replace --out though it has more cells; NAME.bak stays");
   verb.add_flag("--dry-run", dry_run, "list the cells, FLOPs and memory; run none");
   verb.add_flag("--strict", strict, "exit 1 if a cell is wrong, crash, timeout, oom");
 }
 
-int run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList list,
-                 const CellsFunction& run_cells) {
+fs::path RecordArguments::output_path(const Suite& chosen) const {
+  if (!out.empty()) return out;
+  std::error_code error;
+  fs::create_directories("results", error);
+  if (error) throw_file_error("make", "results", error.value());
+  std::string name = chosen.name;
+  std::string own;
+  for (const std::string& axis : axes) own += axis + '\n';
+  for (const std::string& plugin : plugins) own += fs::path(plugin).filename().string() + '\n';
+  if (!own.empty()) {
+    const auto size = static_cast<std::int64_t>(own.size());
+    const auto hash = Device::get(DeviceKind::cpu).hash(0, own.data(), size);
+    name += fmt::format("-{:08x}", hash & 0xffffffff);
+  }
+  return fs::path("results") / (name + ".jsonl");
+}
+
+void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList list,
+                  RunFiles files, const CellsFunction& run_cells) {
   if (arguments.dry_run) {
     print_dry_run(std::cout, list, suite.limits);
-    return 0;
+    return;
   }
-  const fs::path path = output_path(arguments, suite);
+  const fs::path path = arguments.output_path(suite);
+  files.writes("--out", path);
+  if (!arguments.resume) files.writes("the run", backup_of(follow_links(path)));
+  if (arguments.out.empty()) files.writes("the run", page_of(path));
+  const nlohmann::json env = run_environment(arguments, suite);
   const std::size_t all = list.cases.size();
   std::vector<Record> records;
-  if (arguments.resume) records = take_finished(path, list.cases);
+  if (arguments.resume) records = take_finished(path, arguments, env, suite.limits, list.cases);
   const InterruptGuard guard;
-  if (!run_rest(arguments, list.cases, path, run_cells, records)) {
+  if (!run_rest(arguments, list.cases, path, env, run_cells, records)) {
     const int signal = InterruptGuard::signal();
     fmt::print(stderr, "longca: {}; {} of {} cells are in {}, add --resume to run the rest\n",
                signal != 0 ? "interrupted" : "the launch has lost ranks", records.size(), all,
                path.string());
-    return signal != 0 ? exit_code_of_signal(signal) : kSystemError;
+    throw EndedEarly{signal != 0 ? exit_code_of_signal(signal) : kSystemError};
   }
   print_table(std::cout, records, terminal_table_options());
   if (arguments.out.empty()) {
-    const fs::path page = fs::path(path).replace_extension(".html");
-    write_html(records, page);
-    fmt::print("{} and {} written\n", path.string(), page.string());
+    write_html(records, page_of(path));
+    fmt::print("{} and {} written\n", path.string(), page_of(path).string());
   }
   if (arguments.strict && std::ranges::any_of(records, is_failure)) throw VerdictFailed{};
-  return 0;
 }
 
 }  // namespace longca

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include "bench/run/runner.h"
 #include "bench/suite/cases.h"
 #include "bench/suite/suite.h"
+#include "core/run_files.h"
 
 // What the verbs that run cells have in common.
 
@@ -34,6 +36,8 @@ struct RunArguments {
   /// InputError.
   Suite load() const;
   Progress::Style progress_style() const;
+  /// The files that a run of the suite reads.
+  RunFiles files(const Suite& chosen) const;
 };
 
 /// Throws InputError if the suite, with the command line's axes, has axes of ranks, which `verb`
@@ -47,21 +51,26 @@ int exit_code_of_signal(int signal);
 struct RecordArguments : RunArguments {
   std::string out;
   bool resume = false;
+  bool across = false;
+  bool force = false;
   bool dry_run = false;
   bool strict = false;
 
-  /// Adds SUITE, the options of RunArguments, --time-limit, --out, --resume, --dry-run, --strict.
-  /// Outlives the parsing.
+  /// Adds SUITE, the options of RunArguments, --time-limit, --out, --resume, --across, --force,
+  /// --dry-run, --strict. Outlives the parsing.
   void add_options(CLI::App& verb);
+  /// --out, or results/SUITE.jsonl; a run whose axes or plug-ins are not the suite's own has a file
+  /// of its own, results/SUITE-HASH.jsonl. Makes the folder.
+  std::filesystem::path output_path(const Suite& chosen) const;
 };
 
 /// Runs cells and informs the listener of each; false if the run ended early.
 using CellsFunction = std::function<bool(std::span<const Case> cases, RunListener& listener)>;
 
 /// Runs the cells (without those that --out has already), writes each record at once, and shows the
-/// table; with --dry-run lists them instead. Returns the exit code: that of a signal or of the
-/// system for a run that ended early, or 0. Throws InputError, VerdictFailed.
-int run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList list,
-                 const CellsFunction& run_cells);
+/// table; with --dry-run lists them instead. `files`: what else the command reads and writes.
+/// Throws InputError, VerdictFailed, and EndedEarly for a run that a signal or lost ranks ended.
+void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList list,
+                  RunFiles files, const CellsFunction& run_cells);
 
 }  // namespace longca

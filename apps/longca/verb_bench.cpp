@@ -1,4 +1,3 @@
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,7 +11,7 @@
 namespace longca {
 namespace {
 
-int bench(const RecordArguments& arguments) {
+void bench(const RecordArguments& arguments) {
   const Suite suite = arguments.load();
   refuse_axes_of_ranks(suite, "bench");
   const auto run_cells = [&](std::span<const Case> cases, RunListener& listener) {
@@ -21,7 +20,7 @@ int bench(const RecordArguments& arguments) {
     options.cell.limits = suite.limits;
     return Runner(options).run(cases, listener);
   };
-  return run_recorded(arguments, suite, expand(suite), run_cells);
+  run_recorded(arguments, suite, expand(suite), arguments.files(suite), run_cells);
 }
 
 }  // namespace
@@ -32,9 +31,7 @@ void add_bench(CLI::App& app) {
   auto arguments = std::make_shared<RecordArguments>();
   arguments->add_options(*verb);
   verb->footer("Example: longca bench -a mask=causal,document -a tokens=1K:8K:x2 --out my.jsonl");
-  verb->callback([arguments] {
-    if (const int code = bench(*arguments)) std::exit(code);
-  });
+  verb->callback([arguments] { bench(*arguments); });
 }
 
 void add_worker(CLI::App& app) {

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -8,7 +7,7 @@
 
 #include "bench/run/run_cells.h"
 #include "bench/suite/cases.h"
-#include "core/error.h"
+#include "core/output_file.h"
 #include "run_verbs.h"
 #include "verbs.h"
 
@@ -63,11 +62,10 @@ class CheckListener : public RunListener {
 void make_dump_folder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) throw_input_error("cannot make folder '{}': {}", folder, error.message());
+  if (error) throw_file_error("make folder", folder, error.value());
 }
 
-/// The exit code of a signal that ended the run early, or 0.
-int check(const CheckArguments& arguments) {
+void check(const CheckArguments& arguments) {
   const Suite suite = arguments.load();
   refuse_axes_of_ranks(suite, "check");
   const CaseList list = expand(suite);
@@ -88,9 +86,8 @@ int check(const CheckArguments& arguments) {
     failed = listener.count(StatusCode::wrong) + listener.count(StatusCode::crash) +
              listener.count(StatusCode::timeout);
   }
-  if (!complete) return exit_code_of_signal(InterruptGuard::signal());
+  if (!complete) throw EndedEarly{exit_code_of_signal(InterruptGuard::signal())};
   if (failed > 0) throw VerdictFailed{};
-  return 0;
 }
 
 }  // namespace
@@ -104,9 +101,7 @@ void add_check(CLI::App& app) {
   verb->footer(
       "Exit code 1 if any cell is wrong, crash or timeout.\n"
       "Example: longca check -a mask=causal,document -a tokens=1K -a dtype=float32");
-  verb->callback([arguments] {
-    if (const int code = check(*arguments)) std::exit(code);
-  });
+  verb->callback([arguments] { check(*arguments); });
 }
 
 }  // namespace longca

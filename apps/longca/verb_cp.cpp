@@ -1,10 +1,7 @@
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +12,7 @@
 #include "bench/launch/request.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "core/output_file.h"
 #include "core/process.h"
 #include "plan_views.h"
 #include "run_verbs.h"
@@ -66,13 +64,11 @@ std::filesystem::path trace_file(const std::string& name, std::size_t cells) {
     throw_input_error("--trace: one cell is traced, and there are {}; choose it by -a AXIS=VALUE",
                       cells);
   }
-  if (!std::ofstream(name)) {
-    throw_input_error("--trace: cannot write '{}': {}", name, std::strerror(errno));
-  }
+  const OutputFile probe(name);  // whether it can be written, before anything is measured
   return std::filesystem::absolute(name);
 }
 
-int cp(const CpArguments& arguments) {
+void cp(const CpArguments& arguments) {
   const Suite suite = arguments.load();
   const auto launch = find_mpi_launch();
   LaunchOptions options;
@@ -90,22 +86,26 @@ int cp(const CpArguments& arguments) {
   options.start.suite_hash = hash_of_suite(suite, list.cases);
   const bool runs = !arguments.dry_run && !arguments.shows_plans();
   if (runs) host_ranks(options.start, list.cases);
+  RunFiles files = arguments.files(suite);
+  files.reads("--hostfile", arguments.hostfile);
+  files.writes("--trace", arguments.trace);
+  files.writes("--plot", arguments.plot);
   if (runs && !arguments.trace.empty()) {
     options.cell.trace = trace_file(arguments.trace, list.cases.size());
   }
   if (found && launch->rank > 0) {
     if (runs) become_rank(options.start);
-    return 0;
+    return;
   }
   if (arguments.shows_plans()) {
     if (arguments.explain) explain_plans(list.cases, places.ranks.per_node);
     if (!arguments.plot.empty()) plot_plan_of(list.cases, places.ranks.per_node, arguments.plot);
-    return 0;
+    return;
   }
   const auto run_cells = [&](std::span<const Case> cases, RunListener& listener) {
     return LaunchRunner(options).run(cases, listener);
   };
-  return run_recorded(arguments, suite, std::move(list), run_cells);
+  run_recorded(arguments, suite, std::move(list), std::move(files), run_cells);
 }
 
 }  // namespace
@@ -124,11 +124,13 @@ void add_cp(CLI::App& app) {
       ->type_name("FILE");
   verb->add_option("--trace", arguments->trace, "when each op of the one cell ran (Perfetto)")
       ->type_name("FILE");
-  verb->get_help_ptr()->group("");  // of those on the one screen, the line that its reader knows
-  verb->footer("Example: longca cp -a scheme=all -a mask=causal -a ranks=2,4 -a tokens=4K");
-  verb->callback([arguments] {
-    if (const int code = cp(*arguments)) std::exit(code);
-  });
+  // All fits one screen without the line that its reader knows and with SUITE in one line.
+  verb->get_help_ptr()->group("");
+  verb->get_option("SUITE")->group("");
+  verb->footer(
+      "SUITE: a name of `list suites`, or FILE.toml (default cp)\n"
+      "Example: longca cp -a scheme=all -a mask=causal -a ranks=2,4 -a tokens=4K");
+  verb->callback([arguments] { cp(*arguments); });
 }
 
 }  // namespace longca

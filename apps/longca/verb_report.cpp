@@ -10,6 +10,8 @@
 
 #include "bench/record/record.h"
 #include "core/error.h"
+#include "core/output_file.h"
+#include "core/run_files.h"
 #include "report/csv.h"
 #include "report/format.h"
 #include "report/html.h"
@@ -52,7 +54,7 @@ void write_view(const std::string& file, std::span<const Record> records,
   if (file == "-") return write(std::cout, records);
   std::ostringstream text;
   write(text, records);
-  write_text_file(file, text.view());
+  replace_file(file, text.view());
 }
 
 /// "12 files in plots: .pdf .png .svg".
@@ -64,7 +66,17 @@ void print_written(const std::vector<std::filesystem::path>& files, const std::s
   std::cout << '\n';
 }
 
+void refuse_overwriting(const ReportOptions& options) {
+  RunFiles files;
+  for (const std::string& file : options.files) files.reads("the report", file);
+  files.writes("--csv", options.csv);
+  files.writes("--md", options.markdown);
+  files.writes("--html", options.html);
+  files.writes_pictures("--plots", options.plots);
+}
+
 void report(const ReportOptions& options) {
+  refuse_overwriting(options);
   const std::vector<Record> records = read_all(options.files);
   if (options.wants_table()) print_table(std::cout, records, terminal_table_options());
   if (!options.csv.empty()) write_view(options.csv, records, write_csv);

@@ -27,4 +27,9 @@ void add_worker(CLI::App& app);
 /// Thrown after a command has run to its end and reported a failed verdict: exit 1.
 struct VerdictFailed {};
 
+/// Thrown after a command that was ended early, by a signal for example, has said so.
+struct EndedEarly {
+  int exit_code;
+};
+
 }  // namespace longca

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/record/metrics.h"
+#include "bench/record/origin.h"
 #include "bench/suite/axes.h"
 
 namespace longca {
@@ -56,7 +57,7 @@ void write_csv(std::ostream& out, std::span<const Record> records) {
   for (const Axis& axis : axis_table()) line.push_back(field(axis.name));
   line.insert(line.end(), {"status", "reason"});
   for (const std::string& metric : metrics) line.push_back(field(metric));
-  line.insert(line.end(), {"repetitions", "stop", "at"});
+  line.insert(line.end(), {"repetitions", "stop", "at", "machine", "build"});
   write_line(out, line);
   for (const Record& record : latest) {
     line.clear();
@@ -71,6 +72,9 @@ void write_csv(std::ostream& out, std::span<const Record> records) {
     line.push_back(record.samples_ms.empty() ? "" : fmt::format("{}", record.samples_ms.size()));
     line.push_back(field(record.stop));
     line.push_back(field(record.at));
+    const Origin origin = origin_of(record.env);
+    line.push_back(field(origin.machine));
+    line.push_back(field(origin.build));
     write_line(out, line);
   }
 }

@@ -233,6 +233,7 @@ DenseComparison compare_with_dense(std::span<const Record> records) {
   }
   comparison.unit = rate_unit(largest);
   const std::vector<const Axis*> axes = varying_axes(cells, comparison.common);
+  add_origins(comparison.common, records);
   const bool names_machine = has_several_machines(cells);
   for (const Record* cell : cells) {
     add_cell(comparison, *cell, setting_of(*cell, axes, names_machine));

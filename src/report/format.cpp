@@ -5,12 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 
-#include "core/error.h"
+#include "bench/record/origin.h"
 
 namespace longca {
 
@@ -120,14 +117,25 @@ std::string describe_machine(const Record& record) {
   return text;
 }
 
-void write_text_file(const std::filesystem::path& path, std::string_view text) {
-  const auto require = [&](bool ok) {
-    if (!ok) throw_input_error("cannot write {}: {}", path.string(), std::strerror(errno));
-  };
-  std::ofstream out(path, std::ios::binary);
-  require(out.is_open());
-  out << text << std::flush;
-  require(out.good());
+std::string describe_origins(std::span<const Record> records) {
+  if (records.empty()) return "";
+  const std::vector<OriginCells> origins = origins_of(records);
+  if (origins.size() == 1) return describe_machine(records.back());
+  constexpr std::size_t kShown = 8;
+  std::string text = fmt::format("{} origins", origins.size());
+  const char* separator = ": ";
+  for (const auto& [origin, cells] : std::span(origins).first(std::min(origins.size(), kShown))) {
+    text += fmt::format("{}{}, {} ({} cell{})", separator, origin.machine, origin.build, cells,
+                        cells == 1 ? "" : "s");
+    separator = "; ";
+  }
+  if (origins.size() > kShown) text += fmt::format("; {} more", origins.size() - kShown);
+  return text;
+}
+
+void add_origins(AxisTexts& axes, std::span<const Record> records) {
+  const std::size_t origins = origins_of(records).size();
+  if (origins > 1) axes.emplace_back("origins", fmt::format("{}", origins));
 }
 
 }  // namespace longca

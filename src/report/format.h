@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,8 +59,10 @@ std::string join_axes(const AxisTexts& axes, std::string_view separator);
 /// "AMD EPYC 9R14, 2 cores"; "" if the environment does not name it.
 std::string describe_machine(const Record& record);
 
-/// Writes a finished view into a file, replacing its contents. Throws InputError naming the file
-/// and the system's error.
-void write_text_file(const std::filesystem::path& path, std::string_view text);
+/// The machine of the last record or, where records have several origins (origin.h), all of them:
+/// "2 origins: AMD EPYC 9R14, 2 cores, 0.2.0, commit 1a2b (24 cells); …".
+std::string describe_origins(std::span<const Record> records);
+/// Adds their number, {"origins", "2"}, where there are several: every view shows `axes`.
+void add_origins(AxisTexts& axes, std::span<const Record> records);
 
 }  // namespace longca

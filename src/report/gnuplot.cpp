@@ -12,6 +12,7 @@
 
 #include "bench/record/environment.h"
 #include "core/error.h"
+#include "core/output_file.h"
 #include "core/process.h"
 
 namespace longca {
@@ -41,12 +42,12 @@ std::string contents(std::FILE* file) {
 /// Runs gnuplot and returns its wait status. Its stdin, stdout and stderr are files, which cannot
 /// block each other as pipes could. It writes the picture to stdout, so that no file name needs
 /// gnuplot's quoting.
-int spawn_and_wait(const std::filesystem::path& program, std::FILE* input, std::FILE* picture,
+int spawn_and_wait(const std::filesystem::path& program, std::FILE* input, int picture,
                    std::FILE* messages) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, fileno(input), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, fileno(picture), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, picture, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, fileno(messages), STDERR_FILENO);
   std::string name = program.string();
   std::array<char*, 2> argv = {name.data(), nullptr};
@@ -80,8 +81,7 @@ std::string terminal_command(const std::filesystem::path& file, int width, int h
   return fmt::format("set terminal {}\n", terminal);
 }
 
-void run_gnuplot(const std::filesystem::path& program, const std::string& script,
-                 std::FILE* picture) {
+void run_gnuplot(const std::filesystem::path& program, const std::string& script, int picture) {
   const File input = temporary_file();
   const File messages = temporary_file();
   if (std::fwrite(script.data(), 1, script.size(), input.get()) != script.size() ||
@@ -117,9 +117,9 @@ void draw_with_gnuplot(const std::filesystem::path& file, int width, int height,
   if (!program) {
     throw InputError("drawing needs gnuplot, which is not installed: apt-get install gnuplot-nox");
   }
-  const File picture(std::fopen(file.c_str(), "wb"));
-  if (!picture) throw_input_error("cannot write {}: {}", file.string(), std::strerror(errno));
-  run_gnuplot(*program, terminal + script, picture.get());
+  OutputFile picture(file);
+  run_gnuplot(*program, terminal + script, picture.descriptor());
+  picture.commit();
 }
 
 }  // namespace longca

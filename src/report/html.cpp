@@ -13,6 +13,7 @@
 #include "bench/record/environment.h"
 #include "bench/record/metrics.h"
 #include "core/error.h"
+#include "core/output_file.h"
 #include "report/html_data.h"
 #include "report/html_text.h"
 #include "report/scheme_names.h"
@@ -118,7 +119,7 @@ std::string render_html(std::span<const Record> records, const std::optional<std
   const SplitRecords split = split_records(latest);
   const View single = make_view(split.single);
   const View over_ranks = make_view(split.over_ranks);
-  const std::string machine = latest.empty() ? "" : describe_machine(latest.back());
+  const std::string machine = describe_origins(latest);
   const std::string heading =
       machine.empty() ? "Attention kernels" : "Attention kernels on " + machine;
   return fill_template(
@@ -153,7 +154,7 @@ void write_html(std::ostream& out, std::span<const Record> records) {
 void write_html(std::span<const Record> records, const std::filesystem::path& path) {
   std::ostringstream page;
   write_html(page, records);
-  write_text_file(path, page.view());
+  replace_file(path, page.view());
 }
 
 }  // namespace longca

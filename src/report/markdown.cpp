@@ -66,7 +66,7 @@ void write_section(std::ostream& out, const View& view, const ViewSection& secti
 void write_head(std::ostream& out, const View& view, std::span<const Record> records) {
   out << describe_counts(view) << ".";
   if (!view.common.empty()) out << ' ' << markdown_escaped(join_axes(view.common, " · ")) << '.';
-  const std::string machine = records.empty() ? "" : describe_machine(records.back());
+  const std::string machine = describe_origins(records);
   if (!machine.empty()) out << ' ' << markdown_escaped(machine) << '.';
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/error.h"
+#include "core/output_file.h"
 #include "report/gnuplot.h"
 #include "report/plot_parts.h"
 
@@ -238,9 +238,7 @@ std::vector<std::filesystem::path> write_plots(std::span<const Record> records,
                                                const std::filesystem::path& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
-  if (error) {
-    throw_input_error("cannot make the folder {}: {}", directory.string(), error.message());
-  }
+  if (error) throw_file_error("make the folder", directory, error.value());
   const SplitRecords split = split_records(records);
   std::vector<std::filesystem::path> files;
   for (const Figure& figure : make_figures(make_view(split.single))) {

@@ -87,8 +87,8 @@ class RanksTablePrinter {
     for (const std::string& item : axis_items(view_.common)) items.push_back(item);
     for (const std::string& setting : scheme_settings(records)) items.push_back(setting);
     text_.wrapped(items);
-    const std::string machine = describe_machine(records.back());
-    if (!machine.empty()) out_ << machine << '\n';
+    const std::string machine = describe_origins(records);
+    if (!machine.empty()) out_ << printable(machine) << '\n';
   }
 
   void print_section(const ViewSection& section) {

@@ -77,8 +77,8 @@ class TablePrinter {
   void print_heading(std::span<const Record> records) {
     out_ << text_.paint(Ink::bold, describe_counts(view_)) << '\n';
     text_.wrapped(axis_items(view_.common));
-    const std::string machine = describe_machine(records.back());
-    if (!machine.empty()) out_ << machine << '\n';
+    const std::string machine = describe_origins(records);
+    if (!machine.empty()) out_ << printable(machine) << '\n';
   }
 
   void print_section(const ViewSection& section) {

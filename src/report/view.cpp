@@ -192,6 +192,7 @@ View make_view(std::span<const Record> records) {
     const auto first = std::find_if(records.begin(), records.end(), has);
     view.common.emplace_back(axis.name, *axis.text(first->c));
   }
+  add_origins(view.common, records);
   double largest = 0;
   for (const Record& record : records) {
     count(view, record);

@@ -44,6 +44,9 @@ TEST(Help, FitsOneScreenAndGivesAnExample) {
   EXPECT_EQ(top.exit_code, 0);
   expect_one_screen(top.out);
   EXPECT_THAT(top.out, ::testing::HasSubstr("Example: longca "));
+  for (const char* code : {"0 ", "1 ", "2 ", "70 ", "71 "}) {
+    EXPECT_THAT(top.out.substr(top.out.find("Exit codes:")), ::testing::HasSubstr(code));
+  }
   for (const auto& verb : verbs()) {
     const auto help = run_longca({verb, "--help"});
     EXPECT_EQ(help.exit_code, 0) << verb;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "bench/record/record.h"
+#include "bench/record/record_writer.h"
 #include "report/sample_records.h"
 #include "support/process.h"
 #include "support/temp_directory.h"
@@ -30,10 +30,11 @@ class ReportVerb : public ::testing::Test {
     return run_longca(arguments, {.directory = folder_.path().string()});
   }
 
-  /// Exit 2, one sentence on stderr, nothing on stdout.
-  void expect_refused(const std::vector<std::string>& arguments, const std::string& part) const {
+  /// Exit 2 or another code, one sentence on stderr, nothing on stdout.
+  void expect_refused(const std::vector<std::string>& arguments, const std::string& part,
+                      int exit_code = 2) const {
     const ProcessResult result = report(arguments);
-    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.exit_code, exit_code);
     EXPECT_EQ(result.out, "");
     EXPECT_THAT(result.err, StartsWith("longca: "));
     EXPECT_THAT(result.err, HasSubstr(part));
@@ -94,7 +95,7 @@ TEST_F(ReportVerb, ATornLastLineIsLeftOutAndSaid) {
 TEST_F(ReportVerb, BadInputIsOneSentence) {
   expect_refused({}, "FILE is required");
   expect_refused({"none.jsonl"}, "none.jsonl: No such file or directory");
-  expect_refused({"."}, "is a directory");
+  expect_refused({"."}, "Is a directory");
   write_file(folder_ / "empty.jsonl", "");
   expect_refused({"empty.jsonl"}, "no records");
   write_file(folder_ / "text.jsonl", "my thesis\n");
@@ -102,8 +103,48 @@ TEST_F(ReportVerb, BadInputIsOneSentence) {
   write_file(folder_ / "new.jsonl", "{\"schema\":2}\n");
   expect_refused({file_, "new.jsonl"}, "new.jsonl:1: not a record of longca: 'schema' is 2");
   expect_refused({file_, "--csv", "no/a.csv"}, "cannot write no/a.csv: No such file");
-  expect_refused({file_, "--md", "/dev/full"}, "/dev/full: No space left on device");
+  expect_refused({file_, "--md", "/dev/full"}, "/dev/full: No space left on device", 71);
   expect_refused({file_, "--plots", "sample.jsonl/plots"}, "sample.jsonl/plots");
+}
+
+TEST_F(ReportVerb, AViewDoesNotReplaceWhatItShows) {
+  const std::string before = read_file(file_);
+  fs::create_symlink(file_, folder_ / "link.html");
+  fs::create_hard_link(file_, folder_ / "hard.csv");
+  fs::create_hard_link(file_, folder_ / "forward.png");
+  expect_refused({file_, "--html", file_}, "--html would overwrite " + file_);
+  expect_refused({file_, "--html", "link.html"}, "--html would overwrite link.html");
+  expect_refused({file_, "--csv", "hard.csv"}, "--csv would overwrite hard.csv");
+  expect_refused({file_, "--md", "./sample.jsonl"}, "which the report reads");
+  expect_refused({file_, "--md", "a", "--csv", "a"},
+                 "--md would overwrite a, which --csv writes too");
+  expect_refused({"forward.png", "--plots", "."}, "--plots might overwrite forward.png");
+  EXPECT_EQ(read_file(file_), before);
+}
+
+TEST_F(ReportVerb, WhatTheSystemRefusesIsASentence) {
+  fs::create_symlink("loop", folder_ / "loop");
+  expect_refused({"loop"}, "loop: Too many levels of symbolic links", 71);
+  expect_refused({file_, "--html", "loop"}, "loop: Too many levels of symbolic links", 71);
+  expect_refused({file_, "--plots", "loop/plots"}, "loop", 71);
+  expect_refused({"/proc/self/mem"}, "/proc/self/mem: Input/output error", 71);
+  expect_refused({"/dev/zero"}, "/dev/zero:1: not a record of longca: the line is longer than");
+}
+
+TEST_F(ReportVerb, SeveralOriginsAreInEveryView) {
+  std::vector<Record> records = sample_records();
+  records.back().env["commit"] = "0123456789abcdef";
+  {
+    RecordWriter writer(folder_ / "mixed.jsonl", RecordWriter::Mode::replace);
+    for (const Record& record : records) writer.append(record);
+  }
+  const std::string part = "commit 0123456789ab";
+  EXPECT_THAT(report({"mixed.jsonl"}).out, HasSubstr("2 origins: "));
+  for (const char* view : {"--html", "--csv", "--md"}) {
+    EXPECT_THAT(report({"mixed.jsonl", view, "-"}).out, HasSubstr(part)) << view;
+  }
+  EXPECT_EQ(report({"mixed.jsonl", "--plots", "plots"}).exit_code, 0);
+  EXPECT_THAT(read_file(folder_ / "plots/forward.svg"), HasSubstr("origins 2"));
 }
 
 TEST_F(ReportVerb, NothingIsWrittenWhereAFileIsRefused) {

@@ -119,10 +119,14 @@ ProcessResult run_process(const std::vector<std::string>& command, const Process
   return result;
 }
 
-ProcessResult run_longca(const std::vector<std::string>& arguments, const ProcessOptions& options) {
+std::string program_of_tests() {
   // Tests that were carried to another machine name the program that was carried with them.
   const char* carried = std::getenv("LONGCA_TEST_PROGRAM");
-  std::vector<std::string> command{carried != nullptr ? carried : LONGCA_PROGRAM};
+  return carried != nullptr ? carried : LONGCA_PROGRAM;
+}
+
+ProcessResult run_longca(const std::vector<std::string>& arguments, const ProcessOptions& options) {
+  std::vector<std::string> command{program_of_tests()};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return run_process(command, options);
 }

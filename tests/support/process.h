@@ -26,6 +26,9 @@ struct ProcessOptions {
 ProcessResult run_process(const std::vector<std::string>& command,
                           const ProcessOptions& options = {});
 
+/// The `longca` of this build, or the one that $LONGCA_TEST_PROGRAM names.
+std::string program_of_tests();
+
 /// Runs the `longca` of this build, or the one that $LONGCA_TEST_PROGRAM names.
 ProcessResult run_longca(const std::vector<std::string>& arguments,
                          const ProcessOptions& options = {});

@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
+#include "core/output_file.h"
 #include "parallel/plan/explain.h"
 
 namespace longca {
@@ -100,10 +97,7 @@ void write_trace(const std::filesystem::path& file, const Case& c,
   }
   const Json trace = {
       {"displayTimeUnit", "ms"}, {"otherData", {{"case", c.key()}}}, {"traceEvents", events}};
-  std::ofstream out(file);
-  out << trace.dump(1) << '\n';
-  out.close();
-  if (!out) throw_input_error("cannot write {}: {}", file.string(), std::strerror(errno));
+  replace_file(file, trace.dump(1) + '\n');
 }
 
 }  // namespace longca

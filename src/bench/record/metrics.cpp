@@ -20,7 +20,7 @@ constexpr std::array kMetrics = {
     MetricInfo{"compute_ms", "ms", "median time of the slowest rank's steps without exchanges",
                false},
     MetricInfo{"exposed_comm_ms", "ms", "time_ms − compute_ms: communication that nothing hides",
-               false},
+               false, true},
     MetricInfo{"scheme_plan_ms", "ms", "of plan_ms, the scheme's own plan; the slowest rank's",
                false},
     MetricInfo{"bytes_sent", "bytes", "sent in one pass by the rank that sends most, as counted",

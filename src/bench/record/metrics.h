@@ -12,6 +12,7 @@ struct MetricInfo {
   std::string_view unit;
   std::string_view description;  ///< one line
   bool higher_is_better;
+  bool may_be_negative = false;  ///< a difference of measurements
 };
 
 std::span<const MetricInfo> metric_table();

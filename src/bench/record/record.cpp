@@ -1,15 +1,11 @@
 #include "bench/record/record.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <memory>
 #include <unordered_map>
 
+#include "bench/record/metrics.h"
 #include "core/error.h"
 
 namespace longca {
@@ -17,8 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-/// Deeper than any record is nested: such a line is refused before it can exhaust the stack.
-constexpr int kMaxDepth = 64;
 constexpr std::array<std::string_view, 3> kStops = {"", "converged", "time_limit"};
 
 const json& required(const json& object, const char* key) {
@@ -76,9 +70,29 @@ std::vector<double> numbers_of(const json& value, std::string_view key) {
   return numbers;
 }
 
-std::vector<double> optional_numbers(const json& object, const char* key) {
+void require_time(double ms, std::string_view key) {
+  if (ms < 0) throw_input_error("'{}' is {} ms, but no time is negative", key, ms);
+}
+
+std::vector<double> optional_times(const json& object, const char* key) {
   const auto found = object.find(key);
-  return found == object.end() ? std::vector<double>() : numbers_of(*found, key);
+  if (found == object.end()) return {};
+  std::vector<double> times = numbers_of(*found, key);
+  for (const double time : times) require_time(time, key);
+  return times;
+}
+
+std::map<std::string, double> metrics_of(const json& object) {
+  std::map<std::string, double> metrics;
+  for (const auto& [name, value] : object.items()) {
+    const double number = number_of(value, "metrics." + name);
+    const MetricInfo* known = find_metric(name);
+    if (known != nullptr && known->unit == "ms" && !known->may_be_negative) {
+      require_time(number, "metrics." + name);
+    }
+    metrics[name] = number;
+  }
+  return metrics;
 }
 
 std::optional<DeviceTrace> trace_of(const json& object) {
@@ -90,6 +104,7 @@ std::optional<DeviceTrace> trace_of(const json& object) {
   if (trace.sm_clock_mhz.size() != trace.t_ms.size() || trace.power_w.size() != trace.t_ms.size()) {
     throw InputError("the lists of 'trace' differ in length");
   }
+  for (const double time : trace.t_ms) require_time(time, "trace.t_ms");
   return trace;
 }
 
@@ -112,49 +127,6 @@ void check_key(const json& object, const Case& c) {
 std::string name_of_non_finite(double value) {
   if (std::isnan(value)) return "nan";
   return value > 0 ? "inf" : "-inf";
-}
-
-json parse_line(std::string_view line) {
-  const json::parser_callback_t guard = [](int depth, json::parse_event_t, json&) {
-    if (depth > kMaxDepth) throw_input_error("values are nested deeper than {}", kMaxDepth);
-    return true;
-  };
-  try {
-    return json::parse(line, guard);
-  } catch (const json::parse_error& error) {
-    throw_input_error("no valid JSON at column {}", error.byte);
-  } catch (const json::out_of_range&) {
-    throw InputError("a number is too large");
-  }
-}
-
-bool is_blank(std::string_view line) {
-  return line.find_first_not_of(" \t\r") == line.npos;
-}
-
-bool is_json(std::string_view line) {
-  return json::accept(line);
-}
-
-/// A whole file, unpacked if it is compressed.
-std::string read_text(const std::filesystem::path& path) {
-  errno = 0;
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
-  if (file == nullptr) {
-    throw_input_error("cannot read {}: {}", path.string(), std::strerror(errno));
-  }
-  std::string text;
-  std::array<char, 1 << 16> block;
-  while (true) {
-    const int n = gzread(file.get(), block.data(), static_cast<unsigned>(block.size()));
-    if (n > 0) text.append(block.data(), static_cast<std::size_t>(n));
-    if (n == static_cast<int>(block.size())) continue;
-    int code = Z_OK;
-    const char* fault = gzerror(file.get(), &code);
-    if (code == Z_OK || code == Z_STREAM_END) return text;
-    throw_input_error("cannot read {}: {}", path.string(),
-                      code == Z_ERRNO ? std::strerror(errno) : fault);
-  }
 }
 
 }  // namespace
@@ -201,13 +173,9 @@ void from_json(const json& object, Record& record) {
   read.c = c.get<Case>();
   check_key(object, read.c);
   read.status = status_of(object);
-  if (const json* metrics = optional_object(object, "metrics")) {
-    for (const auto& [name, value] : metrics->items()) {
-      read.metrics[name] = number_of(value, "metrics." + name);
-    }
-  }
-  read.samples_ms = optional_numbers(object, "samples_ms");
-  read.rank_times_ms = optional_numbers(object, "rank_times_ms");
+  if (const json* metrics = optional_object(object, "metrics")) read.metrics = metrics_of(*metrics);
+  read.samples_ms = optional_times(object, "samples_ms");
+  read.rank_times_ms = optional_times(object, "rank_times_ms");
   read.stop = stop_of(object);
   const json* env = optional_object(object, "env");
   read.env = env ? *env : json::object();
@@ -230,40 +198,6 @@ std::string to_line(const Record& record) {
     if (const auto found = object.find(key); found != object.end()) line[key] = *found;
   }
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
-RecordFile parse_records(std::string_view text, const std::string& name) {
-  RecordFile file;
-  std::size_t begin = 0;
-  for (int number = 1; begin < text.size(); ++number) {
-    const std::size_t newline = text.find('\n', begin);
-    const bool whole = newline != text.npos;
-    const std::size_t end = whole ? newline : text.size();
-    const std::string_view line = text.substr(begin, end - begin);
-    // A last line counts if it lacks nothing but its newline.
-    if (!whole && !is_json(line)) {
-      file.torn = true;
-      break;
-    }
-    if (!is_blank(line)) {
-      try {
-        file.records.push_back(parse_line(line).get<Record>());
-      } catch (const InputError& error) {
-        throw_input_error("{}:{}: not a record of longca: {}", name, number, error.what());
-      }
-    }
-    begin = whole ? end + 1 : end;
-  }
-  file.whole_bytes = begin;
-  return file;
-}
-
-RecordFile read_records(const std::filesystem::path& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    throw_input_error("cannot read {}: it is a directory", path.string());
-  }
-  return parse_records(read_text(path), path.string());
 }
 
 std::vector<Record> latest_records(std::span<const Record> records) {

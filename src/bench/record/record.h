@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "bench/suite/case.h"
-#include "core/file_descriptor.h"
 #include "core/status.h"
 
 namespace longca {
@@ -53,36 +52,24 @@ void from_json(const nlohmann::json& json, Record& record);
 /// not UTF-8 replaced by U+FFFD.
 std::string to_line(const Record& record);
 
-/// Appends records to a .jsonl file, one line each, handed to the kernel before `append` returns.
-/// Holds a lock on the file: a second writer gets an InputError.
-class RecordWriter {
- public:
-  enum class Mode {
-    replace,  ///< empties the file; an existing one must be a record file (or empty)
-    resume,   ///< keeps its records; cuts a torn last line off; starts a missing file
-  };
-  /// Throws InputError, and changes nothing, if the file cannot be written or holds something else.
-  RecordWriter(std::filesystem::path path, Mode mode);
-
-  /// Throws InputError if the disk is full or fails; the file then ends with the last whole record.
-  void append(const Record& record);
-
- private:
-  std::filesystem::path path_;
-  FileDescriptor file_;
-};
+/// Limits of the reader, far above what a run writes: it ends on a file without end.
+inline constexpr std::size_t kMaxRecordBytes = std::size_t{64} << 20;     ///< one line
+inline constexpr std::size_t kMaxRecordFileBytes = std::size_t{1} << 30;  ///< unpacked
 
 /// A file's contents.
 struct RecordFile {
   std::vector<Record> records;  ///< in file order; of several with one key the last one counts
-  bool torn = false;            ///< the last line was cut; it is left out
+  bool torn = false;            ///< the last line is the beginning of a record; it is left out
   std::size_t whole_bytes = 0;  ///< where the torn line begins, or the size of the file
 };
 
-/// Reads a .jsonl file, also one compressed by gzip. Throws InputError naming file, line and fault;
-/// a torn last line is no fault.
+/// Reads a .jsonl file, also one compressed by gzip. A file is a record file only if every line is
+/// a record: throws InputError naming file, line and fault, SystemError for a file that cannot be
+/// read. A torn last line is no fault.
 RecordFile read_records(const std::filesystem::path& path);
-/// The same from text; `name` is the file's in messages.
+/// The same from an open file, from its beginning; `name` is the file's in messages.
+RecordFile read_records(int file, const std::string& name);
+/// The same from text.
 RecordFile parse_records(std::string_view text, const std::string& name);
 
 /// One record per key, the last one, at the place of the key's first.

@@ -1,27 +1,25 @@
+#include "bench/record/record_writer.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
-#include <string>
+#include <cstdio>
 #include <utility>
 
-#include "bench/record/record.h"
 #include "core/error.h"
-#include "core/file_descriptor.h"
+#include "core/output_file.h"
 
 namespace longca {
 namespace {
 
-[[noreturn]] void cannot_write(const std::filesystem::path& path) {
-  throw_input_error("cannot write {}: {}", path.string(), std::strerror(errno));
-}
+namespace fs = std::filesystem;
 
 /// Keeps a second run from writing between this one's lines. Worker processes do not inherit locks
 /// of this kind, so a killed run never leaves its file locked. A file system without locks is
 /// accepted.
-void lock(int file, const std::filesystem::path& path) {
+void lock(int file, const fs::path& path) {
   struct flock whole_file = {};
   whole_file.l_type = F_WRLCK;
   whole_file.l_whence = SEEK_SET;
@@ -30,88 +28,173 @@ void lock(int file, const std::filesystem::path& path) {
   }
 }
 
-std::string read_all(int file, const std::filesystem::path& path) {
-  std::string text;
-  std::string block(1 << 16, '\0');
-  while (true) {
-    const ssize_t n = ::pread(file, block.data(), block.size(), static_cast<off_t>(text.size()));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw_input_error("cannot read {}: {}", path.string(), std::strerror(errno));
-    if (n == 0) return text;
-    text.append(block, 0, static_cast<std::size_t>(n));
-  }
+void truncate(int file, std::size_t bytes, const fs::path& path) {
+  if (::ftruncate(file, static_cast<off_t>(bytes)) != 0) throw_file_error("write", path, errno);
 }
 
-/// Whether the text is a record file: its first line is a record, or the torn beginning of one.
-bool is_record_file(std::string_view text, const std::string& name) {
-  constexpr std::string_view kBegin = R"({"schema":)";
-  const std::string_view first = text.substr(0, text.find('\n'));
-  const bool cut = first.size() == text.size();
-  if (cut && (first.starts_with(kBegin) || kBegin.starts_with(first))) return true;
-  try {
-    return !parse_records(first, name).records.empty();
-  } catch (const InputError&) {
-    return false;
-  }
-}
-
-void write_whole(int file, std::string_view text, const std::filesystem::path& path) {
+/// Writes at the end, or not at all: takes back a line that did not fit.
+void append_whole(int file, std::string_view text, const fs::path& path) {
   const off_t before = ::lseek(file, 0, SEEK_END);
-  while (!text.empty()) {
-    const ssize_t n = ::write(file, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      const int reason = errno;
-      // Removes a line that did not fit, so that the file ends with a whole record.
-      if (before >= 0) static_cast<void>(!::ftruncate(file, before));
-      errno = reason;
-      cannot_write(path);
-    }
-    text.remove_prefix(static_cast<std::size_t>(n));
+  const int error = write_all(file, text);
+  if (error == 0) return;
+  if (before >= 0) static_cast<void>(!::ftruncate(file, before));
+  throw_file_error("write", path, error);
+}
+
+/// The records of a file that is about to be changed; an InputError if it holds anything else.
+RecordFile read_own(int file, const fs::path& path, const char* what_not) {
+  std::string reason = "blank lines";
+  try {
+    RecordFile found = read_records(file, path.string());
+    if (!found.records.empty() || found.whole_bytes == 0) return found;
+  } catch (const InputError& error) {
+    reason = error.what();
+  }
+  throw_input_error("{} holds other things than records: it is not {} ({})", path.string(),
+                    what_not, reason);
+}
+
+FileDescriptor open_to_append(const fs::path& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!file.is_open()) throw_file_error("write", path, errno);
+  return file;
+}
+
+struct stat info_of(int file, const fs::path& path) {
+  struct stat info = {};
+  if (::fstat(file, &info) != 0) throw_file_error("write", path, errno);
+  return info;
+}
+
+/// Ends a last line that lacks only its newline.
+void end_line(int file, const fs::path& path) {
+  const off_t size = info_of(file, path).st_size;
+  char last = '\n';
+  if (size > 0 && ::pread(file, &last, 1, size - 1) == 1 && last != '\n') {
+    append_whole(file, "\n", path);
   }
 }
 
-void truncate(int file, std::size_t bytes, const std::filesystem::path& path) {
-  if (::ftruncate(file, static_cast<off_t>(bytes)) != 0) cannot_write(path);
+/// Cuts what a killed run has left of a last record, so that whole lines can follow.
+void repair(int file, const RecordFile& found, const fs::path& path) {
+  if (found.torn) truncate(file, found.whole_bytes, path);
+  end_line(file, path);
 }
 
-void empty_file(int file, const std::filesystem::path& path) {
-  if (!is_record_file(read_all(file, path), path.string())) {
-    throw_input_error("{} holds other things than records: it is not replaced", path.string());
-  }
-  truncate(file, 0, path);
-}
-
-void repair_file(int file, const std::filesystem::path& path) {
-  const std::string text = read_all(file, path);
-  const RecordFile found = parse_records(text, path.string());
-  if (found.torn) {
-    if (found.records.empty() && !is_record_file(text, path.string())) {
-      throw_input_error("{} holds other things than records: it is not continued", path.string());
-    }
-    truncate(file, found.whole_bytes, path);
-  } else if (!text.empty() && text.back() != '\n') {
-    write_whole(file, "\n", path);
-  }
+bool same_file(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 }  // namespace
 
-RecordWriter::RecordWriter(std::filesystem::path path, Mode mode) : path_(std::move(path)) {
-  FileDescriptor file(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!file.is_open()) cannot_write(path_);
-  struct stat info = {};
-  if (::fstat(file.get(), &info) != 0) cannot_write(path_);
+fs::path backup_of(const fs::path& path) {
+  return path.string() + ".bak";
+}
+
+void RecordWriter::Cells::add(const Record& record) {
+  const std::string key = record.c.key();
+  all.insert(key);
+  // Of records of one cell the last counts.
+  record.status.ok() ? static_cast<void>(ok.insert(key)) : static_cast<void>(ok.erase(key));
+}
+
+bool RecordWriter::Cells::cover(const Cells& other) const {
+  return all.size() >= other.all.size() && ok.size() >= other.ok.size();
+}
+
+RecordWriter::RecordWriter(const fs::path& path, Mode mode, std::size_t cells)
+    : path_(follow_links(path)), file_(open_to_append(path_)) {
+  const struct stat opened = info_of(file_.get(), path_);
   // Only a regular file has contents to keep.
-  if (S_ISREG(info.st_mode)) {
-    lock(file.get(), path_);
-    mode == Mode::replace ? empty_file(file.get(), path_) : repair_file(file.get(), path_);
+  if (!S_ISREG(opened.st_mode)) return;
+  lock(file_.get(), path_);
+  // Another run may have put its new file here before this one had the lock on the old.
+  struct stat now = {};
+  if (::stat(path_.c_str(), &now) != 0 || !same_file(opened, now)) {
+    throw_input_error("{} is being written by another run", path_.string());
   }
-  file_ = std::move(file);
+  if (mode == Mode::replace) {
+    prepare_to_replace(cells);
+  } else {
+    repair(file_.get(), read_own(file_.get(), path_, "continued"), path_);
+  }
+}
+
+/// Finds out, before anything is measured, whatever could keep the old file from being set aside.
+void RecordWriter::prepare_to_replace(std::size_t cells) {
+  const RecordFile found = read_own(file_.get(), path_, "replaced");
+  for (const Record& record : found.records) old_cells_.add(record);
+  if (old_cells_.all.size() > cells) {
+    throw_input_error(
+        "{} holds {} cells and this run makes {}: add --resume to keep them, --force to replace "
+        "them, or another --out",
+        path_.string(), old_cells_.all.size(), cells);
+  }
+  if (!found.records.empty()) {
+    const OutputFile probe(path_);
+    find_backup();
+  }
+  repair(file_.get(), found, path_);
+  old_bytes_ = static_cast<std::size_t>(info_of(file_.get(), path_).st_size);
+}
+
+/// Opens the backup that another run has left, if there is one.
+void RecordWriter::find_backup() {
+  const fs::path path = backup_of(path_);
+  struct stat info = {};
+  if (::lstat(path.c_str(), &info) != 0) return;
+  FileDescriptor file = open_to_append(path);
+  // A run killed in set_aside has left one file with both names. Closing either descriptor would
+  // end the lock, so this one is kept as well.
+  if (!same_file(info_of(file.get(), path), info_of(file_.get(), path_))) {
+    lock(file.get(), path);
+    repair(file.get(), read_own(file.get(), path, "added to"), path);
+  }
+  backup_.own_bytes = static_cast<std::size_t>(info_of(file.get(), path).st_size);
+  backup_.file = std::move(file);
+}
+
+/// Puts an empty file in the place of the old one, which becomes the backup. A process that is
+/// killed between two calls leaves the old records under one of the two names or both.
+void RecordWriter::set_aside() {
+  const std::size_t bytes = std::exchange(old_bytes_, 0);
+  backup_.path = backup_of(path_);
+  OutputFile fresh(path_);
+  lock(fresh.descriptor(), path_);
+  if (backup_.file.is_open()) {
+    add_to_backup(bytes);
+  } else if (::link(path_.c_str(), backup_.path.c_str()) != 0 &&
+             std::rename(path_.c_str(), backup_.path.c_str()) != 0) {  // no hard links here
+    throw_file_error("rename", path_, errno);
+  }
+  file_ = fresh.commit_open();
+  ::fcntl(file_.get(), F_SETFL, O_APPEND);
+}
+
+void RecordWriter::add_to_backup(std::size_t bytes) {
+  const int backup = backup_.file.get();
+  if (same_file(info_of(backup, backup_.path), info_of(file_.get(), path_))) return;
+  std::string text(bytes, '\0');
+  const ssize_t n = ::pread(file_.get(), text.data(), bytes, 0);
+  if (n != static_cast<ssize_t>(bytes)) throw_file_error("read", path_, n < 0 ? errno : EIO);
+  append_whole(backup, text, backup_.path);
+}
+
+void RecordWriter::drop_backup() {
+  if (backup_.file.is_open()) {
+    truncate(backup_.file.get(), backup_.own_bytes, backup_.path);
+  } else {
+    ::unlink(backup_.path.c_str());
+  }
+  backup_ = {};
 }
 
 void RecordWriter::append(const Record& record) {
-  write_whole(file_.get(), to_line(record) + '\n', path_);
+  if (old_bytes_ > 0) set_aside();
+  append_whole(file_.get(), to_line(record) + '\n', path_);
+  if (backup_.path.empty()) return;
+  new_cells_.add(record);
+  if (new_cells_.cover(old_cells_)) drop_backup();
 }
 
 }  // namespace longca

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -69,6 +70,11 @@ T read_entry(const nlohmann::json& object, const std::string& key) {
     return found->template get<T>();
   } else if constexpr (std::is_integral_v<T>) {
     if (!found->is_number_integer()) throw_wrong_type(key, "a whole number");
+    // A conversion would wrap around: 2³² + 8 heads would be 8.
+    const bool fits = found->is_number_unsigned()
+                          ? std::in_range<T>(found->template get<std::uint64_t>())
+                          : std::in_range<T>(found->template get<std::int64_t>());
+    if (!fits) throw_input_error("the case's \"{}\" is {}, out of range", key, found->dump());
     return found->template get<T>();
   } else {
     if (!found->is_string()) throw_wrong_type(key, "a text");

@@ -85,7 +85,11 @@ void to_json(nlohmann::json& json, const Case& c) {
 
 void from_json(const nlohmann::json& json, Case& c) {
   if (!json.is_object()) throw InputError("\"case\" is not an object");
-  for (const Axis& axis : axis_table()) axis.read(json, c);
+  for (const Axis& axis : axis_table()) {
+    axis.read(json, c);
+    // The limits of the command line. Names are left: another build or a plug-in has others.
+    if (const auto value = axis.names == nullptr ? axis.text(c) : std::nullopt) axis.parse(*value);
+  }
 }
 
 }  // namespace longca

@@ -12,6 +12,7 @@
 #include "bench/expect_input_error.h"
 #include "bench/random_case.h"
 #include "bench/record/metrics.h"
+#include "core/system_error.h"
 #include "support/temp_directory.h"
 
 namespace longca::testing {
@@ -49,11 +50,19 @@ Record parse_one(const std::string& line) {
   return file.records.at(0);
 }
 
-/// Any double of JSON: huge, tiny, negative.
+/// Any double of JSON that a time can be: huge, tiny, never negative.
+rc::Gen<double> finite_time() {
+  return rc::gen::exec([] {
+    const double mantissa = *rc::gen::inRange(0, 1000001) / 999.0;
+    return std::ldexp(mantissa, *rc::gen::inRange(-1050, 1000));
+  });
+}
+
+/// Any double of JSON, negative ones too.
 rc::Gen<double> finite_number() {
   return rc::gen::exec([] {
-    const double mantissa = *rc::gen::inRange(-1000000, 1000001) / 999.0;
-    return std::ldexp(mantissa, *rc::gen::inRange(-1050, 1000));
+    const double number = *finite_time();
+    return *rc::gen::arbitrary<bool>() ? number : -number;
   });
 }
 
@@ -64,19 +73,21 @@ Record random_record() {
   record.status.reason = *rc::gen::string<std::string>();
   for (const MetricInfo& metric : metric_table()) {
     if (*rc::gen::arbitrary<bool>()) {
-      record.metrics.emplace(metric.name, *finite_number());
+      const bool is_time = metric.unit == "ms" && !metric.may_be_negative;
+      record.metrics.emplace(metric.name, is_time ? *finite_time() : *finite_number());
     }
   }
-  record.samples_ms = *rc::gen::container<std::vector<double>>(finite_number());
-  record.rank_times_ms = *rc::gen::container<std::vector<double>>(finite_number());
+  record.samples_ms = *rc::gen::container<std::vector<double>>(finite_time());
+  record.rank_times_ms = *rc::gen::container<std::vector<double>>(finite_time());
   record.stop = *rc::gen::element<std::string>("", "converged", "time_limit");
   record.env = {{"argv", {*rc::gen::string<std::string>()}}};
   record.at = "2026-05-01T10:00:00Z";
   if (*rc::gen::arbitrary<bool>()) record.notes["lse"] = *rc::gen::string<std::string>();
   if (*rc::gen::arbitrary<bool>()) {
     const auto points = *rc::gen::inRange<std::size_t>(0, 5);
+    const auto times = rc::gen::container<std::vector<double>>(points, finite_time());
     const auto list = rc::gen::container<std::vector<double>>(points, finite_number());
-    record.trace = DeviceTrace{*list, *list, *list};
+    record.trace = DeviceTrace{*times, *list, *list};
   }
   return record;
 }
@@ -263,6 +274,56 @@ TEST(Record, NumbersBeyondADoubleAreRefused) {
   expect_input_error([&] { parse_one(line); }, "a number is too large");
 }
 
+TEST(Record, ValuesThatNoAxisTakesAreRefused) {
+  const std::vector<std::tuple<const char*, json, const char*>> faults = {
+      {"heads_q", (std::int64_t{1} << 32) + 8, "\"heads_q\" is 4294967304, out of range"},
+      {"heads_q", 1 << 20, "heads 1048576"},
+      {"heads_q", -8, "heads"},
+      {"heads_k", 0, "heads"},
+      {"tokens", 0, "tokens 0 is too small"},
+      {"tokens", std::int64_t{1} << 40, "tokens 1099511627776 is too large"},
+      {"tokens", std::uint64_t{1} << 63, "\"tokens\" is 9223372036854775808, out of range"},
+      {"head_dim", 4096, "dim 4096"},
+      {"seed", -1, "\"seed\" is -1, out of range"}};
+  for (const auto& [key, value, sentence] : faults) {
+    json object = example();
+    object["case"][key] = value;
+    expect_input_error([&] { parse_one(object.dump()); }, sentence);
+  }
+  Record blocks = example();
+  blocks.c.mask = "block_sparse";
+  blocks.c = canonical(blocks.c);
+  json object = blocks;
+  object["case"]["density"] = 7.5;
+  expect_input_error([&] { parse_one(object.dump()); }, "density 7.5");
+}
+
+TEST(Record, NegativeTimesAreRefused) {
+  for (const char* path : {"/metrics/time_ms", "/samples_ms/1"}) {
+    json object = example();
+    object[json::json_pointer(path)] = -1.5;
+    expect_input_error([&] { parse_one(object.dump()); }, "is -1.5 ms, but no time is negative");
+  }
+  // The difference of two medians is no time.
+  json object = example();
+  object["metrics"]["exposed_comm_ms"] = -0.01;
+  EXPECT_EQ(parse_one(object.dump()).metrics.at("exposed_comm_ms"), -0.01);
+}
+
+TEST(Record, RepeatedKeysAreRefusedAtAnyDepth) {
+  const std::string line = to_line(example());
+  for (const auto& [key, again] :
+       {std::pair{"\"status\":\"ok\"", "\"status\":\"ok\",\"status\":\"wrong\""},
+        {"\"tokens\":4096", "\"tokens\":4096,\"tokens\":8192"},
+        {"\"model\":\"Example\"", "\"model\":\"x\",\"model\":\"y\""}}) {
+    std::string twice = line;
+    const auto at = twice.find(key);
+    ASSERT_NE(at, twice.npos) << key;
+    twice.replace(at, std::string(key).size(), again);
+    expect_input_error([&] { parse_one(twice); }, "is there twice");
+  }
+}
+
 TEST(Record, DeepNestingIsRefusedBeforeItHurts) {
   const int depth = 200000;
   const std::string deep = std::string(depth, '[') + std::string(depth, ']');
@@ -304,7 +365,7 @@ TEST(RecordFile, CutAtEveryByteKeepsWhatIsWhole) {
 TEST(RecordFile, MissingFilesAndFoldersAreNamed) {
   const TempDirectory folder;
   expect_input_error([&] { read_records(folder / "none.jsonl"); }, "none.jsonl: No such file");
-  expect_input_error([&] { read_records(folder.path()); }, "it is a directory");
+  expect_input_error([&] { read_records(folder.path()); }, "Is a directory");
 }
 
 void write_compressed(const std::filesystem::path& path, const std::string& text) {
@@ -327,6 +388,38 @@ TEST(RecordFile, ACutCompressedFileIsRefused) {
   write_compressed(path, to_line(example()) + '\n');
   std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
   expect_input_error([&] { read_records(path); }, "cannot read " + path.string());
+}
+
+TEST(RecordFile, EveryLineIsARecord) {
+  const std::string line = to_line(example()) + '\n';
+  expect_input_error([&] { parse_records(line + "my notes", "file"); }, "file:2: not a record");
+  expect_input_error([&] { parse_records(line + "my notes\n" + line, "file"); },
+                     "file:2: not a record");
+  EXPECT_TRUE(parse_records(line + R"({"schema":1,"ke)", "file").torn);
+}
+
+TEST(RecordFile, EndsOnAFileWithoutEnd) {
+  expect_input_error([] { read_records("/dev/zero"); },
+                     "/dev/zero:1: not a record of longca: the line is longer than 64 MiB");
+}
+
+TEST(RecordFile, ACompressedFileDoesNotGrowWithoutLimit) {
+  const TempDirectory folder;
+  const std::filesystem::path path = folder / "bomb.jsonl.gz";
+  const gzFile file = gzopen(path.c_str(), "wb9");
+  const std::string blank(1 << 20, '\n');
+  for (int mib = 0; mib < 100; ++mib) {
+    ASSERT_EQ(gzwrite(file, blank.data(), 1 << 20), 1 << 20);
+  }
+  ASSERT_EQ(gzclose(file), Z_OK);
+  expect_input_error([&] { read_records(path); },
+                     "bomb.jsonl.gz unpacks to more than 200 times its size");
+}
+
+TEST(RecordFile, WhatMayNotBeReadIsTheSystemsFault) {
+  const TempDirectory folder;
+  std::filesystem::create_symlink("loop.jsonl", folder / "loop.jsonl");
+  EXPECT_THROW(read_records(folder / "loop.jsonl"), SystemError);
 }
 
 TEST(RecordFile, TheLastRecordOfAKeyCountsAtTheFirstsPlace) {

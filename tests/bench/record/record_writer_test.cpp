@@ -1,3 +1,5 @@
+#include "bench/record/record_writer.h"
+
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -6,8 +8,8 @@
 #include <csignal>
 
 #include "bench/expect_input_error.h"
-#include "bench/record/record.h"
 #include "bench/suite/axes.h"
+#include "core/system_error.h"
 #include "support/temp_directory.h"
 
 namespace longca::testing {
@@ -72,10 +74,16 @@ TEST(RecordWriter, ReplaceTakesAnEmptyFileAndWhatAKilledRunLeft) {
 
 TEST(RecordWriter, OtherFilesAreNeverTouched) {
   const TempDirectory folder;
-  const std::string foreign[] = {
-      "my thesis",          "my thesis\n", "{\"a\":1}\n",
-      "{\"schema\":2}\n",   "\n",          "\n" + lines_of({1}).substr(0, 20),
-      std::string("\0", 1), "[]\n"};
+  const std::string foreign[] = {"my thesis",
+                                 "my thesis\n",
+                                 "{\"a\":1}\n",
+                                 "{\"schema\":2}\n",
+                                 "\n",
+                                 "\n" + lines_of({1}).substr(0, 20),
+                                 std::string("\0", 1),
+                                 "[]\n",
+                                 lines_of({1}) + "my thesis\n" + lines_of({2}),
+                                 lines_of({1}) + "my thesis"};
   for (const std::string& text : foreign) {
     for (const Mode mode : {Mode::replace, Mode::resume}) {
       // An empty line is no record, but nothing that resuming could hurt.
@@ -124,7 +132,12 @@ TEST(RecordWriter, PlacesThatCannotBeWrittenAreNamed) {
 
 TEST(RecordWriter, AFullDiskIsAnError) {
   RecordWriter writer("/dev/full", Mode::replace);
-  expect_input_error([&] { writer.append(record_of(1)); }, "/dev/full: No space left on device");
+  try {
+    writer.append(record_of(1));
+    ADD_FAILURE() << "the record is lost";
+  } catch (const SystemError& error) {
+    EXPECT_STREQ(error.what(), "cannot write /dev/full: No space left on device");
+  }
 }
 
 TEST(RecordWriter, ALineThatDidNotFitIsTakenBack) {
@@ -138,15 +151,93 @@ TEST(RecordWriter, ALineThatDidNotFitIsTakenBack) {
   rlimit tight = before;
   tight.rlim_cur = lines_of({1}).size() + 100;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
-  EXPECT_THROW(writer.append(record_of(2, std::string(4096, 'x'))), InputError);
+  EXPECT_THROW(writer.append(record_of(2, std::string(4096, 'x'))), SystemError);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   std::signal(SIGXFSZ, handler);
   writer.append(record_of(3));
   EXPECT_EQ(read_file(folder / "a.jsonl"), lines_of({1, 3}));
 }
 
+TEST(RecordWriter, TheOldFileStaysUntilTheNewOneHoldsAsManyCells) {
+  const TempDirectory folder;
+  const auto file = folder / "a.jsonl";
+  const std::string old = lines_of({1, 2});
+  write_file(file, old);
+  RecordWriter writer(file, Mode::replace, 2);
+  EXPECT_EQ(read_file(file), old) << "nothing is measured yet";
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.jsonl.bak"));
+  writer.append(record_of(3));
+  EXPECT_EQ(read_file(file), lines_of({3}));
+  EXPECT_EQ(read_file(folder / "a.jsonl.bak"), old);
+  EXPECT_EQ(writer.backup(), folder / "a.jsonl.bak");
+  writer.append(record_of(3));  // the same cell
+  EXPECT_TRUE(std::filesystem::exists(folder / "a.jsonl.bak"));
+  writer.append(record_of(4));
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.jsonl.bak"));
+  EXPECT_TRUE(writer.backup().empty());
+  EXPECT_EQ(read_file(file), lines_of({3, 3, 4}));
+}
+
+TEST(RecordWriter, CellsWithoutANumberDoNotOutweighThoseWithOne) {
+  const TempDirectory folder;
+  write_file(folder / "a.jsonl", lines_of({1}));
+  RecordWriter writer(folder / "a.jsonl", Mode::replace);
+  writer.append(record_of(1, "no GPU here"));
+  EXPECT_EQ(read_file(folder / "a.jsonl.bak"), lines_of({1}));
+  writer.append(record_of(1));
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.jsonl.bak"));
+}
+
+TEST(RecordWriter, FewerCellsReplaceMoreOnlyIfTheyMay) {
+  const TempDirectory folder;
+  const auto file = folder / "a.jsonl";
+  const std::string old = lines_of({1, 2, 3, 3});
+  write_file(file, old);
+  expect_input_error([&] { RecordWriter(file, Mode::replace, 2); },
+                     "a.jsonl holds 3 cells and this run makes 2: add --resume to keep them, "
+                     "--force to replace them, or another --out");
+  EXPECT_EQ(read_file(file), old);
+  RecordWriter(file, Mode::replace).append(record_of(9));
+  EXPECT_EQ(read_file(file), lines_of({9}));
+  EXPECT_EQ(read_file(folder / "a.jsonl.bak"), old);
+}
+
+TEST(RecordWriter, ABackupThatIsThereIsAddedToAndNeverRemoved) {
+  const TempDirectory folder;
+  const auto file = folder / "a.jsonl";
+  const auto backup = folder / "a.jsonl.bak";
+  const std::string kept = lines_of({1, 2, 3});
+  // Without its last newline, as an editor may leave it.
+  write_file(backup, kept.substr(0, kept.size() - 1));
+  write_file(file, lines_of({4, 5}));
+  {
+    RecordWriter writer(file, Mode::replace, 2);
+    writer.append(record_of(6));
+    EXPECT_EQ(read_file(backup), kept + lines_of({4, 5})) << "neither is lost";
+    writer.append(record_of(7));
+  }
+  EXPECT_EQ(read_file(backup), kept);
+  EXPECT_EQ(read_file(file), lines_of({6, 7}));
+  write_file(backup, "my thesis\n");
+  expect_input_error([&] { RecordWriter(file, Mode::replace, 2); },
+                     "a.jsonl.bak holds other things than records: it is not added to");
+  EXPECT_EQ(read_file(file), lines_of({6, 7}));
+}
+
+TEST(RecordWriter, ALinkStaysALink) {
+  const TempDirectory folder;
+  std::filesystem::create_directory(folder / "data");
+  write_file(folder / "data/a.jsonl", lines_of({1, 2}));
+  std::filesystem::create_symlink("data/a.jsonl", folder / "a.jsonl");
+  RecordWriter(folder / "a.jsonl", Mode::replace).append(record_of(3));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "a.jsonl"));
+  EXPECT_EQ(read_file(folder / "data/a.jsonl"), lines_of({3}));
+  EXPECT_EQ(read_file(folder / "data/a.jsonl.bak"), lines_of({1, 2}));
+}
+
 TEST(RecordWriter, ASecondRunDoesNotWriteBetweenTheLines) {
   const TempDirectory folder;
+  write_file(folder / "a.jsonl", lines_of({7}));  // to be replaced
   RecordWriter writer(folder / "a.jsonl", Mode::replace);
   writer.append(record_of(1));
   const pid_t child = ::fork();

@@ -1,0 +1,134 @@
+#include "bench/record/origin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/device.h"
+#include "core/error.h"
+#include "core/output_file.h"
+
+namespace longca {
+namespace {
+
+using nlohmann::json;
+
+/// The text or number at a place of an object that may hold anything; "" if there is none.
+std::string text_at(const json& env, const char* pointer) {
+  const json::json_pointer place(pointer);
+  if (!env.is_object() || !env.contains(place)) return "";
+  const json& value = env.at(place);
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_number() ? value.dump() : "";
+}
+
+std::string gpus_of(const json& env) {
+  const auto gpus = env.is_object() ? env.find("gpus") : env.end();
+  std::string text;
+  if (gpus == env.end() || !gpus->is_array()) return text;
+  for (const json& gpu : *gpus) {
+    const std::string model = text_at(gpu, "/model");
+    text += fmt::format(", {}", model.empty() ? "a GPU" : model);
+  }
+  const std::string driver = text_at(env, "/gpu_driver");
+  return text.empty() || driver.empty() ? text : fmt::format("{} (driver {})", text, driver);
+}
+
+std::string machine_of(const json& env) {
+  const std::string cpu = text_at(env, "/cpu/model");
+  const std::string cores = text_at(env, "/cpu/cores_usable");
+  std::string text = cpu.empty() ? "unknown" : cpu;
+  if (!cores.empty()) text += fmt::format(", {} core{}", cores, cores == "1" ? "" : "s");
+  return text + gpus_of(env);
+}
+
+std::string build_of(const json& env) {
+  const std::string version = text_at(env, "/version");
+  const std::string commit = text_at(env, "/commit");
+  if (version.empty() && commit.empty()) return "unknown";
+  std::string text = version;
+  if (!commit.empty()) text += fmt::format(", commit {}", commit.substr(0, 12));
+  if (env.contains("dirty") && env.at("dirty") == true) text += " with local changes";
+  if (const auto type = text_at(env, "/build_type"); !type.empty()) {
+    text += fmt::format(", {} build", type);
+  }
+  if (const auto sanitize = text_at(env, "/sanitize"); !sanitize.empty()) text += ", " + sanitize;
+  return text;
+}
+
+bool holds(const std::map<std::string, std::string>& all,
+           const std::map<std::string, std::string>& some) {
+  return std::ranges::includes(all, some);
+}
+
+std::string list_of(const std::map<std::string, std::string>& plugins) {
+  std::string text;
+  for (const auto& [name, hash] : plugins) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, hash);
+  }
+  return text;
+}
+
+std::string changed(const char* what, const std::string& was, const std::string& is) {
+  return was == is ? "" : fmt::format("the {} was {} and is {}", what, was, is);
+}
+
+}  // namespace
+
+Origin origin_of(const json& env) {
+  Origin origin{machine_of(env), build_of(env), {}};
+  const auto plugins = env.is_object() ? env.find("plugins") : env.end();
+  if (plugins == env.end() || !plugins->is_object()) return origin;
+  for (const auto& [name, hash] : plugins->items()) {
+    if (hash.is_string()) origin.plugins[name] = hash.get<std::string>();
+  }
+  return origin;
+}
+
+json describe_plugins(std::span<const std::string> files) {
+  json plugins = json::object();
+  for (const std::string& file : files) {
+    std::ifstream in(file, std::ios::binary);
+    if (!in) throw_file_error("read", file, errno);
+    const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    const auto size = static_cast<std::int64_t>(bytes.size());
+    const std::uint64_t hash = Device::get(DeviceKind::cpu).hash(0, bytes.data(), size);
+    plugins[std::filesystem::path(file).filename().string()] = fmt::format("{:016x}", hash);
+  }
+  return plugins;
+}
+
+std::string difference(const Origin& was, const Origin& is) {
+  if (auto text = changed("machine", was.machine, is.machine); !text.empty()) return text;
+  if (auto text = changed("build", was.build, is.build); !text.empty()) return text;
+  if (holds(was.plugins, is.plugins) || holds(is.plugins, was.plugins)) return "";
+  return changed("plug-in", list_of(was.plugins), list_of(is.plugins));
+}
+
+std::vector<OriginCells> origins_of(std::span<const Record> records) {
+  std::vector<OriginCells> origins;
+  // Files of many thousand environments are read in a moment: few of them are alike but for
+  // plug-ins.
+  std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> alike;
+  for (const Record& record : records) {
+    Origin origin = origin_of(record.env);
+    std::vector<std::size_t>& candidates = alike[{origin.machine, origin.build}];
+    const auto known = std::ranges::find_if(
+        candidates, [&](std::size_t i) { return difference(origins[i].origin, origin).empty(); });
+    if (known != candidates.end()) {
+      ++origins[*known].cells;
+    } else {
+      candidates.push_back(origins.size());
+      origins.push_back({std::move(origin), 1});
+    }
+  }
+  return origins;
+}
+
+}  // namespace longca

@@ -1,0 +1,184 @@
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "bench/record/record.h"
+#include "core/error.h"
+#include "core/file_descriptor.h"
+#include "core/output_file.h"
+
+namespace longca {
+namespace {
+
+using nlohmann::json;
+
+/// Deeper than any record is nested: such a line is refused before it can exhaust the stack.
+constexpr int kMaxDepth = 64;
+/// A compressed file may grow to kFreeGrowth however small it is, and beyond to kMaxGrowth times
+/// its size. Files of records shrink to a tenth; deflate can make a thousandth of zeros.
+constexpr std::size_t kFreeGrowth = std::size_t{64} << 20;
+constexpr std::size_t kMaxGrowth = 200;
+
+/// Refuses, while a line is parsed, what the parser itself would accept.
+class ParserGuard {
+ public:
+  bool operator()(int depth, json::parse_event_t event, const json& value) {
+    if (depth > kMaxDepth) throw_input_error("values are nested deeper than {}", kMaxDepth);
+    if (event == json::parse_event_t::object_start) keys_.emplace_back();
+    if (event == json::parse_event_t::object_end) keys_.pop_back();
+    if (event == json::parse_event_t::key &&
+        !keys_.back().insert(value.get<std::string>()).second) {
+      throw_input_error("the key {} is there twice", value.dump());
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::set<std::string>> keys_;  ///< of every open object
+};
+
+json parse_line(std::string_view line) {
+  ParserGuard guard;
+  try {
+    return json::parse(line, std::ref(guard));
+  } catch (const json::parse_error& error) {
+    throw_input_error("no valid JSON at column {}", error.byte);
+  } catch (const json::out_of_range&) {
+    throw InputError("a number is too large");
+  }
+}
+
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == line.npos;
+}
+
+/// Whether a last line without a newline is what a killed run has left of a record.
+bool is_beginning_of_record(std::string_view line) {
+  constexpr std::string_view kBegin = R"({"schema":)";
+  return line.starts_with(kBegin) || kBegin.starts_with(line);
+}
+
+/// Makes records of a file's bytes as they come.
+class RecordLines {
+ public:
+  explicit RecordLines(const std::string& name) : name_(name) {}
+
+  void add(std::string_view bytes) {
+    for (std::size_t newline = bytes.find('\n'); newline != bytes.npos;
+         newline = bytes.find('\n')) {
+      append(bytes.substr(0, newline));
+      add_line();
+      file_.whole_bytes += line_.size() + 1;
+      line_.clear();
+      bytes.remove_prefix(newline + 1);
+    }
+    append(bytes);
+  }
+
+  RecordFile finish() {
+    // A last line counts if it lacks nothing but its newline.
+    if (line_.empty()) return std::move(file_);
+    file_.torn = !json::accept(line_) && is_beginning_of_record(line_);
+    if (!file_.torn) {
+      add_line();
+      file_.whole_bytes += line_.size();
+    }
+    return std::move(file_);
+  }
+
+ private:
+  void append(std::string_view bytes) {
+    if (line_.size() + bytes.size() > kMaxRecordBytes) {
+      throw_input_error("{}:{}: not a record of longca: the line is longer than {} MiB", name_,
+                        number_, kMaxRecordBytes >> 20);
+    }
+    if (file_.whole_bytes + line_.size() + bytes.size() > kMaxRecordFileBytes) {
+      throw_input_error("{} is larger than {} MiB, which is all that is read of a record file",
+                        name_, kMaxRecordFileBytes >> 20);
+    }
+    line_ += bytes;
+  }
+
+  void add_line() {
+    if (!is_blank(line_)) {
+      try {
+        file_.records.push_back(parse_line(line_).get<Record>());
+      } catch (const InputError& error) {
+        throw_input_error("{}:{}: not a record of longca: {}", name_, number_, error.what());
+      }
+    }
+    ++number_;
+  }
+
+  const std::string& name_;
+  RecordFile file_;
+  std::string line_;  ///< what has come of the current line
+  int number_ = 1;
+};
+
+void check_growth(gzFile file, std::size_t unpacked, const std::string& name) {
+  if (gzdirect(file) == 1 || unpacked <= kFreeGrowth) return;
+  if (unpacked / kMaxGrowth <= static_cast<std::size_t>(gzoffset(file))) return;
+  throw_input_error("{} unpacks to more than {} times its size: it holds other things than records",
+                    name, kMaxGrowth);
+}
+
+}  // namespace
+
+RecordFile parse_records(std::string_view text, const std::string& name) {
+  RecordLines lines(name);
+  lines.add(text);
+  return lines.finish();
+}
+
+RecordFile read_records(int file, const std::string& name) {
+  RecordLines lines(name);
+  std::string block(1 << 16, '\0');
+  for (off_t at = 0;;) {
+    const ssize_t n = ::pread(file, block.data(), block.size(), at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_file_error("read", name, errno);
+    if (n == 0) return lines.finish();
+    lines.add({block.data(), static_cast<std::size_t>(n)});
+    at += n;
+  }
+}
+
+RecordFile read_records(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  FileDescriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor.is_open()) throw_file_error("read", path, errno);
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) throw_file_error("read", path, EISDIR);
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzdopen(descriptor.get(), "rb"), gzclose);
+  if (file == nullptr) throw_file_error("read", path, ENOMEM);
+  static_cast<void>(descriptor.release());  // gzclose closes it
+  RecordLines lines(name);
+  std::string block(1 << 16, '\0');
+  std::size_t unpacked = 0;
+  while (true) {
+    errno = 0;
+    const int n = gzread(file.get(), block.data(), static_cast<unsigned>(block.size()));
+    if (n > 0) {
+      unpacked += static_cast<std::size_t>(n);
+      check_growth(file.get(), unpacked, name);
+      lines.add({block.data(), static_cast<std::size_t>(n)});
+    }
+    if (n == static_cast<int>(block.size())) continue;
+    int code = Z_OK;
+    const char* fault = gzerror(file.get(), &code);
+    if (code == Z_ERRNO) throw_file_error("read", path, errno);
+    if (code != Z_OK && code != Z_STREAM_END) {
+      throw_input_error("cannot read {}: {}", name, fault);
+    }
+    if (n == 0) return lines.finish();
+  }
+}
+
+}  // namespace longca
