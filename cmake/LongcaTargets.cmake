@@ -10,6 +10,12 @@ if(LONGCA_SANITIZE)
     -fsanitize=${LONGCA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(longca_options INTERFACE -fsanitize=${LONGCA_SANITIZE})
 endif()
+# Libraries that read what others have written: the fuzz targets have them under sanitizers, and their branches and
+# comparisons call the fuzzer's runtime (tests/fuzz/coverage.cpp). The others are as in a release, and as quick to build.
+set(longca_fuzzed core bench report)
+set(longca_fuzz_sanitizers -fsanitize=address,undefined)
+set(longca_fuzz_options ${longca_fuzz_sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
+  -fsanitize-coverage=trace-pc,trace-cmp)
 
 # Sets RESULT to whether a header includes <…> of `pattern`, itself or through other headers of src/.
 # What the preprocessor would skip counts too.
@@ -117,6 +123,9 @@ function(longca_library name)
   target_link_libraries(longca_${name} PUBLIC ${ARG_DEPENDS} fmt::fmt PRIVATE longca_options)
   if(LONGCA_WITH_CUDA)
     target_compile_definitions(longca_${name} PUBLIC LONGCA_WITH_CUDA)
+  endif()
+  if(LONGCA_FUZZ AND name IN_LIST longca_fuzzed)
+    target_compile_options(longca_${name} PRIVATE ${longca_fuzz_options})
   endif()
 endfunction()
 

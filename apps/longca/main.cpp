@@ -17,6 +17,7 @@
 #include "bench/launch/rank_machine.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "core/printable.h"
 #include "core/standard_streams.h"
 #include "core/system_error.h"
 #include "verbs.h"
@@ -111,7 +112,7 @@ int fail(int code, const std::string& sentence) {
     std::this_thread::sleep_for(std::chrono::seconds(5));
     return code;
   }
-  fmt::print(stderr, "longca: {}\n", sentence);
+  fmt::print(stderr, "longca: {}\n", printable(sentence));
   return code;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <map>
 #include <optional>
 #include <string>
@@ -44,11 +46,46 @@ std::string title_of(const Case& c) {
          fmt::format(": {}, {} tokens, heads {}:{}", c.mask, c.tokens, c.heads_q, c.heads_k);
 }
 
+/// Lines of a plan's explanation, by those of rank 0.
+std::int64_t estimate_lines(const Case& c, int ranks_per_node) {
+  const ParallelProblem problem = parallel_problem(c, case_mask(c), ranks_per_node);
+  const Scheme& scheme = find_scheme(*c.scheme);
+  if (!scheme.supports(problem).ok()) return 1;
+  const std::string text = explain(scheme.plan(problem, 0), c.head_dim, c.dtype);
+  return problem.ranks * std::ranges::count(text, '\n');
+}
+
+/// Says on stderr how much will be printed. Throws InputError if it is more than anybody reads.
+void announce_lines(std::span<const Case> plans, int ranks_per_node) {
+  constexpr std::int64_t kMaxRanks = 1 << 16;  ///< of all plans
+  constexpr std::int64_t kMaxLines = 1'000'000;
+  std::int64_t ranks = 0;
+  for (const Case& c : plans) ranks += *c.ranks;
+  if (ranks > kMaxRanks) {
+    throw_input_error(
+        "--explain: {} plans of {} ranks in all are too many: the maximum is {} ranks",
+        plans.size(), ranks, kMaxRanks);
+  }
+  std::int64_t lines = 0;
+  for (const Case& c : plans) {
+    lines += 2 + estimate_lines(c, ranks_per_node);
+    if (lines > kMaxLines) {
+      throw_input_error(
+          "--explain: {} plans of {} ranks in all are more than {} lines: choose fewer",
+          plans.size(), ranks, kMaxLines);
+    }
+  }
+  fmt::print(stderr, "longca: {} plan{} of {} rank{} in all: about {} lines\n", plans.size(),
+             plans.size() == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", lines);
+}
+
 }  // namespace
 
 void explain_plans(std::span<const Case> cases, int ranks_per_node) {
+  const std::vector<Case> plans = distinct_plans(cases);
+  announce_lines(plans, ranks_per_node);
   bool first = true;
-  for (const Case& c : distinct_plans(cases)) {
+  for (const Case& c : plans) {
     fmt::print("{}{}\n", first ? "" : "\n", title_of(c));
     first = false;
     const ParallelProblem problem = parallel_problem(c, case_mask(c), ranks_per_node);

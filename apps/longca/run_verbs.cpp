@@ -22,6 +22,7 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/output_file.h"
+#include "core/printable.h"
 #include "report/html.h"
 #include "report/table.h"
 #include "verbs.h"
@@ -253,10 +254,6 @@ fs::path RecordArguments::output_path(const Suite& chosen) const {
 
 void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList list,
                   RunFiles files, const CellsFunction& run_cells) {
-  if (arguments.dry_run) {
-    print_dry_run(std::cout, list, suite.limits);
-    return;
-  }
   const fs::path path = arguments.output_path(suite);
   files.writes("--out", path);
   if (!arguments.resume) files.writes("the run", backup_of(follow_links(path)));
@@ -270,13 +267,14 @@ void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList
     const int signal = InterruptGuard::signal();
     fmt::print(stderr, "longca: {}; {} of {} cells are in {}, add --resume to run the rest\n",
                signal != 0 ? "interrupted" : "the launch has lost ranks", records.size(), all,
-               path.string());
+               printable(path.string()));
     throw EndedEarly{signal != 0 ? exit_code_of_signal(signal) : kSystemError};
   }
   print_table(std::cout, records, terminal_table_options());
   if (arguments.out.empty()) {
     write_html(records, page_of(path));
-    fmt::print("{} and {} written\n", path.string(), page_of(path).string());
+    fmt::print("{} and {} written\n", printable(path.string()),
+               printable(page_of(path).string()));
   }
   if (arguments.strict && std::ranges::any_of(records, is_failure)) throw VerdictFailed{};
 }

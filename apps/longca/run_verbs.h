@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/run/dry_run.h"
 #include "bench/run/progress.h"
 #include "bench/run/runner.h"
 #include "bench/suite/cases.h"
@@ -67,8 +68,13 @@ struct RecordArguments : RunArguments {
 /// Runs cells and informs the listener of each; false if the run ended early.
 using CellsFunction = std::function<bool(std::span<const Case> cases, RunListener& listener)>;
 
+/// How many cells a verb has to make: all, or those that --dry-run lists.
+inline std::size_t cells_to_make(const RecordArguments& arguments) {
+  return arguments.dry_run ? kListedCells : kAllCases;
+}
+
 /// Runs the cells (without those that --out has already), writes each record at once, and shows the
-/// table; with --dry-run lists them instead. `files`: what else the command reads and writes.
+/// table. `files`: what else the command reads and writes.
 /// Throws InputError, VerdictFailed, and EndedEarly for a run that a signal or lost ranks ended.
 void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList list,
                   RunFiles files, const CellsFunction& run_cells);

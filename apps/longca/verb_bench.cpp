@@ -1,5 +1,7 @@
+#include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/adapters/python/python_kernel.h"
@@ -20,7 +22,12 @@ void bench(const RecordArguments& arguments) {
     options.cell.limits = suite.limits;
     return Runner(options).run(cases, listener);
   };
-  run_recorded(arguments, suite, expand(suite), arguments.files(suite), run_cells);
+  CaseList list = expand(suite, cells_to_make(arguments));
+  if (arguments.dry_run) {
+    print_dry_run(std::cout, list, size_of(suite), suite.limits);
+    return;
+  }
+  run_recorded(arguments, suite, std::move(list), arguments.files(suite), run_cells);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "bench/run/run_cells.h"
 #include "bench/suite/cases.h"
 #include "core/output_file.h"
+#include "core/printable.h"
 #include "run_verbs.h"
 #include "verbs.h"
 
@@ -32,7 +33,7 @@ class CheckListener : public RunListener {
       case StatusCode::timeout:
       case StatusCode::crash:
       case StatusCode::oom:
-        fmt::print("{}\n", describe_record(record));
+        fmt::print("{}\n", printable(describe_record(record)));
         break;
       default:
         break;

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,8 +82,11 @@ void cp(const CpArguments& arguments) {
   options.found_ranks = found ? launch->size : 0;
   options.cell.limits = suite.limits;
 
-  CaseList list = expand_over_ranks(suite, places.ranks);
-  if (!arguments.shows_plans()) refuse_impossible(list.cases, places);
+  const bool lists = arguments.dry_run && !arguments.shows_plans();
+  CaseList list =
+      expand_over_ranks(suite, places.ranks, lists ? cells_to_make(arguments) : kAllCases);
+  const bool is_whole = list.cases.size() < cells_to_make(arguments);
+  if (!arguments.shows_plans() && is_whole) refuse_impossible(list.cases, places);
   options.start.suite_hash = hash_of_suite(suite, list.cases);
   const bool runs = !arguments.dry_run && !arguments.shows_plans();
   if (runs) host_ranks(options.start, list.cases);
@@ -100,6 +104,10 @@ void cp(const CpArguments& arguments) {
   if (arguments.shows_plans()) {
     if (arguments.explain) explain_plans(list.cases, places.ranks.per_node);
     if (!arguments.plot.empty()) plot_plan_of(list.cases, places.ranks.per_node, arguments.plot);
+    return;
+  }
+  if (arguments.dry_run) {
+    print_dry_run(std::cout, list, size_over_ranks(suite, places.ranks), suite.limits);
     return;
   }
   const auto run_cells = [&](std::span<const Case> cases, RunListener& listener) {

@@ -14,6 +14,7 @@
 #include "bench/suite/suite.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "core/printable.h"
 #include "kernel_survey.h"
 #include "mask/generators.h"
 #include "mask/lengths.h"
@@ -154,12 +155,12 @@ constexpr std::array kSections{
 };
 
 std::string joined(const ordered_json& values) {
-  return fmt::format("{}", fmt::join(values.get<std::vector<std::string>>(), ", "));
+  return printable(fmt::format("{}", fmt::join(values.get<std::vector<std::string>>(), ", ")));
 }
 
 void print_kernel_details(const ordered_json& row) {
   constexpr std::string_view kIndent = "                          ";
-  const auto text = [&](const char* key) { return row.at(key).get<std::string>(); };
+  const auto text = [&](const char* key) { return printable(row.at(key).get<std::string>()); };
   if (row.at("status") != "ok") {
     fmt::print("{}does not run here: {}\n", kIndent, text("reason"));
   }
@@ -175,7 +176,7 @@ void print_kernel_details(const ordered_json& row) {
 
 void print_scheme_details(const ordered_json& row) {
   constexpr std::string_view kIndent = "                          ";
-  const auto text = [&](const char* key) { return row.at(key).get<std::string>(); };
+  const auto text = [&](const char* key) { return printable(row.at(key).get<std::string>()); };
   const std::string published = text("published_shard");
   const std::string best = text("best_shard");
   fmt::print("{}shard {}{}; {}\n", kIndent,
@@ -187,9 +188,9 @@ void print_scheme_details(const ordered_json& row) {
 void print_transports(const ordered_json& schemes) {
   for (const auto& [name, support] : schemes.at(0).at("transports").items()) {
     const bool runs = support.at("status") == "ok";
-    fmt::print(
-        "  transport {:<14}{}\n", name,
-        runs ? "runs here" : "does not run here: " + support.at("reason").get<std::string>());
+    fmt::print("  transport {:<14}{}\n", name,
+               runs ? "runs here"
+                    : "does not run here: " + printable(support.at("reason").get<std::string>()));
   }
 }
 
@@ -197,8 +198,8 @@ void print_section(const Section& section) {
   const ordered_json rows = section.rows();
   fmt::print("{}\n", section.title);
   for (const ordered_json& row : rows) {
-    fmt::print("  {:<24}{}\n", row.at("name").get<std::string>(),
-               row.at("description").get<std::string>());
+    fmt::print("  {:<24}{}\n", printable(row.at("name").get<std::string>()),
+               printable(row.at("description").get<std::string>()));
     if (section.name == "kernels") print_kernel_details(row);
     if (section.name == "schemes") print_scheme_details(row);
   }
@@ -214,13 +215,18 @@ const Section& find_section(const std::string& name) {
                     fmt::join(known, ", "));
 }
 
+/// A plug-in's texts may be anything.
+void print_json(const ordered_json& json) {
+  fmt::print("{}\n", json.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+}
+
 void list(const std::string& what, bool as_json) {
   if (as_json && what.empty()) {
     ordered_json all;
     for (const Section& section : kSections) all[std::string(section.name)] = section.rows();
-    fmt::print("{}\n", all.dump(2));
+    print_json(all);
   } else if (as_json) {
-    fmt::print("{}\n", find_section(what).rows().dump(2));
+    print_json(find_section(what).rows());
   } else if (what.empty()) {
     for (const Section& section : kSections) {
       if (&section != kSections.data()) fmt::print("\n");

@@ -95,17 +95,13 @@ struct MaskOptions {
 
 /// Refuses block lists, which grow with tokens², before they fill the memory.
 void check_size(const MaskSpec& spec) {
-  if (!mask_traits(spec.name).uses_blocks) return;
-  const double blocks =
-      std::ceil(static_cast<double>(spec.tokens) / static_cast<double>(spec.block));
-  const double lists = spec.block_heads == "kv" ? spec.heads_k : spec.heads_q;
-  const double kept = lists * blocks * std::max(1.0, std::round(spec.density * blocks));
+  const double kept = kept_blocks(spec);
   if (kept > kMaxKeptBlocks) {
     throw_input_error(
-        "{} of {} tokens in blocks of {} keeps {:.0f} blocks over {:.0f} heads, and at most {:.0f} "
-        "can "
+        "{} of {} tokens in blocks of {} keeps {:.0f} blocks over {} heads, and at most {:.0f} can "
         "be listed: use a larger --block or fewer --heads",
-        spec.name, spec.tokens, spec.block, kept, lists, kMaxKeptBlocks);
+        spec.name, spec.tokens, spec.block, kept,
+        spec.block_heads == "kv" ? spec.heads_k : spec.heads_q, kMaxKeptBlocks);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "bench/record/record.h"
 #include "core/error.h"
 #include "core/output_file.h"
+#include "core/printable.h"
 #include "core/run_files.h"
 #include "report/csv.h"
 #include "report/format.h"
@@ -40,7 +41,7 @@ std::vector<Record> read_all(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     RecordFile found = read_records(file);
     if (found.torn) {
-      std::cerr << "longca: the last line of " << file << " is cut and left out\n";
+      std::cerr << "longca: the last line of " << printable(file) << " is cut and left out\n";
     }
     std::move(found.records.begin(), found.records.end(), std::back_inserter(records));
   }
@@ -61,7 +62,7 @@ void write_view(const std::string& file, std::span<const Record> records,
 void print_written(const std::vector<std::filesystem::path>& files, const std::string& directory) {
   std::set<std::string> suffixes;
   for (const auto& file : files) suffixes.insert(file.extension().string());
-  std::cout << files.size() << " files in " << directory << ':';
+  std::cout << files.size() << " files in " << printable(directory) << ':';
   for (const std::string& suffix : suffixes) std::cout << ' ' << suffix;
   std::cout << '\n';
 }

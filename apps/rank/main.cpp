@@ -5,6 +5,7 @@
 
 #include "bench/ranks/protocol.h"
 #include "core/error.h"
+#include "core/printable.h"
 #include "rank_program.h"
 
 namespace longca {
@@ -43,7 +44,7 @@ int main(int argc, char** argv) {
   try {
     return run_rank_program(parse(argc, argv));
   } catch (const InputError& error) {
-    fmt::print(stderr, "longca-rank: {}\n", error.what());
+    fmt::print(stderr, "longca-rank: {}\n", longca::printable(error.what()));
     return kRankRefused;
   }
 }

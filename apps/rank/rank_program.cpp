@@ -27,6 +27,7 @@
 #include "bench/run/state_watch.h"
 #include "core/cuda/cuda_device.h"
 #include "core/error.h"
+#include "core/printable.h"
 #include "core/process.h"
 #include "core/thread_pool.h"
 #include "parallel/transport/mpi/mpi_world.h"
@@ -193,7 +194,7 @@ int serve(MpiWorld& world, const RankArguments& arguments) {
 
 /// Prints on standard error why this process ends, and returns its exit code.
 int end_with(int code, const std::exception& error) {
-  fmt::print(stderr, "longca-rank: {}\n", error.what());
+  fmt::print(stderr, "longca-rank: {}\n", printable(error.what()));
   return code;
 }
 
@@ -212,7 +213,8 @@ int run_rank_program(const RankArguments& arguments) {
       throw;
     } catch (const std::exception& error) {
       // Other ranks may be waiting for this one.
-      fmt::print(stderr, "longca-rank: rank {}: {}\n", world.control().rank(), error.what());
+      fmt::print(stderr, "longca-rank: rank {}: {}\n", world.control().rank(),
+                 printable(error.what()));
       std::fflush(nullptr);
       MpiWorld::abort(kRankFailed);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "core/nearest.h"
@@ -258,6 +259,24 @@ GeneratedMask generate_mask(const MaskSpec& spec) {
   GeneratedMask result = std::move(draft.drawn);
   result.mask = Mask::from_slices(spec.tokens, spec.tokens, std::move(draft.slices));
   return result;
+}
+
+double kept_blocks(const MaskSpec& spec) {
+  if (!mask_traits(spec.name).uses_blocks) return 0;
+  const double blocks =
+      std::ceil(static_cast<double>(spec.tokens) / static_cast<double>(spec.block));
+  const double lists = spec.block_heads == "kv" ? spec.heads_k : spec.heads_q;
+  return lists * blocks * std::max(1.0, std::round(spec.density * blocks));
+}
+
+double estimate_pieces(const MaskSpec& spec) {
+  constexpr double kTokensOfDocument = 64;  // fewer than any distribution has on average
+  const MaskTraits& traits = mask_traits(spec.name);
+  const auto tokens = static_cast<double>(spec.tokens);
+  if (traits.uses_blocks) return kept_blocks(spec);
+  if (traits.uses_block_tokens)
+    return tokens / static_cast<double>(spec.block_tokens.value_or(1024));
+  return traits.uses_lengths ? tokens / kTokensOfDocument : 1;
 }
 
 BlockChoice block_choice(const MaskSpec& spec) {

@@ -59,6 +59,12 @@ const MaskTraits& mask_traits(const std::string& name);
 /// kMaxTokens, heads that do not divide. How kept blocks are drawn: mask/block_draw.h.
 GeneratedMask generate_mask(const MaskSpec& spec);
 
+/// How many blocks a block-sparse mask keeps over all its lists; 0 for other masks. Costs nothing.
+double kept_blocks(const MaskSpec& spec);
+/// About how many slices or kept blocks generate_mask makes, to which its time and memory are
+/// proportional. Costs nothing.
+double estimate_pieces(const MaskSpec& spec);
+
 /// The blocks that a block-sparse mask chooses from; generate_mask chooses at random. Throws as
 /// generate_mask does, and InternalError for a mask without blocks.
 BlockChoice block_choice(const MaskSpec& spec);

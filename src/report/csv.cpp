@@ -10,17 +10,19 @@
 #include "bench/record/metrics.h"
 #include "bench/record/origin.h"
 #include "bench/suite/axes.h"
+#include "core/printable.h"
 
 namespace longca {
 namespace {
 
 /// One field of RFC 4180.
-std::string field(std::string text) {
-  constexpr std::string_view kFormulaStarts = "=+-@\t\r\n";
+std::string field(const std::string& value) {
+  constexpr std::string_view kFormulaStarts = "=+-@";
+  std::string text = printable(value);
   if (!text.empty() && kFormulaStarts.find(text.front()) != std::string_view::npos) {
     text.insert(0, 1, '\'');
   }
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  if (text.find_first_of(",\"") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"') quoted += '"';

@@ -8,8 +8,8 @@
 namespace longca {
 
 /// Writes the records as CSV (RFC 4180: CRLF, quoted if needed): one line per record, a column for
-/// every axis and metric, empty if it does not apply or was not measured. A text that a spreadsheet
-/// would read as a formula (it begins with = + - @ or a control character) gets a leading
+/// every axis and metric, empty if it does not apply or was not measured. Texts are `printable`,
+/// and one that a spreadsheet would read as a formula (it begins with = + - @) gets a leading
 /// apostrophe.
 void write_csv(std::ostream& out, std::span<const Record> records);
 

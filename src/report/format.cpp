@@ -45,12 +45,6 @@ std::string format_percent(double percent) {
   return fmt::format("{:.0f}", std::round(percent) + 0.0);
 }
 
-std::string printable(std::string text) {
-  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
-  std::replace_if(text.begin(), text.end(), is_control, ' ');
-  return text;
-}
-
 int columns_of(std::string_view text) {
   const auto begins_character = [](unsigned char c) { return (c & 0xc0) != 0x80; };
   return static_cast<int>(std::count_if(text.begin(), text.end(), begins_character));

@@ -26,9 +26,6 @@ std::string format_error(double error);
 /// Without decimals and without "-0": "12".
 std::string format_percent(double percent);
 
-/// One line of text: control characters, which could steer a terminal, become spaces.
-std::string printable(std::string text);
-
 /// UTF-8 characters of a text: the columns that it takes on a terminal.
 int columns_of(std::string_view text);
 

@@ -1,61 +1,68 @@
 #include "report/gnuplot.h"
 
 #include <fmt/format.h>
-#include <spawn.h>
-#include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstdio>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
-#include <memory>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "bench/record/environment.h"
 #include "core/error.h"
 #include "core/output_file.h"
+#include "core/printable.h"
 #include "core/process.h"
 
 namespace longca {
 namespace {
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
+using namespace std::chrono_literals;
 
-File temporary_file() {
-  File file(std::tmpfile());
-  if (!file) throw_input_error("cannot make a temporary file: {}", std::strerror(errno));
-  return file;
-}
+constexpr const char* kScript = "script.gp";
+constexpr const char* kPicture = "picture";
 
-std::string contents(std::FILE* file) {
-  std::rewind(file);
-  std::string text;
-  std::array<char, 4096> block;
-  while (const std::size_t n = std::fread(block.data(), 1, block.size(), file)) {
-    text.append(block.data(), n);
+constexpr auto kDeadline = 60s;  ///< a figure takes a tenth of a second
+
+/// A folder of its own for one run of gnuplot, removed with all that is in it.
+class ScratchFolder {
+ public:
+  ScratchFolder()
+      : path_((std::filesystem::temp_directory_path() / "longca-plot-XXXXXX").string()) {
+    if (::mkdtemp(path_.data()) == nullptr) {
+      throw_input_error("cannot make folder {}: {}", path_, std::strerror(errno));
+    }
   }
-  return text;
-}
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
 
-/// Runs gnuplot and returns its wait status. Its stdin, stdout and stderr are files, which cannot
-/// block each other as pipes could. It writes the picture to stdout, so that no file name needs
-/// gnuplot's quoting.
-int spawn_and_wait(const std::filesystem::path& program, std::FILE* input, int picture,
-                   std::FILE* messages) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, fileno(input), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, picture, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, fileno(messages), STDERR_FILENO);
-  std::string name = program.string();
-  std::array<char*, 2> argv = {name.data(), nullptr};
-  pid_t child = 0;
-  const int error = posix_spawn(&child, name.c_str(), &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) throw_input_error("cannot start {}: {}", name, std::strerror(error));
-  return wait_for_process(child);
+  const std::string& path() const { return path_; }
+  std::filesystem::path operator/(const char* name) const {
+    return std::filesystem::path(path_) / name;
+  }
+
+ private:
+  std::string path_;
+};
+
+/// gnuplot without the user's start-up files (-d) and variables, in a folder of its own, so that a
+/// figure depends on its script alone, and no file name needs gnuplot's quoting.
+std::vector<std::string> gnuplot_command(const std::string& program, const ScratchFolder& folder) {
+  std::vector<std::string> command{"/usr/bin/env", "-i", "--chdir=" + folder.path(),
+                                   "HOME=" + folder.path(), "LC_ALL=C.UTF-8"};
+  for (const char* name : {"PATH", "LD_LIBRARY_PATH"}) {
+    if (const char* value = std::getenv(name)) command.push_back(fmt::format("{}={}", name, value));
+  }
+  command.insert(command.end(), {program, "-d", kScript});
+  return command;
 }
 
 /// The terminal for the format that the suffix names.
@@ -81,17 +88,22 @@ std::string terminal_command(const std::filesystem::path& file, int width, int h
   return fmt::format("set terminal {}\n", terminal);
 }
 
-void run_gnuplot(const std::filesystem::path& program, const std::string& script, int picture) {
-  const File input = temporary_file();
-  const File messages = temporary_file();
-  if (std::fwrite(script.data(), 1, script.size(), input.get()) != script.size() ||
-      std::fflush(input.get()) != 0) {
-    throw_input_error("cannot write a temporary file: {}", std::strerror(errno));
+/// What gnuplot draws by the script.
+std::string picture_of(const std::filesystem::path& program, const std::string& script) {
+  const ScratchFolder folder;
+  replace_file(folder / kScript, fmt::format("set output '{}'\n{}", kPicture, script));
+  ChildProcess gnuplot(gnuplot_command(program.string(), folder));
+  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
+  while (!gnuplot.has_ended() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(5ms);
   }
-  std::rewind(input.get());
-  const int status = spawn_and_wait(program, input.get(), picture, messages.get());
+  const bool is_late = !gnuplot.has_ended();
+  const int status = gnuplot.kill();
+  if (is_late) throw_input_error("gnuplot did not end within {} s", kDeadline.count());
   // gnuplot prints the offending line and a caret first; the last line is the reason.
-  if (status != 0) throw_input_error("gnuplot failed: {}", last_line(contents(messages.get())));
+  if (status != 0) throw_input_error("gnuplot failed: {}", last_line(gnuplot.take_output()));
+  std::ifstream picture(folder / kPicture, std::ios::binary);
+  return {std::istreambuf_iterator<char>(picture), {}};
 }
 
 }  // namespace
@@ -99,12 +111,11 @@ void run_gnuplot(const std::filesystem::path& program, const std::string& script
 std::string gnuplot_quoted(std::string_view text) {
   constexpr const char* kApostrophe = "\u2019";
   std::string quoted = "'";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
+  for (const char c : printable(text)) {
     if (c == '\'') {
       quoted += kApostrophe;
     } else {
-      quoted += byte < 0x20 || byte == 0x7f ? ' ' : c;
+      quoted += c;
     }
   }
   return quoted + "'";
@@ -117,9 +128,7 @@ void draw_with_gnuplot(const std::filesystem::path& file, int width, int height,
   if (!program) {
     throw InputError("drawing needs gnuplot, which is not installed: apt-get install gnuplot-nox");
   }
-  OutputFile picture(file);
-  run_gnuplot(*program, terminal + script, picture.descriptor());
-  picture.commit();
+  replace_file(file, picture_of(*program, terminal + script));
 }
 
 }  // namespace longca

@@ -7,13 +7,15 @@
 namespace longca {
 
 /// Quotes any text as a gnuplot string. gnuplot expands nothing inside single quotes: no escapes,
-/// no macros, no shell commands. Control characters become spaces and ' becomes U+2019, because
+/// no macros, no shell commands. The text is made `printable`, and ' becomes U+2019, because
 /// gnuplot 5 reads doubled quotes in some places only.
 std::string gnuplot_quoted(std::string_view text);
 
 /// Runs a script that draws into `file`, `width` by `height` pixels of a 96 dpi screen. The suffix
-/// chooses the format: .png, .svg or .pdf. Throws InputError for another suffix, if gnuplot is not
-/// installed (the message names the package), if the file cannot be written, or if gnuplot fails.
+/// chooses the format: .png, .svg or .pdf. gnuplot sees neither the user's start-up files nor
+/// variables, and has a minute. Throws InputError for another suffix, if gnuplot is not installed
+/// (the message names the package), if the file cannot be written, or if gnuplot fails or does not
+/// end.
 void draw_with_gnuplot(const std::filesystem::path& file, int width, int height,
                        const std::string& script);
 

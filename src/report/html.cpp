@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <unordered_map>
 
 #include "bench/record/environment.h"
 #include "bench/record/metrics.h"
@@ -61,23 +62,37 @@ void add_environment_rows(std::string& html, const std::string& name, const nloh
   html += fmt::format("<tr><td>{}</td><td>{}</td></tr>", html_escaped(name), html_escaped(text));
 }
 
-std::string environment_tables(std::span<const Record> records) {
-  std::vector<std::pair<nlohmann::json, int>> environments;
+/// A distinct environment and how many cells have it.
+struct Environment {
+  const nlohmann::json* env;
+  int cells;
+};
+
+/// In order of first appearance.
+std::vector<Environment> distinct_environments(std::span<const Record> records) {
+  std::vector<Environment> environments;
+  std::unordered_map<std::string, std::size_t> places;
   for (const Record& record : records) {
-    const auto found = std::find_if(environments.begin(), environments.end(),
-                                    [&](const auto& known) { return known.first == record.env; });
-    if (found == environments.end()) {
-      environments.emplace_back(record.env, 1);
-    } else {
-      ++found->second;
-    }
+    const auto [place, is_new] = places.try_emplace(plain_text(record.env), environments.size());
+    if (is_new) environments.push_back({&record.env, 0});
+    ++environments[place->second].cells;
   }
+  return environments;
+}
+
+std::string environment_tables(std::span<const Record> records) {
+  constexpr std::size_t kMaxTables = 100;
   std::string html;
-  for (const auto& [env, cells] : environments) {
-    html += fmt::format("<p class=\"hint\">{} cell{}</p><table class=\"plain environment\">", cells,
-                        cells == 1 ? "" : "s");
-    add_environment_rows(html, "", env);
+  const std::vector<Environment> environments = distinct_environments(records);
+  for (std::size_t i = 0; i < std::min(environments.size(), kMaxTables); ++i) {
+    html += fmt::format("<p class=\"hint\">{} cell{}</p><table class=\"plain environment\">",
+                        environments[i].cells, environments[i].cells == 1 ? "" : "s");
+    add_environment_rows(html, "", *environments[i].env);
     html += "</table>\n";
+  }
+  if (environments.size() > kMaxTables) {
+    html += fmt::format("<p class=\"hint\">and {} more environments, which the records have</p>\n",
+                        environments.size() - kMaxTables);
   }
   return html;
 }

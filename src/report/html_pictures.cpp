@@ -13,12 +13,13 @@
 namespace longca {
 namespace {
 
-// The most that a picture may cost.
+// The most that a picture may cost, and all of a page together: estimate_pieces, and slices drawn.
 constexpr std::size_t kMaxPictures = 150;
 constexpr std::int64_t kMaxTokens = std::int64_t{1} << 24;
-constexpr std::int64_t kMaxPieces = std::int64_t{1} << 17;  ///< blocks along the diagonal
-constexpr double kMaxKeptBlocks = 1 << 24;
+constexpr double kMaxPieces = 1 << 24;
+constexpr double kMaxPiecesOfPage = 1 << 25;
 constexpr std::size_t kMaxSlices = std::size_t{1} << 15;
+constexpr std::size_t kMaxSlicesOfPage = std::size_t{1} << 18;
 
 /// The axes that determine a mask: cases that agree on them have the same picture.
 AxisTexts picture_axes(const Case& c) {
@@ -32,27 +33,40 @@ AxisTexts picture_axes(const Case& c) {
   return texts;
 }
 
-bool is_affordable(const MaskSpec& spec) {
-  if (spec.tokens < 1 || spec.tokens > kMaxTokens) return false;
-  const MaskTraits& traits = mask_traits(spec.name);
-  if (traits.uses_block_tokens && spec.tokens / spec.block_tokens.value_or(1024) > kMaxPieces) {
-    return false;
+/// What the pictures of one page may still cost.
+struct PageBudget {
+  double pieces = kMaxPiecesOfPage;
+  std::size_t slices = kMaxSlicesOfPage;
+
+  /// Whether a mask can be made; it then counts.
+  bool takes(const MaskSpec& spec) {
+    const bool is_drawable = spec.tokens >= 1 && spec.tokens <= kMaxTokens && spec.block >= 1 &&
+                             spec.block_tokens.value_or(1) >= 1;
+    if (!is_drawable) return false;
+    const double cost = estimate_pieces(spec);
+    if (!(cost <= std::min(kMaxPieces, pieces))) return false;
+    pieces -= cost;
+    return true;
   }
-  const double blocks = static_cast<double>(spec.tokens) / static_cast<double>(spec.block);
-  return !traits.uses_blocks || blocks * blocks * spec.density <= kMaxKeptBlocks;
-}
+  /// Whether a mask that was made can be drawn; it then counts.
+  bool takes(const Mask& mask) {
+    const std::size_t cost = mask.slices().size();
+    if (cost > std::min(kMaxSlices, slices)) return false;
+    slices -= cost;
+    return true;
+  }
+};
 
 /// Head 0's mask, if it can be drawn.
-std::optional<Mask> mask_of(const Case& c) {
+std::optional<Mask> mask_of(const Case& c, PageBudget& budget) {
   try {
     if (c.selects_by_scores()) return std::nullopt;  // the mask depends on the inputs
     MaskSpec spec = c.mask_spec();
     // A head's blocks do not depend on how many other heads there are.
     spec.heads_q = spec.heads_k = 1;
-    const bool has_blocks = spec.block >= 1 && spec.block_tokens.value_or(1) >= 1;
-    if (!has_blocks || !is_affordable(spec)) return std::nullopt;
+    if (!budget.takes(spec)) return std::nullopt;
     Mask mask = generate_mask(spec).mask;
-    if (mask.slices().size() > kMaxSlices) return std::nullopt;
+    if (!budget.takes(mask)) return std::nullopt;
     return mask;
   } catch (const InputError&) {
     return std::nullopt;
@@ -102,17 +116,20 @@ std::vector<std::pair<AxisTexts, const Case*>> distinct_masks(const View& single
 std::string html_pictures(const View& single, const View& over_ranks) {
   std::string html;
   std::size_t drawn = 0;
+  PageBudget budget;
   const auto cases = distinct_masks(single, over_ranks);
   for (const auto& [axes, c] : cases) {
     if (drawn == kMaxPictures) break;
-    if (const auto mask = mask_of(*c)) {
+    if (const auto mask = mask_of(*c, budget)) {
       html += picture(*c, *mask, axes);
       ++drawn;
     }
   }
   if (const std::size_t missing = cases.size() - drawn; missing > 0) {
-    html += fmt::format("<p class=\"hint\">{} mask{} not drawn: too large, or unknown here.</p>\n",
-                        missing, missing == 1 ? " is" : "s are");
+    html += fmt::format(
+        "<p class=\"hint\">{} mask{} not drawn: too large, more than a page draws, or unknown "
+        "here.</p>\n",
+        missing, missing == 1 ? " is" : "s are");
   }
   return html;
 }

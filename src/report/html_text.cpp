@@ -4,12 +4,30 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/printable.h"
 
 namespace longca {
+namespace {
+
+nlohmann::json with_printable_texts(const nlohmann::json& value) {
+  if (value.is_string()) return printable(value.get_ref<const std::string&>());
+  if (!value.is_structured()) return value;
+  nlohmann::json shown = value.is_array() ? nlohmann::json::array() : nlohmann::json::object();
+  for (const auto& [key, item] : value.items()) {
+    if (value.is_array()) {
+      shown.push_back(with_printable_texts(item));
+    } else {
+      shown[printable(key)] = with_printable_texts(item);
+    }
+  }
+  return shown;
+}
+
+}  // namespace
 
 std::string html_escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     switch (c) {
       case '&':
         out += "&amp;";
@@ -34,23 +52,18 @@ std::string html_escaped(std::string_view text) {
 }
 
 std::string json_for_script(const nlohmann::json& json) {
-  const std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  constexpr std::string_view kLineSeparators = "\xe2\x80";  // U+2028 and U+2029: e2 80 a8, e2 80 a9
+  const std::string text =
+      with_printable_texts(json).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::string_view rest = std::string_view(text).substr(i);
-    if (rest.size() > 2 && rest.starts_with(kLineSeparators) &&
-        (rest[2] == '\xa8' || rest[2] == '\xa9')) {
-      out += rest[2] == '\xa8' ? "\\u2028" : "\\u2029";
-      i += 2;
-    } else if (text[i] == '<') {
+  for (const char c : text) {
+    if (c == '<') {
       out += "\\u003c";
-    } else if (text[i] == '>') {
+    } else if (c == '>') {
       out += "\\u003e";
-    } else if (text[i] == '&') {
+    } else if (c == '&') {
       out += "\\u0026";
     } else {
-      out += text[i];
+      out += c;
     }
   }
   return out;

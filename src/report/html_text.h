@@ -13,10 +13,10 @@ extern const std::string_view kPageHtml;
 extern const std::string_view kStyleCss;
 extern const std::string_view kPageScript;  ///< all scripts, in the order of their dependencies
 
-/// Text as HTML, inside elements and quoted attributes.
+/// Text, made `printable`, as HTML: inside elements and quoted attributes.
 std::string html_escaped(std::string_view text);
 
-/// JSON for a <script> element: `<`, `>`, `&`, U+2028 and U+2029 are escaped.
+/// JSON for a <script> element: its texts are made `printable`, and `<`, `>`, `&` are escaped.
 std::string json_for_script(const nlohmann::json& json);
 
 /// JavaScript for a <script> element, which ends at the first "</script" even inside a string.

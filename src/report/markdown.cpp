@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/printable.h"
 #include "report/ranks_metrics.h"
 #include "report/scheme_names.h"
 #include "report/view.h"

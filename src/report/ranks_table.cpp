@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "core/printable.h"
 #include "report/ranks_metrics.h"
 #include "report/scheme_names.h"
 #include "report/table.h"

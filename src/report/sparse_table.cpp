@@ -4,6 +4,7 @@
 #include <ostream>
 #include <set>
 
+#include "core/printable.h"
 #include "report/table.h"
 #include "report/terminal_text.h"
 

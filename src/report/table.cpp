@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <ostream>
 
+#include "core/printable.h"
 #include "report/terminal_text.h"
 #include "report/view.h"
 
@@ -84,7 +85,7 @@ class TablePrinter {
   void print_section(const ViewSection& section) {
     out_ << '\n';
     if (!section.setting.empty()) {
-      out_ << text_.paint(Ink::bold, join_axes(section.setting, " · ")) << '\n';
+      out_ << text_.paint(Ink::bold, printable(join_axes(section.setting, " · "))) << '\n';
     }
     print_column_titles();
     std::string last_mask;

@@ -6,6 +6,8 @@
 #include <array>
 #include <ostream>
 
+#include "core/printable.h"
+
 namespace longca {
 namespace {
 

@@ -223,6 +223,13 @@ TEST_F(PythonPlugin, CapabilitiesThatCannotBeUsed) {
   expect_refused(with("{'name': 'x', 'device': 'tpu'}"), "neither 'cpu' nor 'cuda'");
   expect_refused(with("{'name': 'x', 'gqa': 'yes'}"), "'gqa' = \"yes\"");
   expect_refused(with("{'name': 'x', 'head_dims': range}"), "no plain data");
+  for (const char* value : {"float('nan')", "float('inf')", "'\\ud800'", "b'x'"}) {
+    expect_refused(with(std::string("{'name': 'x', 'description': ") + value + "}"),
+                   "no plain data");
+  }
+  expect_refused(with("{'name': '../PWN'}"), "kernel '../PWN' is no name");
+  expect_refused(with("{'name': 'a\\n\\x1b[2J\\u202e'}"),
+                 "kernel 'a\\n\\x1b[2J\\u202e' is no name");
   expect_refused(with("{'name': 'naive'}"), "a kernel named 'naive' exists already");
 }
 

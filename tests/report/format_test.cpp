@@ -39,10 +39,6 @@ TEST(Format, RatesBelowOneTeraflopAreInGigaflops) {
   EXPECT_EQ(rate_unit(1).name, "TFLOP/s");
 }
 
-TEST(Format, PrintableTextHasNoControlCharacters) {
-  EXPECT_EQ(printable("a\033[1m\n\x7f\xc3\xa9"), "a [1m  \xc3\xa9");
-}
-
 TEST(Format, PercentHasNoNegativeZero) {
   EXPECT_EQ(format_percent(-0.3), "0");
   EXPECT_EQ(format_percent(-0.7), "-1");

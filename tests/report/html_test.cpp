@@ -9,6 +9,7 @@
 
 #include "bench/expect_input_error.h"
 #include "core/error.h"
+#include "core/printable.h"
 #include "report/golden.h"
 #include "report/html_data.h"
 #include "report/html_text.h"
@@ -105,7 +106,7 @@ TEST(Html, MasksOfCellsOverRanksAreDrawnOnceAndShort) {
 TEST(Html, MarkupInRecordsStaysText) {
   const std::string page = render_html(hostile_records(), std::nullopt);
   EXPECT_THAT(page, Not(HasSubstr("<script>document")));
-  EXPECT_EQ(data_of(page)["cells"][0]["reason"], kHostileText);
+  EXPECT_EQ(data_of(page)["cells"][0]["reason"], printable(kHostileText));
 }
 
 TEST(Html, TheDataAreInTheOrderToShow) {
@@ -202,11 +203,7 @@ RC_GTEST_PROP(HtmlText, JsonOfAnyTextIsSafeAndReadsBack, ()) {
   for (const std::string& piece : pieces) text += piece;
   const std::string safe = json_for_script(json{{"text", text}});
   RC_ASSERT(safe.find_first_of("<>&") == std::string::npos);
-  RC_ASSERT(safe.find("\xe2\x80\xa8") == std::string::npos);
-  RC_ASSERT(safe.find("\xe2\x80\xa9") == std::string::npos);
-  const std::string plain =
-      json{{"text", text}}.dump(-1, ' ', false, json::error_handler_t::replace);
-  RC_ASSERT(json::parse(safe) == json::parse(plain));
+  RC_ASSERT(json::parse(safe) == json({{"text", printable(text)}}));
 }
 
 TEST(HtmlText, ScriptsKeepEverythingButTheirEnd) {

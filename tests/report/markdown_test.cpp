@@ -67,7 +67,7 @@ TEST(Markdown, EveryRowOfATableHasItsColumns) {
 TEST(Markdown, MarkupInTextsStaysText) {
   std::vector<Record> records = {sample_records()[0]};
   records[0].c.kernel = "a`b|c";
-  records[0].status = {StatusCode::crash, "<b> [x](y) *z* _u_ |\nnext"};
+  records[0].status = {StatusCode::crash, "<b> [x](y) *z* _u_ | next"};
   const std::string text = markdown(records);
   EXPECT_THAT(text, ::testing::HasSubstr(R"(`a'b\|c`)"));
   EXPECT_THAT(text, ::testing::HasSubstr(R"(\<b\> \[x\]\(y\) \*z\* \_u\_ \| next)"));

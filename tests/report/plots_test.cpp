@@ -120,9 +120,34 @@ TEST(Gnuplot, ComplaintsAreReported) {
                      "gnuplot failed: ");
 }
 
+TEST(Gnuplot, StartsWithoutTheUsersFilesAndVariables) {
+  const TempDirectory folder;
+  const std::string canary = (folder / "canary").string();
+  write_file(folder / ".gnuplot", "set print '" + canary + "'\nprint 'read'\n");
+  const std::string home = std::getenv("HOME") != nullptr ? std::getenv("HOME") : "";
+  ::setenv("HOME", folder.path().c_str(), 1);
+  ::setenv("GNUPLOT_PDFDIR", "seen", 1);
+  draw_with_gnuplot(folder / "a.svg", 100, 100,
+                    "set label 1 \"<\".system('echo $GNUPLOT_PDFDIR').\">\" at 0,0\nplot x\n");
+  ::unsetenv("GNUPLOT_PDFDIR");
+  ::setenv("HOME", home.c_str(), 1);
+  EXPECT_FALSE(fs::exists(canary));
+  const std::string picture = read_file(folder / "a.svg");
+  EXPECT_THAT(picture, HasSubstr("</svg>"));
+  EXPECT_THAT(picture, Not(HasSubstr("seen")));
+}
+
+TEST(Gnuplot, AFigureThatFailsReplacesNothing) {
+  const TempDirectory folder;
+  write_file(folder / "a.png", "before");
+  expect_input_error([&] { draw_with_gnuplot(folder / "a.png", 100, 100, "plot nonsense(x)\n"); },
+                     "gnuplot failed: ");
+  EXPECT_EQ(read_file(folder / "a.png"), "before");
+}
+
 TEST(Gnuplot, QuotesTakeAnyText) {
   EXPECT_EQ(gnuplot_quoted("it's"), "'it\u2019s'");
-  EXPECT_EQ(gnuplot_quoted("a\nb`c`\\"), "'a b`c`\\'");
+  EXPECT_EQ(gnuplot_quoted("a\nb`c`\\"), "'a\\nb`c`\\'");
 }
 
 /// The sample's cells of one mask, forward, at more and more lengths.

@@ -31,9 +31,10 @@ std::vector<Record> one_device_records();
 /// Records that hold kHostileText wherever a text can be.
 std::vector<Record> hostile_records();
 
-/// Text that every view must show as text: markup, quotes, separators, formulas, line breaks.
+/// Text that every view must show as text: markup, quotes, separators, formulas, line breaks, what
+/// steers a terminal or turns the direction of text.
 inline constexpr const char* kHostileText =
     "=1+1 <script>document.title='injected'</script> & \"quoted\", 'single' | pipe `tick` \\back "
-    "\xe2\x80\xa8 end";
+    "\u2028 \033[2J\n\r\u0085\u202e end";
 
 }  // namespace longca::testing

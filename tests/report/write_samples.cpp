@@ -24,7 +24,9 @@ int main(int argc, char** argv) {
   const std::filesystem::path directory = argv[1];
   std::filesystem::create_directories(directory);
   write(directory / "sample.jsonl", longca::testing::sample_records());
-  write(directory / "hostile.jsonl", longca::testing::hostile_records());
+  // A page, since a record file that named kernels so would be refused.
+  std::ofstream hostile(directory / "hostile.html");
+  longca::write_html(hostile, longca::testing::hostile_records());
   write(directory / "all_masks.jsonl", longca::testing::all_mask_records());
   write(directory / "traced.jsonl", longca::testing::traced_records());
   write(directory / "ranks.jsonl", longca::testing::over_ranks_records());

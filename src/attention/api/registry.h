@@ -22,7 +22,7 @@ class KernelRegistry {
   /// `supports` says so). Throws InputError that suggests the nearest name.
   const Kernel& find(const std::string& name, DeviceKind device = DeviceKind::cpu) const;
   bool contains(const std::string& name) const;
-  /// Throws InputError if a kernel of that name exists for the same device.
+  /// Throws InputError if its name is none (core/printable.h), or taken for the same device.
   void add(std::unique_ptr<Kernel> kernel);
 
  private:

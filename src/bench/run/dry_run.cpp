@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/api/registry.h"
@@ -17,6 +18,7 @@
 #include "bench/cell/tensors.h"
 #include "bench/suite/axes.h"
 #include "bench/suite/scheme_axes.h"
+#include "core/printable.h"
 #include "mask/generators.h"
 
 namespace longca {
@@ -27,10 +29,37 @@ using Row = std::vector<std::string>;
 /// Axes with a column of their own; the others share one.
 constexpr std::array kColumns = {"kernel", "mask", "tokens", "heads", "dim", "dtype", "pass"};
 
+/// Slices and kept blocks of all masks that one list makes.
+constexpr double kMaxPieces = 1 << 23;
+
 struct Totals {
   double flops = 0;
   std::int64_t max_bytes = 0;
-  std::size_t problems = 0;
+  std::size_t unknown = 0;  ///< cells whose masks are not made
+};
+
+/// Makes the masks of cells in their order, one for all cells of a problem.
+class MaskMaker {
+ public:
+  /// The mask of the case; nullptr if it would cost too much.
+  const GeneratedMask* mask_of(const Case& c) {
+    if (std::string key = c.problem_key(); key != key_) {
+      key_ = std::move(key);
+      generated_.reset();
+      // For selected blocks, as many drawn ones: needs no inputs.
+      const MaskSpec spec = c.mask_spec();
+      const double cost = estimate_pieces(spec);
+      if (cost > left_) return nullptr;
+      left_ -= cost;
+      generated_ = generate_mask(spec);
+    }
+    return generated_ ? &*generated_ : nullptr;
+  }
+
+ private:
+  double left_ = kMaxPieces;
+  std::string key_;
+  std::optional<GeneratedMask> generated_;
 };
 
 std::string other_axes(const Case& c) {
@@ -54,8 +83,15 @@ Support supported(const Case& c, const GeneratedMask& generated) {
   return inputs_offered(problem.dtype);
 }
 
-Row row_of(const Case& c, const GeneratedMask& generated, const RunLimits& limits, Totals& totals) {
-  const Mask& mask = generated.mask;
+Row row_of(const Case& c, const GeneratedMask* generated, const RunLimits& limits, Totals& totals) {
+  Row row;
+  for (const char* axis : kColumns) row.push_back(find_axis(axis).text(c).value_or(""));
+  if (generated == nullptr) {
+    ++totals.unknown;
+    row.insert(row.end(), {"-", "-", other_axes(c)});
+    return row;
+  }
+  const Mask& mask = generated->mask;
   const Problem problem = c.problem();
   const double flops = pass_flops(problem, mask);
   const std::int64_t bytes =
@@ -63,13 +99,13 @@ Row row_of(const Case& c, const GeneratedMask& generated, const RunLimits& limit
       estimate_verifier_bytes(problem, mask, VerifyBudget{limits.verify_budget_s});
   totals.flops += flops;
   totals.max_bytes = std::max(totals.max_bytes, bytes);
-  Row row;
-  for (const char* axis : kColumns) row.push_back(find_axis(axis).text(c).value_or(""));
   row.push_back(fmt::format("{:.3f}", flops / 1e9));
   row.push_back(fmt::format("{:.1f}", static_cast<double>(bytes) / (1 << 20)));
   row.push_back(other_axes(c));
-  const Support support = supported(c, generated);
-  if (!support.ok()) row.back() += fmt::format("  {}: {}", to_string(support.code), support.reason);
+  const Support support = supported(c, *generated);
+  if (!support.ok()) {
+    row.back() += fmt::format("  {}: {}", to_string(support.code), printable(support.reason));
+  }
   return row;
 }
 
@@ -89,36 +125,34 @@ void print_rows(std::ostream& out, const std::vector<Row>& rows) {
   }
 }
 
-void print_skipped(std::ostream& out, const CaseList& list) {
-  std::map<std::string, std::size_t> reasons;
-  for (const auto& skipped : list.skipped) ++reasons[skipped.reason];
-  for (const auto& [reason, count] : reasons) {
-    fmt::print(out, "{} left out by the suite: {}\n", count, reason);
+void print_totals(std::ostream& out, const Totals& totals, std::size_t listed,
+                  const SuiteSize& size) {
+  fmt::print(out, "{} cells of {} problems, {:.3f} GFLOP once through, at most {:.1f} MiB\n",
+             size.cells, size.problems, totals.flops / 1e9,
+             static_cast<double>(totals.max_bytes) / (1 << 20));
+  if (const std::int64_t rest = size.cells - static_cast<std::int64_t>(listed); rest > 0) {
+    fmt::print(out, "{} of them are not listed, and not in the figures\n", rest);
+  }
+  if (totals.unknown > 0) {
+    fmt::print(out, "{} of the listed have masks too large for a list, and no figures\n",
+               totals.unknown);
+  }
+  for (const auto& [reason, count] : size.skipped) {
+    fmt::print(out, "{} left out by the suite: {}\n", count, printable(reason));
   }
 }
 
 }  // namespace
 
-void print_dry_run(std::ostream& out, const CaseList& list, const RunLimits& limits) {
+void print_dry_run(std::ostream& out, const CaseList& list, const SuiteSize& size,
+                   const RunLimits& limits) {
   std::vector<Row> rows{Row(kColumns.begin(), kColumns.end())};
   rows.front().insert(rows.front().end(), {"GFLOP", "MiB", "axes"});
   Totals totals;
-  std::string problem_key;
-  std::optional<GeneratedMask> generated;
-  for (const Case& c : list.cases) {
-    if (c.problem_key() != problem_key) {
-      problem_key = c.problem_key();
-      generated =
-          generate_mask(c.mask_spec());  // for selected blocks, as many drawn ones: needs no inputs
-      ++totals.problems;
-    }
-    rows.push_back(row_of(c, *generated, limits, totals));
-  }
+  MaskMaker masks;
+  for (const Case& c : list.cases) rows.push_back(row_of(c, masks.mask_of(c), limits, totals));
   print_rows(out, rows);
-  fmt::print(out, "{} cells of {} problems, {:.3f} GFLOP once through, at most {:.1f} MiB\n",
-             list.cases.size(), totals.problems, totals.flops / 1e9,
-             static_cast<double>(totals.max_bytes) / (1 << 20));
-  print_skipped(out, list);
+  print_totals(out, totals, list.cases.size(), size);
 }
 
 }  // namespace longca

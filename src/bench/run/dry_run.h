@@ -7,8 +7,14 @@
 
 namespace longca {
 
-/// Lists the cells without running them: FLOPs, an estimate of the memory (inputs, outputs and
+/// The most cells that a dry run lists one by one.
+inline constexpr std::size_t kListedCells = 1000;
+
+/// Lists cells without running them: FLOPs, an estimate of the memory (inputs, outputs and
 /// reference; a kernel's workspace is not known before its plan), and why a kernel will not run.
-void print_dry_run(std::ostream& out, const CaseList& list, const RunLimits& limits);
+/// `list` has the first kListedCells of the suite, whose size is `size`. Masks are made until they
+/// have cost about a second; cells of others have "-" instead of figures.
+void print_dry_run(std::ostream& out, const CaseList& list, const SuiteSize& size,
+                   const RunLimits& limits);
 
 }  // namespace longca

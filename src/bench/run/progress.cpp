@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "core/printable.h"
+
 namespace longca {
 namespace {
 
@@ -75,10 +77,10 @@ void Progress::finished(const Record& record, const std::string& output) {
   clear_bar();
   std::istringstream lines(output);
   for (std::string line; std::getline(lines, line);) {
-    fmt::print(out_, "{} | {}\n", record.c.kernel, line);
+    fmt::print(out_, "{} | {}\n", record.c.kernel, printable(line));
   }
   if (style_ == Style::lines || failed(record)) {
-    fmt::print(out_, "[{}/{}] {}\n", done_, cells_, describe_record(record));
+    fmt::print(out_, "[{}/{}] {}\n", done_, cells_, printable(describe_record(record)));
   }
   std::fflush(out_);
 }

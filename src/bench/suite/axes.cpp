@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "bench/suite/scheme_axes.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "core/printable.h"
 #include "mask/lengths.h"
 
 namespace longca {
@@ -118,6 +120,15 @@ Axis device_axis() {
   return axis;
 }
 
+/// An axis whose names are not all known to a reader of records: what it reads must look like one.
+Axis checked_name(Axis axis) {
+  axis.read = [name = axis.name, read = axis.read, text = axis.text](const json& object, Case& c) {
+    read(object, c);
+    check_name(name, text(c).value_or(""));
+  };
+  return axis;
+}
+
 Axis over_ranks(Axis axis) {
   axis.over_ranks = true;
   return axis;
@@ -174,8 +185,10 @@ std::vector<Axis> make_table() {
   const auto block_tokens = [](const MaskTraits& mask) { return mask.uses_block_tokens; };
   const auto blocks = [](const MaskTraits& mask) { return mask.uses_blocks; };
   std::vector<Axis> table;
-  table.push_back(name_axis<&Case::kernel>("kernel", "what runs", "all", kernel_names));
-  table.push_back(name_axis<&Case::mask>("mask", "which keys a query sees", "causal", mask_names));
+  table.push_back(
+      checked_name(name_axis<&Case::kernel>("kernel", "what runs", "all", kernel_names)));
+  table.push_back(checked_name(
+      name_axis<&Case::mask>("mask", "which keys a query sees", "causal", mask_names)));
   table.push_back(
       count_axis<&Case::tokens>("tokens", "tokens", "length of the sequence", "4K", 1, kMaxTokens));
   table.push_back(heads_axis());
@@ -230,14 +243,20 @@ std::span<const Axis> axis_table() {
 }
 
 const Axis& find_axis(std::string_view name) {
-  Names known;
   for (const Axis& axis : axis_table()) {
     if (axis.name == name) return axis;
-    known.push_back(axis.name);
   }
   if (name == tokens_per_rank_axis().name) return tokens_per_rank_axis();
+  Names known;
+  for (const Axis& axis : axis_table()) known.push_back(axis.name);
   known.push_back(tokens_per_rank_axis().name);
   throw_input_error("unknown axis '{}'{}", name, suggestion(name, known));
+}
+
+bool shapes_problem(const Axis& axis) {
+  constexpr std::array<std::string_view, 8> kOthers = {
+      "kernel", "pass", "deterministic", "mode", "scheme", "shard", "factor", "transport"};
+  return std::ranges::find(kOthers, axis.name) == kOthers.end();
 }
 
 std::optional<std::string> full_text(const Axis& axis, const Case& c) {

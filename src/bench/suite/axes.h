@@ -53,6 +53,10 @@ inline constexpr std::string_view kFound = "found";
 /// keys and records. Throws InputError that suggests the nearest name.
 const Axis& find_axis(std::string_view name);
 
+/// Whether cells that differ in this axis have different inputs or another reference: no kernel,
+/// pass, determinism, mode, and of the axes of ranks their number alone.
+bool shapes_problem(const Axis& axis);
+
 /// A case's value of an axis, including a standard that the case leaves out; nothing where its mask
 /// does not depend on the axis.
 std::optional<std::string> full_text(const Axis& axis, const Case& c);

@@ -28,10 +28,6 @@ std::vector<std::string_view> split_list(std::string_view axis, std::string_view
   }
 }
 
-void add_once(std::vector<std::string>& values, std::string value) {
-  if (std::ranges::find(values, value) == values.end()) values.push_back(std::move(value));
-}
-
 std::int64_t check_range(std::string_view axis, std::int64_t value, std::int64_t low,
                          std::int64_t high) {
   if (value < low) throw_input_error("{} {} is too small: the minimum is {}", axis, value, low);
@@ -39,55 +35,59 @@ std::int64_t check_range(std::string_view axis, std::int64_t value, std::int64_t
   return value;
 }
 
-void add_counts(std::vector<std::string>& values, std::string_view axis, std::string_view item,
+void add_counts(DistinctTexts& values, std::string_view axis, std::string_view item,
                 std::int64_t low, std::int64_t high) {
   for (const std::int64_t count : parse_counts(axis, item)) {
-    add_once(values, std::to_string(check_range(axis, count, low, high)));
+    values.add(std::to_string(check_range(axis, count, low, high)));
   }
 }
 
 }  // namespace
 
+void DistinctTexts::add(std::string text) {
+  if (seen_.insert(text).second) texts_.push_back(std::move(text));
+}
+
 ValueParser counts_between(std::string axis, std::int64_t low, std::int64_t high) {
   return [=](std::string_view text) {
-    std::vector<std::string> values;
+    DistinctTexts values;
     for (const auto item : split_list(axis, text)) add_counts(values, axis, item, low, high);
-    return values;
+    return values.take();
   };
 }
 
 ValueParser counts_or_word(std::string axis, std::int64_t low, std::int64_t high,
                            std::string word) {
   return [=](std::string_view text) {
-    std::vector<std::string> values;
+    DistinctTexts values;
     for (const auto item : split_list(axis, text)) {
       if (item == word) {
-        add_once(values, word);
+        values.add(word);
       } else {
         add_counts(values, axis, item, low, high);
       }
     }
-    return values;
+    return values.take();
   };
 }
 
 ValueParser numbers_above(std::string axis, double low, double high) {
   return [=](std::string_view text) {
-    std::vector<std::string> values;
+    DistinctTexts values;
     for (const auto item : split_list(axis, text)) {
       const double number = parse_number(axis, item);
       if (!(number > low && number <= high)) {
         throw_input_error("{} {} is not above {} and at most {}", axis, item, low, high);
       }
-      add_once(values, fmt::format("{}", number));
+      values.add(fmt::format("{}", number));
     }
-    return values;
+    return values.take();
   };
 }
 
 ValueParser head_pairs(std::string axis, std::int64_t high) {
   return [=](std::string_view text) {
-    std::vector<std::string> values;
+    DistinctTexts values;
     for (const auto item : split_list(axis, text)) {
       const std::size_t colon = item.find(':');
       const std::string_view kv = colon == std::string_view::npos ? item : item.substr(colon + 1);
@@ -97,9 +97,9 @@ ValueParser head_pairs(std::string axis, std::int64_t high) {
         throw_input_error("{} {}: {} query heads are no multiple of {} KV heads", axis, item,
                           heads_q, heads_k);
       }
-      add_once(values, fmt::format("{}:{}", heads_q, heads_k));
+      values.add(fmt::format("{}:{}", heads_q, heads_k));
     }
-    return values;
+    return values.take();
   };
 }
 
@@ -110,10 +110,10 @@ ValueParser names_of(std::string axis, std::vector<std::string> (*names)()) {
 ValueParser names_or_word(std::string axis, std::vector<std::string> (*names)(), std::string word) {
   return [=](std::string_view text) {
     const std::vector<std::string> known = names();
-    std::vector<std::string> values;
+    DistinctTexts values;
     for (const auto item : split_list(axis, text)) {
       if (item == "all") {
-        for (const std::string& name : known) add_once(values, name);
+        for (const std::string& name : known) values.add(name);
         continue;
       }
       if (item != word && std::ranges::find(known, item) == known.end()) {
@@ -122,9 +122,9 @@ ValueParser names_or_word(std::string axis, std::vector<std::string> (*names)(),
             "unknown {} '{}'{}", axis, item,
             near.empty() ? fmt::format(" (known: {})", fmt::join(known, ", ")) : near);
       }
-      add_once(values, std::string(item));
+      values.add(std::string(item));
     }
-    return values;
+    return values.take();
   };
 }
 

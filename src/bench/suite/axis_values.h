@@ -4,10 +4,22 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 namespace longca {
+
+/// Texts, each once, in the order in which they were added.
+class DistinctTexts {
+ public:
+  void add(std::string text);
+  std::vector<std::string> take() { return std::move(texts_); }
+
+ private:
+  std::vector<std::string> texts_;
+  std::unordered_set<std::string> seen_;
+};
 
 /// Parsers of axis values: from a comma list to canonical texts, each once, in the order given.
 /// All throw InputError naming the axis, the value and its limit.

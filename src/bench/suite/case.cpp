@@ -1,6 +1,5 @@
 #include "bench/suite/case.h"
 
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 #include "bench/suite/axes.h"
@@ -9,11 +8,12 @@
 namespace longca {
 namespace {
 
-/// "axis=value axis=value …" of the case's axes, except those in `left_out`.
-std::string key_without(const Case& c, std::initializer_list<std::string_view> left_out) {
+/// "axis=value axis=value …" of the case's axes for which `belongs` holds.
+template <typename Belongs>
+std::string key_of(const Case& c, const Belongs& belongs) {
   std::string key;
   for (const Axis& axis : axis_table()) {
-    if (std::find(left_out.begin(), left_out.end(), axis.name) != left_out.end()) continue;
+    if (!belongs(axis)) continue;
     const auto value = axis.text(c);
     if (!value) continue;
     if (!key.empty()) key += ' ';
@@ -70,12 +70,11 @@ InputStyle Case::input_style() const {
 }
 
 std::string Case::key() const {
-  return key_without(*this, {});
+  return key_of(*this, [](const Axis&) { return true; });
 }
 
 std::string Case::problem_key() const {
-  return key_without(
-      *this, {"kernel", "pass", "deterministic", "mode", "scheme", "shard", "factor", "transport"});
+  return key_of(*this, shapes_problem);
 }
 
 void to_json(nlohmann::json& json, const Case& c) {

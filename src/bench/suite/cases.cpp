@@ -1,6 +1,7 @@
 #include "bench/suite/cases.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -11,8 +12,9 @@ namespace {
 
 constexpr std::int64_t kMaxCases = 1'000'000;
 constexpr std::string_view kTokens = "tokens";
+constexpr std::string_view kRanks = "ranks";
 
-/// One axis of the product with its values, in the order of the table.
+/// One axis of the product with its values.
 struct Dimension {
   const Axis* axis;
   std::vector<std::string> values;
@@ -26,17 +28,21 @@ std::vector<std::string> values_of(const Suite& suite, const Axis& axis) {
   return axis.parse(axis.standard);
 }
 
-/// Axes in the order of the table. `tokens_per_rank` takes the place of `tokens`, at the end, since
-/// it needs the ranks.
+/// Axes from the slowest to the fastest: the number of ranks, those that shape a problem, the
+/// others, so that cells come as they run; each in the order of the table. `tokens_per_rank` takes
+/// the place of `tokens`.
 std::vector<const Axis*> axes_of_product(const Suite& suite, bool over_ranks) {
   const bool per_rank = over_ranks && suite.axes.contains(kTokensPerRank);
   std::vector<const Axis*> axes;
-  for (const Axis& axis : axis_table()) {
-    if (axis.over_ranks && !over_ranks) continue;
-    if (per_rank && axis.name == kTokens) continue;
-    axes.push_back(&axis);
+  if (over_ranks) axes.push_back(&find_axis(kRanks));
+  for (const bool of_problem : {true, false}) {
+    for (const Axis& axis : axis_table()) {
+      const bool is_elsewhere = axis.name == kRanks || (axis.over_ranks && !over_ranks) ||
+                                (per_rank && axis.name == kTokens);
+      if (!is_elsewhere && shapes_problem(axis) == of_problem) axes.push_back(&axis);
+    }
+    if (of_problem && per_rank) axes.push_back(&find_axis(kTokensPerRank));
   }
-  if (per_rank) axes.push_back(&find_axis(kTokensPerRank));
   return axes;
 }
 
@@ -74,20 +80,34 @@ std::string apply_exceptions(const Suite& suite, Case raw, Case& c, int ranks_pe
   return "";
 }
 
-/// Calls body(case) for every point of the product, the last axis running fastest.
+/// Calls body(case) for the points of the product until it returns false, the last axis running
+/// fastest. With `skips`, points are left out that differ from others in an axis alone on which
+/// their mask does not depend.
 template <typename Body>
-void for_each_point(const std::vector<Dimension>& dimensions, const Body& body) {
+void for_each_point(const std::vector<Dimension>& dimensions, bool skips, const Body& body) {
   std::vector<std::size_t> index(dimensions.size(), 0);
   while (true) {
     Case c;
     for (std::size_t i = 0; i < dimensions.size(); ++i) {
       dimensions[i].axis->assign(c, dimensions[i].values[index[i]]);
     }
-    body(std::move(c));
+    const MaskTraits& mask = mask_traits(c.mask);
+    if (!body(std::move(c))) return;
     std::size_t i = dimensions.size();
-    while (i > 0 && ++index[i - 1] == dimensions[i - 1].values.size()) index[--i] = 0;
+    while (i > 0) {
+      const Axis& axis = *dimensions[i - 1].axis;
+      const bool applies = !skips || axis.applies == nullptr || axis.applies(mask);
+      if (++index[i - 1] < (applies ? dimensions[i - 1].values.size() : 1)) break;
+      index[--i] = 0;
+    }
     if (i == 0) return;
   }
+}
+
+/// Whether an exception gives cells another mask, which then may depend on other axes.
+bool sets_mask(const Suite& suite) {
+  return std::ranges::any_of(suite.exceptions,
+                             [](const SuiteException& e) { return e.set.contains("mask"); });
 }
 
 /// 1, 2, 4, … and `all`.
@@ -98,7 +118,7 @@ std::vector<std::string> doubled_up_to(int all) {
   return counts;
 }
 
-/// The suite with `found` written out: the device, and its numbers of ranks.
+/// The suite with `found` written out: the device, and its numbers of ranks, ascending.
 Suite with_found(const Suite& suite, const FoundRanks& found) {
   Suite result = suite;
   const auto devices = values_of(suite, find_axis("device"));
@@ -115,6 +135,7 @@ Suite with_found(const Suite& suite, const FoundRanks& found) {
       if (std::ranges::find(ranks, count) == ranks.end()) ranks.push_back(count);
     }
   }
+  std::ranges::sort(ranks, {}, [](const std::string& count) { return std::stoll(count); });
   result.axes["ranks"] = std::move(ranks);
   return result;
 }
@@ -132,19 +153,22 @@ void group_by_problem(std::vector<Case>& cases) {
   for (auto& [rank, c] : keyed) cases.push_back(std::move(c));
 }
 
-CaseList expand_product(const Suite& suite, bool over_ranks, int ranks_per_node) {
+CaseList expand_product(const Suite& suite, bool over_ranks, int ranks_per_node,
+                        std::size_t max_cells) {
   CaseList list;
   std::unordered_set<std::string> seen;
-  for_each_point(dimensions_of(suite, over_ranks), [&](const Case& raw) {
+  const auto add = [&](const Case& raw) {
     Case c = canonical(raw, ranks_per_node);
     const std::string reason = apply_exceptions(suite, raw, c, ranks_per_node);
-    if (!seen.insert(c.key()).second) return;
+    if (!seen.insert(c.key()).second) return true;
     if (reason.empty()) {
       list.cases.push_back(std::move(c));
     } else {
       list.skipped.push_back({std::move(c), reason});
     }
-  });
+    return list.cases.size() < max_cells;
+  };
+  for_each_point(dimensions_of(suite, over_ranks), !sets_mask(suite), add);
   if (list.cases.empty()) {
     throw_input_error("suite '{}' has no cell: its exceptions leave out all {} ({})", suite.name,
                       list.skipped.size(), list.skipped.front().reason);
@@ -153,16 +177,83 @@ CaseList expand_product(const Suite& suite, bool over_ranks, int ranks_per_node)
   return list;
 }
 
-}  // namespace
-
-CaseList expand(const Suite& suite) {
-  return expand_product(suite, false, kRanksPerNode);
+/// Whether an axis's value says all that it does to a case: no other axis changes it or is changed
+/// by it, in `canonical` or by an exception.
+bool is_free(const Axis& axis, const Suite& suite, bool over_ranks) {
+  constexpr std::array<std::string_view, 5> kCoupled = {"mask", "pass", "deterministic", "window",
+                                                        "device"};
+  constexpr std::array<std::string_view, 3> kShapeOfFactor = {"tokens", "heads", "dim"};
+  const auto has = [&](const auto& names) {
+    return std::ranges::find(names, axis.name) != names.end();
+  };
+  const auto mentions = [&](const SuiteException& e) {
+    return e.when.contains(axis.name) || e.set.contains(axis.name);
+  };
+  if (axis.over_ranks || has(kCoupled) || (over_ranks && has(kShapeOfFactor))) return false;
+  return std::ranges::none_of(suite.exceptions, mentions);
 }
 
-CaseList expand_over_ranks(const Suite& suite, const FoundRanks& found) {
-  CaseList list = expand_product(with_found(suite, found), true, found.per_node);
+/// What a product's free axes multiply its cells and problems by.
+struct Multiple {
+  std::int64_t cells = 1;
+  std::int64_t problems = 1;
+};
+
+Multiple multiple_of(const std::vector<Dimension>& free, const Case& c) {
+  const MaskTraits& mask = mask_traits(c.mask);
+  Multiple multiple;
+  for (const Dimension& dimension : free) {
+    if (dimension.axis->applies != nullptr && !dimension.axis->applies(mask)) continue;
+    multiple.cells *= std::ssize(dimension.values);
+    if (shapes_problem(*dimension.axis)) multiple.problems *= std::ssize(dimension.values);
+  }
+  return multiple;
+}
+
+/// Makes the cells with the first value of every free axis, and multiplies.
+SuiteSize size_of_product(const Suite& suite, bool over_ranks, int ranks_per_node) {
+  std::vector<Dimension> dimensions = dimensions_of(suite, over_ranks);
+  std::vector<Dimension> free;
+  for (Dimension& dimension : dimensions) {
+    if (!is_free(*dimension.axis, suite, over_ranks)) continue;
+    free.push_back(dimension);
+    dimension.values.resize(1);
+  }
+  SuiteSize size;
+  std::unordered_set<std::string> seen;
+  std::unordered_set<std::string> problems;
+  const auto count = [&](const Case& raw) {
+    Case c = canonical(raw, ranks_per_node);
+    const std::string reason = apply_exceptions(suite, raw, c, ranks_per_node);
+    if (!seen.insert(c.key()).second) return true;
+    const Multiple multiple = multiple_of(free, c);
+    (reason.empty() ? size.cells : size.skipped[reason]) += multiple.cells;
+    if (reason.empty() && problems.insert(c.problem_key()).second)
+      size.problems += multiple.problems;
+    return true;
+  };
+  for_each_point(dimensions, !sets_mask(suite), count);
+  return size;
+}
+
+}  // namespace
+
+CaseList expand(const Suite& suite, std::size_t max_cells) {
+  return expand_product(suite, false, kRanksPerNode, max_cells);
+}
+
+SuiteSize size_of(const Suite& suite) {
+  return size_of_product(suite, false, kRanksPerNode);
+}
+
+CaseList expand_over_ranks(const Suite& suite, const FoundRanks& found, std::size_t max_cells) {
+  CaseList list = expand_product(with_found(suite, found), true, found.per_node, max_cells);
   std::ranges::stable_sort(list.cases, {}, [](const Case& c) { return c.ranks.value(); });
   return list;
+}
+
+SuiteSize size_over_ranks(const Suite& suite, const FoundRanks& found) {
+  return size_of_product(with_found(suite, found), true, found.per_node);
 }
 
 }  // namespace longca

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,10 +24,21 @@ struct CaseList {
   std::vector<Skipped> skipped;
 };
 
+inline constexpr std::size_t kAllCases = std::numeric_limits<std::size_t>::max();
+
 /// The product of the suite's axes (its standard value for an axis that it does not name) with its
-/// exceptions, without axes of ranks. Throws InputError if no cell is left or there are more than a
-/// million.
-CaseList expand(const Suite& suite);
+/// exceptions, without axes of ranks; the first `max_cells` of them. Throws InputError if no cell
+/// is left or there are more than a million.
+CaseList expand(const Suite& suite, std::size_t max_cells = kAllCases);
+
+/// How many cells a suite has, counted without making them.
+struct SuiteSize {
+  std::int64_t cells = 0;
+  std::int64_t problems = 0;  ///< sets of cells with the same inputs and reference
+  std::map<std::string, std::int64_t> skipped;  ///< cells left out, by reason
+};
+/// Of the list that expand makes. Throws InputError if there are more than a million cells.
+SuiteSize size_of(const Suite& suite);
 
 /// How many ranks can be started here, for `ranks=found`.
 struct FoundRanks {
@@ -35,6 +49,9 @@ struct FoundRanks {
 
 /// The same for cells over ranks, ordered by their number of ranks. `ranks=found`: 1, 2, 4, … and
 /// all that the device has.
-CaseList expand_over_ranks(const Suite& suite, const FoundRanks& found);
+CaseList expand_over_ranks(const Suite& suite, const FoundRanks& found,
+                           std::size_t max_cells = kAllCases);
+/// Of the list that expand_over_ranks makes.
+SuiteSize size_over_ranks(const Suite& suite, const FoundRanks& found);
 
 }  // namespace longca

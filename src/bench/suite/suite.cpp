@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
 #include "bench/build_info.h"
 #include "core/error.h"
@@ -18,11 +17,13 @@ namespace fs = std::filesystem;
 
 std::string read_file(const fs::path& path) {
   std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file)
+  std::string text(kMaxSuiteBytes + 1, '\0');  // one more than parse_suite takes
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || !file.is_open()) {
     throw_input_error("suite '{}' cannot be read: {}", path.string(), std::strerror(errno));
-  return text.str();
+  }
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
 }
 
 bool mentions(const SuiteException& exception, const AxisValues& axes) {

@@ -5,12 +5,94 @@
 #include <cmath>
 #include <utility>
 
+#include "bench/suite/axis_values.h"
 #include "bench/suite/suite.h"
 #include "core/error.h"
 #include "core/nearest.h"
 
 namespace longca {
 namespace {
+
+constexpr std::size_t kMaxExceptions = 100;  ///< each is tried on every cell
+constexpr int kMaxDepth = 16;                ///< a suite needs four; the parser recurses
+
+/// Passes over TOML, so far as to know what is a text or a comment and what is structure.
+class DepthScanner {
+ public:
+  explicit DepthScanner(std::string_view text) : text_(text) {}
+
+  /// The first line with more than kMaxDepth parts of a dotted key, or brackets; 0 if none has.
+  int first_too_deep() {
+    while (at_ < text_.size()) {
+      step();
+      if (parts_ > kMaxDepth || brackets_ > kMaxDepth) return line_;
+    }
+    return 0;
+  }
+
+ private:
+  void step() {
+    switch (const char c = text_[at_]) {
+      case '"':
+      case '\'':
+        return skip_text(c);
+      case '#':
+        at_ = std::min(text_.find('\n', at_), text_.size());
+        return;
+      case '.':
+        ++parts_;
+        break;
+      case '[':
+      case '{':
+        ++brackets_;
+        parts_ = 0;
+        break;
+      case ']':
+      case '}':
+        brackets_ = std::max(brackets_ - 1, 0);
+        parts_ = 0;
+        break;
+      case '\n':
+        ++line_;
+        [[fallthrough]];
+      case '=':
+      case ',':
+        parts_ = 0;
+        break;
+      default:
+        break;
+    }
+    ++at_;
+  }
+
+  /// A text: "…", '…', or either with three quotes over several lines.
+  void skip_text(char quote) {
+    const std::string three(3, quote);
+    const bool is_long = text_.substr(at_).starts_with(three);
+    at_ += is_long ? 3 : 1;
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '\n') {
+        if (!is_long) return;  // has no end: the parser says so
+        ++line_;
+      }
+      if (is_long ? text_.substr(at_).starts_with(three) : c == quote) {
+        at_ += is_long ? 3 : 1;
+        // Up to two quotes of a long text's own may stand before the three that end it.
+        for (int more = 0; is_long && more < 2 && text_.substr(at_).starts_with(quote); ++more)
+          ++at_;
+        return;
+      }
+      at_ += c == '\\' && quote == '"' ? 2 : 1;
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int line_ = 1;
+  int parts_ = 0;  ///< dots since the key began
+  int brackets_ = 0;
+};
 
 /// Reads the nodes of one file; every error gives its line and column.
 class SuiteReader {
@@ -69,17 +151,14 @@ class SuiteReader {
     fail(node, "axis '{}' takes numbers, texts, or arrays of them", axis);
   }
 
-  void add_values(const Axis& axis, const toml::node& node,
-                  std::vector<std::string>& values) const {
+  void add_values(const Axis& axis, const toml::node& node, DistinctTexts& values) const {
     if (const toml::array* array = node.as_array()) {
       for (const toml::node& item : *array) add_values(axis, item, values);
       return;
     }
     const std::string text = axis_text(node, axis.name);
     try {
-      for (std::string& value : axis.parse(text)) {
-        if (std::ranges::find(values, value) == values.end()) values.push_back(std::move(value));
-      }
+      for (std::string& value : axis.parse(text)) values.add(std::move(value));
     } catch (const InputError& error) {
       fail(node, "{}", error.what());
     }
@@ -94,8 +173,9 @@ class SuiteReader {
       } catch (const InputError& error) {
         fail(value, "{}", error.what());
       }
-      std::vector<std::string>& values = result[axis->name];
-      add_values(*axis, value, values);
+      DistinctTexts texts;
+      add_values(*axis, value, texts);
+      std::vector<std::string>& values = result[axis->name] = texts.take();
       if (values.empty()) fail(value, "axis '{}' has no value: the product is empty", axis->name);
     }
     return result;
@@ -104,6 +184,9 @@ class SuiteReader {
   std::vector<SuiteException> exceptions(const toml::node& node) const {
     const toml::array* array = node.as_array();
     if (array == nullptr) fail(node, "'exceptions' is not written as [[exceptions]]");
+    if (array->size() > kMaxExceptions) {
+      fail(node, "{} exceptions are too many: the maximum is {}", array->size(), kMaxExceptions);
+    }
     std::vector<SuiteException> result;
     for (const toml::node& item : *array) result.push_back(exception(table(item, "exceptions")));
     return result;
@@ -160,6 +243,14 @@ class SuiteReader {
 }  // namespace
 
 Suite parse_suite(std::string_view text, const std::filesystem::path& path) {
+  if (text.size() > kMaxSuiteBytes) {
+    throw_input_error("suite '{}' is too large: it has more than {} bytes", path.string(),
+                      kMaxSuiteBytes);
+  }
+  if (const int line = DepthScanner(text).first_too_deep()) {
+    throw_input_error("{}:{}: keys and values are nested deeper than {}", path.string(), line,
+                      kMaxDepth);
+  }
   const SuiteReader reader(path);
   try {
     return reader.read(toml::parse(text, path.string()));

@@ -186,6 +186,10 @@ TEST(Registry, ANameIsTakenOnce) {
   registry.add(std::make_unique<Named>("mine"));
   EXPECT_TRUE(registry.contains("mine"));
   EXPECT_THROW(registry.add(std::make_unique<Named>("mine")), InputError);
+  // A name is part of file names, of lists and of lines.
+  for (const char* name : {"", "..", "../PWN", "a,b", "a b", "a\n", "<b>", "\u202egnorw"}) {
+    EXPECT_THROW(registry.add(std::make_unique<Named>(name)), InputError) << name;
+  }
   EXPECT_EQ(registry.kernels().size(), 1U);
 }
 

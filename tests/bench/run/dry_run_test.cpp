@@ -21,7 +21,7 @@ std::string without_memory(const std::string& line, const std::string& end) {
 std::string dry_run(const std::string& suite) {
   std::ostringstream out;
   const Suite parsed = parse_suite(suite, "s.toml");
-  print_dry_run(out, expand(parsed), parsed.limits);
+  print_dry_run(out, expand(parsed, kListedCells), size_of(parsed), parsed.limits);
   std::istringstream lines(out.str());
   std::string text;
   for (std::string line; std::getline(lines, line);) {

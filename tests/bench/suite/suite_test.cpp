@@ -1,12 +1,17 @@
 #include "bench/suite/suite.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "bench/expect_input_error.h"
+#include "bench/suite/axes.h"
 #include "bench/suite/cases.h"
+#include "core/error.h"
 #include "support/temp_directory.h"
 
 namespace longca::testing {
@@ -84,6 +89,43 @@ TEST(Suite, IsFoundByNameInTheConfigsFolder) {
   unsetenv("LONGCA_CONFIGS");
 }
 
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(Suite, DepthAndSizeHaveLimits) {
+  const std::pair<std::string, const char*> cases[] = {
+      {"description = 'a'\n" + repeated("a.", 50000) + "a = 1\n",
+       "s.toml:2: keys and values are nested deeper than 16"},
+      {"[" + repeated("a.", 50000) + "a]\n", "s.toml:1: keys"},
+      {"[axes]\nmask = " + repeated("[", 50000), "s.toml:2: keys"},
+      {"axes = " + repeated("{a=", 50000), "s.toml:1: keys"},
+      {"description = \"\"\"\n\\\"\"\"\"\n" + repeated("a . ", 20) + "a = 1\n", "s.toml:3: keys"},
+      {"x = [\"\"\"a\"\"\"\"\", {" + repeated("a.", 50000) + "a=1}]\n", "s.toml:1: keys"},
+      {"#" + repeated("x", 1 << 20), "suite 's.toml' is too large: it has more than 1048576 bytes"},
+      {repeated("[[exceptions]]\nwhen = { mask = \"full\" }\nskip = \"x\"\n", 101),
+       "101 exceptions are too many: the maximum is 100"},
+  };
+  for (const auto& [text, part] : cases) {
+    expect_input_error([&] { parse_suite(text, "s.toml"); }, part);
+  }
+  const std::string dots = repeated("a.", 50);
+  for (const std::string& quoted :
+       {"\"" + dots + "[[\"", "'" + dots + "'", "\"\"\"\n" + dots + "\"\"\"",
+        "'x' # " + dots + repeated("[", 99)}) {
+    EXPECT_EQ(parse_suite("description = " + quoted + "\n", "s.toml").axes.size(), 0U);
+  }
+}
+
+TEST(Suite, ManyValuesAreReadOnce) {
+  std::string list;
+  for (int i = 0; i < 150'000; ++i) list += fmt::format("{},", i % 75'000);
+  const Suite suite = parse_suite("[axes]\nseed = [" + list + "]\n", "s.toml");
+  EXPECT_EQ(suite.axes.at("seed").size(), 75'000U);
+}
+
 TEST(Cases, EqualWorkIsOneCell) {
   // A causal mask has no window; its two cells are one.
   const CaseList list = expand_text(
@@ -157,6 +199,113 @@ TEST(Cases, NoneLeftOrFarTooManyAreErrors) {
             "block = \"1:1M:x2\"\nwindow = \"1:1M:x2\"\n");
       },
       "more than 1000000 cells");
+}
+
+/// Expects size_of to count what expand makes, and a cut list to begin as the whole one.
+void expect_counted(const CaseList& list, const SuiteSize& size, const CaseList& cut) {
+  std::set<std::string> problems;
+  for (const Case& c : list.cases) problems.insert(c.problem_key());
+  std::map<std::string, std::int64_t> skipped;
+  for (const auto& entry : list.skipped) ++skipped[entry.reason];
+  EXPECT_EQ(size.cells, std::ssize(list.cases));
+  EXPECT_EQ(size.problems, std::ssize(problems));
+  EXPECT_EQ(size.skipped, skipped);
+  ASSERT_LE(cut.cases.size(), list.cases.size());
+  for (std::size_t i = 0; i < cut.cases.size(); ++i) {
+    EXPECT_EQ(cut.cases[i].key(), list.cases[i].key());
+  }
+}
+
+/// Any axes of a few values each, those that depend on each other among them.
+Suite any_suite(bool over_ranks) {
+  static const std::map<std::string, std::vector<std::string>> kAxes = {
+      {"kernel", {"naive", "flash"}},
+      {"mask", {"causal", "sliding_window", "document", "global_sliding_window", "block_sparse"}},
+      {"tokens", {"64", "128", "256"}},
+      {"heads", {"8:2", "4:4"}},
+      {"dtype", {"float32", "bfloat16"}},
+      {"pass", {"forward", "backward"}},
+      {"deterministic", {"0", "1"}},
+      {"lengths", {"pile", "prolong64k"}},
+      {"seed", {"1", "2", "3"}},
+      {"window", {"auto", "16", "1024"}},
+      {"block", {"64", "128"}},
+      {"selection", {"random", "scores"}},
+      {"device", {"found", "cpu"}}};
+  static const std::map<std::string, std::vector<std::string>> kOfRanks = {
+      {"scheme", {"ulysses", "usp", "ring_p2p"}},
+      {"ranks", {"2", "4"}},
+      {"shard", {"published", "best", "zigzag"}},
+      {"factor", {"1", "2"}}};
+  const auto some_of = [](const std::vector<std::string>& values) {
+    return *rc::gen::suchThat(
+        rc::gen::unique<std::vector<std::string>>(
+            *rc::gen::inRange<std::size_t>(1, values.size() + 1), rc::gen::elementOf(values)),
+        [](const auto& chosen) { return !chosen.empty(); });
+  };
+  Suite suite = parse_suite("", "s.toml");
+  const auto add = [&](const auto& axes) {
+    for (const auto& [name, values] : axes) {
+      if (*rc::gen::inRange(0, 3) > 0) suite.axes[name] = some_of(values);
+    }
+  };
+  suite.axes["kernel"] = {"naive"};
+  add(kAxes);
+  if (over_ranks) {
+    suite.axes["scheme"] = {"usp"};
+    suite.axes["ranks"] = {"2"};
+    add(kOfRanks);
+  }
+  const int exceptions = *rc::gen::inRange(0, 3);
+  for (int i = 0; i < exceptions; ++i) {
+    SuiteException exception;
+    const auto [name, values] = *rc::gen::elementOf(kAxes);
+    exception.when[name] = some_of(values);
+    const auto [other, others] = *rc::gen::elementOf(kAxes);
+    if (*rc::gen::arbitrary<bool>()) {
+      exception.skip = fmt::format("for reason {}", i);
+    } else {
+      exception.set[other] = {others.front()};
+    }
+    suite.exceptions.push_back(std::move(exception));
+  }
+  return suite;
+}
+
+RC_GTEST_PROP(Cases, AreCountedWithoutBeingMade, ()) {
+  const Suite suite = any_suite(false);
+  try {
+    const CaseList list = expand(suite);
+    const bool has_order = suite.exceptions.empty();  // else the whole list is sorted anew
+    expect_counted(list, size_of(suite), has_order ? expand(suite, 7) : CaseList{});
+  } catch (const InputError&) {
+    RC_DISCARD("no cell");
+  }
+  RC_ASSERT(!::testing::Test::HasFailure());
+}
+
+RC_GTEST_PROP(Cases, OverRanksAreCountedWithoutBeingMade, ()) {
+  const Suite suite = any_suite(true);
+  try {
+    const CaseList list = expand_over_ranks(suite, {});
+    const bool has_order = suite.exceptions.empty();
+    expect_counted(list, size_over_ranks(suite, {}),
+                   has_order ? expand_over_ranks(suite, {}, 7) : CaseList{});
+  } catch (const InputError&) {
+    RC_DISCARD("no cell");
+  }
+  RC_ASSERT(!::testing::Test::HasFailure());
+}
+
+TEST(Cases, AMillionAreCountedFromAFewThousand) {
+  std::string seeds;
+  for (int seed = 0; seed < 1000; ++seed) seeds += fmt::format("{}{}", seed == 0 ? "" : ",", seed);
+  Suite suite = parse_suite("[axes]\nkernel = \"naive\"\npass = \"forward\"\n", "s.toml");
+  override_axes(suite, {{"seed", find_axis("seed").parse(seeds)},
+                        {"tokens", find_axis("tokens").parse(seeds.substr(2))}});
+  EXPECT_EQ(size_of(suite).cells, 999'000);
+  EXPECT_EQ(size_of(suite).problems, 999'000);
+  EXPECT_EQ(expand(suite, 10).cases.size(), 10U);
 }
 
 TEST(Cases, QuickKeepsWindowsBelowAQuarter) {

@@ -179,7 +179,7 @@ class PageTest(unittest.TestCase):
     def test_hostile_texts_everywhere(self):
         scripts = "return document.scripts.length"
         clean = self.run_script(scripts)
-        self.open(self.write_page("hostile"))
+        self.open(os.path.join(self.folder.name, "hostile.html"))
         self.assertEqual(self.run_script(scripts), clean)
         self.assertIn(HOSTILE, self.browser.title)
         self.assertIn(HOSTILE, " ".join(self.texts("#cells tbody td:first-child")))
@@ -419,7 +419,7 @@ class PageTest(unittest.TestCase):
         self.assertNotIn("no number", notes[0])
         self.assertIn("no number: flash X (all 3 schemes)", notes[1])
         self.set_width(390, is_phone=True)
-        self.open(self.write_page("hostile"))
+        self.open(os.path.join(self.folder.name, "hostile.html"))
         self.click('.filter-group[data-dimension="scheme"] button')
         for note in self.annotations("backward"):
             if "no number" in note:

@@ -44,7 +44,8 @@ def describe(plugins):
     """The answer to --describe."""
     try:
         capabilities = [load_plugin(file).capabilities for file in plugins]
-        json.dumps(capabilities)
+        # What Python takes for JSON and others do not: NaN, infinities, half of a surrogate pair.
+        json.dumps(capabilities, allow_nan=False, ensure_ascii=False).encode()
     except BadPlugin as error:
         return {"error": str(error)}
     except (TypeError, ValueError) as error:

@@ -1,0 +1,125 @@
+// fuzz_corpus DIR CONFIGS: writes what the fuzz targets start from, a folder for each. CONFIGS has
+// the suites.
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/ranks/protocol.h"
+#include "bench/suite/axes.h"
+#include "report/sample_records.h"
+#include "report/sparse_records.h"
+#include "support/temp_directory.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace longca;
+using namespace longca::testing;
+using nlohmann::json;
+
+/// Adds texts to one target's folder.
+class Seeds {
+ public:
+  Seeds(const fs::path& directory, const char* target) : folder_(directory / target) {
+    fs::create_directories(folder_);
+  }
+  void add(const std::string& text) { write_file(next(), text); }
+  fs::path next() { return folder_ / fmt::format("seed{:03}", number_++); }
+
+ private:
+  fs::path folder_;
+  int number_ = 0;
+};
+
+/// One record of each kind, and files of several.
+std::vector<std::string> record_files() {
+  std::vector<std::string> files;
+  for (const auto& records : {sample_records(), over_ranks_records(), sparse_records(),
+                              selected_records(), traced_records()}) {
+    std::string several;
+    for (std::size_t i = 0; i < std::min<std::size_t>(records.size(), 6); ++i) {
+      several += to_line(records[i]) + '\n';
+      if (i < 2) files.push_back(to_line(records[i]) + '\n');
+    }
+    files.push_back(several);
+  }
+  return files;
+}
+
+void write_compressed(const fs::path& path, const std::string& text) {
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "wb"), gzclose);
+  gzwrite(file.get(), text.data(), static_cast<unsigned>(text.size()));
+}
+
+void write_messages(const fs::path& directory) {
+  const Record record = sample_records()[0];
+  Seeds worker(directory, "worker_messages");
+  worker.add(json{{"stage", "forward"}}.dump() + '\n');
+  worker.add(json{{"stage", "set-up"}}.dump() + '\n' +
+             json{{"record", record}, {"ends", false}}.dump() + '\n');
+  worker.add(json{{"case", record.c}, {"options", CellOptions{}}}.dump() + '\n');
+  Seeds ranks(directory, "rank_messages");
+  const std::string hello = json{{"hello", RankHello{}}}.dump() + '\n';
+  ranks.add(hello);
+  ranks.add(hello + json{{"ready", true}}.dump() + '\n' + json{{"stage", "forward"}}.dump() + '\n' +
+            json{{"record", over_ranks_records()[0]}, {"ends", false}}.dump() + '\n');
+  ranks.add(hello + json{{"refused", "rank 1 runs commit a of longca"}}.dump() + '\n');
+}
+
+void write_texts(const fs::path& directory, const fs::path& configs) {
+  Seeds suites(directory, "suites");
+  for (const auto& entry : fs::directory_iterator(configs)) {
+    if (entry.path().extension() == ".toml") suites.add(read_file(entry.path()));
+  }
+  Seeds axes(directory, "axes");
+  for (const Axis& axis : axis_table()) {
+    axes.add(axis.name + '=' + axis.standard);
+    axes.add(axis.name + "=all,found,auto");
+  }
+  for (const char* text : {"tokens=1K:64K:x2,3000,1M", "heads=64:8,8", "density=0.25,1e-3",
+                           "tokens_per_rank=4K", "seed=9223372036854775807"}) {
+    axes.add(text);
+  }
+  Seeds hosts(directory, "hostfiles");
+  hosts.add("node1 slots=8\nnode2 slots=8 max_slots=16 # the last\n\n");
+  hosts.add("# none\nlocalhost\n127.0.0.1 slots=2\n");
+  Seeds output(directory, "launcher_output");
+  const std::string rule(74, '-');
+  output.add(rule +
+             "\nmpirun noticed that process rank 1 with PID 0 on node a exited on signal 11 "
+             "(Segmentation fault).\n" +
+             rule + "\n");
+  output.add(rule + "\n  Process name: [[1,1],1]\n  Exit code:    3\n" + rule +
+             "\n[a:1] trace\nsaid\n");
+  output.add(rule +
+             "\nMPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\nwith errorcode "
+             "1.\n" +
+             rule + "\n");
+  output.add("srun: error: node1: task 3: Exited with exit code 1\nslurmstepd: error\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fputs("usage: fuzz_corpus DIR CONFIGS\n", stderr);
+    return 2;
+  }
+  const fs::path directory = argv[1];
+  Seeds records(directory, "records");
+  Seeds compressed(directory, "gz");
+  for (const std::string& text : record_files()) {
+    records.add(text);
+    compressed.add(text);
+    write_compressed(compressed.next(), text);
+  }
+  write_messages(directory);
+  write_texts(directory, argv[2]);
+  return 0;
+}
