@@ -12,6 +12,7 @@
 
 #include "bench/ranks/protocol.h"
 #include "bench/suite/axes.h"
+#include "fuzz.h"
 #include "report/sample_records.h"
 #include "report/sparse_records.h"
 #include "support/temp_directory.h"
@@ -57,19 +58,24 @@ void write_compressed(const fs::path& path, const std::string& text) {
   gzwrite(file.get(), text.data(), static_cast<unsigned>(text.size()));
 }
 
+/// A message as it goes over a socket.
+std::string line(const json& message) {
+  return fmt::format("{} {}\n", fuzz::kSecret, message.dump());
+}
+
 void write_messages(const fs::path& directory) {
   const Record record = sample_records()[0];
   Seeds worker(directory, "worker_messages");
-  worker.add(json{{"stage", "forward"}}.dump() + '\n');
-  worker.add(json{{"stage", "set-up"}}.dump() + '\n' +
-             json{{"record", record}, {"ends", false}}.dump() + '\n');
-  worker.add(json{{"case", record.c}, {"options", CellOptions{}}}.dump() + '\n');
+  worker.add(line({{"stage", "forward"}}));
+  worker.add(line({{"stage", "set-up"}}) + line({{"record", record}, {"ends", false}}));
+  worker.add(line({{"record", sample_records()[1]}, {"ends", true}}));
   Seeds ranks(directory, "rank_messages");
-  const std::string hello = json{{"hello", RankHello{}}}.dump() + '\n';
-  ranks.add(hello);
-  ranks.add(hello + json{{"ready", true}}.dump() + '\n' + json{{"stage", "forward"}}.dump() + '\n' +
-            json{{"record", over_ranks_records()[0]}, {"ends", false}}.dump() + '\n');
-  ranks.add(hello + json{{"refused", "rank 1 runs commit a of longca"}}.dump() + '\n');
+  RankHello hello;
+  hello.ranks = 2;
+  ranks.add(line({{"hello", hello}}));
+  ranks.add(line({{"hello", hello}}) + line({{"ready", true}}) + line({{"stage", "forward"}}) +
+            line({{"record", over_ranks_records()[0]}, {"ends", false}}));
+  ranks.add(line({{"hello", hello}}) + line({{"refused", "rank 1 runs commit a of longca"}}));
 }
 
 void write_texts(const fs::path& directory, const fs::path& configs) {

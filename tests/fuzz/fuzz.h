@@ -14,6 +14,9 @@
 
 namespace longca::fuzz {
 
+/// Of every channel: what the targets' lines begin with.
+inline constexpr const char* kSecret = "s";
+
 /// The target.
 void fuzz(std::string_view text);
 

@@ -35,13 +35,15 @@ FileDescriptor connected_to(const std::string& path) {
 void fuzz(std::string_view text) {
   using namespace std::chrono_literals;
   static const std::filesystem::path folder = scratch_folder();
-  RankServer server(folder, false);
+  RankServer server(folder, {.ranks = 2, .secret = kSecret});
   {
     const FileDescriptor stranger = connected_to(server.address());
     ::send(stranger.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
-  for (int i = 0; i < 8; ++i) server.wait(0ms);
-  for (const auto& [rank, hello] : server.hellos()) require(rank >= 0, "a rank below 0");
+  for (int i = 0; i < 8; ++i) {
+    const RankServer::Event event = server.wait(0ms);
+    require(event.rank >= 0 && event.rank < 2, "a rank that is not expected");
+  }
 }
 
 }  // namespace longca::fuzz

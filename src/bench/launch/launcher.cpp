@@ -104,10 +104,14 @@ RankCommand rank_command(const RankMachine& machine, const RankStart& start, int
 
 namespace {
 
+// std::regex takes stack in proportion to the text, and a rank may print what it likes.
+constexpr std::size_t kMaxLine = 1024;      ///< of a launcher's own; longer ones are the ranks'
+constexpr std::size_t kMaxMessages = 4096;  ///< of all; what follows is left out
+
 /// Whether a line is of the stack trace that Open MPI prints on a signal: "[node1:05971] …".
 bool is_stack_line(const std::string& line) {
   static const std::regex stack(R"(\[[^\]]+:\d+\].*)");
-  return std::regex_match(line, stack);
+  return line.size() <= kMaxLine && std::regex_match(line, stack);
 }
 
 bool is_rule(const std::string& line) {
@@ -136,17 +140,18 @@ Split split_output(const std::string& output) {
       split.ranks += line + '\n';
     }
   }
+  split.messages.resize(std::min(split.messages.size(), kMaxMessages));
   return split;
 }
 
 /// Finds the rank that ended and how, from the launchers' messages.
 void read_messages(const std::string& messages, LauncherReport& report) {
   static const std::regex signalled(
-      R"(process rank (\d+) with PID \d+ on node \S+ exited on (signal \d+ \([^)]*\)))");
-  static const std::regex exited(R"(Process name: \[\[\d+,\d+\],(\d+)\]\s+Exit code:\s+(\d+))");
+      R"(process rank (\d{1,9}) with PID \d+ on node \S+ exited on (signal \d+ \([^)]*\)))");
+  static const std::regex exited(R"(Process name: \[\[\d+,\d+\],(\d{1,9})\]\s+Exit code:\s+(\d+))");
   static const std::regex aborted(
-      R"(MPI_ABORT was invoked on rank (\d+) in communicator \S+.*?with errorcode (\d+))");
-  static const std::regex slurm(R"(task (\d+): (Exited with exit code \d+|[A-Z][a-z ]+))");
+      R"(MPI_ABORT was invoked on rank (\d{1,9}) in communicator \S+.*?with errorcode (\d+))");
+  static const std::regex slurm(R"(task (\d{1,9}): (Exited with exit code \d+|[A-Z][a-z ]+))");
   std::smatch found;
   if (std::regex_search(messages, found, signalled)) {
     report.how = "was ended by " + found[2].str();

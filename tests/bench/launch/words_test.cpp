@@ -63,6 +63,22 @@ TEST(LauncherReport, WithoutARankGivesTheLaunchersWords) {
   EXPECT_EQ(read_launcher_report("").said, "");
 }
 
+TEST(LauncherReport, TakesWhateverRanksPrint) {
+  const std::string rule(74, '-');
+  const std::string endless(200'000, 'a');
+  EXPECT_EQ(read_launcher_report("[" + endless).said.size(), 200U);
+  EXPECT_EQ(read_launcher_report("[" + endless + ":1] x\nlast\n").said, "last");
+  EXPECT_EQ(
+      read_launcher_report(rule + "\nMPI_ABORT was invoked on rank 1 in communicator b" + endless)
+          .rank,
+      std::nullopt);
+  EXPECT_EQ(read_launcher_report(
+                boxed("mpirun noticed that process rank 99999999999999999999 with PID 0 on "
+                      "node vm exited on signal 9 (Killed).\n"))
+                .rank,
+            std::nullopt);
+}
+
 TEST(LauncherReport, ReadsSrun) {
   const auto report = read_launcher_report("srun: error: node7: task 3: Exited with exit code 2\n");
   EXPECT_EQ(report.rank, 3);
