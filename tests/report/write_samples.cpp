@@ -3,7 +3,10 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
+#include "bench/record/record.h"
+#include "report/html.h"
 #include "report/sample_records.h"
 #include "report/sparse_records.h"
 
