@@ -139,7 +139,7 @@ bool is_failure(const Record& record) {
 void say_where_old_records_are(const RecordWriter& writer) {
   if (writer.backup().empty()) return;
   fmt::print(stderr, "longca: the records that were there before are in {}\n",
-             writer.backup().string());
+             printable(writer.backup().string()));
 }
 
 /// Runs the remaining cells and appends to `records`. False if the run ended early.
