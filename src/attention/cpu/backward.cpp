@@ -1,6 +1,7 @@
 #include "attention/cpu/backward.h"
 
 #include <algorithm>
+#include <array>
 #include <numbers>
 
 #include "core/error.h"
@@ -107,21 +108,41 @@ void Backward::run(const BackwardArgs& args) {
   LONGCA_CHECK(args.dq.dtype == DType::float32 || dq_.bytes() > 0 || tiles_.empty(),
                "dq is {}, but the problem was planned for accumulation in float32",
                to_string(args.dq.dtype));
-  setup_.pool->parallel_for(static_cast<std::int64_t>(tiles_.size()), [&](std::int64_t item, int) {
-    prepare_tile(args, tiles_[static_cast<std::size_t>(item)]);
+  const auto scratch_of = [&](int worker) {
+    Word* base = scratch_.as<Word>() + worker * scratch_words_;
+    return BackwardScratch::carve(base, setup_.packing, setup_.kernels->pairs);
+  };
+  const auto tiles = static_cast<std::int64_t>(tiles_.size());
+  setup_.pool->parallel_for(tiles, [&](std::int64_t item, int worker) {
+    prepare_tile(args, tiles_[static_cast<std::size_t>(item)], scratch_of(worker));
   });
   const int heads_k = setup_.problem.heads_k;
   setup_.pool->parallel_for(chunks_ * heads_k, [&](std::int64_t item, int worker) {
-    Word* base = scratch_.as<Word>() + worker * scratch_words_;
-    run_chunk(args, static_cast<int>(item % heads_k), item / heads_k,
-              BackwardScratch::carve(base, setup_.packing, setup_.kernels->pairs));
+    run_chunk(args, static_cast<int>(item % heads_k), item / heads_k, scratch_of(worker));
   });
 }
 
-void Backward::prepare_tile(const BackwardArgs& args, HeadTile at) {
+/// Delta of rows, by the products and in the order of dP: a row of one key, whose O is its V, has
+/// delta = dP to the bit and so the dS = 0 that it should have. Rounded otherwise, delta would
+/// leave noise there that is as large as the terms of the sum, not as the sum.
+void Backward::compute_delta(const BackwardArgs& args, int head, Range rows,
+                             const BackwardScratch& s) {
+  float* out = delta_.as<float>() + head * setup_.problem.tokens_q;
+  if (args.o.dtype != args.dout.dtype)
+    return row_dots(args.dout, args.o, head, rows, out + rows.begin);
+  for (std::int64_t first = rows.begin; first < rows.end; first += kPanelKeys) {
+    const Range tokens{first, std::min(first + kPanelKeys, rows.end)};
+    setup_.packing.transposed(args.dout, head, tokens, s.k_transposed);
+    setup_.packing.transposed(args.o, head, tokens, s.v_transposed);
+    std::array<float, kPanelKeys> sums;
+    setup_.kernels->dots({s.k_transposed, s.v_transposed, setup_.packing.dim_words(), sums.data()});
+    std::copy_n(sums.data(), tokens.size(), out + first);
+  }
+}
+
+void Backward::prepare_tile(const BackwardArgs& args, HeadTile at, const BackwardScratch& s) {
   const Range rows = setup_.tiles(at.head).tiles[static_cast<std::size_t>(at.tile)].rows;
-  row_dots(args.dout, args.o, at.head, rows,
-           delta_.as<float>() + at.head * setup_.problem.tokens_q + rows.begin);
+  compute_delta(args, at.head, rows, s);
   semaphore(at).store(0, std::memory_order_relaxed);
   const bool seen = visits(at.head).visit_counts[static_cast<std::size_t>(at.tile)] > 0;
   if (!seen && !args.accumulate) {

@@ -46,7 +46,8 @@ class Backward {
     return dq_semaphore_[tile_offsets_[at.head] + at.tile];
   }
 
-  void prepare_tile(const BackwardArgs& args, HeadTile at);
+  void prepare_tile(const BackwardArgs& args, HeadTile at, const BackwardScratch& s);
+  void compute_delta(const BackwardArgs& args, int head, Range rows, const BackwardScratch& s);
   void run_chunk(const BackwardArgs& args, int kv_head, std::int64_t chunk,
                  const BackwardScratch& s);
   void pack_chunk(const BackwardArgs& args, int kv_head, Range keys,

@@ -15,11 +15,11 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// Initializes a row from its accumulated result over other keys, if any, which acts as one more
 /// key of score lse and value o.
-void start_row(const ForwardArgs& args, std::int64_t head, std::int64_t row, int i, float* o,
-               SoftmaxState& state) {
+void start_row(const ForwardArgs& args, float scale_log2, std::int64_t head, std::int64_t row,
+               int i, float* o, SoftmaxState& state) {
   if (!args.accumulate || args.lse.head(head)[row] == -kInfinity) return;
   std::copy_n(args.o.row<float>(row, head), args.o.dim, o);
-  state.max[i] = args.lse.head(head)[row] * std::numbers::log2e_v<float>;
+  state.max[i] = args.lse.head(head)[row] * std::numbers::log2e_v<float> / scale_log2;
   state.sum[i] = 1;
 }
 
@@ -30,8 +30,8 @@ void write_row(const TensorView& out, std::int64_t head, std::int64_t row, const
   for (std::int64_t k = 0; k < out.dim; ++k) to[k] = static_cast<T>(o[k] * factor);
 }
 
-void finish_row(const ForwardArgs& args, std::int64_t head, std::int64_t row, int i, const float* o,
-                const SoftmaxState& state) {
+void finish_row(const ForwardArgs& args, float scale_log2, std::int64_t head, std::int64_t row,
+                int i, const float* o, const SoftmaxState& state) {
   const float sum = state.sum[i];
   const float factor = sum > 0 || std::isnan(sum) ? 1.0F / sum : 0.0F;
   if (args.o.dtype == DType::float32) {
@@ -39,7 +39,8 @@ void finish_row(const ForwardArgs& args, std::int64_t head, std::int64_t row, in
   } else {
     write_row<BFloat16>(args.o, head, row, o, factor);
   }
-  const double log2_sum = static_cast<double>(state.max[i]) + std::log2(static_cast<double>(sum));
+  const double log2_sum = static_cast<double>(state.max[i]) * static_cast<double>(scale_log2) +
+                          std::log2(static_cast<double>(sum));
   args.lse.head(head)[row] = static_cast<float>(log2_sum * std::numbers::ln2);
 }
 
@@ -136,7 +137,7 @@ void Forward::run_tile(const ForwardArgs& args, const Item& item, Scratch scratc
     }
   };
   each_row([&](std::int64_t row, int i, float* o, SoftmaxState& state) {
-    start_row(args, item.head, row, i, o, state);
+    start_row(args, setup_.scale_log2(), item.head, row, i, o, state);
   });
   auto panels = head.panels_of(tile);
   while (!panels.empty()) {
@@ -146,7 +147,7 @@ void Forward::run_tile(const ForwardArgs& args, const Item& item, Scratch scratc
     panels = panels.subspan(now.size());
   }
   each_row([&](std::int64_t row, int i, float* o, SoftmaxState& state) {
-    finish_row(args, item.head, row, i, o, state);
+    finish_row(args, setup_.scale_log2(), item.head, row, i, o, state);
   });
 }
 

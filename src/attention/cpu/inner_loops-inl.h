@@ -119,19 +119,20 @@ HWY_INLINE float row_max(const SoftmaxStep& x, int i) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(largest[0], largest[1])));
 }
 
-/// Writes the weights exp2(scale · s − max) of row i, 0 where not allowed, and returns their sum.
+/// Writes the weights exp2(scale · (s − max)) of row i, 0 where not allowed, and returns their sum.
+/// The weight of the max is exactly 1, so that O of a row with one key is its V.
 template <class Words>
 HWY_INLINE float row_weights(const SoftmaxStep& x, int i, float max) {
   const D d;
   const V scale = hn::Set(d, x.scale_log2);
-  const V offset = hn::Set(d, -max);
+  const V most = hn::Set(d, max);
   V sum[kBlockVectors] = {hn::Zero(d), hn::Zero(d)};
   for (int n = 0; n < x.panels.count; ++n) {
     const ScorePanel& score_panel = x.panels.data[n];
     const float* s = x.scores + i * kScoreStride + score_panel.column;
     V weights[kPanelVectors];
     LONGCA_UNROLL for (int v = 0; v < kPanelVectors; ++v) {
-      weights[v] = exp2(d, hn::MulAdd(hn::LoadU(d, s + v * kLanes), scale, offset));
+      weights[v] = exp2(d, hn::Mul(hn::Sub(hn::LoadU(d, s + v * kLanes), most), scale));
       if (score_panel.bits)
         weights[v] = hn::IfThenElseZero(allowed_lanes(score_panel.bits[i], v), weights[v]);
       sum[v % kBlockVectors] = hn::Add(sum[v % kBlockVectors], weights[v]);
@@ -155,7 +156,7 @@ void softmax(const SoftmaxStep& x) {
   SoftmaxState& state = *x.state;
   alignas(64) float max[kGroupRows + 16];
   for (int i = 0; i < kGroupRows; ++i) {
-    const float largest = row_max(x, i) * x.scale_log2;
+    const float largest = row_max(x, i);
     max[i] = largest > state.max[i] ? largest : state.max[i];
   }
   for (int i = 0; i < kGroupRows; ++i) {
@@ -166,7 +167,7 @@ void softmax(const SoftmaxStep& x) {
     }
     const float sum = row_weights<Words>(x, i, max[i]);
     if (max[i] != state.max[i]) {
-      state.alpha[i] = hn::GetLane(exp2(d, hn::Set(d, state.max[i] - max[i])));
+      state.alpha[i] = hn::GetLane(exp2(d, hn::Set(d, (state.max[i] - max[i]) * x.scale_log2)));
     }
     state.sum[i] = state.sum[i] * state.alpha[i] + sum;
     state.max[i] = max[i];
@@ -245,6 +246,22 @@ inline void transpose(const Transpose& x) {
   }
 }
 
+template <class Words>
+void dots(const Dots& x) {
+  const D d;
+  V sums[kPanelVectors];
+  LONGCA_UNROLL for (V& sum : sums) sum = hn::Zero(d);
+  for (std::int64_t k = 0; k < x.steps; ++k) {
+    LONGCA_UNROLL for (int v = 0; v < kPanelVectors; ++v) {
+      const std::int64_t at = k * kPanelKeys + v * kLanes;
+      sums[v] = Words::multiply_add(hn::LoadU(d, x.a + at), hn::LoadU(d, x.b + at), sums[v]);
+    }
+  }
+  LONGCA_UNROLL for (int v = 0; v < kPanelVectors; ++v) {
+    hn::StoreU(sums[v], d, x.out + v * kLanes);
+  }
+}
+
 inline void rescale(float* o, std::int64_t stride, std::int64_t columns, const float* factors) {
   const D d;
   for (int i = 0; i < kGroupRows; ++i) {
@@ -265,6 +282,7 @@ MicroKernels make_kernels(bool pairs) {
           &softmax<Words>,
           &gradient<Words>,
           &transpose,
+          &dots<Words>,
           &rescale};
 }
 

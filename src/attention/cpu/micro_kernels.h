@@ -38,10 +38,10 @@ struct ScorePanels {
   int count = 0;
 };
 
-/// The running state of the online softmax of one group, in units of log2.
+/// The running state of the online softmax of one group.
 struct SoftmaxState {
-  float max[kGroupRows];    ///< running row max; −∞ before the first key
-  float sum[kGroupRows];    ///< sum of exp2(score − max)
+  float max[kGroupRows];    ///< running row max of the raw scores; −∞ before the first key
+  float sum[kGroupRows];    ///< sum of exp2(scale_log2 · (score − max))
   float alpha[kGroupRows];  ///< the last step's factor for earlier results
 
   static SoftmaxState without_keys() {
@@ -85,6 +85,15 @@ struct Transpose {
   Word* out = nullptr;
 };
 
+/// out[j] = Σ a[k · 32 + j] · b[k · 32 + j] over `steps` words: each sum of the products, and in
+/// the order, of a Product with such operands, so that the two are equal to the bit for equal rows.
+struct Dots {
+  const Word* a = nullptr;
+  const Word* b = nullptr;
+  std::int64_t steps = 0;
+  float* out = nullptr;  ///< [32]
+};
+
 /// The inner loops for one SIMD target and one kind of word.
 struct MicroKernels {
   const char* name = "";
@@ -93,6 +102,7 @@ struct MicroKernels {
   void (*softmax)(const SoftmaxStep&) = nullptr;
   void (*gradient)(const GradientStep&) = nullptr;
   void (*transpose)(const Transpose&) = nullptr;
+  void (*dots)(const Dots&) = nullptr;
   /// Multiplies row i of o[8, columns] (row stride `stride`) by factors[i]; columns of 32.
   void (*rescale)(float* o, std::int64_t stride, std::int64_t columns,
                   const float* factors) = nullptr;

@@ -346,6 +346,54 @@ TEST(BlockedAttention, RowsAndKeysOutsideTheMaskAreExactlyZero) {
   }
 }
 
+/// Expects that of rows with one key each dq and dk are exactly 0, and o exactly v.
+void check_rows_of_one_key(DType dtype, std::int64_t dim, std::uint64_t seed) {
+  constexpr std::int64_t kRows = 67;
+  const Problem problem{.tokens_q = kRows,
+                        .tokens_k = kRows,
+                        .heads_q = 3,
+                        .heads_k = 3,
+                        .head_dim = static_cast<int>(dim),
+                        .dtype = dtype,
+                        .backward = true};
+  std::vector<MaskSlice> slices;
+  for (std::int64_t i = 0; i < kRows; ++i)
+    slices.push_back({i, i + 1, i, i + 1, MaskSliceType::full});
+  const Inputs inputs = make_inputs(problem, seed);
+  const Tensors x(problem, inputs, seed % 2 == 0);
+  const auto plan = make_flash_cpu()->plan(problem, Mask::from_slices(kRows, kRows, slices));
+  plan->forward(x.forward());
+  plan->backward(x.backward());
+  const auto value = [](const TensorView& t, std::int64_t row, std::int64_t head, std::int64_t c) {
+    return t.dtype == DType::float32 ? t.row<float>(row, head)[c]
+                                     : static_cast<float>(t.row<BFloat16>(row, head)[c]);
+  };
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    for (std::int64_t head = 0; head < 3; ++head) {
+      for (std::int64_t c = 0; c < dim; ++c) {
+        ASSERT_EQ(value(x.o.view(), row, head, c), value(x.v.view(), row, head, c));
+        ASSERT_EQ(value(x.dq.view(), row, head, c), 0);
+        ASSERT_EQ(value(x.dk.view(), row, head, c), 0);
+      }
+    }
+  }
+}
+
+TEST(BlockedAttention, RowsOfOneKeyHaveNoGradientOfScores) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    for (const DType dtype : {DType::float32, DType::bfloat16}) {
+      for (const std::int64_t dim : {128, 40, 7}) {
+        for (std::uint64_t seed = 0; seed < 6 / kShare; ++seed) {
+          ASSERT_NO_FATAL_FAILURE(check_rows_of_one_key(dtype, dim, seed));
+        }
+      }
+    }
+    hwy::SetSupportedTargetsForTest(0);
+  }
+}
+
 TEST(BlockedAttention, CountsItsWorkspace) {
   const Problem problem{
       .tokens_q = 500, .tokens_k = 500, .heads_q = 2, .heads_k = 2, .head_dim = 128};
