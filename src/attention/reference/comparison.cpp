@@ -152,4 +152,13 @@ std::optional<double> compare_lse(const ConstLseView& lse,
   return largest;
 }
 
+Verdict forward_verdict(const Verdict& of_lse, const Verdict& of_o) {
+  Verdict both = of_lse.ok ? of_o : of_lse;
+  both.error_lse = of_lse.error_lse;
+  both.error_o = of_o.error_o;
+  both.worst_ratio = std::max(of_lse.worst_ratio, of_o.worst_ratio);
+  if (!of_lse.ok && of_o.ok) both.reason += "; LSE off alone, O is right";
+  return both;
+}
+
 }  // namespace longca

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <utility>
 
+#include "core/device.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
 
@@ -65,6 +67,20 @@ RowStatistics<Real> statistics_from(const ConstTensorView& o, const ConstLseView
                                                     : delta_of<BFloat16>(o, dout, head, first + i));
   }
   return rows;
+}
+
+std::uint64_t hash_of(const ConstTensorView& o, const ConstLseView& lse) {
+  Device& device = Device::get(DeviceKind::cpu);
+  std::uint64_t hash = 0;
+  for (std::int64_t head = 0; head < o.heads; ++head) {
+    hash = device.hash(hash, lse.head(head), lse.tokens * 4);
+    for (std::int64_t token = 0; token < o.tokens; ++token) {
+      const void* row = o.row<std::byte>(0, 0) +
+                        (token * o.token_stride + head * o.head_stride) * size_of(o.dtype);
+      hash = device.hash(hash, row, o.dim * size_of(o.dtype));
+    }
+  }
+  return hash;
 }
 
 }  // namespace
@@ -139,6 +155,8 @@ void ReferenceResults::compute_key_gradients() {
 
 void ReferenceResults::compute_key_gradients_from(const ConstTensorView& o,
                                                   const ConstLseView& lse) {
+  const std::uint64_t rows = hash_of(o, lse);
+  if (std::exchange(given_, rows) == rows) return;
   const ConstTensorView dout = problem_.inputs->dout.view();
   compute_key_tiles(
       [&](std::int64_t head, std::int64_t tile) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,7 +36,8 @@ class ReferenceResults {
   void compute_query_gradients();
   /// dK and dV from the reference's own forward pass; not in Mode::tiles.
   void compute_key_gradients();
-  /// dK and dV from the o and lse that a backward pass was given; computed by every call.
+  /// dK and dV from the o and lse that a backward pass was given, unless they are of these
+  /// values already.
   void compute_key_gradients_from(const ConstTensorView& o, const ConstLseView& lse);
 
   const QueryTile& query_tile(std::size_t i) const { return query_tiles_[i]; }
@@ -72,6 +74,7 @@ class ReferenceResults {
   bool has_forward_ = false;
   bool has_query_gradients_ = false;
   bool has_key_gradients_ = false;
+  std::optional<std::uint64_t> given_;  ///< hash of the (o, lse) that dk_ and dv_ are of, if any
 };
 
 }  // namespace longca

@@ -86,10 +86,11 @@ Verdict Reference::check_forward(ConstTensorView o, const ConstLseView* lse) con
   const Problem& shape = impl_->problem.shape;
   check_shape("o", o, shape.tokens_q, shape.heads_q, shape);
   impl_->results.compute_forward();
-  Verdict verdict;
-  if (lse != nullptr) verdict.error_lse = impl_->compare_lse_rows(*lse, verdict);
-  verdict.error_o = impl_->compare_queries({"o", "head", "row"}, o, &ReferenceResults::o,
-                                           &ReferenceResults::QueryTile::o, verdict);
+  Verdict of_lse, of_o;
+  if (lse != nullptr) of_lse.error_lse = impl_->compare_lse_rows(*lse, of_lse);
+  of_o.error_o = impl_->compare_queries({"o", "head", "row"}, o, &ReferenceResults::o,
+                                        &ReferenceResults::QueryTile::o, of_o);
+  Verdict verdict = forward_verdict(of_lse, of_o);
   verdict.fraction = share(impl_->query_rows(), impl_->all_query_rows());
   return verdict;
 }

@@ -216,10 +216,12 @@ void DeviceResults::compute_key_gradients() {
 void DeviceResults::compute_key_gradients_from(const ConstTensorView& o, const ConstLseView& lse) {
   LONGCA_CHECK(!whole(), "the reference has rows of its own");
   compute_forward();
-  has_key_gradients_ = false;
   statistics_of(o, lse, problem_.inputs->dout.view(), query_heads_.as<int>(),
                 static_cast<int>(heads_q_.size()), query_slots_.as<int>(),
                 given_rows_.as<RowStatistic>(), static_cast<cudaStream_t>(device_.stream()));
+  const std::uint64_t rows = device_.hash(0, given_rows_.data(), given_rows_.bytes());
+  if (std::exchange(given_, rows) == rows) return;
+  has_key_gradients_ = false;
   compute_key_gradients_of(given_rows_);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,8 +51,8 @@ class DeviceResults {
   void compute_query_gradients();
   /// dK and dV from the reference's own rows, which takes the forward pass of all tiles.
   void compute_key_gradients();
-  /// dK and dV of the drawn tiles from the o and lse that a backward pass was given; computed by
-  /// every call.
+  /// dK and dV of the drawn tiles from the o and lse that a backward pass was given, unless
+  /// they are of these values already.
   void compute_key_gradients_from(const ConstTensorView& o, const ConstLseView& lse);
 
   const Output& o() const { return o_; }
@@ -99,7 +100,8 @@ class DeviceResults {
   Lists query_lists_, key_lists_;
   Buffer q_squared_, k_squared_, v_squared_, dout_squared_;
   Buffer rows_;
-  Buffer given_rows_;  ///< from a kernel's o and lse, if tiles are drawn
+  Buffer given_rows_;                   ///< from a kernel's o and lse, if tiles are drawn
+  std::optional<std::uint64_t> given_;  ///< hash of the given rows that dk_ and dv_ are of, if any
   std::vector<RowStatistic> host_rows_;
   const Buffer* rows_of_keys_ = nullptr;
   Output o_, dq_, dk_, dv_;
