@@ -41,8 +41,7 @@ class Planning {
   void time(const char* what, const std::function<void()>& call) {
     MeasureOptions options;
     options.time_limit_s = 0.2;
-    const Measurement m = measure(
-        *clock_, call, [] {}, options);
+    const Measurement m = measure(*clock_, {.call = call}, options);
     fmt::print("  {:<44} {:9.3f} ms on the device\n", what, m.median_ms);
   }
 

@@ -167,8 +167,8 @@ void compare_gemm(const BareLoop& loop) {
   compare(
       "gemm", [&] { return loop.time(call); },
       [&] {
-        return measure(
-                   *clock, call, [&] { outputs.poison_forward(); }, options)
+        return measure(*clock, {.call = call, .prepare = [&] { outputs.poison_forward(); }},
+                       options)
             .median_ms;
       });
 }

@@ -89,8 +89,9 @@ DeviceKind device_of(const json& description) {
 
 void refuse_unknown_keys(const json& description) {
   static const std::vector<std::string> known{
-      "name", "description", "origin",        "device",      "dtypes",       "head_dims",
-      "gqa",  "backward",    "deterministic", "returns_lse", "static_masks", "block_masks"};
+      "name",         "description", "origin",           "device",        "dtypes",
+      "head_dims",    "gqa",         "backward",         "deterministic", "returns_lse",
+      "static_masks", "block_masks", "gradient_of_parts"};
   for (const auto& [key, value] : description.items()) {
     if (std::ranges::find(known, key) == known.end()) {
       throw_input_error("its capabilities have an unknown key '{}'{}", key, suggestion(key, known));
@@ -186,6 +187,7 @@ void add_python_kernel(const json& description) {
   can.returns_lse = value_of(description, "returns_lse", true);
   can.static_masks = value_of(description, "static_masks", true);
   can.block_masks = value_of(description, "block_masks", true);
+  can.gradient_of_parts = value_of(description, "gradient_of_parts", true);
   can.accumulate = false;
   KernelRegistry::global().add(make_python_kernel({std::move(can), ""}));
 }

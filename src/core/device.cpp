@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <fstream>
@@ -23,22 +24,35 @@ std::string processor_model() {
   return "CPU";
 }
 
-/// FNV-1a over 64-bit words in four independent lanes, so that it runs at the speed of memory.
+/// 64-bit words in four independent lanes, so that it runs at the speed of memory. A lane is
+/// rotated before it is multiplied: a product carries upwards only, and changes of the top bits of
+/// two words, such as the signs of two numbers, would cancel.
 std::uint64_t hash_bytes(std::uint64_t seed, const void* data, std::int64_t bytes) {
-  constexpr std::uint64_t kPrime = 0x100000001b3ULL;
-  std::array<std::uint64_t, 4> lanes{seed ^ 0xcbf29ce484222325ULL, seed + 1, seed + 2, seed + 3};
+  constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15ULL;  // odd, of all bits
+  const auto mix = [](std::uint64_t x) { return std::rotl(x, 29) * kFactor; };
+  std::array<std::uint64_t, 4> lanes{~seed, seed + 1, seed + 2, seed + 3};
   const auto* p = static_cast<const unsigned char*>(data);
   std::array<std::uint64_t, 4> words{};
   for (; bytes > 0; bytes -= 32, p += 32) {
     words = {};
     std::memcpy(words.data(), p, static_cast<std::size_t>(bytes < 32 ? bytes : 32));
-    for (std::size_t i = 0; i < 4; ++i) lanes[i] = (lanes[i] ^ words[i]) * kPrime;
+    for (std::size_t i = 0; i < 4; ++i) lanes[i] = mix(lanes[i] ^ words[i]);
   }
   std::uint64_t hash = seed;
-  // A multiplication carries upwards only, so each lane's high bits are mixed back in.
-  for (const std::uint64_t lane : lanes)
-    hash = ((hash ^ lane ^ (lane >> 29)) * kPrime) ^ (hash >> 31);
-  return hash;
+  for (const std::uint64_t lane : lanes) hash = mix(mix(hash ^ lane));
+  return hash ^ (hash >> 32);
+}
+
+/// Changes the sign of every element that is not 0. T: unsigned, of the element's size.
+template <typename T>
+void negate_column(const HeadColumn& x) {
+  constexpr T kSign = T{1} << (8 * sizeof(T) - 1);
+  for (std::int64_t token = 0; token < x.tensor.tokens; ++token) {
+    T* element = x.tensor.row<T>(token, x.first_head) + x.column;
+    for (std::int64_t head = 0; head < x.heads; ++head, element += x.tensor.head_stride) {
+      if ((*element & ~kSign) != 0) *element ^= kSign;
+    }
+  }
 }
 
 class CpuDevice : public Device {
@@ -71,6 +85,12 @@ class CpuDevice : public Device {
   }
   void fill(void* data, unsigned char value, std::int64_t bytes) override {
     std::memset(data, value, static_cast<std::size_t>(bytes));
+  }
+  void negate(std::span<const HeadColumn> columns) override {
+    for (const HeadColumn& column : columns) {
+      size_of(column.tensor.dtype) == 4 ? negate_column<std::uint32_t>(column)
+                                        : negate_column<std::uint16_t>(column);
+    }
   }
   std::uint64_t hash(std::uint64_t seed, const void* data, std::int64_t bytes) override {
     return hash_bytes(seed, data, bytes);

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "core/memory.h"
 #include "core/status.h"
+#include "core/tensor.h"
 
 namespace longca {
 
@@ -24,6 +26,14 @@ struct DeviceProperties {
   std::int64_t cache_bytes = 0;   ///< last-level cache (L2 on a GPU)
   std::int64_t memory_bytes = 0;  ///< total, used or not
   std::string pci_bus_id;         ///< "00000000:1B:00.0"; empty on the CPU
+};
+
+/// One column of adjacent heads of a tensor in device memory.
+struct HeadColumn {
+  TensorView tensor;
+  std::int64_t first_head = 0;
+  std::int64_t heads = 0;
+  std::int64_t column = 0;
 };
 
 /// The device that this process uses, one per kind: its memory, its one stream, and the few
@@ -56,6 +66,9 @@ class Device {
                          std::int64_t from_stride, std::int64_t rows, std::int64_t row_bytes) = 0;
   /// Sets every byte to `value`, in order on `stream()`; asynchronous on a GPU.
   virtual void fill(void* data, unsigned char value, std::int64_t bytes) = 0;
+  /// Changes the sign of every element of the columns but zeros, which stay as they are; in order
+  /// on `stream()`, asynchronous on a GPU. No two columns may share elements.
+  virtual void negate(std::span<const HeadColumn> columns) = 0;
   /// A 64-bit hash of `bytes` of device memory, in order on `stream()`; synchronous.
   virtual std::uint64_t hash(std::uint64_t seed, const void* data, std::int64_t bytes) = 0;
   /// Waits for `stream()`. Throws for an error of any earlier asynchronous work.

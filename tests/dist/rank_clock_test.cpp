@@ -28,9 +28,13 @@ class OwnClock : public DeviceClock {
     // The slowest rank is another one each time.
     return 10.0 + (calls % 4 == rank_ ? 5.0 : rank_ * 0.5);
   }
-  std::vector<double> time_back_to_back(const std::function<void()>& call, int count) override {
+  std::vector<double> time_back_to_back(const std::function<void()>& call,
+                                        const std::function<void()>& between, int count) override {
     std::vector<double> times;
-    for (int i = 0; i < count; ++i) times.push_back(time_once(call));
+    for (int i = 0; i < count; ++i) {
+      if (i > 0) between();
+      times.push_back(time_once(call));
+    }
     return times;
   }
   bool held() const override { return rank_ != lost_hold; }
@@ -62,14 +66,14 @@ class RankClockTest {
 TEST(RankClock, ACallTakesAsLongAsOnItsSlowestRank) {
   RankClockTest test;
   EXPECT_EQ(test.clock.time_once([] {}), 15.0);
-  EXPECT_THAT(test.clock.time_back_to_back([] {}, 3), ElementsAre(15.0, 15.0, 15.0));
+  EXPECT_THAT(test.clock.time_back_to_back([] {}, [] {}, 3), ElementsAre(15.0, 15.0, 15.0));
 }
 
 TEST(RankClock, EachRankKeepsItsOwnMedian) {
   RankClockTest test;
   const int rank = world().control().rank();
   test.clock.time_once([] {});
-  test.clock.time_back_to_back([] {}, 3);
+  test.clock.time_back_to_back([] {}, [] {}, 3);
   EXPECT_EQ(test.clock.own_median_ms(4), 10.0 + rank * 0.5);
   test.own.calls = rank - 1;
   test.clock.time_once([] {});
@@ -97,11 +101,12 @@ TEST(RankClock, RanksOfDifferentSpeedMeasureTheSameRepetitions) {
     int calls = 0;
     const Measurement measured = measure(
         clock,
-        [&] {
-          ++calls;
-          std::this_thread::sleep_for(std::chrono::milliseconds(1 + world().control().rank()));
-        },
-        [] {}, {.mode = mode, .time_limit_s = 0.2, .cool_down_ms = world().control().rank() * 0.5});
+        {.call =
+             [&] {
+               ++calls;
+               std::this_thread::sleep_for(std::chrono::milliseconds(1 + world().control().rank()));
+             }},
+        {.mode = mode, .time_limit_s = 0.2, .cool_down_ms = world().control().rank() * 0.5});
     const auto count = static_cast<double>(measured.samples_ms.size());
     EXPECT_EQ(world().control().max(count), count);
     EXPECT_EQ(world().control().max(calls), calls);

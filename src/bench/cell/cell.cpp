@@ -108,7 +108,9 @@ void Cell::run_pass(Pass pass) {
   memory_->note(record_, *plan_);
   memory_->note_device(record_);
   verify(pass);
-  if (backward && problem_.deterministic && record_.status.ok()) expect_same_bits();
+  if (backward && problem_.deterministic && record_.status.ok()) {
+    expect_same_bits(result_fingerprint());
+  }
 }
 
 void Cell::verify(Pass pass) {
@@ -125,73 +127,105 @@ void Cell::expect_margins_kept() {
   }
 }
 
-void Cell::expect_same_bits() {
-  const std::uint64_t first = result_fingerprint();
+/// Runs the backward pass again on the same inputs.
+void Cell::expect_same_bits(std::uint64_t verified) {
   outputs_.poison_backward();
   plan_->backward(outputs_.backward_args(inputs()));
   device().synchronize();
-  if (result_fingerprint() != first) {
+  if (result_fingerprint() != verified) {
     set_wrong(record_, "deterministic=1, and a second call gave gradients of other bits");
   }
 }
 
-/// Times the case's pass. Outputs are poisoned before each repetition of a burst (once before a
-/// sustained run).
+/// Times the case's pass.
 void Cell::time() {
   const bool backward = problem_.backward;
-  const std::uint64_t verified = result_fingerprint();
   const ForwardArgs forward = outputs_.forward_args(inputs());
   const BackwardArgs gradients = backward ? outputs_.backward_args(inputs()) : BackwardArgs{};
   std::function<void()> call = [&] {
     backward ? plan_->backward(gradients) : plan_->forward(forward);
   };
-  const auto prepare = [&] { backward ? outputs_.poison_backward() : outputs_.poison_forward(); };
   stage_("time");
-  if (!keeps_to_queue(call, prepare)) return;
+  RepetitionCheck repetitions(timed_pass());
+  if (!keeps_to_queue(call, repetitions)) return;
   MeasureOptions options = measure_options(case_, options_.limits, warmed_s_, kernel_s_);
   options.repeated_ms = repeated_ms_;
+  options.seed = unforeseeable_seed();
   try {
     if (options.mode == MeasureMode::graph) call = clock_->as_graph(call);
   } catch (const GraphRefused& refused) {
     record_.status = Status::unsupported(refused.what());
     return;
   }
-  prepare();
   GpuSampler sampler(device().properties().pci_bus_id);
-  const Measurement measured = measure(*clock_, call, prepare, options);
+  const Measurement measured = measure(*clock_, repetitions.around(call), options);
   sampler.finish(record_);
   memory_->note(record_, *plan_);
+  if (!measured.checked) return set_wrong(record_, repetitions.status().reason);
   note_measurement(measured, pass_flops(problem_, shared_.generated.mask), record_);
-  check_timed_results(verified);
+  if (problem_.deterministic) check_determinism(repetitions);
 }
 
-/// What the last repetition left must be equal to the bit to what was verified; otherwise it is
-/// verified again.
-void Cell::check_timed_results(std::uint64_t verified) {
-  if (result_fingerprint() == verified) return;
-  if (problem_.deterministic)
-    set_wrong(record_, "deterministic=1, and the last call gave gradients of other bits");
-  verify(case_.pass);
-  if (!record_.status.ok()) {
-    record_.status.reason = "after the timed repetitions: " + record_.status.reason;
+TimedPass Cell::timed_pass() {
+  TimedPass pass{.device = device(),
+                 .tensors = outputs_.with(inputs()),
+                 .backward = problem_.backward,
+                 .checked = shared_.reference->checked_heads(),
+                 .seed = unforeseeable_seed(),
+                 .verify = [this] { return verify_again(); }};
+  const Capabilities& can = kernel_.capabilities();
+  if (problem_.backward && !(can.gradient_of_parts && can.returns_lse)) {
+    pass.inputs_stay = case_.mode == "graph";
+    pass.forward = [this] {
+      memory_->note_peak(record_);
+      memory_->pause();  // two forward passes' tensors at once are the runner's doing
+      plan_->forward(outputs_.forward_args(inputs()));
+      memory_->resume();
+    };
   }
+  return pass;
+}
+
+/// As `verify`, but the record keeps the errors of the results that were verified first.
+Status Cell::verify_again() {
+  Record repeated;
+  memory_->note_peak(record_);
+  memory_->pause();
+  verify_results(case_.pass, problem_, kernel_, shared_, outputs_, repeated);
+  memory_->resume();
+  return repeated.status;
+}
+
+/// Repetitions on other inputs may all differ in bits from the first call, if the kernel rounds
+/// otherwise where signs change.
+void Cell::check_determinism(RepetitionCheck& repetitions) {
+  if (repetitions.other_bits() == 0) return;
+  if (repetitions.same_bits() > 0) {
+    return set_wrong(record_, "deterministic=1, and a timed call gave gradients of other bits");
+  }
+  repetitions.restore();
+  expect_same_bits(repetitions.verified_bits());
 }
 
 /// False, and `wrong`, for a kernel that works beside its queue: that work would lie outside the
 /// events, and no time could be trusted.
-bool Cell::keeps_to_queue(const std::function<void()>& call, const std::function<void()>& prepare) {
+bool Cell::keeps_to_queue(const std::function<void()>& call, RepetitionCheck& repetitions) {
   const OutputTensor& output = problem_.backward ? outputs_.dv : outputs_.o;
   if (problem_.device == DeviceKind::cpu || output.bytes() < DeviceClock::kPeekedBytes) return true;
   const double hold_s = hold_time_s(call);
-  prepare();
+  repetitions.prepare();
+  repetitions.poison();
   clock_->flush_caches();
   const auto held = clock_->hold_back(call, output.view().data, hold_s);
   repeated_ms_ = held.ms;
-  if (held.kept) return true;
-  set_wrong(record_,
-            "it does not keep to the stream that it was given: it wrote its result while that was "
-            "held back");
-  return false;
+  if (!held.kept) {
+    set_wrong(record_,
+              "it does not keep to the stream that it was given: it wrote its result while that "
+              "was held back");
+  } else if (!repetitions.check()) {
+    set_wrong(record_, repetitions.status().reason);
+  }
+  return record_.status.ok();
 }
 
 /// Measured by another call, since the verified one also loaded code; unless that one already says

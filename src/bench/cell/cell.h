@@ -10,6 +10,7 @@
 #include "bench/cell/cell_runner.h"
 #include "bench/cell/device.h"
 #include "bench/cell/problem.h"
+#include "bench/cell/repetition_check.h"
 #include "bench/cell/tensors.h"
 #include "bench/measure/measurement.h"
 
@@ -36,11 +37,13 @@ class Cell {
   void run_pass(Pass pass);
   void verify(Pass pass);
   void expect_margins_kept();
-  void expect_same_bits();
+  void expect_same_bits(std::uint64_t verified);
   void time();
-  bool keeps_to_queue(const std::function<void()>& call, const std::function<void()>& prepare);
+  TimedPass timed_pass();
+  Status verify_again();
+  bool keeps_to_queue(const std::function<void()>& call, RepetitionCheck& repetitions);
   double hold_time_s(const std::function<void()>& call) const;
-  void check_timed_results(std::uint64_t verified);
+  void check_determinism(RepetitionCheck& repetitions);
   void clean_up();
   std::uint64_t result_fingerprint() const;
 

@@ -22,9 +22,7 @@ double measured_ms(DeviceClock& clock, double time_limit_s, const std::function<
   MeasureOptions options;
   options.time_limit_s = std::min(time_limit_s, kMaxTime);
   clock.begin();
-  return measure(
-             clock, call, [] {}, options)
-      .median_ms;
+  return measure(clock, {.call = call}, options).median_ms;
 }
 
 double time_selection(const Case& c, const CellProblem& problem, DeviceClock& clock,

@@ -4,6 +4,7 @@
 
 #include <new>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "attention/reference/verifier.h"
@@ -72,6 +73,11 @@ std::string in_mib(std::int64_t bytes) {
 
 double pass_flops(const Problem& problem, const Mask& mask) {
   return problem.backward ? backward_flops(problem, mask) : forward_flops(problem, mask);
+}
+
+std::uint64_t unforeseeable_seed() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
 }
 
 void set_wrong(Record& record, std::string reason) {

@@ -34,6 +34,9 @@ std::string in_mib(std::int64_t bytes);
 /// FLOPs of one repetition of the problem's pass.
 double pass_flops(const Problem& problem, const Mask& mask);
 
+/// Drawn by the system: nothing in this process can foresee it.
+std::uint64_t unforeseeable_seed();
+
 /// Makes the record `wrong`, unless it has failed before.
 void set_wrong(Record& record, std::string reason);
 

@@ -9,8 +9,6 @@
 namespace longca {
 namespace {
 
-/// All bits set are a NaN of every dtype.
-constexpr unsigned char kPoison = 0xff;
 /// Neither zero nor poison, which kernels write.
 constexpr unsigned char kMarginByte = 0xa5;
 constexpr std::int64_t kMargin = OutputTensor::kMargin;
@@ -52,12 +50,20 @@ std::int64_t contiguous_bytes(const LseView& lse) {
   return lse.heads * lse.tokens * 4;
 }
 
+void fill(Device& device, std::initializer_list<TensorView> tensors, unsigned char byte) {
+  for (const TensorView& t : tensors) device.fill(t.data, byte, contiguous_bytes(t));
+}
+
+void fill(Device& device, const LseView& lse, unsigned char byte) {
+  device.fill(lse.data, byte, contiguous_bytes(lse));
+}
+
 void poison(Device& device, std::initializer_list<TensorView> tensors) {
-  for (const TensorView& t : tensors) device.fill(t.data, kPoison, contiguous_bytes(t));
+  fill(device, tensors, kPoison);
 }
 
 void poison(Device& device, const LseView& lse) {
-  device.fill(lse.data, kPoison, contiguous_bytes(lse));
+  fill(device, lse, kPoison);
 }
 
 std::uint64_t hash_values(Device& device, std::initializer_list<TensorView> tensors,
@@ -110,6 +116,11 @@ BackwardArgs Outputs::backward_args(const Inputs& inputs) const {
   args.dv = dv.view();
   args.stream = device->stream();
   return args;
+}
+
+PassTensors Outputs::with(const Inputs& inputs) const {
+  return {inputs.q.view(), inputs.k.view(), inputs.v.view(), inputs.dout.view(), o.view(),
+          lse.view(),      dq.view(),       dk.view(),       dv.view()};
 }
 
 void Outputs::poison_forward() const {

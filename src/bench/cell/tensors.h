@@ -17,6 +17,11 @@ namespace longca {
 std::int64_t contiguous_bytes(const TensorView& t);
 std::int64_t contiguous_bytes(const LseView& lse);
 
+/// All bits set are a NaN of every dtype.
+inline constexpr unsigned char kPoison = 0xff;
+/// Sets every byte of contiguous tensors.
+void fill(Device& device, std::initializer_list<TensorView> tensors, unsigned char byte);
+void fill(Device& device, const LseView& lse, unsigned char byte);
 /// Fills contiguous tensors with NaN, which no kernel computes, so that whatever it does not write
 /// shows.
 void poison(Device& device, std::initializer_list<TensorView> tensors);
@@ -25,6 +30,15 @@ void poison(Device& device, const LseView& lse);
 /// A hash of contiguous tensors and, if given, an lse: equal for values that are equal to the bit.
 std::uint64_t hash_values(Device& device, std::initializer_list<TensorView> tensors,
                           const LseView* lse = nullptr);
+
+/// The tensors of a pass: inputs and results. Gradients exist only for a backward pass, whose
+/// inputs o and lse are, too.
+struct PassTensors {
+  TensorView q, k, v, dout;
+  TensorView o;
+  LseView lse;
+  TensorView dq, dk, dv;
+};
 
 /// A contiguous array that a kernel writes, between two margins in which it must not.
 template <typename View>
@@ -62,6 +76,7 @@ struct Outputs {
 
   ForwardArgs forward_args(const Inputs& inputs) const;
   BackwardArgs backward_args(const Inputs& inputs) const;
+  PassTensors with(const Inputs& inputs) const;
   void poison_forward() const;
   void poison_backward() const;
   /// "64 bytes behind lse": what of the margins has been written since `for_problem`; empty if

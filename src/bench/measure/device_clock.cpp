@@ -96,15 +96,16 @@ class CpuClock : public DeviceClock {
     return milliseconds(Clock::now() - begin);
   }
 
-  std::vector<double> time_back_to_back(const std::function<void()>& call, int count) override {
-    std::vector<double> samples(static_cast<std::size_t>(count));
+  std::vector<double> time_back_to_back(const std::function<void()>& call,
+                                        const std::function<void()>& between, int count) override {
+    std::vector<double> samples;
+    samples.reserve(static_cast<std::size_t>(count));
     line_up();
-    auto begin = Clock::now();
-    for (double& sample : samples) {
+    for (int i = 0; i < count; ++i) {
+      if (i > 0) between();
+      const auto begin = Clock::now();
       call();
-      const auto end = Clock::now();
-      sample = milliseconds(end - begin);
-      begin = end;
+      samples.push_back(milliseconds(Clock::now() - begin));
     }
     return samples;
   }

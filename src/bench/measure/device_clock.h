@@ -44,8 +44,11 @@ class DeviceClock {
   virtual void flush_caches() = 0;
   /// Time of one call, in ms of the device.
   virtual double time_once(const std::function<void()>& call) = 0;
-  /// Times of `count` calls with nothing in between, in ms each.
-  virtual std::vector<double> time_back_to_back(const std::function<void()>& call, int count) = 0;
+  /// Times of `count` calls back to back, in ms each. Between two of them is only `between`, in
+  /// none of the times; on a GPU it queues its work on the stream.
+  virtual std::vector<double> time_back_to_back(const std::function<void()>& call,
+                                                const std::function<void()>& between,
+                                                int count) = 0;
   /// Whether launch time was kept out of the times since `begin`. False once a call could not be
   /// queued while its device was held back, because it waits for the device itself.
   virtual bool held() const { return true; }

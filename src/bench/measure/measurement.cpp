@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <random>
 #include <thread>
 
 #include "core/error.h"
@@ -27,23 +29,24 @@ Stop decide(StoppingRule& rule, const std::vector<double>& samples_ms, double el
   return stop == Stop::not_yet && too_late ? Stop::time_limit : stop;
 }
 
+/// The repetitions of a burst or replayed graph.
 class Burst {
  public:
-  Burst(DeviceClock& clock, const std::function<void()>& call, const std::function<void()>& prepare,
-        double cool_down_ms)
-      : clock_(clock), call_(call), prepare_(prepare), cool_down_(cool_down_ms) {}
+  Burst(DeviceClock& clock, const TimedWork& work, double cool_down_ms)
+      : clock_(clock), work_(work), cool_down_(cool_down_ms) {}
 
-  double repetition() {
-    prepare_();
+  /// Time of one repetition in ms; nothing if its check failed.
+  std::optional<double> repetition() {
+    work_.prepare();
     std::this_thread::sleep_for(cool_down_);
     clock_.flush_caches();  // last: it also wakes the threads after the pause
-    return clock_.time_once(call_);
+    const double ms = clock_.time_once(work_.call);
+    return work_.check() ? std::optional(ms) : std::nullopt;
   }
 
  private:
   DeviceClock& clock_;
-  const std::function<void()>& call_;
-  const std::function<void()>& prepare_;
+  const TimedWork& work_;
   std::chrono::duration<double, std::milli> cool_down_;
 };
 
@@ -59,13 +62,19 @@ bool is_sample(const std::optional<double>& repeated_ms, const MeasureOptions& o
          *repeated_ms / 1e3 >= options.time_limit_s;
 }
 
-void measure_burst(DeviceClock& clock, Burst burst, const MeasureOptions& options,
-                   Measurement& result) {
+/// False if a check failed; so do the functions below.
+bool warm_up_burst(DeviceClock& clock, Burst& burst, const MeasureOptions& options) {
   const double warm_from = clock.now_s();
   for (double warmed = warmed_before(options); warmed < warm_up_s(options);) {
-    burst.repetition();
+    if (!burst.repetition()) return false;
     warmed = warmed_before(options) + clock.now_s() - warm_from;
   }
+  return true;
+}
+
+bool measure_burst(DeviceClock& clock, Burst burst, const MeasureOptions& options,
+                   Measurement& result) {
+  if (!warm_up_burst(clock, burst, options)) return false;
   StoppingRule rule(0.0, options.time_limit_s);
   double begin = clock.now_s();
   if (is_sample(options.repeated_ms, options)) {
@@ -73,28 +82,55 @@ void measure_burst(DeviceClock& clock, Burst burst, const MeasureOptions& option
     begin -= *options.repeated_ms / 1e3;
   }
   while (result.stop == Stop::not_yet) {
-    result.samples_ms.push_back(burst.repetition());
+    const std::optional<double> ms = burst.repetition();
+    if (!ms) return false;
+    result.samples_ms.push_back(*ms);
     result.stop = decide(rule, result.samples_ms, clock.now_s() - begin, options);
   }
+  return true;
 }
 
-void measure_sustained(DeviceClock& clock, const std::function<void()>& call,
-                       const MeasureOptions& options, Measurement& result) {
-  double once_ms = clock.time_once(call);
-  for (double warmed = warmed_before(options) + once_ms / 1e3; warmed < warm_up_s(options);
-       warmed += once_ms / 1e3) {
-    once_ms = clock.time_once(call);
+/// Batches of calls back to back, of lengths that a call cannot foresee.
+class Sustained {
+ public:
+  Sustained(DeviceClock& clock, const TimedWork& work, const MeasureOptions& options)
+      : clock_(clock), work_(work), options_(options), random_(options.seed) {}
+
+  bool measure(Measurement& result) {
+    if (!warm_up()) return false;
+    const double wanted = kSustainedBatch * 1e3 / std::max(once_ms_, 1e-6);
+    std::uniform_int_distribution<int> length(1, static_cast<int>(std::clamp(wanted, 1.0, 1e5)));
+    StoppingRule rule(kMinSustained, options_.time_limit_s);
+    const double begin = clock_.now_s();
+    while (result.stop == Stop::not_yet) {
+      work_.prepare();
+      const std::vector<double> samples =
+          clock_.time_back_to_back(work_.call, work_.between, length(random_));
+      if (!work_.check()) return false;
+      result.samples_ms.insert(result.samples_ms.end(), samples.begin(), samples.end());
+      result.stop = decide(rule, result.samples_ms, clock_.now_s() - begin, options_);
+    }
+    return true;
   }
-  const double wanted = kSustainedBatch * 1e3 / std::max(once_ms, 1e-6);
-  const int batch = static_cast<int>(std::clamp(wanted, 1.0, 1e5));
-  StoppingRule rule(kMinSustained, options.time_limit_s);
-  const double begin = clock.now_s();
-  while (result.stop == Stop::not_yet) {
-    const std::vector<double> samples = clock.time_back_to_back(call, batch);
-    result.samples_ms.insert(result.samples_ms.end(), samples.begin(), samples.end());
-    result.stop = decide(rule, result.samples_ms, clock.now_s() - begin, options);
+
+ private:
+  bool warm_up() {
+    double warmed = warmed_before(options_);
+    do {
+      work_.prepare();
+      once_ms_ = clock_.time_once(work_.call);
+      if (!work_.check()) return false;
+      warmed += once_ms_ / 1e3;
+    } while (warmed < warm_up_s(options_));
+    return true;
   }
-}
+
+  DeviceClock& clock_;
+  const TimedWork& work_;
+  const MeasureOptions& options_;
+  std::mt19937_64 random_;
+  double once_ms_ = 0;
+};
 
 }  // namespace
 
@@ -105,14 +141,16 @@ MeasureMode parse_measure_mode(std::string_view text) {
   throw_input_error("unknown mode '{}' (known: burst, sustained, graph)", text);
 }
 
-Measurement measure(DeviceClock& clock, const std::function<void()>& call,
-                    const std::function<void()>& prepare, const MeasureOptions& options) {
+Measurement measure(DeviceClock& clock, const TimedWork& work, const MeasureOptions& options) {
   Measurement result;
   clock.begin();
-  if (options.mode == MeasureMode::sustained) {
-    measure_sustained(clock, call, options, result);
-  } else {
-    measure_burst(clock, Burst(clock, call, prepare, options.cool_down_ms), options, result);
+  result.checked =
+      options.mode == MeasureMode::sustained
+          ? Sustained(clock, work, options).measure(result)
+          : measure_burst(clock, Burst(clock, work, options.cool_down_ms), options, result);
+  if (!result.checked) {
+    result.samples_ms.clear();
+    return result;
   }
   result.held = clock.held();
   result.median_ms = median(result.samples_ms);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -21,6 +22,20 @@ enum class MeasureMode : std::uint8_t {
 /// "burst", "sustained", "graph". Throws InputError for another text.
 MeasureMode parse_measure_mode(std::string_view text);
 
+/// What is timed, and what is done around it, outside of the times.
+struct TimedWork {
+  /// For mode graph what DeviceClock::as_graph made.
+  std::function<void()> call;
+  /// Before each repetition of a burst and each batch of back-to-back calls, and before the caches
+  /// are flushed.
+  std::function<void()> prepare = [] {};
+  /// Between two calls of a batch; on a GPU it queues its work on the stream.
+  std::function<void()> between = [] {};
+  /// As soon as a repetition or a batch has ended, those of the warm-up included. False ends the
+  /// measurement.
+  std::function<bool()> check = [] { return true; };
+};
+
 struct MeasureOptions {
   MeasureMode mode = MeasureMode::burst;
   double time_limit_s = 1.0;
@@ -33,9 +48,12 @@ struct MeasureOptions {
   /// Time of one repetition just before, made as a burst's are. It counts as warm-up; one as long
   /// as the time limit is the first of a burst's samples.
   std::optional<double> repeated_ms = std::nullopt;
+  /// Of the lengths of batches, which a call must not be able to foresee; the same on all ranks.
+  std::uint64_t seed = 0;
 };
 
 struct Measurement {
+  bool checked = true;             ///< false: TimedWork::check ended it, and there are no times
   std::vector<double> samples_ms;  ///< every timed repetition, in order
   Stop stop = Stop::not_yet;
   double median_ms = 0;
@@ -43,10 +61,8 @@ struct Measurement {
   std::optional<MedianInterval> interval;  ///< nothing below 6 samples
 };
 
-/// Warms up, then times `call` until the stopping rule ends it (docs/guide/metrics.md, Time). For
-/// mode graph `call` is what DeviceClock::as_graph made. In bursts `prepare` runs before every
-/// repetition and before the caches are flushed; its time does not count.
-Measurement measure(DeviceClock& clock, const std::function<void()>& call,
-                    const std::function<void()>& prepare, const MeasureOptions& options);
+/// Warms up, then times `work.call` until the stopping rule or `work.check` ends it
+/// (docs/guide/metrics.md, Time).
+Measurement measure(DeviceClock& clock, const TimedWork& work, const MeasureOptions& options);
 
 }  // namespace longca

@@ -183,8 +183,10 @@ void RankCell::run_pass(Pass pass) {
   record_.metrics["bytes_sent"] = slowest(static_cast<double>(communicator_->bytes_sent()));
   memory_->note_peak(record_);
   memory_->note_device(record_);
-  verify(pass);
-  if (backward && problem_.deterministic && record_.status.ok()) expect_same_bits();
+  verify(pass, record_);
+  if (backward && problem_.deterministic && record_.status.ok()) {
+    expect_same_bits(result_fingerprint());
+  }
 }
 
 /// The heads that verification reads, since results are large; all for a dump.
@@ -193,7 +195,8 @@ CheckedHeads RankCell::heads_to_gather() const {
   return {{{0, problem_.heads_q}}, {{0, problem_.heads_k}}};
 }
 
-void RankCell::verify(Pass pass) {
+/// Notes errors and status in `record`; other ranks than 0 know the status alone.
+void RankCell::verify(Pass pass, Record& record) {
   stage_("verify");
   memory_->pause();
   // Gradients of drawn keys are verified from the o and lse that the ranks computed.
@@ -214,22 +217,21 @@ void RankCell::verify(Pass pass) {
   gather_results(team_.control, device(), plan_, *executor_, roles, checked_,
                  is_root() ? &whole_ : nullptr);
   together("verify", [&]() -> Status {
-    if (is_root()) verify_results(pass, problem_, kernel_, shared_, whole_, record_);
+    if (is_root()) verify_results(pass, problem_, kernel_, shared_, whole_, record);
     return {};
   });
-  const bool still_ok = team_.control.broadcast(record_.status.ok() ? 1.0 : 0.0) > 0;
-  if (!is_root() && !still_ok) record_.status = {StatusCode::wrong, "rank 0 says why"};
+  const bool still_ok = team_.control.broadcast(record.status.ok() ? 1.0 : 0.0) > 0;
+  if (!is_root() && !still_ok) record.status = {StatusCode::wrong, "rank 0 says why"};
   memory_->resume();
 }
 
-/// Runs the backward pass again and compares on every rank.
-void RankCell::expect_same_bits() {
-  const std::uint64_t first = result_fingerprint();
+/// Runs the backward pass again on the same inputs and compares on every rank.
+void RankCell::expect_same_bits(std::uint64_t verified) {
   tensors_->poison_backward();
   communicator_->barrier(device().stream());
   executor_->backward(device().stream());
   device().synchronize();
-  if (slowest(result_fingerprint() == first ? 0 : 1) == 0) return;
+  if (slowest(result_fingerprint() == verified ? 0 : 1) == 0) return;
   set_wrong(record_, "deterministic=1, and a second pass gave gradients of other bits");
 }
 

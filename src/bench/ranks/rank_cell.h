@@ -8,6 +8,7 @@
 #include "bench/cell/cell_runner.h"
 #include "bench/cell/device.h"
 #include "bench/cell/problem.h"
+#include "bench/cell/repetition_check.h"
 #include "bench/cell/tensors.h"
 #include "bench/measure/measurement.h"
 #include "bench/ranks/rank_clock.h"
@@ -53,12 +54,15 @@ class RankCell {
   void note_balance();
   void run_pass(Pass pass);
   void wait_for(LaneTimes& times) const;
-  void expect_same_bits();
-  void verify(Pass pass);
+  void expect_same_bits(std::uint64_t verified);
+  void verify(Pass pass, Record& record);
   void time();
+  bool time_pass(RankClock& clock);
+  TimedPass timed_pass(std::uint64_t seed);
+  void check_determinism(RepetitionCheck& repetitions);
   void time_computing(RankClock& clock, const std::function<void()>& prepare);
   void trace(RankClock& clock, const std::function<void()>& prepare);
-  MeasureOptions timing_options() const;
+  MeasureOptions timing_options(std::uint64_t seed = 0) const;
   void note_times(const Measurement& measured, const RankClock& clock);
   std::uint64_t result_fingerprint() const;
   void note_end();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string>
 
 #include "bench/cell/steps.h"
 #include "bench/measure/gpu_sampler.h"
@@ -10,41 +11,70 @@ namespace {
 
 constexpr int kRepetitionsToTrace = 4;  // the last one counts
 
+/// Drawn on rank 0.
+std::uint64_t seed_of_all(RankControl& control) {
+  return std::stoull(control.broadcast(std::to_string(unforeseeable_seed())));
+}
+
 }  // namespace
 
-/// Times the case's pass on all ranks, then the same without exchanges. What the timed repetitions
-/// left must be equal to the bit to what was verified on every rank; otherwise it is verified
-/// again.
+/// Times the case's pass on all ranks, then the same without exchanges.
 void RankCell::time() {
-  const bool backward = problem_.backward;
-  const std::uint64_t verified = result_fingerprint();
-  const auto call = [&] {
-    backward ? executor_->backward(device().stream()) : executor_->forward(device().stream());
-  };
-  const std::function<void()> prepare = [&] {
-    backward ? tensors_->poison_backward() : tensors_->poison_forward();
-  };
   stage_("time");
-  prepare();
   RankClock clock(*clock_, device(), *communicator_, team_.control);
-  GpuSampler sampler(device().properties().pci_bus_id);
-  const Measurement measured = measure(clock, call, prepare, timing_options());
-  sampler.finish(record_);
-  memory_->note_peak(record_);
-  note_times(measured, clock);
-  if (slowest(result_fingerprint() == verified ? 0 : 1) > 0) {
-    if (problem_.deterministic) {
-      set_wrong(record_, "deterministic=1, and the last pass gave gradients of other bits");
-      return;
-    }
-    verify(problem_.backward ? Pass::backward : Pass::forward);
-    if (!record_.status.ok()) {
-      record_.status.reason = "after the timed repetitions: " + record_.status.reason;
-      return;
-    }
-  }
+  if (!time_pass(clock)) return;
+  const std::function<void()> prepare = [&] {
+    problem_.backward ? tensors_->poison_backward() : tensors_->poison_forward();
+  };
   time_computing(clock, prepare);
   if (options_.trace) trace(clock, prepare);
+}
+
+/// False if a result was wrong.
+bool RankCell::time_pass(RankClock& clock) {
+  const auto call = [&] {
+    problem_.backward ? executor_->backward(device().stream())
+                      : executor_->forward(device().stream());
+  };
+  const std::uint64_t seed = seed_of_all(team_.control);
+  RepetitionCheck repetitions(timed_pass(seed));
+  GpuSampler sampler(device().properties().pci_bus_id);
+  const Measurement measured = measure(clock, repetitions.around(call), timing_options(seed));
+  sampler.finish(record_);
+  memory_->note_peak(record_);
+  if (!measured.checked) {
+    set_wrong(record_, repetitions.status().reason);
+    return false;
+  }
+  note_times(measured, clock);
+  if (problem_.deterministic) check_determinism(repetitions);
+  return record_.status.ok();
+}
+
+/// As on one device.
+void RankCell::check_determinism(RepetitionCheck& repetitions) {
+  if (repetitions.other_bits() == 0) return;
+  if (repetitions.same_bits() > 0) {
+    return set_wrong(record_, "deterministic=1, and a timed pass gave gradients of other bits");
+  }
+  repetitions.restore();
+  expect_same_bits(repetitions.verified_bits());
+}
+
+TimedPass RankCell::timed_pass(std::uint64_t seed) {
+  const RankTensors& own = tensors_->views();
+  return {.device = device(),
+          .tensors = {own.q, own.k, own.v, own.dout, own.o, own.lse, own.dq, own.dk, own.dv},
+          .backward = problem_.backward,
+          .checked = checked_,
+          .seed = seed,
+          .verify =
+              [this] {
+                Record repeated;  // the cell's keeps the errors of the first pass
+                verify(problem_.backward ? Pass::backward : Pass::forward, repeated);
+                return repeated.status;
+              },
+          .any = [this](bool mine) { return slowest(mine ? 1 : 0) > 0; }};
 }
 
 /// Times the same steps on the buffers as they are: only the times have a meaning.
@@ -53,7 +83,7 @@ void RankCell::time_computing(RankClock& clock, const std::function<void()>& pre
     problem_.backward ? executor_->backward(device().stream(), false)
                       : executor_->forward(device().stream(), false);
   };
-  const Measurement measured = measure(clock, call, prepare, timing_options());
+  const Measurement measured = measure(clock, {.call = call, .prepare = prepare}, timing_options());
   const double own = clock.own_median_ms(measured.samples_ms.size());
   const double mean = team_.control.sum(own) / team_.control.size();
   record_.metrics["compute_ms"] = measured.median_ms;
@@ -84,8 +114,9 @@ void RankCell::trace(RankClock& clock, const std::function<void()>& prepare) {
   });
 }
 
-MeasureOptions RankCell::timing_options() const {
+MeasureOptions RankCell::timing_options(std::uint64_t seed) const {
   MeasureOptions options = measure_options(case_, options_.limits, warmed_s_, kernel_s_);
+  options.seed = seed;
   // The other half of what is left is for timing the computation alone.
   options.time_left_s = std::max(options.time_left_s, 0.0) / 2;
   return options;

@@ -57,8 +57,15 @@ double RankClock::time_once(const std::function<void()>& call) {
   return control_.max(own_ms_.back());
 }
 
-std::vector<double> RankClock::time_back_to_back(const std::function<void()>& call, int count) {
-  const std::vector<double> samples = own_.time_back_to_back(call, count);
+std::vector<double> RankClock::time_back_to_back(const std::function<void()>& call,
+                                                 const std::function<void()>& between, int count) {
+  // No rank may change what another one still reads, or reads already for the next call.
+  const auto between_on_all = [&] {
+    line_up();
+    between();
+    line_up();
+  };
+  const std::vector<double> samples = own_.time_back_to_back(call, between_on_all, count);
   own_ms_.insert(own_ms_.end(), samples.begin(), samples.end());
   return largest(control_, samples);
 }

@@ -22,7 +22,8 @@ class RankClock : public DeviceClock, private ClockTeam {
   void begin() override;
   void flush_caches() override { own_.flush_caches(); }
   double time_once(const std::function<void()>& call) override;
-  std::vector<double> time_back_to_back(const std::function<void()>& call, int count) override;
+  std::vector<double> time_back_to_back(const std::function<void()>& call,
+                                        const std::function<void()>& between, int count) override;
   bool held() const override;
   double now_s() override;
 

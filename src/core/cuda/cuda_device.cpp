@@ -59,6 +59,7 @@ class CudaDevice : public Device {
   void fill(void* data, unsigned char value, std::int64_t bytes) override {
     LONGCA_CUDA(cudaMemsetAsync(data, value, static_cast<std::size_t>(bytes), lazy_stream()));
   }
+  void negate(std::span<const HeadColumn> columns) override { cuda_negate(columns, lazy_stream()); }
   std::uint64_t hash(std::uint64_t seed, const void* data, std::int64_t bytes) override {
     return cuda_hash(seed, data, bytes, lazy_stream());
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "core/device.h"
 #include "core/status.h"
@@ -14,6 +15,9 @@ std::unique_ptr<Device> make_cuda_device(Support& support);
 
 /// Number of visible GPUs; 0 in a build without CUDA.
 int count_cuda_devices();
+
+/// Device::negate on `stream`.
+void cuda_negate(std::span<const HeadColumn> columns, Stream stream);
 
 /// A 64-bit hash of device memory: the sum of every 8-byte word (the last one zero-padded) mixed
 /// with its index, independent of the order of threads. Waits for the stream.

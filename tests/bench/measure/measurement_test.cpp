@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -21,16 +22,22 @@ class FakeClock : public DeviceClock {
     call();
     return next_ms;
   }
-  std::vector<double> time_back_to_back(const std::function<void()>& call, int count) override {
-    for (int i = 0; i < count; ++i) call();
+  std::vector<double> time_back_to_back(const std::function<void()>& call,
+                                        const std::function<void()>& between, int count) override {
+    for (int i = 0; i < count; ++i) {
+      if (i > 0) between();
+      call();
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     log += 'b';
+    lengths.push_back(count);
     return std::vector<double>(static_cast<std::size_t>(count), next_ms);
   }
 
   bool held() const override { return holds; }
 
   std::string log;
+  std::vector<int> lengths;  ///< of the batches
   double next_ms = 2.0;
   bool holds = true;
 };
@@ -38,15 +45,25 @@ class FakeClock : public DeviceClock {
 struct Trial {
   FakeClock clock;
   Measurement run(const MeasureOptions& options) {
-    return measure(
-        clock, [this] { clock.log += 'c'; }, [this] { clock.log += 'p'; }, options);
+    return measure(clock,
+                   {.call = [this] { clock.log += 'c'; },
+                    .prepare = [this] { clock.log += 'p'; },
+                    .between = [this] { clock.log += '-'; },
+                    .check =
+                        [this] {
+                          clock.log += 'k';
+                          return --checks_to_pass > 0;
+                        }},
+                   options);
   }
+
+  int checks_to_pass = 1'000'000;
 };
 
-TEST(Measure, ABurstPreparesAndFlushesBeforeEveryCall) {
+TEST(Measure, ABurstPreparesAndFlushesBeforeEveryCallAndChecksAfterIt) {
   Trial trial;
   const Measurement result = trial.run({.cool_down_ms = 0, .warmed_s = 1.0});
-  EXPECT_EQ(trial.clock.log, "pfcpfcpfcpfcpfcpfc");
+  EXPECT_EQ(trial.clock.log, "pfckpfckpfckpfckpfckpfck");
   EXPECT_EQ(result.stop, Stop::converged);
   EXPECT_EQ(result.samples_ms, std::vector<double>(6, 2.0));
   EXPECT_EQ(result.median_ms, 2.0);
@@ -56,7 +73,7 @@ TEST(Measure, AGraphIsMeasuredAsABurst) {
   Trial trial;
   const Measurement result =
       trial.run({.mode = MeasureMode::graph, .cool_down_ms = 0, .warmed_s = 1.0});
-  EXPECT_EQ(trial.clock.log, "pfcpfcpfcpfcpfcpfc");
+  EXPECT_EQ(trial.clock.log, "pfckpfckpfckpfckpfckpfck");
   EXPECT_EQ(result.stop, Stop::converged);
 }
 
@@ -71,20 +88,20 @@ TEST(Measure, WhatRanBeforeCountsAsWarmUp) {
   Trial cold;
   cold.run({.cool_down_ms = 0, .warmed_s = 0.0});
   // The fake's calls take no time of this clock, so 0.1 s of warm-up are many.
-  EXPECT_GT(cold.clock.log.size(), 18U * 2);
+  EXPECT_GT(cold.clock.log.size(), 24U * 2);
 }
 
 TEST(Measure, ARepetitionBeforeIsWarmUpOrIfItIsSlowASample) {
   Trial quick;
   const Measurement warmed = quick.run({.cool_down_ms = 0, .repeated_ms = 100.0});
-  EXPECT_EQ(quick.clock.log, "pfcpfcpfcpfcpfcpfc");
+  EXPECT_EQ(quick.clock.log, "pfckpfckpfckpfckpfckpfck");
   EXPECT_EQ(warmed.samples_ms, std::vector<double>(6, 2.0));
 
   Trial slow;
   slow.clock.next_ms = 3000;
   const Measurement result =
       slow.run({.time_limit_s = 0.1, .cool_down_ms = 0, .repeated_ms = 2900.0});
-  EXPECT_EQ(slow.clock.log, "pfc");
+  EXPECT_EQ(slow.clock.log, "pfck");
   EXPECT_EQ(result.samples_ms, (std::vector<double>{2900, 3000}));
   EXPECT_EQ(result.stop, Stop::time_limit);
 
@@ -129,9 +146,45 @@ TEST(Measure, SustainedRunsBackToBackForASecond) {
   options.warmed_s = 1.0;
   const Measurement result = trial.run(options);
   EXPECT_EQ(trial.clock.log.find('f'), std::string::npos);
-  EXPECT_EQ(trial.clock.log.find('p'), std::string::npos);
   EXPECT_EQ(result.stop, Stop::converged);
   EXPECT_GT(result.samples_ms.size(), 6U);
+}
+
+TEST(Measure, BatchesArePreparedCheckedAndOfLengthsThatASeedDraws) {
+  const auto lengths_of = [](std::uint64_t seed) {
+    Trial trial;
+    trial.clock.next_ms = 5.0;
+    const Measurement result = trial.run({.mode = MeasureMode::sustained, .seed = seed});
+    std::string log = "pck";  // the warm-up's
+    while (log.size() < 20 * 3) log += "pck";
+    std::size_t calls = 0;
+    for (const int length : trial.clock.lengths) {
+      log += "pc";
+      for (int i = 1; i < length; ++i) log += "-c";
+      log += "bk";
+      calls += static_cast<std::size_t>(length);
+    }
+    EXPECT_EQ(trial.clock.log, log);
+    EXPECT_EQ(result.samples_ms.size(), calls);
+    EXPECT_THAT(trial.clock.lengths,
+                ::testing::Each(::testing::AllOf(::testing::Ge(1), ::testing::Le(10))));
+    return trial.clock.lengths;
+  };
+  EXPECT_NE(lengths_of(1), lengths_of(2));
+}
+
+TEST(Measure, EndsWhereACheckFails) {
+  for (const MeasureMode mode : {MeasureMode::burst, MeasureMode::sustained, MeasureMode::graph}) {
+    for (const double warmed_s : {0.0, 1.0}) {
+      Trial trial;
+      trial.checks_to_pass = 3;
+      const Measurement result = trial.run({.mode = mode, .cool_down_ms = 0, .warmed_s = warmed_s});
+      EXPECT_FALSE(result.checked);
+      EXPECT_TRUE(result.samples_ms.empty());
+      EXPECT_EQ(std::ranges::count(trial.clock.log, 'k'), 3);
+      EXPECT_EQ(trial.clock.log.back(), 'k');
+    }
+  }
 }
 
 TEST(Measure, UnknownModesAreRefused) {
@@ -143,9 +196,16 @@ TEST(CpuClock, TimesTheCallAlone) {
   clock->flush_caches();
   int calls = 0;
   EXPECT_GE(clock->time_once([&] { ++calls; }), 0.0);
-  const auto samples = clock->time_back_to_back([&] { ++calls; }, 4);
+  const auto samples = clock->time_back_to_back([&] { ++calls; }, [] {}, 4);
   EXPECT_EQ(samples.size(), 4U);
   EXPECT_EQ(calls, 5);
+}
+
+TEST(CpuClock, DoesTheRestBetweenTwoCalls) {
+  const auto clock = make_device_clock(DeviceKind::cpu);
+  std::string log;
+  clock->time_back_to_back([&] { log += 'c'; }, [&] { log += '-'; }, 3);
+  EXPECT_EQ(log, "c-c-c");
 }
 
 TEST(CpuClock, HasNoGraphs) {

@@ -107,7 +107,8 @@ void wrong_results_are_wrong(const FaultRun& run) {
   run.expect("fault_before_dv", Pass::forward, StatusCode::ok, "");
   run.expect("fault_before_dv", Pass::backward, StatusCode::wrong,
              "wrote outside of its outputs: 1 bytes before dv");
-  run.expect("fault_later", Pass::forward, StatusCode::wrong, "after the timed repetitions: ");
+  run.expect("fault_later", Pass::forward, StatusCode::wrong,
+             "in a repetition with other inputs: ");
 }
 
 void noise_on_the_socket_is_a_crash(const FaultRun& run) {

@@ -46,7 +46,8 @@ class CudaClock : public GpuTest {
 
 TEST_F(CudaClock, ReadsNoLessThanTheWorkTakes) {
   EXPECT_GE(clock->time_once([] { queue_spin(2'000'000, stream()); }), 2.0);
-  for (const double ms : clock->time_back_to_back([] { queue_spin(500'000, stream()); }, 40)) {
+  for (const double ms :
+       clock->time_back_to_back([] { queue_spin(500'000, stream()); }, [] {}, 40)) {
     EXPECT_GE(ms, 0.5);
   }
   EXPECT_TRUE(clock->held());
@@ -68,7 +69,11 @@ TEST_F(CudaClock, CallsEachOnceAndGivesASampleOfEach) {
   EXPECT_EQ(counted(), 1);
   for (const int calls : {1, 15, 16, 17, 100}) {
     gpu().fill(counter.data(), 0, counter.bytes());
-    EXPECT_EQ(clock->time_back_to_back(count(), calls).size(), static_cast<std::size_t>(calls));
+    EXPECT_EQ(clock
+                  ->time_back_to_back(
+                      count(), [] {}, calls)
+                  .size(),
+              static_cast<std::size_t>(calls));
     EXPECT_EQ(counted(), calls);
   }
 }
@@ -88,7 +93,8 @@ TEST_F(CudaClock, ACallThatWaitsForTheDeviceIsTimedWithoutTheHold) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 900ms);
   clock->begin();
   EXPECT_TRUE(clock->held());
-  for (const double back_to_back : clock->time_back_to_back(waits, 5)) {
+  for (const double back_to_back : clock->time_back_to_back(
+           waits, [] {}, 5)) {
     EXPECT_GE(back_to_back, 1.0);
     EXPECT_LT(back_to_back, 500.0);
   }
@@ -99,7 +105,11 @@ TEST_F(CudaClock, ManyLaunchesPerCallAreHeldOneCallAtATime) {
   const auto hundred = [this] {
     for (int i = 0; i < 100; ++i) count()();
   };
-  EXPECT_EQ(clock->time_back_to_back(hundred, 20).size(), 20U);
+  EXPECT_EQ(clock
+                ->time_back_to_back(
+                    hundred, [] {}, 20)
+                .size(),
+            20U);
   EXPECT_TRUE(clock->held());
 }
 
@@ -154,7 +164,8 @@ TEST_F(CudaClock, AGraphReplaysWhatTheCallQueues) {
   const auto replay = clock->as_graph(twice);
   EXPECT_EQ(counted(), 0) << "capturing runs nothing";
   clock->time_once(replay);
-  clock->time_back_to_back(replay, 3);
+  clock->time_back_to_back(
+      replay, [] {}, 3);
   EXPECT_EQ(counted(), 8);
 }
 
@@ -196,7 +207,8 @@ TEST_F(CudaClock, MeasuresInEveryMode) {
   for (const MeasureMode mode : {MeasureMode::burst, MeasureMode::sustained, MeasureMode::graph}) {
     std::function<void()> call = [] { queue_spin(1'000'000, stream()); };
     if (mode == MeasureMode::graph) call = clock->as_graph(call);
-    const Measurement measured = measure(*clock, call, [] {}, {.mode = mode, .time_limit_s = 0.2});
+    const Measurement measured =
+        measure(*clock, {.call = call}, {.mode = mode, .time_limit_s = 0.2});
     EXPECT_GE(measured.median_ms, 1.0);
     EXPECT_TRUE(measured.held);
     EXPECT_NE(measured.stop, Stop::not_yet);

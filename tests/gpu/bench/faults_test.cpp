@@ -78,7 +78,7 @@ TEST_F(CudaFaults, EachCostsItsCellAlone) {
   expect("cuda_untracked_memory", StatusCode::oom, "cudaErrorMemoryAllocation");
   expect("cuda_nan", StatusCode::wrong, "");
   expect("cuda_input", StatusCode::wrong, "wrote into its inputs");
-  expect("cuda_later", StatusCode::wrong, "after the timed repetitions: ");
+  expect("cuda_later", StatusCode::wrong, "in a repetition with other inputs: ");
   expect("cuda_waits", StatusCode::ok, "");
   expect("cuda_hidden_memory", StatusCode::ok, "");
   expect("cuda_jumps_the_queue", StatusCode::wrong, "does not keep to the stream");

@@ -42,6 +42,28 @@ TEST_F(CudaDevice, TellsWhatItIs) {
   EXPECT_EQ(gpu().fault(), std::nullopt);
 }
 
+TEST_F(CudaDevice, NegatesColumnsAsTheCpuDoes) {
+  constexpr std::int64_t kTokens = 3001, kHeads = 5, kDim = 7;
+  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    Bytes bytes(static_cast<std::size_t>(kTokens * kHeads * kDim * size_of(dtype)));
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      bytes[i] = static_cast<unsigned char>(i % 11 < 4 ? 0 : i * 7);  // some zeros
+    }
+    const Buffer buffer = upload(bytes);
+    const auto columns_of = [&](void* data) {
+      const TensorView view{data, dtype, kTokens, kHeads, kDim, kHeads * kDim, kDim};
+      std::vector<HeadColumn> columns;
+      for (std::int64_t c = 0; c < kDim; ++c) columns.push_back({view, 0, 2, c});
+      for (std::int64_t c = 0; c < kDim; ++c) columns.push_back({view, 2, 1, c});
+      for (std::int64_t c = 0; c < kDim; c += 2) columns.push_back({view, 3, 2, c});
+      return columns;  // more than one launch takes
+    };
+    gpu().negate(columns_of(buffer.as<unsigned char>()));
+    Device::get(DeviceKind::cpu).negate(columns_of(bytes.data()));
+    EXPECT_TRUE(download(buffer) == bytes) << to_string(dtype);
+  }
+}
+
 TEST_F(CudaDevice, CopiesThereAndBack) {
   Bytes bytes(100'003);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * 7);

@@ -83,19 +83,21 @@ class CudaClock : public DeviceClock {
   void flush_caches() override { device_.fill(flushed_.data(), 0, flushed_.bytes()); }
 
   double time_once(const std::function<void()>& call) override {
+    const std::function<void()> nothing = [] {};
     if (held_) {
-      const double ms = time_batch(call, 1).front();
+      const double ms = time_batch(call, nothing, 1).front();
       if (held_) return ms;
       flush_caches();
     }
-    return time_batch(call, 1).front();
+    return time_batch(call, nothing, 1).front();
   }
 
-  std::vector<double> time_back_to_back(const std::function<void()>& call, int count) override {
+  std::vector<double> time_back_to_back(const std::function<void()>& call,
+                                        const std::function<void()>& between, int count) override {
     while (true) {
       const int calls_per_hold = calls_per_hold_;
       const bool held = held_;
-      std::vector<double> samples = time_batch(call, count);
+      std::vector<double> samples = time_batch(call, between, count);
       if (calls_per_hold == calls_per_hold_ && held == held_) return samples;
     }
   }
@@ -144,40 +146,41 @@ class CudaClock : public DeviceClock {
 
   /// Times of `count` calls. If a hold gave up they mean nothing, and the next batch has one call
   /// behind a hold, or no hold at all.
-  std::vector<double> time_batch(const std::function<void()>& call, int count) {
-    std::vector<double> samples;
+  std::vector<double> time_batch(const std::function<void()>& call,
+                                 const std::function<void()>& between, int count) {
     const int calls_per_hold = held_ ? std::min(calls_per_hold_, count) : count;
-    const int holds = (count + calls_per_hold - 1) / calls_per_hold;
-    while (events_.size() < static_cast<std::size_t>(count + holds)) events_.emplace_back();
+    while (events_.size() < static_cast<std::size_t>(2 * count)) events_.emplace_back();
     bool gave_up = false;
     for (int queued = 0; queued < count && !gave_up; queued += calls_per_hold) {
-      queue(call, queued + queued / calls_per_hold, std::min(calls_per_hold, count - queued));
+      queue(call, between, queued, std::min(queued + calls_per_hold, count));
       gave_up = any(hold_.take_gave_up());
     }
     device_.synchronize();
+    std::vector<double> samples(static_cast<std::size_t>(count));
     if (any(hold_.take_gave_up()) || gave_up) {
       held_ = calls_per_hold > 1;
       calls_per_hold_ = 1;
-      return std::vector<double>(static_cast<std::size_t>(count));
+      return samples;
     }
-    for (int i = 0; i < count; ++i) {
-      const auto end = static_cast<std::size_t>(i + i / calls_per_hold + 1);
-      samples.push_back(events_[end].ms_since(events_[end - 1]));
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      samples[i] = events_[2 * i + 1].ms_since(events_[2 * i]);
     }
     return samples;
   }
 
-  /// Queues an event, then `count` calls with an event after each, behind one hold; a team lines up
-  /// behind it, too.
-  void queue(const std::function<void()>& call, int first_event, int count) {
+  /// Queues calls [first, end) of a batch, each between events of its own, behind one hold; a team
+  /// lines up behind it, too. `between` runs before every call of the batch but the first.
+  void queue(const std::function<void()>& call, const std::function<void()>& between, int first,
+             int end) {
     const Releaser releaser{hold_};
     if (held_) hold_.begin();
-    line_up();
-    auto event = events_.begin() + first_event;
-    event->record(stream_);
-    for (int i = 0; i < count; ++i) {
+    for (int i = first; i < end; ++i) {
+      if (i > 0) between();
+      if (i == first) line_up();
+      const auto event = static_cast<std::size_t>(2 * i);
+      events_[event].record(stream_);
       call();
-      (++event)->record(stream_);
+      events_[event + 1].record(stream_);
     }
   }
 

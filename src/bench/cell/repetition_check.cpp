@@ -1,0 +1,112 @@
+#include "bench/cell/repetition_check.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace longca {
+namespace {
+
+/// Repetitions of other bits than the verified ones that are verified in full; of later ones one in
+/// kOneIn.
+constexpr int kAlwaysVerified = 16;
+constexpr int kOneIn = 4;
+
+/// The KV heads of which a changed column shows in results that are verified.
+std::vector<std::int64_t> heads_that_show(const TimedPass& pass) {
+  const std::int64_t group = pass.tensors.q.heads / pass.tensors.k.heads;
+  std::set<std::int64_t> heads;
+  for (const Range& range : pass.checked.q) {
+    for (std::int64_t head = range.begin; head < range.end; ++head) heads.insert(head / group);
+  }
+  for (const Range& range : pass.checked.k) {
+    for (std::int64_t head = range.begin; head < range.end && pass.backward; ++head) {
+      heads.insert(head);
+    }
+  }
+  return {heads.begin(), heads.end()};
+}
+
+}  // namespace
+
+RepetitionCheck::RepetitionCheck(TimedPass pass)
+    : pass_(std::move(pass)),
+      signs_(pass_.device, pass_.tensors, pass_.backward, heads_that_show(pass_), pass_.seed),
+      random_(~pass_.seed),
+      verified_(fingerprint()) {}
+
+RepetitionCheck::~RepetitionCheck() {
+  try {
+    signs_.undo();
+  } catch (...) {  // the device is lost, and the inputs with it
+  }
+}
+
+TimedWork RepetitionCheck::around(std::function<void()> call) {
+  return {.call = std::move(call),
+          .prepare = [this] { prepare(); },
+          .between = [this] { change_inputs(&SignChanges::draw_more); },
+          .check = [this] { return check(); }};
+}
+
+void RepetitionCheck::prepare() {
+  change_inputs(&SignChanges::draw);
+  if (dealt_ == 0) std::ranges::shuffle(deck_, random_);
+  fill(deck_.at(dealt_));
+  dealt_ = (dealt_ + 1) % deck_.size();
+}
+
+void RepetitionCheck::change_inputs(void (SignChanges::*how)()) {
+  if (pass_.inputs_stay) return;
+  (signs_.*how)();
+  if (pass_.forward) pass_.forward();
+}
+
+void RepetitionCheck::fill(Left left) {
+  // Of the same inputs what the call before left would be right.
+  if (left == Left::as_is && pass_.inputs_stay) left = Left::nan;
+  // All bytes alike are a number of every dtype: of 0.01 to 1.5 in magnitude.
+  constexpr std::array<unsigned char, 8> kNumbers{0x3c, 0x3d, 0x3e, 0x3f, 0xbc, 0xbd, 0xbe, 0xbf};
+  if (left == Left::number) fill_bytes(kNumbers.at(random_() % kNumbers.size()));
+  if (left == Left::nan) poison();
+}
+
+void RepetitionCheck::poison() const {
+  fill_bytes(kPoison);
+}
+
+void RepetitionCheck::fill_bytes(unsigned char byte) const {
+  const PassTensors& t = pass_.tensors;
+  if (pass_.backward) return longca::fill(pass_.device, {t.dq, t.dk, t.dv}, byte);
+  longca::fill(pass_.device, {t.o}, byte);
+  longca::fill(pass_.device, t.lse, byte);
+}
+
+bool RepetitionCheck::check() {
+  signs_.follow();
+  const std::uint64_t found = fingerprint();
+  if (!pass_.any(found != verified_)) {
+    ++same_bits_;
+    return true;
+  }
+  const bool looked_at = other_bits_++ < kAlwaysVerified || random_() % kOneIn == 0;
+  return !looked_at || verify(found);
+}
+
+bool RepetitionCheck::verify(std::uint64_t found) {
+  signs_.undo();
+  status_ = pass_.verify();
+  if (pass_.any(fingerprint() != found)) {
+    status_ = {StatusCode::wrong, "its results were still changing after the call had ended"};
+  }
+  if (!status_.ok()) status_.reason = "in a repetition with other inputs: " + status_.reason;
+  return status_.ok();
+}
+
+std::uint64_t RepetitionCheck::fingerprint() const {
+  const PassTensors& t = pass_.tensors;
+  return pass_.backward ? hash_values(pass_.device, {t.dq, t.dk, t.dv})
+                        : hash_values(pass_.device, {t.o}, &t.lse);
+}
+
+}  // namespace longca

@@ -1,0 +1,105 @@
+#include "bench/cell/sign_changes.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "core/error.h"
+
+namespace longca {
+namespace {
+
+/// Puts `x` in, or takes it out if it is there.
+template <typename T>
+void toggle(std::set<T>& set, const T& x) {
+  if (!set.insert(x).second) set.erase(x);
+}
+
+template <typename T>
+std::set<T> difference(const std::set<T>& a, const std::set<T>& b) {
+  std::set<T> in_one;
+  std::ranges::set_symmetric_difference(a, b, std::inserter(in_one, in_one.end()));
+  return in_one;
+}
+
+}  // namespace
+
+SignChanges::SignChanges(Device& device, const PassTensors& tensors, bool backward,
+                         std::vector<std::int64_t> heads_k, std::uint64_t seed)
+    : device_(device),
+      tensors_(tensors),
+      backward_(backward),
+      heads_k_(std::move(heads_k)),
+      random_(seed) {
+  LONGCA_CHECK(!heads_k_.empty(), "no head to change");
+}
+
+void SignChanges::draw() {
+  State next{{drawn()}, {drawn()}};
+  // One column is all that there is if a single head has a single one.
+  if (next.values == state_.values && next.scores == state_.scores) next.values.clear();
+  change_to(std::move(next));
+}
+
+void SignChanges::draw_more() {
+  State next = state_;
+  const bool of_scores = backward_ && random_() % 2 == 0;
+  toggle(of_scores ? next.scores : next.values, drawn());
+  change_to(std::move(next));
+}
+
+void SignChanges::undo() {
+  change_to({});
+}
+
+void SignChanges::follow() const {
+  device_.negate(of_results(state_));
+}
+
+SignChanges::Column SignChanges::drawn() {
+  const auto one_of = [&](std::size_t count) {
+    return std::uniform_int_distribution<std::size_t>(0, count - 1)(random_);
+  };
+  return {heads_k_[one_of(heads_k_.size())],
+          static_cast<std::int64_t>(one_of(static_cast<std::size_t>(tensors_.k.dim)))};
+}
+
+void SignChanges::change_to(State next) {
+  const State changed{difference(state_.values, next.values),
+                      difference(state_.scores, next.scores)};
+  device_.negate(of_inputs(changed));
+  state_ = std::move(next);
+}
+
+std::vector<HeadColumn> SignChanges::of_inputs(const State& columns) const {
+  const std::int64_t group = tensors_.q.heads / tensors_.k.heads;
+  std::vector<HeadColumn> all;
+  for (const auto& [head, column] : columns.values) {
+    all.push_back({tensors_.v, head, 1, column});
+    if (!backward_) continue;
+    all.push_back({tensors_.dout, head * group, group, column});
+    all.push_back({tensors_.o, head * group, group, column});
+  }
+  for (const auto& [head, column] : columns.scores) {
+    all.push_back({tensors_.k, head, 1, column});
+    all.push_back({tensors_.q, head * group, group, column});
+  }
+  return all;
+}
+
+std::vector<HeadColumn> SignChanges::of_results(const State& columns) const {
+  const std::int64_t group = tensors_.q.heads / tensors_.k.heads;
+  std::vector<HeadColumn> all;
+  for (const auto& [head, column] : columns.values) {
+    backward_ ? all.push_back({tensors_.dv, head, 1, column})
+              : all.push_back({tensors_.o, head * group, group, column});
+  }
+  if (!backward_) return all;
+  for (const auto& [head, column] : columns.scores) {
+    all.push_back({tensors_.dk, head, 1, column});
+    all.push_back({tensors_.dq, head * group, group, column});
+  }
+  return all;
+}
+
+}  // namespace longca

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+
+#include "attention/api/registry.h"
+#include "attention/inputs/inputs.h"
+#include "bench/cell/tensors.h"
+#include "mask/generators.h"
+
+namespace longca::testing {
+
+/// A kernel of the CPU with a small problem's tensors, whose forward pass has run.
+struct TimedKernel {
+  TimedKernel(const std::string& name, DType dtype, bool with_backward)
+      : problem{.tokens_q = 40,
+                .tokens_k = 40,
+                .heads_q = 4,
+                .heads_k = 2,
+                .head_dim = 12,
+                .dtype = dtype,
+                .backward = with_backward},
+        inputs(make_inputs(problem, 7)),
+        outputs(Outputs::for_problem(problem)) {
+    MaskSpec spec;
+    spec.name = "causal";
+    spec.tokens = problem.tokens_q;
+    plan = KernelRegistry::global().find(name).plan(problem, generate_mask(spec).mask);
+    forward();
+  }
+
+  void forward() { plan->forward(outputs.forward_args(inputs)); }
+  /// The pass of the problem.
+  void call() { problem.backward ? plan->backward(outputs.backward_args(inputs)) : forward(); }
+  PassTensors tensors() const { return outputs.with(inputs); }
+  std::uint64_t results() const {
+    return problem.backward ? outputs.backward_fingerprint() : outputs.forward_fingerprint();
+  }
+  std::uint64_t input_bits() const {
+    const PassTensors t = tensors();
+    const std::uint64_t hash = fingerprint(inputs, device());
+    return problem.backward ? hash_values(device(), {t.o}, &t.lse) ^ hash : hash;
+  }
+  static Device& device() { return Device::get(DeviceKind::cpu); }
+
+  Problem problem;
+  Inputs inputs;
+  Outputs outputs;
+  std::unique_ptr<Plan> plan;
+};
+
+}  // namespace longca::testing

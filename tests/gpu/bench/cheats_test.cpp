@@ -1,0 +1,74 @@
+// Kernels on the device that are right when they are verified and do less work when they are timed:
+// `wrong` in every mode and pass, and those around them that do their work are `ok`.
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "bench/bench_run.h"
+#include "gpu/gpu_test.h"
+
+namespace longca::testing {
+namespace {
+
+constexpr const char* kCheats[] = {"filled", "address", "samples", "early",
+                                   "odd",    "third",   "halves"};
+
+/// It lies beside this binary, also where both were carried to another machine.
+std::string cheat_plugin() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "cheat_plugin_gpu.so";
+}
+
+class CudaCheats : public GpuTest {
+ protected:
+  static std::vector<Record> run(const std::string& kernels, const std::vector<std::string>& more) {
+    const TempDirectory folder;
+    std::vector<std::string> arguments{
+        "--plugin", cheat_plugin(),     "-a", "device=cuda", "-a",           "dtype=all",
+        "-a",       "tokens=256",       "-a", "dim=64",      "--case-limit", "60",
+        "-a",       "kernel=" + kernels};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    ProcessOptions options;
+    options.timeout_s = 280;
+    const ProcessResult result = bench(folder / "cheats.jsonl", arguments, options);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return read_records(folder / "cheats.jsonl").records;
+  }
+};
+
+TEST_F(CudaCheats, AreWrong) {
+  std::string kernels = "cheat_not";
+  for (const char* name : kCheats) kernels += std::string(",cheat_") + name;
+  int cheats = 0;
+  for (const Record& record : run(kernels, {"-a", "mode=burst,sustained"})) {
+    if (record.status.code == StatusCode::unsupported) continue;
+    if (record.c.kernel == "cheat_not") {
+      EXPECT_TRUE(record.status.ok()) << record.c.key() << " " << record.status.reason;
+      continue;
+    }
+    ++cheats;
+    EXPECT_EQ(to_string(record.status.code), "wrong")
+        << record.c.key() << " " << record.status.reason;
+    EXPECT_THAT(record.status.reason, ::testing::HasSubstr("in a repetition with other inputs: "));
+    EXPECT_FALSE(record.metrics.contains("time_ms")) << record.c.key();
+  }
+  EXPECT_GE(cheats, 7 * 2 * 2);
+}
+
+/// Every kernel of our own, each in every mode: their results follow changed inputs, to the bit or
+/// within the bounds.
+TEST_F(CudaCheats, HonestKernelsAreNotAccused) {
+  const auto records = run(
+      "naive,slice,flashmask_native,fa2_sparse_native,cudnn,sdpa,fa2,flex",
+      {"-a", "mask=all", "-a", "mode=all", "-a", "heads=4:2", "-a", "dim=128", "-a", "block=64"});
+  int ok = 0;
+  for (const Record& record : records) {
+    EXPECT_NE(record.status.code, StatusCode::wrong)
+        << record.c.key() << " " << record.status.reason;
+    if (record.status.ok()) ++ok;
+  }
+  EXPECT_GT(ok, 0);
+}
+
+}  // namespace
+}  // namespace longca::testing
