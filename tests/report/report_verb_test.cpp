@@ -133,12 +133,12 @@ TEST_F(ReportVerb, WhatTheSystemRefusesIsASentence) {
 
 TEST_F(ReportVerb, SeveralOriginsAreInEveryView) {
   std::vector<Record> records = sample_records();
-  records.back().env["commit"] = "0123456789abcdef";
+  records.back().env["commit"] = "fedcba9876543210";
   {
     RecordWriter writer(folder_ / "mixed.jsonl", RecordWriter::Mode::replace);
     for (const Record& record : records) writer.append(record);
   }
-  const std::string part = "commit 0123456789ab";
+  const std::string part = "commit fedcba987654";
   EXPECT_THAT(report({"mixed.jsonl"}).out, HasSubstr("2 origins: "));
   for (const char* view : {"--html", "--csv", "--md"}) {
     EXPECT_THAT(report({"mixed.jsonl", view, "-"}).out, HasSubstr(part)) << view;
