@@ -15,7 +15,7 @@ endif()
 set(longca_fuzzed core bench report)
 set(longca_fuzz_sanitizers -fsanitize=address,undefined)
 set(longca_fuzz_options ${longca_fuzz_sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
-  -fsanitize-coverage=trace-pc,trace-cmp)
+  -fsanitize-coverage=trace-pc,trace-cmp -Wno-error=maybe-uninitialized)
 
 # Sets RESULT to whether a header includes <…> of `pattern`, itself or through other headers of src/.
 # What the preprocessor would skip counts too.
