@@ -68,7 +68,7 @@ TEST_F(NaiveCuda, AccumulatesIntoTheWholeSoftmax) {
   const std::vector<float> nothing_seen(4 * kTokens, -std::numeric_limits<float>::infinity());
   outputs.poison_forward();
   gpu().copy(outputs.lse.view().data, nothing_seen.data(), outputs.lse.bytes());
-  for (const Tensor* gradient : {&outputs.dq, &outputs.dk, &outputs.dv}) {
+  for (const OutputTensor* gradient : {&outputs.dq, &outputs.dk, &outputs.dv}) {
     gpu().fill(gradient->view().data, 0, gradient->bytes());
   }
   problem.accumulate = true;

@@ -17,6 +17,11 @@ class CudaLanesTest : public GpuTest {
     if (IsSkipped()) return;
     counter_ = Buffer(gpu().memory(), 4);
     seen_ = Buffer(gpu().memory(), 4);
+    // The first launch of a kernel loads it, which waits for all streams.
+    queue_spin(0, static_cast<cudaStream_t>(gpu().stream()));
+    queue_count(counter_.as<int>(), static_cast<cudaStream_t>(gpu().stream()));
+    look(static_cast<cudaStream_t>(gpu().stream()));
+    gpu().synchronize();
     for (const Buffer* buffer : {&counter_, &seen_}) gpu().fill(buffer->data(), 0, 4);
   }
   static cudaStream_t of(DeviceLanes& lanes, Lane lane) {
