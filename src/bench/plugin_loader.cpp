@@ -176,7 +176,8 @@ void answer_for_plugin(int socket, const std::string& file) {
 }
 
 std::string plugin_of(const std::string& kernel, DeviceKind device) {
-  const auto found = plugins_by_kernel().find({kernel, device});
+  const DeviceKind its_own = KernelRegistry::global().find(kernel, device).capabilities().device;
+  const auto found = plugins_by_kernel().find({kernel, its_own});
   return found == plugins_by_kernel().end() ? "" : found->second;
 }
 

@@ -25,7 +25,8 @@ void describe_plugin(const std::string& file, double limit_s = kPluginLimit);
 /// That process: loads the plug-in and sends its description over `socket`.
 void answer_for_plugin(int socket, const std::string& file);
 
-/// The file of the plug-in that a kernel was described by; empty for one of this program.
+/// The file of the plug-in that the kernel was described by which the registry finds for this
+/// device; empty for one of this program. Throws InputError for an unknown name.
 std::string plugin_of(const std::string& kernel, DeviceKind device);
 
 }  // namespace longca

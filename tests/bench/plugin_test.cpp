@@ -40,6 +40,19 @@ TEST(Plugin, ItsKernelsHaveNamesOnlyWithIt) {
   EXPECT_FALSE(std::filesystem::exists(folder / "x.jsonl"));
 }
 
+TEST(Plugin, AKernelForAnotherDeviceIsFoundInIt) {
+  const TempDirectory folder;
+  const auto out = folder / "x.jsonl";
+  const auto result =
+      bench(out, {"--plugin", EXAMPLE_PLUGIN, "-a", "kernel=rowwise", "-a", "device=cuda"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const Record& record : read_records(out).records) {
+    EXPECT_THAT(std::string(to_string(record.status.code)),
+                ::testing::AnyOf("unavailable", "unsupported"))
+        << record.status.reason;
+  }
+}
+
 /// Exit 2, one sentence, no file.
 void expect_refused(const std::string& plugin, const std::string& part,
                     const std::vector<std::string>& more = {}) {
