@@ -273,8 +273,7 @@ void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList
   print_table(std::cout, records, terminal_table_options());
   if (arguments.out.empty()) {
     write_html(records, page_of(path));
-    fmt::print("{} and {} written\n", printable(path.string()),
-               printable(page_of(path).string()));
+    fmt::print("{} and {} written\n", printable(path.string()), printable(page_of(path).string()));
   }
   if (arguments.strict && std::ranges::any_of(records, is_failure)) throw VerdictFailed{};
 }

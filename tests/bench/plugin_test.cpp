@@ -123,9 +123,11 @@ TEST(Plugin, OneThatWasCompiledForOtherHeadersIsRefusedBeforeAnyOfItRuns) {
        "-DHASH=" + (folder / "hash.h").string(), "-P",
        LONGCA_SOURCE_DIR "/cmake/PluginInterface.cmake"});
   write_file(folder / "plugin.cpp",
-             "#include \"attention/api/plugin.h\"\n#include <cstdlib>\n"
-             "const int at_load = (std::abort(), 0);\n"
-             "const longca::PluginInfo* longca_plugin() { std::abort(); }\n");
+             R"(#include "attention/api/plugin.h"
+#include <cstdlib>
+const int at_load = (std::abort(), 0);
+const longca::PluginInfo* longca_plugin() { std::abort(); }
+)");
   const std::string plugin = (folder / "plugin.so").string();
   run({CXX_COMPILER, "-std=c++20", "-O0", "-shared", "-fPIC", "-I", include.string(),
        (folder / "plugin.cpp").string(), "-o", plugin});

@@ -33,6 +33,8 @@ extern "C" {
 __attribute__((visibility("default"))) const longca::PluginInfo* longca_plugin();
 
 /// The hash that a plug-in carries; the program looks for the text in the file.
+// NOLINTBEGIN(readability-identifier-naming): a symbol, as longca_plugin
 extern __attribute__((visibility("default"), weak)) const char longca_plugin_interface[];
 const char longca_plugin_interface[] = "longca plug-in interface " LONGCA_INTERFACE_HASH;
+// NOLINTEND(readability-identifier-naming)
 }

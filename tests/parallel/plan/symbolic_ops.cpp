@@ -40,7 +40,8 @@ void SymbolicPass::apply(const Add& add) {
     const Value& from = contents().at(add.from, row, head);
     Value& into = contents().at(add.into, row, head);
     if (from.kind == ContentKind::zero) return;
-    if (from.kind == ContentKind::value && (into.kind == ContentKind::value || into.kind == ContentKind::zero)) {
+    if (from.kind == ContentKind::value &&
+        (into.kind == ContentKind::value || into.kind == ContentKind::zero)) {
       if (from.set != 0) origins_.mark_used(from.origin);
       accumulate(add.into, row, head, from, false);
     } else if (from.kind == ContentKind::value || into.kind == ContentKind::value) {
@@ -189,14 +190,17 @@ void SymbolicPass::apply(const AttendBackward& a) {
     expect_finished(a.o, row, head, TensorRole::o, q);
     expect_finished(a.lse, row, head, TensorRole::lse, q);
     const int set = world_.sets.make(keys[static_cast<std::size_t>(row * heads + head)]);
-    accumulate(a.dq, row, head, {ContentKind::value, TensorRole::dq, q.token, q.head, set}, a.first_dq);
+    accumulate(a.dq, row, head, {ContentKind::value, TensorRole::dq, q.token, q.head, set},
+               a.first_dq);
   });
   for_each_row(a.k, [&](std::int64_t row, std::int64_t head) {
     const Value& k = contents().at(a.k, row, head);
     if (k.kind != ContentKind::value) return;
     const int set = world_.sets.make(queries[static_cast<std::size_t>(row * kv_heads + head)]);
-    accumulate(a.dk, row, head, {ContentKind::value, TensorRole::dk, k.token, k.head, set}, a.first_dkv);
-    accumulate(a.dv, row, head, {ContentKind::value, TensorRole::dv, k.token, k.head, set}, a.first_dkv);
+    accumulate(a.dk, row, head, {ContentKind::value, TensorRole::dk, k.token, k.head, set},
+               a.first_dkv);
+    accumulate(a.dv, row, head, {ContentKind::value, TensorRole::dv, k.token, k.head, set},
+               a.first_dkv);
   });
 }
 

@@ -141,8 +141,8 @@ void SymbolicPass::place(const RankPlan& plan, const Placement& placement,
                           static_cast<int>(placement.heads.begin + head)};
     ++found[static_cast<std::size_t>(wanted.head * world_.truth.tokens() + wanted.token)];
     const int all = world_.truth.expected(wanted);
-    const bool is_it =
-        value.kind == ContentKind::zero || (value.kind == ContentKind::value && value.same_element(wanted));
+    const bool is_it = value.kind == ContentKind::zero ||
+                       (value.kind == ContentKind::value && value.same_element(wanted));
     if (value.kind == ContentKind::value) origins_.mark_used(value.origin);
     if (complained || (is_it && world_.sets.equal(value.set, all))) return;
     complained = true;
