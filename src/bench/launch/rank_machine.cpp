@@ -91,11 +91,17 @@ constexpr LaunchVariables kLaunchers[] = {
     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
 };
 
+constexpr int kMaxSlots = 1 << 16;  ///< of a host, and of all
+
 int slots_of_line(std::istringstream& words, const std::string& path, int line) {
   for (std::string word; words >> word;) {
     if (!word.starts_with("slots=")) continue;
     try {
-      return static_cast<int>(parse_count("slots", word.substr(6)));
+      const std::int64_t slots = parse_count("slots", word.substr(6));
+      if (slots < 1 || slots > kMaxSlots) {
+        throw_input_error("slots {}: at least 1, at most {}", slots, kMaxSlots);
+      }
+      return static_cast<int>(slots);
     } catch (const InputError& error) {
       throw_input_error("{}:{}: {}", path, line, error.what());
     }
@@ -140,6 +146,9 @@ HostSlots hostfile_slots(const std::string& path) {
     const int here = slots_of_line(words, path, number);
     if (slots.all == 0) slots.of_first_host = here;
     slots.all += here;
+    if (slots.all > kMaxSlots) {
+      throw_input_error("hostfile '{}' has more than {} slots", path, kMaxSlots);
+    }
   });
   if (slots.all == 0) throw_input_error("hostfile '{}' names no host", path);
   return slots;

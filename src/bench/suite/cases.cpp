@@ -182,14 +182,16 @@ CaseList expand_product(const Suite& suite, bool over_ranks, int ranks_per_node,
 bool is_free(const Axis& axis, const Suite& suite, bool over_ranks) {
   constexpr std::array<std::string_view, 5> kCoupled = {"mask", "pass", "deterministic", "window",
                                                         "device"};
-  constexpr std::array<std::string_view, 3> kShapeOfFactor = {"tokens", "heads", "dim"};
   const auto has = [&](const auto& names) {
     return std::ranges::find(names, axis.name) != names.end();
   };
   const auto mentions = [&](const SuiteException& e) {
-    return e.when.contains(axis.name) || e.set.contains(axis.name);
+    const auto names = [&](std::string_view name) {
+      return e.when.contains(name) || e.set.contains(name);
+    };
+    return names(axis.name) || (axis.name == kTokens && names(kTokensPerRank));
   };
-  if (axis.over_ranks || has(kCoupled) || (over_ranks && has(kShapeOfFactor))) return false;
+  if (axis.over_ranks || has(kCoupled) || (over_ranks && axis.name == "heads")) return false;
   return std::ranges::none_of(suite.exceptions, mentions);
 }
 
