@@ -83,6 +83,12 @@ void write_texts(const fs::path& directory, const fs::path& configs) {
   for (const auto& entry : fs::directory_iterator(configs)) {
     if (entry.path().extension() == ".toml") suites.add(read_file(entry.path()));
   }
+  suites.add(
+      "description = \"a\"\n[axes]\nmask = [\"causal\", \"document\"]\ntokens = [64, "
+      "\"1K:2K:x2\"]\n"
+      "[[exceptions]]\nwhen = { mask = \"causal\", tokens = 64 }\nskip = \"small\"\n"
+      "[[exceptions]]\nwhen = { pass = \"backward\" }\nset = { dtype = \"float32\" "
+      "}\n[run]\ntime_limit_s = 2\n");
   Seeds axes(directory, "axes");
   for (const Axis& axis : axis_table()) {
     axes.add(axis.name + '=' + axis.standard);
