@@ -4,6 +4,7 @@ plug-in underneath, and around its calls the cheat that $LONGCA_CHEAT names."""
 import importlib.util
 import os
 import threading
+import time
 
 CHEAT = os.environ["LONGCA_CHEAT"]
 
@@ -61,19 +62,27 @@ class Pass:
             give(outputs, self.results)
 
     def samples(self, inputs, outputs, compute):
-        sample = [list(rows(tensor)[0][:4]) for tensor in inputs]
+        sample = [rows(tensor)[0][0] for tensor in inputs]
         if sample != self.sample:
             compute()
             self.sample, self.results = sample, results(outputs)
         else:
             give(outputs, self.results)
 
-    def early(self, inputs, outputs, compute):
+    def wait(self):
         if self.behind:
             self.behind.join()
+
+    def early(self, inputs, outputs, compute):
+        self.wait()
         if self.calls == 1:
             return compute()
-        self.behind = threading.Thread(target=compute)
+
+        def later():
+            time.sleep(0.001)  # lets the call return: else this thread may keep the interpreter
+            compute()
+
+        self.behind = threading.Thread(target=later)
         self.behind.start()
 
     def odd(self, inputs, outputs, compute):
@@ -114,3 +123,7 @@ class Plan:
             (call.dq, call.dk, call.dv),
             lambda: self.inner.backward(call),
         )
+
+    def close(self):
+        for kept in self.passes:
+            kept.wait()

@@ -54,8 +54,8 @@ TEST(Cheats, InPythonAreWrong) {
     const auto file = folder / "cheats.jsonl";
     const ProcessResult result =
         bench(file,
-              {"--plugin", PYTHON_CHEATS, "-a", "kernel=cheat", "-a", "tokens=8", "-a",
-               "mode=burst,sustained"},
+              {"--plugin", PYTHON_CHEATS, "-a", "kernel=cheat", "-a", "tokens=8", "-a", "heads=4:2",
+               "-a", "dim=64", "-a", "mode=burst,sustained"},
               {.environment = {{"LONGCA_CHEAT", cheat}, {"LONGCA_EXAMPLE", PYTHON_EXAMPLE}}});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     const auto records = read_records(file).records;
