@@ -121,7 +121,7 @@ TEST(Plugin, OneThatWasCompiledForOtherHeadersIsRefusedBeforeAnyOfItRuns) {
   };
   run({CMAKE_PROGRAM, "-DSOURCE=" + src.string(), "-DINCLUDE=" + include.string(),
        "-DHASH=" + (folder / "hash.h").string(), "-P",
-       LONGCA_SOURCE_DIR "/cmake/PluginInterface.cmake"});
+       std::string(LONGCA_SOURCE_DIR) + "/cmake/PluginInterface.cmake"});
   write_file(folder / "plugin.cpp",
              R"(#include "attention/api/plugin.h"
 #include <cstdlib>

@@ -40,7 +40,7 @@ class SignChanges {
   struct Column {
     std::int64_t head_k = 0;
     std::int64_t column = 0;
-    auto operator<=>(const Column&) const = default;
+    auto operator<=>(const Column&) const = default;  // NOLINT(modernize-use-nullptr)
   };
   /// What differs from the beginning.
   struct State {

@@ -26,7 +26,7 @@ fs::path rank_program() {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
   for (const fs::path& path : {folder / "longca-rank", folder.parent_path() / "rank/longca-rank"}) {
-    if (const fs::path program = find_program(path.string()); !program.empty()) return program;
+    if (fs::path program = find_program(path.string()); !program.empty()) return program;
   }
   return {};
 }

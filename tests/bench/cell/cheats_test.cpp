@@ -58,7 +58,7 @@ TEST(Cheats, InPythonAreWrong) {
                "-a", "dim=64", "-a", "mode=burst,sustained"},
               {.environment = {{"LONGCA_CHEAT", cheat}, {"LONGCA_EXAMPLE", PYTHON_EXAMPLE}}});
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    const auto records = read_records(file).records;
+    auto records = read_records(file).records;
     EXPECT_EQ(records.size(), 4U);
     return records;
   };

@@ -152,8 +152,8 @@ TEST(Hostfile, CountsSlots) {
   expect_input_error([&] { hostfile_slots(file); }, "names no host");
   write_file(file, "node1 slots=many\n");
   expect_input_error([&] { hostfile_slots(file); }, "hosts:1: slots 'many'");
-  for (const char* slots : {"-1", "0", "65537", "1024M"}) {
-    write_file(file, std::string("node1 slots=") + slots + "\n");
+  for (const char* count : {"-1", "0", "65537", "1024M"}) {
+    write_file(file, std::string("node1 slots=") + count + "\n");
     expect_input_error([&] { hostfile_slots(file); }, "hosts:1: slots ");
   }
   write_file(file, "node1 slots=64K\nnode2 slots=64K\n");
