@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "bench/record/record.h"
+#include "bench/record/record_writer.h"
 #include "report/html.h"
 #include "report/sample_records.h"
 #include "report/sparse_records.h"
