@@ -1,6 +1,7 @@
 // Kernels that are right when they are verified and do less work when they are timed: `naive`
 // underneath, on either device, and a cheat around its calls.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -103,7 +104,11 @@ void remember_by_samples(const Call& call, Kept& kept) {
 void return_early(const Call& call, Kept& kept) {
   if (call.is_first(kept)) return call.compute();
   kept.wait();
-  kept.behind = std::thread(call.compute);
+  kept.behind = std::thread([compute = call.compute] {
+    // Lets the call return: on a busy machine the thread may run first, and the call is honest.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    compute();
+  });
 }
 
 void skip_odd_calls(const Call& call, Kept& kept) {
