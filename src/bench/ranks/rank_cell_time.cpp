@@ -63,18 +63,25 @@ void RankCell::check_determinism(RepetitionCheck& repetitions) {
 
 TimedPass RankCell::timed_pass(std::uint64_t seed) {
   const RankTensors& own = tensors_->views();
-  return {.device = device(),
-          .tensors = {own.q, own.k, own.v, own.dout, own.o, own.lse, own.dq, own.dk, own.dv},
-          .backward = problem_.backward,
-          .checked = checked_,
-          .seed = seed,
-          .verify =
-              [this] {
-                Record repeated;  // the cell's keeps the errors of the first pass
-                verify(problem_.backward ? Pass::backward : Pass::forward, repeated);
-                return repeated.status;
-              },
-          .any = [this](bool mine) { return slowest(mine ? 1 : 0) > 0; }};
+  TimedPass pass{.device = device(),
+                 .tensors = {own.q, own.k, own.v, own.dout, own.o, own.lse, own.dq, own.dk, own.dv},
+                 .backward = problem_.backward,
+                 .checked = checked_,
+                 .seed = seed,
+                 .verify =
+                     [this] {
+                       Record repeated;  // the cell's keeps the errors of the first pass
+                       verify(problem_.backward ? Pass::backward : Pass::forward, repeated);
+                       return repeated.status;
+                     },
+                 .any = [this](bool mine) { return slowest(mine ? 1 : 0) > 0; }};
+  // What a forward pass keeps for the backward pass follows the inputs by another forward pass
+  // alone.
+  const bool keeps = std::ranges::any_of(plan_.buffers, &PlanBuffer::kept);
+  if (problem_.backward && pass.any(keeps)) {
+    pass.forward = [this] { executor_->forward(device().stream()); };
+  }
+  return pass;
 }
 
 /// Times the same steps on the buffers as they are: only the times have a meaning.
