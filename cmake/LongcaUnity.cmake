@@ -98,7 +98,7 @@ function(longca_make_batches target header_names)
   # Where a source is not the main file, GCC warns of what only a header should not do; and in large batches it guesses
   # worse at what may be uninitialised.
   target_compile_options(${target} PRIVATE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage;-Wno-shadow;-Wno-error=maybe-uninitialized>)
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage;-Wno-error=maybe-uninitialized>)
 endfunction()
 
 # Batches the sources of all targets. Called when all directories are known.

@@ -11,7 +11,6 @@
 namespace longca::testing {
 namespace {
 
-constexpr std::uint64_t kSeed = 7;
 constexpr std::int64_t kMaxOnHost = 1024;
 constexpr VerifyBudget kEverything{.seconds = 1e6};
 
@@ -31,12 +30,12 @@ void expect_verdicts(const Verifier& verifier, const Problem& problem, const Inp
 void expect_right(const Problem& problem, const Mask& mask, const Inputs& inputs,
                   const Outputs& outputs) {
   if (std::max(problem.tokens_q, problem.tokens_k) > kMaxOnHost) {
-    return expect_verdicts(*make_verifier(problem, mask, inputs, kEverything, kSeed), problem,
+    return expect_verdicts(*make_verifier(problem, mask, inputs, kEverything, kInputSeed), problem,
                            inputs, outputs);
   }
   Problem on_host = problem;
   on_host.device = DeviceKind::cpu;
-  const Inputs host_inputs = make_inputs(on_host, kSeed);
+  const Inputs host_inputs = make_inputs(on_host, kInputSeed);
   const Outputs host = Outputs::for_problem(on_host);
   Device& gpu = *outputs.device;
   gpu.copy(host.o.view().data, outputs.o.view().data, host.o.bytes());
@@ -45,14 +44,14 @@ void expect_right(const Problem& problem, const Mask& mask, const Inputs& inputs
     gpu.copy((host.*tensor).view().data, (outputs.*tensor).view().data, (host.*tensor).bytes());
   }
   gpu.copy(host.lse.view().data, outputs.lse.view().data, host.lse.bytes());
-  expect_verdicts(*make_verifier(on_host, mask, host_inputs, kEverything, kSeed), on_host,
+  expect_verdicts(*make_verifier(on_host, mask, host_inputs, kEverything, kInputSeed), on_host,
                   host_inputs, host);
 }
 
 void expect_right(const Kernel& kernel, const Problem& problem, const Mask& mask) {
   const Support support = kernel.supports(problem, mask);
   ASSERT_TRUE(support.ok()) << support.reason;
-  const Inputs inputs = make_inputs(problem, kSeed);
+  const Inputs inputs = make_inputs(problem, kInputSeed);
   const Outputs outputs = Outputs::for_problem(problem);
   const auto plan = kernel.plan(problem, mask);
   // Twice: what the first call leaves in the workspace must not show.
