@@ -163,7 +163,9 @@ void Cell::time() {
   memory_->note(record_, *plan_);
   if (!measured.checked) return set_wrong(record_, repetitions.status().reason);
   note_measurement(measured, pass_flops(problem_, shared_.generated.mask), record_);
-  if (problem_.deterministic) check_determinism(repetitions);
+  if (!problem_.deterministic) return;
+  check_determinism(
+      repetitions, [this](std::uint64_t verified) { expect_same_bits(verified); }, record_);
 }
 
 TimedPass Cell::timed_pass() {
@@ -194,17 +196,6 @@ Status Cell::verify_again() {
   verify_results(case_.pass, problem_, kernel_, shared_, outputs_, repeated);
   memory_->resume();
   return repeated.status;
-}
-
-/// Repetitions on other inputs may all differ in bits from the first call, if the kernel rounds
-/// otherwise where signs change.
-void Cell::check_determinism(RepetitionCheck& repetitions) {
-  if (repetitions.other_bits() == 0) return;
-  if (repetitions.same_bits() > 0) {
-    return set_wrong(record_, "deterministic=1, and a timed call gave gradients of other bits");
-  }
-  repetitions.restore();
-  expect_same_bits(repetitions.verified_bits());
 }
 
 /// False, and `wrong`, for a kernel that works beside its queue: that work would lie outside the

@@ -43,7 +43,6 @@ class Cell {
   Status verify_again();
   bool keeps_to_queue(const std::function<void()>& call, RepetitionCheck& repetitions);
   double hold_time_s(const std::function<void()>& call) const;
-  void check_determinism(RepetitionCheck& repetitions);
   void clean_up();
   std::uint64_t result_fingerprint() const;
 

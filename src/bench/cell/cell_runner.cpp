@@ -44,16 +44,6 @@ void CellRunner::give_up_device(const std::string& fault, const std::string& sta
   forget_times(record);
 }
 
-namespace {
-
-/// Whether a kernel's code runs in that stage.
-bool is_kernels(std::string_view stage) {
-  return stage == "set-up" || stage == "plan" || stage == "forward" || stage == "backward" ||
-         stage == "time" || stage == "clean-up";
-}
-
-}  // namespace
-
 void CellRunner::judge_what_is_left(std::string_view stage, Record& record) {
   if (watch_ == nullptr) return;
   watch_->check(stage);
@@ -69,12 +59,7 @@ Record CellRunner::run(const Case& c, const CellOptions& options) {
   Record record;
   record.c = c;
   std::string stage = "set-up";
-  const StageListener keep = keep_stage(stage, listener_);
-  // Before verification above all, which must not round as a kernel has left it.
-  const StageListener listener = [&](std::string_view next) {
-    if (watch_ != nullptr && is_kernels(stage)) watch_->check(stage);
-    keep(next);
-  };
+  const StageListener listener = keep_stage(stage, listener_, watch_);
   const DeviceKind kind = c.problem().device;
   if (record.status = usable(c.kernel, kind); !record.status.ok()) return record;
   std::unique_ptr<Cell> cell;

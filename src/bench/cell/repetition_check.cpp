@@ -4,13 +4,16 @@
 #include <set>
 #include <utility>
 
+#include "bench/cell/steps.h"
+
 namespace longca {
 namespace {
 
 /// Repetitions of other bits than the verified ones that are verified in full; of later ones one in
-/// kOneIn.
+/// kOneIn, as long as that takes no more than kShareForVerifying of the time since the first.
 constexpr int kAlwaysVerified = 16;
 constexpr int kOneIn = 4;
+constexpr double kShareForVerifying = 0.5;
 
 /// The KV heads of which a changed column shows in results that are verified.
 std::vector<std::int64_t> heads_that_show(const TimedPass& pass) {
@@ -89,13 +92,20 @@ bool RepetitionCheck::check() {
     ++same_bits_;
     return true;
   }
-  const bool looked_at = other_bits_++ < kAlwaysVerified || random_() % kOneIn == 0;
-  return !looked_at || verify(found);
+  return !is_verified_again() || verify(found);
+}
+
+bool RepetitionCheck::is_verified_again() {
+  if (other_bits_++ < kAlwaysVerified) return true;
+  if (random_() % kOneIn != 0) return false;
+  return pass_.any(verifying_s_ < kShareForVerifying * seconds_since(begin_));
 }
 
 bool RepetitionCheck::verify(std::uint64_t found) {
   signs_.undo();
+  const auto begin = SteadyClock::now();
   status_ = pass_.verify();
+  verifying_s_ += seconds_since(begin);
   if (pass_.any(fingerprint() != found)) {
     status_ = {StatusCode::wrong, "its results were still changing after the call had ended"};
   }

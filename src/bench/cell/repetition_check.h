@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <random>
@@ -74,6 +75,7 @@ class RepetitionCheck {
   void change_inputs(void (SignChanges::*how)());
   void fill(Left left);
   void fill_bytes(unsigned char byte) const;
+  bool is_verified_again();
   bool verify(std::uint64_t found);
   std::uint64_t fingerprint() const;
 
@@ -85,6 +87,8 @@ class RepetitionCheck {
   std::uint64_t verified_;
   int same_bits_ = 0;
   int other_bits_ = 0;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  double verifying_s_ = 0;
   Status status_;
 };
 

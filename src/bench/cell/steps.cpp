@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "attention/reference/verifier.h"
+#include "bench/cell/repetition_check.h"
+#include "bench/run/state_watch.h"
 #include "core/memory.h"
 
 namespace longca {
@@ -40,6 +42,12 @@ void note_verdict(const Verdict& verdict, Record& record) {
   record.metrics["verified_fraction"] = verdict.fraction;
 }
 
+/// Whether a kernel's code runs in that stage.
+bool runs_kernels(std::string_view stage) {
+  return stage == "set-up" || stage == "plan" || stage == "forward" || stage == "backward" ||
+         stage == "time" || stage == "clean-up";
+}
+
 }  // namespace
 
 Status current_exception_status(std::string_view stage) {
@@ -56,8 +64,9 @@ Status current_exception_status(std::string_view stage) {
   }
 }
 
-StageListener keep_stage(std::string& stage, const StageListener& next) {
-  return [&stage, &next](std::string_view name) {
+StageListener keep_stage(std::string& stage, const StageListener& next, StateWatch* watch) {
+  return [&stage, &next, watch](std::string_view name) {
+    if (watch != nullptr && runs_kernels(stage)) watch->check(stage);
     stage = name;
     next(name);
   };
@@ -78,6 +87,17 @@ double pass_flops(const Problem& problem, const Mask& mask) {
 std::uint64_t unforeseeable_seed() {
   std::random_device device;
   return std::uint64_t{device()} << 32 | device();
+}
+
+void check_determinism(RepetitionCheck& repetitions,
+                       const std::function<void(std::uint64_t verified)>& expect_same_bits,
+                       Record& record) {
+  if (repetitions.other_bits() == 0) return;
+  if (repetitions.same_bits() > 0) {
+    return set_wrong(record, "deterministic=1, and a timed call gave gradients of other bits");
+  }
+  repetitions.restore();
+  expect_same_bits(repetitions.verified_bits());
 }
 
 void set_wrong(Record& record, std::string reason) {

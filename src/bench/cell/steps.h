@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,13 +18,17 @@
 
 namespace longca {
 
+class RepetitionCheck;
+class StateWatch;
+
 /// The status of the exception being handled: OutOfMemory is `oom`, any other one `crash`; both
 /// name `stage`.
 Status current_exception_status(std::string_view stage);
 
-/// A listener that keeps the current stage's name in `stage` and passes it on to `next`. Both
-/// outlive it.
-StageListener keep_stage(std::string& stage, const StageListener& next);
+/// A listener that keeps the current stage's name in `stage` and passes it on to `next`. Where a
+/// kernel's code ran, `watch`, if any, first looks at what it left behind: verification above all
+/// must not round as a kernel does. All three outlive the listener.
+StageListener keep_stage(std::string& stage, const StageListener& next, StateWatch* watch);
 
 using SteadyClock = std::chrono::steady_clock;
 double seconds_since(SteadyClock::time_point begin);
@@ -36,6 +41,13 @@ double pass_flops(const Problem& problem, const Mask& mask);
 
 /// Drawn by the system: nothing in this process can foresee it.
 std::uint64_t unforeseeable_seed();
+
+/// With deterministic=1, after the repetitions of a pass: `wrong` if one gave other bits than the
+/// verified ones. Where all did, the kernel may round otherwise where signs change, and
+/// `expect_same_bits(verified)` decides, which runs the pass once more on the inputs as they were.
+void check_determinism(RepetitionCheck& repetitions,
+                       const std::function<void(std::uint64_t verified)>& expect_same_bits,
+                       Record& record);
 
 /// Makes the record `wrong`, unless it has failed before.
 void set_wrong(Record& record, std::string reason);

@@ -21,19 +21,61 @@ double warm_up_s(const MeasureOptions& options) {
   return std::min(kWarmUp, kWarmUpShare * options.time_limit_s);
 }
 
-/// The stopping rule, but time_limit if another repetition like the last would not end in time.
-Stop decide(StoppingRule& rule, const std::vector<double>& samples_ms, double elapsed_s,
-            const MeasureOptions& options) {
-  const Stop stop = rule.decide(samples_ms, elapsed_s);
-  const bool too_late = elapsed_s + samples_ms.back() / 1e3 > options.time_left_s;
-  return stop == Stop::not_yet && too_late ? Stop::time_limit : stop;
-}
+/// Checks repetitions, and how long that took.
+class Checks {
+ public:
+  Checks(DeviceClock& clock, const TimedWork& work) : clock_(clock), work_(work) {}
+
+  bool pass() {
+    const double begin = clock_.now_s();
+    const bool passed = work_.check();
+    spent_s_ += clock_.now_s() - begin;
+    return passed;
+  }
+  double spent_s() const { return spent_s_; }
+
+ private:
+  DeviceClock& clock_;
+  const TimedWork& work_;
+  double spent_s_ = 0;
+};
+
+/// When to stop, over repetitions that begin where it is made.
+class Stopping {
+ public:
+  Stopping(DeviceClock& clock, const Checks& checks, double min_s, const MeasureOptions& options)
+      : clock_(clock),
+        checks_(checks),
+        options_(options),
+        rule_(min_s, options.time_limit_s),
+        begin_s_(clock.now_s()),
+        checked_s_(checks.spent_s()) {}
+
+  /// For a first sample from before.
+  void add_s(double seconds) { begin_s_ -= seconds; }
+  /// By the rule, whose time is not that of checks; but time_limit if another repetition like the
+  /// last would not end in time.
+  Stop decide(const std::vector<double>& samples_ms) {
+    const double elapsed_s = clock_.now_s() - begin_s_;
+    const Stop stop = rule_.decide(samples_ms, elapsed_s - (checks_.spent_s() - checked_s_));
+    const bool too_late = elapsed_s + samples_ms.back() / 1e3 > options_.time_left_s;
+    return stop == Stop::not_yet && too_late ? Stop::time_limit : stop;
+  }
+
+ private:
+  DeviceClock& clock_;
+  const Checks& checks_;
+  const MeasureOptions& options_;
+  StoppingRule rule_;
+  double begin_s_;
+  double checked_s_;
+};
 
 /// The repetitions of a burst or replayed graph.
 class Burst {
  public:
   Burst(DeviceClock& clock, const TimedWork& work, double cool_down_ms)
-      : clock_(clock), work_(work), cool_down_(cool_down_ms) {}
+      : clock_(clock), work_(work), checks_(clock, work), cool_down_(cool_down_ms) {}
 
   /// Time of one repetition in ms; nothing if its check failed.
   std::optional<double> repetition() {
@@ -41,12 +83,14 @@ class Burst {
     std::this_thread::sleep_for(cool_down_);
     clock_.flush_caches();  // last: it also wakes the threads after the pause
     const double ms = clock_.time_once(work_.call);
-    return work_.check() ? std::optional(ms) : std::nullopt;
+    return checks_.pass() ? std::optional(ms) : std::nullopt;
   }
+  const Checks& checks() const { return checks_; }
 
  private:
   DeviceClock& clock_;
   const TimedWork& work_;
+  Checks checks_;
   std::chrono::duration<double, std::milli> cool_down_;
 };
 
@@ -67,7 +111,7 @@ bool warm_up_burst(DeviceClock& clock, Burst& burst, const MeasureOptions& optio
   const double warm_from = clock.now_s();
   for (double warmed = warmed_before(options); warmed < warm_up_s(options);) {
     if (!burst.repetition()) return false;
-    warmed = warmed_before(options) + clock.now_s() - warm_from;
+    warmed = warmed_before(options) + clock.now_s() - warm_from - burst.checks().spent_s();
   }
   return true;
 }
@@ -75,17 +119,16 @@ bool warm_up_burst(DeviceClock& clock, Burst& burst, const MeasureOptions& optio
 bool measure_burst(DeviceClock& clock, Burst burst, const MeasureOptions& options,
                    Measurement& result) {
   if (!warm_up_burst(clock, burst, options)) return false;
-  StoppingRule rule(0.0, options.time_limit_s);
-  double begin = clock.now_s();
+  Stopping stopping(clock, burst.checks(), 0.0, options);
   if (is_sample(options.repeated_ms, options)) {
     result.samples_ms.push_back(*options.repeated_ms);
-    begin -= *options.repeated_ms / 1e3;
+    stopping.add_s(*options.repeated_ms / 1e3);
   }
   while (result.stop == Stop::not_yet) {
     const std::optional<double> ms = burst.repetition();
     if (!ms) return false;
     result.samples_ms.push_back(*ms);
-    result.stop = decide(rule, result.samples_ms, clock.now_s() - begin, options);
+    result.stop = stopping.decide(result.samples_ms);
   }
   return true;
 }
@@ -94,21 +137,24 @@ bool measure_burst(DeviceClock& clock, Burst burst, const MeasureOptions& option
 class Sustained {
  public:
   Sustained(DeviceClock& clock, const TimedWork& work, const MeasureOptions& options)
-      : clock_(clock), work_(work), options_(options), random_(options.seed) {}
+      : clock_(clock),
+        work_(work),
+        checks_(clock, work),
+        options_(options),
+        random_(options.seed) {}
 
   bool measure(Measurement& result) {
     if (!warm_up()) return false;
     const double wanted = kSustainedBatch * 1e3 / std::max(once_ms_, 1e-6);
     std::uniform_int_distribution<int> length(1, static_cast<int>(std::clamp(wanted, 1.0, 1e5)));
-    StoppingRule rule(kMinSustained, options_.time_limit_s);
-    const double begin = clock_.now_s();
+    Stopping stopping(clock_, checks_, kMinSustained, options_);
     while (result.stop == Stop::not_yet) {
       work_.prepare();
       const std::vector<double> samples =
           clock_.time_back_to_back(work_.call, work_.between, length(random_));
-      if (!work_.check()) return false;
+      if (!checks_.pass()) return false;
       result.samples_ms.insert(result.samples_ms.end(), samples.begin(), samples.end());
-      result.stop = decide(rule, result.samples_ms, clock_.now_s() - begin, options_);
+      result.stop = stopping.decide(result.samples_ms);
     }
     return true;
   }
@@ -119,7 +165,7 @@ class Sustained {
     do {
       work_.prepare();
       once_ms_ = clock_.time_once(work_.call);
-      if (!work_.check()) return false;
+      if (!checks_.pass()) return false;
       warmed += once_ms_ / 1e3;
     } while (warmed < warm_up_s(options_));
     return true;
@@ -127,6 +173,7 @@ class Sustained {
 
   DeviceClock& clock_;
   const TimedWork& work_;
+  Checks checks_;
   const MeasureOptions& options_;
   std::mt19937_64 random_;
   double once_ms_ = 0;

@@ -40,9 +40,9 @@ class StoppingRule {
 
   StoppingRule(double min_s, double time_limit_s) : min_s_(min_s), time_limit_s_(time_limit_s) {}
 
-  /// `samples` are all so far, `elapsed_s` the time spent on them, pauses included. The interval is
-  /// recomputed only when the samples have grown by a tenth: sorting must not cost more than
-  /// measuring.
+  /// `samples` are all so far, `elapsed_s` the time spent on them, pauses included, checks not. The
+  /// interval is recomputed only when the samples have grown by a tenth: sorting must not cost more
+  /// than measuring.
   Stop decide(std::span<const double> samples, double elapsed_s);
 
  private:

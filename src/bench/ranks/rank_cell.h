@@ -59,7 +59,6 @@ class RankCell {
   void time();
   bool time_pass(RankClock& clock);
   TimedPass timed_pass(std::uint64_t seed);
-  void check_determinism(RepetitionCheck& repetitions);
   void time_computing(RankClock& clock, const std::function<void()>& prepare);
   void trace(RankClock& clock, const std::function<void()>& prepare);
   MeasureOptions timing_options(std::uint64_t seed = 0) const;

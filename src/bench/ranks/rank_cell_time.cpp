@@ -47,18 +47,11 @@ bool RankCell::time_pass(RankClock& clock) {
     return false;
   }
   note_times(measured, clock);
-  if (problem_.deterministic) check_determinism(repetitions);
-  return record_.status.ok();
-}
-
-/// As on one device.
-void RankCell::check_determinism(RepetitionCheck& repetitions) {
-  if (repetitions.other_bits() == 0) return;
-  if (repetitions.same_bits() > 0) {
-    return set_wrong(record_, "deterministic=1, and a timed pass gave gradients of other bits");
+  if (problem_.deterministic) {
+    check_determinism(
+        repetitions, [this](std::uint64_t verified) { expect_same_bits(verified); }, record_);
   }
-  repetitions.restore();
-  expect_same_bits(repetitions.verified_bits());
+  return record_.status.ok();
 }
 
 TimedPass RankCell::timed_pass(std::uint64_t seed) {

@@ -44,11 +44,7 @@ Record RankRunner::run(const Case& c, const CellOptions& options) {
   Record record;
   record.c = c;
   std::string stage = "set-up";
-  const StageListener keep = keep_stage(stage, listener_);
-  const StageListener listener = [&](std::string_view next) {
-    if (watch_ != nullptr) watch_->check(stage);
-    keep(next);
-  };
+  const StageListener listener = keep_stage(stage, listener_, watch_);
   const DeviceKind kind = c.problem().device;
   std::unique_ptr<RankCell> cell;
   try {

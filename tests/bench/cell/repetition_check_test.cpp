@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <string>
+#include <thread>
 
 #include "bench/cell/timed_kernel.h"
 
@@ -158,6 +160,23 @@ TEST(RepetitionCheck, OfAKernelThatRoundsOtherwiseEachTimeSomeAreVerified) {
   EXPECT_EQ(check.other_bits(), kRepetitions);
   EXPECT_GT(checked.verified, 16 + (kRepetitions - 16) / 8);
   EXPECT_LT(checked.verified, 16 + (kRepetitions - 16) / 2);
+}
+
+TEST(RepetitionCheck, VerifyingTakesNoMoreThanHalfOfTheTimeAfterTheFirst) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kVerifying{5};
+  Checked checked;
+  checked.while_verifying = [&] { std::this_thread::sleep_for(kVerifying); };
+  const auto begin = Clock::now();
+  RepetitionCheck check(checked.pass());
+  for (int i = 0; i < 400; ++i) {
+    check.prepare();
+    checked.kernel.call();
+    checked.first() = std::nextafter(checked.first(), 10.0F);
+    EXPECT_TRUE(check.check());
+  }
+  EXPECT_GE(checked.verified, 16);
+  EXPECT_LE((checked.verified - 17) * kVerifying, (Clock::now() - begin) / 2);
 }
 
 TEST(RepetitionCheck, TheForwardPassFollowsChangesOfItsInputs) {

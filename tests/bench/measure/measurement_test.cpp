@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -35,11 +36,13 @@ class FakeClock : public DeviceClock {
   }
 
   bool held() const override { return holds; }
+  double now_s() override { return at_s ? *at_s : DeviceClock::now_s(); }
 
   std::string log;
   std::vector<int> lengths;  ///< of the batches
   double next_ms = 2.0;
   bool holds = true;
+  std::optional<double> at_s;  ///< the time, if the test sets it
 };
 
 struct Trial {
@@ -135,6 +138,27 @@ TEST(Measure, StopsBeforeTheCellIsKilled) {
   EXPECT_EQ(result.samples_ms.size(), 1U);
   EXPECT_EQ(result.stop, Stop::time_limit);
   EXPECT_FALSE(result.interval);
+}
+
+TEST(Measure, TimeOfChecksIsOfTheCellNotOfTheMeasurement) {
+  for (const double warmed_s : {0.0, 1.0}) {
+    FakeClock clock;
+    clock.at_s = 0.0;
+    const auto call = [&] { *clock.at_s += 0.05; };
+    const auto check = [&] {
+      *clock.at_s += 10;
+      return true;
+    };
+    MeasureOptions options{.cool_down_ms = 0, .warmed_s = warmed_s};
+    const Measurement all = measure(clock, {.call = call, .check = check}, options);
+    EXPECT_EQ(all.samples_ms.size(), 6U);
+    EXPECT_EQ(all.stop, Stop::converged);
+
+    options.time_left_s = 15;
+    const Measurement cut = measure(clock, {.call = call, .check = check}, options);
+    EXPECT_EQ(cut.samples_ms.size(), 2U);
+    EXPECT_EQ(cut.stop, Stop::time_limit);
+  }
 }
 
 TEST(Measure, SustainedRunsBackToBackForASecond) {
