@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/record/origin.h"
 #include "bench/record/record.h"
 #include "core/error.h"
 #include "core/output_file.h"
@@ -43,7 +44,7 @@ std::vector<Record> read_all(const std::vector<std::string>& files) {
     if (found.torn) {
       std::cerr << "longca: the last line of " << printable(file) << " is cut and left out\n";
     }
-    std::move(found.records.begin(), found.records.end(), std::back_inserter(records));
+    std::ranges::move(latest_on_each_machine(found.records), std::back_inserter(records));
   }
   if (records.empty()) throw InputError("there are no records to report");
   return records;
@@ -94,7 +95,8 @@ void add_report(CLI::App& app) {
   CLI::App* verb =
       app.add_subcommand("report", "Views of records: table, HTML, CSV, Markdown, plots");
   auto options = std::make_shared<ReportOptions>();
-  verb->add_option("FILE", options->files, "record files (.jsonl); of equal cells the last counts")
+  verb->add_option("FILE", options->files,
+                   "record files (.jsonl); of equal cells of one machine the last counts")
       ->required()
       ->type_name("");
   verb->add_option("--html", options->html, "one self-contained page with plots")

@@ -53,7 +53,7 @@ void write_line(std::ostream& out, const std::vector<std::string>& fields) {
 }  // namespace
 
 void write_csv(std::ostream& out, std::span<const Record> records) {
-  const std::vector<Record> latest = latest_records(records);
+  const std::vector<Record> latest = latest_of_each_build(records);
   const std::vector<std::string> metrics = metric_columns(latest);
   std::vector<std::string> line;
   for (const Axis& axis : axis_table()) line.push_back(field(axis.name));

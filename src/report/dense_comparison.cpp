@@ -7,7 +7,8 @@
 #include <set>
 #include <tuple>
 
-#include "bench/suite/axes.h"
+#include "bench/record/origin.h"
+#include "report/data/facets.h"
 
 namespace longca {
 namespace {
@@ -26,7 +27,7 @@ bool is_dense_of(const Record& dense, const Record& sparse) {
   return !a.scheme && a.mask == dense_mask_of(b) && a.tokens == b.tokens &&
          a.heads_q == b.heads_q && a.heads_k == b.heads_k && a.head_dim == b.head_dim &&
          a.dtype == b.dtype && a.pass == b.pass && a.device == b.device && a.mode == b.mode &&
-         describe_machine(dense) == describe_machine(sparse);
+         machine_of_case(dense) == machine_of_case(sparse);
 }
 
 const Record* fastest_dense(std::span<const Record> records, const Record& sparse) {
@@ -40,42 +41,33 @@ const Record* fastest_dense(std::span<const Record> records, const Record& spars
 }
 
 /// Whether cells that differ on the axis stand in different tables.
-bool separates_tables(const Axis& axis) {
+bool separates_tables(const Facet& facet) {
   static constexpr std::array kInsideTable = {"kernel", "mask", "tokens", "pass", "density"};
-  return !axis.over_ranks &&
-         std::find(kInsideTable.begin(), kInsideTable.end(), axis.name) == kInsideTable.end();
+  return !(facet.axis != nullptr && facet.axis->over_ranks) &&
+         std::find(kInsideTable.begin(), kInsideTable.end(), facet.name) == kInsideTable.end();
 }
 
-std::vector<const Axis*> varying_axes(const std::vector<const Record*>& cells, AxisTexts& common) {
-  std::vector<const Axis*> varying;
-  for (const Axis& axis : axis_table()) {
-    if (!separates_tables(axis)) continue;
+std::vector<Facet> varying_facets(std::span<const Record> records,
+                                  const std::vector<const Record*>& cells, AxisTexts& common) {
+  std::vector<Facet> varying;
+  for (Facet& facet : facets_of(records)) {
+    if (!separates_tables(facet)) continue;
     std::set<std::optional<std::string>> values;
-    for (const Record* cell : cells) values.insert(full_text(axis, cell->c));
+    for (const Record* cell : cells) values.insert(facet.text(*cell));
     if (values.size() > 1) {
-      varying.push_back(&axis);
-    } else if (!values.empty() && *values.begin() &&
-               !(axis.quiet && **values.begin() == axis.standard)) {
-      common.emplace_back(axis.name, **values.begin());
+      varying.push_back(std::move(facet));
+    } else if (!values.empty() && *values.begin() && !facet.is_quiet(**values.begin())) {
+      common.emplace_back(facet.name, **values.begin());
     }
   }
   return varying;
 }
 
-bool has_several_machines(const std::vector<const Record*>& cells) {
-  std::set<std::string> machines;
-  for (const Record* cell : cells) machines.insert(describe_machine(*cell));
-  return machines.size() > 1;
-}
-
-AxisTexts setting_of(const Record& record, const std::vector<const Axis*>& axes,
-                     bool names_machine) {
+AxisTexts setting_of(const Record& record, const std::vector<Facet>& facets) {
   AxisTexts setting;
-  for (const Axis* axis : axes) {
-    if (auto value = full_text(*axis, record.c))
-      setting.emplace_back(axis->name, std::move(*value));
+  for (const Facet& facet : facets) {
+    if (auto value = facet.text(record)) setting.emplace_back(facet.name, std::move(*value));
   }
-  if (names_machine) setting.emplace_back("machine", describe_machine(record));
   return setting;
 }
 
@@ -232,12 +224,9 @@ DenseComparison compare_with_dense(std::span<const Record> records) {
     largest = std::max(largest, metric_of(&record, "tflops").value_or(0));
   }
   comparison.unit = rate_unit(largest);
-  const std::vector<const Axis*> axes = varying_axes(cells, comparison.common);
+  const std::vector<Facet> facets = varying_facets(records, cells, comparison.common);
   add_origins(comparison.common, records);
-  const bool names_machine = has_several_machines(cells);
-  for (const Record* cell : cells) {
-    add_cell(comparison, *cell, setting_of(*cell, axes, names_machine));
-  }
+  for (const Record* cell : cells) add_cell(comparison, *cell, setting_of(*cell, facets));
   if (!is_worth_showing(comparison)) return {};
   sort_comparison(comparison);
   compare_lines(comparison, records);

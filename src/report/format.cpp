@@ -95,26 +95,10 @@ std::string join_axes(const AxisTexts& axes, std::string_view separator) {
   return fmt::format("{}", fmt::join(axis_items(axes), separator));
 }
 
-std::string describe_machine(const Record& record) {
-  const nlohmann::json& env = record.env;
-  const auto text_at = [&](const char* pointer) -> std::string {
-    const nlohmann::json::json_pointer place(pointer);
-    if (!env.is_object() || !env.contains(place)) return "";
-    const auto& value = env.at(place);
-    return value.is_string() ? value.get<std::string>() : value.is_number() ? value.dump() : "";
-  };
-  if (record.c.device != "cpu") return text_at("/gpus/0/model");
-  std::string text = text_at("/cpu/model");
-  if (const auto cores = text_at("/cpu/cores_usable"); !cores.empty()) {
-    text += fmt::format("{}{} core{}", text.empty() ? "" : ", ", cores, cores == "1" ? "" : "s");
-  }
-  return text;
-}
-
 std::string describe_origins(std::span<const Record> records) {
   if (records.empty()) return "";
   const std::vector<OriginCells> origins = origins_of(records);
-  if (origins.size() == 1) return describe_machine(records.back());
+  if (origins.size() == 1) return machine_of_case(records.back());
   constexpr std::size_t kShown = 8;
   std::string text = fmt::format("{} origins", origins.size());
   const char* separator = ": ";

@@ -52,10 +52,6 @@ std::vector<std::string> axis_items(const AxisTexts& axes);
 /// "heads 8:2 · dim 128".
 std::string join_axes(const AxisTexts& axes, std::string_view separator);
 
-/// The machine in the record's environment: "NVIDIA H200" if the case ran on a GPU, else
-/// "AMD EPYC 9R14, 2 cores"; "" if the environment does not name it.
-std::string describe_machine(const Record& record);
-
 /// The machine of the last record or, where records have several origins (origin.h), all of them:
 /// "2 origins: AMD EPYC 9R14, 2 cores, 0.2.0, commit 1a2b (24 cells); …".
 std::string describe_origins(std::span<const Record> records);

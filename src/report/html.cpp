@@ -13,6 +13,7 @@
 
 #include "bench/record/environment.h"
 #include "bench/record/metrics.h"
+#include "bench/record/origin.h"
 #include "core/error.h"
 #include "core/output_file.h"
 #include "report/html_data.h"
@@ -130,7 +131,7 @@ std::string ranks_setting(const View& view, std::span<const Record> records) {
 }  // namespace
 
 std::string render_html(std::span<const Record> records, const std::optional<std::string>& plotly) {
-  const std::vector<Record> latest = latest_records(records);
+  const std::vector<Record> latest = latest_of_each_build(records);
   const SplitRecords split = split_records(latest);
   const View single = make_view(split.single);
   const View over_ranks = make_view(split.over_ranks);

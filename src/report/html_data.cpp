@@ -7,6 +7,7 @@
 #include <set>
 
 #include "bench/suite/axes.h"
+#include "report/data/ranking.h"
 #include "report/dense_comparison.h"
 #include "report/ranks_metrics.h"
 
@@ -76,12 +77,13 @@ class Lists {
       for (const ViewGroup& group : section.groups) {
         masks_.insert(group.mask);
         tokens_.insert(group.tokens);
+        const PassRankings rankings(group);
         for (const ViewRow& row : group.rows) {
           for (const Record* record : row.passes) {
             if (record == nullptr) continue;
             passes_.insert(record->c.pass);
             json cell = cell_of(*record);
-            cell["best"] = record == group.best(record->c.pass);
+            cell["best"] = rankings.is_marked(row, record->c.pass);
             if (record->trace) {
               cell["order"] = record - *first;
               cell["trace"] = trace_of(*record->trace);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/printable.h"
+#include "report/data/ranking.h"
 #include "report/ranks_metrics.h"
 #include "report/scheme_names.h"
 #include "report/view.h"
@@ -14,7 +15,12 @@
 namespace longca {
 namespace {
 
-std::string pass_cells(const View& view, const Record* record, const Record* best) {
+/// " ?" for a mark, "" for none.
+std::string marked(std::string_view mark) {
+  return mark.empty() ? "" : ' ' + markdown_escaped(std::string(mark));
+}
+
+std::string pass_cells(const View& view, const Record* record, bool is_marked) {
   if (record == nullptr) return " | |";
   const auto rate = metric_of(record, "tflops");
   const auto time = metric_of(record, "time_ms");
@@ -22,9 +28,14 @@ std::string pass_cells(const View& view, const Record* record, const Record* bes
     return fmt::format(" {} | |", to_string(record->status.code));
   }
   const std::string figure = format_figure(*rate * view.unit.per_tflops);
-  return fmt::format(" {0}{1}{0} | {2} |", record == best ? "**" : "", figure,
-                     time ? format_figure(*time) : "");
+  return fmt::format(" {0}{1}{0} | {2} |", is_marked ? "**" : "", figure,
+                     time ? format_figure(*time) + marked(interval_mark(*record)) : "");
 }
+
+constexpr std::string_view kTies = " (ties share it: within 1 %, or by their intervals). ";
+constexpr std::string_view kMarks =
+    "~: the time limit came before the 95 % interval was within 0.5 %; ?: too few repetitions for "
+    "an interval. ";
 
 /// "`sliding_window` window 512".
 std::string mask_cell(const ViewGroup& group) {
@@ -33,14 +44,15 @@ std::string mask_cell(const ViewGroup& group) {
   return mask + ' ' + markdown_escaped(join_axes(group.setting, ", "));
 }
 
-std::string row_line(const View& view, const ViewGroup& group, const ViewRow& row) {
+std::string row_line(const View& view, const ViewGroup& group, const PassRankings& rankings,
+                     const ViewRow& row) {
   std::string line = fmt::format("| {} | {} | {} |", mask_cell(group), format_tokens(group.tokens),
                                  markdown_code(row.kernel));
   for (const Pass pass : {Pass::forward, Pass::backward}) {
-    if (view.has(pass)) line += pass_cells(view, row.pass(pass), group.best(pass));
+    if (view.has(pass)) line += pass_cells(view, row.pass(pass), rankings.is_marked(row, pass));
   }
   return line + markdown_cell(largest_error(row), format_error) +
-         markdown_cell(largest_of(row, "peak_bytes"), format_bytes);
+         markdown_cell(memory_of(view, row), format_bytes);
 }
 
 void write_section_heading(std::ostream& out, const ViewSection& section, const char* level) {
@@ -60,7 +72,8 @@ void write_section(std::ostream& out, const View& view, const ViewSection& secti
   }
   out << titles << " error | memory |\n" << rule << "--:|--:|\n";
   for (const ViewGroup& group : section.groups) {
-    for (const ViewRow& row : group.rows) out << row_line(view, group, row) << '\n';
+    const PassRankings rankings(group);
+    for (const ViewRow& row : group.rows) out << row_line(view, group, rankings, row) << '\n';
   }
 }
 
@@ -86,8 +99,9 @@ void write_reasons(std::ostream& out, const View& view, std::string_view heading
 void write_single(std::ostream& out, std::span<const Record> records) {
   const View view = make_view(records);
   write_head(out, view, records);
-  out << " Bold: fastest of its mask and length. Error: largest relative error of O, dQ, dK, dV "
-         "against the float64 reference.\n";
+  out << " Bold: fastest of its mask and length" << kTies << kMarks << "Memory: peak of the "
+      << to_string(memory_pass(view))
+      << " pass. Error: largest relative error of O, dQ, dK, dV against the float64 reference.\n";
   for (const ViewSection& section : view.sections) write_section(out, view, section);
   write_sparse_markdown(out, compare_with_dense(records));
   write_reasons(out, view, "##");
@@ -97,7 +111,7 @@ constexpr std::size_t kRanksPassColumns = 6;
 
 /// A pass's cells: rate, efficiency, ms, exposed communication, bytes sent, bytes by formula.
 std::string ranks_pass_cells(const View& view, const Baselines& baselines, const Record* record,
-                             const Record* best) {
+                             bool is_marked) {
   const auto rate = metric_of(record, "tflops");
   if (record == nullptr || !record->status.ok() || !rate) {
     std::string text = record == nullptr ? "" : fmt::format(" {}", to_string(record->status.code));
@@ -110,14 +124,15 @@ std::string ranks_pass_cells(const View& view, const Baselines& baselines, const
   const auto bytes = [](double count) { return fmt::format("{:.0f}", count); };
   const Baseline baseline = baselines.of(record->c);
   const auto percent = exposed_percent(record);
-  return fmt::format(" {0}{1}{0} | {2} | {3} | {4}{5} | {6} | {7} {8} |",
-                     record == best ? "**" : "", format_figure(*rate * view.unit.per_tflops),
-                     baseline.same_work ? fmt::format("{:.2f}", *rate / baseline.tflops) : "",
-                     shown(metric_of(record, "time_ms"), format_figure),
-                     shown(metric_of(record, "exposed_comm_ms"), format_figure),
-                     percent ? fmt::format(" ({} %)", format_percent(*percent)) : "",
-                     shown(metric_of(record, "bytes_sent"), bytes), mark_of(check_bytes(record)),
-                     shown(metric_of(record, "bytes_formula"), bytes));
+  return fmt::format(
+      " {0}{1}{0} | {2} | {3} | {4}{5} | {6} | {7} {8} |", is_marked ? "**" : "",
+      format_figure(*rate * view.unit.per_tflops),
+      baseline.same_work ? fmt::format("{:.2f}", *rate / baseline.tflops) : "",
+      shown(metric_of(record, "time_ms"), format_figure) + marked(interval_mark(*record)),
+      shown(metric_of(record, "exposed_comm_ms"), format_figure),
+      percent ? fmt::format(" ({} %)", format_percent(*percent)) : "",
+      shown(metric_of(record, "bytes_sent"), bytes), mark_of(check_bytes(record)),
+      shown(metric_of(record, "bytes_formula"), bytes));
 }
 
 void write_ranks_section(std::ostream& out, const View& view, const Baselines& baselines,
@@ -133,18 +148,19 @@ void write_ranks_section(std::ostream& out, const View& view, const Baselines& b
   }
   out << titles << " imbalance | memory | error |\n" << rule << "--:|--:|--:|\n";
   for (const ViewGroup& group : section.groups) {
+    const PassRankings rankings(group);
     for (const ViewRow& row : group.rows) {
       out << fmt::format("| {} | {} | {} | {} | {} | {} |", mask_cell(group),
                          format_tokens(group.tokens), group.ranks, markdown_code(row.scheme),
                          markdown_escaped(row.c().shard.value_or("")), markdown_code(row.kernel));
       for (const Pass pass : {Pass::forward, Pass::backward}) {
         if (view.has(pass)) {
-          out << ranks_pass_cells(view, baselines, row.pass(pass), group.best(pass));
+          out << ranks_pass_cells(view, baselines, row.pass(pass), rankings.is_marked(row, pass));
         }
       }
       out << markdown_cell(largest_of(row, "imbalance"),
                            [](double ratio) { return fmt::format("{:.3f}", ratio); })
-          << markdown_cell(largest_of(row, "peak_bytes"), format_bytes)
+          << markdown_cell(memory_of(view, row), format_bytes)
           << markdown_cell(largest_error(row), format_error) << '\n';
     }
   }
@@ -158,13 +174,15 @@ void write_over_ranks(std::ostream& out, const SplitRecords& split) {
     out << ' ' << markdown_escaped(setting) << '.';
   }
   out << ' ' << view.unit.name
-      << " are per rank; bold: fastest of its mask, length and number of ranks. Efficiency: "
-         "rate divided by the same kernel's for the same work on one device, or on one rank, which "
+      << " are per rank; bold: fastest of its mask, length and number of ranks" << kTies << kMarks
+      << "Efficiency: rate divided by the same kernel's for the same work on one device, or on one "
+         "rank, which "
          "on a CPU is divided by the ranks. Exposed: time that communication adds to the ranks' "
          "steps, and its share. Sent: "
          "bytes by the rank that sends most in one pass; = equals the formula to the byte, ≠ does "
-         "not. Imbalance: allowed cells that a rank computes, largest over mean. Memory: of the "
-         "rank that needs most. Error: as on one device.\n";
+         "not. Imbalance: allowed cells that a rank computes, largest over mean. Memory: "
+      << to_string(memory_pass(view))
+      << ", of the rank that needs most. Error: as on one device.\n";
   for (const ViewSection& section : view.sections) {
     write_ranks_section(out, view, baselines, section);
   }

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "core/printable.h"
+#include "report/data/ranking.h"
 #include "report/ranks_metrics.h"
 #include "report/scheme_names.h"
 #include "report/table.h"
@@ -129,6 +130,7 @@ class RanksTablePrinter {
   }
 
   void print_group(const ViewGroup& group, bool same_tokens) {
+    const PassRankings rankings(group);
     bool first = true;
     for (const ViewRow& row : group.rows) {
       std::string line = fmt::format("{:>{}}  {:>{}}  {:{}}",
@@ -137,14 +139,15 @@ class RanksTablePrinter {
                                      kRanksWidth, printable(row.scheme), layout_.scheme);
       if (layout_.kernel > 0) line += fmt::format("  {:{}}", printable(row.kernel), layout_.kernel);
       for (const Pass pass : {Pass::forward, Pass::backward}) {
-        if (view_.has(pass)) line += "  " + pass_cell(row.pass(pass), group.best(pass));
+        if (view_.has(pass))
+          line += "  " + pass_cell(row.pass(pass), rankings.is_marked(row, pass));
       }
       text_.line(Ink::plain, line + row_cells(row));
       first = false;
     }
   }
 
-  std::string pass_cell(const Record* record, const Record* best) {
+  std::string pass_cell(const Record* record, bool is_marked) {
     if (record == nullptr) return fmt::format("{:>{}} {:{}}", "-", kRateWidth - 1, "", rest());
     const auto rate = metric_of(record, "tflops");
     if (!record->status.ok() || !rate) {
@@ -152,7 +155,7 @@ class RanksTablePrinter {
                          fmt::format("{:>{}} {:{}}", to_string(record->status.code),
                                      kRateWidth + kTimeWidth - 1, "", rest() - kTimeWidth));
     }
-    return text_.figure(format_figure(*rate * view_.unit.per_tflops), kRateWidth, record == best) +
+    return text_.figure(format_figure(*rate * view_.unit.per_tflops), kRateWidth, is_marked) +
            text_.time(*record, kTimeWidth) + communication_text(record);
   }
 
@@ -184,7 +187,7 @@ class RanksTablePrinter {
     add(layout_.imbalance, kImbalanceWidth, largest_of(row, "imbalance"),
         [](double ratio) { return fmt::format("{:.2f}", ratio); });
     add(layout_.error, kErrorWidth, largest_error(row), format_error);
-    add(layout_.memory, kMemoryWidth, largest_of(row, "peak_bytes"), format_bytes);
+    add(layout_.memory, kMemoryWidth, memory_of(view_, row), format_bytes);
     return text;
   }
 
@@ -214,8 +217,7 @@ class RanksTablePrinter {
     const auto add = [&](bool shown, std::string_view sentence) {
       if (shown) out_ << sentence << '\n';
     };
-    add(text_.has_best(), "*       fastest of its mask, length and number of ranks");
-    add(text_.has_unsettled(), "~       stopped at the time limit before the median was settled");
+    text_.marks("mask, length and number of ranks");
     add(layout_.exposed_ms,
         "exposed time that communication adds to the ranks' steps, ms and share");
     add(!layout_.exposed_ms,
@@ -226,7 +228,10 @@ class RanksTablePrinter {
     add(layout_.imbalance, "imbal.  allowed cells that a rank computes, largest over mean");
     add(layout_.error,
         "error   largest relative error of O, dQ, dK, dV against the float64 reference");
-    add(layout_.memory, "memory  peak of the rank that needs most");
+    if (layout_.memory) {
+      out_ << fmt::format("memory  {} peak of the rank that needs most\n",
+                          to_string(memory_pass(view_)));
+    }
   }
 
   std::ostream& out_;

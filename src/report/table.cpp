@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "core/printable.h"
+#include "report/data/ranking.h"
 #include "report/terminal_text.h"
 #include "report/view.h"
 
@@ -114,6 +115,7 @@ class TablePrinter {
   }
 
   void print_group(const ViewGroup& group, bool same_mask) {
+    const PassRankings rankings(group);
     bool first = true;
     for (const ViewRow& row : group.rows) {
       const std::string mask = first && !same_mask ? label(group) : "";
@@ -121,14 +123,15 @@ class TablePrinter {
       std::string line = fmt::format("{:{}}  {:>{}}  {:{}}", mask, layout_.mask, tokens,
                                      layout_.tokens, printable(row.kernel), layout_.kernel);
       for (const Pass pass : {Pass::forward, Pass::backward}) {
-        if (view_.has(pass)) line += "  " + pass_cell(row.pass(pass), group.best(pass));
+        if (view_.has(pass))
+          line += "  " + pass_cell(row.pass(pass), rankings.is_marked(row, pass));
       }
       text_.line(Ink::plain, line + error_and_memory(row));
       first = false;
     }
   }
 
-  std::string pass_cell(const Record* record, const Record* best) {
+  std::string pass_cell(const Record* record, bool is_marked) {
     const int width = pass_width(layout_);
     if (record == nullptr) return fmt::format("{:>{}} ", "-", width - 1);
     const auto rate = metric_of(record, "tflops");
@@ -136,15 +139,15 @@ class TablePrinter {
       const std::string status = fmt::format("{:>{}} ", to_string(record->status.code), width - 1);
       return text_.paint(ink_of(record->status.code), status);
     }
-    std::string text = text_.figure(format_figure(*rate * view_.unit.per_tflops),
-                                    rate_width(layout_), record == best);
+    std::string text =
+        text_.figure(format_figure(*rate * view_.unit.per_tflops), rate_width(layout_), is_marked);
     if (layout_.times) text += text_.time(*record, kTimeWidth);
     return text;
   }
 
   std::string error_and_memory(const ViewRow& row) const {
     const auto error = largest_error(row);
-    const auto memory = largest_of(row, "peak_bytes");
+    const auto memory = memory_of(view_, row);
     std::string text;
     if (layout_.error)
       text += fmt::format("  {:>{}}", error ? format_error(*error) : "-", kErrorWidth);
@@ -154,15 +157,12 @@ class TablePrinter {
   }
 
   void print_legend() {
-    std::string legend;
-    const auto add = [&](bool shown, std::string_view sentence) {
-      if (shown) legend += fmt::format("{}\n", sentence);
-    };
-    add(text_.has_best(), "*      fastest kernel of its mask and length");
-    add(text_.has_unsettled(), "~      stopped at the time limit before the median was settled");
-    add(layout_.error,
-        "error  largest relative error of O, dQ, dK, dV against the float64 reference");
-    if (!legend.empty()) out_ << '\n' << legend;
+    out_ << '\n';
+    text_.marks("mask and length");
+    if (layout_.error) {
+      out_ << "error   largest relative error of O, dQ, dK, dV against the float64 reference\n";
+    }
+    if (layout_.memory) out_ << "memory  " << to_string(memory_pass(view_)) << " peak\n";
   }
 
   std::ostream& out_;

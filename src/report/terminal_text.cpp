@@ -90,10 +90,22 @@ std::string TerminalText::figure(const std::string& text, int width, bool is_bes
 
 std::string TerminalText::time(const Record& record, int width) {
   const auto time = metric_of(&record, "time_ms");
-  const bool is_unsettled = record.stop == "time_limit";
-  has_unsettled_ = has_unsettled_ || is_unsettled;
-  return fmt::format("{:>{}}{}", time ? format_figure(*time) : "-", width - 1,
-                     is_unsettled ? "~" : " ");
+  const std::string_view mark = interval_mark(record);
+  has_unsettled_ = has_unsettled_ || mark == kUnsettledMark;
+  has_no_interval_ = has_no_interval_ || mark == kNoIntervalMark;
+  return fmt::format("{:>{}}{:1}", time ? format_figure(*time) : "-", width - 1, mark);
+}
+
+void TerminalText::marks(std::string_view group) {
+  if (has_best_) {
+    out_ << fmt::format("*       fastest of its {}, or a tie with it\n", group);
+  }
+  if (has_unsettled_) {
+    out_ << kUnsettledMark << "       the time limit came before the interval was within 0.5 %\n";
+  }
+  if (has_no_interval_) {
+    out_ << kNoIntervalMark << "       too few repetitions for a confidence interval\n";
+  }
 }
 
 }  // namespace longca

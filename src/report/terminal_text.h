@@ -32,17 +32,19 @@ class TerminalText {
 
   /// The figure right-aligned in the width, "123.4*" in green if it is the best, else "123.4 ".
   std::string figure(const std::string& text, int width, bool is_best);
-  /// time_ms right-aligned in the width, "12.3~" if it stopped at the time limit, else "12.3 ".
+  /// time_ms right-aligned in the width, and its mark (interval_mark).
   std::string time(const Record& record, int width);
-  /// Whether a mark was printed, so that a legend explains it.
+  /// Explains the marks that were printed, a line each; `*` marks the fastest of its `group`, "mask
+  /// and length".
+  void marks(std::string_view group);
   bool has_best() const { return has_best_; }
-  bool has_unsettled() const { return has_unsettled_; }
 
  private:
   std::ostream& out_;
   TableOptions options_;
   bool has_best_ = false;
   bool has_unsettled_ = false;
+  bool has_no_interval_ = false;
 };
 
 }  // namespace longca

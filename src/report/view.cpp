@@ -6,13 +6,15 @@
 #include <set>
 #include <tuple>
 
+#include "bench/record/origin.h"
 #include "bench/suite/axes.h"
+#include "report/data/facets.h"
 #include "report/scheme_names.h"
 
 namespace longca {
 namespace {
 
-/// Where an axis is shown.
+/// Where a facet is shown.
 enum class Place { nowhere, common, section, group };
 
 /// Axes that are columns, rows or groups of every table.
@@ -35,27 +37,27 @@ bool is_row_of(const ViewRow& row, const Case& c) {
          own.factor == c.factor && own.transport == c.transport;
 }
 
-Place place_of(const Axis& axis, std::span<const Record> records) {
-  if (shapes_table(axis)) return Place::nowhere;
+Place place_of(const Facet& facet, std::span<const Record> records) {
+  if (facet.axis != nullptr && shapes_table(*facet.axis)) return Place::nowhere;
   std::set<std::string> values;
   std::map<std::pair<std::string, std::int64_t>, std::optional<std::string>> value_of_group;
   bool varies_in_group = false;
   for (const Record& record : records) {
-    const auto value = full_text(axis, record.c);
+    const auto value = facet.text(record);
     if (value) values.insert(*value);
     const auto [seen, is_new] = value_of_group.try_emplace({record.c.mask, record.c.tokens}, value);
     varies_in_group = varies_in_group || (!is_new && seen->second != value);
   }
   if (values.empty()) return Place::nowhere;
-  if (axis.quiet && values == std::set<std::string>{axis.standard}) return Place::nowhere;
+  if (values.size() == 1 && facet.is_quiet(*values.begin())) return Place::nowhere;
   if (varies_in_group) return Place::section;
   return values.size() == 1 ? Place::common : Place::group;
 }
 
-AxisTexts texts_of(const Case& c, std::span<const Axis* const> axes) {
+AxisTexts texts_of(const Record& record, std::span<const Facet> facets) {
   AxisTexts texts;
-  for (const Axis* axis : axes) {
-    if (auto value = full_text(*axis, c)) texts.emplace_back(axis->name, std::move(*value));
+  for (const Facet& facet : facets) {
+    if (auto value = facet.text(record)) texts.emplace_back(facet.name, std::move(*value));
   }
   return texts;
 }
@@ -107,7 +109,7 @@ void keep_larger(std::optional<double>& largest, const std::optional<double>& va
 
 SplitRecords split_records(std::span<const Record> records) {
   SplitRecords split;
-  for (Record& record : latest_records(records)) {
+  for (Record& record : latest_of_each_build(records)) {
     (is_over_ranks(record) ? split.over_ranks : split.single).push_back(std::move(record));
   }
   return split;
@@ -140,21 +142,22 @@ std::optional<double> largest_error(const ViewRow& row) {
   return largest;
 }
 
-std::string ViewGroup::title() const {
-  return setting.empty() ? mask : fmt::format("{} ({})", mask, join_axes(setting, ", "));
+std::string_view interval_mark(const Record& record) {
+  if (!record.metrics.contains("time_ms")) return "";
+  if (!record.metrics.contains("time_ci_pct")) return kNoIntervalMark;
+  return record.stop == "time_limit" ? kUnsettledMark : "";
 }
 
-const Record* ViewGroup::best(Pass pass) const {
-  const Record* best = nullptr;
-  int candidates = 0;
-  for (const ViewRow& row : rows) {
-    const Record* record = row.pass(pass);
-    const auto rate = metric_of(record, "tflops");
-    if (!rate || !record->status.ok()) continue;
-    ++candidates;
-    if (best == nullptr || *rate > *metric_of(best, "tflops")) best = record;
-  }
-  return candidates > 1 ? best : nullptr;
+Pass memory_pass(const View& view) {
+  return view.has(Pass::backward) ? Pass::backward : Pass::forward;
+}
+
+std::optional<double> memory_of(const View& view, const ViewRow& row) {
+  return metric_of(row.pass(memory_pass(view)), "peak_bytes");
+}
+
+std::string ViewGroup::title() const {
+  return setting.empty() ? mask : fmt::format("{} ({})", mask, join_axes(setting, ", "));
 }
 
 int View::cells() const {
@@ -181,23 +184,24 @@ View make_view(std::span<const Record> records) {
   View view;
   view.over_ranks = !records.empty() && is_over_ranks(records.front());
   const SchemeNames names(records);
-  std::vector<const Axis*> section_axes;
-  std::vector<const Axis*> group_axes;
-  for (const Axis& axis : axis_table()) {
-    const Place place = place_of(axis, records);
-    if (place == Place::section) section_axes.push_back(&axis);
-    if (place == Place::group) group_axes.push_back(&axis);
-    if (place != Place::common) continue;
-    const auto has = [&](const Record& record) { return axis.text(record.c).has_value(); };
-    const auto first = std::find_if(records.begin(), records.end(), has);
-    view.common.emplace_back(axis.name, *axis.text(first->c));
+  std::vector<Facet> section_facets;
+  std::vector<Facet> group_facets;
+  for (Facet& facet : facets_of(records)) {
+    const Place place = place_of(facet, records);
+    if (place == Place::common) {
+      const auto has = [&](const Record& record) { return facet.text(record).has_value(); };
+      const auto first = std::find_if(records.begin(), records.end(), has);
+      view.common.emplace_back(facet.name, *facet.text(*first));
+    }
+    if (place == Place::section) section_facets.push_back(std::move(facet));
+    if (place == Place::group) group_facets.push_back(std::move(facet));
   }
   add_origins(view.common, records);
   double largest = 0;
   for (const Record& record : records) {
     count(view, record);
     largest = std::max(largest, metric_of(&record, "tflops").value_or(0));
-    const AxisTexts setting = texts_of(record.c, section_axes);
+    const AxisTexts setting = texts_of(record, section_facets);
     ViewSection& section = find_or_add(
         view.sections, [&](const ViewSection& known) { return known.setting == setting; },
         ViewSection{setting, {}});
@@ -207,7 +211,7 @@ View make_view(std::span<const Record> records) {
         [&](const ViewGroup& known) {
           return known.mask == c.mask && known.tokens == c.tokens && known.ranks == ranks_of(c);
         },
-        ViewGroup{c.mask, c.tokens, ranks_of(c), texts_of(c, group_axes), {}});
+        ViewGroup{c.mask, c.tokens, ranks_of(c), texts_of(record, group_facets), {}});
     const auto pass = static_cast<std::size_t>(c.pass);
     ViewRow row{c.kernel, names.row(c)};
     row.passes[pass] = &record;

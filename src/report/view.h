@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/record/record.h"
@@ -16,7 +17,8 @@ namespace longca {
 /// Records in reading order: what tables, Markdown, HTML and plots start from. Pointers are to the
 /// records given, which must outlive the view.
 ///
-///     sections   one per setting of the axes that take several values for one mask and length
+///     sections   one per setting of the axes (and machine and build: facets.h) that take several
+///                values for one mask and length
 ///       groups   one per mask and length: cells of equal work
 ///         rows   one per kernel: its forward and its backward cell
 ///
@@ -38,13 +40,11 @@ struct ViewGroup {
   std::string mask;
   std::int64_t tokens = 0;
   int ranks = 0;      ///< 0 on one device
-  AxisTexts setting;  ///< axes that vary between groups, but not inside one
+  AxisTexts setting;  ///< facets that vary between groups, but not inside one
   std::vector<ViewRow> rows;
 
   /// "sliding_window (window 512)".
   std::string title() const;
-  /// The fastest `ok` record of the pass; nullptr if fewer than two have a rate.
-  const Record* best(Pass pass) const;
 };
 
 struct ViewSection {
@@ -68,7 +68,8 @@ struct View {
   std::vector<const Record*> records() const;
 };
 
-/// The last record of each key, cells on one device apart from cells over ranks.
+/// The last record of each case, machine and build, cells on one device apart from cells over
+/// ranks.
 struct SplitRecords {
   std::vector<Record> single;
   std::vector<Record> over_ranks;
@@ -91,6 +92,18 @@ std::optional<double> largest_of(const ViewRow& row, const std::string& metric);
 std::optional<double> largest_error(const ViewRow& row);
 /// Raises `largest` to the value if there is one.
 void keep_larger(std::optional<double>& largest, const std::optional<double>& value);
+
+/// What stands after a time: "?" where too few repetitions ran for a confidence interval, "~" where
+/// the time limit came before it was narrow enough, else "".
+inline constexpr std::string_view kNoIntervalMark = "?";
+inline constexpr std::string_view kUnsettledMark = "~";
+std::string_view interval_mark(const Record& record);
+
+/// The peak of the pass that a table's memory is of: backward where the view has it. A row without
+/// that pass has none: the memory of two passes is not compared.
+std::optional<double> memory_of(const View& view, const ViewRow& row);
+/// That pass.
+Pass memory_pass(const View& view);
 
 /// Why cells have no number.
 struct Reason {

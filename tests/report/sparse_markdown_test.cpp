@@ -56,8 +56,8 @@ TEST(SparseMarkdown, NamesStayText) {
   for (Record& record : records) {
     if (record.c.kernel == "flex" || record.c.kernel == "fa3") record.c.kernel += "|a`b\n";
   }
-  EXPECT_THAT(section(records), HasSubstr(R"(| `flex\|a'b ` |)"));
-  EXPECT_THAT(section(records), HasSubstr(R"(dense: `fa3\|a'b `, `full`)"));
+  EXPECT_THAT(section(records), HasSubstr(R"(| `flex\|a'b\n` |)"));
+  EXPECT_THAT(section(records), HasSubstr(R"(dense: `fa3\|a'b\n`, `full`)"));
 }
 
 }  // namespace

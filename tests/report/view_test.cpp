@@ -61,14 +61,51 @@ TEST(View, ACellThatLacksAnAxisIsNotTakenForOneThatHasIt) {
   EXPECT_EQ(view.sections[1].setting, (AxisTexts{{"window", "7"}}));
 }
 
-TEST(View, TheBestIsTheFastestOkCellOfAtLeastTwo) {
-  std::vector<Record> records = {sample_records()[0], sample_records()[1]};
-  records[0].metrics["tflops"] = 1;
-  records[1].metrics["tflops"] = 2;
-  EXPECT_EQ(make_view(records).sections[0].groups[0].best(Pass::forward), &records[1]);
-  records[1].status.code = StatusCode::wrong;
-  EXPECT_EQ(make_view(records).sections[0].groups[0].best(Pass::forward), nullptr);
-  EXPECT_EQ(make_view(records).sections[0].groups[0].best(Pass::backward), nullptr);
+Record on_gpu(const char* model, const char* commit, double tflops) {
+  Record record = sample_records()[0];
+  record.c.device = "cuda";
+  record.env = {{"gpus", nlohmann::json::array({{{"model", model}}})},
+                {"gpu_driver", "570.1"},
+                {"version", "0.2.0"},
+                {"commit", commit}};
+  record.metrics["tflops"] = tflops;
+  return record;
+}
+
+TEST(View, CellsOfTwoMachinesAreNeverOneNorCompared) {
+  const std::vector<Record> records = {on_gpu("H200", "abc", 2), on_gpu("H100", "abc", 1)};
+  const std::vector<Record> single = split_records(records).single;
+  ASSERT_EQ(single.size(), 2U);
+  const View view = make_view(single);
+  ASSERT_EQ(view.sections.size(), 2U);
+  EXPECT_EQ(view.sections[0].setting, (AxisTexts{{"machine", "H200, driver 570.1"}}));
+  EXPECT_EQ(view.sections[1].setting, (AxisTexts{{"machine", "H100, driver 570.1"}}));
+  EXPECT_EQ(view.sections[1].groups[0].rows[0].pass(Pass::forward), &single[1]);
+}
+
+TEST(View, ACaseMeasuredByTwoBuildsIsTwo) {
+  const std::vector<Record> records = {on_gpu("H200", "abc", 2), on_gpu("H200", "def", 1)};
+  const std::vector<Record> single = split_records(records).single;
+  ASSERT_EQ(single.size(), 2U);
+  const View view = make_view(single);
+  ASSERT_EQ(view.sections.size(), 2U);
+  EXPECT_EQ(view.sections[0].setting, (AxisTexts{{"build", "0.2.0, commit abc"}}));
+}
+
+TEST(View, CasesOfDifferentBuildsAreComparedAndTheBuildsNamed) {
+  std::vector<Record> records = {on_gpu("H200", "abc", 2), on_gpu("H200", "def", 1)};
+  records[1].c.kernel = "another";
+  const View view = make_view(records);
+  ASSERT_EQ(view.sections.size(), 1U);
+  EXPECT_EQ(view.sections[0].groups[0].rows.size(), 2U);
+  EXPECT_EQ(view.common.back(), (std::pair<std::string, std::string>("origins", "2")));
+}
+
+TEST(View, TheLastOfTwoRunsOfOneCellCounts) {
+  const std::vector<Record> records = {on_gpu("H200", "abc", 2), on_gpu("H200", "abc", 1)};
+  const std::vector<Record> single = split_records(records).single;
+  ASSERT_EQ(single.size(), 1U);
+  EXPECT_EQ(single[0].metrics.at("tflops"), 1);
 }
 
 TEST(View, ReasonsAreCountedOnce) {
@@ -99,24 +136,6 @@ TEST(View, EveryStatusButOkHasAMarkOfItsOwn) {
   EXPECT_EQ(marks.size(), 6U);
   EXPECT_EQ(status_mark(StatusCode::unsupported), "X");
   EXPECT_EQ(status_mark(StatusCode::oom), "E");
-}
-
-TEST(View, MachineOfAnyEnvironment) {
-  using nlohmann::json;
-  const auto machine = [](const char* device, json env) {
-    Record record;
-    record.c.device = device;
-    record.env = std::move(env);
-    return describe_machine(record);
-  };
-  const json both{{"cpu", {{"model", "A"}, {"cores_usable", 1}}},
-                  {"gpus", json::array({{{"model", "G"}}})}};
-  EXPECT_EQ(machine("cpu", both), "A, 1 core");
-  EXPECT_EQ(machine("cuda", both), "G");
-  for (const json& odd : {json(), json(3), json::array(), json{{"cpu", 5}}, json{{"gpus", "x"}}}) {
-    EXPECT_EQ(machine("cpu", odd), "");
-    EXPECT_EQ(machine("cuda", odd), "");
-  }
 }
 
 }  // namespace

@@ -54,12 +54,29 @@ std::string build_of(const json& env) {
   if (version.empty() && commit.empty()) return "unknown";
   std::string text = version;
   if (!commit.empty()) text += fmt::format(", commit {}", commit.substr(0, 12));
-  if (env.contains("dirty") && env.at("dirty") == true) text += " with local changes";
+  if (env.is_object() && env.contains("dirty") && env.at("dirty") == true)
+    text += " with local changes";
   if (const auto type = text_at(env, "/build_type"); !type.empty()) {
     text += fmt::format(", {} build", type);
   }
   if (const auto sanitize = text_at(env, "/sanitize"); !sanitize.empty()) text += ", " + sanitize;
   return text;
+}
+
+/// One record per key, the last one, at the place of the first.
+template <typename KeyOf>
+std::vector<Record> latest_by(std::span<const Record> records, const KeyOf& key_of) {
+  std::vector<const Record*> latest;
+  std::map<std::vector<std::string>, std::size_t> places;
+  for (const Record& record : records) {
+    const auto [place, is_new] = places.try_emplace(key_of(record), latest.size());
+    if (is_new) latest.emplace_back();
+    latest[place->second] = &record;
+  }
+  std::vector<Record> copies;
+  copies.reserve(latest.size());
+  for (const Record* record : latest) copies.push_back(*record);
+  return copies;
 }
 
 bool holds(const std::map<std::string, std::string>& all,
@@ -89,6 +106,32 @@ Origin origin_of(const json& env) {
     if (hash.is_string()) origin.plugins[name] = hash.get<std::string>();
   }
   return origin;
+}
+
+std::string machine_of_case(const Record& record) {
+  const json& env = record.env;
+  if (record.c.device != "cpu") {
+    const std::string model = text_at(env, "/gpus/0/model");
+    const std::string driver = text_at(env, "/gpu_driver");
+    return model.empty() || driver.empty() ? model : fmt::format("{}, driver {}", model, driver);
+  }
+  std::string text = text_at(env, "/cpu/model");
+  if (const auto cores = text_at(env, "/cpu/cores_usable"); !cores.empty()) {
+    text += fmt::format("{}{} core{}", text.empty() ? "" : ", ", cores, cores == "1" ? "" : "s");
+  }
+  return text;
+}
+
+std::vector<Record> latest_on_each_machine(std::span<const Record> records) {
+  return latest_by(records, [](const Record& record) {
+    return std::vector{record.c.key(), machine_of_case(record)};
+  });
+}
+
+std::vector<Record> latest_of_each_build(std::span<const Record> records) {
+  return latest_by(records, [](const Record& record) {
+    return std::vector{record.c.key(), machine_of_case(record), build_of(record.env)};
+  });
 }
 
 json describe_plugins(std::span<const std::string> files) {

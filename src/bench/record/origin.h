@@ -25,6 +25,17 @@ Origin origin_of(const nlohmann::json& env);
 /// SystemError for a file that cannot be read.
 nlohmann::json describe_plugins(std::span<const std::string> files);
 
+/// The device of the record's case: "NVIDIA H200, driver 550.54" if it ran on a GPU, else "AMD EPYC
+/// 9R14, 2 cores"; "" if the environment does not name it. Figures of two are never compared as if
+/// they were of one.
+std::string machine_of_case(const Record& record);
+
+/// One record per case and machine_of_case, the last one, at the place of the first: what a file's
+/// records say, of which a later one replaces what an earlier run of the same cell left.
+std::vector<Record> latest_on_each_machine(std::span<const Record> records);
+/// The same per case, machine_of_case and build: what the records of several files say.
+std::vector<Record> latest_of_each_build(std::span<const Record> records);
+
 /// A clause that names what differs, "the machine was A and is B"; empty where nothing does.
 /// Plug-ins may have been added or left out, but not replaced.
 std::string difference(const Origin& was, const Origin& is);

@@ -1,0 +1,73 @@
+#include "report/data/ranking.h"
+
+#include <algorithm>
+
+namespace longca {
+namespace {
+
+std::vector<Pass> passes_of(Work work) {
+  if (work == Work::forward) return {Pass::forward};
+  if (work == Work::backward) return {Pass::backward};
+  return {Pass::forward, Pass::backward};
+}
+
+/// Adds the pass to the row; false without a time.
+bool add(const Record* record, RankedRow& ranked) {
+  const auto time = metric_of(record, "time_ms");
+  const auto rate = metric_of(record, "tflops");
+  if (!time || !rate || !record->status.ok()) return false;
+  const double work = ranked.tflops * ranked.time_ms + *rate * *time;
+  ranked.time_ms += *time;
+  ranked.tflops = ranked.time_ms > 0 ? work / ranked.time_ms : 0;
+  const auto percent = metric_of(record, "time_ci_pct");
+  if (percent && ranked.half_width_ms) {
+    *ranked.half_width_ms += *percent / 100 * *time;
+  } else {
+    ranked.half_width_ms.reset();
+  }
+  return true;
+}
+
+bool is_tie(const RankedRow& fastest, const RankedRow& other) {
+  if (other.time_ms <= fastest.time_ms * (1 + Ranking::kTie)) return true;
+  return fastest.half_width_ms && other.half_width_ms &&
+         other.time_ms - *other.half_width_ms <= fastest.time_ms + *fastest.half_width_ms;
+}
+
+}  // namespace
+
+std::string_view to_string(Work work) {
+  if (work == Work::forward) return "forward";
+  return work == Work::backward ? "backward" : "step";
+}
+
+Ranking rank(const ViewGroup& group, Work work) {
+  Ranking ranking;
+  const std::vector<Pass> passes = passes_of(work);
+  for (const ViewRow& row : group.rows) {
+    RankedRow ranked{.row = &row, .half_width_ms = 0.0};
+    const auto adds = [&](Pass pass) { return add(row.pass(pass), ranked); };
+    if (std::ranges::all_of(passes, adds)) ranking.rows.push_back(ranked);
+  }
+  std::ranges::stable_sort(ranking.rows, {}, &RankedRow::time_ms);
+  for (RankedRow& row : ranking.rows) row.is_first = is_tie(ranking.rows.front(), row);
+  return ranking;
+}
+
+int Ranking::ties() const {
+  return static_cast<int>(std::ranges::count_if(rows, &RankedRow::is_first));
+}
+
+std::optional<double> Ranking::lead() const {
+  const auto second = std::ranges::find_if_not(rows, &RankedRow::is_first);
+  if (second == rows.end() || rows.front().time_ms <= 0) return std::nullopt;
+  return second->time_ms / rows.front().time_ms;
+}
+
+bool Ranking::is_marked(const ViewRow& row) const {
+  if (rows.size() < 2) return false;
+  const auto found = std::ranges::find(rows, &row, &RankedRow::row);
+  return found != rows.end() && found->is_first;
+}
+
+}  // namespace longca

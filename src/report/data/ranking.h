@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "report/view.h"
+
+namespace longca {
+
+/// What the rows of a group are compared by.
+enum class Work : std::uint8_t {
+  forward,
+  backward,
+  step  ///< one forward and one backward pass, as training runs them: their times added up
+};
+inline constexpr Work kWorks[] = {Work::forward, Work::backward, Work::step};
+/// "forward", "backward", "step".
+std::string_view to_string(Work work);
+
+/// A row with a time for all of the work.
+struct RankedRow {
+  const ViewRow* row;
+  double time_ms = 0;
+  double tflops = 0;
+  /// Half the 95 % confidence interval of time_ms, in ms; absent where too few repetitions ran. Of
+  /// a step the sum of both.
+  std::optional<double> half_width_ms;
+  bool is_first = false;  ///< the fastest, or not to be told from it
+};
+
+/// The rows of one group by time: who is first, and how far ahead. All views mark and name the
+/// fastest by this.
+struct Ranking {
+  /// Times within this of the fastest are ties, however narrow their intervals are: two runs of one
+  /// kernel differ by as much.
+  static constexpr double kTie = 0.01;
+
+  std::vector<RankedRow> rows;  ///< fastest first
+
+  /// Those that are first: the fastest, and those within kTie of it or whose interval overlaps its.
+  int ties() const;
+  /// The time of the fastest row that is not first ÷ that of the fastest; absent if there is none.
+  std::optional<double> lead() const;
+  /// Whether the row is first, and there is another to be faster than.
+  bool is_marked(const ViewRow& row) const;
+};
+
+/// Ranks the rows of which all cells of the work are `ok`.
+Ranking rank(const ViewGroup& group, Work work);
+
+/// The rankings of both passes of a group, which outlives them.
+class PassRankings {
+ public:
+  explicit PassRankings(const ViewGroup& group)
+      : passes_{rank(group, Work::forward), rank(group, Work::backward)} {}
+  bool is_marked(const ViewRow& row, Pass pass) const {
+    return passes_[static_cast<std::size_t>(pass)].is_marked(row);
+  }
+
+ private:
+  std::array<Ranking, 2> passes_;
+};
+
+}  // namespace longca
