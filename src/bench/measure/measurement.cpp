@@ -16,6 +16,10 @@ constexpr double kWarmUp = 0.1;
 constexpr double kWarmUpShare = 0.2;      // at most this share of the time limit
 constexpr double kMinSustained = 1.0;     // s
 constexpr double kSustainedBatch = 0.05;  // s between two checks of the stopping rule
+/// Only the last call of a batch is checked. So that no work can be left out in a fixed turn, this
+/// many calls in a row are checked first, each alone, and as many batches follow at least.
+constexpr int kCheckedAlone = 6;
+constexpr int kMinBatches = 12;
 
 double warm_up_s(const MeasureOptions& options) {
   return std::min(kWarmUp, kWarmUpShare * options.time_limit_s);
@@ -56,10 +60,13 @@ class Stopping {
   /// By the rule, whose time is not that of checks; but time_limit if another repetition like the
   /// last would not end in time.
   Stop decide(const std::vector<double>& samples_ms) {
-    const double elapsed_s = clock_.now_s() - begin_s_;
-    const Stop stop = rule_.decide(samples_ms, elapsed_s - (checks_.spent_s() - checked_s_));
-    const bool too_late = elapsed_s + samples_ms.back() / 1e3 > options_.time_left_s;
-    return stop == Stop::not_yet && too_late ? Stop::time_limit : stop;
+    elapsed_s_ = clock_.now_s() - begin_s_;
+    const Stop stop = rule_.decide(samples_ms, elapsed_s_ - (checks_.spent_s() - checked_s_));
+    return stop == Stop::not_yet && is_too_late(samples_ms) ? Stop::time_limit : stop;
+  }
+  /// At the time of the last decision.
+  bool is_too_late(const std::vector<double>& samples_ms) const {
+    return elapsed_s_ + samples_ms.back() / 1e3 > options_.time_left_s;
   }
 
  private:
@@ -69,6 +76,7 @@ class Stopping {
   StoppingRule rule_;
   double begin_s_;
   double checked_s_;
+  double elapsed_s_ = 0;
 };
 
 /// The repetitions of a burst or replayed graph.
@@ -147,29 +155,34 @@ class Sustained {
     if (!warm_up()) return false;
     const double wanted = kSustainedBatch * 1e3 / std::max(once_ms_, 1e-6);
     std::uniform_int_distribution<int> length(1, static_cast<int>(std::clamp(wanted, 1.0, 1e5)));
+    const int least_batches = length.max() > 1 ? kMinBatches : 1;
     Stopping stopping(clock_, checks_, kMinSustained, options_);
-    while (result.stop == Stop::not_yet) {
+    for (int batches = 1;; ++batches) {
       work_.prepare();
       const std::vector<double> samples =
           clock_.time_back_to_back(work_.call, work_.between, length(random_));
       if (!checks_.pass()) return false;
       result.samples_ms.insert(result.samples_ms.end(), samples.begin(), samples.end());
       result.stop = stopping.decide(result.samples_ms);
+      const bool enough = batches >= least_batches || stopping.is_too_late(result.samples_ms);
+      if (result.stop != Stop::not_yet && enough) return true;
     }
-    return true;
   }
 
  private:
   bool warm_up() {
     double warmed = warmed_before(options_);
-    do {
+    for (int calls = 0; calls < least_alone() || warmed < warm_up_s(options_); ++calls) {
       work_.prepare();
       once_ms_ = clock_.time_once(work_.call);
       if (!checks_.pass()) return false;
       warmed += once_ms_ / 1e3;
-    } while (warmed < warm_up_s(options_));
+    }
     return true;
   }
+
+  /// Calls as long as a batch are all checked anyway.
+  int least_alone() const { return once_ms_ < kSustainedBatch * 1e3 ? kCheckedAlone : 1; }
 
   DeviceClock& clock_;
   const TimedWork& work_;

@@ -206,7 +206,7 @@ TEST_F(Launch, TracesNothingButOneCell) {
   result = run(folder_ / "out.jsonl",
                {"-a", "kernel=naive", "--trace", (folder_ / "no/such/trace.json").string()});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("no/such/trace.json': No such file"));
+  EXPECT_THAT(result.err, HasSubstr("no/such/trace.json: No such file"));
 }
 
 TEST_F(Launch, WithoutMpirunEveryCellSaysWhatToInstall) {

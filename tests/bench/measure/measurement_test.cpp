@@ -29,7 +29,8 @@ class FakeClock : public DeviceClock {
       if (i > 0) between();
       call();
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (at_s) *at_s += batch_ms / 1e3;
+    std::this_thread::sleep_for(std::chrono::milliseconds(at_s ? 0 : 10));
     log += 'b';
     lengths.push_back(count);
     return std::vector<double>(static_cast<std::size_t>(count), next_ms);
@@ -43,6 +44,7 @@ class FakeClock : public DeviceClock {
   double next_ms = 2.0;
   bool holds = true;
   std::optional<double> at_s;  ///< the time, if the test sets it
+  double batch_ms = 0;         ///< that a batch takes of it
 };
 
 struct Trial {
@@ -172,6 +174,23 @@ TEST(Measure, SustainedRunsBackToBackForASecond) {
   EXPECT_EQ(trial.clock.log.find('f'), std::string::npos);
   EXPECT_EQ(result.stop, Stop::converged);
   EXPECT_GT(result.samples_ms.size(), 6U);
+}
+
+TEST(Measure, ManyBatchesAndSomeSingleCallsAreCheckedHoweverSlowTheMachine) {
+  Trial trial;
+  trial.clock.next_ms = 20.0;
+  trial.clock.at_s = 0.0;
+  trial.clock.batch_ms = 600;  // another process takes the machine
+  trial.run({.mode = MeasureMode::sustained, .time_limit_s = 0.01, .warmed_s = 1.0});
+  EXPECT_EQ(trial.clock.lengths.size(), 12U);
+  EXPECT_EQ(trial.clock.log.substr(0, 20), "pckpckpckpckpckpckpc");
+
+  Trial long_calls;
+  long_calls.clock.next_ms = 60.0;
+  long_calls.clock.at_s = 0.0;
+  long_calls.clock.batch_ms = 600;
+  long_calls.run({.mode = MeasureMode::sustained, .time_limit_s = 0.01, .warmed_s = 1.0});
+  EXPECT_THAT(long_calls.clock.lengths, ::testing::Each(1));
 }
 
 TEST(Measure, BatchesArePreparedCheckedAndOfLengthsThatASeedDraws) {
