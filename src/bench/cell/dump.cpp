@@ -1,12 +1,10 @@
 #include "bench/cell/dump.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <sstream>
 
 #include "bench/cell/npy.h"
 #include "bench/suite/axes.h"
-#include "core/error.h"
+#include "core/output_file.h"
 #include "mask/mask_json.h"
 
 namespace longca {
@@ -27,7 +25,7 @@ void dump_cell(const std::filesystem::path& folder, Device& device, const Inputs
                const Outputs& outputs, const GeneratedMask& generated, const MaskSpec& spec) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) throw_input_error("cannot make folder {}: {}", folder.string(), error.message());
+  if (error) throw_file_error("make folder", folder, error.value());
   const auto write = [&](const char* name, const auto& tensor) {
     const TensorView& view = tensor.view();
     const HostTensor host(view.dtype, view.tokens, view.heads, view.dim);
@@ -47,11 +45,9 @@ void dump_cell(const std::filesystem::path& folder, Device& device, const Inputs
     write("dk.npy", outputs.dk);
     write("dv.npy", outputs.dv);
   }
-  std::ofstream mask(folder / "mask.json");
+  std::ostringstream mask;
   write_mask_json(mask, generated, spec);
-  mask.close();
-  if (!mask)
-    throw_input_error("cannot write {}/mask.json: {}", folder.string(), std::strerror(errno));
+  replace_file(folder / "mask.json", mask.view());
 }
 
 }  // namespace longca

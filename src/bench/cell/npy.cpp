@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <string>
 #include <vector>
 
-#include "core/error.h"
+#include "core/output_file.h"
 
 namespace longca {
 namespace {
@@ -57,35 +54,35 @@ void widen_row(const ConstTensorView& t, std::int64_t token, std::int64_t head, 
   }
 }
 
-class File {
+/// A .npy that takes its place once it is whole.
+class NpyFile {
  public:
-  File(const std::filesystem::path& path, const std::string& shape)
-      : path_(path), out_(path, std::ios::binary) {
-    out_ << npy_header(shape);
-    check();
-  }
+  NpyFile(const std::filesystem::path& path, const std::string& shape)
+      : file_(path), buffer_(npy_header(shape)) {}
   void write(const float* values, std::int64_t count) {
-    out_.write(reinterpret_cast<const char*>(values), count * 4);
-    check();
+    buffer_.append(reinterpret_cast<const char*>(values), static_cast<std::size_t>(count) * 4);
+    if (buffer_.size() >= kBlock) flush();
   }
-  void close() {
-    out_.close();
-    check();
+  void commit() {
+    flush();
+    file_.commit();
   }
 
  private:
-  void check() const {
-    if (!out_) throw_input_error("cannot write {}: {}", path_.string(), std::strerror(errno));
+  static constexpr std::size_t kBlock = std::size_t{1} << 20;
+  void flush() {
+    file_.write(buffer_);
+    buffer_.clear();
   }
 
-  const std::filesystem::path& path_;
-  std::ofstream out_;
+  OutputFile file_;
+  std::string buffer_;
 };
 
 }  // namespace
 
 void write_npy(const std::filesystem::path& path, const ConstTensorView& t) {
-  File file(path, fmt::format("{}, {}, {}", t.tokens, t.heads, t.dim));
+  NpyFile file(path, fmt::format("{}, {}, {}", t.tokens, t.heads, t.dim));
   std::vector<float> row(static_cast<std::size_t>(t.heads * t.dim));
   for (std::int64_t token = 0; token < t.tokens; ++token) {
     for (std::int64_t head = 0; head < t.heads; ++head) {
@@ -93,13 +90,13 @@ void write_npy(const std::filesystem::path& path, const ConstTensorView& t) {
     }
     file.write(row.data(), t.heads * t.dim);
   }
-  file.close();
+  file.commit();
 }
 
 void write_npy(const std::filesystem::path& path, const ConstLseView& lse) {
-  File file(path, fmt::format("{}, {}", lse.heads, lse.tokens));
+  NpyFile file(path, fmt::format("{}, {}", lse.heads, lse.tokens));
   for (std::int64_t head = 0; head < lse.heads; ++head) file.write(lse.head(head), lse.tokens);
-  file.close();
+  file.commit();
 }
 
 }  // namespace longca

@@ -1,0 +1,83 @@
+#include "bench/cell/dump.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <map>
+
+#include "attention/inputs/inputs.h"
+#include "core/system_error.h"
+#include "support/temp_directory.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Key;
+using ::testing::UnorderedElementsAre;
+
+/// Dumps a cell with inputs of that seed and a backward pass.
+void dump(const std::filesystem::path& folder, std::uint64_t seed) {
+  Problem problem;
+  problem.tokens_q = problem.tokens_k = 64;
+  problem.heads_q = problem.heads_k = 2;
+  problem.head_dim = 16;
+  problem.device = DeviceKind::cpu;
+  problem.backward = true;
+  MaskSpec spec;
+  spec.tokens = 64;
+  const Outputs outputs = Outputs::for_problem(problem);
+  outputs.poison_forward();
+  outputs.poison_backward();
+  dump_cell(folder, Device::get(DeviceKind::cpu), make_inputs(problem, seed, InputStyle::normal),
+            outputs, generate_mask(spec), spec);
+}
+
+std::map<std::string, std::string> contents(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    files[entry.path().filename()] = read_file(entry.path());
+  }
+  return files;
+}
+
+TEST(Dump, ReplacesTheFilesOfAnEarlierOne) {
+  const TempDirectory folder;
+  dump(folder / "cell", 1);
+  const auto first = contents(folder / "cell");
+  EXPECT_THAT(first, UnorderedElementsAre(Key("q.npy"), Key("k.npy"), Key("v.npy"), Key("do.npy"),
+                                          Key("o.npy"), Key("lse.npy"), Key("dq.npy"),
+                                          Key("dk.npy"), Key("dv.npy"), Key("mask.json")));
+  dump(folder / "cell", 2);
+  const auto second = contents(folder / "cell");
+  EXPECT_EQ(second.size(), first.size());
+  EXPECT_NE(second.at("q.npy"), first.at("q.npy"));
+  EXPECT_EQ(second.at("mask.json"), first.at("mask.json"));
+}
+
+TEST(Dump, AFullDiskLeavesTheEarlierFiles) {
+  const TempDirectory folder;
+  dump(folder / "cell", 1);
+  const auto before = contents(folder / "cell");
+  // A limit on the size of files cuts a write short as a full disk does.
+  rlimit limit = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit tight = limit;
+  tight.rlim_cur = 1000;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
+  try {
+    dump(folder / "cell", 2);
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const SystemError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("q.npy: File too large"));
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(contents(folder / "cell"), before);
+}
+
+}  // namespace
+}  // namespace longca::testing
