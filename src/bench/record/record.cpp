@@ -13,6 +13,10 @@ namespace {
 
 using nlohmann::json;
 
+/// In the order in which people read a record.
+constexpr std::array<std::string_view, 13> kKeys = {
+    "schema",        "key",  "case", "status", "reason", "metrics", "samples_ms",
+    "rank_times_ms", "stop", "env",  "at",     "notes",  "trace"};
 constexpr std::array<std::string_view, 3> kStops = {"", "converged", "time_limit"};
 
 const json& required(const json& object, const char* key) {
@@ -163,6 +167,7 @@ void to_json(json& out, const Record& record) {
                         {"sm_clock_mhz", record.trace->sm_clock_mhz},
                         {"power_w", record.trace->power_w}};
   }
+  for (const auto& [key, value] : record.more) out.emplace(key, value);
 }
 
 void from_json(const json& object, Record& record) {
@@ -186,17 +191,19 @@ void from_json(const json& object, Record& record) {
     }
   }
   read.trace = trace_of(object);
+  for (const auto& [key, value] : object.items()) {
+    if (std::ranges::find(kKeys, key) == kKeys.end()) read.more[key] = value;
+  }
   record = std::move(read);
 }
 
 std::string to_line(const Record& record) {
-  // In the order in which people read a record; json itself would sort the keys.
   const json object = record;
-  nlohmann::ordered_json line;
-  for (const char* key : {"schema", "key", "case", "status", "reason", "metrics", "samples_ms",
-                          "rank_times_ms", "stop", "env", "at", "notes", "trace"}) {
-    if (const auto found = object.find(key); found != object.end()) line[key] = *found;
+  nlohmann::ordered_json line;  // json itself sorts the keys
+  for (const std::string_view key : kKeys) {
+    if (const auto found = object.find(key); found != object.end()) line[std::string(key)] = *found;
   }
+  for (const auto& [key, value] : record.more) line.emplace(key, value);
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

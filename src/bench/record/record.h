@@ -40,6 +40,8 @@ struct Record {
   /// Further facts about how the cell ran, in words: "lse": "not returned".
   std::map<std::string, std::string> notes;
   std::optional<DeviceTrace> trace;  ///< absent where nothing was sampled
+  /// The keys of a file's record that are none of the above, as they were: a user's own columns.
+  std::map<std::string, nlohmann::json> more;
 };
 
 /// A metric that is not finite has no JSON number: it is left out, and a note of its name says

@@ -89,6 +89,7 @@ Record random_record() {
     const auto list = rc::gen::container<std::vector<double>>(points, finite_number());
     record.trace = DeviceTrace{*times, *list, *list};
   }
+  if (*rc::gen::arbitrary<bool>()) record.more["mine"] = {*rc::gen::string<std::string>(), nullptr};
   return record;
 }
 
@@ -112,6 +113,18 @@ TEST(Record, OverRanksHasATimeOfEachRank) {
   const std::string line = to_line(record);
   EXPECT_EQ(json::parse(line)["rank_times_ms"], json({1.5, 1.25}));
   EXPECT_EQ(parse_one(line).rank_times_ms, record.rank_times_ms);
+}
+
+TEST(Record, KeepsColumnsOfTheUsersOwn) {
+  json object = json::parse(to_line(example()));
+  object["team"] = {{"name", "a\nb"}, {"runs", {1, 2.5, nullptr}}};
+  object["asked_by"] = "me";
+  const Record read = parse_one(object.dump());
+  EXPECT_EQ(read.more.size(), 2U);
+  const std::string line = to_line(read);
+  EXPECT_EQ(json::parse(line), object);
+  EXPECT_LT(line.find("\"at\""), line.find("\"asked_by\"")) << "after the keys of the contract";
+  EXPECT_EQ(to_line(latest_records(std::vector{example(), read}).at(0)), line);
 }
 
 TEST(Record, WhatWasNotMeasuredIsAbsent) {
