@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -80,30 +81,40 @@ TEST(ChildProcess, NoProgramIsExitCode127) {
   EXPECT_EQ(WEXITSTATUS(process.kill()), 127);
 }
 
-TEST(ChildProcess, EndsDescendantsThatHaveLeftItsGroupWhenItIsKilled) {
-  ChildProcess process(with_runaway("sleep 1000"));
+/// A process that prints the id of a descendant in a session of its own, and how it ends.
+struct Departure {
+  const char* name;
+  std::vector<std::string> command;
+  std::optional<int> exit_code;  ///< of one that ends by itself; else it is killed
+};
+
+class LeavesNoDescendant : public ::testing::TestWithParam<Departure> {};
+
+TEST_P(LeavesNoDescendant, OutsideOfItsGroup) {
+  const Departure& departure = GetParam();
+  ChildProcess process(departure.command);
   const pid_t runaway = printed_number(process);
-  ASSERT_TRUE(is_there(runaway));
-  process.kill();
-  EXPECT_FALSE(is_there(runaway));
+  ASSERT_GT(runaway, 0);
+  if (departure.exit_code) {
+    ASSERT_TRUE(wait_for_end(process));
+    EXPECT_FALSE(is_there(runaway));
+    EXPECT_EQ(WEXITSTATUS(process.kill()), *departure.exit_code);
+  } else {
+    ASSERT_TRUE(is_there(runaway));
+    EXPECT_EQ(WTERMSIG(process.kill()), SIGKILL);
+    EXPECT_FALSE(is_there(runaway));
+  }
 }
 
-TEST(ChildProcess, EndsThemWhenItEndsByItself) {
-  ChildProcess process(with_runaway("sleep 0.2; exit 4"));
-  const pid_t runaway = printed_number(process);
-  ASSERT_TRUE(wait_for_end(process));
-  EXPECT_FALSE(is_there(runaway));
-  EXPECT_EQ(WEXITSTATUS(process.kill()), 4);
-}
-
-TEST(ChildProcess, EndsThemThoughTheirParentIsGone) {
-  // The double fork of daemons.
-  ChildProcess process(shell("(setsid sh -c 'echo $$; exec sleep 1000' &); exec sleep 1000"));
-  const pid_t runaway = printed_number(process);
-  ASSERT_TRUE(is_there(runaway));
-  process.kill();
-  EXPECT_FALSE(is_there(runaway));
-}
+INSTANTIATE_TEST_SUITE_P(
+    ChildProcess, LeavesNoDescendant,
+    ::testing::Values(Departure{"WhenItIsKilled", with_runaway("sleep 1000"), std::nullopt},
+                      Departure{"WhenItEndsByItself", with_runaway("sleep 0.2; exit 4"), 4},
+                      Departure{
+                          "ThoughTheParentIsGone",  // the double fork of daemons
+                          shell("(setsid sh -c 'echo $$; exec sleep 1000' &); exec sleep 1000"),
+                          std::nullopt}),
+    [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(ChildProcess, AndItsDescendantsDieWithThisProcess) {
   std::array<int, 2> ends_of_pipe{};
