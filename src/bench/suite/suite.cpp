@@ -26,12 +26,6 @@ std::string read_file(const fs::path& path) {
   return text;
 }
 
-bool mentions(const SuiteException& exception, const AxisValues& axes) {
-  return std::ranges::any_of(axes, [&](const auto& axis) {
-    return exception.when.contains(axis.first) || exception.set.contains(axis.first);
-  });
-}
-
 fs::path configs_directory() {
   const char* chosen = std::getenv("LONGCA_CONFIGS");
   return chosen != nullptr ? fs::path(chosen) : fs::path(build_info().source_dir) / "configs";
@@ -61,12 +55,21 @@ Suite load_suite(const std::string& name) {
 }
 
 void override_axes(Suite& suite, const AxisValues& axes) {
-  AxisValues spoken_of = axes;  // with the other way to say the length
-  if (axes.contains("tokens")) spoken_of.try_emplace(std::string(kTokensPerRank));
-  if (axes.contains(kTokensPerRank)) spoken_of.try_emplace("tokens");
-  for (const auto& [name, values] : spoken_of) suite.axes.erase(name);
+  AxisValues given = axes;  // with the other way to say the length
+  if (axes.contains("tokens")) given.try_emplace(std::string(kTokensPerRank));
+  if (axes.contains(kTokensPerRank)) given.try_emplace("tokens");
+  for (const auto& [name, values] : given) {
+    suite.axes.erase(name);
+    for (SuiteException& exception : suite.exceptions) exception.set.erase(name);
+  }
   for (const auto& [name, values] : axes) suite.axes[name] = values;
-  std::erase_if(suite.exceptions, [&](const SuiteException& e) { return mentions(e, spoken_of); });
+  std::erase_if(suite.exceptions,
+                [](const SuiteException& e) { return e.skip.empty() && e.set.empty(); });
+}
+
+void drop_mask_axes(Suite& suite) {
+  std::erase_if(suite.axes,
+                [](const auto& axis) { return find_axis(axis.first).applies != nullptr; });
 }
 
 std::optional<std::string> axis_of_ranks(const AxisValues& axes) {

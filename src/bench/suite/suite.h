@@ -67,9 +67,14 @@ struct SuiteFile {
 };
 std::vector<SuiteFile> available_suites();
 
-/// Replaces the suite's axes by the command line's. Exceptions that name one of them (in `when` or
-/// `set`) are dropped: they were about the suite's own values.
+/// Replaces the suite's axes by the command line's. Exceptions go on applying, to the new values
+/// too, but none sets an axis that the command line gives. `tokens` and `tokens_per_rank` are one
+/// axis here.
 void override_axes(Suite& suite, const AxisValues& axes);
+
+/// Removes the axes that masks depend on (window, block, …): they get their standards then, those
+/// of `longca mask`.
+void drop_mask_axes(Suite& suite);
 
 /// The name of an axis that only cells over ranks have, if there is one among `axes`.
 std::optional<std::string> axis_of_ranks(const AxisValues& axes);

@@ -11,6 +11,7 @@
 #include "bench/expect_input_error.h"
 #include "bench/suite/axes.h"
 #include "bench/suite/cases.h"
+#include "bench/suite/notices.h"
 #include "core/error.h"
 #include "support/temp_directory.h"
 
@@ -175,14 +176,113 @@ TEST(Cases, ExceptionsSkipAndSet) {
   }
 }
 
-TEST(Cases, AnAxisOfTheCommandLineEndsTheExceptionsAboutIt) {
+TEST(Cases, ExceptionsApplyToValuesOfTheCommandLine) {
   Suite suite = parse_suite(kExceptions, "s.toml");
-  override_axes(suite, {{"tokens", {"128"}}});
+  override_axes(suite, {{"tokens", {"128"}}, {"mask", {"causal", "full"}}});
   const CaseList list = expand(suite);
-  EXPECT_EQ(list.cases.size(), 2U);
-  EXPECT_TRUE(list.skipped.empty());
-  ASSERT_EQ(suite.exceptions.size(), 1U);
-  EXPECT_TRUE(suite.exceptions[0].set.contains("dtype"));
+  ASSERT_EQ(list.cases.size(), 1U);
+  EXPECT_EQ(list.cases[0].mask, "causal");
+  EXPECT_EQ(list.cases[0].dtype, DType::float32);
+  ASSERT_EQ(list.skipped.size(), 1U);
+  EXPECT_EQ(list.skipped[0].reason, "too slow");
+}
+
+TEST(Cases, AnExceptionDoesNotSetWhatTheCommandLineGives) {
+  Suite suite = parse_suite(R"(
+[axes]
+kernel = "naive"
+mask = "causal"
+[[exceptions]]
+when = { device = "cpu" }
+set = { dtype = "float32", tokens = 64 }
+[[exceptions]]
+when = { dtype = "float32" }
+set = { dim = 32 }
+)",
+                            "s.toml");
+  override_axes(suite, {{"dtype", {"float16"}}, {"dim", {"16"}}});
+  for (const Case& c : expand(suite).cases) {
+    EXPECT_EQ(c.dtype, DType::float16);
+    EXPECT_EQ(c.tokens, 64) << "the rest of the exception stays";
+    EXPECT_EQ(c.head_dim, 16);
+  }
+  EXPECT_EQ(suite.exceptions.size(), 1U) << "one that sets nothing any more is gone";
+}
+
+TEST(Cases, ATotalLengthIsNotSetPerRank) {
+  Suite suite = load_suite("cp");
+  override_axes(suite, {{"device", {"cpu"}}, {"tokens", {"4096"}}, {"mask", {"sliding_window"}}});
+  for (const Case& c : expand_over_ranks(suite, {.cpu = 2, .cuda = 0}).cases) {
+    EXPECT_EQ(c.kernel, "flash");
+    EXPECT_EQ(c.tokens, 4096);
+    EXPECT_EQ(c.window, 1024) << "100 is for 512 tokens of a rank";
+  }
+}
+
+/// Cells of one device and over ranks are one problem, so that one is the other's baseline.
+TEST(Cases, ARunWithoutASuiteHasTheMasksOfCp) {
+  const auto masks_of = [](const CaseList& list) {
+    std::set<std::string> masks;
+    for (Case c : list.cases) {
+      c.scheme = std::nullopt;
+      masks.insert(canonical(c).problem_key());
+    }
+    return masks;
+  };
+  Suite cp = load_suite("cp");
+  override_axes(cp, {{"device", {"cuda"}}, {"tokens", {"32768"}}, {"ranks", {"4"}}});
+  Suite own = load_suite("quick");
+  drop_mask_axes(own);
+  override_axes(
+      own,
+      {{"device", {"cuda"}}, {"tokens", {"32768"}}, {"kernel", {"slice"}}, {"heads", {"64:8"}}});
+  EXPECT_EQ(masks_of(expand(own)), masks_of(expand_over_ranks(cp, {.cpu = 2, .cuda = 4})));
+  EXPECT_EQ(masks_of(expand(own)).size(), mask_table().size());
+}
+
+/// Every kernel of a cell that runs here takes the cell's mask.
+TEST(Cases, AMaskOfTheCommandLineMakesNoUnsupportedCells) {
+  Suite suite = load_suite("quick");
+  override_axes(suite, {{"mask", {"causal_document", "shared_question"}}});
+  const CaseList list = expand(suite);
+  EXPECT_EQ(list.cases.size(), 2U * 2 * 2) << "masks, kernels, passes";
+  for (const Case& c : list.cases) EXPECT_NE(c.kernel, "block_sparse");
+  EXPECT_EQ(describe_skipped(suite, list),
+            "quick leaves out 4 cells: block_sparse takes block-sparse masks only");
+}
+
+TEST(Notices, SayOneReasonOfMany) {
+  const Suite suite = parse_suite(R"(
+[axes]
+mask = ["causal", "full", "document"]
+kernel = "naive"
+[[exceptions]]
+when = { mask = "causal" }
+skip = "known"
+[[exceptions]]
+when = { mask = "full", pass = "forward" }
+skip = "rare"
+)",
+                                  "s.toml");
+  EXPECT_EQ(describe_skipped(suite, expand(suite)),
+            "s leaves out 3 cells: known (2 of them, and 1 more reasons: --dry-run lists all)");
+  EXPECT_EQ(describe_skipped(suite, {}), "");
+}
+
+TEST(Notices, SayTheDefaultsThatCellsHave) {
+  Suite suite = load_suite("quick");
+  drop_mask_axes(suite);
+  const AxisValues given = {{"mask", {"sliding_window", "document", "full"}},
+                            {"kernel", {"naive"}},
+                            {"tokens", {"64", "128", "256", "512", "1024"}}};
+  override_axes(suite, given);
+  const CaseList list = expand(suite);
+  EXPECT_EQ(describe_defaults(list.cases, given),
+            "heads=8:2 dim=128 dtype=bfloat16 pass=forward,backward lengths=prolong64k seed=42 "
+            "window=1024 device=cpu mode=burst");
+  EXPECT_THAT(describe_defaults(list.cases, {}), ::testing::HasSubstr("tokens=(5 values) "));
+  EXPECT_THAT(describe_defaults(list.cases, {{"tokens_per_rank", {"1"}}}),
+              ::testing::Not(::testing::HasSubstr("tokens")));
 }
 
 TEST(Cases, NoneLeftOrFarTooManyAreErrors) {
