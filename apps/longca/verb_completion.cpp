@@ -71,10 +71,15 @@ std::string axis_names(const Axis& axis) {
 std::string argument_kind(const CLI::Option& option) {
   const std::string type = option.get_lnames().empty() ? option.get_name() : option.get_type_name();
   if (type.find('=') != std::string::npos) return "axis";
-  if (type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos)
-    return "file";
   std::string axis = option.get_lnames().empty() ? "" : option.get_lnames().front();
   std::replace(axis.begin(), axis.end(), '-', '_');
+  if (type == "DIST") axis = "lengths";
+  if (type == "MASK") axis = "mask";
+  for (const Axis& known : axis_table()) {
+    if (known.name == axis && known.names != nullptr) return axis_names(known);
+  }
+  if (type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos)
+    return "file";
   if (type == "SUITE") {
     std::vector<std::string> names;
     for (const SuiteFile& suite : available_suites()) names.push_back(suite.name);
@@ -82,11 +87,6 @@ std::string argument_kind(const CLI::Option& option) {
   }
   if (type == "WHAT") return joined(listable());
   if (type == "SHELL") return "bash";
-  if (type == "DIST") axis = "lengths";
-  if (type == "MASK") axis = "mask";
-  for (const Axis& known : axis_table()) {
-    if (known.name == axis && known.names != nullptr) return axis_names(known);
-  }
   return "any";
 }
 

@@ -23,6 +23,9 @@
 #include "mask/generators.h"
 #include "mask/lengths.h"
 #include "mask/mask_json.h"
+#include "mask/own_file.h"
+#include "mask/own_lengths.h"
+#include "mask/own_mask.h"
 #include "report/mask_picture.h"
 #include "verbs.h"
 
@@ -89,6 +92,7 @@ constexpr std::size_t kShown = 12;
 
 struct MaskOptions {
   AxisOptions axes;
+  CLI::Option* tokens = nullptr;  ///< required of all masks but the user's own
   bool as_json = false;
   std::string plot;
 };
@@ -132,11 +136,15 @@ void print_blocks(const BlockLists& blocks, const MaskSpec& spec) {
 void print_summary(const GeneratedMask& generated, const MaskSpec& spec) {
   const Mask& mask = generated.mask;
   const double cells = std::pow(static_cast<double>(spec.tokens), 2);
-  fmt::print("mask           {}: {}\n", spec.name, mask_traits(spec.name).description);
+  fmt::print("mask           {}: {}\n", without_hash(spec.name),
+             mask_traits(spec.name).description);
   fmt::print("tokens         {}\n", spec.tokens);
   if (!generated.lengths.empty()) {
-    fmt::print("documents      {} ({}, seed {}): {}\n", generated.lengths.size(), spec.lengths,
-               spec.seed, shortened(generated.lengths));
+    const bool is_own = find_own_lengths(spec.lengths) != nullptr;
+    fmt::print("documents      {} ({}): {}\n", generated.lengths.size(),
+               is_own ? std::string(without_hash(spec.lengths))
+                      : fmt::format("{}, seed {}", spec.lengths, spec.seed),
+               shortened(generated.lengths));
   }
   if (generated.prefix) fmt::print("prefix         {}\n", *generated.prefix);
   if (generated.window) fmt::print("window         {}\n", *generated.window);
@@ -147,8 +155,18 @@ void print_summary(const GeneratedMask& generated, const MaskSpec& spec) {
   if (mask.blocks() == nullptr) print_slices(mask.slices());
 }
 
+MaskSpec mask_spec(const MaskOptions& options) {
+  Case c = options.axes.read();
+  if (options.tokens->count() == 0) {
+    const OwnMask* own = find_own_mask(c.mask);
+    if (own == nullptr) throw InputError("--tokens is required (longca mask --help says more)");
+    c.tokens = own->generated.mask.q_tokens();
+  }
+  return c.mask_spec();
+}
+
 void print_mask(const MaskOptions& options) {
-  const MaskSpec spec = options.axes.read().mask_spec();
+  const MaskSpec spec = mask_spec(options);
   check_size(spec);
   const GeneratedMask generated = generate_mask(spec);
   if (!options.plot.empty()) plot_mask(generated, spec, options.plot);
@@ -176,7 +194,7 @@ void add_mask(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("mask", "One mask: its slices or blocks, area and density");
   auto options = std::make_shared<MaskOptions>();
   options->axes.add(*verb, "mask", "MASK")->required();
-  options->axes.add(*verb, "tokens")->required();
+  options->tokens = options->axes.add(*verb, "tokens");
   for (const char* axis :
        {"lengths", "seed", "block_tokens", "heads", "block", "block_heads", "block_causal"}) {
     options->axes.add(*verb, axis);

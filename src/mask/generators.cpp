@@ -9,6 +9,9 @@
 #include "mask/block_draw.h"
 #include "mask/lengths.h"
 #include "mask/mask_slice.h"
+#include "mask/own_file.h"
+#include "mask/own_lengths.h"
+#include "mask/own_mask.h"
 
 namespace longca {
 namespace {
@@ -198,6 +201,9 @@ const Generator& find_generator(const std::string& name) {
     if (generator.traits.name == name) return generator;
     names.push_back(generator.traits.name);
   }
+  if (without_hash(name) != name) {
+    throw_input_error("the mask {} was not read: give mask=FILE", name);
+  }
   throw_input_error("unknown mask '{}'{}", name, suggestion(name, names));
 }
 
@@ -238,6 +244,7 @@ std::span<const MaskTraits> mask_table() {
 }
 
 const MaskTraits& mask_traits(const std::string& name) {
+  if (const OwnMask* own = find_own_mask(name)) return own->traits;
   return find_generator(name).traits;
 }
 
@@ -254,6 +261,13 @@ Draft drafted(const MaskSpec& spec) {
 }  // namespace
 
 GeneratedMask generate_mask(const MaskSpec& spec) {
+  if (const OwnMask* own = find_own_mask(spec.name)) {
+    if (own->generated.mask.q_tokens() != spec.tokens) {
+      throw_input_error("{}, and the sequence has {}",
+                        misfit(*own, spec.tokens, spec.heads_q, spec.heads_k), spec.tokens);
+    }
+    return own->generated;
+  }
   Draft draft = drafted(spec);
   if (draft.choice) return mask_of_blocks(spec, draw_blocks(*draft.choice, spec.seed));
   GeneratedMask result = std::move(draft.drawn);
@@ -261,7 +275,16 @@ GeneratedMask generate_mask(const MaskSpec& spec) {
   return result;
 }
 
+namespace {
+
+double kept_blocks(const Mask& mask) {
+  return mask.blocks() == nullptr ? 0 : static_cast<double>(mask.blocks()->indices.size());
+}
+
+}  // namespace
+
 double kept_blocks(const MaskSpec& spec) {
+  if (const OwnMask* own = find_own_mask(spec.name)) return kept_blocks(own->generated.mask);
   if (!mask_traits(spec.name).uses_blocks) return 0;
   const double blocks =
       std::ceil(static_cast<double>(spec.tokens) / static_cast<double>(spec.block));
@@ -271,12 +294,19 @@ double kept_blocks(const MaskSpec& spec) {
 
 double estimate_pieces(const MaskSpec& spec) {
   constexpr double kTokensOfDocument = 64;  // fewer than any distribution has on average
+  if (const OwnMask* own = find_own_mask(spec.name)) {
+    const Mask& mask = own->generated.mask;
+    return static_cast<double>(mask.slices().size()) + kept_blocks(mask);
+  }
   const MaskTraits& traits = mask_traits(spec.name);
   const auto tokens = static_cast<double>(spec.tokens);
   if (traits.uses_blocks) return kept_blocks(spec);
   if (traits.uses_block_tokens)
     return tokens / static_cast<double>(spec.block_tokens.value_or(1024));
-  return traits.uses_lengths ? tokens / kTokensOfDocument : 1;
+  if (!traits.uses_lengths) return 1;
+  const OwnLengths* own = find_own_lengths(spec.lengths);
+  if (own == nullptr) return tokens / kTokensOfDocument;
+  return std::min(tokens, static_cast<double>(own->lengths.size()));
 }
 
 BlockChoice block_choice(const MaskSpec& spec) {

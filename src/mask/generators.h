@@ -12,20 +12,20 @@
 
 namespace longca {
 
-/// One of the fourteen masks by name, with its seed and parameters. A spec gives bitwise the same
-/// mask on every machine.
+/// One of the fourteen masks by name, with its seed and parameters, or one of the user's own
+/// (own_mask.h), which has none. A spec gives bitwise the same mask on every machine.
 struct MaskSpec {
   std::string name = "causal";
   std::int64_t tokens = 0;
   std::uint64_t seed = 42;
-  std::string lengths = "prolong64k";  ///< length distribution of the masks with documents
+  std::string lengths = "prolong64k";  ///< of the masks with documents: see sample_lengths
   std::optional<std::int64_t> window;  ///< default 1024; of global_sliding_window, its drawn g
   std::optional<std::int64_t> block_tokens;  ///< block_causal_document, default 1024
   int heads_q = 1;                           ///< block-sparse masks: head counts of the problem
   int heads_k = 1;
   std::string block_heads = "kv";  ///< one block list per "kv" head or per "query" head
   std::int64_t block = 128;        ///< block-sparse masks: tokens of a block
-  double density = 0.5;            ///< block-sparse masks: share of key blocks kept
+  double density = 0.5;            ///< block-sparse masks: share of key blocks kept (block_draw.h)
   bool block_causal = false;       ///< block-sparse masks: no query sees a later key
 };
 
@@ -51,12 +51,13 @@ struct GeneratedMask {
 
 /// The fourteen masks in the order of their numbers.
 std::span<const MaskTraits> mask_table();
-/// Throws InputError that suggests the nearest name for an unknown one.
+/// Of one of them or of the user's own. Throws InputError that suggests the nearest name for
+/// an unknown one.
 const MaskTraits& mask_traits(const std::string& name);
 
 /// Throws InputError that names the parameter, its value and its limit: unknown names, density
 /// outside (0, 1], tokens < 0, window < 0, block < 1, block_tokens < 1, any of these above
-/// kMaxTokens, heads that do not divide. How kept blocks are drawn: mask/block_draw.h.
+/// kMaxTokens, heads that do not divide, another length than the user's own mask has.
 GeneratedMask generate_mask(const MaskSpec& spec);
 
 /// How many blocks a block-sparse mask keeps over all its lists; 0 for other masks. Costs nothing.

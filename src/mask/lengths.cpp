@@ -9,6 +9,8 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "mask/mask_slice.h"
+#include "mask/own_file.h"
+#include "mask/own_lengths.h"
 
 namespace longca {
 namespace {
@@ -93,6 +95,9 @@ Distribution find_distribution(const std::string& name) {
   for (const Histogram& histogram : histograms()) {
     if (histogram.name == base) return {histogram, with_long};
   }
+  if (without_hash(name) != name) {
+    throw_input_error("the documents of lengths {} were not read: give lengths=FILE", name);
+  }
   throw_input_error("unknown length distribution '{}'{}", name,
                     suggestion(name, length_distribution_names()));
 }
@@ -149,8 +154,11 @@ std::string describe_length_distribution(const std::string& name) {
 
 std::vector<std::int64_t> sample_lengths(const std::string& distribution, std::int64_t tokens,
                                          PythonRandom& random) {
-  const auto [histogram, with_long] = find_distribution(distribution);
   if (tokens < 0) throw_input_error("tokens = {}: at least 0", tokens);
+  if (const OwnLengths* own = find_own_lengths(distribution)) {
+    return first_documents(*own, distribution, tokens);
+  }
+  const auto [histogram, with_long] = find_distribution(distribution);
   std::vector<std::int64_t> lengths;
   const auto draw_short = [&h = histogram, &random] { return h.sample(random); };
   if (!with_long) {

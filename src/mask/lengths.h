@@ -20,8 +20,9 @@ std::string describe_length_distribution(const std::string& name);
 /// Parallelism", arXiv:2510.17896, 2025; its histograms are in configs/length_distributions.csv):
 /// random.choices draws a bin, random.randint a length in it, which is cut to the remaining tokens
 /// and at least 1. "DIST+long" draws int(0.4 · tokens) tokens from DIST, the rest in documents of
-/// randint(8192, 30720) tokens, and shuffles all. Throws InputError for an unknown name (with the
-/// nearest one) or tokens < 0.
+/// randint(8192, 30720) tokens, and shuffles all. For the name of lengths of the user's own, draws
+/// nothing and gives their first_documents (own_lengths.h). Throws InputError for an unknown name
+/// (with the nearest one), tokens < 0, or too few documents of the user's own.
 std::vector<std::int64_t> sample_lengths(const std::string& distribution, std::int64_t tokens,
                                          PythonRandom& random);
 

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -5,6 +6,7 @@
 #include <vector>
 
 #include "support/process.h"
+#include "support/temp_directory.h"
 
 namespace longca::testing {
 namespace {
@@ -44,6 +46,23 @@ TEST(Lengths, FillTheSequenceForEveryDistribution) {
 
 TEST(Lengths, WithoutJsonAreBareNumbers) {
   EXPECT_EQ(run_longca({"lengths", "pile", "--tokens", "1024"}).out, "353 559 102 10\n");
+}
+
+TEST(Lengths, OfAFileAreItsDocumentsInTheirOrder) {
+  const TempDirectory folder;
+  write_file(folder / "d.txt", "300, 200\n100\n");
+  const std::string file = (folder / "d.txt").string();
+  EXPECT_EQ(run_longca({"lengths", file, "--tokens", "550"}).out, "300 200 50\n");
+  const auto mask =
+      run_longca({"mask", "document", "--tokens", "600", "--lengths", file, "--json"});
+  EXPECT_EQ(json::parse(mask.out).at("lengths").get<Lengths>(), (Lengths{300, 200, 100}));
+  EXPECT_THAT(
+      run_longca({"mask", "document", "--tokens", "600", "--lengths", file}).out,
+      ::testing::HasSubstr("documents      3 (d.txt): 300 200 100\narea           140000 "));
+  const auto many = run_longca({"lengths", file, "--tokens", "601"});
+  EXPECT_EQ(many.exit_code, 2);
+  EXPECT_EQ(many.err,
+            "longca: the sequence has 601 tokens, and the 3 documents of lengths d.txt have 600\n");
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ Record CellRunner::run(const Case& c, const CellOptions& options) {
   const StageListener listener = keep_stage(stage, listener_, watch_);
   const DeviceKind kind = c.problem().device;
   if (record.status = usable(c.kernel, kind); !record.status.ok()) return record;
+  if (record.status = read_own_files(options.own_files, c); !record.status.ok()) return record;
   std::unique_ptr<Cell> cell;
   try {
     CellProblem& problem = shared_.problem_for(c);

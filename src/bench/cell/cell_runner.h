@@ -12,6 +12,7 @@
 #include "bench/measure/device_clock.h"
 #include "bench/record/record.h"
 #include "bench/suite/case.h"
+#include "bench/suite/own_files.h"
 #include "bench/suite/suite.h"
 
 namespace longca {
@@ -24,6 +25,7 @@ struct CellOptions {
   bool timed = true;  ///< false: verified only
   /// memory_limit_mib is that of the case's device; 0: what a GPU has free, no limit on the CPU.
   RunLimits limits;
+  OwnFiles own_files;                         ///< of the case
   std::optional<std::filesystem::path> dump;  ///< folder for its inputs and outputs
   /// Of a timed cell over ranks: the file for when each op of one repetition ran (rank_trace.h).
   std::optional<std::filesystem::path> trace;

@@ -68,6 +68,7 @@ CellOptions LaunchRunner::options_for(const Case& c) const {
   CellOptions options = options_.cell;
   std::int64_t& limit = options.limits.memory_limit_mib;
   if (limit == 0 && c.device == "cpu") limit = host_limit_mib_ / *c.ranks;
+  options.own_files = own_files(c);
   return options;
 }
 

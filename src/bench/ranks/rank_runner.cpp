@@ -35,6 +35,7 @@ Status RankRunner::set_up(const Case& c, const CellOptions& options) {
   if (Support offered = inputs_offered(c.dtype); !offered.ok()) return offered;
   const DeviceKind kind = c.problem().device;
   if (Support there = usable(c.kernel, kind); !there.ok()) return there;
+  if (Status read = read_own_files(options.own_files, c); !read.ok()) return read;
   shared_.problem_for(c);
   if (options.timed) shared_.clock_for(kind);
   return {};

@@ -3,15 +3,14 @@
 #include <zlib.h>
 
 #include <cerrno>
-#include <functional>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "bench/record/record.h"
 #include "core/error.h"
 #include "core/file_descriptor.h"
 #include "core/output_file.h"
+#include "core/strict_json.h"
 
 namespace longca {
 namespace {
@@ -24,35 +23,6 @@ constexpr int kMaxDepth = 64;
 /// its size. Files of records shrink to a tenth; deflate can make a thousandth of zeros.
 constexpr std::size_t kFreeGrowth = std::size_t{64} << 20;
 constexpr std::size_t kMaxGrowth = 200;
-
-/// Refuses, while a line is parsed, what the parser itself would accept.
-class ParserGuard {
- public:
-  bool operator()(int depth, json::parse_event_t event, const json& value) {
-    if (depth > kMaxDepth) throw_input_error("values are nested deeper than {}", kMaxDepth);
-    if (event == json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == json::parse_event_t::object_end) keys_.pop_back();
-    if (event == json::parse_event_t::key &&
-        !keys_.back().insert(value.get<std::string>()).second) {
-      throw_input_error("the key {} is there twice", value.dump());
-    }
-    return true;
-  }
-
- private:
-  std::vector<std::set<std::string>> keys_;  ///< of every open object
-};
-
-json parse_line(std::string_view line) {
-  ParserGuard guard;
-  try {
-    return json::parse(line, std::ref(guard));
-  } catch (const json::parse_error& error) {
-    throw_input_error("no valid JSON at column {}", error.byte);
-  } catch (const json::out_of_range&) {
-    throw InputError("a number is too large");
-  }
-}
 
 bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r") == line.npos;
@@ -108,7 +78,7 @@ class RecordLines {
   void add_line() {
     if (!is_blank(line_)) {
       try {
-        file_.records.push_back(parse_line(line_).get<Record>());
+        file_.records.push_back(parse_strict_json(line_, kMaxDepth).get<Record>());
       } catch (const InputError& error) {
         throw_input_error("{}:{}: not a record of longca: {}", name_, number_, error.what());
       }

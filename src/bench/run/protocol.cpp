@@ -174,7 +174,7 @@ void from_json(const nlohmann::json& json, RunLimits& limits) {
 }
 
 void to_json(nlohmann::json& json, const CellOptions& options) {
-  json = {{"timed", options.timed}, {"limits", options.limits}};
+  json = {{"timed", options.timed}, {"limits", options.limits}, {"own_files", options.own_files}};
   if (options.dump) json["dump"] = options.dump->string();
   if (options.trace) json["trace"] = options.trace->string();
 }
@@ -182,6 +182,7 @@ void to_json(nlohmann::json& json, const CellOptions& options) {
 void from_json(const nlohmann::json& json, CellOptions& options) {
   json.at("timed").get_to(options.timed);
   json.at("limits").get_to(options.limits);
+  json.at("own_files").get_to(options.own_files);
   if (json.contains("dump")) options.dump = json.at("dump").get<std::string>();
   if (json.contains("trace")) options.trace = json.at("trace").get<std::string>();
 }

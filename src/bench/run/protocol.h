@@ -32,7 +32,7 @@ std::string take_secret();
 /// Messages between the runner and a worker process, each a line "SECRET JSON" over a socket. A
 /// line without the secret is not the other end's own, but written by a kernel, by a process that
 /// it left behind or by a stranger.
-///   runner → worker   {"case": {…}, "options": {"timed","limits":{…},"dump"}}
+///   runner → worker   {"case": {…}, "options": {"timed","limits":{…},"own_files":{…},"dump"}}
 ///   worker → runner   {"stage": "forward"}, any number of them, then
 ///                     {"record": {…}, "ends": false}
 /// The worker ends when the socket closes, or after a record whose "ends" is true: an error has

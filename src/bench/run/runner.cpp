@@ -180,6 +180,7 @@ CellOptions Runner::options_for(const Case& c) const {
   CellOptions options = options_.cell;
   std::int64_t& limit = options.limits.memory_limit_mib;
   if (limit == 0 && c.device == "cpu") limit = host_limit_mib_;
+  options.own_files = own_files(c);
   if (!options_.dump.empty()) {
     options.dump = std::filesystem::absolute(options_.dump) / dump_folder_name(c);
   }

@@ -16,6 +16,8 @@
 #include "core/nearest.h"
 #include "core/printable.h"
 #include "mask/lengths.h"
+#include "mask/own_lengths.h"
+#include "mask/own_mask.h"
 
 namespace longca {
 namespace {
@@ -129,6 +131,32 @@ Axis checked_name(Axis axis) {
   return axis;
 }
 
+/// A name that is known already stands for itself.
+std::string read_lengths(const std::filesystem::path& file) {
+  return find_own_lengths(file.string()) != nullptr ? file.string() : add_own_lengths(file);
+}
+
+std::string read_mask(const std::filesystem::path& file) {
+  return find_own_mask(file.string()) != nullptr ? file.string() : add_own_mask(file);
+}
+
+Axis mask_axis() {
+  Axis axis = checked_name(name_axis<&Case::mask>(
+      "mask", "which keys a query sees, or your own FILE", "causal", mask_names));
+  axis.values = "NAME|FILE";
+  axis.parse = names_or_files("mask", mask_names, read_mask);
+  return axis;
+}
+
+Axis lengths_axis() {
+  Axis axis = name_axis<&Case::lengths>(
+      "lengths", "distribution of document lengths, or your own FILE", "prolong64k", length_names,
+      [](const MaskTraits& mask) { return mask.uses_lengths; });
+  axis.values = "NAME|FILE";
+  axis.parse = names_or_files("lengths", length_names, read_lengths);
+  return axis;
+}
+
 Axis over_ranks(Axis axis) {
   axis.over_ranks = true;
   return axis;
@@ -181,14 +209,12 @@ void add_rank_axes(std::vector<Axis>& table) {
 }
 
 std::vector<Axis> make_table() {
-  const auto lengths = [](const MaskTraits& mask) { return mask.uses_lengths; };
   const auto block_tokens = [](const MaskTraits& mask) { return mask.uses_block_tokens; };
   const auto blocks = [](const MaskTraits& mask) { return mask.uses_blocks; };
   std::vector<Axis> table;
   table.push_back(
       checked_name(name_axis<&Case::kernel>("kernel", "what runs", "all", kernel_names)));
-  table.push_back(checked_name(
-      name_axis<&Case::mask>("mask", "which keys a query sees", "causal", mask_names)));
+  table.push_back(mask_axis());
   table.push_back(
       count_axis<&Case::tokens>("tokens", "tokens", "length of the sequence", "4K", 1, kMaxTokens));
   table.push_back(heads_axis());
@@ -200,8 +226,7 @@ std::vector<Axis> make_table() {
   table.push_back(quiet(count_axis<&Case::deterministic>(
       "deterministic", "deterministic",
       "1: a backward pass that gives the same bits from call to call", "0", 0, 1)));
-  table.push_back(name_axis<&Case::lengths>("lengths", "distribution of document lengths",
-                                            "prolong64k", length_names, lengths));
+  table.push_back(lengths_axis());
   table.push_back(count_axis<&Case::seed>("seed", "seed", "of the mask's draws and of the inputs",
                                           "42", 0, kMaxSeed));
   table.push_back(quiet(name_axis<&Case::inputs>(

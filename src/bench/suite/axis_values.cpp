@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/parse.h"
+#include "mask/own_file.h"
 
 namespace longca {
 namespace {
@@ -40,6 +42,31 @@ void add_counts(DistinctTexts& values, std::string_view axis, std::string_view i
   for (const std::int64_t count : parse_counts(axis, item)) {
     values.add(std::to_string(check_range(axis, count, low, high)));
   }
+}
+
+/// The canonical value of an item that is none of an axis's names; nothing if it has none.
+using OtherValue = std::function<std::optional<std::string>(std::string_view item)>;
+
+ValueParser names_or(std::string axis, std::vector<std::string> (*names)(), OtherValue other) {
+  return [axis = std::move(axis), names, other = std::move(other)](std::string_view text) {
+    const std::vector<std::string> known = names();
+    DistinctTexts values;
+    for (const auto item : split_list(axis, text)) {
+      if (item == "all") {
+        for (const std::string& name : known) values.add(name);
+      } else if (std::ranges::find(known, item) != known.end()) {
+        values.add(std::string(item));
+      } else if (auto value = other(item)) {
+        values.add(std::move(*value));
+      } else {
+        const std::string near = suggestion(item, known);
+        throw_input_error(
+            "unknown {} '{}'{}", axis, item,
+            near.empty() ? fmt::format(" (known: {})", fmt::join(known, ", ")) : near);
+      }
+    }
+    return values.take();
+  };
 }
 
 }  // namespace
@@ -104,28 +131,20 @@ ValueParser head_pairs(std::string axis, std::int64_t high) {
 }
 
 ValueParser names_of(std::string axis, std::vector<std::string> (*names)()) {
-  return names_or_word(std::move(axis), names, "");
+  return names_or(std::move(axis), names, [](std::string_view) { return std::nullopt; });
 }
 
 ValueParser names_or_word(std::string axis, std::vector<std::string> (*names)(), std::string word) {
-  return [=](std::string_view text) {
-    const std::vector<std::string> known = names();
-    DistinctTexts values;
-    for (const auto item : split_list(axis, text)) {
-      if (item == "all") {
-        for (const std::string& name : known) values.add(name);
-        continue;
-      }
-      if (item != word && std::ranges::find(known, item) == known.end()) {
-        const std::string near = suggestion(item, known);
-        throw_input_error(
-            "unknown {} '{}'{}", axis, item,
-            near.empty() ? fmt::format(" (known: {})", fmt::join(known, ", ")) : near);
-      }
-      values.add(std::string(item));
-    }
-    return values.take();
-  };
+  return names_or(std::move(axis), names, [word = std::move(word)](std::string_view item) {
+    return item == word ? std::optional(word) : std::nullopt;
+  });
+}
+
+ValueParser names_or_files(std::string axis, std::vector<std::string> (*names)(),
+                           std::string (*read)(const std::filesystem::path& file)) {
+  return names_or(std::move(axis), names, [read](std::string_view item) {
+    return means_file(item) ? std::optional(read(item)) : std::nullopt;
+  });
 }
 
 std::pair<int, int> split_heads(const std::string& value) {

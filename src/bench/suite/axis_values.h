@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,11 @@ ValueParser head_pairs(std::string axis, std::int64_t high);
 ValueParser names_of(std::string axis, std::vector<std::string> (*names)());
 /// The same, or `word` by itself, which "all" does not stand for.
 ValueParser names_or_word(std::string axis, std::vector<std::string> (*names)(), std::string word);
+
+/// The same, or a file (own_file.h: a '/' or a '.' is in it), for which `read` gives the canonical
+/// value; "all" stands for no file.
+ValueParser names_or_files(std::string axis, std::vector<std::string> (*names)(),
+                           std::string (*read)(const std::filesystem::path& file));
 
 /// The two numbers of a canonical "HQ:HK".
 std::pair<int, int> split_heads(const std::string& value);

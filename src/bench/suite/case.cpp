@@ -4,6 +4,7 @@
 
 #include "bench/suite/axes.h"
 #include "core/error.h"
+#include "mask/own_mask.h"
 
 namespace longca {
 namespace {
@@ -47,7 +48,8 @@ MaskSpec Case::mask_spec() const {
   if (block_heads) spec.block_heads = *block_heads;
   if (block) spec.block = *block;
   if (density) spec.density = *density;
-  spec.block_causal = block_causal.value_or(0) != 0;
+  const OwnMask* own = find_own_mask(mask);
+  spec.block_causal = own != nullptr ? own->block_causal : block_causal.value_or(0) != 0;
   return spec;
 }
 

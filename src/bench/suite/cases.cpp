@@ -6,6 +6,8 @@
 #include <unordered_set>
 
 #include "core/error.h"
+#include "mask/own_lengths.h"
+#include "mask/own_mask.h"
 
 namespace longca {
 namespace {
@@ -69,7 +71,7 @@ bool matches(const Case& c, const AxisValues& when) {
 }
 
 /// Applies the exceptions in their order to `c`, which is `raw` with defaults filled in. Returns
-/// the reason if one of them leaves the case out.
+/// the reason if one of them leaves the case out, or a mask of the user's own does not fit it.
 std::string apply_exceptions(const Suite& suite, Case raw, Case& c, int ranks_per_node) {
   for (const SuiteException& exception : suite.exceptions) {
     if (!matches(c, exception.when)) continue;
@@ -77,7 +79,14 @@ std::string apply_exceptions(const Suite& suite, Case raw, Case& c, int ranks_pe
     for (const auto& [name, values] : exception.set) find_axis(name).assign(raw, values.front());
     c = canonical(raw, ranks_per_node);
   }
-  return "";
+  const OwnMask* own = find_own_mask(c.mask);
+  return own == nullptr ? "" : misfit(*own, c.tokens, c.heads_q, c.heads_k);
+}
+
+/// Throws InputError if the user's own documents do not fill the sequence.
+void check_lengths(const Case& c) {
+  const OwnLengths* own = c.lengths ? find_own_lengths(*c.lengths) : nullptr;
+  if (own != nullptr) require_tokens(*own, *c.lengths, c.tokens);
 }
 
 /// Calls body(case) for the points of the product until it returns false, the last axis running
@@ -162,6 +171,7 @@ CaseList expand_product(const Suite& suite, bool over_ranks, int ranks_per_node,
     const std::string reason = apply_exceptions(suite, raw, c, ranks_per_node);
     if (!seen.insert(c.key()).second) return true;
     if (reason.empty()) {
+      check_lengths(c);
       list.cases.push_back(std::move(c));
     } else {
       list.skipped.push_back({std::move(c), reason});
@@ -170,11 +180,17 @@ CaseList expand_product(const Suite& suite, bool over_ranks, int ranks_per_node,
   };
   for_each_point(dimensions_of(suite, over_ranks), !sets_mask(suite), add);
   if (list.cases.empty()) {
-    throw_input_error("suite '{}' has no cell: its exceptions leave out all {} ({})", suite.name,
+    throw_input_error("suite '{}' has no cell: all {} are left out ({})", suite.name,
                       list.skipped.size(), list.skipped.front().reason);
   }
   group_by_problem(list.cases);
   return list;
+}
+
+/// Whether a mask of the user's own is among the suite's, which fits some lengths and heads only.
+bool has_own_mask(const Suite& suite) {
+  const auto is_own = [](const std::string& mask) { return find_own_mask(mask) != nullptr; };
+  return std::ranges::any_of(values_of(suite, find_axis("mask")), is_own);
 }
 
 /// Whether an axis's value says all that it does to a case: no other axis changes it or is changed
@@ -192,6 +208,7 @@ bool is_free(const Axis& axis, const Suite& suite, bool over_ranks) {
     return names(axis.name) || (axis.name == kTokens && names(kTokensPerRank));
   };
   if (axis.over_ranks || has(kCoupled) || (over_ranks && axis.name == "heads")) return false;
+  if ((axis.name == kTokens || axis.name == "heads") && has_own_mask(suite)) return false;
   return std::ranges::none_of(suite.exceptions, mentions);
 }
 

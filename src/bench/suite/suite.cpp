@@ -7,8 +7,10 @@
 #include <fstream>
 
 #include "bench/build_info.h"
+#include "bench/suite/axis_values.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "mask/own_mask.h"
 
 namespace longca {
 namespace {
@@ -54,7 +56,26 @@ Suite load_suite(const std::string& name) {
                     (configs_directory() / (name + ".toml")).string());
 }
 
-void override_axes(Suite& suite, const AxisValues& axes) {
+namespace {
+
+/// The axes with the length of the masks of the user's own, unless they give one.
+AxisValues with_own_length(AxisValues axes) {
+  const auto masks = axes.find("mask");
+  if (masks == axes.end() || axes.contains("tokens") || axes.contains(kTokensPerRank)) return axes;
+  DistinctTexts tokens;
+  for (const std::string& name : masks->second) {
+    if (const OwnMask* own = find_own_mask(name)) {
+      tokens.add(std::to_string(own->generated.mask.q_tokens()));
+    }
+  }
+  if (auto values = tokens.take(); !values.empty()) axes["tokens"] = std::move(values);
+  return axes;
+}
+
+}  // namespace
+
+void override_axes(Suite& suite, const AxisValues& by_hand) {
+  const AxisValues axes = with_own_length(by_hand);
   AxisValues given = axes;  // with the other way to say the length
   if (axes.contains("tokens")) given.try_emplace(std::string(kTokensPerRank));
   if (axes.contains(kTokensPerRank)) given.try_emplace("tokens");

@@ -69,8 +69,8 @@ std::vector<SuiteFile> available_suites();
 
 /// Replaces the suite's axes by the command line's. Exceptions go on applying, to the new values
 /// too, but none sets an axis that the command line gives. `tokens` and `tokens_per_rank` are one
-/// axis here.
-void override_axes(Suite& suite, const AxisValues& axes);
+/// axis here; where none is given, masks of the user's own bring theirs.
+void override_axes(Suite& suite, const AxisValues& by_hand);
 
 /// Removes the axes that masks depend on (window, block, …): they get their standards then, those
 /// of `longca mask`.

@@ -373,5 +373,25 @@ TEST_F(Launch, DifferentSuitesAreRefused) {
   expect_nothing_left();
 }
 
+TEST_F(Launch, RanksReadTheUsersOwnFiles) {
+  write_file(folder_ / "d.txt", "20 60 16");
+  write_file(folder_ / "m.json", R"({"tokens":96,"slices":[[0,96,0,40,"full"]]})");
+  const std::pair<Arguments, double> runs[] = {
+      {{"-a", "mask=document", "-a", "lengths=" + (folder_ / "d.txt").string()},
+       20 * 20 + 60 * 60 + 16 * 16},
+      {{"-a", "mask=" + (folder_ / "m.json").string()}, 96 * 40}};
+  for (const auto& [arguments, area] : runs) {
+    Arguments more = arguments;
+    more.insert(more.end(), {"-a", "kernel=naive"});
+    const auto result = run(folder_ / "r.jsonl", more);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto records = read_records(folder_ / "r.jsonl").records;
+    ASSERT_EQ(records.size(), 1U);
+    EXPECT_TRUE(records[0].status.ok()) << records[0].status.reason;
+    EXPECT_EQ(records[0].metrics.at("area"), area);
+  }
+  expect_nothing_left();
+}
+
 }  // namespace
 }  // namespace longca::testing

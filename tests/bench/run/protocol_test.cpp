@@ -168,12 +168,15 @@ TEST(Protocol, OptionsSurvive) {
   options.timed = false;
   options.limits.time_limit_s = 0.25;
   options.limits.memory_limit_mib = 77;
+  options.own_files.lengths = "/docs.txt";
   options.dump = "some/folder";
   const auto back = nlohmann::json(options).get<CellOptions>();
   EXPECT_FALSE(back.timed);
   EXPECT_EQ(back.limits.time_limit_s, 0.25);
   EXPECT_EQ(back.limits.memory_limit_mib, 77);
   EXPECT_EQ(back.limits.case_limit_s, options.limits.case_limit_s);
+  EXPECT_EQ(back.own_files.lengths, "/docs.txt");
+  EXPECT_FALSE(back.own_files.mask);
   EXPECT_EQ(back.dump, options.dump);
 }
 
