@@ -23,6 +23,7 @@
 #include "core/error.h"
 #include "core/output_file.h"
 #include "core/printable.h"
+#include "report/format.h"
 #include "report/html.h"
 #include "report/table.h"
 #include "verbs.h"
@@ -124,16 +125,17 @@ std::vector<Record> take_finished(const fs::path& path, const RecordArguments& a
   return finished;
 }
 
-bool is_failure(const Record& record) {
-  switch (record.status.code) {
-    case StatusCode::wrong:
-    case StatusCode::crash:
-    case StatusCode::timeout:
-    case StatusCode::oom:
-      return true;
-    default:
-      return false;
+/// Throws VerdictFailed for what --strict and --require-ok do not let pass: no cell that ran above
+/// all.
+void judge(const RecordArguments& arguments, std::span<const Record> records) {
+  const auto is_ok = [](const Record& record) { return record.status.ok(); };
+  const auto failed = [](const Record& record) { return is_failure(record.status.code); };
+  if ((arguments.strict || arguments.require_ok) && std::ranges::none_of(records, is_ok)) {
+    fmt::print(stderr, "longca: no cell has a result\n");
+    throw VerdictFailed{};
   }
+  if (arguments.strict && std::ranges::any_of(records, failed)) throw VerdictFailed{};
+  if (arguments.require_ok && !std::ranges::all_of(records, is_ok)) throw VerdictFailed{};
 }
 
 void say_where_old_records_are(const RecordWriter& writer) {
@@ -232,7 +234,9 @@ void RecordArguments::add_options(CLI::App& verb) {
   verb.add_flag("--across", across, "resume what another machine, commit, plug-in began");
   verb.add_flag("--force", force, "replace --out though it has more cells; NAME.bak stays");
   verb.add_flag("--dry-run", dry_run, "list the cells, FLOPs and memory; run none");
-  verb.add_flag("--strict", strict, "exit 1 if a cell is wrong, crash, timeout, oom");
+  verb.add_flag("--strict", strict,
+                "exit 1 if a cell is wrong, crash, timeout, oom, or none is ok");
+  verb.add_flag("--require-ok", require_ok, "exit 1 unless every cell is ok");
 }
 
 fs::path RecordArguments::output_path(const Suite& chosen) const {
@@ -275,7 +279,7 @@ void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList
     write_html(records, page_of(path));
     fmt::print("{} and {} written\n", printable(path.string()), printable(page_of(path).string()));
   }
-  if (arguments.strict && std::ranges::any_of(records, is_failure)) throw VerdictFailed{};
+  judge(arguments, records);
 }
 
 }  // namespace longca

@@ -56,9 +56,10 @@ struct RecordArguments : RunArguments {
   bool force = false;
   bool dry_run = false;
   bool strict = false;
+  bool require_ok = false;
 
   /// Adds SUITE, the options of RunArguments, --time-limit, --out, --resume, --across, --force,
-  /// --dry-run, --strict. Outlives the parsing.
+  /// --dry-run, --strict, --require-ok. Outlives the parsing.
   void add_options(CLI::App& verb);
   /// --out, or results/SUITE.jsonl; a run whose axes or plug-ins are not the suite's own has a file
   /// of its own, results/SUITE-HASH.jsonl. Makes the folder.

@@ -115,6 +115,37 @@ ordered_json schemes() {
   return rows;
 }
 
+/// Where an axis applies: "all cells", "cells over ranks", or the masks that depend on it.
+std::string where(const Axis& axis) {
+  if (axis.over_ranks) return "cells over ranks";
+  if (axis.applies == nullptr) return "all cells";
+  std::vector<std::string> masks;
+  for (const MaskTraits& mask : mask_table()) {
+    if (axis.applies(mask)) masks.push_back(mask.name);
+  }
+  return fmt::format("masks {}", fmt::join(masks, ", "));
+}
+
+/// The axes of `-a`, with the value that a run takes where neither suite nor command line names
+/// one.
+ordered_json axes() {
+  ordered_json rows = ordered_json::array();
+  for (const Axis& axis : axis_table()) {
+    ordered_json row{{"name", axis.name}, {"description", axis.help}, {"values", axis.values}};
+    if (axis.names != nullptr) row["names"] = axis.names();
+    row["default"] = axis.standard;
+    row["where"] = where(axis);
+    rows.push_back(std::move(row));
+  }
+  const Axis& per_rank = find_axis(kTokensPerRank);
+  rows.push_back({{"name", per_rank.name},
+                  {"description", per_rank.help},
+                  {"values", per_rank.values},
+                  {"default", ""},
+                  {"where", where(per_rank)}});
+  return rows;
+}
+
 ordered_json lengths() {
   ordered_json rows = ordered_json::array();
   for (const std::string& name : length_distribution_names()) {
@@ -150,6 +181,7 @@ constexpr std::array kSections{
     Section{"kernels", "Kernels", kernels},
     Section{"masks", "Masks", masks},
     Section{"schemes", "Schemes of context parallelism", schemes},
+    Section{"axes", "Axes of `-a`", axes},
     Section{"lengths", "Distributions of document lengths", lengths},
     Section{"suites", "Suites of `bench` and `cp`", suites},
 };
@@ -184,6 +216,15 @@ void print_scheme_details(const ordered_json& row) {
              row.at("factor").get<bool>() ? ", axis factor" : "", text("paper"));
 }
 
+void print_axis_details(const ordered_json& row) {
+  constexpr std::string_view kIndent = "                          ";
+  const auto text = [&](const char* key) { return row.at(key).get<std::string>(); };
+  const std::string standard = text("default");
+  const std::string values = row.contains("names") ? joined(row.at("names")) : text("values");
+  fmt::print("{}{}{}\n", kIndent, values, standard.empty() ? "" : "; default " + standard);
+  if (text("where") != "all cells") fmt::print("{}{}\n", kIndent, text("where"));
+}
+
 /// What carries messages here, and what does not.
 void print_transports(const ordered_json& schemes) {
   for (const auto& [name, support] : schemes.at(0).at("transports").items()) {
@@ -202,6 +243,7 @@ void print_section(const Section& section) {
                printable(row.at("description").get<std::string>()));
     if (section.name == "kernels") print_kernel_details(row);
     if (section.name == "schemes") print_scheme_details(row);
+    if (section.name == "axes") print_axis_details(row);
   }
   if (section.name == "schemes") print_transports(rows);
 }
@@ -250,7 +292,7 @@ void add_list(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("list", "Kernels, masks, … and what runs on this machine");
   auto what = std::make_shared<std::string>();
   auto as_json = std::make_shared<bool>(false);
-  verb->add_option("WHAT", *what, "kernels, masks, schemes, lengths, suites (default all)")
+  verb->add_option("WHAT", *what, "kernels, masks, schemes, axes, lengths, suites (default all)")
       ->type_name("");
   verb->add_flag("--json", *as_json, "an array of objects, or all arrays by name");
   verb->footer("Example: longca list kernels");

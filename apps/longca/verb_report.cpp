@@ -15,6 +15,7 @@
 #include "core/printable.h"
 #include "core/run_files.h"
 #include "report/csv.h"
+#include "report/data/record_filter.h"
 #include "report/format.h"
 #include "report/html.h"
 #include "report/markdown.h"
@@ -27,6 +28,7 @@ namespace {
 
 struct ReportOptions {
   std::vector<std::string> files;
+  std::vector<std::string> axes;
   std::string html;
   std::string csv;
   std::string markdown;
@@ -79,7 +81,8 @@ void refuse_overwriting(const ReportOptions& options) {
 
 void report(const ReportOptions& options) {
   refuse_overwriting(options);
-  const std::vector<Record> records = read_all(options.files);
+  const std::vector<Record> records = filter_records(read_all(options.files), options.axes);
+  if (records.empty()) throw InputError("no record has all of the values given by -a");
   if (options.wants_table()) print_table(std::cout, records, terminal_table_options());
   if (!options.csv.empty()) write_view(options.csv, records, write_csv);
   if (!options.markdown.empty()) write_view(options.markdown, records, write_markdown);
@@ -99,6 +102,10 @@ void add_report(CLI::App& app) {
                    "record files (.jsonl); of equal cells of one machine the last counts")
       ->required()
       ->type_name("");
+  verb->add_option("-a,--axis", options->axes,
+                   "shows only cells with these values, as mask=causal,full; repeatable")
+      ->type_name("AXIS=LIST")
+      ->allow_extra_args(false);
   verb->add_option("--html", options->html, "one self-contained page with plots")
       ->type_name("FILE");
   verb->add_option("--csv", options->csv, "one line per cell, every axis and metric")
@@ -108,7 +115,7 @@ void add_report(CLI::App& app) {
       ->type_name("DIR");
   verb->footer(
       "Without an option: a table on the screen. FILE '-' is standard output.\n"
-      "Example: longca report results/quick.jsonl --html quick.html --csv -");
+      "Example: longca report results/quick.jsonl -a mask=causal --html causal.html");
   verb->callback([options] { report(*options); });
 }
 

@@ -61,6 +61,11 @@ std::span<const StatusCode> marked_statuses() {
   return kMarked;
 }
 
+bool is_failure(StatusCode code) {
+  return code == StatusCode::oom || code == StatusCode::wrong || code == StatusCode::timeout ||
+         code == StatusCode::crash;
+}
+
 std::string_view status_text(StatusCode code) {
   return code == StatusCode::oom ? "out of memory" : to_string(code);
 }
@@ -101,11 +106,11 @@ std::string describe_origins(std::span<const Record> records) {
   if (origins.size() == 1) return machine_of_case(records.back());
   constexpr std::size_t kShown = 8;
   std::string text = fmt::format("{} origins", origins.size());
-  const char* separator = ": ";
+  std::string machine;  // is named once for the builds that follow
   for (const auto& [origin, cells] : std::span(origins).first(std::min(origins.size(), kShown))) {
-    text += fmt::format("{}{}, {} ({} cell{})", separator, origin.machine, origin.build, cells,
-                        cells == 1 ? "" : "s");
-    separator = "; ";
+    text += machine.empty() ? ": " : "; ";
+    if (origin.machine != machine) text += (machine = origin.machine) + ": ";
+    text += fmt::format("{} ({} cell{})", origin.build, cells, cells == 1 ? "" : "s");
   }
   if (origins.size() > kShown) text += fmt::format("; {} more", origins.size() - kShown);
   return text;

@@ -42,6 +42,8 @@ RateUnit rate_unit(double largest_tflops);
 std::string_view status_mark(StatusCode code);
 /// The status in plain English: "out of memory".
 std::string_view status_text(StatusCode code);
+/// Whether the cell was run and did not end well; what cannot run has not failed.
+bool is_failure(StatusCode code);
 /// The statuses that have a mark.
 std::span<const StatusCode> marked_statuses();
 
@@ -53,7 +55,7 @@ std::vector<std::string> axis_items(const AxisTexts& axes);
 std::string join_axes(const AxisTexts& axes, std::string_view separator);
 
 /// The machine of the last record or, where records have several origins (origin.h), all of them:
-/// "2 origins: AMD EPYC 9R14, 2 cores, 0.2.0, commit 1a2b (24 cells); …".
+/// "2 origins: AMD EPYC 9R14, 2 cores: 0.2.0, commit 1a2b (24 cells); 0.2.0, commit 3c4d (1 cell)".
 std::string describe_origins(std::span<const Record> records);
 /// Adds their number, {"origins", "2"}, where there are several: every view shows `axes`.
 void add_origins(AxisTexts& axes, std::span<const Record> records);

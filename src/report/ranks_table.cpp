@@ -75,8 +75,10 @@ class RanksTablePrinter {
 
   void print(std::span<const Record> records) {
     print_heading(records);
+    text_.summary(view_);
+    text_.failures(view_);
     for (const ViewSection& section : view_.sections) print_section(section);
-    text_.reasons(view_);
+    text_.refusals(view_);
     print_differences();
     print_legend();
   }

@@ -1,7 +1,6 @@
 #include "report/table.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +21,8 @@ constexpr int kTimeWidth = 8;     ///< "12345.6~"
 constexpr int kStatusWidth = 12;  ///< "unsupported", which may reach into the time column
 constexpr int kErrorWidth = 8;
 constexpr int kMemoryWidth = 9;
+constexpr int kMinWidth = 40;  ///< of COLUMNS
+constexpr int kMaxWidth = 10'000;
 
 /// The columns that fit the terminal, and their widths.
 struct Layout {
@@ -40,8 +41,10 @@ class TablePrinter {
 
   void print(std::span<const Record> records) {
     print_heading(records);
+    text_.summary(view_);
+    text_.failures(view_);
     for (const ViewSection& section : view_.sections) print_section(section);
-    text_.reasons(view_);
+    text_.refusals(view_);
     print_legend();
   }
 
@@ -175,11 +178,11 @@ class TablePrinter {
 
 TableOptions terminal_table_options() {
   TableOptions options;
-  if (::isatty(STDOUT_FILENO) == 0) return options;
-  winsize size = {};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    options.width = size.ws_col;
-  options.color = std::getenv("NO_COLOR") == nullptr;
+  if (const char* columns = std::getenv("COLUMNS"); columns != nullptr) {
+    const int width = std::atoi(columns);
+    if (width >= kMinWidth && width <= kMaxWidth) options.width = width;
+  }
+  options.color = ::isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
   return options;
 }
 

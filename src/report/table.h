@@ -9,17 +9,18 @@
 namespace longca {
 
 struct TableOptions {
-  int width = 100;     ///< columns of the terminal; less important table columns are left out
+  int width = 100;     ///< in characters; less important table columns are left out
   bool color = false;  ///< ANSI colours
 };
 
-/// Width and colours of the terminal at standard output. No colours without a terminal or with
-/// NO_COLOR set.
+/// The width that COLUMNS says, whether a terminal listens or not; colours on a terminal, unless
+/// NO_COLOR is set.
 TableOptions terminal_table_options();
 
-/// Prints the records as a table: one group per mask and length (and every other axis that varies),
-/// one row per kernel, forward and backward side by side. The fastest of a group is marked; a cell
-/// without a number shows its status, and its reason stands below the groups. Block-sparse
+/// Prints a summary (how each kernel does over all problems, what failed and why), then the records
+/// as a table: one group per mask and length (and every other axis that varies), one row per
+/// kernel, forward and backward side by side. The fastest of a group and its ties are marked; a
+/// cell without a number shows its status, and why it cannot run stands below the groups. Block-sparse
 /// attention compared with dense, and cells over ranks, follow in tables of their own.
 void print_table(std::ostream& out, std::span<const Record> records,
                  const TableOptions& options = {});

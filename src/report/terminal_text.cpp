@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "core/printable.h"
+#include "report/data/summary.h"
 
 namespace longca {
 namespace {
@@ -64,10 +65,54 @@ void TerminalText::wrapped(const std::vector<std::string>& items) {
   if (!line.empty()) out_ << line << '\n';
 }
 
-void TerminalText::reasons(const View& view) {
-  const std::vector<Reason> reasons = collect_reasons(view);
+void TerminalText::summary(const View& view) {
+  constexpr int kWidth = 20;  ///< "1.00x  first 12 of 36"
+  const Summary summary = summarize(view);
+  const auto shown = [&](Work work) { return summary.has(work); };
+  if (summary.rows.size() < 2 || std::ranges::max(summary.problems) < 2) return;
+  int name_width = 6;
+  for (const SummaryRow& row : summary.rows) widen(name_width, printable(row.name));
+  std::string titles = fmt::format("{:{}}", "", name_width);
+  std::string columns = fmt::format("{:{}}", view.over_ranks ? "scheme" : "kernel", name_width);
+  for (const Work work : kWorks) {
+    if (!shown(work)) continue;
+    titles += fmt::format("  {:>{}}", to_string(work), kWidth);
+    columns += fmt::format("  {:>7}  {:>11}", "speed", "first");
+  }
+  out_ << '\n';
+  line(Ink::dim, titles);
+  line(Ink::bold, columns);
+  for (const SummaryRow& row : summary.rows) {
+    std::string text = fmt::format("{:{}}", printable(row.name), name_width);
+    for (const Work work : kWorks) {
+      const Standing& own = row.at(work);
+      if (!shown(work)) continue;
+      text += own.problems == 0 ? fmt::format("  {:>7}  {:>11}", "-", "-")
+                                : fmt::format("  {:>7.3f}  {:>11}", own.of_fastest,
+                                              fmt::format("{} of {}", own.first, own.problems));
+    }
+    line(Ink::plain, text);
+  }
+  out_ << paint(Ink::dim,
+                "speed: of the fastest's, geometric mean over the problems that it has a time for")
+       << '\n';
+}
+
+void TerminalText::failures(const View& view) {
+  std::vector<Reason> failed = collect_reasons(view);
+  std::erase_if(failed, [](const Reason& reason) { return !is_failure(reason.code); });
+  reasons("Cells that failed", failed);
+}
+
+void TerminalText::refusals(const View& view) {
+  std::vector<Reason> refused = collect_reasons(view);
+  std::erase_if(refused, [](const Reason& reason) { return is_failure(reason.code); });
+  reasons("Cells that cannot run", refused);
+}
+
+void TerminalText::reasons(std::string_view title, const std::vector<Reason>& reasons) {
   if (reasons.empty()) return;
-  out_ << '\n' << paint(Ink::bold, "Cells without a number") << '\n';
+  out_ << '\n' << paint(Ink::bold, std::string(title)) << '\n';
   for (std::size_t i = 0; i < std::min(reasons.size(), kMaxReasons); ++i) {
     const Reason& reason = reasons[i];
     const std::string status(to_string(reason.code));

@@ -27,8 +27,13 @@ class TerminalText {
   void line(Ink ink, std::string text);
   /// Prints the items on as many lines as they need, " · " between them.
   void wrapped(const std::vector<std::string>& items);
-  /// Prints the view's reasons, at most a dozen.
-  void reasons(const View& view);
+  /// Prints how each kernel (over ranks: scheme) does over all problems, if there are several of
+  /// both.
+  void summary(const View& view);
+  /// Prints which cells failed (wrong, crash, timeout, oom) and why, at most a dozen reasons.
+  void failures(const View& view);
+  /// The same of cells that cannot run: unsupported, unavailable.
+  void refusals(const View& view);
 
   /// The figure right-aligned in the width, "123.4*" in green if it is the best, else "123.4 ".
   std::string figure(const std::string& text, int width, bool is_best);
@@ -40,6 +45,8 @@ class TerminalText {
   bool has_best() const { return has_best_; }
 
  private:
+  void reasons(std::string_view title, const std::vector<Reason>& reasons);
+
   std::ostream& out_;
   TableOptions options_;
   bool has_best_ = false;

@@ -51,6 +51,24 @@ TEST(List, KernelsSayWhatTheyTake) {
   }
 }
 
+TEST(List, AxesSayWhatTheyMeanTakeAndDefaultTo) {
+  const json axes = parsed({"list", "axes", "--json"});
+  EXPECT_THAT(names(axes),
+              ::testing::IsSupersetOf({"kernel", "tokens", "window", "ranks", "tokens_per_rank"}));
+  for (const auto& axis : axes) {
+    EXPECT_NE(axis.at("description"), "") << axis;
+    EXPECT_NE(axis.at("where"), "") << axis;
+    if (axis.at("name") == "pass") {
+      EXPECT_EQ(axis.at("names"), json({"forward", "backward"}));
+    }
+    if (axis.at("name") == "tokens") {
+      EXPECT_EQ(axis.at("default"), "4K");
+    }
+  }
+  const auto text = run_longca({"list", "axes"});
+  EXPECT_THAT(text.out, ::testing::HasSubstr("COUNT; default 4K"));
+}
+
 /// Without a GPU, and in a build without CUDA, the row of a GPU's kernel still says what it takes.
 TEST(List, AKernelThatDoesNotRunHereSaysWhatItCouldDo) {
   const json kernels =

@@ -147,6 +147,31 @@ TEST_F(ReportVerb, SeveralOriginsAreInEveryView) {
   EXPECT_THAT(read_file(folder_ / "plots/forward.svg"), HasSubstr("origins 2"));
 }
 
+TEST_F(ReportVerb, AxesNarrowEveryView) {
+  const std::vector<std::string> only{file_, "-a", "mask=full", "-a", "tokens=4K"};
+  const auto with = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), only.begin(), only.end());
+    return report(options);
+  };
+  for (const auto& options :
+       std::vector<std::vector<std::string>>{{}, {"--csv", "-"}, {"--md", "-"}, {"--html", "-"}}) {
+    const auto result = with(options);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("full"));
+    EXPECT_THAT(result.out, ::testing::Not(HasSubstr("causal_document")));
+  }
+  expect_refused({file_, "-a", "mask=fulll"}, "no record has mask 'fulll' (did you mean 'full'?)");
+}
+
+TEST_F(ReportVerb, WidthIsThatOfColumns) {
+  const auto at = [&](const char* columns) {
+    return run_longca({"report", file_}, {.environment = {{"COLUMNS", columns}}}).out;
+  };
+  EXPECT_THAT(at("120"), HasSubstr("memory"));
+  EXPECT_THAT(at("60"), ::testing::Not(HasSubstr("memory")));
+  EXPECT_EQ(at("no number"), at("100"));
+}
+
 TEST_F(ReportVerb, NothingIsWrittenWhereAFileIsRefused) {
   write_file(folder_ / "a.csv", "before");
   write_file(folder_ / "bad.jsonl", "nonsense\n");

@@ -19,6 +19,7 @@
 #include "bench/suite/axes.h"
 #include "bench/suite/scheme_axes.h"
 #include "core/printable.h"
+#include "core/thread_pool.h"
 #include "mask/generators.h"
 
 namespace longca {
@@ -36,7 +37,27 @@ struct Totals {
   double flops = 0;
   std::int64_t max_bytes = 0;
   std::size_t unknown = 0;  ///< cells whose masks are not made
+  double seconds = 0;       ///< that timing and verifying may take by the limits
+  std::string last_problem;
 };
+
+/// The cell may be timed until its limit; its problem is verified once for all of its cells.
+void add_time(const Case& c, const RunLimits& limits, Totals& totals) {
+  constexpr double kGpuShare = 0.25;  // VerifyBudget
+  totals.seconds += limits.time_limit_s;
+  if (std::string problem = c.problem_key(); problem != totals.last_problem) {
+    totals.last_problem = std::move(problem);
+    totals.seconds += limits.verify_budget_s *
+                      (c.device == "cpu" ? 1.0 / std::max(available_cpus(), 1) : kGpuShare);
+  }
+}
+
+/// "40 s", "12 min", "3.5 h".
+std::string duration(double seconds) {
+  if (seconds < 100) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 6000) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
 
 /// Makes the masks of cells in their order, one for all cells of a problem.
 class MaskMaker {
@@ -103,7 +124,9 @@ Row row_of(const Case& c, const GeneratedMask* generated, const RunLimits& limit
   row.push_back(fmt::format("{:.1f}", static_cast<double>(bytes) / (1 << 20)));
   row.push_back(other_axes(c));
   const Support support = supported(c, *generated);
-  if (!support.ok()) {
+  if (support.ok()) {
+    add_time(c, limits, totals);
+  } else {
     row.back() += fmt::format("  {}: {}", to_string(support.code), printable(support.reason));
   }
   return row;
@@ -126,12 +149,20 @@ void print_rows(std::ostream& out, const std::vector<Row>& rows) {
 }
 
 void print_totals(std::ostream& out, const Totals& totals, std::size_t listed,
-                  const SuiteSize& size) {
+                  const SuiteSize& size, const RunLimits& limits) {
   fmt::print(out, "{} cells of {} problems, {:.3f} GFLOP once through, at most {:.1f} MiB\n",
              size.cells, size.problems, totals.flops / 1e9,
              static_cast<double>(totals.max_bytes) / (1 << 20));
   if (const std::int64_t rest = size.cells - static_cast<std::int64_t>(listed); rest > 0) {
     fmt::print(out, "{} of them are not listed, and not in the figures\n", rest);
+  }
+  if (listed > totals.unknown) {
+    const auto counted = static_cast<double>(listed - totals.unknown);
+    fmt::print(out,
+               "up to about {} here, by the limits of {} s of timing a cell and {} s of "
+               "verification a problem\n",
+               duration(totals.seconds / counted * static_cast<double>(size.cells)),
+               limits.time_limit_s, limits.verify_budget_s);
   }
   if (totals.unknown > 0) {
     fmt::print(out, "{} of the listed have masks too large for a list, and no figures\n",
@@ -152,7 +183,7 @@ void print_dry_run(std::ostream& out, const CaseList& list, const SuiteSize& siz
   MaskMaker masks;
   for (const Case& c : list.cases) rows.push_back(row_of(c, masks.mask_of(c), limits, totals));
   print_rows(out, rows);
-  print_totals(out, totals, list.cases.size(), size);
+  print_totals(out, totals, list.cases.size(), size, limits);
 }
 
 }  // namespace longca

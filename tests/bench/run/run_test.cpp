@@ -214,6 +214,23 @@ TEST(Bench, StrictFailsOnABadCell) {
   EXPECT_EQ(bench(folder / "r.jsonl", strict).exit_code, 1);
 }
 
+TEST(Bench, NothingThatRanIsNoSuccessWhereSuccessIsAsked) {
+  const TempDirectory folder;
+  const auto code = [&](const char* flag, const char* dtype, const char* kernel) {
+    const auto result =
+        bench(folder / "r.jsonl", {flag, "--force", "-a", std::string("kernel=") + kernel, "-a",
+                                   std::string("dtype=") + dtype});
+    return result.exit_code;
+  };
+  // block_sparse does not take causal, the mask of these cells.
+  EXPECT_EQ(code("--strict", "float32", "block_sparse"), 1);
+  EXPECT_EQ(code("--require-ok", "float32", "block_sparse"), 1);
+  EXPECT_EQ(code("--quiet", "float32", "block_sparse"), 0);
+  EXPECT_EQ(code("--strict", "float32", "naive,block_sparse"), 0);
+  EXPECT_EQ(code("--require-ok", "float32", "naive,block_sparse"), 1);
+  EXPECT_EQ(code("--require-ok", "float32", "naive"), 0);
+}
+
 TEST(Bench, TooLargeIsOutOfMemoryBeforeItIsTried) {
   const TempDirectory folder;
   const auto result = bench(folder / "r.jsonl",
