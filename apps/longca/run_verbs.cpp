@@ -19,10 +19,13 @@
 #include "bench/run/dry_run.h"
 #include "bench/run/run_cells.h"
 #include "bench/suite/axes.h"
+#include "bench/suite/notices.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "core/output_file.h"
 #include "core/printable.h"
+#include "mask/own_lengths.h"
+#include "mask/own_mask.h"
 #include "report/format.h"
 #include "report/html.h"
 #include "report/table.h"
@@ -145,12 +148,13 @@ void say_where_old_records_are(const RecordWriter& writer) {
 }
 
 /// Runs the remaining cells and appends to `records`. False if the run ended early.
-bool run_rest(const RecordArguments& arguments, const std::vector<Case>& cases,
-              const fs::path& path, const nlohmann::json& env, const CellsFunction& run_cells,
-              std::vector<Record>& records) {
+bool run_rest(const RecordArguments& arguments, std::span<const std::string> notices,
+              const std::vector<Case>& cases, const fs::path& path, const nlohmann::json& env,
+              const CellsFunction& run_cells, std::vector<Record>& records) {
   RecordWriter writer(path,
                       arguments.resume ? RecordWriter::Mode::resume : RecordWriter::Mode::replace,
                       arguments.force ? RecordWriter::kAnyNumber : cases.size());
+  print_notices(notices);
   bool complete = false;
   {
     Progress progress(cases.size(), arguments.progress_style());
@@ -185,10 +189,9 @@ Suite RunArguments::load() const {
   for (const std::string& plugin : plugins) {
     describe_plugin(plugin, std::min(kPluginLimit, case_limit_s.value_or(kPluginLimit)));
   }
-  Suite chosen = load_suite(suite);
-  AxisValues overrides;
-  for (const std::string& axis : axes) parse_axis_argument(axis, overrides);
-  override_axes(chosen, overrides);
+  Suite chosen = load_suite(suite.empty() ? default_suite : suite);
+  if (suite.empty() && !axes.empty()) drop_mask_axes(chosen);
+  override_axes(chosen, given_axes());
   set_limit("--time-limit", time_limit_s, chosen.limits.time_limit_s);
   set_limit("--case-limit", case_limit_s, chosen.limits.case_limit_s);
   if (memory_limit_mib) {
@@ -199,10 +202,43 @@ Suite RunArguments::load() const {
   return chosen;
 }
 
+AxisValues RunArguments::given_axes() const {
+  AxisValues given;
+  for (const std::string& axis : axes) parse_axis_argument(axis, given);
+  return given;
+}
+
+std::vector<std::string> RunArguments::notices(const Suite& chosen, const CaseList& list) const {
+  std::vector<std::string> lines;
+  if (quiet) return lines;
+  if (suite.empty() && axes.empty()) {
+    lines.push_back(fmt::format("no suite given, runs {}: {}", chosen.name, chosen.description));
+  } else if (suite.empty()) {
+    lines.push_back("no suite given, takes the defaults " +
+                    describe_defaults(list.cases, given_axes()));
+  }
+  if (!list.skipped.empty()) lines.push_back(describe_skipped(chosen, list));
+  return lines;
+}
+
+void print_notices(std::span<const std::string> notices) {
+  for (const std::string& notice : notices) fmt::print(stderr, "longca: {}\n", printable(notice));
+}
+
 RunFiles RunArguments::files(const Suite& chosen) const {
   RunFiles files;
   files.reads("SUITE", chosen.path);
   for (const std::string& plugin : plugins) files.reads("--plugin", plugin);
+  const auto values_of = [&](const char* axis) {
+    const auto found = chosen.axes.find(axis);
+    return found == chosen.axes.end() ? std::vector<std::string>{} : found->second;
+  };
+  for (const std::string& name : values_of("lengths")) {
+    if (const OwnLengths* own = find_own_lengths(name)) files.reads("lengths", own->path);
+  }
+  for (const std::string& name : values_of("mask")) {
+    if (const OwnMask* own = find_own_mask(name)) files.reads("mask", own->path);
+  }
   return files;
 }
 
@@ -223,7 +259,7 @@ int exit_code_of_signal(int signal) {
 
 void RecordArguments::add_options(CLI::App& verb) {
   verb.add_option("SUITE", suite,
-                  fmt::format("a name of `list suites`, or FILE.toml (default {})", suite))
+                  fmt::format("a name of `list suites`, or FILE.toml (default {})", default_suite))
       ->type_name("");
   RunArguments::add_options(verb);
   verb.add_option("--time-limit", time_limit_s, "timing a cell stops here at the latest")
@@ -258,6 +294,7 @@ fs::path RecordArguments::output_path(const Suite& chosen) const {
 
 void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList list,
                   RunFiles files, const CellsFunction& run_cells) {
+  const std::vector<std::string> notices = arguments.notices(suite, list);
   const fs::path path = arguments.output_path(suite);
   files.writes("--out", path);
   if (!arguments.resume) files.writes("the run", backup_of(follow_links(path)));
@@ -267,7 +304,7 @@ void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList
   std::vector<Record> records;
   if (arguments.resume) records = take_finished(path, arguments, env, suite.limits, list.cases);
   const InterruptGuard guard;
-  if (!run_rest(arguments, list.cases, path, env, run_cells, records)) {
+  if (!run_rest(arguments, notices, list.cases, path, env, run_cells, records)) {
     const int signal = InterruptGuard::signal();
     fmt::print(stderr, "longca: {}; {} of {} cells are in {}, add --resume to run the rest\n",
                signal != 0 ? "interrupted" : "the launch has lost ranks", records.size(), all,

@@ -22,7 +22,8 @@ namespace longca {
 
 /// Options of `bench`, `cp` and `check`: axes, plug-ins, limits, progress.
 struct RunArguments {
-  std::string suite = "quick";
+  std::string default_suite = "quick";
+  std::string suite;  ///< "": none was named
   std::vector<std::string> axes;
   std::vector<std::string> plugins;
   std::optional<double> time_limit_s;
@@ -33,13 +34,23 @@ struct RunArguments {
   /// Adds -a, --plugin, --case-limit, --memory-limit, --quiet. Outlives the parsing.
   void add_options(CLI::App& verb);
 
-  /// Loads the plug-ins, then the suite with the command line's axes and limits over it. Throws
-  /// InputError.
+  /// Loads the plug-ins, then the suite with the command line's axes and limits over it. Axes given
+  /// without a suite are a problem of the user's own: its masks have the defaults of `longca mask`.
+  /// Throws InputError.
   Suite load() const;
+  /// What the run says before its first cell, a line each: which defaults it took without a suite,
+  /// and what the suite's exceptions left out. Nothing with --quiet.
+  std::vector<std::string> notices(const Suite& chosen, const CaseList& list) const;
   Progress::Style progress_style() const;
   /// The files that a run of the suite reads.
   RunFiles files(const Suite& chosen) const;
+
+ private:
+  AxisValues given_axes() const;
 };
+
+/// Prints each on a line of stderr, after everything that may refuse the run: an error is one line.
+void print_notices(std::span<const std::string> notices);
 
 /// Throws InputError if the suite, with the command line's axes, has axes of ranks, which `verb`
 /// does not take.

@@ -24,6 +24,8 @@ void bench(const RecordArguments& arguments) {
   };
   CaseList list = expand(suite, cells_to_make(arguments));
   if (arguments.dry_run) {
+    list.skipped.clear();  // the dry run itself says what is left out
+    print_notices(arguments.notices(suite, list));
     print_dry_run(std::cout, list, size_of(suite), suite.limits);
     return;
   }

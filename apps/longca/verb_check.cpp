@@ -76,6 +76,7 @@ void check(const CheckArguments& arguments) {
   options.cell.timed = false;
   options.cell.limits = suite.limits;
   options.dump = arguments.dump;
+  print_notices(arguments.notices(suite, list));
   const InterruptGuard guard;
   bool complete = false;
   std::size_t failed = 0;

@@ -107,6 +107,8 @@ void cp(const CpArguments& arguments) {
     return;
   }
   if (arguments.dry_run) {
+    list.skipped.clear();  // the dry run itself says what is left out
+    print_notices(arguments.notices(suite, list));
     print_dry_run(std::cout, list, size_over_ranks(suite, places.ranks), suite.limits);
     return;
   }
@@ -121,7 +123,7 @@ void cp(const CpArguments& arguments) {
 void add_cp(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("cp", "The same over ranks: schemes of context parallelism");
   auto arguments = std::make_shared<CpArguments>();
-  arguments->suite = "cp";
+  arguments->default_suite = "cp";
   arguments->add_options(*verb);
   verb->add_option("--hostfile", arguments->hostfile, "hosts for mpirun, as NODE slots=8")
       ->type_name("FILE");

@@ -10,6 +10,7 @@
 #include "bench/suite/axes.h"
 #include "report/data/facets.h"
 #include "report/scheme_names.h"
+#include "report/short_names.h"
 
 namespace longca {
 namespace {
@@ -109,7 +110,9 @@ void keep_larger(std::optional<double>& largest, const std::optional<double>& va
 
 SplitRecords split_records(std::span<const Record> records) {
   SplitRecords split;
-  for (Record& record : latest_of_each_build(records)) {
+  std::vector<Record> latest = latest_of_each_build(records);
+  shorten_own_names(latest);
+  for (Record& record : latest) {
     (is_over_ranks(record) ? split.over_ranks : split.single).push_back(std::move(record));
   }
   return split;

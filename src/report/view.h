@@ -69,7 +69,7 @@ struct View {
 };
 
 /// The last record of each case, machine and build, cells on one device apart from cells over
-/// ranks.
+/// ranks; the user's own files by their short names (shorten_own_names).
 struct SplitRecords {
   std::vector<Record> single;
   std::vector<Record> over_ranks;

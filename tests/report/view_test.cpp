@@ -31,6 +31,24 @@ TEST(View, UnknownMasksComeLast) {
   EXPECT_EQ(view.sections[0].groups.back().mask, "a_mask_of_tomorrow");
 }
 
+TEST(View, FilesOfTheUsersOwnHaveShortNames) {
+  std::vector<Record> records = sample_records();
+  const auto names = [&](const std::string& first, const std::string& second) {
+    records[0].c.mask = first;
+    records[1].c.mask = second;
+    const std::vector<Record> shown = split_records(records).single;
+    return std::pair(shown.at(0).c.mask, shown.at(1).c.mask);
+  };
+  const std::string one = "m.json-0123456789abcdef";
+  const std::string other = "m.json-fedcba9876543210";
+  EXPECT_EQ(names(one, one), (std::pair<std::string, std::string>("m.json", "m.json")));
+  EXPECT_EQ(names(one, other), std::pair(one, other)) << "two files of one name";
+  const std::string full = "full-0123456789abcdef";
+  EXPECT_EQ(names(one, full), (std::pair<std::string, std::string>("m.json", full)));
+  for (Record& record : records) record.c.lengths = "d.txt-0123456789abcdef";
+  EXPECT_EQ(split_records(records).single.at(0).c.lengths, "d.txt");
+}
+
 TEST(View, EveryRecordIsInExactlyOnePlace) {
   const std::vector<Record> records = sample_records();
   const View view = make_view(records);
