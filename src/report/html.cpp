@@ -18,7 +18,7 @@
 #include "core/output_file.h"
 #include "report/html_data.h"
 #include "report/html_text.h"
-#include "report/scheme_names.h"
+#include "report/page_title.h"
 #include "report/view.h"
 
 namespace longca {
@@ -98,6 +98,17 @@ std::string environment_tables(std::span<const Record> records) {
   return html;
 }
 
+/// "" if there is one: then the heading names its machine.
+std::string several_origins(std::span<const Record> records) {
+  return origins_of(records).size() > 1 ? describe_origins(records) : "";
+}
+
+std::string environments_summary(std::span<const Record> records) {
+  const std::size_t count = distinct_environments(records).size();
+  return fmt::format("{} environment{}: machine, versions, command line", count,
+                     count == 1 ? "" : "s");
+}
+
 std::string metric_rows() {
   std::string html;
   for (const MetricInfo& metric : metric_table()) {
@@ -118,16 +129,6 @@ std::string when(std::span<const Record> records) {
   return *times.begin() + " to " + *times.rbegin();
 }
 
-/// The setting that all cells over ranks share: "kernel flash · heads 8:4 · shard zigzag: ring_p2p
-/// · …".
-std::string ranks_setting(const View& view, std::span<const Record> records) {
-  AxisTexts axes = view.common;
-  if (view.kernels.size() == 1) axes.insert(axes.begin(), {"kernel", view.kernels.front()});
-  std::string text = join_axes(axes, " · ");
-  for (const std::string& setting : scheme_settings(records)) text += " · " + setting;
-  return text;
-}
-
 }  // namespace
 
 std::string render_html(std::span<const Record> records, const std::optional<std::string>& plotly) {
@@ -135,20 +136,18 @@ std::string render_html(std::span<const Record> records, const std::optional<std
   const SplitRecords split = split_records(latest);
   const View single = make_view(split.single);
   const View over_ranks = make_view(split.over_ranks);
-  const std::string machine = describe_origins(latest);
-  const std::string heading =
-      machine.empty() ? "Attention kernels" : "Attention kernels on " + machine;
+  const std::string heading = page_heading(latest);
   return fill_template(
       kPageHtml, {{"title", html_escaped("longca-bench: " + heading)},
                   {"style", std::string(kStyleCss)},
                   {"heading", html_escaped(heading)},
-                  {"setting", html_escaped(join_axes(single.common, " · "))},
+                  {"origins", html_escaped(several_origins(latest))},
                   {"time", html_escaped(when(latest))},
                   {"tiles", tiles(latest)},
                   {"warning", plotly ? "" : fmt::format("<p class=\"warning\">{}</p>", kNoPlotly)},
-                  {"ranks_setting", html_escaped(ranks_setting(over_ranks, split.over_ranks))},
                   {"pictures", html_pictures(single, over_ranks)},
                   {"metrics", metric_rows()},
+                  {"environments", environments_summary(latest)},
                   {"environment", environment_tables(latest)},
                   {"data", json_for_script(html_data(split))},
                   {"plotly", plotly ? "<script>" + script_for_html(*plotly) + "</script>" : ""},

@@ -1,210 +1,197 @@
 #include "report/html_data.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <optional>
-#include <set>
+#include <fmt/format.h>
 
-#include "bench/suite/axes.h"
+#include <algorithm>
+#include <map>
+
+#include "report/data/figures.h"
 #include "report/data/ranking.h"
-#include "report/dense_comparison.h"
-#include "report/ranks_metrics.h"
+#include "report/html_cells.h"
+#include "report/scheme_names.h"
 
 namespace longca {
 namespace {
 
 using nlohmann::json;
 
-void add_distinct(json& values, const json& value) {
-  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
-}
-
-void add_setting(json& axes, json& cell, const AxisTexts& setting) {
-  for (const auto& [name, value] : setting) {
-    cell["setting"][name] = value;
-    auto axis = std::find_if(axes.begin(), axes.end(),
-                             [&](const json& known) { return known.at("name") == name; });
-    if (axis == axes.end()) {
-      axes.push_back({{"name", name}, {"values", json::array()}});
-      axis = axes.end() - 1;
-    }
-    add_distinct(axis->at("values"), value);
-  }
-}
-
-/// Rounds to the precision that a plot shows: thousands of cells have traces.
-json rounded(const std::vector<double>& values, double unit) {
-  json list = json::array();
-  for (const double value : values) list.push_back(std::round(value / unit) * unit);
+json point_json(const FigurePoint& point, const HtmlCells& cells) {
+  const auto number = [](const std::optional<double>& value) {
+    return value ? short_number(*value, 5) : json();
+  };
+  json list = {short_number(point.x),       number(point.y),      cells.index_of(point.record),
+               short_number(point.part, 5), number(point.stroke), number(point.diamond)};
+  while (list.back().is_null() || (list.size() == 4 && list.back() == 0))
+    list.erase(list.size() - 1);
   return list;
 }
 
-json trace_of(const DeviceTrace& trace) {
-  return {{"t_ms", rounded(trace.t_ms, 1)},
-          {"sm_clock_mhz", rounded(trace.sm_clock_mhz, 1)},
-          {"power_w", rounded(trace.power_w, 1)}};
-}
-
-json cell_of(const Record& record) {
-  json metrics = json::object();
-  for (const auto& [name, value] : record.metrics) {
-    if (std::isfinite(value)) metrics[name] = value;
-  }
-  return {{"kernel", record.c.kernel},
-          {"mask", record.c.mask},
-          {"tokens", record.c.tokens},
-          {"pass", to_string(record.c.pass)},
-          {"setting", json::object()},
-          {"status", to_string(record.status.code)},
-          {"reason", record.status.reason},
-          {"metrics", std::move(metrics)},
-          {"stop", record.stop},
-          {"notes", record.notes}};
-}
-
-/// The lists of the page; adding cells fills them.
-class Lists {
+/// Writes a kind of cells: their problems and figures.
+class KindWriter {
  public:
-  /// Adds a view's cells; `finish` adds to each the fields that only its kind has.
-  template <typename Finish>
-  void add(const View& view, Finish finish) {
-    // The records lie in one array, in the order of the run.
-    const std::vector<const Record*> records = view.records();
-    const auto first = std::min_element(records.begin(), records.end());
-    for (const std::string& kernel : view.kernels) add_distinct(kernels_, kernel);
-    for (const ViewSection& section : view.sections) {
-      for (const ViewGroup& group : section.groups) {
-        masks_.insert(group.mask);
-        tokens_.insert(group.tokens);
-        const PassRankings rankings(group);
-        for (const ViewRow& row : group.rows) {
-          for (const Record* record : row.passes) {
-            if (record == nullptr) continue;
-            passes_.insert(record->c.pass);
-            json cell = cell_of(*record);
-            cell["best"] = rankings.is_marked(row, record->c.pass);
-            if (record->trace) {
-              cell["order"] = record - *first;
-              cell["trace"] = trace_of(*record->trace);
-            }
-            add_setting(axes_, cell, section.setting);
-            add_setting(axes_, cell, group.setting);
-            finish(*record, row, cell);
-            cells_.push_back(std::move(cell));
+  KindWriter(const View& view, const FigureSet& set, const HtmlCells& cells)
+      : view_(view), set_(set), cells_(cells) {
+    for (std::size_t i = 0; i < set.series.size(); ++i) series_[set.series[i].name] = i;
+    for (const Figure& figure : set.figures) {
+      for (const FigurePanel& panel : figure.panels) {
+        for (const FigureSeries& series : panel.series) {
+          for (const FigurePoint& point : series.points) {
+            series_of_[point.record] = series_.at(series.name);
           }
         }
       }
     }
   }
 
-  void write(json& data) {
-    data["kernels"] = std::move(kernels_);
-    data["masks"] = json::array();
-    for (const MaskTraits& mask : mask_table()) {
-      if (masks_.erase(mask.name) > 0) data["masks"].push_back(mask.name);
+  json write() const {
+    json kind = {{"kind", view_.over_ranks ? "ranks" : "devices"},
+                 {"unit", view_.unit.name},
+                 {"setting", join_axes(view_.common, " · ")},
+                 {"axes", axes()}};
+    write_problems(kind);
+    kind["series"] = json::array();
+    for (const SeriesStyle& style : set_.series) {
+      kind["series"].push_back({{"name", style.name}, {"color", style.color}});
     }
-    for (const std::string& unknown : masks_) data["masks"].push_back(unknown);
-    data["tokens"] = tokens_;
-    data["passes"] = json::array();
-    for (const Pass pass : passes_) data["passes"].push_back(to_string(pass));
-    data["axes"] = std::move(axes_);
-    data["cells"] = std::move(cells_);
+    kind["figures"] = json::array();
+    for (const Figure& figure : set_.figures) kind["figures"].push_back(figure_json(figure));
+    return kind;
   }
 
  private:
-  json kernels_ = json::array();
-  std::set<std::string> masks_;
-  std::set<std::int64_t> tokens_;
-  std::set<Pass> passes_;
-  json axes_ = json::array();
-  json cells_ = json::array();
-};
-
-json unit_of(const View& view) {
-  return {{"name", view.unit.name}, {"per_tflops", view.unit.per_tflops}};
-}
-
-/// Adds the fields that only cells over ranks have.
-void add_scheme(const Record& record, const ViewRow& row, const Baselines& baselines, json& cell) {
-  const Case& c = record.c;
-  cell["ranks"] = c.ranks.value_or(1);
-  cell["scheme"] = *c.scheme;
-  cell["row"] = row.scheme;
-  if (c.shard) cell["shard"] = *c.shard;
-  if (c.factor) cell["factor"] = *c.factor;
-  if (c.transport) cell["transport"] = *c.transport;
-  const Baseline baseline = baselines.of(c);
-  if (baseline.tflops > 0) {
-    cell["baseline"] = {
-        {"tflops", baseline.tflops}, {"name", baseline.name}, {"same_work", baseline.same_work}};
-  }
-}
-
-json ranks_of(const View& view, std::span<const Record> records) {
-  json scalings = json::array();
-  for (const Scaling& scaling : make_scalings(records)) {
-    scalings.push_back(
-        {{"label", scaling.label()}, {"tokens", scaling.tokens}, {"per_rank", scaling.per_rank}});
-  }
-  return {{"unit", unit_of(view)}, {"schemes", view.schemes}, {"scalings", std::move(scalings)}};
-}
-
-json dense_of(const Record* dense) {
-  if (dense == nullptr) return nullptr;
-  json object = {{"kernel", dense->c.kernel}, {"mask", dense->c.mask}};
-  for (const char* name : {"time_ms", "tflops", "peak_bytes"}) {
-    const auto value = metric_of(dense, name);
-    if (value && std::isfinite(*value)) object[name] = *value;
-  }
-  return object;
-}
-
-/// Block-sparse attention compared with dense, as sparse.js reads it.
-class SparseJson {
- public:
-  explicit SparseJson(const DenseComparison& comparison) {
-    if (comparison.tables.empty()) return;
-    json_ = {{"common", join_axes(comparison.common, " · ")},
-             {"tables", json::array()},
-             {"groups", json::array()},
-             {"lines", json::array()}};
-    for (const DensityTable& table : comparison.tables) add(table);
+  json axes() const {
+    std::vector<SettingCells> settings;
+    for (const ViewSection& section : view_.sections) {
+      int cells = 0;
+      for (const ViewGroup& group : section.groups) {
+        for (const ViewRow& row : group.rows) {
+          cells += static_cast<int>(std::count_if(row.passes.begin(), row.passes.end(),
+                                                  [](const Record* r) { return r != nullptr; }));
+        }
+      }
+      settings.push_back({section.setting, cells});
+    }
+    for (const Figure& figure : set_.figures) {
+      for (const FigurePanel& panel : figure.panels) settings.push_back({panel.setting, 0});
+    }
+    json list = json::array();
+    for (const ChoiceAxis& axis : make_choices(settings)) {
+      list.push_back({{"name", axis.name}, {"values", axis.values}, {"chosen", axis.chosen}});
+    }
+    return list;
   }
 
-  /// null for a comparison without tables.
-  const json& value() const { return json_; }
-
-  /// The index of the cell's line, if it belongs to one.
-  std::optional<std::size_t> line_of(const Record& record) const {
-    const auto found = lines_.find(&record);
-    return found == lines_.end() ? std::nullopt : std::optional(found->second);
+  /// "8K", or over ranks "8K · 2 ranks".
+  static std::string column_of(const ViewGroup& group) {
+    const std::string tokens = format_tokens(group.tokens);
+    if (group.ranks == 0) return tokens;
+    return fmt::format("{} · {} rank{}", tokens, group.ranks, group.ranks == 1 ? "" : "s");
   }
 
- private:
-  void add(const DensityTable& table) {
-    json& tables = json_["tables"];
-    std::string name = table.mask;
-    if (!table.setting.empty()) name += " · " + join_axes(table.setting, " · ");
-    tables.push_back({{"blocks", name}, {"pass", to_string(table.pass)}});
-    for (const DensityGroup& group : table.groups) {
-      json& groups = json_["groups"];
-      groups.push_back({{"table", tables.size() - 1},
-                        {"tokens", group.tokens},
-                        {"dense", dense_of(group.dense)}});
-      for (const DensityLine& line : group.lines) {
-        json& lines = json_["lines"];
-        for (const Record* cell : line.cells) lines_[cell] = lines.size();
-        lines.push_back({{"group", groups.size() - 1},
-                         {"kernel", line.kernel},
-                         {"break_even", describe_break_even(line.kernel_time)},
-                         {"break_even_total", describe_break_even(line.end_to_end)}});
+  using Problem = std::pair<const ViewSection*, const ViewGroup*>;
+
+  std::vector<Problem> groups_by_mask() const {
+    std::vector<Problem> problems;
+    for (const ViewSection& section : view_.sections) {
+      for (const ViewGroup& group : section.groups) problems.emplace_back(&section, &group);
+    }
+    std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
+      return mask_index(a.second->mask) < mask_index(b.second->mask);
+    });
+    return problems;
+  }
+
+  void write_problems(json& kind) const {
+    std::map<std::pair<std::int64_t, int>, std::string> names;  // in the order of columns
+    for (const ViewSection& section : view_.sections) {
+      for (const ViewGroup& group : section.groups) {
+        names[{group.tokens, group.ranks}] = column_of(group);
       }
     }
+    std::vector<std::string> columns;
+    for (const auto& [key, name] : names) columns.push_back(name);
+    json problems = json::array();
+    for (const auto& [section, group] : groups_by_mask()) {
+      const auto column = std::distance(names.begin(), names.find({group->tokens, group->ranks}));
+      json problem = {{"mask", group->mask},
+                      {"column", column},
+                      {"tokens", group->tokens},
+                      {"setting", axes_json(section->setting)}};
+      if (!group->setting.empty()) problem["title"] = group->title();
+      if (group->ranks > 0) problem["ranks"] = group->ranks;
+      for (const Work work : kWorks) add_ranking(problem, work, rank(*group, work));
+      problems.push_back(std::move(problem));
+    }
+    kind["columns"] = std::move(columns);
+    kind["problems"] = std::move(problems);
   }
 
-  json json_;
-  std::map<const Record*, std::size_t> lines_;
+  void add_ranking(json& problem, Work of_work, const Ranking& ranking) const {
+    if (ranking.rows.empty()) return;
+    const std::string work(to_string(of_work));
+    const Pass pass = of_work == Work::backward ? Pass::backward : Pass::forward;
+    json tied = json::array();
+    for (const RankedRow& row : ranking.rows) {
+      if (!row.is_first) continue;
+      const Record* record = row.row->pass(pass);
+      tied.push_back({series_of_.at(record), cells_.index_of(record), short_number(row.time_ms, 4),
+                      short_number(row.tflops * view_.unit.per_tflops, 4)});
+    }
+    problem[work] = {{"tied", std::move(tied)}};
+    const auto next = std::ranges::find_if_not(ranking.rows, &RankedRow::is_first);
+    if (next == ranking.rows.end()) return;
+    problem[work]["lead"] = short_number(*ranking.lead(), 4);
+    problem[work]["next"] = series_of_.at(next->row->pass(pass));
+  }
+
+  json figure_json(const Figure& figure) const {
+    json object = {{"name", figure.name},
+                   {"title", figure.title},
+                   {"hint", figure.hint},
+                   {"x", figure.x_title},
+                   {"y", figure.y_title},
+                   {"mark", to_string(figure.mark)},
+                   {"shares_y", figure.shares_y},
+                   {"is_error", figure.is_error},
+                   {"x_min", short_number(figure.x_min)},
+                   {"dashed", figure.dashed_means}};
+    object["y_max"] = figure.y_max ? short_number(*figure.y_max) : json();
+    object["panels"] = json::array();
+    for (const FigurePanel& panel : figure.panels) object["panels"].push_back(panel_json(panel));
+    return object;
+  }
+
+  json panel_json(const FigurePanel& panel) const {
+    json object = {{"title", panel.title},
+                   {"mask", panel.mask},
+                   {"setting", axes_json(panel.setting)},
+                   {"ticks", panel.ticks}};
+    if (!panel.note.empty()) object["note"] = panel.note;
+    object["series"] = json::array();
+    for (const FigureSeries& series : panel.series) {
+      json points = json::array();
+      for (const FigurePoint& point : series.points) points.push_back(point_json(point, cells_));
+      object["series"].push_back({{"series", series_.at(series.name)}, {"points", points}});
+      if (series.is_dashed) object["series"].back()["dashed"] = true;
+      if (!series.absent.empty()) object["series"].back()["absent"] = series.absent;
+    }
+    object["references"] = json::array();
+    for (const FigureReference& line : panel.references) {
+      json places = json::array();
+      for (const auto& place : line.places) {
+        places.push_back({short_number(place.x), short_number(place.y, 5)});
+      }
+      object["references"].push_back(
+          {{"name", line.name}, {"dotted", line.is_dotted}, {"places", std::move(places)}});
+    }
+    return object;
+  }
+
+  const View& view_;
+  const FigureSet& set_;
+  const HtmlCells& cells_;
+  std::map<std::string, std::size_t> series_;  // by name
+  std::map<const Record*, std::size_t> series_of_;
 };
 
 }  // namespace
@@ -213,26 +200,28 @@ json html_data(const SplitRecords& records) {
   const View single = make_view(records.single);
   const View over_ranks = make_view(records.over_ranks);
   const Baselines baselines(records.single, records.over_ranks);
-  Lists lists;
-  const SparseJson sparse(compare_with_dense(records.single));
-  lists.add(single, [&](const Record& record, const ViewRow&, json& cell) {
-    if (const auto line = sparse.line_of(record)) {
-      cell["line"] = *line;
-      cell["density"] = *record.c.density;
-    }
-  });
-  lists.add(over_ranks, [&](const Record& record, const ViewRow& row, json& cell) {
-    add_scheme(record, row, baselines, cell);
-  });
-  json marks = json::array();
+  const DenseComparison comparison = compare_with_dense(records.single);
+  HtmlCells cells;
+  cells.add(over_ranks, baselines, comparison);
+  cells.add(single, baselines, comparison);
+  json data = {{"kinds", json::array()}, {"marks", json::array()}};
   for (const StatusCode code : marked_statuses()) {
-    marks.push_back(
+    data["marks"].push_back(
         {{"status", to_string(code)}, {"mark", status_mark(code)}, {"words", status_text(code)}});
   }
-  json data = {{"unit", unit_of(single)}, {"marks", std::move(marks)}, {"ranks", nullptr}};
-  data["sparse"] = sparse.value();
-  if (over_ranks.over_ranks) data["ranks"] = ranks_of(over_ranks, records.over_ranks);
-  lists.write(data);
+  if (!records.over_ranks.empty()) {
+    const FigureSet set = make_rank_figures(over_ranks, records);
+    json kind = KindWriter(over_ranks, set, cells).write();
+    for (const std::string& setting : scheme_settings(records.over_ranks)) {
+      kind["setting"] = kind["setting"].get<std::string>() + " · " + setting;
+    }
+    data["kinds"].push_back(std::move(kind));
+  }
+  if (!records.single.empty()) {
+    const FigureSet set = make_device_figures(single, comparison);
+    data["kinds"].push_back(KindWriter(single, set, cells).write());
+  }
+  data["cells"] = cells.write();
   return data;
 }
 

@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
 #include "bench/suite/axes.h"
 #include "core/error.h"
+#include "report/html_cells.h"
 #include "report/html_data.h"
 #include "report/html_text.h"
 #include "report/mask_picture.h"
@@ -21,12 +23,11 @@ constexpr double kMaxPiecesOfPage = 1 << 25;
 constexpr std::size_t kMaxSlices = std::size_t{1} << 15;
 constexpr std::size_t kMaxSlicesOfPage = std::size_t{1} << 18;
 
-/// The axes that determine a mask: cases that agree on them have the same picture.
+/// The axes that determine a mask of some length.
 AxisTexts picture_axes(const Case& c) {
   AxisTexts texts;
   for (const Axis& axis : axis_table()) {
-    const bool shapes_mask = axis.applies != nullptr || axis.name == "mask" ||
-                             axis.name == "tokens" || axis.name == "seed";
+    const bool shapes_mask = axis.applies != nullptr || axis.name == "mask" || axis.name == "seed";
     if (!shapes_mask) continue;
     if (auto text = axis.text(c)) texts.emplace_back(axis.name, std::move(*text));
   }
@@ -81,34 +82,41 @@ std::string picture(const Case& c, const Mask& mask, const AxisTexts& axes) {
   for (const auto& [name, value] : axes) {
     if (name != "mask" && name != "tokens" && name != "seed") parameters.emplace_back(name, value);
   }
-  return fmt::format(
-      R"(<figure class="picture" data-mask="{0}" data-tokens="{1}">{2}<figcaption>{0})"
-      "<small>{3}</small><small>{4}</small></figcaption></figure>\n",
-      html_escaped(c.mask), c.tokens, mask_svg(mask, c.mask + ", " + density), density,
-      html_escaped(join_axes(parameters, ", ")));
+  return fmt::format(R"(<figure class="picture" data-mask="{0}" data-axes="{1}">{2}<figcaption>{0})"
+                     "<small>{3}</small><small>{4}</small></figcaption></figure>\n",
+                     html_escaped(c.mask), html_escaped(axes_json(parameters).dump()),
+                     mask_svg(mask, c.mask + ", " + density), density,
+                     html_escaped(join_axes(parameters, ", ")));
 }
 
-/// One case per distinct mask, in the views' order.
-std::vector<std::pair<AxisTexts, const Case*>> distinct_masks(const View& single,
-                                                              const View& over_ranks) {
-  std::set<AxisTexts> seen;
-  std::set<std::string> names;
-  std::vector<std::pair<AxisTexts, const Case*>> cases;
-  for (const ViewSection& section : single.sections) {
-    for (const ViewGroup& group : section.groups) {
-      const Case& c = group.rows.front().c();
-      AxisTexts axes = picture_axes(c);
-      names.insert(c.mask);
-      if (seen.insert(axes).second) cases.emplace_back(std::move(axes), &c);
+/// A mask at the middle of its lengths.
+struct PicturedMask {
+  AxisTexts axes;
+  std::vector<const Case*> lengths{};  ///< ascending
+
+  const Case& c() const { return *lengths[(lengths.size() - 1) / 2]; }
+};
+
+/// In the views' order.
+std::vector<PicturedMask> distinct_masks(const View& single, const View& over_ranks) {
+  std::vector<PicturedMask> masks;
+  std::map<AxisTexts, std::size_t> places;
+  for (const View* view : {&single, &over_ranks}) {
+    for (const ViewSection& section : view->sections) {
+      for (const ViewGroup& group : section.groups) {
+        const Case& c = group.rows.front().c();
+        AxisTexts axes = picture_axes(c);
+        const auto [place, is_new] = places.try_emplace(axes, masks.size());
+        if (is_new) masks.push_back({std::move(axes)});
+        masks[place->second].lengths.push_back(&c);
+      }
     }
   }
-  for (const ViewSection& section : over_ranks.sections) {
-    for (const ViewGroup& group : section.groups) {
-      const Case& c = group.rows.front().c();
-      if (names.insert(c.mask).second) cases.emplace_back(picture_axes(c), &c);
-    }
+  for (PicturedMask& mask : masks) {
+    std::stable_sort(mask.lengths.begin(), mask.lengths.end(),
+                     [](const Case* a, const Case* b) { return a->tokens < b->tokens; });
   }
-  return cases;
+  return masks;
 }
 
 }  // namespace
@@ -117,15 +125,15 @@ std::string html_pictures(const View& single, const View& over_ranks) {
   std::string html;
   std::size_t drawn = 0;
   PageBudget budget;
-  const auto cases = distinct_masks(single, over_ranks);
-  for (const auto& [axes, c] : cases) {
+  const std::vector<PicturedMask> masks = distinct_masks(single, over_ranks);
+  for (const PicturedMask& one : masks) {
     if (drawn == kMaxPictures) break;
-    if (const auto mask = mask_of(*c, budget)) {
-      html += picture(*c, *mask, axes);
+    if (const auto mask = mask_of(one.c(), budget)) {
+      html += picture(one.c(), *mask, one.axes);
       ++drawn;
     }
   }
-  if (const std::size_t missing = cases.size() - drawn; missing > 0) {
+  if (const std::size_t missing = masks.size() - drawn; missing > 0) {
     html += fmt::format(
         "<p class=\"hint\">{} mask{} not drawn: too large, more than a page draws, or unknown "
         "here.</p>\n",

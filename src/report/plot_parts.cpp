@@ -12,10 +12,6 @@
 namespace longca {
 namespace {
 
-constexpr std::array<const char*, 3> kSuffixes = {".png", ".svg", ".pdf"};
-constexpr std::array<const char*, 10> kColors = {"#2f6fbb", "#e08a3c", "#3c9d6b", "#b8527f",
-                                                 "#8468b8", "#c2a02e", "#45a3b5", "#c4534a",
-                                                 "#7a8290", "#6f7f35"};
 // In pixels of a 96 dpi screen.
 constexpr int kLineHeight = 22;
 constexpr int kMargin = 20;
@@ -25,13 +21,13 @@ constexpr double kStroke = 11;  ///< half its width
 constexpr double kItemSpace = 22;
 
 bool has_square(const PlotHead::Item& item) {
-  return item.color != nullptr && (item.dash == 0 || item.has_square);
+  return !item.color.empty() && item.dash == 0;
 }
 
 /// The width of the square and stroke before an item's text.
 double sign_width(const PlotHead::Item& item) {
-  if (item.color == nullptr) return 0;
-  return (has_square(item) ? 2 * kSquare + 6 : 0) + (item.dash > 0 ? 2 * kStroke + 6 : 0);
+  if (item.color.empty()) return 0;
+  return (has_square(item) ? 2 * kSquare : 2 * kStroke) + 6;
 }
 
 bool begins_letter(char c) {
@@ -51,41 +47,7 @@ std::vector<std::string> with_ellipsis(std::vector<std::string> lines) {
   return lines;
 }
 
-constexpr int kDashes = 5;
-// Filled circle, diamond, square, triangles.
-constexpr std::array kPoints = {7, 13, 5, 9, 11};
-constexpr std::array kPatterns = {0, 4, 5, 6, 7, 2};
-constexpr double kGroupWidth = 0.84;  ///< of the distance between two numbers of ranks
-
-std::string fill_of_look(std::size_t look) {
-  const int pattern = pattern_of_look(look);
-  return pattern == 0 ? "solid" : fmt::format("pattern {}", pattern);
-}
-
-double bar_distance(const DrawnSeries& series) {
-  return kGroupWidth / static_cast<double>(series.of);
-}
-
-/// Leaves a little space to the next bar.
-double bar_width(const DrawnSeries& series) {
-  return bar_distance(series) * 0.9;
-}
-
-void add_bar_data(const DrawnSeries& series, PlotScript& script) {
-  const double shift =
-      (static_cast<double>(series.number) + 0.5) * bar_distance(series) - kGroupWidth / 2;
-  script.data += fmt::format("$bars{} << EOD\n", series.number);
-  for (const PlotPoint& point : series.points) {
-    script.data += fmt::format("{:.4f} {:.6g} {:.6g}\n", point.x + shift, point.y, point.part);
-  }
-  script.data += "EOD\n";
-}
-
 }  // namespace
-
-const char* plot_color(std::size_t n) {
-  return kColors[n % kColors.size()];
-}
 
 double plot_tic_step(double largest) {
   if (largest <= 0) return 1;
@@ -179,22 +141,21 @@ std::string PlotHead::script(int height) const {
   std::string script;
   for (const Placed& placed : placed_) {
     const double y = 1 - (placed.line + 0.9) * kLineHeight / height;
-    double x = placed.x;
+    const double x = placed.x;
     if (has_square(placed.item)) {
       script += fmt::format(
           "set object rectangle center screen {:.4f},{:.4f} size screen {:.4f},{:.4f} "
-          "fc rgb '{}' fs {}\n",
-          (x + kSquare) / width_, y, 2 * kSquare / width_, 2 * kSquare / height, placed.item.color,
-          placed.item.pattern > 0
-              ? fmt::format("pattern {} border rgb '{}'", placed.item.pattern, placed.item.color)
-              : "solid noborder");
-      x += 2 * kSquare + 6;
-    }
-    if (placed.item.color != nullptr && placed.item.dash > 0) {
+          "fc rgb '{}' fs solid noborder\n",
+          (x + kSquare) / width_, y, 2 * kSquare / width_, 2 * kSquare / height, placed.item.color);
+    } else if (!placed.item.color.empty()) {
       script += fmt::format(
           "set arrow from screen {:.4f},{:.4f} to screen {:.4f},{:.4f} nohead lw 2 lc rgb '{}' "
           "dt {}\n",
           x / width_, y, (x + 2 * kStroke) / width_, y, placed.item.color, placed.item.dash);
+    }
+    if (placed.item.point > 0) {
+      script += fmt::format("set label '' at screen {:.4f},{:.4f} point pt {} ps 0.9 lc rgb '{}'\n",
+                            (x + kStroke) / width_, y, placed.item.point, placed.item.color);
     }
     script += fmt::format(
         "set label {} at screen {:.4f},{:.4f} left front{}\n", gnuplot_quoted(placed.item.text),
@@ -211,9 +172,8 @@ std::vector<PlotHead::Item> mark_items(const std::function<bool(StatusCode)>& sh
   return items;
 }
 
-void draw_panels(const std::filesystem::path& file, const PanelGrid& grid, const PlotHead& head,
-                 const std::string& settings,
-                 const std::function<std::string(int panel)>& panel_script) {
+PlotScript panels_script(const PanelGrid& grid, const PlotHead& head, const std::string& settings,
+                         const std::function<std::string(int panel)>& panel_script) {
   const int rows = (grid.panels + grid.columns - 1) / grid.columns;
   const int height = rows * grid.panel_height + head.height();
   std::string script =
@@ -231,66 +191,7 @@ void draw_panels(const std::filesystem::path& file, const PanelGrid& grid, const
                           static_cast<double>(grid.panel_height) / height);
     script += panel_script(i);
   }
-  draw_with_gnuplot(file, grid.width, height, script + "unset multiplot\n");
-}
-
-void draw_all_formats(const std::filesystem::path& directory, const std::string& stem,
-                      const std::function<void(const std::filesystem::path&)>& draw,
-                      std::vector<std::filesystem::path>& files) {
-  for (const char* suffix : kSuffixes) {
-    files.push_back(directory / (stem + suffix));
-    draw(files.back());
-  }
-}
-
-int dash_of_look(std::size_t look) {
-  return static_cast<int>(look % kDashes) + 1;
-}
-
-int pattern_of_look(std::size_t look) {
-  return kPatterns[look % kPatterns.size()];
-}
-
-void add_line(const DrawnSeries& series, PlotScript& script) {
-  script.data += fmt::format("$line{} << EOD\n", series.number);
-  for (const PlotPoint& point : series.points) {
-    script.data += fmt::format("{} {:.6g}\n", point.x, point.y);
-  }
-  script.data += "EOD\n";
-  script.plot += fmt::format(
-      ", $line{} using 1:2 with linespoints lc rgb '{}' lw 2 dt {} pt {} ps 0.9 notitle",
-      series.number, series.color, dash_of_look(series.look),
-      kPoints[series.look % kPoints.size()]);
-}
-
-void add_bars(const DrawnSeries& series, PlotScript& script) {
-  add_bar_data(series, script);
-  script.plot +=
-      fmt::format(", $bars{} using 1:2:({:.4f}) with boxes lc rgb '{}' fs {} notitle",
-                  series.number, bar_width(series), series.color, fill_of_look(series.look));
-}
-
-void add_stacks(const DrawnSeries& series, PlotScript& script) {
-  add_bar_data(series, script);
-  script.plot += fmt::format(
-      ", $bars{0} using 1:2:({1:.4f}) with boxes lc rgb '{2}' fs solid 0.3 notitle"
-      ", $bars{0} using 1:3:({1:.4f}) with boxes lc rgb '{2}' fs {3} notitle",
-      series.number, bar_width(series), series.color, fill_of_look(series.look));
-}
-
-void add_baseline(std::size_t number, const std::vector<PlotPoint>& points, const char* color,
-                  bool is_across, PlotScript& script) {
-  script.data += fmt::format("$baseline{} << EOD\n", number);
-  for (const PlotPoint& point : points) {
-    if (is_across) {
-      script.data += fmt::format("-0.5 {0:.6g}\n0.5 {0:.6g}\n", point.y);
-    } else {
-      script.data += fmt::format("{} {:.6g}\n", point.x, point.y);
-    }
-  }
-  script.data += "EOD\n";
-  script.plot += fmt::format(", $baseline{} using 1:2 with {} lc rgb '{}' lw 1.8 dt 2 notitle",
-                             number, is_across ? "lines" : "linespoints pt 2 ps 0.5", color);
+  return {script + "unset multiplot\n", grid.width, height};
 }
 
 }  // namespace longca

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "bench/expect_input_error.h"
@@ -11,6 +10,7 @@
 #include "report/mask_picture.h"
 #include "report/plot_parts.h"
 #include "report/sample_records.h"
+#include "report/sparse_records.h"
 #include "support/temp_directory.h"
 
 namespace longca::testing {
@@ -51,16 +51,19 @@ class PathVariable {
   std::string before_;
 };
 
-TEST(Plots, AFigurePerPassInThreeFormats) {
+TEST(Plots, SpeedAndMemoryOfEachPassInThreeFormats) {
   const TempDirectory folder;
   const auto files = write_plots(sample_records(), folder / "plots");
   std::vector<std::string> names;
   for (const fs::path& file : files) {
     names.push_back(file.filename());
-    expect_picture(file);
+    if (file.extension() != ".html") expect_picture(file);
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"forward.png", "forward.svg", "forward.pdf",
-                                             "backward.png", "backward.svg", "backward.pdf"}));
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "forward.png", "forward.svg", "forward.pdf", "backward.png", "backward.svg",
+                       "backward.pdf", "forward-memory.png", "forward-memory.svg",
+                       "forward-memory.pdf", "backward-memory.png", "backward-memory.svg",
+                       "backward-memory.pdf", "index.html"}));
 }
 
 TEST(Plots, ShowWhatTheRecordsSay) {
@@ -79,8 +82,24 @@ TEST(Plots, ASettingOfItsOwnGetsAFileOfItsOwn) {
   records[1].c.dtype = DType::bfloat16;
   records[1].c.heads_k = 4;
   const auto files = write_plots(records, folder.path());
-  ASSERT_EQ(files.size(), 6U);
+  ASSERT_EQ(files.size(), 2U * 2 * 3 + 1);
   EXPECT_EQ(files[3].filename(), "forward-heads-8-4-dtype-bfloat16.png");
+}
+
+TEST(Plots, AnIndexListsThem) {
+  const TempDirectory folder;
+  std::vector<Record> records = sample_records();
+  for (Record& record : records) record.c.kernel += "<b>";
+  records[0].env["cpu"]["model"] = "<script>";
+  const auto files = write_plots(records, folder.path());
+  const std::string index = read_file(folder / "index.html");
+  for (const fs::path& file : files) {
+    if (file.extension() == ".html") continue;
+    EXPECT_THAT(index, HasSubstr("href=\"" + file.filename().string() + "\""));
+  }
+  EXPECT_THAT(index, HasSubstr("<h1>Attention kernels on &lt;script&gt;"));
+  EXPECT_THAT(index, HasSubstr("<h2>Forward: speed</h2>"));
+  EXPECT_THAT(index, Not(HasSubstr("<script")));
 }
 
 TEST(Plots, NamesCannotSteerGnuplot) {
@@ -97,7 +116,9 @@ TEST(Plots, RecordsWithoutAnyNumberAreDrawnToo) {
   const TempDirectory folder;
   std::vector<Record> records = {sample_records()[2]};
   ASSERT_EQ(records[0].status.code, StatusCode::unsupported);
-  for (const fs::path& file : write_plots(records, folder.path())) expect_picture(file);
+  for (const fs::path& file : write_plots(records, folder.path())) {
+    if (file.extension() != ".html") expect_picture(file);
+  }
 }
 
 TEST(Plots, PlacesThatCannotBeWrittenAreNamed) {
@@ -150,78 +171,54 @@ TEST(Gnuplot, QuotesTakeAnyText) {
   EXPECT_EQ(gnuplot_quoted("a\nb`c`\\"), "'a\\nb`c`\\'");
 }
 
-/// The sample's cells of one mask, forward, at more and more lengths.
-std::vector<Record> records_at_lengths(const std::string& mask, int lengths) {
-  std::vector<Record> records;
-  for (const Record& record : sample_records()) {
-    if (record.c.mask != mask || record.c.tokens != 1024 || record.c.pass != Pass::forward)
-      continue;
-    for (int i = 0; i < lengths; ++i) {
-      records.push_back(record);
-      records.back().c.tokens = 1024 * (i + 1);
-    }
-  }
-  return records;
-}
-
-TEST(Figure, ManyBarsLeaveOutTheKernelsWithoutANumberAndNameThem) {
-  const auto panel_at = [](int lengths) {
-    return make_figures(make_view(records_at_lengths("full", lengths))).front().panels.front();
-  };
-  const FigurePanel few = panel_at(8);
-  EXPECT_TRUE(few.absent.empty());
-  EXPECT_EQ(few.bars.size(), 3U * 8);
-  const FigurePanel many = panel_at(9);
-  ASSERT_EQ(many.absent.size(), 1U);
-  EXPECT_EQ(many.absent[0].kernel, 2U);  // block_sparse
-  EXPECT_EQ(many.absent[0].statuses, std::set<StatusCode>{StatusCode::unsupported});
-  EXPECT_EQ(many.bars.size(), 2U * 9);
-  EXPECT_GT(many.bar_width, few.bar_width);
-}
-
-TEST(RanksPlots, ThreeFiguresPerMaskAndPass) {
+TEST(Plots, OverRanksFiveQuantitiesOfEachPass) {
   const TempDirectory folder;
   std::vector<std::string> names;
   for (const fs::path& file : write_plots(over_ranks_records(), folder.path())) {
-    expect_picture(file);
+    if (file.extension() != ".html") expect_picture(file);
     if (file.extension() == ".svg") names.push_back(file.stem());
   }
   std::vector<std::string> wanted;
-  for (const std::string mask : {"full", "causal_document"}) {
-    for (const std::string pass : {"forward", "backward"}) {
-      for (const char* kind : {"tflops", "exposed", "error"}) {
-        wanted.push_back("cp-" + mask + '-' + pass + '-' + kind);
-      }
+  for (const std::string pass : {"forward", "backward"}) {
+    for (const char* kind : {"tflops", "exposed", "bytes", "imbalance", "error"}) {
+      wanted.push_back("cp-" + pass + '-' + kind);
     }
   }
   EXPECT_EQ(names, wanted);
 }
 
-TEST(RanksPlots, ShowWhatTheRecordsSay) {
+TEST(Plots, OverRanksShowWhatTheRecordsSay) {
   const TempDirectory folder;
   std::vector<Record> records = over_ranks_records();
   const std::vector<Record> single = one_device_records();
   records.insert(records.end(), single.begin(), single.end());
   write_plots(records, folder.path());
-  const std::string svg = read_file(folder / "cp-full-backward-tflops.svg");
-  for (const char* text : {"full, backward pass", "ring_p2p balanced", "ring_p2p zigzag", "ulysses",
-                           "one device", "1K tokens per rank", "TFLOP/s per rank",
-                           "no number: ulysses 4 X; usp 4 C", "X unsupported", "C crash"}) {
+  const std::string svg = read_file(folder / "cp-backward-tflops.svg");
+  for (const char* text :
+       {"Backward: speed per rank", ">full<", "ring_p2p · balanced", "ring_p2p · zigzag", "ulysses",
+        "one device", "1K tokens per rank", "TFLOP/s per rank", "X unsupported", "C crash"}) {
     EXPECT_THAT(svg, HasSubstr(text));
   }
   EXPECT_TRUE(fs::exists(folder / "backward.svg"));
 }
 
-TEST(RanksPlots, ManyKernelsHaveAShortLegend) {
+TEST(Plots, BlockSparseBesideDense) {
   const TempDirectory folder;
-  write_plots(two_kernels_records(), folder.path());
-  const std::string full = read_file(folder / "cp-full-forward-tflops.svg");
-  for (const char* text : {">ulysses<", ">ring_p2p<", ">usp<", ">flash<", ">naive peer<"}) {
-    EXPECT_THAT(full, HasSubstr(text));
+  std::vector<Record> records = joined(sparse_records(), selected_records());
+  std::erase_if(records, [](const Record& record) {
+    return record.c.heads_k != 8 || record.c.pass != Pass::forward ||
+           record.c.block.value_or(64) != 64;
+  });
+  write_plots(records, folder.path());
+  const std::string time = read_file(folder / "sparse-forward-time-selection-random.svg");
+  for (const char* text : {"time over density", "block_sparse, 32K tokens", "dense: fa3, 50.3 ms",
+                           ">slice<", ">fastest dense kernel<"}) {
+    EXPECT_THAT(time, HasSubstr(text));
   }
-  const std::string document = read_file(folder / "cp-causal_document-forward-tflops.svg");
-  EXPECT_THAT(document, HasSubstr("no number: flash X (all 3 schemes)"));
-  EXPECT_THAT(document, Not(HasSubstr("ulysses flash")));
+  const std::string mass = read_file(folder / "sparse-forward-mass-selection-scores.svg");
+  for (const char* text : {">kept mass<", ">times dense speed<", "with selection and planning"}) {
+    EXPECT_THAT(mass, HasSubstr(text));
+  }
 }
 
 TEST(PlotHead, WrapsWordsAndCutsTheEnd) {
@@ -233,7 +230,7 @@ TEST(PlotHead, WrapsWordsAndCutsTheEnd) {
   EXPECT_EQ(wrapped_text("ääää öööööööö", 7, 2), (Lines{"ääää", "öööööö…"}));
 }
 
-TEST(RanksPlots, NamesCannotSteerGnuplot) {
+TEST(Plots, SchemesCannotSteerGnuplot) {
   const TempDirectory folder;
   const std::string canary = (folder / "canary").string();
   std::vector<Record> records = {over_ranks_records()[0]};
@@ -241,36 +238,7 @@ TEST(RanksPlots, NamesCannotSteerGnuplot) {
   records[0].c.kernel = *records[0].c.scheme;
   write_plots(records, folder.path());
   EXPECT_FALSE(fs::exists(canary));
-  EXPECT_THAT(read_file(folder / "cp-full-forward-tflops.svg"), HasSubstr("system("));
-}
-
-TEST(Plots, NameTheKernelsLeftOut) {
-  const TempDirectory folder;
-  write_plots(records_at_lengths("full", 9), folder.path());
-  EXPECT_THAT(read_file(folder / "forward.svg"), HasSubstr("no number: block_sparse X"));
-}
-
-TEST(Figure, MarksOfKernelsLeftOutAreExplained) {
-  const auto figures = make_figures(make_view(records_at_lengths("full", 9)));
-  EXPECT_TRUE(figures.front().shows(StatusCode::unsupported));
-  EXPECT_FALSE(figures.front().shows(StatusCode::oom));
-}
-
-TEST(Figure, BarsStandSideBySideAndNeverOverlap) {
-  const std::vector<Record> records = sample_records();
-  for (const Figure& figure : make_figures(make_view(records))) {
-    for (const FigurePanel& panel : figure.panels) {
-      std::vector<double> places;
-      for (const FigureBar& bar : panel.bars) places.push_back(bar.x);
-      std::sort(places.begin(), places.end());
-      for (std::size_t i = 1; i < places.size(); ++i) {
-        EXPECT_GE(places[i] - places[i - 1], panel.bar_width - 1e-9);
-      }
-      EXPECT_GE(places.front() - panel.bar_width / 2, -0.5);
-      EXPECT_LE(places.back() + panel.bar_width / 2,
-                static_cast<double>(panel.tokens.size()) - 0.5);
-    }
-  }
+  EXPECT_THAT(read_file(folder / "cp-forward-tflops.svg"), HasSubstr("system("));
 }
 
 TEST(MaskPlot, DrawsEveryMaskInEveryFormat) {

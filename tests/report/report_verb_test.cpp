@@ -60,7 +60,7 @@ TEST_F(ReportVerb, WritesEveryView) {
   EXPECT_THAT(read_file(folder_ / "a.csv"), StartsWith("kernel,mask,tokens,"));
   EXPECT_THAT(read_file(folder_ / "a.md"), StartsWith("# longca-bench"));
   EXPECT_TRUE(fs::exists(folder_ / "plots/backward.pdf"));
-  EXPECT_EQ(result.out, "6 files in plots: .pdf .png .svg\n");
+  EXPECT_EQ(result.out, "13 files in plots: .html .pdf .png .svg\n");
 }
 
 TEST_F(ReportVerb, DashIsStandardOutput) {

@@ -1,0 +1,235 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "report/data/figures.h"
+#include "report/data/series_colors.h"
+#include "report/scheme_names.h"
+
+namespace longca {
+namespace {
+
+/// What a figure over ranks shows of an `ok` cell: fills in y, and what else is drawn there.
+using Fill = void (*)(const Record& record, double factor, FigurePoint& point);
+
+struct Quantity {
+  std::string name;  ///< of files
+  std::string title;
+  std::string hint;
+  std::string unit;
+  FigureMark mark;
+  double factor;  ///< from metrics to the unit
+  Fill fill;
+};
+
+constexpr const char* kRate = "tflops";
+
+std::optional<double> scaled(const Record& record, const char* metric, double factor) {
+  const auto value = metric_of(&record, metric);
+  if (!value) return std::nullopt;
+  return *value * factor;
+}
+
+void fill_rate(const Record& record, double factor, FigurePoint& point) {
+  point.y = scaled(record, kRate, factor);
+}
+
+/// Noise can make the steps alone slower than all: then the lighter part is empty.
+void fill_exposed(const Record& record, double factor, FigurePoint& point) {
+  const auto compute = scaled(record, "compute_ms", factor);
+  if (!compute) return;
+  point.y = scaled(record, "time_ms", factor);
+  if (point.y) point.part = std::min(*compute, *point.y);
+}
+
+void fill_bytes(const Record& record, double factor, FigurePoint& point) {
+  point.y = scaled(record, "bytes_sent", factor);
+  point.stroke = scaled(record, "bytes_formula", factor);
+  point.diamond = scaled(record, "bytes_least", factor);
+}
+
+void fill_imbalance(const Record& record, double factor, FigurePoint& point) {
+  point.y = scaled(record, "imbalance", factor);
+  point.diamond = scaled(record, "time_imbalance", factor);
+}
+
+void fill_error(const Record& record, double /*factor*/, FigurePoint& point) {
+  point.y = largest_error(&record);
+}
+
+struct BytesUnit {
+  const char* name;
+  double bytes;
+};
+
+/// The unit that gives an axis few digits.
+BytesUnit bytes_unit(const View& view) {
+  double largest = 0;
+  for (const Record* record : view.records()) {
+    largest = std::max(largest, metric_of(record, "bytes_sent").value_or(0));
+  }
+  for (const BytesUnit unit :
+       {BytesUnit{"GiB", 1 << 30}, BytesUnit{"MiB", 1 << 20}, BytesUnit{"KiB", 1 << 10}}) {
+    if (largest >= 4 * unit.bytes) return unit;
+  }
+  return {"bytes", 1};
+}
+
+std::vector<Quantity> quantities_of(const View& view) {
+  const BytesUnit bytes = bytes_unit(view);
+  return {
+      {kRate, "speed per rank",
+       "Grey: the same kernel without communication, on one device or one rank, at the same length "
+       "if that was measured, otherwise at the same tokens per rank; on a CPU divided by the "
+       "ranks, which share its cores.",
+       fmt::format("{} per rank", view.unit.name), FigureMark::bars, view.unit.per_tflops,
+       fill_rate},
+      {"exposed", "exposed communication",
+       "Full colour: the steps of the slowest rank without communication. Light: what "
+       "communication and waiting add to them.",
+       "ms", FigureMark::stacks, 1, fill_exposed},
+      {"bytes", "bytes sent in one pass",
+       "Counted, by the rank that sends most. Stroke: the scheme's formula. Diamond: lower bound "
+       "for this mask and sharding if queries stay in place, mean over ranks.",
+       bytes.name, FigureMark::bars, 1 / bytes.bytes, fill_bytes},
+      {"imbalance", "imbalance",
+       "Largest over mean of all ranks: allowed cells, from the plan. Diamond: measured time of "
+       "the "
+       "steps without communication.",
+       "largest ÷ mean", FigureMark::bars, 1, fill_imbalance},
+      {"error", "error against the reference",
+       "Largest relative error of O, or of dQ, dK and dV, as partial results of more ranks are "
+       "merged.",
+       "relative error", FigureMark::bars, 1, fill_error},
+  };
+}
+
+/// Makes the figures of a view over ranks.
+class RankFigures {
+ public:
+  RankFigures(const View& view, const SplitRecords& records)
+      : view_(view),
+        scalings_(make_scalings(records.over_ranks)),
+        names_(records.over_ranks),
+        baselines_(records.single, records.over_ranks) {}
+
+  std::string name_of(const Record& record) const {
+    std::string name = *record.c.scheme;
+    if (view_.kernels.size() > 1) name += " · " + record.c.kernel;
+    const std::string variant = names_.variant(record.c);
+    return variant.empty() ? name : name + " · " + variant;
+  }
+
+  std::vector<SeriesStyle> styles() const {
+    std::map<std::string, std::string> schemes;  // by series
+    for (const Record* record : view_.records()) schemes[name_of(*record)] = *record->c.scheme;
+    std::vector<SeriesStyle> styles;
+    SeriesColors colors;
+    std::map<std::string, std::size_t> shades;  // by scheme
+    for (const std::string& name :
+         series_by_weight(view_, [&](const Record& record) { return name_of(record); })) {
+      const std::string& scheme = schemes[name];
+      styles.push_back({name, colors.color_of(scheme, shades[scheme]++)});
+    }
+    return styles;
+  }
+
+  Figure make(Pass pass, const Quantity& quantity) const {
+    const bool is_forward = pass == Pass::forward;
+    Figure figure{
+        .name = fmt::format("cp-{}-{}", to_string(pass), quantity.name),
+        .title = fmt::format("{}: {}", is_forward ? "Forward" : "Backward", quantity.title),
+        .hint = quantity.hint,
+        .x_title = "ranks",
+        .y_title = quantity.unit,
+        .mark = quantity.mark,
+        .shares_y = quantity.mark != FigureMark::stacks,
+        .is_error = quantity.fill == fill_error};
+    for (const ViewSection& section : view_.sections) {
+      for (const Scaling& scaling : scalings_) {
+        for (const ViewGroup& group : section.groups) {
+          add_group(figure, section, scaling, group, pass, quantity);
+        }
+      }
+    }
+    if (quantity.fill == fill_rate) {
+      for (FigurePanel& panel : figure.panels) add_baselines(panel, quantity.factor);
+    }
+    finish(figure);
+    return figure;
+  }
+
+ private:
+  void add_group(Figure& figure, const ViewSection& section, const Scaling& scaling,
+                 const ViewGroup& group, Pass pass, const Quantity& quantity) const {
+    AxisTexts setting = section.setting;
+    if (scalings_.size() > 1) setting.emplace_back("lengths over ranks", scaling.label());
+    for (const ViewRow& row : group.rows) {
+      const Record* record = row.pass(pass);
+      if (record == nullptr || !scaling.contains(record->c)) continue;
+      FigurePoint point{0, std::nullopt, record};
+      if (record->status.ok()) quantity.fill(*record, quantity.factor, point);
+      if (record->status.ok() && !point.y) continue;
+      FigurePanel& panel = find_or_add(
+          figure.panels,
+          [&](const FigurePanel& known) {
+            return known.mask == group.mask && known.setting == setting;
+          },
+          FigurePanel{.title = group.mask,
+                      .note = scalings_.size() > 1 ? "" : scaling.label(),
+                      .setting = setting,
+                      .mask = group.mask});
+      point.x = panel.x_of(std::to_string(group.ranks));
+      panel.series_named(name_of(*record)).points.push_back(point);
+    }
+  }
+
+  /// Adds a grey line: the rate of the kernel of most cells without communication.
+  void add_baselines(FigurePanel& panel, double factor) const {
+    std::map<std::string, FigureReference> lines;
+    for (const FigureSeries& series : panel.series) {
+      for (const FigurePoint& point : series.points) {
+        const Baseline baseline = baselines_.of(point.record->c);
+        if (baseline.tflops <= 0) continue;
+        std::string name = baseline.name;
+        if (view_.kernels.size() > 1) name = point.record->c.kernel + ", " + name;
+        auto& places = lines.try_emplace(name, FigureReference{.name = name}).first->second.places;
+        const auto is_known = [&](const auto& place) { return place.x == point.x; };
+        if (std::any_of(places.begin(), places.end(), is_known)) continue;
+        places.push_back({point.x, baseline.tflops * factor});
+      }
+    }
+    const auto longest = std::max_element(lines.begin(), lines.end(), [](auto& a, auto& b) {
+      return a.second.places.size() < b.second.places.size();
+    });
+    if (longest == lines.end()) return;
+    auto& places = longest->second.places;
+    std::sort(places.begin(), places.end(), [](auto& a, auto& b) { return a.x < b.x; });
+    panel.references.push_back(std::move(longest->second));
+  }
+
+  const View& view_;
+  std::vector<Scaling> scalings_;
+  SchemeNames names_;
+  Baselines baselines_;
+};
+
+}  // namespace
+
+FigureSet make_rank_figures(const View& view, const SplitRecords& records) {
+  FigureSet set;
+  if (view.sections.empty()) return set;
+  const RankFigures maker(view, records);
+  set.series = maker.styles();
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    if (!view.has(pass)) continue;
+    for (const Quantity& quantity : quantities_of(view)) {
+      Figure figure = maker.make(pass, quantity);
+      if (quantity.name == kRate || figure.has_number()) set.figures.push_back(std::move(figure));
+    }
+  }
+  return set;
+}
+
+}  // namespace longca

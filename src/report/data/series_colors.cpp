@@ -1,0 +1,94 @@
+#include "report/data/series_colors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+namespace longca {
+namespace {
+
+/// Kernels that are often compared are far apart.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kFixed = {{
+    {"slice", "#2f6fbb"},
+    {"fa3", "#e08a3c"},
+    {"cudnn", "#3c9d6b"},
+    {"flex", "#b8527f"},
+    {"fa2", "#8468b8"},
+    {"naive", "#7a8290"},
+    {"sdpa", "#c2a02e"},
+    {"fa1", "#45a3b5"},
+    {"flashmask", "#c4534a"},
+    {"flashmask_native", "#e39a92"},
+    {"ffa", "#6f7f35"},
+    {"fa4", "#96602f"},
+    {"flash", "#3f9ae0"},
+    {"block_sparse", "#d27ab0"},
+    {"vsa", "#12807c"},
+    {"vsa_triton", "#6fc4b8"},
+    {"flashinfer", "#d0405f"},
+    {"fa2_sparse", "#5a45a8"},
+    {"fa2_sparse_native", "#ab9be0"},
+    {"cudnn_bsa", "#8fc27e"},
+    {"magiattention", "#a8741a"},
+    {"ulysses", "#2e6db9"},
+    {"ring_p2p", "#df893b"},
+    {"ring_allgather", "#3b9c6a"},
+    {"usp", "#8367b7"},
+    {"loongtrain", "#c19f2d"},
+    {"magi", "#c1424e"},
+}};
+
+constexpr std::array<std::string_view, 12> kSpare = {"#00a0c8", "#a83279", "#5f8f2f", "#d4b106",
+                                                     "#4c5f9e", "#e06377", "#2e8b57", "#9a4fd0",
+                                                     "#bc8f5f", "#0f6f8f", "#b05c50", "#708a00"};
+
+/// FNV-1a, so that the colour of a plug-in does not depend on the standard library.
+std::uint32_t hash_of(std::string_view text) {
+  std::uint32_t hash = 2166136261U;
+  for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
+  return hash;
+}
+
+/// 0, then darker and lighter in turn, ever farther from the colour.
+double share_of(std::size_t shade) {
+  const double step = 0.5 * static_cast<double>((shade + 1) / 2);
+  const double share = step / (step + 0.65);
+  return shade % 2 == 1 ? -share : share;
+}
+
+}  // namespace
+
+std::string mixed_color(std::string_view color, double share) {
+  std::string mixed = "#";
+  for (std::size_t at = 1; at < 7; at += 2) {
+    int part = 0;
+    std::from_chars(color.data() + at, color.data() + at + 2, part, 16);
+    const double goal = share > 0 ? 255 : 0;
+    mixed += fmt::format("{:02x}", std::lround(part + (goal - part) * std::abs(share)));
+  }
+  return mixed;
+}
+
+std::string SeriesColors::color_of(const std::string& name, std::size_t shade) {
+  const auto fixed = std::find_if(kFixed.begin(), kFixed.end(),
+                                  [&](const auto& known) { return known.first == name; });
+  if (fixed != kFixed.end()) return mixed_color(fixed->second, share_of(shade));
+  const auto is_taken = [&](const std::string& color) {
+    return std::any_of(taken_.begin(), taken_.end(),
+                       [&](const auto& known) { return known.second == color; });
+  };
+  std::string& color = taken_[name];
+  for (std::size_t i = 0; color.empty(); ++i) {
+    const std::string_view spare = kSpare[(hash_of(name) + i) % kSpare.size()];
+    std::string next = mixed_color(spare, share_of(i / kSpare.size()));
+    if (!is_taken(next)) color = std::move(next);
+  }
+  return mixed_color(color, share_of(shade));
+}
+
+}  // namespace longca

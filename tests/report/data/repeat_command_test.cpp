@@ -1,0 +1,58 @@
+#include "report/data/repeat_command.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "bench/suite/axes.h"
+#include "report/sample_records.h"
+#include "report/sparse_records.h"
+
+namespace longca::testing {
+namespace {
+
+/// The case that a command asks for: what its -a arguments say.
+Case case_of(const std::string& command) {
+  std::istringstream words(command);
+  std::string word;
+  Case c;
+  while (words >> word) {
+    if (word != "-a") continue;
+    words >> word;
+    AxisValues values;
+    parse_axis_argument(word, values);
+    for (const auto& [name, list] : values) find_axis(name).assign(c, list.at(0));
+  }
+  return canonical(c);
+}
+
+TEST(RepeatCommand, AsksForTheVeryCase) {
+  const std::vector<Record> runs[] = {sample_records(), sparse_records(), selected_records(),
+                                      over_ranks_records(), two_kernels_records()};
+  for (const std::vector<Record>& records : runs) {
+    for (const Record& record : records) {
+      EXPECT_EQ(case_of(repeat_command(record.c).text()).key(), canonical(record.c).key());
+    }
+  }
+}
+
+TEST(RepeatCommand, NamesTheVerb) {
+  EXPECT_EQ(repeat_command(sample_records()[0].c).text().find("longca bench -a kernel=naive "), 0U);
+  EXPECT_EQ(repeat_command(over_ranks_records()[0].c).text().find("longca cp -a "), 0U);
+}
+
+TEST(RepeatCommand, CellsOfEqualWorkShareTheirPart) {
+  const std::vector<Record> records = sample_records();
+  EXPECT_EQ(repeat_command(records[0].c).problem, repeat_command(records[1].c).problem);
+  EXPECT_NE(repeat_command(records[0].c).row, repeat_command(records[1].c).row);
+}
+
+TEST(RepeatCommand, TextsCannotAddToTheCommand) {
+  EXPECT_EQ(shell_quoted("kernel=fa3"), "kernel=fa3");
+  EXPECT_EQ(shell_quoted("kernel=a; rm -r $HOME"), "'kernel=a; rm -r $HOME'");
+  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_quoted(""), "''");
+}
+
+}  // namespace
+}  // namespace longca::testing

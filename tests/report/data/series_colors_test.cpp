@@ -1,0 +1,71 @@
+#include "report/data/series_colors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace longca::testing {
+namespace {
+
+TEST(SeriesColors, AKernelHasItsColourOnEveryPage) {
+  SeriesColors page;
+  SeriesColors other;
+  other.color_of("a_plugin");
+  for (const char* kernel : {"slice", "fa3", "cudnn", "naive", "magi"}) {
+    EXPECT_EQ(page.color_of(kernel), other.color_of(kernel));
+  }
+  EXPECT_EQ(page.color_of("slice"), "#2f6fbb");
+}
+
+TEST(SeriesColors, NoTwoNamesShareAColour) {
+  SeriesColors colors;
+  std::set<std::string> seen;
+  const char* kernels[] = {"slice",
+                           "fa3",
+                           "cudnn",
+                           "flex",
+                           "fa2",
+                           "naive",
+                           "sdpa",
+                           "fa1",
+                           "flashmask",
+                           "flashmask_native",
+                           "ffa",
+                           "fa4",
+                           "flash",
+                           "block_sparse",
+                           "vsa",
+                           "vsa_triton",
+                           "flashinfer",
+                           "fa2_sparse",
+                           "fa2_sparse_native",
+                           "cudnn_bsa"};
+  for (const char* kernel : kernels) {
+    EXPECT_TRUE(seen.insert(colors.color_of(kernel)).second) << kernel;
+  }
+  for (int i = 0; i < 40; ++i) {
+    const std::string plugin = "plugin_" + std::to_string(i);
+    const std::string color = colors.color_of(plugin);
+    EXPECT_TRUE(seen.insert(color).second) << plugin << ' ' << color;
+    EXPECT_EQ(colors.color_of(plugin), color);
+    EXPECT_THAT(color, ::testing::MatchesRegex("#[0-9a-f]{6}"));
+  }
+}
+
+TEST(SeriesColors, VariantsOfASchemeAreShadesOfItsColour) {
+  SeriesColors colors;
+  std::set<std::string> shades;
+  for (std::size_t shade = 0; shade < 8; ++shade) shades.insert(colors.color_of("magi", shade));
+  EXPECT_EQ(shades.size(), 8U);
+  EXPECT_TRUE(shades.contains(SeriesColors().color_of("magi")));
+}
+
+TEST(SeriesColors, MixesWithWhiteAndBlack) {
+  EXPECT_EQ(mixed_color("#102030", 0), "#102030");
+  EXPECT_EQ(mixed_color("#102030", 1), "#ffffff");
+  EXPECT_EQ(mixed_color("#102030", -0.5), "#081018");
+}
+
+}  // namespace
+}  // namespace longca::testing
