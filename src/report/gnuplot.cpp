@@ -72,8 +72,10 @@ std::string terminal_command(const std::filesystem::path& file, int width, int h
   const std::string suffix = file.extension().string();
   std::string terminal;
   if (suffix == ".png") {
-    terminal = fmt::format("pngcairo noenhanced size {},{} font 'DejaVu Sans,10' fontscale {}",
-                           width * kScale, height * kScale, kScale);
+    terminal = fmt::format(
+        "pngcairo noenhanced size {0},{1} font 'DejaVu Sans,10' fontscale {2} linewidth {2} "
+        "pointscale {2}",
+        width * kScale, height * kScale, kScale);
   } else if (suffix == ".svg") {
     terminal =
         fmt::format("svg noenhanced size {},{} dynamic font 'DejaVu Sans,13' background 'white'",

@@ -90,7 +90,7 @@ class Drawing {
     if (!figure_.dashed_means.empty()) key.push_back({figure_.dashed_means, "#808080", 2});
     add_references(key);
     if (const std::size_t more = left_out(); more > 0) {
-      key.push_back({fmt::format("and {} slower, not drawn", more)});
+      key.push_back({fmt::format("and {} more, not drawn", more)});
     }
     for (auto& item : mark_items([&](StatusCode code) { return figure_.shows(code); })) {
       key.push_back(std::move(item));
@@ -233,7 +233,9 @@ class Drawing {
     if (places.empty()) return;
     parts.data += fmt::format("$diamonds{} << EOD\n{}EOD\n", number, places);
     parts.plot += fmt::format(
-        ", $diamonds{} using 1:2 with points pt 12 ps 0.8 lc rgb '#404040' notitle", number);
+        ", $diamonds{0} using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle"
+        ", $diamonds{0} using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle",
+        number);
   }
 
   static void draw_references(const FigurePanel& panel, Parts& parts) {

@@ -70,7 +70,7 @@ TEST(GnuplotFigure, DrawsEightSeriesAndCountsTheOthers) {
   EXPECT_THAT(script, HasSubstr("$line7 using"));
   EXPECT_THAT(script, Not(HasSubstr("$line8 using")));
   EXPECT_THAT(script, Not(HasSubstr("kernel_8")));
-  EXPECT_THAT(script, HasSubstr("and 3 slower, not drawn"));
+  EXPECT_THAT(script, HasSubstr("and 3 more, not drawn"));
 }
 
 TEST(GnuplotFigure, NoTwoSeriesHaveOneSymbol) {
