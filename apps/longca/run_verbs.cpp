@@ -270,8 +270,7 @@ void RecordArguments::add_options(CLI::App& verb) {
   verb.add_flag("--across", across, "resume what another machine, commit, plug-in began");
   verb.add_flag("--force", force, "replace --out though it has more cells; NAME.bak stays");
   verb.add_flag("--dry-run", dry_run, "list the cells, FLOPs and memory; run none");
-  verb.add_flag("--strict", strict,
-                "exit 1 if a cell is wrong, crash, timeout, oom, or none is ok");
+  verb.add_flag("--strict", strict, "exit 1 if a cell failed, or none is ok");
   verb.add_flag("--require-ok", require_ok, "exit 1 unless every cell is ok");
 }
 

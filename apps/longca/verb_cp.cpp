@@ -121,7 +121,7 @@ void cp(const CpArguments& arguments) {
 }  // namespace
 
 void add_cp(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("cp", "The same over ranks: schemes of context parallelism");
+  CLI::App* verb = app.add_subcommand("cp", "A suite (default cp) over ranks: context parallelism");
   auto arguments = std::make_shared<CpArguments>();
   arguments->default_suite = "cp";
   arguments->add_options(*verb);
@@ -137,9 +137,7 @@ void add_cp(CLI::App& app) {
   // All fits one screen without the line that its reader knows and with SUITE in one line.
   verb->get_help_ptr()->group("");
   verb->get_option("SUITE")->group("");
-  verb->footer(
-      "SUITE: a name of `list suites`, or FILE.toml (default cp)\n"
-      "Example: longca cp -a scheme=all -a mask=causal -a ranks=2,4 -a tokens=4K");
+  verb->footer("Example: longca cp -a scheme=all -a mask=causal -a ranks=2,4 -a tokens=4K");
   verb->callback([arguments] { cp(*arguments); });
 }
 

@@ -292,7 +292,7 @@ void add_list(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("list", "Kernels, masks, … and what runs on this machine");
   auto what = std::make_shared<std::string>();
   auto as_json = std::make_shared<bool>(false);
-  verb->add_option("WHAT", *what, "kernels, masks, schemes, axes, lengths, suites (default all)")
+  verb->add_option("WHAT", *what, "kernels, masks, schemes, axes, lengths, suites; or all")
       ->type_name("");
   verb->add_flag("--json", *as_json, "an array of objects, or all arrays by name");
   verb->footer("Example: longca list kernels");

@@ -98,12 +98,10 @@ void add_report(CLI::App& app) {
   CLI::App* verb =
       app.add_subcommand("report", "Views of records: table, HTML, CSV, Markdown, plots");
   auto options = std::make_shared<ReportOptions>();
-  verb->add_option("FILE", options->files,
-                   "record files (.jsonl); of equal cells of one machine the last counts")
+  verb->add_option("FILE", options->files, "record files (.jsonl); of equal cells the last counts")
       ->required()
       ->type_name("");
-  verb->add_option("-a,--axis", options->axes,
-                   "shows only cells with these values, as mask=causal,full; repeatable")
+  verb->add_option("-a,--axis", options->axes, "shows only cells with these values; repeatable")
       ->type_name("AXIS=LIST")
       ->allow_extra_args(false);
   verb->add_option("--html", options->html, "one self-contained page with plots")

@@ -214,7 +214,7 @@ void HtmlCells::add(const View& view, const Baselines& baselines,
           if (record->trace)
             traced_.emplace(std::pair(!view.over_ranks, record), places_.size() - 1);
           Metrics metrics = metrics_of(*record, view.unit);
-          if (view.over_ranks) add_baseline(metrics, *record, baselines.of(record->c));
+          if (view.over_ranks) add_baseline(metrics, *record, baselines.of(*record));
           if (const auto found = sparse.find(record); found != sparse.end()) {
             const auto& [of_group, line] = found->second;
             add_sparse(metrics, *record, of_group->dense);

@@ -122,7 +122,7 @@ std::string ranks_pass_cells(const View& view, const Baselines& baselines, const
     return value ? format(*value) : std::string();
   };
   const auto bytes = [](double count) { return fmt::format("{:.0f}", count); };
-  const Baseline baseline = baselines.of(record->c);
+  const Baseline baseline = baselines.of(*record);
   const auto percent = exposed_percent(record);
   return fmt::format(
       " {0}{1}{0} | {2} | {3} | {4}{5} | {6} | {7} {8} |", is_marked ? "**" : "",

@@ -4,20 +4,22 @@
 #include <set>
 #include <tuple>
 
+#include "bench/record/origin.h"
+
 namespace longca {
 namespace {
 
 constexpr const char* kOneDevice = "one device";
 constexpr const char* kOneRank = "1 rank";
 
-/// The key without the axes of schemes.
-std::string work_of(Case c) {
+/// The machine, and the case's key without the axes of schemes.
+std::string work_of(const std::string& machine, Case c) {
   c.scheme.reset();
   c.ranks.reset();
   c.shard.reset();
   c.factor.reset();
   c.transport.reset();
-  return c.key();
+  return c.key() + " on " + machine;
 }
 
 struct Candidate {
@@ -73,24 +75,27 @@ std::vector<Scaling> make_scalings(std::span<const Record> records) {
 Baselines::Baselines(std::span<const Record> single, std::span<const Record> over_ranks) {
   for (const Record& record : single) {
     const auto rate = metric_of(&record, "tflops");
-    if (rate && record.status.ok()) by_work_[work_of(record.c)] = {*rate, kOneDevice};
+    if (rate && record.status.ok())
+      by_work_[work_of(machine_of_case(record), record.c)] = {*rate, kOneDevice};
   }
   for (const Record& record : over_ranks) {
     const auto rate = metric_of(&record, "tflops");
     if (!rate || !record.status.ok() || record.c.ranks != 1) continue;
-    Baseline& known = by_work_[work_of(record.c)];
+    Baseline& known = by_work_[work_of(machine_of_case(record), record.c)];
     if (known.name != kOneDevice && *rate > known.tflops) known = {*rate, kOneRank};
   }
 }
 
-Baseline Baselines::of(const Case& c) const {
+Baseline Baselines::of(const Record& record) const {
+  const Case& c = record.c;
+  const std::string machine = machine_of_case(record);
   const std::int64_t ranks = std::max(c.ranks.value_or(1), 1);
-  auto found = by_work_.find(work_of(c));
+  auto found = by_work_.find(work_of(machine, c));
   const bool same_work = found != by_work_.end();
   if (!same_work && c.tokens % ranks == 0) {
     Case share = c;
     share.tokens /= ranks;
-    found = by_work_.find(work_of(std::move(share)));
+    found = by_work_.find(work_of(machine, std::move(share)));
     if (found != by_work_.end() && found->second.name != kOneRank) found = by_work_.end();
   }
   if (found == by_work_.end()) return {};

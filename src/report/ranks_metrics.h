@@ -38,17 +38,17 @@ struct Baseline {
   bool same_work = false;  ///< measured at the same total length, not at the tokens of one rank
 };
 
-/// Finds the rate of the same kernel, mask, shape and pass as a cell over ranks. In this order: on
-/// one device (`single`) at the same total length; on one rank, fastest scheme, at the same total
-/// length; on one rank at the same tokens per rank. On the CPU, where one process uses all cores,
-/// the rate is divided by the number of ranks, and the name says so.
+/// Finds the rate of the same kernel, mask, shape and pass as a cell over ranks, on its machine. In
+/// this order: on one device (`single`) at the same total length; on one rank, fastest scheme, at
+/// the same total length; on one rank at the same tokens per rank. On the CPU, where one process
+/// uses all cores, the rate is divided by the number of ranks, and the name says so.
 class Baselines {
  public:
   Baselines(std::span<const Record> single, std::span<const Record> over_ranks);
-  Baseline of(const Case& c) const;
+  Baseline of(const Record& record) const;
 
  private:
-  std::map<std::string, Baseline> by_work_;  // by the key without the scheme's axes
+  std::map<std::string, Baseline> by_work_;  // by the machine and the key without the scheme's axes
 };
 
 /// exposed_comm_ms / time_ms, in percent.

@@ -64,7 +64,7 @@ Record at_ranks(int ranks) {
 
 TEST(Baselines, OneDeviceAtTheSameLengthComesFirst) {
   const auto over_ranks = over_ranks_records();
-  const Baseline baseline = Baselines(one_device_records(), over_ranks).of(at_ranks(4).c);
+  const Baseline baseline = Baselines(one_device_records(), over_ranks).of(at_ranks(4));
   EXPECT_EQ(baseline.name, "one device");
   EXPECT_EQ(baseline.tflops, 510);
   EXPECT_TRUE(baseline.same_work);
@@ -72,7 +72,7 @@ TEST(Baselines, OneDeviceAtTheSameLengthComesFirst) {
 
 TEST(Baselines, OtherwiseOneRankAtTheSameTokensPerRank) {
   const auto over_ranks = over_ranks_records();
-  const Baseline baseline = Baselines({}, over_ranks).of(at_ranks(4).c);
+  const Baseline baseline = Baselines({}, over_ranks).of(at_ranks(4));
   EXPECT_EQ(baseline.name, "1 rank");
   EXPECT_EQ(baseline.tflops, 500);
   EXPECT_FALSE(baseline.same_work);
@@ -81,9 +81,9 @@ TEST(Baselines, OtherwiseOneRankAtTheSameTokensPerRank) {
 TEST(Baselines, OnACpuTheRanksShareItsCores) {
   std::vector<Record> single = one_device_records();
   for (Record& record : single) record.c.device = "cpu";
-  Case c = at_ranks(4).c;
-  c.device = "cpu";
-  const Baseline baseline = Baselines(single, {}).of(c);
+  Record four = at_ranks(4);
+  four.c.device = "cpu";
+  const Baseline baseline = Baselines(single, {}).of(four);
   EXPECT_EQ(baseline.name, "one device / ranks");
   EXPECT_EQ(baseline.tflops, 510.0 / 4);
 }
@@ -91,10 +91,16 @@ TEST(Baselines, OnACpuTheRanksShareItsCores) {
 TEST(Baselines, CellsWithoutANumberAreNone) {
   std::vector<Record> single = one_device_records();
   for (Record& record : single) record.status = {StatusCode::wrong, "off"};
-  EXPECT_EQ(Baselines(single, {}).of(at_ranks(2).c).tflops, 0);
-  Case other = at_ranks(2).c;
-  other.head_dim = 64;
+  EXPECT_EQ(Baselines(single, {}).of(at_ranks(2)).tflops, 0);
+  Record other = at_ranks(2);
+  other.c.head_dim = 64;
   EXPECT_EQ(Baselines(one_device_records(), {}).of(other).tflops, 0);
+}
+
+TEST(Baselines, AreOfTheSameMachine) {
+  std::vector<Record> single = one_device_records();
+  for (Record& record : single) record.env["gpus"] = nlohmann::json::array({{{"model", "other"}}});
+  EXPECT_EQ(Baselines(single, {}).of(at_ranks(4)).tflops, 0);
 }
 
 TEST(SchemeNames, NameOnlyWhatVaries) {

@@ -190,7 +190,7 @@ class RankFigures {
     std::map<std::string, FigureReference> lines;
     for (const FigureSeries& series : panel.series) {
       for (const FigurePoint& point : series.points) {
-        const Baseline baseline = baselines_.of(point.record->c);
+        const Baseline baseline = baselines_.of(*point.record);
         if (baseline.tflops <= 0) continue;
         std::string name = baseline.name;
         if (view_.kernels.size() > 1) name = point.record->c.kernel + ", " + name;
