@@ -20,8 +20,8 @@ TableOptions terminal_table_options();
 /// Prints a summary (how each kernel does over all problems, what failed and why), then the records
 /// as a table: one group per mask and length (and every other axis that varies), one row per
 /// kernel, forward and backward side by side. The fastest of a group and its ties are marked; a
-/// cell without a number shows its status, and why it cannot run stands below the groups. Block-sparse
-/// attention compared with dense, and cells over ranks, follow in tables of their own.
+/// cell without a number shows its status, and why it cannot run stands below the groups.
+/// Block-sparse attention compared with dense, and cells over ranks, follow in tables of their own.
 void print_table(std::ostream& out, std::span<const Record> records,
                  const TableOptions& options = {});
 
