@@ -39,7 +39,7 @@ constexpr std::string_view kMarks =
 
 /// "`sliding_window` window 512".
 std::string mask_cell(const ViewGroup& group) {
-  const std::string mask = markdown_code(group.mask);
+  std::string mask = markdown_code(group.mask);
   if (group.setting.empty()) return mask;
   return mask + ' ' + markdown_escaped(join_axes(group.setting, ", "));
 }

@@ -99,7 +99,7 @@ struct SeriesStyle {
 inline constexpr std::size_t kMaxSeries = 8;
 
 struct FigureSet {
-  std::vector<SeriesStyle> series;  ///< those that matter most first (series_weight.h)
+  std::vector<SeriesStyle> series;  ///< those that matter most first (series_by_weight)
   std::vector<Figure> figures;
 
   /// The series to draw: the first kMaxSeries that have a number in the figure.

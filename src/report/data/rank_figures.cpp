@@ -193,7 +193,7 @@ class RankFigures {
         const Baseline baseline = baselines_.of(*point.record);
         if (baseline.tflops <= 0) continue;
         std::string name = baseline.name;
-        if (view_.kernels.size() > 1) name = point.record->c.kernel + ", " + name;
+        if (view_.kernels.size() > 1) name.insert(0, point.record->c.kernel + ", ");
         auto& places = lines.try_emplace(name, FigureReference{.name = name}).first->second.places;
         const auto is_known = [&](const auto& place) { return place.x == point.x; };
         if (std::any_of(places.begin(), places.end(), is_known)) continue;
