@@ -139,7 +139,7 @@ function(longca_plugin name)
   target_link_libraries(${name} PRIVATE longca_options)
 endfunction()
 
-# What `./test --fast` builds; .ci/run runs it under each sanitizer, one of them without CUDA.
+# What `./test --fast` builds; .ci/run runs it without CUDA and under each sanitizer.
 add_custom_target(longca_fast)
 
 # A GoogleTest (and RapidCheck) binary; every TEST becomes a ctest of its own. What `--fast` selects has a label that
