@@ -56,7 +56,8 @@ std::uint32_t hash_of(std::string_view text) {
 
 /// 0, then darker and lighter in turn, ever farther from the colour.
 double share_of(std::size_t shade) {
-  const double step = 0.5 * static_cast<double>((shade + 1) / 2);
+  const std::size_t pair = (shade + 1) / 2;
+  const double step = 0.5 * static_cast<double>(pair);
   const double share = step / (step + 0.65);
   return shade % 2 == 1 ? -share : share;
 }
