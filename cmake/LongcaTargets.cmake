@@ -3,7 +3,9 @@
 
 add_library(longca_options INTERFACE)
 target_compile_options(longca_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wno-sign-conversion;-Wnon-virtual-dtor;-Werror>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wno-sign-conversion;-Wnon-virtual-dtor;-Werror>
+  # Not in a batch (LongcaUnity.cmake), where a parameter shadows a name that is local to another source.
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>>:-Wshadow>
   $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra;--expt-relaxed-constexpr>)
 if(LONGCA_SANITIZE)
   target_compile_options(longca_options INTERFACE
