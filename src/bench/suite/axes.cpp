@@ -294,17 +294,22 @@ std::optional<std::string> full_text(const Axis& axis, const Case& c) {
   return axis.standard;
 }
 
-void parse_axis_argument(std::string_view argument, AxisValues& values) {
+std::pair<const Axis*, std::string_view> split_axis_argument(std::string_view argument) {
   const std::size_t equals = argument.find('=');
   if (equals == std::string_view::npos) {
     throw_input_error("'{}' is not AXIS=VALUES, as in tokens=4K,8K", argument);
   }
-  const Axis& axis = find_axis(argument.substr(0, equals));
+  return {&find_axis(argument.substr(0, equals)), argument.substr(equals + 1)};
+}
+
+void parse_axis_argument(std::string_view argument, AxisValues& values) {
+  const auto [found, list] = split_axis_argument(argument);
+  const Axis& axis = *found;
   if ((axis.name == "tokens" && values.contains(kTokensPerRank)) ||
       (axis.name == kTokensPerRank && values.contains("tokens"))) {
     throw InputError("tokens and tokens_per_rank say the same thing: give one of them");
   }
-  values[axis.name] = axis.parse(argument.substr(equals + 1));
+  values[axis.name] = axis.parse(list);
 }
 
 Case canonical(Case c, int ranks_per_node) {

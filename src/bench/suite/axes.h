@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench/suite/case.h"
@@ -63,6 +64,10 @@ std::optional<std::string> full_text(const Axis& axis, const Case& c);
 
 /// Canonical values by axis name.
 using AxisValues = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+/// The two sides of a `-a` argument, "AXIS=VALUES". Throws InputError for another text and for an
+/// unknown axis.
+std::pair<const Axis*, std::string_view> split_axis_argument(std::string_view argument);
 
 /// Reads one `-a` argument, "AXIS=VALUES", into `values`, replacing the axis's values there.
 /// Throws InputError.

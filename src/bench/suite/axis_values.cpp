@@ -15,21 +15,6 @@
 namespace longca {
 namespace {
 
-/// The items of a comma list, without the spaces around them.
-std::vector<std::string_view> split_list(std::string_view axis, std::string_view text) {
-  std::vector<std::string_view> items;
-  while (true) {
-    const std::size_t comma = text.find(',');
-    std::string_view item = text.substr(0, comma);
-    while (item.starts_with(' ')) item.remove_prefix(1);
-    while (item.ends_with(' ')) item.remove_suffix(1);
-    if (item.empty()) throw_input_error("{}: a value of the list is empty", axis);
-    items.push_back(item);
-    if (comma == std::string_view::npos) return items;
-    text.remove_prefix(comma + 1);
-  }
-}
-
 std::int64_t check_range(std::string_view axis, std::int64_t value, std::int64_t low,
                          std::int64_t high) {
   if (value < low) throw_input_error("{} {} is too small: the minimum is {}", axis, value, low);
@@ -70,6 +55,20 @@ ValueParser names_or(std::string axis, std::vector<std::string> (*names)(), Othe
 }
 
 }  // namespace
+
+std::vector<std::string_view> split_list(std::string_view axis, std::string_view text) {
+  std::vector<std::string_view> items;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    std::string_view item = text.substr(0, comma);
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    while (item.ends_with(' ')) item.remove_suffix(1);
+    if (item.empty()) throw_input_error("{}: a value of the list is empty", axis);
+    items.push_back(item);
+    if (comma == std::string_view::npos) return items;
+    text.remove_prefix(comma + 1);
+  }
+}
 
 void DistinctTexts::add(std::string text) {
   if (seen_.insert(text).second) texts_.push_back(std::move(text));

@@ -44,6 +44,9 @@ ValueParser names_or_word(std::string axis, std::vector<std::string> (*names)(),
 ValueParser names_or_files(std::string axis, std::vector<std::string> (*names)(),
                            std::string (*read)(const std::filesystem::path& file));
 
+/// The items of a comma list, without the spaces around them. Throws InputError for an empty one.
+std::vector<std::string_view> split_list(std::string_view axis, std::string_view text);
+
 /// The two numbers of a canonical "HQ:HK".
 std::pair<int, int> split_heads(const std::string& value);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bench/suite/axes.h"
+#include "bench/suite/axis_values.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/printable.h"
@@ -29,16 +30,6 @@ Texts values_of(const Axis& axis, std::span<const Record> records) {
         values, [&](const std::string& known) { return known == *value; }, *value);
   }
   return values;
-}
-
-Texts split(std::string_view list) {
-  Texts items;
-  while (true) {
-    const std::size_t comma = list.find(',');
-    items.emplace_back(list.substr(0, comma));
-    if (comma == std::string_view::npos) return items;
-    list.remove_prefix(comma + 1);
-  }
 }
 
 /// The values that one item of the list names: a name as it stands, else what the axis reads.
@@ -64,7 +55,8 @@ Texts named_by(const Axis& axis, const std::string& item, const Texts& present) 
 
 std::set<std::string> wanted_values(const Axis& axis, std::string_view list, const Texts& present) {
   std::set<std::string> wanted;
-  for (const std::string& item : split(list)) {
+  for (const std::string_view part : split_list(axis.name, list)) {
+    const std::string item(part);
     const Texts values =
         item == "all" && axis.names != nullptr ? present : named_by(axis, item, present);
     if (values.empty()) refuse(axis, item, present);
@@ -78,12 +70,9 @@ std::set<std::string> wanted_values(const Axis& axis, std::string_view list, con
 std::vector<Record> filter_records(std::vector<Record> records,
                                    std::span<const std::string> arguments) {
   for (const std::string_view argument : arguments) {
-    const std::size_t equals = argument.find('=');
-    if (equals == std::string_view::npos) {
-      throw_input_error("'{}' is not AXIS=VALUES, as in tokens=4K,8K", argument);
-    }
-    const Axis& axis = find_axis(argument.substr(0, equals));
-    const auto wanted = wanted_values(axis, argument.substr(equals + 1), values_of(axis, records));
+    const auto [found, list] = split_axis_argument(argument);
+    const Axis& axis = *found;
+    const auto wanted = wanted_values(axis, list, values_of(axis, records));
     std::erase_if(records, [&](const Record& record) {
       const auto value = full_text(axis, record.c);
       return value && !wanted.contains(*value);

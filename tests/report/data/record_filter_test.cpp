@@ -21,7 +21,7 @@ std::set<std::string> masks_of(const std::vector<Record>& records) {
 }
 
 TEST(RecordFilter, KeepsTheValuesOfEveryAxis) {
-  const auto records = filtered({"mask=causal_document,full", "tokens=4K"});
+  const auto records = filtered({"mask=causal_document, full", "tokens=4K"});
   EXPECT_EQ(masks_of(records), (std::set<std::string>{"causal_document", "full"}));
   for (const Record& record : records) EXPECT_EQ(record.c.tokens, 4096);
   EXPECT_FALSE(records.empty());
@@ -59,7 +59,7 @@ TEST(RecordFilter, WhatNoRecordHasIsRefusedWithWhatThereIs) {
   expect_input_error([] { filtered({"scheme=usp"}); }, "no record has the axis 'scheme'");
   expect_input_error([] { filtered({"mask"}); }, "'mask' is not AXIS=VALUES");
   expect_input_error([] { filtered({"maks=full"}); }, "unknown axis 'maks' (did you mean 'mask'?)");
-  expect_input_error([] { filtered({"kernel="}); }, "no record has kernel ''");
+  expect_input_error([] { filtered({"kernel="}); }, "kernel: a value of the list is empty");
 }
 
 }  // namespace
