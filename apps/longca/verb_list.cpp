@@ -130,19 +130,15 @@ std::string where(const Axis& axis) {
 /// one.
 ordered_json axes() {
   ordered_json rows = ordered_json::array();
-  for (const Axis& axis : axis_table()) {
+  const auto add = [&](const Axis& axis) {
     ordered_json row{{"name", axis.name}, {"description", axis.help}, {"values", axis.values}};
     if (axis.names != nullptr) row["names"] = axis.names();
     row["default"] = axis.standard;
     row["where"] = where(axis);
     rows.push_back(std::move(row));
-  }
-  const Axis& per_rank = find_axis(kTokensPerRank);
-  rows.push_back({{"name", per_rank.name},
-                  {"description", per_rank.help},
-                  {"values", per_rank.values},
-                  {"default", ""},
-                  {"where", where(per_rank)}});
+  };
+  for (const Axis& axis : axis_table()) add(axis);
+  add(find_axis(kTokensPerRank));
   return rows;
 }
 
@@ -190,8 +186,9 @@ std::string joined(const ordered_json& values) {
   return printable(fmt::format("{}", fmt::join(values.get<std::vector<std::string>>(), ", ")));
 }
 
+constexpr std::string_view kIndent = "                          ";  ///< of details
+
 void print_kernel_details(const ordered_json& row) {
-  constexpr std::string_view kIndent = "                          ";
   const auto text = [&](const char* key) { return printable(row.at(key).get<std::string>()); };
   if (row.at("status") != "ok") {
     fmt::print("{}does not run here: {}\n", kIndent, text("reason"));
@@ -207,7 +204,6 @@ void print_kernel_details(const ordered_json& row) {
 }
 
 void print_scheme_details(const ordered_json& row) {
-  constexpr std::string_view kIndent = "                          ";
   const auto text = [&](const char* key) { return printable(row.at(key).get<std::string>()); };
   const std::string published = text("published_shard");
   const std::string best = text("best_shard");
@@ -217,7 +213,6 @@ void print_scheme_details(const ordered_json& row) {
 }
 
 void print_axis_details(const ordered_json& row) {
-  constexpr std::string_view kIndent = "                          ";
   const auto text = [&](const char* key) { return row.at(key).get<std::string>(); };
   const std::string standard = text("default");
   const std::string values = row.contains("names") ? joined(row.at("names")) : text("values");

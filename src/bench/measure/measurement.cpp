@@ -16,10 +16,9 @@ constexpr double kWarmUp = 0.1;
 constexpr double kWarmUpShare = 0.2;      // at most this share of the time limit
 constexpr double kMinSustained = 1.0;     // s
 constexpr double kSustainedBatch = 0.05;  // s between two checks of the stopping rule
-/// Only the last call of a batch is checked. So that no work can be left out in a fixed turn, this
-/// many calls in a row are checked first, each alone, and as many batches follow at least.
-constexpr int kCheckedAlone = 6;
-constexpr int kMinBatches = 12;
+/// Only the last call of a batch is checked. So that no call can be left out in a fixed turn:
+constexpr int kCheckedAlone = 6;  // so many in a row are checked before the first batch
+constexpr int kMinBatches = 12;   // and so many batches run, however slow the machine is
 
 double warm_up_s(const MeasureOptions& options) {
   return std::min(kWarmUp, kWarmUpShare * options.time_limit_s);

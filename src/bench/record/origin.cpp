@@ -40,12 +40,18 @@ std::string gpus_of(const json& env) {
   return text.empty() || driver.empty() ? text : fmt::format("{} (driver {})", text, driver);
 }
 
-std::string machine_of(const json& env) {
-  const std::string cpu = text_at(env, "/cpu/model");
+/// "AMD EPYC 9R14, 2 cores"; `unnamed` in place of a model that the environment does not name.
+std::string cpu_of(const json& env, const char* unnamed) {
+  const std::string model = text_at(env, "/cpu/model");
   const std::string cores = text_at(env, "/cpu/cores_usable");
-  std::string text = cpu.empty() ? "unknown" : cpu;
-  if (!cores.empty()) text += fmt::format(", {} core{}", cores, cores == "1" ? "" : "s");
-  return text + gpus_of(env);
+  std::string text = model.empty() ? unnamed : model;
+  if (cores.empty()) return text;
+  return text +
+         fmt::format("{}{} core{}", text.empty() ? "" : ", ", cores, cores == "1" ? "" : "s");
+}
+
+std::string machine_of(const json& env) {
+  return cpu_of(env, "unknown") + gpus_of(env);
 }
 
 std::string build_of(const json& env) {
@@ -61,22 +67,6 @@ std::string build_of(const json& env) {
   }
   if (const auto sanitize = text_at(env, "/sanitize"); !sanitize.empty()) text += ", " + sanitize;
   return text;
-}
-
-/// One record per key, the last one, at the place of the first.
-template <typename KeyOf>
-std::vector<Record> latest_by(std::span<const Record> records, const KeyOf& key_of) {
-  std::vector<const Record*> latest;
-  std::map<std::vector<std::string>, std::size_t> places;
-  for (const Record& record : records) {
-    const auto [place, is_new] = places.try_emplace(key_of(record), latest.size());
-    if (is_new) latest.emplace_back();
-    latest[place->second] = &record;
-  }
-  std::vector<Record> copies;
-  copies.reserve(latest.size());
-  for (const Record* record : latest) copies.push_back(*record);
-  return copies;
 }
 
 bool holds(const std::map<std::string, std::string>& all,
@@ -109,28 +99,21 @@ Origin origin_of(const json& env) {
 }
 
 std::string machine_of_case(const Record& record) {
-  const json& env = record.env;
-  if (record.c.device != "cpu") {
-    const std::string model = text_at(env, "/gpus/0/model");
-    const std::string driver = text_at(env, "/gpu_driver");
-    return model.empty() || driver.empty() ? model : fmt::format("{}, driver {}", model, driver);
-  }
-  std::string text = text_at(env, "/cpu/model");
-  if (const auto cores = text_at(env, "/cpu/cores_usable"); !cores.empty()) {
-    text += fmt::format("{}{} core{}", text.empty() ? "" : ", ", cores, cores == "1" ? "" : "s");
-  }
-  return text;
+  if (record.c.device == "cpu") return cpu_of(record.env, "");
+  const std::string model = text_at(record.env, "/gpus/0/model");
+  const std::string driver = text_at(record.env, "/gpu_driver");
+  return model.empty() || driver.empty() ? model : fmt::format("{}, driver {}", model, driver);
 }
 
 std::vector<Record> latest_on_each_machine(std::span<const Record> records) {
-  return latest_by(records, [](const Record& record) {
-    return std::vector{record.c.key(), machine_of_case(record)};
+  return latest_records(records, [](const Record& record) {
+    return fmt::format("{}\n{}", record.c.key(), machine_of_case(record));
   });
 }
 
 std::vector<Record> latest_of_each_build(std::span<const Record> records) {
-  return latest_by(records, [](const Record& record) {
-    return std::vector{record.c.key(), machine_of_case(record), build_of(record.env)};
+  return latest_records(records, [](const Record& record) {
+    return fmt::format("{}\n{}\n{}", record.c.key(), machine_of_case(record), build_of(record.env));
   });
 }
 

@@ -208,10 +208,15 @@ std::string to_line(const Record& record) {
 }
 
 std::vector<Record> latest_records(std::span<const Record> records) {
+  return latest_records(records, [](const Record& record) { return record.c.key(); });
+}
+
+std::vector<Record> latest_records(std::span<const Record> records,
+                                   const std::function<std::string(const Record&)>& key_of) {
   std::vector<Record> latest;
   std::unordered_map<std::string, std::size_t> places;
   for (const Record& record : records) {
-    const auto [place, is_new] = places.try_emplace(record.c.key(), latest.size());
+    const auto [place, is_new] = places.try_emplace(key_of(record), latest.size());
     if (is_new) {
       latest.push_back(record);
     } else {

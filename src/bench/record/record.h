@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -76,5 +77,8 @@ RecordFile parse_records(std::string_view text, const std::string& name);
 
 /// One record per key, the last one, at the place of the key's first.
 std::vector<Record> latest_records(std::span<const Record> records);
+/// The same with other keys than those of the cases.
+std::vector<Record> latest_records(std::span<const Record> records,
+                                   const std::function<std::string(const Record&)>& key_of);
 
 }  // namespace longca

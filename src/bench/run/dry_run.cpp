@@ -13,6 +13,7 @@
 
 #include "attention/api/registry.h"
 #include "attention/inputs/inputs.h"
+#include "attention/reference/drawn_tiles.h"
 #include "attention/reference/verifier.h"
 #include "bench/cell/steps.h"
 #include "bench/cell/tensors.h"
@@ -43,12 +44,12 @@ struct Totals {
 
 /// The cell may be timed until its limit; its problem is verified once for all of its cells.
 void add_time(const Case& c, const RunLimits& limits, Totals& totals) {
-  constexpr double kGpuShare = 0.25;  // VerifyBudget
   totals.seconds += limits.time_limit_s;
   if (std::string problem = c.problem_key(); problem != totals.last_problem) {
     totals.last_problem = std::move(problem);
-    totals.seconds += limits.verify_budget_s *
-                      (c.device == "cpu" ? 1.0 / std::max(available_cpus(), 1) : kGpuShare);
+    const VerifyBudget budget{limits.verify_budget_s};
+    totals.seconds +=
+        c.device == "cpu" ? budget.seconds / available_cpus() : device_seconds(budget);
   }
 }
 
