@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <span>
 #include <sstream>
 #include <unordered_map>
 
@@ -81,10 +82,9 @@ std::vector<Environment> distinct_environments(std::span<const Record> records) 
   return environments;
 }
 
-std::string environment_tables(std::span<const Record> records) {
+std::string environment_tables(std::span<const Environment> environments) {
   constexpr std::size_t kMaxTables = 100;
   std::string html;
-  const std::vector<Environment> environments = distinct_environments(records);
   for (std::size_t i = 0; i < std::min(environments.size(), kMaxTables); ++i) {
     html += fmt::format("<p class=\"hint\">{} cell{}</p><table class=\"plain environment\">",
                         environments[i].cells, environments[i].cells == 1 ? "" : "s");
@@ -103,10 +103,9 @@ std::string several_origins(std::span<const Record> records) {
   return origins_of(records).size() > 1 ? describe_origins(records) : "";
 }
 
-std::string environments_summary(std::span<const Record> records) {
-  const std::size_t count = distinct_environments(records).size();
-  return fmt::format("{} environment{}: machine, versions, command line", count,
-                     count == 1 ? "" : "s");
+std::string environments_summary(std::span<const Environment> environments) {
+  return fmt::format("{} environment{}: machine, versions, command line", environments.size(),
+                     environments.size() == 1 ? "" : "s");
 }
 
 std::string metric_rows() {
@@ -137,6 +136,7 @@ std::string render_html(std::span<const Record> records, const std::optional<std
   const View single = make_view(split.single);
   const View over_ranks = make_view(split.over_ranks);
   const std::string heading = page_heading(latest);
+  const std::vector<Environment> environments = distinct_environments(latest);
   return fill_template(
       kPageHtml, {{"title", html_escaped("longca-bench: " + heading)},
                   {"style", std::string(kStyleCss)},
@@ -147,8 +147,8 @@ std::string render_html(std::span<const Record> records, const std::optional<std
                   {"warning", plotly ? "" : fmt::format("<p class=\"warning\">{}</p>", kNoPlotly)},
                   {"pictures", html_pictures(single, over_ranks)},
                   {"metrics", metric_rows()},
-                  {"environments", environments_summary(latest)},
-                  {"environment", environment_tables(latest)},
+                  {"environments", environments_summary(environments)},
+                  {"environment", environment_tables(environments)},
                   {"data", json_for_script(html_data(split))},
                   {"plotly", plotly ? "<script>" + script_for_html(*plotly) + "</script>" : ""},
                   {"script", script_for_html(kPageScript)}});

@@ -138,9 +138,10 @@ class KindWriter {
                       short_number(row.tflops * view_.unit.per_tflops, 4)});
     }
     problem[work] = {{"tied", std::move(tied)}};
-    const auto next = std::ranges::find_if_not(ranking.rows, &RankedRow::is_first);
-    if (next == ranking.rows.end()) return;
-    problem[work]["lead"] = short_number(*ranking.lead(), 4);
+    const RankedRow* next = ranking.next();
+    const auto lead = ranking.lead();
+    if (!lead) return;
+    problem[work]["lead"] = short_number(*lead, 4);
     problem[work]["next"] = series_of_.at(next->row->pass(pass));
   }
 

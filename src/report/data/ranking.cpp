@@ -54,13 +54,14 @@ Ranking rank(const ViewGroup& group, Work work) {
   return ranking;
 }
 
-int Ranking::ties() const {
-  return static_cast<int>(std::ranges::count_if(rows, &RankedRow::is_first));
+const RankedRow* Ranking::next() const {
+  const auto found = std::ranges::find_if_not(rows, &RankedRow::is_first);
+  return found == rows.end() ? nullptr : &*found;
 }
 
 std::optional<double> Ranking::lead() const {
-  const auto second = std::ranges::find_if_not(rows, &RankedRow::is_first);
-  if (second == rows.end() || rows.front().time_ms <= 0) return std::nullopt;
+  const RankedRow* second = next();
+  if (second == nullptr || rows.front().time_ms <= 0) return std::nullopt;
   return second->time_ms / rows.front().time_ms;
 }
 

@@ -29,7 +29,7 @@ struct RankedRow {
   /// Half the 95 % confidence interval of time_ms, in ms; absent where too few repetitions ran. Of
   /// a step the sum of both.
   std::optional<double> half_width_ms;
-  bool is_first = false;  ///< the fastest, or not to be told from it
+  bool is_first = false;  ///< the fastest, or a tie: within kTie of it, or intervals overlap
 };
 
 /// The rows of one group by time: who is first, and how far ahead. All views mark and name the
@@ -41,9 +41,9 @@ struct Ranking {
 
   std::vector<RankedRow> rows;  ///< fastest first
 
-  /// Those that are first: the fastest, and those within kTie of it or whose interval overlaps its.
-  int ties() const;
-  /// The time of the fastest row that is not first ÷ that of the fastest; absent if there is none.
+  /// The fastest row that is not first; nullptr if there is none.
+  const RankedRow* next() const;
+  /// Its time ÷ that of the fastest.
   std::optional<double> lead() const;
   /// Whether the row is first, and there is another to be faster than.
   bool is_marked(const ViewRow& row) const;

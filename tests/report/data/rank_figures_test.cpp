@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "report/data/figures.h"
+#include "report/data/figure_named.h"
 #include "report/sample_records.h"
 
 namespace longca::testing {
@@ -19,11 +19,7 @@ struct Drawn {
         view(make_view(split.over_ranks)),
         set(make_rank_figures(view, split)) {}
 
-  const Figure& figure(const std::string& name) const {
-    const auto found = std::ranges::find(set.figures, name, &Figure::name);
-    if (found == set.figures.end()) throw std::logic_error("no figure " + name);
-    return *found;
-  }
+  const Figure& figure(const std::string& name) const { return figure_named(set, name); }
 
   SplitRecords split;
   View view;
