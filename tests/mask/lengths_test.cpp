@@ -6,12 +6,13 @@
 
 #include <numeric>
 
-#include "core/error.h"
+#include "mask/error_of.h"
 
 namespace longca {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::error_of;
 
 TEST(Lengths, EqualThePublishedExamples) {
   PythonRandom first(42);
@@ -122,23 +123,13 @@ TEST(Lengths, NamesAndDescriptions) {
       "30720");
 }
 
-template <typename Call>
-std::string input_error(Call&& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no InputError";
-}
-
 TEST(Lengths, SuggestTheNearestName) {
   PythonRandom random(1);
-  EXPECT_EQ(input_error([&] { sample_lengths("prolong64", 8, random); }),
+  EXPECT_EQ(error_of([&] { sample_lengths("prolong64", 8, random); }),
             "unknown length distribution 'prolong64' (did you mean 'prolong64k'?)");
-  EXPECT_EQ(input_error([&] { describe_length_distribution("Beowulf"); }),
+  EXPECT_EQ(error_of([&] { describe_length_distribution("Beowulf"); }),
             "unknown length distribution 'Beowulf'");
-  EXPECT_EQ(input_error([&] { sample_lengths("pile", -1, random); }), "tokens = -1: at least 0");
+  EXPECT_EQ(error_of([&] { sample_lengths("pile", -1, random); }), "tokens = -1: at least 0");
 }
 
 }  // namespace

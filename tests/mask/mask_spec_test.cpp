@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "mask/error_of.h"
 #include "mask/generators.h"
 
 namespace longca {
@@ -104,43 +105,40 @@ TEST(Generators, TraitsNameTheAxesThatMatter) {
   }
 }
 
-std::string error_of(const std::function<void(MaskSpec&)>& change) {
+std::string error_of_spec(const std::function<void(MaskSpec&)>& change) {
   MaskSpec spec;
   spec.tokens = 100;
   change(spec);
-  try {
-    generate_mask(spec);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no InputError";
+  return testing::error_of([&] { generate_mask(spec); });
 }
 
 TEST(Generators, NameWhatTheyRefuse) {
-  EXPECT_EQ(error_of([](MaskSpec& s) { s.name = "casual"; }),
+  EXPECT_EQ(error_of_spec([](MaskSpec& s) { s.name = "casual"; }),
             "unknown mask 'casual' (did you mean 'causal'?)");
-  EXPECT_EQ(error_of([](MaskSpec& s) { s.tokens = -1; }),
+  EXPECT_EQ(error_of_spec([](MaskSpec& s) { s.tokens = -1; }),
             "tokens = -1: at least 0, at most 1073741824");
-  EXPECT_EQ(error_of([](MaskSpec& s) { s.tokens = 1000000000000; }),
+  EXPECT_EQ(error_of_spec([](MaskSpec& s) { s.tokens = 1000000000000; }),
             "tokens = 1000000000000: at least 0, at most 1073741824");
-  EXPECT_EQ(error_of([](MaskSpec& s) { s.window = -1; }),
+  EXPECT_EQ(error_of_spec([](MaskSpec& s) { s.window = -1; }),
             "window = -1: at least 0, at most 1073741824");
-  EXPECT_EQ(error_of([](MaskSpec& s) { s.block_tokens = 0; }),
+  EXPECT_EQ(error_of_spec([](MaskSpec& s) { s.block_tokens = 0; }),
             "block_tokens = 0: at least 1, at most 1073741824");
-  EXPECT_EQ(error_of([](MaskSpec& s) { s.block = 0; }),
+  EXPECT_EQ(error_of_spec([](MaskSpec& s) { s.block = 0; }),
             "block = 0: at least 1, at most 1073741824");
-  EXPECT_EQ(error_of([](MaskSpec& s) { s.density = 0; }), "density = 0: above 0 and at most 1");
-  EXPECT_EQ(error_of([](MaskSpec& s) { s.density = 1.5; }), "density = 1.5: above 0 and at most 1");
-  EXPECT_EQ(error_of([](MaskSpec& s) { s.density = std::nan(""); }),
+  EXPECT_EQ(error_of_spec([](MaskSpec& s) { s.density = 0; }),
+            "density = 0: above 0 and at most 1");
+  EXPECT_EQ(error_of_spec([](MaskSpec& s) { s.density = 1.5; }),
+            "density = 1.5: above 0 and at most 1");
+  EXPECT_EQ(error_of_spec([](MaskSpec& s) { s.density = std::nan(""); }),
             "density = nan: above 0 and at most 1");
-  EXPECT_EQ(error_of([](MaskSpec& s) {
+  EXPECT_EQ(error_of_spec([](MaskSpec& s) {
               s.heads_q = 7;
               s.heads_k = 3;
             }),
             "heads = 7:3: the KV heads must divide the query heads");
-  EXPECT_EQ(error_of([](MaskSpec& s) { s.block_heads = "kw"; }),
+  EXPECT_EQ(error_of_spec([](MaskSpec& s) { s.block_heads = "kw"; }),
             "block_heads = 'kw': 'kv' or 'query' (did you mean 'kv'?)");
-  EXPECT_EQ(error_of([](MaskSpec& s) {
+  EXPECT_EQ(error_of_spec([](MaskSpec& s) {
               s.name = "document";
               s.lengths = "pike";
             }),

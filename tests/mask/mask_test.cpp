@@ -7,7 +7,7 @@
 #include <memory>
 #include <numeric>
 
-#include "core/error.h"
+#include "mask/error_of.h"
 #include "mask/generators.h"
 #include "mask/oracle.h"
 
@@ -16,17 +16,8 @@ namespace {
 
 using oracle::Dense;
 using oracle::RandomMask;
+using testing::error_of;
 using ::testing::HasSubstr;
-
-template <typename Call>
-std::string input_error(Call&& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no InputError";
-}
 
 RC_GTEST_PROP(Mask, AreasAgreeWithTheDenseMatrix, ()) {
   const RandomMask random = oracle::random_mask();
@@ -82,7 +73,7 @@ RC_GTEST_PROP(Mask, SlicesThatMeetAreRefused, ()) {
     for (std::size_t i = 0; i < times.size(); ++i) times[i] += cells.cells[i];
   }
   const bool meet = std::any_of(times.begin(), times.end(), [](int n) { return n > 1; });
-  const std::string message = input_error([&] { Mask::from_slices(q_tokens, k_tokens, slices); });
+  const std::string message = error_of([&] { Mask::from_slices(q_tokens, k_tokens, slices); });
   RC_ASSERT((message.find("both allow query") != std::string::npos) == meet);
 }
 
@@ -109,7 +100,7 @@ RC_GTEST_PROP(Mask, ManyThinSlicesThatMeetAreRefused, ()) {
     }
   }
   const bool meet = std::any_of(times.begin(), times.end(), [](int n) { return n > 1; });
-  const std::string message = input_error([&] { Mask::from_slices(tokens, tokens, slices); });
+  const std::string message = error_of([&] { Mask::from_slices(tokens, tokens, slices); });
   RC_ASSERT((message.find("both allow query") != std::string::npos) == meet);
 }
 
@@ -132,23 +123,23 @@ TEST(Mask, OfNothing) {
 }
 
 TEST(Mask, NamesTheSliceThatReachesOutside) {
-  EXPECT_EQ(input_error([] {
+  EXPECT_EQ(error_of([] {
               Mask::from_slices(
                   4, 8, {{0, 4, 0, 8, MaskSliceType::full}, {0, 5, 2, 9, MaskSliceType::causal}});
             }),
             "slice 1, [0, 5) × [2, 9) causal, reaches outside the mask of 4 queries × 8 keys");
-  EXPECT_THAT(input_error([] {
+  EXPECT_THAT(error_of([] {
                 Mask::from_slices(4, 4, {{-1, 2, 0, 4, MaskSliceType::full}});
               }),
               HasSubstr("slice 0, [-1, 2) × [0, 4) full, reaches outside"));
-  EXPECT_EQ(input_error([] {
+  EXPECT_EQ(error_of([] {
               Mask::from_slices(4, 4, {{3, 2, 0, 4, MaskSliceType::full}});
             }),
             "slice 0, [3, 2) × [0, 4) full, has a range that ends before it begins");
 }
 
 TEST(Mask, RefusesSlicesThatMeetAfterTheOneBetweenThemEnds) {
-  EXPECT_EQ(input_error([] {
+  EXPECT_EQ(error_of([] {
               Mask::from_slices(4, 8,
                                 {{0, 3, 0, 3, MaskSliceType::bi_causal},
                                  {0, 1, 1, 2, MaskSliceType::full},
@@ -158,7 +149,7 @@ TEST(Mask, RefusesSlicesThatMeetAfterTheOneBetweenThemEnds) {
 }
 
 TEST(Mask, NamesTheSlicesThatMeetAndTheCell) {
-  EXPECT_EQ(input_error([] {
+  EXPECT_EQ(error_of([] {
               Mask::from_slices(
                   8, 8, {{0, 8, 0, 8, MaskSliceType::causal}, {6, 8, 7, 8, MaskSliceType::full}});
             }),
@@ -166,16 +157,16 @@ TEST(Mask, NamesTheSlicesThatMeetAndTheCell) {
 }
 
 TEST(Mask, RefusesTokenCountsOutsideTheLimits) {
-  EXPECT_EQ(input_error([] { Mask::from_slices(-1, 4, {}); }),
+  EXPECT_EQ(error_of([] { Mask::from_slices(-1, 4, {}); }),
             "a mask of -1 queries: the limits are 0 and 1073741824");
-  EXPECT_EQ(input_error([] { Mask::from_slices(4, kMaxTokens + 1, {}); }),
+  EXPECT_EQ(error_of([] { Mask::from_slices(4, kMaxTokens + 1, {}); }),
             "a mask of 1073741825 keys: the limits are 0 and 1073741824");
 }
 
 TEST(Mask, RefusesADenseMatrixThatIsTooLarge) {
   const Mask mask = Mask::from_slices(1 << 15, 1 << 15, {});
   EXPECT_EQ(
-      input_error([&] { mask.dense(0); }),
+      error_of([&] { mask.dense(0); }),
       "a dense mask of 32768 queries × 32768 keys has 1073741824 cells: the limit is 268435456");
 }
 
@@ -190,9 +181,7 @@ TEST(Mask, RefusesHeadsAndRowsThatItDoesNotHave) {
 class BlockListsTest : public ::testing::Test {
  protected:
   std::string error() const {
-    return input_error([&] {
-      Mask::from_blocks(8, 8, {{0, 8, 0, 8, MaskSliceType::full}}, blocks);
-    });
+    return error_of([&] { Mask::from_blocks(8, 8, {{0, 8, 0, 8, MaskSliceType::full}}, blocks); });
   }
   BlockLists blocks{{0, 4, 8}, {0, 3, 6, 8}, 2, {0, 1, 3, 3, 4}, {2, 0, 1, 1}};
 };

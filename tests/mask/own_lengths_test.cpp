@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/python_random.h"
+#include "mask/error_of.h"
 #include "mask/generators.h"
 #include "mask/lengths.h"
 #include "mask/own_file.h"
@@ -21,15 +22,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no InputError";
-}
 
 std::string error_of_text(const std::string& text) {
   return error_of([&] { parse_lengths(text, "d.txt"); });

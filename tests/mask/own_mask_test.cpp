@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "mask/error_of.h"
 #include "mask/mask_json.h"
 #include "mask/own_file.h"
 #include "support/temp_directory.h"
@@ -21,15 +22,6 @@ std::string json_of(const GeneratedMask& generated, const MaskSpec& spec) {
   std::ostringstream out;
   write_mask_json(out, generated, spec);
   return out.str();
-}
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no InputError";
 }
 
 std::string error_of_json(const std::string& text) {
