@@ -14,9 +14,9 @@ namespace {
 using nlohmann::json;
 
 /// In the order in which people read a record.
-constexpr std::array<std::string_view, 13> kKeys = {
-    "schema",        "key",  "case", "status", "reason", "metrics", "samples_ms",
-    "rank_times_ms", "stop", "env",  "at",     "notes",  "trace"};
+constexpr std::array<std::string_view, 14> kKeys = {
+    "schema",    "key",           "case", "status", "reason", "metrics", "samples_ms",
+    "rounds_ms", "rank_times_ms", "stop", "env",    "at",     "notes",   "trace"};
 constexpr std::array<std::string_view, 3> kStops = {"", "converged", "time_limit"};
 
 const json& required(const json& object, const char* key) {
@@ -86,6 +86,18 @@ std::vector<double> optional_times(const json& object, const char* key) {
   return times;
 }
 
+std::vector<std::vector<double>> rounds_of(const json& object) {
+  std::vector<std::vector<double>> rounds;
+  const auto found = object.find("rounds_ms");
+  if (found == object.end()) return rounds;
+  require_type(found->is_array(), "rounds_ms", "an array", *found);
+  for (const json& round : *found) {
+    rounds.push_back(numbers_of(round, "rounds_ms"));
+    for (const double time : rounds.back()) require_time(time, "rounds_ms");
+  }
+  return rounds;
+}
+
 std::map<std::string, double> metrics_of(const json& object) {
   std::map<std::string, double> metrics;
   for (const auto& [name, value] : object.items()) {
@@ -133,6 +145,12 @@ std::string name_of_non_finite(double value) {
   return value > 0 ? "inf" : "-inf";
 }
 
+void check_finite(std::span<const double> times, const Record& record) {
+  for (const double time : times) {
+    LONGCA_CHECK(std::isfinite(time), "a time of {} is {} ms", record.c.key(), time);
+  }
+}
+
 }  // namespace
 
 void to_json(json& out, const Record& record) {
@@ -145,11 +163,9 @@ void to_json(json& out, const Record& record) {
       notes[name] = name_of_non_finite(value);
     }
   }
-  for (const auto* times : {&record.samples_ms, &record.rank_times_ms}) {
-    for (const double time : *times) {
-      LONGCA_CHECK(std::isfinite(time), "a time of {} is {} ms", record.c.key(), time);
-    }
-  }
+  check_finite(record.samples_ms, record);
+  check_finite(record.rank_times_ms, record);
+  for (const auto& round : record.rounds_ms) check_finite(round, record);
   out = json{{"schema", kRecordSchema},
              {"key", record.c.key()},
              {"case", record.c},
@@ -160,6 +176,7 @@ void to_json(json& out, const Record& record) {
              {"stop", record.stop},
              {"env", record.env.is_null() ? json::object() : record.env},
              {"at", record.at}};
+  if (!record.rounds_ms.empty()) out["rounds_ms"] = record.rounds_ms;
   if (!record.rank_times_ms.empty()) out["rank_times_ms"] = record.rank_times_ms;
   if (!notes.empty()) out["notes"] = notes;
   if (record.trace) {
@@ -180,6 +197,7 @@ void from_json(const json& object, Record& record) {
   read.status = status_of(object);
   if (const json* metrics = optional_object(object, "metrics")) read.metrics = metrics_of(*metrics);
   read.samples_ms = optional_times(object, "samples_ms");
+  read.rounds_ms = rounds_of(object);
   read.rank_times_ms = optional_times(object, "rank_times_ms");
   read.stop = stop_of(object);
   const json* env = optional_object(object, "env");

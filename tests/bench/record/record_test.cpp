@@ -78,6 +78,8 @@ Record random_record() {
     }
   }
   record.samples_ms = *rc::gen::container<std::vector<double>>(finite_time());
+  record.rounds_ms = *rc::gen::container<std::vector<std::vector<double>>>(
+      rc::gen::container<std::vector<double>>(finite_time()));
   record.rank_times_ms = *rc::gen::container<std::vector<double>>(finite_time());
   record.stop = *rc::gen::element<std::string>("", "converged", "time_limit");
   record.env = {{"argv", {*rc::gen::string<std::string>()}}};
@@ -113,6 +115,23 @@ TEST(Record, OverRanksHasATimeOfEachRank) {
   const std::string line = to_line(record);
   EXPECT_EQ(json::parse(line)["rank_times_ms"], json({1.5, 1.25}));
   EXPECT_EQ(parse_one(line).rank_times_ms, record.rank_times_ms);
+}
+
+TEST(Record, OfSeveralRoundsHasTheSamplesOfEach) {
+  Record record = example();
+  record.rounds_ms = {{1.4, 1.5}, {1.6}};
+  const std::string line = to_line(record);
+  EXPECT_EQ(json::parse(line)["rounds_ms"], json::parse("[[1.4, 1.5], [1.6]]"));
+  EXPECT_EQ(parse_one(line).rounds_ms, record.rounds_ms);
+  EXPECT_LT(line.find("\"samples_ms\""), line.find("\"rounds_ms\""));
+}
+
+TEST(Record, RefusesRoundsThatAreNoTimes) {
+  json object = json::parse(to_line(example()));
+  for (const char* rounds : {"3", "[3]", R"([["a"]])", "[[1.5], [-1]]"}) {
+    object["rounds_ms"] = json::parse(rounds);
+    expect_input_error([&] { parse_one(object.dump()); }, "rounds_ms");
+  }
 }
 
 TEST(Record, KeepsColumnsOfTheUsersOwn) {
