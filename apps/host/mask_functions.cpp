@@ -21,7 +21,7 @@ const Mask& mask_at(const void* handle) {
 }
 
 constexpr std::int64_t kFailed = -1;
-constexpr std::int64_t kNone = 0;
+constexpr std::int64_t kNoValues = 0;
 
 }  // namespace
 
@@ -54,7 +54,7 @@ std::int64_t longca_mask_documents(const void* handle, std::int64_t* cu_seqlens,
                                    std::int32_t* causal) {
   return guarded(kFailed, [&] {
     const auto form = document_form(mask_at(handle));
-    if (!form) return kNone;
+    if (!form) return kNoValues;
     if (cu_seqlens != nullptr) std::ranges::copy(form->cu_seqlens, cu_seqlens);
     *causal = form->causal;
     return static_cast<std::int64_t>(form->cu_seqlens.size());
@@ -65,7 +65,7 @@ std::int64_t longca_mask_documents(const void* handle, std::int64_t* cu_seqlens,
 std::int64_t longca_mask_window(const void* handle, std::int64_t* window) {
   return guarded(kFailed, [&] {
     const auto form = window_form(mask_at(handle));
-    if (!form) return kNone;
+    if (!form) return kNoValues;
     window[0] = form->left;
     window[1] = form->right;
     return std::int64_t{1};
@@ -102,7 +102,7 @@ std::int64_t longca_mask_rows(const void* handle, std::int32_t head, std::int64_
 std::int64_t longca_mask_columns(const void* handle, std::int32_t head, std::int32_t* columns) {
   return guarded(kFailed, [&] {
     const auto form = column_intervals(mask_at(handle), head);
-    if (!form) return kNone;
+    if (!form) return kNoValues;
     for (const auto* part : {&form->lt_start, &form->lt_end, &form->ut_start, &form->ut_end}) {
       columns = std::ranges::copy(*part, columns).out;
     }

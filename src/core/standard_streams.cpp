@@ -16,21 +16,21 @@ namespace longca {
 namespace {
 
 /// One of the two streams; its address is the stream's cookie.
-struct Stream {
+struct StandardStream {
   int descriptor;
   const char* name;
   int error = 0;  ///< of the first write that failed
 };
-Stream out{STDOUT_FILENO, "standard output"};
-Stream err{STDERR_FILENO, "standard error"};
+StandardStream out{STDOUT_FILENO, "standard output"};
+StandardStream err{STDERR_FILENO, "standard error"};
 
 ssize_t write_or_drop(void* cookie, const char* text, size_t size) {
-  auto& stream = *static_cast<Stream*>(cookie);
+  auto& stream = *static_cast<StandardStream*>(cookie);
   if (stream.error == 0) stream.error = write_all(stream.descriptor, {text, size});
   return static_cast<ssize_t>(size);
 }
 
-std::FILE* open_stream(Stream& stream, int buffering) {
+std::FILE* open_stream(StandardStream& stream, int buffering) {
   const cookie_io_functions_t functions{nullptr, write_or_drop, nullptr, nullptr};
   std::FILE* file = ::fopencookie(&stream, "w", functions);
   if (file != nullptr) std::setvbuf(file, nullptr, buffering, BUFSIZ);
@@ -67,7 +67,7 @@ void guard_standard_streams() {
 LostOutput lost_output() {
   std::fflush(stdout);
   std::fflush(stderr);
-  for (const Stream* stream : {&out, &err}) {
+  for (const StandardStream* stream : {&out, &err}) {
     if (stream->error != 0 && stream->error != EPIPE) return {stream->name, stream->error};
   }
   return {};

@@ -109,7 +109,7 @@ void append_list(const json& rows, const std::string& place, BlockLists& blocks)
   }
 }
 
-Mask mask_of_blocks(const json& object, std::int64_t tokens, bool causal) {
+Mask read_block_mask(const json& object, std::int64_t tokens, bool causal) {
   BlockLists blocks;
   blocks.q_bounds = positions(required(object, "q_bounds"), "q_bounds");
   blocks.k_bounds = positions(required(object, "k_bounds"), "k_bounds");
@@ -168,7 +168,7 @@ OwnMask mask_of(const json& object) {
   }
   const bool block_causal = causal != nullptr && causal->get<bool>();
   const Mask mask = object.contains("slices") ? mask_of_slices(object, tokens)
-                                              : mask_of_blocks(object, tokens, block_causal);
+                                              : read_block_mask(object, tokens, block_causal);
   check_area(object, mask);
   const auto number = [&](const char* key) -> std::optional<std::int64_t> {
     const json* value = optional(object, key);

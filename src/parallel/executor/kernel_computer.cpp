@@ -46,7 +46,7 @@ class RunStep final : public ComputeStep {
 };
 
 /// The steps of one pass.
-struct Pass {
+struct PassParts {
   std::vector<std::unique_ptr<ComputeStep>> steps;  ///< by op; null for exchanges
   std::optional<LateMerging> late;                  ///< for results that the kernel does not merge
   std::map<int, PartStore> stores;                  ///< by buffer
@@ -77,7 +77,7 @@ struct KernelComputer::Impl {
   KernelPlans plans;
   Scratch scratch;
   Buffer parts;  ///< memory of the part stores; the passes share it
-  Pass forward, backward;
+  PassParts forward, backward;
   struct Call {
     KernelStep* step;
     std::size_t plan;
@@ -110,7 +110,7 @@ struct KernelComputer::Impl {
   }
 
   /// `view` and `lse` are the views of `region`.
-  PartStore& store_of(Pass& pass, const RankPlan& plan, const Region& region,
+  PartStore& store_of(PassParts& pass, const RankPlan& plan, const Region& region,
                       const TensorView& view, const LseView& lse) const {
     const auto found = pass.stores.find(region.buffer);
     if (found != pass.stores.end()) return found->second;
@@ -122,7 +122,7 @@ struct KernelComputer::Impl {
         .first->second;
   }
 
-  std::optional<LatePart> late_part(Pass& pass, const RankPlan& plan, const Region& region,
+  std::optional<LatePart> late_part(PassParts& pass, const RankPlan& plan, const Region& region,
                                     const TensorView& view, const LseView& lse) const {
     if (!pass.is_late(region)) return std::nullopt;
     PartStore& store = store_of(pass, plan, region, view, lse);
@@ -169,7 +169,7 @@ struct KernelComputer::Impl {
   }
 
   /// A copy of tensors or a total: the first op of a run does all of it.
-  std::unique_ptr<ComputeStep> run_step(Pass& pass, const Op& op, int number,
+  std::unique_ptr<ComputeStep> run_step(PassParts& pass, const Op& op, int number,
                                         const OpViews& views) {
     RunStep*& run = pass.run_steps[pass.runs->first(number)];
     std::unique_ptr<ComputeStep> made = make_call_step([](Stream) {});
@@ -184,7 +184,7 @@ struct KernelComputer::Impl {
 
   /// Steps of ops on a buffer that is merged late: its Clear does nothing, its Convert merges. Null
   /// for other ops.
-  std::unique_ptr<ComputeStep> late_step(Pass& pass, const RankPlan& plan, const Op& op,
+  std::unique_ptr<ComputeStep> late_step(PassParts& pass, const RankPlan& plan, const Op& op,
                                          const OpViews& views) {
     if (const auto* clear = std::get_if<Clear>(&op.what); clear && pass.is_late(clear->region)) {
       return make_call_step([](Stream) {});
@@ -212,7 +212,7 @@ KernelComputer::~KernelComputer() = default;
 
 Support KernelComputer::prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) {
   const std::vector<Op>& ops = backward ? plan.backward : plan.forward;
-  Pass& pass = backward ? impl_->backward : impl_->forward;
+  PassParts& pass = backward ? impl_->backward : impl_->forward;
   if (pass.steps.empty()) {
     pass.steps.resize(ops.size());
     pass.runs.emplace(plan, ops);
@@ -252,7 +252,7 @@ void KernelComputer::ready() {
   impl_->scratch.allocate(memory);
   impl_->parts =
       Buffer(memory, std::max(impl_->forward.store_bytes(), impl_->backward.store_bytes()));
-  for (Pass* pass : {&impl_->forward, &impl_->backward}) {
+  for (PassParts* pass : {&impl_->forward, &impl_->backward}) {
     std::byte* at = impl_->parts.as<std::byte>();
     for (auto& [buffer, store] : pass->stores) {
       store.place(at);
@@ -266,7 +266,7 @@ void KernelComputer::ready() {
 }
 
 void KernelComputer::run(bool backward, int op, Stream stream) {
-  const Pass& pass = backward ? impl_->backward : impl_->forward;
+  const PassParts& pass = backward ? impl_->backward : impl_->forward;
   pass.steps.at(static_cast<std::size_t>(op))->run(stream);
 }
 

@@ -8,12 +8,12 @@
 namespace longca {
 namespace {
 
-bool overlap(Range a, Range b) {
+bool boxes_meet(Range a, Range b) {
   return std::max(a.begin, b.begin) < std::min(a.end, b.end);
 }
 
-bool overlap(const Box& a, const Box& b) {
-  return overlap(a.rows, b.rows) && overlap(a.heads, b.heads);
+bool boxes_meet(const Box& a, const Box& b) {
+  return boxes_meet(a.rows, b.rows) && boxes_meet(a.heads, b.heads);
 }
 
 bool contains(Range whole, Range part) {
@@ -48,7 +48,7 @@ std::vector<Range> cut_at(Range range, const std::vector<Range>& others) {
 std::vector<MergeCall> MergeQueue::pieces(const Box& box) const {
   std::vector<Range> rows, heads;
   const auto note = [&](const Box& other) {
-    if (!overlap(box, other)) return;
+    if (!boxes_meet(box, other)) return;
     rows.push_back(other.rows);
     heads.push_back(other.heads);
   };
@@ -72,7 +72,7 @@ std::vector<MergeCall> MergeQueue::pieces(const Box& box) const {
 MergeQueue::Added MergeQueue::add(const Box& box) {
   const auto taken = [&](int slot) {
     return std::ranges::any_of(waiting_, [&](const WaitingPart& part) {
-      return part.slot == slot && overlap(part.box, box);
+      return part.slot == slot && boxes_meet(part.box, box);
     });
   };
   Added added;

@@ -76,7 +76,7 @@ void combine_any(const ConstTensorView& from, const TensorView& to, F f) {
   });
 }
 
-void copy_rows(const ConstTensorView& from, const TensorView& to) {
+void copy_tensor(const ConstTensorView& from, const TensorView& to) {
   expect_one_shape(from, to);
   const std::int64_t size = size_of(to.dtype);
   const bool dense = from.head_stride == from.dim && to.head_stride == to.dim;
@@ -180,7 +180,7 @@ class CpuStepMath final : public StepMath {
   void copy(const ConstTensorView& from, const TensorView& to, Stream /*stream*/) override {
     LONGCA_CHECK(from.dtype == to.dtype, "a copy from {} to {}", to_string(from.dtype),
                  to_string(to.dtype));
-    copy_rows(from, to);
+    copy_tensor(from, to);
   }
   void copy(const ConstLseView& from, const LseView& to, Stream /*stream*/) override {
     LONGCA_CHECK(from.heads == to.heads && from.tokens == to.tokens, "lse [{}, {}] meets [{}, {}]",

@@ -39,13 +39,13 @@ std::int64_t append_rest(const Band& band, Range rows, Range seen, const std::ve
 }
 
 /// Of a CP rank's rows.
-struct Piece {
+struct CutPiece {
   Band band;
   std::int64_t shift = 0;  ///< from a row's local number to its token
 };
 
 /// The cells of a piece in local rows.
-std::int64_t cells_in(const Piece& piece, const std::vector<Range>& local) {
+std::int64_t cells_in(const CutPiece& piece, const std::vector<Range>& local) {
   const Range rows = piece.band.rows();
   const Range mine = {rows.begin - piece.shift, rows.end - piece.shift};
   std::int64_t cells = 0;
@@ -229,8 +229,8 @@ PartitionCost::PartitionCost(const Mask& mask, const cost::Platform& platform,
 std::vector<Range> PartitionCost::count_rows(const std::vector<Range>& own,
                                              CpRankCost& cost) const {
   std::vector<Range> keys;
-  std::vector<Range> joint;  // local rows
-  std::vector<Piece> alone;  // that see own keys only, with these bands
+  std::vector<Range> joint;     // local rows
+  std::vector<CutPiece> alone;  // that see own keys only, with these bands
   std::int64_t cells = 0;
   std::int64_t own_cells = 0;
   std::int64_t shift = 0;  // from a token's number to that of its row
@@ -267,7 +267,7 @@ std::vector<Range> PartitionCost::count_rows(const std::vector<Range>& own,
   const std::vector<Range> back = {{joint.back().end, cost.tokens}};
   std::int64_t in_front = 0;
   std::int64_t in_back = 0;
-  for (const Piece& piece : alone) {
+  for (const CutPiece& piece : alone) {
     in_front += cells_in(piece, front);
     in_back += cells_in(piece, back);
   }

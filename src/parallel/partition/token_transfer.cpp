@@ -43,9 +43,9 @@ std::vector<int> shortest_of(const PartPacking& packing, int cp_rank, const Part
 }
 
 /// A move of tokens between two CP ranks: finds the best one and makes it.
-class Transfer {
+class GapTransfer {
  public:
-  Transfer(PartPacking& packing, int from, int to)
+  GapTransfer(PartPacking& packing, int from, int to)
       : packing_(packing), from_(from), to_(to), gap_(packing.need(to) - packing.need(from)) {}
 
   /// Allows what leaves both needs no farther from zero than this.
@@ -169,7 +169,7 @@ class ThoroughRebalance {
     int& tried = tried_[{gap.from, gap.to}];
     if (tried > std::max(changed(gap.from), changed(gap.to))) return false;
     tried = round_;
-    Transfer transfer(packing_, gap.from, gap.to);
+    GapTransfer transfer(packing_, gap.from, gap.to);
     transfer.improve();
     if (!transfer.run(few_of(gap.from), few_of(gap.to), 0)) return false;
     for (const int p : {gap.from, gap.to}) {
@@ -224,7 +224,7 @@ std::vector<FewParts> few_parts(const PartPacking& packing, int cp_rank, const P
 }
 
 bool transfer_tokens(PartPacking& packing, int from, int to, std::int64_t tokens) {
-  Transfer transfer(packing, from, to);
+  GapTransfer transfer(packing, from, to);
   transfer.limit(std::max(
       {std::abs(packing.need(from)), std::abs(packing.need(to)), kMaxNeed * packing.share()}));
   return transfer.run(few_parts(packing, from, kNear), few_parts(packing, to, kNear), tokens);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "core/cuda/upload.h"
 #include "core/device.h"
 
 namespace longca {
@@ -38,7 +39,7 @@ void add_bands(RowMask& rows, const Mask& mask) {
   }
 }
 
-std::vector<std::int32_t> block_of(std::span<const std::int64_t> bounds) {
+std::vector<std::int32_t> token_blocks(std::span<const std::int64_t> bounds) {
   std::vector<std::int32_t> blocks(static_cast<std::size_t>(bounds.back()));
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     std::fill(blocks.begin() + bounds[i], blocks.begin() + bounds[i + 1],
@@ -48,8 +49,8 @@ std::vector<std::int32_t> block_of(std::span<const std::int64_t> bounds) {
 }
 
 void add_blocks(RowMask& rows, const BlockLists& lists) {
-  rows.block_of_row = block_of(lists.q_bounds);
-  rows.block_of_key = block_of(lists.k_bounds);
+  rows.block_of_row = token_blocks(lists.q_bounds);
+  rows.block_of_key = token_blocks(lists.k_bounds);
   rows.heads = lists.heads;
   rows.q_blocks = static_cast<std::int32_t>(lists.q_blocks());
   rows.words = static_cast<std::int32_t>((lists.k_blocks() + 31) / 32);
@@ -75,18 +76,6 @@ RowMask row_mask(const Mask& mask) {
 }  // namespace longca
 
 namespace longca::naive {
-namespace {
-
-template <typename T>
-Buffer on_device(const std::vector<T>& values) {
-  if (values.empty()) return {};
-  Device& device = Device::get(DeviceKind::cuda);
-  Buffer buffer(device.memory(), static_cast<std::int64_t>(values.size() * sizeof(T)));
-  device.copy(buffer.data(), values.data(), buffer.bytes());
-  return buffer;
-}
-
-}  // namespace
 
 DeviceRowMask::DeviceRowMask(const Mask& mask) {
   const RowMask rows = row_mask(mask);

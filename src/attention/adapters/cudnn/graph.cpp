@@ -12,6 +12,7 @@
 
 #include "attention/adapters/cudnn/describe.h"
 #include "attention/adapters/cudnn/library.h"
+#include "core/cuda/upload.h"
 #include "core/error.h"
 
 namespace cudnn_frontend {
@@ -62,18 +63,6 @@ Support check_pass(DescribePass describe, const Problem& problem, const CudnnFor
   if (error.is_good()) return {};
   return Support::unsupported(
       fmt::format("cuDNN {}: {}", cudnn_version_text(cudnn_library().version), error.err_msg));
-}
-
-Buffer on_device(const void* host, std::size_t bytes) {
-  Device& device = Device::get(DeviceKind::cuda);
-  Buffer buffer(device.memory(), static_cast<std::int64_t>(bytes));
-  device.copy(buffer.data(), host, static_cast<std::int64_t>(bytes));
-  return buffer;
-}
-
-template <typename T>
-Buffer on_device(const std::vector<T>& values) {
-  return on_device(values.data(), values.size() * sizeof(T));
 }
 
 void check_layout(const ConstTensorView& view, const char* name) {

@@ -8,6 +8,7 @@
 #include "attention/adapters/flashinfer/launch.h"
 #include "attention/adapters/flashinfer/pages.h"
 #include "attention/kernels/common/block_map.h"
+#include "core/cuda/upload.h"
 #include "core/device.h"
 #include "core/error.h"
 
@@ -17,13 +18,6 @@ namespace {
 
 Device& gpu() {
   return Device::get(DeviceKind::cuda);
-}
-
-template <typename T>
-Buffer on_device(const std::vector<T>& values) {
-  Buffer buffer(gpu().memory(), static_cast<std::int64_t>(values.size() * sizeof(T)));
-  gpu().copy(buffer.data(), values.data(), buffer.bytes());
-  return buffer;
 }
 
 class FlashinferPlan final : public Plan {

@@ -11,6 +11,7 @@
 #include "attention/kernels/block_sparse_fa2/work_order.h"
 #include "attention/kernels/common/block_map.h"
 #include "attention/kernels/common/mma/plan_tools.h"
+#include "core/cuda/upload.h"
 #include "core/device.h"
 #include "core/error.h"
 
@@ -25,7 +26,7 @@ Device& gpu() {
 }
 
 /// The largest backward tile that divides key blocks and fits in shared memory.
-int backward_tile_n(const BlockForm& form, int shared_bytes) {
+int tile_n_of_blocks(const BlockForm& form, int shared_bytes) {
   return form.k_block % 128 == 0 && backward_shared_bytes(128) <= shared_bytes ? 128 : 64;
 }
 
@@ -103,7 +104,7 @@ class SparsePlan final : public Plan {
   void plan_backward(const BlockMap& map, int shared_bytes) {
     columns_ = transposed_bits(map, gpu().stream());
     backward_ = block_args(columns_.bits);
-    const int tile_n = backward_tile_n(form_, shared_bytes);
+    const int tile_n = tile_n_of_blocks(form_, shared_bytes);
     const TileGrid grid{tile_n, static_cast<int>(problem_.tokens_k), form_.k_block, form_.q_block,
                         false};
     // Q, dO and the float32 sums of dQ of a query head.

@@ -56,7 +56,7 @@ std::vector<std::int32_t> descending(std::span<const std::int64_t> work) {
 
 /// Time in tiles until the last CTA ends, with CTAs in launch order (work_items.cuh), each starting
 /// as soon as one of `concurrent_ctas` ends.
-std::int64_t makespan(const TilePlan& plan, const BackwardWork& work, int parts) {
+std::int64_t longest_cta(const TilePlan& plan, const BackwardWork& work, int parts) {
   cost::ListSchedule<std::int64_t> schedule(work.concurrent_ctas);
   const int heads = work.group_size / parts;
   const int section = work.section_heads(parts);
@@ -118,7 +118,7 @@ TilePlan plan_tiles(std::span<const Column> columns, std::int64_t q_tokens, std:
 
 int head_parts(const TilePlan& plan, const BackwardWork& work) {
   return mma::choose_head_parts(work.group_size, work.platform.mma.backward, [&](int parts) {
-    return std::optional(makespan(plan, work, parts));
+    return std::optional(longest_cta(plan, work, parts));
   });
 }
 

@@ -9,6 +9,7 @@
 #include "attention/kernels/common/mma/plan_tools.h"
 #include "attention/kernels/flashmask/column_plan.h"
 #include "attention/kernels/flashmask/launch.h"
+#include "core/cuda/upload.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "mask/convert.h"

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "attention/kernels/common/mma/plan_tools.h"
+#include "core/cuda/upload.h"
 
 namespace longca::slice {
 
@@ -21,11 +22,11 @@ void UploadedLists::upload(const TileLists& lists) {
   shape_.pack = lists.pack;
   shape_.list_heads = static_cast<int>(lists.list_heads);
   shape_.tiles_per_list = static_cast<int>(lists.tiles_per_list);
-  tiles_ = mma::on_device(lists.tiles);
-  partial_ = mma::on_device(lists.partial);
-  runs_ = mma::on_device(lists.runs);
-  patterns_ = mma::on_device(lists.patterns);
-  order_ = mma::on_device(lists.order);
+  tiles_ = on_device(lists.tiles);
+  partial_ = on_device(lists.partial);
+  runs_ = on_device(lists.runs);
+  patterns_ = on_device(lists.patterns);
+  order_ = on_device(lists.order);
 }
 
 DeviceTileLists UploadedLists::args() const {
@@ -60,14 +61,14 @@ void UploadedTransposedLists::upload(const TransposedLists& lists) {
   shape_.items_per_order = static_cast<int>(lists.items_per_order);
   shape_.split_tiles = static_cast<int>(lists.split_keys.size());
   shape_.section_heads = lists.section_heads;
-  tiles_ = mma::on_device(lists.tiles);
-  segments_ = mma::on_device(lists.segments);
-  patterns_ = mma::on_device(lists.patterns);
-  order_ = mma::on_device(lists.order);
-  split_keys_ = mma::on_device(lists.split_keys);
+  tiles_ = on_device(lists.tiles);
+  segments_ = on_device(lists.segments);
+  patterns_ = on_device(lists.patterns);
+  order_ = on_device(lists.order);
+  split_keys_ = on_device(lists.split_keys);
   shape_.counts_visits = !lists.region_visits.empty();
-  region_visits_ = mma::on_device(lists.region_visits);
-  region_order_ = mma::on_device(lists.region_order);
+  region_visits_ = on_device(lists.region_visits);
+  region_order_ = on_device(lists.region_order);
 }
 
 DeviceTransposedLists UploadedTransposedLists::args() const {

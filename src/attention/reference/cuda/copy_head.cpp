@@ -12,8 +12,8 @@ namespace {
 constexpr std::int64_t kChunk = 1 << 18;  ///< elements converted per task
 
 /// Packs rows [first, first + tokens) of a head densely into `to`.
-void copy_rows(const ConstTensorView& x, std::int64_t head, std::int64_t first, std::int64_t tokens,
-               void* to) {
+void copy_head_rows(const ConstTensorView& x, std::int64_t head, std::int64_t first,
+                    std::int64_t tokens, void* to) {
   if (tokens == 0 || x.dim == 0) return;
   const std::int64_t element = size_of(x.dtype);
   const auto width = static_cast<std::size_t>(x.dim * element);
@@ -31,16 +31,16 @@ void copy_rows(const ConstTensorView& x, std::int64_t head, std::int64_t first, 
 HostTensor copy_tokens(const ConstTensorView& x, std::int64_t head, std::int64_t first,
                        std::int64_t tokens) {
   HostTensor out(x.dtype, tokens, 1, x.dim);
-  copy_rows(x, head, first, tokens, out.view().data);
+  copy_head_rows(x, head, first, tokens, out.view().data);
   return out;
 }
 
 void HeadCopier::copy(const ConstTensorView& x, std::int64_t head, std::vector<float>& values) {
   const std::int64_t count = x.tokens * x.dim;
   values.resize(static_cast<std::size_t>(count));
-  if (x.dtype == DType::float32) return copy_rows(x, head, 0, x.tokens, values.data());
+  if (x.dtype == DType::float32) return copy_head_rows(x, head, 0, x.tokens, values.data());
   if (staging_.bytes() < 2 * count) staging_ = HostBuffer(2 * count);
-  copy_rows(x, head, 0, x.tokens, staging_.data());
+  copy_head_rows(x, head, 0, x.tokens, staging_.data());
   const auto* from = staging_.as<BFloat16>();
   ThreadPool::global().parallel_for((count + kChunk - 1) / kChunk, [&](std::int64_t i, int) {
     std::transform(from + i * kChunk, from + std::min((i + 1) * kChunk, count),

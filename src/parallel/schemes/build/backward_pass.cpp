@@ -25,9 +25,9 @@ Region with_heads(Region region, Range heads) {
 /// is computed, so half of step 0 is kept back to hide them ("late"): half of the chunks, or half
 /// of the heads of a single chunk. With a JointSplit, rows that see own keys only are kept back
 /// instead.
-class BackwardPass {
+class BackwardWriter {
  public:
-  explicit BackwardPass(PlanParts& parts);
+  explicit BackwardWriter(PlanParts& parts);
   void write();
 
  private:
@@ -73,7 +73,7 @@ class BackwardPass {
   bool halved_ = false;
 };
 
-BackwardPass::BackwardPass(PlanParts& parts)
+BackwardWriter::BackwardWriter(PlanParts& parts)
     : parts_(parts),
       float32_(parts.grid.cp_ranks() > 1 || parts.layout.replicas() > 1 ||
                parts.chunks() > parts.groups()) {
@@ -89,13 +89,13 @@ BackwardPass::BackwardPass(PlanParts& parts)
   if (kv > 0) early_.kv.end = late_.kv.begin = kv;
 }
 
-CallHeads BackwardPass::all_heads(int chunk) const {
+CallHeads BackwardWriter::all_heads(int chunk) const {
   const HeadChunk& layout = parts_.layout.chunks()[static_cast<std::size_t>(chunk)];
   const Range kv = parts_.layout.groups()[static_cast<std::size_t>(layout.group)];
   return {{0, layout.q.size()}, {0, kv.size()}};
 }
 
-void BackwardPass::write() {
+void BackwardWriter::write() {
   using enum TensorRole;
   parts_.begin_backward();
   for (int chunk = 0; chunk < parts_.chunks(); ++chunk) {
@@ -132,7 +132,7 @@ void BackwardPass::write() {
   for (const TensorRole role : {TensorRole::dq, dk, dv}) parts_.heads.place(role);
 }
 
-void BackwardPass::compute(int keys_step, int chunk, bool late) {
+void BackwardWriter::compute(int keys_step, int chunk, bool late) {
   const int step = late ? parts_.context->steps() : keys_step;
   for (const Work& work : parts_.work(keys_step, chunk)) {
     if (work.late != late) continue;
@@ -153,7 +153,7 @@ void BackwardPass::compute(int keys_step, int chunk, bool late) {
 }
 
 /// Keys to which nothing else adds need no float32 sums: their gradients are written to the result.
-void BackwardPass::compute_with_keys_alone(const Work& work, int chunk, int step) {
+void BackwardWriter::compute_with_keys_alone(const Work& work, int chunk, int step) {
   using enum TensorRole;
   const int group = parts_.group_of(chunk);
   reached(chunk).add(work.rows);
@@ -163,8 +163,8 @@ void BackwardPass::compute_with_keys_alone(const Work& work, int chunk, int step
 }
 
 /// Clears what other steps add to before the late half is computed.
-void BackwardPass::clear_late_half(const Work& work, const KeyPair& into, bool first_dq,
-                                   bool first_dkv) {
+void BackwardWriter::clear_late_half(const Work& work, const KeyPair& into, bool first_dq,
+                                     bool first_dkv) {
   if (first_dq) parts_.writer.add(Clear{with_heads(with_rows(dq(0), work.rows), late_.q)}, 0);
   if (!first_dkv || late_.kv == early_.kv) return;
   for (const Region& keys : {into.k, into.v}) {
@@ -172,7 +172,7 @@ void BackwardPass::clear_late_half(const Work& work, const KeyPair& into, bool f
   }
 }
 
-void BackwardPass::compute_late() {
+void BackwardWriter::compute_late() {
   const int step = parts_.context->steps();
   for (int chunk = 0; chunk < parts_.chunks(); ++chunk) {
     if (split() != nullptr) {
@@ -191,8 +191,8 @@ void BackwardPass::compute_late() {
   }
 }
 
-void BackwardPass::call(const Work& work, int keys_step, int chunk, const CallHeads& heads,
-                        const KeyPair& into, bool first_dq, bool first_dkv, int step) {
+void BackwardWriter::call(const Work& work, int keys_step, int chunk, const CallHeads& heads,
+                          const KeyPair& into, bool first_dq, bool first_dkv, int step) {
   const auto rows_of = [&](TensorRole role) {
     return with_heads(with_rows(parts_.heads.held({role, chunk}), work.rows), heads.q);
   };
@@ -215,7 +215,7 @@ void BackwardPass::call(const Work& work, int keys_step, int chunk, const CallHe
       step);
 }
 
-void BackwardPass::clear_unseen_keys(int step, int group) {
+void BackwardWriter::clear_unseen_keys(int step, int group) {
   if (step == 0) {
     // With a JointSplit, total_keys reads only sums that were written.
     const GradientTarget& own = own_keys_[static_cast<std::size_t>(group)];
@@ -230,7 +230,7 @@ void BackwardPass::clear_unseen_keys(int step, int group) {
   }
 }
 
-void BackwardPass::finish_queries(int chunk, int step) {
+void BackwardWriter::finish_queries(int chunk, int step) {
   const Region queries[] = {dq(chunk)};
   clear_gaps(parts_.writer, reached(chunk), queries, step);
   const HeadPart part[] = {{TensorRole::dq, chunk}};
@@ -239,7 +239,7 @@ void BackwardPass::finish_queries(int chunk, int step) {
   parts_.heads.send_out(part, step);
 }
 
-void BackwardPass::finish_keys(int group, const std::vector<LateSum>& sums, int step) {
+void BackwardWriter::finish_keys(int group, const std::vector<LateSum>& sums, int step) {
   using enum TensorRole;
   const KeyPair& own = own_keys_[static_cast<std::size_t>(group)].into;
   if (parts_.layout.replicas() > 1) {
@@ -259,8 +259,8 @@ void BackwardPass::finish_keys(int group, const std::vector<LateSum>& sums, int 
 }
 
 /// Adds the sums of this rank and those that arrived last, and rounds, in one op.
-void BackwardPass::total_keys(TensorRole role, int group, const std::vector<LateSum>& sums,
-                              int step) {
+void BackwardWriter::total_keys(TensorRole role, int group, const std::vector<LateSum>& sums,
+                                int step) {
   const GradientTarget& own = own_keys_[static_cast<std::size_t>(group)];
   const auto of_role = [&](const KeyPair& pair) -> const Region& {
     return role == TensorRole::dk ? pair.k : pair.v;
@@ -293,7 +293,7 @@ void BackwardPass::total_keys(TensorRole role, int group, const std::vector<Late
 }  // namespace
 
 void write_backward(PlanParts& parts) {
-  BackwardPass(parts).write();
+  BackwardWriter(parts).write();
 }
 
 }  // namespace longca

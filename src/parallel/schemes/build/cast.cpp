@@ -10,14 +10,14 @@
 namespace longca {
 namespace {
 
-KeyPair with_rows(KeyPair pair, Range rows) {
+KeyPair pair_of_rows(KeyPair pair, Range rows) {
   pair.k.tokens = pair.v.tokens = rows;
   return pair;
 }
 
 void append(std::vector<Message>& messages, int peer, const KeyPair& all, Range rows) {
   if (rows.empty()) return;
-  const KeyPair pair = with_rows(all, rows);
+  const KeyPair pair = pair_of_rows(all, rows);
   messages.insert(messages.end(), {{peer, pair.k}, {peer, pair.v}});
 }
 
@@ -89,10 +89,10 @@ KeyPair Cast::buffer(BufferKind kind, int which, int group, std::int64_t rows) {
 }
 
 KeyPair Cast::keys(int step, int block, int group) {
-  if (step == 0) return with_rows(own_keys(group), {0, shard_.tokens});
+  if (step == 0) return pair_of_rows(own_keys(group), {0, shard_.tokens});
   const CastStage& stage = stage_of(step);
-  return with_rows(buffer(BufferKind::keys, step, group, stage.rows),
-                   stage.blocks[static_cast<std::size_t>(block)].rows);
+  return pair_of_rows(buffer(BufferKind::keys, step, group, stage.rows),
+                      stage.blocks[static_cast<std::size_t>(block)].rows);
 }
 
 void Cast::fetch(int step) {
@@ -136,9 +136,9 @@ void Cast::copy_own_keys(int step) {
   const Parcel own = needed_own_keys(stage);
   for (int group = 0; group < groups_; ++group) {
     for (std::size_t run = 0; run < own.runs.size(); ++run) {
-      const KeyPair from = with_rows(own_keys(group), own.runs[run]);
+      const KeyPair from = pair_of_rows(own_keys(group), own.runs[run]);
       const KeyPair to =
-          with_rows(buffer(BufferKind::keys, step + 1, group, stage.rows), own.into[run]);
+          pair_of_rows(buffer(BufferKind::keys, step + 1, group, stage.rows), own.into[run]);
       writer_.add(Copy{from.k, to.k}, step);
       writer_.add(Copy{from.v, to.v}, step);
     }
@@ -166,7 +166,7 @@ void Cast::before_gradients(int step) {
     for (int group = 0; group < groups_; ++group) {
       // With a JointSplit, only rows that a call has written are read.
       targets_.push_back(
-          {with_rows(buffer(BufferKind::sums, step % 2, group, max_rows_), block.rows),
+          {pair_of_rows(buffer(BufferKind::sums, step % 2, group, max_rows_), block.rows),
            !split_.has_value()});
     }
   }
@@ -215,14 +215,14 @@ LateSums Cast::sums_of(int step) {
     const Parcel own = needed_own_keys(stage);
     for (std::size_t run = 0; run < own.runs.size(); ++run) {
       const KeyPair joint = buffer(BufferKind::sums, step % 2, group, max_rows_);
-      of_group.push_back({with_rows(joint, own.into[run]), own.runs[run]});
+      of_group.push_back({pair_of_rows(joint, own.into[run]), own.runs[run]});
     }
     if (rows_to(stage) == 0) continue;
     const KeyPair arrived = buffer(BufferKind::arrived, 0, group, max_arriving_);
     std::int64_t row = 0;
     for (const Parcel& parcel : stage.to) {
       for (const Range run : parcel.runs) {
-        of_group.push_back({with_rows(arrived, {row, row + run.size()}), run});
+        of_group.push_back({pair_of_rows(arrived, {row, row + run.size()}), run});
         row += run.size();
       }
     }
@@ -234,7 +234,7 @@ void Cast::add_arrived(int of_step, int step) {
   const LateSums sums = sums_of(of_step);
   for (std::size_t group = 0; group < sums.size(); ++group) {
     for (const LateSum& sum : sums[group]) {
-      const KeyPair into = with_rows(own_gradients_[group], sum.rows);
+      const KeyPair into = pair_of_rows(own_gradients_[group], sum.rows);
       writer_.add(Add{sum.from.k, into.k}, step);
       writer_.add(Add{sum.from.v, into.v}, step);
     }

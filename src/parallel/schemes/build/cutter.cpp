@@ -9,7 +9,7 @@
 namespace longca {
 namespace {
 
-struct Box {
+struct Bounds {
   Range rows{kNoLimit, 0};
   Range keys{kNoLimit, 0};
 
@@ -24,8 +24,8 @@ struct Box {
 constexpr std::size_t kManySlices = 64;
 
 /// Around the cells of the slices; around their rectangles if there are many.
-Box slice_box(const Mask& mask) {
-  Box box;
+Bounds slice_bounds(const Mask& mask) {
+  Bounds box;
   const bool many = mask.slices().size() >= kManySlices;
   for (const MaskSlice& slice : mask.slices()) {
     if (many) {
@@ -40,8 +40,8 @@ Box slice_box(const Mask& mask) {
 }
 
 /// Around the kept blocks of all heads.
-Box block_box(const BlockLists& blocks) {
-  Box box;
+Bounds block_bounds(const BlockLists& blocks) {
+  Bounds box;
   for (int head = 0; head < blocks.heads; ++head) {
     for (std::int64_t i = 0; i < blocks.q_blocks(); ++i) {
       const auto kept = blocks.kept(head, i);
@@ -56,15 +56,15 @@ Box block_box(const BlockLists& blocks) {
   return box;
 }
 
-Box box_of(const Mask& mask) {
-  Box box = slice_box(mask);
+Bounds bounds_of(const Mask& mask) {
+  Bounds box = slice_bounds(mask);
   if (mask.blocks() == nullptr || box.empty()) return box;
-  const Box blocks = block_box(*mask.blocks());
+  const Bounds blocks = block_bounds(*mask.blocks());
   return {intersect(box.rows, blocks.rows), intersect(box.keys, blocks.keys)};
 }
 
 /// A mask of many slices is built anew only if much is cut off.
-bool worth_trimming(const Mask& mask, const Box& box) {
+bool worth_trimming(const Mask& mask, const Bounds& box) {
   const std::int64_t cut = mask.slices().size() < kManySlices ? 1 : mask.q_tokens() / 8 + 1;
   return mask.q_tokens() - box.rows.size() >= cut || mask.k_tokens() - box.keys.size() >= cut;
 }
@@ -98,14 +98,14 @@ bool may_have_gap(const Mask& mask, std::int64_t min_gap) {
 }
 
 /// The bounding boxes of the cells between gaps; at most one box where there are no gaps.
-std::vector<Box> boxes_between_gaps(const Mask& mask, std::int64_t min_gap) {
+std::vector<Bounds> boxes_between_gaps(const Mask& mask, std::int64_t min_gap) {
   if (mask.slices().size() >= kManySlices && !may_have_gap(mask, min_gap)) return {};
   std::vector<Range> reached;
   for (const MaskSlice& slice : mask.slices()) reached.push_back(Band::of(slice).rows());
   join_ranges(reached);
   const std::vector<std::size_t> gaps = gaps_in(reached, min_gap);
   if (gaps.empty()) return {};
-  std::vector<Box> boxes(gaps.size() + 1);
+  std::vector<Bounds> boxes(gaps.size() + 1);
   for (const MaskSlice& slice : mask.slices()) {
     const Band band = Band::of(slice);
     const Range rows = band.rows();
@@ -133,16 +133,16 @@ std::vector<Piece> Cutter::cut(const std::vector<Range>& keys) const {
   const std::vector<Range> rows = {{0, mask_.q_tokens()}};
   Mask part = covers(keys, mask_.k_tokens()) ? mask_ : mask_.sub_mask(rows, keys);
   if (part.mean_area() == 0) return {};
-  std::vector<Box> boxes;
+  std::vector<Bounds> boxes;
   if (part.q_tokens() > min_gap_) boxes = boxes_between_gaps(part, min_gap_);
   if (boxes.size() < 2) {
-    boxes = {box_of(part)};
+    boxes = {bounds_of(part)};
     if (!worth_trimming(part, boxes.front())) {
       return {Piece{{0, part.q_tokens()}, {0, part.k_tokens()}, std::move(part)}};
     }
   }
   std::vector<Piece> pieces;
-  for (const Box& box : boxes) {
+  for (const Bounds& box : boxes) {
     Mask piece = part.sub_mask(std::vector<Range>{box.rows}, std::vector<Range>{box.keys});
     if (piece.mean_area() > 0) pieces.push_back({box.rows, box.keys, std::move(piece)});
   }
@@ -152,7 +152,7 @@ std::vector<Piece> Cutter::cut(const std::vector<Range>& keys) const {
 std::vector<Piece> Cutter::cut_rows(Range rows, const std::vector<Range>& keys) const {
   Mask part = mask_.sub_mask(std::vector{rows}, keys);
   if (part.mean_area() == 0) return {};
-  const Range seen = box_of(part).keys;
+  const Range seen = bounds_of(part).keys;
   const Range all = {0, part.k_tokens()};
   if (seen == all) return {Piece{rows, all, std::move(part)}};
   const std::vector<Range> all_rows = {{0, rows.size()}};

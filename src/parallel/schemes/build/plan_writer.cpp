@@ -8,7 +8,7 @@
 namespace longca {
 namespace {
 
-bool overlap(const Region& a, const Region& b) {
+bool share_cells(const Region& a, const Region& b) {
   return !intersect(a.tokens, b.tokens).empty() && !intersect(a.heads, b.heads).empty();
 }
 
@@ -100,7 +100,7 @@ void PlanWriter::add_beside_exchange(Copy copy, int step) {
 int PlanWriter::last_conflict(const Use& use, std::size_t other_lane, int known) const {
   const auto& all = accesses_[static_cast<std::size_t>(use.region.buffer)][other_lane];
   for (auto it = all.rbegin(); it != all.rend() && it->op > known; ++it) {
-    if ((use.writes || it->writes) && overlap(use.region, it->region)) return it->op;
+    if ((use.writes || it->writes) && share_cells(use.region, it->region)) return it->op;
   }
   return known;
 }

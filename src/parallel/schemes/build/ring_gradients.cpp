@@ -7,7 +7,7 @@
 namespace longca {
 namespace {
 
-KeyPair with_rows(KeyPair pair, Range rows) {
+KeyPair rows_of_pair(KeyPair pair, Range rows) {
   pair.k.tokens = pair.v.tokens = rows;
   return pair;
 }
@@ -39,7 +39,7 @@ KeyPair RingGradients::buffer(BufferKind kind, int which, int group, std::int64_
 }
 
 KeyPair RingGradients::home(int round, int group, std::int64_t rows) {
-  if (round == 0) return with_rows(own_[static_cast<std::size_t>(group)], {0, rows});
+  if (round == 0) return rows_of_pair(own_[static_cast<std::size_t>(group)], {0, rows});
   return buffer(BufferKind::home, round % 2, group, rows);
 }
 
@@ -146,8 +146,8 @@ void RingGradients::land(const Transfer& transfer, int step, LateSums* last) {
     } else {
       const GradientTarget& share = targets_[static_cast<std::size_t>(group)];
       for (const Range rows : share.coverage.rows()) {
-        add_all(with_rows(share.into, rows),
-                with_rows(buffer(BufferKind::hop, (place + 1) % 2, group, 0), rows), step);
+        add_all(rows_of_pair(share.into, rows),
+                rows_of_pair(buffer(BufferKind::hop, (place + 1) % 2, group, 0), rows), step);
       }
     }
   }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "attention/api/kernel.h"
 #include "attention/kernels/common/mma/params.h"
@@ -9,16 +8,6 @@
 
 /// Host-side helpers of our own kernels' plans, for the current GPU.
 namespace longca::mma {
-
-/// Copies to device memory; an empty buffer for no values.
-template <typename T>
-Buffer on_device(const std::vector<T>& values) {
-  if (values.empty()) return {};
-  Device& gpu = Device::get(DeviceKind::cuda);
-  Buffer buffer(gpu.memory(), static_cast<std::int64_t>(values.size() * sizeof(T)));
-  gpu.copy(buffer.data(), values.data(), buffer.bytes());
-  return buffer;
-}
 
 /// Tokens rounded up to whole blocks.
 constexpr std::int64_t padded(std::int64_t tokens, int block) {

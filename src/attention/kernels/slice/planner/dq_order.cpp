@@ -28,13 +28,13 @@ void append_numbered(const QuerySegment& segment, std::vector<std::int32_t>& vis
 
 /// Of the query tiles of a head block; those of all head blocks are visited alike under a static
 /// mask.
-struct BlockTiles {
+struct TileVisits {
   std::vector<std::int32_t> visits;
   std::vector<std::int32_t> last;  ///< index in the order of the last item that visits it, or −1
 };
 
-BlockTiles count_visits(std::int64_t q_tiles, const TransposedLists& lists) {
-  BlockTiles tiles;
+TileVisits count_visits(std::int64_t q_tiles, const TransposedLists& lists) {
+  TileVisits tiles;
   std::vector<std::int32_t> change(static_cast<std::size_t>(q_tiles) + 1, 0);
   for (const QuerySegment& segment : lists.segments) {
     ++change[static_cast<std::size_t>(segment.q_tile)];
@@ -90,7 +90,7 @@ void order_writes(std::int64_t q_tokens, const BackwardWork& work, TransposedLis
   const std::int64_t head_blocks = work.heads_q / work.heads_k / lists.pack;
   const std::int64_t all = q_tiles * head_blocks * work.heads_k;
   if (all <= work.platform.slice.backward.max_unordered_write_tiles) return;
-  const BlockTiles tiles = count_visits(q_tiles, lists);
+  const TileVisits tiles = count_visits(q_tiles, lists);
   const auto regions = static_cast<std::size_t>((all + kRegionTiles - 1) / kRegionTiles);
   lists.region_visits.assign(regions, 0);
   std::vector<std::int64_t> ends(regions, -1);  // of the work on it, in items of all sections

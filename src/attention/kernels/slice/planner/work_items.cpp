@@ -13,7 +13,7 @@ constexpr int kMinGroup = 4;
 /// For very long masks chunks are larger instead, as planning takes time per item.
 constexpr std::int64_t kMaxItems = 16384;
 
-constexpr std::int64_t kNoLimit = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kAllVisits = std::numeric_limits<std::int32_t>::max();
 
 /// Takes query tiles of a key tile, from the last on.
 class QueryCursor {
@@ -69,13 +69,13 @@ class ItemMaker {
     }
     chunk_ = chunk_tiles();
     // Few chunks stay in L2 anyway.
-    if (2 * longest <= 5 * chunk_) chunk_ = kNoLimit;
+    if (2 * longest <= 5 * chunk_) chunk_ = kAllVisits;
   }
 
   std::vector<std::vector<CostedItem>> make() {
     if (lists_.of_blocks) return make_alike();
     const std::int64_t max_visits =
-        work_.ordered ? kNoLimit
+        work_.ordered ? kAllVisits
                       : std::max(visits_ * work_.heads_k / (2 * std::int64_t{work_.ctas}),
                                  (cycles_.min_item_visits + head_blocks() - 1) / head_blocks());
     std::vector<CostedItem> items;
@@ -88,7 +88,7 @@ class ItemMaker {
 
   /// Query tiles per chunk.
   std::int64_t chunk_tiles() const {
-    if (work_.ordered || work_.heads_q < kMinGroup * work_.heads_k) return kNoLimit;
+    if (work_.ordered || work_.heads_q < kMinGroup * work_.heads_k) return kAllVisits;
     std::int64_t tiles = std::max<std::int64_t>(1, work_.chunk_visits / head_blocks());
     while (tiles < end_ && lists_.tiles_per_list * ((end_ + tiles - 1) / tiles) > kMaxItems) {
       tiles *= 2;
@@ -111,7 +111,7 @@ class ItemMaker {
         last = std::min<std::int64_t>(floor + chunk_, end_) - 1;
       }
       QueryCursor ahead = cursor;
-      const std::int64_t visits = ahead.take(kNoLimit, static_cast<std::int32_t>(floor)).visits;
+      const std::int64_t visits = ahead.take(kAllVisits, static_cast<std::int32_t>(floor)).visits;
       const std::int64_t parts = std::max<std::int64_t>(1, (visits + max_visits - 1) / max_visits);
       for (std::int64_t i = 0; i < parts; ++i) {
         const auto part = cursor.take(visits * (i + 1) / parts - visits * i / parts,
@@ -203,7 +203,7 @@ void split_item(const BackwardWork& work, const TransposedLists& lists, const Co
   const std::int64_t blocks = head_blocks_of(work, lists);
   const std::int64_t visits = item.visits / blocks;
   QueryCursor cursor(lists, lists.tiles[static_cast<std::size_t>(item.item.tile)]);
-  cursor.take(kNoLimit, item.item.q_end);
+  cursor.take(kAllVisits, item.item.q_end);
   for (std::int64_t i = 0; i < parts; ++i) {
     const auto part = cursor.take(visits * (i + 1) / parts - visits * i / parts, item.item.q_begin);
     CostedItem next = item;
