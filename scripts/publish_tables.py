@@ -1,0 +1,335 @@
+"""The tables that scripts/publish writes: records (rows of `longca report --csv`, as dictionaries) in, Markdown out.
+
+A table lays records out by axes (`rows`, `columns`: lists of their names, in order). In each place it then has the
+records of one problem; two that answer the same question differ in an axis that neither the page nor the table names,
+and are refused.
+"""
+
+import csv
+import math
+import statistics
+
+KILO = 1024
+MASKS = ["full", "causal", "sliding_window", "sliding_window_causal", "document", "causal_document", "shared_question",
+         "global_sliding_window", "causal_blockwise", "prefix_lm_causal", "prefix_lm_document", "block_causal_document",
+         "block_sparse", "block_sparse_variable"]
+SCHEMES = ["ulysses", "ring_p2p", "ring_allgather", "usp", "loongtrain", "magi"]
+ORDERS = {"mask": MASKS, "scheme": ["", *SCHEMES], "pass": ["forward", "backward"]}
+NUMBERS = ["tokens", "dim", "density", "block", "ranks", "window", "block_tokens", "seed", "factor"]
+# What may differ between two records of one problem, one kernel and one pass.
+MEASURED = ["time_ms", "status"]
+NOTHING = "–"
+
+
+class CannotPublish(Exception):
+    pass
+
+
+def read_csv(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def is_ok(record):
+    return record["status"] == "ok"
+
+
+def rate(record):
+    """TFLOP/s, per GPU over ranks."""
+    return float(record["tflops"])
+
+
+def flops(record):
+    return rate(record) * float(record["time_ms"])
+
+
+def number(value):
+    """Three significant digits, as the console's table."""
+    digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:.{digits}f}"
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def tokens_text(tokens):
+    tokens = int(tokens)
+    return f"{tokens // KILO}K" if tokens % KILO == 0 else str(tokens)
+
+
+def tokens_of_rank(record):
+    """Tokens on each rank; those of a call on one GPU."""
+    return str(int(record["tokens"]) // int(record["ranks"] or 1))
+
+
+def value_of(record, axis):
+    return tokens_of_rank(record) if axis == "tokens_per_rank" else record[axis]
+
+
+def sort_key(axis):
+    order = ORDERS.get(axis, [])
+
+    def key(value):
+        if axis in NUMBERS or axis == "tokens_per_rank":
+            return (0, float(value or 0), "")
+        if axis == "heads":
+            return (0, tuple(map(int, value.split(":"))), "")
+        return (1, order.index(value), "") if value in order else (2, 0, value)
+
+    return key
+
+
+def label(axis, value, in_row):
+    if axis in ("tokens", "tokens_per_rank"):
+        return tokens_text(value)
+    if axis == "scheme" and not value:
+        return "one GPU"
+    if axis in ("mask", "kernel", "scheme"):
+        return f"`{value}`" if in_row or axis != "mask" else value
+    return value
+
+
+def places(records, axes):
+    """The values of `axes` that records have, as tuples in order."""
+    found = {tuple(value_of(record, axis) for axis in axes) for record in records}
+    return sorted(found, key=lambda values: [sort_key(axis)(value) for axis, value in zip(axes, values)])
+
+
+def at(records, axes, values):
+    return [record for record in records if all(value_of(record, axis) == value for axis, value in zip(axes, values))]
+
+
+def only(records, what):
+    """The one record among those that are ok; None without any. Two are a question that was not asked plainly."""
+    found = [record for record in records if is_ok(record)]
+    if len(found) > 1:
+        first, second = found[:2]
+        axes = list(first)[:list(first).index("status")] + ["machine", "build"]
+        differing = [f"{axis} ({first[axis]}, {second[axis]})" for axis in axes if first[axis] != second[axis]]
+        raise CannotPublish(f"two records of {what} differ in {', '.join(differing) or 'nothing'}: name one")
+    return found[0] if found else None
+
+
+def by_kernel(records):
+    """The record of each kernel, the fastest first."""
+    kernels = {record["kernel"] for record in records}
+    found = [only([record for record in records if record["kernel"] == kernel], kernel) for kernel in sorted(kernels)]
+    return sorted([record for record in found if record], key=rate, reverse=True)
+
+
+def markdown(header, rows, right=()):
+    rules = ["--:" if column in right else "---" for column in range(len(header))]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [header, rules, *rows]) + "\n"
+
+
+def words_of(text):
+    return [word for word in text.split(",") if word]
+
+
+def leaders(records, rows="mask", columns="tokens,pass", count="2"):
+    """The `count` fastest kernels of each problem, TFLOP/s."""
+    row_axes, column_axes = words_of(rows), words_of(columns)
+    column_places = places(records, column_axes)
+
+    def cell(found):
+        best = by_kernel(found)[:int(count)]
+        texts = [f"`{record['kernel']}` {'**' if i == 0 else ''}{rate(record):.0f}{'**' if i == 0 else ''}"
+                 for i, record in enumerate(best)]
+        return ", ".join(texts) or NOTHING
+
+    header = [" ".join(row_axes)] + [" ".join(label(axis, value, False) for axis, value in zip(column_axes, place))
+                                     for place in column_places]
+    lines = [[" ".join(label(axis, value, True) for axis, value in zip(row_axes, place))] +
+             [cell(at(at(records, row_axes, place), column_axes, column)) for column in column_places]
+             for place in places(records, row_axes)]
+    return markdown(header, lines)
+
+
+def rates(records, rows="mask", columns="tokens", kernels="", passes=""):
+    """TFLOP/s of the kernels (default: the one that there is), then of the passes, separated by strokes."""
+    row_axes, column_axes = words_of(rows), words_of(columns)
+    column_places = places(records, column_axes)
+    asked_kernels = words_of(kernels) or [None]
+    asked_passes = words_of(passes) or [None]
+
+    def text(found, kernel, which):
+        chosen = [record for record in found if (kernel is None or record["kernel"] == kernel) and
+                  (which is None or record["pass"] == which)]
+        record = only(chosen, kernel or "one kernel")
+        return f"{rate(record):.0f}" if record else NOTHING
+
+    def cell(found):
+        texts = [text(found, kernel, which) for kernel in asked_kernels for which in asked_passes]
+        return " / ".join(texts) if set(texts) != {NOTHING} else NOTHING
+
+    header = [*row_axes]
+    header += [", ".join(label(axis, value, False) for axis, value in zip(column_axes, place)) for place in column_places]
+    lines = [[label(axis, value, True) for axis, value in zip(row_axes, place)] +
+             [cell(at(at(records, row_axes, place), column_axes, column)) for column in column_places]
+             for place in places(records, row_axes)]
+    return markdown(header, lines, right=range(len(row_axes), len(header)))
+
+
+def compared(records, kernel):
+    """Of each problem and pass: the kernel's record and that of the fastest other."""
+    pairs = []
+    axes = ["mask", "tokens", "pass"]
+    for place in places(records, axes):
+        found = by_kernel(at(records, axes, place))
+        own = next((record for record in found if record["kernel"] == kernel), None)
+        other = next((record for record in found if record["kernel"] != kernel), None)
+        if own and other:
+            pairs.append((own, other))
+    if not pairs:
+        raise CannotPublish(f"no problem has a record of {kernel} and of another kernel")
+    return pairs
+
+
+def range_of_ratios(pairs):
+    """"geometric mean 1.33 over 36 cells, smallest 1.03 (`causal`, 8K), largest ..."."""
+    ratios = [rate(own) / rate(other) for own, other in pairs]
+
+    def cell(i):
+        own = pairs[i][0]
+        return f"{ratios[i]:.2f} (`{own['mask']}`, {tokens_text(own['tokens'])})"
+
+    least, most = min(range(len(ratios)), key=ratios.__getitem__), max(range(len(ratios)), key=ratios.__getitem__)
+    return f"geometric mean {geometric_mean(ratios):.2f} over {len(ratios)} cells, smallest {cell(least)}, largest {cell(most)}"
+
+
+def beside(records, kernel="slice"):
+    """A kernel's TFLOP/s, those of the fastest other, and their ratio; the ratios' mean and ends below."""
+    pairs = compared(records, kernel)
+    lengths = places([own for own, _ in pairs], ["tokens"])
+    header = ["mask"]
+    for (tokens,) in lengths:
+        header += [tokens_text(tokens), "best other", "ratio"]
+    lines = []
+    for (mask,) in places([own for own, _ in pairs], ["mask"]):
+        line = [f"`{mask}`"]
+        for (tokens,) in lengths:
+            found = [(own, other) for own, other in pairs if own["mask"] == mask and own["tokens"] == tokens]
+            if len(found) > 1:
+                raise CannotPublish(f"both passes of {mask}: name one")
+            for own, other in found:
+                line += [f"{rate(own):.0f}", f"{rate(other):.0f} `{other['kernel']}`", f"{rate(own) / rate(other):.2f}"]
+            line += [NOTHING] * (3 * (1 - len(found)))
+        lines.append(line)
+    right = [column for column in range(1, len(header)) if column % 3 != 2]
+    return markdown(header, lines, right) + f"\nRatio: {range_of_ratios(pairs)}.\n"
+
+
+def steps(records, axes):
+    """Of each problem and kernel whose two passes ran: (kernel, ms of both, TFLOP/s over the FLOPs of both)."""
+    found = {}
+    for place in places(records, axes):
+        passes = {}
+        for which in ORDERS["pass"]:
+            for record in by_kernel([record for record in at(records, axes, place) if record["pass"] == which]):
+                passes.setdefault(record["kernel"], []).append(record)
+        timed = [(kernel, sum(float(r["time_ms"]) for r in both), sum(map(flops, both)))
+                 for kernel, both in passes.items() if len(both) == 2]
+        found[place] = sorted([(kernel, ms, work / ms) for kernel, ms, work in timed], key=lambda step: step[1])
+    return found
+
+
+def step(records, kernel="slice"):
+    """Forward and backward added up: ms, TFLOP/s, and how many times as fast as the fastest other."""
+    axes = ["mask", "tokens"]
+    found = {place: timed for place, timed in steps(records, axes).items()
+             if any(name == kernel for name, _, _ in timed) and len(timed) > 1}
+    lengths = sorted({tokens for _, tokens in found}, key=int)
+    header, ratios = ["mask"], []
+    for tokens in lengths:
+        header += [f"{tokens_text(tokens)}: ms", "TFLOP/s", "next"]
+    lines = []
+    for mask in sorted({mask for mask, _ in found}, key=MASKS.index):
+        line = [f"`{mask}`"]
+        for tokens in lengths:
+            timed = found.get((mask, tokens), [])
+            own = next((entry for entry in timed if entry[0] == kernel), None)
+            other = next((entry for entry in timed if entry[0] != kernel), None)
+            if own is None or other is None:
+                line += [NOTHING] * 3
+                continue
+            ratios.append(other[1] / own[1])
+            line += [number(own[1]), f"{own[2]:.0f}", f"{ratios[-1]:.2f} × `{other[0]}`"]
+        lines.append(line)
+    right = [column for column in range(1, len(header)) if column % 3 != 0]
+    return markdown(header, lines, right) + \
+        f"\nRatio: geometric mean {geometric_mean(ratios):.2f} over {len(ratios)} problems, smallest {min(ratios):.2f}.\n"
+
+
+def of_one_gpu(record, singles):
+    """The record of one GPU that runs the whole problem of a record over ranks."""
+    axes = ["kernel", "mask", "tokens", "heads", "dim", "dtype", "pass", "lengths", "seed", "window", "block_tokens",
+            "density", "block", "block_heads", "machine"]
+    return only([single for single in singles if all(single[axis] == record[axis] for axis in axes)], "one GPU")
+
+
+def schemes(records, rows="mask,tokens_per_rank,pass,ranks"):
+    """TFLOP/s per GPU of each scheme and of one GPU that runs the whole problem, in brackets the ratio to it."""
+    row_axes = words_of(rows)
+    singles = [record for record in records if is_ok(record) and not record["scheme"]]
+    ranked = [record for record in records if is_ok(record) and record["scheme"]]
+    names = [name for (name,) in places(ranked, ["scheme"])]
+    lines = []
+    for place in places(ranked, row_axes):
+        found = at(ranked, row_axes, place)
+        single = of_one_gpu(found[0], singles)
+        best = max(map(rate, found))
+        line = [label(axis, value, axis == "mask") for axis, value in zip(row_axes, place)]
+        line.append(f"{rate(single):.0f}" if single else NOTHING)
+        for name in names:
+            record = only([record for record in found if record["scheme"] == name], name)
+            if record is None:
+                line.append(NOTHING)
+                continue
+            text = f"**{rate(record):.0f}**" if rate(record) == best else f"{rate(record):.0f}"
+            line.append(text + (f" ({rate(record) / rate(single):.2f})" if single else ""))
+        lines.append(line)
+    titles = {"tokens_per_rank": "tokens per GPU", "ranks": "GPUs"}
+    header = [titles.get(axis, axis) for axis in row_axes] + ["one GPU"] + [f"`{name}`" for name in names]
+    return markdown(header, lines, right=range(len(row_axes), len(header)))
+
+
+def headline(records, kernel="slice"):
+    """One sentence of a kernel beside the others, for each pass and for both."""
+    sentences = []
+    for which in ORDERS["pass"]:
+        pairs = compared([record for record in records if record["pass"] == which], kernel)
+        others = sorted({record["kernel"] for record in records
+                         if record["pass"] == which and record["kernel"] != kernel and is_ok(record)})
+        names = ", ".join(f"`{name}`" for name in others[:-1]) + f" and `{others[-1]}`"
+        sentences.append(f"- {which}, times the rate of the best of {names}: {range_of_ratios(pairs)}")
+    return "\n".join(sentences) + "\n"
+
+
+def share(records, axis="heads", of="64:64", beside="64:8"):
+    """A kernel's rate with one value of an axis over that with another: median over problems, for each pass."""
+    problem = ["kernel", "mask", "tokens", "pass", "lengths"]
+    ratios = {}
+    for place in places(records, problem):
+        found = at(records, problem, place)
+        pair = [only(at(found, [axis], [value]), f"{axis} {value}") for value in (of, beside)]
+        if all(pair):
+            ratios.setdefault((place[3], place[0]), []).append(rate(pair[0]) / rate(pair[1]))
+    kernels = sorted({kernel for _, kernel in ratios})
+    lines = [[which] + [f"{statistics.median(ratios[which, kernel]):.2f}" if (which, kernel) in ratios else NOTHING
+                        for kernel in kernels] for which in ORDERS["pass"]]
+    return markdown(["pass", *(f"`{kernel}`" for kernel in kernels)], lines, right=range(1, len(kernels) + 1))
+
+
+def statuses(records):
+    """How many cells there are of each status."""
+    counts = {}
+    for record in records:
+        counts[record["status"]] = counts.get(record["status"], 0) + 1
+    order = ["ok", "unsupported", "unavailable", "oom", "wrong", "timeout", "crash"]
+    parts = [f"{counts[status]} `{status}`" for status in order if status in counts]
+    return f"{len(records)} cells: {', '.join(parts)}.\n"
+
+
+TABLES = {table.__name__: table for table in (leaders, rates, beside, step, share, schemes, headline, statuses)}
+OPTIONS = {"rows", "columns", "count", "kernels", "passes", "axis", "of", "beside"}

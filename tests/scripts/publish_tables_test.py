@@ -1,0 +1,79 @@
+"""The tables of scripts/publish, on records made by hand."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import publish_tables as tables  # noqa: E402
+
+
+def record(kernel, mask="causal", rate="100", time="1", **more):
+    """A row as `report --csv` writes it."""
+    axes = {"tokens": "8192", "heads": "64:8", "dim": "128", "dtype": "bfloat16", "pass": "forward", "lengths": "",
+            "seed": "42", "window": "", "block_tokens": "", "density": "", "block": "", "block_heads": "", "scheme": "",
+            "ranks": "", "shard": "", "status": "ok", "machine": "here", "build": "one"}
+    ok = more.get("status", "ok") == "ok"
+    return {"kernel": kernel, "mask": mask, **axes, **more, "tflops": rate if ok else "", "time_ms": time if ok else ""}
+
+
+def rows_of(table):
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")]
+
+
+class Tables(unittest.TestCase):
+    def test_leaders_are_the_fastest_and_failures_do_not_count(self):
+        found = [record("a", rate="90"), record("b", rate="120"), record("c", rate="100"), record("d", status="wrong")]
+        self.assertEqual(rows_of(tables.leaders(found))[2:], [["`causal`", "`b` **120**, `c` 100"]])
+
+    def test_masks_and_lengths_come_in_their_order(self):
+        found = [record("a", mask, tokens=tokens) for tokens in ("32768", "1024", "100") for mask in ("causal", "full")]
+        rows = rows_of(tables.rates(found))
+        self.assertEqual(rows[0], ["mask", "100", "1K", "32K"])
+        self.assertEqual([row[0] for row in rows[2:]], ["`full`", "`causal`"])
+
+    def test_two_records_that_differ_in_an_axis_that_is_not_named_are_refused(self):
+        for axis, values in {"heads": ("64:8", "64:64"), "machine": ("here", "there"), "build": ("one", "two")}.items():
+            with self.assertRaisesRegex(tables.CannotPublish, f"differ in {axis}"):
+                tables.leaders([record("a", **{axis: value}) for value in values])
+
+    def test_ratios_are_of_the_same_problem_and_averaged_geometrically(self):
+        found = [record("slice", rate="200"), record("a", rate="100"), record("b", rate="50"),
+                 record("slice", "full", rate="80"), record("a", "full", rate="10"),
+                 record("slice", "document", rate="999")]  # alone: no ratio
+        text = tables.beside(found)
+        self.assertEqual(rows_of(text)[2:], [["`full`", "80", "10 `a`", "8.00"], ["`causal`", "200", "100 `a`", "2.00"]])
+        self.assertIn("geometric mean 4.00 over 2 cells, smallest 2.00 (`causal`, 8K), largest 8.00 (`full`, 8K)", text)
+
+    def test_steps_add_times_and_count_the_flops_of_both_passes(self):
+        found = [record("slice", rate="100", time="1"), record("slice", rate="50", time="5", **{"pass": "backward"}),
+                 record("a", rate="100", time="1"), record("a", rate="25", time="10", **{"pass": "backward"}),
+                 record("fast_but_forward_only", rate="900", time="0.1")]
+        row = rows_of(tables.step(found))[2]
+        self.assertEqual(row, ["`causal`", "6.00", f"{(100 * 1 + 50 * 5) / 6:.0f}", "1.83 × `a`"])
+
+    def test_schemes_are_compared_with_one_gpu_that_runs_the_whole_problem(self):
+        ranked = {"tokens": "16384", "ranks": "2"}
+        found = [record("slice", rate="100", tokens="16384"), record("slice", rate="500"),
+                 record("slice", rate="90", scheme="magi", **ranked), record("slice", rate="80", scheme="ulysses", **ranked)]
+        rows = rows_of(tables.schemes(found))
+        self.assertEqual(rows[0][4:], ["one GPU", "`ulysses`", "`magi`"])
+        self.assertEqual(rows[2], ["`causal`", "8K", "forward", "2", "100", "80 (0.80)", "**90** (0.90)"])
+
+    def test_shares_are_medians_over_problems(self):
+        found = []
+        for mask, rate in (("full", "50"), ("causal", "90"), ("document", "110")):
+            found += [record("a", mask, rate=rate, heads="64:64"), record("a", mask, rate="100")]
+        self.assertEqual(rows_of(tables.share(found))[2:], [["forward", "0.90"], ["backward", "–"]])
+
+    def test_statuses_are_counted(self):
+        found = [record("a"), record("b", status="wrong"), record("c", status="oom"), record("d")]
+        self.assertEqual(tables.statuses(found), "4 cells: 2 `ok`, 1 `oom`, 1 `wrong`.\n")
+
+    def test_a_comparison_with_nobody_is_refused(self):
+        with self.assertRaisesRegex(tables.CannotPublish, "no problem has a record of slice and of another kernel"):
+            tables.beside([record("slice")])
+
+
+if __name__ == "__main__":
+    unittest.main()
