@@ -91,8 +91,10 @@ void write_reasons(std::ostream& out, const View& view, std::string_view heading
       << heading
       << " Cells without a number\n\n| kernel | status | cells | reason |\n|---|---|--:|---|\n";
   for (const Reason& reason : reasons) {
-    out << fmt::format("| {} | {} | {} | {} |\n", markdown_code(reason.kernel),
-                       to_string(reason.code), reason.cells, markdown_escaped(reason.sentence));
+    std::vector<std::string> kernels;
+    for (const std::string& kernel : reason.kernels) kernels.push_back(markdown_code(kernel));
+    out << fmt::format("| {} | {} | {} | {} |\n", join_kernels(kernels), to_string(reason.code),
+                       reason.cells, markdown_escaped(reason.sentence));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "report/view.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -228,21 +229,40 @@ View make_view(std::span<const Record> records) {
 }
 
 std::vector<Reason> collect_reasons(const View& view) {
-  std::vector<Reason> reasons;
+  struct Shared {
+    Reason reason;
+    std::string predicate;  ///< the sentence without the kernel at its beginning
+  };
+  std::vector<Shared> found;
   for (const Record* record : view.records()) {
     if (record->status.ok()) continue;
     const Case& c = record->c;
-    const std::string kernel = c.scheme ? *c.scheme + ", " + c.kernel : c.kernel;
-    ++find_or_add(
-          reasons,
-          [&](const Reason& known) {
-            return known.kernel == kernel && known.code == record->status.code &&
-                   known.sentence == record->status.reason;
-          },
-          Reason{kernel, record->status.code, record->status.reason})
-          .cells;
+    const std::string& sentence = record->status.reason;
+    const bool named = sentence.starts_with(c.kernel + " ");
+    const std::string predicate = named ? sentence.substr(c.kernel.size() + 1) : sentence;
+    Reason& reason =
+        find_or_add(
+            found,
+            [&](const Shared& known) {
+              return known.reason.code == record->status.code && known.predicate == predicate;
+            },
+            Shared{{{}, record->status.code, sentence}, predicate})
+            .reason;
+    ++reason.cells;
+    std::string kernel = c.scheme ? *c.scheme + ", " + c.kernel : c.kernel;
+    if (std::ranges::find(reason.kernels, kernel) != reason.kernels.end()) continue;
+    reason.kernels.push_back(std::move(kernel));
+    if (reason.kernels.size() > 1) reason.sentence = predicate;
   }
+  std::vector<Reason> reasons;
+  for (Shared& shared : found) reasons.push_back(std::move(shared.reason));
   return reasons;
+}
+
+std::string join_kernels(std::span<const std::string> kernels) {
+  const bool pairs = std::ranges::any_of(
+      kernels, [](const std::string& name) { return name.find(',') != std::string::npos; });
+  return fmt::format("{}", fmt::join(kernels, pairs ? "; " : ", "));
 }
 
 std::string describe_counts(const View& view) {

@@ -107,13 +107,16 @@ Pass memory_pass(const View& view);
 
 /// Why cells have no number.
 struct Reason {
-  std::string kernel;  ///< over ranks with the scheme: "ulysses, flash"
+  std::vector<std::string> kernels;  ///< over ranks with the scheme: "ulysses, flash"
   StatusCode code = StatusCode::ok;
-  std::string sentence;
-  int cells = 0;  ///< that have this reason
+  std::string sentence;  ///< of several kernels without their names: "runs on cuda, not on cpu"
+  int cells = 0;         ///< that have this reason
 };
-/// Each distinct reason once, in order of first appearance.
+/// Each distinct reason once, in order of first appearance. Sentences that differ only in the name
+/// of the kernel, with which they begin, are one reason.
 std::vector<Reason> collect_reasons(const View& view);
+/// "sdpa, fa2"; over ranks "ulysses, flash; magi, flash".
+std::string join_kernels(std::span<const std::string> kernels);
 
 /// "16 cells: 12 ok, 3 unsupported, 1 oom".
 std::string describe_counts(const View& view);

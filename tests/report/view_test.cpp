@@ -137,6 +137,27 @@ TEST(View, ReasonsAreCountedOnce) {
   EXPECT_EQ(reasons[0].cells, 12);
 }
 
+TEST(View, KernelsWithOneReasonShareIt) {
+  std::vector<Record> records(4, on_gpu("H200", "abc", 1));
+  const auto refuse = [&](std::size_t i, const std::string& kernel, const std::string& reason) {
+    records[i].c.kernel = kernel;
+    records[i].status = {StatusCode::unsupported, reason};
+  };
+  refuse(0, "fa2", "fa2 runs on cuda, not on cpu");
+  refuse(1, "fa3", "fa3 runs on cuda, not on cpu");
+  refuse(2, "flex", "flex takes no lists of float32");
+  refuse(3, "sdpa", "the length must be even");
+  const std::vector<Reason> reasons = collect_reasons(make_view(records));
+  ASSERT_EQ(reasons.size(), 3U);
+  EXPECT_EQ(reasons[0].kernels, (std::vector<std::string>{"fa2", "fa3"}));
+  EXPECT_EQ(reasons[0].sentence, "runs on cuda, not on cpu");
+  EXPECT_EQ(reasons[0].cells, 2);
+  EXPECT_EQ(reasons[1].sentence, "flex takes no lists of float32")
+      << "one kernel keeps its sentence";
+  EXPECT_EQ(join_kernels(reasons[0].kernels), "fa2, fa3");
+  EXPECT_EQ(join_kernels(std::vector<std::string>{"magi, fa2", "usp, fa2"}), "magi, fa2; usp, fa2");
+}
+
 TEST(View, OfNothingIsEmpty) {
   const View view = make_view({});
   EXPECT_EQ(view.cells(), 0);

@@ -33,9 +33,9 @@ struct Record {
   Status status;
   /// By name (metrics.h). What was not measured is absent, never zero.
   std::map<std::string, double> metrics;
-  std::vector<double> samples_ms;     ///< every timed repetition, in order; of the slowest rank
-  /// The samples of each round, one worker process each (`--rounds`), in order; else empty. Together
-  /// they are samples_ms.
+  std::vector<double> samples_ms;  ///< every timed repetition, in order; of the slowest rank
+  /// The samples of each round, one worker process each (`--rounds`), in order; else empty.
+  /// Together they are samples_ms.
   std::vector<std::vector<double>> rounds_ms;
   std::vector<double> rank_times_ms;  ///< over ranks: each one's median; else empty
   std::string stop;                   ///< "converged", "time_limit", or "" if nothing was timed
