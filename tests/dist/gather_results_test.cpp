@@ -46,7 +46,7 @@ class Ran {
         tensors_(problem_, shard_of(plan_), *communicator_),
         computer_(KernelRegistry::global().find(c.kernel, problem_.device), problem_),
         executor_(plan_, problem_, tensors_.views(), *communicator_, computer_) {
-    tensors_.draw(c.seed, c.input_style());
+    tensors_.draw(c.seed, c.input_style(), generated_.lengths);
     executor_.forward(nullptr);
     executor_.backward(nullptr);
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -30,19 +31,84 @@ void check_dtype(DType dtype) {
   if (Support offered = inputs_offered(dtype); !offered.ok()) throw InputError(offered.reason);
 }
 
+/// Rows of the whole tensor that have one shape.
+struct Piece {
+  Range tokens;
+  InputShape shape;
+};
+
+bool is_shaped(InputTensor id) {
+  return id == InputTensor::q || id == InputTensor::k;
+}
+
+/// The part of `tokens` inside `bounds`.
+Range cut(const Range& tokens, std::int64_t begin, std::int64_t end) {
+  return {std::max(tokens.begin, begin), std::min(tokens.end, end)};
+}
+
+/// Keys of one document, for sink and rising inputs.
+void add_keys(const Range& tokens, std::int64_t begin, std::int64_t end, InputStyle style,
+              InputShape shape, std::vector<Piece>& pieces) {
+  const double root = std::sqrt(static_cast<double>(shape.dim));
+  const auto add = [&](const Range& range, const InputShape& of_range) {
+    if (range.begin < range.end) pieces.push_back({range, of_range});
+  };
+  if (style == InputStyle::rising) {
+    shape.slope = static_cast<float>(kRise / root / static_cast<double>(end - begin));
+    shape.origin = begin;
+    return add(cut(tokens, begin, end), shape);
+  }
+  InputShape sink = shape;
+  sink.factor = 0;
+  sink.shift = static_cast<float>(kSinkScore / root);
+  add(cut(tokens, begin, std::min(begin + 1, end)), sink);
+  shape.heads_k = 0;
+  add(cut(tokens, begin + 1, end), shape);
+}
+
+/// Splits `tokens` by shape.
+void add_pieces(const Range& tokens, InputTensor id, const InputLaw& law, InputShape shape,
+                std::vector<Piece>& pieces) {
+  const bool is_key = id == InputTensor::k;
+  if (!is_shaped(id) || law.style == InputStyle::normal) return pieces.push_back({tokens, shape});
+  if (law.style == InputStyle::peaked) {
+    shape.factor = kPeakedFactor;
+    return pieces.push_back({tokens, shape});
+  }
+  shape.heads_k = law.heads_k;
+  shape.topics = law.style == InputStyle::clustered;
+  shape.shift = shape.topics ? kTopicShift : 1;
+  if (shape.topics || !is_key) return pieces.push_back({tokens, shape});
+  shape.shift = 0;
+  std::int64_t begin = 0;
+  for (const std::int64_t length : law.documents) {
+    add_keys(tokens, begin, begin + length, law.style, shape, pieces);
+    begin += length;
+  }
+  LONGCA_CHECK(tokens.end <= begin, "documents of {} tokens have no token {}", begin,
+               tokens.end - 1);
+}
+
 /// Consecutive elements of the whole tensor and their destination.
 struct Run {
   std::int64_t first = 0;
   std::int64_t count = 0;
   std::int64_t to = 0;  ///< first element in the tensor that is filled
+  InputShape shape;
 };
 
-std::vector<Run> runs_of(std::span<const Range> tokens, std::int64_t row) {
+std::vector<Run> runs_of(std::span<const Range> tokens, InputTensor id, const InputLaw& law,
+                         const TensorView& tensor) {
+  std::vector<Piece> pieces;
+  for (const Range& range : tokens) {
+    add_pieces(range, id, law, {.heads = tensor.heads, .dim = tensor.dim}, pieces);
+  }
+  const std::int64_t row = tensor.heads * tensor.dim;
   std::vector<Run> runs;
   std::int64_t to = 0;
-  for (const Range& range : tokens) {
-    runs.push_back({range.begin * row, range.size() * row, to});
-    to += range.size() * row;
+  for (const Piece& piece : pieces) {
+    runs.push_back({piece.tokens.begin * row, piece.tokens.size() * row, to, piece.shape});
+    to += piece.tokens.size() * row;
   }
   return runs;
 }
@@ -54,40 +120,34 @@ std::vector<Run> cut_at_chunks(std::span<const Run> runs) {
     for (std::int64_t done = 0; done < run.count;) {
       const std::int64_t first = run.first + done;
       const std::int64_t count = std::min(kInputChunk - first % kInputChunk, run.count - done);
-      parts.push_back({first, count, run.to + done});
+      parts.push_back({first, count, run.to + done, run.shape});
       done += count;
     }
   }
   return parts;
 }
 
-/// Adds the topics' shifts to the values of elements `first` and on.
-void add_topics(std::span<float> values, std::int64_t first, PhiloxKey key,
-                const TensorView& tensor, std::int64_t heads_k) {
-  const std::int64_t dim = tensor.dim;
+/// Shapes the values of elements `first` and on.
+void shape_values(std::span<float> values, std::int64_t first, PhiloxKey key,
+                  const InputShape& shape) {
   for (std::int64_t i = 0; i < std::ssize(values);) {
-    const std::int64_t row = (first + i) / dim;
-    const std::int64_t d = (first + i) % dim;
-    const std::int64_t head_k = row % tensor.heads * heads_k / tensor.heads;
-    const auto signs = topic_signs(key, row / tensor.heads, head_k, d / kTopicSigns);
-    const std::int64_t end = std::min((d / kTopicSigns + 1) * kTopicSigns, dim);
+    const std::int64_t row = (first + i) / shape.dim;
+    const std::int64_t d = (first + i) % shape.dim;
+    const PhiloxCounter signs =
+        shape.heads_k == 0 ? PhiloxCounter{} : direction_signs(shape, key, row, d / kTopicSigns);
+    const float along = along_direction(shape, row);
+    const std::int64_t end = std::min((d / kTopicSigns + 1) * kTopicSigns, shape.dim);
     const std::int64_t count = std::min(end - d, std::ssize(values) - i);
     for (std::int64_t c = 0; c < count; ++c) {
-      values[static_cast<std::size_t>(i + c)] += topic_shift(signs, d + c);
+      float& value = values[static_cast<std::size_t>(i + c)];
+      value = shaped(value, shape, signs, along, d + c);
     }
     i += count;
   }
 }
 
-/// heads_k if the tensor's values are shifted by topics, else 0.
-std::int64_t shifted_heads(InputTensor id, InputStyle style, std::int64_t heads_k) {
-  const bool shifted =
-      style == InputStyle::clustered && (id == InputTensor::q || id == InputTensor::k);
-  return shifted ? heads_k : 0;
-}
-
 void draw_on_cpu(const TensorView& tensor, std::uint64_t seed, InputTensor id,
-                 std::span<const Run> runs, std::int64_t shifted) {
+                 std::span<const Run> runs) {
   const std::vector<Run> parts = cut_at_chunks(runs);
   ThreadPool::global().parallel_for(std::ssize(parts), [&](std::int64_t i, int) {
     const Run& part = parts[static_cast<std::size_t>(i)];
@@ -96,10 +156,13 @@ void draw_on_cpu(const TensorView& tensor, std::uint64_t seed, InputTensor id,
     const auto count = static_cast<std::size_t>(part.count);
     draw_normal(seed, id, part.first / kInputChunk, std::span(buffer).first(skipped + count));
     const std::span values = std::span(buffer).subspan(skipped, count);
-    if (shifted > 0) add_topics(values, part.first, philox_key(seed), tensor, shifted);
+    if (!part.shape.is_plain()) shape_values(values, part.first, philox_key(seed), part.shape);
     store(values, tensor.data, part.to, tensor.dtype);
   });
 }
+
+constexpr std::array<std::string_view, 5> kStyleNames = {"normal", "clustered", "peaked", "sink",
+                                                         "rising"};
 
 }  // namespace
 
@@ -109,14 +172,23 @@ Support inputs_offered(DType dtype) {
       "inputs of dtype {} are not offered, only float32 and bfloat16", to_string(dtype)));
 }
 
+std::span<const std::string_view> input_style_names() {
+  return kStyleNames;
+}
+
 std::string_view to_string(InputStyle style) {
-  return style == InputStyle::normal ? "normal" : "clustered";
+  return kStyleNames.at(static_cast<std::size_t>(style));
 }
 
 std::optional<InputStyle> parse_input_style(std::string_view text) {
-  if (text == "normal") return InputStyle::normal;
-  if (text == "clustered") return InputStyle::clustered;
-  return std::nullopt;
+  const auto found = std::ranges::find(kStyleNames, text);
+  if (found == kStyleNames.end()) return std::nullopt;
+  return static_cast<InputStyle>(found - kStyleNames.begin());
+}
+
+InputLaw input_law(const Problem& problem, InputStyle style,
+                   std::span<const std::int64_t> documents) {
+  return {style, problem.heads_k, documents.empty() ? std::span(&problem.tokens_k, 1) : documents};
 }
 
 void draw_normal(std::uint64_t seed, InputTensor tensor, std::int64_t chunk,
@@ -131,27 +203,27 @@ void draw_normal(std::uint64_t seed, InputTensor tensor, std::int64_t chunk,
 }
 
 void draw_rows(DeviceKind device, const TensorView& tensor, std::uint64_t seed, InputTensor id,
-               std::span<const Range> tokens, InputStyle style, std::int64_t heads_k) {
+               std::span<const Range> tokens, const InputLaw& law) {
   check_dtype(tensor.dtype);
   const std::int64_t row = tensor.heads * tensor.dim;
-  const std::vector<Run> runs = runs_of(tokens, row);
+  const std::vector<Run> runs = runs_of(tokens, id, law, tensor);
   const std::int64_t drawn = runs.empty() ? 0 : runs.back().to + runs.back().count;
   const std::int64_t padding = tensor.tokens * row - drawn;
   LONGCA_CHECK(padding >= 0, "{} rows are drawn into a tensor of {}", drawn / row, tensor.tokens);
   const std::int64_t size = size_of(tensor.dtype);
   auto* data = static_cast<std::byte*>(tensor.data);
   if (padding > 0) Device::get(device).fill(data + drawn * size, 0, padding * size);
-  const std::int64_t shifted = shifted_heads(id, style, heads_k);
-  if (device == DeviceKind::cpu) return draw_on_cpu(tensor, seed, id, runs, shifted);
+  if (device == DeviceKind::cpu) return draw_on_cpu(tensor, seed, id, runs);
 #ifdef LONGCA_WITH_CUDA
   for (const Run& run : runs) {
-    cuda_draw_normal(data + run.to * size, tensor.dtype, run.first, run.count, seed, id,
-                     {tensor.heads, tensor.dim, shifted}, Device::get(device).stream());
+    cuda_draw(data + run.to * size, tensor.dtype, run.first, run.count, seed, id, run.shape,
+              Device::get(device).stream());
   }
 #endif
 }
 
-Inputs make_inputs(const Problem& problem, std::uint64_t seed, InputStyle style) {
+Inputs make_inputs(const Problem& problem, std::uint64_t seed, InputStyle style,
+                   std::span<const std::int64_t> documents) {
   check_dtype(problem.dtype);
   MemoryTracker& memory = Device::get(problem.device).memory();
   const auto tensor = [&](std::int64_t tokens, int heads) {
@@ -162,10 +234,9 @@ Inputs make_inputs(const Problem& problem, std::uint64_t seed, InputStyle style)
       tensor(problem.tokens_k, problem.heads_k), tensor(problem.tokens_q, problem.heads_q)};
   const Range queries{0, problem.tokens_q};
   const Range keys{0, problem.tokens_k};
-  draw_rows(problem.device, inputs.q.view(), seed, InputTensor::q, {&queries, 1}, style,
-            problem.heads_k);
-  draw_rows(problem.device, inputs.k.view(), seed, InputTensor::k, {&keys, 1}, style,
-            problem.heads_k);
+  const InputLaw law = input_law(problem, style, documents);
+  draw_rows(problem.device, inputs.q.view(), seed, InputTensor::q, {&queries, 1}, law);
+  draw_rows(problem.device, inputs.k.view(), seed, InputTensor::k, {&keys, 1}, law);
   draw_rows(problem.device, inputs.v.view(), seed, InputTensor::v, {&keys, 1});
   draw_rows(problem.device, inputs.dout.view(), seed, InputTensor::dout, {&queries, 1});
   return inputs;

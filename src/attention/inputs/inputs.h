@@ -11,20 +11,49 @@
 
 namespace longca {
 
-/// The distribution of q and k; v and dout are always standard normal.
+/// The distribution of q and k; v and dout are always standard normal. With n a tensor's standard
+/// normal values, u(h) a direction of ±1 per KV head h and t a token's place in its document, which
+/// has `length` tokens (docs/guide/metrics.md, Inputs):
 enum class InputStyle : std::uint8_t {
-  normal,  ///< standard normal: attention is nearly uniform
-  /// A mixture with peaked scores. Every segment of kTopicTokens tokens has one of kTopics topics,
-  /// drawn per KV head; kTopicShift times the topic's direction, a vector of ±1 per KV head, is
-  /// added to the normal values. With d = 128, scores within a topic are 6.4 higher on average, and
-  /// most of a query's probability lies in its own topic.
+  normal,  ///< n: attention is nearly uniform
+  /// n + kTopicShift · u: a mixture with peaked scores. Every segment of kTopicTokens tokens has
+  /// one of kTopics topics, drawn per KV head; u is the topic's direction. With d = 128, scores
+  /// within a topic are 6.4 higher on average, and most of a query's probability lies in its own
+  /// topic.
   clustered,
+  peaked,  ///< kPeakedFactor · n: scores have a standard deviation of 9
+  /// q = n + u, k = n but kSinkScore / √d · u for the first key of every document: its score is
+  /// kSinkScore higher than the others' on average.
+  sink,
+  /// q = n + u, k = n + kRise / √d · t / length · u: scores rise along the keys of a document, by
+  /// kRise on average.
+  rising,
 };
-std::string_view to_string(InputStyle style);  ///< "normal", "clustered"
+std::string_view to_string(InputStyle style);  ///< "normal", "clustered", …
 std::optional<InputStyle> parse_input_style(std::string_view text);
-inline constexpr std::int64_t kTopicTokens = 200;  ///< not a multiple of usual block sizes
+std::span<const std::string_view> input_style_names();  ///< in the order of InputStyle
+inline constexpr std::int64_t kTopicTokens = 200;       ///< not a multiple of usual block sizes
 inline constexpr std::uint32_t kTopics = 32;
 inline constexpr float kTopicShift = 0.75F;
+inline constexpr float kPeakedFactor = 3.0F;
+/// The other keys weigh e each on average: the sink has 89 % of a query's probability at 1K keys,
+/// 50 % at 8K, 20 % at 32K. Far above, a float32 sum of a row would drop the other keys one by one.
+inline constexpr double kSinkScore = 10.0;
+/// A row's probabilities lie far above what float32 flushes to 0.
+inline constexpr double kRise = 32.0;
+
+/// What the values of a tensor depend on besides its seed.
+struct InputLaw {
+  InputStyle style = InputStyle::normal;
+  /// KV heads of the problem, a divisor of the tensor's heads.
+  std::int64_t heads_k = 1;
+  /// Lengths of the documents, from token 0 on; one where the mask has none. Of sink and rising
+  /// inputs, whose every token lies in one of them.
+  std::span<const std::int64_t> documents = {};
+};
+/// Of a problem's tensors; no `documents`: one of all keys. Refers to `problem` and `documents`.
+InputLaw input_law(const Problem& problem, InputStyle style,
+                   std::span<const std::int64_t> documents);
 
 /// ok for float32 and bfloat16, else `unsupported`.
 Support inputs_offered(DType dtype);
@@ -53,16 +82,16 @@ void draw_normal(std::uint64_t seed, InputTensor tensor, std::int64_t chunk,
 /// Fills a contiguous tensor in device memory, float32 or bfloat16, with the rows `tokens`
 /// (disjoint, ascending ranges) of tensor `id` of make_inputs, which has the same heads and dim;
 /// remaining rows become 0. Values do not depend on the number of tokens of the whole tensor, of
-/// which no other row is drawn. Asynchronous on the device's stream. For clustered inputs, the
-/// problem's `heads_k` must divide the tensor's heads. Throws InputError for other dtypes.
+/// which no other row is drawn. Asynchronous on the device's stream. Throws InputError for other
+/// dtypes.
 void draw_rows(DeviceKind device, const TensorView& tensor, std::uint64_t seed, InputTensor id,
-               std::span<const Range> tokens, InputStyle style = InputStyle::normal,
-               std::int64_t heads_k = 1);
+               std::span<const Range> tokens, const InputLaw& law = {});
 
 /// q and dout [tokens_q, heads_q, dim], k and v [tokens_k, heads_k, dim] in the memory of the
 /// problem's device: float32, or bfloat16 rounded to nearest from it; bitwise equal on every
-/// device. Throws InputError for other dtypes.
+/// device. `documents` as of input_law. Throws InputError for other dtypes.
 Inputs make_inputs(const Problem& problem, std::uint64_t seed,
-                   InputStyle style = InputStyle::normal);
+                   InputStyle style = InputStyle::normal,
+                   std::span<const std::int64_t> documents = {});
 
 }  // namespace longca

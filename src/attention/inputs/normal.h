@@ -28,24 +28,47 @@ namespace longca {
 /// masks' counters, whose second word is a query block below 2^31.
 inline constexpr std::uint32_t kInputDomain = 0x80000000U;
 
-/// Likewise for the topics of clustered inputs and, plus 1, for their directions.
+/// Likewise for the topics of clustered inputs and, plus 1, for directions.
 inline constexpr std::uint32_t kTopicDomain = 0xc0000000U;
 inline constexpr std::int64_t kTopicSigns = 128;  ///< dimensions per Philox counter
 
-/// The signs, a bit each, of a topic's direction (InputStyle::clustered) in dimensions
-/// [dimensions · kTopicSigns, (dimensions + 1) · kTopicSigns) of a KV head.
-constexpr PhiloxCounter topic_signs(PhiloxKey key, std::int64_t token, std::int64_t head_k,
-                                    std::int64_t dimensions) {
-  const auto head = static_cast<std::uint32_t>(head_k);
-  const auto segment = static_cast<std::uint32_t>(token / kTopicTokens);
-  const std::uint32_t topic = philox4x32_10({segment, kTopicDomain, head, 0}, key)[0] % kTopics;
+/// What a style makes of the normal values n of some rows: factor · n + along · u, where
+/// along = shift + slope · (token − origin) and u is a direction of the row's KV head.
+struct InputShape {
+  std::int64_t heads = 1;
+  std::int64_t dim = 1;
+  std::int64_t heads_k = 0;  ///< KV heads of the problem; 0 if nothing is added
+  float factor = 1;
+  float shift = 0;
+  float slope = 0;
+  std::int64_t origin = 0;
+  bool topics = false;  ///< the direction is that of the token's topic, else that of topic 0
+
+  bool is_plain() const { return heads_k == 0 && factor == 1; }
+};
+
+/// The signs, a bit each, of a row's direction in dimensions [dimensions · kTopicSigns,
+/// (dimensions + 1) · kTopicSigns).
+constexpr PhiloxCounter direction_signs(const InputShape& shape, PhiloxKey key, std::int64_t row,
+                                        std::int64_t dimensions) {
+  const auto head = static_cast<std::uint32_t>(row % shape.heads * shape.heads_k / shape.heads);
+  const auto segment = static_cast<std::uint32_t>(row / shape.heads / kTopicTokens);
+  const std::uint32_t topic =
+      shape.topics ? philox4x32_10({segment, kTopicDomain, head, 0}, key)[0] % kTopics : 0;
   return philox4x32_10({topic, kTopicDomain + 1, head, static_cast<std::uint32_t>(dimensions)},
                        key);
 }
-/// The shift of dimension `d`, given its topic_signs.
-constexpr float topic_shift(const PhiloxCounter& signs, std::int64_t d) {
+/// `along` of a row.
+constexpr float along_direction(const InputShape& shape, std::int64_t row) {
+  return shape.shift + shape.slope * static_cast<float>(row / shape.heads - shape.origin);
+}
+/// The value of dimension `d` of a row, given its direction_signs and along_direction.
+constexpr float shaped(float normal, const InputShape& shape, const PhiloxCounter& signs,
+                       float along, std::int64_t d) {
+  const float value = normal * shape.factor;
+  if (shape.heads_k == 0) return value;
   const auto bit = static_cast<std::uint32_t>(d % kTopicSigns);
-  return (signs[bit / 32] >> (bit % 32) & 1) != 0 ? -kTopicShift : kTopicShift;
+  return value + ((signs[bit / 32] >> (bit % 32) & 1) != 0 ? -along : along);
 }
 
 namespace normal_detail {
@@ -95,16 +118,9 @@ LONGCA_HOST_DEVICE inline float normal_quantile(std::uint32_t word) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | (word & 0x80000000U));
 }
 
-/// The shape of a tensor [tokens, heads, dim], for the topics of clustered inputs.
-struct TopicShape {
-  std::int64_t heads = 1;
-  std::int64_t dim = 1;
-  std::int64_t heads_k = 0;  ///< KV heads of the problem; 0 if the inputs are not clustered
-};
-
 /// Draws elements [first, first + count) of tensor `id` on the GPU, float32 or bfloat16: bitwise
-/// the values of draw_normal, shifted by their topics, rounded as BFloat16(float). Asynchronous.
-void cuda_draw_normal(void* to, DType dtype, std::int64_t first, std::int64_t count,
-                      std::uint64_t seed, InputTensor id, const TopicShape& topics, Stream stream);
+/// the values of draw_normal, shaped, rounded as BFloat16(float). Asynchronous.
+void cuda_draw(void* to, DType dtype, std::int64_t first, std::int64_t count, std::uint64_t seed,
+               InputTensor id, const InputShape& shape, Stream stream);
 
 }  // namespace longca

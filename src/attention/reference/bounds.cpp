@@ -61,6 +61,12 @@ TileError compare(const ConstTensorView& x, std::int64_t head, std::int64_t firs
 
 }  // namespace
 
+std::int64_t TileTerms::draws(std::int64_t rows) const {
+  if (of_rows_squared <= 0) return rows;
+  const double effective = std::ceil(5 * squared * squared / of_rows_squared);
+  return effective < static_cast<double>(rows) ? static_cast<std::int64_t>(effective) : rows;
+}
+
 TileBound make_bound(std::span<const double> exact, std::span<const float> same_precision,
                      double magnitude, std::int64_t draws, DType dtype) {
   double squared = 0;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 
@@ -8,6 +10,28 @@
 #include "core/tensor.h"
 
 namespace longca {
+
+/// The sum of squares ‖term‖² that a tile is a sum of, and how it spreads over the tile's rows.
+struct TileTerms {
+  double squared = 0;          ///< Σ over rows of t, the row's Σ‖term‖²
+  double of_rows_squared = 0;  ///< Σ t²
+  /// Of gradients of scores: `squared` with ‖dO‖ ‖v‖ / √d, the deviation of dP over random values,
+  /// in the place of |dP| + |delta|.
+  double expected = 0;
+
+  void add_row(double t) {
+    squared += t;
+    of_rows_squared += t * t;
+  }
+  /// √Σ‖term‖². dP and delta are sums themselves, with errors of their terms' size: where a tile
+  /// has a few cells that matter, and dP is near 0 in them by chance, four fifths of what is
+  /// expected. Of normal inputs, the sum over a tile of more cells is never so small.
+  double magnitude() const { return std::sqrt(std::max(squared, 0.64 * expected)); }
+  /// How many independent rounding errors a tile has whose `rows` rows would each have one: no more
+  /// than 5 (Σ t)² / Σ t², since where scores are peaked few rows hold all. Of normal inputs even
+  /// the first tile of a causal mask, where t falls as 1 / row, keeps its 64.
+  std::int64_t draws(std::int64_t rows) const;
+};
 
 /// Error bounds of a tile of 64 tokens of one head.
 struct TileBound {

@@ -55,10 +55,22 @@ double largest_squared_column(const Real* columns, std::int64_t dim) {
 }
 
 template <typename Real>
-double root_of_sum(const std::array<Real, kTile>& squares) {
-  double sum = 0;
-  for (const Real square : squares) sum += static_cast<double>(square);
-  return std::sqrt(sum);
+TileTerms terms_of(const std::array<Real, kTile>& squares) {
+  TileTerms terms;
+  for (const Real square : squares) terms.add_row(static_cast<double>(square));
+  return terms;
+}
+
+/// ‖column‖² of columns [dim, kTile].
+template <typename Real>
+std::array<Real, kTile> squared_columns(const Real* columns, std::int64_t dim) {
+  std::array<Real, kTile> squares{};
+  for (std::int64_t c = 0; c < dim; ++c) {
+    for (std::int64_t i = 0; i < kTile; ++i) {
+      squares[i] += columns[c * kTile + i] * columns[c * kTile + i];
+    }
+  }
+  return squares;
 }
 
 /// sums[i] += x · p[i]².
@@ -181,13 +193,13 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
     tile_product(v, std::int64_t{1}, row_, p, sum, row_, kTile);
   }
   finish_forward(head_q, tile, softmax, o, rows);
-  double o_squared = 0;
+  TileTerms of_o;
   for (std::int64_t i = 0; i < kTile; ++i) {
     const Real weight = softmax.weight(i);
-    if (weight > 0) o_squared += static_cast<double>(terms[i] / (weight * weight));
+    if (weight > 0) of_o.add_row(static_cast<double>(terms[i] / (weight * weight)));
   }
   const double largest_q = largest_squared_column(q, dim_);
-  return {static_cast<double>(scale_) * std::sqrt(largest_q * largest_k), std::sqrt(o_squared)};
+  return {static_cast<double>(scale_) * std::sqrt(largest_q * largest_k), of_o};
 }
 
 /// Divides O by the row sums, stores it, and fills the row statistics.
@@ -213,8 +225,8 @@ void TilePasses<Real>::finish_forward(std::int64_t head_q, std::int64_t tile,
 }
 
 template <typename Real>
-double TilePasses<Real>::query_gradient(std::int64_t head_q, std::int64_t tile,
-                                        const RowStatistics<Real>& rows, Real* dq) {
+TileTerms TilePasses<Real>::query_gradient(std::int64_t head_q, std::int64_t tile,
+                                           const RowStatistics<Real>& rows, Real* dq) {
   const std::int64_t head_k = head_q / problem_.shape.group_size();
   Real* q = owner_a_.as<Real>();
   Real* dout = owner_b_.as<Real>();
@@ -228,7 +240,7 @@ double TilePasses<Real>::query_gradient(std::int64_t head_q, std::int64_t tile,
   load_columns(problem_.inputs->dout.view(), head_q, tile, dout);
   Lanes lse;
   std::ranges::transform(rows.lse, lse.begin(), finite_or_zero<Real>);
-  Lanes terms{};
+  ScoreTerms terms;
 
   const TileMask mask =
       TileMask::make(problem_.mask, problem_.mask_head(head_q), TileOwner::queries, tile);
@@ -244,10 +256,12 @@ double TilePasses<Real>::query_gradient(std::int64_t head_q, std::int64_t tile,
     tile_product(v, row_, std::int64_t{1}, dout, ds, kTile, dim_);  // dP
     for (std::int64_t j = 0; j < kTile; ++j) {
       const auto k_squared = static_cast<Real>(squared_norm(k + j * row_, dim_));
+      const auto v_squared = static_cast<Real>(squared_norm(v + j * row_, dim_));
       for (std::int64_t i = 0; i < kTile; ++i) {
         const std::int64_t cell = j * kTile + i;
         const Real term = p[cell] * (std::abs(ds[cell]) + std::abs(rows.delta[i]));
-        terms[i] += k_squared * term * term;
+        terms.found[i] += k_squared * term * term;
+        terms.expected[i] += k_squared * v_squared * p[cell] * p[cell];
         ds[cell] = p[cell] * (ds[cell] - rows.delta[i]) * scale_;
       }
     }
@@ -255,7 +269,20 @@ double TilePasses<Real>::query_gradient(std::int64_t head_q, std::int64_t tile,
     tile_product(k, std::int64_t{1}, row_, ds, sum, row_, kTile);
   }
   store(sum, dq);
-  return static_cast<double>(scale_) * root_of_sum(terms);
+  return of_scores(terms, squared_columns(dout, dim_));
+}
+
+/// The terms of dQ or dK, where `others` is ‖dO‖² of the rows or ‖v‖² of the keys.
+template <typename Real>
+TileTerms TilePasses<Real>::of_scores(const ScoreTerms& terms, const Lanes& others) const {
+  const double scale_squared = static_cast<double>(scale_) * static_cast<double>(scale_);
+  TileTerms sum;
+  for (std::int64_t i = 0; i < kTile; ++i) {
+    sum.add_row(scale_squared * static_cast<double>(terms.found[i]));
+    sum.expected += scale_squared * static_cast<double>(terms.expected[i]) *
+                    static_cast<double>(others[i]) / static_cast<double>(dim_);
+  }
+  return sum;
 }
 
 template <typename Real>
@@ -284,7 +311,8 @@ typename TilePasses<Real>::KeyMagnitudes TilePasses<Real>::key_gradients(std::in
   }
   store(sum_a_.as<Real>(), dk);
   store(sum_b_.as<Real>(), dv);
-  return {static_cast<double>(scale_) * root_of_sum(terms.dk), root_of_sum(terms.dv), terms.seen};
+  return {of_scores(terms.dk, squared_columns(owner_b_.as<Real>(), dim_)), terms_of(terms.dv),
+          terms.seen};
 }
 
 /// Adds the contribution of the query tile in the partner buffers to the key tile in the owner
@@ -311,7 +339,8 @@ void TilePasses<Real>::add_query_tile(const TileMask& mask, const TileMask::Part
     for (std::int64_t i = 0; i < kTile; ++i) {
       const std::int64_t cell = j * kTile + i;
       const Real term = p[cell] * (std::abs(ds[cell]) + std::abs(delta));
-      terms.dk[i] += q_squared * term * term;
+      terms.dk.found[i] += q_squared * term * term;
+      terms.dk.expected[i] += q_squared * dout_squared * p[cell] * p[cell];
       terms.dv[i] += dout_squared * p[cell] * p[cell];
       ds[cell] = p[cell] * (ds[cell] - delta) * scale_;
     }

@@ -9,6 +9,7 @@
 
 #include "attention/api/problem.h"
 #include "attention/inputs/inputs.h"
+#include "attention/reference/bounds.h"
 #include "attention/reference/tile_mask.h"
 #include "attention/reference/tile_math.h"
 #include "core/memory.h"
@@ -90,11 +91,11 @@ struct RowStatistics {
   std::array<Real, kTile> delta{};  ///< dO · O
 };
 
-/// A magnitude is √Σ ‖term‖² over the terms that a result is a sum of: rounding errors scale with
-/// it and not with the result, whose terms may cancel.
+/// Rounding errors scale with the magnitude of the terms that a result is a sum of and not with the
+/// result, whose terms may cancel.
 struct ForwardMagnitudes {
   double score = 0;  ///< max scale · ‖q‖ · ‖k‖ over the partner tiles
-  double o = 0;
+  TileTerms o;
 };
 
 /// Attention by tiles, written for clarity. With Real = double it is the reference itself. With
@@ -110,13 +111,12 @@ class TilePasses {
   ForwardMagnitudes forward(std::int64_t head_q, std::int64_t tile, Real* o,
                             RowStatistics<Real>& rows);
 
-  /// dQ of the same tile, given its row statistics. Returns its magnitude.
-  double query_gradient(std::int64_t head_q, std::int64_t tile, const RowStatistics<Real>& rows,
-                        Real* dq);
+  /// dQ of the same tile, given its row statistics. Returns its terms.
+  TileTerms query_gradient(std::int64_t head_q, std::int64_t tile, const RowStatistics<Real>& rows,
+                           Real* dq);
 
   struct KeyMagnitudes {
-    double dk = 0;
-    double dv = 0;
+    TileTerms dk, dv;
     std::uint64_t seen = 0;  ///< bit i: key i of the tile has an allowed cell
   };
   /// dK and dV of key tile `tile` of a KV head, summed over the group's query heads and their query
@@ -127,9 +127,14 @@ class TilePasses {
 
  private:
   using Lanes = std::array<Real, kTile>;
+  /// Per token of a tile, of dQ or dK: TileTerms without factors that its cells share.
+  struct ScoreTerms {
+    Lanes found{}, expected{};
+  };
   /// Per key of a key tile: squares of the magnitudes of dk and dv.
   struct KeyTerms {
-    Lanes dk{}, dv{};
+    ScoreTerms dk;
+    Lanes dv{};
     std::uint64_t seen = 0;
   };
 
@@ -137,6 +142,7 @@ class TilePasses {
                       Real* o, RowStatistics<Real>& rows);
   void add_query_tile(const TileMask& seen_by, const TileMask::Partner& partner,
                       const RowStatistics<Real>& rows, KeyTerms& terms);
+  TileTerms of_scores(const ScoreTerms& terms, const Lanes& others) const;
   void load_rows(const TensorView& tensor, std::int64_t head, std::int64_t tile, Real* out) const;
   void load_columns(const TensorView& tensor, std::int64_t head, std::int64_t tile,
                     Real* out) const;

@@ -123,8 +123,8 @@ void ReferenceResults::compute_forward() {
       const bool reached = out.rows.lse[row] != -std::numeric_limits<double>::infinity();
       out.reached |= std::uint64_t{reached} << row;
     }
-    out.o = make_bound(o(i), worker.values_a, magnitudes.o, std::popcount(out.reached),
-                       problem_.shape.dtype);
+    out.o = make_bound(o(i), worker.values_a, magnitudes.o.magnitude(),
+                       magnitudes.o.draws(std::popcount(out.reached)), problem_.shape.dtype);
   });
 }
 
@@ -134,11 +134,11 @@ void ReferenceResults::compute_query_gradients() {
   for_tiles(problem_, query_tiles_.size(), [&](std::size_t i, Worker& worker) {
     const auto [head, tile] = selection_.queries[i];
     QueryTile& out = query_tiles_[i];
-    const double magnitude =
+    const TileTerms terms =
         worker.exact.query_gradient(head, tile, out.rows, tile_of(dq_, i).data());
     worker.same_precision.query_gradient(head, tile, out.same_precision, worker.values_a.data());
-    out.dq = make_bound(dq(i), worker.values_a, magnitude, std::popcount(out.reached),
-                        problem_.shape.dtype);
+    out.dq = make_bound(dq(i), worker.values_a, terms.magnitude(),
+                        terms.draws(std::popcount(out.reached)), problem_.shape.dtype);
   });
 }
 
@@ -178,8 +178,10 @@ void ReferenceResults::compute_key_tiles(const RowsOf64& exact, const RowsOf32& 
     // Independent rounding errors: one per key or per query row, whichever are fewer.
     const std::int64_t rows = problem_.shape.tokens_q * problem_.shape.group_size();
     const std::int64_t draws = std::min<std::int64_t>(std::popcount(found.seen), rows);
-    key_tiles_[i] = {found.seen, make_bound(dk(i), worker.values_a, found.dk, draws, dtype),
-                     make_bound(dv(i), worker.values_b, found.dv, draws, dtype)};
+    key_tiles_[i] = {
+        found.seen,
+        make_bound(dk(i), worker.values_a, found.dk.magnitude(), found.dk.draws(draws), dtype),
+        make_bound(dv(i), worker.values_b, found.dv.magnitude(), found.dv.draws(draws), dtype)};
   });
 }
 

@@ -19,8 +19,8 @@ GeneratedMask case_mask(const Case& c) {
   const auto drawn = [&](InputTensor id, int heads) {
     Tensor tensor(Device::get(problem.device).memory(), problem.dtype, c.tokens, heads,
                   problem.head_dim);
-    draw_rows(problem.device, tensor.view(), c.seed, id, {&tokens, 1}, c.input_style(),
-              problem.heads_k);
+    draw_rows(problem.device, tensor.view(), c.seed, id, {&tokens, 1},
+              input_law(problem, c.input_style(), {}));  // block masks have no documents
     return tensor;
   };
   const Tensor q = drawn(InputTensor::q, problem.heads_q);
@@ -45,7 +45,7 @@ void CellProblem::make_inputs_and_reference(const Case& c, double budget_s,
   Problem problem = c.problem();
   problem.backward = true;  // one reference serves both passes
   listener("inputs");
-  inputs = make_inputs(problem, c.seed, c.input_style());
+  inputs = make_inputs(problem, c.seed, c.input_style(), generated.lengths);
   inputs_fingerprint = fingerprint(inputs, Device::get(problem.device));
   listener("reference");
   reference = make_verifier(problem, generated.mask, inputs, VerifyBudget{budget_s}, c.seed);

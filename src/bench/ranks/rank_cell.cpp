@@ -122,7 +122,7 @@ void RankCell::connect() {
   communicator_ = team_.connect(*case_.transport);
   together("inputs", [&]() -> Status {
     tensors_.emplace(problem_, shard_, *communicator_);
-    tensors_->draw(case_.seed, case_.input_style());
+    tensors_->draw(case_.seed, case_.input_style(), shared_.generated.lengths);
     inputs_fingerprint_ = tensors_->input_fingerprint();
     return {};
   });

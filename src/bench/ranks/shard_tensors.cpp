@@ -81,9 +81,11 @@ ShardTensors::ShardTensors(const Problem& whole, const RankShard& shard, Communi
   });
 }
 
-void ShardTensors::draw(std::uint64_t seed, InputStyle style) {
-  draw_rows(whole_.device, views_.q, seed, InputTensor::q, tokens_, style, whole_.heads_k);
-  draw_rows(whole_.device, views_.k, seed, InputTensor::k, tokens_, style, whole_.heads_k);
+void ShardTensors::draw(std::uint64_t seed, InputStyle style,
+                        std::span<const std::int64_t> documents) {
+  const InputLaw law = input_law(whole_, style, documents);
+  draw_rows(whole_.device, views_.q, seed, InputTensor::q, tokens_, law);
+  draw_rows(whole_.device, views_.k, seed, InputTensor::k, tokens_, law);
   draw_rows(whole_.device, views_.v, seed, InputTensor::v, tokens_);
   draw_rows(whole_.device, views_.dout, seed, InputTensor::dout, tokens_);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "attention/api/problem.h"
@@ -32,8 +33,8 @@ class ShardTensors {
   ShardTensors(const Problem& whole, const RankShard& shard, Communicator& communicator);
 
   const RankTensors& views() const { return views_; }
-  /// The rows of make_inputs(whole, seed, style), and zeros in the padding.
-  void draw(std::uint64_t seed, InputStyle style);
+  /// The rows of make_inputs(whole, seed, style, documents), and zeros in the padding.
+  void draw(std::uint64_t seed, InputStyle style, std::span<const std::int64_t> documents);
   void poison_forward() const;
   void poison_backward() const;
   /// Hashes of (o, lse), of (dq, dk, dv) and of the inputs.

@@ -55,7 +55,8 @@ Names selection_names() {
   return {"random", "scores"};
 }
 Names input_names() {
-  return {"normal", "clustered"};
+  const auto names = input_style_names();
+  return {names.begin(), names.end()};
 }
 Names device_names() {
   return {"cpu", "cuda"};
@@ -230,8 +231,8 @@ std::vector<Axis> make_table() {
   table.push_back(count_axis<&Case::seed>("seed", "seed", "of the mask's draws and of the inputs",
                                           "42", 0, kMaxSeed));
   table.push_back(quiet(name_axis<&Case::inputs>(
-      "inputs", "values of q and k; clustered: in topics, so that scores are peaked", "normal",
-      input_names)));
+      "inputs", "values of q and k: normal, in topics, 3 n, a liked first key, growing scores",
+      "normal", input_names)));
   table.push_back(window_axis());
   table.push_back(count_axis<&Case::block_tokens>("block_tokens", "block_tokens",
                                                   "block of block_causal_document", "1024", 1,

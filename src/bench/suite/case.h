@@ -38,7 +38,7 @@ struct Case {
   std::optional<std::string> block_heads;
   std::optional<std::int64_t> block_causal;  ///< 1, or absent
   std::optional<std::string> selection;      ///< "scores", or absent: blocks drawn at random
-  std::optional<std::string> inputs;         ///< "clustered", or absent: normal
+  std::optional<std::string> inputs;         ///< an InputStyle, or absent: normal
   std::string device = "cpu";
   std::string mode = "burst";
   /// Of cells over ranks (`longca cp`) only; there `tokens` is the total. `factor` is absent where

@@ -245,8 +245,8 @@ TEST(Inputs, ClusteredRowsOfAShardAreThoseOfTheWhole) {
   const Inputs whole = make_inputs(problem, 9, InputStyle::clustered);
   const std::vector<Range> ranges = {{1, 4}, {190, 215}, {600, 699}};
   const HostTensor rows(DType::bfloat16, 127, problem.heads_k, problem.head_dim);
-  draw_rows(DeviceKind::cpu, rows.view(), 9, InputTensor::k, ranges, InputStyle::clustered,
-            problem.heads_k);
+  draw_rows(DeviceKind::cpu, rows.view(), 9, InputTensor::k, ranges,
+            {InputStyle::clustered, problem.heads_k});
   const auto row_bytes = static_cast<std::size_t>(problem.heads_k * problem.head_dim * 2);
   std::int64_t row = 0;
   for (const Range& range : ranges) {
@@ -257,6 +257,185 @@ TEST(Inputs, ClusteredRowsOfAShardAreThoseOfTheWhole) {
           << token;
     }
   }
+}
+
+/// Direction of topic 0 of a KV head: the sentences of inputs.h and normal.h.
+float direction(std::uint64_t seed, std::int64_t head_k, std::int64_t d) {
+  const auto signs = philox4x32_10(
+      {0, 0xc0000001U, static_cast<std::uint32_t>(head_k), static_cast<std::uint32_t>(d / 128)},
+      philox_key(seed));
+  return (signs[static_cast<std::size_t>(d % 128 / 32)] >> (d % 32) & 1) != 0 ? -1.0F : 1.0F;
+}
+
+/// Expects every value of `tensor` to be value(normal, token, u).
+template <typename Value>
+void expect_values(const Tensor& tensor, const Tensor& normal, std::int64_t heads_k,
+                   std::uint64_t seed, const Value& value) {
+  const TensorView& view = tensor.view();
+  for (std::int64_t token = 0; token < view.tokens; ++token) {
+    for (std::int64_t head = 0; head < view.heads; ++head) {
+      for (std::int64_t d = 0; d < view.dim; ++d) {
+        const float u = direction(seed, head * heads_k / view.heads, d);
+        ASSERT_EQ(view.row<float>(token, head)[d],
+                  value(normal.view().row<float>(token, head)[d], token, u))
+            << token << " " << head << " " << d;
+      }
+    }
+  }
+}
+
+/// Documents of 71 tokens.
+constexpr std::array<std::int64_t, 3> kDocuments{30, 1, 40};
+constexpr std::int64_t begin_of_document(std::int64_t token) {
+  return token < 30 ? 0 : token < 31 ? 30 : 31;
+}
+constexpr std::int64_t length_of_document(std::int64_t token) {
+  return token < 30 ? 30 : token < 31 ? 1 : 40;
+}
+
+class InputStyles : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kSeed = 7;
+  Problem problem_ = small_problem(DType::float32);
+  Inputs normal_ = make_inputs(problem_, kSeed);
+
+  template <typename Query, typename Key>
+  void expect_style(InputStyle style, const Query& query, const Key& key) const {
+    const Inputs inputs = make_inputs(problem_, kSeed, style, kDocuments);
+    expect_values(inputs.q, normal_.q, problem_.heads_k, kSeed, query);
+    expect_values(inputs.k, normal_.k, problem_.heads_k, kSeed, key);
+    const auto plain = [](float n, std::int64_t, float) { return n; };
+    expect_values(inputs.v, normal_.v, problem_.heads_k, kSeed, plain);
+    expect_values(inputs.dout, normal_.dout, problem_.heads_k, kSeed, plain);
+  }
+};
+
+TEST_F(InputStyles, PeakedOnesAreThreeTimesAsLarge) {
+  const auto triple = [](float n, std::int64_t, float) { return 3 * n; };
+  expect_style(InputStyle::peaked, triple, triple);
+}
+
+TEST_F(InputStyles, TheFirstKeyOfADocumentIsASink) {
+  const auto amount = static_cast<float>(10 / std::sqrt(40.0));
+  expect_style(
+      InputStyle::sink, [](float n, std::int64_t, float u) { return n + u; },
+      [&](float n, std::int64_t token, float u) {
+        return token == begin_of_document(token) ? amount * u : n;
+      });
+}
+
+TEST_F(InputStyles, KeysRiseAlongTheirDocument) {
+  expect_style(
+      InputStyle::rising, [](float n, std::int64_t, float u) { return n + u; },
+      [](float n, std::int64_t token, float u) {
+        const auto length = static_cast<double>(length_of_document(token));
+        const auto slope = static_cast<float>(32 / std::sqrt(40.0) / length);
+        return n + slope * static_cast<float>(token - begin_of_document(token)) * u;
+      });
+}
+
+TEST_F(InputStyles, NamesAreReadBack) {
+  for (const std::string_view name : input_style_names()) {
+    EXPECT_EQ(to_string(parse_input_style(name).value()), name);
+  }
+  EXPECT_EQ(parse_input_style("Normal"), std::nullopt);
+}
+
+/// Scores of a query head against its KV head's keys, [queries, keys].
+std::vector<std::vector<double>> scores_of(const Problem& problem, const Inputs& inputs,
+                                           std::int64_t head) {
+  std::vector<std::vector<double>> scores;
+  const std::int64_t head_k = head * problem.heads_k / problem.heads_q;
+  for (std::int64_t q = 0; q < problem.tokens_q; ++q) {
+    std::vector<double>& row = scores.emplace_back();
+    for (std::int64_t k = 0; k < problem.tokens_k; ++k) {
+      double sum = 0;
+      for (std::int64_t d = 0; d < problem.head_dim; ++d) {
+        sum += double{inputs.q.view().row<float>(q, head)[d]} *
+               double{inputs.k.view().row<float>(k, head_k)[d]};
+      }
+      row.push_back(sum / std::sqrt(problem.head_dim));
+    }
+  }
+  return scores;
+}
+
+/// 300 queries and 900 keys of dimension 128, the second of two KV heads.
+std::vector<std::vector<double>> scores_of(InputStyle style) {
+  Problem problem = small_problem(DType::float32);
+  problem.tokens_q = 300;
+  problem.tokens_k = 900;
+  problem.head_dim = 128;
+  return scores_of(problem, make_inputs(problem, 3, style), 5);
+}
+
+TEST(InputScores, OfPeakedOnesHaveADeviationOfNine) {
+  for (const auto& [style, deviation] :
+       {std::pair{InputStyle::normal, 1.0}, std::pair{InputStyle::peaked, 9.0}}) {
+    double sum = 0;
+    for (const auto& row : scores_of(style)) {
+      for (const double score : row) sum += score * score;
+    }
+    EXPECT_NEAR(std::sqrt(sum / (300 * 900)), deviation, 0.02 * deviation) << to_string(style);
+  }
+}
+
+TEST(InputScores, GiveTheSinkMostProbability) {
+  double worst = 1;
+  double mean = 0;
+  for (const auto& row : scores_of(InputStyle::sink)) {
+    double others = 0;
+    for (std::size_t k = 1; k < row.size(); ++k) others += std::exp(row[k] - row[0]);
+    worst = std::min(worst, 1 / (1 + others));
+    mean += 1 / (1 + others) / 300;
+  }
+  EXPECT_NEAR(mean, 0.88, 0.02);
+  EXPECT_GT(worst, 0.3);
+}
+
+TEST(InputScores, RiseAlongTheKeysInTheMean) {
+  const auto scores = scores_of(InputStyle::rising);
+  constexpr std::size_t kTile = 100;
+  std::array<double, 9> means{};
+  for (const auto& row : scores) {
+    for (std::size_t k = 0; k < row.size(); ++k) means.at(k / kTile) += row[k] / (300 * kTile);
+  }
+  for (std::size_t tile = 1; tile < means.size(); ++tile) {
+    EXPECT_NEAR(means.at(tile) - means.at(tile - 1), 32.0 / 9, 1) << tile;
+  }
+  for (const auto& row : scores) {  // of every single query, too
+    EXPECT_GT(std::ranges::max_element(row) - row.begin(), 600);
+  }
+}
+
+TEST_F(InputStyles, RowsOfAShardAreThoseOfTheWhole) {
+  const Problem problem = small_problem(DType::bfloat16);
+  const std::vector<Range> ranges = {{0, 1}, {5, 5}, {29, 33}, {60, 71}};
+  for (const InputStyle style : {InputStyle::peaked, InputStyle::sink, InputStyle::rising}) {
+    const Inputs whole = make_inputs(problem, 9, style, kDocuments);
+    const HostTensor rows(DType::bfloat16, 16, problem.heads_k, problem.head_dim);
+    draw_rows(DeviceKind::cpu, rows.view(), 9, InputTensor::k, ranges,
+              input_law(problem, style, kDocuments));
+    const auto row_bytes = static_cast<std::size_t>(problem.heads_k * problem.head_dim * 2);
+    std::int64_t row = 0;
+    for (const Range& range : ranges) {
+      for (std::int64_t token = range.begin; token < range.end; ++token, ++row) {
+        EXPECT_EQ(std::memcmp(rows.view().row<BFloat16>(row, 0),
+                              whole.k.view().row<BFloat16>(token, 0), row_bytes),
+                  0)
+            << to_string(style) << " " << token;
+      }
+    }
+  }
+}
+
+TEST_F(InputStyles, DocumentsThatEndTooEarlyAreAnError) {
+  const HostTensor rows(DType::bfloat16, 71, 2, 40);
+  const Range all{0, 71};
+  const std::array<std::int64_t, 1> documents{70};
+  EXPECT_THROW(draw_rows(DeviceKind::cpu, rows.view(), 9, InputTensor::k, {&all, 1},
+                         {InputStyle::sink, 2, documents}),
+               std::exception);
 }
 
 TEST(Inputs, NoTokensGiveNoValues) {

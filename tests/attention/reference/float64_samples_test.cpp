@@ -94,9 +94,9 @@ TEST_P(Samples, OfKeysAreThoseOfTheTilePasses) {
     dk_squared += sum.dk_magnitude * sum.dk_magnitude;
     dv_squared += sum.dv_magnitude * sum.dv_magnitude;
   }
-  EXPECT_LT(std::sqrt(dk_squared), magnitudes.dk);
+  EXPECT_LT(std::sqrt(dk_squared), magnitudes.dk.magnitude());
   EXPECT_GT(std::sqrt(dk_squared), 0);
-  EXPECT_LT(std::sqrt(dv_squared), magnitudes.dv);
+  EXPECT_LT(std::sqrt(dv_squared), magnitudes.dv.magnitude());
 }
 
 TEST(SamplesOfNothing, AreNothing) {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "gpu/gpu_test.h"
@@ -16,6 +18,24 @@ class CudaInputs : public GpuTest {
     std::vector<unsigned char> bytes(static_cast<std::size_t>(tensor.bytes()));
     Device::get(device).copy(bytes.data(), tensor.view().data, tensor.bytes());
     return bytes;
+  }
+
+  /// Of one document, and of two.
+  static void expect_equal(Problem problem, std::uint64_t seed, std::string_view style_name) {
+    const InputStyle style = parse_input_style(style_name).value();
+    for (const std::int64_t first : {problem.tokens_k, problem.tokens_k / 2}) {
+      const std::array documents{first, problem.tokens_k - first};
+      problem.device = DeviceKind::cpu;
+      const Inputs host = make_inputs(problem, seed, style, documents);
+      problem.device = DeviceKind::cuda;
+      const Inputs device = make_inputs(problem, seed, style, documents);
+      for (const auto tensor : {&Inputs::q, &Inputs::k, &Inputs::v, &Inputs::dout}) {
+        EXPECT_EQ(bytes_of(device.*tensor, DeviceKind::cuda),
+                  bytes_of(host.*tensor, DeviceKind::cpu))
+            << problem.tokens_q << " tokens, " << to_string(problem.dtype) << ", seed " << seed
+            << ", " << style_name;
+      }
+    }
   }
 };
 
@@ -41,15 +61,7 @@ TEST_F(CudaInputs, EqualThoseOfTheCpuToTheBit) {
         problem.heads_k = shape.heads_k;
         problem.head_dim = shape.head_dim;
         problem.dtype = dtype;
-        const InputStyle style = seed == 42 ? InputStyle::clustered : InputStyle::normal;
-        const Inputs host = make_inputs(problem, seed, style);
-        problem.device = DeviceKind::cuda;
-        const Inputs device = make_inputs(problem, seed, style);
-        for (const auto tensor : {&Inputs::q, &Inputs::k, &Inputs::v, &Inputs::dout}) {
-          EXPECT_EQ(bytes_of(device.*tensor, DeviceKind::cuda),
-                    bytes_of(host.*tensor, DeviceKind::cpu))
-              << shape.tokens_q << " tokens, " << to_string(dtype) << ", seed " << seed;
-        }
+        for (const std::string_view name : input_style_names()) expect_equal(problem, seed, name);
       }
     }
   }
@@ -62,10 +74,12 @@ TEST_F(CudaInputs, RowsOfAShardEqualThoseOfTheCpu) {
     for (const DType dtype : {DType::float32, DType::bfloat16}) {
       const Tensor host(Device::get(DeviceKind::cpu).memory(), dtype, kRows, 3, dim);
       const Tensor device(gpu().memory(), dtype, kRows, 3, dim);
-      for (const auto& [id, style] : {std::pair{InputTensor::k, InputStyle::clustered},
-                                      std::pair{InputTensor::dout, InputStyle::normal}}) {
-        draw_rows(DeviceKind::cpu, host.view(), 5, id, ranges, style, 1);
-        draw_rows(DeviceKind::cuda, device.view(), 5, id, ranges, style, 1);
+      const std::array<std::int64_t, 3> documents{17, 1, 682};
+      for (const InputStyle style : {InputStyle::normal, InputStyle::clustered, InputStyle::peaked,
+                                     InputStyle::sink, InputStyle::rising}) {
+        const InputLaw law{style, 1, documents};
+        draw_rows(DeviceKind::cpu, host.view(), 5, InputTensor::k, ranges, law);
+        draw_rows(DeviceKind::cuda, device.view(), 5, InputTensor::k, ranges, law);
         EXPECT_EQ(bytes_of(device, DeviceKind::cuda), bytes_of(host, DeviceKind::cpu)) << dim;
       }
     }

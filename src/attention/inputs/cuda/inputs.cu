@@ -18,19 +18,21 @@ __device__ void store(BFloat16* to, float value) {
   *to = BFloat16(value);
 }
 
-/// The topic shift of an element of a clustered tensor.
-__device__ float shift_of(const TopicShape& shape, std::int64_t element, PhiloxKey key) {
+/// An element of a tensor from its normal value.
+__device__ float shaped_element(float normal, const InputShape& shape, std::int64_t element,
+                                PhiloxKey key) {
+  if (shape.heads_k == 0) return shaped(normal, shape, {}, 0, 0);
   const std::int64_t row = element / shape.dim;
   const std::int64_t d = element % shape.dim;
-  const std::int64_t head_k = row % shape.heads * shape.heads_k / shape.heads;
-  return topic_shift(topic_signs(key, row / shape.heads, head_k, d / kTopicSigns), d);
+  return shaped(normal, shape, direction_signs(shape, key, row, d / kTopicSigns),
+                along_direction(shape, row), d);
 }
 
 /// Draws the four values of one Philox counter per thread and iteration and stores those in
 /// [first, end); `to` is the address of element `first`.
 template <typename T>
 __global__ void draw(T* to, std::int64_t first, std::int64_t end, PhiloxKey key,
-                     std::uint32_t stream, TopicShape topics) {
+                     std::uint32_t stream, InputShape shape) {
   constexpr std::int64_t kPerChunk = kInputChunk / 4;
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   std::int64_t four = first / 4 + std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -41,17 +43,17 @@ __global__ void draw(T* to, std::int64_t first, std::int64_t end, PhiloxKey key,
 #pragma unroll
     for (std::int64_t j = 0; j < 4; ++j) {
       const std::int64_t element = four * 4 + j;
-      float value = normal_quantile(words[static_cast<std::size_t>(j)]);
-      if (topics.heads_k > 0) value += shift_of(topics, element, key);
-      if (element >= first && element < end) store(to + (element - first), value);
+      if (element < first || element >= end) continue;
+      const float normal = normal_quantile(words[static_cast<std::size_t>(j)]);
+      store(to + (element - first), shaped_element(normal, shape, element, key));
     }
   }
 }
 
 }  // namespace
 
-void cuda_draw_normal(void* to, DType dtype, std::int64_t first, std::int64_t count,
-                      std::uint64_t seed, InputTensor id, const TopicShape& topics, Stream stream) {
+void cuda_draw(void* to, DType dtype, std::int64_t first, std::int64_t count, std::uint64_t seed,
+               InputTensor id, const InputShape& shape, Stream stream) {
   if (count == 0) return;
   const std::int64_t fours = (first + count + 3) / 4 - first / 4;
   const std::int64_t wanted = (fours + kThreads - 1) / kThreads;
@@ -61,10 +63,10 @@ void cuda_draw_normal(void* to, DType dtype, std::int64_t first, std::int64_t co
   auto* queue = static_cast<cudaStream_t>(stream);
   if (dtype == DType::float32) {
     draw<<<blocks, kThreads, 0, queue>>>(static_cast<float*>(to), first, first + count, key,
-                                         counter, topics);
+                                         counter, shape);
   } else {
     draw<<<blocks, kThreads, 0, queue>>>(static_cast<BFloat16*>(to), first, first + count, key,
-                                         counter, topics);
+                                         counter, shape);
   }
   LONGCA_CUDA(cudaGetLastError());
 }

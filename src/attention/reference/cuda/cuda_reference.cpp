@@ -70,8 +70,8 @@ struct CudaReference::Impl {
       // Independent rounding errors: one per key or per query row, whichever are fewer.
       draws = std::min(draws, problem.shape.tokens_q * problem.shape.group_size());
     }
-    return make_bound(tile.squared, tile.error_squared, tile.largest, std::sqrt(tile.terms), draws,
-                      problem.shape.dtype);
+    return make_bound(tile.squared, tile.error_squared, tile.largest, tile.terms.magnitude(),
+                      tile.terms.draws(draws), problem.shape.dtype);
   }
 
   std::vector<TileError> errors_of(const ConstTensorView& x,

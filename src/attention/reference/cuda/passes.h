@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "attention/reference/bounds.h"
 #include "attention/reference/interval_lists.h"
 #include "core/dtype.h"
 #include "core/tensor.h"
@@ -31,10 +32,10 @@ struct RowStatistic {
 struct TileStatistics {
   double squared = 0;        ///< ‖exact‖²
   double error_squared = 0;  ///< ‖emulation − exact‖²
-  double terms = 0;          ///< Σ ‖term‖²
-  double largest = 0;        ///< max |emulation − exact|
-  double score = 0;          ///< forward: scale · max ‖q‖ · max ‖k‖ over the partners
-  std::uint64_t seen = 0;    ///< bit i: token i has an allowed cell
+  TileTerms terms;
+  double largest = 0;      ///< max |emulation − exact|
+  double score = 0;        ///< forward: scale · max ‖q‖ · max ‖k‖ over the partners
+  std::uint64_t seen = 0;  ///< bit i: token i has an allowed cell
 };
 
 /// IntervalLists in device memory.

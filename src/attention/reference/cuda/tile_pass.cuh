@@ -139,7 +139,12 @@ class TilePass {
     if (threadIdx.x >= kTokens) return;
     const std::int64_t token = first + threadIdx.x;
     const bool exists = token < x.tokens;
-    s_.summed_squared[threadIdx.x] = exists ? summed_squares()[head * x.tokens + token] : 0;
+    const float summed = exists ? summed_squares()[head * x.tokens + token] : 0;
+    s_.summed_squared[threadIdx.x] = summed;
+    if constexpr (kGradient) {
+      const float* others = kOwnsQueries ? a_.v_squared : a_.dout_squared;
+      s_.expected_squared[threadIdx.x] = exists ? summed * others[head * x.tokens + token] : 0;
+    }
     if constexpr (kForward) {
       const float squared = exists ? first_squares()[head * x.tokens + token] : 0;
       statistics_.largest_partner = max(statistics_.largest_partner, squared);
@@ -247,6 +252,8 @@ class TilePass {
       for (int j = 0; j < kScores; ++j) {
         const Real delta = delta_of(i, j);
         add_term(i, j, static_cast<float>(p[i][j] * (fabs(dp[i][j]) + fabs(delta))));
+        const auto weight = static_cast<float>(p[i][j]);
+        expected_[i] += s_.expected_squared[Shape::token(j)] * weight * weight;
         const float other_p = kTwice ? same_p[i][j] : static_cast<float>(p[i][j]);
         const float other_dp = kTwice ? same_dp[i][j] : static_cast<float>(dp[i][j]);
         p[i][j] *= (dp[i][j] - delta) * scale;
@@ -275,13 +282,31 @@ class TilePass {
       float same_delta = 0;
       if (first_ + Shape::row(i) < own_tokens()) store_row(i, delta, same_delta);
       if constexpr (kForward) store_statistics(i, delta, same_delta);
-      statistics_.terms += static_cast<double>(sums_.terms[i]);
+      add_terms_of_row(i);
     }
-    if constexpr (kGradient) statistics_.terms *= static_cast<double>(a_.scale * a_.scale);
     TileStatistics total = reduce_statistics<Shape>(statistics_, s_.statistics);
     if (threadIdx.x != 0) return;
     total.score = kForward ? score_magnitude(total.score) : 0;
     a_.statistics[slot_ * tiles_ + tile_] = total;
+  }
+
+  /// The factor of TileTerms::expected that the cells of own row i share.
+  __device__ double expected_of_own(int i) const {
+    const std::int64_t token = first_ + Shape::row(i);
+    if (token >= own_tokens()) return 0;
+    const float* squares = kOwnsQueries ? a_.dout_squared : a_.v_squared;
+    return static_cast<double>(squares[own_head_ * own_tokens() + token]) *
+           static_cast<double>(a_.scale * a_.scale) / static_cast<double>(own_tensor().dim);
+  }
+
+  __device__ void add_terms_of_row(int i) {
+    double terms = static_cast<double>(sum_of_lanes(sums_.terms[i]));
+    const double expected = kGradient ? static_cast<double>(sum_of_lanes(expected_[i])) : 0;
+    if (Shape::lane() != 0) return;
+    if constexpr (kGradient) terms *= static_cast<double>(a_.scale * a_.scale);
+    statistics_.terms += terms;
+    statistics_.row_terms_squared += terms * terms;
+    if constexpr (kGradient) statistics_.expected += expected * expected_of_own(i);
   }
 
   __device__ void store_row(int i, Real& delta, float& same_delta) {
@@ -338,6 +363,7 @@ class TilePass {
   RunningSoftmax<Shape> softmax_;           ///< forward
   Real row_lse_[kRows], row_delta_[kRows];  ///< query_gradient
   float same_lse_[kRows], same_delta_[kRows];
+  float expected_[kRows] = {};  ///< gradients: TileTerms::expected of own rows
 };
 
 }  // namespace longca::reference

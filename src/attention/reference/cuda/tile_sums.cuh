@@ -101,8 +101,9 @@ class RunningSoftmax {
 
 /// A thread's part of a TileStatistics.
 struct ThreadStatistics {
-  double squared = 0, error_squared = 0, terms = 0;
-  float largest = 0;          ///< error
+  double squared = 0, error_squared = 0;
+  double terms = 0, row_terms_squared = 0, expected = 0;  ///< of TileTerms
+  float largest = 0;                                      ///< error
   float largest_partner = 0;  ///< max ‖row‖² of the partners, per token on threads < 64
   bool seen = false;          ///< own token threadIdx.x has an allowed cell, threads < 64
 };
@@ -111,6 +112,7 @@ template <typename Shape>
 struct StatisticsScratch {
   static constexpr int kWarps = Shape::kThreads / 32;
   double squared[kWarps], error_squared[kWarps], terms[kWarps];
+  double row_terms_squared[kWarps], expected[kWarps];
   float largest[kWarps], largest_partner[kWarps];
   unsigned seen[kWarps];
 };
@@ -132,6 +134,8 @@ __device__ TileStatistics reduce_statistics(const ThreadStatistics& own,
   const double squared = sum_of_warp(own.squared);
   const double error_squared = sum_of_warp(own.error_squared);
   const double terms = sum_of_warp(own.terms);
+  const double row_terms_squared = sum_of_warp(own.row_terms_squared);
+  const double expected = sum_of_warp(own.expected);
   const float largest = largest_of_warp(own.largest);
   const float largest_partner = largest_of_warp(own.largest_partner);
   const unsigned seen = __ballot_sync(~0U, own.seen);
@@ -139,6 +143,8 @@ __device__ TileStatistics reduce_statistics(const ThreadStatistics& own,
     scratch.squared[warp] = squared;
     scratch.error_squared[warp] = error_squared;
     scratch.terms[warp] = terms;
+    scratch.row_terms_squared[warp] = row_terms_squared;
+    scratch.expected[warp] = expected;
     scratch.largest[warp] = largest;
     scratch.largest_partner[warp] = largest_partner;
     scratch.seen[warp] = seen;
@@ -149,7 +155,9 @@ __device__ TileStatistics reduce_statistics(const ThreadStatistics& own,
   for (int w = 0; w < StatisticsScratch<Shape>::kWarps; ++w) {
     total.squared += scratch.squared[w];
     total.error_squared += scratch.error_squared[w];
-    total.terms += scratch.terms[w];
+    total.terms.squared += scratch.terms[w];
+    total.terms.of_rows_squared += scratch.row_terms_squared[w];
+    total.terms.expected += scratch.expected[w];
     total.largest = max(total.largest, static_cast<double>(scratch.largest[w]));
     total.score = max(total.score, static_cast<double>(scratch.largest_partner[w]));
   }
@@ -177,7 +185,8 @@ struct SharedTiles {
   alignas(16) float same_weights[kTokens * Shape::kSameStride];
   std::uint64_t allowed[kTokens];      ///< bit p of own token i
   RowStatistic partner_rows[kTokens];  ///< if queries are the partners
-  float summed_squared[kTokens];  ///< ‖row‖² of the partner's tensor in the second product
+  float summed_squared[kTokens];    ///< ‖row‖² of the partner's tensor in the second product
+  float expected_squared[kTokens];  ///< gradients: that times ‖row‖² of its other tensor
   StatisticsScratch<Shape> statistics;
 };
 
