@@ -96,6 +96,7 @@ void add_verbs(CLI::App& app) {
   add_bench(app);
   add_cp(app);
   add_check(app);
+  add_compare(app);
   add_report(app);
   add_list(app);
   add_lengths(app);

@@ -11,6 +11,7 @@ namespace longca {
 // The files of src/report/html, which CMake compiles into the program.
 extern const std::string_view kPageHtml;
 extern const std::string_view kIndexHtml;  ///< of a folder of plots
+extern const std::string_view kComparisonHtml;
 extern const std::string_view kStyleCss;
 extern const std::string_view kPageScript;  ///< all scripts, in the order of their dependencies
 

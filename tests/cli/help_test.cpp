@@ -56,8 +56,9 @@ TEST(Help, FitsOneScreenAndGivesAnExample) {
 }
 
 TEST(Help, NamesEveryVerbThatIsBuiltAndNoOther) {
-  EXPECT_THAT(verbs(), ::testing::UnorderedElementsAre("bench", "cp", "check", "report", "list",
-                                                       "lengths", "mask", "env", "completion"));
+  EXPECT_THAT(verbs(),
+              ::testing::UnorderedElementsAre("bench", "cp", "check", "compare", "report", "list",
+                                              "lengths", "mask", "env", "completion"));
   for (const char* verb : {"compare", "simulate", "advise"}) {
     EXPECT_EQ(run_longca({verb}).exit_code, 2) << verb;
   }

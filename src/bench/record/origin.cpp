@@ -98,9 +98,13 @@ Origin origin_of(const json& env) {
   return origin;
 }
 
+std::string processor_of_case(const Record& record) {
+  return record.c.device == "cpu" ? cpu_of(record.env, "") : text_at(record.env, "/gpus/0/model");
+}
+
 std::string machine_of_case(const Record& record) {
-  if (record.c.device == "cpu") return cpu_of(record.env, "");
-  const std::string model = text_at(record.env, "/gpus/0/model");
+  const std::string model = processor_of_case(record);
+  if (record.c.device == "cpu") return model;
   const std::string driver = text_at(record.env, "/gpu_driver");
   return model.empty() || driver.empty() ? model : fmt::format("{}, driver {}", model, driver);
 }

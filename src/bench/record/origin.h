@@ -30,6 +30,9 @@ nlohmann::json describe_plugins(std::span<const std::string> files);
 /// they were of one.
 std::string machine_of_case(const Record& record);
 
+/// The same without the driver: "NVIDIA H200".
+std::string processor_of_case(const Record& record);
+
 /// One record per case and machine_of_case, the last one, at the place of the first: what a file's
 /// records say, of which a later one replaces what an earlier run of the same cell left.
 std::vector<Record> latest_on_each_machine(std::span<const Record> records);

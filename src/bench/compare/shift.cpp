@@ -1,0 +1,179 @@
+#include "bench/compare/shift.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "bench/compare/distributions.h"
+#include "bench/measure/statistics.h"
+
+namespace longca {
+namespace {
+
+/// A value's index, counted from the middle of its list.
+double centred(std::size_t i, std::size_t n) {
+  return static_cast<double>(i) - (static_cast<double>(n) - 1) / 2;
+}
+
+void add_slopes(std::span<const double> values, std::vector<double>& slopes) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    for (std::size_t j = i + 1; j < values.size(); ++j) {
+      slopes.push_back((values[j] - values[i]) / static_cast<double>(j - i));
+    }
+  }
+}
+
+/// The median slope over all pairs inside either list (Theil and Sen): outliers do not move it.
+double shared_slope(std::span<const double> base, std::span<const double> next) {
+  std::vector<double> slopes;
+  add_slopes(base, slopes);
+  add_slopes(next, slopes);
+  return median(slopes);
+}
+
+struct Point {
+  double x;
+  double y;
+};
+
+std::vector<Point> points_of(std::span<const double> values) {
+  std::vector<Point> points;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    points.push_back({centred(i, values.size()), values[i]});
+  }
+  return points;
+}
+
+/// The list's values without its disturbed ones.
+std::vector<Point> undisturbed(std::span<const double> values, double slope) {
+  std::vector<double> levels;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    levels.push_back(values[i] - slope * centred(i, values.size()));
+  }
+  const double middle = median(levels);
+  std::vector<double> distances;
+  for (const double level : levels) distances.push_back(std::abs(level - middle));
+  // 5 standard deviations, 1.4826 of the median distance being one: a noisy cell keeps its noise.
+  const double limit = std::max(std::log1p(kDisturbedRound), 5 * 1.4826 * median(distances));
+  const auto is_far = [&](double distance) { return distance > limit; };
+  const auto far = static_cast<double>(std::ranges::count_if(distances, is_far));
+  const bool few = far <= std::floor(kMaxDisturbed * static_cast<double>(values.size()));
+  std::vector<Point> points = points_of(values);
+  if (!few) return points;
+  std::size_t i = 0;
+  std::erase_if(points, [&](const Point&) { return is_far(distances[i++]); });
+  return points;
+}
+
+/// Sums of squares and products about the means.
+struct Moments {
+  double n = 0, mean_x = 0, mean_y = 0, xx = 0, xy = 0, yy = 0;
+};
+
+Moments moments_of(std::span<const Point> points) {
+  Moments sums{.n = static_cast<double>(points.size())};
+  for (const auto& [x, y] : points) {
+    sums.mean_x += x / sums.n;
+    sums.mean_y += y / sums.n;
+  }
+  for (const auto& [x, y] : points) {
+    sums.xx += (x - sums.mean_x) * (x - sums.mean_x);
+    sums.xy += (x - sums.mean_x) * (y - sums.mean_y);
+    sums.yy += (y - sums.mean_y) * (y - sums.mean_y);
+  }
+  return sums;
+}
+
+constexpr std::size_t kMinForSlope = 3;
+
+Shift fit(std::span<const Point> base, std::span<const Point> next, bool sloped) {
+  const Moments a = moments_of(base);
+  const Moments b = moments_of(next);
+  const double xx = a.xx + b.xx;
+  const double slope = sloped ? (a.xy + b.xy) / xx : 0;
+  const double apart = b.mean_x - a.mean_x;
+  Shift shift;
+  shift.difference = b.mean_y - a.mean_y - slope * apart;
+  shift.df = a.n + b.n - (sloped ? 3 : 2);
+  shift.variance = std::max(0.0, a.yy + b.yy - slope * (a.xy + b.xy)) / shift.df;
+  shift.factor = 1 / a.n + 1 / b.n + (sloped ? apart * apart / xx : 0);
+  return shift;
+}
+
+}  // namespace
+
+std::optional<double> round_location(std::span<const double> samples_ms) {
+  if (samples_ms.empty()) return std::nullopt;
+  const double middle = median(samples_ms);
+  if (!(middle > 0) || !std::isfinite(middle)) return std::nullopt;
+  double sum = 0;
+  std::int64_t kept = 0;
+  for (const double sample : samples_ms) {
+    if (std::abs(sample / middle - 1) > kDisturbedSample) continue;
+    sum += sample / middle;
+    ++kept;
+  }
+  // The median of two samples may be far from both.
+  return kept > 0 ? middle * (sum / static_cast<double>(kept)) : middle;
+}
+
+std::vector<double> round_locations(const Rounds& rounds) {
+  std::vector<double> locations;
+  for (const std::vector<double>& round : rounds) {
+    if (const auto location = round_location(round)) locations.push_back(*location);
+  }
+  return locations;
+}
+
+double Shift::standard_error() const {
+  return std::sqrt(variance * factor);
+}
+
+std::optional<Shift> fit_rounds(std::span<const double> base, std::span<const double> next) {
+  if (base.size() < 2 || next.size() < 2) return std::nullopt;
+  const bool sloped = std::min(base.size(), next.size()) >= kMinForSlope;
+  const double slope = sloped ? shared_slope(base, next) : 0;
+  return fit(undisturbed(base, slope), undisturbed(next, slope), sloped);
+}
+
+std::optional<Shift> fit_samples(std::span<const double> base, std::span<const double> next) {
+  if (base.size() < 2 || next.size() < 2) return std::nullopt;
+  return fit(points_of(base), points_of(next), false);
+}
+
+void moderate(std::span<Shift> shifts) {
+  double n = 0;
+  double mean = 0;
+  double noise = 0;  // what the logarithms vary by though all true variances be equal
+  double all_df = 0;
+  const auto logarithm = [](const Shift& shift) {
+    return std::log(shift.variance) - digamma(shift.df / 2) + std::log(shift.df / 2);
+  };
+  for (const Shift& shift : shifts) {
+    if (!(shift.variance > 0)) continue;
+    ++n;
+    mean += logarithm(shift);
+    noise += trigamma(shift.df / 2);
+    all_df += shift.df;
+  }
+  if (n < static_cast<double>(kMinToModerate)) return;
+  mean /= n;
+  double spread = 0;
+  for (const Shift& shift : shifts) {
+    if (shift.variance > 0) spread += (logarithm(shift) - mean) * (logarithm(shift) - mean);
+  }
+  const double excess = spread / (n - 1) - noise / n;
+  // No more than all shifts together know.
+  double prior_df = all_df;
+  double prior = std::exp(mean);
+  if (excess > 0) {
+    prior_df = std::min(all_df, 2 * inverse_trigamma(excess));
+    prior = std::exp(mean + digamma(prior_df / 2) - std::log(prior_df / 2));
+  }
+  for (Shift& shift : shifts) {
+    shift.variance = (prior_df * prior + shift.df * shift.variance) / (prior_df + shift.df);
+    shift.df = std::min(all_df, shift.df + prior_df);
+  }
+}
+
+}  // namespace longca

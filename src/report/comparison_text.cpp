@@ -1,0 +1,234 @@
+#include "report/comparison_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <set>
+
+#include "bench/suite/axes.h"
+#include "core/printable.h"
+#include "report/format.h"
+#include "report/terminal_text.h"
+
+namespace longca {
+namespace {
+
+constexpr const char* kAlwaysNamed[] = {"kernel", "mask", "tokens", "pass"};
+
+Ink ink_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::broken:
+    case Verdict::slower:
+      return Ink::red;
+    case Verdict::fixed:
+    case Verdict::faster:
+      return Ink::green;
+    case Verdict::unclear:
+      return Ink::yellow;
+    default:
+      return Ink::plain;
+  }
+}
+
+std::string format_metric(const std::string& name, double value) {
+  if (name.ends_with("_bytes")) return format_bytes(value);
+  if (name.ends_with("_ms")) return format_figure(value) + " ms";
+  return format_error(value);
+}
+
+std::string interval(const CellComparison& cell) {
+  if (!cell.time || !cell.time->low) return "";
+  return fmt::format("{:.3f} to {:.3f}", *cell.time->low, *cell.time->high);
+}
+
+std::string milliseconds(const std::optional<double>& ms) {
+  return ms ? format_figure(*ms) : "-";
+}
+
+/// Where a clock moved by less, the ratio in cycles says nothing more.
+constexpr double kClockMoved = 0.005;
+
+std::string describe_clock(const CellComparison& cell) {
+  if (!cell.clock_ratio) return "";
+  const double moved = cell.time->ratio / *cell.clock_ratio;
+  if (moved < 1 + kClockMoved && moved > 1 - kClockMoved) return "";
+  return fmt::format("{} in clock cycles", format_change(*cell.clock_ratio));
+}
+
+class ComparisonPrinter {
+ public:
+  ComparisonPrinter(std::ostream& out, const Comparison& comparison, const TableOptions& options)
+      : out_(out), text_(out, options), comparison_(comparison), names_(comparison) {}
+
+  void print(const ComparedNames& names) {
+    fmt::print(out_, "{} (base) and {} (new)\n", printable(names.base), printable(names.next));
+    print_counts();
+    print_environment();
+    print_cells();
+    print_legend();
+  }
+
+ private:
+  void print_counts() {
+    std::string counts;
+    for (const Verdict verdict : kVerdicts) {
+      const std::size_t n = comparison_.counts.at(verdict);
+      if (n > 0)
+        counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", n, to_string(verdict));
+    }
+    const std::size_t cells = comparison_.cells.size();
+    text_.line(Ink::bold, fmt::format("{} cell{}: {}", cells, cells == 1 ? "" : "s", counts));
+  }
+
+  void print_environment() {
+    for (const auto& [name, base, next] : comparison_.environment) {
+      fmt::print(out_, "{}: {} → {}\n", printable(name), base.empty() ? "-" : printable(base),
+                 next.empty() ? "-" : printable(next));
+    }
+  }
+
+  void print_cells() {
+    std::vector<const CellComparison*> shown;
+    for (const CellComparison& cell : comparison_.cells) {
+      if (cell.verdict != Verdict::same || !cell.changes.empty()) shown.push_back(&cell);
+    }
+    if (shown.empty()) return;
+    const std::size_t lines = std::min(shown.size(), kMaxComparedLines);
+    int width = 4;
+    for (std::size_t i = 0; i < lines; ++i) widen(width, printable(names_.name(shown[i]->c)));
+    out_ << '\n';
+    text_.line(Ink::bold, fmt::format("{:9}  {:{}}  {:>9}  {:>9}  {:>8}  {:14}", "verdict", "cell",
+                                      width, "base ms", "new ms", "change", "ratio, 95 %"));
+    for (std::size_t i = 0; i < lines; ++i) print_cell(*shown[i], width);
+    if (shown.size() > lines)
+      fmt::print(out_, "and {} more; --json has all\n", shown.size() - lines);
+  }
+
+  void print_cell(const CellComparison& cell, int width) {
+    const std::string verdict = fmt::format("{:9}", to_string(cell.verdict));
+    const std::string line =
+        fmt::format("  {:{}}  {:>9}  {:>9}  {:>8}  {:14}  {}", printable(names_.name(cell.c)),
+                    width, milliseconds(cell.base_ms), milliseconds(cell.next_ms),
+                    cell.time ? format_change(cell.time->ratio) : "-", interval(cell),
+                    printable(describe_changes(cell)));
+    text_.line(Ink::plain, text_.paint(ink_of(cell.verdict), verdict) + line);
+  }
+
+  void print_legend() {
+    fmt::print(out_,
+               "\nA change counts from {:.3g} %; at most 1 % of slower and faster are false.\n",
+               comparison_.min_effect * 100);
+    if (comparison_.single_rounds == 0) return;
+    fmt::print(
+        out_,
+        "{} cell{} of one round: how much processes differ is unknown, so {:.0f} % are taken "
+        "for it\nand no smaller change is told; `--rounds 7` in both runs tells it.\n",
+        comparison_.single_rounds, comparison_.single_rounds == 1 ? "" : "s", kProcessSpread * 100);
+  }
+
+  std::ostream& out_;
+  TerminalText text_;
+  const Comparison& comparison_;
+  CellNames names_;
+};
+
+nlohmann::ordered_json or_null(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+nlohmann::ordered_json status_json(const std::optional<StatusCode>& status) {
+  if (!status) return nullptr;
+  return to_string(*status);
+}
+
+nlohmann::ordered_json cell_json(const CellComparison& cell) {
+  const auto& time = cell.time;
+  nlohmann::ordered_json json{{"key", cell.key},
+                              {"verdict", to_string(cell.verdict)},
+                              {"ratio", time ? or_null(time->ratio) : nullptr},
+                              {"low", time ? or_null(time->low) : nullptr},
+                              {"high", time ? or_null(time->high) : nullptr},
+                              {"clock_ratio", or_null(cell.clock_ratio)},
+                              {"base_ms", or_null(cell.base_ms)},
+                              {"new_ms", or_null(cell.next_ms)},
+                              {"base_status", status_json(cell.base_status)},
+                              {"new_status", status_json(cell.next_status)}};
+  if (time) json["over_rounds"] = time->over_rounds;
+  if (!cell.reason.empty()) json["reason"] = printable(cell.reason);
+  for (const auto& [metric, base, next] : cell.changes) {
+    json["changes"].push_back({{"metric", metric}, {"base", base}, {"new", next}});
+  }
+  return json;
+}
+
+}  // namespace
+
+CellNames::CellNames(const Comparison& comparison) {
+  for (const Axis& axis : axis_table()) {
+    std::set<std::string> values;
+    for (const CellComparison& cell : comparison.cells) {
+      if (values.size() > 1) break;
+      values.insert(axis.text(cell.c).value_or(""));
+    }
+    if (values.size() > 1 || std::ranges::find(kAlwaysNamed, axis.name) != std::end(kAlwaysNamed)) {
+      axes_.push_back(axis.name);
+    }
+  }
+}
+
+std::string CellNames::name(const Case& c) const {
+  std::string text;
+  for (const std::string& axis : axes_) {
+    if (const auto value = find_axis(axis).text(c)) text += (text.empty() ? "" : " ") + *value;
+  }
+  return text;
+}
+
+std::string format_change(double ratio) {
+  const double percent = (ratio - 1) * 100;
+  if (percent > 900) return fmt::format("{:.1f} x", ratio);
+  return fmt::format("{:+.1f} %", percent);
+}
+
+std::string describe_changes(const CellComparison& cell) {
+  std::vector<std::string> parts;
+  if (cell.next_status && *cell.next_status != StatusCode::ok) {
+    parts.push_back(fmt::format("{}{}{}", to_string(*cell.next_status),
+                                cell.reason.empty() ? "" : ": ", cell.reason));
+  } else if (cell.verdict == Verdict::fixed) {
+    parts.push_back(fmt::format("was {}", to_string(*cell.base_status)));
+  }
+  if (std::string clock = describe_clock(cell); !clock.empty()) parts.push_back(std::move(clock));
+  for (const auto& [metric, base, next] : cell.changes) {
+    parts.push_back(fmt::format("{} {} → {}", metric, format_metric(metric, base),
+                                format_metric(metric, next)));
+  }
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
+  return text;
+}
+
+void print_comparison(std::ostream& out, const Comparison& comparison, const ComparedNames& names,
+                      const TableOptions& options) {
+  ComparisonPrinter(out, comparison, options).print(names);
+}
+
+nlohmann::ordered_json comparison_json(const Comparison& comparison, const ComparedNames& names) {
+  nlohmann::ordered_json json{
+      {"base", names.base}, {"new", names.next}, {"min_effect_pct", comparison.min_effect * 100}};
+  for (const Verdict verdict : kVerdicts) {
+    json["counts"][std::string(to_string(verdict))] = comparison.counts.at(verdict);
+  }
+  json["environment"] = nlohmann::ordered_json::array();
+  for (const auto& [name, base, next] : comparison.environment) {
+    json["environment"].push_back({{"name", name}, {"base", base}, {"new", next}});
+  }
+  json["cells"] = nlohmann::ordered_json::array();
+  for (const CellComparison& cell : comparison.cells) json["cells"].push_back(cell_json(cell));
+  return json;
+}
+
+}  // namespace longca

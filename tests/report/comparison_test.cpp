@@ -1,0 +1,118 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "bench/suite/axes.h"
+#include "report/comparison_text.h"
+#include "report/golden.h"
+#include "report/sample_records.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kMasks[] = {"full", "causal", "document", "sliding_window", "block_sparse"};
+
+/// Cell `i` taking `time` ms in `rounds` rounds.
+Record compared_cell(std::size_t i, double time, int rounds = 5) {
+  Record record;
+  record.c.kernel = i % 2 == 0 ? "flash" : "naive";
+  record.c.mask = kMasks[i % std::size(kMasks)];
+  record.c.tokens = 1024 << (i / std::size(kMasks));
+  record.c = canonical(record.c);
+  for (int r = 0; r < rounds; ++r) {
+    const double level = time * (1 + 0.001 * (r % 3));
+    record.rounds_ms.push_back({level, level * 1.001, level * 0.999});
+    record.samples_ms.insert(record.samples_ms.end(), record.rounds_ms.back().begin(),
+                             record.rounds_ms.back().end());
+  }
+  record.metrics = {{"time_ms", time}, {"peak_bytes", 1e9}, {"sm_clock_mhz", 1980}};
+  record.env = {{"commit", "aaaa"}, {"gpu_driver", "570.1"}};
+  if (rounds == 1) record.rounds_ms.clear();
+  return record;
+}
+
+Comparison sample_comparison() {
+  std::vector<Record> base;
+  std::vector<Record> next;
+  for (std::size_t i = 0; i < 9; ++i) {
+    base.push_back(compared_cell(i, 1.0 + static_cast<double>(i)));
+    next.push_back(base.back());
+    next.back().env["commit"] = "bbbb";
+  }
+  next[1] = compared_cell(1, 2.5);
+  next[1].metrics["sm_clock_mhz"] = 1700;
+  next[2] = compared_cell(2, 2.4);
+  next[3].status = {StatusCode::crash, "in forward the process was ended by signal 11"};
+  base[4].status = {StatusCode::oom, "needs 90 GiB, the limit is 80 GiB"};
+  next[5].metrics["peak_bytes"] = 3e9;
+  next[6] = compared_cell(6, 7.1, 1);
+  next.erase(next.begin() + 7);
+  next.push_back(compared_cell(9, 1));
+  return compare_records(base, next, {});
+}
+
+const ComparedNames kNames{"before.jsonl", "after.jsonl"};
+
+TEST(ComparisonText, ATableOfWhatChangedWorstFirst) {
+  std::ostringstream out;
+  print_comparison(out, sample_comparison(), kNames);
+  expect_golden(out.str(), "comparison.txt");
+}
+
+TEST(ComparisonText, JsonHasEveryCellAndEveryCount) {
+  const auto json = comparison_json(sample_comparison(), kNames);
+  EXPECT_EQ(json["counts"].size(), std::size(kVerdicts));
+  EXPECT_EQ(json["cells"].size(), 10U);
+  expect_golden(json.dump(1) + '\n', "comparison.json");
+}
+
+TEST(ComparisonText, ThePageHasAPlotAndEveryCell) {
+  std::ostringstream out;
+  write_comparison_html(out, sample_comparison(), kNames);
+  const std::string page = out.str();
+  // The style sheet is that of all pages.
+  expect_golden(page.substr(page.find("</style>")), "comparison.html");
+}
+
+TEST(ComparisonText, ManyLinesAreCutAndCounted) {
+  std::vector<Record> base;
+  std::vector<Record> next;
+  for (std::size_t i = 0; i < 80; ++i) {
+    base.push_back(compared_cell(0, 1));
+    base.back().c.seed = static_cast<std::int64_t>(i);
+    base.back().c.mask = "document";
+    base.back().c = canonical(base.back().c);
+    next.push_back(base.back());
+    next.back().status = {StatusCode::crash, "gone"};
+  }
+  std::ostringstream out;
+  print_comparison(out, compare_records(base, next, {}), kNames);
+  EXPECT_THAT(out.str(), HasSubstr("80 broken"));
+  EXPECT_THAT(out.str(), HasSubstr("and 20 more; --json has all"));
+}
+
+TEST(ComparisonText, HostileTextsStayText) {
+  std::vector<Record> next = hostile_records();
+  for (Record& record : next) record.status = {StatusCode::crash, kHostileText};
+  std::vector<Record> base = next;
+  for (Record& record : base) record.env["commit"] = "other";
+  const ComparedNames names{kHostileText, kHostileText};
+  const Comparison comparison = compare_records(base, next, {.across = true});
+  std::ostringstream text;
+  print_comparison(text, comparison, names);
+  std::ostringstream page;
+  write_comparison_html(page, comparison, names);
+  for (const std::string& view : {text.str(), page.str()}) {
+    EXPECT_THAT(view, Not(HasSubstr("\033")));
+    EXPECT_THAT(view, Not(HasSubstr("\u202e")));
+  }
+  EXPECT_THAT(page.str(), Not(HasSubstr("<script>")));
+}
+
+}  // namespace
+}  // namespace longca::testing
