@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +31,30 @@ bool is_wrong_path(int error) {
 /// The folder that a file is in, as a path that can be opened.
 fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+constexpr std::string_view kBeside = ".longca-";
+
+/// Removes files beside targets that killed processes left in a folder: those that nobody has
+/// locked. Processes of other hosts may write there too, so that a process number says nothing.
+void remove_leftovers(const fs::path& folder) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (!entry.path().filename().native().starts_with(kBeside)) continue;
+    const FileDescriptor file(
+        ::open(entry.path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat info = {};
+    if (!file.is_open() || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+  }
+}
+
+/// Locks a file that was just made. False where another process took it for a leftover first.
+bool lock_unless_removed(int file) {
+  // Where the file system has no locks, nobody removes what he cannot lock.
+  if (::flock(file, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
+  struct stat info = {};
+  return ::fstat(file, &info) == 0 && info.st_nlink > 0;
 }
 
 }  // namespace
@@ -86,10 +111,17 @@ OutputFile::OutputFile(const fs::path& path) : path_(path), target_(follow_links
 
 void OutputFile::open_beside() {
   static std::atomic<int> count{0};
+  const fs::path folder = folder_of(target_);
+  remove_leftovers(folder);
   while (!file_.is_open()) {
-    beside_ = folder_of(target_) / fmt::format(".longca-{}-{}", ::getpid(), count++);
+    beside_ = folder / fmt::format("{}{}-{}", kBeside, ::getpid(), count++);
     file_ = FileDescriptor(::open(beside_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (file_.is_open() || errno == EEXIST) continue;  // a killed process of this number left it
+    if (file_.is_open()) {
+      if (lock_unless_removed(file_.get())) return;
+      file_ = FileDescriptor();
+      continue;
+    }
+    if (errno == EEXIST) continue;  // of a process of this number on another host
     const int error = errno;
     beside_.clear();
     throw_file_error("write", path_, error);

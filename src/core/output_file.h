@@ -22,7 +22,9 @@ std::filesystem::path follow_links(const std::filesystem::path& path);
 [[nodiscard]] int write_all(int file, std::string_view text);
 
 /// A file that replaces what is at its path only when it is complete: it is written beside it, as
-/// `.longca-PID-N`, and renamed. What is no regular file (a pipe, a device) is written itself.
+/// `.longca-PID-N`, and renamed. It is locked meanwhile: those that killed processes left unlocked
+/// are removed by whoever writes in that folder next. What is no regular file (a pipe, a device) is
+/// written itself.
 class OutputFile {
  public:
   /// Throws InputError or SystemError naming the path; nothing has changed then.

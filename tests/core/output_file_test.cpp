@@ -49,6 +49,21 @@ TEST(OutputFile, ReplacesNothingUntilItIsCommitted) {
   EXPECT_EQ(files_in(folder.path()), 1U) << "something is left beside it";
 }
 
+TEST(OutputFile, RemovesWhatKilledProcessesLeftAndNothingElse) {
+  const TempDirectory folder;
+  const fs::path left = folder / ".longca-1-0";
+  write_file(left, "half a recor");
+  write_file(folder / "longca-1-0", "a file of the user");
+  fs::create_directory(folder / ".longca-folder");
+  OutputFile at_work(folder / "a");
+  EXPECT_FALSE(fs::exists(left));
+  at_work.write("all of it");
+  OutputFile(folder / "b").commit();
+  at_work.commit();
+  EXPECT_EQ(read_file(folder / "a"), "all of it") << "what is being written is no leftover";
+  EXPECT_EQ(files_in(folder.path()), 4U);
+}
+
 TEST(OutputFile, KeepsPermissionsAndLinks) {
   const TempDirectory folder;
   fs::create_directory(folder / "data");
