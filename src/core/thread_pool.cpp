@@ -1,6 +1,7 @@
 #include "core/thread_pool.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -30,6 +31,10 @@ struct ThreadPool::Impl {
   bool stopping = false;
   std::vector<std::thread> helpers;
   std::atomic_flag busy;  // a loop is in progress
+  const pid_t owner = ::getpid();
+
+  /// fork copies the pool but not its helpers, and perhaps amid a loop.
+  bool is_forked() const { return ::getpid() != owner; }
 
   // State of the loop in progress.
   const Body* body = nullptr;
@@ -75,6 +80,10 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
 }
 
 ThreadPool::~ThreadPool() {
+  if (impl_->is_forked()) {
+    static_cast<void>(impl_.release());  // there is nothing to join
+    return;
+  }
   {
     const std::scoped_lock lock(impl_->mutex);
     impl_->stopping = true;
@@ -92,7 +101,7 @@ void ThreadPool::parallel_for(std::int64_t items,
   if (items <= 0) return;
   if (items == 1) return body(0, 0);  // not worth waking a helper
   Impl& p = *impl_;
-  if (p.busy.test_and_set(std::memory_order_acquire)) {
+  if (p.is_forked() || p.busy.test_and_set(std::memory_order_acquire)) {
     for (std::int64_t item = 0; item < items; ++item) body(item, 0);
     return;
   }

@@ -20,7 +20,7 @@ class ThreadPool {
   /// Calls body(item, worker) once for every item of [0, items); items start in increasing order,
   /// and `worker` in [0, threads()) selects per-thread scratch. Returns when all are done and
   /// rethrows the first exception of a body. A nested or concurrent call runs its whole loop on the
-  /// calling thread, as worker 0.
+  /// calling thread, as worker 0; so does every call in a process forked from the pool's.
   void parallel_for(std::int64_t items,
                     const std::function<void(std::int64_t item, int worker)>& body);
 

@@ -1,8 +1,11 @@
 #include "core/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
@@ -56,6 +59,21 @@ TEST_P(ThreadPoolOf, SurvivesManyShortLoops) {
   std::atomic<int> count{0};
   for (int loop = 0; loop < 2000; ++loop) pool.parallel_for(3, [&](std::int64_t, int) { ++count; });
   EXPECT_EQ(count, 6000);
+}
+
+TEST_P(ThreadPoolOf, AForkedProcessRunsItsLoopsAlone) {
+  auto pool = std::make_unique<ThreadPool>(GetParam());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);  // instead of a loop that waits for helpers which are not there
+    int count = 0;
+    pool->parallel_for(50, [&](std::int64_t, int worker) { count += worker == 0; });
+    pool.reset();
+    ::_exit(count == 50 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(AvailableCpus, IsAtLeastOne) {
