@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/lent_memory.h"
+
 namespace longca {
 namespace {
 
@@ -25,7 +27,8 @@ std::int64_t padded(std::int64_t bytes) {
 
 MemoryTracker& MemoryTracker::host() {
   static MemoryTracker tracker;
-  return tracker;
+  MemoryTracker* lent = LentMemory::of(DeviceKind::cpu);
+  return lent != nullptr ? *lent : tracker;
 }
 
 void* MemoryTracker::allocate(std::int64_t bytes) {

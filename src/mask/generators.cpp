@@ -32,7 +32,10 @@ struct Draft {
   /// Keys up to the query itself.
   void add_causal(Range q, Range k) { append_band(slices, {q, k, -kNoLimit, 0}); }
 
-  void draw_documents() { drawn.lengths = sample_lengths(spec.lengths, tokens(), random); }
+  void draw_documents() {
+    const bool given = !spec.document_lengths.empty();
+    drawn.lengths = given ? spec.document_lengths : sample_lengths(spec.lengths, tokens(), random);
+  }
   /// The documents as ranges of tokens.
   std::vector<Range> documents() const {
     std::vector<Range> ranges;
@@ -213,8 +216,22 @@ void check_count(const char* what, std::int64_t value, std::int64_t min) {
   }
 }
 
+void check_documents(const MaskSpec& spec) {
+  if (spec.document_lengths.empty()) return;
+  std::int64_t sum = 0;
+  for (const std::int64_t length : spec.document_lengths) {
+    check_count("a document's length", length, 1);
+    sum += length;
+  }
+  if (sum != spec.tokens) {
+    throw_input_error("the {} documents have {} tokens together, the sequence has {}",
+                      spec.document_lengths.size(), sum, spec.tokens);
+  }
+}
+
 void check_spec(const MaskSpec& spec) {
   check_count("tokens", spec.tokens, 0);
+  check_documents(spec);
   check_count("window", spec.window.value_or(0), 0);
   check_count("block_tokens", spec.block_tokens.value_or(1), 1);
   check_count("block", spec.block, 1);

@@ -19,6 +19,8 @@ struct MaskSpec {
   std::int64_t tokens = 0;
   std::uint64_t seed = 42;
   std::string lengths = "prolong64k";  ///< of the masks with documents: see sample_lengths
+  /// The documents themselves, in order, of `tokens` together; empty: drawn from `lengths`.
+  std::vector<std::int64_t> document_lengths = {};
   std::optional<std::int64_t> window;  ///< default 1024; of global_sliding_window, its drawn g
   std::optional<std::int64_t> block_tokens;  ///< block_causal_document, default 1024
   int heads_q = 1;                           ///< block-sparse masks: head counts of the problem
@@ -56,8 +58,9 @@ std::span<const MaskTraits> mask_table();
 const MaskTraits& mask_traits(const std::string& name);
 
 /// Throws InputError that names the parameter, its value and its limit: unknown names, density
-/// outside (0, 1], tokens < 0, window < 0, block < 1, block_tokens < 1, any of these above
-/// kMaxTokens, heads that do not divide, another length than the user's own mask has.
+/// outside (0, 1], tokens < 0, documents of other lengths, window < 0, block < 1, block_tokens < 1,
+/// any of these above kMaxTokens, heads that do not divide, another length than the user's own mask
+/// has.
 GeneratedMask generate_mask(const MaskSpec& spec);
 
 /// How many blocks a block-sparse mask keeps over all its lists; 0 for other masks. Costs nothing.

@@ -8,20 +8,10 @@
 #include "attention/inputs/inputs.h"
 #include "core/device.h"
 #include "parallel/executor/executor.h"
-#include "parallel/plan/plan.h"
+#include "parallel/plan/rank_shard.h"
 #include "parallel/transport/communicator.h"
 
 namespace longca {
-
-/// The tokens that a rank owns.
-struct RankShard {
-  std::vector<Range> tokens;  ///< global numbers, ascending
-  std::int64_t rows = 0;      ///< of its tensors: the tokens, then padding
-
-  std::int64_t count() const;
-};
-/// The shard in a plan: rows of the external buffers, tokens of O.
-RankShard shard_of(const RankPlan& plan);
 
 /// Bytes of the tensors of a shard.
 std::int64_t shard_bytes(const Problem& whole, std::int64_t rows);

@@ -9,6 +9,7 @@
 #include "core/cuda/caching_memory.h"
 #include "core/cuda/error.h"
 #include "core/error.h"
+#include "core/lent_memory.h"
 #include "core/parse.h"
 
 namespace longca {
@@ -34,7 +35,8 @@ class CudaDevice : public Device {
   const DeviceProperties& properties() const override { return properties_; }
   MemoryTracker& memory() override {
     lazy_stream();
-    return memory_;
+    MemoryTracker* lent = LentMemory::of(DeviceKind::cuda);
+    return lent != nullptr ? *lent : memory_;
   }
   std::int64_t available_bytes() override {
     lazy_stream();
