@@ -9,6 +9,6 @@ std::string& last_error() {
 
 }  // namespace longca
 
-extern "C" const char* longca_last_error() {
+extern "C" const char* longca_last_error(void) {
   return longca::last_error().c_str();
 }

@@ -3,6 +3,11 @@
 #include <exception>
 #include <string>
 
+extern "C" {
+/// The sentence of last_error; valid until the next function of this thread fails.
+__attribute__((visibility("default"))) const char* longca_last_error(void);
+}
+
 namespace longca {
 
 /// The sentence of the last C function of this thread that failed.

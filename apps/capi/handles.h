@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "attention/api/kernel.h"
+#include "longca.h"
+#include "mask/mask.h"
+
+/// What the handles of longca.h stand for.
+struct longca_mask {
+  longca::Mask mask;
+  std::vector<std::int64_t> documents;  ///< lengths that it was drawn with
+};
+
+struct longca_plan {
+  longca_plan(longca::Mask m, const longca::Problem& p, const longca::Kernel& k)
+      : mask(std::move(m)), problem(p), kernel(&k) {}
+
+  longca::Mask mask;
+  longca::Problem problem;
+  const longca::Kernel* kernel;
+  std::unique_ptr<longca::Plan> plan;
+  std::mutex calls;  ///< a plan runs one call at a time
+};

@@ -1,0 +1,97 @@
+#include "problems.h"
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "answer.h"
+#include "attention/api/registry.h"
+#include "core/device.h"
+
+namespace longca::capi {
+namespace {
+
+/// The kernel for a device and mask, where the caller names none.
+std::string_view chosen_kernel(DeviceKind device, const Mask& mask) {
+  if (device == DeviceKind::cuda) return "slice";
+  return mask.blocks() != nullptr ? "block_sparse" : "flash";
+}
+
+void check_shape(const longca_problem& p) {
+  const auto positive = [](std::int32_t value, const char* name) {
+    constexpr std::int32_t kMax = 1 << 20;
+    if (value < 1 || value > kMax) {
+      throw_input_error("{} = {}: at least 1, at most {}", name, value, kMax);
+    }
+  };
+  positive(p.heads_q, "heads_q");
+  positive(p.heads_k, "heads_k");
+  positive(p.head_dim, "head_dim");
+  if (p.heads_q % p.heads_k != 0) {
+    throw_input_error("heads {}:{}: the KV heads must divide the query heads", p.heads_q,
+                      p.heads_k);
+  }
+  if (p.dtype < LONGCA_FLOAT32 || p.dtype > LONGCA_FLOAT16) {
+    throw_input_error("dtype = {}: LONGCA_FLOAT32, LONGCA_BFLOAT16 or LONGCA_FLOAT16", p.dtype);
+  }
+  if (p.device != LONGCA_CPU && p.device != LONGCA_CUDA) {
+    throw_input_error("device = {}: LONGCA_CPU or LONGCA_CUDA", p.device);
+  }
+  if (!(p.scale >= 0) || std::isinf(p.scale)) {
+    throw_input_error("scale = {}: above 0, or 0 for 1/√head_dim", p.scale);
+  }
+}
+
+}  // namespace
+
+Problem to_problem(const longca_problem& p, const Mask& mask) {
+  check_shape(p);
+  if (mask.heads() != 1 && mask.heads() != p.heads_q && mask.heads() != p.heads_k) {
+    throw_input_error("the mask has block lists for {} heads, the attention {}:{} heads",
+                      mask.heads(), p.heads_q, p.heads_k);
+  }
+  Problem problem;
+  problem.tokens_q = mask.q_tokens();
+  problem.tokens_k = mask.k_tokens();
+  problem.heads_q = p.heads_q;
+  problem.heads_k = p.heads_k;
+  problem.head_dim = p.head_dim;
+  problem.dtype = static_cast<DType>(p.dtype);
+  problem.softmax_scale = static_cast<float>(p.scale);
+  problem.device = static_cast<DeviceKind>(p.device);
+  problem.backward = p.backward != 0;
+  problem.deterministic = p.deterministic != 0;
+  return problem;
+}
+
+const Kernel& find_kernel(const longca_problem& given, const Problem& problem, const Mask& mask) {
+  const std::string name(given.kernel != nullptr ? given.kernel
+                                                 : chosen_kernel(problem.device, mask));
+  const Kernel& kernel = KernelRegistry::global().find(name, problem.device);
+  if (const Support s = kernel.supports(problem, mask); !s.ok()) {
+    throw Refusal(s.code == StatusCode::unavailable ? LONGCA_UNAVAILABLE : LONGCA_UNSUPPORTED,
+                  s.reason);
+  }
+  if (problem.backward && !kernel.capabilities().gradient_of_parts) {
+    throw Refusal(LONGCA_UNSUPPORTED,
+                  name + "'s backward pass goes by its own forward pass, not by o and lse");
+  }
+  return kernel;
+}
+
+TensorView view_of(const longca_tensor& t, const char* name, const Problem& p, bool of_queries) {
+  const std::int64_t tokens = of_queries ? p.tokens_q : p.tokens_k;
+  const std::int64_t heads = of_queries ? p.heads_q : p.heads_k;
+  if (t.tokens != tokens || t.heads != heads || t.dim != p.head_dim) {
+    throw_input_error("{} is [{}, {}, {}], the plan's is [{}, {}, {}]", name, t.tokens, t.heads,
+                      t.dim, tokens, heads, p.head_dim);
+  }
+  if (t.data == nullptr && t.tokens > 0) throw_input_error("{} has no data", name);
+  if (t.token_stride < 0 || t.head_stride < 0) {
+    throw_input_error("{} has strides ({}, {}): at least 0", name, t.token_stride, t.head_stride);
+  }
+  return {t.data, p.dtype, t.tokens, t.heads, t.dim, t.token_stride, t.head_stride};
+}
+
+}  // namespace longca::capi

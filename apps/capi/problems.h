@@ -1,0 +1,24 @@
+#pragma once
+
+#include "attention/api/kernel.h"
+#include "attention/api/problem.h"
+#include "core/tensor.h"
+#include "longca.h"
+#include "mask/mask.h"
+
+namespace longca::capi {
+
+/// The shape of an attention under `mask`. Throws InputError that names the member, its value and
+/// the limit.
+Problem to_problem(const longca_problem& given, const Mask& mask);
+
+/// The kernel that the caller names, or the one for the device and mask. Throws InputError for an
+/// unknown name, Refusal with the kernel's own sentence if it does not take the problem.
+const Kernel& find_kernel(const longca_problem& given, const Problem& problem, const Mask& mask);
+
+/// A tensor of a call. Throws InputError that names it unless it is [tokens, heads, dim] of the
+/// problem's queries, or of its keys.
+TensorView view_of(const longca_tensor& tensor, const char* name, const Problem& problem,
+                   bool of_queries);
+
+}  // namespace longca::capi

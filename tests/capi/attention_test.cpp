@@ -1,0 +1,252 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <longca.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "capi/handle.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::FloatNear;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+constexpr std::int64_t kHeadsQ = 4;
+constexpr std::int64_t kHeadsK = 2;
+constexpr std::int64_t kDim = 16;
+
+longca_problem small_problem() {
+  longca_problem problem = LONGCA_PROBLEM_INIT;
+  problem.heads_q = kHeadsQ;
+  problem.heads_k = kHeadsK;
+  problem.head_dim = kDim;
+  problem.backward = 1;
+  return problem;
+}
+
+PlanHandle plan_of(const longca_problem& problem, const longca_mask* mask) {
+  longca_plan* plan = nullptr;
+  EXPECT_EQ(longca_plan_create(&problem, mask, &plan), LONGCA_OK) << longca_last_error();
+  return own(plan);
+}
+
+/// The tensors of one attention.
+struct Tensors {
+  std::int64_t tokens;
+  std::vector<float> q, k, v, o, lse, dout, dq, dk, dv;
+
+  explicit Tensors(std::int64_t n, unsigned seed = 1) : tokens(n) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    const auto fill = [&](std::vector<float>& x, std::int64_t heads) {
+      x.resize(static_cast<std::size_t>(n * heads * kDim));
+      std::ranges::generate(x, [&] { return normal(random); });
+    };
+    for (auto* x : {&q, &dout}) fill(*x, kHeadsQ);
+    for (auto* x : {&k, &v}) fill(*x, kHeadsK);
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    o.assign(q.size(), nan);
+    dq = o;
+    dk.assign(k.size(), nan);
+    dv = dk;
+    lse.assign(static_cast<std::size_t>(kHeadsQ * n), nan);
+  }
+
+  static longca_tensor view(std::vector<float>& x, std::int64_t n) {
+    const auto heads = static_cast<std::int64_t>(x.size()) / (n * kDim);
+    return {x.data(), n, heads, kDim, heads * kDim, kDim};
+  }
+  longca_forward_arguments forward() {
+    return {view(q, tokens),
+            view(k, tokens),
+            view(v, tokens),
+            view(o, tokens),
+            {lse.data(), kHeadsQ, tokens, tokens},
+            nullptr};
+  }
+  longca_backward_arguments backward() {
+    return {view(dout, tokens), view(q, tokens),
+            view(k, tokens),    view(v, tokens),
+            view(o, tokens),    {lse.data(), kHeadsQ, tokens, tokens},
+            view(dq, tokens),   view(dk, tokens),
+            view(dv, tokens),   nullptr};
+  }
+  void run(longca_plan* plan) {
+    const auto f = forward();
+    ASSERT_EQ(longca_forward(plan, &f), LONGCA_OK) << longca_last_error();
+    const auto b = backward();
+    ASSERT_EQ(longca_backward(plan, &b), LONGCA_OK) << longca_last_error();
+  }
+};
+
+/// o of one row, in float64 from the inputs.
+std::vector<float> exact_row(const Tensors& t, std::int64_t row, std::int64_t head,
+                             std::int64_t first_key) {
+  const auto q = [&](std::int64_t i) {
+    return double{t.q[static_cast<std::size_t>((row * kHeadsQ + head) * kDim + i)]};
+  };
+  const auto of_key = [&](const std::vector<float>& x, std::int64_t key, std::int64_t i) {
+    const std::int64_t kv_head = head * kHeadsK / kHeadsQ;
+    return double{x[static_cast<std::size_t>((key * kHeadsK + kv_head) * kDim + i)]};
+  };
+  std::vector<double> sums(kDim);
+  double weights = 0;
+  for (std::int64_t key = first_key; key <= row; ++key) {
+    double score = 0;
+    for (std::int64_t i = 0; i < kDim; ++i) score += q(i) * of_key(t.k, key, i);
+    const double weight = std::exp(score / std::sqrt(double{kDim}));
+    weights += weight;
+    for (std::int64_t i = 0; i < kDim; ++i) {
+      sums[static_cast<std::size_t>(i)] += weight * of_key(t.v, key, i);
+    }
+  }
+  std::vector<float> o;
+  for (const double sum : sums) o.push_back(static_cast<float>(sum / weights));
+  return o;
+}
+
+TEST(CapiAttention, PackedDocumentsAreWhatTheFormulaSays) {
+  const MaskHandle mask = packed_documents({0, 13, 50});
+  const PlanHandle plan = plan_of(small_problem(), mask.get());
+  Tensors t(50);
+  t.run(plan.get());
+  EXPECT_STREQ(longca_plan_kernel(plan.get()), "flash");
+  EXPECT_GT(longca_plan_workspace_bytes(plan.get()), 0);
+  for (std::int64_t row = 0; row < 50; ++row) {
+    for (std::int64_t head = 0; head < kHeadsQ; ++head) {
+      const float* o = t.o.data() + (row * kHeadsQ + head) * kDim;
+      EXPECT_THAT(std::vector<float>(o, o + kDim),
+                  Pointwise(FloatNear(1e-5F), exact_row(t, row, head, row < 13 ? 0 : 13)))
+          << row << ", " << head;
+    }
+  }
+  EXPECT_TRUE(std::ranges::none_of(t.dq, [](float x) { return std::isnan(x); }));
+}
+
+TEST(CapiAttention, ThreadsShareAPlan) {
+  const MaskHandle mask = packed_documents({0, 100, 160});
+  const PlanHandle plan = plan_of(small_problem(), mask.get());
+  std::vector<Tensors> expected;
+  for (unsigned seed = 0; seed < 4; ++seed) expected.emplace_back(160, seed).run(plan.get());
+  std::vector<std::thread> threads;
+  std::atomic<int> equal{0};
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      for (int i = 0; i < 10; ++i) {
+        Tensors t(160, seed);
+        t.run(plan.get());
+        equal += t.o == expected[seed].o && t.dq == expected[seed].dq && t.dv == expected[seed].dv;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(equal, 40);
+}
+
+struct Counter {
+  std::atomic<std::int64_t> bytes{0};
+  bool refuse = false;
+};
+
+TEST(CapiAttention, WorkspaceComesFromTheCallersAllocatorAndGoesBackToIt) {
+  Counter counter;
+  longca_allocator allocator{&counter,
+                             [](void* context, std::size_t bytes) -> void* {
+                               auto& c = *static_cast<Counter*>(context);
+                               if (c.refuse) return nullptr;
+                               c.bytes += static_cast<std::int64_t>(bytes);
+                               return std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+                             },
+                             [](void* context, void* memory, std::size_t bytes) {
+                               static_cast<Counter*>(context)->bytes -=
+                                   static_cast<std::int64_t>(bytes);
+                               std::free(memory);
+                             }};
+  longca_problem problem = small_problem();
+  problem.allocator = &allocator;
+  const MaskHandle mask = packed_documents({0, 64});
+  {
+    const PlanHandle plan = plan_of(problem, mask.get());
+    EXPECT_GT(counter.bytes, 64 * kHeadsK * kDim * 4);
+    Tensors t(64);
+    t.run(plan.get());
+  }
+  EXPECT_EQ(counter.bytes, 0);
+  counter.refuse = true;
+  longca_plan* plan = nullptr;
+  EXPECT_EQ(longca_plan_create(&problem, mask.get(), &plan), LONGCA_OUT_OF_MEMORY);
+  EXPECT_EQ(plan, nullptr);
+  EXPECT_EQ(counter.bytes, 0);
+}
+
+TEST(CapiAttention, RefusalsHaveAStatusAndASentence) {
+  const MaskHandle mask = packed_documents({0, 32});
+  const auto expect = [&](const longca_problem& problem, longca_status status,
+                          const std::string& sentence) {
+    longca_plan* plan = nullptr;
+    EXPECT_EQ(longca_plan_create(&problem, mask.get(), &plan), status) << sentence;
+    EXPECT_THAT(longca_last_error(), HasSubstr(sentence));
+    EXPECT_EQ(plan, nullptr);
+  };
+  longca_problem problem = small_problem();
+  problem.heads_k = 3;
+  expect(problem, LONGCA_INVALID_ARGUMENT, "heads 4:3");
+  problem = small_problem();
+  problem.dtype = LONGCA_FLOAT16;
+  expect(problem, LONGCA_UNSUPPORTED, "flash has no float16, only float32, bfloat16");
+  problem = small_problem();
+  problem.kernel = "flahs";
+  expect(problem, LONGCA_INVALID_ARGUMENT, "'flash'");
+  problem = small_problem();
+  problem.scale = -1;
+  expect(problem, LONGCA_INVALID_ARGUMENT, "scale = -1");
+  problem = small_problem();
+  problem.kernel = "block_sparse";
+  expect(problem, LONGCA_UNSUPPORTED, "block_sparse takes block-sparse masks only");
+}
+
+TEST(CapiAttention, TensorsThatDoNotFitThePlanAreNamed) {
+  const MaskHandle mask = packed_documents({0, 32});
+  longca_problem problem = small_problem();
+  problem.backward = 0;
+  const PlanHandle plan = plan_of(problem, mask.get());
+  Tensors t(32);
+  auto f = t.forward();
+  f.k.tokens = 31;
+  EXPECT_EQ(longca_forward(plan.get(), &f), LONGCA_INVALID_ARGUMENT);
+  EXPECT_THAT(longca_last_error(), HasSubstr("k is [31, 2, 16], the plan's is [32, 2, 16]"));
+  f = t.forward();
+  f.o.data = nullptr;
+  EXPECT_EQ(longca_forward(plan.get(), &f), LONGCA_INVALID_ARGUMENT);
+  EXPECT_THAT(longca_last_error(), HasSubstr("o has no data"));
+  const auto b = t.backward();
+  EXPECT_EQ(longca_backward(plan.get(), &b), LONGCA_INVALID_ARGUMENT);
+  EXPECT_THAT(longca_last_error(), HasSubstr("problem.backward = 0"));
+}
+
+TEST(CapiAttention, SentencesBelongToTheirThread) {
+  EXPECT_EQ(longca_check_abi(LONGCA_ABI_VERSION), LONGCA_OK);
+  EXPECT_EQ(longca_check_abi(LONGCA_ABI_VERSION + 1), LONGCA_UNSUPPORTED);
+  const std::string mine = longca_last_error();
+  EXPECT_THAT(mine, HasSubstr("binary interface"));
+  std::thread([] {
+    EXPECT_STREQ(longca_last_error(), "");
+    longca_mask* mask = nullptr;
+    longca_mask_named("none", 4, nullptr, &mask);
+  }).join();
+  EXPECT_EQ(longca_last_error(), mine);
+}
+
+}  // namespace
+}  // namespace longca::testing

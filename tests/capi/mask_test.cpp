@@ -1,0 +1,148 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <longca.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "capi/handle.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::array<const char*, 14> kNames = {
+    "full",
+    "causal",
+    "sliding_window",
+    "sliding_window_causal",
+    "document",
+    "causal_document",
+    "shared_question",
+    "global_sliding_window",
+    "causal_blockwise",
+    "prefix_lm_causal",
+    "prefix_lm_document",
+    "block_causal_document",
+    "block_sparse",
+    "block_sparse_variable",
+};
+
+MaskHandle named(const char* name, std::int64_t tokens,
+                 const longca_mask_options* options = nullptr) {
+  longca_mask* mask = nullptr;
+  longca_mask_named(name, tokens, options, &mask);
+  return own(mask);
+}
+
+std::vector<std::uint8_t> dense_cells(const longca_mask* mask) {
+  std::vector<std::uint8_t> cells(
+      static_cast<std::size_t>(longca_mask_tokens_q(mask) * longca_mask_tokens_k(mask)));
+  EXPECT_EQ(longca_mask_dense(mask, 0, cells.data()), LONGCA_OK) << longca_last_error();
+  return cells;
+}
+
+std::vector<unsigned char> bytes_of(const longca_mask* mask) {
+  std::size_t size = 0;
+  EXPECT_EQ(longca_mask_write(mask, nullptr, 0, &size), LONGCA_OK);
+  std::vector<unsigned char> bytes(size);
+  EXPECT_EQ(longca_mask_write(mask, bytes.data(), size, &size), LONGCA_OK);
+  return bytes;
+}
+
+TEST(CapiMask, AllFourteenNamesMakeAMaskWhoseBytesComeBack) {
+  for (const char* name : kNames) {
+    const MaskHandle mask = named(name, 777);
+    ASSERT_NE(mask, nullptr) << name << ": " << longca_last_error();
+    EXPECT_EQ(longca_mask_tokens_q(mask.get()), 777);
+    const auto bytes = bytes_of(mask.get());
+    longca_mask* read = nullptr;
+    ASSERT_EQ(longca_mask_read(bytes.data(), bytes.size(), &read), LONGCA_OK)
+        << name << ": " << longca_last_error();
+    const MaskHandle again = own(read);
+    EXPECT_EQ(bytes_of(again.get()), bytes) << name;
+    EXPECT_EQ(dense_cells(again.get()), dense_cells(mask.get())) << name;
+  }
+}
+
+TEST(CapiMask, TornBytesAreRefused) {
+  const auto bytes = bytes_of(named("block_sparse", 300).get());
+  for (std::size_t size = 0; size < bytes.size(); size += 8) {
+    longca_mask* mask = nullptr;
+    // A mask without its block lists is one, too: that of its slices.
+    if (longca_mask_read(bytes.data(), size, &mask) == LONGCA_OK) {
+      EXPECT_LT(bytes_of(own(mask).get()).size(), bytes.size());
+    } else {
+      EXPECT_STRNE(longca_last_error(), "");
+    }
+  }
+  longca_mask* mask = nullptr;
+  EXPECT_EQ(longca_mask_read(bytes.data(), bytes.size() - 3, &mask), LONGCA_INVALID_ARGUMENT);
+}
+
+TEST(CapiMask, PackedDocumentsSeeTheirOwnEarlierTokensWithinTheWindow) {
+  const std::vector<std::int64_t> cu = {0, 3, 3, 8};
+  longca_mask* made = nullptr;
+  ASSERT_EQ(longca_mask_from_cu_seqlens(cu.data(), cu.size(), 1, 2, -1, &made), LONGCA_OK);
+  const MaskHandle mask = own(made);
+  const auto cells = dense_cells(mask.get());
+  for (std::int64_t q = 0; q < 8; ++q) {
+    for (std::int64_t k = 0; k < 8; ++k) {
+      const bool expected = (q < 3) == (k < 3) && k <= q && q - k <= 2;
+      EXPECT_EQ(cells[static_cast<std::size_t>(q * 8 + k)], expected) << q << ", " << k;
+    }
+  }
+}
+
+TEST(CapiMask, DocumentsOfTheCallersOwn) {
+  const std::vector<std::int64_t> lengths = {5, 60, 35};
+  longca_mask_options options = LONGCA_MASK_OPTIONS_INIT;
+  options.document_lengths = lengths.data();
+  options.document_count = lengths.size();
+  const MaskHandle mask = named("causal_document", 100, &options);
+  ASSERT_NE(mask, nullptr) << longca_last_error();
+  EXPECT_EQ(dense_cells(mask.get()), dense_cells(packed_documents({0, 5, 65, 100}).get()));
+  EXPECT_EQ(named("causal_document", 101, &options), nullptr);
+  EXPECT_THAT(longca_last_error(), HasSubstr("3 documents have 100 tokens"));
+}
+
+TEST(CapiMask, WhatIsWrongIsNamed) {
+  const auto expect = [](longca_status status, const std::string& sentence) {
+    EXPECT_EQ(status, LONGCA_INVALID_ARGUMENT);
+    EXPECT_THAT(longca_last_error(), HasSubstr(sentence));
+  };
+  longca_mask* mask = nullptr;
+  expect(longca_mask_named("casual", 8, nullptr, &mask), "unknown mask 'casual'");
+  expect(longca_mask_named("causal", 0, nullptr, &mask), "tokens = 0");
+  expect(longca_mask_named(nullptr, 8, nullptr, &mask), "name is NULL");
+  expect(longca_mask_named("causal", 8, nullptr, nullptr), "mask is NULL");
+  longca_mask_options options = LONGCA_MASK_OPTIONS_INIT;
+  options.window = 4;
+  expect(longca_mask_named("causal", 8, &options, &mask), "the mask causal has no window");
+  options.struct_size += 8;
+  expect(longca_mask_named("sliding_window", 8, &options, &mask), "older than longca.h");
+  const std::vector<std::int64_t> falling = {0, 8, 5};
+  expect(longca_mask_from_cu_seqlens(falling.data(), 3, 1, -1, -1, &mask),
+         "falls from 8 to 5 at entry 2");
+  const std::vector<std::int64_t> late = {2, 8};
+  expect(longca_mask_from_cu_seqlens(late.data(), 2, 1, -1, -1, &mask), "begins with 2");
+  const std::array<longca_slice, 2> twice = {{{0, 4, 0, 4, 0, 0}, {2, 6, 2, 6, 0, 0}}};
+  EXPECT_EQ(longca_mask_from_slices(8, 8, twice.data(), 2, &mask), LONGCA_INVALID_ARGUMENT);
+  EXPECT_EQ(mask, nullptr);
+}
+
+TEST(CapiMask, AnOlderHeaderGetsTheDefaultsOfWhatItDoesNotKnow) {
+  longca_mask_options options = LONGCA_MASK_OPTIONS_INIT;
+  options.struct_size = offsetof(longca_mask_options, density);
+  std::memset(&options.density, 0xff, sizeof(options) - options.struct_size);
+  const MaskHandle mask = named("block_sparse", 512, &options);
+  ASSERT_NE(mask, nullptr) << longca_last_error();
+  EXPECT_EQ(bytes_of(mask.get()), bytes_of(named("block_sparse", 512).get()));
+}
+
+}  // namespace
+}  // namespace longca::testing
