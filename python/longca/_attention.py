@@ -1,0 +1,179 @@
+"""longca.attention and its operators."""
+
+import math
+import struct
+from typing import Tuple
+
+import torch
+from torch import Tensor
+
+from ._library import check, lib
+from ._mask import Core, Mask
+from ._plans import DTYPES, plans, use_device
+
+# longca_forward_arguments and longca_backward_arguments
+_TENSOR, _LSE, _STREAM = "P5q", "P3q", "P"
+_FORWARD = struct.Struct(_TENSOR * 4 + _LSE + _STREAM)
+_BACKWARD = struct.Struct(_TENSOR * 5 + _LSE + _TENSOR * 3 + _STREAM)
+
+
+def attention(q, k, v, mask, scale=None, sink=None, softcap=0.0, deterministic=False, return_lse=False):
+    """softmax(scale · q kᵀ) v over the keys that `mask` allows.
+
+    Tensors are [tokens, heads, dim], or [batch, heads, tokens, dim] with the same mask for every sequence of the
+    batch; the last dimension is contiguous. k and v may have fewer heads than q (GQA): query head h reads KV head
+    h · heads_k // heads_q. A query that sees no key gets 0. float32 and bfloat16 on the CPU, bfloat16 and float16 on a
+    GPU; under autocast, tensors of other dtypes are cast.
+
+    scale          of the scores; None: 1/√dim
+    sink, softcap  a learned logit per head, and c · tanh(s / c): no kernel has them yet
+    deterministic  gradients are equal to the bit from call to call
+    return_lse     returns (o, lse), lse float32 [heads, tokens] or [batch, heads, tokens], −∞ for a query that sees
+                   no key; it carries no gradient
+
+    Raises ValueError with one sentence for arguments that do not fit, NotImplementedError for what no kernel takes.
+    Differentiable once (not twice), and an operator: torch.compile needs no graph break.
+    """
+    if sink is not None:
+        raise NotImplementedError("sink: no kernel of this version has a learned logit per head; leave it None")
+    if softcap != 0.0:
+        raise NotImplementedError(f"softcap = {softcap}: no kernel of this version caps scores; leave it 0.0")
+    if scale is not None and not (scale > 0 and math.isfinite(scale)):
+        raise ValueError(f"scale = {scale}: above 0 and finite, or None for 1/√dim")
+    _check(q, k, v, mask)
+    if torch.is_autocast_enabled(q.device.type):
+        dtype = torch.get_autocast_dtype(q.device.type)
+        q, k, v = q.to(dtype), k.to(dtype), v.to(dtype)
+    if q.dtype not in DTYPES:
+        raise NotImplementedError(f"q has dtype {q.dtype}: longca has kernels for float32, bfloat16 and float16")
+    backward = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    o, lse = torch.ops.longca.attention(q, k, v, mask._handle, 0.0 if scale is None else float(scale), deterministic, backward)
+    return (o, lse.detach()) if return_lse else o
+
+
+def _check(q, k, v, mask):
+    if not isinstance(mask, Mask):
+        raise TypeError(f"mask is a {type(mask).__name__}: a longca.Mask is meant")
+    if q.dim() not in (3, 4) or k.dim() != q.dim() or v.dim() != q.dim():
+        raise ValueError(f"q, k and v have {q.dim()}, {k.dim()} and {v.dim()} dimensions: "
+                         "[tokens, heads, dim] or [batch, heads, tokens, dim]")
+    if k.shape != v.shape:
+        raise ValueError(f"k is {list(k.shape)} and v is {list(v.shape)}: of one shape")
+    if q.device != k.device or q.device != v.device:
+        raise ValueError(f"q, k and v are on {q.device}, {k.device} and {v.device}: on one device")
+    if q.dtype != k.dtype or q.dtype != v.dtype:
+        raise ValueError(f"q, k and v have dtypes {q.dtype}, {k.dtype} and {v.dtype}: of one dtype")
+    if q.dim() == 4 and q.shape[0] != k.shape[0]:
+        raise ValueError(f"q has {q.shape[0]} sequences, k has {k.shape[0]}")
+    if q.shape[-1] != k.shape[-1]:
+        raise ValueError(f"q has head dimension {q.shape[-1]}, k has {k.shape[-1]}")
+    tokens, heads = _axes(q)
+    if q.shape[tokens] == 0 or k.shape[tokens] == 0:
+        raise ValueError(f"q has {q.shape[tokens]} tokens, k has {k.shape[tokens]}: at least 1")
+    if k.shape[heads] == 0 or q.shape[heads] == 0 or q.shape[heads] % k.shape[heads] != 0:
+        raise ValueError(f"q has {q.shape[heads]} heads, k has {k.shape[heads]}: the KV heads must divide the query heads")
+    if mask.tokens_q != q.shape[tokens] or mask.tokens_k != k.shape[tokens]:
+        raise ValueError(f"the mask has {mask.tokens_q} queries and {mask.tokens_k} keys, "
+                         f"q has {q.shape[tokens]} tokens and k has {k.shape[tokens]}")
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if x.shape[-1] > 1 and x.stride(-1) != 1:
+            raise ValueError(f"{name} has stride {x.stride(-1)} in its last dimension: make it contiguous")
+
+
+def _axes(x):
+    """The dimensions of tokens and heads."""
+    return (0, 1) if x.dim() == 3 else (2, 1)
+
+
+def _dense(x):
+    """x, or a copy if rows of it share memory or have gaps inside."""
+    strides = x.stride()
+    return x if strides[-1] == 1 and 0 not in strides else x.contiguous()
+
+
+def _tensor(x):
+    """Members of a longca_tensor; x is [tokens, heads, dim]."""
+    return (x.data_ptr(), *x.shape, *x.stride()[:2])
+
+
+def _lse(x):
+    """Members of a longca_lse."""
+    return (x.data_ptr(), *x.shape, x.stride(0))
+
+
+def _sequences(lse, *tensors):
+    """The tensors of each sequence as [tokens, heads, dim], after its lse."""
+    if lse.dim() == 2:
+        return ((lse, *tensors),)
+    return ((lse[i], *(x[i].transpose(0, 1) for x in tensors)) for i in range(lse.shape[0]))
+
+
+def _plan(q, k, mask, scale, deterministic, backward):
+    _, heads = _axes(q)
+    stream = 0
+    if q.is_cuda:
+        use_device(q.device.index)
+        stream = torch.cuda.current_stream(q.device).cuda_stream
+    core = Core.find(mask)
+    key = (core, q.shape[heads], k.shape[heads], q.shape[-1], q.dtype, q.device.type, scale, deterministic, stream)
+    return plans.find(key, backward), stream
+
+
+def _empty_like(x):
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def _empty_lse(q):
+    tokens, heads = _axes(q)
+    return torch.empty((*q.shape[:-3], q.shape[heads], q.shape[tokens]), dtype=torch.float32, device=q.device)
+
+
+@torch.library.custom_op("longca::attention", mutates_args=())
+def _forward(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float, deterministic: bool,
+             backward: bool) -> Tuple[Tensor, Tensor]:
+    q, k, v = _dense(q), _dense(k), _dense(v)
+    plan, stream = _plan(q, k, mask, scale, deterministic, backward)
+    o, lse = _empty_like(q), _empty_lse(q)
+    for l, *x in _sequences(lse, q, k, v, o):
+        members = (*_tensor(x[0]), *_tensor(x[1]), *_tensor(x[2]), *_tensor(x[3]), *_lse(l), stream)
+        check(lib.longca_forward(plan.pointer, _FORWARD.pack(*members)))
+    return o, lse
+
+
+@_forward.register_fake
+def _(q, k, v, mask, scale, deterministic, backward):
+    return _empty_like(q), _empty_lse(q)
+
+
+@torch.library.custom_op("longca::attention_backward", mutates_args=())
+def _backward(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, mask: Tensor, scale: float,
+              deterministic: bool) -> Tuple[Tensor, Tensor, Tensor]:
+    dout, q, k, v = _dense(dout), _dense(q), _dense(k), _dense(v)
+    plan, stream = _plan(q, k, mask, scale, deterministic, True)
+    dq, dk, dv = _empty_like(q), _empty_like(k), _empty_like(v)
+    for l, *x in _sequences(lse, dout, q, k, v, o, dq, dk, dv):
+        inputs = (member for tensor in x[:5] for member in _tensor(tensor))
+        gradients = (member for tensor in x[5:] for member in _tensor(tensor))
+        check(lib.longca_backward(plan.pointer, _BACKWARD.pack(*inputs, *_lse(l), *gradients, stream)))
+    return dq, dk, dv
+
+
+@_backward.register_fake
+def _(dout, q, k, v, o, lse, mask, scale, deterministic):
+    return _empty_like(q), _empty_like(k), _empty_like(v)
+
+
+def _setup_context(ctx, inputs, output):
+    q, k, v, mask, scale, deterministic, _ = inputs
+    o, lse = output
+    ctx.save_for_backward(q, k, v, o, lse, mask)
+    ctx.scale, ctx.deterministic = scale, deterministic
+
+
+def _gradients(ctx, dout, _):
+    q, k, v, o, lse, mask = ctx.saved_tensors
+    dq, dk, dv = torch.ops.longca.attention_backward(dout, q, k, v, o, lse, mask, ctx.scale, ctx.deterministic)
+    return dq, dk, dv, None, None, None, None
+
+
+_forward.register_autograd(_gradients, setup_context=_setup_context)

@@ -1,0 +1,101 @@
+"""Plans of the library, kept by mask and shape."""
+
+import collections
+import ctypes
+import os
+import threading
+import time
+import weakref
+
+import torch
+
+from ._library import Problem, check, lib, made
+
+DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
+DEVICES = {"cpu": 0, "cuda": 1}
+
+# The plans that were used last are kept, up to so many and to so much workspace together.
+MAX_PLANS = 64
+MAX_WORKSPACE_BYTES = 1 << 30
+
+
+class Plan:
+    """A plan of the library for a core and a shape (see Plans.find)."""
+
+    def __init__(self, core, heads_q, heads_k, head_dim, dtype, device, scale, deterministic, backward):
+        problem = Problem(ctypes.sizeof(Problem), heads_q, heads_k, head_dim, DTYPES[dtype], DEVICES[device],
+                          backward, deterministic, scale, None, None)
+        begin = time.perf_counter()
+        self.pointer = made(lib.longca_plan_create, ctypes.byref(problem), core.pointer)
+        self.made_in_ms = (time.perf_counter() - begin) * 1e3
+        weakref.finalize(self, lib.longca_plan_release, self.pointer)
+        self.core = core  # keeps the mask, so that an equal one finds its plans
+        self.backward = backward
+
+    def workspace_bytes(self):
+        return lib.longca_plan_workspace_bytes(self.pointer)
+
+
+class Plans:
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._plans = collections.OrderedDict()
+        self.hits = self.misses = self.evictions = 0
+        self.plan_ms = 0.0
+
+    def find(self, key, backward):
+        """The plan for key = (core, heads_q, heads_k, head_dim, dtype, device type, scale, deterministic, stream)."""
+        with self._lock:
+            plan = self._plans.get(key)
+            if plan is not None and (plan.backward or not backward):
+                self.hits += 1
+                self._plans.move_to_end(key)
+                return plan
+            self.misses += 1
+        plan = Plan(*key[:-1], backward)
+        with self._lock:
+            self.plan_ms += plan.made_in_ms
+            self._plans[key] = plan  # in place of one without a backward pass
+            self._plans.move_to_end(key)
+            self._evict()
+        return plan
+
+    def _evict(self):
+        workspace = self.workspace_bytes()
+        while len(self._plans) > 1 and (len(self._plans) > MAX_PLANS or workspace > MAX_WORKSPACE_BYTES):
+            _, oldest = self._plans.popitem(last=False)
+            workspace -= oldest.workspace_bytes()
+            self.evictions += 1
+
+    def workspace_bytes(self):
+        return sum(plan.workspace_bytes() for plan in self._plans.values())
+
+    def stats(self):
+        with self._lock:
+            return {
+                "plans": len(self._plans),
+                "hits": self.hits,
+                "misses": self.misses,
+                "evictions": self.evictions,
+                "plan_ms": self.plan_ms,
+                "workspace_bytes": self.workspace_bytes(),
+            }
+
+
+plans = Plans()
+
+
+def plan_stats():
+    """What plans have cost in this process: `plans` kept now, with their `workspace_bytes`; `hits` and `misses` of
+    calls that looked for one; `evictions`; and `plan_ms`, the time that making them took, in milliseconds."""
+    return plans.stats()
+
+
+def use_device(index):
+    """The library uses one GPU per process: the first one that a tensor is on."""
+    chosen = os.environ.setdefault("LONGCA_DEVICE", str(index))
+    if chosen != str(index):
+        raise ValueError(f"q is on cuda:{index}, and this process uses cuda:{chosen} (LONGCA_DEVICE): one GPU per process")
+
+
+__all__ = ["DTYPES", "Plan", "check", "plan_stats", "plans", "use_device"]

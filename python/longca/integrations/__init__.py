@@ -1,0 +1,1 @@
+"""longca inside other libraries."""

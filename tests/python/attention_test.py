@@ -1,0 +1,186 @@
+"""longca.attention against float64 with the explicit mask."""
+
+import threading
+
+import pytest
+import torch
+from conftest import HEADS, TOKENS, expected, make_inputs, make_mask
+
+import longca
+
+# Of the largest absolute value of a tensor.
+TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 1.5e-2}
+
+
+def run(inputs, mask, **options):
+    o, lse = longca.attention(*inputs[:3], mask, return_lse=True, **options)
+    return (o.detach(), lse, *torch.autograd.grad(o, inputs[:3], inputs.dout))
+
+
+def assert_close(results, wanted, dtype=torch.float32):
+    for name, result, want in zip(("o", "lse", "dq", "dk", "dv"), results, wanted):
+        finite = want.isfinite()
+        assert torch.equal(result.isfinite(), finite), name
+        limit = (1e-5 if name == "lse" else TOLERANCE[dtype]) * max(1.0, want[finite].abs().max().item())
+        error = (result.double() - want)[finite].abs().max().item()
+        assert error <= limit, f"{name}: {error} > {limit}"
+
+
+def test_every_mask(mask):
+    inputs = make_inputs()
+    assert_close(run(inputs, mask), expected(inputs, mask))
+
+
+def test_every_mask_in_the_batched_layout(mask):
+    inputs = make_inputs(batch=2)
+    assert_close(run(inputs, mask), expected(inputs, mask))
+
+
+def test_bfloat16(mask):
+    inputs = make_inputs(dtype=torch.bfloat16)
+    assert_close(run(inputs, mask), expected(inputs, mask), torch.bfloat16)
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 31, 65, 129])
+@pytest.mark.parametrize("heads", [(1, 1), (6, 1), (6, 3), (3, 3)])
+@pytest.mark.parametrize("dim", [1, 8, 67])
+def test_shapes(tokens, heads, dim):
+    mask = longca.Mask("causal", tokens)
+    inputs = make_inputs(tokens, heads, dim)
+    assert_close(run(inputs, mask), expected(inputs, mask))
+
+
+def test_rows_without_keys_are_zero_and_give_no_gradient():
+    mask = longca.Mask.from_slices([(4, 9, 2, 7, "causal")], tokens=12)
+    inputs = make_inputs(12)
+    o, lse, dq, dk, dv = results = run(inputs, mask)
+    assert_close(results, expected(inputs, mask))
+    assert o[:4].eq(0).all() and dq[9:].eq(0).all() and dk[:2].eq(0).all() and dv[7:].eq(0).all()
+    assert lse[:, :4].eq(float("-inf")).all()
+
+
+def test_more_keys_than_queries():
+    mask = longca.Mask.from_slices([(0, 20, 0, 90, "causal")], tokens=20, tokens_k=90)
+    inputs = make_inputs(20, tokens_k=90)
+    assert_close(run(inputs, mask), expected(inputs, mask))
+
+
+def test_scale():
+    mask = make_mask("causal")
+    inputs = make_inputs()
+    assert_close(run(inputs, mask, scale=0.7), expected(inputs, mask, scale=0.7))
+
+
+def test_strided_tensors_are_read_where_they_lie():
+    """q, k, v as slices of one projection, and heads that were transposed."""
+    mask = make_mask("causal_document")
+    heads, dim = HEADS[0], 16
+    packed = torch.randn(TOKENS, 3 * heads * dim, requires_grad=True)
+    q, k, v = (x.unflatten(-1, (heads, dim)) for x in packed.split(heads * dim, dim=-1))
+    o = longca.attention(q, k, v, mask)
+    plain = longca.attention(q.contiguous(), k.contiguous(), v.contiguous(), mask)
+    assert torch.equal(o, plain)
+    # The same tensors as a batch of one, [1, heads, tokens, dim] without a copy.
+    batched = longca.attention(*(x.transpose(0, 1).unsqueeze(0) for x in (q, k, v)), mask)
+    assert torch.equal(batched[0].transpose(0, 1), plain)
+    first, second = (torch.autograd.grad(x.sum(), packed, retain_graph=True)[0] for x in (o, plain))
+    assert torch.equal(first, second)
+
+
+def test_expanded_gradients_and_tensors():
+    mask = make_mask("causal")
+    inputs = make_inputs()
+    o = longca.attention(*inputs[:3], mask)
+    by_sum = torch.autograd.grad(o.sum(), inputs[:3], retain_graph=True)  # a gradient of stride 0
+    by_ones = torch.autograd.grad(o, inputs[:3], torch.ones_like(o))
+    assert all(torch.equal(a, b) for a, b in zip(by_sum, by_ones))
+    row = inputs.k.detach()[:1]
+    expanded = longca.attention(inputs.q, row.expand(TOKENS, -1, -1), inputs.v, mask)
+    assert torch.equal(expanded, longca.attention(inputs.q, row.repeat(TOKENS, 1, 1), inputs.v, mask))
+
+
+def test_gradients_of_some_inputs_only():
+    mask = make_mask("causal")
+    inputs = make_inputs()
+    o = longca.attention(inputs.q.detach(), inputs.k, inputs.v.detach(), mask)
+    dk, = torch.autograd.grad(o, inputs.k, inputs.dout)
+    assert torch.equal(dk, run(inputs, mask)[3])
+
+
+def test_deterministic_gives_the_same_bits():
+    mask = make_mask("shared_question")
+    inputs = make_inputs()
+    first, second = run(inputs, mask, deterministic=True), run(inputs, mask, deterministic=True)
+    assert all(torch.equal(a, b) for a, b in zip(first, second))
+
+
+def test_threads():
+    masks = [longca.Mask("causal_document", TOKENS, seed=seed, lengths=[seed + 1, TOKENS - seed - 1]) for seed in range(4)]
+    wanted = [run(make_inputs(seed=seed), masks[seed % 2]) for seed in range(4)]
+    failures = []
+
+    def work(seed):
+        for _ in range(20):
+            results = run(make_inputs(seed=seed), masks[seed % 2])
+            if not all(torch.equal(a, b) for a, b in zip(results, wanted[seed])):
+                failures.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_plans_are_kept_by_mask_and_shape():
+    mask = longca.Mask("sliding_window", 77, window=5)
+    inputs = make_inputs(77)
+    before = longca.plan_stats()
+    run(inputs, mask)
+    run(inputs, longca.Mask("sliding_window", 77, window=5))  # an equal mask
+    after = longca.plan_stats()
+    assert after["misses"] == before["misses"] + 1
+    assert after["hits"] == before["hits"] + 3
+    assert after["plan_ms"] > before["plan_ms"] and after["workspace_bytes"] > 0
+    run(make_inputs(77, dim=8), mask)
+    assert longca.plan_stats()["misses"] == after["misses"] + 1
+
+
+def test_plans_of_many_masks_are_bounded():
+    from longca import _plans
+
+    for seed in range(_plans.MAX_PLANS + 5):
+        run(make_inputs(16), longca.Mask.from_cu_seqlens([0, seed % 15 + 1, 16], window=seed // 15))
+    stats = longca.plan_stats()
+    assert stats["plans"] <= _plans.MAX_PLANS and stats["evictions"] > 0
+
+
+def refused(error, sentence, **changed):
+    q, k, v, _ = make_inputs(8)
+    arguments = {"q": q, "k": k, "v": v, "mask": longca.Mask("causal", 8), **changed}
+    with pytest.raises(error) as raised:
+        longca.attention(**arguments)
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_does_not_fit_is_named():
+    q, k, v, _ = make_inputs(8)
+    refused(ValueError, "q has 3 heads, k has 2: the KV heads must divide the query heads", q=q[:, :3])
+    refused(ValueError, "of one dtype", k=k.double())
+    refused(ValueError, "on one device", v=v.to("meta"))
+    refused(ValueError, "k has stride 16 in its last dimension: make it contiguous", k=torch.randn(24, 8, 2).permute(1, 2, 0))
+    refused(ValueError, "the mask has 9 queries and 9 keys, q has 8 tokens", mask=longca.Mask("causal", 9))
+    refused(ValueError, "q has 0 tokens", q=q[:0])
+    refused(ValueError, "q has head dimension 24, k has 12", k=k[..., :12], v=v[..., :12])
+    refused(ValueError, "of one shape", v=v[:, :1])
+    refused(ValueError, "dimensions", q=q[0])
+    refused(ValueError, "scale = 0", scale=0.0)
+    refused(TypeError, "mask is a str", mask="causal")
+    refused(NotImplementedError, "float64", q=q.double(), k=k.double(), v=v.double())
+    refused(NotImplementedError, "flash has no float16, only float32, bfloat16", q=q.half(), k=k.half(), v=v.half())
+    refused(NotImplementedError, "sink:", sink=torch.zeros(4))
+    refused(NotImplementedError, "softcap = 30.0", softcap=30.0)
+    sparse = longca.Mask("block_sparse", 8, heads=(6, 3))
+    refused(ValueError, "the mask has block lists for 3 heads, the attention 4:2 heads", mask=sparse)

@@ -1,0 +1,129 @@
+"""longca.Mask."""
+
+import multiprocessing
+import pickle
+
+import pytest
+import torch
+from conftest import DOCUMENTS, TOKENS, make_inputs, make_mask
+
+import longca
+
+
+def dense_documents(bounds, causal, left=None, right=None):
+    tokens = bounds[-1]
+    q, k = torch.arange(tokens)[:, None], torch.arange(tokens)[None]
+    allowed = torch.zeros(tokens, tokens, dtype=torch.bool)
+    for begin, end in zip(bounds, bounds[1:]):
+        allowed |= (q >= begin) & (q < end) & (k >= begin) & (k < end)
+    if causal:
+        allowed &= k <= q
+    if left is not None:
+        allowed &= q - k <= left
+    if right is not None:
+        allowed &= k - q <= right
+    return allowed
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("window, left, right", [(None, None, None), (3, 3, 3), ((2, -1), 2, None), ((-1, 4), None, 4)])
+@pytest.mark.parametrize("as_tensor", [True, False])
+def test_from_cu_seqlens(causal, window, left, right, as_tensor):
+    bounds = [0, 7, 7, 20, 21]
+    given = torch.tensor(bounds, dtype=torch.int32) if as_tensor else bounds
+    mask = longca.Mask.from_cu_seqlens(given, causal=causal, window=window)
+    assert torch.equal(mask.dense(), dense_documents(bounds, causal, left, right))
+    assert mask.lengths == [7, 0, 13, 1]
+    assert mask.position_ids.tolist() == [*range(7), *range(13), 0]
+    assert mask.area == mask.dense().sum()
+
+
+def test_documents_of_a_named_mask():
+    bounds = torch.tensor([0, *DOCUMENTS]).cumsum(0).tolist()
+    assert torch.equal(make_mask("causal_document").dense(), dense_documents(bounds, True))
+    assert longca.Mask("causal_document", 8192).lengths[:4] == [545, 719, 166, 581]  # prolong64k, seed 42
+
+
+def test_from_slices():
+    mask = longca.Mask.from_slices([(0, 4, 0, 4, "full"), (4, 10, 2, 10, "causal")])
+    assert (mask.tokens_q, mask.tokens_k) == (10, 10)
+    assert mask.slices == [(0, 4, 0, 4, "full"), (4, 10, 2, 10, "causal")]
+    again = longca.Mask.from_slices(mask.slices)
+    assert again == mask and hash(again) == hash(mask)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_from_blocks(causal):
+    kept = torch.rand(3, 4, 5, generator=torch.Generator().manual_seed(1)) < 0.5
+    bounds = {"q_bounds": [0, 3, 10, 11, 16], "k_bounds": [0, 1, 4, 9, 12, 16]}
+    mask = longca.Mask.from_blocks(kept, causal=causal, **bounds)
+    for head in range(3):
+        cells = kept[head].repeat_interleave(torch.tensor(bounds["q_bounds"]).diff(), 0)
+        cells = cells.repeat_interleave(torch.tensor(bounds["k_bounds"]).diff(), 1)
+        assert torch.equal(mask.dense(head), cells.tril() if causal else cells)
+    lists = [[row.nonzero().flatten().tolist() for row in head] for head in kept]
+    assert longca.Mask.from_blocks(lists, causal=causal, **bounds) == mask
+
+
+def test_from_blocks_of_one_size():
+    kept = torch.eye(3, dtype=torch.bool)[None]
+    mask = longca.Mask.from_blocks(kept, block=4, tokens=10)
+    assert torch.equal(mask.dense(), dense_documents([0, 4, 8, 10], causal=False))
+
+
+def test_pickles_are_equal(mask):
+    copy = pickle.loads(pickle.dumps(mask))
+    assert copy == mask and copy.name == mask.name
+    assert all(torch.equal(copy.dense(h), mask.dense(h)) for h in range(mask.heads))
+
+
+def _made_elsewhere(seed):
+    mask = longca.Mask("block_sparse", 512, seed=seed)
+    longca.attention(*make_inputs(512)[:3], mask)
+    return mask
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_masks_of_a_data_loaders_workers(start):
+    _made_elsewhere(0)  # the library's threads run before the fork
+    with multiprocessing.get_context(start).Pool(2) as pool:
+        masks = pool.map_async(_made_elsewhere, range(4)).get(timeout=120)
+    assert masks == [longca.Mask("block_sparse", 512, seed=seed) for seed in range(4)]
+
+
+def test_what_is_wrong_is_named():
+    def refused(sentence, make):
+        with pytest.raises(ValueError) as raised:
+            make()
+        assert sentence in str(raised.value)
+
+    refused("unknown mask 'casual'", lambda: longca.Mask("casual", 8))
+    refused("tokens = 0", lambda: longca.Mask("causal", 0))
+    refused("the mask causal has no window", lambda: longca.Mask("causal", 8, window=3))
+    refused("window = -2", lambda: longca.Mask("sliding_window", 8, window=-2))
+    refused("density = 0", lambda: longca.Mask("block_sparse", 8, density=0))
+    refused("2 documents have 9 tokens together, the sequence has 8", lambda: longca.Mask("document", 8, lengths=[4, 5]))
+    refused("a document's length = 0", lambda: longca.Mask("document", 8, lengths=[8, 0]))
+    refused("falls from 5 to 3 at entry 2", lambda: longca.Mask.from_cu_seqlens([0, 5, 3]))
+    refused("begins with 1", lambda: longca.Mask.from_cu_seqlens([1, 5]))
+    refused("tokens = 0", lambda: longca.Mask.from_cu_seqlens([0, 0]))
+    refused("has 1 entries: at least 2", lambda: longca.Mask.from_cu_seqlens([0]))
+    refused("whole numbers", lambda: longca.Mask.from_cu_seqlens([0.0, 5.5]))
+    refused("type 'diagonal'", lambda: longca.Mask.from_slices([(0, 4, 0, 4, "diagonal")]))
+    refused("reaches outside the mask of 8 queries", lambda: longca.Mask.from_slices([(0, 9, 0, 4, "full")], tokens=8))
+    refused("query blocks", lambda: longca.Mask.from_blocks([[[0]], [[0], [0]]]))
+    refused("kept is", lambda: longca.Mask.from_blocks(torch.ones(1, 2, 2)))
+
+
+def test_a_mask_lives_as_long_as_its_backward_pass():
+    inputs = make_inputs()
+    o = longca.attention(*inputs[:3], make_mask("causal"))
+    wanted = torch.autograd.grad(longca.attention(*inputs[:3], make_mask("causal")), inputs[:3], inputs.dout)
+    assert all(torch.equal(a, b) for a, b in zip(torch.autograd.grad(o, inputs[:3], inputs.dout), wanted))
+    from longca._mask import Core
+
+    handle = make_mask("full")._handle
+    assert Core.find(handle.clone()).bytes == make_mask("full")._core.bytes
+    with pytest.raises(RuntimeError, match="no longer there"):
+        Core.find(torch.tensor([1 << 40]))
+    assert TOKENS == make_mask("full").tokens_q

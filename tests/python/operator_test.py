@@ -1,0 +1,121 @@
+"""longca.attention as an operator of PyTorch: compiled, traced, checkpointed, under autocast."""
+
+import pytest
+import torch
+from conftest import TOKENS, make_inputs, make_mask
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils.checkpoint import checkpoint
+
+import longca
+
+
+@pytest.mark.parametrize("batch", [None, 2])
+@pytest.mark.parametrize("name", ["causal_document", "block_sparse"])
+def test_opcheck(name, batch):
+    mask = make_mask(name)
+    q, k, v, dout = make_inputs(batch=batch)
+    arguments = (q, k, v, mask._handle, 0.3, False, True)
+    torch.library.opcheck(torch.ops.longca.attention.default, arguments)
+    o, lse = torch.ops.longca.attention(*arguments)
+    saved = [x.detach() for x in (dout, q, k, v, o, lse)]
+    torch.library.opcheck(torch.ops.longca.attention_backward.default, (*saved, mask._handle, 0.3, False))
+
+
+def test_fake_tensors_have_the_shapes_of_real_ones():
+    mask = make_mask("causal")
+    q, k, v, _ = make_inputs(batch=3, dtype=torch.bfloat16)
+    with FakeTensorMode() as mode:
+        fakes = [mode.from_tensor(x) for x in (q, k, v)]
+        o, lse = torch.ops.longca.attention(*fakes, mode.from_tensor(mask._handle), 0.0, False, True)
+    real = longca.attention(q, k, v, mask, return_lse=True)
+    for fake, wanted in zip((o, lse), real):
+        assert (fake.shape, fake.dtype, fake.stride()) == (wanted.shape, wanted.dtype, wanted.stride())
+
+
+def block(q, k, v, mask):
+    o = longca.attention(q.sin(), k.cos(), v, mask)
+    return (o * o).sum()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled_without_a_graph_break_once_for_all_masks(backend):
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    compiled = torch.compile(block, fullgraph=True, backend=backend)
+    for first in (10, 50, 120):
+        mask = longca.Mask("causal_document", TOKENS, lengths=[first, TOKENS - first])
+        inputs = make_inputs()
+        result, wanted = (f(*inputs[:3], mask) for f in (compiled, block))
+        torch.testing.assert_close(result, wanted, rtol=1e-5, atol=0)
+        for got, want in zip(*(torch.autograd.grad(x, inputs[:3]) for x in (result, wanted))):
+            torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_activation_checkpointing(reentrant):
+    mask = make_mask("shared_question")
+    inputs = make_inputs()
+    plain = torch.autograd.grad(block(*inputs[:3], mask), inputs[:3])
+    q, k, v = (x.detach().requires_grad_() for x in inputs[:3])
+    checkpoint(block, q, k, v, mask, use_reentrant=reentrant).backward()
+    assert all(torch.equal(a, b.grad) for a, b in zip(plain, (q, k, v)))
+
+
+def test_autocast():
+    mask = make_mask("causal")
+    q, k, v, dout = make_inputs()
+    with torch.autocast("cpu", torch.bfloat16):
+        o = longca.attention(q, k, v, mask)
+    assert o.dtype == torch.bfloat16
+    assert torch.equal(o, longca.attention(q.bfloat16(), k.bfloat16(), v.bfloat16(), mask))
+    gradients = torch.autograd.grad(o, (q, k, v), dout.bfloat16())
+    assert all(g.dtype == torch.float32 for g in gradients)
+
+
+def test_no_gradient_where_none_is_asked_for():
+    mask = make_mask("causal")
+    q, k, v, _ = make_inputs()
+    with torch.no_grad():
+        assert not longca.attention(q, k, v, mask).requires_grad
+    o, lse = longca.attention(q, k, v, mask, return_lse=True)
+    assert o.requires_grad and not lse.requires_grad
+
+
+def test_a_second_derivative_is_refused():
+    mask = make_mask("causal")
+    q, k, v, _ = make_inputs()
+    dq, = torch.autograd.grad(longca.attention(q, k, v, mask).square().sum(), q, create_graph=True)
+    with pytest.raises(RuntimeError, match="attention_backward"):
+        dq.sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_under_torch_func():
+    mask = make_mask("causal_document")
+    q, k, v, _ = (x.detach() for x in make_inputs())
+    pair = torch.stack([q, q.flip(0)])
+    mapped = torch.func.vmap(lambda x: longca.attention(x, k, v, mask))(pair)
+    assert torch.equal(mapped, torch.stack([longca.attention(x, k, v, mask) for x in pair]))
+    with pytest.raises(RuntimeError, match="torch transforms|functorch transforms"):
+        torch.func.grad(lambda x: block(x, k, v, mask))(q)
+
+
+def test_a_model_trains():
+    """It learns to copy the token before, which only attention can see."""
+    torch.manual_seed(0)
+    mask = longca.Mask.from_cu_seqlens([0, 40, 64])
+    project = torch.nn.Linear(16, 48)
+    out = torch.nn.Linear(16, 16)
+    optimizer = torch.optim.Adam([*project.parameters(), *out.parameters()], lr=1e-2)
+    x = torch.randn(64, 16)
+    target = torch.cat([x[:1], x[:39], x[40:41], x[40:63]])
+    losses = []
+    for _ in range(60):
+        q, k, v = (y.unflatten(-1, (2, 8)) for y in project(x).split(16, dim=-1))
+        loss = (out(longca.attention(q, k, v, mask).flatten(1)) - target).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.6 * losses[0]

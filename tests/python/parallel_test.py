@@ -1,0 +1,224 @@
+"""longca.parallel on one and four ranks, against the whole attention."""
+
+import multiprocessing
+import os
+import tempfile
+import time
+import traceback
+
+import pytest
+import torch
+import torch.distributed as dist
+from conftest import MASKS, TOKENS, expected, make_inputs, make_mask
+
+import longca
+import longca.parallel
+from longca.parallel import SCHEMES, Partition
+
+SHAPE = {"heads": (4, 2), "dim": 24}
+
+
+def _run_rank(body, rank, ranks, store, arguments, answers):
+    try:
+        torch.set_num_threads(1)
+        dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
+        answers.put((rank, body(*arguments), None))
+        dist.barrier()
+        dist.destroy_process_group()
+    except BaseException:
+        answers.put((rank, None, traceback.format_exc()))
+
+
+def on_ranks(ranks, body, *arguments, timeout=240):
+    """What body(*arguments) returns on each rank, all of which are processes of their own."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["longca.parallel", "parallel_test"])
+    os.environ["LONGCA_THREADS"] = "1"
+    answers = context.Queue()
+    with tempfile.TemporaryDirectory() as folder:
+        processes = [context.Process(target=_run_rank, args=(body, rank, ranks, f"{folder}/store", arguments, answers), daemon=True)
+                     for rank in range(ranks)]
+        for process in processes:
+            process.start()
+        results = {}
+        try:
+            for _ in range(ranks):
+                rank, result, failure = answers.get(timeout=timeout)
+                assert failure is None, f"rank {rank}: {failure}"
+                results[rank] = result
+        finally:
+            for process in processes:
+                process.join(0 if len(results) < ranks else 30)
+                process.kill()
+    return [results[rank] for rank in range(ranks)]
+
+
+def errors(results, wanted):
+    """The largest error of each result, relative to the largest value."""
+    return [((x.double() - want).abs().max() / want.abs().max().clamp(min=1.0)).item() for x, want in zip(results, wanted)]
+
+
+def attend(partition, inputs):
+    """(o, dq, dk, dv) of the whole, by all ranks."""
+    q, k, v, dout = (partition.shard(x.detach()) for x in inputs)
+    q, k, v = (x.requires_grad_() for x in (q, k, v))
+    o = longca.parallel.attention(q, k, v, partition)
+    gradients = torch.autograd.grad(o, (q, k, v), dout)
+    return [partition.unshard(x.detach()) for x in (o, *gradients)]
+
+
+def every_mask(scheme):
+    worst = {}
+    for name in MASKS:
+        mask = make_mask(name)
+        inputs = make_inputs()
+        o, _, *gradients = expected(inputs, mask)
+        worst[name] = max(errors(attend(Partition(mask, scheme=scheme, **SHAPE), inputs), (o, *gradients)))
+    return worst
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_mask_on_four_ranks(scheme):
+    for worst in on_ranks(4, every_mask, scheme):
+        assert all(error < 3e-6 for error in worst.values()), worst
+
+
+def test_every_mask_on_one_rank():
+    worst, = on_ranks(1, every_mask, "magi")
+    assert all(error < 3e-6 for error in worst.values()), worst
+
+
+def odd_lengths():
+    worst = 0.0
+    for tokens in (1, 3, 5, 130):
+        for shard in (None, "contiguous", "zigzag", "document_zigzag"):
+            mask = longca.Mask.from_cu_seqlens([0, (tokens + 1) // 3, (tokens + 1) // 2, tokens])
+            inputs = make_inputs(tokens)
+            o, _, *gradients = expected(inputs, mask)
+            partition = Partition(mask, scheme="ring_p2p", shard=shard, **SHAPE)
+            worst = max(worst, *errors(attend(partition, inputs), (o, *gradients)))
+    return worst
+
+
+def test_any_length_also_fewer_tokens_than_ranks():
+    assert all(worst < 3e-6 for worst in on_ranks(4, odd_lengths))
+
+
+def layers_and_bfloat16():
+    """Three layers whose backward passes come after all forward passes; gradients reach the inputs."""
+    mask = make_mask("causal_document")
+    partition = Partition(mask, **SHAPE)
+    q, k, v, dout = make_inputs()
+
+    def model(attention, q, k, v):
+        for _ in range(3):
+            q = q + attention(q.sin(), k, v)
+        return q
+
+    whole = torch.autograd.grad(model(lambda *x: longca.attention(*x, mask), q, k, v), (q, k, v), dout)
+    own = [partition.shard(x.detach()).requires_grad_() for x in (q, k, v)]
+    o = model(lambda *x: longca.parallel.attention(*x, partition), *own)
+    gradients = torch.autograd.grad(o, own, partition.shard(dout))
+    worst = max(errors([partition.unshard(x) for x in gradients], whole))
+    half = [x.detach().bfloat16() for x in own]
+    o = partition.unshard(longca.parallel.attention(*half, partition))
+    single = longca.attention(*(x.detach().bfloat16() for x in (q, k, v)), mask)
+    return worst, (o.float() - single.float()).abs().max().item()
+
+
+def test_layers_and_bfloat16():
+    for worst, half in on_ranks(4, layers_and_bfloat16):
+        assert worst < 3e-6
+        assert half < 3e-2
+
+
+def shards():
+    mask = make_mask("causal_document")
+    partition = Partition(mask, **SHAPE)
+    ids = partition.token_ids
+    x = torch.arange(TOKENS * 3.0).view(TOKENS, 3).requires_grad_()
+    assert torch.equal(partition.shard(x), x[ids])
+    assert torch.equal(partition.shard(x.t(), dim=1), x.t()[:, ids])
+    assert torch.equal(partition.position_ids, mask.position_ids[ids])
+    whole = partition.unshard(partition.shard(x))
+    assert torch.equal(whole, x)
+    assert torch.equal(partition.unshard(partition.shard(x.t(), dim=1), dim=1), x.t())
+    # Every rank asks for the sum of (rank + 1) · x: 1 + 2 + 3 + 4 times the own part.
+    (whole * (partition.rank + 1)).sum().backward()
+    wanted = torch.zeros_like(x)
+    wanted[ids] = 10.0
+    assert torch.equal(x.grad, wanted)
+    return ids.tolist()
+
+
+def test_shards_hold_each_token_once():
+    assert sorted(token for ids in on_ranks(4, shards) for token in ids) == list(range(TOKENS))
+
+
+def refusal(make):
+    begin = time.monotonic()
+    try:
+        make()
+    except (ValueError, NotImplementedError) as error:
+        return str(error), time.monotonic() - begin
+    return None, time.monotonic() - begin
+
+
+def differing_groups():
+    first, everybody = dist.new_group([0, 1]), dist.new_group([0, 1, 2, 3])
+    sentence, seconds = refusal(lambda: Partition(make_mask("causal"), first if dist.get_rank() == 0 else everybody))
+    return sentence, seconds
+
+
+def test_a_group_that_differs_between_ranks_is_named():
+    for rank, (sentence, seconds) in enumerate(on_ranks(4, differing_groups)):
+        assert "makes a Partition over the ranks [0, 1" in sentence, (rank, sentence)
+        assert "rank 0" in sentence and "[0, 1]" in sentence and "[0, 1, 2, 3]" in sentence
+        assert seconds < longca.parallel.TIMEOUT_S / 4
+
+
+def differing_arguments():
+    rank = dist.get_rank()
+    mask = make_mask("causal")
+    said = [refusal(lambda: Partition(mask if rank != 2 else make_mask("full"), **SHAPE))[0]]
+    dist.barrier()
+    said.append(refusal(lambda: Partition(mask, scheme="magi" if rank != 1 else "ulysses", **SHAPE))[0])
+    dist.barrier()
+    groups = [dist.new_group([0, 2]), dist.new_group([1, 3])]
+    partition = Partition(mask, groups[rank % 2], **SHAPE)  # two groups side by side
+    inputs = make_inputs()
+    o, _, *gradients = expected(inputs, mask)
+    return said, max(errors(attend(partition, inputs), (o, *gradients)))
+
+
+def test_arguments_that_differ_between_ranks_are_named_and_the_next_partition_works():
+    for (mask, scheme), worst in on_ranks(4, differing_arguments):
+        assert "of another mask" in mask and "rank 2" in mask
+        assert "scheme" in scheme and "'ulysses'" in scheme and "rank 1" in scheme
+        assert worst < 3e-6
+
+
+def bad_input():
+    mask = make_mask("causal")
+    partition = Partition(mask, **SHAPE)
+    q, k, v, _ = (x.detach() for x in make_inputs(partition.tokens))
+    attention = longca.parallel.attention
+    said = [refusal(f)[0] for f in (
+        lambda: attention(q[1:], k, v, partition),
+        lambda: attention(q[:, :3], k, v, partition),
+        lambda: attention(q, k.double(), v, partition),
+        lambda: attention(q.half(), k.half(), v.half(), partition),
+        lambda: partition.shard(torch.zeros(TOKENS + 1)),
+        lambda: partition.unshard(torch.zeros(partition.tokens + 1)),
+        lambda: Partition(mask, scheme="magic"),
+        lambda: Partition(mask, scheme="ulysses", heads=(3, 3)),
+        lambda: Partition(mask, shard="diagonal"),
+    )]
+    return said
+
+
+def test_what_does_not_fit_is_named():
+    wanted = ("owns", "q has 3 heads, k has 2", "k has dtype", "float16", "x has 204 tokens, the mask has 203", "owns", "'magi'",
+              "ulysses", "unknown shard")
+    for said in on_ranks(4, bad_input):
+        assert all(part in sentence for part, sentence in zip(wanted, said)), said
