@@ -64,6 +64,7 @@ TEST(PythonRows, ExpressWhatTheirArgumentsCanSay) {
   EXPECT_EQ(expressed("fa2"), joined(joined(kPlain, kDocuments), kWindows));
   EXPECT_EQ(expressed("fa3"), joined(joined(kPlain, kDocuments), kWindows));
   EXPECT_EQ(expressed("flex"), joined(joined(static_masks(), kBlocks), kVariableBlocks));
+  EXPECT_EQ(expressed("fa4"), static_masks());
   EXPECT_EQ(expressed("ffa"), static_masks());
   EXPECT_EQ(expressed("flashmask"), static_masks());
 }

@@ -148,6 +148,13 @@ Capabilities fa1() {
   return by_own_forward(std::move(can));
 }
 
+Capabilities fa4() {
+  Capabilities can = row("fa4", "FlashAttention 4, any static mask (untried)", "flash-attn-4");
+  can.head_dims = {64, 96, 128, 192, 256};
+  can.deterministic = true;
+  return on_hopper(std::move(can));
+}
+
 }  // namespace
 
 std::vector<PythonRow> python_rows() {
@@ -166,6 +173,7 @@ std::vector<PythonRow> python_rows() {
        "PyTorch and FlashAttention 3: flash_attn_interface from the hopper folder of its source, "
        "or its forward pass alone (pip install fa3-fwd)",
        takes_windows_and_documents},
+      {fa4(), "PyTorch, flash-attn-4 and the CuTe DSL (pip install --pre flash-attn-4==4.0.0b36)"},
       {by_own_forward(on_hopper(
            row("ffa", "Flex-Flash-Attention: any slice mask (untried)", "magi_attention"))),
        "PyTorch and magi_attention, built from its source"},
