@@ -2,10 +2,10 @@
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
+find_package(tomlplusplus REQUIRED)
 find_package(hwy REQUIRED)
 if(LONGCA_PROGRAM)
   find_package(CLI11 REQUIRED)
-  find_package(tomlplusplus REQUIRED)
   find_package(ZLIB REQUIRED)
 endif()
 

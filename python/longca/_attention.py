@@ -67,22 +67,19 @@ def _check(q, k, v, mask):
         raise ValueError(f"q has {q.shape[0]} sequences, k has {k.shape[0]}")
     if q.shape[-1] != k.shape[-1]:
         raise ValueError(f"q has head dimension {q.shape[-1]}, k has {k.shape[-1]}")
-    tokens, heads = _axes(q)
-    if q.shape[tokens] == 0 or k.shape[tokens] == 0:
-        raise ValueError(f"q has {q.shape[tokens]} tokens, k has {k.shape[tokens]}: at least 1")
-    if k.shape[heads] == 0 or q.shape[heads] == 0 or q.shape[heads] % k.shape[heads] != 0:
-        raise ValueError(f"q has {q.shape[heads]} heads, k has {k.shape[heads]}: the KV heads must divide the query heads")
-    if mask.tokens_q != q.shape[tokens] or mask.tokens_k != k.shape[tokens]:
+    tokens = 0 if q.dim() == 3 else 2
+    tokens_q, tokens_k = q.shape[tokens], k.shape[tokens]
+    if tokens_q == 0 or tokens_k == 0:
+        raise ValueError(f"q has {tokens_q} tokens, k has {tokens_k}: at least 1")
+    heads_q, heads_k = q.shape[1], k.shape[1]  # in both layouts
+    if heads_k == 0 or heads_q == 0 or heads_q % heads_k != 0:
+        raise ValueError(f"q has {heads_q} heads, k has {heads_k}: the KV heads must divide the query heads")
+    if mask.tokens_q != tokens_q or mask.tokens_k != tokens_k:
         raise ValueError(f"the mask has {mask.tokens_q} queries and {mask.tokens_k} keys, "
-                         f"q has {q.shape[tokens]} tokens and k has {k.shape[tokens]}")
+                         f"q has {tokens_q} tokens and k has {tokens_k}")
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.shape[-1] > 1 and x.stride(-1) != 1:
             raise ValueError(f"{name} has stride {x.stride(-1)} in its last dimension: make it contiguous")
-
-
-def _axes(x):
-    """The dimensions of tokens and heads."""
-    return (0, 1) if x.dim() == 3 else (2, 1)
 
 
 def _dense(x):
@@ -109,13 +106,12 @@ def _sequences(lse, *tensors):
 
 
 def _plan(q, k, mask, scale, deterministic, backward):
-    _, heads = _axes(q)
     stream = 0
     if q.is_cuda:
         use_device(q.device.index)
         stream = torch.cuda.current_stream(q.device).cuda_stream
-    core = Core.find(mask)
-    key = (core, q.shape[heads], k.shape[heads], q.shape[-1], q.dtype, q.device.type, scale, deterministic, stream)
+    shape = q.shape
+    key = (Core.find(mask), shape[1], k.shape[1], shape[-1], q.dtype, q.device.type, scale, deterministic, stream)
     return plans.find(key, backward), stream
 
 
@@ -124,8 +120,8 @@ def _empty_like(x):
 
 
 def _empty_lse(q):
-    tokens, heads = _axes(q)
-    return torch.empty((*q.shape[:-3], q.shape[heads], q.shape[tokens]), dtype=torch.float32, device=q.device)
+    shape = q.shape
+    return q.new_empty((shape[1], shape[0]) if len(shape) == 3 else shape[:3], dtype=torch.float32)
 
 
 @torch.library.custom_op("longca::attention", mutates_args=())
