@@ -8,6 +8,8 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <random>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "bench/record/record.h"
 #include "bench/record/record_writer.h"
 #include "bench/run/dry_run.h"
+#include "bench/run/rounds.h"
 #include "bench/run/run_cells.h"
 #include "bench/suite/axes.h"
 #include "bench/suite/notices.h"
@@ -55,35 +58,74 @@ std::vector<std::string> own_arguments() {
   return arguments;
 }
 
+/// The records of a run: those that the file had, and what rounds add to them.
+class RunRecords {
+ public:
+  explicit RunRecords(std::vector<Record> finished) : records_(std::move(finished)) {
+    for (std::size_t i = 0; i < records_.size(); ++i) places_[records_[i].c.key()] = i;
+  }
+
+  /// Whether the cell has to run in this round, counted from 0: it has not failed and lacks it.
+  bool lacks(const Case& c, int round) const {
+    const auto place = places_.find(c.key());
+    if (place == places_.end()) return true;
+    const Record& record = records_[place->second];
+    return record.status.ok() && rounds_of_record(record) <= static_cast<std::size_t>(round);
+  }
+  /// The cell's record, now with one round more.
+  const Record& add(const Record& round, bool in_rounds) {
+    const auto [place, is_new] = places_.try_emplace(round.c.key(), records_.size());
+    if (is_new) {
+      records_.push_back(in_rounds ? with_round(Record{}, round) : round);
+    } else {
+      records_[place->second] = with_round(records_[place->second], round);
+    }
+    return records_[place->second];
+  }
+  const std::vector<Record>& all() const { return records_; }
+
+ private:
+  std::vector<Record> records_;
+  std::unordered_map<std::string, std::size_t> places_;
+};
+
 /// Completes records and writes them to the file before passing them on.
 class RecordListener : public RunListener {
  public:
-  RecordListener(RecordWriter& writer, RunListener& progress, nlohmann::json env,
-                 std::vector<Record>& records)
-      : writer_(writer), progress_(progress), records_(records), env_(std::move(env)) {}
+  RecordListener(RecordWriter& writer, RunListener& progress, nlohmann::json env, int rounds,
+                 RunRecords& records)
+      : writer_(writer),
+        progress_(progress),
+        records_(records),
+        env_(std::move(env)),
+        rounds_(rounds) {}
 
   void started(const Case& c) override { progress_.started(c); }
   void finished(const Record& record, const std::string& output) override {
-    records_.push_back(record);
-    records_.back().env = env_;
-    writer_.append(records_.back());
+    Record complete = record;
+    complete.env = env_;
+    writer_.append(records_.add(complete, rounds_ > 1));
     progress_.finished(record, output);
   }
 
  private:
   RecordWriter& writer_;
   RunListener& progress_;
-  std::vector<Record>& records_;
+  RunRecords& records_;
   nlohmann::json env_;
+  int rounds_;
 };
 
 /// The `env` of this run's records.
-nlohmann::json run_environment(const RunArguments& arguments, const Suite& suite) {
+nlohmann::json run_environment(const RecordArguments& arguments, const Suite& suite) {
   nlohmann::json env = collect_environment();
   env["argv"] = own_arguments();
   env["plugins"] = describe_plugins(arguments.plugins);
   env["limits"] = {{"time_limit_s", suite.limits.time_limit_s},
                    {"case_limit_s", suite.limits.case_limit_s}};
+  if (arguments.round_count() > 1) {
+    env["rounds"] = {{"count", arguments.round_count()}, {"seed", std::random_device{}()}};
+  }
   return env;
 }
 
@@ -109,11 +151,10 @@ bool is_worth_another_try(const Record& record, const RunLimits& limits) {
   return record.env.at(place).get<double>() < limits.case_limit_s;
 }
 
-/// Removes from the list the cells that the file has already, and returns their records. The file
-/// keeps records of other cells.
-std::vector<Record> take_finished(const fs::path& path, const RecordArguments& arguments,
+/// The file's records of these cases, without those that are tried again.
+std::vector<Record> read_finished(const fs::path& path, const RecordArguments& arguments,
                                   const nlohmann::json& env, const RunLimits& limits,
-                                  std::vector<Case>& cases) {
+                                  std::span<const Case> cases) {
   if (!fs::exists(path)) return {};
   std::vector<Record> finished = latest_records(read_records(path).records);
   if (!arguments.across) refuse_other_origins(path, finished, env);
@@ -122,9 +163,6 @@ std::vector<Record> take_finished(const fs::path& path, const RecordArguments& a
   std::erase_if(finished, [&](const Record& record) {
     return !wanted.contains(record.c.key()) || is_worth_another_try(record, limits);
   });
-  std::unordered_set<std::string> done;
-  for (const Record& record : finished) done.insert(record.c.key());
-  std::erase_if(cases, [&](const Case& c) { return done.contains(c.key()); });
   return finished;
 }
 
@@ -147,20 +185,48 @@ void say_where_old_records_are(const RecordWriter& writer) {
              printable(writer.backup().string()));
 }
 
-/// Runs the remaining cells and appends to `records`. False if the run ended early.
+/// The cases that a round has to run: in a run of one round in the suite's order.
+std::vector<Case> cases_of_round(std::span<const Case> cases, const RunRecords& records, int round,
+                                 int rounds, std::uint64_t seed) {
+  std::vector<Case> lacking;
+  std::ranges::copy_if(cases, std::back_inserter(lacking),
+                       [&](const Case& c) { return records.lacks(c, round); });
+  return rounds > 1 ? order_of_round(lacking, seed, round) : lacking;
+}
+
+/// Runs what the records lack, and adds to them. False if the run ended early.
 bool run_rest(const RecordArguments& arguments, std::span<const std::string> notices,
-              const std::vector<Case>& cases, const fs::path& path, const nlohmann::json& env,
-              const CellsFunction& run_cells, std::vector<Record>& records) {
+              std::span<const Case> cases, const fs::path& path, const nlohmann::json& env,
+              const CellsFunction& run_cells, RunRecords& records) {
+  const int rounds = arguments.round_count();
+  const auto lacking = [&](int round) {
+    return std::ranges::count_if(cases, [&](const Case& c) { return records.lacks(c, round); });
+  };
+  std::size_t left = 0;
+  for (int round = 0; round < rounds; ++round) left += static_cast<std::size_t>(lacking(round));
   RecordWriter writer(path,
                       arguments.resume ? RecordWriter::Mode::resume : RecordWriter::Mode::replace,
                       arguments.force ? RecordWriter::kAnyNumber : cases.size());
   print_notices(notices);
-  bool complete = false;
+  bool complete = true;
   {
-    Progress progress(cases.size(), arguments.progress_style());
-    RecordListener listener(writer, progress, env, records);
-    complete = run_cells(cases, listener);
+    Progress progress(left, arguments.progress_style());
+    RecordListener listener(writer, progress, env, rounds, records);
+    const std::uint64_t seed = rounds > 1 ? env.at("rounds").at("seed").get<std::uint64_t>() : 0;
+    for (int round = 0; round < rounds && complete; ++round) {
+      const std::vector<Case> chosen = cases_of_round(cases, records, round, rounds, seed);
+      if (chosen.empty()) continue;
+      if (rounds > 1) progress.begin_round(round + 1, rounds);
+      const auto before = lacking(rounds - 1);
+      complete = run_cells(chosen, listener);
+      // Cells that failed have no further rounds.
+      const auto failed = static_cast<std::size_t>(before - lacking(rounds - 1));
+      if (round + 1 < rounds) {
+        progress.leave_out(failed * static_cast<std::size_t>(rounds - 1 - round));
+      }
+    }
   }
+  if (rounds > 1) writer.keep_latest();
   say_where_old_records_are(writer);
   return complete;
 }
@@ -262,6 +328,8 @@ void RecordArguments::add_options(CLI::App& verb) {
                   fmt::format("a name of `list suites`, or FILE.toml (default {})", default_suite))
       ->type_name("");
   RunArguments::add_options(verb);
+  verb.add_option("--rounds", rounds, "all of it N times, each in new processes, reordered")
+      ->type_name("N");
   verb.add_option("--time-limit", time_limit_s, "timing a cell stops here at the latest")
       ->type_name("S");
   verb.add_option("--out", out, "default results/SUITE.jsonl, and .html beside it")
@@ -272,6 +340,11 @@ void RecordArguments::add_options(CLI::App& verb) {
   verb.add_flag("--dry-run", dry_run, "list the cells, FLOPs and memory; run none");
   verb.add_flag("--strict", strict, "exit 1 if a cell failed, or none is ok");
   verb.add_flag("--require-ok", require_ok, "exit 1 unless every cell is ok");
+}
+
+int RecordArguments::round_count() const {
+  check_rounds(rounds);
+  return static_cast<int>(rounds);
 }
 
 fs::path RecordArguments::output_path(const Suite& chosen) const {
@@ -300,22 +373,23 @@ void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList
   if (arguments.out.empty()) files.writes("the run", page_of(path));
   const nlohmann::json env = run_environment(arguments, suite);
   const std::size_t all = list.cases.size();
-  std::vector<Record> records;
-  if (arguments.resume) records = take_finished(path, arguments, env, suite.limits, list.cases);
+  RunRecords records(arguments.resume
+                         ? read_finished(path, arguments, env, suite.limits, list.cases)
+                         : std::vector<Record>{});
   const InterruptGuard guard;
   if (!run_rest(arguments, notices, list.cases, path, env, run_cells, records)) {
     const int signal = InterruptGuard::signal();
     fmt::print(stderr, "longca: {}; {} of {} cells are in {}, add --resume to run the rest\n",
-               signal != 0 ? "interrupted" : "the launch has lost ranks", records.size(), all,
+               signal != 0 ? "interrupted" : "the launch has lost ranks", records.all().size(), all,
                printable(path.string()));
     throw EndedEarly{signal != 0 ? exit_code_of_signal(signal) : kSystemError};
   }
-  print_table(std::cout, records, terminal_table_options());
+  print_table(std::cout, records.all(), terminal_table_options());
   if (arguments.out.empty()) {
-    write_html(records, page_of(path));
+    write_html(records.all(), page_of(path));
     fmt::print("{} and {} written\n", printable(path.string()), printable(page_of(path).string()));
   }
-  judge(arguments, records);
+  judge(arguments, records.all());
 }
 
 }  // namespace longca

@@ -68,16 +68,19 @@ struct RecordArguments : RunArguments {
   bool dry_run = false;
   bool strict = false;
   bool require_ok = false;
+  std::int64_t rounds = 1;
 
-  /// Adds SUITE, the options of RunArguments, --time-limit, --out, --resume, --across, --force,
-  /// --dry-run, --strict, --require-ok. Outlives the parsing.
+  /// Adds SUITE, the options of RunArguments, --rounds, --time-limit, --out, --resume, --across,
+  /// --force, --dry-run, --strict, --require-ok. Outlives the parsing.
   void add_options(CLI::App& verb);
   /// --out, or results/SUITE.jsonl; a run whose axes or plug-ins are not the suite's own has a file
   /// of its own, results/SUITE-HASH.jsonl. Makes the folder.
   std::filesystem::path output_path(const Suite& chosen) const;
+  /// --rounds. Throws InputError for a number that no run can have.
+  int round_count() const;
 };
 
-/// Runs cells and informs the listener of each; false if the run ended early.
+/// Runs cells in new processes and informs the listener of each; false if the run ended early.
 using CellsFunction = std::function<bool(std::span<const Case> cases, RunListener& listener)>;
 
 /// How many cells a verb has to make: all, or those that --dry-run lists.
@@ -85,8 +88,8 @@ inline std::size_t cells_to_make(const RecordArguments& arguments) {
   return arguments.dry_run ? kListedCells : kAllCases;
 }
 
-/// Runs the cells (without those that --out has already), writes each record at once, and shows the
-/// table. `files`: what else the command reads and writes.
+/// Runs the cells --rounds times (without what --out has already), writes each record at once, and
+/// shows the table. `files`: what else the command reads and writes.
 /// Throws InputError, VerdictFailed, and EndedEarly for a run that a signal or lost ranks ended.
 void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList list,
                   RunFiles files, const CellsFunction& run_cells);

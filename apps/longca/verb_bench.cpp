@@ -26,7 +26,7 @@ void bench(const RecordArguments& arguments) {
   if (arguments.dry_run) {
     list.skipped.clear();  // the dry run itself says what is left out
     print_notices(arguments.notices(suite, list));
-    print_dry_run(std::cout, list, size_of(suite), suite.limits);
+    print_dry_run(std::cout, list, size_of(suite), suite.limits, arguments.round_count());
     return;
   }
   run_recorded(arguments, suite, std::move(list), arguments.files(suite), run_cells);

@@ -6,27 +6,37 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "bench/compare/compare_records.h"
 #include "bench/record/record.h"
+#include "bench/run/rounds.h"
 #include "core/error.h"
 #include "core/output_file.h"
 #include "core/printable.h"
 #include "core/run_files.h"
 #include "report/comparison_text.h"
 #include "report/table.h"
+#include "turns.h"
 #include "verbs.h"
 
 namespace longca {
 namespace {
 
 struct CompareArguments {
-  std::string base;
+  std::string base;  ///< with `build` or `commits` a suite, or ""
   std::string next;
   double min_effect_pct = kMinEffect * 100;
   bool across = false;
   bool json = false;
   std::string html;
+  std::string build;
+  std::vector<std::string> commits;
+  std::vector<std::string> axes;
+  std::int64_t rounds = 7;
+  std::string out = "results/compare";
+
+  bool runs() const { return !build.empty() || !commits.empty(); }
 };
 
 /// Above it nothing would be called a change.
@@ -73,11 +83,8 @@ void show(const Comparison& comparison, const ComparedNames& names,
   }
 }
 
-void compare(const CompareArguments& arguments) {
-  const CompareOptions options{min_effect_of(arguments.min_effect_pct), arguments.across};
-  if (arguments.json && arguments.html == "-") {
-    throw InputError("--json and --html - both go to standard output");
-  }
+/// Compares two files.
+Comparison compare_files(const CompareArguments& arguments, const CompareOptions& options) {
   RunFiles files;
   files.reads("BASE", arguments.base);
   files.reads("NEW", arguments.next);
@@ -87,8 +94,60 @@ void compare(const CompareArguments& arguments) {
   const std::vector<Record> base = read_side(arguments.base);
   const std::vector<Record> next = reading.get();
   warn_of_same_file(arguments);
-  const Comparison comparison = compare_records(base, next, options);
-  show(comparison, {arguments.base, arguments.next}, arguments);
+  return compare_records(base, next, options);
+}
+
+/// Runs two programs in turns and compares them.
+Comparison compare_programs(const CompareArguments& arguments, const CompareOptions& options,
+                            ComparedNames& names) {
+  check_rounds(arguments.rounds);
+  Turns turns{
+      arguments.build, own_program(), {}, static_cast<int>(arguments.rounds), arguments.out};
+  names = {arguments.build, "this program"};
+  if (!arguments.commits.empty()) {
+    const CommitPrograms programs = build_commits(arguments.commits[0], arguments.commits[1]);
+    turns.base = programs.base;
+    turns.next = programs.next;
+    names = {arguments.commits[0], arguments.commits[1]};
+  }
+  if (!arguments.base.empty()) turns.arguments.push_back(arguments.base);
+  for (const std::string& axis : arguments.axes) {
+    turns.arguments.insert(turns.arguments.end(), {"-a", axis});
+  }
+  const TurnRecords records = run_in_turns(turns);
+  return compare_records(records.base, records.next, options);
+}
+
+void check_names(const CompareArguments& arguments) {
+  if (!arguments.build.empty() && !arguments.commits.empty()) {
+    throw InputError("--build and --commits both say what to compare: give one of them");
+  }
+  if (arguments.runs()) {
+    if (arguments.next.empty()) return;
+    throw_input_error("{} measures both sides itself: it takes a suite, not the files BASE and NEW",
+                      arguments.build.empty() ? "--commits" : "--build");
+  }
+  if (!arguments.axes.empty()) throw InputError("-a chooses what --build and --commits run");
+  if (arguments.next.empty()) {
+    throw InputError("BASE and NEW are missing: two record files, or --build OTHER");
+  }
+}
+
+void compare(const CompareArguments& arguments) {
+  const CompareOptions options{min_effect_of(arguments.min_effect_pct), arguments.across};
+  if (arguments.json && arguments.html == "-") {
+    throw InputError("--json and --html - both go to standard output");
+  }
+  check_names(arguments);
+  ComparedNames names;
+  Comparison comparison;
+  if (arguments.runs()) {
+    comparison = compare_programs(arguments, options, names);
+  } else {
+    names = {arguments.base, arguments.next};
+    comparison = compare_files(arguments, options);
+  }
+  show(comparison, names, arguments);
   if (comparison.has_regression()) throw VerdictFailed{};
 }
 
@@ -97,16 +156,28 @@ void compare(const CompareArguments& arguments) {
 void add_compare(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("compare", "What two records say became slower or faster");
   auto arguments = std::make_shared<CompareArguments>();
-  verb->add_option("BASE", arguments->base, "record file (.jsonl) to compare with")
-      ->required()
+  verb->add_option("BASE", arguments->base, "record file; with --build a SUITE, or nothing")
       ->type_name("");
-  verb->add_option("NEW", arguments->next, "record file that is judged")->required()->type_name("");
+  verb->add_option("NEW", arguments->next, "record file that is judged")->type_name("");
   verb->add_option("--min-effect", arguments->min_effect_pct, "the least change that matters (1)")
       ->type_name("PCT");
   verb->add_flag("--across", arguments->across, "compare records of another processor or GPU");
   verb->add_flag("--json", arguments->json, "for programs: every cell and the counts");
   verb->add_option("--html", arguments->html, "a page with a plot of the ratios")
       ->type_name("FILE");
+  verb->add_option("--build", arguments->build, "run another longca and this one, in turns")
+      ->type_name("OTHER");
+  verb->add_option("--commits", arguments->commits, "build two commits and run them in turns")
+      ->expected(2)
+      ->type_name("A B")
+      ->option_text("A B");
+  verb->add_option("-a,--axis", arguments->axes, "what they run, as tokens=8K; repeatable")
+      ->type_name("AXIS=LIST")
+      ->allow_extra_args(false);
+  verb->add_option("--rounds", arguments->rounds, "how often each of them runs (7)")
+      ->type_name("N");
+  verb->add_option("--out", arguments->out, "where their records go (results/compare)")
+      ->type_name("DIR");
   verb->footer(
       "Exit code 1 if a cell is slower or broken. Records of `--rounds 7` tell changes\n"
       "of 1 to 3 %; of one round, changes beyond 5 %.\n"

@@ -90,6 +90,11 @@ void cp(const CpArguments& arguments) {
   options.start.suite_hash = hash_of_suite(suite, list.cases);
   const bool runs = !arguments.dry_run && !arguments.shows_plans();
   if (runs) host_ranks(options.start, list.cases);
+  if (found && arguments.round_count() > 1) {
+    throw InputError(
+        "--rounds: each round starts its ranks anew, which it cannot in a launch that "
+        "mpirun or srun has started");
+  }
   RunFiles files = arguments.files(suite);
   files.reads("--hostfile", arguments.hostfile);
   files.writes("--trace", arguments.trace);
@@ -109,7 +114,8 @@ void cp(const CpArguments& arguments) {
   if (arguments.dry_run) {
     list.skipped.clear();  // the dry run itself says what is left out
     print_notices(arguments.notices(suite, list));
-    print_dry_run(std::cout, list, size_over_ranks(suite, places.ranks), suite.limits);
+    print_dry_run(std::cout, list, size_over_ranks(suite, places.ranks), suite.limits,
+                  arguments.round_count());
     return;
   }
   const auto run_cells = [&](std::span<const Case> cases, RunListener& listener) {
@@ -134,8 +140,9 @@ void add_cp(CLI::App& app) {
       ->type_name("FILE");
   verb->add_option("--trace", arguments->trace, "when each op of the one cell ran (Perfetto)")
       ->type_name("FILE");
-  // All fits one screen without the line that its reader knows and with SUITE in one line.
+  // All fits one screen without the lines that its reader knows and with SUITE in one line.
   verb->get_help_ptr()->group("");
+  verb->get_option("--quiet")->group("");
   verb->get_option("SUITE")->group("");
   verb->footer("Example: longca cp -a scheme=all -a mask=causal -a ranks=2,4 -a tokens=4K");
   verb->callback([arguments] { cp(*arguments); });

@@ -16,7 +16,6 @@ namespace {
 constexpr int kGap = 2;           ///< spaces between columns
 constexpr int kRanksWidth = 5;    ///< "ranks"
 constexpr int kRateWidth = 8;     ///< "123.4*"
-constexpr int kTimeWidth = 8;     ///< "12345.6~"
 constexpr int kShareWidth = 5;    ///< "100%"
 constexpr int kExposedWidth = 8;  ///< "123.4"
 constexpr int kSentWidth = 11;    ///< "1023 KiB ="
@@ -28,6 +27,7 @@ constexpr std::size_t kMaxDifferences = 12;
 /// The columns that fit the terminal, and their widths. Optional ones are dropped from the last on.
 struct Layout {
   int tokens = 6;
+  int time = 0;  ///< time_width
   int scheme = 6;
   int kernel = 0;  ///< 0: all cells have the same
   bool sent = true;
@@ -40,7 +40,7 @@ struct Layout {
     return tokens + kGap + kRanksWidth + kGap + scheme + (kernel > 0 ? kGap + kernel : 0);
   }
   int pass() const {
-    return kRateWidth + kTimeWidth + (exposed_ms ? kExposedWidth : 0) + kShareWidth +
+    return kRateWidth + time + (exposed_ms ? kExposedWidth : 0) + kShareWidth +
            (sent ? kSentWidth : 0);
   }
   int width(int passes) const {
@@ -51,6 +51,7 @@ struct Layout {
 
 Layout layout_for(const View& view, int width) {
   Layout layout;
+  layout.time = time_width(view);
   for (const ViewSection& section : view.sections) {
     for (const ViewGroup& group : section.groups) {
       widen(layout.tokens, format_tokens(group.tokens));
@@ -118,7 +119,7 @@ class RanksTablePrinter {
       if (!view_.has(pass)) continue;
       passes += fmt::format("  {:>{}}", to_string(pass), layout_.pass());
       columns +=
-          fmt::format("  {:>{}} {:>{}} ", view_.unit.name, kRateWidth - 1, "ms", kTimeWidth - 1);
+          fmt::format("  {:>{}} {:>{}} ", view_.unit.name, kRateWidth - 1, "ms", layout_.time - 1);
       if (layout_.exposed_ms) columns += fmt::format("{:>{}}", "exposed", kExposedWidth);
       columns += fmt::format("{:>{}}", layout_.exposed_ms ? "%" : "exp.", kShareWidth);
       if (layout_.sent) columns += fmt::format("{:>{}}  ", "sent", kSentWidth - 2);
@@ -155,10 +156,10 @@ class RanksTablePrinter {
     if (!record->status.ok() || !rate) {
       return text_.paint(ink_of(record->status.code),
                          fmt::format("{:>{}} {:{}}", to_string(record->status.code),
-                                     kRateWidth + kTimeWidth - 1, "", rest() - kTimeWidth));
+                                     kRateWidth + layout_.time - 1, "", rest() - layout_.time));
     }
     return text_.figure(format_figure(*rate * view_.unit.per_tflops), kRateWidth, is_marked) +
-           text_.time(*record, kTimeWidth) + communication_text(record);
+           text_.time(*record, layout_.time) + communication_text(record);
   }
 
   /// The width of a pass after its rate.

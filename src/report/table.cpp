@@ -17,7 +17,6 @@ namespace {
 
 constexpr int kGap = 2;           ///< spaces between columns
 constexpr int kRateWidth = 8;     ///< "123.4*"
-constexpr int kTimeWidth = 8;     ///< "12345.6~"
 constexpr int kStatusWidth = 12;  ///< "unsupported", which may reach into the time column
 constexpr int kErrorWidth = 8;
 constexpr int kMemoryWidth = 9;
@@ -28,6 +27,7 @@ constexpr int kMaxWidth = 10'000;
 struct Layout {
   int mask = 4;
   int tokens = 6;
+  int time = 0;  ///< time_width
   int kernel = 6;
   bool times = true;
   bool error = true;
@@ -55,7 +55,7 @@ class TablePrinter {
 
   static int rate_width(const Layout& layout) { return layout.times ? kRateWidth : kStatusWidth; }
   static int pass_width(const Layout& layout) {
-    return rate_width(layout) + (layout.times ? kTimeWidth : 0);
+    return rate_width(layout) + (layout.times ? layout.time : 0);
   }
 
   static int width_of(const Layout& layout, int passes) {
@@ -66,6 +66,7 @@ class TablePrinter {
 
   static Layout layout_for(const View& view, int width) {
     Layout layout;
+    layout.time = time_width(view);
     for (const ViewSection& section : view.sections) {
       for (const ViewGroup& group : section.groups) {
         widen(layout.mask, label(group));
@@ -109,7 +110,7 @@ class TablePrinter {
       const int width = pass_width(layout_);
       passes += fmt::format("  {:>{}}", to_string(pass), width - 1) + ' ';
       columns += fmt::format("  {:>{}} ", view_.unit.name, rate_width(layout_) - 1);
-      if (layout_.times) columns += fmt::format("{:>{}} ", "ms", kTimeWidth - 1);
+      if (layout_.times) columns += fmt::format("{:>{}} ", "ms", layout_.time - 1);
     }
     if (layout_.error) columns += fmt::format("  {:>{}}", "error", kErrorWidth);
     if (layout_.memory) columns += fmt::format("  {:>{}}", "memory", kMemoryWidth);
@@ -144,7 +145,7 @@ class TablePrinter {
     }
     std::string text =
         text_.figure(format_figure(*rate * view_.unit.per_tflops), rate_width(layout_), is_marked);
-    if (layout_.times) text += text_.time(*record, kTimeWidth);
+    if (layout_.times) text += text_.time(*record, layout_.time);
     return text;
   }
 

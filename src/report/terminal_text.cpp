@@ -15,6 +15,18 @@ namespace longca {
 namespace {
 
 constexpr std::size_t kMaxReasons = 12;
+constexpr int kTimeWidth = 8;    ///< "12345.6~"
+constexpr int kSpreadWidth = 7;  ///< " ±12.3%"
+
+/// " ±0.4%", at most kSpreadWidth columns: the interval of two rounds may be huge.
+std::string spread_text(double pct) {
+  if (pct >= 999.5) return " ±>999%";
+  return fmt::format(" ±{:.{}f}%", pct, pct < 99.95 ? 1 : 0);
+}
+
+bool has_spread(const Record& record) {
+  return record.rounds_ms.size() > 1 && record.metrics.contains("time_ci_pct");
+}
 constexpr std::size_t kMaxNames = 6;
 
 /// "sdpa, fa2, flex and 11 more".
@@ -29,6 +41,11 @@ std::string names_of(const std::vector<std::string>& kernels) {
 
 void widen(int& column, std::string_view text) {
   column = std::max(column, columns_of(text));
+}
+
+int time_width(const View& view) {
+  const auto spread = [](const Record* record) { return has_spread(*record); };
+  return kTimeWidth + (std::ranges::any_of(view.records(), spread) ? kSpreadWidth : 0);
 }
 
 Ink ink_of(StatusCode status) {
@@ -149,12 +166,20 @@ std::string TerminalText::time(const Record& record, int width) {
   const std::string_view mark = interval_mark(record);
   has_unsettled_ = has_unsettled_ || mark == kUnsettledMark;
   has_no_interval_ = has_no_interval_ || mark == kNoIntervalMark;
-  return fmt::format("{:>{}}{:1}", time ? format_figure(*time) : "-", width - 1, mark);
+  std::string text = time ? format_figure(*time) : "-";
+  if (has_spread(record)) {
+    has_rounds_ = true;
+    text += spread_text(record.metrics.at("time_ci_pct"));
+  }
+  return fmt::format("{:>{}}{:1}", text, width - 1, mark);
 }
 
 void TerminalText::marks(std::string_view group) {
   if (has_best_) {
     out_ << fmt::format("*       fastest of its {}, or a tie with it\n", group);
+  }
+  if (has_rounds_) {
+    out_ << "±       half the 95 % interval of the time over the rounds\n";
   }
   if (has_unsettled_) {
     out_ << kUnsettledMark << "       the time limit came before the interval was within 0.5 %\n";

@@ -17,6 +17,10 @@ enum class Ink { plain, bold, dim, green, yellow, red };
 /// The ink of a status.
 Ink ink_of(StatusCode status);
 
+/// The width of a column of times, "12345.6~", or with what follows in a view that has cells of
+/// several rounds, "12345.6 ±0.4%~".
+int time_width(const View& view);
+
 /// What all tables on a terminal share: colours, headings, marked figures, reasons.
 class TerminalText {
  public:
@@ -37,7 +41,8 @@ class TerminalText {
 
   /// The figure right-aligned in the width, "123.4*" in green if it is the best, else "123.4 ".
   std::string figure(const std::string& text, int width, bool is_best);
-  /// time_ms right-aligned in the width, and its mark (interval_mark).
+  /// time_ms right-aligned in the width, of several rounds with its interval, and its mark
+  /// (interval_mark).
   std::string time(const Record& record, int width);
   /// Explains the marks that were printed, a line each; `*` marks the fastest of its `group`, "mask
   /// and length".
@@ -52,6 +57,7 @@ class TerminalText {
   bool has_best_ = false;
   bool has_unsettled_ = false;
   bool has_no_interval_ = false;
+  bool has_rounds_ = false;
 };
 
 }  // namespace longca

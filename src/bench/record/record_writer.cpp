@@ -189,6 +189,20 @@ void RecordWriter::drop_backup() {
   backup_ = {};
 }
 
+void RecordWriter::keep_latest() {
+  if (old_bytes_ > 0 || !S_ISREG(info_of(file_.get(), path_).st_mode)) return;
+  const std::vector<Record> records = read_records(file_.get(), path_.string()).records;
+  const std::vector<Record> latest = latest_records(records);
+  if (latest.size() == records.size()) return;
+  OutputFile fresh(path_);
+  lock(fresh.descriptor(), path_);
+  for (const Record& record : latest) {
+    append_whole(fresh.descriptor(), to_line(record) + '\n', path_);
+  }
+  file_ = fresh.commit_open();
+  ::fcntl(file_.get(), F_SETFL, O_APPEND);
+}
+
 void RecordWriter::append(const Record& record) {
   if (old_bytes_ > 0) set_aside();
   append_whole(file_.get(), to_line(record) + '\n', path_);

@@ -33,6 +33,10 @@ class RecordWriter {
   /// record.
   void append(const Record& record);
 
+  /// Rewrites the file with the last record of each key only. Leaves what is no regular file as it
+  /// is. Throws SystemError, and the file is then as it was.
+  void keep_latest();
+
   /// Where the records are that this file does not hold any more; empty if there are none.
   const std::filesystem::path& backup() const { return backup_.path; }
 

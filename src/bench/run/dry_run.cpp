@@ -150,19 +150,22 @@ void print_rows(std::ostream& out, const std::vector<Row>& rows) {
 }
 
 void print_totals(std::ostream& out, const Totals& totals, std::size_t listed,
-                  const SuiteSize& size, const RunLimits& limits) {
+                  const SuiteSize& size, const RunLimits& limits, int rounds) {
   fmt::print(out, "{} cells of {} problems, {:.3f} GFLOP once through, at most {:.1f} MiB\n",
              size.cells, size.problems, totals.flops / 1e9,
              static_cast<double>(totals.max_bytes) / (1 << 20));
   if (const std::int64_t rest = size.cells - static_cast<std::int64_t>(listed); rest > 0) {
     fmt::print(out, "{} of them are not listed, and not in the figures\n", rest);
   }
+  if (rounds > 1) {
+    fmt::print(out, "{} rounds: {} cells to run\n", rounds, rounds * size.cells);
+  }
   if (listed > totals.unknown) {
     const auto counted = static_cast<double>(listed - totals.unknown);
     fmt::print(out,
                "up to about {} here, by the limits of {} s of timing a cell and {} s of "
                "verification a problem\n",
-               duration(totals.seconds / counted * static_cast<double>(size.cells)),
+               duration(totals.seconds / counted * static_cast<double>(rounds * size.cells)),
                limits.time_limit_s, limits.verify_budget_s);
   }
   if (totals.unknown > 0) {
@@ -177,14 +180,14 @@ void print_totals(std::ostream& out, const Totals& totals, std::size_t listed,
 }  // namespace
 
 void print_dry_run(std::ostream& out, const CaseList& list, const SuiteSize& size,
-                   const RunLimits& limits) {
+                   const RunLimits& limits, int rounds) {
   std::vector<Row> rows{Row(kColumns.begin(), kColumns.end())};
   rows.front().insert(rows.front().end(), {"GFLOP", "MiB", "axes"});
   Totals totals;
   MaskMaker masks;
   for (const Case& c : list.cases) rows.push_back(row_of(c, masks.mask_of(c), limits, totals));
   print_rows(out, rows);
-  print_totals(out, totals, list.cases.size(), size, limits);
+  print_totals(out, totals, list.cases.size(), size, limits, rounds);
 }
 
 }  // namespace longca

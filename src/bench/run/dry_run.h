@@ -13,8 +13,9 @@ inline constexpr std::size_t kListedCells = 1000;
 /// Lists cells without running them: FLOPs, an estimate of the memory (inputs, outputs and
 /// reference; a kernel's workspace is not known before its plan), and why a kernel will not run.
 /// `list` has the first kListedCells of the suite, whose size is `size`. Masks are made until they
-/// have cost about a second; cells of others have "-" instead of figures.
+/// have cost about a second; cells of others have "-" instead of figures. All of it runs `rounds`
+/// times over.
 void print_dry_run(std::ostream& out, const CaseList& list, const SuiteSize& size,
-                   const RunLimits& limits);
+                   const RunLimits& limits, int rounds = 1);
 
 }  // namespace longca

@@ -68,7 +68,7 @@ Progress::~Progress() {
 }
 
 void Progress::started(const Case& c) {
-  draw_bar(describe_case(c));
+  draw_bar(round_ + describe_case(c));
 }
 
 void Progress::finished(const Record& record, const std::string& output) {
@@ -80,9 +80,13 @@ void Progress::finished(const Record& record, const std::string& output) {
     fmt::print(out_, "{} | {}\n", record.c.kernel, printable(line));
   }
   if (style_ == Style::lines || failed(record)) {
-    fmt::print(out_, "[{}/{}] {}\n", done_, cells_, printable(describe_record(record)));
+    fmt::print(out_, "[{}/{}] {}{}\n", done_, cells_, round_, printable(describe_record(record)));
   }
   std::fflush(out_);
+}
+
+void Progress::begin_round(int round, int rounds) {
+  round_ = fmt::format("round {} of {}, ", round, rounds);
 }
 
 void Progress::draw_bar(const std::string& now) {

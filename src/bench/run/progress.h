@@ -16,8 +16,8 @@ std::string describe_record(const Record& record);
 /// "59 s", "4:05", "2:03:04".
 std::string format_duration(double seconds);
 
-/// Shows a run's progress on stderr: on a terminal a bar with the time left, and a line per cell
-/// that failed; otherwise a line per cell.
+/// Shows a run's progress on stderr (a cell counts once per round): on a terminal a bar with the
+/// time left, and a line per cell that failed; otherwise a line per cell.
 class Progress : public RunListener {
  public:
   enum class Style : std::uint8_t { silent, lines, bar };
@@ -29,6 +29,10 @@ class Progress : public RunListener {
 
   void started(const Case& c) override;
   void finished(const Record& record, const std::string& output) override;
+  /// Names the round in what follows, from 1.
+  void begin_round(int round, int rounds);
+  /// Takes cells that will not run off those that are still to do.
+  void leave_out(std::size_t cells) { cells_ -= cells; }
 
  private:
   void draw_bar(const std::string& now);
@@ -38,6 +42,7 @@ class Progress : public RunListener {
   std::size_t done_ = 0;
   Style style_;
   std::FILE* out_;
+  std::string round_;  ///< "round 2 of 7, "; empty in a run without rounds
   std::chrono::steady_clock::time_point begin_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "bench/compare/compare_records.h"
+
 namespace longca {
 namespace {
 
@@ -28,6 +30,20 @@ bool add(const Record* record, RankedRow& ranked) {
   return true;
 }
 
+/// What the work took in each round: the sums of its passes, sample by sample.
+Rounds rounds_of_work(const ViewRow& row, std::span<const Pass> passes) {
+  Rounds sums = rounds_of(*row.pass(passes.front()));
+  for (const Pass pass : passes.subspan(1)) {
+    const Rounds more = rounds_of(*row.pass(pass));
+    sums.resize(std::min(sums.size(), more.size()));
+    for (std::size_t r = 0; r < sums.size(); ++r) {
+      sums[r].resize(std::min(sums[r].size(), more[r].size()));
+      for (std::size_t i = 0; i < sums[r].size(); ++i) sums[r][i] += more[r][i];
+    }
+  }
+  return sums;
+}
+
 bool is_tie(const RankedRow& fastest, const RankedRow& other) {
   if (other.time_ms <= fastest.time_ms * (1 + Ranking::kTie)) return true;
   return fastest.half_width_ms && other.half_width_ms &&
@@ -50,7 +66,17 @@ Ranking rank(const ViewGroup& group, Work work) {
     if (std::ranges::all_of(passes, adds)) ranking.rows.push_back(ranked);
   }
   std::ranges::stable_sort(ranking.rows, {}, &RankedRow::time_ms);
-  for (RankedRow& row : ranking.rows) row.is_first = is_tie(ranking.rows.front(), row);
+  std::vector<TimePair> pairs;
+  for (const RankedRow& row : ranking.rows) {
+    pairs.push_back(
+        {rounds_of_work(*ranking.rows.front().row, passes), rounds_of_work(*row.row, passes)});
+  }
+  const auto answers = compare_times(pairs, Ranking::kTie);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    RankedRow& row = ranking.rows[i];
+    row.is_first = answers[i] && answers[i]->over_rounds ? answers[i]->change != Change::slower
+                                                         : is_tie(ranking.rows.front(), row);
+  }
   return ranking;
 }
 

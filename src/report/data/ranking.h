@@ -29,7 +29,9 @@ struct RankedRow {
   /// Half the 95 % confidence interval of time_ms, in ms; absent where too few repetitions ran. Of
   /// a step the sum of both.
   std::optional<double> half_width_ms;
-  bool is_first = false;  ///< the fastest, or a tie: within kTie of it, or intervals overlap
+  /// The fastest, or a tie: of several rounds what compare_times does not call slower; of one round
+  /// what is within kTie of it, or whose interval overlaps.
+  bool is_first = false;
 };
 
 /// The rows of one group by time: who is first, and how far ahead. All views mark and name the

@@ -62,6 +62,26 @@ TEST(RecordWriter, ReplaceStartsAnew) {
   EXPECT_EQ(read_file(folder / "a.jsonl"), lines_of({3}));
 }
 
+TEST(RecordWriter, KeepsTheLatestOfEachKeyAndWritesOn) {
+  const TempDirectory folder;
+  write_file(folder / "a.jsonl", lines_of({7}));
+  RecordWriter writer(folder / "a.jsonl", Mode::resume);
+  writer.append(record_of(1, "first round"));
+  writer.append(record_of(2));
+  writer.append(record_of(1));
+  writer.keep_latest();
+  EXPECT_EQ(read_file(folder / "a.jsonl"), lines_of({7, 1, 2}));
+  writer.append(record_of(3));
+  EXPECT_EQ(read_file(folder / "a.jsonl"), lines_of({7, 1, 2, 3}));
+}
+
+TEST(RecordWriter, KeepsAnOldFileThatNoRecordHasReplaced) {
+  const TempDirectory folder;
+  write_file(folder / "a.jsonl", lines_of({1, 1}));
+  RecordWriter(folder / "a.jsonl", Mode::replace).keep_latest();
+  EXPECT_EQ(read_file(folder / "a.jsonl"), lines_of({1, 1}));
+}
+
 TEST(RecordWriter, ReplaceTakesAnEmptyFileAndWhatAKilledRunLeft) {
   const TempDirectory folder;
   const std::string line = lines_of({1});

@@ -52,6 +52,20 @@ TEST(Progress, ABarShowsTimeLeftAndKeepsFailures) {
   EXPECT_TRUE(text.ends_with("\r\033[K"));
 }
 
+TEST(Progress, NamesTheRoundAndCountsWhatIsLeft) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
+  {
+    Progress progress(6, Progress::Style::lines, file.get());
+    progress.begin_round(2, 3);
+    progress.leave_out(2);
+    progress.finished(example(StatusCode::ok), "");
+  }
+  std::string text(4096, '\0');
+  std::rewind(file.get());
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  EXPECT_EQ(text, "[1/4] round 2 of 3, naive causal 4096 forward: ok, 3.25 ms, 500.0 GFLOP/s\n");
+}
+
 TEST(Progress, SilentIsSilent) {
   EXPECT_EQ(shown(Progress::Style::silent, {StatusCode::ok, StatusCode::crash}), "");
 }

@@ -54,6 +54,22 @@ TEST(Ranking, IsByTimeWithTheLeadOverWhoIsNotFirst) {
   EXPECT_DOUBLE_EQ(ranking.rows[0].tflops, 100);
 }
 
+TEST(Ranking, OfSeveralRoundsTiesAreWhatCompareCannotTellApart) {
+  Problem problem;
+  const auto add = [&](const char* kernel, double time, double spread) {
+    problem.add(kernel, Pass::forward, time);
+    for (const double share : {0.0, 1.0, -1.0, 0.5, -0.5}) {
+      problem.records.back().rounds_ms.push_back({time * (1 + share * spread)});
+    }
+  };
+  add("fastest", 10, 0.002);
+  add("noisy", 10.4, 0.1);
+  add("steady", 10.3, 0.002);
+  const Ranking ranking = rank(problem.group(), Work::forward);
+  EXPECT_EQ(names_of(ranking, true), (Names{"fastest", "noisy"}));
+  EXPECT_EQ(names_of(ranking, false), (Names{"steady"}));
+}
+
 TEST(Ranking, TimesWithinAPercentAreTies) {
   Problem problem;
   problem.add("a", Pass::forward, 10);

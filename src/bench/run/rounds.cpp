@@ -1,0 +1,148 @@
+#include "bench/run/rounds.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "bench/compare/distributions.h"
+#include "bench/compare/shift.h"
+#include "bench/measure/statistics.h"
+#include "core/error.h"
+#include "core/python_random.h"
+
+namespace longca {
+namespace {
+
+/// Groups what `key_of` calls alike, groups and their members in order of first appearance.
+template <typename KeyOf>
+std::vector<std::vector<Case>> grouped(std::span<const Case> cases, KeyOf key_of) {
+  std::vector<std::vector<Case>> groups;
+  std::map<std::string, std::size_t> places;
+  for (const Case& c : cases) {
+    const auto [place, is_new] = places.try_emplace(key_of(c), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[place->second].push_back(c);
+  }
+  return groups;
+}
+
+template <typename Item>
+void shuffle(std::vector<Item>& items, PythonRandom& random) {
+  std::vector<std::int64_t> order;
+  for (std::size_t i = 0; i < items.size(); ++i) order.push_back(static_cast<std::int64_t>(i));
+  random.shuffle(order);
+  std::vector<Item> shuffled;
+  for (const std::int64_t i : order)
+    shuffled.push_back(std::move(items[static_cast<std::size_t>(i)]));
+  items = std::move(shuffled);
+}
+
+constexpr std::array kLargestCounts = {"peak_bytes", "workspace_bytes", "device_bytes",
+                                       "error_o",    "error_lse",       "error_dq",
+                                       "error_dk",   "error_dv",        "temperature_c"};
+
+/// Metrics of all rounds but those of time, which samples give.
+std::map<std::string, double> joined_metrics(const Record& earlier, const Record& round) {
+  std::map<std::string, double> metrics = earlier.metrics;
+  const auto rounds = static_cast<double>(rounds_of_record(earlier));
+  for (const auto& [name, value] : round.metrics) {
+    const auto [known, is_new] = metrics.try_emplace(name, value);
+    if (is_new) continue;
+    const bool largest = std::ranges::find(kLargestCounts, name) != kLargestCounts.end();
+    known->second =
+        largest ? std::max(known->second, value) : (known->second * rounds + value) / (rounds + 1);
+  }
+  return metrics;
+}
+
+/// Half the 95 % interval of the time over the rounds, in percent.
+double interval_pct(const Rounds& rounds) {
+  const std::vector<double> locations = round_locations(rounds);
+  const auto n = static_cast<double>(locations.size());
+  double mean = 0;
+  for (const double location : locations) mean += std::log(location) / n;
+  double squares = 0;
+  for (const double location : locations) {
+    squares += (std::log(location) - mean) * (std::log(location) - mean);
+  }
+  const double error = std::sqrt(squares / (n - 1) / n);
+  return 100 * std::expm1(student_quantile(0.05, n - 1) * error);
+}
+
+/// Time, its interval and the rate from all samples.
+void set_times(Record& record, double flops) {
+  auto& metrics = record.metrics;
+  metrics["time_ms"] = median(record.samples_ms);
+  if (round_locations(record.rounds_ms).size() > 1) {
+    metrics["time_ci_pct"] = interval_pct(record.rounds_ms);
+  }
+  if (flops > 0 && metrics["time_ms"] > 0) metrics["tflops"] = flops / metrics["time_ms"];
+  if (metrics.contains("compute_ms") && metrics.contains("exposed_comm_ms")) {
+    metrics["exposed_comm_ms"] = metrics["time_ms"] - metrics["compute_ms"];
+  }
+  if (metrics.contains("selection_ms") && metrics.contains("end_to_end_ms")) {
+    metrics["end_to_end_ms"] = metrics["selection_ms"] + metrics["plan_ms"] + metrics["time_ms"];
+  }
+}
+
+}  // namespace
+
+void check_rounds(std::int64_t rounds) {
+  if (rounds < 1 || rounds > kMaxRounds) {
+    throw_input_error("--rounds {} is not from 1 to {}", rounds, kMaxRounds);
+  }
+}
+
+std::size_t rounds_of_record(const Record& record) {
+  if (!record.rounds_ms.empty()) return record.rounds_ms.size();
+  return record.samples_ms.empty() ? 0 : 1;
+}
+
+std::vector<Case> order_of_round(std::span<const Case> cases, std::uint64_t seed, int round) {
+  PythonRandom random(seed + static_cast<std::uint64_t>(round));
+  std::vector<Case> ordered;
+  auto by_ranks = grouped(cases, [](const Case& c) { return std::to_string(c.ranks.value_or(0)); });
+  shuffle(by_ranks, random);
+  for (const auto& of_ranks : by_ranks) {
+    auto problems = grouped(of_ranks, [](const Case& c) { return c.problem_key(); });
+    shuffle(problems, random);
+    for (auto& problem : problems) {
+      shuffle(problem, random);
+      std::ranges::move(problem, std::back_inserter(ordered));
+    }
+  }
+  return ordered;
+}
+
+Record with_round(const Record& earlier, const Record& round) {
+  Record joined = round;
+  if (!round.status.ok()) return joined;
+  LONGCA_CHECK(earlier.status.ok(), "{} has failed in an earlier round", earlier.c.key());
+  joined.rounds_ms = earlier.rounds_ms;
+  if (joined.rounds_ms.empty() && !earlier.samples_ms.empty()) {
+    joined.rounds_ms.push_back(earlier.samples_ms);
+  }
+  joined.rounds_ms.push_back(round.samples_ms);
+  if (joined.rounds_ms.size() == 1) return joined;
+  joined.samples_ms = earlier.samples_ms;
+  joined.samples_ms.insert(joined.samples_ms.end(), round.samples_ms.begin(),
+                           round.samples_ms.end());
+  const auto rate = round.metrics.find("tflops");
+  const double flops = rate == round.metrics.end() ? 0 : rate->second * round.metrics.at("time_ms");
+  joined.metrics = joined_metrics(earlier, round);
+  set_times(joined, flops);
+  if (earlier.stop == "time_limit") joined.stop = earlier.stop;
+  joined.notes.insert(earlier.notes.begin(), earlier.notes.end());
+  for (std::size_t i = 0; i < joined.rank_times_ms.size() && i < earlier.rank_times_ms.size();
+       ++i) {
+    const auto rounds = static_cast<double>(rounds_of_record(earlier));
+    joined.rank_times_ms[i] =
+        (earlier.rank_times_ms[i] * rounds + joined.rank_times_ms[i]) / (rounds + 1);
+  }
+  return joined;
+}
+
+}  // namespace longca

@@ -1,0 +1,109 @@
+#include "bench/run/rounds.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "bench/expect_input_error.h"
+#include "bench/suite/axes.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+/// One round of a cell with these samples, the middle one being the median.
+Record round_of(std::vector<double> samples) {
+  Record record;
+  record.c.kernel = "flash";
+  record.c.mask = "causal";
+  record.c.tokens = 1024;
+  record.c = canonical(record.c);
+  record.metrics = {{"time_ms", samples[1]}, {"tflops", 6 / samples[1]}};
+  record.samples_ms = std::move(samples);
+  record.stop = "converged";
+  return record;
+}
+
+TEST(Rounds, JoinsTheSamplesAndRecomputesWhatTheyGive) {
+  Record joined = with_round(Record{}, round_of({1, 2, 3}));
+  EXPECT_THAT(joined.rounds_ms, ElementsAre(ElementsAre(1, 2, 3)));
+  EXPECT_FALSE(joined.metrics.contains("time_ci_pct"));
+  joined = with_round(joined, round_of({3, 3, 3}));
+  EXPECT_THAT(joined.rounds_ms, ElementsAre(ElementsAre(1, 2, 3), ElementsAre(3, 3, 3)));
+  EXPECT_THAT(joined.samples_ms, ElementsAre(1, 2, 3, 3, 3, 3));
+  EXPECT_EQ(joined.metrics.at("time_ms"), 3);
+  EXPECT_DOUBLE_EQ(joined.metrics.at("tflops"), 2);
+  EXPECT_GT(joined.metrics.at("time_ci_pct"), 100) << "of rounds that took 2 and 3 ms";
+  EXPECT_EQ(rounds_of_record(joined), 2U);
+}
+
+TEST(Rounds, ARecordWithoutRoundsIsOne) {
+  const Record joined = with_round(round_of({1, 2, 3}), round_of({2, 2, 2}));
+  EXPECT_THAT(joined.rounds_ms, ElementsAre(ElementsAre(1, 2, 3), ElementsAre(2, 2, 2)));
+  EXPECT_EQ(rounds_of_record(round_of({1, 2, 3})), 1U);
+  EXPECT_EQ(rounds_of_record(Record{}), 0U);
+}
+
+TEST(Rounds, TheLargestMemoryAndErrorCountAndTheMeanOfTheRest) {
+  Record joined;
+  for (const double value : {1.0, 3.0, 2.0}) {
+    Record round = round_of({1, 1, 1});
+    round.metrics["peak_bytes"] = value;
+    round.metrics["error_o"] = value;
+    round.metrics["plan_ms"] = value;
+    if (value == 3) round.stop = "time_limit";
+    joined = with_round(joined, round);
+  }
+  EXPECT_EQ(joined.metrics.at("peak_bytes"), 3);
+  EXPECT_EQ(joined.metrics.at("error_o"), 3);
+  EXPECT_DOUBLE_EQ(joined.metrics.at("plan_ms"), 2);
+  EXPECT_EQ(joined.stop, "time_limit") << "not all rounds have converged";
+}
+
+TEST(Rounds, AFailureOfOneIsTheCells) {
+  Record failed = round_of({1, 1, 1});
+  failed.status = {StatusCode::wrong, "dq"};
+  failed.samples_ms.clear();
+  const Record joined = with_round(with_round(Record{}, round_of({1, 1, 1})), failed);
+  EXPECT_EQ(joined.status.code, StatusCode::wrong);
+  EXPECT_TRUE(joined.rounds_ms.empty());
+}
+
+TEST(Rounds, EachHasANewOrderThatItsSeedDetermines) {
+  std::vector<Case> cases;
+  for (int tokens = 1; tokens <= 8; ++tokens) {
+    for (const char* kernel : {"flash", "naive"}) {
+      Case c = round_of({1, 1, 1}).c;
+      c.tokens = tokens;
+      c.kernel = kernel;
+      cases.push_back(canonical(c));
+    }
+  }
+  const auto keys = [](const std::vector<Case>& list) {
+    std::vector<std::string> found;
+    for (const Case& c : list) found.push_back(c.key());
+    return found;
+  };
+  const auto first = keys(order_of_round(cases, 7, 0));
+  EXPECT_THAT(first, ::testing::UnorderedElementsAreArray(keys(cases)));
+  EXPECT_EQ(first, keys(order_of_round(cases, 7, 0)));
+  EXPECT_NE(first, keys(order_of_round(cases, 7, 1)));
+  EXPECT_NE(first, keys(order_of_round(cases, 8, 0)));
+  const auto ordered = order_of_round(cases, 7, 0);
+  for (std::size_t i = 0; i < ordered.size(); i += 2) {
+    EXPECT_EQ(ordered[i].problem_key(), ordered[i + 1].problem_key()) << "share a reference";
+  }
+}
+
+TEST(Rounds, RefusesNumbersThatNoRunCanHave) {
+  check_rounds(1);
+  check_rounds(kMaxRounds);
+  for (const std::int64_t rounds : {0L, -1L, kMaxRounds + 1L}) {
+    expect_input_error([&] { check_rounds(rounds); }, "is not from 1 to 1000");
+  }
+}
+
+}  // namespace
+}  // namespace longca::testing

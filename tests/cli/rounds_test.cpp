@@ -1,0 +1,76 @@
+// `longca bench --rounds` from outside.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "bench/record/record.h"
+#include "support/process.h"
+#include "support/temp_directory.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class RoundsOfBench : public ::testing::Test {
+ protected:
+  ProcessResult bench(std::vector<std::string> more) const {
+    std::vector<std::string> arguments{
+        "bench", "-a",           "kernel=naive,flash", "-a",   "mask=full", "-a", "tokens=64",
+        "-a",    "pass=forward", "--time-limit",       "0.01", "--out",     out_};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_longca(arguments, {.directory = folder_.path().string()});
+  }
+
+  const TempDirectory folder_;
+  const std::string out_ = (folder_ / "out.jsonl").string();
+};
+
+TEST_F(RoundsOfBench, RecordsTheSamplesOfEachRound) {
+  const ProcessResult result = bench({"--rounds", "3"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("[6/6] round 3 of 3, "));
+  EXPECT_THAT(result.out, HasSubstr("±"));
+  const std::vector<Record> records = read_records(out_).records;
+  ASSERT_THAT(records, SizeIs(2)) << "one line a cell";
+  for (const Record& record : records) {
+    EXPECT_THAT(record.rounds_ms, SizeIs(3));
+    std::vector<double> all;
+    for (const auto& round : record.rounds_ms) all.insert(all.end(), round.begin(), round.end());
+    EXPECT_EQ(record.samples_ms, all);
+    EXPECT_TRUE(record.metrics.contains("time_ci_pct"));
+    EXPECT_EQ(record.env["rounds"]["count"], 3);
+    EXPECT_TRUE(record.env["rounds"]["seed"].is_number());
+  }
+}
+
+TEST_F(RoundsOfBench, ResumeRunsTheRoundsThatAreMissing) {
+  ASSERT_EQ(bench({}).exit_code, 0);
+  EXPECT_THAT(read_records(out_).records.at(0).rounds_ms, SizeIs(0));
+  const ProcessResult result = bench({"--rounds", "3", "--resume"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("[4/4] round 3 of 3, "));
+  for (const Record& record : read_records(out_).records) EXPECT_THAT(record.rounds_ms, SizeIs(3));
+  EXPECT_THAT(bench({"--rounds", "2", "--resume"}).err, ::testing::Not(HasSubstr("round")));
+}
+
+TEST_F(RoundsOfBench, DryRunCountsThem) {
+  const ProcessResult result = bench({"--rounds", "3", "--dry-run"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, HasSubstr("3 rounds: 6 cells to run\n"));
+}
+
+TEST_F(RoundsOfBench, RefusesNumbersThatNoRunCanHave) {
+  for (const char* rounds : {"0", "-3", "100000", "99999999999999999999", "two"}) {
+    const ProcessResult result = bench({"--rounds", rounds});
+    EXPECT_EQ(result.exit_code, 2) << rounds;
+    EXPECT_THAT(result.err, HasSubstr("--rounds")) << rounds;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace longca::testing
