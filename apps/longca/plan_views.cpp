@@ -34,7 +34,7 @@ std::vector<Case> distinct_plans(std::span<const Case> cases) {
     plain.pass = Pass::forward;
     const auto [place, is_new] = places.try_emplace(plain.key(), plans.size());
     if (is_new) plans.push_back(plain);
-    if (c.pass == Pass::backward) plans[place->second].pass = Pass::backward;
+    if (c.pass != Pass::forward) plans[place->second].pass = Pass::backward;
   }
   return plans;
 }

@@ -60,10 +60,13 @@ Launcher launcher_of(const CpArguments& arguments, const std::optional<MpiLaunch
 }
 
 /// The trace file of a run's only cell, as an absolute path for ranks with another folder.
-std::filesystem::path trace_file(const std::string& name, std::size_t cells) {
-  if (cells != 1) {
+std::filesystem::path trace_file(const std::string& name, std::span<const Case> cells) {
+  if (cells.size() != 1) {
     throw_input_error("--trace: one cell is traced, and there are {}; choose it by -a AXIS=VALUE",
-                      cells);
+                      cells.size());
+  }
+  if (cells.front().pass == Pass::step) {
+    throw InputError("--trace: one pass is traced, not a step; choose pass=forward or backward");
   }
   const OutputFile probe(name);  // whether it can be written, before anything is measured
   return std::filesystem::absolute(name);
@@ -100,7 +103,7 @@ void cp(const CpArguments& arguments) {
   files.writes("--trace", arguments.trace);
   files.writes("--plot", arguments.plot);
   if (runs && !arguments.trace.empty()) {
-    options.cell.trace = trace_file(arguments.trace, list.cases.size());
+    options.cell.trace = trace_file(arguments.trace, list.cases);
   }
   if (found && launch->rank > 0) {
     if (runs) become_rank(options.start);

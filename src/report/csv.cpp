@@ -11,6 +11,7 @@
 #include "bench/record/origin.h"
 #include "bench/suite/axes.h"
 #include "core/printable.h"
+#include "report/data/draws.h"
 
 namespace longca {
 namespace {
@@ -53,7 +54,7 @@ void write_line(std::ostream& out, const std::vector<std::string>& fields) {
 }  // namespace
 
 void write_csv(std::ostream& out, std::span<const Record> records) {
-  const std::vector<Record> latest = latest_of_each_build(records);
+  const std::vector<Record> latest = average_draws(latest_of_each_build(records));
   const std::vector<std::string> metrics = metric_columns(latest);
   std::vector<std::string> line;
   for (const Axis& axis : axis_table()) line.push_back(field(axis.name));
@@ -64,7 +65,7 @@ void write_csv(std::ostream& out, std::span<const Record> records) {
   for (const Record& record : latest) {
     line.clear();
     for (const Axis& axis : axis_table())
-      line.push_back(field(full_text(axis, record.c).value_or("")));
+      line.push_back(field(axis_text(axis, record).value_or("")));
     line.push_back(field(std::string(to_string(record.status.code))));
     line.push_back(field(record.status.reason));
     for (const std::string& metric : metrics) {

@@ -45,6 +45,10 @@ std::string format_percent(double percent) {
   return fmt::format("{:.0f}", std::round(percent) + 0.0);
 }
 
+std::string format_spread(double percent) {
+  return fmt::format("{:.1f}%", percent);
+}
+
 int columns_of(std::string_view text) {
   const auto begins_character = [](unsigned char c) { return (c & 0xc0) != 0x80; };
   return static_cast<int>(std::count_if(text.begin(), text.end(), begins_character));

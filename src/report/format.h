@@ -26,6 +26,9 @@ std::string format_error(double error);
 /// Without decimals and without "-0": "12".
 std::string format_percent(double percent);
 
+/// "2.1%".
+std::string format_spread(double percent);
+
 /// UTF-8 characters of a text: the columns that it takes on a terminal.
 int columns_of(std::string_view text);
 

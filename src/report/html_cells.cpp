@@ -186,7 +186,7 @@ void HtmlCells::add_cell(const Record& record, const ViewRow& row, const json& s
   if (!record.rank_times_ms.empty()) {
     rank_times_.push_back({places_.size() - 1, samples_json(record.rank_times_ms)});
   }
-  RepeatCommand command = repeat_command(c);
+  RepeatCommand command = repeat_command(record);
   put("command", std::move(command.row));
   put("command_problem", std::move(command.problem));
   if (!c.scheme) return;

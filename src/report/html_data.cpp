@@ -129,11 +129,10 @@ class KindWriter {
   void add_ranking(json& problem, Work of_work, const Ranking& ranking) const {
     if (ranking.rows.empty()) return;
     const std::string work(to_string(of_work));
-    const Pass pass = of_work == Work::backward ? Pass::backward : Pass::forward;
     json tied = json::array();
     for (const RankedRow& row : ranking.rows) {
       if (!row.is_first) continue;
-      const Record* record = row.row->pass(pass);
+      const Record* record = row.record;
       tied.push_back({series_of_.at(record), cells_.index_of(record), short_number(row.time_ms, 4),
                       short_number(row.tflops * view_.unit.per_tflops, 4)});
     }
@@ -142,7 +141,7 @@ class KindWriter {
     const auto lead = ranking.lead();
     if (!lead) return;
     problem[work]["lead"] = short_number(*lead, 4);
-    problem[work]["next"] = series_of_.at(next->row->pass(pass));
+    problem[work]["next"] = series_of_.at(next->record);
   }
 
   json figure_json(const Figure& figure) const {

@@ -37,6 +37,9 @@ constexpr std::string_view kMarks =
     "~: the time limit came before the 95 % interval was within 0.5 %; ?: too few repetitions for "
     "an interval. ";
 
+constexpr std::string_view kSpreadSentence =
+    "Spread: standard deviation of the rates of several seeds, whose FLOPs and times are summed. ";
+
 /// "`sliding_window` window 512".
 std::string mask_cell(const ViewGroup& group) {
   std::string mask = markdown_code(group.mask);
@@ -48,9 +51,10 @@ std::string row_line(const View& view, const ViewGroup& group, const PassRanking
                      const ViewRow& row) {
   std::string line = fmt::format("| {} | {} | {} |", mask_cell(group), format_tokens(group.tokens),
                                  markdown_code(row.kernel));
-  for (const Pass pass : {Pass::forward, Pass::backward}) {
+  for (const Pass pass : kPasses) {
     if (view.has(pass)) line += pass_cells(view, row.pass(pass), rankings.is_marked(row, pass));
   }
+  if (has_draws(view)) line += markdown_cell(spread_of(row), format_spread);
   return line + markdown_cell(largest_error(row), format_error) +
          markdown_cell(memory_of(view, row), format_bytes);
 }
@@ -65,10 +69,14 @@ void write_section(std::ostream& out, const View& view, const ViewSection& secti
   write_section_heading(out, section, "##");
   std::string titles = "| mask | tokens | kernel |";
   std::string rule = "|---|--:|---|";
-  for (const Pass pass : {Pass::forward, Pass::backward}) {
+  for (const Pass pass : kPasses) {
     if (!view.has(pass)) continue;
     titles += fmt::format(" {} {} | ms |", to_string(pass), view.unit.name);
     rule += "--:|--:|";
+  }
+  if (has_draws(view)) {
+    titles += " spread |";
+    rule += "--:|";
   }
   out << titles << " error | memory |\n" << rule << "--:|--:|\n";
   for (const ViewGroup& group : section.groups) {
@@ -102,8 +110,8 @@ void write_single(std::ostream& out, std::span<const Record> records) {
   const View view = make_view(records);
   write_head(out, view, records);
   out << " Bold: fastest of its mask and length" << kTies << kMarks << "Memory: peak of the "
-      << to_string(memory_pass(view))
-      << " pass. Error: largest relative error of O, dQ, dK, dV against the float64 reference.\n";
+      << to_string(memory_pass(view)) << " pass. " << (has_draws(view) ? kSpreadSentence : "")
+      << "Error: largest relative error of O, dQ, dK, dV against the float64 reference.\n";
   for (const ViewSection& section : view.sections) write_section(out, view, section);
   write_sparse_markdown(out, compare_with_dense(records));
   write_reasons(out, view, "##");
@@ -142,11 +150,15 @@ void write_ranks_section(std::ostream& out, const View& view, const Baselines& b
   write_section_heading(out, section, "###");
   std::string titles = "| mask | tokens | ranks | scheme | shard | kernel |";
   std::string rule = "|---|--:|--:|---|---|---|";
-  for (const Pass pass : {Pass::forward, Pass::backward}) {
+  for (const Pass pass : kPasses) {
     if (!view.has(pass)) continue;
     titles += fmt::format(" {} {} | efficiency | ms | exposed ms | sent | formula |",
                           to_string(pass), view.unit.name);
     rule += "--:|--:|--:|--:|--:|--:|";
+  }
+  if (has_draws(view)) {
+    titles += " spread |";
+    rule += "--:|";
   }
   out << titles << " imbalance | memory | error |\n" << rule << "--:|--:|--:|\n";
   for (const ViewGroup& group : section.groups) {
@@ -155,11 +167,12 @@ void write_ranks_section(std::ostream& out, const View& view, const Baselines& b
       out << fmt::format("| {} | {} | {} | {} | {} | {} |", mask_cell(group),
                          format_tokens(group.tokens), group.ranks, markdown_code(row.scheme),
                          markdown_escaped(row.c().shard.value_or("")), markdown_code(row.kernel));
-      for (const Pass pass : {Pass::forward, Pass::backward}) {
+      for (const Pass pass : kPasses) {
         if (view.has(pass)) {
           out << ranks_pass_cells(view, baselines, row.pass(pass), rankings.is_marked(row, pass));
         }
       }
+      if (has_draws(view)) out << markdown_cell(spread_of(row), format_spread);
       out << markdown_cell(largest_of(row, "imbalance"),
                            [](double ratio) { return fmt::format("{:.3f}", ratio); })
           << markdown_cell(memory_of(view, row), format_bytes)
@@ -183,8 +196,8 @@ void write_over_ranks(std::ostream& out, const SplitRecords& split) {
          "steps, and its share. Sent: "
          "bytes by the rank that sends most in one pass; = equals the formula to the byte, ≠ does "
          "not. Imbalance: allowed cells that a rank computes, largest over mean. Memory: "
-      << to_string(memory_pass(view))
-      << ", of the rank that needs most. Error: as on one device.\n";
+      << to_string(memory_pass(view)) << ", of the rank that needs most. "
+      << (has_draws(view) ? kSpreadSentence : "") << "Error: as on one device.\n";
   for (const ViewSection& section : view.sections) {
     write_ranks_section(out, view, baselines, section);
   }

@@ -22,6 +22,7 @@ constexpr int kSentWidth = 11;    ///< "1023 KiB ="
 constexpr int kImbalanceWidth = 6;
 constexpr int kErrorWidth = 8;
 constexpr int kMemoryWidth = 9;
+constexpr int kSpreadWidth = 6;
 constexpr std::size_t kMaxDifferences = 12;
 
 /// The columns that fit the terminal, and their widths. Optional ones are dropped from the last on.
@@ -35,6 +36,7 @@ struct Layout {
   bool imbalance = true;
   bool memory = true;
   bool exposed_ms = true;
+  bool spread = false;  ///< of draws
 
   int left() const {
     return tokens + kGap + kRanksWidth + kGap + scheme + (kernel > 0 ? kGap + kernel : 0);
@@ -45,13 +47,15 @@ struct Layout {
   }
   int width(int passes) const {
     return left() + passes * (kGap + pass()) + (imbalance ? kGap + kImbalanceWidth : 0) +
-           (error ? kGap + kErrorWidth : 0) + (memory ? kGap + kMemoryWidth : 0);
+           (error ? kGap + kErrorWidth : 0) + (memory ? kGap + kMemoryWidth : 0) +
+           (spread ? kGap + kSpreadWidth : 0);
   }
 };
 
 Layout layout_for(const View& view, int width) {
   Layout layout;
   layout.time = time_width(view);
+  layout.spread = has_draws(view);
   for (const ViewSection& section : view.sections) {
     for (const ViewGroup& group : section.groups) {
       widen(layout.tokens, format_tokens(group.tokens));
@@ -62,9 +66,10 @@ Layout layout_for(const View& view, int width) {
     layout.kernel = 6;
     for (const std::string& kernel : view.kernels) widen(layout.kernel, printable(kernel));
   }
+  const auto passes = static_cast<int>(std::ranges::count(view.has_pass, true));
   for (bool* column :
        {&layout.exposed_ms, &layout.memory, &layout.imbalance, &layout.error, &layout.sent}) {
-    if (layout.width(view.has_pass[0] + view.has_pass[1]) > width) *column = false;
+    if (layout.width(passes) > width) *column = false;
   }
   return layout;
 }
@@ -115,7 +120,7 @@ class RanksTablePrinter {
     std::string columns = fmt::format("{:>{}}  {:>{}}  {:{}}", "tokens", layout_.tokens, "ranks",
                                       kRanksWidth, "scheme", layout_.scheme);
     if (layout_.kernel > 0) columns += fmt::format("  {:{}}", "kernel", layout_.kernel);
-    for (const Pass pass : {Pass::forward, Pass::backward}) {
+    for (const Pass pass : kPasses) {
       if (!view_.has(pass)) continue;
       passes += fmt::format("  {:>{}}", to_string(pass), layout_.pass());
       columns +=
@@ -124,6 +129,7 @@ class RanksTablePrinter {
       columns += fmt::format("{:>{}}", layout_.exposed_ms ? "%" : "exp.", kShareWidth);
       if (layout_.sent) columns += fmt::format("{:>{}}  ", "sent", kSentWidth - 2);
     }
+    if (layout_.spread) columns += fmt::format("  {:>{}}", "spread", kSpreadWidth);
     if (layout_.imbalance) columns += fmt::format("  {:>{}}", "imbal.", kImbalanceWidth);
     if (layout_.error) columns += fmt::format("  {:>{}}", "error", kErrorWidth);
     if (layout_.memory) columns += fmt::format("  {:>{}}", "memory", kMemoryWidth);
@@ -141,7 +147,7 @@ class RanksTablePrinter {
                                      layout_.tokens, first ? std::to_string(group.ranks) : "",
                                      kRanksWidth, printable(row.scheme), layout_.scheme);
       if (layout_.kernel > 0) line += fmt::format("  {:{}}", printable(row.kernel), layout_.kernel);
-      for (const Pass pass : {Pass::forward, Pass::backward}) {
+      for (const Pass pass : kPasses) {
         if (view_.has(pass))
           line += "  " + pass_cell(row.pass(pass), rankings.is_marked(row, pass));
       }
@@ -187,6 +193,7 @@ class RanksTablePrinter {
     const auto add = [&](bool shown, int width, const std::optional<double>& value, auto format) {
       if (shown) text += fmt::format("  {:>{}}", value ? format(*value) : "-", width);
     };
+    add(layout_.spread, kSpreadWidth, spread_of(row), format_spread);
     add(layout_.imbalance, kImbalanceWidth, largest_of(row, "imbalance"),
         [](double ratio) { return fmt::format("{:.2f}", ratio); });
     add(layout_.error, kErrorWidth, largest_error(row), format_error);
@@ -228,6 +235,7 @@ class RanksTablePrinter {
     add(layout_.sent && has_equal_,
         "sent    by the rank that sends most in one pass; = equals the scheme's formula to the "
         "byte");
+    add(layout_.spread, kSpreadLegend);
     add(layout_.imbalance, "imbal.  allowed cells that a rank computes, largest over mean");
     add(layout_.error,
         "error   largest relative error of O, dQ, dK, dV against the float64 reference");

@@ -20,6 +20,7 @@ constexpr int kRateWidth = 8;     ///< "123.4*"
 constexpr int kStatusWidth = 12;  ///< "unsupported", which may reach into the time column
 constexpr int kErrorWidth = 8;
 constexpr int kMemoryWidth = 9;
+constexpr int kSpreadWidth = 6;
 constexpr int kMinWidth = 40;  ///< of COLUMNS
 constexpr int kMaxWidth = 10'000;
 
@@ -32,6 +33,7 @@ struct Layout {
   bool times = true;
   bool error = true;
   bool memory = true;
+  bool spread = false;  ///< of draws
 };
 
 class TablePrinter {
@@ -51,7 +53,9 @@ class TablePrinter {
  private:
   static std::string label(const ViewGroup& group) { return printable(group.title()); }
 
-  static int passes_of(const View& view) { return view.has_pass[0] + view.has_pass[1]; }
+  static int passes_of(const View& view) {
+    return static_cast<int>(std::ranges::count(view.has_pass, true));
+  }
 
   static int rate_width(const Layout& layout) { return layout.times ? kRateWidth : kStatusWidth; }
   static int pass_width(const Layout& layout) {
@@ -61,12 +65,13 @@ class TablePrinter {
   static int width_of(const Layout& layout, int passes) {
     return layout.mask + kGap + layout.tokens + kGap + layout.kernel +
            passes * (kGap + pass_width(layout)) + (layout.error ? kGap + kErrorWidth : 0) +
-           (layout.memory ? kGap + kMemoryWidth : 0);
+           (layout.memory ? kGap + kMemoryWidth : 0) + (layout.spread ? kGap + kSpreadWidth : 0);
   }
 
   static Layout layout_for(const View& view, int width) {
     Layout layout;
     layout.time = time_width(view);
+    layout.spread = has_draws(view);
     for (const ViewSection& section : view.sections) {
       for (const ViewGroup& group : section.groups) {
         widen(layout.mask, label(group));
@@ -105,13 +110,14 @@ class TablePrinter {
     std::string passes = fmt::format("{:{}}", "", left);
     std::string columns = fmt::format("{:{}}  {:>{}}  {:{}}", "mask", layout_.mask, "tokens",
                                       layout_.tokens, "kernel", layout_.kernel);
-    for (const Pass pass : {Pass::forward, Pass::backward}) {
+    for (const Pass pass : kPasses) {
       if (!view_.has(pass)) continue;
       const int width = pass_width(layout_);
       passes += fmt::format("  {:>{}}", to_string(pass), width - 1) + ' ';
       columns += fmt::format("  {:>{}} ", view_.unit.name, rate_width(layout_) - 1);
       if (layout_.times) columns += fmt::format("{:>{}} ", "ms", layout_.time - 1);
     }
+    if (layout_.spread) columns += fmt::format("  {:>{}}", "spread", kSpreadWidth);
     if (layout_.error) columns += fmt::format("  {:>{}}", "error", kErrorWidth);
     if (layout_.memory) columns += fmt::format("  {:>{}}", "memory", kMemoryWidth);
     text_.line(Ink::dim, passes);
@@ -126,11 +132,11 @@ class TablePrinter {
       const std::string tokens = first ? format_tokens(group.tokens) : "";
       std::string line = fmt::format("{:{}}  {:>{}}  {:{}}", mask, layout_.mask, tokens,
                                      layout_.tokens, printable(row.kernel), layout_.kernel);
-      for (const Pass pass : {Pass::forward, Pass::backward}) {
+      for (const Pass pass : kPasses) {
         if (view_.has(pass))
           line += "  " + pass_cell(row.pass(pass), rankings.is_marked(row, pass));
       }
-      text_.line(Ink::plain, line + error_and_memory(row));
+      text_.line(Ink::plain, line + spread_error_memory(row));
       first = false;
     }
   }
@@ -149,10 +155,13 @@ class TablePrinter {
     return text;
   }
 
-  std::string error_and_memory(const ViewRow& row) const {
+  std::string spread_error_memory(const ViewRow& row) const {
     const auto error = largest_error(row);
     const auto memory = memory_of(view_, row);
     std::string text;
+    const auto spread = spread_of(row);
+    if (layout_.spread)
+      text += fmt::format("  {:>{}}", spread ? format_spread(*spread) : "-", kSpreadWidth);
     if (layout_.error)
       text += fmt::format("  {:>{}}", error ? format_error(*error) : "-", kErrorWidth);
     if (layout_.memory)
@@ -163,6 +172,7 @@ class TablePrinter {
   void print_legend() {
     out_ << '\n';
     text_.marks("mask and length");
+    if (layout_.spread) out_ << kSpreadLegend << '\n';
     if (layout_.error) {
       out_ << "error   largest relative error of O, dQ, dK, dV against the float64 reference\n";
     }

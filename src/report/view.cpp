@@ -9,6 +9,7 @@
 
 #include "bench/record/origin.h"
 #include "bench/suite/axes.h"
+#include "report/data/draws.h"
 #include "report/data/facets.h"
 #include "report/scheme_names.h"
 #include "report/short_names.h"
@@ -111,7 +112,7 @@ void keep_larger(std::optional<double>& largest, const std::optional<double>& va
 
 SplitRecords split_records(std::span<const Record> records) {
   SplitRecords split;
-  std::vector<Record> latest = latest_of_each_build(records);
+  std::vector<Record> latest = average_draws(latest_of_each_build(records));
   shorten_own_names(latest);
   for (Record& record : latest) {
     (is_over_ranks(record) ? split.over_ranks : split.single).push_back(std::move(record));
@@ -146,6 +147,15 @@ std::optional<double> largest_error(const ViewRow& row) {
   return largest;
 }
 
+std::optional<double> spread_of(const ViewRow& row) {
+  return largest_of(row, kDrawsSpread);
+}
+
+bool has_draws(const View& view) {
+  return std::ranges::any_of(view.records(),
+                             [](const Record* record) { return record->metrics.contains(kDraws); });
+}
+
 std::string_view interval_mark(const Record& record) {
   if (!record.metrics.contains("time_ms")) return "";
   if (!record.metrics.contains("time_ci_pct")) return kNoIntervalMark;
@@ -153,7 +163,10 @@ std::string_view interval_mark(const Record& record) {
 }
 
 Pass memory_pass(const View& view) {
-  return view.has(Pass::backward) ? Pass::backward : Pass::forward;
+  for (const Pass pass : {Pass::backward, Pass::step}) {
+    if (view.has(pass)) return pass;
+  }
+  return Pass::forward;
 }
 
 std::optional<double> memory_of(const View& view, const ViewRow& row) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -20,7 +21,7 @@ namespace longca {
 ///     sections   one per setting of the axes (and machine and build: facets.h) that take several
 ///                values for one mask and length
 ///       groups   one per mask and length: cells of equal work
-///         rows   one per kernel: its forward and its backward cell
+///         rows   one per kernel: its forward cell, its backward cell and that of the step
 ///
 /// Cells over ranks (`longca cp`) have a view of their own, in which a group has one number of
 /// ranks and a row is a scheme with its shard, factor and transport.
@@ -29,11 +30,13 @@ namespace longca {
 struct ViewRow {
   std::string kernel;
   std::string scheme;  ///< SchemeNames::row over ranks, else empty
-  std::array<const Record*, 2> passes = {nullptr, nullptr};  ///< by Pass
+  std::array<const Record*, std::size(kPasses)> passes{};  ///< by Pass; nullptr: none
 
   const Record* pass(Pass p) const { return passes[static_cast<std::size_t>(p)]; }
-  /// The case of either pass, for what both have in common.
-  const Case& c() const { return (passes[0] != nullptr ? passes[0] : passes[1])->c; }
+  /// The case of one of the passes, for what they have in common.
+  const Case& c() const {
+    return (*std::ranges::find_if(passes, [](const Record* pass) { return pass != nullptr; }))->c;
+  }
 };
 
 struct ViewGroup {
@@ -60,7 +63,7 @@ struct View {
   std::vector<std::string> schemes;  ///< in order of first appearance; none on one device
   std::map<StatusCode, int> status_counts;
   RateUnit unit;  ///< of all rates
-  std::array<bool, 2> has_pass = {false, false};
+  std::array<bool, std::size(kPasses)> has_pass{};
 
   bool has(Pass pass) const { return has_pass[static_cast<std::size_t>(pass)]; }
   int cells() const;
@@ -68,8 +71,9 @@ struct View {
   std::vector<const Record*> records() const;
 };
 
-/// The last record of each case, machine and build, cells on one device apart from cells over
-/// ranks; the user's own files by their short names (shorten_own_names).
+/// The last record of each case, machine and build, those of several seeds as one (data/draws.h),
+/// cells on one device apart from cells over ranks; the user's own files by their short names
+/// (shorten_own_names).
 struct SplitRecords {
   std::vector<Record> single;
   std::vector<Record> over_ranks;
@@ -87,9 +91,16 @@ std::size_t mask_index(const std::string& mask);
 std::optional<double> metric_of(const Record* record, const std::string& name);
 /// The largest relative error of the cell's outputs (O, or dQ, dK, dV), if it was verified.
 std::optional<double> largest_error(const Record* record);
-/// The largest over the row's passes, if either has it.
+/// The largest over the row's passes, if any has it.
 std::optional<double> largest_of(const ViewRow& row, const std::string& metric);
 std::optional<double> largest_error(const ViewRow& row);
+inline constexpr std::string_view kSpreadLegend =
+    "spread  of several seeds, whose FLOPs and times are summed: standard deviation of their rates";
+/// Over draws of several seeds, which are one row (data/draws.h): the largest of their spreads in
+/// %.
+std::optional<double> spread_of(const ViewRow& row);
+/// Whether any record of the view is the mean of several draws.
+bool has_draws(const View& view);
 /// Raises `largest` to the value if there is one.
 void keep_larger(std::optional<double>& largest, const std::optional<double>& value);
 
@@ -99,8 +110,8 @@ inline constexpr std::string_view kNoIntervalMark = "?";
 inline constexpr std::string_view kUnsettledMark = "~";
 std::string_view interval_mark(const Record& record);
 
-/// The peak of the pass that a table's memory is of: backward where the view has it. A row without
-/// that pass has none: the memory of two passes is not compared.
+/// The peak of the pass that a table's memory is of: backward where the view has it, else a step's.
+/// A row without that pass has none: the memory of two passes is not compared.
 std::optional<double> memory_of(const View& view, const ViewRow& row);
 /// That pass.
 Pass memory_pass(const View& view);

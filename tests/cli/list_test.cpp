@@ -59,7 +59,7 @@ TEST(List, AxesSayWhatTheyMeanTakeAndDefaultTo) {
     EXPECT_NE(axis.at("description"), "") << axis;
     EXPECT_NE(axis.at("where"), "") << axis;
     if (axis.at("name") == "pass") {
-      EXPECT_EQ(axis.at("names"), json({"forward", "backward"}));
+      EXPECT_EQ(axis.at("names"), json({"forward", "backward", "step"}));
     }
     if (axis.at("name") == "tokens") {
       EXPECT_EQ(axis.at("default"), "4K");
@@ -103,7 +103,7 @@ TEST(List, SchemesSayWhatCarriesTheirMessagesHere) {
     const auto name = scheme.at("name").get<std::string>();
     EXPECT_NE(scheme.at("paper"), "") << name;
     EXPECT_EQ(scheme.at("factor"), name == "usp" || name == "loongtrain") << name;
-    EXPECT_EQ(scheme.at("passes"), json({"forward", "backward"}));
+    EXPECT_EQ(scheme.at("passes"), json({"forward", "backward", "step"}));
     for (const char* transport : {"mpi", "nccl", "peer"}) {
       const json& support = scheme.at("transports").at(transport);
       EXPECT_EQ(support.at("status") == "ok", support.at("reason") == "") << name << support;

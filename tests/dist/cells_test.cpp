@@ -74,7 +74,7 @@ class Cells : public ::testing::Test {
 TEST_F(Cells, OfEverySchemeAreRight) {
   for (const auto& scheme : schemes()) {
     for (const char* mask : {"causal_document", "global_sliding_window", "block_sparse"}) {
-      for (const Pass pass : {Pass::forward, Pass::backward}) {
+      for (const Pass pass : kPasses) {
         expect_ok(small_case(scheme->name(), mask, pass));
       }
     }
@@ -99,7 +99,7 @@ TEST_F(Cells, OfFewerTokensThanRanksAreRight) {
 
 TEST_F(Cells, SendWhatTheFormulaSays) {
   for (const auto& scheme : schemes()) {
-    for (const Pass pass : {Pass::forward, Pass::backward}) {
+    for (const Pass pass : kPasses) {
       Case c = small_case(scheme->name(), "full", pass);
       c.tokens = 512;
       const Record record = run(c);

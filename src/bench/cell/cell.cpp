@@ -103,7 +103,8 @@ void Cell::run_pass(Pass pass) {
            : plan_->forward(outputs_.forward_args(inputs()));
   device().synchronize();
   const double elapsed_s = seconds_since(begin);
-  warmed_s_ = elapsed_s - (plan_->compile_ms() - compiled_ms) / 1e3;
+  const double ran_s = elapsed_s - (plan_->compile_ms() - compiled_ms) / 1e3;
+  warmed_s_ = case_.pass == Pass::step ? warmed_s_ + ran_s : ran_s;
   kernel_s_ += elapsed_s;
   memory_->note(record_, *plan_);
   memory_->note_device(record_);
@@ -139,11 +140,12 @@ void Cell::expect_same_bits(std::uint64_t verified) {
 
 /// Times the case's pass.
 void Cell::time() {
-  const bool backward = problem_.backward;
   const ForwardArgs forward = outputs_.forward_args(inputs());
-  const BackwardArgs gradients = backward ? outputs_.backward_args(inputs()) : BackwardArgs{};
+  const BackwardArgs gradients =
+      problem_.backward ? outputs_.backward_args(inputs()) : BackwardArgs{};
   std::function<void()> call = [&] {
-    backward ? plan_->backward(gradients) : plan_->forward(forward);
+    if (case_.pass != Pass::backward) plan_->forward(forward);
+    if (case_.pass != Pass::forward) plan_->backward(gradients);
   };
   stage_("time");
   RepetitionCheck repetitions(timed_pass());
@@ -162,7 +164,7 @@ void Cell::time() {
   sampler.finish(record_);
   memory_->note(record_, *plan_);
   if (!measured.checked) return set_wrong(record_, repetitions.status().reason);
-  note_measurement(measured, pass_flops(problem_, shared_.generated.mask), record_);
+  note_measurement(measured, pass_flops(case_.pass, problem_, shared_.generated.mask), record_);
   if (!problem_.deterministic) return;
   check_determinism(
       repetitions, [this](std::uint64_t verified) { expect_same_bits(verified); }, record_);
@@ -171,12 +173,12 @@ void Cell::time() {
 TimedPass Cell::timed_pass() {
   TimedPass pass{.device = device(),
                  .tensors = outputs_.with(inputs()),
-                 .backward = problem_.backward,
+                 .pass = case_.pass,
                  .checked = shared_.reference->checked_heads(),
                  .seed = unforeseeable_seed(),
                  .verify = [this] { return verify_again(); }};
   const Capabilities& can = kernel_.capabilities();
-  if (problem_.backward && !(can.gradient_of_parts && can.returns_lse)) {
+  if (case_.pass == Pass::backward && !(can.gradient_of_parts && can.returns_lse)) {
     pass.inputs_stay = case_.mode == "graph";
     pass.forward = [this] {
       memory_->note_peak(record_);
@@ -242,7 +244,7 @@ void Cell::clean_up() {
 }
 
 std::uint64_t Cell::result_fingerprint() const {
-  return problem_.backward ? outputs_.backward_fingerprint() : outputs_.forward_fingerprint();
+  return hash_results(device(), outputs_.with(shared_.inputs), case_.pass);
 }
 
 }  // namespace longca

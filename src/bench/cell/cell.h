@@ -59,7 +59,7 @@ class Cell {
   Outputs outputs_;
   std::unique_ptr<Plan> plan_;
   std::optional<CellMemory> memory_;
-  double warmed_s_ = 0;                ///< duration of the call that was verified last
+  double warmed_s_ = 0;  ///< duration of the call that was verified last; of a step both
   std::optional<double> repeated_ms_;  ///< of the repetition that keeps_to_queue ran, if any
   double kernel_s_ = 0;                ///< time counted against the case's limit so far
 };

@@ -23,7 +23,7 @@ std::vector<std::int64_t> heads_that_show(const TimedPass& pass) {
     for (std::int64_t head = range.begin; head < range.end; ++head) heads.insert(head / group);
   }
   for (const Range& range : pass.checked.k) {
-    for (std::int64_t head = range.begin; head < range.end && pass.backward; ++head) {
+    for (std::int64_t head = range.begin; head < range.end && pass.pass != Pass::forward; ++head) {
       heads.insert(head);
     }
   }
@@ -34,7 +34,7 @@ std::vector<std::int64_t> heads_that_show(const TimedPass& pass) {
 
 RepetitionCheck::RepetitionCheck(TimedPass pass)
     : pass_(std::move(pass)),
-      signs_(pass_.device, pass_.tensors, pass_.backward, heads_that_show(pass_), pass_.seed),
+      signs_(pass_.device, pass_.tensors, pass_.pass, heads_that_show(pass_), pass_.seed),
       random_(~pass_.seed),
       verified_(fingerprint()) {}
 
@@ -79,10 +79,7 @@ void RepetitionCheck::poison() const {
 }
 
 void RepetitionCheck::fill_bytes(unsigned char byte) const {
-  const PassTensors& t = pass_.tensors;
-  if (pass_.backward) return longca::fill(pass_.device, {t.dq, t.dk, t.dv}, byte);
-  longca::fill(pass_.device, {t.o}, byte);
-  longca::fill(pass_.device, t.lse, byte);
+  fill_results(pass_.device, pass_.tensors, pass_.pass, byte);
 }
 
 bool RepetitionCheck::check() {
@@ -114,9 +111,7 @@ bool RepetitionCheck::verify(std::uint64_t found) {
 }
 
 std::uint64_t RepetitionCheck::fingerprint() const {
-  const PassTensors& t = pass_.tensors;
-  return pass_.backward ? hash_values(pass_.device, {t.dq, t.dk, t.dv})
-                        : hash_values(pass_.device, {t.o}, &t.lse);
+  return hash_results(pass_.device, pass_.tensors, pass_.pass);
 }
 
 }  // namespace longca

@@ -20,7 +20,7 @@ struct TimedPass {
   Device& device;
   /// Results of these inputs that were verified just before.
   PassTensors tensors;
-  bool backward = false;
+  Pass pass = Pass::forward;
   /// Whose results are verified.
   CheckedHeads checked;
   /// Of everything that is drawn; from std::random_device, the same on all ranks.

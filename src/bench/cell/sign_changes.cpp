@@ -24,13 +24,9 @@ std::set<T> difference(const std::set<T>& a, const std::set<T>& b) {
 
 }  // namespace
 
-SignChanges::SignChanges(Device& device, const PassTensors& tensors, bool backward,
+SignChanges::SignChanges(Device& device, const PassTensors& tensors, Pass pass,
                          std::vector<std::int64_t> heads_k, std::uint64_t seed)
-    : device_(device),
-      tensors_(tensors),
-      backward_(backward),
-      heads_k_(std::move(heads_k)),
-      random_(seed) {
+    : device_(device), tensors_(tensors), pass_(pass), heads_k_(std::move(heads_k)), random_(seed) {
   LONGCA_CHECK(!heads_k_.empty(), "no head to change");
 }
 
@@ -43,7 +39,7 @@ void SignChanges::draw() {
 
 void SignChanges::draw_more() {
   State next = state_;
-  const bool of_scores = backward_ && random_() % 2 == 0;
+  const bool of_scores = pass_ != Pass::forward && random_() % 2 == 0;
   toggle(of_scores ? next.scores : next.values, drawn());
   change_to(std::move(next));
 }
@@ -76,9 +72,9 @@ std::vector<HeadColumn> SignChanges::of_inputs(const State& columns) const {
   std::vector<HeadColumn> all;
   for (const auto& [head, column] : columns.values) {
     all.push_back({tensors_.v, head, 1, column});
-    if (!backward_) continue;
+    if (pass_ == Pass::forward) continue;
     all.push_back({tensors_.dout, head * group, group, column});
-    all.push_back({tensors_.o, head * group, group, column});
+    if (pass_ == Pass::backward) all.push_back({tensors_.o, head * group, group, column});
   }
   for (const auto& [head, column] : columns.scores) {
     all.push_back({tensors_.k, head, 1, column});
@@ -91,10 +87,10 @@ std::vector<HeadColumn> SignChanges::of_results(const State& columns) const {
   const std::int64_t group = tensors_.q.heads / tensors_.k.heads;
   std::vector<HeadColumn> all;
   for (const auto& [head, column] : columns.values) {
-    backward_ ? all.push_back({tensors_.dv, head, 1, column})
-              : all.push_back({tensors_.o, head * group, group, column});
+    if (pass_ != Pass::forward) all.push_back({tensors_.dv, head, 1, column});
+    if (pass_ != Pass::backward) all.push_back({tensors_.o, head * group, group, column});
   }
-  if (!backward_) return all;
+  if (pass_ == Pass::forward) return all;
   for (const auto& [head, column] : columns.scores) {
     all.push_back({tensors_.dk, head, 1, column});
     all.push_back({tensors_.dq, head * group, group, column});

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/cell/tensors.h"
+#include "bench/suite/case.h"
 #include "core/device.h"
 
 namespace longca {
@@ -14,22 +15,22 @@ namespace longca {
 /// of one KV head and of the query heads that share it,
 /// - V and dO may change their signs: those of O and dV change with them;
 /// - K and Q may: those of dQ and dK change with them;
-/// and nothing else changes. Each product that a kernel adds up keeps its magnitude, so that one
-/// which adds them in a fixed order gives results of the same bits. A backward pass is given O,
-/// which changes with V.
+/// and nothing else changes: O is an input of a backward pass, and a result of a step. Each product
+/// that a kernel adds up keeps its magnitude, so that one which adds them in a fixed order gives
+/// results of the same bits.
 ///
 /// Everything is queued on the device's stream.
 class SignChanges {
  public:
   /// Draws columns of the KV heads `heads_k` (not empty) from `seed`. The tensors' memory outlives
   /// this.
-  SignChanges(Device& device, const PassTensors& tensors, bool backward,
+  SignChanges(Device& device, const PassTensors& tensors, Pass pass,
               std::vector<std::int64_t> heads_k, std::uint64_t seed);
 
   /// Other inputs than before: those of the beginning but for a new column of V and one of K.
   void draw();
   /// Changes one column more, at the cost of few cache lines: in a forward pass one of V, in a
-  /// backward pass also one of K.
+  /// backward pass or a step also one of K.
   void draw_more();
   /// Makes the inputs those of the beginning.
   void undo();
@@ -55,7 +56,7 @@ class SignChanges {
 
   Device& device_;
   PassTensors tensors_;
-  bool backward_;
+  Pass pass_;
   std::vector<std::int64_t> heads_k_;
   std::mt19937_64 random_;
   State state_;

@@ -80,8 +80,9 @@ std::string in_mib(std::int64_t bytes) {
   return fmt::format("{:.0f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-double pass_flops(const Problem& problem, const Mask& mask) {
-  return problem.backward ? backward_flops(problem, mask) : forward_flops(problem, mask);
+double pass_flops(Pass pass, const Problem& problem, const Mask& mask) {
+  const double forward = pass == Pass::backward ? 0 : forward_flops(problem, mask);
+  return forward + (pass == Pass::forward ? 0 : backward_flops(problem, mask));
 }
 
 std::uint64_t unforeseeable_seed() {
@@ -106,6 +107,11 @@ void set_wrong(Record& record, std::string reason) {
 
 void verify_results(Pass pass, const Problem& problem, const Kernel& kernel,
                     const CellProblem& shared, const Outputs& outputs, Record& record) {
+  if (pass == Pass::step) {
+    verify_results(Pass::forward, problem, kernel, shared, outputs, record);
+    if (!record.status.ok()) return;
+    pass = Pass::backward;
+  }
   if (pass == Pass::forward && !kernel.capabilities().returns_lse) {
     record.notes["lse"] = "not returned";
   }

@@ -36,8 +36,8 @@ double seconds_since(SteadyClock::time_point begin);
 /// "512 MiB".
 std::string in_mib(std::int64_t bytes);
 
-/// FLOPs of one repetition of the problem's pass.
-double pass_flops(const Problem& problem, const Mask& mask);
+/// FLOPs of one repetition of a pass.
+double pass_flops(Pass pass, const Problem& problem, const Mask& mask);
 
 /// Drawn by the system: nothing in this process can foresee it.
 std::uint64_t unforeseeable_seed();
@@ -53,7 +53,8 @@ void check_determinism(RepetitionCheck& repetitions,
 void set_wrong(Record& record, std::string reason);
 
 /// Compares a pass's results with the problem's reference, and records the errors, the fraction
-/// compared and, if they are too large, `wrong`. `outputs` are those of the whole problem.
+/// compared and, if they are too large, `wrong`. A step's are those of both passes. `outputs` are
+/// those of the whole problem.
 void verify_results(Pass pass, const Problem& problem, const Kernel& kernel,
                     const CellProblem& shared, const Outputs& outputs, Record& record);
 

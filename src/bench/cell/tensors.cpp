@@ -73,6 +73,20 @@ std::uint64_t hash_values(Device& device, std::initializer_list<TensorView> tens
   return lse != nullptr ? device.hash(hash, lse->data, contiguous_bytes(*lse)) : hash;
 }
 
+void fill_results(Device& device, const PassTensors& t, Pass pass, unsigned char byte) {
+  if (pass != Pass::backward) {
+    fill(device, {t.o}, byte);
+    fill(device, t.lse, byte);
+  }
+  if (pass != Pass::forward) fill(device, {t.dq, t.dk, t.dv}, byte);
+}
+
+std::uint64_t hash_results(Device& device, const PassTensors& t, Pass pass) {
+  if (pass == Pass::backward) return hash_values(device, {t.dq, t.dk, t.dv});
+  if (pass == Pass::forward) return hash_values(device, {t.o}, &t.lse);
+  return hash_values(device, {t.o, t.dq, t.dk, t.dv}, &t.lse);
+}
+
 Outputs Outputs::for_problem(const Problem& p) {
   Outputs out;
   out.device = &Device::get(p.device);
@@ -145,14 +159,6 @@ std::string Outputs::written_margin() const {
     }
   }
   return {};
-}
-
-std::uint64_t Outputs::forward_fingerprint() const {
-  return hash_values(*device, {o.view()}, &lse.view());
-}
-
-std::uint64_t Outputs::backward_fingerprint() const {
-  return hash_values(*device, {dq.view(), dk.view(), dv.view()});
 }
 
 std::uint64_t fingerprint(const Inputs& inputs, Device& device) {

@@ -8,6 +8,7 @@
 #include "attention/api/kernel.h"
 #include "attention/api/problem.h"
 #include "attention/inputs/inputs.h"
+#include "bench/suite/case.h"
 #include "core/device.h"
 #include "core/tensor.h"
 
@@ -32,13 +33,18 @@ std::uint64_t hash_values(Device& device, std::initializer_list<TensorView> tens
                           const LseView* lse = nullptr);
 
 /// The tensors of a pass: inputs and results. Gradients exist only for a backward pass, whose
-/// inputs o and lse are, too.
+/// inputs o and lse are, too; a step writes all.
 struct PassTensors {
   TensorView q, k, v, dout;
   TensorView o;
   LseView lse;
   TensorView dq, dk, dv;
 };
+
+/// Sets every byte of a pass's results: o and lse, or dq, dk and dv, or of a step all.
+void fill_results(Device& device, const PassTensors& tensors, Pass pass, unsigned char byte);
+/// A hash of them.
+std::uint64_t hash_results(Device& device, const PassTensors& tensors, Pass pass);
 
 /// A contiguous array that a kernel writes, between two margins in which it must not.
 template <typename View>
@@ -86,9 +92,6 @@ struct Outputs {
   /// "64 bytes behind lse": what of the margins has been written since `for_problem`; empty if
   /// nothing. Waits for the device.
   std::string written_margin() const;
-  /// Hashes of (o, lse) and of (dq, dk, dv).
-  std::uint64_t forward_fingerprint() const;
-  std::uint64_t backward_fingerprint() const;
 };
 
 /// A hash of all input values, to notice a kernel that writes into them.

@@ -144,19 +144,32 @@ void RankCell::make_executor() {
   kernel_s_ += record_.metrics["plan_ms"] / 1e3;
 }
 
+std::vector<Pass> RankCell::timed_passes() const {
+  if (case_.pass == Pass::step) return {Pass::forward, Pass::backward};
+  return {case_.pass};
+}
+
 /// Records what the plan alone says: balance, bytes by formula, padding.
 void RankCell::note_balance() {
   RankControl& control = team_.control;
-  const bool backward = problem_.backward;
   const double ranks = control.size();
-  const double cells = sum_plan(plan_, ops(), problem_.head_dim, problem_.dtype).cells;
+  double cells = 0;
+  double least = 0;
+  double formula = 0;
+  for (const Pass pass : timed_passes()) {
+    Problem of_pass = problem_;
+    of_pass.backward = pass == Pass::backward;
+    cells += sum_plan(plan_, ops(pass), problem_.head_dim, problem_.dtype).cells;
+    least +=
+        static_cast<double>(min_bytes_received(of_pass, shared_.generated.mask, shard_.tokens));
+    formula +=
+        static_cast<double>(scheme_.formula_bytes(parallel_, control.rank(), of_pass.backward));
+  }
   const double mean = control.sum(cells) / ranks;
   const double max = control.max(cells);
   if (mean > 0) record_.metrics["imbalance"] = max / mean;
-  const auto min_bytes = min_bytes_received(problem_, shared_.generated.mask, shard_.tokens);
-  record_.metrics["bytes_least"] = control.sum(static_cast<double>(min_bytes)) / ranks;
-  const auto formula = scheme_.formula_bytes(parallel_, control.rank(), backward);
-  record_.metrics["bytes_formula"] = control.max(static_cast<double>(formula));
+  record_.metrics["bytes_least"] = control.sum(least) / ranks;
+  record_.metrics["bytes_formula"] = control.max(formula);
   record_.metrics["padding_tokens"] =
       control.sum(static_cast<double>(shard_.rows - shard_.count()));
   record_.notes["transport"] =
@@ -178,9 +191,11 @@ void RankCell::run_pass(Pass pass) {
   wait_for(*times);
   device().synchronize();
   const double elapsed_s = slowest(seconds_since(begin));
-  warmed_s_ = elapsed_s;
+  const bool is_step = case_.pass == Pass::step;
+  warmed_s_ = is_step ? warmed_s_ + elapsed_s : elapsed_s;
   kernel_s_ += elapsed_s;
-  record_.metrics["bytes_sent"] = slowest(static_cast<double>(communicator_->bytes_sent()));
+  sent_ = (is_step ? sent_ : 0) + static_cast<double>(communicator_->bytes_sent());
+  record_.metrics["bytes_sent"] = slowest(sent_);
   memory_->note_peak(record_);
   memory_->note_device(record_);
   verify(pass, record_);
@@ -200,18 +215,18 @@ void RankCell::verify(Pass pass, Record& record) {
   stage_("verify");
   memory_->pause();
   // Gradients of drawn keys are verified from the o and lse that the ranks computed.
-  const bool forward_missing = pass == Pass::forward || !holds_whole_;
+  const bool forward_missing = pass != Pass::backward || !holds_whole_;
   together("verify", [&]() -> Status {
     if (!is_root()) return {};
     if (!holds_whole_) whole_ = Outputs::for_problem(problem_);
     if (forward_missing) whole_.poison_forward();
-    if (pass == Pass::backward) whole_.poison_backward();
+    if (pass != Pass::forward) whole_.poison_backward();
     return {};
   });
   holds_whole_ = true;
   std::vector<TensorRole> roles;
   if (forward_missing) roles = {TensorRole::o, TensorRole::lse};
-  if (pass == Pass::backward) {
+  if (pass != Pass::forward) {
     roles.insert(roles.end(), {TensorRole::dq, TensorRole::dk, TensorRole::dv});
   }
   gather_results(team_.control, device(), plan_, *executor_, roles, checked_,

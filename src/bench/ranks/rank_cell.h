@@ -41,7 +41,12 @@ class RankCell {
  private:
   Device& device() const { return Device::get(problem_.device); }
   bool is_root() const { return team_.control.rank() == 0; }
-  const std::vector<Op>& ops() const { return problem_.backward ? plan_.backward : plan_.forward; }
+  /// Of one of the two passes of the plan.
+  const std::vector<Op>& ops(Pass pass) const {
+    return pass == Pass::backward ? plan_.backward : plan_.forward;
+  }
+  /// The passes of the plan that a repetition of the case runs.
+  std::vector<Pass> timed_passes() const;
   void together(std::string_view stage, const std::function<Status()>& step) const;
   double slowest(double value) const { return team_.control.max(value); }
 
@@ -59,6 +64,7 @@ class RankCell {
   void time();
   bool time_pass(RankClock& clock);
   TimedPass timed_pass(std::uint64_t seed);
+  void run_once(bool exchanges, LaneTimes* times);
   void time_computing(RankClock& clock, const std::function<void()>& prepare);
   void trace(RankClock& clock, const std::function<void()>& prepare);
   MeasureOptions timing_options(std::uint64_t seed = 0) const;
@@ -93,7 +99,8 @@ class RankCell {
   Outputs whole_;             ///< rank 0: the results of all ranks
   bool holds_whole_ = false;  ///< whether rank 0 has them, at least those of the forward pass
   double plan_ms_ = 0;        ///< of the scheme's own plan
-  double warmed_s_ = 0;       ///< duration of the pass that was verified last
+  double warmed_s_ = 0;       ///< duration of the pass that was verified last; of a step both
+  double sent_ = 0;           ///< bytes, in the pass that was verified last; of a step in both
   double kernel_s_ = 0;       ///< time counted against the case's limit so far
 };
 

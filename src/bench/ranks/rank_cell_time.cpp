@@ -16,6 +16,10 @@ std::uint64_t seed_of_all(RankControl& control) {
   return std::stoull(control.broadcast(std::to_string(unforeseeable_seed())));
 }
 
+PassTensors pass_tensors(const RankTensors& own) {
+  return {own.q, own.k, own.v, own.dout, own.o, own.lse, own.dq, own.dk, own.dv};
+}
+
 }  // namespace
 
 /// Times the case's pass on all ranks, then the same without exchanges.
@@ -24,7 +28,8 @@ void RankCell::time() {
   RankClock clock(*clock_, device(), *communicator_, team_.control);
   if (!time_pass(clock)) return;
   const std::function<void()> prepare = [&] {
-    problem_.backward ? tensors_->poison_backward() : tensors_->poison_forward();
+    if (case_.pass != Pass::backward) tensors_->poison_forward();
+    if (case_.pass != Pass::forward) tensors_->poison_backward();
   };
   time_computing(clock, prepare);
   if (options_.trace) trace(clock, prepare);
@@ -32,10 +37,7 @@ void RankCell::time() {
 
 /// False if a result was wrong.
 bool RankCell::time_pass(RankClock& clock) {
-  const auto call = [&] {
-    problem_.backward ? executor_->backward(device().stream())
-                      : executor_->forward(device().stream());
-  };
+  const auto call = [&] { run_once(true, nullptr); };
   const std::uint64_t seed = seed_of_all(team_.control);
   RepetitionCheck repetitions(timed_pass(seed));
   GpuSampler sampler(device().properties().pci_bus_id);
@@ -57,32 +59,37 @@ bool RankCell::time_pass(RankClock& clock) {
 TimedPass RankCell::timed_pass(std::uint64_t seed) {
   const RankTensors& own = tensors_->views();
   TimedPass pass{.device = device(),
-                 .tensors = {own.q, own.k, own.v, own.dout, own.o, own.lse, own.dq, own.dk, own.dv},
-                 .backward = problem_.backward,
+                 .tensors = pass_tensors(own),
+                 .pass = case_.pass,
                  .checked = checked_,
                  .seed = seed,
                  .verify =
                      [this] {
                        Record repeated;  // the cell's keeps the errors of the first pass
-                       verify(problem_.backward ? Pass::backward : Pass::forward, repeated);
+                       verify(case_.pass, repeated);
                        return repeated.status;
                      },
                  .any = [this](bool mine) { return slowest(mine ? 1 : 0) > 0; }};
   // What a forward pass keeps for the backward pass follows the inputs by another forward pass
   // alone.
   const bool keeps = std::ranges::any_of(plan_.buffers, &PlanBuffer::kept);
-  if (problem_.backward && pass.any(keeps)) {
+  if (case_.pass == Pass::backward && pass.any(keeps)) {
     pass.forward = [this] { executor_->forward(device().stream()); };
   }
   return pass;
 }
 
+/// One repetition of the case's pass.
+void RankCell::run_once(bool exchanges, LaneTimes* times) {
+  for (const Pass pass : timed_passes()) {
+    pass == Pass::forward ? executor_->forward(device().stream(), exchanges, times)
+                          : executor_->backward(device().stream(), exchanges, times);
+  }
+}
+
 /// Times the same steps on the buffers as they are: only the times have a meaning.
 void RankCell::time_computing(RankClock& clock, const std::function<void()>& prepare) {
-  const auto call = [&] {
-    problem_.backward ? executor_->backward(device().stream(), false)
-                      : executor_->forward(device().stream(), false);
-  };
+  const auto call = [&] { run_once(false, nullptr); };
   const Measurement measured = measure(clock, {.call = call, .prepare = prepare}, timing_options());
   const double own = clock.own_median_ms(measured.samples_ms.size());
   const double mean = team_.control.sum(own) / team_.control.size();
@@ -94,10 +101,7 @@ void RankCell::time_computing(RankClock& clock, const std::function<void()>& pre
 /// Records the times of all ops in one more repetition, after a few that warm up to it.
 void RankCell::trace(RankClock& clock, const std::function<void()>& prepare) {
   const auto times = make_lane_times(problem_.device);
-  const auto call = [&] {
-    problem_.backward ? executor_->backward(device().stream(), true, times.get())
-                      : executor_->forward(device().stream(), true, times.get());
-  };
+  const auto call = [&] { run_once(true, times.get()); };
   clock.begin();
   for (int i = 0; i < kRepetitionsToTrace; ++i) {
     prepare();
@@ -106,7 +110,7 @@ void RankCell::trace(RankClock& clock, const std::function<void()>& prepare) {
   }
   device().synchronize();
   const std::string events =
-      trace_of_rank(plan_, ops(), times->times(), problem_.head_dim, problem_.dtype);
+      trace_of_rank(plan_, ops(case_.pass), times->times(), problem_.head_dim, problem_.dtype);
   const std::vector<std::string> ranks = team_.control.gather(events);
   together("trace", [&]() -> Status {
     if (is_root()) write_trace(*options_.trace, case_, ranks);
@@ -123,13 +127,13 @@ MeasureOptions RankCell::timing_options(std::uint64_t seed) const {
 }
 
 void RankCell::note_times(const Measurement& measured, const RankClock& clock) {
-  const double flops = pass_flops(problem_, shared_.generated.mask);
+  const double flops = pass_flops(case_.pass, problem_, shared_.generated.mask);
   note_measurement(measured, flops / team_.control.size(), record_);
   record_.rank_times_ms = team_.control.gather(clock.own_median_ms(measured.samples_ms.size()));
 }
 
 std::uint64_t RankCell::result_fingerprint() const {
-  return problem_.backward ? tensors_->backward_fingerprint() : tensors_->forward_fingerprint();
+  return hash_results(device(), pass_tensors(tensors_->views()), case_.pass);
 }
 
 }  // namespace longca

@@ -77,14 +77,6 @@ void ShardTensors::poison_backward() const {
   poison(device_, {views_.dq, views_.dk, views_.dv});
 }
 
-std::uint64_t ShardTensors::forward_fingerprint() const {
-  return hash_values(device_, {views_.o}, &views_.lse);
-}
-
-std::uint64_t ShardTensors::backward_fingerprint() const {
-  return hash_values(device_, {views_.dq, views_.dk, views_.dv});
-}
-
 std::uint64_t ShardTensors::input_fingerprint() const {
   return hash_values(device_, {views_.q, views_.k, views_.v, views_.dout});
 }

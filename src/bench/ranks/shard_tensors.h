@@ -27,9 +27,6 @@ class ShardTensors {
   void draw(std::uint64_t seed, InputStyle style, std::span<const std::int64_t> documents);
   void poison_forward() const;
   void poison_backward() const;
-  /// Hashes of (o, lse), of (dq, dk, dv) and of the inputs.
-  std::uint64_t forward_fingerprint() const;
-  std::uint64_t backward_fingerprint() const;
   std::uint64_t input_fingerprint() const;
 
  private:

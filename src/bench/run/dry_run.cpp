@@ -115,7 +115,7 @@ Row row_of(const Case& c, const GeneratedMask* generated, const RunLimits& limit
   }
   const Mask& mask = generated->mask;
   const Problem problem = c.problem();
-  const double flops = pass_flops(problem, mask);
+  const double flops = pass_flops(c.pass, problem, mask);
   const std::int64_t bytes =
       tensor_bytes(problem) +
       estimate_verifier_bytes(problem, mask, VerifyBudget{limits.verify_budget_s});

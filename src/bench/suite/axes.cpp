@@ -42,7 +42,7 @@ Names dtype_names() {
   return {"float32", "bfloat16", "float16"};
 }
 Names pass_names() {
-  return {"forward", "backward"};
+  return {"forward", "backward", "step"};
 }
 Names length_names() {
   const auto names = length_distribution_names();
@@ -99,6 +99,13 @@ Axis window_axis() {
   axis.assign = [](Case& c, const std::string& value) {
     c.window = value == "auto" ? std::nullopt : std::optional(from_text<std::int64_t>(value));
   };
+  return axis;
+}
+
+Axis seed_axis() {
+  Axis axis = count_axis<&Case::seed>("seed", "seed", "of the mask's draws and of the inputs", "42",
+                                      0, kMaxSeed);
+  axis.parse = draws_between("seed", 0, kMaxSeed);
   return axis;
 }
 
@@ -223,13 +230,14 @@ std::vector<Axis> make_table() {
       count_axis<&Case::head_dim>("dim", "head_dim", "head dimension", "128", 1, kMaxDim));
   table.push_back(
       name_axis<&Case::dtype>("dtype", "type of q, k, v and o", "bfloat16", dtype_names));
-  table.push_back(name_axis<&Case::pass>("pass", "forward or backward", "all", pass_names));
+  table.push_back(name_axis<&Case::pass>(
+      "pass", "forward, backward, or step: one after the other, timed as one", "forward,backward",
+      pass_names));
   table.push_back(quiet(count_axis<&Case::deterministic>(
       "deterministic", "deterministic",
       "1: a backward pass that gives the same bits from call to call", "0", 0, 1)));
   table.push_back(lengths_axis());
-  table.push_back(count_axis<&Case::seed>("seed", "seed", "of the mask's draws and of the inputs",
-                                          "42", 0, kMaxSeed));
+  table.push_back(seed_axis());
   table.push_back(quiet(name_axis<&Case::inputs>(
       "inputs", "values of q and k: normal, in topics, 3 n, a liked first key, growing scores",
       "normal", input_names)));

@@ -82,6 +82,22 @@ ValueParser counts_between(std::string axis, std::int64_t low, std::int64_t high
   };
 }
 
+ValueParser draws_between(std::string axis, std::int64_t low, std::int64_t high) {
+  return [=](std::string_view text) {
+    std::vector<std::string> values;
+    for (const auto item : split_list(axis, text)) {
+      for (const std::int64_t count : parse_counts(axis, item)) {
+        std::string value = std::to_string(check_range(axis, count, low, high));
+        if (std::ranges::find(values, value) != values.end()) {
+          throw_input_error("{} {} is given twice: each draw counts once", axis, value);
+        }
+        values.push_back(std::move(value));
+      }
+    }
+    return values;
+  };
+}
+
 ValueParser counts_or_word(std::string axis, std::int64_t low, std::int64_t high,
                            std::string word) {
   return [=](std::string_view text) {

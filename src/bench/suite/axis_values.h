@@ -28,7 +28,9 @@ using ValueParser = std::function<std::vector<std::string>(std::string_view text
 
 /// Counts with suffixes and geometric ranges ("4K", "1K:64K:x2") inside [low, high].
 ValueParser counts_between(std::string axis, std::int64_t low, std::int64_t high);
-/// The same, or `word` by itself.
+/// The same, of draws: one that is given twice is an error, since it would be measured once.
+ValueParser draws_between(std::string axis, std::int64_t low, std::int64_t high);
+/// Counts, or `word` by itself.
 ValueParser counts_or_word(std::string axis, std::int64_t low, std::int64_t high, std::string word);
 /// Finite numbers inside (low, high].
 ValueParser numbers_above(std::string axis, double low, double high);

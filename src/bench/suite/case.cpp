@@ -1,5 +1,7 @@
 #include "bench/suite/case.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "bench/suite/axes.h"
@@ -26,13 +28,13 @@ std::string key_of(const Case& c, const Belongs& belongs) {
 }  // namespace
 
 std::string_view to_string(Pass pass) {
+  if (pass == Pass::step) return "step";
   return pass == Pass::forward ? "forward" : "backward";
 }
 
 std::optional<Pass> parse_pass(std::string_view text) {
-  if (text == "forward") return Pass::forward;
-  if (text == "backward") return Pass::backward;
-  return std::nullopt;
+  const auto found = std::ranges::find(kPasses, text, [](Pass pass) { return to_string(pass); });
+  return found == std::end(kPasses) ? std::nullopt : std::optional(*found);
 }
 
 MaskSpec Case::mask_spec() const {
@@ -62,7 +64,7 @@ Problem Case::problem() const {
   problem.head_dim = head_dim;
   problem.dtype = dtype;
   problem.device = device == "cpu" ? DeviceKind::cpu : DeviceKind::cuda;
-  problem.backward = pass == Pass::backward;
+  problem.backward = pass != Pass::forward;
   problem.deterministic = deterministic.value_or(0) != 0;
   return problem;
 }

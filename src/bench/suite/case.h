@@ -13,7 +13,12 @@
 
 namespace longca {
 
-enum class Pass : std::uint8_t { forward, backward };
+enum class Pass : std::uint8_t {
+  forward,
+  backward,
+  step  ///< a forward and a backward pass one after the other, timed as one
+};
+inline constexpr Pass kPasses[] = {Pass::forward, Pass::backward, Pass::step};
 std::string_view to_string(Pass pass);
 std::optional<Pass> parse_pass(std::string_view text);
 

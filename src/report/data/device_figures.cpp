@@ -26,10 +26,6 @@ struct Quantity {
   }
 };
 
-std::string pass_title(Pass pass) {
-  return pass == Pass::forward ? "Forward" : "Backward";
-}
-
 Quantity memory_of(const View& view) {
   constexpr double kMiB = 1 << 20;
   double largest = 0;
@@ -81,6 +77,11 @@ Figure make_figure(const View& view, Pass pass, const Quantity& quantity) {
 
 }  // namespace
 
+std::string pass_title(Pass pass) {
+  if (pass == Pass::step) return "Step";
+  return pass == Pass::forward ? "Forward" : "Backward";
+}
+
 std::vector<std::string> series_by_weight(
     const View& view, const std::function<std::string(const Record&)>& name_of) {
   std::vector<std::pair<std::string, double>> weights;
@@ -93,12 +94,12 @@ std::vector<std::string> series_by_weight(
   for (const Record* record : view.records()) weight_of(name_of(*record));
   for (const ViewSection& section : view.sections) {
     for (const ViewGroup& group : section.groups) {
-      for (const Work work : {Work::forward, Work::backward}) {
+      for (const Work work : kWorks) {
+        if (work == Work::step && !view.has(Pass::step)) continue;
         const Ranking ranking = rank(group, work);
         std::map<std::string, double> of_series;
         for (const RankedRow& row : ranking.rows) {
-          double& share = of_series[name_of(
-              *row.row->pass(work == Work::forward ? Pass::forward : Pass::backward))];
+          double& share = of_series[name_of(*row.record)];
           share = std::max(share, ranking.rows.front().time_ms / row.time_ms);
         }
         for (const auto& [name, share] : of_series) weight_of(name) += share;
@@ -123,7 +124,7 @@ FigureSet make_device_figures(const View& view, const DenseComparison& compariso
                       true};
   const Quantity memory = memory_of(view);
   for (const Quantity& quantity : {rate, memory}) {
-    for (const Pass pass : {Pass::forward, Pass::backward}) {
+    for (const Pass pass : kPasses) {
       if (!view.has(pass)) continue;
       Figure figure = make_figure(view, pass, quantity);
       if (quantity.is_rate || figure.has_number()) set.figures.push_back(std::move(figure));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bench/record/origin.h"
+#include "report/data/draws.h"
 
 namespace longca {
 namespace {
@@ -33,7 +34,7 @@ std::vector<Facet> facets_of(std::span<const Record> records) {
   std::vector<Facet> facets;
   for (const Axis& axis : axis_table()) {
     facets.push_back(
-        {axis.name, &axis, [&axis](const Record& record) { return full_text(axis, record.c); }});
+        {axis.name, &axis, [&axis](const Record& record) { return axis_text(axis, record); }});
   }
   Conflicts machines;
   Conflicts builds;

@@ -29,6 +29,9 @@ FigureSet make_device_figures(const View& view, const DenseComparison& compariso
 /// A figure without any number is left out, except tflops, which lists the cells without one.
 FigureSet make_rank_figures(const View& view, const SplitRecords& records);
 
+/// "Forward", "Backward", "Step".
+std::string pass_title(Pass pass);
+
 /// Orders the series by how much they matter: the sum, over the problems and passes of the view, of
 /// the fastest cell's time ÷ the time of the series' fastest cell. Series that lead often come
 /// first, then those that are close behind on many problems; without any number last. `name_of`

@@ -136,16 +136,14 @@ class RankFigures {
   }
 
   Figure make(Pass pass, const Quantity& quantity) const {
-    const bool is_forward = pass == Pass::forward;
-    Figure figure{
-        .name = fmt::format("cp-{}-{}", to_string(pass), quantity.name),
-        .title = fmt::format("{}: {}", is_forward ? "Forward" : "Backward", quantity.title),
-        .hint = quantity.hint,
-        .x_title = "ranks",
-        .y_title = quantity.unit,
-        .mark = quantity.mark,
-        .shares_y = quantity.mark != FigureMark::stacks,
-        .is_error = quantity.fill == fill_error};
+    Figure figure{.name = fmt::format("cp-{}-{}", to_string(pass), quantity.name),
+                  .title = fmt::format("{}: {}", pass_title(pass), quantity.title),
+                  .hint = quantity.hint,
+                  .x_title = "ranks",
+                  .y_title = quantity.unit,
+                  .mark = quantity.mark,
+                  .shares_y = quantity.mark != FigureMark::stacks,
+                  .is_error = quantity.fill == fill_error};
     for (const ViewSection& section : view_.sections) {
       for (const Scaling& scaling : scalings_) {
         for (const ViewGroup& group : section.groups) {
@@ -222,7 +220,7 @@ FigureSet make_rank_figures(const View& view, const SplitRecords& records) {
   if (view.sections.empty()) return set;
   const RankFigures maker(view, records);
   set.series = maker.styles();
-  for (const Pass pass : {Pass::forward, Pass::backward}) {
+  for (const Pass pass : kPasses) {
     if (!view.has(pass)) continue;
     for (const Quantity& quantity : quantities_of(view)) {
       Figure figure = maker.make(pass, quantity);

@@ -7,9 +7,11 @@
 namespace longca {
 namespace {
 
-std::vector<Pass> passes_of(Work work) {
+/// The passes of which a row's time for the work is the sum.
+std::vector<Pass> passes_of(const ViewRow& row, Work work) {
   if (work == Work::forward) return {Pass::forward};
   if (work == Work::backward) return {Pass::backward};
+  if (row.pass(Pass::step) != nullptr) return {Pass::step};
   return {Pass::forward, Pass::backward};
 }
 
@@ -31,9 +33,10 @@ bool add(const Record* record, RankedRow& ranked) {
 }
 
 /// What the work took in each round: the sums of its passes, sample by sample.
-Rounds rounds_of_work(const ViewRow& row, std::span<const Pass> passes) {
+Rounds rounds_of_work(const ViewRow& row, Work work) {
+  const std::vector<Pass> passes = passes_of(row, work);
   Rounds sums = rounds_of(*row.pass(passes.front()));
-  for (const Pass pass : passes.subspan(1)) {
+  for (const Pass pass : std::span(passes).subspan(1)) {
     const Rounds more = rounds_of(*row.pass(pass));
     sums.resize(std::min(sums.size(), more.size()));
     for (std::size_t r = 0; r < sums.size(); ++r) {
@@ -59,9 +62,9 @@ std::string_view to_string(Work work) {
 
 Ranking rank(const ViewGroup& group, Work work) {
   Ranking ranking;
-  const std::vector<Pass> passes = passes_of(work);
   for (const ViewRow& row : group.rows) {
-    RankedRow ranked{.row = &row, .half_width_ms = 0.0};
+    const std::vector<Pass> passes = passes_of(row, work);
+    RankedRow ranked{.row = &row, .record = row.pass(passes.front()), .half_width_ms = 0.0};
     const auto adds = [&](Pass pass) { return add(row.pass(pass), ranked); };
     if (std::ranges::all_of(passes, adds)) ranking.rows.push_back(ranked);
   }
@@ -69,7 +72,7 @@ Ranking rank(const ViewGroup& group, Work work) {
   std::vector<TimePair> pairs;
   for (const RankedRow& row : ranking.rows) {
     pairs.push_back(
-        {rounds_of_work(*ranking.rows.front().row, passes), rounds_of_work(*row.row, passes)});
+        {rounds_of_work(*ranking.rows.front().row, work), rounds_of_work(*row.row, work)});
   }
   const auto answers = compare_times(pairs, Ranking::kTie);
   for (std::size_t i = 0; i < answers.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -15,7 +16,9 @@ namespace longca {
 enum class Work : std::uint8_t {
   forward,
   backward,
-  step  ///< one forward and one backward pass, as training runs them: their times added up
+  /// One forward and one backward pass, as training runs them: a measured step, or where a row has
+  /// none, their times added up.
+  step
 };
 inline constexpr Work kWorks[] = {Work::forward, Work::backward, Work::step};
 /// "forward", "backward", "step".
@@ -24,10 +27,12 @@ std::string_view to_string(Work work);
 /// A row with a time for all of the work.
 struct RankedRow {
   const ViewRow* row;
+  /// The cell that the time is of; of a step that was added up the forward pass.
+  const Record* record = nullptr;
   double time_ms = 0;
   double tflops = 0;
   /// Half the 95 % confidence interval of time_ms, in ms; absent where too few repetitions ran. Of
-  /// a step the sum of both.
+  /// a step that was added up the sum of both.
   std::optional<double> half_width_ms;
   /// The fastest, or a tie: of several rounds what compare_times does not call slower; of one round
   /// what is within kTie of it, or whose interval overlaps.
@@ -54,17 +59,17 @@ struct Ranking {
 /// Ranks the rows of which all cells of the work are `ok`.
 Ranking rank(const ViewGroup& group, Work work);
 
-/// The rankings of both passes of a group, which outlives them.
+/// The rankings of the passes of a group, which outlives them.
 class PassRankings {
  public:
   explicit PassRankings(const ViewGroup& group)
-      : passes_{rank(group, Work::forward), rank(group, Work::backward)} {}
+      : passes_{rank(group, Work::forward), rank(group, Work::backward), rank(group, Work::step)} {}
   bool is_marked(const ViewRow& row, Pass pass) const {
     return passes_[static_cast<std::size_t>(pass)].is_marked(row);
   }
 
  private:
-  std::array<Ranking, 2> passes_;
+  std::array<Ranking, std::size(kPasses)> passes_;
 };
 
 }  // namespace longca

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "bench/suite/axes.h"
+#include "report/data/draws.h"
 
 namespace longca {
 
@@ -23,11 +24,12 @@ std::string shell_quoted(const std::string& text) {
   return is_plain ? text : quoted + "'";
 }
 
-RepeatCommand repeat_command(const Case& c) {
+RepeatCommand repeat_command(const Record& record) {
+  const Case& c = record.c;
   RepeatCommand command{c.scheme ? "longca cp" : "longca bench", ""};
   for (const Axis& axis : axis_table()) {
-    const auto value = axis.text(c);
-    if (!value) continue;
+    if (!axis.text(c)) continue;
+    const auto value = axis_text(axis, record);
     std::string& part = shapes_problem(axis) ? command.problem : command.row;
     part += " -a " + shell_quoted(axis.name + "=" + *value);
   }

@@ -131,7 +131,7 @@ Figure make_figure(const DenseComparison& comparison, Pass pass, Kind kind) {
 
 std::vector<Figure> make_sparse_figures(const DenseComparison& comparison) {
   std::vector<Figure> figures;
-  for (const Pass pass : {Pass::forward, Pass::backward}) {
+  for (const Pass pass : kPasses) {
     for (const Kind kind : {Kind::time, Kind::mass}) {
       Figure figure = make_figure(comparison, pass, kind);
       if (figure.has_number()) figures.push_back(std::move(figure));

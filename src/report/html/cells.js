@@ -28,6 +28,7 @@ function columnsOf(kind) {
     metric("efficiency", "efficiency", fixed(2)),
     { ...metric("ms", "time_ms"), text: (cell) => figureText(cell.metrics.time_ms) + (cell.stop === "time_limit" ? " ~" : "") },
     { ...metric("± %", "time_ci_pct"), text: (cell) => (cell.metrics.time_ci_pct === undefined && cell.metrics.time_ms !== undefined ? "none" : fixed(2)(cell.metrics.time_ci_pct)) },
+    { ...metric("draws", "draws", fixed(0)) }, { ...metric("spread %", "draws_spread_pct", fixed(2)) },
     field("dense kernel", "dense"), metric("÷ dense", "of_dense"), field("break-even", "break_even"),
     metric("selection ms", "selection_ms"), metric("total ms", "end_to_end_ms"), metric("total ÷ dense", "total_of_dense"),
     field("break-even of total", "break_even_total"), metric("selection of total", "selection_pct", percentText),
@@ -88,7 +89,7 @@ class CellTable {
     this.section = document.getElementById(`cells-${kind.kind}`);
     this.section.hidden = false;
     this.columns = columnsOf(kind);
-    this.fastest = new Set(kind.problems.flatMap((problem) => ["forward", "backward"].flatMap((work) => problem[work]?.tied.map(([, cell]) => cell) ?? [])));
+    this.fastest = new Set(kind.problems.flatMap((problem) => ["forward", "backward", "step"].flatMap((work) => problem[work]?.tied.map(([, cell]) => cell).filter((cell) => cells[cell].pass === work) ?? [])));
     this.sort = { column: null, descending: false };
     this.first = 0;
     this.everySetting = this.section.querySelector("input");

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 /// `naive` under the check. `verify` says what `verdict` is, and counts.
 struct Checked {
-  explicit Checked(bool backward = false) : kernel("naive", DType::float32, backward) {
+  explicit Checked(Pass pass = Pass::forward) : kernel("naive", DType::float32, pass) {
     kernel.call();
     results = kernel.results();
     input_bits = kernel.input_bits();
@@ -26,7 +26,7 @@ struct Checked {
   TimedPass pass() {
     return {.device = TimedKernel::device(),
             .tensors = kernel.tensors(),
-            .backward = kernel.problem.backward,
+            .pass = kernel.pass,
             .checked = {{{0, 4}}, {{0, 2}}},
             .seed = 5,
             .verify = [this] {
@@ -39,7 +39,7 @@ struct Checked {
   /// The first element of the first result.
   float& first() const {
     const PassTensors t = kernel.tensors();
-    return *(kernel.problem.backward ? t.dq : t.o).row<float>(0, 0);
+    return *(kernel.pass == Pass::backward ? t.dq : t.o).row<float>(0, 0);
   }
 
   TimedKernel kernel;
@@ -52,8 +52,8 @@ struct Checked {
 };
 
 TEST(RepetitionCheck, WorkThatIsDoneIsOkWithoutBeingVerifiedAgain) {
-  for (const bool backward : {false, true}) {
-    Checked checked(backward);
+  for (const Pass pass : kPasses) {
+    Checked checked(pass);
     {
       RepetitionCheck check(checked.pass());
       const TimedWork work = check.around([&] { checked.kernel.call(); });
@@ -96,8 +96,8 @@ TEST(RepetitionCheck, OutputsHoldWhatTheCallBeforeLeftANumberOrNan) {
 }
 
 TEST(RepetitionCheck, ACallThatDoesNothingIsNoticedAtOnce) {
-  for (const bool backward : {false, true}) {
-    Checked checked(backward);
+  for (const Pass pass : kPasses) {
+    Checked checked(pass);
     RepetitionCheck check(checked.pass());
     for (int i = 0; i < 12; ++i) {
       check.prepare();
@@ -113,8 +113,8 @@ TEST(RepetitionCheck, ACallThatDoesNothingIsNoticedAtOnce) {
 }
 
 TEST(RepetitionCheck, SoIsOneThatIsSkippedInABatch) {
-  for (const bool backward : {false, true}) {
-    Checked checked(backward);
+  for (const Pass pass : kPasses) {
+    Checked checked(pass);
     RepetitionCheck check(checked.pass());
     const TimedWork work = check.around([] {});
     work.prepare();
@@ -181,7 +181,7 @@ TEST(RepetitionCheck, VerifyingTakesNoMoreThanHalfOfTheTimeAfterTheFirst) {
 }
 
 TEST(RepetitionCheck, TheForwardPassFollowsChangesOfItsInputs) {
-  Checked checked(true);
+  Checked checked(Pass::backward);
   int forwards = 0;
   TimedPass pass = checked.pass();
   pass.forward = [&] {
@@ -204,7 +204,7 @@ TEST(RepetitionCheck, TheForwardPassFollowsChangesOfItsInputs) {
 }
 
 TEST(RepetitionCheck, InputsThatStayGoWithOutputsThatAreNeverRightBefore) {
-  Checked checked(true);
+  Checked checked(Pass::backward);
   TimedPass pass = checked.pass();
   pass.inputs_stay = true;
   RepetitionCheck check(std::move(pass));
@@ -227,6 +227,22 @@ TEST(RepetitionCheck, AnotherRanksBitsAreVerifiedOnAll) {
   checked.kernel.call();
   EXPECT_FALSE(check.check()) << "results that change on another rank are not this one's to trust";
   EXPECT_EQ(checked.verified, 1);
+}
+
+/// A step whose backward pass is right and whose forward pass is left out, or the other way round.
+TEST(RepetitionCheck, AStepIsBothPasses) {
+  for (const Pass done : {Pass::forward, Pass::backward}) {
+    Checked checked(Pass::step);
+    checked.verdict = {StatusCode::wrong, "half of it"};
+    RepetitionCheck check(checked.pass());
+    check.prepare();
+    check.poison();
+    checked.kernel.pass = done;
+    checked.kernel.call();
+    checked.kernel.pass = Pass::step;
+    EXPECT_FALSE(check.check()) << to_string(done);
+    EXPECT_EQ(checked.verified, 1);
+  }
 }
 
 }  // namespace

@@ -10,13 +10,13 @@
 namespace longca::testing {
 namespace {
 
-using KernelCase = std::tuple<std::string, DType, bool>;
+using KernelCase = std::tuple<std::string, DType, Pass>;
 
 class SignChangesOf : public ::testing::TestWithParam<KernelCase> {
  protected:
   SignChangesOf()
       : kernel(std::get<0>(GetParam()), std::get<1>(GetParam()), std::get<2>(GetParam())),
-        signs(TimedKernel::device(), kernel.tensors(), kernel.problem.backward, {0, 1}, 1) {
+        signs(TimedKernel::device(), kernel.tensors(), kernel.pass, {0, 1}, 1) {
     kernel.call();
   }
   TimedKernel kernel;
@@ -61,16 +61,16 @@ TEST_P(SignChangesOf, InputsAreOthersEachTimeAndComeBack) {
 INSTANTIATE_TEST_SUITE_P(Kernels, SignChangesOf,
                          ::testing::Combine(::testing::Values("naive", "flash"),
                                             ::testing::Values(DType::float32, DType::bfloat16),
-                                            ::testing::Bool()),
+                                            ::testing::ValuesIn(kPasses)),
                          [](const auto& name) {
                            return std::get<0>(name.param) + "_" +
-                                  std::string(to_string(std::get<1>(name.param))) +
-                                  (std::get<2>(name.param) ? "_backward" : "_forward");
+                                  std::string(to_string(std::get<1>(name.param))) + "_" +
+                                  std::string(to_string(std::get<2>(name.param)));
                          });
 
 TEST(SignChanges, OnlyHeadsThatAreNamedChange) {
-  const TimedKernel kernel("naive", DType::float32, false);
-  SignChanges signs(TimedKernel::device(), kernel.tensors(), false, {1}, 3);
+  const TimedKernel kernel("naive", DType::float32, Pass::forward);
+  SignChanges signs(TimedKernel::device(), kernel.tensors(), Pass::forward, {1}, 3);
   const auto first_head = [&] {
     std::vector<float> values;
     for (const TensorView& t : {kernel.tensors().k, kernel.tensors().v}) {
@@ -93,7 +93,7 @@ TEST(SignChanges, OneColumnOfOneHeadStillChanges) {
   tensors.q = q.view();
   tensors.k = k.view();
   tensors.v = v.view();
-  SignChanges signs(TimedKernel::device(), tensors, false, {0}, 1);
+  SignChanges signs(TimedKernel::device(), tensors, Pass::forward, {0}, 1);
   float before = 1;
   for (int i = 0; i < 4; ++i) {
     signs.draw();

@@ -11,14 +11,15 @@ namespace longca::testing {
 
 /// A kernel of the CPU with a small problem's tensors, whose forward pass has run.
 struct TimedKernel {
-  TimedKernel(const std::string& name, DType dtype, bool with_backward)
-      : problem{.tokens_q = 40,
+  TimedKernel(const std::string& name, DType dtype, Pass timed)
+      : pass(timed),
+        problem{.tokens_q = 40,
                 .tokens_k = 40,
                 .heads_q = 4,
                 .heads_k = 2,
                 .head_dim = 12,
                 .dtype = dtype,
-                .backward = with_backward},
+                .backward = timed != Pass::forward},
         inputs(make_inputs(problem, 7)),
         outputs(Outputs::for_problem(problem)) {
     MaskSpec spec;
@@ -29,19 +30,20 @@ struct TimedKernel {
   }
 
   void forward() { plan->forward(outputs.forward_args(inputs)); }
-  /// The pass of the problem.
-  void call() { problem.backward ? plan->backward(outputs.backward_args(inputs)) : forward(); }
-  PassTensors tensors() const { return outputs.with(inputs); }
-  std::uint64_t results() const {
-    return problem.backward ? outputs.backward_fingerprint() : outputs.forward_fingerprint();
+  void call() {
+    if (pass != Pass::backward) forward();
+    if (pass != Pass::forward) plan->backward(outputs.backward_args(inputs));
   }
+  PassTensors tensors() const { return outputs.with(inputs); }
+  std::uint64_t results() const { return hash_results(device(), tensors(), pass); }
   std::uint64_t input_bits() const {
     const PassTensors t = tensors();
     const std::uint64_t hash = fingerprint(inputs, device());
-    return problem.backward ? hash_values(device(), {t.o}, &t.lse) ^ hash : hash;
+    return pass == Pass::backward ? hash_values(device(), {t.o}, &t.lse) ^ hash : hash;
   }
   static Device& device() { return Device::get(DeviceKind::cpu); }
 
+  Pass pass;
   Problem problem;
   Inputs inputs;
   Outputs outputs;

@@ -201,8 +201,12 @@ TEST_F(Launch, TracesNothingButOneCell) {
   auto result = run(folder_ / "out.jsonl",
                     {"-a", "kernel=naive", "-a", "pass=all", "--trace", file.string()});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("--trace: one cell is traced, and there are 2"));
+  EXPECT_THAT(result.err, HasSubstr("--trace: one cell is traced, and there are 3"));
   EXPECT_FALSE(fs::exists(file));
+  result = run(folder_ / "out.jsonl",
+               {"-a", "kernel=naive", "-a", "pass=step", "--trace", file.string()});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("--trace: one pass is traced, not a step"));
   result = run(folder_ / "out.jsonl",
                {"-a", "kernel=naive", "--trace", (folder_ / "no/such/trace.json").string()});
   EXPECT_EQ(result.exit_code, 2);

@@ -35,7 +35,7 @@ TEST(Axes, TakeCountsSuffixesAndRanges) {
 
 TEST(Axes, AllIsEveryName) {
   EXPECT_EQ(values_of("mask=all").size(), mask_table().size());
-  EXPECT_THAT(values_of("pass=all"), ElementsAre("forward", "backward"));
+  EXPECT_THAT(values_of("pass=all"), ElementsAre("forward", "backward", "step"));
   EXPECT_THAT(values_of("dtype=bfloat16,all"), ElementsAre("bfloat16", "float32", "float16"));
 }
 
@@ -145,6 +145,22 @@ TEST(Axes, YoungOnesLeaveTheirStandardOut) {
             "kernel=naive mask=causal tokens=64 heads=1:1 dim=128 dtype=bfloat16 pass=forward "
             "seed=42 inputs=clustered device=cpu mode=burst");
   EXPECT_EQ(full_text(find_axis("selection"), before), "random");
+}
+
+TEST(Axes, ASeedGivenTwiceIsAnError) {
+  const Axis& seed = find_axis("seed");
+  EXPECT_EQ(seed.parse("42,44,43"), (std::vector<std::string>{"42", "44", "43"}));
+  expect_input_error([&] { seed.parse("42,43,42"); }, "seed 42 is given twice");
+  expect_input_error([&] { seed.parse("1:4:x2,2"); }, "seed 2 is given twice");
+}
+
+TEST(Axes, AllPassesIncludeTheStepAndTheStandardDoesNot) {
+  const Axis& pass = find_axis("pass");
+  EXPECT_EQ(pass.parse("all"), (std::vector<std::string>{"forward", "backward", "step"}));
+  EXPECT_EQ(pass.parse(pass.standard), (std::vector<std::string>{"forward", "backward"}));
+  Case c;
+  c.pass = Pass::step;
+  EXPECT_TRUE(c.problem().backward);
 }
 
 TEST(Axes, DeterminismIsAskedOfBackwardPassesOnly) {

@@ -111,6 +111,28 @@ TEST(Ranking, AStepIsBothPassesOfARow) {
   EXPECT_EQ(names_of(rank(group, Work::forward), true), (Names{"forward_only"}));
 }
 
+TEST(Ranking, AMeasuredStepGoesBeforeTheSum) {
+  Problem problem;
+  problem.add("sum", Pass::forward, 10);
+  problem.add("sum", Pass::backward, 30);
+  problem.add("measured", Pass::forward, 20);
+  problem.add("measured", Pass::backward, 40);
+  problem.add("measured", Pass::step, 35);
+  problem.add("failed", Pass::forward, 1);
+  problem.add("failed", Pass::backward, 1);
+  problem.add("failed", Pass::step, 1);
+  problem.records.back().status = {StatusCode::oom, "both need more"};
+  const ViewGroup& group = problem.group();
+  ASSERT_EQ(group.rows.size(), 3U);
+  const Ranking ranking = rank(group, Work::step);
+  EXPECT_EQ(names_of(ranking, true), (Names{"measured"}));
+  EXPECT_EQ(names_of(ranking, false), (Names{"sum"}));
+  EXPECT_EQ(ranking.rows[0].time_ms, 35);
+  EXPECT_EQ(ranking.rows[0].record->c.pass, Pass::step);
+  EXPECT_EQ(ranking.rows[1].record->c.pass, Pass::forward);
+  EXPECT_TRUE(problem.view.has(Pass::step));
+}
+
 TEST(Ranking, NobodyIsMarkedAlone) {
   Problem problem;
   problem.add("a", Pass::forward, 10);

@@ -31,20 +31,20 @@ TEST(RepeatCommand, AsksForTheVeryCase) {
                                       over_ranks_records(), two_kernels_records()};
   for (const std::vector<Record>& records : runs) {
     for (const Record& record : records) {
-      EXPECT_EQ(case_of(repeat_command(record.c).text()).key(), canonical(record.c).key());
+      EXPECT_EQ(case_of(repeat_command(record).text()).key(), canonical(record.c).key());
     }
   }
 }
 
 TEST(RepeatCommand, NamesTheVerb) {
-  EXPECT_EQ(repeat_command(sample_records()[0].c).text().find("longca bench -a kernel=naive "), 0U);
-  EXPECT_EQ(repeat_command(over_ranks_records()[0].c).text().find("longca cp -a "), 0U);
+  EXPECT_EQ(repeat_command(sample_records()[0]).text().find("longca bench -a kernel=naive "), 0U);
+  EXPECT_EQ(repeat_command(over_ranks_records()[0]).text().find("longca cp -a "), 0U);
 }
 
 TEST(RepeatCommand, CellsOfEqualWorkShareTheirPart) {
   const std::vector<Record> records = sample_records();
-  EXPECT_EQ(repeat_command(records[0].c).problem, repeat_command(records[1].c).problem);
-  EXPECT_NE(repeat_command(records[0].c).row, repeat_command(records[1].c).row);
+  EXPECT_EQ(repeat_command(records[0]).problem, repeat_command(records[1]).problem);
+  EXPECT_NE(repeat_command(records[0]).row, repeat_command(records[1]).row);
 }
 
 TEST(RepeatCommand, TextsCannotAddToTheCommand) {
