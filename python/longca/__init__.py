@@ -6,6 +6,8 @@
 `longca.parallel` has the same over the ranks of a torch.distributed group, `longca.integrations` what other libraries load.
 """
 
+import importlib
+
 from ._attention import attention
 from ._library import version as _version
 from ._mask import Mask
@@ -13,3 +15,10 @@ from ._plans import plan_stats
 
 __version__ = _version()
 __all__ = ["Mask", "attention", "plan_stats"]
+
+
+def __getattr__(name):
+    """`longca.parallel` and `longca.integrations` are imported when they are first named."""
+    if name in ("parallel", "integrations"):
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'longca' has no attribute {name!r}")

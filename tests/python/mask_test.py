@@ -127,3 +127,9 @@ def test_a_mask_lives_as_long_as_its_backward_pass():
     with pytest.raises(RuntimeError, match="no longer there"):
         Core.find(torch.tensor([1 << 40]))
     assert TOKENS == make_mask("full").tokens_q
+
+
+def test_parts_are_imported_when_they_are_named():
+    assert longca.parallel.Partition.__module__ == "longca.parallel"
+    with pytest.raises(AttributeError, match="no attribute 'paralel'"):
+        longca.paralel  # noqa: B018
