@@ -57,6 +57,39 @@ TEST_F(RoundsOfBench, ResumeRunsTheRoundsThatAreMissing) {
   EXPECT_THAT(bench({"--rounds", "2", "--resume"}).err, ::testing::Not(HasSubstr("round")));
 }
 
+TEST_F(RoundsOfBench, CompareRunsTwoProgramsInTurns) {
+  const std::string program = program_of_tests();
+  const ProcessResult result =
+      run_longca({"compare", "--build", program, "-a", "kernel=flash", "-a", "mask=full", "-a",
+                  "tokens=64", "-a", "pass=forward", "--rounds", "2", "--min-effect", "1000"},
+                 {.directory = folder_.path().string()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, ::testing::ContainsRegex("1 of 2: base(.*\n)*.*1 of 2: new(.*\n)*.*"
+                                                   "2 of 2: new(.*\n)*.*2 of 2: base"));
+  for (const char* side : {"base", "new"}) {
+    const auto file = folder_ / "results" / "compare" / (std::string(side) + ".jsonl");
+    const std::vector<Record> records = read_records(file).records;
+    ASSERT_THAT(records, SizeIs(1));
+    EXPECT_THAT(records[0].rounds_ms, SizeIs(2));
+  }
+}
+
+TEST_F(RoundsOfBench, CompareRefusesWhatItCannotRun) {
+  const auto refused = [&](std::vector<std::string> arguments, const std::string& part) {
+    arguments.insert(arguments.begin(), "compare");
+    const ProcessResult result = run_longca(arguments, {.directory = folder_.path().string()});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr(part));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  };
+  refused({"a.jsonl", "b.jsonl", "--build", "x"}, "not the files BASE and NEW");
+  refused({"--build", "/no/such"}, "/no/such");
+  refused({"--build", "/bin/ls"}, "/bin/ls is no longca");
+  refused({"--build", "x", "--commits", "a", "b"}, "give one of them");
+  refused({"--commits", "no-such-commit", "HEAD"}, "no commit 'no-such-commit'");
+  refused({"a.jsonl"}, "BASE and NEW are missing");
+}
+
 TEST_F(RoundsOfBench, DryRunCountsThem) {
   const ProcessResult result = bench({"--rounds", "3", "--dry-run"});
   EXPECT_EQ(result.exit_code, 0);
