@@ -74,7 +74,7 @@ void DistinctTexts::add(std::string text) {
   if (seen_.insert(text).second) texts_.push_back(std::move(text));
 }
 
-ValueParser counts_between(std::string axis, std::int64_t low, std::int64_t high) {
+ValueParser counts_between(const std::string& axis, std::int64_t low, std::int64_t high) {
   return [=](std::string_view text) {
     DistinctTexts values;
     for (const auto item : split_list(axis, text)) add_counts(values, axis, item, low, high);
@@ -82,7 +82,7 @@ ValueParser counts_between(std::string axis, std::int64_t low, std::int64_t high
   };
 }
 
-ValueParser draws_between(std::string axis, std::int64_t low, std::int64_t high) {
+ValueParser draws_between(const std::string& axis, std::int64_t low, std::int64_t high) {
   return [=](std::string_view text) {
     std::vector<std::string> values;
     for (const auto item : split_list(axis, text)) {
@@ -98,8 +98,8 @@ ValueParser draws_between(std::string axis, std::int64_t low, std::int64_t high)
   };
 }
 
-ValueParser counts_or_word(std::string axis, std::int64_t low, std::int64_t high,
-                           std::string word) {
+ValueParser counts_or_word(const std::string& axis, std::int64_t low, std::int64_t high,
+                           const std::string& word) {
   return [=](std::string_view text) {
     DistinctTexts values;
     for (const auto item : split_list(axis, text)) {
@@ -113,7 +113,7 @@ ValueParser counts_or_word(std::string axis, std::int64_t low, std::int64_t high
   };
 }
 
-ValueParser numbers_above(std::string axis, double low, double high) {
+ValueParser numbers_above(const std::string& axis, double low, double high) {
   return [=](std::string_view text) {
     DistinctTexts values;
     for (const auto item : split_list(axis, text)) {
@@ -127,7 +127,7 @@ ValueParser numbers_above(std::string axis, double low, double high) {
   };
 }
 
-ValueParser head_pairs(std::string axis, std::int64_t high) {
+ValueParser head_pairs(const std::string& axis, std::int64_t high) {
   return [=](std::string_view text) {
     DistinctTexts values;
     for (const auto item : split_list(axis, text)) {

@@ -27,15 +27,16 @@ class DistinctTexts {
 using ValueParser = std::function<std::vector<std::string>(std::string_view text)>;
 
 /// Counts with suffixes and geometric ranges ("4K", "1K:64K:x2") inside [low, high].
-ValueParser counts_between(std::string axis, std::int64_t low, std::int64_t high);
+ValueParser counts_between(const std::string& axis, std::int64_t low, std::int64_t high);
 /// The same, of draws: one that is given twice is an error, since it would be measured once.
-ValueParser draws_between(std::string axis, std::int64_t low, std::int64_t high);
+ValueParser draws_between(const std::string& axis, std::int64_t low, std::int64_t high);
 /// Counts, or `word` by itself.
-ValueParser counts_or_word(std::string axis, std::int64_t low, std::int64_t high, std::string word);
+ValueParser counts_or_word(const std::string& axis, std::int64_t low, std::int64_t high,
+                           const std::string& word);
 /// Finite numbers inside (low, high].
-ValueParser numbers_above(std::string axis, double low, double high);
+ValueParser numbers_above(const std::string& axis, double low, double high);
 /// "HQ:HK", or "H" for as many query as KV heads; HK must divide HQ.
-ValueParser head_pairs(std::string axis, std::int64_t high);
+ValueParser head_pairs(const std::string& axis, std::int64_t high);
 /// Names out of a closed set; "all" is every one. Unknown ones suggest the nearest.
 ValueParser names_of(std::string axis, std::vector<std::string> (*names)());
 /// The same, or `word` by itself, which "all" does not stand for.
