@@ -39,10 +39,10 @@ class RatioScale {
   double reach_;
 };
 
-const char* color_of(Verdict verdict) {
-  if (verdict == Verdict::slower) return "var(--bad)";
-  if (verdict == Verdict::faster) return "var(--good)";
-  return verdict == Verdict::unclear ? "var(--warn)" : "var(--soft)";
+const char* color_of(CellVerdict verdict) {
+  if (verdict == CellVerdict::slower) return "var(--bad)";
+  if (verdict == CellVerdict::faster) return "var(--good)";
+  return verdict == CellVerdict::unclear ? "var(--warn)" : "var(--soft)";
 }
 
 std::string grid_line(const RatioScale& scale, double ratio) {
@@ -99,7 +99,7 @@ std::string plot(const Comparison& comparison, const CellNames& names) {
 
 std::string tiles(const Comparison& comparison) {
   std::string html;
-  for (const Verdict verdict : kVerdicts) {
+  for (const CellVerdict verdict : kVerdicts) {
     const std::size_t n = comparison.counts.at(verdict);
     if (n > 0) html += fmt::format("<li><b>{}</b>{}</li>", n, to_string(verdict));
   }

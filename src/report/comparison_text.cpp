@@ -18,15 +18,15 @@ namespace {
 
 constexpr const char* kAlwaysNamed[] = {"kernel", "mask", "tokens", "pass"};
 
-Ink ink_of(Verdict verdict) {
+Ink ink_of(CellVerdict verdict) {
   switch (verdict) {
-    case Verdict::broken:
-    case Verdict::slower:
+    case CellVerdict::broken:
+    case CellVerdict::slower:
       return Ink::red;
-    case Verdict::fixed:
-    case Verdict::faster:
+    case CellVerdict::fixed:
+    case CellVerdict::faster:
       return Ink::green;
-    case Verdict::unclear:
+    case CellVerdict::unclear:
       return Ink::yellow;
     default:
       return Ink::plain;
@@ -74,7 +74,7 @@ class ComparisonPrinter {
  private:
   void print_counts() {
     std::string counts;
-    for (const Verdict verdict : kVerdicts) {
+    for (const CellVerdict verdict : kVerdicts) {
       const std::size_t n = comparison_.counts.at(verdict);
       if (n > 0)
         counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", n, to_string(verdict));
@@ -93,7 +93,7 @@ class ComparisonPrinter {
   void print_cells() {
     std::vector<const CellComparison*> shown;
     for (const CellComparison& cell : comparison_.cells) {
-      if (cell.verdict != Verdict::same || !cell.changes.empty()) shown.push_back(&cell);
+      if (cell.verdict != CellVerdict::same || !cell.changes.empty()) shown.push_back(&cell);
     }
     if (shown.empty()) return;
     const std::size_t lines = std::min(shown.size(), kMaxComparedLines);
@@ -198,7 +198,7 @@ std::string describe_changes(const CellComparison& cell) {
   if (cell.next_status && *cell.next_status != StatusCode::ok) {
     parts.push_back(fmt::format("{}{}{}", to_string(*cell.next_status),
                                 cell.reason.empty() ? "" : ": ", cell.reason));
-  } else if (cell.verdict == Verdict::fixed) {
+  } else if (cell.verdict == CellVerdict::fixed) {
     parts.push_back(fmt::format("was {}", to_string(*cell.base_status)));
   }
   if (std::string clock = describe_clock(cell); !clock.empty()) parts.push_back(std::move(clock));
@@ -219,7 +219,7 @@ void print_comparison(std::ostream& out, const Comparison& comparison, const Com
 nlohmann::ordered_json comparison_json(const Comparison& comparison, const ComparedNames& names) {
   nlohmann::ordered_json json{
       {"base", names.base}, {"new", names.next}, {"min_effect_pct", comparison.min_effect * 100}};
-  for (const Verdict verdict : kVerdicts) {
+  for (const CellVerdict verdict : kVerdicts) {
     json["counts"][std::string(to_string(verdict))] = comparison.counts.at(verdict);
   }
   json["environment"] = nlohmann::ordered_json::array();

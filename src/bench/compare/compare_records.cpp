@@ -83,24 +83,25 @@ void refuse_other_machines(std::span<const Pair> pairs) {
   }
 }
 
-Verdict verdict_of(const Pair& pair, const std::optional<TimeRatio>& time) {
-  if (pair.next == nullptr) return Verdict::only_base;
-  if (pair.base == nullptr) return Verdict::only_new;
+CellVerdict verdict_of(const Pair& pair, const std::optional<TimeRatio>& time) {
+  if (pair.next == nullptr) return CellVerdict::only_base;
+  if (pair.base == nullptr) return CellVerdict::only_new;
   if (!pair.ok_in_both()) {
-    if (pair.base->status.ok()) return Verdict::broken;
-    if (pair.next->status.ok()) return Verdict::fixed;
-    return pair.base->status.code == pair.next->status.code ? Verdict::same : Verdict::unclear;
+    if (pair.base->status.ok()) return CellVerdict::broken;
+    if (pair.next->status.ok()) return CellVerdict::fixed;
+    return pair.base->status.code == pair.next->status.code ? CellVerdict::same
+                                                            : CellVerdict::unclear;
   }
-  if (!time) return Verdict::unclear;
+  if (!time) return CellVerdict::unclear;
   switch (time->change) {
     case Change::same:
-      return Verdict::same;
+      return CellVerdict::same;
     case Change::faster:
-      return Verdict::faster;
+      return CellVerdict::faster;
     case Change::slower:
-      return Verdict::slower;
+      return CellVerdict::slower;
     default:
-      return Verdict::unclear;
+      return CellVerdict::unclear;
   }
 }
 
@@ -154,30 +155,30 @@ bool is_worse(const CellComparison& a, const CellComparison& b) {
 
 }  // namespace
 
-std::string_view to_string(Verdict verdict) {
+std::string_view to_string(CellVerdict verdict) {
   switch (verdict) {
-    case Verdict::broken:
+    case CellVerdict::broken:
       return "broken";
-    case Verdict::slower:
+    case CellVerdict::slower:
       return "slower";
-    case Verdict::unclear:
+    case CellVerdict::unclear:
       return "unclear";
-    case Verdict::only_base:
+    case CellVerdict::only_base:
       return "only_base";
-    case Verdict::only_new:
+    case CellVerdict::only_new:
       return "only_new";
-    case Verdict::fixed:
+    case CellVerdict::fixed:
       return "fixed";
-    case Verdict::faster:
+    case CellVerdict::faster:
       return "faster";
-    case Verdict::same:
+    case CellVerdict::same:
       return "same";
   }
   return "?";
 }
 
 bool Comparison::has_regression() const {
-  return counts.at(Verdict::broken) + counts.at(Verdict::slower) > 0;
+  return counts.at(CellVerdict::broken) + counts.at(CellVerdict::slower) > 0;
 }
 
 Rounds rounds_of(const Record& record) {
@@ -198,7 +199,7 @@ Comparison compare_records(std::span<const Record> base, std::span<const Record>
   Comparison comparison;
   comparison.min_effect = options.min_effect;
   const auto ratios = ratios_of(pairs, options.min_effect);
-  for (const Verdict verdict : kVerdicts) comparison.counts[verdict] = 0;
+  for (const CellVerdict verdict : kVerdicts) comparison.counts[verdict] = 0;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     comparison.cells.push_back(compare_cell(pairs[i], ratios[i]));
     ++comparison.counts[comparison.cells.back().verdict];

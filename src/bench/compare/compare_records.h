@@ -16,7 +16,7 @@
 namespace longca {
 
 /// What became of a cell, worst first.
-enum class Verdict : std::uint8_t {
+enum class CellVerdict : std::uint8_t {
   broken,     ///< was ok and is not
   slower,     ///< to faster: both are ok, see Change
   unclear,    ///< also: failed before and now, but not in the same way
@@ -26,10 +26,10 @@ enum class Verdict : std::uint8_t {
   faster,
   same,  ///< also: the same status as before, which is not ok
 };
-inline constexpr Verdict kVerdicts[] = {Verdict::broken,    Verdict::slower,   Verdict::unclear,
-                                        Verdict::only_base, Verdict::only_new, Verdict::fixed,
-                                        Verdict::faster,    Verdict::same};
-std::string_view to_string(Verdict verdict);
+inline constexpr CellVerdict kVerdicts[] = {
+    CellVerdict::broken,   CellVerdict::slower, CellVerdict::unclear, CellVerdict::only_base,
+    CellVerdict::only_new, CellVerdict::fixed,  CellVerdict::faster,  CellVerdict::same};
+std::string_view to_string(CellVerdict verdict);
 
 /// A metric beside the time that changed by more than it does from one run to the next.
 struct MetricChange {
@@ -43,7 +43,7 @@ struct MetricChange {
 struct CellComparison {
   std::string key;
   Case c;
-  Verdict verdict = Verdict::same;
+  CellVerdict verdict = CellVerdict::same;
   std::optional<StatusCode> base_status, next_status;  ///< absent where the file has no such cell
   std::string reason;                                  ///< of the new record, if it is not ok
   std::optional<double> base_ms, next_ms;              ///< time_ms of cells that are ok
@@ -64,8 +64,8 @@ struct EnvironmentChange {
 
 struct Comparison {
   double min_effect = kMinEffect;
-  std::vector<CellComparison> cells;      ///< worst first
-  std::map<Verdict, std::size_t> counts;  ///< of every verdict, zeros too
+  std::vector<CellComparison> cells;          ///< worst first
+  std::map<CellVerdict, std::size_t> counts;  ///< of every verdict, zeros too
   std::vector<EnvironmentChange> environment;
   std::size_t single_rounds = 0;  ///< cells whose spread between processes is unknown
 

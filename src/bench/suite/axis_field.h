@@ -142,11 +142,11 @@ Axis name_axis(std::string name, std::string help, std::string standard, Names (
 
 /// An axis of counts inside [low, high].
 template <auto Field>
-Axis count_axis(std::string name, std::string key, std::string help, std::string standard,
+Axis count_axis(const std::string& name, std::string key, std::string help, std::string standard,
                 std::int64_t low, std::int64_t high, bool (*applies)(const MaskTraits&) = nullptr) {
   Axis axis{
       .name = name, .values = "COUNT", .help = std::move(help), .standard = std::move(standard)};
-  axis.parse = counts_between(std::move(name), low, high);
+  axis.parse = counts_between(name, low, high);
   axis.applies = applies;
   return field_axis<Field>(std::move(key), std::move(axis));
 }

@@ -61,7 +61,7 @@ TEST(CompareRecords, NamesEveryVerdictWorstFirst) {
                           "7 only_new", "4 fixed", "2 faster", "1 same", "9 same"));
   EXPECT_TRUE(comparison.has_regression());
   EXPECT_EQ(comparison.counts.size(), std::size(kVerdicts));
-  EXPECT_EQ(comparison.counts.at(Verdict::slower), 2U);
+  EXPECT_EQ(comparison.counts.at(CellVerdict::slower), 2U);
   EXPECT_EQ(comparison.cells.front().reason, "a reason");
 }
 
