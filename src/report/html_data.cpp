@@ -119,14 +119,14 @@ class KindWriter {
                       {"setting", axes_json(section->setting)}};
       if (!group->setting.empty()) problem["title"] = group->title();
       if (group->ranks > 0) problem["ranks"] = group->ranks;
-      for (const Work work : kWorks) add_ranking(problem, work, rank(*group, work));
+      for (const RankedWork work : kWorks) add_ranking(problem, work, rank(*group, work));
       problems.push_back(std::move(problem));
     }
     kind["columns"] = std::move(columns);
     kind["problems"] = std::move(problems);
   }
 
-  void add_ranking(json& problem, Work of_work, const Ranking& ranking) const {
+  void add_ranking(json& problem, RankedWork of_work, const Ranking& ranking) const {
     if (ranking.rows.empty()) return;
     const std::string work(to_string(of_work));
     json tied = json::array();

@@ -96,13 +96,13 @@ void TerminalText::wrapped(const std::vector<std::string>& items) {
 void TerminalText::summary(const View& view) {
   constexpr int kWidth = 20;  ///< "1.00x  first 12 of 36"
   const Summary summary = summarize(view);
-  const auto shown = [&](Work work) { return summary.has(work); };
+  const auto shown = [&](RankedWork work) { return summary.has(work); };
   if (summary.rows.size() < 2 || std::ranges::max(summary.problems) < 2) return;
   int name_width = 6;
   for (const SummaryRow& row : summary.rows) widen(name_width, printable(row.name));
   std::string titles = fmt::format("{:{}}", "", name_width);
   std::string columns = fmt::format("{:{}}", view.over_ranks ? "scheme" : "kernel", name_width);
-  for (const Work work : kWorks) {
+  for (const RankedWork work : kWorks) {
     if (!shown(work)) continue;
     titles += fmt::format("  {:>{}}", to_string(work), kWidth);
     columns += fmt::format("  {:>7}  {:>11}", "speed", "first");
@@ -112,7 +112,7 @@ void TerminalText::summary(const View& view) {
   line(Ink::bold, columns);
   for (const SummaryRow& row : summary.rows) {
     std::string text = fmt::format("{:{}}", printable(row.name), name_width);
-    for (const Work work : kWorks) {
+    for (const RankedWork work : kWorks) {
       const Standing& own = row.at(work);
       if (!shown(work)) continue;
       text += own.problems == 0 ? fmt::format("  {:>7}  {:>11}", "-", "-")

@@ -94,8 +94,8 @@ std::vector<std::string> series_by_weight(
   for (const Record* record : view.records()) weight_of(name_of(*record));
   for (const ViewSection& section : view.sections) {
     for (const ViewGroup& group : section.groups) {
-      for (const Work work : kWorks) {
-        if (work == Work::step && !view.has(Pass::step)) continue;
+      for (const RankedWork work : kWorks) {
+        if (work == RankedWork::step && !view.has(Pass::step)) continue;
         const Ranking ranking = rank(group, work);
         std::map<std::string, double> of_series;
         for (const RankedRow& row : ranking.rows) {

@@ -8,9 +8,9 @@ namespace longca {
 namespace {
 
 /// The passes of which a row's time for the work is the sum.
-std::vector<Pass> passes_of(const ViewRow& row, Work work) {
-  if (work == Work::forward) return {Pass::forward};
-  if (work == Work::backward) return {Pass::backward};
+std::vector<Pass> passes_of(const ViewRow& row, RankedWork work) {
+  if (work == RankedWork::forward) return {Pass::forward};
+  if (work == RankedWork::backward) return {Pass::backward};
   if (row.pass(Pass::step) != nullptr) return {Pass::step};
   return {Pass::forward, Pass::backward};
 }
@@ -33,7 +33,7 @@ bool add(const Record* record, RankedRow& ranked) {
 }
 
 /// What the work took in each round: the sums of its passes, sample by sample.
-Rounds rounds_of_work(const ViewRow& row, Work work) {
+Rounds rounds_of_work(const ViewRow& row, RankedWork work) {
   const std::vector<Pass> passes = passes_of(row, work);
   Rounds sums = rounds_of(*row.pass(passes.front()));
   for (const Pass pass : std::span(passes).subspan(1)) {
@@ -55,12 +55,12 @@ bool is_tie(const RankedRow& fastest, const RankedRow& other) {
 
 }  // namespace
 
-std::string_view to_string(Work work) {
-  if (work == Work::forward) return "forward";
-  return work == Work::backward ? "backward" : "step";
+std::string_view to_string(RankedWork work) {
+  if (work == RankedWork::forward) return "forward";
+  return work == RankedWork::backward ? "backward" : "step";
 }
 
-Ranking rank(const ViewGroup& group, Work work) {
+Ranking rank(const ViewGroup& group, RankedWork work) {
   Ranking ranking;
   for (const ViewRow& row : group.rows) {
     const std::vector<Pass> passes = passes_of(row, work);

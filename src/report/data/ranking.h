@@ -13,16 +13,17 @@
 namespace longca {
 
 /// What the rows of a group are compared by.
-enum class Work : std::uint8_t {
+enum class RankedWork : std::uint8_t {
   forward,
   backward,
   /// One forward and one backward pass, as training runs them: a measured step, or where a row has
   /// none, their times added up.
   step
 };
-inline constexpr Work kWorks[] = {Work::forward, Work::backward, Work::step};
+inline constexpr RankedWork kWorks[] = {RankedWork::forward, RankedWork::backward,
+                                        RankedWork::step};
 /// "forward", "backward", "step".
-std::string_view to_string(Work work);
+std::string_view to_string(RankedWork work);
 
 /// A row with a time for all of the work.
 struct RankedRow {
@@ -57,13 +58,14 @@ struct Ranking {
 };
 
 /// Ranks the rows of which all cells of the work are `ok`.
-Ranking rank(const ViewGroup& group, Work work);
+Ranking rank(const ViewGroup& group, RankedWork work);
 
 /// The rankings of the passes of a group, which outlives them.
 class PassRankings {
  public:
   explicit PassRankings(const ViewGroup& group)
-      : passes_{rank(group, Work::forward), rank(group, Work::backward), rank(group, Work::step)} {}
+      : passes_{rank(group, RankedWork::forward), rank(group, RankedWork::backward),
+                rank(group, RankedWork::step)} {}
   bool is_marked(const ViewRow& row, Pass pass) const {
     return passes_[static_cast<std::size_t>(pass)].is_marked(row);
   }

@@ -20,16 +20,16 @@ struct Standing {
 
 struct SummaryRow {
   std::string name;  ///< the kernel; over ranks "ring_p2p", with its kernel if several
-  std::array<Standing, 3> standings;  ///< by Work
+  std::array<Standing, 3> standings;  ///< by RankedWork
 
-  const Standing& at(Work work) const { return standings[static_cast<std::size_t>(work)]; }
+  const Standing& at(RankedWork work) const { return standings[static_cast<std::size_t>(work)]; }
 };
 
 struct Summary {
-  std::array<int, 3> problems{};  ///< by Work: those that several have a time for
+  std::array<int, 3> problems{};  ///< by RankedWork: those that several have a time for
   std::vector<SummaryRow> rows;   ///< in the view's order
 
-  bool has(Work work) const { return problems[static_cast<std::size_t>(work)] > 0; }
+  bool has(RankedWork work) const { return problems[static_cast<std::size_t>(work)] > 0; }
 };
 
 /// Sums up the rankings of all groups.

@@ -47,7 +47,7 @@ TEST(Ranking, IsByTimeWithTheLeadOverWhoIsNotFirst) {
   problem.add("slow", Pass::forward, 20);
   problem.add("fast", Pass::forward, 10);
   problem.add("middle", Pass::forward, 15);
-  const Ranking ranking = rank(problem.group(), Work::forward);
+  const Ranking ranking = rank(problem.group(), RankedWork::forward);
   EXPECT_EQ(names_of(ranking, true), (Names{"fast"}));
   EXPECT_EQ(names_of(ranking, false), (Names{"middle", "slow"}));
   EXPECT_EQ(ranking.lead(), 1.5);
@@ -65,7 +65,7 @@ TEST(Ranking, OfSeveralRoundsTiesAreWhatCompareCannotTellApart) {
   add("fastest", 10, 0.002);
   add("noisy", 10.4, 0.1);
   add("steady", 10.3, 0.002);
-  const Ranking ranking = rank(problem.group(), Work::forward);
+  const Ranking ranking = rank(problem.group(), RankedWork::forward);
   EXPECT_EQ(names_of(ranking, true), (Names{"fastest", "noisy"}));
   EXPECT_EQ(names_of(ranking, false), (Names{"steady"}));
 }
@@ -75,7 +75,7 @@ TEST(Ranking, TimesWithinAPercentAreTies) {
   problem.add("a", Pass::forward, 10);
   problem.add("b", Pass::forward, 10.09, std::nullopt);
   problem.add("c", Pass::forward, 10.2);
-  const Ranking ranking = rank(problem.group(), Work::forward);
+  const Ranking ranking = rank(problem.group(), RankedWork::forward);
   EXPECT_EQ(names_of(ranking, true), (Names{"a", "b"}));
   EXPECT_DOUBLE_EQ(*ranking.lead(), 1.02);
 }
@@ -85,7 +85,7 @@ TEST(Ranking, SoAreIntervalsThatOverlap) {
   problem.add("a", Pass::forward, 10, 2.0);
   problem.add("b", Pass::forward, 10.5, 3.0);
   problem.add("no_interval", Pass::forward, 10.3, std::nullopt);
-  const Ranking ranking = rank(problem.group(), Work::forward);
+  const Ranking ranking = rank(problem.group(), RankedWork::forward);
   EXPECT_EQ(names_of(ranking, true), (Names{"a", "b"}));
   EXPECT_DOUBLE_EQ(*ranking.lead(), 1.03);
 }
@@ -101,14 +101,14 @@ TEST(Ranking, AStepIsBothPassesOfARow) {
   problem.add("c", Pass::forward, 20);
   problem.add("c", Pass::backward, 60);
   const ViewGroup& group = problem.group();
-  const Ranking ranking = rank(group, Work::step);
+  const Ranking ranking = rank(group, RankedWork::step);
   EXPECT_EQ(names_of(ranking, true), (Names{"a"}));
   EXPECT_EQ(names_of(ranking, false), (Names{"c"}));
   EXPECT_EQ(ranking.rows[0].time_ms, 40);
   EXPECT_DOUBLE_EQ(ranking.rows[0].tflops, 3.5 * 1e3 / 40);
   EXPECT_DOUBLE_EQ(*ranking.rows[0].half_width_ms, 0.7);
   EXPECT_EQ(ranking.lead(), 2.0);
-  EXPECT_EQ(names_of(rank(group, Work::forward), true), (Names{"forward_only"}));
+  EXPECT_EQ(names_of(rank(group, RankedWork::forward), true), (Names{"forward_only"}));
 }
 
 TEST(Ranking, AMeasuredStepGoesBeforeTheSum) {
@@ -124,7 +124,7 @@ TEST(Ranking, AMeasuredStepGoesBeforeTheSum) {
   problem.records.back().status = {StatusCode::oom, "both need more"};
   const ViewGroup& group = problem.group();
   ASSERT_EQ(group.rows.size(), 3U);
-  const Ranking ranking = rank(group, Work::step);
+  const Ranking ranking = rank(group, RankedWork::step);
   EXPECT_EQ(names_of(ranking, true), (Names{"measured"}));
   EXPECT_EQ(names_of(ranking, false), (Names{"sum"}));
   EXPECT_EQ(ranking.rows[0].time_ms, 35);
@@ -139,12 +139,12 @@ TEST(Ranking, NobodyIsMarkedAlone) {
   problem.add("b", Pass::forward, 5);
   problem.records.back().status = {StatusCode::wrong, "o"};
   const ViewGroup& group = problem.group();
-  const Ranking ranking = rank(group, Work::forward);
+  const Ranking ranking = rank(group, RankedWork::forward);
   EXPECT_EQ(names_of(ranking, true), (Names{"a"}));
   EXPECT_EQ(ranking.next(), nullptr);
   EXPECT_FALSE(ranking.lead());
   for (const ViewRow& row : group.rows) EXPECT_FALSE(ranking.is_marked(row)) << row.kernel;
-  EXPECT_TRUE(rank(group, Work::backward).rows.empty());
+  EXPECT_TRUE(rank(group, RankedWork::backward).rows.empty());
 }
 
 TEST(Ranking, TiesShareTheMark) {

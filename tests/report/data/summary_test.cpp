@@ -28,15 +28,15 @@ TEST(Summary, IsTheGeometricMeanOfTheFastestOverTheOwnTime) {
   const View view = make_view(records);
   const Summary summary = summarize(view);
   EXPECT_EQ(summary.problems[0], 2);
-  EXPECT_FALSE(summary.has(Work::backward));
-  EXPECT_FALSE(summary.has(Work::step));
+  EXPECT_FALSE(summary.has(RankedWork::backward));
+  EXPECT_FALSE(summary.has(RankedWork::step));
   ASSERT_EQ(summary.rows.size(), 3U);
-  const Standing& a = summary.rows[0].at(Work::forward);
+  const Standing& a = summary.rows[0].at(RankedWork::forward);
   EXPECT_EQ(a.problems, 2);
   EXPECT_EQ(a.first, 1);
   EXPECT_DOUBLE_EQ(a.of_fastest, std::sqrt(1.0 * 0.25));
-  EXPECT_DOUBLE_EQ(summary.rows[1].at(Work::forward).of_fastest, std::sqrt(0.5 * 1.0));
-  const Standing& c = summary.rows[2].at(Work::forward);
+  EXPECT_DOUBLE_EQ(summary.rows[1].at(RankedWork::forward).of_fastest, std::sqrt(0.5 * 1.0));
+  const Standing& c = summary.rows[2].at(RankedWork::forward);
   EXPECT_EQ(c.problems, 1);
   EXPECT_EQ(c.first, 1) << "a tie";
 }
@@ -47,7 +47,7 @@ TEST(Summary, AProblemOfOneKernelIsNoComparison) {
                                        cell("b", "causal", Pass::forward, 20)};
   const Summary summary = summarize(make_view(records));
   EXPECT_EQ(summary.problems[0], 1);
-  EXPECT_EQ(summary.rows[0].at(Work::forward).problems, 1);
+  EXPECT_EQ(summary.rows[0].at(RankedWork::forward).problems, 1);
 }
 
 TEST(Summary, AKernelWithoutABackwardPassIsInNoStep) {
@@ -57,10 +57,10 @@ TEST(Summary, AKernelWithoutABackwardPassIsInNoStep) {
       cell("b", "full", Pass::backward, 20)};
   const Summary summary = summarize(make_view(records));
   EXPECT_EQ(summary.problems[2], 1);
-  EXPECT_EQ(summary.rows[2].at(Work::step).problems, 0);
-  EXPECT_EQ(summary.rows[0].at(Work::step).first, 1);
-  EXPECT_EQ(summary.rows[1].at(Work::step).first, 1);
-  EXPECT_DOUBLE_EQ(summary.rows[0].at(Work::forward).of_fastest, 0.5);
+  EXPECT_EQ(summary.rows[2].at(RankedWork::step).problems, 0);
+  EXPECT_EQ(summary.rows[0].at(RankedWork::step).first, 1);
+  EXPECT_EQ(summary.rows[1].at(RankedWork::step).first, 1);
+  EXPECT_DOUBLE_EQ(summary.rows[0].at(RankedWork::forward).of_fastest, 0.5);
 }
 
 TEST(Summary, OverRanksASchemeIsJudgedByItsFastestRow) {
@@ -71,9 +71,9 @@ TEST(Summary, OverRanksASchemeIsJudgedByItsFastestRow) {
   EXPECT_EQ(names, (std::vector<std::string>{"ulysses", "ring_p2p", "usp"}));
   EXPECT_GT(summary.problems[0], 0);
   for (const SummaryRow& row : summary.rows) {
-    EXPECT_LE(row.at(Work::forward).problems, summary.problems[0]);
-    EXPECT_LE(row.at(Work::forward).of_fastest, 1);
-    EXPECT_GT(row.at(Work::forward).of_fastest, 0);
+    EXPECT_LE(row.at(RankedWork::forward).problems, summary.problems[0]);
+    EXPECT_LE(row.at(RankedWork::forward).of_fastest, 1);
+    EXPECT_GT(row.at(RankedWork::forward).of_fastest, 0);
   }
 }
 
