@@ -103,7 +103,7 @@ TEST(List, SchemesSayWhatCarriesTheirMessagesHere) {
     const auto name = scheme.at("name").get<std::string>();
     EXPECT_NE(scheme.at("paper"), "") << name;
     EXPECT_EQ(scheme.at("factor"), name == "usp" || name == "loongtrain") << name;
-    EXPECT_EQ(scheme.at("passes"), json({"forward", "backward", "step"}));
+    EXPECT_EQ(scheme.at("passes"), json({"forward", "backward"}));
     for (const char* transport : {"mpi", "nccl", "peer"}) {
       const json& support = scheme.at("transports").at(transport);
       EXPECT_EQ(support.at("status") == "ok", support.at("reason") == "") << name << support;

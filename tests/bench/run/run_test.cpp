@@ -65,7 +65,7 @@ TEST(Bench, SelectsBlocksByScores) {
                                                  "-a", "pass=forward"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const auto records = read_records(folder / "r.jsonl").records;
-  ASSERT_EQ(records.size(), 2U * 2 * 2 * 2 * 2 * 2);
+  ASSERT_EQ(records.size(), 2U * 2 * 2 * 2 * 2 * 5);
   for (const Record& record : records) {
     const Case& c = record.c;
     EXPECT_TRUE(record.status.ok()) << c.key() << ": " << record.status.reason;
