@@ -83,7 +83,7 @@ class KindWriter {
 
   /// "8K", or over ranks "8K · 2 ranks".
   static std::string column_of(const ViewGroup& group) {
-    const std::string tokens = format_tokens(group.tokens);
+    std::string tokens = format_tokens(group.tokens);
     if (group.ranks == 0) return tokens;
     return fmt::format("{} · {} rank{}", tokens, group.ranks, group.ranks == 1 ? "" : "s");
   }
