@@ -65,20 +65,38 @@ struct Trial {
   int checks_to_pass = 1'000'000;
 };
 
+/// Of a burst: prepared, flushed, called, checked.
+std::string repetitions(int count) {
+  std::string log;
+  for (int i = 0; i < count; ++i) log += "pfck";
+  return log;
+}
+
 TEST(Measure, ABurstPreparesAndFlushesBeforeEveryCallAndChecksAfterIt) {
   Trial trial;
   const Measurement result = trial.run({.cool_down_ms = 0, .warmed_s = 1.0});
-  EXPECT_EQ(trial.clock.log, "pfckpfckpfckpfckpfckpfck");
+  EXPECT_EQ(trial.clock.log, repetitions(6 + 6)) << "six are checked before any is timed";
   EXPECT_EQ(result.stop, Stop::converged);
   EXPECT_EQ(result.samples_ms, std::vector<double>(6, 2.0));
   EXPECT_EQ(result.median_ms, 2.0);
+}
+
+TEST(Measure, ABurstThatIsOutOfTimeHasCheckedSixCallsBeforeItTimesTwo) {
+  Trial trial;
+  const Measurement result = trial.run({.time_limit_s = 1e-9, .cool_down_ms = 0, .warmed_s = 1.0});
+  EXPECT_EQ(result.samples_ms.size(), 2U);
+  EXPECT_EQ(trial.clock.log, repetitions(6 + 2));
+  Trial wrong;
+  wrong.checks_to_pass = 6;
+  EXPECT_FALSE(wrong.run({.time_limit_s = 1e-9, .cool_down_ms = 0, .warmed_s = 1.0}).checked);
+  EXPECT_EQ(wrong.clock.log, repetitions(6));
 }
 
 TEST(Measure, AGraphIsMeasuredAsABurst) {
   Trial trial;
   const Measurement result =
       trial.run({.mode = MeasureMode::graph, .cool_down_ms = 0, .warmed_s = 1.0});
-  EXPECT_EQ(trial.clock.log, "pfckpfckpfckpfckpfckpfck");
+  EXPECT_EQ(trial.clock.log, repetitions(6 + 6)) << "six are checked before any is timed";
   EXPECT_EQ(result.stop, Stop::converged);
 }
 
@@ -93,7 +111,7 @@ TEST(Measure, WhatRanBeforeCountsAsWarmUp) {
   Trial cold;
   cold.run({.cool_down_ms = 0, .warmed_s = 0.0});
   // The fake's calls take no time of this clock, so 0.1 s of warm-up are many.
-  EXPECT_GT(cold.clock.log.size(), 24U * 2);
+  EXPECT_GT(cold.clock.log.size(), repetitions(4 * 6).size());
 }
 
 TEST(Measure, ARepetitionBeforeIsWarmUpOrIfItIsSlowASample) {
