@@ -142,6 +142,11 @@ class Plan:
         found = torch_tools.views(*tensors)
         return found if self.varlen else [tensor.unsqueeze(0) for tensor in found]
 
+    def _lse(self, tensor):
+        """[heads, tokens] with cu_seqlens, else [1, heads, tokens]."""
+        lse = torch_tools.view(tensor)
+        return lse if self.varlen else lse.unsqueeze(0)
+
     def _call(self, name, function):
         """Calls; the first time it compiles, which is timed apart."""
         if name not in self.compiled:
@@ -154,8 +159,7 @@ class Plan:
 
     def forward(self, call):
         q, k, v, o = self._shaped(call.q, call.k, call.v, call.o)
-        lse = torch_tools.view(call.lse)
-        lse = lse if self.varlen else lse.unsqueeze(0)
+        lse = self._lse(call.lse)
         with torch_tools.on_stream(call.stream):
             self._call(
                 "forward",
@@ -168,8 +172,7 @@ class Plan:
     def backward(self, call):
         dout, q, k, v, o = self._shaped(call.dout, call.q, call.k, call.v, call.o)
         dq, dk, dv = self._shaped(call.dq, call.dk, call.dv)
-        lse = torch_tools.view(call.lse)
-        lse = lse if self.varlen else lse.unsqueeze(0)
+        lse = self._lse(call.lse)
         with torch_tools.on_stream(call.stream):
             self._call(
                 "backward",
