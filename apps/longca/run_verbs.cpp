@@ -122,6 +122,7 @@ nlohmann::json run_environment(const RecordArguments& arguments, const Suite& su
   env["argv"] = own_arguments();
   env["plugins"] = describe_plugins(arguments.plugins);
   env["limits"] = {{"time_limit_s", suite.limits.time_limit_s},
+                   {"sample_budget_s", suite.limits.sample_budget_s},
                    {"case_limit_s", suite.limits.case_limit_s}};
   if (arguments.round_count() > 1) {
     env["rounds"] = {{"count", arguments.round_count()}, {"seed", std::random_device{}()}};
@@ -330,7 +331,7 @@ void RecordArguments::add_options(CLI::App& verb) {
   RunArguments::add_options(verb);
   verb.add_option("--rounds", rounds, "all of it N times, each in new processes, reordered")
       ->type_name("N");
-  verb.add_option("--time-limit", time_limit_s, "timing a cell stops here at the latest")
+  verb.add_option("--time-limit", time_limit_s, "timing stops here, after 7 repetitions (1)")
       ->type_name("S");
   verb.add_option("--out", out, "default results/SUITE.jsonl, and .html beside it")
       ->type_name("FILE.jsonl");

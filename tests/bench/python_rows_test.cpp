@@ -64,7 +64,7 @@ TEST(PythonRows, ExpressWhatTheirArgumentsCanSay) {
   EXPECT_EQ(expressed("fa2"), joined(joined(kPlain, kDocuments), kWindows));
   EXPECT_EQ(expressed("fa3"), joined(joined(kPlain, kDocuments), kWindows));
   EXPECT_EQ(expressed("flex"), joined(joined(static_masks(), kBlocks), kVariableBlocks));
-  EXPECT_EQ(expressed("fa4"), static_masks());
+  EXPECT_EQ(expressed("fa4"), joined(static_masks(), kBlocks));
   EXPECT_EQ(expressed("ffa"), static_masks());
   EXPECT_EQ(expressed("flashmask"), static_masks());
 }
@@ -76,6 +76,7 @@ TEST(PythonRows, ExpressBlocksOfTheirSizes) {
     EXPECT_EQ(expressed(name, 96), std::set<std::string>{});
     EXPECT_EQ(expressed(name, 128), kBlocks);  // as two of 64
   }
+  EXPECT_EQ(expressed("fa4", 64), static_masks());
   EXPECT_EQ(expressed("fa2_sparse", 64), std::set<std::string>{});
   EXPECT_EQ(expressed("fa2_sparse", 128), kBlocks);
   EXPECT_EQ(expressed("fa2_sparse", 256), kBlocks);

@@ -11,6 +11,7 @@
 #include "bench/cell/selection.h"
 #include "bench/cell/steps.h"
 #include "bench/measure/gpu_sampler.h"
+#include "bench/measure/host_load.h"
 #include "core/error.h"
 
 namespace longca {
@@ -159,9 +160,11 @@ void Cell::time() {
     record_.status = Status::unsupported(refused.what());
     return;
   }
+  const HostLoad host_load;
   GpuSampler sampler(device().properties().pci_bus_id);
   const Measurement measured = measure(*clock_, repetitions.around(call), options);
   sampler.finish(record_);
+  host_load.finish(record_);
   memory_->note(record_, *plan_);
   if (!measured.checked) return set_wrong(record_, repetitions.status().reason);
   note_measurement(measured, pass_flops(case_.pass, problem_, shared_.generated.mask), record_);

@@ -127,6 +127,7 @@ MeasureOptions measure_options(const Case& c, const RunLimits& limits, double wa
   MeasureOptions options;
   options.mode = parse_measure_mode(c.mode);
   options.time_limit_s = limits.time_limit_s;
+  options.sample_budget_s = limits.sample_budget_s;
   options.cool_down_ms = limits.cool_down_ms;
   // On a GPU the verified pass also loaded code, maybe compiled it, while the clocks were low.
   if (c.problem().device == DeviceKind::cpu) options.warmed_s = warmed_s;
@@ -159,8 +160,9 @@ void note_plan_end(const Kernel& kernel, double compile_ms,
 }
 
 void forget_times(Record& record) {
-  for (const char* name : {"time_ms", "tflops", "time_ci_pct", "compute_ms", "exposed_comm_ms",
-                           "time_imbalance", "sm_clock_mhz", "power_w", "temperature_c"}) {
+  for (const char* name :
+       {"time_ms", "tflops", "time_ci_pct", "compute_ms", "exposed_comm_ms", "time_imbalance",
+        "sm_clock_mhz", "power_w", "temperature_c", "gpu_processes", "host_load"}) {
     record.metrics.erase(name);
   }
   record.samples_ms.clear();

@@ -66,6 +66,7 @@ void GpuSampler::finish(Record& record) {
   record.metrics["sm_clock_mhz"] = median(trace.sm_clock_mhz);
   record.metrics["power_w"] = energy / static_cast<double>(points_.size());
   record.metrics["temperature_c"] = hottest;
+  if (const auto count = Nvml::get()->processes(gpu_)) record.metrics["gpu_processes"] = *count;
   const std::string throttled = throttle_names(reasons);
   if (!throttled.empty()) record.notes["throttled"] = throttled;
   record.trace = thinned(trace, kMaxPoints);

@@ -23,8 +23,8 @@ class GpuSampler {
   GpuSampler& operator=(const GpuSampler&) = delete;
 
   /// Ends, and writes what was seen into the record: the metrics sm_clock_mhz (median), power_w
-  /// (mean), temperature_c (highest), the trace, and the note "throttled" if the GPU was. Nothing
-  /// where nothing was sampled.
+  /// (mean), temperature_c (highest), gpu_processes, the trace, and the note "throttled" if the GPU
+  /// was. Nothing where nothing was sampled.
   void finish(Record& record);
 
  private:

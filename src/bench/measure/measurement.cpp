@@ -16,10 +16,9 @@ constexpr double kWarmUp = 0.1;
 constexpr double kWarmUpShare = 0.2;      // at most this share of the time limit
 constexpr double kMinSustained = 1.0;     // s
 constexpr double kSustainedBatch = 0.05;  // s between two checks of the stopping rule
-/// Calls in a row that are checked one by one before anything is timed, so that no kernel is
-/// believed for the luck of two or three, and no call can be left out in a fixed turn.
+/// Of a batch only the last call is checked. So many are checked one by one before, and so many
+/// batches run, so that no call can be left out in a fixed turn.
 constexpr int kCheckedAlone = 6;
-/// Only the last call of a batch is checked: so many batches run, however slow the machine is.
 constexpr int kMinBatches = 12;
 
 double warm_up_s(const MeasureOptions& options) {
@@ -52,7 +51,7 @@ class Stopping {
       : clock_(clock),
         checks_(checks),
         options_(options),
-        rule_(min_s, options.time_limit_s),
+        rule_(min_s, options.time_limit_s, options.sample_budget_s),
         begin_s_(clock.now_s()),
         checked_s_(checks.spent_s()) {}
 
@@ -118,16 +117,9 @@ bool is_sample(const std::optional<double>& repeated_ms, const MeasureOptions& o
 /// False if a check failed; so do the functions below.
 bool warm_up_burst(DeviceClock& clock, Burst& burst, const MeasureOptions& options) {
   const double warm_from = clock.now_s();
-  double once_s = options.repeated_ms.value_or(0) / 1e3;
   double warmed = warmed_before(options);
-  // Longer calls are checked as often as they are timed.
-  const auto need_checks = [&](int calls) {
-    return calls < kCheckedAlone && kCheckedAlone * once_s < kWarmUp;
-  };
-  for (int calls = 0; need_checks(calls) || warmed < warm_up_s(options); ++calls) {
-    const std::optional<double> ms = burst.repetition();
-    if (!ms) return false;
-    once_s = *ms / 1e3;
+  while (warmed < warm_up_s(options)) {
+    if (!burst.repetition()) return false;
     warmed = warmed_before(options) + clock.now_s() - warm_from - burst.checks().spent_s();
   }
   return true;

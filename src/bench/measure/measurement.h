@@ -39,6 +39,8 @@ struct TimedWork {
 struct MeasureOptions {
   MeasureMode mode = MeasureMode::burst;
   double time_limit_s = 1.0;
+  /// Below StoppingRule::kMinSamples it goes on, up to here.
+  double sample_budget_s = 10.0;
   double cool_down_ms = 1.0;
   /// Seconds after which no further repetition may end, however few there were: the cell would be
   /// killed for its time limit.

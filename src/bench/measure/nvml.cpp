@@ -11,6 +11,7 @@ namespace longca {
 namespace {
 
 constexpr int kSuccess = 0;
+constexpr int kInsufficientSize = 7;
 constexpr int kSmClock = 1;
 constexpr int kMemoryClock = 2;
 constexpr int kGpuTemperature = 0;
@@ -71,9 +72,11 @@ struct Nvml::Functions {
   int (*temperature)(Handle, int, unsigned*);
   int (*reasons)(Handle, unsigned long long*);
   int (*fields)(Handle, int, FieldValue*);
+  int (*processes)(Handle, unsigned*, void*);  ///< null in a library from before 2022
 
   /// False if the library lacks one of them.
   bool load(const SharedLibrary& library) {
+    library.find("nvmlDeviceGetComputeRunningProcesses_v3", processes);
     const auto find = [&](auto& function, const char* symbol) {
       return library.find(symbol, function);
     };
@@ -161,6 +164,14 @@ std::optional<Nvml::Sample> Nvml::sample(Handle gpu) const {
     return std::nullopt;
   }
   return Sample{*clock, *power, *temperature, reasons};
+}
+
+std::optional<int> Nvml::processes(Handle gpu) const {
+  unsigned count = 0;  // asks for the number alone, which is too small a buffer if there are any
+  if (call_.processes == nullptr) return std::nullopt;
+  const int result = call_.processes(gpu, &count, nullptr);
+  if (result != kSuccess && result != kInsufficientSize) return std::nullopt;
+  return static_cast<int>(count);
 }
 
 std::string throttle_names(std::uint64_t reasons) {

@@ -41,6 +41,8 @@ class Nvml {
   Handle find(const std::string& pci_bus_id) const;
   /// Nothing if the driver does not report it.
   std::optional<Sample> sample(Handle gpu) const;
+  /// How many processes have a context on the GPU; nothing if the driver does not report it.
+  std::optional<int> processes(Handle gpu) const;
 
  private:
   struct Functions;

@@ -52,10 +52,9 @@ std::optional<MedianInterval> median_interval(std::span<const double> samples) {
 }
 
 Stop StoppingRule::decide(std::span<const double> samples, double elapsed_s) {
-  if (elapsed_s < min_s_) return Stop::not_yet;
-  const bool far_over = samples.size() >= 2 && elapsed_s >= kFarOver * time_limit_s_;
-  const bool enough = samples.size() >= kMinSamples || far_over;
-  const bool time_is_up = elapsed_s >= time_limit_s_ && enough;
+  const bool enough = samples.size() >= kMinSamples || elapsed_s >= sample_budget_s_;
+  if (elapsed_s < min_s_ || !enough) return Stop::not_yet;
+  const bool time_is_up = elapsed_s >= time_limit_s_;
   if (samples.size() >= next_look_ || time_is_up) {
     next_look_ = samples.size() + 1 + samples.size() / 10;
     const auto interval = median_interval(samples);

@@ -30,15 +30,15 @@ enum class Stop : std::uint8_t {
   time_limit,  ///< it is not, and the time is up
 };
 
-/// Decides when enough was measured. It needs 6 samples to converge and 3 to give up, or 2 where
-/// those took kFarOver times the time limit.
+/// Decides when enough was measured: kMinSamples at least, which give a confidence interval, unless
+/// they take longer than the budget.
 class StoppingRule {
  public:
   static constexpr double kTarget = 0.005;
-  static constexpr std::size_t kMinSamples = 3;
-  static constexpr double kFarOver = 5;
+  static constexpr std::size_t kMinSamples = 7;
 
-  StoppingRule(double min_s, double time_limit_s) : min_s_(min_s), time_limit_s_(time_limit_s) {}
+  StoppingRule(double min_s, double time_limit_s, double sample_budget_s)
+      : min_s_(min_s), time_limit_s_(time_limit_s), sample_budget_s_(sample_budget_s) {}
 
   /// `samples` are all so far, `elapsed_s` the time spent on them, pauses included, checks not. The
   /// interval is recomputed only when the samples have grown by a tenth: sorting must not cost more
@@ -48,6 +48,7 @@ class StoppingRule {
  private:
   double min_s_;
   double time_limit_s_;
+  double sample_budget_s_;
   std::size_t next_look_ = 0;
 };
 

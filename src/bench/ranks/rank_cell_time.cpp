@@ -3,6 +3,7 @@
 
 #include "bench/cell/steps.h"
 #include "bench/measure/gpu_sampler.h"
+#include "bench/measure/host_load.h"
 #include "bench/ranks/rank_cell.h"
 #include "bench/ranks/rank_trace.h"
 
@@ -40,9 +41,11 @@ bool RankCell::time_pass(RankClock& clock) {
   const auto call = [&] { run_once(true, nullptr); };
   const std::uint64_t seed = seed_of_all(team_.control);
   RepetitionCheck repetitions(timed_pass(seed));
+  const HostLoad host_load;
   GpuSampler sampler(device().properties().pci_bus_id);
   const Measurement measured = measure(clock, repetitions.around(call), timing_options(seed));
   sampler.finish(record_);
+  host_load.finish(record_);
   memory_->note_peak(record_);
   if (!measured.checked) {
     set_wrong(record_, repetitions.status().reason);

@@ -60,6 +60,10 @@ constexpr std::array kMetrics = {
     MetricInfo{"sm_clock_mhz", "MHz", "median clock of the GPU's SMs while timing", true},
     MetricInfo{"power_w", "W", "mean power of the GPU while timing", false},
     MetricInfo{"temperature_c", "°C", "highest temperature of the GPU while timing", false},
+    MetricInfo{"gpu_processes", "processes",
+               "with a context on the GPU while timing, the kernel's own included", false},
+    MetricInfo{"host_load", "cores", "kept busy by other processes while timing, on average",
+               false},
 };
 
 }  // namespace

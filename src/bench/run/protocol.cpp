@@ -158,15 +158,14 @@ Record judge_record(const nlohmann::json& message, const Case& asked, const Cell
 }
 
 void to_json(nlohmann::json& json, const RunLimits& limits) {
-  json = {{"time_limit_s", limits.time_limit_s},
-          {"case_limit_s", limits.case_limit_s},
-          {"verify_budget_s", limits.verify_budget_s},
-          {"cool_down_ms", limits.cool_down_ms},
-          {"memory_limit_mib", limits.memory_limit_mib}};
+  json = {{"time_limit_s", limits.time_limit_s}, {"sample_budget_s", limits.sample_budget_s},
+          {"case_limit_s", limits.case_limit_s}, {"verify_budget_s", limits.verify_budget_s},
+          {"cool_down_ms", limits.cool_down_ms}, {"memory_limit_mib", limits.memory_limit_mib}};
 }
 
 void from_json(const nlohmann::json& json, RunLimits& limits) {
   json.at("time_limit_s").get_to(limits.time_limit_s);
+  json.at("sample_budget_s").get_to(limits.sample_budget_s);
   json.at("case_limit_s").get_to(limits.case_limit_s);
   json.at("verify_budget_s").get_to(limits.verify_budget_s);
   json.at("cool_down_ms").get_to(limits.cool_down_ms);

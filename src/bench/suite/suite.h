@@ -14,7 +14,9 @@ namespace longca {
 /// How long and in how much memory cells may run: a suite's [run] table, and options of the
 /// commands.
 struct RunLimits {
-  double time_limit_s = 1.0;      ///< timing one cell stops here if it has not converged before
+  double time_limit_s = 1.0;  ///< timing one cell stops here if it has not converged before
+  /// Below 7 repetitions timing goes on beyond its limit, however long one takes, up to here.
+  double sample_budget_s = 10.0;
   double case_limit_s = 120.0;    ///< a cell that has not ended by then is killed: `timeout`
   double verify_budget_s = 10.0;  ///< CPU time for the reference, per problem
   double cool_down_ms = 1.0;      ///< pause between two repetitions of a burst

@@ -213,6 +213,7 @@ class SuiteReader {
   RunLimits limits(const toml::table& run) const {
     RunLimits limits;
     const std::pair<const char*, double*> numbers[] = {{"time_limit_s", &limits.time_limit_s},
+                                                       {"sample_budget_s", &limits.sample_budget_s},
                                                        {"case_limit_s", &limits.case_limit_s},
                                                        {"verify_budget_s", &limits.verify_budget_s},
                                                        {"cool_down_ms", &limits.cool_down_ms}};

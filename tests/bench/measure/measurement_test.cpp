@@ -75,28 +75,28 @@ std::string repetitions(int count) {
 TEST(Measure, ABurstPreparesAndFlushesBeforeEveryCallAndChecksAfterIt) {
   Trial trial;
   const Measurement result = trial.run({.cool_down_ms = 0, .warmed_s = 1.0});
-  EXPECT_EQ(trial.clock.log, repetitions(6 + 6)) << "six are checked before any is timed";
+  EXPECT_EQ(trial.clock.log, repetitions(7));
   EXPECT_EQ(result.stop, Stop::converged);
-  EXPECT_EQ(result.samples_ms, std::vector<double>(6, 2.0));
+  EXPECT_EQ(result.samples_ms, std::vector<double>(7, 2.0));
   EXPECT_EQ(result.median_ms, 2.0);
 }
 
-TEST(Measure, ABurstThatIsOutOfTimeHasCheckedSixCallsBeforeItTimesTwo) {
+TEST(Measure, ABurstThatIsOutOfTimeHasTimedAndCheckedSevenCalls) {
   Trial trial;
   const Measurement result = trial.run({.time_limit_s = 1e-9, .cool_down_ms = 0, .warmed_s = 1.0});
-  EXPECT_EQ(result.samples_ms.size(), 2U);
-  EXPECT_EQ(trial.clock.log, repetitions(6 + 2));
+  EXPECT_EQ(result.samples_ms.size(), 7U);
+  EXPECT_EQ(trial.clock.log, repetitions(7));
   Trial wrong;
-  wrong.checks_to_pass = 6;
+  wrong.checks_to_pass = 7;
   EXPECT_FALSE(wrong.run({.time_limit_s = 1e-9, .cool_down_ms = 0, .warmed_s = 1.0}).checked);
-  EXPECT_EQ(wrong.clock.log, repetitions(6));
+  EXPECT_EQ(wrong.clock.log, repetitions(7));
 }
 
 TEST(Measure, AGraphIsMeasuredAsABurst) {
   Trial trial;
   const Measurement result =
       trial.run({.mode = MeasureMode::graph, .cool_down_ms = 0, .warmed_s = 1.0});
-  EXPECT_EQ(trial.clock.log, repetitions(6 + 6)) << "six are checked before any is timed";
+  EXPECT_EQ(trial.clock.log, repetitions(7));
   EXPECT_EQ(result.stop, Stop::converged);
 }
 
@@ -117,13 +117,13 @@ TEST(Measure, WhatRanBeforeCountsAsWarmUp) {
 TEST(Measure, ARepetitionBeforeIsWarmUpOrIfItIsSlowASample) {
   Trial quick;
   const Measurement warmed = quick.run({.cool_down_ms = 0, .repeated_ms = 100.0});
-  EXPECT_EQ(quick.clock.log, "pfckpfckpfckpfckpfckpfck");
-  EXPECT_EQ(warmed.samples_ms, std::vector<double>(6, 2.0));
+  EXPECT_EQ(quick.clock.log, "pfckpfckpfckpfckpfckpfckpfck");
+  EXPECT_EQ(warmed.samples_ms, std::vector<double>(7, 2.0));
 
   Trial slow;
   slow.clock.next_ms = 3000;
-  const Measurement result =
-      slow.run({.time_limit_s = 0.1, .cool_down_ms = 0, .repeated_ms = 2900.0});
+  const Measurement result = slow.run(
+      {.time_limit_s = 0.1, .sample_budget_s = 2, .cool_down_ms = 0, .repeated_ms = 2900.0});
   EXPECT_EQ(slow.clock.log, "pfck");
   EXPECT_EQ(result.samples_ms, (std::vector<double>{2900, 3000}));
   EXPECT_EQ(result.stop, Stop::time_limit);
@@ -171,7 +171,7 @@ TEST(Measure, TimeOfChecksIsOfTheCellNotOfTheMeasurement) {
     };
     MeasureOptions options{.cool_down_ms = 0, .warmed_s = warmed_s};
     const Measurement all = measure(clock, {.call = call, .check = check}, options);
-    EXPECT_EQ(all.samples_ms.size(), 6U);
+    EXPECT_EQ(all.samples_ms.size(), 7U);
     EXPECT_EQ(all.stop, Stop::converged);
 
     options.time_left_s = 15;

@@ -76,17 +76,17 @@ std::pair<Stop, std::size_t> run_rule(StoppingRule rule,
   }
 }
 
-TEST(StoppingRule, EqualSamplesConvergeAtSix) {
-  const auto [stop, count] = run_rule(StoppingRule(0, 100), [](std::size_t) { return 10.0; });
+TEST(StoppingRule, EqualSamplesConvergeAtSeven) {
+  const auto [stop, count] = run_rule(StoppingRule(0, 100, 10), [](std::size_t) { return 10.0; });
   EXPECT_EQ(stop, Stop::converged);
-  EXPECT_EQ(count, 6U);
+  EXPECT_EQ(count, 7U);
 }
 
 TEST(StoppingRule, NoiseConvergesLater) {
   std::mt19937 random(3);
   std::normal_distribution<double> noisy(10.0, 0.5);
   const auto [stop, count] =
-      run_rule(StoppingRule(0, 1e9), [&](std::size_t) { return noisy(random); });
+      run_rule(StoppingRule(0, 1e9, 10), [&](std::size_t) { return noisy(random); });
   EXPECT_EQ(stop, Stop::converged);
   // Half-width ≈ 1.96 · 1.25 · σ/√n = 0.05 at n ≈ 600.
   EXPECT_GT(count, 200U);
@@ -95,25 +95,28 @@ TEST(StoppingRule, NoiseConvergesLater) {
 
 TEST(StoppingRule, AlternatingSamplesEndAtTheTimeLimit) {
   const auto [stop, count] =
-      run_rule(StoppingRule(0, 1.0), [](std::size_t i) { return i % 2 == 0 ? 10.0 : 30.0; });
+      run_rule(StoppingRule(0, 1.0, 10), [](std::size_t i) { return i % 2 == 0 ? 10.0 : 30.0; });
   EXPECT_EQ(stop, Stop::time_limit);
   EXPECT_EQ(count, 50U);
 }
 
-TEST(StoppingRule, SlowSamplesAreAtLeastThree) {
-  const auto [stop, count] = run_rule(StoppingRule(0, 1.0), [](std::size_t) { return 2000.0; });
+TEST(StoppingRule, SlowSamplesAreAtLeastSeven) {
+  const auto slow = [](std::size_t i) { return i % 2 == 0 ? 1000.0 : 2000.0; };
+  const auto [stop, count] = run_rule(StoppingRule(0, 1.0, 100), slow);
+  EXPECT_EQ(stop, Stop::time_limit);
+  EXPECT_EQ(count, 7U);
+}
+
+TEST(StoppingRule, TheBudgetEndsEarlier) {
+  const auto [stop, count] =
+      run_rule(StoppingRule(0, 1.0, 6.0), [](std::size_t) { return 2500.0; });
   EXPECT_EQ(stop, Stop::time_limit);
   EXPECT_EQ(count, 3U);
 }
 
-TEST(StoppingRule, TwoSamplesFarOverTheLimitAreEnough) {
-  const auto [stop, count] = run_rule(StoppingRule(0, 1.0), [](std::size_t) { return 2500.0; });
-  EXPECT_EQ(stop, Stop::time_limit);
-  EXPECT_EQ(count, 2U);
-}
-
 TEST(StoppingRule, ALeastTimeIsKept) {
-  const auto [stop, count] = run_rule(StoppingRule(1.0, 10.0), [](std::size_t) { return 10.0; });
+  const auto [stop, count] =
+      run_rule(StoppingRule(1.0, 10.0, 10), [](std::size_t) { return 10.0; });
   EXPECT_EQ(stop, Stop::converged);
   EXPECT_GE(count, 100U);
 }

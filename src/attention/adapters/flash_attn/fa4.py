@@ -1,5 +1,6 @@
 """FlashAttention 4, compiled by the CuTe DSL: full, causal, windows and documents by its own arguments;
-every other mask by a mask_mod over key intervals, with lists of tiles made from the program's mask.
+every other static mask by a mask_mod over key intervals, with lists of tiles made from the
+program's mask; blocks by lists of tiles alone.
 
 It calls what flash_attn_func and flash_attn_varlen_func call, so that results are written where the
 program wants them. Seen in flash-attn-4 4.0.0b36."""
@@ -7,14 +8,19 @@ program wants them. Seen in flash-attn-4 4.0.0b36."""
 import functools
 import importlib.metadata
 import time
+import warnings
+
+from longca_adapters import block_lists, torch_tools  # before flash_attn.cute, whose import initialises CUDA
 
 import cutlass
 import cutlass.cute as cute
 import torch
 from flash_attn.cute import interface, utils
 from flash_attn.cute.block_sparsity import BlockSparseTensorsTorch
-from longca_adapters import torch_tools
 from longca_host.masks import FULL, PARTIAL
+
+# The DSL warns, for each shape with auxiliary tensors, that it hands them on as they are.
+warnings.filterwarnings("ignore", message="Argument aux_data", category=UserWarning)
 
 TILE = 128  # what its lists of tiles count in, rows and columns
 MAX_INTERVALS = 2  # of keys that a row of a mask_mod attends to
@@ -26,7 +32,8 @@ def version():
 
 
 def supports(problem, mask):
-    if _has_arguments(mask):
+    blocks = mask.block_bounds is not None
+    if not blocks and _has_arguments(mask):
         if problem.tokens_q != problem.tokens_k:
             return "fa4 is called for as many queries as keys here where it has an argument for the mask"
         return None
@@ -34,6 +41,8 @@ def supports(problem, mask):
         return f"fa4's lists of {TILE}-token tiles go with head dimensions of 64, 96 and 128, not {problem.head_dim}"
     if problem.deterministic and problem.backward:
         return "fa4's backward pass over lists of tiles wants an order of writes that is not made here"
+    if blocks:
+        return None
     intervals = mask.max_row_intervals()
     if intervals > MAX_INTERVALS:
         return f"fa4's mask_mod here takes {MAX_INTERVALS} intervals of keys per query, not {intervals}"
@@ -74,19 +83,19 @@ def _mask_mod(intervals):
     return sees
 
 
-def lists_of(chosen):
-    """Counts [1, 1, rows] and indices [1, 1, rows, most] of the chosen tiles of each row, in order."""
-    counts = chosen.sum(-1, dtype=torch.int32)
-    most = max(1, int(counts.max()))
-    indices = torch.argsort((~chosen).to(torch.int8), dim=-1, stable=True)[:, :most].to(torch.int32)
-    return counts[None, None], indices[None, None].contiguous()
+def tile_tensors(partial, full):
+    """BlockSparseTensorsTorch of lists of tiles, each as block_lists.ordered gives them."""
+    parts = (part.unsqueeze(0) for part in (*partial, *full))
+    return BlockSparseTensorsTorch(*parts, block_size=(TILE, TILE))
 
 
-def tile_tensors(classes):
-    """BlockSparseTensorsTorch of the tiles' classes, [query tiles, key tiles]."""
-    return BlockSparseTensorsTorch(
-        *lists_of(classes == PARTIAL), *lists_of(classes == FULL), block_size=(TILE, TILE)
-    )
+def tiles_of_blocks(mask):
+    """Which tiles of TILE tokens are kept, bool [lists, query tiles, key tiles]."""
+    found = block_lists.kept(mask)
+    for axis, bounds in enumerate(mask.block_bounds, start=1):
+        tiles = [-(-(end - begin) // TILE) for begin, end in zip(bounds, bounds[1:])]
+        found = found.repeat_interleave(torch.tensor(tiles, device="cuda"), axis)
+    return found
 
 
 class Plan:
@@ -98,7 +107,9 @@ class Plan:
         self.compile_ms = 0.0
         self.compiled = set()
         with torch_tools.on_stream():
-            if mask.window is not None:
+            if mask.block_bounds is not None:
+                self._use_blocks(problem, mask)
+            elif mask.window is not None:
                 self._use_window(mask.window)
             elif mask.documents is not None:
                 self._use_documents(*mask.documents)
@@ -132,10 +143,30 @@ class Plan:
         aux = [ends[side][i].contiguous() for i in range(count) for side in (0, 1)]
         self.options.update(mask_mod=_mask_mod(count), aux_tensors=aux)
         shape = (-(-mask.tokens_q // TILE), -(-mask.tokens_k // TILE))
-        classes = torch.frombuffer(mask.tiles(TILE, TILE), dtype=torch.uint8).cuda().view(shape)
-        self.tiles = tile_tensors(classes)
-        if problem.backward:  # per key tile the query tiles
-            self.tiles_backward = tile_tensors(classes.T)
+        classes = torch.frombuffer(mask.tiles(TILE, TILE), dtype=torch.uint8).cuda().view(1, *shape)
+        self._use_tiles(problem, lambda by_key: [
+            block_lists.ordered((classes.mT if by_key else classes) == kind)
+            for kind in (PARTIAL, FULL)
+        ])  # fmt: skip
+
+    def _use_blocks(self, problem, mask):
+        kept = tiles_of_blocks(mask)
+
+        def lists(by_key):
+            full = [
+                block_lists.per_head(part, problem.heads_q)
+                for part in block_lists.ordered(kept.mT if by_key else kept)
+            ]
+            partial = [torch.zeros_like(full[0]), torch.zeros_like(full[1][..., :1])]
+            return partial, full
+
+        self._use_tiles(problem, lists)
+
+    def _use_tiles(self, problem, lists):
+        """`lists(by_key)` gives the partial and the full tiles of each row, or of each column."""
+        self.tiles = tile_tensors(*lists(False))
+        if problem.backward:
+            self.tiles_backward = tile_tensors(*lists(True))
 
     def _shaped(self, *tensors):
         """[tokens, heads, dim] with cu_seqlens, else [1, tokens, heads, dim]."""

@@ -41,6 +41,27 @@ Support takes_flex_blocks(const Mask& mask) {
       "its block lists here are over a mask that is full, or causal with as many queries as keys");
 }
 
+Support expect_multiples_of(std::int64_t size, const BlockLists& blocks) {
+  for (const auto* bounds : {&blocks.q_bounds, &blocks.k_bounds}) {
+    if (are_multiples_of(size, *bounds)) continue;
+    return Support::unsupported(
+        fmt::format("its blocks are of {} tokens: this mask has blocks of up to {}, which are no "
+                    "multiples",
+                    size, largest_block(*bounds)));
+  }
+  return {};
+}
+
+/// FlashAttention 4 by lists of tiles of 128 tokens.
+Support takes_whole_blocks_of_128(const Mask& mask) {
+  if (mask.blocks() == nullptr) return {};
+  if (!keeps_whole_blocks(mask)) {
+    return Support::unsupported(
+        "its lists are of whole blocks here: none that a causal or other mask cuts");
+  }
+  return expect_multiples_of(128, *mask.blocks());
+}
+
 /// Video Sparse Attention: lists of blocks of up to 64 tokens.
 Support takes_blocks_of_64(const Mask& mask) {
   constexpr std::int64_t kBlock = 64;
@@ -62,20 +83,10 @@ Support takes_blocks_of_64(const Mask& mask) {
 }
 
 Support takes_blocks_of_128(const Mask& mask) {
-  constexpr std::int64_t kBlock = 128;
-  const BlockLists& blocks = *mask.blocks();
   if (!keeps_whole_blocks(mask) && !keeps_causal_blocks(mask)) {
     return Support::unsupported("its block mask goes with a full or a square causal mask only");
   }
-  for (const auto* bounds : {&blocks.q_bounds, &blocks.k_bounds}) {
-    if (!are_multiples_of(kBlock, *bounds)) {
-      return Support::unsupported(
-          fmt::format("its blocks are of {} tokens: this mask has blocks of up to {}, which are no "
-                      "multiples",
-                      kBlock, largest_block(*bounds)));
-    }
-  }
-  return {};
+  return expect_multiples_of(128, *mask.blocks());
 }
 
 Capabilities row(std::string name, std::string description, std::string origin) {
@@ -149,7 +160,7 @@ Capabilities fa1() {
 }
 
 Capabilities fa4() {
-  Capabilities can = row("fa4", "FlashAttention 4, any static mask (untried)", "flash-attn-4");
+  Capabilities can = with_blocks(row("fa4", "FlashAttention 4, any mask", "flash-attn-4"));
   can.head_dims = {64, 96, 128, 192, 256};
   can.deterministic = true;
   return on_hopper(std::move(can));
@@ -173,7 +184,8 @@ std::vector<PythonRow> python_rows() {
        "PyTorch and FlashAttention 3: flash_attn_interface from the hopper folder of its source, "
        "or its forward pass alone (pip install fa3-fwd)",
        takes_windows_and_documents},
-      {fa4(), "PyTorch, flash-attn-4 and the CuTe DSL (pip install --pre flash-attn-4==4.0.0b36)"},
+      {fa4(), "PyTorch, flash-attn-4 and the CuTe DSL (pip install --pre flash-attn-4==4.0.0b36)",
+       takes_whole_blocks_of_128},
       {by_own_forward(on_hopper(
            row("ffa", "Flex-Flash-Attention: any slice mask (untried)", "magi_attention"))),
        "PyTorch and magi_attention, built from its source"},
