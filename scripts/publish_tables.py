@@ -306,19 +306,60 @@ def headline(records, kernel="slice"):
     return "\n".join(sentences) + "\n"
 
 
-def share(records, axis="heads", of="64:64", beside="64:8"):
-    """A kernel's rate with one value of an axis over that with another: median over problems, for each pass."""
+def share(records, axis="heads", of="64:64", beside="64:8", metric="tflops"):
+    """A kernel's rate, or another metric, with one value of an axis over that with another: median over problems, for
+    each pass."""
     problem = ["kernel", "mask", "tokens", "pass", "lengths"]
     ratios = {}
     for place in places(records, problem):
         found = at(records, problem, place)
         pair = [only(at(found, [axis], [value]), f"{axis} {value}") for value in (of, beside)]
         if all(pair):
-            ratios.setdefault((place[3], place[0]), []).append(rate(pair[0]) / rate(pair[1]))
+            ratios.setdefault((place[3], place[0]), []).append(float(pair[0][metric]) / float(pair[1][metric]))
     kernels = sorted({kernel for _, kernel in ratios})
     lines = [[which] + [f"{statistics.median(ratios[which, kernel]):.2f}" if (which, kernel) in ratios else NOTHING
                         for kernel in kernels] for which in ORDERS["pass"]]
     return markdown(["pass", *(f"`{kernel}`" for kernel in kernels)], lines, right=range(1, len(kernels) + 1))
+
+
+def published(records, figures, kernels):
+    """A kernel's TFLOP/s here / those that were published for it (`figures`: a CSV file with columns kernel, mask,
+    tokens, pass, tflops), and their ratio in brackets."""
+    axes = ["mask", "tokens", "pass"]
+    known = {(*(row[axis] for axis in axes), row["kernel"]): float(row["tflops"]) for row in read_csv(figures)}
+    names = words_of(kernels)
+
+    def cell(place, name):
+        here = only([record for record in at(records, axes, place) if record["kernel"] == name], name)
+        there = known.get((*place, name))
+        if here is None or there is None:
+            return NOTHING
+        return f"{rate(here):.0f} / {there:.0f} ({rate(here) / there:.2f})"
+
+    lines = []
+    for place in places(records, axes):
+        cells = [cell(place, name) for name in names]
+        if set(cells) != {NOTHING}:
+            lines.append([label(axis, value, True) for axis, value in zip(axes, place)] + cells)
+    if not lines:
+        raise CannotPublish(f"{figures} has no figure of these kernels and problems")
+    return markdown([*axes, *(f"`{name}`" for name in names)], lines, right=range(len(axes), len(axes) + len(names)))
+
+
+def passes(records, kernels):
+    """Backward rate over forward rate of each kernel: median over the problems that have both, and how many those are."""
+    problem = ["mask", "tokens", "heads", "lengths", "inputs"]
+    lines = []
+    for kernel in words_of(kernels):
+        own = [record for record in records if record["kernel"] == kernel]
+        pairs = [[only(at(at(own, problem, place), ["pass"], [which]), which) for which in ORDERS["pass"]]
+                 for place in places(own, problem)]
+        ratios = [rate(backward) / rate(forward) for forward, backward in pairs if forward and backward]
+        if ratios:
+            lines.append([f"`{kernel}`", f"{statistics.median(ratios):.2f}", str(len(ratios))])
+    if not lines:
+        raise CannotPublish("no kernel has both passes of a problem")
+    return markdown(["kernel", "backward / forward", "problems"], lines, right=(1, 2))
 
 
 def statuses(records):
@@ -331,5 +372,6 @@ def statuses(records):
     return f"{len(records)} cells: {', '.join(parts)}.\n"
 
 
-TABLES = {table.__name__: table for table in (leaders, rates, beside, step, share, schemes, headline, statuses)}
-OPTIONS = {"rows", "columns", "count", "kernels", "passes", "axis", "of", "beside"}
+TABLES = {table.__name__: table for table in (leaders, rates, beside, step, share, schemes, headline, published, passes,
+                                           statuses)}
+OPTIONS = {"rows", "columns", "count", "kernels", "passes", "axis", "of", "beside", "figures", "metric"}

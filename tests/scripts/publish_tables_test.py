@@ -2,6 +2,7 @@
 
 import pathlib
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
@@ -12,7 +13,7 @@ def record(kernel, mask="causal", rate="100", time="1", **more):
     """A row as `report --csv` writes it."""
     axes = {"tokens": "8192", "heads": "64:8", "dim": "128", "dtype": "bfloat16", "pass": "forward", "lengths": "",
             "seed": "42", "window": "", "block_tokens": "", "density": "", "block": "", "block_heads": "", "scheme": "",
-            "ranks": "", "shard": "", "status": "ok", "machine": "here", "build": "one"}
+            "ranks": "", "shard": "", "inputs": "normal", "status": "ok", "machine": "here", "build": "one"}
     ok = more.get("status", "ok") == "ok"
     return {"kernel": kernel, "mask": mask, **axes, **more, "tflops": rate if ok else "", "time_ms": time if ok else ""}
 
@@ -65,6 +66,23 @@ class Tables(unittest.TestCase):
         for mask, rate in (("full", "50"), ("causal", "90"), ("document", "110")):
             found += [record("a", mask, rate=rate, heads="64:64"), record("a", mask, rate="100")]
         self.assertEqual(rows_of(tables.share(found))[2:], [["forward", "0.90"], ["backward", "–"]])
+
+    def test_published_figures_stand_beside_ours_of_the_same_problem(self):
+        found = [record("a", rate="120"), record("a", rate="90", tokens="4096"), record("b", rate="70"),
+                 record("b", "full", status="wrong")]
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write("kernel,mask,tokens,pass,tflops\na,causal,8192,forward,100\nb,causal,8192,backward,50\n")
+            file.flush()
+            rows = rows_of(tables.published(found, figures=file.name, kernels="a,b"))
+            self.assertEqual(rows[2:], [["`causal`", "8K", "forward", "120 / 100 (1.20)", tables.NOTHING]])
+            with self.assertRaisesRegex(tables.CannotPublish, "no figure of these"):
+                tables.published(found, figures=file.name, kernels="b")
+
+    def test_passes_are_compared_within_one_problem(self):
+        back = {"pass": "backward"}
+        found = [record("a", rate="100"), record("a", rate="80", **back), record("a", "full", rate="100"),
+                 record("a", "full", rate="60", **back), record("a", "document", rate="1"), record("b", rate="9", **back)]
+        self.assertEqual(rows_of(tables.passes(found, kernels="a,b"))[2:], [["`a`", "0.70", "2"]])
 
     def test_statuses_are_counted(self):
         found = [record("a"), record("b", status="wrong"), record("c", status="oom"), record("d")]
