@@ -26,8 +26,11 @@ class CannotPublish(Exception):
 
 
 def read_csv(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
+    try:
+        with open(path, newline="") as file:
+            return list(csv.DictReader(file))
+    except OSError as error:
+        raise CannotPublish(f"cannot read {path}: {error.strerror}") from error
 
 
 def is_ok(record):
