@@ -375,6 +375,32 @@ def statuses(records):
     return f"{len(records)} cells: {', '.join(parts)}.\n"
 
 
+def advice(evaluation, left_out="", by="masks"):
+    """How good `longca advise` is on cells left out: a line for each way, or of one way for each mask or kernel."""
+    ways = {way["by"]: way for way in evaluation["left_out"]}
+    if left_out and left_out not in ways:
+        raise CannotPublish(f"nothing was left out by '{left_out}'; there are {', '.join(ways)}")
+    if by not in ("masks", "kernels"):
+        raise CannotPublish(f"by={by} is neither masks nor kernels")
+    scores = [(f"`{score['name']}`", score) for score in ways[left_out][by]] if left_out else \
+             [(f"every {way['by']} in turn" if way["by"] != "heads" else "each pair of heads", way["all"])
+              for way in ways.values()]
+
+    def percent(value):
+        return NOTHING if value is None else f"{value:.1f}"
+
+    figures = ["median_error_pct", "p90_error_pct", "coverage_pct"]
+    regrets = ["mean_regret_pct", "p95_regret_pct", "right_pct"]
+    header = [by[:-1] if left_out else "left out", "cells", "median error", "P90", "coverage", "choices", "mean regret",
+              "P95", "right", "cannot run", "no answer"]
+    lines = [[name, str(score["cells"]), *(percent(score[figure]) for figure in figures), str(score["choices"]),
+              *(percent(score[figure]) for figure in regrets), str(score["could_not_run"]), str(score["no_answer"])]
+             for name, score in scores]
+    return markdown(header, lines, right=range(1, len(header)))
+
+
 TABLES = {table.__name__: table for table in (leaders, rates, beside, step, share, schemes, headline, published, passes,
                                            statuses)}
-OPTIONS = {"rows", "columns", "count", "kernels", "passes", "axis", "of", "beside", "figures", "metric"}
+# Of what `longca advise --evaluate --json` says instead of records.
+EVALUATIONS = {"advice": advice}
+OPTIONS = {"rows", "columns", "count", "kernels", "passes", "axis", "of", "beside", "figures", "metric", "left_out", "by"}

@@ -98,6 +98,7 @@ void add_verbs(CLI::App& app) {
   add_check(app);
   add_compare(app);
   add_report(app);
+  add_advise(app);
   add_list(app);
   add_lengths(app);
   add_mask(app);

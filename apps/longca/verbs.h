@@ -19,6 +19,7 @@ void add_cp(CLI::App& app);
 void add_check(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_report(CLI::App& app);
+void add_advise(CLI::App& app);
 void add_env(CLI::App& app);
 /// Prints the shell completion of all verbs that `app` has, so it is added last.
 void add_completion(CLI::App& app);

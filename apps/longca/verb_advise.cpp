@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "advise/advice_json.h"
+#include "advise/advice_text.h"
+#include "advise/rank_advisor.h"
+#include "bench/suite/cases.h"
+#include "bench/suite/suite.h"
+#include "core/error.h"
+#include "core/nearest.h"
+#include "verbs.h"
+
+namespace longca {
+namespace {
+
+struct AdviseArguments {
+  std::vector<std::string> axes;
+  std::vector<std::string> records;
+  std::string platform;
+  std::string objective = "time";
+  std::string pass;
+  std::string needs;
+  bool deterministic = false;
+  bool evaluate = false;
+  bool json = false;
+};
+
+advise::Objective objective_of(const std::string& name) {
+  if (name == "time") return advise::Objective::time;
+  if (name == "memory") return advise::Objective::memory;
+  const std::vector<std::string> known{"time", "memory"};
+  throw_input_error("unknown objective '{}'{}; there are time and memory", name,
+                    suggestion(name, known));
+}
+
+std::vector<const advise::Need*> needs_of(std::string_view list) {
+  std::vector<const advise::Need*> needs;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    needs.push_back(&advise::find_need(list.substr(0, comma)));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return needs;
+}
+
+/// The axes that were given, with --pass and --deterministic among them; a step unless a pass is
+/// named.
+AxisValues given_values(const AdviseArguments& arguments) {
+  AxisValues given;
+  for (const std::string& axis : arguments.axes) parse_axis_argument(axis, given);
+  if (!arguments.pass.empty() && given.contains("pass")) {
+    throw InputError("--pass and -a pass= say the same thing: give one of them");
+  }
+  const std::string pass = arguments.pass.empty() ? "step" : arguments.pass;
+  if (!given.contains("pass")) parse_axis_argument("pass=" + pass, given);
+  if (arguments.deterministic) parse_axis_argument("deterministic=1", given);
+  if (const auto device = given.find("device");
+      device != given.end() && (device->second.size() > 1 || device->second.front() == kFound)) {
+    throw InputError("device is cpu or cuda here: advice is for one card");
+  }
+  return given;
+}
+
+std::vector<advise::RecordSource> sources_of(const AdviseArguments& arguments) {
+  std::vector<std::filesystem::path> files(arguments.records.begin(), arguments.records.end());
+  if (files.empty()) files = advise::default_record_files();
+  return advise::read_sources(files);
+}
+
+/// The asked problems, one case for each with its pass; `cells` are all cells of one of them.
+struct Asked {
+  Case problem;
+  std::vector<Case> cells;
+};
+
+std::vector<Asked> asked_problems(const std::vector<Case>& cases) {
+  std::vector<Asked> asked;
+  for (const Case& c : cases) {
+    const auto same = [&](const Asked& known) {
+      return known.problem.pass == c.pass && known.problem.mode == c.mode &&
+             known.problem.deterministic == c.deterministic &&
+             known.problem.problem_key() == c.problem_key();
+    };
+    const auto found = std::ranges::find_if(asked, same);
+    (found == asked.end() ? asked.emplace_back(Asked{c, {}}) : *found).cells.push_back(c);
+  }
+  return asked;
+}
+
+std::vector<advise::Advice> answer(const AxisValues& given, const advise::Evidence& evidence,
+                                   advise::AdviceOptions options) {
+  Suite suite;
+  suite.name = "advise";
+  override_axes(suite, given);
+  const bool over_ranks = axis_of_ranks(given).has_value();
+  const bool names_variants =
+      std::ranges::any_of(std::vector<std::string>{"scheme", "shard", "factor", "transport"},
+                          [&](const std::string& axis) { return given.contains(axis); });
+  if (over_ranks && !given.contains("ranks")) {
+    throw InputError("over how many ranks? give -a ranks=COUNT");
+  }
+  if (const auto kernels = given.find("kernel"); kernels != given.end()) {
+    options.kernels = {kernels->second.begin(), kernels->second.end()};
+  } else if (!over_ranks) {
+    suite.axes["kernel"] = {"naive"};  // any: the problem is the same
+  }
+  const CaseList list = over_ranks ? expand_over_ranks(suite, {}) : expand(suite);
+  advise::MaskFacts masks;
+  advise::Advisor advisor(evidence, masks);
+  std::vector<advise::Advice> answers;
+  for (const Asked& asked : asked_problems(list.cases)) {
+    const std::vector<Case> variants = names_variants ? asked.cells : std::vector<Case>{};
+    answers.push_back(over_ranks ? advise_over_ranks(evidence, asked.problem, variants, options)
+                                 : advisor.advise(asked.problem, options));
+  }
+  return answers;
+}
+
+/// Throws InputError if no kernel at all can do what was asked: it names who is excluded by what.
+void refuse_the_impossible(const std::vector<advise::Advice>& answers) {
+  for (const advise::Advice& advice : answers) {
+    if (!advice.choices.empty() || !advice.unknown.empty()) continue;
+    std::string reasons;
+    for (const advise::Refusal& refusal : advice.excluded) {
+      if (refusal.reason == "not asked for") continue;
+      reasons += (reasons.empty() ? "" : "; ") + refusal.kernel + ": " + refusal.reason;
+    }
+    throw_input_error("no kernel can do {} ({}): {}", advice.problem.problem_key(),
+                      to_string(advice.problem.pass), reasons);
+  }
+}
+
+void print_json(const nlohmann::json& json) {
+  std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+}
+
+void evaluate(const advise::Evidence& evidence, bool as_json) {
+  advise::MaskFacts masks;
+  std::vector<advise::HeldOut> held_out;
+  for (const advise::LeftOut by : advise::kLeftOut) {
+    held_out.push_back(advise::leave_out(evidence, masks, by));
+  }
+  if (as_json) return print_json(advise::evaluation_json(evidence, held_out));
+  advise::print_evaluation(std::cout, evidence, held_out);
+}
+
+void advise_verb(const AdviseArguments& arguments) {
+  AxisValues given = given_values(arguments);
+  advise::AdviceOptions options;
+  options.objective = objective_of(arguments.objective);
+  options.needs = needs_of(arguments.needs);
+  const auto device = given.find("device");
+  const std::vector<advise::RecordSource> sources = sources_of(arguments);
+  const advise::Evidence evidence(
+      sources, advise::choose_card(sources, arguments.platform,
+                                   device == given.end() ? "" : device->second.front()));
+  if (arguments.evaluate) return evaluate(evidence, arguments.json);
+  given["device"] = {evidence.card().device};
+  const auto answers = answer(given, evidence, options);
+  refuse_the_impossible(answers);
+  if (arguments.json) {
+    print_json(advise::advice_json(evidence, answers, options.objective));
+  } else {
+    advise::print_advice(std::cout, evidence, answers);
+  }
+}
+
+}  // namespace
+
+void add_advise(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("advise", "Which kernel and scheme to use, from records");
+  auto arguments = std::make_shared<AdviseArguments>();
+  verb->add_option("-a,--axis", arguments->axes, "the problem, as tokens=8K; repeatable")
+      ->type_name("AXIS=LIST")
+      ->allow_extra_args(false);
+  verb->add_option("--records", arguments->records, "default: those of the results folder")
+      ->type_name("FILE...");
+  verb->add_option("--platform", arguments->platform, "the card, as h200; default: this machine's")
+      ->type_name("P");
+  verb->add_option("--pass", arguments->pass, "forward, backward or step (the default)")
+      ->type_name("PASS");
+  verb->add_option("--objective", arguments->objective, "time (the default) or memory")
+      ->type_name("WHAT");
+  verb->add_option("--needs", arguments->needs, "lse, gqa, backward, deterministic, …")
+      ->type_name("LIST");
+  verb->add_flag("--deterministic", arguments->deterministic, "gradients equal to the bit");
+  verb->add_flag("--evaluate", arguments->evaluate, "how far off it is on cells left out");
+  verb->add_flag("--json", arguments->json, "for programs");
+  verb->footer(
+      "Choices whose interval overlaps the first one's are tied. What was measured\n"
+      "stands as it was; the rest is interpolated, or said to be unknown.\n"
+      "Example: longca advise -a mask=causal_document -a tokens=48K --platform h200");
+  verb->callback([arguments] { advise_verb(*arguments); });
+}
+
+}  // namespace longca

@@ -1,0 +1,144 @@
+#include "advise/advice_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <set>
+#include <string>
+
+#include "bench/suite/axes.h"
+#include "core/printable.h"
+#include "mask/own_file.h"
+#include "report/format.h"
+
+namespace longca::advise {
+namespace {
+
+/// "causal, tokens 16K, heads 64:8, …: step".
+std::string title_of(const Case& problem) {
+  std::string text{without_hash(problem.mask)};
+  for (const Axis& axis : axis_table()) {
+    if (!shapes_problem(axis) || axis.name == "mask") continue;
+    const auto value = axis.text(problem);
+    if (!value) continue;
+    const bool is_length = axis.name == "tokens";
+    text += fmt::format(", {} {}", axis.name,
+                        is_length ? format_tokens(problem.tokens) : without_hash(*value));
+  }
+  return fmt::format("{}: {}{}", text, to_string(problem.pass),
+                     problem.deterministic.value_or(0) != 0 ? ", deterministic" : "");
+}
+
+std::string name_of_choice(const Choice& choice) {
+  const Case& c = choice.c;
+  if (!c.scheme) return c.kernel;
+  std::string name = *c.scheme + " " + c.kernel;
+  if (c.shard) name += " " + *c.shard;
+  if (c.factor) name += fmt::format(" factor {}", *c.factor);
+  if (c.transport) name += " " + *c.transport;
+  return name;
+}
+
+std::string basis_text(const Choice& choice) {
+  std::string text{to_string(choice.basis)};
+  if (choice.situation) text += fmt::format(" {}", describe(*choice.situation));
+  return choice.tied ? text + ", tied" : text;
+}
+
+void print_choices(std::ostream& out, const Advice& advice) {
+  int width = 6;
+  for (const Choice& choice : advice.choices) {
+    width = std::max(width, columns_of(name_of_choice(choice)));
+  }
+  out << fmt::format("  {:>2}  {:<{}}  {:>9}  {:>19}  {:>9}  basis\n", "", "kernel", width, "ms",
+                     "90 % interval", "memory");
+  int rank = 0;
+  for (const Choice& choice : advice.choices) {
+    const std::string interval = fmt::format("{} to {}", format_figure(choice.time_ms.low),
+                                             format_figure(choice.time_ms.high));
+    out << fmt::format(
+        "  {:>2}  {:<{}}  {:>9}  {:>19}  {:>9}  {}\n", ++rank, printable(name_of_choice(choice)),
+        width, format_figure(choice.time_ms.value), interval,
+        choice.peak_bytes ? format_bytes(choice.peak_bytes->value) : "-", basis_text(choice));
+  }
+}
+
+void print_refusals(std::ostream& out, std::string_view title,
+                    const std::vector<Refusal>& refusals) {
+  if (refusals.empty()) return;
+  out << "  " << title << '\n';
+  for (const Refusal& refusal : refusals) {
+    out << fmt::format("      {}: {}\n", printable(refusal.kernel), printable(refusal.reason));
+  }
+}
+
+void print_one(std::ostream& out, const Advice& advice) {
+  out << '\n' << printable(title_of(advice.problem)) << '\n';
+  if (advice.choices.empty()) {
+    out << "  No record tells what to use.\n";
+  } else {
+    print_choices(out, advice);
+  }
+  print_refusals(out, "cannot:", advice.excluded);
+  print_refusals(out, "not known:", advice.unknown);
+  if (!advice.find_out.empty()) out << "  to find out: " << printable(advice.find_out) << '\n';
+}
+
+void print_files(std::ostream& out, std::span<const Advice> advice) {
+  std::set<std::string> files;
+  for (const Advice& one : advice) {
+    for (const Choice& choice : one.choices) {
+      files.insert(choice.files.begin(), choice.files.end());
+    }
+  }
+  if (files.empty()) return;
+  out << "\nfrom the records in\n";
+  for (const std::string& file : files) out << "  " << printable(file) << '\n';
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.1f}", share * 100);
+}
+
+void print_score(std::ostream& out, const std::string& name, const Score& score) {
+  out << fmt::format("  {:<26}", printable(name));
+  if (score.cells > 0) {
+    out << fmt::format("{:>6} {:>7} {:>7} {:>9}", score.cells, percent(score.median_error),
+                       percent(score.p90_error), percent(score.coverage));
+  } else {
+    out << fmt::format("{:>6} {:>7} {:>7} {:>9}", 0, "-", "-", "-");
+  }
+  if (score.choices > 0) {
+    out << fmt::format(" {:>8} {:>7} {:>7} {:>7}", score.choices, percent(score.mean_regret),
+                       percent(score.p95_regret), percent(score.right));
+  }
+  out << '\n';
+}
+
+}  // namespace
+
+void print_advice(std::ostream& out, const Evidence& evidence, std::span<const Advice> advice) {
+  out << fmt::format("{}: {} cells\n", printable(evidence.card().name), evidence.cells().size());
+  for (const Advice& one : advice) print_one(out, one);
+  print_files(out, advice);
+}
+
+void print_evaluation(std::ostream& out, const Evidence& evidence,
+                      std::span<const HeldOut> held_out) {
+  out << fmt::format("{}: {} cells. Errors, coverage, regret and right choices in %\n",
+                     printable(evidence.card().name), evidence.cells().size());
+  for (const HeldOut& one : held_out) {
+    const Score all = score_of(one.cells, one.choices);
+    out << fmt::format("\n{} left out\n  {:<26}{:>6} {:>7} {:>7} {:>9} {:>8} {:>7} {:>7} {:>7}\n",
+                       to_string(one.left_out), "", "cells", "median", "P90", "coverage", "choices",
+                       "regret", "P95", "right");
+    print_score(out, "all", all);
+    for (const NamedScore& named : scores_by_kernel(one)) print_score(out, named.name, named.score);
+    for (const NamedScore& named : scores_by_mask(one)) print_score(out, named.name, named.score);
+    out << fmt::format("  no answer to {} of {} problems; {} choices cannot run\n", all.no_answer,
+                       all.choices, all.could_not_run);
+  }
+}
+
+}  // namespace longca::advise

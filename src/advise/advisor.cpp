@@ -1,0 +1,293 @@
+#include "advise/advisor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "attention/api/registry.h"
+#include "bench/suite/axes.h"
+#include "core/error.h"
+#include "mask/generators.h"
+#include "report/data/repeat_command.h"
+#include "report/format.h"
+
+namespace longca::advise {
+namespace {
+
+bool has_blocks(const Case& c) {
+  return c.block.has_value();
+}
+
+/// Cells of one series differ in the mask, its parameters, the length and the heads alone: one
+/// model learns from them.
+std::string series_of(const Case& c) {
+  std::string series = has_blocks(c) ? "blocks" : "slices";
+  for (const Axis& axis : axis_table()) {
+    constexpr std::array<std::string_view, 4> kOfModels = {"mask", "tokens", "heads", "seed"};
+    const bool is_of_model =
+        axis.applies != nullptr || std::ranges::find(kOfModels, axis.name) != kOfModels.end();
+    if (is_of_model) continue;
+    if (const auto text = axis.text(c)) series += " " + axis.name + "=" + *text;
+  }
+  return series;
+}
+
+/// The kernel of that name on the problem's device; nullptr if this program has none.
+const Kernel* kernel_of(const std::string& name, DeviceKind device) {
+  for (const auto& kernel : KernelRegistry::global().kernels()) {
+    const Capabilities& capabilities = kernel->capabilities();
+    if (capabilities.name == name && capabilities.device == device) return kernel.get();
+  }
+  return nullptr;
+}
+
+Case with_kernel(Case c, const std::string& kernel) {
+  c.kernel = kernel;
+  return c;
+}
+
+Case with_pass(Case c, Pass pass) {
+  c.pass = pass;
+  return canonical(std::move(c));
+}
+
+Expected around(double value, double half_width) {
+  return {value, value * (1 - half_width), value * (1 + half_width)};
+}
+
+Expected sum_of(const Expected& a, const Expected& b) {
+  return {a.value + b.value, a.low + b.low, a.high + b.high};
+}
+
+Expected largest_of(const Expected& a, const Expected& b) {
+  return {std::max(a.value, b.value), std::max(a.low, b.low), std::max(a.high, b.high)};
+}
+
+/// Whether what happened in the cell would happen in a problem of `tokens` with these heads too.
+bool rules_out(const EvidenceCell& cell, const Case& asked) {
+  switch (cell.status.code) {
+    case StatusCode::ok:
+      return false;
+    case StatusCode::oom:
+    case StatusCode::timeout:
+      return cell.c.tokens <= asked.tokens;
+    case StatusCode::unsupported:
+    case StatusCode::unavailable:
+      return cell.c.heads_q == asked.heads_q && cell.c.heads_k == asked.heads_k;
+    case StatusCode::wrong:
+    case StatusCode::crash:
+      return true;
+  }
+  return true;
+}
+
+double distance_of_lengths(const Case& a, const Case& b) {
+  return std::abs(std::log(static_cast<double>(a.tokens) / static_cast<double>(b.tokens)));
+}
+
+}  // namespace
+
+std::string_view to_string(Basis basis) {
+  return basis == Basis::measured ? "measured" : "interpolated";
+}
+
+Choice measured_choice(const EvidenceCell& cell) {
+  Choice choice{.c = cell.c,
+                .time_ms = around(*cell.time_ms, std::max(cell.half_width, CellModel::kRunToRun)),
+                .basis = Basis::measured};
+  if (cell.peak_bytes) choice.peak_bytes = around(*cell.peak_bytes, 0);
+  choice.files.insert(cell.file);
+  return choice;
+}
+
+Choice step_of(const Case& step, const Choice& forward, const Choice& backward) {
+  Choice both{.c = step,
+              .time_ms = sum_of(forward.time_ms, backward.time_ms),
+              .basis = std::max(forward.basis, backward.basis),
+              .situation = std::max(forward.situation, backward.situation),
+              .files = forward.files};
+  if (forward.peak_bytes && backward.peak_bytes) {
+    both.peak_bytes = largest_of(*forward.peak_bytes, *backward.peak_bytes);
+  }
+  both.files.insert(backward.files.begin(), backward.files.end());
+  return both;
+}
+
+std::string failure_text(const EvidenceCell& cell) {
+  return fmt::format("{} at {} tokens, heads {}:{}: {}", status_text(cell.status.code),
+                     format_tokens(cell.c.tokens), cell.c.heads_q, cell.c.heads_k,
+                     cell.status.reason);
+}
+
+std::string why_not_needed(const Case& c, const AdviceOptions& options) {
+  if (!options.kernels.empty() && !options.kernels.contains(c.kernel)) return "not asked for";
+  const Kernel* known = kernel_of(c.kernel, c.problem().device);
+  if (known == nullptr) return "";
+  for (const Need* need : options.needs) {
+    if (!need->has(known->capabilities())) {
+      return fmt::format("{} (--needs {})", need->description, need->name);
+    }
+  }
+  return "";
+}
+
+void rank_choices(std::vector<Choice>& choices, Objective objective) {
+  const auto figure = [&](const Choice& choice) -> const Expected& {
+    return objective == Objective::memory ? *choice.peak_bytes : choice.time_ms;
+  };
+  std::ranges::stable_sort(choices, {}, [&](const Choice& choice) {
+    return std::pair(figure(choice).value, choice.time_ms.value);
+  });
+  for (Choice& choice : choices) {
+    choice.tied = &choice != &choices.front() && figure(choice).low <= figure(choices.front()).high;
+  }
+}
+
+Advisor::Advisor(const Evidence& evidence, MaskFacts& masks) : evidence_(evidence), masks_(masks) {
+  const DeviceKind device = evidence.card().device == "cpu" ? DeviceKind::cpu : DeviceKind::cuda;
+  for (const auto& kernel : KernelRegistry::global().kernels()) {
+    if (kernel->capabilities().device == device) kernels_.push_back(kernel->capabilities().name);
+  }
+  std::set<std::string> known(kernels_.begin(), kernels_.end());
+  for (const EvidenceCell& cell : evidence_.cells()) {
+    if (cell.c.scheme) continue;
+    by_series_[series_of(cell.c)].push_back(&cell);
+    if (known.insert(cell.c.kernel).second) kernels_.push_back(cell.c.kernel);
+  }
+}
+
+std::string Advisor::why_excluded(const Case& c, const AdviceOptions& options) {
+  if (std::string lacking = why_not_needed(c, options); !lacking.empty()) return lacking;
+  const Kernel* known = kernel_of(c.kernel, c.problem().device);
+  return known == nullptr ? "" : masks_.refusal(*known, c);
+}
+
+std::string Advisor::nearest_failure(const Case& c) const {
+  const auto series = by_series_.find(series_of(c));
+  if (series == by_series_.end()) return "";
+  const EvidenceCell* nearest = nullptr;
+  const auto distance = [&](const EvidenceCell& cell) {
+    return std::tuple(cell.c.heads_q != c.heads_q || cell.c.heads_k != c.heads_k,
+                      cell.c.lengths != c.lengths || cell.c.window != c.window,
+                      distance_of_lengths(cell.c, c));
+  };
+  for (const EvidenceCell* cell : series->second) {
+    if (cell->c.mask != c.mask) continue;
+    if (nearest == nullptr || distance(*cell) < distance(*nearest)) nearest = cell;
+  }
+  return nearest != nullptr && rules_out(*nearest, c) ? failure_text(*nearest) : "";
+}
+
+const Advisor::Learned& Advisor::learned(const Case& c, Quantity quantity) {
+  const std::string series = series_of(c);
+  const std::string key = series + (quantity == Quantity::time ? " time" : " memory");
+  if (const auto found = learned_.find(key); found != learned_.end()) return found->second;
+  std::vector<ModelCell> cells;
+  std::set<std::string> files;
+  const auto known = by_series_.find(series);
+  for (const EvidenceCell* cell :
+       known == by_series_.end() ? std::vector<const EvidenceCell*>{} : known->second) {
+    const auto value = quantity == Quantity::time ? cell->time_ms : cell->peak_bytes;
+    if (!value || *value <= 0) continue;
+    try {
+      cells.push_back({cell->c, masks_.work(cell->c), *value});
+      files.insert(cell->file);
+    } catch (const InputError&) {
+      // A mask of another user's own file: nothing here says what its work is.
+    }
+  }
+  return learned_.emplace(key, Learned{CellModel(std::move(cells)), std::move(files)})
+      .first->second;
+}
+
+Advisor::PassEstimate Advisor::estimate(const Case& c) {
+  if (const EvidenceCell* cell = evidence_.find(c)) {
+    if (!cell->status.ok()) return {.excluded = failure_text(*cell)};
+    if (cell->time_ms) return {.choice = measured_choice(*cell)};
+  }
+  if (std::string failure = nearest_failure(c); !failure.empty()) return {.excluded = failure};
+  const Learned& times = learned(c, Quantity::time);
+  const auto time = times.model.predict(c, masks_.work(c));
+  if (!time) {
+    return {.unknown =
+                times.model.cells() == 0
+                    ? fmt::format("no record of its {} pass in this shape", to_string(c.pass))
+                    : fmt::format("only {} records of its {} pass in this shape, none like it",
+                                  times.model.cells(), to_string(c.pass))};
+  }
+  Choice choice{.c = c,
+                .time_ms = {time->value, time->low, time->high},
+                .basis = Basis::interpolated,
+                .situation = time->situation,
+                .files = times.files};
+  if (const auto peak = learned(c, Quantity::memory).model.predict(c, masks_.work(c))) {
+    choice.peak_bytes = {peak->value, peak->low, peak->high};
+  }
+  return {.choice = std::move(choice)};
+}
+
+Advisor::PassEstimate Advisor::estimate_step(const Case& step) {
+  const EvidenceCell* cell = evidence_.find(step);
+  if (cell != nullptr && (!cell->status.ok() || cell->time_ms)) return estimate(step);
+  PassEstimate forward = estimate(with_pass(step, Pass::forward));
+  if (!forward.choice) return forward;
+  PassEstimate backward = estimate(with_pass(step, Pass::backward));
+  if (!backward.choice) return backward;
+  return {.choice = step_of(step, *forward.choice, *backward.choice)};
+}
+
+Advice Advisor::advise(const Case& problem, const AdviceOptions& options) {
+  Advice advice{.problem = problem};
+  for (const std::string& kernel : kernels_) {
+    const Case c = with_kernel(problem, kernel);
+    if (std::string reason = why_excluded(c, options); !reason.empty()) {
+      advice.excluded.push_back({kernel, std::move(reason)});
+      continue;
+    }
+    PassEstimate found = c.pass == Pass::step ? estimate_step(c) : estimate(c);
+    const auto memory = evidence_.memory_bytes();
+    if (found.choice && memory && found.choice->peak_bytes &&
+        found.choice->peak_bytes->low > *memory) {
+      found.excluded =
+          fmt::format("needs {}, and {} has {}", format_bytes(found.choice->peak_bytes->value),
+                      evidence_.card().name, format_bytes(*memory));
+    }
+    if (found.choice && options.objective == Objective::memory && !found.choice->peak_bytes) {
+      found.unknown = "no record tells its memory";
+    }
+    if (!found.excluded.empty()) {
+      advice.excluded.push_back({kernel, std::move(found.excluded)});
+    } else if (!found.unknown.empty()) {
+      advice.unknown.push_back({kernel, std::move(found.unknown)});
+    } else {
+      advice.choices.push_back(std::move(*found.choice));
+    }
+  }
+  rank_choices(advice.choices, options.objective);
+  advice.find_out = command_to_find_out(advice);
+  return advice;
+}
+
+std::string command_to_find_out(const Advice& advice) {
+  std::string kernels;
+  const auto add = [&](const std::string& kernel) {
+    kernels += (kernels.empty() ? "" : ",") + kernel;
+  };
+  const auto& choices = advice.choices;
+  const bool is_open = std::ranges::any_of(choices, &Choice::tied);
+  for (const Choice& choice : choices) {
+    const bool is_contender = is_open && (choice.tied || &choice == &choices.front());
+    if (is_contender && choice.basis != Basis::measured) add(choice.c.kernel);
+  }
+  for (const Refusal& refusal : advice.unknown) add(refusal.kernel);
+  if (kernels.empty()) return "";
+  Record record;
+  record.c = with_kernel(advice.problem, kernels);
+  return repeat_command(record).text();
+}
+
+}  // namespace longca::advise

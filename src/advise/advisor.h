@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "advise/cell_model.h"
+#include "advise/evidence.h"
+#include "advise/needs.h"
+#include "advise/work.h"
+
+namespace longca::advise {
+
+enum class Basis : std::uint8_t {
+  measured,      ///< a record has exactly this cell
+  interpolated,  ///< CellModel
+};
+std::string_view to_string(Basis basis);
+
+enum class Objective : std::uint8_t { time, memory };
+
+struct AdviceOptions {
+  std::set<std::string> kernels = {};  ///< the only ones to consider; empty: all
+  std::vector<const Need*> needs = {};
+  Objective objective = Objective::time;
+};
+
+/// A number with the interval that is expected to hold it.
+struct Expected {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+};
+
+/// What could be used, and what it is expected to take.
+struct Choice {
+  Case c;  ///< the problem with kernel and, over ranks, scheme, shard, factor, transport
+  Expected time_ms;
+  std::optional<Expected> peak_bytes{};
+  Basis basis = Basis::measured;
+  std::optional<Situation> situation{};  ///< of what was interpolated, the furthest
+  std::set<std::string> files{};         ///< whose records it rests on
+  bool tied = false;  ///< its interval overlaps that of the first choice, which itself is not tied
+};
+
+/// A kernel that is not among the choices, and why.
+struct Refusal {
+  std::string kernel;
+  std::string reason;
+};
+
+/// The answer for one problem and pass.
+struct Advice {
+  Case problem;                     ///< its kernel means nothing
+  std::vector<Choice> choices{};    ///< best first
+  std::vector<Refusal> excluded{};  ///< cannot do it, or did it wrong
+  std::vector<Refusal> unknown{};   ///< could do it, and no record tells how fast
+  /// What would find out about the unknown, or settle ties that were interpolated; "" if nothing
+  /// is open.
+  std::string find_out{};
+};
+
+/// Sorts choices by what is asked for, best first, and marks those tied with the first. For
+/// Objective::memory all have peak_bytes.
+void rank_choices(std::vector<Choice>& choices, Objective objective);
+
+/// What one record says, which is ok and has a time.
+Choice measured_choice(const EvidenceCell& cell);
+/// Both passes as one step.
+Choice step_of(const Case& step, const Choice& forward, const Choice& backward);
+/// What happened in a cell that is not ok, and where.
+std::string failure_text(const EvidenceCell& cell);
+/// Why the kernel is not to be considered, whatever the problem: not asked for, or it lacks what is
+/// needed; else "".
+std::string why_not_needed(const Case& c, const AdviceOptions& options);
+
+/// The command that would measure what is unknown or interpolated and could be the best.
+std::string command_to_find_out(const Advice& advice);
+
+/// Advises from the records of one card. Not thread-safe.
+class Advisor {
+ public:
+  /// `evidence` and `masks` outlive it.
+  Advisor(const Evidence& evidence, MaskFacts& masks);
+
+  /// Kernels on one device for the problem (`scheme` and `ranks` empty). A step is measured as
+  /// such, or the sum of its passes.
+  Advice advise(const Case& problem, const AdviceOptions& options = {});
+
+ private:
+  enum class Quantity : std::uint8_t { time, memory };
+  /// A model and the files of its cells.
+  struct Learned {
+    CellModel model;
+    std::set<std::string> files;
+  };
+  /// What is known of one pass of one kernel.
+  struct PassEstimate {
+    std::optional<Choice> choice{};
+    std::string excluded{};  ///< why it cannot, if it cannot
+    std::string unknown{};   ///< why nothing is known, if so
+  };
+  PassEstimate estimate(const Case& c);
+  PassEstimate estimate_step(const Case& step);
+  std::string why_excluded(const Case& c, const AdviceOptions& options);
+  /// The nearest cell of the kernel on that mask, if it rules this cell out; "" otherwise.
+  std::string nearest_failure(const Case& c) const;
+  const Learned& learned(const Case& c, Quantity quantity);
+
+  const Evidence& evidence_;
+  MaskFacts& masks_;
+  std::vector<std::string> kernels_;  ///< of the registry for the card's device, and of records
+  std::map<std::string, Learned> learned_;  ///< by series and quantity
+  std::map<std::string, std::vector<const EvidenceCell*>> by_series_;
+};
+
+}  // namespace longca::advise

@@ -1,0 +1,126 @@
+#include "advise/cell_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+
+namespace longca::advise {
+namespace {
+
+/// So many cells left out tell a quantile.
+constexpr std::size_t kMinErrors = 8;
+Situation situation_of(const Place& target, const Places& places,
+                       const std::vector<std::size_t>& measured) {
+  bool shorter = false, longer = false;
+  Situation found = Situation::other_mask;
+  for (const std::size_t i : measured) {
+    const Place* place = &places.all()[i];
+    if (place->mask != target.mask) continue;
+    if (place->parameters != target.parameters) {
+      found = std::min(found, Situation::other_parameters);
+    } else if (!same_heads(*place, target)) {
+      found = std::min(found, Situation::other_heads);
+    } else {
+      (place->tokens < target.tokens ? shorter : longer) = true;
+    }
+  }
+  if (shorter && longer) return Situation::between_lengths;
+  return shorter || longer ? Situation::beyond_lengths : found;
+}
+
+/// Of ascending errors; nothing if they are too few.
+std::optional<double> quantile_of(const std::vector<double>& errors) {
+  if (errors.size() < kMinErrors) return std::nullopt;
+  const auto count = static_cast<double>(errors.size());
+  const auto rank = static_cast<std::size_t>(std::ceil((count + 1) * CellModel::kCoverage));
+  return errors[std::min(rank, errors.size()) - 1];
+}
+
+std::string heads_text(const Place& place) {
+  return std::to_string(place.heads_q) + ":" + std::to_string(place.heads_k);
+}
+
+}  // namespace
+
+std::string_view describe(Situation situation) {
+  switch (situation) {
+    case Situation::between_lengths:
+      return "between measured lengths";
+    case Situation::beyond_lengths:
+      return "beyond the measured lengths";
+    case Situation::other_heads:
+      return "from other heads";
+    case Situation::other_parameters:
+      return "from other parameters of the mask";
+    case Situation::other_mask:
+      return "from other masks";
+  }
+  return "";
+}
+
+CellModel::CellModel(const std::vector<ModelCell>& cells) {
+  std::vector<Place> places;
+  places.reserve(cells.size());
+  for (const ModelCell& cell : cells) places.push_back(place_of(cell.c, cell.work, cell.value));
+  places_ = std::make_unique<const Places>(std::move(places));
+  if (cells.size() < kMinCells) return;
+  std::vector<std::size_t> all(cells.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  all_.emplace(*places_, std::move(all));
+  calibrate();
+}
+
+void CellModel::calibrate() {
+  using Group = std::function<std::string(const Place&)>;
+  const Group groups[] = {[](const Place& place) { return std::to_string(place.tokens); },
+                          heads_text, [](const Place& place) { return place.parameters; },
+                          [](const Place& place) { return place.mask; }};
+  for (const Group& group : groups) {
+    std::map<std::string, std::vector<std::size_t>> left_out;
+    for (const std::size_t i : all_->chosen()) left_out[group(places_->all()[i])].push_back(i);
+    for (const auto& [name, targets] : left_out) {
+      std::vector<std::size_t> rest;
+      std::ranges::set_difference(all_->chosen(), targets, std::back_inserter(rest));
+      if (rest.size() >= kMinCells) add_errors(Interpolator(*places_, std::move(rest)), targets);
+    }
+  }
+  for (std::vector<double>& errors : errors_) std::ranges::sort(errors);
+}
+
+void CellModel::add_errors(const Interpolator& rest, const std::vector<std::size_t>& targets) {
+  for (const std::size_t i : targets) {
+    const Place& target = places_->all()[i];
+    const Interpolator::Estimate estimate = rest.estimate(i);
+    const double error = std::abs(std::log(target.value / estimate.value));
+    const Situation situation = situation_of(target, *places_, rest.chosen());
+    errors_[static_cast<std::size_t>(situation)].push_back(error / estimate.deviation);
+  }
+}
+
+std::optional<double> CellModel::spread(Situation situation) const {
+  if (const auto own = quantile_of(errors_[static_cast<std::size_t>(situation)])) return own;
+  // Never met before: as far off as in the worst situation that was.
+  std::optional<double> largest;
+  for (const std::vector<double>& errors : errors_)
+    largest = std::max(largest, quantile_of(errors));
+  return largest;
+}
+
+std::optional<Prediction> CellModel::predict(const Case& c, const Work& work) const {
+  if (!all_) return std::nullopt;
+  const Place target = place_of(c, work, 0);
+  const Situation situation = situation_of(target, *places_, all_->chosen());
+  const auto width = spread(situation);
+  if (!width) return std::nullopt;
+  const Interpolator::Estimate estimate = all_->estimate(target);
+  const double reach = std::max(std::exp(*width * estimate.deviation), 1 + kRunToRun);
+  return Prediction{estimate.value, estimate.value / reach, estimate.value * reach, situation};
+}
+
+}  // namespace longca::advise

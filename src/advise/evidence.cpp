@@ -1,0 +1,180 @@
+#include "advise/evidence.h"
+
+#include <algorithm>
+#include <cctype>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "bench/build_info.h"
+#include "bench/record/environment.h"
+#include "bench/record/origin.h"
+#include "core/error.h"
+
+namespace longca::advise {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string in_lower_case(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+bool is_record_file(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.ends_with(".jsonl") || name.ends_with(".jsonl.gz");
+}
+
+void add_files(const fs::path& folder, std::vector<fs::path>& files) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->is_regular_file(error) && is_record_file(at->path())) found.push_back(at->path());
+  }
+  std::ranges::sort(found);
+  for (const fs::path& file : found) {
+    const fs::path near = fs::proximate(file, error);
+    files.push_back(near.empty() || near.begin()->string() == ".." ? file : near);
+  }
+}
+
+std::vector<Card> cards_of(std::span<const RecordSource> sources, const std::string& device) {
+  std::vector<Card> cards;
+  for (const RecordSource& source : sources) {
+    for (const Record& record : source.records) {
+      if (!device.empty() && record.c.device != device) continue;
+      Card card{record.c.device, processor_of_case(record)};
+      if (!card.name.empty() && std::ranges::find(cards, card) == cards.end()) {
+        cards.push_back(std::move(card));
+      }
+    }
+  }
+  return cards;
+}
+
+std::string names_of(const std::vector<Card>& cards) {
+  std::string text;
+  for (const Card& card : cards) text += (text.empty() ? "" : ", ") + card.name;
+  return text;
+}
+
+/// The model of this machine's first GPU; "" without one.
+std::string own_gpu() {
+  const nlohmann::json& env = collect_environment();
+  const nlohmann::json::json_pointer place("/gpus/0/model");
+  return env.contains(place) && env.at(place).is_string() ? env.at(place).get<std::string>() : "";
+}
+
+[[noreturn]] void throw_no_card(const std::string& asked, const std::vector<Card>& cards,
+                                const std::string& device) {
+  const std::string there =
+      cards.empty() ? "none of a " + (device.empty() ? std::string("card") : device) + " device"
+                    : "of " + names_of(cards);
+  throw_input_error(
+      "no record is of a card '{}', they are {}: run 'longca bench dense -a device={}' on one, and "
+      "give its file to --records",
+      asked, there, device.empty() ? "cuda" : device);
+}
+
+std::optional<double> metric_in(const Record& record, const char* name) {
+  const auto found = record.metrics.find(name);
+  return found == record.metrics.end() ? std::nullopt : std::optional(found->second);
+}
+
+EvidenceCell cell_of(const Record& record, const std::string& file) {
+  EvidenceCell cell{record.c, record.status, std::nullopt, 0, std::nullopt, file, record.at};
+  if (!record.status.ok()) return cell;
+  if (const auto time = metric_in(record, "time_ms"); time && *time > 0) cell.time_ms = time;
+  cell.half_width = metric_in(record, "time_ci_pct").value_or(0) / 100;
+  cell.peak_bytes = metric_in(record, "peak_bytes");
+  return cell;
+}
+
+}  // namespace
+
+std::vector<RecordSource> read_sources(std::span<const fs::path> files) {
+  std::vector<std::future<RecordFile>> reading;
+  for (const fs::path& file : files) {
+    reading.push_back(std::async(std::launch::async, [&file] { return read_records(file); }));
+  }
+  std::vector<RecordSource> sources;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    sources.push_back({files[i].string(), reading[i].get().records});
+  }
+  return sources;
+}
+
+std::vector<fs::path> default_record_files() {
+  std::vector<fs::path> files;
+  const fs::path checkout = fs::path(build_info().source_dir) / "results";
+  add_files(checkout, files);
+  std::error_code error;
+  if (!fs::equivalent(checkout, "results", error)) add_files("results", files);
+  return files;
+}
+
+Card choose_card(std::span<const RecordSource> sources, const std::string& asked,
+                 const std::string& device) {
+  const std::vector<Card> cards = cards_of(sources, device);
+  const auto named = [&](const std::string& name) {
+    return std::ranges::find_if(cards, [&](const Card& card) {
+      return in_lower_case(card.name).find(in_lower_case(name)) != std::string::npos;
+    });
+  };
+  if (!asked.empty()) {
+    const auto found = named(asked);
+    if (found == cards.end()) throw_no_card(asked, cards, device);
+    return *found;
+  }
+  if (const std::string own = own_gpu(); !own.empty() && device != "cpu") {
+    const auto found = named(own);
+    if (found == cards.end()) throw_no_card(own, cards, device);
+    return *found;
+  }
+  std::vector<Card> gpus;
+  std::ranges::copy_if(cards, std::back_inserter(gpus),
+                       [](const Card& card) { return card.device != "cpu"; });
+  const std::vector<Card>& candidates = gpus.empty() ? cards : gpus;
+  if (candidates.empty()) {
+    throw InputError(
+        "there is no record to advise from: run 'longca bench', or name files by --records");
+  }
+  if (candidates.size() > 1) {
+    throw_input_error("the records are of {}: choose one by --platform", names_of(candidates));
+  }
+  return candidates.front();
+}
+
+Evidence::Evidence(std::span<const RecordSource> sources, Card card) : card_(std::move(card)) {
+  for (const RecordSource& source : sources) {
+    for (const Record& record : source.records) {
+      if (record.c.device != card_.device || processor_of_case(record) != card_.name) continue;
+      add(cell_of(record, source.file));
+      const nlohmann::json::json_pointer place("/gpus/0/memory_bytes");
+      if (!memory_bytes_ && card_.device != "cpu" && record.env.contains(place) &&
+          record.env.at(place).is_number()) {
+        memory_bytes_ = record.env.at(place).get<double>();
+      }
+    }
+  }
+}
+
+const EvidenceCell* Evidence::find(const Case& c) const {
+  const auto found = by_key_.find(c.key());
+  return found == by_key_.end() ? nullptr : &cells_[found->second];
+}
+
+void Evidence::add(const EvidenceCell& cell) {
+  const auto [place, is_new] = by_key_.try_emplace(cell.c.key(), cells_.size());
+  if (is_new) {
+    cells_.push_back(cell);
+  } else if (cell.at >= cells_[place->second].at) {
+    cells_[place->second] = cell;
+  }
+}
+
+}  // namespace longca::advise

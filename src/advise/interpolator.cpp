@@ -1,0 +1,150 @@
+#include "advise/interpolator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "advise/least_squares.h"
+#include "bench/suite/axes.h"
+
+namespace longca::advise {
+namespace {
+
+/// Neighbours of which the ratios are interpolated.
+constexpr std::size_t kNeighbours = 16;
+/// The covariance of the logarithms of two cells' ratios, 1 for the same cell: it decays with the
+/// distance of the lengths, in octaves, and is smaller between heads and masks.
+constexpr double kOctaves = 6.0;
+constexpr double kHeadsCovariance = 0.8;
+constexpr double kAnyMask = 0.4;
+constexpr double kSameMask = 0.4;
+constexpr double kSameParameters = 0.2;
+/// The variance of a measurement itself.
+constexpr double kNugget = 0.002;
+
+std::vector<double> terms_of(const Work& work) {
+  return {1.0,       work.full_tiles,   work.partial_tiles, work.rows,
+          work.keys, work.square_tiles, work.longest_row};
+}
+
+/// The places of the `count` largest values, or of all.
+std::vector<std::size_t> largest(const std::vector<double>& values, std::size_t count) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(count, order.size()));
+  std::ranges::partial_sort(order, end, std::ranges::greater{},
+                            [&](std::size_t i) { return values[i]; });
+  order.erase(end, order.end());
+  return order;
+}
+
+}  // namespace
+
+Place place_of(const Case& c, const Work& work, double value) {
+  Place place{.tokens = c.tokens, .mask = c.mask, .parameters = c.mask};
+  for (const Axis& axis : axis_table()) {
+    if (axis.applies == nullptr && axis.name != "seed") continue;
+    if (const auto text = axis.text(c)) place.parameters += " " + axis.name + "=" + *text;
+  }
+  place.heads_q = c.heads_q;
+  place.heads_k = c.heads_k;
+  place.log_tokens = std::log2(static_cast<double>(std::max<std::int64_t>(c.tokens, 1)));
+  place.log_density = std::log(std::max(work.density(), 1e-9));
+  place.work = work;
+  place.value = value;
+  return place;
+}
+
+bool same_heads(const Place& a, const Place& b) {
+  return a.heads_q == b.heads_q && a.heads_k == b.heads_k;
+}
+
+double covariance(const Place& a, const Place& b) {
+  const double near = std::exp(-std::abs(a.log_density - b.log_density));
+  double mask =
+      kAnyMask * near * std::exp(-std::abs(a.work.partial_share() - b.work.partial_share()));
+  if (a.mask == b.mask) mask += kSameMask * near;
+  if (a.parameters == b.parameters) mask += kSameParameters;
+  const double lengths = std::exp(-std::abs(a.log_tokens - b.log_tokens) / kOctaves);
+  return mask * lengths * (same_heads(a, b) ? 1.0 : kHeadsCovariance);
+}
+
+Places::Places(std::vector<Place> places) : places_(std::move(places)) {
+  const std::size_t n = places_.size();
+  covariances_.resize(n * n);
+  for (std::size_t a = 0; a < n; ++a) {
+    for (std::size_t b = 0; b <= a; ++b) {
+      covariances_[a * n + b] = covariances_[b * n + a] = covariance(places_[a], places_[b]);
+    }
+  }
+}
+
+std::vector<double> Places::covariances_with(const Place& target) const {
+  std::vector<double> values;
+  values.reserve(places_.size());
+  for (const Place& place : places_) values.push_back(covariance(place, target));
+  return values;
+}
+
+Interpolator::Interpolator(const Places& places, std::vector<std::size_t> chosen)
+    : places_(&places), chosen_(std::move(chosen)) {
+  std::vector<FitRow> rows;
+  rows.reserve(chosen_.size());
+  for (const std::size_t i : chosen_) {
+    const Place& place = places_->all()[i];
+    rows.push_back({terms_of(place.work), place.value});
+  }
+  coefficients_ = fit_non_negative(rows);
+  for (const std::size_t i : chosen_) {
+    const Place& place = places_->all()[i];
+    ratios_.push_back(std::log(place.value / fitted(place.work)));
+  }
+}
+
+double Interpolator::fitted(const Work& work) const {
+  const std::vector<double> terms = terms_of(work);
+  double sum = 0;
+  for (std::size_t i = 0; i < terms.size(); ++i) sum += coefficients_[i] * terms[i];
+  return std::max(sum, 1e-12);
+}
+
+Interpolator::Estimate Interpolator::estimate(const Place& target) const {
+  const std::vector<double> all = places_->covariances_with(target);
+  std::vector<double> covariances;
+  covariances.reserve(chosen_.size());
+  for (const std::size_t i : chosen_) covariances.push_back(all[i]);
+  return interpolate(target.work, covariances);
+}
+
+Interpolator::Estimate Interpolator::estimate(std::size_t target) const {
+  std::vector<double> covariances;
+  covariances.reserve(chosen_.size());
+  for (const std::size_t i : chosen_) covariances.push_back(places_->covariance_of(i, target));
+  return interpolate(places_->all()[target].work, covariances);
+}
+
+Interpolator::Estimate Interpolator::interpolate(const Work& work,
+                                                 const std::vector<double>& covariances) const {
+  const std::vector<std::size_t> near = largest(covariances, kNeighbours);
+  const std::size_t n = near.size();
+  std::vector<double> matrix(n * n), right(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    right[i] = covariances[near[i]];
+    for (std::size_t j = 0; j < n; ++j) {
+      matrix[i * n + j] = places_->covariance_of(chosen_[near[i]], chosen_[near[j]]);
+    }
+    matrix[i * n + i] += kNugget;
+  }
+  const std::vector<double> weights = solve_positive_definite(matrix, right);
+  double ratio = 0;
+  double explained = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    ratio += weights[i] * ratios_[near[i]];
+    explained += weights[i] * right[i];
+  }
+  return {fitted(work) * std::exp(ratio), std::sqrt(std::max(kNugget, 1 + kNugget - explained))};
+}
+
+}  // namespace longca::advise

@@ -1,0 +1,101 @@
+#include "advise/rank_advisor.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "report/data/repeat_command.h"
+#include "report/format.h"
+
+namespace longca::advise {
+namespace {
+
+/// The case of the pass, without what makes problems equal.
+std::string variant_key(Case c) {
+  c.pass = Pass::forward;
+  c.deterministic.reset();
+  return c.key();
+}
+
+/// The cells of one variant, by pass.
+struct Variant {
+  std::map<Pass, const EvidenceCell*> passes;
+
+  const EvidenceCell* at(Pass pass) const {
+    const auto found = passes.find(pass);
+    return found == passes.end() ? nullptr : found->second;
+  }
+};
+
+bool is_of_problem(const Case& c, const Case& problem) {
+  return c.scheme && c.problem_key() == problem.problem_key() && c.mode == problem.mode &&
+         c.deterministic.value_or(0) ==
+             (c.pass == Pass::forward ? 0 : problem.deterministic.value_or(0));
+}
+
+std::string name_of(const Case& c) {
+  return c.kernel + " with " + c.scheme.value_or("");
+}
+
+/// Adds the variant's choice, or why there is none; nothing if a pass was not measured.
+void add_variant(const Variant& variant, const Case& problem, Advice& advice) {
+  std::vector<Pass> passes{problem.pass};
+  if (problem.pass == Pass::step && variant.at(Pass::step) == nullptr) {
+    passes = {Pass::forward, Pass::backward};
+  }
+  std::optional<Choice> whole;
+  for (const Pass pass : passes) {
+    const EvidenceCell* cell = variant.at(pass);
+    if (cell == nullptr) return;
+    if (!cell->status.ok()) {
+      advice.excluded.push_back({name_of(cell->c), failure_text(*cell)});
+      return;
+    }
+    if (!cell->time_ms) return;
+    Choice part = measured_choice(*cell);
+    Case step = cell->c;
+    step.pass = problem.pass;
+    whole = whole ? step_of(step, *whole, part) : std::move(part);
+  }
+  advice.choices.push_back(std::move(*whole));
+}
+
+}  // namespace
+
+Advice advise_over_ranks(const Evidence& evidence, const Case& problem,
+                         std::span<const Case> allowed, const AdviceOptions& options) {
+  Advice advice{.problem = problem};
+  std::set<std::string> wanted;
+  for (const Case& c : allowed) wanted.insert(variant_key(c));
+  std::map<std::string, Variant> variants;
+  for (const EvidenceCell& cell : evidence.cells()) {
+    if (!is_of_problem(cell.c, problem)) continue;
+    const std::string key = variant_key(cell.c);
+    if (!wanted.empty() && !wanted.contains(key)) continue;
+    variants[key].passes[cell.c.pass] = &cell;
+  }
+  for (const auto& [key, variant] : variants) {
+    const EvidenceCell& first = *variant.passes.begin()->second;
+    const std::string lacking = why_not_needed(first.c, options);
+    if (lacking.empty()) {
+      add_variant(variant, problem, advice);
+    } else {
+      advice.excluded.push_back({name_of(first.c), lacking});
+    }
+  }
+  if (options.objective == Objective::memory) {
+    std::erase_if(advice.choices, [](const Choice& choice) { return !choice.peak_bytes; });
+  }
+  rank_choices(advice.choices, options.objective);
+  if (advice.choices.empty()) {
+    Record record;
+    record.c = problem;
+    advice.unknown.push_back({"every scheme", "no record over so many ranks of this problem"});
+    advice.find_out = "longca cp" + repeat_command(record).problem +
+                      " -a pass=" + std::string(longca::to_string(problem.pass));
+  }
+  return advice;
+}
+
+}  // namespace longca::advise

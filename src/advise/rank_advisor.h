@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+
+#include "advise/advisor.h"
+
+namespace longca::advise {
+
+/// Schemes and kernels for one problem over ranks (`ranks` and `tokens` count; kernel and the
+/// scheme's axes mean nothing), from measured cells alone: no model interpolates between numbers of
+/// ranks. `allowed`: the variants that were asked for, as cells of any pass; empty: all. A step
+/// that was not measured as such is the sum of its passes. Where no cell of the problem was
+/// measured, there is no choice, and `find_out` says what to run.
+Advice advise_over_ranks(const Evidence& evidence, const Case& problem,
+                         std::span<const Case> allowed, const AdviceOptions& options);
+
+}  // namespace longca::advise

@@ -1,0 +1,102 @@
+// `longca advise` from outside.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "bench/record/record_writer.h"
+#include "planted.h"
+#include "support/process.h"
+#include "support/temp_directory.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class AdviseVerb : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    RecordWriter writer(file_, RecordWriter::Mode::replace);
+    for (const Record& record : advise::testing::planted_records()) writer.append(record);
+  }
+
+  ProcessResult advise_from(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {"advise", "--records", file_, "--platform", "h200"});
+    return run_longca(arguments, {.directory = folder_.path().string()});
+  }
+
+  void expect_refused(const std::vector<std::string>& arguments, const std::string& part) const {
+    const ProcessResult result = advise_from(arguments);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, StartsWith("longca: "));
+    EXPECT_THAT(result.err, HasSubstr(part));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+
+  const TempDirectory folder_;
+  const std::string file_ = (folder_ / "planted.jsonl").string();
+};
+
+TEST_F(AdviseVerb, JsonIsTheContract) {
+  const auto result = advise_from({"-a", "mask=causal", "-a", "tokens=4K,6K", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  ASSERT_EQ(json["choices"].size(), 4U) << "two kernels at two lengths";
+  for (const auto& choice : json["choices"]) {
+    for (const char* key : {"rank", "kernel", "scheme", "shard", "time_ms", "low_ms", "high_ms",
+                            "peak_bytes", "basis", "tied", "records", "problem", "pass"}) {
+      EXPECT_TRUE(choice.contains(key)) << key;
+    }
+    EXPECT_LE(choice["low_ms"], choice["time_ms"]);
+    EXPECT_TRUE(choice["scheme"].is_null());
+    EXPECT_EQ(choice["pass"], "step");
+  }
+  EXPECT_EQ(json["choices"][0]["kernel"], "slice");
+  EXPECT_EQ(json["choices"][0]["basis"], "measured");
+  EXPECT_EQ(json["choices"][2]["basis"], "interpolated");
+  EXPECT_EQ(json["find_out"].size(), 2U);
+}
+
+TEST_F(AdviseVerb, TheTableNamesCardBasisAndRecords) {
+  const auto result = advise_from({"-a", "mask=causal", "-a", "tokens=6K"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* part : {"NVIDIA H200: 100 cells", "1  slice", "interpolated between",
+                           "cannot:", "not known:", "to find out: longca bench", "planted.jsonl"}) {
+    EXPECT_THAT(result.out, HasSubstr(part));
+  }
+}
+
+TEST_F(AdviseVerb, EvaluatesItself) {
+  const auto result = advise_from({"--evaluate", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  ASSERT_EQ(json["left_out"].size(), 3U);
+  EXPECT_EQ(json["left_out"][1]["by"], "length");
+  EXPECT_EQ(json["left_out"][1]["all"]["right_pct"], 100.0);
+  EXPECT_TRUE(json["left_out"][2]["all"]["median_error_pct"].is_null()) << "one pair of heads";
+  EXPECT_THAT(advise_from({"--evaluate"}).out, HasSubstr("length left out"));
+}
+
+TEST_F(AdviseVerb, RefusesInOneSentence) {
+  expect_refused({"-a", "mask=cuasal"}, "did you mean 'causal'");
+  expect_refused({"--objective", "tiem"}, "did you mean 'time'");
+  expect_refused({"--needs", "lsee"}, "did you mean 'lse'");
+  expect_refused({"--pass", "step", "-a", "pass=forward"}, "give one of them");
+  expect_refused({"-a", "scheme=magi"}, "over how many ranks");
+  expect_refused({"-a", "kernel=sdpa", "-a", "mask=document"}, "sdpa: its arguments are");
+  expect_refused({"-a", "device=cpu"}, "no record is of a card 'h200'");
+}
+
+TEST_F(AdviseVerb, ACardWithoutRecordsIsOfferedARun) {
+  const auto result = run_longca({"advise", "--records", file_, "--platform", "b300"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("they are of NVIDIA H200: run 'longca bench dense"));
+}
+
+}  // namespace
+}  // namespace longca::testing

@@ -1,0 +1,65 @@
+#include "advise/evidence.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "planted.h"
+
+namespace longca::advise {
+namespace {
+
+using testing::case_of;
+using ::testing::HasSubstr;
+using testing::kCard;
+using testing::record_of;
+
+TEST(Evidence, TheLatestRecordOfACaseCounts) {
+  const Case c = case_of("slice", "causal", 4096);
+  Record old = record_of(c, 2);
+  Record late = record_of(c, 1);
+  late.at = "2026-02-01T00:00:00Z";
+  for (const auto& records : {std::vector{old, late}, std::vector{late, old}}) {
+    const Evidence evidence = testing::evidence_of(records);
+    ASSERT_EQ(evidence.cells().size(), 1U);
+    EXPECT_EQ(evidence.find(c)->time_ms, 1.0);
+    EXPECT_EQ(evidence.memory_bytes(), 150e9);
+  }
+}
+
+TEST(Evidence, HoldsTheCellsOfOneCard) {
+  const Case c = case_of("slice", "causal", 4096);
+  const Evidence evidence = testing::evidence_of(
+      {record_of(c, 2), record_of(case_of("slice", "causal", 8192), 2, 1e9, "NVIDIA A100")});
+  EXPECT_EQ(evidence.cells().size(), 1U);
+  EXPECT_EQ(evidence.find(case_of("slice", "causal", 8192)), nullptr);
+}
+
+TEST(Evidence, WithoutLeavesOutWhatItIsTold) {
+  const Evidence all = testing::evidence_of(testing::planted_records());
+  const Evidence rest = all.without([](const EvidenceCell& cell) { return cell.c.mask == "full"; });
+  EXPECT_EQ(rest.cells().size(), all.cells().size() * 4 / 5);
+  EXPECT_EQ(rest.find(case_of("slice", "full", 4096)), nullptr);
+  EXPECT_NE(rest.find(case_of("slice", "causal", 4096)), nullptr);
+}
+
+TEST(ChooseCard, ByAnyPartOfItsNameElseAsksWhich) {
+  const Case c = case_of("slice", "causal", 4096);
+  const std::vector<RecordSource> two{
+      {"a.jsonl", {record_of(c, 1), record_of(c, 2, 1e9, "NVIDIA A100")}}};
+  EXPECT_EQ(choose_card(two, "h200", "").name, kCard);
+  EXPECT_EQ(choose_card(two, "a100", "cuda").name, "NVIDIA A100");
+  try {
+    choose_card(two, "b300", "");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'b300'"));
+    EXPECT_THAT(error.what(), HasSubstr("NVIDIA H200, NVIDIA A100"));
+    EXPECT_THAT(error.what(), HasSubstr("longca bench dense"));
+  }
+  EXPECT_THROW(choose_card(two, "h200", "cpu"), InputError);
+  EXPECT_THROW(choose_card({}, "", ""), InputError);
+}
+
+}  // namespace
+}  // namespace longca::advise
