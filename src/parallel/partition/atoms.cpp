@@ -62,7 +62,7 @@ std::int64_t longest_of(const std::vector<Range>& parts) {
 
 }  // namespace
 
-std::vector<Range> mask_atoms(const Mask& mask, std::int64_t least) {
+std::vector<Range> mask_atoms(const Mask& mask, std::int64_t min_tokens) {
   const std::int64_t tokens = mask.q_tokens();
   std::vector<Range> parts = parts_of(spans_of(mask, tokens), tokens);
   if (parts.size() == 1) {
@@ -71,7 +71,7 @@ std::vector<Range> mask_atoms(const Mask& mask, std::int64_t least) {
   }
   std::vector<Range> joined;
   for (const Range part : parts) {
-    if (!joined.empty() && joined.back().size() < least && part.size() < least) {
+    if (!joined.empty() && joined.back().size() < min_tokens && part.size() < min_tokens) {
       joined.back().end = part.end;
     } else {
       joined.push_back(part);

@@ -15,9 +15,9 @@ namespace longca {
 /// half of the tokens are ignored: their keys, as of a question that all documents share, are seen
 /// by most CP ranks wherever tokens are.
 ///
-/// Parts of fewer than `least` tokens are joined with the next; so are neighbouring tokens that see
-/// nothing but themselves.
-std::vector<Range> mask_atoms(const Mask& mask, std::int64_t least);
+/// Parts of fewer than `min_tokens` tokens are joined with the next; so are neighbouring tokens
+/// that see nothing but themselves.
+std::vector<Range> mask_atoms(const Mask& mask, std::int64_t min_tokens);
 
 /// Consecutive tokens of one atom of a mask, and the cells of their rows.
 struct AtomPart {

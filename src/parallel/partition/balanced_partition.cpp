@@ -149,25 +149,25 @@ class Partition {
     const std::size_t base = areas_.size() / chunks_.size();
     std::size_t extra = areas_.size() % chunks_.size();
     using Entry = std::pair<double, int>;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> least;
-    for (int p = 0; p < std::ssize(chunks_); ++p) least.emplace(0.0, p);
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> by_load;
+    for (int p = 0; p < std::ssize(chunks_); ++p) by_load.emplace(0.0, p);
     for (const int chunk : order) {
-      while (chunks(least.top().second).size() >= base && extra == 0) least.pop();
-      const int cp_rank = least.top().second;
-      least.pop();
+      while (chunks(by_load.top().second).size() >= base && extra == 0) by_load.pop();
+      const int cp_rank = by_load.top().second;
+      by_load.pop();
       if (chunks(cp_rank).size() >= base) --extra;
       give(chunk, cp_rank);
-      if (chunks(cp_rank).size() <= base) least.emplace(load(cp_rank), cp_rank);
+      if (chunks(cp_rank).size() <= base) by_load.emplace(load(cp_rank), cp_rank);
     }
   }
 
   /// Swaps between the CP rank with most and the one with least, while that helps.
   void lower_the_largest() {
     for (std::size_t round = 0; round < 2 * chunks_.size(); ++round) {
-      const auto [least, most] = std::minmax_element(loads_.begin(), loads_.end());
-      const auto from = static_cast<int>(most - loads_.begin());
-      const auto to = static_cast<int>(least - loads_.begin());
-      const double gap = *most - *least;
+      const auto [min, max] = std::minmax_element(loads_.begin(), loads_.end());
+      const auto from = static_cast<int>(max - loads_.begin());
+      const auto to = static_cast<int>(min - loads_.begin());
+      const double gap = *max - *min;
       if (gap <= 0) return;
       const auto pair = best_swap(from, to, gap);
       if (!pair) return;
@@ -242,8 +242,8 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 }
 
 bool is_too_short(std::int64_t length, std::int64_t chunks, double imbalance) {
-  const std::int64_t least = imbalance > kPoorImbalance ? kMinTokens : kTileTokens;
-  return chunks > kFewChunks && length < least;
+  const std::int64_t min_tokens = imbalance > kPoorImbalance ? kMinTokens : kTileTokens;
+  return chunks > kFewChunks && length < min_tokens;
 }
 
 }  // namespace

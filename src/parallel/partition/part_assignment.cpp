@@ -94,19 +94,19 @@ class PartAssigner {
   Queue by_need() const {
     std::vector<Entry> entries;
     for (int p = 0; p < packing_.cp_ranks(); ++p) {
-      if (packing_.room(p) > 0) entries.emplace_back(packing_.need(p), -p);
+      if (packing_.free_tokens(p) > 0) entries.emplace_back(packing_.need(p), -p);
     }
     return Queue(std::less<Entry>(), std::move(entries));
   }
 
   /// Each part to the CP rank that needs it most, or what that one needs of its end. Returns the
-  /// parts that had no room.
+  /// parts that fitted nowhere.
   std::vector<int> partition(const std::vector<int>& order) {
     Queue waiting;
     for (const int part : order) waiting.emplace(weight(part), -part);
     const std::size_t epoch = std::max<std::size_t>(order.size() / kEpochs, 1);
     Queue needs;
-    std::vector<int> without_room;
+    std::vector<int> unplaced;
     for (std::size_t i = 0; !waiting.empty(); ++i) {
       const int part = -waiting.top().second;
       waiting.pop();
@@ -121,16 +121,16 @@ class PartAssigner {
       if (outcome == Outcome::cut) {
         waiting.emplace(weight(part), -part);
       } else {
-        without_room.push_back(part);
+        unplaced.push_back(part);
       }
     }
-    return without_room;
+    return unplaced;
   }
 
-  enum class Outcome : std::uint8_t { assigned, cut, without_room };
+  enum class Outcome : std::uint8_t { assigned, cut, unplaced };
 
   Outcome assign_one(int part, Queue& needs) {
-    const std::int64_t least = std::min(packing_.size(part), packing_.grain());
+    const std::int64_t min_tokens = std::min(packing_.size(part), packing_.grain());
     std::vector<int> tried;
     int owner = -1;
     int neediest = -1;
@@ -139,9 +139,9 @@ class PartAssigner {
       needs.pop();
       tried.push_back(p);
       if (may_have_whole(p, part)) owner = p;
-      if (neediest < 0 && packing_.room(p) >= least) neediest = p;
+      if (neediest < 0 && packing_.free_tokens(p) >= min_tokens) neediest = p;
     }
-    Outcome outcome = Outcome::without_room;
+    Outcome outcome = Outcome::unplaced;
     if (owner >= 0) {
       packing_.give(part, owner);
       outcome = Outcome::assigned;
@@ -150,40 +150,41 @@ class PartAssigner {
       outcome = packing_.give_end(part, wanted, neediest) ? Outcome::cut : Outcome::assigned;
     }
     for (const int p : tried) {
-      if (packing_.room(p) > 0) needs.emplace(packing_.need(p), -p);
+      if (packing_.free_tokens(p) > 0) needs.emplace(packing_.need(p), -p);
     }
     return outcome;
   }
 
   bool may_have_whole(int p, int part) const {
-    if (packing_.room(p) < packing_.size(part)) return false;
+    if (packing_.free_tokens(p) < packing_.size(part)) return false;
     return packing_.area(part) <= overshoot_ ||
            packing_.excess(part) <= packing_.need(p) + overshoot_;
   }
 
-  /// The CP ranks, those with most room first.
-  std::vector<int> by_room() const {
+  /// The CP ranks, those with most free tokens first.
+  std::vector<int> by_free_tokens() const {
     std::vector<int> order(static_cast<std::size_t>(packing_.cp_ranks()));
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int a, int b) { return packing_.room(a) > packing_.room(b); });
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return packing_.free_tokens(a) > packing_.free_tokens(b);
+    });
     return order;
   }
 
-  /// Gives away what nobody had room for, the longest first: whole if one CP rank can pass as
-  /// many tokens on as it lacks room, else cut for those with most room.
+  /// Gives away what fitted nowhere, the longest first: whole if one CP rank can pass as
+  /// many tokens on as it lacks, else cut for those with most free tokens.
   void fill(const std::vector<int>& parts) {
     std::vector<int> cut;
     for (const int part : parts) {
       if (packing_.cp_ranks() > kFewCpRanks || !fit_whole(part)) cut.push_back(part);
     }
-    const std::vector<int> order = by_room();
+    const std::vector<int> order = by_free_tokens();
     auto cp_rank = order.begin();
     for (const int part : cut) {
       Range left = packing_.tokens_of(part);
       while (!left.empty()) {
-        while (packing_.room(*cp_rank) == 0) ++cp_rank;
-        const std::int64_t end = left.begin + std::min(left.size(), packing_.room(*cp_rank));
+        while (packing_.free_tokens(*cp_rank) == 0) ++cp_rank;
+        const std::int64_t end = left.begin + std::min(left.size(), packing_.free_tokens(*cp_rank));
         packing_.give_tokens(part, {left.begin, end}, *cp_rank);
         left.begin = end;
       }
@@ -191,15 +192,15 @@ class PartAssigner {
   }
 
   bool fit_whole(int part) {
-    const std::vector<int> order = by_room();
+    const std::vector<int> order = by_free_tokens();
     return std::any_of(order.begin(), order.end(), [&](int owner) {
       for (const int other : order) {
-        const std::int64_t lacking = packing_.size(part) - packing_.room(owner);
+        const std::int64_t lacking = packing_.size(part) - packing_.free_tokens(owner);
         if (lacking <= 0) break;
-        const std::int64_t moved = std::min(lacking, packing_.room(other));
+        const std::int64_t moved = std::min(lacking, packing_.free_tokens(other));
         if (other != owner && moved > 0) transfer_tokens(packing_, owner, other, moved);
       }
-      if (packing_.room(owner) < packing_.size(part)) return false;
+      if (packing_.free_tokens(owner) < packing_.size(part)) return false;
       packing_.give(part, owner);
       return true;
     });

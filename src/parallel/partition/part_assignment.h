@@ -25,7 +25,7 @@ struct AssignmentRule {
 
 /// Assigns all tokens of an empty packing, as many to each CP rank (±1): each part to the CP rank
 /// that needs it most, or only its end where the whole is too much; then rebalances the needs, and
-/// cuts the parts that no CP rank had room for.
+/// cuts the parts that fitted no CP rank.
 void assign_parts(PartPacking& packing, const AssignmentRule& rule);
 
 }  // namespace longca

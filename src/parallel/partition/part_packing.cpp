@@ -16,14 +16,14 @@ PartPacking::PartPacking(AtomAreas& atoms, int cp_ranks)
     share_ += part.area / cp_ranks;
   }
   for (int p = 0; p < cp_ranks; ++p) {
-    at(p).room = tokens_ / cp_ranks + (p < tokens_ % cp_ranks ? 1 : 0);
+    at(p).free_tokens = tokens_ / cp_ranks + (p < tokens_ % cp_ranks ? 1 : 0);
     at(p).missing = share_;
   }
 }
 
 void PartPacking::give(int part, int cp_rank) {
   at(cp_rank).parts.push_back(part);
-  at(cp_rank).room -= size(part);
+  at(cp_rank).free_tokens -= size(part);
   at(cp_rank).missing -= area(part);
   links(part).owner = cp_rank;
 }
@@ -31,13 +31,13 @@ void PartPacking::give(int part, int cp_rank) {
 void PartPacking::take(int part) {
   CpRank& cp_rank = at(owner(part));
   cp_rank.parts.erase(std::find(cp_rank.parts.begin(), cp_rank.parts.end(), part));
-  cp_rank.room += size(part);
+  cp_rank.free_tokens += size(part);
   cp_rank.missing += area(part);
   links(part).owner = -1;
 }
 
 bool PartPacking::give_end(int part, double excess, int cp_rank) {
-  const AtomPart end = atoms_->end_of(of(part), excess, filling_, room(cp_rank));
+  const AtomPart end = atoms_->end_of(of(part), excess, filling_, free_tokens(cp_rank));
   if (end.tokens.size() == size(part)) {
     give(part, cp_rank);
     return false;
@@ -56,7 +56,7 @@ bool PartPacking::give_end(int part, double excess, int cp_rank) {
 void PartPacking::give_tokens(int part, Range tokens, int cp_rank) {
   const double area = atoms_->area(tokens);
   at(cp_rank).cut.push_back({tokens, area, of(part).atom});
-  at(cp_rank).room -= tokens.size();
+  at(cp_rank).free_tokens -= tokens.size();
   at(cp_rank).missing -= area;
 }
 
@@ -88,9 +88,9 @@ void PartPacking::shift(int a, int b, Range border) {
 }
 
 double PartPacking::imbalance() const {
-  double least = 0;
-  for (const CpRank& cp_rank : cp_ranks_) least = std::min(least, cp_rank.missing);
-  return share_ > 0 ? 1 - least / share_ : 1.0;
+  double min_missing = 0;
+  for (const CpRank& cp_rank : cp_ranks_) min_missing = std::min(min_missing, cp_rank.missing);
+  return share_ > 0 ? 1 - min_missing / share_ : 1.0;
 }
 
 std::vector<std::vector<Range>> PartPacking::ranges() const {

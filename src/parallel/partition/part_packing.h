@@ -29,15 +29,15 @@ class PartPacking {
   /// The neighbours in the same atom; −1 where there is none.
   int before(int part) const { return links_[static_cast<std::size_t>(part)].before; }
   int after(int part) const { return links_[static_cast<std::size_t>(part)].after; }
-  std::int64_t room(int cp_rank) const { return at(cp_rank).room; }
+  std::int64_t free_tokens(int cp_rank) const { return at(cp_rank).free_tokens; }
   const std::vector<int>& held(int cp_rank) const { return at(cp_rank).parts; }
 
   /// The expected cells per token of the parts that are not assigned yet.
   void set_filling(double cells_per_token) { filling_ = cells_per_token; }
-  /// The area that a CP rank misses beyond what is expected to fill its room.
+  /// The area that a CP rank misses beyond what is expected to fill its free tokens.
   double need(int cp_rank) const {
     const CpRank& p = at(cp_rank);
-    return p.missing - p.bias - filling_ * static_cast<double>(p.room);
+    return p.missing - p.bias - filling_ * static_cast<double>(p.free_tokens);
   }
   /// Lowers a CP rank's need by this much area.
   void set_bias(int cp_rank, double area) { at(cp_rank).bias = area; }
@@ -48,8 +48,8 @@ class PartPacking {
 
   void give(int part, int cp_rank);
   void take(int part);
-  /// Gives the end of a part that has about this excess and fits into the CP rank's room. Returns
-  /// whether something is left of the part.
+  /// Gives the end of a part that has about this excess and fits into the CP rank's free tokens.
+  /// Returns whether something is left of the part.
   bool give_end(int part, double excess, int cp_rank);
   /// Gives some tokens of a part that is shared among CP ranks.
   void give_tokens(int part, Range tokens, int cp_rank);
@@ -73,10 +73,10 @@ class PartPacking {
   };
   struct CpRank {
     std::vector<int> parts;
-    std::vector<AtomPart> cut;  ///< of parts that nobody has whole
-    std::int64_t room = 0;      ///< tokens
-    double missing = 0;         ///< area
-    double bias = 0;            ///< area
+    std::vector<AtomPart> cut;     ///< of parts that nobody has whole
+    std::int64_t free_tokens = 0;  ///< tokens
+    double missing = 0;            ///< area
+    double bias = 0;               ///< area
   };
 
   const AtomPart& of(int part) const { return parts_[static_cast<std::size_t>(part)]; }

@@ -34,9 +34,9 @@ class Rebalance {
   void run() {
     const int rounds = 3 * packing_.cp_ranks();
     for (int round = 0; round < rounds; ++round) {
-      const auto [least, most_loaded] = *by_need_.begin();
-      const auto [most, least_loaded] = *by_need_.rbegin();
-      if (std::max(-least, most) < kEvenEnough * packing_.share()) return;
+      const auto [min_need, most_loaded] = *by_need_.begin();
+      const auto [max_need, least_loaded] = *by_need_.rbegin();
+      if (std::max(-min_need, max_need) < kEvenEnough * packing_.share()) return;
       if (!relieve(most_loaded) && !load(least_loaded)) return;
     }
   }
@@ -113,7 +113,7 @@ class Rebalance {
   }
 
   void consider(const Move& move, double excess, std::int64_t tokens, int from, int to) {
-    if (tokens > packing_.room(to) || -tokens > packing_.room(from)) return;
+    if (tokens > packing_.free_tokens(to) || -tokens > packing_.free_tokens(from)) return;
     const double error = std::abs(excess - gap_ / 2);
     if (error >= best_error_) return;
     best_error_ = error;

@@ -71,7 +71,7 @@ TEST(RebalanceThoroughly, ExchangesOneAtomForTwo) {
   EXPECT_DOUBLE_EQ(packing.imbalance(), 128.0 / 96);
   rebalance_thoroughly(packing);
   EXPECT_DOUBLE_EQ(packing.imbalance(), 1);
-  for (const int p : {0, 1}) EXPECT_EQ(packing.room(p), 0);
+  for (const int p : {0, 1}) EXPECT_EQ(packing.free_tokens(p), 0);
 }
 
 TEST(RebalanceThoroughly, LetsABorderMakeUpForTokens) {
@@ -89,7 +89,7 @@ TEST(RebalanceThoroughly, LetsABorderMakeUpForTokens) {
   rebalance_thoroughly(packing);
   // A row of the long document for a token that sees itself alone.
   EXPECT_DOUBLE_EQ(packing.imbalance(), 1);
-  for (const int p : {0, 1}) EXPECT_EQ(packing.room(p), 0);
+  for (const int p : {0, 1}) EXPECT_EQ(packing.free_tokens(p), 0);
 }
 
 }  // namespace

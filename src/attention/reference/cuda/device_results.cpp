@@ -66,18 +66,18 @@ DeviceResults::DeviceResults(const ReferenceProblem& problem, DrawnTiles drawn)
   const Problem& p = problem.shape;
   check_limits(p);
   std::vector<int> mask_heads;
-  std::vector<int> mask_slots(static_cast<std::size_t>(p.heads_q));
-  std::vector<int> query_slots(mask_slots.size());
-  for (std::size_t slot = 0; slot < heads_q_.size(); ++slot) {
-    const int mask_head = problem.mask_head(heads_q_[slot]);
+  std::vector<int> mask_indices(static_cast<std::size_t>(p.heads_q));
+  std::vector<int> query_indices(mask_indices.size());
+  for (std::size_t head_index = 0; head_index < heads_q_.size(); ++head_index) {
+    const int mask_head = problem.mask_head(heads_q_[head_index]);
     if (mask_heads.empty() || mask_heads.back() != mask_head) mask_heads.push_back(mask_head);
-    mask_slots[heads_q_[slot]] = static_cast<int>(mask_heads.size()) - 1;
-    query_slots[heads_q_[slot]] = static_cast<int>(slot);
+    mask_indices[heads_q_[head_index]] = static_cast<int>(mask_heads.size()) - 1;
+    query_indices[heads_q_[head_index]] = static_cast<int>(head_index);
   }
   query_heads_ = upload(heads_q_);
   key_heads_ = upload(drawn_.heads_k);
-  mask_slots_ = upload(mask_slots);
-  query_slots_ = upload(query_slots);
+  mask_indices_ = upload(mask_indices);
+  query_indices_ = upload(query_indices);
   query_lists_ = upload_lists(make_interval_lists(problem.mask, TileOwner::queries, mask_heads),
                               drawn_.queries);
   key_lists_ =
@@ -129,9 +129,9 @@ DeviceResults::Output DeviceResults::make_output(std::span<const int> heads,
   output.drawn = drawn;
   output.device_drawn = lists.drawn.as<std::int32_t>();
   output.tokens = tokens;
-  const auto slots = static_cast<std::int64_t>(heads.size());
-  output.values = allocate(slots * tokens * problem_.shape.head_dim * 4);
-  output.statistics.resize(static_cast<std::size_t>(slots * output.tiles()));
+  const auto head_count = static_cast<std::int64_t>(heads.size());
+  output.values = allocate(head_count * tokens * problem_.shape.head_dim * 4);
+  output.statistics.resize(static_cast<std::size_t>(head_count * output.tiles()));
   output.device_statistics =
       allocate(static_cast<std::int64_t>(output.statistics.size() * sizeof(TileStatistics)));
   device_.fill(output.device_statistics.data(), 0, output.device_statistics.bytes());
@@ -151,9 +151,9 @@ PassArgs DeviceResults::arguments(ReferencePass pass, bool all) const {
   args.scale = problem_.shape.scale();
   args.group = problem_.shape.group_size();
   args.heads = (queries ? query_heads_ : key_heads_).as<int>();
-  args.slots = static_cast<int>((queries ? heads_q_ : drawn_.heads_k).size());
-  args.mask_slot = mask_slots_.as<int>();
-  args.query_slot = query_slots_.as<int>();
+  args.head_count = static_cast<int>((queries ? heads_q_ : drawn_.heads_k).size());
+  args.mask_index = mask_indices_.as<int>();
+  args.query_index = query_indices_.as<int>();
   args.mask = lists.view();
   args.order = (all ? lists.order : lists.drawn_order).as<std::int32_t>();
   args.tiles = static_cast<int>(all       ? tile_count(queries ? p.tokens_q : p.tokens_k)
@@ -217,7 +217,7 @@ void DeviceResults::compute_key_gradients_from(const ConstTensorView& o, const C
   LONGCA_CHECK(!whole(), "the reference has rows of its own");
   compute_forward();
   statistics_of(o, lse, problem_.inputs->dout.view(), query_heads_.as<int>(),
-                static_cast<int>(heads_q_.size()), query_slots_.as<int>(),
+                static_cast<int>(heads_q_.size()), query_indices_.as<int>(),
                 given_rows_.as<RowStatistic>(), static_cast<cudaStream_t>(device_.stream()));
   const std::uint64_t rows = device_.hash(0, given_rows_.data(), given_rows_.bytes());
   if (std::exchange(given_, rows) == rows) return;

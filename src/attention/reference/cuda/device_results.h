@@ -15,7 +15,7 @@
 namespace longca {
 
 /// The reference's values in device memory, and the statistics of their tiles on the host, for the
-/// drawn tiles of the drawn KV heads and all their query heads. A slot is the index of a head among
+/// drawn tiles of the drawn KV heads and all their query heads. A head's index is its place among
 /// the drawn ones. Results are computed lazily; memory for whole heads is allocated at once.
 class DeviceResults {
  public:
@@ -24,26 +24,27 @@ class DeviceResults {
   DeviceResults(const ReferenceProblem& problem, DrawnTiles drawn);
 
   struct Output {
-    Buffer values;                           ///< [slots, tokens, dim] float32
-    Buffer device_statistics;                ///< [slots, tiles] TileStatistics, zero if not drawn
+    Buffer values;             ///< [head_count, tokens, dim] float32
+    Buffer device_statistics;  ///< [head_count, tiles] TileStatistics, zero if not drawn
     std::vector<TileStatistics> statistics;  ///< the same on the host
-    std::span<const int> heads;              ///< by slot
+    std::span<const int> heads;              ///< by index
     const int* device_heads = nullptr;       ///< the same on the device
     std::span<const std::int32_t> drawn;     ///< the tiles computed of each head, ascending
     const std::int32_t* device_drawn = nullptr;
     std::int64_t tokens = 0;
 
     std::int64_t tiles() const { return tile_count(tokens); }
-    /// Slot and tile of the i-th drawn tile, in order of slot, then tile.
-    std::size_t slot_of(std::size_t i) const { return i / drawn.size(); }
+    /// Head index and tile of the i-th drawn tile, in order of head index, then tile.
+    std::size_t head_index_of(std::size_t i) const { return i / drawn.size(); }
     std::int64_t tile_of(std::size_t i) const { return drawn[i % drawn.size()]; }
     /// Its index in `statistics`.
     std::size_t statistics_index(std::size_t i) const {
-      return slot_of(i) * static_cast<std::size_t>(tiles()) + static_cast<std::size_t>(tile_of(i));
+      return head_index_of(i) * static_cast<std::size_t>(tiles()) +
+             static_cast<std::size_t>(tile_of(i));
     }
     /// Its first row in `values`.
     std::int64_t row_of(std::size_t i) const {
-      return static_cast<std::int64_t>(slot_of(i)) * tokens + tile_of(i) * kTile;
+      return static_cast<std::int64_t>(head_index_of(i)) * tokens + tile_of(i) * kTile;
     }
   };
 
@@ -60,9 +61,9 @@ class DeviceResults {
   const Output& dk() const { return dk_; }
   const Output& dv() const { return dv_; }
   bool whole() const { return drawn_.whole; }
-  /// [query slots, tokens_q] on the host, valid in drawn tiles.
+  /// [query heads, tokens_q] on the host, valid in drawn tiles.
   const std::vector<RowStatistic>& rows() const { return host_rows_; }
-  /// [query slots, tokens_q]: the rows that dK and dV were last computed from.
+  /// [query heads, tokens_q]: the rows that dK and dV were last computed from.
   std::vector<RowStatistic> rows_of_keys() const;
   const std::vector<int>& heads_q() const { return heads_q_; }
   const std::vector<int>& heads_k() const { return drawn_.heads_k; }
@@ -95,8 +96,8 @@ class DeviceResults {
   Device& device_;
   std::int64_t bytes_ = 0;
   DrawnTiles drawn_;
-  std::vector<int> heads_q_;  ///< by slot
-  Buffer query_heads_, key_heads_, mask_slots_, query_slots_;
+  std::vector<int> heads_q_;  ///< by index
+  Buffer query_heads_, key_heads_, mask_indices_, query_indices_;
   Lists query_lists_, key_lists_;
   Buffer q_squared_, k_squared_, v_squared_, dout_squared_;
   Buffer rows_;

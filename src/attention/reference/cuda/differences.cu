@@ -34,21 +34,22 @@ __device__ TileDifference shuffled(const TileDifference& x, int step) {
   return other;
 }
 
-/// One CTA per (compared tile, slot).
+/// One CTA per (compared tile, head).
 template <typename T>
 __global__ __launch_bounds__(kThreads) void tile_differences(DifferenceArgs a) {
   const std::int64_t tile = a.tiles[blockIdx.x];
-  const std::int64_t slot = blockIdx.y;
+  const std::int64_t head_index = blockIdx.y;
   const std::int64_t first = tile * kTile;
-  const std::int64_t place = slot * gridDim.x + blockIdx.x;
+  const std::int64_t place = head_index * gridDim.x + blockIdx.x;
   const auto dim = static_cast<int>(a.x.dim);
   const auto tokens = static_cast<int>(min(std::int64_t{kTile}, a.x.tokens - first));
-  const std::uint64_t seen = a.statistics[slot * tile_count(a.x.tokens) + tile].seen;
-  const float* reference = a.reference + (slot * a.x.tokens + first) * dim;
+  const std::uint64_t seen = a.statistics[head_index * tile_count(a.x.tokens) + tile].seen;
+  const float* reference = a.reference + (head_index * a.x.tokens + first) * dim;
   TileDifference own;
   for (int i = threadIdx.x; i < tokens * dim; i += kThreads) {
     const int token = i / dim;
-    const auto found = static_cast<float>(row_of<T>(a.x, first + token, a.heads[slot])[i % dim]);
+    const auto found =
+        static_cast<float>(row_of<T>(a.x, first + token, a.heads[head_index])[i % dim]);
     const auto expected = static_cast<double>(reference[i]);
     const double error = fabs(static_cast<double>(found) - expected);
     own.squared += error * error;
@@ -68,7 +69,7 @@ __global__ __launch_bounds__(kThreads) void tile_differences(DifferenceArgs a) {
 }  // namespace
 
 void find_differences(const DifferenceArgs& args, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(args.count), static_cast<unsigned>(args.slots));
+  const dim3 grid(static_cast<unsigned>(args.count), static_cast<unsigned>(args.head_count));
   if (grid.x == 0 || grid.y == 0) return;
   args.x.dtype == DType::float32
       ? tile_differences<float><<<grid, kThreads, 0, stream>>>(args)

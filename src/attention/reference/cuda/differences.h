@@ -17,17 +17,17 @@ struct TileDifference {
   std::int32_t forbidden = 0;    ///< 1 if a token that must be exactly 0 is not
 };
 
-/// Compares tiles of `x` [tokens, heads, dim] with `reference` [slots, tokens, dim] for the heads
-/// of the slots. Tokens whose bit in the tile's TileStatistics::seen is 0 must be exactly 0.
+/// Compares tiles of `x` [tokens, heads, dim] with `reference` [head_count, tokens, dim] for these
+/// heads. Tokens whose bit in the tile's TileStatistics::seen is 0 must be exactly 0.
 struct DifferenceArgs {
   ConstTensorView x;  ///< float32 or bfloat16
   const float* reference = nullptr;
-  const TileStatistics* statistics = nullptr;  ///< [slots, all tiles]
-  const int* heads = nullptr;                  ///< [slots]
-  int slots = 0;
+  const TileStatistics* statistics = nullptr;  ///< [head_count, all tiles]
+  const int* heads = nullptr;                  ///< [head_count]
+  int head_count = 0;
   const std::int32_t* tiles = nullptr;  ///< [count]: the tiles to compare
   int count = 0;
-  TileDifference* differences = nullptr;  ///< [slots, count]
+  TileDifference* differences = nullptr;  ///< [head_count, count]
 };
 
 void find_differences(const DifferenceArgs& args, cudaStream_t stream);

@@ -21,7 +21,7 @@ void launch(const PassArgs& args, cudaStream_t stream) {
   constexpr auto kernel = tile_pass<kPass, Shape>;
   constexpr int bytes = sizeof(SharedTiles<kPass, Shape>);
   LONGCA_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  const dim3 grid(static_cast<unsigned>(args.tiles), static_cast<unsigned>(args.slots));
+  const dim3 grid(static_cast<unsigned>(args.tiles), static_cast<unsigned>(args.head_count));
   if (grid.x == 0 || grid.y == 0) return;
   kernel<<<grid, Shape::kThreads, bytes, stream>>>(args);
   LONGCA_CUDA(cudaGetLastError());
@@ -71,7 +71,7 @@ __global__ void squared_rows(ConstTensorView x, float* squared) {
 /// One warp per row of o, of type O, and dout, of type T.
 template <typename O, typename T>
 __global__ void given_statistics(ConstTensorView o, ConstLseView lse, ConstTensorView dout,
-                                 const int* heads, const int* query_slot, RowStatistic* rows) {
+                                 const int* heads, const int* query_index, RowStatistic* rows) {
   const std::int64_t token = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
   const int head = heads[blockIdx.y];
   const bool exists = token < o.tokens;
@@ -84,8 +84,8 @@ __global__ void given_statistics(ConstTensorView o, ConstLseView lse, ConstTenso
   for (int step = 16; step > 0; step /= 2) delta += __shfl_xor_sync(~0U, delta, step);
   if (!exists || threadIdx.x != 0) return;
   const float given = lse.data[head * lse.head_stride + token];
-  rows[query_slot[head] * o.tokens + token] = {static_cast<double>(given), delta, given,
-                                               static_cast<float>(delta)};
+  rows[query_index[head] * o.tokens + token] = {static_cast<double>(given), delta, given,
+                                                static_cast<float>(delta)};
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ void run_pass(ReferencePass pass, const PassArgs& args, cudaStream_t stream) {
 }
 
 void statistics_of(const ConstTensorView& o, const ConstLseView& lse, const ConstTensorView& dout,
-                   const int* heads, int count, const int* query_slot, RowStatistic* rows,
+                   const int* heads, int count, const int* query_index, RowStatistic* rows,
                    cudaStream_t stream) {
   constexpr int kRowsOfBlock = 8;
   const dim3 grid(static_cast<unsigned>((o.tokens + kRowsOfBlock - 1) / kRowsOfBlock),
@@ -116,7 +116,7 @@ void statistics_of(const ConstTensorView& o, const ConstLseView& lse, const Cons
   auto* kernel = given_statistics<__nv_bfloat16, __nv_bfloat16>;
   if (o.dtype == DType::float32) kernel = given_statistics<float, __nv_bfloat16>;
   if (dout.dtype == DType::float32) kernel = given_statistics<float, float>;
-  kernel<<<grid, threads, 0, stream>>>(o, lse, dout, heads, query_slot, rows);
+  kernel<<<grid, threads, 0, stream>>>(o, lse, dout, heads, query_index, rows);
   LONGCA_CUDA(cudaGetLastError());
 }
 

@@ -48,36 +48,36 @@ struct DeviceIntervals {
 };
 
 /// The arguments of a pass over some tiles of some heads of the owner's side; device pointers. A
-/// slot is the index of a head among those computed.
+/// A head's index is its place among those computed.
 struct PassArgs {
   ConstTensorView q, k, v, dout;
   float scale = 1;
-  int group = 1;                    ///< query heads per KV head
-  const int* heads = nullptr;       ///< the owner's heads, by slot
-  int slots = 0;                    ///< number of heads
-  const int* mask_slot = nullptr;   ///< per query head: head index in the interval lists
-  const int* query_slot = nullptr;  ///< per query head: head index in `rows`
-  DeviceIntervals mask;             ///< of the owner's side
+  int group = 1;                     ///< query heads per KV head
+  const int* heads = nullptr;        ///< the owner's heads, by index
+  int head_count = 0;                ///< number of heads
+  const int* mask_index = nullptr;   ///< per query head: head index in the interval lists
+  const int* query_index = nullptr;  ///< per query head: head index in `rows`
+  DeviceIntervals mask;              ///< of the owner's side
   /// [heads of the interval lists, tiles]: the tiles to compute, in launch order.
   const std::int32_t* order = nullptr;
   int tiles = 0;                 ///< of each head
-  RowStatistic* rows = nullptr;  ///< [query slots, tokens_q]: written by `forward`, else read
+  RowStatistic* rows = nullptr;  ///< [query heads, tokens_q]: written by `forward`, else read
   /// ‖row‖² of the inputs, [heads, tokens].
   const float* q_squared = nullptr;
   const float* k_squared = nullptr;
   const float* v_squared = nullptr;
   const float* dout_squared = nullptr;
-  float* out = nullptr;                  ///< [slots, tokens, dim] float32
-  TileStatistics* statistics = nullptr;  ///< [slots, tiles]
+  float* out = nullptr;                  ///< [head_count, tokens, dim] float32
+  TileStatistics* statistics = nullptr;  ///< [head_count, tiles]
 };
 
 /// Runs a pass for a head dimension up to largest_reference_dim(dtype).
 void run_pass(ReferencePass pass, const PassArgs& args, cudaStream_t stream);
 
-/// Writes rows[query_slot[head], token], the emulation's members too, from a kernel's O and lse for
-/// the `count` query heads `heads`.
+/// Writes rows[query_index[head], token], the emulation's members too, from a kernel's O and lse
+/// for the `count` query heads `heads`.
 void statistics_of(const ConstTensorView& o, const ConstLseView& lse, const ConstTensorView& dout,
-                   const int* heads, int count, const int* query_slot, RowStatistic* rows,
+                   const int* heads, int count, const int* query_index, RowStatistic* rows,
                    cudaStream_t stream);
 
 /// 256 in bfloat16, 128 in float32.

@@ -23,8 +23,8 @@ constexpr std::int64_t kChunk = 8192;  ///< queries of a key per task
 
 /// The samples: rows of one query head and keys of its KV head.
 struct Samples {
-  std::size_t slot_k = 0;
-  std::size_t slot_q = 0;
+  std::size_t index_k = 0;
+  std::size_t index_q = 0;
   std::vector<std::int64_t> rows, keys;
 };
 
@@ -53,19 +53,19 @@ Samples draw_samples(const ReferenceProblem& problem, const DeviceResults& resul
   Samples samples;
   const auto last = [](const auto& values) { return static_cast<std::int64_t>(values.size()) - 1; };
   const std::int64_t group = problem.shape.group_size();
-  const std::int64_t slot_k = random.randint(0, last(results.heads_k()));
-  samples.slot_k = static_cast<std::size_t>(slot_k);
-  samples.slot_q = static_cast<std::size_t>(slot_k * group + random.randint(0, group - 1));
+  const std::int64_t index_k = random.randint(0, last(results.heads_k()));
+  samples.index_k = static_cast<std::size_t>(index_k);
+  samples.index_q = static_cast<std::size_t>(index_k * group + random.randint(0, group - 1));
   samples.rows = draw_tokens(results.o(), kRows, random);
   samples.keys = draw_tokens(results.dk(), kKeys, random);
   return samples;
 }
 
-/// Copies the values of one slot and token to the host.
-std::vector<float> values_of(const DeviceResults::Output& output, std::size_t slot,
+/// Copies the values of one head and token to the host.
+std::vector<float> values_of(const DeviceResults::Output& output, std::size_t head_index,
                              std::int64_t token, int dim) {
   std::vector<float> values(static_cast<std::size_t>(dim));
-  const std::int64_t row = static_cast<std::int64_t>(slot) * output.tokens + token;
+  const std::int64_t row = static_cast<std::int64_t>(head_index) * output.tokens + token;
   Device::get(DeviceKind::cuda)
       .copy(values.data(), output.values.as<float>() + row * dim, std::int64_t{dim} * 4);
   return values;
@@ -100,9 +100,10 @@ void expect_noise(const char* what, int head, std::int64_t token, const std::vec
       what, head, token, std::sqrt(error_squared), std::sqrt(squared), bound));
 }
 
-void expect_lse(const DeviceResults& results, std::size_t slot, std::int64_t row, double exact) {
+void expect_lse(const DeviceResults& results, std::size_t head_index, std::int64_t row,
+                double exact) {
   const DeviceResults::Output& o = results.o();
-  const auto at = static_cast<std::int64_t>(slot);
+  const auto at = static_cast<std::int64_t>(head_index);
   const double found = results.rows()[static_cast<std::size_t>(at * o.tokens + row)].lse;
   const TileStatistics& tile = o.statistics[static_cast<std::size_t>(at * o.tiles() + row / kTile)];
   if (found == exact) return;  // both −∞, too
@@ -111,7 +112,7 @@ void expect_lse(const DeviceResults& results, std::size_t slot, std::int64_t row
   throw InternalError(
       fmt::format("the reference itself disagrees with float64: its lse of head {}, row {}, is "
                   "{:.9g} instead of {:.9g}",
-                  o.heads[slot], row, found, exact));
+                  o.heads[head_index], row, found, exact));
 }
 
 /// Loads the query head's tensors and, on the first call, those of its KV head.
@@ -143,7 +144,7 @@ std::vector<ExactRow> exact_rows(const ReferenceProblem& problem, const HeadValu
 /// The sampled query head: its values, and its sampled rows in float64.
 struct SampledHead {
   SampledHead(const ReferenceProblem& problem, const DeviceResults& results, const Samples& samples)
-      : number(results.heads_q()[samples.slot_q]),
+      : number(results.heads_q()[samples.index_q]),
         steps(noise_steps(problem, results, problem.shape.tokens_k)) {
     load_head(problem, number, copier, values);
     rows = exact_rows(problem, values, number, samples.rows);
@@ -163,10 +164,10 @@ struct KeySum {
 };
 
 /// Adds one query head's contribution, multithreaded over chunks of its queries.
-void add_head(const ReferenceProblem& problem, const DeviceResults& results, std::size_t slot_q,
+void add_head(const ReferenceProblem& problem, const DeviceResults& results, std::size_t index_q,
               const std::vector<RowStatistic>& all_rows, const HeadValues& head,
               const std::vector<std::int64_t>& keys, std::vector<KeySum>& sums) {
-  const int head_q = results.heads_q()[slot_q];
+  const int head_q = results.heads_q()[index_q];
   const std::int64_t chunks = (problem.shape.tokens_q + kChunk - 1) / kChunk;
   std::vector<ExactKey> parts(keys.size() * static_cast<std::size_t>(chunks));
   std::vector<std::vector<Range>> ranges(keys.size());
@@ -175,7 +176,7 @@ void add_head(const ReferenceProblem& problem, const DeviceResults& results, std
     sums[i].terms += total_size(ranges[i]);
   }
   const RowStatistic* rows =
-      all_rows.data() + static_cast<std::int64_t>(slot_q) * problem.shape.tokens_q;
+      all_rows.data() + static_cast<std::int64_t>(index_q) * problem.shape.tokens_q;
   const RowLookup lookup{[&](std::int64_t row) { return rows[row].lse; },
                          [&](std::int64_t row) { return rows[row].delta; }};
   ThreadPool::global().parallel_for(
@@ -200,20 +201,20 @@ void check_keys(const ReferenceProblem& problem, const DeviceResults& results,
   std::vector<KeySum> sums(samples.keys.size());
   const std::vector<RowStatistic> rows = results.rows_of_keys();
   for (std::size_t i = 0; i < group; ++i) {
-    const std::size_t slot = samples.slot_k * group + i;
-    load_head(problem, results.heads_q()[slot], copier, head);
-    add_head(problem, results, slot, rows, head, samples.keys, sums);
+    const std::size_t head_index = samples.index_k * group + i;
+    load_head(problem, results.heads_q()[head_index], copier, head);
+    add_head(problem, results, head_index, rows, head, samples.keys, sums);
   }
   const int dim = problem.shape.head_dim;
-  const int head_k = results.heads_k()[samples.slot_k];
+  const int head_k = results.heads_k()[samples.index_k];
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const auto& [exact, terms] = sums[i];
     const std::int64_t key = samples.keys[i];
     if (exact.dk.empty()) continue;  // no queries at all
     const double steps = noise_steps(problem, results, terms);
-    expect_noise("dk", head_k, key, values_of(results.dk(), samples.slot_k, key, dim), exact.dk,
+    expect_noise("dk", head_k, key, values_of(results.dk(), samples.index_k, key, dim), exact.dk,
                  exact.dk_magnitude, steps);
-    expect_noise("dv", head_k, key, values_of(results.dv(), samples.slot_k, key, dim), exact.dv,
+    expect_noise("dv", head_k, key, values_of(results.dv(), samples.index_k, key, dim), exact.dv,
                  exact.dv_magnitude, steps);
   }
 }
@@ -227,9 +228,9 @@ void check_forward_samples(const ReferenceProblem& problem, const DeviceResults&
   for (std::size_t i = 0; i < head.rows.size(); ++i) {
     const std::int64_t row = samples.rows[i];
     const ExactRow& exact = head.rows[i];
-    expect_lse(results, samples.slot_q, row, exact.lse);
+    expect_lse(results, samples.index_q, row, exact.lse);
     expect_noise("o", head.number, row,
-                 values_of(results.o(), samples.slot_q, row, head.values.dim), exact.o,
+                 values_of(results.o(), samples.index_q, row, head.values.dim), exact.o,
                  exact.o_magnitude, head.steps);
   }
 }
@@ -242,7 +243,7 @@ void check_gradient_samples(const ReferenceProblem& problem, const DeviceResults
     const std::int64_t row = samples.rows[i];
     const ExactRow& exact = head.rows[i];
     expect_noise("dq", head.number, row,
-                 values_of(results.dq(), samples.slot_q, row, head.values.dim), exact.dq,
+                 values_of(results.dq(), samples.index_q, row, head.values.dim), exact.dq,
                  exact.dq_magnitude, head.steps);
   }
   check_keys(problem, results, samples, head.copier, head.values);

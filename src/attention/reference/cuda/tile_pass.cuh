@@ -47,11 +47,11 @@ class TilePass {
   __device__ TilePass(const PassArgs& args, Shared& shared)
       : a_(args),
         s_(shared),
-        slot_(static_cast<int>(blockIdx.y)),
-        own_head_(args.heads[slot_]),
+        head_index_(static_cast<int>(blockIdx.y)),
+        own_head_(args.heads[head_index_]),
         tiles_((own_tokens() + kTokens - 1) / kTokens) {
     const int first_query_head = kOwnsQueries ? own_head_ : own_head_ * a_.group;
-    tile_ = a_.order[a_.mask_slot[first_query_head] * a_.tiles + blockIdx.x];
+    tile_ = a_.order[a_.mask_index[first_query_head] * a_.tiles + blockIdx.x];
     first_ = tile_ * kTokens;
   }
 
@@ -105,7 +105,7 @@ class TilePass {
     for (int i = 0; i < kRows; ++i) {
       const std::int64_t token = first_ + Shape::row(i);
       RowStatistic row;
-      if (token < own_tokens()) row = a_.rows[a_.query_slot[own_head_] * own_tokens() + token];
+      if (token < own_tokens()) row = a_.rows[a_.query_index[own_head_] * own_tokens() + token];
       row = without_infinity(row);
       row_lse_[i] = static_cast<Real>(row.lse);
       row_delta_[i] = static_cast<Real>(row.delta);
@@ -115,7 +115,7 @@ class TilePass {
   }
 
   __device__ void loop_partners(int head_q, int partner_head) {
-    const std::int64_t part = a_.mask_slot[head_q];
+    const std::int64_t part = a_.mask_index[head_q];
     if (threadIdx.x < kTokens && first_ + threadIdx.x < own_tokens()) {
       cursor_.start(a_.mask, part * own_tokens() + first_ + threadIdx.x);
     }
@@ -151,7 +151,7 @@ class TilePass {
     }
     if constexpr (!kOwnsQueries) {
       RowStatistic row;
-      if (exists) row = a_.rows[a_.query_slot[head_q] * x.tokens + token];
+      if (exists) row = a_.rows[a_.query_index[head_q] * x.tokens + token];
       s_.partner_rows[threadIdx.x] = without_infinity(row);
     }
     const std::uint64_t allowed = full ? ~std::uint64_t{0} : cursor_.allowed(first);
@@ -287,7 +287,7 @@ class TilePass {
     TileStatistics total = reduce_statistics<Shape>(statistics_, s_.statistics);
     if (threadIdx.x != 0) return;
     total.score = kForward ? score_magnitude(total.score) : 0;
-    a_.statistics[slot_ * tiles_ + tile_] = total;
+    a_.statistics[head_index_ * tiles_ + tile_] = total;
   }
 
   /// The factor of TileTerms::expected that the cells of own row i share.
@@ -312,7 +312,7 @@ class TilePass {
   __device__ void store_row(int i, Real& delta, float& same_delta) {
     const std::int64_t token = first_ + Shape::row(i);
     const auto dim = static_cast<int>(own_tensor().dim);
-    float* out = a_.out + (slot_ * own_tokens() + token) * dim;
+    float* out = a_.out + (head_index_ * own_tokens() + token) * dim;
 #pragma unroll
     for (int n = 0; n < kColumns; ++n) {
       const int column = Shape::column(n);
@@ -338,7 +338,7 @@ class TilePass {
     same_delta = sum_of_lanes(same_delta);
     const std::int64_t token = first_ + Shape::row(i);
     if (Shape::lane() != 0 || token >= own_tokens()) return;
-    a_.rows[a_.query_slot[own_head_] * own_tokens() + token] = {
+    a_.rows[a_.query_index[own_head_] * own_tokens() + token] = {
         softmax_.lse(i), static_cast<double>(delta), softmax_.same_lse(i), same_delta};
   }
 
@@ -352,7 +352,7 @@ class TilePass {
 
   const PassArgs& a_;
   Shared& s_;
-  const int slot_;
+  const int head_index_;
   const int own_head_;
   const std::int64_t tiles_;
   std::int64_t tile_ = 0;
