@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "advise/advice_json.h"
 #include "advise/advice_text.h"
+#include "advise/documents.h"
 #include "advise/rank_advisor.h"
 #include "bench/suite/cases.h"
 #include "bench/suite/suite.h"
@@ -27,6 +29,8 @@ struct AdviseArguments {
   std::string objective = "time";
   std::string pass;
   std::string needs;
+  std::string documents;
+  std::int64_t samples = 64;
   bool deterministic = false;
   bool evaluate = false;
   bool json = false;
@@ -95,7 +99,7 @@ std::vector<Asked> asked_problems(const std::vector<Case>& cases) {
 }
 
 std::vector<advise::Advice> answer(const AxisValues& given, const advise::Evidence& evidence,
-                                   advise::AdviceOptions options) {
+                                   advise::AdviceOptions options, advise::Advisor& advisor) {
   Suite suite;
   suite.name = "advise";
   override_axes(suite, given);
@@ -112,8 +116,6 @@ std::vector<advise::Advice> answer(const AxisValues& given, const advise::Eviden
     suite.axes["kernel"] = {"naive"};  // any: the problem is the same
   }
   const CaseList list = over_ranks ? expand_over_ranks(suite, {}) : expand(suite);
-  advise::MaskFacts masks;
-  advise::Advisor advisor(evidence, masks);
   std::vector<advise::Advice> answers;
   for (const Asked& asked : asked_problems(list.cases)) {
     const std::vector<Case> variants = names_variants ? asked.cells : std::vector<Case>{};
@@ -121,6 +123,36 @@ std::vector<advise::Advice> answer(const AxisValues& given, const advise::Eviden
                                  : advisor.advise(asked.problem, options));
   }
   return answers;
+}
+
+/// The answers for sampled sequences of --documents, summed up by problem.
+std::vector<advise::Advice> answer_documents(const AdviseArguments& arguments, AxisValues given,
+                                             const advise::Evidence& evidence,
+                                             const advise::AdviceOptions& options,
+                                             advise::Advisor& advisor) {
+  for (const char* axis : {"tokens", "lengths", "tokens_per_rank"}) {
+    if (given.contains(axis)) {
+      throw_input_error("the sequences of --documents say their own {}: leave -a {}= out", axis,
+                        axis);
+    }
+  }
+  if (axis_of_ranks(given)) throw InputError("--documents: advice over ranks is for one length");
+  given.try_emplace("mask", std::vector<std::string>{"causal_document"});
+  std::vector<std::vector<advise::Advice>> by_problem;
+  for (const auto& sequence : advise::sample_documents(arguments.documents, arguments.samples)) {
+    given["lengths"] = {sequence.lengths};
+    given["tokens"] = {std::to_string(sequence.tokens)};
+    auto answers = answer(given, evidence, options, advisor);
+    by_problem.resize(answers.size());
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      by_problem[i].push_back(std::move(answers[i]));
+    }
+  }
+  std::vector<advise::Advice> means;
+  for (const auto& answers : by_problem) {
+    means.push_back(advise::mean_advice(answers, options.objective));
+  }
+  return means;
 }
 
 /// Throws InputError if no kernel at all can do what was asked: it names who is excluded by what.
@@ -137,7 +169,7 @@ void refuse_the_impossible(const std::vector<advise::Advice>& answers) {
   }
 }
 
-void print_json(const nlohmann::json& json) {
+void print_answer_json(const nlohmann::json& json) {
   std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
 }
 
@@ -147,7 +179,7 @@ void evaluate(const advise::Evidence& evidence, bool as_json) {
   for (const advise::LeftOut by : advise::kLeftOut) {
     held_out.push_back(advise::leave_out(evidence, masks, by));
   }
-  if (as_json) return print_json(advise::evaluation_json(evidence, held_out));
+  if (as_json) return print_answer_json(advise::evaluation_json(evidence, held_out));
   advise::print_evaluation(std::cout, evidence, held_out);
 }
 
@@ -163,10 +195,14 @@ void advise_verb(const AdviseArguments& arguments) {
                                    device == given.end() ? "" : device->second.front()));
   if (arguments.evaluate) return evaluate(evidence, arguments.json);
   given["device"] = {evidence.card().device};
-  const auto answers = answer(given, evidence, options);
+  advise::MaskFacts masks;
+  advise::Advisor advisor(evidence, masks);
+  const auto answers = arguments.documents.empty()
+                           ? answer(given, evidence, options, advisor)
+                           : answer_documents(arguments, given, evidence, options, advisor);
   refuse_the_impossible(answers);
   if (arguments.json) {
-    print_json(advise::advice_json(evidence, answers, options.objective));
+    print_answer_json(advise::advice_json(evidence, answers, options.objective));
   } else {
     advise::print_advice(std::cout, evidence, answers);
   }
@@ -190,6 +226,10 @@ void add_advise(CLI::App& app) {
       ->type_name("WHAT");
   verb->add_option("--needs", arguments->needs, "lse, gqa, backward, deterministic, …")
       ->type_name("LIST");
+  verb->add_option("--documents", arguments->documents, "a line of document lengths per sequence")
+      ->type_name("FILE");
+  verb->add_option("--samples", arguments->samples, "so many of its sequences (64)")
+      ->type_name("N");
   verb->add_flag("--deterministic", arguments->deterministic, "gradients equal to the bit");
   verb->add_flag("--evaluate", arguments->evaluate, "how far off it is on cells left out");
   verb->add_flag("--json", arguments->json, "for programs");

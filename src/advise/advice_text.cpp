@@ -16,7 +16,8 @@ namespace longca::advise {
 namespace {
 
 /// "causal, tokens 16K, heads 64:8, …: step".
-std::string title_of(const Case& problem) {
+std::string title_of(const Advice& advice) {
+  const Case& problem = advice.problem;
   std::string text{without_hash(problem.mask)};
   for (const Axis& axis : axis_table()) {
     if (!shapes_problem(axis) || axis.name == "mask") continue;
@@ -26,6 +27,7 @@ std::string title_of(const Case& problem) {
     text += fmt::format(", {} {}", axis.name,
                         is_length ? format_tokens(problem.tokens) : without_hash(*value));
   }
+  if (advice.sequences > 1) text += fmt::format(", mean of {} sequences", advice.sequences);
   return fmt::format("{}: {}{}", text, to_string(problem.pass),
                      problem.deterministic.value_or(0) != 0 ? ", deterministic" : "");
 }
@@ -74,7 +76,7 @@ void print_refusals(std::ostream& out, std::string_view title,
 }
 
 void print_one(std::ostream& out, const Advice& advice) {
-  out << '\n' << printable(title_of(advice.problem)) << '\n';
+  out << '\n' << printable(title_of(advice)) << '\n';
   if (advice.choices.empty()) {
     out << "  No record tells what to use.\n";
   } else {

@@ -200,8 +200,7 @@ const Advisor::Learned& Advisor::learned(const Case& c, Quantity quantity) {
       // A mask of another user's own file: nothing here says what its work is.
     }
   }
-  return learned_.emplace(key, Learned{CellModel(std::move(cells)), std::move(files)})
-      .first->second;
+  return learned_.emplace(key, Learned{CellModel(cells), std::move(files)}).first->second;
 }
 
 Advisor::PassEstimate Advisor::estimate(const Case& c) {

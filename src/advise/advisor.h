@@ -59,6 +59,7 @@ struct Advice {
   std::vector<Choice> choices{};    ///< best first
   std::vector<Refusal> excluded{};  ///< cannot do it, or did it wrong
   std::vector<Refusal> unknown{};   ///< could do it, and no record tells how fast
+  std::size_t sequences = 1;  ///< of which it is the mean; `problem` then has their mean length
   /// What would find out about the unknown, or settle ties that were interpolated; "" if nothing
   /// is open.
   std::string find_out{};

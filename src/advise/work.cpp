@@ -34,7 +34,8 @@ Work count_work(const Case& c, const Mask& mask) {
   const double heads = c.heads_q;
   work.full_tiles *= heads / counted;
   work.partial_tiles *= heads / counted;
-  const auto side = static_cast<double>((c.tokens + kWorkTile - 1) / kWorkTile);
+  const std::int64_t tile_rows = (c.tokens + kWorkTile - 1) / kWorkTile;
+  const auto side = static_cast<double>(tile_rows);
   work.square_tiles = side * side * heads;
   work.rows = static_cast<double>(c.tokens) * heads;
   work.keys = static_cast<double>(c.tokens) * c.heads_k;

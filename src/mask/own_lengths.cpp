@@ -147,10 +147,14 @@ std::string add_own_lengths(const std::filesystem::path& file) {
   OwnFile own = read_own_file("lengths", file, kMaxLengthsBytes);
   OwnLengths read{std::move(own.path), parse_lengths(own.bytes, file.string()), 0};
   read.tokens = std::reduce(read.lengths.begin(), read.lengths.end(), std::int64_t{0});
-  const std::scoped_lock lock(known().mutex);
   // Of equal files the last counts: another may be gone.
-  known().by_name.insert_or_assign(own.name, std::move(read));
+  add_own_lengths(own.name, std::move(read));
   return own.name;
+}
+
+void add_own_lengths(const std::string& name, OwnLengths lengths) {
+  const std::scoped_lock lock(known().mutex);
+  known().by_name.insert_or_assign(name, std::move(lengths));
 }
 
 void require_tokens(const OwnLengths& own, std::string_view name, std::int64_t tokens) {

@@ -29,6 +29,10 @@ std::vector<std::int64_t> parse_lengths(std::string_view bytes, const std::strin
 /// sample_lengths then knows it. Throws as read_own_file and parse_lengths do.
 std::string add_own_lengths(const std::filesystem::path& file);
 
+/// Makes lengths known by a name of the caller's, for files that hold several sequences. Of equal
+/// names the last counts.
+void add_own_lengths(const std::string& name, OwnLengths lengths);
+
 /// Throws InputError if all documents together have fewer tokens. `name` is theirs in messages.
 void require_tokens(const OwnLengths& own, std::string_view name, std::int64_t tokens);
 

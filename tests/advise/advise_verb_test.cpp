@@ -92,6 +92,20 @@ TEST_F(AdviseVerb, RefusesInOneSentence) {
   expect_refused({"-a", "device=cpu"}, "no record is of a card 'h200'");
 }
 
+TEST_F(AdviseVerb, OwnDocumentsAreSampledAndTheirTimesAveraged) {
+  write_file(folder_ / "docs.txt", "1000 2000 3000\n0 500 4000\n2048 2048\n");
+  const auto result = advise_from({"--documents", "docs.txt", "--samples", "2", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  ASSERT_EQ(json["choices"].size(), 2U);
+  EXPECT_EQ(json["choices"][0]["kernel"], "slice");
+  EXPECT_EQ(json["choices"][0]["basis"], "interpolated");
+  write_file(folder_ / "broken.txt", "512\n12 x\n");
+  expect_refused({"--documents", "broken.txt"}, "broken.txt:2");
+  expect_refused({"--documents", "docs.txt", "-a", "tokens=4K"}, "leave -a tokens= out");
+  expect_refused({"--documents", "docs.txt", "--samples", "0"}, "--samples 0");
+}
+
 TEST_F(AdviseVerb, ACardWithoutRecordsIsOfferedARun) {
   const auto result = run_longca({"advise", "--records", file_, "--platform", "b300"});
   EXPECT_EQ(result.exit_code, 2);
