@@ -95,6 +95,7 @@ std::string explain_usage_error(const CLI::App& app, const CLI::ParseError& erro
 void add_verbs(CLI::App& app) {
   add_bench(app);
   add_cp(app);
+  add_simulate(app);
   add_check(app);
   add_compare(app);
   add_report(app);

@@ -16,6 +16,7 @@ void add_lengths(CLI::App& app);
 void add_mask(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_cp(CLI::App& app);
+void add_simulate(CLI::App& app);
 void add_check(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_report(CLI::App& app);

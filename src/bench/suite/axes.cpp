@@ -134,7 +134,7 @@ Axis device_axis() {
 Axis checked_name(Axis axis) {
   axis.read = [name = axis.name, read = axis.read, text = axis.text](const json& object, Case& c) {
     read(object, c);
-    check_name(name, text(c).value_or(""));
+    if (const auto value = text(c)) check_name(name, *value);
   };
   return axis;
 }
@@ -180,6 +180,16 @@ Axis ranks_axis() {
   return over_ranks(field_axis<&Case::ranks>("ranks", std::move(axis)));
 }
 
+/// Simulated cells have it; nobody gives it as an axis.
+Axis platform_axis() {
+  Axis axis = name_axis<&Case::platform>("platform", "of simulated cells: longca simulate --platform",
+                                         "", [] { return Names{}; });
+  axis.parse = [](std::string_view) -> std::vector<std::string> {
+    throw InputError("platform is no axis that can be given: longca simulate --platform P sets it");
+  };
+  return over_ranks(checked_name(std::move(axis)));
+}
+
 /// Is assigned after the case's ranks, which it needs.
 Axis make_tokens_per_rank() {
   Axis axis{.name = std::string(kTokensPerRank),
@@ -214,6 +224,7 @@ void add_rank_axes(std::vector<Axis>& table) {
       kMaxRanks)));
   table.push_back(over_ranks(name_axis<&Case::transport>(
       "transport", "what carries messages; mpi for CPUs, else nccl or peer", "", transport_names)));
+  table.push_back(platform_axis());
 }
 
 std::vector<Axis> make_table() {
@@ -288,8 +299,8 @@ const Axis& find_axis(std::string_view name) {
 }
 
 bool shapes_problem(const Axis& axis) {
-  constexpr std::array<std::string_view, 8> kOthers = {
-      "kernel", "pass", "deterministic", "mode", "scheme", "shard", "factor", "transport"};
+  constexpr std::array<std::string_view, 9> kOthers = {"kernel", "pass",   "deterministic", "mode",    "scheme",
+                                                   "shard",  "factor", "transport",     "platform"};
   return std::ranges::find(kOthers, axis.name) == kOthers.end();
 }
 

@@ -53,6 +53,7 @@ struct Case {
   std::optional<std::string> shard;
   std::optional<int> factor;
   std::optional<std::string> transport;
+  std::optional<std::string> platform;  ///< of simulated cells, whose mode is "simulated"
 
   /// The mask to generate, and the shape of the attention.
   MaskSpec mask_spec() const;

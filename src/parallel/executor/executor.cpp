@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -61,36 +60,6 @@ void set_finished(const std::vector<Op>& ops, std::vector<Step>& steps) {
   }
 }
 
-bool computes(const Op& op) {
-  return std::holds_alternative<Attend>(op.what) || std::holds_alternative<AttendBackward>(op.what);
-}
-
-/// Whether `op` waits for the op at `index` on the other lane, or for a later one there.
-bool waits_for(const Op& op, std::size_t index) {
-  return std::ranges::any_of(op.after,
-                             [&](int named) { return static_cast<std::size_t>(named) >= index; });
-}
-
-/// Whether no attention runs while an exchange is in flight: it waits for the Attend before it, and
-/// the Attend after it waits for the exchange.
-bool is_alone(const std::vector<Op>& ops, std::size_t exchange) {
-  const auto place = ops.begin() + static_cast<std::ptrdiff_t>(exchange);
-  const auto before = std::find_if(std::reverse_iterator(place), ops.rend(), computes);
-  if (before != ops.rend()) {
-    const auto index = static_cast<std::size_t>(before.base() - ops.begin()) - 1;
-    if (!waits_for(*place, index)) return false;
-  }
-  const auto behind = std::find_if(place, ops.end(), computes);
-  return behind == ops.end() || waits_for(*behind, exchange);
-}
-
-/// Whether no op before the exchange touches its receive buffers.
-bool lands_early(const std::vector<OpRegions>& regions, std::size_t exchange) {
-  const OpRegions landing = {{}, regions[exchange].written};
-  return std::none_of(regions.begin(), regions.begin() + static_cast<std::ptrdiff_t>(exchange),
-                      [&](const OpRegions& before) { return conflict(landing, before); });
-}
-
 /// "step 3 (4096 × 4096, 17 slices): …"
 Support name_step(const Support& refusal, const RankPlan& plan, const Op& op) {
   std::string what = fmt::format("step {}", op.step);
@@ -141,15 +110,14 @@ struct Executor::Impl {
 
   std::vector<Step> prepare_exchanges(const std::vector<Op>& ops) {
     std::vector<Step> steps(ops.size());
-    std::vector<OpRegions> regions;
-    std::ranges::transform(ops, std::back_inserter(regions), regions_of);
+    const ExchangeTraits traits(ops);
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const auto* exchange = std::get_if<Exchange>(&ops[i].what);
       if (exchange == nullptr) continue;
       TransferGroup group = memory.transfers(*exchange);
       if (group.sends.empty() && group.receives.empty()) continue;
-      group.alone = is_alone(ops, i);
-      group.lands_early = lands_early(regions, i);
+      group.alone = traits.is_alone(i);
+      group.lands_early = traits.lands_early(i);
       steps[i].group = communicator.prepare(group);
     }
     set_waits(ops, steps);

@@ -1,6 +1,7 @@
 #include "parallel/executor/op_analysis.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <variant>
 
@@ -121,6 +122,16 @@ OpRuns::OpRuns(const RankPlan& plan, const std::vector<Op>& ops) : first_(ops.si
 
 namespace {
 
+bool computes(const Op& op) {
+  return std::holds_alternative<Attend>(op.what) || std::holds_alternative<AttendBackward>(op.what);
+}
+
+/// Whether `op` waits for the op at `index` on the other lane, or for a later one there.
+bool waits_for(const Op& op, std::size_t index) {
+  return std::ranges::any_of(op.after,
+                             [&](int named) { return static_cast<std::size_t>(named) >= index; });
+}
+
 bool moves_something(const Op& op) {
   const auto* exchange = std::get_if<Exchange>(&op.what);
   return exchange == nullptr || !exchange->sends.empty() || !exchange->receives.empty();
@@ -134,6 +145,27 @@ bool waits_for_exchange(const std::vector<Op>& ops, const Op& op) {
 }
 
 }  // namespace
+
+ExchangeTraits::ExchangeTraits(const std::vector<Op>& ops) : ops_(ops) {
+  std::ranges::transform(ops, std::back_inserter(regions_), regions_of);
+}
+
+bool ExchangeTraits::is_alone(std::size_t exchange) const {
+  const auto place = ops_.begin() + static_cast<std::ptrdiff_t>(exchange);
+  const auto before = std::find_if(std::reverse_iterator(place), ops_.rend(), computes);
+  if (before != ops_.rend()) {
+    const auto index = static_cast<std::size_t>(before.base() - ops_.begin()) - 1;
+    if (!waits_for(*place, index)) return false;
+  }
+  const auto behind = std::find_if(place, ops_.end(), computes);
+  return behind == ops_.end() || waits_for(*behind, exchange);
+}
+
+bool ExchangeTraits::lands_early(std::size_t exchange) const {
+  const OpRegions landing = {{}, regions_[exchange].written};
+  return std::none_of(regions_.begin(), regions_.begin() + static_cast<std::ptrdiff_t>(exchange),
+                      [&](const OpRegions& before) { return conflict(landing, before); });
+}
 
 EarlyRows find_early_rows(const std::vector<Op>& ops) {
   EarlyRows early;

@@ -33,6 +33,21 @@ class OpRuns {
   std::vector<int> first_;  ///< by op
 };
 
+/// What an exchange's place among the ops says about it. `ops` outlives this object.
+class ExchangeTraits {
+ public:
+  explicit ExchangeTraits(const std::vector<Op>& ops);
+  /// Whether no attention runs while the exchange is in flight: it waits for the Attend before it,
+  /// and the Attend after it waits for the exchange.
+  bool is_alone(std::size_t exchange) const;
+  /// Whether no op before the exchange touches its receive buffers.
+  bool lands_early(std::size_t exchange) const;
+
+ private:
+  const std::vector<Op>& ops_;
+  std::vector<OpRegions> regions_;
+};
+
 /// The row work (on dout, o and lse) of later AttendBackward ops that a backward pass can do while
 /// it waits for keys.
 struct EarlyRows {

@@ -1,0 +1,244 @@
+#include "simulate_cells.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "bench/cell/problem.h"
+#include "bench/cell/steps.h"
+#include "bench/ranks/rank_trace.h"
+#include "bench/suite/axes.h"
+#include "bench/suite/scheme_axes.h"
+#include "core/thread_pool.h"
+#include "simulate/critical_path.h"
+#include "simulate/engine.h"
+#include "simulate/lower.h"
+
+namespace longca {
+namespace {
+
+using simulate::KernelTimes;
+
+cost::Pass cost_pass(Pass pass) {
+  return pass == Pass::backward ? cost::Pass::backward : cost::Pass::forward;
+}
+
+/// The passes that a repetition of the case runs.
+std::vector<Pass> passes_of(Pass pass) {
+  if (pass == Pass::step) return {Pass::forward, Pass::backward};
+  return {pass};
+}
+
+std::optional<KernelTimes> times_of(const Case& c, const simulate::Cluster& cluster,
+                                    const MeasuredRates& rates) {
+  if (auto measured = rates.find(c)) return measured;
+  if (c.kernel == "slice") return simulate::slice_times(cluster.platform);
+  return std::nullopt;
+}
+
+ParallelProblem problem_of(const Case& c, const GeneratedMask& mask,
+                           const simulate::Cluster& cluster) {
+  ParallelProblem problem =
+      parallel_problem(c, mask, static_cast<int>(cluster.platform.node.gpus));
+  problem.platform = &cluster.platform;
+  return problem;
+}
+
+/// One rank's part of a pass, beside its program.
+struct RankSums {
+  PlanSums sums;
+  double formula = 0;
+};
+
+/// A pass of all ranks, made from plans that are dropped again.
+class PassBuilder {
+ public:
+  PassBuilder(const ParallelProblem& problem, const Scheme& scheme, const simulate::OpTimes& times,
+              bool backward)
+      : problem_(problem), scheme_(scheme), times_(times), backward_(backward) {
+    const auto ranks = static_cast<std::size_t>(problem.ranks);
+    works_.resize(ranks);
+    sums_.resize(ranks);
+    ThreadPool::global().parallel_for(problem.ranks, [&](std::int64_t rank, int /*worker*/) {
+      lower_rank(static_cast<int>(rank));
+    });
+  }
+
+  simulate::Program program() { return simulate::link(std::move(works_)); }
+  const std::vector<RankSums>& sums() const { return sums_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  void lower_rank(int rank) {
+    const RankPlan plan = scheme_.plan(problem_, rank);
+    const auto i = static_cast<std::size_t>(rank);
+    works_[i] = simulate::lower(plan, backward_, times_);
+    sums_[i].sums = sum_plan(plan, backward_ ? plan.backward : plan.forward, times_.head_dim,
+                             times_.dtype);
+    sums_[i].formula = static_cast<double>(scheme_.formula_bytes(problem_, rank, backward_));
+    if (rank == 0) notes_ = plan.notes;
+  }
+
+  const ParallelProblem& problem_;
+  const Scheme& scheme_;
+  const simulate::OpTimes& times_;
+  bool backward_;
+  std::vector<simulate::RankWork> works_;
+  std::vector<RankSums> sums_;
+  std::vector<std::string> notes_;
+};
+
+/// What passes of a cell add up to, by rank.
+struct CellSums {
+  std::vector<double> time_ms, compute_ms, bytes_sent, bytes_formula, cells;
+
+  explicit CellSums(int ranks) {
+    for (auto* values : {&time_ms, &compute_ms, &bytes_sent, &bytes_formula, &cells}) {
+      values->assign(static_cast<std::size_t>(ranks), 0);
+    }
+  }
+};
+
+double largest(const std::vector<double>& values) {
+  return *std::ranges::max_element(values);
+}
+
+double mean_of(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+void note_metrics(const CellSums& sums, Record& record) {
+  auto& metrics = record.metrics;
+  metrics["time_ms"] = largest(sums.time_ms);
+  metrics["compute_ms"] = largest(sums.compute_ms);
+  metrics["exposed_comm_ms"] = metrics["time_ms"] - metrics["compute_ms"];
+  metrics["bytes_sent"] = largest(sums.bytes_sent);
+  metrics["bytes_formula"] = largest(sums.bytes_formula);
+  if (mean_of(sums.cells) > 0) metrics["imbalance"] = largest(sums.cells) / mean_of(sums.cells);
+  if (mean_of(sums.compute_ms) > 0) {
+    metrics["time_imbalance"] = largest(sums.compute_ms) / mean_of(sums.compute_ms);
+  }
+  record.rank_times_ms = sums.time_ms;
+}
+
+/// The trace of a pass: plans are made once more, since the simulation keeps none.
+void trace_pass(const Case& c, const ParallelProblem& problem, const simulate::SimulatedPass& pass,
+                const std::string& file) {
+  const Scheme& scheme = find_scheme(*c.scheme);
+  std::vector<std::string> ranks;
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    const RankPlan plan = scheme.plan(problem, rank);
+    ranks.push_back(trace_of_rank(plan, c.pass == Pass::backward ? plan.backward : plan.forward,
+                                  simulate::trace_times(pass, rank), c.head_dim, c.dtype));
+  }
+  write_trace(file, c, ranks);
+}
+
+void simulate_pass(const Case& c, Pass which, const ParallelProblem& problem,
+                   const simulate::Cluster& cluster, const simulate::OpTimes& times,
+                   const CellDetail& detail, CellSums& sums, Record& record) {
+  PassBuilder builder(problem, find_scheme(*c.scheme), times, which == Pass::backward);
+  const simulate::Program program = builder.program();
+  const auto whole = simulate::run(program, cluster, simulate::Exchanges::run);
+  const auto alone = simulate::run(program, cluster, simulate::Exchanges::skip);
+  for (std::size_t rank = 0; rank < whole.ends.size(); ++rank) {
+    sums.time_ms[rank] += whole.ends[rank] * 1e3;
+    sums.compute_ms[rank] += alone.ends[rank] * 1e3;
+    sums.bytes_sent[rank] += static_cast<double>(whole.bytes_sent[rank]);
+    sums.bytes_formula[rank] += builder.sums()[rank].formula;
+    sums.cells[rank] += builder.sums()[rank].sums.cells;
+  }
+  if (!builder.notes().empty()) {
+    record.notes["plan"] = fmt::format("{}", fmt::join(builder.notes(), "; "));
+  }
+  if (detail.explain) {
+    detail.explain(fmt::format("{}: {} {} ms", c.key(), to_string(which),
+                               fmt::format("{:.3f}", whole.end() * 1e3)));
+    for (const std::string& line : simulate::critical_path(program, whole, cluster)) {
+      detail.explain("  " + line);
+    }
+  }
+  if (!detail.trace.empty()) trace_pass(c, problem, whole, detail.trace);
+}
+
+}  // namespace
+
+MeasuredRates::MeasuredRates(std::span<const Record> records) {
+  for (const Record& record : records) {
+    const Case& c = record.c;
+    const auto time = record.metrics.find("time_ms");
+    const auto area = record.metrics.find("area");
+    if (!record.status.ok() || c.scheme || c.device != "cuda" || c.mode != "burst") continue;
+    if (c.pass == Pass::step || time == record.metrics.end() || area == record.metrics.end()) {
+      continue;
+    }
+    cells_.push_back({c,
+                      {area->second, static_cast<double>(c.tokens), c.heads_q, c.head_dim,
+                       time->second / 1e3}});
+  }
+}
+
+simulate::CallRate MeasuredRates::rate(const Case& c, Pass pass) const {
+  std::vector<simulate::TimedCall> all;
+  std::vector<simulate::TimedCall> of_mask;
+  for (const Cell& cell : cells_) {
+    if (cell.c.kernel != c.kernel || cell.c.pass != pass || cell.c.head_dim != c.head_dim ||
+        cell.c.dtype != c.dtype) {
+      continue;
+    }
+    all.push_back(cell.call);
+    if (cell.c.mask == c.mask) of_mask.push_back(cell.call);
+  }
+  return scaled_to(fit_rate(all, cost_pass(pass)), of_mask, cost_pass(pass));
+}
+
+std::optional<KernelTimes> MeasuredRates::find(const Case& c) const {
+  KernelTimes times;
+  for (const Pass pass : passes_of(c.pass)) {
+    const simulate::CallRate found = rate(c, pass);
+    if (found.flops_per_second == 0) return std::nullopt;
+    (pass == Pass::backward ? times.backward : times.forward) = found;
+  }
+  return times;
+}
+
+Case simulated_case(Case c, const simulate::Cluster& cluster) {
+  c.mode = "simulated";
+  c.platform = cluster.name;
+  if (c.ranks.value() > cluster.platform.node.gpus) c.transport = "nccl";
+  return c;
+}
+
+Status refusal(const Case& c, const simulate::Cluster& cluster, const MeasuredRates& rates) {
+  if (!times_of(c, cluster, rates)) {
+    return {StatusCode::unavailable,
+            fmt::format("the platform has rates of slice only: --rates FILE takes those of {} from "
+                        "records on one GPU",
+                        c.kernel)};
+  }
+  return find_scheme(*c.scheme).supports(problem_of(c, case_mask(c), cluster));
+}
+
+void simulate_cell(const Case& c, const simulate::Cluster& cluster, const MeasuredRates& rates,
+                   const CellDetail& detail, Record& record) {
+  record.status = refusal(c, cluster, rates);
+  if (!record.status.ok()) return;
+  const GeneratedMask mask = case_mask(c);
+  const ParallelProblem problem = problem_of(c, mask, cluster);
+  const simulate::OpTimes times{*times_of(c, cluster, rates), &cluster.platform, c.head_dim,
+                                c.dtype};
+  CellSums sums(problem.ranks);
+  for (const Pass pass : passes_of(c.pass)) {
+    simulate_pass(c, pass, problem, cluster, times, detail, sums, record);
+  }
+  note_metrics(sums, record);
+  record.metrics["area"] = mask.mask.mean_area();
+  record.metrics["tflops"] = pass_flops(c.pass, c.problem(), mask.mask) / problem.ranks /
+                             (record.metrics["time_ms"] / 1e3) / 1e12;
+  record.notes["rates"] = rates.find(c) ? "of one GPU's records" : "of the platform's page";
+}
+
+}  // namespace longca

@@ -1,0 +1,150 @@
+#include "simulated_against.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+
+namespace longca {
+namespace {
+
+constexpr double kNear = 0.06;           ///< the share of errors up to this is reported
+constexpr double kDifferentTimes = 0.02;  ///< schemes whose times differ by less have no order
+
+/// The key of a measured case, also for the simulated one.
+std::string key_in_both(Case c) {
+  c.mode = "";
+  c.platform.reset();
+  return c.key();
+}
+
+/// What schemes are compared on.
+std::string contest_of(Case c) {
+  c.scheme.reset();
+  c.shard.reset();
+  c.factor.reset();
+  return key_in_both(std::move(c));
+}
+
+double metric(const Record& record, const char* name) {
+  const auto found = record.metrics.find(name);
+  return found == record.metrics.end() ? 0 : found->second;
+}
+
+/// Errors of several cells.
+struct Errors {
+  int cells = 0;
+  double sum = 0, signed_sum = 0, worst = 0;
+  int near = 0;
+
+  void add(double error) {
+    ++cells;
+    sum += std::abs(error);
+    signed_sum += error;
+    if (std::abs(error) > std::abs(worst)) worst = error;
+    if (std::abs(error) <= kNear) ++near;
+  }
+  std::string line(const std::string& name) const {
+    return fmt::format("{:<26} {:>5}  {:>6.1f} %  {:>+6.1f} %  {:>+6.1f} %  {:>5.0f} %\n", name,
+                       cells, 100 * sum / cells, 100 * signed_sum / cells, 100 * worst,
+                       100.0 * near / cells);
+  }
+};
+
+std::string lines_of_cells(std::span<const ComparedCell> cells) {
+  std::string text =
+      fmt::format("{:<22} {:<8} {:<14} {:<18} {:>5} {:>7} {:>10} {:>10} {:>8}\n", "mask", "pass",
+                  "scheme", "shard", "ranks", "tokens", "simulated", "measured", "error");
+  for (const ComparedCell& cell : cells) {
+    const Case& c = cell.measured.c;
+    text += fmt::format(
+        "{:<22} {:<8} {:<14} {:<18} {:>5} {:>7} {:>7.3f} ms {:>7.3f} ms {:>+6.1f} %\n", c.mask,
+        to_string(c.pass), *c.scheme, *c.shard, *c.ranks, c.tokens, metric(cell.simulated, "time_ms"),
+        metric(cell.measured, "time_ms"), 100 * cell.error());
+  }
+  return text;
+}
+
+}  // namespace
+
+double ComparedCell::error() const {
+  return metric(simulated, "time_ms") / metric(measured, "time_ms") - 1;
+}
+
+std::vector<Record> measured_over_ranks(std::span<const Record> records) {
+  std::vector<Record> chosen;
+  for (Record& record : latest_records(records)) {
+    const Case& c = record.c;
+    if (record.status.ok() && c.scheme && !c.platform && c.device == "cuda" && *c.ranks > 1 &&
+        metric(record, "time_ms") > 0) {
+      chosen.push_back(std::move(record));
+    }
+  }
+  return chosen;
+}
+
+std::vector<ComparedCell> compare_simulated(std::span<const Record> simulated,
+                                            std::span<const Record> measured) {
+  std::unordered_map<std::string, const Record*> by_key;
+  for (const Record& record : simulated) {
+    if (record.status.ok()) by_key[key_in_both(record.c)] = &record;
+  }
+  std::vector<ComparedCell> cells;
+  for (const Record& record : measured) {
+    const auto found = by_key.find(key_in_both(record.c));
+    if (found != by_key.end()) cells.push_back({*found->second, record});
+  }
+  return cells;
+}
+
+SchemeOrder order_of_schemes(std::span<const ComparedCell> cells) {
+  std::map<std::string, std::vector<const ComparedCell*>> contests;
+  for (const ComparedCell& cell : cells) contests[contest_of(cell.measured.c)].push_back(&cell);
+  SchemeOrder order;
+  for (const auto& [key, contest] : contests) {
+    for (std::size_t i = 0; i < contest.size(); ++i) {
+      for (std::size_t j = i + 1; j < contest.size(); ++j) {
+        const double a = metric(contest[i]->measured, "time_ms");
+        const double b = metric(contest[j]->measured, "time_ms");
+        if (contest[i]->measured.c.scheme == contest[j]->measured.c.scheme) continue;
+        if (std::abs(a - b) <= kDifferentTimes * std::min(a, b)) continue;
+        const double simulated_a = metric(contest[i]->simulated, "time_ms");
+        const double simulated_b = metric(contest[j]->simulated, "time_ms");
+        ++order.pairs;
+        if ((a < b) == (simulated_a < simulated_b) && simulated_a != simulated_b) ++order.right;
+      }
+    }
+  }
+  return order;
+}
+
+std::string comparison_of_simulated(std::span<const ComparedCell> cells) {
+  if (cells.empty()) return "no cell is both simulated and measured\n";
+  std::map<std::string, Errors> groups;
+  Errors all;
+  Errors computing;
+  for (const ComparedCell& cell : cells) {
+    const Case& c = cell.measured.c;
+    groups[*c.scheme].add(cell.error());
+    groups[std::string(to_string(c.pass))].add(cell.error());
+    groups[c.mask].add(cell.error());
+    all.add(cell.error());
+    const double measured = metric(cell.measured, "compute_ms");
+    if (measured > 0) computing.add(metric(cell.simulated, "compute_ms") / measured - 1);
+  }
+  std::string text = lines_of_cells(cells);
+  text += fmt::format("\n{:<26} {:>5}  {:>8}  {:>8}  {:>8}  {:>7}\n", "error of", "cells", "mean",
+                      "signed", "worst", "in 6 %");
+  for (const auto& [name, errors] : groups) text += errors.line(name);
+  if (computing.cells > 0) text += computing.line("compute_ms alone, all");
+  text += all.line("all");
+  const SchemeOrder order = order_of_schemes(cells);
+  if (order.pairs == 0) return text + "no two schemes to put in order\n";
+  return text + fmt::format("order of schemes right in {} of {} pairs ({:.0f} %) that differ by "
+                            "more than 2 %\n",
+                            order.right, order.pairs, 100.0 * order.right / order.pairs);
+}
+
+}  // namespace longca

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/record/record.h"
+
+namespace longca {
+
+/// A simulated cell beside the measured one of the same case.
+struct ComparedCell {
+  Record simulated;
+  Record measured;
+
+  double error() const;  ///< simulated over measured time, less 1
+};
+
+/// The cells over GPUs that are ok, the last of each case.
+std::vector<Record> measured_over_ranks(std::span<const Record> records);
+
+/// Pairs cells of one case, but for mode and platform, that are ok on both sides.
+std::vector<ComparedCell> compare_simulated(std::span<const Record> simulated,
+                                            std::span<const Record> measured);
+
+/// How often two schemes of one problem, kernel and pass, whose measured times differ by more than
+/// 2 %, come in the measured order.
+struct SchemeOrder {
+  int pairs = 0;
+  int right = 0;
+};
+SchemeOrder order_of_schemes(std::span<const ComparedCell> cells);
+
+/// A line per cell, then mean and worst error by scheme, pass and in all, the share within 6 %, and
+/// the order of schemes. `compute_ms` is compared in the sums too, where both have it.
+std::string comparison_of_simulated(std::span<const ComparedCell> cells);
+
+}  // namespace longca

@@ -1,0 +1,207 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "bench/record/record.h"
+#include "bench/run/run_cells.h"
+#include "bench/suite/cases.h"
+#include "core/device.h"
+#include "core/error.h"
+#include "core/output_file.h"
+#include "run_verbs.h"
+#include "simulate/cluster.h"
+#include "simulate_cells.h"
+#include "simulated_against.h"
+#include "verbs.h"
+
+namespace longca {
+namespace {
+
+struct SimulateArguments : RecordArguments {
+  std::string platform;
+  std::vector<std::string> figures;
+  std::vector<std::string> rates;
+  std::string against;
+  std::string trace;
+  bool explain = false;
+
+  /// Whether the cells are those that --against has.
+  bool takes_measured_cells() const {
+    return !against.empty() && suite.empty() && axes.empty();
+  }
+};
+
+simulate::Cluster cluster_of(const SimulateArguments& arguments) {
+  simulate::Cluster cluster = simulate::load_cluster(arguments.platform);
+  std::string set;
+  for (const std::string& figure : arguments.figures) {
+    simulate::set_figure(cluster, figure);
+    set += figure + '\n';
+  }
+  if (!set.empty()) {  // another platform: its cells have keys of their own
+    const auto hash = Device::get(DeviceKind::cpu)
+                          .hash(0, set.data(), static_cast<std::int64_t>(set.size()));
+    cluster.name += fmt::format("-set{:08x}", hash & 0xffffffff);
+  }
+  return cluster;
+}
+
+/// 8, 16, 32, 64 as far as there are GPUs, in the place of `found`.
+void write_out_ranks(AxisValues& axes, const simulate::Cluster& cluster) {
+  const auto given = axes.find("ranks");
+  const bool found = given == axes.end() ||
+                     std::ranges::find(given->second, kFound) != given->second.end();
+  if (!found) return;
+  std::vector<std::string> ranks;
+  for (const int count : {8, 16, 32, 64}) {
+    if (count <= cluster.gpus()) ranks.push_back(std::to_string(count));
+  }
+  if (ranks.empty()) ranks.push_back(std::to_string(cluster.gpus()));
+  axes["ranks"] = ranks;
+}
+
+/// The suite's cells on this platform, each once.
+CaseList suite_cells(const Suite& suite, const simulate::Cluster& cluster) {
+  const FoundRanks found{.per_node = static_cast<int>(cluster.platform.node.gpus)};
+  CaseList list = expand_over_ranks(suite, found);
+  CaseList distinct{{}, std::move(list.skipped)};
+  std::unordered_set<std::string> seen;
+  for (const Case& c : list.cases) {
+    Case simulated = simulated_case(c, cluster);
+    if (seen.insert(simulated.key()).second) distinct.cases.push_back(std::move(simulated));
+  }
+  return distinct;
+}
+
+/// The cells of the measured records, whatever their mode.
+CaseList measured_cells(std::span<const Record> measured, const simulate::Cluster& cluster) {
+  CaseList list;
+  for (const Record& record : measured) list.cases.push_back(simulated_case(record.c, cluster));
+  return list;
+}
+
+void check_cells(const SimulateArguments& arguments, const CaseList& list,
+                 const simulate::Cluster& cluster, const MeasuredRates& rates) {
+  if (list.cases.empty()) {
+    throw_input_error("--against {}: no cell over GPUs that is ok", arguments.against);
+  }
+  for (const Case& c : list.cases) cluster.require_ranks(c.ranks.value());
+  if (!arguments.trace.empty()) {
+    if (list.cases.size() != 1) {
+      throw_input_error("--trace: one cell is traced, and there are {}; choose it by -a AXIS=VALUE",
+                        list.cases.size());
+    }
+    if (list.cases.front().pass == Pass::step) {
+      throw InputError("--trace: one pass is traced, not a step; choose pass=forward or backward");
+    }
+    const OutputFile probe(arguments.trace);  // whether it can be written
+  }
+  Status first;
+  for (const Case& c : list.cases) {
+    const Status refused = refusal(c, cluster, rates);
+    if (refused.ok()) return;
+    if (first.ok()) first = refused;
+  }
+  throw_input_error("none of the {} cells can be simulated: {}", list.cases.size(), first.reason);
+}
+
+std::vector<Record> records_of(const std::vector<std::string>& files) {
+  std::vector<Record> records;
+  for (const std::string& file : files) {
+    for (Record& record : latest_records(read_records(file).records)) {
+      records.push_back(std::move(record));
+    }
+  }
+  return records;
+}
+
+Suite suite_on(const SimulateArguments& arguments, const simulate::Cluster& cluster) {
+  Suite suite = arguments.load();
+  suite.axes["device"] = {"cuda"};
+  write_out_ranks(suite.axes, cluster);
+  suite.name = fmt::format("{}-{}", suite.name, cluster.name);
+  return suite;
+}
+
+void simulate_suite(const SimulateArguments& arguments) {
+  const simulate::Cluster cluster = cluster_of(arguments);
+  const MeasuredRates rates(records_of(arguments.rates));
+  std::vector<Record> measured;
+  if (!arguments.against.empty()) {
+    measured = measured_over_ranks(read_records(arguments.against).records);
+  }
+  const Suite suite = suite_on(arguments, cluster);
+  CaseList list = arguments.takes_measured_cells() ? measured_cells(measured, cluster)
+                                                   : suite_cells(suite, cluster);
+  check_cells(arguments, list, cluster, rates);
+  RunFiles files = arguments.files(suite);
+  for (const std::string& file : arguments.rates) files.reads("--rates", file);
+  files.reads("--against", arguments.against);
+  files.writes("--trace", arguments.trace);
+  std::vector<Record> simulated;
+  std::string explained;
+  CellDetail detail{.trace = arguments.trace};
+  if (arguments.explain) {
+    detail.explain = [&](const std::string& line) { explained += line + '\n'; };
+  }
+  const auto run = [&](std::span<const Case> cases, RunListener& listener) {
+    return run_cells(cases, listener, [&](const Case& c, Record& record, std::string& /*output*/) {
+      simulate_cell(c, cluster, rates, detail, record);
+      if (!arguments.figures.empty()) {
+        record.notes["set"] = fmt::format("{}", fmt::join(arguments.figures, " "));
+      }
+      simulated.push_back(record);
+      return InterruptGuard::signal() == 0;
+    });
+  };
+  run_recorded(arguments, suite, std::move(list), std::move(files), run);
+  fmt::print("{}", explained);
+  if (!arguments.against.empty()) {
+    fmt::print("\n{}", comparison_of_simulated(compare_simulated(simulated, measured)));
+  }
+}
+
+/// Options of runs that mean nothing where nothing is measured.
+void remove_measuring(CLI::App& verb) {
+  for (const char* name :
+       {"--case-limit", "--memory-limit", "--time-limit", "--rounds", "--dry-run", "--across",
+        "--resume"}) {
+    verb.remove_option(verb.get_option(name));
+  }
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("simulate", "A suite (default cp) on a platform not at hand");
+  auto arguments = std::make_shared<SimulateArguments>();
+  arguments->default_suite = "cp";
+  arguments->add_options(*verb);
+  remove_measuring(*verb);
+  verb->add_option("--platform", arguments->platform, "h200x8, h100x8_ib400, h800x8_ib200, FILE.toml")
+      ->type_name("P")
+      ->required();
+  verb->add_option("--set", arguments->figures, "a figure of the platform: node.gpus=4; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  verb->add_option("--rates", arguments->rates, "kernels' rates from cells on one GPU; repeatable")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  verb->add_option("--against", arguments->against, "compare with measured cells; alone: run these")
+      ->type_name("FILE");
+  verb->add_option("--trace", arguments->trace, "when each op of the one cell runs (Perfetto)")
+      ->type_name("FILE");
+  verb->add_flag("--explain", arguments->explain, "what the end of each cell waits for");
+  verb->get_help_ptr()->group("");
+  verb->footer("Example: longca simulate --platform h100x8_ib400 -a kernel=slice -a mask=causal");
+  verb->callback([arguments] { simulate_suite(*arguments); });
+}
+
+}  // namespace longca

@@ -1,0 +1,190 @@
+#include "simulate/cluster.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <type_traits>
+
+#include "core/error.h"
+#include "core/nearest.h"
+#include "core/parse.h"
+#include "simulate/cluster_fields.h"
+#include "simulate/embedded_clusters.h"
+
+namespace longca::simulate {
+namespace {
+
+constexpr double kMaxWholeFigure = std::numeric_limits<std::int32_t>::max();
+
+/// Sets the figure or text of one dotted key, and remembers the keys that there are.
+class FigureSetter {
+ public:
+  FigureSetter(std::string_view key, double value) : key_(key), value_(value) {}
+  FigureSetter(std::string_view key, std::string text) : key_(key), text_(std::move(text)) {}
+
+  void section(const char* name, const char*, std::string& measured) {
+    section_ = name;
+    if (offer(section_ + ".measured", text_.has_value())) measured = *text_;
+  }
+  template <typename Number>
+  void field(const char* key, const char*, Number& value) {
+    if (!offer(section_ + "." + key, !text_)) return;
+    if (!std::isfinite(value_) || value_ <= 0) {
+      throw_input_error("'{}' is {}, not a finite number above 0", key_, value_);
+    }
+    if constexpr (std::is_same_v<Number, std::int64_t>) {
+      if (value_ != std::floor(value_) || value_ > kMaxWholeFigure) {
+        throw_input_error("'{}' is {}, not a whole number from 1 to {}", key_, value_,
+                          kMaxWholeFigure);
+      }
+    }
+    value = static_cast<Number>(value_);
+  }
+
+  void set(Cluster& cluster) {
+    cost::visit_fields(cluster.platform, *this);
+    Fabric none;
+    visit_fabric(cluster.fabric ? *cluster.fabric : none, *this);
+    if (!found_) throw_input_error("unknown key '{}'{}", key_, suggestion(key_, known_));
+    if (key_.starts_with("fabric.") && !cluster.fabric) {
+      throw_input_error("'{}': the platform {} has no fabric, one node only", key_, cluster.name);
+    }
+  }
+
+ private:
+  bool offer(const std::string& name, bool fits) {
+    known_.push_back(name);
+    if (name != key_) return false;
+    found_ = true;
+    if (!fits) throw_input_error("'{}' is not a {}", key_, text_ ? "number" : "text");
+    return true;
+  }
+
+  std::string key_;
+  std::optional<std::string> text_;
+  double value_ = 0;
+  std::string section_;
+  std::vector<std::string> known_;
+  bool found_ = false;
+};
+
+/// Throws InputError for the first figure of a fabric that was not given.
+class MissingFigure {
+ public:
+  void section(const char* name, const char*, const std::string& measured) {
+    section_ = name;
+    if (measured.empty()) throw_input_error("'{}.measured' is missing: a text", name);
+  }
+  template <typename Number>
+  void field(const char* key, const char*, const Number& value) {
+    if (value == 0) throw_input_error("'{}.{}' is missing: a number above 0", section_, key);
+  }
+
+ private:
+  std::string section_;
+};
+
+std::string text_entry(const toml::table& page, const char* key) {
+  const auto value = page[key].value<std::string>();
+  if (!value) throw_input_error("'{}' is missing: a text", key);
+  return *value;
+}
+
+/// Sets what a table of the page says about keys that begin with `prefix`.
+void set_table(Cluster& cluster, const toml::table& table, const std::string& prefix) {
+  bool has_figures = false;
+  for (const auto& [key, node] : table) {
+    const std::string name = prefix + std::string(key.str());
+    if (prefix.empty() && (name == "name" || name == "description" || name == "platform")) continue;
+    if (const toml::table* inner = node.as_table()) {
+      set_table(cluster, *inner, name + ".");
+    } else if (const auto text = node.value_exact<std::string>()) {
+      FigureSetter(name, *text).set(cluster);
+    } else if (node.is_number()) {
+      FigureSetter(name, *node.value<double>()).set(cluster);
+      has_figures = true;
+    } else {
+      throw_input_error("'{}' is neither a number nor a text", name);
+    }
+  }
+  if (has_figures && !table.contains("measured")) {
+    throw_input_error("'{}measured' is missing: where these figures come from", prefix);
+  }
+}
+
+Cluster node_of(const std::string& platform) {
+  Cluster cluster;
+  cluster.platform = cost::load_platform(platform);
+  cluster.name = cluster.platform.name;
+  cluster.description = cluster.platform.description;
+  return cluster;
+}
+
+Cluster cluster_of(const toml::table& page) {
+  Cluster cluster = node_of(text_entry(page, "platform"));
+  cluster.name = text_entry(page, "name");
+  cluster.description = text_entry(page, "description");
+  if (page.contains("fabric")) cluster.fabric.emplace();
+  set_table(cluster, page, "");
+  if (cluster.fabric) visit_fabric(*cluster.fabric, MissingFigure{});
+  return cluster;
+}
+
+std::string page_text(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || text.fail()) throw_input_error("cannot read the platform {}", path);
+  return text.str();
+}
+
+}  // namespace
+
+void Cluster::require_ranks(std::int64_t ranks) const {
+  if (ranks <= gpus()) return;
+  throw_input_error("the platform {} has {} GPUs, and {} ranks are asked for", name, gpus(), ranks);
+}
+
+Cluster parse_cluster(std::string_view toml, std::string_view path) {
+  try {
+    return cluster_of(toml::parse(toml, path));
+  } catch (const toml::parse_error& error) {
+    const auto& where = error.source().begin;
+    throw_input_error("{}:{}:{}: {}", path, where.line, where.column, error.description());
+  } catch (const InputError& error) {
+    throw_input_error("{}: {}", path, error.what());
+  }
+}
+
+std::vector<std::string> cluster_names() {
+  std::vector<std::string> names;
+  for (const EmbeddedCluster& page : embedded_clusters()) names.emplace_back(page.name);
+  for (std::string& name : cost::platform_names()) names.push_back(std::move(name));
+  return names;
+}
+
+Cluster load_cluster(const std::string& name) {
+  if (name.ends_with(".toml")) return parse_cluster(page_text(name), name);
+  for (const EmbeddedCluster& page : embedded_clusters()) {
+    if (page.name == name) return parse_cluster(page.toml, name + ".toml");
+  }
+  const auto names = cluster_names();
+  if (std::ranges::find(names, name) != names.end()) return node_of(name);
+  throw_input_error("unknown platform '{}'{}", name, suggestion(name, names));
+}
+
+void set_figure(Cluster& cluster, std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos) {
+    throw_input_error("--set '{}' is not KEY=VALUE, as in node.gpus=4", text);
+  }
+  const std::string key(text.substr(0, equals));
+  FigureSetter(key, parse_number(key, text.substr(equals + 1))).set(cluster);
+}
+
+}  // namespace longca::simulate

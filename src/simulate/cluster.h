@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost/platform.h"
+
+namespace longca::simulate {
+
+/// Links between nodes; cluster_fields.h says what each figure means.
+struct Fabric {
+  std::string measured;
+  std::int64_t nodes = 0;
+  std::int64_t nics = 0;
+  double nic_bytes_per_second = 0;
+  double seconds_per_exchange = 0;
+  double seconds_per_message = 0;
+  double oversubscription = 0;
+  double kernel_slowdown = 0;
+};
+
+/// Nodes of GPUs, and what joins them. Data from a page of configs/clusters/: a platform of
+/// configs/platforms/ by name, the figures in which this machine differs from it under the same
+/// keys, and a fabric if there is more than one node.
+struct Cluster {
+  std::string name;
+  std::string description;
+  cost::Platform platform;
+  std::optional<Fabric> fabric;
+
+  std::int64_t gpus() const { return platform.node.gpus * (fabric ? fabric->nodes : 1); }
+  /// Throws InputError if there are fewer GPUs.
+  void require_ranks(std::int64_t ranks) const;
+};
+
+/// The cluster of a page. `path` names it in errors. Throws InputError with file, line and column
+/// for a syntax error, an unknown key (nearest suggested), a figure of another type or not above 0,
+/// a section without `measured`, and a fabric that lacks a figure.
+Cluster parse_cluster(std::string_view toml, std::string_view path);
+
+/// The cluster `name` of configs/clusters/, whose pages are part of the program; that of the file
+/// `name` if it ends in ".toml"; or one node of the platform `name`. Throws InputError that suggests
+/// the nearest name.
+Cluster load_cluster(const std::string& name);
+
+/// Of the clusters and platforms that load_cluster finds by name.
+std::vector<std::string> cluster_names();
+
+/// Sets one figure by "KEY=VALUE", as in "fabric.nic_bytes_per_second=25e9". Throws InputError that
+/// names the key (nearest suggested) or the value.
+void set_figure(Cluster& cluster, std::string_view text);
+
+}  // namespace longca::simulate

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "core/dtype.h"
+#include "cost/platform.h"
+#include "parallel/plan/plan.h"
+#include "simulate/kernel_times.h"
+#include "simulate/program.h"
+
+namespace longca::simulate {
+
+/// What a plan's ops are timed by.
+struct OpTimes {
+  KernelTimes kernel;
+  const cost::Platform* platform = nullptr;  ///< passes over memory; never null
+  int head_dim = 128;
+  DType dtype = DType::bfloat16;
+};
+
+/// One pass of a rank, as the executor runs it on a GPU: attention by the kernel's rates, results
+/// merged and rounded by the memory's, the row work of later steps before the first wait.
+RankWork lower(const RankPlan& plan, bool backward, const OpTimes& times);
+
+}  // namespace longca::simulate

@@ -1,0 +1,131 @@
+#include "simulate/cluster.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "core/error.h"
+
+namespace longca::simulate {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kPage = R"(
+name = "two"
+description = "Two nodes"
+platform = "h200"
+[links]
+measured = "a datasheet"
+bytes_per_second = 200e9
+[fabric]
+measured = "assumed"
+nodes = 2
+nics = 4
+nic_bytes_per_second = 25e9
+seconds_per_exchange = 20e-6
+seconds_per_message = 5e-6
+oversubscription = 1
+kernel_slowdown = 0.05
+)";
+
+std::string sentence_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string cluster_refusal(const std::string& from, const std::string& to) {
+  std::string page = kPage;
+  page.replace(page.find(from), from.size(), to);
+  return sentence_of([&] { parse_cluster(page, "p.toml"); });
+}
+
+std::string set_refusal(const std::string& text) {
+  Cluster cluster = parse_cluster(kPage, "p.toml");
+  return sentence_of([&] { set_figure(cluster, text); });
+}
+
+TEST(Cluster, IsItsPlatformWithOtherFigures) {
+  const Cluster cluster = parse_cluster(kPage, "p.toml");
+  EXPECT_EQ(cluster.name, "two");
+  EXPECT_EQ(cluster.gpus(), 16);
+  EXPECT_EQ(cluster.fabric->nics, 4);
+  cost::Platform expected = cost::load_platform("h200");
+  expected.links.measured = "a datasheet";
+  expected.links.bytes_per_second = 200e9;
+  EXPECT_EQ(cluster.platform, expected);
+}
+
+TEST(Cluster, APlatformAloneIsOneNode) {
+  const Cluster cluster = load_cluster("h200");
+  EXPECT_EQ(cluster.gpus(), 8);
+  EXPECT_FALSE(cluster.fabric);
+  EXPECT_EQ(cluster.platform, cost::default_platform());
+}
+
+TEST(Cluster, ThoseOfTheProgramAreFoundByName) {
+  EXPECT_EQ(load_cluster("h200x8").gpus(), 8);
+  EXPECT_EQ(load_cluster("h100x8_ib400").gpus(), 1024);
+  EXPECT_DOUBLE_EQ(load_cluster("h100x8_ib400").fabric->nic_bytes_per_second, 50e9);
+  EXPECT_DOUBLE_EQ(load_cluster("h800x8_ib200").fabric->nic_bytes_per_second, 25e9);
+  EXPECT_EQ(load_cluster(LONGCA_CLUSTERS "/h800x8_ib200.toml").platform,
+            load_cluster("h800x8_ib200").platform);
+  EXPECT_THAT(sentence_of([] { load_cluster("h100x8"); }), HasSubstr("unknown platform 'h100x8'"));
+  EXPECT_THAT(sentence_of([] { load_cluster("h200x9"); }), HasSubstr("did you mean 'h200x8'?"));
+  EXPECT_THAT(sentence_of([] { load_cluster("/nowhere.toml"); }), HasSubstr("cannot read"));
+}
+
+TEST(Cluster, RefusesAnUnknownKeyWithTheNearest) {
+  EXPECT_EQ(cluster_refusal("nics =", "nicks ="),
+            "p.toml: unknown key 'fabric.nicks' (did you mean 'fabric.nics'?)");
+}
+
+TEST(Cluster, RefusesAMissingLink) {
+  EXPECT_EQ(cluster_refusal("nic_bytes_per_second = 25e9\n", ""),
+            "p.toml: 'fabric.nic_bytes_per_second' is missing: a number above 0");
+  EXPECT_EQ(cluster_refusal("measured = \"assumed\"\n", ""),
+            "p.toml: 'fabric.measured' is missing: where these figures come from");
+}
+
+TEST(Cluster, RefusesLinksWithoutARate) {
+  EXPECT_EQ(cluster_refusal("= 25e9", "= 0"),
+            "p.toml: 'fabric.nic_bytes_per_second' is 0, not a finite number above 0");
+  EXPECT_EQ(cluster_refusal("= 200e9", "= -1"),
+            "p.toml: 'links.bytes_per_second' is -1, not a finite number above 0");
+  EXPECT_EQ(cluster_refusal("= 200e9", "= \"fast\""),
+            "p.toml: 'links.bytes_per_second' is not a number");
+  EXPECT_EQ(cluster_refusal("nodes = 2", "nodes = 2.5"),
+            "p.toml: 'fabric.nodes' is 2.5, not a whole number from 1 to 2147483647");
+}
+
+TEST(Cluster, RefusesWhatIsNoToml) {
+  EXPECT_THAT(cluster_refusal("nics = 4", "nics = ="), HasSubstr("p.toml:11:"));
+}
+
+TEST(Cluster, RefusesMoreRanksThanGpus) {
+  EXPECT_EQ(sentence_of([] { parse_cluster(kPage, "p.toml").require_ranks(17); }),
+            "the platform two has 16 GPUs, and 17 ranks are asked for");
+}
+
+TEST(Cluster, OneFigureCanBeSet) {
+  Cluster cluster = parse_cluster(kPage, "p.toml");
+  set_figure(cluster, "node.gpus=4");
+  set_figure(cluster, "fabric.nic_bytes_per_second=1e9");
+  EXPECT_EQ(cluster.gpus(), 8);
+  EXPECT_DOUBLE_EQ(cluster.fabric->nic_bytes_per_second, 1e9);
+  EXPECT_THAT(set_refusal("node.gpu=4"), HasSubstr("did you mean 'node.gpus'?"));
+  EXPECT_THAT(set_refusal("node.gpus"), HasSubstr("is not KEY=VALUE"));
+  EXPECT_THAT(set_refusal("node.gpus=four"), HasSubstr("node.gpus"));
+  EXPECT_THAT(set_refusal("node.gpus=0"), HasSubstr("'node.gpus' is 0"));
+  Cluster node = load_cluster("h200");
+  EXPECT_THAT(sentence_of([&] { set_figure(node, "fabric.nics=4"); }), HasSubstr("has no fabric"));
+}
+
+}  // namespace
+}  // namespace longca::simulate

@@ -1,0 +1,103 @@
+#include "simulate/lower.h"
+
+#include <gtest/gtest.h>
+
+#include "mask/generators.h"
+#include "parallel/schemes/scheme.h"
+#include "simulate/engine.h"
+
+namespace longca::simulate {
+namespace {
+
+ParallelProblem problem_over(int ranks, const std::string& mask) {
+  MaskSpec spec;
+  spec.name = mask;
+  spec.tokens = 512 * ranks;
+  const GeneratedMask generated = generate_mask(spec);
+  ParallelProblem problem{.problem = {}, .mask = generated.mask, .lengths = generated.lengths};
+  problem.problem.tokens_q = problem.problem.tokens_k = spec.tokens;
+  problem.problem.heads_q = 64;
+  problem.problem.heads_k = 8;
+  problem.problem.head_dim = 128;
+  problem.problem.dtype = DType::bfloat16;
+  problem.problem.device = DeviceKind::cuda;
+  problem.problem.backward = true;
+  problem.ranks = ranks;
+  return problem;
+}
+
+OpTimes h200_times() {
+  const cost::Platform& platform = cost::default_platform();
+  return {slice_times(platform), &platform, 128, DType::bfloat16};
+}
+
+/// What travels in the simulation is what the plan sends and what the scheme's formula says.
+TEST(Lower, KeepsTheBytesOfPlanAndFormula) {
+  const Cluster cluster = load_cluster("h100x8_ib400");
+  for (const auto& scheme : schemes()) {
+    for (const char* mask : {"full", "causal", "causal_document"}) {
+      ParallelProblem problem = problem_over(16, mask);
+      problem.shard = scheme->best_shard();
+      problem.factor = scheme->factor(problem);
+      if (!scheme->supports(problem).ok()) continue;
+      for (const bool backward : {false, true}) {
+        std::vector<RankWork> works;
+        std::vector<std::int64_t> planned;
+        std::vector<std::int64_t> formula;
+        for (int rank = 0; rank < problem.ranks; ++rank) {
+          const RankPlan plan = scheme->plan(problem, rank);
+          works.push_back(lower(plan, backward, h200_times()));
+          planned.push_back(
+              sum_plan(plan, backward ? plan.backward : plan.forward, 128, DType::bfloat16)
+                  .bytes_sent);
+          formula.push_back(scheme->formula_bytes(problem, rank, backward));
+        }
+        const SimulatedPass pass = run(link(std::move(works)), cluster, Exchanges::run);
+        EXPECT_EQ(pass.bytes_sent, planned) << scheme->name() << ' ' << mask << ' ' << backward;
+        EXPECT_EQ(pass.bytes_sent, formula) << scheme->name() << ' ' << mask << ' ' << backward;
+      }
+    }
+  }
+}
+
+TEST(Lower, OneRankTakesItsKernelsTime) {
+  ParallelProblem problem = problem_over(1, "causal");
+  const RankPlan plan = find_scheme("ring_p2p").plan(problem, 0);
+  const OpTimes times = h200_times();
+  const RankWork work = lower(plan, false, times);
+  const double kernel =
+      times.kernel.forward.seconds(problem.mask.mean_area(), 512, 64, 128, cost::Pass::forward);
+  std::vector<RankWork> works = {work};
+  const SimulatedPass pass = run(link(works), load_cluster("h200"), Exchanges::run);
+  EXPECT_DOUBLE_EQ(pass.end(), kernel);
+}
+
+TEST(Lower, RowWorkThatIsDoneEarlyIsDoneOnce) {
+  ParallelProblem problem = problem_over(4, "full");
+  problem.shard = ShardKind::balanced;
+  const RankPlan plan = find_scheme("ring_p2p").plan(problem, 1);
+  const RankWork work = lower(plan, true, h200_times());
+  EXPECT_GT(work.early_seconds, 0);
+  double calls = work.early_seconds;
+  double whole = 0;
+  const CallRate rate = h200_times().kernel.backward;
+  for (std::size_t i = 0; i < plan.backward.size(); ++i) {
+    const auto* step = std::get_if<AttendBackward>(&plan.backward[i].what);
+    if (step == nullptr) continue;
+    calls += work.ops[i].seconds;
+    const Mask& mask = plan.masks[static_cast<std::size_t>(step->mask)];
+    whole += rate.seconds(mask.mean_area(), static_cast<double>(step->q.tokens.size()),
+                          static_cast<int>(step->q.heads.size()), 128, cost::Pass::backward);
+    const double row_bytes = static_cast<double>(region_bytes(plan, step->q, 128, DType::bfloat16));
+    if (!step->first_dq) whole += 3 * row_bytes / cost::default_platform().memory.bytes_per_second;
+    if (!step->first_dkv) {
+      const double sums = static_cast<double>(region_bytes(plan, step->dk, 128, DType::bfloat16) +
+                                              region_bytes(plan, step->dv, 128, DType::bfloat16));
+      whole += 2 * sums / cost::default_platform().memory.bytes_per_second;
+    }
+  }
+  EXPECT_NEAR(calls / whole, 1, 1e-12);
+}
+
+}  // namespace
+}  // namespace longca::simulate
