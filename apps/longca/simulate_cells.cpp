@@ -30,17 +30,21 @@ std::vector<Pass> passes_of(Pass pass) {
   return {pass};
 }
 
-std::optional<KernelTimes> times_of(const Case& c, const simulate::Cluster& cluster,
-                                    const MeasuredRates& rates) {
-  if (auto measured = rates.find(c)) return measured;
-  if (c.kernel == "slice") return simulate::slice_times(cluster.platform);
-  return std::nullopt;
+bool has_rates(const Case& c, const MeasuredRates& rates) {
+  return c.kernel == "slice" || rates.has(c);
+}
+
+/// `area` is that of a rank, per head, in the mean.
+KernelTimes times_of(const Case& c, double area, const simulate::Cluster& cluster,
+                     const MeasuredRates& rates) {
+  const bool is_slice = c.kernel == "slice";
+  const KernelTimes known = simulate::slice_times(cluster.platform);
+  return rates.find(c, area, is_slice ? &known : nullptr).value_or(known);
 }
 
 ParallelProblem problem_of(const Case& c, const GeneratedMask& mask,
                            const simulate::Cluster& cluster) {
-  ParallelProblem problem =
-      parallel_problem(c, mask, static_cast<int>(cluster.platform.node.gpus));
+  ParallelProblem problem = parallel_problem(c, mask, static_cast<int>(cluster.platform.node.gpus));
   problem.platform = &cluster.platform;
   return problem;
 }
@@ -74,8 +78,8 @@ class PassBuilder {
     const RankPlan plan = scheme_.plan(problem_, rank);
     const auto i = static_cast<std::size_t>(rank);
     works_[i] = simulate::lower(plan, backward_, times_);
-    sums_[i].sums = sum_plan(plan, backward_ ? plan.backward : plan.forward, times_.head_dim,
-                             times_.dtype);
+    sums_[i].sums =
+        sum_plan(plan, backward_ ? plan.backward : plan.forward, times_.head_dim, times_.dtype);
     sums_[i].formula = static_cast<double>(scheme_.formula_bytes(problem_, rank, backward_));
     if (rank == 0) notes_ = plan.notes;
   }
@@ -175,13 +179,14 @@ MeasuredRates::MeasuredRates(std::span<const Record> records) {
     if (c.pass == Pass::step || time == record.metrics.end() || area == record.metrics.end()) {
       continue;
     }
-    cells_.push_back({c,
-                      {area->second, static_cast<double>(c.tokens), c.heads_q, c.head_dim,
-                       time->second / 1e3}});
+    cells_.push_back(
+        {c,
+         {area->second, static_cast<double>(c.tokens), c.heads_q, c.head_dim, time->second / 1e3}});
   }
 }
 
-simulate::CallRate MeasuredRates::rate(const Case& c, Pass pass) const {
+simulate::CallRate MeasuredRates::rate(const Case& c, Pass pass, double area,
+                                       const KernelTimes* known) const {
   std::vector<simulate::TimedCall> all;
   std::vector<simulate::TimedCall> of_mask;
   for (const Cell& cell : cells_) {
@@ -192,13 +197,20 @@ simulate::CallRate MeasuredRates::rate(const Case& c, Pass pass) const {
     all.push_back(cell.call);
     if (cell.c.mask == c.mask) of_mask.push_back(cell.call);
   }
-  return scaled_to(fit_rate(all, cost_pass(pass)), of_mask, cost_pass(pass));
+  if (all.empty()) return {};
+  const simulate::CallRate base = known != nullptr
+                                      ? scaled_to(known->of(cost_pass(pass)), all, cost_pass(pass))
+                                      : fit_rate(all, cost_pass(pass));
+  const double rows = static_cast<double>(c.tokens) / c.ranks.value_or(1);
+  const double seconds = base.seconds(area, rows, c.heads_q, c.head_dim, cost_pass(pass));
+  return scaled_to(base, of_mask, cost_pass(pass), seconds);
 }
 
-std::optional<KernelTimes> MeasuredRates::find(const Case& c) const {
+std::optional<KernelTimes> MeasuredRates::find(const Case& c, double area,
+                                               const KernelTimes* known) const {
   KernelTimes times;
   for (const Pass pass : passes_of(c.pass)) {
-    const simulate::CallRate found = rate(c, pass);
+    const simulate::CallRate found = rate(c, pass, area, known);
     if (found.flops_per_second == 0) return std::nullopt;
     (pass == Pass::backward ? times.backward : times.forward) = found;
   }
@@ -213,7 +225,7 @@ Case simulated_case(Case c, const simulate::Cluster& cluster) {
 }
 
 Status refusal(const Case& c, const simulate::Cluster& cluster, const MeasuredRates& rates) {
-  if (!times_of(c, cluster, rates)) {
+  if (!has_rates(c, rates)) {
     return {StatusCode::unavailable,
             fmt::format("the platform has rates of slice only: --rates FILE takes those of {} from "
                         "records on one GPU",
@@ -224,12 +236,13 @@ Status refusal(const Case& c, const simulate::Cluster& cluster, const MeasuredRa
 
 void simulate_cell(const Case& c, const simulate::Cluster& cluster, const MeasuredRates& rates,
                    const CellDetail& detail, Record& record) {
+  record.c = c;
   record.status = refusal(c, cluster, rates);
   if (!record.status.ok()) return;
   const GeneratedMask mask = case_mask(c);
   const ParallelProblem problem = problem_of(c, mask, cluster);
-  const simulate::OpTimes times{*times_of(c, cluster, rates), &cluster.platform, c.head_dim,
-                                c.dtype};
+  const simulate::OpTimes times{times_of(c, mask.mask.mean_area() / problem.ranks, cluster, rates),
+                                &cluster.platform, c.head_dim, c.dtype};
   CellSums sums(problem.ranks);
   for (const Pass pass : passes_of(c.pass)) {
     simulate_pass(c, pass, problem, cluster, times, detail, sums, record);
@@ -238,7 +251,7 @@ void simulate_cell(const Case& c, const simulate::Cluster& cluster, const Measur
   record.metrics["area"] = mask.mask.mean_area();
   record.metrics["tflops"] = pass_flops(c.pass, c.problem(), mask.mask) / problem.ranks /
                              (record.metrics["time_ms"] / 1e3) / 1e12;
-  record.notes["rates"] = rates.find(c) ? "of one GPU's records" : "of the platform's page";
+  record.notes["rates"] = rates.has(c) ? "of one GPU's records" : "of the platform's page";
 }
 
 }  // namespace longca

@@ -20,15 +20,22 @@ class MeasuredRates {
   /// Takes the cells on one GPU that are ok; others are left.
   explicit MeasuredRates(std::span<const Record> records);
 
-  /// Those of the case's kernel, shape and mask; nothing if a pass was not measured.
-  std::optional<simulate::KernelTimes> find(const Case& c) const;
+  /// Those of the case's kernel, shape and mask; nothing if a pass was not measured. Long runs are
+  /// slower than short ones (power): cells that take about as long as a rank, whose part of the
+  /// mask has `area` allowed cells per head, count most. `known`: what calls and rows of this
+  /// kernel take beside their cells, if a platform says so.
+  std::optional<simulate::KernelTimes> find(const Case& c, double area,
+                                            const simulate::KernelTimes* known) const;
+  /// Whether the kernel's passes were measured at all.
+  bool has(const Case& c) const { return find(c, 0, nullptr).has_value(); }
 
  private:
   struct Cell {
     Case c;
     simulate::TimedCall call;
   };
-  simulate::CallRate rate(const Case& c, Pass pass) const;
+  simulate::CallRate rate(const Case& c, Pass pass, double area,
+                          const simulate::KernelTimes* known) const;
 
   std::vector<Cell> cells_;
 };

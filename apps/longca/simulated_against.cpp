@@ -10,7 +10,7 @@
 namespace longca {
 namespace {
 
-constexpr double kNear = 0.06;           ///< the share of errors up to this is reported
+constexpr double kNear = 0.06;            ///< the share of errors up to this is reported
 constexpr double kDifferentTimes = 0.02;  ///< schemes whose times differ by less have no order
 
 /// The key of a measured case, also for the simulated one.
@@ -61,8 +61,8 @@ std::string lines_of_cells(std::span<const ComparedCell> cells) {
     const Case& c = cell.measured.c;
     text += fmt::format(
         "{:<22} {:<8} {:<14} {:<18} {:>5} {:>7} {:>7.3f} ms {:>7.3f} ms {:>+6.1f} %\n", c.mask,
-        to_string(c.pass), *c.scheme, *c.shard, *c.ranks, c.tokens, metric(cell.simulated, "time_ms"),
-        metric(cell.measured, "time_ms"), 100 * cell.error());
+        to_string(c.pass), *c.scheme, *c.shard, *c.ranks, c.tokens,
+        metric(cell.simulated, "time_ms"), metric(cell.measured, "time_ms"), 100 * cell.error());
   }
   return text;
 }
@@ -142,9 +142,10 @@ std::string comparison_of_simulated(std::span<const ComparedCell> cells) {
   text += all.line("all");
   const SchemeOrder order = order_of_schemes(cells);
   if (order.pairs == 0) return text + "no two schemes to put in order\n";
-  return text + fmt::format("order of schemes right in {} of {} pairs ({:.0f} %) that differ by "
-                            "more than 2 %\n",
-                            order.right, order.pairs, 100.0 * order.right / order.pairs);
+  return text + fmt::format(
+                    "order of schemes right in {} of {} pairs ({:.0f} %) that differ by "
+                    "more than 2 %\n",
+                    order.right, order.pairs, 100.0 * order.right / order.pairs);
 }
 
 }  // namespace longca

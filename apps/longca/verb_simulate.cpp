@@ -33,9 +33,7 @@ struct SimulateArguments : RecordArguments {
   bool explain = false;
 
   /// Whether the cells are those that --against has.
-  bool takes_measured_cells() const {
-    return !against.empty() && suite.empty() && axes.empty();
-  }
+  bool takes_measured_cells() const { return !against.empty() && suite.empty() && axes.empty(); }
 };
 
 simulate::Cluster cluster_of(const SimulateArguments& arguments) {
@@ -46,8 +44,8 @@ simulate::Cluster cluster_of(const SimulateArguments& arguments) {
     set += figure + '\n';
   }
   if (!set.empty()) {  // another platform: its cells have keys of their own
-    const auto hash = Device::get(DeviceKind::cpu)
-                          .hash(0, set.data(), static_cast<std::int64_t>(set.size()));
+    const auto hash =
+        Device::get(DeviceKind::cpu).hash(0, set.data(), static_cast<std::int64_t>(set.size()));
     cluster.name += fmt::format("-set{:08x}", hash & 0xffffffff);
   }
   return cluster;
@@ -56,8 +54,8 @@ simulate::Cluster cluster_of(const SimulateArguments& arguments) {
 /// 8, 16, 32, 64 as far as there are GPUs, in the place of `found`.
 void write_out_ranks(AxisValues& axes, const simulate::Cluster& cluster) {
   const auto given = axes.find("ranks");
-  const bool found = given == axes.end() ||
-                     std::ranges::find(given->second, kFound) != given->second.end();
+  const bool found =
+      given == axes.end() || std::ranges::find(given->second, kFound) != given->second.end();
   if (!found) return;
   std::vector<std::string> ranks;
   for (const int count : {8, 16, 32, 64}) {
@@ -170,9 +168,8 @@ void simulate_suite(const SimulateArguments& arguments) {
 
 /// Options of runs that mean nothing where nothing is measured.
 void remove_measuring(CLI::App& verb) {
-  for (const char* name :
-       {"--case-limit", "--memory-limit", "--time-limit", "--rounds", "--dry-run", "--across",
-        "--resume"}) {
+  for (const char* name : {"--case-limit", "--memory-limit", "--time-limit", "--rounds",
+                           "--dry-run", "--across", "--resume"}) {
     verb.remove_option(verb.get_option(name));
   }
 }
@@ -185,7 +182,8 @@ void add_simulate(CLI::App& app) {
   arguments->default_suite = "cp";
   arguments->add_options(*verb);
   remove_measuring(*verb);
-  verb->add_option("--platform", arguments->platform, "h200x8, h100x8_ib400, h800x8_ib200, FILE.toml")
+  verb->add_option("--platform", arguments->platform,
+                   "h200x8, h100x8_ib400, h800x8_ib200, FILE.toml")
       ->type_name("P")
       ->required();
   verb->add_option("--set", arguments->figures, "a figure of the platform: node.gpus=4; repeatable")

@@ -42,8 +42,8 @@ struct Cluster {
 Cluster parse_cluster(std::string_view toml, std::string_view path);
 
 /// The cluster `name` of configs/clusters/, whose pages are part of the program; that of the file
-/// `name` if it ends in ".toml"; or one node of the platform `name`. Throws InputError that suggests
-/// the nearest name.
+/// `name` if it ends in ".toml"; or one node of the platform `name`. Throws InputError that
+/// suggests the nearest name.
 Cluster load_cluster(const std::string& name);
 
 /// Of the clusters and platforms that load_cluster finds by name.

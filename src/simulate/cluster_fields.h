@@ -5,7 +5,8 @@
 
 namespace longca::simulate {
 
-/// Calls visit.section(name, meaning, measured) and visit.field(key, meaning, value) for the fabric.
+/// Calls visit.section(name, meaning, measured) and visit.field(key, meaning, value) for the
+/// fabric.
 template <typename AnyFabric, typename Visitor>
 void visit_fabric(AnyFabric& fabric, Visitor&& visit) {
   visit.section("fabric", "Links between nodes.", fabric.measured);

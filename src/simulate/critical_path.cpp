@@ -20,14 +20,19 @@ struct Stretch {
 std::string_view contents(TensorRole role) {
   switch (role) {
     case TensorRole::k:
-    case TensorRole::v: return "keys";
-    case TensorRole::q: return "queries";
+    case TensorRole::v:
+      return "keys";
+    case TensorRole::q:
+      return "queries";
     case TensorRole::dk:
     case TensorRole::dv:
-    case TensorRole::dq: return "gradients";
+    case TensorRole::dq:
+      return "gradients";
     case TensorRole::o:
-    case TensorRole::lse: return "results";
-    case TensorRole::dout: return "gradients of O";
+    case TensorRole::lse:
+      return "results";
+    case TensorRole::dout:
+      return "gradients of O";
   }
   return "bytes";
 }
@@ -66,8 +71,8 @@ class PathFinder {
     const LinkedMessage& m = program_.messages[static_cast<std::size_t>(own.last)];
     const LinkedExchange& from = program_.exchanges[static_cast<std::size_t>(m.from)];
     const LinkedExchange& to = program_.exchanges[static_cast<std::size_t>(m.to)];
-    const OpPlace peer = from.rank == place.rank ? OpPlace{to.rank, to.op}
-                                                 : OpPlace{from.rank, from.op};
+    const OpPlace peer =
+        from.rank == place.rank ? OpPlace{to.rank, to.op} : OpPlace{from.rank, from.op};
     // The message could leave when both were there: whoever came last is on the path.
     const bool peer_is_late = span(peer).begin > own.begin && span(peer).begin < own.end;
     const OpPlace late = peer_is_late ? peer : place;

@@ -155,8 +155,10 @@ class Simulation {
         if (event.version == lane.version) end_op(event.index / 2, event.index % 2);
         return;
       }
-      case Event::What::exchange_goes: return go(event.index);
-      case Event::What::message_starts: return start_message(event.index);
+      case Event::What::exchange_goes:
+        return go(event.index);
+      case Event::What::message_starts:
+        return start_message(event.index);
       case Event::What::flow_ends:
         if (event.version == flow_versions_[at(event.index)]) end_message(event.index);
     }
@@ -318,8 +320,7 @@ class Simulation {
     const RunningExchange& running = exchanges_[at(exchange)];
     if (!running.posted || running.sends > 0 || running.receives > 0) return;
     const LinkedExchange& linked = program_.exchanges[at(exchange)];
-    const int lane =
-        static_cast<int>(program_.ranks[at(linked.rank)].ops[at(linked.op)].lane);
+    const int lane = static_cast<int>(program_.ranks[at(linked.rank)].ops[at(linked.op)].lane);
     span(linked.rank, linked.op).last = running.last;
     schedule(now_, Event::What::op_ends, linked.rank * 2 + lane,
              ++ranks_[at(linked.rank)].lanes[at(lane)].version);

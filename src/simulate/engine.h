@@ -37,10 +37,11 @@ struct SimulatedPass {
 enum class Exchanges : std::uint8_t { run, skip };
 
 /// Runs the pass: both lanes of each rank in their order, an exchange as soon as its receivers have
-/// granted it, a rank's messages one after the other by its copy engine and, beside these, one after
-/// the other by its NIC; all that are on their way share their links. Kernels are slower meanwhile.
-/// The same arguments give the same bits. Throws InputError if the cluster has fewer GPUs than there
-/// are ranks, InternalError that names the ranks that wait for each other in a deadlock.
+/// granted it, a rank's messages one after the other by its copy engine and, beside these, one
+/// after the other by its NIC; all that are on their way share their links. Kernels are slower
+/// meanwhile. The same arguments give the same bits. Throws InputError if the cluster has fewer
+/// GPUs than there are ranks, InternalError that names the ranks that wait for each other in a
+/// deadlock.
 SimulatedPass run(const Program& program, const Cluster& cluster, Exchanges exchanges);
 
 /// The times of one rank's ops, as a trace takes them.

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::size_t kTerms = 3;  // cells, rows, calls
 using Terms = std::array<double, kTerms>;
+constexpr double kLeastWeight = 1e-6;  ///< of a call that takes quite another time
+constexpr double kLeastWork = 0.1;     ///< of a call's time is spent on cells
 
 double flops_of_cell(const TimedCall& call, cost::Pass pass) {
   const cost::HeadShape shape{
@@ -59,8 +61,7 @@ double squared_error(const Terms& solution, std::span<const Terms> calls) {
 
 }  // namespace
 
-double CallRate::seconds(double area, double rows, int heads, int head_dim,
-                         cost::Pass pass) const {
+double CallRate::seconds(double area, double rows, int heads, int head_dim, cost::Pass pass) const {
   if (area <= 0) return 0;
   const cost::HeadShape shape{.heads_q = heads, .heads_k = heads, .head_dim = head_dim};
   return cost::CallCost{cost::flops_per_cell(shape, pass) / flops_per_second, keys_per_row,
@@ -111,16 +112,20 @@ CallRate fit_rate(std::span<const TimedCall> calls, cost::Pass pass) {
   return {1 / best[0], best[1] / best[0], best[2]};
 }
 
-CallRate scaled_to(CallRate rate, std::span<const TimedCall> calls, cost::Pass pass) {
+CallRate scaled_to(CallRate rate, std::span<const TimedCall> calls, cost::Pass pass,
+                   double seconds) {
   if (calls.empty() || rate.flops_per_second == 0) return rate;
   double sum = 0;
+  double weights = 0;
   for (const TimedCall& call : calls) {
-    sum += std::log(call.seconds /
-                    rate.seconds(call.area, call.rows, call.heads, call.head_dim, pass));
+    const double distance = seconds > 0 ? std::log2(call.seconds / seconds) : 0;
+    const double weight = std::max(std::exp(-0.5 * distance * distance), kLeastWeight);
+    const double fixed = rate.seconds_per_call;
+    const double work = rate.seconds(call.area, call.rows, call.heads, call.head_dim, pass) - fixed;
+    sum += weight * std::log(std::max(call.seconds - fixed, kLeastWork * call.seconds) / work);
+    weights += weight;
   }
-  const double factor = std::exp(sum / static_cast<double>(calls.size()));
-  rate.flops_per_second /= factor;
-  rate.seconds_per_call *= factor;
+  rate.flops_per_second /= std::exp(sum / weights);
   return rate;
 }
 

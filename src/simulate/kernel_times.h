@@ -43,7 +43,10 @@ struct TimedCall {
 /// of them negative. No calls: a rate of 0, which is none.
 CallRate fit_rate(std::span<const TimedCall> calls, cost::Pass pass);
 
-/// The same rate, scaled so that it is right in the mean (of logarithms) for these calls.
-CallRate scaled_to(CallRate rate, std::span<const TimedCall> calls, cost::Pass pass);
+/// The same with another rate of cells, so that it is right in the mean (of logarithms) for these
+/// calls; the time of a call beside its cells stays. Where `seconds` is above 0, calls that take
+/// about as long count most: a weight of exp(−½ log₂²) of the ratio of times.
+CallRate scaled_to(CallRate rate, std::span<const TimedCall> calls, cost::Pass pass,
+                   double seconds = 0);
 
 }  // namespace longca::simulate

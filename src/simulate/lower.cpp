@@ -38,8 +38,7 @@ class OpSeconds {
     const cost::HeadShape shape{static_cast<int>(a.q.heads.size()),
                                 static_cast<int>(a.k.heads.size()), times_.head_dim,
                                 static_cast<int>(size_of(times_.dtype))};
-    return cost::row_term_seconds(*times_.platform, shape,
-                                  static_cast<double>(a.q.tokens.size()));
+    return cost::row_term_seconds(*times_.platform, shape, static_cast<double>(a.q.tokens.size()));
   }
 
  private:

@@ -102,8 +102,8 @@ class Linker {
       for (const auto& [from, received] : receives_[to]) {
         const bool is_sent = from >= 0 && from < std::ssize(sends_) &&
                              sends_[static_cast<std::size_t>(from)].contains(static_cast<int>(to));
-        LONGCA_CHECK(received.empty() || is_sent, "rank {} takes {} messages from {}, which sends 0",
-                     to, received.size(), from);
+        LONGCA_CHECK(received.empty() || is_sent,
+                     "rank {} takes {} messages from {}, which sends 0", to, received.size(), from);
       }
     }
   }

@@ -30,8 +30,9 @@ struct TimedMessage {
 /// One rank's half of an exchange.
 struct TimedExchange {
   int op = 0;
-  bool lands_early = false;  ///< nothing uses its receive buffers before: granted as the pass begins
-  bool alone = false;        ///< no attention beside it: one kernel writes all messages at once
+  bool lands_early =
+      false;           ///< nothing uses its receive buffers before: granted as the pass begins
+  bool alone = false;  ///< no attention beside it: one kernel writes all messages at once
   std::vector<TimedMessage> sends, receives;
 };
 

@@ -28,8 +28,8 @@ Routes::Routes(const Cluster& cluster, int ranks, FluidLinks& links)
   nic_out_ = add_links(links, nodes_ * nics_, fabric.nic_bytes_per_second);
   nic_in_ = add_links(links, nodes_ * nics_, fabric.nic_bytes_per_second);
   if (fabric.oversubscription > 1) {
-    up_ = add_links(links, 2 * nodes_,
-                    nics_ * fabric.nic_bytes_per_second / fabric.oversubscription);
+    up_ =
+        add_links(links, 2 * nodes_, nics_ * fabric.nic_bytes_per_second / fabric.oversubscription);
   }
 }
 

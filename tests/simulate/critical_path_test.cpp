@@ -23,11 +23,10 @@ TEST(CriticalPath, SaysWhoWaitsForWhatOverWhichLink) {
   cluster.platform.links.bytes_per_second = 1024;
   const Program program = link(works);
   const auto sentences = critical_path(program, run(program, cluster, Exchanges::run), cluster);
-  EXPECT_THAT(sentences,
-              ::testing::ElementsAre(
-                  "rank 0 computes for 2000.000 ms",
-                  "rank 1 waits 2000.000 ms for 2 KiB of keys from rank 0 over NVLink",
-                  "rank 1 computes for 1500.000 ms"));
+  EXPECT_THAT(sentences, ::testing::ElementsAre(
+                             "rank 0 computes for 2000.000 ms",
+                             "rank 1 waits 2000.000 ms for 2 KiB of keys from rank 0 over NVLink",
+                             "rank 1 computes for 1500.000 ms"));
 }
 
 TEST(CriticalPath, NamesTheNicBetweenNodes) {

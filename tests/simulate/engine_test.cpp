@@ -11,10 +11,10 @@
 namespace longca::simulate {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 using testing::add_exchange;
+using ::testing::AllOf;
 using testing::computing;
+using ::testing::HasSubstr;
 using testing::ideal_cluster;
 using testing::ring;
 
@@ -151,8 +151,9 @@ TEST(Engine, NamesTheRanksOfADeadlock) {
     run(program, ideal_cluster(), Exchanges::run);
     FAIL() << "no deadlock";
   } catch (const InternalError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("deadlock: rank 0 waits in op 0 for rank 1; rank 1 waits in op 0 for rank 0"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("deadlock: rank 0 waits in op 0 for rank 1; rank 1 waits in op 0 for rank 0"));
   }
 }
 

@@ -3,18 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 namespace longca::simulate {
 namespace {
 
 constexpr CallRate kTrue{500e12, 200, 20e-6};
 
-std::vector<TimedCall> calls_of(const CallRate& rate, double factor = 1) {
+std::vector<TimedCall> calls_of(const CallRate& rate) {
   std::vector<TimedCall> calls;
   for (const double rows : {2048.0, 8192.0, 32768.0}) {
     for (const double keys : {500.0, rows / 2}) {
       TimedCall call{rows * keys, rows, 64, 128, 0};
-      call.seconds = factor * rate.seconds(call.area, call.rows, 64, 128, cost::Pass::forward);
+      call.seconds = rate.seconds(call.area, call.rows, 64, 128, cost::Pass::forward);
       calls.push_back(call);
     }
   }
@@ -49,13 +51,27 @@ TEST(KernelTimes, NoCallsGiveNoRate) {
   EXPECT_EQ(fit_rate({}, cost::Pass::forward).flops_per_second, 0);
 }
 
-TEST(KernelTimes, AScaledRateIsRightForItsCalls) {
-  const auto calls = calls_of(kTrue, 1.3);
+TEST(KernelTimes, AScaledRateIsRightForCallsOfAnotherRate) {
+  const auto calls = calls_of({400e12, 200, 20e-6});
   const CallRate scaled = scaled_to(kTrue, calls, cost::Pass::forward);
-  for (const TimedCall& call : calls) {
-    EXPECT_NEAR(scaled.seconds(call.area, call.rows, 64, 128, cost::Pass::forward) / call.seconds, 1,
-                1e-9);
+  EXPECT_NEAR(scaled.flops_per_second, 400e12, 1e6);
+  EXPECT_EQ(scaled.seconds_per_call, kTrue.seconds_per_call);
+}
+
+TEST(KernelTimes, CallsOfAboutTheSameTimeCountMost) {
+  std::vector<TimedCall> calls;
+  for (const auto& [rows, rate] : {std::pair{4096.0, 600e12}, std::pair{65536.0, 500e12}}) {
+    TimedCall call{rows * rows, rows, 64, 128, 0};
+    call.seconds =
+        CallRate{rate, 200, 20e-6}.seconds(rows * rows, rows, 64, 128, cost::Pass::forward);
+    calls.push_back(call);
   }
+  const auto rate_for = [&](double seconds) {
+    return scaled_to(kTrue, calls, cost::Pass::forward, seconds).flops_per_second / 1e12;
+  };
+  EXPECT_NEAR(rate_for(calls[0].seconds), 600, 1);
+  EXPECT_NEAR(rate_for(calls[1].seconds), 500, 1);
+  EXPECT_NEAR(rate_for(0), std::sqrt(600.0 * 500), 1);
 }
 
 }  // namespace

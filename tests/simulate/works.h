@@ -38,8 +38,7 @@ inline void add_exchange(RankWork& work, const std::vector<std::pair<int, std::i
   for (const auto& [peer, bytes] : receives) {
     exchange.receives.push_back({peer, bytes, TensorRole::k, false});
   }
-  TimedOp op{Lane::communication, 0, 0, std::move(after),
-             static_cast<int>(work.exchanges.size())};
+  TimedOp op{Lane::communication, 0, 0, std::move(after), static_cast<int>(work.exchanges.size())};
   work.ops.push_back(std::move(op));
   work.exchanges.push_back(std::move(exchange));
 }

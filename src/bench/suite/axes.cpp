@@ -182,8 +182,8 @@ Axis ranks_axis() {
 
 /// Simulated cells have it; nobody gives it as an axis.
 Axis platform_axis() {
-  Axis axis = name_axis<&Case::platform>("platform", "of simulated cells: longca simulate --platform",
-                                         "", [] { return Names{}; });
+  Axis axis = name_axis<&Case::platform>(
+      "platform", "of simulated cells: longca simulate --platform", "", [] { return Names{}; });
   axis.parse = [](std::string_view) -> std::vector<std::string> {
     throw InputError("platform is no axis that can be given: longca simulate --platform P sets it");
   };
@@ -299,8 +299,9 @@ const Axis& find_axis(std::string_view name) {
 }
 
 bool shapes_problem(const Axis& axis) {
-  constexpr std::array<std::string_view, 9> kOthers = {"kernel", "pass",   "deterministic", "mode",    "scheme",
-                                                   "shard",  "factor", "transport",     "platform"};
+  constexpr std::array<std::string_view, 9> kOthers = {"kernel", "pass",      "deterministic",
+                                                       "mode",   "scheme",    "shard",
+                                                       "factor", "transport", "platform"};
   return std::ranges::find(kOthers, axis.name) == kOthers.end();
 }
 

@@ -26,9 +26,14 @@ std::string shell_quoted(const std::string& text) {
 
 RepeatCommand repeat_command(const Record& record) {
   const Case& c = record.c;
-  RepeatCommand command{c.scheme ? "longca cp" : "longca bench", ""};
+  const bool simulated = c.platform.has_value();
+  RepeatCommand command{simulated  ? "longca simulate --platform " + shell_quoted(*c.platform)
+                        : c.scheme ? "longca cp"
+                                   : "longca bench",
+                        ""};
   for (const Axis& axis : axis_table()) {
     if (!axis.text(c)) continue;
+    if (simulated && (axis.name == "platform" || axis.name == "mode")) continue;  // not given by -a
     const auto value = axis_text(axis, record);
     std::string& part = shapes_problem(axis) ? command.problem : command.row;
     part += " -a " + shell_quoted(axis.name + "=" + *value);

@@ -71,6 +71,7 @@ TEST(Axes, RefuseWhatCannotBeMeant) {
       {"token=5", "unknown axis 'token' (did you mean 'tokens'?)"},
       {"scheme=ulises", "unknown scheme 'ulises' (did you mean 'ulysses'?)"},
       {"ranks=0", "ranks 0 is too small: the minimum is 1"},
+      {"platform=h200x8", "longca simulate --platform P sets it"},
       {"ranks=2.5", "ranks '2.5'"},
       {"shard=zigzg", "unknown shard 'zigzg' (did you mean 'zigzag'?)"},
       {"factor=0", "factor 0 is too small"},

@@ -1,0 +1,137 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/record/record.h"
+#include "support/process.h"
+#include "support/temp_directory.h"
+
+namespace longca::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// `longca simulate` with a small cell over 16 ranks, and what is added to it.
+ProcessResult simulate(const std::vector<std::string>& added, const std::string& platform) {
+  std::vector<std::string> arguments = {"simulate", "--platform",         platform, "--quiet",
+                                        "-a",       "kernel=slice",       "-a",     "mask=causal",
+                                        "-a",       "pass=forward",       "-a",     "ranks=16",
+                                        "-a",       "tokens_per_rank=512"};
+  arguments.insert(arguments.end(), added.begin(), added.end());
+  return run_longca(arguments);
+}
+
+void expect_bad_input(const ProcessResult& result, const std::string& sentence) {
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(sentence));
+  EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+}
+
+TEST(Simulate, RecordsACellOfEveryScheme) {
+  const TempDirectory folder;
+  const std::string out = folder.path() / "s.jsonl";
+  const auto result =
+      simulate({"-a", "scheme=all", "-a", "shard=best", "--out", out}, "h100x8_ib400");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 6U);
+  for (const Record& record : records) {
+    EXPECT_TRUE(record.status.ok()) << record.status.reason;
+    EXPECT_EQ(record.c.mode, "simulated");
+    EXPECT_EQ(record.c.platform, "h100x8_ib400");
+    EXPECT_EQ(record.c.transport, "nccl");
+    EXPECT_EQ(record.rank_times_ms.size(), 16U);
+    EXPECT_TRUE(record.samples_ms.empty());
+    EXPECT_EQ(record.metrics.at("bytes_sent"), record.metrics.at("bytes_formula"));
+    EXPECT_GE(record.metrics.at("time_ms"), record.metrics.at("compute_ms"));
+    EXPECT_GE(record.metrics.at("imbalance"), 1);
+  }
+}
+
+TEST(Simulate, ASetFigureChangesTheTimeAndTheName) {
+  const TempDirectory folder;
+  const std::string out = folder.path() / "s.jsonl";
+  const auto time = [&](const std::vector<std::string>& added) {
+    std::vector<std::string> arguments = {
+        "-a", "scheme=ring_allgather", "-a", "shard=best", "--force", "--out", out};
+    arguments.insert(arguments.end(), added.begin(), added.end());
+    EXPECT_EQ(simulate(arguments, "h100x8_ib400").exit_code, 0);
+    return read_records(out).records.at(0);
+  };
+  const Record before = time({});
+  const Record slower = time({"--set", "fabric.nic_bytes_per_second=1e9"});
+  EXPECT_GT(slower.metrics.at("time_ms"), before.metrics.at("time_ms"));
+  EXPECT_NE(slower.c.platform, before.c.platform);
+  EXPECT_EQ(slower.notes.at("set"), "fabric.nic_bytes_per_second=1e9");
+}
+
+TEST(Simulate, ExplainsAndTracesACell) {
+  const TempDirectory folder;
+  const std::string trace = folder.path() / "t.json";
+  const auto result = simulate({"-a", "scheme=ring_p2p", "-a", "shard=best", "--out",
+                                folder.path() / "s.jsonl", "--trace", trace, "--explain"},
+                               "h800x8_ib200");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr(" computes for "), HasSubstr(" ms for "),
+                                HasSubstr(" of keys from rank "), HasSubstr("over ")));
+  const auto events = nlohmann::json::parse(std::ifstream(trace)).at("traceEvents");
+  int ranks = 0;
+  for (const auto& event : events) {
+    if (event.at("name") == "process_name") ++ranks;
+  }
+  EXPECT_EQ(ranks, 16);
+}
+
+TEST(Simulate, ComparesWithTheCellsOfAFile) {
+  const TempDirectory folder;
+  const std::string measured = folder.path() / "m.jsonl";
+  ASSERT_EQ(simulate({"-a", "scheme=ring_p2p,magi", "-a", "shard=best", "--out", measured},
+                     "h100x8_ib400")
+                .exit_code,
+            0);
+  // The same cells as if they had been measured, one of them half as fast.
+  auto records = read_records(measured).records;
+  std::ofstream file(measured);
+  for (Record& record : records) {
+    record.c.mode = "burst";
+    record.c.platform.reset();
+    if (record.c.scheme == "magi") record.metrics["time_ms"] *= 2;
+    file << to_line(record) << '\n';
+  }
+  file.close();
+  const auto result = run_longca({"simulate", "--platform", "h100x8_ib400", "--against", measured,
+                                  "--quiet", "--out", folder.path() / "s.jsonl"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("+0.0 %"), HasSubstr("-50.0 %")));
+  EXPECT_THAT(result.out, HasSubstr("25.0 %   -25.0 %   -50.0 %     50 %"));
+  EXPECT_THAT(result.out, HasSubstr("order of schemes right in "));
+}
+
+TEST(Simulate, BadInputIsOneSentence) {
+  expect_bad_input(simulate({}, "h100x8_ib40"),
+                   "unknown platform 'h100x8_ib40' (did you mean 'h100x8_ib400'?)");
+  expect_bad_input(simulate({}, "h200x8"),
+                   "the platform h200x8 has 8 GPUs, and 16 ranks are asked for");
+  expect_bad_input(simulate({"--set", "fabric.nicks=2"}, "h100x8_ib400"),
+                   "unknown key 'fabric.nicks' (did you mean 'fabric.nics'?)");
+  expect_bad_input(simulate({"--set", "links.bytes_per_second=0"}, "h100x8_ib400"),
+                   "'links.bytes_per_second' is 0, not a finite number above 0");
+  expect_bad_input(simulate({"-a", "scheme=ulysses", "-a", "heads=8"}, "h100x8_ib400"),
+                   "none of the 2 cells can be simulated: ");
+  expect_bad_input(simulate({"-a", "kernel=cudnn"}, "h100x8_ib400"),
+                   "--rates FILE takes those of cudnn from records on one GPU");
+  expect_bad_input(simulate({"--trace", "t.json", "-a", "scheme=all"}, "h100x8_ib400"),
+                   "--trace: one cell is traced, and there are 12");
+  expect_bad_input(run_longca({"cp", "-a", "platform=h200x8"}),
+                   "platform is no axis that can be given");
+}
+
+}  // namespace
+}  // namespace longca::testing
