@@ -107,7 +107,7 @@ void check_cells(const SimulateArguments& arguments, const CaseList& list,
     if (refused.ok()) return;
     if (first.ok()) first = refused;
   }
-  throw_input_error("none of the {} cells can be simulated: {}", list.cases.size(), first.reason);
+  throw_input_error("no cell can be simulated: {}", first.reason);
 }
 
 std::vector<Record> records_of(const std::vector<std::string>& files) {
