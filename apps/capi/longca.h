@@ -190,9 +190,15 @@ typedef struct longca_problem {
   double scale;           ///< of the scores; 0: 1/√head_dim
   const char* kernel;     ///< of `longca list kernels`; NULL: the one for the device and mask
   const longca_allocator* allocator;  ///< NULL: the library's own
+  double softcap;                     ///< c: scores s become c · tanh(s / c); 0: as they are
+  int32_t sink;      ///< 1: calls have a logit per query head in the softmax's denominator
+  int32_t reserved;  ///< 0
 } longca_problem;
-#define LONGCA_PROBLEM_INIT \
-  { sizeof(longca_problem), 1, 1, 128, LONGCA_FLOAT32, LONGCA_CPU, 0, 0, 0.0, NULL, NULL }
+#define LONGCA_PROBLEM_INIT                                                                       \
+  {                                                                                               \
+    sizeof(longca_problem), 1, 1, 128, LONGCA_FLOAT32, LONGCA_CPU, 0, 0, 0.0, NULL, NULL, 0.0, 0, \
+        0                                                                                         \
+  }
 
 /// All preparation for one mask and shape: make it once, call it often.
 typedef struct longca_plan longca_plan;
@@ -220,9 +226,10 @@ typedef struct longca_lse {
 
 typedef struct longca_forward_arguments {
   longca_tensor q, k, v;
-  longca_tensor o;  ///< written
-  longca_lse lse;   ///< written
-  void* stream;     ///< a cudaStream_t; NULL on the CPU, where the call returns when all is done
+  longca_tensor o;    ///< written
+  longca_lse lse;     ///< written
+  void* stream;       ///< a cudaStream_t; NULL on the CPU, where the call returns when all is done
+  const float* sink;  ///< [heads_q]; read only with problem.sink = 1
 } longca_forward_arguments;
 LONGCA_API longca_status longca_forward(longca_plan* plan,
                                         const longca_forward_arguments* arguments);
@@ -232,6 +239,8 @@ typedef struct longca_backward_arguments {
   longca_lse lse;
   longca_tensor dq, dk, dv;  ///< written
   void* stream;
+  const float* sink;  ///< [heads_q]; both read only with problem.sink = 1
+  float* dsink;       ///< [heads_q], written
 } longca_backward_arguments;
 /// o and lse are those of a forward call with the same q, k and v. On a GPU all calls of a plan go
 /// to one stream at a time.
@@ -290,7 +299,7 @@ typedef struct longca_transport {
 
 /// A rank's part of an attention. All ranks make the same calls in the same order.
 typedef struct longca_rank_plan longca_rank_plan;
-/// `problem.device` is LONGCA_CPU; the allocator is not used.
+/// `problem.device` is LONGCA_CPU and `problem.sink` 0; the allocator is not used.
 LONGCA_API longca_status longca_rank_plan_create(const longca_partition* partition,
                                                  const longca_problem* problem,
                                                  const longca_transport* transport,

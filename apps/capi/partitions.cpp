@@ -87,6 +87,9 @@ std::unique_ptr<longca_partition> make_partition(const longca_partition_options&
 ParallelProblem parallel_problem(const longca_partition& p, const longca_problem& given) {
   ParallelProblem parallel = p.parallel;
   parallel.problem = to_problem(given, p.parallel.mask);
+  if (parallel.problem.sink) {
+    throw Refusal(LONGCA_UNSUPPORTED, "no scheme of context parallelism takes sinks: sink = 1");
+  }
   if (parallel.problem.device != DeviceKind::cpu) {
     throw Refusal(LONGCA_UNSUPPORTED, "ranks of this library compute on the CPU, not on a GPU yet");
   }

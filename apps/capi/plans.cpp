@@ -107,13 +107,13 @@ longca_status longca_forward(longca_plan* plan, const longca_forward_arguments* 
   return answer([&] {
     const Problem& p = required(plan, "plan").problem;
     const auto& a = required(arguments, "arguments");
-    const ForwardArgs args{view_of(a.q, "q", p, true),
-                           view_of(a.k, "k", p, false),
-                           view_of(a.v, "v", p, false),
-                           view_of(a.o, "o", p, true),
-                           view_of(a.lse, p),
-                           false,
-                           a.stream};
+    const ForwardArgs args{.q = view_of(a.q, "q", p, true),
+                           .k = view_of(a.k, "k", p, false),
+                           .v = view_of(a.v, "v", p, false),
+                           .o = view_of(a.o, "o", p, true),
+                           .lse = view_of(a.lse, p),
+                           .sink = p.sink ? &required(a.sink, "sink") : nullptr,
+                           .stream = a.stream};
     const std::scoped_lock lock(plan->calls);
     plan->plan->forward(args);
   });
@@ -129,6 +129,10 @@ longca_status longca_backward(longca_plan* plan, const longca_backward_arguments
                       view_of(a.o, "o", p, true),       view_of(a.lse, p),
                       view_of(a.dq, "dq", p, true),     view_of(a.dk, "dk", p, false),
                       view_of(a.dv, "dv", p, false)};
+    if (p.sink) {
+      args.sink = &required(a.sink, "sink");
+      args.dsink = &required(a.dsink, "dsink");
+    }
     args.stream = a.stream;
     const std::scoped_lock lock(plan->calls);
     plan->plan->backward(args);

@@ -7,6 +7,7 @@
 
 #include "answer.h"
 #include "attention/api/registry.h"
+#include "attention/api/softcap.h"
 #include "core/device.h"
 
 namespace longca::capi {
@@ -41,6 +42,10 @@ void check_shape(const longca_problem& p) {
   if (!(p.scale >= 0) || std::isinf(p.scale)) {
     throw_input_error("scale = {}: above 0, or 0 for 1/√head_dim", p.scale);
   }
+  if (p.softcap != 0 && !(p.softcap >= kMinSoftcap && p.softcap <= kMaxSoftcap)) {
+    throw_input_error("softcap = {}: 0, or from {} to {}", p.softcap, kMinSoftcap, kMaxSoftcap);
+  }
+  if (p.sink != 0 && p.sink != 1) throw_input_error("sink = {}: 0 or 1", p.sink);
 }
 
 }  // namespace
@@ -62,6 +67,8 @@ Problem to_problem(const longca_problem& p, const Mask& mask) {
   problem.device = static_cast<DeviceKind>(p.device);
   problem.backward = p.backward != 0;
   problem.deterministic = p.deterministic != 0;
+  problem.softcap = static_cast<float>(p.softcap);
+  problem.sink = p.sink != 0;
   return problem;
 }
 

@@ -62,6 +62,8 @@ ordered_json kernels() {
                     {"gqa", can.gqa},
                     {"passes", passes},
                     {"deterministic", can.deterministic},
+                    {"sinks", can.sinks},
+                    {"softcap", can.softcap},
                     {"returns_lse", can.returns_lse},
                     {"masks", survey.masks},
                     {"origin", can.origin},

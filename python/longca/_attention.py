@@ -2,7 +2,7 @@
 
 import math
 import struct
-from typing import Tuple
+from typing import Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -13,8 +13,8 @@ from ._plans import DTYPES, plans, use_device
 
 # longca_forward_arguments and longca_backward_arguments
 _TENSOR, _LSE, _STREAM = "P5q", "P3q", "P"
-_FORWARD = struct.Struct(_TENSOR * 4 + _LSE + _STREAM)
-_BACKWARD = struct.Struct(_TENSOR * 5 + _LSE + _TENSOR * 3 + _STREAM)
+_FORWARD = struct.Struct(_TENSOR * 4 + _LSE + _STREAM + "P")
+_BACKWARD = struct.Struct(_TENSOR * 5 + _LSE + _TENSOR * 3 + _STREAM + "PP")
 
 
 def attention(q, k, v, mask, scale=None, sink=None, softcap=0.0, deterministic=False, return_lse=False):
@@ -26,7 +26,9 @@ def attention(q, k, v, mask, scale=None, sink=None, softcap=0.0, deterministic=F
     GPU; under autocast, tensors of other dtypes are cast.
 
     scale          of the scores; None: 1/√dim
-    sink, softcap  a learned logit per head, and c · tanh(s / c): no kernel has them yet
+    sink           [heads_q], a logit per query head that joins the softmax's denominator as a key without a value
+                   would; differentiable. A query that sees no key then has the sink as its lse. On the CPU only
+    softcap        c: scores s become c · tanh(s / c); 0.0: as they are. On the CPU only
     deterministic  gradients are equal to the bit from call to call
     return_lse     returns (o, lse), lse float32 [heads, tokens] or [batch, heads, tokens], −∞ for a query that sees
                    no key; it carries no gradient
@@ -34,20 +36,20 @@ def attention(q, k, v, mask, scale=None, sink=None, softcap=0.0, deterministic=F
     Raises ValueError with one sentence for arguments that do not fit, NotImplementedError for what no kernel takes.
     Differentiable once (not twice), and an operator: torch.compile needs no graph break.
     """
-    if sink is not None:
-        raise NotImplementedError("sink: no kernel of this version has a learned logit per head; leave it None")
-    if softcap != 0.0:
-        raise NotImplementedError(f"softcap = {softcap}: no kernel of this version caps scores; leave it 0.0")
     if scale is not None and not (scale > 0 and math.isfinite(scale)):
         raise ValueError(f"scale = {scale}: above 0 and finite, or None for 1/√dim")
     _check(q, k, v, mask)
+    if sink is not None:
+        _check_sink(sink, q)
+        sink = sink.float()
     if torch.is_autocast_enabled(q.device.type):
         dtype = torch.get_autocast_dtype(q.device.type)
         q, k, v = q.to(dtype), k.to(dtype), v.to(dtype)
     if q.dtype not in DTYPES:
         raise NotImplementedError(f"q has dtype {q.dtype}: longca has kernels for float32, bfloat16 and float16")
-    backward = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
-    o, lse = torch.ops.longca.attention(q, k, v, mask._handle, 0.0 if scale is None else float(scale), deterministic, backward)
+    backward = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (q, k, v, sink))
+    o, lse = torch.ops.longca.attention(q, k, v, sink, mask._handle, 0.0 if scale is None else float(scale),
+                                        float(softcap), deterministic, backward)
     return (o, lse.detach()) if return_lse else o
 
 
@@ -82,6 +84,15 @@ def _check(q, k, v, mask):
             raise ValueError(f"{name} has stride {x.stride(-1)} in its last dimension: make it contiguous")
 
 
+def _check_sink(sink, q):
+    if list(sink.shape) != [q.shape[1]]:
+        raise ValueError(f"sink is {list(sink.shape)}: one logit per query head is [{q.shape[1]}]")
+    if sink.device != q.device:
+        raise ValueError(f"sink is on {sink.device}, q on {q.device}: on one device")
+    if not sink.is_floating_point():
+        raise ValueError(f"sink has dtype {sink.dtype}: a floating-point one is meant")
+
+
 def _dense(x):
     """x, or a copy if rows of it share memory or have gaps inside."""
     strides = x.stride()
@@ -98,6 +109,14 @@ def _lse(x):
     return (x.data_ptr(), *x.shape, x.stride(0))
 
 
+def _pointer(x):
+    return 0 if x is None else x.data_ptr()
+
+
+def _zeros_like_sink(q, sink):
+    return q.new_zeros(0 if sink is None else sink.shape[0], dtype=torch.float32)
+
+
 def _sequences(lse, *tensors):
     """The tensors of each sequence as [tokens, heads, dim], after its lse."""
     if lse.dim() == 2:
@@ -105,13 +124,14 @@ def _sequences(lse, *tensors):
     return ((lse[i], *(x[i].transpose(0, 1) for x in tensors)) for i in range(lse.shape[0]))
 
 
-def _plan(q, k, mask, scale, deterministic, backward):
+def _plan(q, k, sink, mask, scale, softcap, deterministic, backward):
     stream = 0
     if q.is_cuda:
         use_device(q.device.index)
         stream = torch.cuda.current_stream(q.device).cuda_stream
     shape = q.shape
-    key = (Core.find(mask), shape[1], k.shape[1], shape[-1], q.dtype, q.device.type, scale, deterministic, stream)
+    key = (Core.find(mask), shape[1], k.shape[1], shape[-1], q.dtype, q.device.type, scale, deterministic, softcap,
+           sink is not None, stream)
     return plans.find(key, backward), stream
 
 
@@ -125,51 +145,58 @@ def _empty_lse(q):
 
 
 @torch.library.custom_op("longca::attention", mutates_args=())
-def _forward(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float, deterministic: bool,
-             backward: bool) -> Tuple[Tensor, Tensor]:
+def _forward(q: Tensor, k: Tensor, v: Tensor, sink: Optional[Tensor], mask: Tensor, scale: float, softcap: float,
+             deterministic: bool, backward: bool) -> Tuple[Tensor, Tensor]:
     q, k, v = _dense(q), _dense(k), _dense(v)
-    plan, stream = _plan(q, k, mask, scale, deterministic, backward)
+    sink = None if sink is None else sink.contiguous()
+    plan, stream = _plan(q, k, sink, mask, scale, softcap, deterministic, backward)
     o, lse = _empty_like(q), _empty_lse(q)
     for l, *x in _sequences(lse, q, k, v, o):
-        members = (*_tensor(x[0]), *_tensor(x[1]), *_tensor(x[2]), *_tensor(x[3]), *_lse(l), stream)
+        members = (*_tensor(x[0]), *_tensor(x[1]), *_tensor(x[2]), *_tensor(x[3]), *_lse(l), stream, _pointer(sink))
         check(lib.longca_forward(plan.pointer, _FORWARD.pack(*members)))
     return o, lse
 
 
 @_forward.register_fake
-def _(q, k, v, mask, scale, deterministic, backward):
+def _(q, k, v, sink, mask, scale, softcap, deterministic, backward):
     return _empty_like(q), _empty_lse(q)
 
 
 @torch.library.custom_op("longca::attention_backward", mutates_args=())
-def _backward(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, mask: Tensor, scale: float,
-              deterministic: bool) -> Tuple[Tensor, Tensor, Tensor]:
+def _backward(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, sink: Optional[Tensor],
+              mask: Tensor, scale: float, softcap: float,
+              deterministic: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     dout, q, k, v = _dense(dout), _dense(q), _dense(k), _dense(v)
-    plan, stream = _plan(q, k, mask, scale, deterministic, True)
-    dq, dk, dv = _empty_like(q), _empty_like(k), _empty_like(v)
+    sink = None if sink is None else sink.contiguous()
+    plan, stream = _plan(q, k, sink, mask, scale, softcap, deterministic, True)
+    dq, dk, dv, dsink = _empty_like(q), _empty_like(k), _empty_like(v), _zeros_like_sink(q, sink)
+    of_sequence = torch.empty_like(dsink)
     for l, *x in _sequences(lse, dout, q, k, v, o, dq, dk, dv):
         inputs = (member for tensor in x[:5] for member in _tensor(tensor))
         gradients = (member for tensor in x[5:] for member in _tensor(tensor))
-        check(lib.longca_backward(plan.pointer, _BACKWARD.pack(*inputs, *_lse(l), *gradients, stream)))
-    return dq, dk, dv
+        check(lib.longca_backward(plan.pointer, _BACKWARD.pack(*inputs, *_lse(l), *gradients, stream, _pointer(sink),
+                                                            of_sequence.data_ptr())))
+        dsink += of_sequence
+    return dq, dk, dv, dsink
 
 
 @_backward.register_fake
-def _(dout, q, k, v, o, lse, mask, scale, deterministic):
-    return _empty_like(q), _empty_like(k), _empty_like(v)
+def _(dout, q, k, v, o, lse, sink, mask, scale, softcap, deterministic):
+    return _empty_like(q), _empty_like(k), _empty_like(v), _zeros_like_sink(q, sink)
 
 
 def _setup_context(ctx, inputs, output):
-    q, k, v, mask, scale, deterministic, _ = inputs
+    q, k, v, sink, mask, scale, softcap, deterministic, _ = inputs
     o, lse = output
-    ctx.save_for_backward(q, k, v, o, lse, mask)
-    ctx.scale, ctx.deterministic = scale, deterministic
+    ctx.save_for_backward(q, k, v, o, lse, sink, mask)
+    ctx.scale, ctx.softcap, ctx.deterministic = scale, softcap, deterministic
 
 
 def _gradients(ctx, dout, _):
-    q, k, v, o, lse, mask = ctx.saved_tensors
-    dq, dk, dv = torch.ops.longca.attention_backward(dout, q, k, v, o, lse, mask, ctx.scale, ctx.deterministic)
-    return dq, dk, dv, None, None, None, None
+    q, k, v, o, lse, sink, mask = ctx.saved_tensors
+    dq, dk, dv, dsink = torch.ops.longca.attention_backward(dout, q, k, v, o, lse, sink, mask, ctx.scale, ctx.softcap,
+                                                            ctx.deterministic)
+    return dq, dk, dv, None if sink is None else dsink, None, None, None, None, None
 
 
 _forward.register_autograd(_gradients, setup_context=_setup_context)

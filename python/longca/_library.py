@@ -146,6 +146,9 @@ class Problem(ctypes.Structure):
         ("scale", ctypes.c_double),
         ("kernel", ctypes.c_char_p),
         ("allocator", ctypes.c_void_p),
+        ("softcap", ctypes.c_double),
+        ("sink", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
     ]
 
 

@@ -22,9 +22,9 @@ MAX_WORKSPACE_BYTES = 1 << 30
 class Plan:
     """A plan of the library for a core and a shape (see Plans.find)."""
 
-    def __init__(self, core, heads_q, heads_k, head_dim, dtype, device, scale, deterministic, backward):
+    def __init__(self, core, heads_q, heads_k, head_dim, dtype, device, scale, deterministic, softcap, sink, backward):
         problem = Problem(ctypes.sizeof(Problem), heads_q, heads_k, head_dim, DTYPES[dtype], DEVICES[device],
-                          backward, deterministic, scale, None, None)
+                          backward, deterministic, scale, None, None, softcap, sink, 0)
         begin = time.perf_counter()
         self.pointer = made(lib.longca_plan_create, ctypes.byref(problem), core.pointer)
         self.made_in_ms = (time.perf_counter() - begin) * 1e3
@@ -44,7 +44,8 @@ class Plans:
         self.plan_ms = 0.0
 
     def find(self, key, backward):
-        """The plan for key = (core, heads_q, heads_k, head_dim, dtype, device type, scale, deterministic, stream)."""
+        """The plan for key = (core, heads_q, heads_k, head_dim, dtype, device type, scale, deterministic, softcap,
+        sink, stream)."""
         with self._lock:
             plan = self._plans.get(key)
             if plan is not None and (plan.backward or not backward):

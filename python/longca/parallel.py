@@ -199,14 +199,14 @@ class _RankPlan:
 
     def forward(self, tensors, state):
         members = [m for x in tensors for m in _tensor(x)]
-        arguments = _FORWARD.pack(*members, 0, 0, 0, 0, 0)
+        arguments = _FORWARD.pack(*members, 0, 0, 0, 0, 0, 0)
         self._messages.run(lambda: check(lib.longca_rank_forward(
             self._pointer, arguments, None if state is None else _address(state))))
 
     def backward(self, tensors, state):
         members = [m for x in tensors[:5] for m in _tensor(x)]
         gradients = [m for x in tensors[5:] for m in _tensor(x)]
-        arguments = _BACKWARD.pack(*members, 0, 0, 0, 0, *gradients, 0)
+        arguments = _BACKWARD.pack(*members, 0, 0, 0, 0, *gradients, 0, 0, 0)
         self._messages.run(lambda: check(lib.longca_rank_backward(self._pointer, arguments, _address(state))))
 
 

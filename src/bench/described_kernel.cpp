@@ -43,6 +43,8 @@ void for_each_member(Can& can, const Visit& visit) {
   visit("backward", can.backward);
   visit("accumulate", can.accumulate);
   visit("deterministic", can.deterministic);
+  visit("sinks", can.sinks);
+  visit("softcap", can.softcap);
   visit("returns_lse", can.returns_lse);
   visit("strided", can.strided);
   visit("gradient_of_parts", can.gradient_of_parts);

@@ -129,7 +129,7 @@ std::optional<double> metric_of(const Record* record, const std::string& name) {
 
 std::optional<double> largest_error(const Record* record) {
   std::optional<double> largest;
-  for (const char* name : {"error_o", "error_dq", "error_dk", "error_dv"}) {
+  for (const char* name : {"error_o", "error_dq", "error_dk", "error_dv", "error_dsink"}) {
     keep_larger(largest, metric_of(record, name));
   }
   return largest;

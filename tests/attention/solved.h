@@ -18,21 +18,31 @@ struct Outputs {
         dq(p.dtype, p.tokens_q, p.heads_q, p.head_dim),
         dk(p.dtype, p.tokens_k, p.heads_k, p.head_dim),
         dv(p.dtype, p.tokens_k, p.heads_k, p.head_dim) {
-    for (const HostTensor* tensor : {&o, &dq, &dk, &dv}) poison(tensor->view());
+    if (p.sink) dsink = HostTensor(DType::float32, 1, p.heads_q, 1);
+    for (const HostTensor* tensor : {&o, &dq, &dk, &dv, &dsink}) poison(tensor->view());
     poison(lse.view());
   }
 
   ForwardArgs forward_args(const Inputs& in) const {
-    return {in.q.view(), in.k.view(), in.v.view(), o.view(), lse.view()};
+    return {in.q.view(), in.k.view(), in.v.view(), o.view(), lse.view(), in.sink_logits()};
   }
   BackwardArgs backward_args(const Inputs& in) const {
-    return {in.dout.view(), in.q.view(), in.k.view(), in.v.view(), o.view(),
-            lse.view(),     dq.view(),   dk.view(),   dv.view()};
+    return {in.dout.view(),
+            in.q.view(),
+            in.k.view(),
+            in.v.view(),
+            o.view(),
+            lse.view(),
+            dq.view(),
+            dk.view(),
+            dv.view(),
+            in.sink_logits(),
+            static_cast<float*>(dsink.view().data)};
   }
 
   HostTensor o;
   HostLse lse;
-  HostTensor dq, dk, dv;
+  HostTensor dq, dk, dv, dsink;
 };
 
 /// Both passes of a kernel.

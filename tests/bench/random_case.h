@@ -21,6 +21,8 @@ inline rc::Gen<Case> random_case() {
     c.dtype = *rc::gen::element(DType::float32, DType::bfloat16, DType::float16);
     c.pass = *rc::gen::element(Pass::forward, Pass::backward);
     if (*rc::gen::arbitrary<bool>()) c.deterministic = 1;
+    if (*rc::gen::arbitrary<bool>()) c.sink = 1;
+    if (*rc::gen::arbitrary<bool>()) c.softcap = *rc::gen::inRange(1, 100001) / 1e3;
     c.seed = *rc::gen::inRange<std::uint64_t>(0, std::uint64_t{1} << 62);
     c.lengths = *rc::gen::element<std::string>("pile", "prolong64k+long");
     if (*rc::gen::arbitrary<bool>()) c.window = *rc::gen::inRange<std::int64_t>(0, 1 << 20);

@@ -45,6 +45,8 @@ PlanHandle plan_of(const longca_problem& problem, const longca_mask* mask) {
 struct Tensors {
   std::int64_t tokens;
   std::vector<float> q, k, v, o, lse, dout, dq, dk, dv;
+  std::vector<float> sink{-1, 0, 1, 2};  ///< [kHeadsQ]
+  std::vector<float> dsink = std::vector<float>(4, std::numeric_limits<float>::quiet_NaN());
 
   explicit Tensors(std::int64_t n, unsigned seed = 1) : tokens(n) {
     std::mt19937 random(seed);
@@ -73,14 +75,16 @@ struct Tensors {
             view(v, tokens),
             view(o, tokens),
             {lse.data(), kHeadsQ, tokens, tokens},
-            nullptr};
+            nullptr,
+            sink.data()};
   }
   longca_backward_arguments backward() {
     return {view(dout, tokens), view(q, tokens),
             view(k, tokens),    view(v, tokens),
             view(o, tokens),    {lse.data(), kHeadsQ, tokens, tokens},
             view(dq, tokens),   view(dk, tokens),
-            view(dv, tokens),   nullptr};
+            view(dv, tokens),   nullptr,
+            sink.data(),        dsink.data()};
   }
   void run(longca_plan* plan) {
     const auto f = forward();
@@ -132,6 +136,62 @@ TEST(CapiAttention, PackedDocumentsAreWhatTheFormulaSays) {
     }
   }
   EXPECT_TRUE(std::ranges::none_of(t.dq, [](float x) { return std::isnan(x); }));
+}
+
+TEST(CapiAttention, ASinkJoinsTheDenominatorAndItsGradientIsWritten) {
+  const MaskHandle mask = packed_documents({0, 13, 50});
+  longca_problem problem = small_problem();
+  Tensors without(50);
+  without.run(plan_of(problem, mask.get()).get());
+  EXPECT_TRUE(std::isnan(without.dsink[0])) << "not read nor written with sink = 0";
+  problem.sink = 1;
+  Tensors t(50);
+  t.run(plan_of(problem, mask.get()).get());
+  for (std::size_t head = 0; head < kHeadsQ; ++head) {
+    double dsink = 0;
+    for (std::size_t row = 0; row < 50; ++row) {
+      const double keys = double{without.lse[head * 50 + row]};
+      const double both = std::log(std::exp(keys) + std::exp(double{t.sink[head]}));
+      EXPECT_NEAR(t.lse[head * 50 + row], both, 1e-5) << head << ", " << row;
+      double delta = 0;
+      for (std::size_t i = 0; i < kDim; ++i) {
+        const std::size_t at = (row * kHeadsQ + head) * kDim + i;
+        EXPECT_NEAR(t.o[at], double{without.o[at]} * std::exp(keys - both), 1e-5);
+        delta += double{t.o[at]} * double{t.dout[at]};
+      }
+      dsink -= std::exp(double{t.sink[head]} - both) * delta;
+    }
+    EXPECT_NEAR(t.dsink[head], dsink, 1e-4);
+  }
+}
+
+TEST(CapiAttention, SinksAndSoftcapsThatDoNotFitAreNamed) {
+  const MaskHandle mask = packed_documents({0, 32});
+  const auto refused = [&](double softcap, std::int32_t sink) -> std::string {
+    longca_problem problem = small_problem();
+    problem.softcap = softcap;
+    problem.sink = sink;
+    longca_plan* plan = nullptr;
+    EXPECT_EQ(longca_plan_create(&problem, mask.get(), &plan), LONGCA_INVALID_ARGUMENT);
+    return longca_last_error();
+  };
+  EXPECT_EQ(refused(-30, 0), "softcap = -30: 0, or from 0.001 to 1000000");
+  EXPECT_THAT(refused(std::numeric_limits<double>::infinity(), 0), HasSubstr("softcap = inf"));
+  EXPECT_EQ(refused(0, 2), "sink = 2: 0 or 1");
+
+  longca_problem problem = small_problem();
+  problem.sink = 1;
+  problem.softcap = 30;
+  const PlanHandle plan = plan_of(problem, mask.get());
+  Tensors t(32);
+  auto forward = t.forward();
+  forward.sink = nullptr;
+  EXPECT_EQ(longca_forward(plan.get(), &forward), LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(), "sink is NULL");
+  auto backward = t.backward();
+  backward.dsink = nullptr;
+  EXPECT_EQ(longca_backward(plan.get(), &backward), LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(), "dsink is NULL");
 }
 
 TEST(CapiAttention, ThreadsShareAPlan) {

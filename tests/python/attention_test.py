@@ -14,11 +14,12 @@ TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 1.5e-2}
 
 def run(inputs, mask, **options):
     o, lse = longca.attention(*inputs[:3], mask, return_lse=True, **options)
-    return (o.detach(), lse, *torch.autograd.grad(o, inputs[:3], inputs.dout))
+    sinks = [options["sink"]] if "sink" in options else []
+    return (o.detach(), lse, *torch.autograd.grad(o, (*inputs[:3], *sinks), inputs.dout))
 
 
 def assert_close(results, wanted, dtype=torch.float32):
-    for name, result, want in zip(("o", "lse", "dq", "dk", "dv"), results, wanted):
+    for name, result, want in zip(("o", "lse", "dq", "dk", "dv", "dsink"), results, wanted):
         finite = want.isfinite()
         assert torch.equal(result.isfinite(), finite), name
         limit = (1e-5 if name == "lse" else TOLERANCE[dtype]) * max(1.0, want[finite].abs().max().item())
@@ -48,6 +49,42 @@ def test_shapes(tokens, heads, dim):
     mask = longca.Mask("causal", tokens)
     inputs = make_inputs(tokens, heads, dim)
     assert_close(run(inputs, mask), expected(inputs, mask))
+
+
+def make_sink(dtype=torch.float32):
+    return torch.randn(HEADS[0], generator=torch.Generator().manual_seed(1)).to(dtype).requires_grad_()
+
+
+@pytest.mark.parametrize("softcap", [0.0, 2.0, 30.0])
+@pytest.mark.parametrize("batch", [None, 2])
+def test_sinks_and_softcaps(mask, softcap, batch):
+    inputs, sink = make_inputs(batch=batch), make_sink()
+    results = run(inputs, mask, sink=sink, softcap=softcap)
+    assert len(results) == 6 and results[-1].shape == sink.shape
+    assert_close(results, expected(inputs, mask, sink=sink, softcap=softcap))
+
+
+def test_a_softcap_without_a_sink(mask):
+    inputs = make_inputs(dtype=torch.bfloat16)
+    assert_close(run(inputs, mask, softcap=5.0), expected(inputs, mask, softcap=5.0), torch.bfloat16)
+
+
+def test_a_sink_alone_can_require_a_gradient():
+    mask, sink = longca.Mask("causal", TOKENS), make_sink(torch.bfloat16)
+    q, k, v, dout = (x.detach() for x in make_inputs())
+    gradient, = torch.autograd.grad(longca.attention(q, k, v, mask, sink=sink), sink, dout)
+    assert gradient.dtype == torch.bfloat16
+    wanted = expected(make_inputs(), mask, sink=sink)[-1]
+    assert (gradient.double() - wanted).abs().max() <= 1e-2 * wanted.abs().max()
+
+
+def test_rows_without_keys_have_the_sink_as_lse():
+    mask = longca.Mask.from_slices([(4, 9, 2, 7, "causal")], tokens=12)
+    inputs, sink = make_inputs(12), make_sink()
+    o, lse, dq, *_ = results = run(inputs, mask, sink=sink)
+    assert_close(results, expected(inputs, mask, sink=sink))
+    assert o[:4].eq(0).all() and dq[:4].eq(0).all()
+    assert torch.allclose(lse[:, :4], sink.detach()[:, None].expand(-1, 4))
 
 
 def test_rows_without_keys_are_zero_and_give_no_gradient():
@@ -180,7 +217,10 @@ def test_what_does_not_fit_is_named():
     refused(TypeError, "mask is a str", mask="causal")
     refused(NotImplementedError, "float64", q=q.double(), k=k.double(), v=v.double())
     refused(NotImplementedError, "flash has no float16, only float32, bfloat16", q=q.half(), k=k.half(), v=v.half())
-    refused(NotImplementedError, "sink:", sink=torch.zeros(4))
-    refused(NotImplementedError, "softcap = 30.0", softcap=30.0)
+    refused(ValueError, "sink is [3]: one logit per query head is [4]", sink=torch.zeros(3))
+    refused(ValueError, "sink has dtype torch.int64", sink=torch.zeros(4, dtype=torch.int64))
+    refused(ValueError, "sink is on meta, q on cpu", sink=torch.zeros(4, device="meta"))
+    refused(ValueError, "softcap = -30: 0, or from 0.001 to 1000000", softcap=-30.0)
+    refused(ValueError, "softcap = nan", softcap=float("nan"))
     sparse = longca.Mask("block_sparse", 8, heads=(6, 3))
     refused(ValueError, "the mask has block lists for 3 heads, the attention 4:2 heads", mask=sparse)

@@ -48,8 +48,8 @@ def make_inputs(tokens=TOKENS, heads=HEADS, dim=24, dtype=torch.float32, batch=N
     return Inputs(*(x.requires_grad_() for x in (q, k, v)), dout)
 
 
-def expected(inputs, mask, scale=None):
-    """(o, lse, dq, dk, dv) in float64 with the explicit mask, by PyTorch's autograd."""
+def expected(inputs, mask, scale=None, sink=None, softcap=0.0):
+    """(o, lse, dq, dk, dv), with a sink also dsink, in float64 with the explicit mask, by PyTorch's autograd."""
     q, k, v = (x.detach().double().requires_grad_() for x in inputs[:3])
     heads_first = q.dim() == 4
     qh, kh, vh = (x if heads_first else x.transpose(0, 1) for x in (q, k, v))
@@ -58,12 +58,16 @@ def expected(inputs, mask, scale=None):
     lists = [mask.dense(h) for h in range(mask.heads)]
     allowed = torch.stack([lists[h * mask.heads // qh.shape[-3]] for h in range(qh.shape[-3])])
     scores = qh @ kh.transpose(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if softcap:
+        scores = softcap * torch.tanh(scores / softcap)
     scores = scores.masked_fill(~allowed, float("-inf"))
-    lse = scores.logsumexp(-1)
+    sinks = [] if sink is None else [sink.detach().double().requires_grad_()]
+    columns = [s[:, None, None].expand(*scores.shape[:-1], 1) for s in sinks]
+    lse = torch.cat([scores, *columns], -1).logsumexp(-1)
     weights = (scores - lse.masked_fill(lse == float("-inf"), 0.0).unsqueeze(-1)).exp()
     o = weights @ vh
     o = o if heads_first else o.transpose(0, 1)
-    gradients = torch.autograd.grad(o, (q, k, v), inputs.dout.double())
+    gradients = torch.autograd.grad(o, (q, k, v, *sinks), inputs.dout.double())
     return (o.detach(), lse.detach(), *gradients)
 
 

@@ -11,14 +11,18 @@ import longca
 
 @pytest.mark.parametrize("batch", [None, 2])
 @pytest.mark.parametrize("name", ["causal_document", "block_sparse"])
-def test_opcheck(name, batch):
+@pytest.mark.parametrize("sinks", [False, True])
+def test_opcheck(name, batch, sinks):
     mask = make_mask(name)
     q, k, v, dout = make_inputs(batch=batch)
-    arguments = (q, k, v, mask._handle, 0.3, False, True)
+    sink = torch.randn(q.shape[1], requires_grad=True) if sinks else None
+    softcap = 3.0 if sinks else 0.0
+    arguments = (q, k, v, sink, mask._handle, 0.3, softcap, False, True)
     torch.library.opcheck(torch.ops.longca.attention.default, arguments)
     o, lse = torch.ops.longca.attention(*arguments)
     saved = [x.detach() for x in (dout, q, k, v, o, lse)]
-    torch.library.opcheck(torch.ops.longca.attention_backward.default, (*saved, mask._handle, 0.3, False))
+    saved.append(None if sink is None else sink.detach())
+    torch.library.opcheck(torch.ops.longca.attention_backward.default, (*saved, mask._handle, 0.3, softcap, False))
 
 
 def test_fake_tensors_have_the_shapes_of_real_ones():
@@ -26,7 +30,7 @@ def test_fake_tensors_have_the_shapes_of_real_ones():
     q, k, v, _ = make_inputs(batch=3, dtype=torch.bfloat16)
     with FakeTensorMode() as mode:
         fakes = [mode.from_tensor(x) for x in (q, k, v)]
-        o, lse = torch.ops.longca.attention(*fakes, mode.from_tensor(mask._handle), 0.0, False, True)
+        o, lse = torch.ops.longca.attention(*fakes, None, mode.from_tensor(mask._handle), 0.0, 0.0, False, True)
     real = longca.attention(q, k, v, mask, return_lse=True)
     for fake, wanted in zip((o, lse), real):
         assert (fake.shape, fake.dtype, fake.stride()) == (wanted.shape, wanted.dtype, wanted.stride())

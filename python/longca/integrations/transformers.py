@@ -4,7 +4,8 @@
     model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="longca")
 
 Packed position_ids (which begin again with each document) become causal documents; the window of a model that has one is
-applied. What longca cannot do (padding, dropout, caches, sinks, caps of scores) is an error of one sentence.
+applied, and so are sinks and caps of scores, on the CPU. What longca cannot do (padding, dropout, caches) is an error of
+one sentence.
 """
 
 import torch

@@ -67,6 +67,10 @@ Support check_problem(const Capabilities& c, const Problem& p, const Mask& mask)
   if (!c.deterministic && p.deterministic) {
     return no("has no backward pass that gives the same bits from call to call");
   }
+  if (!c.sinks && p.sink) return no("has no sinks in the softmax");
+  if (!c.softcap && p.softcap > 0) {
+    return no(fmt::format("does not cap scores, so not at {}", p.softcap));
+  }
   return {};
 }
 

@@ -16,13 +16,16 @@
 namespace longca {
 
 /// Tensors of a forward pass, in the memory of the problem's device. Query row q without an allowed
-/// key gets o = 0, lse = −∞.
+/// key gets o = 0, lse = −∞, or the sink's logit.
 struct ForwardArgs {
   ConstTensorView q;  ///< [tokens_q, heads_q, dim]
   ConstTensorView k;  ///< [tokens_k, heads_k, dim]
   ConstTensorView v;  ///< [tokens_k, heads_k, dim]
   TensorView o;       ///< [tokens_q, heads_q, dim], the problem's dtype; float32 if accumulate
-  LseView lse;        ///< [heads_q, tokens_q] float32
+  LseView lse;        ///< [heads_q, tokens_q] float32; includes the sink
+  /// [heads_q] float32, contiguous; of a problem with `sink`. Null in a call that leaves the sinks
+  /// out: of calls that accumulate over several key sets, exactly one takes them.
+  const float* sink = nullptr;
   /// Merges into (o, lse), which hold the result over other keys, instead of overwriting them:
   /// the softmax over both key sets (lse = −∞ marks a row that has seen nothing yet).
   bool accumulate = false;
@@ -44,10 +47,14 @@ struct BackwardArgs {
   ConstTensorView v;
   ConstTensorView o;
   ConstLseView lse;
-  TensorView dq;            ///< as q; float32 if accumulate
-  TensorView dk;            ///< as k; float32 if accumulate
-  TensorView dv;            ///< as v; float32 if accumulate
-  bool accumulate = false;  ///< adds into dq, dk, dv instead of overwriting them
+  TensorView dq;  ///< as q; float32 if accumulate
+  TensorView dk;  ///< as k; float32 if accumulate
+  TensorView dv;  ///< as v; float32 if accumulate
+  /// [heads_q] float32, contiguous; of a problem with `sink`. Both null in a call that leaves the
+  /// gradient of the sinks out, which is that of all keys: Σ over rows of −exp(sink − lse) dO · O.
+  const float* sink = nullptr;
+  float* dsink = nullptr;
+  bool accumulate = false;  ///< adds into dq, dk, dv, dsink instead of overwriting them
   /// Other than as_dq only without `accumulate`, and only where Kernel::sums_key_gradients().
   KeyGradients key_gradients = KeyGradients::as_dq;
   Stream stream = nullptr;
@@ -127,6 +134,8 @@ struct Capabilities {
   bool accumulate = true;
   /// Has a backward pass that gives the same bits from call to call, for problems that ask for it.
   bool deterministic = false;
+  bool sinks = false;    ///< Problem::sink, both passes that it has
+  bool softcap = false;  ///< Problem::softcap, likewise
   bool returns_lse = true;
   bool strided = true;  ///< tensors and lse arrays with gaps; else contiguous ones only
   /// The backward pass goes by the o and lse that it is given, which may be those of more keys than

@@ -25,6 +25,13 @@ struct Problem {
   bool accumulate = false;  ///< the plan will be called with `accumulate` (float32 outputs)
   /// Gradients are to be equal to the bit from call to call: sums are added up in a fixed order.
   bool deterministic = false;
+  /// c > 0: scores s = scale · q·k become c · tanh(s / c) before the softmax (Gemma 2, 2024); 0: as
+  /// they are.
+  float softcap = 0;
+  /// Each query head has a learned logit that joins the softmax's denominator as a key without a
+  /// value would (gpt-oss, 2025): lse = log(Σ exp(score) + exp(sink)), and a row without an allowed
+  /// key has o = 0, lse = sink. Calls are given the logits and, backward, room for their gradient.
+  bool sink = false;
 
   float scale() const {
     return softmax_scale > 0 ? softmax_scale : 1.0F / std::sqrt(static_cast<float>(head_dim));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numbers>
 
 #include "core/error.h"
@@ -116,6 +117,11 @@ void Backward::run(const BackwardArgs& args) {
   setup_.pool->parallel_for(tiles, [&](std::int64_t item, int worker) {
     prepare_tile(args, tiles_[static_cast<std::size_t>(item)], scratch_of(worker));
   });
+  if (args.dsink != nullptr) {
+    setup_.pool->parallel_for(setup_.problem.heads_q, [&](std::int64_t head, int) {
+      add_sink_gradient(args, static_cast<int>(head));
+    });
+  }
   const int heads_k = setup_.problem.heads_k;
   setup_.pool->parallel_for(chunks_ * heads_k, [&](std::int64_t item, int worker) {
     run_chunk(args, static_cast<int>(item % heads_k), item / heads_k, scratch_of(worker));
@@ -138,6 +144,20 @@ void Backward::compute_delta(const BackwardArgs& args, int head, Range rows,
     setup_.kernels->dots({s.k_transposed, s.v_transposed, setup_.packing.dim_words(), sums.data()});
     std::copy_n(sums.data(), tokens.size(), out + first);
   }
+}
+
+/// dsink of a head: −Σ exp(sink − lse) delta over its rows, whose deltas are known.
+void Backward::add_sink_gradient(const BackwardArgs& args, int head) const {
+  const std::int64_t rows = setup_.problem.tokens_q;
+  const float* lse = args.lse.head(head);
+  const float* delta = delta_.as<float>() + head * rows;
+  double sum = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    sum -=
+        static_cast<double>(std::exp(args.sink[head] - lse[row])) * static_cast<double>(delta[row]);
+  }
+  const float before = args.accumulate ? args.dsink[head] : 0.0F;
+  args.dsink[head] = before + static_cast<float>(sum);
 }
 
 void Backward::prepare_tile(const BackwardArgs& args, HeadTile at, const BackwardScratch& s) {

@@ -46,6 +46,7 @@ class Backward {
     return dq_semaphore_[tile_offsets_[at.head] + at.tile];
   }
 
+  void add_sink_gradient(const BackwardArgs& args, int head) const;
   void prepare_tile(const BackwardArgs& args, HeadTile at, const BackwardScratch& s);
   void compute_delta(const BackwardArgs& args, int head, Range rows, const BackwardScratch& s);
   void run_chunk(const BackwardArgs& args, int kv_head, std::int64_t chunk,

@@ -63,6 +63,8 @@ class TileBackward {
       : packing_(setup.packing),
         kernels_(*setup.kernels),
         scale_log2_(setup.scale_log2()),
+        capped_(setup.capped()),
+        cap_factor_(capped_ ? setup.cap_factor() : 0),
         visit_(visit),
         s_(scratch) {}
 
@@ -89,9 +91,10 @@ class TileBackward {
       score_product(s_.q_rows, s_.k_transposed, group, score_panel, scores);
       score_product(s_.do_rows, s_.v_transposed, group, score_panel, score_grads);
     }
+    if (capped_) kernels_.cap({scores, group_panels.panels(), cap_factor_});
     kernels_.gradient({scores, score_grads, group_panels.panels(), scale_log2_,
                        s_.lse_log2 + group * kGroupRows, s_.delta + group * kGroupRows, p, ds,
-                       s_.ds_rows});
+                       s_.ds_rows, capped_});
     query_gradient(group_panels, group, kernels_.pairs ? s_.ds_rows : ds);
   }
 
@@ -174,6 +177,8 @@ class TileBackward {
   const Packing& packing_;
   const MicroKernels& kernels_;
   const float scale_log2_;
+  const bool capped_;
+  const float cap_factor_;
   const TileVisit& visit_;
   const BackwardScratch& s_;
   std::array<GroupSpan, kChunkPanels> spans_;

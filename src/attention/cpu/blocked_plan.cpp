@@ -67,7 +67,7 @@ const HeadTiles& BlockedSetup::tiles(int query_head) const {
 }
 
 float BlockedSetup::scale_log2() const {
-  return problem.scale() * std::numbers::log2e_v<float>;
+  return (capped() ? problem.softcap : problem.scale()) * std::numbers::log2e_v<float>;
 }
 
 std::int64_t BlockedSetup::bytes() const {
@@ -115,7 +115,9 @@ std::unique_ptr<Kernel> make_flash_cpu() {
                    .origin = "here",
                    .dtypes = {DType::float32, DType::bfloat16},
                    .head_dims = {},
-                   .deterministic = true},
+                   .deterministic = true,
+                   .sinks = true,
+                   .softcap = true},
       cpu::TileCut::grid);
 }
 
@@ -128,7 +130,9 @@ std::unique_ptr<Kernel> make_block_sparse_cpu() {
           .dtypes = {DType::float32, DType::bfloat16},
           .head_dims = {},
           .static_masks = false,
-          .deterministic = true},
+          .deterministic = true,
+          .sinks = true,
+          .softcap = true},
       cpu::TileCut::blocks);
 }
 

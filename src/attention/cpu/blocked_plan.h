@@ -39,7 +39,10 @@ struct BlockedSetup {
   int mask_head(int query_head) const;
   const HeadTiles& tiles(int query_head) const;
   int kv_head(int query_head) const { return query_head / problem.group_size(); }
-  /// Softmax scale in units of log2.
+  bool capped() const { return problem.softcap > 0; }
+  /// The factor of products q·k in the argument of the softcap's tanh.
+  float cap_factor() const { return problem.scale() / problem.softcap; }
+  /// The factor of scores, products q·k or their tanh, in units of log2.
   float scale_log2() const;
   std::int64_t bytes() const;
 };

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 #include <numeric>
+#include <utility>
 
 #include "attention/cpu/tile_plan.h"
 
@@ -30,17 +31,28 @@ void write_row(const TensorView& out, std::int64_t head, std::int64_t row, const
   for (std::int64_t k = 0; k < out.dim; ++k) to[k] = static_cast<T>(o[k] * factor);
 }
 
+/// log2 of a sum that is known by its log2, and of a sink beside it.
+double with_sink(double log2_sum, float sink) {
+  const double log2_sink = static_cast<double>(sink) * std::numbers::log2e;
+  const double larger = std::max(log2_sum, log2_sink);
+  return larger + std::log2(std::exp2(log2_sum - larger) + std::exp2(log2_sink - larger));
+}
+
 void finish_row(const ForwardArgs& args, float scale_log2, std::int64_t head, std::int64_t row,
                 int i, const float* o, const SoftmaxState& state) {
   const float sum = state.sum[i];
-  const float factor = sum > 0 || std::isnan(sum) ? 1.0F / sum : 0.0F;
+  float factor = sum > 0 || std::isnan(sum) ? 1.0F / sum : 0.0F;
+  double log2_sum = static_cast<double>(state.max[i]) * static_cast<double>(scale_log2) +
+                    std::log2(static_cast<double>(sum));
+  if (args.sink != nullptr) {
+    const double log2_keys = std::exchange(log2_sum, with_sink(log2_sum, args.sink[head]));
+    factor *= static_cast<float>(std::exp2(log2_keys - log2_sum));
+  }
   if (args.o.dtype == DType::float32) {
     write_row<float>(args.o, head, row, o, factor);
   } else {
     write_row<BFloat16>(args.o, head, row, o, factor);
   }
-  const double log2_sum = static_cast<double>(state.max[i]) * static_cast<double>(scale_log2) +
-                          std::log2(static_cast<double>(sum));
   args.lse.head(head)[row] = static_cast<float>(log2_sum * std::numbers::ln2);
 }
 
@@ -171,6 +183,7 @@ void Forward::step(const HeadTiles& head, std::span<const PanelRef> panels, int 
     kernels.product(scores);
   }
 
+  if (setup_.capped()) kernels.cap({s.scores, group_panels.panels(), setup_.cap_factor()});
   SoftmaxState& state = s.states[group];
   kernels.softmax({s.scores, s.weights, group_panels.panels(), setup_.scale_log2(), &state});
   float* o = s.o + group * kGroupRows * packing.columns();

@@ -14,6 +14,7 @@
 
 #include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/micro_kernels.h"
+#include "attention/cpu/tanh-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace longca::cpu::HWY_NAMESPACE {
@@ -174,12 +175,26 @@ void softmax(const SoftmaxStep& x) {
   }
 }
 
+inline void cap(const CapStep& x) {
+  const D d;
+  const V factor = hn::Set(d, x.factor);
+  for (int n = 0; n < x.panels.count; ++n) {
+    for (int i = 0; i < kGroupRows; ++i) {
+      float* s = x.scores + i * kScoreStride + x.panels.data[n].column;
+      LONGCA_UNROLL for (int v = 0; v < kPanelVectors; ++v) {
+        hn::StoreU(tanh(d, hn::Mul(hn::LoadU(d, s + v * kLanes), factor)), d, s + v * kLanes);
+      }
+    }
+  }
+}
+
 /// P and dS of one row of a panel.
 struct GradientRow {
   V p[kPanelVectors];
   V ds[kPanelVectors];
 };
 
+template <bool kCapped>
 HWY_INLINE void gradient_row(const GradientStep& x, const ScorePanel& score_panel, int i,
                              GradientRow& row) {
   const D d;
@@ -188,23 +203,36 @@ HWY_INLINE void gradient_row(const GradientStep& x, const ScorePanel& score_pane
   const V delta = hn::Set(d, x.delta[i]);
   const std::int64_t at = i * kScoreStride + score_panel.column;
   LONGCA_UNROLL for (int v = 0; v < kPanelVectors; ++v) {
-    row.p[v] = exp2(d, hn::MulAdd(hn::LoadU(d, x.scores + at + v * kLanes), scale, offset));
+    const V score = hn::LoadU(d, x.scores + at + v * kLanes);
+    row.p[v] = exp2(d, hn::MulAdd(score, scale, offset));
     if (score_panel.bits)
       row.p[v] = hn::IfThenElseZero(allowed_lanes(score_panel.bits[i], v), row.p[v]);
     row.ds[v] = hn::Mul(row.p[v], hn::Sub(hn::LoadU(d, x.grads + at + v * kLanes), delta));
+    if constexpr (kCapped) {
+      row.ds[v] = hn::Mul(row.ds[v], hn::NegMulAdd(score, score, hn::Set(d, 1.0F)));
+    }
+  }
+}
+
+template <class Words, bool kCapped>
+HWY_INLINE void gradient_panels(const GradientStep& x) {
+  for (int n = 0; n < x.panels.count; ++n) {
+    const ScorePanel& score_panel = x.panels.data[n];
+    for (int i = 0; i < kGroupRows; i += 2) {
+      GradientRow even, odd;
+      gradient_row<kCapped>(x, score_panel, i, even);
+      gradient_row<kCapped>(x, score_panel, i + 1, odd);
+      Words::store_gradient(even, odd, x, i, score_panel.column);
+    }
   }
 }
 
 template <class Words>
 void gradient(const GradientStep& x) {
-  for (int n = 0; n < x.panels.count; ++n) {
-    const ScorePanel& score_panel = x.panels.data[n];
-    for (int i = 0; i < kGroupRows; i += 2) {
-      GradientRow even, odd;
-      gradient_row(x, score_panel, i, even);
-      gradient_row(x, score_panel, i + 1, odd);
-      Words::store_gradient(even, odd, x, i, score_panel.column);
-    }
+  if (x.capped) {
+    gradient_panels<Words, true>(x);
+  } else {
+    gradient_panels<Words, false>(x);
   }
 }
 
@@ -281,6 +309,7 @@ MicroKernels make_kernels(bool pairs) {
           &product<Words>,
           &softmax<Words>,
           &gradient<Words>,
+          &cap,
           &transpose,
           &dots<Words>,
           &rescale};

@@ -61,7 +61,8 @@ struct SoftmaxStep {
   SoftmaxState* state = nullptr;
 };
 
-/// P = exp2(scale_log2 · S − lse_log2), dS = P ∘ (dP − delta), over the rows of one group.
+/// P = exp2(scale_log2 · S − lse_log2), dS = P ∘ (dP − delta), over the rows of one group. If
+/// capped, S is a tanh, and dS = P ∘ (dP − delta) ∘ (1 − S²).
 struct GradientStep {
   const float* scores = nullptr;  ///< S, [8, kScoreStride]
   const float* grads = nullptr;   ///< dP, likewise
@@ -75,6 +76,14 @@ struct GradientStep {
   Word* ds = nullptr;
   /// Pairs only: dS as the left operand of dQ, [8, kScoreStride / 2], pairs of keys.
   Word* ds_rows = nullptr;
+  bool capped = false;
+};
+
+/// scores = tanh(factor · scores), in place, over the rows of one group.
+struct CapStep {
+  float* scores = nullptr;  ///< [8, kScoreStride]
+  ScorePanels panels;
+  float factor = 0;
 };
 
 /// out[k · 32 + j] = rows[j · row_stride + k] for 32 unaligned rows of `steps` words.
@@ -101,6 +110,7 @@ struct MicroKernels {
   void (*product)(const Product&) = nullptr;
   void (*softmax)(const SoftmaxStep&) = nullptr;
   void (*gradient)(const GradientStep&) = nullptr;
+  void (*cap)(const CapStep&) = nullptr;
   void (*transpose)(const Transpose&) = nullptr;
   void (*dots)(const Dots&) = nullptr;
   /// Multiplies row i of o[8, columns] (row stride `stride`) by factors[i]; columns of 32.

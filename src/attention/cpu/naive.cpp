@@ -2,6 +2,7 @@
 // backward with a second matrix. Threads share the matrices by blocks of rows, so the workspace
 // does not depend on the thread count.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <span>
 #include <vector>
@@ -99,17 +100,19 @@ class NaivePlan final : public Plan {
       std::vector<float> lse(static_cast<std::size_t>(tq_));
       for_row_blocks(tq_, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t q = begin; q < end; ++q) {
-          lse[q] = softmax_row(score_row(q), tk_, allowed(head, q), problem_.scale());
+          lse[q] = softmax_row(score_row(q), tk_, allowed(head, q), score_scale());
         }
       });
       multiply({scores_.as<float>(), tk_}, values_.as<float>(), d_, result_.as<float>(), d_, tq_,
                tk_);
+      if (args.sink != nullptr) add_sinks(args.sink[head], lse);
       store_output(args, head, lse);
     }
   }
 
   void backward(const BackwardArgs& args) override {
     LONGCA_CHECK(problem_.backward, "the plan was made for the forward pass only");
+    if (args.dsink != nullptr && !args.accumulate) std::fill_n(args.dsink, problem_.heads_q, 0.0F);
     for (std::int64_t head_k = 0; head_k < problem_.heads_k; ++head_k) {
       std::fill_n(keys_gradient_.as<float>(), tk_ * d_, 0.0F);
       std::fill_n(values_gradient_.as<float>(), tk_ * d_, 0.0F);
@@ -153,11 +156,26 @@ class NaivePlan final : public Plan {
     multiply_add(rows, b, n, c + begin * c_stride, c_stride, end - begin, n, k);
   }
 
-  /// scores_ = q · kᵀ of one query head, unscaled; queries_ = q.
+  /// What scores_ are to be multiplied by.
+  float score_scale() const { return problem_.softcap > 0 ? 1 : problem_.scale(); }
+
+  /// scores_ = q · kᵀ of one query head, unscaled, or capped; queries_ = q.
   void compute_scores(const ConstTensorView& q, const ConstTensorView& k, std::int64_t head) {
     load_head<T>(q, head, queries_.as<float>());
     load_transposed<T>(k, head / problem_.group_size(), keys_.as<float>());
     multiply({queries_.as<float>(), d_}, keys_.as<float>(), tk_, scores_.as<float>(), tk_, tq_, d_);
+    if (problem_.softcap == 0) return;
+    for_row_blocks(tq_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        cap_row(score_row(row), tk_, problem_.scale(), problem_.softcap);
+      }
+    });
+  }
+
+  void add_sinks(float sink, std::span<float> lse) {
+    for (std::int64_t row = 0; row < tq_; ++row) {
+      add_sink(result_.as<float>() + row * d_, lse[static_cast<std::size_t>(row)], sink, d_);
+    }
   }
 
   void store_output(const ForwardArgs& args, std::int64_t head, std::span<const float> lse) {
@@ -195,20 +213,30 @@ class NaivePlan final : public Plan {
   }
 
   /// Turns the scores into P and dP into dS = P ∘ (dP − delta) · scale, with delta = dO · O per
-  /// row.
+  /// row, times the slopes of a softcap; adds the head's dsink = −Σ exp(sink − lse) delta.
   void score_gradient(const BackwardArgs& args, std::int64_t head) {
+    std::vector<float> deltas(static_cast<std::size_t>(tq_));
     for_row_blocks(tq_, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<float> slopes(problem_.softcap > 0 ? static_cast<std::size_t>(tk_) : 0);
       for (std::int64_t q = begin; q < end; ++q) {
         float* p = score_row(q);
-        weights_row(p, tk_, allowed(head, q), problem_.scale(), args.lse.head(head)[q]);
+        if (!slopes.empty()) cap_slopes(p, tk_, problem_.softcap, slopes.data());
+        weights_row(p, tk_, allowed(head, q), score_scale(), args.lse.head(head)[q]);
         const float* dout = output_gradients_.as<float>() + q * d_;
         const float delta = args.o.dtype == DType::float32
                                 ? dot(dout, args.o.row<float>(q, head), d_)
                                 : dot(dout, args.o.row<T>(q, head), d_);
         float* ds = score_gradients_.as<float>() + q * tk_;
         for (std::int64_t k = 0; k < tk_; ++k) ds[k] = p[k] * (ds[k] - delta) * problem_.scale();
+        for (std::size_t k = 0; k < slopes.size(); ++k) ds[k] *= slopes[k];
+        deltas[static_cast<std::size_t>(q)] = delta;
       }
     });
+    if (args.dsink == nullptr) return;
+    const float* lse = args.lse.head(head);
+    for (std::int64_t q = 0; q < tq_; ++q) {
+      args.dsink[head] -= std::exp(args.sink[head] - lse[q]) * deltas[static_cast<std::size_t>(q)];
+    }
   }
 
   Problem problem_;
@@ -250,6 +278,8 @@ class NaiveCpu final : public Kernel {
       .dtypes = {DType::float32, DType::bfloat16},
       .head_dims = {},
       .deterministic = true,
+      .sinks = true,
+      .softcap = true,
   };
 };
 

@@ -143,6 +143,25 @@ void weights_row(float* row, std::int64_t keys, std::span<const Range> allowed, 
   std::fill(row + done, row + keys, 0.0F);
 }
 
+void cap_row(float* row, std::int64_t keys, float scale, float cap) {
+  for (std::int64_t k = 0; k < keys; ++k) row[k] = cap * std::tanh(scale * row[k] / cap);
+}
+
+void cap_slopes(const float* row, std::int64_t keys, float cap, float* slopes) {
+  for (std::int64_t k = 0; k < keys; ++k) {
+    const float t = row[k] / cap;
+    slopes[k] = (1.0F - t) * (1.0F + t);
+  }
+}
+
+void add_sink(float* o, float& lse, float sink, std::int64_t dim) {
+  const float maximum = std::max(lse, sink);
+  const float weight = std::exp(lse - maximum);
+  const float sum = weight + std::exp(sink - maximum);
+  for (std::int64_t c = 0; c < dim; ++c) o[c] *= weight / sum;
+  lse = maximum + std::log(sum);
+}
+
 void merge_row(float* o, float& lse, const float* o_new, float lse_new, std::int64_t dim) {
   if (lse_new == kMinusInfinity) return;
   const float maximum = std::max(lse, lse_new);

@@ -38,13 +38,22 @@ class RowIntervals {
   std::vector<Range> intervals_;
 };
 
-/// Turns a row of raw products q·k into softmax weights, 0 where masked; returns the row's
-/// lse, −∞ without an allowed key.
+/// Turns a row of raw products q·k, or capped scores with a scale of 1, into softmax weights, 0
+/// where masked; returns the row's lse, −∞ without an allowed key.
 float softmax_row(float* row, std::int64_t keys, std::span<const Range> allowed, float scale);
 
-/// Turns a row of raw products q·k into softmax weights by a known lse.
+/// Turns such a row into softmax weights by a known lse.
 void weights_row(float* row, std::int64_t keys, std::span<const Range> allowed, float scale,
                  float lse);
+
+/// Turns a row of raw products q·k into scores c · tanh(scale · product / c).
+void cap_row(float* row, std::int64_t keys, float scale, float cap);
+
+/// slopes = 1 − tanh² of a row of capped scores.
+void cap_slopes(const float* row, std::int64_t keys, float cap, float* slopes);
+
+/// Adds a sink to the softmax of a row, which scales its o down.
+void add_sink(float* o, float& lse, float sink, std::int64_t dim);
 
 /// Merges (o_new, lse_new), a row's result over some keys, into (o, lse), that over other keys.
 void merge_row(float* o, float& lse, const float* o_new, float lse_new, std::int64_t dim);

@@ -229,9 +229,11 @@ Inputs make_inputs(const Problem& problem, std::uint64_t seed, InputStyle style,
   const auto tensor = [&](std::int64_t tokens, int heads) {
     return Tensor(memory, problem.dtype, tokens, heads, problem.head_dim);
   };
-  Inputs inputs{
-      tensor(problem.tokens_q, problem.heads_q), tensor(problem.tokens_k, problem.heads_k),
-      tensor(problem.tokens_k, problem.heads_k), tensor(problem.tokens_q, problem.heads_q)};
+  Inputs inputs{tensor(problem.tokens_q, problem.heads_q),
+                tensor(problem.tokens_k, problem.heads_k),
+                tensor(problem.tokens_k, problem.heads_k),
+                tensor(problem.tokens_q, problem.heads_q),
+                {}};
   const Range queries{0, problem.tokens_q};
   const Range keys{0, problem.tokens_k};
   const InputLaw law = input_law(problem, style, documents);
@@ -239,6 +241,11 @@ Inputs make_inputs(const Problem& problem, std::uint64_t seed, InputStyle style,
   draw_rows(problem.device, inputs.k.view(), seed, InputTensor::k, {&keys, 1}, law);
   draw_rows(problem.device, inputs.v.view(), seed, InputTensor::v, {&keys, 1});
   draw_rows(problem.device, inputs.dout.view(), seed, InputTensor::dout, {&queries, 1});
+  if (problem.sink) {
+    inputs.sink = Tensor(memory, DType::float32, 1, problem.heads_q, 1);
+    const Range all{0, 1};
+    draw_rows(problem.device, inputs.sink.view(), seed, InputTensor::sink, {&all, 1});
+  }
   return inputs;
 }
 

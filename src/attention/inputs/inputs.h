@@ -61,12 +61,17 @@ Support inputs_offered(DType dtype);
 /// The inputs of one problem in its device's memory, rounded to its dtype.
 struct Inputs {
   Tensor q, k, v, dout;
+  Tensor sink;  ///< [1, heads_q, 1] float32, standard normal; empty without sinks
 
-  std::int64_t bytes() const { return q.bytes() + k.bytes() + v.bytes() + dout.bytes(); }
+  /// [heads_q] float32, or null.
+  const float* sink_logits() const { return static_cast<const float*>(sink.view().data); }
+  std::int64_t bytes() const {
+    return q.bytes() + k.bytes() + v.bytes() + dout.bytes() + sink.bytes();
+  }
 };
 
 /// Identifies a tensor's stream of random numbers.
-enum class InputTensor : std::uint32_t { q, k, v, dout };
+enum class InputTensor : std::uint32_t { q, k, v, dout, sink };
 
 /// Elements per Philox stream, see draw_normal.
 inline constexpr std::int64_t kInputChunk = 4096;
@@ -89,7 +94,8 @@ void draw_rows(DeviceKind device, const TensorView& tensor, std::uint64_t seed, 
 
 /// q and dout [tokens_q, heads_q, dim], k and v [tokens_k, heads_k, dim] in the memory of the
 /// problem's device: float32, or bfloat16 rounded to nearest from it; bitwise equal on every
-/// device. `documents` as of input_law. Throws InputError for other dtypes.
+/// device. Sink logits stay float32. `documents` as of input_law. Throws InputError for other
+/// dtypes.
 Inputs make_inputs(const Problem& problem, std::uint64_t seed,
                    InputStyle style = InputStyle::normal,
                    std::span<const std::int64_t> documents = {});

@@ -91,6 +91,13 @@ TileBound make_bound(double squared, double error_squared, double largest, doubl
   return {2 * std::sqrt(error_squared) + floor, 4 * largest + floor};
 }
 
+TileBound make_bound(std::span<const double> exact, std::span<const float> same_precision,
+                     const TileTerms& terms, std::int64_t rows, DType dtype) {
+  const TileBound bound =
+      make_bound(exact, same_precision, terms.magnitude(), terms.draws(rows), dtype);
+  return {bound.norm + terms.cap_noise(), bound.element + terms.cap_noise()};
+}
+
 double lse_bound(double score_magnitude, double lse, double keys) {
   return kFloat32Roundoff *
          (4 * score_magnitude + 8 * (1 + std::abs(lse)) + 0.75 * std::sqrt(keys));

@@ -18,6 +18,10 @@ struct TileTerms {
   /// Of gradients of scores: `squared` with ‖dO‖ ‖v‖ / √d, the deviation of dP over random values,
   /// in the place of |dP| + |delta|.
   double expected = 0;
+  /// With a softcap: `squared` with 1 in the place of the slopes 1 − tanh², and the largest capped
+  /// score, or more.
+  double uncapped_squared = 0;
+  double capped_score = 0;
 
   void add_row(double t) {
     squared += t;
@@ -27,6 +31,12 @@ struct TileTerms {
   /// has a few cells that matter, and dP is near 0 in them by chance, four fifths of what is
   /// expected. Of normal inputs, the sum over a tile of more cells is never so small.
   double magnitude() const { return std::sqrt(std::max(squared, 0.64 * expected)); }
+  /// What a softcap's tanh adds to the errors: an honest one is off by up to 4 · 2⁻²⁴ of itself,
+  /// and so are scores, whose absolute error is the relative one of P; slopes 1 − tanh² by twice 4
+  /// · 2⁻²⁴, however small they are.
+  double cap_noise() const {
+    return 4 * 0x1p-24 * (capped_score + 2) * std::sqrt(uncapped_squared);
+  }
   /// How many independent rounding errors a tile has whose `rows` rows would each have one: no more
   /// than 5 (Σ t)² / Σ t², since where scores are peaked few rows hold all. Of normal inputs even
   /// the first tile of a causal mask, where t falls as 1 / row, keeps its 64.
@@ -51,13 +61,18 @@ struct TileBound {
 TileBound make_bound(std::span<const double> exact, std::span<const float> same_precision,
                      double magnitude, std::int64_t draws, DType dtype);
 
+/// As above from the terms of a tile of `rows` rows, with their cap_noise.
+TileBound make_bound(std::span<const double> exact, std::span<const float> same_precision,
+                     const TileTerms& terms, std::int64_t rows, DType dtype);
+
 /// As above from ‖exact‖², ‖emulation − exact‖² and max |emulation − exact|.
 TileBound make_bound(double squared, double error_squared, double largest, double magnitude,
                      std::int64_t draws, DType dtype);
 
 /// The absolute bound of the error of lse: float32 noise. The error of a score, in any order of
-/// summation, is a small multiple of 2⁻²⁴ · scale · ‖q‖ · ‖k‖ (`score_magnitude`); the maximum and
-/// the logarithm round numbers of the size of lse. For normal inputs at d = 128 this is about 1e-5.
+/// summation, is a small multiple of 2⁻²⁴ · scale · ‖q‖ · ‖k‖ (`score_magnitude`; a softcap rounds
+/// scores again, which are no larger than it); the maximum and the logarithm round numbers of the
+/// size of lse. For normal inputs at d = 128 this is about 1e-5.
 ///
 /// The sum of the exponentials of `keys` keys adds 0.75 √keys · 2⁻²⁴: a sequential float32 sum of n
 /// positive terms has an error of standard deviation 0.24 √n · 2⁻²⁴, kernels sum a row in at least

@@ -152,6 +152,39 @@ std::optional<double> compare_lse(const ConstLseView& lse,
   return largest;
 }
 
+std::optional<double> compare_sinks(const float* dsink, std::span<const SinkGradient> expected,
+                                    Verdict& verdict) {
+  if (expected.empty()) return std::nullopt;
+  double squared = 0;
+  double reference_squared = 0;
+  std::int64_t wrong = 0;
+  double worst_ratio = 0;
+  const SinkGradient* worst = nullptr;
+  for (const SinkGradient& sink : expected) {
+    TileError error;
+    error.largest = std::abs(static_cast<double>(dsink[sink.head]) - sink.value);
+    error.squared = error.largest * error.largest;
+    squared += error.squared;
+    reference_squared += sink.value * sink.value;
+    const double ratio = error_ratio(error, sink.bound);
+    if (!(ratio <= 1)) ++wrong;
+    if (worst != nullptr && !(ratio > worst_ratio)) continue;
+    worst_ratio = ratio;
+    worst = &sink;
+  }
+  verdict.worst_ratio = std::max(verdict.worst_ratio, worst_ratio);
+  if (wrong > 0 && verdict.ok) {
+    const double found = static_cast<double>(dsink[worst->head]);
+    verdict.ok = false;
+    verdict.reason = fmt::format(
+        "dsink is {:.6g} instead of {:.6g} at head {}: off by {:.3g}, bound {:.3g} "
+        "({} of {} heads compared are wrong)",
+        std::isnan(found) ? std::abs(found) : found, worst->value, worst->head,
+        std::abs(found - worst->value), worst->bound.norm, wrong, expected.size());
+  }
+  return std::sqrt(reference_squared > 0 ? squared / reference_squared : squared);
+}
+
 Verdict forward_verdict(const Verdict& of_lse, const Verdict& of_o) {
   Verdict both = of_lse.ok ? of_o : of_lse;
   both.error_lse = of_lse.error_lse;

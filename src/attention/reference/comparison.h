@@ -67,6 +67,10 @@ std::optional<double> compare_lse(const ConstLseView& lse,
                                   const std::function<ExpectedLse(std::size_t)>& expected,
                                   Verdict& verdict);
 
+/// Compares dsink [heads_q], in host memory; returns the relative error as compare_output.
+std::optional<double> compare_sinks(const float* dsink, std::span<const SinkGradient> expected,
+                                    Verdict& verdict);
+
 /// The verdict on a forward pass from those on its lse and on its o. One whose o alone is right
 /// says so: "…; LSE off alone, O is right".
 Verdict forward_verdict(const Verdict& of_lse, const Verdict& of_o);

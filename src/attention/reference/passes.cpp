@@ -54,6 +54,12 @@ double largest_squared_column(const Real* columns, std::int64_t dim) {
   return static_cast<double>(*std::ranges::max_element(sums));
 }
 
+/// Of terms without slopes.
+void note_cap(TileTerms& terms, double capped_score) {
+  terms.capped_score = capped_score;
+  if (capped_score > 0) terms.uncapped_squared = terms.squared;
+}
+
 template <typename Real>
 TileTerms terms_of(const std::array<Real, kTile>& squares) {
   TileTerms terms;
@@ -73,6 +79,16 @@ std::array<Real, kTile> squared_columns(const Real* columns, std::int64_t dim) {
   return squares;
 }
 
+/// Bit i: token i of the owner sees a token of the partner.
+std::uint64_t tokens_seeing(const TileMask& mask, const TileMask::Partner& partner) {
+  std::uint64_t seen = 0;
+  for (std::int64_t i = 0; i < kTile; ++i) {
+    const bool sees = partner.bits < 0 || mask.bits[partner.bits][i] != 0;
+    seen |= std::uint64_t{sees} << i;
+  }
+  return seen;
+}
+
 /// sums[i] += x · p[i]².
 template <typename Real>
 void add_squares(const Real* p, Real x, std::array<Real, kTile>& sums) {
@@ -85,6 +101,7 @@ template <typename Real>
 TilePasses<Real>::TilePasses(const ReferenceProblem& problem)
     : problem_(problem),
       scale_(static_cast<Real>(problem.shape.scale())),
+      softcap_(static_cast<Real>(problem.shape.softcap)),
       dim_(problem.shape.head_dim),
       row_((dim_ + 3) / 4 * 4),
       owner_a_(reals(row_ * kTile)),
@@ -93,8 +110,11 @@ TilePasses<Real>::TilePasses(const ReferenceProblem& problem)
       partner_b_(reals(row_ * kTile)),
       scores_(reals(kCells)),
       gradients_(reals(kCells)),
+      slopes_(reals(kCells)),
       sum_a_(reals(row_ * kTile)),
-      sum_b_(reals(row_ * kTile)) {}
+      sum_b_(reals(row_ * kTile)) {
+  std::fill_n(slopes_.as<Real>(), kCells, Real(1));
+}
 
 template <typename Real>
 void TilePasses<Real>::load_rows(const TensorView& tensor, std::int64_t head, std::int64_t tile,
@@ -124,7 +144,7 @@ void TilePasses<Real>::load_columns(const TensorView& tensor, std::int64_t head,
   }
 }
 
-/// scores[p, i] = scale · partner[p] · owner[i], −∞ where the mask does not allow it.
+/// scores[p, i] = scale · partner[p] · owner[i], capped, −∞ where the mask does not allow it.
 template <typename Real>
 void TilePasses<Real>::compute_scores(const Real* partner, const Real* owner, const TileMask& mask,
                                       const TileMask::Partner& which) {
@@ -132,12 +152,26 @@ void TilePasses<Real>::compute_scores(const Real* partner, const Real* owner, co
   std::fill_n(s, kCells, Real(0));
   tile_product(partner, row_, std::int64_t{1}, owner, s, kTile, dim_);
   for (std::int64_t i = 0; i < kCells; ++i) s[i] *= scale_;
+  if (softcap_ > 0) cap_scores();
   if (which.bits < 0) return;
   const TileMask::Bits& allowed = mask.bits[which.bits];
   for (std::int64_t p = 0; p < kTile; ++p) {
     for (std::int64_t i = 0; i < kTile; ++i) {
       if ((allowed[i] >> p & 1) == 0) s[p * kTile + i] = kMinusInfinity<Real>;
     }
+  }
+}
+
+/// scores = c · tanh(scores / c), slopes = 1 − tanh².
+template <typename Real>
+void TilePasses<Real>::cap_scores() {
+  Real* s = scores_.as<Real>();
+  Real* t = slopes_.as<Real>();
+  for (std::int64_t i = 0; i < kCells; ++i) t[i] = s[i] / softcap_;
+  tanh_in_place(t, kCells);
+  for (std::int64_t i = 0; i < kCells; ++i) {
+    s[i] = softcap_ * t[i];
+    t[i] = (1 - t[i]) * (1 + t[i]);
   }
 }
 
@@ -170,9 +204,10 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
   Real* sum = sum_a_.as<Real>();
   std::fill_n(sum, row_ * kTile, Real(0));
   load_columns(problem_.inputs->q.view(), head_q, tile, q);
-  OnlineSoftmax<Real> softmax;
+  OnlineSoftmax<Real> softmax = begin_softmax(head_q);
   Lanes terms{};  // Σ (P ‖v‖)², before the division by the sum of weights
   double largest_k = 0;
+  ForwardMagnitudes magnitudes;
 
   const TileMask mask =
       TileMask::make(problem_.mask, problem_.mask_head(head_q), TileOwner::queries, tile);
@@ -180,6 +215,7 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
     load_rows(problem_.inputs->k.view(), head_k, partner.tile, k);
     load_rows(problem_.inputs->v.view(), head_k, partner.tile, v);
     compute_scores(k, q, mask, partner);
+    magnitudes.seen |= tokens_seeing(mask, partner);
     const auto& factor = softmax.advance(p);
     for (std::int64_t i = 0; i < kTile; ++i) terms[i] *= factor[i] * factor[i];
     for (std::int64_t j = 0; j < kTile; ++j) {
@@ -193,13 +229,35 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
     tile_product(v, std::int64_t{1}, row_, p, sum, row_, kTile);
   }
   finish_forward(head_q, tile, softmax, o, rows);
-  TileTerms of_o;
   for (std::int64_t i = 0; i < kTile; ++i) {
     const Real weight = softmax.weight(i);
-    if (weight > 0) of_o.add_row(static_cast<double>(terms[i] / (weight * weight)));
+    if (!(weight > 0)) continue;
+    terms[i] /= weight * weight;
+    magnitudes.o.add_row(static_cast<double>(terms[i]));
   }
-  const double largest_q = largest_squared_column(q, dim_);
-  return {static_cast<double>(scale_) * std::sqrt(largest_q * largest_k), of_o};
+  if (problem_.shape.sink) note_delta_magnitudes(terms, o, rows);
+  const double score = score_size(largest_squared_column(q, dim_), largest_k);
+  note_cap(magnitudes.o, capped_score(score));
+  magnitudes.score = score + capped_score(score);
+  return magnitudes;
+}
+
+/// scale · ‖q‖ · ‖k‖, which no score exceeds.
+template <typename Real>
+double TilePasses<Real>::score_size(double owner_squared, double partner_squared) const {
+  return static_cast<double>(scale_) * std::sqrt(owner_squared * partner_squared);
+}
+
+/// No capped score exceeds it; 0 without a softcap.
+template <typename Real>
+double TilePasses<Real>::capped_score(double score) const {
+  return std::min(score, static_cast<double>(softcap_));
+}
+
+template <typename Real>
+OnlineSoftmax<Real> TilePasses<Real>::begin_softmax(std::int64_t head_q) const {
+  if (!problem_.shape.sink) return {};
+  return OnlineSoftmax<Real>(static_cast<Real>(problem_.inputs->sink_logits()[head_q]));
 }
 
 /// Divides O by the row sums, stores it, and fills the row statistics.
@@ -224,6 +282,19 @@ void TilePasses<Real>::finish_forward(std::int64_t head_q, std::int64_t tile,
   }
 }
 
+/// After finish_forward, which leaves dO in partner_a_.
+template <typename Real>
+void TilePasses<Real>::note_delta_magnitudes(const Lanes& o_terms, const Real* o,
+                                             RowStatistics<Real>& rows) const {
+  const Real* dout = partner_a_.as<Real>();
+  for (std::int64_t i = 0; i < kTile; ++i) {
+    const double of_o = std::max(squared_norm(o + i * dim_, dim_), static_cast<double>(o_terms[i]));
+    const double squared = squared_norm(dout + i * row_, dim_) * of_o / static_cast<double>(dim_);
+    rows.delta_magnitude[i] =
+        std::max(static_cast<Real>(std::sqrt(squared)), std::abs(rows.delta[i]));
+  }
+}
+
 template <typename Real>
 TileTerms TilePasses<Real>::query_gradient(std::int64_t head_q, std::int64_t tile,
                                            const RowStatistics<Real>& rows, Real* dq) {
@@ -234,6 +305,7 @@ TileTerms TilePasses<Real>::query_gradient(std::int64_t head_q, std::int64_t til
   Real* v = partner_b_.as<Real>();
   Real* p = scores_.as<Real>();
   Real* ds = gradients_.as<Real>();
+  const Real* slope = slopes_.as<Real>();
   Real* sum = sum_a_.as<Real>();
   std::fill_n(sum, row_ * kTile, Real(0));
   load_columns(problem_.inputs->q.view(), head_q, tile, q);
@@ -256,32 +328,41 @@ TileTerms TilePasses<Real>::query_gradient(std::int64_t head_q, std::int64_t til
     tile_product(v, row_, std::int64_t{1}, dout, ds, kTile, dim_);  // dP
     for (std::int64_t j = 0; j < kTile; ++j) {
       const auto k_squared = static_cast<Real>(squared_norm(k + j * row_, dim_));
+      terms.partner_squared = std::max(terms.partner_squared, static_cast<double>(k_squared));
       const auto v_squared = static_cast<Real>(squared_norm(v + j * row_, dim_));
       for (std::int64_t i = 0; i < kTile; ++i) {
         const std::int64_t cell = j * kTile + i;
-        const Real term = p[cell] * (std::abs(ds[cell]) + std::abs(rows.delta[i]));
+        const Real uncapped = p[cell] * (std::abs(ds[cell]) + std::abs(rows.delta[i]));
+        const Real term = uncapped * slope[cell];
+        const Real weight = p[cell] * slope[cell];
         terms.found[i] += k_squared * term * term;
-        terms.expected[i] += k_squared * v_squared * p[cell] * p[cell];
-        ds[cell] = p[cell] * (ds[cell] - rows.delta[i]) * scale_;
+        terms.uncapped[i] += k_squared * uncapped * uncapped;
+        terms.expected[i] += k_squared * v_squared * weight * weight;
+        ds[cell] = weight * (ds[cell] - rows.delta[i]) * scale_;
       }
     }
     round_results(ds, kCells);
     tile_product(k, std::int64_t{1}, row_, ds, sum, row_, kTile);
   }
   store(sum, dq);
-  return of_scores(terms, squared_columns(dout, dim_));
+  const double score = score_size(largest_squared_column(q, dim_), terms.partner_squared);
+  return of_scores(terms, squared_columns(dout, dim_), capped_score(score));
 }
 
 /// The terms of dQ or dK, where `others` is ‖dO‖² of the rows or ‖v‖² of the keys.
 template <typename Real>
-TileTerms TilePasses<Real>::of_scores(const ScoreTerms& terms, const Lanes& others) const {
+TileTerms TilePasses<Real>::of_scores(const ScoreTerms& terms, const Lanes& others,
+                                      double largest_capped) const {
   const double scale_squared = static_cast<double>(scale_) * static_cast<double>(scale_);
   TileTerms sum;
   for (std::int64_t i = 0; i < kTile; ++i) {
     sum.add_row(scale_squared * static_cast<double>(terms.found[i]));
     sum.expected += scale_squared * static_cast<double>(terms.expected[i]) *
                     static_cast<double>(others[i]) / static_cast<double>(dim_);
+    if (softcap_ > 0)
+      sum.uncapped_squared += scale_squared * static_cast<double>(terms.uncapped[i]);
   }
+  sum.capped_score = largest_capped;
   return sum;
 }
 
@@ -311,8 +392,12 @@ typename TilePasses<Real>::KeyMagnitudes TilePasses<Real>::key_gradients(std::in
   }
   store(sum_a_.as<Real>(), dk);
   store(sum_b_.as<Real>(), dv);
-  return {of_scores(terms.dk, squared_columns(owner_b_.as<Real>(), dim_)), terms_of(terms.dv),
-          terms.seen};
+  const double score =
+      score_size(largest_squared_column(owner_a_.as<Real>(), dim_), terms.dk.partner_squared);
+  TileTerms of_dv = terms_of(terms.dv);
+  note_cap(of_dv, capped_score(score));
+  return {of_scores(terms.dk, squared_columns(owner_b_.as<Real>(), dim_), capped_score(score)),
+          of_dv, terms.seen};
 }
 
 /// Adds the contribution of the query tile in the partner buffers to the key tile in the owner
@@ -322,6 +407,7 @@ void TilePasses<Real>::add_query_tile(const TileMask& mask, const TileMask::Part
                                       const RowStatistics<Real>& rows, KeyTerms& terms) {
   Real* p = scores_.as<Real>();
   Real* ds = gradients_.as<Real>();
+  const Real* slope = slopes_.as<Real>();
   const Real* q = partner_a_.as<Real>();
   const Real* dout = partner_b_.as<Real>();
   compute_scores(q, owner_a_.as<Real>(), mask, partner);
@@ -335,20 +421,21 @@ void TilePasses<Real>::add_query_tile(const TileMask& mask, const TileMask::Part
   for (std::int64_t j = 0; j < kTile; ++j) {
     const Real delta = rows.delta[j];
     const auto q_squared = static_cast<Real>(squared_norm(q + j * row_, dim_));
+    terms.dk.partner_squared = std::max(terms.dk.partner_squared, static_cast<double>(q_squared));
     const auto dout_squared = static_cast<Real>(squared_norm(dout + j * row_, dim_));
     for (std::int64_t i = 0; i < kTile; ++i) {
       const std::int64_t cell = j * kTile + i;
-      const Real term = p[cell] * (std::abs(ds[cell]) + std::abs(delta));
+      const Real uncapped = p[cell] * (std::abs(ds[cell]) + std::abs(delta));
+      const Real term = uncapped * slope[cell];
+      const Real weight = p[cell] * slope[cell];
       terms.dk.found[i] += q_squared * term * term;
-      terms.dk.expected[i] += q_squared * dout_squared * p[cell] * p[cell];
+      terms.dk.uncapped[i] += q_squared * uncapped * uncapped;
+      terms.dk.expected[i] += q_squared * dout_squared * weight * weight;
       terms.dv[i] += dout_squared * p[cell] * p[cell];
-      ds[cell] = p[cell] * (ds[cell] - delta) * scale_;
+      ds[cell] = weight * (ds[cell] - delta) * scale_;
     }
   }
-  for (std::int64_t i = 0; i < kTile; ++i) {
-    const bool sees = partner.bits < 0 || mask.bits[partner.bits][i] != 0;
-    terms.seen |= std::uint64_t{sees} << i;
-  }
+  terms.seen |= tokens_seeing(mask, partner);
   round_results(p, kCells);
   round_results(ds, kCells);
   tile_product(dout, std::int64_t{1}, row_, p, sum_b_.as<Real>(), row_, kTile);

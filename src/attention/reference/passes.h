@@ -31,6 +31,11 @@ class OnlineSoftmax {
   using Lanes = std::array<Real, kTile>;
 
   OnlineSoftmax() { maximum_.fill(-std::numeric_limits<Real>::infinity()); }
+  /// Every row begins with a sink: a weight of score `sink` that has no value.
+  explicit OnlineSoftmax(Real sink) {
+    maximum_.fill(sink);
+    weight_.fill(1);
+  }
 
   /// Turns scores [kTile keys, kTile rows], 64-byte aligned, into weights. Returns the factor per
   /// row that rescales sums of earlier weights to the new row max.
@@ -57,7 +62,7 @@ class OnlineSoftmax {
     return factor_;
   }
 
-  /// Sum of the weights of row i; 0 if it has no key.
+  /// Sum of the weights of row i; 0 if it has neither key nor sink.
   Real weight(std::int64_t i) const { return weight_[i]; }
   Real lse(std::int64_t i) const { return maximum_[i] + std::log(weight_[i]); }
 
@@ -87,15 +92,22 @@ struct ReferenceProblem {
 /// Statistics of the rows of one query tile and head, from the forward to the backward pass.
 template <typename Real>
 struct RowStatistics {
-  std::array<Real, kTile> lse{};    ///< −∞ for a row without keys
+  std::array<Real, kTile> lse{};    ///< −∞ for a row without keys and sink
   std::array<Real, kTile> delta{};  ///< dO · O
+  /// Of problems with sinks: the magnitude to which rounding errors of delta scale, those of O
+  /// times a dO of random direction, ‖dO‖ / √d · √max(‖O‖², Σ (P ‖v‖)²), or |delta| if that is
+  /// larger.
+  std::array<Real, kTile> delta_magnitude{};
 };
 
 /// Rounding errors scale with the magnitude of the terms that a result is a sum of and not with the
 /// result, whose terms may cancel.
 struct ForwardMagnitudes {
-  double score = 0;  ///< max scale · ‖q‖ · ‖k‖ over the partner tiles
+  /// max scale · ‖q‖ · ‖k‖ over the partner tiles; with a softcap plus that or the cap, whichever
+  /// is smaller.
+  double score = 0;
   TileTerms o;
+  std::uint64_t seen = 0;  ///< bit i: row i of the tile has an allowed cell
 };
 
 /// Attention by tiles, written for clarity. With Real = double it is the reference itself. With
@@ -129,7 +141,8 @@ class TilePasses {
   using Lanes = std::array<Real, kTile>;
   /// Per token of a tile, of dQ or dK: TileTerms without factors that its cells share.
   struct ScoreTerms {
-    Lanes found{}, expected{};
+    Lanes found{}, expected{}, uncapped{};
+    double partner_squared = 0;  ///< the largest ‖k‖² of dQ's keys, ‖q‖² of dK's queries
   };
   /// Per key of a key tile: squares of the magnitudes of dk and dv.
   struct KeyTerms {
@@ -138,16 +151,21 @@ class TilePasses {
     std::uint64_t seen = 0;
   };
 
+  OnlineSoftmax<Real> begin_softmax(std::int64_t head_q) const;
   void finish_forward(std::int64_t head_q, std::int64_t tile, const OnlineSoftmax<Real>& softmax,
                       Real* o, RowStatistics<Real>& rows);
+  void note_delta_magnitudes(const Lanes& o_terms, const Real* o, RowStatistics<Real>& rows) const;
   void add_query_tile(const TileMask& seen_by, const TileMask::Partner& partner,
                       const RowStatistics<Real>& rows, KeyTerms& terms);
-  TileTerms of_scores(const ScoreTerms& terms, const Lanes& others) const;
+  TileTerms of_scores(const ScoreTerms& terms, const Lanes& others, double largest_capped) const;
+  double score_size(double owner_squared, double partner_squared) const;
+  double capped_score(double score) const;
   void load_rows(const TensorView& tensor, std::int64_t head, std::int64_t tile, Real* out) const;
   void load_columns(const TensorView& tensor, std::int64_t head, std::int64_t tile,
                     Real* out) const;
   void compute_scores(const Real* partner, const Real* owner, const TileMask& mask,
                       const TileMask::Partner& which);
+  void cap_scores();
   void round_results(Real* values, std::int64_t count) const;
   void store(const Real* columns, Real* rows) const;
   HostBuffer reals(std::int64_t count) const {
@@ -156,6 +174,7 @@ class TilePasses {
 
   const ReferenceProblem& problem_;
   Real scale_;
+  Real softcap_;
   std::int64_t dim_;
   std::int64_t row_;  ///< stride of a loaded row: dim zero-padded to a multiple of 4
   // The owner's tile, transposed: [dim, kTile].
@@ -164,6 +183,8 @@ class TilePasses {
   HostBuffer partner_a_, partner_b_;
   // S, then P; dP, then dS: [kTile of the partner, kTile of the owner].
   HostBuffer scores_, gradients_;
+  // dS / d(scale · q · k) of the softcap, 1 without: likewise.
+  HostBuffer slopes_;
   // Sums of the owner's results, transposed: [row_, kTile].
   HostBuffer sum_a_, sum_b_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <memory>
@@ -40,31 +41,40 @@ void for_tiles(const ReferenceProblem& problem, std::size_t count, const Body& b
 }
 
 template <typename T>
-double delta_of(const ConstTensorView& o, const ConstTensorView& dout, std::int64_t head,
-                std::int64_t token) {
-  const auto dot = [&](const auto* a, const auto* b) {
+double dot_rows_of(const ConstTensorView& a, const ConstTensorView& b, std::int64_t head,
+                   std::int64_t token) {
+  const auto dot = [&](const auto* x, const auto* y) {
     double sum = 0;
-    for (std::int64_t c = 0; c < o.dim; ++c) sum += double(float(a[c])) * double(float(b[c]));
+    for (std::int64_t c = 0; c < a.dim; ++c) sum += double(float(x[c])) * double(float(y[c]));
     return sum;
   };
-  const T* row = o.row<T>(token, head);
-  return dout.dtype == DType::float32 ? dot(row, dout.row<float>(token, head))
-                                      : dot(row, dout.row<BFloat16>(token, head));
+  const T* row = a.row<T>(token, head);
+  return b.dtype == DType::float32 ? dot(row, b.row<float>(token, head))
+                                   : dot(row, b.row<BFloat16>(token, head));
+}
+
+double dot_rows(const ConstTensorView& a, const ConstTensorView& b, std::int64_t head,
+                std::int64_t token) {
+  return a.dtype == DType::float32 ? dot_rows_of<float>(a, b, head, token)
+                                   : dot_rows_of<BFloat16>(a, b, head, token);
 }
 
 /// Row statistics of a query tile from a kernel's forward results.
 template <typename Real>
 RowStatistics<Real> statistics_from(const ConstTensorView& o, const ConstLseView& lse,
-                                    const ConstTensorView& dout, std::int64_t head,
+                                    const ConstTensorView& dout, bool sink, std::int64_t head,
                                     std::int64_t tile) {
   RowStatistics<Real> rows;
   rows.lse.fill(-std::numeric_limits<Real>::infinity());
   const std::int64_t first = tile * kTile;
   for (std::int64_t i = 0; i < std::min(kTile, o.tokens - first); ++i) {
     rows.lse[i] = static_cast<Real>(lse.head(head)[first + i]);
-    rows.delta[i] =
-        static_cast<Real>(o.dtype == DType::float32 ? delta_of<float>(o, dout, head, first + i)
-                                                    : delta_of<BFloat16>(o, dout, head, first + i));
+    rows.delta[i] = static_cast<Real>(dot_rows(o, dout, head, first + i));
+    if (!sink) continue;
+    const double squared = dot_rows(o, o, head, first + i) * dot_rows(dout, dout, head, first + i);
+    rows.delta_magnitude[i] =
+        std::max(static_cast<Real>(std::sqrt(squared / static_cast<double>(o.dim))),
+                 std::abs(rows.delta[i]));
   }
   return rows;
 }
@@ -119,12 +129,9 @@ void ReferenceResults::compute_forward() {
         worker.exact.forward(head, tile, tile_of(o_, i).data(), out.rows);
     out.score_magnitude = magnitudes.score;
     worker.same_precision.forward(head, tile, worker.values_a.data(), out.same_precision);
-    for (std::int64_t row = 0; row < kTile; ++row) {
-      const bool reached = out.rows.lse[row] != -std::numeric_limits<double>::infinity();
-      out.reached |= std::uint64_t{reached} << row;
-    }
-    out.o = make_bound(o(i), worker.values_a, magnitudes.o.magnitude(),
-                       magnitudes.o.draws(std::popcount(out.reached)), problem_.shape.dtype);
+    out.reached = magnitudes.seen;
+    out.o = make_bound(o(i), worker.values_a, magnitudes.o, std::popcount(out.reached),
+                       problem_.shape.dtype);
   });
 }
 
@@ -137,8 +144,8 @@ void ReferenceResults::compute_query_gradients() {
     const TileTerms terms =
         worker.exact.query_gradient(head, tile, out.rows, tile_of(dq_, i).data());
     worker.same_precision.query_gradient(head, tile, out.same_precision, worker.values_a.data());
-    out.dq = make_bound(dq(i), worker.values_a, terms.magnitude(),
-                        terms.draws(std::popcount(out.reached)), problem_.shape.dtype);
+    out.dq =
+        make_bound(dq(i), worker.values_a, terms, std::popcount(out.reached), problem_.shape.dtype);
   });
 }
 
@@ -158,12 +165,13 @@ void ReferenceResults::compute_key_gradients_from(const ConstTensorView& o,
   const std::uint64_t rows = hash_of(o, lse);
   if (std::exchange(given_, rows) == rows) return;
   const ConstTensorView dout = problem_.inputs->dout.view();
+  const bool sink = problem_.shape.sink;
   compute_key_tiles(
       [&](std::int64_t head, std::int64_t tile) {
-        return statistics_from<double>(o, lse, dout, head, tile);
+        return statistics_from<double>(o, lse, dout, sink, head, tile);
       },
       [&](std::int64_t head, std::int64_t tile) {
-        return statistics_from<float>(o, lse, dout, head, tile);
+        return statistics_from<float>(o, lse, dout, sink, head, tile);
       });
 }
 
@@ -178,11 +186,48 @@ void ReferenceResults::compute_key_tiles(const RowsOf64& exact, const RowsOf32& 
     // Independent rounding errors: one per key or per query row, whichever are fewer.
     const std::int64_t rows = problem_.shape.tokens_q * problem_.shape.group_size();
     const std::int64_t draws = std::min<std::int64_t>(std::popcount(found.seen), rows);
-    key_tiles_[i] = {
-        found.seen,
-        make_bound(dk(i), worker.values_a, found.dk.magnitude(), found.dk.draws(draws), dtype),
-        make_bound(dv(i), worker.values_b, found.dv.magnitude(), found.dv.draws(draws), dtype)};
+    key_tiles_[i] = {found.seen, make_bound(dk(i), worker.values_a, found.dk, draws, dtype),
+                     make_bound(dv(i), worker.values_b, found.dv, draws, dtype)};
   });
+  if (problem_.shape.sink) compute_sink_gradients(exact, same_precision);
+}
+
+void ReferenceResults::compute_sink_gradients(const RowsOf64& exact,
+                                              const RowsOf32& same_precision) {
+  std::vector<std::int64_t> heads;
+  for (const Range& range : heads_of(problem_.shape, selection_).q) {
+    for (std::int64_t head = range.begin; head < range.end; ++head) heads.push_back(head);
+  }
+  sink_gradients_.resize(heads.size());
+  ThreadPool::global().parallel_for(std::ssize(heads), [&](std::int64_t item, int) {
+    const auto i = static_cast<std::size_t>(item);
+    sink_gradients_[i] = sink_gradient(heads[i], exact, same_precision);
+  });
+}
+
+/// −Σ over rows of exp(sink − lse) delta. Its bound is that of a tile of one element, whose
+/// rounding error is one draw; its terms' errors are those of their deltas.
+SinkGradient ReferenceResults::sink_gradient(std::int64_t head, const RowsOf64& exact,
+                                             const RowsOf32& same_precision) const {
+  const float sink = problem_.inputs->sink_logits()[head];
+  const std::int64_t tokens = problem_.shape.tokens_q;
+  double value = 0;
+  double squared = 0;
+  float emulated = 0;
+  for (std::int64_t tile = 0; tile < tile_count(tokens); ++tile) {
+    const RowStatistics<double> rows = exact(head, tile);
+    const RowStatistics<float> rows32 = same_precision(head, tile);
+    float of_tile = 0;
+    for (std::int64_t i = 0; i < std::min(kTile, tokens - tile * kTile); ++i) {
+      const double p = std::exp(static_cast<double>(sink) - rows.lse[i]);
+      value -= p * rows.delta[i];
+      squared += p * p * rows.delta_magnitude[i] * rows.delta_magnitude[i];
+      of_tile -= std::exp(sink - rows32.lse[i]) * rows32.delta[i];
+    }
+    emulated += of_tile;
+  }
+  return {head, value,
+          make_bound({&value, 1}, {&emulated, 1}, std::sqrt(squared), 1, problem_.shape.dtype)};
 }
 
 std::int64_t ReferenceResults::bytes() const {

@@ -13,6 +13,13 @@
 
 namespace longca {
 
+/// dsink of a query head.
+struct SinkGradient {
+  std::int64_t head = 0;
+  double value = 0;
+  TileBound bound;
+};
+
 /// The reference's values and error bounds for the selected tiles. Every compute_ method but the
 /// last computes once.
 class ReferenceResults {
@@ -34,14 +41,17 @@ class ReferenceResults {
   const Selection& selection() const { return selection_; }
   void compute_forward();
   void compute_query_gradients();
-  /// dK and dV from the reference's own forward pass; not in Mode::tiles.
+  /// dK, dV and dsink from the reference's own forward pass; not in Mode::tiles.
   void compute_key_gradients();
-  /// dK and dV from the o and lse that a backward pass was given, unless they are of these
+  /// dK, dV and dsink from the o and lse that a backward pass was given, unless they are of these
   /// values already.
   void compute_key_gradients_from(const ConstTensorView& o, const ConstLseView& lse);
 
   const QueryTile& query_tile(std::size_t i) const { return query_tiles_[i]; }
   const KeyTile& key_tile(std::size_t i) const { return key_tiles_[i]; }
+  /// Of every query head of heads_of(selection()), computed with the key gradients; empty without
+  /// sinks.
+  std::span<const SinkGradient> sink_gradients() const { return sink_gradients_; }
   /// Values of the i-th selected tile: [kTile, dim].
   std::span<const double> o(std::size_t i) const { return tile_of(o_, i); }
   std::span<const double> dq(std::size_t i) const { return tile_of(dq_, i); }
@@ -63,6 +73,9 @@ class ReferenceResults {
   /// Index into selection().queries of a tile; not in Mode::tiles.
   std::size_t query_index(std::int64_t head_q, std::int64_t tile) const;
   void compute_key_tiles(const RowsOf64& exact, const RowsOf32& same_precision);
+  void compute_sink_gradients(const RowsOf64& exact, const RowsOf32& same_precision);
+  SinkGradient sink_gradient(std::int64_t head, const RowsOf64& exact,
+                             const RowsOf32& same_precision) const;
 
   const ReferenceProblem& problem_;
   Selection selection_;
@@ -70,6 +83,7 @@ class ReferenceResults {
   HostBuffer dk_, dv_;  ///< [selected key tiles, kTile, dim] float64
   std::vector<QueryTile> query_tiles_;
   std::vector<KeyTile> key_tiles_;
+  std::vector<SinkGradient> sink_gradients_;
   std::vector<std::int64_t> first_of_head_;  ///< per query head: index of its first tile, or −1
   bool has_forward_ = false;
   bool has_query_gradients_ = false;

@@ -85,6 +85,15 @@ HWY_INLINE void exponentials(Real* x, std::int64_t count) {
   }
 }
 
+template <typename Real>
+HWY_INLINE void hyperbolic_tangents(Real* x, std::int64_t count) {
+  const Tag<Real> tag;
+  const auto width = static_cast<std::int64_t>(hn::Lanes(tag));
+  for (std::int64_t i = 0; i < count; i += width) {
+    hn::Store(hn::Tanh(tag, hn::Load(tag, x + i)), tag, x + i);
+  }
+}
+
 }  // namespace
 
 void product_double(const double* a, std::int64_t a_row, std::int64_t a_column, const double* b,
@@ -101,6 +110,12 @@ void exp_double(double* x, std::int64_t count) {
 void exp_float(float* x, std::int64_t count) {
   exponentials(x, count);
 }
+void tanh_double(double* x, std::int64_t count) {
+  hyperbolic_tangents(x, count);
+}
+void tanh_float(float* x, std::int64_t count) {
+  hyperbolic_tangents(x, count);
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace longca
@@ -113,6 +128,8 @@ HWY_EXPORT(product_double);
 HWY_EXPORT(product_float);
 HWY_EXPORT(exp_double);
 HWY_EXPORT(exp_float);
+HWY_EXPORT(tanh_double);
+HWY_EXPORT(tanh_float);
 
 template <>
 void tile_product(const double* a, std::int64_t a_row, std::int64_t a_column, const double* b,
@@ -131,6 +148,14 @@ void exp_in_place(double* x, std::int64_t count) {
 template <>
 void exp_in_place(float* x, std::int64_t count) {
   HWY_DYNAMIC_DISPATCH(exp_float)(x, count);
+}
+template <>
+void tanh_in_place(double* x, std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(tanh_double)(x, count);
+}
+template <>
+void tanh_in_place(float* x, std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(tanh_float)(x, count);
 }
 
 }  // namespace longca

@@ -15,4 +15,8 @@ void tile_product(const Real* a, std::int64_t a_row, std::int64_t a_column, cons
 template <typename Real>
 void exp_in_place(Real* x, std::int64_t count);
 
+/// x ← tanh(x), likewise, with an error of at most 4 ulp.
+template <typename Real>
+void tanh_in_place(Real* x, std::int64_t count);
+
 }  // namespace longca

@@ -100,6 +100,7 @@ Verdict Reference::check_backward(const BackwardArgs& args) const {
   check_shape("dq", args.dq, shape.tokens_q, shape.heads_q, shape);
   check_shape("dk", args.dk, shape.tokens_k, shape.heads_k, shape);
   check_shape("dv", args.dv, shape.tokens_k, shape.heads_k, shape);
+  LONGCA_CHECK(!shape.sink || args.dsink != nullptr, "no dsink of a problem with sinks");
   ReferenceResults& results = impl_->results;
   results.compute_query_gradients();
   Verdict verdict;
@@ -114,6 +115,7 @@ Verdict Reference::check_backward(const BackwardArgs& args) const {
                                            &ReferenceResults::KeyTile::dk, verdict);
     verdict.error_dv = impl_->compare_keys({"dv", "KV head", "key"}, args.dv, &ReferenceResults::dv,
                                            &ReferenceResults::KeyTile::dv, verdict);
+    verdict.error_dsink = compare_sinks(args.dsink, results.sink_gradients(), verdict);
     compared += 2 * impl_->key_rows();
   }
   verdict.fraction = share(compared, impl_->all_query_rows() + 2 * impl_->all_key_rows());
@@ -157,6 +159,11 @@ void poison(const LseView& lse) {
   for (std::int64_t head = 0; head < lse.heads; ++head) {
     std::fill_n(lse.head(head), lse.tokens, std::numeric_limits<float>::quiet_NaN());
   }
+}
+
+Support reference_offered(const Problem& problem) {
+  if (problem.device == DeviceKind::cpu || (!problem.sink && problem.softcap == 0)) return {};
+  return Support::unsupported("the reference on GPUs has neither sinks nor a softcap");
 }
 
 std::unique_ptr<Verifier> make_verifier(const Problem& problem, const Mask& mask,

@@ -9,6 +9,7 @@
 #include "attention/api/kernel.h"
 #include "attention/api/problem.h"
 #include "attention/inputs/inputs.h"
+#include "core/status.h"
 
 namespace longca {
 
@@ -19,7 +20,7 @@ struct Verdict {
   double fraction = 1.0;  ///< share of the pass's output elements that were compared
   /// Relative Frobenius error ‖x − ref‖ / ‖ref‖ of the compared elements; of lse the largest
   /// absolute error. Absent if nothing of the output was compared.
-  std::optional<double> error_o, error_lse, error_dq, error_dk, error_dv;
+  std::optional<double> error_o, error_lse, error_dq, error_dk, error_dv, error_dsink;
   /// max error / bound over all compared tiles and rows; above 1 is wrong.
   double worst_ratio = 0;
 };
@@ -60,6 +61,9 @@ class Verifier {
   virtual std::int64_t bytes() const = 0;
 };
 
+/// ok, or `unsupported` where the device's reference lacks what the problem has.
+Support reference_offered(const Problem& problem);
+
 /// The verifier for the problem's device: `Reference` on the CPU, `CudaReference` on a GPU. Keeps a
 /// reference to `inputs`; `seed` chooses the tiles if the budget does not allow all.
 std::unique_ptr<Verifier> make_verifier(const Problem& problem, const Mask& mask,
@@ -77,10 +81,14 @@ std::int64_t estimate_verifier_bytes(const Problem& problem, const Mask& mask, V
 /// much to compute there, so its reference is computed from the (o, lse) that the backward pass was
 /// given. At least one tile of each kind is compared, whatever the budget.
 ///
+/// dsink of a query head is a sum over its rows, computed from the reference's or the given (o,
+/// lse) as dk and dv are.
+///
 /// lse has an absolute bound per row. The other outputs are bounded per tile of 64 tokens of a head
 /// by the error of an emulated honest kernel of the problem's dtype: twice its norm and four times
 /// its largest element, plus a floor for unavoidable rounding noise (bounds.h). A row or key
-/// without an allowed cell must be exactly 0, its lse −∞. NaN is wrong.
+/// without an allowed cell must be exactly 0, its lse −∞, or the sink. dsink has the bound of a
+/// tile of one element. NaN is wrong.
 ///
 /// Not thread-safe; computes on ThreadPool::global().
 class Reference : public Verifier {
@@ -93,7 +101,7 @@ class Reference : public Verifier {
   Reference& operator=(const Reference&) = delete;
 
   Verdict check_forward(ConstTensorView o, const ConstLseView* lse) const override;
-  /// Does not compare dk and dv if tiles are drawn and args.lse.data is null.
+  /// Does not compare dk, dv and dsink if tiles are drawn and args.lse.data is null.
   Verdict check_backward(const BackwardArgs& args) const override;
   CheckedHeads checked_heads() const override;
   double fraction() const override;

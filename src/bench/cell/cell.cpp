@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "attention/api/registry.h"
-#include "attention/inputs/inputs.h"
 #include "bench/cell/dump.h"
 #include "bench/cell/selection.h"
 #include "bench/cell/steps.h"
@@ -68,7 +67,7 @@ Support Cell::supported() const {
   }
   if (Support kernel = kernel_.supports(problem_, shared_.generated.mask); !kernel.ok())
     return kernel;
-  return inputs_offered(problem_.dtype);
+  return case_offered(case_);
 }
 
 /// `oom` before anything is allocated, where tensors and reference alone are too large.

@@ -45,6 +45,8 @@ void dump_cell(const std::filesystem::path& folder, Device& device, const Inputs
     write("dk.npy", outputs.dk);
     write("dv.npy", outputs.dv);
   }
+  if (inputs.sink.bytes() > 0) write("sink.npy", inputs.sink);
+  if (outputs.dsink.bytes() > 0) write("dsink.npy", outputs.dsink);
   std::ostringstream mask;
   write_mask_json(mask, generated, spec);
   replace_file(folder / "mask.json", mask.view());

@@ -28,6 +28,15 @@ GeneratedMask case_mask(const Case& c) {
   return selected_mask(c.mask_spec(), problem, q.view(), k.view());
 }
 
+Support case_offered(const Case& c) {
+  const Problem problem = c.problem();
+  if (c.scheme && problem.sink) {
+    return Support::unsupported("no scheme of context parallelism takes sinks, so not sink=1");
+  }
+  if (Support reference = reference_offered(problem); !reference.ok()) return reference;
+  return inputs_offered(problem.dtype);
+}
+
 CellProblem::CellProblem(const Case& c)
     : key(c.problem_key()), spec(c.mask_spec()), generated(case_mask(c)) {
   const Mask& mask = generated.mask;

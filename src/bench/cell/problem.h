@@ -19,6 +19,10 @@ namespace longca {
 /// values of the whole q and k, drawn on the case's device, so that every rank selects the same.
 GeneratedMask case_mask(const Case& c);
 
+/// ok, or `unsupported` where inputs, reference or schemes lack what the case has, whatever its
+/// kernel.
+Support case_offered(const Case& c);
+
 /// Called with the name of the stage that begins: "inputs", "reference", "plan", "forward",
 /// "verify", "backward", "time", "dump", "selection", "clean-up".
 using StageListener = std::function<void(std::string_view stage)>;

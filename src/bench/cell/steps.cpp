@@ -31,11 +31,9 @@ Verdict check(Pass pass, const Kernel& kernel, const CellProblem& shared, const 
 
 void note_verdict(const Verdict& verdict, Record& record) {
   const std::pair<const char*, const std::optional<double>*> errors[] = {
-      {"error_o", &verdict.error_o},
-      {"error_lse", &verdict.error_lse},
-      {"error_dq", &verdict.error_dq},
-      {"error_dk", &verdict.error_dk},
-      {"error_dv", &verdict.error_dv}};
+      {"error_o", &verdict.error_o},   {"error_lse", &verdict.error_lse},
+      {"error_dq", &verdict.error_dq}, {"error_dk", &verdict.error_dk},
+      {"error_dv", &verdict.error_dv}, {"error_dsink", &verdict.error_dsink}};
   for (const auto& [name, value] : errors) {
     if (*value) record.metrics[name] = **value;
   }

@@ -28,7 +28,8 @@ std::vector<NamedOutput> named(const Outputs& out) {
       {"lse", reinterpret_cast<std::byte*>(out.lse.view().data), out.lse.bytes()},
       tensor("dq", out.dq),
       tensor("dk", out.dk),
-      tensor("dv", out.dv)};
+      tensor("dv", out.dv),
+      tensor("dsink", out.dsink)};
   std::erase_if(all, [](const NamedOutput& output) { return output.data == nullptr; });
   return all;
 }
@@ -78,13 +79,18 @@ void fill_results(Device& device, const PassTensors& t, Pass pass, unsigned char
     fill(device, {t.o}, byte);
     fill(device, t.lse, byte);
   }
-  if (pass != Pass::forward) fill(device, {t.dq, t.dk, t.dv}, byte);
+  if (pass == Pass::forward) return;
+  fill(device, {t.dq, t.dk, t.dv}, byte);
+  if (t.dsink.data != nullptr) fill(device, {t.dsink}, byte);
 }
 
 std::uint64_t hash_results(Device& device, const PassTensors& t, Pass pass) {
-  if (pass == Pass::backward) return hash_values(device, {t.dq, t.dk, t.dv});
   if (pass == Pass::forward) return hash_values(device, {t.o}, &t.lse);
-  return hash_values(device, {t.o, t.dq, t.dk, t.dv}, &t.lse);
+  const std::uint64_t hash = pass == Pass::backward
+                                 ? hash_values(device, {t.dq, t.dk, t.dv})
+                                 : hash_values(device, {t.o, t.dq, t.dk, t.dv}, &t.lse);
+  if (t.dsink.data == nullptr) return hash;
+  return device.hash(hash, t.dsink.data, contiguous_bytes(t.dsink));
 }
 
 Outputs Outputs::for_problem(const Problem& p) {
@@ -101,6 +107,10 @@ Outputs Outputs::for_problem(const Problem& p) {
     out.dq = tensor(p.tokens_q, p.heads_q);
     out.dk = tensor(p.tokens_k, p.heads_k);
     out.dv = tensor(p.tokens_k, p.heads_k);
+    if (p.sink) {
+      out.dsink = OutputTensor(out.device->memory(),
+                               {nullptr, DType::float32, 1, p.heads_q, 1, p.heads_q, 1});
+    }
   }
   fill_margins(out);
   return out;
@@ -113,6 +123,7 @@ ForwardArgs Outputs::forward_args(const Inputs& inputs) const {
   args.v = inputs.v.view();
   args.o = o.view();
   args.lse = lse.view();
+  args.sink = inputs.sink_logits();
   args.stream = device->stream();
   return args;
 }
@@ -128,13 +139,15 @@ BackwardArgs Outputs::backward_args(const Inputs& inputs) const {
   args.dq = dq.view();
   args.dk = dk.view();
   args.dv = dv.view();
+  args.dsink = static_cast<float*>(dsink.view().data);
+  if (args.dsink != nullptr) args.sink = inputs.sink_logits();
   args.stream = device->stream();
   return args;
 }
 
 PassTensors Outputs::with(const Inputs& inputs) const {
   return {inputs.q.view(), inputs.k.view(), inputs.v.view(), inputs.dout.view(), o.view(),
-          lse.view(),      dq.view(),       dk.view(),       dv.view()};
+          lse.view(),      dq.view(),       dk.view(),       dv.view(),          dsink.view()};
 }
 
 void Outputs::poison_forward() const {
@@ -144,6 +157,7 @@ void Outputs::poison_forward() const {
 
 void Outputs::poison_backward() const {
   poison(*device, {dq.view(), dk.view(), dv.view()});
+  if (dsink.bytes() > 0) poison(*device, {dsink.view()});
 }
 
 std::string Outputs::written_margin() const {
@@ -162,15 +176,18 @@ std::string Outputs::written_margin() const {
 }
 
 std::uint64_t fingerprint(const Inputs& inputs, Device& device) {
-  return hash_values(device,
-                     {inputs.q.view(), inputs.k.view(), inputs.v.view(), inputs.dout.view()});
+  const std::uint64_t hash =
+      hash_values(device, {inputs.q.view(), inputs.k.view(), inputs.v.view(), inputs.dout.view()});
+  if (inputs.sink_logits() == nullptr) return hash;
+  return device.hash(hash, inputs.sink_logits(), inputs.sink.bytes());
 }
 
 std::int64_t tensor_bytes(const Problem& p) {
   const std::int64_t q = p.tokens_q * p.heads_q * p.head_dim * size_of(p.dtype);
   const std::int64_t k = p.tokens_k * p.heads_k * p.head_dim * size_of(p.dtype);
-  const std::int64_t forward = 2 * q + 2 * k + p.heads_q * p.tokens_q * 4;
-  return p.backward ? forward + 2 * q + 2 * k : forward;
+  const std::int64_t sink = p.sink ? p.heads_q * 4 : 0;
+  const std::int64_t forward = 2 * q + 2 * k + p.heads_q * p.tokens_q * 4 + sink;
+  return p.backward ? forward + 2 * q + 2 * k + sink : forward;
 }
 
 }  // namespace longca

@@ -39,9 +39,10 @@ struct PassTensors {
   TensorView o;
   LseView lse;
   TensorView dq, dk, dv;
+  TensorView dsink;  ///< [1, heads_q, 1] float32, of a problem with sinks; else without data
 };
 
-/// Sets every byte of a pass's results: o and lse, or dq, dk and dv, or of a step all.
+/// Sets every byte of a pass's results: o and lse, or all gradients, or of a step all.
 void fill_results(Device& device, const PassTensors& tensors, Pass pass, unsigned char byte);
 /// A hash of them.
 std::uint64_t hash_results(Device& device, const PassTensors& tensors, Pass pass);
@@ -81,6 +82,7 @@ struct Outputs {
   OutputTensor o;  ///< [tokens_q, heads_q, dim]
   OutputLse lse;   ///< [heads_q, tokens_q]
   OutputTensor dq, dk, dv;
+  OutputTensor dsink;  ///< [1, heads_q, 1] float32, of a problem with sinks
 
   static Outputs for_problem(const Problem& problem);
 

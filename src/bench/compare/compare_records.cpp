@@ -32,7 +32,8 @@ constexpr Tolerance kTolerances[] = {{"peak_bytes", 1.01, 1 << 16},
                                      {"error_lse", 1.5, 1e-6},
                                      {"error_dq", 1.5, 0},
                                      {"error_dk", 1.5, 0},
-                                     {"error_dv", 1.5, 0}};
+                                     {"error_dv", 1.5, 0},
+                                     {"error_dsink", 1.5, 0}};
 
 std::vector<MetricChange> changes_of(const Record& base, const Record& next) {
   std::vector<MetricChange> changes;

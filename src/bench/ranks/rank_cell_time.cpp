@@ -18,7 +18,7 @@ std::uint64_t seed_of_all(RankControl& control) {
 }
 
 PassTensors pass_tensors(const RankTensors& own) {
-  return {own.q, own.k, own.v, own.dout, own.o, own.lse, own.dq, own.dk, own.dv};
+  return {own.q, own.k, own.v, own.dout, own.o, own.lse, own.dq, own.dk, own.dv, {}};
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "attention/inputs/inputs.h"
 #include "bench/cell/device.h"
+#include "bench/cell/problem.h"
 #include "bench/cell/steps.h"
 #include "bench/ranks/rank_cell.h"
 #include "bench/ranks/rank_team.h"
@@ -32,7 +32,7 @@ Status RankRunner::set_up(const Case& c, const CellOptions& options) {
     return Status::unsupported(
         "mode graph replays the work of one GPU, not of ranks that wait for each other");
   }
-  if (Support offered = inputs_offered(c.dtype); !offered.ok()) return offered;
+  if (Support offered = case_offered(c); !offered.ok()) return offered;
   const DeviceKind kind = c.problem().device;
   if (Support there = usable(c.kernel, kind); !there.ok()) return there;
   if (Status read = read_own_files(options.own_files, c); !read.ok()) return read;

@@ -50,6 +50,8 @@ constexpr std::array kMetrics = {
                false},
     MetricInfo{"error_dv", "relative", "‖dV − reference‖ / ‖reference‖ over what was compared",
                false},
+    MetricInfo{"error_dsink", "relative",
+               "‖dsink − reference‖ / ‖reference‖ over the heads that were compared", false},
     MetricInfo{"verified_fraction", "fraction", "share of the output elements that were compared",
                true},
     MetricInfo{"kept_mass", "fraction",

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "attention/api/registry.h"
-#include "attention/inputs/inputs.h"
 #include "attention/reference/drawn_tiles.h"
 #include "attention/reference/verifier.h"
+#include "bench/cell/problem.h"
 #include "bench/cell/steps.h"
 #include "bench/cell/tensors.h"
 #include "bench/suite/axes.h"
@@ -97,12 +97,13 @@ std::string other_axes(const Case& c) {
 /// Asks the kernel; over ranks the scheme, since kernels see parts of the mask there.
 Support supported(const Case& c, const GeneratedMask& generated) {
   if (c.scheme) {
+    if (Support offered = case_offered(c); !offered.ok()) return offered;
     return find_scheme(*c.scheme).supports(parallel_problem(c, generated, kRanksPerNode));
   }
   const Problem problem = c.problem();
   const Kernel& kernel = KernelRegistry::global().find(c.kernel, problem.device);
   if (Support answer = kernel.supports(problem, generated.mask); !answer.ok()) return answer;
-  return inputs_offered(problem.dtype);
+  return case_offered(c);
 }
 
 Row row_of(const Case& c, const GeneratedMask* generated, const RunLimits& limits, Totals& totals) {

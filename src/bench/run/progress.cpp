@@ -39,7 +39,8 @@ std::string describe_record(const Record& record) {
   if (time != record.metrics.end() && tflops != record.metrics.end()) {
     text += fmt::format(", {:.3g} ms, {}", time->second, speed(tflops->second));
   }
-  for (const char* name : {"error_o", "error_lse", "error_dq", "error_dk", "error_dv"}) {
+  for (const char* name :
+       {"error_o", "error_lse", "error_dq", "error_dk", "error_dv", "error_dsink"}) {
     const auto error = record.metrics.find(name);
     // Errors are shown only for cells without a time.
     if (error == record.metrics.end() || time != record.metrics.end()) continue;

@@ -40,9 +40,9 @@ void shuffle(std::vector<Item>& items, PythonRandom& random) {
   items = std::move(shuffled);
 }
 
-constexpr std::array kLargestCounts = {"peak_bytes", "workspace_bytes", "device_bytes",
-                                       "error_o",    "error_lse",       "error_dq",
-                                       "error_dk",   "error_dv",        "temperature_c"};
+constexpr std::array kLargestCounts = {"peak_bytes",  "workspace_bytes", "device_bytes", "error_o",
+                                       "error_lse",   "error_dq",        "error_dk",     "error_dv",
+                                       "error_dsink", "temperature_c"};
 
 /// Metrics of all rounds but those of time, which samples give.
 std::map<std::string, double> joined_metrics(const Record& earlier, const Record& round) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "attention/api/registry.h"
+#include "attention/api/softcap.h"
 #include "bench/suite/axis_field.h"
 #include "bench/suite/axis_values.h"
 #include "bench/suite/scheme_axes.h"
@@ -117,6 +118,15 @@ Axis density_axis() {
   axis.parse = numbers_above("density", 0.0, 1.0);
   axis.applies = [](const MaskTraits& mask) { return mask.uses_blocks; };
   return field_axis<&Case::density>("density", std::move(axis));
+}
+
+Axis softcap_axis() {
+  Axis axis{.name = "softcap",
+            .values = "NUMBER",
+            .help = "c: scores s become c tanh(s / c) before the softmax; 0: as they are",
+            .standard = "0"};
+  axis.parse = numbers_or_zero("softcap", kMinSoftcap, kMaxSoftcap);
+  return quiet(field_axis<&Case::softcap>("softcap", std::move(axis)));
 }
 
 Axis device_axis() {
@@ -247,6 +257,10 @@ std::vector<Axis> make_table() {
   table.push_back(quiet(count_axis<&Case::deterministic>(
       "deterministic", "deterministic",
       "1: a backward pass that gives the same bits from call to call", "0", 0, 1)));
+  table.push_back(quiet(count_axis<&Case::sink>(
+      "sink", "sink", "1: a learned logit per query head in the softmax's denominator", "0", 0,
+      1)));
+  table.push_back(softcap_axis());
   table.push_back(lengths_axis());
   table.push_back(seed_axis());
   table.push_back(quiet(name_axis<&Case::inputs>(

@@ -127,6 +127,20 @@ ValueParser numbers_above(const std::string& axis, double low, double high) {
   };
 }
 
+ValueParser numbers_or_zero(const std::string& axis, double low, double high) {
+  return [=](std::string_view text) {
+    DistinctTexts values;
+    for (const auto item : split_list(axis, text)) {
+      const double number = parse_number(axis, item);
+      if (number != 0 && !(number >= low && number <= high)) {
+        throw_input_error("{} {} is neither 0 nor from {} to {}", axis, item, low, high);
+      }
+      values.add(number == 0 ? "0" : fmt::format("{}", number));
+    }
+    return values.take();
+  };
+}
+
 ValueParser head_pairs(const std::string& axis, std::int64_t high) {
   return [=](std::string_view text) {
     DistinctTexts values;

@@ -35,6 +35,8 @@ ValueParser counts_or_word(const std::string& axis, std::int64_t low, std::int64
                            const std::string& word);
 /// Finite numbers inside (low, high].
 ValueParser numbers_above(const std::string& axis, double low, double high);
+/// Numbers inside [low, high], or 0.
+ValueParser numbers_or_zero(const std::string& axis, double low, double high);
 /// "HQ:HK", or "H" for as many query as KV heads; HK must divide HQ.
 ValueParser head_pairs(const std::string& axis, std::int64_t high);
 /// Names out of a closed set; "all" is every one. Unknown ones suggest the nearest.

@@ -66,6 +66,8 @@ Problem Case::problem() const {
   problem.device = device == "cpu" ? DeviceKind::cpu : DeviceKind::cuda;
   problem.backward = pass != Pass::forward;
   problem.deterministic = deterministic.value_or(0) != 0;
+  problem.sink = sink.value_or(0) != 0;
+  problem.softcap = static_cast<float>(softcap.value_or(0));
   return problem;
 }
 

@@ -34,6 +34,8 @@ struct Case {
   DType dtype = DType::bfloat16;
   Pass pass = Pass::forward;
   std::optional<std::int64_t> deterministic;  ///< 1, or absent; of backward passes only
+  std::optional<std::int64_t> sink;           ///< 1, or absent
+  std::optional<double> softcap;              ///< positive, or absent
   std::uint64_t seed = 42;
   std::optional<std::string> lengths;
   std::optional<std::int64_t> window;

@@ -17,9 +17,9 @@ namespace {
 constexpr const char* kSeeds = "seeds";
 
 /// Metrics of which the largest draw counts.
-constexpr std::array<std::string_view, 9> kLargest = {
-    "peak_bytes", "workspace_bytes", "device_bytes", "error_o",      "error_lse",
-    "error_dq",   "error_dk",        "error_dv",     "temperature_c"};
+constexpr std::array<std::string_view, 10> kLargest = {
+    "peak_bytes", "workspace_bytes", "device_bytes", "error_o",     "error_lse",
+    "error_dq",   "error_dk",        "error_dv",     "error_dsink", "temperature_c"};
 
 std::string key_without_seed(const Record& record) {
   Case c = record.c;

@@ -117,6 +117,21 @@ TEST(Capabilities, BackwardAndAccumulateAreAskedForByTheProblem) {
               HasSubstr("no backward pass that gives the same bits"));
 }
 
+TEST(Capabilities, SinksAndSoftcapAreFalseUnlessAKernelSaysSo) {
+  Problem problem = problem_of(1, 1, 8, DType::float32);
+  const Capabilities without = limited([](Capabilities&) {});
+  const Capabilities with = limited([](Capabilities& c) { c.sinks = c.softcap = true; });
+  problem.sink = true;
+  EXPECT_THAT(check_capabilities(without, problem, full_mask(4)).reason,
+              HasSubstr("has no sinks in the softmax"));
+  EXPECT_TRUE(check_capabilities(with, problem, full_mask(4)).ok());
+  problem.sink = false;
+  problem.softcap = 30;
+  EXPECT_THAT(check_capabilities(without, problem, full_mask(4)).reason,
+              HasSubstr("does not cap scores, so not at 30"));
+  EXPECT_TRUE(check_capabilities(with, problem, full_mask(4)).ok());
+}
+
 TEST(Registry, KnowsTheBuiltInKernelsInOrder) {
   const auto names = KernelRegistry::global().names();
   ASSERT_GE(names.size(), 4U);

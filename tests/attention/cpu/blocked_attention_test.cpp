@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "attention/cpu/blocked_plan.h"
 #include "attention/cpu/dense_attention.h"
@@ -50,6 +51,8 @@ class StridedTensor {
 struct Tensors {
   StridedTensor q, k, v, dout, o, dq, dk, dv;
   HostLse lse;
+  const float* sink;
+  HostTensor dsink;
 
   Tensors(const Problem& p, const Inputs& inputs, bool gaps)
       : q(inputs.q.view(), gaps),
@@ -60,13 +63,21 @@ struct Tensors {
         dq(out_type(p), p.tokens_q, p.heads_q, p.head_dim, gaps),
         dk(out_type(p), p.tokens_k, p.heads_k, p.head_dim, gaps),
         dv(out_type(p), p.tokens_k, p.heads_k, p.head_dim, gaps),
-        lse(p.heads_q, p.tokens_q) {
+        lse(p.heads_q, p.tokens_q),
+        sink(inputs.sink_logits()),
+        dsink(DType::float32, 1, p.sink ? p.heads_q : 0, 1) {
+    poison(dsink.view());
     poison(lse.view());
   }
   static DType out_type(const Problem& p) { return p.accumulate ? DType::float32 : p.dtype; }
 
   ForwardArgs forward() const {
-    return {.q = q.view(), .k = k.view(), .v = v.view(), .o = o.view(), .lse = lse.view()};
+    return {.q = q.view(),
+            .k = k.view(),
+            .v = v.view(),
+            .o = o.view(),
+            .lse = lse.view(),
+            .sink = sink};
   }
   BackwardArgs backward() const {
     return {.dout = dout.view(),
@@ -77,7 +88,9 @@ struct Tensors {
             .lse = lse.view(),
             .dq = dq.view(),
             .dk = dk.view(),
-            .dv = dv.view()};
+            .dv = dv.view(),
+            .sink = sink,
+            .dsink = sink != nullptr ? dsink.view().row<float>(0, 0) : nullptr};
   }
 };
 
@@ -115,6 +128,19 @@ testing::AssertionResult lse_near(const ConstLseView& lse, const std::vector<dou
   return testing::AssertionSuccess();
 }
 
+testing::AssertionResult sinks_near(const HostTensor& dsink, const DenseAttention& expected,
+                                    double tolerance) {
+  double largest = 1;
+  for (const double value : expected.dsink) largest = std::max(largest, std::abs(value));
+  for (std::int64_t h = 0; h < dsink.view().heads; ++h) {
+    const float found = dsink.view().row<float>(0, h)[0];
+    const double want = expected.dsink[static_cast<std::size_t>(h)];
+    if (std::abs(static_cast<double>(found) - want) <= tolerance * largest) continue;
+    return testing::AssertionFailure() << "dsink[" << h << "] = " << found << ", expected " << want;
+  }
+  return testing::AssertionSuccess();
+}
+
 double tolerance(DType dtype) {
   return dtype == DType::float32 ? 1e-5 : 1e-2;
 }
@@ -136,6 +162,7 @@ void check_problem(DType dtype, std::uint32_t seed, const cpu::BlockedOptions& o
   ASSERT_TRUE(near("dq", x.dq.view(), expected.dq, 2 * tolerance(dtype)));
   ASSERT_TRUE(near("dk", x.dk.view(), expected.dk, 2 * tolerance(dtype)));
   ASSERT_TRUE(near("dv", x.dv.view(), expected.dv, 2 * tolerance(dtype)));
+  ASSERT_TRUE(sinks_near(x.dsink, expected, 2 * tolerance(dtype)));
 }
 
 /// Sanitizers make the float64 side slow; a quarter of the problems still meets every path.
@@ -197,33 +224,40 @@ void clear(const TensorView& x) {
   }
 }
 
-/// Runs the keys in two parts, each with a plan of its own that adds to what is there.
+/// Runs the keys in two parts, each with a plan of its own that adds to what is there. One of them
+/// takes the sinks.
 void run_in_two_parts(const Problem& whole, const Mask& mask, std::int64_t cut, const Tensors& x) {
   const Range rows[] = {{0, whole.tokens_q}};
   const auto each_part = [&](auto&& body) {
+    bool has_sinks = false;
     for (const Range keys : {Range{cut, whole.tokens_k}, Range{0, cut}}) {
       Problem part = whole;
       part.tokens_k = keys.size();
-      body(keys, *cpu::make_blocked_plan(part, mask.sub_mask(rows, {&keys, 1}), {}));
+      body(keys, !std::exchange(has_sinks, true),
+           *cpu::make_blocked_plan(part, mask.sub_mask(rows, {&keys, 1}), {}));
     }
   };
   std::fill_n(x.lse.view().data, whole.heads_q * whole.tokens_q,
               -std::numeric_limits<float>::infinity());
-  each_part([&](Range keys, Plan& plan) {
+  each_part([&](Range keys, bool takes_sinks, Plan& plan) {
     ForwardArgs args = x.forward();
     args.k = slice(args.k, keys);
     args.v = slice(args.v, keys);
     args.accumulate = true;
+    if (!takes_sinks) args.sink = nullptr;
     plan.forward(args);
   });
-  for (const TensorView& gradient : {x.dq.view(), x.dk.view(), x.dv.view()}) clear(gradient);
-  each_part([&](Range keys, Plan& plan) {
+  for (const TensorView& gradient : {x.dq.view(), x.dk.view(), x.dv.view(), x.dsink.view()}) {
+    clear(gradient);
+  }
+  each_part([&](Range keys, bool takes_sinks, Plan& plan) {
     BackwardArgs args = x.backward();
     args.k = slice(args.k, keys);
     args.v = slice(args.v, keys);
     args.dk = slice(args.dk, keys);
     args.dv = slice(args.dv, keys);
     args.accumulate = true;
+    if (!takes_sinks) args.dsink = nullptr;
     plan.backward(args);
   });
 }
@@ -244,6 +278,7 @@ void check_accumulation(DType dtype, std::uint32_t seed) {
   ASSERT_TRUE(near("dq", x.dq.view(), expected.dq, 2 * tolerance(dtype)));
   ASSERT_TRUE(near("dk", x.dk.view(), expected.dk, 2 * tolerance(dtype)));
   ASSERT_TRUE(near("dv", x.dv.view(), expected.dv, 2 * tolerance(dtype)));
+  ASSERT_TRUE(sinks_near(x.dsink, expected, 2 * tolerance(dtype)));
 }
 
 TEST(BlockedAttention, PartsOfTheKeysAddUpToTheWhole) {
@@ -263,6 +298,8 @@ std::string output_bytes(const Tensors& x) {
     bytes.append(static_cast<const char*>(t->owned().view().data),
                  static_cast<std::size_t>(t->owned().bytes()));
   }
+  bytes.append(static_cast<const char*>(x.dsink.view().data),
+               static_cast<std::size_t>(x.dsink.bytes()));
   return bytes;
 }
 

@@ -31,9 +31,18 @@ struct Doubles {
 /// Attention and its gradients by their definitions, cell by cell in float64.
 struct DenseAttention {
   Doubles o, dq, dk, dv;
-  std::vector<double> lse;  ///< [heads_q, tokens_q], −∞ for a row without keys
+  std::vector<double> lse;    ///< [heads_q, tokens_q], −∞ for a row without keys and sink
+  std::vector<double> dsink;  ///< [heads_q], 0 without sinks
 };
-DenseAttention dense_attention(const Problem& problem, const Mask& mask, const Inputs& inputs);
+/// A mistake to plant.
+enum class DenseFault : std::uint8_t {
+  none,
+  lse_without_sink,    ///< of the result alone: o and gradients go by the right one
+  slope_left_out,      ///< gradients take the softcap's 1 − tanh² for 1
+  sink_sees_no_value,  ///< delta without the sink's share: of the keys' softmax alone
+};
+DenseAttention dense_attention(const Problem& problem, const Mask& mask, const Inputs& inputs,
+                               DenseFault fault = DenseFault::none);
 
 /// One element of a tensor of any dtype.
 double element(const ConstTensorView& x, std::int64_t token, std::int64_t head, std::int64_t k);

@@ -1,6 +1,7 @@
 #include "attention/cpu/random_problem.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace longca::test {
@@ -81,6 +82,9 @@ Problem random_problem(DType dtype, std::mt19937& random) {
   problem.head_dim = kDims[static_cast<std::size_t>(integer(0, 10, random))];
   problem.dtype = dtype;
   problem.backward = true;
+  problem.sink = integer(0, 2, random) == 0;
+  if (integer(0, 2, random) == 0)
+    problem.softcap = std::ldexp(1.0F, static_cast<int>(integer(-2, 5, random)));
   return problem;
 }
 

@@ -13,7 +13,8 @@ namespace longca::test {
 Mask random_mask(std::int64_t tokens_q, std::int64_t tokens_k, int heads_q, int heads_k,
                  std::mt19937& random);
 
-/// A random shape: GQA ratios, head dimensions, tokens_q ≠ tokens_k, 0 and 1 and odd lengths.
+/// A random shape: with or without sinks and a softcap of 1/4 to 32; GQA ratios, head dimensions,
+/// tokens_q ≠ tokens_k, 0 and 1 and odd lengths.
 Problem random_problem(DType dtype, std::mt19937& random);
 
 }  // namespace longca::test

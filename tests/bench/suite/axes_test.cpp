@@ -182,6 +182,51 @@ TEST(Axes, DeterminismIsAskedOfBackwardPassesOnly) {
   EXPECT_FALSE(canonical(c).deterministic.has_value());
 }
 
+TEST(Axes, SinkAndSoftcapAreInAKeyWhereTheyAreNot0) {
+  Case c;
+  c.kernel = "naive";
+  c.mask = "full";
+  c.tokens = 64;
+  const Case plain = canonical(c);
+  find_axis("sink").assign(c, "0");
+  find_axis("softcap").assign(c, find_axis("softcap").parse("0.0").front());
+  EXPECT_EQ(canonical(c), plain);
+  EXPECT_FALSE(c.problem().sink);
+  EXPECT_EQ(c.problem().softcap, 0.0F);
+  find_axis("sink").assign(c, "1");
+  find_axis("softcap").assign(c, "30");
+  EXPECT_TRUE(c.problem().sink);
+  EXPECT_EQ(c.problem().softcap, 30.0F);
+  EXPECT_EQ(canonical(c).key(),
+            "kernel=naive mask=full tokens=64 heads=1:1 dim=128 dtype=bfloat16 pass=forward "
+            "sink=1 softcap=30 seed=42 device=cpu mode=burst");
+  EXPECT_NE(canonical(c).problem_key(), plain.problem_key());
+  const nlohmann::json json = canonical(c);
+  EXPECT_EQ(json.at("sink"), 1);
+  EXPECT_EQ(json.at("softcap"), 30.0);
+  EXPECT_EQ(json.get<Case>(), canonical(c));
+  EXPECT_FALSE(nlohmann::json(plain).contains("sink"));
+  EXPECT_FALSE(nlohmann::json(plain).contains("softcap"));
+}
+
+TEST(Axes, SinkAndSoftcapAreWithinTheirLimits) {
+  const auto reason_of = [](const char* axis, const char* value) -> std::string {
+    try {
+      find_axis(axis).parse(value);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "taken";
+  };
+  EXPECT_EQ(reason_of("softcap", "0,0.001,30,1e6"), "taken");
+  for (const char* value : {"-1", "-0.5", "1e-4", "1e7", "inf", "nan", "cap"}) {
+    EXPECT_THAT(reason_of("softcap", value), ::testing::HasSubstr(value));
+  }
+  EXPECT_EQ(reason_of("softcap", "-30"), "softcap -30 is neither 0 nor from 0.001 to 1000000");
+  EXPECT_THAT(reason_of("sink", "2"), ::testing::HasSubstr("2"));
+  EXPECT_THAT(reason_of("sink", "-1"), ::testing::HasSubstr("-1"));
+}
+
 TEST(Axes, OfRanksComeLastInAKeyAndOnlyWithAScheme) {
   Case c;
   c.kernel = "naive";

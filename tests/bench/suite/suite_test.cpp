@@ -326,6 +326,8 @@ Suite any_suite(bool over_ranks) {
       {"dtype", {"float32", "bfloat16"}},
       {"pass", {"forward", "backward"}},
       {"deterministic", {"0", "1"}},
+      {"sink", {"0", "1"}},
+      {"softcap", {"0", "30", "50"}},
       {"lengths", {"pile", "prolong64k"}},
       {"seed", {"1", "2", "3"}},
       {"window", {"auto", "16", "1024"}},
