@@ -225,7 +225,7 @@ class NaivePlan final : public Plan {
         const float* dout = output_gradients_.as<float>() + q * d_;
         const float delta = args.o.dtype == DType::float32
                                 ? dot(dout, args.o.row<float>(q, head), d_)
-                                : dot(dout, args.o.row<T>(q, head), d_);
+                                : dot(dout, args.o.row<BFloat16>(q, head), d_);
         float* ds = score_gradients_.as<float>() + q * tk_;
         for (std::int64_t k = 0; k < tk_; ++k) ds[k] = p[k] * (ds[k] - delta) * problem_.scale();
         for (std::size_t k = 0; k < slopes.size(); ++k) ds[k] *= slopes[k];

@@ -60,7 +60,8 @@ constexpr PhiloxCounter direction_signs(const InputShape& shape, PhiloxKey key, 
 }
 /// `along` of a row.
 constexpr float along_direction(const InputShape& shape, std::int64_t row) {
-  return shape.shift + shape.slope * static_cast<float>(row / shape.heads - shape.origin);
+  const std::int64_t token = row / shape.heads;
+  return shape.shift + shape.slope * static_cast<float>(token - shape.origin);
 }
 /// The value of dimension `d` of a row, given its direction_signs and along_direction.
 constexpr float shaped(float normal, const InputShape& shape, const PhiloxCounter& signs,
