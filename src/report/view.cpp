@@ -158,6 +158,7 @@ bool has_draws(const View& view) {
 
 std::string_view interval_mark(const Record& record) {
   if (!record.metrics.contains("time_ms")) return "";
+  if (record.c.platform) return "";  // simulated: there are no repetitions
   if (!record.metrics.contains("time_ci_pct")) return kNoIntervalMark;
   return record.stop == "time_limit" ? kUnsettledMark : "";
 }
