@@ -210,9 +210,11 @@ View make_view(std::span<const Record> records) {
       const auto has = [&](const Record& record) { return facet.text(record).has_value(); };
       const auto first = std::find_if(records.begin(), records.end(), has);
       view.common.emplace_back(facet.name, *facet.text(*first));
+    } else if (place == Place::section) {
+      section_facets.push_back(std::move(facet));
+    } else if (place == Place::group) {
+      group_facets.push_back(std::move(facet));
     }
-    if (place == Place::section) section_facets.push_back(std::move(facet));
-    if (place == Place::group) group_facets.push_back(std::move(facet));
   }
   add_origins(view.common, records);
   double largest = 0;
