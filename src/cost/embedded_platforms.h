@@ -5,12 +5,13 @@
 
 namespace longca::cost {
 
-struct EmbeddedPlatform {
+/// A page of a folder of configs/, put into the program when it is built.
+struct EmbeddedPage {
   std::string_view name;
   std::string_view toml;
 };
 
-/// The pages of configs/platforms/, put into the program when it is built, in order of names.
-std::span<const EmbeddedPlatform> embedded_platforms();
+/// The pages of configs/platforms/, in order of names.
+std::span<const EmbeddedPage> embedded_platforms();
 
 }  // namespace longca::cost

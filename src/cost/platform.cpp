@@ -145,13 +145,13 @@ Platform parse_platform(std::string_view toml, std::string_view path) {
 
 std::vector<std::string> platform_names() {
   std::vector<std::string> names;
-  for (const EmbeddedPlatform& page : embedded_platforms()) names.emplace_back(page.name);
+  for (const EmbeddedPage& page : embedded_platforms()) names.emplace_back(page.name);
   return names;
 }
 
 Platform load_platform(const std::string& name) {
   if (name.ends_with(".toml")) return parse_platform(text_of(name), name);
-  for (const EmbeddedPlatform& page : embedded_platforms()) {
+  for (const EmbeddedPage& page : embedded_platforms()) {
     if (page.name == name) return parse_platform(page.toml, name + ".toml");
   }
   throw_input_error("unknown platform '{}'{}", name, suggestion(name, platform_names()));

@@ -163,14 +163,14 @@ Cluster parse_cluster(std::string_view toml, std::string_view path) {
 
 std::vector<std::string> cluster_names() {
   std::vector<std::string> names;
-  for (const EmbeddedCluster& page : embedded_clusters()) names.emplace_back(page.name);
+  for (const cost::EmbeddedPage& page : embedded_clusters()) names.emplace_back(page.name);
   for (std::string& name : cost::platform_names()) names.push_back(std::move(name));
   return names;
 }
 
 Cluster load_cluster(const std::string& name) {
   if (name.ends_with(".toml")) return parse_cluster(page_text(name), name);
-  for (const EmbeddedCluster& page : embedded_clusters()) {
+  for (const cost::EmbeddedPage& page : embedded_clusters()) {
     if (page.name == name) return parse_cluster(page.toml, name + ".toml");
   }
   const auto names = cluster_names();

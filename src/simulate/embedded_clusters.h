@@ -1,15 +1,12 @@
 #pragma once
 
 #include <span>
-#include <string_view>
+
+#include "cost/embedded_platforms.h"
 
 namespace longca::simulate {
 
-/// A page of configs/clusters/.
-struct EmbeddedCluster {
-  std::string_view name;
-  std::string_view toml;
-};
-std::span<const EmbeddedCluster> embedded_clusters();
+/// The pages of configs/clusters/, in order of names.
+std::span<const cost::EmbeddedPage> embedded_clusters();
 
 }  // namespace longca::simulate
