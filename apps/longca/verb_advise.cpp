@@ -13,6 +13,7 @@
 #include "advise/advice_text.h"
 #include "advise/documents.h"
 #include "advise/rank_advisor.h"
+#include "bench/suite/axis_values.h"
 #include "bench/suite/cases.h"
 #include "bench/suite/suite.h"
 #include "core/error.h"
@@ -44,12 +45,11 @@ advise::Objective objective_of(const std::string& name) {
                     suggestion(name, known));
 }
 
-std::vector<const advise::Need*> needs_of(std::string_view list) {
+std::vector<const advise::Need*> needs_of(const std::string& list) {
   std::vector<const advise::Need*> needs;
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    needs.push_back(&advise::find_need(list.substr(0, comma)));
-    list.remove_prefix(std::min(comma + 1, list.size()));
+  if (list.empty()) return needs;
+  for (const std::string_view name : split_list("--needs", list)) {
+    needs.push_back(&advise::find_need(name));
   }
   return needs;
 }
