@@ -12,7 +12,7 @@ constexpr int kReweightings = 4;
 constexpr int kSweeps = 200;
 constexpr double kSettled = 1e-7;
 /// A relative error below this weighs no more than it: what runs of one program differ by.
-constexpr double kLeastError = 0.01;
+constexpr double kMinError = 0.01;
 
 /// Rows divided by their values, one after the other.
 struct RelativeRows {
@@ -110,8 +110,7 @@ std::vector<double> fit_non_negative(std::span<const FitRow> rows) {
       coefficients[i] = scaled[i] * equations.scale[i];
     }
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      weights[i] =
-          1 / std::max(std::abs(relative_error(relative.row(i), coefficients)), kLeastError);
+      weights[i] = 1 / std::max(std::abs(relative_error(relative.row(i), coefficients)), kMinError);
     }
   }
   return coefficients;

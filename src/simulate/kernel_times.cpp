@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kTerms = 3;  // cells, rows, calls
 using Terms = std::array<double, kTerms>;
-constexpr double kLeastWeight = 1e-6;  ///< of a call that takes quite another time
-constexpr double kLeastWork = 0.1;     ///< of a call's time is spent on cells
+constexpr double kMinWeight = 1e-6;  ///< of a call that takes quite another time
+constexpr double kMinWork = 0.1;     ///< of a call's time is spent on cells
 
 double flops_of_cell(const TimedCall& call, cost::Pass pass) {
   const cost::HeadShape shape{
@@ -96,15 +96,15 @@ CallRate fit_rate(std::span<const TimedCall> calls, cost::Pass pass) {
     }
   }
   Terms best{};
-  double least = std::numeric_limits<double>::infinity();
+  double min_error = std::numeric_limits<double>::infinity();
   for (unsigned used = 1; used < 1U << kTerms; used += 2) {  // always the cells
     const Terms solution = solve(products, sums, used);
     const bool possible =
         solution[0] > 0 && std::ranges::all_of(solution, [](double x) { return x >= 0; });
     if (!possible) continue;
     const double error = squared_error(solution, terms);
-    if (error >= least) continue;
-    least = error;
+    if (error >= min_error) continue;
+    min_error = error;
     best = solution;
   }
   if (best[0] == 0) return {};
@@ -119,10 +119,10 @@ CallRate scaled_to(CallRate rate, std::span<const TimedCall> calls, cost::Pass p
   double weights = 0;
   for (const TimedCall& call : calls) {
     const double distance = seconds > 0 ? std::log2(call.seconds / seconds) : 0;
-    const double weight = std::max(std::exp(-0.5 * distance * distance), kLeastWeight);
+    const double weight = std::max(std::exp(-0.5 * distance * distance), kMinWeight);
     const double fixed = rate.seconds_per_call;
     const double work = rate.seconds(call.area, call.rows, call.heads, call.head_dim, pass) - fixed;
-    sum += weight * std::log(std::max(call.seconds - fixed, kLeastWork * call.seconds) / work);
+    sum += weight * std::log(std::max(call.seconds - fixed, kMinWork * call.seconds) / work);
     weights += weight;
   }
   rate.flops_per_second /= std::exp(sum / weights);
