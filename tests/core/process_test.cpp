@@ -109,7 +109,10 @@ TEST_P(LeavesNoDescendant, OutsideOfItsGroup) {
 INSTANTIATE_TEST_SUITE_P(
     ChildProcess, LeavesNoDescendant,
     ::testing::Values(Departure{"WhenItIsKilled", with_runaway("sleep 1000"), std::nullopt},
-                      Departure{"WhenItEndsByItself", with_runaway("sleep 0.2; exit 4"), 4},
+                      Departure{"WhenItEndsByItself",  // and not before the other is there
+                                shell("id=$(setsid sh -c 'echo $$; exec sleep 1000 >&2' &)\n"
+                                      "echo $id; exit 4"),
+                                4},
                       Departure{
                           "ThoughTheParentIsGone",  // the double fork of daemons
                           shell("(setsid sh -c 'echo $$; exec sleep 1000' &); exec sleep 1000"),
