@@ -60,12 +60,18 @@ struct ExpectedLse {
   double keys = 0;               ///< argument of lse_bound: mean over the rows
 };
 
+/// share_of_small_weights of a row.
+using ShareOfSmallWeights = std::function<double(std::int64_t head, std::int64_t row)>;
+
 /// Compares lse, in host memory, with `expected(i)` at every items[i]; returns the largest absolute
-/// error, +∞ for NaN or if only one of the two is −∞.
+/// error, +∞ for NaN or if only one of the two is −∞. Of a row beyond lse_bound, `small` is added
+/// to the bound, if there are no more than kRecomputedRows of them: it is dear, and an order of
+/// keys that brings rows so far off does so to few.
+inline constexpr int kRecomputedRows = 64;
 std::optional<double> compare_lse(const ConstLseView& lse,
                                   const std::vector<Selection::Item>& items,
                                   const std::function<ExpectedLse(std::size_t)>& expected,
-                                  Verdict& verdict);
+                                  const ShareOfSmallWeights& small, Verdict& verdict);
 
 /// Compares dsink [heads_q], in host memory; returns the relative error as compare_output.
 std::optional<double> compare_sinks(const float* dsink, std::span<const SinkGradient> expected,

@@ -23,7 +23,7 @@ void add_scaled(double factor, const float* x, std::vector<double>& sum) {
   for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += factor * double{x[c]};
 }
 
-const float* row_of(const std::vector<float>& values, std::int64_t row, int dim) {
+const float* row_of(std::span<const float> values, std::int64_t row, int dim) {
   return values.data() + row * dim;
 }
 
@@ -36,6 +36,15 @@ void for_tokens(std::span<const Range> ranges, const Visit& visit) {
 
 }  // namespace
 
+std::vector<double> exact_scores(std::span<const float> q, std::span<const float> k, int dim,
+                                 double scale, std::span<const Range> keys) {
+  std::vector<double> scores;
+  for_tokens(keys, [&](std::int64_t key) {
+    scores.push_back(scale * dot(q.data(), row_of(k, key, dim), dim));
+  });
+  return scores;
+}
+
 ExactRow exact_row(const HeadValues& head, std::int64_t row, std::span<const Range> keys) {
   const int dim = head.dim;
   const float* q = row_of(head.q, row, dim);
@@ -43,12 +52,10 @@ ExactRow exact_row(const HeadValues& head, std::int64_t row, std::span<const Ran
   ExactRow out;
   out.o.resize(static_cast<std::size_t>(dim));
   out.dq.resize(out.o.size());
-  std::vector<double> scores;
+  const std::vector<double> scores =
+      exact_scores({q, static_cast<std::size_t>(dim)}, head.k, dim, head.scale, keys);
   double largest = -std::numeric_limits<double>::infinity();
-  for_tokens(keys, [&](std::int64_t k) {
-    scores.push_back(head.scale * dot(q, row_of(head.k, k, dim), dim));
-    largest = std::max(largest, scores.back());
-  });
+  for (const double score : scores) largest = std::max(largest, score);
   double weight = 0;
   for (const double score : scores) weight += std::exp(score - largest);
   out.lse = largest + std::log(weight);

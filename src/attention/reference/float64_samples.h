@@ -31,6 +31,11 @@ struct ExactKey {
   double dk_magnitude = 0, dv_magnitude = 0;
 };
 
+/// scale · q · k of one query row q [dim] and its `keys`, in their order, in float64; k is [tokens,
+/// dim].
+std::vector<double> exact_scores(std::span<const float> q, std::span<const float> k, int dim,
+                                 double scale, std::span<const Range> keys);
+
 /// Query `row` of the head, which attends to `keys`, by the definition of attention in float64; a
 /// check of the GPU reference. O(keys · dim), on the calling thread.
 ExactRow exact_row(const HeadValues& head, std::int64_t row, std::span<const Range> keys);

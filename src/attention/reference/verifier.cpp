@@ -9,6 +9,7 @@
 
 #include "attention/reference/comparison.h"
 #include "attention/reference/results.h"
+#include "attention/reference/small_weights.h"
 #include "core/error.h"
 #ifdef LONGCA_WITH_CUDA
 #include "attention/reference/cuda/cuda_reference.h"
@@ -46,6 +47,9 @@ struct Reference::Impl {
           const auto& tile = results.query_tile(i);
           const auto [head, number] = selection().queries[i];
           return ExpectedLse{tile.rows.lse, tile.score_magnitude, problem.mean_keys(head, number)};
+        },
+        [&](std::int64_t head, std::int64_t row) {
+          return share_of_small_weights(problem, head, row);
         },
         verdict);
   }

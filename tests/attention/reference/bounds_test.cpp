@@ -128,9 +128,6 @@ TEST(LseBound, IsFarBelowWhatAMaskFaultMoves) {
   EXPECT_GT(lse_bound(normal, 10, 0), 2e-6);  // what float32 kernels have been seen to reach
 }
 
-/// Sums of exponentials one after the other in float32, as the threads of a kernel form them: a
-/// sixth of the bound's last part lies above their usual error, and the bound is not far above the
-/// worst.
 /// Tiles whose sum lies in few rows have as few rounding errors. Where rows differ as those of
 /// normal inputs do, draws are what they were.
 TEST(TileTerms, CountTheRowsThatMatter) {
@@ -150,6 +147,9 @@ TEST(TileTerms, CountTheRowsThatMatter) {
   EXPECT_DOUBLE_EQ(even.magnitude(), std::sqrt(192.0));
 }
 
+/// Sums of exponentials one after the other in float32, as the threads of a kernel form them: a
+/// sixth of the bound's last part lies above their usual error, and the bound is not far above the
+/// worst.
 TEST(LseBound, GrowsAsSumsOfFloat32Do) {
   std::mt19937 random(1);
   std::normal_distribution<double> normal;

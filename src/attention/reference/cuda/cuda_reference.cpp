@@ -12,6 +12,7 @@
 #include "attention/reference/cuda/differences.h"
 #include "attention/reference/cuda/self_check.h"
 #include "attention/reference/drawn_tiles.h"
+#include "attention/reference/small_weights.h"
 #include "core/error.h"
 
 namespace longca {
@@ -140,6 +141,9 @@ struct CudaReference::Impl {
               std::span(expected).subspan(static_cast<std::size_t>(o.row_of(i))),
               o.statistics[o.statistics_index(i)].score,
               problem.mean_keys(selection.queries[i].head, selection.queries[i].tile)};
+        },
+        [&](std::int64_t head, std::int64_t row) {
+          return share_of_small_weights(problem, head, row);
         },
         verdict);
   }
