@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "bench/cell/problem.h"
 #include "bench/cell/steps.h"
@@ -18,8 +19,6 @@
 namespace longca {
 namespace {
 
-using simulate::KernelTimes;
-
 cost::Pass cost_pass(Pass pass) {
   return pass == Pass::backward ? cost::Pass::backward : cost::Pass::forward;
 }
@@ -32,14 +31,6 @@ std::vector<Pass> passes_of(Pass pass) {
 
 bool has_rates(const Case& c, const MeasuredRates& rates) {
   return c.kernel == "slice" || rates.has(c);
-}
-
-/// `area` is that of a rank, per head, in the mean.
-KernelTimes times_of(const Case& c, double area, const simulate::Cluster& cluster,
-                     const MeasuredRates& rates) {
-  const bool is_slice = c.kernel == "slice";
-  const KernelTimes known = simulate::slice_times(cluster.platform);
-  return rates.find(c, area, is_slice ? &known : nullptr).value_or(known);
 }
 
 ParallelProblem problem_of(const Case& c, const GeneratedMask& mask,
@@ -185,36 +176,63 @@ MeasuredRates::MeasuredRates(std::span<const Record> records) {
   }
 }
 
-simulate::CallRate MeasuredRates::rate(const Case& c, Pass pass, double area,
-                                       const KernelTimes* known) const {
+std::vector<const MeasuredRates::Cell*> MeasuredRates::cells_like(const Case& c, Pass pass) const {
+  std::vector<const Cell*> alike;
+  for (const Cell& cell : cells_) {
+    if (cell.c.kernel == c.kernel && cell.c.pass == pass && cell.c.head_dim == c.head_dim &&
+        cell.c.dtype == c.dtype) {
+      alike.push_back(&cell);
+    }
+  }
+  return alike;
+}
+
+bool MeasuredRates::has(const Case& c) const {
+  return std::ranges::none_of(passes_of(c.pass),
+                              [&](Pass pass) { return cells_like(c, pass).empty(); });
+}
+
+simulate::CallRate MeasuredRates::rate(const Case& c, Pass pass, double area) const {
   std::vector<simulate::TimedCall> all;
   std::vector<simulate::TimedCall> of_mask;
-  for (const Cell& cell : cells_) {
-    if (cell.c.kernel != c.kernel || cell.c.pass != pass || cell.c.head_dim != c.head_dim ||
-        cell.c.dtype != c.dtype) {
-      continue;
-    }
-    all.push_back(cell.call);
-    if (cell.c.mask == c.mask) of_mask.push_back(cell.call);
+  for (const Cell* cell : cells_like(c, pass)) {
+    all.push_back(cell->call);
+    if (cell->c.mask == c.mask) of_mask.push_back(cell->call);
   }
-  if (all.empty()) return {};
-  const simulate::CallRate base = known != nullptr
-                                      ? scaled_to(known->of(cost_pass(pass)), all, cost_pass(pass))
-                                      : fit_rate(all, cost_pass(pass));
+  const simulate::CallRate base = fit_rate(all, cost_pass(pass));
   const double rows = static_cast<double>(c.tokens) / c.ranks.value_or(1);
   const double seconds = base.seconds(area, rows, c.heads_q, c.head_dim, cost_pass(pass));
   return scaled_to(base, of_mask, cost_pass(pass), seconds);
 }
 
-std::optional<KernelTimes> MeasuredRates::find(const Case& c, double area,
-                                               const KernelTimes* known) const {
-  KernelTimes times;
-  for (const Pass pass : passes_of(c.pass)) {
-    const simulate::CallRate found = rate(c, pass, area, known);
-    if (found.flops_per_second == 0) return std::nullopt;
-    (pass == Pass::backward ? times.backward : times.forward) = found;
+/// The mean (of logarithms) of what cells took over what the platform's page says; 1 for no cells.
+double MeasuredRates::slice_factor(const Case& c, Pass pass, const cost::Platform& platform) const {
+  const std::vector<const Cell*> cells = cells_like(c, pass);
+  if (cells.empty()) return 1;
+  const std::string key =
+      fmt::format("{} {} {} {}", c.head_dim, to_string(c.dtype), to_string(pass), platform.name);
+  if (const auto found = factors_.find(key); found != factors_.end()) return found->second;
+  const simulate::SliceTimes times(platform);
+  double sum = 0;
+  for (const Cell* cell : cells) {
+    const cost::HeadShape shape{cell->c.heads_q, cell->c.heads_k, cell->c.head_dim,
+                                static_cast<int>(size_of(cell->c.dtype))};
+    const double seconds = times.seconds(case_mask(cell->c).mask, shape, cost_pass(pass));
+    sum += std::log(cell->call.seconds / times.slowed(seconds, cost_pass(pass)));
   }
-  return times;
+  return factors_[key] = std::exp(sum / static_cast<double>(cells.size()));
+}
+
+std::unique_ptr<simulate::KernelTimes> MeasuredRates::times(const Case& c, double area,
+                                                            const cost::Platform& platform) const {
+  if (c.kernel == "slice") {
+    return std::make_unique<simulate::SliceTimes>(platform,
+                                                  slice_factor(c, Pass::forward, platform),
+                                                  slice_factor(c, Pass::backward, platform));
+  }
+  if (!has(c)) return nullptr;
+  return std::make_unique<simulate::RateTimes>(rate(c, Pass::forward, area),
+                                               rate(c, Pass::backward, area));
 }
 
 Case simulated_case(Case c, const simulate::Cluster& cluster) {
@@ -241,8 +259,8 @@ void simulate_cell(const Case& c, const simulate::Cluster& cluster, const Measur
   if (!record.status.ok()) return;
   const GeneratedMask mask = case_mask(c);
   const ParallelProblem problem = problem_of(c, mask, cluster);
-  const simulate::OpTimes times{times_of(c, mask.mask.mean_area() / problem.ranks, cluster, rates),
-                                &cluster.platform, c.head_dim, c.dtype};
+  const auto kernel = rates.times(c, mask.mask.mean_area() / problem.ranks, cluster.platform);
+  const simulate::OpTimes times{kernel.get(), &cluster.platform, c.head_dim, c.dtype};
   CellSums sums(problem.ranks);
   for (const Pass pass : passes_of(c.pass)) {
     simulate_pass(c, pass, problem, cluster, times, detail, sums, record);

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <functional>
-#include <optional>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,24 +21,28 @@ class MeasuredRates {
   /// Takes the cells on one GPU that are ok; others are left.
   explicit MeasuredRates(std::span<const Record> records);
 
-  /// Those of the case's kernel, shape and mask; nothing if a pass was not measured. Long runs are
-  /// slower than short ones (power): cells that take about as long as a rank, whose part of the
-  /// mask has `area` allowed cells per head, count most. `known`: what calls and rows of this
-  /// kernel take beside their cells, if a platform says so.
-  std::optional<simulate::KernelTimes> find(const Case& c, double area,
-                                            const simulate::KernelTimes* known) const;
-  /// Whether the kernel's passes were measured at all.
-  bool has(const Case& c) const { return find(c, 0, nullptr).has_value(); }
+  /// Of slice, the times of the platform's page and what the kernel's passes took on its cells over
+  /// them; of another kernel, rates for the case's shape and mask: long runs are slower than short
+  /// ones (power), and cells that take about as long as a rank, whose part of the mask has `area`
+  /// allowed cells per head, count most. `platform` outlives the result. Null if a pass of a kernel
+  /// other than slice was not measured.
+  std::unique_ptr<simulate::KernelTimes> times(const Case& c, double area,
+                                               const cost::Platform& platform) const;
+  /// Whether the kernel's passes were measured.
+  bool has(const Case& c) const;
 
  private:
   struct Cell {
     Case c;
     simulate::TimedCall call;
   };
-  simulate::CallRate rate(const Case& c, Pass pass, double area,
-                          const simulate::KernelTimes* known) const;
+  /// Of the case's kernel, shape and this pass.
+  std::vector<const Cell*> cells_like(const Case& c, Pass pass) const;
+  simulate::CallRate rate(const Case& c, Pass pass, double area) const;
+  double slice_factor(const Case& c, Pass pass, const cost::Platform& platform) const;
 
   std::vector<Cell> cells_;
+  mutable std::map<std::string, double> factors_;  ///< of slice, by shape, pass and platform
 };
 
 /// What a cell's simulation is made of, for whoever wants more than its record.

@@ -12,6 +12,7 @@ namespace longca::cost {
 struct DeviceSize {
   std::string measured;
   std::int64_t sms = 0;
+  std::int64_t cache_bytes = 0;
 
   bool operator==(const DeviceSize&) const = default;
 };
@@ -129,6 +130,49 @@ struct SliceCycles {
   bool operator==(const SliceCycles&) const = default;
 };
 
+/// A call's time falls behind that of full clocks where calls go on long enough for the device to
+/// reach its power limit: T becomes T · (1 + share · T² / (T² + seconds²)).
+struct PowerLimit {
+  double slowed_share = 0;
+  double slowed_seconds = 0;
+
+  double slowed(double seconds) const {
+    const double square = seconds * seconds;
+    return seconds * (1 + slowed_share * square / (square + slowed_seconds * slowed_seconds));
+  }
+  bool operator==(const PowerLimit&) const = default;
+};
+
+/// What a forward call of slice takes, given the cycles of its CTAs.
+struct ForwardCall {
+  std::string measured;
+  double cycles_per_second = 0;
+  double seconds_per_call = 0;
+  std::int64_t start_cycles = 0;
+  PowerLimit power;
+
+  bool operator==(const ForwardCall&) const = default;
+};
+
+/// The same of a backward call.
+struct BackwardCall {
+  std::string measured;
+  double cycles_per_second = 0;
+  double seconds_per_call = 0;
+  double chunk_item_cycles = 0;
+  double row_bytes_per_second = 0;
+  PowerLimit power;
+
+  bool operator==(const BackwardCall&) const = default;
+};
+
+struct SliceCall {
+  ForwardCall forward;
+  BackwardCall backward;
+
+  bool operator==(const SliceCall&) const = default;
+};
+
 /// What a CTA of the backward kernels of flashmask_native and fa2_sparse_native spends.
 struct MmaBackwardTiles {
   std::string measured;
@@ -156,6 +200,7 @@ struct Platform {
   NodeSize node;
   KernelRates kernel;
   SliceCycles slice;
+  SliceCall call;
   MmaTiles mma;
 
   bool operator==(const Platform&) const = default;

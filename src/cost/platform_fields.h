@@ -4,6 +4,13 @@
 
 namespace longca::cost {
 
+template <typename AnyPower, typename Visitor>
+void visit_power(AnyPower& power, Visitor& visit) {
+  visit.field("slowed_share", "Part by which the power limit slows long runs down.",
+              power.slowed_share);
+  visit.field("slowed_seconds", "A repetition this long has half of it.", power.slowed_seconds);
+}
+
 /// Calls visit.section(name, meaning, measured) and visit.field(key, meaning, value) for all of a
 /// platform but its name and description, in the order of its page. Meanings are one line each.
 template <typename AnyPlatform, typename Visitor>
@@ -11,6 +18,7 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
   auto& device = platform.device;
   visit.section("device", "One device.", device.measured);
   visit.field("sms", "Number of streaming multiprocessors.", device.sms);
+  visit.field("cache_bytes", "L2 cache.", device.cache_bytes);
 
   auto& memory = platform.memory;
   visit.section("memory", "Device memory.", memory.measured);
@@ -125,6 +133,30 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
   visit.field("max_unordered_write_tiles",
               "Query tiles up to which dQ is written in any order: about six for each SM.",
               visits.max_unordered_write_tiles);
+
+  auto& forward_call = platform.call.forward;
+  visit.section("call.forward", "A forward call of slice, by the cycles of slice.forward.",
+                forward_call.measured);
+  visit.field("cycles_per_second", "Of these cycles, at full clocks.",
+              forward_call.cycles_per_second);
+  visit.field("seconds_per_call", "Time of a call beside its tiles.",
+              forward_call.seconds_per_call);
+  visit.field("start_cycles", "Added to each query tile.", forward_call.start_cycles);
+  visit_power(forward_call.power, visit);
+
+  auto& backward_call = platform.call.backward;
+  visit.section("call.backward", "A backward call of slice, by the cycles of slice.backward.",
+                backward_call.measured);
+  visit.field("cycles_per_second", "Of these cycles, at full clocks.",
+              backward_call.cycles_per_second);
+  visit.field("seconds_per_call", "Time of a call beside its items and rows.",
+              backward_call.seconds_per_call);
+  visit.field("chunk_item_cycles", "Added to each item of a key tile that is split into chunks.",
+              backward_call.chunk_item_cycles);
+  visit.field("row_bytes_per_second",
+              "Rate of O, dO and dQ before and after the visits, 14 bytes an element.",
+              backward_call.row_bytes_per_second);
+  visit_power(backward_call.power, visit);
 
   auto& mma = platform.mma.backward;
   visit.section("mma.backward",

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "attention/kernels/slice/planner/call_estimate.h"
+
 namespace longca::simulate {
 namespace {
 
@@ -59,6 +61,15 @@ double squared_error(const Terms& solution, std::span<const Terms> calls) {
   return error;
 }
 
+std::vector<std::int64_t> key_of(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) {
+  std::vector<std::int64_t> key = {mask.q_tokens(), mask.k_tokens(), shape.heads_q,
+                                   shape.heads_k,   shape.head_dim,  static_cast<int>(pass)};
+  for (const MaskSlice& s : mask.slices()) {
+    key.insert(key.end(), {s.q_begin, s.q_end, s.k_begin, s.k_end, static_cast<int>(s.type)});
+  }
+  return key;
+}
+
 }  // namespace
 
 double CallRate::seconds(double area, double rows, int heads, int head_dim, cost::Pass pass) const {
@@ -69,13 +80,43 @@ double CallRate::seconds(double area, double rows, int heads, int head_dim, cost
       .seconds(area + keys_per_row * rows);
 }
 
-KernelTimes slice_times(const cost::Platform& platform) {
-  const cost::ForwardRates& forward = platform.kernel.forward;
-  const cost::BackwardRates& backward = platform.kernel.backward;
-  return {
-      {forward.tile_flops_per_second, forward.keys_per_row, forward.seconds_per_call},
-      {backward.tile_flops_per_second, backward.keys_per_row, backward.seconds_per_call},
+double RateTimes::seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const {
+  return (pass == cost::Pass::forward ? forward_ : backward_)
+      .seconds(mask.mean_area(), static_cast<double>(mask.q_tokens()), shape.heads_q,
+               shape.head_dim, pass);
+}
+
+double SliceTimes::seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const {
+  if (mask.mean_area() <= 0) return 0;
+  const auto estimate = [&] {
+    const auto call =
+        pass == cost::Pass::forward ? slice::forward_seconds : slice::backward_seconds;
+    return call(mask, shape, platform_) * factors_[static_cast<std::size_t>(pass)];
   };
+  if (mask.blocks() != nullptr) return estimate();
+  const CallKey key = key_of(mask, shape, pass);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  }
+  const double seconds = estimate();
+  const std::lock_guard lock(mutex_);
+  return known_.emplace(key, seconds).first->second;
+}
+
+double SliceTimes::slowed(double seconds, cost::Pass pass) const {
+  const cost::SliceCall& call = platform_.call;
+  return (pass == cost::Pass::forward ? call.forward.power : call.backward.power).slowed(seconds);
+}
+
+std::size_t SliceTimes::KeyHash::operator()(const CallKey& key) const {
+  constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio
+  std::uint64_t hash = 0;
+  for (const std::int64_t value : key) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * kFactor;
+    hash ^= hash >> 32;
+  }
+  return hash;
 }
 
 CallRate fit_rate(std::span<const TimedCall> calls, cost::Pass pass) {

@@ -1,11 +1,27 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "cost/kernel_cost.h"
+#include "mask/mask.h"
 
 namespace longca::simulate {
+
+/// What calls of a kernel take on one GPU. Thread-safe.
+class KernelTimes {
+ public:
+  virtual ~KernelTimes() = default;
+  /// One call that starts alone; 0 for a mask without cells.
+  virtual double seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const = 0;
+  /// What calls that take `seconds` together take in a run of repetitions: long ones are slowed
+  /// down by the device's power limit.
+  virtual double slowed(double seconds, cost::Pass pass) const = 0;
+};
 
 /// What a call of a kernel takes, for any number of heads.
 struct CallRate {
@@ -17,18 +33,41 @@ struct CallRate {
   double seconds(double area, double rows, int heads, int head_dim, cost::Pass pass) const;
 };
 
-/// Of a kernel: both passes.
-struct KernelTimes {
-  CallRate forward;
-  CallRate backward;
+/// Of any kernel, by rates that were fitted to calls: with the slowing down of calls as long.
+class RateTimes final : public KernelTimes {
+ public:
+  RateTimes(const CallRate& forward, const CallRate& backward)
+      : forward_(forward), backward_(backward) {}
+  double seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const override;
+  double slowed(double seconds, cost::Pass /*pass*/) const override { return seconds; }
 
-  const CallRate& of(cost::Pass pass) const {
-    return pass == cost::Pass::forward ? forward : backward;
-  }
+ private:
+  CallRate forward_;
+  CallRate backward_;
 };
 
-/// Of `slice`, by the platform's page.
-KernelTimes slice_times(const cost::Platform& platform);
+/// Of `slice`, by the lists that its kernels walk (attention/kernels/slice/planner/call_estimate.h)
+/// and the platform's page. Calls of one static mask are estimated once.
+class SliceTimes final : public KernelTimes {
+ public:
+  /// `platform` outlives this object. The factors are on the time of a call.
+  explicit SliceTimes(const cost::Platform& platform, double forward_factor = 1,
+                      double backward_factor = 1)
+      : platform_(platform), factors_{forward_factor, backward_factor} {}
+  double seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const override;
+  double slowed(double seconds, cost::Pass pass) const override;
+
+ private:
+  using CallKey = std::vector<std::int64_t>;  ///< all that a call's time depends on
+  struct KeyHash {
+    std::size_t operator()(const CallKey& key) const;
+  };
+
+  const cost::Platform& platform_;
+  double factors_[2];  ///< by pass
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<CallKey, double, KeyHash> known_;
+};
 
 /// A call that was measured.
 struct TimedCall {

@@ -1,36 +1,77 @@
 #include "simulate/lower.h"
 
 #include <algorithm>
+#include <map>
 
+#include "parallel/executor/late_merging.h"
+#include "parallel/executor/merge_queue.h"
 #include "parallel/executor/op_analysis.h"
+#include "parallel/executor/step_math.h"
 
 namespace longca::simulate {
 namespace {
 
-/// The seconds of one op's own work, without waiting.
+constexpr double kSumBytes = 4;  ///< of an element of a sum
+
+/// The seconds of ops' calls of the kernel, by op; 0 of other ops.
+std::vector<double> kernel_seconds(const RankPlan& plan, const std::vector<Op>& ops,
+                                   const OpTimes& times) {
+  std::vector<double> seconds;
+  double sum = 0;
+  cost::Pass pass = cost::Pass::forward;
+  const auto call = [&](int mask, const Region& q, const Region& k) {
+    const cost::HeadShape shape{static_cast<int>(q.heads.size()), static_cast<int>(k.heads.size()),
+                                times.head_dim, static_cast<int>(size_of(times.dtype))};
+    return times.kernel->seconds(plan.masks[static_cast<std::size_t>(mask)], shape, pass);
+  };
+  for (const Op& op : ops) {
+    double taken = 0;
+    if (const auto* a = std::get_if<Attend>(&op.what)) {
+      taken = call(a->mask, a->q, a->k);
+    } else if (const auto* b = std::get_if<AttendBackward>(&op.what)) {
+      pass = cost::Pass::backward;
+      taken = call(b->mask, b->q, b->k);
+    }
+    // Behind another call its launch is covered.
+    if (sum > 0) taken = std::max(taken - times.platform->memory.seconds_per_copy, 0.0);
+    seconds.push_back(taken);
+    sum += taken;
+  }
+  const double slower = sum > 0 ? times.kernel->slowed(sum, pass) / sum : 1;
+  for (double& taken : seconds) taken *= slower;
+  return seconds;
+}
+
+/// The seconds of one op's own work, without waiting and without the kernel's. Takes the ops in
+/// their order.
 class OpSeconds {
  public:
-  OpSeconds(const RankPlan& plan, const OpTimes& times) : plan_(plan), times_(times) {}
+  OpSeconds(const RankPlan& plan, const std::vector<Op>& ops, const OpTimes& times)
+      : plan_(plan), times_(times), late_(plan, ops, false) {}
 
-  double operator()(const Exchange&) const { return 0; }
-  double operator()(const Attend& a) const {
-    const double call = call_seconds(a.mask, a.q, cost::Pass::forward);
-    return call + (a.first ? 0 : memory(3 * bytes(a.q)));
+  double operator()(const Exchange&) { return 0; }
+  double operator()(const Attend& a) {
+    if (late_.allowed(a.o.buffer)) return make_room(a.o);
+    return a.first ? 0 : memory(3 * bytes(a.q));
   }
-  double operator()(const AttendBackward& a) const {
-    const double call = call_seconds(a.mask, a.q, cost::Pass::backward);
-    const double sums = bytes(a.dk) + bytes(a.dv);
-    return call + (a.first_dq ? 0 : memory(3 * bytes(a.q))) + (a.first_dkv ? 0 : memory(2 * sums));
+  double operator()(const AttendBackward& a) {
+    const double sums = a.first_dkv ? 0 : memory(2 * (bytes(a.dk) + bytes(a.dv)));
+    if (late_.allowed(a.dq.buffer)) return sums + make_room(a.dq);
+    return sums + (a.first_dq ? 0 : memory(3 * bytes(a.q)));
   }
   double operator()(const Copy& c) const { return pass(bytes(c.from) + bytes(c.to)); }
   double operator()(const Add& a) const { return pass(bytes(a.from) + 2 * bytes(a.into)); }
-  double operator()(const Convert& c) const { return pass(bytes(c.from) + bytes(c.to)); }
+  double operator()(const Convert& c) {
+    return late_.allowed(c.from.buffer) ? deliver(c) : pass(bytes(c.from) + bytes(c.to));
+  }
   double operator()(const Total& t) const {
     double moved = bytes(t.to);
     for (const Total::Part& part : t.parts) moved += bytes(part.from);
     return pass(moved);
   }
-  double operator()(const Clear& c) const { return pass(bytes(c.region)); }
+  double operator()(const Clear& c) const {
+    return late_.allowed(c.region.buffer) ? 0 : pass(bytes(c.region));
+  }
 
   double memory(double moved) const { return cost::memory_seconds(*times_.platform, moved); }
   /// The row work of a gradient step.
@@ -42,13 +83,40 @@ class OpSeconds {
   }
 
  private:
-  double call_seconds(int mask, const Region& q, cost::Pass pass) const {
-    const Mask& m = plan_.masks[static_cast<std::size_t>(mask)];
-    return times_.kernel.of(pass).seconds(m.mean_area(), static_cast<double>(q.tokens.size()),
-                                          static_cast<int>(q.heads.size()), times_.head_dim, pass);
-  }
   double bytes(const Region& region) const {
     return static_cast<double>(region_bytes(plan_, region, times_.head_dim, times_.dtype));
+  }
+  MergeQueue& queue_of(int buffer) {
+    return queues_.try_emplace(buffer, static_cast<int>(StepMath::kMaxParts)).first->second;
+  }
+  /// A kernel that reads the parts in the problem's dtype and what was accumulated in float32.
+  double merge(const MergeCall& call, double result_bytes) const {
+    const auto elements =
+        static_cast<double>(call.box.rows.size() * call.box.heads.size() * times_.head_dim);
+    const auto parts =
+        static_cast<double>(std::ssize(call.parts)) * static_cast<double>(size_of(times_.dtype));
+    return pass(elements * (parts + (call.accumulator ? kSumBytes : 0) + result_bytes));
+  }
+  /// Merges of earlier parts that free a slot for another one.
+  double make_room(const Region& region) {
+    double seconds = 0;
+    for (const MergeCall& call :
+         queue_of(region.buffer).add({region.tokens, region.heads}).before) {
+      seconds += merge(call, kSumBytes);
+    }
+    return seconds;
+  }
+  /// Merges of what waits into the result, unless it is there.
+  double deliver(const Convert& convert) {
+    const bool through = late_.has_one_place(convert.from.buffer);
+    double seconds = 0;
+    for (const MergeCall& call :
+         queue_of(convert.from.buffer).finish({convert.from.tokens, convert.from.heads})) {
+      if (!through || !is_in_place(call)) {
+        seconds += merge(call, static_cast<double>(size_of(times_.dtype)));
+      }
+    }
+    return seconds;
   }
   /// A kernel that does nothing but read and write.
   double pass(double moved) const {
@@ -57,6 +125,8 @@ class OpSeconds {
 
   const RankPlan& plan_;
   const OpTimes& times_;
+  LateMerging late_;
+  std::map<int, MergeQueue> queues_;  ///< by buffer that is merged late
 };
 
 TensorRole role_of(const RankPlan& plan, const Message& message) {
@@ -88,13 +158,15 @@ std::vector<TimedMessage> lower_messages(const RankPlan& plan, const std::vector
 
 RankWork lower(const RankPlan& plan, bool backward, const OpTimes& times) {
   const std::vector<Op>& ops = backward ? plan.backward : plan.forward;
-  const OpSeconds seconds(plan, times);
+  OpSeconds seconds(plan, ops, times);
+  const std::vector<double> kernel = kernel_seconds(plan, ops, times);
   const OpRuns runs(plan, ops);
   const ExchangeTraits traits(ops);
   RankWork work;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const int index = static_cast<int>(i);
-    TimedOp op{ops[i].lane, ops[i].step, std::visit(seconds, ops[i].what), ops[i].after};
+    TimedOp op{ops[i].lane, ops[i].step, kernel[i] + std::visit(seconds, ops[i].what),
+               ops[i].after};
     // One kernel does the run: only the first is another launch.
     if (op.seconds > 0 && runs.first(index) != index) {
       op.seconds -= times.platform->memory.seconds_per_copy;

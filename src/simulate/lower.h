@@ -10,14 +10,15 @@ namespace longca::simulate {
 
 /// What a plan's ops are timed by.
 struct OpTimes {
-  KernelTimes kernel;
+  const KernelTimes* kernel = nullptr;       ///< never null
   const cost::Platform* platform = nullptr;  ///< passes over memory; never null
   int head_dim = 128;
   DType dtype = DType::bfloat16;
 };
 
-/// One pass of a rank, as the executor runs it on a GPU: attention by the kernel's rates, results
-/// merged and rounded by the memory's, the row work of later steps before the first wait.
+/// One pass of a rank, as the executor runs it on a GPU: attention by the kernel's times, which are
+/// slowed down as those of a run of such passes, results merged and rounded by the memory's, the
+/// row work of later steps before the first wait.
 RankWork lower(const RankPlan& plan, bool backward, const OpTimes& times);
 
 }  // namespace longca::simulate

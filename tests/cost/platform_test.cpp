@@ -111,7 +111,7 @@ TEST(PlatformTest, RefusesWhatItDoesNotKnowOrMisses) {
   EXPECT_THAT(refusal("seconds_to_begin = 20e-6", ""),
               HasSubstr("'links.seconds_to_begin' is missing: a number above 0"));
   EXPECT_THAT(refusal("sms = 132", ""), HasSubstr("'device.sms' is missing: a whole number"));
-  EXPECT_THAT(refusal("sms = 132", "sms = 132\n[device.more]"),
+  EXPECT_THAT(refusal("\n\n# Device memory.", "\n[device.more]\n\n# Device memory."),
               HasSubstr("unknown key 'device.more'"));
   EXPECT_THAT(refusal("[node]", "[node"), HasSubstr("p.toml:"));
 }

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "attention/kernels/slice/planner/call_estimate.h"
+
 namespace longca::simulate {
 namespace {
 
@@ -72,6 +74,29 @@ TEST(KernelTimes, CallsOfAboutTheSameTimeCountMost) {
   EXPECT_NEAR(rate_for(calls[0].seconds), 600, 1);
   EXPECT_NEAR(rate_for(calls[1].seconds), 500, 1);
   EXPECT_NEAR(rate_for(0), std::sqrt(600.0 * 500), 1);
+}
+
+TEST(KernelTimes, SliceTakesWhatItsListsSayAndAFactor) {
+  const cost::Platform& platform = cost::default_platform();
+  const Mask mask = Mask::from_slices(2048, 2048, {{0, 2048, 0, 2048, MaskSliceType::causal}});
+  const cost::HeadShape shape{64, 8, 128, 2};
+  const SliceTimes times(platform, 1, 2);
+  const double forward = slice::forward_seconds(mask, shape, platform);
+  EXPECT_EQ(times.seconds(mask, shape, cost::Pass::forward), forward);
+  EXPECT_EQ(times.seconds(mask, shape, cost::Pass::forward), forward);  // as it is remembered
+  EXPECT_EQ(times.seconds(mask, shape, cost::Pass::backward),
+            2 * slice::backward_seconds(mask, shape, platform));
+  EXPECT_LT(times.seconds(mask, {32, 8, 128, 2}, cost::Pass::forward), forward);
+  EXPECT_EQ(times.seconds(Mask::from_slices(8, 8, {}), shape, cost::Pass::forward), 0);
+}
+
+TEST(KernelTimes, LongRunsAreSlowedDown) {
+  const SliceTimes times(cost::default_platform());
+  const cost::PowerLimit& power = cost::default_platform().call.forward.power;
+  EXPECT_NEAR(times.slowed(1e-5, cost::Pass::forward), 1e-5, 1e-10);
+  EXPECT_DOUBLE_EQ(times.slowed(power.slowed_seconds, cost::Pass::forward),
+                   power.slowed_seconds * (1 + power.slowed_share / 2));
+  EXPECT_NEAR(times.slowed(10, cost::Pass::forward), 10 * (1 + power.slowed_share), 1e-4);
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ ParallelProblem problem_over(int ranks, const std::string& mask) {
 }
 
 OpTimes h200_times() {
-  const cost::Platform& platform = cost::default_platform();
-  return {slice_times(platform), &platform, 128, DType::bfloat16};
+  static const SliceTimes slice(cost::default_platform());
+  return {&slice, &cost::default_platform(), 128, DType::bfloat16};
 }
 
 /// What travels in the simulation is what the plan sends and what the scheme's formula says.
@@ -65,8 +65,8 @@ TEST(Lower, OneRankTakesItsKernelsTime) {
   const RankPlan plan = find_scheme("ring_p2p").plan(problem, 0);
   const OpTimes times = h200_times();
   const RankWork work = lower(plan, false, times);
-  const double kernel =
-      times.kernel.forward.seconds(problem.mask.mean_area(), 512, 64, 128, cost::Pass::forward);
+  const double alone = times.kernel->seconds(problem.mask, {64, 8, 128, 2}, cost::Pass::forward);
+  const double kernel = times.kernel->slowed(alone, cost::Pass::forward);
   std::vector<RankWork> works = {work};
   const SimulatedPass pass = run(link(works), load_cluster("h200"), Exchanges::run);
   EXPECT_DOUBLE_EQ(pass.end(), kernel);
@@ -76,11 +76,14 @@ TEST(Lower, RowWorkThatIsDoneEarlyIsDoneOnce) {
   ParallelProblem problem = problem_over(4, "full");
   problem.shard = ShardKind::balanced;
   const RankPlan plan = find_scheme("ring_p2p").plan(problem, 1);
-  const RankWork work = lower(plan, true, h200_times());
+  const CallRate rate{500e12, 200, 20e-6};
+  const RateTimes kernel(rate, rate);
+  const cost::Platform& platform = cost::default_platform();
+  const RankWork work = lower(plan, true, {&kernel, &platform, 128, DType::bfloat16});
   EXPECT_GT(work.early_seconds, 0);
   double calls = work.early_seconds;
   double whole = 0;
-  const CallRate rate = h200_times().kernel.backward;
+  int step_number = 0;
   for (std::size_t i = 0; i < plan.backward.size(); ++i) {
     const auto* step = std::get_if<AttendBackward>(&plan.backward[i].what);
     if (step == nullptr) continue;
@@ -88,15 +91,46 @@ TEST(Lower, RowWorkThatIsDoneEarlyIsDoneOnce) {
     const Mask& mask = plan.masks[static_cast<std::size_t>(step->mask)];
     whole += rate.seconds(mask.mean_area(), static_cast<double>(step->q.tokens.size()),
                           static_cast<int>(step->q.heads.size()), 128, cost::Pass::backward);
-    const double row_bytes = static_cast<double>(region_bytes(plan, step->q, 128, DType::bfloat16));
-    if (!step->first_dq) whole += 3 * row_bytes / cost::default_platform().memory.bytes_per_second;
+    if (step_number++ > 0) whole -= platform.memory.seconds_per_copy;  // its launch is covered
     if (!step->first_dkv) {
       const double sums = static_cast<double>(region_bytes(plan, step->dk, 128, DType::bfloat16) +
                                               region_bytes(plan, step->dv, 128, DType::bfloat16));
-      whole += 2 * sums / cost::default_platform().memory.bytes_per_second;
+      whole += 2 * sums / platform.memory.bytes_per_second;
     }
   }
   EXPECT_NEAR(calls / whole, 1, 1e-12);
+}
+
+/// The executor writes a step's result where it belongs and merges only rows of several steps.
+TEST(Lower, RowsOfOneStepAreNotMerged) {
+  ParallelProblem problem = problem_over(2, "full");
+  problem.shard = ShardKind::balanced;
+  const cost::Platform& platform = cost::default_platform();
+  const CallRate rate{500e12, 200, 20e-6};
+  const RateTimes kernel(rate, rate);
+  const auto merging = [&](const Mask& mask) {
+    problem.mask = mask;
+    const RankPlan plan = find_scheme("ring_p2p").plan(problem, 0);
+    const RankWork work = lower(plan, false, {&kernel, &platform, 128, DType::bfloat16});
+    double seconds = 0;
+    for (std::size_t i = 0; i < plan.forward.size(); ++i) {
+      if (std::holds_alternative<Convert>(plan.forward[i].what)) seconds += work.ops[i].seconds;
+    }
+    return seconds;
+  };
+  const std::int64_t tokens = problem.mask.q_tokens();
+  const double row_bytes = 64.0 * 128 * 2;
+  const Mask everything = Mask::from_slices(tokens, tokens, {{0, tokens, 0, tokens}});
+  // All rows of the rank have two parts and a result.
+  EXPECT_NEAR(merging(everything),
+              platform.memory.seconds_per_copy + 3 * row_bytes * static_cast<double>(tokens / 2) /
+                                                     platform.memory.bytes_per_second,
+              1e-9);
+  // The balanced shard of rank 0 has the first and the last quarter: they see their own keys only.
+  const std::int64_t quarter = tokens / 4;
+  const Mask apart = Mask::from_slices(
+      tokens, tokens, {{0, quarter, 0, quarter}, {3 * quarter, tokens, 3 * quarter, tokens}});
+  EXPECT_EQ(merging(apart), 0);
 }
 
 }  // namespace

@@ -28,6 +28,11 @@ struct MergeCall {
   bool operator==(const MergeCall&) const = default;
 };
 
+/// Whether nothing is left to merge if slot 0 is the result itself: its one part lies there.
+inline bool is_in_place(const MergeCall& call) {
+  return !call.accumulator && call.parts.size() == 1 && call.parts.front().slot == 0;
+}
+
 /// Schedules the merging of a buffer's partial results as late as possible, so that most rows are
 /// merged once, at the end, and never pass through float32 memory. A buffer has as many slots as
 /// parts can be merged at once; a part takes one in which no part of the same elements waits.

@@ -103,8 +103,7 @@ void PartStore::merge(const std::vector<MergeCall>& calls, StepMath& math, Strea
 void PartStore::deliver(const std::vector<MergeCall>& calls, const TensorView& to, const Box& box,
                         StepMath& math, Stream stream) const {
   for (const MergeCall& c : calls) {
-    const bool delivered = result_.data != nullptr && !c.accumulator && c.parts.size() == 1 &&
-                           c.parts.front().slot == 0;
+    const bool delivered = result_.data != nullptr && is_in_place(c);
     if (!delivered) {
       call(c, box_of(to, inside(box, c.box)), math, stream);
     } else if (lse_.data != nullptr && first_lse_slot() == 0) {

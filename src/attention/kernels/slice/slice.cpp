@@ -38,8 +38,8 @@ class SlicePlan final : public Plan {
         lists_(mask, choose_pack(mask, group_size(problem, mask))),
         work_counter_(gpu().memory(), 2 * sizeof(std::int32_t)) {
     gpu().fill(work_counter_.data(), 0, work_counter_.bytes());
-    const std::int64_t key_bytes = 2 * problem.tokens_k * problem.head_dim * 2;
-    section_heads_ = mma::heads_in_cache(key_bytes, problem.heads_k);
+    section_heads_ = forward_section_heads(problem.tokens_k, problem.head_dim, problem.heads_k,
+                                           gpu().properties().cache_bytes);
     if (problem.backward) backward_.emplace(problem, mask, path);
   }
 

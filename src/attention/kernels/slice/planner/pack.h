@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "cost/platform.h"
 #include "mask/mask.h"
 
@@ -24,5 +26,10 @@ int choose_pack(const Mask& mask, int group_size,
 /// visit the same rows some steps apart, and these stay in L2 only if the steps are of few rows. A
 /// few milliseconds for a static mask of a million tokens.
 int choose_backward_pack(const Mask& mask, int group_size);
+
+/// KV heads in work at a time in the forward pass, a divisor of `heads_k`: CTAs take all tiles of
+/// so many, whose K and V of 2 bytes an element fit in half of the cache, before those of the next.
+int forward_section_heads(std::int64_t tokens_k, int head_dim, int heads_k,
+                          std::int64_t cache_bytes);
 
 }  // namespace longca::slice

@@ -71,6 +71,8 @@ struct TransposedLists {
   /// KV heads in work at a time: CTAs take every item of the order for all of them before the next
   /// item. Divides the number of KV heads.
   std::int32_t section_heads = 1;
+  double end_cycles = 0;   ///< estimated cycles of an SM until the last CTA ends
+  double chunk_items = 0;  ///< items per CTA of key tiles that are split into chunks of rows
   /// Of small static problems, whose dQ is rounded region by region while other regions are still
   /// computed; else empty. Regions go over the query tiles of all head blocks, one after the other.
   std::vector<std::int32_t> region_visits;  ///< visits until the region is complete

@@ -231,6 +231,30 @@ void cut_last_items(const BackwardWork& work, TransposedLists& lists,
   items.swap(search.best);
 }
 
+namespace {
+
+/// Where there are many items, their end counts as even.
+void estimate_end(const BackwardWork& work, std::span<const std::vector<CostedItem>> orders,
+                  bool many, TransposedLists& lists) {
+  std::int64_t cycles = 0;
+  std::int64_t in_chunks = 0;
+  for (const std::vector<CostedItem>& items : orders) {
+    for (const CostedItem& item : items) {
+      const bool is_cut = item.cycles != item_cycles(work.platform.slice.backward, item.visits);
+      cycles += item.cycles;
+      in_chunks += item.item.split >= 0 && !is_cut ? 1 : 0;
+    }
+  }
+  const double per_cta =
+      static_cast<double>(work.heads_k) / static_cast<double>(orders.size()) / work.ctas;
+  lists.chunk_items = static_cast<double>(in_chunks) * per_cta;
+  lists.end_cycles =
+      many ? static_cast<double>(cycles) * per_cta
+           : static_cast<double>(finish_time(orders.front(), work, lists.section_heads));
+}
+
+}  // namespace
+
 void order_work(const BackwardWork& work, TransposedLists& lists) {
   std::vector<std::vector<CostedItem>> orders = make_items(work, lists);
   for (std::vector<CostedItem>& items : orders) group_items(items);
@@ -240,6 +264,7 @@ void order_work(const BackwardWork& work, TransposedLists& lists) {
     if (!many && !work.ordered) cut_last_items(work, lists, orders.front());
     index_split_keys(orders.front(), lists);
   }
+  estimate_end(work, orders, many, lists);
   lists.items_per_order = static_cast<std::int64_t>(orders.front().size());
   lists.order.reserve(orders.size() * orders.front().size());
   for (const std::vector<CostedItem>& items : orders) {

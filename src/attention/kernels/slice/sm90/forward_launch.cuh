@@ -11,13 +11,6 @@
 
 namespace longca::slice::sm90 {
 
-/// KV heads in work at a time: at most params.section_heads, and a divisor of heads_k.
-inline int section_kv_heads(const ForwardParams& params) {
-  int heads = std::clamp(params.section_heads, 1, params.heads_k);
-  while (params.heads_k % heads != 0) --heads;
-  return heads;
-}
-
 template <typename Shape>
 void launch(const ForwardParams& params, DType dtype, cudaStream_t stream) {
   constexpr int kDim = Shape::kDim;
@@ -27,7 +20,7 @@ void launch(const ForwardParams& params, DType dtype, cudaStream_t stream) {
   args.params = params;
   args.pack_shift = std::countr_zero(static_cast<unsigned>(pack));
   const int block_heads = pack * Shape::kCluster;
-  args.section_blocks = section_kv_heads(params) * group_size / block_heads;
+  args.section_blocks = params.section_heads * group_size / block_heads;
   args.work_tiles = params.lists.tiles_per_list * (params.heads_q / block_heads);
   if (args.work_tiles == 0 || params.tokens_q == 0) return;
   const auto map = [&](const char* name, const TensorArg& tensor, int tokens, int heads,
