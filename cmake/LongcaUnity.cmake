@@ -123,7 +123,7 @@ endfunction()
 function(longca_batch_all)
   # The layers, each of which includes headers of its own and of those before it alone. What is in none of them (apps,
   # tests) includes headers of all.
-  set(layers core mask cost attention parallel bench report)
+  set(layers core mask cost attention parallel simulate bench report advise)
   set(names_so_far)
   foreach(layer IN LISTS layers)
     longca_header_names(names "${PROJECT_SOURCE_DIR}/src/${layer}")
