@@ -399,8 +399,42 @@ def advice(evaluation, left_out="", by="masks"):
     return markdown(header, lines, right=range(1, len(header)))
 
 
+def simulated(comparisons):
+    """A row a file: how far simulated times are from measured ones."""
+    lines = []
+    for file, comparison in comparisons:
+        errors = {group["by"]: group for group in comparison["errors"]}
+        order = comparison["order"]
+        everything = errors["all"]
+        lines.append([f"`{file}`", str(everything["cells"]),
+                      *(f"{everything[figure]:{sign}.1f}" for figure, sign in
+                        (("mean_pct", ""), ("signed_pct", "+"), ("worst_pct", "+"))),
+                      f"{everything['within_6_pct']:.0f}", f"{errors['compute_ms']['mean_pct']:.1f}",
+                      f"{order['right']} of {order['pairs']}",
+                      f"{100 * order['right'] / order['pairs']:.0f}" if order["pairs"] else NOTHING])
+    header = ["cells of", "number", "mean error %", "signed", "worst", "within 6 %: % of cells",
+              "kernels alone: mean error %", "pairs of schemes in order", "%"]
+    return markdown(header, lines, right=range(1, len(header)))
+
+
+def simulated_by(comparisons, by="scheme"):
+    """A row a group of the files' cells, best first."""
+    if by not in ("scheme", "pass", "mask"):
+        raise CannotPublish(f"by={by} is neither scheme, pass nor mask")
+    if len(comparisons) != 1:
+        raise CannotPublish("one file is broken down at a time")
+    groups = sorted((group for group in comparisons[0][1]["errors"] if group["by"] == by),
+                    key=lambda group: (group["mean_pct"], group["name"]))
+    lines = [[f"`{group['name']}`", str(group["cells"]), f"{group['mean_pct']:.1f}", f"{group['signed_pct']:+.1f}",
+              f"{group['worst_pct']:+.1f}", f"{group['within_6_pct']:.0f}"] for group in groups]
+    header = [by, "cells", "mean error %", "signed", "worst", "within 6 %: % of cells"]
+    return markdown(header, lines, right=range(1, len(header)))
+
+
 TABLES = {table.__name__: table for table in (leaders, rates, beside, step, share, schemes, headline, published, passes,
                                            statuses)}
 # Of what `longca advise --evaluate --json` says instead of records.
 EVALUATIONS = {"advice": advice}
+# Of what `longca simulate --against FILE --comparison` says of each file.
+COMPARISONS = {"simulated": simulated, "simulated_by": simulated_by}
 OPTIONS = {"rows", "columns", "count", "kernels", "passes", "axis", "of", "beside", "figures", "metric", "left_out", "by"}

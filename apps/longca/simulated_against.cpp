@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <unordered_map>
+#include <utility>
 
 namespace longca {
 namespace {
@@ -33,25 +35,22 @@ double metric(const Record& record, const char* name) {
   return found == record.metrics.end() ? 0 : found->second;
 }
 
-/// Errors of several cells.
-struct Errors {
-  int cells = 0;
-  double sum = 0, signed_sum = 0, worst = 0;
-  int near = 0;
+double mean_pct(const SimulationErrors& errors) {
+  return 100 * errors.sum / errors.cells;
+}
+double signed_pct(const SimulationErrors& errors) {
+  return 100 * errors.signed_sum / errors.cells;
+}
+double near_pct(const SimulationErrors& errors) {
+  return 100.0 * errors.near / errors.cells;
+}
 
-  void add(double error) {
-    ++cells;
-    sum += std::abs(error);
-    signed_sum += error;
-    if (std::abs(error) > std::abs(worst)) worst = error;
-    if (std::abs(error) <= kNear) ++near;
-  }
-  std::string line(const std::string& name) const {
-    return fmt::format("{:<26} {:>5}  {:>6.1f} %  {:>+6.1f} %  {:>+6.1f} %  {:>5.0f} %\n", name,
-                       cells, 100 * sum / cells, 100 * signed_sum / cells, 100 * worst,
-                       100.0 * near / cells);
-  }
-};
+std::string line_of(const SimulationErrors& errors) {
+  const std::string name = errors.by == "compute_ms" ? "compute_ms alone, all" : errors.name;
+  return fmt::format("{:<26} {:>5}  {:>6.1f} %  {:>+6.1f} %  {:>+6.1f} %  {:>5.0f} %\n", name,
+                     errors.cells, mean_pct(errors), signed_pct(errors), 100 * errors.worst,
+                     near_pct(errors));
+}
 
 std::string lines_of_cells(std::span<const ComparedCell> cells) {
   std::string text =
@@ -120,26 +119,62 @@ SchemeOrder order_of_schemes(std::span<const ComparedCell> cells) {
   return order;
 }
 
-std::string comparison_of_simulated(std::span<const ComparedCell> cells) {
-  if (cells.empty()) return "no cell is both simulated and measured\n";
-  std::map<std::string, Errors> groups;
-  Errors all;
-  Errors computing;
+void SimulationErrors::add(double error) {
+  ++cells;
+  sum += std::abs(error);
+  signed_sum += error;
+  if (std::abs(error) > std::abs(worst)) worst = error;
+  if (std::abs(error) <= kNear) ++near;
+}
+
+std::vector<SimulationErrors> errors_of_simulated(std::span<const ComparedCell> cells) {
+  std::map<std::pair<std::string, std::string>, SimulationErrors> groups;
+  SimulationErrors computing{.by = "compute_ms", .name = "all"};
+  SimulationErrors all{.by = "all", .name = "all"};
   for (const ComparedCell& cell : cells) {
     const Case& c = cell.measured.c;
-    groups[*c.scheme].add(cell.error());
-    groups[std::string(to_string(c.pass))].add(cell.error());
-    groups[c.mask].add(cell.error());
+    const auto add = [&](const std::string& by, const std::string& name) {
+      groups.try_emplace({by, name}, SimulationErrors{.by = by, .name = name})
+          .first->second.add(cell.error());
+    };
+    add("scheme", *c.scheme);
+    add("pass", std::string(to_string(c.pass)));
+    add("mask", c.mask);
     all.add(cell.error());
     const double measured = metric(cell.measured, "compute_ms");
     if (measured > 0) computing.add(metric(cell.simulated, "compute_ms") / measured - 1);
   }
+  std::vector<SimulationErrors> errors;
+  for (const auto& [key, group] : groups) errors.push_back(group);
+  if (computing.cells > 0) errors.push_back(computing);
+  if (all.cells > 0) errors.push_back(all);
+  return errors;
+}
+
+std::string json_of_simulated(std::span<const ComparedCell> cells) {
+  nlohmann::json errors = nlohmann::json::array();
+  for (const SimulationErrors& group : errors_of_simulated(cells)) {
+    errors.push_back({{"by", group.by},
+                      {"name", group.name},
+                      {"cells", group.cells},
+                      {"mean_pct", mean_pct(group)},
+                      {"signed_pct", signed_pct(group)},
+                      {"worst_pct", 100 * group.worst},
+                      {"within_6_pct", near_pct(group)}});
+  }
+  const SchemeOrder order = order_of_schemes(cells);
+  return nlohmann::json{{"errors", errors},
+                        {"order", {{"pairs", order.pairs}, {"right", order.right}}}}
+             .dump(2) +
+         "\n";
+}
+
+std::string comparison_of_simulated(std::span<const ComparedCell> cells) {
+  if (cells.empty()) return "no cell is both simulated and measured\n";
   std::string text = lines_of_cells(cells);
   text += fmt::format("\n{:<26} {:>5}  {:>8}  {:>8}  {:>8}  {:>7}\n", "error of", "cells", "mean",
                       "signed", "worst", "in 6 %");
-  for (const auto& [name, errors] : groups) text += errors.line(name);
-  if (computing.cells > 0) text += computing.line("compute_ms alone, all");
-  text += all.line("all");
+  for (const SimulationErrors& errors : errors_of_simulated(cells)) text += line_of(errors);
   const SchemeOrder order = order_of_schemes(cells);
   if (order.pairs == 0) return text + "no two schemes to put in order\n";
   return text + fmt::format(

@@ -31,6 +31,24 @@ struct SchemeOrder {
 };
 SchemeOrder order_of_schemes(std::span<const ComparedCell> cells);
 
+/// Errors of several cells, as fractions; the worst with its sign.
+struct SimulationErrors {
+  std::string by;  ///< "scheme", "pass", "mask", "compute_ms" or "all"
+  std::string name;
+  int cells = 0;
+  double sum = 0, signed_sum = 0, worst = 0;
+  int near = 0;  ///< of at most 6 %
+
+  void add(double error);
+};
+
+/// By scheme, by pass, by mask, of the kernels' time alone where both have it, and of all.
+std::vector<SimulationErrors> errors_of_simulated(std::span<const ComparedCell> cells);
+
+/// One JSON object: {"errors":[{"by","name","cells","mean_pct","signed_pct","worst_pct",
+/// "within_6_pct"}],"order":{"pairs","right"}}.
+std::string json_of_simulated(std::span<const ComparedCell> cells);
+
 /// A line per cell, then mean and worst error by scheme, pass and in all, the share within 6 %, and
 /// the order of schemes. `compute_ms` is compared in the sums too, where both have it.
 std::string comparison_of_simulated(std::span<const ComparedCell> cells);

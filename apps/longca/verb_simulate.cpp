@@ -29,6 +29,7 @@ struct SimulateArguments : RecordArguments {
   std::vector<std::string> figures;
   std::vector<std::string> rates;
   std::string against;
+  std::string comparison;
   std::string trace;
   bool explain = false;
 
@@ -129,6 +130,10 @@ Suite suite_on(const SimulateArguments& arguments, const simulate::Cluster& clus
 }
 
 void simulate_suite(const SimulateArguments& arguments) {
+  if (!arguments.comparison.empty() && arguments.against.empty()) {
+    throw_input_error("--comparison {}: of the cells of --against FILE, which is not given",
+                      arguments.comparison);
+  }
   const simulate::Cluster cluster = cluster_of(arguments);
   const MeasuredRates rates(records_of(arguments.rates));
   std::vector<Record> measured;
@@ -143,6 +148,7 @@ void simulate_suite(const SimulateArguments& arguments) {
   for (const std::string& file : arguments.rates) files.reads("--rates", file);
   files.reads("--against", arguments.against);
   files.writes("--trace", arguments.trace);
+  files.writes("--comparison", arguments.comparison);
   std::vector<Record> simulated;
   std::string explained;
   CellDetail detail{.trace = arguments.trace};
@@ -162,7 +168,11 @@ void simulate_suite(const SimulateArguments& arguments) {
   run_recorded(arguments, suite, std::move(list), std::move(files), run);
   fmt::print("{}", explained);
   if (!arguments.against.empty()) {
-    fmt::print("\n{}", comparison_of_simulated(compare_simulated(simulated, measured)));
+    const std::vector<ComparedCell> compared = compare_simulated(simulated, measured);
+    fmt::print("\n{}", comparison_of_simulated(compared));
+    if (!arguments.comparison.empty()) {
+      replace_file(arguments.comparison, json_of_simulated(compared));
+    }
   }
 }
 
@@ -193,6 +203,8 @@ void add_simulate(CLI::App& app) {
       ->type_name("FILE")
       ->allow_extra_args(false);
   verb->add_option("--against", arguments->against, "compare with measured cells; alone: run these")
+      ->type_name("FILE");
+  verb->add_option("--comparison", arguments->comparison, "the errors of --against, as JSON")
       ->type_name("FILE");
   verb->add_option("--trace", arguments->trace, "when each op of the one cell runs (Perfetto)")
       ->type_name("FILE");

@@ -32,8 +32,6 @@ std::vector<double> kernel_seconds(const RankPlan& plan, const std::vector<Op>& 
       pass = cost::Pass::backward;
       taken = call(b->mask, b->q, b->k);
     }
-    // Behind another call its launch is covered.
-    if (sum > 0) taken = std::max(taken - times.platform->memory.seconds_per_copy, 0.0);
     seconds.push_back(taken);
     sum += taken;
   }

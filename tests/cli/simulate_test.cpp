@@ -108,9 +108,17 @@ TEST(Simulate, ComparesWithTheCellsOfAFile) {
     file << to_line(record) << '\n';
   }
   file.close();
-  const auto result = run_longca({"simulate", "--platform", "h100x8_ib400", "--against", measured,
-                                  "--quiet", "--out", folder.path() / "s.jsonl"});
+  const auto result =
+      run_longca({"simulate", "--platform", "h100x8_ib400", "--against", measured, "--quiet",
+                  "--out", folder.path() / "s.jsonl", "--comparison", folder.path() / "c.json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto comparison = nlohmann::json::parse(read_file(folder.path() / "c.json"));
+  const auto& all = comparison["errors"].back();
+  EXPECT_EQ(all["by"], "all");
+  EXPECT_NEAR(all["mean_pct"].get<double>(), 25, 1e-9);
+  EXPECT_NEAR(all["worst_pct"].get<double>(), -50, 1e-9);
+  EXPECT_EQ(all["within_6_pct"], 50);
+  EXPECT_EQ(comparison["order"]["pairs"], 1);
   EXPECT_THAT(result.out, AllOf(HasSubstr("+0.0 %"), HasSubstr("-50.0 %")));
   EXPECT_THAT(result.out, HasSubstr("25.0 %   -25.0 %   -50.0 %     50 %"));
   EXPECT_THAT(result.out, HasSubstr("order of schemes right in "));
@@ -121,6 +129,8 @@ TEST(Simulate, BadInputIsOneSentence) {
                    "unknown platform 'h100x8_ib40' (did you mean 'h100x8_ib400'?)");
   expect_bad_input(simulate({}, "h200x8"),
                    "the platform h200x8 has 8 GPUs, and 16 ranks are asked for");
+  expect_bad_input(simulate({"--comparison", "c.json"}, "h100x8_ib400"),
+                   "--comparison c.json: of the cells of --against FILE, which is not given");
   expect_bad_input(simulate({"--set", "fabric.nicks=2"}, "h100x8_ib400"),
                    "unknown key 'fabric.nicks' (did you mean 'fabric.nics'?)");
   expect_bad_input(simulate({"--set", "links.bytes_per_second=0"}, "h100x8_ib400"),
