@@ -146,6 +146,7 @@ add_custom_target(longca_fast)
 
 # A GoogleTest (and RapidCheck) binary; every TEST becomes a ctest of its own. What `--fast` selects has a label that
 # begins with "fast": FAST tests in plain builds; under a sanitizer those that name it after SANITIZED (address, thread).
+# LONG ones begin first, so that none is left alone at the end while cores are idle.
 # The sanitizers leave signals and refused allocations to the program, whose answers to them are under test.
 set(sanitizer_options "handle_segv=0:handle_abort=0:allocator_may_return_null=1")
 if(LONGCA_SANITIZE STREQUAL "thread")
@@ -154,9 +155,13 @@ else()
   set(sanitizer_options "ASAN_OPTIONS=${sanitizer_options}")
 endif()
 function(longca_test name)
-  cmake_parse_arguments(ARG "FAST" "TIMEOUT" "SOURCES;DEPENDS;SANITIZED" ${ARGN})
+  cmake_parse_arguments(ARG "FAST;LONG" "TIMEOUT" "SOURCES;DEPENDS;SANITIZED" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
+  endif()
+  set(cost 0)
+  if(ARG_LONG)
+    set(cost 10)
   endif()
   set(label ${name})
   set(is_fast ${ARG_FAST})
@@ -177,6 +182,6 @@ function(longca_test name)
   target_precompile_headers(${name} REUSE_FROM longca_test_headers)
   include(GoogleTest)
   gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES
-    TIMEOUT ${ARG_TIMEOUT} LABELS ${label}
+    TIMEOUT ${ARG_TIMEOUT} LABELS ${label} COST ${cost}
     ENVIRONMENT "${sanitizer_options}")
 endfunction()
