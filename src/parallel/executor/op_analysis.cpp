@@ -147,7 +147,16 @@ bool waits_for_exchange(const std::vector<Op>& ops, const Op& op) {
 }  // namespace
 
 ExchangeTraits::ExchangeTraits(const std::vector<Op>& ops) : ops_(ops) {
-  std::ranges::transform(ops, std::back_inserter(regions_), regions_of);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const OpRegions regions = regions_of(ops[i]);
+    for (const auto* touched_regions : {&regions.read, &regions.written}) {
+      for (const Region& region : *touched_regions) {
+        const auto buffer = static_cast<std::size_t>(region.buffer);
+        if (touches_.size() <= buffer) touches_.resize(buffer + 1);
+        touches_[buffer].push_back({i, region});
+      }
+    }
+  }
 }
 
 bool ExchangeTraits::is_alone(std::size_t exchange) const {
@@ -162,9 +171,13 @@ bool ExchangeTraits::is_alone(std::size_t exchange) const {
 }
 
 bool ExchangeTraits::lands_early(std::size_t exchange) const {
-  const OpRegions landing = {{}, regions_[exchange].written};
-  return std::none_of(regions_.begin(), regions_.begin() + static_cast<std::ptrdiff_t>(exchange),
-                      [&](const OpRegions& before) { return conflict(landing, before); });
+  const OpRegions regions = regions_of(ops_[exchange]);
+  return std::ranges::none_of(regions.written, [&](const Region& landing) {
+    const std::vector<Touch>& touches = touches_[static_cast<std::size_t>(landing.buffer)];
+    const auto end = std::ranges::lower_bound(touches, exchange, {}, &Touch::op);
+    return std::any_of(touches.begin(), end,
+                       [&](const Touch& before) { return overlap(landing, before.region); });
+  });
 }
 
 EarlyRows find_early_rows(const std::vector<Op>& ops) {

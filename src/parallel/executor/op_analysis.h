@@ -45,7 +45,11 @@ class ExchangeTraits {
 
  private:
   const std::vector<Op>& ops_;
-  std::vector<OpRegions> regions_;
+  struct Touch {
+    std::size_t op;
+    Region region;
+  };
+  std::vector<std::vector<Touch>> touches_;  ///< by buffer, in the order of the ops
 };
 
 /// The row work (on dout, o and lse) of later AttendBackward ops that a backward pass can do while
