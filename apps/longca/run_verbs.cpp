@@ -148,8 +148,8 @@ void refuse_other_origins(const fs::path& path, std::span<const Record> records,
 bool is_worth_another_try(const Record& record, const RunLimits& limits) {
   if (record.status.code != StatusCode::timeout) return false;
   const nlohmann::json::json_pointer place("/limits/case_limit_s");
-  if (!record.env.contains(place) || !record.env.at(place).is_number()) return true;
-  return record.env.at(place).get<double>() < limits.case_limit_s;
+  if (!record.env->contains(place) || !record.env->at(place).is_number()) return true;
+  return record.env->at(place).get<double>() < limits.case_limit_s;
 }
 
 /// The file's records of these cases, without those that are tried again.

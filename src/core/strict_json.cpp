@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -18,25 +17,87 @@ namespace {
 
 using nlohmann::json;
 
-/// Refuses, while a text is parsed, what the parser itself would accept.
-class ParserGuard {
- public:
-  explicit ParserGuard(int max_depth) : max_depth_(max_depth) {}
+constexpr int kNumberTooLarge = 406;  // of nlohmann's exceptions
 
-  bool operator()(int depth, json::parse_event_t event, const json& value) {
-    if (depth > max_depth_) throw_input_error("values are nested deeper than {}", max_depth_);
-    if (event == json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == json::parse_event_t::object_end) keys_.pop_back();
-    if (event == json::parse_event_t::key &&
-        !keys_.back().insert(value.get<std::string>()).second) {
-      throw_input_error("the key {} is there twice", value.dump());
-    }
+/// "column 5" of a text of one line, else "line 3, column 5"; `byte` counts from 1.
+std::string place_of(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, std::min(byte, text.size() + 1) - (byte > 0));
+  const auto line = std::ranges::count(before, '\n');
+  if (line == 0) return fmt::format("column {}", byte);
+  return fmt::format("line {}, column {}", line + 1, before.size() - before.rfind('\n'));
+}
+
+/// Builds a value of the parser's events, and refuses what the library's own builder would accept.
+class StrictBuilder {
+ public:
+  StrictBuilder(std::string_view text, int max_depth)
+      : text_(text), max_depth_(static_cast<std::size_t>(max_depth)) {}
+
+  json take() { return std::move(root_); }
+
+  bool null() { return add(nullptr); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(json::number_integer_t value) { return add(value); }
+  bool number_unsigned(json::number_unsigned_t value) { return add(value); }
+  bool number_float(json::number_float_t value, const std::string&) { return add(value); }
+  bool string(const std::string& value) { return add(value); }
+  bool binary(json::binary_t&) { return false; }  // no text has any
+
+  bool start_object(std::size_t) { return open(json::object()); }
+  bool start_array(std::size_t) { return open(json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(const std::string& key) {
+    check_depth();
+    auto& object = open_.back()->get_ref<json::object_t&>();
+    const std::size_t keys = object.size();
+    // Records are written with their keys in order: most belong at the end.
+    member_ = &object.try_emplace(object.end(), key)->second;
+    if (object.size() == keys) throw_input_error("the key {} is there twice", json(key).dump());
     return true;
   }
 
+  [[noreturn]] bool parse_error(std::size_t byte, const std::string&,
+                                const json::exception& error) const {
+    if (error.id == kNumberTooLarge) throw InputError("a number is too large");
+    throw_input_error("no valid JSON at {}", place_of(text_, byte));
+  }
+
  private:
-  int max_depth_;
-  std::vector<std::set<std::string>> keys_;  ///< of every open object
+  void check_depth() const {
+    if (open_.size() > max_depth_)
+      throw_input_error("values are nested deeper than {}", max_depth_);
+  }
+
+  bool add(json value) {
+    place(std::move(value));
+    return true;
+  }
+
+  bool open(json container) {
+    open_.push_back(&place(std::move(container)));
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  json& place(json value) {
+    check_depth();
+    if (open_.empty()) return root_ = std::move(value);
+    json& parent = *open_.back();
+    if (parent.is_object()) return *member_ = std::move(value);
+    return parent.get_ref<json::array_t&>().emplace_back(std::move(value));
+  }
+
+  std::string_view text_;
+  std::size_t max_depth_;
+  json root_;
+  std::vector<json*> open_;  ///< objects and arrays whose end has not come; each holds the next
+  json* member_ = nullptr;   ///< of the innermost object, the value of its last key
 };
 
 /// A `const char*` of a type of this file's own. The parser's templates are then compiled here,
@@ -59,26 +120,12 @@ struct TextIterator {
   bool operator==(const TextIterator&) const = default;
 };
 
-/// "column 5" of a text of one line, else "line 3, column 5"; `byte` counts from 1.
-std::string place_of(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, std::min(byte, text.size() + 1) - (byte > 0));
-  const auto line = std::ranges::count(before, '\n');
-  if (line == 0) return fmt::format("column {}", byte);
-  return fmt::format("line {}, column {}", line + 1, before.size() - before.rfind('\n'));
-}
-
 }  // namespace
 
 json parse_strict_json(std::string_view text, int max_depth) {
-  ParserGuard guard(max_depth);
-  try {
-    return json::parse(TextIterator{text.data()}, TextIterator{text.data() + text.size()},
-                       std::ref(guard));
-  } catch (const json::parse_error& error) {
-    throw_input_error("no valid JSON at {}", place_of(text, error.byte));
-  } catch (const json::out_of_range&) {
-    throw InputError("a number is too large");
-  }
+  StrictBuilder builder(text, max_depth);
+  json::sax_parse(TextIterator{text.data()}, TextIterator{text.data() + text.size()}, &builder);
+  return builder.take();
 }
 
 }  // namespace longca

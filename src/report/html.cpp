@@ -76,7 +76,7 @@ std::vector<Environment> distinct_environments(std::span<const Record> records) 
   std::unordered_map<std::string, std::size_t> places;
   for (const Record& record : records) {
     const auto [place, is_new] = places.try_emplace(plain_text(record.env), environments.size());
-    if (is_new) environments.push_back({&record.env, 0});
+    if (is_new) environments.push_back({&*record.env, 0});
     ++environments[place->second].cells;
   }
   return environments;

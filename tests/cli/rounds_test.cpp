@@ -42,8 +42,8 @@ TEST_F(RoundsOfBench, RecordsTheSamplesOfEachRound) {
     for (const auto& round : record.rounds_ms) all.insert(all.end(), round.begin(), round.end());
     EXPECT_EQ(record.samples_ms, all);
     EXPECT_TRUE(record.metrics.contains("time_ci_pct"));
-    EXPECT_EQ(record.env["rounds"]["count"], 3);
-    EXPECT_TRUE(record.env["rounds"]["seed"].is_number());
+    EXPECT_EQ(record.env->at("rounds")["count"], 3);
+    EXPECT_TRUE(record.env->at("rounds")["seed"].is_number());
   }
 }
 

@@ -42,7 +42,7 @@ Comparison sample_comparison() {
   for (std::size_t i = 0; i < 9; ++i) {
     base.push_back(compared_cell(i, 1.0 + static_cast<double>(i)));
     next.push_back(base.back());
-    next.back().env["commit"] = "bbbb";
+    next.back().env.own()["commit"] = "bbbb";
   }
   next[1] = compared_cell(1, 2.5);
   next[1].metrics["sm_clock_mhz"] = 1700;
@@ -100,7 +100,7 @@ TEST(ComparisonText, HostileTextsStayText) {
   std::vector<Record> next = hostile_records();
   for (Record& record : next) record.status = {StatusCode::crash, kHostileText};
   std::vector<Record> base = next;
-  for (Record& record : base) record.env["commit"] = "other";
+  for (Record& record : base) record.env.own()["commit"] = "other";
   const ComparedNames names{kHostileText, kHostileText};
   const Comparison comparison = compare_records(base, next, {.across = true});
   std::ostringstream text;

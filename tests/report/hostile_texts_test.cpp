@@ -34,7 +34,7 @@ std::vector<Record> acting_records() {
     record.metrics["evil\033[2J\n"] = 1;
     record.notes["\u202eevil\n"] = "\u009b2J";
     record.stop = "converged";
-    record.env["cpu"]["\033"] = {"\u0085\n", {"\u2066", "\r"}};
+    record.env.own()["cpu"]["\033"] = {"\u0085\n", {"\u2066", "\r"}};
   }
   return records;
 }

@@ -145,7 +145,7 @@ TEST(Html, TwoMachinesAreAChoiceAndNeverAMix) {
   std::vector<Record> records = sample_records();
   records.resize(6);  // the other machine has more
   for (Record record : sample_records()) {
-    record.env["cpu"]["model"] = "Other CPU";
+    record.env.own()["cpu"]["model"] = "Other CPU";
     records.push_back(std::move(record));
   }
   const json data = html_data(split_records(records));

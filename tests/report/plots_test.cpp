@@ -90,7 +90,7 @@ TEST(Plots, AnIndexListsThem) {
   const TempDirectory folder;
   std::vector<Record> records = sample_records();
   for (Record& record : records) record.c.kernel += "<b>";
-  records[0].env["cpu"]["model"] = "<script>";
+  records[0].env.own()["cpu"]["model"] = "<script>";
   const auto files = write_plots(records, folder.path());
   const std::string index = read_file(folder / "index.html");
   for (const fs::path& file : files) {

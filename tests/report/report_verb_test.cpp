@@ -133,7 +133,7 @@ TEST_F(ReportVerb, WhatTheSystemRefusesIsASentence) {
 
 TEST_F(ReportVerb, SeveralOriginsAreInEveryView) {
   std::vector<Record> records = sample_records();
-  records.back().env["commit"] = "fedcba9876543210";
+  records.back().env.own()["commit"] = "fedcba9876543210";
   {
     RecordWriter writer(folder_ / "mixed.jsonl", RecordWriter::Mode::replace);
     for (const Record& record : records) writer.append(record);

@@ -25,7 +25,7 @@ void write(const std::filesystem::path& path, const std::vector<longca::Record>&
 std::vector<longca::Record> two_machines() {
   std::vector<longca::Record> records = longca::testing::sample_records();
   for (longca::Record record : longca::testing::sample_records()) {
-    record.env["cpu"]["model"] = "Other CPU";
+    record.env.own()["cpu"]["model"] = "Other CPU";
     if (record.c.kernel == "naive" && record.status.ok()) record.metrics["time_ms"] = 1e-3;
     records.push_back(std::move(record));
   }

@@ -59,7 +59,7 @@ Items items_of(std::span<const Record> records) {
   Items items;
   std::unordered_set<std::size_t> seen;
   for (const Record& record : records) {
-    if (!record.env.is_object() || !seen.insert(std::hash<json>{}(record.env)).second) continue;
+    if (!record.env->is_object() || !seen.insert(std::hash<json>{}(record.env)).second) continue;
     for (const auto& [name, pointer] : kPlaces) add_at(items, record.env, name, pointer);
     add_cards(items, record.env);
     add_entries(items, record.env, "libraries", "library ");

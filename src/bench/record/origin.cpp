@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -19,13 +20,16 @@ namespace {
 
 using nlohmann::json;
 
-/// The text or number at a place of an object that may hold anything; "" if there is none.
-std::string text_at(const json& env, const char* pointer) {
-  const json::json_pointer place(pointer);
-  if (!env.is_object() || !env.contains(place)) return "";
-  const json& value = env.at(place);
-  if (value.is_string()) return value.get<std::string>();
-  return value.is_number() ? value.dump() : "";
+/// The text or number at a path of keys in an object that may hold anything; "" if there is none.
+std::string text_at(const json& env, std::initializer_list<const char*> path) {
+  const json* value = &env;
+  for (const char* key : path) {
+    const auto found = value->is_object() ? value->find(key) : value->end();
+    if (found == value->end()) return "";
+    value = &*found;
+  }
+  if (value->is_string()) return value->get<std::string>();
+  return value->is_number() ? value->dump() : "";
 }
 
 std::string gpus_of(const json& env) {
@@ -33,17 +37,17 @@ std::string gpus_of(const json& env) {
   std::string text;
   if (gpus == env.end() || !gpus->is_array()) return text;
   for (const json& gpu : *gpus) {
-    const std::string model = text_at(gpu, "/model");
+    const std::string model = text_at(gpu, {"model"});
     text += fmt::format(", {}", model.empty() ? "a GPU" : model);
   }
-  const std::string driver = text_at(env, "/gpu_driver");
+  const std::string driver = text_at(env, {"gpu_driver"});
   return text.empty() || driver.empty() ? text : fmt::format("{} (driver {})", text, driver);
 }
 
 /// "AMD EPYC 9R14, 2 cores"; `unnamed` in place of a model that the environment does not name.
 std::string cpu_of(const json& env, const char* unnamed) {
-  const std::string model = text_at(env, "/cpu/model");
-  const std::string cores = text_at(env, "/cpu/cores_usable");
+  const std::string model = text_at(env, {"cpu", "model"});
+  const std::string cores = text_at(env, {"cpu", "cores_usable"});
   std::string text = model.empty() ? unnamed : model;
   if (cores.empty()) return text;
   return text +
@@ -55,17 +59,17 @@ std::string machine_of(const json& env) {
 }
 
 std::string build_of(const json& env) {
-  const std::string version = text_at(env, "/version");
-  const std::string commit = text_at(env, "/commit");
+  const std::string version = text_at(env, {"version"});
+  const std::string commit = text_at(env, {"commit"});
   if (version.empty() && commit.empty()) return "unknown";
   std::string text = version;
   if (!commit.empty()) text += fmt::format(", commit {}", commit.substr(0, 12));
   if (env.is_object() && env.contains("dirty") && env.at("dirty") == true)
     text += " with local changes";
-  if (const auto type = text_at(env, "/build_type"); !type.empty()) {
+  if (const auto type = text_at(env, {"build_type"}); !type.empty()) {
     text += fmt::format(", {} build", type);
   }
-  if (const auto sanitize = text_at(env, "/sanitize"); !sanitize.empty()) text += ", " + sanitize;
+  if (const auto sanitize = text_at(env, {"sanitize"}); !sanitize.empty()) text += ", " + sanitize;
   return text;
 }
 
@@ -99,13 +103,16 @@ Origin origin_of(const json& env) {
 }
 
 std::string processor_of_case(const Record& record) {
-  return record.c.device == "cpu" ? cpu_of(record.env, "") : text_at(record.env, "/gpus/0/model");
+  if (record.c.device == "cpu") return cpu_of(record.env, "");
+  const auto gpus = record.env->is_object() ? record.env->find("gpus") : record.env->end();
+  const bool has_gpu = gpus != record.env->end() && gpus->is_array() && !gpus->empty();
+  return has_gpu ? text_at(gpus->front(), {"model"}) : "";
 }
 
 std::string machine_of_case(const Record& record) {
-  const std::string model = processor_of_case(record);
+  std::string model = processor_of_case(record);
   if (record.c.device == "cpu") return model;
-  const std::string driver = text_at(record.env, "/gpu_driver");
+  const std::string driver = text_at(record.env, {"gpu_driver"});
   return model.empty() || driver.empty() ? model : fmt::format("{}, driver {}", model, driver);
 }
 

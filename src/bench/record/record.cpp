@@ -174,7 +174,7 @@ void to_json(json& out, const Record& record) {
              {"metrics", std::move(metrics)},
              {"samples_ms", record.samples_ms},
              {"stop", record.stop},
-             {"env", record.env.is_null() ? json::object() : record.env},
+             {"env", record.env->is_null() ? json::object() : *record.env},
              {"at", record.at}};
   if (!record.rounds_ms.empty()) out["rounds_ms"] = record.rounds_ms;
   if (!record.rank_times_ms.empty()) out["rank_times_ms"] = record.rank_times_ms;
@@ -188,6 +188,10 @@ void to_json(json& out, const Record& record) {
 }
 
 void from_json(const json& object, Record& record) {
+  record = to_record(json(object));
+}
+
+Record to_record(json&& object) {
   check_schema(object);
   const json& c = required(object, "case");
   require_type(c.is_object(), "case", "an object", c);
@@ -200,8 +204,8 @@ void from_json(const json& object, Record& record) {
   read.rounds_ms = rounds_of(object);
   read.rank_times_ms = optional_times(object, "rank_times_ms");
   read.stop = stop_of(object);
-  const json* env = optional_object(object, "env");
-  read.env = env ? *env : json::object();
+  const bool has_env = optional_object(object, "env") != nullptr;
+  read.env = has_env ? std::move(object.at("env")) : json::object();
   read.at = optional_text(object, "at");
   if (const json* notes = optional_object(object, "notes")) {
     for (const auto& [name, value] : notes->items()) {
@@ -209,10 +213,10 @@ void from_json(const json& object, Record& record) {
     }
   }
   read.trace = trace_of(object);
-  for (const auto& [key, value] : object.items()) {
-    if (std::ranges::find(kKeys, key) == kKeys.end()) read.more[key] = value;
+  for (auto& [key, value] : object.get_ref<json::object_t&>()) {
+    if (std::ranges::find(kKeys, key) == kKeys.end()) read.more[key] = std::move(value);
   }
-  record = std::move(read);
+  return read;
 }
 
 std::string to_line(const Record& record) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/suite/case.h"
+#include "bench/record/shared_json.h"
 #include "core/status.h"
 
 namespace longca {
@@ -39,7 +40,7 @@ struct Record {
   std::vector<std::vector<double>> rounds_ms;
   std::vector<double> rank_times_ms;  ///< over ranks: each one's median; else empty
   std::string stop;                   ///< "converged", "time_limit", or "" if nothing was timed
-  nlohmann::json env;                 ///< machine, versions, commit, argv
+  SharedJson env;                     ///< machine, versions, commit, argv
   std::string at;                     ///< RFC 3339, when the record was made
   /// Further facts about how the cell ran, in words: "lse": "not returned".
   std::map<std::string, std::string> notes;
@@ -53,6 +54,8 @@ struct Record {
 void to_json(nlohmann::json& json, const Record& record);
 /// Throws InputError naming the key that is missing or of the wrong type, or the unknown schema.
 void from_json(const nlohmann::json& json, Record& record);
+/// The same of an object that is not needed any more.
+Record to_record(nlohmann::json&& json);
 
 /// The record as one line of a file, without the newline: "schema" first, bytes of texts that are
 /// not UTF-8 replaced by U+FFFD.

@@ -78,12 +78,18 @@ class RecordLines {
   void add_line() {
     if (!is_blank(line_)) {
       try {
-        file_.records.push_back(parse_strict_json(line_, kMaxDepth).get<Record>());
+        add_record(to_record(parse_strict_json(line_, kMaxDepth)));
       } catch (const InputError& error) {
         throw_input_error("{}:{}: not a record of longca: {}", name_, number_, error.what());
       }
     }
     ++number_;
+  }
+
+  void add_record(Record&& record) {
+    std::vector<Record>& records = file_.records;
+    if (!records.empty() && *records.back().env == *record.env) record.env = records.back().env;
+    records.push_back(std::move(record));
   }
 
   const std::string& name_;

@@ -78,6 +78,7 @@ Axis heads_axis() {
   axis.text = [](const Case& c) -> std::optional<std::string> {
     return fmt::format("{}:{}", c.heads_q, c.heads_k);
   };
+  axis.keys = {"heads_q", "heads_k"};
   axis.write = [](const Case& c, json& object) {
     object["heads_q"] = c.heads_q;
     object["heads_k"] = c.heads_k;

@@ -39,7 +39,9 @@ struct Axis {
   /// Whether only cells over ranks have it.
   bool over_ranks = false;
   std::function<void(Case& c)> clear{};  ///< set where `applies` or `over_ranks` is
-  /// The axis's entries of the record's "case" object. `read` throws InputError naming the key.
+  /// The keys of the axis's entries of the record's "case" object.
+  std::vector<std::string> keys{};
+  /// Those entries. `read` throws InputError naming the key.
   std::function<void(const Case& c, nlohmann::json& json)> write{};
   std::function<void(const nlohmann::json& json, Case& c)> read{};
 };

@@ -105,6 +105,7 @@ Axis field_axis(std::string key, Axis axis) {
   using Member = std::remove_cvref_t<decltype(std::declval<Case&>().*Field)>;
   using Value = typename ValueOf<Member>::type;
   constexpr bool kOptional = !std::is_same_v<Member, Value>;
+  axis.keys = {key};
   axis.assign = [](Case& c, const std::string& value) { c.*Field = from_text<Value>(value); };
   if constexpr (kOptional) {
     axis.clear = [](Case& c) { c.*Field = std::nullopt; };

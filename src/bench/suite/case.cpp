@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "bench/suite/axes.h"
 #include "core/error.h"
+#include "core/nearest.h"
 #include "mask/own_mask.h"
 
 namespace longca {
@@ -23,6 +26,22 @@ std::string key_of(const Case& c, const Belongs& belongs) {
     key += axis.name + '=' + *value;
   }
   return key;
+}
+
+/// Two cells that differ in an axis which is unknown here would have one key.
+void refuse_unknown_keys(const nlohmann::json& json) {
+  static const std::vector<std::string> known = [] {
+    std::vector<std::string> keys;
+    for (const Axis& axis : axis_table())
+      keys.insert(keys.end(), axis.keys.begin(), axis.keys.end());
+    return keys;
+  }();
+  for (const auto& [key, value] : json.items()) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    throw_input_error(
+        "the case has the unknown key '{}'{}; columns of your own stand beside 'case'", key,
+        suggestion(key, known));
+  }
 }
 
 }  // namespace
@@ -90,6 +109,7 @@ void to_json(nlohmann::json& json, const Case& c) {
 
 void from_json(const nlohmann::json& json, Case& c) {
   if (!json.is_object()) throw InputError("\"case\" is not an object");
+  refuse_unknown_keys(json);
   for (const Axis& axis : axis_table()) {
     axis.read(json, c);
     // The limits of the command line. Names are left: another build or a plug-in has others.

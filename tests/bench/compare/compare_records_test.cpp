@@ -112,9 +112,9 @@ TEST(CompareRecords, ComparesClockCyclesWhereBothClocksAreKnown) {
 
 TEST(CompareRecords, NamesWhatDiffersInTheEnvironment) {
   Record next = timed_cell(1, 1);
-  next.env["commit"] = "bbb";
-  next.env["libraries"] = {{"fmt", "9"}};
-  next.env["gpus"] = nlohmann::json::array({{{"model", "H100"}}});
+  next.env.own()["commit"] = "bbb";
+  next.env.own()["libraries"] = {{"fmt", "9"}};
+  next.env.own()["gpus"] = nlohmann::json::array({{{"model", "H100"}}});
   const Comparison comparison = compare_lists({timed_cell(1, 1)}, {next});
   EXPECT_THAT(comparison.environment, ElementsAre(EnvironmentChange{"card", "", "H100"},
                                                   EnvironmentChange{"commit", "aaa", "bbb"},
@@ -123,7 +123,7 @@ TEST(CompareRecords, NamesWhatDiffersInTheEnvironment) {
 
 TEST(CompareRecords, RefusesAnotherProcessorUnlessTold) {
   Record next = timed_cell(1, 1);
-  next.env["cpu"]["model"] = "Other";
+  next.env.own()["cpu"]["model"] = "Other";
   expect_input_error([&] { compare_lists({timed_cell(1, 1)}, {next}); },
                      "BASE was measured on Example, 2 cores and NEW on Other, 2 cores");
   EXPECT_EQ(compare_lists({timed_cell(1, 1)}, {next}, {.across = true}).cells.size(), 1U);

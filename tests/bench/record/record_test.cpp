@@ -330,6 +330,25 @@ TEST(Record, ValuesThatNoAxisTakesAreRefused) {
   expect_input_error([&] { parse_one(object.dump()); }, "density 7.5");
 }
 
+TEST(Record, RecordsOfOneEnvironmentShareIt) {
+  Record other = example();
+  other.env.own()["commit"] = "another";
+  const std::string one = to_line(example()) + '\n';
+  const auto records = parse_records(one + one + to_line(other) + '\n' + one, "f").records;
+  ASSERT_EQ(records.size(), 4U);
+  EXPECT_EQ(&*records[0].env, &*records[1].env);
+  EXPECT_EQ(*records[0].env, *example().env);
+  EXPECT_EQ(*records[2].env, *other.env);
+  EXPECT_EQ(*records[3].env, *example().env);
+}
+
+TEST(Record, AnUnknownKeyInsideTheCaseIsRefused) {
+  json object = example();
+  object["case"]["tokans"] = 8192;
+  expect_input_error([&] { parse_one(object.dump()); },
+                     "the case has the unknown key 'tokans' (did you mean 'tokens'?)");
+}
+
 TEST(Record, NegativeTimesAreRefused) {
   for (const char* path : {"/metrics/time_ms", "/samples_ms/1"}) {
     json object = example();

@@ -104,7 +104,7 @@ TEST(Outputs, AnOutputIsNoInputAndNoOtherOutput) {
 void rewrite_env(const fs::path& file, const std::string& pointer, const nlohmann::json& value) {
   std::string text;
   for (Record& record : read_records(file).records) {
-    record.env[nlohmann::json::json_pointer(pointer)] = value;
+    record.env.own()[nlohmann::json::json_pointer(pointer)] = value;
     text += to_line(record) + '\n';
   }
   write_file(file, text);

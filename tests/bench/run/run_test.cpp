@@ -37,7 +37,7 @@ TEST(Bench, RecordsWhatItMeasures) {
     EXPECT_EQ(record.metrics.contains("error_dq"), record.c.pass == Pass::backward);
     // The stopping rule's minimum where caches take long to flush: StoppingRule has its own tests.
     EXPECT_GE(record.samples_ms.size(), 2U);
-    EXPECT_EQ(record.env.at("argv").at(1), "bench");
+    EXPECT_EQ(record.env->at("argv").at(1), "bench");
     EXPECT_EQ(record.at.size(), std::string("2000-01-01T00:00:00Z").size());
   }
   const Record& forward = records.front();

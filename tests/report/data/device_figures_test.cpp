@@ -124,7 +124,7 @@ TEST(DeviceFigures, OneSettingIsDrawnAtATime) {
 TEST(DeviceFigures, MachinesAreSettings) {
   std::vector<Record> records = sample_records();
   for (Record record : sample_records()) {
-    record.env["cpu"]["model"] = "Other CPU";
+    record.env.own()["cpu"]["model"] = "Other CPU";
     records.push_back(std::move(record));
   }
   const Drawn drawn(records);

@@ -52,7 +52,7 @@ TEST(Draws, ThroughputIsTheSumOfFlopsOverTheSumOfTimes) {
 TEST(Draws, OtherCellsStayApart) {
   std::vector<Record> records = {draw_of(42, 1, 10), draw_of(43, 1, 10), draw_of(42, 1, 10)};
   records[1].c.tokens *= 2;
-  records[2].env["commit"] = "another";
+  records[2].env.own()["commit"] = "another";
   const std::vector<Record> averaged = average_draws(records);
   ASSERT_EQ(averaged.size(), 3U);
   for (const Record& record : averaged) EXPECT_FALSE(record.metrics.contains("draws"));
