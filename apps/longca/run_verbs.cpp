@@ -116,11 +116,23 @@ class RecordListener : public RunListener {
   int rounds_;
 };
 
+/// Where the masks of the user's own are, by name; pictures of them are drawn from there.
+nlohmann::json own_masks(const Suite& suite) {
+  nlohmann::json paths = nlohmann::json::object();
+  const auto masks = suite.axes.find("mask");
+  if (masks == suite.axes.end()) return paths;
+  for (const std::string& name : masks->second) {
+    if (const OwnMask* own = find_own_mask(name)) paths[name] = own->path.string();
+  }
+  return paths;
+}
+
 /// The `env` of this run's records.
 nlohmann::json run_environment(const RecordArguments& arguments, const Suite& suite) {
   nlohmann::json env = collect_environment();
   env["argv"] = own_arguments();
   env["plugins"] = describe_plugins(arguments.plugins);
+  if (nlohmann::json masks = own_masks(suite); !masks.empty()) env["masks"] = std::move(masks);
   env["limits"] = {{"time_limit_s", suite.limits.time_limit_s},
                    {"sample_budget_s", suite.limits.sample_budget_s},
                    {"case_limit_s", suite.limits.case_limit_s}};

@@ -19,6 +19,7 @@
 #include "core/output_file.h"
 #include "report/html_data.h"
 #include "report/html_text.h"
+#include "report/own_masks.h"
 #include "report/page_title.h"
 #include "report/view.h"
 
@@ -28,6 +29,9 @@ namespace {
 constexpr const char* kNoPlotly =
     "This page has no plots: plotly.js was not found when it was written. scripts/setup fetches "
     "it, or LONGCA_PLOTLY_JS names a plotly.min.js.";
+
+/// The page runs it once its tables are there: it takes longer than they do.
+constexpr const char* kPackedPlotly = R"(<script type="text/plain" id="plotly">{}</script>)";
 
 std::string tiles(std::span<const Record> records) {
   std::map<StatusCode, int> counts;
@@ -145,12 +149,12 @@ std::string render_html(std::span<const Record> records, const std::optional<std
                   {"time", html_escaped(when(latest))},
                   {"tiles", tiles(latest)},
                   {"warning", plotly ? "" : fmt::format("<p class=\"warning\">{}</p>", kNoPlotly)},
-                  {"pictures", html_pictures(single, over_ranks)},
+                  {"pictures", html_pictures(single, over_ranks, own_masks_of(latest))},
                   {"metrics", metric_rows()},
                   {"environments", environments_summary(environments)},
                   {"environment", environment_tables(environments)},
                   {"data", json_for_script(html_data(split))},
-                  {"plotly", plotly ? "<script>" + script_for_html(*plotly) + "</script>" : ""},
+                  {"plotly", plotly ? fmt::format(kPackedPlotly, packed_for_html(*plotly)) : ""},
                   {"script", script_for_html(kPageScript)}});
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "mask/own_mask.h"
 #include "report/view.h"
 
 namespace longca {
@@ -28,8 +30,10 @@ namespace longca {
 nlohmann::json html_data(const SplitRecords& records);
 
 /// The page's pictures: one <figure> per mask and setting of the axes that shape it, at the middle
-/// of its lengths. data-mask and data-axes (JSON) name them. A last sentence counts the masks that
-/// are unknown to this program or too expensive to draw.
-std::string html_pictures(const View& single, const View& over_ranks);
+/// of its lengths. data-mask and data-axes (JSON) name them; `own` are the user's own masks
+/// (own_masks.h). A last sentence counts the masks that are unknown to this program or too
+/// expensive to draw.
+std::string html_pictures(const View& single, const View& over_ranks,
+                          const std::map<std::string, const OwnMask*>& own);
 
 }  // namespace longca

@@ -58,11 +58,19 @@ struct PageBudget {
   }
 };
 
+using OwnMasks = std::map<std::string, const OwnMask*>;
+
 /// Head 0's mask, if it can be drawn.
-std::optional<Mask> mask_of(const Case& c, PageBudget& budget) {
+std::optional<Mask> mask_of(const Case& c, const OwnMasks& own, PageBudget& budget) {
   try {
     if (c.selects_by_scores()) return std::nullopt;  // the mask depends on the inputs
     MaskSpec spec = c.mask_spec();
+    if (const auto found = own.find(c.mask); found != own.end()) {
+      spec.name = found->second->traits.name;
+      const Mask& mask = found->second->generated.mask;
+      const bool fits = mask.q_tokens() == c.tokens && budget.takes(spec) && budget.takes(mask);
+      return fits ? std::optional(mask) : std::nullopt;
+    }
     // A head's blocks do not depend on how many other heads there are.
     spec.heads_q = spec.heads_k = 1;
     if (!budget.takes(spec)) return std::nullopt;
@@ -121,14 +129,14 @@ std::vector<PicturedMask> distinct_masks(const View& single, const View& over_ra
 
 }  // namespace
 
-std::string html_pictures(const View& single, const View& over_ranks) {
+std::string html_pictures(const View& single, const View& over_ranks, const OwnMasks& own) {
   std::string html;
   std::size_t drawn = 0;
   PageBudget budget;
   const std::vector<PicturedMask> masks = distinct_masks(single, over_ranks);
   for (const PicturedMask& one : masks) {
     if (drawn == kMaxPictures) break;
-    if (const auto mask = mask_of(one.c(), budget)) {
+    if (const auto mask = mask_of(one.c(), own, budget)) {
       html += picture(one.c(), *mask, one.axes);
       ++drawn;
     }

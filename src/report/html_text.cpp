@@ -1,7 +1,11 @@
 #include "report/html_text.h"
 
+#include <zlib.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/error.h"
 #include "core/printable.h"
@@ -9,18 +13,46 @@
 namespace longca {
 namespace {
 
-nlohmann::json with_printable_texts(const nlohmann::json& value) {
-  if (value.is_string()) return printable(value.get_ref<const std::string&>());
-  if (!value.is_structured()) return value;
-  nlohmann::json shown = value.is_array() ? nlohmann::json::array() : nlohmann::json::object();
-  for (const auto& [key, item] : value.items()) {
-    if (value.is_array()) {
-      shown.push_back(with_printable_texts(item));
-    } else {
-      shown[printable(key)] = with_printable_texts(item);
+void make_texts_printable(nlohmann::json& value) {
+  if (value.is_string()) {
+    value = printable(value.get_ref<const std::string&>());
+  } else if (value.is_array()) {
+    for (nlohmann::json& item : value) make_texts_printable(item);
+  } else if (value.is_object()) {
+    nlohmann::json shown = nlohmann::json::object();
+    for (auto& [key, item] : value.items()) {
+      make_texts_printable(item);
+      shown[printable(key)] = std::move(item);
+    }
+    value = std::move(shown);
+  }
+}
+
+std::string deflated(std::string_view bytes) {
+  uLongf size = compressBound(bytes.size());
+  std::string out(size, '\0');
+  const int code = compress(reinterpret_cast<Bytef*>(out.data()), &size,
+                            reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  LONGCA_CHECK(code == Z_OK, "zlib compresses {} bytes: code {}", bytes.size(), code);
+  out.resize(size);
+  return out;
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(3, bytes.size()))) {
+    std::uint32_t group = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      group = group << 8 | (i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0U);
+    }
+    for (std::size_t i = 0; i < 4; ++i) {
+      out += i <= bytes.size() ? kDigits[group >> (18 - 6 * i) & 63] : '=';
     }
   }
-  return shown;
+  return out;
 }
 
 }  // namespace
@@ -51,10 +83,11 @@ std::string html_escaped(std::string_view text) {
   return out;
 }
 
-std::string json_for_script(const nlohmann::json& json) {
-  const std::string text =
-      with_printable_texts(json).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string json_for_script(nlohmann::json json) {
+  make_texts_printable(json);
+  const std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::string out;
+  out.reserve(text.size());
   for (const char c : text) {
     if (c == '<') {
       out += "\\u003c";
@@ -85,6 +118,10 @@ std::string script_for_html(std::string_view script) {
   }
   out += script;
   return out;
+}
+
+std::string packed_for_html(std::string_view bytes) {
+  return base64(deflated(bytes));
 }
 
 std::string fill_template(std::string_view text,

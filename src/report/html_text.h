@@ -19,10 +19,13 @@ extern const std::string_view kPageScript;  ///< all scripts, in the order of th
 std::string html_escaped(std::string_view text);
 
 /// JSON for a <script> element: its texts are made `printable`, and `<`, `>`, `&` are escaped.
-std::string json_for_script(const nlohmann::json& json);
+std::string json_for_script(nlohmann::json json);
 
 /// JavaScript for a <script> element, which ends at the first "</script" even inside a string.
 std::string script_for_html(std::string_view script);
+
+/// Bytes as base64 (RFC 4648) of a zlib stream (RFC 1950), which the page's scripts unpack.
+std::string packed_for_html(std::string_view bytes);
 
 /// Replaces each {{name}} of the template once; values are not expanded again. LONGCA_CHECKs that
 /// every name has a value.

@@ -268,9 +268,18 @@ RC_GTEST_PROP(Html, AnyAxisValuesOfARecordGiveAPage, ()) {
   RC_ASSERT(render_html(std::vector{record}, std::nullopt).find("</html>") != std::string::npos);
 }
 
-TEST(Html, PlotlyIsInlinedAndCannotEndItsScript) {
-  const std::string page = render_html(sample_records(), "var Plotly = '</SCRIPT><b>';");
-  EXPECT_THAT(page, HasSubstr(R"(<script>var Plotly = '<\/SCRIPT><b>';</script>)"));
+TEST(Html, PackedBytesAreBase64OfAZlibStream) {
+  EXPECT_EQ(packed_for_html(""), "eJwDAAAAAAE=");
+  EXPECT_EQ(packed_for_html("a"), "eJxLBAAAYgBi");
+  EXPECT_EQ(packed_for_html("ab"), "eJxLTAIAASYAxA==");
+}
+
+TEST(Html, PlotlyIsPackedIntoThePageAndCannotEndItsScript) {
+  const std::string plotly = "var Plotly = '</SCRIPT><b>';";
+  const std::string page = render_html(sample_records(), plotly);
+  EXPECT_THAT(page, HasSubstr(R"(<script type="text/plain" id="plotly">)" +
+                              packed_for_html(plotly) + "</script>"));
+  EXPECT_THAT(page, Not(HasSubstr("</SCRIPT>")));
   EXPECT_THAT(page, Not(HasSubstr("has no plots")));
 }
 

@@ -29,8 +29,8 @@ makeFilters();
 redrawWhenResized();
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", update);
 window.addEventListener("hashchange", () => { readAddress(); update(); });
-window.addEventListener("beforeprint", () => hasPlots && drawAllPending());
+window.addEventListener("beforeprint", () => window.Plotly && drawAllPending());
 update();
 // The first figure is there before the reader scrolls to it.
-setTimeout(() => hasPlots && pending.size > 0 && drawPending(pending.keys().next().value));
+setTimeout(() => hasPlots && whenPlotlyRuns().then(() => pending.size > 0 && drawPending(pending.keys().next().value)));
 if (state.cell) openCell(state.cell);

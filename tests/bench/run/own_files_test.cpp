@@ -79,6 +79,7 @@ TEST(OwnFilesRun, AMaskBringsItsLengthAndIsVerified) {
     EXPECT_EQ(record.c.tokens, 96);
     EXPECT_TRUE(record.c.mask.starts_with("mine.json-")) << record.c.mask;
     EXPECT_FALSE(record.c.lengths || record.c.window);
+    EXPECT_EQ(record.env->at("masks").at(record.c.mask), (folder / "mine.json").string());
   }
   ASSERT_EQ(run({"--resume"}).exit_code, 0);
   EXPECT_EQ(read_records(folder / "r.jsonl").records.size(), 4U);
