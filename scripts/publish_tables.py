@@ -431,10 +431,20 @@ def simulated_by(comparisons, by="scheme"):
     return markdown(header, lines, right=range(1, len(header)))
 
 
+def console(screen):
+    """The table of cells as it stands on the screen, without what is above and below it."""
+    tables = [text for text in screen.split("\n\n") if text.split("\n", 2)[1:2] and text.split("\n")[1].startswith("mask ")]
+    if len(tables) != 1:
+        raise CannotPublish(f"the screen has {len(tables)} tables of cells: name the axes in which they differ")
+    return f"```\n{tables[0]}\n```\n"
+
+
 TABLES = {table.__name__: table for table in (leaders, rates, beside, step, share, schemes, headline, published, passes,
                                            statuses)}
 # Of what `longca advise --evaluate --json` says instead of records.
 EVALUATIONS = {"advice": advice}
 # Of what `longca simulate --against FILE --comparison` says of each file.
 COMPARISONS = {"simulated": simulated, "simulated_by": simulated_by}
+# Of what `longca report` prints.
+SCREENS = {"console": console}
 OPTIONS = {"rows", "columns", "count", "kernels", "passes", "axis", "of", "beside", "figures", "metric", "left_out", "by"}

@@ -27,6 +27,14 @@ class Tables(unittest.TestCase):
         found = [record("a", rate="90"), record("b", rate="120"), record("c", rate="100"), record("d", status="wrong")]
         self.assertEqual(rows_of(tables.leaders(found))[2:], [["`causal`", "`b` **120**, `c` 100"]])
 
+    def test_of_the_screen_the_table_of_cells_is_kept(self):
+        table = "                 forward\nmask    tokens  kernel  TFLOP/s\nfull        8K  fa3       759.8*"
+        screen = f"8 cells: 8 ok\n\n         forward\nkernel    speed\nfa3       1.000\n\n{table}\n\n*  fastest\n"
+        self.assertEqual(tables.console(screen), f"```\n{table}\n```\n")
+        for wrong in ("8 cells: 8 ok\n", f"{table}\n\nheads 8:2\n\n{table}\n"):
+            with self.assertRaisesRegex(tables.CannotPublish, "tables of cells"):
+                tables.console(wrong)
+
     def test_masks_and_lengths_come_in_their_order(self):
         found = [record("a", mask, tokens=tokens) for tokens in ("32768", "1024", "100") for mask in ("causal", "full")]
         rows = rows_of(tables.rates(found))
