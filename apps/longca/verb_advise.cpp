@@ -13,11 +13,13 @@
 #include "advise/advice_text.h"
 #include "advise/documents.h"
 #include "advise/rank_advisor.h"
+#include "bench/record/origin.h"
 #include "bench/suite/axis_values.h"
 #include "bench/suite/cases.h"
 #include "bench/suite/suite.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "simulated_advice.h"
 #include "verbs.h"
 
 namespace longca {
@@ -98,8 +100,64 @@ std::vector<Asked> asked_problems(const std::vector<Case>& cases) {
   return asked;
 }
 
-std::vector<advise::Advice> answer(const AxisValues& given, const advise::Evidence& evidence,
-                                   advise::AdviceOptions options, advise::Advisor& advisor) {
+/// Whether `platform` is a cluster of its own, and not only a card.
+bool names_cluster(const std::string& platform) {
+  if (platform.ends_with(".toml")) return true;
+  const auto clusters = simulate::cluster_names();
+  const auto cards = cost::platform_names();
+  return std::ranges::find(clusters, platform) != clusters.end() &&
+         std::ranges::find(cards, platform) == cards.end();
+}
+
+/// What answers where nothing was measured over ranks.
+class Simulator {
+ public:
+  /// `asked`: the cluster of --platform, if it names one. `sources` outlive it.
+  Simulator(std::optional<simulate::Cluster> asked, std::span<const advise::RecordSource> sources,
+            const advise::Card& card)
+      : asked_(std::move(asked)), sources_(sources), card_(card) {}
+
+  void add_choices(std::span<const Case> cells, const advise::AdviceOptions& options,
+                   advise::Advice& advice) {
+    const std::int64_t ranks = advice.problem.ranks.value();
+    if (asked_) asked_->require_ranks(ranks);
+    const auto cluster = asked_ ? asked_ : cluster_of_card(card_.name, ranks);
+    if (!cluster) return;
+    if (!rates_) learn_rates();
+    add_simulated_choices(*cluster, *rates_, files_, cells, options, advice);
+  }
+
+ private:
+  /// Of kernels other than slice, whose times the platform's page has.
+  void learn_rates() {
+    std::vector<Record> records;
+    for (const advise::RecordSource& source : sources_) {
+      for (const Record& record : source.records) {
+        const Case& c = record.c;
+        if (c.kernel == "slice" || c.scheme || processor_of_case(record) != card_.name) continue;
+        records.push_back(record);
+        files_.insert(source.file);
+      }
+    }
+    rates_.emplace(latest_records(std::move(records)));
+  }
+
+  std::optional<simulate::Cluster> asked_;
+  std::span<const advise::RecordSource> sources_;
+  const advise::Card& card_;
+  std::optional<MeasuredRates> rates_;
+  std::set<std::string> files_;
+};
+
+/// What answers are made of. Refers to the evidence.
+struct Advisors {
+  const advise::Evidence& evidence;
+  advise::Advisor of_one_device;
+  Simulator simulator;
+};
+
+std::vector<advise::Advice> answer(const AxisValues& given, advise::AdviceOptions options,
+                                   Advisors& advisors) {
   Suite suite;
   suite.name = "advise";
   override_axes(suite, given);
@@ -119,17 +177,23 @@ std::vector<advise::Advice> answer(const AxisValues& given, const advise::Eviden
   std::vector<advise::Advice> answers;
   for (const Asked& asked : asked_problems(list.cases)) {
     const std::vector<Case> variants = names_variants ? asked.cells : std::vector<Case>{};
-    answers.push_back(over_ranks ? advise_over_ranks(evidence, asked.problem, variants, options)
-                                 : advisor.advise(asked.problem, options));
+    if (!over_ranks) {
+      answers.push_back(advisors.of_one_device.advise(asked.problem, options));
+      continue;
+    }
+    answers.push_back(advise_over_ranks(advisors.evidence, asked.problem, variants, options));
+    advise::Advice& advice = answers.back();
+    if (advice.choices.empty() && advice.excluded.empty()) {
+      advisors.simulator.add_choices(asked.cells, options, advice);
+    }
   }
   return answers;
 }
 
 /// The answers for sampled sequences of --documents, summed up by problem.
 std::vector<advise::Advice> answer_documents(const AdviseArguments& arguments, AxisValues given,
-                                             const advise::Evidence& evidence,
                                              const advise::AdviceOptions& options,
-                                             advise::Advisor& advisor) {
+                                             Advisors& advisors) {
   for (const char* axis : {"tokens", "lengths", "tokens_per_rank"}) {
     if (given.contains(axis)) {
       throw_input_error("the sequences of --documents say their own {}: leave -a {}= out", axis,
@@ -142,7 +206,7 @@ std::vector<advise::Advice> answer_documents(const AdviseArguments& arguments, A
   for (const auto& sequence : advise::sample_documents(arguments.documents, arguments.samples)) {
     given["lengths"] = {sequence.lengths};
     given["tokens"] = {std::to_string(sequence.tokens)};
-    auto answers = answer(given, evidence, options, advisor);
+    auto answers = answer(given, options, advisors);
     by_problem.resize(answers.size());
     for (std::size_t i = 0; i < answers.size(); ++i) {
       by_problem[i].push_back(std::move(answers[i]));
@@ -169,6 +233,14 @@ void refuse_the_impossible(const std::vector<advise::Advice>& answers) {
   }
 }
 
+/// The card of the records to advise from. `may_lack_records`: what is asked for can be simulated
+/// without any.
+advise::Card card_of(std::span<const advise::RecordSource> sources, const std::string& name,
+                     const std::string& device, bool may_lack_records) {
+  if (may_lack_records && !advise::find_card(sources, name, device)) return {"cuda", name};
+  return advise::choose_card(sources, name, device);
+}
+
 void print_answer_json(const nlohmann::json& json) {
   std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
 }
@@ -190,16 +262,19 @@ void advise_verb(const AdviseArguments& arguments) {
   options.needs = needs_of(arguments.needs);
   const auto device = given.find("device");
   const std::vector<advise::RecordSource> sources = sources_of(arguments);
-  const advise::Evidence evidence(
-      sources, advise::choose_card(sources, arguments.platform,
-                                   device == given.end() ? "" : device->second.front()));
+  std::optional<simulate::Cluster> cluster;
+  if (names_cluster(arguments.platform)) cluster = simulate::load_cluster(arguments.platform);
+  const advise::Evidence evidence(sources,
+                                  card_of(sources, cluster ? cluster->card : arguments.platform,
+                                          device == given.end() ? "" : device->second.front(),
+                                          cluster && axis_of_ranks(given)));
   if (arguments.evaluate) return evaluate(evidence, arguments.json);
   given["device"] = {evidence.card().device};
   advise::MaskFacts masks;
-  advise::Advisor advisor(evidence, masks);
+  Advisors advisors{evidence, {evidence, masks}, {cluster, sources, evidence.card()}};
   const auto answers = arguments.documents.empty()
-                           ? answer(given, evidence, options, advisor)
-                           : answer_documents(arguments, given, evidence, options, advisor);
+                           ? answer(given, options, advisors)
+                           : answer_documents(arguments, given, options, advisors);
   refuse_the_impossible(answers);
   if (arguments.json) {
     print_answer_json(advise::advice_json(evidence, answers, options.objective));
@@ -218,7 +293,8 @@ void add_advise(CLI::App& app) {
       ->allow_extra_args(false);
   verb->add_option("--records", arguments->records, "default: those of the results folder")
       ->type_name("FILE...");
-  verb->add_option("--platform", arguments->platform, "the card, as h200; default: this machine's")
+  verb->add_option("--platform", arguments->platform,
+                   "card or cluster: h200, h200x8; default: this machine's")
       ->type_name("P");
   verb->add_option("--pass", arguments->pass, "forward, backward or step (the default)")
       ->type_name("PASS");
@@ -235,7 +311,7 @@ void add_advise(CLI::App& app) {
   verb->add_flag("--json", arguments->json, "for programs");
   verb->footer(
       "Choices whose interval overlaps the first one's are tied. What was measured\n"
-      "stands as it was; the rest is interpolated, or said to be unknown.\n"
+      "stands as it was; the rest is interpolated, over ranks simulated, or unknown.\n"
       "Example: longca advise -a mask=causal_document -a tokens=48K --platform h200");
   verb->callback([arguments] { advise_verb(*arguments); });
 }

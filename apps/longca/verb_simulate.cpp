@@ -193,7 +193,7 @@ void add_simulate(CLI::App& app) {
   arguments->add_options(*verb);
   remove_measuring(*verb);
   verb->add_option("--platform", arguments->platform,
-                   "h200x8, h100x8_ib400, h800x8_ib200, FILE.toml")
+                   "h200x8, h200x8_ib400, h100x8_ib400, FILE.toml")
       ->type_name("P")
       ->required();
   verb->add_option("--set", arguments->figures, "a figure of the platform: node.gpus=4; repeatable")

@@ -31,6 +31,7 @@ json choice_json(const Choice& choice, const Case& problem, int rank) {
   entry["high_ms"] = choice.time_ms.high;
   entry["peak_bytes"] = choice.peak_bytes ? json(choice.peak_bytes->value) : json(nullptr);
   entry["basis"] = to_string(choice.basis);
+  entry["platform"] = or_null(choice.c.platform);
   entry["situation"] = choice.situation ? json(describe(*choice.situation)) : json(nullptr);
   entry["tied"] = choice.tied;
   entry["records"] = choice.files;

@@ -10,7 +10,7 @@ namespace longca::advise {
 /// {"card","device","objective","choices":[…],"excluded":[…],"unknown":[…],"find_out":[…]}, each
 /// entry with the "problem" and "pass" that it answers. A choice: "rank" (from 1), "kernel",
 /// "scheme", "shard", "factor", "transport", "time_ms", "low_ms", "high_ms", "peak_bytes", "basis",
-/// "situation", "tied", "records"; null where it has none.
+/// "platform" (simulated ones), "situation", "tied", "records"; null where it has none.
 nlohmann::json advice_json(const Evidence& evidence, std::span<const Advice> advice,
                            Objective objective);
 

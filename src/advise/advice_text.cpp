@@ -44,6 +44,7 @@ std::string name_of_choice(const Choice& choice) {
 
 std::string basis_text(const Choice& choice) {
   std::string text{to_string(choice.basis)};
+  if (choice.c.platform) text += " on " + *choice.c.platform;
   if (choice.situation) text += fmt::format(" {}", describe(*choice.situation));
   return choice.tied ? text + ", tied" : text;
 }

@@ -92,7 +92,15 @@ double distance_of_lengths(const Case& a, const Case& b) {
 }  // namespace
 
 std::string_view to_string(Basis basis) {
-  return basis == Basis::measured ? "measured" : "interpolated";
+  switch (basis) {
+    case Basis::measured:
+      return "measured";
+    case Basis::interpolated:
+      return "interpolated";
+    case Basis::simulated:
+      return "simulated";
+  }
+  return "";
 }
 
 Choice measured_choice(const EvidenceCell& cell) {

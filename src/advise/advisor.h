@@ -18,6 +18,7 @@ namespace longca::advise {
 enum class Basis : std::uint8_t {
   measured,      ///< a record has exactly this cell
   interpolated,  ///< CellModel
+  simulated,     ///< the plans of all ranks, priced on a platform
 };
 std::string_view to_string(Basis basis);
 

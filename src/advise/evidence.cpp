@@ -117,22 +117,21 @@ std::vector<fs::path> default_record_files() {
   return files;
 }
 
+std::optional<Card> find_card(std::span<const RecordSource> sources, const std::string& name,
+                              const std::string& device) {
+  for (Card& card : cards_of(sources, device)) {
+    if (in_lower_case(card.name).find(in_lower_case(name)) != std::string::npos) return card;
+  }
+  return std::nullopt;
+}
+
 Card choose_card(std::span<const RecordSource> sources, const std::string& asked,
                  const std::string& device) {
   const std::vector<Card> cards = cards_of(sources, device);
-  const auto named = [&](const std::string& name) {
-    return std::ranges::find_if(cards, [&](const Card& card) {
-      return in_lower_case(card.name).find(in_lower_case(name)) != std::string::npos;
-    });
-  };
-  if (!asked.empty()) {
-    const auto found = named(asked);
-    if (found == cards.end()) throw_no_card(asked, cards, device);
-    return *found;
-  }
-  if (const std::string own = own_gpu(); !own.empty() && device != "cpu") {
-    const auto found = named(own);
-    if (found == cards.end()) throw_no_card(own, cards, device);
+  const std::string own = asked.empty() && device != "cpu" ? own_gpu() : "";
+  if (const std::string& name = asked.empty() ? own : asked; !name.empty()) {
+    const auto found = find_card(sources, name, device);
+    if (!found) throw_no_card(name, cards, device);
     return *found;
   }
   std::vector<Card> gpus;

@@ -32,6 +32,11 @@ struct Card {
   bool operator==(const Card&) const = default;
 };
 
+/// The card of the records whose name contains `name` (letters of either case), of `device` if it
+/// is not empty.
+std::optional<Card> find_card(std::span<const RecordSource> sources, const std::string& name,
+                              const std::string& device);
+
 /// Chooses among the cards of the records: the one whose name contains `asked` (letters of either
 /// case), else this machine's GPU, else the only GPU that there is, else the only one at all.
 /// `device` narrows the choice, if it is not empty. Throws InputError that names those that there

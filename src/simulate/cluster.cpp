@@ -48,6 +48,7 @@ class FigureSetter {
 
   void set(Cluster& cluster) {
     cost::visit_fields(cluster.platform, *this);
+    visit_error(cluster.error, *this);
     Fabric none;
     visit_fabric(cluster.fabric ? *cluster.fabric : none, *this);
     if (!found_) throw_input_error("unknown key '{}'{}", key_, suggestion(key_, known_));
@@ -100,7 +101,10 @@ void set_table(Cluster& cluster, const toml::table& table, const std::string& pr
   bool has_figures = false;
   for (const auto& [key, node] : table) {
     const std::string name = prefix + std::string(key.str());
-    if (prefix.empty() && (name == "name" || name == "description" || name == "platform")) continue;
+    if (prefix.empty() &&
+        (name == "name" || name == "description" || name == "platform" || name == "card")) {
+      continue;
+    }
     if (const toml::table* inner = node.as_table()) {
       set_table(cluster, *inner, name + ".");
     } else if (const auto text = node.value_exact<std::string>()) {
@@ -122,6 +126,7 @@ Cluster node_of(const std::string& platform) {
   cluster.platform = cost::load_platform(platform);
   cluster.name = cluster.platform.name;
   cluster.description = cluster.platform.description;
+  cluster.card = platform;
   return cluster;
 }
 
@@ -129,6 +134,7 @@ Cluster cluster_of(const toml::table& page) {
   Cluster cluster = node_of(text_entry(page, "platform"));
   cluster.name = text_entry(page, "name");
   cluster.description = text_entry(page, "description");
+  if (page.contains("card")) cluster.card = text_entry(page, "card");
   if (page.contains("fabric")) cluster.fabric.emplace();
   set_table(cluster, page, "");
   if (cluster.fabric) visit_fabric(*cluster.fabric, MissingFigure{});

@@ -22,13 +22,21 @@ struct Fabric {
   double kernel_slowdown = 0;
 };
 
+/// How far times simulated on a cluster are from measured ones.
+struct SimulationError {
+  std::string measured = "assumed: the page does not say";
+  double p90 = 0.25;  ///< 90 % of cells are off by less, as a share
+};
+
 /// Nodes of GPUs, and what joins them. Data from a page of configs/clusters/: a platform of
 /// configs/platforms/ by name, the figures in which this machine differs from it under the same
 /// keys, and a fabric if there is more than one node.
 struct Cluster {
   std::string name;
   std::string description;
+  std::string card;  ///< part of the name of its GPUs in records; the platform's name unless said
   cost::Platform platform;
+  SimulationError error;
   std::optional<Fabric> fabric;
 
   std::int64_t gpus() const { return platform.node.gpus * (fabric ? fabric->nodes : 1); }

@@ -23,4 +23,11 @@ void visit_fabric(AnyFabric& fabric, Visitor&& visit) {
               fabric.kernel_slowdown);
 }
 
+/// As visit_fabric.
+template <typename AnyError, typename Visitor>
+void visit_error(AnyError& error, Visitor&& visit) {
+  visit.section("error", "How far simulated times are from measured ones.", error.measured);
+  visit.field("p90", "What 90 % of cells are off by at most, as a share.", error.p90);
+}
+
 }  // namespace longca::simulate

@@ -14,6 +14,7 @@
 namespace longca::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -104,6 +105,50 @@ TEST_F(AdviseVerb, OwnDocumentsAreSampledAndTheirTimesAveraged) {
   expect_refused({"--documents", "broken.txt"}, "broken.txt:2");
   expect_refused({"--documents", "docs.txt", "-a", "tokens=4K"}, "leave -a tokens= out");
   expect_refused({"--documents", "docs.txt", "--samples", "0"}, "--samples 0");
+}
+
+TEST_F(AdviseVerb, OverRanksThatNobodyMeasuredItSimulates) {
+  const std::vector<std::string> sixteen{"-a", "mask=causal", "-a", "tokens_per_rank=1K",
+                                         "-a", "ranks=16",    "-a", "scheme=usp,ring_p2p"};
+  auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = sixteen;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  const auto result = advise_from(with({"--json"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  ASSERT_GE(json["choices"].size(), 2U);
+  double before = 0;
+  for (const auto& choice : json["choices"]) {
+    EXPECT_EQ(choice["basis"], "simulated");
+    EXPECT_EQ(choice["platform"], "h200x8_ib400") << "the smallest of H200s that has 16";
+    EXPECT_EQ(choice["kernel"], "slice");
+    EXPECT_THAT((std::vector<std::string>{"usp", "ring_p2p"}), Contains(choice["scheme"]));
+    const double time = choice["time_ms"];
+    EXPECT_GE(time, before) << "best first";
+    EXPECT_NEAR(choice["low_ms"].get<double>(), 0.75 * time, 1e-9) << "the page's error";
+    EXPECT_NEAR(choice["high_ms"].get<double>(), 1.25 * time, 1e-9);
+    before = time;
+  }
+  EXPECT_THAT(json["find_out"][0]["command"], HasSubstr("longca cp"));
+  EXPECT_THAT(advise_from(sixteen).out, HasSubstr("simulated on h200x8_ib400"));
+  EXPECT_THAT(advise_from(with({"--objective", "memory"})).out, HasSubstr("not simulated"));
+  EXPECT_THAT(advise_from(with({"-a", "kernel=cudnn"})).out, HasSubstr("--rates FILE"));
+}
+
+TEST_F(AdviseVerb, AClusterMayBeNamedWhoseCardHasNoRecords) {
+  std::vector<std::string> arguments{
+      "advise", "--records", file_, "--platform",  "h800x8_ib200", "-a",     "mask=full",
+      "-a",     "tokens=8K", "-a",  "scheme=magi", "-a",           "ranks=8"};
+  const auto result = run_longca(arguments);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, StartsWith("H800: 0 cells"));
+  EXPECT_THAT(result.out, HasSubstr("simulated on h800x8_ib200"));
+  arguments.back() = "ranks=2048";
+  const auto refused = run_longca(arguments);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("h800x8_ib200 has 1024 GPUs, and 2048 ranks are asked for"));
 }
 
 TEST_F(AdviseVerb, ACardWithoutRecordsIsOfferedARun) {

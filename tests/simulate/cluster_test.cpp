@@ -77,6 +77,9 @@ TEST(Cluster, ThoseOfTheProgramAreFoundByName) {
   EXPECT_EQ(load_cluster(LONGCA_CLUSTERS "/h800x8_ib200.toml").platform,
             load_cluster("h800x8_ib200").platform);
   EXPECT_THAT(sentence_of([] { load_cluster("h100x8"); }), HasSubstr("unknown platform 'h100x8'"));
+  EXPECT_EQ(load_cluster("h800x8_ib200").card, "H800");
+  EXPECT_EQ(load_cluster("h200x8_ib400").card, "h200");
+  EXPECT_LT(load_cluster("h200x8").error.p90, load_cluster("h200x8_ib400").error.p90);
   EXPECT_THAT(sentence_of([] { load_cluster("h200x9"); }), HasSubstr("did you mean 'h200x8'?"));
   EXPECT_THAT(sentence_of([] { load_cluster("/nowhere.toml"); }), HasSubstr("cannot read"));
 }

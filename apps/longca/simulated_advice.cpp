@@ -1,0 +1,79 @@
+#include "simulated_advice.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <utility>
+
+namespace longca {
+namespace {
+
+std::string lower_case(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+/// The choice that one variant is on the cluster; why there is none in `why`.
+std::optional<advise::Choice> simulated_choice(const Case& c, const simulate::Cluster& cluster,
+                                               const MeasuredRates& rates, std::string& why) {
+  Record record;
+  simulate_cell(c, cluster, rates, {}, record);
+  if (!record.status.ok()) {
+    why = record.status.reason;
+    return std::nullopt;
+  }
+  const double time_ms = record.metrics.at("time_ms");
+  return advise::Choice{
+      .c = c,
+      .time_ms = {time_ms, time_ms * (1 - cluster.error.p90), time_ms * (1 + cluster.error.p90)},
+      .basis = advise::Basis::simulated};
+}
+
+void exclude(const Case& c, const std::string& reason, advise::Advice& advice) {
+  const std::string name = c.kernel + " with " + c.scheme.value_or("");
+  const auto same = [&](const advise::Refusal& known) {
+    return known.kernel == name && known.reason == reason;
+  };
+  if (std::ranges::none_of(advice.excluded, same)) advice.excluded.push_back({name, reason});
+}
+
+}  // namespace
+
+std::optional<simulate::Cluster> cluster_of_card(const std::string& card, std::int64_t ranks) {
+  std::optional<simulate::Cluster> smallest;
+  for (const std::string& name : simulate::cluster_names()) {
+    simulate::Cluster cluster = simulate::load_cluster(name);
+    if (lower_case(card).find(lower_case(cluster.card)) == std::string::npos) continue;
+    if (cluster.gpus() < ranks || (smallest && smallest->gpus() <= cluster.gpus())) continue;
+    smallest = std::move(cluster);
+  }
+  return smallest;
+}
+
+void add_simulated_choices(const simulate::Cluster& cluster, const MeasuredRates& rates,
+                           const std::set<std::string>& files, std::span<const Case> cells,
+                           const advise::AdviceOptions& options, advise::Advice& advice) {
+  if (options.objective == advise::Objective::memory) {
+    advice.unknown = {{"every scheme", "memory is measured, not simulated, and no record has it"}};
+    return;
+  }
+  std::set<std::string> seen;
+  for (Case c : cells) {
+    if (options.kernels.empty()) c.kernel = "slice";
+    c = simulated_case(std::move(c), cluster);
+    if (!seen.insert(c.key()).second) continue;
+    std::string why = advise::why_not_needed(c, options);
+    auto choice = why.empty() ? simulated_choice(c, cluster, rates, why) : std::nullopt;
+    if (!choice) {
+      exclude(c, why, advice);
+      continue;
+    }
+    if (rates.has(c)) choice->files = files;
+    advice.choices.push_back(std::move(*choice));
+  }
+  if (advice.choices.empty()) return;
+  advice.unknown.clear();
+  advise::rank_choices(advice.choices, options.objective);
+}
+
+}  // namespace longca

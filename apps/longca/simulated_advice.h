@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "advise/advisor.h"
+#include "bench/suite/case.h"
+#include "simulate/cluster.h"
+#include "simulate_cells.h"
+
+namespace longca {
+
+/// The smallest of the clusters that load_cluster knows by name that has `ranks` GPUs of the card
+/// of this name ("NVIDIA H200"); nothing if none has.
+std::optional<simulate::Cluster> cluster_of_card(const std::string& card, std::int64_t ranks);
+
+/// Gives an answer over ranks without choices those that `cells` have when they are simulated on
+/// the cluster, with the interval of its `error`: kernel slice, unless kernels were asked for. What
+/// has no simulation is excluded, with the reason; memory is not simulated, so that by
+/// Objective::memory nothing is known. `rates` rest on the records of `files`.
+void add_simulated_choices(const simulate::Cluster& cluster, const MeasuredRates& rates,
+                           const std::set<std::string>& files, std::span<const Case> cells,
+                           const advise::AdviceOptions& options, advise::Advice& advice);
+
+}  // namespace longca
