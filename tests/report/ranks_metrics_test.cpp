@@ -99,7 +99,8 @@ TEST(Baselines, CellsWithoutANumberAreNone) {
 
 TEST(Baselines, AreOfTheSameMachine) {
   std::vector<Record> single = one_device_records();
-  for (Record& record : single) record.env.own()["gpus"] = nlohmann::json::array({{{"model", "other"}}});
+  for (Record& record : single)
+    record.env.own()["gpus"] = nlohmann::json::array({{{"model", "other"}}});
   EXPECT_EQ(Baselines(single, {}).of(at_ranks(4)).tflops, 0);
 }
 

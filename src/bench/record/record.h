@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/suite/case.h"
 #include "bench/record/shared_json.h"
+#include "bench/suite/case.h"
 #include "core/status.h"
 
 namespace longca {

@@ -31,7 +31,7 @@ struct ForwardParams : AttentionArgs {
   /// see no key are left as they are.
   bool accumulate = false;
   DeviceTileLists lists = {};
-  /// KV heads in work at a time, so that their K and V stay in L2.
+  /// KV heads in work at a time, so that their K and V stay in L2: a divisor of heads_k.
   int section_heads = 1;
   /// [2] in device memory, zero before the first launch and after every one. One launch at a time
   /// may use it.
