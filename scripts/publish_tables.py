@@ -439,6 +439,11 @@ def console(screen):
     return f"```\n{tables[0]}\n```\n"
 
 
+def answer(screen):
+    """The ranked choices of `longca advise`, without the list of files that they rest on."""
+    return f"```\n{screen.split(chr(10) + 'from the records in' + chr(10))[0].strip()}\n```\n"
+
+
 TABLES = {table.__name__: table for table in (leaders, rates, beside, step, share, schemes, headline, published, passes,
                                            statuses)}
 # Of what `longca advise --evaluate --json` says instead of records.
@@ -447,4 +452,6 @@ EVALUATIONS = {"advice": advice}
 COMPARISONS = {"simulated": simulated, "simulated_by": simulated_by}
 # Of what `longca report` prints.
 SCREENS = {"console": console}
+# Of what `longca advise` prints.
+ANSWERS = {"answer": answer}
 OPTIONS = {"rows", "columns", "count", "kernels", "passes", "axis", "of", "beside", "figures", "metric", "left_out", "by"}

@@ -225,7 +225,7 @@ void refuse_the_impossible(const std::vector<advise::Advice>& answers) {
     if (!advice.choices.empty() || !advice.unknown.empty()) continue;
     std::string reasons;
     for (const advise::Refusal& refusal : advice.excluded) {
-      if (refusal.reason == "not asked for") continue;
+      if (refusal.reason == advise::kNotAskedFor) continue;
       reasons += (reasons.empty() ? "" : "; ") + refusal.kernel + ": " + refusal.reason;
     }
     throw_input_error("no kernel can do {} ({}): {}", advice.problem.problem_key(),

@@ -67,8 +67,9 @@ void print_choices(std::ostream& out, const Advice& advice) {
   }
 }
 
-void print_refusals(std::ostream& out, std::string_view title,
-                    const std::vector<Refusal>& refusals) {
+/// Without the kernels that nobody asked for.
+void print_refusals(std::ostream& out, std::string_view title, std::vector<Refusal> refusals) {
+  std::erase_if(refusals, [](const Refusal& refusal) { return refusal.reason == kNotAskedFor; });
   if (refusals.empty()) return;
   out << "  " << title << '\n';
   for (const Refusal& refusal : refusals) {

@@ -132,7 +132,9 @@ std::string failure_text(const EvidenceCell& cell) {
 }
 
 std::string why_not_needed(const Case& c, const AdviceOptions& options) {
-  if (!options.kernels.empty() && !options.kernels.contains(c.kernel)) return "not asked for";
+  if (!options.kernels.empty() && !options.kernels.contains(c.kernel)) {
+    return std::string(kNotAskedFor);
+  }
   const Kernel* known = kernel_of(c.kernel, c.problem().device);
   if (known == nullptr) return "";
   for (const Need* need : options.needs) {

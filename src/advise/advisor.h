@@ -48,6 +48,9 @@ struct Choice {
   bool tied = false;  ///< its interval overlaps that of the first choice, which itself is not tied
 };
 
+/// The reason of kernels that were not among those asked for; tables leave them out.
+inline constexpr std::string_view kNotAskedFor = "not asked for";
+
 /// A kernel that is not among the choices, and why.
 struct Refusal {
   std::string kernel;

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class AdviseVerb : public ::testing::Test {
@@ -70,6 +71,16 @@ TEST_F(AdviseVerb, TheTableNamesCardBasisAndRecords) {
                            "cannot:", "not known:", "to find out: longca bench", "planted.jsonl"}) {
     EXPECT_THAT(result.out, HasSubstr(part));
   }
+}
+
+TEST_F(AdviseVerb, OfKernelsThatWereNotAskedForTheTableSaysNothing) {
+  const std::vector<std::string> one{"-a", "mask=causal", "-a", "tokens=6K", "-a", "kernel=slice"};
+  const auto table = advise_from(one);
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, Not(HasSubstr("cannot:")));
+  std::vector<std::string> as_json = one;
+  as_json.emplace_back("--json");
+  EXPECT_THAT(advise_from(as_json).out, HasSubstr("not asked for"));
 }
 
 TEST_F(AdviseVerb, EvaluatesItself) {

@@ -61,7 +61,7 @@ TEST(Publish, RefusesWhatItCannotMakeInOneSentence) {
   const std::string end = "<!-- /published -->\n";
   const std::string file = " results/h200/slice.jsonl.gz";
   const Wrong cases[] = {
-      {"leadres" + file, end, "there is no table 'leadres'; there are advice, beside,"},
+      {"leadres" + file, end, "there is no table 'leadres'; there are advice, answer, beside,"},
       {"leaders results/absent.jsonl", end, "there is no file results/absent.jsonl"},
       {"leaders" + file + " mask=cuasal", end, "causal"},
       {"leaders" + file + " tokens", end, "AXIS=VALUES"},

@@ -35,6 +35,11 @@ class Tables(unittest.TestCase):
             with self.assertRaisesRegex(tables.CannotPublish, "tables of cells"):
                 tables.console(wrong)
 
+    def test_of_an_answer_the_files_are_left_out(self):
+        choices = "NVIDIA H200: 3 cells\n\ncausal: step\n   1  slice  8.30"
+        self.assertEqual(tables.answer(f"{choices}\n\nfrom the records in\n  results/a.jsonl\n"), f"```\n{choices}\n```\n")
+        self.assertEqual(tables.answer(choices), f"```\n{choices}\n```\n")
+
     def test_masks_and_lengths_come_in_their_order(self):
         found = [record("a", mask, tokens=tokens) for tokens in ("32768", "1024", "100") for mask in ("causal", "full")]
         rows = rows_of(tables.rates(found))
