@@ -1,17 +1,13 @@
 #include "simulated_advice.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <utility>
 
+#include "advise/rank_advisor.h"
+
 namespace longca {
 namespace {
-
-std::string lower_case(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
 
 /// The choice that one variant is on the cluster; why there is none in `why`.
 std::optional<advise::Choice> simulated_choice(const Case& c, const simulate::Cluster& cluster,
@@ -30,7 +26,7 @@ std::optional<advise::Choice> simulated_choice(const Case& c, const simulate::Cl
 }
 
 void exclude(const Case& c, const std::string& reason, advise::Advice& advice) {
-  const std::string name = c.kernel + " with " + c.scheme.value_or("");
+  const std::string name = advise::name_over_ranks(c);
   const auto same = [&](const advise::Refusal& known) {
     return known.kernel == name && known.reason == reason;
   };
@@ -43,7 +39,7 @@ std::optional<simulate::Cluster> cluster_of_card(const std::string& card, std::i
   std::optional<simulate::Cluster> smallest;
   for (const std::string& name : simulate::cluster_names()) {
     simulate::Cluster cluster = simulate::load_cluster(name);
-    if (lower_case(card).find(lower_case(cluster.card)) == std::string::npos) continue;
+    if (!advise::card_is_named(card, cluster.card)) continue;
     if (cluster.gpus() < ranks || (smallest && smallest->gpus() <= cluster.gpus())) continue;
     smallest = std::move(cluster);
   }

@@ -117,10 +117,14 @@ std::vector<fs::path> default_record_files() {
   return files;
 }
 
+bool card_is_named(const std::string& card, const std::string& part) {
+  return in_lower_case(card).find(in_lower_case(part)) != std::string::npos;
+}
+
 std::optional<Card> find_card(std::span<const RecordSource> sources, const std::string& name,
                               const std::string& device) {
   for (Card& card : cards_of(sources, device)) {
-    if (in_lower_case(card.name).find(in_lower_case(name)) != std::string::npos) return card;
+    if (card_is_named(card.name, name)) return card;
   }
   return std::nullopt;
 }

@@ -32,6 +32,9 @@ struct Card {
   bool operator==(const Card&) const = default;
 };
 
+/// Whether the name of a card ("NVIDIA H200") contains `part`, letters of either case.
+bool card_is_named(const std::string& card, const std::string& part);
+
 /// The card of the records whose name contains `name` (letters of either case), of `device` if it
 /// is not empty.
 std::optional<Card> find_card(std::span<const RecordSource> sources, const std::string& name,

@@ -34,10 +34,6 @@ bool is_of_problem(const Case& c, const Case& problem) {
              (c.pass == Pass::forward ? 0 : problem.deterministic.value_or(0));
 }
 
-std::string name_of(const Case& c) {
-  return c.kernel + " with " + c.scheme.value_or("");
-}
-
 /// Adds the variant's choice, or why there is none; nothing if a pass was not measured.
 void add_variant(const Variant& variant, const Case& problem, Advice& advice) {
   std::vector<Pass> passes{problem.pass};
@@ -49,7 +45,7 @@ void add_variant(const Variant& variant, const Case& problem, Advice& advice) {
     const EvidenceCell* cell = variant.at(pass);
     if (cell == nullptr) return;
     if (!cell->status.ok()) {
-      advice.excluded.push_back({name_of(cell->c), failure_text(*cell)});
+      advice.excluded.push_back({name_over_ranks(cell->c), failure_text(*cell)});
       return;
     }
     if (!cell->time_ms) return;
@@ -62,6 +58,10 @@ void add_variant(const Variant& variant, const Case& problem, Advice& advice) {
 }
 
 }  // namespace
+
+std::string name_over_ranks(const Case& c) {
+  return c.kernel + " with " + c.scheme.value_or("");
+}
 
 Advice advise_over_ranks(const Evidence& evidence, const Case& problem,
                          std::span<const Case> allowed, const AdviceOptions& options) {
@@ -81,7 +81,7 @@ Advice advise_over_ranks(const Evidence& evidence, const Case& problem,
     if (lacking.empty()) {
       add_variant(variant, problem, advice);
     } else {
-      advice.excluded.push_back({name_of(first.c), lacking});
+      advice.excluded.push_back({name_over_ranks(first.c), lacking});
     }
   }
   if (options.objective == Objective::memory) {

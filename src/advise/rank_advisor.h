@@ -1,10 +1,14 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "advise/advisor.h"
 
 namespace longca::advise {
+
+/// "slice with magi": a kernel and its scheme among what is excluded.
+std::string name_over_ranks(const Case& c);
 
 /// Schemes and kernels for one problem over ranks (`ranks` and `tokens` count; kernel and the
 /// scheme's axes mean nothing), from measured cells alone: no model interpolates between numbers of
