@@ -4,22 +4,22 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "advise/advice_json.h"
 #include "advise/advice_text.h"
-#include "advise/documents.h"
-#include "advise/rank_advisor.h"
-#include "bench/record/origin.h"
+#include "advise/degrees_text.h"
+#include "advise_answers.h"
+#include "advise_degrees.h"
 #include "bench/suite/axis_values.h"
-#include "bench/suite/cases.h"
 #include "bench/suite/suite.h"
 #include "core/error.h"
 #include "core/nearest.h"
-#include "simulated_advice.h"
 #include "verbs.h"
 
 namespace longca {
@@ -31,13 +31,28 @@ struct AdviseArguments {
   std::string platform;
   std::string objective = "time";
   std::string pass;
+  std::string heads;
+  std::string dim;
   std::string needs;
   std::string documents;
-  std::int64_t samples = 64;
+  std::optional<std::int64_t> samples;
+  std::string gpus;
+  std::string layers;
+  std::string tokens_per_step;
   bool deterministic = false;
   bool evaluate = false;
   bool json = false;
 };
+
+/// So many sequences of --documents are answered unless --samples says so; where each is simulated
+/// at every degree, fewer.
+constexpr std::int64_t kSamples = 64;
+constexpr std::int64_t kSamplesOfDegrees = 4;
+
+/// Above these no simulation ends in reasonable time.
+constexpr std::int64_t kMaxGpus = 1 << 20;
+constexpr std::int64_t kMaxLayers = 10'000;
+constexpr std::int64_t kMaxTokensPerStep = std::int64_t{1} << 36;
 
 advise::Objective objective_of(const std::string& name) {
   if (name == "time") return advise::Objective::time;
@@ -56,16 +71,24 @@ std::vector<const advise::Need*> needs_of(const std::string& list) {
   return needs;
 }
 
-/// The axes that were given, with --pass and --deterministic among them; a step unless a pass is
+/// Sets an axis that has an option of its own.
+void set_axis(const std::string& name, const std::string& value, AxisValues& given) {
+  if (value.empty()) return;
+  if (given.contains(name)) {
+    throw_input_error("--{} and -a {}= say the same thing: give one of them", name, name);
+  }
+  parse_axis_argument(name + "=" + value, given);
+}
+
+/// The axes that were given, those with options of their own among them; a step unless a pass is
 /// named.
 AxisValues given_values(const AdviseArguments& arguments) {
   AxisValues given;
   for (const std::string& axis : arguments.axes) parse_axis_argument(axis, given);
-  if (!arguments.pass.empty() && given.contains("pass")) {
-    throw InputError("--pass and -a pass= say the same thing: give one of them");
-  }
-  const std::string pass = arguments.pass.empty() ? "step" : arguments.pass;
-  if (!given.contains("pass")) parse_axis_argument("pass=" + pass, given);
+  set_axis("pass", arguments.pass, given);
+  set_axis("heads", arguments.heads, given);
+  set_axis("dim", arguments.dim, given);
+  if (!given.contains("pass")) parse_axis_argument("pass=step", given);
   if (arguments.deterministic) parse_axis_argument("deterministic=1", given);
   if (const auto device = given.find("device");
       device != given.end() && (device->second.size() > 1 || device->second.front() == kFound)) {
@@ -74,30 +97,46 @@ AxisValues given_values(const AdviseArguments& arguments) {
   return given;
 }
 
+/// The one count that an option was given; `standard` without it. Throws InputError.
+std::int64_t count_of(const std::string& option, const std::string& text, std::int64_t high,
+                      std::int64_t standard) {
+  if (text.empty()) return standard;
+  const auto counts = counts_between(option, 1, high)(text);
+  if (counts.size() > 1) throw_input_error("{} {}: one number is asked for", option, text);
+  return std::stoll(counts.front());
+}
+
+/// The job of --gpus; nothing without it.
+std::optional<advise::Training> training_of(const AdviseArguments& arguments) {
+  if (arguments.gpus.empty()) {
+    for (const auto& [option, value] :
+         {std::pair("--layers", arguments.layers),
+          std::pair("--tokens-per-step", arguments.tokens_per_step)}) {
+      if (!value.empty())
+        throw_input_error("{} {}: of how many GPUs? give --gpus N", option, value);
+    }
+    return std::nullopt;
+  }
+  if (arguments.objective != "time") {
+    throw InputError("--gpus ranks degrees by time, and says what memory each takes");
+  }
+  return advise::Training{
+      .gpus = count_of("--gpus", arguments.gpus, kMaxGpus, 1),
+      .layers = count_of("--layers", arguments.layers, kMaxLayers, 1),
+      .tokens_per_step =
+          count_of("--tokens-per-step", arguments.tokens_per_step, kMaxTokensPerStep, 0)};
+}
+
+std::optional<AskedDocuments> documents_of(const AdviseArguments& arguments) {
+  if (arguments.documents.empty()) return std::nullopt;
+  const std::int64_t standard = arguments.gpus.empty() ? kSamples : kSamplesOfDegrees;
+  return AskedDocuments{arguments.documents, arguments.samples.value_or(standard)};
+}
+
 std::vector<advise::RecordSource> sources_of(const AdviseArguments& arguments) {
   std::vector<std::filesystem::path> files(arguments.records.begin(), arguments.records.end());
   if (files.empty()) files = advise::default_record_files();
   return advise::read_sources(files);
-}
-
-/// The asked problems, one case for each with its pass; `cells` are all cells of one of them.
-struct Asked {
-  Case problem;
-  std::vector<Case> cells;
-};
-
-std::vector<Asked> asked_problems(const std::vector<Case>& cases) {
-  std::vector<Asked> asked;
-  for (const Case& c : cases) {
-    const auto same = [&](const Asked& known) {
-      return known.problem.pass == c.pass && known.problem.mode == c.mode &&
-             known.problem.deterministic == c.deterministic &&
-             known.problem.problem_key() == c.problem_key();
-    };
-    const auto found = std::ranges::find_if(asked, same);
-    (found == asked.end() ? asked.emplace_back(Asked{c, {}}) : *found).cells.push_back(c);
-  }
-  return asked;
 }
 
 /// Whether `platform` is a cluster of its own, and not only a card.
@@ -107,116 +146,6 @@ bool names_cluster(const std::string& platform) {
   const auto cards = cost::platform_names();
   return std::ranges::find(clusters, platform) != clusters.end() &&
          std::ranges::find(cards, platform) == cards.end();
-}
-
-/// What answers where nothing was measured over ranks.
-class Simulator {
- public:
-  /// `asked`: the cluster of --platform, if it names one. `sources` outlive it.
-  Simulator(std::optional<simulate::Cluster> asked, std::span<const advise::RecordSource> sources,
-            const advise::Card& card)
-      : asked_(std::move(asked)), sources_(sources), card_(card) {}
-
-  void add_choices(std::span<const Case> cells, const advise::AdviceOptions& options,
-                   advise::Advice& advice) {
-    const std::int64_t ranks = advice.problem.ranks.value();
-    if (asked_) asked_->require_ranks(ranks);
-    const auto cluster = asked_ ? asked_ : cluster_of_card(card_.name, ranks);
-    if (!cluster) return;
-    if (!rates_) learn_rates();
-    add_simulated_choices(*cluster, *rates_, files_, cells, options, advice);
-  }
-
- private:
-  /// Of kernels other than slice, whose times the platform's page has.
-  void learn_rates() {
-    std::vector<Record> records;
-    for (const advise::RecordSource& source : sources_) {
-      for (const Record& record : source.records) {
-        const Case& c = record.c;
-        if (c.kernel == "slice" || c.scheme || processor_of_case(record) != card_.name) continue;
-        records.push_back(record);
-        files_.insert(source.file);
-      }
-    }
-    rates_.emplace(latest_records(std::move(records)));
-  }
-
-  std::optional<simulate::Cluster> asked_;
-  std::span<const advise::RecordSource> sources_;
-  const advise::Card& card_;
-  std::optional<MeasuredRates> rates_;
-  std::set<std::string> files_;
-};
-
-/// What answers are made of. Refers to the evidence.
-struct Advisors {
-  const advise::Evidence& evidence;
-  advise::Advisor of_one_device;
-  Simulator simulator;
-};
-
-std::vector<advise::Advice> answer(const AxisValues& given, advise::AdviceOptions options,
-                                   Advisors& advisors) {
-  Suite suite;
-  suite.name = "advise";
-  override_axes(suite, given);
-  const bool over_ranks = axis_of_ranks(given).has_value();
-  const bool names_variants =
-      std::ranges::any_of(std::vector<std::string>{"scheme", "shard", "factor", "transport"},
-                          [&](const std::string& axis) { return given.contains(axis); });
-  if (over_ranks && !given.contains("ranks")) {
-    throw InputError("over how many ranks? give -a ranks=COUNT");
-  }
-  if (const auto kernels = given.find("kernel"); kernels != given.end()) {
-    options.kernels = {kernels->second.begin(), kernels->second.end()};
-  } else if (!over_ranks) {
-    suite.axes["kernel"] = {"naive"};  // any: the problem is the same
-  }
-  const CaseList list = over_ranks ? expand_over_ranks(suite, {}) : expand(suite);
-  std::vector<advise::Advice> answers;
-  for (const Asked& asked : asked_problems(list.cases)) {
-    const std::vector<Case> variants = names_variants ? asked.cells : std::vector<Case>{};
-    if (!over_ranks) {
-      answers.push_back(advisors.of_one_device.advise(asked.problem, options));
-      continue;
-    }
-    answers.push_back(advise_over_ranks(advisors.evidence, asked.problem, variants, options));
-    advise::Advice& advice = answers.back();
-    if (advice.choices.empty() && advice.excluded.empty()) {
-      advisors.simulator.add_choices(asked.cells, options, advice);
-    }
-  }
-  return answers;
-}
-
-/// The answers for sampled sequences of --documents, summed up by problem.
-std::vector<advise::Advice> answer_documents(const AdviseArguments& arguments, AxisValues given,
-                                             const advise::AdviceOptions& options,
-                                             Advisors& advisors) {
-  for (const char* axis : {"tokens", "lengths", "tokens_per_rank"}) {
-    if (given.contains(axis)) {
-      throw_input_error("the sequences of --documents say their own {}: leave -a {}= out", axis,
-                        axis);
-    }
-  }
-  if (axis_of_ranks(given)) throw InputError("--documents: advice over ranks is for one length");
-  given.try_emplace("mask", std::vector<std::string>{"causal_document"});
-  std::vector<std::vector<advise::Advice>> by_problem;
-  for (const auto& sequence : advise::sample_documents(arguments.documents, arguments.samples)) {
-    given["lengths"] = {sequence.lengths};
-    given["tokens"] = {std::to_string(sequence.tokens)};
-    auto answers = answer(given, options, advisors);
-    by_problem.resize(answers.size());
-    for (std::size_t i = 0; i < answers.size(); ++i) {
-      by_problem[i].push_back(std::move(answers[i]));
-    }
-  }
-  std::vector<advise::Advice> means;
-  for (const auto& answers : by_problem) {
-    means.push_back(advise::mean_advice(answers, options.objective));
-  }
-  return means;
 }
 
 /// Throws InputError if no kernel at all can do what was asked: it names who is excluded by what.
@@ -255,26 +184,47 @@ void evaluate(const advise::Evidence& evidence, bool as_json) {
   advise::print_evaluation(std::cout, evidence, held_out);
 }
 
+/// Of a cluster that has a page, what is simulated needs no record of its card.
+advise::Evidence evidence_of(std::span<const advise::RecordSource> sources,
+                             const AdviseArguments& arguments, const AxisValues& given,
+                             const std::optional<simulate::Cluster>& cluster) {
+  const auto device = given.find("device");
+  const bool is_simulated = axis_of_ranks(given) || !arguments.gpus.empty();
+  return {sources,
+          card_of(sources, cluster ? cluster->card : arguments.platform,
+                  device == given.end() ? "" : device->second.front(), cluster && is_simulated)};
+}
+
+void answer_degrees(const advise::Training& training, const AdviseArguments& arguments,
+                    const AxisValues& given, const advise::AdviceOptions& options,
+                    Advisors& advisors) {
+  const advise::WeighedDegrees weighed =
+      weigh_training(training, given, documents_of(arguments), options, advisors);
+  if (arguments.json) {
+    print_answer_json(advise::degrees_json(advisors.evidence, weighed));
+  } else {
+    advise::print_degrees(std::cout, advisors.evidence, weighed);
+  }
+}
+
 void advise_verb(const AdviseArguments& arguments) {
   AxisValues given = given_values(arguments);
   advise::AdviceOptions options;
   options.objective = objective_of(arguments.objective);
   options.needs = needs_of(arguments.needs);
-  const auto device = given.find("device");
+  const auto training = training_of(arguments);
   const std::vector<advise::RecordSource> sources = sources_of(arguments);
   std::optional<simulate::Cluster> cluster;
   if (names_cluster(arguments.platform)) cluster = simulate::load_cluster(arguments.platform);
-  const advise::Evidence evidence(sources,
-                                  card_of(sources, cluster ? cluster->card : arguments.platform,
-                                          device == given.end() ? "" : device->second.front(),
-                                          cluster && axis_of_ranks(given)));
+  const advise::Evidence evidence = evidence_of(sources, arguments, given, cluster);
   if (arguments.evaluate) return evaluate(evidence, arguments.json);
   given["device"] = {evidence.card().device};
   advise::MaskFacts masks;
   Advisors advisors{evidence, {evidence, masks}, {cluster, sources, evidence.card()}};
-  const auto answers = arguments.documents.empty()
-                           ? answer(given, options, advisors)
-                           : answer_documents(arguments, given, options, advisors);
+  if (training) return answer_degrees(*training, arguments, given, options, advisors);
+  const auto documents = documents_of(arguments);
+  const auto answers = documents ? answer_documents(*documents, given, options, advisors)
+                                 : answer_problems(given, options, advisors);
   refuse_the_impossible(answers);
   if (arguments.json) {
     print_answer_json(advise::advice_json(evidence, answers, options.objective));
@@ -288,7 +238,8 @@ void advise_verb(const AdviseArguments& arguments) {
 void add_advise(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("advise", "Which kernel and scheme to use, from records");
   auto arguments = std::make_shared<AdviseArguments>();
-  verb->add_option("-a,--axis", arguments->axes, "the problem, as tokens=8K; repeatable")
+  verb->add_option("-a,--axis", arguments->axes,
+                   "the problem, as tokens=8K; also --heads H:K --dim D")
       ->type_name("AXIS=LIST")
       ->allow_extra_args(false);
   verb->add_option("--records", arguments->records, "default: those of the results folder")
@@ -302,10 +253,23 @@ void add_advise(CLI::App& app) {
       ->type_name("WHAT");
   verb->add_option("--needs", arguments->needs, "lse, gqa, backward, deterministic, …")
       ->type_name("LIST");
-  verb->add_option("--documents", arguments->documents, "a line of document lengths per sequence")
+  verb->add_option("--documents", arguments->documents,
+                   "lines of document lengths; --samples N of them (64)")
       ->type_name("FILE");
-  verb->add_option("--samples", arguments->samples, "so many of its sequences (64)")
+  verb->add_option("--gpus", arguments->gpus, "context-parallel degree of a training job on N GPUs")
       ->type_name("N");
+  verb->add_option("--layers", arguments->layers, "…  with L layers of this attention (1)")
+      ->type_name("L");
+  verb->add_option("--tokens-per-step", arguments->tokens_per_step,
+                   "…  and T tokens over all GPUs (a sequence each)")
+      ->type_name("T");
+  // All fits one screen without these.
+  verb->add_option("--heads", arguments->heads, "as -a heads=")->type_name("H:K")->group("");
+  verb->add_option("--dim", arguments->dim, "as -a dim=")->type_name("D")->group("");
+  verb->add_option("--samples", arguments->samples, "so many sequences of --documents")
+      ->type_name("N")
+      ->group("");
+  verb->get_help_ptr()->group("");
   verb->add_flag("--deterministic", arguments->deterministic, "gradients equal to the bit");
   verb->add_flag("--evaluate", arguments->evaluate, "how far off it is on cells left out");
   verb->add_flag("--json", arguments->json, "for programs");

@@ -100,6 +100,37 @@ json advice_json(const Evidence& evidence, std::span<const Advice> advice, Objec
   return whole;
 }
 
+json degrees_json(const Evidence& evidence, const WeighedDegrees& weighed) {
+  const Training& training = weighed.training;
+  json whole{{"card", evidence.card().name},
+             {"device", evidence.card().device},
+             {"gpus", training.gpus},
+             {"layers", training.layers},
+             {"tokens_per_step", training.tokens_per_step},
+             {"sequences", weighed.sequences},
+             {"longest", weighed.longest},
+             {"choices", json::array()}};
+  int rank = 0;
+  for (const Choice& choice : weighed.choices) {
+    json entry = choice_json(choice, weighed.problem, ++rank);
+    entry["degree"] = degree_of(choice);
+    entry["replicas"] = training.gpus / degree_of(choice);
+    entry["kept_bytes"] = kept_bytes(weighed, degree_of(choice));
+    whole["choices"].push_back(std::move(entry));
+  }
+  for (const char* list : {"excluded", "unknown", "find_out"}) whole[list] = json::array();
+  for (const auto& [degree, advice] : weighed.by_degree) {
+    json lists = advice_json(evidence, {&advice, 1}, Objective::time);
+    for (const char* list : {"excluded", "unknown", "find_out"}) {
+      for (json& entry : lists[list]) {
+        entry["degree"] = degree;
+        whole[list].push_back(std::move(entry));
+      }
+    }
+  }
+  return whole;
+}
+
 json evaluation_json(const Evidence& evidence, std::span<const HeldOut> held_out) {
   json ways = json::array();
   for (const HeldOut& one : held_out) {

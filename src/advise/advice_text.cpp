@@ -6,6 +6,7 @@
 #include <ostream>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "bench/suite/axes.h"
 #include "core/printable.h"
@@ -14,40 +15,6 @@
 
 namespace longca::advise {
 namespace {
-
-/// "causal, tokens 16K, heads 64:8, …: step".
-std::string title_of(const Advice& advice) {
-  const Case& problem = advice.problem;
-  std::string text{without_hash(problem.mask)};
-  for (const Axis& axis : axis_table()) {
-    if (!shapes_problem(axis) || axis.name == "mask") continue;
-    const auto value = axis.text(problem);
-    if (!value) continue;
-    const bool is_length = axis.name == "tokens";
-    text += fmt::format(", {} {}", axis.name,
-                        is_length ? format_tokens(problem.tokens) : without_hash(*value));
-  }
-  if (advice.sequences > 1) text += fmt::format(", mean of {} sequences", advice.sequences);
-  return fmt::format("{}: {}{}", text, to_string(problem.pass),
-                     problem.deterministic.value_or(0) != 0 ? ", deterministic" : "");
-}
-
-std::string name_of_choice(const Choice& choice) {
-  const Case& c = choice.c;
-  if (!c.scheme) return c.kernel;
-  std::string name = *c.scheme + " " + c.kernel;
-  if (c.shard) name += " " + *c.shard;
-  if (c.factor) name += fmt::format(" factor {}", *c.factor);
-  if (c.transport) name += " " + *c.transport;
-  return name;
-}
-
-std::string basis_text(const Choice& choice) {
-  std::string text{to_string(choice.basis)};
-  if (choice.c.platform) text += " on " + *choice.c.platform;
-  if (choice.situation) text += fmt::format(" {}", describe(*choice.situation));
-  return choice.tied ? text + ", tied" : text;
-}
 
 void print_choices(std::ostream& out, const Advice& advice) {
   int width = 6;
@@ -67,16 +34,6 @@ void print_choices(std::ostream& out, const Advice& advice) {
   }
 }
 
-/// Without the kernels that nobody asked for.
-void print_refusals(std::ostream& out, std::string_view title, std::vector<Refusal> refusals) {
-  std::erase_if(refusals, [](const Refusal& refusal) { return refusal.reason == kNotAskedFor; });
-  if (refusals.empty()) return;
-  out << "  " << title << '\n';
-  for (const Refusal& refusal : refusals) {
-    out << fmt::format("      {}: {}\n", printable(refusal.kernel), printable(refusal.reason));
-  }
-}
-
 void print_one(std::ostream& out, const Advice& advice) {
   out << '\n' << printable(title_of(advice)) << '\n';
   if (advice.choices.empty()) {
@@ -87,18 +44,6 @@ void print_one(std::ostream& out, const Advice& advice) {
   print_refusals(out, "cannot:", advice.excluded);
   print_refusals(out, "not known:", advice.unknown);
   if (!advice.find_out.empty()) out << "  to find out: " << printable(advice.find_out) << '\n';
-}
-
-void print_files(std::ostream& out, std::span<const Advice> advice) {
-  std::set<std::string> files;
-  for (const Advice& one : advice) {
-    for (const Choice& choice : one.choices) {
-      files.insert(choice.files.begin(), choice.files.end());
-    }
-  }
-  if (files.empty()) return;
-  out << "\nfrom the records in\n";
-  for (const std::string& file : files) out << "  " << printable(file) << '\n';
 }
 
 std::string percent(double share) {
@@ -122,10 +67,55 @@ void print_score(std::ostream& out, const std::string& name, const Score& score)
 
 }  // namespace
 
+std::string title_of(const Advice& advice) {
+  const Case& problem = advice.problem;
+  std::string text{without_hash(problem.mask)};
+  for (const Axis& axis : axis_table()) {
+    const bool differs = axis.name == "lengths" && advice.sequences > 1;
+    if (!shapes_problem(axis) || axis.name == "mask" || differs) continue;
+    const auto value = axis.text(problem);
+    if (!value) continue;
+    const bool is_length = axis.name == "tokens";
+    text += fmt::format(", {} {}", axis.name,
+                        is_length ? format_tokens(problem.tokens) : without_hash(*value));
+  }
+  if (advice.sequences > 1) text += fmt::format(", mean of {} sequences", advice.sequences);
+  return fmt::format("{}: {}{}", text, to_string(problem.pass),
+                     problem.deterministic.value_or(0) != 0 ? ", deterministic" : "");
+}
+
+std::string basis_text(const Choice& choice) {
+  std::string text{to_string(choice.basis)};
+  if (choice.c.platform) text += " on " + *choice.c.platform;
+  if (choice.situation) text += fmt::format(" {}", describe(*choice.situation));
+  return choice.tied ? text + ", tied" : text;
+}
+
+void print_refusals(std::ostream& out, std::string_view title, std::vector<Refusal> refusals) {
+  std::erase_if(refusals, [](const Refusal& refusal) { return refusal.reason == kNotAskedFor; });
+  if (refusals.empty()) return;
+  out << "  " << title << '\n';
+  for (const Refusal& refusal : refusals) {
+    out << fmt::format("      {}: {}\n", printable(refusal.kernel), printable(refusal.reason));
+  }
+}
+
+void print_files(std::ostream& out, std::span<const Choice> choices) {
+  std::set<std::string> files;
+  for (const Choice& choice : choices) files.insert(choice.files.begin(), choice.files.end());
+  if (files.empty()) return;
+  out << "\nfrom the records in\n";
+  for (const std::string& file : files) out << "  " << printable(file) << '\n';
+}
+
 void print_advice(std::ostream& out, const Evidence& evidence, std::span<const Advice> advice) {
   out << fmt::format("{}: {} cells\n", printable(evidence.card().name), evidence.cells().size());
-  for (const Advice& one : advice) print_one(out, one);
-  print_files(out, advice);
+  std::vector<Choice> choices;
+  for (const Advice& one : advice) {
+    print_one(out, one);
+    choices.insert(choices.end(), one.choices.begin(), one.choices.end());
+  }
+  print_files(out, choices);
 }
 
 void print_evaluation(std::ostream& out, const Evidence& evidence,

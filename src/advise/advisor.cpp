@@ -125,6 +125,16 @@ Choice step_of(const Case& step, const Choice& forward, const Choice& backward) 
   return both;
 }
 
+std::string name_of_choice(const Choice& choice) {
+  const Case& c = choice.c;
+  if (!c.scheme) return c.kernel;
+  std::string name = *c.scheme + " " + c.kernel;
+  if (c.shard) name += " " + *c.shard;
+  if (c.factor) name += fmt::format(" factor {}", *c.factor);
+  if (c.transport) name += " " + *c.transport;
+  return name;
+}
+
 std::string failure_text(const EvidenceCell& cell) {
   return fmt::format("{} at {} tokens, heads {}:{}: {}", status_text(cell.status.code),
                      format_tokens(cell.c.tokens), cell.c.heads_q, cell.c.heads_k,

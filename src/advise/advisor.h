@@ -77,6 +77,9 @@ void rank_choices(std::vector<Choice>& choices, Objective objective);
 Choice measured_choice(const EvidenceCell& cell);
 /// Both passes as one step.
 Choice step_of(const Case& step, const Choice& forward, const Choice& backward);
+/// "slice", or over ranks "magi slice balanced peer": equal for choices that differ in the problem
+/// alone.
+std::string name_of_choice(const Choice& choice);
 /// What happened in a cell that is not ok, and where.
 std::string failure_text(const EvidenceCell& cell);
 /// Why the kernel is not to be considered, whatever the problem: not asked for, or it lacks what is

@@ -73,46 +73,60 @@ std::vector<Sequence> sample_documents(const std::filesystem::path& file, std::i
   const std::vector<NumberedLine> lines = lines_of(own.bytes);
   if (lines.empty()) throw_input_error("{} has no sequence of documents", shown);
   const std::size_t count = std::min(lines.size(), static_cast<std::size_t>(samples));
+  const std::string_view shown_name = without_hash(own.name);
+  const std::string hash = own.name.substr(shown_name.size());
   std::vector<Sequence> sequences;
   for (std::size_t i = 0; i < count; ++i) {
     const NumberedLine& line = lines[i * lines.size() / count];
     sequences.push_back(
-        known_sequence(fmt::format("{}-{}", own.name, line.number), own.path,
+        known_sequence(fmt::format("{}:{}{}", shown_name, line.number, hash), own.path,
                        lengths_of_line(line.text, fmt::format("{}:{}", shown, line.number))));
   }
   return sequences;
 }
 
-Advice mean_advice(std::span<const Advice> answers, Objective objective) {
-  Advice mean{.problem = answers.front().problem, .sequences = answers.size()};
+Advice combined_advice(std::span<const Advice> answers, Objective objective,
+                       const CombineTimes& combine) {
+  Advice combined{.problem = answers.front().problem, .sequences = answers.size()};
   std::int64_t tokens = 0;
   for (const Advice& answer : answers) tokens += answer.problem.tokens;
-  mean.problem.tokens = tokens / static_cast<std::int64_t>(answers.size());
-  std::map<std::string, std::pair<Choice, std::size_t>> sums;
+  combined.problem.tokens = tokens / static_cast<std::int64_t>(answers.size());
+  std::map<std::string, std::pair<Choice, std::vector<Expected>>> sums;
   std::map<std::string, std::string> excluded, unknown;
   for (const Advice& answer : answers) {
     for (const Choice& choice : answer.choices) {
-      const auto [place, is_new] = sums.try_emplace(choice.c.kernel, choice, 0);
-      auto& [sum, count] = place->second;
+      const auto [place, is_new] =
+          sums.try_emplace(name_of_choice(choice), choice, std::vector<Expected>{});
+      auto& [sum, times] = place->second;
       if (!is_new) sum = step_of(sum.c, sum, choice);
-      ++count;
+      times.push_back(choice.time_ms);
     }
     for (const Refusal& refusal : answer.excluded) excluded.emplace(refusal.kernel, refusal.reason);
     for (const Refusal& refusal : answer.unknown) unknown.emplace(refusal.kernel, refusal.reason);
   }
-  const auto count = static_cast<double>(answers.size());
-  for (auto& [key, sum] : sums) {
-    if (sum.second != answers.size()) continue;
-    Expected& time = sum.first.time_ms;
-    time = {time.value / count, time.low / count, time.high / count};
-    mean.choices.push_back(std::move(sum.first));
+  for (auto& [name, sum] : sums) {
+    auto& [choice, times] = sum;
+    if (times.size() != answers.size()) continue;
+    choice.time_ms = combine(times);
+    combined.choices.push_back(std::move(choice));
   }
-  for (const auto& [kernel, reason] : excluded) mean.excluded.push_back({kernel, reason});
+  for (const auto& [kernel, reason] : excluded) combined.excluded.push_back({kernel, reason});
   for (const auto& [kernel, reason] : unknown) {
-    if (!excluded.contains(kernel)) mean.unknown.push_back({kernel, reason});
+    if (!excluded.contains(kernel)) combined.unknown.push_back({kernel, reason});
   }
-  rank_choices(mean.choices, objective);
-  return mean;
+  rank_choices(combined.choices, objective);
+  return combined;
+}
+
+Advice mean_advice(std::span<const Advice> answers, Objective objective) {
+  return combined_advice(answers, objective, [](std::span<const Expected> times) {
+    Expected sum;
+    for (const Expected& time : times) {
+      sum = {sum.value + time.value, sum.low + time.low, sum.high + time.high};
+    }
+    const auto count = static_cast<double>(times.size());
+    return Expected{sum.value / count, sum.low / count, sum.high / count};
+  });
 }
 
 }  // namespace longca::advise

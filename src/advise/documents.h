@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,9 +23,15 @@ struct Sequence {
 /// cu_seqlens that do not ascend; and for a file without a sequence, or samples < 1.
 std::vector<Sequence> sample_documents(const std::filesystem::path& file, std::int64_t samples);
 
-/// One answer for problems that differ in the sequence alone: mean times, the largest memory.
-/// Intervals are added up, as if all were off to the same side. A kernel is a choice only where it
-/// is one for every sequence. `answers` is not empty.
+/// One time for those of several sequences.
+using CombineTimes = std::function<Expected(std::span<const Expected> times)>;
+
+/// One answer for problems that differ in the sequence alone: their times as `combine` puts them
+/// together, the largest memory, and the mean length. What runs them (name_of_choice) is a choice
+/// only where it is one for every sequence. `answers` is not empty.
+Advice combined_advice(std::span<const Advice> answers, Objective objective,
+                       const CombineTimes& combine);
+/// With mean times. Intervals are added up, as if all were off to the same side.
 Advice mean_advice(std::span<const Advice> answers, Objective objective);
 
 }  // namespace longca::advise

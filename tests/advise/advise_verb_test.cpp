@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "bench/record/record_writer.h"
@@ -160,6 +161,76 @@ TEST_F(AdviseVerb, AClusterMayBeNamedWhoseCardHasNoRecords) {
   const auto refused = run_longca(arguments);
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("h800x8_ib200 has 1024 GPUs, and 2048 ranks are asked for"));
+}
+
+TEST_F(AdviseVerb, WeighsContextParallelDegreesAgainstReplicas) {
+  const std::vector<std::string> job{
+      "-a", "mask=causal", "-a", "tokens=8K",         "-a", "scheme=usp,magi", "--gpus",
+      "4",  "--layers",    "3",  "--tokens-per-step", "16K"};
+  std::vector<std::string> as_json = job;
+  as_json.emplace_back("--json");
+  const auto result = advise_from(as_json);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["sequences"], 2);
+  std::map<int, nlohmann::json> best;
+  for (const auto& choice : json["choices"]) best.try_emplace(choice["degree"], choice);
+  ASSERT_EQ(best.size(), 3U) << "degrees 1, 2 and 4";
+  EXPECT_EQ(best[1]["basis"], "measured");
+  EXPECT_EQ(best[1]["kernel"], "slice");
+  EXPECT_TRUE(best[1]["scheme"].is_null());
+  const auto one = nlohmann::json::parse(
+      advise_from({"-a", "mask=causal", "-a", "tokens=8K", "--json"}).out)["choices"][0];
+  EXPECT_NEAR(best[1]["time_ms"].get<double>(), 3 * one["time_ms"].get<double>(), 1e-9)
+      << "a sequence on two of four replicas, three layers";
+  for (const int degree : {2, 4}) {
+    EXPECT_EQ(best[degree]["basis"], "simulated");
+    EXPECT_EQ(best[degree]["replicas"], 4 / degree);
+    EXPECT_EQ(best[degree]["kept_bytes"], best[1]["kept_bytes"].get<double>() / degree);
+  }
+  const auto table = advise_from(job);
+  EXPECT_THAT(table.out, StartsWith("Use context-parallel degree "));
+  EXPECT_THAT(table.out, HasSubstr("attention and its communication alone"));
+  EXPECT_THAT(table.out, HasSubstr("2 of 4 replicas idle"));
+}
+
+TEST_F(AdviseVerb, WhereNoRecordIsOfTheCardEveryDegreeIsSimulated) {
+  const auto result =
+      run_longca({"advise", "--records", file_, "--platform", "h800x8_ib200", "--gpus", "2", "-a",
+                  "mask=causal", "-a", "tokens=4K", "-a", "scheme=usp", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto choices = nlohmann::json::parse(result.out)["choices"];
+  ASSERT_GE(choices.size(), 2U);
+  for (const auto& choice : choices) {
+    EXPECT_EQ(choice["basis"], "simulated");
+    EXPECT_EQ(choice["platform"], "h800x8_ib200");
+    EXPECT_EQ(choice["degree"] == 1, choice["scheme"].is_null());
+  }
+}
+
+TEST_F(AdviseVerb, DegreesOfOwnDocumentsWaitForTheSlowestSequence) {
+  write_file(folder_ / "docs.txt", "4096\n64 64 64 64 3840\n2048 2048\n");
+  const std::vector<std::string> job{"--documents", "docs.txt",   "--gpus", "2",
+                                     "-a",          "scheme=usp", "--json"};
+  const auto result = advise_from(job);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["longest"], 4096);
+  EXPECT_EQ(json["tokens_per_step"], 8192) << "a sequence for each GPU";
+  EXPECT_GE(json["choices"].size(), 2U);
+}
+
+TEST_F(AdviseVerb, RefusesImpossibleJobsInOneSentence) {
+  expect_refused({"--gpus", "0"}, "--gpus 0 is too small: the minimum is 1");
+  expect_refused({"--gpus", "2,4"}, "--gpus 2,4: one number");
+  expect_refused({"--layers", "2"}, "give --gpus N");
+  expect_refused({"--gpus", "2", "--layers", "0"}, "--layers 0");
+  expect_refused({"--gpus", "8", "--tokens-per-step", "10000"}, "the nearest is 8192");
+  expect_refused({"--gpus", "8", "--heads", "64:7"}, "no multiple of 7 KV heads");
+  expect_refused({"--heads", "64:8", "-a", "heads=64:8"}, "give one of them");
+  expect_refused({"--gpus", "8", "-a", "ranks=2"}, "leave -a ranks= out");
+  expect_refused({"--gpus", "8", "-a", "tokens=4K,8K"}, "one problem, and 2");
+  expect_refused({"--gpus", "8", "--objective", "memory"}, "ranks degrees by time");
 }
 
 TEST_F(AdviseVerb, ACardWithoutRecordsIsOfferedARun) {

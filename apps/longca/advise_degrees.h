@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+
+#include "advise/degrees.h"
+#include "advise_answers.h"
+
+namespace longca {
+
+/// Weighs the context-parallel degrees of a training job on the one problem that the axes name, or
+/// on sampled sequences of the user's own. Throws InputError: several problems, axes of ranks that
+/// the degrees replace, a cluster with fewer GPUs, tokens that make no whole sequences.
+advise::WeighedDegrees weigh_training(advise::Training training, const AxisValues& given,
+                                      const std::optional<AskedDocuments>& documents,
+                                      const advise::AdviceOptions& options, Advisors& advisors);
+
+}  // namespace longca

@@ -1,0 +1,154 @@
+#include "advise/degrees_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "advise/advice_text.h"
+#include "core/printable.h"
+#include "report/format.h"
+
+namespace longca::advise {
+namespace {
+
+std::string counted(std::int64_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+/// "812.3 ms", from ten seconds on "12.3 s".
+std::string time_text(double ms) {
+  return ms < 10'000 ? format_figure(ms) + " ms" : format_figure(ms / 1000) + " s";
+}
+
+std::int64_t replicas_of(const WeighedDegrees& weighed, const Choice& choice) {
+  return weighed.training.gpus / degree_of(choice);
+}
+
+/// The fastest choice of another degree than the first one's; nullptr if there is none.
+const Choice* next_degree(const WeighedDegrees& weighed) {
+  const auto is_other = [&](const Choice& choice) {
+    return degree_of(choice) != degree_of(weighed.choices.front());
+  };
+  const auto found = std::ranges::find_if(weighed.choices, is_other);
+  return found == weighed.choices.end() ? nullptr : &*found;
+}
+
+void print_what_to_use(std::ostream& out, const WeighedDegrees& weighed) {
+  if (weighed.choices.empty()) {
+    out << "No degree has an answer: neither a record nor a simulation tells how long a step "
+           "takes.\n";
+    return;
+  }
+  const Choice& first = weighed.choices.front();
+  out << fmt::format("Use context-parallel degree {} ({} of {}) with {}: {} of attention a step.\n",
+                     degree_of(first), counted(replicas_of(weighed, first), "replica"),
+                     counted(degree_of(first), "GPU"), printable(name_of_choice(first)),
+                     time_text(first.time_ms.value));
+  const Choice* next = next_degree(weighed);
+  if (next == nullptr) return;
+  out << fmt::format("Next is degree {} with {}, {} times as long{}.\n", degree_of(*next),
+                     printable(name_of_choice(*next)),
+                     format_figure(next->time_ms.value / first.time_ms.value),
+                     next->tied ? ": a tie, since their intervals overlap" : "");
+  if (next->tied) {
+    out << "Of tied degrees a lower one is simpler, and a higher one keeps less memory.\n";
+  }
+}
+
+void print_job(std::ostream& out, const Evidence& evidence, const WeighedDegrees& weighed) {
+  const Training& training = weighed.training;
+  const bool is_mean = weighed.sampled > 1;
+  out << fmt::format("A step is {}{} of {} tokens{}, through {}, on {} ({}).\n",
+                     is_mean ? "about " : "", counted(weighed.sequences, "sequence"),
+                     format_tokens(weighed.problem.tokens), is_mean ? " on average" : "",
+                     counted(training.layers, "layer"), counted(training.gpus, "GPU"),
+                     printable(evidence.card().name))
+      << "Counted are attention and its communication alone, until the slowest replica ends.\n";
+}
+
+/// What is to be said of a choice beside its figures.
+std::string remarks_of(const Choice& choice, const Evidence& evidence,
+                       const WeighedDegrees& weighed) {
+  std::string text = basis_text(choice);
+  const std::int64_t replicas = replicas_of(weighed, choice);
+  if (weighed.sequences < replicas) {
+    text += fmt::format("; {} of {} replicas idle", replicas - weighed.sequences, replicas);
+  }
+  const auto memory = evidence.memory_bytes();
+  if (memory && kept_bytes(weighed, degree_of(choice)) > *memory) {
+    text += fmt::format("; keeps more than {}: recompute or offload", format_bytes(*memory));
+  }
+  return text;
+}
+
+/// The best choice of each degree, and up to two of it that are tied with the first.
+constexpr int kRowsOfDegree = 3;
+std::vector<const Choice*> rows_of(const WeighedDegrees& weighed) {
+  std::map<std::int64_t, int> shown;
+  std::vector<const Choice*> rows;
+  for (const Choice& choice : weighed.choices) {
+    int& of_degree = shown[degree_of(choice)];
+    if (of_degree > 0 && (!choice.tied || of_degree == kRowsOfDegree)) continue;
+    ++of_degree;
+    rows.push_back(&choice);
+  }
+  return rows;
+}
+
+void print_rows(std::ostream& out, const Evidence& evidence, const WeighedDegrees& weighed) {
+  const std::vector<const Choice*> rows = rows_of(weighed);
+  if (rows.empty()) return;
+  int width = 6;
+  for (const Choice* row : rows) width = std::max(width, columns_of(name_of_choice(*row)));
+  constexpr auto kRow = "  {:>6}  {:>8}  {:<{}}  {:>9}  {:>19}  {:>9}  {:>9}  {}\n";
+  out << fmt::format(fmt::runtime(kRow), "degree", "replicas", "with", width, "ms a step",
+                     "90 % interval", "memory", "kept", "basis");
+  for (const Choice* row : rows) {
+    const std::string interval =
+        fmt::format("{} to {}", format_figure(row->time_ms.low), format_figure(row->time_ms.high));
+    out << fmt::format(fmt::runtime(kRow), degree_of(*row), replicas_of(weighed, *row),
+                       printable(name_of_choice(*row)), width, format_figure(row->time_ms.value),
+                       interval, row->peak_bytes ? format_bytes(row->peak_bytes->value) : "-",
+                       format_bytes(kept_bytes(weighed, degree_of(*row))),
+                       remarks_of(*row, evidence, weighed));
+  }
+  if (const std::size_t more = weighed.choices.size() - rows.size(); more > 0) {
+    out << fmt::format("  and {} more: --json has all\n", more);
+  }
+  out << "  memory: of one call at its peak; kept: q, k, v, o, LSE of all layers for their "
+         "backward "
+         "passes; per GPU\n";
+}
+
+/// Why a degree has no choice, or what would make its place certain.
+void print_open(std::ostream& out, const WeighedDegrees& weighed) {
+  for (const auto& [degree, advice] : weighed.by_degree) {
+    const Choice* best = best_of(weighed, degree);
+    if (best == nullptr) {
+      print_refusals(out, fmt::format("degree {} cannot:", degree), advice.excluded);
+      print_refusals(out, fmt::format("degree {} is not known:", degree), advice.unknown);
+    }
+    const bool is_open = best == nullptr || best->tied || best == &weighed.choices.front();
+    if (is_open && !advice.find_out.empty()) {
+      out << fmt::format("  to find out, degree {}: {}\n", degree, printable(advice.find_out));
+    }
+  }
+}
+
+}  // namespace
+
+void print_degrees(std::ostream& out, const Evidence& evidence, const WeighedDegrees& weighed) {
+  print_what_to_use(out, weighed);
+  print_job(out, evidence, weighed);
+  out << '\n'
+      << printable(title_of({.problem = weighed.problem, .sequences = weighed.sampled})) << '\n';
+  print_rows(out, evidence, weighed);
+  print_open(out, weighed);
+  print_files(out, weighed.choices);
+}
+
+}  // namespace longca::advise
