@@ -405,4 +405,29 @@ void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList
   judge(arguments, records.all());
 }
 
+std::vector<Record> run_while(const RecordArguments& arguments, const Suite& suite,
+                              std::span<const Case> cases, RunFiles files,
+                              const std::function<bool(const Case& c)>& may_begin,
+                              const CellsFunction& run_cells) {
+  files.writes("--out", arguments.out);
+  files.writes("the run", backup_of(follow_links(arguments.out)));
+  RunRecords records({});
+  const InterruptGuard guard;
+  RecordWriter writer(arguments.out, RecordWriter::Mode::replace,
+                      arguments.force ? RecordWriter::kAnyNumber : cases.size());
+  {
+    Progress progress(cases.size(), arguments.progress_style());
+    RecordListener listener(writer, progress, run_environment(arguments, suite), 1, records);
+    for (const Case& c : cases) {
+      if (!may_begin(c)) {
+        progress.leave_out(1);
+      } else if (!run_cells({&c, 1}, listener)) {
+        throw EndedEarly{exit_code_of_signal(InterruptGuard::signal())};
+      }
+    }
+  }
+  say_where_old_records_are(writer);
+  return records.all();
+}
+
 }  // namespace longca

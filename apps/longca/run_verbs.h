@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/record/record.h"
 #include "bench/run/dry_run.h"
 #include "bench/run/progress.h"
 #include "bench/run/runner.h"
@@ -93,5 +94,12 @@ inline std::size_t cells_to_make(const RecordArguments& arguments) {
 /// Throws InputError, VerdictFailed, and EndedEarly for a run that a signal or lost ranks ended.
 void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList list,
                   RunFiles files, const CellsFunction& run_cells);
+
+/// The same for cells of which the first ones matter most: begins each only if `may_begin`, in
+/// --out, which is replaced, and shows progress alone. The records that it made.
+std::vector<Record> run_while(const RecordArguments& arguments, const Suite& suite,
+                              std::span<const Case> cases, RunFiles files,
+                              const std::function<bool(const Case& c)>& may_begin,
+                              const CellsFunction& run_cells);
 
 }  // namespace longca

@@ -14,124 +14,17 @@
 #include "advise/advice_json.h"
 #include "advise/advice_text.h"
 #include "advise/degrees_text.h"
+#include "advise/open_cells.h"
 #include "advise_answers.h"
+#include "advise_arguments.h"
 #include "advise_degrees.h"
-#include "bench/suite/axis_values.h"
+#include "advise_measure.h"
 #include "bench/suite/suite.h"
 #include "core/error.h"
-#include "core/nearest.h"
 #include "verbs.h"
 
 namespace longca {
 namespace {
-
-struct AdviseArguments {
-  std::vector<std::string> axes;
-  std::vector<std::string> records;
-  std::string platform;
-  std::string objective = "time";
-  std::string pass;
-  std::string heads;
-  std::string dim;
-  std::string needs;
-  std::string documents;
-  std::optional<std::int64_t> samples;
-  std::string gpus;
-  std::string layers;
-  std::string tokens_per_step;
-  bool deterministic = false;
-  bool evaluate = false;
-  bool json = false;
-};
-
-/// So many sequences of --documents are answered unless --samples says so; where each is simulated
-/// at every degree, fewer.
-constexpr std::int64_t kSamples = 64;
-constexpr std::int64_t kSamplesOfDegrees = 4;
-
-/// Above these no simulation ends in reasonable time.
-constexpr std::int64_t kMaxGpus = 1 << 20;
-constexpr std::int64_t kMaxLayers = 10'000;
-constexpr std::int64_t kMaxTokensPerStep = std::int64_t{1} << 36;
-
-advise::Objective objective_of(const std::string& name) {
-  if (name == "time") return advise::Objective::time;
-  if (name == "memory") return advise::Objective::memory;
-  const std::vector<std::string> known{"time", "memory"};
-  throw_input_error("unknown objective '{}'{}; there are time and memory", name,
-                    suggestion(name, known));
-}
-
-std::vector<const advise::Need*> needs_of(const std::string& list) {
-  std::vector<const advise::Need*> needs;
-  if (list.empty()) return needs;
-  for (const std::string_view name : split_list("--needs", list)) {
-    needs.push_back(&advise::find_need(name));
-  }
-  return needs;
-}
-
-/// Sets an axis that has an option of its own.
-void set_axis(const std::string& name, const std::string& value, AxisValues& given) {
-  if (value.empty()) return;
-  if (given.contains(name)) {
-    throw_input_error("--{} and -a {}= say the same thing: give one of them", name, name);
-  }
-  parse_axis_argument(name + "=" + value, given);
-}
-
-/// The axes that were given, those with options of their own among them; a step unless a pass is
-/// named.
-AxisValues given_values(const AdviseArguments& arguments) {
-  AxisValues given;
-  for (const std::string& axis : arguments.axes) parse_axis_argument(axis, given);
-  set_axis("pass", arguments.pass, given);
-  set_axis("heads", arguments.heads, given);
-  set_axis("dim", arguments.dim, given);
-  if (!given.contains("pass")) parse_axis_argument("pass=step", given);
-  if (arguments.deterministic) parse_axis_argument("deterministic=1", given);
-  if (const auto device = given.find("device");
-      device != given.end() && (device->second.size() > 1 || device->second.front() == kFound)) {
-    throw InputError("device is cpu or cuda here: advice is for one card");
-  }
-  return given;
-}
-
-/// The one count that an option was given; `standard` without it. Throws InputError.
-std::int64_t count_of(const std::string& option, const std::string& text, std::int64_t high,
-                      std::int64_t standard) {
-  if (text.empty()) return standard;
-  const auto counts = counts_between(option, 1, high)(text);
-  if (counts.size() > 1) throw_input_error("{} {}: one number is asked for", option, text);
-  return std::stoll(counts.front());
-}
-
-/// The job of --gpus; nothing without it.
-std::optional<advise::Training> training_of(const AdviseArguments& arguments) {
-  if (arguments.gpus.empty()) {
-    for (const auto& [option, value] :
-         {std::pair("--layers", arguments.layers),
-          std::pair("--tokens-per-step", arguments.tokens_per_step)}) {
-      if (!value.empty())
-        throw_input_error("{} {}: of how many GPUs? give --gpus N", option, value);
-    }
-    return std::nullopt;
-  }
-  if (arguments.objective != "time") {
-    throw InputError("--gpus ranks degrees by time, and says what memory each takes");
-  }
-  return advise::Training{
-      .gpus = count_of("--gpus", arguments.gpus, kMaxGpus, 1),
-      .layers = count_of("--layers", arguments.layers, kMaxLayers, 1),
-      .tokens_per_step =
-          count_of("--tokens-per-step", arguments.tokens_per_step, kMaxTokensPerStep, 0)};
-}
-
-std::optional<AskedDocuments> documents_of(const AdviseArguments& arguments) {
-  if (arguments.documents.empty()) return std::nullopt;
-  const std::int64_t standard = arguments.gpus.empty() ? kSamples : kSamplesOfDegrees;
-  return AskedDocuments{arguments.documents, arguments.samples.value_or(standard)};
-}
 
 std::vector<advise::RecordSource> sources_of(const AdviseArguments& arguments) {
   std::vector<std::filesystem::path> files(arguments.records.begin(), arguments.records.end());
@@ -207,13 +100,53 @@ void answer_degrees(const advise::Training& training, const AdviseArguments& arg
   }
 }
 
+/// This machine's card, which --measure measures. Throws InputError if another one was asked for.
+advise::Card card_to_measure(const AdviseArguments& arguments, const AxisValues& given) {
+  const auto device = given.find("device");
+  advise::Card own = advise::own_card(device == given.end() ? "" : device->second.front());
+  if (!advise::card_is_named(own.name, arguments.platform)) {
+    throw_input_error(
+        "--measure measures this machine's {}, and --platform asks for {}: run it there", own.name,
+        arguments.platform);
+  }
+  return own;
+}
+
+/// Answers, measures what is open, and answers again.
+void answer_measured(const AdviseArguments& arguments, AxisValues given,
+                     const advise::AdviceOptions& options,
+                     std::vector<advise::RecordSource> sources) {
+  const advise::Card card = card_to_measure(arguments, given);
+  given["device"] = {card.device};
+  advise::MaskFacts masks;
+  const auto answer = [&](const advise::Evidence& evidence) {
+    Advisors advisors{evidence, {evidence, masks}, {std::nullopt, sources, card}};
+    return answer_problems(given, options, advisors);
+  };
+  const auto before = answer({sources, card});
+  refuse_the_impossible(before);
+  const Measured measured = measure_cells(advise::open_cells(before, options.objective),
+                                          *arguments.measure, arguments.out, arguments.records);
+  if (!measured.records.empty()) sources.push_back({measured.file, measured.records});
+  const advise::Evidence evidence(sources, card);
+  const auto after = answer(evidence);
+  const auto changes = advise::changed_choices(before, after);
+  if (arguments.json) {
+    nlohmann::json json = advise::advice_json(evidence, after, options.objective);
+    json["measured"] = measured_json(measured, changes);
+    return print_answer_json(json);
+  }
+  print_measured(std::cout, measured, changes);
+  advise::print_advice(std::cout, evidence, after);
+}
+
 void advise_verb(const AdviseArguments& arguments) {
   AxisValues given = given_values(arguments);
-  advise::AdviceOptions options;
-  options.objective = objective_of(arguments.objective);
-  options.needs = needs_of(arguments.needs);
+  const advise::AdviceOptions options = options_of(arguments);
   const auto training = training_of(arguments);
-  const std::vector<advise::RecordSource> sources = sources_of(arguments);
+  check_measure(arguments, given);
+  std::vector<advise::RecordSource> sources = sources_of(arguments);
+  if (arguments.measure) return answer_measured(arguments, given, options, std::move(sources));
   std::optional<simulate::Cluster> cluster;
   if (names_cluster(arguments.platform)) cluster = simulate::load_cluster(arguments.platform);
   const advise::Evidence evidence = evidence_of(sources, arguments, given, cluster);
@@ -270,6 +203,12 @@ void add_advise(CLI::App& app) {
       ->type_name("N")
       ->group("");
   verb->get_help_ptr()->group("");
+  verb->add_option("--measure", arguments->measure,
+                   "spend S seconds on what could change the choice; --out FILE")
+      ->type_name("S");
+  verb->add_option("--out", arguments->out, "where the records of --measure go")
+      ->type_name("FILE.jsonl")
+      ->group("");
   verb->add_flag("--deterministic", arguments->deterministic, "gradients equal to the bit");
   verb->add_flag("--evaluate", arguments->evaluate, "how far off it is on cells left out");
   verb->add_flag("--json", arguments->json, "for programs");

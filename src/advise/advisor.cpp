@@ -155,9 +155,13 @@ std::string why_not_needed(const Case& c, const AdviceOptions& options) {
   return "";
 }
 
+const Expected& figure_of(const Choice& choice, Objective objective) {
+  return objective == Objective::memory ? *choice.peak_bytes : choice.time_ms;
+}
+
 void rank_choices(std::vector<Choice>& choices, Objective objective) {
   const auto figure = [&](const Choice& choice) -> const Expected& {
-    return objective == Objective::memory ? *choice.peak_bytes : choice.time_ms;
+    return figure_of(choice, objective);
   };
   std::ranges::stable_sort(choices, {}, [&](const Choice& choice) {
     return std::pair(figure(choice).value, choice.time_ms.value);

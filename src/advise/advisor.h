@@ -69,6 +69,9 @@ struct Advice {
   std::string find_out{};
 };
 
+/// What the objective asks the least of. For Objective::memory the choice has peak_bytes.
+const Expected& figure_of(const Choice& choice, Objective objective);
+
 /// Sorts choices by what is asked for, best first, and marks those tied with the first. For
 /// Objective::memory all have peak_bytes.
 void rank_choices(std::vector<Choice>& choices, Objective objective);

@@ -70,7 +70,8 @@ std::int64_t sequences_of_step(const Training& training, std::span<const std::in
 
 Expected step_time(std::span<const Expected> times, std::int64_t count, std::int64_t replicas) {
   if (times.size() == 1) {
-    return scaled(times.front(), static_cast<double>((count + replicas - 1) / replicas));
+    const std::int64_t rounds = (count + replicas - 1) / replicas;
+    return scaled(times.front(), static_cast<double>(rounds));
   }
   std::mt19937_64 random(1);
   const std::int64_t steps = std::clamp<std::int64_t>(kDrawnSequences / count, 1, kDrawnSteps);

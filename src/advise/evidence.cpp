@@ -62,11 +62,12 @@ std::string names_of(const std::vector<Card>& cards) {
   return text;
 }
 
-/// The model of this machine's first GPU; "" without one.
-std::string own_gpu() {
-  const nlohmann::json& env = collect_environment();
-  const nlohmann::json::json_pointer place("/gpus/0/model");
-  return env.contains(place) && env.at(place).is_string() ? env.at(place).get<std::string>() : "";
+/// As records of this machine name it; "" without such a device.
+std::string own_processor(const std::string& device) {
+  Record record;
+  record.c.device = device;
+  record.env = collect_environment();
+  return processor_of_case(record);
 }
 
 [[noreturn]] void throw_no_card(const std::string& asked, const std::vector<Card>& cards,
@@ -117,6 +118,13 @@ std::vector<fs::path> default_record_files() {
   return files;
 }
 
+Card own_card(const std::string& device) {
+  Card card{"cuda", device == "cpu" ? "" : own_processor("cuda")};
+  if (!card.name.empty()) return card;
+  if (device == "cuda") throw InputError("device cuda: this machine has no GPU");
+  return {"cpu", own_processor("cpu")};
+}
+
 bool card_is_named(const std::string& card, const std::string& part) {
   return in_lower_case(card).find(in_lower_case(part)) != std::string::npos;
 }
@@ -132,7 +140,7 @@ std::optional<Card> find_card(std::span<const RecordSource> sources, const std::
 Card choose_card(std::span<const RecordSource> sources, const std::string& asked,
                  const std::string& device) {
   const std::vector<Card> cards = cards_of(sources, device);
-  const std::string own = asked.empty() && device != "cpu" ? own_gpu() : "";
+  const std::string own = asked.empty() && device != "cpu" ? own_processor("cuda") : "";
   if (const std::string& name = asked.empty() ? own : asked; !name.empty()) {
     const auto found = find_card(sources, name, device);
     if (!found) throw_no_card(name, cards, device);

@@ -32,6 +32,10 @@ struct Card {
   bool operator==(const Card&) const = default;
 };
 
+/// What this machine's own records are of: its GPU or, without one, its processor. `device` narrows
+/// that, if it is not empty. Throws InputError if it is cuda and there is no GPU.
+Card own_card(const std::string& device);
+
 /// Whether the name of a card ("NVIDIA H200") contains `part`, letters of either case.
 bool card_is_named(const std::string& card, const std::string& part);
 

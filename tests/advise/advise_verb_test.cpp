@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "bench/record/record.h"
 #include "bench/record/record_writer.h"
 #include "planted.h"
 #include "support/process.h"
@@ -231,6 +232,46 @@ TEST_F(AdviseVerb, RefusesImpossibleJobsInOneSentence) {
   expect_refused({"--gpus", "8", "-a", "ranks=2"}, "leave -a ranks= out");
   expect_refused({"--gpus", "8", "-a", "tokens=4K,8K"}, "one problem, and 2");
   expect_refused({"--gpus", "8", "--objective", "memory"}, "ranks degrees by time");
+}
+
+TEST_F(AdviseVerb, MeasuresWhatIsOpenAndAnswersAgain) {
+  const std::vector<std::string> question{"advise",      "-a",     "device=cpu", "-a",
+                                          "mask=causal", "-a",     "tokens=96",  "--heads",
+                                          "4:2",         "--pass", "forward",    "--json"};
+  std::vector<std::string> asked = question;
+  // Records of another card alone: nothing is known of this machine.
+  asked.insert(asked.end(), {"--records", file_, "--measure", "20", "--out", "own.jsonl"});
+  const ProcessOptions here{.directory = folder_.path().string()};
+  const auto result = run_longca(asked, here);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["measured"]["changes"][0]["before"], nullptr);
+  EXPECT_EQ(json["measured"]["changes"][0]["after"], json["choices"][0]["kernel"]);
+  EXPECT_EQ(json["measured"]["left"], 0);
+  EXPECT_TRUE(json["unknown"].empty());
+  for (const auto& choice : json["choices"]) EXPECT_EQ(choice["basis"], "measured");
+  const auto records = read_records(folder_ / "own.jsonl").records;
+  ASSERT_EQ(records.size(), json["measured"]["cells"].size());
+  EXPECT_EQ(records.size(), 2U) << "flash and naive";
+  for (const Record& record : records) EXPECT_TRUE(record.status.ok()) << record.status.reason;
+  // The answer stands without measuring again, from that file.
+  asked = question;
+  asked.insert(asked.end(), {"--records", "own.jsonl"});
+  const auto again = nlohmann::json::parse(run_longca(asked, here).out);
+  EXPECT_EQ(again["choices"], json["choices"]);
+  asked.pop_back();
+  asked.insert(asked.end(), {"own.jsonl", "--measure", "20", "--out", "more.jsonl"});
+  const auto nothing = nlohmann::json::parse(run_longca(asked, here).out);
+  EXPECT_TRUE(nothing["measured"]["cells"].empty()) << "nothing is open";
+}
+
+TEST_F(AdviseVerb, MeasuresOnThisMachineOnly) {
+  expect_refused({"--measure", "1"}, "--platform asks for h200: run it there");
+  expect_refused({"--measure", "0"}, "--measure 0: seconds above 0");
+  expect_refused({"--measure", "1", "-a", "ranks=2"}, "on one device");
+  expect_refused({"--measure", "1", "--gpus", "2"}, "on one device");
+  expect_refused({"--measure", "1", "--documents", "docs.txt"}, "-a lengths=FILE");
+  expect_refused({"--out", "own.jsonl"}, "only --measure");
 }
 
 TEST_F(AdviseVerb, ACardWithoutRecordsIsOfferedARun) {

@@ -1,0 +1,128 @@
+#include "advise_measure.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <unordered_map>
+#include <utility>
+
+#include "advise/advice_text.h"
+#include "bench/run/runner.h"
+#include "bench/suite/suite.h"
+#include "core/error.h"
+#include "core/printable.h"
+#include "run_verbs.h"
+
+namespace longca {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// "results/advise-20260131-235959.jsonl", in universal time.
+std::string file_of_now() {
+  std::error_code error;
+  std::filesystem::create_directories("results", error);
+  if (error) throw_input_error("the folder results cannot be made: {}", error.message());
+  return fmt::format("results/advise-{:%Y%m%d-%H%M%S}.jsonl", fmt::gmtime(std::time(nullptr)));
+}
+
+/// The most that a cell should take: a worker's start, the check, and timing with its warm-up.
+double most_seconds(const advise::OpenCell& cell, const RunLimits& limits) {
+  constexpr double kStart = 1;
+  constexpr double kRepetitions = 7;
+  constexpr double kUntimed = 3;
+  const double call = cell.expected_ms / 1e3;
+  const double timing =
+      std::clamp(kRepetitions * call, limits.time_limit_s, limits.sample_budget_s + call);
+  return kStart + limits.verify_budget_s + timing + kUntimed * call;
+}
+
+}  // namespace
+
+Measured measure_cells(std::span<const advise::OpenCell> cells, double seconds, std::string out,
+                       std::span<const std::string> read) {
+  if (cells.empty()) return {};
+  const Clock::time_point begin = Clock::now();
+  RecordArguments arguments;
+  Suite suite = arguments.load();
+  suite.name = "advise";
+  // What a check may take leaves time for several cells; records say what part it saw.
+  suite.limits.verify_budget_s = std::min(suite.limits.verify_budget_s, seconds / 6);
+  arguments.out = out.empty() ? file_of_now() : std::move(out);
+  RunFiles files;
+  for (const std::string& file : read) files.reads("--records", file);
+  std::vector<Case> cases;
+  std::unordered_map<std::string, double> lasts;
+  for (const advise::OpenCell& cell : cells) {
+    cases.push_back(cell.c);
+    lasts[cell.c.key()] = most_seconds(cell, suite.limits);
+  }
+  RunOptions options;
+  set_workers(options, {}, cases);
+  options.cell.limits = suite.limits;
+  Runner runner(options);
+  const auto may_begin = [&](const Case& c) {
+    return c == cases.front() || seconds_since(begin) + lasts.at(c.key()) <= seconds;
+  };
+  const auto run_cell = [&](std::span<const Case> one, RunListener& listener) {
+    return runner.run(one, listener);
+  };
+  Measured measured{
+      .file = arguments.out,
+      .records = run_while(arguments, suite, cases, std::move(files), may_begin, run_cell)};
+  measured.left = cells.size() - measured.records.size();
+  measured.seconds = seconds_since(begin);
+  return measured;
+}
+
+nlohmann::json measured_json(const Measured& measured,
+                             std::span<const advise::ChangedChoice> changes) {
+  using nlohmann::json;
+  json whole{{"file", measured.file},
+             {"seconds", measured.seconds},
+             {"cells", json::array()},
+             {"left", measured.left},
+             {"changes", json::array()}};
+  for (const Record& record : measured.records) {
+    whole["cells"].push_back({{"key", record.c.key()}, {"status", to_string(record.status.code)}});
+  }
+  const auto kernel_of_choice = [](const std::optional<advise::Choice>& choice) {
+    return choice ? json(choice->c.kernel) : json(nullptr);
+  };
+  for (const advise::ChangedChoice& change : changes) {
+    whole["changes"].push_back({{"problem", change.problem.problem_key()},
+                                {"pass", to_string(change.problem.pass)},
+                                {"before", kernel_of_choice(change.before)},
+                                {"after", kernel_of_choice(change.after)}});
+  }
+  return whole;
+}
+
+void print_measured(std::ostream& out, const Measured& measured,
+                    std::span<const advise::ChangedChoice> changes) {
+  if (measured.records.empty()) {
+    out << "Nothing was measured: no cell could change a choice.\n\n";
+    return;
+  }
+  out << fmt::format(
+      "Measured {} cell{} in {:.0f} s, in {}{}\n", measured.records.size(),
+      measured.records.size() == 1 ? "" : "s", measured.seconds, printable(measured.file),
+      measured.left > 0 ? fmt::format("; {} more did not fit the time", measured.left) : "");
+  for (const advise::ChangedChoice& change : changes) {
+    out << "  " << printable(advise::title_of({.problem = change.problem})) << '\n'
+        << "    " << printable(advise::describe(change)) << '\n';
+  }
+  out << '\n';
+}
+
+}  // namespace longca
