@@ -69,17 +69,24 @@ if(LONGCA_CUDA)
   endif()
 endif()
 
-# A build without CUDA reaches no header of the toolkit, wherever the machine has one: otherwise a host file
-# that includes one compiles wherever CI runs and fails for everybody without CUDA.
-if(NOT LONGCA_WITH_CUDA AND LONGCA_UNITY)
-  set(hidden ${PROJECT_BINARY_DIR}/hidden_cuda)
+# What sources link that read the toolkit's headers, or whether there is CUDA. All others compile alike with and without.
+add_library(longca_cuda INTERFACE)
+if(LONGCA_WITH_CUDA)
+  target_compile_definitions(longca_cuda INTERFACE LONGCA_WITH_CUDA)
+  target_link_libraries(longca_cuda INTERFACE ${LONGCA_CUDA_RUNTIME})
+endif()
+
+# Those others, and all where there is no CUDA, reach no header of the toolkit, wherever the machine has one: otherwise
+# a host file that includes one compiles wherever CI runs and fails for everybody without CUDA.
+set(LONGCA_HIDDEN_CUDA)
+if(LONGCA_UNITY)
+  set(LONGCA_HIDDEN_CUDA ${PROJECT_BINARY_DIR}/hidden_cuda)
   foreach(header builtin_types cooperative_groups cublasLt cublas_v2 cuda cuda_bf16 cuda_fp16 cuda_fp8 cuda_pipeline
       cuda_profiler_api cuda_runtime cuda_runtime_api cudaTypedefs cudnn cudnn_graph driver_types library_types mma nccl
       nvml nvrtc vector_functions vector_types)
-    file(CONFIGURE OUTPUT ${hidden}/${header}.h CONTENT
-      "#error \"A build without CUDA includes <${header}.h>: only what CUDA's sources include may.\"\n")
+    file(CONFIGURE OUTPUT ${LONGCA_HIDDEN_CUDA}/${header}.h CONTENT
+      "#error \"A source that is compiled without CUDA includes <${header}.h>: only those of longca_…_cuda may.\"\n")
   endforeach()
-  include_directories(BEFORE ${hidden})
 endif()
 
 # cuDNN by its C++ frontend: headers only, the library is loaded at run time. The frontend's are in

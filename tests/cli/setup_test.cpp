@@ -113,6 +113,19 @@ TEST_F(Setup, AFailedBuildIsTriedAgain) {
   EXPECT_EQ(run(checkout_ / "longca").exit_code, 3);
 }
 
+TEST_F(Setup, WithoutCudaLastsUntilTheNextStart) {
+  write_file(checkout_ / "CMakeLists.txt", std::string(kBuild) +
+                                               "target_compile_definitions(longca PRIVATE "
+                                               "CODE=$<IF:$<BOOL:${LONGCA_CUDA}>,4,5>)\n");
+  write_file(checkout_ / "apps/longca/main.cpp", "int main() { return CODE; }\n");
+  const auto program = checkout_ / "build/release/apps/longca/longca";
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_EQ(run(checkout_ / "scripts/setup", {"--without-cuda"}).exit_code, 0);
+    EXPECT_EQ(run(program).exit_code, 5);
+    EXPECT_EQ(run(checkout_ / "longca").exit_code, 4);
+  }
+}
+
 TEST_F(Setup, StartsAtTheSameTimeWaitForEachOther) {
   std::vector<std::future<ProcessResult>> starts;
   for (int i = 0; i < 3; ++i) {
