@@ -7,6 +7,7 @@ and are refused.
 
 import csv
 import math
+import re
 import statistics
 
 KILO = 1024
@@ -408,11 +409,11 @@ def simulated(comparisons):
         everything = errors["all"]
         lines.append([f"`{file}`", str(everything["cells"]),
                       *(f"{everything[figure]:{sign}.1f}" for figure, sign in
-                        (("mean_pct", ""), ("signed_pct", "+"), ("worst_pct", "+"))),
+                        (("mean_pct", ""), ("signed_pct", "+"), ("p90_pct", ""), ("worst_pct", "+"))),
                       f"{everything['within_6_pct']:.0f}", f"{errors['compute_ms']['mean_pct']:.1f}",
                       f"{order['right']} of {order['pairs']}",
                       f"{100 * order['right'] / order['pairs']:.0f}" if order["pairs"] else NOTHING])
-    header = ["cells of", "number", "mean error %", "signed", "worst", "within 6 %: % of cells",
+    header = ["cells of", "number", "mean error %", "signed", "P90", "worst", "within 6 %: % of cells",
               "kernels alone: mean error %", "pairs of schemes in order", "%"]
     return markdown(header, lines, right=range(1, len(header)))
 
@@ -429,6 +430,20 @@ def simulated_by(comparisons, by="scheme"):
               f"{group['worst_pct']:+.1f}", f"{group['within_6_pct']:.0f}"] for group in groups]
     header = [by, "cells", "mean error %", "signed", "worst", "within 6 %: % of cells"]
     return markdown(header, lines, right=range(1, len(header)))
+
+
+def files_of_error(page):
+    """The record files that a page of configs/clusters says its error is from: results/h200x4/cp for cp.jsonl.gz."""
+    return [f"{name}.jsonl.gz" for name in re.findall(r"results/[\w/]+", page.get("error", {}).get("measured", ""))]
+
+
+def too_low(page, comparisons):
+    """Sentences for the files whose cells are further off than the page's error says, to the digit of the table."""
+    claimed = 100 * page["error"]["p90"]
+    p90s = [(file, next(group["p90_pct"] for group in comparison["errors"] if group["by"] == "all"))
+            for file, comparison in comparisons]
+    return [f"[error] p90 is {claimed:.1f} %, and of {file} it is {p90:.1f} %" for file, p90 in p90s
+            if round(p90, 1) > round(claimed, 1)]
 
 
 def console(screen):

@@ -47,9 +47,9 @@ double near_pct(const SimulationErrors& errors) {
 
 std::string line_of(const SimulationErrors& errors) {
   const std::string name = errors.by == "compute_ms" ? "compute_ms alone, all" : errors.name;
-  return fmt::format("{:<26} {:>5}  {:>6.1f} %  {:>+6.1f} %  {:>+6.1f} %  {:>5.0f} %\n", name,
-                     errors.cells, mean_pct(errors), signed_pct(errors), 100 * errors.worst,
-                     near_pct(errors));
+  return fmt::format("{:<26} {:>5}  {:>6.1f} %  {:>+6.1f} %  {:>6.1f} %  {:>+6.1f} %  {:>5.0f} %\n",
+                     name, errors.cells, mean_pct(errors), signed_pct(errors), 100 * errors.p90(),
+                     100 * errors.worst, near_pct(errors));
 }
 
 std::string lines_of_cells(std::span<const ComparedCell> cells) {
@@ -125,6 +125,13 @@ void SimulationErrors::add(double error) {
   signed_sum += error;
   if (std::abs(error) > std::abs(worst)) worst = error;
   if (std::abs(error) <= kNear) ++near;
+  sizes.push_back(std::abs(error));
+}
+
+double SimulationErrors::p90() const {
+  std::vector<double> sorted = sizes;
+  std::ranges::sort(sorted);
+  return sorted[(9 * sorted.size() + 9) / 10 - 1];
 }
 
 std::vector<SimulationErrors> errors_of_simulated(std::span<const ComparedCell> cells) {
@@ -159,6 +166,7 @@ std::string json_of_simulated(std::span<const ComparedCell> cells) {
                       {"cells", group.cells},
                       {"mean_pct", mean_pct(group)},
                       {"signed_pct", signed_pct(group)},
+                      {"p90_pct", 100 * group.p90()},
                       {"worst_pct", 100 * group.worst},
                       {"within_6_pct", near_pct(group)}});
   }
@@ -172,8 +180,8 @@ std::string json_of_simulated(std::span<const ComparedCell> cells) {
 std::string comparison_of_simulated(std::span<const ComparedCell> cells) {
   if (cells.empty()) return "no cell is both simulated and measured\n";
   std::string text = lines_of_cells(cells);
-  text += fmt::format("\n{:<26} {:>5}  {:>8}  {:>8}  {:>8}  {:>7}\n", "error of", "cells", "mean",
-                      "signed", "worst", "in 6 %");
+  text += fmt::format("\n{:<26} {:>5}  {:>8}  {:>8}  {:>8}  {:>8}  {:>7}\n", "error of", "cells",
+                      "mean", "signed", "P90", "worst", "in 6 %");
   for (const SimulationErrors& errors : errors_of_simulated(cells)) text += line_of(errors);
   const SchemeOrder order = order_of_schemes(cells);
   if (order.pairs == 0) return text + "no two schemes to put in order\n";

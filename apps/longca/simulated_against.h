@@ -37,16 +37,18 @@ struct SimulationErrors {
   std::string name;
   int cells = 0;
   double sum = 0, signed_sum = 0, worst = 0;
-  int near = 0;  ///< of at most 6 %
+  int near = 0;                 ///< of at most 6 %
+  std::vector<double> sizes{};  ///< without their signs
 
   void add(double error);
+  double p90() const;  ///< the smallest size that 90 % of the cells do not exceed
 };
 
 /// By scheme, by pass, by mask, of the kernels' time alone where both have it, and of all.
 std::vector<SimulationErrors> errors_of_simulated(std::span<const ComparedCell> cells);
 
-/// One JSON object: {"errors":[{"by","name","cells","mean_pct","signed_pct","worst_pct",
-/// "within_6_pct"}],"order":{"pairs","right"}}.
+/// One JSON object: {"errors":[{"by","name","cells","mean_pct","signed_pct","p90_pct",
+/// "worst_pct","within_6_pct"}],"order":{"pairs","right"}}.
 std::string json_of_simulated(std::span<const ComparedCell> cells);
 
 /// A line per cell, then mean and worst error by scheme, pass and in all, the share within 6 %, and

@@ -118,6 +118,16 @@ class Tables(unittest.TestCase):
             with self.assertRaises(tables.CannotPublish):
                 tables.advice(evaluation, **wrong)
 
+    def test_a_claimed_error_is_not_below_that_of_the_files_it_names(self):
+        page = {"error": {"measured": "the cells in results/h200x4/cp and results/h200x2/slice, 8 and 10 %", "p90": 0.1}}
+        files = ["results/h200x4/cp.jsonl.gz", "results/h200x2/slice.jsonl.gz"]
+        self.assertEqual(tables.files_of_error(page), files)
+        self.assertEqual(tables.files_of_error({"error": {"measured": "assumed", "p90": 0.25}}), [])
+        comparisons = [(file, {"errors": [{"by": "pass", "p90_pct": 99}, {"by": "all", "p90_pct": p90}]})
+                       for file, p90 in zip(files, (10.04, 10.06))]
+        self.assertEqual(tables.too_low(page, comparisons),
+                         ["[error] p90 is 10.0 %, and of results/h200x2/slice.jsonl.gz it is 10.1 %"])
+
 
 if __name__ == "__main__":
     unittest.main()
