@@ -7,6 +7,7 @@
 
 #include "report/data/figures.h"
 #include "report/data/ranking.h"
+#include "report/data/unmeasured.h"
 #include "report/html_cells.h"
 #include "report/scheme_names.h"
 
@@ -49,6 +50,7 @@ class KindWriter {
                  {"setting", join_axes(view_.common, " · ")},
                  {"axes", axes()}};
     write_problems(kind);
+    write_rows(kind);
     kind["series"] = json::array();
     for (const SeriesStyle& style : set_.series) {
       kind["series"].push_back({{"name", style.name}, {"color", style.color}});
@@ -109,7 +111,11 @@ class KindWriter {
       }
     }
     std::vector<std::string> columns;
-    for (const auto& [key, name] : names) columns.push_back(name);
+    json commands = json::array();
+    for (const auto& [key, name] : names) {
+      columns.push_back(name);
+      commands.push_back(command_at(key.first, key.second));
+    }
     json problems = json::array();
     for (const auto& [section, group] : groups_by_mask()) {
       const auto column = std::distance(names.begin(), names.find({group->tokens, group->ranks}));
@@ -119,11 +125,25 @@ class KindWriter {
                       {"setting", axes_json(section->setting)}};
       if (!group->setting.empty()) problem["title"] = group->title();
       if (group->ranks > 0) problem["ranks"] = group->ranks;
+      for (const RankedWork work : kWorks) {
+        if (!was_run(*group, work)) problem["unmeasured"].push_back(to_string(work));
+      }
       for (const RankedWork work : kWorks) add_ranking(problem, work, rank(*group, work));
       problems.push_back(std::move(problem));
     }
     kind["columns"] = std::move(columns);
+    kind["column_commands"] = std::move(commands);
     kind["problems"] = std::move(problems);
+  }
+
+  /// What measures a problem without a cell: its row's command with its column's.
+  void write_rows(json& kind) const {
+    kind["rows"] = json::array();
+    for (const OverviewRow& row : overview_rows(view_)) {
+      kind["rows"].push_back({{"title", row.group->title()},
+                              {"setting", axes_json(row.section->setting)},
+                              {"command", row.command}});
+    }
   }
 
   void add_ranking(json& problem, RankedWork of_work, const Ranking& ranking) const {

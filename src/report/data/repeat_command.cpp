@@ -1,5 +1,6 @@
 #include "report/data/repeat_command.h"
 
+#include <algorithm>
 #include <cctype>
 #include <string_view>
 
@@ -24,19 +25,34 @@ std::string shell_quoted(const std::string& text) {
   return is_plain ? text : quoted + "'";
 }
 
+namespace {
+
+std::string verb_of(const Case& c) {
+  if (c.platform) return "longca simulate --platform " + shell_quoted(*c.platform);
+  return c.scheme ? "longca cp" : "longca bench";
+}
+
+/// The axis as " -a tokens=8192"; "" where the case has none, or --platform says it.
+std::string axis_argument(const Axis& axis, const Record& record) {
+  const bool by_platform = record.c.platform && (axis.name == "platform" || axis.name == "mode");
+  if (by_platform || !axis.text(record.c)) return "";
+  return " -a " + shell_quoted(axis.name + "=" + *axis_text(axis, record));
+}
+
+}  // namespace
+
 RepeatCommand repeat_command(const Record& record) {
-  const Case& c = record.c;
-  const bool simulated = c.platform.has_value();
-  RepeatCommand command{simulated  ? "longca simulate --platform " + shell_quoted(*c.platform)
-                        : c.scheme ? "longca cp"
-                                   : "longca bench",
-                        ""};
+  RepeatCommand command{verb_of(record.c), ""};
   for (const Axis& axis : axis_table()) {
-    if (!axis.text(c)) continue;
-    if (simulated && (axis.name == "platform" || axis.name == "mode")) continue;  // not given by -a
-    const auto value = axis_text(axis, record);
-    std::string& part = shapes_problem(axis) ? command.problem : command.row;
-    part += " -a " + shell_quoted(axis.name + "=" + *value);
+    (shapes_problem(axis) ? command.problem : command.row) += axis_argument(axis, record);
+  }
+  return command;
+}
+
+std::string command_but_for(const Record& record, std::span<const std::string_view> open) {
+  std::string command = verb_of(record.c);
+  for (const Axis& axis : axis_table()) {
+    if (std::ranges::find(open, axis.name) == open.end()) command += axis_argument(axis, record);
   }
   return command;
 }

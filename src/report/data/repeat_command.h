@@ -1,6 +1,8 @@
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "bench/record/record.h"
 
@@ -15,6 +17,10 @@ struct RepeatCommand {
   std::string text() const { return row + problem; }
 };
 RepeatCommand repeat_command(const Record& record);
+
+/// The axes of the record's case but those named in `open`, as " -a mask=causal …" after the verb
+/// that runs it: what a caller completes to a command for other problems of the kind.
+std::string command_but_for(const Record& record, std::span<const std::string_view> open);
 
 /// The text as one word of a POSIX shell: in single quotes, unless it needs none.
 std::string shell_quoted(const std::string& text);

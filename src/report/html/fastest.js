@@ -18,7 +18,7 @@ const FEW_COLUMNS = 4; // have room for rates and for the names of ties
 /// "fa3 = cudnn", and how far behind the next is; where columns are many a dot stands for the tie.
 function fastestLine(kind, work, ranking, hasRoom) {
   const line = element("div", { className: "fastest" });
-  if (!ranking) return Object.assign(line, { title: `${work}: no number`, textContent: "–" });
+  if (!ranking) return Object.assign(line, { title: `${work}: no number; the cells say why`, textContent: "–" });
   const name = (series) => kind.series[series].name;
   const { tied, lead, next } = ranking;
   const winner = ([series, cell], text) => {
@@ -39,9 +39,23 @@ function fastestLine(kind, work, ranking, hasRoom) {
   return line;
 }
 
-function problemField(kind, problem, works, hasRoom) {
-  if (!problem) return element("td");
-  return element("td", {}, ...works.map((work) => fastestLine(kind, work, problem[work], hasRoom)));
+/// Stands where no cell is; a click shows the command that measures it.
+function unmeasuredButton(section, command) {
+  const button = element("button", { type: "button", className: "unmeasured", title: command, textContent: "not measured" });
+  button.addEventListener("click", () => {
+    const place = section.querySelector(".to-measure");
+    place.replaceChildren("To measure it: ", element("code", { className: "command", textContent: command }));
+    place.hidden = false;
+    place.scrollIntoView({ block: "nearest" });
+  });
+  return button;
+}
+
+function problemField(kind, problem, works, hasRoom, measureButton) {
+  if (!problem) return element("td", {}, measureButton());
+  return element("td", {}, ...works.map((work) => problem.unmeasured?.includes(work)
+    ? element("div", { className: "fastest" }, measureButton())
+    : fastestLine(kind, work, problem[work], hasRoom)));
 }
 
 /// A name that may break after each "_".
@@ -65,13 +79,18 @@ function drawFastest(kind) {
   const problems = kind.problems.filter((problem) => agrees(problem.setting, choice) && isShownProblem(problem));
   const columns = [...new Set(problems.map((problem) => problem.column))].sort((a, b) => a - b);
   const titleOf = ({ title, mask }) => title ?? mask;
+  const commandOf = (title) => kind.rows.find((row) => row.title === title && agrees(row.setting, choice)).command;
+  const field = (title, column) => problemField(
+    kind, problems.find((problem) => titleOf(problem) === title && problem.column === column), works, columns.length <= FEW_COLUMNS,
+    () => unmeasuredButton(section, commandOf(title) + kind.column_commands[column]));
   const titles = [...new Map(problems.map((problem) => [titleOf(problem), problem.mask]))];
   const works = WORKS.filter((work) => kind.problems.some((problem) => problem[work]));
   const head = columns.map((column) => element("th", { scope: "col", textContent: kind.columns[column] }));
   const rows = titles.map(([title, mask]) => element("tr", {},
     element("th", { scope: "row" }, ...smallPicture(mask, choice), element("span", {}, ...breakable(title))),
     element("td", { className: "works" }, ...works.map((work) => element("div", { textContent: work }))),
-    ...columns.map((column) => problemField(kind, problems.find((problem) => titleOf(problem) === title && problem.column === column), works, columns.length <= FEW_COLUMNS))));
+    ...columns.map((column) => field(title, column))));
+  section.querySelector(".to-measure").hidden = true;
   section.querySelector("table").replaceChildren(
     element("thead", {}, element("tr", {}, element("th", { scope: "col", textContent: "mask" }), element("th"), ...head)), element("tbody", {}, ...rows));
   section.querySelector(".nothing").hidden = problems.length > 0;

@@ -235,6 +235,23 @@ class PageTest(unittest.TestCase):
         self.click("#cells-devices tbody tr:has(+ .details)")
         self.assertEqual(self.count("#cells-devices .details"), 0)
 
+    def test_what_was_not_measured_names_its_command(self):
+        """One mask lacks its longer length, another the backward pass of it."""
+        with open(os.path.join(self.folder.name, "sample.jsonl")) as file:
+            records = [json.loads(line) for line in file]
+        longest = max(record["case"]["tokens"] for record in records)
+        masks = list(dict.fromkeys(record["case"]["mask"] for record in records))
+        is_left_out = lambda case: case["tokens"] == longest and (
+            case["mask"] == masks[0] or (case["mask"] == masks[1] and case["pass"] == "backward"))
+        with open(os.path.join(self.folder.name, "holes.jsonl"), "w") as file:
+            file.writelines(json.dumps(record) + "\n" for record in records if not is_left_out(record["case"]))
+        self.open(self.write_page("holes"))
+        self.assertEqual(self.count("#fastest-devices .unmeasured"), 3, "a problem, a pass and its step")
+        self.click("#fastest-devices .unmeasured")
+        command = self.texts("#fastest-devices .to-measure code")[0]
+        for part in ["longca bench ", f"-a tokens={longest}", "-a pass=forward,backward"]:
+            self.assertIn(part, command)
+
     def test_sorting(self):
         column = "#cells-devices thead th:nth-child(6) button"
         self.assertEqual(self.texts(column), ["ms"])
