@@ -130,7 +130,7 @@ int exit_code_with_output(int code) {
   return code == kCompleted ? failed : code;
 }
 
-int run(int argc, char** argv) {
+int run_command_line(int argc, char** argv) {
   CLI::App app("Benchmarks long-context attention: every mask, every kernel, verified and timed.",
                "longca");
   app.set_version_flag("--version", "longca " + build_info().version);
@@ -156,7 +156,7 @@ int run(int argc, char** argv) {
 /// Runs, and makes one sentence of whatever ends the command.
 int run_guarded(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return run_command_line(argc, argv);
   } catch (const VerdictFailed&) {
     return kVerdictFailed;
   } catch (const EndedEarly& early) {

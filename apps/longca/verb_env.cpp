@@ -52,7 +52,7 @@ void row(const char* name, const std::string& value) {
   fmt::print("{:<12}{}\n", name, value);
 }
 
-void print_table() {
+void print_environment() {
   const json& env = collect_environment();
   const json& cpu = env.at("cpu");
   const json& memory = env.at("memory");
@@ -92,7 +92,7 @@ void add_env(CLI::App& app) {
   verb->add_flag("--json", *as_json, "one JSON object: the records' env and the tools");
   verb->footer("Example: longca env --json");
   verb->callback([as_json] {
-    if (!*as_json) return print_table();
+    if (!*as_json) return print_environment();
     json env = collect_environment();
     env["tools"] = tools_json();
     fmt::print("{}\n", env.dump(2, ' ', false, json::error_handler_t::replace));

@@ -93,7 +93,7 @@ ordered_json support_json(const Support& support) {
 }
 
 /// Schemes run wherever a transport does.
-ordered_json schemes() {
+ordered_json scheme_rows() {
   ordered_json transports = ordered_json::object();
   Support here = transport_here("mpi");
   for (const std::string& name : transport_names()) {
@@ -178,7 +178,7 @@ struct Section {
 constexpr std::array kSections{
     Section{"kernels", "Kernels", kernels},
     Section{"masks", "Masks", masks},
-    Section{"schemes", "Schemes of context parallelism", schemes},
+    Section{"schemes", "Schemes of context parallelism", scheme_rows},
     Section{"axes", "Axes of `-a`", axes},
     Section{"lengths", "Distributions of document lengths", lengths},
     Section{"suites", "Suites of `bench` and `cp`", suites},

@@ -14,12 +14,12 @@ json or_null(const std::optional<T>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
-json entry_of(const Case& problem) {
+json problem_entry(const Case& problem) {
   return {{"problem", problem.problem_key()}, {"pass", to_string(problem.pass)}};
 }
 
 json choice_json(const Choice& choice, const Case& problem, int rank) {
-  json entry = entry_of(problem);
+  json entry = problem_entry(problem);
   entry["rank"] = rank;
   entry["kernel"] = choice.c.kernel;
   entry["scheme"] = or_null(choice.c.scheme);
@@ -40,7 +40,7 @@ json choice_json(const Choice& choice, const Case& problem, int rank) {
 
 void add_refusals(const Case& problem, const std::vector<Refusal>& refusals, json& list) {
   for (const Refusal& refusal : refusals) {
-    json entry = entry_of(problem);
+    json entry = problem_entry(problem);
     entry["kernel"] = refusal.kernel;
     entry["reason"] = refusal.reason;
     list.push_back(std::move(entry));
@@ -93,7 +93,7 @@ json advice_json(const Evidence& evidence, std::span<const Advice> advice, Objec
     add_refusals(one.problem, one.excluded, whole["excluded"]);
     add_refusals(one.problem, one.unknown, whole["unknown"]);
     if (one.find_out.empty()) continue;
-    json entry = entry_of(one.problem);
+    json entry = problem_entry(one.problem);
     entry["command"] = one.find_out;
     whole["find_out"].push_back(std::move(entry));
   }

@@ -63,7 +63,7 @@ Expected sum_of(const Expected& a, const Expected& b) {
   return {a.value + b.value, a.low + b.low, a.high + b.high};
 }
 
-Expected largest_of(const Expected& a, const Expected& b) {
+Expected elementwise_max(const Expected& a, const Expected& b) {
   return {std::max(a.value, b.value), std::max(a.low, b.low), std::max(a.high, b.high)};
 }
 
@@ -119,7 +119,7 @@ Choice step_of(const Case& step, const Choice& forward, const Choice& backward) 
               .situation = std::max(forward.situation, backward.situation),
               .files = forward.files};
   if (forward.peak_bytes && backward.peak_bytes) {
-    both.peak_bytes = largest_of(*forward.peak_bytes, *backward.peak_bytes);
+    both.peak_bytes = elementwise_max(*forward.peak_bytes, *backward.peak_bytes);
   }
   both.files.insert(backward.files.begin(), backward.files.end());
   return both;

@@ -56,7 +56,7 @@ std::vector<Card> cards_of(std::span<const RecordSource> sources, const std::str
   return cards;
 }
 
-std::string names_of(const std::vector<Card>& cards) {
+std::string card_names(const std::vector<Card>& cards) {
   std::string text;
   for (const Card& card : cards) text += (text.empty() ? "" : ", ") + card.name;
   return text;
@@ -74,7 +74,7 @@ std::string own_processor(const std::string& device) {
                                 const std::string& device) {
   const std::string there =
       cards.empty() ? "none of a " + (device.empty() ? std::string("card") : device) + " device"
-                    : "of " + names_of(cards);
+                    : "of " + card_names(cards);
   throw_input_error(
       "no record is of a card '{}', they are {}: run 'longca bench dense -a device={}' on one, and "
       "give its file to --records",
@@ -155,7 +155,7 @@ Card choose_card(std::span<const RecordSource> sources, const std::string& asked
         "there is no record to advise from: run 'longca bench', or name files by --records");
   }
   if (candidates.size() > 1) {
-    throw_input_error("the records are of {}: choose one by --platform", names_of(candidates));
+    throw_input_error("the records are of {}: choose one by --platform", card_names(candidates));
   }
   return candidates.front();
 }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kAlwaysNamed[] = {"kernel", "mask", "tokens", "pass"};
 
-Ink ink_of(CellVerdict verdict) {
+Ink verdict_ink(CellVerdict verdict) {
   switch (verdict) {
     case CellVerdict::broken:
     case CellVerdict::slower:
@@ -114,7 +114,7 @@ class ComparisonPrinter {
                     width, milliseconds(cell.base_ms), milliseconds(cell.next_ms),
                     cell.time ? format_change(cell.time->ratio) : "-", interval(cell),
                     printable(describe_changes(cell)));
-    text_.line(Ink::plain, text_.paint(ink_of(cell.verdict), verdict) + line);
+    text_.line(Ink::plain, text_.paint(verdict_ink(cell.verdict), verdict) + line);
   }
 
   void print_legend() {

@@ -17,7 +17,7 @@ namespace {
 
 // The most that a picture may cost, and all of a page together: estimate_pieces, and slices drawn.
 constexpr std::size_t kMaxPictures = 150;
-constexpr std::int64_t kMaxTokens = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxDrawnTokens = std::int64_t{1} << 24;
 constexpr double kMaxPieces = 1 << 24;
 constexpr double kMaxPiecesOfPage = 1 << 25;
 constexpr std::size_t kMaxSlices = std::size_t{1} << 15;
@@ -41,8 +41,8 @@ struct PageBudget {
 
   /// Whether a mask can be made; it then counts.
   bool takes(const MaskSpec& spec) {
-    const bool is_drawable = spec.tokens >= 1 && spec.tokens <= kMaxTokens && spec.block >= 1 &&
-                             spec.block_tokens.value_or(1) >= 1;
+    const bool is_drawable = spec.tokens >= 1 && spec.tokens <= kMaxDrawnTokens &&
+                             spec.block >= 1 && spec.block_tokens.value_or(1) >= 1;
     if (!is_drawable) return false;
     const double cost = estimate_pieces(spec);
     if (!(cost <= std::min(kMaxPieces, pieces))) return false;

@@ -12,7 +12,7 @@ namespace longca {
 namespace {
 
 /// Names by what they are called without a hash.
-class Names {
+class NamesWithoutHash {
  public:
   void add(const std::string& name) { by_short_[std::string(without_hash(name))].insert(name); }
   void shorten(std::string& name) const {
@@ -27,8 +27,8 @@ class Names {
 }  // namespace
 
 void shorten_own_names(std::span<Record> records) {
-  Names masks;
-  Names lengths;
+  NamesWithoutHash masks;
+  NamesWithoutHash lengths;
   for (const MaskTraits& mask : mask_table()) masks.add(mask.name);
   for (const std::string& name : length_distribution_names()) lengths.add(name);
   for (const Record& record : records) {

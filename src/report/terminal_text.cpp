@@ -30,7 +30,7 @@ bool has_spread(const Record& record) {
 constexpr std::size_t kMaxNames = 6;
 
 /// "sdpa, fa2, flex and 11 more".
-std::string names_of(const std::vector<std::string>& kernels) {
+std::string kernel_names(const std::vector<std::string>& kernels) {
   const std::size_t named = kernels.size() > kMaxNames ? kMaxNames - 1 : kernels.size();
   std::string text = join_kernels(std::span(kernels).first(named));
   if (named < kernels.size()) text += fmt::format(" and {} more", kernels.size() - named);
@@ -144,7 +144,7 @@ void TerminalText::reasons(std::string_view title, const std::vector<Reason>& re
   for (std::size_t i = 0; i < std::min(reasons.size(), kMaxReasons); ++i) {
     const Reason& reason = reasons[i];
     const std::string status(to_string(reason.code));
-    out_ << fmt::format("  {} {}{}: {}\n", printable(names_of(reason.kernels)),
+    out_ << fmt::format("  {} {}{}: {}\n", printable(kernel_names(reason.kernels)),
                         paint(ink_of(reason.code), status),
                         reason.cells > 1 ? fmt::format(" ({} cells)", reason.cells) : "",
                         printable(reason.sentence));

@@ -43,7 +43,7 @@ std::vector<std::int64_t> random_bounds(std::int64_t tokens) {
   return bounds;
 }
 
-std::int64_t block_of(const std::vector<std::int64_t>& bounds, std::int64_t token) {
+std::int64_t block_holding(const std::vector<std::int64_t>& bounds, std::int64_t token) {
   std::int64_t block = 0;
   while (bounds[static_cast<std::size_t>(block) + 1] <= token) ++block;
   return block;
@@ -150,8 +150,8 @@ BlockLists random_blocks(std::int64_t q_tokens, std::int64_t k_tokens) {
 }
 
 bool block_allows(const BlockLists& blocks, int head, std::int64_t q, std::int64_t k) {
-  for (const std::int32_t kept : blocks.kept(head, block_of(blocks.q_bounds, q))) {
-    if (kept == block_of(blocks.k_bounds, k)) return true;
+  for (const std::int32_t kept : blocks.kept(head, block_holding(blocks.q_bounds, q))) {
+    if (kept == block_holding(blocks.k_bounds, k)) return true;
   }
   return false;
 }

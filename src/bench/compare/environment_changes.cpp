@@ -18,7 +18,7 @@ using nlohmann::json;
 /// The values that records have of each item, by the item's name.
 using Items = std::map<std::string, std::set<std::string>>;
 
-void add(Items& items, const std::string& name, const json& value) {
+void add_item(Items& items, const std::string& name, const json& value) {
   if (value.is_string()) {
     items[name].insert(value.get<std::string>());
   } else if (value.is_primitive() && !value.is_null()) {
@@ -28,14 +28,14 @@ void add(Items& items, const std::string& name, const json& value) {
 
 void add_at(Items& items, const json& env, const std::string& name, const char* pointer) {
   const json::json_pointer place(pointer);
-  if (env.contains(place)) add(items, name, env.at(place));
+  if (env.contains(place)) add_item(items, name, env.at(place));
 }
 
 /// Entries of an object, "library fmt": "9.1".
 void add_entries(Items& items, const json& env, const char* key, const std::string& prefix) {
   const auto found = env.find(key);
   if (found == env.end() || !found->is_object()) return;
-  for (const auto& [name, value] : found->items()) add(items, prefix + name, value);
+  for (const auto& [name, value] : found->items()) add_item(items, prefix + name, value);
 }
 
 void add_cards(Items& items, const json& env) {

@@ -15,7 +15,7 @@ std::string as_text(const Status& status) {
   return status.ok() ? "" : fmt::format("{}:{}", to_string(status.code), status.reason);
 }
 
-Status from_text(const std::string& text) {
+Status status_from_text(const std::string& text) {
   const std::size_t colon = text.find(':');
   return {parse_status_code(text.substr(0, colon)).value(), text.substr(colon + 1)};
 }
@@ -24,7 +24,7 @@ std::string first_refusal(const std::vector<std::string>& texts) {
   const auto first = std::ranges::find_if(texts, [](const auto& text) { return !text.empty(); });
   if (first == texts.end()) return "";
   if (std::ranges::all_of(texts, [&](const auto& text) { return text == *first; })) return *first;
-  Status status = from_text(*first);
+  Status status = status_from_text(*first);
   status.reason = fmt::format("rank {}: {}", first - texts.begin(), status.reason);
   return as_text(status);
 }
@@ -40,7 +40,7 @@ void together(RankControl& control, std::string_view stage, const std::function<
   }
   if (control.max(mine.ok() ? 0 : 1) == 0) return;
   const std::string refusal = control.broadcast(first_refusal(control.gather(as_text(mine))));
-  throw Refused(from_text(refusal));
+  throw Refused(status_from_text(refusal));
 }
 
 }  // namespace longca

@@ -86,7 +86,7 @@ std::vector<double> optional_times(const json& object, const char* key) {
   return times;
 }
 
-std::vector<std::vector<double>> rounds_of(const json& object) {
+std::vector<std::vector<double>> parsed_rounds(const json& object) {
   std::vector<std::vector<double>> rounds;
   const auto found = object.find("rounds_ms");
   if (found == object.end()) return rounds;
@@ -201,7 +201,7 @@ Record to_record(json&& object) {
   read.status = status_of(object);
   if (const json* metrics = optional_object(object, "metrics")) read.metrics = metrics_of(*metrics);
   read.samples_ms = optional_times(object, "samples_ms");
-  read.rounds_ms = rounds_of(object);
+  read.rounds_ms = parsed_rounds(object);
   read.rank_times_ms = optional_times(object, "rank_times_ms");
   read.stop = stop_of(object);
   const bool has_env = optional_object(object, "env") != nullptr;

@@ -26,7 +26,7 @@ struct Quantity {
   }
 };
 
-Quantity memory_of(const View& view) {
+Quantity memory_quantity(const View& view) {
   constexpr double kMiB = 1 << 20;
   double largest = 0;
   for (const Record* record : view.records()) {
@@ -122,7 +122,7 @@ FigureSet make_device_figures(const View& view, const DenseComparison& compariso
   }
   const Quantity rate{"",  "speed", std::string(view.unit.name), "tflops", view.unit.per_tflops,
                       true};
-  const Quantity memory = memory_of(view);
+  const Quantity memory = memory_quantity(view);
   for (const Quantity& quantity : {rate, memory}) {
     for (const Pass pass : kPasses) {
       if (!view.has(pass)) continue;

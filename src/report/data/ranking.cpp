@@ -16,7 +16,7 @@ std::vector<Pass> passes_of(const ViewRow& row, RankedWork work) {
 }
 
 /// Adds the pass to the row; false without a time.
-bool add(const Record* record, RankedRow& ranked) {
+bool add_record(const Record* record, RankedRow& ranked) {
   const auto time = metric_of(record, "time_ms");
   const auto rate = metric_of(record, "tflops");
   if (!time || !rate || !record->status.ok()) return false;
@@ -65,7 +65,7 @@ Ranking rank(const ViewGroup& group, RankedWork work) {
   for (const ViewRow& row : group.rows) {
     const std::vector<Pass> passes = passes_of(row, work);
     RankedRow ranked{.row = &row, .record = row.pass(passes.front()), .half_width_ms = 0.0};
-    const auto adds = [&](Pass pass) { return add(row.pass(pass), ranked); };
+    const auto adds = [&](Pass pass) { return add_record(row.pass(pass), ranked); };
     if (std::ranges::all_of(passes, adds)) ranking.rows.push_back(ranked);
   }
   std::ranges::stable_sort(ranking.rows, {}, &RankedRow::time_ms);

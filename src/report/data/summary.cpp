@@ -19,7 +19,7 @@ std::map<std::string, const RankedRow*> fastest_by_name(const Ranking& ranking, 
 }
 
 /// Adds a problem; Standing::of_fastest is the sum of logarithms until all are added.
-void add(const Ranking& ranking, RankedWork work, const View& view, Summary& summary) {
+void add_ranking(const Ranking& ranking, RankedWork work, const View& view, Summary& summary) {
   const auto fastest = fastest_by_name(ranking, view);
   if (fastest.size() < 2) return;
   const auto index = static_cast<std::size_t>(work);
@@ -46,7 +46,7 @@ Summary summarize(const View& view) {
   }
   for (const ViewSection& section : view.sections) {
     for (const ViewGroup& group : section.groups) {
-      for (const RankedWork work : kWorks) add(rank(group, work), work, view, summary);
+      for (const RankedWork work : kWorks) add_ranking(rank(group, work), work, view, summary);
     }
   }
   for (SummaryRow& row : summary.rows) {
