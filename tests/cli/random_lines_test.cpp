@@ -163,7 +163,7 @@ const Words LineMaker::kStrange{"\033[2J", "\n",   "\r", "\t", "\u202e", "\u009b
 
 int lines_to_try() {
   const char* chosen = std::getenv("LONGCA_RANDOM_LINES");
-  return chosen != nullptr ? std::atoi(chosen) : 5000;
+  return chosen != nullptr ? std::atoi(chosen) : 2000;
 }
 
 /// One line that says so, without anything that acts.
