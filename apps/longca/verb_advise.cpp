@@ -204,7 +204,7 @@ void add_advise(CLI::App& app) {
       ->group("");
   verb->get_help_ptr()->group("");
   verb->add_option("--measure", arguments->measure,
-                   "spend S seconds on what could change the choice; --out FILE")
+                   "seconds to measure what could change the choice")
       ->type_name("S");
   verb->add_option("--out", arguments->out, "where the records of --measure go")
       ->type_name("FILE.jsonl")

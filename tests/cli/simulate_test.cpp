@@ -117,10 +117,11 @@ TEST(Simulate, ComparesWithTheCellsOfAFile) {
   EXPECT_EQ(all["by"], "all");
   EXPECT_NEAR(all["mean_pct"].get<double>(), 25, 1e-9);
   EXPECT_NEAR(all["worst_pct"].get<double>(), -50, 1e-9);
+  EXPECT_NEAR(all["p90_pct"].get<double>(), 50, 1e-9);
   EXPECT_EQ(all["within_6_pct"], 50);
   EXPECT_EQ(comparison["order"]["pairs"], 1);
   EXPECT_THAT(result.out, AllOf(HasSubstr("+0.0 %"), HasSubstr("-50.0 %")));
-  EXPECT_THAT(result.out, HasSubstr("25.0 %   -25.0 %   -50.0 %     50 %"));
+  EXPECT_THAT(result.out, HasSubstr("25.0 %   -25.0 %    50.0 %   -50.0 %     50 %"));
   EXPECT_THAT(result.out, HasSubstr("order of schemes right in "));
 }
 
