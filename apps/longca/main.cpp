@@ -95,6 +95,7 @@ std::string explain_usage_error(const CLI::App& app, const CLI::ParseError& erro
 void add_verbs(CLI::App& app) {
   add_bench(app);
   add_cp(app);
+  add_calibrate(app);
   add_simulate(app);
   add_check(app);
   add_compare(app);
@@ -105,6 +106,7 @@ void add_verbs(CLI::App& app) {
   add_mask(app);
   add_env(app);
   add_worker(app);
+  add_probe_worker(app);
   add_completion(app);
 }
 
@@ -141,6 +143,7 @@ int run_command_line(int argc, char** argv) {
       "70 a bug of longca, 71 the system failed; 128 + N ended by signal N.\n"
       "Example: longca bench -a mask=causal,document -a tokens=1K:8K:x2");
   add_verbs(app);
+  app.get_help_ptr()->group("");  // so that all verbs fit on one screen; they have taken its name
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -29,8 +29,36 @@ std::vector<Pass> passes_of(Pass pass) {
   return {pass};
 }
 
-bool has_rates(const Case& c, const MeasuredRates& rates) {
-  return c.kernel == "slice" || rates.has(c);
+/// The pass of the case's kernel on the platform's page; a rate of 0 where it has none.
+simulate::CallRate page_rate(const Case& c, Pass pass, const cost::Platform& platform) {
+  const auto kernel = platform.rates.find(c.kernel);
+  if (kernel == platform.rates.end()) return {};
+  const auto& own = pass == Pass::backward ? kernel->second.backward : kernel->second.forward;
+  if (!own) return {};
+  return {own->flops_per_second, own->keys_per_row, own->seconds_per_call};
+}
+
+bool page_has(const Case& c, const cost::Platform& platform) {
+  return std::ranges::all_of(passes_of(c.pass), [&](Pass pass) {
+    return page_rate(c, pass, platform).flops_per_second > 0;
+  });
+}
+
+/// Whether the page's figures of slice are those of its devices.
+bool is_slice_there(const Case& c, const cost::Platform& platform) {
+  return c.kernel == "slice" && platform.kind == "cuda";
+}
+
+bool has_rates(const Case& c, const MeasuredRates& rates, const cost::Platform& platform) {
+  return is_slice_there(c, platform) || rates.has(c) || page_has(c, platform);
+}
+
+/// "slice, flash": the kernels whose times the platform's page has.
+std::string kernels_of_page(const cost::Platform& platform) {
+  std::vector<std::string> kernels;
+  if (platform.kind == "cuda") kernels.emplace_back("slice");
+  for (const auto& [kernel, rates] : platform.rates) kernels.push_back(kernel);
+  return fmt::format("{}", fmt::join(kernels, ", "));
 }
 
 ParallelProblem problem_of(const Case& c, const GeneratedMask& mask,
@@ -166,7 +194,7 @@ MeasuredRates::MeasuredRates(std::span<const Record> records) {
     const Case& c = record.c;
     const auto time = record.metrics.find("time_ms");
     const auto area = record.metrics.find("area");
-    if (!record.status.ok() || c.scheme || c.device != "cuda" || c.mode != "burst") continue;
+    if (!record.status.ok() || c.scheme || c.mode != "burst") continue;
     if (c.pass == Pass::step || time == record.metrics.end() || area == record.metrics.end()) {
       continue;
     }
@@ -179,8 +207,8 @@ MeasuredRates::MeasuredRates(std::span<const Record> records) {
 std::vector<const MeasuredRates::Cell*> MeasuredRates::cells_like(const Case& c, Pass pass) const {
   std::vector<const Cell*> alike;
   for (const Cell& cell : cells_) {
-    if (cell.c.kernel == c.kernel && cell.c.pass == pass && cell.c.head_dim == c.head_dim &&
-        cell.c.dtype == c.dtype) {
+    if (cell.c.kernel == c.kernel && cell.c.device == c.device && cell.c.pass == pass &&
+        cell.c.head_dim == c.head_dim && cell.c.dtype == c.dtype) {
       alike.push_back(&cell);
     }
   }
@@ -225,29 +253,34 @@ double MeasuredRates::slice_factor(const Case& c, Pass pass, const cost::Platfor
 
 std::unique_ptr<simulate::KernelTimes> MeasuredRates::times(const Case& c, double area,
                                                             const cost::Platform& platform) const {
-  if (c.kernel == "slice") {
+  if (is_slice_there(c, platform)) {
     return std::make_unique<simulate::SliceTimes>(platform,
                                                   slice_factor(c, Pass::forward, platform),
                                                   slice_factor(c, Pass::backward, platform));
   }
-  if (!has(c)) return nullptr;
-  return std::make_unique<simulate::RateTimes>(rate(c, Pass::forward, area),
-                                               rate(c, Pass::backward, area));
+  if (has(c)) {
+    return std::make_unique<simulate::RateTimes>(rate(c, Pass::forward, area),
+                                                 rate(c, Pass::backward, area));
+  }
+  if (!page_has(c, platform)) return nullptr;
+  return std::make_unique<simulate::RateTimes>(page_rate(c, Pass::forward, platform),
+                                               page_rate(c, Pass::backward, platform));
 }
 
 Case simulated_case(Case c, const simulate::Cluster& cluster) {
   c.mode = "simulated";
   c.platform = cluster.name;
-  if (c.ranks.value() > cluster.platform.node.gpus) c.transport = "nccl";
+  const bool leaves_node = c.ranks.value() > cluster.platform.node.gpus;
+  if (leaves_node && cluster.platform.kind == "cuda") c.transport = "nccl";
   return c;
 }
 
 Status refusal(const Case& c, const simulate::Cluster& cluster, const MeasuredRates& rates) {
-  if (!has_rates(c, rates)) {
+  if (!has_rates(c, rates, cluster.platform)) {
     return {StatusCode::unavailable,
-            fmt::format("the platform has rates of slice only: --rates FILE takes those of {} from "
+            fmt::format("the platform has rates of {} only: --rates FILE takes those of {} from "
                         "records on one GPU",
-                        c.kernel)};
+                        kernels_of_page(cluster.platform), c.kernel)};
   }
   return find_scheme(*c.scheme).supports(problem_of(c, case_mask(c), cluster));
 }

@@ -24,8 +24,8 @@ class MeasuredRates {
   /// Of slice, the times of the platform's page and what the kernel's passes took on its cells over
   /// them; of another kernel, rates for the case's shape and mask: long runs are slower than short
   /// ones (power), and cells that take about as long as a rank, whose part of the mask has `area`
-  /// allowed cells per head, count most. `platform` outlives the result. Null if a pass of a kernel
-  /// other than slice was not measured.
+  /// allowed cells per head, count most. Without such cells, the kernel's rates on the platform's
+  /// page. `platform` outlives the result. Null if neither has a pass of a kernel other than slice.
   std::unique_ptr<simulate::KernelTimes> times(const Case& c, double area,
                                                const cost::Platform& platform) const;
   /// Whether the kernel's passes were measured.

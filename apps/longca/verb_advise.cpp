@@ -55,11 +55,13 @@ void refuse_the_impossible(const std::vector<advise::Advice>& answers) {
   }
 }
 
-/// The card of the records to advise from. `may_lack_records`: what is asked for can be simulated
-/// without any.
+/// The card of the records to advise from. `simulated_on`: what is asked for can be simulated there
+/// without any; null if it cannot.
 advise::Card card_of(std::span<const advise::RecordSource> sources, const std::string& name,
-                     const std::string& device, bool may_lack_records) {
-  if (may_lack_records && !advise::find_card(sources, name, device)) return {"cuda", name};
+                     const std::string& device, const simulate::Cluster* simulated_on) {
+  if (simulated_on != nullptr && !advise::find_card(sources, name, device)) {
+    return {simulated_on->platform.kind, name};
+  }
   return advise::choose_card(sources, name, device);
 }
 
@@ -83,9 +85,9 @@ advise::Evidence evidence_of(std::span<const advise::RecordSource> sources,
                              const std::optional<simulate::Cluster>& cluster) {
   const auto device = given.find("device");
   const bool is_simulated = axis_of_ranks(given) || !arguments.gpus.empty();
-  return {sources,
-          card_of(sources, cluster ? cluster->card : arguments.platform,
-                  device == given.end() ? "" : device->second.front(), cluster && is_simulated)};
+  return {sources, card_of(sources, cluster ? cluster->card : arguments.platform,
+                           device == given.end() ? "" : device->second.front(),
+                           cluster && is_simulated ? &*cluster : nullptr)};
 }
 
 void answer_degrees(const advise::Training& training, const AdviseArguments& arguments,

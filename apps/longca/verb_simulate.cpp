@@ -123,7 +123,7 @@ std::vector<Record> records_of(const std::vector<std::string>& files) {
 
 Suite suite_on(const SimulateArguments& arguments, const simulate::Cluster& cluster) {
   Suite suite = arguments.load();
-  suite.axes["device"] = {"cuda"};
+  suite.axes["device"] = {cluster.platform.kind};
   write_out_ranks(suite.axes, cluster);
   suite.name = fmt::format("{}-{}", suite.name, cluster.name);
   return suite;

@@ -16,6 +16,7 @@ void add_lengths(CLI::App& app);
 void add_mask(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_cp(CLI::App& app);
+void add_calibrate(CLI::App& app);
 void add_simulate(CLI::App& app);
 void add_check(CLI::App& app);
 void add_compare(CLI::App& app);
@@ -26,6 +27,9 @@ void add_env(CLI::App& app);
 void add_completion(CLI::App& app);
 /// Hidden: the process that runs cases for `bench` and `check`.
 void add_worker(CLI::App& app);
+
+/// Hidden: the process that measures the device for `calibrate`.
+void add_probe_worker(CLI::App& app);
 
 /// Thrown after a command has run to its end and reported a failed verdict: exit 1.
 struct VerdictFailed {};

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <map>
 #include <sstream>
+#include <system_error>
 
 #include "core/error.h"
 #include "core/nearest.h"
@@ -32,7 +35,12 @@ class FieldReader {
     Platform platform;
     platform.name = text("name");
     platform.description = text("description");
+    read_kind(platform);
+    if (leaves_.contains("card")) platform.card = text("card");
     visit_fields(platform, *this);
+    make_optional_parts(platform);
+    visit_optional_fields(platform, *this);
+    read_spread(platform);
     check_unknown();
     return platform;
   }
@@ -83,6 +91,68 @@ class FieldReader {
       } else {
         leaves_[name] = &node;
       }
+    }
+  }
+
+  void read_kind(Platform& platform) {
+    known_.emplace_back("kind");
+    const auto it = leaves_.find("kind");
+    if (it == leaves_.end()) return;
+    const toml::node* node = it->second;
+    platform.kind = text("kind");
+    if (platform.kind != "cuda" && platform.kind != "cpu") {
+      fail(node->source(), "'kind' is '{}', not cuda or cpu", platform.kind);
+    }
+  }
+
+  /// Makes those parts that the page has keys of.
+  void make_optional_parts(Platform& platform) const {
+    for (const auto& [name, node] : leaves_) {
+      const std::size_t dot = name.find('.');
+      const std::size_t last = name.rfind('.');
+      const std::string part = name.substr(0, dot);
+      if (part == "product") platform.product.emplace();
+      if (part == "launch") platform.launch.emplace();
+      if (dot == last || dot == std::string::npos) continue;
+      const std::string owner = name.substr(dot + 1, last - dot - 1);
+      const std::string_view key = std::string_view(name).substr(last + 1);
+      if (part == "rates") make_pass(owner, platform.rates);
+      if (part == "messages") make_size(key, platform.messages[owner]);
+    }
+  }
+
+  /// `owner`: "fa3.forward".
+  static void make_pass(const std::string& owner, std::map<std::string, OneKernelRates>& rates) {
+    const std::size_t dot = owner.rfind('.');
+    if (dot == std::string::npos) return;
+    const std::string_view pass = std::string_view(owner).substr(dot + 1);
+    if (pass == "forward") rates[owner.substr(0, dot)].forward.emplace();
+    if (pass == "backward") rates[owner.substr(0, dot)].backward.emplace();
+  }
+
+  static void make_size(std::string_view key, MessageTimes& times) {
+    std::int64_t bytes = 0;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), bytes);
+    const bool whole = error == std::errc() && end == key.data() + key.size();
+    if (whole && bytes > 0 && std::to_string(bytes) == key) times.seconds[bytes] = 0;
+  }
+
+  void read_spread(Platform& platform) {
+    constexpr std::string_view kPrefix = "spread.";
+    const std::vector<std::string> figures = known_;
+    for (auto it = leaves_.lower_bound(std::string(kPrefix));
+         it != leaves_.end() && it->first.starts_with(kPrefix); it = leaves_.erase(it)) {
+      const std::string key = it->first.substr(kPrefix.size());
+      const toml::node* node = it->second;
+      if (std::ranges::find(figures, key) == figures.end()) {
+        fail(node->source(), "'{}' is the spread of no figure{}", it->first,
+             suggestion(key, figures));
+      }
+      const auto part = node->value<double>();
+      if (!part || !node->is_number() || !std::isfinite(*part) || *part < 0) {
+        fail(node->source(), "'{}' is not a finite number of at least 0", it->first);
+      }
+      platform.spread[key] = *part;
     }
   }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -188,12 +190,57 @@ struct MmaTiles {
   bool operator==(const MmaTiles&) const = default;
 };
 
+/// Products of two square matrices in device memory: bfloat16 on a GPU, float32 on a CPU.
+struct ProductRates {
+  std::string measured;
+  double burst_flops_per_second = 0;
+  double sustained_flops_per_second = 0;  ///< back to back, clocks fallen as far as they do
+
+  bool operator==(const ProductRates&) const = default;
+};
+
+/// Kernels that do nothing, queued behind each other.
+struct LaunchRates {
+  std::string measured;
+  double seconds_per_kernel = 0;  ///< of one kernel more
+
+  bool operator==(const LaunchRates&) const = default;
+};
+
+/// A pass of one kernel: its cells are those allowed and keys_per_row more for each row.
+struct KernelPassRates {
+  std::string measured;
+  double flops_per_second = 0;
+  double keys_per_row = 0;
+  double seconds_per_call = 0;
+
+  bool operator==(const KernelPassRates&) const = default;
+};
+
+struct OneKernelRates {
+  std::optional<KernelPassRates> forward;
+  std::optional<KernelPassRates> backward;
+
+  bool operator==(const OneKernelRates&) const = default;
+};
+
+/// Seconds of an exchange on its slowest rank, by the bytes that each rank sends.
+struct MessageTimes {
+  std::string measured;
+  std::map<std::int64_t, double> seconds;
+
+  bool operator==(const MessageTimes&) const = default;
+};
+
 /// The rates of a kind of machine, by which planners weigh one plan against another. Data from a
 /// page of configs/platforms/, where every figure has its unit and says how it was measured. All
-/// numbers are finite and above 0.
+/// numbers are finite and above 0. The last five members are parts that a page may lack; `longca
+/// calibrate` writes them.
 struct Platform {
   std::string name;
   std::string description;
+  std::string kind = "cuda";  ///< of its devices: "cuda" or "cpu"
+  std::string card;           ///< part of their name in records; "": the platform's name
   DeviceSize device;
   MemoryRate memory;
   LinkRates links;
@@ -202,6 +249,13 @@ struct Platform {
   SliceCycles slice;
   SliceCall call;
   MmaTiles mma;
+  std::optional<ProductRates> product;
+  std::optional<LaunchRates> launch;
+  std::map<std::string, OneKernelRates> rates;   ///< by kernel
+  std::map<std::string, MessageTimes> messages;  ///< by transport and pattern: "mpi.ring"
+  /// By the dotted key of a figure that `longca calibrate` measured: how far a round, in processes
+  /// of its own, was from it at most, as a part of the figure.
+  std::map<std::string, double> spread;
 
   bool operator==(const Platform&) const = default;
 };
@@ -213,6 +267,13 @@ Platform parse_platform(std::string_view toml, std::string_view path);
 
 /// The page of a platform: parse_platform of it gives the same platform.
 std::string to_toml(const Platform& platform);
+
+/// Its figures by their dotted keys, "memory.bytes_per_second", in the order of the page.
+struct Figure {
+  std::string key;
+  double value = 0;
+};
+std::vector<Figure> figures_of(const Platform& platform);
 
 /// The platform `name` of configs/platforms/, whose pages are part of the program, or that of the
 /// file `name` if it ends in ".toml". Throws InputError that suggests the nearest name.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "cost/platform.h"
 
 namespace longca::cost {
@@ -168,6 +170,49 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
               "Splits of a KV head within this factor of the best one's time are equal: the fewest "
               "parts are taken.",
               mma.min_parts_gain);
+}
+
+template <typename AnyRates, typename Visitor>
+void visit_pass_rates(const std::string& section, const char* meaning, AnyRates& rates,
+                      Visitor& visit) {
+  if (!rates) return;
+  visit.section(section.c_str(), meaning, rates->measured);
+  visit.field("flops_per_second", "Rate on whole tiles of long rows.", rates->flops_per_second);
+  visit.field("keys_per_row",
+              "Keys added to each row for partial tiles and for what is done once a row.",
+              rates->keys_per_row);
+  visit.field("seconds_per_call", "Time of a call, beside its cells.", rates->seconds_per_call);
+}
+
+/// The same for the parts that a page may lack, those that this platform has.
+template <typename AnyPlatform, typename Visitor>
+void visit_optional_fields(AnyPlatform& platform, Visitor&& visit) {
+  if (platform.product) {
+    visit.section("product", "Products of square matrices.", platform.product->measured);
+    visit.field("burst_flops_per_second", "Rate of one after a pause.",
+                platform.product->burst_flops_per_second);
+    visit.field("sustained_flops_per_second", "Rate of many back to back.",
+                platform.product->sustained_flops_per_second);
+  }
+  if (platform.launch) {
+    visit.section("launch", "Kernels that do nothing.", platform.launch->measured);
+    visit.field("seconds_per_kernel", "Time of one more behind others.",
+                platform.launch->seconds_per_kernel);
+  }
+  for (auto& [kernel, rates] : platform.rates) {
+    visit_pass_rates("rates." + kernel + ".forward", "A forward call of this kernel.",
+                     rates.forward, visit);
+    visit_pass_rates("rates." + kernel + ".backward", "A backward call of this kernel.",
+                     rates.backward, visit);
+  }
+  for (auto& [pattern, times] : platform.messages) {
+    const std::string section = "messages." + pattern;
+    visit.section(section.c_str(), "Seconds of an exchange, by the bytes that each rank sends.",
+                  times.measured);
+    for (auto& [bytes, seconds] : times.seconds) {
+      visit.field(std::to_string(bytes).c_str(), "", seconds);
+    }
+  }
 }
 
 }  // namespace longca::cost

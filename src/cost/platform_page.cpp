@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <utility>
 
 #include "core/error.h"
 #include "cost/platform.h"
@@ -15,7 +16,7 @@ constexpr std::size_t kColumns = 100;
 /// where it is not 0 to 2: 170, 0.975, 3.5e12, 20e-6.
 std::string number_text(double value) {
   char digits[32];
-  if (value >= 1e-3 && value < 1e6) {
+  if (value == 0 || (value >= 1e-3 && value < 1e6)) {
     const auto end = std::to_chars(digits, std::end(digits), value, std::chars_format::fixed).ptr;
     return {digits, end};
   }
@@ -76,23 +77,70 @@ std::string text_line(std::string_view key, std::string_view value) {
   return lines + text.substr(begin) + "\"\"\"\n";
 }
 
+bool is_bare(char c) {
+  const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  return letter || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+/// A table's name, with quotes around parts that TOML does not take bare.
+std::string table_name(std::string_view name) {
+  std::string quoted;
+  while (true) {
+    const std::size_t dot = name.find('.');
+    const std::string_view part = name.substr(0, dot);
+    const bool bare = !part.empty() && std::ranges::all_of(part, is_bare);
+    quoted += bare ? std::string(part) : fmt::format("\"{}\"", escaped(part));
+    if (dot == std::string_view::npos) return quoted;
+    quoted += '.';
+    name.remove_prefix(dot + 1);
+  }
+}
+
 class PageWriter {
  public:
   explicit PageWriter(std::string& page) : page_(page) {}
 
   void section(const char* name, const char* meaning, const std::string& measured) {
-    page_ += fmt::format("\n# {}\n[{}]\n", meaning, name);
+    page_ += fmt::format("\n# {}\n[{}]\n", meaning, table_name(name));
     page_ += text_line("measured", measured);
   }
 
   template <typename Number>
   void field(const char* key, const char* meaning, Number value) {
-    page_ += fmt::format("# {}\n{} = {}\n", meaning, key, number_text(value));
+    if (*meaning != '\0') page_ += fmt::format("# {}\n", meaning);
+    page_ += fmt::format("{} = {}\n", key, number_text(value));
   }
 
  private:
   std::string& page_;
 };
+
+class FigureLister {
+ public:
+  void section(const char* name, const char* /*meaning*/, const std::string& /*measured*/) {
+    section_ = name;
+  }
+  template <typename Number>
+  void field(const char* key, const char* /*meaning*/, Number value) {
+    figures_.push_back({section_ + "." + key, static_cast<double>(value)});
+  }
+  std::vector<Figure> take() { return std::move(figures_); }
+
+ private:
+  std::string section_;
+  std::vector<Figure> figures_;
+};
+
+std::string spread_table(const std::map<std::string, double>& spread) {
+  std::string table =
+      "\n# Of the figures that longca calibrate measured: how far a round, in new processes, was "
+      "from "
+      "it at\n# most, as a part of the figure.\n[spread]\n";
+  for (const auto& [key, part] : spread) {
+    table += fmt::format("\"{}\" = {}\n", escaped(key), number_text(part));
+  }
+  return table;
+}
 
 }  // namespace
 
@@ -103,8 +151,19 @@ std::string to_toml(const Platform& platform) {
       "# bytes, FLOP and cycles; every number is above 0. 'measured' says where and how.\n";
   page += text_line("name", platform.name);
   page += text_line("description", platform.description);
+  if (platform.kind != Platform{}.kind) page += text_line("kind", platform.kind);
+  if (!platform.card.empty()) page += text_line("card", platform.card);
   visit_fields(platform, PageWriter(page));
+  visit_optional_fields(platform, PageWriter(page));
+  if (!platform.spread.empty()) page += spread_table(platform.spread);
   return page;
+}
+
+std::vector<Figure> figures_of(const Platform& platform) {
+  FigureLister lister;
+  visit_fields(platform, lister);
+  visit_optional_fields(platform, lister);
+  return lister.take();
 }
 
 }  // namespace longca::cost

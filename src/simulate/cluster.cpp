@@ -9,6 +9,7 @@
 #include <limits>
 #include <sstream>
 #include <type_traits>
+#include <utility>
 
 #include "core/error.h"
 #include "core/nearest.h"
@@ -48,6 +49,7 @@ class FigureSetter {
 
   void set(Cluster& cluster) {
     cost::visit_fields(cluster.platform, *this);
+    cost::visit_optional_fields(cluster.platform, *this);
     visit_error(cluster.error, *this);
     Fabric none;
     visit_fabric(cluster.fabric ? *cluster.fabric : none, *this);
@@ -121,17 +123,17 @@ void set_table(Cluster& cluster, const toml::table& table, const std::string& pr
   }
 }
 
-Cluster node_of(const std::string& platform) {
+Cluster node_of(cost::Platform platform) {
   Cluster cluster;
-  cluster.platform = cost::load_platform(platform);
-  cluster.name = cluster.platform.name;
-  cluster.description = cluster.platform.description;
-  cluster.card = platform;
+  cluster.name = platform.name;
+  cluster.description = platform.description;
+  cluster.card = platform.card.empty() ? platform.name : platform.card;
+  cluster.platform = std::move(platform);
   return cluster;
 }
 
-Cluster cluster_of(const toml::table& page) {
-  Cluster cluster = node_of(text_entry(page, "platform"));
+Cluster read_cluster(const toml::table& page) {
+  Cluster cluster = node_of(cost::load_platform(text_entry(page, "platform")));
   cluster.name = text_entry(page, "name");
   cluster.description = text_entry(page, "description");
   if (page.contains("card")) cluster.card = text_entry(page, "card");
@@ -139,6 +141,14 @@ Cluster cluster_of(const toml::table& page) {
   set_table(cluster, page, "");
   if (cluster.fabric) visit_fabric(*cluster.fabric, MissingFigure{});
   return cluster;
+}
+
+Cluster cluster_of(const toml::table& page, std::string_view path) {
+  try {
+    return read_cluster(page);
+  } catch (const InputError& error) {
+    throw_input_error("{}: {}", path, error.what());
+  }
 }
 
 std::string page_text(const std::string& path) {
@@ -158,12 +168,15 @@ void Cluster::require_ranks(std::int64_t ranks) const {
 
 Cluster parse_cluster(std::string_view toml, std::string_view path) {
   try {
-    return cluster_of(toml::parse(toml, path));
+    const toml::table page = toml::parse(toml, path);
+    // A page with all figures of a device is a platform's own: one node of it.
+    if (!page.contains("platform") && page["device"]["sms"]) {
+      return node_of(cost::parse_platform(toml, path));
+    }
+    return cluster_of(page, path);
   } catch (const toml::parse_error& error) {
     const auto& where = error.source().begin;
     throw_input_error("{}:{}:{}: {}", path, where.line, where.column, error.description());
-  } catch (const InputError& error) {
-    throw_input_error("{}: {}", path, error.what());
   }
 }
 
@@ -180,7 +193,7 @@ Cluster load_cluster(const std::string& name) {
     if (page.name == name) return parse_cluster(page.toml, name + ".toml");
   }
   const auto names = cluster_names();
-  if (std::ranges::find(names, name) != names.end()) return node_of(name);
+  if (std::ranges::find(names, name) != names.end()) return node_of(cost::load_platform(name));
   throw_input_error("unknown platform '{}'{}", name, suggestion(name, names));
 }
 

@@ -44,14 +44,15 @@ struct Cluster {
   void require_ranks(std::int64_t ranks) const;
 };
 
-/// The cluster of a page. `path` names it in errors. Throws InputError with file, line and column
-/// for a syntax error, an unknown key (nearest suggested), a figure of another type or not above 0,
-/// a section without `measured`, and a fabric that lacks a figure.
+/// The cluster of a page, or one node of the platform whose page it is. `path` names it in errors.
+/// Throws InputError with file, line and column for a syntax error, an unknown key (nearest
+/// suggested), a figure of another type or not above 0, a section without `measured`, and a fabric
+/// that lacks a figure.
 Cluster parse_cluster(std::string_view toml, std::string_view path);
 
 /// The cluster `name` of configs/clusters/, whose pages are part of the program; that of the file
-/// `name` if it ends in ".toml"; or one node of the platform `name`. Throws InputError that
-/// suggests the nearest name.
+/// `name` if it ends in ".toml", a cluster's page or a whole platform's (then one node of it); or
+/// one node of the platform `name`. Throws InputError that suggests the nearest name.
 Cluster load_cluster(const std::string& name);
 
 /// Of the clusters and platforms that load_cluster finds by name.

@@ -56,9 +56,9 @@ TEST(Help, FitsOneScreenAndGivesAnExample) {
 }
 
 TEST(Help, NamesEveryVerbThatIsBuiltAndNoOther) {
-  EXPECT_THAT(verbs(), ::testing::UnorderedElementsAre("advise", "bench", "cp", "check", "compare",
-                                                       "report", "list", "lengths", "mask", "env",
-                                                       "simulate", "completion"));
+  EXPECT_THAT(verbs(), ::testing::UnorderedElementsAre(
+                           "advise", "bench", "calibrate", "cp", "check", "compare", "report",
+                           "list", "lengths", "mask", "env", "simulate", "completion"));
   for (const char* verb : {"compare", "simulate"}) {
     EXPECT_EQ(run_longca({verb}).exit_code, 2) << verb;
   }

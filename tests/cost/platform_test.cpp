@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -70,6 +71,71 @@ TEST(PlatformTest, AnyPlatformComesBack) {
     platform.kernel.forward.keys_per_row = value;
     EXPECT_EQ(parse_platform(to_toml(platform), "p.toml"), platform) << value;
   }
+}
+
+/// A platform with all parts that a page may lack.
+Platform with_all_parts() {
+  Platform platform = default_platform();
+  platform.kind = "cpu";
+  platform.card = "AMD EPYC 9R14";
+  platform.product = {"here", 1e12, 0.9e12};
+  platform.launch = {"here", 1.5e-6};
+  platform.rates["fa3"].forward = {"here", 600e12, 100, 10e-6};
+  platform.rates["fa3"].backward = {"here", 500e12, 150, 20e-6};
+  platform.rates["of one pass"].forward = {"here", 1e12, 1, 1e-6};
+  platform.messages["mpi.ring"] = {"here", {{1024, 1e-6}, {67108864, 7e-3}}};
+  platform.spread = {{"memory.bytes_per_second", 0.012},
+                     {"rates.of one pass.forward.keys_per_row", 0},
+                     {"messages.mpi.ring.1024", 0.5}};
+  return platform;
+}
+
+TEST(PlatformTest, PartsThatAPageMayLackComeBack) {
+  const Platform platform = with_all_parts();
+  EXPECT_EQ(parse_platform(to_toml(platform), "p.toml"), platform);
+  EXPECT_EQ(default_platform().kind, "cuda");
+  EXPECT_FALSE(default_platform().product || default_platform().launch);
+}
+
+TEST(PlatformTest, FiguresAreListedByTheirKeys) {
+  const std::vector<Figure> figures = figures_of(with_all_parts());
+  const auto value = [&](const std::string& key) {
+    const auto found = std::ranges::find(figures, key, &Figure::key);
+    return found == figures.end() ? 0 : found->value;
+  };
+  EXPECT_EQ(value("device.sms"), 132);
+  EXPECT_EQ(value("memory.bytes_per_second"), 3.5e12);
+  EXPECT_EQ(value("rates.fa3.backward.keys_per_row"), 150);
+  EXPECT_EQ(value("messages.mpi.ring.67108864"), 7e-3);
+}
+
+std::string refusal_with(const std::string& added) {
+  try {
+    parse_platform(to_toml(default_platform()) + added, "p.toml");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(PlatformTest, RefusesPartsThatAreNotWhole) {
+  EXPECT_THAT(refusal_with("[launch]\nmeasured = \"x\"\n"),
+              HasSubstr("'launch.seconds_per_kernel' is missing: a number above 0"));
+  EXPECT_THAT(refusal_with("[launch]\nmeasured = \"x\"\nseconds_per_kernal = 1e-6\n"),
+              HasSubstr("did you mean 'launch.seconds_per_kernel'?"));
+  EXPECT_THAT(refusal_with("[rates.fa3.sideways]\nflops_per_second = 1\n"),
+              HasSubstr("unknown key 'rates.fa3.sideways.flops_per_second'"));
+  EXPECT_THAT(refusal_with("[rates.fa3.forward]\nflops_per_second = 1\n"),
+              HasSubstr("'rates.fa3.forward.measured' is missing: a text"));
+  EXPECT_THAT(refusal_with("[messages.ring]\nmeasured = \"x\"\n1K = 2e-6\n"),
+              HasSubstr("unknown key 'messages.ring.1K'"));
+  EXPECT_THAT(refusal_with("[spread]\n\"memory.bytes_per_secnd\" = 0.1\n"),
+              AllOf(HasSubstr("is the spread of no figure"),
+                    HasSubstr("did you mean 'memory.bytes_per_second'?")));
+  EXPECT_THAT(refusal_with("[spread]\n\"memory.bytes_per_second\" = -0.1\n"),
+              HasSubstr("is not a finite number of at least 0"));
+  EXPECT_THAT(refusal("name = \"h200\"", "kind = \"tpu\"\nname = \"h200\""),
+              HasSubstr("'kind' is 'tpu', not cuda or cpu"));
 }
 
 TEST(PlatformTest, NumbersAreWrittenAsPeopleDo) {

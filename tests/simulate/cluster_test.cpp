@@ -69,6 +69,28 @@ TEST(Cluster, APlatformAloneIsOneNode) {
   EXPECT_EQ(cluster.platform, cost::default_platform());
 }
 
+TEST(Cluster, AWholePlatformsPageIsOneNodeOfIt) {
+  cost::Platform mine = cost::default_platform();
+  mine.name = "mine";
+  mine.card = "NVIDIA H200";
+  mine.memory.bytes_per_second = 3e12;
+  const Cluster cluster = parse_cluster(cost::to_toml(mine), "mine.toml");
+  EXPECT_EQ(cluster.platform, mine);
+  EXPECT_EQ(cluster.name, "mine");
+  EXPECT_EQ(cluster.card, "NVIDIA H200");
+  EXPECT_FALSE(cluster.fabric);
+  EXPECT_EQ(sentence_of([&] {
+              mine.memory.bytes_per_second = 0;
+              parse_cluster(cost::to_toml(mine), "mine.toml");
+            }).find("mine.toml:"),
+            0U);
+}
+
+TEST(Cluster, APageWithoutAPlatformIsRefused) {
+  EXPECT_EQ(sentence_of([] { parse_cluster("name = \"mine\"\n", "mine.toml"); }),
+            "mine.toml: 'platform' is missing: a text");
+}
+
 TEST(Cluster, ThoseOfTheProgramAreFoundByName) {
   EXPECT_EQ(load_cluster("h200x8").gpus(), 8);
   EXPECT_EQ(load_cluster("h100x8_ib400").gpus(), 1024);

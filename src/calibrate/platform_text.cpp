@@ -1,0 +1,96 @@
+#include "calibrate/platform_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <set>
+#include <string_view>
+#include <vector>
+
+namespace longca::calibrate {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double size;
+};
+
+/// In the largest of the units that leaves a number of at least 1, else in the last.
+std::string in_units(double value, std::initializer_list<Unit> units) {
+  for (const Unit& unit : units) {
+    if (value >= unit.size) return fmt::format("{:.4g} {}", value / unit.size, unit.name);
+  }
+  const Unit& smallest = *std::prev(units.end());
+  return fmt::format("{:.4g} {}", value / smallest.size, smallest.name);
+}
+
+/// With the unit that the key's name says.
+std::string value_text(const std::string& key, double value) {
+  if (key.ends_with("bytes_per_second")) return in_units(value, {{"TB/s", 1e12}, {"GB/s", 1e9}});
+  if (key.ends_with("flops_per_second")) {
+    return in_units(value, {{"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}});
+  }
+  if (key.ends_with("cycles_per_second")) return in_units(value, {{"GHz", 1e9}});
+  if (key.starts_with("messages.") || key.find(".seconds_per_") != std::string::npos) {
+    return in_units(value, {{"s", 1}, {"ms", 1e-3}, {"µs", 1e-6}});
+  }
+  return fmt::format("{:.4g}", value);
+}
+
+std::string percent_text(double part) {
+  return fmt::format("±{:.1f} %", part * 100);
+}
+
+/// A figure that is off by as much as itself has not been told from nothing.
+std::string spread_text(double part) {
+  return part >= 1 ? "unresolved" : percent_text(part);
+}
+
+std::string section_of(const std::string& key) {
+  return key.substr(0, key.rfind('.'));
+}
+
+}  // namespace
+
+std::string describe_platform(const cost::Platform& platform) {
+  std::string text = fmt::format("{}: {}\n", platform.name, platform.description);
+  text += fmt::format("{:<46} {:>18} {:>10}\n", "measured", "", "spread");
+  std::set<std::string> measured;
+  std::vector<std::string> others;
+  for (const cost::Figure& figure : cost::figures_of(platform)) {
+    if (const auto spread = platform.spread.find(figure.key); spread != platform.spread.end()) {
+      text += fmt::format("{:<46} {:>18} {:>10}\n", figure.key,
+                          value_text(figure.key, figure.value), spread_text(spread->second));
+      measured.insert(section_of(figure.key));
+    }
+  }
+  for (const cost::Figure& figure : cost::figures_of(platform)) {
+    const std::string section = section_of(figure.key);
+    const bool known = std::ranges::find(others, section) != others.end();
+    if (section != "device" && !known && !measured.contains(section)) others.push_back(section);
+  }
+  return text + fmt::format("not measured: {}\n", fmt::join(others, ", "));
+}
+
+std::string describe_check(const std::string& page, std::span<const CheckedFigure> figures) {
+  std::vector<const CheckedFigure*> order;
+  for (const CheckedFigure& figure : figures) order.push_back(&figure);
+  std::stable_partition(order.begin(), order.end(),
+                        [](const CheckedFigure* figure) { return figure->has_moved(); });
+  std::string text = fmt::format("{:<46} {:>18} {:>18} {:>9} {:>10}\n", "figure", page, "now",
+                                 "change", "allowed");
+  for (const CheckedFigure* figure : order) {
+    text +=
+        fmt::format("{:<46} {:>18} {:>18} {:>+7.1f} % {:>10}{}\n", figure->key,
+                    value_text(figure->key, figure->before), value_text(figure->key, figure->now),
+                    (figure->now / figure->before - 1) * 100, percent_text(figure->allowed),
+                    figure->has_moved() ? "  moved" : "");
+  }
+  const auto moved = std::ranges::count_if(figures, &CheckedFigure::has_moved);
+  return text + fmt::format("{} of {} figures moved\n", moved, figures.size());
+}
+
+}  // namespace longca::calibrate

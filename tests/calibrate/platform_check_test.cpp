@@ -1,0 +1,66 @@
+#include "calibrate/platform_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "calibrate/rounds.h"
+
+namespace longca::calibrate {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<std::string> moved_keys(const cost::Platform& page, const cost::Platform& now,
+                                    double min_effect) {
+  std::vector<std::string> keys;
+  for (const CheckedFigure& figure : check_figures(page, now, min_effect)) {
+    if (figure.has_moved()) keys.push_back(figure.key);
+  }
+  return keys;
+}
+
+TEST(PlatformCheck, NothingMovesWhereNothingChanged) {
+  const cost::Platform page = test_platform();
+  EXPECT_THAT(moved_keys(page, page, 0), IsEmpty());
+  EXPECT_EQ(check_figures(page, page, 0).size(), page.spread.size());
+}
+
+TEST(PlatformCheck, AFigureMovesBeyondBothSpreads) {
+  const cost::Platform page = test_platform();
+  cost::Platform now = page;
+  const double spread = page.spread.at("memory.bytes_per_second");
+  now.memory.bytes_per_second *= 1 + 1.9 * spread;
+  EXPECT_THAT(moved_keys(page, now, 0), IsEmpty());
+  now.memory.bytes_per_second = page.memory.bytes_per_second * (1 - 2.1 * spread);
+  EXPECT_THAT(moved_keys(page, now, 0), ElementsAre("memory.bytes_per_second"));
+  EXPECT_THAT(moved_keys(page, now, 0.05), IsEmpty()) << "below the least effect";
+}
+
+TEST(PlatformCheck, WhatIsNoNumberHasMoved) {
+  const cost::Platform page = test_platform();
+  cost::Platform now = page;
+  now.memory.bytes_per_second = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(moved_keys(page, now, 1), ElementsAre("memory.bytes_per_second"));
+}
+
+TEST(PlatformCheck, FiguresOfTheBaseAreNotChecked) {
+  const cost::Platform page = test_platform();
+  cost::Platform now = page;
+  now.links.bytes_per_second *= 2;
+  EXPECT_THAT(moved_keys(page, now, 0), IsEmpty());
+}
+
+TEST(PlatformCheck, KnowsWhichKernelsAPageHas) {
+  EXPECT_THAT(measured_kernels(test_platform()), ElementsAre("cudnn"));
+  EXPECT_THAT(measured_kernels(cost::default_platform()), IsEmpty());
+  cost::Platform page = test_platform();
+  page.spread["call.forward.cycles_per_second"] = 0.01;
+  EXPECT_THAT(measured_kernels(page), ElementsAre("cudnn", "slice"));
+}
+
+}  // namespace
+}  // namespace longca::calibrate

@@ -1,0 +1,29 @@
+#include "calibrate/platform_text.h"
+
+#include <gtest/gtest.h>
+
+#include "calibrate/rounds.h"
+#include "report/golden.h"
+
+namespace longca::calibrate {
+namespace {
+
+TEST(PlatformText, Page) {
+  testing::expect_golden(cost::to_toml(test_platform()), "calibrate_page.toml");
+}
+
+TEST(PlatformText, Measured) {
+  testing::expect_golden(describe_platform(test_platform()), "calibrate_measured.txt");
+}
+
+TEST(PlatformText, Check) {
+  const cost::Platform page = test_platform();
+  cost::Platform now = page;
+  now.memory.bytes_per_second *= 0.9;
+  now.launch->seconds_per_kernel *= 1.001;
+  testing::expect_golden(describe_check("mine", check_figures(page, now, 0.03)),
+                         "calibrate_check.txt");
+}
+
+}  // namespace
+}  // namespace longca::calibrate
