@@ -170,6 +170,8 @@ add_custom_target(longca_fast)
 
 # A GoogleTest (and RapidCheck) binary; every TEST becomes a ctest of its own. What `--fast` selects has a label that
 # begins with "fast": FAST tests in plain builds; under a sanitizer those that name it after SANITIZED (address, thread).
+# All that such a test links is compiled for it, within .ci/run: core, mask and cost take minutes, the rest a quarter of an
+# hour.
 # LONG ones begin first, so that none is left alone at the end while cores are idle.
 # The sanitizers leave signals and refused allocations to the program, whose answers to them are under test.
 set(sanitizer_options "handle_segv=0:handle_abort=0:allocator_may_return_null=1")
