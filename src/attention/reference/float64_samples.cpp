@@ -27,6 +27,17 @@ const float* row_of(std::span<const float> values, std::int64_t row, int dim) {
   return values.data() + row * dim;
 }
 
+double capped(double score, double softcap) {
+  return softcap > 0 ? softcap * std::tanh(score / softcap) : score;
+}
+
+/// Derivative of a capped score by the score.
+double slope_of(double score, double softcap) {
+  if (softcap == 0) return 1;
+  const double t = score / softcap;
+  return (1 - t) * (1 + t);
+}
+
 template <typename Visit>
 void for_tokens(std::span<const Range> ranges, const Visit& visit) {
   for (const Range& range : ranges) {
@@ -37,10 +48,10 @@ void for_tokens(std::span<const Range> ranges, const Visit& visit) {
 }  // namespace
 
 std::vector<double> exact_scores(std::span<const float> q, std::span<const float> k, int dim,
-                                 double scale, std::span<const Range> keys) {
+                                 double scale, double softcap, std::span<const Range> keys) {
   std::vector<double> scores;
   for_tokens(keys, [&](std::int64_t key) {
-    scores.push_back(scale * dot(q.data(), row_of(k, key, dim), dim));
+    scores.push_back(capped(scale * dot(q.data(), row_of(k, key, dim), dim), softcap));
   });
   return scores;
 }
@@ -53,14 +64,14 @@ ExactRow exact_row(const HeadValues& head, std::int64_t row, std::span<const Ran
   out.o.resize(static_cast<std::size_t>(dim));
   out.dq.resize(out.o.size());
   const std::vector<double> scores =
-      exact_scores({q, static_cast<std::size_t>(dim)}, head.k, dim, head.scale, keys);
-  double largest = -std::numeric_limits<double>::infinity();
+      exact_scores({q, static_cast<std::size_t>(dim)}, head.k, dim, head.scale, head.softcap, keys);
+  double largest = head.sink ? double{*head.sink} : -std::numeric_limits<double>::infinity();
   for (const double score : scores) largest = std::max(largest, score);
-  double weight = 0;
+  double weight = head.sink ? std::exp(double{*head.sink} - largest) : 0;
   for (const double score : scores) weight += std::exp(score - largest);
   out.lse = largest + std::log(weight);
   if (scores.empty()) {
-    out.lse = -std::numeric_limits<double>::infinity();
+    if (!head.sink) out.lse = -std::numeric_limits<double>::infinity();
     return out;
   }
   std::size_t i = 0;
@@ -74,9 +85,11 @@ ExactRow exact_row(const HeadValues& head, std::int64_t row, std::span<const Ran
   i = 0;
   for_tokens(keys, [&](std::int64_t k) {
     const float* key = row_of(head.k, k, dim);
-    const double p = std::exp(scores[i++] - out.lse);
+    const double score = scores[i++];
+    const double p = std::exp(score - out.lse);
     const double dp = dot(dout, row_of(head.v, k, dim), dim);
-    add_scaled(head.scale * p * (dp - out.delta), key, out.dq);
+    const double slope = slope_of(score, head.softcap);
+    add_scaled(head.scale * p * slope * (dp - out.delta), key, out.dq);
     const double term = head.scale * p * (std::abs(dp) + std::abs(out.delta));
     out.dq_magnitude += term * term * dot(key, key, dim);
   });
@@ -97,10 +110,11 @@ ExactKey exact_key(const HeadValues& head, std::int64_t key, std::span<const Ran
     const float* q = row_of(head.q, row, dim);
     const float* dout = row_of(head.dout, row, dim);
     const double delta = rows.delta(row);
-    const double p = std::exp(head.scale * dot(q, k, dim) - rows.lse(row));
+    const double score = capped(head.scale * dot(q, k, dim), head.softcap);
+    const double p = std::exp(score - rows.lse(row));
     const double dp = dot(dout, v, dim);
     add_scaled(p, dout, out.dv);
-    add_scaled(head.scale * p * (dp - delta), q, out.dk);
+    add_scaled(head.scale * p * slope_of(score, head.softcap) * (dp - delta), q, out.dk);
     const double term = head.scale * p * (std::abs(dp) + std::abs(delta));
     out.dv_magnitude += p * p * dot(dout, dout, dim);
     out.dk_magnitude += term * term * dot(q, q, dim);

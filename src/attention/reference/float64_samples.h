@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,11 +16,13 @@ struct HeadValues {
   std::vector<float> q, k, v, dout;
   int dim = 0;
   double scale = 1;
+  double softcap = 0;         ///< Problem::softcap
+  std::optional<float> sink;  ///< of the query head, if the problem has sinks
 };
 
 /// One query row of a head in float64.
 struct ExactRow {
-  double lse = 0;    ///< −∞ without keys
+  double lse = 0;    ///< −∞ without keys and sink
   double delta = 0;  ///< dO · O
   std::vector<double> o, dq;
   double o_magnitude = 0, dq_magnitude = 0;  ///< √Σ ‖term‖², to which rounding errors scale
@@ -31,10 +34,10 @@ struct ExactKey {
   double dk_magnitude = 0, dv_magnitude = 0;
 };
 
-/// scale · q · k of one query row q [dim] and its `keys`, in their order, in float64; k is [tokens,
-/// dim].
+/// scale · q · k, capped by a `softcap` above 0, of one query row q [dim] and its `keys`, in their
+/// order, in float64; k is [tokens, dim].
 std::vector<double> exact_scores(std::span<const float> q, std::span<const float> k, int dim,
-                                 double scale, std::span<const Range> keys);
+                                 double scale, double softcap, std::span<const Range> keys);
 
 /// Query `row` of the head, which attends to `keys`, by the definition of attention in float64; a
 /// check of the GPU reference. O(keys · dim), on the calling thread.

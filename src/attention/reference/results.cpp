@@ -201,33 +201,10 @@ void ReferenceResults::compute_sink_gradients(const RowsOf64& exact,
   sink_gradients_.resize(heads.size());
   ThreadPool::global().parallel_for(std::ssize(heads), [&](std::int64_t item, int) {
     const auto i = static_cast<std::size_t>(item);
-    sink_gradients_[i] = sink_gradient(heads[i], exact, same_precision);
+    sink_gradients_[i] =
+        sink_gradient(heads[i], problem_.inputs->sink_logits()[heads[i]], problem_.shape.tokens_q,
+                      exact, same_precision, problem_.shape.dtype);
   });
-}
-
-/// −Σ over rows of exp(sink − lse) delta. Its bound is that of a tile of one element, whose
-/// rounding error is one draw; its terms' errors are those of their deltas.
-SinkGradient ReferenceResults::sink_gradient(std::int64_t head, const RowsOf64& exact,
-                                             const RowsOf32& same_precision) const {
-  const float sink = problem_.inputs->sink_logits()[head];
-  const std::int64_t tokens = problem_.shape.tokens_q;
-  double value = 0;
-  double squared = 0;
-  float emulated = 0;
-  for (std::int64_t tile = 0; tile < tile_count(tokens); ++tile) {
-    const RowStatistics<double> rows = exact(head, tile);
-    const RowStatistics<float> rows32 = same_precision(head, tile);
-    float of_tile = 0;
-    for (std::int64_t i = 0; i < std::min(kTile, tokens - tile * kTile); ++i) {
-      const double p = std::exp(static_cast<double>(sink) - rows.lse[i]);
-      value -= p * rows.delta[i];
-      squared += p * p * rows.delta_magnitude[i] * rows.delta_magnitude[i];
-      of_tile -= std::exp(sink - rows32.lse[i]) * rows32.delta[i];
-    }
-    emulated += of_tile;
-  }
-  return {head, value,
-          make_bound({&value, 1}, {&emulated, 1}, std::sqrt(squared), 1, problem_.shape.dtype)};
 }
 
 std::int64_t ReferenceResults::bytes() const {

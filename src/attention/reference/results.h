@@ -9,16 +9,10 @@
 #include "attention/reference/bounds.h"
 #include "attention/reference/passes.h"
 #include "attention/reference/selection.h"
+#include "attention/reference/sink_gradient.h"
 #include "core/memory.h"
 
 namespace longca {
-
-/// dsink of a query head.
-struct SinkGradient {
-  std::int64_t head = 0;
-  double value = 0;
-  TileBound bound;
-};
 
 /// The reference's values and error bounds for the selected tiles. Every compute_ method but the
 /// last computes once.
@@ -74,8 +68,6 @@ class ReferenceResults {
   std::size_t query_index(std::int64_t head_q, std::int64_t tile) const;
   void compute_key_tiles(const RowsOf64& exact, const RowsOf32& same_precision);
   void compute_sink_gradients(const RowsOf64& exact, const RowsOf32& same_precision);
-  SinkGradient sink_gradient(std::int64_t head, const RowsOf64& exact,
-                             const RowsOf32& same_precision) const;
 
   const ReferenceProblem& problem_;
   Selection selection_;

@@ -46,10 +46,8 @@ double share_of_small_weights(const ReferenceProblem& problem, std::int64_t head
       values_on_host(device, inputs.k.view(), head_q / shape.group_size(), all);
   for (Range& range : keys) range = {range.begin - all.begin, range.end - all.begin};
   std::vector<double> weights =
-      exact_scores(q, k, shape.head_dim, static_cast<double>(shape.scale()), keys);
-  if (const auto cap = static_cast<double>(shape.softcap); cap > 0) {
-    for (double& score : weights) score = cap * std::tanh(score / cap);
-  }
+      exact_scores(q, k, shape.head_dim, static_cast<double>(shape.scale()),
+                   static_cast<double>(shape.softcap), keys);
   if (shape.sink) {
     float sink = 0;
     device.copy(&sink, inputs.sink_logits() + head_q, sizeof sink);

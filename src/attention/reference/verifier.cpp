@@ -165,11 +165,6 @@ void poison(const LseView& lse) {
   }
 }
 
-Support reference_offered(const Problem& problem) {
-  if (problem.device == DeviceKind::cpu || (!problem.sink && problem.softcap == 0)) return {};
-  return Support::unsupported("the reference on GPUs has neither sinks nor a softcap");
-}
-
 std::unique_ptr<Verifier> make_verifier(const Problem& problem, const Mask& mask,
                                         const Inputs& inputs, VerifyBudget budget,
                                         std::uint64_t seed) {

@@ -61,9 +61,6 @@ class Verifier {
   virtual std::int64_t bytes() const = 0;
 };
 
-/// ok, or `unsupported` where the device's reference lacks what the problem has.
-Support reference_offered(const Problem& problem);
-
 /// The verifier for the problem's device: `Reference` on the CPU, `CudaReference` on a GPU. Keeps a
 /// reference to `inputs`; `seed` chooses the tiles if the budget does not allow all.
 std::unique_ptr<Verifier> make_verifier(const Problem& problem, const Mask& mask,

@@ -33,7 +33,6 @@ Support case_offered(const Case& c) {
   if (c.scheme && problem.sink) {
     return Support::unsupported("no scheme of context parallelism takes sinks, so not sink=1");
   }
-  if (Support reference = reference_offered(problem); !reference.ok()) return reference;
   return inputs_offered(problem.dtype);
 }
 

@@ -44,6 +44,7 @@ void expect_right(const Problem& problem, const Mask& mask, const Inputs& inputs
     gpu.copy((host.*tensor).view().data, (outputs.*tensor).view().data, (host.*tensor).bytes());
   }
   gpu.copy(host.lse.view().data, outputs.lse.view().data, host.lse.bytes());
+  gpu.copy(host.dsink.view().data, outputs.dsink.view().data, host.dsink.bytes());
   expect_verdicts(*make_verifier(on_host, mask, host_inputs, kEverything, kInputSeed), on_host,
                   host_inputs, host);
 }

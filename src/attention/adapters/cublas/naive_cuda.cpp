@@ -69,7 +69,7 @@ class NaivePlan final : public Plan {
     const LseView lse = args.accumulate ? lse_.view() : args.lse;
     const TensorView o = args.accumulate ? o_.view() : args.o;
     products_.scores(args.q, args.k, view(scores_), stream);
-    softmax_in_place(view(scores_), problem_.dtype, mask_, problem_.scale(), lse, stream);
+    softmax_in_place(view(scores_), problem_.dtype, mask_, rule_, args.sink, lse, stream);
     products_.rows(view(scores_), args.v, o, false, stream);
     if (args.accumulate) merge_results(args.o, args.lse, o, lse, stream);
   }
@@ -81,11 +81,14 @@ class NaivePlan final : public Plan {
     const cudaStream_t stream = cuda_stream(args.stream);
     products_.scores(args.q, args.k, view(scores_), stream);
     products_.scores(args.dout, args.v, view(gradients_), stream);
-    gradients_in_place(view(scores_), view(gradients_), problem_.dtype, mask_, problem_.scale(),
-                       args.o, args.dout, args.lse, stream);
+    gradients_in_place(view(scores_), view(gradients_), problem_.dtype, mask_, rule_, args.o,
+                       args.dout, args.lse, stream);
     products_.rows(view(gradients_), args.k, args.dq, args.accumulate, stream);
     sum_columns(view(scores_), args.dout, args.dv, args.accumulate, stream);
     sum_columns(view(gradients_), args.q, args.dk, args.accumulate, stream);
+    if (args.dsink != nullptr) {
+      sink_gradients(args.sink, args.dsink, args.accumulate, args.o, args.dout, args.lse, stream);
+    }
   }
 
   std::int64_t workspace_bytes() const override {
@@ -116,6 +119,7 @@ class NaivePlan final : public Plan {
   }
 
   Problem problem_;
+  ScoreRule rule_{problem_.scale(), problem_.softcap};
   DeviceRowMask mask_;
   Products products_;
   Buffer scores_;     ///< q·kᵀ, then P

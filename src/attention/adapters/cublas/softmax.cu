@@ -140,9 +140,22 @@ __device__ void rewrite_row(float* row, std::int64_t pitch, F f) {
   }
 }
 
+__device__ float score_of(float product, const ScoreRule& rule) {
+  const float score = product * rule.scale;
+  return rule.softcap > 0 ? rule.softcap * tanhf(score / rule.softcap) : score;
+}
+
+/// Derivative of a score by scale · q·k.
+__device__ float slope_of(float score, const ScoreRule& rule) {
+  if (rule.softcap == 0) return 1;
+  const float t = score / rule.softcap;
+  return (1 - t) * (1 + t);
+}
+
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    softmax_rows(Scores scores, DeviceRowMask::View mask, float scale, LseView lse) {
+    softmax_rows(Scores scores, DeviceRowMask::View mask, ScoreRule rule, const float* sink,
+                 LseView lse) {
   extern __shared__ std::uint32_t allowed[];
   const std::int64_t q = blockIdx.x;
   const std::int64_t head = blockIdx.y;
@@ -154,7 +167,8 @@ __global__ void __launch_bounds__(kThreads)
     const std::uint32_t bits = allowed_at(allowed, k);
     if (bits == 0) continue;
     const float4 s = *reinterpret_cast<const float4*>(row + k);
-    const float x[kVector] = {s.x * scale, s.y * scale, s.z * scale, s.w * scale};
+    const float x[kVector] = {score_of(s.x, rule), score_of(s.y, rule), score_of(s.z, rule),
+                              score_of(s.w, rule)};
     Partial four;
     for (int i = 0; i < kVector; ++i) {
       if (bits >> i & 1) four.maximum = fmaxf(four.maximum, x[i]);
@@ -164,7 +178,8 @@ __global__ void __launch_bounds__(kThreads)
     }
     own = merged(own, four);
   }
-  const Partial all = block_merge(own);
+  Partial all = block_merge(own);
+  if (sink != nullptr) all = merged(all, {sink[head], 1});
   const bool sees_nothing = all.weight == 0;
   if (threadIdx.x == 0) {
     lse_of(lse, head, q) = sees_nothing ? -kInfinity : all.maximum + logf(all.weight);
@@ -175,7 +190,7 @@ __global__ void __launch_bounds__(kThreads)
     if (bits == 0) return float4{};
     const float4 s = *reinterpret_cast<const float4*>(row + k);
     const auto weight = [&](int i, float x) {
-      return (bits >> i & 1) != 0 ? expf(x * scale - all.maximum) * factor : 0.0F;
+      return (bits >> i & 1) != 0 ? expf(score_of(x, rule) - all.maximum) * factor : 0.0F;
     };
     return float4{weight(0, s.x), weight(1, s.y), weight(2, s.z), weight(3, s.w)};
   });
@@ -190,7 +205,7 @@ __device__ float element(const ConstTensorView& tensor, std::int64_t token, std:
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    gradient_rows(Scores scores, Scores gradients, DeviceRowMask::View mask, float scale,
+    gradient_rows(Scores scores, Scores gradients, DeviceRowMask::View mask, ScoreRule rule,
                   ConstTensorView o, ConstTensorView dout, ConstLseView lse) {
   extern __shared__ std::uint32_t allowed[];
   const std::int64_t q = blockIdx.x;
@@ -215,8 +230,9 @@ __global__ void __launch_bounds__(kThreads)
       const float4 dp = *reinterpret_cast<const float4*>(gradient_row + k);
       const auto one = [&](int i, float x, float dx, float& weight, float& gradient) {
         if ((bits >> i & 1) == 0) return;
-        weight = expf(x * scale - shift);
-        gradient = weight * (dx - delta) * scale;
+        const float score = score_of(x, rule);
+        weight = expf(score - shift);
+        gradient = weight * (dx - delta) * rule.scale * slope_of(score, rule);
       };
       one(0, s.x, dp.x, p.x, ds.x);
       one(1, s.y, dp.y, p.y, ds.y);
@@ -229,6 +245,23 @@ __global__ void __launch_bounds__(kThreads)
       store(reinterpret_cast<T*>(gradient_row), k, ds);
     }
   }
+}
+
+/// One CTA per head, one warp per row: a sum in a fixed order.
+__global__ void __launch_bounds__(kThreads)
+    sink_rows(const float* sink, float* dsink, bool added, ConstTensorView o, ConstTensorView dout,
+              ConstLseView lse) {
+  const std::int64_t head = blockIdx.x;
+  float own = 0;
+  for (std::int64_t q = threadIdx.x / 32; q < o.tokens; q += kThreads / 32) {
+    float delta = 0;
+    for (std::int64_t i = threadIdx.x % 32; i < o.dim; i += 32) {
+      delta += element(o, q, head, i) * element(dout, q, head, i);
+    }
+    own += expf(sink[head] - lse_of(lse, head, q)) * delta;
+  }
+  const float sum = block_sum(own);
+  if (threadIdx.x == 0) dsink[head] = (added ? dsink[head] : 0) - sum;
 }
 
 __global__ void merge_rows(TensorView o, LseView lse, TensorView o_new, LseView lse_new) {
@@ -274,12 +307,13 @@ std::size_t bits_for(const Kernel& kernel, std::int64_t pitch) {
 
 }  // namespace
 
-void softmax_in_place(const Scores& scores, DType dtype, const DeviceRowMask& mask, float scale,
-                      const LseView& lse, cudaStream_t stream) {
+void softmax_in_place(const Scores& scores, DType dtype, const DeviceRowMask& mask,
+                      const ScoreRule& rule, const float* sink, const LseView& lse,
+                      cudaStream_t stream) {
   if (scores.tokens_q == 0) return;
   const auto launch = [&](auto kernel) {
     kernel<<<grid_of(scores.tokens_q, scores.heads), kThreads, bits_for(kernel, scores.pitch),
-             stream>>>(scores, mask.view(), scale, lse);
+             stream>>>(scores, mask.view(), rule, sink, lse);
   };
   if (dtype == DType::float32) {
     launch(softmax_rows<float>);
@@ -290,18 +324,25 @@ void softmax_in_place(const Scores& scores, DType dtype, const DeviceRowMask& ma
 }
 
 void gradients_in_place(const Scores& scores, const Scores& gradients, DType dtype,
-                        const DeviceRowMask& mask, float scale, const ConstTensorView& o,
+                        const DeviceRowMask& mask, const ScoreRule& rule, const ConstTensorView& o,
                         const ConstTensorView& dout, const ConstLseView& lse, cudaStream_t stream) {
   if (scores.tokens_q == 0) return;
   const auto launch = [&](auto kernel) {
     kernel<<<grid_of(scores.tokens_q, scores.heads), kThreads, bits_for(kernel, scores.pitch),
-             stream>>>(scores, gradients, mask.view(), scale, o, dout, lse);
+             stream>>>(scores, gradients, mask.view(), rule, o, dout, lse);
   };
   if (dtype == DType::float32) {
     launch(gradient_rows<float>);
   } else {
     launch(gradient_rows<Bfloat>);
   }
+  LONGCA_CUDA(cudaGetLastError());
+}
+
+void sink_gradients(const float* sink, float* dsink, bool added, const ConstTensorView& o,
+                    const ConstTensorView& dout, const ConstLseView& lse, cudaStream_t stream) {
+  sink_rows<<<static_cast<unsigned>(o.heads), kThreads, 0, stream>>>(sink, dsink, added, o, dout,
+                                                                     lse);
   LONGCA_CUDA(cudaGetLastError());
 }
 

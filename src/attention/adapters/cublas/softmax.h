@@ -20,14 +20,27 @@ struct Scores {
   std::int64_t pitch = 0;  ///< in float32 elements, a multiple of 8
 };
 
-/// Scores q·k → softmax weights of `dtype` in place, 0 where masked, and lse.
-void softmax_in_place(const Scores& scores, DType dtype, const DeviceRowMask& mask, float scale,
-                      const LseView& lse, cudaStream_t stream);
+/// What q·k are turned into before the softmax.
+struct ScoreRule {
+  float scale = 1;
+  float softcap = 0;  ///< Problem::softcap
+};
 
-/// Scores q·k → weights P, and dP → dS = P ∘ (dP − dO·O) · scale, both of `dtype` in place.
+/// Scores q·k → softmax weights of `dtype` in place, 0 where masked, and lse. `sink` is
+/// ForwardArgs::sink.
+void softmax_in_place(const Scores& scores, DType dtype, const DeviceRowMask& mask,
+                      const ScoreRule& rule, const float* sink, const LseView& lse,
+                      cudaStream_t stream);
+
+/// Scores q·k → weights P, and dP → dS = P ∘ (dP − dO·O) · scale, times the slopes of a softcap,
+/// both of `dtype` in place.
 void gradients_in_place(const Scores& scores, const Scores& gradients, DType dtype,
-                        const DeviceRowMask& mask, float scale, const ConstTensorView& o,
+                        const DeviceRowMask& mask, const ScoreRule& rule, const ConstTensorView& o,
                         const ConstTensorView& dout, const ConstLseView& lse, cudaStream_t stream);
+
+/// dsink[head] = −Σ over rows of exp(sink − lse) dO · O, or += it.
+void sink_gradients(const float* sink, float* dsink, bool added, const ConstTensorView& o,
+                    const ConstTensorView& dout, const ConstLseView& lse, cudaStream_t stream);
 
 /// Merges the float32 result (o_new, lse_new) over some keys into (o, lse), that over others.
 void merge_results(const TensorView& o, const LseView& lse, const TensorView& o_new,

@@ -71,8 +71,12 @@ struct CudaReference::Impl {
       // Independent rounding errors: one per key or per query row, whichever are fewer.
       draws = std::min(draws, problem.shape.tokens_q * problem.shape.group_size());
     }
-    return make_bound(tile.squared, tile.error_squared, tile.largest, tile.terms.magnitude(),
-                      tile.terms.draws(draws), problem.shape.dtype);
+    TileBound bound =
+        make_bound(tile.squared, tile.error_squared, tile.largest, tile.terms.magnitude(),
+                   tile.terms.draws(draws), problem.shape.dtype);
+    bound.norm += tile.terms.cap_noise();
+    bound.element += tile.terms.cap_noise();
+    return bound;
   }
 
   std::vector<TileError> errors_of(const ConstTensorView& x,
@@ -123,6 +127,15 @@ struct CudaReference::Impl {
     return judge_output(
         output, x.tokens, items, errors,
         [&](std::size_t i) { return judge_tile(x, expected, items[i], i); }, verdict);
+  }
+
+  /// `dsink` is in device memory.
+  std::optional<double> compare_sink_gradients(const float* dsink, Verdict& verdict) const {
+    if (!problem.shape.sink) return std::nullopt;
+    std::vector<float> found(static_cast<std::size_t>(problem.shape.heads_q));
+    Device::get(DeviceKind::cuda)
+        .copy(found.data(), dsink, static_cast<std::int64_t>(found.size() * sizeof(float)));
+    return compare_sinks(found.data(), results.sink_gradients(), verdict);
   }
 
   std::optional<double> compare_lse_rows(const ConstLseView& lse, Verdict& verdict) const {
@@ -188,12 +201,14 @@ Verdict CudaReference::check_backward(const BackwardArgs& args) const {
   check_shape("dq", args.dq, shape.tokens_q, shape.heads_q, shape);
   check_shape("dk", args.dk, shape.tokens_k, shape.heads_k, shape);
   check_shape("dv", args.dv, shape.tokens_k, shape.heads_k, shape);
+  LONGCA_CHECK(!shape.sink || args.dsink != nullptr, "no dsink of a problem with sinks");
   impl_->compute_gradients(args);
   const DeviceResults& results = impl_->results;
   Verdict verdict;
   verdict.error_dq = impl_->compare({"dq", "head", "row"}, args.dq, results.dq(), verdict);
   verdict.error_dk = impl_->compare({"dk", "KV head", "key"}, args.dk, results.dk(), verdict);
   verdict.error_dv = impl_->compare({"dv", "KV head", "key"}, args.dv, results.dv(), verdict);
+  verdict.error_dsink = impl_->compare_sink_gradients(args.dsink, verdict);
   verdict.fraction = share(impl_->query_rows() + 2 * impl_->key_rows(),
                            impl_->all_query_rows() + 2 * impl_->all_key_rows());
   return verdict;

@@ -7,6 +7,7 @@
 #include "attention/reference/interval_lists.h"
 #include "core/cuda/error.h"
 #include "core/error.h"
+#include "core/thread_pool.h"
 
 namespace longca {
 namespace {
@@ -49,6 +50,29 @@ std::vector<int> query_heads_of(const std::vector<int>& heads_k, int group) {
     for (int i = 0; i < group; ++i) heads.push_back(head_k * group + i);
   }
   return heads;
+}
+
+/// The statistics of a query tile.
+RowStatistics<double> exact_tile(std::span<const RowStatistic> rows, std::int64_t tile) {
+  RowStatistics<double> out;
+  const auto first = static_cast<std::size_t>(tile * kTile);
+  for (std::size_t i = 0; i < std::min<std::size_t>(kTile, rows.size() - first); ++i) {
+    out.lse[i] = rows[first + i].lse;
+    out.delta[i] = rows[first + i].delta;
+    out.delta_magnitude[i] = static_cast<double>(rows[first + i].delta_magnitude);
+  }
+  return out;
+}
+
+/// The emulation's.
+RowStatistics<float> emulated_tile(std::span<const RowStatistic> rows, std::int64_t tile) {
+  RowStatistics<float> out;
+  const auto first = static_cast<std::size_t>(tile * kTile);
+  for (std::size_t i = 0; i < std::min<std::size_t>(kTile, rows.size() - first); ++i) {
+    out.lse[i] = rows[first + i].same_lse;
+    out.delta[i] = rows[first + i].same_delta;
+  }
+  return out;
 }
 
 }  // namespace
@@ -148,7 +172,9 @@ PassArgs DeviceResults::arguments(ReferencePass pass, bool all) const {
   args.k = inputs.k.view();
   args.v = inputs.v.view();
   args.dout = inputs.dout.view();
-  args.scale = problem_.shape.scale();
+  args.scale = p.scale();
+  args.softcap = p.softcap;
+  if (p.sink) args.sink = inputs.sink_logits();
   args.group = problem_.shape.group_size();
   args.heads = (queries ? query_heads_ : key_heads_).as<int>();
   args.head_count = static_cast<int>((queries ? heads_q_ : drawn_.heads_k).size());
@@ -238,6 +264,24 @@ std::vector<RowStatistic> DeviceResults::rows_of_keys() const {
   std::vector<RowStatistic> rows(host_rows_.size());
   device_.copy(rows.data(), rows_of_keys_->data(), rows_of_keys_->bytes());
   return rows;
+}
+
+std::vector<SinkGradient> DeviceResults::sink_gradients() const {
+  const Problem& p = problem_.shape;
+  if (!p.sink) return {};
+  const std::vector<RowStatistic> rows = rows_of_keys();
+  std::vector<float> sinks(static_cast<std::size_t>(p.heads_q));
+  device_.copy(sinks.data(), problem_.inputs->sink_logits(), std::int64_t{p.heads_q} * 4);
+  std::vector<SinkGradient> gradients(heads_q_.size());
+  ThreadPool::global().parallel_for(size(heads_q_), [&](std::int64_t index, int) {
+    const std::span of_head(rows.data() + index * p.tokens_q, static_cast<std::size_t>(p.tokens_q));
+    const int head = heads_q_[static_cast<std::size_t>(index)];
+    gradients[static_cast<std::size_t>(index)] = sink_gradient(
+        head, sinks[static_cast<std::size_t>(head)], p.tokens_q,
+        [&](std::int64_t, std::int64_t tile) { return exact_tile(of_head, tile); },
+        [&](std::int64_t, std::int64_t tile) { return emulated_tile(of_head, tile); }, p.dtype);
+  });
+  return gradients;
 }
 
 std::int64_t DeviceResults::bytes_for(const Problem& problem, const Mask& mask,

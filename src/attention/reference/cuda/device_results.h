@@ -9,6 +9,7 @@
 #include "attention/reference/cuda/passes.h"
 #include "attention/reference/drawn_tiles.h"
 #include "attention/reference/passes.h"
+#include "attention/reference/sink_gradient.h"
 #include "core/device.h"
 #include "core/memory.h"
 
@@ -65,6 +66,8 @@ class DeviceResults {
   const std::vector<RowStatistic>& rows() const { return host_rows_; }
   /// [query heads, tokens_q]: the rows that dK and dV were last computed from.
   std::vector<RowStatistic> rows_of_keys() const;
+  /// dsink of every drawn query head, from these rows; empty without sinks.
+  std::vector<SinkGradient> sink_gradients() const;
   const std::vector<int>& heads_q() const { return heads_q_; }
   const std::vector<int>& heads_k() const { return drawn_.heads_k; }
 

@@ -76,16 +76,25 @@ __global__ void given_statistics(ConstTensorView o, ConstLseView lse, ConstTenso
   const int head = heads[blockIdx.y];
   const bool exists = token < o.tokens;
   double delta = 0;
+  double o_squared = 0;
+  double dout_squared = 0;
   for (std::int64_t c = threadIdx.x; exists && c < o.dim; c += 32) {
-    const auto value = static_cast<float>(row_of<O>(o, token, head)[c]);
-    const auto gradient = static_cast<float>(row_of<T>(dout, token, head)[c]);
-    delta += static_cast<double>(value) * static_cast<double>(gradient);
+    const auto value = static_cast<double>(static_cast<float>(row_of<O>(o, token, head)[c]));
+    const auto gradient = static_cast<double>(static_cast<float>(row_of<T>(dout, token, head)[c]));
+    delta += value * gradient;
+    o_squared += value * value;
+    dout_squared += gradient * gradient;
   }
-  for (int step = 16; step > 0; step /= 2) delta += __shfl_xor_sync(~0U, delta, step);
+  for (int step = 16; step > 0; step /= 2) {
+    delta += __shfl_xor_sync(~0U, delta, step);
+    o_squared += __shfl_xor_sync(~0U, o_squared, step);
+    dout_squared += __shfl_xor_sync(~0U, dout_squared, step);
+  }
   if (!exists || threadIdx.x != 0) return;
   const float given = lse.data[head * lse.head_stride + token];
-  rows[query_index[head] * o.tokens + token] = {static_cast<double>(given), delta, given,
-                                                static_cast<float>(delta)};
+  rows[query_index[head] * o.tokens + token] = {
+      static_cast<double>(given), delta, given, static_cast<float>(delta),
+      delta_magnitude(delta, o_squared, dout_squared, o.dim)};
 }
 
 }  // namespace

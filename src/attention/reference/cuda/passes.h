@@ -22,10 +22,11 @@ enum class ReferencePass : std::uint8_t {
 
 /// Statistics of a query row for the backward passes.
 struct RowStatistic {
-  double lse = 0;        ///< −∞ for a row without keys
-  double delta = 0;      ///< dO · O
-  float same_lse = 0;    ///< the emulation's lse
-  float same_delta = 0;  ///< the emulation's, from its rounded O
+  double lse = 0;             ///< −∞ for a row without keys and sink
+  double delta = 0;           ///< dO · O
+  float same_lse = 0;         ///< the emulation's lse
+  float same_delta = 0;       ///< the emulation's, from its rounded O
+  float delta_magnitude = 0;  ///< RowStatistics::delta_magnitude
 };
 
 /// A pass's statistics of an owned tile, for its bound (bounds.h) and its zero rows.
@@ -34,7 +35,7 @@ struct TileStatistics {
   double error_squared = 0;  ///< ‖emulation − exact‖²
   TileTerms terms;
   double largest = 0;      ///< max |emulation − exact|
-  double score = 0;        ///< forward: scale · max ‖q‖ · max ‖k‖ over the partners
+  double score = 0;        ///< forward: ForwardMagnitudes::score
   std::uint64_t seen = 0;  ///< bit i: token i has an allowed cell
 };
 
@@ -52,6 +53,8 @@ struct DeviceIntervals {
 struct PassArgs {
   ConstTensorView q, k, v, dout;
   float scale = 1;
+  float softcap = 0;                 ///< Problem::softcap
+  const float* sink = nullptr;       ///< [query heads of the problem], if it has sinks
   int group = 1;                     ///< query heads per KV head
   const int* heads = nullptr;        ///< the owner's heads, by index
   int head_count = 0;                ///< number of heads

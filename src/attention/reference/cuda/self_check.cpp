@@ -72,14 +72,16 @@ std::vector<float> values_of(const DeviceResults::Output& output, std::size_t he
 }
 
 /// The error bound of a sum of `terms` terms P · x in units of float32 roundoff: the roundings of
-/// the sum grow with √terms, those of the scores with the largest score. A float32 problem is
-/// computed in float64 and rounded once.
+/// the sum grow with √terms, those of the scores with the largest score. Near a softcap slopes are
+/// off by 4 units in all keys alike, so that errors add up as the terms do and not as their
+/// squares; as much again is left to P. A float32 problem is computed in float64 and rounded once.
 double noise_steps(const ReferenceProblem& problem, const DeviceResults& results,
                    std::int64_t terms) {
   if (problem.shape.dtype == DType::float32) return 2;
   double score = 0;
   for (const TileStatistics& tile : results.o().statistics) score = std::max(score, tile.score);
-  return 32 + 2 * score + std::sqrt(static_cast<double>(terms));
+  const double alike = problem.shape.softcap > 0 ? 9 : 1;
+  return 32 + 2 * score + alike * std::sqrt(static_cast<double>(terms));
 }
 
 /// Throws unless ‖found − expected‖ is within `steps` roundings of float32.
@@ -120,12 +122,18 @@ void load_head(const ReferenceProblem& problem, int head_q, HeadCopier& copier, 
   const Inputs& inputs = *problem.inputs;
   copier.copy(inputs.q.view(), head_q, head.q);
   copier.copy(inputs.dout.view(), head_q, head.dout);
+  if (problem.shape.sink) {
+    float sink = 0;
+    Device::get(DeviceKind::cuda).copy(&sink, inputs.sink_logits() + head_q, sizeof sink);
+    head.sink = sink;
+  }
   if (head.dim == problem.shape.head_dim) return;
   const int head_k = head_q / problem.shape.group_size();
   copier.copy(inputs.k.view(), head_k, head.k);
   copier.copy(inputs.v.view(), head_k, head.v);
   head.dim = problem.shape.head_dim;
   head.scale = static_cast<double>(problem.shape.scale());
+  head.softcap = static_cast<double>(problem.shape.softcap);
 }
 
 /// exact_row of the sampled rows; multithreaded.

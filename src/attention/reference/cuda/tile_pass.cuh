@@ -61,7 +61,8 @@ class TilePass {
       load_tile<Shape>(kOwnsQueries ? a_.dout : a_.v, own_head_, first_, s_.own[1]);
     }
     sums_.clear();
-    if constexpr (kForward) softmax_.clear();
+    if constexpr (kForward)
+      a_.sink == nullptr ? softmax_.clear() : softmax_.begin_with(a_.sink[own_head_]);
     if constexpr (kPass == ReferencePass::query_gradient) load_own_rows();
     const int heads = kOwnsQueries ? 1 : a_.group;
     for (int i = 0; i < heads; ++i) {
@@ -86,6 +87,7 @@ class TilePass {
 
   __device__ const ConstTensorView& own_tensor() const { return kOwnsQueries ? a_.q : a_.k; }
   __device__ std::int64_t own_tokens() const { return own_tensor().tokens; }
+  __device__ bool capped() const { return a_.softcap > 0; }
   __device__ const float* first_squares() const {
     return kOwnsQueries ? a_.k_squared : a_.q_squared;
   }
@@ -145,7 +147,7 @@ class TilePass {
       const float* others = kOwnsQueries ? a_.v_squared : a_.dout_squared;
       s_.expected_squared[threadIdx.x] = exists ? summed * others[head * x.tokens + token] : 0;
     }
-    if constexpr (kForward) {
+    if (kForward || capped()) {
       const float squared = exists ? first_squares()[head * x.tokens + token] : 0;
       statistics_.largest_partner = max(statistics_.largest_partner, squared);
     }
@@ -163,6 +165,7 @@ class TilePass {
     Scores p;
     SameScores same_p;
     row_products<Shape>(s_.own[0], s_.partner[0], p, same_p);
+    if (capped()) cap(p, same_p);
     mask_and_scale(p, same_p);
     to_weights(p, same_p);
     if constexpr (kGradient) {
@@ -175,8 +178,35 @@ class TilePass {
     add_products<Shape>(s_.weights, s_.same_weights, s_.partner[kSummed], sums_.exact, sums_.same);
   }
 
+  /// Where store_weights will put the weight of cell (i, j), and the emulation's.
+  __device__ Real& weight_at(int i, int j) const {
+    return s_.weights[Shape::token(j) * Shape::kWeightStride + Shape::group() * kRows + i];
+  }
+  __device__ float& same_weight_at(int i, int j) const {
+    return s_.same_weights[Shape::token(j) * Shape::kSameStride + Shape::group() * kRows + i];
+  }
+
+  /// Raw products to capped scores. Slopes 1 − tanh² wait where the cells' weights will be.
+  __device__ void cap(Scores& s, SameScores& same_s) const {
+    const auto softcap = static_cast<Real>(a_.softcap);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+      for (int j = 0; j < kScores; ++j) {
+        const Real t = tangent(s[i][j] * static_cast<Real>(a_.scale) / softcap);
+        s[i][j] = softcap * t;
+        if constexpr (kGradient) weight_at(i, j) = (1 - t) * (1 + t);
+        if constexpr (!kTwice) continue;
+        const float same_t = tanhf(same_s[i][j] * a_.scale / a_.softcap);
+        same_s[i][j] = a_.softcap * same_t;
+        if constexpr (kGradient) same_weight_at(i, j) = (1 - same_t) * (1 + same_t);
+      }
+    }
+  }
+
   __device__ void mask_and_scale(Scores& s, SameScores& same_s) const {
-    const Real scale = static_cast<Real>(a_.scale);
+    const float factor = capped() ? 1 : a_.scale;
+    const Real scale = static_cast<Real>(factor);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const std::uint64_t allowed = s_.allowed[Shape::row(i)];
@@ -184,7 +214,7 @@ class TilePass {
       for (int j = 0; j < kScores; ++j) {
         const bool visible = allowed >> Shape::token(j) & 1;
         s[i][j] = visible ? s[i][j] * scale : static_cast<Real>(-INFINITY);
-        if constexpr (kTwice) same_s[i][j] = visible ? same_s[i][j] * a_.scale : -INFINITY;
+        if constexpr (kTwice) same_s[i][j] = visible ? same_s[i][j] * factor : -INFINITY;
       }
     }
   }
@@ -226,6 +256,10 @@ class TilePass {
     sums_.terms[i] += s_.summed_squared[Shape::token(j)] * weight * weight;
   }
 
+  __device__ void add_uncapped(int i, int j, float weight) {
+    uncapped_[i] += s_.summed_squared[Shape::token(j)] * weight * weight;
+  }
+
   /// same_p ← the emulation's rounded P if kTwice, else its rounding error.
   __device__ void add_terms_and_round(const Scores& p, SameScores& same_p) {
 #pragma unroll
@@ -239,8 +273,8 @@ class TilePass {
     }
   }
 
-  /// p ← dS = P · (dP − delta) · scale; same_p ← the emulation's rounded dS if kTwice, else its
-  /// error.
+  /// p ← dS = P · (dP − delta) · slope · scale; same_p ← the emulation's rounded dS if kTwice, else
+  /// its error.
   __device__ void to_score_gradients(Scores& p, SameScores& same_p) {
     Scores dp;
     SameScores same_dp;
@@ -251,10 +285,16 @@ class TilePass {
 #pragma unroll
       for (int j = 0; j < kScores; ++j) {
         const Real delta = delta_of(i, j);
+        float other_p = kTwice ? same_p[i][j] : static_cast<float>(p[i][j]);
+        if (capped()) {
+          add_uncapped(i, j, static_cast<float>(p[i][j] * (fabs(dp[i][j]) + fabs(delta))));
+          const Real slope = weight_at(i, j);
+          p[i][j] *= slope;
+          other_p *= kTwice ? same_weight_at(i, j) : static_cast<float>(slope);
+        }
         add_term(i, j, static_cast<float>(p[i][j] * (fabs(dp[i][j]) + fabs(delta))));
         const auto weight = static_cast<float>(p[i][j]);
         expected_[i] += s_.expected_squared[Shape::token(j)] * weight * weight;
-        const float other_p = kTwice ? same_p[i][j] : static_cast<float>(p[i][j]);
         const float other_dp = kTwice ? same_dp[i][j] : static_cast<float>(dp[i][j]);
         p[i][j] *= (dp[i][j] - delta) * scale;
         const float ds = rounded(other_p * (other_dp - same_delta_of(i, j)) * a_.scale, kElement);
@@ -266,27 +306,36 @@ class TilePass {
   __device__ void store_weights(const Scores& p, const SameScores& same_p) {
 #pragma unroll
     for (int j = 0; j < kScores; ++j) {
-      Real* w = s_.weights + Shape::token(j) * Shape::kWeightStride + Shape::group() * kRows;
-      float* e = s_.same_weights + Shape::token(j) * Shape::kSameStride + Shape::group() * kRows;
 #pragma unroll
-      for (int i = 0; i < kRows; ++i) w[i] = p[i][j], e[i] = same_p[i][j];
+      for (int i = 0; i < kRows; ++i) {
+        weight_at(i, j) = p[i][j];
+        same_weight_at(i, j) = same_p[i][j];
+      }
     }
   }
+
+  /// This lane's part of the sums over a row of the output.
+  struct RowSums {
+    Real delta = 0;        ///< dO · O
+    float same_delta = 0;  ///< the emulation's
+    double squared = 0;    ///< ‖O‖²
+  };
 
   /// Stores the output, the row statistics and the tile's statistics.
   __device__ void finish() {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       if constexpr (kForward) softmax_.divide(i, sums_);
-      Real delta = 0;
-      float same_delta = 0;
-      if (first_ + Shape::row(i) < own_tokens()) store_row(i, delta, same_delta);
-      if constexpr (kForward) store_statistics(i, delta, same_delta);
+      RowSums sums;
+      if (first_ + Shape::row(i) < own_tokens()) store_row(i, sums);
+      if constexpr (kForward) store_statistics(i, sums);
       add_terms_of_row(i);
     }
     TileStatistics total = reduce_statistics<Shape>(statistics_, s_.statistics);
     if (threadIdx.x != 0) return;
-    total.score = kForward ? score_magnitude(total.score) : 0;
+    const double score = kForward || capped() ? score_magnitude(total.score) : 0;
+    total.terms.capped_score = min(score, static_cast<double>(a_.softcap));
+    total.score = kForward ? score + total.terms.capped_score : 0;
     a_.statistics[head_index_ * tiles_ + tile_] = total;
   }
 
@@ -302,14 +351,17 @@ class TilePass {
   __device__ void add_terms_of_row(int i) {
     double terms = static_cast<double>(sum_of_lanes(sums_.terms[i]));
     const double expected = kGradient ? static_cast<double>(sum_of_lanes(expected_[i])) : 0;
+    double uncapped = kGradient ? static_cast<double>(sum_of_lanes(uncapped_[i])) : terms;
     if (Shape::lane() != 0) return;
     if constexpr (kGradient) terms *= static_cast<double>(a_.scale * a_.scale);
+    if constexpr (kGradient) uncapped *= static_cast<double>(a_.scale * a_.scale);
+    if (capped()) statistics_.uncapped += uncapped;
     statistics_.terms += terms;
     statistics_.row_terms_squared += terms * terms;
     if constexpr (kGradient) statistics_.expected += expected * expected_of_own(i);
   }
 
-  __device__ void store_row(int i, Real& delta, float& same_delta) {
+  __device__ void store_row(int i, RowSums& sums) {
     const std::int64_t token = first_ + Shape::row(i);
     const auto dim = static_cast<int>(own_tensor().dim);
     float* out = a_.out + (head_index_ * own_tokens() + token) * dim;
@@ -327,25 +379,31 @@ class TilePass {
       out[column] = static_cast<float>(exact);
       if constexpr (kForward) {
         const auto dout = static_cast<float>(row_of<T>(a_.dout, token, own_head_)[column]);
-        delta += static_cast<Real>(dout) * exact;
-        same_delta += dout * same;
+        sums.delta += static_cast<Real>(dout) * exact;
+        sums.same_delta += dout * same;
+        sums.squared += static_cast<double>(exact) * static_cast<double>(exact);
       }
     }
   }
 
-  __device__ void store_statistics(int i, Real delta, float same_delta) {
-    delta = sum_of_lanes(delta);
-    same_delta = sum_of_lanes(same_delta);
+  __device__ void store_statistics(int i, const RowSums& sums) {
+    const auto delta = static_cast<double>(sum_of_lanes(sums.delta));
+    const float same_delta = sum_of_lanes(sums.same_delta);
+    const double of_o =
+        max(sum_of_lanes(sums.squared), static_cast<double>(sum_of_lanes(sums_.terms[i])));
     const std::int64_t token = first_ + Shape::row(i);
     if (Shape::lane() != 0 || token >= own_tokens()) return;
+    const double of_dout = static_cast<double>(a_.dout_squared[own_head_ * own_tokens() + token]);
     a_.rows[a_.query_index[own_head_] * own_tokens() + token] = {
-        softmax_.lse(i), static_cast<double>(delta), softmax_.same_lse(i), same_delta};
+        softmax_.lse(i), delta, softmax_.same_lse(i), same_delta,
+        delta_magnitude(delta, of_o, of_dout, own_tensor().dim)};
   }
 
   __device__ double score_magnitude(double largest_partner) const {
     float largest_own = 0;
     for (std::int64_t t = first_; t < min(first_ + kTokens, own_tokens()); ++t) {
-      largest_own = max(largest_own, a_.q_squared[own_head_ * own_tokens() + t]);
+      const float* squares = kOwnsQueries ? a_.q_squared : a_.k_squared;
+      largest_own = max(largest_own, squares[own_head_ * own_tokens() + t]);
     }
     return static_cast<double>(a_.scale) * sqrt(static_cast<double>(largest_own) * largest_partner);
   }
@@ -364,6 +422,7 @@ class TilePass {
   Real row_lse_[kRows], row_delta_[kRows];  ///< query_gradient
   float same_lse_[kRows], same_delta_[kRows];
   float expected_[kRows] = {};  ///< gradients: TileTerms::expected of own rows
+  float uncapped_[kRows] = {};  ///< likewise TileTerms::uncapped_squared
 };
 
 }  // namespace longca::reference

@@ -74,6 +74,20 @@ inline __device__ double exponential(double x) {
   return exp(x);
 }
 
+inline __device__ float tangent(float x) {
+  return tanhf(x);
+}
+inline __device__ double tangent(double x) {
+  return tanh(x);
+}
+
+/// RowStatistics::delta_magnitude of a row with ‖O‖² (or Σ (P ‖v‖)²) and ‖dO‖².
+inline __device__ float delta_magnitude(double delta, double o_squared, double dout_squared,
+                                        std::int64_t dim) {
+  const double random = sqrt(o_squared * dout_squared / static_cast<double>(dim));
+  return static_cast<float>(max(random, fabs(delta)));
+}
+
 /// x rounded to the second argument's type.
 inline __device__ float rounded(float x, const __nv_bfloat16*) {
   return __bfloat162float(__float2bfloat16_rn(x));

@@ -46,6 +46,17 @@ class RunningSoftmax {
     for (int i = 0; i < kRows; ++i) maximum_[i] = -INFINITY, weight_[i] = 0, same_weight_[i] = 0;
   }
 
+  /// Every row begins with a sink. One of the lanes that share a row counts it.
+  __device__ void begin_with(float sink) {
+    const float weight = Shape::lane() == 0 ? 1 : 0;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      maximum_[i] = static_cast<Real>(sink);
+      weight_[i] = static_cast<double>(weight);
+      same_weight_[i] = weight;
+    }
+  }
+
   /// Turns the scores of row i into weights relative to its running row max.
   __device__ void advance(int i, Real (&p)[kScores], float (&same_p)[kScores],
                           TileSums<Shape>& sums) {
@@ -102,8 +113,8 @@ class RunningSoftmax {
 /// A thread's part of a TileStatistics.
 struct ThreadStatistics {
   double squared = 0, error_squared = 0;
-  double terms = 0, row_terms_squared = 0, expected = 0;  ///< of TileTerms
-  float largest = 0;                                      ///< error
+  double terms = 0, row_terms_squared = 0, expected = 0, uncapped = 0;  ///< of TileTerms
+  float largest = 0;                                                    ///< error
   float largest_partner = 0;  ///< max ‖row‖² of the partners, per token on threads < 64
   bool seen = false;          ///< own token threadIdx.x has an allowed cell, threads < 64
 };
@@ -112,7 +123,7 @@ template <typename Shape>
 struct StatisticsScratch {
   static constexpr int kWarps = Shape::kThreads / 32;
   double squared[kWarps], error_squared[kWarps], terms[kWarps];
-  double row_terms_squared[kWarps], expected[kWarps];
+  double row_terms_squared[kWarps], expected[kWarps], uncapped[kWarps];
   float largest[kWarps], largest_partner[kWarps];
   unsigned seen[kWarps];
 };
@@ -136,6 +147,7 @@ __device__ TileStatistics reduce_statistics(const ThreadStatistics& own,
   const double terms = sum_of_warp(own.terms);
   const double row_terms_squared = sum_of_warp(own.row_terms_squared);
   const double expected = sum_of_warp(own.expected);
+  const double uncapped = sum_of_warp(own.uncapped);
   const float largest = largest_of_warp(own.largest);
   const float largest_partner = largest_of_warp(own.largest_partner);
   const unsigned seen = __ballot_sync(~0U, own.seen);
@@ -145,6 +157,7 @@ __device__ TileStatistics reduce_statistics(const ThreadStatistics& own,
     scratch.terms[warp] = terms;
     scratch.row_terms_squared[warp] = row_terms_squared;
     scratch.expected[warp] = expected;
+    scratch.uncapped[warp] = uncapped;
     scratch.largest[warp] = largest;
     scratch.largest_partner[warp] = largest_partner;
     scratch.seen[warp] = seen;
@@ -158,6 +171,7 @@ __device__ TileStatistics reduce_statistics(const ThreadStatistics& own,
     total.terms.squared += scratch.terms[w];
     total.terms.of_rows_squared += scratch.row_terms_squared[w];
     total.terms.expected += scratch.expected[w];
+    total.terms.uncapped_squared += scratch.uncapped[w];
     total.largest = max(total.largest, static_cast<double>(scratch.largest[w]));
     total.score = max(total.score, static_cast<double>(scratch.largest_partner[w]));
   }
