@@ -67,12 +67,15 @@ BackwardParams BackwardPass::params(const AttentionArgs& tensors,
   params.heads_k = problem_.heads_k;
   params.lists = lists_.args();
   params.ordered = problem_.deterministic;
+  params.softcap = make_softcap(problem_.softcap, problem_.scale());
   return params;
 }
 
 BackwardParams BackwardPass::params_of(const BackwardArgs& args) {
   BackwardParams params =
       this->params(attention_args(kName, problem_, args), gradient_tensors(kName, args));
+  params.sink = args.sink;
+  params.dsink = args.dsink;
   params.workspace = scratch_.data();
   params.rows = rows_.bytes() > 0
                     ? rows_.as<std::byte>()

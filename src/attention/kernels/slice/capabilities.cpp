@@ -14,6 +14,8 @@ Capabilities slice_capabilities() {
   can.min_architecture = 80;
   mma::set_instances(can);
   can.deterministic = true;
+  can.sinks = true;
+  can.softcap = true;
   return can;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "attention/kernels/common/attention_args.h"
+#include "attention/kernels/common/softcap.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"
 #include "core/dtype.h"
@@ -27,8 +28,10 @@ struct DeviceTileLists {
 };
 
 struct ForwardParams : AttentionArgs {
+  Softcap softcap = {};
+  const float* sink = nullptr;  ///< ForwardArgs::sink
   /// Merges into O, which is float32 then, and LSE: they hold the result over other keys. Rows that
-  /// see no key are left as they are.
+  /// see neither key nor sink are left as they are.
   bool accumulate = false;
   DeviceTileLists lists = {};
   /// KV heads in work at a time, so that their K and V stay in L2: a divisor of heads_k.
@@ -72,6 +75,9 @@ enum class StoreMode : std::uint8_t {
 };
 
 struct BackwardParams : AttentionArgs, GradientTensors {
+  Softcap softcap = {};
+  const float* sink = nullptr;  ///< BackwardArgs::sink
+  float* dsink = nullptr;       ///< likewise; added to if dq_mode is add_float32
   DeviceTransposedLists lists = {};
   StoreMode dq_mode = StoreMode::overwrite;
   StoreMode dkv_mode = StoreMode::overwrite;  ///< of dK and dV

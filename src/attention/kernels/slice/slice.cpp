@@ -85,6 +85,8 @@ class SlicePlan final : public Plan {
  private:
   ForwardParams params_of(const ForwardArgs& args) const {
     ForwardParams params{attention_args(kName, problem_, args)};
+    params.softcap = softcap_;
+    params.sink = args.sink;
     params.accumulate = args.accumulate;
     params.lists = lists_.args();
     params.section_heads = section_heads_;
@@ -94,6 +96,7 @@ class SlicePlan final : public Plan {
 
   Problem problem_;
   SlicePath path_;
+  Softcap softcap_ = make_softcap(problem_.softcap, problem_.scale());
   UploadedLists lists_;
   Buffer work_counter_;
   int section_heads_ = 1;  ///< KV heads

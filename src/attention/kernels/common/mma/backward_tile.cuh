@@ -126,6 +126,26 @@ class ScoreWarp {
     }
   }
 
+  /// ds *= 1 − tanh² of a softcap whose capped scores, in the log2 domain, gave p: from p again, as
+  /// there are no registers for them.
+  __device__ __forceinline__ void apply_slopes(Scores& ds, const Scores& p,
+                                               const float (&terms)[Shape::kTileM][2],
+                                               float cap_log2) const {
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      const float4 pair = terms_of(terms, n);
+#pragma unroll
+      for (int m = 0; m < 2; ++m) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float x = p[m][n][i];
+          const float t = (__log2f(x) + (i % 2 == 0 ? pair.x : pair.z)) / cap_log2;
+          ds[m][n][i] = x > 0 ? ds[m][n][i] * (1 - t * t) : 0;
+        }
+      }
+    }
+  }
+
   __device__ __forceinline__ void store(const Scores& x, ScoreTile to) const {
     const int byte = static_cast<int>(threadIdx.x % 4) * 4;
 #pragma unroll

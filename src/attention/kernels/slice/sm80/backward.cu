@@ -1,5 +1,6 @@
 #include "attention/kernels/common/mma/backward_pass.cuh"
 #include "attention/kernels/common/mma/instances.h"
+#include "attention/kernels/common/sink.cuh"
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/sm80/backward.cuh"
 #include "core/cuda/error.h"
@@ -56,6 +57,16 @@ void launch_tiles(const sm80::BackwardKernelArgs& args, std::int64_t cleared, cu
   LONGCA_CUDA(cudaGetLastError());
 }
 
+/// mma::GradientArgs::row_terms of a query head's row.
+struct RowTermsOf {
+  const float* row_terms;
+  int padded_rows;
+
+  __device__ float2 operator()(int head, int token) const {
+    return reinterpret_cast<const float2*>(row_terms)[std::int64_t{head} * padded_rows + token];
+  }
+};
+
 template <typename Shape>
 void launch(const BackwardParams& params, cudaStream_t stream) {
   const Workspace offsets(params, Shape::kDim);
@@ -78,6 +89,11 @@ void launch(const BackwardParams& params, cudaStream_t stream) {
   mma::backward_pass<Shape>(params, gradients, stream, [&] {
     launch_tiles<Shape>(args, offsets.end - offsets.dkv_accum, stream);
   });
+  if (params.dsink != nullptr) {
+    launch_sink_gradient(RowTermsOf{args.row_terms, args.q_tiles * kBackwardRows}, params.sink,
+                         params.dsink, params.heads_q, params.tokens_q, gradients.accumulate,
+                         stream);
+  }
 }
 
 }  // namespace

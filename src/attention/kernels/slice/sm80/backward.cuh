@@ -4,6 +4,7 @@
 
 #include "attention/kernels/common/mma/backward_pass.cuh"
 #include "attention/kernels/common/mma/backward_tile.cuh"
+#include "attention/kernels/common/softcap.cuh"
 #include "attention/kernels/slice/launch.h"
 
 // The backward pass on mma.sync, for GPUs of compute capability 8.0 and later. It walks the same
@@ -212,7 +213,8 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
 
   float dk[Dk::kCount][4] = {};
   float dv[Dk::kCount][4] = {};
-  const float scale_log2 = params.scale * mma::kLog2E;
+  const bool capped = params.softcap.cap > 0;
+  const float scale_log2 = capped ? 1 : params.scale * mma::kLog2E;
   const mma::MatrixAddress<kTileM> dq_left{ds_tile.by_columns().at(0, Dq::row(thread / 32) / 16)};
   const mma::MatrixAddress<kDim> dq_right{k_tile.by_rows().at(0, Dq::column(thread / 32) / 16)};
 
@@ -234,6 +236,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     const mma::SharedTile<kDim> q_stage{q_tile.base + stage * kRowBytes};
     float p[2][4][4];
     scores.multiply(p, k_tile, q_stage);
+    if (capped) cap_scores<32>(&p[0][0][0], params.softcap);
     if (shared.visits[i % 4].pattern != kFull) {
       scores.mask(p, [&](int key) {
         const std::uint64_t seen = shared.pattern[stage][key];
@@ -248,6 +251,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     scores.multiply(ds, v_tile, dout_tile);
     scores.store(p, p_tile);
     scores.differentiate(ds, p, shared.row_terms[stage]);
+    if (capped) scores.apply_slopes(ds, p, shared.row_terms[stage], params.softcap.cap_log2);
     scores.store(ds, ds_tile);
     scores.add_own(dv, p, dout_tile);
     scores.add_own(dk, ds, q_stage);

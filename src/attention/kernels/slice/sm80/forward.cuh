@@ -3,6 +3,8 @@
 #include <cstdint>
 
 #include "attention/kernels/common/mma/forward_tile.cuh"
+#include "attention/kernels/common/sink.cuh"
+#include "attention/kernels/common/softcap.cuh"
 #include "attention/kernels/slice/sm80/sub_tile_walk.cuh"
 
 // The forward pass on mma.sync, for GPUs of compute capability 8.0 and later. Two warps compute a
@@ -211,7 +213,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
 
   float o[Shape::kRowTiles][Shape::kDim / 8][4] = {};
   mma::RowSoftmax softmax[Shape::kRowTiles];
-  const float scale_log2 = params.scale * mma::kLog2E;
+  const bool capped = params.softcap.cap > 0;
+  const float scale_log2 = capped ? 1 : params.scale * mma::kLog2E;
   static_assert(kStages == 2, "one sub-tile is loaded ahead");
   SubTile sub_tile = {};
   if (count > 0) sub_tile = load(0);
@@ -226,6 +229,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
       const std::uint32_t stage = i % kStages * kStageBytes;
       float s[Shape::kRowTiles][kSubTileKeys / 8][4];
       mma::gemm_qk<Shape>(s, q_matrices, k_matrices + stage);
+      if (capped) cap_scores<Shape::kRowTiles * kSubTileKeys / 2>(&s[0][0][0], params.softcap);
       if (sub_tile.pattern != kFull) {
         const RowIntervals* pattern =
             params.lists.patterns +
@@ -254,9 +258,13 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
   };
 #pragma unroll
   for (int m = 0; m < Shape::kRowTiles; ++m) {
-    const mma::RowResult results[2] = {softmax[m].result(0, params.scale),
-                                       softmax[m].result(1, params.scale)};
+    const float scale = capped ? 1 / mma::kLog2E : params.scale;
+    mma::RowResult results[2] = {softmax[m].result(0, scale), softmax[m].result(1, scale)};
     const int row = warp_row + m * 16;
+    for (int high = 0; high < 2 && params.sink != nullptr; ++high) {
+      const int r = row + static_cast<int>(threadIdx.x % 32 / 4) + 8 * high;
+      add_sink(params.sink[head + (r & (pack - 1))], results[high].lse, results[high].factor);
+    }
     if (params.accumulate) {
       merge_rows<Shape::kDim>(o[m], results, row,
                               packed_rows<float>(params.o, head, tile, pack_shift), lse_of);

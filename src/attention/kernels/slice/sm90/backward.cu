@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "attention/kernels/common/sink.cuh"
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/sm90/backward.cuh"
 #include "attention/kernels/slice/sm90/launch.h"
@@ -122,17 +123,38 @@ void launch_preprocess(const BackwardKernelArgs& args, cudaStream_t stream) {
   }
 }
 
+/// RowTerms of a query head's row.
+struct TermsOfRow {
+  const RowTerms* terms;
+  int pack_shift;
+  int q_tiles;
+
+  __device__ float2 operator()(int head, int token) const {
+    const int row = (token << pack_shift) + (head & ((1 << pack_shift) - 1));
+    const RowTerms& tile = terms[(head >> pack_shift) * q_tiles + row / kBackwardRows];
+    return {tile.lse_log2[row % kBackwardRows], tile.delta[row % kBackwardRows]};
+  }
+};
+
 template <typename T, int kDim>
 void launch(const BackwardParams& params, DType dtype, BackwardPart part, cudaStream_t stream) {
   check_pack(params.lists.pack, params.heads_q / params.heads_k);
   const BackwardKernelArgs args = backward_args(params, dtype, kDim);
   if (part != BackwardPart::rest) launch_preprocess<T, kDim>(args, stream);
   if (part == BackwardPart::rows) return;
-  if (args.work_items > 0) launch_main<BackwardShape<T, kDim>>(args, stream);
+  if (args.work_items > 0) {
+    params.softcap.cap > 0 ? launch_main<BackwardShape<T, kDim, true>>(args, stream)
+                           : launch_main<BackwardShape<T, kDim>>(args, stream);
+  }
   const int writes = args.query_tiles + args.split_tiles * params.heads_k * 2;
   if (writes > 0) {
     const int resident = sm_count() * kPostprocessCtasPerSm;
     launch_early(postprocess_kernel<T, kDim>, std::min(writes, resident), 256, 0, args, stream);
+  }
+  if (params.dsink != nullptr) {
+    launch_sink_gradient(TermsOfRow{args.terms, args.pack_shift, args.q_tiles}, params.sink,
+                         params.dsink, params.heads_q, params.tokens_q,
+                         params.dq_mode == StoreMode::add_float32, stream);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "attention/kernels/common/softcap.cuh"
 #include "attention/kernels/slice/sm90/backward_epilogue.cuh"
 #include "attention/kernels/slice/sm90/backward_prepost.cuh"
 #include "attention/kernels/slice/sm90/backward_shape.cuh"
@@ -101,6 +102,34 @@ struct BackwardConsumer {
     }
   }
 
+  /// Raw products s of a softcap to P · slope, which dS = P ∘ (dP − delta) · slope needs, and to P
+  /// packed, both 0 outside of the pattern.
+  template <CapRange kRange>
+  __device__ __forceinline__ void capped_probabilities(float (&s)[32], std::uint32_t (&p)[16],
+                                                       const float* lse_log2, int pattern) const {
+    const int key = group * 64 + warp * 16 + lane / 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::uint64_t word =
+          pattern >= 0 ? shared.pattern[key + half * 8] >> (2 * (lane % 4)) : ~std::uint64_t{0};
+#pragma unroll
+      for (int i = 2 * half; i < 32; i += 4) {
+        const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + (i - 2 * half) * 2);
+        const Softcap& cap = args.params.softcap;
+        const Tanh low = tanh_of<kRange>(s[i], cap);
+        const Tanh high = tanh_of<kRange>(s[i + 1], cap);
+        const int bit = i / 4 * 8;
+        float p_low = ptx::exp2(fmaf(low.value, cap.cap_log2, -of_rows.x));
+        float p_high = ptx::exp2(fmaf(high.value, cap.cap_log2, -of_rows.y));
+        if ((word >> bit & 1) == 0) p_low = 0;
+        if ((word >> (bit + 1) & 1) == 0) p_high = 0;
+        p[i / 2] = ptx::pack<T>(p_low, p_high);
+        s[i] = p_low * low.slope;
+        s[i + 1] = p_high * high.slope;
+      }
+    }
+  }
+
   /// Stores dSᵀ, which both warpgroups read for dQ.
   __device__ __forceinline__ void store_ds(unsigned char* ds, const std::uint32_t (&a)[16]) const {
     const int row = lane % 8;
@@ -194,22 +223,28 @@ struct BackwardConsumer {
       ptx::warpgroup_arrive();
       multiply_rows(dp, shared.v, shared.dout[stage]);
       ptx::warpgroup_commit_group();
+      std::uint32_t p[16];
+      if constexpr (Shape::kCapped) {
+        with_range(cap_range<32>(s, args.params.softcap), [&]<CapRange kRange>() {
+          capped_probabilities<kRange>(s, p, lse_log2, tile.pattern);
+        });
+      } else {
 #pragma unroll
-      for (int i = 0; i < 32; i += 4) {
-        const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + i * 2);
-        s[i] = ptx::exp2(fmaf(s[i], scale_log2, -of_rows.x));
-        s[i + 1] = ptx::exp2(fmaf(s[i + 1], scale_log2, -of_rows.y));
-        s[i + 2] = ptx::exp2(fmaf(s[i + 2], scale_log2, -of_rows.x));
-        s[i + 3] = ptx::exp2(fmaf(s[i + 3], scale_log2, -of_rows.y));
+        for (int i = 0; i < 32; i += 4) {
+          const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + i * 2);
+          s[i] = ptx::exp2(fmaf(s[i], scale_log2, -of_rows.x));
+          s[i + 1] = ptx::exp2(fmaf(s[i + 1], scale_log2, -of_rows.y));
+          s[i + 2] = ptx::exp2(fmaf(s[i + 2], scale_log2, -of_rows.x));
+          s[i + 3] = ptx::exp2(fmaf(s[i + 3], scale_log2, -of_rows.y));
+        }
+        if (tile.pattern >= 0) mask(s);
+#pragma unroll
+        for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
       }
       if (tile.pattern >= 0) {
-        mask(s);
         __syncwarp();
         arrive(shared.pattern_empty);
       }
-      std::uint32_t p[16];
-#pragma unroll
-      for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
 
       // dS = P ∘ (dP − delta) beside dV += P dO.
       ptx::warpgroup_arrive();

@@ -65,11 +65,12 @@ struct KeyTileWork {
 };
 
 /// A CTA has three warpgroups: one of a producer warp and a warp per dQ buffer, two of consumers.
-template <typename Element, int kDim_>
+template <typename Element, int kDim_, bool kCapped_ = false>
 struct BackwardShape {
   using T = Element;
   static constexpr int kDim = kDim_;
-  static constexpr int kStages = 2;  ///< of Q and dO
+  static constexpr bool kCapped = kCapped_;  ///< with a softcap
+  static constexpr int kStages = 2;          ///< of Q and dO
   static constexpr int kThreads = 384;
   /// One is filled while the other is added to device memory or waits for its turn.
   static constexpr int kDqBuffers = 2;

@@ -46,7 +46,9 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   } else {
     constexpr float kLog2E = 1.4426950408889634f;
     ptx::warpgroup_reg_alloc<Shape::kConsumerRegisters>();
-    ForwardConsumer<Shape> consumer{args, shared, warpgroup - 1, rank, args.params.scale * kLog2E};
+    // Capped scores are in the log2 domain already.
+    const float scale_log2 = Shape::kCapped ? 1 : args.params.scale * kLog2E;
+    ForwardConsumer<Shape> consumer{args, shared, warpgroup - 1, rank, scale_log2};
     consumer.run();
   }
   // A CTA must not exit while its cluster may still arrive on its barriers.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "attention/kernels/common/softcap.cuh"
 #include "attention/kernels/slice/sm90/forward_epilogue.cuh"
 #include "attention/kernels/slice/sm90/forward_shape.cuh"
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
@@ -18,9 +19,9 @@ struct ForwardConsumer {
 
   const ForwardKernelArgs& args;
   Shared& shared;
-  const int group;  ///< 0 or 1
-  const int rank;   ///< in the cluster
-  const float scale_log2;
+  const int group;         ///< 0 or 1
+  const int rank;          ///< in the cluster
+  const float scale_log2;  ///< what scores are to be multiplied by
   ptx::PipelineState<Shape::kStages> pipe{};
   int v_stage = 0;  ///< V of the tile whose P V is still to be issued
   std::uint32_t v_phase = 0;
@@ -101,6 +102,24 @@ struct ForwardConsumer {
     return mask;
   }
 
+  /// Of products that have arrived, before they are masked.
+  template <int kKeys>
+  __device__ __forceinline__ void apply_softcap() {
+    if constexpr (Shape::kCapped) cap_scores<kKeys / 2>(s, args.params.softcap);
+  }
+
+  /// s = scores − row max, of a tile without −∞.
+  __device__ __forceinline__ void subtract_row_max() {
+    const float offset[2] = {softmax.offset(0), softmax.offset(1)};
+    const auto offset_of = [&](int i) { return offset[i / 2 % 2]; };
+    if constexpr (Shape::kCapped) {
+      cap_scores<kTileKeys / 2>(s, args.params.softcap, offset_of);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kTileKeys / 2; ++i) s[i] = fmaf(s[i], scale_log2, -offset_of(i));
+    }
+  }
+
   template <int kKeys>
   __device__ __forceinline__ void pack_probabilities() {
 #pragma unroll
@@ -141,6 +160,7 @@ struct ForwardConsumer {
     ptx::warpgroup_fence_operand(s);
     release(k_stage);
     if constexpr (kMasked) {
+      apply_softcap<kTileKeys>();
       if (mask.pattern >= 0) mask_scores<kTileKeys>(s, mask.low, mask.high);
     }
     float o_scale[2];
@@ -148,7 +168,7 @@ struct ForwardConsumer {
     if constexpr (kMasked) {
       grew = online_softmax_masked<kTileKeys>(s, softmax, scale_log2, o_scale);
     } else {
-      subtract_row_max(s, softmax, scale_log2);
+      subtract_row_max();
       ptx::warpgroup_fence_operand(s);
     }
     if constexpr (kPending) {
@@ -178,6 +198,7 @@ struct ForwardConsumer {
     ptx::warpgroup_wait_group<0>();
     ptx::warpgroup_fence_operand(s);
     release(k_stage);
+    apply_softcap<kSubTileKeys>();
     if (mask.pattern >= 0) mask_scores<kSubTileKeys>(s, mask.low, mask.high);
     float o_scale[2];
     if (online_softmax_masked<kSubTileKeys>(s, softmax, scale_log2, o_scale)) rescale_o(o, o_scale);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "attention/kernels/common/sink.cuh"
 #include "attention/kernels/slice/sm90/forward_shape.cuh"
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
 #include "attention/kernels/slice/sm90/ptx/tma.cuh"
@@ -57,9 +58,9 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
     const bool sees = sum != 0;  // true for NaN, which is to reach the result
     o_scale[r] = sees ? __fdividef(1, sum) : 0;
     const int row = accumulator_row(r);
-    if (lane % 4 == 0 && output.token(row) < output.token_end()) {
-      *output.lse(row) = sees ? state.row_max[r] * kLn2 + logf(sum) : -INFINITY;
-    }
+    float lse = sees ? state.row_max[r] * kLn2 + logf(sum) : -INFINITY;
+    if (params.sink != nullptr) add_sink(params.sink[output.head(row)], lse, o_scale[r]);
+    if (lane % 4 == 0 && output.token(row) < output.token_end()) *output.lse(row) = lse;
   }
   rescale_o(o, o_scale);
 
@@ -112,15 +113,18 @@ __device__ __forceinline__ void merge_output(const OutputRows& output, const Sof
   for (int r = 0; r < 2; ++r) {
     const int row = accumulator_row(r);
     const float sum = quad_sum(state.row_sum[r]);
-    const bool sees = output.token(row) < output.token_end() && sum != 0;
+    const float* sink = output.args.params.sink;
+    const bool sees = output.token(row) < output.token_end() && (sum != 0 || sink != nullptr);
     const float before = sees ? *output.lse(row) : 0;
     __syncwarp();  // all four threads of the row have read LSE
-    const float here = state.row_max[r] * kLn2 + logf(sum);
+    float here = sum != 0 ? state.row_max[r] * kLn2 + logf(sum) : -INFINITY;
+    float of_keys = sum != 0 ? __fdividef(1, sum) : 0;
+    if (sink != nullptr) add_sink(sink[output.head(row)], here, of_keys);
     const float max = fmaxf(here, before);
     const float merged = max + __logf(1 + __expf(fminf(here, before) - max));
     if (sees && lane % 4 == 0) *output.lse(row) = merged;
     const float keep = __expf(before - merged);
-    const float factor = __fdividef(__expf(here - merged), sum);
+    const float factor = __expf(here - merged) * of_keys;
     auto* to = reinterpret_cast<float2*>(output.o<float>(row)) + lane % 4;
 #pragma unroll
     for (int n = 0; n < Shape::kDim / 8; ++n) {

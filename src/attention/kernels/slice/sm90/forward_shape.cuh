@@ -35,11 +35,13 @@ struct WorkTile {
 
 /// A CTA has three warpgroups: a producer, of which one warp works, and two consumers of 64 rows
 /// each. 56 registers per producer thread and 224 per consumer thread fill the register file.
-template <typename Element, int kDim_, bool kAccumulate_, int kCluster_ = 1>
+template <typename Element, int kDim_, bool kAccumulate_, int kCluster_ = 1, bool kCapped_ = false>
 struct ForwardShape {
   using T = Element;
   static constexpr int kDim = kDim_;
   static constexpr bool kAccumulate = kAccumulate_;
+  /// With a softcap: an instance of its own, as a branch in the others costs them registers.
+  static constexpr bool kCapped = kCapped_;
   /// CTAs per cluster, 1 or 2. Two compute the same query tile for neighbouring head blocks of one
   /// KV head; each loads one sub-tile of every key tile and multicasts it, which halves L2 reads.
   static constexpr int kCluster = kCluster_;

@@ -19,11 +19,13 @@ int sm_count();
 /// head.
 void check_pack(int pack, int group_size);
 
-/// Launch the forward kernel that stores O and LSE, the same by clusters of two CTAs, or the one
-/// that merges into float32 O and LSE; false if this build has no instance for the dtype and head
-/// dimension. One source file each, so that they compile in parallel.
+/// Launch the forward kernel that stores O and LSE, the same by clusters of two CTAs, the one that
+/// merges into float32 O and LSE, or the one of these, without clusters, that caps scores; false if
+/// this build has no instance for the dtype and head dimension. One source file each, so that they
+/// compile in parallel.
 bool dispatch_store(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
 bool dispatch_pairs(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
 bool dispatch_merge(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
+bool dispatch_capped(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
 
 }  // namespace longca::slice::sm90

@@ -99,14 +99,6 @@ __device__ __forceinline__ bool online_softmax_masked(float (&s)[kTileKeys / 2],
   return grows;
 }
 
-/// s = s · scale_log2 − row max
-__device__ __forceinline__ void subtract_row_max(float (&s)[kTileKeys / 2],
-                                                 const SoftmaxState& state, float scale_log2) {
-  const float offset[2] = {state.offset(0), state.offset(1)};
-#pragma unroll
-  for (int i = 0; i < kTileKeys / 2; ++i) s[i] = fmaf(s[i], scale_log2, -offset[i / 2 % 2]);
-}
-
 /// p = exp2(s) as the A operand of P V, and the sums of the rows.
 template <typename Element>
 __device__ __forceinline__ void exp2_and_pack(const float (&s)[kTileKeys / 2],
@@ -122,8 +114,8 @@ __device__ __forceinline__ void exp2_and_pack(const float (&s)[kTileKeys / 2],
   }
 }
 
-/// Probabilities of a tile without −∞, after subtract_row_max. Takes no maximum, a fifth of all
-/// instructions: the sums show whether a score is far above its row max. Only then the row max
+/// Probabilities of a tile without −∞, whose s are scores − row max. Takes no maximum, a fifth of
+/// all instructions: the sums show whether a score is far above its row max. Only then the row max
 /// moves and the exponentials are taken again. Returns as online_softmax_masked does.
 template <typename Element>
 __device__ __forceinline__ bool online_softmax_unmasked(float (&s)[kTileKeys / 2],

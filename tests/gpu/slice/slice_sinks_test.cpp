@@ -1,0 +1,153 @@
+// slice with a learned logit in the softmax's denominator and with capped scores.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attention/kernels/slice/slice.h"
+#include "gpu/adapters/expect_right.h"
+#include "gpu/gpu_test.h"
+#include "mask/generators.h"
+
+namespace longca::testing {
+namespace {
+
+class SliceSinks : public GpuTest, public ::testing::WithParamInterface<SlicePath> {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    if (GetParam() == SlicePath::sm90 && gpu().properties().architecture != 90) {
+      GTEST_SKIP() << "the " << gpu().properties().name << " is not of compute capability 9.0";
+    }
+    kernel_ = make_slice(GetParam());
+  }
+
+  void expect_right_with(std::int64_t tokens, bool sink, float softcap, const std::string& mask) {
+    SCOPED_TRACE(mask + " of " + std::to_string(tokens) + ", sink " + std::to_string(sink) +
+                 ", softcap " + std::to_string(softcap));
+    Problem problem = gpu_problem(tokens, 8, 2);
+    problem.sink = sink;
+    problem.softcap = softcap;
+    expect_right(*kernel_, problem, small_mask(mask, problem));
+  }
+
+  std::unique_ptr<Kernel> kernel_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Paths, SliceSinks, ::testing::Values(SlicePath::sm90, SlicePath::sm80),
+                         [](const auto& info) {
+                           return info.param == SlicePath::sm90 ? "sm90" : "sm80";
+                         });
+
+TEST_P(SliceSinks, EveryMaskWithSinksAndWithScoresNearAndFarFromTheCap) {
+  for (const MaskTraits& traits : mask_table()) {
+    for (const std::int64_t tokens : {1, 65, 300}) {
+      expect_right_with(tokens, true, 0, traits.name);
+      expect_right_with(tokens, false, 30, traits.name);
+      expect_right_with(tokens, true, 0.5F, traits.name);
+    }
+  }
+}
+
+/// Beyond what the CPU's reference is asked for: held to the GPU's.
+TEST_P(SliceSinks, LongRows) {
+  for (const std::string mask : {"causal", "causal_document", "block_sparse"}) {
+    expect_right_with(2500, true, 0, mask);
+    expect_right_with(2500, false, 50, mask);
+    expect_right_with(2500, true, 2, mask);
+  }
+}
+
+/// Scores of up to 400 under a cap of 20: nearly all at the cap, where slopes are near 0.
+TEST_P(SliceSinks, ScoresFarBeyondTheCap) {
+  Problem problem = gpu_problem(300, 4, 4);
+  problem.softmax_scale = 8;
+  problem.softcap = 20;
+  problem.sink = true;
+  expect_right(*kernel_, problem, small_mask("causal", problem));
+}
+
+/// Of calls over parts of the keys, one takes the sinks. The first rows see no key in any part.
+TEST_P(SliceSinks, CountOnceInCallsThatMerge) {
+  constexpr std::int64_t kTokens = 300;
+  Problem problem = gpu_problem(kTokens, 8, 1);
+  problem.backward = false;
+  problem.sink = true;
+  const Inputs inputs = make_inputs(problem, kInputSeed);
+  const Outputs outputs = Outputs::for_problem(problem);
+  const MaskSlice slices[] = {{30, kTokens, 0, 130, MaskSliceType::full},
+                              {100, kTokens, 130, kTokens, MaskSliceType::full}};
+  const Tensor sums(gpu().memory(), DType::float32, kTokens, problem.heads_q, problem.head_dim);
+  gpu().fill(sums.view().data, 0xff, sums.bytes());  // LSE says that there is nothing
+  const std::vector<float> nothing(static_cast<std::size_t>(kTokens * problem.heads_q),
+                                   -std::numeric_limits<float>::infinity());
+  gpu().copy(outputs.lse.view().data, nothing.data(), outputs.lse.bytes());
+  Problem merging = problem;
+  merging.accumulate = true;
+  for (int part = 0; part < 2; ++part) {
+    const Mask mask = Mask::from_slices(kTokens, kTokens, {slices[part]});
+    ASSERT_EQ(kernel_->supports(merging, mask).reason, "");
+    ForwardArgs args = outputs.forward_args(inputs);
+    args.o = sums.view();
+    args.accumulate = true;
+    if (part == 0) args.sink = nullptr;
+    kernel_->plan(merging, mask)->forward(args);
+  }
+  gpu().synchronize();
+  std::vector<float> merged(static_cast<std::size_t>(kTokens * problem.heads_q * 128));
+  gpu().copy(merged.data(), sums.view().data, sums.bytes());
+  const std::vector<BFloat16> rounded(merged.begin(), merged.end());
+  gpu().copy(outputs.o.view().data, rounded.data(), outputs.o.bytes());
+  expect_right(problem, Mask::from_slices(kTokens, kTokens, {slices[0], slices[1]}), inputs,
+               outputs);
+}
+
+/// dsink is added to in a call that accumulates, and is the same to the bit from call to call.
+TEST_P(SliceSinks, GradientsOfSinksAddUpInAFixedOrder) {
+  Problem problem = gpu_problem(700, 8, 2);
+  problem.sink = true;
+  const Mask mask = small_mask("causal_document", problem);
+  const Inputs inputs = make_inputs(problem, kInputSeed);
+  const Outputs outputs = Outputs::for_problem(problem);
+  const auto plan = kernel_->plan(problem, mask);
+  plan->forward(outputs.forward_args(inputs));
+  const auto gradients = [&] {
+    std::vector<float> values(static_cast<std::size_t>(problem.heads_q));
+    gpu().synchronize();
+    gpu().copy(values.data(), outputs.dsink.view().data, outputs.dsink.bytes());
+    return values;
+  };
+  plan->backward(outputs.backward_args(inputs));
+  const std::vector<float> once = gradients();
+  plan->backward(outputs.backward_args(inputs));
+  EXPECT_EQ(gradients(), once);
+
+  Problem adding = problem;
+  adding.accumulate = true;
+  const auto sums = [&](std::int64_t tokens, int heads) {
+    Tensor tensor(gpu().memory(), DType::float32, tokens, heads, problem.head_dim);
+    gpu().fill(tensor.view().data, 0, tensor.bytes());
+    return tensor;
+  };
+  const Tensor dq = sums(700, 8);
+  const Tensor dk = sums(700, 2);
+  const Tensor dv = sums(700, 2);
+  BackwardArgs args = outputs.backward_args(inputs);
+  args.dq = dq.view();
+  args.dk = dk.view();
+  args.dv = dv.view();
+  args.accumulate = true;
+  kernel_->plan(adding, mask)->backward(args);
+  const std::vector<float> twice = gradients();
+  for (std::size_t head = 0; head < once.size(); ++head) {
+    EXPECT_NEAR(twice[head], 2 * once[head], 1e-5 * std::abs(once[head])) << "head " << head;
+  }
+}
+
+}  // namespace
+}  // namespace longca::testing
