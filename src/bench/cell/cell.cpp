@@ -165,6 +165,7 @@ void Cell::time() {
   sampler.finish(record_);
   host_load.finish(record_);
   memory_->note(record_, *plan_);
+  if (measured.goes_on) repetitions.note_that_it_goes_on();
   if (!measured.checked) return set_wrong(record_, repetitions.status().reason);
   note_measurement(measured, pass_flops(case_.pass, problem_, shared_.generated.mask), record_);
   if (!problem_.deterministic) return;

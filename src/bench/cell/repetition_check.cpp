@@ -49,7 +49,14 @@ TimedWork RepetitionCheck::around(std::function<void()> call) {
   return {.call = std::move(call),
           .prepare = [this] { prepare(); },
           .between = [this] { change_inputs(&SignChanges::draw_more); },
-          .check = [this] { return check(); }};
+          .check = [this] { return check(); },
+          .results = result_bytes(pass_.tensors, pass_.pass)};
+}
+
+void RepetitionCheck::note_that_it_goes_on() {
+  status_ = {StatusCode::wrong,
+             "in a repetition with other inputs: its results were still changing after the call "
+             "had ended"};
 }
 
 void RepetitionCheck::prepare() {

@@ -58,6 +58,8 @@ class RepetitionCheck {
   void poison() const;
   /// False as soon as a repetition failed; `status` says why.
   bool check();
+  /// The clock has seen that a repetition's work went on behind its time.
+  void note_that_it_goes_on();
   const Status& status() const { return status_; }
   /// Makes the inputs what they were.
   void restore() { signs_.undo(); }

@@ -84,6 +84,22 @@ void fill_results(Device& device, const PassTensors& t, Pass pass, unsigned char
   if (t.dsink.data != nullptr) fill(device, {t.dsink}, byte);
 }
 
+std::vector<std::span<const std::byte>> result_bytes(const PassTensors& t, Pass pass) {
+  std::vector<std::span<const std::byte>> results;
+  const auto add = [&](const void* data, std::int64_t bytes) {
+    if (data != nullptr) {
+      results.emplace_back(static_cast<const std::byte*>(data), static_cast<std::size_t>(bytes));
+    }
+  };
+  if (pass != Pass::backward) {
+    add(t.o.data, contiguous_bytes(t.o));
+    add(t.lse.data, contiguous_bytes(t.lse));
+  }
+  if (pass == Pass::forward) return results;
+  for (const TensorView& x : {t.dq, t.dk, t.dv, t.dsink}) add(x.data, contiguous_bytes(x));
+  return results;
+}
+
 std::uint64_t hash_results(Device& device, const PassTensors& t, Pass pass) {
   if (pass == Pass::forward) return hash_values(device, {t.o}, &t.lse);
   const std::uint64_t hash = pass == Pass::backward

@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "attention/api/kernel.h"
 #include "attention/api/problem.h"
@@ -44,6 +46,8 @@ struct PassTensors {
 
 /// Sets every byte of a pass's results: o and lse, or all gradients, or of a step all.
 void fill_results(Device& device, const PassTensors& tensors, Pass pass, unsigned char byte);
+/// The memory of them.
+std::vector<std::span<const std::byte>> result_bytes(const PassTensors& tensors, Pass pass);
 /// A hash of them.
 std::uint64_t hash_results(Device& device, const PassTensors& tensors, Pass pass);
 

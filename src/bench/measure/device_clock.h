@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "attention/api/problem.h"
@@ -65,6 +68,11 @@ class DeviceClock {
                              double /*hold_s*/) {
     return {};
   }
+  /// What the calls from now on write: contiguous memory of the device.
+  void watch(std::vector<std::span<const std::byte>> results) { watched_ = std::move(results); }
+  /// Whether what is watched has changed since the end of the last timed call was queued: then that
+  /// call's work goes on behind its time. Waits for the device. False where this cannot be seen.
+  virtual bool changed_since() { return false; }
   /// A function that replays what `call` queues as one graph of the device. Throws GraphRefused.
   virtual std::function<void()> as_graph(const std::function<void()>& call);
   /// Seconds since some fixed point, to decide when to stop.
@@ -73,6 +81,7 @@ class DeviceClock {
   void join(ClockTeam* team) { team_ = team; }
 
  protected:
+  const std::vector<std::span<const std::byte>>& watched() const { return watched_; }
   void line_up() {
     if (team_ != nullptr) team_->line_up();
   }
@@ -80,6 +89,7 @@ class DeviceClock {
 
  private:
   ClockTeam* team_ = nullptr;
+  std::vector<std::span<const std::byte>> watched_;
 };
 
 /// Throws InputError for a device that this build has no clock for.

@@ -32,16 +32,20 @@ class Checks {
 
   bool pass() {
     const double begin = clock_.now_s();
-    const bool passed = work_.check();
+    goes_on_ = clock_.changed_since();
+    const bool passed = !goes_on_ && work_.check();
     spent_s_ += clock_.now_s() - begin;
     return passed;
   }
   double spent_s() const { return spent_s_; }
+  /// Whether the last check failed because the call's work went on behind its time.
+  bool goes_on() const { return goes_on_; }
 
  private:
   DeviceClock& clock_;
   const TimedWork& work_;
   double spent_s_ = 0;
+  bool goes_on_ = false;
 };
 
 /// When to stop, over repetitions that begin where it is made.
@@ -125,7 +129,7 @@ bool warm_up_burst(DeviceClock& clock, Burst& burst, const MeasureOptions& optio
   return true;
 }
 
-bool measure_burst(DeviceClock& clock, Burst burst, const MeasureOptions& options,
+bool measure_burst(DeviceClock& clock, Burst& burst, const MeasureOptions& options,
                    Measurement& result) {
   if (!warm_up_burst(clock, burst, options)) return false;
   Stopping stopping(clock, burst.checks(), 0.0, options);
@@ -169,6 +173,7 @@ class Sustained {
       if (result.stop != Stop::not_yet && enough) return true;
     }
   }
+  const Checks& checks() const { return checks_; }
 
  private:
   bool warm_up() {
@@ -205,10 +210,17 @@ MeasureMode parse_measure_mode(std::string_view text) {
 Measurement measure(DeviceClock& clock, const TimedWork& work, const MeasureOptions& options) {
   Measurement result;
   clock.begin();
-  result.checked =
-      options.mode == MeasureMode::sustained
-          ? Sustained(clock, work, options).measure(result)
-          : measure_burst(clock, Burst(clock, work, options.cool_down_ms), options, result);
+  clock.watch(work.results);
+  if (options.mode == MeasureMode::sustained) {
+    Sustained sustained(clock, work, options);
+    result.checked = sustained.measure(result);
+    result.goes_on = sustained.checks().goes_on();
+  } else {
+    Burst burst(clock, work, options.cool_down_ms);
+    result.checked = measure_burst(clock, burst, options, result);
+    result.goes_on = burst.checks().goes_on();
+  }
+  clock.watch({});
   if (!result.checked) {
     result.samples_ms.clear();
     return result;

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +36,8 @@ struct TimedWork {
   /// As soon as a repetition or a batch has ended, those of the warm-up included. False ends the
   /// measurement.
   std::function<bool()> check = [] { return true; };
+  /// What `call` writes, for DeviceClock::watch.
+  std::vector<std::span<const std::byte>> results = {};
 };
 
 struct MeasureOptions {
@@ -56,6 +60,7 @@ struct MeasureOptions {
 
 struct Measurement {
   bool checked = true;             ///< false: TimedWork::check ended it, and there are no times
+  bool goes_on = false;            ///< likewise: DeviceClock::changed_since
   std::vector<double> samples_ms;  ///< every timed repetition, in order
   Stop stop = Stop::not_yet;
   double median_ms = 0;

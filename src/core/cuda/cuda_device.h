@@ -22,5 +22,8 @@ void cuda_negate(std::span<const HeadColumn> columns, Stream stream);
 /// A 64-bit hash of device memory: the sum of every 8-byte word (the last one zero-padded) mixed
 /// with its index, independent of the order of threads. Waits for the stream.
 std::uint64_t cuda_hash(std::uint64_t seed, const void* data, std::int64_t bytes, Stream stream);
+/// Adds a hash to `to`, in device memory, in order on the stream; asynchronous.
+void cuda_hash_later(std::uint64_t seed, const void* data, std::int64_t bytes,
+                     unsigned long long* to, Stream stream);
 
 }  // namespace longca

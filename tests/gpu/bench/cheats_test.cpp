@@ -49,7 +49,10 @@ TEST_F(CudaCheats, AreWrong) {
     ++cheats;
     EXPECT_EQ(to_string(record.status.code), "wrong")
         << record.c.key() << " " << record.status.reason;
-    EXPECT_THAT(record.status.reason, ::testing::HasSubstr("in a repetition with other inputs: "));
+    // Work that comes late may also come while the queue is held back for the next call.
+    EXPECT_THAT(record.status.reason,
+                ::testing::AnyOf(::testing::HasSubstr("in a repetition with other inputs: "),
+                                 ::testing::HasSubstr("it does not keep to the stream")));
     EXPECT_FALSE(record.metrics.contains("time_ms")) << record.c.key();
   }
   EXPECT_GE(cheats, 7 * 2 * 2);

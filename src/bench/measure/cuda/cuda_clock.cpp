@@ -13,6 +13,7 @@
 #include "bench/measure/cuda/hold.h"
 #include "bench/measure/device_clock.h"
 #include "core/cuda/caching_memory.h"
+#include "core/cuda/cuda_device.h"
 #include "core/cuda/error.h"
 #include "core/cuda/event.h"
 #include "core/device.h"
@@ -122,6 +123,17 @@ class CudaClock : public DeviceClock {
             events_[1].ms_since(events_[0])};
   }
 
+  bool changed_since() override {
+    if (watched().empty()) return false;
+    hash_watched(1);
+    device_.synchronize();
+    std::vector<unsigned long long> found(2 * watched().size());
+    device_.copy(found.data(), hashes_.data(),
+                 static_cast<std::int64_t>(found.size() * sizeof(unsigned long long)));
+    const auto middle = found.begin() + std::ssize(watched());
+    return !std::equal(found.begin(), middle, middle);
+  }
+
   std::function<void()> as_graph(const std::function<void()>& call) override {
     return capture_graph(call, stream_);
   }
@@ -138,6 +150,19 @@ class CudaClock : public DeviceClock {
     LONGCA_CUDA(cudaStreamSynchronize(beside_));
   }
 
+  /// Queues the hashes of what is watched: as number 0 right behind the last timed call, while the
+  /// stream is still held, so that no work that comes later can slip in between; as number 1 later.
+  void hash_watched(int number) {
+    const auto count = std::ssize(watched());
+    const std::int64_t bytes = 2 * count * static_cast<std::int64_t>(sizeof(unsigned long long));
+    if (hashes_.bytes() < bytes) hashes_ = Buffer(memory_, bytes);
+    auto* to = hashes_.as<unsigned long long>() + number * count;
+    device_.fill(to, 0, bytes / 2);
+    for (const auto& bytes_of : watched()) {
+      cuda_hash_later(0, bytes_of.data(), std::ssize(bytes_of), to++, device_.stream());
+    }
+  }
+
   /// Releases the stream whatever a call throws.
   struct Releaser {
     StreamHold& hold;
@@ -152,7 +177,7 @@ class CudaClock : public DeviceClock {
     while (events_.size() < static_cast<std::size_t>(2 * count)) events_.emplace_back();
     bool gave_up = false;
     for (int queued = 0; queued < count && !gave_up; queued += calls_per_hold) {
-      queue(call, between, queued, std::min(queued + calls_per_hold, count));
+      queue(call, between, queued, std::min(queued + calls_per_hold, count), count);
       gave_up = any(hold_.take_gave_up());
     }
     device_.synchronize();
@@ -171,7 +196,7 @@ class CudaClock : public DeviceClock {
   /// Queues calls [first, end) of a batch, each between events of its own, behind one hold; a team
   /// lines up behind it, too. `between` runs before every call of the batch but the first.
   void queue(const std::function<void()>& call, const std::function<void()>& between, int first,
-             int end) {
+             int end, int count) {
     const Releaser releaser{hold_};
     if (held_) hold_.begin();
     for (int i = first; i < end; ++i) {
@@ -182,12 +207,14 @@ class CudaClock : public DeviceClock {
       call();
       events_[event + 1].record(stream_);
     }
+    if (end == count) hash_watched(0);
   }
 
   Device& device_;
   cudaStream_t stream_;
   CachingCudaMemory memory_;  ///< not the device's: the buffer must not count as the case's
   Buffer flushed_;
+  Buffer hashes_;  ///< of what is watched: number 0 of each, then number 1
   StreamHold hold_;
   cudaStream_t beside_ = nullptr;  ///< for `peek`; not destroyed, as the device's own is not
   PinnedArray<unsigned char> peeked_{2 * kPeeked};
