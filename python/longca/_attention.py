@@ -27,8 +27,8 @@ def attention(q, k, v, mask, scale=None, sink=None, softcap=0.0, deterministic=F
 
     scale          of the scores; None: 1/√dim
     sink           [heads_q], a logit per query head that joins the softmax's denominator as a key without a value
-                   would; differentiable. A query that sees no key then has the sink as its lse. On the CPU only
-    softcap        c: scores s become c · tanh(s / c); 0.0: as they are. On the CPU only
+                   would; differentiable. A query that sees no key then has the sink as its lse
+    softcap        c: scores s become c · tanh(s / c); 0.0: as they are
     deterministic  gradients are equal to the bit from call to call
     return_lse     returns (o, lse), lse float32 [heads, tokens] or [batch, heads, tokens], −∞ for a query that sees
                    no key; it carries no gradient
