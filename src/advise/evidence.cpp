@@ -76,8 +76,8 @@ std::string own_processor(const std::string& device) {
       cards.empty() ? "none of a " + (device.empty() ? std::string("card") : device) + " device"
                     : "of " + card_names(cards);
   throw_input_error(
-      "no record is of a card '{}', they are {}: run 'longca bench dense -a device={}' on one, and "
-      "give its file to --records",
+      "no record is of a card '{}', they are {}: run 'longca bench dense -a device={}' on one and "
+      "give its file to --records, or over ranks 'longca calibrate' and its page to --platform",
       asked, there, device.empty() ? "cuda" : device);
 }
 
