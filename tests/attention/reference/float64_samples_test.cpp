@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
+#include <vector>
 
 #include "attention/reference/faulty_masks.h"
 #include "attention/reference/passes.h"
@@ -23,19 +25,33 @@ HeadValues values_of(const ReferenceProblem& problem, int head_q) {
   };
   const Inputs& in = *problem.inputs;
   const int head_k = head_q / problem.shape.group_size();
-  return {floats(in.q.view(), head_q), floats(in.k.view(), head_k),
-          floats(in.v.view(), head_k), floats(in.dout.view(), head_q),
-          problem.shape.head_dim,      static_cast<double>(problem.shape.scale())};
+  HeadValues head;
+  head.q = floats(in.q.view(), head_q);
+  head.k = floats(in.k.view(), head_k);
+  head.v = floats(in.v.view(), head_k);
+  head.dout = floats(in.dout.view(), head_q);
+  head.dim = problem.shape.head_dim;
+  head.scale = static_cast<double>(problem.shape.scale());
+  head.softcap = static_cast<double>(problem.shape.softcap);
+  if (problem.shape.sink) head.sink = in.sink_logits()[head_q];
+  return head;
 }
 
-/// A small problem whose rows and keys are computed one by one.
-class Samples : public testing::TestWithParam<const char*> {
+Problem problem_with(bool sink, float softcap, Problem problem) {
+  problem.sink = sink;
+  problem.softcap = softcap;
+  return problem;
+}
+
+/// A small problem whose rows and keys are computed one by one: mask, sink, softcap.
+class Samples : public testing::TestWithParam<std::tuple<const char*, bool, float>> {
  protected:
   static constexpr std::int64_t kTokens = 200;
   static constexpr int kDim = 21;
-  Problem shape_ = test::square_problem(kTokens, 4, 2, kDim, DType::float32);
+  Problem shape_ = problem_with(std::get<1>(GetParam()), std::get<2>(GetParam()),
+                                test::square_problem(kTokens, 4, 2, kDim, DType::float32));
   Inputs inputs_ = make_inputs(shape_, 3);
-  ReferenceProblem problem_{shape_, test::small_mask(GetParam(), kTokens), &inputs_};
+  ReferenceProblem problem_{shape_, test::small_mask(std::get<0>(GetParam()), kTokens), &inputs_};
 
   static void expect_equal(const std::vector<double>& found, const double* expected) {
     for (std::size_t c = 0; c < found.size(); ++c) EXPECT_NEAR(found[c], expected[c], 1e-12);
@@ -43,7 +59,9 @@ class Samples : public testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Masks, Samples,
-                         testing::Values("causal", "sliding_window", "causal_document"));
+                         testing::Combine(testing::Values("causal", "sliding_window",
+                                                          "causal_document"),
+                                          testing::Bool(), testing::Values(0.0F, 1.5F)));
 
 TEST_P(Samples, OfRowsAreThoseOfTheTilePasses) {
   TilePasses<double> passes(problem_);
@@ -100,11 +118,14 @@ TEST_P(Samples, OfKeysAreThoseOfTheTilePasses) {
 }
 
 TEST(SamplesOfNothing, AreNothing) {
-  HeadValues head{{1, 2}, {3, 4}, {5, 6}, {7, 8}, 2, 1};
+  HeadValues head{{1, 2}, {3, 4}, {5, 6}, {7, 8}, 2, 1, 0, {}};
   const ExactRow row = exact_row(head, 0, {});
   EXPECT_EQ(row.lse, -std::numeric_limits<double>::infinity());
   EXPECT_EQ(row.o, std::vector<double>({0, 0}));
   EXPECT_EQ(row.dq, std::vector<double>({0, 0}));
+  head.sink = 3;
+  EXPECT_EQ(exact_row(head, 0, {}).lse, 3);
+  EXPECT_EQ(exact_row(head, 0, {}).o, std::vector<double>({0, 0}));
   const ExactKey key = exact_key(head, 0, {}, {});
   EXPECT_EQ(key.dk, std::vector<double>({0, 0}));
 }
