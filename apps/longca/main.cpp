@@ -26,11 +26,11 @@ namespace longca {
 namespace {
 
 enum ExitCode : int {
-  kCompleted = 0,
-  kVerdictFailed = 1,
-  kBadInput = 2,
-  kInternalError = 70,  // EX_SOFTWARE of sysexits.h: a bug of ours, not of the input
-  kSystemError = 71,    // EX_OSERR: the machine refused (memory, files, processes)
+  completed = 0,
+  verdict_failed = 1,
+  bad_input = 2,
+  internal_error = 70,  // EX_SOFTWARE of sysexits.h: a bug of ours, not of the input
+  system_error = 71,    // EX_OSERR: the machine refused (memory, files, processes)
 };
 
 /// The verb that the command line chose, or nullptr.
@@ -127,9 +127,9 @@ int fail(int code, const std::string& sentence) {
 int exit_code_with_output(int code) {
   const LostOutput lost = lost_output();
   if (lost.error == 0) return code;
-  const int failed = fail(kSystemError, fmt::format("{} cannot be written: {}", lost.stream,
+  const int failed = fail(system_error, fmt::format("{} cannot be written: {}", lost.stream,
                                                     std::strerror(lost.error)));
-  return code == kCompleted ? failed : code;
+  return code == completed ? failed : code;
 }
 
 int run_command_line(int argc, char** argv) {
@@ -150,10 +150,10 @@ int run_command_line(int argc, char** argv) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       app.exit(error);  // --help or --version: prints it
     } else {
-      return fail(kBadInput, explain_usage_error(app, error));
+      return fail(bad_input, explain_usage_error(app, error));
     }
   }
-  return kCompleted;
+  return completed;
 }
 
 /// Runs, and makes one sentence of whatever ends the command.
@@ -161,24 +161,24 @@ int run_guarded(int argc, char** argv) {
   try {
     return run_command_line(argc, argv);
   } catch (const VerdictFailed&) {
-    return kVerdictFailed;
+    return verdict_failed;
   } catch (const EndedEarly& early) {
     return early.exit_code;
   } catch (const InputError& error) {
-    return fail(kBadInput, error.what());
+    return fail(bad_input, error.what());
   } catch (const SystemError& error) {
-    return fail(kSystemError, error.what());
+    return fail(system_error, error.what());
   } catch (const InternalError& error) {
-    return fail(kInternalError, fmt::format("internal error, please report it: {}", error.what()));
+    return fail(internal_error, fmt::format("internal error, please report it: {}", error.what()));
   } catch (const std::filesystem::filesystem_error& error) {
-    return fail(kSystemError,
+    return fail(system_error,
                 fmt::format("cannot use {}: {}", error.path1().string(), error.code().message()));
   } catch (const std::system_error& error) {
-    return fail(kSystemError, error.what());
+    return fail(system_error, error.what());
   } catch (const std::bad_alloc& error) {
-    return fail(kSystemError, fmt::format("out of memory: {}", error.what()));
+    return fail(system_error, fmt::format("out of memory: {}", error.what()));
   } catch (const std::exception& error) {
-    return fail(kInternalError, fmt::format("internal error, please report it: {}", error.what()));
+    return fail(internal_error, fmt::format("internal error, please report it: {}", error.what()));
   }
 }
 

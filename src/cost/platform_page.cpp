@@ -30,7 +30,7 @@ std::string number_text(double value) {
   std::string mantissa(text.substr(0, 1));
   if (e > 2) mantissa += text.substr(2, e - 2);
   const int places = ((exponent % 3) + 3) % 3;
-  const auto whole = static_cast<std::size_t>(1 + places);
+  const auto whole = static_cast<std::size_t>(places) + 1;
   mantissa.resize(std::max(mantissa.size(), whole), '0');
   const std::string fraction = mantissa.substr(whole);
   return fmt::format("{}{}{}e{}", mantissa.substr(0, whole), fraction.empty() ? "" : ".", fraction,
