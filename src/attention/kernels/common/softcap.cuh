@@ -1,5 +1,6 @@
 #pragma once
 
+#include "attention/kernels/common/mma/instructions.cuh"
 #include "attention/kernels/common/softcap.h"
 
 // A softcap on the accumulators of q·k. Which formula serves is chosen per warp and tile: where
@@ -14,18 +15,13 @@ struct Tanh {
   float slope;
 };
 
-__device__ __forceinline__ float exp2_approximate(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 __device__ __forceinline__ float reciprocal_approximate(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-/// The range that all products of the warp are in; far with NaN.
+/// The range that all products of the warp are in. NaN counts for nothing and stays NaN in each.
 template <int kCount>
 __device__ __forceinline__ CapRange cap_range(const float* products, const Softcap& cap) {
   float largest = 0;
@@ -54,7 +50,7 @@ __device__ __forceinline__ Tanh tanh_of(float product, const Softcap& cap) {
                                                : x * tanh_over_x(product, cap.middle);
   const Tanh of_small = {small, fmaf(-small, small, 1.0f)};
   if constexpr (kRange != CapRange::far) return of_small;
-  const float half = reciprocal_approximate(1 + exp2_approximate(product * cap.exponent));
+  const float half = reciprocal_approximate(1 + mma::exp2_fast(product * cap.exponent));
   const Tanh of_large = {fmaf(-2.0f, half, 1.0f), 4 * half * (1 - half)};
   return fabsf(product) <= cap.middle.reach ? of_small : of_large;
 }
