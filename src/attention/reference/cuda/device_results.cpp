@@ -52,25 +52,16 @@ std::vector<int> query_heads_of(const std::vector<int>& heads_k, int group) {
   return heads;
 }
 
-/// The statistics of a query tile.
-RowStatistics<double> exact_tile(std::span<const RowStatistic> rows, std::int64_t tile) {
-  RowStatistics<double> out;
-  const auto first = static_cast<std::size_t>(tile * kTile);
-  for (std::size_t i = 0; i < std::min<std::size_t>(kTile, rows.size() - first); ++i) {
-    out.lse[i] = rows[first + i].lse;
-    out.delta[i] = rows[first + i].delta;
-    out.delta_magnitude[i] = static_cast<double>(rows[first + i].delta_magnitude);
-  }
-  return out;
-}
-
-/// The emulation's.
-RowStatistics<float> emulated_tile(std::span<const RowStatistic> rows, std::int64_t tile) {
-  RowStatistics<float> out;
-  const auto first = static_cast<std::size_t>(tile * kTile);
-  for (std::size_t i = 0; i < std::min<std::size_t>(kTile, rows.size() - first); ++i) {
-    out.lse[i] = rows[first + i].same_lse;
-    out.delta[i] = rows[first + i].same_delta;
+/// The statistics of a query tile by these members, the exact ones or the emulation's.
+template <typename Real>
+RowStatistics<Real> statistics_of_tile(std::span<const RowStatistic> rows, std::int64_t tile,
+                                       Real RowStatistic::*lse, Real RowStatistic::*delta) {
+  RowStatistics<Real> out;
+  rows = rows.subspan(static_cast<std::size_t>(tile * kTile));
+  for (std::size_t i = 0; i < std::min<std::size_t>(kTile, rows.size()); ++i) {
+    out.lse[i] = rows[i].*lse;
+    out.delta[i] = rows[i].*delta;
+    out.delta_magnitude[i] = static_cast<Real>(rows[i].delta_magnitude);
   }
   return out;
 }
@@ -278,8 +269,14 @@ std::vector<SinkGradient> DeviceResults::sink_gradients() const {
     const int head = heads_q_[static_cast<std::size_t>(index)];
     gradients[static_cast<std::size_t>(index)] = sink_gradient(
         head, sinks[static_cast<std::size_t>(head)], p.tokens_q,
-        [&](std::int64_t, std::int64_t tile) { return exact_tile(of_head, tile); },
-        [&](std::int64_t, std::int64_t tile) { return emulated_tile(of_head, tile); }, p.dtype);
+        [&](std::int64_t, std::int64_t tile) {
+          return statistics_of_tile(of_head, tile, &RowStatistic::lse, &RowStatistic::delta);
+        },
+        [&](std::int64_t, std::int64_t tile) {
+          return statistics_of_tile(of_head, tile, &RowStatistic::same_lse,
+                                    &RowStatistic::same_delta);
+        },
+        p.dtype);
   });
   return gradients;
 }
