@@ -11,6 +11,7 @@
 #include "guarded.h"
 #include "mask/convert.h"
 #include "mask/mask.h"
+#include "mask/tiles.h"
 
 namespace {
 
@@ -80,17 +81,16 @@ std::int64_t longca_mask_rows(const void* handle, std::int32_t head, std::int64_
     const Mask& mask = mask_at(handle);
     const std::int64_t rows = mask.q_tokens();
     std::int64_t needed = 0;
-    for (std::int64_t q = 0; q < rows; ++q) {
-      std::int64_t count = 0;
-      for (const Range& keys : mask.key_intervals(head, q)) {
-        if (begins != nullptr && count < max_intervals) {
-          begins[count * rows + q] = static_cast<std::int32_t>(keys.begin);
-          ends[count * rows + q] = static_cast<std::int32_t>(keys.end);
-        }
-        ++count;
-      }
+    for_each_row(mask, head, [&](std::int64_t q, const std::vector<Range>& intervals) {
+      const auto count = static_cast<std::int64_t>(intervals.size());
       needed = std::max(needed, count);
-    }
+      if (begins == nullptr) return;
+      for (std::int64_t i = 0; i < std::min(count, max_intervals); ++i) {
+        const Range keys = intervals[static_cast<std::size_t>(i)];
+        begins[i * rows + q] = static_cast<std::int32_t>(keys.begin);
+        ends[i * rows + q] = static_cast<std::int32_t>(keys.end);
+      }
+    });
     if (begins != nullptr && needed > max_intervals) {
       throw_input_error("a query sees {} intervals of keys, not at most {}", needed, max_intervals);
     }

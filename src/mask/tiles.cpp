@@ -78,6 +78,24 @@ std::span<const Band* const> BandSweep::advance(Range rows) {
   return active_;
 }
 
+void for_each_row(
+    const Mask& mask, int head,
+    const std::function<void(std::int64_t q, const std::vector<Range>& keys)>& visit) {
+  if (mask.blocks() != nullptr) {
+    for (std::int64_t q = 0; q < mask.q_tokens(); ++q) visit(q, mask.key_intervals(head, q));
+    return;
+  }
+  const HeadView view = HeadView::of(mask, head);
+  BandSweep sweep(view.bands);
+  std::vector<Range> keys;
+  for (std::int64_t q = 0; q < view.rows; ++q) {
+    keys.clear();
+    for (const Band* band : sweep.advance({q, q + 1})) keys.push_back(band->keys_of(q));
+    join_ranges(keys);
+    visit(q, keys);
+  }
+}
+
 namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {

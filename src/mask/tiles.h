@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -44,6 +45,12 @@ class BandSweep {
   std::size_t next_ = 0;
   std::vector<const Band*> active_;
 };
+
+/// Calls visit(q, keys) for each query of a head, from first to last; `keys` is what
+/// Mask::key_intervals(head, q) returns, valid during the call. A sweep over the slices instead of
+/// a search per query, unless the mask has block lists.
+void for_each_row(const Mask& mask, int head,
+                  const std::function<void(std::int64_t q, const std::vector<Range>& keys)>& visit);
 
 /// Consecutive tiles of one tile row, all full or all partial.
 struct TileRun {

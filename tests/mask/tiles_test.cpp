@@ -63,6 +63,18 @@ void expect_runs(const TileRuns& runs, const std::vector<std::vector<TileClass>>
   RC_ASSERT(runs.tiles() == tiles);
 }
 
+RC_GTEST_PROP(ForEachRow, VisitsTheKeysOfEveryQuery, ()) {
+  const Mask mask = oracle::random_mask().mask;
+  for (int head = 0; head < mask.heads(); ++head) {
+    std::int64_t next = 0;
+    for_each_row(mask, head, [&](std::int64_t q, const std::vector<Range>& keys) {
+      RC_ASSERT(q == next++);
+      RC_ASSERT(keys == mask.key_intervals(head, q));
+    });
+    RC_ASSERT(next == mask.q_tokens());
+  }
+}
+
 RC_GTEST_PROP(TileRuns, AgreeWithTheDenseMatrix, ()) {
   const RandomMask random = oracle::random_mask();
   const auto tile_m = *rc::gen::inRange<std::int64_t>(1, 20);
