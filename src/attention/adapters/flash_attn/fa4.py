@@ -7,7 +7,6 @@ program wants them. Seen in flash-attn-4 4.0.0b36."""
 
 import functools
 import importlib.metadata
-import time
 import warnings
 
 from longca_adapters import block_lists, torch_tools  # before flash_attn.cute, whose import initialises CUDA
@@ -40,7 +39,10 @@ def supports(problem, mask):
     if problem.head_dim not in MASK_MOD_DIMS:
         return f"fa4's lists of {TILE}-token tiles go with head dimensions of 64, 96 and 128, not {problem.head_dim}"
     if problem.deterministic and problem.backward:
-        return "fa4's backward pass over lists of tiles wants an order of writes that is not made here"
+        return (
+            "fa4's backward pass over lists of tiles adds to dQ in any order on Hopper "
+            "(flash-attn-4 4.0.0b36 has a fixed order there for its own arguments only)"
+        )
     if blocks:
         return None
     intervals = mask.max_row_intervals()
@@ -83,29 +85,33 @@ def _mask_mod(intervals):
     return sees
 
 
+def interval_ends(mask):
+    """How many intervals of keys the rows have at most, at least one, and the auxiliary tensors of
+    a mask_mod for as many, parts of one upload."""
+    parts = [
+        torch.frombuffer(part, dtype=torch.int32).view(MAX_INTERVALS, mask.tokens_q)
+        for part in mask.row_intervals(max_intervals=MAX_INTERVALS)
+    ]
+    count = next((n for n in range(MAX_INTERVALS, 1, -1) if parts[1][n - 1].any()), 1)
+    ends = torch.stack([part[:count] for part in parts], dim=1).cuda()
+    return count, list(ends.flatten(0, 1).unbind())
+
+
 def tile_tensors(partial, full):
     """BlockSparseTensorsTorch of lists of tiles, each as block_lists.ordered gives them."""
     parts = (part.unsqueeze(0) for part in (*partial, *full))
     return BlockSparseTensorsTorch(*parts, block_size=(TILE, TILE))
 
 
-def tiles_of_blocks(mask):
-    """Which tiles of TILE tokens are kept, bool [lists, query tiles, key tiles]."""
-    found = block_lists.kept(mask)
-    for axis, bounds in enumerate(mask.block_bounds, start=1):
-        tiles = [-(-(end - begin) // TILE) for begin, end in zip(bounds, bounds[1:])]
-        found = found.repeat_interleave(torch.tensor(tiles, device="cuda"), axis)
-    return found
-
-
 class Plan:
     def __init__(self, problem, mask):
         self.options = {"softmax_scale": problem.scale, "causal": False}
+        if problem.softcap:
+            self.options["softcap"] = problem.softcap
         self.deterministic = problem.deterministic
         self.tiles = self.tiles_backward = None
         self.varlen = False
-        self.compile_ms = 0.0
-        self.compiled = set()
+        self.calls = torch_tools.FirstCalls()
         with torch_tools.on_stream():
             if mask.block_bounds is not None:
                 self._use_blocks(problem, mask)
@@ -135,22 +141,20 @@ class Plan:
         )
 
     def _use_intervals(self, problem, mask):
-        count = max(1, mask.max_row_intervals())
-        ends = [
-            torch.frombuffer(part, dtype=torch.int32).cuda().view(count, mask.tokens_q)
-            for part in mask.row_intervals(max_intervals=count)
-        ]
-        aux = [ends[side][i].contiguous() for i in range(count) for side in (0, 1)]
+        count, aux = interval_ends(mask)
         self.options.update(mask_mod=_mask_mod(count), aux_tensors=aux)
         shape = (-(-mask.tokens_q // TILE), -(-mask.tokens_k // TILE))
         classes = torch.frombuffer(mask.tiles(TILE, TILE), dtype=torch.uint8).cuda().view(1, *shape)
-        self._use_tiles(problem, lambda by_key: [
-            block_lists.ordered((classes.mT if by_key else classes) == kind)
-            for kind in (PARTIAL, FULL)
-        ])  # fmt: skip
+
+        def lists(by_key):
+            tiles = classes.mT if by_key else classes
+            # As wide as can be: the longest row is not known before the GPU has counted.
+            return [block_lists.ordered(tiles == kind, tiles.shape[2]) for kind in (PARTIAL, FULL)]
+
+        self._use_tiles(problem, lists)
 
     def _use_blocks(self, problem, mask):
-        kept = tiles_of_blocks(mask)
+        kept = block_lists.tiles(mask, TILE)
 
         def lists(by_key):
             full = [
@@ -178,25 +182,24 @@ class Plan:
         lse = torch_tools.view(tensor)
         return lse if self.varlen else lse.unsqueeze(0)
 
-    def _call(self, name, function):
-        """Calls; the first time it compiles, which is timed apart."""
-        if name not in self.compiled:
-            begin = time.perf_counter()
-            function()
-            torch.cuda.current_stream().synchronize()
-            self.compile_ms += (time.perf_counter() - begin) * 1e3
-            self.compiled.add(name)
-        function()
+    @property
+    def compile_ms(self):
+        return self.calls.ms
+
+    @staticmethod
+    def _sink(call):
+        """[heads_q] float32, or None."""
+        return None if call.sink is None else torch_tools.view(call.sink)
 
     def forward(self, call):
         q, k, v, o = self._shaped(call.q, call.k, call.v, call.o)
         lse = self._lse(call.lse)
         with torch_tools.on_stream(call.stream):
-            self._call(
+            self.calls.call(
                 "forward",
                 lambda: interface._flash_attn_fwd(
                     q, k, v, **self.options, block_sparse_tensors=self.tiles, return_lse=True,
-                    out=o, lse=lse,
+                    out=o, lse=lse, learnable_sink=self._sink(call),
                 ),
             )  # fmt: skip
 
@@ -205,10 +208,13 @@ class Plan:
         dq, dk, dv = self._shaped(call.dq, call.dk, call.dv)
         lse = self._lse(call.lse)
         with torch_tools.on_stream(call.stream):
-            self._call(
+            gradients = self.calls.call(
                 "backward",
                 lambda: interface._flash_attn_bwd(
                     q, k, v, o, dout, lse, **self.options, block_sparse_tensors=self.tiles_backward,
                     deterministic=self.deterministic, dq=dq, dk=dk, dv=dv,
+                    learnable_sink=self._sink(call),
                 ),
             )  # fmt: skip
+            if call.sink is not None:  # the fourth, which the package allocates
+                torch_tools.view(call.dsink).copy_(gradients[3])

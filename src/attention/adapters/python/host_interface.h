@@ -15,7 +15,9 @@ struct LongcaProblem {
   std::int32_t device;  ///< longca::DeviceKind: 0 cpu, 1 cuda
   std::int32_t backward;
   std::int32_t deterministic;  ///< gradients are to be equal to the bit from call to call
+  std::int32_t sink;  ///< calls are given a logit per query head, and room for its gradient
   double scale;
+  double softcap;  ///< 0: scores as they are
 };
 
 /// [tokens, heads, dim]; strides count elements, the last dimension is contiguous.
@@ -32,9 +34,11 @@ struct LongcaLse {
   std::int32_t device;
 };
 
+/// Null pointers in a call without sinks.
 struct LongcaForward {
   LongcaTensor q, k, v, o;
   LongcaLse lse;
+  const float* sink;  ///< [heads_q]
   void* stream;
 };
 
@@ -42,6 +46,8 @@ struct LongcaBackward {
   LongcaTensor dout, q, k, v, o;
   LongcaLse lse;
   LongcaTensor dq, dk, dv;
+  const float* sink;  ///< [heads_q]
+  float* dsink;       ///< [heads_q]
   void* stream;
 };
 

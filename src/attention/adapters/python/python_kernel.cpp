@@ -57,19 +57,31 @@ class PythonPlan : public Plan {
   PythonPlan& operator=(const PythonPlan&) = delete;
 
   void forward(const ForwardArgs& a) override {
-    const LongcaForward arguments{to_c(a.q, device_), to_c(a.k, device_),   to_c(a.v, device_),
-                                  to_c(a.o, device_), to_c(a.lse, device_), a.stream};
+    const LongcaForward arguments{to_c(a.q, device_),
+                                  to_c(a.k, device_),
+                                  to_c(a.v, device_),
+                                  to_c(a.o, device_),
+                                  to_c(a.lse, device_),
+                                  a.sink,
+                                  a.stream};
     PythonReply reply;
     python()->forward(&reply, number_, &arguments);
     expect_done(reply);
   }
 
   void backward(const BackwardArgs& a) override {
-    const LongcaBackward arguments{to_c(a.dout, device_), to_c(a.q, device_),
-                                   to_c(a.k, device_),    to_c(a.v, device_),
-                                   to_c(a.o, device_),    to_c(a.lse, device_),
-                                   to_c(a.dq, device_),   to_c(a.dk, device_),
-                                   to_c(a.dv, device_),   a.stream};
+    const LongcaBackward arguments{to_c(a.dout, device_),
+                                   to_c(a.q, device_),
+                                   to_c(a.k, device_),
+                                   to_c(a.v, device_),
+                                   to_c(a.o, device_),
+                                   to_c(a.lse, device_),
+                                   to_c(a.dq, device_),
+                                   to_c(a.dk, device_),
+                                   to_c(a.dv, device_),
+                                   a.sink,
+                                   a.dsink,
+                                   a.stream};
     PythonReply reply;
     python()->backward(&reply, number_, &arguments);
     expect_done(reply);
@@ -160,7 +172,9 @@ LongcaProblem to_c(const Problem& p) {
           static_cast<std::int32_t>(p.device),
           p.backward,
           p.deterministic,
-          static_cast<double>(p.scale())};
+          p.sink,
+          static_cast<double>(p.scale()),
+          static_cast<double>(p.softcap)};
 }
 
 std::unique_ptr<Kernel> make_python_kernel(PythonRow row) {

@@ -15,6 +15,18 @@ def kept(mask):
     return found
 
 
+def tiles(mask, size):
+    """The kept blocks cut into tiles of `size` tokens, which divides them: bool
+    [lists, query tiles, key tiles]."""
+    found = kept(mask)
+    for axis, bounds in enumerate(mask.block_bounds, start=1):
+        counts = [-(-(end - begin) // size) for begin, end in zip(bounds, bounds[1:])]
+        if any(count != 1 for count in counts):
+            blocks = [block for block, count in enumerate(counts) for _ in range(count)]
+            found = found.index_select(axis, torch.tensor(blocks, device=found.device))
+    return found
+
+
 def ordered(chosen, width=None, multiple=1):
     """The chosen columns of each row, ascending: counts int32 [lists, rows], and int32
     [lists, rows, width] with zeros behind them. `width`, if it is not given, is that of the longest

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import time
 
 import torch
 from longca_host import library
@@ -54,6 +55,24 @@ def deterministic(wanted):
     finally:
         torch.use_deterministic_algorithms(before)
         settings.fill_uninitialized_memory = filling
+
+
+class FirstCalls:
+    """Makes calls by name. The first one of a name compiles; `ms` is what those took."""
+
+    def __init__(self):
+        self.ms = 0.0
+        self._made = set()
+
+    def call(self, name, function):
+        """Queues function() on the current stream."""
+        if name not in self._made:
+            begin = time.perf_counter()
+            function()
+            torch.cuda.current_stream().synchronize()
+            self.ms += (time.perf_counter() - begin) * 1e3
+            self._made.add(name)
+        return function()
 
 
 _views = {}  # by memory and shape

@@ -14,7 +14,8 @@ class Unavailable(Exception):
 
 
 class Call:
-    """The tensors of one forward or backward call by name, and its stream (a cudaStream_t)."""
+    """The tensors of one forward or backward call by name, and its stream (a cudaStream_t). `sink`
+    and `dsink`, [heads_q] float32, are None in a call without sinks."""
 
     def __init__(self, arguments):
         for name, _ in arguments._fields_:
@@ -22,6 +23,8 @@ class Call:
                 self.stream = arguments.stream or 0
             elif name == "lse":
                 self.lse = Tensor.of_lse(arguments.lse)
+            elif name in ("sink", "dsink"):
+                setattr(self, name, Tensor.of_heads(getattr(arguments, name), arguments.q))
             else:
                 setattr(self, name, Tensor.of(getattr(arguments, name)))
 

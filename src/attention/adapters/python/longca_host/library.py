@@ -27,12 +27,15 @@ class Problem(Structure):
         ("device_code", c_int32),
         ("backward_code", c_int32),
         ("deterministic_code", c_int32),
+        ("sink_code", c_int32),
         ("scale", c_double),
+        ("softcap", c_double),
     ]
     dtype = property(lambda self: DTYPES[self.dtype_code])
     device = property(lambda self: DEVICES[self.device_code])
     backward = property(lambda self: bool(self.backward_code))
     deterministic = property(lambda self: bool(self.deterministic_code))
+    sink = property(lambda self: bool(self.sink_code))
 
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -63,7 +66,11 @@ class CLse(Structure):
 
 
 class CForward(Structure):
-    _fields_ = [(name, CTensor) for name in "qkvo"] + [("lse", CLse), ("stream", c_void_p)]
+    _fields_ = [(name, CTensor) for name in "qkvo"] + [
+        ("lse", CLse),
+        ("sink", c_void_p),
+        ("stream", c_void_p),
+    ]
 
 
 class CBackward(Structure):
@@ -71,7 +78,7 @@ class CBackward(Structure):
         [(name, CTensor) for name in ("dout", "q", "k", "v", "o")]
         + [("lse", CLse)]
         + [(name, CTensor) for name in ("dq", "dk", "dv")]
-        + [("stream", c_void_p)]
+        + [(name, c_void_p) for name in ("sink", "dsink", "stream")]
     )
 
 

@@ -47,6 +47,11 @@ class Tensor:
         shape, strides = (lse.heads, lse.tokens), (lse.head_stride, 1)
         return cls(lse.data, shape, strides, "float32", DEVICES[lse.device_code])
 
+    @classmethod
+    def of_heads(cls, data, q):
+        """One float32 per head of q, a CTensor; None without memory."""
+        return cls(data, (q.heads,), (1,), "float32", DEVICES[q.device_code]) if data else None
+
     def as_c(self):
         """The CTensor of a tensor of three dimensions."""
         return CTensor(
