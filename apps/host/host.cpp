@@ -97,4 +97,10 @@ void* longca_stream(std::int32_t device) {
                         [&] { return Device::get(static_cast<DeviceKind>(device)).stream(); });
 }
 
+/// Bytes of a device (of longca::DeviceKind) that can be allocated; −1 if it does not answer.
+std::int64_t longca_available_bytes(std::int32_t device) {
+  return guarded<std::int64_t>(
+      kFailed, [&] { return Device::get(static_cast<DeviceKind>(device)).available_bytes(); });
+}
+
 }  // extern "C"

@@ -60,6 +60,7 @@ std::set<std::string> static_masks() {
 
 TEST(PythonRows, ExpressWhatTheirArgumentsCanSay) {
   EXPECT_EQ(expressed("sdpa"), kPlain);
+  EXPECT_EQ(expressed("sdpa_mask"), static_masks());
   EXPECT_EQ(expressed("fa1"), joined(kPlain, kDocuments));
   EXPECT_EQ(expressed("fa2"), joined(joined(kPlain, kDocuments), kWindows));
   EXPECT_EQ(expressed("fa3"), joined(joined(kPlain, kDocuments), kWindows));

@@ -13,7 +13,7 @@ namespace longca {
 namespace {
 
 /// Kernels that are often compared are far apart.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kFixed = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kFixed = {{
     {"slice", "#2f6fbb"},
     {"fa3", "#e08a3c"},
     {"cudnn", "#3c9d6b"},
@@ -21,6 +21,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kFixed =
     {"fa2", "#8468b8"},
     {"naive", "#7a8290"},
     {"sdpa", "#c2a02e"},
+    {"sdpa_mask", "#e6d58c"},
     {"fa1", "#45a3b5"},
     {"flashmask", "#c4534a"},
     {"flashmask_native", "#e39a92"},

@@ -28,6 +28,7 @@ TEST(SeriesColors, NoTwoNamesShareAColour) {
                            "fa2",
                            "naive",
                            "sdpa",
+                           "sdpa_mask",
                            "fa1",
                            "flashmask",
                            "flashmask_native",

@@ -175,6 +175,7 @@ std::vector<PythonRow> python_rows() {
   return {
       {row("sdpa", "PyTorch's scaled_dot_product_attention by a fused back end", "torch"), torch,
        takes_full_and_causal},
+      {row("sdpa_mask", "the same, given any static mask as attn_mask (untried)", "torch"), torch},
       {with_fixed_order(row("fa2", "FlashAttention 2 as PyTorch carries it", "torch")), torch,
        takes_windows_and_documents},
       {by_own_forward(with_blocks(row("flex", "PyTorch's FlexAttention, compiled", "torch"))),

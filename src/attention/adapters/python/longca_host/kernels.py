@@ -88,7 +88,8 @@ class Host:
                 or isinstance(error, MemoryError)
                 or type(error).__name__ == "OutOfMemoryError"
             ):
-                self._reply(reply, "oom", refusal or first_line(error))
+                said = str(error) if isinstance(error, MemoryError) else ""
+                self._reply(reply, "oom", refusal or said or first_line(error))
             else:
                 traceback.print_exc()
                 self._reply(reply, "crash", first_line(error))
