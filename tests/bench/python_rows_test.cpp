@@ -78,6 +78,10 @@ TEST(PythonRows, ExpressBlocksOfTheirSizes) {
     EXPECT_EQ(expressed(name, 128), kBlocks);  // as two of 64
   }
   EXPECT_EQ(expressed("fa4", 64), static_masks());
+  EXPECT_EQ(expressed("cudnn_bsa", 32), std::set<std::string>{});
+  for (const std::int64_t block : {64, 128, 192}) {
+    EXPECT_EQ(expressed("cudnn_bsa", block), kBlocks);
+  }
   EXPECT_EQ(expressed("fa2_sparse", 64), std::set<std::string>{});
   EXPECT_EQ(expressed("fa2_sparse", 128), kBlocks);
   EXPECT_EQ(expressed("fa2_sparse", 256), kBlocks);

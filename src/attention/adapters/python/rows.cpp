@@ -52,14 +52,15 @@ Support expect_multiples_of(std::int64_t size, const BlockLists& blocks) {
   return {};
 }
 
-/// FlashAttention 4 by lists of tiles of 128 tokens.
-Support takes_whole_blocks_of_128(const Mask& mask) {
+/// Lists of tiles, kSize tokens long and wide, that are kept or not.
+template <std::int64_t kSize>
+Support takes_whole_blocks_of(const Mask& mask) {
   if (mask.blocks() == nullptr) return {};
   if (!keeps_whole_blocks(mask)) {
     return Support::unsupported(
         "its lists are of whole blocks here: none that a causal or other mask cuts");
   }
-  return expect_multiples_of(128, *mask.blocks());
+  return expect_multiples_of(kSize, *mask.blocks());
 }
 
 /// Video Sparse Attention: lists of blocks of up to 64 tokens.
@@ -167,6 +168,15 @@ Capabilities fa4() {
   return on_hopper(std::move(can));
 }
 
+/// Its backward pass takes fewer shapes: cudnn_bsa.py.
+Capabilities cudnn_bsa() {
+  Capabilities can = blocks_only(row(
+      "cudnn_bsa", "Block-sparse attention of cudnn-frontend: 64- and 128-token blocks (untried)",
+      "nvidia-cudnn-frontend 1.32"));
+  can.head_dims = {64, 96, 128};
+  return on_hopper(std::move(can));
+}
+
 }  // namespace
 
 std::vector<PythonRow> python_rows() {
@@ -187,7 +197,7 @@ std::vector<PythonRow> python_rows() {
        "or its forward pass alone (pip install fa3-fwd)",
        takes_windows_and_documents},
       {fa4(), "PyTorch, flash-attn-4 and the CuTe DSL (pip install --pre flash-attn-4==4.0.0b36)",
-       takes_whole_blocks_of_128},
+       takes_whole_blocks_of<128>},
       {by_own_forward(on_hopper(
            row("ffa", "Flex-Flash-Attention: any slice mask (untried)", "magi_attention"))),
        "PyTorch and magi_attention, built from its source"},
@@ -200,6 +210,10 @@ std::vector<PythonRow> python_rows() {
        takes_blocks_of_64},
       {video_sparse("vsa_triton", "Video Sparse Attention in Triton: 64-token blocks"),
        "PyTorch, Triton and fastvideo-kernel " + fastvideo, takes_blocks_of_64},
+      {cudnn_bsa(),
+       "PyTorch, nvidia-cudnn-frontend and the CuTe DSL (pip install "
+       "nvidia-cudnn-frontend==1.32.0)",
+       takes_whole_blocks_of<64>},
       {fa2_sparse(),
        "PyTorch and block_sparse_attn (Block-Sparse-Attention, built from its source)",
        takes_blocks_of_128},
