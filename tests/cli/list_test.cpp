@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -49,6 +53,29 @@ TEST(List, KernelsSayWhatTheyTake) {
       EXPECT_EQ(kernel.at("masks"), json({"block_sparse", "block_sparse_variable"}));
     }
   }
+}
+
+/// `name` in the line of README's table that names the kernels, and whether a ° follows.
+std::map<std::string, bool> kernels_of_readme() {
+  std::ifstream readme(std::filesystem::path(LONGCA_SOURCE_DIR) / "README.md");
+  std::string line;
+  while (std::getline(readme, line) && !line.starts_with("| kernels |")) {
+  }
+  const std::regex span("`([A-Za-z0-9_]+)`(°)?");
+  std::map<std::string, bool> found;
+  for (std::sregex_iterator it(line.begin(), line.end(), span), end; it != end; ++it) {
+    found[(*it)[1]] = (*it)[2].matched;
+  }
+  return found;
+}
+
+TEST(List, ReadmeNamesEveryKernelAndMarksWhatIsUntried) {
+  std::map<std::string, bool> listed;
+  for (const auto& kernel : parsed({"list", "kernels", "--json"})) {
+    const bool untried = kernel.at("description").get<std::string>().ends_with("(untried)");
+    listed[kernel.at("name")] |= untried;
+  }
+  EXPECT_EQ(kernels_of_readme(), listed);
 }
 
 TEST(List, AxesSayWhatTheyMeanTakeAndDefaultTo) {
