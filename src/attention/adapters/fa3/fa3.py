@@ -34,7 +34,8 @@ def supports(problem, mask):
         return None
     if problem.backward:
         return (
-            "fa3_fwd_interface has no backward pass, flash_attn_interface (built from source) has"
+            "fa3_fwd_interface has no backward pass, flash_attn_interface (built from source) has; "
+            "packages that have it compiled call it through XLA only"
         )
     if mask.window is not None and mask.window not in ((-1, -1), (-1, 0)):
         return "fa3_fwd_interface has no windows, flash_attn_interface (built from source) has"
