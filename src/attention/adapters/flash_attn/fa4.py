@@ -7,6 +7,7 @@ program wants them. Seen in flash-attn-4 4.0.0b36."""
 
 import functools
 import importlib.metadata
+import inspect
 import warnings
 
 from longca_adapters import block_lists, torch_tools  # before flash_attn.cute, whose import initialises CUDA
@@ -30,7 +31,20 @@ def version():
     return f"flash-attn-4 {importlib.metadata.version('flash-attn-4')}"
 
 
+def _missing(problem):
+    """The first argument that the problem needs and this version's functions do not have, or None."""
+    functions = [interface._flash_attn_fwd] + [interface._flash_attn_bwd] * problem.backward
+    wanted = {"learnable_sink": problem.sink, "softcap": problem.softcap > 0}
+    for name in (name for name, is_wanted in wanted.items() if is_wanted):
+        for function in functions:
+            if name not in inspect.signature(function).parameters:
+                return f"{function.__name__} of {version()} has no argument {name}"
+    return None
+
+
 def supports(problem, mask):
+    if missing := _missing(problem):
+        return missing
     blocks = mask.block_bounds is not None
     if not blocks and _has_arguments(mask):
         if problem.tokens_q != problem.tokens_k:

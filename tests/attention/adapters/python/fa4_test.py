@@ -151,6 +151,20 @@ def test_sinks_and_softcap_reach_both_passes(fa4):
         assert handed["softcap"] == 2.5 and torch.equal(handed["learnable_sink"], sink)
 
 
+def test_a_version_without_an_argument_is_named(fa4, monkeypatch):
+    def older(q, k, v, softcap=None):
+        pass
+
+    older.__name__ = "_flash_attn_bwd"
+    monkeypatch.setattr(fa4.interface, "_flash_attn_bwd", older)
+    monkeypatch.setattr(fa4, "version", lambda: "flash-attn-4 4.0.0b1")
+    with case(head_dim=64, sink=1, **{"pass": "backward"}) as (problem, mask):
+        sentence = "_flash_attn_bwd of flash-attn-4 4.0.0b1 has no argument learnable_sink"
+        assert fa4.supports(problem, mask) == sentence
+    with case(head_dim=64, sink=1) as (problem, mask):
+        assert fa4.supports(problem, mask) is None
+
+
 def test_planning_waits_for_no_number_of_the_gpu(fa4, monkeypatch):
     def refuse(*arguments, **options):
         raise AssertionError("planning waits for the GPU")
