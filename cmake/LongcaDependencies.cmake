@@ -44,7 +44,8 @@ function(longca_cuda_architectures result)
 endfunction()
 
 option(LONGCA_CUDA "Build for NVIDIA GPUs where a CUDA compiler is found" ON)
-option(LONGCA_ALL_INSTANTIATIONS "Build our GPU kernels for every dtype and head dimension" OFF)
+set(LONGCA_INSTANTIATIONS "$ENV{LONGCA_INSTANTIATIONS}" CACHE STRING
+  "What our own GPU kernels are built for: few (bfloat16, 128 dimensions), default (slice also float16 and 64) or all")
 set(LONGCA_CUDA_ARCHITECTURES "$ENV{LONGCA_CUDA_ARCHITECTURES}" CACHE STRING
   "GPU architectures of our own kernels; empty: those of this machine's GPUs, else all that there is code for")
 set(LONGCA_WITH_CUDA OFF)

@@ -84,7 +84,7 @@ int backward_shared_bytes(int tile_n) {
 }
 
 void launch_backward(const BackwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
-  instantiate(dtype, head_dim, [&]<typename Element, int kDim>() {
+  instantiate<kOtherInstances>(dtype, head_dim, [&]<typename Element, int kDim>() {
     if (params.tile_n == 128) {
       launch<BackwardShape<Element, kDim, 128>>(params, stream);
     } else {

@@ -95,7 +95,7 @@ Capabilities fa2_sparse_native_capabilities() {
   can.origin = "here";
   can.device = DeviceKind::cuda;
   can.min_architecture = 80;
-  mma::set_instances(can);
+  mma::set_instances(can, mma::kOtherInstances);
   can.static_masks = false;
   can.accumulate = false;
   return can;

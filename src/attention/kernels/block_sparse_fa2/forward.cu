@@ -170,7 +170,7 @@ int forward_shared_bytes() {
 
 void launch_forward(const ForwardParams& params, ForwardTile tile, DType dtype, int head_dim,
                     cudaStream_t stream) {
-  instantiate(dtype, head_dim, [&]<typename Element, int kDim>() {
+  instantiate<kOtherInstances>(dtype, head_dim, [&]<typename Element, int kDim>() {
     if (tile.tokens == 128) {
       launch<LongBlocks<Element, kDim>>(params, stream);
     } else if (tile.heads == 2) {

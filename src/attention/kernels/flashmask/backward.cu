@@ -91,7 +91,7 @@ int min_backward_shared_bytes() {
 }
 
 void launch_backward(const BackwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
-  instantiate(dtype, head_dim, [&]<typename Element, int kDim>() {
+  instantiate<kOtherInstances>(dtype, head_dim, [&]<typename Element, int kDim>() {
     if (params.tile_n == kMaxTileN) {
       launch<BackwardShape<Element, kDim, kMaxTileN>>(params, stream);
     } else {

@@ -133,7 +133,7 @@ Capabilities flashmask_native_capabilities() {
   can.origin = "here";
   can.device = DeviceKind::cuda;
   can.min_architecture = 80;
-  mma::set_instances(can);
+  mma::set_instances(can, mma::kOtherInstances);
   can.block_masks = false;
   can.accumulate = false;
   return can;

@@ -152,7 +152,7 @@ int min_forward_shared_bytes() {
 }
 
 void launch_forward(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
-  instantiate(dtype, head_dim, [&]<typename Element, int kDim>() {
+  instantiate<kOtherInstances>(dtype, head_dim, [&]<typename Element, int kDim>() {
     launch<ForwardShape<Element, kDim, kForwardTileM, kForwardTileN, 4, 2>>(params, stream);
   });
 }

@@ -12,7 +12,7 @@ Capabilities slice_capabilities() {
   can.origin = "here";
   can.device = DeviceKind::cuda;
   can.min_architecture = 80;
-  mma::set_instances(can);
+  mma::set_instances(can, mma::kSliceInstances);
   can.deterministic = true;
   can.sinks = true;
   can.softcap = true;

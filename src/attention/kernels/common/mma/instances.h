@@ -8,41 +8,52 @@
 #include "attention/api/kernel.h"
 #include "core/dtype.h"
 
+#ifndef LONGCA_INSTANTIATIONS
+#error "LONGCA_INSTANTIATIONS is 0 (few), 1 (default) or 2 (all), as set by src/attention/kernels"
+#endif
+
 namespace longca::mma {
 
-/// Sets the dtypes and head dimensions for which this build instantiates our own kernels. The
-/// default is bfloat16 with 128, that of the published tables; others cost build time.
-inline void set_instances(Capabilities& can) {
+/// The dtypes and head dimensions for which a kernel of ours is compiled.
+enum class Instances {
+  one,   ///< bfloat16 with 128 dimensions, as in the published tables
+  four,  ///< bfloat16 and float16 with 64 and 128
+};
+inline constexpr Instances kSliceInstances =
+    LONGCA_INSTANTIATIONS >= 1 ? Instances::four : Instances::one;
+inline constexpr Instances kOtherInstances =
+    LONGCA_INSTANTIATIONS >= 2 ? Instances::four : Instances::one;
+
+inline void set_instances(Capabilities& can, Instances instances) {
   can.dtypes = {DType::bfloat16};
   can.head_dims = {128};
-#ifdef LONGCA_ALL_INSTANTIATIONS
+  if (instances == Instances::one) return;
   can.dtypes.push_back(DType::float16);
   can.head_dims.insert(can.head_dims.begin(), 64);
-#endif
 }
 
 #ifdef __CUDACC__
-/// Calls `launch<Element, kDim>()` if the build has that instance, else returns false.
-template <typename Launch>
+/// Calls `launch<Element, kDim>()` if there is that instance, else returns false.
+template <Instances kInstances, typename Launch>
 bool instantiate(DType dtype, int head_dim, Launch launch) {
   if (dtype == DType::bfloat16 && head_dim == 128) {
     launch.template operator()<__nv_bfloat16, 128>();
     return true;
   }
-#ifdef LONGCA_ALL_INSTANTIATIONS
-  if (dtype == DType::bfloat16 && head_dim == 64) {
-    launch.template operator()<__nv_bfloat16, 64>();
-    return true;
+  if constexpr (kInstances == Instances::four) {
+    if (dtype == DType::bfloat16 && head_dim == 64) {
+      launch.template operator()<__nv_bfloat16, 64>();
+      return true;
+    }
+    if (dtype == DType::float16 && head_dim == 128) {
+      launch.template operator()<__half, 128>();
+      return true;
+    }
+    if (dtype == DType::float16 && head_dim == 64) {
+      launch.template operator()<__half, 64>();
+      return true;
+    }
   }
-  if (dtype == DType::float16 && head_dim == 128) {
-    launch.template operator()<__half, 128>();
-    return true;
-  }
-  if (dtype == DType::float16 && head_dim == 64) {
-    launch.template operator()<__half, 64>();
-    return true;
-  }
-#endif
   return false;
 }
 #endif

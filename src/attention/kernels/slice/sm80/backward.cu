@@ -109,7 +109,7 @@ std::int64_t sm80_workspace_bytes(const BackwardParams& params, int head_dim) {
 void launch_sm80_backward(const BackwardParams& params, DType dtype, int head_dim, int shared_bytes,
                           cudaStream_t stream) {
   const bool large = shared_bytes >= static_cast<int>(sizeof(Largest<kMaxTileN>::Tiles));
-  mma::instantiate(dtype, head_dim, [&]<typename Element, int kDim>() {
+  mma::instantiate<mma::kSliceInstances>(dtype, head_dim, [&]<typename Element, int kDim>() {
     large ? launch<sm80::BackwardShape<Element, kDim, kMaxTileN>>(params, stream)
           : launch<sm80::BackwardShape<Element, kDim, kMinTileN>>(params, stream);
   });

@@ -27,7 +27,7 @@ int sm80_forward_shared_bytes() {
 
 void launch_sm80_forward(const ForwardParams& params, DType dtype, int head_dim,
                          cudaStream_t stream) {
-  mma::instantiate(dtype, head_dim, [&]<typename Element, int kDim>() {
+  mma::instantiate<mma::kSliceInstances>(dtype, head_dim, [&]<typename Element, int kDim>() {
     launch<sm80::Shape<Element, kDim>>(params, stream);
   });
 }

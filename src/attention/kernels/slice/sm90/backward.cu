@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/common/sink.cuh"
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/sm90/backward.cuh"
@@ -170,20 +171,10 @@ std::int64_t backward_rows_bytes(const BackwardParams& params, int head_dim) {
 
 void launch_backward(const BackwardParams& params, DType dtype, int head_dim, BackwardPart part,
                      cudaStream_t stream) {
-  if (dtype == DType::bfloat16 && head_dim == 128) {
-    return launch<__nv_bfloat16, 128>(params, dtype, part, stream);
-  }
-#ifdef LONGCA_ALL_INSTANTIATIONS
-  if (dtype == DType::bfloat16 && head_dim == 64) {
-    return launch<__nv_bfloat16, 64>(params, dtype, part, stream);
-  }
-  if (dtype == DType::float16 && head_dim == 128) {
-    return launch<__half, 128>(params, dtype, part, stream);
-  }
-  if (dtype == DType::float16 && head_dim == 64) {
-    return launch<__half, 64>(params, dtype, part, stream);
-  }
-#endif
+  const auto launch_instance = [&]<typename Element, int kDim>() {
+    launch<Element, kDim>(params, dtype, part, stream);
+  };
+  if (mma::instantiate<mma::kSliceInstances>(dtype, head_dim, launch_instance)) return;
   throw std::invalid_argument("slice: this build has no backward kernel for " +
                               std::string(to_string(dtype)) + " of head dimension " +
                               std::to_string(head_dim));

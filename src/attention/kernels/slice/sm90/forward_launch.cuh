@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/slice/sm90/forward.cuh"
 #include "attention/kernels/slice/sm90/launch.h"
 #include "core/cuda/error.h"
@@ -55,25 +56,9 @@ void launch(const ForwardParams& params, DType dtype, cudaStream_t stream) {
 /// Launches the instance for this dtype and head dimension; false if this build has none.
 template <bool kAccumulate, int kCluster, bool kCapped = false>
 bool dispatch(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
-  if (dtype == DType::bfloat16 && head_dim == 128) {
-    launch<ForwardShape<__nv_bfloat16, 128, kAccumulate, kCluster, kCapped>>(params, dtype, stream);
-    return true;
-  }
-#ifdef LONGCA_ALL_INSTANTIATIONS
-  if (dtype == DType::bfloat16 && head_dim == 64) {
-    launch<ForwardShape<__nv_bfloat16, 64, kAccumulate, kCluster, kCapped>>(params, dtype, stream);
-    return true;
-  }
-  if (dtype == DType::float16 && head_dim == 128) {
-    launch<ForwardShape<__half, 128, kAccumulate, kCluster, kCapped>>(params, dtype, stream);
-    return true;
-  }
-  if (dtype == DType::float16 && head_dim == 64) {
-    launch<ForwardShape<__half, 64, kAccumulate, kCluster, kCapped>>(params, dtype, stream);
-    return true;
-  }
-#endif
-  return false;
+  return mma::instantiate<mma::kSliceInstances>(dtype, head_dim, [&]<typename Element, int kDim>() {
+    launch<ForwardShape<Element, kDim, kAccumulate, kCluster, kCapped>>(params, dtype, stream);
+  });
 }
 
 }  // namespace longca::slice::sm90
