@@ -46,8 +46,13 @@ Parts split_causal(std::int64_t split) {
           part({{split, kTokens, split, kTokens, MaskSliceType::causal}})};
 }
 
-TEST(NaiveAccumulate, MergesPartsIntoTheWholeSoftmax) {
+class NaiveAccumulate : public testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(DimensionsOfV, NaiveAccumulate, testing::Values(24, 16));
+
+TEST_P(NaiveAccumulate, MergesPartsIntoTheWholeSoftmax) {
   Problem problem = square_problem(kTokens, 4, 2, 24, DType::float32);
+  problem.head_dim_v = GetParam();
   const Inputs inputs = make_inputs(problem, 1);
   const Outputs whole = solve(problem, causal(kTokens), inputs);
 
@@ -82,7 +87,7 @@ TEST(NaiveAccumulate, MergesPartsIntoTheWholeSoftmax) {
   expect_near(merged.dv.view(), whole.dv.view(), 1e-5F);
 }
 
-TEST(NaiveAccumulate, KeepsWhatItHasWhereItSeesNothing) {
+TEST(NaiveMerge, KeepsWhatItHasWhereItSeesNothing) {
   Problem problem = square_problem(3, 1, 1, 8, DType::bfloat16);
   problem.accumulate = true;
   const Inputs inputs = make_inputs(problem, 1);

@@ -13,11 +13,11 @@ namespace longca::test {
 /// The outputs of both passes of one problem.
 struct Outputs {
   explicit Outputs(const Problem& p)
-      : o(p.dtype, p.tokens_q, p.heads_q, p.head_dim),
+      : o(p.dtype, p.tokens_q, p.heads_q, p.value_dim()),
         lse(p.heads_q, p.tokens_q),
         dq(p.dtype, p.tokens_q, p.heads_q, p.head_dim),
         dk(p.dtype, p.tokens_k, p.heads_k, p.head_dim),
-        dv(p.dtype, p.tokens_k, p.heads_k, p.head_dim) {
+        dv(p.dtype, p.tokens_k, p.heads_k, p.value_dim()) {
     if (p.sink) dsink = HostTensor(DType::float32, 1, p.heads_q, 1);
     for (const HostTensor* tensor : {&o, &dq, &dk, &dv, &dsink}) poison(tensor->view());
     poison(lse.view());

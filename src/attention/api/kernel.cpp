@@ -32,6 +32,30 @@ Support check_device(const Capabilities& c) {
   return {};
 }
 
+/// "has no head dimension 80, only 64, 128, 192:128"
+Support check_dims(const Capabilities& c, const DimPair& dims) {
+  if (dims.value_dim > dims.head_dim) {
+    return refuse(c, fmt::format("takes no v of dimension {}, larger than {} of q and k",
+                                 dims.value_dim, dims.head_dim));
+  }
+  const bool differ = dims.value_dim != dims.head_dim;
+  if (differ && std::ranges::find(c.dim_pairs, dims) != c.dim_pairs.end()) return {};
+  const bool is_known =
+      c.head_dims.empty() || std::ranges::find(c.head_dims, dims.head_dim) != c.head_dims.end();
+  if (is_known && (!differ || c.value_dims)) return {};
+  std::vector<std::string> taken;
+  for (const int dim : c.head_dims) taken.push_back(std::to_string(dim));
+  for (const DimPair& pair : c.dim_pairs) taken.push_back(to_string(pair));
+  const std::string others = c.more_dims.empty() ? "" : " (" + c.more_dims + ")";
+  if (c.head_dims.empty()) {
+    taken.insert(taken.begin(), "v of the same dimension as q and k");
+    return refuse(c, fmt::format("takes no head dimensions {}, only {}{}", to_string(dims),
+                                 fmt::join(taken, ", "), others));
+  }
+  return refuse(c, fmt::format("has no head dimension {}, only {}{}", to_string(dims),
+                               fmt::join(taken, ", "), others));
+}
+
 }  // namespace
 
 Support check_kind(const Capabilities& c, DeviceKind device) {
@@ -52,10 +76,7 @@ Support check_problem(const Capabilities& c, const Problem& p, const Mask& mask)
     for (const DType dtype : c.dtypes) names.push_back(to_string(dtype));
     return no(fmt::format("has no {}, only {}", to_string(p.dtype), fmt::join(names, ", ")));
   }
-  if (!c.head_dims.empty() && std::ranges::find(c.head_dims, p.head_dim) == c.head_dims.end()) {
-    return no(
-        fmt::format("has no head dimension {}, only {}", p.head_dim, fmt::join(c.head_dims, ", ")));
-  }
+  if (Support dims = check_dims(c, dims_of(p)); !dims.ok()) return dims;
   if (!c.gqa && p.heads_q != p.heads_k) {
     return no(
         fmt::format("needs as many KV heads as query heads, not {}:{}", p.heads_q, p.heads_k));

@@ -20,9 +20,9 @@ namespace longca {
 struct ForwardArgs {
   ConstTensorView q;  ///< [tokens_q, heads_q, dim]
   ConstTensorView k;  ///< [tokens_k, heads_k, dim]
-  ConstTensorView v;  ///< [tokens_k, heads_k, dim]
-  TensorView o;       ///< [tokens_q, heads_q, dim], the problem's dtype; float32 if accumulate
-  LseView lse;        ///< [heads_q, tokens_q] float32; includes the sink
+  ConstTensorView v;  ///< [tokens_k, heads_k, value_dim]
+  TensorView o;  ///< [tokens_q, heads_q, value_dim], the problem's dtype; float32 if accumulate
+  LseView lse;   ///< [heads_q, tokens_q] float32; includes the sink
   /// [heads_q] float32, contiguous; of a problem with `sink`. Null in a call that leaves the sinks
   /// out: of calls that accumulate over several key sets, exactly one takes them.
   const float* sink = nullptr;
@@ -41,7 +41,7 @@ enum class KeyGradients : std::uint8_t {
 
 /// Tensors of a backward pass. `o` and `lse` are those of the whole softmax (all keys of the row).
 struct BackwardArgs {
-  ConstTensorView dout;  ///< [tokens_q, heads_q, dim], the problem's dtype
+  ConstTensorView dout;  ///< [tokens_q, heads_q, value_dim], the problem's dtype
   ConstTensorView q;
   ConstTensorView k;
   ConstTensorView v;
@@ -127,9 +127,14 @@ struct Capabilities {
   int only_architecture = 0;  ///< the one it was built for (90 for sm_90a code); 0: any
   std::vector<DType> dtypes;
   std::vector<int> head_dims;  ///< empty: any
-  bool gqa = true;             ///< heads_q > heads_k
-  bool static_masks = true;    ///< masks without block lists
-  bool block_masks = true;     ///< masks with block lists
+  std::string more_dims{};     ///< what a refusal adds: the build option that has others
+  /// Takes a v of any smaller dimension than that of q and k (Problem::head_dim_v).
+  bool value_dims = false;
+  /// What else it takes of different dimensions.
+  std::vector<DimPair> dim_pairs{};
+  bool gqa = true;           ///< heads_q > heads_k
+  bool static_masks = true;  ///< masks without block lists
+  bool block_masks = true;   ///< masks with block lists
   bool backward = true;
   bool accumulate = true;
   /// Has a backward pass that gives the same bits from call to call, for problems that ask for it.

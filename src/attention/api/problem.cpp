@@ -1,13 +1,32 @@
 #include "attention/api/problem.h"
 
+#include <fmt/format.h>
+
 namespace longca {
 
+std::string to_string(const DimPair& dims) {
+  return dims.head_dim == dims.value_dim ? std::to_string(dims.head_dim)
+                                         : fmt::format("{}:{}", dims.head_dim, dims.value_dim);
+}
+
+DimPair dims_of(const Problem& problem) {
+  return {problem.head_dim, problem.value_dim()};
+}
+
+double forward_flops_per_cell(const Problem& problem) {
+  return 2.0 * (problem.head_dim + problem.value_dim());
+}
+
+double backward_flops_per_cell(const Problem& problem) {
+  return 2.0 * (3 * problem.head_dim + 2 * problem.value_dim());
+}
+
 double forward_flops(const Problem& problem, const Mask& mask) {
-  return 4.0 * mask.mean_area() * problem.heads_q * problem.head_dim;
+  return forward_flops_per_cell(problem) * mask.mean_area() * problem.heads_q;
 }
 
 double backward_flops(const Problem& problem, const Mask& mask) {
-  return 2.5 * forward_flops(problem, mask);
+  return backward_flops_per_cell(problem) * mask.mean_area() * problem.heads_q;
 }
 
 }  // namespace longca

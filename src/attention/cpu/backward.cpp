@@ -51,7 +51,7 @@ TensorView sums_view(const HostBuffer& buffer, const Problem& problem, std::int6
 Backward::Backward(const BlockedSetup& setup)
     : setup_(setup),
       chunks_(round_up(setup.problem.tokens_k, kChunkKeys) / kChunkKeys),
-      scratch_words_(BackwardScratch::words(setup.packing, setup.kernels->pairs)) {
+      scratch_words_(BackwardScratch::words(setup)) {
   for (const HeadTiles& head : setup.heads) heads_.push_back(plan_visits(head, chunks_));
   for (int head = 0; head < setup.problem.heads_q; ++head) {
     tile_offsets_.push_back(tiles_.size());
@@ -111,7 +111,7 @@ void Backward::run(const BackwardArgs& args) {
                to_string(args.dq.dtype));
   const auto scratch_of = [&](int worker) {
     Word* base = scratch_.as<Word>() + worker * scratch_words_;
-    return BackwardScratch::carve(base, setup_.packing, setup_.kernels->pairs);
+    return BackwardScratch::carve(base, setup_);
   };
   const auto tiles = static_cast<std::int64_t>(tiles_.size());
   setup_.pool->parallel_for(tiles, [&](std::int64_t item, int worker) {
@@ -134,14 +134,15 @@ void Backward::run(const BackwardArgs& args) {
 void Backward::compute_delta(const BackwardArgs& args, int head, Range rows,
                              const BackwardScratch& s) {
   float* out = delta_.as<float>() + head * setup_.problem.tokens_q;
+  const Packing& values = setup_.value_packing;
   if (args.o.dtype != args.dout.dtype)
     return row_dots(args.dout, args.o, head, rows, out + rows.begin);
   for (std::int64_t first = rows.begin; first < rows.end; first += kPanelKeys) {
     const Range tokens{first, std::min(first + kPanelKeys, rows.end)};
-    setup_.packing.transposed(args.dout, head, tokens, s.k_transposed);
-    setup_.packing.transposed(args.o, head, tokens, s.v_transposed);
+    values.transposed(args.dout, head, tokens, s.k_transposed);
+    values.transposed(args.o, head, tokens, s.v_transposed);
     std::array<float, kPanelKeys> sums;
-    setup_.kernels->dots({s.k_transposed, s.v_transposed, setup_.packing.dim_words(), sums.data()});
+    setup_.kernels->dots({s.k_transposed, s.v_transposed, values.dim_words(), sums.data()});
     std::copy_n(sums.data(), tokens.size(), out + first);
   }
 }
@@ -175,8 +176,9 @@ void Backward::run_chunk(const BackwardArgs& args, int kv_head, std::int64_t chu
                          const BackwardScratch& s) {
   const Range keys{chunk * kChunkKeys, std::min((chunk + 1) * kChunkKeys, setup_.problem.tokens_k)};
   const std::int64_t columns = setup_.packing.columns();
+  const std::int64_t value_columns = setup_.value_packing.columns();
   std::fill_n(s.dk, kChunkKeys * columns, 0.0F);
-  std::fill_n(s.dv, kChunkKeys * columns, 0.0F);
+  std::fill_n(s.dv, kChunkKeys * value_columns, 0.0F);
   pack_chunk(args, kv_head, keys, s);
   const int group = setup_.problem.group_size();
   for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
@@ -194,18 +196,19 @@ void Backward::run_chunk(const BackwardArgs& args, int kv_head, std::int64_t chu
     }
   }
   write_rows(args.dk, kv_head, keys, s.dk, columns, setup_.problem.scale(), args.accumulate);
-  write_rows(args.dv, kv_head, keys, s.dv, columns, 1.0F, args.accumulate);
+  write_rows(args.dv, kv_head, keys, s.dv, value_columns, 1.0F, args.accumulate);
 }
 
 void Backward::pack_chunk(const BackwardArgs& args, int kv_head, Range keys,
                           const BackwardScratch& s) const {
   const Packing& packing = setup_.packing;
+  const Packing& values = setup_.value_packing;
   for (std::int64_t panel = 0; panel < kChunkPanels; ++panel) {
     const std::int64_t first = keys.begin + panel * kPanelKeys;
     if (first >= keys.end) break;
     const Range tokens{first, std::min(first + kPanelKeys, keys.end)};
     packing.transposed(args.k, kv_head, tokens, s.k_transposed + panel * packing.panel_words());
-    packing.transposed(args.v, kv_head, tokens, s.v_transposed + panel * packing.panel_words());
+    values.transposed(args.v, kv_head, tokens, s.v_transposed + panel * values.panel_words());
   }
   packing.stacked(args.k, kv_head, keys, kChunkKeys, s.k_stacked);
 }
@@ -213,12 +216,13 @@ void Backward::pack_chunk(const BackwardArgs& args, int kv_head, Range keys,
 void Backward::pack_tile(const BackwardArgs& args, int head, Range rows,
                          const BackwardScratch& s) const {
   const Packing& packing = setup_.packing;
+  const Packing& values = setup_.value_packing;
   const std::int64_t padded = round_up(rows.size(), kGroupRows);
   packing.rows(args.q, head, rows, padded, s.q_rows);
-  packing.rows(args.dout, head, rows, padded, s.do_rows);
+  values.rows(args.dout, head, rows, padded, s.do_rows);
   if (!packing.rows_are_stacked()) {
     packing.stacked(args.q, head, rows, padded, s.q_stacked);
-    packing.stacked(args.dout, head, rows, padded, s.do_stacked);
+    values.stacked(args.dout, head, rows, padded, s.do_stacked);
   }
   // Padding rows contribute nothing: P is 0 or 1 but dO is 0, and dS is 0.
   std::fill_n(s.lse_log2, kTileRows, 0.0F);

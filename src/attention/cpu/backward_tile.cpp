@@ -25,20 +25,24 @@ class Carver {
   std::int64_t used_ = 0;
 };
 
-BackwardScratch carve_from(Carver& carver, const Packing& packing, bool pairs) {
+BackwardScratch carve_from(Carver& carver, const BlockedSetup& setup) {
+  const Packing& packing = setup.packing;
+  const Packing& values = setup.value_packing;
+  const bool pairs = setup.kernels->pairs;
   const std::int64_t columns = packing.columns();
   const std::int64_t tile_words = packing.token_words(kTileRows);
   const std::int64_t pair_rows = pairs ? kGroupRows : 0;
   BackwardScratch s{};
   s.k_transposed = carver.take(kChunkPanels * packing.panel_words());
-  s.v_transposed = carver.take(kChunkPanels * packing.panel_words());
+  s.v_transposed = carver.take(kChunkPanels * values.panel_words());
   s.k_stacked = carver.take(packing.token_words(kChunkKeys) * columns);
   s.dk = carver.take(kChunkKeys * columns);
-  s.dv = carver.take(kChunkKeys * columns);
+  s.dv = carver.take(kChunkKeys * values.columns());
   s.q_rows = carver.take(kTileRows * packing.row_stride());
-  s.do_rows = carver.take(kTileRows * packing.row_stride());
+  s.do_rows = carver.take(kTileRows * values.row_stride());
   s.q_stacked = packing.rows_are_stacked() ? s.q_rows : carver.take(tile_words * columns);
-  s.do_stacked = packing.rows_are_stacked() ? s.do_rows : carver.take(tile_words * columns);
+  s.do_stacked =
+      packing.rows_are_stacked() ? s.do_rows : carver.take(tile_words * values.columns());
   s.lse_log2 = carver.take(kTileRows);
   s.delta = carver.take(kTileRows);
   s.dq = carver.take(kTileRows * columns);
@@ -61,6 +65,7 @@ class TileBackward {
  public:
   TileBackward(const BlockedSetup& setup, const TileVisit& visit, const BackwardScratch& scratch)
       : packing_(setup.packing),
+        values_(setup.value_packing),
         kernels_(*setup.kernels),
         scale_log2_(setup.scale_log2()),
         capped_(setup.capped()),
@@ -88,8 +93,8 @@ class TileBackward {
     for (const ScorePanel& score_panel : group_panels.all()) {
       GroupSpan& span = spans_[static_cast<std::size_t>(score_panel.panel % kChunkPanels)];
       span = {std::min(span.begin, group), group + 1};
-      score_product(s_.q_rows, s_.k_transposed, group, score_panel, scores);
-      score_product(s_.do_rows, s_.v_transposed, group, score_panel, score_grads);
+      score_product(packing_, s_.q_rows, s_.k_transposed, group, score_panel, scores);
+      score_product(values_, s_.do_rows, s_.v_transposed, group, score_panel, score_grads);
     }
     if (capped_) kernels_.cap({scores, group_panels.panels(), cap_factor_});
     kernels_.gradient({scores, score_grads, group_panels.panels(), scale_log2_,
@@ -114,15 +119,15 @@ class TileBackward {
     }
   }
 
-  /// out = left (8 rows) · a transposed panel.
-  void score_product(const Word* left, const Word* transposed, int group,
+  /// out = left (8 rows) · a transposed panel, both by `packing`.
+  void score_product(const Packing& packing, const Word* left, const Word* transposed, int group,
                      const ScorePanel& score_panel, float* out) const {
-    kernels_.product({.a = left + group * kGroupRows * packing_.row_stride(),
-                      .a_row = packing_.row_stride(),
+    kernels_.product({.a = left + group * kGroupRows * packing.row_stride(),
+                      .a_row = packing.row_stride(),
                       .a_step = 1,
-                      .b = transposed + score_panel.panel % kChunkPanels * packing_.panel_words(),
+                      .b = transposed + score_panel.panel % kChunkPanels * packing.panel_words(),
                       .b_step = kPanelKeys,
-                      .steps = packing_.dim_words(),
+                      .steps = packing.dim_words(),
                       .c = out + score_panel.column,
                       .c_row = kScoreStride});
   }
@@ -131,13 +136,14 @@ class TileBackward {
   void query_gradient(const GroupPanels& group_panels, int group, const Word* ds) const {
     for (const KeyRun& run : group_panels.runs()) {
       const std::int64_t first_word = packing_.token_words(run.column);
-      kernels_.product(over_columns({.a = ds + first_word,
-                                     .a_row = packing_.token_words(kScoreStride),
-                                     .a_step = 1,
-                                     .b = s_.k_stacked + first_word * packing_.columns(),
-                                     .b_step = packing_.columns(),
-                                     .steps = packing_.token_words(run.keys),
-                                     .c = s_.dq + group * kGroupRows * packing_.columns()}));
+      kernels_.product(
+          over_columns(packing_, {.a = ds + first_word,
+                                  .a_row = packing_.token_words(kScoreStride),
+                                  .a_step = 1,
+                                  .b = s_.k_stacked + first_word * packing_.columns(),
+                                  .b_step = packing_.columns(),
+                                  .steps = packing_.token_words(run.keys),
+                                  .c = s_.dq + group * kGroupRows * packing_.columns()}));
     }
   }
 
@@ -145,36 +151,39 @@ class TileBackward {
   void keys_of_panel(int panel) const {
     const GroupSpan span = spans_[static_cast<std::size_t>(panel)];
     if (span.begin >= span.end) return;
-    const std::int64_t step =
-        packing_.rows_are_stacked() ? packing_.row_stride() : packing_.columns();
     const std::int64_t first_word = packing_.token_words(span.begin * kGroupRows);
     const std::int64_t steps = packing_.token_words((span.end - span.begin) * kGroupRows);
     for (int key = panel * kPanelKeys; key < (panel + 1) * kPanelKeys; key += kGroupRows) {
       const std::int64_t left = first_word * kScoreStride + key;
-      const Product product =
-          over_columns({.a_row = 1, .a_step = kScoreStride, .b_step = step, .steps = steps});
-      Product dv = product, dk = product;
-      dv.a = s_.p + left;
-      dv.b = s_.do_stacked + first_word * step;
-      dv.c = s_.dv + key * packing_.columns();
-      dk.a = s_.ds + left;
-      dk.b = s_.q_stacked + first_word * step;
-      dk.c = s_.dk + key * packing_.columns();
-      kernels_.product(dv);
-      kernels_.product(dk);
+      add_keys(values_, s_.p + left, s_.do_stacked, first_word, steps, s_.dv, key);
+      add_keys(packing_, s_.ds + left, s_.q_stacked, first_word, steps, s_.dk, key);
     }
   }
 
+  /// sums[key, …] += leftᵀ · stacked[first_word, first_word + steps), of 8 keys by `packing`.
+  void add_keys(const Packing& packing, const Word* left, const Word* stacked,
+                std::int64_t first_word, std::int64_t steps, float* sums, int key) const {
+    const std::int64_t step = packing.rows_are_stacked() ? packing.row_stride() : packing.columns();
+    kernels_.product(over_columns(packing, {.a = left,
+                                            .a_row = 1,
+                                            .a_step = kScoreStride,
+                                            .b = stacked + first_word * step,
+                                            .b_step = step,
+                                            .steps = steps,
+                                            .c = sums + key * packing.columns()}));
+  }
+
   /// Completes a product that accumulates into [8, columns].
-  Product over_columns(Product x) const {
+  static Product over_columns(const Packing& packing, Product x) {
     x.b_panel = kPanelKeys;
-    x.panels = static_cast<int>(packing_.columns() / kPanelKeys);
-    x.c_row = packing_.columns();
+    x.panels = static_cast<int>(packing.columns() / kPanelKeys);
+    x.c_row = packing.columns();
     x.add = true;
     return x;
   }
 
-  const Packing& packing_;
+  const Packing& packing_;  ///< of q, k and their gradients
+  const Packing& values_;   ///< of dO, v and dv
   const MicroKernels& kernels_;
   const float scale_log2_;
   const bool capped_;
@@ -186,15 +195,15 @@ class TileBackward {
 
 }  // namespace
 
-std::int64_t BackwardScratch::words(const Packing& packing, bool pairs) {
+std::int64_t BackwardScratch::words(const BlockedSetup& setup) {
   Carver carver(nullptr);
-  carve_from(carver, packing, pairs);
+  carve_from(carver, setup);
   return carver.used();
 }
 
-BackwardScratch BackwardScratch::carve(Word* base, const Packing& packing, bool pairs) {
+BackwardScratch BackwardScratch::carve(Word* base, const BlockedSetup& setup) {
   Carver carver(base);
-  return carve_from(carver, packing, pairs);
+  return carve_from(carver, setup);
 }
 
 void backward_tile(const BlockedSetup& setup, const TileVisit& visit,

@@ -8,14 +8,15 @@
 namespace longca::cpu {
 
 /// One thread's buffers of the backward pass for a key chunk and a query tile. The suffixes rows,
-/// transposed and stacked are Packing's layouts; columns is the padded head dimension.
+/// transposed and stacked are Packing's layouts, those of v and dO by the packing of values;
+/// columns is the padded dimension of the tensor.
 struct BackwardScratch {
   // Of the key chunk.
   Word* k_transposed;  ///< [kChunkPanels, dim words, 32]
-  Word* v_transposed;  ///< likewise
+  Word* v_transposed;  ///< likewise, by the words of v
   Word* k_stacked;     ///< [token words of kChunkKeys, columns]
   float* dk;           ///< [kChunkKeys, columns], without the softmax scale
-  float* dv;           ///< [kChunkKeys, columns]
+  float* dv;           ///< [kChunkKeys, columns of v]
   // Of the query tile; rows past its end are 0.
   Word* q_rows;      ///< [kTileRows, row stride]
   Word* do_rows;     ///< likewise
@@ -32,8 +33,8 @@ struct BackwardScratch {
   Word* ds_rows;       ///< pairs: [8, kScoreStride / 2]
 
   /// Words per thread.
-  static std::int64_t words(const Packing& packing, bool pairs);
-  static BackwardScratch carve(Word* base, const Packing& packing, bool pairs);
+  static std::int64_t words(const BlockedSetup& setup);
+  static BackwardScratch carve(Word* base, const BlockedSetup& setup);
 };
 
 /// A query tile and its panels in one key chunk.

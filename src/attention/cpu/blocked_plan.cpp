@@ -54,6 +54,7 @@ BlockedSetup::BlockedSetup(const Problem& shape, const Mask& mask, const Blocked
     : problem(shape),
       kernels(&choose_kernels(shape, options)),
       packing(shape.dtype, shape.head_dim, *kernels),
+      value_packing(shape.dtype, shape.value_dim(), *kernels),
       pool(options.pool ? options.pool : &ThreadPool::global()),
       heads(plan_heads(mask, options.cut, *pool)) {}
 
@@ -115,6 +116,7 @@ std::unique_ptr<Kernel> make_flash_cpu() {
                    .origin = "here",
                    .dtypes = {DType::float32, DType::bfloat16},
                    .head_dims = {},
+                   .value_dims = true,
                    .deterministic = true,
                    .sinks = true,
                    .softcap = true},
@@ -129,6 +131,7 @@ std::unique_ptr<Kernel> make_block_sparse_cpu() {
           .origin = "here",
           .dtypes = {DType::float32, DType::bfloat16},
           .head_dims = {},
+          .value_dims = true,
           .static_masks = false,
           .deterministic = true,
           .sinks = true,

@@ -29,7 +29,8 @@ struct BlockedOptions {
 struct BlockedSetup {
   Problem problem;
   const MicroKernels* kernels;
-  Packing packing;
+  Packing packing;        ///< of q and k, and what is summed like them
+  Packing value_packing;  ///< of v, o and dO
   ThreadPool* pool;
   std::vector<HeadTiles> heads;  ///< per head of the mask
 

@@ -63,7 +63,7 @@ struct Forward::Scratch {
   Word* queries;         ///< [kTileRows, row stride]
   float* scores;         ///< [8, kScoreStride]; overwritten by float32 weights
   Word* weights;         ///< pairs: [8, kScoreStride / 2]
-  float* o;              ///< [kTileRows, columns] sums of weights · values
+  float* o;              ///< [kTileRows, columns of v] sums of weights · values
   SoftmaxState* states;  ///< [kTileGroups]
 };
 
@@ -71,10 +71,11 @@ Forward::Forward(const BlockedSetup& setup)
     : setup_(setup), panels_(round_up(setup.problem.tokens_k, kPanelKeys) / kPanelKeys) {
   const Packing& packing = setup.packing;
   key_words_ = panels_ * packing.panel_words();
-  value_words_ = packing.token_words(panels_ * kPanelKeys) * packing.columns();
+  const Packing& values = setup.value_packing;
+  value_words_ = values.token_words(panels_ * kPanelKeys) * values.columns();
   constexpr std::int64_t kStateWords = kTileGroups * std::int64_t{sizeof(SoftmaxState)} / 4;
   scratch_words_ = round_up(kTileRows * packing.row_stride() + kGroupRows * kScoreStride * 2 +
-                                kTileRows * packing.columns() + kStateWords,
+                                kTileRows * values.columns() + kStateWords,
                             1024) +
                    16;
   keys_ = HostBuffer(setup.problem.heads_k * key_words_ * 4);
@@ -109,7 +110,7 @@ Forward::Scratch Forward::scratch_of(int worker) const {
   s.scores = s.queries + kTileRows * packing.row_stride();
   s.weights = setup_.kernels->pairs ? s.scores + kGroupRows * kScoreStride : s.scores;
   s.o = s.scores + 2 * kGroupRows * kScoreStride;
-  s.states = reinterpret_cast<SoftmaxState*>(s.o + kTileRows * packing.columns());
+  s.states = reinterpret_cast<SoftmaxState*>(s.o + kTileRows * setup_.value_packing.columns());
   return s;
 }
 
@@ -129,15 +130,16 @@ void Forward::pack_panel(const ForwardArgs& args, std::int64_t kv_head, std::int
   const Range tokens{token, std::min(token + kPanelKeys, setup_.problem.tokens_k)};
   packing.transposed(args.k, kv_head, tokens,
                      keys_.as<Word>() + kv_head * key_words_ + panel * packing.panel_words());
-  packing.stacked(
+  const Packing& values = setup_.value_packing;
+  values.stacked(
       args.v, kv_head, tokens, kPanelKeys,
-      values_.as<Word>() + kv_head * value_words_ + packing.token_words(token) * packing.columns());
+      values_.as<Word>() + kv_head * value_words_ + values.token_words(token) * values.columns());
 }
 
 void Forward::run_tile(const ForwardArgs& args, const Item& item, Scratch scratch) {
   const HeadTiles& head = setup_.tiles(item.head);
   const QueryTile& tile = head.tiles[static_cast<std::size_t>(item.tile)];
-  const std::int64_t columns = setup_.packing.columns();
+  const std::int64_t columns = setup_.value_packing.columns();
   const int groups = static_cast<int>((tile.rows.size() + kGroupRows - 1) / kGroupRows);
   setup_.packing.rows(args.q, item.head, tile.rows, groups * kGroupRows, scratch.queries);
   std::fill_n(scratch.o, groups * kGroupRows * columns, 0.0F);
@@ -186,21 +188,21 @@ void Forward::step(const HeadTiles& head, std::span<const PanelRef> panels, int 
   if (setup_.capped()) kernels.cap({s.scores, group_panels.panels(), setup_.cap_factor()});
   SoftmaxState& state = s.states[group];
   kernels.softmax({s.scores, s.weights, group_panels.panels(), setup_.scale_log2(), &state});
-  float* o = s.o + group * kGroupRows * packing.columns();
-  kernels.rescale(o, packing.columns(), packing.columns(), state.alpha);
+  const std::int64_t columns = setup_.value_packing.columns();
+  float* o = s.o + group * kGroupRows * columns;
+  kernels.rescale(o, columns, columns, state.alpha);
 
   Product out{.a_row = packing.token_words(kScoreStride),
               .a_step = 1,
-              .b_step = packing.columns(),
+              .b_step = columns,
               .b_panel = kPanelKeys,
-              .panels = static_cast<int>(packing.columns() / kPanelKeys),
+              .panels = static_cast<int>(columns / kPanelKeys),
               .c = o,
-              .c_row = packing.columns(),
+              .c_row = columns,
               .add = true};
   for (const KeyRun& run : group_panels.runs()) {
     out.a = s.weights + packing.token_words(run.column);
-    out.b = values_.as<Word>() + kv_head * value_words_ +
-            packing.token_words(run.key) * packing.columns();
+    out.b = values_.as<Word>() + kv_head * value_words_ + packing.token_words(run.key) * columns;
     out.steps = packing.token_words(run.keys);
     kernels.product(out);
   }

@@ -37,7 +37,7 @@ class Forward {
   std::int64_t scratch_words_;
   std::vector<Item> items_;  ///< in launch order
   HostBuffer keys_;          ///< [heads_k, panels, dim words, 32]
-  HostBuffer values_;        ///< [heads_k, token words, columns]
+  HostBuffer values_;        ///< [heads_k, token words, columns of v]
   HostBuffer scratch_;       ///< [threads]
 };
 

@@ -84,13 +84,13 @@ class NaivePlan final : public Plan {
         scores_(floats(tq_ * tk_)),
         queries_(floats(tq_ * d_)),
         keys_(floats(tk_ * d_)),
-        values_(floats(tk_ * d_)),
-        result_(floats(tq_ * d_)) {
+        values_(floats(tk_ * dv_)),
+        result_(floats(tq_ * std::max(d_, dv_))) {
     if (!problem.backward) return;
     score_gradients_ = floats(tq_ * tk_);
-    output_gradients_ = floats(tq_ * d_);
+    output_gradients_ = floats(tq_ * dv_);
     keys_gradient_ = floats(tk_ * d_);
-    values_gradient_ = floats(tk_ * d_);
+    values_gradient_ = floats(tk_ * dv_);
   }
 
   void forward(const ForwardArgs& args) override {
@@ -103,7 +103,7 @@ class NaivePlan final : public Plan {
           lse[q] = softmax_row(score_row(q), tk_, allowed(head, q), score_scale());
         }
       });
-      multiply({scores_.as<float>(), tk_}, values_.as<float>(), d_, result_.as<float>(), d_, tq_,
+      multiply({scores_.as<float>(), tk_}, values_.as<float>(), dv_, result_.as<float>(), dv_, tq_,
                tk_);
       if (args.sink != nullptr) add_sinks(args.sink[head], lse);
       store_output(args, head, lse);
@@ -115,7 +115,7 @@ class NaivePlan final : public Plan {
     if (args.dsink != nullptr && !args.accumulate) std::fill_n(args.dsink, problem_.heads_q, 0.0F);
     for (std::int64_t head_k = 0; head_k < problem_.heads_k; ++head_k) {
       std::fill_n(keys_gradient_.as<float>(), tk_ * d_, 0.0F);
-      std::fill_n(values_gradient_.as<float>(), tk_ * d_, 0.0F);
+      std::fill_n(values_gradient_.as<float>(), tk_ * dv_, 0.0F);
       for (std::int64_t i = 0; i < problem_.group_size(); ++i) {
         backward_head(args, head_k * problem_.group_size() + i);
       }
@@ -174,19 +174,19 @@ class NaivePlan final : public Plan {
 
   void add_sinks(float sink, std::span<float> lse) {
     for (std::int64_t row = 0; row < tq_; ++row) {
-      add_sink(result_.as<float>() + row * d_, lse[static_cast<std::size_t>(row)], sink, d_);
+      add_sink(result_.as<float>() + row * dv_, lse[static_cast<std::size_t>(row)], sink, dv_);
     }
   }
 
   void store_output(const ForwardArgs& args, std::int64_t head, std::span<const float> lse) {
     for_row_blocks(tq_, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t q = begin; q < end; ++q) {
-        const float* row = result_.as<float>() + q * d_;
+        const float* row = result_.as<float>() + q * dv_;
         if (args.accumulate) {
-          merge_row(args.o.row<float>(q, head), args.lse.head(head)[q], row, lse[q], d_);
+          merge_row(args.o.row<float>(q, head), args.lse.head(head)[q], row, lse[q], dv_);
           continue;
         }
-        for (std::int64_t c = 0; c < d_; ++c) args.o.row<T>(q, head)[c] = T(row[c]);
+        for (std::int64_t c = 0; c < dv_; ++c) args.o.row<T>(q, head)[c] = T(row[c]);
         args.lse.head(head)[q] = lse[q];
       }
     });
@@ -200,13 +200,13 @@ class NaivePlan final : public Plan {
     compute_scores(args.q, args.k, head);
     load_head<T>(args.dout, head, dout);
     load_transposed<T>(args.v, head_k, values_.as<float>());
-    multiply({dout, d_}, values_.as<float>(), tk_, ds, tk_, tq_, d_);  // dP
+    multiply({dout, dv_}, values_.as<float>(), tk_, ds, tk_, tq_, dv_);  // dP
     score_gradient(args, head);
     load_head<T>(args.k, head_k, keys_.as<float>());
     multiply({ds, tk_}, keys_.as<float>(), d_, result_.as<float>(), d_, tq_, tk_);
     store_gradient<T>(result_.as<float>(), args.dq, head, args.accumulate);
     for_row_blocks(tk_, [&](std::int64_t begin, std::int64_t end) {
-      add_product({p, 1, tk_}, dout, d_, values_gradient_.as<float>(), d_, begin, end, tq_);
+      add_product({p, 1, tk_}, dout, dv_, values_gradient_.as<float>(), dv_, begin, end, tq_);
       add_product({ds, 1, tk_}, queries_.as<float>(), d_, keys_gradient_.as<float>(), d_, begin,
                   end, tq_);
     });
@@ -222,10 +222,10 @@ class NaivePlan final : public Plan {
         float* p = score_row(q);
         if (!slopes.empty()) cap_slopes(p, tk_, problem_.softcap, slopes.data());
         weights_row(p, tk_, allowed(head, q), score_scale(), args.lse.head(head)[q]);
-        const float* dout = output_gradients_.as<float>() + q * d_;
+        const float* dout = output_gradients_.as<float>() + q * dv_;
         const float delta = args.o.dtype == DType::float32
-                                ? dot(dout, args.o.row<float>(q, head), d_)
-                                : dot(dout, args.o.row<BFloat16>(q, head), d_);
+                                ? dot(dout, args.o.row<float>(q, head), dv_)
+                                : dot(dout, args.o.row<BFloat16>(q, head), dv_);
         float* ds = score_gradients_.as<float>() + q * tk_;
         for (std::int64_t k = 0; k < tk_; ++k) ds[k] = p[k] * (ds[k] - delta) * problem_.scale();
         for (std::size_t k = 0; k < slopes.size(); ++k) ds[k] *= slopes[k];
@@ -244,16 +244,17 @@ class NaivePlan final : public Plan {
   std::int64_t tq_ = problem_.tokens_q;
   std::int64_t tk_ = problem_.tokens_k;
   std::int64_t d_ = problem_.head_dim;
+  std::int64_t dv_ = problem_.value_dim();
   RowIntervals intervals_;
   HostBuffer scores_;            ///< [tq, tk]: q·kᵀ, then P
   HostBuffer queries_;           ///< [tq, d]
   HostBuffer keys_;              ///< [d, tk], or [tk, d]
-  HostBuffer values_;            ///< [tk, d], or [d, tk]
-  HostBuffer result_;            ///< [tq, d]: o, or dq
+  HostBuffer values_;            ///< [tk, dv], or [dv, tk]
+  HostBuffer result_;            ///< [tq, dv]: o, or [tq, d]: dq
   HostBuffer score_gradients_;   ///< [tq, tk]: dP, then dS; backward only, as the following
-  HostBuffer output_gradients_;  ///< [tq, d]
+  HostBuffer output_gradients_;  ///< [tq, dv]
   HostBuffer keys_gradient_;     ///< [tk, d], summed over the query heads of a KV head
-  HostBuffer values_gradient_;   ///< [tk, d], likewise
+  HostBuffer values_gradient_;   ///< [tk, dv], likewise
 };
 
 class NaiveCpu final : public Kernel {
@@ -277,6 +278,7 @@ class NaiveCpu final : public Kernel {
       .device = DeviceKind::cpu,
       .dtypes = {DType::float32, DType::bfloat16},
       .head_dims = {},
+      .value_dims = true,
       .deterministic = true,
       .sinks = true,
       .softcap = true,

@@ -15,11 +15,11 @@ class Packing {
  public:
   Packing(DType dtype, std::int64_t dim, const MicroKernels& kernels);
 
-  /// Words of the head dimension as the reduction: dim, or half of it with pairs.
+  /// Words of the tensors' dimension as the reduction: dim, or half of it with pairs.
   std::int64_t dim_words() const { return dim_words_; }
   /// Words between the rows of layout `rows`.
   std::int64_t row_stride() const { return row_stride_; }
-  /// The head dimension as columns of a product: dim rounded up to whole panels.
+  /// The dimension as columns of a product: dim rounded up to whole panels.
   std::int64_t columns() const { return columns_; }
   /// Whether `rows` equals `stacked` except for the stride, as for float32 words.
   bool rows_are_stacked() const { return !pairs_; }

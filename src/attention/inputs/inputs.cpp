@@ -226,13 +226,13 @@ Inputs make_inputs(const Problem& problem, std::uint64_t seed, InputStyle style,
                    std::span<const std::int64_t> documents) {
   check_dtype(problem.dtype);
   MemoryTracker& memory = Device::get(problem.device).memory();
-  const auto tensor = [&](std::int64_t tokens, int heads) {
-    return Tensor(memory, problem.dtype, tokens, heads, problem.head_dim);
+  const auto tensor = [&](std::int64_t tokens, int heads, int dim) {
+    return Tensor(memory, problem.dtype, tokens, heads, dim);
   };
-  Inputs inputs{tensor(problem.tokens_q, problem.heads_q),
-                tensor(problem.tokens_k, problem.heads_k),
-                tensor(problem.tokens_k, problem.heads_k),
-                tensor(problem.tokens_q, problem.heads_q),
+  Inputs inputs{tensor(problem.tokens_q, problem.heads_q, problem.head_dim),
+                tensor(problem.tokens_k, problem.heads_k, problem.head_dim),
+                tensor(problem.tokens_k, problem.heads_k, problem.value_dim()),
+                tensor(problem.tokens_q, problem.heads_q, problem.value_dim()),
                 {}};
   const Range queries{0, problem.tokens_q};
   const Range keys{0, problem.tokens_k};

@@ -15,7 +15,7 @@ namespace longca {
 struct TileTerms {
   double squared = 0;          ///< Σ over rows of t, the row's Σ‖term‖²
   double of_rows_squared = 0;  ///< Σ t²
-  /// Of gradients of scores: `squared` with ‖dO‖ ‖v‖ / √d, the deviation of dP over random values,
+  /// Of gradients of scores: `squared` with ‖dO‖ ‖v‖ / √dv, the deviation of dP over random values,
   /// in the place of |dP| + |delta|.
   double expected = 0;
   /// With a softcap: `squared` with 1 in the place of the slopes 1 − tanh², and the largest capped

@@ -72,11 +72,17 @@ void allow_small_weights(std::vector<LseError>& rows, const ShareOfSmallWeights&
 
 }  // namespace
 
-void check_shape(const char* name, const ConstTensorView& x, std::int64_t tokens, int heads,
-                 const Problem& problem) {
-  LONGCA_CHECK(x.tokens == tokens && x.heads == heads && x.dim == problem.head_dim,
+void check_shape(OutputKind output, const ConstTensorView& x, const Problem& problem) {
+  constexpr const char* kNames[] = {"o", "dq", "dk", "dv"};
+  const char* const name = kNames[static_cast<std::size_t>(output)];
+  const bool of_queries = output == OutputKind::o || output == OutputKind::dq;
+  const bool of_values = output == OutputKind::o || output == OutputKind::dv;
+  const std::int64_t tokens = of_queries ? problem.tokens_q : problem.tokens_k;
+  const int heads = of_queries ? problem.heads_q : problem.heads_k;
+  const int dim = of_values ? problem.value_dim() : problem.head_dim;
+  LONGCA_CHECK(x.tokens == tokens && x.heads == heads && x.dim == dim,
                "{} is [{}, {}, {}] instead of [{}, {}, {}]", name, x.tokens, x.heads, x.dim, tokens,
-               heads, problem.head_dim);
+               heads, dim);
   LONGCA_CHECK(x.dtype == problem.dtype || x.dtype == DType::float32, "{} is {} in a problem of {}",
                name, to_string(x.dtype), to_string(problem.dtype));
 }

@@ -13,9 +13,10 @@
 
 namespace longca {
 
-/// Checks that `x` is [tokens, heads, dim of the problem] of the problem's dtype or float32.
-void check_shape(const char* name, const ConstTensorView& x, std::int64_t tokens, int heads,
-                 const Problem& problem);
+/// Check that `x` is [tokens, heads, dim] of the problem's dtype or float32: dq as the queries, dk
+/// as the keys with head_dim, o as the queries, dv as the keys with value_dim.
+enum class OutputKind : std::uint8_t { o, dq, dk, dv };
+void check_shape(OutputKind output, const ConstTensorView& x, const Problem& problem);
 
 /// The names of an output, its heads and its tokens in a verdict's reason.
 struct OutputName {

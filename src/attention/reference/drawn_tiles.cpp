@@ -15,7 +15,7 @@ constexpr double kShareOfBudget = 0.25;
 constexpr double kGflopsOfBfloat16 = 30'000;
 constexpr double kGflopsOfFloat32 = 12'000;
 /// FLOPs per cell and dimension of the products for a pair of tiles, emulation included: 6, 8, 6
-/// and 8 for O, dQ, dV and dK.
+/// and 8 for O, dQ, dV and dK. Of a smaller v, its products are estimated as those of q and k.
 constexpr double kFlopsPerCell = 28;
 
 /// Non-empty pairs of tiles, mean over the heads; for block lists estimated by their area.

@@ -58,11 +58,12 @@ std::vector<double> exact_scores(std::span<const float> q, std::span<const float
 
 ExactRow exact_row(const HeadValues& head, std::int64_t row, std::span<const Range> keys) {
   const int dim = head.dim;
+  const int value_dim = head.value_dim;
   const float* q = row_of(head.q, row, dim);
-  const float* dout = row_of(head.dout, row, dim);
+  const float* dout = row_of(head.dout, row, value_dim);
   ExactRow out;
-  out.o.resize(static_cast<std::size_t>(dim));
-  out.dq.resize(out.o.size());
+  out.o.resize(static_cast<std::size_t>(value_dim));
+  out.dq.resize(static_cast<std::size_t>(dim));
   const std::vector<double> scores =
       exact_scores({q, static_cast<std::size_t>(dim)}, head.k, dim, head.scale, head.softcap, keys);
   double largest = head.sink ? double{*head.sink} : -std::numeric_limits<double>::infinity();
@@ -76,18 +77,20 @@ ExactRow exact_row(const HeadValues& head, std::int64_t row, std::span<const Ran
   }
   std::size_t i = 0;
   for_tokens(keys, [&](std::int64_t k) {
-    const float* v = row_of(head.v, k, dim);
+    const float* v = row_of(head.v, k, value_dim);
     const double p = std::exp(scores[i++] - out.lse);
     add_scaled(p, v, out.o);
-    out.o_magnitude += p * p * dot(v, v, dim);
+    out.o_magnitude += p * p * dot(v, v, value_dim);
   });
-  for (int c = 0; c < dim; ++c) out.delta += double{dout[c]} * out.o[static_cast<std::size_t>(c)];
+  for (int c = 0; c < value_dim; ++c) {
+    out.delta += double{dout[c]} * out.o[static_cast<std::size_t>(c)];
+  }
   i = 0;
   for_tokens(keys, [&](std::int64_t k) {
     const float* key = row_of(head.k, k, dim);
     const double score = scores[i++];
     const double p = std::exp(score - out.lse);
-    const double dp = dot(dout, row_of(head.v, k, dim), dim);
+    const double dp = dot(dout, row_of(head.v, k, value_dim), value_dim);
     const double slope = slope_of(score, head.softcap);
     add_scaled(head.scale * p * slope * (dp - out.delta), key, out.dq);
     const double term = head.scale * p * (std::abs(dp) + std::abs(out.delta));
@@ -101,22 +104,23 @@ ExactRow exact_row(const HeadValues& head, std::int64_t row, std::span<const Ran
 ExactKey exact_key(const HeadValues& head, std::int64_t key, std::span<const Range> queries,
                    const RowLookup& rows) {
   const int dim = head.dim;
+  const int value_dim = head.value_dim;
   const float* k = row_of(head.k, key, dim);
-  const float* v = row_of(head.v, key, dim);
+  const float* v = row_of(head.v, key, value_dim);
   ExactKey out;
   out.dk.resize(static_cast<std::size_t>(dim));
-  out.dv.resize(out.dk.size());
+  out.dv.resize(static_cast<std::size_t>(value_dim));
   for_tokens(queries, [&](std::int64_t row) {
     const float* q = row_of(head.q, row, dim);
-    const float* dout = row_of(head.dout, row, dim);
+    const float* dout = row_of(head.dout, row, value_dim);
     const double delta = rows.delta(row);
     const double score = capped(head.scale * dot(q, k, dim), head.softcap);
     const double p = std::exp(score - rows.lse(row));
-    const double dp = dot(dout, v, dim);
+    const double dp = dot(dout, v, value_dim);
     add_scaled(p, dout, out.dv);
     add_scaled(head.scale * p * slope_of(score, head.softcap) * (dp - delta), q, out.dk);
     const double term = head.scale * p * (std::abs(dp) + std::abs(delta));
-    out.dv_magnitude += p * p * dot(dout, dout, dim);
+    out.dv_magnitude += p * p * dot(dout, dout, value_dim);
     out.dk_magnitude += term * term * dot(q, q, dim);
   });
   out.dk_magnitude = std::sqrt(out.dk_magnitude);
@@ -129,10 +133,8 @@ void add(const ExactKey& part, ExactKey& sum) {
     sum = part;
     return;
   }
-  for (std::size_t c = 0; c < sum.dk.size(); ++c) {
-    sum.dk[c] += part.dk[c];
-    sum.dv[c] += part.dv[c];
-  }
+  for (std::size_t c = 0; c < sum.dk.size(); ++c) sum.dk[c] += part.dk[c];
+  for (std::size_t c = 0; c < sum.dv.size(); ++c) sum.dv[c] += part.dv[c];
   sum.dk_magnitude = std::hypot(sum.dk_magnitude, part.dk_magnitude);
   sum.dv_magnitude = std::hypot(sum.dv_magnitude, part.dv_magnitude);
 }

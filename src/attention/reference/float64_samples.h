@@ -11,10 +11,12 @@
 
 namespace longca {
 
-/// The values of one query head and its KV head in host memory, float32 [tokens, dim].
+/// The values of one query head and its KV head in host memory, float32: q and k [tokens, dim], v
+/// and dO [tokens, value_dim].
 struct HeadValues {
   std::vector<float> q, k, v, dout;
   int dim = 0;
+  int value_dim = 0;
   double scale = 1;
   double softcap = 0;         ///< Problem::softcap
   std::optional<float> sink;  ///< of the query head, if the problem has sinks
@@ -22,15 +24,15 @@ struct HeadValues {
 
 /// One query row of a head in float64.
 struct ExactRow {
-  double lse = 0;    ///< −∞ without keys and sink
-  double delta = 0;  ///< dO · O
-  std::vector<double> o, dq;
+  double lse = 0;                            ///< −∞ without keys and sink
+  double delta = 0;                          ///< dO · O
+  std::vector<double> o, dq;                 ///< [value_dim], [dim]
   double o_magnitude = 0, dq_magnitude = 0;  ///< √Σ ‖term‖², to which rounding errors scale
 };
 
 /// One key of a KV head in float64, summed over query heads.
 struct ExactKey {
-  std::vector<double> dk, dv;
+  std::vector<double> dk, dv;  ///< [dim], [value_dim]
   double dk_magnitude = 0, dv_magnitude = 0;
 };
 

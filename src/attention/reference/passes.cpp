@@ -103,6 +103,7 @@ TilePasses<Real>::TilePasses(const ReferenceProblem& problem)
       scale_(static_cast<Real>(problem.shape.scale())),
       softcap_(static_cast<Real>(problem.shape.softcap)),
       dim_(problem.shape.head_dim),
+      value_dim_(problem.shape.value_dim()),
       row_((dim_ + 3) / 4 * 4),
       owner_a_(reals(row_ * kTile)),
       owner_b_(reals(row_ * kTile)),
@@ -121,11 +122,12 @@ void TilePasses<Real>::load_rows(const TensorView& tensor, std::int64_t head, st
                                  Real* out) const {
   std::fill_n(out, row_ * kTile, Real(0));
   if (tensor.dtype == DType::float32) {
-    for_rows<float>(tensor, head, tile,
-                    [&](std::int64_t i, const float* x) { copy_row(x, out + i * row_, dim_, 1); });
+    for_rows<float>(tensor, head, tile, [&](std::int64_t i, const float* x) {
+      copy_row(x, out + i * row_, tensor.dim, 1);
+    });
   } else {
     for_rows<BFloat16>(tensor, head, tile, [&](std::int64_t i, const BFloat16* x) {
-      copy_row(x, out + i * row_, dim_, 1);
+      copy_row(x, out + i * row_, tensor.dim, 1);
     });
   }
 }
@@ -135,11 +137,12 @@ void TilePasses<Real>::load_columns(const TensorView& tensor, std::int64_t head,
                                     Real* out) const {
   std::fill_n(out, row_ * kTile, Real(0));
   if (tensor.dtype == DType::float32) {
-    for_rows<float>(tensor, head, tile,
-                    [&](std::int64_t i, const float* x) { copy_row(x, out + i, dim_, kTile); });
+    for_rows<float>(tensor, head, tile, [&](std::int64_t i, const float* x) {
+      copy_row(x, out + i, tensor.dim, kTile);
+    });
   } else {
     for_rows<BFloat16>(tensor, head, tile, [&](std::int64_t i, const BFloat16* x) {
-      copy_row(x, out + i, dim_, kTile);
+      copy_row(x, out + i, tensor.dim, kTile);
     });
   }
 }
@@ -184,13 +187,13 @@ void TilePasses<Real>::round_results(Real* values, std::int64_t count) const {
   }
 }
 
-/// Transposes sums [dim, kTile] into results [kTile, dim], rounded.
+/// Transposes sums [row_, kTile] into results [kTile, dim], rounded.
 template <typename Real>
-void TilePasses<Real>::store(const Real* columns, Real* rows) const {
+void TilePasses<Real>::store(const Real* columns, Real* rows, std::int64_t dim) const {
   for (std::int64_t i = 0; i < kTile; ++i) {
-    for (std::int64_t c = 0; c < dim_; ++c) rows[i * dim_ + c] = columns[c * kTile + i];
+    for (std::int64_t c = 0; c < dim; ++c) rows[i * dim + c] = columns[c * kTile + i];
   }
-  round_results(rows, kTile * dim_);
+  round_results(rows, kTile * dim);
 }
 
 template <typename Real>
@@ -220,9 +223,9 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
     for (std::int64_t i = 0; i < kTile; ++i) terms[i] *= factor[i] * factor[i];
     for (std::int64_t j = 0; j < kTile; ++j) {
       largest_k = std::max(largest_k, squared_norm(k + j * row_, dim_));
-      add_squares(p + j * kTile, static_cast<Real>(squared_norm(v + j * row_, dim_)), terms);
+      add_squares(p + j * kTile, static_cast<Real>(squared_norm(v + j * row_, value_dim_)), terms);
     }
-    for (std::int64_t c = 0; c < dim_; ++c) {
+    for (std::int64_t c = 0; c < value_dim_; ++c) {
       for (std::int64_t i = 0; i < kTile; ++i) sum[c * kTile + i] *= factor[i];
     }
     round_results(p, kCells);
@@ -269,16 +272,18 @@ void TilePasses<Real>::finish_forward(std::int64_t head_q, std::int64_t tile,
   for (std::int64_t i = 0; i < kTile; ++i) {
     const Real weight = softmax.weight(i);
     rows.lse[i] = weight > 0 ? softmax.lse(i) : kMinusInfinity<Real>;
-    for (std::int64_t c = 0; c < dim_; ++c) {
+    for (std::int64_t c = 0; c < value_dim_; ++c) {
       sum[c * kTile + i] = weight > 0 ? sum[c * kTile + i] / weight : Real(0);
     }
   }
-  store(sum, o);
+  store(sum, o, value_dim_);
   Real* dout = partner_a_.as<Real>();
   load_rows(problem_.inputs->dout.view(), head_q, tile, dout);
   for (std::int64_t i = 0; i < kTile; ++i) {
     rows.delta[i] = 0;
-    for (std::int64_t c = 0; c < dim_; ++c) rows.delta[i] += dout[i * row_ + c] * o[i * dim_ + c];
+    for (std::int64_t c = 0; c < value_dim_; ++c) {
+      rows.delta[i] += dout[i * row_ + c] * o[i * value_dim_ + c];
+    }
   }
 }
 
@@ -288,8 +293,10 @@ void TilePasses<Real>::note_delta_magnitudes(const Lanes& o_terms, const Real* o
                                              RowStatistics<Real>& rows) const {
   const Real* dout = partner_a_.as<Real>();
   for (std::int64_t i = 0; i < kTile; ++i) {
-    const double of_o = std::max(squared_norm(o + i * dim_, dim_), static_cast<double>(o_terms[i]));
-    const double squared = squared_norm(dout + i * row_, dim_) * of_o / static_cast<double>(dim_);
+    const double of_o =
+        std::max(squared_norm(o + i * value_dim_, value_dim_), static_cast<double>(o_terms[i]));
+    const double squared =
+        squared_norm(dout + i * row_, value_dim_) * of_o / static_cast<double>(value_dim_);
     rows.delta_magnitude[i] =
         std::max(static_cast<Real>(std::sqrt(squared)), std::abs(rows.delta[i]));
   }
@@ -325,11 +332,11 @@ TileTerms TilePasses<Real>::query_gradient(std::int64_t head_q, std::int64_t til
     }
     exp_in_place(p, kCells);
     std::fill_n(ds, kCells, Real(0));
-    tile_product(v, row_, std::int64_t{1}, dout, ds, kTile, dim_);  // dP
+    tile_product(v, row_, std::int64_t{1}, dout, ds, kTile, value_dim_);  // dP
     for (std::int64_t j = 0; j < kTile; ++j) {
       const auto k_squared = static_cast<Real>(squared_norm(k + j * row_, dim_));
       terms.partner_squared = std::max(terms.partner_squared, static_cast<double>(k_squared));
-      const auto v_squared = static_cast<Real>(squared_norm(v + j * row_, dim_));
+      const auto v_squared = static_cast<Real>(squared_norm(v + j * row_, value_dim_));
       for (std::int64_t i = 0; i < kTile; ++i) {
         const std::int64_t cell = j * kTile + i;
         const Real uncapped = p[cell] * (std::abs(ds[cell]) + std::abs(rows.delta[i]));
@@ -344,9 +351,9 @@ TileTerms TilePasses<Real>::query_gradient(std::int64_t head_q, std::int64_t til
     round_results(ds, kCells);
     tile_product(k, std::int64_t{1}, row_, ds, sum, row_, kTile);
   }
-  store(sum, dq);
+  store(sum, dq, dim_);
   const double score = score_size(largest_squared_column(q, dim_), terms.partner_squared);
-  return of_scores(terms, squared_columns(dout, dim_), capped_score(score));
+  return of_scores(terms, squared_columns(dout, value_dim_), capped_score(score));
 }
 
 /// The terms of dQ or dK, where `others` is ‖dO‖² of the rows or ‖v‖² of the keys.
@@ -358,7 +365,7 @@ TileTerms TilePasses<Real>::of_scores(const ScoreTerms& terms, const Lanes& othe
   for (std::int64_t i = 0; i < kTile; ++i) {
     sum.add_row(scale_squared * static_cast<double>(terms.found[i]));
     sum.expected += scale_squared * static_cast<double>(terms.expected[i]) *
-                    static_cast<double>(others[i]) / static_cast<double>(dim_);
+                    static_cast<double>(others[i]) / static_cast<double>(value_dim_);
     if (softcap_ > 0)
       sum.uncapped_squared += scale_squared * static_cast<double>(terms.uncapped[i]);
   }
@@ -390,14 +397,15 @@ typename TilePasses<Real>::KeyMagnitudes TilePasses<Real>::key_gradients(std::in
       add_query_tile(mask, partner, rows_of(head_q, partner.tile), terms);
     }
   }
-  store(sum_a_.as<Real>(), dk);
-  store(sum_b_.as<Real>(), dv);
+  store(sum_a_.as<Real>(), dk, dim_);
+  store(sum_b_.as<Real>(), dv, value_dim_);
   const double score =
       score_size(largest_squared_column(owner_a_.as<Real>(), dim_), terms.dk.partner_squared);
   TileTerms of_dv = terms_of(terms.dv);
   note_cap(of_dv, capped_score(score));
-  return {of_scores(terms.dk, squared_columns(owner_b_.as<Real>(), dim_), capped_score(score)),
-          of_dv, terms.seen};
+  return {
+      of_scores(terms.dk, squared_columns(owner_b_.as<Real>(), value_dim_), capped_score(score)),
+      of_dv, terms.seen};
 }
 
 /// Adds the contribution of the query tile in the partner buffers to the key tile in the owner
@@ -417,12 +425,12 @@ void TilePasses<Real>::add_query_tile(const TileMask& mask, const TileMask::Part
   }
   exp_in_place(p, kCells);
   std::fill_n(ds, kCells, Real(0));
-  tile_product(dout, row_, std::int64_t{1}, owner_b_.as<Real>(), ds, kTile, dim_);  // dP
+  tile_product(dout, row_, std::int64_t{1}, owner_b_.as<Real>(), ds, kTile, value_dim_);  // dP
   for (std::int64_t j = 0; j < kTile; ++j) {
     const Real delta = rows.delta[j];
     const auto q_squared = static_cast<Real>(squared_norm(q + j * row_, dim_));
     terms.dk.partner_squared = std::max(terms.dk.partner_squared, static_cast<double>(q_squared));
-    const auto dout_squared = static_cast<Real>(squared_norm(dout + j * row_, dim_));
+    const auto dout_squared = static_cast<Real>(squared_norm(dout + j * row_, value_dim_));
     for (std::int64_t i = 0; i < kTile; ++i) {
       const std::int64_t cell = j * kTile + i;
       const Real uncapped = p[cell] * (std::abs(ds[cell]) + std::abs(delta));

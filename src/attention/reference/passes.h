@@ -95,7 +95,7 @@ struct RowStatistics {
   std::array<Real, kTile> lse{};    ///< −∞ for a row without keys and sink
   std::array<Real, kTile> delta{};  ///< dO · O
   /// Of problems with sinks: the magnitude to which rounding errors of delta scale, those of O
-  /// times a dO of random direction, ‖dO‖ / √d · √max(‖O‖², Σ (P ‖v‖)²), or |delta| if that is
+  /// times a dO of random direction, ‖dO‖ / √dv · √max(‖O‖², Σ (P ‖v‖)²), or |delta| if that is
   /// larger.
   std::array<Real, kTile> delta_magnitude{};
 };
@@ -113,7 +113,7 @@ struct ForwardMagnitudes {
 /// Attention by tiles, written for clarity. With Real = double it is the reference itself. With
 /// Real = float it emulates an honest kernel of the problem's dtype: float32 sums; P, dS and
 /// results rounded to the dtype (P before the division by the row sum, as in blocked kernels).
-/// Results are [kTile, dim], zero past the last token. One object per thread.
+/// Results are [kTile, dim of the tensor], zero past the last token. One object per thread.
 template <typename Real>
 class TilePasses {
  public:
@@ -167,7 +167,7 @@ class TilePasses {
                       const TileMask::Partner& which);
   void cap_scores();
   void round_results(Real* values, std::int64_t count) const;
-  void store(const Real* columns, Real* rows) const;
+  void store(const Real* columns, Real* rows, std::int64_t dim) const;
   HostBuffer reals(std::int64_t count) const {
     return HostBuffer(count * static_cast<std::int64_t>(sizeof(Real)));
   }
@@ -175,11 +175,12 @@ class TilePasses {
   const ReferenceProblem& problem_;
   Real scale_;
   Real softcap_;
-  std::int64_t dim_;
-  std::int64_t row_;  ///< stride of a loaded row: dim zero-padded to a multiple of 4
-  // The owner's tile, transposed: [dim, kTile].
+  std::int64_t dim_;        ///< of q and k
+  std::int64_t value_dim_;  ///< of v, o and dO
+  std::int64_t row_;        ///< stride of a loaded row: dim_ zero-padded to a multiple of 4
+  // The owner's tile, transposed: [row_, kTile]. Of values, zero from value_dim_ on.
   HostBuffer owner_a_, owner_b_;
-  // The partner's tile: [kTile, row_].
+  // The partner's tile: [kTile, row_], likewise.
   HostBuffer partner_a_, partner_b_;
   // S, then P; dP, then dS: [kTile of the partner, kTile of the owner].
   HostBuffer scores_, gradients_;

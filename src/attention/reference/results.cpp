@@ -20,12 +20,13 @@ struct Worker {
   explicit Worker(const ReferenceProblem& problem)
       : exact(problem),
         same_precision(problem),
-        values_a(static_cast<std::size_t>(kTile * problem.shape.head_dim)),
-        values_b(values_a) {}
+        of_dim(static_cast<std::size_t>(kTile * problem.shape.head_dim)),
+        of_value_dim(static_cast<std::size_t>(kTile * problem.shape.value_dim())) {}
 
   TilePasses<double> exact;
   TilePasses<float> same_precision;
-  std::vector<float> values_a, values_b;
+  std::vector<float> of_dim;        ///< dq or dk
+  std::vector<float> of_value_dim;  ///< o or dv
 };
 
 /// Calls body(i, worker) for every i < count; multithreaded.
@@ -101,13 +102,13 @@ ReferenceResults::ReferenceResults(const ReferenceProblem& problem, Selection se
       query_tiles_(selection_.queries.size()),
       key_tiles_(selection_.keys.size()),
       first_of_head_(static_cast<std::size_t>(problem.shape.heads_q), -1) {
-  const auto values = [&](std::size_t tiles) {
-    return HostBuffer(static_cast<std::int64_t>(tiles * sizeof(double)) * tile_size());
+  const auto values = [&](std::size_t tiles, std::int64_t size) {
+    return HostBuffer(static_cast<std::int64_t>(tiles * sizeof(double)) * size);
   };
-  o_ = values(query_tiles_.size());
-  dq_ = values(query_tiles_.size());
-  dk_ = values(key_tiles_.size());
-  dv_ = values(key_tiles_.size());
+  o_ = values(query_tiles_.size(), value_size());
+  dq_ = values(query_tiles_.size(), key_size());
+  dk_ = values(key_tiles_.size(), key_size());
+  dv_ = values(key_tiles_.size(), value_size());
   if (selection_.mode == Selection::Mode::tiles) return;
   for (std::size_t i = selection_.queries.size(); i-- > 0;) {
     first_of_head_[selection_.queries[i].head] = static_cast<std::int64_t>(i);
@@ -126,11 +127,11 @@ void ReferenceResults::compute_forward() {
     const auto [head, tile] = selection_.queries[i];
     QueryTile& out = query_tiles_[i];
     const ForwardMagnitudes magnitudes =
-        worker.exact.forward(head, tile, tile_of(o_, i).data(), out.rows);
+        worker.exact.forward(head, tile, tile_of(o_, i, value_size()).data(), out.rows);
     out.score_magnitude = magnitudes.score;
-    worker.same_precision.forward(head, tile, worker.values_a.data(), out.same_precision);
+    worker.same_precision.forward(head, tile, worker.of_value_dim.data(), out.same_precision);
     out.reached = magnitudes.seen;
-    out.o = make_bound(o(i), worker.values_a, magnitudes.o, std::popcount(out.reached),
+    out.o = make_bound(o(i), worker.of_value_dim, magnitudes.o, std::popcount(out.reached),
                        problem_.shape.dtype);
   });
 }
@@ -142,10 +143,10 @@ void ReferenceResults::compute_query_gradients() {
     const auto [head, tile] = selection_.queries[i];
     QueryTile& out = query_tiles_[i];
     const TileTerms terms =
-        worker.exact.query_gradient(head, tile, out.rows, tile_of(dq_, i).data());
-    worker.same_precision.query_gradient(head, tile, out.same_precision, worker.values_a.data());
+        worker.exact.query_gradient(head, tile, out.rows, tile_of(dq_, i, key_size()).data());
+    worker.same_precision.query_gradient(head, tile, out.same_precision, worker.of_dim.data());
     out.dq =
-        make_bound(dq(i), worker.values_a, terms, std::popcount(out.reached), problem_.shape.dtype);
+        make_bound(dq(i), worker.of_dim, terms, std::popcount(out.reached), problem_.shape.dtype);
   });
 }
 
@@ -179,15 +180,16 @@ void ReferenceResults::compute_key_tiles(const RowsOf64& exact, const RowsOf32& 
   const DType dtype = problem_.shape.dtype;
   for_tiles(problem_, key_tiles_.size(), [&](std::size_t i, Worker& worker) {
     const auto [head, tile] = selection_.keys[i];
-    const auto found = worker.exact.key_gradients(head, tile, exact, tile_of(dk_, i).data(),
-                                                  tile_of(dv_, i).data());
-    worker.same_precision.key_gradients(head, tile, same_precision, worker.values_a.data(),
-                                        worker.values_b.data());
+    const auto found =
+        worker.exact.key_gradients(head, tile, exact, tile_of(dk_, i, key_size()).data(),
+                                   tile_of(dv_, i, value_size()).data());
+    worker.same_precision.key_gradients(head, tile, same_precision, worker.of_dim.data(),
+                                        worker.of_value_dim.data());
     // Independent rounding errors: one per key or per query row, whichever are fewer.
     const std::int64_t rows = problem_.shape.tokens_q * problem_.shape.group_size();
     const std::int64_t draws = std::min<std::int64_t>(std::popcount(found.seen), rows);
-    key_tiles_[i] = {found.seen, make_bound(dk(i), worker.values_a, found.dk, draws, dtype),
-                     make_bound(dv(i), worker.values_b, found.dv, draws, dtype)};
+    key_tiles_[i] = {found.seen, make_bound(dk(i), worker.of_dim, found.dk, draws, dtype),
+                     make_bound(dv(i), worker.of_value_dim, found.dv, draws, dtype)};
   });
   if (problem_.shape.sink) compute_sink_gradients(exact, same_precision);
 }
@@ -214,7 +216,7 @@ std::int64_t ReferenceResults::bytes() const {
 std::int64_t ReferenceResults::bytes_for(const Problem& problem, const Selection& selection) {
   const auto queries = static_cast<std::int64_t>(selection.queries.size());
   const auto keys = static_cast<std::int64_t>(selection.keys.size());
-  const std::int64_t tile = 2 * kTile * problem.head_dim * 8;
+  const std::int64_t tile = kTile * (problem.head_dim + problem.value_dim()) * 8;
   return queries * (tile + static_cast<std::int64_t>(sizeof(QueryTile))) +
          keys * (tile + static_cast<std::int64_t>(sizeof(KeyTile)));
 }

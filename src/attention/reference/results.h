@@ -46,11 +46,11 @@ class ReferenceResults {
   /// Of every query head of heads_of(selection()), computed with the key gradients; empty without
   /// sinks.
   std::span<const SinkGradient> sink_gradients() const { return sink_gradients_; }
-  /// Values of the i-th selected tile: [kTile, dim].
-  std::span<const double> o(std::size_t i) const { return tile_of(o_, i); }
-  std::span<const double> dq(std::size_t i) const { return tile_of(dq_, i); }
-  std::span<const double> dk(std::size_t i) const { return tile_of(dk_, i); }
-  std::span<const double> dv(std::size_t i) const { return tile_of(dv_, i); }
+  /// Values of the i-th selected tile: [kTile, dim], o and dv of value_dim.
+  std::span<const double> o(std::size_t i) const { return tile_of(o_, i, value_size()); }
+  std::span<const double> dq(std::size_t i) const { return tile_of(dq_, i, key_size()); }
+  std::span<const double> dk(std::size_t i) const { return tile_of(dk_, i, key_size()); }
+  std::span<const double> dv(std::size_t i) const { return tile_of(dv_, i, value_size()); }
 
   std::int64_t bytes() const;
   static std::int64_t bytes_for(const Problem& problem, const Selection& selection);
@@ -59,10 +59,12 @@ class ReferenceResults {
   using RowsOf64 = TilePasses<double>::RowsOf;
   using RowsOf32 = TilePasses<float>::RowsOf;
 
-  std::int64_t tile_size() const { return kTile * problem_.shape.head_dim; }
-  std::span<double> tile_of(const HostBuffer& buffer, std::size_t i) const {
-    return {buffer.as<double>() + static_cast<std::int64_t>(i) * tile_size(),
-            static_cast<std::size_t>(tile_size())};
+  /// Elements of a tile of dq or dk, and of o or dv.
+  std::int64_t key_size() const { return kTile * problem_.shape.head_dim; }
+  std::int64_t value_size() const { return kTile * problem_.shape.value_dim(); }
+  static std::span<double> tile_of(const HostBuffer& buffer, std::size_t i, std::int64_t size) {
+    return {buffer.as<double>() + static_cast<std::int64_t>(i) * size,
+            static_cast<std::size_t>(size)};
   }
   /// Index into selection().queries of a tile; not in Mode::tiles.
   std::size_t query_index(std::int64_t head_q, std::int64_t tile) const;
@@ -71,8 +73,8 @@ class ReferenceResults {
 
   const ReferenceProblem& problem_;
   Selection selection_;
-  HostBuffer o_, dq_;   ///< [selected query tiles, kTile, dim] float64
-  HostBuffer dk_, dv_;  ///< [selected key tiles, kTile, dim] float64
+  HostBuffer o_, dq_;   ///< [selected query tiles, kTile, dim of the output] float64
+  HostBuffer dk_, dv_;  ///< [selected key tiles, kTile, dim of the output] float64
   std::vector<QueryTile> query_tiles_;
   std::vector<KeyTile> key_tiles_;
   std::vector<SinkGradient> sink_gradients_;

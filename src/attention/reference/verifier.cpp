@@ -40,6 +40,12 @@ struct Reference::Impl {
     return static_cast<double>(problem.shape.tokens_k) * problem.shape.heads_k;
   }
 
+  /// Elements of dq, and of dk and dv, in as many rows.
+  double query_gradients(double rows) const { return problem.shape.head_dim * rows; }
+  double key_gradients(double rows) const {
+    return (problem.shape.head_dim + problem.shape.value_dim()) * rows;
+  }
+
   std::optional<double> compare_lse_rows(const ConstLseView& lse, Verdict& verdict) const {
     return compare_lse(
         lse, selection().queries,
@@ -88,7 +94,7 @@ Reference::~Reference() = default;
 
 Verdict Reference::check_forward(ConstTensorView o, const ConstLseView* lse) const {
   const Problem& shape = impl_->problem.shape;
-  check_shape("o", o, shape.tokens_q, shape.heads_q, shape);
+  check_shape(OutputKind::o, o, shape);
   impl_->results.compute_forward();
   Verdict of_lse, of_o;
   if (lse != nullptr) of_lse.error_lse = impl_->compare_lse_rows(*lse, of_lse);
@@ -101,16 +107,16 @@ Verdict Reference::check_forward(ConstTensorView o, const ConstLseView* lse) con
 
 Verdict Reference::check_backward(const BackwardArgs& args) const {
   const Problem& shape = impl_->problem.shape;
-  check_shape("dq", args.dq, shape.tokens_q, shape.heads_q, shape);
-  check_shape("dk", args.dk, shape.tokens_k, shape.heads_k, shape);
-  check_shape("dv", args.dv, shape.tokens_k, shape.heads_k, shape);
+  check_shape(OutputKind::dq, args.dq, shape);
+  check_shape(OutputKind::dk, args.dk, shape);
+  check_shape(OutputKind::dv, args.dv, shape);
   LONGCA_CHECK(!shape.sink || args.dsink != nullptr, "no dsink of a problem with sinks");
   ReferenceResults& results = impl_->results;
   results.compute_query_gradients();
   Verdict verdict;
   verdict.error_dq = impl_->compare_queries({"dq", "head", "row"}, args.dq, &ReferenceResults::dq,
                                             &ReferenceResults::QueryTile::dq, verdict);
-  double compared = impl_->query_rows();
+  double compared = impl_->query_gradients(impl_->query_rows());
   const bool drawn_tiles = impl_->selection().mode == Selection::Mode::tiles;
   if (!drawn_tiles || args.lse.data != nullptr) {
     drawn_tiles ? results.compute_key_gradients_from(args.o, args.lse)
@@ -120,9 +126,10 @@ Verdict Reference::check_backward(const BackwardArgs& args) const {
     verdict.error_dv = impl_->compare_keys({"dv", "KV head", "key"}, args.dv, &ReferenceResults::dv,
                                            &ReferenceResults::KeyTile::dv, verdict);
     verdict.error_dsink = compare_sinks(args.dsink, results.sink_gradients(), verdict);
-    compared += 2 * impl_->key_rows();
+    compared += impl_->key_gradients(impl_->key_rows());
   }
-  verdict.fraction = share(compared, impl_->all_query_rows() + 2 * impl_->all_key_rows());
+  verdict.fraction = share(compared, impl_->query_gradients(impl_->all_query_rows()) +
+                                         impl_->key_gradients(impl_->all_key_rows()));
   return verdict;
 }
 
@@ -131,9 +138,9 @@ CheckedHeads Reference::checked_heads() const {
 }
 
 double Reference::fraction() const {
-  const double dim = impl_->problem.shape.head_dim;
-  const double per_query_row = 2 * dim + 1;  // o, dq and lse
-  const double per_key_row = 2 * dim;
+  const Problem& shape = impl_->problem.shape;
+  const double per_key_row = shape.head_dim + shape.value_dim();  // dk and dv
+  const double per_query_row = per_key_row + 1;                   // dq, o and lse
   return share(per_query_row * impl_->query_rows() + per_key_row * impl_->key_rows(),
                per_query_row * impl_->all_query_rows() + per_key_row * impl_->all_key_rows());
 }

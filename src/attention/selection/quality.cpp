@@ -41,10 +41,11 @@ std::vector<float> head_of(DeviceKind device, const ConstTensorView& x, std::int
   return values;
 }
 
-/// One query head and its KV head, [tokens, dim].
+/// One query head and its KV head, [tokens, dim], v [tokens, value_dim].
 struct SampledHeads {
   std::vector<float> q, k, v;
   std::int64_t dim = 0;
+  std::int64_t value_dim = 0;
   double scale = 1;
 };
 
@@ -57,7 +58,8 @@ struct Attended {
 Attended attend(const SampledHeads& head, std::int64_t row, const std::vector<Range>& keys) {
   const auto dim = static_cast<std::size_t>(head.dim);
   const float* q = head.q.data() + row * head.dim;
-  Attended out{.o = std::vector<double>(dim, 0)};
+  const auto value_dim = static_cast<std::size_t>(head.value_dim);
+  Attended out{.o = std::vector<double>(value_dim, 0)};
   std::vector<double> scores;
   double largest = out.lse;
   for (const Range& range : keys) {
@@ -76,8 +78,8 @@ Attended attend(const SampledHeads& head, std::int64_t row, const std::vector<Ra
     for (std::int64_t key = range.begin; key < range.end; ++key) {
       const double p = std::exp(*score++ - largest);
       weight += p;
-      const float* v = head.v.data() + key * head.dim;
-      for (std::size_t c = 0; c < dim; ++c) out.o[c] += p * double{v[c]};
+      const float* v = head.v.data() + key * head.value_dim;
+      for (std::size_t c = 0; c < value_dim; ++c) out.o[c] += p * double{v[c]};
     }
   }
   for (double& value : out.o) value /= weight;
@@ -119,6 +121,7 @@ SelectionQuality selection_quality(const Problem& problem, const Mask& mask, con
                             .k = head_of(problem.device, inputs.k.view(), head_k),
                             .v = head_of(problem.device, inputs.v.view(), head_k),
                             .dim = problem.head_dim,
+                            .value_dim = problem.value_dim(),
                             .scale = problem.scale()};
     const auto mask_head = static_cast<int>(head_q * mask.heads() / problem.heads_q);
     std::vector<std::int64_t> rows;

@@ -135,6 +135,12 @@ TEST(CudnnCanExpress, NamesTheHeadDimension) {
   EXPECT_THAT(cudnn_can_express(problem, mask_of("full")).reason, HasSubstr("not 100"));
   problem.head_dim = 96;
   EXPECT_TRUE(cudnn_can_express(problem, mask_of("full")).ok());
+  problem.head_dim = 192;
+  problem.head_dim_v = 128;
+  EXPECT_TRUE(cudnn_can_express(problem, mask_of("full")).ok());
+  problem.head_dim_v = 100;
+  EXPECT_THAT(cudnn_can_express(problem, mask_of("full")).reason, HasSubstr("not 192:100"));
+  problem.head_dim_v = 0;
   problem.dtype = DType::float32;
   EXPECT_THAT(cudnn_can_express(problem, mask_of("full")).reason, HasSubstr("no float32"));
 }

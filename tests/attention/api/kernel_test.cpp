@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,24 @@ TEST(Problem, FlopsFollowTheDefinition) {
   const Mask causal = Mask::from_slices(4, 4, {{0, 4, 0, 4, MaskSliceType::causal}});
   EXPECT_EQ(forward_flops(problem, causal), 4.0 * 10 * 8 * 64);
   EXPECT_EQ(backward_flops(problem, causal), 2.5 * forward_flops(problem, causal));
+}
+
+TEST(Problem, FlopsCountEachProductByItsOwnDimension) {
+  Problem problem = problem_of(8, 2, 192, DType::float32);
+  problem.head_dim_v = 128;
+  const Mask causal = Mask::from_slices(4, 4, {{0, 4, 0, 4, MaskSliceType::causal}});
+  EXPECT_EQ(forward_flops(problem, causal), 2.0 * 10 * 8 * (192 + 128));
+  EXPECT_EQ(backward_flops(problem, causal), 2.0 * 10 * 8 * (3 * 192 + 2 * 128));
+  EXPECT_EQ(problem.scale(), 1 / std::sqrt(192.0F));
+}
+
+TEST(Problem, TheDimensionOfVIsThatOfQAndKUnlessGiven) {
+  Problem problem = problem_of(1, 1, 64, DType::float32);
+  EXPECT_EQ(problem.value_dim(), 64);
+  EXPECT_EQ(to_string(dims_of(problem)), "64");
+  problem.head_dim_v = 48;
+  EXPECT_EQ(problem.value_dim(), 48);
+  EXPECT_EQ(to_string(dims_of(problem)), "64:48");
 }
 
 TEST(Problem, TheScaleIsOneOverTheRootOfTheDimensionUnlessGiven) {
@@ -115,6 +134,48 @@ TEST(Capabilities, BackwardAndAccumulateAreAskedForByTheProblem) {
   problem.deterministic = true;
   EXPECT_THAT(check_capabilities(capabilities, problem, full_mask(4)).reason,
               HasSubstr("no backward pass that gives the same bits"));
+}
+
+Support with_dims(void (*limit)(Capabilities&), DimPair dims) {
+  Problem problem = problem_of(1, 1, dims.head_dim, DType::float32);
+  problem.head_dim_v = dims.value_dim;
+  return check_capabilities(limited(limit), problem, full_mask(4));
+}
+
+TEST(Capabilities, AVOfItsOwnDimensionIsRefusedUnlessAKernelTakesIt) {
+  const auto any = [](Capabilities&) {};
+  EXPECT_TRUE(with_dims(any, {192, 192}).ok());
+  EXPECT_THAT(with_dims(any, {192, 128}).reason,
+              HasSubstr("takes no head dimensions 192:128, only v of the same dimension"));
+  const auto all = [](Capabilities& c) { c.value_dims = true; };
+  EXPECT_TRUE(with_dims(all, {192, 128}).ok());
+  EXPECT_THAT(with_dims(all, {192, 256}).reason,
+              HasSubstr("no v of dimension 256, larger than 192 of q and k"));
+  const auto listed = [](Capabilities& c) {
+    c.head_dims = {64, 192};
+    c.dim_pairs = {{192, 128}};
+  };
+  EXPECT_TRUE(with_dims(listed, {192, 128}).ok());
+  EXPECT_TRUE(with_dims(listed, {192, 192}).ok());
+  EXPECT_THAT(with_dims(listed, {192, 64}).reason,
+              HasSubstr("has no head dimension 192:64, only 64, 192, 192:128"));
+  EXPECT_THAT(with_dims(listed, {128, 128}).reason,
+              HasSubstr("has no head dimension 128, only 64, 192, 192:128"));
+  const auto of_head_dims = [](Capabilities& c) {
+    c.head_dims = {64, 192};
+    c.value_dims = true;
+  };
+  EXPECT_TRUE(with_dims(of_head_dims, {192, 64}).ok());
+  EXPECT_THAT(with_dims(of_head_dims, {128, 64}).reason, HasSubstr("128:64, only 64, 192"));
+}
+
+TEST(Capabilities, DimensionsThatAnOptionBuildsAreNamedWithIt) {
+  const auto built = [](Capabilities& c) {
+    c.head_dims = {128};
+    c.more_dims = "OPTION=ON builds 64";
+  };
+  EXPECT_THAT(with_dims(built, {64, 64}).reason,
+              HasSubstr("has no head dimension 64, only 128 (OPTION=ON builds 64)"));
 }
 
 TEST(Capabilities, SinksAndSoftcapAreFalseUnlessAKernelSaysSo) {

@@ -59,10 +59,10 @@ struct Tensors {
         k(inputs.k.view(), gaps),
         v(inputs.v.view(), gaps),
         dout(inputs.dout.view(), gaps),
-        o(out_type(p), p.tokens_q, p.heads_q, p.head_dim, gaps),
+        o(out_type(p), p.tokens_q, p.heads_q, p.value_dim(), gaps),
         dq(out_type(p), p.tokens_q, p.heads_q, p.head_dim, gaps),
         dk(out_type(p), p.tokens_k, p.heads_k, p.head_dim, gaps),
-        dv(out_type(p), p.tokens_k, p.heads_k, p.head_dim, gaps),
+        dv(out_type(p), p.tokens_k, p.heads_k, p.value_dim(), gaps),
         lse(p.heads_q, p.tokens_q),
         sink(inputs.sink_logits()),
         dsink(DType::float32, 1, p.sink ? p.heads_q : 0, 1) {

@@ -110,8 +110,10 @@ DenseAttention dense_attention(const Problem& problem, const Mask& mask, const I
   const Doubles q = to_doubles(inputs.q.view()), k = to_doubles(inputs.k.view());
   const Doubles v = to_doubles(inputs.v.view()), dout = to_doubles(inputs.dout.view());
   DenseAttention out;
-  out.o = out.dq = Doubles(problem.tokens_q, problem.heads_q, problem.head_dim);
-  out.dk = out.dv = Doubles(problem.tokens_k, problem.heads_k, problem.head_dim);
+  out.o = Doubles(problem.tokens_q, problem.heads_q, problem.value_dim());
+  out.dq = Doubles(problem.tokens_q, problem.heads_q, problem.head_dim);
+  out.dk = Doubles(problem.tokens_k, problem.heads_k, problem.head_dim);
+  out.dv = Doubles(problem.tokens_k, problem.heads_k, problem.value_dim());
   out.dsink.resize(static_cast<std::size_t>(problem.heads_q));
   out.lse.resize(static_cast<std::size_t>(problem.heads_q * problem.tokens_q));
   for (std::int64_t head = 0; head < problem.heads_q; ++head) {

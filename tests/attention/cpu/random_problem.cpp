@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <vector>
 
 namespace longca::test {
@@ -85,6 +86,12 @@ Problem random_problem(DType dtype, std::mt19937& random) {
   problem.sink = integer(0, 2, random) == 0;
   if (integer(0, 2, random) == 0)
     problem.softcap = std::ldexp(1.0F, static_cast<int>(integer(-2, 5, random)));
+  constexpr int kPairs[][2] = {{24, 16}, {80, 33}, {96, 80}, {192, 128}, {17, 1}, {128, 31}};
+  const auto pair = static_cast<std::size_t>(integer(0, 11, random));
+  if (pair < std::size(kPairs)) {
+    problem.head_dim = kPairs[pair][0];
+    problem.head_dim_v = kPairs[pair][1];
+  }
   return problem;
 }
 

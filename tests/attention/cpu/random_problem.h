@@ -14,7 +14,7 @@ Mask random_mask(std::int64_t tokens_q, std::int64_t tokens_k, int heads_q, int 
                  std::mt19937& random);
 
 /// A random shape: with or without sinks and a softcap of 1/4 to 32; GQA ratios, head dimensions,
-/// tokens_q ≠ tokens_k, 0 and 1 and odd lengths.
+/// in half of the cases a smaller one of v, tokens_q ≠ tokens_k, 0 and 1 and odd lengths.
 Problem random_problem(DType dtype, std::mt19937& random);
 
 }  // namespace longca::test

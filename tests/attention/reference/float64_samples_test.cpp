@@ -31,24 +31,28 @@ HeadValues values_of(const ReferenceProblem& problem, int head_q) {
   head.v = floats(in.v.view(), head_k);
   head.dout = floats(in.dout.view(), head_q);
   head.dim = problem.shape.head_dim;
+  head.value_dim = problem.shape.value_dim();
   head.scale = static_cast<double>(problem.shape.scale());
   head.softcap = static_cast<double>(problem.shape.softcap);
   if (problem.shape.sink) head.sink = in.sink_logits()[head_q];
   return head;
 }
 
-Problem problem_with(bool sink, float softcap, Problem problem) {
+Problem problem_with(bool sink, float softcap, int value_dim, Problem problem) {
+  problem.head_dim_v = value_dim;
   problem.sink = sink;
   problem.softcap = softcap;
   return problem;
 }
 
-/// A small problem whose rows and keys are computed one by one: mask, sink, softcap.
-class Samples : public testing::TestWithParam<std::tuple<const char*, bool, float>> {
+/// A small problem whose rows and keys are computed one by one: mask, sink, softcap, dimension of
+/// v.
+class Samples : public testing::TestWithParam<std::tuple<const char*, bool, float, int>> {
  protected:
   static constexpr std::int64_t kTokens = 200;
   static constexpr int kDim = 21;
-  Problem shape_ = problem_with(std::get<1>(GetParam()), std::get<2>(GetParam()),
+  int value_dim_ = std::get<3>(GetParam());
+  Problem shape_ = problem_with(std::get<1>(GetParam()), std::get<2>(GetParam()), value_dim_,
                                 test::square_problem(kTokens, 4, 2, kDim, DType::float32));
   Inputs inputs_ = make_inputs(shape_, 3);
   ReferenceProblem problem_{shape_, test::small_mask(std::get<0>(GetParam()), kTokens), &inputs_};
@@ -58,10 +62,10 @@ class Samples : public testing::TestWithParam<std::tuple<const char*, bool, floa
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Masks, Samples,
-                         testing::Combine(testing::Values("causal", "sliding_window",
-                                                          "causal_document"),
-                                          testing::Bool(), testing::Values(0.0F, 1.5F)));
+INSTANTIATE_TEST_SUITE_P(
+    Masks, Samples,
+    testing::Combine(testing::Values("causal", "sliding_window", "causal_document"),
+                     testing::Bool(), testing::Values(0.0F, 1.5F), testing::Values(21, 10)));
 
 TEST_P(Samples, OfRowsAreThoseOfTheTilePasses) {
   TilePasses<double> passes(problem_);
@@ -77,7 +81,7 @@ TEST_P(Samples, OfRowsAreThoseOfTheTilePasses) {
         const ExactRow exact = exact_row(values, row, problem_.mask.key_intervals(0, row));
         EXPECT_NEAR(exact.lse, rows.lse[i], 1e-12);
         EXPECT_NEAR(exact.delta, rows.delta[i], 1e-12);
-        expect_equal(exact.o, o.data() + i * kDim);
+        expect_equal(exact.o, o.data() + i * value_dim_);
         expect_equal(exact.dq, dq.data() + i * kDim);
       }
     }
@@ -108,7 +112,7 @@ TEST_P(Samples, OfKeysAreThoseOfTheTilePasses) {
     }
     if (sum.dk.empty()) continue;
     expect_equal(sum.dk, dk.data() + i * kDim);
-    expect_equal(sum.dv, dv.data() + i * kDim);
+    expect_equal(sum.dv, dv.data() + i * value_dim_);
     dk_squared += sum.dk_magnitude * sum.dk_magnitude;
     dv_squared += sum.dv_magnitude * sum.dv_magnitude;
   }
@@ -118,7 +122,7 @@ TEST_P(Samples, OfKeysAreThoseOfTheTilePasses) {
 }
 
 TEST(SamplesOfNothing, AreNothing) {
-  HeadValues head{{1, 2}, {3, 4}, {5, 6}, {7, 8}, 2, 1, 0, {}};
+  HeadValues head{{1, 2}, {3, 4}, {5, 6}, {7, 8}, 2, 2, 1, 0, {}};
   const ExactRow row = exact_row(head, 0, {});
   EXPECT_EQ(row.lse, -std::numeric_limits<double>::infinity());
   EXPECT_EQ(row.o, std::vector<double>({0, 0}));

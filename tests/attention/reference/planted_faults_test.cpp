@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <tuple>
 
@@ -124,6 +125,53 @@ TEST_P(PlantedFault, ScaleOffByOnePercent) {
     make_naive_cpu()->plan(wrong, mask)->backward(mixed.backward_args(inputs));
     EXPECT_THAT(check_backward(reference, mixed, inputs).reason, StartsWith("dq "));
   }
+}
+
+/// A value of its own dimension, 24 of 32, contiguous in a buffer that has room for one of 32: what
+/// a kernel reads that takes v's rows to be as long as those of k.
+TEST_P(PlantedFault, VReadWithTheStrideOfK) {
+  Problem p = problem();
+  p.head_dim_v = 24;
+  const Inputs inputs = make_inputs(p, 1);
+  const Mask mask = test::small_mask("causal", kTokens);
+  const Reference reference(p, mask, inputs, {1000, 1}, 1);
+  const HostTensor room(p.dtype, kTokens, p.heads_k, p.head_dim);
+  std::memcpy(room.view().data, inputs.v.view().data, static_cast<std::size_t>(inputs.v.bytes()));
+  TensorView wrong = room.view();
+  wrong.dim = p.value_dim();  // with the strides of k
+
+  const Outputs outputs = solve(p, mask, inputs);
+  EXPECT_TRUE(check_forward(reference, outputs).ok);
+  EXPECT_TRUE(check_backward(reference, outputs, inputs).ok);
+  const auto plan = make_naive_cpu()->plan(p, mask);
+  ForwardArgs forward = outputs.forward_args(inputs);
+  forward.v = wrong;
+  plan->forward(forward);
+  EXPECT_THAT(check_forward(reference, outputs).reason, StartsWith("o "));
+
+  const Outputs mixed = solve(p, mask, inputs);
+  BackwardArgs backward = mixed.backward_args(inputs);
+  backward.v = wrong;
+  plan->backward(backward);
+  EXPECT_THAT(check_backward(reference, mixed, inputs).reason, StartsWith("dq "));
+}
+
+/// One column of dv, the last, is that of the column before.
+TEST_P(PlantedFault, TheLastColumnOfAShorterV) {
+  Problem p = problem();
+  p.head_dim_v = 24;
+  const Inputs inputs = make_inputs(p, 1);
+  const Mask mask = test::small_mask("causal", kTokens);
+  const Reference reference(p, mask, inputs, {1000, 1}, 1);
+  const Outputs outputs = solve(p, mask, inputs);
+  for (std::int64_t key = 0; key < kTokens; ++key) {
+    char* row =
+        outputs.dv.view().row<char>(0, 0) + key * outputs.dv.view().token_stride * size_of(p.dtype);
+    std::memcpy(row + 23 * size_of(p.dtype), row + 22 * size_of(p.dtype),
+                static_cast<std::size_t>(size_of(p.dtype)));
+  }
+  EXPECT_THAT(check_backward(reference, outputs, inputs).reason,
+              testing::AllOf(StartsWith("dv "), HasSubstr("KV head 0")));
 }
 
 /// Faults in one output of an otherwise right result.

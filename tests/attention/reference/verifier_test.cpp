@@ -63,6 +63,27 @@ TEST(Verify, FewerQueriesThanKeysAndMoreAreCompared) {
   }
 }
 
+TEST(Verify, AVOfItsOwnDimensionIsCompared) {
+  for (const auto& [dim, value_dim] : {std::pair{24, 16}, std::pair{80, 33}, std::pair{192, 128}}) {
+    Problem problem = square_problem(100, 4, 2, dim, DType::bfloat16);
+    problem.head_dim_v = value_dim;
+    const Inputs inputs = make_inputs(problem, 1);
+    EXPECT_EQ(inputs.k.view().dim, dim);
+    EXPECT_EQ(inputs.v.view().dim, value_dim);
+    EXPECT_EQ(inputs.dout.view().dim, value_dim);
+    const Mask mask = test::small_mask("causal", 100);
+    const Reference reference(problem, mask, inputs, {1000, 1}, 1);
+    const Outputs outputs = solve(problem, mask, inputs);
+    const Verdict forward = check_forward(reference, outputs);
+    const Verdict backward = check_backward(reference, outputs, inputs);
+    EXPECT_TRUE(forward.ok) << forward.reason;
+    EXPECT_TRUE(backward.ok) << backward.reason;
+    EXPECT_EQ(backward.fraction, 1);
+    const Outputs square(square_problem(100, 4, 2, dim, DType::bfloat16));
+    EXPECT_THROW(reference.check_forward(square.o.view(), nullptr), InternalError);
+  }
+}
+
 TEST(Verify, AMaskWithoutACellIsCompared) {
   const Problem problem = square_problem(70, 2, 1, 8, DType::float32);
   const Inputs inputs = make_inputs(problem, 1);

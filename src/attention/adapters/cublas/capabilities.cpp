@@ -12,6 +12,7 @@ Capabilities naive_cuda_capabilities() {
   can.min_architecture = 80;
   can.deterministic = true;
   can.dtypes = {DType::bfloat16, DType::float32};
+  can.value_dims = true;
   can.sinks = true;
   can.softcap = true;
   return can;

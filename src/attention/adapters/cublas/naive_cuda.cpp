@@ -52,7 +52,7 @@ class NaivePlan final : public Plan {
     require_memory(problem);
     scores_ = matrices();
     if (problem.accumulate) {
-      o_ = Tensor(memory(), DType::float32, problem.tokens_q, problem.heads_q, problem.head_dim);
+      o_ = Tensor(memory(), DType::float32, problem.tokens_q, problem.heads_q, problem.value_dim());
       lse_ = Lse(memory(), problem.heads_q, problem.tokens_q);
     }
     if (!problem.backward) return;
@@ -114,8 +114,10 @@ class NaivePlan final : public Plan {
   void sum_columns(const Scores& weights, const ConstTensorView& a, const TensorView& out,
                    bool added, cudaStream_t stream) {
     if (sum_.bytes() == 0) return products_.columns(weights, a, out, added, stream);
-    products_.columns(weights, a, sum_.view(), false, stream);
-    round_tensor(sum_.view(), out, stream);
+    TensorView sum = sum_.view();
+    sum.dim = out.dim;  // of v it may be smaller
+    products_.columns(weights, a, sum, false, stream);
+    round_tensor(sum, out, stream);
   }
 
   Problem problem_;

@@ -34,15 +34,25 @@ class Describe {
       offsets_q_ = index("offsets_q", kOffsetsQ, form.batch + 1, fe::DataType_t::INT64);
       offsets_k_ = index("offsets_k", kOffsetsK, form.batch + 1, fe::DataType_t::INT64);
       offsets_stats_ = index("offsets_stats", kOffsetsStats, form.batch + 1, fe::DataType_t::INT64);
+      offsets_o_ = offsets_q_;
+      offsets_v_ = offsets_k_;
+    }
+    if (has_value_offsets(problem, form)) {
+      offsets_o_ = index("offsets_o", kOffsetsO, form.batch + 1, fe::DataType_t::INT64);
+      offsets_v_ = index("offsets_v", kOffsetsV, form.batch + 1, fe::DataType_t::INT64);
     }
   }
 
   TensorPtr like_q(const char* name, Uid uid) { return graph_.tensor(q_attributes(name, uid)); }
   TensorPtr like_k(const char* name, Uid uid) { return graph_.tensor(k_attributes(name, uid)); }
+  TensorPtr like_o(const char* name, Uid uid) { return graph_.tensor(o_attributes(name, uid)); }
+  TensorPtr like_v(const char* name, Uid uid) { return graph_.tensor(v_attributes(name, uid)); }
   TensorPtr stats() { return graph_.tensor(stats_attributes()); }
 
   void set_q(TensorPtr& output, const char* name, Uid uid) { set(output, q_attributes(name, uid)); }
   void set_k(TensorPtr& output, const char* name, Uid uid) { set(output, k_attributes(name, uid)); }
+  void set_o(TensorPtr& output, const char* name, Uid uid) { set(output, o_attributes(name, uid)); }
+  void set_v(TensorPtr& output, const char* name, Uid uid) { set(output, v_attributes(name, uid)); }
   void set_stats(TensorPtr& output) { set(output, stats_attributes()); }
 
   /// The mask's attributes, which both passes share.
@@ -80,8 +90,7 @@ class Describe {
 
   /// [tokens, heads, dim], packed sequence after sequence: cuDNN's [batch, heads, tokens, dim].
   Attributes tokens_first(const char* name, Uid uid, std::int64_t tokens, std::int64_t heads,
-                          const TensorPtr& offsets) const {
-    const std::int64_t d = problem_.head_dim;
+                          std::int64_t d, const TensorPtr& offsets) const {
     Attributes attributes;
     attributes.set_name(name)
         .set_uid(uid)
@@ -91,10 +100,20 @@ class Describe {
     return attributes;
   }
   Attributes q_attributes(const char* name, Uid uid) const {
-    return tokens_first(name, uid, form_.max_tokens_q, problem_.heads_q, offsets_q_);
+    return tokens_first(name, uid, form_.max_tokens_q, problem_.heads_q, problem_.head_dim,
+                        offsets_q_);
+  }
+  Attributes o_attributes(const char* name, Uid uid) const {
+    return tokens_first(name, uid, form_.max_tokens_q, problem_.heads_q, problem_.value_dim(),
+                        offsets_o_);
   }
   Attributes k_attributes(const char* name, Uid uid) const {
-    return tokens_first(name, uid, form_.max_tokens_k, problem_.heads_k, offsets_k_);
+    return tokens_first(name, uid, form_.max_tokens_k, problem_.heads_k, problem_.head_dim,
+                        offsets_k_);
+  }
+  Attributes v_attributes(const char* name, Uid uid) const {
+    return tokens_first(name, uid, form_.max_tokens_k, problem_.heads_k, problem_.value_dim(),
+                        offsets_v_);
   }
   /// The lse, [heads, tokens] for packed sequences too.
   Attributes stats_attributes() const {
@@ -127,9 +146,14 @@ class Describe {
   const Problem& problem_;
   const CudnnForm& form_;
   TensorPtr offsets_q_, offsets_k_, offsets_stats_;
+  TensorPtr offsets_o_, offsets_v_;  ///< those of q and k where v has their dimension
 };
 
 }  // namespace
+
+bool has_value_offsets(const Problem& problem, const CudnnForm& form) {
+  return form.packed() && problem.value_dim() != problem.head_dim;
+}
 
 bool takes_lengths(const CudnnForm& form) {
   return form.packed() ||
@@ -140,12 +164,12 @@ void describe_forward(fe::graph::Graph& graph, const Problem& problem, const Cud
   Describe describe(graph, problem, form);
   const TensorPtr q = describe.like_q("q", kQ);
   const TensorPtr k = describe.like_k("k", kK);
-  const TensorPtr v = describe.like_k("v", kV);
+  const TensorPtr v = describe.like_v("v", kV);
   fe::graph::SDPA_attributes attributes;
   attributes.set_name("sdpa").set_generate_stats(true);
   describe.set_mask(attributes);
   auto [o, stats] = graph.sdpa(q, k, v, attributes);
-  describe.set_q(o, "o", kO);
+  describe.set_o(o, "o", kO);
   describe.set_stats(stats);
 }
 
@@ -153,9 +177,9 @@ void describe_backward(fe::graph::Graph& graph, const Problem& problem, const Cu
   Describe describe(graph, problem, form);
   const TensorPtr q = describe.like_q("q", kQ);
   const TensorPtr k = describe.like_k("k", kK);
-  const TensorPtr v = describe.like_k("v", kV);
-  const TensorPtr o = describe.like_q("o", kO);
-  const TensorPtr dout = describe.like_q("dout", kDout);
+  const TensorPtr v = describe.like_v("v", kV);
+  const TensorPtr o = describe.like_o("o", kO);
+  const TensorPtr dout = describe.like_o("dout", kDout);
   const TensorPtr stats = describe.stats();
   fe::graph::SDPA_backward_attributes attributes;
   attributes.set_name("sdpa_backward");
@@ -167,7 +191,7 @@ void describe_backward(fe::graph::Graph& graph, const Problem& problem, const Cu
   auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, o, dout, stats, attributes);
   describe.set_q(dq, "dq", kDq);
   describe.set_k(dk, "dk", kDk);
-  describe.set_k(dv, "dv", kDv);
+  describe.set_v(dv, "dv", kDv);
 }
 
 }  // namespace longca::cudnn

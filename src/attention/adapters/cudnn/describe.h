@@ -26,9 +26,13 @@ enum Uid : std::int64_t {
   kLengthsK,
   kOffsetsQ,
   kOffsetsK,
-  kOffsetsStats
+  kOffsetsStats,
+  kOffsetsO,  ///< only where v has a dimension of its own, as kOffsetsV
+  kOffsetsV
 };
 
+/// Whether v, o and their gradients have ragged offsets of their own: rows of another size.
+bool has_value_offsets(const Problem& problem, const CudnnForm& form);
 /// Whether the graphs of this form have sequence lengths as inputs.
 bool takes_lengths(const CudnnForm& form);
 

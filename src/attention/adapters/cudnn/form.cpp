@@ -64,6 +64,7 @@ Capabilities cudnn_capabilities() {
   can.dtypes = {DType::bfloat16};
   can.block_masks = false;
   can.accumulate = false;
+  can.value_dims = true;
   can.deterministic = true;
   can.strided = false;
   return can;
@@ -72,10 +73,10 @@ Capabilities cudnn_capabilities() {
 Support cudnn_can_express(const Problem& problem, const Mask& mask) {
   static const Capabilities capabilities = cudnn_capabilities();
   if (auto support = check_problem(capabilities, problem, mask); !support.ok()) return support;
-  if (problem.head_dim % 8 != 0 || problem.head_dim > 256) {
+  if (problem.head_dim % 8 != 0 || problem.value_dim() % 8 != 0 || problem.head_dim > 256) {
     return Support::unsupported(fmt::format(
         "cuDNN's attention needs a head dimension that is a multiple of 8 up to 256, not {}",
-        problem.head_dim));
+        to_string(dims_of(problem))));
   }
   if (problem.tokens_q == 0 || problem.tokens_k == 0) {
     return Support::unsupported("cuDNN's attention needs at least one query and one key");

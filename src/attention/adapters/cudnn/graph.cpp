@@ -79,7 +79,7 @@ void* writable(const void* data) {
 struct CudnnGraphs::Impl {
   Graph forward, backward;
   PlanScratch workspace;
-  Buffer lengths_q, lengths_k, offsets_q, offsets_k, offsets_stats;
+  Buffer lengths_q, lengths_k, offsets_q, offsets_k, offsets_stats, offsets_o, offsets_v;
 
   void build(Graph& graph, DescribePass describe, const Problem& problem, const CudnnForm& form) {
     require(prepare(graph, describe, problem, form));
@@ -94,6 +94,10 @@ struct CudnnGraphs::Impl {
       offsets_q = on_device(ragged_offsets(form, problem.heads_q * d));
       offsets_k = on_device(ragged_offsets(form, problem.heads_k * d));
       offsets_stats = on_device(ragged_offsets(form, 1));
+      if (cudnn::has_value_offsets(problem, form)) {
+        offsets_o = on_device(ragged_offsets(form, problem.heads_q * problem.value_dim()));
+        offsets_v = on_device(ragged_offsets(form, problem.heads_k * problem.value_dim()));
+      }
     } else if (cudnn::takes_lengths(form)) {
       lengths_q = on_device(std::vector{static_cast<std::int32_t>(problem.tokens_q)});
       lengths_k = on_device(std::vector{static_cast<std::int32_t>(problem.tokens_k)});
@@ -104,7 +108,8 @@ struct CudnnGraphs::Impl {
     for (const auto& [uid, buffer] :
          {std::pair{cudnn::kLengthsQ, &lengths_q}, std::pair{cudnn::kLengthsK, &lengths_k},
           std::pair{cudnn::kOffsetsQ, &offsets_q}, std::pair{cudnn::kOffsetsK, &offsets_k},
-          std::pair{cudnn::kOffsetsStats, &offsets_stats}}) {
+          std::pair{cudnn::kOffsetsStats, &offsets_stats}, std::pair{cudnn::kOffsetsO, &offsets_o},
+          std::pair{cudnn::kOffsetsV, &offsets_v}}) {
       if (buffer->data() != nullptr) pointers[uid] = buffer->data();
     }
     const cudnnHandle_t handle = cudnn_handle();
@@ -139,8 +144,9 @@ CudnnGraphs::~CudnnGraphs() = default;
 
 std::int64_t CudnnGraphs::workspace_bytes() const {
   std::int64_t bytes = impl_->workspace.own_bytes();
-  for (const Buffer* buffer : {&impl_->lengths_q, &impl_->lengths_k, &impl_->offsets_q,
-                               &impl_->offsets_k, &impl_->offsets_stats}) {
+  for (const Buffer* buffer :
+       {&impl_->lengths_q, &impl_->lengths_k, &impl_->offsets_q, &impl_->offsets_k,
+        &impl_->offsets_stats, &impl_->offsets_o, &impl_->offsets_v}) {
     bytes += buffer->bytes();
   }
   return bytes;

@@ -174,7 +174,9 @@ LongcaProblem to_c(const Problem& p) {
           p.deterministic,
           p.sink,
           static_cast<double>(p.scale()),
-          static_cast<double>(p.softcap)};
+          static_cast<double>(p.softcap),
+          p.value_dim(),
+          0};
 }
 
 std::unique_ptr<Kernel> make_python_kernel(PythonRow row) {

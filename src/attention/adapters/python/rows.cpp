@@ -163,6 +163,7 @@ Capabilities fa1() {
 Capabilities fa4() {
   Capabilities can = with_blocks(row("fa4", "FlashAttention 4, any mask", "flash-attn-4"));
   can.head_dims = {64, 96, 128, 192, 256};
+  can.dim_pairs = {{192, 128}};
   can.deterministic = true;
   can.sinks = can.softcap = true;
   return on_hopper(std::move(can));

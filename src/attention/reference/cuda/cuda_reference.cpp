@@ -185,7 +185,7 @@ CudaReference::~CudaReference() = default;
 
 Verdict CudaReference::check_forward(ConstTensorView o, const ConstLseView* lse) const {
   const Problem& shape = impl_->problem.shape;
-  check_shape("o", o, shape.tokens_q, shape.heads_q, shape);
+  check_shape(OutputKind::o, o, shape);
   impl_->compute_forward();
   Verdict of_lse, of_o;
   if (lse != nullptr) of_lse.error_lse = impl_->compare_lse_rows(*lse, of_lse);
@@ -198,9 +198,9 @@ Verdict CudaReference::check_forward(ConstTensorView o, const ConstLseView* lse)
 
 Verdict CudaReference::check_backward(const BackwardArgs& args) const {
   const Problem& shape = impl_->problem.shape;
-  check_shape("dq", args.dq, shape.tokens_q, shape.heads_q, shape);
-  check_shape("dk", args.dk, shape.tokens_k, shape.heads_k, shape);
-  check_shape("dv", args.dv, shape.tokens_k, shape.heads_k, shape);
+  check_shape(OutputKind::dq, args.dq, shape);
+  check_shape(OutputKind::dk, args.dk, shape);
+  check_shape(OutputKind::dv, args.dv, shape);
   LONGCA_CHECK(!shape.sink || args.dsink != nullptr, "no dsink of a problem with sinks");
   impl_->compute_gradients(args);
   const DeviceResults& results = impl_->results;
@@ -209,8 +209,10 @@ Verdict CudaReference::check_backward(const BackwardArgs& args) const {
   verdict.error_dk = impl_->compare({"dk", "KV head", "key"}, args.dk, results.dk(), verdict);
   verdict.error_dv = impl_->compare({"dv", "KV head", "key"}, args.dv, results.dv(), verdict);
   verdict.error_dsink = impl_->compare_sink_gradients(args.dsink, verdict);
-  verdict.fraction = share(impl_->query_rows() + 2 * impl_->key_rows(),
-                           impl_->all_query_rows() + 2 * impl_->all_key_rows());
+  const double per_query = shape.head_dim;                    // dq
+  const double per_key = shape.head_dim + shape.value_dim();  // dk and dv
+  verdict.fraction = share(per_query * impl_->query_rows() + per_key * impl_->key_rows(),
+                           per_query * impl_->all_query_rows() + per_key * impl_->all_key_rows());
   return verdict;
 }
 

@@ -103,10 +103,16 @@ DeviceResults::DeviceResults(const ReferenceProblem& problem, DrawnTiles drawn)
   v_squared_ = allocate(p.tokens_k * p.heads_k * 4);
   rows_ = allocate(size(heads_q_) * p.tokens_q * static_cast<std::int64_t>(sizeof(RowStatistic)));
   if (!whole()) given_rows_ = allocate(rows_.bytes());
-  o_ = make_output(heads_q_, query_heads_, query_lists_, drawn_.queries, p.tokens_q);
-  dq_ = make_output(heads_q_, query_heads_, query_lists_, drawn_.queries, p.tokens_q);
-  dk_ = make_output(drawn_.heads_k, key_heads_, key_lists_, drawn_.keys, p.tokens_k);
-  dv_ = make_output(drawn_.heads_k, key_heads_, key_lists_, drawn_.keys, p.tokens_k);
+  const auto of_queries = [&](int dim) {
+    return make_output(heads_q_, query_heads_, query_lists_, drawn_.queries, p.tokens_q, dim);
+  };
+  const auto of_keys = [&](int dim) {
+    return make_output(drawn_.heads_k, key_heads_, key_lists_, drawn_.keys, p.tokens_k, dim);
+  };
+  o_ = of_queries(p.value_dim());
+  dq_ = of_queries(p.head_dim);
+  dk_ = of_keys(p.head_dim);
+  dv_ = of_keys(p.value_dim());
 }
 
 Buffer DeviceResults::allocate(std::int64_t bytes) {
@@ -137,7 +143,7 @@ DeviceResults::Lists DeviceResults::upload_lists(const IntervalLists& lists,
 DeviceResults::Output DeviceResults::make_output(std::span<const int> heads,
                                                  const Buffer& device_heads, const Lists& lists,
                                                  std::span<const std::int32_t> drawn,
-                                                 std::int64_t tokens) {
+                                                 std::int64_t tokens, int dim) {
   Output output;
   output.heads = heads;
   output.device_heads = device_heads.as<int>();
@@ -145,7 +151,7 @@ DeviceResults::Output DeviceResults::make_output(std::span<const int> heads,
   output.device_drawn = lists.drawn.as<std::int32_t>();
   output.tokens = tokens;
   const auto head_count = static_cast<std::int64_t>(heads.size());
-  output.values = allocate(head_count * tokens * problem_.shape.head_dim * 4);
+  output.values = allocate(head_count * tokens * dim * 4);
   output.statistics.resize(static_cast<std::size_t>(head_count * output.tiles()));
   output.device_statistics =
       allocate(static_cast<std::int64_t>(output.statistics.size() * sizeof(TileStatistics)));
@@ -286,7 +292,7 @@ std::int64_t DeviceResults::bytes_for(const Problem& problem, const Mask& mask,
   const std::int64_t heads_q = heads_k * problem.group_size();
   const std::int64_t rows_q = heads_q * problem.tokens_q;
   const std::int64_t rows_k = heads_k * problem.tokens_k;
-  const std::int64_t values = (rows_q + rows_k) * 2 * problem.head_dim * 4;
+  const std::int64_t values = (rows_q + rows_k) * (problem.head_dim + problem.value_dim()) * 4;
   const std::int64_t norms =
       (problem.tokens_q * problem.heads_q + problem.tokens_k * problem.heads_k) * 2 * 4;
   // One interval per token (diagonals); the rows of a block share their list.

@@ -25,7 +25,7 @@ class DeviceResults {
   DeviceResults(const ReferenceProblem& problem, DrawnTiles drawn);
 
   struct Output {
-    Buffer values;             ///< [head_count, tokens, dim] float32
+    Buffer values;             ///< [head_count, tokens, dim of the output] float32
     Buffer device_statistics;  ///< [head_count, tiles] TileStatistics, zero if not drawn
     std::vector<TileStatistics> statistics;  ///< the same on the host
     std::span<const int> heads;              ///< by index
@@ -88,7 +88,7 @@ class DeviceResults {
   Buffer upload(const std::vector<T>& values);
   Lists upload_lists(const IntervalLists& lists, const std::vector<std::int32_t>& drawn);
   Output make_output(std::span<const int> heads, const Buffer& device_heads, const Lists& lists,
-                     std::span<const std::int32_t> drawn, std::int64_t tokens);
+                     std::span<const std::int32_t> drawn, std::int64_t tokens, int dim);
   PassArgs arguments(ReferencePass pass, bool all) const;
   void compute(ReferencePass pass, const Buffer& rows, bool all, Output& output);
   void compute_rows(bool all);

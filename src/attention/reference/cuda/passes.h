@@ -70,11 +70,11 @@ struct PassArgs {
   const float* k_squared = nullptr;
   const float* v_squared = nullptr;
   const float* dout_squared = nullptr;
-  float* out = nullptr;                  ///< [head_count, tokens, dim] float32
+  float* out = nullptr;                  ///< [head_count, tokens, dim of the output] float32
   TileStatistics* statistics = nullptr;  ///< [head_count, tiles]
 };
 
-/// Runs a pass for a head dimension up to largest_reference_dim(dtype).
+/// Runs a pass for a head dimension up to largest_reference_dim(dtype), and one of v up to it.
 void run_pass(ReferencePass pass, const PassArgs& args, cudaStream_t stream);
 
 /// Writes rows[query_index[head], token], the emulation's members too, from a kernel's O and lse

@@ -132,6 +132,7 @@ void load_head(const ReferenceProblem& problem, int head_q, HeadCopier& copier, 
   copier.copy(inputs.k.view(), head_k, head.k);
   copier.copy(inputs.v.view(), head_k, head.v);
   head.dim = problem.shape.head_dim;
+  head.value_dim = problem.shape.value_dim();
   head.scale = static_cast<double>(problem.shape.scale());
   head.softcap = static_cast<double>(problem.shape.softcap);
 }
@@ -213,17 +214,16 @@ void check_keys(const ReferenceProblem& problem, const DeviceResults& results,
     load_head(problem, results.heads_q()[head_index], copier, head);
     add_head(problem, results, head_index, rows, head, samples.keys, sums);
   }
-  const int dim = problem.shape.head_dim;
   const int head_k = results.heads_k()[samples.index_k];
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const auto& [exact, terms] = sums[i];
     const std::int64_t key = samples.keys[i];
     if (exact.dk.empty()) continue;  // no queries at all
     const double steps = noise_steps(problem, results, terms);
-    expect_noise("dk", head_k, key, values_of(results.dk(), samples.index_k, key, dim), exact.dk,
-                 exact.dk_magnitude, steps);
-    expect_noise("dv", head_k, key, values_of(results.dv(), samples.index_k, key, dim), exact.dv,
-                 exact.dv_magnitude, steps);
+    expect_noise("dk", head_k, key, values_of(results.dk(), samples.index_k, key, head.dim),
+                 exact.dk, exact.dk_magnitude, steps);
+    expect_noise("dv", head_k, key, values_of(results.dv(), samples.index_k, key, head.value_dim),
+                 exact.dv, exact.dv_magnitude, steps);
   }
 }
 
@@ -238,7 +238,7 @@ void check_forward_samples(const ReferenceProblem& problem, const DeviceResults&
     const ExactRow& exact = head.rows[i];
     expect_lse(results, samples.index_q, row, exact.lse);
     expect_noise("o", head.number, row,
-                 values_of(results.o(), samples.index_q, row, head.values.dim), exact.o,
+                 values_of(results.o(), samples.index_q, row, head.values.value_dim), exact.o,
                  exact.o_magnitude, head.steps);
   }
 }

@@ -345,7 +345,7 @@ class TilePass {
     if (token >= own_tokens()) return 0;
     const float* squares = kOwnsQueries ? a_.dout_squared : a_.v_squared;
     return static_cast<double>(squares[own_head_ * own_tokens() + token]) *
-           static_cast<double>(a_.scale * a_.scale) / static_cast<double>(own_tensor().dim);
+           static_cast<double>(a_.scale * a_.scale) / static_cast<double>(a_.v.dim);
   }
 
   __device__ void add_terms_of_row(int i) {
@@ -363,7 +363,7 @@ class TilePass {
 
   __device__ void store_row(int i, RowSums& sums) {
     const std::int64_t token = first_ + Shape::row(i);
-    const auto dim = static_cast<int>(own_tensor().dim);
+    const auto dim = static_cast<int>(kGradient ? own_tensor().dim : a_.v.dim);  // dq, dk; o, dv
     float* out = a_.out + (head_index_ * own_tokens() + token) * dim;
 #pragma unroll
     for (int n = 0; n < kColumns; ++n) {
@@ -396,7 +396,7 @@ class TilePass {
     const double of_dout = static_cast<double>(a_.dout_squared[own_head_ * own_tokens() + token]);
     a_.rows[a_.query_index[own_head_] * own_tokens() + token] = {
         softmax_.lse(i), delta, softmax_.same_lse(i), same_delta,
-        delta_magnitude(delta, of_o, of_dout, own_tensor().dim)};
+        delta_magnitude(delta, of_o, of_dout, a_.v.dim)};
   }
 
   __device__ double score_magnitude(double largest_partner) const {

@@ -18,7 +18,7 @@ template <typename T, typename Real, int kHeadDim>
 struct TileShape {
   using Element = T;                     ///< of the inputs
   using Exact = Real;                    ///< of the reference's arithmetic
-  static constexpr int kDim = kHeadDim;  ///< head_dim, zero-padded
+  static constexpr int kDim = kHeadDim;  ///< head_dim, zero-padded; so is a smaller one of v
   static constexpr int kRows = 4;        ///< per thread
   static constexpr int kThreads = kTokens / kRows * kLanes;
   static constexpr int kRowStep = kTokens / kRows;  ///< stride between a thread's rows

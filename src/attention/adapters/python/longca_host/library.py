@@ -30,6 +30,8 @@ class Problem(Structure):
         ("sink_code", c_int32),
         ("scale", c_double),
         ("softcap", c_double),
+        ("value_dim", c_int32),  # of v and o, up to head_dim, that of q and k
+        ("unused", c_int32),
     ]
     dtype = property(lambda self: DTYPES[self.dtype_code])
     device = property(lambda self: DEVICES[self.device_code])

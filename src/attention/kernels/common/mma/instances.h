@@ -27,7 +27,10 @@ inline constexpr Instances kOtherInstances =
 inline void set_instances(Capabilities& can, Instances instances) {
   can.dtypes = {DType::bfloat16};
   can.head_dims = {128};
-  if (instances == Instances::one) return;
+  if (instances == Instances::one) {
+    can.more_dims = "LONGCA_INSTANTIATIONS=all builds 64 and 128";
+    return;
+  }
   can.dtypes.push_back(DType::float16);
   can.head_dims.insert(can.head_dims.begin(), 64);
 }
