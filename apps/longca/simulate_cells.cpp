@@ -194,7 +194,7 @@ MeasuredRates::MeasuredRates(std::span<const Record> records) {
     const Case& c = record.c;
     const auto time = record.metrics.find("time_ms");
     const auto area = record.metrics.find("area");
-    if (!record.status.ok() || c.scheme || c.mode != "burst") continue;
+    if (!record.status.ok() || c.scheme || c.mode != "burst" || c.head_dim_v) continue;
     if (c.pass == Pass::step || time == record.metrics.end() || area == record.metrics.end()) {
       continue;
     }

@@ -18,7 +18,8 @@ namespace longca {
 /// Rates of kernels from cells on one GPU, of whichever kernels the records have.
 class MeasuredRates {
  public:
-  /// Takes the cells on one GPU that are ok; others are left.
+  /// Takes the cells on one GPU that are ok and whose v has the dimension of q and k; others are
+  /// left.
   explicit MeasuredRates(std::span<const Record> records);
 
   /// Of slice, the times of the platform's page and what the kernel's passes took on its cells over

@@ -49,6 +49,8 @@ ordered_json kernels() {
     const KernelSurvey survey = survey_kernel(*kernel);
     ordered_json dtypes = ordered_json::array();
     for (const DType dtype : can.dtypes) dtypes.push_back(to_string(dtype));
+    ordered_json dim_pairs = ordered_json::array();
+    for (const DimPair& pair : can.dim_pairs) dim_pairs.push_back(to_string(pair));
     ordered_json passes = {"forward"};
     if (can.backward) passes.push_back("backward");
     rows.push_back({{"name", can.name},
@@ -59,6 +61,8 @@ ordered_json kernels() {
                     {"architectures", architectures(can)},
                     {"dtypes", dtypes},
                     {"head_dims", can.head_dims},
+                    {"value_dims", can.value_dims},
+                    {"dim_pairs", dim_pairs},
                     {"gqa", can.gqa},
                     {"passes", passes},
                     {"deterministic", can.deterministic},

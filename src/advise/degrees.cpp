@@ -39,7 +39,8 @@ Expected added(const Expected& a, const Expected& b) {
 /// q, k, v, o and LSE of one layer on each GPU.
 double call_bytes(const Case& c, std::int64_t degree) {
   const double rows = std::ceil(static_cast<double>(c.tokens) / static_cast<double>(degree));
-  const double of_heads = 2.0 * (c.heads_q + c.heads_k) * c.head_dim;  // q and o, k and v
+  const double dims = c.head_dim + c.problem().value_dim();
+  const double of_heads = (c.heads_q + c.heads_k) * dims;  // q and o, k and v
   return rows * (of_heads * static_cast<double>(size_of(c.dtype)) + 4.0 * c.heads_q);
 }
 

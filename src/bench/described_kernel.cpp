@@ -28,7 +28,8 @@ class DescribedKernel final : public Kernel {
   std::string version_;
 };
 
-/// Calls visit(key, member) for everything but device and dtypes, which are named by their words.
+/// Calls visit(key, member) for everything but device and dtypes, which are named by their words,
+/// and pairs.
 template <typename Can, typename Visit>
 void for_each_member(Can& can, const Visit& visit) {
   visit("name", can.name);
@@ -37,6 +38,7 @@ void for_each_member(Can& can, const Visit& visit) {
   visit("min_architecture", can.min_architecture);
   visit("only_architecture", can.only_architecture);
   visit("head_dims", can.head_dims);
+  visit("value_dims", can.value_dims);
   visit("gqa", can.gqa);
   visit("static_masks", can.static_masks);
   visit("block_masks", can.block_masks);
@@ -56,6 +58,10 @@ nlohmann::json describe_kernel(const Kernel& kernel) {
   const Capabilities& can = kernel.capabilities();
   nlohmann::json json{{"version", kernel.version()}, {"device", to_string(can.device)}};
   for_each_member(can, [&](const char* key, const auto& value) { json[key] = value; });
+  json["dim_pairs"] = nlohmann::json::array();
+  for (const DimPair& pair : can.dim_pairs) {
+    json["dim_pairs"].push_back({pair.head_dim, pair.value_dim});
+  }
   json["dtypes"] = nlohmann::json::array();
   for (const DType dtype : can.dtypes) json["dtypes"].push_back(to_string(dtype));
   return json;
@@ -66,6 +72,9 @@ std::unique_ptr<Kernel> make_described_kernel(const nlohmann::json& description)
   for_each_member(can, [&](const char* key, auto& value) { description.at(key).get_to(value); });
   const bool is_cuda = description.at("device") == to_string(DeviceKind::cuda);
   can.device = is_cuda ? DeviceKind::cuda : DeviceKind::cpu;
+  for (const auto& pair : description.at("dim_pairs")) {
+    can.dim_pairs.push_back({pair.at(0).get<int>(), pair.at(1).get<int>()});
+  }
   for (const auto& name : description.at("dtypes")) {
     if (const auto dtype = parse_dtype(name.get<std::string>())) can.dtypes.push_back(*dtype);
   }

@@ -89,9 +89,9 @@ DeviceKind device_of(const json& description) {
 
 void refuse_unknown_keys(const json& description) {
   static const std::vector<std::string> known{
-      "name",         "description", "origin",           "device",        "dtypes",
-      "head_dims",    "gqa",         "backward",         "deterministic", "returns_lse",
-      "static_masks", "block_masks", "gradient_of_parts"};
+      "name",        "description",  "origin",      "device",           "dtypes",
+      "head_dims",   "value_dims",   "gqa",         "backward",         "deterministic",
+      "returns_lse", "static_masks", "block_masks", "gradient_of_parts"};
   for (const auto& [key, value] : description.items()) {
     if (std::ranges::find(known, key) == known.end()) {
       throw_input_error("its capabilities have an unknown key '{}'{}", key, suggestion(key, known));
@@ -181,6 +181,7 @@ void add_python_kernel(const json& description) {
   can.device = device_of(description);
   can.dtypes = dtypes_of(description);
   can.head_dims = value_of(description, "head_dims", std::vector<int>());
+  can.value_dims = value_of(description, "value_dims", false);
   can.gqa = value_of(description, "gqa", true);
   can.backward = value_of(description, "backward", true);
   can.deterministic = value_of(description, "deterministic", false);

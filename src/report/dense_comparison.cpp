@@ -26,7 +26,8 @@ bool is_dense_of(const Record& dense, const Record& sparse) {
   const Case& b = sparse.c;
   return !a.scheme && a.mask == dense_mask_of(b) && a.tokens == b.tokens &&
          a.heads_q == b.heads_q && a.heads_k == b.heads_k && a.head_dim == b.head_dim &&
-         a.dtype == b.dtype && a.pass == b.pass && a.device == b.device && a.mode == b.mode &&
+         a.head_dim_v == b.head_dim_v && a.dtype == b.dtype && a.pass == b.pass &&
+         a.device == b.device && a.mode == b.mode &&
          machine_of_case(dense) == machine_of_case(sparse);
 }
 

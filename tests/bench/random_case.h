@@ -18,6 +18,9 @@ inline rc::Gen<Case> random_case() {
     c.heads_k = *rc::gen::inRange(1, 9);
     c.heads_q = c.heads_k * *rc::gen::inRange(1, 9);
     c.head_dim = *rc::gen::element(1, 64, 128, 1024);
+    if (c.head_dim > 1 && *rc::gen::arbitrary<bool>()) {
+      c.head_dim_v = *rc::gen::inRange(1, c.head_dim);
+    }
     c.dtype = *rc::gen::element(DType::float32, DType::bfloat16, DType::float16);
     c.pass = *rc::gen::element(Pass::forward, Pass::backward);
     if (*rc::gen::arbitrary<bool>()) c.deterministic = 1;

@@ -31,7 +31,7 @@ SignChanges::SignChanges(Device& device, const PassTensors& tensors, Pass pass,
 }
 
 void SignChanges::draw() {
-  State next{{drawn()}, {drawn()}};
+  State next{{drawn(tensors_.v)}, {drawn(tensors_.k)}};
   // One column is all that there is if a single head has a single one.
   if (next.values == state_.values && next.scores == state_.scores) next.values.clear();
   change_to(std::move(next));
@@ -40,7 +40,7 @@ void SignChanges::draw() {
 void SignChanges::draw_more() {
   State next = state_;
   const bool of_scores = pass_ != Pass::forward && random_() % 2 == 0;
-  toggle(of_scores ? next.scores : next.values, drawn());
+  toggle(of_scores ? next.scores : next.values, drawn(of_scores ? tensors_.k : tensors_.v));
   change_to(std::move(next));
 }
 
@@ -52,12 +52,12 @@ void SignChanges::follow() const {
   device_.negate(of_results(state_));
 }
 
-SignChanges::Column SignChanges::drawn() {
+SignChanges::Column SignChanges::drawn(const TensorView& of) {
   const auto one_of = [&](std::size_t count) {
     return std::uniform_int_distribution<std::size_t>(0, count - 1)(random_);
   };
   return {heads_k_[one_of(heads_k_.size())],
-          static_cast<std::int64_t>(one_of(static_cast<std::size_t>(tensors_.k.dim)))};
+          static_cast<std::int64_t>(one_of(static_cast<std::size_t>(of.dim)))};
 }
 
 void SignChanges::change_to(State next) {

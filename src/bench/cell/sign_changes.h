@@ -49,7 +49,8 @@ class SignChanges {
     std::set<Column> scores;  ///< of K
   };
 
-  Column drawn();
+  /// A column of the tensor, v or k.
+  Column drawn(const TensorView& of);
   void change_to(State next);
   std::vector<HeadColumn> of_inputs(const State& columns) const;
   std::vector<HeadColumn> of_results(const State& columns) const;

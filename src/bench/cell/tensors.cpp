@@ -112,17 +112,16 @@ std::uint64_t hash_results(Device& device, const PassTensors& t, Pass pass) {
 Outputs Outputs::for_problem(const Problem& p) {
   Outputs out;
   out.device = &Device::get(p.device);
-  const auto tensor = [&](std::int64_t tokens, int heads) {
-    const std::int64_t dim = p.head_dim;
+  const auto tensor = [&](std::int64_t tokens, int heads, std::int64_t dim) {
     return OutputTensor(out.device->memory(),
                         {nullptr, p.dtype, tokens, heads, dim, heads * dim, dim});
   };
-  out.o = tensor(p.tokens_q, p.heads_q);
+  out.o = tensor(p.tokens_q, p.heads_q, p.value_dim());
   out.lse = OutputLse(out.device->memory(), {nullptr, p.heads_q, p.tokens_q, p.tokens_q});
   if (p.backward) {
-    out.dq = tensor(p.tokens_q, p.heads_q);
-    out.dk = tensor(p.tokens_k, p.heads_k);
-    out.dv = tensor(p.tokens_k, p.heads_k);
+    out.dq = tensor(p.tokens_q, p.heads_q, p.head_dim);
+    out.dk = tensor(p.tokens_k, p.heads_k, p.head_dim);
+    out.dv = tensor(p.tokens_k, p.heads_k, p.value_dim());
     if (p.sink) {
       out.dsink = OutputTensor(out.device->memory(),
                                {nullptr, DType::float32, 1, p.heads_q, 1, p.heads_q, 1});
@@ -199,11 +198,12 @@ std::uint64_t fingerprint(const Inputs& inputs, Device& device) {
 }
 
 std::int64_t tensor_bytes(const Problem& p) {
-  const std::int64_t q = p.tokens_q * p.heads_q * p.head_dim * size_of(p.dtype);
-  const std::int64_t k = p.tokens_k * p.heads_k * p.head_dim * size_of(p.dtype);
+  const std::int64_t rows = p.tokens_q * p.heads_q + p.tokens_k * p.heads_k;
+  // q and o, k and v; dq and dO, dk and dv.
+  const std::int64_t values = rows * (p.head_dim + p.value_dim()) * size_of(p.dtype);
   const std::int64_t sink = p.sink ? p.heads_q * 4 : 0;
-  const std::int64_t forward = 2 * q + 2 * k + p.heads_q * p.tokens_q * 4 + sink;
-  return p.backward ? forward + 2 * q + 2 * k + sink : forward;
+  const std::int64_t forward = values + p.heads_q * p.tokens_q * 4 + sink;
+  return p.backward ? forward + values + sink : forward;
 }
 
 }  // namespace longca

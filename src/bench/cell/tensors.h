@@ -83,7 +83,7 @@ using OutputLse = OutputArray<LseView>;
 /// What a cell writes. Gradients exist only for a backward pass.
 struct Outputs {
   Device* device = nullptr;
-  OutputTensor o;  ///< [tokens_q, heads_q, dim]
+  OutputTensor o;  ///< [tokens_q, heads_q, value_dim]
   OutputLse lse;   ///< [heads_q, tokens_q]
   OutputTensor dq, dk, dv;
   OutputTensor dsink;  ///< [1, heads_q, 1] float32, of a problem with sinks

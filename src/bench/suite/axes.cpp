@@ -73,7 +73,7 @@ Axis heads_axis() {
             .standard = "64:8"};
   axis.parse = head_pairs("heads", kMaxHeads);
   axis.assign = [](Case& c, const std::string& value) {
-    std::tie(c.heads_q, c.heads_k) = split_heads(value);
+    std::tie(c.heads_q, c.heads_k) = split_pair(value);
   };
   axis.text = [](const Case& c) -> std::optional<std::string> {
     return fmt::format("{}:{}", c.heads_q, c.heads_k);
@@ -86,6 +86,34 @@ Axis heads_axis() {
   axis.read = [](const json& object, Case& c) {
     c.heads_q = read_entry<int>(object, "heads_q");
     c.heads_k = read_entry<int>(object, "heads_k");
+  };
+  return axis;
+}
+
+Axis dim_axis() {
+  Axis axis{.name = "dim",
+            .values = "D|DQK:DV",
+            .help = "head dimension; of q and k, and of v where it is smaller: 192:128",
+            .standard = "128"};
+  axis.parse = dim_pairs("dim", kMaxDim);
+  axis.assign = [](Case& c, const std::string& value) {
+    const auto [of_keys, of_values] = split_pair(value);
+    c.head_dim = of_keys;
+    c.head_dim_v = of_values == of_keys ? std::nullopt : std::optional(of_values);
+  };
+  axis.text = [](const Case& c) -> std::optional<std::string> {
+    return to_string(DimPair{c.head_dim, c.head_dim_v.value_or(c.head_dim)});
+  };
+  axis.keys = {"head_dim", "head_dim_v"};
+  axis.write = [](const Case& c, json& object) {
+    object["head_dim"] = c.head_dim;
+    if (c.head_dim_v) object["head_dim_v"] = *c.head_dim_v;
+  };
+  axis.read = [](const json& object, Case& c) {
+    c.head_dim = read_entry<int>(object, "head_dim");
+    if (!object.contains("head_dim_v")) return;
+    c.head_dim_v = read_entry<int>(object, "head_dim_v");
+    if (c.head_dim_v == c.head_dim) c.head_dim_v.reset();
   };
   return axis;
 }
@@ -248,8 +276,7 @@ std::vector<Axis> make_table() {
   table.push_back(
       count_axis<&Case::tokens>("tokens", "tokens", "length of the sequence", "4K", 1, kMaxTokens));
   table.push_back(heads_axis());
-  table.push_back(
-      count_axis<&Case::head_dim>("dim", "head_dim", "head dimension", "128", 1, kMaxDim));
+  table.push_back(dim_axis());
   table.push_back(
       name_axis<&Case::dtype>("dtype", "type of q, k, v and o", "bfloat16", dtype_names));
   table.push_back(name_axis<&Case::pass>(

@@ -29,6 +29,15 @@ void add_counts(DistinctTexts& values, std::string_view axis, std::string_view i
   }
 }
 
+/// "A:B", or "A" for "A:A".
+std::pair<std::int64_t, std::int64_t> parse_pair(std::string_view axis, std::string_view item,
+                                                 std::int64_t high) {
+  const std::size_t colon = item.find(':');
+  const std::string_view second = colon == std::string_view::npos ? item : item.substr(colon + 1);
+  const std::int64_t first = check_range(axis, parse_count(axis, item.substr(0, colon)), 1, high);
+  return {first, check_range(axis, parse_count(axis, second), 1, high)};
+}
+
 /// The canonical value of an item that is none of an axis's names; nothing if it has none.
 using OtherValue = std::function<std::optional<std::string>(std::string_view item)>;
 
@@ -145,15 +154,32 @@ ValueParser head_pairs(const std::string& axis, std::int64_t high) {
   return [=](std::string_view text) {
     DistinctTexts values;
     for (const auto item : split_list(axis, text)) {
-      const std::size_t colon = item.find(':');
-      const std::string_view kv = colon == std::string_view::npos ? item : item.substr(colon + 1);
-      const auto heads_q = check_range(axis, parse_count(axis, item.substr(0, colon)), 1, high);
-      const auto heads_k = check_range(axis, parse_count(axis, kv), 1, high);
+      const auto [heads_q, heads_k] = parse_pair(axis, item, high);
       if (heads_q % heads_k != 0) {
         throw_input_error("{} {}: {} query heads are no multiple of {} KV heads", axis, item,
                           heads_q, heads_k);
       }
       values.add(fmt::format("{}:{}", heads_q, heads_k));
+    }
+    return values.take();
+  };
+}
+
+ValueParser dim_pairs(const std::string& axis, std::int64_t high) {
+  return [=](std::string_view text) {
+    DistinctTexts values;
+    for (const auto item : split_list(axis, text)) {
+      if (std::ranges::count(item, ':') != 1) {  // a count, or a geometric range
+        add_counts(values, axis, item, 1, high);
+        continue;
+      }
+      const auto [of_keys, of_values] = parse_pair(axis, item, high);
+      if (of_values > of_keys) {
+        throw_input_error("{} {}: v of dimension {} is larger than q and k of {}", axis, item,
+                          of_values, of_keys);
+      }
+      values.add(of_values == of_keys ? std::to_string(of_keys)
+                                      : fmt::format("{}:{}", of_keys, of_values));
     }
     return values.take();
   };
@@ -176,10 +202,10 @@ ValueParser names_or_files(std::string axis, std::vector<std::string> (*names)()
   });
 }
 
-std::pair<int, int> split_heads(const std::string& value) {
+std::pair<int, int> split_pair(const std::string& value) {
   const std::size_t colon = value.find(':');
-  LONGCA_CHECK(colon != std::string::npos, "'{}' is no canonical value of heads", value);
-  return {std::stoi(value.substr(0, colon)), std::stoi(value.substr(colon + 1))};
+  const int first = std::stoi(value.substr(0, colon));
+  return {first, colon == std::string::npos ? first : std::stoi(value.substr(colon + 1))};
 }
 
 }  // namespace longca

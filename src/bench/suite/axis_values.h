@@ -39,6 +39,8 @@ ValueParser numbers_above(const std::string& axis, double low, double high);
 ValueParser numbers_or_zero(const std::string& axis, double low, double high);
 /// "HQ:HK", or "H" for as many query as KV heads; HK must divide HQ.
 ValueParser head_pairs(const std::string& axis, std::int64_t high);
+/// Counts and geometric ranges, or "DQK:DV" with DV ≤ DQK; "D:D" is "D".
+ValueParser dim_pairs(const std::string& axis, std::int64_t high);
 /// Names out of a closed set; "all" is every one. Unknown ones suggest the nearest.
 ValueParser names_of(std::string axis, std::vector<std::string> (*names)());
 /// The same, or `word` by itself, which "all" does not stand for.
@@ -52,7 +54,7 @@ ValueParser names_or_files(std::string axis, std::vector<std::string> (*names)()
 /// The items of a comma list, without the spaces around them. Throws InputError for an empty one.
 std::vector<std::string_view> split_list(std::string_view axis, std::string_view text);
 
-/// The two numbers of a canonical "HQ:HK".
-std::pair<int, int> split_heads(const std::string& value);
+/// The two numbers of a canonical "A:B", or twice that of "A".
+std::pair<int, int> split_pair(const std::string& value);
 
 }  // namespace longca

@@ -81,6 +81,7 @@ Problem Case::problem() const {
   problem.heads_q = heads_q;
   problem.heads_k = heads_k;
   problem.head_dim = head_dim;
+  problem.head_dim_v = head_dim_v.value_or(0);
   problem.dtype = dtype;
   problem.device = device == "cpu" ? DeviceKind::cpu : DeviceKind::cuda;
   problem.backward = pass != Pass::forward;

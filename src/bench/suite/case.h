@@ -31,6 +31,7 @@ struct Case {
   int heads_q = 1;
   int heads_k = 1;
   int head_dim = 128;
+  std::optional<int> head_dim_v;  ///< of v and o, below head_dim; absent where they are equal
   DType dtype = DType::bfloat16;
   Pass pass = Pass::forward;
   std::optional<std::int64_t> deterministic;  ///< 1, or absent; of backward passes only

@@ -24,6 +24,7 @@ void dump(const std::filesystem::path& folder, std::uint64_t seed) {
   problem.tokens_q = problem.tokens_k = 64;
   problem.heads_q = problem.heads_k = 2;
   problem.head_dim = 16;
+  problem.head_dim_v = 8;
   problem.device = DeviceKind::cpu;
   problem.backward = true;
   MaskSpec spec;
@@ -50,6 +51,12 @@ TEST(Dump, ReplacesTheFilesOfAnEarlierOne) {
   EXPECT_THAT(first, UnorderedElementsAre(Key("q.npy"), Key("k.npy"), Key("v.npy"), Key("do.npy"),
                                           Key("o.npy"), Key("lse.npy"), Key("dq.npy"),
                                           Key("dk.npy"), Key("dv.npy"), Key("mask.json")));
+  for (const char* name : {"v.npy", "do.npy", "o.npy", "dv.npy"}) {
+    EXPECT_THAT(first.at(name), HasSubstr("(64, 2, 8)")) << name;
+  }
+  for (const char* name : {"q.npy", "k.npy", "dq.npy", "dk.npy"}) {
+    EXPECT_THAT(first.at(name), HasSubstr("(64, 2, 16)")) << name;
+  }
   dump(folder / "cell", 2);
   const auto second = contents(folder / "cell");
   EXPECT_EQ(second.size(), first.size());

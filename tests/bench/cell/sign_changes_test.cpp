@@ -10,12 +10,13 @@
 namespace longca::testing {
 namespace {
 
-using KernelCase = std::tuple<std::string, DType, Pass>;
+using KernelCase = std::tuple<std::string, DType, Pass, int>;
 
 class SignChangesOf : public ::testing::TestWithParam<KernelCase> {
  protected:
   SignChangesOf()
-      : kernel(std::get<0>(GetParam()), std::get<1>(GetParam()), std::get<2>(GetParam())),
+      : kernel(std::get<0>(GetParam()), std::get<1>(GetParam()), std::get<2>(GetParam()),
+               std::get<3>(GetParam())),
         signs(TimedKernel::device(), kernel.tensors(), kernel.pass, {0, 1}, 1) {
     kernel.call();
   }
@@ -61,11 +62,12 @@ TEST_P(SignChangesOf, InputsAreOthersEachTimeAndComeBack) {
 INSTANTIATE_TEST_SUITE_P(Kernels, SignChangesOf,
                          ::testing::Combine(::testing::Values("naive", "flash"),
                                             ::testing::Values(DType::float32, DType::bfloat16),
-                                            ::testing::ValuesIn(kPasses)),
+                                            ::testing::ValuesIn(kPasses), ::testing::Values(0, 5)),
                          [](const auto& name) {
                            return std::get<0>(name.param) + "_" +
                                   std::string(to_string(std::get<1>(name.param))) + "_" +
-                                  std::string(to_string(std::get<2>(name.param)));
+                                  std::string(to_string(std::get<2>(name.param))) +
+                                  (std::get<3>(name.param) == 0 ? "" : "_shorter_v");
                          });
 
 TEST(SignChanges, OnlyHeadsThatAreNamedChange) {

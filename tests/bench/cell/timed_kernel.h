@@ -11,13 +11,15 @@ namespace longca::testing {
 
 /// A kernel of the CPU with a small problem's tensors, whose forward pass has run.
 struct TimedKernel {
-  TimedKernel(const std::string& name, DType dtype, Pass timed)
+  /// `value_dim` 0: that of q and k, which is 12.
+  TimedKernel(const std::string& name, DType dtype, Pass timed, int value_dim = 0)
       : pass(timed),
         problem{.tokens_q = 40,
                 .tokens_k = 40,
                 .heads_q = 4,
                 .heads_k = 2,
                 .head_dim = 12,
+                .head_dim_v = value_dim,
                 .dtype = dtype,
                 .backward = timed != Pass::forward},
         inputs(make_inputs(problem, 7)),

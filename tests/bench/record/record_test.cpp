@@ -316,6 +316,10 @@ TEST(Record, ValuesThatNoAxisTakesAreRefused) {
       {"tokens", std::int64_t{1} << 40, "tokens 1099511627776 is too large"},
       {"tokens", std::uint64_t{1} << 63, "\"tokens\" is 9223372036854775808, out of range"},
       {"head_dim", 4096, "dim 4096"},
+      {"head_dim_v", 0, "dim 0 is too small"},
+      {"head_dim_v", -1, "dim"},
+      {"head_dim_v", 129, "dim 128:129: v of dimension 129 is larger than q and k of 128"},
+      {"head_dim_v", 1.5, "\"head_dim_v\" is not a whole number"},
       {"seed", -1, "\"seed\" is -1, out of range"}};
   for (const auto& [key, value, sentence] : faults) {
     json object = example();

@@ -16,6 +16,7 @@ namespace longca::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::vector<std::string> values_of(const std::string& argument) {
   AxisValues values;
@@ -30,6 +31,8 @@ TEST(Axes, TakeCountsSuffixesAndRanges) {
   EXPECT_THAT(values_of("tokens=64, 1K,64"), ElementsAre("64", "1024"));
   EXPECT_THAT(values_of("window=auto,0"), ElementsAre("auto", "0"));
   EXPECT_THAT(values_of("heads=8:2,4"), ElementsAre("8:2", "4:4"));
+  EXPECT_THAT(values_of("dim=64,192:128,128:128,64"), ElementsAre("64", "192:128", "128"));
+  EXPECT_THAT(values_of("dim=64:256:x2,192:1"), ElementsAre("64", "128", "256", "192:1"));
   EXPECT_THAT(values_of("density=0.5,1,1e-1"), ElementsAre("0.5", "1", "0.1"));
 }
 
@@ -65,6 +68,13 @@ TEST(Axes, RefuseWhatCannotBeMeant) {
       {"density=nan", "density"},
       {"block=0", "block 0 is too small"},
       {"dim=0", "dim 0 is too small"},
+      {"dim=192:256", "dim 192:256: v of dimension 256 is larger than q and k of 192"},
+      {"dim=0:128", "dim 0 is too small"},
+      {"dim=128:0", "dim 0 is too small"},
+      {"dim=2048:128", "dim 2048 is too large: the maximum is 1024"},
+      {"dim=128:", "dim"},
+      {"dim=:128", "dim"},
+      {"dim=a:b", "dim 'a'"},
       {"mask=causl", "unknown mask 'causl' (did you mean 'causal'?)"},
       {"kernel=naiv", "did you mean 'naive'"},
       {"dtype=fp8", "known: float32, bfloat16, float16"},
@@ -101,6 +111,30 @@ TEST(Axes, KeysAreCanonical) {
       "device=cpu mode=burst");
   EXPECT_EQ(canonical(c).problem_key(),
             "mask=causal tokens=4096 heads=8:2 dim=128 dtype=bfloat16 seed=42 device=cpu");
+}
+
+/// Of q, k and v of one dimension, keys and records are what they were before v could have another.
+TEST(Axes, ADimensionOfVIsThereWhereItDiffers) {
+  const Axis& dim = find_axis("dim");
+  Case c;
+  for (const char* text : {"128", "192:128", "64"}) {
+    dim.assign(c, text);
+    EXPECT_EQ(dim.text(c), text);
+    const bool differs = std::string(text) == "192:128";
+    EXPECT_EQ(c.head_dim_v.has_value(), differs);
+    nlohmann::json entries = nlohmann::json::object();
+    dim.write(c, entries);
+    EXPECT_EQ(entries.contains("head_dim_v"), differs);
+    EXPECT_EQ(c.problem().value_dim(), differs ? 128 : c.head_dim);
+    Case read;
+    dim.read(entries, read);
+    EXPECT_EQ(read, c);
+  }
+  dim.assign(c, "192:128");
+  EXPECT_THAT(c.problem_key(), HasSubstr("dim=192:128"));
+  Case same;
+  dim.read({{"head_dim", 128}, {"head_dim_v", 128}}, same);
+  EXPECT_EQ(same, Case{}) << "a record of one dimension said twice has the same key";
 }
 
 /// Keys and records written before these axes were there stay what they are.

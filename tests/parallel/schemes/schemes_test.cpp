@@ -177,6 +177,19 @@ TEST(Schemes, APlanOfOneTurnIsNotCut) {
   EXPECT_EQ(plan.masks.size(), 1);
 }
 
+/// Of the shapes that plans' bytes are not of.
+TEST(Schemes, AVOfItsOwnDimensionIsRefused) {
+  for (const auto& scheme : schemes()) {
+    auto problem = causal_problem(2, 8, 4, ShardKind::contiguous);
+    EXPECT_TRUE(scheme->supports(problem).ok()) << scheme->name();
+    problem.problem.head_dim = 192;
+    problem.problem.head_dim_v = 128;
+    const Support support = scheme->supports(problem);
+    EXPECT_EQ(support.code, StatusCode::unsupported) << scheme->name();
+    EXPECT_NE(support.reason.find("so not dim=192:128"), std::string::npos) << support.reason;
+  }
+}
+
 /// What travels during a step waits at most for the step before: two buffers.
 TEST(Schemes, KeysTravelWhileTheStepBeforeIsComputed) {
   for (const char* name : {"ring_p2p", "ring_allgather", "magi", "loongtrain"}) {

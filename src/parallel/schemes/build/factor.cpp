@@ -16,8 +16,14 @@ int head_ways(const ParallelProblem& problem) {
 }
 
 Support check_ranks(const ParallelProblem& problem) {
-  if (problem.ranks >= 1) return {};
-  return Support::unsupported(fmt::format("{} ranks: at least 1", problem.ranks));
+  if (problem.ranks < 1) {
+    return Support::unsupported(fmt::format("{} ranks: at least 1", problem.ranks));
+  }
+  if (problem.problem.value_dim() == problem.problem.head_dim) return {};
+  return Support::unsupported(fmt::format(
+      "no scheme of context parallelism takes a v of another dimension than q and k, so "
+      "not dim={}",
+      to_string(dims_of(problem.problem))));
 }
 
 Support check_factor(const ParallelProblem& problem) {

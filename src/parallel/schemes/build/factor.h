@@ -11,7 +11,8 @@ namespace longca {
 /// more ways than KV heads would replicate these and save a ring nothing.
 int head_ways(const ParallelProblem& problem);
 
-/// `unsupported` without a rank: the only condition of schemes that do not share heads.
+/// `unsupported` without a rank, or where v has a dimension of its own, since the plans' bytes are
+/// of one: the only conditions of schemes that do not share heads.
 Support check_ranks(const ParallelProblem& problem);
 
 /// `unsupported` unless the factor divides the ranks and the heads allow it.
