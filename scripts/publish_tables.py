@@ -16,7 +16,7 @@ MASKS = ["full", "causal", "sliding_window", "sliding_window_causal", "document"
          "block_sparse", "block_sparse_variable"]
 SCHEMES = ["ulysses", "ring_p2p", "ring_allgather", "usp", "loongtrain", "magi"]
 ORDERS = {"mask": MASKS, "scheme": ["", *SCHEMES], "pass": ["forward", "backward"]}
-NUMBERS = ["tokens", "dim", "density", "block", "ranks", "window", "block_tokens", "seed", "factor"]
+NUMBERS = ["tokens", "density", "block", "ranks", "window", "block_tokens", "seed", "factor"]
 # What may differ between two records of one problem, one kernel and one pass.
 MEASURED = ["time_ms", "status"]
 NOTHING = "–"
@@ -77,7 +77,7 @@ def sort_key(axis):
     def key(value):
         if axis in NUMBERS or axis == "tokens_per_rank":
             return (0, float(value or 0), "")
-        if axis == "heads":
+        if axis in ("heads", "dim"):
             return (0, tuple(map(int, value.split(":"))), "")
         return (1, order.index(value), "") if value in order else (2, 0, value)
 

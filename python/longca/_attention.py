@@ -59,6 +59,8 @@ def _check(q, k, v, mask):
     if q.dim() not in (3, 4) or k.dim() != q.dim() or v.dim() != q.dim():
         raise ValueError(f"q, k and v have {q.dim()}, {k.dim()} and {v.dim()} dimensions: "
                          "[tokens, heads, dim] or [batch, heads, tokens, dim]")
+    if k.shape[:-1] == v.shape[:-1] and k.shape[-1] != v.shape[-1]:
+        raise ValueError(f"k has head dimension {k.shape[-1]}, v has {v.shape[-1]}: of one dimension here")
     if k.shape != v.shape:
         raise ValueError(f"k is {list(k.shape)} and v is {list(v.shape)}: of one shape")
     if q.device != k.device or q.device != v.device:

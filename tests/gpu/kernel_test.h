@@ -32,11 +32,11 @@ inline Problem problem_of(std::int64_t tokens_q, std::int64_t tokens_k, int head
 struct Outputs {
   explicit Outputs(const Problem& p)
       : memory(Device::get(p.device).memory()),
-        o(memory, p.dtype, p.tokens_q, p.heads_q, p.head_dim),
+        o(memory, p.dtype, p.tokens_q, p.heads_q, p.value_dim()),
         lse(memory, p.heads_q, p.tokens_q),
         dq(memory, p.dtype, p.tokens_q, p.heads_q, p.head_dim),
         dk(memory, p.dtype, p.tokens_k, p.heads_k, p.head_dim),
-        dv(memory, p.dtype, p.tokens_k, p.heads_k, p.head_dim) {
+        dv(memory, p.dtype, p.tokens_k, p.heads_k, p.value_dim()) {
     Device& device = Device::get(p.device);
     for (const Tensor* tensor : {&o, &dq, &dk, &dv}) {
       device.fill(tensor->view().data, 0xff, tensor->bytes());

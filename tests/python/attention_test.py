@@ -212,6 +212,7 @@ def test_what_does_not_fit_is_named():
     refused(ValueError, "q has 0 tokens", q=q[:0])
     refused(ValueError, "q has head dimension 24, k has 12", k=k[..., :12], v=v[..., :12])
     refused(ValueError, "of one shape", v=v[:, :1])
+    refused(ValueError, "k has head dimension 24, v has 16: of one dimension here", v=v[..., :16])
     refused(ValueError, "dimensions", q=q[0])
     refused(ValueError, "scale = 0", scale=0.0)
     refused(TypeError, "mask is a str", mask="causal")

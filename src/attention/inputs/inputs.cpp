@@ -225,6 +225,8 @@ void draw_rows(DeviceKind device, const TensorView& tensor, std::uint64_t seed, 
 Inputs make_inputs(const Problem& problem, std::uint64_t seed, InputStyle style,
                    std::span<const std::int64_t> documents) {
   check_dtype(problem.dtype);
+  LONGCA_CHECK(problem.value_dim() <= problem.head_dim, "v of dimension {}, q and k of {}",
+               problem.value_dim(), problem.head_dim);
   MemoryTracker& memory = Device::get(problem.device).memory();
   const auto tensor = [&](std::int64_t tokens, int heads, int dim) {
     return Tensor(memory, problem.dtype, tokens, heads, dim);

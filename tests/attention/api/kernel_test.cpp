@@ -209,6 +209,39 @@ TEST(Registry, FindsAKernelPerDeviceAndTheOtherDevicesWhereThereIsNone) {
   EXPECT_EQ(registry.find("flash", DeviceKind::cuda).capabilities().device, DeviceKind::cpu);
 }
 
+/// Those that were written for it; the others must not be called with a v of another row length.
+TEST(Registry, OnlyKernelsThatSaySoTakeAVOfItsOwnDimension) {
+  std::vector<std::string> takers;
+  for (const auto& kernel : KernelRegistry::global().kernels()) {
+    const Capabilities& can = kernel->capabilities();
+    Problem problem = problem_of(4, 4, 192, DType::bfloat16);
+    problem.head_dim_v = 128;
+    problem.device = can.device;
+    const Mask mask = can.static_masks ? full_mask(4) : block_mask();
+    const Support support = kernel->can_express(problem, mask);
+    if (support.ok()) {
+      takers.push_back(can.name + " " + std::string(to_string(can.device)));
+    } else {
+      EXPECT_EQ(support.code, StatusCode::unsupported) << can.name;
+      EXPECT_THAT(support.reason, HasSubstr("192:128"));
+    }
+  }
+  EXPECT_THAT(takers, testing::UnorderedElementsAre("naive cpu", "flash cpu", "block_sparse cpu",
+                                                    "naive cuda", "cudnn cuda", "fa4 cuda"));
+}
+
+TEST(Registry, SliceNamesTheDimensionsThatAreBuiltAndTheOptionThatBuildsOthers) {
+  const Kernel& slice = KernelRegistry::global().find("slice", DeviceKind::cuda);
+  Problem problem = problem_of(4, 4, 192, DType::bfloat16);
+  problem.head_dim_v = 128;
+  problem.device = DeviceKind::cuda;
+  const bool has_all = slice.capabilities().head_dims.size() > 1;
+  EXPECT_THAT(slice.can_express(problem, full_mask(4)).reason,
+              has_all ? testing::EndsWith("no head dimension 192:128, only 64, 128")
+                      : testing::EndsWith("no head dimension 192:128, only 128 "
+                                          "(LONGCA_INSTANTIATIONS=all builds 64 and 128)"));
+}
+
 /// Of a GPU's kernel that this machine or this build lacks.
 TEST(AbsentKernel, SaysWhatItCouldDoAndWhatToInstall) {
   Capabilities capabilities;

@@ -69,6 +69,19 @@ TEST_F(CudnnTest, HeadsAndDimensions) {
   }
 }
 
+TEST_F(CudnnTest, AVOfItsOwnDimension) {
+  for (const auto& [head_dim, value_dim] : {std::pair{192, 128}, std::pair{128, 64}}) {
+    for (const char* name : {"full", "causal", "document", "causal_document"}) {
+      SCOPED_TRACE(std::string(name) + " d " + std::to_string(head_dim) + ":" +
+                   std::to_string(value_dim));
+      Problem problem = gpu_problem(600, 8, 2);
+      problem.head_dim = head_dim;
+      problem.head_dim_v = value_dim;
+      expect_right(*kernel_, problem, small_mask(name, problem));
+    }
+  }
+}
+
 TEST_F(CudnnTest, MoreKeysThanQueries) {
   Problem problem = gpu_problem(300, 4, 2);
   problem.tokens_k = 900;

@@ -112,7 +112,7 @@ class Both {
   void expect_tile(const DeviceResults::Output& output, std::size_t i,
                    std::span<const double> exact, const TileBound& bound,
                    std::int64_t draws) const {
-    const auto dim = static_cast<std::int64_t>(host_problem_.shape.head_dim);
+    const std::int64_t dim = std::ssize(exact) / kTile;
     const auto index = static_cast<std::int64_t>(i);
     const std::int64_t first = index % output.tiles() * kTile;
     const std::int64_t row = index / output.tiles() * output.tokens + first;
@@ -240,6 +240,20 @@ TEST_F(OtherShapes, HeadDimensionsThatFillNoVectorAndTheLargest) {
   expect_agreement(150, 150, 2, 1, 96, {{0, 150, 0, 150, MaskSliceType::causal}});
   expect_agreement(150, 150, 2, 1, 192, {{0, 150, 0, 150, MaskSliceType::causal}});
   expect_agreement(150, 150, 2, 1, 256, {{0, 150, 0, 150, MaskSliceType::causal}});
+}
+
+TEST_F(OtherShapes, AVOfItsOwnDimension) {
+  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    for (const auto& [dim, value_dim] :
+         {std::pair{24, 16}, {96, 80}, {128, 64}, {80, 33}, {192, 128}}) {
+      if (dim > largest_reference_dim(dtype)) continue;
+      SCOPED_TRACE(std::to_string(dim) + ":" + std::to_string(value_dim));
+      Problem problem = square_problem(333, 4, 2, dim, dtype);
+      problem.head_dim_v = value_dim;
+      problem.sink = value_dim == 16;
+      Both(problem, make_mask("causal_document", problem)).expect_agreement();
+    }
+  }
 }
 
 TEST_F(OtherShapes, ATooLargeHeadDimensionIsRefused) {

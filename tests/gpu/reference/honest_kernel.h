@@ -14,11 +14,11 @@ namespace longca::test {
 /// The outputs of both passes in device memory, poisoned.
 struct DeviceOutputs {
   explicit DeviceOutputs(const Problem& p)
-      : o(memory(), p.dtype, p.tokens_q, p.heads_q, p.head_dim),
+      : o(memory(), p.dtype, p.tokens_q, p.heads_q, p.value_dim()),
         lse(memory(), p.heads_q, p.tokens_q),
         dq(memory(), p.dtype, p.tokens_q, p.heads_q, p.head_dim),
         dk(memory(), p.dtype, p.tokens_k, p.heads_k, p.head_dim),
-        dv(memory(), p.dtype, p.tokens_k, p.heads_k, p.head_dim) {
+        dv(memory(), p.dtype, p.tokens_k, p.heads_k, p.value_dim()) {
     for (const Tensor* tensor : {&o, &dq, &dk, &dv}) poison(*tensor);
     Device::get(DeviceKind::cuda).fill(lse.view().data, 0xff, lse.bytes());
   }
