@@ -13,7 +13,7 @@ enum class Pass : std::uint8_t { forward, backward };
 struct HeadShape {
   int heads_q = 64;
   int heads_k = 8;
-  int head_dim = 128;
+  int head_dim = 128;  ///< of q, k and v: no scheme takes a v of another, so that none is priced
   int element_bytes = 2;
 
   /// Of a token's queries, or its O.

@@ -33,6 +33,9 @@ void add_counts(DistinctTexts& values, std::string_view axis, std::string_view i
 std::pair<std::int64_t, std::int64_t> parse_pair(std::string_view axis, std::string_view item,
                                                  std::int64_t high) {
   const std::size_t colon = item.find(':');
+  if (item.starts_with(':') || item.ends_with(':')) {
+    throw_input_error("{} '{}' has no number on one side of the colon", axis, item);
+  }
   const std::string_view second = colon == std::string_view::npos ? item : item.substr(colon + 1);
   const std::int64_t first = check_range(axis, parse_count(axis, item.substr(0, colon)), 1, high);
   return {first, check_range(axis, parse_count(axis, second), 1, high)};
