@@ -181,8 +181,8 @@ typedef struct longca_allocator {
 typedef struct longca_problem {
   size_t struct_size;
   int32_t heads_q;
-  int32_t heads_k;  ///< divides heads_q
-  int32_t head_dim;
+  int32_t heads_k;        ///< divides heads_q
+  int32_t head_dim;       ///< of q, k and v alike
   int32_t dtype;          ///< longca_dtype, of all tensors
   int32_t device;         ///< longca_device: the GPU is number $LONGCA_DEVICE, else 0
   int32_t backward;       ///< longca_backward will be called too
