@@ -45,6 +45,11 @@ def _missing(problem):
 def supports(problem, mask):
     if missing := _missing(problem):
         return missing
+    if problem.backward and problem.value_dim != problem.head_dim and problem.heads_q != problem.heads_k:
+        return (
+            f"fa4's backward pass with head dimensions {problem.head_dim}:{problem.value_dim} needs as "
+            f"many KV heads as query heads, not {problem.heads_q}:{problem.heads_k}"
+        )
     blocks = mask.block_bounds is not None
     if not blocks and _has_arguments(mask):
         if problem.tokens_q != problem.tokens_k:

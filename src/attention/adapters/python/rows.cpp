@@ -172,7 +172,7 @@ Capabilities fa4() {
 /// Its backward pass takes fewer shapes: cudnn_bsa.py.
 Capabilities cudnn_bsa() {
   Capabilities can = blocks_only(row(
-      "cudnn_bsa", "Block-sparse attention of cudnn-frontend: 64- and 128-token blocks (untried)",
+      "cudnn_bsa", "Block-sparse attention of cudnn-frontend: 64- and 128-token blocks",
       "nvidia-cudnn-frontend 1.32"));
   can.head_dims = {64, 96, 128};
   return on_hopper(std::move(can));
@@ -186,7 +186,7 @@ std::vector<PythonRow> python_rows() {
   return {
       {row("sdpa", "PyTorch's scaled_dot_product_attention by a fused back end", "torch"), torch,
        takes_full_and_causal},
-      {row("sdpa_mask", "the same, given any static mask as attn_mask (untried)", "torch"), torch},
+      {row("sdpa_mask", "the same, given any static mask as attn_mask", "torch"), torch},
       {with_fixed_order(row("fa2", "FlashAttention 2 as PyTorch carries it", "torch")), torch,
        takes_windows_and_documents},
       {by_own_forward(with_blocks(row("flex", "PyTorch's FlexAttention, compiled", "torch"))),

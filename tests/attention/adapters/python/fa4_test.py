@@ -181,3 +181,13 @@ def test_a_fixed_order_of_sums_is_refused_over_lists_only(fa4):
         assert "adds to dQ in any order on Hopper" in fa4.supports(problem, mask)
     with case(mask="causal", **axes) as (problem, mask):
         assert fa4.supports(problem, mask) is None
+
+
+def test_a_v_of_its_own_dimension_needs_as_many_kv_heads_backward(fa4):
+    dims = {"mask": "causal", "head_dim": 192, "head_dim_v": 128}
+    with case(heads_q=4, heads_k=2, **{"pass": "backward"}, **dims) as (problem, mask):
+        assert "needs as many KV heads as query heads, not 4:2" in fa4.supports(problem, mask)
+    with case(heads_q=4, heads_k=4, **{"pass": "backward"}, **dims) as (problem, mask):
+        assert fa4.supports(problem, mask) is None
+    with case(heads_q=4, heads_k=2, **dims) as (problem, mask):
+        assert fa4.supports(problem, mask) is None

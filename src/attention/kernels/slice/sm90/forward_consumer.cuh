@@ -9,6 +9,13 @@
 
 namespace longca::slice::sm90 {
 
+/// How the softmax of a key tile is taken.
+enum class TileSoftmax {
+  masked,       ///< scores may be −∞
+  with_max,     ///< no score is −∞
+  without_max,  ///< likewise, and few exceed the row max: online_softmax_unmasked repairs those
+};
+
 /// A consumer warpgroup computes 64 rows. P V of a key tile runs while the scores of the next tile
 /// go through the softmax.
 template <typename Shape>
@@ -31,7 +38,6 @@ struct ForwardConsumer {
   std::uint32_t p[kTileKeys / 4];  ///< probabilities as the A operand of P V
   float o[kDim / 2];               ///< accumulator [64, kDim]
   SoftmaxState softmax;
-
   __device__ static int thread() { return static_cast<int>(threadIdx.x & 127); }
   __device__ static int lane() { return static_cast<int>(threadIdx.x & 31); }
 
@@ -140,32 +146,36 @@ struct ForwardConsumer {
   }
 
   /// Computes the probabilities of the tile at `pipe` and leaves its P V to the next step. With
-  /// kPending, P V of the tile before runs meanwhile. `full_tile`: the tile is not a partial one.
-  template <bool kMasked, bool kPending>
-  __device__ __forceinline__ void step(bool full_tile) {
+  /// kPending, P V of the tile before runs meanwhile. kScheduled: takes part in the warp scheduler
+  /// barriers, as full tiles do; a constant, since the compiler serializes wgmma around a barrier
+  /// under a condition. Returns whether a row max of this warp moved.
+  template <TileSoftmax kSoftmax, bool kPending, bool kScheduled>
+  __device__ __forceinline__ bool step() {
+    constexpr bool kMasked = kSoftmax == TileSoftmax::masked;
+    constexpr bool kTakesMax = kSoftmax != TileSoftmax::without_max;
     const int k_stage = pipe.index;
     if constexpr (kPending) ptx::mbarrier_wait(&shared.full[v_stage], v_phase);
     ptx::mbarrier_wait(&shared.full[k_stage], pipe.phase);
     ptx::warpgroup_fence_operand(s);
     ptx::warpgroup_fence_operand(o);
     if constexpr (kPending) ptx::warpgroup_fence_operand(p);
-    if (full_tile) warp_scheduler_barrier_sync();
+    if constexpr (kScheduled) warp_scheduler_barrier_sync();
     ptx::warpgroup_arrive();
     issue_qk<kTileKeys>(k_stage);
     if constexpr (kPending) issue_pv<kTileKeys>(v_stage);
-    if (full_tile) warp_scheduler_barrier_arrive();
+    if constexpr (kScheduled) warp_scheduler_barrier_arrive();
     TileMask mask{kFull, {}, {}};
     if constexpr (kMasked) mask = tile_mask(k_stage);
     ptx::warpgroup_wait_group<kPending ? 1 : 0>();
     ptx::warpgroup_fence_operand(s);
     release(k_stage);
+    if constexpr (kTakesMax) apply_softcap<kTileKeys>();
     if constexpr (kMasked) {
-      apply_softcap<kTileKeys>();
       if (mask.pattern >= 0) mask_scores<kTileKeys>(s, mask.low, mask.high);
     }
     float o_scale[2];
     bool grew;
-    if constexpr (kMasked) {
+    if constexpr (kTakesMax) {
       grew = online_softmax_masked<kTileKeys>(s, softmax, scale_log2, o_scale);
     } else {
       subtract_row_max();
@@ -176,7 +186,7 @@ struct ForwardConsumer {
       ptx::warpgroup_fence_operand(o);
       release(v_stage);
     }
-    if constexpr (kMasked) {
+    if constexpr (kTakesMax) {
       pack_probabilities<kTileKeys>();
     } else {
       grew = online_softmax_unmasked<T>(s, p, softmax, o_scale);
@@ -186,6 +196,7 @@ struct ForwardConsumer {
     v_stage = pipe.index;
     v_phase = pipe.phase;
     pipe.advance();
+    return grew;
   }
 
   /// A narrow tile, from scores to O. No wgmma is pending before it or after.
@@ -244,8 +255,12 @@ struct ForwardConsumer {
   }
 
   /// All key tiles of a work tile. P V is never pending while tiles are skipped: the producer may
-  /// be waiting for the stage of that V, so that nobody would go on.
+  /// be waiting for the stage of that V, so that nobody would go on. Where a row max moved after
+  /// the first tile, up to the first full one behind it, scores are peaked: all full tiles take
+  /// their maxima, as repairs would cost more. Only the work tile itself decides, so that the bits
+  /// do not depend on which CTA takes it.
   __device__ __forceinline__ void attend(const WorkTile& work) {
+    constexpr bool kWatches = Shape::kWatchesRowMax;
     const int partial = work.partial_count;
     const int count = partial + work.full_tiles;
     int i = 0;
@@ -259,12 +274,25 @@ struct ForwardConsumer {
         ++i;
         continue;
       }
-      step<true, false>(i >= partial);
+      const int first = i++;
+      if (Shape::kSchedulesWarps && first >= partial) {
+        step<TileSoftmax::masked, false, true>();
+      } else {
+        step<TileSoftmax::masked, false, false>();
+      }
       release_stored();
-      ++i;
-      for (; i < partial && sees_tile(); ++i) step<true, true>(false);
-      if (i >= partial) {
-        for (; i < count; ++i) step<false, true>(true);
+      bool grew = false;
+      const int watched = kWatches ? min(max(first + 2, partial + 1), count) : partial;
+      for (; i < watched && sees_tile(); ++i) {
+        grew |= step<TileSoftmax::masked, true, false>();
+      }
+      if (i >= partial && i < count) {
+        // The loops issue wgmma: all warps of the warpgroup take the same.
+        if (kWatches && ptx::named_barrier_or(warpgroup_barrier(group), 128, grew)) {
+          for (; i < count; ++i) step<TileSoftmax::with_max, true, true>();
+        } else {
+          for (; i < count; ++i) step<TileSoftmax::without_max, true, true>();
+        }
       }
       finish();
     }

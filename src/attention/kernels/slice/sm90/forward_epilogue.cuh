@@ -31,9 +31,7 @@ struct OutputRows {
            head(row) * args.params.o.head_stride;
   }
   /// Joins the threads of the warpgroup.
-  __device__ void sync() const {
-    ptx::named_barrier_sync(static_cast<int>(ForwardBarrier::epilogue_wg1) + group, 128);
-  }
+  __device__ void sync() const { ptx::named_barrier_sync(warpgroup_barrier(group), 128); }
 };
 
 /// Row of this thread's accumulators, r ∈ {0, 1}.

@@ -53,6 +53,10 @@ struct ForwardShape {
   /// Alternates the wgmma of the two consumers, so that one computes exponentials meanwhile. At 64
   /// dimensions these take as long as the products; at 128 the consumers alternate by themselves.
   static constexpr bool kSchedulesWarps = kDim == 64;
+  /// Whether a work tile with peaked scores takes the maximum of every tile
+  /// (ForwardConsumer::attend). The second loop costs registers, which a softcap takes, and with it
+  /// the compiler serializes the wgmma between scheduler barriers.
+  static constexpr bool kWatchesRowMax = !kCapped && !kSchedulesWarps;
   /// K and V tiles in flight: two key tiles. More were slower at 128 dimensions.
   static constexpr int kStages = 4;
   static constexpr int kColumns = kDim / 64;
@@ -77,10 +81,15 @@ struct ForwardShape {
 
 /// Named barriers of the forward kernel; id 0 is __syncthreads.
 enum class ForwardBarrier : int {
-  epilogue_wg1 = 1,  ///< the 128 threads of a consumer warpgroup
-  epilogue_wg2 = 2,
+  consumer_wg1 = 1,  ///< the 128 threads of a consumer warpgroup
+  consumer_wg2 = 2,
   warp_scheduler_wg1 = 3,  ///< both consumer warpgroups: this one may issue its wgmma
   warp_scheduler_wg2 = 4,
 };
+
+/// Of consumer warpgroup 0 or 1.
+__device__ __forceinline__ int warpgroup_barrier(int group) {
+  return static_cast<int>(ForwardBarrier::consumer_wg1) + group;
+}
 
 }  // namespace longca::slice::sm90

@@ -111,6 +111,23 @@ __device__ __forceinline__ void named_barrier_arrive(Barrier barrier, int thread
   asm volatile("bar.arrive %0, %1;" ::"r"(static_cast<int>(barrier)), "r"(threads) : "memory");
 }
 
+/// Whether `flag` is true in any thread that joins the barrier.
+template <typename Barrier>
+__device__ __forceinline__ bool named_barrier_or(Barrier barrier, int threads, bool flag) {
+  std::uint32_t any;
+  asm volatile(
+      "{\n"
+      ".reg .pred mine, one;\n"
+      "setp.ne.u32 mine, %3, 0;\n"
+      "bar.red.or.pred one, %1, %2, mine;\n"
+      "selp.u32 %0, 1, 0, one;\n"
+      "}"
+      : "=r"(any)
+      : "r"(static_cast<int>(barrier)), "r"(threads), "r"(static_cast<std::uint32_t>(flag))
+      : "memory");
+  return any != 0;
+}
+
 /// Makes this thread's stores to shared memory visible to TMA and wgmma (the async proxy).
 __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
