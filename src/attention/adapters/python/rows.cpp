@@ -171,9 +171,9 @@ Capabilities fa4() {
 
 /// Its backward pass takes fewer shapes: cudnn_bsa.py.
 Capabilities cudnn_bsa() {
-  Capabilities can = blocks_only(row(
-      "cudnn_bsa", "Block-sparse attention of cudnn-frontend: 64- and 128-token blocks",
-      "nvidia-cudnn-frontend 1.32"));
+  Capabilities can = blocks_only(
+      row("cudnn_bsa", "Block-sparse attention of cudnn-frontend: 64- and 128-token blocks",
+          "nvidia-cudnn-frontend 1.32"));
   can.head_dims = {64, 96, 128};
   return on_hopper(std::move(can));
 }
