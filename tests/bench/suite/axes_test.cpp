@@ -91,8 +91,8 @@ TEST(Axes, RefuseWhatCannotBeMeant) {
       {"token_per_rank=5", "did you mean 'tokens_per_rank'"},
       {"tokens", "'tokens' is not AXIS=VALUES"},
   };
-  for (const auto& [argument, part] : cases) {
-    expect_input_error([&] { values_of(argument); }, part);
+  for (const auto& each : cases) {
+    expect_input_error([&] { values_of(each.first); }, each.second);
   }
 }
 

@@ -17,7 +17,7 @@ struct LongcaProblem {
   std::int32_t deterministic;  ///< gradients are to be equal to the bit from call to call
   std::int32_t sink;  ///< calls are given a logit per query head, and room for its gradient
   double scale;
-  double softcap;  ///< 0: scores as they are
+  double softcap;          ///< 0: scores as they are
   std::int32_t value_dim;  ///< of v and o, up to head_dim, that of q and k
   std::int32_t unused;     ///< 0
 };
