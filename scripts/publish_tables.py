@@ -100,6 +100,14 @@ def places(records, axes):
     return sorted(found, key=lambda values: [sort_key(axis)(value) for axis, value in zip(axes, values)])
 
 
+def by_place(records, axes):
+    """The records at each of their places, in order."""
+    found = {place: [] for place in places(records, axes)}
+    for record in records:
+        found[tuple(value_of(record, axis) for axis in axes)].append(record)
+    return found
+
+
 def at(records, axes, values):
     return [record for record in records if all(value_of(record, axis) == value for axis, value in zip(axes, values))]
 
@@ -315,8 +323,7 @@ def share(records, axis="heads", of="64:64", beside="64:8", metric="tflops"):
     each pass."""
     problem = ["kernel", "mask", "tokens", "pass", "lengths"]
     ratios = {}
-    for place in places(records, problem):
-        found = at(records, problem, place)
+    for place, found in by_place(records, problem).items():
         pair = [only(at(found, [axis], [value]), f"{axis} {value}") for value in (of, beside)]
         if all(pair):
             ratios.setdefault((place[3], place[0]), []).append(float(pair[0][metric]) / float(pair[1][metric]))
