@@ -38,11 +38,13 @@ class OwnClock : public DeviceClock {
     return times;
   }
   bool held() const override { return rank_ != lost_hold; }
+  bool changed_since() override { return rank_ == goes_on && !watched().empty(); }
   double now_s() override { return rank_ * 1000.0 + calls; }
 
   int begun = 0;
   int calls = 0;
   int lost_hold = -1;
+  int goes_on = -1;
 
  private:
   int rank_;
@@ -67,6 +69,17 @@ TEST(RankClock, ACallTakesAsLongAsOnItsSlowestRank) {
   RankClockTest test;
   EXPECT_EQ(test.clock.time_once([] {}), 15.0);
   EXPECT_THAT(test.clock.time_back_to_back([] {}, [] {}, 3), ElementsAre(15.0, 15.0, 15.0));
+}
+
+TEST(RankClock, WhatOneRankSeesGoOnGoesOnForAll) {
+  RankClockTest test;
+  test.own.goes_on = 1;
+  EXPECT_FALSE(test.clock.changed_since()) << "nothing is watched";
+  const float result = 0;
+  test.clock.watch({std::as_bytes(std::span(&result, 1))});
+  EXPECT_TRUE(test.clock.changed_since());
+  test.own.goes_on = -1;
+  EXPECT_FALSE(test.clock.changed_since());
 }
 
 TEST(RankClock, EachRankKeepsItsOwnMedian) {

@@ -60,6 +60,9 @@ void RepetitionCheck::note_that_it_goes_on() {
 }
 
 void RepetitionCheck::prepare() {
+  // What the call before left is again that of the inputs of the beginning, which it will not meet:
+  // as it was, it might be right of the inputs that are drawn.
+  signs_.follow_back();
   change_inputs(&SignChanges::draw);
   if (dealt_ == 0) std::ranges::shuffle(deck_, random_);
   fill(deck_.at(dealt_));
@@ -92,11 +95,14 @@ void RepetitionCheck::fill_bytes(unsigned char byte) const {
 bool RepetitionCheck::check() {
   signs_.follow();
   const std::uint64_t found = fingerprint();
+  bool passed = true;
   if (!pass_.any(found != verified_)) {
     ++same_bits_;
-    return true;
+  } else {
+    passed = !is_verified_again() || verify(found);
   }
-  return !is_verified_again() || verify(found);
+  signs_.follow_back();
+  return passed;
 }
 
 bool RepetitionCheck::is_verified_again() {

@@ -42,8 +42,9 @@ struct TimedPass {
 ///   (SignChanges), so that no result is that of the call before.
 /// - Before each repetition or batch the outputs hold NaN, a number, or what the call before left.
 /// - Right after it, all results are compared with the verified ones to the bit. Where bits differ
-///   they are verified in full: always at first, then at random. Then they must not have changed
-///   meanwhile, as they do if the work went on after its call.
+///   they are verified in full: always at first, then at random. A check leaves the results as it
+///   found them, so that the clock sees whether they have changed since the call ended, as they do
+///   if its work went on.
 class RepetitionCheck {
  public:
   explicit RepetitionCheck(TimedPass pass);

@@ -48,8 +48,13 @@ void SignChanges::undo() {
   change_to({});
 }
 
-void SignChanges::follow() const {
-  device_.negate(of_results(state_));
+void SignChanges::follow() {
+  followed_ = state_;
+  device_.negate(of_results(followed_));
+}
+
+void SignChanges::follow_back() const {
+  device_.negate(of_results(followed_));
 }
 
 SignChanges::Column SignChanges::drawn(const TensorView& of) {

@@ -35,7 +35,10 @@ class SignChanges {
   /// Makes the inputs those of the beginning.
   void undo();
   /// Makes results of the inputs as they are those of the inputs of the beginning.
-  void follow() const;
+  void follow();
+  /// Takes the last `follow` back, to the bit, whatever the inputs have become since. A second call
+  /// takes this back.
+  void follow_back() const;
 
  private:
   struct Column {
@@ -61,6 +64,7 @@ class SignChanges {
   std::vector<std::int64_t> heads_k_;
   std::mt19937_64 random_;
   State state_;
+  State followed_;  ///< by the results, at the last `follow`
 };
 
 }  // namespace longca

@@ -50,10 +50,17 @@ void add_cards(Items& items, const json& env) {
 }
 
 constexpr std::pair<const char*, const char*> kPlaces[] = {
-    {"processor", "/cpu/model"}, {"cores", "/cpu/cores_usable"}, {"driver", "/gpu_driver"},
-    {"version", "/version"},     {"commit", "/commit"},          {"local changes", "/dirty"},
-    {"compiler", "/compiler"},   {"build", "/build_type"},       {"sanitizer", "/sanitize"},
-    {"kernel", "/kernel"}};
+    {"processor", "/cpu/model"},
+    {"cores", "/cpu/cores_usable"},
+    {"driver", "/gpu_driver"},
+    {"version", "/version"},
+    {"commit", "/commit"},
+    {"local changes", "/dirty"},
+    {"compiler", "/compiler"},
+    {"build", "/build_type"},
+    {"sanitizer", "/sanitize"},
+    {"kernel", "/kernel"},
+    {"cache flush bytes", "/cpu/cache_flush_bytes"}};
 
 Items items_of(std::span<const Record> records) {
   Items items;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -14,8 +15,10 @@
 #include <string>
 #include <utility>
 
+#include "core/device.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/parse.h"
 #include "core/thread_pool.h"
 
 namespace longca {
@@ -93,7 +96,9 @@ class CpuClock : public DeviceClock {
     line_up();
     const auto begin = Clock::now();
     call();
-    return milliseconds(Clock::now() - begin);
+    const double ms = milliseconds(Clock::now() - begin);
+    left_ = hash_of_watched();
+    return ms;
   }
 
   std::vector<double> time_back_to_back(const std::function<void()>& call,
@@ -107,13 +112,24 @@ class CpuClock : public DeviceClock {
       call();
       samples.push_back(milliseconds(Clock::now() - begin));
     }
+    left_ = hash_of_watched();
     return samples;
   }
 
+  bool changed_since() override { return hash_of_watched() != left_; }
+
  private:
+  std::uint64_t hash_of_watched() const {
+    Device& device = Device::get(DeviceKind::cpu);
+    std::uint64_t hash = 0;
+    for (const auto& bytes : watched()) hash = device.hash(hash, bytes.data(), std::ssize(bytes));
+    return hash;
+  }
+
   MemoryTracker memory_;  ///< not the host's: the buffer must not count as the case's
   std::int64_t bytes_;
   std::uint64_t* words_;
+  std::uint64_t left_ = 0;  ///< hash of what is watched right behind the last timed call
   std::atomic<std::uint64_t> sink_{0};  ///< keeps the compiler from removing the reads
 };
 
@@ -122,6 +138,13 @@ class CpuClock : public DeviceClock {
 std::int64_t cache_flush_bytes() {
   constexpr std::int64_t kUnknownCaches = std::int64_t{64} << 20;
   constexpr std::int64_t kLargestFlush = std::int64_t{512} << 20;
+  if (const char* wanted = std::getenv("LONGCA_CACHE_FLUSH_BYTES"); wanted != nullptr) {
+    const std::int64_t bytes = parse_count("LONGCA_CACHE_FLUSH_BYTES", wanted);
+    if (bytes > kLargestFlush) {
+      throw_input_error("LONGCA_CACHE_FLUSH_BYTES is {}; it must be 0 to {}", bytes, kLargestFlush);
+    }
+    return bytes;
+  }
   const std::int64_t caches = cpu_cache_bytes();
   return caches > 0 ? std::min(caches, kLargestFlush) : kUnknownCaches;
 }

@@ -15,7 +15,8 @@
 namespace longca {
 
 /// Bytes that the CPU's clock reads to flush its caches: those of all caches of level 2 and above
-/// that this process's CPUs use, 64 MiB if they are unknown, at most 512 MiB.
+/// that this process's CPUs use, 64 MiB if they are unknown, at most 512 MiB; or what
+/// $LONGCA_CACHE_FLUSH_BYTES says. InputError if that is no number up to 512 MiB.
 std::int64_t cache_flush_bytes();
 
 /// A call cannot be replayed as a graph; what() says why.
@@ -69,10 +70,12 @@ class DeviceClock {
     return {};
   }
   /// What the calls from now on write: contiguous memory of the device.
-  void watch(std::vector<std::span<const std::byte>> results) { watched_ = std::move(results); }
-  /// Whether what is watched has changed since the end of the last timed call was queued: then that
-  /// call's work goes on behind its time. Waits for the device. False where this cannot be seen.
-  virtual bool changed_since() { return false; }
+  virtual void watch(std::vector<std::span<const std::byte>> results) {
+    watched_ = std::move(results);
+  }
+  /// Whether what is watched has changed since right behind the last timed call: then that call's
+  /// work goes on behind its time. Waits for the device.
+  virtual bool changed_since() = 0;
   /// A function that replays what `call` queues as one graph of the device. Throws GraphRefused.
   virtual std::function<void()> as_graph(const std::function<void()>& call);
   /// Seconds since some fixed point, to decide when to stop.

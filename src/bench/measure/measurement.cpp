@@ -25,17 +25,18 @@ double warm_up_s(const MeasureOptions& options) {
   return std::min(kWarmUp, kWarmUpShare * options.time_limit_s);
 }
 
-/// Checks repetitions, and how long that took.
+/// Checks repetitions, and how long that took. Whether a call's work went on is looked at last: it
+/// may come at any moment of the check, which leaves the results as it found them.
 class Checks {
  public:
   Checks(DeviceClock& clock, const TimedWork& work) : clock_(clock), work_(work) {}
 
   bool pass() {
     const double begin = clock_.now_s();
+    const bool passed = work_.check();
     goes_on_ = clock_.changed_since();
-    const bool passed = !goes_on_ && work_.check();
     spent_s_ += clock_.now_s() - begin;
-    return passed;
+    return passed && !goes_on_;
   }
   double spent_s() const { return spent_s_; }
   /// Whether the last check failed because the call's work went on behind its time.

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "bench/measure/statistics.h"
 #include "core/error.h"
@@ -72,6 +73,14 @@ std::vector<double> RankClock::time_back_to_back(const std::function<void()>& ca
 
 bool RankClock::held() const {
   return control_.max(own_.held() ? 0 : 1) == 0;
+}
+
+void RankClock::watch(std::vector<std::span<const std::byte>> results) {
+  own_.watch(std::move(results));
+}
+
+bool RankClock::changed_since() {
+  return any(own_.changed_since());
 }
 
 double RankClock::now_s() {

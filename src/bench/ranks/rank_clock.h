@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include "bench/measure/device_clock.h"
@@ -25,6 +27,8 @@ class RankClock : public DeviceClock, private ClockTeam {
   std::vector<double> time_back_to_back(const std::function<void()>& call,
                                         const std::function<void()>& between, int count) override;
   bool held() const override;
+  void watch(std::vector<std::span<const std::byte>> results) override;
+  bool changed_since() override;
   double now_s() override;
 
   /// This rank's own median over the last `count` times.

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "bench/build_info.h"
+#include "bench/measure/device_clock.h"
 #include "bench/measure/nvml.h"
 #include "core/process.h"
 #include "core/thread_pool.h"
@@ -127,6 +128,9 @@ json cpu() {
            {"simd", simd_target()}};
   if (const auto model = field("/proc/cpuinfo", "model name", ':'); !model.empty()) {
     cpu["model"] = model;
+  }
+  if (std::getenv("LONGCA_CACHE_FLUSH_BYTES") != nullptr) {
+    cpu["cache_flush_bytes"] = cache_flush_bytes();
   }
   return cpu;
 }

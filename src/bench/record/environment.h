@@ -13,9 +13,10 @@ namespace longca {
 /// /proc and /sys (a few ms). What cannot be determined is absent.
 ///
 /// Keys: version, commit, dirty, compiler, build_type, sanitize (if any), libraries {name:
-/// version}, os, kernel, arch, cpu {model, cores_usable, cores_online, simd}, memory {total_bytes,
-/// available_bytes, cgroup_limit_bytes}, gpus [{model, pci_bus_id, memory_bytes, max_sm_clock_mhz,
-/// max_memory_clock_mhz, power_limit_w}], gpu_driver, gpu_driver_cuda (the version it supports).
+/// version}, os, kernel, arch, cpu {model, cores_usable, cores_online, simd, cache_flush_bytes (if
+/// chosen by hand)}, memory {total_bytes, available_bytes, cgroup_limit_bytes}, gpus [{model,
+/// pci_bus_id, memory_bytes, max_sm_clock_mhz, max_memory_clock_mhz, power_limit_w}], gpu_driver,
+/// gpu_driver_cuda (the version it supports).
 const nlohmann::json& collect_environment();
 
 /// Bytes that the process's cgroups (v2 or v1) allow it; nothing if there is no limit.

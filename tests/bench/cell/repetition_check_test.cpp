@@ -147,6 +147,22 @@ TEST(RepetitionCheck, ResultsThatChangeAfterTheCallAreWrong) {
               HasSubstr("its results were still changing after the call had ended"));
 }
 
+TEST(RepetitionCheck, LeavesTheResultsAsItFoundThem) {
+  for (const Pass pass : kPasses) {
+    Checked checked(pass);
+    RepetitionCheck check(checked.pass());
+    for (int i = 0; i < 10; ++i) {
+      check.prepare();
+      checked.kernel.call();
+      if (i % 2 == 1) checked.first() += 1;  // so that they are verified again
+      const std::uint64_t left = checked.kernel.results();
+      EXPECT_TRUE(check.check());
+      EXPECT_EQ(checked.kernel.results(), left);
+    }
+    EXPECT_EQ(checked.verified, 5);
+  }
+}
+
 TEST(RepetitionCheck, OfAKernelThatRoundsOtherwiseEachTimeSomeAreVerified) {
   Checked checked;
   RepetitionCheck check(checked.pass());

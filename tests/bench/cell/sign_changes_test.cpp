@@ -45,6 +45,18 @@ TEST_P(SignChangesOf, ResultsOfTheCallBeforeAreNotThoseOfTheNext) {
   }
 }
 
+TEST_P(SignChangesOf, ResultsFollowBackThoughTheInputsHaveComeBack) {
+  for (int i = 0; i < 10; ++i) {
+    i % 3 == 0 ? signs.draw() : signs.draw_more();
+    kernel.call();
+    const std::uint64_t left = kernel.results();
+    signs.follow();
+    if (i % 2 == 1) signs.undo();
+    signs.follow_back();
+    EXPECT_EQ(kernel.results(), left);
+  }
+}
+
 TEST_P(SignChangesOf, InputsAreOthersEachTimeAndComeBack) {
   const std::uint64_t before = kernel.input_bits();
   std::set<std::uint64_t> seen{before};

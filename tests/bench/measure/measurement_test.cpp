@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "bench/expect_input_error.h"
 
@@ -37,12 +40,14 @@ class FakeClock : public DeviceClock {
   }
 
   bool held() const override { return holds; }
+  bool changed_since() override { return goes_on; }
   double now_s() override { return at_s ? *at_s : DeviceClock::now_s(); }
 
   std::string log;
   std::vector<int> lengths;  ///< of the batches
   double next_ms = 2.0;
   bool holds = true;
+  bool goes_on = false;        ///< the work of a call, behind its time
   std::optional<double> at_s;  ///< the time, if the test sets it
   double batch_ms = 0;         ///< that a batch takes of it
 };
@@ -248,6 +253,18 @@ TEST(Measure, EndsWhereACheckFails) {
   }
 }
 
+TEST(Measure, EndsWhereACallGoesOnBehindItsTime) {
+  for (const MeasureMode mode : {MeasureMode::burst, MeasureMode::sustained, MeasureMode::graph}) {
+    Trial trial;
+    trial.clock.goes_on = true;
+    const Measurement result = trial.run({.mode = mode, .cool_down_ms = 0});
+    EXPECT_FALSE(result.checked);
+    EXPECT_TRUE(result.goes_on);
+    EXPECT_EQ(std::ranges::count(trial.clock.log, 'c'), 1);
+    EXPECT_EQ(trial.clock.log.back(), 'k') << "it may come while the results are checked";
+  }
+}
+
 TEST(Measure, UnknownModesAreRefused) {
   expect_input_error([] { parse_measure_mode("bursts"); }, "unknown mode 'bursts'");
 }
@@ -267,6 +284,38 @@ TEST(CpuClock, DoesTheRestBetweenTwoCalls) {
   std::string log;
   clock->time_back_to_back([&] { log += 'c'; }, [&] { log += '-'; }, 3);
   EXPECT_EQ(log, "c-c-c");
+}
+
+TEST(CpuClock, SeesWhatIsWrittenAfterTheLastCall) {
+  const auto clock = make_device_clock(DeviceKind::cpu);
+  std::vector<float> a(5), b(100);
+  clock->watch({std::as_bytes(std::span(a)), std::as_bytes(std::span(b))});
+  clock->time_once([&] { a[1] = 1; });
+  EXPECT_FALSE(clock->changed_since());
+  b[99] = 1;
+  EXPECT_TRUE(clock->changed_since());
+  clock->time_back_to_back([&] { ++a[4]; }, [&] { ++b[0]; }, 3);
+  EXPECT_FALSE(clock->changed_since());
+  a[4] = -a[4];
+  EXPECT_TRUE(clock->changed_since());
+  a[4] = -a[4];
+  EXPECT_FALSE(clock->changed_since());
+}
+
+TEST(CpuClock, FlushesAsManyBytesAsItIsTold) {
+  constexpr const char* kName = "LONGCA_CACHE_FLUSH_BYTES";
+  const char* before = std::getenv(kName);
+  const std::string kept = before != nullptr ? before : "";
+  ::setenv(kName, "3M", 1);
+  EXPECT_EQ(cache_flush_bytes(), 3 << 20);
+  ::setenv(kName, "1024M", 1);
+  expect_input_error([] { cache_flush_bytes(); },
+                     "LONGCA_CACHE_FLUSH_BYTES is 1073741824; it must be 0 to 536870912");
+  ::setenv(kName, "much", 1);
+  expect_input_error([] { cache_flush_bytes(); }, "LONGCA_CACHE_FLUSH_BYTES 'much' is not");
+  ::unsetenv(kName);
+  EXPECT_GT(cache_flush_bytes(), 0);
+  if (before != nullptr) ::setenv(kName, kept.c_str(), 1);
 }
 
 TEST(CpuClock, HasNoGraphs) {
