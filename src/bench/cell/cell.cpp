@@ -221,6 +221,7 @@ bool Cell::keeps_to_queue(const std::function<void()>& call, RepetitionCheck& re
   } else if (!repetitions.check()) {
     set_wrong(record_, repetitions.status().reason);
   }
+  repetitions.after_check();
   return record_.status.ok();
 }
 

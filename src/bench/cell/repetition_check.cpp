@@ -50,6 +50,7 @@ TimedWork RepetitionCheck::around(std::function<void()> call) {
           .prepare = [this] { prepare(); },
           .between = [this] { change_inputs(&SignChanges::draw_more); },
           .check = [this] { return check(); },
+          .after_check = [this] { after_check(); },
           .results = result_bytes(pass_.tensors, pass_.pass)};
 }
 
@@ -60,9 +61,6 @@ void RepetitionCheck::note_that_it_goes_on() {
 }
 
 void RepetitionCheck::prepare() {
-  // What the call before left is again that of the inputs of the beginning, which it will not meet:
-  // as it was, it might be right of the inputs that are drawn.
-  signs_.follow_back();
   change_inputs(&SignChanges::draw);
   if (dealt_ == 0) std::ranges::shuffle(deck_, random_);
   fill(deck_.at(dealt_));

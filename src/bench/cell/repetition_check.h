@@ -59,6 +59,9 @@ class RepetitionCheck {
   void poison() const;
   /// False as soon as a repetition failed; `status` says why.
   bool check();
+  /// To be called when the clock has looked at the results, too: makes them those of the inputs as
+  /// they are, which the next repetition changes.
+  void after_check() { signs_.catch_up(); }
   /// The clock has seen that a repetition's work went on behind its time.
   void note_that_it_goes_on();
   const Status& status() const { return status_; }

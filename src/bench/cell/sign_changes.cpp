@@ -32,8 +32,8 @@ SignChanges::SignChanges(Device& device, const PassTensors& tensors, Pass pass,
 
 void SignChanges::draw() {
   State next{{drawn(tensors_.v)}, {drawn(tensors_.k)}};
-  // One column is all that there is if a single head has a single one.
-  if (next.values == state_.values && next.scores == state_.scores) next.values.clear();
+  const bool same_scores = pass_ == Pass::forward || next.scores == state_.scores;
+  if (next.values == state_.values && same_scores) toggle(next.values, *next.values.begin());
   change_to(std::move(next));
 }
 
@@ -55,6 +55,12 @@ void SignChanges::follow() {
 
 void SignChanges::follow_back() const {
   device_.negate(of_results(followed_));
+}
+
+void SignChanges::catch_up() {
+  device_.negate(of_results(
+      {difference(followed_.values, state_.values), difference(followed_.scores, state_.scores)}));
+  followed_ = state_;
 }
 
 SignChanges::Column SignChanges::drawn(const TensorView& of) {

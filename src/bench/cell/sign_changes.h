@@ -27,7 +27,8 @@ class SignChanges {
   SignChanges(Device& device, const PassTensors& tensors, Pass pass,
               std::vector<std::int64_t> heads_k, std::uint64_t seed);
 
-  /// Other inputs than before: those of the beginning but for a new column of V and one of K.
+  /// Other inputs than before, of which no result is that of the inputs before: those of the
+  /// beginning but for a new column of V and one of K.
   void draw();
   /// Changes one column more, at the cost of few cache lines: in a forward pass one of V, in a
   /// backward pass or a step also one of K.
@@ -36,9 +37,10 @@ class SignChanges {
   void undo();
   /// Makes results of the inputs as they are those of the inputs of the beginning.
   void follow();
-  /// Takes the last `follow` back, to the bit, whatever the inputs have become since. A second call
-  /// takes this back.
+  /// Takes the last `follow` back, to the bit, whatever the inputs have become since.
   void follow_back() const;
+  /// Makes results after `follow_back` those of the inputs as they are.
+  void catch_up();
 
  private:
   struct Column {

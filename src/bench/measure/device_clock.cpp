@@ -153,6 +153,13 @@ std::function<void()> DeviceClock::as_graph(const std::function<void()>& /*call*
   throw GraphRefused("mode graph replays a CUDA graph, which the CPU does not have");
 }
 
+void DeviceClock::repeat(const std::function<void()>& call, double seconds) {
+  for (const double end = now_s() + seconds; now_s() < end;) {
+    call();
+    finish();
+  }
+}
+
 double DeviceClock::now_s() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }

@@ -76,6 +76,8 @@ class DeviceClock {
   /// Whether what is watched has changed since right behind the last timed call: then that call's
   /// work goes on behind its time. Waits for the device.
   virtual bool changed_since() = 0;
+  /// Calls again and again for `seconds`, untimed.
+  void repeat(const std::function<void()>& call, double seconds);
   /// A function that replays what `call` queues as one graph of the device. Throws GraphRefused.
   virtual std::function<void()> as_graph(const std::function<void()>& call);
   /// Seconds since some fixed point, to decide when to stop.
@@ -84,6 +86,8 @@ class DeviceClock {
   void join(ClockTeam* team) { team_ = team; }
 
  protected:
+  /// Waits for what a call has queued.
+  virtual void finish() {}
   const std::vector<std::span<const std::byte>>& watched() const { return watched_; }
   void line_up() {
     if (team_ != nullptr) team_->line_up();

@@ -36,6 +36,8 @@ struct TimedWork {
   /// As soon as a repetition or a batch has ended, those of the warm-up included. False ends the
   /// measurement.
   std::function<bool()> check = [] { return true; };
+  /// After a check that passed, as soon as the results are no longer looked at.
+  std::function<void()> after_check = [] {};
   /// What `call` writes, for DeviceClock::watch.
   std::vector<std::span<const std::byte>> results = {};
 };

@@ -49,7 +49,10 @@ RankCell::RankCell(const Case& c, const CellOptions& options, CellProblem& share
       scheme_(find_scheme(c.scheme.value())),
       parallel_(parallel_problem(c, shared.generated, team.ranks_per_node)) {}
 
-RankCell::~RankCell() = default;
+RankCell::~RankCell() {
+  // Before the executor and its buffers: threads that a kernel keeps may still write there.
+  computer_.reset();
+}
 
 void RankCell::together(std::string_view stage, const std::function<Status()>& step) const {
   longca::together(team_.control, stage, step);

@@ -35,6 +35,7 @@ class RankClock : public DeviceClock, private ClockTeam {
   double own_median_ms(std::size_t count) const;
 
  private:
+  void finish() override { device_.synchronize(); }
   void line_up() override;
   bool any(bool mine) override;
 

@@ -62,18 +62,21 @@ struct Trial {
                     .check =
                         [this] {
                           clock.log += 'k';
+                          std::this_thread::sleep_for(check_time);
                           return --checks_to_pass > 0;
-                        }},
+                        },
+                    .after_check = [this] { clock.log += 'a'; }},
                    options);
   }
 
   int checks_to_pass = 1'000'000;
+  std::chrono::milliseconds check_time{0};
 };
 
-/// Of a burst: prepared, flushed, called, checked.
+/// Of a burst: prepared, flushed, called, checked, and what follows a check.
 std::string repetitions(int count) {
   std::string log;
-  for (int i = 0; i < count; ++i) log += "pfck";
+  for (int i = 0; i < count; ++i) log += "pfcka";
   return log;
 }
 
@@ -94,7 +97,7 @@ TEST(Measure, ABurstThatIsOutOfTimeHasTimedAndCheckedSevenCalls) {
   Trial wrong;
   wrong.checks_to_pass = 7;
   EXPECT_FALSE(wrong.run({.time_limit_s = 1e-9, .cool_down_ms = 0, .warmed_s = 1.0}).checked);
-  EXPECT_EQ(wrong.clock.log, repetitions(7));
+  EXPECT_EQ(wrong.clock.log + 'a', repetitions(7));
 }
 
 TEST(Measure, AGraphIsMeasuredAsABurst) {
@@ -122,14 +125,14 @@ TEST(Measure, WhatRanBeforeCountsAsWarmUp) {
 TEST(Measure, ARepetitionBeforeIsWarmUpOrIfItIsSlowASample) {
   Trial quick;
   const Measurement warmed = quick.run({.cool_down_ms = 0, .repeated_ms = 100.0});
-  EXPECT_EQ(quick.clock.log, "pfckpfckpfckpfckpfckpfckpfck");
+  EXPECT_EQ(quick.clock.log, repetitions(7));
   EXPECT_EQ(warmed.samples_ms, std::vector<double>(7, 2.0));
 
   Trial slow;
   slow.clock.next_ms = 3000;
   const Measurement result = slow.run(
       {.time_limit_s = 0.1, .sample_budget_s = 2, .cool_down_ms = 0, .repeated_ms = 2900.0});
-  EXPECT_EQ(slow.clock.log, "pfck");
+  EXPECT_EQ(slow.clock.log, repetitions(1));
   EXPECT_EQ(result.samples_ms, (std::vector<double>{2900, 3000}));
   EXPECT_EQ(result.stop, Stop::time_limit);
 
@@ -206,7 +209,7 @@ TEST(Measure, ManyBatchesAndSomeSingleCallsAreCheckedHoweverSlowTheMachine) {
   trial.clock.batch_ms = 600;  // another process takes the machine
   trial.run({.mode = MeasureMode::sustained, .time_limit_s = 0.01, .warmed_s = 1.0});
   EXPECT_EQ(trial.clock.lengths.size(), 12U);
-  EXPECT_EQ(trial.clock.log.substr(0, 20), "pckpckpckpckpckpckpc");
+  EXPECT_EQ(trial.clock.log.substr(0, 26), "pckapckapckapckapckapckapc");
 
   Trial long_calls;
   long_calls.clock.next_ms = 60.0;
@@ -221,13 +224,13 @@ TEST(Measure, BatchesArePreparedCheckedAndOfLengthsThatASeedDraws) {
     Trial trial;
     trial.clock.next_ms = 5.0;
     const Measurement result = trial.run({.mode = MeasureMode::sustained, .seed = seed});
-    std::string log = "pck";  // the warm-up's
-    while (log.size() < 20 * 3) log += "pck";
+    std::string log = "pcka";  // the warm-up's
+    while (log.size() < 20 * 4) log += "pcka";
     std::size_t calls = 0;
     for (const int length : trial.clock.lengths) {
       log += "pc";
       for (int i = 1; i < length; ++i) log += "-c";
-      log += "bk";
+      log += "bka";
       calls += static_cast<std::size_t>(length);
     }
     EXPECT_EQ(trial.clock.log, log);
@@ -251,6 +254,19 @@ TEST(Measure, EndsWhereACheckFails) {
       EXPECT_EQ(trial.clock.log.back(), 'k');
     }
   }
+}
+
+TEST(Measure, AfterALongCheckTheDeviceIsKeptAsBusyAsByItsRepetitions) {
+  Trial trial;
+  trial.check_time = std::chrono::milliseconds(20);
+  trial.run({.cool_down_ms = 0, .warmed_s = 1.0});
+  const std::size_t end_of_check = trial.clock.log.find('a');
+  ASSERT_NE(end_of_check, std::string::npos);
+  const std::size_t next = trial.clock.log.find('p', end_of_check);
+  ASSERT_NE(next, std::string::npos);
+  const std::string between = trial.clock.log.substr(end_of_check + 1, next - end_of_check - 1);
+  EXPECT_GE(between.size(), 1U);
+  EXPECT_EQ(between, std::string(between.size(), 'c'));
 }
 
 TEST(Measure, EndsWhereACallGoesOnBehindItsTime) {

@@ -141,6 +141,8 @@ class CudaClock : public DeviceClock {
  private:
   static constexpr std::size_t kPeeked{kPeekedBytes};
 
+  void finish() override { device_.synchronize(); }
+
   /// Reads the first bytes of device memory on another stream.
   void peek(const void* memory, std::size_t to) {
     if (beside_ == nullptr) {
