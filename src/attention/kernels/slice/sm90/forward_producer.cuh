@@ -98,12 +98,14 @@ struct TileScheduler {
   }
 };
 
-/// The sub-tiles of a query tile's full runs, one after the other. Reads the next run ahead.
+/// The sub-tiles of a query tile's full runs, one run after the other, each from its end: scores
+/// that grow along the keys are then largest in the first tiles, and no row max moves afterwards.
+/// Reads the next run ahead.
 struct FullRunCursor {
   const FullRun* run;
   int unread;  ///< sub-tiles of the runs not yet begun
   FullRun next;
-  int key = 0, left = 0;
+  int key = 0, left = 0;  ///< of the run: the sub-tile before, and how many are still to come
 
   __device__ FullRunCursor(const FullRun* from, FullRun first, int full_tiles)
       : run(from), unread(2 * full_tiles), next(first) {}
@@ -111,14 +113,14 @@ struct FullRunCursor {
   /// The first key of the next sub-tile.
   __device__ int take() {
     if (left == 0) {
-      key = next.k_begin;
       left = next.sub_tiles;
+      key = next.k_begin + left * kSubTileKeys;
       unread -= left;
       if (unread > 0) next = *++run;
     }
     --left;
-    key += kSubTileKeys;
-    return key - kSubTileKeys;
+    key -= kSubTileKeys;
+    return key;
   }
 };
 
