@@ -12,6 +12,8 @@
 #include <map>
 #include <sstream>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/nearest.h"
@@ -230,6 +232,20 @@ Platform load_platform(const std::string& name) {
 const Platform& default_platform() {
   static const Platform platform = load_platform("h200");
   return platform;
+}
+
+const Platform& platform_of_card(std::string_view card) {
+  static const std::vector<Platform> platforms = [] {
+    std::vector<Platform> named;
+    for (const std::string& name : platform_names()) {
+      if (Platform platform = load_platform(name); !platform.card.empty()) {
+        named.push_back(std::move(platform));
+      }
+    }
+    return named;
+  }();
+  const auto found = std::ranges::find(platforms, card, &Platform::card);
+  return found != platforms.end() ? *found : default_platform();
 }
 
 }  // namespace longca::cost

@@ -285,4 +285,8 @@ std::vector<std::string> platform_names();
 /// "h200": what planners take where no other is given.
 const Platform& default_platform();
 
+/// The platform whose page names this card ("NVIDIA H100 80GB HBM3"); default_platform() if none
+/// does.
+const Platform& platform_of_card(std::string_view card);
+
 }  // namespace longca::cost

@@ -182,6 +182,13 @@ TEST(PlatformTest, RefusesWhatItDoesNotKnowOrMisses) {
   EXPECT_THAT(refusal("[node]", "[node"), HasSubstr("p.toml:"));
 }
 
+TEST(PlatformTest, IsFoundByTheCardThatItNames) {
+  EXPECT_EQ(platform_of_card("NVIDIA H100 80GB HBM3").name, "h100");
+  EXPECT_EQ(&platform_of_card("NVIDIA H200"), &default_platform());
+  EXPECT_EQ(&platform_of_card("A card that nobody measured"), &default_platform());
+  EXPECT_EQ(&platform_of_card(""), &default_platform());
+}
+
 TEST(PlatformTest, FindsPlatformsByNameOrFile) {
   EXPECT_THAT(platform_names(), testing::Contains("h200"));
   EXPECT_THROW(load_platform("no/such/file.toml"), InputError);

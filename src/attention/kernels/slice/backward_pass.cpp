@@ -7,6 +7,7 @@
 #include "attention/kernels/slice/planner/pack.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "cost/platform.h"
 
 namespace longca::slice {
 namespace {
@@ -51,7 +52,8 @@ BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, SlicePath p
     : problem_(problem),
       path_(path),
       lists_(mask, pack_of(problem, mask, path),
-             {.heads_q = problem.heads_q,
+             {.platform = cost::platform_of_card(gpu().properties().name),
+              .heads_q = problem.heads_q,
               .heads_k = problem.heads_k,
               .ctas = gpu().properties().sms,
               .ordered = problem.deterministic}),
