@@ -44,7 +44,10 @@ LINES += ["0" * 32 + " " + line for line in LINES] + [" " + line for line in LIN
 
 
 def sockets_below(folder):
-    return [path for path in pathlib.Path(folder).glob("longca-*/ranks*") if path.is_socket()]
+    try:
+        return [path for path in pathlib.Path(folder).glob("longca-*/ranks*") if path.is_socket()]
+    except FileNotFoundError:  # a folder that goes while it is listed
+        return []
 
 
 class Strangers(threading.Thread):

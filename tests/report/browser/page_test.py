@@ -96,7 +96,7 @@ class PageTest(unittest.TestCase):
     def texts(self, selector):
         """What a reader sees of each; in one call, as the driver's own takes seconds over a table."""
         return self.run_script(
-            "return [...document.querySelectorAll(arguments[0])].map(e => e.innerText.trim())", selector)
+            "return [...document.querySelectorAll(arguments[0])].map(e => e.tagName === 'OPTION' || e.checkVisibility() ? e.innerText.trim() : '')", selector)
 
     def click(self, selector):
         self.run_script("document.querySelector(arguments[0]).click()", selector)
