@@ -220,8 +220,9 @@ bool Cell::keeps_to_queue(const std::function<void()>& call, RepetitionCheck& re
               "was held back");
   } else if (!repetitions.check()) {
     set_wrong(record_, repetitions.status().reason);
+  } else {
+    repetitions.after_check();
   }
-  repetitions.after_check();
   return record_.status.ok();
 }
 

@@ -154,10 +154,7 @@ std::function<void()> DeviceClock::as_graph(const std::function<void()>& /*call*
 }
 
 void DeviceClock::repeat(const std::function<void()>& call, double seconds) {
-  for (const double end = now_s() + seconds; now_s() < end;) {
-    call();
-    finish();
-  }
+  for (const double end = now_s() + seconds; now_s() < end;) run(call);
 }
 
 double DeviceClock::now_s() {

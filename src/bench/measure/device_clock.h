@@ -86,8 +86,8 @@ class DeviceClock {
   void join(ClockTeam* team) { team_ = team; }
 
  protected:
-  /// Waits for what a call has queued.
-  virtual void finish() {}
+  /// One untimed call to its end; over ranks it begins when all of them have ended the one before.
+  virtual void run(const std::function<void()>& call) { call(); }
   const std::vector<std::span<const std::byte>>& watched() const { return watched_; }
   void line_up() {
     if (team_ != nullptr) team_->line_up();

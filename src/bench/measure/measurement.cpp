@@ -19,12 +19,12 @@ constexpr double kSustainedBatch = 0.05;  // s between two checks of the stoppin
 /// Of a batch only the last call is checked. So many are checked one by one before, and so many
 /// batches run, so that no call can be left out in a fixed turn.
 constexpr int kCheckedAlone = 6;
+constexpr int kMinBatches = 12;
 /// A check that takes longer than kShortCheck rests the device. Its clock is then higher than that
 /// of a kernel whose repetitions follow each other, up to kSettled s later: by 9 % at the power
 /// limit of an H100. So the call runs again, untimed, for as long as the check took.
 constexpr double kShortCheck = 0.005;  // s
 constexpr double kSettled = 0.2;
-constexpr int kMinBatches = 12;
 
 double warm_up_s(const MeasureOptions& options) {
   return std::min(kWarmUp, kWarmUpShare * options.time_limit_s);

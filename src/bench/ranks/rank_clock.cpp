@@ -91,6 +91,12 @@ double RankClock::own_median_ms(std::size_t count) const {
   return median(std::span(own_ms_).last(count));
 }
 
+void RankClock::run(const std::function<void()>& call) {
+  line_up();
+  call();
+  device_.synchronize();
+}
+
 void RankClock::line_up() {
   communicator_.barrier(device_.stream());
 }

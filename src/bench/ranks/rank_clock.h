@@ -35,7 +35,7 @@ class RankClock : public DeviceClock, private ClockTeam {
   double own_median_ms(std::size_t count) const;
 
  private:
-  void finish() override { device_.synchronize(); }
+  void run(const std::function<void()>& call) override;
   void line_up() override;
   bool any(bool mine) override;
 

@@ -141,7 +141,10 @@ class CudaClock : public DeviceClock {
  private:
   static constexpr std::size_t kPeeked{kPeekedBytes};
 
-  void finish() override { device_.synchronize(); }
+  void run(const std::function<void()>& call) override {
+    call();
+    device_.synchronize();
+  }
 
   /// Reads the first bytes of device memory on another stream.
   void peek(const void* memory, std::size_t to) {
