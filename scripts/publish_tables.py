@@ -94,18 +94,17 @@ def label(axis, value, in_row):
     return value
 
 
-def places(records, axes):
-    """The values of `axes` that records have, as tuples in order."""
-    found = {tuple(value_of(record, axis) for axis in axes) for record in records}
-    return sorted(found, key=lambda values: [sort_key(axis)(value) for axis, value in zip(axes, values)])
-
-
 def by_place(records, axes):
-    """The records at each of their places, in order."""
-    found = {place: [] for place in places(records, axes)}
+    """The records at each of their places, the values that they have of `axes`, as tuples in order."""
+    found = {}
     for record in records:
-        found[tuple(value_of(record, axis) for axis in axes)].append(record)
-    return found
+        found.setdefault(tuple(value_of(record, axis) for axis in axes), []).append(record)
+    order = [sort_key(axis) for axis in axes]
+    return dict(sorted(found.items(), key=lambda item: [key(value) for key, value in zip(order, item[0])]))
+
+
+def places(records, axes):
+    return list(by_place(records, axes))
 
 
 def at(records, axes, values):
@@ -153,8 +152,8 @@ def leaders(records, rows="mask", columns="tokens,pass", count="2"):
     header = [" ".join(row_axes)] + [" ".join(label(axis, value, False) for axis, value in zip(column_axes, place))
                                      for place in column_places]
     lines = [[" ".join(label(axis, value, True) for axis, value in zip(row_axes, place))] +
-             [cell(at(at(records, row_axes, place), column_axes, column)) for column in column_places]
-             for place in places(records, row_axes)]
+             [cell(at(found, column_axes, column)) for column in column_places]
+             for place, found in by_place(records, row_axes).items()]
     return markdown(header, lines)
 
 
@@ -178,17 +177,16 @@ def rates(records, rows="mask", columns="tokens", kernels="", passes=""):
     header = [*row_axes]
     header += [", ".join(label(axis, value, False) for axis, value in zip(column_axes, place)) for place in column_places]
     lines = [[label(axis, value, True) for axis, value in zip(row_axes, place)] +
-             [cell(at(at(records, row_axes, place), column_axes, column)) for column in column_places]
-             for place in places(records, row_axes)]
+             [cell(at(found, column_axes, column)) for column in column_places]
+             for place, found in by_place(records, row_axes).items()]
     return markdown(header, lines, right=range(len(row_axes), len(header)))
 
 
 def compared(records, kernel):
     """Of each problem and pass: the kernel's record and that of the fastest other."""
     pairs = []
-    axes = ["mask", "tokens", "pass"]
-    for place in places(records, axes):
-        found = by_kernel(at(records, axes, place))
+    for same in by_place(records, ["mask", "tokens", "pass"]).values():
+        found = by_kernel(same)
         own = next((record for record in found if record["kernel"] == kernel), None)
         other = next((record for record in found if record["kernel"] != kernel), None)
         if own and other:
@@ -235,10 +233,10 @@ def beside(records, kernel="slice"):
 def steps(records, axes):
     """Of each problem and kernel whose two passes ran: (kernel, ms of both, TFLOP/s over the FLOPs of both)."""
     found = {}
-    for place in places(records, axes):
+    for place, same in by_place(records, axes).items():
         passes = {}
         for which in ORDERS["pass"]:
-            for record in by_kernel([record for record in at(records, axes, place) if record["pass"] == which]):
+            for record in by_kernel([record for record in same if record["pass"] == which]):
                 passes.setdefault(record["kernel"], []).append(record)
         timed = [(kernel, sum(float(r["time_ms"]) for r in both), sum(map(flops, both)))
                  for kernel, both in passes.items() if len(both) == 2]
@@ -287,8 +285,7 @@ def schemes(records, rows="mask,tokens_per_rank,pass,ranks"):
     ranked = [record for record in records if is_ok(record) and record["scheme"]]
     names = [name for (name,) in places(ranked, ["scheme"])]
     lines = []
-    for place in places(ranked, row_axes):
-        found = at(ranked, row_axes, place)
+    for place, found in by_place(ranked, row_axes).items():
         single = of_one_gpu(found[0], singles)
         best = max(map(rate, found))
         line = [label(axis, value, axis == "mask") for axis, value in zip(row_axes, place)]
@@ -340,16 +337,16 @@ def published(records, figures, kernels):
     known = {(*(row[axis] for axis in axes), row["kernel"]): float(row["tflops"]) for row in read_csv(figures)}
     names = words_of(kernels)
 
-    def cell(place, name):
-        here = only([record for record in at(records, axes, place) if record["kernel"] == name], name)
+    def cell(place, found, name):
+        here = only([record for record in found if record["kernel"] == name], name)
         there = known.get((*place, name))
         if here is None or there is None:
             return NOTHING
         return f"{rate(here):.0f} / {there:.0f} ({rate(here) / there:.2f})"
 
     lines = []
-    for place in places(records, axes):
-        cells = [cell(place, name) for name in names]
+    for place, found in by_place(records, axes).items():
+        cells = [cell(place, found, name) for name in names]
         if set(cells) != {NOTHING}:
             lines.append([label(axis, value, True) for axis, value in zip(axes, place)] + cells)
     if not lines:
@@ -363,8 +360,8 @@ def passes(records, kernels):
     lines = []
     for kernel in words_of(kernels):
         own = [record for record in records if record["kernel"] == kernel]
-        pairs = [[only(at(at(own, problem, place), ["pass"], [which]), which) for which in ORDERS["pass"]]
-                 for place in places(own, problem)]
+        pairs = [[only(at(found, ["pass"], [which]), which) for which in ORDERS["pass"]]
+                 for found in by_place(own, problem).values()]
         ratios = [rate(backward) / rate(forward) for forward, backward in pairs if forward and backward]
         if ratios:
             lines.append([f"`{kernel}`", f"{statistics.median(ratios):.2f}", str(len(ratios))])

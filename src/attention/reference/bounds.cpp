@@ -68,7 +68,7 @@ std::int64_t TileTerms::draws(std::int64_t rows) const {
 }
 
 TileBound make_bound(std::span<const double> exact, std::span<const float> same_precision,
-                     double magnitude, std::int64_t draws, DType dtype) {
+                     const TileTerms& terms, std::int64_t rows, DType dtype) {
   double squared = 0;
   double error_squared = 0;
   double largest = 0;
@@ -78,24 +78,19 @@ TileBound make_bound(std::span<const double> exact, std::span<const float> same_
     error_squared += error * error;
     largest = std::max(largest, error);
   }
-  return make_bound(squared, error_squared, largest, magnitude, draws, dtype);
+  return make_bound(squared, error_squared, largest, terms, rows, dtype);
 }
 
-TileBound make_bound(double squared, double error_squared, double largest, double magnitude,
-                     std::int64_t draws, DType dtype) {
+TileBound make_bound(double squared, double error_squared, double largest, const TileTerms& terms,
+                     std::int64_t rows, DType dtype) {
   const double norm = std::sqrt(squared);
-  const double terms = std::max(norm, magnitude);
-  const double luck = 3 / std::sqrt(static_cast<double>(std::max(draws, std::int64_t{1})));
+  const double magnitude = std::max(norm, terms.magnitude());
+  const std::int64_t draws = std::max(terms.draws(rows), std::int64_t{1});
+  const double one_sample = (3 * unit_roundoff(dtype) + 2 * kFloat32Roundoff * terms.score) /
+                            std::sqrt(static_cast<double>(draws));
   const double floor =
-      unit_roundoff(dtype) * luck * terms + kFloat32Roundoff * (8 * norm + 32 * terms);
+      one_sample * magnitude + kFloat32Roundoff * (8 * norm + 32 * magnitude) + terms.cap_noise();
   return {2 * std::sqrt(error_squared) + floor, 4 * largest + floor};
-}
-
-TileBound make_bound(std::span<const double> exact, std::span<const float> same_precision,
-                     const TileTerms& terms, std::int64_t rows, DType dtype) {
-  const TileBound bound =
-      make_bound(exact, same_precision, terms.magnitude(), terms.draws(rows), dtype);
-  return {bound.norm + terms.cap_noise(), bound.element + terms.cap_noise()};
 }
 
 double lse_bound(double score_magnitude, double lse, double keys) {

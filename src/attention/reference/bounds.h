@@ -18,6 +18,7 @@ struct TileTerms {
   /// Of gradients of scores: `squared` with ‖dO‖ ‖v‖ / √dv, the deviation of dP over random values,
   /// in the place of |dP| + |delta|.
   double expected = 0;
+  double score = 0;  ///< the largest |score| before a softcap, or more: scale · ‖q‖ · ‖k‖
   /// With a softcap: `squared` with 1 in the place of the slopes 1 − tanh², and the largest capped
   /// score, or more.
   double uncapped_squared = 0;
@@ -50,24 +51,25 @@ struct TileBound {
 };
 
 /// Twice the norm and four times the largest element of the error of the same-precision emulation,
-/// plus a floor. `magnitude` is √Σ‖term‖² over the terms that the tile is a sum of; it is at least
-/// the tile's norm.
+/// plus a floor. Let u be the unit roundoff of the dtype (2⁻⁸ for bfloat16, 2⁻²⁴ for float32),
+/// magnitude that of the terms, or the tile's norm if it is larger, and draws the number of
+/// independent errors of a tile whose `rows` rows would each have one. The floor is the sum of:
 ///
-/// The floor, with u the unit roundoff of the dtype (2⁻⁸ for bfloat16, 2⁻²⁴ for float32), is the
-/// sum of: 3u/√draws · magnitude, because the emulation is one sample of rounding errors, of which
-/// a tile has `draws` independent ones (the delta of a row shifts its whole dq row); 8 · 2⁻²⁴ ·
-/// norm for the implementation of exp in float32; and 32 · 2⁻²⁴ · magnitude for the order of
-/// summation where terms cancel.
-TileBound make_bound(std::span<const double> exact, std::span<const float> same_precision,
-                     double magnitude, std::int64_t draws, DType dtype);
-
-/// As above from the terms of a tile of `rows` rows, with their cap_noise.
+/// - 3u/√draws · magnitude, because the emulation is one sample of rounding errors (the delta of a
+///   row shifts its whole dq row);
+/// - 2 · 2⁻²⁴/√draws · score · magnitude, likewise for the roundings of a score, whose absolute
+///   error is the relative one of P: three times its standard deviation, which is 0.7 · 2⁻²⁴ of
+///   scale · ‖q‖ · ‖k‖ where q and k are alike and four or more chains sum their product, 0.2
+///   where they are not. Of normal inputs it is a tenth of the next:
+/// - 8 · 2⁻²⁴ · norm for the implementation of exp in float32, and 32 · 2⁻²⁴ · magnitude for the
+///   order of summation where terms cancel;
+/// - cap_noise of the terms.
 TileBound make_bound(std::span<const double> exact, std::span<const float> same_precision,
                      const TileTerms& terms, std::int64_t rows, DType dtype);
 
 /// As above from ‖exact‖², ‖emulation − exact‖² and max |emulation − exact|.
-TileBound make_bound(double squared, double error_squared, double largest, double magnitude,
-                     std::int64_t draws, DType dtype);
+TileBound make_bound(double squared, double error_squared, double largest, const TileTerms& terms,
+                     std::int64_t rows, DType dtype);
 
 /// The absolute bound of the error of lse: float32 noise. The error of a score, in any order of
 /// summation, is a small multiple of 2⁻²⁴ · scale · ‖q‖ · ‖k‖ (`score_magnitude`; a softcap rounds

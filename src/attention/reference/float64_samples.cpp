@@ -1,5 +1,6 @@
 #include "attention/reference/float64_samples.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -37,6 +38,22 @@ double slope_of(double score, double softcap) {
   const double t = score / softcap;
   return (1 - t) * (1 + t);
 }
+
+/// √Σ ‖term‖² of a gradient of scores, as TileTerms::magnitude: dP and delta are sums of products
+/// dO · v themselves, with errors of the products' size also where they are near 0 by chance.
+class GradientMagnitude {
+ public:
+  /// A cell of weight scale · P, whose row of the sum is ‖x‖².
+  void add(double weight, double dp, double delta, double x_squared, double expected_dp_squared) {
+    const double found = std::abs(dp) + std::abs(delta);
+    found_ += weight * weight * found * found * x_squared;
+    expected_ += weight * weight * expected_dp_squared * x_squared;
+  }
+  double value() const { return std::sqrt(std::max(found_, 0.64 * expected_)); }
+
+ private:
+  double found_ = 0, expected_ = 0;
+};
 
 template <typename Visit>
 void for_tokens(std::span<const Range> ranges, const Visit& visit) {
@@ -86,18 +103,20 @@ ExactRow exact_row(const HeadValues& head, std::int64_t row, std::span<const Ran
     out.delta += double{dout[c]} * out.o[static_cast<std::size_t>(c)];
   }
   i = 0;
+  const double dout_squared = dot(dout, dout, value_dim);
+  GradientMagnitude magnitude;
   for_tokens(keys, [&](std::int64_t k) {
     const float* key = row_of(head.k, k, dim);
+    const float* v = row_of(head.v, k, value_dim);
     const double score = scores[i++];
-    const double p = std::exp(score - out.lse);
-    const double dp = dot(dout, row_of(head.v, k, value_dim), value_dim);
-    const double slope = slope_of(score, head.softcap);
-    add_scaled(head.scale * p * slope * (dp - out.delta), key, out.dq);
-    const double term = head.scale * p * (std::abs(dp) + std::abs(out.delta));
-    out.dq_magnitude += term * term * dot(key, key, dim);
+    const double weight = head.scale * std::exp(score - out.lse);
+    const double dp = dot(dout, v, value_dim);
+    add_scaled(weight * slope_of(score, head.softcap) * (dp - out.delta), key, out.dq);
+    magnitude.add(weight, dp, out.delta, dot(key, key, dim),
+                  dout_squared * dot(v, v, value_dim) / value_dim);
   });
   out.o_magnitude = std::sqrt(out.o_magnitude);
-  out.dq_magnitude = std::sqrt(out.dq_magnitude);
+  out.dq_magnitude = magnitude.value();
   return out;
 }
 
@@ -110,6 +129,8 @@ ExactKey exact_key(const HeadValues& head, std::int64_t key, std::span<const Ran
   ExactKey out;
   out.dk.resize(static_cast<std::size_t>(dim));
   out.dv.resize(static_cast<std::size_t>(value_dim));
+  const double v_squared = dot(v, v, value_dim);
+  GradientMagnitude magnitude;
   for_tokens(queries, [&](std::int64_t row) {
     const float* q = row_of(head.q, row, dim);
     const float* dout = row_of(head.dout, row, value_dim);
@@ -119,11 +140,11 @@ ExactKey exact_key(const HeadValues& head, std::int64_t key, std::span<const Ran
     const double dp = dot(dout, v, value_dim);
     add_scaled(p, dout, out.dv);
     add_scaled(head.scale * p * slope_of(score, head.softcap) * (dp - delta), q, out.dk);
-    const double term = head.scale * p * (std::abs(dp) + std::abs(delta));
-    out.dv_magnitude += p * p * dot(dout, dout, value_dim);
-    out.dk_magnitude += term * term * dot(q, q, dim);
+    const double dout_squared = dot(dout, dout, value_dim);
+    out.dv_magnitude += p * p * dout_squared;
+    magnitude.add(head.scale * p, dp, delta, dot(q, q, dim), v_squared * dout_squared / value_dim);
   });
-  out.dk_magnitude = std::sqrt(out.dk_magnitude);
+  out.dk_magnitude = magnitude.value();
   out.dv_magnitude = std::sqrt(out.dv_magnitude);
   return out;
 }

@@ -55,7 +55,8 @@ double largest_squared_column(const Real* columns, std::int64_t dim) {
 }
 
 /// Of terms without slopes.
-void note_cap(TileTerms& terms, double capped_score) {
+void note_scores(TileTerms& terms, double score, double capped_score) {
+  terms.score = score;
   terms.capped_score = capped_score;
   if (capped_score > 0) terms.uncapped_squared = terms.squared;
 }
@@ -240,7 +241,7 @@ ForwardMagnitudes TilePasses<Real>::forward(std::int64_t head_q, std::int64_t ti
   }
   if (problem_.shape.sink) note_delta_magnitudes(terms, o, rows);
   const double score = score_size(largest_squared_column(q, dim_), largest_k);
-  note_cap(magnitudes.o, capped_score(score));
+  note_scores(magnitudes.o, score, capped_score(score));
   magnitudes.score = score + capped_score(score);
   return magnitudes;
 }
@@ -353,13 +354,13 @@ TileTerms TilePasses<Real>::query_gradient(std::int64_t head_q, std::int64_t til
   }
   store(sum, dq, dim_);
   const double score = score_size(largest_squared_column(q, dim_), terms.partner_squared);
-  return of_scores(terms, squared_columns(dout, value_dim_), capped_score(score));
+  return of_scores(terms, squared_columns(dout, value_dim_), score);
 }
 
 /// The terms of dQ or dK, where `others` is ‖dO‖² of the rows or ‖v‖² of the keys.
 template <typename Real>
 TileTerms TilePasses<Real>::of_scores(const ScoreTerms& terms, const Lanes& others,
-                                      double largest_capped) const {
+                                      double largest_score) const {
   const double scale_squared = static_cast<double>(scale_) * static_cast<double>(scale_);
   TileTerms sum;
   for (std::int64_t i = 0; i < kTile; ++i) {
@@ -369,7 +370,8 @@ TileTerms TilePasses<Real>::of_scores(const ScoreTerms& terms, const Lanes& othe
     if (softcap_ > 0)
       sum.uncapped_squared += scale_squared * static_cast<double>(terms.uncapped[i]);
   }
-  sum.capped_score = largest_capped;
+  sum.score = largest_score;
+  sum.capped_score = capped_score(largest_score);
   return sum;
 }
 
@@ -402,10 +404,9 @@ typename TilePasses<Real>::KeyMagnitudes TilePasses<Real>::key_gradients(std::in
   const double score =
       score_size(largest_squared_column(owner_a_.as<Real>(), dim_), terms.dk.partner_squared);
   TileTerms of_dv = terms_of(terms.dv);
-  note_cap(of_dv, capped_score(score));
-  return {
-      of_scores(terms.dk, squared_columns(owner_b_.as<Real>(), value_dim_), capped_score(score)),
-      of_dv, terms.seen};
+  note_scores(of_dv, score, capped_score(score));
+  return {of_scores(terms.dk, squared_columns(owner_b_.as<Real>(), value_dim_), score), of_dv,
+          terms.seen};
 }
 
 /// Adds the contribution of the query tile in the partner buffers to the key tile in the owner

@@ -157,7 +157,7 @@ class TilePasses {
   void note_delta_magnitudes(const Lanes& o_terms, const Real* o, RowStatistics<Real>& rows) const;
   void add_query_tile(const TileMask& seen_by, const TileMask::Partner& partner,
                       const RowStatistics<Real>& rows, KeyTerms& terms);
-  TileTerms of_scores(const ScoreTerms& terms, const Lanes& others, double largest_capped) const;
+  TileTerms of_scores(const ScoreTerms& terms, const Lanes& others, double largest_score) const;
   double score_size(double owner_squared, double partner_squared) const;
   double capped_score(double score) const;
   void load_rows(const TensorView& tensor, std::int64_t head, std::int64_t tile, Real* out) const;

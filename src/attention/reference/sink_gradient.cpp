@@ -23,7 +23,7 @@ SinkGradient sink_gradient(std::int64_t head, float sink, std::int64_t tokens,
     }
     emulated += of_tile;
   }
-  return {head, value, make_bound({&value, 1}, {&emulated, 1}, std::sqrt(squared), 1, dtype)};
+  return {head, value, make_bound({&value, 1}, {&emulated, 1}, {.squared = squared}, 1, dtype)};
 }
 
 }  // namespace longca

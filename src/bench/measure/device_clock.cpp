@@ -133,18 +133,24 @@ class CpuClock : public DeviceClock {
   std::atomic<std::uint64_t> sink_{0};  ///< keeps the compiler from removing the reads
 };
 
+constexpr std::int64_t kLargestFlush = std::int64_t{512} << 20;
+
 }  // namespace
+
+std::optional<std::int64_t> chosen_cache_flush_bytes() {
+  constexpr const char* kName = "LONGCA_CACHE_FLUSH_BYTES";
+  const char* wanted = std::getenv(kName);
+  if (wanted == nullptr) return std::nullopt;
+  const std::int64_t bytes = parse_count(kName, wanted);
+  if (bytes > kLargestFlush) {
+    throw_input_error("{} is {}; it must be 0 to {}", kName, bytes, kLargestFlush);
+  }
+  return bytes;
+}
 
 std::int64_t cache_flush_bytes() {
   constexpr std::int64_t kUnknownCaches = std::int64_t{64} << 20;
-  constexpr std::int64_t kLargestFlush = std::int64_t{512} << 20;
-  if (const char* wanted = std::getenv("LONGCA_CACHE_FLUSH_BYTES"); wanted != nullptr) {
-    const std::int64_t bytes = parse_count("LONGCA_CACHE_FLUSH_BYTES", wanted);
-    if (bytes > kLargestFlush) {
-      throw_input_error("LONGCA_CACHE_FLUSH_BYTES is {}; it must be 0 to {}", bytes, kLargestFlush);
-    }
-    return bytes;
-  }
+  if (const auto chosen = chosen_cache_flush_bytes()) return *chosen;
   const std::int64_t caches = cpu_cache_bytes();
   return caches > 0 ? std::min(caches, kLargestFlush) : kUnknownCaches;
 }

@@ -16,8 +16,12 @@ namespace longca {
 
 /// Bytes that the CPU's clock reads to flush its caches: those of all caches of level 2 and above
 /// that this process's CPUs use, 64 MiB if they are unknown, at most 512 MiB; or what
-/// $LONGCA_CACHE_FLUSH_BYTES says. InputError if that is no number up to 512 MiB.
+/// $LONGCA_CACHE_FLUSH_BYTES says.
 std::int64_t cache_flush_bytes();
+
+/// What $LONGCA_CACHE_FLUSH_BYTES says, if it is set. InputError if that is no number up to 512
+/// MiB.
+std::optional<std::int64_t> chosen_cache_flush_bytes();
 
 /// A call cannot be replayed as a graph; what() says why.
 class GraphRefused : public std::runtime_error {

@@ -129,9 +129,7 @@ json cpu() {
   if (const auto model = field("/proc/cpuinfo", "model name", ':'); !model.empty()) {
     cpu["model"] = model;
   }
-  if (std::getenv("LONGCA_CACHE_FLUSH_BYTES") != nullptr) {
-    cpu["cache_flush_bytes"] = cache_flush_bytes();
-  }
+  if (const auto bytes = chosen_cache_flush_bytes()) cpu["cache_flush_bytes"] = *bytes;
   return cpu;
 }
 

@@ -93,30 +93,40 @@ TEST(CompareTile, TokensPastTheEndAreNotRead) {
 TEST(MakeBound, IsTwiceTheEmulationsErrorPlusTheFloor) {
   const std::vector<double> exact(100, 1.0);
   std::vector<float> same(100, 1.0F);
-  const TileBound floor = make_bound(exact, same, 0, 9, DType::bfloat16);
+  const TileBound floor = make_bound(exact, same, {}, 9, DType::bfloat16);
   EXPECT_NEAR(floor.norm, 10 * (0x1p-8 + 40 * 0x1p-24), 1e-12);
   EXPECT_EQ(floor.element, floor.norm);
   same[4] += 0.25F;
-  const TileBound bound = make_bound(exact, same, 0, 9, DType::bfloat16);
+  const TileBound bound = make_bound(exact, same, {}, 9, DType::bfloat16);
   EXPECT_NEAR(bound.norm - floor.norm, 0.5, 1e-12);
   EXPECT_NEAR(bound.element - floor.element, 1.0, 1e-12);
-  EXPECT_NEAR(make_bound(exact, same, 30, 9, DType::bfloat16).norm - bound.norm,
+  EXPECT_NEAR(make_bound(exact, same, {.squared = 900}, 9, DType::bfloat16).norm - bound.norm,
               20 * (0x1p-8 + 32 * 0x1p-24), 1e-12);
 }
 
 TEST(MakeBound, HasLessRoomForMoreDrawsAndForFloat32) {
   const std::vector<double> exact(100, 1.0);
   const std::vector<float> same(100, 1.0F);
-  const double few = make_bound(exact, same, 0, 1, DType::bfloat16).norm;
-  EXPECT_NEAR(few / make_bound(exact, same, 0, 64, DType::bfloat16).norm, 8, 0.1);
-  EXPECT_LT(make_bound(exact, same, 0, 1, DType::float32).norm, few / 1000);
+  const double few = make_bound(exact, same, {}, 1, DType::bfloat16).norm;
+  EXPECT_NEAR(few / make_bound(exact, same, {}, 64, DType::bfloat16).norm, 8, 0.1);
+  EXPECT_LT(make_bound(exact, same, {}, 1, DType::float32).norm, few / 1000);
+}
+
+TEST(MakeBound, HasRoomForTheRoundingsOfScores) {
+  const std::vector<double> exact(100, 1.0);
+  const std::vector<float> same(100, 1.0F);
+  const auto norm = [&](double score, std::int64_t rows) {
+    return make_bound(exact, same, {.score = score}, rows, DType::float32).norm;
+  };
+  EXPECT_NEAR(norm(50, 1) - norm(0, 1), 10 * 100 * 0x1p-24, 1e-9);
+  EXPECT_NEAR(norm(50, 64) - norm(0, 64), 10 * 12.5 * 0x1p-24, 1e-9);
 }
 
 TEST(MakeBound, ANaNInTheEmulationAllowsNothing) {
   const std::vector<double> exact(4, 1.0);
   const std::vector<float> same(4, std::numeric_limits<float>::quiet_NaN());
   Tile tile;
-  tile.bound = make_bound(exact, same, 0, 4, DType::float32);
+  tile.bound = make_bound(exact, same, {}, 4, DType::float32);
   tile.at(0, 0) += 0.1F;
   EXPECT_FALSE(tile.compare().ratio <= 1);
 }

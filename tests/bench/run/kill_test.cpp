@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kKills = 30;  // tests/faults kills as often as it is told
+constexpr int kKills = 100;  // tests/faults kills as often as it is told
 constexpr std::size_t kCells = 24;
 
 std::vector<std::string> command(const fs::path& out, const std::string& plugin) {

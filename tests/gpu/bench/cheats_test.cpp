@@ -7,6 +7,7 @@
 
 #include "bench/bench_run.h"
 #include "gpu/gpu_test.h"
+#include "mask/generators.h"
 
 namespace longca::testing {
 namespace {
@@ -59,29 +60,29 @@ TEST_F(CudaCheats, AreWrong) {
 }
 
 /// Our own kernels and cuDNN: their results follow changed inputs, to the bit or within the bounds.
-class HonestKernels : public CudaCheats {
- protected:
-  static void are_not_accused(const std::string& masks, const std::string& modes) {
-    const auto records = run("naive,slice,flashmask_native,fa2_sparse_native,cudnn",
-                             {"-a", "mask=" + masks, "-a", "mode=" + modes, "-a", "heads=4:2", "-a",
-                              "dim=128", "-a", "block=64"});
-    int ok = 0;
-    for (const Record& record : records) {
-      EXPECT_NE(record.status.code, StatusCode::wrong)
-          << record.c.key() << " " << record.status.reason;
-      if (record.status.ok()) ++ok;
-    }
-    EXPECT_GT(ok, 0);
+class HonestKernels : public CudaCheats, public ::testing::WithParamInterface<std::string> {};
+
+TEST_P(HonestKernels, AreNotAccusedInAnyMode) {
+  const auto records = run("naive,slice,flashmask_native,fa2_sparse_native,cudnn",
+                           {"-a", "mask=" + GetParam(), "-a", "mode=burst,graph,sustained", "-a",
+                            "heads=4:2", "-a", "dim=128", "-a", "block=64"});
+  int ok = 0;
+  for (const Record& record : records) {
+    EXPECT_NE(record.status.code, StatusCode::wrong)
+        << record.c.key() << " " << record.status.reason;
+    if (record.status.ok()) ++ok;
   }
-};
-
-TEST_F(HonestKernels, AreNotAccusedUnderAnyMask) {
-  are_not_accused("all", "burst,graph");
+  EXPECT_GT(ok, 0);
 }
 
-TEST_F(HonestKernels, AreNotAccusedBackToBack) {  // a second for each cell
-  are_not_accused("full,causal_document,block_sparse", "sustained");
+std::vector<std::string> all_masks() {
+  std::vector<std::string> names;
+  for (const MaskTraits& traits : mask_table()) names.push_back(traits.name);
+  return names;
 }
+
+INSTANTIATE_TEST_SUITE_P(Masks, HonestKernels, ::testing::ValuesIn(all_masks()),
+                         [](const auto& instance) { return instance.param; });
 
 }  // namespace
 }  // namespace longca::testing

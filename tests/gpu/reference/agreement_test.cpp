@@ -126,11 +126,8 @@ class Both {
     }
     EXPECT_LE(std::sqrt(squared), 0.1 * bound.norm);
     const TileStatistics& tile = output.statistics[i];
-    TileBound found =
-        make_bound(tile.squared, tile.error_squared, tile.largest, tile.terms.magnitude(),
-                   tile.terms.draws(draws), host_problem_.shape.dtype);
-    found.norm += tile.terms.cap_noise();
-    found.element += tile.terms.cap_noise();
+    const TileBound found = make_bound(tile.squared, tile.error_squared, tile.largest, tile.terms,
+                                       draws, host_problem_.shape.dtype);
     if (bound.norm == 0) {
       EXPECT_EQ(found.norm, 0);
       return;

@@ -71,12 +71,8 @@ struct CudaReference::Impl {
       // Independent rounding errors: one per key or per query row, whichever are fewer.
       draws = std::min(draws, problem.shape.tokens_q * problem.shape.group_size());
     }
-    TileBound bound =
-        make_bound(tile.squared, tile.error_squared, tile.largest, tile.terms.magnitude(),
-                   tile.terms.draws(draws), problem.shape.dtype);
-    bound.norm += tile.terms.cap_noise();
-    bound.element += tile.terms.cap_noise();
-    return bound;
+    return make_bound(tile.squared, tile.error_squared, tile.largest, tile.terms, draws,
+                      problem.shape.dtype);
   }
 
   std::vector<TileError> errors_of(const ConstTensorView& x,

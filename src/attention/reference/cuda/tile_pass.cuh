@@ -147,10 +147,8 @@ class TilePass {
       const float* others = kOwnsQueries ? a_.v_squared : a_.dout_squared;
       s_.expected_squared[threadIdx.x] = exists ? summed * others[head * x.tokens + token] : 0;
     }
-    if (kForward || capped()) {
-      const float squared = exists ? first_squares()[head * x.tokens + token] : 0;
-      statistics_.largest_partner = max(statistics_.largest_partner, squared);
-    }
+    const float squared = exists ? first_squares()[head * x.tokens + token] : 0;
+    statistics_.largest_partner = max(statistics_.largest_partner, squared);
     if constexpr (!kOwnsQueries) {
       RowStatistic row;
       if (exists) row = a_.rows[a_.query_index[head_q] * x.tokens + token];
@@ -333,7 +331,8 @@ class TilePass {
     }
     TileStatistics total = reduce_statistics<Shape>(statistics_, s_.statistics);
     if (threadIdx.x != 0) return;
-    const double score = kForward || capped() ? score_magnitude(total.score) : 0;
+    const double score = score_magnitude(total.score);
+    total.terms.score = score;
     total.terms.capped_score = min(score, static_cast<double>(a_.softcap));
     total.score = kForward ? score + total.terms.capped_score : 0;
     a_.statistics[head_index_ * tiles_ + tile_] = total;
