@@ -119,12 +119,12 @@ class StepText {
   const RankPlan& plan_;
   int head_dim_;
   DType dtype_;
-  std::vector<std::pair<std::string, int>> pieces_;  ///< and how often
-  std::map<std::string, std::int64_t> moved_;        ///< bytes
+  std::vector<std::pair<std::string, int>> pieces_;  ///< a call's text and how often it occurs
+  std::map<std::string, std::int64_t> moved_;        ///< bytes by verb
   std::vector<std::string> exchanges_;
 };
 
-/// The steps whose computing an exchange may go beside.
+/// The steps whose computing an exchange may overlap with.
 std::set<int> steps_beside(const std::vector<Op>& ops, const LaneOrder& order, int exchange) {
   std::set<int> steps;
   for (int i = 0; i < std::ssize(ops); ++i) {

@@ -9,8 +9,8 @@ namespace longca {
 
 /// A rank's plan for people: a line about its buffers, one per note, and per pass a line of sums
 /// and one per step: what is computed (rows × keys, cells of one head, shape of the mask), what
-/// travels (pattern, tensors, bytes, ranks), and during which steps' computing. Steps in which
-/// nothing happens are left out.
+/// travels (pattern, tensors, bytes, ranks), and which steps' computing may hide it. Empty steps
+/// are left out.
 std::string explain(const RankPlan& plan, int head_dim, DType dtype);
 
 /// "512 B", "1.5 KiB", "64 MiB".

@@ -6,7 +6,7 @@
 namespace longca {
 
 LaneOrder::LaneOrder(const std::vector<Op>& ops) {
-  std::array<int, 2> waited = {-1, -1};  // by each lane so far
+  std::array<int, 2> waited = {-1, -1};  // per lane: the last op of the other that it waited for
   for (const Op& op : ops) {
     int& last = waited[static_cast<std::size_t>(op.lane)];
     for (const int before : op.after) {

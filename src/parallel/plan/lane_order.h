@@ -6,20 +6,21 @@
 
 namespace longca {
 
-/// Which ops of a list have certainly ended when another begins. Two lanes in order make this
-/// simple: an op waits for a first part of its own lane and a first part of the other.
+/// The happens-before order of a list of ops. Both lanes run in order, so an op waits for a prefix
+/// of its own lane and a prefix of the other.
 class LaneOrder {
  public:
   explicit LaneOrder(const std::vector<Op>& ops);
 
-  /// Whether neither of two ops waits for the other: they may go on side by side.
+  /// Whether neither op waits for the other, so that they may overlap.
   bool unordered(int a, int b) const;
 
  private:
+  /// Whether `earlier` has always completed when `op` begins.
   bool waits(int op, int earlier) const;
 
   std::vector<Lane> lanes_;
-  /// The last op of the other lane that must have ended before each op, −1 if none.
+  /// By op: the last op of the other lane that must have completed before it, −1 if none.
   std::vector<int> waited_;
 };
 

@@ -8,11 +8,12 @@
 namespace longca {
 namespace {
 
+/// The list of a query head.
 int list_of(const BlockLists& blocks, int head, int heads_q) {
   return static_cast<int>(static_cast<std::int64_t>(head) * blocks.heads / heads_q);
 }
 
-/// Query heads that one list of the result can stand for.
+/// Query heads that share one list of the result.
 int heads_per_list(const BlockLists& blocks, int first, int count, int heads_q) {
   if (list_of(blocks, first, heads_q) == list_of(blocks, first + count - 1, heads_q)) return count;
   if (heads_q % blocks.heads != 0) return 1;

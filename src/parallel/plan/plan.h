@@ -49,19 +49,19 @@ struct Message {
   bool operator==(const Message&) const = default;
 };
 
-/// What an exchange is in the words of NCCL and MPI: for documents and figures, and for a transport
-/// that has a better way for it.
+/// The collective that an exchange amounts to, in the words of NCCL and MPI: for printing, and for
+/// transports that treat some patterns specially.
 enum class Pattern : std::uint8_t {
   send_receive,
   all_to_all,
   all_gather,
-  reduce_scatter,  ///< its sending half; `Add` sums what arrives
+  reduce_scatter,  ///< its messages alone; Add or Total sums what arrives
   group_cast,
   group_reduce,  ///< likewise
 };
 std::string_view to_string(Pattern pattern);
 
-/// Messages that are on their way together: none waits for another of the same exchange.
+/// Messages that are in flight together: none waits for another of the same exchange.
 struct Exchange {
   Pattern pattern = Pattern::send_receive;
   std::vector<Message> sends;
@@ -82,8 +82,8 @@ struct Attend {
   bool first = true;
 };
 
-/// Its gradient, with o and lse of the whole softmax. Adds to dq, dk, dv (float32), or overwrites
-/// those that are said to be first.
+/// The gradients of an Attend, given o and lse of the whole softmax. Adds to dq, dk, dv (float32);
+/// `first_dq` and `first_dkv` overwrite instead.
 struct AttendBackward {
   Region dout, q, k, v, o, lse;
   Region dq, dk, dv;
@@ -102,34 +102,34 @@ struct Convert {
   Region from, to;
 };
 
-/// to = the sum of what lies in several places, each over some of its rows, rounded to the dtype of
-/// `to`; rows that no part reaches become 0. The parts' values may be lost.
+/// to = the sum of all parts, each over its own rows of `to`, rounded to the dtype of `to`; rows
+/// that no part covers become 0. May clobber the parts.
 struct Total {
   struct Part {
     Region from;           ///< float32, the heads of `to`
-    std::int64_t row = 0;  ///< where its first row belongs, counted inside `to`
+    std::int64_t row = 0;  ///< row of `to` to which its first row belongs
   };
   std::vector<Part> parts;
   Region to;
 };
 
-/// The state before anything is added or merged: zeros; −∞ for lse.
+/// Sets a region to the neutral element of adding and merging: zeros, −∞ for lse.
 struct Clear {
   Region region;
 };
 
-/// Compute ops and exchanges each run in the order of the list, on a lane of their own; what goes
-/// across waits for `after`.
+/// Each lane (on a GPU a stream) runs its ops in the order of the list. Across lanes an op waits
+/// only for what it names in `after`.
 enum class Lane : std::uint8_t { compute, communication };
 
 struct Op {
   std::variant<Exchange, Copy, Attend, AttendBackward, Add, Convert, Total, Clear> what;
-  /// Ops of the same list, earlier in it, that must have ended; those of the same lane need not be
-  /// named.
+  /// Indices of earlier ops of the same list that must have completed. Ops of the same lane need
+  /// not be named.
   std::vector<int> after;
   /// Exchanges, and the copies that belong to one, run on the communication lane.
   Lane lane = Lane::compute;
-  int step = 0;  ///< of the scheme, for print and plot: 0, 1, …
+  int step = 0;  ///< of the scheme: 0, 1, …; for printing and plotting alone
 };
 
 /// Where a result lies when a pass has ended: `region` holds the tokens of the ranges (ascending,
@@ -143,8 +143,7 @@ struct Placement {
 };
 
 /// What one rank does: pure data, built without communication, the same on every rank that builds
-/// it. Ops are listed in an order in which one after the other could run, given that exchanges go
-/// on by themselves.
+/// it. If exchanges do not block, running the ops one by one in the order of the list is valid.
 struct RankPlan {
   int rank = 0;
   int ranks = 1;
@@ -153,7 +152,7 @@ struct RankPlan {
   std::vector<Op> forward;
   std::vector<Op> backward;  ///< empty if the problem has no backward pass
   std::vector<Placement> results;
-  /// What a reader of the record should know: "each KV head is held by 2 ranks".
+  /// Facts for the record: "each KV head is held by 2 ranks".
   std::vector<std::string> notes;
 
   /// The whole of buffer `index`.

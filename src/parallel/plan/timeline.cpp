@@ -11,14 +11,14 @@
 namespace longca {
 namespace {
 
-constexpr double kBackwardCost = 2.5;  // products per cell, against the forward pass
+constexpr double kBackwardCost = 2.5;  // FLOPs of a cell, relative to the forward pass
 
 struct Place {
   int rank = 0;
   int op = 0;
 };
 
-/// When an op begins, once that is known, and when it ends.
+/// When an op begins and ends, in ms; empty until known.
 struct Times {
   std::optional<double> begin, end;
 };
@@ -73,7 +73,7 @@ class Clock {
     return times_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.op)];
   }
 
-  /// The exchanges at the other end of each exchange's messages.
+  /// Sets peers_: for each exchange those at the other end of its messages.
   void find_peers() {
     std::map<std::pair<int, int>, std::array<std::vector<Place>, 2>> ends;  // sends, receives
     for (int rank = 0; rank < std::ssize(plans_); ++rank) {
@@ -123,7 +123,7 @@ class Clock {
            static_cast<double>(bar.bytes) / rates_.bytes_per_ms;
   }
 
-  /// The latest end of what an op must wait for; none if that is not known yet.
+  /// When an op may begin: the latest end of what it waits for, in ms; none if not known yet.
   std::optional<double> ready(int rank, int op) {
     const auto& list = ops(rank);
     const Op& what = list[static_cast<std::size_t>(op)];
@@ -144,7 +144,7 @@ class Clock {
     return latest;
   }
 
-  /// Computes times of a rank's ops as far as they can be known; false if nothing new was.
+  /// Computes the times of a rank's ops that can be known now; false if none was new.
   bool advance(int rank) {
     bool moved = false;
     const auto& list = ops(rank);
@@ -174,9 +174,9 @@ class Clock {
   int head_dim_;
   DType dtype_;
   PlanRates rates_;
-  std::vector<std::vector<Times>> times_;
-  std::vector<std::vector<std::vector<Place>>> peers_;
-  std::vector<std::size_t> progress_;  ///< ops before this one have their times
+  std::vector<std::vector<Times>> times_;               ///< [rank][op]
+  std::vector<std::vector<std::vector<Place>>> peers_;  ///< [rank][op]; empty if no exchange
+  std::vector<std::size_t> progress_;  ///< by rank: all ops before this one have their times
 };
 
 }  // namespace

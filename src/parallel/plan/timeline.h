@@ -9,8 +9,7 @@
 
 namespace longca {
 
-/// What a picture of a plan is drawn with: rates that stay the same, no latency, links that are
-/// never shared. Not a prediction.
+/// The rates of a drawing of a plan: constant, without latency or shared links. Not a prediction.
 struct PlanRates {
   /// Allowed cells × query heads × head_dim per ms, forward; the backward pass takes 2.5 times as
   /// long.
@@ -23,7 +22,7 @@ struct TimelineBar {
   int rank = 0;
   Lane lane = Lane::compute;
   int step = 0;
-  double begin_ms = 0;  ///< of the pass
+  double begin_ms = 0;  ///< since the pass began
   double end_ms = 0;
   std::string label;       ///< "21 cells", "1.5 KiB"
   double area = 0;         ///< allowed cells × query heads
@@ -32,7 +31,7 @@ struct TimelineBar {
 
 /// The bars of a pass of all ranks, by rank and in the order of the list. An exchange lasts until
 /// all its peers have begun theirs, and then as long as its larger direction takes.
-/// Plans must be of all ranks, in their order, and fit each other (InternalError).
+/// `plans`: of all ranks, in order; their messages must match (InternalError).
 std::vector<TimelineBar> timeline(std::span<const RankPlan> plans, bool backward, int head_dim,
                                   DType dtype, const PlanRates& rates);
 

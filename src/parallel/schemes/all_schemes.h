@@ -6,7 +6,7 @@
 
 namespace longca {
 
-/// One line per scheme: what its file offers to the registry.
+/// The factories of the schemes, one per file, for the registry.
 std::unique_ptr<Scheme> make_ulysses();
 std::unique_ptr<Scheme> make_ring_p2p();
 std::unique_ptr<Scheme> make_ring_allgather();

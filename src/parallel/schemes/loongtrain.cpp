@@ -8,7 +8,8 @@
 namespace longca {
 namespace {
 
-/// CP ranks of a window: as many as a node holds of one member's ring, and a divisor of all.
+/// CP ranks of a window: as many as a node holds of one member's ring, or the next smaller divisor
+/// of their number.
 int window_size(const ParallelProblem& problem, const GridShape& shape) {
   const int cp_ranks = problem.ranks / shape.head_ways;
   const int in_node = problem.ranks_per_node / (shape.head_first ? shape.head_ways : 1);
@@ -17,8 +18,8 @@ int window_size(const ParallelProblem& problem, const GridShape& shape) {
   return size;
 }
 
-/// Elements per token that a rank sends out of its node, in units of head_dim · rows per rank: all
-/// of the outer passes, and the exchange of heads unless a node holds all members of a CP rank.
+/// What a rank sends out of its node, in units of head_dim · rows per rank elements: all of the
+/// outer passes, and of the head exchange what goes to members on other nodes.
 double elements_between_nodes(const ParallelProblem& problem, const GridShape& shape) {
   const Problem& p = problem.problem;
   const int cp_ranks = problem.ranks / shape.head_ways;

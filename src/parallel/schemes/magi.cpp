@@ -14,8 +14,7 @@ class Magi final : public Scheme {
   }
   std::string paper() const override {
     return "Z. Tao, Y. Huang, \"MagiAttention: A Distributed Attention Towards Linear Scalability "
-           "for "
-           "Ultra-Long Context, Heterogeneous Mask Training\", 2025";
+           "for Ultra-Long Context, Heterogeneous Mask Training\", 2025";
   }
   ShardKind published_shard() const override { return ShardKind::balanced; }
   ShardKind best_shard() const override { return ShardKind::document_balanced; }

@@ -16,19 +16,20 @@
 
 namespace longca {
 
-/// The work that ranks share, and how: everything that a plan is a function of.
+/// A problem and how ranks share it: everything that a plan depends on.
 struct ParallelProblem {
-  Problem problem;  ///< the whole: tokens_q = tokens_k
+  Problem problem;  ///< of all ranks together: tokens_q = tokens_k
   Mask mask;
   std::vector<std::int64_t> lengths;  ///< of the mask's documents; empty where it has none
   int ranks = 1;
   int ranks_per_node = 8;
   ShardKind shard = ShardKind::contiguous;
-  /// How many ranks share the heads where a scheme has both dimensions; 0: the scheme's choice.
+  /// Ranks that divide the heads, in schemes of heads × context; 0: the scheme's choice.
   int factor = 0;
-  /// A step is cut where so many rows in sequence see none of its keys; 0: where that pays.
+  /// A step is cut where at least so many consecutive rows see none of its keys; 0: where that is
+  /// cheaper (min_gap_of).
   std::int64_t min_gap = 0;
-  /// By whose rates plans are weighed; never null, and outlives the problem.
+  /// Its rates decide between plans; never null, must outlive the problem.
   const cost::Platform* platform = &cost::default_platform();
 
   cost::HeadShape shape() const {
@@ -37,24 +38,25 @@ struct ParallelProblem {
   }
 };
 
-/// A scheme of context parallelism: a printer of plans. Stateless; adding one is a file and a line
-/// in schemes/registry.cpp.
+/// A scheme of context parallelism: makes the plan of any rank. Stateless; adding one takes a file
+/// and a line in schemes/registry.cpp.
 class Scheme {
  public:
   virtual ~Scheme() = default;
   virtual std::string name() const = 0;
   virtual std::string description() const = 0;  ///< one line
   virtual std::string paper() const = 0;
-  /// As its authors publish it, and what is best here.
+  /// The sharding that its authors publish, and the one that is fastest here.
   virtual ShardKind published_shard() const = 0;
   virtual ShardKind best_shard() const = 0;
-  /// Whether the axis `factor` means something to it.
+  /// Whether the scheme uses the axis `factor`.
   virtual bool has_factor() const { return false; }
-  /// The factor used where none was asked for; 1 for schemes without.
+  /// The factor in use: the one asked for, else the scheme's choice; 1 for schemes without.
   virtual int factor(const ParallelProblem& problem) const;
-  /// Yes, or `unsupported` and the limit: heads, a factor that does not divide. Never throws.
+  /// Ok, or `unsupported` with the limit: heads, a factor that does not divide. Never throws.
   virtual Support supports(const ParallelProblem& problem) const = 0;
-  /// The plan of one rank; only for supported problems. The same for the same arguments, anywhere.
+  /// The plan of one rank; only for supported problems. The same arguments give the same plan on
+  /// every rank.
   virtual RankPlan plan(const ParallelProblem& problem, int rank) const = 0;
   /// Bytes that `rank` sends in a pass by the scheme's closed formula
   /// (docs/guide/context-parallel.md), computed from the shape alone or, where the mask decides,

@@ -15,8 +15,7 @@ class Ulysses final : public Scheme {
   }
   std::string paper() const override {
     return "S. A. Jacobs et al., \"DeepSpeed Ulysses: System Optimizations for Enabling Training "
-           "of "
-           "Extreme Long Sequence Transformer Models\", arXiv:2309.14509, 2023";
+           "of Extreme Long Sequence Transformer Models\", arXiv:2309.14509, 2023";
   }
   ShardKind published_shard() const override { return ShardKind::contiguous; }
   /// Each rank computes all tokens, so who owns which changes nothing but padding.

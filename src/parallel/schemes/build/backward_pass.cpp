@@ -7,10 +7,10 @@
 namespace longca {
 namespace {
 
-/// A chunk is halved only if each half has this many query heads.
+/// A single chunk is halved only if each half has at least this many query heads.
 constexpr std::int64_t kMinQueryHeads = 4;
 
-/// Heads of a chunk in one call.
+/// Heads of one call, numbered inside its chunk and its KV group.
 struct CallHeads {
   Range q;
   Range kv;
@@ -22,9 +22,8 @@ Region with_heads(Region region, Range heads) {
 }
 
 /// Writes the backward pass. The sums of the last step would return to their owners while nothing
-/// is computed, so half of step 0 is kept back to hide them ("late"): half of the chunks, or half
-/// of the heads of a single chunk. With a JointSplit, rows that see own keys only are kept back
-/// instead.
+/// is computed, so half of step 0 is deferred to hide them ("late"): half of the chunks, or half
+/// of the heads of a single chunk; with a JointSplit, rows that see own keys only.
 class BackwardWriter {
  public:
   explicit BackwardWriter(PlanParts& parts);
@@ -60,12 +59,13 @@ class BackwardWriter {
   void total_keys(TensorRole role, int group, const std::vector<LateSum>& sums, int step);
 
   PlanParts& parts_;
-  /// All gradients of a plan, or none, so that no call has accumulators of two dtypes.
+  /// Whether gradients are summed in float32: all of a plan or none, so that no call has
+  /// accumulators of two dtypes.
   bool float32_;
-  std::vector<Region> dq_;
-  std::vector<Coverage> reached_;
-  std::vector<GradientTarget> own_keys_;
-  /// Keys whose gradients were written directly to the result.
+  std::vector<Region> dq_;                ///< per chunk: the result, or a float32 sum
+  std::vector<Coverage> reached_;         ///< per chunk: rows of dq_ that were written
+  std::vector<GradientTarget> own_keys_;  ///< per KV group: sums of the own keys' gradients
+  /// Own keys whose gradients were written directly to the result.
   Coverage keys_alone_;
   /// The two halves of a single chunk; equal where it is not halved.
   CallHeads early_;
@@ -152,7 +152,7 @@ void BackwardWriter::compute(int keys_step, int chunk, bool late) {
   }
 }
 
-/// Keys to which nothing else adds need no float32 sums: their gradients are written to the result.
+/// Writes the gradients to the result: keys to which nothing else adds need no float32 sums.
 void BackwardWriter::compute_with_keys_alone(const Work& work, int chunk, int step) {
   using enum TensorRole;
   const int group = parts_.group_of(chunk);
@@ -162,7 +162,7 @@ void BackwardWriter::compute_with_keys_alone(const Work& work, int chunk, int st
        {parts_.result({dk, group}, false), parts_.result({dv, group}, false)}, true, true, step);
 }
 
-/// Clears what other steps add to before the late half is computed.
+/// Clears the late half of what the early half overwrote: other steps add to it meanwhile.
 void BackwardWriter::clear_late_half(const Work& work, const KeyPair& into, bool first_dq,
                                      bool first_dkv) {
   if (first_dq) parts_.writer.add(Clear{with_heads(with_rows(dq(0), work.rows), late_.q)}, 0);
@@ -258,7 +258,7 @@ void BackwardWriter::finish_keys(int group, const std::vector<LateSum>& sums, in
   parts_.heads.send_out(rounded, step);
 }
 
-/// Adds the sums of this rank and those that arrived last, and rounds, in one op.
+/// Adds this rank's sums and those that arrived last, and rounds, in one op per range of keys.
 void BackwardWriter::total_keys(TensorRole role, int group, const std::vector<LateSum>& sums,
                                 int step) {
   const GradientTarget& own = own_keys_[static_cast<std::size_t>(group)];

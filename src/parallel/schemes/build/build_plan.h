@@ -5,11 +5,11 @@
 
 namespace longca {
 
-/// How keys come to the queries of other CP ranks.
+/// How keys reach the queries of other CP ranks.
 enum class ContextKind : std::uint8_t {
   ring,        ///< from CP rank to CP rank (Ring)
-  all_gather,  ///< all of them, straight from their owners (Cast)
-  group_cast,  ///< only those that are seen (Cast)
+  all_gather,  ///< all keys, directly from their owners (Cast)
+  group_cast,  ///< directly from their owners, only keys that the receiver's queries see (Cast)
 };
 
 /// What distinguishes the schemes: the grid of ranks (heads × context), and how keys travel between
@@ -17,18 +17,18 @@ enum class ContextKind : std::uint8_t {
 struct Composition {
   GridShape shape;
   ContextKind context = ContextKind::ring;
-  /// CP ranks of a ring's window, a divisor of their number; 0: all.
+  /// CP ranks per window of a double ring, a divisor of their number; 0: all, a plain ring.
   int window = 0;
 };
 
-/// The plan of one rank. Communication overlaps with computing: the exchange for a step is listed
-/// before the calls of the step before it. In both passes:
+/// The plan of one rank. Communication overlaps with computing: a step's exchange is listed before
+/// the calls of the previous step. In both passes:
 ///
 /// 1. heads are exchanged, chunk by chunk (head_layout.h); no op if members = 1;
 /// 2. keys arrive step by step (context_exchange.h) and each chunk of heads is computed on them;
 /// 3. in the last step each chunk's result is sent while the next chunk is computed;
-/// 4. in the backward pass gradients of keys return to their owners; half of the rank's own work is
-///    kept back to hide the last of these transfers (backward_pass.cpp).
+/// 4. in the backward pass gradients of keys return to their owners; half of the work on the rank's
+///    own keys is deferred to hide the last of these transfers (backward_pass.cpp).
 ///
 /// A row with one Attend is written in the problem's dtype; one with several is summed in float32
 /// and rounded once at the end. All gradients of a plan are of the same dtype, so that no kernel

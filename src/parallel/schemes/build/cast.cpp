@@ -10,17 +10,13 @@
 namespace longca {
 namespace {
 
-KeyPair pair_of_rows(KeyPair pair, Range rows) {
-  pair.k.tokens = pair.v.tokens = rows;
-  return pair;
-}
-
 void append(std::vector<Message>& messages, int peer, const KeyPair& all, Range rows) {
   if (rows.empty()) return;
-  const KeyPair pair = pair_of_rows(all, rows);
+  const KeyPair pair = rows_of_pair(all, rows);
   messages.insert(messages.end(), {{peer, pair.k}, {peer, pair.v}});
 }
 
+/// Rows that this rank sends in a stage, and whose sums come back.
 std::int64_t rows_to(const CastStage& stage) {
   std::int64_t rows = 0;
   for (const Parcel& parcel : stage.to) {
@@ -89,9 +85,9 @@ KeyPair Cast::buffer(BufferKind kind, int which, int group, std::int64_t rows) {
 }
 
 KeyPair Cast::keys(int step, int block, int group) {
-  if (step == 0) return pair_of_rows(own_keys(group), {0, shard_.tokens});
+  if (step == 0) return rows_of_pair(own_keys(group), {0, shard_.tokens});
   const CastStage& stage = stage_of(step);
-  return pair_of_rows(buffer(BufferKind::keys, step, group, stage.rows),
+  return rows_of_pair(buffer(BufferKind::keys, step, group, stage.rows),
                       stage.blocks[static_cast<std::size_t>(block)].rows);
 }
 
@@ -129,16 +125,16 @@ Parcel Cast::needed_own_keys(const CastStage& stage) const {
   return needed;
 }
 
-/// Listed before the step's calls: behind a kernel that fills the GPU, a copy would wait for its
-/// end.
+/// Listed before the step's calls: queued behind a kernel that fills the GPU, the copies would wait
+/// until that ends.
 void Cast::copy_own_keys(int step) {
   const CastStage& stage = stage_of(step + 1);
   const Parcel own = needed_own_keys(stage);
   for (int group = 0; group < groups_; ++group) {
     for (std::size_t run = 0; run < own.runs.size(); ++run) {
-      const KeyPair from = pair_of_rows(own_keys(group), own.runs[run]);
+      const KeyPair from = rows_of_pair(own_keys(group), own.runs[run]);
       const KeyPair to =
-          pair_of_rows(buffer(BufferKind::keys, step + 1, group, stage.rows), own.into[run]);
+          rows_of_pair(buffer(BufferKind::keys, step + 1, group, stage.rows), own.into[run]);
       writer_.add(Copy{from.k, to.k}, step);
       writer_.add(Copy{from.v, to.v}, step);
     }
@@ -147,7 +143,7 @@ void Cast::copy_own_keys(int step) {
 
 void Cast::begin_gradients(std::vector<KeyPair> own) {
   own_gradients_ = std::move(own);
-  summed_ = on_the_way_ = 0;
+  summed_ = in_flight_ = 0;
 }
 
 GradientTarget& Cast::target(int, int block, int group) {
@@ -155,8 +151,8 @@ GradientTarget& Cast::target(int, int block, int group) {
 }
 
 void Cast::before_gradients(int step) {
-  on_the_way_ = std::exchange(summed_, 0);
-  if (on_the_way_ > 0) send_sums(on_the_way_, step);
+  in_flight_ = std::exchange(summed_, 0);
+  if (in_flight_ > 0) send_sums(in_flight_, step);
   targets_.clear();
   if (step == 0) {
     for (const KeyPair& own : own_gradients_) targets_.push_back({own});
@@ -166,14 +162,14 @@ void Cast::before_gradients(int step) {
     for (int group = 0; group < groups_; ++group) {
       // With a JointSplit, only rows that a call has written are read.
       targets_.push_back(
-          {pair_of_rows(buffer(BufferKind::sums, step % 2, group, max_rows_), block.rows),
+          {rows_of_pair(buffer(BufferKind::sums, step % 2, group, max_rows_), block.rows),
            !split_.has_value()});
     }
   }
 }
 
 void Cast::after_gradients(int step) {
-  if (on_the_way_ > 0) add_arrived(std::exchange(on_the_way_, 0), step);
+  if (in_flight_ > 0) add_arrived(std::exchange(in_flight_, 0), step);
   summed_ = step;
 }
 
@@ -215,14 +211,14 @@ LateSums Cast::sums_of(int step) {
     const Parcel own = needed_own_keys(stage);
     for (std::size_t run = 0; run < own.runs.size(); ++run) {
       const KeyPair joint = buffer(BufferKind::sums, step % 2, group, max_rows_);
-      of_group.push_back({pair_of_rows(joint, own.into[run]), own.runs[run]});
+      of_group.push_back({rows_of_pair(joint, own.into[run]), own.runs[run]});
     }
     if (rows_to(stage) == 0) continue;
     const KeyPair arrived = buffer(BufferKind::arrived, 0, group, max_arriving_);
     std::int64_t row = 0;
     for (const Parcel& parcel : stage.to) {
       for (const Range run : parcel.runs) {
-        of_group.push_back({pair_of_rows(arrived, {row, row + run.size()}), run});
+        of_group.push_back({rows_of_pair(arrived, {row, row + run.size()}), run});
         row += run.size();
       }
     }
@@ -234,7 +230,7 @@ void Cast::add_arrived(int of_step, int step) {
   const LateSums sums = sums_of(of_step);
   for (std::size_t group = 0; group < sums.size(); ++group) {
     for (const LateSum& sum : sums[group]) {
-      const KeyPair into = pair_of_rows(own_gradients_[group], sum.rows);
+      const KeyPair into = rows_of_pair(own_gradients_[group], sum.rows);
       writer_.add(Add{sum.from.k, into.k}, step);
       writer_.add(Add{sum.from.v, into.v}, step);
     }

@@ -13,11 +13,11 @@ namespace longca {
 
 /// The rows that one CP rank sends another in a cast: one message per run.
 struct Parcel {
-  int peer = 0;             ///< rank at the other end
+  int peer = 0;             ///< the other rank
   std::vector<Range> runs;  ///< rows of the owner's shard
   std::vector<Range> into;  ///< per run, rows of the receiver's stage buffer; empty at the owner
-  Range padding;            ///< sent after the keys; has no gradients
-  Range padding_into;
+  Range padding;            ///< rows of the shard, sent after the keys; has no gradients
+  Range padding_into;       ///< rows of the stage buffer
 };
 
 /// One exchange of a cast, as one rank sees it.
@@ -30,7 +30,7 @@ struct CastStage {
   std::vector<Parcel> to;    ///< per rank that receives from this one
   Parcel own;                ///< own keys copied into the stage buffer (JointSplit)
   std::vector<Block> blocks;
-  std::int64_t rows = 0;
+  std::int64_t rows = 0;  ///< of the stage buffer
 };
 
 /// Owners send their keys directly: all of them (all-gather, as in Llama 3), or only those that the
@@ -49,7 +49,7 @@ class Cast final : public ContextExchange {
  public:
   struct Options {
     CastStages stages;
-    /// Cast what is seen; without it, everything.
+    /// If set, only keys that the receiver's queries see are cast.
     std::optional<SeenKeys> seen;
     bool by_owner = false;
   };
@@ -78,14 +78,15 @@ class Cast final : public ContextExchange {
 
   const CastStage& stage_of(int step) const { return stages_[static_cast<std::size_t>(step - 1)]; }
   KeyPair own_keys(int group);
-  /// The buffers of a stage (keys), or those that stages take in turns (sums) or share (arrived).
+  /// Buffers: keys, one per stage; sums, two that alternate between stages; arrived, one for all.
   KeyPair buffer(BufferKind kind, int which, int group, std::int64_t rows);
   void copy_own_keys(int step);
-  /// The runs of own keys that joint rows see, and their rows in the stage buffer.
+  /// Of stage.own, the runs that calls on joint rows read in this pass (needed_).
   Parcel needed_own_keys(const CastStage& stage) const;
+  /// Writes the exchange of the sums of `of_step` while `step` is computed.
   void send_sums(int of_step, int step);
   void add_arrived(int of_step, int step);
-  /// The sums that arrived for a step, and those of own keys in the stage buffer.
+  /// The sums of own keys for a step: those that arrived, and those in the stage buffer.
   LateSums sums_of(int step);
 
   HeadExchange& heads_;
@@ -94,15 +95,15 @@ class Cast final : public ContextExchange {
   int groups_;
   Shard shard_;
   std::optional<JointSplit> split_;
-  std::vector<Range> needed_;  ///< rows of the single stage
+  std::vector<Range> needed_;  ///< need_joint_keys: rows of the single stage's buffer
   std::vector<CastStage> stages_;
-  std::int64_t max_rows_ = 0;
-  std::int64_t max_arriving_ = 0;
+  std::int64_t max_rows_ = 0;      ///< of a stage buffer
+  std::int64_t max_arriving_ = 0;  ///< rows of sums that a stage brings back
   std::map<std::tuple<BufferKind, int, int>, KeyPair> buffers_;
   std::vector<KeyPair> own_gradients_;
   std::vector<GradientTarget> targets_;  ///< of the step: per block, per group
   int summed_ = 0;                       ///< the step whose sums wait to be sent; 0: none
-  int on_the_way_ = 0;                   ///< the step whose sums were sent; 0: none
+  int in_flight_ = 0;                    ///< the step whose sums were sent; 0: none
 };
 
 }  // namespace longca

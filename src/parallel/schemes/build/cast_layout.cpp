@@ -7,14 +7,14 @@
 namespace longca {
 namespace {
 
-/// The tokens of an owner that a CP rank with these queries receives.
+/// The keys (tokens) that a CP rank with these queries receives from an owner.
 std::vector<Range> wanted(const Cast::Options& options, const Shard& queries, const Shard& owner) {
   if (!options.seen) return owner.ranges;
   return common_ranges(options.seen->by(queries.ranges), owner.ranges);
 }
 
-/// The rows of these tokens in their owner's shard, touching runs joined if `join`. Each range must
-/// lie within one of the owner's.
+/// The rows of these tokens in their owner's shard, one run per range; `join`: touching runs
+/// joined. Each range must lie within one of the owner's.
 std::vector<Range> rows_of(const Shard& owner, const std::vector<Range>& tokens, bool join) {
   std::vector<Range> rows;
   std::int64_t first_row = 0;
@@ -31,8 +31,8 @@ std::vector<Range> rows_of(const Shard& owner, const std::vector<Range>& tokens,
   return rows;
 }
 
-/// Lays out the keys of all owners, and own ones among them, in ascending order; a run is one range
-/// of tokens.
+/// Lays out the keys of all owners, with the `own` ones among them, in ascending order; a run is
+/// one range of tokens.
 void lay_out_sorted(CastStage& stage, const std::vector<std::vector<Range>>& tokens,
                     const std::vector<Range>& own) {
   struct Place {
@@ -130,14 +130,14 @@ std::vector<CastStage> cast_layout(const Grid& grid, int rank, const Cast::Optio
   std::vector<CastStage> stages;
   for (const Range distances : options.stages) {
     CastStage& stage = stages.emplace_back();
-    std::vector<std::vector<Range>> tokens;
+    std::vector<std::vector<Range>> tokens;  // per sender
     for (auto distance = static_cast<int>(distances.begin); distance < distances.end; ++distance) {
-      const int before = (cp_rank - distance + cp_ranks) % cp_ranks;
-      const Shard owner = grid.cp_rank_shard(before);
+      const int sender = (cp_rank - distance + cp_ranks) % cp_ranks;
+      const Shard owner = grid.cp_rank_shard(sender);
       tokens.push_back(wanted(options, own, owner));
-      stage.from.push_back(parcel(before, owner, tokens.back()));
-      const int behind = (cp_rank + distance) % cp_ranks;
-      stage.to.push_back(parcel(behind, own, wanted(options, grid.cp_rank_shard(behind), own)));
+      stage.from.push_back(parcel(sender, owner, tokens.back()));
+      const int receiver = (cp_rank + distance) % cp_ranks;
+      stage.to.push_back(parcel(receiver, own, wanted(options, grid.cp_rank_shard(receiver), own)));
     }
     if (options.by_owner) {
       lay_out_by_owner(stage, tokens);

@@ -4,7 +4,7 @@
 
 namespace longca {
 
-/// The stages of `rank`. Sets `split` where `choose_split` returns one.
+/// The stages of `rank`. Sets `split` if `choose_split` is asked and returns one.
 std::vector<CastStage> cast_layout(const Grid& grid, int rank, const Cast::Options& options,
                                    const Cast::ChooseSplit& choose_split,
                                    std::optional<JointSplit>& split);

@@ -9,17 +9,17 @@
 namespace longca {
 namespace {
 
-/// Per row, a stage writes its result and the merge reads it.
+/// Passes over a row's result per stage: the kernel writes it and the merge reads it.
 constexpr double kTouchesOfARow = 2;
 constexpr int kMaxStages = 8;
 constexpr int kSampledCpRanks = 8;
 
 /// Seconds of one CP rank.
 struct Cost {
-  double own = 0;
-  double others = 0;
-  double transfer = 0;
-  double merging = 0;  ///< of one stage
+  double own = 0;       ///< computing on own keys
+  double others = 0;    ///< computing on keys of other CP ranks
+  double transfer = 0;  ///< of these keys
+  double merging = 0;   ///< of one stage
 };
 
 Cost cost_of(const ParallelProblem& problem, const Grid& grid, const SeenKeys& seen, int cp_rank) {

@@ -11,12 +11,12 @@ namespace longca {
 /// distance d in stages[s] = [begin, end), modulo the number of CP ranks.
 using CastStages = std::vector<Range>;
 
-/// Stages of 1, 2, 4, … owners: each is hidden by about as much computing as it brings itself, with
-/// few kernel calls.
+/// Stages of 1, 2, 4, … owners: few kernel calls, and the computing before a stage is about as much
+/// as the stage itself brings.
 CastStages doubling_stages(int cp_ranks);
 
-/// Equal stages, at most 8: the number for which the slowest of a sample of CP ranks finishes the
-/// forward pass first. Costs: cells, bytes, and per stage one exchange, one call and one merge.
+/// Equal stages, at most 8: their number minimises the forward time of the slowest of a sample of
+/// CP ranks, estimated from cells, bytes, and one exchange, call and merge per stage.
 CastStages stages_by_cost(const ParallelProblem& problem, const Grid& grid, const SeenKeys& seen);
 
 }  // namespace longca

@@ -13,11 +13,16 @@ namespace longca {
 struct KeyPair {
   Region k, v;
 };
+/// Rows `rows` of the pair's buffers.
+inline KeyPair rows_of_pair(KeyPair pair, Range rows) {
+  pair.k.tokens = pair.v.tokens = rows;
+  return pair;
+}
 
 /// Where the gradients of one KV group are summed in a step, and which of its rows were written.
 struct GradientTarget {
   KeyPair into;
-  /// Whether all rows are read after the step, so that those of unseen keys must be cleared. Else
+  /// Whether all rows are read after the step, so that rows of unseen keys must be cleared; else
   /// only the covered rows are read.
   bool complete = true;
   Coverage coverage{};
@@ -46,10 +51,10 @@ class ContextExchange {
   virtual KeyPair keys(int step, int block, int group) = 0;
 
   /// Writes the exchanges of keys that overlap with computing `step`. Called once before each step,
-  /// in order, in either pass.
+  /// in order, in both passes.
   virtual void fetch(int step) = 0;
 
-  /// Starts the backward pass. `own`: the final sums of the own keys' gradients, per KV group;
+  /// Starts the backward pass. `own`: where the gradients of the own keys end up, per KV group;
   /// float32 if there are other CP ranks.
   virtual void begin_gradients(std::vector<KeyPair> own) = 0;
   /// Where the gradients of a block go. Valid from before_gradients to after_gradients of the step.

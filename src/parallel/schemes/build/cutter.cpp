@@ -20,10 +20,10 @@ struct Bounds {
   bool empty() const { return rows.empty() || keys.empty(); }
 };
 
-/// A mask of so many slices stays one whatever is cut off.
+/// Masks of at least so many slices are costly to rebuild, and stay so whatever is trimmed.
 constexpr std::size_t kManySlices = 64;
 
-/// Around the cells of the slices; around their rectangles if there are many.
+/// The bounding box of the slices' cells; of their rectangles if there are many slices.
 Bounds slice_bounds(const Mask& mask) {
   Bounds box;
   const bool many = mask.slices().size() >= kManySlices;
@@ -39,7 +39,7 @@ Bounds slice_bounds(const Mask& mask) {
   return box;
 }
 
-/// Around the kept blocks of all heads.
+/// The bounding box of the kept blocks of all heads.
 Bounds block_bounds(const BlockLists& blocks) {
   Bounds box;
   for (int head = 0; head < blocks.heads; ++head) {
@@ -63,13 +63,14 @@ Bounds bounds_of(const Mask& mask) {
   return {intersect(box.rows, blocks.rows), intersect(box.keys, blocks.keys)};
 }
 
-/// A mask of many slices is built anew only if much is cut off.
+/// A mask of many slices is rebuilt only if much is trimmed.
 bool worth_trimming(const Mask& mask, const Bounds& box) {
   const std::int64_t cut = mask.slices().size() < kManySlices ? 1 : mask.q_tokens() / 8 + 1;
   return mask.q_tokens() - box.rows.size() >= cut || mask.k_tokens() - box.keys.size() >= cut;
 }
 
-/// A row without a cell is written by the kernel, read with the other result, and written again.
+/// Passes over a result for a row without cells: the kernel writes it, the merge reads it with the
+/// other result and writes the merged one.
 constexpr double kTouchesOfARow = 4;
 
 /// The longest gaps of at least `min_gap` rows between the ascending, disjoint `rows`: per gap the

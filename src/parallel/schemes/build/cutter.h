@@ -9,11 +9,11 @@
 namespace longca {
 
 /// One kernel call: some of a rank's queries against some keys of a block. Rows and keys without
-/// cells are trimmed from the edges, so that calls become full or causal rectangles where possible
-/// (masks of many slices only where this removes enough).
+/// cells are trimmed at the edges, so that calls become full or causal rectangles where possible
+/// (with many slices only where much is trimmed).
 struct Piece {
-  Range rows;  ///< local numbers of the queries
-  Range keys;  ///< local numbers of the block's keys
+  Range rows;  ///< of the rank's queries, from 0
+  Range keys;  ///< of the block's keys, from 0
   Mask mask;   ///< [rows, keys]
 };
 
@@ -37,8 +37,8 @@ class Cutter {
   std::int64_t min_gap_;
 };
 
-/// From how many consecutive rows without cells on a second call is cheaper: writing and merging
-/// those rows then takes longer than a call's fixed cost. `shape`: of the call.
+/// The least number of consecutive rows without cells for which a second call is cheaper: writing
+/// and merging those rows takes longer than a call's fixed cost. `shape`: of the call.
 std::int64_t min_gap_of(const cost::Platform& platform, const cost::HeadShape& shape);
 
 }  // namespace longca

@@ -5,14 +5,14 @@
 
 namespace longca {
 
-/// How many ranks share the heads in a scheme with both dimensions: the factor asked for, else the
-/// largest divisor of the ranks that divides the KV heads and fits in a node. An exchange of heads
-/// moves fewer bytes than a ring but cannot be hidden, so it belongs on the links inside a node;
-/// more ways than KV heads would replicate these and save a ring nothing.
+/// The number of ranks that divide the heads in a scheme of heads × context: the factor asked for,
+/// else the largest divisor of ranks and KV heads that fits in a node. An exchange of heads moves
+/// fewer bytes than a ring but cannot be hidden, so it belongs on the links inside a node; more
+/// ways than KV heads would replicate these and save a ring nothing.
 int head_ways(const ParallelProblem& problem);
 
-/// `unsupported` without a rank, or where v has a dimension of its own, since the plans' bytes are
-/// of one: the only conditions of schemes that do not share heads.
+/// `unsupported` for fewer than one rank, and where v's head dimension differs from that of q and
+/// k, since plans have a single one. Schemes that do not divide heads have no other limit.
 Support check_ranks(const ParallelProblem& problem);
 
 /// `unsupported` unless the factor divides the ranks and the heads allow it.

@@ -23,8 +23,8 @@ bool sees_none(const Mask& mask, std::span<const Range> rows, Range keys) {
   return true;
 }
 
-/// Whether the first or last query of some range sees all of `keys`. If no diagonal ends inside
-/// them, some query sees them all if and only if one of these does.
+/// Whether the first or the last query of some range sees all of `keys`. Sufficient; where no
+/// diagonal ends inside `keys` also necessary.
 bool sees_all(const Mask& mask, std::span<const Range> rows, Range keys) {
   for (const Range range : rows) {
     for (int head = 0; head < mask.heads(); ++head) {
@@ -33,7 +33,7 @@ bool sees_all(const Mask& mask, std::span<const Range> rows, Range keys) {
       }
     }
   }
-  return keys.size() == 1;  // and that one is seen
+  return keys.size() == 1;  // the caller knows that some query sees it
 }
 
 std::int64_t count(const Mask& mask, std::span<const Range> rows, Range keys) {
@@ -55,8 +55,8 @@ std::int64_t head_exchange_bytes(const ParallelProblem& problem, const Grid& gri
   const std::int64_t heads_q = p.heads_q / ways;
   const std::int64_t heads_k = kv_heads_per_rank(problem, grid);
   const std::int64_t element = p.head_dim * size_of(p.dtype);
-  const std::int64_t outward = own.rows * (ways - 1);     // rows × members, to the heads
-  const std::int64_t home = cp_rank.tokens - own.tokens;  // and back to their owners
+  const std::int64_t outward = own.rows * (ways - 1);     // own rows, to every other member
+  const std::int64_t home = cp_rank.tokens - own.tokens;  // the others' tokens, back to them
   if (!backward) return (outward * (heads_q + 2 * heads_k) + home * heads_q) * element;
   const std::int64_t of_keys = ways > p.heads_k ? p.head_dim * kFloat32 : element;
   const std::int64_t gradients = home * 2 * heads_k * of_keys;
@@ -69,8 +69,8 @@ std::int64_t ring_bytes(const ParallelProblem& problem, const Grid& grid, int wi
   const RingCoordinates place =
       RingCoordinates::of(grid.cp_rank(rank), grid.cp_ranks(), window_size);
   const auto rows = [&](int cp_rank) { return grid.cp_rank_shard(cp_rank).rows; };
-  // Inside each window all blocks but that of the next CP rank; between windows this place's
-  // blocks but that of the next window.
+  // Inside a window a rank forwards all blocks but that of the next CP rank; between windows, all
+  // blocks of its own index but that of the next window.
   std::int64_t keys = 0;
   for (int cp_rank = 0; cp_rank < grid.cp_ranks(); ++cp_rank) {
     const int window = cp_rank / place.size;
@@ -80,7 +80,7 @@ std::int64_t ring_bytes(const ParallelProblem& problem, const Grid& grid, int wi
       keys += rows(cp_rank);
     }
   }
-  // Of gradients the sums of all blocks but the own.
+  // Gradient sums are forwarded for all blocks but the own one.
   std::int64_t gradients = 0;
   for (int cp_rank = 0; backward && cp_rank < grid.cp_ranks(); ++cp_rank) {
     if (cp_rank != grid.cp_rank(rank)) gradients += grid.cp_rank_shard(cp_rank).tokens;

@@ -24,12 +24,12 @@ namespace longca {
 ///   cast, backward    (K s + L 4) 2 h' d                   other rank that sees them; L: keys of
 ///                                                          others that the own queries see
 ///
-/// They are exact where rows differ from rank to rank too: the sums are then over the rows that the
-/// formula's factors stand for. Padding counts where inputs travel (q, k, v, dout; not in `cast`),
-/// not where results do.
+/// Where rows differ from rank to rank, sums over the actual rows replace the factors, so that the
+/// forms stay exact. Padding counts where inputs travel (q, k, v, dout; not in `cast`), not where
+/// results do.
 std::int64_t head_exchange_bytes(const ParallelProblem& problem, const Grid& grid, int rank,
                                  bool backward);
-/// `window_size` CP ranks per window of a double ring; all: a plain ring.
+/// `window_size`: CP ranks per window of a double ring; all of them for a plain ring.
 std::int64_t ring_bytes(const ParallelProblem& problem, const Grid& grid, int window_size, int rank,
                         bool backward);
 

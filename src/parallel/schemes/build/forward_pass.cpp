@@ -5,7 +5,7 @@ namespace {
 
 /// The results of one chunk, and which rows of them were written.
 struct Output {
-  Region o;    ///< the result, or a float32 sum
+  Region o;    ///< the CP rank's tokens: the result, or a float32 sum
   Region lse;  ///< the CP rank's tokens
   Coverage coverage{};
 };

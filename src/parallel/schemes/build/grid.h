@@ -24,7 +24,7 @@ struct Shard {
   std::int64_t rows = 0;
 };
 
-/// The same rows, numbered in the member's shard and in its CP rank's.
+/// The same rows as numbered in the member's own shard and in its CP rank's shard.
 struct MemberRun {
   Range own;
   Range cp_rank;
@@ -44,7 +44,7 @@ class Grid {
 
   /// The tokens of all members of a CP rank.
   Shard cp_rank_shard(int cp_rank) const;
-  /// The tokens that a rank owns: its part of the CP rank's, then of its padding.
+  /// The tokens that a rank owns: its part of the CP rank's tokens, then of its padding.
   Shard own_shard(int rank) const;
   /// A member's rows: its tokens, and its padding where there is any. Empty runs are left out.
   std::vector<MemberRun> runs(const Shard& cp_rank, int member) const;
@@ -52,7 +52,7 @@ class Grid {
  private:
   GridShape shape_;
   Sharding sharding_;
-  std::int64_t padded_rows_;  ///< of every CP rank, where the kind pads; else 0
+  std::int64_t padded_rows_;  ///< rows of every CP rank if the sharding pads, else 0
 };
 
 }  // namespace longca

@@ -18,11 +18,6 @@ bool read_again(TensorRole role) {
          role == TensorRole::o || role == TensorRole::lse;
 }
 
-Region rows_of(Region whole, Range rows) {
-  return {
-      whole.buffer, {whole.tokens.begin + rows.begin, whole.tokens.begin + rows.end}, whole.heads};
-}
-
 Region heads_within(Region whole, Range heads) {
   return {whole.buffer, whole.tokens, heads};
 }
@@ -79,17 +74,17 @@ void HeadExchange::exchange(std::span<const HeadPart> parts, int step, Move&& mo
   if (layout_.ways() == 1) return;
   const std::vector<MemberRun> own_runs = runs(member_, move.pads);
   Exchange all_to_all{Pattern::all_to_all, {}, {}};
-  // Each member starts with the one after it, so that no member is the first peer of all.
+  // Each member starts with the next one, so that they do not all send to the same one first.
   for (int i = 1; i < layout_.ways(); ++i) {
     const int other = (member_ + i) % layout_.ways();
     const int peer = grid_.rank(cp_rank_, other);
     for (const HeadPart part : parts) {
       const Region outside = heads_within(external(part.role), heads_of(part, other));
       for (const MemberRun& run : own_runs) {
-        move.outside(all_to_all).push_back({peer, rows_of(outside, run.own)});
+        move.outside(all_to_all).push_back({peer, with_rows(outside, run.own)});
       }
       for (const MemberRun& run : runs(other, move.pads)) {
-        move.inside(all_to_all).push_back({peer, rows_of(held(part), run.cp_rank)});
+        move.inside(all_to_all).push_back({peer, with_rows(held(part), run.cp_rank)});
       }
     }
   }
@@ -98,7 +93,7 @@ void HeadExchange::exchange(std::span<const HeadPart> parts, int step, Move&& mo
     const Region outside = heads_within(external(part.role), heads_of(part, member_));
     for (const MemberRun& run : own_runs) {
       writer_.add_beside_exchange(
-          move.copy(rows_of(outside, run.own), rows_of(held(part), run.cp_rank)), step);
+          move.copy(with_rows(outside, run.own), with_rows(held(part), run.cp_rank)), step);
     }
   }
 }
@@ -152,12 +147,12 @@ void HeadExchange::add_up(std::span<const std::pair<TensorRole, Region>> partial
       const auto replica = static_cast<std::size_t>(other % layout_.replicas());
       const Region into = heads_within(of_role[replica], layout_.kv_heads(other, group));
       for (const MemberRun& run : own_runs) {
-        if (i > 0) all_to_all.receives.push_back({peer, rows_of(into, run.own)});
-        if (i == 0) copies.push_back({rows_of(partial, run.cp_rank), rows_of(into, run.own)});
+        if (i > 0) all_to_all.receives.push_back({peer, with_rows(into, run.own)});
+        if (i == 0) copies.push_back({with_rows(partial, run.cp_rank), with_rows(into, run.own)});
       }
       if (i == 0) continue;
       for (const MemberRun& run : runs(other, false)) {
-        all_to_all.sends.push_back({peer, rows_of(partial, run.cp_rank)});
+        all_to_all.sends.push_back({peer, with_rows(partial, run.cp_rank)});
       }
     }
   }
@@ -165,24 +160,24 @@ void HeadExchange::add_up(std::span<const std::pair<TensorRole, Region>> partial
   for (const Copy& copy : copies) writer_.add_beside_exchange(copy, step);
   for (std::size_t i = 0; i < partials.size(); ++i) {
     const Range tokens = {0, own_.tokens};
-    const Region sum = rows_of(sums[i].front(), tokens);
+    const Region sum = with_rows(sums[i].front(), tokens);
     for (std::size_t replica = 1; replica < sums[i].size(); ++replica) {
-      writer_.add(Add{rows_of(sums[i][replica], tokens), sum}, step);
+      writer_.add(Add{with_rows(sums[i][replica], tokens), sum}, step);
     }
-    writer_.add(Convert{sum, rows_of(external(partials[i].first), tokens)}, step);
+    writer_.add(Convert{sum, with_rows(external(partials[i].first), tokens)}, step);
   }
 }
 
 void HeadExchange::place(TensorRole role) {
   if (role != TensorRole::lse || layout_.ways() == 1) {
     const Region whole = external(role);
-    writer_.add_result({role, rows_of(whole, {0, own_.tokens}), own_.ranges, whole.heads});
+    writer_.add_result({role, with_rows(whole, {0, own_.tokens}), own_.ranges, whole.heads});
     return;
   }
   for (int chunk = 0; chunk < static_cast<int>(layout_.chunks().size()); ++chunk) {
     const HeadPart part{role, chunk};
     writer_.add_result(
-        {role, rows_of(held(part), {0, shard_.tokens}), shard_.ranges, heads_of(part, member_)});
+        {role, with_rows(held(part), {0, shard_.tokens}), shard_.ranges, heads_of(part, member_)});
   }
 }
 

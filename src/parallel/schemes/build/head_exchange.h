@@ -36,7 +36,7 @@ class HeadExchange {
   /// `partials` (float32, [tokens of the CP rank, heads of the group], without padding).
   void add_up(std::span<const std::pair<TensorRole, Region>> partials, int group, int step);
 
-  /// Records in the plan where the results of this role are.
+  /// Records in the plan where the results of this role lie.
   void place(TensorRole role);
 
  private:
@@ -44,7 +44,7 @@ class HeadExchange {
   Range heads_of(HeadPart part, int member) const;
   /// A member's rows, with its padding or without.
   std::vector<MemberRun> runs(int member, bool pads) const;
-  /// `Move` is the direction: which of the caller's rows and the held ones are sent or received.
+  /// `Move` is the direction: the caller's rows are sent and the held ones received, or vice versa.
   template <typename Move>
   void exchange(std::span<const HeadPart> parts, int step, Move&& move);
 
@@ -54,9 +54,10 @@ class HeadExchange {
   PlanWriter& writer_;
   int cp_rank_;
   int member_;
-  Shard shard_;  ///< of the CP rank
-  Shard own_;
-  std::map<TensorRole, int> externals_;
+  Shard shard_;                          ///< of the CP rank
+  Shard own_;                            ///< of this rank
+  std::map<TensorRole, int> externals_;  ///< buffers of the caller's tensors
+  /// Buffers of the held parts, by role and index.
   std::map<std::pair<TensorRole, int>, int> parts_;
 };
 

@@ -7,8 +7,8 @@
 
 namespace longca {
 
-/// Query heads that a rank computes together, and the KV heads that they read, numbered among the
-/// rank's own heads.
+/// Query heads that a rank computes in one call, numbered among the rank's own heads, and the group
+/// of KV heads that they read.
 struct HeadChunk {
   Range q;
   int group = 0;  ///< index into HeadLayout::groups
@@ -30,7 +30,7 @@ class HeadLayout {
   const std::vector<HeadChunk>& chunks() const { return chunks_; }
   const std::vector<Range>& groups() const { return groups_; }
 
-  /// Numbers among all heads.
+  /// The heads of a member's chunk or group, numbered among all heads.
   Range q_heads(int member, const HeadChunk& chunk) const;
   Range kv_heads(int member, int group) const;
 
@@ -40,7 +40,7 @@ class HeadLayout {
   int q_per_member_;
   int kv_per_member_;
   std::vector<HeadChunk> chunks_;
-  std::vector<Range> groups_;
+  std::vector<Range> groups_;  ///< KV heads, numbered among the rank's own
 };
 
 /// `unsupported`, with the limit, where `ways` ranks cannot share the heads.

@@ -10,12 +10,12 @@
 
 namespace longca {
 
-/// Estimated seconds of one rank's passes, from its cells, bytes and calls, with its rows divided
-/// (JointSplit) or its keys (own, then foreign).
+/// Estimates the seconds of one rank's passes from its cells, bytes and calls, with either its rows
+/// divided (JointSplit) or its keys (own, then foreign).
 class JointCosts {
  public:
-  /// `rows_of_all`: the mask of the rank's own rows, `own_tokens` of them, and all keys. All
-  /// arguments outlive this object.
+  /// `rows_of_all`: the mask [own rows, all keys], with `own_tokens` rows. All arguments must
+  /// outlive this object.
   JointCosts(const ParallelProblem& problem, std::int64_t own_tokens, const CastTraffic& traffic,
              const Mask& rows_of_all);
 

@@ -11,7 +11,7 @@
 namespace longca {
 namespace {
 
-/// A split must gain 3 %: less is within the error of the estimate.
+/// A split must save 3 % of the time: less is within the error of the estimate.
 constexpr double kWorthwhile = 0.97;
 constexpr std::size_t kMaxGaps = Cutter::kMaxPieces;
 
@@ -68,7 +68,7 @@ JointSplit::Rows split_at(const std::vector<Range>& alone, std::size_t early, st
   return {{alone.begin(), middle}, outside(alone, tokens), {middle, alone.end()}};
 }
 
-/// The split for a `min_gap` that the caller has set: in the backward pass, half of the rows that
+/// The split for a `min_gap` that the caller has set. In the backward pass, half of the ranges that
 /// see own keys only are computed first.
 std::optional<JointSplit> split_as_asked(std::vector<Range> gaps, std::int64_t min_gap,
                                          std::int64_t tokens) {
@@ -104,14 +104,14 @@ std::optional<JointSplit> cheapest(const std::vector<Range>& gaps, std::int64_t 
   return forward + backward < max_seconds ? std::optional(best) : std::nullopt;
 }
 
-/// Up to so many own keys that no joint row sees are copied into the buffer too if they lie between
-/// keys that are: reading and writing their K and V takes no longer than one copy more.
+/// The longest gap of own keys that no joint row sees but that are copied along with the keys
+/// around them: moving their K and V takes no longer than starting another copy.
 double max_filled_keys(const cost::Platform& platform, const cost::HeadShape& shape) {
   return platform.memory.seconds_per_copy / cost::memory_seconds(platform, 2 * shape.key_bytes());
 }
 
-/// Tokens of the own keys that the joint rows need in the buffer, and at most `max_filled` between
-/// two of them.
+/// Tokens of the own keys that the joint rows need in the buffer, with gaps of up to `max_filled`
+/// own keys filled.
 std::vector<Range> keys_of(const std::vector<Range>& joint, const Shard& shard,
                            const SeenKeys& seen, const std::vector<Range>& foreign,
                            double max_filled) {

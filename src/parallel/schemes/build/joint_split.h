@@ -36,8 +36,8 @@ struct CastTraffic {
 };
 
 /// The split with the lowest estimated time (JointCosts), or none where dividing the keys (own ones
-/// first, then foreign ones, results merged) is faster. A rank chooses for itself: its messages are
-/// the same either way.
+/// first, then foreign ones, results merged) is faster. Each rank may choose alone: its messages do
+/// not depend on the choice.
 std::optional<JointSplit> choose_joint_split(const ParallelProblem& problem, const Shard& shard,
                                              const SeenKeys& seen, const CastTraffic& traffic);
 

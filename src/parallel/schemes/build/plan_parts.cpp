@@ -48,8 +48,8 @@ PlanParts::PlanParts(const ParallelProblem& the_problem, const Composition& comp
   cut(rank);
 }
 
-/// Plans of a single step are not cut: their results are in the problem's dtype, to which nothing
-/// can be added.
+/// Plans of a single step are not cut: their results have the problem's dtype, to which a second
+/// call could not add.
 std::int64_t PlanParts::min_gap(std::int64_t heads_q) const {
   if (context->steps() == 1) return kNoLimit;
   if (problem.min_gap > 0) return problem.min_gap;
@@ -95,7 +95,7 @@ void PlanParts::cut_rows(const JointSplit::Rows& split) {
   const auto cut_all = [&](int step, const std::vector<Range>& rows, bool late,
                            std::vector<Work>& all) {
     for (const Range range : rows) {
-      const auto [known, is_new] = cut_.try_emplace({step, range.begin, range.end});
+      const auto [known, is_new] = calls_on_rows_.try_emplace({step, range.begin, range.end});
       if (is_new) {
         for (Piece& piece : row_cutter_->cut_rows(range, context->ranges(step, 0))) {
           known->second.push_back(
@@ -135,11 +135,6 @@ Region PlanParts::result(HeadPart part, bool float32) {
       {fmt::format("sum of {}, chunk {}", to_string(part.role), part.index), part.role,
        shard.tokens, static_cast<int>(region.heads.size()), true, false, false});
   return {buffer, region.tokens, {0, region.heads.size()}};
-}
-
-Region with_rows(Region region, Range rows) {
-  region.tokens = {region.tokens.begin + rows.begin, region.tokens.begin + rows.end};
-  return region;
 }
 
 bool begins(PlanWriter& writer, Coverage& coverage, Range rows, std::span<const Region> results,

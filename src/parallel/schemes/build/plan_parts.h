@@ -13,12 +13,13 @@
 
 namespace longca {
 
-/// One call of a chunk of heads on a block of a step's keys; rows and keys are local.
+/// One kernel call of a chunk of heads on a block of a step's keys; rows and keys are numbered in
+/// the CP rank's shard and in the block.
 struct Work {
   int block = 0;
   Range rows;
   Range keys;
-  int mask = 0;  ///< its number in the plan
+  int mask = 0;  ///< index into RankPlan::masks
   /// JointSplit, backward pass: computed after the joint rows.
   bool late = false;
   /// JointSplit: no other call or rank adds to the gradients of these keys.
@@ -57,15 +58,12 @@ class PlanParts {
   void cut(int rank);
   void cut_rows(const JointSplit::Rows& split);
 
-  /// Per step, and per chunk where masks differ by head.
+  /// [step][chunk], or [step][0] where all chunks have the same mask.
   std::vector<std::vector<std::vector<Work>>> work_;
-  /// JointSplit only. Rows on which both passes call a kernel share a mask (cut_).
+  /// JointSplit only. calls_on_rows_, by step and rows, lets both passes share masks.
   std::optional<Cutter> row_cutter_;
-  std::map<std::tuple<int, std::int64_t, std::int64_t>, std::vector<Work>> cut_;  ///< by step, rows
+  std::map<std::tuple<int, std::int64_t, std::int64_t>, std::vector<Work>> calls_on_rows_;
 };
-
-/// Rows `rows` of a region, counted from its first.
-Region with_rows(Region region, Range rows);
 
 /// Marks `rows` of results as written. True if all were unwritten, so that the op may overwrite;
 /// else clears the unwritten ones, so that it can add to all.

@@ -8,15 +8,20 @@
 namespace longca {
 namespace {
 
-bool share_cells(const Region& a, const Region& b) {
+bool share_elements(const Region& a, const Region& b) {
   return !intersect(a.tokens, b.tokens).empty() && !intersect(a.heads, b.heads).empty();
 }
 
-bool without_rows(const Region& region) {
+bool is_empty(const Region& region) {
   return region.tokens.empty() || region.heads.empty();
 }
 
 }  // namespace
+
+Region with_rows(Region region, Range rows) {
+  region.tokens = {region.tokens.begin + rows.begin, region.tokens.begin + rows.end};
+  return region;
+}
 
 PlanWriter::PlanWriter(int rank, int ranks) : ops_(&plan_.forward) {
   plan_.rank = rank;
@@ -66,41 +71,41 @@ void PlanWriter::add(AttendBackward a, int step) {
 }
 
 void PlanWriter::add(Add add, int step) {
-  if (without_rows(add.from)) return;
+  if (is_empty(add.from)) return;
   append({add, {}, Lane::compute, step}, {{add.from, false}, {add.into, true}});
 }
 
 void PlanWriter::add(Convert convert, int step) {
-  if (without_rows(convert.from)) return;
+  if (is_empty(convert.from)) return;
   append({convert, {}, Lane::compute, step}, {{convert.from, false}, {convert.to, true}});
 }
 
 void PlanWriter::add(Total total, int step) {
-  if (without_rows(total.to)) return;
+  if (is_empty(total.to)) return;
   std::vector<Use> uses = {{total.to, true}};
   for (const Total::Part& part : total.parts) uses.push_back({part.from, true});
   append({std::move(total), {}, Lane::compute, step}, uses);
 }
 
 void PlanWriter::add(Copy copy, int step) {
-  if (without_rows(copy.from)) return;
+  if (is_empty(copy.from)) return;
   append({copy, {}, Lane::compute, step}, {{copy.from, false}, {copy.to, true}});
 }
 
 void PlanWriter::add(Clear clear, int step) {
-  if (without_rows(clear.region)) return;
+  if (is_empty(clear.region)) return;
   append({clear, {}, Lane::compute, step}, {{clear.region, true}});
 }
 
 void PlanWriter::add_beside_exchange(Copy copy, int step) {
-  if (without_rows(copy.from)) return;
+  if (is_empty(copy.from)) return;
   append({copy, {}, Lane::communication, step}, {{copy.from, false}, {copy.to, true}});
 }
 
 int PlanWriter::last_conflict(const Use& use, std::size_t other_lane, int known) const {
   const auto& all = accesses_[static_cast<std::size_t>(use.region.buffer)][other_lane];
   for (auto it = all.rbegin(); it != all.rend() && it->op > known; ++it) {
-    if ((use.writes || it->writes) && share_cells(use.region, it->region)) return it->op;
+    if ((use.writes || it->writes) && share_elements(use.region, it->region)) return it->op;
   }
   return known;
 }

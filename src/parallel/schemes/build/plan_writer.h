@@ -8,6 +8,9 @@
 
 namespace longca {
 
+/// Rows `rows` of a region, counted from its first.
+Region with_rows(Region region, Range rows);
+
 /// Writes the ops of one rank's plan and derives what each waits for: the last op of the other lane
 /// with which it has a read-after-write, write-after-read or write-after-write conflict.
 class PlanWriter {
@@ -20,7 +23,7 @@ class PlanWriter {
   void add_result(Placement placement) { plan_.results.push_back(std::move(placement)); }
   const Mask& mask(int index) const { return plan_.masks[static_cast<std::size_t>(index)]; }
 
-  /// Starts the backward list. All ops of the forward list have completed by then.
+  /// Starts the backward list. All ops of the forward list have completed before it runs.
   void begin_backward();
 
   /// Exchanges run on the communication lane, all other ops on the compute lane. Empty exchanges
@@ -57,7 +60,7 @@ class PlanWriter {
   std::vector<Op>* ops_;
   /// Per buffer and lane, in the order of the ops.
   std::vector<std::array<std::vector<Access>, 2>> accesses_;
-  /// Per lane: the last op of the other lane that it has waited for.
+  /// Per lane: the last op of the other lane that it has waited for, −1 if none.
   std::array<int, 2> waited_ = {-1, -1};
 };
 

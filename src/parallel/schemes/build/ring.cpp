@@ -9,6 +9,7 @@
 #include "parallel/schemes/build/ring_gradients.h"
 
 namespace longca {
+
 RingCoordinates RingCoordinates::of(int cp_rank, int cp_ranks, int window_size) {
   LONGCA_CHECK(window_size >= 1 && cp_ranks % window_size == 0, "{} CP ranks in windows of {}",
                cp_ranks, window_size);
@@ -69,11 +70,10 @@ KeyPair Ring::rows(int step, int group, std::int64_t rows) {
   const RingCoordinates& place = context_.place;
   KeyPair own = {context_.heads.held({TensorRole::k, group}),
                  context_.heads.held({TensorRole::v, group})};
-  own.k.tokens = own.v.tokens = {0, rows};
-  if (step == 0) return own;
+  if (step == 0) return rows_of_pair(own, {0, rows});
   const bool outer = place.step_of_round(step) == 0;
   const int round = place.round(step);
-  const int which = (outer ? round : step - round - 1) % 2;
+  const int which = (outer ? round : step - round - 1) % 2;  // alternates from pass to pass
   const auto in_buffer = [&](TensorRole role, const Region& like) -> Region {
     auto [it, is_new] = buffers_.try_emplace({role, outer, which, group}, 0);
     if (is_new) {

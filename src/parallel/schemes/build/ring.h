@@ -24,7 +24,8 @@ struct RingCoordinates {
   /// A round is the `size` consecutive steps inside a window.
   int round(int step) const { return step / size; }
   int step_of_round(int step) const { return step % size; }
-  /// The CP rank that many windows and places after this one; negative: before it.
+  /// The CP rank so many windows and places after this one (before it if negative), cyclically; at
+  /// most one turn back.
   int neighbour(int windows_on, int places_on) const;
   /// The owner of the keys that this CP rank holds in a step.
   int cp_rank_of(int step) const { return neighbour(-round(step), -step_of_round(step)); }
@@ -36,7 +37,7 @@ class RingContext {
   RingContext(const Grid& the_grid, int the_rank, int window_size, const HeadLayout& layout,
               HeadExchange& the_heads, PlanWriter& the_writer);
 
-  /// Tokens and rows of the keys that this rank holds in a step.
+  /// Tokens, and rows with padding, of the keys that this rank holds in a step.
   std::int64_t tokens(int step) { return counts_of(place.cp_rank_of(step)).tokens; }
   std::int64_t rows(int step) { return counts_of(place.cp_rank_of(step)).rows; }
   std::int64_t max_rows();
@@ -48,7 +49,7 @@ class RingContext {
 
   const Grid& grid;
   const int rank;
-  const int groups;
+  const int groups;  ///< KV groups of HeadLayout
   const RingCoordinates place;
   HeadExchange& heads;
   PlanWriter& writer;
@@ -69,7 +70,7 @@ class RingGradients;
 /// K and V pass around a ring of CP ranks (H. Liu et al., "Ring Attention with Blockwise
 /// Transformers", 2023): within a window in every step, and between windows once per round, hidden
 /// by the whole round (D. Gu et al., "LoongTrain", 2024: DoubleRing). Double-buffered: the next
-/// block arrives while one is computed. CP ranks − 1 passes in all.
+/// block arrives while one is computed. Each rank makes CP ranks − 1 passes.
 class Ring final : public ContextExchange {
  public:
   Ring(const Grid& grid, int rank, int window_size, const HeadLayout& layout, HeadExchange& heads,
@@ -90,10 +91,12 @@ class Ring final : public ContextExchange {
  private:
   /// The first `rows` rows of the buffer that holds a step's keys.
   KeyPair rows(int step, int group, std::int64_t rows);
+  /// Writes the exchange that sends the keys of `from_step` to rank `to` and receives those of
+  /// `to_step` from rank `from`.
   void pass(int from_step, int to_step, int to, int from);
 
   RingContext context_;
-  /// (k or v, outer or inner, which of two, group) → buffer.
+  /// Buffers by k or v, outer or inner pass, which of two, group.
   std::map<std::tuple<TensorRole, bool, int, int>, int> buffers_;
   std::unique_ptr<RingGradients> gradients_;
 };

@@ -5,19 +5,10 @@
 #include <utility>
 
 namespace longca {
-namespace {
-
-KeyPair rows_of_pair(KeyPair pair, Range rows) {
-  pair.k.tokens = pair.v.tokens = rows;
-  return pair;
-}
-
-}  // namespace
-
 void RingGradients::begin(std::vector<KeyPair> own) {
   own_ = std::move(own);
   ready_.clear();
-  on_the_way_.clear();
+  in_flight_.clear();
 }
 
 KeyPair RingGradients::buffer(BufferKind kind, int which, int group, std::int64_t rows) {
@@ -48,8 +39,8 @@ GradientTarget& RingGradients::target(int, int group) {
 }
 
 void RingGradients::before(int step) {
-  on_the_way_ = std::exchange(ready_, {});
-  for (const Transfer& transfer : on_the_way_) send(transfer, step);
+  in_flight_ = std::exchange(ready_, {});
+  for (const Transfer& transfer : in_flight_) send(transfer, step);
 
   const int place = context_.place.step_of_round(step);
   const std::int64_t tokens = context_.tokens(step);
@@ -57,7 +48,7 @@ void RingGradients::before(int step) {
   for (int group = 0; group < context_.groups; ++group) {
     if (place == 0) {
       targets_.push_back({home(context_.place.round(step), group, tokens)});
-    } else {  // the second of a round begins its sum
+    } else {  // a sum starts at the second step of its round
       const bool begins = place == 1;
       targets_.push_back(
           {buffer(begins ? BufferKind::hop : BufferKind::share, 1, group, tokens), begins});
@@ -68,8 +59,8 @@ void RingGradients::before(int step) {
 void RingGradients::after(int step) {
   const RingCoordinates& ring = context_.place;
   const int place = ring.step_of_round(step);
-  for (const Transfer& transfer : on_the_way_) land(transfer, step);
-  on_the_way_.clear();
+  for (const Transfer& transfer : in_flight_) land(transfer, step);
+  in_flight_.clear();
   if (place > 0) ready_.push_back({Way::inner, step});
   if (ring.size == 1 && step > 0) ready_.push_back({Way::outer, step});
 }
@@ -77,16 +68,16 @@ void RingGradients::after(int step) {
 LateSums RingGradients::finish(const std::function<void()>& meanwhile) {
   const int step = context_.place.steps();
   const auto send_ready = [&] {
-    on_the_way_ = std::exchange(ready_, {});
-    for (const Transfer& transfer : on_the_way_) send(transfer, step);
+    in_flight_ = std::exchange(ready_, {});
+    for (const Transfer& transfer : in_flight_) send(transfer, step);
   };
   send_ready();
   meanwhile();
   LateSums last(static_cast<std::size_t>(context_.groups));
-  while (!on_the_way_.empty()) {
+  while (!in_flight_.empty()) {
     // The caller adds the last sum from its buffer, so nothing may arrive there after it.
-    const bool is_last = ready_.empty() && on_the_way_.size() == 1;
-    for (const Transfer& transfer : on_the_way_) land(transfer, step, is_last ? &last : nullptr);
+    const bool is_last = ready_.empty() && in_flight_.size() == 1;
+    for (const Transfer& transfer : in_flight_) land(transfer, step, is_last ? &last : nullptr);
     send_ready();
   }
   return last;

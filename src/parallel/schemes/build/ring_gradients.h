@@ -9,8 +9,8 @@
 namespace longca {
 
 /// dK and dV travel around the ring one hop behind K and V. While a step is computed, the sum of
-/// the earlier ranks for its block arrives; the step's share is added after it, and the sum moves
-/// on while the next step is computed. Sums are float32, and no computing waits for a hop.
+/// the earlier ranks for its block arrives; then the step's share is added, and the sum moves on
+/// while the next step is computed. Sums are float32, and no attention call waits for a hop.
 ///
 /// A sum starts at the rank after the block's owner and ends at the owner, which adds its own
 /// share: CP ranks − 1 passes, as for K and V. In a double ring, a round ends at the rank that
@@ -41,16 +41,19 @@ class RingGradients {
 
   KeyPair buffer(BufferKind kind, int which, int group, std::int64_t rows);
   KeyPair home(int round, int group, std::int64_t rows);
+  /// Writes the exchange that sends a transfer's sum and receives the matching one.
   void send(const Transfer& transfer, int step);
-  /// `last`: if given, receives the sums instead of adding them to the own gradients.
+  /// Writes the adds for the sum that a transfer's exchange brought. `last`, if given, receives the
+  /// sum instead where it belongs to the own gradients.
   void land(const Transfer& transfer, int step, LateSums* last = nullptr);
   void add_all(const KeyPair& from, const KeyPair& into, int step);
 
   RingContext& context_;
-  std::vector<KeyPair> own_;
+  std::vector<KeyPair> own_;             ///< gradients of the own keys, per group
   std::vector<GradientTarget> targets_;  ///< of the step, per group
-  std::vector<Transfer> ready_;
-  std::vector<Transfer> on_the_way_;
+  std::vector<Transfer> ready_;          ///< sums to be sent in the next step
+  std::vector<Transfer> in_flight_;      ///< sums sent in this step
+  /// (dk, dv) by kind, which of two, group.
   std::map<std::tuple<BufferKind, int, int>, std::pair<int, int>> buffers_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace longca {
 
-/// The keys that a set of queries sees in some head. Builds its index once for many sets.
+/// Answers which keys a set of queries sees in at least one head; the index is built once.
 class SeenKeys {
  public:
   explicit SeenKeys(const Mask& mask);
@@ -26,7 +26,7 @@ class SeenKeys {
   RangeIndex rows_;
 };
 
-/// The intersection of two ascending, disjoint lists; so is the result.
+/// The intersection of two lists; all three are ascending and disjoint.
 std::vector<Range> common_ranges(std::span<const Range> a, std::span<const Range> b);
 
 }  // namespace longca
