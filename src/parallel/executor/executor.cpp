@@ -14,49 +14,51 @@
 namespace longca {
 namespace {
 
-/// Synchronisation around one op.
-struct Step {
+/// The synchronisation around one op.
+struct OpSync {
   std::optional<int> group;  ///< an exchange with messages: its number in the communicator
   std::vector<int> waits;    ///< ops of the other lane to wait for
   bool marked = false;       ///< an op of the other lane waits for it
-  int finished = -1;         ///< exchanges up to this op to finish on the host first; −1: none
+  int finish_to = -1;        ///< the host first finishes the exchanges up to this op; −1: none
 };
 
 bool is_exchange(const Op& op) {
   return std::holds_alternative<Exchange>(op.what);
 }
 
-void set_waits(const std::vector<Op>& ops, std::vector<Step>& steps) {
+void set_waits(const std::vector<Op>& ops, std::vector<OpSync>& syncs) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
     for (const int named : ops[i].after) {
       const auto earlier = static_cast<std::size_t>(named);
       LONGCA_CHECK(named >= 0 && earlier < i, "op {} comes after op {}", i, named);
       if (ops[earlier].lane == ops[i].lane) continue;
-      steps[i].waits.push_back(named);
-      steps[earlier].marked = true;
+      syncs[i].waits.push_back(named);
+      syncs[earlier].marked = true;
     }
   }
 }
 
-/// On the CPU an exchange is finished only when needed: by an op that waits for it or for a later
-/// one of its lane, or by an op of its lane that touches its buffers. Others overtake it, so that
-/// outgoing results do not delay the next inputs.
-void set_finished(const std::vector<Op>& ops, std::vector<Step>& steps) {
+/// Sets finish_to. The host finishes an exchange (on the CPU, where Communicator::finish blocks) as
+/// late as possible: before an op that waits for it or for a later op of its lane, or an op of its
+/// lane that touches its buffers. Other ops overtake it, so that outgoing results do not delay the
+/// next inputs.
+void set_finish_to(const std::vector<Op>& ops, std::vector<OpSync>& syncs) {
   std::vector<std::pair<int, OpRegions>> pending;
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    int& finished = steps[i].finished;
+    int& finish_to = syncs[i].finish_to;
     for (const int named : ops[i].after) {
-      if (ops[static_cast<std::size_t>(named)].lane == Lane::communication)
-        finished = std::max(finished, named);
+      if (ops[static_cast<std::size_t>(named)].lane == Lane::communication) {
+        finish_to = std::max(finish_to, named);
+      }
     }
     if (ops[i].lane == Lane::communication) {
       OpRegions regions = regions_of(ops[i]);
       for (const auto& [op, moved] : pending) {
-        if (op > finished && conflict(regions, moved)) finished = op;
+        if (op > finish_to && conflict(regions, moved)) finish_to = op;
       }
       if (is_exchange(ops[i])) pending.emplace_back(static_cast<int>(i), std::move(regions));
     }
-    std::erase_if(pending, [&](const auto& p) { return p.first <= finished; });
+    std::erase_if(pending, [&](const auto& p) { return p.first <= finish_to; });
   }
 }
 
@@ -82,24 +84,24 @@ struct Executor::Impl {
   StepComputer& computer;
   PlanMemory memory;
   std::unique_ptr<DeviceLanes> lanes;
-  std::vector<Step> forward, backward;
-  std::vector<int> forward_groups, backward_groups;  ///< numbers of the communicator, in order
+  std::vector<OpSync> forward, backward;             ///< by op
+  std::vector<int> forward_groups, backward_groups;  ///< the communicator's numbers, in order
   EarlyRows early;                                   ///< of the backward pass
   Support support;
 
-  Impl(const RankPlan& p, const Problem& problem, const RankTensors& tensors, Communicator& c,
-       StepComputer& steps)
-      : plan(p),
-        communicator(c),
-        computer(steps),
-        memory(p, problem, tensors, c),
+  Impl(const RankPlan& the_plan, const Problem& problem, const RankTensors& tensors,
+       Communicator& the_communicator, StepComputer& the_computer)
+      : plan(the_plan),
+        communicator(the_communicator),
+        computer(the_computer),
+        memory(plan, problem, tensors, communicator),
         lanes(make_device_lanes(problem.device)),
-        forward(prepare_exchanges(p.forward)),
-        backward(prepare_exchanges(p.backward)),
+        forward(prepare_exchanges(plan.forward)),
+        backward(prepare_exchanges(plan.backward)),
         forward_groups(groups_of(forward)),
         backward_groups(groups_of(backward)),
-        early(find_early_rows(p.backward)) {
-    // Prepares all exchanges first: that is collective, and a rank may refuse in what follows.
+        early(find_early_rows(plan.backward)) {
+    // All exchanges are prepared: that is collective, and from here on a single rank may refuse.
     prepare_computing(false);
     if (support.ok()) prepare_computing(true);
     if (!support.ok()) return;
@@ -108,8 +110,8 @@ struct Executor::Impl {
     std::erase_if(early.ops, [&](int op) { return !computer.has_early(op); });
   }
 
-  std::vector<Step> prepare_exchanges(const std::vector<Op>& ops) {
-    std::vector<Step> steps(ops.size());
+  std::vector<OpSync> prepare_exchanges(const std::vector<Op>& ops) {
+    std::vector<OpSync> syncs(ops.size());
     const ExchangeTraits traits(ops);
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const auto* exchange = std::get_if<Exchange>(&ops[i].what);
@@ -118,17 +120,17 @@ struct Executor::Impl {
       if (group.sends.empty() && group.receives.empty()) continue;
       group.alone = traits.is_alone(i);
       group.lands_early = traits.lands_early(i);
-      steps[i].group = communicator.prepare(group);
+      syncs[i].group = communicator.prepare(group);
     }
-    set_waits(ops, steps);
-    set_finished(ops, steps);
-    return steps;
+    set_waits(ops, syncs);
+    set_finish_to(ops, syncs);
+    return syncs;
   }
 
-  static std::vector<int> groups_of(const std::vector<Step>& steps) {
+  static std::vector<int> groups_of(const std::vector<OpSync>& syncs) {
     std::vector<int> groups;
-    for (const Step& step : steps) {
-      if (step.group) groups.push_back(*step.group);
+    for (const OpSync& sync : syncs) {
+      if (sync.group) groups.push_back(*sync.group);
     }
     return groups;
   }
@@ -156,12 +158,12 @@ struct Executor::Impl {
   void run(bool is_backward, Stream stream, bool communicate, LaneTimes* times) {
     LONGCA_CHECK(support.ok(), "a refused plan is run: {}", support.reason);
     const std::vector<Op>& ops = is_backward ? plan.backward : plan.forward;
-    const std::vector<Step>& steps = is_backward ? backward : forward;
-    std::size_t finished = 0;
-    const auto finish_to = [&](std::size_t end) {
+    const std::vector<OpSync>& syncs = is_backward ? backward : forward;
+    std::size_t finished = 0;  // the exchanges before this op are
+    const auto finish_before = [&](std::size_t end) {
       for (; finished < end; ++finished) {
-        if (!communicate || !steps[finished].group) continue;
-        communicator.finish(*steps[finished].group);
+        if (!communicate || !syncs[finished].group) continue;
+        communicator.finish(*syncs[finished].group);
         if (times && times->exchanges_end_on_host()) {
           times->ends(static_cast<int>(finished), lanes->stream(Lane::communication));
         }
@@ -176,22 +178,22 @@ struct Executor::Impl {
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Lane lane = ops[i].lane;
       if (is_backward && i == early.before) run_early(times);
-      finish_to(std::max(finished, static_cast<std::size_t>(steps[i].finished + 1)));
+      finish_before(static_cast<std::size_t>(syncs[i].finish_to + 1));
       const int op = static_cast<int>(i);
-      for (const int before : steps[i].waits) lanes->wait(before, lane);
+      for (const int before : syncs[i].waits) lanes->wait(before, lane);
       if (!is_exchange(ops[i])) {
         if (times) times->begins(op, lanes->stream(lane));
         computer.run(is_backward, op, lanes->stream(lane));
         if (times) times->ends(op, lanes->stream(lane));
         if (communicate) communicator.progress();
-      } else if (communicate && steps[i].group) {
+      } else if (communicate && syncs[i].group) {
         if (times) times->begins(op, lanes->stream(lane));
-        communicator.start(*steps[i].group, lanes->stream(lane));
+        communicator.start(*syncs[i].group, lanes->stream(lane));
         if (times && !times->exchanges_end_on_host()) times->ends(op, lanes->stream(lane));
       }
-      if (steps[i].marked) lanes->mark(op, lane);
+      if (syncs[i].marked) lanes->mark(op, lane);
     }
-    finish_to(ops.size());
+    finish_before(ops.size());
     lanes->end();
     if (times) times->finish(stream);
   }

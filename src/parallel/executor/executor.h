@@ -14,8 +14,8 @@
 
 namespace longca {
 
-/// The caller's tensors of one rank: its shard, [tokens of the shard, all heads, dim], in memory of
-/// the problem's device. Tensors that a pass does not need may be empty.
+/// The caller's tensors of one rank, [rows of its shard, all heads, dim], in memory of the
+/// problem's device. Tensors that a pass does not need may be empty.
 struct RankTensors {
   TensorView q, k, v, dout;
   TensorView o;
@@ -23,28 +23,28 @@ struct RankTensors {
   TensorView dq, dk, dv;
 };
 
-/// The tensors and lse arrays of an op's regions, in the order of its members. Attend: q, k, v, o |
-/// lse. AttendBackward: dout, q, k, v, o, dq, dk, dv | lse. Total: to, its parts. Others: from, to,
-/// or their one region; either as tensors or as lse arrays.
+/// Views of an op's regions, in the order of its members, tensors | lse arrays. Attend: q, k, v, o
+/// | lse. AttendBackward: dout, q, k, v, o, dq, dk, dv | lse. Total: to, its parts. Others: from,
+/// to, or their one region; all of them either tensors or lse arrays.
 struct OpViews {
   std::vector<TensorView> tensors;
   std::vector<LseView> lses;
 };
 
-/// Computes the steps of a plan, queued on `stream`; on the CPU calls return when their work is
-/// done. The executor knows no kernels, so that a model of one can take this place.
+/// Computes the ops of a plan, queued on `stream`; on the CPU calls return when their work is done.
+/// The executor knows no kernels, so that a model of one can take this place.
 class StepComputer {
  public:
   virtual ~StepComputer() = default;
   /// Says whether op `op` of `plan.forward` or `plan.backward` can be computed, and registers what
   /// it needs. Called once for each op that is not an exchange, in order, forward pass first. A
-  /// refusal carries the kernel's reason alone.
+  /// refusal has the kernel's reason alone; the executor adds the step.
   virtual Support prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) = 0;
   /// Makes the kernels' plans and the workspace: after the last `prepare`, before the first `run`.
   virtual void ready() = 0;
   virtual void run(bool backward, int op, Stream stream) = 0;
-  /// Announces an AttendBackward whose dout, o and lse are complete before its keys arrive: after
-  /// the last `prepare`, before `ready`.
+  /// Announces an AttendBackward whose dout, o and lse are complete before its keys arrive. Called
+  /// after the last `prepare`, before `ready`.
   virtual void expect_early(int /*op*/) {}
   /// After `ready`: whether each `run` of the op must follow a `run_early`.
   virtual bool has_early(int /*op*/) const { return false; }
@@ -65,18 +65,19 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Ok, or the computer's first refusal with the step that it refuses; then no pass may run.
+  /// Ok, or the computer's first refusal, naming its step; then no pass may run.
   const Support& support() const;
 
-  /// Runs a pass, asynchronously on `stream` on a GPU. `communicate` false skips all exchanges: it
-  /// times the computing alone, with meaningless results. `times` records when each op ran.
+  /// Runs a pass; on a GPU asynchronously on `stream`. Without `communicate` all exchanges are
+  /// skipped, to time the computing alone: results are then meaningless. `times`, if given, records
+  /// when each op ran.
   void forward(Stream stream, bool communicate = true, LaneTimes* times = nullptr);
   void backward(Stream stream, bool communicate = true, LaneTimes* times = nullptr);
 
   /// The view of a result after a pass.
   TensorView result(const Placement& placement) const;
   LseView lse_result(const Placement& placement) const;
-  /// Bytes of the plan's own buffers on this rank.
+  /// Bytes of the plan's own buffers on this rank, without the caller's tensors.
   std::int64_t buffer_bytes() const;
 
  private:

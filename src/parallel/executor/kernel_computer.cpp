@@ -15,7 +15,7 @@
 namespace longca {
 namespace {
 
-/// A run of copies or of totals (OpRuns).
+/// A run of copies or of totals (OpRuns), done in one call.
 class RunStep final : public ComputeStep {
  public:
   explicit RunStep(StepMath& math) : math_(math) {}
@@ -45,11 +45,11 @@ class RunStep final : public ComputeStep {
   std::vector<SumOfRows> sums_;
 };
 
-/// The steps of one pass.
+/// What one pass consists of.
 struct PassParts {
   std::vector<std::unique_ptr<ComputeStep>> steps;  ///< by op; null for exchanges
-  std::optional<LateMerging> late;                  ///< for results that the kernel does not merge
-  std::map<int, PartStore> stores;                  ///< by buffer
+  std::optional<LateMerging> late;                  ///< set where the kernel does not merge
+  std::map<int, PartStore> stores;                  ///< by buffer that is merged late
   std::optional<OpRuns> runs;
   std::map<int, RunStep*> run_steps;  ///< by the first op of the run
 
@@ -61,7 +61,7 @@ struct PassParts {
   }
 };
 
-/// The whole buffer, in coordinates that begin at a region of it.
+/// The whole buffer, in coordinates whose origin is the first element of `region`.
 Box whole_buffer(const PlanBuffer& buffer, const Region& region) {
   return {{-region.tokens.begin, buffer.tokens - region.tokens.begin},
           {-region.heads.begin, buffer.heads - region.heads.begin}};
@@ -80,7 +80,7 @@ struct KernelComputer::Impl {
   PassParts forward, backward;
   struct Call {
     KernelStep* step;
-    std::size_t plan;
+    std::size_t plan;  ///< index into `plans`
   };
   std::vector<Call> calls;
   std::vector<Delivery> deliveries;
@@ -109,7 +109,7 @@ struct KernelComputer::Impl {
     return problem;
   }
 
-  /// `view` and `lse` are the views of `region`.
+  /// The store of the region's buffer. `view` and `lse`: the views of `region`.
   PartStore& store_of(PassParts& pass, const RankPlan& plan, const Region& region,
                       const TensorView& view, const LseView& lse) const {
     const auto found = pass.stores.find(region.buffer);
@@ -131,44 +131,45 @@ struct KernelComputer::Impl {
     return LatePart{&store, {added.slot, box}, std::move(added.before)};
   }
 
-  Support keep(std::unique_ptr<KernelStep> step, const Mask& mask,
-               std::unique_ptr<ComputeStep>& place) {
+  /// Requests the kernel's plan for a step and moves the step to `made`; or the kernel's refusal.
+  Support add_call(std::unique_ptr<KernelStep> step, const Mask& mask,
+                   std::unique_ptr<ComputeStep>& made) {
     std::size_t plan = 0;
     if (Support said = plans.want(step->problem(), mask, plan); !said.ok()) return said;
     deliveries.push_back(step->delivery());
     copies |= step->copies_inputs();
     sums_keys |= step->sums_keys();
     calls.push_back({step.get(), plan});
-    place = std::move(step);
+    made = std::move(step);
     return {};
   }
 
   Support prepare(const RankPlan& plan, const Attend& op, const OpViews& views,
-                  std::unique_ptr<ComputeStep>& place) {
+                  std::unique_ptr<ComputeStep>& made) {
     const TensorView& o = views.tensors.at(3);
     if (!can.returns_lse && !(op.first && o.dtype == whole.dtype)) {
       return Support::unsupported(can.name + " returns no lse to merge results by");
     }
     auto late = late_part(forward, plan, op.o, o, views.lses.at(0));
-    return keep(make_forward_step(setting(), problem_of(views.tensors[0], views.tensors[1]), views,
-                                  op.first, std::move(late)),
-                plan.masks[static_cast<std::size_t>(op.mask)], place);
+    return add_call(make_forward_step(setting(), problem_of(views.tensors[0], views.tensors[1]),
+                                      views, op.first, std::move(late)),
+                    plan.masks[static_cast<std::size_t>(op.mask)], made);
   }
 
   Support prepare(const RankPlan& plan, const AttendBackward& op, const OpViews& views,
-                  std::unique_ptr<ComputeStep>& place) {
+                  std::unique_ptr<ComputeStep>& made) {
     if (!can.gradient_of_parts) {
       return Support::unsupported(
           can.name +
           "'s backward pass goes by its own forward pass, not by the lse that ranks share");
     }
     auto late = late_part(backward, plan, op.dq, views.tensors.at(5), {});
-    return keep(make_backward_step(setting(), problem_of(views.tensors[1], views.tensors[2]), views,
-                                   op.first_dq, op.first_dkv, std::move(late)),
-                plan.masks[static_cast<std::size_t>(op.mask)], place);
+    return add_call(make_backward_step(setting(), problem_of(views.tensors[1], views.tensors[2]),
+                                       views, op.first_dq, op.first_dkv, std::move(late)),
+                    plan.masks[static_cast<std::size_t>(op.mask)], made);
   }
 
-  /// A copy of tensors or a total: the first op of a run does all of it.
+  /// The step of a tensor copy or a total: the first op of a run does it all, the others nothing.
   std::unique_ptr<ComputeStep> run_step(PassParts& pass, const Op& op, int number,
                                         const OpViews& views) {
     RunStep*& run = pass.run_steps[pass.runs->first(number)];
@@ -182,8 +183,8 @@ struct KernelComputer::Impl {
     return made;
   }
 
-  /// Steps of ops on a buffer that is merged late: its Clear does nothing, its Convert merges. Null
-  /// for other ops.
+  /// The step of an op on a buffer that is merged late: a Clear does nothing, a Convert merges.
+  /// Null for other ops.
   std::unique_ptr<ComputeStep> late_step(PassParts& pass, const RankPlan& plan, const Op& op,
                                          const OpViews& views) {
     if (const auto* clear = std::get_if<Clear>(&op.what); clear && pass.is_late(clear->region)) {
@@ -220,18 +221,18 @@ Support KernelComputer::prepare(const RankPlan& plan, bool backward, int op, con
   }
   impl_->scratch.restart();
   const Op& it = ops[static_cast<std::size_t>(op)];
-  std::unique_ptr<ComputeStep>& place = pass.steps[static_cast<std::size_t>(op)];
-  if (const auto* a = std::get_if<Attend>(&it.what)) return impl_->prepare(plan, *a, views, place);
+  std::unique_ptr<ComputeStep>& made = pass.steps[static_cast<std::size_t>(op)];
+  if (const auto* a = std::get_if<Attend>(&it.what)) return impl_->prepare(plan, *a, views, made);
   if (const auto* a = std::get_if<AttendBackward>(&it.what)) {
-    return impl_->prepare(plan, *a, views, place);
+    return impl_->prepare(plan, *a, views, made);
   }
   const bool copies_tensors = std::holds_alternative<Copy>(it.what) && views.lses.empty();
   if (copies_tensors || std::holds_alternative<Total>(it.what)) {
-    place = impl_->run_step(pass, it, op, views);
+    made = impl_->run_step(pass, it, op, views);
     return {};
   }
-  place = impl_->late_step(pass, plan, it, views);
-  if (!place) place = make_math_step(it, views, impl_->math);
+  made = impl_->late_step(pass, plan, it, views);
+  if (!made) made = make_math_step(it, views, impl_->math);
   return {};
 }
 

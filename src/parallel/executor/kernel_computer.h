@@ -20,12 +20,13 @@ enum class Merging : std::uint8_t {
 };
 
 /// Computes the steps of a rank with a kernel of the registry. Steps of equal shape and mask share
-/// a plan. Results that the kernel cannot merge are merged by separate passes, through memory that
-/// the steps share. A kernel that sums key gradients in float32 (Plan) does so; others get a pass.
+/// a plan. Results that the kernel does not merge are merged by separate passes, through memory
+/// that the steps share; so are key gradients unless the kernel adds them in float32
+/// (Kernel::sums_key_gradients).
 class KernelComputer final : public StepComputer {
  public:
-  /// `problem`: of all ranks; the steps take dtype, scale and device from it. `kernel` must outlive
-  /// this object.
+  /// `problem`: of all ranks together; the steps take dtype, scale and device from it. `kernel`
+  /// must outlive this object.
   KernelComputer(const Kernel& kernel, const Problem& problem,
                  Merging merging = Merging::automatic);
   ~KernelComputer() override;
@@ -33,9 +34,9 @@ class KernelComputer final : public StepComputer {
   Support prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) override;
   void ready() override;
   void run(bool backward, int op, Stream stream) override;
-  /// For steps whose plan prepares rows (Plan::prepare_rows) and uses them in place. Such a step
-  /// gets a plan of its own in the backward pass: no other call may come between its rows and the
-  /// rest.
+  /// Takes effect where the kernel's plan can prepare rows apart (Plan::prepare_rows), the step's
+  /// inputs are used in place, and no other backward step shares the plan: no other call may come
+  /// between its rows and the rest.
   void expect_early(int op) override;
   bool has_early(int op) const override;
   void run_early(int op, Stream stream) override;

@@ -20,7 +20,7 @@ bool same_shape(const Problem& a, const Problem& b) {
 }
 
 /// Max bytes of kept rows per rank. `slice` keeps 0.5 KiB per token of 64 heads, and up to 1 MiB
-/// per 128 keys of 8 KV heads. Longer calls gain nothing from it: their row work is a small part.
+/// per 128 keys of 8 KV heads. Larger calls gain nothing: row work is a small part of them.
 constexpr std::int64_t kMaxKeptRows = std::int64_t{128} << 20;
 
 }  // namespace

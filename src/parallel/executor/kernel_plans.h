@@ -16,9 +16,10 @@ class KernelPlans {
  public:
   explicit KernelPlans(const Kernel& kernel) : kernel_(kernel) {}
 
-  /// Returns the kernel's answer and, if it is ok, sets `index` to the plan's.
+  /// Requests a plan. Returns the kernel's answer and, if it is ok, sets `index` to the plan's.
   Support want(const Problem& problem, const Mask& mask, std::size_t& index);
-  /// Requests that plan `index` keep rows, if it can and memory allows; earlier requests first.
+  /// Requests that plan `index` keep rows (Plan::keep_rows) if it can and memory allows; earlier
+  /// requests come first.
   void want_rows(std::size_t index) { rows_wanted_.push_back(index); }
   /// Makes what was requested since the last call. A plan has a backward pass if one of its steps
   /// has.

@@ -140,7 +140,7 @@ class BackwardStep final : public KernelStep {
             .stream = stream};
   }
 
-  /// Whether the kernel may overwrite the output in place.
+  /// Whether the kernel may overwrite the output in place, in the problem's dtype.
   bool direct(const TensorView& own, bool first) const {
     return first && own.dtype == problem_.dtype && fits(own);
   }

@@ -35,7 +35,7 @@ enum class Delivery {
   late,        ///< writes a part of o, or of dq, that is merged later (PartStore)
 };
 
-/// Where a late part goes, and what must be merged before to free its slot.
+/// Where a late part goes, and the merges that must first free its slot.
 struct LatePart {
   PartStore* store = nullptr;
   WaitingPart place;
@@ -60,7 +60,7 @@ class KernelStep : public ComputeStep {
   bool copies_inputs() const { return copies_inputs_; }
   /// Whether the kernel writes or adds dk and dv in float32 while it overwrites dq in the dtype.
   bool sums_keys() const { return keys_ != KeyGradients::as_dq; }
-  /// Whether its rows are used in place and may be prepared before the run.
+  /// Whether dout, o and lse are used in place, so that their row work may be done before the run.
   virtual bool can_prepare_rows() const { return false; }
   /// `prepares_rows`: the plan keeps rows for this step, which prepares them before the run.
   void set_plan(Plan& plan, bool prepares_rows) {
@@ -72,12 +72,16 @@ class KernelStep : public ComputeStep {
   KernelStep(const StepSetting& setting, const Problem& problem, std::optional<LatePart> late)
       : problem_(problem), can_(setting.can), math_(setting.math), late_(std::move(late)) {}
 
+  /// Whether the kernel can use the tensor or lse as it lies.
   bool fits(const TensorView& tensor) const { return can_.strided || is_contiguous(tensor); }
   bool fits(const LseView& lse) const { return can_.strided || is_contiguous(lse); }
+  /// The input itself if it fits, else a contiguous copy in the scratch.
   StagedTensor input(const TensorView& own, Scratch& scratch);
+  /// Merges earlier parts so that this step's slot is free (LatePart).
   void make_room(Stream stream) const {
     if (late_) late_->store->merge(late_->before, math_, stream);
   }
+  /// Copies a staged input to its place; others are used as they lie.
   void load(const StagedTensor& tensor, Stream stream) const;
 
   Problem problem_;

@@ -25,7 +25,7 @@ class DeviceLanes {
 };
 std::unique_ptr<DeviceLanes> make_device_lanes(DeviceKind device);
 
-/// Stands for an op in lane times: the rows prepared early, of several ops (EarlyRows).
+/// Stands in OpTime for the row work done early, of several ops together (EarlyRows).
 inline constexpr int kEarlyRows = -1;
 
 /// When an op of a pass ran, in ms since the pass began on this rank's device.
@@ -38,7 +38,7 @@ struct OpTime {
 /// How far a pass has come on this rank's device.
 enum class PassState {
   computes,  ///< an op of the compute lane is running
-  waits,     ///< none is: the lane waits for an exchange, and so for other ranks
+  waits,     ///< no op is: the lane waits for an exchange, and so for other ranks
   ended,
 };
 
@@ -47,14 +47,14 @@ enum class PassState {
 class LaneTimes {
  public:
   virtual ~LaneTimes() = default;
-  /// Opens a pass behind what is queued on `stream` and forgets the one before.
+  /// Opens a pass after what is queued on `stream` and forgets the previous one.
   virtual void restart(Stream stream) = 0;
   virtual void begins(int op, Stream stream) = 0;
   virtual void ends(int op, Stream stream) = 0;
-  /// Closes the pass, all of which is queued before what comes next on `stream`.
+  /// Closes the pass; `stream` must already wait for both lanes.
   virtual void finish(Stream stream) = 0;
   virtual PassState state() = 0;
-  /// Whether an exchange ends when the host has waited for it, rather than in its stream.
+  /// Whether an exchange ends in Communicator::finish on the host (CPU), not in its stream (GPU).
   virtual bool exchanges_end_on_host() const = 0;
   /// Waits for the device and returns the times, by op.
   virtual std::vector<OpTime> times() = 0;

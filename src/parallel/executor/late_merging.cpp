@@ -36,7 +36,7 @@ LateMerging::LateMerging(const RankPlan& plan, const std::vector<Op>& ops, bool 
                   (buffer.role == TensorRole::o || buffer.role == TensorRole::dq);
   }
   for (const Placement& placement : plan.results) forbid(placement.region);
-  for (std::size_t i = 0; i < ops.size(); ++i) look_at(i);
+  for (std::size_t i = 0; i < ops.size(); ++i) note_op(i);
   forbid_unfinished();
   forbid_shared_lse();
 }
@@ -65,7 +65,7 @@ bool LateMerging::has_one_place(int buffer) const {
   return true;
 }
 
-void LateMerging::write(const Region& into, bool first) {
+void LateMerging::note_write(const Region& into, bool first) {
   Uses& uses = uses_of(into);
   const bool some_heads =
       into.heads != Range{0, plan_.buffers[static_cast<std::size_t>(into.buffer)].heads};
@@ -76,22 +76,21 @@ void LateMerging::write(const Region& into, bool first) {
   uses.written.push_back(into);
 }
 
-/// An lse must map to its o in the same way in all steps.
-void LateMerging::pair(const Region& o, const Region& lse) {
+void LateMerging::note_lse(const Region& o, const Region& lse) {
   const Region base{lse.buffer, {}, {lse.heads.begin - o.heads.begin, 0}};
   auto& known = uses_of(o).lse;
   if (!known) known = base;
   if (*known != base || lse.tokens != o.tokens) forbid(o);
 }
 
-void LateMerging::look_at(std::size_t index) {
+void LateMerging::note_op(std::size_t index) {
   const Op& op = ops_[index];
   if (const auto* attend = std::get_if<Attend>(&op.what)) {
-    write(attend->o, attend->first);
-    pair(attend->o, attend->lse);
+    note_write(attend->o, attend->first);
+    note_lse(attend->o, attend->lse);
     for (const Region& region : {attend->q, attend->k, attend->v}) forbid(region);
   } else if (const auto* back = std::get_if<AttendBackward>(&op.what)) {
-    write(back->dq, back->first_dq);
+    note_write(back->dq, back->first_dq);
     for (const Region& region :
          {back->dout, back->q, back->k, back->v, back->o, back->dk, back->dv})
       forbid(region);

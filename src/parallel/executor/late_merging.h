@@ -8,8 +8,7 @@
 namespace longca {
 
 /// Finds the float32 buffers of one pass (o with its lse, or dq) whose partial results may be
-/// merged late: nothing reads them between the steps that write them and the Convert of what they
-/// wrote.
+/// merged late: nothing else reads them before the Convert of what the steps wrote.
 class LateMerging {
  public:
   /// `plan` and `ops` must outlive this object. `whole_heads`: allows only buffers to which every
@@ -25,14 +24,18 @@ class LateMerging {
     std::vector<Region> written, converted;
     std::vector<Region> places;  ///< targets of `converted`, in its order
     std::size_t last_op = 0;     ///< the last Convert
-    std::optional<Region> lse;   ///< of an o: its lse region, in coordinates of the o buffer
+    /// For an o: the buffer of its lse, and the offset from o's heads to lse's.
+    std::optional<Region> lse;
   };
   void forbid(const Region& region) { allowed_[static_cast<std::size_t>(region.buffer)] = false; }
   Uses& uses_of(const Region& region) { return uses_[static_cast<std::size_t>(region.buffer)]; }
-  void write(const Region& into, bool first);
-  void look_at(std::size_t index);
-  void pair(const Region& o, const Region& lse);
+  void note_write(const Region& into, bool first);
+  void note_op(std::size_t index);
+  /// Forbids an o unless its lse lies alike in all steps.
+  void note_lse(const Region& o, const Region& lse);
+  /// Forbids buffers of which some written rows are never converted.
   void forbid_unfinished();
+  /// Forbids an o whose lse another op reads: it is complete only after the last merge.
   void forbid_shared_lse();
 
   const RankPlan& plan_;

@@ -34,13 +34,14 @@ inline bool is_in_place(const MergeCall& call) {
 }
 
 /// Schedules the merging of a buffer's partial results as late as possible, so that most rows are
-/// merged once, at the end, and never pass through float32 memory. A buffer has as many slots as
-/// parts can be merged at once; a part takes one in which no part of the same elements waits.
+/// merged once, at the end, and never pass through float32 memory. A buffer has up to `max_slots`
+/// slots, the number of parts that can be merged at once; a part takes the first slot in which no
+/// waiting part overlaps it.
 class MergeQueue {
  public:
   explicit MergeQueue(int max_slots) : max_slots_(max_slots) {}
 
-  /// The slot of a new part, and the merges into the accumulator that free it.
+  /// The slot of a new part, and the merges into the accumulator that must free it first.
   struct Added {
     int slot = 0;
     std::vector<MergeCall> before;

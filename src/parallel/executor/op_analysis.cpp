@@ -40,7 +40,7 @@ OpRegions touched(const Convert& op) {
   return {{op.from}, {op.to}};
 }
 
-/// The sum may be accumulated in one of the parts.
+/// Parts count as written too: the sum may be accumulated in one of them.
 OpRegions touched(const Total& op) {
   OpRegions regions{{}, {op.to}};
   for (const Total::Part& part : op.parts) {
@@ -61,7 +61,7 @@ bool any_overlap(const std::vector<Region>& a, const std::vector<Region>& b) {
 }
 
 bool overlap(const Range& a, const Range& b) {
-  return std::max(a.begin, b.begin) < std::min(a.end, b.end);
+  return !intersect(a, b).empty();
 }
 
 }  // namespace

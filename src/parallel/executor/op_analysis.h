@@ -5,7 +5,7 @@
 
 #include "parallel/plan/plan.h"
 
-// What the ops of a pass read and write, and what may be done together or early because of it.
+// What the ops of a pass read and write, and which may therefore run together or early.
 
 namespace longca {
 
@@ -20,9 +20,9 @@ bool overlap(const Region& a, const Region& b);
 /// Whether one writes what the other reads or writes, so that their order matters.
 bool conflict(const OpRegions& a, const OpRegions& b);
 
-/// Runs of ops that one pass over memory may do: consecutive copies of tensors, or consecutive
-/// Totals, on the compute lane, of which none conflicts with another or waits for an op that the
-/// first does not wait for. Copies of lse stay alone.
+/// Runs of ops that may share one launch: consecutive copies of tensors, or consecutive Totals, on
+/// the compute lane, of which none conflicts with another or waits for an op that the first does
+/// not wait for. Copies of lse stay alone.
 class OpRuns {
  public:
   OpRuns(const RankPlan& plan, const std::vector<Op>& ops);
@@ -33,7 +33,7 @@ class OpRuns {
   std::vector<int> first_;  ///< by op
 };
 
-/// What an exchange's place among the ops says about it. `ops` outlives this object.
+/// What follows for an exchange from its place among the ops. `ops` must outlive this object.
 class ExchangeTraits {
  public:
   explicit ExchangeTraits(const std::vector<Op>& ops);

@@ -13,9 +13,8 @@ namespace longca {
 
 /// Holds and merges the partial results of one float32 buffer that is merged late: o with its lse
 /// by StepMath::merge_all, dq by StepMath::sum_all. A slot is an image of the buffer in the
-/// problem's dtype; a part lies there at its own coordinates, or, with whole heads, contiguously,
-/// and so does its lse. Slot 0 may be the result itself: rows that only one step reaches are then
-/// final as written.
+/// problem's dtype, where a part and its lse lie at their own coordinates; with whole heads they
+/// are contiguous. Slot 0 may be the result itself: rows that a single step writes are then final.
 class PartStore {
  public:
   /// `accumulator`: the whole buffer; `lse`: of the same rows and heads, without data for dq.
@@ -58,7 +57,7 @@ class PartStore {
   std::byte* memory_ = nullptr;
 };
 
-/// The view of a box. It may exceed the view as far as memory does.
+/// The view of a box, which may reach outside of `tensor` as long as memory is there.
 TensorView box_of(TensorView tensor, const Box& box);
 LseView box_of(LseView lse, const Box& box);
 

@@ -9,10 +9,10 @@
 namespace longca {
 namespace {
 
-constexpr std::int64_t kAlignment =
-    256;  ///< bytes, of buffers: vector loads, cache lines, copy engines
+/// Of buffers, in bytes: for vector loads, cache lines and copy engines.
+constexpr std::int64_t kAlignment = 256;
 
-/// How the plan uses a buffer.
+/// Which passes use a buffer, and whether messages do.
 struct Use {
   bool forward = false, backward = false;
   bool message = false;

@@ -8,9 +8,9 @@
 namespace longca {
 
 /// Memory of the buffers of one rank's plan. Buffers that messages read or write lie in memory of
-/// the communicator, allocated in one call because that is collective and plans differ between
-/// ranks; the others come from the device's tracker. Buffers of the forward pass alone share memory
-/// with those of the backward pass alone.
+/// the communicator, allocated in a single call because that is collective and plans differ between
+/// ranks; the others come from the device's tracker. Buffers that only the forward pass uses share
+/// memory with those that only the backward pass uses.
 class PlanMemory {
  public:
   /// Binds `tensors` to the external buffers. Collective, as Communicator::allocate is.

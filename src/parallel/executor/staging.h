@@ -10,7 +10,7 @@ namespace longca {
 bool is_contiguous(const ConstTensorView& tensor);
 bool is_contiguous(const ConstLseView& lse);
 
-/// Memory that the steps of a rank use in turn; each lays out its needs from offset 0.
+/// Memory that the steps of a rank use one after the other; each lays out its needs from offset 0.
 class Scratch {
  public:
   /// Starts the layout of a step.

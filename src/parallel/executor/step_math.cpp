@@ -7,7 +7,7 @@
 namespace longca {
 namespace {
 
-/// Adds parts into the first of them until sum_all can take the rest.
+/// Adds the last parts into the first one until sum_all can take the rest.
 void add_surplus(StepMath& math, std::vector<ConstTensorView>& parts, const TensorView& first,
                  Stream stream) {
   while (parts.size() > StepMath::kMaxParts) {

@@ -24,7 +24,7 @@ struct TensorCopy {
   TensorView to;
 };
 
-/// A summand of some rows of a sum.
+/// A summand that covers some rows of a sum.
 struct RowsOfSum {
   TensorView from;       ///< float32
   std::int64_t row = 0;  ///< its first row in the sum
@@ -73,11 +73,11 @@ class StepMath {
   virtual void total_all(std::span<const SumOfRows> sums, Stream stream);
 
  protected:
-  /// One sum, segment by segment.
+  /// Computes one sum, segment by segment.
   void total_segments(const SumOfRows& sum, Stream stream);
 };
 
-/// The one of the device.
+/// The implementation for the device.
 StepMath& step_math(DeviceKind device);
 /// On all threads of ThreadPool::global(); float32 and bfloat16.
 StepMath& cpu_step_math();
@@ -85,7 +85,7 @@ StepMath& cpu_step_math();
 /// (8 for a 16-bit partial), correct for all others. Only in builds with CUDA.
 StepMath& cuda_step_math();
 
-/// Rows of a sum that the same parts reach.
+/// Rows of a sum that the same parts cover.
 struct SumSegment {
   Range rows;
   std::vector<std::size_t> parts;  ///< ascending; none: the rows become 0

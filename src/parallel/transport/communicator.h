@@ -27,9 +27,9 @@ struct TransferGroup {
   Pattern pattern = Pattern::send_receive;
   std::vector<Transfer> sends;
   std::vector<Transfer> receives;
-  /// No kernel computes while the group is in flight, so the transport may use the SMs.
+  /// No attention kernel runs while the group is in flight, so the transport may use the SMs.
   bool alone = false;
-  /// The receive buffers are unused from `expect` to `start`: messages may land before `start`.
+  /// Messages may land before `start`: nothing touches the receive buffers from `expect` on.
   bool lands_early = false;
 };
 
@@ -52,8 +52,8 @@ class Communicator {
   /// Registers a group for later calls of `start` (staging memory, handles) and returns its number.
   /// All ranks prepare the matching groups in the same order.
   virtual int prepare(const TransferGroup& group) = 0;
-  /// Announces, at the beginning of a pass, all groups that `start` will be called with until the
-  /// next `expect`, in this order. On a GPU queued on `stream`. Optional for each rank.
+  /// Announces, at the beginning of a pass, the groups that `start` will be called with until the
+  /// next `expect`, in this order. On a GPU queued on `stream`. Any rank may omit the call.
   virtual void expect(std::span<const int> /*groups*/, Stream /*stream*/) {}
   /// Starts a prepared group: on a GPU queued on `stream` without blocking the host, on the CPU
   /// posted, for `finish` to complete.
@@ -61,7 +61,7 @@ class Communicator {
   /// Blocks until the group's sends and receives are complete. A no-op on a GPU, where the stream
   /// orders what follows.
   virtual void finish(int group) = 0;
-  /// Gives a transport that needs the host a chance to make progress between two steps.
+  /// Lets a transport that needs the host make progress; called between compute ops.
   virtual void progress() {}
 
   /// Barrier over all ranks; on a GPU on the stream, without blocking the host.
@@ -78,7 +78,7 @@ class Communicator {
   std::int64_t bytes_sent_ = 0;
 };
 
-/// Control plane between the ranks' host threads: figures, texts, results to verify. All calls but
+/// Control plane between the ranks' host threads: numbers, texts, results to verify. All calls but
 /// send and receive are collective.
 class RankControl {
  public:

@@ -20,7 +20,7 @@ std::vector<Handshake::Number> Handshake::expect(std::span<const Group* const> g
   std::vector<Number> grants;
   for (std::size_t i = 0; i < coming.size(); ++i) {
     const int peer = static_cast<int>(i);
-    grant(peer, with(peer).received + coming[i].groups, grants);
+    grant(peer, pair(peer).received + coming[i].groups, grants);
   }
   return grants;
 }
@@ -28,12 +28,12 @@ std::vector<Handshake::Number> Handshake::expect(std::span<const Group* const> g
 Handshake::Numbers Handshake::start(const Group& group) {
   Numbers numbers;
   for (const int peer : group.from) {
-    const std::uint32_t number = ++with(peer).received;
+    const std::uint32_t number = ++pair(peer).received;
     grant(peer, number, numbers.grants);
     numbers.arrived.push_back({peer, number});
   }
   for (const int peer : group.to) {
-    const std::uint32_t number = ++with(peer).sent;
+    const std::uint32_t number = ++pair(peer).sent;
     numbers.granted.push_back({peer, number});
     numbers.arrivals.push_back({peer, number});
   }
@@ -41,9 +41,9 @@ Handshake::Numbers Handshake::start(const Group& group) {
 }
 
 void Handshake::grant(int peer, std::uint32_t value, std::vector<Number>& grants) {
-  const std::uint32_t more = value - with(peer).granted;
+  const std::uint32_t more = value - pair(peer).granted;
   if (more == 0 || more > UINT32_MAX / 2) return;  // granted before
-  with(peer).granted = value;
+  pair(peer).granted = value;
   grants.push_back({peer, value});
 }
 

@@ -8,9 +8,9 @@ namespace longca {
 
 /// Sequence numbers by which ranks that write into each other's memory synchronise (a credit
 /// protocol; pure bookkeeping, no device). Each ordered pair of ranks counts its exchanges 1, 2, …,
-/// modulo 2³², on across passes. The receiver grants exchange n once its buffers may be
-/// overwritten; the sender signals n once everything has arrived. A number covers all smaller ones,
-/// so the words in memory only grow.
+/// modulo 2³², and never restarts. The receiver grants exchange n once its buffers may be
+/// overwritten; the sender signals n once all of its data has been written. A number implies all
+/// smaller ones, so the words in memory only grow.
 class Handshake {
  public:
   /// One exchange of this rank; each peer is listed once.
@@ -35,8 +35,8 @@ class Handshake {
 
   explicit Handshake(int ranks) : pairs_(static_cast<std::size_t>(ranks)) {}
 
-  /// Returns what can be granted before the first of these groups starts; they follow in this
-  /// order. For each peer, the groups before the first one that must not land early.
+  /// Returns what may be granted before the first of `groups`, which start in this order: to each
+  /// peer, all of its groups before the first that must not land early.
   std::vector<Number> expect(std::span<const Group* const> groups);
   /// Returns the numbers of the group that starts now, without grants that were given before.
   Numbers start(const Group& group);
@@ -47,7 +47,8 @@ class Handshake {
     std::uint32_t received = 0;  ///< in which the peer has written here
     std::uint32_t granted = 0;   ///< exchanges granted to the peer; at least `received`
   };
-  Pair& with(int peer) { return pairs_[static_cast<std::size_t>(peer)]; }
+  Pair& pair(int peer) { return pairs_[static_cast<std::size_t>(peer)]; }
+  /// Appends the grant unless it, or a later one, was given before.
   void grant(int peer, std::uint32_t value, std::vector<Number>& grants);
 
   std::vector<Pair> pairs_;  ///< by peer

@@ -17,7 +17,7 @@ std::int64_t distance(const void* from, const void* to) {
                                    reinterpret_cast<std::intptr_t>(from));
 }
 
-/// Appends `next` (one row) to `end` as its next row; false if it lies elsewhere.
+/// Appends `next` (one row) to `end` as its next row; false if the stride does not fit.
 bool append(Transfer& end, const Transfer& next, std::int64_t max_stride) {
   const std::int64_t stride = end.rows == 1 ? distance(end.data, next.data) : end.stride_bytes;
   if (stride < end.row_bytes || stride > max_stride) return false;
@@ -41,7 +41,7 @@ bool append(Push& push, const Push& next, std::int64_t max_stride) {
 
 std::vector<Push> join_pushes(const std::vector<Push>& pushes, std::int64_t max_stride) {
   std::vector<Push> joined;
-  bool open = false;  // the last push consists of contiguous messages
+  bool open = false;  // the last push is made of contiguous messages: another may join it
   for (const Push& push : pushes) {
     const bool flat = is_contiguous(push.from) && is_contiguous(push.to);
     const Push next = flat ? Push{as_row(push.from), as_row(push.to)} : push;

@@ -14,9 +14,9 @@ struct Push {
   Transfer to;  ///< mapped into the sender's address space
 };
 
-/// Joins consecutive pushes that one 2D copy can do: contiguous at both ends, to one peer, equal in
-/// bytes, at a constant stride between their own bytes and `max_stride`. K and V of the same tokens
-/// thus leave as one copy of two rows. Bytes and order stay the same.
+/// Joins consecutive pushes into 2D copies: contiguous at both ends, to one peer, of equal size, at
+/// a constant stride from that size to `max_stride` (bytes). K and V of the same tokens thus leave
+/// as one copy of two rows. Bytes and order stay the same.
 std::vector<Push> join_pushes(const std::vector<Push>& pushes, std::int64_t max_stride);
 
 /// Whether the rows of a transfer have no gaps between them.

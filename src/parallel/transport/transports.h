@@ -17,8 +17,8 @@ void check_cuda_transport(const std::string& transport);
 
 /// Sets environment variables that these transports need, unless the user has set them:
 /// CUDA_DEVICE_MAX_CONNECTIONS=32, so that a stream that waits for another rank does not block
-/// other streams; NCCL_NVLS_ENABLE=0, because multicast objects can outlive a killed process. Call
-/// before anything touches the GPU.
+/// other streams; NCCL_NVLS_ENABLE=0, because multicast objects can outlive a killed process. Must
+/// precede the first CUDA call.
 void set_transport_environment();
 
 /// Ok if this process can load NCCL, else `unavailable` with what to install. Touches no GPU and

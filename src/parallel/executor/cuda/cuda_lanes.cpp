@@ -31,12 +31,12 @@ class CudaLanes : public DeviceLanes {
 
   void begin(Stream stream) override {
     compute_ = static_cast<cudaStream_t>(stream);
-    ends_.record(compute_);
-    ends_.hold_up(communication_);
+    fork_join_.record(compute_);
+    fork_join_.hold_up(communication_);
   }
   void end() override {
-    ends_.record(communication_);
-    ends_.hold_up(compute_);
+    fork_join_.record(communication_);
+    fork_join_.hold_up(compute_);
   }
   Stream stream(Lane lane) override { return of(lane); }
 
@@ -57,7 +57,7 @@ class CudaLanes : public DeviceLanes {
 
   cudaStream_t compute_ = nullptr;  ///< the caller's stream
   cudaStream_t communication_ = nullptr;
-  CudaEvent ends_;
+  CudaEvent fork_join_;
   std::vector<std::unique_ptr<CudaEvent>> marks_;  ///< by op; null where nothing waits
 };
 

@@ -7,8 +7,8 @@
 namespace longca {
 
 /// The compute lane is the caller's stream; the communication lane is a stream of its own with the
-/// highest priority, so that its copies and small kernels are scheduled first. An op that the other
-/// lane waits for records an event; the host never waits.
+/// highest priority, so that its copies and small kernels are scheduled first. The lanes wait for
+/// each other by events; the host never waits.
 std::unique_ptr<DeviceLanes> make_cuda_lanes();
 
 /// Records timed events before and after each op in its lane's stream.

@@ -11,10 +11,10 @@
 namespace longca {
 namespace {
 
-constexpr int kMost = static_cast<int>(StepMath::kMaxParts);
+constexpr int kMaxParts = static_cast<int>(StepMath::kMaxParts);
 constexpr int kThreads = 256;
-/// A thread takes so many neighbouring tokens of a head, whose lse values share a 32-byte sector,
-/// if enough threads remain to fill the device; else one.
+/// A thread takes kTokens neighbouring tokens of a head, whose lse values share a 32-byte sector,
+/// if there are at least kFewRows rows to fill the device; else one.
 constexpr std::uint32_t kTokens = 4;
 constexpr std::int64_t kFewRows = 1 << 19;
 /// Vectors of a row that a lane has in flight; the row's weights are computed once for all of them.
@@ -45,7 +45,7 @@ struct Rows {
 
 template <typename Part, typename Out>
 struct Merge {
-  std::array<Rows<Part>, kMost> parts;
+  std::array<Rows<Part>, kMaxParts> parts;
   int count = 0;
   Rows<float> accumulator;  ///< absent if without data
   Rows<Out> out;
@@ -59,7 +59,7 @@ struct Merge {
 
 /// The weights of the parts, and last of the accumulator, in a row.
 struct Weights {
-  float of[kMost + 1];
+  float of[kMaxParts + 1];
   float lse;
 };
 
@@ -67,26 +67,26 @@ template <typename Part, typename Out>
 __device__ Weights weigh(const Merge<Part, Out>& merge, std::int64_t token, std::uint32_t head) {
   Weights weights;
   const bool accumulates = merge.accumulator.data != nullptr;
-  float most = -INFINITY;
+  float max = -INFINITY;
 #pragma unroll
-  for (int i = 0; i <= kMost; ++i) {
-    if (i < kMost ? i >= merge.count : !accumulates) continue;
-    weights.of[i] = i < kMost ? *merge.parts[i % kMost].lse_of(token, head)
-                              : *merge.accumulator.lse_of(token, head);
-    most = fmaxf(most, weights.of[i]);
+  for (int i = 0; i <= kMaxParts; ++i) {
+    if (i < kMaxParts ? i >= merge.count : !accumulates) continue;
+    weights.of[i] = i < kMaxParts ? *merge.parts[i % kMaxParts].lse_of(token, head)
+                                  : *merge.accumulator.lse_of(token, head);
+    max = fmaxf(max, weights.of[i]);
   }
-  if (most == -INFINITY) most = 0;  // no key in any part: all weights and the sum become 0
+  if (max == -INFINITY) max = 0;  // no key in any part: all weights and the sum become 0
   float sum = 0;
 #pragma unroll
-  for (int i = 0; i <= kMost; ++i) {
-    if (i < kMost ? i >= merge.count : !accumulates) continue;
-    weights.of[i] = expf(weights.of[i] - most);
+  for (int i = 0; i <= kMaxParts; ++i) {
+    if (i < kMaxParts ? i >= merge.count : !accumulates) continue;
+    weights.of[i] = expf(weights.of[i] - max);
     sum += weights.of[i];
   }
   const float scale = sum == 0 ? 0 : 1 / sum;
 #pragma unroll
   for (float& weight : weights.of) weight *= scale;
-  weights.lse = most + logf(sum);
+  weights.lse = max + logf(sum);
   return weights;
 }
 
@@ -122,13 +122,13 @@ __global__ void __launch_bounds__(kThreads)
       const std::uint32_t left = merge.vectors - begin;
       Vector<float, kWidth> sums[kPerLane] = {};
 #pragma unroll
-      for (int i = 0; i < kMost; ++i) {
+      for (int i = 0; i < kMaxParts; ++i) {
         if (i >= merge.count) continue;
         add_weighted<Part, kWidth>(sums, weights.of[i], merge.parts[i].row(token, head) + offset,
                                    lane, lanes, left);
       }
       if (merge.accumulator.data != nullptr) {
-        add_weighted<float, kWidth>(sums, weights.of[kMost],
+        add_weighted<float, kWidth>(sums, weights.of[kMaxParts],
                                     merge.accumulator.row(token, head) + offset, lane, lanes, left);
       }
       Out* out = merge.out.row(token, head) + offset;
@@ -138,8 +138,8 @@ __global__ void __launch_bounds__(kThreads)
         if (v < left) store_rounded<Out, kWidth>(out + v * kWidth, sums[j]);
       }
     }
-    __syncwarp(
-        row_mask);  // the result's lse may alias the accumulator's: all lanes must have read it
+    // All lanes have read the accumulator's lse, which the result's may alias.
+    __syncwarp(row_mask);
     if (lane == 0) *merge.out.lse_of(token, head) = weights.lse;
   }
 }

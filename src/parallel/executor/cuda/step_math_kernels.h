@@ -19,10 +19,10 @@ void merge_partials(std::span<const Partial> parts, const Partial& accumulator, 
 void sum_tensors(std::span<const ConstTensorView> parts, const ConstTensorView& accumulator,
                  const TensorView& to, cudaStream_t stream);
 
-/// StepMath::total_all on the GPU in one launch (several if there are many parts): every row is
-/// read once from each part that reaches it, and written once. Returns the sums that it cannot do,
-/// with nothing queued for them: a tensor has gaps between rows or is not aligned to four elements,
-/// or more parts reach one row than a launch takes.
+/// StepMath::total_all on the GPU in one launch (several for many parts): every row is read once
+/// from each part that covers it, and written once. Returns the sums that it cannot do, with
+/// nothing queued for them: a tensor has gaps between rows or is not aligned to four elements, or
+/// more parts cover one row than a launch takes.
 [[nodiscard]] std::vector<const SumOfRows*> total_tensors(std::span<const SumOfRows> sums,
                                                           cudaStream_t stream);
 

@@ -17,7 +17,7 @@ class MpiError : public std::runtime_error {
 void check_mpi(int code, const char* call);
 
 /// How a rank waits: `eager` polls and only yields its core, for messages of a timed pass;
-/// `patient` backs off to sleeps of 1 ms, to leave the cores to a rank that is still verifying.
+/// `patient` backs off to sleeps of 1 ms, which leaves the cores to a rank that is still verifying.
 enum class Wait { eager, patient };
 void wait_until(Wait wait, const std::function<bool()>& done);
 /// `listener(true)` is called once a wait has lasted half a second, `listener(false)` when it ends.

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kTag = 1;
 constexpr int kReadyTag = 2;
-/// Messages of more bytes are polled without sleeping at both ends: MPI moves one fragment per
-/// call, so that sleeping in between limits them to about 100 MB/s.
+/// Larger messages (bytes) are polled without sleeping at both ends: MPI moves one fragment per
+/// call, so sleeps in between would limit them to about 100 MB/s.
 constexpr std::int64_t kLarge = std::int64_t{64} << 10;
 /// Max bytes of one MPI message, whose count is an int.
 constexpr std::int64_t kPiece = std::int64_t{1} << 30;
@@ -101,7 +101,7 @@ std::vector<std::string> MpiControl::gather(const std::string& text) {
 void MpiControl::send(int to, const void* data, std::int64_t bytes) {
   LONGCA_CHECK(to != rank_, "rank {} sends to itself", rank_);
   MPI_Request request = MPI_REQUEST_NULL;
-  if (bytes > kLarge) {  // the receiver may be late
+  if (bytes > kLarge) {  // sleeps until the receiver is ready; from then on both ends poll
     LONGCA_MPI(MPI_Irecv(nullptr, 0, MPI_BYTE, to, kReadyTag, comm_, &request));
     wait_for(request, Wait::patient);
   }

@@ -7,8 +7,8 @@
 
 namespace longca {
 
-/// This process among those that mpirun or srun started. The only door to MPI, so that nothing else
-/// includes its headers.
+/// This process among those that mpirun or srun started. Outside of this folder MPI is used through
+/// this class alone: nothing else includes mpi.h.
 class MpiWorld {
  public:
   /// Initialises MPI; at most once per process. MPI is finalised when this object and all made from
@@ -29,7 +29,7 @@ class MpiWorld {
   /// destroying it.
   std::unique_ptr<Communicator> make_communicator();
   /// `listener` is called on the waiting thread when this rank has waited half a second for others,
-  /// and again when it goes on: it tells which of two stalled ranks waits for the other.
+  /// and again when it continues: shows which of two stalled ranks waits for the other.
   static void on_long_wait(std::function<void(bool waits)> listener);
   /// Ends all processes of the launch with this exit code.
   [[noreturn]] static void abort(int code);

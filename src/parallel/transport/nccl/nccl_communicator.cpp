@@ -19,7 +19,7 @@
 namespace longca {
 namespace {
 
-/// The functions used, from the library that was loaded.
+/// The functions of the loaded library that are used here.
 struct NcclFunctions {
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
   decltype(&ncclCommInitRank) init_rank = nullptr;

@@ -31,7 +31,7 @@ struct Landing {
 };
 
 struct PeerGroup {
-  bool alone = false;
+  bool alone = false;  ///< TransferGroup::alone
   /// Signals each peer as soon as its own messages have arrived: for a group cast or reduce, where
   /// peers get different amounts. In an all-to-all every peer waits for the last message anyway.
   bool signals_each = false;
@@ -39,8 +39,8 @@ struct PeerGroup {
   Handshake::Group peers;
 };
 
-/// The peers of the transfers, each once, starting behind this rank, so that the ranks do not all
-/// push to the same peer at a time.
+/// The peers of the transfers, each once, starting with the next rank, so that the ranks do not all
+/// push to the same peer at once.
 std::vector<int> peers_of(const std::vector<Transfer>& transfers, int rank, int size) {
   std::vector<int> peers;
   for (int distance = 1; distance < size; ++distance) {
@@ -65,8 +65,8 @@ std::int64_t max_pitch() {
   return pitch;
 }
 
-/// The sequence numbers in every rank's memory: one cache line per peer, written by that peer and
-/// awaited by the owner.
+/// Addresses of the sequence numbers in every rank's memory: one cache line per peer, written by
+/// that peer and awaited by the owner.
 class Numbers {
  public:
   enum Kind : std::uint8_t { kArrived, kGranted, kBarrier };
@@ -104,7 +104,7 @@ class PeerCommunicator : public Communicator {
         numbers_(memory_, control),
         max_pitch_(max_pitch()),
         handshake_(control.size()),
-        prepared_(static_cast<std::size_t>(control.size())) {}
+        counts_(static_cast<std::size_t>(control.size())) {}
 
   std::string name() const override { return "peer"; }
   int rank() const override { return control_.rank(); }
@@ -124,8 +124,8 @@ class PeerCommunicator : public Communicator {
         group.pattern == Pattern::group_cast || group.pattern == Pattern::group_reduce;
     prepared.peers = {peers_of(group.sends, rank(), size()),
                       peers_of(group.receives, rank(), size()), group.lands_early};
-    for (const int peer : prepared.peers.to) ++with(peer).sends;
-    for (const int peer : prepared.peers.from) ++with(peer).receives;
+    for (const int peer : prepared.peers.to) ++counts(peer).sends;
+    for (const int peer : prepared.peers.from) ++counts(peer).receives;
     for_each_pair(control_, [&](int peer, bool first) {
       if (first) send_landings(group, peer);
       receive_landings(group, peer, prepared);
@@ -168,12 +168,12 @@ class PeerCommunicator : public Communicator {
   }
 
  private:
-  /// Counts the prepared exchanges with one peer.
-  struct Pair {
+  /// The number of prepared exchanges with one peer.
+  struct Counts {
     std::uint32_t sends = 0;
     std::uint32_t receives = 0;
   };
-  Pair& with(int peer) { return prepared_[static_cast<std::size_t>(peer)]; }
+  Counts& counts(int peer) { return counts_[static_cast<std::size_t>(peer)]; }
 
   void queue(Numbers::Kind kind, const std::vector<Handshake::Number>& signalled,
              const std::vector<Handshake::Number>& awaited, cudaStream_t stream) {
@@ -184,16 +184,18 @@ class PeerCommunicator : public Communicator {
     queue_values(values_, stream);
   }
 
+  /// Tells `peer` where its messages of this group land.
   void send_landings(const TransferGroup& group, int peer) {
     for (const Transfer& receive : group.receives) {
       if (receive.peer != peer) continue;
       const std::int64_t extent = (receive.rows - 1) * receive.stride_bytes + receive.row_bytes;
       const Landing landing{memory_.place_of(receive.data, extent), receive.rows, receive.row_bytes,
-                            receive.stride_bytes, with(peer).receives};
+                            receive.stride_bytes, counts(peer).receives};
       control_.send(peer, &landing, sizeof(landing));
     }
   }
 
+  /// Learns where this rank's messages land at `peer`, and makes the pushes.
   void receive_landings(const TransferGroup& group, int peer, PeerGroup& prepared) {
     for (const Transfer& send : group.sends) {
       if (send.peer != peer) continue;
@@ -202,9 +204,9 @@ class PeerCommunicator : public Communicator {
       LONGCA_CHECK(landing.rows == send.rows && landing.row_bytes == send.row_bytes,
                    "rank {} sends {} rows of {} bytes, and rank {} receives {} of {}", rank(),
                    send.rows, send.row_bytes, peer, landing.rows, landing.row_bytes);
-      LONGCA_CHECK(landing.exchange == with(peer).sends,
+      LONGCA_CHECK(landing.exchange == counts(peer).sends,
                    "exchange {} of rank {} with rank {} is that one's exchange {}",
-                   with(peer).sends, rank(), peer, landing.exchange);
+                   counts(peer).sends, rank(), peer, landing.exchange);
       prepared.pushes.push_back({send,
                                  {peer, memory_.address(peer, landing.place), landing.rows,
                                   landing.row_bytes, landing.stride_bytes}});
@@ -212,7 +214,7 @@ class PeerCommunicator : public Communicator {
   }
 
   /// Queues the pushes and returns the arrivals that are yet to be signalled. A copy engine needs
-  /// about 5 µs between two pushes: hidden behind computing, else one kernel writes them all.
+  /// about 5 µs between two pushes: computing hides that; in a group alone one kernel writes all.
   std::vector<Handshake::Number> queue_pushes(const PeerGroup& group,
                                               const std::vector<Handshake::Number>& arrivals,
                                               cudaStream_t stream) {
@@ -260,9 +262,9 @@ class PeerCommunicator : public Communicator {
   std::int64_t max_pitch_;
   std::vector<PeerGroup> groups_;
   Handshake handshake_;
-  std::vector<Pair> prepared_;  ///< by peer
+  std::vector<Counts> counts_;  ///< by peer
   std::uint32_t barriers_ = 0;
-  std::vector<StreamValue> values_;
+  std::vector<StreamValue> values_;  ///< reused by each call that queues some
 };
 
 }  // namespace

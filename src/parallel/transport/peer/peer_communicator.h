@@ -13,8 +13,8 @@ namespace longca {
 ///   - the receiver writes an exchange's number to its senders once its stream has reached the
 ///     point where its buffers may be overwritten;
 ///   - the sender waits for the numbers of all its receivers, pushes its messages one by one, and
-///     writes the number to each receiver behind the data;
-///   - the receiver waits for these.
+///     writes the number to each receiver after the data;
+///   - the receiver's stream waits for the numbers of all its senders.
 /// An exchange between two ranks is one group on both sides (checked by `prepare`). All ranks start
 /// groups in the same order, on one stream at a time. Collective.
 std::unique_ptr<Communicator> make_peer_communicator(RankControl& control);

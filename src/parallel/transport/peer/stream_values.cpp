@@ -12,8 +12,8 @@ namespace {
 
 using BatchMemOp = decltype(&cuStreamBatchMemOp);
 
-/// From the driver that the runtime has loaded: the program is not linked to it, so that it starts
-/// on machines without one.
+/// Looks the function up in the driver that the runtime has loaded: the program is not linked to
+/// libcuda, so that it starts on machines without a driver.
 BatchMemOp find_batch_mem_op() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};
