@@ -35,7 +35,7 @@ double merge_seconds(const Platform& platform, const HeadShape& shape, double ro
   return memory_seconds(platform, 3 * shape.row_bytes()) * rows;
 }
 
-/// A sum is read; of an own key its rounded value is written too.
+/// Every sum is read; for own keys the rounded value is also written.
 double rounding_seconds(const Platform& platform, const HeadShape& shape, double own_keys,
                         double arriving_keys) {
   const double sum = shape.key_sum_bytes() / shape.key_bytes();
@@ -43,7 +43,8 @@ double rounding_seconds(const Platform& platform, const HeadShape& shape, double
          ((sum + 1) * own_keys + sum * arriving_keys) * memory_seconds(platform, shape.key_bytes());
 }
 
-/// Scaled from the memory's rate: plans whose times tie depend on every bit of it.
+/// Written as a multiple of memory_seconds: the choice between plans of equal time depends on the
+/// last bit of the result.
 double row_term_seconds(const Platform& platform, const HeadShape& shape, double rows) {
   return 2 * memory_seconds(platform, shape.row_bytes()) * rows * platform.memory.bytes_per_second /
          platform.kernel.backward.row_term_bytes_per_second;

@@ -5,22 +5,23 @@
 
 namespace longca::cost {
 
-/// An exchange that nothing covers.
+/// Seconds of an exchange that nothing overlaps.
 double transfer_seconds(const Platform& platform, double bytes, double messages);
 
-/// The exchanges of a backward pass: keys before the rows that see them, their gradients after.
-/// Both 0 where nothing travels.
+/// The exchanges of a backward pass, in seconds: `fetch` brings keys before the rows that see them,
+/// `reduce` returns their gradients after. Both 0 where nothing travels.
 struct ExchangeSeconds {
   double fetch = 0;
   double reduce = 0;
 };
 
-/// So many keys fetched, and gradients of so many reduced.
+/// The exchanges that fetch so many keys and reduce the gradients of so many.
 ExchangeSeconds exchange_seconds(const Platform& platform, const HeadShape& shape,
                                  double fetched_keys, double fetched_messages, double reduced_keys,
                                  double reduced_messages);
 
-/// What an exchange among `devices` costs although a kernel covers it.
+/// The seconds that an exchange of `exchange` seconds among `devices` still costs where a kernel
+/// overlaps it.
 double covered_seconds(const Platform& platform, std::int64_t devices, double exchange);
 
 }  // namespace longca::cost

@@ -107,7 +107,7 @@ class FieldReader {
     }
   }
 
-  /// Makes those parts that the page has keys of.
+  /// Creates the optional parts of which the page has keys.
   void make_optional_parts(Platform& platform) const {
     for (const auto& [name, node] : leaves_) {
       const std::size_t dot = name.find('.');
@@ -158,7 +158,7 @@ class FieldReader {
     }
   }
 
-  /// Null, and noted as missing, if the page has no such key.
+  /// The node of a key; null, and noted as missing, if the page lacks it.
   const toml::node* find(const std::string& name, std::string_view expected) {
     known_.push_back(name);
     const auto it = leaves_.find(name);
@@ -179,7 +179,7 @@ class FieldReader {
     return *value;
   }
 
-  /// A key that is not known comes before one that is missing: it may be that one, misspelt.
+  /// An unknown key is reported before a missing one: it may be that one, misspelt.
   void check_unknown() const {
     if (!leaves_.empty()) {
       const auto& [name, node] = *leaves_.begin();
@@ -191,7 +191,7 @@ class FieldReader {
   std::string path_;
   std::map<std::string, const toml::node*> leaves_;  ///< those not yet taken
   std::vector<std::string> known_;
-  std::string missing_;  ///< a sentence on the first key that is
+  std::string missing_;  ///< a sentence about the first missing key
   std::string section_;
   toml::source_region end_;
 };

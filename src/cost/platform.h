@@ -9,8 +9,8 @@
 
 namespace longca::cost {
 
-/// In all of these: `measured` says where and how the figures were; platform_fields.h says what
-/// each figure means.
+/// In all of these structs `measured` says where and how the figures were measured;
+/// platform_fields.h says what each figure means.
 struct DeviceSize {
   std::string measured;
   std::int64_t sms = 0;
@@ -21,14 +21,14 @@ struct DeviceSize {
 
 struct MemoryRate {
   std::string measured;
-  /// Of passes over results in device memory, reads and writes together.
+  /// Rate of passes over results in device memory, reads and writes together.
   double bytes_per_second = 0;
-  double seconds_per_copy = 0;  ///< of one copy more, however short
+  double seconds_per_copy = 0;  ///< of each further copy, however short
 
   bool operator==(const MemoryRate&) const = default;
 };
 
-/// Exchanges between the devices of a node. Each direction has the whole rate.
+/// Exchanges between the devices of a node. Each direction has the full rate.
 struct LinkRates {
   std::string measured;
   double bytes_per_second = 0;
@@ -39,12 +39,12 @@ struct LinkRates {
   bool operator==(const LinkRates&) const = default;
 };
 
-/// The devices that the fast links join, and how exchanges slow down the kernels beside them.
+/// The devices that the fast links join, and how exchanges slow down concurrent kernels.
 struct NodeSize {
   std::string measured;
   std::int64_t gpus = 0;
-  /// What an exchange costs although a kernel covers it, as a part of its own time: within a node,
-  /// and where links between nodes take part.
+  /// What an exchange costs even where a kernel overlaps it, as a fraction of its own time: within
+  /// a node, and where links between nodes take part.
   double covered_cost_within = 0;
   double covered_cost_across = 0;
 
@@ -132,8 +132,8 @@ struct SliceCycles {
   bool operator==(const SliceCycles&) const = default;
 };
 
-/// A call's time falls behind that of full clocks where calls go on long enough for the device to
-/// reach its power limit: T becomes T · (1 + share · T² / (T² + seconds²)).
+/// Slowdown of runs long enough for the device to reach its power limit: T seconds at full clocks
+/// become T · (1 + slowed_share · T² / (T² + slowed_seconds²)).
 struct PowerLimit {
   double slowed_share = 0;
   double slowed_seconds = 0;
@@ -145,7 +145,7 @@ struct PowerLimit {
   bool operator==(const PowerLimit&) const = default;
 };
 
-/// What a forward call of slice takes, given the cycles of its CTAs.
+/// The time of a forward call of slice, given the cycles of its CTAs.
 struct ForwardCall {
   std::string measured;
   double cycles_per_second = 0;
@@ -194,20 +194,20 @@ struct MmaTiles {
 struct ProductRates {
   std::string measured;
   double burst_flops_per_second = 0;
-  double sustained_flops_per_second = 0;  ///< back to back, clocks fallen as far as they do
+  double sustained_flops_per_second = 0;  ///< back to back, at the clocks reached then
 
   bool operator==(const ProductRates&) const = default;
 };
 
-/// Kernels that do nothing, queued behind each other.
+/// Empty kernels, queued one after the other.
 struct LaunchRates {
   std::string measured;
-  double seconds_per_kernel = 0;  ///< of one kernel more
+  double seconds_per_kernel = 0;  ///< of each further kernel
 
   bool operator==(const LaunchRates&) const = default;
 };
 
-/// A pass of one kernel: its cells are those allowed and keys_per_row more for each row.
+/// A pass of one kernel. Its cells are the allowed ones plus keys_per_row for each row.
 struct KernelPassRates {
   std::string measured;
   double flops_per_second = 0;
@@ -232,10 +232,9 @@ struct MessageTimes {
   bool operator==(const MessageTimes&) const = default;
 };
 
-/// The rates of a kind of machine, by which planners weigh one plan against another. Data from a
-/// page of configs/platforms/, where every figure has its unit and says how it was measured. All
-/// numbers are finite and above 0. The last five members are parts that a page may lack; `longca
-/// calibrate` writes them.
+/// The rates of a kind of machine, by which planners compare plans. Data from a page of
+/// configs/platforms/, where every figure has its unit and says how it was measured. All numbers
+/// are finite and above 0. A page may lack the last five members; `longca calibrate` writes them.
 struct Platform {
   std::string name;
   std::string description;
@@ -253,8 +252,8 @@ struct Platform {
   std::optional<LaunchRates> launch;
   std::map<std::string, OneKernelRates> rates;   ///< by kernel
   std::map<std::string, MessageTimes> messages;  ///< by transport and pattern: "mpi.ring"
-  /// By the dotted key of a figure that `longca calibrate` measured: how far a round, in processes
-  /// of its own, was from it at most, as a part of the figure.
+  /// By the dotted key of a figure that `longca calibrate` measured: the largest deviation of a
+  /// round (in processes of its own) from it, as a fraction of the figure.
   std::map<std::string, double> spread;
 
   bool operator==(const Platform&) const = default;
@@ -268,21 +267,22 @@ Platform parse_platform(std::string_view toml, std::string_view path);
 /// The page of a platform: parse_platform of it gives the same platform.
 std::string to_toml(const Platform& platform);
 
-/// Its figures by their dotted keys, "memory.bytes_per_second", in the order of the page.
+/// A figure of a platform by its dotted key: "memory.bytes_per_second".
 struct Figure {
   std::string key;
   double value = 0;
 };
+/// All figures of a platform, in the order of its page.
 std::vector<Figure> figures_of(const Platform& platform);
 
 /// The platform `name` of configs/platforms/, whose pages are part of the program, or that of the
 /// file `name` if it ends in ".toml". Throws InputError that suggests the nearest name.
 Platform load_platform(const std::string& name);
 
-/// Of the platforms that load_platform finds by name, in order.
+/// The names that load_platform finds, in order.
 std::vector<std::string> platform_names();
 
-/// "h200": what planners take where no other is given.
+/// "h200": what planners use where no other is given.
 const Platform& default_platform();
 
 /// The platform whose page names this card ("NVIDIA H100 80GB HBM3"); default_platform() if none

@@ -184,7 +184,7 @@ void visit_pass_rates(const std::string& section, const char* meaning, AnyRates&
   visit.field("seconds_per_call", "Time of a call, beside its cells.", rates->seconds_per_call);
 }
 
-/// The same for the parts that a page may lack, those that this platform has.
+/// The same for those optional parts that this platform has.
 template <typename AnyPlatform, typename Visitor>
 void visit_optional_fields(AnyPlatform& platform, Visitor&& visit) {
   if (platform.product) {

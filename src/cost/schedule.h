@@ -33,8 +33,8 @@ class ListSchedule {
   Time end_{};
 };
 
-/// The calls of a rank whose rows are divided: those that see own keys only run before and after
-/// the joint ones, which need keys of other ranks.
+/// The calls of a rank whose rows are divided, in seconds: rows that see own keys only run before
+/// and after the joint ones, which need keys of other ranks.
 struct RowSchedule {
   double before = 0;
   double row_terms = 0;  ///< a part of the calls that needs no keys and comes before all of them
@@ -42,14 +42,14 @@ struct RowSchedule {
   double after = 0;
 };
 
-/// When these end, in seconds: the first calls cover the fetch, the last ones the reduction.
+/// When these end, in seconds: the first calls overlap the fetch, the last ones the reduction.
 inline double end_by_rows(const RowSchedule& calls, const ExchangeSeconds& exchange) {
   return std::max(calls.before + calls.row_terms, exchange.fetch) - calls.row_terms + calls.joint +
          std::max(calls.after, exchange.reduce);
 }
 
-/// When a rank ends whose keys are divided: own keys in two halves, which cover the fetch and the
-/// reduction, the keys of others between them.
+/// When a rank ends whose keys are divided, in seconds: own keys in two halves, which overlap the
+/// fetch and the reduction, the keys of others between them.
 inline double end_by_keys(double own_half, double others, const ExchangeSeconds& exchange) {
   return std::max(own_half, exchange.fetch) + others + std::max(own_half, exchange.reduce);
 }

@@ -8,11 +8,11 @@
 namespace longca {
 namespace {
 
-/// Fewer are the seams of a mask of windows, say, and not documents.
+/// Fewer parts are taken for seams (of a mask of windows, say), not for documents.
 constexpr std::size_t kFewParts = 6;
 
-/// The tokens that cells of the band hold together, from the least to the largest of a query and a
-/// key that do not stand at the same place; empty where there is no such cell.
+/// The smallest range with all queries and keys of the band's cells off the diagonal, which must
+/// not be cut apart; empty if there are none.
 Range span_of(const Band& band) {
   const Range rows = band.rows();
   if (rows.empty()) return {};
@@ -37,7 +37,7 @@ std::vector<Range> spans_of(const Mask& mask, std::int64_t longest) {
   return spans;
 }
 
-/// Spans that share a token, and the runs between them, as one part each.
+/// Each group of overlapping spans, and each run between them, as one part.
 std::vector<Range> parts_of(const std::vector<Range>& spans, std::int64_t tokens) {
   std::vector<Range> parts;
   for (const Range span : spans) {
@@ -92,7 +92,8 @@ double AtomAreas::area(Range rows) const {
   return static_cast<double>(mask_.area_in(0, rows, {0, mask_.k_tokens()}));
 }
 
-AtomPart AtomAreas::end_of(const AtomPart& part, double excess, double filling, std::int64_t most) {
+AtomPart AtomAreas::end_of(const AtomPart& part, double excess, double filling,
+                           std::int64_t max_tokens) {
   const std::int64_t origin = atoms_[part.atom].tokens.begin;
   const double* sums = areas_until(part.atom).data();
   const std::int64_t first = (part.tokens.begin - origin) / grain_;
@@ -102,7 +103,7 @@ AtomPart AtomAreas::end_of(const AtomPart& part, double excess, double filling, 
     return excess - (sums[last] - sums[from] - filling * static_cast<double>(tokens(from)));
   };
   std::int64_t from = last - 1;
-  while (from > first && missing(from) > 0 && tokens(from - 1) <= most) --from;
+  while (from > first && missing(from) > 0 && tokens(from - 1) <= max_tokens) --from;
   if (from + 1 < last && -missing(from) > missing(from + 1)) ++from;
   return {{origin + from * grain_, part.tokens.end}, sums[last] - sums[from], part.atom};
 }

@@ -12,21 +12,22 @@ namespace longca {
 /// Cuts the token axis of a square mask without block lists into the smallest parts across whose
 /// borders no query sees a key, in either direction. Ascending, together all tokens; each packed
 /// document is one part, whatever made the mask. Where that gives a single part, slices longer than
-/// half of the tokens are ignored: their keys, as of a question that all documents share, are seen
-/// by most CP ranks wherever tokens are.
+/// half of the tokens are ignored: most CP ranks see their keys (of a question that all documents
+/// share, say) under any partition.
 ///
-/// Parts of fewer than `min_tokens` tokens are joined with the next; so are neighbouring tokens
-/// that see nothing but themselves.
+/// Neighbouring parts that are both shorter than `min_tokens` tokens are joined; so are
+/// neighbouring tokens that see nothing but themselves.
 std::vector<Range> mask_atoms(const Mask& mask, std::int64_t min_tokens);
 
-/// Consecutive tokens of one atom of a mask, and the cells of their rows.
+/// Consecutive tokens of one atom, and the area (allowed cells) of their rows.
 struct AtomPart {
   Range tokens;
   double area = 0;
   std::size_t atom = 0;
 };
 
-/// The atoms of a mask, and where they may be cut: at multiples of a grain from an atom's begin.
+/// The atoms of a mask and the areas of their rows. Atoms may be cut at multiples of a grain
+/// (tokens) from their begin.
 class AtomAreas {
  public:
   /// `atoms`: ascending. The mask must outlive this.
@@ -39,9 +40,9 @@ class AtomAreas {
   /// The area of rows of an atom; interpolated where they begin or end within a grain.
   double about_area(std::size_t atom, Range rows);
 
-  /// The end of a part that has about `excess` cells more than `filling` per token: at most `most`
-  /// tokens, and at least a grain if the part has one.
-  AtomPart end_of(const AtomPart& part, double excess, double filling, std::int64_t most);
+  /// The end of `part` with about `excess` cells more than `filling` per token: at most
+  /// `max_tokens` tokens, but at least a grain, or the part if it is shorter.
+  AtomPart end_of(const AtomPart& part, double excess, double filling, std::int64_t max_tokens);
 
  private:
   const std::vector<double>& areas_until(std::size_t atom);

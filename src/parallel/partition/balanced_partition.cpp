@@ -13,13 +13,13 @@ namespace {
 
 /// Shorter chunks are not tried once the areas differ by no more than this.
 constexpr double kGoodImbalance = 1.02;
-/// A CP rank has at least these chunks to balance with, however short; more only while a chunk
-/// fills a kernel's tile, or where waiting for the slowest would cost more than part-filled tiles.
+/// Up to so many chunks per CP rank are tried however short they get; more only while a chunk fills
+/// a kernel's tile, or where waiting for the slowest would cost more than part-filled tiles.
 constexpr int kFewChunks = 8;
 constexpr std::int64_t kTileTokens = 128;
 constexpr double kPoorImbalance = 1.5;
 constexpr std::int64_t kMinTokens = 32;
-/// What bringing neighbours together may cost.
+/// The largest area, over the mean, that bringing neighbours together may cause.
 constexpr double kNeighbourImbalance = 1.005;
 constexpr int kNeighbourPasses = 3;
 
@@ -29,8 +29,8 @@ bool is_one_full_slice(const Mask& mask) {
          slices[0] == MaskSlice{0, mask.q_tokens(), 0, mask.k_tokens(), MaskSliceType::full};
 }
 
-/// Area of each chunk's queries, summed over heads. Kept blocks are counted, not measured: the
-/// lists of a mask of 1M tokens have 10^8 entries, and the mean over them is as good here.
+/// Area of each chunk's queries, summed over heads. Kept blocks count with their mean size: the
+/// lists of a mask of 1M tokens have 10^8 entries, and exact areas would gain nothing.
 class ChunkAreas {
  public:
   explicit ChunkAreas(const Mask& mask) : mask_(mask) {
@@ -79,10 +79,10 @@ class ChunkAreas {
   }
 
   const Mask& mask_;
-  std::vector<double> row_areas_;  ///< per query block, of one of its rows
+  std::vector<double> row_areas_;  ///< area of a single row, per query block
 };
 
-/// Who has which chunk, while it is being improved.
+/// The owner of each chunk, and the search that improves it.
 class Partition {
  public:
   Partition(std::vector<double> areas, int cp_ranks)
@@ -139,11 +139,11 @@ class Partition {
     load(cp_rank) += area(chunk);
   }
 
-  /// R. L. Graham's rule, with room for as many chunks at every CP rank.
+  /// R. L. Graham's longest-first rule, with equally many chunks (±1) for every CP rank.
   void longest_first() {
     std::vector<int> order(areas_.size());
     std::iota(order.begin(), order.end(), 0);
-    // Of equal chunks the last first: then causal masks are assigned as zigzag.
+    // Of equal chunks the last comes first: causal masks then become zigzag.
     std::sort(order.begin(), order.end(),
               [&](int a, int b) { return area(a) != area(b) ? area(a) > area(b) : a > b; });
     const std::size_t base = areas_.size() / chunks_.size();
@@ -161,7 +161,7 @@ class Partition {
     }
   }
 
-  /// Swaps between the CP rank with most and the one with least, while that helps.
+  /// Swaps chunks between the most and the least loaded CP rank while that helps.
   void lower_the_largest() {
     for (std::size_t round = 0; round < 2 * chunks_.size(); ++round) {
       const auto [min, max] = std::minmax_element(loads_.begin(), loads_.end());
@@ -212,8 +212,8 @@ class Partition {
            static_cast<int>(owner(chunk + 1) == cp_rank);
   }
 
-  /// Brings `wanted` to the CP rank of `chunk`, its neighbour, for the first chunk of that
-  /// CP rank by whose going more neighbours are together. Returns whether there was one.
+  /// Brings `wanted` to the CP rank of its neighbour `chunk`, in exchange for the first chunk there
+  /// with which more neighbours end up together. Returns whether there was one.
   bool fetch_neighbour(int chunk, int wanted, double limit) {
     const int p = owner(chunk);
     const int q = owner(wanted);

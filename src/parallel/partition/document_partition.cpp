@@ -14,25 +14,25 @@
 namespace longca {
 namespace {
 
-/// All of these bound the search, and none is a rate of a machine. Partitions whose areas exceed
-/// the mean by no more than this are compared by their price.
+/// These constants bound the search; none is a rate of a machine. Partitions whose areas exceed the
+/// mean by no more than this are compared by price.
 constexpr double kGoodImbalance = 1.02;
 
-/// So many CP ranks get fewer rules: they take longer, and long documents are cut for them in any
-/// case.
+/// From so many CP ranks on fewer rules are tried: each takes longer, and long documents are cut in
+/// any case.
 constexpr int kMany = 17;
 constexpr int kVeryMany = 257;
 constexpr std::array kOvershoots = {0.8, 0.5, 0.3, 0.2, 0.12, 0.07, 0.04, 0.02, 0.01};
 constexpr std::array kOvershootsOfMany = {0.12, 0.05, 0.02, 0.01};
 
 constexpr std::int64_t kTileTokens = 128;
-/// Atoms are cut in whole tiles, in less where a tile has more than this of a CP rank's area.
+/// Atoms are cut in whole tiles; finer where a tile has more than this share of a CP rank's area.
 constexpr double kGrainShare = 0.04;
 constexpr std::int64_t kMinGrain = 16;
 /// Bounds the number of parts.
 constexpr std::int64_t kMaxAtoms = 16384;
 
-/// The grain for a mask.
+/// The grain at which atoms are cut, in tokens.
 std::int64_t grain_of(const Mask& mask, const std::vector<Range>& atoms, int cp_ranks) {
   double area = 0;
   double densest = 0;
@@ -52,7 +52,7 @@ std::int64_t grain_of(const Mask& mask, const std::vector<Range>& atoms, int cp_
   return grain;
 }
 
-/// Per overshoot; tried until a finer one finds nothing better.
+/// Rules to try, per overshoot; the search ends where a smaller overshoot finds nothing better.
 std::vector<std::vector<AssignmentRule>> rules_for(int cp_ranks) {
   std::vector<std::vector<AssignmentRule>> rules;
   if (cp_ranks >= kVeryMany) return {{{0.02, 0.5, true}}};
@@ -76,8 +76,7 @@ double allowed_imbalance(int cp_ranks, PartitionAim aim) {
   return may_drift ? 1 + kMaxDrift : kGoodImbalance;
 }
 
-/// The cheapest of the partitions of good balance, else the one of best balance; over few CP ranks
-/// it is rebalanced.
+/// The cheapest well-balanced partition, else the best-balanced one; rebalanced over few CP ranks.
 PricedPartition best_partition(AtomAreas& atoms, int cp_ranks, const PartitionCost& cost,
                                PartitionAim aim) {
   PricedPartition best;

@@ -12,11 +12,11 @@
 namespace longca {
 namespace {
 
-/// The shortest parts, up to this share of the tokens, wait until the areas are equal.
+/// The shortest parts, up to this fraction of the tokens, are held back until after `rebalance`.
 constexpr double kKeptBack = 0.05;
-/// How often the CP ranks are put in order anew while parts are assigned.
+/// How often the CP ranks are sorted again by need while parts are assigned.
 constexpr std::size_t kEpochs = 16;
-/// So many CP ranks are looked at for a part.
+/// CP ranks tried for one part.
 constexpr std::size_t kMaxTries = 4;
 
 class PartAssigner {
@@ -29,7 +29,7 @@ class PartAssigner {
         cp_rank_tokens_(static_cast<double>(packing.tokens()) / packing.cp_ranks()) {}
 
   void run() {
-    for (int part = 0; part < packing_.parts(); ++part) await(part);
+    for (int part = 0; part < packing_.parts(); ++part) count_unassigned(part);
     std::vector<int> order = by_weight();
     const std::vector<int> shortest = take_shortest(order);
     std::vector<int> later = partition(order);
@@ -44,8 +44,8 @@ class PartAssigner {
   static constexpr double kLongFirst = 1e9;
   using Queue = std::priority_queue<Entry>;
 
-  /// The long parts come first, the densest ahead. The others count by their part of a CP rank's
-  /// share, of area or of tokens, whichever is more.
+  /// Larger weights are assigned first: long parts by density, then the others by their fraction of
+  /// a CP rank's area or tokens, whichever is larger.
   double weight(int part) const {
     const double area = packing_.area(part) / std::max(packing_.share(), 1.0);
     if (is_long(part)) return kLongFirst + area / static_cast<double>(packing_.size(part));
@@ -61,7 +61,7 @@ class PartAssigner {
     return order;
   }
 
-  /// Takes the last ones off `order`.
+  /// Removes the last, shortest parts from `order` and returns them.
   std::vector<int> take_shortest(std::vector<int>& order) const {
     auto budget = static_cast<std::int64_t>(kKeptBack * static_cast<double>(packing_.tokens()));
     const auto longest = static_cast<std::int64_t>(cp_rank_tokens_) / kGrainsPerCpRank;
@@ -80,15 +80,15 @@ class PartAssigner {
            (!only_dense_ || density * cp_rank_tokens_ > packing_.share());
   }
 
-  void await(int part, double sign = 1) {
+  void count_unassigned(int part, double sign = 1) {
     if (is_long(part)) return;
-    awaited_area_ += sign * packing_.area(part);
-    awaited_tokens_ += sign * static_cast<double>(packing_.size(part));
+    unassigned_area_ += sign * packing_.area(part);
+    unassigned_tokens_ += sign * static_cast<double>(packing_.size(part));
   }
 
   void set_filling() {
-    packing_.set_filling(awaited_tokens_ >= 1 ? std::max(awaited_area_, 0.0) / awaited_tokens_
-                                              : 0.0);
+    packing_.set_filling(
+        unassigned_tokens_ >= 1 ? std::max(unassigned_area_, 0.0) / unassigned_tokens_ : 0.0);
   }
 
   Queue by_need() const {
@@ -99,8 +99,8 @@ class PartAssigner {
     return Queue(std::less<Entry>(), std::move(entries));
   }
 
-  /// Each part to the CP rank that needs it most, or what that one needs of its end. Returns the
-  /// parts that fitted nowhere.
+  /// Gives each part to the CP rank that needs it most, or cuts off the end that this one needs.
+  /// Returns the parts that fitted nowhere.
   std::vector<int> partition(const std::vector<int>& order) {
     Queue waiting;
     for (const int part : order) waiting.emplace(weight(part), -part);
@@ -110,14 +110,14 @@ class PartAssigner {
     for (std::size_t i = 0; !waiting.empty(); ++i) {
       const int part = -waiting.top().second;
       waiting.pop();
-      await(part, -1);
+      count_unassigned(part, -1);
       if (i % epoch == 0) {
         set_filling();
         needs = by_need();
       }
       const Outcome outcome = assign_one(part, needs);
       if (outcome == Outcome::assigned) continue;
-      await(part);
+      count_unassigned(part);
       if (outcome == Outcome::cut) {
         waiting.emplace(weight(part), -part);
       } else {
@@ -155,6 +155,7 @@ class PartAssigner {
     return outcome;
   }
 
+  /// Whether CP rank p has the tokens free and would exceed its need by the overshoot at most.
   bool may_have_whole(int p, int part) const {
     if (packing_.free_tokens(p) < packing_.size(part)) return false;
     return packing_.area(part) <= overshoot_ ||
@@ -171,8 +172,8 @@ class PartAssigner {
     return order;
   }
 
-  /// Gives away what fitted nowhere, the longest first: whole if one CP rank can pass as
-  /// many tokens on as it lacks, else cut for those with most free tokens.
+  /// Assigns the parts that fitted nowhere: whole if a CP rank can pass on as many tokens as it
+  /// lacks room for, else cut among those with most free tokens.
   void fill(const std::vector<int>& parts) {
     std::vector<int> cut;
     for (const int part : parts) {
@@ -191,6 +192,7 @@ class PartAssigner {
     }
   }
 
+  /// Passes tokens on from one CP rank until the part fits there, and gives it; false if none can.
   bool fit_whole(int part) {
     const std::vector<int> order = by_free_tokens();
     return std::any_of(order.begin(), order.end(), [&](int owner) {
@@ -211,9 +213,9 @@ class PartAssigner {
   double long_part_;  ///< cells
   bool only_dense_;
   double cp_rank_tokens_;
-  /// Of the parts that are not assigned yet and are not long.
-  double awaited_area_ = 0;
-  double awaited_tokens_ = 0;
+  /// Of the parts that are neither assigned yet nor long.
+  double unassigned_area_ = 0;
+  double unassigned_tokens_ = 0;
 };
 
 }  // namespace

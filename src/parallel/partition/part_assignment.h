@@ -6,26 +6,26 @@
 
 namespace longca {
 
-/// A CP rank's tokens are at least so many grains, the unit in which atoms are cut.
+/// A CP rank has at least so many grains of tokens; atoms are cut in grains.
 inline constexpr std::int64_t kGrainsPerCpRank = 16;
-/// Over more CP ranks documents are cut in any case, and a few more cuts do not count.
+/// Over more CP ranks, documents are cut in any case and a few more cuts do not matter.
 inline constexpr int kFewCpRanks = 8;
 
 /// How parts are assigned.
 struct AssignmentRule {
-  /// How much more than its share a CP rank may get for the sake of a whole part, in the hope that
-  /// the parts after it make up for that: in shares of the area.
+  /// Area, as a fraction of a CP rank's share, that it may get beyond the share to keep a part
+  /// whole; later parts are expected to make up for it.
   double overshoot = 0;
-  /// Parts with more of a CP rank's share are assigned as if the others would spread evenly.
+  /// Parts with more than this fraction of a share are long: they come first, and the others are
+  /// expected to spread evenly.
   double long_part = 0;
-  /// Restricts that to parts whose rows see more than the mean: others cannot fill a CP rank's
-  /// share.
+  /// Only parts whose rows have more than the mean area count as long: others cannot fill a share.
   bool only_dense = false;
 };
 
-/// Assigns all tokens of an empty packing, as many to each CP rank (±1): each part to the CP rank
-/// that needs it most, or only its end where the whole is too much; then rebalances the needs, and
-/// cuts the parts that fitted no CP rank.
+/// Assigns all tokens of an empty packing, equally many to each CP rank (±1): each part to the CP
+/// rank that needs it most, or only its end where the whole is too much; then rebalances the needs,
+/// and cuts the parts that fitted no CP rank.
 void assign_parts(PartPacking& packing, const AssignmentRule& rule);
 
 }  // namespace longca

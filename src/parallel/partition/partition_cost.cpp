@@ -15,14 +15,15 @@ std::vector<Range> rows_of(const std::vector<Band>& bands) {
   return rows;
 }
 
-/// The first of ascending ranges that ends behind a token.
+/// The first of ascending ranges that ends after a token.
 template <typename Ranges>
 auto first_behind(const Ranges& ranges, std::int64_t token) {
   return std::partition_point(ranges.begin(), ranges.end(),
                               [&](const auto& range) { return range.end <= token; });
 }
 
-/// Appends what of the keys `seen` by `rows` is not in `own`, and returns the cells of what is.
+/// Appends to `rest` the keys of `seen` that are not in `own`; returns the cells of `rows` on keys
+/// that are.
 std::int64_t append_rest(const Band& band, Range rows, Range seen, const std::vector<Range>& own,
                          std::vector<Range>& rest) {
   auto it = first_behind(own, seen.begin);
@@ -38,13 +39,13 @@ std::int64_t append_rest(const Band& band, Range rows, Range seen, const std::ve
   return cells;
 }
 
-/// Of a CP rank's rows.
+/// A band, clipped to one range of a CP rank's tokens.
 struct CutPiece {
   Band band;
-  std::int64_t shift = 0;  ///< from a row's local number to its token
+  std::int64_t shift = 0;  ///< token number − local row number
 };
 
-/// The cells of a piece in local rows.
+/// The cells of a piece in the given local rows.
 std::int64_t cells_in(const CutPiece& piece, const std::vector<Range>& local) {
   const Range rows = piece.band.rows();
   const Range mine = {rows.begin - piece.shift, rows.end - piece.shift};
@@ -73,7 +74,7 @@ std::vector<Owned> owners_of(const std::vector<std::vector<Range>>& assigned) {
   return owners;
 }
 
-/// Keys and messages.
+/// Keys sent, and in how many messages.
 struct Load {
   std::int64_t keys = 0;
   std::int64_t messages = 0;
@@ -84,17 +85,17 @@ struct Load {
   }
 };
 
-/// What CP ranks send: each to the one behind it first, then to the next (Cast). Who waits for
-/// what is counted for the CP ranks of a node only: more have a million messages.
+/// What CP ranks send, in the order of Cast: each to the next CP rank first, then to the one after
+/// that, cyclically. Waits are counted within a node only: beyond, messages may be a million.
 class Senders {
  public:
   Senders(std::vector<CpRankCost>& costs, std::int64_t gpus_of_node)
       : costs_(costs), sent_(costs.size()), counts_waiting_(std::ssize(costs) <= gpus_of_node) {}
 
-  /// Receivers ascend.
+  /// Must be called with ascending `to`.
   void send(std::size_t from, std::size_t to, std::int64_t keys) {
     Sent& sent = sent_[from];
-    Load& load = to > from ? sent.behind : sent.before;
+    Load& load = to > from ? sent.upwards : sent.wrapped;
     load.add(keys);
     if (!counts_waiting_) return;
     if (to > from) {
@@ -108,21 +109,22 @@ class Senders {
 
   void finish() {
     for (const Waiting& one : waiting_) {
-      const Load& first = sent_[one.from].behind;
+      const Load& first = sent_[one.from].upwards;
       wait_for({first.keys + one.load.keys, first.messages + one.load.messages}, costs_[one.to]);
     }
     for (std::size_t p = 0; p < sent_.size(); ++p) {
-      const auto& [behind, before] = sent_[p];
-      costs_[p].sent = behind.keys + before.keys;
-      costs_[p].messages = std::max(costs_[p].messages, behind.messages + before.messages);
+      const auto& [upwards, wrapped] = sent_[p];
+      costs_[p].sent = upwards.keys + wrapped.keys;
+      costs_[p].messages = std::max(costs_[p].messages, upwards.messages + wrapped.messages);
     }
   }
 
  private:
   struct Sent {
-    Load behind, before;
+    Load upwards;  ///< to CP ranks of higher number, which come first
+    Load wrapped;  ///< to those of lower number
   };
-  /// Until all that its sender sends to CP ranks behind it is known.
+  /// A wait for a message to a lower number: known once all that goes upwards is.
   struct Waiting {
     std::size_t from, to;
     Load load;
@@ -169,15 +171,15 @@ cost::ExchangeSeconds CpRankTimes::exchange(const CpRankCost& cost) const {
       static_cast<double>(std::max(cost.received, cost.sent)), static_cast<double>(cost.messages));
 }
 
-/// Of what arrives, and of the own keys that others add to or that two calls do.
+/// Rounds the sums that arrive, and those of own keys that others, or two calls, add to.
 double CpRankTimes::rounding(const CpRankCost& cost) const {
   return cost::rounding_seconds(*platform_, shape_,
                                 static_cast<double>(cost.calls == 0 ? cost.tokens : cost.rows),
                                 static_cast<double>(cost.sent));
 }
 
-/// Each row is computed once: those that see keys of others and what lies between them in one call,
-/// those at the ends with it, before it or behind it, beside the exchanges.
+/// Rows divided: one call from the first row that sees keys of others to the last. The rows in
+/// front and at the back join it, or run before or after it beside the exchanges, as is best.
 double CpRankTimes::by_rows(const CpRankCost& cost) const {
   const cost::ExchangeSeconds exchange = this->exchange(cost);
   const double all = cost.cells * call_.seconds_per_cell;
@@ -198,7 +200,8 @@ double CpRankTimes::by_rows(const CpRankCost& cost) const {
   return std::min({end(0, 0), end(0, longer), end(longer, 0), end(front, back)});
 }
 
-/// Half of the heads of the own keys first, the others last, and results merged.
+/// Keys divided: half of the heads on own keys first, then foreign keys, then the other half;
+/// results are merged.
 double CpRankTimes::by_keys(const CpRankCost& cost) const {
   const double own_half =
       (cost.cells - cost.foreign_cells) / 2 * half_.seconds_per_cell + half_.seconds_per_call;
@@ -225,15 +228,14 @@ PartitionCost::PartitionCost(const Mask& mask, const cost::Platform& platform,
   rows_ = RangeIndex(rows_of(bands_));
 }
 
-/// Counts a CP rank's rows and cells; returns the foreign keys.
 std::vector<Range> PartitionCost::count_rows(const std::vector<Range>& own,
                                              CpRankCost& cost) const {
   std::vector<Range> keys;
   std::vector<Range> joint;     // local rows
-  std::vector<CutPiece> alone;  // that see own keys only, with these bands
+  std::vector<CutPiece> alone;  // bands of rows that see own keys only
   std::int64_t cells = 0;
   std::int64_t own_cells = 0;
-  std::int64_t shift = 0;  // from a token's number to that of its row
+  std::int64_t shift = 0;  // token number − local row number
   for (const Range range : own) {
     shift += range.begin;
     rows_.for_each_overlapping(range, [&](std::uint32_t i) {

@@ -11,37 +11,38 @@
 
 namespace longca {
 
-/// What a CP rank does in a backward pass. Cells are those allowed and as many more for each row as
-/// a call of the kernel takes (cost::CallCost).
+/// The work of a CP rank in a backward pass. Cells are the allowed ones plus the kernel's
+/// keys_per_row for each row (cost::CallCost).
 struct CpRankCost {
   double cells = 0;          ///< of all its rows
   double front_cells = 0;    ///< of rows before the first that sees keys of other CP ranks
-  double back_cells = 0;     ///< of rows behind the last; both 0 where none sees any
-  double foreign_cells = 0;  ///< of keys of other CP ranks
+  double back_cells = 0;     ///< of rows after the last such row; both 0 if there is none
+  double foreign_cells = 0;  ///< on keys of other CP ranks
   std::int64_t tokens = 0;
-  std::int64_t rows = 0;      ///< that see keys of others
-  int calls = 0;              ///< for those rows, if for no others
+  std::int64_t rows = 0;      ///< that see keys of other CP ranks
+  int calls = 0;              ///< kernel calls that cover just these rows
   std::int64_t received = 0;  ///< keys
   std::int64_t sent = 0;      ///< keys, once for each CP rank that sees them
-  std::int64_t messages = 0;  ///< the larger of those that bring keys and those that take them away
-  /// Keys and messages that the slowest of its senders has sent when this CP rank has what it needs
-  /// of that one. 0 over more CP ranks than a node has devices.
+  std::int64_t messages = 0;  ///< received or sent, whichever are more
+  /// Keys and messages that its slowest sender has sent, to anyone, by the time this CP rank has
+  /// what it needs from it. 0 over more CP ranks than a node has devices.
   std::int64_t awaited = 0;
   std::int64_t awaited_messages = 0;
 };
 
-/// How long CP ranks take for their backward passes, in seconds.
+/// Estimates, in seconds, how long CP ranks take for their backward passes.
 class CpRankTimes {
  public:
   explicit CpRankTimes(const cost::Platform& platform = cost::default_platform(),
                        const cost::HeadShape& shape = {});
 
   double seconds(const CpRankCost& cost) const;
-  /// Its exchanges, if nothing covered them.
+  /// Its exchanges, as if nothing overlapped them.
   double exchanges(const CpRankCost& cost) const;
-  /// Beyond what its cells take in one call.
+  /// What it takes beyond its cells in one call.
   double overhead(const CpRankCost& cost) const;
-  /// When the last CP rank ends, and what the longest exchange costs although it is covered.
+  /// When the last CP rank ends, plus what the longest exchange costs even where it is overlapped
+  /// (cost::covered_seconds).
   double price_of(const std::vector<CpRankCost>& costs) const;
 
   const cost::CallCost& call() const { return call_; }
@@ -55,15 +56,15 @@ class CpRankTimes {
 
   const cost::Platform* platform_;
   cost::HeadShape shape_;
-  cost::CallCost call_;
-  cost::CallCost half_;
+  cost::CallCost call_;  ///< backward
+  cost::CallCost half_;  ///< the same for half of the heads
 };
 
-/// Counts what it costs that tokens are assigned to CP ranks.
+/// Counts the work of every CP rank under a partition.
 class PartitionCost {
  public:
-  /// A mask without block lists. The platform must outlive this. A partition serves problems of all
-  /// shapes: the default is what it is priced for.
+  /// `mask` has no block lists; `platform` must outlive this. A partition serves problems of all
+  /// shapes and is priced for the default one.
   explicit PartitionCost(const Mask& mask,
                          const cost::Platform& platform = cost::default_platform(),
                          const cost::HeadShape& shape = {});
@@ -74,6 +75,7 @@ class PartitionCost {
   const CpRankTimes& times() const { return times_; }
 
  private:
+  /// Counts a CP rank's rows and cells; returns the foreign keys that it sees.
   std::vector<Range> count_rows(const std::vector<Range>& own, CpRankCost& cost) const;
 
   CpRankTimes times_;

@@ -10,17 +10,17 @@
 namespace longca {
 namespace {
 
-/// It ends where no CP rank is farther from its share than this, ...
+/// Ends once no CP rank's need exceeds this fraction of a share …
 constexpr double kEvenEnough = 0.004;
-/// ... or no move brings two CP ranks closer than this.
+/// … or no move leaves less than this fraction of a gap.
 constexpr double kMinGain = 0.98;
 constexpr int kMaxPartners = 8;
 
-/// From one CP rank to another: a part or none, for a part or none.
+/// A move between two CP ranks: a part or none, in exchange for a part or none.
 struct Move {
   int given = -1;
   int got = -1;
-  /// If not empty, `given` stays where it is, but for these tokens, which go to `neighbour`.
+  /// If not empty, only these tokens of `given` move, to the part `neighbour`.
   Range border;
   int neighbour = -1;
 };
@@ -42,7 +42,7 @@ class Rebalance {
   }
 
  private:
-  /// Moves something away from a CP rank: to a neighbour of its parts, or to one with little.
+  /// Moves area away from a CP rank: to those with most need, or to owners of neighbouring parts.
   bool relieve(int from) {
     std::vector<int> partners;
     for (auto it = by_need_.rbegin(); it != by_need_.rend() && std::ssize(partners) < kMaxPartners;
@@ -54,6 +54,7 @@ class Rebalance {
                        [&](int to) { return move_best(from, to); });
   }
 
+  /// Moves area to a CP rank: from those with least need, or from owners of neighbouring parts.
   bool load(int to) {
     std::vector<int> partners;
     for (auto it = by_need_.begin(); it != by_need_.end() && std::ssize(partners) < kMaxPartners;

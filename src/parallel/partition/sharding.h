@@ -15,11 +15,10 @@ namespace longca {
 /// tokens).
 enum class ShardKind : std::uint8_t {
   contiguous,  ///< one range each
-  zigzag,  ///< 2·N chunks: CP rank i has chunks i and 2N−1−i (Llama 3, ring-flash-attention)
-  document_zigzag,  ///< that inside every document, padded to a multiple of 2·N (TransformerEngine)
-  balanced,         ///< chunks assigned so that areas are equal (MagiAttention's dispatch)
-  document_balanced,  ///< whole documents assigned for equal areas or times, few cut; else as
-                      ///< balanced
+  zigzag,      ///< 2N chunks: CP rank i has chunks i and 2N−1−i (Llama 3, ring-flash-attention)
+  document_zigzag,    ///< zigzag in every document, padded to a multiple of 2N (TransformerEngine)
+  balanced,           ///< chunks assigned so that areas are equal (MagiAttention's dispatch)
+  document_balanced,  ///< whole documents, few cut, for equal areas or times; else as balanced
 };
 std::string_view to_string(ShardKind kind);
 /// "contiguous", "zigzag", "document_zigzag", "balanced", "document_balanced". Throws InputError
@@ -30,11 +29,11 @@ std::vector<std::string> shard_kind_names();
 /// Who owns which tokens. A CP rank's local token numbers count its ranges in ascending order.
 class Sharding {
  public:
-  /// Partitions the mask's tokens to `CP ranks`. `lengths`: the documents, for document_zigzag
-  /// (none: one document). Any number of tokens, also fewer than CP ranks: some then own nothing.
-  /// `balanced` has chunks of `chunk` tokens, or if 0 of a length that it chooses; so has
-  /// `document_balanced` where it partitions as `balanced` does; `aim` is its,
-  /// and so are the rates of `platform`. The same on every rank. Throws InputError if CP ranks < 1.
+  /// Partitions the mask's tokens over `cp_ranks`. Any number of tokens: with fewer than CP ranks
+  /// some own nothing. `lengths`: the documents, for document_zigzag (empty: one document).
+  /// `chunk`: tokens of a chunk for `balanced`, and where document_balanced falls back to it; 0:
+  /// chosen. `aim` and `platform`: for document_balanced. The same on every rank. Throws InputError
+  /// for fewer than one CP rank.
   Sharding(ShardKind kind, const Mask& mask, std::span<const std::int64_t> lengths, int cp_ranks,
            std::int64_t chunk = 0, PartitionAim aim = PartitionAim::equal_area,
            const cost::Platform& platform = cost::default_platform());
@@ -47,8 +46,8 @@ class Sharding {
   /// once. Computed when asked for: a plan of 1024 ranks must not list them all.
   std::vector<Range> ranges(int cp_rank) const;
   std::int64_t tokens(int cp_rank) const;
-  /// Its tokens and, where the kind pads (document_zigzag), the rows behind them that make all
-  /// CP ranks equally long. Those travel with the others and are never attended.
+  /// Its tokens plus, where the kind pads (document_zigzag), the padding that makes all CP ranks
+  /// equally long: rows that travel but are never attended.
   std::int64_t rows(int cp_rank) const;
 
  private:
@@ -61,8 +60,8 @@ class Sharding {
   std::vector<std::vector<Range>> assigned_;  ///< balanced, document_balanced
 };
 
-/// The tokens of one CP rank assigned out once more to `parts` members in consecutive runs whose
-/// sizes differ by at most one: member m's ranges, in global numbers.
+/// Divides the tokens of one CP rank into `parts` consecutive runs whose sizes differ by at most
+/// one; returns the ranges of `member`, in global numbers.
 std::vector<Range> split_ranges(std::span<const Range> ranges, int parts, int member);
 
 /// Largest area of a CP rank's queries over the mean: the imbalance of computing. 1 for a mask

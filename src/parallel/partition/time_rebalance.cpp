@@ -8,7 +8,8 @@
 namespace longca {
 namespace {
 
-/// So much of what a CP rank has to do beyond the mean, in cells, is what it is to get less area.
+/// Rebalances so that each CP rank gets less area by `share` of its overhead beyond the mean,
+/// counted in cells.
 void shift_area(PartPacking& packing, const std::vector<CpRankCost>& costs,
                 const CpRankTimes& times, double share) {
   std::vector<double> cells;

@@ -12,7 +12,7 @@ namespace longca {
 /// A partition of all tokens and what it costs. Partitions are ordered by imbalance, then by price.
 struct PricedPartition {
   PricedPartition() = default;
-  /// A smaller imbalance than the allowed one makes no partition better.
+  /// Imbalances up to the allowed one count as equal.
   PricedPartition(const PartPacking& packing, const PartitionCost& cost, double allowed_imbalance);
 
   std::vector<std::vector<Range>> ranges;
@@ -23,13 +23,13 @@ struct PricedPartition {
   bool operator<(const PricedPartition& other) const;
 };
 
-/// Bounds the search: over few CP ranks areas may exceed the mean by so much of it for the sake of
-/// time, and no more, as areas are known and times are estimated.
+/// Over few CP ranks, areas may exceed the mean by up to this fraction to make times equal; not by
+/// more, since areas are exact and times estimated.
 inline constexpr double kMaxDrift = 0.12;
 
-/// Rebalances a packing without room left by exchanges between its CP ranks: for equal areas, then,
-/// if the aim is equal time, for less area where a CP rank has more to do beside it. Returns the
-/// best partition found.
+/// Rebalances a full packing by exchanges between its CP ranks: for equal areas, then, if the aim
+/// is equal time, with less area for CP ranks with more overhead (CpRankTimes). Returns the best
+/// partition found.
 PricedPartition rebalance_time(PartPacking packing, const PartitionCost& cost, PartitionAim aim,
                                double allowed_imbalance);
 

@@ -11,13 +11,13 @@
 namespace longca {
 namespace {
 
-/// All of these bound the search. Shares of a CP rank's area: the need that a transfer may leave,
-/// and the gap between two needs that is not worth an exchange.
+/// These constants bound the search. As fractions of a CP rank's share: the need that a transfer
+/// may leave, and the gap between two needs that is not worth an exchange.
 constexpr double kMaxNeed = 0.015;
 constexpr double kEvenEnough = 0.003;
-/// No exchange is made that leaves more than this of a gap.
+/// An exchange must leave less than this fraction of a gap.
 constexpr double kMinGain = 0.98;
-/// Rounds per CP rank.
+/// Max rounds, per CP rank.
 constexpr int kMaxRounds = 4;
 
 constexpr PartReach kNear = {};
@@ -48,15 +48,16 @@ class GapTransfer {
   GapTransfer(PartPacking& packing, int from, int to)
       : packing_(packing), from_(from), to_(to), gap_(packing.need(to) - packing.need(from)) {}
 
-  /// Allows what leaves both needs no farther from zero than this.
+  /// Allows only moves that leave both needs within ±`farthest`.
   void limit(double farthest) {
     min_ = std::max(-farthest - packing_.need(from_), packing_.need(to_) - farthest);
     max_ = std::min(farthest - packing_.need(from_), packing_.need(to_) + farthest);
   }
-  /// Allows only what brings the needs nearer to each other.
+  /// Allows only moves that bring the needs nearer to each other.
   void improve() { best_error_ = std::abs(gap_ / 2) * kMinGain; }
 
-  /// Some of the `given`, or a border, for some of the `taken`.
+  /// Moves one of `given`, or a border, in exchange for one of `taken`, so that `tokens` more
+  /// tokens go than come. False if no such move is allowed.
   bool run(const std::vector<FewParts>& given, const std::vector<FewParts>& taken,
            std::int64_t tokens) {
     for (const FewParts& got : taken) {
@@ -83,8 +84,8 @@ class GapTransfer {
   struct Move {
     FewParts given;
     FewParts got;
-    int shrunk = -1;  ///< a part that leaves the missing tokens to its neighbour
-    int grown = -1;
+    int shrunk = -1;  ///< if a border moves: the part that loses tokens
+    int grown = -1;   ///< and its neighbour that gains them
   };
 
   /// Between two parts of an atom.
@@ -189,9 +190,9 @@ class ThoroughRebalance {
 
   PartPacking& packing_;
   int round_ = 0;
-  std::vector<int> changed_;  ///< in which round
-  std::map<std::pair<int, int>, int> tried_;
-  std::vector<std::vector<FewParts>> few_;  ///< empty where they have changed
+  std::vector<int> changed_;                  ///< by CP rank: the round of its last exchange
+  std::map<std::pair<int, int>, int> tried_;  ///< by pair: the round of the last attempt
+  std::vector<std::vector<FewParts>> few_;    ///< cached few_parts; empty: to be made again
 };
 
 }  // namespace

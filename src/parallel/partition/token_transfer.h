@@ -18,10 +18,10 @@ struct FewParts {
   bool has(int part) const;
 };
 
-/// Which of a CP rank's parts an exchange may take; bounds the search.
+/// Which parts of a CP rank an exchange may take; bounds the search.
 struct PartReach {
-  std::ptrdiff_t parts = 12;  ///< the shortest ones
-  bool triples = false;       ///< also three of them together, not only one or two
+  std::ptrdiff_t parts = 12;  ///< the number of shortest parts considered
+  bool triples = false;       ///< up to three of them together, instead of two
   bool only_atoms = false;    ///< no parts of atoms that are cut
 };
 
@@ -36,8 +36,7 @@ std::vector<FewParts> few_parts(const PartPacking& packing, int cp_rank, const P
 bool transfer_tokens(PartPacking& packing, int from, int to, std::int64_t tokens);
 
 /// Exchanges equal numbers of tokens between CP ranks while that brings their needs nearer to each
-/// other: up to three whole atoms for up to three others, or for a border. For a packing without
-/// room left.
+/// other: up to three whole atoms for up to three others, or for a border. For a full packing.
 void rebalance_thoroughly(PartPacking& packing);
 
 }  // namespace longca
