@@ -16,8 +16,8 @@
 namespace longca {
 namespace {
 
-/// s that the queue is held back to see whether a kernel works beside it: a call's own time and
-/// kMinHold more, at most kMaxHold.
+/// How long, in s, the stream is held back to see whether a kernel works on another one: a call's
+/// own time plus kMinHold, at most kMaxHold.
 constexpr double kMinHold = 0.001;
 constexpr double kMaxHold = 0.05;
 
@@ -70,7 +70,7 @@ Support Cell::supported() const {
   return case_offered(case_);
 }
 
-/// `oom` before anything is allocated, where tensors and reference alone are too large.
+/// False, with status `oom`, if tensors and reference alone, not yet allocated, exceed the limit.
 bool Cell::fits_in_memory() {
   const std::int64_t tensors = tensor_bytes(problem_);
   const std::int64_t reference = estimate_verifier_bytes(
@@ -165,7 +165,7 @@ void Cell::time() {
   sampler.finish(record_);
   host_load.finish(record_);
   memory_->note(record_, *plan_);
-  if (measured.goes_on) repetitions.note_that_it_goes_on();
+  if (measured.goes_on) repetitions.fail_unfinished_work();
   if (!measured.checked) return set_wrong(record_, repetitions.status().reason);
   note_measurement(measured, pass_flops(case_.pass, problem_, shared_.generated.mask), record_);
   if (!problem_.deterministic) return;
@@ -193,7 +193,7 @@ TimedPass Cell::timed_pass() {
   return pass;
 }
 
-/// As `verify`, but the record keeps the errors of the results that were verified first.
+/// Like `verify`, but the record keeps the errors of the first verification.
 Status Cell::verify_again() {
   Record repeated;
   memory_->note_peak(record_);
@@ -203,8 +203,8 @@ Status Cell::verify_again() {
   return repeated.status;
 }
 
-/// False, and `wrong`, for a kernel that works beside its queue: that work would lie outside the
-/// events, and no time could be trusted.
+/// False, with status `wrong`, for a kernel that works outside of its stream: the events would not
+/// cover that work, and no time could be trusted.
 bool Cell::keeps_to_queue(const std::function<void()>& call, RepetitionCheck& repetitions) {
   const OutputTensor& output = problem_.backward ? outputs_.dv : outputs_.o;
   if (problem_.device == DeviceKind::cpu || output.bytes() < DeviceClock::kPeekedBytes) return true;
@@ -226,8 +226,8 @@ bool Cell::keeps_to_queue(const std::function<void()>& call, RepetitionCheck& re
   return record_.status.ok();
 }
 
-/// Measured by another call, since the verified one also loaded code; unless that one already says
-/// that the call is long.
+/// How long to hold the stream back, in s. Runs the call once more to time it, since the verified
+/// one also loaded code, unless that one was long already.
 double Cell::hold_time_s(const std::function<void()>& call) const {
   if (warmed_s_ >= kMaxHold) return kMaxHold;
   const auto begin = SteadyClock::now();

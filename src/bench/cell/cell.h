@@ -16,11 +16,11 @@
 
 namespace longca {
 
-/// One cell on one device, on its way to a record: plan, run, verify, time.
+/// One cell on one device, up to its record: plan, run, verify, time.
 class Cell {
  public:
   /// `clock` is null for a cell that is not timed; `memory_limit` in bytes, 0 for none. Everything
-  /// outlives this object.
+  /// must outlive this object.
   Cell(const Case& c, const CellOptions& options, CellProblem& shared, DeviceClock* clock,
        std::int64_t memory_limit, const StageListener& stage, Record& record);
 
@@ -59,8 +59,8 @@ class Cell {
   Outputs outputs_;
   std::unique_ptr<Plan> plan_;
   std::optional<CellMemory> memory_;
-  double warmed_s_ = 0;  ///< duration of the call that was verified last; of a step both
-  std::optional<double> repeated_ms_;  ///< of the repetition that keeps_to_queue ran, if any
+  double warmed_s_ = 0;                ///< duration of the last verified call; for a step of both
+  std::optional<double> repeated_ms_;  ///< time of the repetition that keeps_to_queue ran, if any
   double kernel_s_ = 0;                ///< time counted against the case's limit so far
 };
 

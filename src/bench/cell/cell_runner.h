@@ -20,14 +20,14 @@ namespace longca {
 class Cell;
 class StateWatch;
 
-/// How a cell is to be run.
+/// How to run a cell.
 struct CellOptions {
   bool timed = true;  ///< false: verified only
-  /// memory_limit_mib is that of the case's device; 0: what a GPU has free, no limit on the CPU.
+  /// memory_limit_mib applies to the case's device; 0: what a GPU has free, no limit on the CPU.
   RunLimits limits;
   OwnFiles own_files;                         ///< of the case
   std::optional<std::filesystem::path> dump;  ///< folder for its inputs and outputs
-  /// Of a timed cell over ranks: the file for when each op of one repetition ran (rank_trace.h).
+  /// For a timed cell over ranks: the file for when each op of a repetition ran (rank_trace.h).
   std::optional<std::filesystem::path> trace;
 };
 
@@ -38,7 +38,7 @@ class SharedByCells {
   /// The current problem if it is the case's, else a new one in its place.
   CellProblem& problem_for(const Case& c);
   DeviceClock* clock_for(DeviceKind device);
-  /// Leaks everything: nothing on a lost device can be freed, and the process is about to end.
+  /// Leaks everything: memory of a lost device cannot be freed, and the process is about to end.
   void leak();
 
  private:
@@ -46,17 +46,18 @@ class SharedByCells {
   std::array<std::unique_ptr<DeviceClock>, 2> clocks_;  ///< by DeviceKind
 };
 
-/// Runs cells in this process. Whatever a kernel throws becomes the cell's status; what ends the
-/// process is the parent's to see.
+/// Runs cells in this process. Whatever a kernel throws becomes the cell's status; the parent deals
+/// with the end of the process.
 class CellRunner {
  public:
-  /// `watch`, if any, looks at what each stage leaves behind; it outlives this object.
+  /// `watch`, if given, checks what each stage leaves behind; it must outlive this object.
   explicit CellRunner(StageListener listener, StateWatch* watch = nullptr)
       : listener_(std::move(listener)), watch_(watch) {}
 
   /// The record of one cell, without `env` and `at`.
   Record run(const Case& c, const CellOptions& options);
-  /// Whether an error has left the device unusable: this process must end, and not by `exit`.
+  /// Whether an error has left the device unusable: this process must end, and not by `exit`, whose
+  /// destructors could hang.
   bool device_lost() const { return device_lost_; }
   /// Whether a kernel has left something behind that `watch` has found: a new process should run
   /// the next cell.

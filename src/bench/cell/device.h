@@ -17,18 +17,18 @@ namespace longca {
 /// for example because another process has it exclusively.
 Support usable(const std::string& kernel, DeviceKind kind);
 
-/// Sets the limits of the memory trackers for one cell; the device's in bytes, 0 for none.
+/// Sets the limits of the memory trackers for one cell. Returns the device's in bytes, 0 for none.
 std::int64_t limit_memory(DeviceKind kind, const RunLimits& limits);
 
-/// The error that has left the device unusable, if any. First waits for the work that a cell left
-/// queued, whose errors must not become the next cell's.
+/// Waits for the work that a cell left queued, whose errors must not become the next cell's.
+/// Returns the error that has left the device unusable, if any.
 std::optional<std::string> fault_after_all_work(Device& device);
 
-/// The device memory that a cell's kernel takes, apart from what the runner takes meanwhile.
+/// Measures the device memory that a cell's kernel takes, without what the runner takes meanwhile.
 class CellMemory {
  public:
-  /// Made when inputs and outputs exist and nothing else of the cell does: `tensor_bytes` of what
-  /// the tracker counts are theirs.
+  /// Construct it when the cell's inputs and outputs exist, which take `tensor_bytes` of what the
+  /// tracker counts, and nothing else of the cell does.
   CellMemory(Device& device, std::int64_t tensor_bytes);
 
   /// Records the high-water marks so far: peak_bytes and workspace_bytes.
@@ -39,8 +39,7 @@ class CellMemory {
   /// empty, and the runner has taken memory only between `pause` and `resume`.
   void note_device(Record& record) const;
 
-  /// What is taken from here until `resume` is the runner's: the reference, kept for the next
-  /// kernels.
+  /// Memory taken from here until `resume` is the runner's, such as the reference, and not counted.
   void pause();
   void resume();
 
@@ -48,7 +47,7 @@ class CellMemory {
   MemoryTracker& tracker() const { return device_.memory(); }
 
   Device& device_;
-  std::int64_t foreign_;          ///< tracked, but not this cell's
+  std::int64_t foreign_;          ///< tracked bytes that are not this cell's
   std::int64_t used_before_;      ///< used on the device before the plan
   std::int64_t paused_use_ = 0;   ///< tracked when `pause` was called
   std::int64_t paused_used_ = 0;  ///< used on the device when `pause` was called

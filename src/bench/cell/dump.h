@@ -15,8 +15,8 @@ std::string dump_folder_name(const Case& c);
 /// Copies the tensors of `device` to the host and writes q k v do o lse.npy and mask.json into
 /// `folder` (made if missing), and dq dk dv.npy if there are gradients. Tensors are float32
 /// [tokens, heads, dim], lse is [heads, tokens]; docs/guide/metrics.md shows how to recompute from
-/// them. Each file takes the place of an older one once it is whole. Throws InputError or
-/// SystemError if a file cannot be written.
+/// them. A file replaces an older one once it is complete. Throws InputError or SystemError if a
+/// file cannot be written.
 void dump_cell(const std::filesystem::path& folder, Device& device, const Inputs& inputs,
                const Outputs& outputs, const GeneratedMask& generated, const MaskSpec& spec);
 

@@ -54,7 +54,7 @@ void widen_row(const ConstTensorView& t, std::int64_t token, std::int64_t head, 
   }
 }
 
-/// A .npy that takes its place once it is whole.
+/// A .npy file that appears under its name once it is complete.
 class NpyFile {
  public:
   NpyFile(const std::filesystem::path& path, const std::string& shape)

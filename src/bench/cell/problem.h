@@ -15,25 +15,24 @@
 
 namespace longca {
 
-/// The mask of a case: as its spec draws it or, where blocks are selected by scores, from the
-/// values of the whole q and k, drawn on the case's device, so that every rank selects the same.
+/// The mask of a case: as its spec draws it or, where blocks are selected by scores, from the whole
+/// q and k, drawn on the case's device, so that every rank selects the same blocks.
 GeneratedMask case_mask(const Case& c);
 
-/// ok, or `unsupported` where inputs, reference or schemes lack what the case has, whatever its
-/// kernel.
+/// Ok, or `unsupported` where inputs, reference or schemes cannot do the case, whatever its kernel.
 Support case_offered(const Case& c);
 
-/// Called with the name of the stage that begins: "inputs", "reference", "plan", "forward",
-/// "verify", "backward", "time", "dump", "selection", "clean-up".
+/// Called with the name of the stage that begins: "inputs", "reference", "plan",
+/// "forward", "verify", "backward", "time", "dump", "selection", "clean-up".
 using StageListener = std::function<void(std::string_view stage)>;
 
 /// What cells of one problem share: its mask, and on demand its inputs and reference.
 struct CellProblem {
-  /// Generates the mask. On a GPU also copies its blocks to the device, so that this counts into no
-  /// kernel's plan.
+  /// Generates the mask. On a GPU also copies its blocks to the device, so that no kernel's plan
+  /// time includes that.
   explicit CellProblem(const Case& c);
 
-  /// Does nothing if they exist.
+  /// Makes the inputs and the reference of both passes, once.
   void make_inputs_and_reference(const Case& c, double budget_s, const StageListener& listener);
 
   std::string key;

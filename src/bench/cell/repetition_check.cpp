@@ -9,13 +9,14 @@
 namespace longca {
 namespace {
 
-/// Repetitions of other bits than the verified ones that are verified in full; of later ones one in
-/// kOneIn, as long as that takes no more than kShareForVerifying of the time since the first.
+/// The first kAlwaysVerified repetitions with other bits than the verified ones are verified in
+/// full, later ones with a chance of one in kOneIn, as long as verifying takes no more than
+/// kShareForVerifying of the time since construction.
 constexpr int kAlwaysVerified = 16;
 constexpr int kOneIn = 4;
 constexpr double kShareForVerifying = 0.5;
 
-/// The KV heads of which a changed column shows in results that are verified.
+/// The KV heads whose columns affect results that are verified.
 std::vector<std::int64_t> heads_that_show(const TimedPass& pass) {
   const std::int64_t group = pass.tensors.q.heads / pass.tensors.k.heads;
   std::set<std::int64_t> heads;
@@ -54,7 +55,7 @@ TimedWork RepetitionCheck::around(std::function<void()> call) {
           .results = result_bytes(pass_.tensors, pass_.pass)};
 }
 
-void RepetitionCheck::note_that_it_goes_on() {
+void RepetitionCheck::fail_unfinished_work() {
   status_ = {StatusCode::wrong,
              "in a repetition with other inputs: its results were still changing after the call "
              "had ended"};
@@ -62,9 +63,9 @@ void RepetitionCheck::note_that_it_goes_on() {
 
 void RepetitionCheck::prepare() {
   change_inputs(&SignChanges::draw);
-  if (dealt_ == 0) std::ranges::shuffle(deck_, random_);
-  fill(deck_.at(dealt_));
-  dealt_ = (dealt_ + 1) % deck_.size();
+  if (next_fill_ == 0) std::ranges::shuffle(fills_, random_);
+  fill(fills_.at(next_fill_));
+  next_fill_ = (next_fill_ + 1) % fills_.size();
 }
 
 void RepetitionCheck::change_inputs(void (SignChanges::*how)()) {
@@ -74,9 +75,9 @@ void RepetitionCheck::change_inputs(void (SignChanges::*how)()) {
 }
 
 void RepetitionCheck::fill(Left left) {
-  // Of the same inputs what the call before left would be right.
+  // If inputs stay, what the call before left would be right.
   if (left == Left::as_is && pass_.inputs_stay) left = Left::nan;
-  // All bytes alike are a number of every dtype: of 0.01 to 1.5 in magnitude.
+  // Each of these bytes, repeated, is a number of 0.01 to 1.5 in magnitude in every dtype.
   constexpr std::array<unsigned char, 8> kNumbers{0x3c, 0x3d, 0x3e, 0x3f, 0xbc, 0xbd, 0xbe, 0xbf};
   if (left == Left::number) fill_bytes(kNumbers.at(random_() % kNumbers.size()));
   if (left == Left::nan) poison();

@@ -18,33 +18,32 @@ namespace longca {
 /// What a pass is about to be timed with.
 struct TimedPass {
   Device& device;
-  /// Results of these inputs that were verified just before.
+  /// The pass's inputs, and its results, which were verified just before.
   PassTensors tensors;
   Pass pass = Pass::forward;
-  /// Whose results are verified.
+  /// Heads whose results are verified.
   CheckedHeads checked;
-  /// Of everything that is drawn; from std::random_device, the same on all ranks.
+  /// For everything that is drawn; from std::random_device, the same on all ranks.
   std::uint64_t seed = 0;
-  /// Verifies the results, which are of the inputs as they were; over ranks collective.
+  /// Verifies the results, which must be those of the original inputs; over ranks collective.
   std::function<Status()> verify;
-  /// Runs the forward pass on the tensors: for a kernel whose backward pass goes by what its own
-  /// forward pass kept. Else empty.
+  /// Runs the forward pass on the tensors: for a kernel whose backward pass uses what its own
+  /// forward pass kept. Empty for others.
   std::function<void()> forward = {};
-  /// Inputs cannot change: the call replays a graph with what an earlier forward pass kept.
+  /// Inputs must not change: the call replays a graph with what an earlier forward pass kept.
   bool inputs_stay = false;
-  /// Whether `mine` is true on any rank.
+  /// Whether `mine` is true on any rank; over ranks collective.
   std::function<bool(bool mine)> any = [](bool mine) { return mine; };
 };
 
-/// Makes sure that every timed repetition did the whole work, all of it outside of the times. A
-/// kernel can foresee neither what it finds nor what is looked at:
+/// Checks that every timed repetition did the whole work, outside of the timed sections. A kernel
+/// can predict neither what it finds in memory nor what is checked:
 /// - Before each repetition or batch, and between the calls of a batch, inputs change in place
 ///   (SignChanges), so that no result is that of the call before.
 /// - Before each repetition or batch the outputs hold NaN, a number, or what the call before left.
 /// - Right after it, all results are compared with the verified ones to the bit. Where bits differ
 ///   they are verified in full: always at first, then at random. A check leaves the results as it
-///   found them, so that the clock sees whether they have changed since the call ended, as they do
-///   if its work went on.
+///   found them, so that the clock can see whether they still change after the call has ended.
 class RepetitionCheck {
  public:
   explicit RepetitionCheck(TimedPass pass);
@@ -52,23 +51,23 @@ class RepetitionCheck {
   RepetitionCheck(const RepetitionCheck&) = delete;
   RepetitionCheck& operator=(const RepetitionCheck&) = delete;
 
-  /// `call` with these checks around it; valid as long as this object.
+  /// Returns `call` with these checks around it; valid as long as this object.
   TimedWork around(std::function<void()> call);
   void prepare();
   /// Fills the outputs with NaN.
   void poison() const;
   /// False as soon as a repetition failed; `status` says why.
   bool check();
-  /// To be called when the clock has looked at the results, too: makes them those of the inputs as
-  /// they are, which the next repetition changes.
+  /// Call it once the clock has examined the results too: turns them into those of the current
+  /// inputs, from which the next repetition starts.
   void after_check() { signs_.catch_up(); }
-  /// The clock has seen that a repetition's work went on behind its time.
-  void note_that_it_goes_on();
+  /// Sets `status`: the clock saw a repetition's work go on after its time.
+  void fail_unfinished_work();
   const Status& status() const { return status_; }
-  /// Makes the inputs what they were.
+  /// Restores the original inputs.
   void restore() { signs_.undo(); }
 
-  /// Of the repetitions so far: how many gave the bits that were verified, and how many others.
+  /// How many repetitions so far gave the verified bits, and how many gave others.
   int same_bits() const { return same_bits_; }
   int other_bits() const { return other_bits_; }
   /// The hash of the results that were verified.
@@ -88,9 +87,9 @@ class RepetitionCheck {
   TimedPass pass_;
   SignChanges signs_;
   std::mt19937_64 random_;
-  std::array<Left, 4> deck_{Left::as_is, Left::as_is, Left::number, Left::nan};
-  std::size_t dealt_ = 0;  ///< of the deck, which is shuffled before its first
-  std::uint64_t verified_;
+  std::array<Left, 4> fills_{Left::as_is, Left::as_is, Left::number, Left::nan};
+  std::size_t next_fill_ = 0;  ///< index into fills_, which is shuffled at 0
+  std::uint64_t verified_;     ///< hash of the verified results
   int same_bits_ = 0;
   int other_bits_ = 0;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();

@@ -12,8 +12,8 @@ void note_empty_rows(const CellProblem& problem, Record& record);
 
 /// Records time and quality of the choice of blocks, measured once per problem: selection_ms and
 /// end_to_end_ms for a timed case that selects by scores; kept_mass and error_full for a case that
-/// does so or has clustered inputs. Nothing for other cases; a note where there is not enough
-/// memory. `clock` is null for cells without times.
+/// does so or has other inputs than normal ones. Nothing for other cases; a note if memory runs
+/// out. `clock` is null for cells without times.
 void note_selection(const Case& c, CellProblem& problem, DeviceClock* clock, double time_limit_s,
                     Record& record);
 

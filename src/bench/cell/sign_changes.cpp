@@ -16,7 +16,7 @@ void toggle(std::set<T>& set, const T& x) {
 }
 
 template <typename T>
-std::set<T> difference(const std::set<T>& a, const std::set<T>& b) {
+std::set<T> symmetric_difference(const std::set<T>& a, const std::set<T>& b) {
   std::set<T> in_one;
   std::ranges::set_symmetric_difference(a, b, std::inserter(in_one, in_one.end()));
   return in_one;
@@ -58,8 +58,8 @@ void SignChanges::follow_back() const {
 }
 
 void SignChanges::catch_up() {
-  device_.negate(of_results(
-      {difference(followed_.values, state_.values), difference(followed_.scores, state_.scores)}));
+  device_.negate(of_results({symmetric_difference(followed_.values, state_.values),
+                             symmetric_difference(followed_.scores, state_.scores)}));
   followed_ = state_;
 }
 
@@ -72,8 +72,8 @@ SignChanges::Column SignChanges::drawn(const TensorView& of) {
 }
 
 void SignChanges::change_to(State next) {
-  const State changed{difference(state_.values, next.values),
-                      difference(state_.scores, next.scores)};
+  const State changed{symmetric_difference(state_.values, next.values),
+                      symmetric_difference(state_.scores, next.scores)};
   device_.negate(of_inputs(changed));
   state_ = std::move(next);
 }

@@ -13,11 +13,11 @@ namespace longca {
 
 /// Changes the inputs of a pass in place, by signs that its results follow exactly. For one column
 /// of one KV head and of the query heads that share it,
-/// - V and dO may change their signs: those of O and dV change with them;
-/// - K and Q may: those of dQ and dK change with them;
-/// and nothing else changes: O is an input of a backward pass, and a result of a step. Each product
-/// that a kernel adds up keeps its magnitude, so that one which adds them in a fixed order gives
-/// results of the same bits.
+/// - negating V and dO negates O and dV;
+/// - negating K and Q negates dQ and dK;
+/// and nothing else changes. (O is an input of a backward pass, and a result of a forward pass or a
+/// step.) Each product that a kernel adds up keeps its magnitude, so that a kernel with a fixed
+/// order of summation gives the same bits up to these signs.
 ///
 /// Everything is queued on the device's stream.
 class SignChanges {
@@ -27,19 +27,19 @@ class SignChanges {
   SignChanges(Device& device, const PassTensors& tensors, Pass pass,
               std::vector<std::int64_t> heads_k, std::uint64_t seed);
 
-  /// Other inputs than before, of which no result is that of the inputs before: those of the
-  /// beginning but for a new column of V and one of K.
+  /// Makes new inputs, of which no result equals that of the current ones: the original inputs with
+  /// one drawn column of V and one of K negated.
   void draw();
-  /// Changes one column more, at the cost of few cache lines: in a forward pass one of V, in a
-  /// backward pass or a step also one of K.
+  /// Negates one more column, which touches few cache lines: of V in a forward pass, of V or K in a
+  /// backward pass or a step.
   void draw_more();
-  /// Makes the inputs those of the beginning.
+  /// Restores the original inputs.
   void undo();
-  /// Makes results of the inputs as they are those of the inputs of the beginning.
+  /// Turns results of the current inputs into those of the original inputs.
   void follow();
-  /// Takes the last `follow` back, to the bit, whatever the inputs have become since.
+  /// Reverses the last `follow`, to the bit, whatever the inputs are now.
   void follow_back() const;
-  /// Makes results after `follow_back` those of the inputs as they are.
+  /// Turns results after `follow_back` into those of the current inputs.
   void catch_up();
 
  private:
@@ -48,13 +48,13 @@ class SignChanges {
     std::int64_t column = 0;
     auto operator<=>(const Column&) const = default;  // NOLINT(modernize-use-nullptr)
   };
-  /// What differs from the beginning.
+  /// The columns that are negated now.
   struct State {
     std::set<Column> values;  ///< of V
     std::set<Column> scores;  ///< of K
   };
 
-  /// A column of the tensor, v or k.
+  /// Draws a column of v or k.
   Column drawn(const TensorView& of);
   void change_to(State next);
   std::vector<HeadColumn> of_inputs(const State& columns) const;
@@ -66,7 +66,7 @@ class SignChanges {
   std::vector<std::int64_t> heads_k_;
   std::mt19937_64 random_;
   State state_;
-  State followed_;  ///< by the results, at the last `follow`
+  State followed_;  ///< the state at the last `follow`
 };
 
 }  // namespace longca

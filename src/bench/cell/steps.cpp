@@ -15,7 +15,8 @@
 namespace longca {
 namespace {
 
-/// Share of a case's limit: a kernel that is slow, not stuck, is timed, if from few samples.
+/// Share of a case's limit that timing may use, so that a slow kernel ends with few samples, not
+/// with a timeout.
 constexpr double kShareForTiming = 0.8;
 
 Verdict check(Pass pass, const Kernel& kernel, const CellProblem& shared, const Outputs& outputs) {

@@ -14,7 +14,7 @@
 #include "bench/record/record.h"
 #include "bench/suite/suite.h"
 
-// What a cell on one device and a cell over ranks do alike on their way to a record.
+// What cells on one device and cells over ranks have in common.
 
 namespace longca {
 
@@ -25,9 +25,9 @@ class StateWatch;
 /// name `stage`.
 Status current_exception_status(std::string_view stage);
 
-/// A listener that keeps the current stage's name in `stage` and passes it on to `next`. Where a
-/// kernel's code ran, `watch`, if any, first looks at what it left behind: verification above all
-/// must not round as a kernel does. All three outlive the listener.
+/// A listener that keeps the current stage's name in `stage` and passes it on to `next`. After a
+/// stage that ran a kernel's code, `watch`, if given, first checks what it left behind:
+/// verification must not inherit a rounding mode. All three must outlive the listener.
 StageListener keep_stage(std::string& stage, const StageListener& next, StateWatch* watch);
 
 using SteadyClock = std::chrono::steady_clock;
@@ -39,39 +39,39 @@ std::string in_mib(std::int64_t bytes);
 /// FLOPs of one repetition of a pass.
 double pass_flops(Pass pass, const Problem& problem, const Mask& mask);
 
-/// Drawn by the system: nothing in this process can foresee it.
+/// From the system's random numbers: nothing in this process can predict it.
 std::uint64_t unforeseeable_seed();
 
 /// With deterministic=1, after the repetitions of a pass: `wrong` if one gave other bits than the
-/// verified ones. Where all did, the kernel may round otherwise where signs change, and
-/// `expect_same_bits(verified)` decides, which runs the pass once more on the inputs as they were.
+/// verified ones. If all did, changed signs may alter the rounding: `expect_same_bits(verified)`,
+/// which runs the pass once more on the original inputs, then decides.
 void check_determinism(RepetitionCheck& repetitions,
                        const std::function<void(std::uint64_t verified)>& expect_same_bits,
                        Record& record);
 
-/// Makes the record `wrong`, unless it has failed before.
+/// Sets the record's status to `wrong`, unless it has failed already.
 void set_wrong(Record& record, std::string reason);
 
-/// Compares a pass's results with the problem's reference, and records the errors, the fraction
-/// compared and, if they are too large, `wrong`. A step's are those of both passes. `outputs` are
-/// those of the whole problem.
+/// Compares a pass's results (for a step those of both passes) with the problem's reference.
+/// Records the errors, the fraction compared and, if errors are too large, `wrong`. `outputs`: of
+/// the whole problem.
 void verify_results(Pass pass, const Problem& problem, const Kernel& kernel,
                     const CellProblem& shared, const Outputs& outputs, Record& record);
 
-/// How to time a case, whose verified pass took `warmed_s` and all of whose kernel calls so far
-/// took `kernel_s`.
+/// How to time a case whose verified pass took `warmed_s` and whose kernel calls so far took
+/// `kernel_s` together.
 MeasureOptions measure_options(const Case& c, const RunLimits& limits, double warmed_s,
                                double kernel_s);
 
 /// Records times, samples and why measuring ended. `flops`: of one repetition on one device.
 void note_measurement(const Measurement& measured, double flops, Record& record);
 
-/// Records what is known at a plan's end: its notes, its kernel's version, and how long it
-/// compiled, in ms (0: not at all).
+/// Records what is known when a plan is done: its notes, the kernel's version, and the ms spent
+/// compiling (0: none).
 void note_plan_end(const Kernel& kernel, double compile_ms,
                    std::map<std::string, std::string> notes, Record& record);
 
-/// No number without a check: takes what timing wrote out of the record.
+/// Removes all that timing wrote from the record of a failed cell: no number without a check.
 void forget_times(Record& record);
 
 }  // namespace longca

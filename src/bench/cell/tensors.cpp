@@ -9,7 +9,7 @@
 namespace longca {
 namespace {
 
-/// Neither zero nor poison, which kernels write.
+/// A value that neither zeroing nor poisoning writes.
 constexpr unsigned char kMarginByte = 0xa5;
 constexpr std::int64_t kMargin = OutputTensor::kMargin;
 

@@ -20,13 +20,12 @@ namespace longca {
 std::int64_t contiguous_bytes(const TensorView& t);
 std::int64_t contiguous_bytes(const LseView& lse);
 
-/// All bits set are a NaN of every dtype.
+/// The byte whose repetition is NaN in every dtype.
 inline constexpr unsigned char kPoison = 0xff;
 /// Sets every byte of contiguous tensors.
 void fill(Device& device, std::initializer_list<TensorView> tensors, unsigned char byte);
 void fill(Device& device, const LseView& lse, unsigned char byte);
-/// Fills contiguous tensors with NaN, which no kernel computes, so that whatever it does not write
-/// shows.
+/// Fills contiguous tensors with NaN, which no correct kernel computes: missing writes show.
 void poison(Device& device, std::initializer_list<TensorView> tensors);
 void poison(Device& device, const LseView& lse);
 
@@ -44,11 +43,11 @@ struct PassTensors {
   TensorView dsink;  ///< [1, heads_q, 1] float32, of a problem with sinks; else without data
 };
 
-/// Sets every byte of a pass's results: o and lse, or all gradients, or of a step all.
+/// Sets every byte of a pass's results: o and lse, all gradients, or for a step both.
 void fill_results(Device& device, const PassTensors& tensors, Pass pass, unsigned char byte);
-/// The memory of them.
+/// The memory of these results.
 std::vector<std::span<const std::byte>> result_bytes(const PassTensors& tensors, Pass pass);
-/// A hash of them.
+/// A hash of these results.
 std::uint64_t hash_results(Device& device, const PassTensors& tensors, Pass pass);
 
 /// A contiguous array that a kernel writes, between two margins in which it must not.
@@ -56,8 +55,8 @@ template <typename View>
 class OutputArray {
  public:
   static constexpr std::int64_t kMargin = 4096;  ///< bytes; a multiple of every alignment needed
-  /// A large array begins at such a multiple within its allocation, as it would without margins:
-  /// where outputs lie changes the times of backward passes by up to 5 %.
+  /// An array of at least this many bytes begins at a multiple of it within its allocation, as it
+  /// would without margins: the place of outputs changes the times of backward passes by up to 5 %.
   static constexpr std::int64_t kLargePage = std::int64_t{2} << 20;
 
   OutputArray() = default;
@@ -69,7 +68,7 @@ class OutputArray {
   }
 
   const View& view() const { return view_; }
-  /// Without the margins.
+  /// Bytes of the array, without the margins.
   std::int64_t bytes() const { return bytes_; }
 
  private:
@@ -95,8 +94,8 @@ struct Outputs {
   PassTensors with(const Inputs& inputs) const;
   void poison_forward() const;
   void poison_backward() const;
-  /// "64 bytes behind lse": what of the margins has been written since `for_problem`; empty if
-  /// nothing. Waits for the device.
+  /// The first margin that was written since `for_problem`, "64 bytes behind lse"; empty if none.
+  /// Waits for the device.
   std::string written_margin() const;
 };
 

@@ -19,9 +19,8 @@ struct LaunchOptions {
 };
 
 /// Runs cells over ranks. Ranks are started once for consecutive cells with the same number of
-/// ranks, and apart for each kernel of a plug-in. A rank that ends, fails or hangs costs its cell,
-/// whose record names the rank; the ranks are then started anew, and no process of the old ones is
-/// left.
+/// ranks, and separately for each kernel of a plug-in. A rank that ends, fails or hangs costs its
+/// cell, whose record names the rank; all ranks are then ended and started again.
 class LaunchRunner {
  public:
   explicit LaunchRunner(LaunchOptions options);
@@ -35,22 +34,24 @@ class LaunchRunner {
   bool run(std::span<const Case> cases, RunListener& listener);
 
  private:
-  /// Whether this machine can run the cell at all, else why not.
+  /// Ok if this machine can run the cell, else why not.
   Support available(const Case& c) const;
+  /// False if a signal ended it, or if the launch is lost.
   bool run_cell(const Case& c, Record& record, std::string& output);
-  /// A session of the case's number of ranks; null with the reason in `record`.
+  /// Makes session_ serve the case's number of ranks and its plug-in. If it cannot, returns false
+  /// with the reason in `record`; sets `interrupted` if a signal was the reason.
   bool start_session(const Case& c, Record& record, bool& interrupted);
   CellOptions options_for(const Case& c) const;
 
   LaunchOptions options_;
-  std::int64_t host_limit_mib_;
+  std::int64_t host_limit_mib_;  ///< of all ranks of this host together
   std::filesystem::path scratch_;
   std::unique_ptr<RankSession> session_;
   std::string guest_;  ///< the plug-in's kernel that session_ is for; empty: those of this program
-  int failed_starts_ = 0;       ///< in a row, of one number of ranks
-  int failed_ranks_ = 0;        ///< that number
-  std::string failed_because_;  ///< the last one's reason
-  bool launch_lost_ = false;
+  int failed_starts_ = 0;  ///< failed starts in a row with failed_ranks_ ranks
+  int failed_ranks_ = 0;
+  std::string failed_because_;  ///< the reason of the last one
+  bool launch_lost_ = false;    ///< the ranks of a found launch have ended
 };
 
 }  // namespace longca

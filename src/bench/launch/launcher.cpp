@@ -21,7 +21,7 @@ void add_default(ChildProcess::Environment& environment, const char* name, std::
   if (std::getenv(name) == nullptr) environment.emplace_back(name, std::move(value));
 }
 
-/// How mpirun places ranks on this host: as variables, not options, so that the user's own win.
+/// How mpirun places ranks on this host: variables, not options, so that the user's override them.
 void place_on_this_host(RankCommand& start, int cores, int ranks) {
   auto& environment = start.environment;
   if (ranks > cores) {
@@ -105,8 +105,8 @@ RankCommand rank_command(const RankMachine& machine, const RankStart& start, int
 namespace {
 
 // std::regex takes stack in proportion to the text, and a rank may print what it likes.
-constexpr std::size_t kMaxLine = 1024;      ///< of a launcher's own; longer ones are the ranks'
-constexpr std::size_t kMaxMessages = 4096;  ///< of all; what follows is left out
+constexpr std::size_t kMaxLine = 1024;      ///< bytes; a longer line is not a launcher's own
+constexpr std::size_t kMaxMessages = 4096;  ///< bytes of all messages; the rest is left out
 
 /// Whether a line is of the stack trace that Open MPI prints on a signal: "[node1:05971] …".
 bool is_stack_line(const std::string& line) {

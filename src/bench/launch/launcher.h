@@ -21,9 +21,10 @@ enum class Launcher : std::uint8_t {
 struct RankStart {
   Launcher launcher = Launcher::mpirun;
   std::string hostfile{};              ///< mpirun's; "": ranks on this host
-  bool several_hosts = false;          ///< whether ranks may be on other hosts than this process
+  bool several_hosts = false;          ///< whether ranks may run on other hosts than this process
   std::vector<std::string> plugins{};  ///< files of kernels
-  std::vector<std::string> python{};   ///< what hosts a rank (host_ranks); empty: longca-rank
+  std::vector<std::string> python{};   ///< command of the Python that hosts a rank (host_ranks);
+                                       ///< empty: longca-rank
   std::string no_python{};             ///< why Python's kernels cannot run, if any is asked for
   std::string suite_hash{};            ///< equal on all ranks, or they refuse
 };
@@ -34,7 +35,7 @@ struct RankCommand {
   ChildProcess::Environment environment;
 };
 
-/// A rank's address where rank 0 broadcasts the parent's.
+/// Stands for the parent's address on ranks to which rank 0 broadcasts it.
 inline constexpr const char* kAddressOfRank0 = "rank-0";
 
 /// longca-rank, or the Python that hosts a rank, and its arguments. `address`: where the parent
@@ -44,7 +45,8 @@ std::vector<std::string> rank_arguments(const RankMachine& machine, const RankSt
 
 /// The command that starts `ranks` ranks (with Launcher::found, rank 0 alone). On one host each
 /// gets its share of the cores; more ranks than cores get one thread each and yield while they
-/// wait. Variables that the user has set win. `scratch`: a folder for the launcher's own files.
+/// wait. Variables that the user has set take precedence. `scratch`: a folder for the launcher's
+/// own files.
 RankCommand rank_command(const RankMachine& machine, const RankStart& start, int ranks,
                          const std::string& address, const std::string& scratch);
 

@@ -21,12 +21,13 @@ using Kind = RankServer::Event::Kind;
 constexpr auto kPollInterval = 50ms;
 constexpr auto kReportGrace = 5000ms;  // for the launcher to report how a rank ended
 
+/// RAM in bytes that a rank may use beyond its cell's limit.
 std::int64_t rank_slack() {
   static const std::int64_t bytes = (std::int64_t{512} << 20) + cache_flush_bytes();
   return bytes;
 }
 
-/// A text of the message; empty if it has none of that name.
+/// The string at a key of the message; empty if there is none.
 std::string text_at(const nlohmann::json& message, const char* key) {
   const auto found = message.find(key);
   return found != message.end() && found->is_string() ? found->get<std::string>() : "";
@@ -155,8 +156,8 @@ RankAttempt::Result RankAttempt::end(Record& record, StatusCode code, std::strin
   return Result::recorded;
 }
 
-/// Handles the end of a rank, which ends the others. Which one was first is known best from its own
-/// message, then from the launcher, then from the order in which sockets closed.
+/// Handles the end of a rank, which ends the others. The rank that ended first is named by its own
+/// message, else by the launcher's report, else by the order in which sockets closed.
 RankAttempt::Result RankAttempt::rank_gone(int rank, Record& record) {
   const auto deadline = Clock::now() + kReportGrace;
   while (!session_.launcher_has_ended() && Clock::now() < deadline) {
@@ -180,8 +181,7 @@ RankAttempt::Result RankAttempt::rank_gone(int rank, Record& record) {
   return Result::recorded;
 }
 
-/// Ranks whose time is up. Time in which another rank does the runner's own work for all (the
-/// reference) does not count.
+/// Ranks whose time is up, except while another rank works for all (makes the reference).
 std::vector<int> RankAttempt::expired() const {
   const auto works_for = [](const StageClock& waiting) {
     return [&](const StageClock& other) {
@@ -210,7 +210,7 @@ std::vector<int> RankAttempt::behind() const {
   return ranks;
 }
 
-/// Ranks that the others wait for; all that are late if those cannot be singled out.
+/// Ranks for which the others wait; all `late` ones if those cannot be singled out.
 std::vector<int> RankAttempt::culprits(const std::vector<int>& late) const {
   std::vector<int> ranks = behind();
   const std::size_t candidates = ranks.size();
@@ -219,8 +219,8 @@ std::vector<int> RankAttempt::culprits(const std::vector<int>& late) const {
   return late;
 }
 
-/// "in forward rank 1 passed the memory limit of 512 MiB", or "" if none does. What ranks print
-/// comes together: nobody knows whose it is.
+/// "in forward rank 1 passed the memory limit of 512 MiB", or "" if none does. The ranks' output
+/// arrives as one stream and is charged to all together.
 std::string RankAttempt::memory_fault() const {
   const std::string printed =
       memory_excess(0, session_.printed_bytes(), resident_limit_, rank_slack());

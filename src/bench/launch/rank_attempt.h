@@ -18,11 +18,12 @@ class RankAttempt {
  public:
   enum class Result : std::uint8_t { recorded, interrupted, not_begun };
 
-  /// `c` has its number of ranks. `resident_limit`: bytes of host memory of each rank. Everything
-  /// outlives this object.
+  /// `c.ranks` is set. `resident_limit`: bytes of host memory of each rank. Everything must outlive
+  /// this object.
   RankAttempt(RankSession& session, const Case& c, const CellOptions& options,
               std::int64_t resident_limit);
 
+  /// `not_begun`: the ranks ended before the cell's first stage, so that it may be tried again.
   Result run(const nlohmann::json& request, Record& record, std::string& output);
   /// Whether the session serves no further cell.
   bool session_ended() const { return session_ended_; }
@@ -38,7 +39,7 @@ class RankAttempt {
   bool has_begun() const;
   std::string stage_of(int rank) const;
   std::vector<int> expired() const;
-  std::vector<int> culprits(const std::vector<int>& expired) const;
+  std::vector<int> culprits(const std::vector<int>& late) const;
   std::vector<int> behind() const;
   std::string memory_fault() const;
 

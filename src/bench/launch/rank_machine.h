@@ -20,12 +20,12 @@ struct RankMachine {
 /// Determined once per process.
 const RankMachine& rank_machine();
 
-/// Whether this build has ranks at all, else what to install.
+/// Ok if this build has longca-rank, else what to install.
 Support ranks_are_built();
-/// Whether mpirun is here, else what to install.
+/// Ok if mpirun was found, else what to install.
 Support mpirun_is_here();
 
-/// Whether a transport can be used on this machine, else why not.
+/// Ok if a transport can be used on this machine, else why not.
 Support transport_here(const std::string& name);
 
 /// The launch that this process is one of: `mpirun -n 4 longca cp`, `srun -n 8 longca cp`.
@@ -35,8 +35,8 @@ struct MpiLaunch {
   int per_node = 1;  ///< processes on this one's node; `size` if unknown
 };
 
-/// Read from the variables of Open MPI's mpirun, Slurm's srun or MPICH's PMI; nothing outside of a
-/// launch or in one of a single process.
+/// Finds the launch in the variables of Open MPI's mpirun, Slurm's srun or MPICH's PMI; nothing
+/// outside of a launch or in one of a single process.
 std::optional<MpiLaunch> find_mpi_launch();
 
 /// How many ranks a hostfile has slots for.

@@ -92,8 +92,8 @@ void RankServer::accept_one() {
   if (!socket.is_open() || !is_own_user(socket.get())) return;
   auto peer = std::make_unique<Peer>();
   peer->channel = std::make_unique<LineChannel>(socket.release(), options_.secret, kMaxHello);
-  peer->greets_before = Clock::now() + kGreetingLimit;
-  // A rank's hello is on its way before anybody is closed for want of one.
+  peer->hello_deadline = Clock::now() + kHelloLimit;
+  // Reads a hello that has already arrived before close_strangers can close the connection.
   peer->open = peer->channel->read_available();
   peers_.push_back(std::move(peer));
 }
@@ -146,7 +146,7 @@ std::optional<RankServer::Event> RankServer::next_event() {
   return std::nullopt;
 }
 
-/// Of those that have not said hello: whoever is late, too many, or comes when all ranks are there.
+/// Closes connections without a hello that are late, too many, or came when all ranks were there.
 void RankServer::close_strangers() {
   const auto now = Clock::now();
   const auto strangers = static_cast<std::size_t>(
@@ -154,7 +154,7 @@ void RankServer::close_strangers() {
   std::size_t too_many = strangers > kMaxStrangers ? strangers - kMaxStrangers : 0;
   std::erase_if(peers_, [&](const auto& peer) {
     if (peer->rank) return false;
-    if (!peer->open || !socket_.is_open() || now > peer->greets_before) return true;
+    if (!peer->open || !socket_.is_open() || now > peer->hello_deadline) return true;
     return too_many > 0 && too_many-- > 0;
   });
 }

@@ -17,8 +17,8 @@
 namespace longca {
 
 /// The parent's end of the ranks' sockets: listens, and has a channel to each rank that has said
-/// hello. Whoever connects and does not say hello with the secret, as one of the ranks expected and
-/// not there yet, is hung up on and changes nothing. Once all ranks are there, nobody listens.
+/// hello. A connection that does not say hello with the secret, as one of the expected ranks that
+/// are still missing, is closed without any effect. Stops listening once all ranks are there.
 class RankServer {
  public:
   struct Options {
@@ -42,13 +42,14 @@ class RankServer {
     Kind kind = Kind::nothing;
     int rank = 0;  ///< in [0, ranks)
     nlohmann::json message{};
-    std::string noise{};  ///< "what is no message": completes "rank 2 sent …"
+    std::string noise{};  ///< completes "rank 2 sent …": "what is no message"
   };
-  /// Waits for the next event of any rank, `timeout` or a signal. `gone` comes once per rank, after
-  /// all that it has sent. `noise`: it sent what it must not (BadMessage), and is hung up on.
+  /// Waits for the next event of any rank, at most `timeout` or until a signal. `gone` comes once
+  /// per rank, after all that it has sent. `noise`: a line that is no message (BadMessage); the
+  /// rank's channel is closed.
   Event wait(std::chrono::milliseconds timeout);
 
-  /// False if that rank is not there (any more).
+  /// False if that rank is not connected (any more).
   bool send(int rank, const nlohmann::json& message);
   /// Closes all ranks' sockets, which tells them to end.
   void hang_up();
@@ -56,7 +57,7 @@ class RankServer {
   const std::map<int, RankHello>& hellos() const { return hellos_; }
   bool has(int rank) const { return ranks_.contains(rank); }
 
-  static constexpr std::chrono::seconds kGreetingLimit{10};
+  static constexpr std::chrono::seconds kHelloLimit{10};
   /// Connections at once that have not said hello; beyond, the oldest of them is closed.
   static constexpr std::size_t kMaxStrangers = 64;
   static constexpr std::size_t kMaxHello = 4096;  ///< bytes
@@ -65,7 +66,7 @@ class RankServer {
   using Clock = std::chrono::steady_clock;
   struct Peer {
     std::unique_ptr<LineChannel> channel;
-    Clock::time_point greets_before;
+    Clock::time_point hello_deadline;
     std::optional<int> rank{};  ///< once it has said hello
     bool open = true;
   };

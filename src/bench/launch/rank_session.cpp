@@ -27,7 +27,7 @@ constexpr auto kPollInterval = 50ms;
 constexpr auto kLauncherGrace = 5000ms;  // to end its ranks and remove its files
 constexpr auto kRankGrace = 1000ms;      // for ranks to notice that they are alone
 
-/// Whether an event is rank 0's message `key`: it alone speaks for all.
+/// Whether an event is rank 0's message `key`; rank 0 speaks for all ranks.
 bool is_of_root(const RankServer::Event& event, const char* key) {
   return event.kind == RankServer::Event::Kind::message && event.rank == 0 &&
          event.message.contains(key);
@@ -95,7 +95,7 @@ void RankSession::throw_if_refused(const RankServer::Event& event) {
   throw InputError(event.message.at("refused").get<std::string>());
 }
 
-/// The reason where the launcher has ended, or will because the rank `gone` has.
+/// Why the start failed: the launcher has ended, or will because rank `gone` has.
 std::string RankSession::why_not_started(std::optional<int> gone) {
   // Ranks that refuse each other end at once: rank 0's sentence may come after another's end.
   const auto deadline = Clock::now() + kLauncherGrace;
@@ -159,7 +159,7 @@ void RankSession::end() {
       killed = true;
     }
     if (Clock::now() - begin > kLauncherGrace)
-      return;  // a rank is blocked in a device that does not answer
+      return;  // a rank is stuck in a device that does not answer
     std::this_thread::sleep_for(5ms);
   }
 }

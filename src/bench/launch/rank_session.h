@@ -11,7 +11,7 @@
 
 namespace longca {
 
-/// One start of ranks: the launcher's process and the ranks' sockets. Its destructor leaves none of
+/// One start of ranks: the launcher's process and the ranks' sockets. The destructor ends all of
 /// the processes on this host.
 class RankSession {
  public:
@@ -22,23 +22,23 @@ class RankSession {
   RankSession& operator=(const RankSession&) = delete;
 
   enum class Start : std::uint8_t { ready, failed, interrupted };
-  /// Waits until all ranks have agreed to work together. `reason`: why they have not. Throws
-  /// InputError if they refused each other: other versions or suites.
+  /// Waits until all ranks have agreed to work together. Sets `reason` if it failed. Throws
+  /// InputError if the ranks refused each other: different commits or suites.
   Start wait_until_ready(double limit_s, std::string& reason);
 
   int ranks() const { return ranks_; }
-  /// Whether another launcher has started the ranks, so that they cannot be started again.
+  /// Whether the ranks belong to a launch that already existed: they cannot be started again.
   bool is_found() const { return found_; }
   RankServer& server() { return *server_; }
   /// Ranks of this host, by rank.
   const std::map<int, pid_t>& local_pids() const { return pids_; }
   bool launcher_has_ended() const { return launcher_->has_ended(); }
 
-  /// Tells ranks that wait for a cell to end, and waits until they are gone.
+  /// Closes the sockets, at which idle ranks end, and waits until they are gone.
   void finish();
   /// Ends all processes that have not ended yet, and waits until they are gone.
   void end();
-  /// Bytes that launcher and ranks have printed since the last take_output. They take up RAM.
+  /// Bytes that launcher and ranks have printed since the last take_output, kept in RAM.
   std::int64_t printed_bytes() const { return launcher_->printed_bytes(); }
   /// What launcher and ranks have printed since the last call.
   std::string take_output() { return launcher_->take_output(); }

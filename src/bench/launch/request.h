@@ -16,7 +16,7 @@ struct RankPlaces {
   /// Maximum ranks of a cell on CPUs and on GPUs; 0: none (more ranks than cores share them).
   int max_cpu = 0;
   int max_cuda = 0;
-  std::string limit;  ///< the reason of the maximum: "this launch has 8 processes"
+  std::string limit;  ///< why: "this launch has 8 processes"
   bool several_hosts = false;
 };
 

@@ -84,8 +84,8 @@ Packed receive(RankControl& control, int from) {
   return packed;
 }
 
-/// Some heads of a tensor of the whole problem, staged on the host until all ranks' parts are in. A
-/// row holds these heads of one token, or for lse all tokens of one head.
+/// Some heads of a tensor of the whole problem, staged on the host until all ranks' parts have
+/// arrived. A row holds these heads of one token, or for lse all tokens of one head.
 class WholeHeads {
  public:
   WholeHeads(Device& device, const Outputs& outputs, TensorRole role, Range heads)
@@ -109,6 +109,7 @@ class WholeHeads {
     stage();
   }
 
+  /// Copies a rank's part to its place.
   void take(const Packed& part) {
     LONGCA_CHECK(part.row_bytes == element_bytes_, "rows of {} bytes in {} of {}", part.row_bytes,
                  to_string(role_), element_bytes_);
@@ -130,6 +131,7 @@ class WholeHeads {
     }
   }
 
+  /// Copies the staged rows to the device.
   void finish() const {
     if (host_ != data_) device_.copy_rows(data_, stride_, host_, host_stride_, rows_, row_bytes_);
   }
@@ -150,6 +152,7 @@ class WholeHeads {
     }
   }
 
+  /// On a GPU copies the rows to the host; on the CPU they are used in place.
   void stage() {
     host_ = static_cast<std::byte*>(data_);
     host_stride_ = stride_;

@@ -10,14 +10,14 @@
 
 namespace longca {
 
-/// Gathers the results of these roles and heads (the same on all ranks) in rank 0's tensors of the
-/// whole problem (`whole`, null on other ranks), through the host. Elements that no rank has keep
-/// their values. Collective.
+/// Gathers the ranks' results of these roles and heads, which are the same on all ranks, into rank
+/// 0's tensors of the whole problem (`whole`, null on other ranks), through host memory. Elements
+/// that no rank has keep their values. Collective.
 void gather_results(RankControl& control, Device& device, const RankPlan& plan,
                     const Executor& executor, std::span<const TensorRole> roles,
                     const CheckedHeads& heads, const Outputs* whole);
 
-/// Rank 0's `heads`, on every rank. Collective.
+/// Returns rank 0's `heads` on every rank. Collective.
 CheckedHeads broadcast(RankControl& control, const CheckedHeads& heads);
 
 }  // namespace longca

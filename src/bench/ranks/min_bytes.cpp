@@ -4,9 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "mask/range.h"
+
 namespace longca {
 namespace {
 
+/// [0, tokens) without the ascending ranges `own`.
 std::vector<Range> others_of(std::span<const Range> own, std::int64_t tokens) {
   std::vector<Range> others;
   std::int64_t begin = 0;
@@ -19,14 +22,8 @@ std::vector<Range> others_of(std::span<const Range> own, std::int64_t tokens) {
 }
 
 std::int64_t size_of_union(std::vector<Range> ranges) {
-  std::ranges::sort(ranges, {}, &Range::begin);
-  std::int64_t size = 0;
-  std::int64_t end = 0;
-  for (const Range& range : ranges) {
-    size += std::max<std::int64_t>(range.end - std::max(range.begin, end), 0);
-    end = std::max(end, range.end);
-  }
-  return size;
+  join_ranges(ranges);
+  return total_size(ranges);
 }
 
 /// Appends the keys of one list's kept blocks. In every mask with blocks, the slices that they cut
@@ -40,8 +37,8 @@ void append_kept(const BlockLists& blocks, int list, std::vector<Range>& keys) {
   }
 }
 
-/// Keys that some query sees, summed over KV heads. Whatever a slice's type, each of its keys is
-/// seen by its last query or its first.
+/// Keys that some query sees, summed over KV heads. Each key of a slice, whatever its type, is seen
+/// by the slice's first or last query.
 std::int64_t keys_seen(const Mask& mask, int heads_k) {
   const BlockLists* blocks = mask.blocks();
   if (blocks == nullptr) {

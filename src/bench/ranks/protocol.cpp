@@ -62,7 +62,7 @@ void to_json(nlohmann::json& json, const RankHello& hello) {
 
 namespace {
 
-/// An int, not a number that would have to be cut to be one.
+/// Reads an int; throws for numbers that do not fit one exactly.
 int int_at(const nlohmann::json& json, const char* key) {
   const auto& value = json.at(key);
   constexpr int kMax = std::numeric_limits<int>::max();

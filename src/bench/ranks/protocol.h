@@ -7,15 +7,15 @@
 
 namespace longca {
 
-/// Messages between `longca cp` and the ranks that mpirun or srun started for it: lines of a
-/// LineChannel over a socket of its own for every rank, to which the ranks connect. The secret of
-/// the channels is made for one start of ranks; they have it from their environment.
+/// Messages between `longca cp` (the parent) and the ranks that mpirun or srun started for it:
+/// lines of a LineChannel, one socket per rank, to which the ranks connect. The secret of the
+/// channels is made for one start of ranks and passed in their environment.
 ///
 ///   longca-rank --connect ADDRESS [--suite-hash TEXT] [--plugin FILE]… [--no-python REASON]
 ///
 /// ADDRESS is the path of a Unix socket, or HOST:PORT where ranks run on several hosts. The parent
-/// listens before it starts them, until all of them have said hello; each line of a rank must be
-/// one of those below, or costs the cell. In a launch that existed before (`srun longca cp`) only
+/// listens from before it starts the ranks until all of them have said hello; a line of a rank that
+/// is none of those below costs the cell. In a launch that already exists (`srun longca cp`) only
 /// rank 0 knows the address and the secret: the others get "rank-0", and rank 0 broadcasts both to
 /// them. Such a launch may have more ranks than a case: the first `ranks` of them run it, the
 /// others wait.
@@ -27,7 +27,7 @@ namespace longca {
 ///   parent → rank 0   {"case": {…}, "options": {…}} as to a worker, one at a time
 ///   rank → parent     {"stage": "forward"}, any number of them, from every rank: what begins
 ///   rank → parent     {"at": kWaitsForRanks} when it has waited half a second for other ranks,
-///                     {"at": "work"} when it goes on: shows which rank hangs when none moves
+///                     {"at": "work"} when it continues: shows which rank hangs when none moves
 ///   rank 0 → parent   {"record": {…}, "ends": bool}: without `env` and `at`. "ends": a device is
 ///                     lost, all ranks end by themselves, and the next case needs new ones
 ///   rank → parent     {"failed": sentence, "status": "crash" or "oom"}, instead of a record, from
@@ -44,12 +44,12 @@ struct RankHello {
   int ranks = 1;
   int pid = 0;
   std::string host;
-  std::string commit;  ///< the program's: build_info(), with "+" appended if the sources differed
+  std::string commit;  ///< of the program: build_info(), with "+" appended if the sources differed
   std::string suite_hash;  ///< of --suite-hash: equal on all ranks, or they refuse
 };
 
 void to_json(nlohmann::json& json, const RankHello& hello);
-/// Throws nlohmann::json::exception for what is missing, of another type, or no int.
+/// Throws nlohmann::json::exception for a key that is missing, of another type, or no int.
 void from_json(const nlohmann::json& json, RankHello& hello);
 
 inline constexpr const char* kWaitsForRanks = "waits for other ranks";

@@ -19,7 +19,7 @@
 namespace longca {
 namespace {
 
-/// Upper bound of the plan's own buffers in bytes: the executor lets some share memory.
+/// Upper bound of the plan's own buffers in bytes: in the executor some share memory.
 std::int64_t own_buffer_bytes(const RankPlan& plan, const Problem& problem) {
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -50,7 +50,7 @@ RankCell::RankCell(const Case& c, const CellOptions& options, CellProblem& share
       parallel_(parallel_problem(c, shared.generated, team.ranks_per_node)) {}
 
 RankCell::~RankCell() {
-  // Before the executor and its buffers: threads that a kernel keeps may still write there.
+  // Destroyed before the executor and its buffers, where a kernel's threads may still write.
   computer_.reset();
 }
 
@@ -90,7 +90,7 @@ void RankCell::make_plan() {
   });
 }
 
-/// `oom` before anything is allocated, where what is known beforehand is too large already.
+/// `oom`, before anything is allocated, if what is known beforehand exceeds the limit.
 Status RankCell::check_memory() const {
   std::int64_t needed = shard_bytes(problem_, shard_.rows) + own_buffer_bytes(plan_, problem_);
   std::string what = fmt::format("tensors and buffers of {}", in_mib(needed));
@@ -152,18 +152,17 @@ std::vector<Pass> RankCell::timed_passes() const {
   return {case_.pass};
 }
 
-/// Records what the plan alone says: balance, bytes by formula, padding.
 void RankCell::note_balance() {
   RankControl& control = team_.control;
   const double ranks = control.size();
   double cells = 0;
-  double least = 0;
+  double min_bytes = 0;
   double formula = 0;
   for (const Pass pass : timed_passes()) {
     Problem of_pass = problem_;
     of_pass.backward = pass == Pass::backward;
     cells += sum_plan(plan_, ops(pass), problem_.head_dim, problem_.dtype).cells;
-    least +=
+    min_bytes +=
         static_cast<double>(min_bytes_received(of_pass, shared_.generated.mask, shard_.tokens));
     formula +=
         static_cast<double>(scheme_.formula_bytes(parallel_, control.rank(), of_pass.backward));
@@ -171,7 +170,7 @@ void RankCell::note_balance() {
   const double mean = control.sum(cells) / ranks;
   const double max = control.max(cells);
   if (mean > 0) record_.metrics["imbalance"] = max / mean;
-  record_.metrics["bytes_least"] = control.sum(least) / ranks;
+  record_.metrics["bytes_least"] = control.sum(min_bytes) / ranks;
   record_.metrics["bytes_formula"] = control.max(formula);
   record_.metrics["padding_tokens"] =
       control.sum(static_cast<double>(shard_.rows - shard_.count()));
@@ -207,7 +206,7 @@ void RankCell::run_pass(Pass pass) {
   }
 }
 
-/// The heads that verification reads, since results are large; all for a dump.
+/// The heads to gather: those that verification reads, since results are large; all for a dump.
 CheckedHeads RankCell::heads_to_gather() const {
   if (!options_.dump) return shared_.reference->checked_heads();
   return {{{0, problem_.heads_q}}, {{0, problem_.heads_k}}};
@@ -253,8 +252,8 @@ void RankCell::expect_same_bits(std::uint64_t verified) {
   set_wrong(record_, "deterministic=1, and a second pass gave gradients of other bits");
 }
 
-/// Waits for the pass, and signals to the watching parent whether this rank computes or its device
-/// waits for the others': which rank hangs when none moves.
+/// Waits for the pass. Tells the parent when this rank's device starts and stops waiting for other
+/// ranks, which shows the rank that hangs when none moves.
 void RankCell::wait_for(LaneTimes& times) const {
   constexpr std::chrono::milliseconds kLongWait{500};
   constexpr std::chrono::microseconds kPollInterval{100};

@@ -20,13 +20,13 @@
 
 namespace longca {
 
-/// One cell on one of its ranks, on its way to a record: plan, run, verify, time. All ranks take
-/// these steps together; rank 0's record is the cell's.
+/// One cell on one of its ranks, up to its record: plan, run, verify, time. All ranks take these
+/// steps together; rank 0's record is the cell's.
 class RankCell {
  public:
-  /// `clock` is this rank's, null for a cell that is not timed; `memory_limit` that of this rank's
-  /// device in bytes, 0 for none; `alter` changes the plan before it runs (for tests of what
-  /// verification finds). Everything outlives this object.
+  /// `clock`: this rank's, null for a cell that is not timed. `memory_limit`: of this rank's device
+  /// in bytes, 0 for none. `alter` changes the plan before it runs (for tests of verification).
+  /// Everything must outlive this object.
   RankCell(const Case& c, const CellOptions& options, CellProblem& shared, DeviceClock* clock,
            std::int64_t memory_limit, RankTeam& team, const StageListener& stage,
            const std::function<void(RankPlan&)>& alter, Record& record);
@@ -34,18 +34,18 @@ class RankCell {
   RankCell(const RankCell&) = delete;
   RankCell& operator=(const RankCell&) = delete;
 
-  /// Throws Refused on all ranks if one cannot go on and no communication is pending; anything else
-  /// only on the rank where it happened, which the others may then wait for.
+  /// Throws Refused, on all ranks, if one cannot go on and no communication is pending. Any other
+  /// exception is thrown only on the rank where it happened, for which the others may then wait.
   void run();
 
  private:
   Device& device() const { return Device::get(problem_.device); }
   bool is_root() const { return team_.control.rank() == 0; }
-  /// Of one of the two passes of the plan.
+  /// The plan's ops of a pass, which is forward or backward.
   const std::vector<Op>& ops(Pass pass) const {
     return pass == Pass::backward ? plan_.backward : plan_.forward;
   }
-  /// The passes of the plan that a repetition of the case runs.
+  /// The plan's passes that a repetition of the case runs: both for a step.
   std::vector<Pass> timed_passes() const;
   void together(std::string_view stage, const std::function<Status()>& step) const;
   double slowest(double value) const { return team_.control.max(value); }
@@ -56,6 +56,7 @@ class RankCell {
   CheckedHeads heads_to_gather() const;
   void connect();
   void make_executor();
+  /// Records what follows from the plan alone: balance, bytes by formula, padding.
   void note_balance();
   void run_pass(Pass pass);
   void wait_for(LaneTimes& times) const;
@@ -99,8 +100,8 @@ class RankCell {
   Outputs whole_;             ///< rank 0: the results of all ranks
   bool holds_whole_ = false;  ///< whether rank 0 has them, at least those of the forward pass
   double plan_ms_ = 0;        ///< of the scheme's own plan
-  double warmed_s_ = 0;       ///< duration of the pass that was verified last; of a step both
-  double sent_ = 0;           ///< bytes, in the pass that was verified last; of a step in both
+  double warmed_s_ = 0;       ///< duration of the last verified pass; for a step of both
+  double sent_ = 0;           ///< bytes sent in the last verified pass; for a step in both
   double kernel_s_ = 0;       ///< time counted against the case's limit so far
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kRepetitionsToTrace = 4;  // the last one counts
 
-/// Drawn on rank 0.
+/// One seed for all ranks, drawn on rank 0.
 std::uint64_t seed_of_all(RankControl& control) {
   return std::stoull(control.broadcast(std::to_string(unforeseeable_seed())));
 }
@@ -73,8 +73,7 @@ TimedPass RankCell::timed_pass(std::uint64_t seed) {
                        return repeated.status;
                      },
                  .any = [this](bool mine) { return slowest(mine ? 1 : 0) > 0; }};
-  // What a forward pass keeps for the backward pass follows the inputs by another forward pass
-  // alone.
+  // What the forward pass keeps for the backward pass must be recomputed when inputs change.
   const bool keeps = std::ranges::any_of(plan_.buffers, &PlanBuffer::kept);
   if (case_.pass == Pass::backward && pass.any(keeps)) {
     pass.forward = [this] { executor_->forward(device().stream()); };
@@ -90,7 +89,7 @@ void RankCell::run_once(bool exchanges, LaneTimes* times) {
   }
 }
 
-/// Times the same steps on the buffers as they are: only the times have a meaning.
+/// Times the same passes without exchanges; the results are meaningless.
 void RankCell::time_computing(RankClock& clock, const std::function<void()>& prepare) {
   const auto call = [&] { run_once(false, nullptr); };
   const Measurement measured = measure(clock, {.call = call, .prepare = prepare}, timing_options());
@@ -101,7 +100,7 @@ void RankCell::time_computing(RankClock& clock, const std::function<void()>& pre
   if (mean > 0) record_.metrics["time_imbalance"] = slowest(own) / mean;
 }
 
-/// Records the times of all ops in one more repetition, after a few that warm up to it.
+/// Records when all ops ran in one more repetition, after a few that warm up.
 void RankCell::trace(RankClock& clock, const std::function<void()>& prepare) {
   const auto times = make_lane_times(problem_.device);
   const auto call = [&] { run_once(true, times.get()); };
@@ -124,7 +123,7 @@ void RankCell::trace(RankClock& clock, const std::function<void()>& prepare) {
 MeasureOptions RankCell::timing_options(std::uint64_t seed) const {
   MeasureOptions options = measure_options(case_, options_.limits, warmed_s_, kernel_s_);
   options.seed = seed;
-  // The other half of what is left is for timing the computation alone.
+  // The pass and the computation alone get half of the remaining time each.
   options.time_left_s = std::max(options.time_left_s, 0.0) / 2;
   return options;
 }

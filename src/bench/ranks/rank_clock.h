@@ -10,12 +10,12 @@
 
 namespace longca {
 
-/// The clock of a case over ranks: every time begins when all ranks' devices have met, and a call's
-/// time is that of its slowest rank. All ranks get the same times and rank 0's `now_s`, so that
-/// they decide alike. Every call but flush_caches is collective.
+/// The clock of a case over ranks: a call's time begins when all ranks' devices have passed a
+/// barrier, and is that of the slowest rank. All ranks get the same times and rank 0's `now_s`, so
+/// that they decide alike. Every call but flush_caches is collective.
 class RankClock : public DeviceClock, private ClockTeam {
  public:
-  /// `own` is this rank's clock. All outlive this object.
+  /// `own`: this rank's clock. All arguments must outlive this object.
   RankClock(DeviceClock& own, Device& device, Communicator& communicator, RankControl& control);
   ~RankClock() override;
   RankClock(const RankClock&) = delete;
@@ -43,7 +43,7 @@ class RankClock : public DeviceClock, private ClockTeam {
   Device& device_;
   Communicator& communicator_;
   RankControl& control_;
-  std::vector<double> own_ms_;  ///< since `begin`
+  std::vector<double> own_ms_;  ///< this rank's own times since `begin`
 };
 
 }  // namespace longca

@@ -19,7 +19,7 @@ RankRunner::RankRunner(RankTeam& team, StageListener listener, StateWatch* watch
     : team_(team), listener_(std::move(listener)), watch_(watch) {}
 RankRunner::~RankRunner() = default;
 
-/// Checks the case and makes what it shares with others, without the other ranks.
+/// Checks the case and makes what cells share; without communication.
 Status RankRunner::set_up(const Case& c, const CellOptions& options) {
   if (!c.scheme || !c.ranks || !c.shard || !c.transport) {
     return Status::unsupported("the case has no scheme, ranks, shard or transport");

@@ -16,7 +16,7 @@ namespace longca {
 class RankCell;
 class StateWatch;
 
-/// A failure of one rank that others may be waiting for: all of them can only be ended.
+/// A failure on one rank for which others may be waiting: all ranks must be ended.
 class RankFailure : public std::runtime_error {
  public:
   explicit RankFailure(Status status)
@@ -31,17 +31,17 @@ class RankFailure : public std::runtime_error {
 /// problem for consecutive cells that share them.
 class RankRunner {
  public:
-  /// `watch`, if any, looks at what each stage leaves behind. Both outlive this object.
+  /// `watch`, if given, checks what each stage leaves behind. It and `team` must outlive this.
   RankRunner(RankTeam& team, StageListener listener, StateWatch* watch = nullptr);
   ~RankRunner();
   RankRunner(const RankRunner&) = delete;
   RankRunner& operator=(const RankRunner&) = delete;
 
-  /// The record of one cell, without `env` and `at`, on rank 0; other ranks get their own view of
-  /// it. Collective. Throws RankFailure.
+  /// Returns the record of one cell, without `env` and `at`, on rank 0; the record of another rank
+  /// is incomplete. Collective. Throws RankFailure.
   Record run(const Case& c, const CellOptions& options);
   /// Whether an error has left some rank's device unusable: all processes must end, and not by
-  /// `exit`.
+  /// `exit`, whose destructors could hang.
   bool device_lost() const { return device_lost_; }
 
   /// For tests of what verification finds: changes every plan before it runs.

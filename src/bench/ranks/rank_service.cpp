@@ -21,14 +21,14 @@ std::optional<std::size_t> first_other(const std::vector<std::string>& texts) {
   return std::nullopt;
 }
 
-/// The parent's next request, on all ranks; nothing if it is gone. Ranks that wait here sleep.
+/// The parent's next request, on all ranks; nothing if the parent is gone. Waiting ranks sleep.
 std::optional<nlohmann::json> next_request(LineChannel& channel, RankControl& control) {
   std::string text;
   if (control.rank() == 0) {
     try {
       if (const auto message = channel.receive()) text = message->dump();
     } catch (const BadMessage&) {
-      // A kernel has read from the socket: as if the parent were gone.
+      // A kernel has read from the socket, so that lines are lost: ends as if the parent were gone.
     }
   }
   text = control.broadcast(text);

@@ -12,8 +12,8 @@
 namespace longca {
 
 /// One repetition of a pass over ranks in Chrome's trace format, for chrome://tracing or Perfetto:
-/// a process per rank, a thread per lane, an event per op with its step, cells and bytes. Each
-/// rank's time begins when all ranks' devices have met.
+/// a process per rank, a thread per lane, an event per op with its step, cells and bytes. Time 0 is
+/// when all ranks' devices have met.
 
 /// The events of one rank, as text that write_trace takes.
 std::string trace_of_rank(const RankPlan& plan, const std::vector<Op>& ops,

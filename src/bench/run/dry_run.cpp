@@ -31,14 +31,14 @@ using Row = std::vector<std::string>;
 /// Axes with a column of their own; the others share one.
 constexpr std::array kColumns = {"kernel", "mask", "tokens", "heads", "dim", "dtype", "pass"};
 
-/// Slices and kept blocks of all masks that one list makes.
+/// Max slices and kept blocks of all masks made for one listing.
 constexpr double kMaxPieces = 1 << 23;
 
 struct Totals {
   double flops = 0;
   std::int64_t max_bytes = 0;
   std::size_t unknown = 0;  ///< cells whose masks are not made
-  double seconds = 0;       ///< that timing and verifying may take by the limits
+  double seconds = 0;       ///< upper bound of timing and verifying, by the limits
   std::string last_problem;
 };
 
@@ -68,7 +68,7 @@ class MaskMaker {
     if (std::string key = c.problem_key(); key != key_) {
       key_ = std::move(key);
       generated_.reset();
-      // For selected blocks, as many drawn ones: needs no inputs.
+      // Blocks that inputs would select are replaced by as many random ones: needs no inputs.
       const MaskSpec spec = c.mask_spec();
       const double cost = estimate_pieces(spec);
       if (cost > left_) return nullptr;
@@ -94,7 +94,7 @@ std::string other_axes(const Case& c) {
   return text;
 }
 
-/// Asks the kernel; over ranks the scheme, since kernels see parts of the mask there.
+/// The kernel's answer; over ranks the scheme's, since kernels see parts of the mask there.
 Support supported(const Case& c, const GeneratedMask& generated) {
   if (c.scheme) {
     if (Support offered = case_offered(c); !offered.ok()) return offered;

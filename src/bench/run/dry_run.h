@@ -12,9 +12,9 @@ inline constexpr std::size_t kListedCells = 1000;
 
 /// Lists cells without running them: FLOPs, an estimate of the memory (inputs, outputs and
 /// reference; a kernel's workspace is not known before its plan), and why a kernel will not run.
-/// `list` has the first kListedCells of the suite, whose size is `size`. Masks are made until they
-/// have cost about a second; cells of others have "-" instead of figures. All of it runs `rounds`
-/// times over.
+/// `list` has the first kListedCells of the suite, whose size is `size`. Masks are made for about a
+/// second; cells whose masks were not made show "-" instead of figures. The run would repeat all
+/// cells `rounds` times.
 void print_dry_run(std::ostream& out, const CaseList& list, const SuiteSize& size,
                    const RunLimits& limits, int rounds = 1);
 

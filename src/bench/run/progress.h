@@ -29,9 +29,9 @@ class Progress : public RunListener {
 
   void started(const Case& c) override;
   void finished(const Record& record, const std::string& output) override;
-  /// Names the round in what follows, from 1.
+  /// Shows the round, from 1, with all following cells.
   void begin_round(int round, int rounds);
-  /// Takes cells that will not run off those that are still to do.
+  /// Removes cells that will not run from those still to do.
   void leave_out(std::size_t cells) { cells_ -= cells; }
 
  private:

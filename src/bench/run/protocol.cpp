@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kMaxDepth = 32;  ///< of nested arrays and objects; a record has five
 
-/// Whether brackets nest deeper than kMaxDepth. Counts those in texts too, which balance there or
-/// not: a wrong guess costs nothing but a message of absurd texts.
+/// Whether arrays and objects nest deeper than kMaxDepth, checked before parsing, which recurses.
+/// Brackets inside strings do not count.
 bool is_too_deep(std::string_view json) {
   int depth = 0;
   bool in_text = false;
@@ -37,7 +37,7 @@ bool is_too_deep(std::string_view json) {
   return false;
 }
 
-/// Compares in a time that does not tell how much of it is equal.
+/// Compares in a time that does not depend on how many characters match.
 bool is_secret(std::string_view text, std::string_view secret) {
   if (text.size() != secret.size()) return false;
   unsigned char differs = 0;
@@ -84,7 +84,7 @@ bool LineChannel::read_some(int flags) {
   do {
     n = ::recv(socket_.get(), block.data(), block.size(), flags);
   } while (n < 0 && errno == EINTR);
-  if (n > 0 && begin_ > block.size()) {  // so that a full buffer moves seldom
+  if (n > 0 && begin_ > block.size()) {  // rarely, since it moves the rest of the buffer
     buffer_.erase(0, begin_);
     scanned_ -= begin_;
     begin_ = 0;

@@ -16,7 +16,7 @@
 namespace longca {
 namespace {
 
-/// Groups what `key_of` calls alike, groups and their members in order of first appearance.
+/// Groups cases of equal key, groups and their members in order of first appearance.
 template <typename KeyOf>
 std::vector<std::vector<Case>> grouped(std::span<const Case> cases, KeyOf key_of) {
   std::vector<std::vector<Case>> groups;
@@ -40,18 +40,19 @@ void shuffle(std::vector<Item>& items, PythonRandom& random) {
   items = std::move(shuffled);
 }
 
-constexpr std::array kLargestCounts = {"peak_bytes",  "workspace_bytes", "device_bytes", "error_o",
+/// Metrics of which the maximum over rounds counts, not the mean.
+constexpr std::array kMaxOverRounds = {"peak_bytes",  "workspace_bytes", "device_bytes", "error_o",
                                        "error_lse",   "error_dq",        "error_dk",     "error_dv",
                                        "error_dsink", "temperature_c"};
 
-/// Metrics of all rounds but those of time, which samples give.
+/// Metrics over all rounds, without those that set_times computes from the samples.
 std::map<std::string, double> joined_metrics(const Record& earlier, const Record& round) {
   std::map<std::string, double> metrics = earlier.metrics;
   const auto rounds = static_cast<double>(rounds_of_record(earlier));
   for (const auto& [name, value] : round.metrics) {
     const auto [known, is_new] = metrics.try_emplace(name, value);
     if (is_new) continue;
-    const bool largest = std::ranges::find(kLargestCounts, name) != kLargestCounts.end();
+    const bool largest = std::ranges::find(kMaxOverRounds, name) != kMaxOverRounds.end();
     known->second =
         largest ? std::max(known->second, value) : (known->second * rounds + value) / (rounds + 1);
   }

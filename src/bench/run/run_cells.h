@@ -10,7 +10,7 @@
 
 namespace longca {
 
-/// Is told of a run as it goes.
+/// Receives the events of a run.
 class RunListener {
  public:
   virtual ~RunListener() = default;
@@ -19,15 +19,16 @@ class RunListener {
   virtual void finished(const Record& record, const std::string& output) = 0;
 };
 
-/// Runs one cell and fills in its record and its process's output. False if a signal ended it.
+/// Runs one cell and fills in its record and its processes' output. False if the run must end: a
+/// signal came, or a launch is lost.
 using CellFunction = std::function<bool(const Case& c, Record& record, std::string& output)>;
 
-/// Runs cells one after the other. False if a signal ended the run early (see InterruptGuard); the
-/// cell that was running is not recorded.
+/// Runs cells one after the other. False if a signal (see InterruptGuard) or `run_cell` ended the
+/// run early; the cell that was running is not recorded.
 bool run_cells(std::span<const Case> cases, RunListener& listener, const CellFunction& run_cell);
 
-/// While one lives, SIGINT and SIGTERM do not end the process: the first is remembered and makes
-/// waiting calls return early, a second one ends the process.
+/// While a guard exists, SIGINT and SIGTERM do not end the process: the first is remembered and
+/// makes blocking calls return early, a second one ends the process.
 class InterruptGuard {
  public:
   InterruptGuard();

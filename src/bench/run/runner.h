@@ -23,15 +23,15 @@ struct RunOptions {
 
 /// Sets the commands that start the workers for `cases`: this program or, where a kernel or plug-in
 /// is in Python, a Python process that loads this program as a library. If Python does not start,
-/// this program, with the reason that makes Python's kernels `unavailable`. A worker loads the one
-/// plug-in whose kernel it runs, or none.
+/// it is this program, told why Python's kernels are `unavailable`. A worker loads the one plug-in
+/// whose kernel it runs, or none.
 void set_workers(RunOptions& options, const std::vector<std::string>& plugins,
                  std::span<const Case> cases);
 
 /// Runs cells in worker processes, one after the other. A worker that ends, hangs or takes too much
 /// memory costs its cell only, and the next cell gets a new one. Consecutive cells of one problem
-/// share inputs and reference, but a kernel of a plug-in gets a worker of its own, with whose end
-/// all that it has left behind ends.
+/// share inputs and reference. A kernel of a plug-in gets a worker of its own, so that nothing it
+/// leaves behind outlives that worker.
 class Runner {
  public:
   explicit Runner(RunOptions options);
@@ -45,7 +45,7 @@ class Runner {
   /// False if interrupted.
   bool run_cell(const Case& c, Record& record, std::string& output);
   CellOptions options_for(const Case& c) const;
-  /// Makes worker_ one that may run the case.
+  /// Makes worker_ serve the case, by a new process if there is none or it is of another plug-in.
   void provide_worker(const Case& c);
 
   RunOptions options_;

@@ -7,14 +7,14 @@
 namespace longca {
 namespace {
 
-constexpr double kOwnAllowance =
-    300;  // s for the runner's own work, in addition to ten times its budget
+/// s for a stage of the runner's own work, in addition to ten times the verification budget.
+constexpr double kOwnAllowance = 300;
 
 /// Whether a stage is the runner's own work, for all cells of a problem or to check this one: the
 /// cell's clock is stopped during it.
 bool is_own_work(const std::string& stage) {
-  return stage == "compile" || stage == "inputs" || stage == "reference" || stage == "gather" ||
-         stage == "verify" || stage == "dump" || stage == "selection";
+  return stage == "compile" || stage == "inputs" || stage == "reference" || stage == "verify" ||
+         stage == "dump" || stage == "selection";
 }
 
 std::chrono::steady_clock::duration duration(double seconds) {

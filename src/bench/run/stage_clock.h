@@ -7,13 +7,14 @@
 
 namespace longca {
 
-/// The deadline of a cell, by the stages that its process reports. The cell's limit counts the
-/// kernel's stages only; the runner's own work (inputs, reference, verification) has a wide limit.
+/// The deadline of a cell, from the stages that its process reports. The cell's limit counts the
+/// kernel's stages only; each stage of the runner's own work (inputs, reference, verification) has
+/// a wide limit of its own.
 class StageClock {
  public:
   explicit StageClock(const RunLimits& limits);
 
-  /// The stage that begins now.
+  /// Enters the stage that begins now.
   void enter(std::string stage);
   /// The current one; "the start of its process" before the first.
   const std::string& stage() const { return stage_; }

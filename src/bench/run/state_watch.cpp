@@ -27,7 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kFirstNap = 100us;  // between two looks at threads that run; then ever longer
+constexpr auto kFirstNap = 100us;  // between two looks at running threads; doubles up to kMaxNap
 constexpr auto kMaxNap = 20ms;
 constexpr auto kPatience = 2s;  // for them to fall asleep
 
@@ -56,7 +56,7 @@ const char* name_of_rounding(int mode) {
   }
 }
 
-/// Whether the user has told OpenMP to bind threads, which binds the first caller's too.
+/// Whether the user has told OpenMP to bind threads: it then binds the calling thread too.
 bool binds_by_wish() {
   for (const char* name : {"OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY", "GOMP_CPU_AFFINITY"}) {
     if (std::getenv(name) != nullptr) return true;
@@ -64,7 +64,7 @@ bool binds_by_wish() {
   return false;
 }
 
-/// Whether the user has told OpenMP to spin for ever.
+/// Whether the user has set how long OpenMP's threads spin.
 bool spins_by_wish() {
   for (const char* name : {"OMP_WAIT_POLICY", "KMP_BLOCKTIME", "GOMP_SPINCOUNT"}) {
     if (std::getenv(name) != nullptr) return true;
@@ -79,8 +79,8 @@ bool runs(const std::filesystem::path& task) {
   return name_end != std::string::npos && text[name_end + 2] == 'R';
 }
 
-/// Threads of this process that run or wait for a CPU, which loads of other processes do not hide;
-/// without the one that asks.
+/// Threads of this process that run or wait for a CPU (so that other processes' load does not hide
+/// them), without the calling one.
 std::set<pid_t> running_threads() {
   std::set<pid_t> running;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -99,7 +99,7 @@ StateWatch::StateWatch(Threads threads)
   sched_getaffinity(0, sizeof cpus_, &cpus_);
 }
 
-/// Of the thread that calls: "the rounding mode upward", or "".
+/// What differs in the calling thread: "the rounding mode upward"; "" if nothing.
 std::string StateWatch::differences() const {
   if (const int rounding = std::fegetround(); rounding != rounding_) {
     return fmt::format("the rounding mode {}", name_of_rounding(rounding));
@@ -127,8 +127,8 @@ void StateWatch::in_every_thread(const Body& body) const {
   ThreadPool& pool = ThreadPool::global();
   const int threads = pool.threads();
   std::atomic<int> arrived{0};
-  // Each thread waits in its one item until all have one. A loop that a kernel left running in the
-  // pool keeps the threads away: then this does not wait for them.
+  // Each thread waits in its item until all have one, so that none takes two. Gives up where a loop
+  // that a kernel left running in the pool keeps threads away.
   const auto give_up = Clock::now() + 100ms;
   pool.parallel_for(threads, [&](std::int64_t, int) {
     body();

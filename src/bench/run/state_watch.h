@@ -9,25 +9,26 @@
 
 namespace longca {
 
-/// What every kernel call must leave as it found it: the floating-point environment and the CPUs
-/// that a thread may use. Nobody but that call would be to blame for the results and times of what
-/// follows.
+/// Checks that kernel calls leave the state of this process as they found it: the floating-point
+/// environment and the CPUs that a thread may use. A change would falsify results and times of all
+/// that follows.
 class StateWatch {
  public:
   enum class Threads : std::uint8_t {
     caller,          ///< the one that makes the calls
-    caller_and_pool  ///< also those of ThreadPool::global(), which a plug-in's kernel may use
+    caller_and_pool  ///< also the threads of ThreadPool::global(), which a plug-in may use
   };
-  /// The state of this thread now is the one to keep. To be made before anything foreign is loaded.
+  /// Takes the current state of this thread as the one to keep. Construct it before any foreign
+  /// code is loaded.
   explicit StateWatch(Threads threads);
 
-  /// Sets the state back; what differed is forgotten. For what a library does as it is loaded.
+  /// Restores the state without a finding, after a library was loaded.
   void restore();
-  /// Sets the state back and keeps the first finding: "forward left the rounding mode upward".
+  /// Restores the state and keeps the first finding: "forward left the rounding mode upward".
   void check(std::string_view stage);
-  /// Keeps a finding if this process is at work though no call runs: a thread that a kernel left
-  /// behind would slow down every later call. Threads that spin for a while before they sleep, as
-  /// those of OpenMP, have two seconds to get there; none is waited for where all sleep.
+  /// Keeps a finding if a thread of this process runs though no call does: one that a kernel left
+  /// behind would slow down every later call. Waits up to two seconds for threads that spin before
+  /// they sleep, such as OpenMP's.
   void check_idle(std::string_view stage);
 
   /// Takes the first finding since the last call; empty if there is none.

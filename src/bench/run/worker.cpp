@@ -41,9 +41,9 @@ std::int64_t data_in_use() {
   return 0;
 }
 
-/// Makes the system refuse memory that a kernel takes beside the tracker, before its out-of-memory
-/// killer picks some process. The slack covers what is not the cell's: stacks of threads, the
-/// buffer that flushes caches. 0 lifts the limit.
+/// Sets RLIMIT_DATA, so that the system refuses memory that a kernel takes past the tracker instead
+/// of letting its out-of-memory killer pick a process. The slack covers what is not the cell's:
+/// stacks of threads, the buffer that flushes caches. Bytes; 0 lifts the limit.
 void limit_data(std::int64_t memory_limit) {
   constexpr std::int64_t kSlack = std::int64_t{1} << 30;
   constexpr std::int64_t kPerThread = std::int64_t{16} << 20;
@@ -81,7 +81,7 @@ WorkerProcess::Event WorkerProcess::wait(std::chrono::milliseconds timeout,
     return next.has_value();
   };
   if (take()) return Event::message;
-  // A process that has ended is gone even if its socket is still open: in a copy that it sent away.
+  // A process that has ended is gone even if a copy of its socket is still open elsewhere.
   std::array<pollfd, 2> poll_for{pollfd{channel_->socket(), POLLIN, 0},
                                  pollfd{process_->end_descriptor(), POLLIN, 0}};
   if (::poll(poll_for.data(), poll_for.size(), static_cast<int>(timeout.count())) <= 0) {
@@ -102,8 +102,8 @@ std::optional<int> WorkerProcess::reap() {
 
 namespace {
 
-/// The parent's next request; nothing once it is gone. What is no message ends a worker too: a
-/// kernel has read from its socket.
+/// The parent's next request; nothing once the parent is gone. A line that is no message also ends
+/// the worker: a kernel has read from its socket.
 std::optional<nlohmann::json> next_request(LineChannel& channel) {
   try {
     return channel.receive();

@@ -13,8 +13,8 @@
 
 namespace longca {
 
-/// A worker process seen from the runner: its socket, its output, its life. The system kills it if
-/// this process dies.
+/// The runner's handle on a worker process: its socket, its output, its end. The system kills the
+/// worker if this process dies.
 class WorkerProcess {
  public:
   /// Starts `command` (a program and its arguments) with "--socket N" appended. Throws
@@ -25,18 +25,18 @@ class WorkerProcess {
   bool send(const nlohmann::json& message) { return channel_->send(message); }
 
   enum class Event : std::uint8_t { message, gone, nothing };
-  /// Waits for a message (then in `message`), the worker's end, `timeout` or a signal. Throws
-  /// BadMessage.
+  /// Waits for a message (returned in `message`) or the worker's end, at most `timeout` or until a
+  /// signal. Throws BadMessage.
   Event wait(std::chrono::milliseconds timeout, nlohmann::json& message);
 
-  /// Memory in RAM, in bytes; 0 if the worker is gone.
+  /// Bytes of RAM that the worker uses; 0 if it is gone.
   std::int64_t resident_bytes() const { return longca::resident_bytes(process_->pid()); }
-  /// Of RAM, what holds its output.
+  /// Bytes of the worker's output, which is kept in RAM.
   std::int64_t printed_bytes() const { return process_->printed_bytes(); }
-  /// Kills it and its descendants, and waits; waitpid's status.
+  /// Kills the worker and its descendants, waits for it, and returns waitpid's status.
   int kill() { return process_->kill(); }
-  /// The same for a worker whose socket has closed: first waits a moment for it to end by itself,
-  /// so that its status says how; nothing if it did not.
+  /// The same for a worker whose socket has closed: first waits a moment for it to end by itself.
+  /// Returns nothing if it did not.
   std::optional<int> reap();
 
   /// What the worker has printed since the last call.
@@ -47,9 +47,9 @@ class WorkerProcess {
   std::unique_ptr<ChildProcess> process_;
 };
 
-/// The worker process itself: loads the plug-ins, then runs the cells that arrive on `socket` until
-/// its other end closes or sends what is no message. The channel's secret is that of the
-/// environment. A cell that ends this process costs the run that cell alone.
+/// The main function of a worker: loads the plug-ins, then runs the cells that arrive on `socket`
+/// until its other end closes or sends what is no message. The channel's secret comes from the
+/// environment.
 void run_worker(int socket, const std::vector<std::string>& plugins);
 
 }  // namespace longca
