@@ -15,7 +15,7 @@ struct ExchangeSeconds {
   double reduce = 0;
 };
 
-/// The exchanges that fetch so many keys and reduce the gradients of so many.
+/// The exchanges that fetch `fetched_keys` and reduce the gradients of `reduced_keys`.
 ExchangeSeconds exchange_seconds(const Platform& platform, const HeadShape& shape,
                                  double fetched_keys, double fetched_messages, double reduced_keys,
                                  double reduced_messages);

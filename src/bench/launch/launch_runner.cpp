@@ -75,7 +75,7 @@ CellOptions LaunchRunner::options_for(const Case& c) const {
 bool LaunchRunner::start_session(const Case& c, Record& record, bool& interrupted) {
   const int ranks = options_.found_ranks > 0 ? options_.found_ranks : *c.ranks;
   const std::string plugin = plugin_of(c.kernel, c.problem().device);
-  // Ranks of a launch that was found cannot be started anew.
+  // Ranks of a launch that was found cannot be started again.
   const std::string guest = plugin.empty() || options_.found_ranks > 0 ? "" : c.kernel;
   if (session_ && session_->ranks() == ranks && guest == guest_) return true;
   guest_ = guest;

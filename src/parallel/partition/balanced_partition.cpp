@@ -13,8 +13,8 @@ namespace {
 
 /// Shorter chunks are not tried once the areas differ by no more than this.
 constexpr double kGoodImbalance = 1.02;
-/// Up to so many chunks per CP rank are tried however short they get; more only while a chunk fills
-/// a kernel's tile, or where waiting for the slowest would cost more than part-filled tiles.
+/// Up to this many chunks per CP rank are tried however short they get; more only while a chunk
+/// fills a kernel's tile, or where waiting for the slowest would cost more than part-filled tiles.
 constexpr int kFewChunks = 8;
 constexpr std::int64_t kTileTokens = 128;
 constexpr double kPoorImbalance = 1.5;

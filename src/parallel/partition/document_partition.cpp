@@ -18,8 +18,8 @@ namespace {
 /// mean by no more than this are compared by price.
 constexpr double kGoodImbalance = 1.02;
 
-/// From so many CP ranks on fewer rules are tried: each takes longer, and long documents are cut in
-/// any case.
+/// From this many CP ranks on fewer rules are tried: each takes longer, and long documents are cut
+/// in any case.
 constexpr int kMany = 17;
 constexpr int kVeryMany = 257;
 constexpr std::array kOvershoots = {0.8, 0.5, 0.3, 0.2, 0.12, 0.07, 0.04, 0.02, 0.01};

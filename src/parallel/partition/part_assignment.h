@@ -6,7 +6,7 @@
 
 namespace longca {
 
-/// A CP rank has at least so many grains of tokens; atoms are cut in grains.
+/// A CP rank has at least this many grains of tokens; atoms are cut in grains.
 inline constexpr std::int64_t kGrainsPerCpRank = 16;
 /// Over more CP ranks, documents are cut in any case and a few more cuts do not matter.
 inline constexpr int kFewCpRanks = 8;

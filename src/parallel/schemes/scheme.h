@@ -26,7 +26,7 @@ struct ParallelProblem {
   ShardKind shard = ShardKind::contiguous;
   /// Ranks that divide the heads, in schemes of heads × context; 0: the scheme's choice.
   int factor = 0;
-  /// A step is cut where at least so many consecutive rows see none of its keys; 0: where that is
+  /// A step is cut where at least this many consecutive rows see none of its keys; 0: where that is
   /// cheaper (min_gap_of).
   std::int64_t min_gap = 0;
   /// Its rates decide between plans; never null, must outlive the problem.

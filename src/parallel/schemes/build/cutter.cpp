@@ -20,7 +20,7 @@ struct Bounds {
   bool empty() const { return rows.empty() || keys.empty(); }
 };
 
-/// Masks of at least so many slices are costly to rebuild, and stay so whatever is trimmed.
+/// Masks of at least this many slices are costly to rebuild, and stay so whatever is trimmed.
 constexpr std::size_t kManySlices = 64;
 
 /// The bounding box of the slices' cells; of their rectangles if there are many slices.

@@ -24,7 +24,7 @@ struct RingCoordinates {
   /// A round is the `size` consecutive steps inside a window.
   int round(int step) const { return step / size; }
   int step_of_round(int step) const { return step % size; }
-  /// The CP rank so many windows and places after this one (before it if negative), cyclically; at
+  /// The CP rank that is offset by these windows and places (back if negative), cyclically; at
   /// most one turn back.
   int neighbour(int windows_on, int places_on) const;
   /// The owner of the keys that this CP rank holds in a step.
