@@ -203,10 +203,19 @@ TEST_P(MaskSlice, EveryDimensionThatWasBuilt) {
   }
 }
 
+/// Full tiles take no maximum: of scores of ±50 most exceed the first tile's without harm, of ±150
+/// some by more than a sum may hold, and of ±400 exponentials overflow.
 TEST_P(MaskSlice, LargeScoresStayFinite) {
-  Problem problem = problem_of(130, 130, {2, 2});
-  problem.softmax_scale = 8;  // scores of ±400: exponentials overflow without the row's greatest
-  expect_right(problem, small_mask("causal", 130, {2, 2}), "scale 8");
+  const Heads heads = {2, 2};
+  for (const float scale : {1.0F, 3.0F, 8.0F}) {
+    const std::string what = ", scale " + std::to_string(scale);
+    for (const int tokens : {130, 700}) {
+      Problem problem = problem_of(tokens, tokens, heads);
+      problem.softmax_scale = scale;
+      expect_right(problem, small_mask("causal", tokens, heads), "causal" + what);
+      expect_right(problem, small_mask("full", tokens, heads), "full" + what);
+    }
+  }
 }
 
 /// Over two halves of the keys, one after the other: as over all at once.

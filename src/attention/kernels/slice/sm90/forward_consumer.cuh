@@ -255,10 +255,10 @@ struct ForwardConsumer {
   }
 
   /// All key tiles of a work tile. P V is never pending while tiles are skipped: the producer may
-  /// be waiting for the stage of that V, so that nobody would go on. Where a row max moved after
-  /// the first tile, up to the first full one behind it, scores are peaked: all full tiles take
-  /// their maxima, as repairs would cost more. Only the work tile itself decides, so that the bits
-  /// do not depend on which CTA takes it.
+  /// be waiting for the stage of that V, so that nobody would go on. With kWatchesRowMax: where a
+  /// row max moved after the first tile, up to the first full one behind it, scores are peaked, and
+  /// all full tiles take their maxima, as repairs would cost more. Only the work tile itself
+  /// decides, so that the bits do not depend on which CTA takes it.
   __device__ __forceinline__ void attend(const WorkTile& work) {
     constexpr bool kWatches = Shape::kWatchesRowMax;
     const int partial = work.partial_count;

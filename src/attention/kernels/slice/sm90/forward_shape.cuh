@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cuda.h>
+#include <cuda_fp16.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
@@ -52,11 +54,14 @@ struct ForwardShape {
   static constexpr int kConsumerRegisters = 224;
   /// Alternates the wgmma of the two consumers, so that one computes exponentials meanwhile. At 64
   /// dimensions these take as long as the products; at 128 the consumers alternate by themselves.
-  static constexpr bool kSchedulesWarps = kDim == 64;
+  /// Where results are merged, ptxas runs out of registers with the barriers, and with a softcap
+  /// without them, and serializes the wgmma (C7511).
+  static constexpr bool kSchedulesWarps = kDim == 64 && (kCapped || !kAccumulate);
   /// Whether a work tile with peaked scores takes the maximum of every tile
-  /// (ForwardConsumer::attend). The second loop costs registers, which a softcap takes, and with it
-  /// the compiler serializes the wgmma between scheduler barriers.
-  static constexpr bool kWatchesRowMax = !kCapped && !kSchedulesWarps;
+  /// (ForwardConsumer::attend), since its repairs would be frequent: max_tile_sum leaves little
+  /// room in float16. The second loop costs registers, which a softcap takes, and at 64 dimensions
+  /// the compiler serializes the wgmma with it.
+  static constexpr bool kWatchesRowMax = std::is_same_v<Element, __half> && !kCapped && kDim == 128;
   /// K and V tiles in flight: two key tiles. More were slower at 128 dimensions.
   static constexpr int kStages = 4;
   static constexpr int kColumns = kDim / 64;

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cuda_fp16.h>
+
 #include <cstdint>
+#include <type_traits>
 
 #include "attention/kernels/slice/planner/tile_lists.h"
 #include "attention/kernels/slice/sm90/ptx/wgmma.cuh"
@@ -47,14 +50,19 @@ __device__ __forceinline__ void mask_scores(float (&s)[kTileKeys / 2], RowInterv
   }
 }
 
-/// The maximum of row r over the tile, in all four threads of the row.
+/// The maximum of row r over this thread's columns of the tile.
 template <int kKeys>
-__device__ __forceinline__ float tile_row_max(const float (&s)[kTileKeys / 2], int r) {
+__device__ __forceinline__ float own_row_max(const float (&s)[kTileKeys / 2], int r) {
   float max = fmaxf(s[2 * r], s[2 * r + 1]);
 #pragma unroll
   for (int n = 1; n < kKeys / 8; ++n) {
     max = fmaxf(max, fmaxf(s[4 * n + 2 * r], s[4 * n + 2 * r + 1]));
   }
+  return max;
+}
+
+/// The maximum over the four threads of a row.
+__device__ __forceinline__ float quad_max(float max) {
   max = fmaxf(max, __shfl_xor_sync(~0u, max, 1));
   return fmaxf(max, __shfl_xor_sync(~0u, max, 2));
 }
@@ -67,8 +75,10 @@ __device__ __forceinline__ bool online_softmax_masked(float (&s)[kTileKeys / 2],
                                                       SoftmaxState& state, float scale_log2,
                                                       float (&o_scale)[2]) {
   constexpr float kSlack = 8;
-  const float max[2] = {tile_row_max<kKeys>(s, 0) * scale_log2,
-                        tile_row_max<kKeys>(s, 1) * scale_log2};
+  // Of this thread's columns: the vote joins the threads, so that only a row max that grows takes
+  // shuffles.
+  const float max[2] = {own_row_max<kKeys>(s, 0) * scale_log2,
+                        own_row_max<kKeys>(s, 1) * scale_log2};
   // A first finite score exceeds −∞; −∞ − −∞ is NaN, which exceeds nothing.
   const bool grows =
       __any_sync(~0u, max[0] - state.row_max[0] > kSlack || max[1] - state.row_max[1] > kSlack);
@@ -76,7 +86,7 @@ __device__ __forceinline__ bool online_softmax_masked(float (&s)[kTileKeys / 2],
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float before = state.row_max[r];
-      state.row_max[r] = fmaxf(before, max[r]);
+      state.row_max[r] = fmaxf(before, quad_max(max[r]));
       o_scale[r] = ptx::exp2(before - state.offset(r));
       state.row_sum[r] *= o_scale[r];
     }
@@ -114,6 +124,13 @@ __device__ __forceinline__ void exp2_and_pack(const float (&s)[kTileKeys / 2],
   }
 }
 
+/// Up to which sum of a thread's probabilities a tile needs no repair: bfloat16 rounds 2⁶⁰ as it
+/// rounds 1, and sums of p and of p · v end at 2¹²⁷; float16 ends at 65504.
+template <typename Element>
+constexpr float max_tile_sum() {
+  return std::is_same_v<Element, __half> ? 0x1p10f : 0x1p60f;
+}
+
 /// Probabilities of a tile without −∞, whose s are scores − row max. Takes no maximum, a fifth of
 /// all instructions: the sums show whether a score is far above its row max. Only then the row max
 /// moves and the exponentials are taken again. Returns as online_softmax_masked does.
@@ -121,7 +138,7 @@ template <typename Element>
 __device__ __forceinline__ bool online_softmax_unmasked(float (&s)[kTileKeys / 2],
                                                         std::uint32_t (&p)[kTileKeys / 4],
                                                         SoftmaxState& state, float (&o_scale)[2]) {
-  constexpr float kMaxSum = 1024;  // float16 ends at 65504
+  constexpr float kMaxSum = max_tile_sum<Element>();
   float sum[2];
   exp2_and_pack<Element>(s, p, sum);
   const auto exceeds = [&](int r) { return !(sum[r] <= kMaxSum) || state.row_max[r] == -INFINITY; };
@@ -131,7 +148,7 @@ __device__ __forceinline__ bool online_softmax_unmasked(float (&s)[kTileKeys / 2
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float before = state.row_max[r];
-      step[r] = tile_row_max<kTileKeys>(s, r);
+      step[r] = quad_max(own_row_max<kTileKeys>(s, r));
       if (before != -INFINITY) step[r] = fmaxf(step[r], 0);
       o_scale[r] = before == -INFINITY ? 0 : ptx::exp2(-step[r]);
       state.row_max[r] = state.offset(r) + step[r];
