@@ -10,8 +10,9 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/// Where a warp is in a pipeline of kStages shared-memory stages. `phase` is the parity that a
-/// consumer waits for on the stage's full barrier; a producer waits for phase ^ 1 on the empty one.
+/// A warp's place in a pipeline of kStages shared-memory stages. `phase` is the parity that a
+/// consumer waits for on the stage's full barrier. A producer waits for phase ^ 1 on the empty one:
+/// its first wait for each stage returns at once.
 template <int kStages>
 struct PipelineState {
   int index = 0;
@@ -35,12 +36,14 @@ __device__ __forceinline__ void fence_barrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+/// Release at CTA scope: what this thread read and wrote before precedes what a waiter does next.
 __device__ __forceinline__ void mbarrier_arrive(std::uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
                : "memory");
 }
 
-/// Arrives and adds `bytes` to what the phase still expects from TMA.
+/// Arrives and adds `bytes` to those that the phase still expects from TMA. Bytes may land before:
+/// the phase stays open, as this arrival is pending.
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(std::uint64_t* barrier,
                                                           std::uint32_t bytes) {
   asm volatile(
@@ -49,8 +52,8 @@ __device__ __forceinline__ void mbarrier_arrive_expect_tx(std::uint64_t* barrier
       : "memory");
 }
 
-/// Blocks until the phase with this parity is complete. On a fresh barrier a wait for parity 1
-/// returns at once.
+/// Blocks until the phase with this parity is complete (acquire, CTA scope). On a fresh barrier a
+/// wait for parity 1 returns at once. Nobody may be two phases ahead of a waiter.
 __device__ __forceinline__ void mbarrier_wait(std::uint64_t* barrier, std::uint32_t parity) {
   asm volatile(
       "{\n"
@@ -80,15 +83,16 @@ __device__ __forceinline__ std::uint32_t cluster_address(const void* pointer, in
   return address;
 }
 
-/// Arrives on the counterpart of `barrier` in CTA `rank`. Like CUTLASS's ClusterBarrier without
-/// .release.cluster, for which the compiler would drain all of the thread's memory operations:
-/// enough to hand back a stage that the thread has only read.
+/// Arrives on the counterpart of `barrier` in CTA `rank`. Without .release.cluster, as CUTLASS's
+/// ClusterBarrier: with it the compiler drains all of the thread's memory operations first. So it
+/// publishes no writes to that CTA, and serves to mark a stage empty that the thread has only read.
 __device__ __forceinline__ void cluster_mbarrier_arrive(std::uint64_t* barrier, int rank) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_address(barrier, rank))
                : "memory");
 }
 
-/// Stores a word in CTA `rank`; its four bytes count on the counterpart of `barrier` there.
+/// Stores `value` to the counterpart of `to` in CTA `rank`; its four bytes count on the counterpart
+/// of `barrier` there.
 __device__ __forceinline__ void cluster_store_async(int* to, int value, std::uint64_t* barrier,
                                                     int rank) {
   asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(
@@ -101,11 +105,13 @@ __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
 
-/// `barrier` is an enumerator of the kernel's enum of named barriers, `threads` a multiple of 32.
+/// `barrier` is an enumerator of the kernel's enum of named barriers. `threads`, a multiple of 32,
+/// counts all that sync or arrive.
 template <typename Barrier>
 __device__ __forceinline__ void named_barrier_sync(Barrier barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(static_cast<int>(barrier)), "r"(threads) : "memory");
 }
+/// Joins the barrier without waiting for the others.
 template <typename Barrier>
 __device__ __forceinline__ void named_barrier_arrive(Barrier barrier, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(static_cast<int>(barrier)), "r"(threads) : "memory");
@@ -128,12 +134,13 @@ __device__ __forceinline__ bool named_barrier_or(Barrier barrier, int threads, b
   return any != 0;
 }
 
-/// Makes this thread's stores to shared memory visible to TMA and wgmma (the async proxy).
+/// Makes this thread's stores to shared memory visible to TMA and wgmma (the async proxy). Each
+/// thread that stored calls it before the barrier behind which they are issued.
 __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-/// Orders this thread's generic accesses to device memory before its later TMA operations there,
-/// and TMA operations whose completion it has waited for before later accesses.
+/// Orders this thread's earlier generic accesses to device memory before its later TMA operations
+/// there, and TMA operations whose completion it has waited for before its later generic accesses.
 __device__ __forceinline__ void fence_proxy_async_global() {
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }
@@ -147,7 +154,9 @@ __device__ __forceinline__ void griddepcontrol_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
-/// Sets the registers per thread of the calling warpgroup.
+/// Set the registers per thread of the calling warpgroup, all of whose warps call it: a multiple of
+/// 8. The CTA keeps what it was launched with in all, so `alloc` blocks until others have freed
+/// enough.
 template <int kRegisters>
 __device__ __forceinline__ void warpgroup_reg_alloc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));

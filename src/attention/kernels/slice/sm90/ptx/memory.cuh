@@ -2,28 +2,31 @@
 
 #include <cstdint>
 
-// Reductions into device memory, and loads and additions with an order at GPU scope.
+// Reductions into device memory (atomic per element, relaxed), and loads and additions that order
+// other accesses at GPU scope.
 namespace longca::slice::ptx {
 
-/// Adds four floats at a multiple of 16 bytes.
+/// Adds four floats; `to` is a multiple of 16 bytes.
 __device__ __forceinline__ void red_add_v4(float* to, const float* values) {
   asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(values[0]),
                "f"(values[1]), "f"(values[2]), "f"(values[3])
                : "memory");
 }
 
+/// Adds two floats; `to` is a multiple of 8 bytes.
 __device__ __forceinline__ void red_add_v2(float* to, float first, float second) {
   asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(first), "f"(second)
                : "memory");
 }
 
-/// Read from L2; orders no other access.
+/// Reads from L2, past an L1 line that may be stale; orders no other access.
 __device__ __forceinline__ std::int32_t load_relaxed(const std::int32_t* from) {
   std::int32_t value;
   asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
 }
-/// Pairs with red_add_release: what was visible to that thread is visible to this one from here on.
+/// Synchronizes with red_add_release: all that was visible to that thread is visible to this one
+/// from here on, generic accesses only (see fence_proxy_async_global).
 __device__ __forceinline__ std::int32_t load_acquire(const std::int32_t* from) {
   std::int32_t value;
   asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");

@@ -14,8 +14,8 @@ __device__ __forceinline__ void prefetch_tensormap(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-/// Loads the box at (x, y, z), innermost dimension first. Elements outside of the tensor arrive as
-/// zeros, and their bytes count on `barrier` too.
+/// Loads the box at (x, y, z), innermost dimension first: here (element, head, token). Elements
+/// outside of the tensor arrive as zeros, and their bytes count on `barrier` too.
 __device__ __forceinline__ void tma_load(void* to, const CUtensorMap* map, std::uint64_t* barrier,
                                          int x, int y, int z) {
   asm volatile(
@@ -25,8 +25,8 @@ __device__ __forceinline__ void tma_load(void* to, const CUtensorMap* map, std::
       : "memory");
 }
 
-/// Multicasts the box to the same offset in every CTA of `cta_mask`; each copy counts on its own
-/// CTA's barrier.
+/// Multicasts the box to the same shared-memory offset in every CTA of `cta_mask`; each copy counts
+/// on the counterpart of `barrier` in its own CTA.
 __device__ __forceinline__ void tma_load(void* to, const CUtensorMap* map, std::uint64_t* barrier,
                                          int x, int y, int z, std::uint16_t cta_mask) {
   asm volatile(
@@ -37,7 +37,7 @@ __device__ __forceinline__ void tma_load(void* to, const CUtensorMap* map, std::
       : "memory");
 }
 
-/// `bytes` and both addresses are multiples of 16, here and below.
+/// Copies contiguous bytes. `bytes` and both addresses are multiples of 16, here and below.
 __device__ __forceinline__ void bulk_load(void* to, const void* from, std::uint32_t bytes,
                                           std::uint64_t* barrier) {
   asm volatile(
@@ -62,7 +62,8 @@ __device__ __forceinline__ void bulk_store(void* to, const void* from, std::uint
                : "memory");
 }
 
-/// Adds floats in shared memory to those in device memory, each addition on its own.
+/// Adds floats in shared memory to those in device memory. Each addition is atomic, relaxed at GPU
+/// scope: additions of different operations come in any order.
 __device__ __forceinline__ void bulk_reduce_add(float* to, const void* from, std::uint32_t bytes) {
   asm volatile(
       "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
@@ -73,12 +74,13 @@ __device__ __forceinline__ void bulk_reduce_add(float* to, const void* from, std
 __device__ __forceinline__ void bulk_commit_group() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-/// Waits until the shared memory that this thread's groups read may be written again.
+/// Waits until this thread's groups have read shared memory, which may be written again then. Says
+/// nothing about device memory.
 __device__ __forceinline__ void bulk_wait_group_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
-/// Waits until all but the last kPending of this thread's groups are complete: their results are in
-/// device memory.
+/// Waits until all but the last kPending of this thread's groups are complete: their writes to
+/// device memory are visible to this thread.
 template <int kPending>
 __device__ __forceinline__ void bulk_wait_group() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");

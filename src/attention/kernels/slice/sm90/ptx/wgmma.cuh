@@ -17,8 +17,9 @@ namespace longca::slice::ptx {
 enum class Major { k, mn };
 
 /// The matrix descriptor of an operand that TMA wrote with 128-byte swizzle: columns of 64
-/// elements, rows 128 bytes apart. `column_bytes`, from one column to the next, matters to MN-major
-/// operands only. Descriptors advance in units of 16 bytes.
+/// elements, rows 128 bytes apart, so that the stride byte offset (SBO), of 8 rows, is 1024.
+/// `column_bytes`, from one column to the next, is the leading byte offset (LBO), which matters to
+/// MN-major operands only. Adding 1 to a descriptor advances its address by 16 bytes.
 __device__ __forceinline__ std::uint64_t smem_descriptor(std::uint32_t address,
                                                          std::uint32_t column_bytes) {
   constexpr std::uint64_t kSwizzle128 = 1ull << 62;
@@ -34,7 +35,8 @@ __device__ __forceinline__ void warpgroup_arrive() {
 __device__ __forceinline__ void warpgroup_commit_group() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/// Waits until at most kPending groups are unfinished.
+/// Waits until at most kPending of the warpgroup's latest groups are unfinished. The accumulators
+/// of the others may be read then, and what they read overwritten.
 template <int kPending>
 __device__ __forceinline__ void warpgroup_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
@@ -74,7 +76,7 @@ __device__ __forceinline__ void warpgroup_fence_operand(Register (&registers)[kC
     LONGCA_WGMMA("f16");                                  \
   }
 
-/// d = a · b (+ d), N = 128: A in registers, B in shared memory.
+/// d = a · b (+ d), [64, 128]: A [64, 16] in registers, B [16, 128] in shared memory.
 template <typename Element, Major kB, bool kAdd>
 __device__ __forceinline__ void wgmma_m64n128_rs(float (&d)[64], const std::uint32_t* a,
                                                  std::uint64_t b) {
@@ -90,7 +92,7 @@ __device__ __forceinline__ void wgmma_m64n128_rs(float (&d)[64], const std::uint
 #undef LONGCA_WGMMA
 }
 
-/// N = 64, into the first 32 registers of d.
+/// The same with N = 64, into the first 32 registers of d.
 template <typename Element, Major kB, bool kAdd, int kCount>
 __device__ __forceinline__ void wgmma_m64n64_rs(float (&d)[kCount], const std::uint32_t* a,
                                                 std::uint64_t b) {
@@ -107,7 +109,7 @@ __device__ __forceinline__ void wgmma_m64n64_rs(float (&d)[kCount], const std::u
 #undef LONGCA_WGMMA
 }
 
-/// d += a · b with MN-major B, and N from the size of d: 64 or 128.
+/// d += a · b, MN-major B; N is twice the size of d: 64 or 128.
 template <typename Element, int kCount>
 __device__ __forceinline__ void wgmma_rs_add(float (&d)[kCount], const std::uint32_t* a,
                                              std::uint64_t b) {
@@ -118,7 +120,7 @@ __device__ __forceinline__ void wgmma_rs_add(float (&d)[kCount], const std::uint
   }
 }
 
-/// d = a · b (+ d), N = 64: both operands in shared memory.
+/// d = a · b (+ d), [64, 64]: both operands in shared memory.
 template <typename Element, Major kA, Major kB, bool kAdd>
 __device__ __forceinline__ void wgmma_ss(float (&d)[32], std::uint64_t a, std::uint64_t b) {
 #define LONGCA_WGMMA(type)                                                             \
@@ -133,7 +135,7 @@ __device__ __forceinline__ void wgmma_ss(float (&d)[32], std::uint64_t a, std::u
 #undef LONGCA_WGMMA
 }
 
-/// N = 32.
+/// The same with N = 32.
 template <typename Element, Major kA, Major kB, bool kAdd>
 __device__ __forceinline__ void wgmma_ss(float (&d)[16], std::uint64_t a, std::uint64_t b) {
 #define LONGCA_WGMMA(type)                                                             \
