@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     ForwardConsumer<Shape> consumer{args, shared, warpgroup - 1, rank, scale_log2};
     consumer.run();
   }
-  // A CTA must not exit while its cluster may still arrive on its barriers.
+  // A CTA must not exit while the other one of its cluster may still arrive on its barriers.
   if constexpr (Shape::kCluster > 1) ptx::cluster_sync();
 #endif
 }

@@ -9,11 +9,11 @@
 
 namespace longca::slice::sm90 {
 
-/// How the softmax of a key tile is taken.
+/// Which softmax a key tile gets.
 enum class TileSoftmax {
-  masked,       ///< scores may be −∞
-  with_max,     ///< no score is −∞
-  without_max,  ///< likewise, and few exceed the row max: online_softmax_unmasked repairs those
+  masked,       ///< online_softmax_masked after the pattern; scores may be −∞
+  with_max,     ///< online_softmax_masked; no pattern, no score is −∞
+  without_max,  ///< online_softmax_unmasked; likewise, and few scores should exceed the row max
 };
 
 /// A consumer warpgroup computes 64 rows. P V of a key tile runs while the scores of the next tile
@@ -28,11 +28,11 @@ struct ForwardConsumer {
   Shared& shared;
   const int group;         ///< 0 or 1
   const int rank;          ///< in the cluster
-  const float scale_log2;  ///< what scores are to be multiplied by
+  const float scale_log2;  ///< softmax scale · log2 e; 1 for capped scores
   ptx::PipelineState<Shape::kStages> pipe{};
-  int v_stage = 0;  ///< V of the tile whose P V is still to be issued
+  int v_stage = 0;  ///< of the tile whose P V is still to be issued (pending)
   std::uint32_t v_phase = 0;
-  int stored = -1;                 ///< stage of Q through which TMA is storing O, or −1
+  int stored = -1;                 ///< stage of Q that O left through, to be marked empty; or −1
   std::uint32_t q[kDim / 4];       ///< A operand [64, kDim]; in registers it saves smem bandwidth
   float s[kTileKeys / 2];          ///< scores [64, 128], then probabilities
   std::uint32_t p[kTileKeys / 4];  ///< probabilities as the A operand of P V
@@ -50,6 +50,8 @@ struct ForwardConsumer {
     }
   }
 
+  /// Loads Q of this warpgroup's rows, [64, kDim]. By the 128-byte swizzle, 16-byte chunk c of row
+  /// r lies at chunk c ^ (r & 7).
   __device__ __forceinline__ void load_q(int stage) {
     const unsigned char* from = shared.q[stage] + group * (kGroupRows * 128);
     const int row = thread() / 32 * 16 + lane() % 16;
@@ -61,7 +63,7 @@ struct ForwardConsumer {
     }
   }
 
-  /// Issues s = q · kᵀ.
+  /// Issues s = q · kᵀ, [64, kKeys], and commits it as a group.
   template <int kKeys>
   __device__ __forceinline__ void issue_qk(int stage) {
     using ptx::Major;
@@ -80,7 +82,7 @@ struct ForwardConsumer {
     ptx::warpgroup_commit_group();
   }
 
-  /// Issues o += p · v.
+  /// Issues o += p · v, with v [kKeys, kDim] read as an MN-major B, and commits it as a group.
   template <int kKeys>
   __device__ __forceinline__ void issue_pv(int stage) {
     const std::uint64_t v =
@@ -92,8 +94,9 @@ struct ForwardConsumer {
     ptx::warpgroup_commit_group();
   }
 
-  /// What this warpgroup sees of the key tile in `stage`: kFull, kNone or a pattern, of which this
-  /// thread's two rows have these column intervals.
+  /// What this warpgroup sees of a key tile: kFull, kNone or a pattern, and then the column
+  /// intervals of this thread's two rows, lane / 4 and lane / 4 + 8 of the warp's 16. Read from the
+  /// stage of K, so before that is released.
   struct TileMask {
     int pattern;
     RowIntervals low, high;
@@ -108,13 +111,13 @@ struct ForwardConsumer {
     return mask;
   }
 
-  /// Of products that have arrived, before they are masked.
+  /// Caps s, raw products q · k, before they are masked.
   template <int kKeys>
   __device__ __forceinline__ void apply_softcap() {
     if constexpr (Shape::kCapped) cap_scores<kKeys / 2>(s, args.params.softcap);
   }
 
-  /// s = scores − row max, of a tile without −∞.
+  /// s = scores − row max, both in log2, of a tile without −∞.
   __device__ __forceinline__ void subtract_row_max() {
     const float offset[2] = {softmax.offset(0), softmax.offset(1)};
     const auto offset_of = [&](int i) { return offset[i / 2 % 2]; };
@@ -133,6 +136,7 @@ struct ForwardConsumer {
   }
 
   // The warp scheduler barriers alternate the wgmma of the two warpgroups, one full tile each.
+  // Every row group sees every full tile, so that both warpgroups sync and arrive equally often.
   __device__ static int scheduler_barrier(int of_group) {
     return static_cast<int>(ForwardBarrier::warp_scheduler_wg1) + of_group;
   }
@@ -145,10 +149,11 @@ struct ForwardConsumer {
     }
   }
 
-  /// Computes the probabilities of the tile at `pipe` and leaves its P V to the next step. With
-  /// kPending, P V of the tile before runs meanwhile. kScheduled: takes part in the warp scheduler
-  /// barriers, as full tiles do; a constant, since the compiler serializes wgmma around a barrier
-  /// under a condition. Returns whether a row max of this warp moved.
+  /// Computes the probabilities of the key tile at `pipe` and leaves its P V pending, to be issued
+  /// by the next step or finish(). With kPending, P V of the tile before runs beside the softmax.
+  /// kScheduled: takes part in the warp scheduler barriers, as full tiles do; a constant, since the
+  /// compiler serializes wgmma around a barrier under a condition. Returns whether a row max of
+  /// this warp moved.
   template <TileSoftmax kSoftmax, bool kPending, bool kScheduled>
   __device__ __forceinline__ bool step() {
     constexpr bool kMasked = kSoftmax == TileSoftmax::masked;
@@ -199,7 +204,8 @@ struct ForwardConsumer {
     return grew;
   }
 
-  /// A narrow tile, from scores to O. No wgmma is pending before it or after.
+  /// A narrow tile, from scores to O; its K has arrived (sees_tile). No P V is pending before or
+  /// after.
   __device__ __forceinline__ void narrow_step() {
     const int k_stage = pipe.index;
     ptx::warpgroup_fence_operand(s);
@@ -226,7 +232,7 @@ struct ForwardConsumer {
     pipe.advance();
   }
 
-  /// The pending P V.
+  /// Completes the pending P V.
   __device__ __forceinline__ void finish() {
     ptx::mbarrier_wait(&shared.full[v_stage], v_phase);
     ptx::warpgroup_fence_operand(o);
@@ -238,13 +244,13 @@ struct ForwardConsumer {
     release(v_stage);
   }
 
-  /// Whether the partial tile at `pipe` has keys for this warpgroup.
+  /// Waits for K of the tile at `pipe`; whether the tile has keys for this warpgroup.
   __device__ __forceinline__ bool sees_tile() {
     ptx::mbarrier_wait(&shared.full[pipe.index], pipe.phase);
     return shared.pattern[pipe.index][group] != kNone;
   }
-  /// Releases K and V unused. Waits for both first: a stage released before its phase completed
-  /// would count for the next phase.
+  /// Releases K and V unused. Waits for both first: until the stage is full again, the empty phase
+  /// before may be open, and would count this arrival for a warp that still reads.
   __device__ __forceinline__ void skip_tile() {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -254,11 +260,12 @@ struct ForwardConsumer {
     }
   }
 
-  /// All key tiles of a work tile. P V is never pending while tiles are skipped: the producer may
-  /// be waiting for the stage of that V, so that nobody would go on. With kWatchesRowMax: where a
-  /// row max moved after the first tile, up to the first full one behind it, scores are peaked, and
-  /// all full tiles take their maxima, as repairs would cost more. Only the work tile itself
-  /// decides, so that the bits do not depend on which CTA takes it.
+  /// Computes all key tiles of a work tile. Deadlock hazard: a pending P V holds the stage of its
+  /// V, for which the producer may be waiting before it loads the tiles to be skipped; so finish()
+  /// comes before tiles are skipped. With kWatchesRowMax: a row max that moves from the second tile
+  /// computed to the first full tile behind the first one means peaked scores: then all later full
+  /// tiles take their maxima, as repairs would cost more. Only the work tile itself decides, so
+  /// that the bits do not depend on which CTA takes it.
   __device__ __forceinline__ void attend(const WorkTile& work) {
     constexpr bool kWatches = Shape::kWatchesRowMax;
     const int partial = work.partial_count;
@@ -287,7 +294,7 @@ struct ForwardConsumer {
         grew |= step<TileSoftmax::masked, true, false>();
       }
       if (i >= partial && i < count) {
-        // The loops issue wgmma: all warps of the warpgroup take the same.
+        // The loops issue wgmma: all warps of the warpgroup must take the same one.
         if (kWatches && ptx::named_barrier_or(warpgroup_barrier(group), 128, grew)) {
           for (; i < count; ++i) step<TileSoftmax::with_max, true, true>();
         } else {
@@ -298,8 +305,8 @@ struct ForwardConsumer {
     }
   }
 
-  /// Marks the stage of Q that O left through empty. Called some time after the TMA store was
-  /// issued, so that waiting for it costs nothing.
+  /// Marks empty the stage of Q that O left through, once TMA has read it: only thread 0, which
+  /// issued the store, can wait for it. Called some time later, so that the wait costs nothing.
   __device__ __forceinline__ void release_stored() {
     if (stored >= 0 && thread() == 0) {
       ptx::bulk_wait_group_read();
@@ -328,6 +335,7 @@ struct ForwardConsumer {
       }
       stored = item.index;
     }
+    // Shared memory must outlive the TMA stores that read it.
     if (thread() == 0) ptx::bulk_wait_group_read();
   }
 };

@@ -30,17 +30,19 @@ struct OutputRows {
     return static_cast<Element*>(args.params.o.data) + token(row) * args.params.o.token_stride +
            head(row) * args.params.o.head_stride;
   }
-  /// Joins the threads of the warpgroup.
+  /// Named barrier of the 128 threads of the warpgroup.
   __device__ void sync() const { ptx::named_barrier_sync(warpgroup_barrier(group), 128); }
 };
 
-/// Row of this thread's accumulators, r ∈ {0, 1}.
+/// The row, of the warpgroup's 64, of this thread's accumulators r ∈ {0, 1}.
 __device__ __forceinline__ int accumulator_row(int r) {
   return static_cast<int>(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4) + 8 * r;
 }
 
-/// Writes O = o / row sum and LSE. O goes through `buffer`, the stage of Q: by TMA, which leaves
-/// out tokens past the end of the tensor, or by the threads where the work tile ends before that.
+/// Writes O = o / row sum and LSE. O goes through `buffer`, the stage of Q in shared memory: from
+/// there by TMA, which leaves out tokens past the end of the tensor, or by the threads where the
+/// work tile ends before the box and the tensor do. TMA may still be reading `buffer` on return
+/// (ForwardConsumer::release_stored).
 template <typename Shape>
 __device__ __forceinline__ void store_output(const OutputRows& output, const SoftmaxState& state,
                                              float (&o)[Shape::kDim / 2], unsigned char* buffer) {
@@ -73,7 +75,7 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
                      ptx::pack<T>(o[4 * n + 4], o[4 * n + 5]),
                      ptx::pack<T>(o[4 * n + 6], o[4 * n + 7]));
   }
-  ptx::fence_proxy_async_shared();
+  ptx::fence_proxy_async_shared();  // these stores, before thread 0's TMA store reads them
   output.sync();
   const bool whole = output.token_begin() + output.tokens() <= output.token_end() ||
                      output.token_end() == params.tokens_q;
@@ -102,7 +104,8 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
   }
 }
 
-/// Merges o into the float32 O and LSE in device memory, which hold the result over other keys.
+/// Merges o into the float32 O and LSE in device memory, which hold the result over other keys. No
+/// other CTA has these rows.
 template <typename Shape>
 __device__ __forceinline__ void merge_output(const OutputRows& output, const SoftmaxState& state,
                                              float (&o)[Shape::kDim / 2]) {
@@ -134,7 +137,7 @@ __device__ __forceinline__ void merge_output(const OutputRows& output, const Sof
       if (sees) to[4 * n] = sums;
     }
   }
-  output.sync();  // all threads have read shared.work of this stage
+  output.sync();  // all warps have read Q and work from the stage that thread 0 marks empty
 }
 
 }  // namespace longca::slice::sm90

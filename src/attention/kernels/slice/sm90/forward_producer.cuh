@@ -7,25 +7,26 @@
 // The producer warp: fetches work tiles and keeps TMA busy.
 namespace longca::slice::sm90 {
 
-/// Takes work tiles from a counter in device memory, the longest of a section first. The next one
-/// takes four dependent reads: each advance() does one, between TMA loads.
+/// Takes work tiles from a counter in device memory, the longest of a section first. Fetching one
+/// takes four dependent reads (counter, order, query tile, its first list entries): each advance()
+/// issues one, between TMA loads. All lanes of the producer warp take part.
 template <typename Shape>
 struct TileScheduler {
   const ForwardKernelArgs& args;
   typename Shape::Shared& shared;
-  const int rank;           ///< in the cluster
-  std::uint32_t phase = 0;  ///< of work_full and work_empty
-  int reads = 0;            ///< of the next work tile that are done
-  int index = 0, head = 0;
+  const int rank;                    ///< in the cluster
+  std::uint32_t phase = 0;           ///< of work_full and work_empty, as in PipelineState
+  int reads = 0;                     ///< done for the next work tile, of 4
+  int index = 0, head = 0;           ///< of the next work tile: its number, its first query head
   const QueryTile* tiles = nullptr;  ///< the head's list
   int tile = 0;
-  int word = 0;    ///< lane l: word l of the query tile
-  int4 partial{};  ///< lane l: its partial tile l, of the first 32
-  FullRun run{};   ///< its first full run
+  int word = 0;    ///< lane l: word l of the QueryTile
+  int4 partial{};  ///< lane l: PartialTile l of the query tile, of the first 32
+  FullRun run{};   ///< first full run of the query tile
 
   __device__ bool ready() const { return reads == 4; }
 
-  /// CTA 0 took `index` for the cluster and sends it to CTA 1.
+  /// Sends `index`, which CTA 0 took for the cluster, to CTA 1.
   __device__ void share_index() {
     const bool leads = (threadIdx.x & 31) == 0;
     if (rank == 0) {
@@ -84,13 +85,13 @@ struct TileScheduler {
     return result;
   }
 
-  /// How many partial tiles, which come first, have one sub-tile only.
+  /// How many of the first 32 partial tiles are narrow, of one sub-tile; narrow tiles come first.
   __device__ int narrow_tiles(const QueryTile& tile) const {
     const int lane = threadIdx.x & 31;
     return __clz(__brev(~__ballot_sync(~0u, lane < tile.partial_count && partial.y == kAbsent)));
   }
 
-  /// Completes the reads; false if there is no more work.
+  /// Completes the reads; false if there is no more work. The next advance() overwrites them.
   __device__ bool next() {
     while (!ready()) advance();
     reads = 0;
@@ -98,14 +99,15 @@ struct TileScheduler {
   }
 };
 
-/// The sub-tiles of a query tile's full runs, one run after the other, each from its end: scores
-/// that grow along the keys are then largest in the first tiles, and no row max moves afterwards.
-/// Reads the next run ahead.
+/// The sub-tiles of a query tile's full runs, one run after the other, each from its last key to
+/// its first: scores that grow along the keys are then largest in the first tiles, and no row max
+/// moves afterwards. Reads the next run ahead.
 struct FullRunCursor {
   const FullRun* run;
   int unread;  ///< sub-tiles of the runs not yet begun
   FullRun next;
-  int key = 0, left = 0;  ///< of the run: the sub-tile before, and how many are still to come
+  /// First key of the sub-tile taken last; sub-tiles of the current run still to take.
+  int key = 0, left = 0;
 
   __device__ FullRunCursor(const FullRun* from, FullRun first, int full_tiles)
       : run(from), unread(2 * full_tiles), next(first) {}
@@ -135,7 +137,7 @@ struct ForwardProducer {
 
   __device__ int lane() const { return threadIdx.x & 31; }
 
-  /// Q of a work tile, [128, kDim], and the work tile itself.
+  /// Loads Q of a work tile, [128, kDim], and stores the work tile itself. One lane.
   __device__ void load_q(int stage, const QueryTile& tile, int head, int narrow_tiles) {
     std::uint64_t* full = &shared.q_full[stage];
     shared.work[stage] = {tile.row_begin, tile.row_end,       head,
@@ -148,8 +150,8 @@ struct ForwardProducer {
     }
   }
 
-  /// The two sub-tiles of a K or V tile at keys k0 and k1, or the first only. In a cluster each CTA
-  /// loads one and multicasts it to both.
+  /// Loads the sub-tiles of a K or V tile from keys k0 and k1 into rows [0, 64) and [64, 128); only
+  /// the first if narrow. In a cluster each CTA loads one and multicasts it to both.
   __device__ void load_sub_tiles(const CUtensorMap& map, int k0, int k1, bool narrow) {
     std::uint64_t* full = &shared.full[pipe.index];
 #pragma unroll
@@ -166,6 +168,7 @@ struct ForwardProducer {
     }
   }
 
+  /// One RowIntervals per token of a row group.
   __device__ int pattern_bytes() const {
     return (kGroupRows >> args.pack_shift) * static_cast<int>(sizeof(RowIntervals));
   }
@@ -178,9 +181,10 @@ struct ForwardProducer {
                    &shared.full[pipe.index]);
   }
 
-  /// K and V of a key tile into the next two stages. An absent second sub-tile is loaded from past
-  /// the end of K, where TMA gives zeros: stale shared memory could hold NaN. A narrow tile, which
-  /// the consumers multiply at N = 64, goes without.
+  /// Loads K and V of a key tile into the next two stages. A narrow tile, which the consumers
+  /// multiply at N = 64, has no second sub-tile. A tile of one sub-tile beyond those that
+  /// TileScheduler::narrow_tiles counts is multiplied as a whole: its second sub-tile is loaded
+  /// from past the end of K, where TMA gives zeros, as stale shared memory could hold NaN.
   __device__ void load_key_tile(int k0, int k1, int pattern0, int pattern1, bool narrow = false) {
     if (k1 == kAbsent) k1 = args.params.tokens_k;
     const int bytes = narrow ? Shape::kTileBytes / 2 : Shape::kTileBytes;
@@ -203,8 +207,8 @@ struct ForwardProducer {
     pipe.advance();
   }
 
-  /// K and V of a work tile: partial tiles, then full ones. Towards the end, `scheduler` fetches
-  /// the next work tile.
+  /// Loads K and V of a work tile: partial tiles, then full ones. During the last of them,
+  /// `scheduler` fetches the next work tile; what it read for this one is copied before.
   __device__ void load_keys(const QueryTile& tile, int narrow_tiles,
                             TileScheduler<Shape>& scheduler) {
     constexpr int kFetchAhead = 5;
@@ -255,7 +259,8 @@ struct ForwardProducer {
     }
   }
 
-  /// The last CTA (of rank 0) sets the counters back to zero for the next launch.
+  /// Counts the clusters that have ended; the last one sets both counters back to zero for the next
+  /// launch. Nobody takes work any more by then.
   __device__ void reset_counter() {
     std::int32_t* counter = args.params.work_counter;
     __threadfence();

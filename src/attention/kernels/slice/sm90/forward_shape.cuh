@@ -26,9 +26,9 @@ struct ForwardKernelArgs {
   int work_tiles;
 };
 
-/// What the producer passes to the consumers with Q.
+/// A work tile as the producer hands it to the consumers, in the stage of its Q.
 struct WorkTile {
-  int row_begin, row_end;  ///< tokens; row_begin < 0 ends the kernel
+  int row_begin, row_end;  ///< query tokens; row_begin < 0 ends the kernel
   int head;                ///< first of the P query heads
   int narrow_tiles;        ///< partial tiles of a single 64-key sub-tile; they come first
   int partial_count;       ///< all partial tiles
@@ -36,7 +36,8 @@ struct WorkTile {
 };
 
 /// A CTA has three warpgroups: a producer, of which one warp works, and two consumers of 64 rows
-/// each. 56 registers per producer thread and 224 per consumer thread fill the register file.
+/// each. 384 threads are launched with 168 registers each (65536 / 384, rounded down to a multiple
+/// of 8), which setmaxnreg redistributes: 56 + 2 · 224 = 3 · 168.
 template <typename Element, int kDim_, bool kAccumulate_, int kCluster_ = 1, bool kCapped_ = false>
 struct ForwardShape {
   using T = Element;
@@ -62,24 +63,34 @@ struct ForwardShape {
   /// room in float16. The second loop costs registers, which a softcap takes, and at 64 dimensions
   /// the compiler serializes the wgmma with it.
   static constexpr bool kWatchesRowMax = std::is_same_v<Element, __half> && !kCapped && kDim == 128;
-  /// K and V tiles in flight: two key tiles. More were slower at 128 dimensions.
+  /// K and V tiles in flight: two key tiles. Five stages were no faster at 128 dimensions.
   static constexpr int kStages = 4;
   static constexpr int kColumns = kDim / 64;
   static constexpr int kColumnBytes = 128 * 64 * 2;
   static constexpr int kTileBytes = kColumns * kColumnBytes;
 
+  /// Tiles are columns of 64 elements, 128-byte swizzled. For each barrier: who arrives, how often
+  /// per phase. A full barrier also counts TMA's bytes; parities are those of PipelineState.
   struct Shared {
-    /// Q: 2 stages × [128, kDim]. O leaves through the stage of its Q.
+    /// Q: 2 stages × [128, kDim]. O overwrites its Q here on the way to device memory.
     alignas(1024) unsigned char q[2][kTileBytes];
     /// K, V, K, V, …: kStages × [128, kDim].
     alignas(1024) unsigned char kv[kStages][kTileBytes];
-    /// Column intervals of the rows, per stage with a K tile.
+    /// Of the K tile in a stage, per row group: the pattern's intervals, one per token, and its
+    /// index, kFull or kNone. Not set in stages with a V tile.
     alignas(128) RowIntervals intervals[kStages][kRowGroups][kGroupRows];
     int pattern[kStages][kRowGroups];
     WorkTile work[2];  ///< per stage of Q
+    /// Guard q and work. Full: once, the producer. Empty: thread 0 of each consumer warpgroup, once
+    /// its Q is in registers and TMA has read its O.
     std::uint64_t q_full[2], q_empty[2];
+    /// Guard kv, intervals and pattern. Full: once, the producer of this CTA; half of the bytes are
+    /// multicast by the other CTA of a cluster. Empty: every consumer warp of the cluster, since
+    /// what this CTA loads overwrites the stage in both.
     std::uint64_t full[kStages], empty[kStages];
     int work_index;  ///< CTA 0 of the cluster sends the next one to CTA 1
+    /// Guard work_index, in clusters. Full, in CTA 1: once, its own producer, and four bytes from
+    /// CTA 0. Empty, in CTA 0: once, the producer of CTA 1.
     std::uint64_t work_full, work_empty;
   };
 };
@@ -88,11 +99,12 @@ struct ForwardShape {
 enum class ForwardBarrier : int {
   consumer_wg1 = 1,  ///< the 128 threads of a consumer warpgroup
   consumer_wg2 = 2,
-  warp_scheduler_wg1 = 3,  ///< both consumer warpgroups: this one may issue its wgmma
+  /// 128 threads of this warpgroup sync, 128 of the other one arrive: this one may issue its wgmma.
+  warp_scheduler_wg1 = 3,
   warp_scheduler_wg2 = 4,
 };
 
-/// Of consumer warpgroup 0 or 1.
+/// The barrier of consumer warpgroup 0 or 1.
 __device__ __forceinline__ int warpgroup_barrier(int group) {
   return static_cast<int>(ForwardBarrier::consumer_wg1) + group;
 }

@@ -13,11 +13,12 @@
 // log2 domain: scores · softmax scale · log2 e, so that exp2 serves.
 namespace longca::slice::sm90 {
 
-/// Of the thread's two rows. Rescaling is lazy: row_max may be below the true maximum, by 8 (in
-/// log2) at most where tiles are masked, and by what online_softmax_unmasked allows elsewhere.
+/// State of the thread's two rows. Rescaling is lazy: row_max may lie below the true maximum, by 8
+/// (in log2) at most after online_softmax_masked, by what the row sums allow after
+/// online_softmax_unmasked.
 struct SoftmaxState {
   float row_max[2] = {-INFINITY, -INFINITY};
-  float row_sum[2] = {0, 0};  ///< of this thread's columns
+  float row_sum[2] = {0, 0};  ///< over this thread's columns only (quad_sum)
 
   /// What to subtract from scores: 0 for a row that has seen no key, as −∞ − −∞ is NaN.
   __device__ float offset(int r) const { return row_max[r] == -INFINITY ? 0 : row_max[r]; }
@@ -67,9 +68,10 @@ __device__ __forceinline__ float quad_max(float max) {
   return fmaxf(max, __shfl_xor_sync(~0u, max, 2));
 }
 
-/// Scores to probabilities; scores may be −∞. Keeps the old row max until a score of the warp
-/// exceeds it by 2⁸, so that O is seldom rescaled. Returns whether a row max grew: then row_sum has
-/// been multiplied by o_scale[r], and O is to be.
+/// Turns scores, which may be −∞, into probabilities. Keeps the old row max until a score of the
+/// warp exceeds its row's by 8 in log2, so that O is seldom rescaled. Returns whether a row max of
+/// the warp grew: then row_sum has been multiplied by o_scale[r], and the caller rescales O
+/// likewise; else o_scale is not set.
 template <int kKeys>
 __device__ __forceinline__ bool online_softmax_masked(float (&s)[kTileKeys / 2],
                                                       SoftmaxState& state, float scale_log2,
@@ -109,7 +111,7 @@ __device__ __forceinline__ bool online_softmax_masked(float (&s)[kTileKeys / 2],
   return grows;
 }
 
-/// p = exp2(s) as the A operand of P V, and the sums of the rows.
+/// p = exp2(s) as the A operand of P V, and the row sums over this thread's columns.
 template <typename Element>
 __device__ __forceinline__ void exp2_and_pack(const float (&s)[kTileKeys / 2],
                                               std::uint32_t (&p)[kTileKeys / 4], float (&sum)[2]) {
@@ -124,16 +126,17 @@ __device__ __forceinline__ void exp2_and_pack(const float (&s)[kTileKeys / 2],
   }
 }
 
-/// Up to which sum of a thread's probabilities a tile needs no repair: bfloat16 rounds 2⁶⁰ as it
+/// Up to which sum of a thread's 32 probabilities a tile needs no repair: bfloat16 rounds 2⁶⁰ as it
 /// rounds 1, and sums of p and of p · v end at 2¹²⁷; float16 ends at 65504.
 template <typename Element>
 constexpr float max_tile_sum() {
   return std::is_same_v<Element, __half> ? 0x1p10f : 0x1p60f;
 }
 
-/// Probabilities of a tile without −∞, whose s are scores − row max. Takes no maximum, a fifth of
-/// all instructions: the sums show whether a score is far above its row max. Only then the row max
-/// moves and the exponentials are taken again. Returns as online_softmax_masked does.
+/// Probabilities of a full tile, which has no −∞; s holds scores − row max (0 if that is −∞). Takes
+/// no maximum, a fifth of all instructions: the sums show whether a score is far above its row max.
+/// Only then the row max moves and the exponentials are computed again. Returns as
+/// online_softmax_masked does.
 template <typename Element>
 __device__ __forceinline__ bool online_softmax_unmasked(float (&s)[kTileKeys / 2],
                                                         std::uint32_t (&p)[kTileKeys / 4],
@@ -141,6 +144,7 @@ __device__ __forceinline__ bool online_softmax_unmasked(float (&s)[kTileKeys / 2
   constexpr float kMaxSum = max_tile_sum<Element>();
   float sum[2];
   exp2_and_pack<Element>(s, p, sum);
+  // !(≤) is true for NaN. Row max −∞: all tiles before were masked for the row.
   const auto exceeds = [&](int r) { return !(sum[r] <= kMaxSum) || state.row_max[r] == -INFINITY; };
   const bool grows = __any_sync(~0u, exceeds(0) || exceeds(1));
   if (grows) {
