@@ -15,7 +15,8 @@
 // std::invalid_argument with the thing, value and limit.
 namespace longca::slice {
 
-/// TileLists in device memory, each array aligned to 16 bytes (as allocations are).
+/// TileLists in device memory, which says what the fields are. Each array is aligned to 16 bytes
+/// (as allocations are): kernels read entries as int4 and by TMA.
 struct DeviceTileLists {
   int pack = 1;
   int list_heads = 1;
@@ -36,8 +37,8 @@ struct ForwardParams : AttentionArgs {
   DeviceTileLists lists = {};
   /// KV heads in work at a time, so that their K and V stay in L2: a divisor of heads_k.
   int section_heads = 1;
-  /// [2] in device memory, zero before the first launch and after every one. One launch at a time
-  /// may use it.
+  /// [2] in device memory: work tiles taken, clusters that have ended. Zero before the first launch
+  /// and after every one. One launch at a time may use it.
   std::int32_t* work_counter = nullptr;
 };
 
@@ -49,13 +50,13 @@ void launch_forward(const ForwardParams& params, DType dtype, int head_dim, cuda
 void launch_sm80_forward(const ForwardParams& params, DType dtype, int head_dim,
                          cudaStream_t stream);
 
-/// TransposedLists in device memory, each array aligned to 16 bytes (as allocations are).
+/// TransposedLists in device memory, likewise.
 struct DeviceTransposedLists {
   int pack = 1;
   int list_heads = 1;
   int tiles_per_list = 0;
   int items_per_order = 0;
-  int split_tiles = 0;
+  int split_tiles = 0;  ///< size of split_keys
   int section_heads = 1;
   const KeyTile* tiles = nullptr;
   const QuerySegment* segments = nullptr;
@@ -63,15 +64,15 @@ struct DeviceTransposedLists {
   const WorkItem* order = nullptr;
   const KeyRange* split_keys = nullptr;
   bool counts_visits = false;                   ///< whether there are regions
-  const std::int32_t* region_visits = nullptr;  ///< of ⌈query tiles / kRegionTiles⌉
-  const std::int32_t* region_order = nullptr;
+  const std::int32_t* region_visits = nullptr;  ///< [⌈query tiles / kRegionTiles⌉]
+  const std::int32_t* region_order = nullptr;   ///< likewise
 };
 
-/// How a gradient is written.
+/// How a gradient is written, and so its dtype.
 enum class StoreMode : std::uint8_t {
-  overwrite,  ///< the inputs' dtype
+  overwrite,  ///< in the inputs' dtype
   overwrite_float32,
-  add_float32,
+  add_float32,  ///< adds into float32
 };
 
 struct BackwardParams : AttentionArgs, GradientTensors {
@@ -81,19 +82,22 @@ struct BackwardParams : AttentionArgs, GradientTensors {
   DeviceTransposedLists lists = {};
   StoreMode dq_mode = StoreMode::overwrite;
   StoreMode dkv_mode = StoreMode::overwrite;  ///< of dK and dV
-  /// Deterministic: adds dQ in the order of the lists, which are made for that.
+  /// Deterministic: adds dQ in the order of the lists, which are made for that
+  /// (BackwardWork::ordered).
   bool ordered = false;
-  /// backward_workspace_bytes of device memory, not initialized. One launch at a time may use it.
+  /// backward_workspace_bytes of device memory, not initialized: dQ's float32 accumulators. One
+  /// launch at a time may use it.
   void* workspace = nullptr;
-  /// Likewise backward_rows_bytes. Holds what BackwardPart::rows computed until the rest has run.
+  /// Likewise backward_rows_bytes: row terms, and what is cleared with them. In use from
+  /// BackwardPart::rows until BackwardPart::rest has run.
   void* rows = nullptr;
 };
 
 /// Which kernels of a backward pass are launched.
 enum class BackwardPart : std::uint8_t {
   all,
-  rows,  ///< those that need dout, o and lse only
-  rest,
+  rows,  ///< preprocess_kernel, which needs dout, o and lse only
+  rest,  ///< the others
 };
 
 /// Bytes of BackwardParams::workspace and BackwardParams::rows: multiples of 256.

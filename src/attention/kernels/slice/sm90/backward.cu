@@ -16,8 +16,8 @@ namespace {
 
 using namespace sm90;
 
-/// Offsets of the parts of BackwardParams::rows, at multiples of 256 bytes, which preprocess_kernel
-/// fills for the others; and the size of dq_accum, which is BackwardParams::workspace.
+/// Byte offsets, multiples of 256, of the parts of BackwardParams::rows: what preprocess_kernel
+/// computes or clears. dq_bytes is the size of BackwardParams::workspace, which is all dq_accum.
 struct Workspace {
   std::int64_t terms = 0, dkv_accum = 0, dq_semaphores = 0, visits = 0, counters = 0, end = 0;
   std::int64_t dq_bytes = 0;
@@ -82,11 +82,11 @@ BackwardKernelArgs backward_args(const BackwardParams& params, DType dtype, int 
   return args;
 }
 
-/// Launches with programmatic stream serialization: the kernel may start while the one before it in
-/// the stream still runs, and calls griddepcontrol_wait before it needs the results of that one. It
-/// must call it in every CTA and on every path even if it needs nothing: a kernel completes only
-/// after the one right before it has, so that what follows, also between the rows of a call and its
-/// rest, can rely on all kernels before.
+/// Launches with programmatic stream serialization (PDL): the kernel may start while the one before
+/// it in the stream still runs, and calls griddepcontrol_wait before it needs the results of that
+/// one. Every CTA must call it, on every path, even if it needs nothing: then a kernel completes
+/// only after the one right before it has, and whatever follows in the stream, also between
+/// BackwardPart::rows and ::rest, comes after all kernels before.
 template <typename Kernel>
 void launch_early(Kernel kernel, int ctas, int threads, int shared_bytes,
                   const BackwardKernelArgs& args, cudaStream_t stream) {
@@ -117,14 +117,14 @@ template <typename T, int kDim>
 void launch_preprocess(const BackwardKernelArgs& args, cudaStream_t stream) {
   if (args.query_tiles > 0) {
     launch_early(preprocess_kernel<T, kDim>, args.query_tiles, 256, 0, args, stream);
-  } else {
+  } else {  // no rows: clears dkv_accum and the counters
     const Workspace offsets(args.params, kDim);
     const auto bytes = static_cast<std::size_t>(offsets.end - offsets.dkv_accum);
     LONGCA_CUDA(cudaMemsetAsync(args.dkv_accum, 0, bytes, stream));
   }
 }
 
-/// RowTerms of a query head's row.
+/// {lse_log2, delta} of a query head's row, for launch_sink_gradient.
 struct TermsOfRow {
   const RowTerms* terms;
   int pack_shift;

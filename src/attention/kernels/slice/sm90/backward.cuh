@@ -41,6 +41,8 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   }
   __syncthreads();
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0);
+  // 24 + 2 · 240 = 3 · 168, what 384 threads are launched with. At 24 the producer spills between
+  // work items; with 232 for the consumers the compiler would serialize their wgmma.
   if (warpgroup == 0) {
     ptx::warpgroup_reg_dealloc<24>();
     if (threadIdx.x < 32) {

@@ -11,7 +11,8 @@
 
 namespace longca::slice::sm90 {
 
-/// Descriptor offset of step i, 16 of the inner dimension each, in units of 16 bytes.
+/// Descriptor offset, in units of 16 bytes, of step i of 16 along the inner dimension: along a row
+/// of 128 bytes, then in the next column of 64 elements; or 16 rows further down.
 template <int kColumnBytes>
 __device__ __forceinline__ constexpr std::uint64_t k_major_step(int i) {
   return static_cast<std::uint64_t>((i / 4 * kColumnBytes + i % 4 * 32) / 16);
@@ -20,8 +21,9 @@ __device__ __forceinline__ constexpr std::uint64_t mn_major_step(int i) {
   return static_cast<std::uint64_t>(i * 16 * 128 / 16);
 }
 
-/// A consumer warpgroup owns 64 of the 128 keys: dK and dV of these, and of dQ half of the
-/// dimensions over all 128 keys.
+/// A consumer warpgroup owns 64 of the 128 keys, and computes their dK and dV; of dQ, it computes
+/// half of the dimensions over all 128 keys. Scores and what follows from them are transposed, keys
+/// × rows: Sᵀ = K Qᵀ, Pᵀ, dPᵀ = V dOᵀ, dSᵀ, so that Pᵀ and dSᵀ in registers are A operands.
 template <typename Shape>
 struct BackwardConsumer {
   using T = typename Shape::T;
@@ -39,11 +41,14 @@ struct BackwardConsumer {
   ptx::PipelineState<Shape::kDqBuffers> dq_pipe{};
   std::uint32_t keys_phase = 0;
 
+  /// For the warp: the caller orders the other lanes' accesses before, by __syncwarp or wgmma's
+  /// wait.
   __device__ __forceinline__ void arrive(std::uint64_t& barrier) const {
     if (lane == 0) ptx::mbarrier_arrive(&barrier);
   }
 
-  /// s = K Qᵀ or V dOᵀ: [64 keys of this warpgroup, 64 rows].
+  /// s = K Qᵀ or V dOᵀ: [64 keys of this warpgroup, 64 rows]. Register i is of key
+  /// lane / 4 + 8 (i / 2 % 2) of the warp's 16, row 8 (i / 4) + 2 (lane % 4) + i % 2.
   __device__ __forceinline__ void multiply_rows(float (&s)[32], const unsigned char* keys,
                                                 const unsigned char* rows) const {
     const std::uint64_t a = ptx::smem_descriptor(ptx::shared_address(keys) + group * 64 * 128, 0);
@@ -57,7 +62,7 @@ struct BackwardConsumer {
     }
   }
 
-  /// sum += a · rows: dV += P dO or dK += dS Q, with a [64 keys, 64 rows] in registers.
+  /// sum += a · rows: dV += Pᵀ dO or dK += dSᵀ Q, with a [64 keys, 64 rows] in registers.
   __device__ __forceinline__ void add_product(float (&sum)[kDim / 2], const std::uint32_t (&a)[16],
                                               const unsigned char* rows) const {
     const std::uint64_t b = ptx::smem_descriptor(ptx::shared_address(rows), Shape::kRowColumnBytes);
@@ -67,7 +72,8 @@ struct BackwardConsumer {
     }
   }
 
-  /// dq = dS K: [64 rows, this warpgroup's half of the dimensions].
+  /// dq = dS K: [64 rows, this warpgroup's half of the dimensions], over all 128 keys. `ds` is dSᵀ,
+  /// an MN-major A.
   __device__ __forceinline__ void multiply_dq(float (&dq)[kDqCount],
                                               const unsigned char* ds) const {
     using ptx::Major;
@@ -102,8 +108,8 @@ struct BackwardConsumer {
     }
   }
 
-  /// Raw products s of a softcap to P · slope, which dS = P ∘ (dP − delta) · slope needs, and to P
-  /// packed, both 0 outside of the pattern.
+  /// With a softcap: turns the raw products s into P · slope, which dS = P ∘ (dP − delta) · slope
+  /// needs, and returns P packed in p; both are 0 outside of the pattern.
   template <CapRange kRange>
   __device__ __forceinline__ void capped_probabilities(float (&s)[32], std::uint32_t (&p)[16],
                                                        const float* lse_log2, int pattern) const {
@@ -130,7 +136,7 @@ struct BackwardConsumer {
     }
   }
 
-  /// Stores dSᵀ, which both warpgroups read for dQ.
+  /// Stores this warp's 16 keys of dSᵀ, [128 keys, 64 rows], which both warpgroups read for dQ.
   __device__ __forceinline__ void store_ds(unsigned char* ds, const std::uint32_t (&a)[16]) const {
     const int row = lane % 8;
     const int key = group * 64 + warp * 16 + (lane / 8 & 1) * 8 + row;
@@ -142,7 +148,7 @@ struct BackwardConsumer {
     }
   }
 
-  /// Hands dQ to a BackwardDqAccumulator through shared memory.
+  /// Hands dQ to a BackwardDqAccumulator through shared memory, in the layout of dq_accum.
   __device__ __forceinline__ void add_dq(const float (&dq)[kDqCount], const RowTile& tile) {
     ptx::mbarrier_wait(&shared.dq_empty[dq_pipe.index], dq_pipe.phase ^ 1);
     float* staged = shared.dq[dq_pipe.index][group * 4 + warp];
@@ -181,7 +187,7 @@ struct BackwardConsumer {
       for (int i = 0; i < kDim / 2; ++i) dk[i] = dv[i] = 0;
       if (work.q_tiles > 0) walk(work.q_tiles, dk, dv);
       epilogue.write(work, dk, dv);
-      // Orders the epilogue's accesses to shared.v before the TMA load of the next V.
+      // Orders the epilogue's accesses to shared.v before the TMA load of the next V (async proxy).
       if (epilogue.uses_shared(work)) ptx::fence_proxy_async_shared();
       __syncwarp();
       arrive(shared.keys_empty);
@@ -189,18 +195,21 @@ struct BackwardConsumer {
     stop_dq_warps();
   }
 
-  /// Waits for dS of the query tile before, from both warpgroups.
+  /// Waits for dSᵀ of the query tile before, in the other stage, from both warpgroups. While stage
+  /// 0 is current, stage 1 is still in the phase before.
   __device__ __forceinline__ void wait_ds_before() {
     const std::uint32_t phase = ds_pipe.index == 1 ? ds_pipe.phase : ds_pipe.phase ^ 1;
     ptx::mbarrier_wait(&shared.ds_full[ds_pipe.index ^ 1], phase);
   }
+  /// dQ of the query tile before: its wgmma has read dSᵀ.
   __device__ __forceinline__ void add_dq_before(const float (&dq)[kDqCount], const RowTile& tile) {
     arrive(shared.ds_empty[ds_pipe.index ^ 1]);
     add_dq(dq, tile);
   }
 
-  /// Adds `count` query tiles to dK and dV. Products are issued so that exponentials and packing
-  /// run beside them: the scores of the next tile before dQ of the one before.
+  /// Adds `count` ≥ 1 query tiles to dK and dV. Software pipeline over tiles i: dPᵀ(i) runs beside
+  /// the exponentials, dV(i) beside dSᵀ(i), and dK(i), Sᵀ(i + 1) and dQ(i − 1) are issued in that
+  /// order.
   __device__ __forceinline__ void walk(int count, float (&dk)[kDim / 2], float (&dv)[kDim / 2]) {
     const float scale_log2 = args.params.scale * kLog2E;
     float s[32];
@@ -217,7 +226,7 @@ struct BackwardConsumer {
       const float* lse_log2 = shared.terms[stage][0] + lane % 4 * 2;
       const float* delta = shared.terms[stage][1] + lane % 4 * 2;
 
-      // s holds the scores. P = exp2(s) beside dP = V dOᵀ.
+      // s holds Sᵀ. Pᵀ = exp2(Sᵀ · scale − LSE) beside dPᵀ = V dOᵀ.
       float dp[32];
       ptx::mbarrier_wait(&shared.dout_full[stage], pipe.phase);
       ptx::warpgroup_arrive();
@@ -246,7 +255,7 @@ struct BackwardConsumer {
         arrive(shared.pattern_empty);
       }
 
-      // dS = P ∘ (dP − delta) beside dV += P dO.
+      // dSᵀ = Pᵀ ∘ (dPᵀ − delta) beside dV += Pᵀ dO.
       ptx::warpgroup_arrive();
       add_product(dv, p, shared.dout[stage]);
       ptx::warpgroup_commit_group();
@@ -265,7 +274,7 @@ struct BackwardConsumer {
       for (int i = 0; i < 16; ++i) ds[i] = ptx::pack<T>(dp[2 * i], dp[2 * i + 1]);
       ptx::mbarrier_wait(&shared.ds_empty[ds_pipe.index], ds_pipe.phase ^ 1);
       store_ds(shared.ds[ds_pipe.index], ds);
-      ptx::fence_proxy_async_shared();
+      ptx::fence_proxy_async_shared();  // wgmma of both warpgroups reads it
       __syncwarp();
       arrive(shared.ds_full[ds_pipe.index]);
 
@@ -273,18 +282,21 @@ struct BackwardConsumer {
       add_product(dk, ds, shared.q[stage]);
       ptx::warpgroup_commit_group();
       pipe.advance();
-      // After the last tile this multiplies stale data and the result is unused: cheaper than a
-      // branch, across which the compiler would not keep wgmma in flight.
+      // After the last tile this reads a stage that TMA may be writing, and the result is unused:
+      // cheaper than a branch, across which the compiler would not keep wgmma in flight.
       if (left > 1) ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);
       ptx::warpgroup_arrive();
       multiply_rows(s, shared.k, shared.q[pipe.index]);
       ptx::warpgroup_commit_group();
+      // All but Sᵀ of the next tile is complete: dV and dK have read dO and Q. Row terms and `tile`
+      // were read before __syncwarp.
       ptx::warpgroup_wait_group<1>();
       arrive(shared.dout_empty[stage]);
       arrive(shared.q_empty[stage]);
 
-      // dQ of the tile before, whose dS the other warpgroup has written by now. At the first tile
-      // the result is unused.
+      // dQ of the tile before, whose dSᵀ the other warpgroup has mostly written by now. At the
+      // first tile this reads a stage that the other warpgroup may be writing, and the result is
+      // unused.
       float dq[kDqCount];
       if (before.index >= 0) wait_ds_before();
       ptx::warpgroup_arrive();

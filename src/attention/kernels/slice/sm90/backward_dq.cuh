@@ -10,25 +10,29 @@
 
 namespace longca::slice::sm90 {
 
-/// One thread per dQ buffer, which adds it to the accumulators in device memory by TMA: at once, or
-/// in the order of the lists. The consumers go on meanwhile.
+/// One thread per dQ buffer, which adds the buffer to the accumulator of its query tile in device
+/// memory by TMA: at once, or in the order of the lists. The consumers go on meanwhile.
 ///
-/// A TMA operation of one CTA (async proxy) is ordered after that of another by three edges of the
-/// PTX memory model: the other thread waits for its bulk group, whose completion makes the writes
-/// visible to it and implies a fence from the async to the generic proxy; red_add_release to the
-/// semaphore, or to `visits`, synchronizes with the load_acquire that reads this or a later
-/// addition; fence_proxy_async_global orders that load before the next TMA operation of this
-/// thread.
+/// The hand-over of an accumulator from CTA to CTA, between TMA operations (async proxy), rests on
+/// three edges of the PTX memory model:
+/// 1. bulk_wait_group (not …_read) of the thread that issued the first operation: completion makes
+///    its writes visible to that thread, and implies a fence from the async to the generic proxy.
+/// 2. red_add_release of that thread to the semaphore synchronizes with the load_acquire, in the
+///    other CTA, that reads this or a later addition.
+/// 3. fence_proxy_async_global orders that load before the other thread's next TMA operation.
+/// postprocess_kernel, which reads by generic loads, needs the first two, through `visits`, unless
+/// it waits for this grid to complete.
 template <typename Shape>
 struct BackwardDqAccumulator {
   const BackwardKernelArgs& args;
   typename Shape::Shared& shared;
   int buffer;
-  int region = -1;  ///< of `visits`
-  int visits = 0;   ///< not yet counted in device memory
+  int region = -1;  ///< of the last visit
+  int visits = 0;   ///< of that region, not yet counted in device memory
 
-  /// Waits until this buffer may be added to its accumulator; true if it is to be stored there
-  /// instead, as the first one.
+  /// Waits until this buffer may be added to its accumulator; true, at once, if it is to be stored
+  /// there instead, as the first one. Cannot deadlock: waits only for an operation that another
+  /// thread has claimed already or, if ordered, for items taken before this one.
   __device__ __forceinline__ bool comes_first(std::int32_t* semaphore, int prior_adds) const {
     if (args.params.ordered) {
       if (prior_adds == 0) return true;
@@ -43,8 +47,9 @@ struct BackwardDqAccumulator {
     return false;
   }
 
-  /// Counts a visit for postprocess_kernel. Those of a region are published when the next region
-  /// begins: all but this visit's addition are complete by then, so that the wait costs nothing.
+  /// Counts a visit, whose bulk group has just been committed, for postprocess_kernel. The visits
+  /// of a region are published when the next region begins, after waiting for all groups but the
+  /// latest, which belongs to the next: they are complete by then, so that the wait costs nothing.
   __device__ __forceinline__ void count_visit(int index) {
     const int now = index / kRegionTiles;
     if (now != region && region >= 0) {
@@ -70,6 +75,7 @@ struct BackwardDqAccumulator {
       std::int32_t* semaphore = args.dq_semaphores + index;
       const bool first = comes_first(semaphore, prior_adds);
       float* accum = dq_accum<Shape::kDim>(args, index);
+      // TMA sees the consumers' stores to the buffer: each fenced before it arrived on dq_full.
       first ? ptx::bulk_store(accum, shared.dq[buffer], kBytes)
             : ptx::bulk_reduce_add(accum, shared.dq[buffer], kBytes);
       ptx::bulk_commit_group();
@@ -78,7 +84,7 @@ struct BackwardDqAccumulator {
       if (counts) count_visit(index);
       if (!args.params.ordered && !first) continue;
       ptx::bulk_wait_group<0>();
-      // Ordered: one addition more. Else from kDqStoring to kDqStored.
+      // If ordered: one addition more. Else kDqStoring becomes kDqStored.
       ptx::red_add_release(semaphore, 1);
     }
     if (region < 0) return;

@@ -10,7 +10,8 @@
 
 namespace longca::slice::sm90 {
 
-/// Writes dK and dV of a key tile from a warpgroup's accumulators, [64 keys, kDim] each.
+/// Writes dK and dV of a key tile from a warpgroup's accumulators, [64 keys, kDim] each: into the
+/// gradients or, of a split key tile, into float32 accumulators in device memory.
 template <typename Shape>
 struct BackwardEpilogue {
   using T = typename Shape::T;
@@ -23,7 +24,7 @@ struct BackwardEpilogue {
   int warp;   ///< of the four in the group
   int lane;
 
-  /// Whether dK and dV of `work` go through shared memory.
+  /// Whether dK and dV of `work` go through shared memory, over V.
   __device__ __forceinline__ bool uses_shared(const KeyTileWork& work) const {
     return work.split < 0 && args.params.dkv_mode == StoreMode::overwrite;
   }
@@ -44,7 +45,8 @@ struct BackwardEpilogue {
       write_float32(dv, args.params.dv, work);
       return;
     }
-    // Once all its warps are here, nobody reads this warpgroup's rows of V any more.
+    // Once all its warps are here, no wgmma reads this warpgroup's rows of V any more. K would not
+    // do: the other warpgroup may still read all of it, for dQ.
     group == 0 ? ptx::named_barrier_sync(BackwardBarrier::epilogue_wg1, 128)
                : ptx::named_barrier_sync(BackwardBarrier::epilogue_wg2, 128);
     write_16_bit(dv, args.params.dv, work);
@@ -52,6 +54,7 @@ struct BackwardEpilogue {
     write_16_bit(dk, args.params.dk, work);
   }
 
+  /// Other CTAs add to the same accumulator: reductions, in the layout of dq_accum.
   __device__ __forceinline__ void add_to_accumulator(const float (&sum)[kDim / 2],
                                                      float* to) const {
     to += (group * 4 + warp) * (kDim / 2 * 32) + lane * 4;
@@ -84,7 +87,8 @@ struct BackwardEpilogue {
     }
   }
 
-  /// Goes through this warp's 16 rows of V in shared memory, so that whole rows are written.
+  /// Goes through this warp's 16 rows of V in shared memory, so that whole rows are written. No
+  /// other warp touches these, so that __syncwarp orders it.
   __device__ __forceinline__ void write_16_bit(const float (&sum)[kDim / 2],
                                                const TensorArg& tensor,
                                                const KeyTileWork& work) const {

@@ -16,12 +16,13 @@ namespace longca::slice::sm90 {
 
 inline constexpr float kLog2E = 1.4426950408889634f;
 
+/// The accumulator of a query tile.
 template <int kDim>
 __device__ __forceinline__ float* dq_accum(const BackwardKernelArgs& args, std::int64_t index) {
   return args.dq_accum + index * (kBackwardRows * kDim);
 }
 
-/// Of dK (`which` = 0) or dV (1) of a split key tile.
+/// The accumulator of dK (`which` = 0) or dV (1) of a split key tile.
 template <int kDim>
 __device__ __forceinline__ float* dkv_accum(const BackwardKernelArgs& args, int split, int kv_head,
                                             int which) {
@@ -53,8 +54,8 @@ __device__ __forceinline__ float dot(const uint4& a, const uint4& b) {
   return sum;
 }
 
-/// Zeroes this CTA's part of dkv_accum, its query tile's semaphore and, in the first CTA of a
-/// region and of the grid, the counters.
+/// Zeroes this CTA's share of dkv_accum, the semaphore of its query tile and, in the first CTA of a
+/// region, its visits; in the first CTA of the grid, the counters.
 __device__ __forceinline__ void clear_accumulators(const BackwardKernelArgs& args) {
   auto* accum = reinterpret_cast<float4*>(args.dkv_accum);
   const std::int64_t count = args.dkv_accum_bytes / static_cast<std::int64_t>(sizeof(float4));
@@ -67,7 +68,8 @@ __device__ __forceinline__ void clear_accumulators(const BackwardKernelArgs& arg
   if (blockIdx.x == 0) *args.work_counter = *args.write_counter = 0;
 }
 
-/// Computes RowTerms, one query tile per CTA, kDim / 8 threads per row.
+/// Computes RowTerms, one query tile per CTA, kDim / 8 threads per row, and clears what
+/// backward_kernel adds to.
 template <typename T, int kDim>
 __global__ void __launch_bounds__(256)
     preprocess_kernel(const __grid_constant__ BackwardKernelArgs args) {
@@ -103,8 +105,9 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-/// Copies a warp's part of an accumulator, 16 rows × kCount / 2 columns, to a row-major tile in
-/// shared memory.
+/// Copies a warp's part of an accumulator, kCount floats a lane, so 16 rows × 2 · kCount columns,
+/// to a row-major tile in shared memory. Reads from L2 (__ldcg): L1 does not see what other SMs
+/// added.
 template <int kCount, int kPitch>
 __device__ __forceinline__ void unpack_accumulator(const float* from, float (*tile)[kPitch],
                                                    int row, int column) {
@@ -120,7 +123,8 @@ __device__ __forceinline__ void unpack_accumulator(const float* from, float (*ti
   }
 }
 
-/// Writes eight elements of a gradient's row.
+/// Writes eight elements of a gradient's row; `element` is the offset of the first. No other thread
+/// adds to them.
 template <typename T>
 __device__ __forceinline__ void write_eight(const TensorArg& tensor, std::int64_t element,
                                             const float* from, float scale, StoreMode mode) {
@@ -149,7 +153,7 @@ __device__ __forceinline__ void write_eight(const TensorArg& tensor, std::int64_
 template <int kDim>
 using RowMajorTile = float[kBackwardRows][kDim + 4];
 
-/// Writes dQ of query tile `index` of all head blocks; zeros where no CTA came to it.
+/// Writes dQ of query tile `index`, counted over all head blocks; zeros if no CTA came to it.
 template <typename T, int kDim>
 __device__ __forceinline__ void write_dq(const BackwardKernelArgs& args, int index,
                                          RowMajorTile<kDim>& tile) {
@@ -179,7 +183,7 @@ __device__ __forceinline__ void write_dq(const BackwardKernelArgs& args, int ind
   }
 }
 
-/// Writes dK (`which` = 0) or dV (1) of a split key tile.
+/// Writes dK (`which` = 0) or dV (1) of a split key tile. dK has been scaled already.
 template <typename T, int kDim>
 __device__ __forceinline__ void write_dkv(const BackwardKernelArgs& args, int split, int kv_head,
                                           int which, RowMajorTile<kDim>& tile) {
@@ -206,14 +210,15 @@ __device__ __forceinline__ void write_dkv(const BackwardKernelArgs& args, int sp
   }
 }
 
-/// CTAs of postprocess_kernel that fit on an SM, by their shared memory.
+/// CTAs of postprocess_kernel that fit on an SM, by their shared memory at 128 dimensions.
 inline constexpr int kPostprocessCtasPerSm = 6;
 
 /// The query tile to write as number `number`. Where visits are counted, waits until all additions
 /// to its region are complete: load_acquire of the last count synchronizes with every
 /// red_add_release before it (BackwardDqAccumulator), and __syncthreads passes this on to the CTA.
 /// `visits` was cleared before this grid could start: backward_kernel lets it start only after it
-/// has waited for preprocess_kernel.
+/// has waited for preprocess_kernel. Cannot deadlock: this grid starts only once all CTAs of
+/// backward_kernel are resident, so that spinning here takes no SM from one of them.
 __device__ __forceinline__ int finished_tile(const BackwardKernelArgs& args, int number) {
   const DeviceTransposedLists& lists = args.params.lists;
   if (!lists.counts_visits) return number;
@@ -226,8 +231,8 @@ __device__ __forceinline__ int finished_tile(const BackwardKernelArgs& args, int
 }
 
 /// Rounds the float32 accumulators: dQ, then dK and dV of the split key tiles. Persistent. Where
-/// visits are counted, CTAs take SMs that have run out of work of backward_kernel, and write the
-/// regions that are complete while others still compute.
+/// visits are counted, CTAs take SMs on which backward_kernel has ended, and write the regions that
+/// are complete while others still compute.
 template <typename T, int kDim>
 __global__ void __launch_bounds__(256)
     postprocess_kernel(const __grid_constant__ BackwardKernelArgs args) {
@@ -243,7 +248,7 @@ __global__ void __launch_bounds__(256)
     __syncthreads();
     const int number = next;
     if (number >= writes) break;
-    // Taken early to hide the latency of the atomic.
+    // The next one, early, which hides the latency of the atomic.
     if (threadIdx.x == 0) taken = atomicAdd(args.write_counter, 1);
     if (number < query_tiles) {
       const int index = finished_tile(args, number);

@@ -20,8 +20,8 @@ struct BackwardProducer {
 
   __device__ __forceinline__ bool leads() const { return threadIdx.x == 0; }
 
-  /// Q, dO, row terms and the pattern of a query tile into the next stage. dO waits for its own
-  /// barrier: its stage is free earlier or later than that of Q.
+  /// Loads Q, dO, row terms and the pattern of a query tile into the next stage. dO has barriers of
+  /// its own, so that consumers start with K Qᵀ before it has arrived.
   __device__ __forceinline__ void load_rows(int head_block, int q_tile, int pattern,
                                             int prior_adds) {
     const int stage = pipe.index;
@@ -54,7 +54,8 @@ struct BackwardProducer {
     pipe.advance();
   }
 
-  /// Waits until the consumers have applied the pattern before.
+  /// Loads the pattern into the one buffer for it, once all consumers have applied the one before.
+  /// Its bytes are among those that `full`, of Q, expects.
   __device__ __forceinline__ void load_pattern(int pattern, std::uint64_t* full) {
     ptx::mbarrier_wait(&shared.pattern_empty, pattern_phase ^ 1);
     pattern_phase ^= 1;
@@ -65,6 +66,7 @@ struct BackwardProducer {
     }
   }
 
+  /// Loads K and V of a key tile, [128, kDim] each, and stores `work`.
   __device__ __forceinline__ void load_keys(const KeyTileWork& work) {
     ptx::mbarrier_wait(&shared.keys_empty, keys_phase ^ 1);
     keys_phase ^= 1;
@@ -99,6 +101,8 @@ struct BackwardProducer {
   }
 
   __device__ __forceinline__ void run() {
+    // For the whole CTA: all that other warps read of preprocess_kernel's results, or write, comes
+    // behind a full barrier on which this warp arrives.
     ptx::griddepcontrol_wait();
     // Not earlier: postprocess_kernel may start from here on, and the grid that cleared what it
     // reads (visits, write_counter) has completed only now.
@@ -117,15 +121,15 @@ struct BackwardProducer {
     }
   }
 
-  /// How many of a segment's query tiles are in the item, and the first of them. Negative if the
-  /// segment lies outside.
+  /// How many of a segment's query tiles are in the item, and the first of them; ≤ 0 if the segment
+  /// lies outside. The int4 is a QuerySegment.
   __device__ __forceinline__ static int count_of(const int4& segment, const WorkItem& item,
                                                  int& first) {
     first = max(segment.x, item.q_begin);
     return min(segment.x + segment.y, item.q_end) - first;
   }
 
-  /// Query tiles of a list's key tile that are in the item.
+  /// How many query tiles of a list's key tile are in the item. All lanes take part.
   __device__ __forceinline__ int visits(const KeyTile& tile, const WorkItem& item) const {
     if (item.q_begin <= tile.q_begin && tile.q_end <= item.q_end) return tile.q_tiles;
     const auto* segments =
@@ -139,8 +143,8 @@ struct BackwardProducer {
     return static_cast<int>(__reduce_add_sync(~0u, static_cast<unsigned>(sum)));
   }
 
-  /// The first segment of the item, by bisection: segments lie from the last query tile to the
-  /// first.
+  /// The first segment with query tiles before item.q_end, by bisection: segments are sorted from
+  /// the last query tile to the first.
   __device__ __forceinline__ static int first_segment(const int4* segments, int count,
                                                       const WorkItem& item) {
     int begin = 0;

@@ -9,14 +9,15 @@
 
 namespace longca::slice::sm90 {
 
-/// Of the 64 rows of a query tile.
+/// What preprocess_kernel computes of the 64 rows of a query tile.
 struct RowTerms {
   float lse_log2[kBackwardRows];  ///< LSE · log2 e; +∞ for rows that see nothing or do not exist
   float delta[kBackwardRows];     ///< rowsum(dO ∘ O)
 };
 
-/// States of a query tile's dQ accumulator, unless additions are ordered. The first CTA to come
-/// stores instead of adding, so that nobody zeroes the accumulator; others wait for that store.
+/// States of a query tile's dQ accumulator (dq_semaphores), unless additions are ordered. The first
+/// CTA to come stores instead of adding, so that nobody has to zero the accumulator; others wait
+/// until that store is complete, and then add in any order.
 inline constexpr std::int32_t kDqEmpty = 0;
 inline constexpr std::int32_t kDqStoring = 1;
 inline constexpr std::int32_t kDqStored = 2;
@@ -27,44 +28,47 @@ struct BackwardKernelArgs {
   CUtensorMap k, v;     ///< box: 128 keys × 1 head
   BackwardParams params;
   int pack_shift;     ///< log2 P
-  int q_tiles;        ///< of a head block
-  int head_blocks;    ///< of a KV head: P query heads each
+  int q_tiles;        ///< query tiles of one head block
+  int head_blocks;    ///< head blocks of a KV head, P query heads each
   int section_heads;  ///< KV heads in work at a time: their rows stay in L2
-  int query_tiles;    ///< of all head blocks
-  int work_items;
-  RowTerms* terms;  ///< [query_tiles]
-  /// Float32 accumulators lie as wgmma leaves them: a warp's part is a run of float4 per lane,
-  /// element i of lane l at i / 4 · 128 + 4 l + i % 4, which is row l / 4 + 8 (i / 2 % 2), column
-  /// 8 (i / 4) + 2 (l % 4) + i % 2 of the warp's 16 rows. A query tile: 4 warps one below the other
-  /// for the first half of the dimensions, then 4 for the second.
+  int query_tiles;    ///< query tiles of all head blocks
+  int work_items;     ///< of all KV heads
+  RowTerms* terms;    ///< [query_tiles]
+  /// Float32 accumulators keep the layout of wgmma's accumulator registers: register i of lane l of
+  /// a warp is float i / 4 · 128 + 4 l + i % 4 of the warp's part, and holds row
+  /// l / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i % 2 of the warp's 16 rows. A query
+  /// tile has 8 parts: rows 0, 16, 32 and 48 for the first half of the dimensions, then for the
+  /// second.
   float* dq_accum;   ///< [query_tiles, 64 · dim]
-  float* dkv_accum;  ///< split key tiles: [heads_k, split_tiles, dK and dV, 128 · dim], 8 warps
+  float* dkv_accum;  ///< split key tiles: [heads_k, split_tiles, dK and dV, 8 parts of 16 keys]
   /// [query_tiles]: additions done, if ordered; else kDqEmpty, kDqStoring or kDqStored.
   std::int32_t* dq_semaphores;
-  /// Visits of each region of query tiles whose dQ is in device memory, if lists.counts_visits.
+  /// [⌈query_tiles / kRegionTiles⌉], if lists.counts_visits: visits of each region whose additions
+  /// to dQ are complete.
   std::int32_t* visits;
   std::int64_t dkv_accum_bytes;
-  int split_tiles;  ///< key tiles per KV head that have dkv_accum
-  std::int32_t* work_counter;
-  std::int32_t* write_counter;  ///< of postprocess_kernel
+  int split_tiles;              ///< key tiles per KV head that have dkv_accum
+  std::int32_t* work_counter;   ///< next work item of backward_kernel
+  std::int32_t* write_counter;  ///< next tile that postprocess_kernel writes
 };
 
 /// A query tile in a stage, as the producer passes it to the consumers.
 struct RowTile {
   int index;       ///< head block · q_tiles + query tile
-  int pattern;     ///< TransposedLists::patterns, or kFull
-  int prior_adds;  ///< QuerySegment
+  int pattern;     ///< index of TransposedLists::patterns, or kFull
+  int prior_adds;  ///< QuerySegment::prior_adds
 };
 
 /// The key tile that a CTA computes next.
 struct KeyTileWork {
   int k_begin, k_end;
   int kv_head;
-  int q_tiles;  ///< to visit; < 0 ends the kernel
-  int split;    ///< WorkItem
+  int q_tiles;  ///< to visit; 0: dK = dV = 0, and K and V are not loaded; < 0 ends the kernel
+  int split;    ///< WorkItem::split
 };
 
-/// A CTA has three warpgroups: one of a producer warp and a warp per dQ buffer, two of consumers.
+/// A CTA has three warpgroups: one of a producer warp and a warp per dQ buffer, two of consumers
+/// with 64 keys each.
 template <typename Element, int kDim_, bool kCapped_ = false>
 struct BackwardShape {
   using T = Element;
@@ -84,9 +88,12 @@ struct BackwardShape {
   static constexpr int kTermBytes = 2 * kBackwardRows * static_cast<int>(sizeof(float));
   static constexpr int kPatternBytes = kTileKeys * static_cast<int>(sizeof(std::uint64_t));
 
+  /// For each barrier: who arrives, how often per phase. "Consumers": lane 0 of each of the 8
+  /// consumer warps. Full barriers of loads also count TMA's bytes; parities are those of
+  /// PipelineState.
   struct Shared {
     alignas(1024) unsigned char k[kKeyBytes];              ///< [128, kDim]
-    alignas(1024) unsigned char v[kKeyBytes];              ///< also dK and dV on their way out
+    alignas(1024) unsigned char v[kKeyBytes];              ///< likewise; then dV and dK leave here
     alignas(1024) unsigned char q[kStages][kRowBytes];     ///< kStages × [64, kDim]
     alignas(1024) unsigned char dout[kStages][kRowBytes];  ///< kStages × [64, kDim]
     alignas(1024) unsigned char ds[2][kTileKeys * 128];  ///< dSᵀ: 2 stages × [128 keys, 64 rows]
@@ -97,11 +104,20 @@ struct BackwardShape {
     RowTile tile[kStages];
     RowTile dq_tile[kDqBuffers];  ///< of the dQ in the buffer; index < 0 ends the warp
     KeyTileWork work;
+    /// Guard k, v and work. Full: once, the producer. Empty: consumers, once dK and dV are written.
     std::uint64_t keys_full, keys_empty;
+    /// Guard q, terms and tile; full also waits for the pattern. Full: once, the producer. Empty:
+    /// consumers, once their wgmma has read Q and dO.
     std::uint64_t q_full[kStages], q_empty[kStages];
-    std::uint64_t dout_full[kStages], dout_empty[kStages];
+    std::uint64_t dout_full[kStages], dout_empty[kStages];  ///< guard dout, likewise
+    /// Guards pattern, which q_full of its tile says to have arrived. Consumers, in tiles with a
+    /// pattern only: the producer counts its phases apart.
     std::uint64_t pattern_empty;
+    /// Guard ds. Full: consumers, each with 16 keys of dSᵀ. Empty: consumers, once dQ's wgmma has
+    /// read all 128 keys.
     std::uint64_t ds_full[2], ds_empty[2];
+    /// Guard dq and dq_tile. Full: consumers. Empty: once, the thread of the buffer, after TMA has
+    /// read it.
     std::uint64_t dq_full[kDqBuffers], dq_empty[kDqBuffers];
   };
 };

@@ -14,7 +14,7 @@
 namespace longca::slice::sm90 {
 namespace {
 
-/// Found at run time, so that nothing links libcuda.
+/// cuTensorMapEncodeTiled, found at run time, so that nothing links libcuda.
 auto encode_function() {
   static const auto function = [] {
     void* pointer = nullptr;

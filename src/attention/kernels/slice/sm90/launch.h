@@ -19,10 +19,10 @@ int sm_count();
 /// head.
 void check_pack(int pack, int group_size);
 
-/// Launch the forward kernel that stores O and LSE, the same by clusters of two CTAs, the one that
-/// merges into float32 O and LSE, or the one of these, without clusters, that caps scores; false if
-/// this build has no instance for the dtype and head dimension. One source file each, so that they
-/// compile in parallel.
+/// Launch an instance of the forward kernel: `store` writes O and LSE, `pairs` the same by clusters
+/// of two CTAs, `merge` merges into float32 O and LSE, `capped` stores or merges without clusters,
+/// with a softcap. False if this build has none for the dtype and head dimension. One source file
+/// each, so that they compile in parallel.
 bool dispatch_store(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
 bool dispatch_pairs(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
 bool dispatch_merge(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
