@@ -29,7 +29,7 @@ std::int64_t workspace_bytes(const BackwardParams& params, int head_dim, SlicePa
                                  : backward_workspace_bytes(params, head_dim);
 }
 
-/// Bytes of the part of the workspace that can be kept; the sm80 kernels have none.
+/// Bytes of BackwardParams::rows, which keep_rows can allocate apart; the sm80 kernels have none.
 std::int64_t rows_bytes(const BackwardParams& params, int head_dim, SlicePath path) {
   return path == SlicePath::sm80 ? 0 : backward_rows_bytes(params, head_dim);
 }

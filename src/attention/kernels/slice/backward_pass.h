@@ -19,7 +19,7 @@ class BackwardPass {
 
   void run(const BackwardArgs& args);
 
-  /// As Plan's.
+  /// As Plan's. The sm80 path keeps nothing: 0.
   std::int64_t keep_rows(std::int64_t max_bytes);
   void prepare_rows(const BackwardArgs& args);
 
@@ -30,7 +30,8 @@ class BackwardPass {
   int pack() const { return lists_.args().pack; }
 
  private:
-  /// The arguments that row terms depend on.
+  /// What row terms, and what is cleared with them, depend on: a call with others computes them
+  /// anew.
   struct Rows {
     TensorArg dout, o;
     const float* lse;
@@ -40,7 +41,7 @@ class BackwardPass {
   };
   static Rows rows_of(const BackwardParams& params);
 
-  /// Of the problem; without tensors for what depends on the shape alone.
+  /// The params of the problem; without tensors where only the shape matters.
   BackwardParams params(const AttentionArgs& tensors = {},
                         const GradientTensors& gradients = {}) const;
   BackwardParams params_of(const BackwardArgs& args);
@@ -50,7 +51,7 @@ class BackwardPass {
   UploadedTransposedLists lists_;
   PlanScratch scratch_;
   Buffer rows_;                   ///< BackwardParams::rows, if kept; else that is in the scratch
-  std::optional<Rows> prepared_;  ///< what has been queued for the next call
+  std::optional<Rows> prepared_;  ///< what prepare_rows has queued for the next call
 };
 
 }  // namespace longca::slice

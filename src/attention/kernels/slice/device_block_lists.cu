@@ -10,10 +10,10 @@ namespace {
 
 constexpr int kThreads = 64;
 
-/// Where a thread finds the bits of its tile.
+/// Where a thread finds the bits of its query tile.
 struct TileArgs {
-  BlockBits bits;
-  const std::int32_t* q_block;  ///< BlockPlan
+  BlockBits bits;               ///< [lists, query blocks, words], a bit per key block
+  const std::int32_t* q_block;  ///< BlockPlan::q_block
   int tiles_per_list;
   int tiles;
   int block_sub_tiles;
@@ -28,6 +28,8 @@ struct TileArgs {
   }
 };
 
+// A thread per tile, twice: the first pass counts, the host places the lists, the second writes
+// them.
 __global__ void count_tiles(const TileArgs args, BlockTileCounts* counts) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < args.tiles) counts[i] = count_block_tile(args.tile(i));
@@ -48,10 +50,10 @@ Buffer uploaded(Device& gpu, const std::vector<T>& values) {
   return buffer;
 }
 
-/// The same for key tiles.
+/// Where a thread finds the bits of its key tile.
 struct TransposedTileArgs {
-  BlockBits bits;  ///< rows are key blocks
-  const std::int32_t* q_bounds;
+  BlockBits bits;                ///< transposed: [lists, key blocks, words], a bit per query block
+  const std::int32_t* q_bounds;  ///< of the query blocks, in tokens
   int tiles_per_list;
   int tiles;
   int block_sub_tiles;

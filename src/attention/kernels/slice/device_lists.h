@@ -10,7 +10,7 @@
 // the host.
 namespace longca::slice {
 
-/// Of the forward pass.
+/// The lists of the forward pass.
 class UploadedLists {
  public:
   UploadedLists(const Mask& mask, int pack);
@@ -26,7 +26,7 @@ class UploadedLists {
   Buffer tiles_, partial_, runs_, patterns_, order_;
 };
 
-/// Of the backward pass.
+/// The lists of the backward pass.
 class UploadedTransposedLists {
  public:
   UploadedTransposedLists(const Mask& mask, int pack, const BackwardWork& work);
@@ -45,18 +45,18 @@ class UploadedTransposedLists {
 /// blocks, which are there already: at long contexts making them on the host and copying takes up
 /// to a second.
 struct DeviceBlockTiles {
-  TileLists lists;  ///< but for partial tiles and runs, which are in the buffers
+  TileLists lists;  ///< without `partial` and `runs`, which are in the buffers
   Buffer partial;
   Buffer runs;
 };
-/// Returns once the lengths are known; the buffers are written on the device's stream.
+/// Synchronous: the buffers are written on return.
 DeviceBlockTiles make_device_block_lists(const Mask& mask, int pack);
 
 struct DeviceTransposedTiles {
-  TransposedLists lists;  ///< but for the segments, which are in the buffer
+  TransposedLists lists;  ///< without `segments`, which are in the buffer
   Buffer segments;
 };
-/// Likewise, for work that is not ordered.
+/// Likewise. Not for ordered work: segments made of bits have no prior_adds.
 DeviceTransposedTiles make_device_transposed_lists(const Mask& mask, int pack,
                                                    const BackwardWork& work);
 

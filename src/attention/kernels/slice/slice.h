@@ -10,7 +10,7 @@ namespace longca {
 /// What slice can do; also in builds without CUDA.
 Capabilities slice_capabilities();
 
-/// Which kernels run.
+/// Which set of kernels runs.
 enum class SlicePath : std::uint8_t {
   automatic,  ///< by the device
   sm90,       ///< wgmma and TMA, for compute capability 9.0

@@ -12,6 +12,7 @@ namespace {
 constexpr int kMaxTileN = 128;
 constexpr int kMinTileN = 64;
 
+/// The shape that takes most shared memory.
 template <int kTileN>
 using Largest = sm80::BackwardShape<__nv_bfloat16, 128, kTileN>;
 
@@ -38,6 +39,7 @@ struct Workspace {
   }
 };
 
+/// Launches the kernels over key tiles. `cleared`: bytes from dkv_accum on that must be zero.
 template <typename Shape>
 void launch_tiles(const sm80::BackwardKernelArgs& args, std::int64_t cleared, cudaStream_t stream) {
   // dkv_accum, dq_semaphores and work_counter are contiguous.
@@ -57,7 +59,7 @@ void launch_tiles(const sm80::BackwardKernelArgs& args, std::int64_t cleared, cu
   LONGCA_CUDA(cudaGetLastError());
 }
 
-/// mma::GradientArgs::row_terms of a query head's row.
+/// mma::GradientArgs::row_terms of a query head's row, for launch_sink_gradient.
 struct RowTermsOf {
   const float* row_terms;
   int padded_rows;

@@ -13,11 +13,12 @@ namespace longca::slice::sm80 {
 
 struct BackwardKernelArgs {
   BackwardParams params;
-  int q_tiles;
-  int group_size;               ///< query heads of a KV head
-  const float* row_terms;       ///< mma::GradientArgs
-  float* dq_accum;              ///< likewise
-  float* dkv_accum;             ///< split key tiles: [heads_k, split_tiles, kParts, dK and dV]
+  int q_tiles;             ///< query tiles of a query head
+  int group_size;          ///< query heads of a KV head
+  const float* row_terms;  ///< mma::GradientArgs
+  float* dq_accum;         ///< likewise
+  /// Split key tiles: [heads_k, split_tiles, kParts, dK and dV], each in the layout of DkFragments.
+  float* dkv_accum;
   std::int32_t* dq_semaphores;  ///< [heads_q, q_tiles]: additions done, if ordered
   std::int32_t* work_counter;
 };
@@ -31,11 +32,12 @@ __device__ __forceinline__ const KeyTile& tile_of(const BackwardKernelArgs& args
   return lists.tiles[list + tile];
 }
 
-/// KV heads come in sections; every item of the order is taken for all heads of a section.
+/// What a CTA computes. KV heads come in sections; every item of the order is taken for all heads
+/// of a section, and part by part, before the next.
 struct KeyTileWork {
   int kv_head;
   WorkItem item;
-  int part;
+  int part;  ///< of the key tile: its keys [part · kTileN, (part + 1) · kTileN)
 
   __device__ __forceinline__ static KeyTileWork of(const BackwardKernelArgs& args, int parts,
                                                    int index) {
@@ -54,8 +56,8 @@ struct KeyTileWork {
 struct Visit {
   int head;  ///< −1 after the last visit
   int q_tile;
-  int pattern;
-  int prior_adds;
+  int pattern;     ///< index of TransposedLists::patterns, or kFull
+  int prior_adds;  ///< QuerySegment::prior_adds
 };
 
 /// The visits of an item: one query head after the other, the last query tiles first. Kept in
@@ -92,8 +94,8 @@ struct VisitWalk {
   }
 
  private:
-  /// Finds the first segment that may be in the item, by bisection: segments lie from the last
-  /// query tile to the first.
+  /// Finds the first segment with query tiles before item.q_end, by bisection: segments are sorted
+  /// from the last query tile to the first.
   __device__ __forceinline__ void begin_list(const DeviceTransposedLists& lists,
                                              const KeyTile& tile) {
     segments = lists.segments + tile.segments_begin;
@@ -124,23 +126,25 @@ struct BackwardShape : mma::BackwardShape<Element, kDim_, kTileN_> {
     alignas(1024) Element dout[kTileM * kDim];
     alignas(1024) Element p[kTileN * kTileM];  ///< [keys, queries]
     alignas(1024) Element ds[kTileN * kTileM];
-    alignas(16) float row_terms[2][kTileM][2];
-    alignas(16) std::uint64_t pattern[2][kTileN];
+    alignas(16) float row_terms[2][kTileM][2];     ///< mma::GradientArgs
+    alignas(16) std::uint64_t pattern[2][kTileN];  ///< bit r of a key's word: row r sees it
     VisitWalk walk;
     Visit visits[4];  ///< visit i at i % 4, written two ahead
     KeyTileWork work;
   };
 };
 
-/// Waits until `count` additions to a query tile's dQ are done. Called by one thread, which the
-/// others join at a barrier. Cannot deadlock: earlier items were taken earlier, by CTAs that are
-/// running.
+/// Waits until `count` additions to a query tile's dQ are done. Called by one thread; the barrier
+/// behind it passes the acquire on to the others. Cannot deadlock: earlier items were taken
+/// earlier, by CTAs that are running.
 __device__ __forceinline__ void wait_additions(const std::int32_t* semaphore, std::int32_t count) {
   std::int32_t seen = 0;
   do {
     asm volatile("ld.acquire.gpu.global.s32 %0, [%1];\n" : "=r"(seen) : "l"(semaphore) : "memory");
   } while (seen != count);
 }
+/// Publishes an addition of the whole CTA: each thread has fenced its own, and a barrier lies
+/// between.
 __device__ __forceinline__ void set_additions(std::int32_t* semaphore, std::int32_t count) {
   asm volatile("st.release.gpu.global.s32 [%0], %1;\n" ::"l"(semaphore), "r"(count) : "memory");
 }
@@ -176,10 +180,11 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     for (int i = 0; i < 2; ++i) shared.visits[i] = shared.walk.next(args);
   }
   __syncthreads();
-  // Kept in shared memory, as registers are short.
+  // A reference into shared memory, as registers are short.
   const KeyTileWork& work = shared.work;
   const KeyTile& keys = tile_of(args, work.kv_head * args.group_size, work.item.tile);
   const int key_begin = keys.k_begin + work.part * kTileN;
+  // Ordered: a part without keys counts its (zero) additions all the same, as others wait for them.
   if (key_begin >= keys.k_end && !params.ordered) return;
   const mma::ScoreWarp<Shape> scores(thread / 32);
 
@@ -227,7 +232,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   if (shared.visits[0].head >= 0) load_dout(shared.visits[0]);
   mma::cp_async_commit();
   mma::cp_async_wait<1>();
-  __syncthreads();
+  __syncthreads();  // K, Q and row terms have arrived; V and dO may not
 
   for (unsigned i = 0; shared.visits[i % 4].head >= 0; ++i) {
     const int stage = static_cast<int>(i % 2);
@@ -245,7 +250,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     }
     scores.exponentiate(p, shared.row_terms[stage], scale_log2);
     mma::cp_async_wait<1>();
-    __syncthreads();  // dO has arrived
+    __syncthreads();  // V and dO have arrived; the Q loaded last may not
     if (thread == 0) shared.visits[(i + 2) % 4] = shared.walk.next(args);
     float ds[2][4][4];
     scores.multiply(ds, v_tile, dout_tile);
@@ -267,7 +272,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
       __syncthreads();
     }
     Dq::add(args.dq_accum, index, dq);
-    if (params.ordered) __threadfence();
+    if (params.ordered) __threadfence();  // before set_additions, behind the barrier below
     mma::cp_async_wait<0>();
     __syncthreads();  // the next rows have arrived; dO, P and dS are read
     if (params.ordered && thread == 0) set_additions(args.dq_semaphores + index, prior_adds + 1);

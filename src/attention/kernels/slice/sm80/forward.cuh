@@ -12,7 +12,7 @@
 // see.
 namespace longca::slice::sm80 {
 
-/// Tiles of 128 rows × 64 keys, two stages of K and V.
+/// Tiles of 128 rows × 64 keys, four warps of 32 rows, two stages of K and V.
 template <typename Element, int kDim>
 using Shape = mma::ForwardShape<Element, kDim, kRowGroups * kGroupRows, kSubTileKeys, 4, 2>;
 
@@ -39,6 +39,7 @@ __device__ __forceinline__ PackedRows<T> packed_rows(const TensorArg& tensor, in
           (tile.row_end - tile.row_begin) << pack_shift};
 }
 
+/// Loads Q of a query tile by cp.async; rows that do not exist become zeros.
 template <typename Shape, typename T>
 __device__ __forceinline__ void load_rows(mma::SharedTile<Shape::kDim> tile,
                                           const PackedRows<const T>& from) {
@@ -60,8 +61,9 @@ __device__ __forceinline__ uint4 load_shared(std::uint32_t from) {
   return words;
 }
 
-/// A warp's accumulators [16 rows, kDim] times `low` and `high` (of rows lane / 4 and lane / 4 + 8)
-/// to rows [row, row + 16) of `to`, through the same rows of `tile`.
+/// Stores a warp's accumulators [16 rows, kDim], times `low` and `high` (rows lane / 4 and
+/// lane / 4 + 8), to rows [row, row + 16) of `to`: through the same rows of `tile`, which no other
+/// warp touches.
 template <typename T, int kDim>
 __device__ __forceinline__ void store_rows(const float (&x)[kDim / 8][4], float low, float high,
                                            mma::SharedTile<kDim> tile, int row,
@@ -89,7 +91,7 @@ __device__ __forceinline__ void store_rows(const float (&x)[kDim / 8][4], float 
 
 /// Merges a warp's accumulators [16 rows, kDim] into rows [row, row + 16) of the float32 `to` and
 /// their LSE, which hold the result over other keys; `results` are of rows lane / 4 and
-/// lane / 4 + 8. Rows that saw no key are left as they are.
+/// lane / 4 + 8. Rows that saw neither key nor sink are left as they are.
 template <int kDim, typename LseOf>
 __device__ __forceinline__ void merge_rows(const float (&x)[kDim / 8][4],
                                            const mma::RowResult (&results)[2], int row,
@@ -120,7 +122,7 @@ __device__ __forceinline__ void merge_rows(const float (&x)[kDim / 8][4],
   }
 }
 
-/// Columns [begin, end) of a sub-tile as bits.
+/// Columns [begin, end) of a sub-tile as bits, cut to [0, 64).
 __device__ __forceinline__ std::uint64_t column_bits(int begin, int end) {
   begin = max(begin, 0);
   end = min(end, kSubTileKeys);
@@ -128,8 +130,8 @@ __device__ __forceinline__ std::uint64_t column_bits(int begin, int end) {
   return (~std::uint64_t{0} >> (kSubTileKeys - (end - begin))) << begin;
 }
 
-/// Sets the scores of cells that a row does not see to −∞; `rows` are the intervals of rows lane /
-/// 4 and lane / 4 + 8.
+/// Sets the scores of cells that a row does not see to −∞. `rows`: the intervals of rows lane / 4
+/// and lane / 4 + 8 over the key tile's 128 columns, of which the sub-tile begins at first_column.
 __device__ __forceinline__ void mask_scores(float (&s)[kSubTileKeys / 8][4],
                                             const RowIntervals (&rows)[2], int first_column) {
 #pragma unroll
@@ -154,7 +156,8 @@ struct WorkItem {
   int tile;  ///< in `tiles`
 };
 
-/// Head blocks come in sections, and the longest tiles of all heads of a section first.
+/// The work of this CTA. Head blocks come in sections, and the longest tiles of all head blocks of
+/// a section first.
 __device__ __forceinline__ WorkItem work_item(const ForwardParams& params, int section_blocks) {
   const DeviceTileLists& lists = params.lists;
   const int index = static_cast<int>(blockIdx.x);
@@ -168,6 +171,8 @@ __device__ __forceinline__ WorkItem work_item(const ForwardParams& params, int s
   return {head_block, list, first + lists.order[first + rest / width]};
 }
 
+/// One CTA per query tile and head block. All its warps load every sub-tile; a warp whose row group
+/// does not see it computes nothing.
 template <typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
     forward_kernel(const ForwardParams params, int section_blocks) {
@@ -221,7 +226,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
   mma::cp_async_commit();
   for (int i = 0; i < count; ++i) {
     mma::cp_async_wait<0>();
-    __syncthreads();
+    __syncthreads();  // sub-tile i has arrived, and nobody reads the stage of i + 1 any more
     SubTile next = {};
     if (i + 1 < count) next = load(i + 1);
     mma::cp_async_commit();

@@ -7,12 +7,13 @@ namespace longca::slice::sm80 {
 /// A sub-tile of keys as a row group sees it.
 struct SubTile {
   int k_begin;
-  int pattern;       ///< kFull, kNone or an index
-  int first_column;  ///< in its key tile, 0 or 64
+  int pattern;       ///< kFull, kNone or an index of TileLists::patterns
+  int first_column;  ///< of its key tile, 0 or 64
 };
 
-/// Walks the sub-tiles of a query tile: those of partial tiles, then those of full runs. Reads the
-/// lists one entry ahead, so that no visit waits for them.
+/// Walks the sub-tiles of a query tile: two of each partial tile, then those of full runs, from the
+/// first key on. Every thread walks alike but for `group`, whose patterns it gets. Reads the lists
+/// one entry ahead, so that no visit waits for them.
 class SubTileWalk {
  public:
   __device__ __forceinline__ SubTileWalk(const DeviceTileLists& lists, const QueryTile& tile,
@@ -58,13 +59,13 @@ class SubTileWalk {
 
   const PartialTile* partial_;
   const FullRun* run_;
-  int partial_left_;  ///< sub-tiles
-  int full_left_;
+  int partial_left_;  ///< sub-tiles of partial tiles, absent ones included
+  int full_left_;     ///< sub-tiles of full runs
   int group_;
   PartialTile tile_ = {};
   FullRun run_next_ = {};
-  int at_ = 0;
-  int in_run_ = 0;
+  int at_ = 0;      ///< first key of the current run's next sub-tile
+  int in_run_ = 0;  ///< sub-tiles left of the current run
 };
 
 }  // namespace longca::slice::sm80
