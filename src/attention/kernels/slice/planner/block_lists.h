@@ -16,10 +16,10 @@ struct BlockPlan {
   int pack = 1;
   int lists = 1;
   std::int64_t tokens_q = 0;
-  int block_sub_tiles = 1;
-  int words = 0;  ///< per row of bits
+  int block_sub_tiles = 1;  ///< 64-key sub-tiles per key block
+  int words = 0;            ///< per row of bits
   int q_blocks = 0;
-  std::vector<std::int32_t> q_block;  ///< of each row group of a list
+  std::vector<std::int32_t> q_block;  ///< the query block of each row group of a list
 
   int tiles_per_list() const { return static_cast<int>(q_block.size()) / kRowGroups; }
   std::int64_t tiles() const { return std::int64_t{lists} * tiles_per_list(); }
@@ -36,8 +36,8 @@ BlockPlan block_plan(const Mask& mask, int pack);
 /// runs_begin on.
 struct BlockTiles {
   TileLists lists;
-  std::int64_t partial = 0;  ///< total lengths
-  std::int64_t runs = 0;
+  std::int64_t partial = 0;  ///< total number of partial tiles
+  std::int64_t runs = 0;     ///< total number of runs
 };
 BlockTiles place_block_tiles(const BlockPlan& plan, std::span<const BlockTileCounts> counts,
                              const cost::Platform& platform = cost::default_platform());
@@ -49,7 +49,7 @@ struct TransposedBlockPlan {
   int lists = 1;
   std::int64_t tokens_k = 0;
   int block_sub_tiles = 1;
-  int words = 0;  ///< per row of bits, which is a key block
+  int words = 0;  ///< per row of bits: a row is a key block, a bit a query block
 
   int sub_tiles() const { return static_cast<int>(tokens_k / kSubTileKeys); }
   int tiles_per_list() const { return (sub_tiles() + 1) / 2; }
@@ -61,7 +61,7 @@ TransposedBlockPlan transposed_block_plan(const Mask& mask, int pack);
 /// walk_transposed_block_tile writes what it would hold, from segments_begin on.
 struct TransposedBlockTiles {
   TransposedLists lists;
-  std::int64_t segments = 0;  ///< total length
+  std::int64_t segments = 0;  ///< total number of segments
 };
 TransposedBlockTiles place_transposed_block_tiles(const TransposedBlockPlan& plan,
                                                   const BackwardWork& work,

@@ -11,18 +11,19 @@
 #endif
 
 // Lists of single tiles of a mask of uniform blocks, from the bits of its kept blocks: the same
-// code runs on a thread of the GPU and on the host.
+// code runs on one thread of the GPU per tile, and on the host.
 namespace longca::slice {
 
-/// A query tile of a mask of uniform blocks, each row group in one query block. Its lists follow
-/// from two rows of bits, by the same code on the host and on a GPU.
+/// A query tile of a mask of uniform blocks, each row group in one query block: its lists follow
+/// from two rows of bits.
 struct BlockTile {
   const std::uint32_t* kept[kRowGroups];  ///< the key blocks that each group sees, 32 per word
-  int words;
-  int block_sub_tiles;  ///< sub-tiles per block
+  int words;                              ///< per row of bits
+  int block_sub_tiles;                    ///< 64-key sub-tiles per key block
 };
 
-/// The lengths of its lists. There is one pattern, 0: a narrow tile that all rows see.
+/// The lengths of a BlockTile's lists. There is one pattern, 0: a narrow tile that all rows of a
+/// group see.
 struct BlockTileCounts {
   std::int32_t narrow_tiles;  ///< partial tiles of one sub-tile
   std::int32_t partial;       ///< all partial tiles
@@ -106,7 +107,7 @@ LONGCA_SLICE_HOST_DEVICE inline BlockTileCounts count_block_tile(const BlockTile
 }
 
 /// Writes the partial tiles and runs that count_block_tile counted; one run less where the last one
-/// is a single sub-tile that would make their number odd.
+/// is the single sub-tile left over, which becomes a narrow tile.
 LONGCA_SLICE_HOST_DEVICE inline void list_block_tile(const BlockTile& tile,
                                                      const BlockTileCounts& counts,
                                                      PartialTile* partial, FullRun* runs) {
@@ -114,7 +115,7 @@ LONGCA_SLICE_HOST_DEVICE inline void list_block_tile(const BlockTile& tile,
   block_tile::PairWriter alone{partial, partial + counts.narrow_tiles, {}};
   std::int32_t left = 2 * counts.full_tiles;  // sub-tiles that go into runs
   std::int32_t end = -1;                      // of the current run
-  std::int32_t over = kAbsent;                // the sub-tile that is left over
+  std::int32_t over = kAbsent;                // the full sub-tile left over of an odd number
   for (int group = 0; group < kRowGroups; ++group) {
     alone.seen[0] = group == 0;
     alone.seen[1] = group == 1;
@@ -148,18 +149,18 @@ LONGCA_SLICE_HOST_DEVICE inline void list_block_tile(const BlockTile& tile,
   *alone.narrow_tiles = {{over, kAbsent}, {0, 0}};
 }
 
-/// A key tile of a mask of uniform blocks, each sub-tile in one key block. Its segments follow from
-/// two rows of bits, by the same code on the host and on a GPU.
+/// A key tile of a mask of uniform blocks, each sub-tile in one key block: its segments follow from
+/// two rows of bits.
 struct TransposedBlockTile {
   /// The query blocks that see the key block of each sub-tile, 32 per word; the second is nullptr
   /// if the tile has one sub-tile only.
   const std::uint32_t* seen[2];
-  int words;
+  int words;                     ///< per row of bits
   const std::int32_t* q_bounds;  ///< tokens; all but the last are multiples of tile_tokens
   int tile_tokens;               ///< of a query tile
 };
 
-/// The length of its list, and what the work order needs.
+/// The length of a TransposedBlockTile's list, and what the work order needs.
 struct TransposedBlockCounts {
   std::int32_t segments;
   std::int32_t q_tiles;

@@ -12,8 +12,9 @@
 namespace longca::slice {
 namespace {
 
-constexpr double kCycleDim = 128;  // head dimension of the page's cycles
-/// O and dO are read, dQ cleared, added up and read in float32, and written.
+constexpr double kCycleDim = 128;  // head dimension of the platform's cycles
+/// Bytes per element of a row before and after backward_kernel: O and dO are read, dQ is added up
+/// and read in float32, and written.
 constexpr double kBackwardRowBytes = 2 + 2 + 4 + 4 + 2;
 
 /// Query heads that share a KV head and a list of the mask.
@@ -21,7 +22,7 @@ int shared_heads(const Mask& mask, const cost::HeadShape& shape) {
   return std::gcd(shape.heads_q / shape.heads_k, shape.heads_q / mask.heads());
 }
 
-/// The forward pass's walk over its work tiles.
+/// Simulates the forward kernel's CTAs, or pairs of them, over its work tiles.
 class ForwardSchedule {
  public:
   ForwardSchedule(const Mask& mask, const cost::HeadShape& shape, const cost::Platform& platform)
@@ -47,7 +48,7 @@ class ForwardSchedule {
   int ctas() const { return pairs_ ? 2 : 1; }
   int block_heads() const { return pack_ * ctas(); }
 
-  /// Of head blocks [begin, end): the longest tiles of all first.
+  /// Adds the work tiles of head blocks [begin, end), the longest of all of them first.
   void add_section(int begin, int end) {
     for (std::int64_t i = 0; i < lists_.tiles_per_list; ++i) {
       for (int block = begin; block < end; ++block) {

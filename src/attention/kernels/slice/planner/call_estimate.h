@@ -5,14 +5,14 @@
 
 namespace longca::slice {
 
-/// Seconds of a call of the sm_90a kernel on one GPU at full clocks, by the lists that it walks:
-/// work items of the cycles on the platform's page, each to the SM that is free first, in the order
-/// and pairs of the kernel; and what `platform.call` says that a call takes beside them. Takes as
-/// long as a plan of the kernel, 0.1 to 1 ms at 8K tokens. Cycles are those of 128 dimensions,
-/// scaled to others. 0 for a mask without queries.
+/// Estimated seconds of a call of the sm_90a kernel on one GPU at full clocks, by the lists that it
+/// walks: work tiles of `platform.slice` cycles, each to the SM that is free first, in the order
+/// and pairs of the kernel; and what `platform.call` says that a call takes beside them. Computing
+/// it takes as long as a plan of the kernel, 0.1 to 1 ms at 8K tokens. Cycles are those of 128
+/// dimensions, scaled to others. 0 for a mask without queries.
 double forward_seconds(const Mask& mask, const cost::HeadShape& shape,
                        const cost::Platform& platform);
-/// The same of the backward pass, with the passes over rows before and after its visits.
+/// The same of the backward pass, with the kernels over rows before and after backward_kernel.
 double backward_seconds(const Mask& mask, const cost::HeadShape& shape,
                         const cost::Platform& platform);
 

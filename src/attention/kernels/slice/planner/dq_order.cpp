@@ -26,8 +26,8 @@ void append_numbered(const QuerySegment& segment, std::vector<std::int32_t>& vis
   }
 }
 
-/// Of the query tiles of a head block; those of all head blocks are visited alike under a static
-/// mask.
+/// Visits of the query tiles of one head block; under a static mask those of all head blocks are
+/// visited alike.
 struct TileVisits {
   std::vector<std::int32_t> visits;
   std::vector<std::int32_t> last;  ///< index in the order of the last item that visits it, or −1
@@ -93,7 +93,7 @@ void order_writes(std::int64_t q_tokens, const BackwardWork& work, TransposedLis
   const TileVisits tiles = count_visits(q_tiles, lists);
   const auto regions = static_cast<std::size_t>((all + kRegionTiles - 1) / kRegionTiles);
   lists.region_visits.assign(regions, 0);
-  std::vector<std::int64_t> ends(regions, -1);  // of the work on it, in items of all sections
+  std::vector<std::int64_t> ends(regions, -1);  // the last item that visits it, over all sections
   for (std::int64_t index = 0; index < all; ++index) {
     const auto tile = static_cast<std::size_t>(index % q_tiles);
     const auto region = static_cast<std::size_t>(index / kRegionTiles);
@@ -102,7 +102,8 @@ void order_writes(std::int64_t q_tokens, const BackwardWork& work, TransposedLis
     ends[region] = std::max(ends[region], section * lists.items_per_order + tiles.last[tile]);
   }
   lists.region_order.resize(regions);
-  // Equal ends: rows are visited from the last to the first.
+  // Of regions with equal ends the last comes first, as rows are visited from the last to the
+  // first.
   std::iota(lists.region_order.rbegin(), lists.region_order.rend(), 0);
   std::ranges::stable_sort(lists.region_order, {}, [&](std::int32_t region) {
     return ends[static_cast<std::size_t>(region)];

@@ -7,13 +7,13 @@
 namespace longca::slice {
 
 /// Gives every segment its prior_adds, for additions to dQ in the order of the work: how many key
-/// tiles of its list come before its own and visit the same query tiles. Cuts segments where that
-/// changes. The order contains every tile once. O(visits).
+/// tiles of its list come before its own in the order and visit the same query tiles. Cuts segments
+/// where that number changes. The order must contain every tile once. O(visits).
 void number_additions(std::int64_t q_tokens, TransposedLists& lists);
 
 /// Fills in lists.region_visits and lists.region_order of a mask of `q_tokens` query tokens:
 /// regions whose last visit comes earlier in the work come first. Does nothing for block lists, for
-/// so many items that the end does not matter, and for so few query tiles that all are written at
+/// so many items that the tail does not matter, and for so few query tiles that all are written at
 /// once. O(segments + items × query tiles of a head block).
 void order_writes(std::int64_t q_tokens, const BackwardWork& work, TransposedLists& lists);
 

@@ -16,8 +16,8 @@ namespace {
 constexpr std::array kPacks = {1, 2, 4, 8};
 /// Query tiles whose lists one core makes in 10 ms, whatever the mask.
 constexpr std::int64_t kMaxTiles = 32 * 1024;
-/// Stretches of 128 tokens to sample, evenly spread. Rows of block lists, which are long to cover,
-/// are much alike.
+/// Stretches of 128 tokens to sample, evenly spread; fewer of block lists, whose rows are much
+/// alike and take long to cover.
 constexpr std::int64_t kSamples = 256;
 constexpr std::int64_t kBlockSamples = 16;
 
@@ -48,11 +48,11 @@ double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack, boo
   return static_cast<double>(cycles) / pack;
 }
 
-/// Limits key tiles × pack, about the number of partial query tiles: at a million tokens they waste
-/// too little to be worth the time of listing them.
+/// Limits key tiles × pack in the backward pass, about the number of partial query tiles: at a
+/// million tokens they waste too little to be worth the time of listing them.
 constexpr std::int64_t kMaxSmallTiles = 8192;
 
-/// From the first to the last query tile that sees a key tile.
+/// Query tiles [begin, end): from the first to the last that sees a key tile.
 struct Span {
   std::int64_t begin = 0, end = 0;
 };
@@ -64,7 +64,8 @@ Span span_of(const TransposedLists& lists, const KeyTile& tile) {
   return {last.q_tile, lists.segments[first].q_tile + lists.segments[first].count};
 }
 
-/// Whether the CTA of the next key tile comes to most query tiles at another step of its walk.
+/// Whether CTAs of neighbouring key tiles come to most of the query tiles that they share at
+/// different steps of their walks, which start at the last query tile of each.
 bool walks_out_of_step(const Mask& mask) {
   const TransposedLists lists = make_transposed_lists(mask, 1, {.ctas = 1});
   std::int64_t visits = 0;

@@ -9,8 +9,8 @@
 // of query heads that share a KV head and a list of the mask. Deterministic.
 namespace longca::slice {
 
-/// Whether clusters of two CTAs compute neighbouring head blocks of a KV head, each loading one
-/// sub-tile of every key tile for both.
+/// Whether clusters of two CTAs can compute neighbouring head blocks of a KV head and list, each
+/// CTA loading one sub-tile of every key tile for both.
 bool pairs_fit(int group_size, int pack);
 
 /// P of the forward pass: the smallest of 1, 2, 4 and 8 that divides `group_size` and whose tiles
@@ -27,8 +27,9 @@ int choose_pack(const Mask& mask, int group_size,
 /// few milliseconds for a static mask of a million tokens.
 int choose_backward_pack(const Mask& mask, int group_size);
 
-/// KV heads in work at a time in the forward pass, a divisor of `heads_k`: CTAs take all tiles of
-/// so many, whose K and V of 2 bytes an element fit in half of the cache, before those of the next.
+/// KV heads in work at a time in the forward pass, a divisor of `heads_k`: as many as have K and V,
+/// of 2 bytes an element, in half of the L2 cache. CTAs take all their tiles before those of the
+/// next.
 int forward_section_heads(std::int64_t tokens_k, int head_dim, int heads_k,
                           std::int64_t cache_bytes);
 

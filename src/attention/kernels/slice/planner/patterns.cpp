@@ -22,7 +22,7 @@ std::uint64_t BandWord::of(const Band& band, Range rows, std::int64_t k_begin) {
   const Range q = intersect(band.q, rows);
   const Range k = intersect(band.k, {k_begin, k_begin + kSubTileKeys});
   if (q.empty() || k.empty()) return 0;
-  // column − row is within ±63 here: a diagonal beyond that cuts nothing, or everything.
+  // column − row is within ±63 here: a bound beyond that excludes nothing, or everything.
   const std::int64_t shift = rows.begin - k_begin;
   const std::int64_t lo = std::max<std::int64_t>(band.lo + shift, -kDiagonalOffset);
   const std::int64_t hi = std::min<std::int64_t>(band.hi + shift, kDiagonalOffset);
@@ -69,7 +69,7 @@ RowPatterns::Entry& RowPatterns::entry_of(std::span<const std::uint64_t> words, 
   return entries_[hash * 0x9E3779B97F4A7C15U >> (64 - kEntryBits)];
 }
 
-/// The columns of a row: ascending, disjoint and not adjacent.
+/// The columns that a row sees: ascending ranges, disjoint and not adjacent.
 std::span<const Range> RowPatterns::columns_of(std::span<const std::uint64_t> words, int row) {
   columns_.clear();
   bool ascending = true;
@@ -183,7 +183,7 @@ void SeenRows::find_views(std::span<const Band> bands, Range keys, Range queries
     const Range rows = intersect(band.q, keys);
     const Range columns = intersect(band.k, queries);
     if (rows.empty() || columns.empty()) continue;
-    // column − row is within [−127, 63] here: a diagonal beyond that cuts nothing, or everything.
+    // column − row is within [−127, 63] here: a bound beyond that excludes nothing, or everything.
     const std::int64_t shift = keys.begin - queries.begin;
     const std::int64_t lo = std::max<std::int64_t>(band.lo + shift, -kTileKeys);
     const std::int64_t hi = std::min<std::int64_t>(band.hi + shift, kBackwardRows);

@@ -12,20 +12,21 @@
 // sees, in the backward pass which rows of a query tile see each key. Equal tiles share a pattern.
 namespace longca::slice {
 
-/// What one band allows a row group in one sub-tile, relative to both: rows [row_begin, row_end)
-/// see columns [begin, end) with lo ≤ column − row ≤ hi. Packed, so that equal masks are equal
-/// words.
+/// What one band allows a row group in one sub-tile, relative to both: rows [row_begin, row_end),
+/// here tokens, see columns [begin, end) with lo ≤ column − row ≤ hi. Packed, so that equal masks
+/// are equal words. Bit 0: the second sub-tile; 7 bits each from 1, 8, 15, 22: row_begin, row_end,
+/// begin, end; 8 bits each from 29, 37: lo + 64, hi + 64.
 class BandWord {
  public:
   /// 0 if the band has no cell there. `rows` are the group's tokens.
   static std::uint64_t of(const Band& band, Range rows, std::int64_t k_begin);
-  /// The same in the second sub-tile of a key tile.
+  /// The word for the second sub-tile of a key tile.
   static std::uint64_t second(std::uint64_t word) { return word | kSecond; }
 
   explicit BandWord(std::uint64_t word) : word_(word) {}
   int row_begin() const { return field(1); }
   int row_end() const { return field(8); }
-  /// Columns of the key tile that row `row` sees; may end before it begins.
+  /// Columns of the key tile that row `row` sees; empty if the end is not above the begin.
   Range columns_of(int row) const;
 
  private:
@@ -37,11 +38,11 @@ class BandWord {
   std::uint64_t word_;
 };
 
-/// Patterns of the forward pass. A small cache finds most of the equal ones.
+/// Patterns of the forward pass. A small direct-mapped cache finds most of the equal ones.
 class RowPatterns {
  public:
-  /// What a row group sees: kFull, kNone, or the first of `levels` consecutive patterns, each with
-  /// two more intervals per row.
+  /// What a row group sees: kFull, kNone, or the first of `levels` consecutive patterns: pattern i
+  /// has intervals 2 i and 2 i + 1 of each row.
   struct View {
     std::int32_t first = kNone;
     std::int32_t levels = 1;
@@ -49,12 +50,12 @@ class RowPatterns {
 
   RowPatterns(int group_tokens, std::vector<RowIntervals>& out);
 
-  /// `words`: of both sub-tiles. `tokens`: of the group, as far as they exist.
+  /// `words`: BandWords of both sub-tiles. `tokens`: how many of the group exist.
   View view(std::span<const std::uint64_t> words, int tokens);
 
  private:
   static constexpr int kEntryBits = 12;
-  static constexpr std::size_t kMaxWords = 4;  ///< of a cached view
+  static constexpr std::size_t kMaxWords = 4;  ///< views of more words are not cached
   struct Entry {
     std::uint64_t words[kMaxWords] = {};
     int tokens = -1;
@@ -71,20 +72,20 @@ class RowPatterns {
   std::vector<Range> columns_;
 };
 
-/// Patterns of the backward pass, each stored once: key tiles whose blocks or documents begin alike
-/// have the same.
+/// Stores each pattern of the backward pass once: key tiles whose blocks or documents begin at the
+/// same offset have equal ones.
 class UniquePatterns {
  public:
   /// Appends to `out`, 128 words per pattern; nobody else may.
   explicit UniquePatterns(std::vector<std::uint64_t>& out) : out_(out) {}
 
-  /// The index in `out` of each of `patterns`.
+  /// The index of each of `patterns`, 128 words each, among the patterns of `out`.
   std::vector<std::int32_t> add(std::span<const std::uint64_t> patterns);
   std::int32_t add_one(std::span<const std::uint64_t> words);
 
  private:
   std::vector<std::uint64_t>& out_;
-  std::unordered_multimap<std::uint64_t, std::int32_t> places_;  ///< by hash
+  std::unordered_multimap<std::uint64_t, std::int32_t> places_;  ///< hash to index
 };
 
 /// Makes patterns of the backward pass: which rows of a query tile see each key of a key tile.
@@ -93,24 +94,25 @@ class SeenRows {
   /// Appends to `out`, 128 words per pattern. A query tile has `tile_tokens` tokens.
   SeenRows(int tile_tokens, std::vector<std::uint64_t>& out);
 
-  /// kFull, kNone, or the pattern of `queries`, at most tile_tokens tokens. `bands` are of a
-  /// transposed view, sorted by first query and cut to `keys`. A key tile of fewer than 128 keys is
-  /// never kFull.
+  /// What the query tile `queries`, at most tile_tokens tokens, sees of `keys`: kFull, kNone, or
+  /// the index of a pattern. `bands` are of a transposed view (q: keys, k: queries), sorted by
+  /// first query and cut to `keys`. A key tile of fewer than 128 keys is never kFull.
   std::int32_t pattern(std::span<const Band> bands, Range keys, Range queries);
 
  private:
-  /// A band relative to the tile's corner, packed, so that equal masks are equal words.
+  /// A band relative to the tile's corner (first key, first query), packed, so that equal masks are
+  /// equal words.
   struct View {
     std::uint64_t rows;
     std::uint64_t limits;
     bool operator==(const View&) const = default;
   };
   static constexpr std::size_t kEntries = 8192;
-  static constexpr std::size_t kMaxViews = 3;  ///< of a cached pattern
+  static constexpr std::size_t kMaxViews = 3;  ///< patterns of more bands are not cached
   struct Entry {
     View views[kMaxViews];
     std::size_t count = 0;
-    std::int64_t shape = -1;
+    std::int64_t shape = -1;  ///< of the tile: numbers of keys and queries in one
     std::int32_t pattern = kNone;
   };
 

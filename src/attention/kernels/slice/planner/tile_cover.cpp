@@ -37,7 +37,7 @@ std::span<const Band> TileBands::sorted() {
   return bands_;
 }
 
-/// Kept blocks next to each other are one range.
+/// Appends the bands of a query block's rows. Adjacent kept key blocks become one range.
 void TileBands::add_block_row(std::size_t block, Range rows, std::span<const Band* const> bands) {
   const HeadView::Blocks& blocks = *view_->blocks;
   const auto kept = [&](std::int64_t i) { return blocks.indices[static_cast<std::size_t>(i)]; };
@@ -66,9 +66,10 @@ void TileCover::cover(Range rows, std::span<const Band> bands) {
   leave_even_runs();
 }
 
-/// From one row of a band to the next, the keys that it allows never move left and always touch. So
-/// the keys that any of its rows sees are one range, and those that all of them see are another.
-/// Bands are disjoint: where a key is seen by all rows of several bands, the rows add up.
+/// From one row of a band to the next, neither end of the keys that it allows moves left, and the
+/// two ranges overlap or touch. So the keys that any row of the band sees are one range, and those
+/// that all its rows see are another. Bands are disjoint: of a key that all rows of several bands
+/// see, the numbers of rows add up.
 void TileCover::find_ranges(Range rows, std::span<const Band> bands) {
   seen_.clear();
   common_.clear();
@@ -100,7 +101,7 @@ void TileCover::place_sub_tiles() {
   partial_.clear();
   full_sub_tiles_ = 0;
   auto common = common_.begin();
-  std::int64_t covered = 0;  // all keys below are
+  std::int64_t covered = 0;  // all seen keys below are covered
   for (const Range& range : seen_) {
     for (std::int64_t key = std::max(covered, range.begin); key < range.end; key = covered) {
       while (common != common_.end() && common->end <= key) ++common;

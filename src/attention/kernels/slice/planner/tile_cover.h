@@ -31,31 +31,32 @@ class TileBands {
   void add_block_row(std::size_t block, Range rows, std::span<const Band* const> bands);
 
   std::shared_ptr<const HeadView> view_;
-  bool solid_;  ///< the bands allow every cell
+  bool solid_;  ///< one band allows every cell: blocks need not be cut by it
   BandSweep sweep_;
   std::vector<Band> bands_;
 };
 
 /// Covers the keys that the rows of a query tile see with as few 64-key sub-tiles as possible.
 ///
-/// From left to right, each sub-tile starts at the first key that some row sees and that is not
-/// covered: no cover has fewer. Where every row sees the next 64 keys or more, as many whole
-/// sub-tiles as fit are taken as a full run.
+/// Greedy, in ascending order of keys: each sub-tile starts at the first key that some row sees and
+/// that is not covered, and so no cover has fewer. Where every row sees the next 64 keys or more,
+/// as many whole sub-tiles as fit are taken as a full run.
 class TileCover {
  public:
   /// `bands` have at least one cell in each of their rows, which lie in `rows`.
   void cover(Range rows, std::span<const Band> bands);
 
-  /// Sub-tiles that every row sees: an even number, so that they make whole tiles.
+  /// Sub-tiles that every row sees: an even number in all, so that they make whole key tiles.
   std::span<const FullRun> runs() const { return runs_; }
   std::int64_t full_sub_tiles() const { return full_sub_tiles_; }
-  /// First keys of the other sub-tiles, ascending; but a full one that is left over comes last.
+  /// First keys of the other sub-tiles, ascending; but a full one, left over where the runs had an
+  /// odd number, comes last.
   std::span<const std::int64_t> partial() const { return partial_; }
 
  private:
   struct Edge {
     std::int64_t key;
-    std::int64_t rows;  ///< that begin to see keys here, or, negative, that end to
+    std::int64_t rows;  ///< how many begin to see keys here, or, negative, cease to
   };
 
   void find_ranges(Range rows, std::span<const Band> bands);

@@ -17,14 +17,15 @@ namespace {
 /// A sub-tile of a partial tile, and what each row group sees of it.
 struct PartialSubTile {
   std::int64_t k_begin = 0;
-  std::array<std::pair<std::size_t, std::size_t>, kRowGroups> words;  ///< a range of words_
+  /// Per row group the range of ListBuilder::words_ with its bands (BandWord).
+  std::array<std::pair<std::size_t, std::size_t>, kRowGroups> words;
 
   bool seen_by(int group) const {
     const auto& range = words[static_cast<std::size_t>(group)];
     return range.first < range.second;
   }
-  /// By which groups see it. Sub-tiles of a class are paired, so that a group that sees neither
-  /// skips the tile.
+  /// Class 0: both groups see it; 1: only group 0; 2: only group 1. Sub-tiles of one class are
+  /// paired, so that a group that sees neither skips the tile.
   static constexpr std::size_t kClasses = 3;
   std::size_t seen_class() const { return seen_by(0) && seen_by(1) ? 0 : seen_by(0) ? 1 : 2; }
 };
@@ -80,9 +81,9 @@ class ListBuilder {
     pair_sub_tiles();
   }
 
-  /// Pairs sub-tiles of a class. What is left over of the classes becomes narrow tiles, which come
-  /// first; but one that both groups see and one of a single group are paired, last. Two of
-  /// different groups are not: a pair would cost both groups a whole tile.
+  /// Pairs the sub-tiles of each class. One left over becomes a narrow tile, and narrow tiles come
+  /// first; but if class 0 has one left over and class 1 or 2 too, these are paired, last. One of
+  /// class 1 and one of class 2 stay apart: a pair would cost both groups a whole tile.
   void pair_sub_tiles() {
     std::array<const PartialSubTile*, PartialSubTile::kClasses> last{};
     std::array<int, PartialSubTile::kClasses> count{};
@@ -91,7 +92,7 @@ class ListBuilder {
       ++count[sub_tile.seen_class()];
     }
     const auto is_left = [&](std::size_t c) { return count[c] % 2 != 0; };
-    const std::size_t partner = is_left(1) ? 1 : 2;  // of one that both groups see
+    const std::size_t partner = is_left(1) ? 1 : 2;  // for the one left over of class 0
     const bool mixed = is_left(0) && is_left(partner);
     for (std::size_t c = 0; c < last.size(); ++c) {
       const bool paired = mixed && (c == 0 || c == partner);
@@ -117,7 +118,7 @@ class ListBuilder {
   PartialSubTile sub_tile_at(std::int64_t key) {
     PartialSubTile sub_tile;
     sub_tile.k_begin = key;
-    if (key < last_key_) first_band_ = 0;  // a full sub-tile that was left over comes last
+    if (key < last_key_) first_band_ = 0;  // TileCover::partial has its one full sub-tile last
     last_key_ = key;
     while (first_band_ < bands_.size() && bands_[first_band_].k.end <= key) ++first_band_;
     for (int group = 0; group < kRowGroups; ++group) {
@@ -129,6 +130,7 @@ class ListBuilder {
     return sub_tile;
   }
 
+  /// Appends what a row group's `rows` see of the sub-tile at `key`.
   void add_words(std::int64_t key, Range rows) {
     for (const Band& band : bands_.subspan(first_band_)) {
       if (band.k.begin >= key + kSubTileKeys) break;
@@ -136,6 +138,7 @@ class ListBuilder {
     }
   }
 
+  /// Appends a partial tile, more than once where a row has more than two intervals.
   void list_tile(const PartialSubTile& first, const PartialSubTile* second) {
     std::array<RowPatterns::View, kRowGroups> views;
     std::int32_t levels = 1;
@@ -178,7 +181,7 @@ class ListBuilder {
   TileLists& out_;
   Range tile_rows_;
   std::span<const Band> bands_;
-  std::size_t first_band_ = 0;  ///< bands before end before last_key_
+  std::size_t first_band_ = 0;  ///< first of bands_ whose keys may reach last_key_ or beyond
   std::int64_t last_key_ = 0;
   TileCounts counts_;
   std::vector<PartialSubTile> sub_tiles_;
@@ -225,7 +228,7 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-/// Appends a part, whose indices start at 0.
+/// Appends a part, whose indices into runs, partial tiles and patterns start at 0.
 void append(TileLists& lists, const TileLists& part) {
   const auto count = [](const auto& values) { return static_cast<std::int32_t>(values.size()); };
   const auto patterns = static_cast<std::int32_t>(count(lists.patterns) / lists.group_tokens());
@@ -242,7 +245,7 @@ void append(TileLists& lists, const TileLists& part) {
   append(lists.patterns, part.patterns);
 }
 
-/// Most masks have about one partial tile and one run per query tile.
+/// Reserves for what most masks have: about one partial tile and one run per query tile.
 void reserve(TileLists& lists) {
   const auto tiles = static_cast<std::size_t>(lists.tiles_per_list);
   lists.tiles.reserve(tiles);
@@ -250,8 +253,8 @@ void reserve(TileLists& lists) {
   lists.runs.reserve(tiles);
 }
 
-/// Block lists are long: all threads make them, in parts that are the same for any number of
-/// threads.
+/// Block lists are long: all threads make them, in parts that do not depend on the number of
+/// threads, so that neither do the lists.
 void build_parts(const Mask& mask, const cost::SliceForwardCycles& rates, TileLists& lists) {
   const std::int64_t tokens = kTilesPerPart * lists.tile_tokens();
   const std::int64_t parts_per_list = (mask.q_tokens() + tokens - 1) / tokens;

@@ -11,8 +11,8 @@ namespace longca::slice {
 
 /// A row is a (token, head) pair. A query tile is 128 rows: 128 / P consecutive query tokens × P
 /// query heads of one KV head (row r ↔ token r / P, head r % P), where the pack P divides the GQA
-/// group. A warpgroup computes one of its two row groups g ∈ {0, 1}: the tokens
-/// [row_begin + g · 64 / P, … + 64 / P). All P heads see the same cells.
+/// group (FlashAttention's PackGQA). A warpgroup computes one of its two row groups g ∈ {0, 1}: the
+/// tokens [row_begin + g · 64 / P, … + 64 / P). All P heads see the same keys.
 inline constexpr int kGroupRows = 64;
 inline constexpr int kRowGroups = 2;
 /// Keys come in sub-tiles of 64 that may start at any key; a key tile is two of them. Where a
@@ -20,10 +20,10 @@ inline constexpr int kRowGroups = 2;
 inline constexpr int kSubTileKeys = 64;
 inline constexpr int kTileKeys = 2 * kSubTileKeys;
 
-/// What a row group sees of a partial tile, if it needs no pattern.
+/// What a row group sees of a partial tile where it needs no pattern.
 inline constexpr std::int32_t kFull = -1;  ///< everything
 inline constexpr std::int32_t kNone = -2;  ///< nothing
-/// The start of a sub-tile that is not there.
+/// First key of a sub-tile that is not there.
 inline constexpr std::int32_t kAbsent = -1;
 
 /// Which of a key tile's 128 columns a token sees: [lo0, hi0) and [lo1, hi1), ascending and
@@ -34,9 +34,9 @@ struct RowIntervals {
   bool operator==(const RowIntervals&) const = default;
 };
 
-/// A key tile that is not full: masked for a row group, of no use to one of them, or narrow, which
-/// is of one sub-tile. Columns of an absent sub-tile are in no pattern, and kFull is not used for
-/// such a tile.
+/// A key tile that is not full: a row group needs a pattern or sees nothing of it, or it is narrow:
+/// of one sub-tile, the second being absent. No pattern of a narrow tile has columns from 64 on,
+/// and kFull is not used for it.
 struct PartialTile {
   std::int32_t k_begin[2];  ///< of the sub-tiles; the second may be kAbsent
   /// Per row group: kFull, kNone, or i for TileLists::patterns[i · 64 / P … (i + 1) · 64 / P), one
@@ -50,10 +50,11 @@ struct FullRun {
   std::int32_t sub_tiles;
 };
 
-/// A query tile and its key tiles: partial ones first, the narrow ones of them before the others,
-/// then full ones. A query tile without key tiles has only rows that see nothing.
+/// A query tile and its key tiles, in the order of their computation: narrow ones, other partial
+/// ones, full ones. A query tile without key tiles has only rows that see nothing.
 struct QueryTile {
-  std::int32_t row_begin, row_end;  ///< tokens, at most 128 / P; others are not written
+  /// Query tokens [row_begin, row_end), at most 128 / P: only theirs of O and LSE are written.
+  std::int32_t row_begin, row_end;
   std::int32_t partial_begin, partial_count;
   /// The full tiles are 2 · full_tiles sub-tiles, taken from the runs one after the other; the two
   /// of a tile may come from two runs.
@@ -62,11 +63,11 @@ struct QueryTile {
   std::int32_t reserved;
 };
 
-/// The key tiles of a query tile, by what they cost a CTA of the sm_90a kernel.
+/// How many key tiles of each kind a query tile has, and what they cost a CTA of the sm_90a kernel.
 struct TileCounts {
   std::int64_t full = 0;
   std::int64_t partial = 0;  ///< of two sub-tiles
-  std::int64_t narrow = 0;   ///< of one
+  std::int64_t narrow = 0;   ///< partial ones of one sub-tile
 
   std::int64_t tile_cycles(const cost::SliceForwardCycles& rates) const {
     return full * rates.full_tile_cycles + partial * rates.partial_tile_cycles +
@@ -83,6 +84,7 @@ struct TileCounts {
   }
 };
 
+/// QueryTile::cost.
 inline std::int32_t saturated(std::int64_t cycles) {
   return static_cast<std::int32_t>(std::min<std::int64_t>(cycles, INT32_MAX));
 }

@@ -15,7 +15,7 @@
 namespace longca::slice {
 namespace {
 
-/// The first keys and the ends of the slices' keys, ascending; the number of keys comes last.
+/// All k_begin and k_end of the slices, ascending; the number of keys comes last.
 std::vector<std::int64_t> breaks_of(const Mask& mask) {
   std::vector<std::int64_t> breaks = {mask.k_tokens()};
   for (const MaskSlice& slice : mask.slices()) {
@@ -54,7 +54,7 @@ std::vector<std::int64_t> key_bounds(const Mask& mask) {
   return bounds;
 }
 
-/// Walks the key tiles of one list and finds the query tiles that see them.
+/// Walks the key tiles of one list, ascending, and finds the query tiles that see them.
 class SegmentFinder {
  public:
   SegmentFinder(std::shared_ptr<const HeadView> view, int tile_tokens, SeenRows& seen_rows)
@@ -85,11 +85,11 @@ class SegmentFinder {
  private:
   struct Edge {
     std::int64_t query;
-    std::int64_t keys;  ///< that begin to be seen here, or, negative, that end to
+    std::int64_t keys;  ///< how many begin to be seen here, or, negative, cease to be
   };
 
-  /// The queries that see some of the keys, and those that see all. Of the latter only those that
-  /// whole bands show; the others are found cell by cell (SeenRows).
+  /// Finds the queries that see some of the keys (seen_), and those that see all 128 (common_), as
+  /// far as whole bands show it; the others are found by pattern (SeenRows).
   void find_ranges() {
     seen_.clear();
     edges_.clear();
@@ -115,7 +115,8 @@ class SegmentFinder {
     join_ranges(common_);
   }
 
-  /// Adds a run of tiles that see all keys, or tiles with one pattern; returns how many tiles.
+  /// Adds query tiles from `tile` on that see all keys, or that have one pattern; returns how many,
+  /// those that see nothing included.
   std::int64_t add_from(std::int64_t tile, std::int64_t end, std::size_t& common) {
     const std::int64_t token = tile * step_;
     while (common < common_.size() && common_[common].end <= token) ++common;
@@ -136,8 +137,8 @@ class SegmentFinder {
     return count;
   }
 
-  /// Where rectangles begin or end: all query tiles between two such bounds see the same. None if a
-  /// band has a diagonal.
+  /// Finds the queries at which rectangles begin or end: all query tiles between two of these see
+  /// the same. None if a band is cut by a diagonal.
   void find_cuts() {
     cuts_.clear();
     next_cut_ = 0;
@@ -181,7 +182,7 @@ class SegmentFinder {
   SeenRows& seen_rows_;
   Range keys_;
   std::span<const Band> bands_;
-  std::size_t first_band_ = 0;  ///< bands before end before the current query tile
+  std::size_t first_band_ = 0;  ///< first of bands_ whose queries may reach the current query tile
   std::vector<Range> seen_;
   std::vector<Range> common_;
   std::vector<Edge> edges_;
@@ -205,8 +206,8 @@ void add_tile(Range keys, std::span<const QuerySegment> segments, TransposedList
   lists.segments.insert(lists.segments.end(), segments.begin(), segments.end());
 }
 
-/// Adds the key tiles between `bounds`: for each tile those of all lists, which mostly have the
-/// same patterns.
+/// Adds the key tiles between `bounds`, each for all lists in turn, as these mostly have the same
+/// patterns: list l of tile i becomes tiles[i · lists + l].
 void add_tiles(std::span<const std::shared_ptr<const HeadView>> views,
                std::span<const std::int64_t> bounds, TransposedLists& lists) {
   SeenRows seen_rows(lists.tile_tokens(), lists.patterns);
@@ -244,7 +245,8 @@ class Parts {
     add_tiles(views_, bounds_.subspan(first, tiles + 1), made);
   }
 
-  /// Finds the places of all tiles, segments and patterns, once all parts are made.
+  /// Once all parts are made: copies tiles, lists first, assigns places to segments, and merges the
+  /// patterns.
   void place() {
     lists_.tiles.resize(static_cast<std::size_t>(lists_.tiles_per_list) * views_.size());
     for (std::int64_t part = 0; part < count(); ++part) {
@@ -281,8 +283,7 @@ class Parts {
   }
 
  private:
-  /// The place of tile i of a part, in which the tiles of all lists with the same keys are
-  /// adjacent.
+  /// The place, in lists_, of tile i of a part (whose order add_tiles gives).
   std::size_t tile_of(std::int64_t part, std::size_t i) const {
     const auto first = static_cast<std::size_t>(part * kTilesPerPart);
     return i % views_.size() * static_cast<std::size_t>(lists_.tiles_per_list) + first +
@@ -296,8 +297,8 @@ class Parts {
   std::vector<std::vector<std::int32_t>> places_;  ///< of the patterns of each part, in lists_
 };
 
-/// Block lists are long: all threads make them, in parts that are the same for any number of
-/// threads.
+/// Block lists are long: all threads make them, in parts that do not depend on the number of
+/// threads, so that neither do the lists.
 void add_parts(const Mask& mask, std::span<const std::int64_t> bounds, TransposedLists& lists) {
   std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
   ThreadPool& pool = ThreadPool::global();

@@ -18,11 +18,11 @@ inline constexpr int kBackwardRows = 64;
 /// Query tiles per region, whose visits are counted together (TransposedLists::region_visits).
 inline constexpr int kRegionTiles = 16;
 
-/// Query tiles [q_tile, q_tile + count), visited from the last to the first.
+/// Query tiles [q_tile, q_tile + count) of a head block, visited from the last to the first.
 struct alignas(16) QuerySegment {
   std::int32_t q_tile = 0;
   std::int32_t count = 0;
-  /// kFull, or i for TransposedLists::patterns[i · 128 … (i + 1) · 128).
+  /// kFull, or i for TransposedLists::patterns[i · 128 … (i + 1) · 128), the same for all of them.
   std::int32_t pattern = kFull;
   /// How many key tiles add to dQ of these query tiles before this one; 0 unless ordered.
   std::int32_t prior_adds = 0;
@@ -31,9 +31,9 @@ struct alignas(16) QuerySegment {
 /// Keys [k_begin, k_end) and the query tiles that see one of these keys.
 struct KeyTile {
   std::int32_t k_begin = 0, k_end = 0;  ///< at most 128 keys; no pattern has bits for others
-  std::int32_t segments_begin = 0, segments = 0;
-  std::int32_t q_tiles = 0;             ///< of all segments
-  std::int32_t q_begin = 0, q_end = 0;  ///< contains all of them
+  std::int32_t segments_begin = 0, segments = 0;  ///< the last query tiles first
+  std::int32_t q_tiles = 0;                       ///< in all segments
+  std::int32_t q_begin = 0, q_end = 0;            ///< range of query tiles that contains these
   std::int32_t reserved = 0;
 };
 
@@ -41,13 +41,13 @@ struct KeyRange {
   std::int32_t begin = 0, end = 0;
 };
 
-/// What a CTA takes from the order: the visits of a key tile to the query tiles [q_begin, q_end),
-/// in each list that its KV head reads.
+/// What a CTA takes from the order: the visits of a key tile to those of its query tiles that are
+/// in [q_begin, q_end), for each head block of the KV head, by the list that it reads.
 struct alignas(16) WorkItem {
   std::int32_t tile = 0;  ///< [0, tiles_per_list)
   std::int32_t q_begin = 0, q_end = 0;
-  /// −1 if no other item has these keys. Else the key tile is split among items: an index of
-  /// TransposedLists::split_keys, in whose float32 accumulators they add up dK and dV.
+  /// −1 if no other item has these keys. Else the key tile is split among items, which add up dK
+  /// and dV in float32 accumulators: an index of TransposedLists::split_keys.
   std::int32_t split = -1;
 };
 
@@ -63,7 +63,7 @@ struct TransposedLists {
   std::vector<QuerySegment> segments;
   /// Which rows of a query tile see a key: bit r is row r. 128 words a pattern.
   std::vector<std::uint64_t> patterns;
-  std::vector<KeyRange> split_keys;
+  std::vector<KeyRange> split_keys;  ///< keys of the split key tiles, the same for all lists
   std::int64_t items_per_order = 0;
   /// The work items in the order in which CTAs take them: one list for a static mask, else one per
   /// KV head, with the same key tiles split.
@@ -72,11 +72,11 @@ struct TransposedLists {
   /// item. Divides the number of KV heads.
   std::int32_t section_heads = 1;
   double end_cycles = 0;   ///< estimated cycles of an SM until the last CTA ends
-  double chunk_items = 0;  ///< items per CTA of key tiles that are split into chunks of rows
-  /// Of small static problems, whose dQ is rounded region by region while other regions are still
-  /// computed; else empty. Regions go over the query tiles of all head blocks, one after the other.
+  double chunk_items = 0;  ///< mean number per CTA of items that are chunks of a key tile's rows
+  /// For small static problems, whose dQ is rounded region by region while other regions are still
+  /// computed; else empty. Region r is query tiles [16 r, 16 r + 16), counted over all head blocks.
   std::vector<std::int32_t> region_visits;  ///< visits until the region is complete
-  std::vector<std::int32_t> region_order;   ///< by when the region is expected to be complete
+  std::vector<std::int32_t> region_order;   ///< regions, in the expected order of completion
 
   int tile_tokens() const { return kBackwardRows / pack; }
 };
@@ -87,6 +87,7 @@ struct BackwardWork {
   int heads_q = 1;
   int heads_k = 1;
   int ctas = static_cast<int>(platform.device.sms);  ///< that run at a time: one per SM
+  /// Visits per chunk of a long key tile's rows: query tiles × head blocks (make_items).
   std::int64_t chunk_visits = platform.slice.backward.chunk_visits;
   /// Whether dQ is added up in a fixed order, that of the work: then no key tile is split, and
   /// segments have prior_adds.

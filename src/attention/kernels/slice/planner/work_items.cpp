@@ -7,15 +7,15 @@
 namespace longca::slice {
 namespace {
 
-/// Accumulators of split key tiles take two more float32 tensors of the size of K: not much beside
-/// that of dQ, if the group is as large as this.
+/// Fewest query heads per KV head with which tiles are split into chunks: float32 accumulators of
+/// dK and dV are then small beside that of dQ.
 constexpr int kMinGroup = 4;
 /// For very long masks chunks are larger instead, as planning takes time per item.
 constexpr std::int64_t kMaxItems = 16384;
 
 constexpr std::int64_t kAllVisits = std::numeric_limits<std::int32_t>::max();
 
-/// Takes query tiles of a key tile, from the last on.
+/// Takes the query tiles of a key tile one after the other, from the last to the first.
 class QueryCursor {
  public:
   QueryCursor(const TransposedLists& lists, const KeyTile& tile)
@@ -68,12 +68,12 @@ class ItemMaker {
       end_ = std::max(end_, tile.q_end);
     }
     chunk_ = chunk_tiles();
-    // Few chunks stay in L2 anyway.
+    // Walks of up to 2½ chunks stay in L2 well enough.
     if (2 * longest <= 5 * chunk_) chunk_ = kAllVisits;
   }
 
   std::vector<std::vector<CostedItem>> make() {
-    if (lists_.of_blocks) return make_alike();
+    if (lists_.of_blocks) return make_for_block_lists();
     const std::int64_t max_visits =
         work_.ordered ? kAllVisits
                       : std::max(visits_ * work_.heads_k / (2 * std::int64_t{work_.ctas}),
@@ -86,7 +86,7 @@ class ItemMaker {
  private:
   std::int64_t head_blocks() const { return head_blocks_of(work_, lists_); }
 
-  /// Query tiles per chunk.
+  /// Query tiles per chunk; kAllVisits if nothing is to be split into chunks.
   std::int64_t chunk_tiles() const {
     if (work_.ordered || work_.heads_q < kMinGroup * work_.heads_k) return kAllVisits;
     std::int64_t tiles = std::max<std::int64_t>(1, work_.chunk_visits / head_blocks());
@@ -95,7 +95,8 @@ class ItemMaker {
     }
     return tiles;
   }
-  /// Whether a tile is split into chunks. Much shorter items would cost more than they gain.
+  /// Whether a tile is split into chunks: if it is longer than 1½. Short items cost more than they
+  /// gain.
   bool is_long(std::int64_t visits) const { return 2 * visits > 3 * chunk_; }
 
   void add_tile(std::size_t index, std::int64_t max_visits, std::vector<CostedItem>& items) {
@@ -122,8 +123,8 @@ class ItemMaker {
     } while (!cursor.done());
   }
 
-  /// Block lists: the tiles of all lists are split at the same query tiles, or none.
-  std::vector<std::vector<CostedItem>> make_alike() {
+  /// Block lists: all key tiles of all lists are split at the same query tiles, or none is.
+  std::vector<std::vector<CostedItem>> make_for_block_lists() {
     const auto tiles = static_cast<std::size_t>(lists_.tiles_per_list);
     const auto average =
         visits_ / std::max<std::int64_t>(1, static_cast<std::int64_t>(lists_.tiles.size()));
@@ -144,6 +145,7 @@ class ItemMaker {
     return orders;
   }
 
+  /// Key tile `index` of the `lists` lists of an order, not split.
   CostedItem whole_tile(std::size_t order, std::size_t index, std::int64_t lists) const {
     CostedItem whole = {{static_cast<std::int32_t>(index), 0, end_, -1}, 0, 0, -1};
     for (std::int64_t i = 0; i < lists; ++i) {
@@ -174,9 +176,9 @@ class ItemMaker {
   const BackwardWork& work_;
   const cost::SliceBackwardCycles& cycles_;
   TransposedLists& lists_;
-  std::int64_t visits_ = 0;  ///< of all tiles
-  std::int32_t end_ = 0;     ///< of the query tiles
-  std::int64_t chunk_ = 0;
+  std::int64_t visits_ = 0;  ///< of all tiles, by one head block each
+  std::int32_t end_ = 0;     ///< one past the last query tile visited
+  std::int64_t chunk_ = 0;   ///< chunk_tiles
 };
 
 }  // namespace

@@ -8,37 +8,38 @@
 
 namespace longca::slice {
 
-/// A WorkItem with what the order needs to know, over all lists that a KV head reads.
+/// A WorkItem with what the work order needs to know, summed over all lists that a KV head reads.
 struct CostedItem {
   WorkItem item;
   std::int64_t visits = 0;  ///< of query tiles, of all head blocks
   std::int64_t cycles = 0;  ///< estimated
-  /// The query tile by which items are grouped: the first that this item and its neighbours visit.
+  /// Last query tile of the item's chunk, or of its key tile, at which its CTA starts: items with
+  /// the same one become neighbours in the order.
   std::int64_t last = -1;
 };
 
 /// Head blocks of a KV head, which a CTA goes through one after the other.
 std::int64_t head_blocks_of(const BackwardWork& work, const TransposedLists& lists);
 
-/// Estimated cycles of an item that has its key tile alone.
+/// Estimated cycles of an item whose key tile is not split.
 std::int64_t item_cycles(const cost::SliceBackwardCycles& cycles, std::int64_t visits);
-/// The same with dK and dV added to float32 accumulators.
+/// The same with dK and dV added to float32 accumulators, as of a split key tile.
 std::int64_t split_item_cycles(const cost::SliceBackwardCycles& cycles, std::int64_t visits);
 
 /// Makes items of the key tiles and splits those that are too long:
 /// – long tiles at multiples of a chunk of query tiles, so that the CTAs, which do not stay in step
 ///   over a long walk, find each other's query rows in L2,
-/// – in lists of static masks, tiles that would keep one CTA busy for half of its time.
-/// One list of items per order (TransposedLists::order), tile by tile, the last queries of each
-/// first. For block lists also fills in lists.split_keys. Ordered work is never split.
+/// – in lists of static masks, tiles that would take more than half of a CTA's share of all work.
+/// Returns one list of items per order (TransposedLists::order), tile by tile, the last queries of
+/// each first. For block lists also fills in lists.split_keys. Ordered work is never split.
 std::vector<std::vector<CostedItem>> make_items(const BackwardWork& work, TransposedLists& lists);
 
-/// Appends an item of a static mask's lists to `out` in `parts` of about as many visits.
+/// Appends an item of a static mask's lists to `out` in `parts` of about equally many visits.
 void split_item(const BackwardWork& work, const TransposedLists& lists, const CostedItem& item,
                 std::int64_t parts, std::vector<CostedItem>& out);
 
-/// For lists of a static mask: fills in lists.split_keys and WorkItem::split of all tiles with
-/// several items.
+/// For lists of a static mask: fills in lists.split_keys, and WorkItem::split of the items whose
+/// key tile has several.
 void index_split_keys(std::span<CostedItem> items, TransposedLists& lists);
 
 }  // namespace longca::slice

@@ -9,16 +9,16 @@
 namespace longca::slice {
 namespace {
 
-/// The constants bound the search. With more items per CTA the uneven end does not matter, and
-/// nothing is simulated.
+/// Items per CTA up to which the tail matters; with more, nothing is simulated.
 constexpr std::int64_t kManyItems = 64;
-/// Items per CTA to which a list may be cut: with more, planning takes longer than they gain.
+/// Items per CTA to which a list may be cut, or twice as many as it had: with more, planning takes
+/// longer than they gain.
 constexpr std::int64_t kMaxCutItems = 12;
-/// The portions, in 16ths, of the time left that an item may take; all are tried.
+/// The portions, in 16ths, of the time left that an item may take; each is tried.
 constexpr int kPortions[] = {16, 8, 4};
 
-/// Puts items that begin with the same query (of a document, of a chunk) next to each other, so
-/// that what they read stays in L2; groups with the costliest item come first.
+/// Puts items that begin with the same query tile (the last of a document, of a chunk) next to each
+/// other, so that what they read stays in L2. The group with the costliest item comes first.
 void group_items(std::vector<CostedItem>& items) {
   std::ranges::stable_sort(items, {}, &CostedItem::last);
   struct Group {
@@ -46,7 +46,7 @@ void group_items(std::vector<CostedItem>& items) {
 
 /// The fewest KV heads at a time, whose rows stay in L2, with which the CTAs end nearly as early as
 /// with the best number.
-std::int32_t section_heads(std::span<const CostedItem> items, const BackwardWork& work) {
+std::int32_t choose_section_heads(std::span<const CostedItem> items, const BackwardWork& work) {
   std::vector<std::int64_t> times;
   std::vector<std::int32_t> heads;
   for (int i = 1; i <= work.heads_k; ++i) {
@@ -61,6 +61,7 @@ std::int32_t section_heads(std::span<const CostedItem> items, const BackwardWork
   return heads[best];
 }
 
+/// How many key tiles have several of the items.
 std::int64_t count_split_tiles(std::span<const CostedItem> items, const TransposedLists& lists) {
   std::vector<std::int32_t> counts(static_cast<std::size_t>(lists.tiles_per_list));
   std::int64_t split = 0;
@@ -77,12 +78,12 @@ std::int64_t query_tiles(const TransposedLists& lists) {
   return end;
 }
 
-/// Limits the accumulators of split key tiles to a quarter of those of dQ, or 64 MB at 128
-/// dimensions: all of 8K keys of 8 heads, as the last rows of a document on their own see many
+/// How many key tiles may be split: accumulators of a quarter of dQ's or, if more, 64 MB at 128
+/// dimensions, all of 8K keys of 8 heads, as the last rows of a document on their own see many
 /// keys.
 std::int64_t max_split_tiles(const BackwardWork& work, const TransposedLists& lists) {
   const std::int64_t rows = query_tiles(lists) * lists.tile_tokens() * work.heads_q;
-  constexpr std::int64_t kRows = std::int64_t{64} << 20 >> 9;
+  constexpr std::int64_t kRows = std::int64_t{64} << 20 >> 9;  // 64 MB of 512 bytes each
   return std::max(rows / 4, kRows) / (std::int64_t{2} * kTileKeys * work.heads_k);
 }
 
@@ -93,7 +94,7 @@ bool has_few_rows(const TransposedLists& lists) {
   return 3 * query_tiles(lists) * lists.tile_tokens() <= 2 * keys;
 }
 
-/// For each item, the cycles per CTA that are left of the last section when the item is begun.
+/// For each item, the cycles per CTA that are left when it is begun in the last section.
 std::vector<std::int64_t> cycles_left(std::span<const CostedItem> items, const BackwardWork& work,
                                       int heads) {
   std::vector<std::int64_t> left(items.size());
@@ -146,17 +147,17 @@ class CutSearch {
         items_(items),
         max_split_(max_split_tiles(work, lists)),
         split_before_(count_split_tiles(items, lists)),
-        even_(cycles_left(items, work, work.heads_k).front()),
+        even_finish_(cycles_left(items, work, work.heads_k).front()),
         gain_divisor_(has_few_rows(lists) ? rates().few_rows_cut_gain_divisor
                                           : rates().cut_gain_divisor),
-        bar_(finish_time(items, work, lists.section_heads)) {
-    raise_bar();
+        max_finish_(finish_time(items, work, lists.section_heads)) {
+    demand_gain();
     // CTAs that go through the rows once for each head block fall out of step by cuts.
-    if (head_blocks_of(work, lists) > 1) raise_bar();
+    if (head_blocks_of(work, lists) > 1) demand_gain();
   }
 
-  /// Whether nothing is left to gain.
-  bool done() const { return bar_ - bar_ / 100 <= even_; }
+  /// Whether at most 1 % is left to gain.
+  bool done() const { return max_finish_ - max_finish_ / 100 <= even_finish_; }
 
   void try_cuts(std::int32_t heads) {
     const std::vector<std::int64_t> left = cycles_left(items_, work_, heads);
@@ -164,9 +165,9 @@ class CutSearch {
       if (!done()) try_cut(heads, cut_to(portion, work_, lists_, items_, left));
     }
   }
-  /// Demands a greater gain from here on: cuts cost more than the model knows, and what lies idle
-  /// at the end has dQ to write. With few rows there is little to write.
-  void raise_bar() { bar_ -= bar_ / gain_divisor_; }
+  /// Demands a greater gain from here on: cuts cost more than the model knows, and SMs that are
+  /// idle at the end have dQ to write. With few rows there is little to write.
+  void demand_gain() { max_finish_ -= max_finish_ / gain_divisor_; }
 
   std::vector<CostedItem> best;  ///< empty: no cut is good enough
   std::int32_t best_heads = 0;
@@ -183,8 +184,8 @@ class CutSearch {
     }
     const std::int64_t finish = finish_time(cut, work_, heads) +
                                 (split - split_before_) * work_.heads_k * rates().split_tile_cycles;
-    if (finish > bar_) return;
-    bar_ = finish;
+    if (finish > max_finish_) return;
+    max_finish_ = finish;
     best = std::move(cut);
     best_heads = heads;
   }
@@ -194,9 +195,9 @@ class CutSearch {
   std::span<const CostedItem> items_;
   std::int64_t max_split_;
   std::int64_t split_before_;
-  std::int64_t even_;          ///< the end if all CTAs ended together
+  std::int64_t even_finish_;   ///< if all CTAs ended together
   std::int64_t gain_divisor_;  ///< 1 / this of the time is to be gained
-  std::int64_t bar_;           ///< the end that a cut must reach
+  std::int64_t max_finish_;    ///< at which a cut must end at the latest
 };
 
 }  // namespace
@@ -222,8 +223,8 @@ void cut_last_items(const BackwardWork& work, TransposedLists& lists,
   if (search.done()) return;
   search.try_cuts(lists.section_heads);
   if (lists.section_heads != work.heads_k) {
-    // It is worth something that the rows of fewer heads stay in L2.
-    search.raise_bar();
+    // That the rows of fewer heads stay in L2 is worth a gain too.
+    search.demand_gain();
     search.try_cuts(work.heads_k);
   }
   if (search.best.empty()) return;
@@ -233,7 +234,7 @@ void cut_last_items(const BackwardWork& work, TransposedLists& lists,
 
 namespace {
 
-/// Where there are many items, their end counts as even.
+/// Fills in end_cycles and chunk_items. With many items, CTAs count as ending together.
 void estimate_end(const BackwardWork& work, std::span<const std::vector<CostedItem>> orders,
                   bool many, TransposedLists& lists) {
   std::int64_t cycles = 0;
@@ -259,7 +260,7 @@ void order_work(const BackwardWork& work, TransposedLists& lists) {
   std::vector<std::vector<CostedItem>> orders = make_items(work, lists);
   for (std::vector<CostedItem>& items : orders) group_items(items);
   const bool many = has_many_items(work, std::ssize(orders.front()));
-  lists.section_heads = many ? 1 : section_heads(orders.front(), work);
+  lists.section_heads = many ? 1 : choose_section_heads(orders.front(), work);
   if (!lists.of_blocks) {
     if (!many && !work.ordered) cut_last_items(work, lists, orders.front());
     index_split_keys(orders.front(), lists);
