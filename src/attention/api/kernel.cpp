@@ -9,7 +9,7 @@ namespace longca {
 
 namespace {
 
-/// "cudnn needs a GPU of …"
+/// Unsupported, as a sentence that begins with the kernel's name: "cudnn needs a GPU of …"
 Support refuse(const Capabilities& c, std::string reason) {
   return Support::unsupported(c.name + " " + std::move(reason));
 }
@@ -32,7 +32,7 @@ Support check_device(const Capabilities& c) {
   return {};
 }
 
-/// "has no head dimension 80, only 64, 128, 192:128"
+/// Refuses as "has no head dimension 80, only 64, 128, 192:128".
 Support check_dims(const Capabilities& c, const DimPair& dims) {
   if (dims.value_dim > dims.head_dim) {
     return refuse(c, fmt::format("takes no v of dimension {}, larger than {} of q and k",

@@ -15,16 +15,16 @@
 
 namespace longca {
 
-/// Tensors of a forward pass, in the memory of the problem's device. Query row q without an allowed
-/// key gets o = 0, lse = −∞, or the sink's logit.
+/// Tensors of a forward pass, in the memory of the problem's device. A query row without an allowed
+/// key gets o = 0 and lse = −∞ or, with a sink, the sink's logit.
 struct ForwardArgs {
   ConstTensorView q;  ///< [tokens_q, heads_q, dim]
   ConstTensorView k;  ///< [tokens_k, heads_k, dim]
   ConstTensorView v;  ///< [tokens_k, heads_k, value_dim]
   TensorView o;  ///< [tokens_q, heads_q, value_dim], the problem's dtype; float32 if accumulate
   LseView lse;   ///< [heads_q, tokens_q] float32; includes the sink
-  /// [heads_q] float32, contiguous; of a problem with `sink`. Null in a call that leaves the sinks
-  /// out: of calls that accumulate over several key sets, exactly one takes them.
+  /// [heads_q] float32, contiguous; only of a problem with `sink`. Null in a call that leaves the
+  /// sinks out: of calls that accumulate over several key sets, exactly one takes them.
   const float* sink = nullptr;
   /// Merges into (o, lse), which hold the result over other keys, instead of overwriting them:
   /// the softmax over both key sets (lse = −∞ marks a row that has seen nothing yet).
@@ -32,7 +32,7 @@ struct ForwardArgs {
   Stream stream = nullptr;
 };
 
-/// What a backward pass that does not accumulate does with dk and dv.
+/// How a backward pass without BackwardArgs::accumulate writes dk and dv.
 enum class KeyGradients : std::uint8_t {
   as_dq,              ///< overwrites them, in the problem's dtype
   overwrite_float32,  ///< overwrites them; they are float32
@@ -42,16 +42,17 @@ enum class KeyGradients : std::uint8_t {
 /// Tensors of a backward pass. `o` and `lse` are those of the whole softmax (all keys of the row).
 struct BackwardArgs {
   ConstTensorView dout;  ///< [tokens_q, heads_q, value_dim], the problem's dtype
-  ConstTensorView q;
+  ConstTensorView q;     ///< this and the others as in ForwardArgs, o in the problem's dtype
   ConstTensorView k;
   ConstTensorView v;
   ConstTensorView o;
   ConstLseView lse;
-  TensorView dq;  ///< as q; float32 if accumulate
-  TensorView dk;  ///< as k; float32 if accumulate
-  TensorView dv;  ///< as v; float32 if accumulate
-  /// [heads_q] float32, contiguous; of a problem with `sink`. Both null in a call that leaves the
-  /// gradient of the sinks out, which is that of all keys: Σ over rows of −exp(sink − lse) dO · O.
+  TensorView dq;  ///< shape of q; float32 if accumulate
+  TensorView dk;  ///< shape of k; float32 if accumulate or key_gradients says so
+  TensorView dv;  ///< shape of v; likewise
+  /// [heads_q] float32, contiguous; only of a problem with `sink`. dsink = Σ over rows of
+  /// −exp(sink − lse) (dO · O), which is over all keys already: of a row's calls over several key
+  /// sets, exactly one takes it. Both null in a call that leaves it out.
   const float* sink = nullptr;
   float* dsink = nullptr;
   bool accumulate = false;  ///< adds into dq, dk, dv, dsink instead of overwriting them
@@ -60,17 +61,18 @@ struct BackwardArgs {
   Stream stream = nullptr;
 };
 
-/// Memory that a plan's calls work in and that holds nothing between them: lent by a caller that
-/// runs several plans one after the other, or allocated by the plan's first call.
+/// Memory that a plan's calls work in and that holds nothing between them: lent by a caller
+/// that runs several plans one after the other, or allocated by the plan's first call.
 class PlanScratch {
  public:
   PlanScratch() = default;
   PlanScratch(MemoryTracker& memory, std::int64_t bytes) : memory_(&memory), bytes_(bytes) {}
 
   std::int64_t bytes() const { return bytes_; }
-  /// What of it counts as the plan's workspace.
+  /// The bytes that count as the plan's workspace.
   std::int64_t own_bytes() const { return lent_ != nullptr ? 0 : bytes_; }
-  /// Before the first call, if at all. `memory` has bytes() and outlives the calls.
+  /// To be called before the first call of the plan, if at all. `memory` has bytes() and outlives
+  /// the plan's calls.
   void lend(std::byte* memory) { lent_ = memory; }
   std::byte* data() {
     if (lent_ != nullptr) return lent_;
@@ -98,21 +100,21 @@ class Plan {
   /// Scratch that plans which run one after the other can share; null if there is none.
   virtual PlanScratch* scratch() { return nullptr; }
 
-  /// A backward pass may begin with work on the rows alone (the sums of dO · O, say), which can be
-  /// queued before k and v have arrived. Allocates what lies between prepare_rows and the call, so
-  /// that calls of plans with the same scratch may come in between; to be called before the scratch
-  /// is lent. Returns the bytes allocated: 0 if the plan has no such part or needs more than
-  /// `max_bytes` for it.
+  /// A backward pass may begin with work on the rows alone (the sums of dO · O, say), which
+  /// prepare_rows can queue before k and v have arrived. keep_rows allocates the plan's own memory
+  /// for its results, so that calls of plans with the same scratch may run between prepare_rows and
+  /// the backward call; to be called before the scratch is lent. Returns the bytes allocated: 0 if
+  /// the plan has no such part or needs more than `max_bytes` for it.
   virtual std::int64_t keep_rows(std::int64_t /*max_bytes*/) { return 0; }
-  /// Only if keep_rows returned more than 0. Queues that work on args.stream; the next backward
-  /// call with the same dout, o, lse and key_gradients leaves it out, one with others does all
-  /// itself. k and v are not read.
+  /// Only if keep_rows returned more than 0. Queues that work on args.stream, without reading k and
+  /// v. The next backward call leaves it out if its dout, o, lse, accumulate and key_gradients are
+  /// the same, and else repeats it.
   virtual void prepare_rows(const BackwardArgs& /*args*/) {}
 
-  /// What runs, for the record's notes: the version of a library, the back end that it chose.
+  /// What runs, for the record's notes, by name: the version of a library, the back end it chose.
   virtual std::map<std::string, std::string> notes() const { return {}; }
-  /// What compiling took, in plan() or in the first calls: a record keeps it apart from the plan's
-  /// time.
+  /// How long compiling took, in plan() or in the first calls, in ms: a record keeps it apart from
+  /// the plan's time.
   virtual double compile_ms() const { return 0; }
 };
 
@@ -123,28 +125,28 @@ struct Capabilities {
   std::string description;  ///< one line
   std::string origin;       ///< "here", or the package it comes from
   DeviceKind device = DeviceKind::cpu;
-  int min_architecture = 0;   ///< of a GPU: 80 for compute capability 8.0
+  int min_architecture = 0;   ///< of a GPU: 80 for compute capability 8.0; 0: any
   int only_architecture = 0;  ///< the one it was built for (90 for sm_90a code); 0: any
   std::vector<DType> dtypes;
   std::vector<int> head_dims;  ///< empty: any
   std::string more_dims{};     ///< what a refusal adds: the build option that has others
   /// Takes a v of any smaller dimension than that of q and k (Problem::head_dim_v).
   bool value_dims = false;
-  /// What else it takes of different dimensions.
+  /// Further pairs of different dimensions that it takes.
   std::vector<DimPair> dim_pairs{};
   bool gqa = true;           ///< heads_q > heads_k
   bool static_masks = true;  ///< masks without block lists
   bool block_masks = true;   ///< masks with block lists
   bool backward = true;
   bool accumulate = true;
-  /// Has a backward pass that gives the same bits from call to call, for problems that ask for it.
+  /// Has a backward pass that gives the same bits from call to call, for Problem::deterministic.
   bool deterministic = false;
   bool sinks = false;    ///< Problem::sink, both passes that it has
   bool softcap = false;  ///< Problem::softcap, likewise
   bool returns_lse = true;
   bool strided = true;  ///< tensors and lse arrays with gaps; else contiguous ones only
-  /// The backward pass goes by the o and lse that it is given, which may be those of more keys than
-  /// it sees; else by what the forward pass of the same plan kept.
+  /// The backward pass uses the o and lse that it is given, which may be those of more keys than it
+  /// sees; else what the forward pass of the same plan kept.
   bool gradient_of_parts = true;
 };
 
@@ -162,11 +164,11 @@ class Kernel {
   virtual Support can_express(const Problem& problem, const Mask& mask) const;
   /// Whether backward calls on this machine take every KeyGradients, not only as_dq.
   virtual bool sums_key_gradients() const { return false; }
-  /// Version of the library behind it, as installed here; empty if there is none.
+  /// Version of the library that it calls, as installed here; empty if there is none.
   virtual std::string version() const { return {}; }
 };
 
-/// Whether the kernel is written for the kind of device, present or not.
+/// Whether the kernel is written for this kind of device, which need not be present.
 Support check_kind(const Capabilities& capabilities, DeviceKind device);
 /// Checks a problem against `capabilities`, on whatever machine; the sentence names the property
 /// and its limit.

@@ -11,17 +11,18 @@
 
 namespace longca {
 
-/// What a plug-in says of itself.
+/// The name and entry point of a plug-in.
 struct PluginInfo {
   const char* name = "";  ///< for messages
   /// Adds the plug-in's kernels to the registry; may throw.
   void (*add_kernels)(KernelRegistry& registry) = nullptr;
 };
 
-/// Of the program: the hash over the headers that it was compiled with, which is the version of the
-/// plug-in interface.
+/// The version of this program's plug-in interface: the hash over the headers that it was compiled
+/// with.
 std::string plugin_interface();
-/// The hash in the file of a plug-in, which is not loaded for it; empty if the file has none.
+/// The version that a plug-in was compiled with, read from its file without loading it; empty if
+/// the file has none.
 std::string plugin_interface(const std::string& file);
 
 }  // namespace longca

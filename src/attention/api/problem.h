@@ -10,8 +10,8 @@
 
 namespace longca {
 
-/// The shape of one attention: everything but the mask and the values. Tensors are [tokens, heads,
-/// dim], where dim is head_dim of q, k, dq, dk and value_dim() of v, o, dO, dv.
+/// The shape of one attention problem: everything but the mask and the values. Tensors are [tokens,
+/// heads, dim], where dim is head_dim for q, k, dq, dk and value_dim() for v, o, dO, dv.
 struct Problem {
   std::int64_t tokens_q = 0;
   std::int64_t tokens_k = 0;
@@ -24,7 +24,7 @@ struct Problem {
   DeviceKind device = DeviceKind::cpu;
   bool backward = false;    ///< the plan will be asked for gradients too
   bool accumulate = false;  ///< the plan will be called with `accumulate` (float32 outputs)
-  /// Gradients are to be equal to the bit from call to call: sums are added up in a fixed order.
+  /// Gradients are to have the same bits from call to call: sums are added up in a fixed order.
   bool deterministic = false;
   /// c > 0: scores s = scale · q·k become c · tanh(s / c) before the softmax (Gemma 2, 2024); 0: as
   /// they are.
@@ -41,7 +41,7 @@ struct Problem {
   int group_size() const { return heads_q / heads_k; }
 };
 
-/// A dimension of q and k and one of v, as in 192:128.
+/// The dimension of q and k, and that of v, as in 192:128.
 struct DimPair {
   int head_dim = 0;
   int value_dim = 0;
@@ -51,11 +51,11 @@ struct DimPair {
 std::string to_string(const DimPair& dims);
 DimPair dims_of(const Problem& problem);
 
-/// FLOPs per allowed cell of the mask and query head: S = Q Kᵀ over head_dim and O = P V over
+/// FLOPs per allowed cell of the mask and per query head: S = Q Kᵀ over head_dim and O = P V over
 /// value_dim.
 double forward_flops_per_cell(const Problem& problem);
-/// Of the backward pass: S (recomputed), dQ and dK over head_dim, dP = dO Vᵀ and dV over value_dim;
-/// 2.5 × forward where the two are equal.
+/// The same of the backward pass: S (recomputed), dQ and dK over head_dim, dP = dO Vᵀ and dV over
+/// value_dim; 2.5 × forward where the two are equal.
 double backward_flops_per_cell(const Problem& problem);
 
 /// FLOPs of a pass over all cells and query heads. docs/guide/metrics.md.

@@ -16,10 +16,10 @@ class KernelRegistry {
   static KernelRegistry& global();
 
   std::span<const std::unique_ptr<Kernel>> kernels() const { return kernels_; }
-  /// Every name once.
+  /// The names of the kernels, each once.
   std::vector<std::string> names() const;
-  /// The kernel of that name for `device`; the one for another device where there is none (its
-  /// `supports` says so). Throws InputError that suggests the nearest name.
+  /// The kernel of that name for `device`, else the one for another device, whose `supports` says
+  /// so. Throws InputError that suggests the nearest name.
   const Kernel& find(const std::string& name, DeviceKind device = DeviceKind::cpu) const;
   bool contains(const std::string& name) const;
   /// Throws InputError if its name is none (core/printable.h), or taken for the same device.
