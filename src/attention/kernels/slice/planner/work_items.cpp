@@ -68,7 +68,7 @@ class ItemMaker {
       end_ = std::max(end_, tile.q_end);
     }
     chunk_ = chunk_tiles();
-    // Walks of up to 2½ chunks stay in L2 well enough.
+    // Walks of up to 2.5 chunks stay in L2 well enough.
     if (2 * longest <= 5 * chunk_) chunk_ = kAllVisits;
   }
 
@@ -95,8 +95,8 @@ class ItemMaker {
     }
     return tiles;
   }
-  /// Whether a tile is split into chunks: if it is longer than 1½. Short items cost more than they
-  /// gain.
+  /// Whether a tile is split into chunks: if it has more than 1.5 chunks of visits. Short items
+  /// cost more than they gain.
   bool is_long(std::int64_t visits) const { return 2 * visits > 3 * chunk_; }
 
   void add_tile(std::size_t index, std::int64_t max_visits, std::vector<CostedItem>& items) {

@@ -297,6 +297,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     Dk::add_to_rows(dv, 1, head_rows<float>(params.dv, work.kv_head, keys.k_end), key_begin);
     return;
   }
+  // dK and dV leave through the tiles of K and V, which nobody reads any more.
   Dk::template stage<T>(dk, params.scale, k_tile);
   Dk::template stage<T>(dv, 1, v_tile);
   __syncthreads();

@@ -211,6 +211,7 @@ struct BackwardConsumer {
   /// the exponentials, dV(i) beside dSᵀ(i), and dK(i), Sᵀ(i + 1) and dQ(i − 1) are issued in that
   /// order.
   __device__ __forceinline__ void walk(int count, float (&dk)[kDim / 2], float (&dv)[kDim / 2]) {
+    // At 128 dimensions dK and dV take 128 of a thread's 240 registers, s and dp or dq 64.
     const float scale_log2 = args.params.scale * kLog2E;
     float s[32];
     ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);

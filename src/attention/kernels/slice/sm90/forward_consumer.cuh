@@ -17,7 +17,7 @@ enum class TileSoftmax {
 };
 
 /// A consumer warpgroup computes 64 rows. P V of a key tile runs while the scores of the next tile
-/// go through the softmax.
+/// go through the softmax. At 128 dimensions q, s, p and o take 192 of a thread's 224 registers.
 template <typename Shape>
 struct ForwardConsumer {
   using T = typename Shape::T;

@@ -12,8 +12,8 @@
 namespace longca::slice::sm90 {
 
 /// Tensor maps cover [tokens, heads, dim]; a box is 64 elements wide, so that a tile of 128 rows
-/// takes dim / 64 boxes ("columns"), 128-byte swizzled. A work tile is a query tile of a head
-/// block, the P heads of one KV head that share its rows.
+/// takes dim / 64 boxes ("columns"), 128-byte swizzled. A head block is P query heads of one KV
+/// head; a work tile is a query tile of a head block, which has rows of all P heads.
 struct ForwardKernelArgs {
   CUtensorMap q;     ///< box: 128 / P tokens × P heads, 128 rows
   CUtensorMap k, v;  ///< box: 64 keys × 1 head, a sub-tile
@@ -59,9 +59,9 @@ struct ForwardShape {
   /// without them, and serializes the wgmma (C7511).
   static constexpr bool kSchedulesWarps = kDim == 64 && (kCapped || !kAccumulate);
   /// Whether a work tile with peaked scores takes the maximum of every tile
-  /// (ForwardConsumer::attend), since its repairs would be frequent: max_tile_sum leaves little
-  /// room in float16. The second loop costs registers, which a softcap takes, and at 64 dimensions
-  /// the compiler serializes the wgmma with it.
+  /// (ForwardConsumer::attend): in float16, where max_tile_sum leaves little room and repairs would
+  /// be frequent. Not with a softcap, which takes the registers that the second loop needs, nor at
+  /// 64 dimensions, where the compiler would serialize wgmma.
   static constexpr bool kWatchesRowMax = std::is_same_v<Element, __half> && !kCapped && kDim == 128;
   /// K and V tiles in flight: two key tiles. Five stages were no faster at 128 dimensions.
   static constexpr int kStages = 4;
