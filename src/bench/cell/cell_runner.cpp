@@ -47,7 +47,11 @@ void CellRunner::give_up_device(const std::string& fault, const std::string& sta
 void CellRunner::judge_what_is_left(std::string_view stage, Record& record) {
   if (watch_ == nullptr) return;
   watch_->check(stage);
-  if (record.metrics.contains("plan_ms")) watch_->check_idle(stage);
+  if (record.metrics.contains("plan_ms")) {
+    if (std::string why = watch_->check_idle(stage); !why.empty()) {
+      record.notes["threads left"] = std::move(why);
+    }
+  }
   const std::string finding = watch_->take_finding();
   if (finding.empty()) return;
   spoilt_ = true;

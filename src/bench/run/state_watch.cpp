@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/printable.h"
 #include "core/thread_pool.h"
 
 #ifdef __SSE__
@@ -64,12 +66,25 @@ bool binds_by_wish() {
   return false;
 }
 
-/// Whether the user has set how long OpenMP's threads spin.
-bool spins_by_wish() {
+bool is_active(std::string_view policy) {
+  const std::size_t begin = policy.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return false;
+  policy = policy.substr(begin, policy.find_last_not_of(" \t") + 1 - begin);
+  return std::ranges::equal(policy, std::string_view("active"),
+                            [](char a, char b) { return std::tolower(a) == b; });
+}
+
+/// The user's setting by which idle threads of OpenMP spin: "OMP_WAIT_POLICY=active"; "" for none.
+std::string spins_by_wish() {
   for (const char* name : {"OMP_WAIT_POLICY", "KMP_BLOCKTIME", "GOMP_SPINCOUNT"}) {
-    if (std::getenv(name) != nullptr) return true;
+    const char* value = std::getenv(name);
+    if (value == nullptr) continue;
+    const bool is_policy = name == std::string_view("OMP_WAIT_POLICY");
+    // A number with or without a unit; strtod also reads "infinite" and "infinity".
+    const bool spins = is_policy ? is_active(value) : std::strtod(value, nullptr) > 0;
+    if (spins) return fmt::format("{}={}", name, printable(value));
   }
-  return false;
+  return {};
 }
 
 bool runs(const std::filesystem::path& task) {
@@ -154,21 +169,25 @@ void StateWatch::check(std::string_view stage) {
   });
 }
 
-void StateWatch::check_idle(std::string_view stage) {
+std::string StateWatch::check_idle(std::string_view stage) {
   std::set<pid_t> busy = running_threads();
-  if (busy.empty() || spins_by_wish()) return;
+  if (busy.empty()) return {};
+  if (const std::string wish = spins_by_wish(); !wish.empty()) {
+    return fmt::format("not looked for: {} lets idle threads spin", wish);
+  }
   std::chrono::microseconds nap = kFirstNap;
   for (const auto end = Clock::now() + kPatience; Clock::now() < end;) {
     std::this_thread::sleep_for(nap);
     nap = std::min<std::chrono::microseconds>(2 * nap, kMaxNap);
     const std::set<pid_t> now = running_threads();
     std::erase_if(busy, [&](pid_t thread) { return !now.contains(thread); });
-    if (busy.empty()) return;
+    if (busy.empty()) return {};
   }
   const auto count = busy.size();
   note(stage, fmt::format("left {} behind that {} on working while no call runs",
                           count == 1 ? "a thread" : fmt::format("{} threads", count),
                           count == 1 ? "goes" : "go"));
+  return {};
 }
 
 void StateWatch::note(std::string_view stage, const std::string& what) {

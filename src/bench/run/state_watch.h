@@ -28,8 +28,9 @@ class StateWatch {
   void check(std::string_view stage);
   /// Keeps a finding if a thread of this process runs though no call does: one that a kernel left
   /// behind would slow down every later call. Waits up to two seconds for threads that spin before
-  /// they sleep, such as OpenMP's.
-  void check_idle(std::string_view stage);
+  /// they sleep, such as OpenMP's. Where a thread runs and the user's settings let OpenMP's idle
+  /// threads spin, returns that it did not look, and why; else "".
+  std::string check_idle(std::string_view stage);
 
   /// Takes the first finding since the last call; empty if there is none.
   std::string take_finding();
