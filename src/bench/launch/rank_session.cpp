@@ -123,7 +123,8 @@ std::string RankSession::who_is_missing() const {
     if (!server_->has(rank)) missing.push_back(rank);
   }
   if (missing.empty()) return "they did not agree with each other";
-  return fmt::format("nothing was heard of rank {}", fmt::join(missing, ", "));
+  return fmt::format("nothing was heard of rank{} {}", missing.size() == 1 ? "" : "s",
+                     fmt::join(missing, ", "));
 }
 
 /// Checks that the process id still belongs to a rank and not to a later process.
