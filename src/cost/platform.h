@@ -239,7 +239,7 @@ struct Platform {
   std::string name;
   std::string description;
   std::string kind = "cuda";  ///< of its devices: "cuda" or "cpu"
-  std::string card;           ///< part of their name in records; "": the platform's name
+  std::string card;           ///< their whole name in records, "" if the page names none
   DeviceSize device;
   MemoryRate memory;
   LinkRates links;
@@ -285,8 +285,8 @@ std::vector<std::string> platform_names();
 /// "h200": what planners use where no other is given.
 const Platform& default_platform();
 
-/// The platform whose page names this card ("NVIDIA H100 80GB HBM3"); default_platform() if none
-/// does.
+/// The platform whose page names exactly this card ("NVIDIA H100 80GB HBM3"; an "NVIDIA H100 PCIe"
+/// has other rates); default_platform() if none does.
 const Platform& platform_of_card(std::string_view card);
 
 }  // namespace longca::cost

@@ -182,8 +182,11 @@ TEST(PlatformTest, RefusesWhatItDoesNotKnowOrMisses) {
   EXPECT_THAT(refusal("[node]", "[node"), HasSubstr("p.toml:"));
 }
 
-TEST(PlatformTest, IsFoundByTheCardThatItNames) {
+TEST(PlatformTest, IsFoundByTheWholeNameOfItsCard) {
   EXPECT_EQ(platform_of_card("NVIDIA H100 80GB HBM3").name, "h100");
+  for (const char* other : {"H100", "NVIDIA H100 PCIe", "NVIDIA H100 80GB HBM3e"}) {
+    EXPECT_EQ(&platform_of_card(other), &default_platform()) << other;
+  }
   EXPECT_EQ(&platform_of_card("NVIDIA H200"), &default_platform());
   EXPECT_EQ(&platform_of_card("A card that nobody measured"), &default_platform());
   EXPECT_EQ(&platform_of_card(""), &default_platform());
