@@ -11,6 +11,7 @@
 #include "bench/launch/launch_runner.h"
 #include "bench/launch/rank_machine.h"
 #include "bench/launch/request.h"
+#include "bench/ranks/rank_trace.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/output_file.h"
@@ -65,8 +66,8 @@ std::filesystem::path trace_file(const std::string& name, std::span<const Case> 
     throw_input_error("--trace: one cell is traced, and there are {}; choose it by -a AXIS=VALUE",
                       cells.size());
   }
-  if (cells.front().pass == Pass::step) {
-    throw InputError("--trace: one pass is traced, not a step; choose pass=forward or backward");
+  if (const Status can = can_trace(cells.front().pass); !can.ok()) {
+    throw_input_error("--trace: {}", can.reason);
   }
   const OutputFile probe(name);  // whether it can be written, before anything is measured
   return std::filesystem::absolute(name);

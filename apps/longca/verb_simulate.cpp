@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "bench/ranks/rank_trace.h"
 #include "bench/record/record.h"
 #include "bench/run/run_cells.h"
 #include "bench/suite/cases.h"
@@ -97,8 +98,8 @@ void check_cells(const SimulateArguments& arguments, const CaseList& list,
       throw_input_error("--trace: one cell is traced, and there are {}; choose it by -a AXIS=VALUE",
                         list.cases.size());
     }
-    if (list.cases.front().pass == Pass::step) {
-      throw InputError("--trace: one pass is traced, not a step; choose pass=forward or backward");
+    if (const Status can = can_trace(list.cases.front().pass); !can.ok()) {
+      throw_input_error("--trace: {}", can.reason);
     }
     const OutputFile probe(arguments.trace);  // whether it can be written
   }

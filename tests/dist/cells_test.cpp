@@ -2,16 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "bench/ranks/min_bytes.h"
 #include "bench/ranks/rank_runner.h"
 #include "dist/dist_test.h"
 #include "mask/generators.h"
 #include "parallel/schemes/scheme.h"
+#include "support/temp_directory.h"
 
 namespace longca::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Case small_case(const std::string& scheme, const std::string& mask, Pass pass) {
@@ -68,7 +71,8 @@ class Cells : public ::testing::Test {
   RankTeam team_ = make_team(world());
 
  protected:
-  RankRunner runner_{team_, [](std::string_view) {}};
+  std::vector<std::string> stages_;  ///< of this rank
+  RankRunner runner_{team_, [this](std::string_view stage) { stages_.emplace_back(stage); }};
 };
 
 TEST_F(Cells, OfEverySchemeAreRight) {
@@ -135,6 +139,20 @@ TEST_F(Cells, OfBfloat16AreTimedTogether) {
     EXPECT_NEAR(metrics.at("tflops") * metrics.at("time_ms") * 1e9 * control.size(),
                 4.0 * metrics.at("area") * c.heads_q * c.head_dim, 1.0);
   }
+}
+
+TEST_F(Cells, AreTracedInAStageOfTheirOwn) {
+  const TempDirectory folder;
+  CellOptions options = cell_options(0.1);
+  options.trace = folder / "trace.json";
+  const Record record = run(small_case("ring_p2p", "causal", Pass::backward), options);
+  EXPECT_TRUE(record.status.ok()) << record.status.reason;
+  ASSERT_GE(stages_.size(), 3U);
+  EXPECT_THAT(std::vector(stages_.end() - 3, stages_.end()),
+              ElementsAre("time", "trace", "clean-up"));
+  EXPECT_EQ(std::filesystem::exists(*options.trace), is_root());
+  expect_refused(small_case("ring_p2p", "causal", Pass::step), StatusCode::unsupported,
+                 "one pass is traced, not a step", options);
 }
 
 TEST_F(Cells, ThatASchemeOrAKernelCannotDoAreRefusedOnAllRanks) {

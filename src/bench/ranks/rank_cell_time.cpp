@@ -70,6 +70,7 @@ TimedPass RankCell::timed_pass(std::uint64_t seed) {
                      [this] {
                        Record repeated;  // the cell's keeps the errors of the first pass
                        verify(case_.pass, repeated);
+                       stage_("time");
                        return repeated.status;
                      },
                  .any = [this](bool mine) { return slowest(mine ? 1 : 0) > 0; }};
@@ -102,6 +103,7 @@ void RankCell::time_computing(RankClock& clock, const std::function<void()>& pre
 
 /// Records when all ops ran in one more repetition, after a few that warm up.
 void RankCell::trace(RankClock& clock, const std::function<void()>& prepare) {
+  stage_("trace");
   const auto times = make_lane_times(problem_.device);
   const auto call = [&] { run_once(true, times.get()); };
   clock.begin();

@@ -11,6 +11,7 @@
 #include "bench/cell/steps.h"
 #include "bench/ranks/rank_cell.h"
 #include "bench/ranks/rank_team.h"
+#include "bench/ranks/rank_trace.h"
 #include "bench/run/state_watch.h"
 
 namespace longca {
@@ -31,6 +32,9 @@ Status RankRunner::set_up(const Case& c, const CellOptions& options) {
   if (c.mode == "graph") {
     return Status::unsupported(
         "mode graph replays the work of one GPU, not of ranks that wait for each other");
+  }
+  if (options.trace) {
+    if (Status can = can_trace(c.pass); !can.ok()) return can;
   }
   if (Support offered = case_offered(c); !offered.ok()) return offered;
   const DeviceKind kind = c.problem().device;

@@ -68,6 +68,11 @@ Json name_of(const char* what, int rank, int lane, const std::string& name) {
 
 }  // namespace
 
+Status can_trace(Pass pass) {
+  if (pass != Pass::step) return {};
+  return Status::unsupported("one pass is traced, not a step; choose pass=forward or backward");
+}
+
 std::string trace_of_rank(const RankPlan& plan, const std::vector<Op>& ops,
                           std::span<const OpTime> times, int head_dim, DType dtype) {
   Json events = Json::array();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/suite/case.h"
+#include "core/status.h"
 #include "parallel/executor/lanes.h"
 #include "parallel/plan/plan.h"
 
@@ -15,6 +16,8 @@ namespace longca {
 /// a process per rank, a thread per lane, an event per op with its step, cells and bytes. Time 0 is
 /// when all ranks' devices have met.
 
+/// Unsupported for a step: one pass is traced.
+Status can_trace(Pass pass);
 /// The events of one rank, as text that write_trace takes.
 std::string trace_of_rank(const RankPlan& plan, const std::vector<Op>& ops,
                           std::span<const OpTime> times, int head_dim, DType dtype);
