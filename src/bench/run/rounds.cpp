@@ -43,18 +43,27 @@ void shuffle(std::vector<Item>& items, PythonRandom& random) {
 /// Metrics of which the maximum over rounds counts, not the mean.
 constexpr std::array kMaxOverRounds = {"peak_bytes",  "workspace_bytes", "device_bytes", "error_o",
                                        "error_lse",   "error_dq",        "error_dk",     "error_dv",
-                                       "error_dsink", "temperature_c"};
+                                       "error_dsink", "temperature_c",   "compile_ms"};
 
-/// Metrics over all rounds, without those that set_times computes from the samples.
+bool counts_max(const std::string& metric) {
+  return std::ranges::find(kMaxOverRounds, metric) != kMaxOverRounds.end();
+}
+
+/// Metrics over all rounds, without those that set_times computes from the samples. A record does
+/// not say how many of its rounds had a metric: a mean is of all rounds or left out.
 std::map<std::string, double> joined_metrics(const Record& earlier, const Record& round) {
   std::map<std::string, double> metrics = earlier.metrics;
+  std::erase_if(metrics, [&](const auto& metric) {
+    return !counts_max(metric.first) && !round.metrics.contains(metric.first);
+  });
   const auto rounds = static_cast<double>(rounds_of_record(earlier));
   for (const auto& [name, value] : round.metrics) {
-    const auto [known, is_new] = metrics.try_emplace(name, value);
-    if (is_new) continue;
-    const bool largest = std::ranges::find(kMaxOverRounds, name) != kMaxOverRounds.end();
-    known->second =
-        largest ? std::max(known->second, value) : (known->second * rounds + value) / (rounds + 1);
+    if (counts_max(name)) {
+      double& max = metrics.try_emplace(name, value).first->second;
+      max = std::max(max, value);
+    } else if (const auto mean = metrics.find(name); mean != metrics.end()) {
+      mean->second = (mean->second * rounds + value) / (rounds + 1);
+    }
   }
   return metrics;
 }

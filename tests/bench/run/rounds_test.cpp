@@ -62,6 +62,24 @@ TEST(Rounds, TheLargestMemoryAndErrorCountAndTheMeanOfTheRest) {
   EXPECT_EQ(joined.stop, "time_limit") << "not all rounds have converged";
 }
 
+/// A record does not say how many rounds had a metric.
+TEST(Rounds, AMeanIsOfAllRoundsOrLeftOut) {
+  Record joined;
+  for (int number = 1; number <= 3; ++number) {
+    Record round = round_of({1, 1, 1});
+    if (number != 1) round.metrics["power_w"] = 500;
+    if (number != 2) round.metrics["sm_clock_mhz"] = 1980;
+    if (number == 1) round.metrics["compile_ms"] = 90;  // the later ones find the compiled kernel
+    if (number == 2) round.metrics["temperature_c"] = 60;
+    joined = with_round(joined, round);
+  }
+  EXPECT_FALSE(joined.metrics.contains("power_w"));
+  EXPECT_FALSE(joined.metrics.contains("sm_clock_mhz"));
+  EXPECT_EQ(joined.metrics.at("compile_ms"), 90);
+  EXPECT_EQ(joined.metrics.at("temperature_c"), 60);
+  EXPECT_EQ(joined.metrics.at("time_ms"), 1);
+}
+
 TEST(Rounds, AFailureOfOneIsTheCells) {
   Record failed = round_of({1, 1, 1});
   failed.status = {StatusCode::wrong, "dq"};
