@@ -26,7 +26,7 @@ constexpr std::int64_t kTokens = 200;
 /// A problem of one dtype with its reference; tests spoil what a right kernel returns.
 class PlantedFault : public testing::TestWithParam<DType> {
  protected:
-  Problem problem(std::int64_t tokens = kTokens) const {
+  static Problem problem(std::int64_t tokens = kTokens) {
     return square_problem(tokens, 4, 2, 32, GetParam());
   }
 
@@ -127,57 +127,12 @@ TEST_P(PlantedFault, ScaleOffByOnePercent) {
   }
 }
 
-/// A value of its own dimension, 24 of 32, contiguous in a buffer that has room for one of 32: what
-/// a kernel reads that takes v's rows to be as long as those of k.
-TEST_P(PlantedFault, VReadWithTheStrideOfK) {
-  Problem p = problem();
-  p.head_dim_v = 24;
-  const Inputs inputs = make_inputs(p, 1);
-  const Mask mask = test::small_mask("causal", kTokens);
-  const Reference reference(p, mask, inputs, {1000, 1}, 1);
-  const HostTensor room(p.dtype, kTokens, p.heads_k, p.head_dim);
-  std::memcpy(room.view().data, inputs.v.view().data, static_cast<std::size_t>(inputs.v.bytes()));
-  TensorView wrong = room.view();
-  wrong.dim = p.value_dim();  // with the strides of k
-
-  const Outputs outputs = solve(p, mask, inputs);
-  EXPECT_TRUE(check_forward(reference, outputs).ok);
-  EXPECT_TRUE(check_backward(reference, outputs, inputs).ok);
-  const auto plan = make_naive_cpu()->plan(p, mask);
-  ForwardArgs forward = outputs.forward_args(inputs);
-  forward.v = wrong;
-  plan->forward(forward);
-  EXPECT_THAT(check_forward(reference, outputs).reason, StartsWith("o "));
-
-  const Outputs mixed = solve(p, mask, inputs);
-  BackwardArgs backward = mixed.backward_args(inputs);
-  backward.v = wrong;
-  plan->backward(backward);
-  EXPECT_THAT(check_backward(reference, mixed, inputs).reason, StartsWith("dq "));
-}
-
-/// One column of dv, the last, is that of the column before.
-TEST_P(PlantedFault, TheLastColumnOfAShorterV) {
-  Problem p = problem();
-  p.head_dim_v = 24;
-  const Inputs inputs = make_inputs(p, 1);
-  const Mask mask = test::small_mask("causal", kTokens);
-  const Reference reference(p, mask, inputs, {1000, 1}, 1);
-  const Outputs outputs = solve(p, mask, inputs);
-  for (std::int64_t key = 0; key < kTokens; ++key) {
-    char* row =
-        outputs.dv.view().row<char>(0, 0) + key * outputs.dv.view().token_stride * size_of(p.dtype);
-    std::memcpy(row + 23 * size_of(p.dtype), row + 22 * size_of(p.dtype),
-                static_cast<std::size_t>(size_of(p.dtype)));
-  }
-  EXPECT_THAT(check_backward(reference, outputs, inputs).reason,
-              testing::AllOf(StartsWith("dv "), HasSubstr("KV head 0")));
-}
-
 /// Faults in one output of an otherwise right result.
 class SpoiltOutput : public PlantedFault {
  protected:
-  Problem p_ = problem();
+  explicit SpoiltOutput(const Problem& p = problem()) : p_(p) {}
+
+  Problem p_;
   Inputs inputs_ = make_inputs(p_, 1);
   Mask mask_ = test::small_mask("causal", kTokens);
   Reference reference_{p_, mask_, inputs_, {1000, 1}, 1};
@@ -335,6 +290,60 @@ TEST_P(SpoiltOutput, RowsWithoutKeysMustBeExactlyNothing) {
   set(outputs_.dk, 160, 0, 0, 1e-30F);
   EXPECT_THAT(check_backward(reference, outputs_, inputs_).reason,
               testing::AllOf(StartsWith("dk is"), HasSubstr("key 160"), HasSubstr("exactly 0")));
+}
+
+/// V has a dimension of its own.
+class ShorterV : public SpoiltOutput {
+ protected:
+  static constexpr int kValueDim = 24;
+
+  ShorterV() : SpoiltOutput(shorter()) {}
+
+ private:
+  static Problem shorter() {
+    Problem p = problem();
+    p.head_dim_v = kValueDim;
+    return p;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, ShorterV, testing::Values(DType::float32, DType::bfloat16),
+                         [](const auto& instance) {
+                           return std::string(to_string(instance.param));
+                         });
+
+/// V contiguous, in a buffer that has room for the dimension of K, as a kernel reads it that takes
+/// the rows of both to be equally long.
+TEST_P(ShorterV, ReadWithTheStrideOfK) {
+  const HostTensor room(p_.dtype, kTokens, p_.heads_k, p_.head_dim);
+  std::memcpy(room.view().data, inputs_.v.view().data, static_cast<std::size_t>(inputs_.v.bytes()));
+  TensorView wrong = room.view();
+  wrong.dim = kValueDim;  // with the strides of k
+
+  EXPECT_TRUE(check_forward(reference_, outputs_).ok);
+  EXPECT_TRUE(check_backward(reference_, outputs_, inputs_).ok);
+  const auto plan = make_naive_cpu()->plan(p_, mask_);
+  ForwardArgs forward = outputs_.forward_args(inputs_);
+  forward.v = wrong;
+  plan->forward(forward);
+  EXPECT_THAT(forward_reason(), StartsWith("o "));
+
+  outputs_ = solve(p_, mask_, inputs_);
+  BackwardArgs backward = outputs_.backward_args(inputs_);
+  backward.v = wrong;
+  plan->backward(backward);
+  EXPECT_THAT(backward_reason(), StartsWith("dq "));
+}
+
+/// The last column of dv is that of the column before.
+TEST_P(ShorterV, TheLastColumnOfDv) {
+  const TensorView& dv = outputs_.dv.view();
+  const auto bytes = size_of(p_.dtype);
+  for (std::int64_t key = 0; key < kTokens; ++key) {
+    char* last = dv.row<char>(0, 0) + (key * dv.token_stride + kValueDim - 1) * bytes;
+    std::memcpy(last, last - bytes, static_cast<std::size_t>(bytes));
+  }
+  EXPECT_THAT(backward_reason(), testing::AllOf(StartsWith("dv "), HasSubstr("KV head 0")));
 }
 
 }  // namespace
