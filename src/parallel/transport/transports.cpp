@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <vector>
@@ -14,18 +13,10 @@
 #include "parallel/transport/peer/peer_communicator.h"
 #include "parallel/transport/peer/stream_values.h"
 #include "parallel/transport/rank_exchange.h"
+#include "parallel/transport/rank_place.h"
 
 namespace longca {
 namespace {
-
-/// The host and GPU of a rank.
-struct RankPlace {
-  std::array<char, 128> host{};  ///< host name
-  std::array<char, 64> boot{};   ///< boot id: tells machines of one name apart
-  std::array<char, 32> gpu{};    ///< PCI bus id
-
-  bool same_host(const RankPlace& other) const { return host == other.host && boot == other.boot; }
-};
 
 RankPlace own_place() {
   RankPlace place;
@@ -36,30 +27,19 @@ RankPlace own_place() {
   return place;
 }
 
-Support one_gpu_each(const std::vector<RankPlace>& places) {
-  for (std::size_t a = 0; a < places.size(); ++a) {
-    for (std::size_t b = a + 1; b < places.size(); ++b) {
-      if (places[a].same_host(places[b]) && places[a].gpu == places[b].gpu) {
-        return Support::unavailable(
-            fmt::format("ranks {} and {} share the GPU {} of {}: start at most one rank per GPU", a,
-                        b, places[a].gpu.data(), places[a].host.data()));
-      }
-    }
-  }
-  return {};
-}
-
 /// Ok if this rank's GPU has peer access to those of all other ranks.
-Support reaches_all(const std::vector<RankPlace>& places, const RankPlace& mine) {
+Support reaches_all(const std::vector<RankPlace>& places, int own_rank) {
+  if (Support here = all_on_host_of(own_rank, places); !here.ok()) return here;
+  const RankPlace& mine = places[static_cast<std::size_t>(own_rank)];
   int own = 0;
-  cudaDeviceGetByPCIBusId(&own, mine.gpu.data());
+  if (const cudaError_t error = cudaDeviceGetByPCIBusId(&own, mine.gpu.data());
+      error != cudaSuccess) {
+    cudaGetLastError();
+    return Support::unavailable(fmt::format("the GPU {} of rank {} is not found: {}",
+                                            mine.gpu.data(), own_rank, cudaGetErrorString(error)));
+  }
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     const RankPlace& place = places[rank];
-    if (!mine.same_host(place)) {
-      return Support::unavailable(
-          fmt::format("peer copies inside one host, but rank {} is on {} and another on {}", rank,
-                      place.host.data(), mine.host.data()));
-    }
     if (place.gpu == mine.gpu) continue;
     int other = 0;
     int reaches = 0;
@@ -100,10 +80,9 @@ Support nccl_available() {
 Support transport_available(const std::string& transport, RankControl& control) {
   check_cuda_transport(transport);
   if (Support all = agree(control, own_support(transport)); !all.ok()) return all;
-  const RankPlace mine = own_place();
-  const std::vector<RankPlace> places = exchange_records(control, mine);
+  const std::vector<RankPlace> places = exchange_records(control, own_place());
   Support answer = one_gpu_each(places);
-  if (answer.ok() && transport == "peer") answer = reaches_all(places, mine);
+  if (answer.ok() && transport == "peer") answer = reaches_all(places, control.rank());
   return agree(control, answer);
 }
 
