@@ -103,6 +103,13 @@ Band Band::intersected(const Band& other) const {
           std::min(hi, other.hi)};
 }
 
+std::vector<Range> rows_of(std::span<const Band> bands) {
+  std::vector<Range> rows;
+  rows.reserve(bands.size());
+  for (const Band& band : bands) rows.push_back(band.rows());
+  return rows;
+}
+
 void append_band(std::vector<MaskSlice>& slices, const Band& band) {
   const Range rows = band.rows();
   // The diagonal `hi` limits the rows before `upper`, the diagonal `lo` those from `lower` on.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,9 @@ struct Band {
   Band intersected(const Band& other) const;
   Band transposed() const { return {k, q, -hi, -lo}; }
 };
+
+/// Band::rows of each.
+std::vector<Range> rows_of(std::span<const Band> bands);
 
 /// Appends the cells of `band` as at most three corner-aligned slices, top to bottom: rows are
 /// split where the diagonal `hi` reaches k.end and where the diagonal `lo` leaves k.begin.

@@ -33,6 +33,13 @@ TEST(MaskSlice, InverseCausalIsAlignedToTheTopLeftCorner) {
   EXPECT_EQ(slice.area(), 9);
 }
 
+TEST(Bands, HaveRowsWhereTheyHaveCells) {
+  const std::vector<Band> bands = {Band::of({10, 12, 0, 5, MaskSliceType::full}),
+                                   Band::of({0, 8, 0, 4, MaskSliceType::causal}),
+                                   Band{{3, 6}, {0, 0}}};
+  EXPECT_EQ(rows_of(bands), (std::vector<Range>{{10, 12}, {4, 8}, {3, 3}}));
+}
+
 TEST(MaskSlice, AreasAreExactAtTheLimit) {
   const std::int64_t n = kMaxTokens;
   EXPECT_EQ((MaskSlice{0, n, 0, n, MaskSliceType::full}).area(), n * n);

@@ -8,13 +8,6 @@
 namespace longca {
 namespace {
 
-std::vector<Range> rows_of(const std::vector<Band>& bands) {
-  std::vector<Range> rows;
-  rows.reserve(bands.size());
-  for (const Band& band : bands) rows.push_back(band.rows());
-  return rows;
-}
-
 /// The first of ascending ranges that ends after a token.
 template <typename Ranges>
 auto first_behind(const Ranges& ranges, std::int64_t token) {

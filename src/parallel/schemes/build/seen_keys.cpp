@@ -5,13 +5,6 @@
 namespace longca {
 namespace {
 
-std::vector<Range> rows_of(const std::vector<Band>& bands) {
-  std::vector<Range> rows;
-  rows.reserve(bands.size());
-  for (const Band& band : bands) rows.push_back(band.rows());
-  return rows;
-}
-
 std::vector<Band> bands_of(const Mask& mask) {
   std::vector<Band> bands;
   bands.reserve(mask.slices().size());
