@@ -23,6 +23,17 @@ void join_ranges(std::vector<Range>& ranges) {
   ranges.resize(count);
 }
 
+std::vector<Range> outside(std::span<const Range> ranges, std::int64_t tokens) {
+  std::vector<Range> gaps;
+  std::int64_t next = 0;
+  for (const Range range : ranges) {
+    if (range.begin > next) gaps.push_back({next, range.begin});
+    next = range.end;
+  }
+  if (next < tokens) gaps.push_back({next, tokens});
+  return gaps;
+}
+
 RangeIndex::RangeIndex(const std::vector<Range>& ranges)
     : leaves_(std::bit_ceil(std::max<std::size_t>(ranges.size(), 1))),
       order_(ranges.size()),

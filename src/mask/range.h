@@ -29,6 +29,9 @@ inline Range intersect(Range a, Range b) {
 /// Sorts by begin, joins ranges that touch or overlap, drops empty ones.
 void join_ranges(std::vector<Range>& ranges);
 
+/// [0, tokens) without the ascending, disjoint `ranges`; ascending, not touching.
+std::vector<Range> outside(std::span<const Range> ranges, std::int64_t tokens);
+
 /// The sum of the ranges' sizes; tokens of several ranges count several times.
 inline std::int64_t total_size(std::span<const Range> ranges) {
   std::int64_t sum = 0;

@@ -9,18 +9,6 @@
 namespace longca {
 namespace {
 
-/// [0, tokens) without the ascending ranges `own`.
-std::vector<Range> others_of(std::span<const Range> own, std::int64_t tokens) {
-  std::vector<Range> others;
-  std::int64_t begin = 0;
-  for (const Range& range : own) {
-    if (range.begin > begin) others.push_back({begin, range.begin});
-    begin = range.end;
-  }
-  if (begin < tokens) others.push_back({begin, tokens});
-  return others;
-}
-
 std::int64_t size_of_union(std::vector<Range> ranges) {
   join_ranges(ranges);
   return total_size(ranges);
@@ -61,7 +49,7 @@ std::int64_t keys_seen(const Mask& mask, int heads_k) {
 
 std::int64_t min_bytes_received(const Problem& whole, const Mask& mask,
                                 std::span<const Range> own) {
-  const std::vector<Range> others = others_of(own, mask.k_tokens());
+  const std::vector<Range> others = outside(own, mask.k_tokens());
   if (own.empty() || others.empty()) return 0;
   const std::int64_t rows = keys_seen(mask.sub_mask(own, others), whole.heads_k);
   std::int64_t bytes = 2 * rows * whole.head_dim * size_of(whole.dtype);

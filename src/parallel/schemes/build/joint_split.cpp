@@ -15,18 +15,6 @@ namespace {
 constexpr double kWorthwhile = 0.97;
 constexpr std::size_t kMaxGaps = Cutter::kMaxPieces;
 
-/// [0, tokens) without the ascending, disjoint `ranges`.
-std::vector<Range> outside(const std::vector<Range>& ranges, std::int64_t tokens) {
-  std::vector<Range> gaps;
-  std::int64_t next = 0;
-  for (const Range range : ranges) {
-    if (range.begin > next) gaps.push_back({next, range.begin});
-    next = range.end;
-  }
-  if (next < tokens) gaps.push_back({next, tokens});
-  return gaps;
-}
-
 /// The rows that see some key of `keys`; ascending, not touching.
 std::vector<Range> rows_that_see(const Mask& rows_of_all, const std::vector<Range>& keys) {
   const std::vector<Range> all = {{0, rows_of_all.q_tokens()}};
