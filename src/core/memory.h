@@ -58,6 +58,14 @@ class MemoryTracker {
   std::atomic<std::int64_t> limit_{0};
 };
 
+/// Alignment of the parts of one allocation: for vector loads, cache lines and copy engines.
+inline constexpr std::int64_t kPartAlignment = 256;
+
+/// The bytes from the begin of a part to where the next one may begin.
+constexpr std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+}
+
 /// An owned, tracked, uninitialised array in device or host memory.
 class Buffer {
  public:

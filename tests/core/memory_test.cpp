@@ -45,6 +45,13 @@ TEST(MemoryTracker, AlignsForSimdAndHugePages) {
   }
 }
 
+TEST(PartsOfAnAllocation, BeginAtMultiplesOf256Bytes) {
+  EXPECT_EQ(aligned(0), 0);
+  EXPECT_EQ(aligned(1), 256);
+  EXPECT_EQ(aligned(256), 256);
+  EXPECT_EQ(aligned(257), 512);
+}
+
 TEST(HostBuffer, MovesWithoutCountingTwice) {
   const std::int64_t before = MemoryTracker::host().bytes_in_use();
   {

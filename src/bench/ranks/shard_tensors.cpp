@@ -9,12 +9,6 @@
 namespace longca {
 namespace {
 
-constexpr std::int64_t kAlignment = 256;
-
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 RankTensors shapes(const Problem& whole, std::int64_t rows) {
   const auto tensor = [&](int heads) {
     const std::int64_t dim = whole.head_dim;

@@ -3,12 +3,6 @@
 namespace longca {
 namespace {
 
-constexpr std::int64_t kAlignment = 256;
-
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 /// `box` in coordinates relative to `from`.
 Box inside(const Box& from, const Box& box) {
   return {{box.rows.begin - from.rows.begin, box.rows.end - from.rows.begin},

@@ -9,9 +9,6 @@
 namespace longca {
 namespace {
 
-/// Of buffers, in bytes: for vector loads, cache lines and copy engines.
-constexpr std::int64_t kAlignment = 256;
-
 /// Which passes use a buffer, and whether messages do.
 struct Use {
   bool forward = false, backward = false;
@@ -55,7 +52,7 @@ class Layout {
     const int life = use.forward && use.backward ? 0 : use.forward ? 1 : 2;
     std::int64_t& end = ends_[static_cast<std::size_t>(life)];
     placed_.push_back({buffer, life, end});
-    end += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    end += aligned(bytes);
   }
   std::int64_t bytes() const { return ends_[0] + std::max(ends_[1], ends_[2]); }
   template <typename Place>

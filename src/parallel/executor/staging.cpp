@@ -4,12 +4,6 @@
 
 namespace longca {
 
-namespace {
-
-constexpr std::int64_t kAlignment = 256;
-
-}  // namespace
-
 bool is_contiguous(const ConstTensorView& tensor) {
   return tensor.head_stride == tensor.dim && tensor.token_stride == tensor.heads * tensor.dim;
 }
@@ -20,7 +14,7 @@ bool is_contiguous(const ConstLseView& lse) {
 
 std::int64_t Scratch::take(std::int64_t bytes) {
   const std::int64_t offset = used_;
-  used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  used_ += aligned(bytes);
   max_ = std::max(max_, used_);
   return offset;
 }

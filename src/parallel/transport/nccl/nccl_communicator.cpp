@@ -149,10 +149,9 @@ class NcclCommunicator : public Communicator {
 
  private:
   static NcclMessage stage(const Transfer& transfer, std::int64_t& staged) {
-    constexpr std::int64_t kAlignment = 256;
     if (is_contiguous(transfer)) return {transfer, -1};
     const NcclMessage message{transfer, staged};
-    staged += (transfer.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+    staged += aligned(transfer.bytes());
     return message;
   }
 

@@ -44,9 +44,8 @@ GradientSums::GradientSums(const Problem& problem, int tile_m, int tile_n, int h
 }
 
 std::int64_t GradientSums::take(std::int64_t bytes) {
-  constexpr std::int64_t kAlignment = 256;
   const std::int64_t offset = taken_;
-  taken_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  taken_ += aligned(bytes);
   return offset;
 }
 
