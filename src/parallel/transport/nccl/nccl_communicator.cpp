@@ -15,6 +15,7 @@
 #include "parallel/transport/nccl/nccl_library.h"
 #include "parallel/transport/pushes.h"
 #include "parallel/transport/rank_exchange.h"
+#include "parallel/transport/transfer_rows.h"
 
 namespace longca {
 namespace {
@@ -56,10 +57,6 @@ struct NcclGroup {
   std::vector<NcclMessage> sends;
   std::vector<NcclMessage> receives;
 };
-
-ByteRows rows_of(const Transfer& transfer) {
-  return {transfer.data, transfer.rows, 1, transfer.row_bytes, transfer.stride_bytes, 0};
-}
 
 class NcclCommunicator : public Communicator {
  public:
@@ -120,7 +117,7 @@ class NcclCommunicator : public Communicator {
     const auto stream = static_cast<cudaStream_t>(on);
     const NcclGroup& prepared = groups_[static_cast<std::size_t>(group)];
     for (const NcclMessage& message : prepared.sends) {
-      if (message.staged >= 0) copy_rows(rows_of(message.transfer), packed(message), stream);
+      if (message.staged >= 0) copy_rows(byte_rows(message.transfer), packed(message), stream);
       count_sent(message.transfer.bytes());
     }
     check(nccl_.group_start(), "ncclGroupStart");
@@ -136,7 +133,7 @@ class NcclCommunicator : public Communicator {
     }
     check(nccl_.group_end(), "ncclGroupEnd");
     for (const NcclMessage& message : prepared.receives) {
-      if (message.staged >= 0) copy_rows(packed(message), rows_of(message.transfer), stream);
+      if (message.staged >= 0) copy_rows(packed(message), byte_rows(message.transfer), stream);
     }
   }
   void finish(int /*group*/) override {}
@@ -157,7 +154,7 @@ class NcclCommunicator : public Communicator {
 
   /// Returns the contiguous form of the message: staged, or in place.
   ByteRows packed(const NcclMessage& message) const {
-    ByteRows rows = rows_of(message.transfer);
+    ByteRows rows = byte_rows(message.transfer);
     if (message.staged < 0) return rows;
     rows.data = staging_.as<std::byte>() + message.staged;
     rows.outer_stride = rows.row_bytes;

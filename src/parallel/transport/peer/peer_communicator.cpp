@@ -17,6 +17,7 @@
 #include "parallel/transport/peer/stream_values.h"
 #include "parallel/transport/pushes.h"
 #include "parallel/transport/rank_exchange.h"
+#include "parallel/transport/transfer_rows.h"
 
 namespace longca {
 namespace {
@@ -50,10 +51,6 @@ std::vector<int> peers_of(const std::vector<Transfer>& transfers, int rank, int 
     }
   }
   return peers;
-}
-
-ByteRows rows_of(const Transfer& transfer) {
-  return {transfer.data, transfer.rows, 1, transfer.row_bytes, transfer.stride_bytes, 0};
 }
 
 /// The largest row pitch of a 2D copy, in bytes.
@@ -238,7 +235,7 @@ class PeerCommunicator : public Communicator {
 
   static void queue_at_once(const std::vector<Push>& pushes, cudaStream_t stream) {
     std::vector<RowsCopy> copies;
-    for (const Push& push : pushes) copies.push_back({rows_of(push.from), rows_of(push.to)});
+    for (const Push& push : pushes) copies.push_back({byte_rows(push.from), byte_rows(push.to)});
     copy_rows_all(copies, stream);
   }
 
