@@ -97,6 +97,14 @@ void* longca_stream(std::int32_t device) {
                         [&] { return Device::get(static_cast<DeviceKind>(device)).stream(); });
 }
 
+/// Bytes of a device (of longca::DeviceKind) that the program's tracker has given out; −1 if it
+/// does not answer.
+std::int64_t longca_bytes_in_use(std::int32_t device) {
+  return guarded<std::int64_t>(kFailed, [&] {
+    return Device::get(static_cast<DeviceKind>(device)).memory().bytes_in_use();
+  });
+}
+
 /// Bytes of a device (of longca::DeviceKind) that can be allocated; −1 if it does not answer.
 std::int64_t longca_available_bytes(std::int32_t device) {
   return guarded<std::int64_t>(

@@ -18,6 +18,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #ifdef __SSE__
 #include <xmmintrin.h>
@@ -155,6 +156,11 @@ void leave_busy_thread(const ForwardArgs&, int call) {
     }
   }).detach();
 }
+void keep_memory(const ForwardArgs&, int call) {
+  if (call > 1) return;
+  static std::vector<std::unique_ptr<HostBuffer>> kept;
+  kept.push_back(std::make_unique<HostBuffer>(std::int64_t{96} << 20));
+}
 /// No fault: threads that spin for a while, as OpenMP's, and then wait for work.
 void use_own_threads(const ForwardArgs&, int call) {
   if (call > 1) return;
@@ -201,6 +207,7 @@ constexpr Fault kFaults[] = {
     {.name = "stray_traps", .after_forward = trap_exceptions},
     {.name = "stray_binding", .after_forward = bind_thread},
     {.name = "stray_thread", .after_forward = leave_busy_thread},
+    {.name = "stray_memory", .after_forward = keep_memory},
     {.name = "own_threads", .after_forward = use_own_threads},
     {.name = "fault_none", .before_forward = print},
 };

@@ -241,6 +241,8 @@ void Cell::clean_up() {
   note_plan_end(kernel_, plan_->compile_ms(), plan_->notes(), record_);
   plan_.reset();
   device().synchronize();  // an error of work that is still queued is this cell's
+  left_bytes_ = memory_->left_bytes();
+  note_memory_left(left_bytes_, record_);
   expect_margins_kept();
   if (fingerprint(shared_.inputs, device()) != shared_.inputs_fingerprint) {
     set_wrong(record_, "the kernel wrote into its inputs");

@@ -26,6 +26,8 @@ class Cell {
 
   /// Throws whatever the kernel throws; the record is incomplete then.
   void run();
+  /// Bytes of the device that the plan took and that were still allocated after it had ended.
+  std::int64_t left_bytes() const { return left_bytes_; }
 
  private:
   const Inputs& inputs() const { return shared_.inputs; }
@@ -61,7 +63,8 @@ class Cell {
   std::optional<CellMemory> memory_;
   double warmed_s_ = 0;                ///< duration of the last verified call; for a step of both
   std::optional<double> repeated_ms_;  ///< time of the repetition that keeps_to_queue ran, if any
-  double kernel_s_ = 0;                ///< time counted against the case's limit so far
+  std::int64_t left_bytes_ = 0;
+  double kernel_s_ = 0;  ///< time counted against the case's limit so far
 };
 
 }  // namespace longca

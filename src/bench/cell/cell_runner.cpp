@@ -59,6 +59,16 @@ void CellRunner::judge_what_is_left(std::string_view stage, Record& record) {
   forget_times(record);
 }
 
+void CellRunner::count_memory_left(DeviceKind kind, std::int64_t bytes, StatusCode code) {
+  constexpr std::int64_t kLargestPart = 8;  // of the device: one in this many
+  if (kind == DeviceKind::cpu) return;
+  memory_left_ += bytes;
+  if (memory_left_ > Device::get(kind).properties().memory_bytes / kLargestPart ||
+      (code == StatusCode::oom && memory_left_ >= kNotedLeftBytes)) {
+    spoilt_ = true;
+  }
+}
+
 Record CellRunner::run(const Case& c, const CellOptions& options) {
   Record record;
   record.c = c;
@@ -80,6 +90,8 @@ Record CellRunner::run(const Case& c, const CellOptions& options) {
   judge_what_is_left(stage, record);
   if (const auto fault = fault_after_all_work(Device::get(kind))) {
     give_up_device(*fault, stage, std::move(cell), record);
+  } else if (cell) {
+    count_memory_left(kind, cell->left_bytes(), record.status.code);
   }
   return record;
 }

@@ -59,12 +59,14 @@ class CellRunner {
   /// Whether an error has left the device unusable: this process must end, and not by `exit`, whose
   /// destructors could hang.
   bool device_lost() const { return device_lost_; }
-  /// Whether a kernel has left something behind that `watch` has found: a new process should run
-  /// the next cell.
+  /// Whether a kernel has left something behind that `watch` has found, or kernels a large part of
+  /// the GPU's memory: a new process should run the next cell.
   bool is_spoilt() const { return spoilt_; }
 
  private:
   void judge_what_is_left(std::string_view stage, Record& record);
+  /// Adds up what kernels have left in this process.
+  void count_memory_left(DeviceKind kind, std::int64_t bytes, StatusCode code);
   void give_up_device(const std::string& fault, const std::string& stage,
                       std::unique_ptr<Cell> cell, Record& record);
 
@@ -73,6 +75,7 @@ class CellRunner {
   SharedByCells shared_;
   bool device_lost_ = false;
   bool spoilt_ = false;
+  std::int64_t memory_left_ = 0;  ///< bytes on the GPU that ended cells have left
 };
 
 }  // namespace longca

@@ -58,6 +58,7 @@ std::optional<std::string> fault_after_all_work(Device& device) {
 
 CellMemory::CellMemory(Device& device, std::int64_t tensor_bytes)
     : device_(device),
+      tensor_bytes_(tensor_bytes),
       foreign_(tracker().bytes_in_use() - tensor_bytes),
       used_before_(device.used_bytes()) {
   tracker().reset_peak();
@@ -70,6 +71,10 @@ void CellMemory::note_peak(Record& record) const {
 void CellMemory::note(Record& record, const Plan& plan) const {
   note_peak(record);
   record.metrics["workspace_bytes"] = static_cast<double>(plan.workspace_bytes());
+}
+
+std::int64_t CellMemory::left_bytes() const {
+  return std::max<std::int64_t>(tracker().bytes_in_use() - foreign_ - tensor_bytes_, 0);
 }
 
 void CellMemory::note_device(Record& record) const {

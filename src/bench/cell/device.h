@@ -33,6 +33,9 @@ class CellMemory {
 
   /// Records the high-water marks so far: peak_bytes and workspace_bytes.
   void note(Record& record, const Plan& plan) const;
+  /// Of the tracked bytes those that are neither the cell's tensors nor the runner's: once the plan
+  /// has ended, what its kernel has left. Not negative.
+  std::int64_t left_bytes() const;
   /// Records peak_bytes alone.
   void note_peak(Record& record) const;
   /// On a GPU: raises the record's device_bytes to the growth of its used memory. The queue is
@@ -47,6 +50,7 @@ class CellMemory {
   MemoryTracker& tracker() const { return device_.memory(); }
 
   Device& device_;
+  std::int64_t tensor_bytes_;
   std::int64_t foreign_;          ///< tracked bytes that are not this cell's
   std::int64_t used_before_;      ///< used on the device before the plan
   std::int64_t paused_use_ = 0;   ///< tracked when `pause` was called

@@ -158,6 +158,11 @@ void note_plan_end(const Kernel& kernel, double compile_ms,
   }
 }
 
+void note_memory_left(std::int64_t bytes, Record& record) {
+  if (bytes < kNotedLeftBytes) return;
+  record.notes["memory left"] = in_mib(bytes) + " were still allocated after the plan had ended";
+}
+
 void forget_times(Record& record) {
   for (const char* name :
        {"time_ms", "tflops", "time_ci_pct", "compute_ms", "exposed_comm_ms", "time_imbalance",

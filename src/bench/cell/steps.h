@@ -71,6 +71,11 @@ void note_measurement(const Measurement& measured, double flops, Record& record)
 void note_plan_end(const Kernel& kernel, double compile_ms,
                    std::map<std::string, std::string> notes, Record& record);
 
+/// What a kernel may leave on a GPU without a note: masks keep lists for their kernels.
+inline constexpr std::int64_t kNotedLeftBytes = std::int64_t{64} << 20;
+/// Notes that many bytes or more that were still allocated after the plan had ended.
+void note_memory_left(std::int64_t bytes, Record& record);
+
 /// Removes all that timing wrote from the record of a failed cell: no number without a check.
 void forget_times(Record& record);
 

@@ -64,6 +64,14 @@ TEST_F(Strays, PrintingWithoutEndIsOutOfMemory) {
          "in forward the process printed more than the 256 MiB that are kept");
 }
 
+TEST_F(Strays, MemoryThatStaysAllocatedIsNoted) {
+  const auto records = run("stray_memory");
+  expect(records, "stray_memory", StatusCode::ok, "");
+  EXPECT_THAT(find_record(records, "stray_memory", Pass::forward).notes.at("memory left"),
+              HasSubstr("96 MiB were still allocated after the plan had ended"));
+  EXPECT_FALSE(find_record(records, "naive", Pass::forward).notes.contains("memory left"));
+}
+
 TEST_F(Strays, ProcessesOfOtherSessionsEndWithTheWorker) {
   expect(run("stray_session"), "stray_session", StatusCode::ok, "");
 }

@@ -151,6 +151,13 @@ void hidden_memory(const ForwardArgs&, int) {
   static void* block = nullptr;
   if (block == nullptr) CHECK(cudaMalloc(&block, std::size_t{1} << 29));
 }
+/// A fifth of the device's memory for each plan, for ever.
+void keep_memory(const ForwardArgs&, int call) {
+  static std::vector<std::unique_ptr<Buffer>> kept;
+  if (call > 1) return;
+  Device& device = Device::get(DeviceKind::cuda);
+  kept.push_back(std::make_unique<Buffer>(device.memory(), device.properties().memory_bytes / 5));
+}
 void print(const ForwardArgs&, int) {
   if (::write(STDOUT_FILENO, "a line from the kernel\n", 23) < 0) std::abort();
 }
@@ -176,6 +183,7 @@ constexpr Fault kFaults[] = {
     {"cuda_waits", wait_inside},
     {"cuda_jumps_the_queue", jump_the_queue, true},
     {"cuda_hidden_memory", hidden_memory},
+    {"cuda_keeps_memory", keep_memory},
 };
 
 class FaultPlan : public Plan {

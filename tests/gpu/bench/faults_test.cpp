@@ -144,5 +144,18 @@ TEST_F(CudaFaults, ADumpHoldsWhatTheDeviceHad) {
   }
 }
 
+/// Six times a fifth of the device's memory: processes end in time.
+TEST_F(CudaFaults, KeptMemoryEndsTheProcessAndShowsInTheRecord) {
+  records = run("cuda_keeps_memory",
+                {"-a", "mask=full", "-a", "tokens=16,32,48,64,80,96", "-a", "heads=2:1", "-a",
+                 "dim=16", "-a", "dtype=float32", "--time-limit", "0.01", "--case-limit", "60"},
+                result);
+  ASSERT_EQ(records.size(), 6U) << result.err;
+  for (const Record& record : records) {
+    EXPECT_EQ(to_string(record.status.code), "ok") << record.status.reason;
+    EXPECT_THAT(record.notes.at("memory left"), HasSubstr("still allocated"));
+  }
+}
+
 }  // namespace
 }  // namespace longca::testing

@@ -1,5 +1,6 @@
 """The kernels that are called from Python, and the calls that C++ makes of them."""
 
+import gc
 import importlib
 import json
 import traceback
@@ -43,6 +44,7 @@ class Host:
         self.rows = json.loads(library.python_rows())  # what to install, by row
         self._modules = {}
         self._plans = {}
+        self._found_in_use = {}  # by plan: the device, and its bytes in use before the plan was made
         self._next_plan = 0
         self.callbacks = Callbacks()
         for name, kind in Callbacks._fields_:
@@ -116,6 +118,8 @@ class Host:
             module = self.module(kernel.decode())
             # A copy: the plan may keep it, and the program's own ends with this call.
             kept = Problem.from_buffer_copy(problem.contents)
+            device = kept.device_code
+            self._found_in_use[number] = (device, self.library.bytes_in_use(device))
             self._plans[number] = module.plan(kept, Mask(self.library, mask))
             return number
 
@@ -143,6 +147,12 @@ class Host:
             made = self._plans.pop(plan, None)
             if hasattr(made, "close"):
                 made.close()
+            del made
+            # Tensors in a cycle of references would stay until Python looks for such cycles, and the
+            # next cells would find the device full.
+            device, before = self._found_in_use.pop(plan, (0, 0))
+            if self.library.bytes_in_use(device) > before:
+                gc.collect()
         except BaseException:
             traceback.print_exc()
 

@@ -118,6 +118,7 @@ _FUNCTIONS = {  # name: (result, arguments)
     "longca_run_worker": (c_int, [c_int, POINTER(c_char_p), c_int, POINTER(Callbacks)]),
     "longca_stream": (c_void_p, [c_int32]),
     "longca_available_bytes": (c_int64, [c_int32]),
+    "longca_bytes_in_use": (c_int64, [c_int32]),
     "longca_mask_shape": (None, [c_void_p, POINTER(c_int64)]),
     "longca_mask_slices": (c_int64, [c_void_p, POINTER(c_int64)]),
     "longca_mask_documents": (c_int64, [c_void_p, POINTER(c_int64), POINTER(c_int32)]),
