@@ -119,7 +119,7 @@ void Cell::verify(Pass pass) {
   expect_margins_kept();
   memory_->pause();
   verify_results(pass, problem_, kernel_, shared_, outputs_, record_);
-  memory_->resume();
+  memory_->resume(CellMemory::TakenBy::runner);
 }
 
 void Cell::expect_margins_kept() {
@@ -187,7 +187,7 @@ TimedPass Cell::timed_pass() {
       memory_->note_peak(record_);
       memory_->pause();  // two forward passes' tensors at once are the runner's doing
       plan_->forward(outputs_.forward_args(inputs()));
-      memory_->resume();
+      memory_->resume(CellMemory::TakenBy::kernel);
     };
   }
   return pass;
@@ -199,7 +199,7 @@ Status Cell::verify_again() {
   memory_->note_peak(record_);
   memory_->pause();
   verify_results(case_.pass, problem_, kernel_, shared_, outputs_, repeated);
-  memory_->resume();
+  memory_->resume(CellMemory::TakenBy::runner);
   return repeated.status;
 }
 

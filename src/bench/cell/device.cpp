@@ -60,6 +60,7 @@ CellMemory::CellMemory(Device& device, std::int64_t tensor_bytes)
     : device_(device),
       tensor_bytes_(tensor_bytes),
       foreign_(tracker().bytes_in_use() - tensor_bytes),
+      runners_(foreign_),
       used_before_(device.used_bytes()) {
   tracker().reset_peak();
 }
@@ -74,7 +75,7 @@ void CellMemory::note(Record& record, const Plan& plan) const {
 }
 
 std::int64_t CellMemory::left_bytes() const {
-  return std::max<std::int64_t>(tracker().bytes_in_use() - foreign_ - tensor_bytes_, 0);
+  return std::max<std::int64_t>(tracker().bytes_in_use() - runners_ - tensor_bytes_, 0);
 }
 
 void CellMemory::note_device(Record& record) const {
@@ -88,8 +89,10 @@ void CellMemory::pause() {
   paused_used_ = device_.used_bytes();
 }
 
-void CellMemory::resume() {
-  foreign_ += tracker().bytes_in_use() - paused_use_;
+void CellMemory::resume(TakenBy taker) {
+  const std::int64_t taken = tracker().bytes_in_use() - paused_use_;
+  foreign_ += taken;
+  if (taker == TakenBy::runner) runners_ += taken;
   used_before_ += device_.used_bytes() - paused_used_;
   tracker().reset_peak();
 }

@@ -33,8 +33,8 @@ class CellMemory {
 
   /// Records the high-water marks so far: peak_bytes and workspace_bytes.
   void note(Record& record, const Plan& plan) const;
-  /// Of the tracked bytes those that are neither the cell's tensors nor the runner's: once the plan
-  /// has ended, what its kernel has left. Not negative.
+  /// Of the tracked bytes those that are neither the cell's tensors nor the runner's own: once the
+  /// plan has ended, what its kernel has left. Not negative.
   std::int64_t left_bytes() const;
   /// Records peak_bytes alone.
   void note_peak(Record& record) const;
@@ -42,16 +42,19 @@ class CellMemory {
   /// empty, and the runner has taken memory only between `pause` and `resume`.
   void note_device(Record& record) const;
 
-  /// Memory taken from here until `resume` is the runner's, such as the reference, and not counted.
+  /// Memory taken from here until `resume` is not counted: it is the runner's own, such as the
+  /// reference, or that of calls that the runner makes beside those it times.
+  enum class TakenBy { runner, kernel };
   void pause();
-  void resume();
+  void resume(TakenBy taker);
 
  private:
   MemoryTracker& tracker() const { return device_.memory(); }
 
   Device& device_;
   std::int64_t tensor_bytes_;
-  std::int64_t foreign_;          ///< tracked bytes that are not this cell's
+  std::int64_t foreign_;          ///< tracked bytes that are not counted as this cell's
+  std::int64_t runners_;          ///< of these the runner's own
   std::int64_t used_before_;      ///< used on the device before the plan
   std::int64_t paused_use_ = 0;   ///< tracked when `pause` was called
   std::int64_t paused_used_ = 0;  ///< used on the device when `pause` was called

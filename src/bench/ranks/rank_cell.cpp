@@ -239,7 +239,7 @@ void RankCell::verify(Pass pass, Record& record) {
   });
   const bool still_ok = team_.control.broadcast(record.status.ok() ? 1.0 : 0.0) > 0;
   if (!is_root() && !still_ok) record.status = {StatusCode::wrong, "rank 0 says why"};
-  memory_->resume();
+  memory_->resume(CellMemory::TakenBy::runner);
 }
 
 /// Runs the backward pass again on the same inputs and compares on every rank.

@@ -138,6 +138,9 @@ def into(outputs, function, in_place=True):
     ]
     places = {output.data for output in outputs}
     moved = [(to, r.clone() if r.data_ptr() in places else r) for to, r in moved]
-    for to, result in moved:
-        to.copy_(_in_shape(result, to.shape))
+    # A copy that autograd saw would join the results' graph to the output's tensor, which is kept:
+    # the tensors of every call would stay.
+    with torch.no_grad():
+        for to, result in moved:
+            to.copy_(_in_shape(result, to.shape))
     return results
