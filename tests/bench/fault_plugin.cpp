@@ -57,10 +57,10 @@ void allocate_tracked() {
 }
 /// By malloc, since the sanitizers end the process where `new` cannot have its memory.
 void allocate_untracked() {
-  constexpr std::size_t bytes = std::size_t{1} << 40;
-  const std::unique_ptr<void, void (*)(void*)> memory(std::malloc(bytes), std::free);
+  constexpr std::size_t kBytes = std::size_t{1} << 40;
+  const std::unique_ptr<void, void (*)(void*)> memory(std::malloc(kBytes), std::free);
   if (memory == nullptr) throw std::bad_alloc();
-  std::memset(memory.get(), 1, bytes);
+  std::memset(memory.get(), 1, kBytes);
 }
 /// What a kernel's library prints must not come between the messages.
 void write_to_sockets() {
