@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-#include "bench/build_info.h"
+#include "bench/data_directory.h"
 #include "bench/record/environment.h"
 #include "bench/record/origin.h"
 #include "core/error.h"
@@ -111,10 +111,10 @@ std::vector<RecordSource> read_sources(std::span<const fs::path> files) {
 
 std::vector<fs::path> default_record_files() {
   std::vector<fs::path> files;
-  const fs::path checkout = fs::path(build_info().source_dir) / "results";
-  add_files(checkout, files);
+  const fs::path ours = data_directory() / "results";
+  add_files(ours, files);
   std::error_code error;
-  if (!fs::equivalent(checkout, "results", error)) add_files("results", files);
+  if (!fs::equivalent(ours, "results", error)) add_files("results", files);
   return files;
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "bench/build_info.h"
+#include "bench/data_directory.h"
 #include "bench/measure/device_clock.h"
 #include "bench/measure/nvml.h"
 #include "core/process.h"
@@ -226,9 +227,9 @@ std::optional<fs::path> find_plotly_js() {
     candidates = {chosen};
   } else {
     const fs::path inside = "plotly/package_data/plotly.min.js";
-    candidates = {fs::path(build_info().source_dir) / "build/deps/python" / inside,
-                  "/usr/local/lib/python3/dist-packages" / inside,
-                  "/usr/lib/python3/dist-packages" / inside};
+    candidates = {
+        data_directory() / "plotly.min.js", data_directory() / "build/deps/python" / inside,
+        "/usr/local/lib/python3/dist-packages" / inside, "/usr/lib/python3/dist-packages" / inside};
   }
   std::error_code error;
   for (const auto& path : candidates) {

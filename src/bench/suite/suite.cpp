@@ -6,7 +6,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "bench/build_info.h"
+#include "bench/data_directory.h"
 #include "bench/suite/axis_values.h"
 #include "core/error.h"
 #include "core/nearest.h"
@@ -30,7 +30,7 @@ std::string read_file(const fs::path& path) {
 
 fs::path configs_directory() {
   const char* chosen = std::getenv("LONGCA_CONFIGS");
-  return chosen != nullptr ? fs::path(chosen) : fs::path(build_info().source_dir) / "configs";
+  return chosen != nullptr ? fs::path(chosen) : data_directory() / "configs";
 }
 
 }  // namespace
