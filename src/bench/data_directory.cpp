@@ -10,7 +10,7 @@ namespace fs = std::filesystem;
 fs::path find_data() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
-  const fs::path installed = program.parent_path().parent_path() / "share/longca";
+  fs::path installed = program.parent_path().parent_path() / "share/longca";
   if (program.parent_path().filename() == "libexec" &&
       fs::is_directory(installed / "configs", error)) {
     return installed;
