@@ -119,8 +119,9 @@ class Host:
             # A copy: the plan may keep it, and the program's own ends with this call.
             kept = Problem.from_buffer_copy(problem.contents)
             device = kept.device_code
-            self._found_in_use[number] = (device, self.library.bytes_in_use(device))
+            before = self.library.bytes_in_use(device)
             self._plans[number] = module.plan(kept, Mask(self.library, mask))
+            self._found_in_use[number] = (device, before)
             return number
 
         number = self._answer(reply, make)
@@ -150,7 +151,7 @@ class Host:
             del made
             # Tensors in a cycle of references would stay until Python looks for such cycles, and the
             # next cells would find the device full.
-            device, before = self._found_in_use.pop(plan, (0, 0))
+            device, before = self._found_in_use.pop(plan)
             if self.library.bytes_in_use(device) > before:
                 gc.collect()
         except BaseException:
