@@ -14,6 +14,7 @@
 
 #include "attention/adapters/python/python_kernel.h"
 #include "attention/api/registry.h"
+#include "bench/data_directory.h"
 #include "bench/plugin_loader.h"
 #include "bench/process_answer.h"
 #include "core/error.h"
@@ -36,7 +37,7 @@ std::string interpreter() {
 
 /// The start of a command: Python with one of the program's libraries.
 std::vector<std::string> python_with(const char* library) {
-  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
+  const fs::path folder = program_directory();
   return {"/usr/bin/env", interpreter(),   "-u", folder / "python" / "host.py",
           "--library",    folder / library};
 }

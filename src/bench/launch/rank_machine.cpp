@@ -6,8 +6,8 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
-#include <system_error>
 
+#include "bench/data_directory.h"
 #include "core/cuda/cuda_device.h"
 #include "core/device.h"
 #include "core/error.h"
@@ -23,8 +23,7 @@ namespace fs = std::filesystem;
 
 /// longca-rank, which is beside this program or, in a build folder, beside this program's folder.
 fs::path rank_program() {
-  std::error_code error;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path folder = program_directory();
   for (const fs::path& path : {folder / "longca-rank", folder.parent_path() / "rank/longca-rank"}) {
     if (fs::path program = find_program(path.string()); !program.empty()) return program;
   }
