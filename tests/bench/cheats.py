@@ -1,6 +1,7 @@
-"""Kernels that are right when they are verified and do less work when they are timed: the example
-plug-in underneath, and around its calls the cheat that $LONGCA_CHEAT names."""
+"""Kernels that are right when they are verified and do less work when they are timed: underneath
+the plug-in that $LONGCA_EXAMPLE names, and around its calls the cheat that $LONGCA_CHEAT names."""
 
+import contextlib
 import importlib.util
 import os
 import threading
@@ -8,32 +9,59 @@ import time
 
 CHEAT = os.environ["LONGCA_CHEAT"]
 
-_spec = importlib.util.spec_from_file_location("rowwise", os.environ["LONGCA_EXAMPLE"])
-rowwise = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(rowwise)
+_spec = importlib.util.spec_from_file_location("underneath", os.environ["LONGCA_EXAMPLE"])
+underneath = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(underneath)
 
-capabilities = dict(rowwise.capabilities, name="cheat")
-supports = rowwise.supports
+capabilities = dict(underneath.capabilities, name="cheat")
+supports = underneath.supports
 
 
 def plan(problem, mask):
     return Plan(problem, mask)
 
 
-def rows(tensor):
-    """All rows of a tensor [tokens, heads, dim] or of an lse [heads, tokens]."""
-    if len(tensor.shape) == 2:
-        return [tensor.row(head) for head in range(tensor.shape[0])]
-    return [tensor.row(t, h) for t in range(tensor.shape[0]) for h in range(tensor.shape[1])]
+class Rows:
+    """What cheats do with tensors of a call: float32 on the CPU, row by row."""
+
+    @staticmethod
+    def of(tensor):
+        """All rows of a tensor [tokens, heads, dim] or of an lse [heads, tokens]."""
+        if len(tensor.shape) == 2:
+            return [tensor.row(head) for head in range(tensor.shape[0])]
+        return [tensor.row(t, h) for t in range(tensor.shape[0]) for h in range(tensor.shape[1])]
+
+    @classmethod
+    def first(cls, tensor):
+        return cls.of(tensor)[0][0]
+
+    @classmethod
+    def copy_of(cls, outputs):
+        return [list(row) for tensor in outputs for row in cls.of(tensor)]
+
+    @classmethod
+    def fill(cls, outputs, values):
+        for row, value in zip((row for tensor in outputs for row in cls.of(tensor)), values):
+            row[:] = value
+
+    @classmethod
+    def fill_half(cls, outputs, values, second):
+        """Gives the first or the second half of all rows their values back."""
+        mine = [row for tensor in outputs for row in cls.of(tensor)]
+        for i, row in enumerate(mine):
+            if (i >= len(mine) // 2) == second:
+                row[:] = values[i]
+
+    @classmethod
+    def spoil(cls, tensor):
+        cls.of(tensor)[0][0] = 100.0
+
+    @staticmethod
+    def on_stream(call):
+        return contextlib.nullcontext()
 
 
-def results(outputs):
-    return [list(row) for tensor in outputs for row in rows(tensor)]
-
-
-def give(outputs, values):
-    for row, value in zip((row for tensor in outputs for row in rows(tensor)), values):
-        row[:] = value
+memory = getattr(underneath, "memory", Rows)
 
 
 class Pass:
@@ -45,29 +73,32 @@ class Pass:
         self.sample = None
         self.behind = None
 
-    def run(self, inputs, outputs, compute):
+    def run(self, call, inputs, outputs, compute):
         self.calls += 1
-        getattr(self, CHEAT)(inputs, outputs, compute)
+        with memory.on_stream(call):
+            getattr(self, CHEAT)(inputs, outputs, compute)
 
     def filled(self, inputs, outputs, compute):
-        first = rows(outputs[0])[0][0]
-        if self.calls == 1 or first != first:
+        if self.calls == 1:
+            return compute()
+        first = memory.first(outputs[0])
+        if first != first:
             compute()
 
     def address(self, inputs, outputs, compute):
         if self.results is None:
             compute()
-            self.results = results(outputs)
+            self.results = memory.copy_of(outputs)
         else:
-            give(outputs, self.results)
+            memory.fill(outputs, self.results)
 
     def samples(self, inputs, outputs, compute):
-        sample = [rows(tensor)[0][0] for tensor in inputs]
+        sample = [memory.first(tensor) for tensor in inputs]
         if sample != self.sample:
             compute()
-            self.sample, self.results = sample, results(outputs)
+            self.sample, self.results = sample, memory.copy_of(outputs)
         else:
-            give(outputs, self.results)
+            memory.fill(outputs, self.results)
 
     def wait(self):
         if self.behind:
@@ -93,16 +124,13 @@ class Pass:
     def third(self, inputs, outputs, compute):
         compute()
         if self.calls % 3 == 0:
-            rows(outputs[0])[0][0] = 100.0
+            memory.spoil(outputs[0])
 
     def halves(self, inputs, outputs, compute):
-        before = results(outputs)
+        before = memory.copy_of(outputs)
         compute()
         if self.calls > 1:
-            mine = [row for tensor in outputs for row in rows(tensor)]
-            for i, row in enumerate(mine):
-                if (i < len(mine) // 2) == (self.calls % 2 == 0):
-                    row[:] = before[i]
+            memory.fill_half(outputs, before, second=self.calls % 2 != 0)
 
     def honest(self, inputs, outputs, compute):
         compute()
@@ -110,16 +138,20 @@ class Pass:
 
 class Plan:
     def __init__(self, problem, mask):
-        self.inner = rowwise.Plan(problem, mask)
+        self.inner = underneath.Plan(problem, mask)
         self.passes = Pass(), Pass()
 
     def forward(self, call):
         self.passes[0].run(
-            (call.q, call.k, call.v), (call.o, call.lse), lambda: self.inner.forward(call)
+            call,
+            (call.q, call.k, call.v),
+            (call.o, call.lse),
+            lambda: self.inner.forward(call),
         )
 
     def backward(self, call):
         self.passes[1].run(
+            call,
             (call.dout, call.q, call.k, call.v),
             (call.dq, call.dk, call.dv),
             lambda: self.inner.backward(call),
