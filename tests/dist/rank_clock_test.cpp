@@ -93,6 +93,19 @@ TEST(RankClock, EachRankKeepsItsOwnMedian) {
   EXPECT_EQ(test.clock.own_median_ms(1), 15.0);
 }
 
+TEST(RankClock, TimesOfASecondCallAreASeriesOfTheirOwn) {
+  RankClockTest test;
+  const int rank = world().control().rank();
+  test.clock.begin_series(DeviceClock::Series::beside);
+  test.own.calls = rank - 1;
+  test.clock.time_once([] {});
+  test.clock.begin_series(DeviceClock::Series::call);
+  test.own.calls = 0;
+  test.clock.time_once([] {});
+  EXPECT_EQ(test.clock.own_median_ms(1, DeviceClock::Series::beside), 15.0);
+  EXPECT_NE(test.clock.own_median_ms(1), 15.0) << rank;
+}
+
 TEST(RankClock, AllRanksReadTheClockOfRankZero) {
   RankClockTest test;
   test.own.calls = world().control().rank() + 3;

@@ -168,6 +168,7 @@ void Cell::time() {
   if (measured.goes_on) repetitions.fail_unfinished_work();
   if (!measured.checked) return set_wrong(record_, repetitions.status().reason);
   note_measurement(measured, pass_flops(case_.pass, problem_, shared_.generated.mask), record_);
+  note_bits(repetitions, record_);
   if (!problem_.deterministic) return;
   check_determinism(
       repetitions, [this](std::uint64_t verified) { expect_same_bits(verified); }, record_);

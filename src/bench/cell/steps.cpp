@@ -100,6 +100,13 @@ void check_determinism(RepetitionCheck& repetitions,
   expect_same_bits(repetitions.verified_bits());
 }
 
+void note_bits(const RepetitionCheck& repetitions, Record& record) {
+  const int others = repetitions.other_bits();
+  if (others == 0) return;
+  record.notes["other bits"] =
+      fmt::format("{} of {} checked calls", others, others + repetitions.same_bits());
+}
+
 void set_wrong(Record& record, std::string reason) {
   if (record.status.ok()) record.status = {StatusCode::wrong, std::move(reason)};
 }

@@ -42,6 +42,9 @@ double pass_flops(Pass pass, const Problem& problem, const Mask& mask);
 /// From the system's random numbers: nothing in this process can predict it.
 std::uint64_t unforeseeable_seed();
 
+/// Notes how many of the checked calls gave other bits than the verified ones, if any did.
+void note_bits(const RepetitionCheck& repetitions, Record& record);
+
 /// With deterministic=1, after the repetitions of a pass: `wrong` if one gave other bits than the
 /// verified ones. If all did, changed signs may alter the rounding: `expect_same_bits(verified)`,
 /// which runs the pass once more on the original inputs, then decides.

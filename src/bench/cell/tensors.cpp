@@ -41,6 +41,32 @@ void fill_margins(const Outputs& out) {
   }
 }
 
+/// Appends the memory of an lse: of all heads, or where there are gaps between them of each head.
+void add_parts(const LseView& lse, std::vector<std::span<std::byte>>& parts) {
+  const bool has_gaps = lse.heads > 1 && lse.head_stride != lse.tokens;
+  const std::int64_t pieces = has_gaps ? lse.heads : 1;
+  const std::int64_t bytes = contiguous_bytes(lse) / pieces;
+  for (std::int64_t i = 0; i < pieces; ++i) {
+    parts.emplace_back(reinterpret_cast<std::byte*>(lse.head(i)), static_cast<std::size_t>(bytes));
+  }
+}
+
+std::vector<std::span<std::byte>> writable_results(const PassTensors& t, Pass pass) {
+  std::vector<std::span<std::byte>> parts;
+  const auto add = [&](const TensorView& x) {
+    if (x.data == nullptr) return;
+    parts.emplace_back(static_cast<std::byte*>(x.data),
+                       static_cast<std::size_t>(contiguous_bytes(x)));
+  };
+  if (pass != Pass::backward) {
+    add(t.o);
+    for (const LseView& lse : t.lse) add_parts(lse, parts);
+  }
+  if (pass == Pass::forward) return parts;
+  for (const TensorView& x : {t.dq, t.dk, t.dv, t.dsink}) add(x);
+  return parts;
+}
+
 }  // namespace
 
 std::int64_t contiguous_bytes(const TensorView& t) {
@@ -67,46 +93,30 @@ void poison(Device& device, const LseView& lse) {
   fill(device, lse, kPoison);
 }
 
-std::uint64_t hash_values(Device& device, std::initializer_list<TensorView> tensors,
-                          const LseView* lse) {
+std::uint64_t hash_values(Device& device, std::initializer_list<TensorView> tensors) {
   std::uint64_t hash = 0;
   for (const TensorView& t : tensors) hash = device.hash(hash, t.data, contiguous_bytes(t));
-  return lse != nullptr ? device.hash(hash, lse->data, contiguous_bytes(*lse)) : hash;
-}
-
-void fill_results(Device& device, const PassTensors& t, Pass pass, unsigned char byte) {
-  if (pass != Pass::backward) {
-    fill(device, {t.o}, byte);
-    fill(device, t.lse, byte);
-  }
-  if (pass == Pass::forward) return;
-  fill(device, {t.dq, t.dk, t.dv}, byte);
-  if (t.dsink.data != nullptr) fill(device, {t.dsink}, byte);
+  return hash;
 }
 
 std::vector<std::span<const std::byte>> result_bytes(const PassTensors& t, Pass pass) {
   std::vector<std::span<const std::byte>> results;
-  const auto add = [&](const void* data, std::int64_t bytes) {
-    if (data != nullptr) {
-      results.emplace_back(static_cast<const std::byte*>(data), static_cast<std::size_t>(bytes));
-    }
-  };
-  if (pass != Pass::backward) {
-    add(t.o.data, contiguous_bytes(t.o));
-    add(t.lse.data, contiguous_bytes(t.lse));
-  }
-  if (pass == Pass::forward) return results;
-  for (const TensorView& x : {t.dq, t.dk, t.dv, t.dsink}) add(x.data, contiguous_bytes(x));
+  for (const std::span<std::byte> part : writable_results(t, pass)) results.emplace_back(part);
   return results;
 }
 
+void fill_results(Device& device, const PassTensors& t, Pass pass, unsigned char byte) {
+  for (const std::span<std::byte> part : writable_results(t, pass)) {
+    device.fill(part.data(), byte, std::ssize(part));
+  }
+}
+
 std::uint64_t hash_results(Device& device, const PassTensors& t, Pass pass) {
-  if (pass == Pass::forward) return hash_values(device, {t.o}, &t.lse);
-  const std::uint64_t hash = pass == Pass::backward
-                                 ? hash_values(device, {t.dq, t.dk, t.dv})
-                                 : hash_values(device, {t.o, t.dq, t.dk, t.dv}, &t.lse);
-  if (t.dsink.data == nullptr) return hash;
-  return device.hash(hash, t.dsink.data, contiguous_bytes(t.dsink));
+  std::uint64_t hash = 0;
+  for (const auto part : result_bytes(t, pass)) {
+    hash = device.hash(hash, part.data(), std::ssize(part));
+  }
+  return hash;
 }
 
 Outputs Outputs::for_problem(const Problem& p) {
@@ -162,7 +172,7 @@ BackwardArgs Outputs::backward_args(const Inputs& inputs) const {
 
 PassTensors Outputs::with(const Inputs& inputs) const {
   return {inputs.q.view(), inputs.k.view(), inputs.v.view(), inputs.dout.view(), o.view(),
-          lse.view(),      dq.view(),       dk.view(),       dv.view(),          dsink.view()};
+          {lse.view()},    dq.view(),       dk.view(),       dv.view(),          dsink.view()};
 }
 
 void Outputs::poison_forward() const {

@@ -29,23 +29,23 @@ void fill(Device& device, const LseView& lse, unsigned char byte);
 void poison(Device& device, std::initializer_list<TensorView> tensors);
 void poison(Device& device, const LseView& lse);
 
-/// A hash of contiguous tensors and, if given, an lse: equal for values that are equal to the bit.
-std::uint64_t hash_values(Device& device, std::initializer_list<TensorView> tensors,
-                          const LseView* lse = nullptr);
+/// A hash of contiguous tensors: equal for values that are equal to the bit.
+std::uint64_t hash_values(Device& device, std::initializer_list<TensorView> tensors);
 
 /// The tensors of a pass: inputs and results. Gradients exist only for a backward pass, whose
 /// inputs o and lse are, too; a step writes all.
 struct PassTensors {
   TensorView q, k, v, dout;
   TensorView o;
-  LseView lse;
+  /// Its parts, of some heads each: one of all heads, or over ranks what the plan leaves on a rank.
+  std::vector<LseView> lse;
   TensorView dq, dk, dv;
   TensorView dsink;  ///< [1, heads_q, 1] float32, of a problem with sinks; else without data
 };
 
 /// Sets every byte of a pass's results: o and lse, all gradients, or for a step both.
 void fill_results(Device& device, const PassTensors& tensors, Pass pass, unsigned char byte);
-/// The memory of these results.
+/// The memory of these results, without the gaps between the heads of an lse.
 std::vector<std::span<const std::byte>> result_bytes(const PassTensors& tensors, Pass pass);
 /// A hash of these results.
 std::uint64_t hash_results(Device& device, const PassTensors& tensors, Pass pass);

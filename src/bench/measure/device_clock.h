@@ -48,6 +48,10 @@ class DeviceClock {
   virtual ~DeviceClock() = default;
   /// Begins with another kernel: forgets what was learned from the last one's calls.
   virtual void begin() {}
+  /// Of two calls that are timed in turns.
+  enum class Series : std::uint8_t { call, beside };
+  /// Times from now on are of that call; from `begin` on they are of the first.
+  virtual void begin_series(Series /*series*/) {}
   /// Evicts a kernel's data from the caches.
   virtual void flush_caches() = 0;
   /// Time of one call, in ms of the device.

@@ -24,14 +24,14 @@ constexpr int kMinBatches = 12;
 /// of a kernel whose repetitions follow each other, up to kSettled s later: by 9 % at the power
 /// limit of an H100. So the call runs again, untimed, for as long as the check took.
 constexpr double kShortCheck = 0.005;  // s
-constexpr double kSettled = 0.2;
 
 double warm_up_s(const MeasureOptions& options) {
   return std::min(kWarmUp, kWarmUpShare * options.time_limit_s);
 }
 
-/// Checks repetitions, and how long that took. Whether a call's work went on is looked at last: it
-/// may come at any moment of the check, which leaves the results as it found them.
+/// Checks repetitions, and how long that and calls of TimedWork::beside took. Whether a call's work
+/// went on is looked at last: it may come at any moment of the check, which leaves the results as
+/// it found them.
 class Checks {
  public:
   Checks(DeviceClock& clock, const TimedWork& work) : clock_(clock), work_(work) {}
@@ -46,6 +46,16 @@ class Checks {
     if (rested > kShortCheck) clock_.repeat(work_.call, std::min(rested, kSettled));
     spent_s_ += clock_.now_s() - begin;
     return true;
+  }
+  /// Times `beside` by `timed`, which returns its times in ms.
+  template <typename Timed>
+  auto beside(const Timed& timed) {
+    const double begin = clock_.now_s();
+    clock_.begin_series(DeviceClock::Series::beside);
+    const auto times = timed();
+    clock_.begin_series(DeviceClock::Series::call);
+    spent_s_ += clock_.now_s() - begin;
+    return times;
   }
   double spent_s() const { return spent_s_; }
   /// Whether the last check failed because the call's work went on behind its time.
@@ -102,14 +112,22 @@ class Burst {
   /// Time of one repetition in ms; nothing if its check failed.
   std::optional<double> repetition() {
     work_.prepare();
-    std::this_thread::sleep_for(cool_down_);
-    clock_.flush_caches();  // last: it also wakes the threads after the pause
-    const double ms = clock_.time_once(work_.call);
+    const double ms = time_once(work_.call);
     return checks_.pass() ? std::optional(ms) : std::nullopt;
+  }
+  /// Time of one call of TimedWork::beside in ms.
+  double beside() {
+    return checks_.beside([&] { return time_once(work_.beside); });
   }
   const Checks& checks() const { return checks_; }
 
  private:
+  double time_once(const std::function<void()>& call) {
+    std::this_thread::sleep_for(cool_down_);
+    clock_.flush_caches();  // last: it also wakes the threads after the pause
+    return clock_.time_once(call);
+  }
+
   DeviceClock& clock_;
   const TimedWork& work_;
   Checks checks_;
@@ -139,9 +157,10 @@ bool warm_up_burst(DeviceClock& clock, Burst& burst, const MeasureOptions& optio
   return true;
 }
 
-bool measure_burst(DeviceClock& clock, Burst& burst, const MeasureOptions& options,
-                   Measurement& result) {
+bool measure_burst(DeviceClock& clock, Burst& burst, const TimedWork& work,
+                   const MeasureOptions& options, Measurement& result) {
   if (!warm_up_burst(clock, burst, options)) return false;
+  clock.repeat(work.call, options.settle_s);
   Stopping stopping(clock, burst.checks(), 0.0, options);
   if (is_sample(options.repeated_ms, options)) {
     result.samples_ms.push_back(*options.repeated_ms);
@@ -151,6 +170,7 @@ bool measure_burst(DeviceClock& clock, Burst& burst, const MeasureOptions& optio
     const std::optional<double> ms = burst.repetition();
     if (!ms) return false;
     result.samples_ms.push_back(*ms);
+    if (work.beside) result.beside_ms.push_back(burst.beside());
     result.stop = stopping.decide(result.samples_ms);
   }
   return true;
@@ -171,13 +191,21 @@ class Sustained {
     const double wanted = kSustainedBatch * 1e3 / std::max(once_ms_, 1e-6);
     std::uniform_int_distribution<int> length(1, static_cast<int>(std::clamp(wanted, 1.0, 1e5)));
     const int least_batches = length.max() > 1 ? kMinBatches : 1;
+    clock_.repeat(work_.call, options_.settle_s);
     Stopping stopping(clock_, checks_, kMinSustained, options_);
     for (int batches = 1;; ++batches) {
       work_.prepare();
-      const std::vector<double> samples =
-          clock_.time_back_to_back(work_.call, work_.between, length(random_));
+      const int calls = length(random_);
+      const auto samples = clock_.time_back_to_back(work_.call, work_.between, calls);
       if (!checks_.pass()) return false;
       result.samples_ms.insert(result.samples_ms.end(), samples.begin(), samples.end());
+      if (work_.beside) {
+        const auto beside = checks_.beside([&] {
+          return clock_.time_back_to_back(
+              work_.beside, [] {}, calls);
+        });
+        result.beside_ms.insert(result.beside_ms.end(), beside.begin(), beside.end());
+      }
       result.stop = stopping.decide(result.samples_ms);
       const bool enough = batches >= least_batches || stopping.is_too_late(result.samples_ms);
       if (result.stop != Stop::not_yet && enough) return true;
@@ -227,12 +255,13 @@ Measurement measure(DeviceClock& clock, const TimedWork& work, const MeasureOpti
     result.goes_on = sustained.checks().goes_on();
   } else {
     Burst burst(clock, work, options.cool_down_ms);
-    result.checked = measure_burst(clock, burst, options, result);
+    result.checked = measure_burst(clock, burst, work, options, result);
     result.goes_on = burst.checks().goes_on();
   }
   clock.watch({});
   if (!result.checked) {
     result.samples_ms.clear();
+    result.beside_ms.clear();
     return result;
   }
   result.held = clock.held();

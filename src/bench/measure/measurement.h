@@ -40,7 +40,14 @@ struct TimedWork {
   std::function<void()> after_check = [] {};
   /// What `call` writes, for DeviceClock::watch.
   std::vector<std::span<const std::byte>> results = {};
+  /// Another call, timed in turns with `call` so that both meet the same clock rate and heat: once
+  /// after each checked repetition, or in a batch of the same length. Empty: none. Its results are
+  /// not checked; it may write where `call` writes.
+  std::function<void()> beside = {};
 };
+
+/// Seconds of calls without a pause until a GPU that comes to its power limit has settled.
+inline constexpr double kSettled = 0.2;
 
 struct MeasureOptions {
   MeasureMode mode = MeasureMode::burst;
@@ -56,6 +63,10 @@ struct MeasureOptions {
   /// Time of one repetition just before, made as a burst's are. It counts as warm-up; one as long
   /// as the time limit is the first of a burst's samples.
   std::optional<double> repeated_ms = std::nullopt;
+  /// Seconds of untimed calls without a pause before the first sample, for cells of which some are
+  /// checked at length: after long checks the device is kept busy, and it must be as hot where
+  /// there are none.
+  double settle_s = 0;
   /// Of the lengths of batches, which a call must not be able to foresee; the same on all ranks.
   std::uint64_t seed = 0;
 };
@@ -64,6 +75,7 @@ struct Measurement {
   bool checked = true;             ///< false: TimedWork::check ended it, and there are no times
   bool goes_on = false;            ///< likewise: DeviceClock::changed_since
   std::vector<double> samples_ms;  ///< every timed repetition, in order
+  std::vector<double> beside_ms;   ///< of TimedWork::beside, one for each sample, in order
   Stop stop = Stop::not_yet;
   double median_ms = 0;
   bool held = true;                        ///< launch time is not in the times (DeviceClock::held)

@@ -183,6 +183,7 @@ void RankCell::run_pass(Pass pass) {
   const bool backward = pass == Pass::backward;
   stage_(to_string(pass));
   backward ? tensors_->poison_backward() : tensors_->poison_forward();
+  fill_results(device(), pass_tensors(), pass, kPoison);  // what lies in buffers of the plan, too
   communicator_->reset_bytes_sent();
   // Other ranks' results must not arrive before this rank has poisoned their destination.
   communicator_->barrier(device().stream());

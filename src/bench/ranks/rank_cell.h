@@ -64,12 +64,13 @@ class RankCell {
   void verify(Pass pass, Record& record);
   void time();
   bool time_pass(RankClock& clock);
+  PassTensors pass_tensors() const;
   TimedPass timed_pass(std::uint64_t seed);
   void run_once(bool exchanges, LaneTimes* times);
-  void time_computing(RankClock& clock, const std::function<void()>& prepare);
-  void trace(RankClock& clock, const std::function<void()>& prepare);
-  MeasureOptions timing_options(std::uint64_t seed = 0) const;
+  void trace(RankClock& clock);
+  MeasureOptions timing_options(std::uint64_t seed) const;
   void note_times(const Measurement& measured, const RankClock& clock);
+  void note_computing(const Measurement& measured, const RankClock& clock);
   std::uint64_t result_fingerprint() const;
   void note_end();
   void dump();

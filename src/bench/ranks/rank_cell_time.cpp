@@ -4,8 +4,10 @@
 #include "bench/cell/steps.h"
 #include "bench/measure/gpu_sampler.h"
 #include "bench/measure/host_load.h"
+#include "bench/measure/statistics.h"
 #include "bench/ranks/rank_cell.h"
 #include "bench/ranks/rank_trace.h"
+#include "core/error.h"
 
 namespace longca {
 namespace {
@@ -17,33 +19,24 @@ std::uint64_t seed_of_all(RankControl& control) {
   return std::stoull(control.broadcast(std::to_string(unforeseeable_seed())));
 }
 
-PassTensors pass_tensors(const RankTensors& own) {
-  return {own.q, own.k, own.v, own.dout, own.o, own.lse, own.dq, own.dk, own.dv, {}};
-}
-
 }  // namespace
 
-/// Times the case's pass on all ranks, then the same without exchanges.
+/// Times the case's pass on all ranks, in turns with the same without exchanges.
 void RankCell::time() {
   stage_("time");
   RankClock clock(*clock_, device(), *communicator_, team_.control);
-  if (!time_pass(clock)) return;
-  const std::function<void()> prepare = [&] {
-    if (case_.pass != Pass::backward) tensors_->poison_forward();
-    if (case_.pass != Pass::forward) tensors_->poison_backward();
-  };
-  time_computing(clock, prepare);
-  if (options_.trace) trace(clock, prepare);
+  if (time_pass(clock) && options_.trace) trace(clock);
 }
 
 /// False if a result was wrong.
 bool RankCell::time_pass(RankClock& clock) {
-  const auto call = [&] { run_once(true, nullptr); };
   const std::uint64_t seed = seed_of_all(team_.control);
   RepetitionCheck repetitions(timed_pass(seed));
+  TimedWork work = repetitions.around([&] { run_once(true, nullptr); });
+  work.beside = [&] { run_once(false, nullptr); };
   const HostLoad host_load;
   GpuSampler sampler(device().properties().pci_bus_id);
-  const Measurement measured = measure(clock, repetitions.around(call), timing_options(seed));
+  const Measurement measured = measure(clock, work, timing_options(seed));
   sampler.finish(record_);
   host_load.finish(record_);
   memory_->note_peak(record_);
@@ -52,6 +45,8 @@ bool RankCell::time_pass(RankClock& clock) {
     return false;
   }
   note_times(measured, clock);
+  note_computing(measured, clock);
+  note_bits(repetitions, record_);
   if (problem_.deterministic) {
     check_determinism(
         repetitions, [this](std::uint64_t verified) { expect_same_bits(verified); }, record_);
@@ -59,10 +54,29 @@ bool RankCell::time_pass(RankClock& clock) {
   return record_.status.ok();
 }
 
-TimedPass RankCell::timed_pass(std::uint64_t seed) {
+/// This rank's inputs, with padding, and its results without, where the plan leaves them.
+PassTensors RankCell::pass_tensors() const {
   const RankTensors& own = tensors_->views();
+  PassTensors tensors{own.q, own.k, own.v, own.dout, {}, {}, {}, {}, {}, {}};
+  for (const Placement& placement : plan_.results) {
+    if (placement.role == TensorRole::lse) {
+      tensors.lse.push_back(executor_->lse_result(placement));
+      continue;
+    }
+    TensorView& result = placement.role == TensorRole::o    ? tensors.o
+                         : placement.role == TensorRole::dq ? tensors.dq
+                         : placement.role == TensorRole::dk ? tensors.dk
+                                                            : tensors.dv;
+    LONGCA_CHECK(result.data == nullptr, "{} of rank {} ends in two places",
+                 to_string(placement.role), plan_.rank);
+    result = executor_->result(placement);
+  }
+  return tensors;
+}
+
+TimedPass RankCell::timed_pass(std::uint64_t seed) {
   TimedPass pass{.device = device(),
-                 .tensors = pass_tensors(own),
+                 .tensors = pass_tensors(),
                  .pass = case_.pass,
                  .checked = checked_,
                  .seed = seed,
@@ -90,25 +104,25 @@ void RankCell::run_once(bool exchanges, LaneTimes* times) {
   }
 }
 
-/// Times the same passes without exchanges; the results are meaningless.
-void RankCell::time_computing(RankClock& clock, const std::function<void()>& prepare) {
-  const auto call = [&] { run_once(false, nullptr); };
-  const Measurement measured = measure(clock, {.call = call, .prepare = prepare}, timing_options());
-  const double own = clock.own_median_ms(measured.samples_ms.size());
+/// Notes the times without exchanges, and what exchanges add.
+void RankCell::note_computing(const Measurement& measured, const RankClock& clock) {
+  const double computing = median(measured.beside_ms);
+  const double own = clock.own_median_ms(measured.beside_ms.size(), DeviceClock::Series::beside);
   const double mean = team_.control.sum(own) / team_.control.size();
-  record_.metrics["compute_ms"] = measured.median_ms;
-  record_.metrics["exposed_comm_ms"] = record_.metrics["time_ms"] - measured.median_ms;
+  record_.metrics["compute_ms"] = computing;
+  record_.metrics["exposed_comm_ms"] = measured.median_ms - computing;
   if (mean > 0) record_.metrics["time_imbalance"] = slowest(own) / mean;
 }
 
 /// Records when all ops ran in one more repetition, after a few that warm up.
-void RankCell::trace(RankClock& clock, const std::function<void()>& prepare) {
+void RankCell::trace(RankClock& clock) {
   stage_("trace");
   const auto times = make_lane_times(problem_.device);
   const auto call = [&] { run_once(true, times.get()); };
   clock.begin();
   for (int i = 0; i < kRepetitionsToTrace; ++i) {
-    prepare();
+    if (case_.pass != Pass::backward) tensors_->poison_forward();
+    if (case_.pass != Pass::forward) tensors_->poison_backward();
     clock.flush_caches();
     clock.time_once(call);
   }
@@ -125,8 +139,10 @@ void RankCell::trace(RankClock& clock, const std::function<void()>& prepare) {
 MeasureOptions RankCell::timing_options(std::uint64_t seed) const {
   MeasureOptions options = measure_options(case_, options_.limits, warmed_s_, kernel_s_);
   options.seed = seed;
-  // The pass and the computation alone get half of the remaining time each.
+  // A repetition is followed by one of the computation alone.
   options.time_left_s = std::max(options.time_left_s, 0.0) / 2;
+  // A check over ranks takes long where bits differ from call to call, as in most backward passes.
+  if (problem_.device == DeviceKind::cuda) options.settle_s = kSettled;
   return options;
 }
 
@@ -137,7 +153,7 @@ void RankCell::note_times(const Measurement& measured, const RankClock& clock) {
 }
 
 std::uint64_t RankCell::result_fingerprint() const {
-  return hash_results(device(), pass_tensors(tensors_->views()), case_.pass);
+  return hash_results(device(), pass_tensors(), case_.pass);
 }
 
 }  // namespace longca

@@ -50,12 +50,13 @@ RankClock::~RankClock() {
 
 void RankClock::begin() {
   own_.begin();
-  own_ms_.clear();
+  series_ = Series::call;
+  own_ms_ = {};
 }
 
 double RankClock::time_once(const std::function<void()>& call) {
-  own_ms_.push_back(own_.time_once(call));
-  return control_.max(own_ms_.back());
+  own_ms().push_back(own_.time_once(call));
+  return control_.max(own_ms().back());
 }
 
 std::vector<double> RankClock::time_back_to_back(const std::function<void()>& call,
@@ -67,7 +68,7 @@ std::vector<double> RankClock::time_back_to_back(const std::function<void()>& ca
     line_up();
   };
   const std::vector<double> samples = own_.time_back_to_back(call, between_on_all, count);
-  own_ms_.insert(own_ms_.end(), samples.begin(), samples.end());
+  own_ms().insert(own_ms().end(), samples.begin(), samples.end());
   return largest(control_, samples);
 }
 
@@ -87,8 +88,8 @@ double RankClock::now_s() {
   return control_.broadcast(own_.now_s());
 }
 
-double RankClock::own_median_ms(std::size_t count) const {
-  return median(std::span(own_ms_).last(count));
+double RankClock::own_median_ms(std::size_t count, Series series) const {
+  return median(std::span(own_ms_.at(static_cast<std::size_t>(series))).last(count));
 }
 
 void RankClock::run(const std::function<void()>& call) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -22,6 +23,7 @@ class RankClock : public DeviceClock, private ClockTeam {
   RankClock& operator=(const RankClock&) = delete;
 
   void begin() override;
+  void begin_series(Series series) override { series_ = series; }
   void flush_caches() override { own_.flush_caches(); }
   double time_once(const std::function<void()>& call) override;
   std::vector<double> time_back_to_back(const std::function<void()>& call,
@@ -31,8 +33,8 @@ class RankClock : public DeviceClock, private ClockTeam {
   bool changed_since() override;
   double now_s() override;
 
-  /// This rank's own median over the last `count` times.
-  double own_median_ms(std::size_t count) const;
+  /// This rank's own median over the last `count` times of a series.
+  double own_median_ms(std::size_t count, Series series = Series::call) const;
 
  private:
   void run(const std::function<void()>& call) override;
@@ -43,7 +45,10 @@ class RankClock : public DeviceClock, private ClockTeam {
   Device& device_;
   Communicator& communicator_;
   RankControl& control_;
-  std::vector<double> own_ms_;  ///< this rank's own times since `begin`
+  std::vector<double>& own_ms() { return own_ms_.at(static_cast<std::size_t>(series_)); }
+
+  Series series_ = Series::call;
+  std::array<std::vector<double>, 2> own_ms_;  ///< this rank's own times since `begin`, by series
 };
 
 }  // namespace longca

@@ -41,7 +41,7 @@ struct TimedKernel {
   std::uint64_t input_bits() const {
     const PassTensors t = tensors();
     const std::uint64_t hash = fingerprint(inputs, device());
-    return pass == Pass::backward ? hash_values(device(), {t.o}, &t.lse) ^ hash : hash;
+    return pass == Pass::backward ? hash_results(device(), t, Pass::forward) ^ hash : hash;
   }
   static Device& device() { return Device::get(DeviceKind::cpu); }
 

@@ -39,12 +39,14 @@ class FakeClock : public DeviceClock {
     return std::vector<double>(static_cast<std::size_t>(count), next_ms);
   }
 
+  void begin_series(Series of) override { series = of; }
   bool held() const override { return holds; }
   bool changed_since() override { return goes_on; }
   double now_s() override { return at_s ? *at_s : DeviceClock::now_s(); }
 
   std::string log;
   std::vector<int> lengths;  ///< of the batches
+  Series series = Series::call;
   double next_ms = 2.0;
   bool holds = true;
   bool goes_on = false;        ///< the work of a call, behind its time
@@ -267,6 +269,50 @@ TEST(Measure, AfterALongCheckTheDeviceIsKeptAsBusyAsByItsRepetitions) {
   const std::string between = trial.clock.log.substr(end_of_check + 1, next - end_of_check - 1);
   EXPECT_GE(between.size(), 1U);
   EXPECT_EQ(between, std::string(between.size(), 'c'));
+}
+
+TEST(Measure, ASecondCallIsTimedInTurnsAndNotChecked) {
+  for (const auto mode : {MeasureMode::burst, MeasureMode::sustained}) {
+    FakeClock clock;
+    clock.next_ms = 2.0;
+    int checks = 0;
+    const Measurement m = measure(clock,
+                                  {.call = [&] { clock.log += 'c'; },
+                                   .check = [&] { return ++checks > 0; },
+                                   .beside =
+                                       [&] {
+                                         clock.log += 'B';
+                                         EXPECT_EQ(clock.series, DeviceClock::Series::beside);
+                                       }},
+                                  {.mode = mode, .time_limit_s = 0.01, .warmed_s = 1.0});
+    EXPECT_EQ(m.beside_ms.size(), m.samples_ms.size());
+    EXPECT_EQ(clock.series, DeviceClock::Series::call);
+    if (mode == MeasureMode::burst) {
+      EXPECT_THAT(clock.log, ::testing::MatchesRegex("(fcfB)+"));
+      EXPECT_EQ(static_cast<std::size_t>(checks), m.samples_ms.size());
+    }
+  }
+}
+
+TEST(Measure, TheTimeOfTheSecondCallIsNotThatOfTheMeasurement) {
+  FakeClock clock;
+  clock.at_s = 0.0;
+  double ms = 1.0;
+  const Measurement m =
+      measure(clock,
+              {.call = [&] { clock.next_ms = ms = 3.0 - ms, *clock.at_s += clock.next_ms / 1e3; },
+               .beside = [&] { *clock.at_s += 1.0; }},
+              {.time_limit_s = 0.1, .warmed_s = 1.0});
+  EXPECT_GT(m.samples_ms.size(), 60U) << "of 1.5 ms on average, in 0.1 s";
+}
+
+TEST(Measure, SettlesWithCallsBeforeTheFirstSample) {
+  FakeClock clock;
+  clock.at_s = 0.0;
+  int calls = 0;
+  const Measurement m = measure(clock, {.call = [&] { ++calls, *clock.at_s += 0.01; }},
+                                {.time_limit_s = 1.0, .warmed_s = 1.0, .settle_s = 0.2});
+  EXPECT_NEAR(calls - static_cast<int>(m.samples_ms.size()), 20, 1);
 }
 
 TEST(Measure, EndsWhereACallGoesOnBehindItsTime) {
