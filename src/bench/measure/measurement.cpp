@@ -16,13 +16,16 @@ constexpr double kWarmUp = 0.1;
 constexpr double kWarmUpShare = 0.2;      // at most this share of the time limit
 constexpr double kMinSustained = 1.0;     // s
 constexpr double kSustainedBatch = 0.05;  // s between two checks of the stopping rule
-/// Of a batch only the last call is checked. So many are checked one by one before, and so many
+/// Of a batch only the last call is checked, and between checked calls others may run that are not.
+/// So many are checked in a row before, fewer of those that take longer than kSettled, and so many
 /// batches run, so that no call can be left out in a fixed turn.
-constexpr int kCheckedAlone = 6;
+constexpr int kCheckedInARow = 6;
+constexpr int kCheckedLongCalls = 3;
 constexpr int kMinBatches = 12;
 /// A check that takes longer than kShortCheck rests the device. Its clock is then higher than that
 /// of a kernel whose repetitions follow each other, up to kSettled s later: by 9 % at the power
-/// limit of an H100. So the call runs again, untimed, for as long as the check took.
+/// limit of an H100. So a call shorter than kSettled runs again, untimed, for as long as the check
+/// took.
 constexpr double kShortCheck = 0.005;  // s
 
 double warm_up_s(const MeasureOptions& options) {
@@ -36,16 +39,30 @@ class Checks {
  public:
   Checks(DeviceClock& clock, const TimedWork& work) : clock_(clock), work_(work) {}
 
-  bool pass() {
+  /// After a call, or a batch of calls, that took `call_ms` each.
+  bool pass(double call_ms) {
     const double begin = clock_.now_s();
     const bool passed = work_.check();
     goes_on_ = clock_.changed_since();
     if (!passed || goes_on_) return false;
     work_.after_check();
+    ++checked_;
+    is_long_call_ = call_ms >= kSettled * 1e3;
     const double rested = clock_.now_s() - begin;
-    if (rested > kShortCheck) clock_.repeat(work_.call, std::min(rested, kSettled));
+    had_long_check_ = had_long_check_ || rested > kShortCheck;
+    if (rested > kShortCheck && !is_long_call_ && may_interrupt()) {
+      clock_.repeat(work_.call, std::min(rested, kSettled));
+    }
     spent_s_ += clock_.now_s() - begin;
     return true;
+  }
+  /// Whether enough calls were checked in a row for others to run between the next ones.
+  bool may_interrupt() const {
+    return checked_ >= (is_long_call_ ? kCheckedLongCalls : kCheckedInARow);
+  }
+  /// Whether the next call comes before those between which others run, and so is no sample.
+  bool is_warming_up() const {
+    return !is_long_call_ && !may_interrupt() && (had_long_check_ || work_.beside);
   }
   /// Times `beside` by `timed`, which returns its times in ms.
   template <typename Timed>
@@ -66,6 +83,9 @@ class Checks {
   const TimedWork& work_;
   double spent_s_ = 0;
   bool goes_on_ = false;
+  int checked_ = 0;  ///< calls or batches
+  bool is_long_call_ = false;
+  bool had_long_check_ = false;
 };
 
 /// When to stop, over repetitions that begin where it is made.
@@ -113,7 +133,7 @@ class Burst {
   std::optional<double> repetition() {
     work_.prepare();
     const double ms = time_once(work_.call);
-    return checks_.pass() ? std::optional(ms) : std::nullopt;
+    return checks_.pass(ms) ? std::optional(ms) : std::nullopt;
   }
   /// Time of one call of TimedWork::beside in ms.
   double beside() {
@@ -157,10 +177,25 @@ bool warm_up_burst(DeviceClock& clock, Burst& burst, const MeasureOptions& optio
   return true;
 }
 
-bool measure_burst(DeviceClock& clock, Burst& burst, const TimedWork& work,
-                   const MeasureOptions& options, Measurement& result) {
-  if (!warm_up_burst(clock, burst, options)) return false;
-  clock.repeat(work.call, options.settle_s);
+/// Repetitions up to those between which other calls may run. They are the samples only if no time
+/// is left for more.
+bool check_in_a_row(DeviceClock& clock, Burst& burst, const MeasureOptions& options,
+                    Measurement& result) {
+  Stopping stopping(clock, burst.checks(), 0.0, options);
+  while (result.stop == Stop::not_yet && burst.checks().is_warming_up()) {
+    const std::optional<double> ms = burst.repetition();
+    if (!ms) return false;
+    result.samples_ms.push_back(*ms);
+    result.stop = stopping.decide(result.samples_ms);
+  }
+  if (result.stop == Stop::not_yet) result.samples_ms.clear();
+  return true;
+}
+
+/// Samples until the stopping rule ends them, or until the first long check asks for repetitions in
+/// a row: then nothing is said about stopping.
+bool sample_burst(DeviceClock& clock, Burst& burst, const TimedWork& work,
+                  const MeasureOptions& options, Measurement& result) {
   Stopping stopping(clock, burst.checks(), 0.0, options);
   if (is_sample(options.repeated_ms, options)) {
     result.samples_ms.push_back(*options.repeated_ms);
@@ -170,9 +205,28 @@ bool measure_burst(DeviceClock& clock, Burst& burst, const TimedWork& work,
     const std::optional<double> ms = burst.repetition();
     if (!ms) return false;
     result.samples_ms.push_back(*ms);
-    if (work.beside) result.beside_ms.push_back(burst.beside());
+    if (burst.checks().is_warming_up()) return true;
+    if (work.beside && burst.checks().may_interrupt()) result.beside_ms.push_back(burst.beside());
     result.stop = stopping.decide(result.samples_ms);
   }
+  return true;
+}
+
+bool measure_burst(DeviceClock& clock, Burst& burst, const TimedWork& work,
+                   const MeasureOptions& options, Measurement& result) {
+  if (!warm_up_burst(clock, burst, options)) return false;
+  const double begin = clock.now_s();
+  MeasureOptions now = options;
+  while (result.stop == Stop::not_yet) {
+    now.time_left_s = options.time_left_s - (clock.now_s() - begin);
+    if (!check_in_a_row(clock, burst, now, result)) return false;
+    if (result.stop != Stop::not_yet) break;
+    clock.repeat(work.call, options.settle_s);
+    now.time_left_s = options.time_left_s - (clock.now_s() - begin);
+    if (!sample_burst(clock, burst, work, now, result)) return false;
+    now.repeated_ms.reset();
+  }
+  if (work.beside && result.beside_ms.empty()) result.beside_ms.push_back(burst.beside());
   return true;
 }
 
@@ -197,19 +251,15 @@ class Sustained {
       work_.prepare();
       const int calls = length(random_);
       const auto samples = clock_.time_back_to_back(work_.call, work_.between, calls);
-      if (!checks_.pass()) return false;
+      if (!checks_.pass(samples.back())) return false;
       result.samples_ms.insert(result.samples_ms.end(), samples.begin(), samples.end());
-      if (work_.beside) {
-        const auto beside = checks_.beside([&] {
-          return clock_.time_back_to_back(
-              work_.beside, [] {}, calls);
-        });
-        result.beside_ms.insert(result.beside_ms.end(), beside.begin(), beside.end());
-      }
+      if (work_.beside && checks_.may_interrupt()) time_beside(calls, result);
       result.stop = stopping.decide(result.samples_ms);
       const bool enough = batches >= least_batches || stopping.is_too_late(result.samples_ms);
-      if (result.stop != Stop::not_yet && enough) return true;
+      if (result.stop != Stop::not_yet && enough) break;
     }
+    if (work_.beside && result.beside_ms.empty()) time_beside(1, result);
+    return true;
   }
   const Checks& checks() const { return checks_; }
 
@@ -219,14 +269,20 @@ class Sustained {
     for (int calls = 0; calls < least_alone() || warmed < warm_up_s(options_); ++calls) {
       work_.prepare();
       once_ms_ = clock_.time_once(work_.call);
-      if (!checks_.pass()) return false;
+      if (!checks_.pass(once_ms_)) return false;
       warmed += once_ms_ / 1e3;
     }
     return true;
   }
 
-  /// Calls as long as a batch are all checked anyway.
-  int least_alone() const { return once_ms_ < kSustainedBatch * 1e3 ? kCheckedAlone : 1; }
+  /// Long calls are all checked anyway, and none runs between them.
+  int least_alone() const { return once_ms_ < kSettled * 1e3 ? kCheckedInARow : 1; }
+  void time_beside(int calls, Measurement& result) {
+    const auto nothing = [] {};
+    const auto times =
+        checks_.beside([&] { return clock_.time_back_to_back(work_.beside, nothing, calls); });
+    result.beside_ms.insert(result.beside_ms.end(), times.begin(), times.end());
+  }
 
   DeviceClock& clock_;
   const TimedWork& work_;

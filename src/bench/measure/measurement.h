@@ -75,7 +75,8 @@ struct Measurement {
   bool checked = true;             ///< false: TimedWork::check ended it, and there are no times
   bool goes_on = false;            ///< likewise: DeviceClock::changed_since
   std::vector<double> samples_ms;  ///< every timed repetition, in order
-  std::vector<double> beside_ms;   ///< of TimedWork::beside, one for each sample, in order
+  /// Of TimedWork::beside, in order: one for each sample, but for the first samples of long calls.
+  std::vector<double> beside_ms;
   Stop stop = Stop::not_yet;
   double median_ms = 0;
   bool held = true;                        ///< launch time is not in the times (DeviceClock::held)

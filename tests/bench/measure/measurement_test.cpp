@@ -258,17 +258,51 @@ TEST(Measure, EndsWhereACheckFails) {
   }
 }
 
+/// What a log has between the end of the check of this number and the next repetition.
+std::string behind_check(const std::string& log, int number) {
+  std::size_t end = log.find('a');
+  for (; number > 1 && end != std::string::npos; --number) end = log.find('a', end + 1);
+  const std::size_t next = end == std::string::npos ? end : log.find('p', end);
+  if (next == std::string::npos) return "not there";
+  return log.substr(end + 1, next - end - 1);
+}
+
 TEST(Measure, AfterALongCheckTheDeviceIsKeptAsBusyAsByItsRepetitions) {
   Trial trial;
   trial.check_time = std::chrono::milliseconds(20);
-  trial.run({.cool_down_ms = 0, .warmed_s = 1.0});
-  const std::size_t end_of_check = trial.clock.log.find('a');
-  ASSERT_NE(end_of_check, std::string::npos);
-  const std::size_t next = trial.clock.log.find('p', end_of_check);
-  ASSERT_NE(next, std::string::npos);
-  const std::string between = trial.clock.log.substr(end_of_check + 1, next - end_of_check - 1);
+  const Measurement m = trial.run({.cool_down_ms = 0, .warmed_s = 1.0});
+  const std::string between = behind_check(trial.clock.log, 6);
   EXPECT_GE(between.size(), 1U);
   EXPECT_EQ(between, std::string(between.size(), 'c'));
+  const auto checks = std::ranges::count(trial.clock.log, 'k');
+  EXPECT_EQ(std::ssize(m.samples_ms), checks - 6) << "cooler ones are no samples";
+}
+
+/// A kernel that skips its work in every second or third call would otherwise do so only where no
+/// call is checked.
+TEST(Measure, CallsAreCheckedInARowBeforeOthersRunBetweenThem) {
+  for (const auto mode : {MeasureMode::burst, MeasureMode::sustained}) {
+    Trial trial;
+    trial.check_time = std::chrono::milliseconds(20);
+    trial.run({.mode = mode, .time_limit_s = 0.01, .cool_down_ms = 0, .warmed_s = 1.0});
+    for (int number = 1; number < 6; ++number) {
+      EXPECT_EQ(behind_check(trial.clock.log, number), "") << number;
+    }
+  }
+}
+
+/// Nothing rests for long beside a long call, and few of them are made.
+TEST(Measure, NothingRunsBetweenLongCalls) {
+  FakeClock clock;
+  clock.next_ms = 300;
+  clock.at_s = 0.0;
+  const Measurement m = measure(clock,
+                                {.call = [&] { clock.log += 'c', *clock.at_s += 0.3; },
+                                 .check = [&] { return (*clock.at_s += 0.1) > 0; },
+                                 .beside = [&] { clock.log += 'B', *clock.at_s += 0.3; }},
+                                {.time_limit_s = 0.1, .warmed_s = 1.0});
+  EXPECT_EQ(m.samples_ms.size(), 7U);
+  EXPECT_THAT(clock.log, ::testing::StartsWith("fcfcfcfBfcfB"));
 }
 
 TEST(Measure, ASecondCallIsTimedInTurnsAndNotChecked) {
@@ -288,8 +322,8 @@ TEST(Measure, ASecondCallIsTimedInTurnsAndNotChecked) {
     EXPECT_EQ(m.beside_ms.size(), m.samples_ms.size());
     EXPECT_EQ(clock.series, DeviceClock::Series::call);
     if (mode == MeasureMode::burst) {
-      EXPECT_THAT(clock.log, ::testing::MatchesRegex("(fcfB)+"));
-      EXPECT_EQ(static_cast<std::size_t>(checks), m.samples_ms.size());
+      EXPECT_THAT(clock.log, ::testing::MatchesRegex("fcfcfcfcfcfc(fcfB)+"));
+      EXPECT_EQ(static_cast<std::size_t>(checks), m.samples_ms.size() + 6);
     }
   }
 }
