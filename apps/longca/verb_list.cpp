@@ -163,7 +163,7 @@ ordered_json suites() {
     ordered_json row{{"name", file.name}};
     try {
       row["description"] = load_suite(file.name).description;
-    } catch (const InputError& error) {
+    } catch (const std::runtime_error& error) {  // InputError or SystemError
       row["description"] = fmt::format("cannot be read: {}", error.what());
     }
     row["path"] = file.path.string();

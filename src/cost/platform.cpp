@@ -1,22 +1,20 @@
 #include "cost/platform.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
-#include <sstream>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "core/input_file.h"
 #include "core/nearest.h"
+#include "core/strict_toml.h"
 #include "cost/embedded_platforms.h"
 #include "cost/platform_fields.h"
 
@@ -196,23 +194,10 @@ class FieldReader {
   toml::source_region end_;
 };
 
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || text.fail()) throw_input_error("cannot read the platform {}", path.string());
-  return text.str();
-}
-
 }  // namespace
 
 Platform parse_platform(std::string_view toml, std::string_view path) {
-  try {
-    return FieldReader(toml::parse(toml, path), path).read();
-  } catch (const toml::parse_error& error) {
-    const auto& where = error.source().begin;
-    throw_input_error("{}:{}:{}: {}", path, where.line, where.column, error.description());
-  }
+  return FieldReader(parse_strict_toml(toml, path), path).read();
 }
 
 std::vector<std::string> platform_names() {
@@ -222,7 +207,9 @@ std::vector<std::string> platform_names() {
 }
 
 Platform load_platform(const std::string& name) {
-  if (name.ends_with(".toml")) return parse_platform(text_of(name), name);
+  if (name.ends_with(".toml")) {
+    return parse_platform(read_input_file("platform", name, kMaxTomlBytes), name);
+  }
   for (const EmbeddedPage& page : embedded_platforms()) {
     if (page.name == name) return parse_platform(page.toml, name + ".toml");
   }

@@ -19,9 +19,7 @@ struct OwnFile {
 /// Whether the value of an axis means a file instead of a name: it has a '/' or a '.'.
 bool means_file(std::string_view value);
 
-/// Reads a file. `what` is its kind in messages: "lengths". Throws InputError, or SystemError, if
-/// it cannot be read, is no regular file (every process of a run reads it anew) or has more than
-/// `max_bytes`.
+/// Reads a file as read_input_file does, and names it.
 OwnFile read_own_file(std::string_view what, const std::filesystem::path& path,
                       std::size_t max_bytes);
 

@@ -1,19 +1,18 @@
 #include "simulate/cluster.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
-#include <sstream>
 #include <type_traits>
 #include <utility>
 
 #include "core/error.h"
+#include "core/input_file.h"
 #include "core/nearest.h"
 #include "core/parse.h"
+#include "core/strict_toml.h"
 #include "simulate/cluster_fields.h"
 #include "simulate/embedded_clusters.h"
 
@@ -151,14 +150,6 @@ Cluster cluster_of(const toml::table& page, std::string_view path) {
   }
 }
 
-std::string page_text(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || text.fail()) throw_input_error("cannot read the platform {}", path);
-  return text.str();
-}
-
 }  // namespace
 
 void Cluster::require_ranks(std::int64_t ranks) const {
@@ -167,17 +158,12 @@ void Cluster::require_ranks(std::int64_t ranks) const {
 }
 
 Cluster parse_cluster(std::string_view toml, std::string_view path) {
-  try {
-    const toml::table page = toml::parse(toml, path);
-    // A page with all figures of a device is a platform's own: one node of it.
-    if (!page.contains("platform") && page["device"]["sms"]) {
-      return node_of(cost::parse_platform(toml, path));
-    }
-    return cluster_of(page, path);
-  } catch (const toml::parse_error& error) {
-    const auto& where = error.source().begin;
-    throw_input_error("{}:{}:{}: {}", path, where.line, where.column, error.description());
+  const toml::table page = parse_strict_toml(toml, path);
+  // A page with all figures of a device is a platform's own: one node of it.
+  if (!page.contains("platform") && page["device"]["sms"]) {
+    return node_of(cost::parse_platform(toml, path));
   }
+  return cluster_of(page, path);
 }
 
 std::vector<std::string> cluster_names() {
@@ -188,7 +174,9 @@ std::vector<std::string> cluster_names() {
 }
 
 Cluster load_cluster(const std::string& name) {
-  if (name.ends_with(".toml")) return parse_cluster(page_text(name), name);
+  if (name.ends_with(".toml")) {
+    return parse_cluster(read_input_file("platform", name, kMaxTomlBytes), name);
+  }
   for (const cost::EmbeddedPage& page : embedded_clusters()) {
     if (page.name == name) return parse_cluster(page.toml, name + ".toml");
   }

@@ -52,7 +52,8 @@ TEST(Cp, RefusesWhatNoRankCouldRun) {
   expect_refused(cp({"--launcher", "mpirum"}),
                  "unknown launcher 'mpirum' (did you mean 'mpirun'?)");
   expect_refused(cp({"--launcher", "none"}), "--launcher none: this process is not one of several");
-  expect_refused(cp({"--hostfile", "/no/such/file"}), "hostfile '/no/such/file' cannot be read");
+  expect_refused(cp({"--hostfile", "/no/such/file"}), "cannot read /no/such/file: No such file");
+  expect_refused(cp({"--hostfile", "/dev/zero"}), "hostfile '/dev/zero' is no regular file");
   expect_refused({"cp", "cp_quik"}, "unknown suite 'cp_quik' (did you mean 'cp_quick'?)");
 }
 

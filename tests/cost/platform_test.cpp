@@ -182,6 +182,12 @@ TEST(PlatformTest, RefusesWhatItDoesNotKnowOrMisses) {
   EXPECT_THAT(refusal("[node]", "[node"), HasSubstr("p.toml:"));
 }
 
+TEST(PlatformTest, RefusesWhatIsNestedTooDeepForItsParser) {
+  std::string key;
+  for (int i = 0; i < 50'000; ++i) key += "a.";
+  EXPECT_THAT(refusal("[node]", key + "a = 1\n[node]"), HasSubstr("are nested deeper than 16"));
+}
+
 TEST(PlatformTest, IsFoundByTheWholeNameOfItsCard) {
   EXPECT_EQ(platform_of_card("NVIDIA H100 80GB HBM3").name, "h100");
   for (const char* other : {"H100", "NVIDIA H100 PCIe", "NVIDIA H100 80GB HBM3e"}) {

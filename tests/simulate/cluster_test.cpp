@@ -152,5 +152,12 @@ TEST(Cluster, OneFigureCanBeSet) {
   EXPECT_THAT(sentence_of([&] { set_figure(node, "fabric.nics=4"); }), HasSubstr("has no fabric"));
 }
 
+TEST(Cluster, RefusesWhatIsNestedTooDeepForItsParser) {
+  std::string key;
+  for (int i = 0; i < 50'000; ++i) key += "a.";
+  EXPECT_THAT(cluster_refusal("[links]", key + "a = 1\n[links]"),
+              HasSubstr("p.toml:5: keys and values are nested deeper than 16"));
+}
+
 }  // namespace
 }  // namespace longca::simulate

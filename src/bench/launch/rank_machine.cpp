@@ -1,16 +1,14 @@
 #include "bench/launch/rank_machine.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <sstream>
 
 #include "bench/data_directory.h"
 #include "core/cuda/cuda_device.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/input_file.h"
 #include "core/parse.h"
 #include "core/process.h"
 #include "core/thread_pool.h"
@@ -126,8 +124,8 @@ namespace {
 /// Calls visit(host, the line's other words, its number) for each line that names a host.
 template <typename Visit>
 void for_each_host(const std::string& path, const Visit& visit) {
-  std::ifstream file(path);
-  if (!file) throw_input_error("hostfile '{}' cannot be read: {}", path, std::strerror(errno));
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+  std::istringstream file(read_input_file("hostfile", path, kMaxBytes));
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;

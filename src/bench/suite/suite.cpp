@@ -1,15 +1,14 @@
 #include "bench/suite/suite.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 
 #include "bench/data_directory.h"
 #include "bench/suite/axis_values.h"
 #include "core/error.h"
+#include "core/input_file.h"
 #include "core/nearest.h"
+#include "core/strict_toml.h"
 #include "mask/own_mask.h"
 
 namespace longca {
@@ -17,15 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path);
-  std::string text(kMaxSuiteBytes + 1, '\0');  // one more than parse_suite takes
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || !file.is_open()) {
-    throw_input_error("suite '{}' cannot be read: {}", path.string(), std::strerror(errno));
-  }
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
+std::string read_suite(const fs::path& path) {
+  return read_input_file("suite", path, kMaxTomlBytes);
 }
 
 fs::path configs_directory() {
@@ -46,10 +38,10 @@ std::vector<SuiteFile> available_suites() {
 }
 
 Suite load_suite(const std::string& name) {
-  if (name.ends_with(".toml")) return parse_suite(read_file(name), name);
+  if (name.ends_with(".toml")) return parse_suite(read_suite(name), name);
   std::vector<std::string> names;
   for (const SuiteFile& suite : available_suites()) {
-    if (suite.name == name) return parse_suite(read_file(suite.path), suite.path);
+    if (suite.name == name) return parse_suite(read_suite(suite.path), suite.path);
     names.push_back(suite.name);
   }
   throw_input_error("unknown suite '{}'{}: there is no {}", name, suggestion(name, names),

@@ -50,12 +50,9 @@ struct Suite {
   RunLimits limits;
 };
 
-/// A suite's file has at most so many bytes.
-inline constexpr std::size_t kMaxSuiteBytes = std::size_t{1} << 20;
-
-/// Reads a suite's text. `path` names it in errors. Throws InputError with file, line and column: a
-/// syntax error, an unknown key (nearest suggested), a value that its axis does not take, more than
-/// kMaxSuiteBytes, keys or values nested deeper than 16, more than 100 exceptions.
+/// Reads a suite's text. `path` names it in errors. Throws as parse_strict_toml does, and InputError
+/// with file, line and column for an unknown key (nearest suggested), a value that its axis does not
+/// take, more than 100 exceptions.
 Suite parse_suite(std::string_view text, const std::filesystem::path& path);
 
 /// The suite called `name` in $LONGCA_CONFIGS or the checkout's configs/, or the file `name` if it

@@ -158,7 +158,7 @@ TEST(Hostfile, CountsSlots) {
   }
   write_file(file, "node1 slots=64K\nnode2 slots=64K\n");
   expect_input_error([&] { hostfile_slots(file); }, "more than 65536 slots");
-  expect_input_error([] { hostfile_slots("/no/such/file"); }, "cannot be read");
+  expect_input_error([] { hostfile_slots("/no/such/file"); }, "cannot read /no/such/file: No such");
 }
 
 const RankMachine kMachine{
