@@ -19,7 +19,7 @@ if(LONGCA_SANITIZE)
 endif()
 # Libraries that read what others have written: the fuzz targets have them under sanitizers, and their branches and
 # comparisons call the fuzzer's runtime (tests/fuzz/coverage.cpp). The others are as in a release, and as quick to build.
-set(longca_fuzzed core bench report)
+set(longca_fuzzed core mask cost simulate bench report)
 set(longca_fuzz_sanitizers -fsanitize=address,undefined)
 set(longca_fuzz_options ${longca_fuzz_sanitizers} ${longca_unneeded_checks} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
   -fsanitize-coverage=trace-pc,trace-cmp -Wno-error=maybe-uninitialized)

@@ -1,9 +1,5 @@
 #include "report/plots.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "core/output_file.h"
 #include "report/data/figures.h"
 #include "report/gnuplot.h"
@@ -13,55 +9,48 @@
 namespace longca {
 namespace {
 
-/// Draws figures, and remembers what it drew.
-class Plotter {
- public:
-  explicit Plotter(std::filesystem::path directory) : directory_(std::move(directory)) {}
-
-  void draw(const FigureSet& set, const View& view) {
-    for (const Figure& figure : set.figures) {
-      for (const AxisTexts& setting : settings_to_draw(figure)) {
-        const Figure narrow = narrowed(figure, setting);
-        AxisTexts axes = setting;
-        axes.insert(axes.end(), view.common.begin(), view.common.end());
-        const std::string stem = plot_stem(figure.name, setting);
-        const PlotScript script = gnuplot_figure(set, narrow, axes);
-        for (const char* suffix : {".png", ".svg", ".pdf"}) {
-          files_.push_back(directory_ / (stem + suffix));
-          draw_with_gnuplot(files_.back(), script.width, script.height, script.text);
-        }
-        plots_.push_back({stem, figure.title, join_axes(setting, ", "), figure.hint});
-      }
+void add_plots(const FigureSet& set, const View& view, std::vector<Plot>& plots) {
+  for (const Figure& figure : set.figures) {
+    for (const AxisTexts& setting : settings_to_draw(figure)) {
+      AxisTexts axes = setting;
+      axes.insert(axes.end(), view.common.begin(), view.common.end());
+      plots.push_back(
+          {{plot_stem(figure.name, setting), figure.title, join_axes(setting, ", "), figure.hint},
+           gnuplot_figure(set, narrowed(figure, setting), axes)});
     }
   }
-
-  std::vector<std::filesystem::path> finish(std::span<const Record> records) {
-    files_.push_back(directory_ / "index.html");
-    replace_file(files_.back(), plots_index(plots_, records));
-    return std::move(files_);
-  }
-
- private:
-  std::filesystem::path directory_;
-  std::vector<std::filesystem::path> files_;
-  std::vector<IndexedPlot> plots_;
-};
+}
 
 }  // namespace
+
+std::vector<Plot> plots_of(std::span<const Record> records) {
+  const SplitRecords split = split_records(records);
+  const View single = make_view(split.single);
+  const View over_ranks = make_view(split.over_ranks);
+  const DenseComparison comparison = compare_with_dense(split.single);
+  std::vector<Plot> plots;
+  add_plots(make_device_figures(single, comparison), single, plots);
+  add_plots(make_rank_figures(over_ranks, split), over_ranks, plots);
+  return plots;
+}
 
 std::vector<std::filesystem::path> write_plots(std::span<const Record> records,
                                                const std::filesystem::path& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) throw_file_error("make the folder", directory, error.value());
-  const SplitRecords split = split_records(records);
-  const View single = make_view(split.single);
-  const View over_ranks = make_view(split.over_ranks);
-  const DenseComparison comparison = compare_with_dense(split.single);
-  Plotter plotter(directory);
-  plotter.draw(make_device_figures(single, comparison), single);
-  plotter.draw(make_rank_figures(over_ranks, split), over_ranks);
-  return plotter.finish(records);
+  std::vector<std::filesystem::path> files;
+  std::vector<IndexedPlot> listed;
+  for (const Plot& plot : plots_of(records)) {
+    for (const char* suffix : {".png", ".svg", ".pdf"}) {
+      files.push_back(directory / (plot.listed.stem + suffix));
+      draw_with_gnuplot(files.back(), plot.script.width, plot.script.height, plot.script.text);
+    }
+    listed.push_back(plot.listed);
+  }
+  files.push_back(directory / "index.html");
+  replace_file(files.back(), plots_index(listed, records));
+  return files;
 }
 
 }  // namespace longca

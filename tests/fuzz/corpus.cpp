@@ -1,5 +1,5 @@
 // fuzz_corpus DIR CONFIGS: writes what the fuzz targets start from, a folder for each. CONFIGS has
-// the suites.
+// the suites, and pages of platforms and clusters.
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -9,10 +9,14 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "bench/ranks/protocol.h"
 #include "bench/suite/axes.h"
+#include "cost/platform.h"
 #include "fuzz.h"
+#include "mask/generators.h"
+#include "mask/mask_json.h"
 #include "report/sample_records.h"
 #include "report/sparse_records.h"
 #include "support/temp_directory.h"
@@ -56,6 +60,20 @@ std::vector<std::string> record_files() {
 void write_compressed(const fs::path& path, const std::string& text) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "wb"), gzclose);
   gzwrite(file.get(), text.data(), static_cast<unsigned>(text.size()));
+}
+
+void write_records(const fs::path& directory) {
+  Seeds records(directory, "records");
+  Seeds plots(directory, "plots");
+  Seeds comparisons(directory, "comparisons");
+  Seeds compressed(directory, "gz");
+  for (const std::string& text : record_files()) {
+    records.add(text);
+    plots.add(text);
+    comparisons.add(text + text);
+    compressed.add(text);
+    write_compressed(compressed.next(), text);
+  }
 }
 
 /// A message as it goes over a socket.
@@ -116,6 +134,46 @@ void write_texts(const fs::path& directory, const fs::path& configs) {
   output.add("srun: error: node1: task 3: Exited with exit code 1\nslurmstepd: error\n");
 }
 
+/// Every mask, small, and lengths as text and as .npy.
+void write_own_files(const fs::path& directory) {
+  Seeds masks(directory, "own_masks");
+  for (const MaskTraits& traits : mask_table()) {
+    MaskSpec spec;
+    spec.name = traits.name;
+    spec.tokens = 60;
+    spec.window = 7;
+    spec.block_tokens = spec.block = 16;
+    spec.heads_q = spec.heads_k = 2;
+    std::ostringstream text;
+    write_mask_json(text, generate_mask(spec), spec);
+    masks.add(text.str());
+  }
+  Seeds lengths(directory, "own_lengths");
+  lengths.add("30 34\n7,1\n");
+  for (const auto& [type, element] : {std::pair{"<i4", 4}, {"<i8", 8}, {"<u4", 4}, {"<u8", 8}}) {
+    std::string header =
+        fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (2,), }}", type);
+    header.resize(117, ' ');
+    const std::string number = '\5' + std::string(static_cast<std::size_t>(element) - 1, '\0');
+    lengths.add(std::string("\x93NUMPY\1\0v\0", 10) + header + "\n" + number + number);
+  }
+}
+
+/// Pages of platforms and clusters, and `--set`.
+void write_pages(const fs::path& directory, const fs::path& configs) {
+  Seeds pages(directory, "platforms");
+  for (const char* folder : {"platforms", "clusters"}) {
+    for (const auto& entry : fs::directory_iterator(configs / folder)) {
+      if (entry.path().extension() == ".toml") pages.add(read_file(entry.path()));
+    }
+  }
+  pages.add(cost::to_toml(cost::default_platform()) +
+            "[rates.fa3.forward]\nmeasured = \"here\"\nflops_per_second = 5e12\nkeys_per_row = "
+            "64\nseconds_per_call = 1e-5\n[messages.mpi.ring]\nmeasured = \"here\"\n1024 = "
+            "1e-5\n[spread]\n\"rates.fa3.forward.keys_per_row\" = 0.1\n");
+  pages.add("fabric.nics=2");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -124,14 +182,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   const fs::path directory = argv[1];
-  Seeds records(directory, "records");
-  Seeds compressed(directory, "gz");
-  for (const std::string& text : record_files()) {
-    records.add(text);
-    compressed.add(text);
-    write_compressed(compressed.next(), text);
-  }
+  write_records(directory);
   write_messages(directory);
   write_texts(directory, argv[2]);
+  write_own_files(directory);
+  write_pages(directory, argv[2]);
   return 0;
 }
