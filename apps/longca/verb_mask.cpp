@@ -18,8 +18,10 @@
 
 #include "bench/suite/axes.h"
 #include "bench/suite/case.h"
+#include "bench/suite/own_files.h"
 #include "core/error.h"
 #include "core/python_random.h"
+#include "core/run_files.h"
 #include "mask/generators.h"
 #include "mask/lengths.h"
 #include "mask/mask_json.h"
@@ -155,19 +157,28 @@ void print_summary(const GeneratedMask& generated, const MaskSpec& spec) {
   if (mask.blocks() == nullptr) print_slices(mask.slices());
 }
 
-MaskSpec mask_spec(const MaskOptions& options) {
+Case case_of(const MaskOptions& options) {
   Case c = options.axes.read();
   if (options.tokens->count() == 0) {
     const OwnMask* own = find_own_mask(c.mask);
     if (own == nullptr) throw InputError("--tokens is required (longca mask --help says more)");
     c.tokens = own->generated.mask.q_tokens();
   }
-  return c.mask_spec();
+  return c;
+}
+
+void refuse_overwriting(const OwnFiles& own, const std::string& plot) {
+  RunFiles files;
+  if (own.mask) files.reads("the mask", *own.mask);
+  if (own.lengths) files.reads("--lengths", *own.lengths);
+  files.writes("--plot", plot);
 }
 
 void print_mask(const MaskOptions& options) {
-  const MaskSpec spec = mask_spec(options);
+  const Case c = case_of(options);
+  const MaskSpec spec = c.mask_spec();
   check_size(spec);
+  refuse_overwriting(own_files(c), options.plot);
   const GeneratedMask generated = generate_mask(spec);
   if (!options.plot.empty()) plot_mask(generated, spec, options.plot);
   if (options.as_json) {

@@ -77,6 +77,8 @@ void refuse_overwriting(const ReportOptions& options) {
   files.writes("--md", options.markdown);
   files.writes("--html", options.html);
   files.writes_pictures("--plots", options.plots);
+  if (!options.plots.empty())
+    files.writes("--plots", std::filesystem::path(options.plots) / "index.html");
 }
 
 void report(const ReportOptions& options) {

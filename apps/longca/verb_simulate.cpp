@@ -146,6 +146,7 @@ void simulate_suite(const SimulateArguments& arguments) {
                                                    : suite_cells(suite, cluster);
   check_cells(arguments, list, cluster, rates);
   RunFiles files = arguments.files(suite);
+  if (arguments.platform.ends_with(".toml")) files.reads("--platform", arguments.platform);
   for (const std::string& file : arguments.rates) files.reads("--rates", file);
   files.reads("--against", arguments.against);
   files.writes("--trace", arguments.trace);

@@ -144,5 +144,26 @@ TEST(Mask, PlotOfAnUnknownFormatIsRefused) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
+TEST(Mask, APlotDoesNotReplaceWhatIsDrawn) {
+  const TempDirectory folder;
+  const std::string mask = R"({"tokens":4,"slices":[[0,4,0,4,"causal"]]})";
+  write_file(folder / "m.svg", mask);
+  write_file(folder / "d.svg", "2 2");
+  const auto expect_refused = [&](std::vector<std::string> words, const std::string& file,
+                                  const std::string& reader) {
+    words.insert(words.begin(), "mask");
+    words.insert(words.end(), {"--plot", folder / file});
+    const auto result = run_longca(words);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, ::testing::HasSubstr("--plot would overwrite " +
+                                                 (folder / file).string() + ", which " + reader));
+  };
+  expect_refused({folder / "m.svg"}, "m.svg", "the mask reads");
+  expect_refused({"document", "--tokens", "4", "--lengths", folder / "d.svg"}, "d.svg",
+                 "--lengths reads");
+  EXPECT_EQ(read_file(folder / "m.svg"), mask);
+  EXPECT_EQ(read_file(folder / "d.svg"), "2 2");
+}
+
 }  // namespace
 }  // namespace longca::testing

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/record/record.h"
+#include "cost/platform.h"
 #include "support/process.h"
 #include "support/temp_directory.h"
 
@@ -144,6 +145,30 @@ TEST(Simulate, BadInputIsOneSentence) {
                    "--trace: one cell is traced, and there are 11");
   expect_bad_input(run_longca({"cp", "-a", "platform=h200x8"}),
                    "platform is no axis that can be given");
+}
+
+TEST(Simulate, AnOutputIsNotThePageOfThePlatform) {
+  const TempDirectory folder;
+  const std::string page = folder / "p.toml";
+  const std::string before = cost::to_toml(cost::default_platform());
+  write_file(page, before);
+  const auto result = simulate({"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "-a", "ranks=4",
+                                "--out", folder / "s.jsonl", "--trace", page},
+                               page);
+  expect_bad_input(result, "--trace would overwrite " + page + ", which --platform reads");
+  EXPECT_EQ(read_file(page), before);
+}
+
+TEST(Simulate, PagesHaveAnEndAndADepth) {
+  const TempDirectory folder;
+  std::filesystem::create_symlink("/dev/zero", folder / "zero.toml");
+  expect_bad_input(simulate({}, folder / "zero.toml"), "/zero.toml' is no regular file");
+  std::string key;
+  for (int i = 0; i < 50'000; ++i) key += "a.";
+  for (const char* first : {"", "platform = \"h200\"\n"}) {
+    write_file(folder / "deep.toml", first + key + "a = 1\n");
+    expect_bad_input(simulate({}, folder / "deep.toml"), "keys and values are nested deeper");
+  }
 }
 
 }  // namespace

@@ -119,6 +119,8 @@ TEST_F(ReportVerb, AViewDoesNotReplaceWhatItShows) {
   expect_refused({file_, "--md", "a", "--csv", "a"},
                  "--md would overwrite a, which --csv writes too");
   expect_refused({"forward.png", "--plots", "."}, "--plots might overwrite forward.png");
+  expect_refused({file_, "--plots", ".", "--html", "index.html"},
+                 "--plots would overwrite ./index.html, which --html writes too");
   EXPECT_EQ(read_file(file_), before);
 }
 
