@@ -247,6 +247,30 @@ typedef struct longca_backward_arguments {
 LONGCA_API longca_status longca_backward(longca_plan* plan,
                                          const longca_backward_arguments* arguments);
 
+/// What a DLPack capsule "dltensor" or, from DLPack 1.0 on, "dltensor_versioned" holds, as dlpack.h
+/// declares it.
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+
+/// A tensor of another library as one of a call: where it lies, without a copy; it stays the
+/// caller's to keep and to free. `from` is [tokens, heads, dim] with any strides whose last is 1,
+/// of the problem's dtype, on its device. LONGCA_INVALID_ARGUMENT says what does not fit.
+LONGCA_API longca_status longca_tensor_from_dlpack(const struct DLManagedTensor* from,
+                                                   const longca_problem* problem,
+                                                   longca_tensor* tensor);
+/// The same of a versioned one. `written`: calls write to it (o, dq, dk, dv), so that a read-only
+/// one is refused. LONGCA_UNSUPPORTED for a major version other than 1, of which nothing else is
+/// read.
+LONGCA_API longca_status longca_tensor_from_dlpack_versioned(
+    const struct DLManagedTensorVersioned* from, const longca_problem* problem, int32_t written,
+    longca_tensor* tensor);
+/// The same for lse: [heads, tokens] float32.
+LONGCA_API longca_status longca_lse_from_dlpack(const struct DLManagedTensor* from,
+                                                const longca_problem* problem, longca_lse* lse);
+LONGCA_API longca_status
+longca_lse_from_dlpack_versioned(const struct DLManagedTensorVersioned* from,
+                                 const longca_problem* problem, int32_t written, longca_lse* lse);
+
 // --- Context parallelism: ranks that share the tokens of a sequence, on CPUs
 // ----------------------
 
