@@ -23,7 +23,9 @@ endif()
 # it is loaded.
 function(longca_cuda_architectures result)
   set(architectures ${LONGCA_CUDA_ARCHITECTURES})
-  if(NOT architectures)
+  if(architectures STREQUAL "all")
+    set(architectures 80-virtual 90a-real)
+  elseif(NOT architectures)
     execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
       OUTPUT_VARIABLE found RESULT_VARIABLE failed ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
     string(REPLACE "\n" ";" found "${found}")
@@ -47,11 +49,11 @@ option(LONGCA_CUDA "Build for NVIDIA GPUs where a CUDA compiler is found" ON)
 set(LONGCA_INSTANTIATIONS "$ENV{LONGCA_INSTANTIATIONS}" CACHE STRING
   "What our own GPU kernels are built for: few (bfloat16, 128 dimensions), default (slice also float16 and 64) or all")
 set(LONGCA_CUDA_ARCHITECTURES "$ENV{LONGCA_CUDA_ARCHITECTURES}" CACHE STRING
-  "GPU architectures of our own kernels; empty: those of this machine's GPUs, else all that there is code for")
+  "GPU architectures of our own kernels, or all that there is code for; empty: those of this machine's GPUs, else all")
 set(LONGCA_WITH_CUDA OFF)
 if(LONGCA_CUDA)
-  include(CheckLanguage)
-  check_language(CUDA)
+  include(LongcaCudaCompiler)
+  longca_find_cuda_compiler()
   if(CMAKE_CUDA_COMPILER)
     longca_cuda_architectures(CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
@@ -67,6 +69,11 @@ if(LONGCA_CUDA)
     set(LONGCA_CUDA_RUNTIME CUDA::cudart_static)
     # The toolkit's libraries are loaded when a kernel first needs them; this is where they are.
     list(APPEND CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
+    # PyPI's cuDNN and NCCL lie beside its toolkit.
+    if(CUDAToolkit_BIN_DIR MATCHES "^(.*/nvidia)/cu[0-9]+/bin$")
+      set(LONGCA_PYPI_CUDA ${CMAKE_MATCH_1})
+      list(APPEND CMAKE_BUILD_RPATH ${LONGCA_PYPI_CUDA}/cudnn/lib ${LONGCA_PYPI_CUDA}/nccl/lib)
+    endif()
   endif()
 endif()
 
@@ -90,12 +97,26 @@ if(LONGCA_UNITY)
   endforeach()
 endif()
 
+# What follows serves kernels of other projects and communication: the program's, not the C library's of a wheel.
+set(LONGCA_WITH_OTHERS OFF)
+if(LONGCA_WITH_CUDA AND LONGCA_PROGRAM)
+  set(LONGCA_WITH_OTHERS ON)
+endif()
+
+# cuBLAS by its headers: the library is loaded at run time.
+set(LONGCA_WITH_CUBLAS OFF)
+if(LONGCA_WITH_OTHERS)
+  find_path(LONGCA_CUBLAS_INCLUDE cublas_v2.h HINTS ${CUDAToolkit_INCLUDE_DIRS} REQUIRED DOC "Folder of cublas_v2.h")
+  set(LONGCA_WITH_CUBLAS ON)
+endif()
+
 # cuDNN by its C++ frontend: headers only, the library is loaded at run time. The frontend's are in
 # a Python package (scripts/python_packages.txt), cuDNN's own beside the CUDA toolkit's or the system's.
 set(LONGCA_WITH_CUDNN OFF)
-if(LONGCA_WITH_CUDA)
+if(LONGCA_WITH_OTHERS)
   find_path(LONGCA_CUDNN_INCLUDE cudnn_graph.h
-    HINTS ${CUDAToolkit_INCLUDE_DIRS} $ENV{LONGCA_CUDNN}/../include DOC "Folder of cudnn.h")
+    HINTS ${CUDAToolkit_INCLUDE_DIRS} $ENV{LONGCA_CUDNN}/../include ${LONGCA_PYPI_CUDA}/cudnn/include
+    DOC "Folder of cudnn.h")
   find_path(LONGCA_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
     HINTS ${PROJECT_SOURCE_DIR}/build/deps/python/include DOC "Folder of cudnn_frontend.h")
   if(LONGCA_CUDNN_INCLUDE AND LONGCA_CUDNN_FRONTEND_INCLUDE)
@@ -111,7 +132,7 @@ endif()
 # FlashInfer by its headers, which bring CUTLASS's and a C++ standard library for devices of their own:
 # all are in its Python package (scripts/python_packages.txt).
 set(LONGCA_WITH_FLASHINFER OFF)
-if(LONGCA_WITH_CUDA)
+if(LONGCA_WITH_OTHERS)
   find_path(LONGCA_FLASHINFER_DATA include/flashinfer/attention/hopper/prefill_sm90.cuh
     HINTS ${PROJECT_SOURCE_DIR}/build/deps/python/flashinfer/data
     DOC "Folder flashinfer/data of the Python package flashinfer-python")
@@ -129,9 +150,10 @@ endif()
 
 # NCCL by its header: the library is loaded at run time.
 set(LONGCA_WITH_NCCL OFF)
-if(LONGCA_WITH_CUDA)
+if(LONGCA_WITH_OTHERS)
   find_path(LONGCA_NCCL_INCLUDE nccl.h
-    HINTS ${CUDAToolkit_INCLUDE_DIRS} $ENV{LONGCA_NCCL}/../include DOC "Folder of nccl.h")
+    HINTS ${CUDAToolkit_INCLUDE_DIRS} $ENV{LONGCA_NCCL}/../include ${LONGCA_PYPI_CUDA}/nccl/include
+    DOC "Folder of nccl.h")
   if(LONGCA_NCCL_INCLUDE)
     set(LONGCA_WITH_NCCL ON)
   endif()

@@ -18,9 +18,11 @@ Capabilities naive_cuda_capabilities() {
   return can;
 }
 
-#ifndef LONGCA_WITH_CUDA
+#ifndef LONGCA_WITH_CUBLAS
 std::unique_ptr<Kernel> make_naive_cuda() {
-  return std::make_unique<AbsentKernel>(naive_cuda_capabilities());
+  return std::make_unique<AbsentKernel>(
+      naive_cuda_capabilities(),
+      "this build is without cuBLAS: only builds of the program have this kernel");
 }
 #endif
 
