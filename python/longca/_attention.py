@@ -2,7 +2,6 @@
 
 import math
 import struct
-from typing import Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -38,52 +37,59 @@ def attention(q, k, v, mask, scale=None, sink=None, softcap=0.0, deterministic=F
     """
     if scale is not None and not (scale > 0 and math.isfinite(scale)):
         raise ValueError(f"scale = {scale}: above 0 and finite, or None for 1/√dim")
-    _check(q, k, v, mask)
+    device_type = _check(q, k, v, mask)
     if sink is not None:
         _check_sink(sink, q)
         sink = sink.float()
-    if torch.is_autocast_enabled(q.device.type):
-        dtype = torch.get_autocast_dtype(q.device.type)
+    if torch.is_autocast_enabled(device_type):
+        dtype = torch.get_autocast_dtype(device_type)
         q, k, v = q.to(dtype), k.to(dtype), v.to(dtype)
     if q.dtype not in DTYPES:
         raise NotImplementedError(f"q has dtype {q.dtype}: longca has kernels for float32, bfloat16 and float16")
-    backward = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (q, k, v, sink))
-    o, lse = torch.ops.longca.attention(q, k, v, sink, mask._handle, 0.0 if scale is None else float(scale),
-                                        float(softcap), deterministic, backward)
+    backward = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad or
+                                            (sink is not None and sink.requires_grad))
+    o, lse = _attention(q, k, v, sink, mask._handle, 0.0 if scale is None else float(scale), float(softcap),
+                        deterministic, backward)
     return (o, lse.detach()) if return_lse else o
 
 
 def _check(q, k, v, mask):
+    """Returns the device type."""
     if not isinstance(mask, Mask):
         raise TypeError(f"mask is a {type(mask).__name__}: a longca.Mask is meant")
-    if q.dim() not in (3, 4) or k.dim() != q.dim() or v.dim() != q.dim():
-        raise ValueError(f"q, k and v have {q.dim()}, {k.dim()} and {v.dim()} dimensions: "
+    shape_q, shape_k, shape_v = q.shape, k.shape, v.shape
+    dimensions = len(shape_q)
+    if dimensions not in (3, 4) or len(shape_k) != dimensions or len(shape_v) != dimensions:
+        raise ValueError(f"q, k and v have {dimensions}, {len(shape_k)} and {len(shape_v)} dimensions: "
                          "[tokens, heads, dim] or [batch, heads, tokens, dim]")
-    if k.shape[:-1] == v.shape[:-1] and k.shape[-1] != v.shape[-1]:
-        raise ValueError(f"k has head dimension {k.shape[-1]}, v has {v.shape[-1]}: of one dimension here")
-    if k.shape != v.shape:
-        raise ValueError(f"k is {list(k.shape)} and v is {list(v.shape)}: of one shape")
-    if q.device != k.device or q.device != v.device:
-        raise ValueError(f"q, k and v are on {q.device}, {k.device} and {v.device}: on one device")
-    if q.dtype != k.dtype or q.dtype != v.dtype:
-        raise ValueError(f"q, k and v have dtypes {q.dtype}, {k.dtype} and {v.dtype}: of one dtype")
-    if q.dim() == 4 and q.shape[0] != k.shape[0]:
-        raise ValueError(f"q has {q.shape[0]} sequences, k has {k.shape[0]}")
-    if q.shape[-1] != k.shape[-1]:
-        raise ValueError(f"q has head dimension {q.shape[-1]}, k has {k.shape[-1]}")
-    tokens = 0 if q.dim() == 3 else 2
-    tokens_q, tokens_k = q.shape[tokens], k.shape[tokens]
+    if shape_k != shape_v:
+        if shape_k[:-1] == shape_v[:-1]:
+            raise ValueError(f"k has head dimension {shape_k[-1]}, v has {shape_v[-1]}: of one dimension here")
+        raise ValueError(f"k is {list(shape_k)} and v is {list(shape_v)}: of one shape")
+    device, dtype = q.device, q.dtype
+    if device != k.device or device != v.device:
+        raise ValueError(f"q, k and v are on {device}, {k.device} and {v.device}: on one device")
+    if dtype != k.dtype or dtype != v.dtype:
+        raise ValueError(f"q, k and v have dtypes {dtype}, {k.dtype} and {v.dtype}: of one dtype")
+    if dimensions == 4 and shape_q[0] != shape_k[0]:
+        raise ValueError(f"q has {shape_q[0]} sequences, k has {shape_k[0]}")
+    dim = shape_q[-1]
+    if dim != shape_k[-1]:
+        raise ValueError(f"q has head dimension {dim}, k has {shape_k[-1]}")
+    tokens_q, tokens_k = (shape_q[0], shape_k[0]) if dimensions == 3 else (shape_q[2], shape_k[2])
     if tokens_q == 0 or tokens_k == 0:
         raise ValueError(f"q has {tokens_q} tokens, k has {tokens_k}: at least 1")
-    heads_q, heads_k = q.shape[1], k.shape[1]  # in both layouts
+    heads_q, heads_k = shape_q[1], shape_k[1]  # in both layouts
     if heads_k == 0 or heads_q == 0 or heads_q % heads_k != 0:
         raise ValueError(f"q has {heads_q} heads, k has {heads_k}: the KV heads must divide the query heads")
     if mask.tokens_q != tokens_q or mask.tokens_k != tokens_k:
         raise ValueError(f"the mask has {mask.tokens_q} queries and {mask.tokens_k} keys, "
                          f"q has {tokens_q} tokens and k has {tokens_k}")
-    for name, x in (("q", q), ("k", k), ("v", v)):
-        if x.shape[-1] > 1 and x.stride(-1) != 1:
-            raise ValueError(f"{name} has stride {x.stride(-1)} in its last dimension: make it contiguous")
+    if dim > 1 and not q.stride(-1) == k.stride(-1) == v.stride(-1) == 1:
+        for name, x in (("q", q), ("k", k), ("v", v)):
+            if x.stride(-1) != 1:
+                raise ValueError(f"{name} has stride {x.stride(-1)} in its last dimension: make it contiguous")
+    return device.type
 
 
 def _check_sink(sink, q):
@@ -101,40 +107,53 @@ def _dense(x):
     return x if strides[-1] == 1 and 0 not in strides else x.contiguous()
 
 
+def _layout(x):
+    """Sizes and strides of x as a longca_tensor has them, for each sequence of a batch; and the bytes from one sequence
+    to the next."""
+    shape, strides = x.shape, x.stride()
+    if len(shape) == 3:
+        return (*shape, *strides[:2]), 0
+    return (shape[2], shape[1], shape[3], strides[2], strides[1]), strides[0] * x.element_size()
+
+
 def _tensor(x):
     """Members of a longca_tensor; x is [tokens, heads, dim]."""
-    return (x.data_ptr(), *x.shape, *x.stride()[:2])
+    return (x.data_ptr(), *_layout(x)[0])
 
 
-def _lse(x):
-    """Members of a longca_lse."""
-    return (x.data_ptr(), *x.shape, x.stride(0))
+class _Call:
+    """What calls of equal shapes, strides and parameters share: the plan, how their tensors lie, and which of them are
+    copied first. Outputs and lse are contiguous."""
+
+    def __init__(self, plan, tensors):
+        dense = [_dense(x) for x in tensors]
+        self.plan = plan
+        self.pointer = plan.pointer
+        self.copies = any(x is not y for x, y in zip(dense, tensors))
+        self.layouts = [_layout(x) for x in dense]
+        self.outputs = [_layout(_empty_like(x)) for x in dense]
+        q = tensors[0]
+        heads, tokens = q.shape[1], q.shape[0 if q.dim() == 3 else 2]
+        self.lse = (heads, tokens, tokens), heads * tokens * 4
+        self.sequences = range(1 if q.dim() == 3 else q.shape[0])
 
 
-def _pointer(x):
-    return 0 if x is None else x.data_ptr()
+def _find_call(key, tensors, sink, mask, scale, softcap, deterministic, backward, stream):
+    """The call of `key`; `tensors` are q, k, v and others of q's shape."""
+    call = plans.call(key)
+    if call is None:
+        q, k = tensors[0], tensors[1]
+        if q.is_cuda:
+            use_device(q.device.index)
+        plan = plans.find((Core.find(mask), q.shape[1], k.shape[1], q.shape[-1], q.dtype, q.device.type, scale,
+                           deterministic, softcap, sink is not None, stream), backward)
+        call = plans.keep(key, _Call(plan, tensors))
+    return call
 
 
-def _zeros_like_sink(q, sink):
-    return q.new_zeros(0 if sink is None else sink.shape[0], dtype=torch.float32)
-
-
-def _sequences(lse, *tensors):
-    """The tensors of each sequence as [tokens, heads, dim], after its lse."""
-    if lse.dim() == 2:
-        return ((lse, *tensors),)
-    return ((lse[i], *(x[i].transpose(0, 1) for x in tensors)) for i in range(lse.shape[0]))
-
-
-def _plan(q, k, sink, mask, scale, softcap, deterministic, backward):
-    stream = 0
-    if q.is_cuda:
-        use_device(q.device.index)
-        stream = torch.cuda.current_stream(q.device).cuda_stream
-    shape = q.shape
-    key = (Core.find(mask), shape[1], k.shape[1], shape[-1], q.dtype, q.device.type, scale, deterministic, softcap,
-           sink is not None, stream)
-    return plans.find(key, backward), stream
+def _stream(device):
+    """The current stream of a GPU as a number; 0 on the CPU."""
+    return torch._C._cuda_getCurrentRawStream(device.index) if device.type == "cuda" else 0
 
 
 def _empty_like(x):
@@ -146,59 +165,122 @@ def _empty_lse(q):
     return q.new_empty((shape[1], shape[0]) if len(shape) == 3 else shape[:3], dtype=torch.float32)
 
 
-@torch.library.custom_op("longca::attention", mutates_args=())
-def _forward(q: Tensor, k: Tensor, v: Tensor, sink: Optional[Tensor], mask: Tensor, scale: float, softcap: float,
-             deterministic: bool, backward: bool) -> Tuple[Tensor, Tensor]:
-    q, k, v = _dense(q), _dense(k), _dense(v)
-    sink = None if sink is None else sink.contiguous()
-    plan, stream = _plan(q, k, sink, mask, scale, softcap, deterministic, backward)
+def _empty_dsink(q, sink):
+    return q.new_empty(0 if sink is None else sink.shape[0], dtype=torch.float32)
+
+
+# Defined and registered here rather than by torch.library.custom_op, whose wrappers serve any operator: with gradients
+# they take 28 µs of a call.
+_operators = torch.library.Library("longca", "DEF")
+_PARAMETERS = "Tensor? sink, Tensor mask, float scale, float softcap, bool deterministic"
+_operators.define(f"attention(Tensor q, Tensor k, Tensor v, {_PARAMETERS}, bool backward) -> (Tensor, Tensor)",
+                  tags=(torch.Tag.pt2_compliant_tag,))
+_operators.define("attention_backward(Tensor dout, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, "
+                  f"{_PARAMETERS}) -> (Tensor, Tensor, Tensor, Tensor)", tags=(torch.Tag.pt2_compliant_tag,))
+_attention = torch.ops.longca.attention.default
+_attention_backward = torch.ops.longca.attention_backward.default
+
+
+@torch._disable_dynamo
+def _forward(q, k, v, sink, mask, scale, softcap, deterministic, backward):
+    stream = _stream(q.device)
+    key = (mask.item(), q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(), q.dtype, q.device, scale,
+           softcap, deterministic, sink is not None, backward, stream)
+    call = _find_call(key, (q, k, v), sink, mask, scale, softcap, deterministic, backward, stream)
+    if call.copies:
+        q, k, v = _dense(q), _dense(k), _dense(v)
     o, lse = _empty_like(q), _empty_lse(q)
-    for l, *x in _sequences(lse, q, k, v, o):
-        members = (*_tensor(x[0]), *_tensor(x[1]), *_tensor(x[2]), *_tensor(x[3]), *_lse(l), stream, _pointer(sink))
-        check(lib.longca_forward(plan.pointer, _FORWARD.pack(*members)))
+    sink = None if sink is None else sink.contiguous()
+    (q_of, q_step), (k_of, k_step), (v_of, v_step) = call.layouts
+    o_of, o_step = call.outputs[0]
+    lse_of, lse_step = call.lse
+    for i in call.sequences:
+        check(lib.longca_forward(call.pointer, _FORWARD.pack(
+            q.data_ptr() + i * q_step, *q_of, k.data_ptr() + i * k_step, *k_of, v.data_ptr() + i * v_step, *v_of,
+            o.data_ptr() + i * o_step, *o_of, lse.data_ptr() + i * lse_step, *lse_of, stream,
+            0 if sink is None else sink.data_ptr())))
     return o, lse
 
 
-@_forward.register_fake
+@torch._disable_dynamo
+def _backward(dout, q, k, v, o, lse, sink, mask, scale, softcap, deterministic):
+    stream = _stream(q.device)
+    key = (mask.item(), q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(), q.dtype, q.device, scale,
+           softcap, deterministic, sink is not None, dout.stride(), o.stride(), stream)
+    call = _find_call(key, (q, k, v, dout, o), sink, mask, scale, softcap, deterministic, True, stream)
+    if call.copies:
+        q, k, v, dout, o = _dense(q), _dense(k), _dense(v), _dense(dout), _dense(o)
+    lse = lse.contiguous()
+    dq, dk, dv, dsink = _empty_like(q), _empty_like(k), _empty_like(v), _empty_dsink(q, sink)
+    of_sequence = sink
+    if sink is not None:
+        sink, of_sequence = sink.contiguous(), torch.empty_like(dsink)
+        dsink.zero_()
+    (q_of, q_step), (k_of, k_step), (v_of, v_step), (dout_of, dout_step), (o_of, o_step) = call.layouts
+    (dq_of, dq_step), (dk_of, dk_step), (dv_of, dv_step) = call.outputs[:3]
+    lse_of, lse_step = call.lse
+    for i in call.sequences:
+        check(lib.longca_backward(call.pointer, _BACKWARD.pack(
+            dout.data_ptr() + i * dout_step, *dout_of, q.data_ptr() + i * q_step, *q_of, k.data_ptr() + i * k_step,
+            *k_of, v.data_ptr() + i * v_step, *v_of, o.data_ptr() + i * o_step, *o_of,
+            lse.data_ptr() + i * lse_step, *lse_of, dq.data_ptr() + i * dq_step, *dq_of,
+            dk.data_ptr() + i * dk_step, *dk_of, dv.data_ptr() + i * dv_step, *dv_of, stream,
+            *((0, 0) if sink is None else (sink.data_ptr(), of_sequence.data_ptr())))))
+        if sink is not None:
+            dsink += of_sequence
+    return dq, dk, dv, dsink
+
+
+_operators.impl("attention", _forward, "CompositeExplicitAutograd")
+_operators.impl("attention_backward", _backward, "CompositeExplicitAutograd")
+
+
+@torch.library.register_fake("longca::attention", lib=_operators)
 def _(q, k, v, sink, mask, scale, softcap, deterministic, backward):
     return _empty_like(q), _empty_lse(q)
 
 
-@torch.library.custom_op("longca::attention_backward", mutates_args=())
-def _backward(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, sink: Optional[Tensor],
-              mask: Tensor, scale: float, softcap: float,
-              deterministic: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-    dout, q, k, v = _dense(dout), _dense(q), _dense(k), _dense(v)
-    sink = None if sink is None else sink.contiguous()
-    plan, stream = _plan(q, k, sink, mask, scale, softcap, deterministic, True)
-    dq, dk, dv, dsink = _empty_like(q), _empty_like(k), _empty_like(v), _zeros_like_sink(q, sink)
-    of_sequence = torch.empty_like(dsink)
-    for l, *x in _sequences(lse, dout, q, k, v, o, dq, dk, dv):
-        inputs = (member for tensor in x[:5] for member in _tensor(tensor))
-        gradients = (member for tensor in x[5:] for member in _tensor(tensor))
-        check(lib.longca_backward(plan.pointer, _BACKWARD.pack(*inputs, *_lse(l), *gradients, stream, _pointer(sink),
-                                                            of_sequence.data_ptr())))
-        dsink += of_sequence
-    return dq, dk, dv, dsink
-
-
-@_backward.register_fake
+@torch.library.register_fake("longca::attention_backward", lib=_operators)
 def _(dout, q, k, v, o, lse, sink, mask, scale, softcap, deterministic):
-    return _empty_like(q), _empty_like(k), _empty_like(v), _zeros_like_sink(q, sink)
+    return _empty_like(q), _empty_like(k), _empty_like(v), _empty_dsink(q, sink)
 
 
-def _setup_context(ctx, inputs, output):
-    q, k, v, sink, mask, scale, softcap, deterministic, _ = inputs
-    o, lse = output
-    ctx.save_for_backward(q, k, v, o, lse, sink, mask)
-    ctx.scale, ctx.softcap, ctx.deterministic = scale, softcap, deterministic
+class _Differentiable(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, keys, q, k, v, sink, mask, scale, softcap, deterministic):
+        with torch._C._AutoDispatchBelowAutograd():
+            o, lse = _attention.redispatch(keys, q, k, v, sink, mask, scale, softcap, deterministic, True)
+        ctx.save_for_backward(q, k, v, o, lse, sink, mask)
+        ctx.parameters = scale, softcap, deterministic
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(lse)
+        return o, lse
+
+    @staticmethod
+    def backward(ctx, dout, _):
+        gradients = _Once.apply if torch.is_grad_enabled() else _attention_backward
+        dq, dk, dv, dsink = gradients(dout, *ctx.saved_tensors, *ctx.parameters)
+        return None, dq, dk, dv, dsink if ctx.needs_input_grad[4] else None, None, None, None, None
 
 
-def _gradients(ctx, dout, _):
-    q, k, v, o, lse, sink, mask = ctx.saved_tensors
-    dq, dk, dv, dsink = torch.ops.longca.attention_backward(dout, q, k, v, o, lse, sink, mask, ctx.scale, ctx.softcap,
-                                                            ctx.deterministic)
-    return dq, dk, dv, None if sink is None else dsink, None, None, None, None, None
+class _Once(torch.autograd.Function):
+    """attention_backward where its own gradients could be asked for."""
+
+    @staticmethod
+    def forward(ctx, *arguments):
+        return _attention_backward(*arguments)
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise RuntimeError("longca.attention is differentiable once: attention_backward has no gradients")
 
 
-_forward.register_autograd(_gradients, setup_context=_setup_context)
+def _autograd(keys, *arguments):
+    keys &= torch._C._after_autograd_keyset
+    if arguments[-1]:
+        return _Differentiable.apply(keys, *arguments[:-1])
+    with torch._C._AutoDispatchBelowAutograd():
+        return _attention.redispatch(keys, *arguments)
+
+
+_operators.impl("attention", _autograd, "Autograd", with_keyset=True)

@@ -1,6 +1,5 @@
 """Plans of the library, kept by mask and shape."""
 
-import collections
 import ctypes
 import os
 import threading
@@ -17,6 +16,8 @@ DEVICES = {"cpu": 0, "cuda": 1}
 # The plans that were used last are kept, up to so many and to so much workspace together.
 MAX_PLANS = 64
 MAX_WORKSPACE_BYTES = 1 << 30
+# How tensors of calls lie (_attention._Call): all are forgotten at so many, and with each new plan.
+MAX_CALLS = 1024
 
 
 class Plan:
@@ -39,9 +40,28 @@ class Plan:
 class Plans:
     def __init__(self):
         self._lock = threading.Lock()
-        self._plans = collections.OrderedDict()
+        self._plans = {}
+        self._calls = {}
         self.hits = self.misses = self.evictions = 0
         self.plan_ms = 0.0
+
+    def call(self, key):
+        """What `keep` was given for this key, as long as its plan is kept; None if there is nothing."""
+        with self._lock:
+            found = self._calls.get(key)
+            if found is not None:
+                self.hits += 1
+                found.plan.last_use = self.hits + self.misses
+            return found
+
+    def keep(self, key, call):
+        """Keeps a call, which has a plan, and returns it."""
+        with self._lock:
+            if len(self._calls) >= MAX_CALLS:
+                self._calls.clear()
+            if call.plan in self._plans.values():
+                self._calls[key] = call
+        return call
 
     def find(self, key, backward):
         """The plan for key = (core, heads_q, heads_k, head_dim, dtype, device type, scale, deterministic, softcap,
@@ -50,21 +70,22 @@ class Plans:
             plan = self._plans.get(key)
             if plan is not None and (plan.backward or not backward):
                 self.hits += 1
-                self._plans.move_to_end(key)
+                plan.last_use = self.hits + self.misses
                 return plan
             self.misses += 1
         plan = Plan(*key[:-1], backward)
         with self._lock:
             self.plan_ms += plan.made_in_ms
+            plan.last_use = self.hits + self.misses
             self._plans[key] = plan  # in place of one without a backward pass
-            self._plans.move_to_end(key)
+            self._calls.clear()
             self._evict()
         return plan
 
     def _evict(self):
         workspace = self.workspace_bytes()
         while len(self._plans) > 1 and (len(self._plans) > MAX_PLANS or workspace > MAX_WORKSPACE_BYTES):
-            _, oldest = self._plans.popitem(last=False)
+            oldest = self._plans.pop(min(self._plans, key=lambda key: self._plans[key].last_use))
             workspace -= oldest.workspace_bytes()
             self.evictions += 1
 

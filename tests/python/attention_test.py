@@ -193,6 +193,46 @@ def test_plans_of_many_masks_are_bounded():
     assert stats["plans"] <= _plans.MAX_PLANS and stats["evictions"] > 0
 
 
+def test_a_plan_in_use_outlives_others():
+    from longca import _plans
+
+    used = longca.Mask.from_cu_seqlens([0, 7, 23])
+    inputs = make_inputs(23)
+    wanted = run(inputs, used)
+    for seed in range(_plans.MAX_PLANS + 5):
+        run(make_inputs(16), longca.Mask.from_cu_seqlens([0, seed % 15 + 1, 16], window=seed // 15 + 40))
+        before = longca.plan_stats()
+        assert all(torch.equal(a, b) for a, b in zip(run(inputs, used), wanted))
+        assert longca.plan_stats()["misses"] == before["misses"]
+
+
+def test_calls_that_differ_in_strides_alone():
+    """The same shapes in one order and another, so that what is kept of a call meets tensors that lie differently."""
+    mask = make_mask("causal_document")
+    inputs = make_inputs()
+    heads_first = [x.detach().transpose(0, 1).contiguous().transpose(0, 1) for x in inputs]
+    doubled = [x.detach().repeat_interleave(2, dim=0)[::2] for x in inputs]
+    with_gaps = [torch.stack([x.detach(), -x.detach()], -1)[..., 0] for x in inputs[3:]]  # dout alone may have them
+    wanted = run(inputs, mask)
+    for q, k, v, dout in [heads_first, doubled, [*doubled[:3], *with_gaps], [*inputs[:3], doubled[3]]] * 2:
+        leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+        o, lse = longca.attention(*leaves, mask, return_lse=True)
+        got = [o, lse, *torch.autograd.grad(o, leaves, dout)]
+        assert all(torch.equal(a, b) for a, b in zip(got, wanted))
+
+
+@pytest.mark.parametrize("shared", [0, 1, 2])
+def test_a_tensor_whose_rows_share_memory_is_copied_each_time(shared):
+    mask = make_mask("full")
+    for seed in range(2):
+        inputs = [x.detach() for x in make_inputs(seed=seed)]
+        inputs[shared] = inputs[shared][:1].expand_as(inputs[shared])
+        whole = list(inputs)
+        whole[shared] = inputs[shared].contiguous()
+        got, wanted = (longca.attention(*x[:3], mask) for x in (inputs, whole))
+        assert torch.equal(got, wanted)
+
+
 def refused(error, sentence, **changed):
     q, k, v, _ = make_inputs(8)
     arguments = {"q": q, "k": k, "v": v, "mask": longca.Mask("causal", 8), **changed}
