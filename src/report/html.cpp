@@ -30,8 +30,11 @@ constexpr const char* kNoPlotly =
     "This page has no plots: plotly.js was not found when it was written. scripts/setup fetches "
     "it, or LONGCA_PLOTLY_JS names a plotly.min.js.";
 
-/// The page runs it once its tables are there: it takes longer than they do.
-constexpr const char* kPackedPlotly = R"(<script type="text/plain" id="plotly">{}</script>)";
+/// plotly and what runs it.
+std::string plotly_scripts(const std::string& plotly) {
+  return fmt::format("<script type=\"text/plain\" id=\"plotly\">{}</script>\n<script>\n{}</script>",
+                     packed_for_html(compiled_at_once(plotly)), script_for_html(kPlotlyScript));
+}
 
 std::string tiles(std::span<const Record> records) {
   std::map<StatusCode, int> counts;
@@ -154,7 +157,7 @@ std::string render_html(std::span<const Record> records, const std::optional<std
                   {"environments", environments_summary(environments)},
                   {"environment", environment_tables(environments)},
                   {"data", json_for_script(html_data(split))},
-                  {"plotly", plotly ? fmt::format(kPackedPlotly, packed_for_html(*plotly)) : ""},
+                  {"plotly", plotly ? plotly_scripts(*plotly) : ""},
                   {"script", script_for_html(kPageScript)}});
 }
 

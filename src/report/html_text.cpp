@@ -120,6 +120,20 @@ std::string script_for_html(std::string_view script) {
   return out;
 }
 
+std::string compiled_at_once(std::string plotly) {
+  constexpr std::string_view kBegin = ", () => {\n\"use strict\";";
+  constexpr std::string_view kEnd = "}));";
+  constexpr std::size_t kHead = 2000;  // the wrapper and the licence before it
+  const std::size_t begin = std::string_view(plotly).substr(0, kHead).find(kBegin);
+  const std::size_t end = plotly.rfind(kEnd);
+  const bool is_known = begin != plotly.npos && end != plotly.npos && begin < end &&
+                        plotly.find_first_not_of("\r\n", end + kEnd.size()) == plotly.npos;
+  if (!is_known) return plotly;
+  plotly.insert(end + 1, ")");
+  plotly.insert(begin + 2, "(");
+  return plotly;
+}
+
 std::string packed_for_html(std::string_view bytes) {
   return base64(deflated(bytes));
 }

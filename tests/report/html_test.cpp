@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <limits>
 
 #include "bench/expect_input_error.h"
+#include "bench/record/environment.h"
 #include "core/error.h"
 #include "core/printable.h"
 #include "report/golden.h"
@@ -272,6 +275,25 @@ TEST(Html, PackedBytesAreBase64OfAZlibStream) {
   EXPECT_EQ(packed_for_html(""), "eJwDAAAAAAE=");
   EXPECT_EQ(packed_for_html("a"), "eJxLBAAAYgBi");
   EXPECT_EQ(packed_for_html("ab"), "eJxLTAIAASYAxA==");
+}
+
+TEST(Html, TheWrapperOfPlotlyIsReadOnce) {
+  const std::string wrapper =
+      "/* plotly.js */\n(function(root, factory) { root.moduleName = factory(); }(self";
+  EXPECT_EQ(compiled_at_once(wrapper + ", () => {\n\"use strict\";var a = (() => {})();\n}));\n"),
+            wrapper + ", (() => {\n\"use strict\";var a = (() => {})();\n})));\n");
+  for (const char* other : {"", "var Plotly = {};", "}));", ", () => {\n\"use strict\";\n",
+                            "!function(t){}(self, {});"}) {
+    EXPECT_EQ(compiled_at_once(other), other);
+  }
+}
+
+TEST(Html, TheWrapperOfTheInstalledPlotlyIsKnown) {
+  const auto file = find_plotly_js();
+  if (!file) GTEST_SKIP() << "no plotly.min.js here";
+  std::ifstream in(*file, std::ios::binary);
+  const std::string plotly(std::istreambuf_iterator<char>(in), {});
+  EXPECT_EQ(compiled_at_once(plotly).size(), plotly.size() + 2);
 }
 
 TEST(Html, PlotlyIsPackedIntoThePageAndCannotEndItsScript) {

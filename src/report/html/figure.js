@@ -5,19 +5,7 @@ const MAX_SERIES = 8; // kMaxSeries of figure.h
 const SYMBOLS = ["circle", "diamond", "square", "triangle-up", "triangle-down", "pentagon", "x", "star"];
 const FONT = getComputedStyle(document.body).fontFamily;
 const colorOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const packedPlotly = document.getElementById("plotly");
-const hasPlots = packedPlotly !== null;
-
-// Plotly is packed into the page (packed_for_html) and run once the tables are there.
-async function runPlotly() {
-  const bytes = Uint8Array.from(atob(packedPlotly.textContent), (letter) => letter.charCodeAt(0));
-  const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const script = element("script", { textContent: await new Response(unpacked).text() });
-  document.head.append(script);
-  script.remove();
-}
-let running;
-const whenPlotlyRuns = () => (running ??= runPlotly());
+const hasPlots = document.getElementById("plotly") !== null;
 
 // Plotly interprets some HTML in its texts.
 const plotText = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
@@ -250,7 +238,7 @@ function prepareFigure(kind, figure, card) {
 // Figures are drawn when they come near the screen.
 const pending = new Map();
 const observer = new IntersectionObserver((entries) => {
-  for (const { target, isIntersecting } of entries) if (isIntersecting) whenPlotlyRuns().then(() => drawPending(target));
+  for (const { target, isIntersecting } of entries) if (isIntersecting) whenPlotlyRuns.then(() => drawPending(target));
 }, { rootMargin: "600px" });
 
 function drawPending(card) {

@@ -32,5 +32,5 @@ window.addEventListener("hashchange", () => { readAddress(); update(); });
 window.addEventListener("beforeprint", () => window.Plotly && drawAllPending());
 update();
 // The first figure is there before the reader scrolls to it.
-setTimeout(() => hasPlots && whenPlotlyRuns().then(() => pending.size > 0 && drawPending(pending.keys().next().value)));
+setTimeout(() => hasPlots && whenPlotlyRuns.then(() => pending.size > 0 && drawPending(pending.keys().next().value)));
 if (state.cell) openCell(state.cell);

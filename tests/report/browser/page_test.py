@@ -266,8 +266,10 @@ class SamplePageTest(PageTest):
 
     def test_hostile_texts_everywhere(self):
         scripts = "return document.scripts.length"
+        self.wait_for_plot("forward")  # plotly's own script is gone by then
         clean = self.run_script(scripts)
         self.open(os.path.join(self.folder.name, "hostile.html"))
+        self.wait_for_plot("forward")
         self.assertEqual(self.run_script(scripts), clean)
         self.assertIn(HOSTILE, self.browser.title)
         self.assertIn(HOSTILE, " ".join(self.texts("#cells-devices tbody td")))
