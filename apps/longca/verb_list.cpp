@@ -19,6 +19,8 @@
 #include "mask/generators.h"
 #include "mask/lengths.h"
 #include "parallel/schemes/scheme.h"
+#include "report/format.h"
+#include "report/table.h"
 #include "verbs.h"
 
 namespace longca {
@@ -192,47 +194,60 @@ std::string joined(const ordered_json& values) {
   return printable(fmt::format("{}", fmt::join(values.get<std::vector<std::string>>(), ", ")));
 }
 
-constexpr std::string_view kIndent = "                          ";  ///< of details
+constexpr int kIndent = 26;  ///< of descriptions and details
+
+/// Prints a line of details, wrapped to the terminal.
+void print_details(const std::string& text) {
+  const std::string line = std::string(kIndent, ' ') + text;
+  fmt::print("{}\n", with_hanging_indent(line, terminal_table_options().width, kIndent));
+}
+
+void print_described(const std::string& name, const std::string& description) {
+  const std::string line = fmt::format("  {:<{}}{}", name, kIndent - 2, description);
+  fmt::print("{}\n", with_hanging_indent(line, terminal_table_options().width, kIndent));
+}
 
 void print_kernel_details(const ordered_json& row) {
   const auto text = [&](const char* key) { return printable(row.at(key).get<std::string>()); };
-  if (row.at("status") != "ok") {
-    fmt::print("{}does not run here: {}\n", kIndent, text("reason"));
-  }
+  if (row.at("status") != "ok") print_details("does not run here: " + text("reason"));
   std::string device = text("device");
   if (text("architectures") != "any") device += " " + text("architectures");
   std::string origin = text("origin");
   if (!text("version").empty()) origin += " (" + text("version") + ")";
-  fmt::print("{}{}; {}; {}; {}; from: {}\n", kIndent, device, joined(row.at("dtypes")),
-             joined(row.at("passes")), row.at("gqa").get<bool>() ? "GQA" : "no GQA", origin);
+  print_details(fmt::format("{}; {}; {}; {}; from: {}", device, joined(row.at("dtypes")),
+                            joined(row.at("passes")), row.at("gqa").get<bool>() ? "GQA" : "no GQA",
+                            origin));
   const bool all_masks = row.at("masks").size() == mask_table().size();
-  fmt::print("{}masks: {}\n", kIndent, all_masks ? "all" : joined(row.at("masks")));
+  print_details("masks: " + (all_masks ? "all" : joined(row.at("masks"))));
 }
 
 void print_scheme_details(const ordered_json& row) {
   const auto text = [&](const char* key) { return printable(row.at(key).get<std::string>()); };
   const std::string published = text("published_shard");
   const std::string best = text("best_shard");
-  fmt::print("{}shard {}{}; {}\n", kIndent,
-             published == best ? published : published + " as published, " + best + " is best",
-             row.at("factor").get<bool>() ? ", axis factor" : "", text("paper"));
+  print_details(
+      fmt::format("shard {}{}; {}",
+                  published == best ? published : published + " as published, " + best + " is best",
+                  row.at("factor").get<bool>() ? ", axis factor" : "", text("paper")));
 }
 
 void print_axis_details(const ordered_json& row) {
   const auto text = [&](const char* key) { return row.at(key).get<std::string>(); };
   const std::string standard = text("default");
-  const std::string values = row.contains("names") ? joined(row.at("names")) : text("values");
-  fmt::print("{}{}{}\n", kIndent, values, standard.empty() ? "" : "; default " + standard);
-  if (text("where") != "all cells") fmt::print("{}{}\n", kIndent, text("where"));
+  std::string values = row.contains("names") ? joined(row.at("names")) : text("values");
+  if (!standard.empty()) values += "; default " + standard;
+  if (!values.empty()) print_details(values);
+  if (text("where") != "all cells") print_details(text("where"));
 }
 
 /// What carries messages here, and what does not.
 void print_transports(const ordered_json& schemes) {
   for (const auto& [name, support] : schemes.at(0).at("transports").items()) {
     const bool runs = support.at("status") == "ok";
-    fmt::print("  transport {:<14}{}\n", name,
-               runs ? "runs here"
-                    : "does not run here: " + printable(support.at("reason").get<std::string>()));
+    print_described(
+        "transport " + name,
+        runs ? "runs here"
+             : "does not run here: " + printable(support.at("reason").get<std::string>()));
   }
 }
 
@@ -240,8 +255,8 @@ void print_section(const Section& section) {
   const ordered_json rows = section.rows();
   fmt::print("{}\n", section.title);
   for (const ordered_json& row : rows) {
-    fmt::print("  {:<24}{}\n", printable(row.at("name").get<std::string>()),
-               printable(row.at("description").get<std::string>()));
+    print_described(printable(row.at("name").get<std::string>()),
+                    printable(row.at("description").get<std::string>()));
     if (section.name == "kernels") print_kernel_details(row);
     if (section.name == "schemes") print_scheme_details(row);
     if (section.name == "axes") print_axis_details(row);

@@ -54,6 +54,29 @@ int columns_of(std::string_view text) {
   return static_cast<int>(std::count_if(text.begin(), text.end(), begins_character));
 }
 
+std::string with_hanging_indent(std::string_view text, int width, int indent) {
+  const std::size_t start = std::min(text.find_first_not_of(' '), text.size());
+  std::string out(text.substr(0, start));
+  text.remove_prefix(start);
+  int columns = static_cast<int>(start);
+  bool is_first = true;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    if (!is_first && columns + 1 + columns_of(word) > width) {
+      out += '\n' + std::string(static_cast<std::size_t>(indent), ' ');
+      columns = indent;
+    } else if (!is_first) {
+      out += ' ';
+      ++columns;
+    }
+    out += word;
+    columns += columns_of(word);
+    is_first = false;
+  }
+  return out;
+}
+
 RateUnit rate_unit(double largest_tflops) {
   return largest_tflops < 1 ? RateUnit{"GFLOP/s", 1000} : RateUnit{"TFLOP/s", 1};
 }

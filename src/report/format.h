@@ -31,6 +31,9 @@ std::string format_spread(double percent);
 
 /// UTF-8 characters of a text: the columns that it takes on a terminal.
 int columns_of(std::string_view text);
+/// The words of a text on lines of at most `width` columns, further ones indented; a word that is
+/// wider has a line of its own. Spaces at the beginning of the text stay.
+std::string with_hanging_indent(std::string_view text, int width, int indent);
 
 /// The unit of a table's or figure's rates.
 struct RateUnit {

@@ -205,6 +205,7 @@ void print_table(std::ostream& out, std::span<const Record> records, const Table
   const SplitRecords split = split_records(records);
   if (!split.single.empty()) {
     const View view = make_view(split.single);
+    if (!split.over_ranks.empty()) out << "On one device: ";
     TablePrinter(out, view, options).print(split.single);
     const DenseComparison comparison = compare_with_dense(split.single);
     if (!comparison.tables.empty()) out << "\n\n";

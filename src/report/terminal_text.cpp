@@ -144,10 +144,14 @@ void TerminalText::reasons(std::string_view title, const std::vector<Reason>& re
   for (std::size_t i = 0; i < std::min(reasons.size(), kMaxReasons); ++i) {
     const Reason& reason = reasons[i];
     const std::string status(to_string(reason.code));
-    out_ << fmt::format("  {} {}{}: {}\n", printable(kernel_names(reason.kernels)),
-                        paint(ink_of(reason.code), status),
-                        reason.cells > 1 ? fmt::format(" ({} cells)", reason.cells) : "",
-                        printable(reason.sentence));
+    const std::string names = printable(kernel_names(reason.kernels));
+    const std::string text = fmt::format(
+        "  {} {}{}: {}", names, status,
+        reason.cells > 1 ? fmt::format(" ({} cells)", reason.cells) : "", reason.sentence);
+    std::string lines = with_hanging_indent(printable(text), options_.width, 4);
+    const std::size_t at = lines.find(status, std::min(names.size() + 2, lines.size()));
+    if (at != lines.npos) lines.replace(at, status.size(), paint(ink_of(reason.code), status));
+    out_ << lines << '\n';
   }
   if (reasons.size() > kMaxReasons) {
     out_ << fmt::format("  and {} more reasons: longca report --html shows all\n",

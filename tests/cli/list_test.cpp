@@ -7,9 +7,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "report/format.h"
 #include "support/process.h"
 #include "support/temp_directory.h"
 
@@ -166,6 +168,18 @@ TEST(List, ASuiteThatCannotBeReadIsListedWithTheReason) {
   ASSERT_EQ(names(suites), (std::vector<std::string>{"broken", "loop"}));
   for (const json& suite : suites) {
     EXPECT_THAT(suite.at("description").get<std::string>(), ::testing::HasSubstr("cannot be read"));
+  }
+}
+
+TEST(List, LinesKeepToColumns) {
+  for (const char* what : {"kernels", "masks", "schemes", "axes", "lengths", "suites"}) {
+    const auto result = run_longca({"list", what}, {.environment = {{"COLUMNS", "72"}}});
+    EXPECT_EQ(result.exit_code, 0);
+    std::istringstream lines(result.out);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(columns_of(line), 72) << what << ": " << line;
+      EXPECT_THAT(line, ::testing::Not(::testing::EndsWith(" ")));
+    }
   }
 }
 

@@ -33,6 +33,15 @@ TEST(Format, Bytes) {
   EXPECT_EQ(format_bytes(5e15), "4547 TiB");
 }
 
+TEST(Format, AHangingIndentBreaksAtSpacesOnly) {
+  EXPECT_EQ(with_hanging_indent("", 40, 4), "");
+  EXPECT_EQ(with_hanging_indent("one two", 7, 2), "one two");
+  EXPECT_EQ(with_hanging_indent("one two three", 7, 2), "one two\n  three");
+  EXPECT_EQ(with_hanging_indent("  name   what it is", 14, 9), "  name   what\n         it is");
+  EXPECT_EQ(with_hanging_indent("a word_that_is_wider b", 8, 1), "a\n word_that_is_wider\n b");
+  EXPECT_EQ(with_hanging_indent("größer größer", 13, 0), "größer größer");
+}
+
 TEST(Format, RatesBelowOneTeraflopAreInGigaflops) {
   EXPECT_EQ(rate_unit(0.999).name, "GFLOP/s");
   EXPECT_EQ(rate_unit(0.999).per_tflops, 1000);

@@ -117,7 +117,7 @@ TEST(RanksTable, FollowsTheTableOfOneDevice) {
   const std::vector<Record> single = one_device_records();
   records.insert(records.end(), single.begin(), single.end());
   const std::string text = table(records, 120);
-  EXPECT_THAT(text, ::testing::StartsWith("6 cells: 6 ok\n"));
+  EXPECT_THAT(text, ::testing::StartsWith("On one device: 6 cells: 6 ok\n"));
   EXPECT_THAT(text, HasSubstr("\nOver ranks: 48 cells: 43 ok, 4 unsupported, 1 crash\n"));
 }
 
