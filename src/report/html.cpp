@@ -41,7 +41,9 @@ std::string tiles(std::span<const Record> records) {
   for (const Record& record : records) ++counts[record.status.code];
   std::string html = fmt::format("<li><b>{}</b>cells</li>", records.size());
   for (const auto& [status, n] : counts) {
-    html += fmt::format(R"(<li class="status-{0}"><b>{1}</b>{0}</li>)", to_string(status), n);
+    html += fmt::format(
+        R"(<li><button type="button" class="status-{0}" data-status="{0}"><b>{1}</b>{0}</button></li>)",
+        to_string(status), n);
   }
   return html;
 }

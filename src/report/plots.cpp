@@ -29,8 +29,8 @@ std::vector<Plot> plots_of(std::span<const Record> records) {
   const View over_ranks = make_view(split.over_ranks);
   const DenseComparison comparison = compare_with_dense(split.single);
   std::vector<Plot> plots;
-  add_plots(make_device_figures(single, comparison), single, plots);
   add_plots(make_rank_figures(over_ranks, split), over_ranks, plots);
+  add_plots(make_device_figures(single, comparison), single, plots);
   return plots;
 }
 

@@ -102,6 +102,14 @@ TEST(Plots, AnIndexListsThem) {
   EXPECT_THAT(index, Not(HasSubstr("<script")));
 }
 
+TEST(Plots, TheIndexBeginsWithTheSchemes) {
+  const TempDirectory folder;
+  std::vector<Record> records = {one_device_records()[0], over_ranks_records()[0]};
+  write_plots(records, folder.path());
+  const std::string index = read_file(folder / "index.html");
+  EXPECT_LT(index.find("href=\"cp-"), index.find("href=\"forward.svg\""));
+}
+
 TEST(Plots, NamesCannotSteerGnuplot) {
   const TempDirectory folder;
   const std::string canary = (folder / "canary").string();

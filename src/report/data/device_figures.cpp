@@ -60,6 +60,43 @@ void add_group(Figure& figure, const ViewSection& section, const ViewGroup& grou
   }
 }
 
+/// Ends the scale where the series below a far larger one (`naive` keeps all scores) can be told
+/// apart, and names the cells above it.
+void cut_scale(Figure& figure) {
+  constexpr double kFarLarger = 4;
+  std::map<std::string, double> tops;
+  for (const FigurePanel& panel : figure.panels) {
+    for (const FigureSeries& series : panel.series) {
+      for (const FigurePoint& point : series.points) {
+        double& top = tops[series.name];
+        top = std::max(top, point.y.value_or(0));
+      }
+    }
+  }
+  std::vector<double> sorted;
+  for (const auto& [name, top] : tops) {
+    if (top > 0) sorted.push_back(top);
+  }
+  std::sort(sorted.rbegin(), sorted.rend());
+  if (sorted.size() < 2 || sorted[0] <= kFarLarger * sorted[1]) return;
+  figure.y_max = 1.1 * sorted[1];
+  for (FigurePanel& panel : figure.panels) {
+    for (const FigureSeries& series : panel.series) {
+      const FigurePoint* first = nullptr;
+      double top = 0;
+      for (const FigurePoint& point : series.points) {
+        if (point.y.value_or(0) <= *figure.y_max) continue;
+        if (first == nullptr) first = &point;
+        top = std::max(top, *point.y);
+      }
+      if (first == nullptr) continue;
+      panel.note = fmt::format("above: {} from {}, up to {} {}", series.name,
+                               panel.ticks[static_cast<std::size_t>(first->x)], format_figure(top),
+                               figure.y_title);
+    }
+  }
+}
+
 Figure make_figure(const View& view, Pass pass, const Quantity& quantity) {
   Figure figure{.name = std::string(to_string(pass)) + quantity.suffix,
                 .title = fmt::format("{}: {}", pass_title(pass), quantity.title),
@@ -72,6 +109,7 @@ Figure make_figure(const View& view, Pass pass, const Quantity& quantity) {
     }
   }
   finish(figure);
+  if (!quantity.is_rate) cut_scale(figure);
   return figure;
 }
 

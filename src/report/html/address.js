@@ -1,6 +1,6 @@
 // What the reader has chosen (state), kept in the address: a link or a reload shows the same.
 
-const CELL_DIMENSIONS = ["kernel", "mask", "tokens", "pass", "scheme", "ranks", "shard", "factor", "transport"];
+const CELL_DIMENSIONS = ["kernel", "mask", "tokens", "pass", "scheme", "ranks", "shard", "factor", "transport", "status"];
 
 /// Its values in the order of display.
 function dimensionOf(name) {

@@ -38,7 +38,7 @@ function columnsOf(kind) {
     metric("imbalance", "imbalance", fixed(3)), metric("of time", "time_imbalance", fixed(3)),
     metric("error", "error", errorText), metric("LSE error", "error_lse", errorText),
     metric("memory", "peak_bytes", bytesText), metric("÷ dense's", "memory_of_dense", fixed(2)), metric("plan ms", "plan_ms"),
-    field("status"), field("reason"),
+    field("status"), field("notes", "reason"),
   ];
   return columns.filter((column) => cellsOf(kind).some((cell) => column.value(cell) !== undefined && column.value(cell) !== ""));
 }
@@ -93,7 +93,7 @@ class CellTable {
     this.sort = { column: null, descending: false };
     this.first = 0;
     this.everySetting = this.section.querySelector("input");
-    this.everySetting.closest("label").hidden = kind.axes.length === 0;
+    this.everySetting.closest("label").hidden = !kind.axes.some((axis) => isOfProblems(kind, axis));
     this.everySetting.addEventListener("change", () => { this.first = 0; this.draw(); });
   }
 
@@ -118,7 +118,7 @@ class CellTable {
       const text = column.text ? column.text(cell) : column.value(cell) ?? "";
       const place = element("td", { textContent: text, className: column.number ? "number" : "" });
       if (column.title === "status") place.className = `status-${cell.status}`;
-      if (column.title === "reason") Object.assign(place, { className: "reason", title: text });
+      if (column.title === "notes") Object.assign(place, { className: "notes", title: text });
       if (column.isRate && this.fastest.has(cell.id)) place.classList.add("best");
       row.append(place);
     }
@@ -173,6 +173,17 @@ function openCell(cell, scrolls = true) {
   writeAddress();
   if (scrolls) document.getElementById(`cell-${cell.id}`)?.scrollIntoView({ block: "center" });
 }
+
+/// Shows the cells of one status, of every setting: from "20 wrong" to which and why.
+function showStatus(status) {
+  const dimension = dimensions.find(({ name }) => name === "status");
+  state.hidden.status = new Set(dimension?.values.filter((value) => value !== status));
+  for (const table of tables.values()) table.everySetting.checked = true;
+  update();
+  const kind = cells.find((cell) => cell.status === status).kind;
+  document.getElementById(`cells-${kind}`).scrollIntoView();
+}
+for (const tile of document.querySelectorAll(".tiles button")) tile.addEventListener("click", () => showStatus(tile.dataset.status));
 
 function closeCell() {
   const table = tables.get(state.cell.kind);

@@ -13,6 +13,9 @@ function chooser(kind, axis) {
   return element("label", {}, `${axis.name} `, select);
 }
 
+/// An axis of problems is chosen above them all; one that only figures have, above these.
+const isOfProblems = (kind, axis) => kind.problems.some((problem) => axis.name in problem.setting);
+
 const FEW_COLUMNS = 4; // have room for rates and for the names of ties
 
 /// "fa3 = cudnn", and how far behind the next is; where columns are many a dot stands for the tie.
@@ -74,7 +77,7 @@ function drawFastest(kind) {
   const section = document.getElementById(`fastest-${kind.kind}`);
   section.hidden = false;
   section.querySelector(".setting").textContent = kind.setting;
-  section.querySelector(".choices").replaceChildren(...kind.axes.map((axis) => chooser(kind, axis)));
+  section.querySelector(".choices").replaceChildren(...kind.axes.filter((axis) => isOfProblems(kind, axis)).map((axis) => chooser(kind, axis)));
   const choice = state.choice[kind.kind];
   const problems = kind.problems.filter((problem) => agrees(problem.setting, choice) && isShownProblem(problem));
   const columns = [...new Set(problems.map((problem) => problem.column))].sort((a, b) => a - b);
@@ -91,6 +94,8 @@ function drawFastest(kind) {
     element("td", { className: "works" }, ...works.map((work) => element("div", { textContent: work }))),
     ...columns.map((column) => field(title, column))));
   section.querySelector(".to-measure").hidden = true;
+  const perRank = kind.kind === "ranks" ? " per rank" : "";
+  section.querySelector(".unit").textContent = columns.length <= FEW_COLUMNS ? `Bold: ${kind.unit}${perRank}. ` : "";
   section.querySelector("table").replaceChildren(
     element("thead", {}, element("tr", {}, element("th", { scope: "col", textContent: "mask" }), element("th"), ...head)), element("tbody", {}, ...rows));
   section.querySelector(".nothing").hidden = problems.length > 0;

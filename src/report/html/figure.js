@@ -170,7 +170,7 @@ function noteOf(kind, panel) {
   return [panel.note, texts.length > 0 && `no number: ${texts.join("; ")}`].filter(Boolean).join("; ");
 }
 
-const PANEL = { width: 266, height: 210, gapX: 44, gapY: 92, tick: 27 };
+const PANEL = { width: 266, height: 210, gapX: 44, gapY: 92, tick: 27, head: 46 };
 const MARGIN = { l: 58, r: 10, t: 52, b: 46 };
 
 function axisStyle(extra) {
@@ -204,13 +204,14 @@ function figureLayout(kind, figure, panels, width) {
     layout[`yaxis${axis}`] = axisStyle({ anchor: `x${axis}`, domain: [Math.max(0, y - h / height), y], nticks: 6, rangemode: "tozero", ...(figure.y_max && { range: [0, figure.y_max] }), ...(figure.is_error && { tickformat: ".1e" }), ...(figure.shares_y && i > 0 && { matches: "y" }), ...(i % columns === 0 && axisTitle(figure.y)) });
     const note = noteOf(kind, panel);
     const lines = note && `<br><span style="font-size:10px">${wrapNote(note, Math.floor(w / NOTE_LETTER))}</span>`;
-    layout.annotations.push({ text: `<b>${plotText(panel.title)}</b>${lines}`, hovertext: plotText(note), align: "left", xref: "paper", yref: "paper", x, y, xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12 } });
+    layout.annotations.push({ text: `<b>${plotText(panel.title)}</b>${lines}`, hovertext: plotText(note), align: "left", xref: "paper", yref: "paper", x, y, xanchor: "left", yanchor: "top", yshift: PANEL.head, showarrow: false, font: { size: 12 } });
   });
   return layout;
 }
 
-/// A figure's buttons; `name` is that of the file that a picture is saved to.
-const plotConfig = (name) => ({ displaylogo: false, displayModeBar: window.innerWidth > 640 ? "hover" : false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: `longca-${name}` } });
+/// A figure's buttons, shown under a pointer only, as they cover notes; `name` is that of the file
+/// that a picture is saved to.
+const plotConfig = (name) => ({ displaylogo: false, displayModeBar: window.innerWidth > 640 && matchMedia("(hover: hover)").matches && "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg", filename: `longca-${name}` } });
 
 function drawFigure(kind, figure, panels, series, place) {
   const traces = panels.flatMap((panel, i) => panelTraces(figure, panel, series, i === 0 ? "" : String(i + 1)));
@@ -257,7 +258,9 @@ function makeFigureCards(kind) {
 }
 
 function drawFigures(kind) {
-  document.getElementById(`plots-${kind.kind}`).hidden = !hasPlots;
+  const section = document.getElementById(`plots-${kind.kind}`);
+  section.hidden = !hasPlots;
   if (!hasPlots) return;
+  section.querySelector(".choices").replaceChildren(...kind.axes.filter((axis) => !isOfProblems(kind, axis)).map((axis) => chooser(kind, axis)));
   for (const figure of kind.figures) prepareFigure(kind, figure, document.getElementById(`figure-${figure.name}`));
 }

@@ -245,6 +245,32 @@ class SamplePageTest(PageTest):
         self.click("#cells-devices tbody tr:has(+ .details)")
         self.assertEqual(self.count("#cells-devices .details"), 0)
 
+    def test_from_a_status_to_its_cells(self):
+        self.click('.tiles [data-status="wrong"]')
+        titles = self.texts("#cells-devices thead th")
+        statuses = self.texts(f"#cells-devices tbody td:nth-child({titles.index('status') + 1})")
+        self.assertEqual(set(statuses), {"wrong"})
+        self.assertEqual(len(statuses), int(self.texts('.tiles [data-status="wrong"] b')[0]))
+        self.assertIn("off by 0.5", self.texts("#cells-devices .notes")[0])
+        self.assertIn("status", self.texts("#filter-summary")[0])
+        self.click('.filter-group[data-dimension="status"] button')
+        self.assertEqual(self.count("#cells-devices tbody tr"), CELLS)
+
+    def test_memory_far_above_the_others_is_named_and_does_not_flatten_them(self):
+        self.assertIn("above: naive from 1K", self.annotations("forward-memory")[0])
+        top = self.run_script("return document.getElementById('plot-forward-memory').layout.yaxis.range[1]")
+        others = [max(y) for name, y in self.traces("forward-memory", "name", "y") if name != "naive"]
+        self.assertAlmostEqual(top, 1.1 * max(others), places=4)
+
+    def test_what_scrolls_and_what_bold_figures_are_shows(self):
+        self.assertEqual(self.run_script("return getComputedStyle(document.querySelector('.scroll')).backgroundAttachment"), "local, scroll")
+        self.assertIn("Bold: GFLOP/s. Behind it", self.texts("#fastest-devices .hint")[1])
+
+    def test_no_buttons_cover_notes_where_nothing_hovers(self):
+        self.wait_for_plot("forward")
+        self.assertFalse(self.run_script("return matchMedia('(hover: hover)').matches"))
+        self.assertEqual(self.count(".modebar"), 0)
+
     def test_sorting(self):
         column = "#cells-devices thead th:nth-child(6) button"
         self.assertEqual(self.texts(column), ["ms"])
@@ -256,7 +282,7 @@ class SamplePageTest(PageTest):
             self.assertEqual(last, [""], "cells without a time come last")
 
     def test_injected_markup_stays_text(self):
-        reasons = [text for text in self.texts("#cells-devices .reason") if HOSTILE in text]
+        reasons = [text for text in self.texts("#cells-devices .notes") if HOSTILE in text]
         self.assertEqual(len(reasons), 1)
         self.assertNotEqual(self.browser.title, "injected")
         hover = self.run_script("return cells.map(hoverText).filter(t => t.includes('injected'))")
@@ -518,9 +544,29 @@ class OtherPagesTest(PageTest):
         self.wait_for_plot("cp-forward-tflops")
         self.assertEqual(self.count("#plots-ranks .plot svg"), 0)
 
+    def test_what_only_figures_have_is_chosen_above_them(self):
+        """The same schemes with twice as many tokens per rank."""
+        with open(os.path.join(self.folder.name, "ranks.jsonl")) as file:
+            records = [json.loads(line) for line in file]
+        with open(os.path.join(self.folder.name, "longer.jsonl"), "w") as file:
+            for record in records:
+                file.write(json.dumps(record) + "\n")
+                tokens = record["case"]["tokens"]
+                key = record["key"].replace(f"tokens={tokens}", f"tokens={2 * tokens}")
+                twice = {**record, "key": key, "case": {**record["case"], "tokens": 2 * tokens}}
+                file.write(json.dumps(twice) + "\n")
+        self.open(self.write_page("longer"))
+        axes = lambda section: self.run_script(
+            "return [...document.querySelectorAll(arguments[0] + ' select')].map(s => s.dataset.axis)", section)
+        self.assertEqual(axes("#fastest-ranks"), [])
+        self.assertEqual(axes("#plots-ranks"), ["lengths over ranks"])
+        self.assertEqual(self.count("#cells-ranks .controls label"), 0)
+
     def test_notes_stay_within_their_panel(self):
         self.open(self.write_page("kernels"))
         notes = self.annotations("cp-forward-tflops")
+        tops = self.run_script("return [...document.querySelectorAll('#plot-cp-forward-tflops .annotation text')].slice(0, 2).map(e => e.getBoundingClientRect().top)")
+        self.assertAlmostEqual(tops[0], tops[1], delta=1)
         self.assertNotIn("no number", notes[0])
         self.assertIn("no number: ", notes[1])
         self.set_width(390, is_phone=True)

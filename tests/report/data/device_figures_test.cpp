@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -94,6 +95,31 @@ TEST(DeviceFigures, ManyLengthsGiveLinesAndNameWhatIsAbsent) {
   EXPECT_EQ(many.figure("forward").mark, FigureMark::lines);
   EXPECT_EQ(absent_text(many.figure("forward").panels[0]),
             "no number: naive 2K–3K E, 5K W; block_sparse X");
+}
+
+TEST(DeviceFigures, AFarLargerSeriesDoesNotFlattenTheOthersMemory) {
+  std::vector<Record> records = records_at_lengths(3);
+  double others = 0;
+  for (Record& record : records) {
+    if (record.c.kernel != "naive") others = std::max(others, record.metrics["peak_bytes"]);
+  }
+  constexpr double kGiB = 1 << 30;
+  for (Record& record : records) {
+    const bool is_large = record.c.kernel == "naive" && record.c.tokens > 1024;
+    if (record.c.kernel == "naive") record.metrics["peak_bytes"] = is_large ? 40 * others : others;
+  }
+  const Drawn drawn(records);
+  const Figure& memory = drawn.figure("forward-memory");
+  ASSERT_TRUE(memory.y_max);
+  const double unit = memory.y_title == "GiB" ? kGiB : 1 << 20;
+  EXPECT_NEAR(*memory.y_max, 1.1 * others / unit, 1e-9 * *memory.y_max);
+  EXPECT_EQ(memory.panels[0].note, fmt::format("above: naive from 2K, up to {} {}",
+                                               format_figure(40 * others / unit), memory.y_title));
+  EXPECT_FALSE(drawn.figure("forward").y_max) << "speeds keep their whole scale";
+  for (Record& record : records) {
+    if (record.c.kernel == "naive") record.metrics["peak_bytes"] = 3 * others;
+  }
+  EXPECT_FALSE(Drawn(records).figure("forward-memory").y_max);
 }
 
 TEST(DeviceFigures, OneSettingIsDrawnAtATime) {
