@@ -458,6 +458,14 @@ def console(screen):
     return f"```\n{tables[0]}\n```\n"
 
 
+def summary(screen):
+    """How each kernel (over ranks: scheme) does over all problems, as it stands on the screen."""
+    summaries = [text for text in screen.rstrip("\n").split("\n\n") if text.split("\n")[-1].startswith("first: ")]
+    if len(summaries) != 1:
+        raise CannotPublish(f"the screen has {len(summaries)} summaries: one needs several kernels, problems and one device")
+    return f"```\n{summaries[0]}\n```\n"
+
+
 def answer(screen):
     """The ranked choices of `longca advise`, without the list of files that they rest on."""
     return f"```\n{screen.split(chr(10) + 'from the records in' + chr(10))[0].strip()}\n```\n"
@@ -470,7 +478,7 @@ EVALUATIONS = {"advice": advice}
 # Of what `longca simulate --against FILE --comparison` says of each file.
 COMPARISONS = {"simulated": simulated, "simulated_by": simulated_by}
 # Of what `longca report` prints.
-SCREENS = {"console": console}
+SCREENS = {"console": console, "summary": summary}
 # Of what `longca advise` prints.
 ANSWERS = {"answer": answer}
 OPTIONS = {"rows", "columns", "count", "kernels", "passes", "axis", "of", "beside", "figures", "metric", "left_out", "by"}

@@ -122,8 +122,9 @@ void TerminalText::summary(const View& view) {
     line(Ink::plain, text);
   }
   out_ << paint(Ink::dim,
-                "speed: of the fastest's, geometric mean over the problems that it has a time for")
-       << '\n';
+                "speed: share of the fastest's, geometric mean over the problems it was timed on")
+       << '\n'
+       << paint(Ink::dim, "first: in how many of these it is the fastest, or ties with it") << '\n';
 }
 
 void TerminalText::failures(const View& view) {

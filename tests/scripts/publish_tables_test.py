@@ -35,6 +35,14 @@ class Tables(unittest.TestCase):
             with self.assertRaisesRegex(tables.CannotPublish, "tables of cells"):
                 tables.console(wrong)
 
+    def test_of_the_screen_the_summary_is_kept(self):
+        summary = "           forward\nkernel    speed\nfa3       1.000\nspeed: of the fastest's\nfirst: of these"
+        screen = f"8 cells: 8 ok\n\n{summary}\n\nmask    tokens\nfull        8K\n"
+        self.assertEqual(tables.summary(screen), f"```\n{summary}\n```\n")
+        for wrong in ("8 cells: 8 ok\n", f"{summary}\n\nOver ranks: 1 cell\n\n{summary}\n"):
+            with self.assertRaisesRegex(tables.CannotPublish, "summaries"):
+                tables.summary(wrong)
+
     def test_of_an_answer_the_files_are_left_out(self):
         choices = "NVIDIA H200: 3 cells\n\ncausal: step\n   1  slice  8.30"
         self.assertEqual(tables.answer(f"{choices}\n\nfrom the records in\n  results/a.jsonl\n"), f"```\n{choices}\n```\n")
