@@ -183,15 +183,22 @@ function xAxis(figure, panel) {
   return { range: [-0.6, panel.ticks.length - 0.4], tickvals: panel.ticks.map((_, i) => i), ticktext: panel.ticks.map(plotText), showgrid: false, zeroline: false, tickangle: 0, tickfont: { size: panel.ticks.length > 8 ? 10 : 11 } };
 }
 
-function figureLayout(kind, figure, panels, width) {
+/// The places of panels on a plot of this width.
+function gridOf(panels, width) {
   const ticks = Math.max(...panels.map((panel) => panel.ticks.length));
   const inner = width - MARGIN.l - MARGIN.r;
   const columns = Math.max(1, Math.min(panels.length, 4, Math.floor((inner + PANEL.gapX) / (Math.max(PANEL.width, ticks * PANEL.tick) + PANEL.gapX))));
   const rows = Math.ceil(panels.length / columns);
   const height = rows * PANEL.height + (rows - 1) * PANEL.gapY;
-  const [w, h] = [(inner - (columns - 1) * PANEL.gapX) / columns, PANEL.height];
+  return { inner, columns, height, w: (inner - (columns - 1) * PANEL.gapX) / columns, h: PANEL.height };
+}
+
+const heightOf = (panels, width) => gridOf(panels, width).height + MARGIN.t + MARGIN.b;
+
+function figureLayout(kind, figure, panels, width) {
+  const { inner, columns, height, w, h } = gridOf(panels, width);
   const layout = {
-    width, height: height + MARGIN.t + MARGIN.b, margin: MARGIN, barmode: "overlay", annotations: [], dragmode: "zoom",
+    width, height: heightOf(panels, width), margin: MARGIN, barmode: "overlay", annotations: [], dragmode: "zoom",
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family: FONT, size: 12, color: colorOf("--ink") },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: colorOf("--line"), activecolor: colorOf("--accent") },
     hoverlabel: { align: "left", bgcolor: colorOf("--card"), bordercolor: colorOf("--line"), font: { family: FONT, color: colorOf("--ink") } },
@@ -220,8 +227,9 @@ function drawFigure(kind, figure, panels, series, place) {
   place.on("plotly_click", ({ points: [point] }) => point.customdata !== undefined && openCell(cells[point.customdata]));
 }
 
-/// Shows a figure's legend at once, and the plot when it comes near the screen.
-function prepareFigure(kind, figure, card) {
+/// Shows a figure's legend at once, and the plot when it comes near the screen; until then its place is
+/// as high as it will be, so that what stands below does not move.
+function prepareFigure(kind, figure, card, width) {
   const panels = figure.panels.map((panel) => narrowPanel(kind, panel)).filter(Boolean);
   const series = seriesOf(kind, panels);
   const place = card.querySelector(".plot");
@@ -232,6 +240,7 @@ function prepareFigure(kind, figure, card) {
   pending.delete(card);
   if (card.hidden) return window.Plotly?.purge(place);
   card.querySelector(".legend").replaceChildren(...legendOf(kind, figure, series, panels));
+  place.style.minHeight = `${heightOf(panels, width)}px`;
   pending.set(card, () => drawFigure(kind, figure, panels, series, place));
   observer.observe(card);
 }
@@ -262,5 +271,6 @@ function drawFigures(kind) {
   section.hidden = !hasPlots;
   if (!hasPlots) return;
   section.querySelector(".choices").replaceChildren(...kind.axes.filter((axis) => !isOfProblems(kind, axis)).map((axis) => chooser(kind, axis)));
-  for (const figure of kind.figures) prepareFigure(kind, figure, document.getElementById(`figure-${figure.name}`));
+  const width = section.querySelector(".figures").clientWidth;
+  for (const figure of kind.figures) prepareFigure(kind, figure, document.getElementById(`figure-${figure.name}`), width);
 }

@@ -2,6 +2,7 @@
 
 const CLOCK_COLOR = "#2f6fbb";
 const POWER_COLOR = "#e08a3c";
+const TRACE_HEIGHT = 360;
 
 /// One line through all cells, interrupted between them; x in seconds of timed work.
 function traceLine(traced, figure, style) {
@@ -42,7 +43,7 @@ function drawTraces(traced) {
     traceLine(traced, clock, { name: "SM clock", line: { color: CLOCK_COLOR, width: 1.5 }, yaxis: "y" }),
     traceLine(traced, power, { name: "power", line: { color: POWER_COLOR, width: 1.5 }, yaxis: "y2" }),
   ], {
-    width: place.clientWidth, height: 360, margin: { l: 62, r: 8, t: 34, b: 44 }, shapes: throttledShapes(traced),
+    width: place.clientWidth, height: TRACE_HEIGHT, margin: { l: 62, r: 8, t: 34, b: 44 }, shapes: throttledShapes(traced),
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family: FONT, size: 12, color: colorOf("--ink") },
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
     xaxis: axisStyle({ ...axisTitle("seconds of timed work"), anchor: "y2" }),
@@ -58,6 +59,7 @@ function drawTraceSection() {
   observer.unobserve(section);
   pending.delete(section);
   if (section.hidden) return;
+  document.getElementById("plot-trace").style.minHeight = `${TRACE_HEIGHT}px`;
   pending.set(section, () => drawTraces(traced));
   observer.observe(section);
 }

@@ -491,6 +491,17 @@ class OtherPagesTest(PageTest):
         self.click("#cells-devices label input")
         self.assertIn(str(SPARSE_CELLS), self.run_script("return document.querySelector('#cells-devices .count').textContent + ' ' + cells.filter(c => c.break_even !== undefined).length"))
 
+    def test_plots_have_their_height_before_they_are_drawn(self):
+        """What a click or a link scrolled to stays where it is."""
+        for page in [self.write_page("ranks-both", "one_device"), self.write_page("traced")]:
+            self.open(page)
+            heights = "return [...document.querySelectorAll('figure:not([hidden]) .plot, section:not([hidden]) > .plot')].map(e => e.offsetHeight)"
+            before = self.run_script(heights)
+            self.wait("return window.Plotly")
+            self.run_script("drawAllPending()")
+            self.assertGreater(len(before), 2)
+            self.assertEqual(self.run_script(heights), before)
+
     def test_both_kinds_on_one_page(self):
         self.open(self.write_page("ranks-both", "one_device"))
         self.assertEqual(self.count("#cells-devices tbody tr"), RANK_COUNTS * PASSES)
