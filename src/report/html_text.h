@@ -14,7 +14,7 @@ extern const std::string_view kIndexHtml;  ///< of a folder of plots
 extern const std::string_view kComparisonHtml;
 extern const std::string_view kStyleCss;
 extern const std::string_view kPlotlyScript;  ///< runs the packed plotly
-extern const std::string_view kPageScript;  ///< all scripts, in the order of their dependencies
+extern const std::string_view kPageScript;    ///< all scripts, in the order of their dependencies
 
 /// Text, made `printable`, as HTML: inside elements and quoted attributes.
 std::string html_escaped(std::string_view text);
