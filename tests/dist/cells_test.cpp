@@ -189,6 +189,27 @@ TEST_F(Cells, WhosePlanFailsOnOneRankEndThereAndTheNextOneRuns) {
   expect_ok(c);
 }
 
+/// As on two hosts: keys that both ranks of a node see go to one of them, which passes them on.
+TEST(CellsOfNodes, OfEveryMaskAreRightInNodesOfTwo) {
+  RankTeam team = make_team(world());
+  team.ranks_per_node = 2;
+  RankRunner runner(team, [](std::string_view) {});
+  for (const MaskTraits& mask : mask_table()) {
+    for (const char* shard : {"balanced", "document_balanced", "zigzag"}) {
+      for (const Pass pass : kPasses) {
+        Case c = small_case("magi", mask.name, pass);
+        c.shard = shard;
+        const Record record = runner.run(c, cell_options());
+        EXPECT_TRUE(record.status.ok()) << c.key() << ": " << record.status.reason;
+        if (world().control().rank() != 0) continue;
+        EXPECT_EQ(record.metrics.at("verified_fraction"), 1.0);
+        EXPECT_EQ(record.metrics.at("bytes_sent"), record.metrics.at("bytes_formula")) << c.key();
+        EXPECT_THAT(record.notes.at("plan"), HasSubstr("keys cross into nodes of 2 ranks once"));
+      }
+    }
+  }
+}
+
 /// Against the dense mask.
 std::int64_t rows_seen(const Mask& mask, int heads_k, Range own, bool by_own) {
   const std::int64_t n = mask.q_tokens();

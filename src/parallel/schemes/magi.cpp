@@ -6,6 +6,8 @@
 namespace longca {
 namespace {
 
+constexpr GridShape kShape = {.ordered_by_node = true};
+
 class Magi final : public Scheme {
  public:
   std::string name() const override { return "magi"; }
@@ -22,12 +24,12 @@ class Magi final : public Scheme {
   Support supports(const ParallelProblem& problem) const override { return check_ranks(problem); }
 
   RankPlan plan(const ParallelProblem& problem, int rank) const override {
-    return build_plan(problem, {{}, ContextKind::group_cast, 0}, rank);
+    return build_plan(problem, {kShape, ContextKind::group_cast, 0}, rank);
   }
 
   std::int64_t formula_bytes(const ParallelProblem& problem, int rank,
                              bool backward) const override {
-    return cast_bytes(problem, Grid(problem, {}), rank, backward);
+    return cast_bytes(problem, Grid(problem, kShape), rank, backward);
   }
 };
 

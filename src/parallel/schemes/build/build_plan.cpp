@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "parallel/schemes/build/cast_stages.h"
 #include "parallel/schemes/build/plan_parts.h"
 
 namespace longca {
@@ -20,6 +21,11 @@ RankPlan build_plan(const ParallelProblem& problem, const Composition& compositi
   }
   if (composition.context != ContextKind::ring && problem.ranks > 1) {
     parts.writer.add_note(fmt::format("stages: {}", parts.context->steps() - 1));
+  }
+  if (composition.context == ContextKind::group_cast) {
+    const int node = relaying_node(problem, parts.grid);
+    if (node > 1)
+      parts.writer.add_note(fmt::format("keys cross into nodes of {} ranks once", node));
   }
   return parts.writer.take();
 }

@@ -11,24 +11,30 @@
 
 namespace longca {
 
-/// The rows that one CP rank sends another in a cast: one message per run.
+/// Keys that one CP rank sends another in a cast: one message per run.
 struct Parcel {
-  int peer = 0;             ///< the other rank
-  std::vector<Range> runs;  ///< rows of the owner's shard
-  std::vector<Range> into;  ///< per run, rows of the receiver's stage buffer; empty at the owner
-  Range padding;            ///< rows of the shard, sent after the keys; has no gradients
-  Range padding_into;       ///< rows of the stage buffer
+  int peer = 0;               ///< the other rank
+  std::vector<Range> tokens;  ///< what travels, ascending
+  std::vector<Range> runs;    ///< its rows in the owner's shard
+  std::vector<Range> into;    ///< per run, rows of the own stage buffer; empty at the owner
+  Range padding;              ///< rows of the shard, sent after the keys; has no gradients
+  Range padding_into;         ///< rows of the stage buffer
 };
 
-/// One exchange of a cast, as one rank sees it.
+/// One exchange of a cast, as one rank sees it; where keys are relayed, two exchanges.
 struct CastStage {
   struct Block {
     std::vector<Range> ranges;  ///< tokens
     Range rows;                 ///< their rows in the stage buffer
   };
-  std::vector<Parcel> from;  ///< per owner that sends to this rank
-  std::vector<Parcel> to;    ///< per rank that receives from this one
-  Parcel own;                ///< own keys copied into the stage buffer (JointSplit)
+  std::vector<Parcel> from;  ///< per owner, keys that it sends to this rank alone
+  std::vector<Parcel> to;    ///< per rank, own keys that it alone receives
+  /// Relays: per owner, keys that this rank brings into its node for others too; per rank, own keys
+  /// that it passes on; per rank of the own node, keys that it passes on to this one, or that this
+  /// rank passes on to it (`runs` as `tokens`).
+  std::vector<Parcel> shared_from, shared_to, pass_from, pass_to;
+  std::vector<Range> relayed;  ///< rows of the stage buffer that shared_from fills, ascending
+  Parcel own;                  ///< own keys copied into the stage buffer (JointSplit)
   std::vector<Block> blocks;
   std::int64_t rows = 0;  ///< of the stage buffer
 };
@@ -41,6 +47,11 @@ struct CastStage {
 /// `by_owner` (for shards of many ranges) it holds one block per owner: fewer messages, one call
 /// per block. Gradients are summed in float32 per stage and return to the owners by the same
 /// messages in reverse (reduce-scatter, group-reduce) while the next stage is computed.
+///
+/// Over several nodes a group-cast brings each key into a node once, though several of its CP ranks
+/// see it (relays.h): to one of them, which passes it on in a second exchange. Its gradients take
+/// the same way back: the others send their sums to that rank, which adds them to its own and
+/// returns one sum to the owner, a step later.
 ///
 /// With a JointSplit, step 0 computes the rows that see own keys only, and the single stage all
 /// other rows: the own keys that these see are copied into the stage buffer, and their gradients
@@ -74,20 +85,30 @@ class Cast final : public ContextExchange {
   LateSums finish_gradients(const std::function<void()>& meanwhile) override;
 
  private:
-  enum class BufferKind : std::uint8_t { keys, sums, arrived };
+  enum class BufferKind : std::uint8_t { keys, sums, arrived, passed, relayed, returned };
 
   const CastStage& stage_of(int step) const { return stages_[static_cast<std::size_t>(step - 1)]; }
   KeyPair own_keys(int group);
-  /// Buffers: keys, one per stage; sums, two that alternate between stages; arrived, one for all.
+  /// Buffers: keys, one per stage; sums, two that alternate between stages; what arrives of sums of
+  /// own keys, one for all; of sums that this rank relays, the sums passed to it and their sum, one
+  /// for all; sums of own keys that were relayed, two that alternate.
   KeyPair buffer(BufferKind kind, int which, int group, std::int64_t rows);
   void copy_own_keys(int step);
   /// Of stage.own, the runs that calls on joint rows read in this pass (needed_).
   Parcel needed_own_keys(const CastStage& stage) const;
-  /// Writes the exchange of the sums of `of_step` while `step` is computed.
-  void send_sums(int of_step, int step);
-  void add_arrived(int of_step, int step);
+  /// Writes the exchange, while `step` is computed, of the sums of step `direct` to owners and
+  /// relays, and of the sums that relays have made of step `relayed`; 0: of none.
+  void send_sums(int direct, int relayed, int step);
+  void append_direct(int of_step, int group, Exchange& exchange);
+  void append_relayed(int of_step, int group, Exchange& exchange);
+  /// Adds up what this rank relays of a step's sums.
+  void sum_relayed(int of_step, int step);
+  Total relayed_total(int of_step, int group, TensorRole role);
+  void add_to_own(const LateSums& sums, int step);
   /// The sums of own keys for a step: those that arrived, and those in the stage buffer.
   LateSums sums_of(int step);
+  /// Those that relays returned.
+  void append_returned(int of_step, LateSums& sums);
 
   HeadExchange& heads_;
   PlanWriter& writer_;
@@ -98,12 +119,18 @@ class Cast final : public ContextExchange {
   std::vector<Range> needed_;  ///< need_joint_keys: rows of the single stage's buffer
   std::vector<CastStage> stages_;
   std::int64_t max_rows_ = 0;      ///< of a stage buffer
-  std::int64_t max_arriving_ = 0;  ///< rows of sums that a stage brings back
+  std::int64_t max_arriving_ = 0;  ///< rows of sums that a stage brings back directly
+  std::int64_t max_passed_ = 0;    ///< that others of the node pass to this rank
+  std::int64_t max_relayed_ = 0;   ///< that this rank relays
+  std::int64_t max_returned_ = 0;  ///< of own keys, that relays return
+  bool relays_ = false;            ///< whether keys are relayed
   std::map<std::tuple<BufferKind, int, int>, KeyPair> buffers_;
   std::vector<KeyPair> own_gradients_;
   std::vector<GradientTarget> targets_;  ///< of the step: per block, per group
   int summed_ = 0;                       ///< the step whose sums wait to be sent; 0: none
   int in_flight_ = 0;                    ///< the step whose sums were sent; 0: none
+  int relayed_ = 0;                      ///< the step whose relayed sums wait to be sent; 0: none
+  int returning_ = 0;                    ///< the step whose relayed sums were sent; 0: none
 };
 
 }  // namespace longca

@@ -14,6 +14,15 @@ constexpr double kTouchesOfARow = 2;
 constexpr int kMaxStages = 8;
 constexpr int kSampledCpRanks = 8;
 
+std::vector<int> sample_of(int cp_ranks) {
+  const int count = std::min(cp_ranks, kSampledCpRanks);
+  std::vector<int> sample;
+  for (int i = 0; i < count; ++i) {
+    sample.push_back(static_cast<int>(std::int64_t{cp_ranks} * i / count));
+  }
+  return sample;
+}
+
 /// Seconds of one CP rank.
 struct Cost {
   double own = 0;       ///< computing on own keys
@@ -58,20 +67,35 @@ double end_of(const Cost& cost, int stages, const cost::Platform& platform) {
 CastStages doubling_stages(int cp_ranks) {
   CastStages stages;
   for (std::int64_t begin = 1, size = 1; begin < cp_ranks; begin += size, size *= 2) {
-    stages.push_back({begin, std::min<std::int64_t>(begin + size, cp_ranks)});
-    size = stages.back().size();
+    stages.distances.push_back({begin, std::min<std::int64_t>(begin + size, cp_ranks)});
+    size = stages.distances.back().size();
   }
   return stages;
+}
+
+int relaying_node(const ParallelProblem& problem, const Grid& grid) {
+  const int node = grid.node();
+  return node == grid.cp_ranks() || problem.shard == ShardKind::document_zigzag ? 1 : node;
+}
+
+CastStages relayed_stages(const Grid& grid, const SeenKeys& seen, int node) {
+  const int cp_ranks = grid.cp_ranks();
+  std::int64_t own = 0, foreign = 0;
+  for (const int cp_rank : sample_of(cp_ranks)) {
+    const Shard shard = grid.cp_rank_shard(cp_rank);
+    const std::vector<Range> keys = seen.by(shard.ranges);
+    own += shard.tokens;
+    foreign += total_size(keys) - total_size(common_ranges(keys, shard.ranges));
+  }
+  return {{}, node, foreign < own ? 1 : 2, (cp_ranks + node - 1) / node};
 }
 
 CastStages stages_by_cost(const ParallelProblem& problem, const Grid& grid, const SeenKeys& seen) {
   const int cp_ranks = grid.cp_ranks();
   if (cp_ranks == 1) return {};
   std::vector<Cost> costs;
-  const int sampled = std::min(cp_ranks, kSampledCpRanks);
-  for (int i = 0; i < sampled; ++i) {
-    costs.push_back(
-        cost_of(problem, grid, seen, static_cast<int>(std::int64_t{cp_ranks} * i / sampled)));
+  for (const int cp_rank : sample_of(cp_ranks)) {
+    costs.push_back(cost_of(problem, grid, seen, cp_rank));
   }
   int best = 1;
   double best_end = std::numeric_limits<double>::infinity();
@@ -84,7 +108,8 @@ CastStages stages_by_cost(const ParallelProblem& problem, const Grid& grid, cons
   }
   CastStages stages;
   for (std::int64_t i = 0; i < best; ++i) {
-    stages.push_back({1 + (cp_ranks - 1) * i / best, 1 + (cp_ranks - 1) * (i + 1) / best});
+    stages.distances.push_back(
+        {1 + (cp_ranks - 1) * i / best, 1 + (cp_ranks - 1) * (i + 1) / best});
   }
   return stages;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "mask/range.h"
+#include "parallel/schemes/build/relays.h"
 #include "parallel/schemes/build/ring.h"
 
 namespace longca {
@@ -107,17 +109,61 @@ std::int64_t count_seen_keys(const Mask& mask, std::span<const Range> rows,
   return seen;
 }
 
+namespace {
+
+/// The tokens of several CP ranks, ascending.
+std::vector<Range> tokens_of(const Grid& grid, Range cp_ranks) {
+  std::vector<Range> tokens;
+  for (std::int64_t i = cp_ranks.begin; i < cp_ranks.end; ++i) {
+    const std::vector<Range> own = grid.cp_rank_shard(static_cast<int>(i)).ranges;
+    tokens.insert(tokens.end(), own.begin(), own.end());
+  }
+  join_ranges(tokens);
+  return tokens;
+}
+
+/// Own keys that go to other nodes, once for each that sees them, and keys of these that the CP
+/// rank passes on, once for each other of its node that sees them.
+std::int64_t relayed_keys(const ParallelProblem& problem, const Grid& grid, int node, int self) {
+  const SeenKeys seen(problem.mask);
+  const CastStages stages = relayed_stages(grid, seen, node);
+  const NodeRelays relays(grid, seen, stages);
+  std::int64_t keys = 0;
+  for (int of_node = 0; of_node < stages.nodes; ++of_node) {
+    if (of_node == self / node) continue;
+    keys +=
+        count_seen_keys(problem.mask, tokens_of(grid, relays.members(of_node)), relays.own(self));
+  }
+  const Range near = relays.members(self / node);
+  for (int stage = 0; stage < stages.relayed; ++stage) {
+    const std::vector<KeyShare> brought = relays.brought(self / node, stage);
+    const KeyShare& passed = brought[static_cast<std::size_t>(self % node)];
+    for (int other = static_cast<int>(near.begin); other < near.end; ++other) {
+      if (other == self) continue;
+      keys += count_seen_keys(problem.mask, relays.own(other), passed.shared);
+    }
+  }
+  return keys;
+}
+
+}  // namespace
+
 std::int64_t cast_bytes(const ParallelProblem& problem, const Grid& grid, int rank, bool backward) {
   const Problem& p = problem.problem;
-  const std::vector<Range> own = grid.cp_rank_shard(grid.cp_rank(rank)).ranges;
+  const int self = grid.cp_rank(rank);
+  const std::vector<Range> own = grid.cp_rank_shard(self).ranges;
+  const int node = relaying_node(problem, grid);
   std::int64_t keys = 0;
   std::int64_t gradients = 0;
   for (int cp_rank = 0; cp_rank < grid.cp_ranks(); ++cp_rank) {
-    if (cp_rank == grid.cp_rank(rank)) continue;
+    if (cp_rank == self) continue;
     const std::vector<Range> other = grid.cp_rank_shard(cp_rank).ranges;
-    keys += count_seen_keys(problem.mask, other, own);
+    if (node == 1 || cp_rank / node == self / node) {
+      keys += count_seen_keys(problem.mask, other, own);
+    }
     if (backward) gradients += count_seen_keys(problem.mask, own, other);
   }
+  if (node > 1) keys += relayed_keys(problem, grid, node, self);
   return (keys * size_of(p.dtype) + gradients * kFloat32) * 2 * kv_heads_per_rank(problem, grid) *
          p.head_dim;
 }

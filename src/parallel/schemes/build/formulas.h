@@ -24,6 +24,10 @@ namespace longca {
 ///   cast, backward    (K s + L 4) 2 h' d                   other rank that sees them; L: keys of
 ///                                                          others that the own queries see
 ///
+/// Of several nodes, K counts own keys once for each other rank of the node and for each other node
+/// with a rank that sees them, and keys of other nodes that the rank brings into its own once for
+/// each other rank of it that sees them (relays.h). Over all ranks that is the same sum.
+///
 /// Where rows differ from rank to rank, sums over the actual rows replace the factors, so that the
 /// forms stay exact. Padding counts where inputs travel (q, k, v, dout; not in `cast`), not where
 /// results do.
@@ -40,7 +44,8 @@ std::int64_t gather_bytes(const ParallelProblem& problem, const Grid& grid, int 
 std::int64_t count_seen_keys(const Mask& mask, std::span<const Range> rows,
                              std::span<const Range> keys);
 
-/// Counts keys with Mask queries alone (count_seen_keys), apart from how plans find them.
+/// Counts keys with Mask queries alone (count_seen_keys), apart from how plans find them; only
+/// which keys a rank brings into its node is taken from relays.h.
 std::int64_t cast_bytes(const ParallelProblem& problem, const Grid& grid, int rank, bool backward);
 
 }  // namespace longca

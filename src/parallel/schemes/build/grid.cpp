@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "mask/range.h"
+#include "parallel/schemes/build/node_order.h"
 
 namespace longca {
 namespace {
@@ -14,6 +15,11 @@ Range part(std::int64_t begin, std::int64_t end, int parts, int member) {
   return mine.empty() ? Range{begin, begin} : mine.front();
 }
 
+int node_of(const ParallelProblem& problem, GridShape shape) {
+  const int ranks = problem.ranks_per_node / (shape.head_first ? shape.head_ways : 1);
+  return std::clamp(ranks, 1, std::max(1, problem.ranks / shape.head_ways));
+}
+
 }  // namespace
 
 Grid::Grid(const ParallelProblem& problem, GridShape shape)
@@ -22,7 +28,14 @@ Grid::Grid(const ParallelProblem& problem, GridShape shape)
                 problem.problem.device == DeviceKind::cuda ? PartitionAim::equal_time
                                                            : PartitionAim::equal_area,
                 *problem.platform),
-      padded_rows_(problem.shard == ShardKind::document_zigzag ? sharding_.rows(0) : 0) {}
+      node_(node_of(problem, shape)),
+      padded_rows_(problem.shard == ShardKind::document_zigzag ? sharding_.rows(0) : 0) {
+  if (!shape.ordered_by_node || problem.shard != ShardKind::document_balanced) return;
+  if (node_ == 1 || node_ == cp_ranks()) return;
+  std::vector<std::vector<Range>> parts;
+  for (int part = 0; part < cp_ranks(); ++part) parts.push_back(sharding_.ranges(part));
+  parts_ = node_order(problem.mask, parts, node_);
+}
 
 int Grid::rank(int cp_rank, int member) const {
   return shape_.head_first ? cp_rank * head_ways() + member : member * cp_ranks() + cp_rank;
@@ -37,7 +50,8 @@ int Grid::member(int rank) const {
 }
 
 Shard Grid::cp_rank_shard(int cp_rank) const {
-  Shard shard{sharding_.ranges(cp_rank), 0, 0};
+  const int part = parts_.empty() ? cp_rank : parts_.at(static_cast<std::size_t>(cp_rank));
+  Shard shard{sharding_.ranges(part), 0, 0};
   shard.tokens = total_size(shard.ranges);
   shard.rows = std::max(shard.tokens, padded_rows_);
   return shard;

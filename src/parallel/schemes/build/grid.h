@@ -15,6 +15,9 @@ struct GridShape {
   /// Whether consecutive ranks are members of one CP rank (the exchange of heads stays in a node)
   /// or CP ranks of one member (the exchange of keys does).
   bool head_first = true;
+  /// Whether CP ranks change places, under document_balanced, so that those which see the same keys
+  /// come into the same nodes (node_order.h).
+  bool ordered_by_node = false;
 };
 
 /// Tokens of a rank, and rows of its buffers: tokens in ascending order, then padding.
@@ -41,6 +44,8 @@ class Grid {
   int rank(int cp_rank, int member) const;
   int cp_rank(int rank) const;
   int member(int rank) const;
+  /// Consecutive CP ranks of a node, all of them where there is one node; at least 1.
+  int node() const { return node_; }
 
   /// The tokens of all members of a CP rank.
   Shard cp_rank_shard(int cp_rank) const;
@@ -52,6 +57,8 @@ class Grid {
  private:
   GridShape shape_;
   Sharding sharding_;
+  int node_;
+  std::vector<int> parts_;    ///< the sharding's part of each CP rank; empty: as numbered
   std::int64_t padded_rows_;  ///< rows of every CP rank if the sharding pads, else 0
 };
 

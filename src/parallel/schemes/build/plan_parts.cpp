@@ -24,7 +24,9 @@ std::unique_ptr<ContextExchange> make_context(PlanParts& parts, const Compositio
   options.by_owner = problem.shard == ShardKind::document_zigzag;
   if (composition.context == ContextKind::group_cast) {
     options.seen.emplace(problem.mask);
-    options.stages = stages_by_cost(problem, grid, *options.seen);
+    const int node = relaying_node(problem, grid);
+    options.stages = node > 1 ? relayed_stages(grid, *options.seen, node)
+                              : stages_by_cost(problem, grid, *options.seen);
   } else {
     options.stages = doubling_stages(grid.cp_ranks());
   }
