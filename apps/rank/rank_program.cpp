@@ -27,6 +27,7 @@
 #include "bench/run/state_watch.h"
 #include "core/cuda/cuda_device.h"
 #include "core/error.h"
+#include "core/parse.h"
 #include "core/printable.h"
 #include "core/process.h"
 #include "core/thread_pool.h"
@@ -75,6 +76,21 @@ void take_share_of_host(RankControl& control, int local_rank) {
   // Where each rank is shown one GPU, that is its own.
   const int gpus = count_cuda_devices();
   if (gpus > 0) setenv("LONGCA_DEVICE", std::to_string(local_rank % gpus).c_str(), kKeep);
+}
+
+/// The ranks of a node, as schemes see them: those of a host, or what LONGCA_RANKS_PER_NODE says,
+/// to run plans of several nodes on one. The same on all ranks. Collective; throws InputError on
+/// all.
+int ranks_per_node(MpiWorld& world) {
+  const char* wanted = std::getenv("LONGCA_RANKS_PER_NODE");
+  const std::string text = world.control().broadcast(wanted == nullptr ? std::string() : wanted);
+  if (text.empty()) return static_cast<int>(world.control().broadcast(world.local_size()));
+  const std::int64_t ranks = parse_count("LONGCA_RANKS_PER_NODE", text);
+  if (ranks < 1 || ranks > world.control().size()) {
+    throw_input_error("LONGCA_RANKS_PER_NODE is {}; it must be 1 to {}, the number of ranks", ranks,
+                      world.control().size());
+  }
+  return static_cast<int>(ranks);
 }
 
 /// Has the system kill this process when its parent dies. False if the parent is dead already.
@@ -151,16 +167,20 @@ std::unique_ptr<LineChannel> meet_parent(MpiWorld& world, const RankArguments& a
 }
 
 /// Why these ranks must not work together, the same on all; empty if they may.
-std::string refusal(RankControl& control, const RankArguments& arguments) {
+std::string refusal(MpiWorld& world, const RankArguments& arguments) {
+  RankControl& control = world.control();
   std::string sentence = disagreement(control, own_commit(), arguments.suite_hash);
   if (!sentence.empty()) return sentence;
   try {
+    ranks_per_node(world);
     together(control, "loading plug-ins", [&]() -> Status {
       for (const std::string& plugin : arguments.plugins) load_plugin(plugin);
       return {};
     });
   } catch (const Refused& refused) {
     sentence = refused.what();
+  } catch (const InputError& error) {
+    sentence = error.what();
   }
   return sentence;
 }
@@ -171,7 +191,7 @@ int serve(MpiWorld& world, const RankArguments& arguments) {
   take_share_of_host(control, world.local_rank());
   StateWatch watch(arguments.plugins.empty() ? StateWatch::Threads::caller
                                              : StateWatch::Threads::caller_and_pool);
-  if (const std::string sentence = refusal(control, arguments); !sentence.empty()) {
+  if (const std::string sentence = refusal(world, arguments); !sentence.empty()) {
     if (control.rank() != 0) return kRankRefused;
     channel->send({{"refused", sentence}});
     throw InputError(sentence);
@@ -181,7 +201,7 @@ int serve(MpiWorld& world, const RankArguments& arguments) {
     channel->send({{"at", waits ? kWaitsForRanks : "work"}});
   };
   MpiWorld::on_long_wait(signal_wait);
-  MpiTeams teams(world, static_cast<int>(control.broadcast(world.local_size())), signal_wait);
+  MpiTeams teams(world, ranks_per_node(world), signal_wait);
   const RankEnd end = run_rank(*channel, teams, watch);
   MpiWorld::on_long_wait({});
   if (end == RankEnd::device_lost) {

@@ -245,6 +245,15 @@ TEST(RankProcess, WithoutItsPlugInIsRefused) {
   EXPECT_EQ(WEXITSTATUS(launch.wait()), kRankRefused) << launch.output();
 }
 
+TEST(RankProcess, WithNodesLargerThanAllRanksIsRefused) {
+  setenv("LONGCA_RANKS_PER_NODE", "3", 1);
+  Launch launch(2, {{}});
+  unsetenv("LONGCA_RANKS_PER_NODE");
+  EXPECT_EQ(launch.next("refused"),
+            "LONGCA_RANKS_PER_NODE is 3; it must be 1 to 2, the number of ranks");
+  EXPECT_EQ(WEXITSTATUS(launch.wait()), kRankRefused) << launch.output();
+}
+
 TEST(RankProcess, WithoutAParentEndsWithASentence) {
   Launch launch(2, {{"--connect", "/nowhere/socket"}});
   EXPECT_EQ(WEXITSTATUS(launch.wait()), kRankRefused);
