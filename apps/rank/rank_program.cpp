@@ -204,10 +204,10 @@ int serve(MpiWorld& world, const RankArguments& arguments) {
   MpiTeams teams(world, ranks_per_node(world), signal_wait);
   const RankEnd end = run_rank(*channel, teams, watch);
   MpiWorld::on_long_wait({});
-  if (end == RankEnd::device_lost) {
+  if (end == RankEnd::spoilt) {
     control.barrier();
     std::fflush(nullptr);
-    ::_exit(0);  // destructors could wait for the lost device for ever
+    ::_exit(0);  // destructors could wait for a lost device for ever
   }
   return 0;
 }

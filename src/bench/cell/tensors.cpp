@@ -1,45 +1,10 @@
 #include "bench/cell/tensors.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
 namespace longca {
 namespace {
-
-/// A value that neither zeroing nor poisoning writes.
-constexpr unsigned char kMarginByte = 0xa5;
-constexpr std::int64_t kMargin = OutputTensor::kMargin;
-
-struct NamedOutput {
-  const char* name;
-  std::byte* data;  ///< null for a gradient that is not computed
-  std::int64_t bytes;
-};
-
-std::vector<NamedOutput> named(const Outputs& out) {
-  const auto tensor = [](const char* name, const OutputTensor& t) {
-    return NamedOutput{name, static_cast<std::byte*>(t.view().data), t.bytes()};
-  };
-  std::vector<NamedOutput> all{
-      tensor("o", out.o),
-      {"lse", reinterpret_cast<std::byte*>(out.lse.view().data), out.lse.bytes()},
-      tensor("dq", out.dq),
-      tensor("dk", out.dk),
-      tensor("dv", out.dv),
-      tensor("dsink", out.dsink)};
-  std::erase_if(all, [](const NamedOutput& output) { return output.data == nullptr; });
-  return all;
-}
-
-void fill_margins(const Outputs& out) {
-  for (const NamedOutput& output : named(out)) {
-    out.device->fill(output.data - kMargin, kMarginByte, kMargin);
-    out.device->fill(output.data + output.bytes, kMarginByte, kMargin);
-  }
-}
 
 /// Appends the memory of an lse: of all heads, or where there are gaps between them of each head.
 void add_parts(const LseView& lse, std::vector<std::span<std::byte>>& parts) {
@@ -137,7 +102,7 @@ Outputs Outputs::for_problem(const Problem& p) {
                                {nullptr, DType::float32, 1, p.heads_q, 1, p.heads_q, 1});
     }
   }
-  fill_margins(out);
+  out.margins().fill();
   return out;
 }
 
@@ -185,19 +150,19 @@ void Outputs::poison_backward() const {
   if (dsink.bytes() > 0) poison(*device, {dsink.view()});
 }
 
+Margins Outputs::margins() const {
+  Margins all(*device);
+  all.add("o", o.view().data, o.bytes());
+  all.add("lse", lse.view().data, lse.bytes());
+  all.add("dq", dq.view().data, dq.bytes());
+  all.add("dk", dk.view().data, dk.bytes());
+  all.add("dv", dv.view().data, dv.bytes());
+  all.add("dsink", dsink.view().data, dsink.bytes());
+  return all;
+}
+
 std::string Outputs::written_margin() const {
-  std::vector<unsigned char> margin(kMargin);
-  for (const NamedOutput& output : named(*this)) {
-    for (const bool behind : {false, true}) {
-      device->copy(margin.data(), behind ? output.data + output.bytes : output.data - kMargin,
-                   kMargin);
-      const auto kept = std::ranges::count(margin, kMarginByte);
-      if (kept == kMargin) continue;
-      return fmt::format("{} bytes {} {}", kMargin - kept, behind ? "behind" : "before",
-                         output.name);
-    }
-  }
-  return {};
+  return margins().written();
 }
 
 std::uint64_t fingerprint(const Inputs& inputs, Device& device) {

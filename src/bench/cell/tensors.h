@@ -10,6 +10,7 @@
 #include "attention/api/kernel.h"
 #include "attention/api/problem.h"
 #include "attention/inputs/inputs.h"
+#include "bench/cell/margins.h"
 #include "bench/suite/case.h"
 #include "core/device.h"
 #include "core/tensor.h"
@@ -54,16 +55,11 @@ std::uint64_t hash_results(Device& device, const PassTensors& tensors, Pass pass
 template <typename View>
 class OutputArray {
  public:
-  static constexpr std::int64_t kMargin = 4096;  ///< bytes; a multiple of every alignment needed
-  /// An array of at least this many bytes begins at a multiple of it within its allocation, as it
-  /// would without margins: the place of outputs changes the times of backward passes by up to 5 %.
-  static constexpr std::int64_t kLargePage = std::int64_t{2} << 20;
-
   OutputArray() = default;
   /// `view` has everything but its data.
   OutputArray(MemoryTracker& memory, View view) : bytes_(contiguous_bytes(view)), view_(view) {
-    const std::int64_t before = bytes_ < kLargePage ? kMargin : kLargePage;
-    buffer_ = Buffer(memory, before + bytes_ + kMargin);
+    const std::int64_t before = begin_behind_margin(0, bytes_);
+    buffer_ = Buffer(memory, before + bytes_ + kOutputMargin);
     view_.data = reinterpret_cast<decltype(view_.data)>(buffer_.as<std::byte>() + before);
   }
 
@@ -97,6 +93,9 @@ struct Outputs {
   /// The first margin that was written since `for_problem`, "64 bytes behind lse"; empty if none.
   /// Waits for the device.
   std::string written_margin() const;
+
+ private:
+  Margins margins() const;
 };
 
 /// A hash of all input values, to notice a kernel that writes into them.

@@ -201,10 +201,18 @@ void RankCell::run_pass(Pass pass) {
   record_.metrics["bytes_sent"] = slowest(sent_);
   memory_->note_peak(record_);
   memory_->note_device(record_);
+  together(to_string(pass), [&] { return margins_kept(); });
   verify(pass, record_);
   if (backward && problem_.deterministic && record_.status.ok()) {
     expect_same_bits(result_fingerprint());
   }
+}
+
+/// Of this rank's own outputs; what steps write between them has no margins.
+Status RankCell::margins_kept() const {
+  const std::string written = tensors_->written_margin();
+  if (written.empty()) return {};
+  return {StatusCode::wrong, "the kernel, or a message, wrote outside of the outputs: " + written};
 }
 
 /// The heads to gather: those that verification reads, since results are large; all for a dump.
@@ -281,6 +289,7 @@ void RankCell::dump() {
 void RankCell::note_end() {
   together("clean-up", [&]() -> Status {
     device().synchronize();
+    if (Status kept = margins_kept(); !kept.ok()) return kept;
     if (tensors_->input_fingerprint() == inputs_fingerprint_) return {};
     return {StatusCode::wrong, "the kernel, or a message, wrote into the inputs"};
   });

@@ -59,6 +59,7 @@ class RankCell {
   /// Records what follows from the plan alone: balance, bytes by formula, padding.
   void note_balance();
   void run_pass(Pass pass);
+  Status margins_kept() const;
   void wait_for(LaneTimes& times) const;
   void expect_same_bits(std::uint64_t verified);
   void verify(Pass pass, Record& record);

@@ -76,7 +76,16 @@ Record RankRunner::run(const Case& c, const CellOptions& options) {
 void RankRunner::judge_what_is_left(std::string_view stage, Record& record) {
   if (watch_ == nullptr) return;
   watch_->check(stage);
-  const std::vector<std::string> findings = team_.control.gather(watch_->take_finding());
+  // Over GPUs threads of NCCL may poll, and nothing tells them from a kernel's.
+  if (record.metrics.contains("plan_ms") && record.c.problem().device == DeviceKind::cpu) {
+    if (std::string why = watch_->check_idle(stage); !why.empty()) {
+      record.notes["threads left"] = std::move(why);
+    }
+  }
+  const std::string finding = watch_->take_finding();
+  spoilt_ = team_.control.max(finding.empty() ? 0 : 1) > 0;
+  if (!spoilt_) return;
+  const std::vector<std::string> findings = team_.control.gather(finding);
   for (std::size_t rank = 0; rank < findings.size(); ++rank) {
     if (!findings[rank].empty())
       set_wrong(record, fmt::format("rank {}: {}", rank, findings[rank]));

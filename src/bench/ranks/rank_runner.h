@@ -43,6 +43,9 @@ class RankRunner {
   /// Whether an error has left some rank's device unusable: all processes must end, and not by
   /// `exit`, whose destructors could hang.
   bool device_lost() const { return device_lost_; }
+  /// Whether a kernel has left some rank's process in another state than it found it, so that what
+  /// came next would be another measurement: all processes must end in the same way.
+  bool is_spoilt() const { return spoilt_; }
 
   /// For tests of what verification finds: changes every plan before it runs.
   void alter_plans(std::function<void(RankPlan&)> alter) { alter_ = std::move(alter); }
@@ -58,6 +61,7 @@ class RankRunner {
   std::function<void(RankPlan&)> alter_;
   SharedByCells shared_;
   bool device_lost_ = false;
+  bool spoilt_ = false;
 };
 
 }  // namespace longca

@@ -36,13 +36,13 @@ std::optional<nlohmann::json> next_request(LineChannel& channel, RankControl& co
   return nlohmann::json::parse(text);
 }
 
-/// Runs one cell and sends its record; returns whether a device is lost.
+/// Runs one cell and sends its record; returns whether the ranks must end.
 bool run_one(LineChannel& channel, RankRunner& runner, const Case& c, const CellOptions& options,
              bool is_root) {
   channel.send({{"stage", "set-up"}});
   try {
     const Record record = runner.run(c, options);
-    const bool ends = runner.device_lost();
+    const bool ends = runner.device_lost() || runner.is_spoilt();
     if (is_root) channel.send({{"record", record}, {"ends", ends}});
     return ends;
   } catch (const RankFailure& failure) {
@@ -87,7 +87,7 @@ RankEnd run_rank(LineChannel& channel, RankTeams& teams, StateWatch& watch) {
       team = teams.first(ranks);
       if (team != nullptr) runner = std::make_unique<RankRunner>(*team, send_stage, &watch);
     }
-    if (runner && run_one(channel, *runner, c, options, is_root)) return RankEnd::device_lost;
+    if (runner && run_one(channel, *runner, c, options, is_root)) return RankEnd::spoilt;
   }
   return RankEnd::parent_gone;
 }

@@ -18,7 +18,7 @@ std::string disagreement(RankControl& control, const std::string& commit,
 /// How a rank ends.
 enum class RankEnd : std::uint8_t {
   parent_gone,  ///< the parent has closed its socket
-  device_lost,  ///< the process must end, but not by `exit`: destructors could hang
+  spoilt,       ///< the process must end, but not by `exit`: destructors could hang
 };
 
 /// The main loop of a rank, once all agree to work together: rank 0 broadcasts the parent's

@@ -25,32 +25,48 @@ RankTensors shapes(const Problem& whole, std::int64_t rows) {
   return t;
 }
 
-/// Calls visit(view) for each tensor and the lse.
+/// Calls visit(view, its offset) for each tensor and the lse, in one allocation of as many bytes as
+/// it returns.
 template <typename Visit>
-void for_all(RankTensors& t, const Visit& visit) {
-  for (TensorView* view : {&t.q, &t.k, &t.v, &t.dout, &t.o, &t.dq, &t.dk, &t.dv}) visit(*view);
-  visit(t.lse);
+std::int64_t lay_out(RankTensors& t, const Visit& visit) {
+  std::int64_t end = 0;
+  for (TensorView* input : {&t.q, &t.k, &t.v, &t.dout}) {
+    visit(*input, end);
+    end += aligned(contiguous_bytes(*input));
+  }
+  const auto place_output = [&](auto& view) {
+    const std::int64_t bytes = contiguous_bytes(view);
+    if (bytes > 0) end = begin_behind_margin(end, bytes);
+    visit(view, end);
+    end += aligned(bytes);
+  };
+  for (TensorView* output : {&t.o, &t.dq, &t.dk, &t.dv}) place_output(*output);
+  place_output(t.lse);
+  return end + kOutputMargin;
 }
 
 }  // namespace
 
 std::int64_t shard_bytes(const Problem& whole, std::int64_t rows) {
   RankTensors views = shapes(whole, rows);
-  std::int64_t bytes = 0;
-  for_all(views, [&](const auto& view) { bytes += aligned(contiguous_bytes(view)); });
-  return bytes;
+  return lay_out(views, [](const auto&, std::int64_t) {});
 }
 
 ShardTensors::ShardTensors(const Problem& whole, const RankShard& shard, Communicator& communicator)
     : whole_(whole),
       device_(Device::get(whole.device)),
       tokens_(shard.tokens),
-      views_(shapes(whole, shard.rows)) {
+      views_(shapes(whole, shard.rows)),
+      margins_(device_) {
   auto* memory = static_cast<std::byte*>(communicator.allocate(shard_bytes(whole, shard.rows)));
-  for_all(views_, [&](auto& view) {
-    view.data = reinterpret_cast<decltype(view.data)>(memory);
-    memory += aligned(contiguous_bytes(view));
+  lay_out(views_, [&](auto& view, std::int64_t offset) {
+    view.data = reinterpret_cast<decltype(view.data)>(memory + offset);
   });
+  const std::pair<const char*, const TensorView*> outputs[] = {
+      {"o", &views_.o}, {"dq", &views_.dq}, {"dk", &views_.dk}, {"dv", &views_.dv}};
+  for (const auto& [name, view] : outputs) margins_.add(name, view->data, contiguous_bytes(*view));
+  margins_.add("lse", views_.lse.data, contiguous_bytes(views_.lse));
+  margins_.fill();
 }
 
 void ShardTensors::draw(std::uint64_t seed, InputStyle style,

@@ -124,6 +124,27 @@ TEST_F(Launch, AForgedRecordCostsItsCell) {
   expect_nothing_left();
 }
 
+TEST_F(Launch, WhatARanksKernelLeavesBehindIsSeenAndEndsWithTheRanks) {
+  const auto out = folder_ / "left.jsonl";
+  const auto result =
+      run(out, {"-a", "kernel=rank_leaves_thread,rank_past_lse,rank_leaves_child,rank_none"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 4U);
+  const auto expect = [&](const std::string& kernel, StatusCode code, const std::string& reason) {
+    const Status status = status_of(records, kernel);
+    EXPECT_EQ(to_string(status.code), to_string(code)) << kernel << ": " << status.reason;
+    EXPECT_THAT(status.reason, HasSubstr(reason)) << kernel;
+  };
+  expect("rank_leaves_thread", StatusCode::wrong,
+         "rank 1: clean-up left a thread behind that goes on working while no call runs");
+  expect("rank_past_lse", StatusCode::wrong,
+         "rank 1: the kernel, or a message, wrote outside of the outputs: 64 bytes behind lse");
+  expect("rank_leaves_child", StatusCode::ok, "");
+  expect("rank_none", StatusCode::ok, "");
+  expect_nothing_left();
+}
+
 /// Where the budget takes a few tiles of keys only, their gradients are computed from the o and lse
 /// of all ranks: after the timed repetitions, too.
 TEST_F(Launch, GradientsOfOtherBitsAreVerifiedAgainByDrawnTiles) {

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -49,6 +50,21 @@ void exit_process(const ForwardArgs&) {
 void throw_exception(const ForwardArgs&) {
   throw std::runtime_error("this kernel throws on one rank");
 }
+void leave_thread(const ForwardArgs&) {
+  static std::once_flag once;
+  std::call_once(once, [] { std::thread([] { compute_for_ever({}); }).detach(); });
+}
+/// A child in a session of its own, whose parent has ended, so that no signal to the rank's group
+/// reaches it.
+void leave_child(const ForwardArgs&) {
+  if (::fork() != 0) return;
+  ::setsid();
+  if (::fork() != 0) ::_exit(0);
+  sleep_for_ever({});
+}
+void write_past_lse(const ForwardArgs& args) {
+  std::memset(args.lse.data + args.lse.heads * args.lse.head_stride, 1, 64);
+}
 /// No fault: other bits in every call, as kernels give that add in any order.
 void waver(const BackwardArgs& args) {
   static std::int64_t calls = 0;
@@ -71,6 +87,9 @@ constexpr RankFault kFaults[] = {
     {"rank_exits", exit_process},
     {"rank_throws", throw_exception},
     {"rank_forges", forge_record},
+    {"rank_leaves_thread", leave_thread},
+    {"rank_leaves_child", leave_child},
+    {"rank_past_lse", write_past_lse},
     {"rank_none"},
     {"rank_wavers", nullptr, waver},
 };
