@@ -21,6 +21,7 @@
 #include "advise_measure.h"
 #include "bench/suite/suite.h"
 #include "core/error.h"
+#include "core/printable.h"
 #include "verbs.h"
 
 namespace longca {
@@ -66,7 +67,8 @@ advise::Card card_of(std::span<const advise::RecordSource> sources, const std::s
 }
 
 void print_answer_json(const nlohmann::json& json) {
-  std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+  std::cout << printable_json(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace))
+            << '\n';
 }
 
 void evaluate(const advise::Evidence& evidence, bool as_json) {

@@ -77,7 +77,8 @@ void show(const Comparison& comparison, const ComparedNames& names,
   }
   if (arguments.json) {
     const auto json = comparison_json(comparison, names);
-    std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    std::cout << printable_json(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace))
+              << '\n';
   } else if (arguments.html != "-") {
     print_comparison(std::cout, comparison, names, terminal_table_options());
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bench/record/environment.h"
+#include "core/printable.h"
 #include "verbs.h"
 
 namespace longca {
@@ -95,7 +96,7 @@ void add_env(CLI::App& app) {
     if (!*as_json) return print_environment();
     json env = collect_environment();
     env["tools"] = tools_json();
-    fmt::print("{}\n", env.dump(2, ' ', false, json::error_handler_t::replace));
+    fmt::print("{}\n", printable_json(env.dump(2, ' ', false, json::error_handler_t::replace)));
   });
 }
 

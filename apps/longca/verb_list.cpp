@@ -275,7 +275,8 @@ const Section& find_section(const std::string& name) {
 
 /// A plug-in's texts may be anything.
 void print_json(const ordered_json& json) {
-  fmt::print("{}\n", json.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+  fmt::print("{}\n",
+             printable_json(json.dump(2, ' ', false, ordered_json::error_handler_t::replace)));
 }
 
 void list(const std::string& what, bool as_json) {

@@ -91,6 +91,24 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string printable_json(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  while (!json.empty()) {
+    const Character c = first_character(json);
+    if (c.bytes == 0 || !acts(c.code) || c.code == '\n') {
+      out += json.substr(0, std::max<std::size_t>(c.bytes, 1));
+    } else if (c.code <= 0xffff) {
+      out += fmt::format("\\u{:04x}", c.code);
+    } else {  // a pair of surrogates
+      const std::uint32_t rest = c.code - 0x10000;
+      out += fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
+    }
+    json.remove_prefix(std::max<std::size_t>(c.bytes, 1));
+  }
+  return out;
+}
+
 bool is_name(std::string_view text) {
   const auto is_allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||

@@ -13,6 +13,10 @@ namespace longca {
 /// that are not UTF-8. Everything else stays.
 std::string printable(std::string_view text);
 
+/// JSON as it is printed: what acts in its strings becomes \uXXXX, which means the same. `json` is
+/// what a JSON library wrote, line ends between its values included.
+std::string printable_json(std::string_view json);
+
 /// Whether a text is a name for kernels and masks: letters, digits, '_', '.', '-', and neither "."
 /// nor "..", so that it can be part of a file's name; at most kMaxNameBytes.
 bool is_name(std::string_view text);

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "core/error.h"
 
 namespace longca::testing {
@@ -37,6 +39,19 @@ RC_GTEST_PROP(Printable, LeavesNothingToWriteOut, (const std::string& text)) {
   const std::string shown = printable(text);
   RC_ASSERT(printable(shown) == shown);
   for (const char c : shown) RC_ASSERT(static_cast<unsigned char>(c) >= 0x20);
+}
+
+TEST(PrintableJson, SaysTheSameWithoutWhatActs) {
+  using nlohmann::json;
+  const json value{{"a\u202e", {"\033[2J\n", "\u009b31m\x7f", "é 中 😀 \\ \"", "\U000e0041"}},
+                   {"b", {{"c", 1.5}}}};
+  const std::string shown = printable_json(value.dump(2));
+  EXPECT_EQ(json::parse(shown), value);
+  EXPECT_THAT(shown, ::testing::HasSubstr("é 中 😀"));
+  EXPECT_THAT(shown, ::testing::HasSubstr("\\udb40\\udc41"));
+  std::string lines = shown;
+  std::erase(lines, '\n');
+  EXPECT_EQ(printable(lines), lines);
 }
 
 TEST(Name, HasNoPathAndNoMarkup) {
