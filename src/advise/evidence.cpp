@@ -4,6 +4,7 @@
 #include <cctype>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -56,9 +57,14 @@ std::vector<Card> cards_of(std::span<const RecordSource> sources, const std::str
   return cards;
 }
 
+/// "NVIDIA H100, NVIDIA H200"; of many the first, and how many more.
 std::string card_names(const std::vector<Card>& cards) {
+  constexpr std::size_t kNamed = 10;
   std::string text;
-  for (const Card& card : cards) text += (text.empty() ? "" : ", ") + card.name;
+  for (const Card& card : std::span(cards).first(std::min(cards.size(), kNamed))) {
+    text += (text.empty() ? "" : ", ") + card.name;
+  }
+  if (cards.size() > kNamed) text += fmt::format(" and {} more", cards.size() - kNamed);
   return text;
 }
 

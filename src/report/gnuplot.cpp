@@ -26,8 +26,6 @@ using namespace std::chrono_literals;
 constexpr const char* kScript = "script.gp";
 constexpr const char* kPicture = "picture";
 
-constexpr auto kDeadline = 60s;  ///< a figure takes a tenth of a second
-
 /// A folder of its own for one run of gnuplot, removed with all that is in it.
 class ScratchFolder {
  public:
@@ -91,17 +89,20 @@ std::string terminal_command(const std::filesystem::path& file, int width, int h
 }
 
 /// What gnuplot draws by the script.
-std::string picture_of(const std::filesystem::path& program, const std::string& script) {
+std::string picture_of(const std::filesystem::path& program, const std::string& script,
+                       std::chrono::milliseconds limit) {
   const ScratchFolder folder;
   replace_file(folder / kScript, fmt::format("set output '{}'\n{}", kPicture, script));
   ChildProcess gnuplot(gnuplot_command(program.string(), folder));
-  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
+  const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!gnuplot.has_ended() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(5ms);
   }
   const bool is_late = !gnuplot.has_ended();
   const int status = gnuplot.kill();
-  if (is_late) throw_input_error("gnuplot did not end within {} s", kDeadline.count());
+  if (is_late) {
+    throw_input_error("gnuplot did not end within {} s", static_cast<double>(limit.count()) / 1e3);
+  }
   // gnuplot prints the offending line and a caret first; the last line is the reason.
   if (status != 0) throw_input_error("gnuplot failed: {}", last_line(gnuplot.take_output()));
   std::ifstream picture(folder / kPicture, std::ios::binary);
@@ -124,13 +125,13 @@ std::string gnuplot_quoted(std::string_view text) {
 }
 
 void draw_with_gnuplot(const std::filesystem::path& file, int width, int height,
-                       const std::string& script) {
+                       const std::string& script, std::chrono::milliseconds deadline) {
   const std::string terminal = terminal_command(file, width, height);
   const auto program = find_gnuplot();
   if (!program) {
     throw InputError("drawing needs gnuplot, which is not installed: apt-get install gnuplot-nox");
   }
-  replace_file(file, picture_of(*program, terminal + script));
+  replace_file(file, picture_of(*program, terminal + script, deadline));
 }
 
 }  // namespace longca

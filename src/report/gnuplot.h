@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -11,12 +12,16 @@ namespace longca {
 /// gnuplot 5 reads doubled quotes in some places only.
 std::string gnuplot_quoted(std::string_view text);
 
+/// A figure takes a tenth of a second.
+inline constexpr std::chrono::seconds kGnuplotDeadline{60};
+
 /// Runs a script that draws into `file`, `width` by `height` pixels of a 96 dpi screen. The suffix
 /// chooses the format: .png, .svg or .pdf. gnuplot sees neither the user's start-up files nor
-/// variables, and has a minute. Throws InputError for another suffix, if gnuplot is not installed
-/// (the message names the package), if the file cannot be written, or if gnuplot fails or does not
-/// end.
+/// variables, and has until the deadline. Throws InputError for another suffix, if gnuplot is not
+/// installed (the message names the package), if the file cannot be written, or if gnuplot fails or
+/// does not end.
 void draw_with_gnuplot(const std::filesystem::path& file, int width, int height,
-                       const std::string& script);
+                       const std::string& script,
+                       std::chrono::milliseconds deadline = kGnuplotDeadline);
 
 }  // namespace longca

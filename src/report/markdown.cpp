@@ -54,7 +54,7 @@ std::string row_line(const View& view, const ViewGroup& group, const PassRanking
   for (const Pass pass : kPasses) {
     if (view.has(pass)) line += pass_cells(view, row.pass(pass), rankings.is_marked(row, pass));
   }
-  if (has_draws(view)) line += markdown_cell(spread_of(row), format_spread);
+  if (view.has_draws) line += markdown_cell(spread_of(row), format_spread);
   return line + markdown_cell(largest_error(row), format_error) +
          markdown_cell(memory_of(view, row), format_bytes);
 }
@@ -74,7 +74,7 @@ void write_section(std::ostream& out, const View& view, const ViewSection& secti
     titles += fmt::format(" {} {} | ms |", to_string(pass), view.unit.name);
     rule += "--:|--:|";
   }
-  if (has_draws(view)) {
+  if (view.has_draws) {
     titles += " spread |";
     rule += "--:|";
   }
@@ -110,7 +110,7 @@ void write_single(std::ostream& out, std::span<const Record> records) {
   const View view = make_view(records);
   write_head(out, view, records);
   out << " Bold: fastest of its mask and length" << kTies << kMarks << "Memory: peak of the "
-      << to_string(memory_pass(view)) << " pass. " << (has_draws(view) ? kSpreadSentence : "")
+      << to_string(memory_pass(view)) << " pass. " << (view.has_draws ? kSpreadSentence : "")
       << "Error: largest relative error of O, dQ, dK, dV against the float64 reference.\n";
   for (const ViewSection& section : view.sections) write_section(out, view, section);
   write_sparse_markdown(out, compare_with_dense(records));
@@ -156,7 +156,7 @@ void write_ranks_section(std::ostream& out, const View& view, const Baselines& b
                           to_string(pass), view.unit.name);
     rule += "--:|--:|--:|--:|--:|--:|";
   }
-  if (has_draws(view)) {
+  if (view.has_draws) {
     titles += " spread |";
     rule += "--:|";
   }
@@ -172,7 +172,7 @@ void write_ranks_section(std::ostream& out, const View& view, const Baselines& b
           out << ranks_pass_cells(view, baselines, row.pass(pass), rankings.is_marked(row, pass));
         }
       }
-      if (has_draws(view)) out << markdown_cell(spread_of(row), format_spread);
+      if (view.has_draws) out << markdown_cell(spread_of(row), format_spread);
       out << markdown_cell(largest_of(row, "imbalance"),
                            [](double ratio) { return fmt::format("{:.3f}", ratio); })
           << markdown_cell(memory_of(view, row), format_bytes)
@@ -197,7 +197,7 @@ void write_over_ranks(std::ostream& out, const SplitRecords& split) {
          "bytes by the rank that sends most in one pass; = equals the formula to the byte, ≠ does "
          "not. Imbalance: allowed cells that a rank computes, largest over mean. Memory: "
       << to_string(memory_pass(view)) << ", of the rank that needs most. "
-      << (has_draws(view) ? kSpreadSentence : "") << "Error: as on one device.\n";
+      << (view.has_draws ? kSpreadSentence : "") << "Error: as on one device.\n";
   for (const ViewSection& section : view.sections) {
     write_ranks_section(out, view, baselines, section);
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -25,10 +24,10 @@ std::string ranks_text(const std::set<int>& ranks) {
 /// "NVIDIA H200 and AMD EPYC 9R14, 2 cores"; their number if there are more than three.
 std::string machines_text(std::span<const Record> records) {
   std::vector<std::string> machines;
+  std::set<std::string> known;
   for (const Record& record : records) {
     std::string machine = machine_of_case(record);
-    const bool is_known = std::find(machines.begin(), machines.end(), machine) != machines.end();
-    if (!machine.empty() && !is_known) machines.push_back(std::move(machine));
+    if (!machine.empty() && known.insert(machine).second) machines.push_back(std::move(machine));
   }
   if (machines.size() > 3) return fmt::format("{} machines", machines.size());
   return fmt::format("{}", fmt::join(machines, " and "));

@@ -71,7 +71,7 @@ class TablePrinter {
   static Layout layout_for(const View& view, int width) {
     Layout layout;
     layout.time = time_width(view);
-    layout.spread = has_draws(view);
+    layout.spread = view.has_draws;
     for (const ViewSection& section : view.sections) {
       for (const ViewGroup& group : section.groups) {
         widen(layout.mask, label(group));

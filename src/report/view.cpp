@@ -151,11 +151,6 @@ std::optional<double> spread_of(const ViewRow& row) {
   return largest_of(row, kDrawsSpread);
 }
 
-bool has_draws(const View& view) {
-  return std::ranges::any_of(view.records(),
-                             [](const Record* record) { return record->metrics.contains(kDraws); });
-}
-
 std::string_view interval_mark(const Record& record) {
   if (!record.metrics.contains("time_ms")) return "";
   if (record.c.platform) return "";  // simulated: there are no repetitions
@@ -218,13 +213,15 @@ View make_view(std::span<const Record> records) {
   }
   add_origins(view.common, records);
   double largest = 0;
+  std::map<AxisTexts, std::size_t> sections;  // thousands in a file of as many machines
   for (const Record& record : records) {
     count(view, record);
     largest = std::max(largest, metric_of(&record, "tflops").value_or(0));
+    view.has_draws = view.has_draws || record.metrics.contains(kDraws);
     const AxisTexts setting = texts_of(record, section_facets);
-    ViewSection& section = find_or_add(
-        view.sections, [&](const ViewSection& known) { return known.setting == setting; },
-        ViewSection{setting, {}});
+    const auto [known, is_new] = sections.try_emplace(setting, view.sections.size());
+    if (is_new) view.sections.push_back({setting, {}});
+    ViewSection& section = view.sections[known->second];
     const Case& c = record.c;
     ViewGroup& group = find_or_add(
         section.groups,

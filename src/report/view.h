@@ -62,7 +62,8 @@ struct View {
   std::vector<std::string> kernels;  ///< in order of first appearance
   std::vector<std::string> schemes;  ///< in order of first appearance; none on one device
   std::map<StatusCode, int> status_counts;
-  RateUnit unit;  ///< of all rates
+  RateUnit unit;           ///< of all rates
+  bool has_draws = false;  ///< some record is the mean of several draws (data/draws.h)
   std::array<bool, std::size(kPasses)> has_pass{};
 
   bool has(Pass pass) const { return has_pass[static_cast<std::size_t>(pass)]; }
@@ -99,8 +100,6 @@ inline constexpr std::string_view kSpreadLegend =
 /// Over draws of several seeds, which are one row (data/draws.h): the largest of their spreads in
 /// %.
 std::optional<double> spread_of(const ViewRow& row);
-/// Whether any record of the view is the mean of several draws.
-bool has_draws(const View& view);
 /// Raises `largest` to the value if there is one.
 void keep_larger(std::optional<double>& largest, const std::optional<double>& value);
 

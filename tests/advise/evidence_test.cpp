@@ -57,6 +57,16 @@ TEST(ChooseCard, ByAnyPartOfItsNameElseAsksWhich) {
     EXPECT_THAT(error.what(), HasSubstr("NVIDIA H200, NVIDIA A100"));
     EXPECT_THAT(error.what(), HasSubstr("longca bench dense"));
   }
+  std::vector<RecordSource> many{{"a.jsonl", {}}};
+  for (int i = 0; i < 1000; ++i) {
+    many[0].records.push_back(record_of(c, 1, 1e9, "GPU " + std::to_string(i)));
+  }
+  try {
+    choose_card(many, "", "");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("GPU 9 and 990 more: choose one by --platform"));
+  }
   EXPECT_THROW(choose_card(two, "h200", "cpu"), InputError);
   EXPECT_THROW(choose_card({}, "", ""), InputError);
 }

@@ -5,6 +5,7 @@
 
 #include "bench/compare/compare_records.h"
 #include "bench/record/record.h"
+#include "core/printable.h"
 #include "fuzz.h"
 #include "report/comparison_text.h"
 
@@ -24,7 +25,7 @@ void fuzz(std::string_view text) {
     out << '\n';
     write_comparison_html(out, comparison, names);
     require_printable(out.view());
-    require(!comparison_json(comparison, names).dump().empty(), "no JSON");
+    require_printable(printable_json(comparison_json(comparison, names).dump()));
   });
 }
 

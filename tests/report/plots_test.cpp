@@ -174,6 +174,17 @@ TEST(Gnuplot, AFigureThatFailsReplacesNothing) {
   EXPECT_EQ(read_file(folder / "a.png"), "before");
 }
 
+TEST(Gnuplot, AFigureWithoutEndIsGivenUp) {
+  const TempDirectory folder;
+  expect_input_error(
+      [&] {
+        draw_with_gnuplot(folder / "a.svg", 100, 100, "while (1) { x = 1 }\n",
+                          std::chrono::milliseconds(300));
+      },
+      "gnuplot did not end within 0.3 s");
+  EXPECT_FALSE(fs::exists(folder / "a.svg"));
+}
+
 TEST(Gnuplot, QuotesTakeAnyText) {
   EXPECT_EQ(gnuplot_quoted("it's"), "'it\u2019s'");
   EXPECT_EQ(gnuplot_quoted("a\nb`c`\\"), "'a\\nb`c`\\'");

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "core/device.h"
@@ -148,20 +149,60 @@ std::string difference(const Origin& was, const Origin& is) {
   return changed("plug-in", list_of(was.plugins), list_of(is.plugins));
 }
 
+namespace {
+
+using Plugins = std::map<std::string, std::string>;
+
+/// The origins of one machine and build, by what two that do not differ have in common: the whole
+/// of one's plug-ins is among the other's. Files of many thousand environments are read in a
+/// moment.
+class AlikeOrigins {
+ public:
+  void add(const Plugins& plugins, std::size_t origin) {
+    all_.push_back(origin);
+    if (plugins.empty()) without_plugins_.push_back(origin);
+    for (const auto& plugin : plugins) by_plugin_[plugin].push_back(origin);
+  }
+
+  /// The first that does not differ; `plugins_of` gives the plug-ins of an origin.
+  template <typename PluginsOf>
+  std::optional<std::size_t> find(const Plugins& plugins, const PluginsOf& plugins_of) const {
+    std::optional<std::size_t> first;
+    const auto look = [&](const std::vector<std::size_t>& candidates) {
+      for (const std::size_t origin : candidates) {
+        if (first && *first <= origin) return;
+        const Plugins& own = plugins_of(origin);
+        if (holds(own, plugins) || holds(plugins, own)) first = origin;
+      }
+    };
+    look(plugins.empty() ? all_ : without_plugins_);
+    for (const auto& plugin : plugins) {
+      const auto found = by_plugin_.find(plugin);
+      if (found != by_plugin_.end()) look(found->second);
+    }
+    return first;
+  }
+
+ private:
+  std::vector<std::size_t> all_;  ///< ascending, as the others
+  std::vector<std::size_t> without_plugins_;
+  std::map<Plugins::value_type, std::vector<std::size_t>> by_plugin_;
+};
+
+}  // namespace
+
 std::vector<OriginCells> origins_of(std::span<const Record> records) {
   std::vector<OriginCells> origins;
-  // Files of many thousand environments are read in a moment: few of them are alike but for
-  // plug-ins.
-  std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> alike;
+  std::map<std::pair<std::string, std::string>, AlikeOrigins> alike;
   for (const Record& record : records) {
     Origin origin = origin_of(record.env);
-    std::vector<std::size_t>& candidates = alike[{origin.machine, origin.build}];
-    const auto known = std::ranges::find_if(
-        candidates, [&](std::size_t i) { return difference(origins[i].origin, origin).empty(); });
-    if (known != candidates.end()) {
+    AlikeOrigins& candidates = alike[{origin.machine, origin.build}];
+    const auto known = candidates.find(
+        origin.plugins, [&](std::size_t i) -> const Plugins& { return origins[i].origin.plugins; });
+    if (known) {
       ++origins[*known].cells;
     } else {
-      candidates.push_back(origins.size());
+      candidates.add(origin.plugins, origins.size());
       origins.push_back({std::move(origin), 1});
     }
   }

@@ -44,6 +44,51 @@ TEST(Origin, MachineOfACaseInAnyEnvironment) {
   }
 }
 
+/// A file of as many environments is read in a moment whatever they differ in: commits, machines,
+/// or one version of a plug-in each.
+TEST(Origin, ManyThousandEnvironmentsAreGrouped) {
+  using nlohmann::json;
+  constexpr int kMany = 20'000;
+  for (const char* kind : {"commit", "cpu", "plugins"}) {
+    std::vector<Record> records(2 * kMany);
+    for (int i = 0; i < 2 * kMany; ++i) {
+      json env{{"version", "1"}, {"commit", "c"}};
+      const std::string own = std::to_string(i % kMany);
+      if (kind == std::string("commit")) env["commit"] = own;
+      if (kind == std::string("cpu")) env["cpu"] = {{"model", own}};
+      if (kind == std::string("plugins")) env["plugins"] = {{"a.so", own}, {"b.so", own}};
+      records[static_cast<std::size_t>(i)].env = std::move(env);
+    }
+    const auto origins = origins_of(records);
+    EXPECT_EQ(origins.size(), kMany) << kind;
+    for (const OriginCells& origin : origins) ASSERT_EQ(origin.cells, 2) << kind;
+  }
+}
+
+TEST(Origin, OnesWhosePluginsAreAmongTheOthersAreOne) {
+  using nlohmann::json;
+  const auto cells_of = [](const std::vector<json>& plugins) {
+    std::vector<Record> records;
+    for (const json& own : plugins) {
+      Record record;
+      record.env = json{{"version", "1"}, {"plugins", own}};
+      records.push_back(std::move(record));
+    }
+    std::vector<int> cells;
+    for (const OriginCells& origin : origins_of(records)) {
+      cells.push_back(static_cast<int>(origin.cells));
+    }
+    return cells;
+  };
+  const json none = json::object();
+  const json a{{"a", "1"}}, b{{"b", "1"}}, both{{"a", "1"}, {"b", "1"}}, other{{"a", "2"}};
+  EXPECT_EQ(cells_of({a, both, a}), (std::vector{3}));
+  EXPECT_EQ(cells_of({both, b, none, other}), (std::vector{3, 1}));
+  EXPECT_EQ(cells_of({a, b, both}), (std::vector{2, 1})) << "the first that holds";
+  EXPECT_EQ(cells_of({none, a, other, b}), (std::vector{4}));
+  EXPECT_EQ(cells_of({other, a, none}), (std::vector{2, 1}));
+}
+
 TEST(Origin, TheLatestOfAFileIsPerMachine) {
   const std::vector<Record> records = {made_by("a", "G", "first"), made_by("a", "H", "other"),
                                        made_by("b", "G", "again")};
