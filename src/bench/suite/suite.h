@@ -50,9 +50,9 @@ struct Suite {
   RunLimits limits;
 };
 
-/// Reads a suite's text. `path` names it in errors. Throws as parse_strict_toml does, and InputError
-/// with file, line and column for an unknown key (nearest suggested), a value that its axis does not
-/// take, more than 100 exceptions.
+/// Reads a suite's text. `path` names it in errors. Throws as parse_strict_toml does, and
+/// InputError with file, line and column for an unknown key (nearest suggested), a value that its
+/// axis does not take, more than 100 exceptions.
 Suite parse_suite(std::string_view text, const std::filesystem::path& path);
 
 /// The suite called `name` in $LONGCA_CONFIGS or the checkout's configs/, or the file `name` if it
