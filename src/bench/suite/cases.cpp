@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -13,6 +15,8 @@ namespace longca {
 namespace {
 
 constexpr std::int64_t kMaxCases = 1'000'000;
+/// Where only some cells are wanted, so many points of the product are tried for each.
+constexpr std::size_t kTriesPerCell = 50;
 constexpr std::string_view kTokens = "tokens";
 constexpr std::string_view kRanks = "ranks";
 
@@ -20,6 +24,8 @@ constexpr std::string_view kRanks = "ranks";
 struct Dimension {
   const Axis* axis;
   std::vector<std::string> values;
+  /// For each value how many it stands for, itself included; empty: for itself alone.
+  std::vector<std::int64_t> stands_for{};
 };
 
 /// An axis's values in the product; none: it is not part of it.
@@ -89,9 +95,9 @@ void check_lengths(const Case& c) {
   if (own != nullptr) require_tokens(*own, *c.lengths, c.tokens);
 }
 
-/// Calls body(case) for the points of the product until it returns false, the last axis running
-/// fastest. With `skips`, points are left out that differ from others in an axis alone on which
-/// their mask does not depend.
+/// Calls body(case, index of its value in every dimension) for the points of the product until it
+/// returns false, the last axis running fastest. With `skips`, points are left out that differ from
+/// others in an axis alone on which their mask does not depend.
 template <typename Body>
 void for_each_point(const std::vector<Dimension>& dimensions, bool skips, const Body& body) {
   std::vector<std::size_t> index(dimensions.size(), 0);
@@ -101,7 +107,7 @@ void for_each_point(const std::vector<Dimension>& dimensions, bool skips, const 
       dimensions[i].axis->assign(c, dimensions[i].values[index[i]]);
     }
     const MaskTraits& mask = mask_traits(c.mask);
-    if (!body(std::move(c))) return;
+    if (!body(std::move(c), index)) return;
     std::size_t i = dimensions.size();
     while (i > 0) {
       const Axis& axis = *dimensions[i - 1].axis;
@@ -166,7 +172,8 @@ CaseList expand_product(const Suite& suite, bool over_ranks, int ranks_per_node,
                         std::size_t max_cells) {
   CaseList list;
   std::unordered_set<std::string> seen;
-  const auto add = [&](const Case& raw) {
+  std::size_t tries = max_cells == kAllCases ? kAllCases : max_cells * kTriesPerCell;
+  const auto add = [&](const Case& raw, const auto& /*index*/) {
     Case c = canonical(raw, ranks_per_node);
     const std::string reason = apply_exceptions(suite, raw, c, ranks_per_node);
     if (!seen.insert(c.key()).second) return true;
@@ -176,10 +183,10 @@ CaseList expand_product(const Suite& suite, bool over_ranks, int ranks_per_node,
     } else {
       list.skipped.push_back({std::move(c), reason});
     }
-    return list.cases.size() < max_cells;
+    return list.cases.size() < max_cells && --tries > 0;
   };
   for_each_point(dimensions_of(suite, over_ranks), !sets_mask(suite), add);
-  if (list.cases.empty()) {
+  if (list.cases.empty() && tries > 0) {
     throw_input_error("suite '{}' has no cell: all {} are left out ({})", suite.name,
                       list.skipped.size(), list.skipped.front().reason);
   }
@@ -194,58 +201,80 @@ bool has_own_mask(const Suite& suite) {
 }
 
 /// Whether an axis's value says all that it does to a case: no other axis changes it or is changed
-/// by it, in `canonical` or by an exception.
+/// by it, in `canonical` or by an exception that sets it. Exceptions may apply to some values only.
 bool is_free(const Axis& axis, const Suite& suite, bool over_ranks) {
   constexpr std::array<std::string_view, 5> kCoupled = {"mask", "pass", "deterministic", "window",
                                                         "device"};
   const auto has = [&](const auto& names) {
     return std::ranges::find(names, axis.name) != names.end();
   };
-  const auto mentions = [&](const SuiteException& e) {
-    const auto names = [&](std::string_view name) {
-      return e.when.contains(name) || e.set.contains(name);
-    };
-    return names(axis.name) || (axis.name == kTokens && names(kTokensPerRank));
+  const auto changes = [&](const SuiteException& e) {
+    // What is set may make values of it equal, or choose which of the two lengths counts.
+    return e.set.contains(axis.name) || (axis.name == kTokens && (e.set.contains(kTokensPerRank) ||
+                                                                  e.when.contains(kTokensPerRank)));
   };
   if (axis.over_ranks || has(kCoupled) || (over_ranks && axis.name == "heads")) return false;
   if ((axis.name == kTokens || axis.name == "heads") && has_own_mask(suite)) return false;
-  return std::ranges::none_of(suite.exceptions, mentions);
+  return std::ranges::none_of(suite.exceptions, changes);
 }
 
-/// What a product's free axes multiply its cells and problems by.
+/// Of values that the same exceptions apply to, keeps the first, which stands for all.
+void keep_one_of_alike(Dimension& dimension, const Suite& suite) {
+  std::map<std::vector<bool>, std::size_t> classes;  // by the exceptions that take the value
+  std::vector<std::unordered_set<std::string>> taken;
+  for (const SuiteException& exception : suite.exceptions) {
+    const auto condition = exception.when.find(dimension.axis->name);
+    if (condition == exception.when.end()) continue;
+    taken.emplace_back(condition->second.begin(), condition->second.end());
+  }
+  std::vector<std::string> kept;
+  for (std::string& value : dimension.values) {
+    std::vector<bool> by;
+    for (const auto& values : taken) by.push_back(values.contains(value));
+    const auto [known, is_new] = classes.try_emplace(std::move(by), kept.size());
+    if (is_new) {
+      kept.push_back(std::move(value));
+      dimension.stands_for.push_back(0);
+    }
+    ++dimension.stands_for[known->second];
+  }
+  dimension.values = std::move(kept);
+}
+
+/// How many cells and problems a point of the product stands for.
 struct Multiple {
   std::int64_t cells = 1;
   std::int64_t problems = 1;
 };
 
-Multiple multiple_of(const std::vector<Dimension>& free, const Case& c) {
+Multiple multiple_of(const std::vector<Dimension>& dimensions, std::span<const std::size_t> index,
+                     const Case& c) {
   const MaskTraits& mask = mask_traits(c.mask);
   Multiple multiple;
-  for (const Dimension& dimension : free) {
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    const Dimension& dimension = dimensions[i];
+    if (dimension.stands_for.empty()) continue;
     if (dimension.axis->applies != nullptr && !dimension.axis->applies(mask)) continue;
-    multiple.cells *= std::ssize(dimension.values);
-    if (shapes_problem(*dimension.axis)) multiple.problems *= std::ssize(dimension.values);
+    multiple.cells *= dimension.stands_for[index[i]];
+    if (shapes_problem(*dimension.axis)) multiple.problems *= dimension.stands_for[index[i]];
   }
   return multiple;
 }
 
-/// Makes the cells with the first value of every free axis, and multiplies.
+/// Makes the cells with one of every free axis's values that act alike, and multiplies.
 SuiteSize size_of_product(const Suite& suite, bool over_ranks, int ranks_per_node) {
   std::vector<Dimension> dimensions = dimensions_of(suite, over_ranks);
-  std::vector<Dimension> free;
   for (Dimension& dimension : dimensions) {
-    if (!is_free(*dimension.axis, suite, over_ranks)) continue;
-    free.push_back(dimension);
-    dimension.values.resize(1);
+    if (is_free(*dimension.axis, suite, over_ranks)) keep_one_of_alike(dimension, suite);
   }
   SuiteSize size;
   std::unordered_set<std::string> seen;
   std::unordered_set<std::string> problems;
-  const auto count = [&](const Case& raw) {
+  const auto count = [&](const Case& raw, std::span<const std::size_t> index) {
     Case c = canonical(raw, ranks_per_node);
     const std::string reason = apply_exceptions(suite, raw, c, ranks_per_node);
     if (!seen.insert(c.key()).second) return true;
-    const Multiple multiple = multiple_of(free, c);
+    const Multiple multiple = multiple_of(dimensions, index, c);
     (reason.empty() ? size.cells : size.skipped[reason]) += multiple.cells;
     if (reason.empty() && problems.insert(c.problem_key()).second)
       size.problems += multiple.problems;

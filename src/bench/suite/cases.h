@@ -27,8 +27,9 @@ struct CaseList {
 inline constexpr std::size_t kAllCases = std::numeric_limits<std::size_t>::max();
 
 /// The product of the suite's axes (its standard value for an axis that it does not name) with its
-/// exceptions, without axes of ranks; the first `max_cells` of them. Throws InputError if no cell
-/// is left or there are more than a million.
+/// exceptions, without axes of ranks; the first `max_cells` of them, or fewer, even none, where
+/// most of the first points of the product are left out. Throws InputError if no cell is left or
+/// there are more than a million.
 CaseList expand(const Suite& suite, std::size_t max_cells = kAllCases);
 
 /// How many cells a suite has, counted without making them.

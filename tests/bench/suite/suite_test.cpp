@@ -1,11 +1,13 @@
 #include "bench/suite/suite.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <map>
+#include <random>
 #include <set>
 
 #include "bench/expect_input_error.h"
@@ -408,6 +410,76 @@ TEST(Cases, AMillionAreCountedFromAFewThousand) {
   EXPECT_EQ(size_of(suite).cells, 999'000);
   EXPECT_EQ(size_of(suite).problems, 999'000);
   EXPECT_EQ(expand(suite, 10).cases.size(), 10U);
+}
+
+/// The size as it is of the cells themselves.
+void expect_size_of_cells(const Suite& suite) {
+  SuiteSize expected;
+  try {
+    const CaseList list = expand(suite);
+    expected.cells = std::ssize(list.cases);
+    std::set<std::string> problems;
+    for (const Case& c : list.cases) problems.insert(c.problem_key());
+    expected.problems = std::ssize(problems);
+    for (const CaseList::Skipped& skipped : list.skipped) ++expected.skipped[skipped.reason];
+  } catch (const InputError&) {
+    return;  // all cells are left out
+  }
+  const SuiteSize size = size_of(suite);
+  EXPECT_EQ(size.cells, expected.cells);
+  EXPECT_EQ(size.problems, expected.problems);
+  EXPECT_EQ(size.skipped, expected.skipped);
+}
+
+TEST(Cases, AreCountedAsTheyAreMadeWhateverTheExceptions) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> values = {
+      {"seed", {"1", "2", "3", "4"}},
+      {"tokens", {"64", "65", "128"}},
+      {"mask", {"\"causal\"", "\"document\"", "\"sliding_window\"", "\"block_sparse\""}},
+      {"dtype", {"\"float32\"", "\"bfloat16\""}},
+      {"pass", {"\"forward\"", "\"backward\""}},
+      {"window", {"8", "16"}},
+      {"density", {"0.25", "0.5"}}};
+  std::mt19937 random(19);
+  const auto draw = [&](std::size_t below) {
+    return std::uniform_int_distribution<std::size_t>(0, below - 1)(random);
+  };
+  for (int round = 0; round < 100; ++round) {
+    std::string text = "[axes]\nkernel = \"naive\"\n";
+    for (const auto& [axis, all] : values) {
+      text += fmt::format("{} = [{}]\n", axis, fmt::join(all, ", "));
+    }
+    for (std::size_t i = draw(5); i > 0; --i) {
+      const auto& [axis, all] = values[draw(values.size())];
+      const auto& [other, others] = values[draw(values.size())];
+      text += fmt::format("[[exceptions]]\nwhen = {{ {} = [{}, {}]", axis, all[0], all.back());
+      if (other != axis) text += fmt::format(", {} = {}", other, others[draw(others.size())]);
+      const auto& [changed, into] = values[draw(values.size())];
+      text += draw(3) == 0 ? fmt::format(" }}\nset = {{ {} = {} }}\n", changed, into[0])
+                           : fmt::format(" }}\nskip = \"reason {}\"\n", i);
+    }
+    SCOPED_TRACE(text);
+    expect_size_of_cells(parse_suite(text, "s.toml"));
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+/// Neither the cells nor those left out of a large product are made to list a few.
+TEST(Cases, OfAMillionFewAreMadeThoughMostAreLeftOut) {
+  std::string seeds;
+  for (int seed = 0; seed < 100'000; ++seed) seeds += fmt::format("{},", seed);
+  const Suite suite = parse_suite(
+      "[axes]\nkernel = \"naive\"\npass = \"forward\"\nmask = [\"document\", \"causal\"]\n"
+      "tokens = [64, 128, 256, 512]\nseed = [" +
+          seeds +
+          "]\n"
+          "[[exceptions]]\nwhen = { mask = \"document\", seed = [5, 99999] }\nskip = \"two\"\n"
+          "[[exceptions]]\nwhen = { mask = \"document\" }\nskip = \"all\"\n",
+      "s.toml");
+  const SuiteSize size = size_of(suite);
+  EXPECT_EQ(size.cells, 400'000);
+  EXPECT_EQ(size.skipped, (std::map<std::string, std::int64_t>{{"two", 8}, {"all", 399'992}}));
+  EXPECT_LE(expand(suite, 10).skipped.size(), 500U);
 }
 
 TEST(Cases, QuickKeepsWindowsBelowAQuarter) {
