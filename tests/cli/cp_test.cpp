@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -87,9 +88,17 @@ TEST(Cp, ExplainsPlansWithoutMpi) {
     EXPECT_THAT(result.out, HasSubstr(rank));
   }
   EXPECT_THAT(result.out, HasSubstr("step 0: "));
+  EXPECT_THAT(result.err, HasSubstr(fmt::format("longca: 1 plan of 3 ranks in all: about {} lines",
+                                                std::ranges::count(result.out, '\n'))));
   const auto none = run_longca(cp({"--explain", "-a", "scheme=ulysses", "-a", "ranks=3"}), alone);
   EXPECT_EQ(none.exit_code, 0);
   EXPECT_THAT(none.out, HasSubstr("unsupported: "));
+}
+
+TEST(Cp, ExplainsNoMoreThanAnybodyReads) {
+  expect_refused(cp({"--explain", "-a", "scheme=ring_p2p", "-a", "shard=contiguous", "-a",
+                     "mask=causal", "-a", "ranks=2K", "-a", "tokens=64K"}),
+                 "of 2048 ranks in all are more than 1000000 lines: choose fewer");
 }
 
 TEST(Cp, DrawsOnePlan) {

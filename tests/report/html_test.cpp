@@ -236,6 +236,30 @@ TEST(Html, HasAPictureOfEachMask) {
   }
 }
 
+/// Lists of 2^23 blocks each: a page draws no more than a few of them, whatever it has cells of.
+TEST(Html, PicturesHaveABudgetTogether) {
+  constexpr std::size_t kMasks = 40;
+  std::vector<Record> records(kMasks, sparse_records()[0]);
+  for (std::size_t i = 0; i < kMasks; ++i) {
+    Case& c = records[i].c;
+    c.mask = "block_sparse";
+    c.tokens = std::int64_t{1} << 18;
+    c.block = 64;
+    c.block_heads = "kv";
+    c.density = 0.5 + static_cast<double>(i) / 1000;
+  }
+  const std::string page = render_html(records, std::nullopt);
+  std::size_t drawn = 0;
+  for (std::size_t at = page.find("data-mask="); at != page.npos;
+       at = page.find("data-mask=", at + 1)) {
+    ++drawn;
+  }
+  EXPECT_GE(drawn, 1U);
+  EXPECT_LE(drawn, 4U);
+  EXPECT_THAT(page, HasSubstr(std::to_string(kMasks - drawn) + " masks are not drawn"));
+  EXPECT_EQ(data_of(page)["cells"]["count"], kMasks);
+}
+
 TEST(Html, AMaskThatCannotBeDrawnStillHasItsCells) {
   std::vector<Record> records = sample_records();
   for (Record& record : records) record.c.mask = "a_mask_of_tomorrow";
