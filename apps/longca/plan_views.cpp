@@ -61,22 +61,20 @@ void announce_lines(std::span<const Case> plans, int ranks_per_node) {
   constexpr std::int64_t kMaxLines = 1'000'000;
   std::int64_t ranks = 0;
   for (const Case& c : plans) ranks += *c.ranks;
+  const std::string amount =
+      fmt::format("{} plan{} of {} rank{} in all", plans.size(), plans.size() == 1 ? "" : "s",
+                  ranks, ranks == 1 ? "" : "s");
   if (ranks > kMaxRanks) {
-    throw_input_error(
-        "--explain: {} plans of {} ranks in all are too many: the maximum is {} ranks",
-        plans.size(), ranks, kMaxRanks);
+    throw_input_error("--explain: too much to print: {}, and at most {} ranks", amount, kMaxRanks);
   }
   std::int64_t lines = 0;
   for (const Case& c : plans) {
     lines += 2 + estimate_lines(c, ranks_per_node);
     if (lines > kMaxLines) {
-      throw_input_error(
-          "--explain: {} plans of {} ranks in all are more than {} lines: choose fewer",
-          plans.size(), ranks, kMaxLines);
+      throw_input_error("--explain: too much to print: {}, more than {} lines", amount, kMaxLines);
     }
   }
-  fmt::print(stderr, "longca: {} plan{} of {} rank{} in all: about {} lines\n", plans.size(),
-             plans.size() == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", lines);
+  fmt::print(stderr, "longca: {}: about {} lines\n", amount, lines);
 }
 
 }  // namespace
