@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "attention/adapters/python/python_kernel.h"
-#include "bench/ranks/protocol.h"
+#include "bench/ranks/exit_codes.h"
 #include "guarded.h"
 #include "rank_program.h"
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-#include "bench/ranks/protocol.h"
+#include "bench/ranks/exit_codes.h"
 #include "core/error.h"
 #include "core/printable.h"
 #include "rank_program.h"

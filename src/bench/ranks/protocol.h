@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "bench/ranks/exit_codes.h"
 #include "bench/run/protocol.h"
 
 namespace longca {
@@ -53,10 +54,6 @@ void to_json(nlohmann::json& json, const RankHello& hello);
 void from_json(const nlohmann::json& json, RankHello& hello);
 
 inline constexpr const char* kWaitsForRanks = "waits for other ranks";
-
-/// Exit codes of a rank.
-inline constexpr int kRankRefused = 2;
-inline constexpr int kRankFailed = 3;
 
 /// Connects to the parent. Throws InputError naming the address and the system's reason.
 std::unique_ptr<LineChannel> connect_to_parent(const std::string& address, std::string secret);
