@@ -21,7 +21,7 @@ const Mask& mask_at(const void* handle) {
   return *static_cast<const Mask*>(handle);
 }
 
-constexpr std::int64_t kFailed = -1;
+constexpr std::int64_t kNoCount = -1;
 constexpr std::int64_t kNoValues = 0;
 
 }  // namespace
@@ -53,7 +53,7 @@ std::int64_t longca_mask_slices(const void* handle, std::int64_t* slices) {
 /// `cu_seqlens` is null.
 std::int64_t longca_mask_documents(const void* handle, std::int64_t* cu_seqlens,
                                    std::int32_t* causal) {
-  return guarded(kFailed, [&] {
+  return guarded(kNoCount, [&] {
     const auto form = document_form(mask_at(handle));
     if (!form) return kNoValues;
     if (cu_seqlens != nullptr) std::ranges::copy(form->cu_seqlens, cu_seqlens);
@@ -64,7 +64,7 @@ std::int64_t longca_mask_documents(const void* handle, std::int64_t* cu_seqlens,
 
 /// 1 and {left, right} of window_form, or 0.
 std::int64_t longca_mask_window(const void* handle, std::int64_t* window) {
-  return guarded(kFailed, [&] {
+  return guarded(kNoCount, [&] {
     const auto form = window_form(mask_at(handle));
     if (!form) return kNoValues;
     window[0] = form->left;
@@ -77,7 +77,7 @@ std::int64_t longca_mask_window(const void* handle, std::int64_t* window) {
 /// absent intervals empty, unless they are null; refuses if `max_intervals` is too small.
 std::int64_t longca_mask_rows(const void* handle, std::int32_t head, std::int64_t max_intervals,
                               std::int32_t* begins, std::int32_t* ends) {
-  return guarded(kFailed, [&] {
+  return guarded(kNoCount, [&] {
     const Mask& mask = mask_at(handle);
     const std::int64_t rows = mask.q_tokens();
     std::int64_t needed = 0;
@@ -100,7 +100,7 @@ std::int64_t longca_mask_rows(const void* handle, std::int32_t head, std::int64_
 
 /// 1 and FlashMask's lt_start, lt_end, ut_start, ut_end [4][keys], or 0.
 std::int64_t longca_mask_columns(const void* handle, std::int32_t head, std::int32_t* columns) {
-  return guarded(kFailed, [&] {
+  return guarded(kNoCount, [&] {
     const auto form = column_intervals(mask_at(handle), head);
     if (!form) return kNoValues;
     for (const auto* part : {&form->lt_start, &form->lt_end, &form->ut_start, &form->ut_end}) {
@@ -113,7 +113,7 @@ std::int64_t longca_mask_columns(const void* handle, std::int32_t head, std::int
 /// Fills TileClass (0 empty, 1 partial, 2 full) of [ceil(queries / m)][ceil(keys / n)] tiles.
 std::int64_t longca_mask_tiles(const void* handle, std::int32_t head, std::int64_t m,
                                std::int64_t n, std::uint8_t* classes) {
-  return guarded(kFailed, [&] {
+  return guarded(kNoCount, [&] {
     const BlockBitmap tiles = block_bitmap(mask_at(handle), head, m, n);
     std::ranges::transform(tiles.classes, classes,
                            [](TileClass c) { return static_cast<std::uint8_t>(c); });

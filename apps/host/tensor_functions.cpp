@@ -10,7 +10,7 @@ namespace {
 
 using namespace longca;
 
-TensorView view_of(const LongcaTensor& t) {
+TensorView to_view(const LongcaTensor& t) {
   return {t.data,       static_cast<DType>(t.dtype), t.tokens, t.heads, t.dim, t.token_stride,
           t.head_stride};
 }
@@ -25,8 +25,8 @@ int longca_copy_tensor(const LongcaTensor* from, const LongcaTensor* to, void* s
   return guarded(-1, [&] {
     LONGCA_CHECK(from->device == to->device, "a copy from one device to the other");
     StepMath& math = step_math(static_cast<DeviceKind>(from->device));
-    const TensorView source = view_of(*from);
-    const TensorView target = view_of(*to);
+    const TensorView source = to_view(*from);
+    const TensorView target = to_view(*to);
     if (source.dtype == target.dtype) {
       math.copy(source, target, stream);
     } else {

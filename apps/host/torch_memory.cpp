@@ -20,7 +20,7 @@ namespace {
 /// Memory offered for results. PyTorch's operators allocate the tensors that they return, and a
 /// copy from there to the output of the call would be timed with the kernel. So the next
 /// allocations of given sizes are served from given memory, which its owner keeps.
-class Places {
+class OfferedMemory {
  public:
   void offer(void* memory, std::int64_t bytes) {
     const std::lock_guard lock(mutex_);
@@ -53,24 +53,24 @@ class Places {
   std::unordered_set<void*> lent_;
 };
 
-Places& places() {
-  static Places all;
+OfferedMemory& places() {
+  static OfferedMemory all;
   return all;
 }
 
-void wait_for([[maybe_unused]] Stream stream) {
+void wait_for_stream([[maybe_unused]] Stream stream) {
 #ifdef LONGCA_WITH_CUDA
   cudaStreamSynchronize(static_cast<cudaStream_t>(stream));
 #endif
 }
 
-struct Refusal {
+struct LastRefusal {
   std::mutex mutex;
   std::string sentence;
 };
 
-Refusal& refusal() {
-  static Refusal last;
+LastRefusal& last_refusal() {
+  static LastRefusal last;
   return last;
 }
 
@@ -88,8 +88,8 @@ void* longca_torch_allocate(std::int64_t bytes, int /*device*/, void* /*stream*/
   try {
     return Device::get(DeviceKind::cuda).memory().allocate(bytes);
   } catch (const OutOfMemory& error) {
-    const std::lock_guard lock(refusal().mutex);
-    refusal().sentence = error.what();
+    const std::lock_guard lock(last_refusal().mutex);
+    last_refusal().sentence = error.what();
     throw;
   }
 }
@@ -99,7 +99,7 @@ void* longca_torch_allocate(std::int64_t bytes, int /*device*/, void* /*stream*/
 void longca_torch_free(void* memory, std::int64_t bytes, int /*device*/, void* stream) {
   if (memory == nullptr || places().give_back(memory)) return;
   Device& device = Device::get(DeviceKind::cuda);
-  if (stream != device.stream()) wait_for(stream);
+  if (stream != device.stream()) wait_for_stream(stream);
   device.memory().deallocate(memory, bytes);
 }
 
@@ -119,11 +119,11 @@ void longca_torch_reset_peak() {
 
 /// Copies why an allocation was refused since the last call into `sentence`; empty if none was.
 void longca_torch_take_refusal(char* sentence, std::int64_t capacity) {
-  const std::lock_guard lock(refusal().mutex);
+  const std::lock_guard lock(last_refusal().mutex);
   const std::size_t length =
-      refusal().sentence.copy(sentence, static_cast<std::size_t>(capacity) - 1);
+      last_refusal().sentence.copy(sentence, static_cast<std::size_t>(capacity) - 1);
   sentence[length] = '\0';
-  refusal().sentence.clear();
+  last_refusal().sentence.clear();
 }
 
 }  // extern "C"

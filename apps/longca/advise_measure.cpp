@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "advise/advice_text.h"
+#include "bench/cell/steps.h"
 #include "bench/run/runner.h"
 #include "bench/suite/suite.h"
 #include "core/error.h"
@@ -21,12 +22,6 @@
 
 namespace longca {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// "results/advise-20260131-235959.jsonl", in universal time.
 std::string file_of_now() {
@@ -52,7 +47,7 @@ double most_seconds(const advise::OpenCell& cell, const RunLimits& limits) {
 Measured measure_cells(std::span<const advise::OpenCell> cells, double seconds, std::string out,
                        std::span<const std::string> read) {
   if (cells.empty()) return {};
-  const Clock::time_point begin = Clock::now();
+  const SteadyClock::time_point begin = SteadyClock::now();
   RecordArguments arguments;
   Suite suite = arguments.load();
   suite.name = "advise";

@@ -39,7 +39,7 @@ std::vector<Case> distinct_plans(std::span<const Case> cases) {
   return plans;
 }
 
-std::string title_of(const Case& c) {
+std::string title_of_case(const Case& c) {
   std::string title = fmt::format("{} over {} ranks, {}", *c.scheme, *c.ranks, *c.shard);
   if (c.factor) title += fmt::format(", factor {}", *c.factor);
   return title +
@@ -84,7 +84,7 @@ void explain_plans(std::span<const Case> cases, int ranks_per_node) {
   announce_lines(plans, ranks_per_node);
   bool first = true;
   for (const Case& c : plans) {
-    fmt::print("{}{}\n", first ? "" : "\n", title_of(c));
+    fmt::print("{}{}\n", first ? "" : "\n", title_of_case(c));
     first = false;
     const ParallelProblem problem = parallel_problem(c, case_mask(c), ranks_per_node);
     const Scheme& scheme = find_scheme(*c.scheme);
@@ -112,7 +112,7 @@ void plot_plan_of(std::span<const Case> cases, int ranks_per_node, const std::st
   }
   std::vector<RankPlan> plans;
   for (int rank = 0; rank < problem.ranks; ++rank) plans.push_back(scheme.plan(problem, rank));
-  plot_plan(plans, c.head_dim, c.dtype, kRates, title_of(c), file);
+  plot_plan(plans, c.head_dim, c.dtype, kRates, title_of_case(c), file);
 }
 
 }  // namespace longca

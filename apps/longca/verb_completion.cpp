@@ -58,12 +58,12 @@ _longca() {
 complete -F _longca longca ./longca
 )bash";
 
-std::string joined(const std::vector<std::string>& names) {
+std::string in_words(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
 std::string axis_names(const Axis& axis) {
-  return axis.names == nullptr ? "" : joined(axis.names());
+  return axis.names == nullptr ? "" : in_words(axis.names());
 }
 
 /// What may follow as an option's or a positional's value: "axis" for AXIS=VALUES, "file", "any",
@@ -83,9 +83,9 @@ std::string argument_kind(const CLI::Option& option) {
   if (type == "SUITE") {
     std::vector<std::string> names;
     for (const SuiteFile& suite : available_suites()) names.push_back(suite.name);
-    return joined(names);
+    return in_words(names);
   }
-  if (type == "WHAT") return joined(listable());
+  if (type == "WHAT") return in_words(listable());
   if (type == "SHELL") return "bash";
   return "any";
 }
@@ -106,13 +106,13 @@ std::string argument_cases(const CLI::App& verb) {
   return cases;
 }
 
-std::string option_names(const CLI::App& verb) {
+std::string option_words(const CLI::App& verb) {
   std::vector<std::string> names;
   for (const CLI::Option* option : verb.get_options()) {
     if (option->get_group().empty()) continue;
     for (const auto& name : option->get_lnames()) names.push_back("--" + name);
   }
-  return joined(names);
+  return in_words(names);
 }
 
 /// A bash script that completes the verbs of `app`, their options, axes and the names of axes that
@@ -124,7 +124,7 @@ std::string bash_completion(const CLI::App& app) {
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (verb->get_group().empty()) continue;  // hidden
     verbs.push_back(verb->get_name());
-    options += fmt::format("    {}) echo '{}' ;;\n", verb->get_name(), option_names(*verb));
+    options += fmt::format("    {}) echo '{}' ;;\n", verb->get_name(), option_words(*verb));
     arguments += argument_cases(*verb);
   }
   std::vector<std::string> axes;
@@ -142,7 +142,7 @@ std::string bash_completion(const CLI::App& app) {
       "_longca_options() {{\n  case $1 in\n{}  esac\n}}\n"
       "_longca_argument() {{  # VERB, OPTION or '' for what stands alone\n"
       "  case $1/$2 in\n{}  esac\n}}\n{}",
-      joined(verbs), joined(axes), values, options, arguments, kFunctions);
+      in_words(verbs), in_words(axes), values, options, arguments, kFunctions);
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ std::string remarks_of(const Choice& choice, const Evidence& evidence,
 
 /// The best choice of each degree, and up to two of it that are tied with the first.
 constexpr int kRowsOfDegree = 3;
-std::vector<const Choice*> rows_of(const WeighedDegrees& weighed) {
+std::vector<const Choice*> shown_rows(const WeighedDegrees& weighed) {
   std::map<std::int64_t, int> shown;
   std::vector<const Choice*> rows;
   for (const Choice& choice : weighed.choices) {
@@ -100,7 +100,7 @@ std::vector<const Choice*> rows_of(const WeighedDegrees& weighed) {
 }
 
 void print_rows(std::ostream& out, const Evidence& evidence, const WeighedDegrees& weighed) {
-  const std::vector<const Choice*> rows = rows_of(weighed);
+  const std::vector<const Choice*> rows = shown_rows(weighed);
   if (rows.empty()) return;
   int width = 6;
   for (const Choice* row : rows) width = std::max(width, columns_of(name_of_choice(*row)));

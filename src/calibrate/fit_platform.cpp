@@ -265,7 +265,7 @@ class PlatformFit {
 };
 
 /// The medians over rounds.
-Round pooled(std::span<const Round> rounds) {
+Round medians_of(std::span<const Round> rounds) {
   Round all;
   std::map<std::string, std::vector<double>> probe_ms;
   std::map<std::string, std::vector<double>> cell_ms;
@@ -296,9 +296,10 @@ std::map<std::string, double> figures_by_key(const cost::Platform& platform) {
   return figures;
 }
 
-std::map<std::string, double> spread_of(const cost::Platform& base, const Machine& machine,
-                                        std::span<const Round> rounds, const cost::Platform& all,
-                                        const std::set<std::string>& keys) {
+std::map<std::string, double> spread_by_key(const cost::Platform& base, const Machine& machine,
+                                            std::span<const Round> rounds,
+                                            const cost::Platform& all,
+                                            const std::set<std::string>& keys) {
   const std::map<std::string, double> figures = figures_by_key(all);
   std::map<std::string, double> spread;
   for (const std::string& key : keys) spread[key] = 0;
@@ -407,11 +408,11 @@ cost::Platform fit_platform(const cost::Platform& base, const Machine& machine,
                             std::span<const Round> rounds, const std::string& name) {
   LONGCA_CHECK(rounds.size() >= 2, "{} rounds show no spread", rounds.size());
   PlatformFit fit(base, machine);
-  fit.fit(pooled(rounds));
+  fit.fit(medians_of(rounds));
   std::set<std::string> keys = fit.keys();
   std::map<std::string, std::string> texts = fit.texts();
   cost::Platform platform = fit.take();
-  platform.spread = spread_of(base, machine, rounds, platform, keys);
+  platform.spread = spread_by_key(base, machine, rounds, platform, keys);
   keys.merge(set_machine(machine, platform, texts));
   platform.name = name;
   platform.description =

@@ -33,7 +33,7 @@ T element_as(int value) {
   }
 }
 
-void for_each_row(std::int64_t rows, const std::function<void(std::int64_t row)>& body) {
+void in_parallel(std::int64_t rows, const std::function<void(std::int64_t row)>& body) {
   ThreadPool::global().parallel_for(rows, [&](std::int64_t row, int /*worker*/) { body(row); });
 }
 
@@ -42,7 +42,7 @@ template <typename ValueAt>
 std::vector<double> multiplied(std::int64_t rows, const std::vector<double>& x,
                                const ValueAt& value) {
   std::vector<double> y(x.size());
-  for_each_row(rows, [&](std::int64_t row) {
+  in_parallel(rows, [&](std::int64_t row) {
     double sum = 0;
     for (std::int64_t column = 0; column < rows; ++column) {
       sum += value(row, column) * x[static_cast<std::size_t>(column)];
@@ -57,7 +57,7 @@ std::vector<double> multiplied(std::int64_t rows, const std::vector<double>& x,
 template <typename T>
 std::vector<T> WholeMatrices::matrix(std::uint64_t seed) const {
   std::vector<T> values(static_cast<std::size_t>(rows_ * rows_));
-  for_each_row(rows_, [&](std::int64_t row) {
+  in_parallel(rows_, [&](std::int64_t row) {
     for (std::int64_t i = row * rows_; i < (row + 1) * rows_; ++i) {
       values[static_cast<std::size_t>(i)] = element_as<T>(element(seed, i));
     }

@@ -41,7 +41,7 @@ void check_list(const BlockLists& blocks, int head, std::int64_t q_block) {
 constexpr std::int64_t kRowsPerTask = 256;
 
 template <typename Body>
-void for_each_row(std::int64_t rows, const Body& body) {
+void for_each_list(std::int64_t rows, const Body& body) {
   ThreadPool::global().parallel_for(
       (rows + kRowsPerTask - 1) / kRowsPerTask, [&](std::int64_t task, int) {
         const std::int64_t end = std::min((task + 1) * kRowsPerTask, rows);
@@ -70,7 +70,7 @@ void check_block_lists(const BlockLists& blocks, std::int64_t q_tokens, std::int
         "block list offsets must be {} ascending numbers from 0 to the {} kept blocks", lists + 1,
         blocks.indices.size());
   }
-  for_each_row(static_cast<std::int64_t>(lists), [&](std::int64_t row) {
+  for_each_list(static_cast<std::int64_t>(lists), [&](std::int64_t row) {
     check_list(blocks, static_cast<int>(row / blocks.q_blocks()), row % blocks.q_blocks());
   });
 }
@@ -83,7 +83,7 @@ std::vector<std::uint32_t> block_bits(const BlockLists& lists) {
   const std::int64_t rows = lists.heads * lists.q_blocks();
   const std::int64_t row_words = words_per_row(lists.k_blocks());
   std::vector<std::uint32_t> words(static_cast<std::size_t>(rows * row_words), 0);
-  for_each_row(rows, [&](std::int64_t row) {
+  for_each_list(rows, [&](std::int64_t row) {
     std::uint32_t* out = words.data() + row * row_words;
     const auto at = static_cast<std::size_t>(row);
     for (std::int64_t i = lists.offsets[at]; i < lists.offsets[at + 1]; ++i) {
@@ -106,7 +106,7 @@ BlockLists lists_of_bits(std::vector<std::int64_t> q_bounds, std::vector<std::in
                          static_cast<std::size_t>(row_words));
   };
   lists.offsets.resize(static_cast<std::size_t>(rows) + 1, 0);
-  for_each_row(rows, [&](std::int64_t row) {
+  for_each_list(rows, [&](std::int64_t row) {
     const auto bits = row_of(row);
     std::int64_t count = 0;
     for (const std::uint32_t word : bits) count += std::popcount(word);
@@ -120,7 +120,7 @@ BlockLists lists_of_bits(std::vector<std::int64_t> q_bounds, std::vector<std::in
     lists.offsets[row + 1] += lists.offsets[row];
   }
   lists.indices.resize(static_cast<std::size_t>(lists.offsets.back()));
-  for_each_row(rows, [&](std::int64_t row) {
+  for_each_list(rows, [&](std::int64_t row) {
     auto* out = lists.indices.data() + lists.offsets[static_cast<std::size_t>(row)];
     std::int32_t first = 0;
     for (std::uint32_t word : row_of(row)) {

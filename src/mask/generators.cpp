@@ -294,14 +294,14 @@ GeneratedMask generate_mask(const MaskSpec& spec) {
 
 namespace {
 
-double kept_blocks(const Mask& mask) {
+double listed_blocks(const Mask& mask) {
   return mask.blocks() == nullptr ? 0 : static_cast<double>(mask.blocks()->indices.size());
 }
 
 }  // namespace
 
 double kept_blocks(const MaskSpec& spec) {
-  if (const OwnMask* own = find_own_mask(spec.name)) return kept_blocks(own->generated.mask);
+  if (const OwnMask* own = find_own_mask(spec.name)) return listed_blocks(own->generated.mask);
   if (!mask_traits(spec.name).uses_blocks) return 0;
   const double blocks =
       std::ceil(static_cast<double>(spec.tokens) / static_cast<double>(spec.block));
@@ -313,7 +313,7 @@ double estimate_pieces(const MaskSpec& spec) {
   constexpr double kTokensOfDocument = 64;  // fewer than any distribution has on average
   if (const OwnMask* own = find_own_mask(spec.name)) {
     const Mask& mask = own->generated.mask;
-    return static_cast<double>(mask.slices().size()) + kept_blocks(mask);
+    return static_cast<double>(mask.slices().size()) + listed_blocks(mask);
   }
   const MaskTraits& traits = mask_traits(spec.name);
   const auto tokens = static_cast<double>(spec.tokens);

@@ -182,12 +182,12 @@ OwnMask mask_of(const json& object) {
 }
 
 /// The masks that this process has read, by name.
-struct Known {
+struct KnownMasks {
   std::mutex mutex;
   std::map<std::string, OwnMask> by_name;
 };
-Known& known() {
-  static Known masks;
+KnownMasks& known_masks() {
+  static KnownMasks masks;
   return masks;
 }
 
@@ -207,16 +207,16 @@ std::string add_own_mask(const std::filesystem::path& file) {
   mask.path = own.path;
   mask.traits.name = own.name;
   mask.traits.description = "read from " + file.string();
-  const std::scoped_lock lock(known().mutex);
+  const std::scoped_lock lock(known_masks().mutex);
   // Of equal files the last counts: another may be gone.
-  known().by_name.insert_or_assign(own.name, std::move(mask));
+  known_masks().by_name.insert_or_assign(own.name, std::move(mask));
   return own.name;
 }
 
 const OwnMask* find_own_mask(const std::string& name) {
-  const std::scoped_lock lock(known().mutex);
-  const auto found = known().by_name.find(name);
-  return found == known().by_name.end() ? nullptr : &found->second;
+  const std::scoped_lock lock(known_masks().mutex);
+  const auto found = known_masks().by_name.find(name);
+  return found == known_masks().by_name.end() ? nullptr : &found->second;
 }
 
 std::string misfit(const OwnMask& mask, std::int64_t tokens, int heads_q, int heads_k) {

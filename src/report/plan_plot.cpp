@@ -11,15 +11,15 @@ namespace longca {
 namespace {
 
 // In pixels of a 96 dpi screen.
-constexpr int kWidth = 1200;
-constexpr int kMargins = 120;  // above and below
+constexpr int kPlotWidth = 1200;
+constexpr int kPlotMargins = 120;  // above and below
 constexpr int kSideMargins = 180;
 constexpr int kMaxRowHeight = 56;
 constexpr int kMinRowHeight = 12;
 constexpr int kMaxHeight = 1500;
 constexpr int kRowHeightForLabels = 36;
 constexpr int kRankHeight = 16;  // of a rank's name
-constexpr double kLetterWidth = 7;
+constexpr double kLabelLetterWidth = 7;
 
 /// The colours of the steps, cyclically; messages are paler than the computation of their step.
 constexpr std::array<unsigned, 8> kColors = {0x2f6fbb, 0xe08a3c, 0x3c9d6b, 0xb8527f,
@@ -37,7 +37,7 @@ unsigned color_of(const TimelineBar& bar) {
 struct LaneRows {
   double top, bottom;
 };
-LaneRows rows_of(Lane lane) {
+LaneRows lane_rows(Lane lane) {
   return lane == Lane::compute ? LaneRows{0.08, 0.58} : LaneRows{0.6, 0.92};
 }
 
@@ -67,7 +67,7 @@ Picture picture_of(std::span<const RankPlan> plans, int head_dim, DType dtype,
 std::string bar_lines(const Picture& picture) {
   std::string lines;
   for (const TimelineBar& bar : picture.bars) {
-    const LaneRows rows = rows_of(bar.lane);
+    const LaneRows rows = lane_rows(bar.lane);
     lines += fmt::format("{0}\t{2}\t{0}\t{1}\t{2}\t{3}\t{4}\n", bar.begin_ms, bar.end_ms,
                          bar.rank + rows.top, bar.rank + rows.bottom, color_of(bar));
   }
@@ -77,9 +77,9 @@ std::string bar_lines(const Picture& picture) {
 std::string label_lines(const Picture& picture, double ms_per_pixel) {
   std::string lines;
   for (const TimelineBar& bar : picture.bars) {
-    const double width = kLetterWidth * static_cast<double>(bar.label.size()) * ms_per_pixel;
+    const double width = kLabelLetterWidth * static_cast<double>(bar.label.size()) * ms_per_pixel;
     if (width > bar.end_ms - bar.begin_ms) continue;
-    const LaneRows rows = rows_of(bar.lane);
+    const LaneRows rows = lane_rows(bar.lane);
     lines += fmt::format("{}\t{}\t{}\n", (bar.begin_ms + bar.end_ms) / 2,
                          bar.rank + (rows.top + rows.bottom) / 2, bar.label);
   }
@@ -106,7 +106,7 @@ void plot_plan(std::span<const RankPlan> plans, int head_dim, DType dtype, const
                const std::string& title, const std::filesystem::path& file) {
   const Picture picture = picture_of(plans, head_dim, dtype, rates);
   const int ranks = static_cast<int>(plans.size());
-  const int row = std::clamp((kMaxHeight - kMargins) / ranks, kMinRowHeight, kMaxRowHeight);
+  const int row = std::clamp((kMaxHeight - kPlotMargins) / ranks, kMinRowHeight, kMaxRowHeight);
   // gnuplot refuses an empty range.
   const double end_ms = picture.end_ms > 0 ? picture.end_ms : 1;
 
@@ -133,12 +133,12 @@ void plot_plan(std::span<const RankPlan> plans, int head_dim, DType dtype, const
   if (!picture.bars.empty()) {
     plot += ", $bars using 1:2:3:4:5:6:7 with boxxyerror lc rgb variable notitle";
   }
-  const std::string labels = label_lines(picture, end_ms / (kWidth - kSideMargins));
+  const std::string labels = label_lines(picture, end_ms / (kPlotWidth - kSideMargins));
   if (row >= kRowHeightForLabels && !labels.empty()) {
     script += fmt::format("$labels << EOD\n{}EOD\n", labels);
     plot += ", $labels using 1:2:3 with labels center notitle";
   }
-  draw_with_gnuplot(file, kWidth, kMargins + ranks * row, script + plot + "\n");
+  draw_with_gnuplot(file, kPlotWidth, kPlotMargins + ranks * row, script + plot + "\n");
 }
 
 }  // namespace longca

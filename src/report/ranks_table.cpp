@@ -13,7 +13,6 @@
 namespace longca {
 namespace {
 
-constexpr int kGap = 2;           ///< spaces between columns
 constexpr int kRanksWidth = 5;    ///< "ranks"
 constexpr int kRateWidth = 8;     ///< "123.4*"
 constexpr int kShareWidth = 5;    ///< "100%"
@@ -21,7 +20,6 @@ constexpr int kExposedWidth = 8;  ///< "123.4"
 constexpr int kSentWidth = 11;    ///< "1023 KiB ="
 constexpr int kImbalanceWidth = 6;
 constexpr int kErrorWidth = 8;
-constexpr int kMemoryWidth = 9;
 constexpr int kSpreadWidth = 6;
 constexpr std::size_t kMaxDifferences = 12;
 

@@ -11,17 +11,15 @@
 namespace longca {
 namespace {
 
-constexpr int kGap = 2;         ///< spaces between columns
-constexpr int kRateWidth = 7;   ///< "TFLOP/s"
+constexpr int kUnitWidth = 7;   ///< "TFLOP/s"
 constexpr int kRatioWidth = 9;  ///< "÷ dense", "12.34*"
 constexpr int kTotalWidth = 8;  ///< "total"
 constexpr int kShareWidth = 6;  ///< "12.3%"
-constexpr int kMemoryWidth = 9;
 constexpr const char* kKeptMass = "kept mass";
 constexpr const char* kErrorFull = "error of full";
 
 /// The columns that fit the terminal, and their widths. Optional ones are dropped from the last on.
-struct Layout {
+struct SparseLayout {
   int tokens = 6;
   int kernel = 6;
   int break_even = 10;
@@ -33,7 +31,7 @@ struct Layout {
 
   int left() const { return tokens + kGap + kernel; }
   /// The width of a density's columns up to the ratio and its mark, without the gap before them.
-  int ratio_end() const { return kRatioWidth + (rate ? kRateWidth : 0); }
+  int ratio_end() const { return kRatioWidth + (rate ? kUnitWidth : 0); }
   int density() const {
     return ratio_end() + (total ? kTotalWidth : 0) + (share ? kShareWidth : 0);
   }
@@ -43,8 +41,8 @@ struct Layout {
   }
 };
 
-Layout layout_for(const DensityTable& table, int width) {
-  Layout layout;
+SparseLayout layout_for(const DensityTable& table, int width) {
+  SparseLayout layout;
   layout.densities = static_cast<int>(table.densities.size());
   layout.total = table.has("end_to_end_ms");
   layout.share = layout.total && table.has("selection_ms");
@@ -113,7 +111,7 @@ class SparseTablePrinter {
   std::string column_titles() const {
     std::string text = fmt::format("  {:>{}}", "÷ dense ", kRatioWidth);
     if (layout_.rate)
-      text = fmt::format("  {:>{}}", comparison_.unit.name, kRateWidth) + text.substr(2);
+      text = fmt::format("  {:>{}}", comparison_.unit.name, kUnitWidth) + text.substr(2);
     if (layout_.total) text += fmt::format("{:>{}}", "total", kTotalWidth);
     if (layout_.share) text += fmt::format("{:>{}}", "sel.", kShareWidth);
     return text;
@@ -185,7 +183,7 @@ class SparseTablePrinter {
     }
     std::string text;
     if (layout_.rate) {
-      text += fmt::format("{:>{}}", format_figure(*rate * comparison_.unit.per_tflops), kRateWidth);
+      text += fmt::format("{:>{}}", format_figure(*rate * comparison_.unit.per_tflops), kUnitWidth);
     }
     text += text_.figure(ratio_text(time_of_dense(cell, group.dense)), kRatioWidth, is_fastest);
     if (layout_.total) {
@@ -238,7 +236,7 @@ class SparseTablePrinter {
   TerminalText text_;
   const DenseComparison& comparison_;
   int width_;
-  Layout layout_;  // of the table that is being printed
+  SparseLayout layout_;  // of the table that is being printed
   bool has_total_ = false;
   bool has_share_ = false;
   std::set<StatusCode> marks_;  // that were printed

@@ -15,11 +15,9 @@
 namespace longca {
 namespace {
 
-constexpr int kGap = 2;           ///< spaces between columns
 constexpr int kRateWidth = 8;     ///< "123.4*"
 constexpr int kStatusWidth = 12;  ///< "unsupported", which may reach into the time column
 constexpr int kErrorWidth = 8;
-constexpr int kMemoryWidth = 9;
 constexpr int kSpreadWidth = 6;
 constexpr int kMinWidth = 40;  ///< of COLUMNS
 constexpr int kMaxWidth = 10'000;

@@ -15,10 +15,10 @@ namespace longca {
 namespace {
 
 constexpr std::size_t kMaxReasons = 12;
-constexpr int kTimeWidth = 8;    ///< "12345.6~"
-constexpr int kSpreadWidth = 7;  ///< " ±12.3%"
+constexpr int kTimeWidth = 8;        ///< "12345.6~"
+constexpr int kTimeSpreadWidth = 7;  ///< " ±12.3%"
 
-/// " ±0.4%", at most kSpreadWidth columns: the interval of two rounds may be huge.
+/// " ±0.4%", at most kTimeSpreadWidth columns: the interval of two rounds may be huge.
 std::string spread_text(double pct) {
   if (pct >= 999.5) return " ±>999%";
   return fmt::format(" ±{:.{}f}%", pct, pct < 99.95 ? 1 : 0);
@@ -45,7 +45,7 @@ void widen(int& column, std::string_view text) {
 
 int time_width(const View& view) {
   const auto spread = [](const Record* record) { return has_spread(*record); };
-  return kTimeWidth + (std::ranges::any_of(view.records(), spread) ? kSpreadWidth : 0);
+  return kTimeWidth + (std::ranges::any_of(view.records(), spread) ? kTimeSpreadWidth : 0);
 }
 
 Ink ink_of(StatusCode status) {

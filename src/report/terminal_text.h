@@ -10,6 +10,9 @@
 
 namespace longca {
 
+constexpr int kGap = 2;          ///< spaces between columns
+constexpr int kMemoryWidth = 9;  ///< "1023 MiB"
+
 /// Widens a column to the text.
 void widen(int& column, std::string_view text);
 

@@ -8,7 +8,7 @@
 namespace longca::simulate {
 namespace {
 
-std::size_t at(int index) {
+std::size_t index_of(int index) {
   return static_cast<std::size_t>(index);
 }
 
@@ -26,17 +26,17 @@ int FluidLinks::add_flow(std::span<const int> links, double bytes) {
 }
 
 void FluidLinks::start(int flow) {
-  Flow& started = flows_[at(flow)];
+  Flow& started = flows_[index_of(flow)];
   started.fresh = true;
   for (const int link : started.links) {
-    links_[at(link)].flows.push_back(flow);
+    links_[index_of(link)].flows.push_back(flow);
     changed_.push_back(link);
   }
 }
 
 void FluidLinks::finish(int flow) {
-  for (const int link : flows_[at(flow)].links) {
-    std::vector<int>& flows = links_[at(link)].flows;
+  for (const int link : flows_[index_of(flow)].links) {
+    std::vector<int>& flows = links_[index_of(link)].flows;
     flows.erase(std::ranges::find(flows, flow));
     changed_.push_back(link);
   }
@@ -46,49 +46,49 @@ void FluidLinks::finish(int flow) {
 void FluidLinks::gather(int link) {
   std::size_t next = reached_links_.size();
   const auto reach = [&](int other) {
-    if (links_[at(other)].seen == round_) return;
-    links_[at(other)].seen = round_;
+    if (links_[index_of(other)].seen == round_) return;
+    links_[index_of(other)].seen = round_;
     reached_links_.push_back(other);
   };
   reach(link);
   for (; next < reached_links_.size(); ++next) {
-    for (const int flow : links_[at(reached_links_[next])].flows) {
-      if (flows_[at(flow)].seen == round_) continue;
-      flows_[at(flow)].seen = round_;
+    for (const int flow : links_[index_of(reached_links_[next])].flows) {
+      if (flows_[index_of(flow)].seen == round_) continue;
+      flows_[index_of(flow)].seen = round_;
       reached_flows_.push_back(flow);
-      std::ranges::for_each(flows_[at(flow)].links, reach);
+      std::ranges::for_each(flows_[index_of(flow)].links, reach);
     }
   }
 }
 
 void FluidLinks::fix(int flow, double rate) {
-  flows_[at(flow)].fixed = true;
-  flows_[at(flow)].rate = rate;
-  for (const int link : flows_[at(flow)].links) {
-    links_[at(link)].left = std::max(links_[at(link)].left - rate, 0.0);
-    --links_[at(link)].unfixed;
+  flows_[index_of(flow)].fixed = true;
+  flows_[index_of(flow)].rate = rate;
+  for (const int link : flows_[index_of(flow)].links) {
+    links_[index_of(link)].left = std::max(links_[index_of(link)].left - rate, 0.0);
+    --links_[index_of(link)].unfixed;
   }
 }
 
 /// Fixes the flows of the link that gives its flows least, then of the next one.
 void FluidLinks::fill() {
   for (const int link : reached_links_) {
-    links_[at(link)].left = links_[at(link)].capacity;
-    links_[at(link)].unfixed = static_cast<int>(links_[at(link)].flows.size());
+    links_[index_of(link)].left = links_[index_of(link)].capacity;
+    links_[index_of(link)].unfixed = static_cast<int>(links_[index_of(link)].flows.size());
   }
-  for (const int flow : reached_flows_) flows_[at(flow)].fixed = false;
+  for (const int flow : reached_flows_) flows_[index_of(flow)].fixed = false;
   while (true) {
     int tightest = -1;
     double share = std::numeric_limits<double>::infinity();
     for (const int link : reached_links_) {
-      const Link& l = links_[at(link)];
+      const Link& l = links_[index_of(link)];
       if (l.unfixed == 0 || l.left / l.unfixed >= share) continue;
       share = l.left / l.unfixed;
       tightest = link;
     }
     if (tightest < 0) return;
-    for (const int flow : links_[at(tightest)].flows) {
-      if (!flows_[at(flow)].fixed) fix(flow, share);
+    for (const int flow : links_[index_of(tightest)].flows) {
+      if (!flows_[index_of(flow)].fixed) fix(flow, share);
     }
   }
 }
@@ -97,20 +97,20 @@ void FluidLinks::settle(double now, const EndListener& listener) {
   ++round_;
   std::ranges::sort(changed_);
   for (const int first : changed_) {
-    if (links_[at(first)].seen == round_) continue;
+    if (links_[index_of(first)].seen == round_) continue;
     reached_links_.clear();
     reached_flows_.clear();
     gather(first);
     std::ranges::sort(reached_links_);  // sums do not depend on who was reached first
     for (const int flow : reached_flows_) {
-      Flow& f = flows_[at(flow)];
+      Flow& f = flows_[index_of(flow)];
       if (!f.fresh) f.left = std::max(f.left - f.rate * (now - f.since), 0.0);
       f.fresh = false;
       f.since = now;
     }
     fill();
     for (const int flow : reached_flows_) {
-      const Flow& f = flows_[at(flow)];
+      const Flow& f = flows_[index_of(flow)];
       listener(flow, now + f.left / f.rate);
     }
   }

@@ -12,13 +12,12 @@
 namespace longca::cpu {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
 /// Initializes a row from its accumulated result over other keys, if any, which acts as one more
 /// key of score lse and value o.
 void start_row(const ForwardArgs& args, float scale_log2, std::int64_t head, std::int64_t row,
                int i, float* o, SoftmaxState& state) {
-  if (!args.accumulate || args.lse.head(head)[row] == -kInfinity) return;
+  if (!args.accumulate || args.lse.head(head)[row] == -std::numeric_limits<float>::infinity())
+    return;
   std::copy_n(args.o.row<float>(row, head), args.o.dim, o);
   state.max[i] = args.lse.head(head)[row] * std::numbers::log2e_v<float> / scale_log2;
   state.sum[i] = 1;

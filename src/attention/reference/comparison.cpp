@@ -13,7 +13,7 @@
 namespace longca {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNotFinite = std::numeric_limits<double>::infinity();
 
 /// A sentence about the worst tile of an output.
 std::string describe(const OutputName& output, std::int64_t head, std::int64_t first,
@@ -49,7 +49,7 @@ struct LseError {
 
   void judge(double its_bound) {
     bound = its_bound;
-    ratio = error < kInfinity ? error / bound : kInfinity;
+    ratio = error < kNotFinite ? error / bound : kInfinity;
   }
 };
 
@@ -57,7 +57,7 @@ LseError compare_lse_row(double found, double expected, double bound) {
   LseError e{.found = found, .expected = expected, .bound = bound};
   if (found == expected) return e;  // both −∞, too
   e.error = std::abs(found - expected);
-  if (!std::isfinite(found) || !std::isfinite(expected)) e.error = kInfinity;
+  if (!std::isfinite(found) || !std::isfinite(expected)) e.error = kNotFinite;
   e.judge(bound);
   return e;
 }
@@ -66,7 +66,7 @@ LseError compare_lse_row(double found, double expected, double bound) {
 void allow_small_weights(std::vector<LseError>& rows, const ShareOfSmallWeights& small) {
   if (rows.size() > kRecomputedRows) return;
   for (LseError& e : rows) {
-    if (e.error < kInfinity) e.judge(e.bound + small(e.head, e.row));
+    if (e.error < kNotFinite) e.judge(e.bound + small(e.head, e.row));
   }
 }
 

@@ -9,7 +9,7 @@ namespace longca {
 namespace {
 
 /// Four partial sums hide the latency of additions.
-double dot(const float* a, const float* b, int dim) {
+double float64_dot(const float* a, const float* b, int dim) {
   std::array<double, 4> sums{};
   int c = 0;
   for (; c + 4 <= dim; c += 4) {
@@ -68,7 +68,7 @@ std::vector<double> exact_scores(std::span<const float> q, std::span<const float
                                  double scale, double softcap, std::span<const Range> keys) {
   std::vector<double> scores;
   for_tokens(keys, [&](std::int64_t key) {
-    scores.push_back(capped(scale * dot(q.data(), row_of(k, key, dim), dim), softcap));
+    scores.push_back(capped(scale * float64_dot(q.data(), row_of(k, key, dim), dim), softcap));
   });
   return scores;
 }
@@ -97,23 +97,23 @@ ExactRow exact_row(const HeadValues& head, std::int64_t row, std::span<const Ran
     const float* v = row_of(head.v, k, value_dim);
     const double p = std::exp(scores[i++] - out.lse);
     add_scaled(p, v, out.o);
-    out.o_magnitude += p * p * dot(v, v, value_dim);
+    out.o_magnitude += p * p * float64_dot(v, v, value_dim);
   });
   for (int c = 0; c < value_dim; ++c) {
     out.delta += double{dout[c]} * out.o[static_cast<std::size_t>(c)];
   }
   i = 0;
-  const double dout_squared = dot(dout, dout, value_dim);
+  const double dout_squared = float64_dot(dout, dout, value_dim);
   GradientMagnitude magnitude;
   for_tokens(keys, [&](std::int64_t k) {
     const float* key = row_of(head.k, k, dim);
     const float* v = row_of(head.v, k, value_dim);
     const double score = scores[i++];
     const double weight = head.scale * std::exp(score - out.lse);
-    const double dp = dot(dout, v, value_dim);
+    const double dp = float64_dot(dout, v, value_dim);
     add_scaled(weight * slope_of(score, head.softcap) * (dp - out.delta), key, out.dq);
-    magnitude.add(weight, dp, out.delta, dot(key, key, dim),
-                  dout_squared * dot(v, v, value_dim) / value_dim);
+    magnitude.add(weight, dp, out.delta, float64_dot(key, key, dim),
+                  dout_squared * float64_dot(v, v, value_dim) / value_dim);
   });
   out.o_magnitude = std::sqrt(out.o_magnitude);
   out.dq_magnitude = magnitude.value();
@@ -129,20 +129,21 @@ ExactKey exact_key(const HeadValues& head, std::int64_t key, std::span<const Ran
   ExactKey out;
   out.dk.resize(static_cast<std::size_t>(dim));
   out.dv.resize(static_cast<std::size_t>(value_dim));
-  const double v_squared = dot(v, v, value_dim);
+  const double v_squared = float64_dot(v, v, value_dim);
   GradientMagnitude magnitude;
   for_tokens(queries, [&](std::int64_t row) {
     const float* q = row_of(head.q, row, dim);
     const float* dout = row_of(head.dout, row, value_dim);
     const double delta = rows.delta(row);
-    const double score = capped(head.scale * dot(q, k, dim), head.softcap);
+    const double score = capped(head.scale * float64_dot(q, k, dim), head.softcap);
     const double p = std::exp(score - rows.lse(row));
-    const double dp = dot(dout, v, value_dim);
+    const double dp = float64_dot(dout, v, value_dim);
     add_scaled(p, dout, out.dv);
     add_scaled(head.scale * p * slope_of(score, head.softcap) * (dp - delta), q, out.dk);
-    const double dout_squared = dot(dout, dout, value_dim);
+    const double dout_squared = float64_dot(dout, dout, value_dim);
     out.dv_magnitude += p * p * dout_squared;
-    magnitude.add(head.scale * p, dp, delta, dot(q, q, dim), v_squared * dout_squared / value_dim);
+    magnitude.add(head.scale * p, dp, delta, float64_dot(q, q, dim),
+                  v_squared * dout_squared / value_dim);
   });
   out.dk_magnitude = magnitude.value();
   out.dv_magnitude = std::sqrt(out.dv_magnitude);

@@ -112,7 +112,7 @@ TilePart make_part(const Mask& mask, int head, TileOwner owner, std::int64_t til
   return part;
 }
 
-void append(const TilePart& part, IntervalLists& out) {
+void append_part(const TilePart& part, IntervalLists& out) {
   const auto first_list = static_cast<std::int32_t>(out.list_offsets.size() - 1);
   const auto first_interval = static_cast<std::int64_t>(out.intervals.size());
   for (const std::int32_t list : part.list_of) out.list_of.push_back(first_list + list);
@@ -148,7 +148,7 @@ IntervalLists make_interval_lists(const Mask& mask, TileOwner owner, std::span<c
   out.tokens = static_cast<std::int64_t>(changes.size());
   out.list_offsets.push_back(0);
   out.run_offsets.push_back(0);
-  for (const TilePart& part : parts) append(part, out);
+  for (const TilePart& part : parts) append_part(part, out);
   out.order.resize(parts.size());
   for (std::size_t head = 0; head < heads.size(); ++head) {
     const auto first = static_cast<std::int64_t>(head) * tiles;

@@ -44,7 +44,7 @@ std::vector<std::int32_t> count_cells(const Mask& mask, TileOwner owner,
   return cells;
 }
 
-constexpr std::uint64_t bit_range(std::int64_t begin, std::int64_t end) {
+constexpr std::uint64_t lane_bits(std::int64_t begin, std::int64_t end) {
   const std::uint64_t below_end = end == kTile ? ~std::uint64_t{0} : (std::uint64_t{1} << end) - 1;
   return below_end & (~std::uint64_t{0} << begin);
 }
@@ -66,7 +66,7 @@ TileMask TileMask::make(const Mask& mask, int mask_head, TileOwner owner, std::i
   }
   for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
     for_pieces(lanes[lane], [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
-      if (bits_of[t] >= 0) result.bits[bits_of[t]][lane] |= bit_range(begin, end);
+      if (bits_of[t] >= 0) result.bits[bits_of[t]][lane] |= lane_bits(begin, end);
     });
   }
   return result;

@@ -50,7 +50,7 @@ void score_row(const float* q, float scale, const std::vector<float>& key_column
 }
 
 /// An order-reversing map of scores to integers; −0 equals 0, NaN counts as the lowest score.
-std::uint32_t descending(float score) {
+std::uint32_t in_descending_order(float score) {
   if (score != score) return 0xffffffffU;
   const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F);
   return (bits & 0x80000000U) != 0 ? bits : bits ^ 0x7fffffffU;
@@ -114,7 +114,7 @@ BlockLists select_blocks(const Problem& problem, const ConstTensorView& q, const
     numbers.resize(visible_blocks);
     score_row(queries.data() + row * dim, problem.scale(),
               key_columns[static_cast<std::size_t>(head_k)], k_blocks, dim, scores);
-    std::ranges::transform(scores, numbers.begin(), descending);
+    std::ranges::transform(scores, numbers.begin(), in_descending_order);
     const auto at = static_cast<std::size_t>(row);
     const std::int64_t kept = lists.offsets[at + 1] - lists.offsets[at];
     indices_of_smallest(numbers, kept, indices);

@@ -34,7 +34,7 @@ std::optional<sockaddr_in> resolve(const std::string& host) {
   return address;
 }
 
-std::string text_of(const sockaddr_in& address) {
+std::string address_text(const sockaddr_in& address) {
   std::array<char, INET_ADDRSTRLEN> text{};
   ::inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
   return text.data();
@@ -56,12 +56,12 @@ std::optional<std::string> source_towards(const std::string& host) {
       ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&here), &size) != 0) {
     return std::nullopt;
   }
-  return text_of(here);
+  return address_text(here);
 }
 
 std::string own_address() {
   const auto own = resolve(host_name());
-  return own && !is_loopback(*own) ? text_of(*own) : kAnyAddress;
+  return own && !is_loopback(*own) ? address_text(*own) : kAnyAddress;
 }
 
 }  // namespace

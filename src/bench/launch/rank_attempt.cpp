@@ -18,7 +18,6 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using Kind = RankServer::Event::Kind;
 
-constexpr auto kPollInterval = 50ms;
 constexpr auto kReportGrace = 5000ms;  // for the launcher to report how a rank ended
 
 /// RAM in bytes that a rank may use beyond its cell's limit.
@@ -28,12 +27,12 @@ std::int64_t rank_slack() {
 }
 
 /// The string at a key of the message; empty if there is none.
-std::string text_at(const nlohmann::json& message, const char* key) {
+std::string string_at(const nlohmann::json& message, const char* key) {
   const auto found = message.find(key);
   return found != message.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-std::string name_of(const std::vector<int>& ranks, int all) {
+std::string list_ranks(const std::vector<int>& ranks, int all) {
   if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
   if (static_cast<int>(ranks.size()) == all) return fmt::format("all {} ranks", all);
   return fmt::format("ranks {}", fmt::join(ranks, ", "));
@@ -87,7 +86,7 @@ RankAttempt::Result RankAttempt::wait_for_record(Record& record) {
       const std::vector<int> ranks = culprits(late);
       const auto& clock = clocks_[static_cast<std::size_t>(ranks.front())];
       return end(record, StatusCode::timeout,
-                 fmt::format("{}: {}", name_of(ranks, static_cast<int>(clocks_.size())),
+                 fmt::format("{}: {}", list_ranks(ranks, static_cast<int>(clocks_.size())),
                              clock.timeout_reason()));
     }
     if (std::string fault = memory_fault(); !fault.empty()) {
@@ -115,11 +114,11 @@ bool RankAttempt::take_message(const RankServer::Event& event, Record& record) {
 
 void RankAttempt::take_stage(int rank, const nlohmann::json& message) {
   if (rank >= static_cast<int>(clocks_.size())) return;  // waits for a larger cell
-  if (const std::string stage = text_at(message, "stage"); !stage.empty()) {
+  if (const std::string stage = string_at(message, "stage"); !stage.empty()) {
     clocks_[static_cast<std::size_t>(rank)].enter(stage);
     waiting_.erase(rank);
   }
-  if (const std::string at = text_at(message, "at"); at == kWaitsForRanks) {
+  if (const std::string at = string_at(message, "at"); at == kWaitsForRanks) {
     waiting_.insert(rank);
   } else if (!at.empty()) {
     waiting_.erase(rank);
@@ -127,9 +126,9 @@ void RankAttempt::take_stage(int rank, const nlohmann::json& message) {
 }
 
 void RankAttempt::note_failure(int rank, const nlohmann::json& message) {
-  const std::string sentence = text_at(message, "failed");
+  const std::string sentence = string_at(message, "failed");
   if (!failed_.ok() || sentence.empty()) return;
-  failed_ = {parse_status_code(text_at(message, "status")).value_or(StatusCode::crash),
+  failed_ = {parse_status_code(string_at(message, "status")).value_or(StatusCode::crash),
              fmt::format("rank {}: {}", rank, sentence)};
   if (failed_.ok()) failed_.code = StatusCode::crash;
 }

@@ -23,7 +23,6 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPollInterval = 50ms;
 constexpr auto kLauncherGrace = 5000ms;  // to end its ranks and remove its files
 constexpr auto kRankGrace = 1000ms;      // for ranks to notice that they are alone
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -10,6 +11,9 @@
 #include "core/process.h"
 
 namespace longca {
+
+/// Between two looks at the ranks and their launcher.
+constexpr std::chrono::milliseconds kPollInterval{50};
 
 /// One start of ranks: the launcher's process and the ranks' sockets. The destructor ends all of
 /// the processes on this host.

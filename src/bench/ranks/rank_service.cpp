@@ -22,7 +22,7 @@ std::optional<std::size_t> first_other(const std::vector<std::string>& texts) {
 }
 
 /// The parent's next request, on all ranks; nothing if the parent is gone. Waiting ranks sleep.
-std::optional<nlohmann::json> next_request(LineChannel& channel, RankControl& control) {
+std::optional<nlohmann::json> request_for_all(LineChannel& channel, RankControl& control) {
   std::string text;
   if (control.rank() == 0) {
     try {
@@ -77,7 +77,7 @@ RankEnd run_rank(LineChannel& channel, RankTeams& teams, StateWatch& watch) {
   std::unique_ptr<RankRunner> runner;  // null on a rank that the case does not use
   int ranks = 0;
   if (is_root) channel.send({{"ready", true}});
-  while (const auto request = next_request(channel, all)) {
+  while (const auto request = request_for_all(channel, all)) {
     const auto c = request->at("case").get<Case>();
     const auto options = request->at("options").get<CellOptions>();
     if (const int wanted = std::clamp(c.ranks.value_or(all.size()), 1, all.size());

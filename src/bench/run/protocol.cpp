@@ -14,10 +14,10 @@
 namespace longca {
 namespace {
 
-constexpr int kMaxDepth = 32;  ///< of nested arrays and objects; a record has five
+constexpr int kMaxMessageDepth = 32;  ///< of nested arrays and objects; a record has five
 
-/// Whether arrays and objects nest deeper than kMaxDepth, checked before parsing, which recurses.
-/// Brackets inside strings do not count.
+/// Whether arrays and objects nest deeper than kMaxMessageDepth, checked before parsing, which
+/// recurses. Brackets inside strings do not count.
 bool is_too_deep(std::string_view json) {
   int depth = 0;
   bool in_text = false;
@@ -29,7 +29,7 @@ bool is_too_deep(std::string_view json) {
     } else if (c == '"') {
       in_text = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > kMaxDepth) return true;
+      if (++depth > kMaxMessageDepth) return true;
     } else if (c == ']' || c == '}') {
       --depth;
     }
@@ -104,7 +104,7 @@ nlohmann::json LineChannel::parse(std::string_view line) const {
   }
   line.remove_prefix(space + 1);
   if (is_too_deep(line))
-    throw BadMessage(fmt::format("a message of more than {} levels", kMaxDepth));
+    throw BadMessage(fmt::format("a message of more than {} levels", kMaxMessageDepth));
   nlohmann::json message = nlohmann::json::parse(line, nullptr, false);
   if (!message.is_object()) throw BadMessage("what is no message");
   return message;

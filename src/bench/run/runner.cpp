@@ -26,7 +26,7 @@ namespace longca {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kPollInterval = 50ms;  // between checks of memory and clock
+constexpr auto kCheckInterval = 50ms;  // between checks of memory and clock
 
 /// RAM that a worker may use beyond its cell's limit: the program, its threads, the C library's
 /// reserves, the buffer that flushes caches.
@@ -73,7 +73,7 @@ class Runner::Attempt {
   Result wait_for_record(Record& record) {
     while (true) {
       nlohmann::json message;
-      const auto event = worker_.wait(kPollInterval, message);
+      const auto event = worker_.wait(kCheckInterval, message);
       if (InterruptGuard::signal() != 0) return Result::interrupted;
       if (event == WorkerProcess::Event::gone) return worker_gone(record);
       if (event == WorkerProcess::Event::message && take_message(message, record)) {

@@ -17,7 +17,7 @@ bool is_own_work(const std::string& stage) {
          stage == "dump" || stage == "selection";
 }
 
-std::chrono::steady_clock::duration duration(double seconds) {
+std::chrono::steady_clock::duration to_duration(double seconds) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
       std::chrono::duration<double>(seconds));
 }
@@ -27,7 +27,7 @@ std::chrono::steady_clock::duration duration(double seconds) {
 StageClock::StageClock(const RunLimits& limits)
     : limits_(limits),
       stage_begin_(Clock::now()),
-      deadline_(stage_begin_ + duration(limits.case_limit_s)) {}
+      deadline_(stage_begin_ + to_duration(limits.case_limit_s)) {}
 
 void StageClock::enter(std::string stage) {
   const auto now = Clock::now();
@@ -36,8 +36,8 @@ void StageClock::enter(std::string stage) {
   stage_begin_ = now;
   ++stages_entered_;
   const double own_limit = 10 * limits_.verify_budget_s + kOwnAllowance;
-  deadline_ =
-      now + (is_own_work(stage_) ? duration(own_limit) : duration(limits_.case_limit_s) - used_);
+  deadline_ = now + (is_own_work(stage_) ? to_duration(own_limit)
+                                         : to_duration(limits_.case_limit_s) - used_);
 }
 
 bool StageClock::in_own_work() const {

@@ -16,12 +16,12 @@ bool boxes_meet(const Box& a, const Box& b) {
   return boxes_meet(a.rows, b.rows) && boxes_meet(a.heads, b.heads);
 }
 
-bool contains(Range whole, Range part) {
+bool holds(Range whole, Range part) {
   return whole.begin <= part.begin && part.end <= whole.end;
 }
 
-bool contains(const Box& whole, const Box& part) {
-  return contains(whole.rows, part.rows) && contains(whole.heads, part.heads);
+bool holds(const Box& whole, const Box& part) {
+  return holds(whole.rows, part.rows) && holds(whole.heads, part.heads);
 }
 
 Range around(Range a, Range b) {
@@ -60,9 +60,9 @@ std::vector<MergeCall> MergeQueue::pieces(const Box& box) const {
     for (const Range row_piece : cut_at(box.rows, rows)) {
       MergeCall call{{row_piece, head_piece}, {}, false};
       std::ranges::copy_if(waiting_, std::back_inserter(call.parts),
-                           [&](const WaitingPart& part) { return contains(part.box, call.box); });
-      call.accumulator = std::ranges::any_of(
-          merged_, [&](const Box& merged) { return contains(merged, call.box); });
+                           [&](const WaitingPart& part) { return holds(part.box, call.box); });
+      call.accumulator =
+          std::ranges::any_of(merged_, [&](const Box& merged) { return holds(merged, call.box); });
       calls.push_back(std::move(call));
     }
   }

@@ -60,7 +60,7 @@ bool any_overlap(const std::vector<Region>& a, const std::vector<Region>& b) {
   });
 }
 
-bool overlap(const Range& a, const Range& b) {
+bool ranges_overlap(const Range& a, const Range& b) {
   return !intersect(a, b).empty();
 }
 
@@ -71,7 +71,8 @@ OpRegions regions_of(const Op& op) {
 }
 
 bool overlap(const Region& a, const Region& b) {
-  return a.buffer == b.buffer && overlap(a.tokens, b.tokens) && overlap(a.heads, b.heads);
+  return a.buffer == b.buffer && ranges_overlap(a.tokens, b.tokens) &&
+         ranges_overlap(a.heads, b.heads);
 }
 
 bool conflict(const OpRegions& a, const OpRegions& b) {

@@ -25,7 +25,7 @@ std::string& unavailable_reason() {
   return reason;
 }
 
-LongcaTensor to_c(const ConstTensorView& t, DeviceKind device) {
+LongcaTensor tensor_to_c(const ConstTensorView& t, DeviceKind device) {
   // Which tensors Python may write to depends on the call, not on the type.
   return {const_cast<void*>(t.data),
           t.tokens,
@@ -37,7 +37,7 @@ LongcaTensor to_c(const ConstTensorView& t, DeviceKind device) {
           static_cast<std::int32_t>(device)};
 }
 
-LongcaLse to_c(const ConstLseView& lse, DeviceKind device) {
+LongcaLse lse_to_c(const ConstLseView& lse, DeviceKind device) {
   return {const_cast<float*>(lse.data), lse.heads, lse.tokens, lse.head_stride,
           static_cast<std::int32_t>(device)};
 }
@@ -57,11 +57,11 @@ class PythonPlan : public Plan {
   PythonPlan& operator=(const PythonPlan&) = delete;
 
   void forward(const ForwardArgs& a) override {
-    const LongcaForward arguments{to_c(a.q, device_),
-                                  to_c(a.k, device_),
-                                  to_c(a.v, device_),
-                                  to_c(a.o, device_),
-                                  to_c(a.lse, device_),
+    const LongcaForward arguments{tensor_to_c(a.q, device_),
+                                  tensor_to_c(a.k, device_),
+                                  tensor_to_c(a.v, device_),
+                                  tensor_to_c(a.o, device_),
+                                  lse_to_c(a.lse, device_),
                                   a.sink,
                                   a.stream};
     PythonReply reply;
@@ -70,15 +70,15 @@ class PythonPlan : public Plan {
   }
 
   void backward(const BackwardArgs& a) override {
-    const LongcaBackward arguments{to_c(a.dout, device_),
-                                   to_c(a.q, device_),
-                                   to_c(a.k, device_),
-                                   to_c(a.v, device_),
-                                   to_c(a.o, device_),
-                                   to_c(a.lse, device_),
-                                   to_c(a.dq, device_),
-                                   to_c(a.dk, device_),
-                                   to_c(a.dv, device_),
+    const LongcaBackward arguments{tensor_to_c(a.dout, device_),
+                                   tensor_to_c(a.q, device_),
+                                   tensor_to_c(a.k, device_),
+                                   tensor_to_c(a.v, device_),
+                                   tensor_to_c(a.o, device_),
+                                   lse_to_c(a.lse, device_),
+                                   tensor_to_c(a.dq, device_),
+                                   tensor_to_c(a.dk, device_),
+                                   tensor_to_c(a.dv, device_),
                                    a.sink,
                                    a.dsink,
                                    a.stream};

@@ -9,7 +9,7 @@
 namespace longca {
 namespace {
 
-constexpr int kTag = 1;
+constexpr int kControlTag = 1;
 constexpr int kReadyTag = 2;
 /// Larger messages (bytes) are polled without sleeping at both ends: MPI moves one fragment per
 /// call, so sleeps in between would limit them to about 100 MB/s.
@@ -106,7 +106,7 @@ void MpiControl::send(int to, const void* data, std::int64_t bytes) {
     wait_for(request, Wait::patient);
   }
   in_pieces(static_cast<const std::byte*>(data), bytes, [&](const std::byte* piece, int count) {
-    LONGCA_MPI(MPI_Isend(piece, count, MPI_BYTE, to, kTag, comm_, &request));
+    LONGCA_MPI(MPI_Isend(piece, count, MPI_BYTE, to, kControlTag, comm_, &request));
     wait_for(request, bytes > kLarge ? Wait::eager : Wait::patient);
   });
 }
@@ -119,7 +119,7 @@ void MpiControl::receive(int from, void* data, std::int64_t bytes) {
     wait_for(request, Wait::patient);
   }
   in_pieces(static_cast<std::byte*>(data), bytes, [&](std::byte* piece, int count) {
-    LONGCA_MPI(MPI_Irecv(piece, count, MPI_BYTE, from, kTag, comm_, &request));
+    LONGCA_MPI(MPI_Irecv(piece, count, MPI_BYTE, from, kControlTag, comm_, &request));
     wait_for(request, bytes > kLarge ? Wait::eager : Wait::patient);
   });
 }

@@ -11,7 +11,7 @@ namespace longca::slice {
 namespace {
 
 /// Bits [begin, end).
-std::uint64_t bit_range(std::int64_t begin, std::int64_t end) {
+std::uint64_t cell_bits(std::int64_t begin, std::int64_t end) {
   const std::uint64_t below_end = end >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << end) - 1;
   return below_end & ~((std::uint64_t{1} << begin) - 1);
 }
@@ -209,11 +209,11 @@ std::int32_t SeenRows::build(Range keys, Range queries) {
   for (const Band& band : cut_) {
     for (std::int64_t row = band.q.begin; row < band.q.end; ++row) {
       const Range columns = band.keys_of(row);
-      words[static_cast<std::size_t>(row)] |= bit_range(columns.begin * heads, columns.end * heads);
+      words[static_cast<std::size_t>(row)] |= cell_bits(columns.begin * heads, columns.end * heads);
     }
   }
   // Rows of tokens past the end may be seen: their LSE is +∞, so that they contribute nothing.
-  const std::uint64_t all = bit_range(0, queries.size() * heads);
+  const std::uint64_t all = cell_bits(0, queries.size() * heads);
   if (keys.size() == kTileKeys &&
       std::all_of(words.begin(), words.end(), [&](std::uint64_t word) { return word == all; })) {
     return kFull;

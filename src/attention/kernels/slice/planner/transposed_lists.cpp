@@ -208,8 +208,8 @@ void add_tile(Range keys, std::span<const QuerySegment> segments, TransposedList
 
 /// Adds the key tiles between `bounds`, each for all lists in turn, as these mostly have the same
 /// patterns: list l of tile i becomes tiles[i · lists + l].
-void add_tiles(std::span<const std::shared_ptr<const HeadView>> views,
-               std::span<const std::int64_t> bounds, TransposedLists& lists) {
+void add_key_tiles(std::span<const std::shared_ptr<const HeadView>> views,
+                   std::span<const std::int64_t> bounds, TransposedLists& lists) {
   SeenRows seen_rows(lists.tile_tokens(), lists.patterns);
   std::vector<SegmentFinder> finders;
   finders.reserve(views.size());
@@ -221,7 +221,7 @@ void add_tiles(std::span<const std::shared_ptr<const HeadView>> views,
 }
 
 /// Key tiles per list that one thread makes at a time.
-constexpr std::int64_t kTilesPerPart = 8;
+constexpr std::int64_t kKeyTilesPerPart = 8;
 
 /// Makes the tiles of all lists in parts by several threads, and puts them together.
 class Parts {
@@ -231,18 +231,18 @@ class Parts {
       : views_(std::move(views)),
         bounds_(bounds),
         lists_(lists),
-        parts_(
-            static_cast<std::size_t>((lists.tiles_per_list + kTilesPerPart - 1) / kTilesPerPart)) {}
+        parts_(static_cast<std::size_t>((lists.tiles_per_list + kKeyTilesPerPart - 1) /
+                                        kKeyTilesPerPart)) {}
 
   std::int64_t count() const { return std::ssize(parts_); }
 
   void make(std::int64_t part) {
-    const auto first = static_cast<std::size_t>(part * kTilesPerPart);
+    const auto first = static_cast<std::size_t>(part * kKeyTilesPerPart);
     const std::size_t tiles =
-        std::min(static_cast<std::size_t>(kTilesPerPart), bounds_.size() - 1 - first);
+        std::min(static_cast<std::size_t>(kKeyTilesPerPart), bounds_.size() - 1 - first);
     TransposedLists& made = parts_[static_cast<std::size_t>(part)];
     made.pack = lists_.pack;
-    add_tiles(views_, bounds_.subspan(first, tiles + 1), made);
+    add_key_tiles(views_, bounds_.subspan(first, tiles + 1), made);
   }
 
   /// Once all parts are made: copies tiles, lists first, assigns places to segments, and merges the
@@ -283,9 +283,9 @@ class Parts {
   }
 
  private:
-  /// The place, in lists_, of tile i of a part (whose order add_tiles gives).
+  /// The place, in lists_, of tile i of a part (whose order add_key_tiles gives).
   std::size_t tile_of(std::int64_t part, std::size_t i) const {
-    const auto first = static_cast<std::size_t>(part * kTilesPerPart);
+    const auto first = static_cast<std::size_t>(part * kKeyTilesPerPart);
     return i % views_.size() * static_cast<std::size_t>(lists_.tiles_per_list) + first +
            i / views_.size();
   }
@@ -331,7 +331,7 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
   } else {
     const std::shared_ptr<const HeadView> view =
         std::make_shared<const HeadView>(HeadView::transposed(mask, 0));
-    add_tiles(std::span(&view, 1), bounds, lists);
+    add_key_tiles(std::span(&view, 1), bounds, lists);
   }
   order_work(work, lists);
   if (work.ordered) number_additions(mask.q_tokens(), lists);
