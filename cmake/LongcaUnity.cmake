@@ -3,7 +3,7 @@
 # namespace) must not be local to another, nor be that of a header: such sources come into different batches, or are
 # compiled alone.
 option(LONGCA_UNITY "Compile sources in batches" OFF)
-set(LONGCA_BATCH 16 CACHE STRING "Sources of a batch")
+set(LONGCA_BATCH 40 CACHE STRING "Sources of a batch")
 
 # Sets RESULT to the names that `text`, which is C++, declares at the beginning of its lines.
 function(longca_declared_names result text)
@@ -100,7 +100,9 @@ function(longca_make_batches target header_names)
   # Where a source is not the main file, GCC warns of what only a header should not do; and in large batches it guesses
   # worse at what may be uninitialised.
   target_compile_options(${target} PRIVATE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage;-Wno-error=maybe-uninitialized>)
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage;-Wno-error=maybe-uninitialized>
+    # Collects garbage from 256 MiB on, which every large batch reaches, instead of many times before.
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=262144>)
 endfunction()
 
 # Sets RESULT to the names that the headers under `folders` declare.
