@@ -80,6 +80,7 @@ class PassBuilder {
   PassBuilder(const ParallelProblem& problem, const Scheme& scheme, const simulate::OpTimes& times,
               bool backward)
       : problem_(problem), scheme_(scheme), times_(times), backward_(backward) {
+    problem_.shardings = &shardings_;
     const auto ranks = static_cast<std::size_t>(problem.ranks);
     works_.resize(ranks);
     sums_.resize(ranks);
@@ -103,7 +104,8 @@ class PassBuilder {
     if (rank == 0) notes_ = plan.notes;
   }
 
-  const ParallelProblem& problem_;
+  ParallelProblem problem_;
+  ShardingCache shardings_;
   const Scheme& scheme_;
   const simulate::OpTimes& times_;
   bool backward_;

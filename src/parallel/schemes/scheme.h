@@ -11,7 +11,7 @@
 #include "core/status.h"
 #include "cost/kernel_cost.h"
 #include "mask/mask.h"
-#include "parallel/partition/sharding.h"
+#include "parallel/partition/sharding_cache.h"
 #include "parallel/plan/plan.h"
 
 namespace longca {
@@ -31,6 +31,8 @@ struct ParallelProblem {
   std::int64_t min_gap = 0;
   /// Its rates decide between plans; never null, must outlive the problem.
   const cost::Platform* platform = &cost::default_platform();
+  /// Of this problem alone: its plans share their partitions. Null: each plan makes its own.
+  ShardingCache* shardings = nullptr;
 
   cost::HeadShape shape() const {
     return {problem.heads_q, problem.heads_k, problem.head_dim,

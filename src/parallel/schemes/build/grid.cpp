@@ -20,20 +20,28 @@ int node_of(const ParallelProblem& problem, GridShape shape) {
   return std::clamp(ranks, 1, std::max(1, problem.ranks / shape.head_ways));
 }
 
+std::shared_ptr<const Sharding> sharding_of(const ParallelProblem& problem, int cp_ranks) {
+  const auto make = [&] {
+    return Sharding(problem.shard, problem.mask, problem.lengths, cp_ranks, 0,
+                    problem.problem.device == DeviceKind::cuda ? PartitionAim::equal_time
+                                                               : PartitionAim::equal_area,
+                    *problem.platform);
+  };
+  if (problem.shardings != nullptr) return problem.shardings->get(cp_ranks, make);
+  return std::make_shared<const Sharding>(make());
+}
+
 }  // namespace
 
 Grid::Grid(const ParallelProblem& problem, GridShape shape)
     : shape_(shape),
-      sharding_(problem.shard, problem.mask, problem.lengths, problem.ranks / shape.head_ways, 0,
-                problem.problem.device == DeviceKind::cuda ? PartitionAim::equal_time
-                                                           : PartitionAim::equal_area,
-                *problem.platform),
+      sharding_(sharding_of(problem, problem.ranks / shape.head_ways)),
       node_(node_of(problem, shape)),
-      padded_rows_(problem.shard == ShardKind::document_zigzag ? sharding_.rows(0) : 0) {
+      padded_rows_(problem.shard == ShardKind::document_zigzag ? sharding_->rows(0) : 0) {
   if (!shape.ordered_by_node || problem.shard != ShardKind::document_balanced) return;
   if (node_ == 1 || node_ == cp_ranks()) return;
   std::vector<std::vector<Range>> parts;
-  for (int part = 0; part < cp_ranks(); ++part) parts.push_back(sharding_.ranges(part));
+  for (int part = 0; part < cp_ranks(); ++part) parts.push_back(sharding_->ranges(part));
   parts_ = node_order(problem.mask, parts, node_);
 }
 
@@ -51,7 +59,7 @@ int Grid::member(int rank) const {
 
 Shard Grid::cp_rank_shard(int cp_rank) const {
   const int part = parts_.empty() ? cp_rank : parts_.at(static_cast<std::size_t>(cp_rank));
-  Shard shard{sharding_.ranges(part), 0, 0};
+  Shard shard{sharding_->ranges(part), 0, 0};
   shard.tokens = total_size(shard.ranges);
   shard.rows = std::max(shard.tokens, padded_rows_);
   return shard;

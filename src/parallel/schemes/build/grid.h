@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "parallel/partition/sharding.h"
@@ -40,7 +41,7 @@ class Grid {
 
   int ranks() const { return head_ways() * cp_ranks(); }
   int head_ways() const { return shape_.head_ways; }
-  int cp_ranks() const { return sharding_.cp_ranks(); }
+  int cp_ranks() const { return sharding_->cp_ranks(); }
   int rank(int cp_rank, int member) const;
   int cp_rank(int rank) const;
   int member(int rank) const;
@@ -56,7 +57,7 @@ class Grid {
 
  private:
   GridShape shape_;
-  Sharding sharding_;
+  std::shared_ptr<const Sharding> sharding_;
   int node_;
   std::vector<int> parts_;    ///< the sharding's part of each CP rank; empty: as numbered
   std::int64_t padded_rows_;  ///< rows of every CP rank if the sharding pads, else 0

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "parallel/partition/sharding.h"
+
+namespace longca {
+
+/// The shardings of one problem, by number of CP ranks, each made by whoever asks for it first, so
+/// that plans of a thousand ranks partition their mask once. Threads may share it.
+class ShardingCache {
+ public:
+  std::shared_ptr<const Sharding> get(int cp_ranks, const std::function<Sharding()>& make);
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::shared_ptr<const Sharding>> made_;
+};
+
+}  // namespace longca
