@@ -119,6 +119,7 @@ class Simulation {
       links_.add_flow(routes_.path(from, to), static_cast<double>(m.bytes));
     }
     flow_versions_.resize(program_.messages.size());
+    pass_.arrivals.resize(program_.messages.size());
     exchanges_.resize(program_.exchanges.size());
     for (std::size_t i = 0; i < exchanges_.size(); ++i) {
       const LinkedExchange& linked = program_.exchanges[i];
@@ -307,6 +308,7 @@ class Simulation {
     count_moving(sender_rank(message), across(message), -1);
     count_moving(receiver_rank(message), across(message), -1);
     pass_.bytes_sent[at(sender_rank(message))] += m.bytes;
+    pass_.arrivals[at(message)] = now_;
     RunningExchange& from = exchanges_[at(m.from)];
     RunningExchange& to = exchanges_[at(m.to)];
     --from.sends;

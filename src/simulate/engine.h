@@ -28,6 +28,7 @@ struct SimulatedPass {
   std::vector<std::vector<OpSpan>> spans;  ///< by rank and op
   std::vector<OpSpan> early;               ///< by rank: the row work of later steps
   std::vector<std::int64_t> bytes_sent;    ///< by rank, as they arrived
+  std::vector<double> arrivals;            ///< by message; empty where exchanges are skipped
   std::vector<double> ends;                ///< by rank
 
   double end() const;

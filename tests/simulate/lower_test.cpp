@@ -2,29 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "mask/generators.h"
-#include "parallel/schemes/scheme.h"
 #include "simulate/engine.h"
+#include "simulate/problems.h"
 
 namespace longca::simulate {
 namespace {
 
-ParallelProblem problem_over(int ranks, const std::string& mask) {
-  MaskSpec spec;
-  spec.name = mask;
-  spec.tokens = 512 * ranks;
-  const GeneratedMask generated = generate_mask(spec);
-  ParallelProblem problem{.problem = {}, .mask = generated.mask, .lengths = generated.lengths};
-  problem.problem.tokens_q = problem.problem.tokens_k = spec.tokens;
-  problem.problem.heads_q = 64;
-  problem.problem.heads_k = 8;
-  problem.problem.head_dim = 128;
-  problem.problem.dtype = DType::bfloat16;
-  problem.problem.device = DeviceKind::cuda;
-  problem.problem.backward = true;
-  problem.ranks = ranks;
-  return problem;
-}
+using testing::problem_over;
 
 OpTimes h200_times() {
   static const SliceTimes slice(cost::default_platform());
