@@ -270,7 +270,9 @@ Suite RunArguments::load() const {
   }
   Suite chosen = load_suite(suite.empty() ? default_suite : suite);
   if (suite.empty() && !axes.empty()) drop_mask_axes(chosen);
-  override_axes(chosen, given_axes());
+  const AxisValues given = given_axes();
+  override_axes(chosen, given);
+  leave_out_what_cannot_run(chosen, given);
   set_limit("--time-limit", time_limit_s, chosen.limits.time_limit_s);
   set_limit("--case-limit", case_limit_s, chosen.limits.case_limit_s);
   if (memory_limit_mib) {

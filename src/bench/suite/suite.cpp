@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
+#include "attention/api/registry.h"
 #include "bench/data_directory.h"
 #include "bench/suite/axis_values.h"
 #include "core/error.h"
@@ -64,6 +66,10 @@ AxisValues with_own_length(AxisValues axes) {
   return axes;
 }
 
+bool does_nothing(const SuiteException& exception) {
+  return exception.skip.empty() && exception.set.empty();
+}
+
 }  // namespace
 
 void override_axes(Suite& suite, const AxisValues& by_hand) {
@@ -76,13 +82,32 @@ void override_axes(Suite& suite, const AxisValues& by_hand) {
     for (SuiteException& exception : suite.exceptions) exception.set.erase(name);
   }
   for (const auto& [name, values] : axes) suite.axes[name] = values;
-  std::erase_if(suite.exceptions,
-                [](const SuiteException& e) { return e.skip.empty() && e.set.empty(); });
+  std::erase_if(suite.exceptions, does_nothing);
+}
+
+void leave_out_what_cannot_run(Suite& suite, const AxisValues& by_hand) {
+  if (!suite.only_what_runs || by_hand.contains("kernel")) return;
+  const auto leave_out = [&](AxisValues when, const Support& answer) {
+    if (!answer.ok()) suite.exceptions.push_back({std::move(when), answer.reason, {}});
+  };
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda}) {
+    const std::string device(to_string(kind));
+    if (!by_hand.contains("device")) leave_out({{"device", {device}}}, Device::available(kind));
+    for (const std::string& name : suite.axes["kernel"]) {
+      const Kernel& kernel = KernelRegistry::global().find(name, kind);
+      leave_out({{"kernel", {name}}, {"device", {device}}},
+                check_kind(kernel.capabilities(), kind));
+    }
+  }
 }
 
 void drop_mask_axes(Suite& suite) {
-  std::erase_if(suite.axes,
-                [](const auto& axis) { return find_axis(axis.first).applies != nullptr; });
+  const auto is_of_masks = [](const auto& axis) {
+    return find_axis(axis.first).applies != nullptr;
+  };
+  std::erase_if(suite.axes, is_of_masks);
+  for (SuiteException& exception : suite.exceptions) std::erase_if(exception.set, is_of_masks);
+  std::erase_if(suite.exceptions, does_nothing);
 }
 
 std::optional<std::string> axis_of_ranks(const AxisValues& axes) {

@@ -33,6 +33,7 @@ struct SuiteException {
 
 /// A product of axes with exceptions, from a TOML file:
 ///   description = "…"
+///   only_what_runs = true           # see leave_out_what_cannot_run
 ///   [axes]            # numbers, texts as on the command line, or arrays of them
 ///   mask = ["causal", "document"]
 ///   tokens = "1K:64K:x2"
@@ -48,6 +49,7 @@ struct Suite {
   AxisValues axes;
   std::vector<SuiteException> exceptions;
   RunLimits limits;
+  bool only_what_runs = false;
 };
 
 /// Reads a suite's text. `path` names it in errors. Throws as parse_strict_toml does, and
@@ -71,8 +73,13 @@ std::vector<SuiteFile> available_suites();
 /// axis here; where none is given, masks of the user's own bring theirs.
 void override_axes(Suite& suite, const AxisValues& by_hand);
 
-/// Removes the axes that masks depend on (window, block, …): they get their standards then, those
-/// of `longca mask`.
+/// If the suite says only_what_runs and the command line names no kernel, leaves out, with the
+/// reason: devices that this machine lacks (unless the command line names the device), and kernels
+/// on devices that they do not run on. What is named gets its record, `unavailable` say.
+void leave_out_what_cannot_run(Suite& suite, const AxisValues& by_hand);
+
+/// Removes the axes that masks depend on (window, block, …), and their values in exceptions: they
+/// get their standards then, those of `longca mask`.
 void drop_mask_axes(Suite& suite);
 
 /// The name of an axis that only cells over ranks have, if there is one among `axes`.

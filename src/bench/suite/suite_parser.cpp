@@ -21,11 +21,14 @@ class SuiteReader {
   explicit SuiteReader(const std::filesystem::path& path) : path_(path) {}
 
   Suite read(const toml::table& root) const {
-    check_keys(root, {"description", "axes", "exceptions", "run"});
+    check_keys(root, {"description", "only_what_runs", "axes", "exceptions", "run"});
     Suite suite;
     suite.name = path_.stem();
     suite.path = path_;
     if (const auto* node = root.get("description")) suite.description = text(*node, "description");
+    if (const auto* node = root.get("only_what_runs")) {
+      suite.only_what_runs = truth(*node, "only_what_runs");
+    }
     if (const auto* node = root.get("axes")) suite.axes = axes(*node, "axes");
     if (const auto* node = root.get("run")) suite.limits = limits(table(*node, "run"));
     if (const auto* node = root.get("exceptions")) suite.exceptions = exceptions(*node);
@@ -58,6 +61,12 @@ class SuiteReader {
   std::string text(const toml::node& node, std::string_view name) const {
     const auto value = node.value_exact<std::string>();
     if (!value) fail(node, "'{}' is not a text", name);
+    return *value;
+  }
+
+  bool truth(const toml::node& node, std::string_view name) const {
+    const auto value = node.value_exact<bool>();
+    if (!value) fail(node, "'{}' is not true or false", name);
     return *value;
   }
 

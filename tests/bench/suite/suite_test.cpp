@@ -14,6 +14,7 @@
 #include "bench/suite/axes.h"
 #include "bench/suite/cases.h"
 #include "bench/suite/notices.h"
+#include "core/device.h"
 #include "core/error.h"
 #include "support/temp_directory.h"
 
@@ -71,6 +72,7 @@ TEST(Suite, ErrorsSayFileLineAndColumn) {
        "one value of 'tokens'"},
       {"exceptions = 5\n", "[[exceptions]]"},
       {"description = 5\n", "'description' is not a text"},
+      {"only_what_runs = 1\n", "s.toml:1:18: 'only_what_runs' is not true or false"},
   };
   for (const auto& [text, part] : cases) {
     SCOPED_TRACE(text);
@@ -245,12 +247,46 @@ TEST(Cases, ARunWithoutASuiteHasTheMasksOfCp) {
 /// Every kernel of a cell that runs here takes the cell's mask.
 TEST(Cases, AMaskOfTheCommandLineMakesNoUnsupportedCells) {
   Suite suite = load_suite("quick");
-  override_axes(suite, {{"mask", {"causal_document", "shared_question"}}});
+  const AxisValues given = {{"mask", {"causal_document", "shared_question"}}, {"device", {"cpu"}}};
+  override_axes(suite, given);
+  leave_out_what_cannot_run(suite, given);
   const CaseList list = expand(suite);
   EXPECT_EQ(list.cases.size(), 2U * 2 * 2) << "masks, kernels, passes";
-  for (const Case& c : list.cases) EXPECT_NE(c.kernel, "block_sparse");
+  for (const Case& c : list.cases) EXPECT_THAT(c.kernel, ::testing::AnyOf("naive", "flash"));
   EXPECT_EQ(describe_skipped(suite, list),
-            "quick leaves out 4 cells: block_sparse takes block-sparse masks only");
+            "quick leaves out 16 cells: block_sparse takes block-sparse masks only (4 of them, and "
+            "4 more reasons: --dry-run lists all)");
+}
+
+constexpr const char* kOnlyWhatRuns = R"(
+only_what_runs = true
+[axes]
+mask = "causal"
+pass = "forward"
+kernel = ["naive", "slice"]
+[[exceptions]]
+when = { kernel = "slice" }
+set = { device = "cuda" }
+)";
+
+/// The reasons by which cells are left out, in their order.
+std::vector<std::string> reasons_with(const AxisValues& given) {
+  Suite suite = parse_suite(kOnlyWhatRuns, "s.toml");
+  override_axes(suite, given);
+  leave_out_what_cannot_run(suite, given);
+  std::vector<std::string> reasons;
+  for (const CaseList::Skipped& skipped : expand(suite).skipped) reasons.push_back(skipped.reason);
+  return reasons;
+}
+
+TEST(Cases, OfDevicesThatThisMachineLacksAreLeftOut) {
+  const Support& gpu = Device::available(DeviceKind::cuda);
+  EXPECT_EQ(reasons_with({}),
+            gpu.ok() ? std::vector<std::string>{} : std::vector<std::string>{gpu.reason});
+  EXPECT_THAT(reasons_with({{"device", {"cpu"}}}),
+              ::testing::ElementsAre("slice runs on cuda, not on cpu"));
+  EXPECT_THAT(reasons_with({{"device", {"cuda"}}}), ::testing::IsEmpty()) << "it was asked for";
+  EXPECT_THAT(reasons_with({{"kernel", {"slice"}}}), ::testing::IsEmpty()) << "it was asked for";
 }
 
 TEST(Notices, SayOneReasonOfMany) {
