@@ -6,6 +6,7 @@
 
 #include "bench/cell/cell.h"
 #include "bench/cell/device.h"
+#include "bench/cell/dump.h"
 #include "bench/cell/steps.h"
 #include "bench/run/state_watch.h"
 #include "core/memory.h"
@@ -84,6 +85,8 @@ Record CellRunner::run(const Case& c, const CellOptions& options) {
     const std::int64_t limit = limit_memory(kind, options.limits);
     cell = std::make_unique<Cell>(c, options, problem, clock, limit, listener, record);
     cell->run();
+  } catch (const DumpFailed&) {
+    throw;
   } catch (...) {
     record.status = current_exception_status(stage);
   }

@@ -54,7 +54,7 @@ class CellRunner {
   explicit CellRunner(StageListener listener, StateWatch* watch = nullptr)
       : listener_(std::move(listener)), watch_(watch) {}
 
-  /// The record of one cell, without `env` and `at`.
+  /// The record of one cell, without `env` and `at`. Throws DumpFailed.
   Record run(const Case& c, const CellOptions& options);
   /// Whether an error has left the device unusable: this process must end, and not by `exit`, whose
   /// destructors could hang.

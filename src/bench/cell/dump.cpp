@@ -4,25 +4,15 @@
 
 #include "bench/cell/npy.h"
 #include "bench/suite/axes.h"
+#include "core/error.h"
 #include "core/output_file.h"
 #include "mask/mask_json.h"
 
 namespace longca {
+namespace {
 
-std::string dump_folder_name(const Case& c) {
-  std::string name;
-  for (const Axis& axis : axis_table()) {
-    const auto value = axis.text(c);
-    if (!value || axis.name == "pass" || axis.name == "mode") continue;
-    if (!name.empty()) name += '_';
-    if (axis.name != "kernel" && axis.name != "mask") name += axis.name + '-';
-    for (const char letter : *value) name += letter == ':' ? 'x' : letter;
-  }
-  return name;
-}
-
-void dump_cell(const std::filesystem::path& folder, Device& device, const Inputs& inputs,
-               const Outputs& outputs, const GeneratedMask& generated, const MaskSpec& spec) {
+void write_files(const std::filesystem::path& folder, Device& device, const Inputs& inputs,
+                 const Outputs& outputs, const GeneratedMask& generated, const MaskSpec& spec) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw_file_error("make folder", folder, error.value());
@@ -50,6 +40,31 @@ void dump_cell(const std::filesystem::path& folder, Device& device, const Inputs
   std::ostringstream mask;
   write_mask_json(mask, generated, spec);
   replace_file(folder / "mask.json", mask.view());
+}
+
+}  // namespace
+
+std::string dump_folder_name(const Case& c) {
+  std::string name;
+  for (const Axis& axis : axis_table()) {
+    const auto value = axis.text(c);
+    if (!value || axis.name == "pass" || axis.name == "mode") continue;
+    if (!name.empty()) name += '_';
+    if (axis.name != "kernel" && axis.name != "mask") name += axis.name + '-';
+    for (const char letter : *value) name += letter == ':' ? 'x' : letter;
+  }
+  return name;
+}
+
+void dump_cell(const std::filesystem::path& folder, Device& device, const Inputs& inputs,
+               const Outputs& outputs, const GeneratedMask& generated, const MaskSpec& spec) {
+  try {
+    write_files(folder, device, inputs, outputs, generated, spec);
+  } catch (const InputError& error) {
+    throw DumpFailed(error.what(), true);
+  } catch (const SystemError& error) {
+    throw DumpFailed(error.what(), false);
+  }
 }
 
 }  // namespace longca

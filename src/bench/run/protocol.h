@@ -34,7 +34,8 @@ std::string take_secret();
 /// behind or by a stranger.
 ///   runner → worker   {"case": {…}, "options": {"timed","limits":{…},"own_files":{…},"dump"}}
 ///   worker → runner   {"stage": "forward"}, any number of them, then
-///                     {"record": {…}, "ends": false}
+///                     {"record": {…}, "ends": false}, or where the dump cannot be written
+///                     {"dump_failed": "cannot write …", "path_is_wrong": false}
 /// The worker ends when the socket closes, or after a record whose "ends" is true: its device is
 /// unusable, or a kernel has left something behind.
 class LineChannel {

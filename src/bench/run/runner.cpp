@@ -21,9 +21,22 @@
 #include "bench/run/stage_clock.h"
 #include "core/error.h"
 #include "core/process.h"
+#include "core/system_error.h"
 
 namespace longca {
 namespace {
+
+/// Throws the InputError or SystemError of a worker that could not write its dump.
+void throw_if_dump_failed(const nlohmann::json& message) {
+  const auto sentence = message.find("dump_failed");
+  if (sentence == message.end()) return;
+  const auto path_is_wrong = message.find("path_is_wrong");
+  if (!sentence->is_string() || path_is_wrong == message.end() || !path_is_wrong->is_boolean()) {
+    throw BadMessage("what is no message");
+  }
+  if (path_is_wrong->get<bool>()) throw InputError(sentence->get<std::string>());
+  throw SystemError(sentence->get<std::string>());
+}
 
 using namespace std::chrono_literals;
 constexpr auto kCheckInterval = 50ms;  // between checks of memory and clock
@@ -97,6 +110,7 @@ class Runner::Attempt {
       clock_.enter(stage->get<std::string>());
       return false;
     }
+    throw_if_dump_failed(message);
     const auto ends = message.find("ends");
     if (ends == message.end() || !ends->is_boolean()) throw BadMessage("what is no message");
     record = judge_record(message, case_, options_);

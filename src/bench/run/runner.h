@@ -36,7 +36,8 @@ class Runner {
  public:
   explicit Runner(RunOptions options);
 
-  /// False if a signal ended the run early (see run_cells).
+  /// False if a signal ended the run early (see run_cells). Throws InputError or SystemError if a
+  /// dump cannot be written.
   bool run(std::span<const Case> cases, RunListener& listener);
 
  private:

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "bench/cell/cell_runner.h"
+#include "bench/cell/dump.h"
 #include "bench/plugin_loader.h"
 #include "bench/run/state_watch.h"
 #include "core/thread_pool.h"
@@ -130,7 +131,13 @@ void run_worker(int socket, const std::vector<std::string>& plugins) {
     const std::int64_t wanted = c.device == "cpu" ? options.limits.memory_limit_mib << 20 : 0;
     if (wanted != data_limit) limit_data(data_limit = wanted);
     channel.send({{"stage", "set-up"}});
-    const Record record = runner.run(c, options);
+    Record record;
+    try {
+      record = runner.run(c, options);
+    } catch (const DumpFailed& failed) {  // ends the run, and with it this process
+      channel.send({{"dump_failed", failed.what()}, {"path_is_wrong", failed.path_is_wrong()}});
+      continue;
+    }
     const bool ends = runner.device_lost() || runner.is_spoilt();
     if (!channel.send({{"record", record}, {"ends", ends}})) return;
     if (ends) {

@@ -8,7 +8,6 @@
 #include <map>
 
 #include "attention/inputs/inputs.h"
-#include "core/system_error.h"
 #include "support/temp_directory.h"
 
 namespace longca::testing {
@@ -78,8 +77,9 @@ TEST(Dump, AFullDiskLeavesTheEarlierFiles) {
   try {
     dump(folder / "cell", 2);
     ADD_FAILURE() << "nothing was refused";
-  } catch (const SystemError& error) {
+  } catch (const DumpFailed& error) {
     EXPECT_THAT(error.what(), HasSubstr("q.npy: File too large"));
+    EXPECT_FALSE(error.path_is_wrong());
   }
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
   std::signal(SIGXFSZ, handler);

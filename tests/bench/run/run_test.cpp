@@ -326,5 +326,30 @@ TEST(Check, AFolderThatCannotBeMadeIsRefused) {
   EXPECT_THAT(result.err, HasSubstr("cannot make folder /proc/dump"));
 }
 
+/// The only cell's file of its dump, for the axes of `check`.
+constexpr const char* kDumpedQ =
+    "/naive_causal_tokens-64_heads-2x1_dim-16_dtype-float32_seed-42_device-cpu/q.npy";
+
+TEST(Check, AFullDiskUnderItsDumpIsNoVerdict) {
+  const TempDirectory folder;
+  std::string line = "ulimit -f 4; \"$LONGCA\" check --quiet --dump " + folder.path().string();
+  for (const std::string& word : small_axes()) line += " '" + word + "'";
+  const auto result =
+      run_process({"bash", "-c", line}, {.environment = {{"LONGCA", program_of_tests()}}});
+  EXPECT_EQ(result.exit_code, 71) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, ::testing::EndsWith("longca: cannot write " + folder.path().string() +
+                                              kDumpedQ + ": File too large\n"));
+}
+
+TEST(Check, AWrongPathInItsDumpIsNoVerdict) {
+  const TempDirectory folder;
+  std::filesystem::create_directories(folder.path().string() + kDumpedQ);
+  const auto result = check({"--dump", folder.path().string()});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(result.err, ::testing::EndsWith("longca: cannot write " + folder.path().string() +
+                                              kDumpedQ + ": Is a directory\n"));
+}
+
 }  // namespace
 }  // namespace longca::testing
