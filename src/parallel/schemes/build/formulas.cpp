@@ -16,13 +16,19 @@ int kv_heads_per_rank(const ParallelProblem& problem, const Grid& grid) {
   return std::max(1, problem.problem.heads_k / grid.head_ways());
 }
 
-bool sees_none(const Mask& mask, std::span<const Range> rows, Range keys) {
-  for (const Range range : rows) {
-    for (int head = 0; head < mask.heads(); ++head) {
-      if (mask.area_in(head, range, keys) > 0) return false;
-    }
+bool sees_some(const Mask& mask, Range rows, Range keys) {
+  for (int head = 0; head < mask.heads(); ++head) {
+    if (mask.area_in(head, rows, keys) > 0) return true;
   }
-  return true;
+  return false;
+}
+
+/// Leaves out ranges at both ends that see none of `keys`. What sees none of them sees none of any
+/// part of them: where documents see themselves only, few are left as `keys` get fewer.
+std::span<const Range> trimmed(const Mask& mask, std::span<const Range> rows, Range keys) {
+  while (!rows.empty() && !sees_some(mask, rows.front(), keys)) rows = rows.subspan(1);
+  while (rows.size() > 1 && !sees_some(mask, rows.back(), keys)) rows = rows.first(rows.size() - 1);
+  return rows;
 }
 
 /// Whether the first or the last query of some range sees all of `keys`. Sufficient; where no
@@ -39,7 +45,9 @@ bool sees_all(const Mask& mask, std::span<const Range> rows, Range keys) {
 }
 
 std::int64_t count(const Mask& mask, std::span<const Range> rows, Range keys) {
-  if (keys.empty() || sees_none(mask, rows, keys)) return 0;
+  if (keys.empty()) return 0;
+  rows = trimmed(mask, rows, keys);
+  if (rows.empty()) return 0;
   if (sees_all(mask, rows, keys)) return keys.size();
   const std::int64_t middle = keys.begin + keys.size() / 2;
   return count(mask, rows, {keys.begin, middle}) + count(mask, rows, {middle, keys.end});
@@ -104,9 +112,13 @@ std::int64_t gather_bytes(const ParallelProblem& problem, const Grid& grid, int 
 
 std::int64_t count_seen_keys(const Mask& mask, std::span<const Range> rows,
                              std::span<const Range> keys) {
-  std::int64_t seen = 0;
-  for (const Range range : keys) seen += count(mask, rows, range);
-  return seen;
+  if (keys.empty()) return 0;
+  if (keys.size() == 1) return count(mask, rows, keys.front());
+  rows = trimmed(mask, rows, {keys.front().begin, keys.back().end});
+  if (rows.empty()) return 0;
+  const std::size_t half = keys.size() / 2;
+  return count_seen_keys(mask, rows, keys.first(half)) +
+         count_seen_keys(mask, rows, keys.subspan(half));
 }
 
 namespace {

@@ -55,7 +55,14 @@ void SeenKeys::add_from_bands(Range rows, Range keys, std::vector<Range>& seen) 
     const Range with_cells = band.rows();
     if (with_cells.empty()) return;
     // The ends of consecutive rows of a band differ by at most one key, so their union has no gap.
-    seen.push_back({band.keys_of(with_cells.begin).begin, band.keys_of(with_cells.end - 1).end});
+    const Range found = {band.keys_of(with_cells.begin).begin,
+                         band.keys_of(with_cells.end - 1).end};
+    // Kept blocks that follow one another are one range: fewer to sort.
+    if (!seen.empty() && seen.back().end == found.begin) {
+      seen.back().end = found.end;
+    } else {
+      seen.push_back(found);
+    }
   });
 }
 
