@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -63,6 +64,7 @@ class RunRecords {
  public:
   explicit RunRecords(std::vector<Record> finished) : records_(std::move(finished)) {
     for (std::size_t i = 0; i < records_.size(); ++i) places_[records_[i].c.key()] = i;
+    note_written();
   }
 
   /// Whether the cell has to run in this round, counted from 0: it has not failed and lacks it.
@@ -84,8 +86,14 @@ class RunRecords {
   }
   const std::vector<Record>& all() const { return records_; }
 
+  /// To be called once what was added is in the file.
+  void note_written() { written_ = records_.size(); }
+  /// How many cells the file has records of; for any thread.
+  std::size_t written() const { return written_; }
+
  private:
   std::vector<Record> records_;
+  std::atomic<std::size_t> written_ = 0;
   std::unordered_map<std::string, std::size_t> places_;
 };
 
@@ -105,6 +113,7 @@ class RecordListener : public RunListener {
     Record complete = record;
     complete.env = env_;
     writer_.append(records_.add(complete, rounds_ > 1));
+    records_.note_written();
     progress_.finished(record, output);
   }
 
@@ -242,6 +251,30 @@ bool run_rest(const RecordArguments& arguments, std::span<const std::string> not
   if (rounds > 1) writer.keep_latest();
   say_where_old_records_are(writer);
   return complete;
+}
+
+/// Says on stderr what a run that ended early has left.
+void say_what_is_left(const RecordArguments& arguments, int signal, std::size_t written,
+                      std::size_t all, const fs::path& path) {
+  fmt::print(stderr, "longca: {}; {} of {} cells are in {}{}\n",
+             signal != 0 ? "interrupted" : "the launch has lost ranks", written, all,
+             printable(path.string()),
+             arguments.in_process ? "" : ", add --resume to run the rest");
+}
+
+/// run_rest, which a signal ends.
+bool run_until_signal(const RecordArguments& arguments, std::span<const std::string> notices,
+                      std::span<const Case> cases, const fs::path& path, const nlohmann::json& env,
+                      const CellsFunction& run_cells, RunRecords& records) {
+  const InterruptGuard guard;
+  std::optional<InterruptDeadline> deadline;
+  if (arguments.in_process) {
+    deadline.emplace([&](int signal) {
+      if (arguments.progress_style() == Progress::Style::bar) fmt::print(stderr, "\n");
+      say_what_is_left(arguments, signal, records.written(), cases.size(), path);
+    });
+  }
+  return run_rest(arguments, notices, cases, path, env, run_cells, records);
 }
 
 fs::path page_of(const fs::path& path) {
@@ -387,16 +420,12 @@ void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList
   if (!arguments.resume) files.writes("the run", backup_of(follow_links(path)));
   if (arguments.out.empty()) files.writes("the run", page_of(path));
   const nlohmann::json env = run_environment(arguments, suite);
-  const std::size_t all = list.cases.size();
   RunRecords records(arguments.resume
                          ? read_finished(path, arguments, env, suite.limits, list.cases)
                          : std::vector<Record>{});
-  const InterruptGuard guard;
-  if (!run_rest(arguments, notices, list.cases, path, env, run_cells, records)) {
+  if (!run_until_signal(arguments, notices, list.cases, path, env, run_cells, records)) {
     const int signal = InterruptGuard::signal();
-    fmt::print(stderr, "longca: {}; {} of {} cells are in {}, add --resume to run the rest\n",
-               signal != 0 ? "interrupted" : "the launch has lost ranks", records.all().size(), all,
-               printable(path.string()));
+    say_what_is_left(arguments, signal, records.written(), list.cases.size(), path);
     throw EndedEarly{signal != 0 ? exit_code_of_signal(signal) : kSystemError};
   }
   print_table(std::cout, records.all(), terminal_table_options());

@@ -69,6 +69,7 @@ struct RecordArguments : RunArguments {
   bool dry_run = false;
   bool strict = false;
   bool require_ok = false;
+  bool in_process = false;  ///< cells are computed in this process, and have no --resume
   std::int64_t rounds = 1;
 
   /// Adds SUITE, the options of RunArguments, --rounds, --time-limit, --out, --resume, --across,

@@ -192,6 +192,7 @@ void add_simulate(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("simulate", "A suite (default cp) on a platform not at hand");
   auto arguments = std::make_shared<SimulateArguments>();
   arguments->default_suite = "cp";
+  arguments->in_process = true;
   arguments->add_options(*verb);
   remove_measuring(*verb);
   verb->add_option("--platform", arguments->platform,

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/record/record.h"
@@ -145,6 +146,26 @@ TEST(Simulate, BadInputIsOneSentence) {
                    "--trace: one cell is traced, and there are 11");
   expect_bad_input(run_longca({"cp", "-a", "platform=h200x8"}),
                    "platform is no axis that can be given");
+}
+
+/// One cell that takes ms, and one whose plans take minutes: nothing looks for a signal meanwhile.
+TEST(Simulate, AnInterruptEndsACellThatTakesMinutes) {
+  for (const auto& [signal, code] : {std::pair{"INT", 130}, {"TERM", 143}}) {
+    const TempDirectory folder;
+    const std::string out = folder / "s.jsonl";
+    const std::string script =
+        "trap '' INT; (trap - INT; ulimit -t 60; exec \"$LONGCA\" simulate --platform h100x8_ib400 "
+        "--quiet"
+        " -a kernel=slice -a scheme=magi -a shard=document_zigzag -a ranks=8,1K -a lengths=pile"
+        " -a tokens_per_rank=8K -a pass=forward -a mask=document --out " +
+        out + ") & while ! grep -q ranks=8 " + out +
+        " 2>/dev/null; do sleep 0.05; done; sleep 0.2; kill -" + signal + " $!; wait $!";
+    const auto result = run_process(
+        {"bash", "-c", script}, {.environment = {{"LONGCA", program_of_tests()}}, .timeout_s = 60});
+    EXPECT_EQ(result.exit_code, code) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("interrupted; 1 of 2 cells are in " + out + "\n"));
+    EXPECT_EQ(read_records(out).records.size(), 1U);
+  }
 }
 
 TEST(Simulate, AnOutputIsNotThePageOfThePlatform) {

@@ -1,8 +1,10 @@
 #include "bench/run/run_cells.h"
 
 #include <fmt/chrono.h>
+#include <unistd.h>
 
 #include <ctime>
+#include <utility>
 
 namespace longca {
 namespace {
@@ -48,6 +50,30 @@ InterruptGuard::~InterruptGuard() {
 
 int InterruptGuard::signal() {
   return received;
+}
+
+InterruptDeadline::InterruptDeadline(std::function<void(int signal)> last_words)
+    : last_words_(std::move(last_words)), watcher_([this] { watch(); }) {}
+
+InterruptDeadline::~InterruptDeadline() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  watcher_.join();
+}
+
+void InterruptDeadline::watch() {
+  constexpr std::chrono::milliseconds kBetweenLooks{50};
+  const auto ends = [this] { return ends_; };
+  std::unique_lock lock(mutex_);
+  while (InterruptGuard::signal() == 0) {
+    if (changed_.wait_for(lock, kBetweenLooks, ends)) return;
+  }
+  if (changed_.wait_for(lock, kInterruptGrace, ends)) return;
+  last_words_(InterruptGuard::signal());
+  ::_exit(128 + InterruptGuard::signal());
 }
 
 }  // namespace longca

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <string>
+#include <thread>
 
 #include "bench/record/record.h"
 #include "bench/suite/case.h"
@@ -42,6 +46,29 @@ class InterruptGuard {
  private:
   struct sigaction old_int_ {};
   struct sigaction old_term_ {};
+};
+
+/// For a run that computes its cells in this process, where nothing looks for a signal before the
+/// cell's end: ends the process, with 128 plus the signal's number, if this object still exists
+/// kInterruptGrace after a signal that an InterruptGuard has received. No destructor runs then.
+class InterruptDeadline {
+ public:
+  static constexpr std::chrono::milliseconds kInterruptGrace{500};
+
+  /// `last_words` is called first, on a thread of its own.
+  explicit InterruptDeadline(std::function<void(int signal)> last_words);
+  ~InterruptDeadline();
+  InterruptDeadline(const InterruptDeadline&) = delete;
+  InterruptDeadline& operator=(const InterruptDeadline&) = delete;
+
+ private:
+  void watch();
+
+  std::function<void(int signal)> last_words_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ends_ = false;
+  std::thread watcher_;
 };
 
 }  // namespace longca
