@@ -58,7 +58,6 @@ std::int64_t estimate_lines(const Case& c, int ranks_per_node) {
 /// Says on stderr how much will be printed. Throws InputError if it is more than anybody reads.
 void announce_lines(std::span<const Case> plans, int ranks_per_node) {
   constexpr std::int64_t kMaxRanks = 1 << 16;  ///< of all plans
-  constexpr std::int64_t kMaxLines = 1'000'000;
   std::int64_t ranks = 0;
   for (const Case& c : plans) ranks += *c.ranks;
   const std::string amount =
@@ -70,14 +69,18 @@ void announce_lines(std::span<const Case> plans, int ranks_per_node) {
   std::int64_t lines = 0;
   for (const Case& c : plans) {
     lines += 2 + estimate_lines(c, ranks_per_node);
-    if (lines > kMaxLines) {
-      throw_input_error("--explain: too much to print: {}, more than {} lines", amount, kMaxLines);
-    }
+    refuse_too_many_lines(amount, lines);
   }
   fmt::print(stderr, "longca: {}: about {} lines\n", amount, lines);
 }
 
 }  // namespace
+
+void refuse_too_many_lines(std::string_view amount, std::int64_t lines) {
+  constexpr std::int64_t kMaxLines = 1'000'000;
+  if (lines <= kMaxLines) return;
+  throw_input_error("--explain: too much to print: {}, more than {} lines", amount, kMaxLines);
+}
 
 void explain_plans(std::span<const Case> cases, int ranks_per_node) {
   const std::vector<Case> plans = distinct_plans(cases);

@@ -1,11 +1,17 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "bench/suite/case.h"
 
 namespace longca {
+
+/// Throws InputError if --explain has more lines to print than anybody reads: a million. `amount`:
+/// of what they are, "3 plans of 12 ranks in all".
+void refuse_too_many_lines(std::string_view amount, std::int64_t lines);
 
 /// Prints the plans of the cells, each once: every rank's, one line per step, and why a scheme has
 /// none. Says before on stderr how many lines that will be, and throws InputError if more than a

@@ -16,6 +16,7 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/output_file.h"
+#include "plan_views.h"
 #include "run_verbs.h"
 #include "simulate/cluster.h"
 #include "simulate_cells.h"
@@ -130,6 +131,30 @@ Suite suite_on(const SimulateArguments& arguments, const simulate::Cluster& clus
   return suite;
 }
 
+/// What --explain prints once all cells are simulated.
+class Explanation {
+ public:
+  /// Throws InputError if it gets too long.
+  void add(const std::string& line, std::size_t cells) {
+    refuse_too_many_lines(amount(cells), ++lines_);
+    text_ += line + '\n';
+  }
+  /// Says on stderr how much follows.
+  void print(std::size_t cells) const {
+    fmt::print(stderr, "longca: {}: {} lines\n", amount(cells), lines_);
+    fmt::print("{}", text_);
+  }
+
+ private:
+  static std::string amount(std::size_t cells) {
+    return fmt::format("what {} cell{} wait{} for", cells, cells == 1 ? "" : "s",
+                       cells == 1 ? "s" : "");
+  }
+
+  std::string text_;
+  std::int64_t lines_ = 0;
+};
+
 void simulate_suite(const SimulateArguments& arguments) {
   if (!arguments.comparison.empty() && arguments.against.empty()) {
     throw_input_error("--comparison {}: of the cells of --against FILE, which is not given",
@@ -152,10 +177,12 @@ void simulate_suite(const SimulateArguments& arguments) {
   files.writes("--trace", arguments.trace);
   files.writes("--comparison", arguments.comparison);
   std::vector<Record> simulated;
-  std::string explained;
+  Explanation explanation;
   CellDetail detail{.trace = arguments.trace};
   if (arguments.explain) {
-    detail.explain = [&](const std::string& line) { explained += line + '\n'; };
+    detail.explain = [&, cells = list.cases.size()](const std::string& line) {
+      explanation.add(line, cells);
+    };
   }
   const auto run = [&](std::span<const Case> cases, RunListener& listener) {
     return run_cells(cases, listener, [&](const Case& c, Record& record, std::string& /*output*/) {
@@ -168,7 +195,7 @@ void simulate_suite(const SimulateArguments& arguments) {
     });
   };
   run_recorded(arguments, suite, std::move(list), std::move(files), run);
-  fmt::print("{}", explained);
+  if (arguments.explain) explanation.print(simulated.size());
   if (!arguments.against.empty()) {
     const std::vector<ComparedCell> compared = compare_simulated(simulated, measured);
     fmt::print("\n{}", comparison_of_simulated(compared));

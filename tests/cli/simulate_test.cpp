@@ -85,6 +85,8 @@ TEST(Simulate, ExplainsAndTracesACell) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr(" computes for "), HasSubstr("rank 15 waits "),
                                 HasSubstr(" of keys "), HasSubstr(" over the NIC\n")));
+  const auto lines = std::ranges::count(result.out.substr(result.out.find("kernel=slice ")), '\n');
+  EXPECT_EQ(result.err, "longca: what 1 cell waits for: " + std::to_string(lines) + " lines\n");
   const auto events = nlohmann::json::parse(std::ifstream(trace)).at("traceEvents");
   int ranks = 0;
   for (const auto& event : events) {
