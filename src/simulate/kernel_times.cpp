@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "attention/kernels/slice/planner/call_estimate.h"
+#include "simulate/relative_fit.h"
 
 namespace longca::simulate {
 namespace {
@@ -25,40 +25,6 @@ double flops_of_cell(const TimedCall& call, cost::Pass pass) {
 Terms terms_of(const TimedCall& call, cost::Pass pass) {
   const double flops = flops_of_cell(call, pass);
   return {flops * call.area / call.seconds, flops * call.rows / call.seconds, 1 / call.seconds};
-}
-
-/// Solves the normal equations of the terms in `used` by elimination with pivots; the others are 0.
-Terms solve(const std::array<Terms, kTerms>& products, const Terms& sums, unsigned used) {
-  std::vector<std::size_t> which;
-  for (std::size_t i = 0; i < kTerms; ++i) {
-    if ((used >> i & 1U) != 0) which.push_back(i);
-  }
-  const std::size_t n = which.size();
-  std::vector<std::vector<double>> rows(n, std::vector<double>(n + 1));
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j < n; ++j) rows[i][j] = products[which[i]][which[j]];
-    rows[i][n] = sums[which[i]];
-  }
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j < n; ++j) {
-      if (j == i || rows[i][i] == 0) continue;
-      const double factor = rows[j][i] / rows[i][i];
-      for (std::size_t k = i; k <= n; ++k) rows[j][k] -= factor * rows[i][k];
-    }
-  }
-  Terms solution{};
-  for (std::size_t i = 0; i < n; ++i) solution[which[i]] = rows[i][n] / rows[i][i];
-  return solution;
-}
-
-double squared_error(const Terms& solution, std::span<const Terms> calls) {
-  double error = 0;
-  for (const Terms& call : calls) {
-    double sum = -1;
-    for (std::size_t i = 0; i < kTerms; ++i) sum += solution[i] * call[i];
-    error += sum * sum;
-  }
-  return error;
 }
 
 std::vector<std::int64_t> key_of(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) {
@@ -122,34 +88,8 @@ std::size_t SliceTimes::KeyHash::operator()(const CallKey& key) const {
 CallRate fit_rate(std::span<const TimedCall> calls, cost::Pass pass) {
   std::vector<Terms> terms;
   for (const TimedCall& call : calls) terms.push_back(terms_of(call, pass));
-  // Scaled to about 1, so that elimination is well-conditioned.
-  Terms scale{};
-  for (const Terms& call : terms) {
-    for (std::size_t i = 0; i < kTerms; ++i) scale[i] = std::max(scale[i], call[i]);
-  }
-  std::array<Terms, kTerms> products{};
-  Terms sums{};
-  for (Terms& call : terms) {
-    for (std::size_t i = 0; i < kTerms; ++i) call[i] /= scale[i];
-    for (std::size_t i = 0; i < kTerms; ++i) {
-      sums[i] += call[i];
-      for (std::size_t j = 0; j < kTerms; ++j) products[i][j] += call[i] * call[j];
-    }
-  }
-  Terms best{};
-  double min_error = std::numeric_limits<double>::infinity();
-  for (unsigned used = 1; used < 1U << kTerms; used += 2) {  // always the cells
-    const Terms solution = solve(products, sums, used);
-    const bool possible =
-        solution[0] > 0 && std::ranges::all_of(solution, [](double x) { return x >= 0; });
-    if (!possible) continue;
-    const double error = squared_error(solution, terms);
-    if (error >= min_error) continue;
-    min_error = error;
-    best = solution;
-  }
+  const Terms best = fit_relative(terms);
   if (best[0] == 0) return {};
-  for (std::size_t i = 0; i < kTerms; ++i) best[i] /= scale[i];
   return {1 / best[0], best[1] / best[0], best[2]};
 }
 
