@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "bench/launch/rank_attempt.h"
@@ -16,33 +13,17 @@
 namespace longca {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr double kStartAllowance = 10;  // s in addition to the cell's limit, for processes to start
 constexpr int kMaxFailedStarts = 2;     // in a row, after which no further start is tried
-
-/// Makes a folder for sockets that only this user can enter.
-fs::path make_scratch() {
-  std::string name = (fs::temp_directory_path() / "longca-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    throw std::system_error(errno, std::generic_category(), "no folder for temporary files");
-  }
-  return name;
-}
 
 }  // namespace
 
 // A tenth of the memory is left to the system and this process.
 LaunchRunner::LaunchRunner(LaunchOptions options)
-    : options_(std::move(options)),
-      host_limit_mib_((available_memory() / 10 * 9) >> 20),
-      scratch_(make_scratch()) {}
+    : options_(std::move(options)), host_limit_mib_((available_memory() / 10 * 9) >> 20) {}
 
 LaunchRunner::~LaunchRunner() {
   if (session_ && InterruptGuard::signal() == 0) session_->finish();
-  session_.reset();
-  std::error_code error;
-  fs::remove_all(scratch_, error);
 }
 
 Support LaunchRunner::available(const Case& c) const {
@@ -92,7 +73,7 @@ bool LaunchRunner::start_session(const Case& c, Record& record, bool& interrupte
     start_options.plugins.clear();
     if (!plugin.empty()) start_options.plugins = {plugin};
   }
-  session_ = std::make_unique<RankSession>(start_options, ranks, scratch_);
+  session_ = std::make_unique<RankSession>(start_options, ranks, scratch_.path());
   const auto start = session_->wait_until_ready(options_.cell.limits.case_limit_s + kStartAllowance,
                                                 failed_because_);
   if (start == RankSession::Start::ready) {

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "bench/launch/launcher.h"
 #include "bench/launch/rank_session.h"
+#include "bench/launch/scratch_folder.h"
 #include "bench/run/runner.h"
 
 namespace longca {
@@ -45,7 +45,7 @@ class LaunchRunner {
 
   LaunchOptions options_;
   std::int64_t host_limit_mib_;  ///< of all ranks of this host together
-  std::filesystem::path scratch_;
+  ScratchFolder scratch_;
   std::unique_ptr<RankSession> session_;
   std::string guest_;  ///< the plug-in's kernel that session_ is for; empty: those of this program
   int failed_starts_ = 0;  ///< failed starts in a row with failed_ranks_ ranks

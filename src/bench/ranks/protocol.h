@@ -26,11 +26,15 @@ namespace longca {
 ///                     {"refused": sentence} ("rank 2 runs commit …, rank 0 runs commit …"): then
 ///                     all ranks end by themselves with exit code 2
 ///   parent → rank 0   {"case": {…}, "options": {…}} as to a worker, one at a time
+///   parent → rank 0   or {"exchanges": [{"transport","shape","bytes","messages","exchanges"}, …],
+///                     "limits": {…}}, of one transport over all ranks (longca calibrate)
 ///   rank → parent     {"stage": "forward"}, any number of them, from every rank: what begins
 ///   rank → parent     {"at": kWaitsForRanks} when it has waited half a second for other ranks,
 ///                     {"at": "work"} when it continues: shows which rank hangs when none moves
 ///   rank 0 → parent   {"record": {…}, "ends": bool}: without `env` and `at`. "ends": a device is
 ///                     lost, all ranks end by themselves, and the next case needs new ones
+///   rank 0 → parent   {"times": [{"ms","held"}, …]} of exchanges, or {"none": sentence, "status"} if the ranks
+///                     cannot use the transport, or a byte that came was wrong
 ///   rank → parent     {"failed": sentence, "status": "crash" or "oom"}, instead of a record, from
 ///                     the rank that cannot go on ("threw in forward: …"): it then ends all ranks
 ///                     by MPI_Abort with exit code 3

@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "bench/cell/steps.h"
+#include "bench/ranks/exchange_times.h"
 #include "bench/ranks/rank_runner.h"
 
 namespace longca {
@@ -51,6 +53,55 @@ bool run_one(LineChannel& channel, RankRunner& runner, const Case& c, const Cell
   }
 }
 
+/// Times exchanges over all ranks and sends their times, or why there are none.
+void run_exchanges(LineChannel& channel, RankTeam& team, const nlohmann::json& request) {
+  std::string stage;
+  const StageListener listener = [&](std::string_view next) {
+    stage = next;
+    channel.send({{"stage", next}});
+  };
+  nlohmann::json answer;
+  try {
+    answer["times"] =
+        time_exchanges(team, request.at("exchanges").get<std::vector<TimedExchange>>(),
+                       request.at("limits").get<RunLimits>(), listener);
+  } catch (const Refused& refused) {
+    answer = {{"none", refused.what()}, {"status", to_string(refused.status().code)}};
+  } catch (...) {
+    const Status status = current_exception_status(stage);
+    channel.send({{"failed", status.reason}, {"status", to_string(status.code)}});
+    throw;
+  }
+  if (team.control.rank() == 0) channel.send(answer);
+}
+
+/// The ranks of the current request as a team, and what runs cells on it; both null on a rank that
+/// it does not use.
+class CurrentTeam {
+ public:
+  CurrentTeam(RankTeams& teams, const StageListener& stage, StateWatch& watch)
+      : teams_(teams), stage_(stage), watch_(watch) {}
+
+  /// Collective over all ranks.
+  void make(int ranks) {
+    if (ranks == ranks_) return;
+    ranks_ = ranks;
+    runner_.reset();
+    team_ = teams_.first(ranks);
+    if (team_ != nullptr) runner_ = std::make_unique<RankRunner>(*team_, stage_, &watch_);
+  }
+  RankTeam* team() { return team_; }
+  RankRunner* runner() { return runner_.get(); }
+
+ private:
+  RankTeams& teams_;
+  const StageListener& stage_;
+  StateWatch& watch_;
+  RankTeam* team_ = nullptr;
+  std::unique_ptr<RankRunner> runner_;
+  int ranks_ = 0;
+};
+
 }  // namespace
 
 std::string disagreement(RankControl& control, const std::string& commit,
@@ -73,21 +124,19 @@ RankEnd run_rank(LineChannel& channel, RankTeams& teams, StateWatch& watch) {
   const StageListener send_stage = [&](std::string_view stage) {
     channel.send({{"stage", stage}});
   };
-  RankTeam* team = nullptr;
-  std::unique_ptr<RankRunner> runner;  // null on a rank that the case does not use
-  int ranks = 0;
+  CurrentTeam current(teams, send_stage, watch);
   if (is_root) channel.send({{"ready", true}});
   while (const auto request = request_for_all(channel, all)) {
+    if (request->contains("exchanges")) {
+      current.make(all.size());
+      run_exchanges(channel, *current.team(), *request);
+      continue;
+    }
     const auto c = request->at("case").get<Case>();
     const auto options = request->at("options").get<CellOptions>();
-    if (const int wanted = std::clamp(c.ranks.value_or(all.size()), 1, all.size());
-        wanted != ranks) {
-      ranks = wanted;
-      runner.reset();
-      team = teams.first(ranks);
-      if (team != nullptr) runner = std::make_unique<RankRunner>(*team, send_stage, &watch);
-    }
-    if (runner && run_one(channel, *runner, c, options, is_root)) return RankEnd::spoilt;
+    current.make(std::clamp(c.ranks.value_or(all.size()), 1, all.size()));
+    RankRunner* const runner = current.runner();
+    if (runner != nullptr && run_one(channel, *runner, c, options, is_root)) return RankEnd::spoilt;
   }
   return RankEnd::parent_gone;
 }
