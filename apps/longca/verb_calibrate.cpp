@@ -20,6 +20,7 @@
 #include "calibrate/fit_platform.h"
 #include "calibrate/platform_text.h"
 #include "calibrate/probe_worker.h"
+#include "calibrate_links.h"
 #include "core/cuda/cuda_device.h"
 #include "core/error.h"
 #include "core/output_file.h"
@@ -194,8 +195,15 @@ std::vector<calibrate::ProbeTime> measure_device(DeviceKind kind, double time_li
   }
 }
 
+/// "exchanges over peer and nccl among 2 ranks, ", or nothing.
+std::string links_text(const LinkRequest& links) {
+  if (links.ranks < 2 || links.transports.empty()) return "";
+  return fmt::format("exchanges over {} among {} ranks, ", fmt::join(links.transports, " and "),
+                     links.ranks);
+}
+
 std::vector<Round> measure_rounds(const CalibrateArguments& arguments, const Suite& suite,
-                                  const CaseList& list, DeviceKind kind) {
+                                  const CaseList& list, DeviceKind kind, LinkRequest& links) {
   const int rounds = static_cast<int>(arguments.rounds);
   RunOptions options;
   set_workers(options, arguments.plugins, list.cases);
@@ -206,10 +214,13 @@ std::vector<Round> measure_rounds(const CalibrateArguments& arguments, const Sui
   std::vector<Round> measured;
   for (int round = 0; round < rounds; ++round) {
     if (!arguments.quiet) {
-      fmt::print(stderr, "longca: round {} of {}: memory and matrix products, then {} cells\n",
-                 round + 1, rounds, list.cases.size());
+      fmt::print(stderr, "longca: round {} of {}: {}memory and matrix products, then {} cells\n",
+                 round + 1, rounds, links_text(links), list.cases.size());
     }
-    Round own{measure_device(kind, suite.limits.time_limit_s), {}};
+    Round own;
+    own.exchanges = measure_links(links, kind, suite.limits);
+    if (InterruptGuard::signal() != 0) end_interrupted();
+    own.probes = measure_device(kind, suite.limits.time_limit_s);
     progress.begin_round(round + 1, rounds);
     const std::vector<Case> order = order_of_round(list.cases, suite.axes.size(), round);
     if (!Runner(options).run(order, listener)) end_interrupted();
@@ -241,7 +252,7 @@ void run_calibrate(CalibrateArguments arguments) {
   check_numbers(arguments);
   if (!arguments.kernels.empty()) arguments.axes.push_back("kernel=" + arguments.kernels);
   const DeviceKind kind = device_to_measure(arguments);
-  const calibrate::Machine machine = this_machine(kind);
+  calibrate::Machine machine = this_machine(kind);
   const std::string own_name = calibrate::platform_name_of(machine.card);
   const fs::path own_page = platforms_folder(kind) / (own_name + ".toml");
   cost::Platform page;
@@ -253,6 +264,8 @@ void run_calibrate(CalibrateArguments arguments) {
       arguments.axes.push_back(fmt::format("kernel={}", fmt::join(kernels, ",")));
     }
   }
+  LinkRequest links = take_link_axes(arguments.axes, kind);
+  machine.ranks = links.ranks;
   const Suite suite = cells_to_measure(arguments, kind);
   const CaseList list = expand(suite);
   const fs::path path = arguments.check ? fs::path() : output_page(arguments, own_page);
@@ -261,8 +274,12 @@ void run_calibrate(CalibrateArguments arguments) {
     files.writes("--out", path);
     check_output(arguments, path);
   }
+  if (arguments.check && links.ranks < 2 && calibrate::has_measured_links(page)) {
+    links.notices.push_back("the page's links are not checked: give -a ranks=N as it was written");
+  }
+  for (const std::string& notice : links.notices) fmt::print(stderr, "longca: {}\n", notice);
   const InterruptGuard guard;
-  const std::vector<Round> rounds = measure_rounds(arguments, suite, list, kind);
+  const std::vector<Round> rounds = measure_rounds(arguments, suite, list, kind, links);
   const cost::Platform now =
       calibrate::fit_platform(cost::default_platform(), machine, rounds,
                               arguments.check ? page.name : path.stem().string());
@@ -295,7 +312,7 @@ void add_calibrate(CLI::App& app) {
   arguments->add_options(*verb);
   verb->get_help_ptr()->group("");
   verb->footer(
-      "One device is measured; links between GPUs are not yet.\n"
+      "Links: between all GPUs, or -a ranks=N; on a CPU only with -a ranks=N (MPI).\n"
       "Example: longca calibrate --kernel slice,cudnn --out mine.toml");
   verb->callback([arguments, verb] {
     arguments->check = verb->get_option("--check")->count() > 0;

@@ -78,6 +78,7 @@ class PlatformFit {
   void fit(const Round& round) {
     fit_probes(round.probes);
     for (const KernelCells& own : cells_by_kernel(round.records)) fit_kernel(own);
+    fit_exchanges(round.exchanges);
     if (!any_kernel_.empty()) {
       set("kernel.any.flops_per_second", platform_.kernel.any.flops_per_second,
           any_.flops_per_second);
@@ -153,6 +154,51 @@ class PlatformFit {
         std::max((many.ms - one.ms) / 1e3 / more, kLeastCallSeconds));
     texts_["launch"] = fmt::format("{} kernels that do nothing, and {}, queued ahead",
                                    many.probe.size, one.probe.size);
+  }
+
+  void fit_exchanges(std::span<const ExchangeTime> times) {
+    refuse_no_times(times);
+    for (const ExchangeTime& time : times) fit_message(time);
+    for (const char* transport : {"peer", "nccl", "mpi"}) {  // the one that plans use first
+      std::vector<ExchangeTime> own;
+      std::ranges::copy_if(times, std::back_inserter(own), [&](const ExchangeTime& time) {
+        return time.exchange.transport == transport;
+      });
+      if (own.empty()) continue;
+      fit_link_rates(own);
+      return;
+    }
+  }
+
+  /// A figure of the curve of its transport and pattern, if it is one message to each peer.
+  void fit_message(const ExchangeTime& time) {
+    const TimedExchange& exchange = time.exchange;
+    if (exchange.messages > 1 || exchange.exchanges > 1) return;
+    const std::string pattern = pattern_name(exchange);
+    set(fmt::format("messages.{}.{}", pattern, exchange.bytes),
+        platform_.messages[pattern].seconds[exchange.bytes], time.ms / 1e3);
+    std::string& text = texts_["messages." + pattern];
+    if (text.empty()) text = fmt::format("{} ranks on one host", machine_.ranks);
+    constexpr std::string_view kNote = "; the time of launches is in some of them";
+    if (!time.held && !text.ends_with(kNote)) text += kNote;
+  }
+
+  void fit_link_rates(std::span<const ExchangeTime> own) {
+    const LinkFigures figures = fit_links(own, machine_.ranks);
+    cost::LinkRates& links = platform_.links;
+    set("links.bytes_per_second", links.bytes_per_second, figures.bytes_per_second);
+    const auto set_time = [&](const char* key, double& figure, double value) {
+      set(key, figure, std::max(value, kLeastCallSeconds));
+    };
+    set_time("links.seconds_per_exchange", links.seconds_per_exchange,
+             figures.seconds_per_exchange);
+    set_time("links.seconds_per_message", links.seconds_per_message, figures.seconds_per_message);
+    set_time("links.seconds_to_begin", links.seconds_to_begin, figures.seconds_to_begin);
+    const auto [least, most] =
+        std::ranges::minmax(own, {}, [](const ExchangeTime& time) { return time.exchange.bytes; });
+    texts_["links"] = fmt::format(
+        "fitted to {} exchanges over {} among {} ranks of one host, of {} to {} bytes", own.size(),
+        own.front().exchange.transport, machine_.ranks, least.exchange.bytes, most.exchange.bytes);
   }
 
   void fit_kernel(const KernelCells& own) {
@@ -269,10 +315,16 @@ Round medians_of(std::span<const Round> rounds) {
   Round all;
   std::map<std::string, std::vector<double>> probe_ms;
   std::map<std::string, std::vector<double>> cell_ms;
+  std::map<std::string, std::vector<double>> exchange_ms;
   for (const Round& round : rounds) {
     for (const ProbeTime& time : round.probes) {
       auto& ms = probe_ms[to_text(time.probe)];
       if (ms.empty()) all.probes.push_back(time);
+      ms.push_back(time.ms);
+    }
+    for (const ExchangeTime& time : round.exchanges) {
+      auto& ms = exchange_ms[to_text(time.exchange)];
+      if (ms.empty()) all.exchanges.push_back(time);
       ms.push_back(time.ms);
     }
     for (const Record& record : round.records) {
@@ -284,6 +336,9 @@ Round medians_of(std::span<const Round> rounds) {
     }
   }
   for (ProbeTime& time : all.probes) time.ms = median(probe_ms.at(to_text(time.probe)));
+  for (ExchangeTime& time : all.exchanges) {
+    time.ms = median(exchange_ms.at(to_text(time.exchange)));
+  }
   for (Record& record : all.records) {
     record.metrics["time_ms"] = median(cell_ms.at(record.c.key()));
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/record/record.h"
+#include "calibrate/link_probe.h"
 #include "calibrate/probe.h"
 #include "cost/platform.h"
 
@@ -14,6 +15,7 @@ namespace longca::calibrate {
 struct Round {
   std::vector<ProbeTime> probes;
   std::vector<Record> records;  ///< cells on one device; those that are not ok are left out
+  std::vector<ExchangeTime> exchanges{};  ///< of all transports, among Machine::ranks
 };
 
 /// The machine that was measured.
@@ -24,6 +26,7 @@ struct Machine {
   std::int64_t cache_bytes = 0;  ///< 0 if unknown
   std::int64_t devices = 1;      ///< GPUs of this host; of a CPU: ranks that its cores take
   std::string date;              ///< "2026-11-23"
+  int ranks = 1;                 ///< between which exchanges were measured; 1: none were
 };
 
 /// The name of a card's platform: "NVIDIA H100 80GB HBM3" is "h100_80gb_hbm3".
@@ -37,6 +40,10 @@ std::string platform_name_of(const std::string& card);
 /// and 0.1 µs a call, below which a fit resolves nothing. Calls of `slice` also give the cycles per
 /// second at which simulate::SliceTimes is right in the mean of logarithms. On a CPU, whose
 /// planners weigh plans by kernel.forward and kernel.backward too, these are of the first kernel.
+///
+/// Exchanges: each ring and all-to-all of one message is a figure of messages.TRANSPORT.PATTERN;
+/// the links have the figures (fit_links) of the first transport that was measured among peer,
+/// nccl, mpi. Throws InputError for times that are none.
 cost::Platform fit_platform(const cost::Platform& base, const Machine& machine,
                             std::span<const Round> rounds, const std::string& name);
 

@@ -35,4 +35,8 @@ std::vector<std::string> measured_kernels(const cost::Platform& page) {
   return kernels;
 }
 
+bool has_measured_links(const cost::Platform& page) {
+  return page.spread.contains("links.bytes_per_second");
+}
+
 }  // namespace longca::calibrate

@@ -23,5 +23,7 @@ std::vector<CheckedFigure> check_figures(const cost::Platform& page, const cost:
 
 /// The kernels whose rates the page has measured.
 std::vector<std::string> measured_kernels(const cost::Platform& page);
+/// Whether the page has measured links.
+bool has_measured_links(const cost::Platform& page);
 
 }  // namespace longca::calibrate

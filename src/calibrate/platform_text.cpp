@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <initializer_list>
 #include <iterator>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace longca::calibrate {
@@ -27,6 +29,11 @@ std::string in_units(double value, std::initializer_list<Unit> units) {
   return fmt::format("{:.4g} {}", value / smallest.size, smallest.name);
 }
 
+/// Of a curve over the sizes of messages.
+bool is_of_curve(std::string_view key) {
+  return key.starts_with("messages.");
+}
+
 /// With the unit that the key's name says.
 std::string value_text(const std::string& key, double value) {
   if (key.ends_with("bytes_per_second")) return in_units(value, {{"TB/s", 1e12}, {"GB/s", 1e9}});
@@ -34,7 +41,7 @@ std::string value_text(const std::string& key, double value) {
     return in_units(value, {{"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}});
   }
   if (key.ends_with("cycles_per_second")) return in_units(value, {{"GHz", 1e9}});
-  if (key.starts_with("messages.") || key.find(".seconds_per_") != std::string::npos) {
+  if (is_of_curve(key) || key.find(".seconds_") != std::string::npos) {
     return in_units(value, {{"s", 1}, {"ms", 1e-3}, {"µs", 1e-6}});
   }
   return fmt::format("{:.4g}", value);
@@ -49,8 +56,49 @@ std::string spread_text(double part) {
   return part >= 1 ? "unresolved" : percent_text(part);
 }
 
+std::string curve_key(const std::string& pattern, std::int64_t bytes) {
+  return fmt::format("messages.{}.{}", pattern, bytes);
+}
+
 std::string section_of(const std::string& key) {
   return key.substr(0, key.rfind('.'));
+}
+
+/// "64K", as axes take it.
+std::string size_text(std::int64_t bytes) {
+  for (const auto& [unit, shift] : {std::pair{'G', 30}, {'M', 20}, {'K', 10}}) {
+    if (bytes % (std::int64_t{1} << shift) == 0) return fmt::format("{}{}", bytes >> shift, unit);
+  }
+  return std::to_string(bytes);
+}
+
+/// The curves that were measured, side by side: a line for each size.
+std::string describe_curves(const cost::Platform& platform) {
+  std::vector<std::string> patterns;
+  std::set<std::int64_t> sizes;
+  for (const auto& [pattern, times] : platform.messages) {
+    for (const auto& [bytes, seconds] : times.seconds) {
+      if (!platform.spread.contains(curve_key(pattern, bytes))) continue;
+      if (patterns.empty() || patterns.back() != pattern) patterns.push_back(pattern);
+      sizes.insert(bytes);
+    }
+  }
+  if (patterns.empty()) return "";
+  std::string text = fmt::format("{:<8}", "bytes");
+  for (const std::string& pattern : patterns) text += fmt::format(" {:>21}", pattern);
+  for (const std::int64_t bytes : sizes) {
+    text += fmt::format("\n{:<8}", size_text(bytes));
+    for (const std::string& pattern : patterns) {
+      const std::string key = curve_key(pattern, bytes);
+      const auto& seconds = platform.messages.at(pattern).seconds;
+      const auto point = seconds.find(bytes);
+      const auto spread = platform.spread.find(key);
+      const bool has = point != seconds.end() && spread != platform.spread.end();
+      text += fmt::format(" {:>10} {:>10}", has ? value_text(key, point->second) : "",
+                          has ? spread_text(spread->second) : "");
+    }
+  }
+  return text + "\n";
 }
 
 }  // namespace
@@ -62,9 +110,10 @@ std::string describe_platform(const cost::Platform& platform) {
   std::vector<std::string> others;
   for (const cost::Figure& figure : cost::figures_of(platform)) {
     if (const auto spread = platform.spread.find(figure.key); spread != platform.spread.end()) {
+      measured.insert(section_of(figure.key));
+      if (is_of_curve(figure.key)) continue;
       text += fmt::format("{:<46} {:>18} {:>10}\n", figure.key,
                           value_text(figure.key, figure.value), spread_text(spread->second));
-      measured.insert(section_of(figure.key));
     }
   }
   for (const cost::Figure& figure : cost::figures_of(platform)) {
@@ -72,7 +121,8 @@ std::string describe_platform(const cost::Platform& platform) {
     const bool known = std::ranges::find(others, section) != others.end();
     if (section != "device" && !known && !measured.contains(section)) others.push_back(section);
   }
-  return text + fmt::format("not measured: {}\n", fmt::join(others, ", "));
+  return text + describe_curves(platform) +
+         fmt::format("not measured: {}\n", fmt::join(others, ", "));
 }
 
 std::string describe_check(const std::string& page, std::span<const CheckedFigure> figures) {

@@ -8,8 +8,8 @@
 
 namespace longca::calibrate {
 
-/// The figures that were measured, a line each with its spread, then the sections of which nothing
-/// was.
+/// The figures that were measured, a line each with its spread, the curves over sizes of messages
+/// side by side, then the sections of which nothing was.
 std::string describe_platform(const cost::Platform& platform);
 
 /// A line for each figure, those that moved first, and how many did.

@@ -69,8 +69,9 @@ TEST(FitPlatform, WhatWasNotMeasuredIsTheBasesAndSaysSo) {
 
 TEST(FitPlatform, ThePageOfWhatItFitsIsReadBackEqual) {
   for (const cost::Platform& mine :
-       {test_platform(), fit_platform(cost::default_platform(), test_cpu(),
-                                      test_rounds(test_cells("flash", kTestRate)), "cpu")}) {
+       {test_platform(), test_platform_of_links(),
+        fit_platform(cost::default_platform(), test_cpu(),
+                     test_rounds(test_cells("flash", kTestRate)), "cpu")}) {
     EXPECT_EQ(cost::parse_platform(cost::to_toml(mine), "p.toml"), mine) << mine.name;
   }
 }
@@ -132,6 +133,53 @@ TEST(FitPlatform, NoFigureIsZero) {
       fit_platform(cost::default_platform(), test_gpu(), test_rounds(cells), "mine");
   EXPECT_GE(mine.rates.at("cudnn").forward->keys_per_row, 1);
   EXPECT_GE(mine.rates.at("cudnn").forward->seconds_per_call, 1e-7);
+}
+
+TEST(FitPlatform, LinksAreThoseOfThePreferredTransport) {
+  const cost::Platform mine = test_platform_of_links();
+  EXPECT_NEAR(mine.links.bytes_per_second, 350e9, 1);
+  EXPECT_NEAR(mine.links.seconds_per_exchange, 8e-6, 1e-12);
+  EXPECT_NEAR(mine.links.seconds_per_message, 5e-6, 1e-12);
+  EXPECT_NEAR(mine.links.seconds_to_begin, 20e-6, 1e-12);
+  EXPECT_THAT(mine.links.measured, HasSubstr(" exchanges over peer among 2 ranks of one host"));
+  EXPECT_THAT(mine.links.measured, Not(HasSubstr("h200")));
+  for (const char* key :
+       {"bytes_per_second", "seconds_per_exchange", "seconds_per_message", "seconds_to_begin"}) {
+    EXPECT_NEAR(mine.spread.at(std::string("links.") + key), 0.02, 1e-3) << key;
+  }
+}
+
+TEST(FitPlatform, EachPatternHasItsCurve) {
+  const cost::Platform mine = test_platform_of_links();
+  ASSERT_EQ(mine.messages.size(), 4U);
+  for (const char* pattern : {"nccl.ring", "nccl.all_to_all", "peer.ring", "peer.all_to_all"}) {
+    const cost::MessageTimes& times = mine.messages.at(pattern);
+    EXPECT_EQ(times.seconds.size(), 21U) << pattern;
+    EXPECT_NEAR(times.seconds.at(1024), 28e-6, 28e-9) << pattern;
+    EXPECT_THAT(times.measured, ::testing::EndsWith("3 rounds: 2 ranks on one host"));
+    EXPECT_NEAR(mine.spread.at(std::string("messages.") + pattern + ".1024"), 0.02, 1e-3);
+  }
+  const double gib = 1024.0 * 1024 * 1024;
+  EXPECT_NEAR(mine.messages.at("nccl.ring").seconds.at(1 << 30) / (gib / 175e9), 1, 0.01);
+}
+
+TEST(FitPlatform, LaunchesInATimeAreSaid) {
+  std::vector<Round> rounds(2, test_round(1, {}));
+  for (Round& round : rounds) {
+    round.exchanges = test_exchanges("nccl", kTestLinks, 2);
+    round.exchanges[0].held = round.exchanges[1].held = false;
+  }
+  const cost::Platform mine = fit_platform(cost::default_platform(), test_gpu(), rounds, "mine");
+  EXPECT_THAT(mine.messages.at("nccl.ring").measured,
+              ::testing::EndsWith("; the time of launches is in some of them"));
+  EXPECT_THAT(mine.messages.at("nccl.all_to_all").measured, Not(HasSubstr("launches")));
+}
+
+TEST(FitPlatform, WhatIsNoTimeOfAnExchangeIsRefused) {
+  std::vector<Round> rounds(3, test_round(1, {}));
+  for (Round& round : rounds) round.exchanges = test_exchanges("peer", kTestLinks, 2);
+  rounds[1].exchanges[7].ms = -1;
+  EXPECT_THROW(fit_platform(cost::default_platform(), test_gpu(), rounds, "mine"), InputError);
 }
 
 TEST(FitPlatform, OneRoundShowsNoSpread) {

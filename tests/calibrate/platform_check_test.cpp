@@ -54,6 +54,18 @@ TEST(PlatformCheck, FiguresOfTheBaseAreNotChecked) {
   EXPECT_THAT(moved_keys(page, now, 0), IsEmpty());
 }
 
+TEST(PlatformCheck, ALinkThatMovedIsNamed) {
+  const cost::Platform page = test_platform_of_links();
+  EXPECT_THAT(moved_keys(page, page, 0), IsEmpty());
+  cost::Platform now = page;
+  now.links.bytes_per_second *= 0.9;
+  now.messages.at("nccl.ring").seconds.at(1 << 24) *= 1.1;
+  EXPECT_THAT(moved_keys(page, now, 0.03),
+              ElementsAre("links.bytes_per_second", "messages.nccl.ring.16777216"));
+  EXPECT_TRUE(has_measured_links(page));
+  EXPECT_FALSE(has_measured_links(test_platform()));
+}
+
 TEST(PlatformCheck, KnowsWhichKernelsAPageHas) {
   EXPECT_THAT(measured_kernels(test_platform()), ElementsAre("cudnn"));
   EXPECT_THAT(measured_kernels(cost::default_platform()), IsEmpty());

@@ -16,6 +16,14 @@ TEST(PlatformText, Measured) {
   testing::expect_golden(describe_platform(test_platform()), "calibrate_measured.txt");
 }
 
+TEST(PlatformText, MeasuredLinks) {
+  testing::expect_golden(describe_platform(test_platform_of_links()), "calibrate_links.txt");
+}
+
+TEST(PlatformText, PageOfLinks) {
+  testing::expect_golden(cost::to_toml(test_platform_of_links()), "calibrate_links_page.toml");
+}
+
 TEST(PlatformText, Check) {
   const cost::Platform page = test_platform();
   cost::Platform now = page;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calibrate/fit_platform.h"
@@ -60,6 +61,23 @@ inline std::vector<Record> test_cells(const std::string& kernel, const simulate:
   return records;
 }
 
+inline constexpr LinkFigures kTestLinks{350e9, 8e-6, 5e-6, 20e-6};
+
+/// Exchanges among ranks whose links have these figures.
+inline std::vector<ExchangeTime> test_exchanges(const std::string& transport,
+                                                const LinkFigures& links, int ranks) {
+  std::vector<ExchangeTime> times;
+  for (const TimedExchange& exchange :
+       standard_exchanges(transport, DeviceKind::cuda, std::int64_t{80} << 30)) {
+    const int peers = exchange.shape == ExchangeShape::ring ? 1 : ranks - 1;
+    const double one = static_cast<double>(exchange.bytes) / links.bytes_per_second +
+                       links.seconds_per_exchange +
+                       (peers * exchange.messages - 1) * links.seconds_per_message;
+    times.push_back({exchange, (exchange.exchanges * one + links.seconds_to_begin) * 1e3});
+  }
+  return times;
+}
+
 /// `factor`: on all times.
 inline Round test_round(double factor, const std::vector<Record>& records) {
   const auto burst = MeasureMode::burst;
@@ -84,6 +102,25 @@ inline constexpr simulate::CallRate kTestRate{600e12, 200, 20e-6};
 inline cost::Platform test_platform() {
   return fit_platform(cost::default_platform(), test_gpu(),
                       test_rounds(test_cells("cudnn", kTestRate)), "mine");
+}
+
+/// Of two GPUs, whose `peer` has kTestLinks; `nccl` has half of the rate.
+inline cost::Platform test_platform_of_links() {
+  LinkFigures slower = kTestLinks;
+  slower.bytes_per_second /= 2;
+  std::vector<Round> rounds = test_rounds(test_cells("cudnn", kTestRate));
+  const std::vector<double> factors = {1, 1.02, 0.99};
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    for (const auto& [transport, links] : {std::pair{"nccl", slower}, {"peer", kTestLinks}}) {
+      for (ExchangeTime& time : test_exchanges(transport, links, 2)) {
+        time.ms *= factors[i];
+        rounds[i].exchanges.push_back(time);
+      }
+    }
+  }
+  Machine machine = test_gpu();
+  machine.devices = machine.ranks = 2;
+  return fit_platform(cost::default_platform(), machine, rounds, "mine");
 }
 
 }  // namespace longca::calibrate

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "bench/record/record.h"
+#include "cost/platform.h"
 #include "support/process.h"
 #include "support/temp_directory.h"
 
@@ -101,6 +103,73 @@ TEST_F(Calibrate, WritesAPageThatIsCheckedReplacedAndSimulated) {
       EXPECT_GT(record.metrics.at("time_ms"), 0);
     }
   }
+}
+
+/// Why no exchange is measured here, "" if it is.
+std::string why_no_mpi() {
+  const nlohmann::json schemes =
+      nlohmann::json::parse(run_longca({"list", "schemes", "--json"}).out);
+  return schemes.at(0).at("transports").at("mpi").at("reason");
+}
+
+TEST_F(Calibrate, MeasuresMessagesBetweenRanks) {
+  if (const std::string why = why_no_mpi(); !why.empty()) GTEST_SKIP() << why;
+  const ProcessResult result = calibrate({"-a", "ranks=2", "--out", "mine.toml"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("round 1 of 2: exchanges over mpi among 2 ranks, "));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("links.bytes_per_second"),
+                                HasSubstr("mpi.all_to_all              mpi.ring\n1K  "),
+                                Not(HasSubstr("not measured: links"))));
+  const cost::Platform mine = cost::load_platform(page_);
+  EXPECT_EQ(cost::parse_platform(cost::to_toml(mine), "p.toml"), mine);
+  for (const char* pattern : {"mpi.ring", "mpi.all_to_all"}) {
+    const auto& seconds = mine.messages.at(pattern).seconds;
+    ASSERT_GE(seconds.size(), 2U);
+    EXPECT_EQ(seconds.begin()->first, 1024);
+    for (const auto& [bytes, time] : seconds) {
+      EXPECT_TRUE(
+          mine.spread.contains(std::string("messages.") + pattern + "." + std::to_string(bytes)));
+    }
+  }
+  EXPECT_THAT(mine.links.measured, HasSubstr(" exchanges over mpi among 2 ranks of one host"));
+  EXPECT_THAT(mine.links.measured, Not(HasSubstr("h200")));
+
+  // A link that the page has wrong is named; without -a ranks the command says what it leaves out.
+  std::string lie = read_file(page_);
+  const std::string key = "\n[messages.mpi.ring]\n";
+  const std::size_t at = lie.find("\n1024 = ", lie.find(key)) + 8;
+  write_file(folder_ / "lie.toml", lie.replace(at, lie.find('\n', at) - at, "1e-12"));
+  const ProcessResult moved =
+      calibrate({"-a", "ranks=2", "--check", "lie.toml", "--min-effect", "1e5", "--quiet"});
+  EXPECT_EQ(moved.exit_code, 1) << moved.err;
+  EXPECT_THAT(moved.out, ::testing::ContainsRegex("messages.mpi.ring.1024 .*  moved\n"));
+  const ProcessResult without = calibrate({"--check", "lie.toml", "--min-effect", "1e9"});
+  EXPECT_EQ(without.exit_code, 0) << without.out;
+  EXPECT_THAT(without.err, HasSubstr("the page's links are not checked: give -a ranks=N"));
+}
+
+TEST_F(Calibrate, LinksThatAreNotThereAreOneSentence) {
+  const Arguments cpu{"-a", "device=cpu"};
+  const auto on_cpu = [&](Arguments more) {
+    more.insert(more.end(), cpu.begin(), cpu.end());
+    return more;
+  };
+  expect_refused(on_cpu({"-a", "ranks=2,4"}), "ranks=2,4 is one number here");
+  expect_refused(on_cpu({"-a", "ranks=0"}), "ranks");
+  expect_refused(on_cpu({"-a", "transport=mpi"}),
+                 "transport=mpi is between two or more ranks: give -a ranks=2");
+  expect_refused(on_cpu({"-a", "ranks=2", "-a", "transport=pear"}), "did you mean 'peer'?");
+  const ProcessResult missing = run_longca(
+      {"calibrate", "-a", "device=cpu", "-a", "ranks=2"},
+      {.directory = folder_.path().string(), .environment = {{"LONGCA_MPIRUN", "no-such-mpirun"}}});
+  EXPECT_EQ(missing.exit_code, 2) << missing.out;
+  // In a build without MPI the reason is that.
+  EXPECT_THAT(missing.err,
+              ::testing::AnyOf(HasSubstr("no-such-mpirun"), HasSubstr("libopenmpi-dev")));
+  EXPECT_EQ(std::ranges::count(missing.err, '\n'), 1) << missing.err;
+  if (!why_no_mpi().empty()) return;
+  expect_refused(on_cpu({"-a", "ranks=2", "-a", "transport=nccl"}),
+                 "the transport nccl does not carry messages between CPUs: there it is mpi");
 }
 
 TEST_F(Calibrate, BadInputIsOneSentence) {
