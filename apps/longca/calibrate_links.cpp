@@ -67,16 +67,31 @@ Support can_measure(int ranks, DeviceKind kind) {
   return mpirun_is_here();
 }
 
-/// Throws InputError for a transport of the other kind of device.
-void refuse_wrong_device(const std::string& transport, int ranks, DeviceKind kind) {
-  Case c;
-  c.device = to_string(kind);
-  c.ranks = ranks;
-  c.transport = transport;
-  refuse_impossible(std::span(&c, 1), places_of(RankStart{}));
+/// Those of the named transports that carry messages between such devices; throws InputError if
+/// none does.
+std::vector<std::string> of_device(const std::vector<std::string>& named, int ranks,
+                                   DeviceKind kind, std::vector<std::string>& notices) {
+  std::vector<Case> cases;
+  for (const std::string& transport : named) {
+    Case& c = cases.emplace_back();
+    c.device = to_string(kind);
+    c.ranks = ranks;
+    c.transport = transport;
+  }
+  refuse_impossible(cases, places_of(RankStart{}));
+  std::vector<std::string> suitable;
+  for (const std::string& transport : named) {
+    if ((transport == "mpi") == (kind == DeviceKind::cpu)) {
+      suitable.push_back(transport);
+    } else {
+      notices.push_back(fmt::format("the transport {} does not carry messages between {}s",
+                                    transport, kind == DeviceKind::cpu ? "CPU" : "GPU"));
+    }
+  }
+  return suitable;
 }
 
-/// "peer: REASON; nccl is there".
+/// "the transport peer cannot be measured: REASON; -a transport=nccl may be".
 std::string why_not(const std::string& transport, const std::string& reason, DeviceKind kind) {
   std::string text = fmt::format("the transport {} cannot be measured: {}", transport, reason);
   if (kind == DeviceKind::cpu) return text;
@@ -93,9 +108,8 @@ void choose_transports(const AxisValues& taken, DeviceKind kind, LinkRequest& re
   request.are_named = named != taken.end();
   std::vector<std::string> wanted{"mpi"};
   if (kind == DeviceKind::cuda) wanted = {"peer", "nccl"};
-  if (request.are_named) wanted = named->second;
+  if (request.are_named) wanted = of_device(named->second, request.ranks, kind, request.notices);
   for (const std::string& transport : wanted) {
-    if (request.are_named) refuse_wrong_device(transport, request.ranks, kind);
     if (const Support here = transport_here(transport); here.ok()) {
       request.transports.push_back(transport);
     } else if (request.are_named) {
@@ -119,6 +133,7 @@ void choose_transports(const AxisValues& taken, DeviceKind kind, LinkRequest& re
 LinkRequest take_link_axes(std::vector<std::string>& axes, DeviceKind kind) {
   const AxisValues taken = take_axes(axes);
   LinkRequest request;
+  request.asked = !taken.empty();
   request.ranks = ranks_of(taken, kind);
   if (request.ranks < 2) {
     if (taken.contains("transport")) {
@@ -128,7 +143,7 @@ LinkRequest take_link_axes(std::vector<std::string>& axes, DeviceKind kind) {
     return request;
   }
   if (const Support can = can_measure(request.ranks, kind); !can.ok()) {
-    if (!taken.empty()) throw InputError(can.reason);
+    if (request.asked) throw InputError(can.reason);
     request.ranks = 1;
     request.notices.push_back("links are not measured: " + can.reason);
     return request;
@@ -138,7 +153,7 @@ LinkRequest take_link_axes(std::vector<std::string>& axes, DeviceKind kind) {
 }
 
 std::vector<calibrate::ExchangeTime> measure_links(LinkRequest& request, DeviceKind kind,
-                                                   const RunLimits& limits) {
+                                                   const RunLimits& limits, int round) {
   std::vector<calibrate::ExchangeTime> times;
   if (request.ranks < 2 || request.transports.empty()) return times;
   const std::int64_t free = kind == DeviceKind::cuda ? Device::get(kind).properties().memory_bytes
@@ -146,7 +161,8 @@ std::vector<calibrate::ExchangeTime> measure_links(LinkRequest& request, DeviceK
   ExchangeRunner runner(request.ranks, limits);
   const std::vector<std::string> transports = request.transports;
   for (const std::string& transport : transports) {
-    const auto exchanges = calibrate::standard_exchanges(transport, kind, free);
+    const auto exchanges =
+        calibrate::order_of_round(calibrate::standard_exchanges(transport, kind, free), round);
     const ExchangeRunner::Answer answer = runner.run(exchanges);
     if (InterruptGuard::signal() != 0) return times;
     if (!answer.status.ok()) {

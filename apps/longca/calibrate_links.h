@@ -15,7 +15,8 @@ namespace longca {
 struct LinkRequest {
   int ranks = 1;  ///< 1: links are not measured
   std::vector<std::string> transports;
-  bool are_named = false;            ///< the command line names the transports
+  bool asked = false;                ///< the command line says how many, or over what
+  bool are_named = false;            ///< it names the transports
   std::vector<std::string> notices;  ///< what is not measured, and why, a line each
 };
 
@@ -29,6 +30,6 @@ LinkRequest take_link_axes(std::vector<std::string>& axes, DeviceKind kind);
 /// cannot use. Throws InputError if they cannot use a named one, SystemError for a wrong byte and
 /// for ranks that end.
 std::vector<calibrate::ExchangeTime> measure_links(LinkRequest& request, DeviceKind kind,
-                                                   const RunLimits& limits);
+                                                   const RunLimits& limits, int round);
 
 }  // namespace longca

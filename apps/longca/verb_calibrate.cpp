@@ -218,7 +218,7 @@ std::vector<Round> measure_rounds(const CalibrateArguments& arguments, const Sui
                  round + 1, rounds, links_text(links), list.cases.size());
     }
     Round own;
-    own.exchanges = measure_links(links, kind, suite.limits);
+    own.exchanges = measure_links(links, kind, suite.limits, round);
     if (InterruptGuard::signal() != 0) end_interrupted();
     own.probes = measure_device(kind, suite.limits.time_limit_s);
     progress.begin_round(round + 1, rounds);
@@ -248,6 +248,15 @@ void print_check(const cost::Platform& page, const cost::Platform& now, double m
   if (std::ranges::any_of(figures, &calibrate::CheckedFigure::has_moved)) throw VerdictFailed{};
 }
 
+/// Links are checked where the page has them, or where the command line asks for them.
+void adapt_to_page(const cost::Platform& page, LinkRequest& links) {
+  const bool has = calibrate::has_measured_links(page);
+  if (!has && !links.asked) links = {};
+  if (has && links.ranks < 2) {
+    links.notices.push_back("the page's links are not checked: give -a ranks=N as it was written");
+  }
+}
+
 void run_calibrate(CalibrateArguments arguments) {
   check_numbers(arguments);
   if (!arguments.kernels.empty()) arguments.axes.push_back("kernel=" + arguments.kernels);
@@ -265,6 +274,7 @@ void run_calibrate(CalibrateArguments arguments) {
     }
   }
   LinkRequest links = take_link_axes(arguments.axes, kind);
+  if (arguments.check) adapt_to_page(page, links);
   machine.ranks = links.ranks;
   const Suite suite = cells_to_measure(arguments, kind);
   const CaseList list = expand(suite);
@@ -273,9 +283,6 @@ void run_calibrate(CalibrateArguments arguments) {
     RunFiles files = arguments.files(suite);
     files.writes("--out", path);
     check_output(arguments, path);
-  }
-  if (arguments.check && links.ranks < 2 && calibrate::has_measured_links(page)) {
-    links.notices.push_back("the page's links are not checked: give -a ranks=N as it was written");
   }
   for (const std::string& notice : links.notices) fmt::print(stderr, "longca: {}\n", notice);
   const InterruptGuard guard;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
+#include "core/python_random.h"
 #include "simulate/relative_fit.h"
 
 namespace longca::calibrate {
@@ -37,6 +39,16 @@ std::vector<TimedExchange> standard_exchanges(const std::string& transport, Devi
     exchanges.push_back({transport, ExchangeShape::ring, bytes * kMessages, kMessages, 1});
   }
   return exchanges;
+}
+
+std::vector<TimedExchange> order_of_round(std::vector<TimedExchange> exchanges, int round) {
+  PythonRandom random(static_cast<std::uint64_t>(round));
+  std::vector<std::int64_t> order(exchanges.size());
+  std::iota(order.begin(), order.end(), 0);
+  random.shuffle(order);
+  std::vector<TimedExchange> shuffled;
+  for (const std::int64_t i : order) shuffled.push_back(exchanges[static_cast<std::size_t>(i)]);
+  return shuffled;
 }
 
 void refuse_no_times(std::span<const ExchangeTime> times) {

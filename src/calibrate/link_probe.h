@@ -23,6 +23,10 @@ struct ExchangeTime {
 std::vector<TimedExchange> standard_exchanges(const std::string& transport, DeviceKind kind,
                                               std::int64_t free_bytes);
 
+/// In a random order of its own for each round, so that a while in which the machine was busy with
+/// something else does not fall on adjacent sizes of every round.
+std::vector<TimedExchange> order_of_round(std::vector<TimedExchange> exchanges, int round);
+
 /// Throws InputError for a time that is no finite number above 0.
 void refuse_no_times(std::span<const ExchangeTime> times);
 

@@ -6,7 +6,35 @@
 
 namespace longca::calibrate {
 
-bool CheckedFigure::has_moved() const {
+namespace {
+
+/// Whether both are points of one curve that moved in the same direction, or by no number.
+bool move_together(const CheckedFigure& a, const CheckedFigure& b) {
+  if (section_of(a.key) != section_of(b.key) || !a.is_beyond() || !b.is_beyond()) return false;
+  return !((a.now < a.before && b.now > b.before) || (a.now > a.before && b.now < b.before));
+}
+
+void mark_lone_points(std::vector<CheckedFigure>& figures) {
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    CheckedFigure& figure = figures[i];
+    if (!is_of_curve(figure.key)) continue;
+    const bool before = i > 0 && move_together(figure, figures[i - 1]);
+    const bool after = i + 1 < figures.size() && move_together(figure, figures[i + 1]);
+    figure.is_alone = figure.is_beyond() && !before && !after;
+  }
+}
+
+}  // namespace
+
+bool is_of_curve(std::string_view key) {
+  return key.starts_with("messages.");
+}
+
+std::string section_of(std::string_view key) {
+  return std::string(key.substr(0, key.rfind('.')));
+}
+
+bool CheckedFigure::is_beyond() const {
   return !(std::abs(now / before - 1) <= allowed);  // so that NaN has
 }
 
@@ -22,6 +50,7 @@ std::vector<CheckedFigure> check_figures(const cost::Platform& page, const cost:
     checked.push_back({figure.key, figure.value, figures.at(figure.key),
                        std::max(min_effect, before->second + after->second)});
   }
+  mark_lone_points(checked);
   return checked;
 }
 

@@ -12,7 +12,8 @@ namespace longca::calibrate {
 /// side by side, then the sections of which nothing was.
 std::string describe_platform(const cost::Platform& platform);
 
-/// A line for each figure, those that moved first, and how many did.
+/// A line for each figure, those that moved first, and how many did. Points of curves that have not
+/// moved are counted.
 std::string describe_check(const std::string& page, std::span<const CheckedFigure> figures);
 
 }  // namespace longca::calibrate

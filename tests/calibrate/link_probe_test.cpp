@@ -39,6 +39,17 @@ TEST(LinkProbe, SizesAreThoseOfTheDeviceAndItsMemory) {
   for (const TimedExchange& exchange : gpu) EXPECT_EQ(exchange.transport, "peer");
 }
 
+TEST(LinkProbe, EachRoundHasAnOrderOfItsOwn) {
+  const auto all = standard_exchanges("mpi", DeviceKind::cpu, std::int64_t{8} << 30);
+  const auto first = order_of_round(all, 0);
+  const auto second = order_of_round(all, 1);
+  EXPECT_THAT(first, ::testing::UnorderedElementsAreArray(all));
+  EXPECT_THAT(second, ::testing::UnorderedElementsAreArray(all));
+  EXPECT_NE(first, second);
+  EXPECT_NE(first, all);
+  EXPECT_EQ(first, order_of_round(all, 0));
+}
+
 void expect_near(const LinkFigures& found, const LinkFigures& known, double part) {
   EXPECT_NEAR(found.bytes_per_second / known.bytes_per_second, 1, part);
   EXPECT_NEAR(found.seconds_per_exchange / known.seconds_per_exchange, 1, part);

@@ -59,11 +59,34 @@ TEST(PlatformCheck, ALinkThatMovedIsNamed) {
   EXPECT_THAT(moved_keys(page, page, 0), IsEmpty());
   cost::Platform now = page;
   now.links.bytes_per_second *= 0.9;
-  now.messages.at("nccl.ring").seconds.at(1 << 24) *= 1.1;
+  auto& nccl = now.messages.at("nccl.ring").seconds;
+  nccl.at(1 << 24) *= 1.1;
+  nccl.at(1 << 25) *= 1.2;
   EXPECT_THAT(moved_keys(page, now, 0.03),
-              ElementsAre("links.bytes_per_second", "messages.nccl.ring.16777216"));
+              ElementsAre("links.bytes_per_second", "messages.nccl.ring.16777216",
+                          "messages.nccl.ring.33554432"));
   EXPECT_TRUE(has_measured_links(page));
   EXPECT_FALSE(has_measured_links(test_platform()));
+}
+
+TEST(PlatformCheck, APointOfACurveDoesNotMoveAlone) {
+  const cost::Platform page = test_platform_of_links();
+  for (const std::int64_t bytes : {1 << 10, 1 << 20, 1 << 30}) {  // both ends, and between them
+    cost::Platform now = page;
+    now.messages.at("peer.ring").seconds.at(bytes) *= 2;
+    EXPECT_THAT(moved_keys(page, now, 0.03), IsEmpty()) << bytes;
+  }
+  cost::Platform now = page;
+  now.messages.at("peer.ring").seconds.at(1 << 20) *= 1.5;
+  now.messages.at("peer.ring").seconds.at(1 << 21) *= 0.5;
+  EXPECT_THAT(moved_keys(page, now, 0.03), IsEmpty()) << "in opposite directions";
+  now = page;
+  now.messages.at("peer.all_to_all").seconds.at(1 << 30) *= 2;
+  now.messages.at("peer.ring").seconds.at(1 << 10) *= 2;
+  EXPECT_THAT(moved_keys(page, now, 0.03), IsEmpty()) << "the end of a curve and another's begin";
+  now.messages.at("peer.ring").seconds.at(1 << 11) = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(moved_keys(page, now, 0.03),
+              ElementsAre("messages.peer.ring.1024", "messages.peer.ring.2048"));
 }
 
 TEST(PlatformCheck, KnowsWhichKernelsAPageHas) {

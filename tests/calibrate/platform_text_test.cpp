@@ -33,5 +33,16 @@ TEST(PlatformText, Check) {
                          "calibrate_check.txt");
 }
 
+TEST(PlatformText, CheckOfLinks) {
+  const cost::Platform page = test_platform_of_links();
+  cost::Platform now = page;
+  now.links.bytes_per_second *= 0.8;
+  for (const std::int64_t bytes : {16 << 20, 32 << 20}) {
+    now.messages.at("nccl.ring").seconds.at(bytes) *= 1.3;
+  }
+  testing::expect_golden(describe_check("mine", check_figures(page, now, 0.03)),
+                         "calibrate_check_links.txt");
+}
+
 }  // namespace
 }  // namespace longca::calibrate

@@ -136,9 +136,11 @@ TEST_F(Calibrate, MeasuresMessagesBetweenRanks) {
 
   // A link that the page has wrong is named; without -a ranks the command says what it leaves out.
   std::string lie = read_file(page_);
-  const std::string key = "\n[messages.mpi.ring]\n";
-  const std::size_t at = lie.find("\n1024 = ", lie.find(key)) + 8;
-  write_file(folder_ / "lie.toml", lie.replace(at, lie.find('\n', at) - at, "1e-12"));
+  for (const char* key : {"\n1024 = ", "\n2048 = "}) {
+    const std::size_t at = lie.find(key, lie.find("\n[messages.mpi.ring]\n")) + 8;
+    lie.replace(at, lie.find('\n', at) - at, "1e-12");
+  }
+  write_file(folder_ / "lie.toml", lie);
   const ProcessResult moved =
       calibrate({"-a", "ranks=2", "--check", "lie.toml", "--min-effect", "1e5", "--quiet"});
   EXPECT_EQ(moved.exit_code, 1) << moved.err;
@@ -146,6 +148,27 @@ TEST_F(Calibrate, MeasuresMessagesBetweenRanks) {
   const ProcessResult without = calibrate({"--check", "lie.toml", "--min-effect", "1e9"});
   EXPECT_EQ(without.exit_code, 0) << without.out;
   EXPECT_THAT(without.err, HasSubstr("the page's links are not checked: give -a ranks=N"));
+}
+
+TEST_F(Calibrate, RanksThatEndAreNamed) {
+  if (const std::string why = why_no_mpi(); !why.empty()) GTEST_SKIP() << why;
+  const auto calibrate_by = [&](const std::string& launcher) {
+    write_file(folder_ / "launcher", "#!/bin/sh\n" + launcher);
+    std::filesystem::permissions(folder_ / "launcher", std::filesystem::perms::owner_all);
+    return run_longca(
+        {"calibrate", "-a", "device=cpu", "-a", "ranks=2", "--quiet", "--out", "mine.toml"},
+        {.directory = folder_.path().string(),
+         .environment = {{"LONGCA_MPIRUN", (folder_ / "launcher").string()}}});
+  };
+  const ProcessResult killed = calibrate_by(
+      "mpirun \"$@\" &\nchild=$!\nsleep 2\nread -r rank rest < /proc/$child/task/$child/children\n"
+      "kill -9 $rank\nwait $child\n");
+  EXPECT_EQ(killed.exit_code, 71) << killed.out;
+  EXPECT_THAT(killed.err, AllOf(StartsWith("longca: "), HasSubstr("rank 0 was ended by signal 9")));
+  const ProcessResult none = calibrate_by("echo no slots\nexit 3\n");
+  EXPECT_EQ(none.exit_code, 71) << none.out;
+  EXPECT_THAT(none.err, HasSubstr("the ranks could not start: no slots"));
+  EXPECT_FALSE(std::filesystem::exists(page_));
 }
 
 TEST_F(Calibrate, LinksThatAreNotThereAreOneSentence) {
