@@ -128,6 +128,16 @@ void choose_transports(const AxisValues& taken, DeviceKind kind, LinkRequest& re
   throw SystemError(status.reason);
 }
 
+/// Says how to do without where nobody has asked for links.
+ExchangeRunner start_ranks(const LinkRequest& request, const RunLimits& limits) {
+  try {
+    return {request.ranks, limits};
+  } catch (const SystemError& error) {
+    if (request.asked) throw;
+    throw SystemError(std::string(error.what()) + "; -a ranks=1 leaves links out");
+  }
+}
+
 }  // namespace
 
 LinkRequest take_link_axes(std::vector<std::string>& axes, DeviceKind kind) {
@@ -158,7 +168,7 @@ std::vector<calibrate::ExchangeTime> measure_links(LinkRequest& request, DeviceK
   if (request.ranks < 2 || request.transports.empty()) return times;
   const std::int64_t free = kind == DeviceKind::cuda ? Device::get(kind).properties().memory_bytes
                                                      : available_memory() / request.ranks;
-  ExchangeRunner runner(request.ranks, limits);
+  ExchangeRunner runner = start_ranks(request, limits);
   const std::vector<std::string> transports = request.transports;
   for (const std::string& transport : transports) {
     const auto exchanges =

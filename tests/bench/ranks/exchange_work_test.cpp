@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/ranks/exchange_times.h"
 #include "core/error.h"
 #include "parallel/executor/faults.h"
 #include "parallel/executor/thread_ranks.h"
@@ -137,6 +138,19 @@ TEST(TimedExchange, RefusesOtherMessages) {
   }
   json["shape"] = "star";
   EXPECT_THROW(json.get<TimedExchange>(), InputError);
+}
+
+TEST(ExchangeMs, RefusesWhatIsNoTime) {
+  const nlohmann::json good = ExchangeMs{.ms = 0.5, .held = false};
+  EXPECT_EQ(good.get<ExchangeMs>().ms, 0.5);
+  EXPECT_FALSE(good.get<ExchangeMs>().held);
+  for (const double ms : {0.0, -1.0}) {
+    EXPECT_THROW((nlohmann::json{{"ms", ms}, {"held", true}}.get<ExchangeMs>()), InputError) << ms;
+  }
+  for (const nlohmann::json& bad :
+       {nlohmann::json{{"ms", nullptr}, {"held", true}}, nlohmann::json{{"ms", 1}}}) {
+    EXPECT_THROW(bad.get<ExchangeMs>(), nlohmann::json::exception) << bad;
+  }
 }
 
 }  // namespace
