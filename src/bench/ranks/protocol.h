@@ -33,8 +33,8 @@ namespace longca {
 ///                     {"at": "work"} when it continues: shows which rank hangs when none moves
 ///   rank 0 → parent   {"record": {…}, "ends": bool}: without `env` and `at`. "ends": a device is
 ///                     lost, all ranks end by themselves, and the next case needs new ones
-///   rank 0 → parent   {"times": [{"ms","held"}, …]} of exchanges, or {"none": sentence, "status"} if the ranks
-///                     cannot use the transport, or a byte that came was wrong
+///   rank 0 → parent   {"times": [{"ms","held"}, …]} of exchanges, or {"none": sentence, "status"}
+///                     if the ranks cannot use the transport, or a byte that came was wrong
 ///   rank → parent     {"failed": sentence, "status": "crash" or "oom"}, instead of a record, from
 ///                     the rank that cannot go on ("threw in forward: …"): it then ends all ranks
 ///                     by MPI_Abort with exit code 3
