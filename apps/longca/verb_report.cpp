@@ -46,7 +46,7 @@ std::vector<Record> read_all(const std::vector<std::string>& files) {
     if (found.torn) {
       std::cerr << "longca: the last line of " << printable(file) << " is cut and left out\n";
     }
-    std::ranges::move(latest_on_each_machine(found.records), std::back_inserter(records));
+    std::ranges::move(latest_of_file(found.records), std::back_inserter(records));
   }
   if (records.empty()) throw InputError("there are no records to report");
   return records;
@@ -100,7 +100,8 @@ void add_report(CLI::App& app) {
   CLI::App* verb =
       app.add_subcommand("report", "Views of records: table, HTML, CSV, Markdown, plots");
   auto options = std::make_shared<ReportOptions>();
-  verb->add_option("FILE", options->files, "record files (.jsonl); of equal cells the last counts")
+  verb->add_option("FILE", options->files,
+                   "record files (.jsonl); two builds of a cell are two")
       ->required()
       ->type_name("");
   verb->add_option("-a,--axis", options->axes, "shows only cells with these values; repeatable")

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include "bench/record/record_writer.h"
 #include "report/sample_records.h"
@@ -147,6 +148,34 @@ TEST_F(ReportVerb, SeveralOriginsAreInEveryView) {
   }
   EXPECT_EQ(report({"mixed.jsonl", "--plots", "plots"}).exit_code, 0);
   EXPECT_THAT(read_file(folder_ / "plots/forward.svg"), HasSubstr("origins 2"));
+}
+
+/// The same cells of two builds, drivers, cards and hosts, in one file.
+TEST_F(ReportVerb, EqualCellsOfTwoOriginsAreApartInEveryView) {
+  for (const auto& [pointer, value, part] :
+       {std::tuple{"/commit", "fedcba9876543210", "commit fedcba987654"},
+        {"/gpu_driver", "999.1", "(driver 999.1)"},
+        {"/gpus/0/model", "Another GPU", "Another GPU"},
+        {"/cpu/model", "Another CPU", "Another CPU"}}) {
+    SCOPED_TRACE(pointer);
+    std::string joined;
+    for (Record record : sample_records()) {
+      auto& env = record.env.own();
+      env["gpus"] = nlohmann::json::array({{{"model", "A GPU"}}});
+      env["gpu_driver"] = "570.1";
+      joined += to_line(record) + '\n';
+      env[nlohmann::json::json_pointer(pointer)] = value;
+      joined += to_line(record) + '\n';
+    }
+    write_file(folder_ / "joined.jsonl", joined);
+    const ProcessResult table = report({"joined.jsonl"});
+    EXPECT_THAT(table.out, StartsWith("95 cells: 62 ok, ")) << "a timeout was tried again";
+    EXPECT_THAT(table.out, HasSubstr(part));
+    const std::string csv = report({"joined.jsonl", "--csv", "-"}).out;
+    EXPECT_EQ(std::ranges::count(csv, '\n'), 1 + 95);
+    EXPECT_THAT(csv, HasSubstr(part));
+    EXPECT_THAT(report({"joined.jsonl", "--html", "-"}).out, HasSubstr("\"count\":95,"));
+  }
 }
 
 TEST_F(ReportVerb, AxesNarrowEveryView) {

@@ -110,6 +110,18 @@ TEST(View, ACaseMeasuredByTwoBuildsIsTwo) {
   EXPECT_EQ(view.sections[0].setting, (AxisTexts{{"build", "0.2.0, commit abc"}}));
 }
 
+TEST(View, ACaseMeasuredOnTwoHostsWithTheSameCardIsTwo) {
+  std::vector<Record> records = {on_gpu("H200", "abc", 2), on_gpu("H200", "abc", 1)};
+  records[0].env.own()["cpu"] = {{"model", "A"}, {"cores_usable", 8}};
+  records[1].env.own()["cpu"] = {{"model", "B"}, {"cores_usable", 8}};
+  const std::vector<Record> single = split_records(records).single;
+  ASSERT_EQ(single.size(), 2U);
+  const View view = make_view(single);
+  ASSERT_EQ(view.sections.size(), 2U);
+  EXPECT_EQ(view.sections[0].setting, (AxisTexts{{"host", "A, 8 cores, H200 (driver 570.1)"}}));
+  EXPECT_EQ(view.sections[1].setting, (AxisTexts{{"host", "B, 8 cores, H200 (driver 570.1)"}}));
+}
+
 TEST(View, CasesOfDifferentBuildsAreComparedAndTheBuildsNamed) {
   std::vector<Record> records = {on_gpu("H200", "abc", 2), on_gpu("H200", "def", 1)};
   records[1].c.kernel = "another";

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "core/device.h"
@@ -91,6 +92,10 @@ std::string changed(const char* what, const std::string& was, const std::string&
   return was == is ? "" : fmt::format("the {} was {} and is {}", what, was, is);
 }
 
+std::string key_of_each_build(const Record& record) {
+  return fmt::format("{}\n{}\n{}", record.c.key(), machine_of(record.env), build_of(record.env));
+}
+
 }  // namespace
 
 Origin origin_of(const json& env) {
@@ -117,16 +122,27 @@ std::string machine_of_case(const Record& record) {
   return model.empty() || driver.empty() ? model : fmt::format("{}, driver {}", model, driver);
 }
 
-std::vector<Record> latest_on_each_machine(std::span<const Record> records) {
-  return latest_records(records, [](const Record& record) {
-    return fmt::format("{}\n{}", record.c.key(), machine_of_case(record));
-  });
+std::string host_of(const Record& record) {
+  return machine_of(record.env);
 }
 
 std::vector<Record> latest_of_each_build(std::span<const Record> records) {
-  return latest_records(records, [](const Record& record) {
-    return fmt::format("{}\n{}\n{}", record.c.key(), machine_of_case(record), build_of(record.env));
-  });
+  return latest_records(records, key_of_each_build);
+}
+
+std::vector<Record> latest_of_file(std::span<const Record> records) {
+  std::unordered_map<std::string, const Record*> last_of_case, last_of_build;
+  for (const Record& record : records) {
+    last_of_case[record.c.key()] = last_of_build[key_of_each_build(record)] = &record;
+  }
+  std::vector<Record> counting;
+  for (const Record& record : records) {
+    const Record* last = last_of_build.at(key_of_each_build(record));
+    const bool is_replaced =
+        last->status.code == StatusCode::timeout && last != last_of_case.at(record.c.key());
+    if (!is_replaced) counting.push_back(record);
+  }
+  return latest_of_each_build(counting);
 }
 
 json describe_plugins(std::span<const std::string> files) {

@@ -33,11 +33,15 @@ std::string machine_of_case(const Record& record);
 /// The same without the driver: "NVIDIA H200".
 std::string processor_of_case(const Record& record);
 
-/// One record per case and machine_of_case, the last one, at the place of the first: what a file's
-/// records say, of which a later one replaces what an earlier run of the same cell left.
-std::vector<Record> latest_on_each_machine(std::span<const Record> records);
-/// The same per case, machine_of_case and build: what the records of several files say.
+/// The whole machine of a record, as in Origin: two may have the same card and driver.
+std::string host_of(const Record& record);
+
+/// One record per case, host and build, the last one, at the place of the first: what a run that
+/// was resumed, or one that was repeated, says of its cells.
 std::vector<Record> latest_of_each_build(std::span<const Record> records);
+/// The same of one file's records, without a `timeout` that another host or build has tried again,
+/// as --resume --across does.
+std::vector<Record> latest_of_file(std::span<const Record> records);
 
 /// A clause that names what differs, "the machine was A and is B"; empty where nothing does.
 /// Plug-ins may have been added or left out, but not replaced.

@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 10> kLargest = {
 std::string key_without_seed(const Record& record) {
   Case c = record.c;
   c.seed = 0;
-  return fmt::format("{}\n{}\n{}", c.key(), machine_of_case(record), origin_of(record.env).build);
+  return fmt::format("{}\n{}\n{}", c.key(), host_of(record), origin_of(record.env).build);
 }
 
 using Draws = std::vector<const Record*>;

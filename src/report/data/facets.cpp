@@ -1,5 +1,7 @@
 #include "report/data/facets.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <set>
 #include <utility>
@@ -38,10 +40,13 @@ std::vector<Facet> facets_of(std::span<const Record> records) {
   }
   Conflicts machines;
   Conflicts builds;
+  Conflicts hosts;
   for (const Record& record : records) {
     const std::string machine = machine_of_case(record);
     machines.add(record.c.device, machine);
-    builds.add(record.c.key() + '\n' + machine, origin_of(record.env).build);
+    const std::string build = origin_of(record.env).build;
+    builds.add(fmt::format("{}\n{}", record.c.key(), machine), build);
+    hosts.add(fmt::format("{}\n{}\n{}", record.c.key(), machine, build), host_of(record));
   }
   if (machines.found()) {
     facets.push_back({"machine", nullptr,
@@ -51,6 +56,10 @@ std::vector<Facet> facets_of(std::span<const Record> records) {
     facets.push_back({"build", nullptr, [](const Record& record) {
                         return std::optional(origin_of(record.env).build);
                       }});
+  }
+  if (hosts.found()) {
+    facets.push_back(
+        {"host", nullptr, [](const Record& record) { return std::optional(host_of(record)); }});
   }
   return facets;
 }

@@ -89,18 +89,29 @@ TEST(Origin, OnesWhosePluginsAreAmongTheOthersAreOne) {
   EXPECT_EQ(cells_of({other, a, none}), (std::vector{2, 1}));
 }
 
-TEST(Origin, TheLatestOfAFileIsPerMachine) {
-  const std::vector<Record> records = {made_by("a", "G", "first"), made_by("a", "H", "other"),
-                                       made_by("b", "G", "again")};
-  EXPECT_EQ(reasons_of(latest_on_each_machine(records)),
-            (std::vector<std::string>{"again", "other"}));
+TEST(Origin, OfAFileATimeoutThatWasTriedAgainIsLeftOut) {
+  std::vector<Record> records = {made_by("a", "G", "first"), made_by("a", "H", "other"),
+                                 made_by("b", "G", "second"), made_by("a", "G", "again")};
+  EXPECT_EQ(reasons_of(latest_of_file(records)),
+            (std::vector<std::string>{"again", "other", "second"}));
+  records[1].status.code = StatusCode::crash;
+  EXPECT_EQ(latest_of_file(records).size(), 3U) << "is a result";
+  records[1].status.code = StatusCode::timeout;
+  EXPECT_EQ(reasons_of(latest_of_file(records)), (std::vector<std::string>{"again", "second"}));
+  records[3].status.code = StatusCode::timeout;  // the last of its build, and of all
+  EXPECT_EQ(reasons_of(latest_of_file(records)), (std::vector<std::string>{"again", "second"}));
 }
 
-TEST(Origin, TheLatestOfSeveralFilesIsPerBuildToo) {
+TEST(Origin, TheLatestIsPerHostAndBuild) {
   const std::vector<Record> records = {made_by("a", "G", "first"), made_by("b", "G", "second"),
                                        made_by("a", "G", "again")};
   EXPECT_EQ(reasons_of(latest_of_each_build(records)),
             (std::vector<std::string>{"again", "second"}));
+  std::vector<Record> hosts = {made_by("a", "G", "first"), made_by("a", "G", "other host")};
+  hosts[1].env.own()["cpu"]["model"] = "Other CPU";
+  EXPECT_EQ(machine_of_case(hosts[0]), machine_of_case(hosts[1]));
+  EXPECT_EQ(reasons_of(latest_of_each_build(hosts)),
+            (std::vector<std::string>{"first", "other host"}));
 }
 
 }  // namespace
