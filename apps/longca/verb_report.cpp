@@ -100,8 +100,7 @@ void add_report(CLI::App& app) {
   CLI::App* verb =
       app.add_subcommand("report", "Views of records: table, HTML, CSV, Markdown, plots");
   auto options = std::make_shared<ReportOptions>();
-  verb->add_option("FILE", options->files,
-                   "record files (.jsonl); two builds of a cell are two")
+  verb->add_option("FILE", options->files, "record files (.jsonl); two builds of a cell are two")
       ->required()
       ->type_name("");
   verb->add_option("-a,--axis", options->axes, "shows only cells with these values; repeatable")
