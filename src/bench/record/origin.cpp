@@ -92,8 +92,12 @@ std::string changed(const char* what, const std::string& was, const std::string&
   return was == is ? "" : fmt::format("the {} was {} and is {}", what, was, is);
 }
 
+std::string key_of_each_host(const Record& record) {
+  return fmt::format("{}\n{}", record.c.key(), machine_of(record.env));
+}
+
 std::string key_of_each_build(const Record& record) {
-  return fmt::format("{}\n{}\n{}", record.c.key(), machine_of(record.env), build_of(record.env));
+  return fmt::format("{}\n{}", key_of_each_host(record), build_of(record.env));
 }
 
 }  // namespace
@@ -131,15 +135,15 @@ std::vector<Record> latest_of_each_build(std::span<const Record> records) {
 }
 
 std::vector<Record> latest_of_file(std::span<const Record> records) {
-  std::unordered_map<std::string, const Record*> last_of_case, last_of_build;
+  std::unordered_map<std::string, const Record*> last_of_host, last_of_build;
   for (const Record& record : records) {
-    last_of_case[record.c.key()] = last_of_build[key_of_each_build(record)] = &record;
+    last_of_host[key_of_each_host(record)] = last_of_build[key_of_each_build(record)] = &record;
   }
   std::vector<Record> counting;
   for (const Record& record : records) {
     const Record* last = last_of_build.at(key_of_each_build(record));
-    const bool is_replaced =
-        last->status.code == StatusCode::timeout && last != last_of_case.at(record.c.key());
+    const bool is_replaced = last->status.code == StatusCode::timeout &&
+                             last != last_of_host.at(key_of_each_host(record));
     if (!is_replaced) counting.push_back(record);
   }
   return latest_of_each_build(counting);

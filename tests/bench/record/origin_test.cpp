@@ -94,12 +94,14 @@ TEST(Origin, OfAFileATimeoutThatWasTriedAgainIsLeftOut) {
                                  made_by("b", "G", "second"), made_by("a", "G", "again")};
   EXPECT_EQ(reasons_of(latest_of_file(records)),
             (std::vector<std::string>{"again", "other", "second"}));
-  records[1].status.code = StatusCode::crash;
+  records[2].status.code = StatusCode::crash;
   EXPECT_EQ(latest_of_file(records).size(), 3U) << "is a result";
-  records[1].status.code = StatusCode::timeout;
-  EXPECT_EQ(reasons_of(latest_of_file(records)), (std::vector<std::string>{"again", "second"}));
+  records[2].status.code = StatusCode::timeout;
+  EXPECT_EQ(reasons_of(latest_of_file(records)), (std::vector<std::string>{"again", "other"}));
   records[3].status.code = StatusCode::timeout;  // the last of its build, and of all
-  EXPECT_EQ(reasons_of(latest_of_file(records)), (std::vector<std::string>{"again", "second"}));
+  EXPECT_EQ(reasons_of(latest_of_file(records)), (std::vector<std::string>{"again", "other"}));
+  records[1].status.code = StatusCode::timeout;
+  EXPECT_EQ(latest_of_file(records).size(), 2U) << "of another machine, where nobody tried again";
 }
 
 TEST(Origin, TheLatestIsPerHostAndBuild) {
