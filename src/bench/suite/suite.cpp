@@ -90,10 +90,13 @@ void leave_out_what_cannot_run(Suite& suite, const AxisValues& by_hand) {
   const auto leave_out = [&](AxisValues when, const Support& answer) {
     if (!answer.ok()) suite.exceptions.push_back({std::move(when), answer.reason, {}});
   };
+  const auto kernels = suite.axes.find("kernel");
+  const std::vector<std::string> names =
+      kernels != suite.axes.end() ? kernels->second : KernelRegistry::global().names();
   for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda}) {
     const std::string device(to_string(kind));
     if (!by_hand.contains("device")) leave_out({{"device", {device}}}, Device::available(kind));
-    for (const std::string& name : suite.axes["kernel"]) {
+    for (const std::string& name : names) {
       const Kernel& kernel = KernelRegistry::global().find(name, kind);
       leave_out({{"kernel", {name}}, {"device", {device}}},
                 check_kind(kernel.capabilities(), kind));

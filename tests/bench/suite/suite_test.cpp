@@ -289,6 +289,17 @@ TEST(Cases, OfDevicesThatThisMachineLacksAreLeftOut) {
   EXPECT_THAT(reasons_with({{"kernel", {"slice"}}}), ::testing::IsEmpty()) << "it was asked for";
 }
 
+TEST(Cases, OfASuiteWithoutKernelsAreThoseOfAllThatRun) {
+  Suite suite = parse_suite("only_what_runs = true\n[axes]\npass = \"forward\"\n", "s.toml");
+  leave_out_what_cannot_run(suite, {});
+  const CaseList list = expand(suite);
+  std::set<std::string> kernels;
+  for (const Case& c : list.cases) kernels.insert(c.kernel);
+  EXPECT_TRUE(kernels.contains("naive"));
+  EXPECT_TRUE(kernels.contains("flash"));
+  EXPECT_FALSE(kernels.contains("slice")) << "runs on cuda, not on cpu";
+}
+
 TEST(Notices, SayOneReasonOfMany) {
   const Suite suite = parse_suite(R"(
 [axes]
