@@ -73,9 +73,9 @@ TEST(Suite, ErrorsSayFileLineAndColumn) {
       {"description = 5\n", "'description' is not a text"},
       {"only_what_runs = 1\n", "s.toml:1:18: 'only_what_runs' is not true or false"},
   };
-  for (const auto& [text, part] : cases) {
-    SCOPED_TRACE(text);
-    expect_input_error([&] { parse_suite(text, "s.toml"); }, part);
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.first);
+    expect_input_error([&] { parse_suite(one.first, "s.toml"); }, one.second);
   }
 }
 
@@ -112,8 +112,8 @@ TEST(Suite, DepthAndSizeHaveLimits) {
       {repeated("[[exceptions]]\nwhen = { mask = \"full\" }\nskip = \"x\"\n", 101),
        "101 exceptions are too many: the maximum is 100"},
   };
-  for (const auto& [text, part] : cases) {
-    expect_input_error([&] { parse_suite(text, "s.toml"); }, part);
+  for (const auto& one : cases) {
+    expect_input_error([&] { parse_suite(one.first, "s.toml"); }, one.second);
   }
   const std::string dots = repeated("a.", 50);
   for (const std::string& quoted :
@@ -310,7 +310,7 @@ void expect_counted(const CaseList& list, const SuiteSize& size, const CaseList&
 
 /// Any axes of a few values each, those that depend on each other among them.
 Suite any_suite(bool over_ranks) {
-  static const std::map<std::string, std::vector<std::string>> kAxes = {
+  static const std::map<std::string, std::vector<std::string>> k_axes = {
       {"kernel", {"naive", "flash"}},
       {"mask", {"causal", "sliding_window", "document", "global_sliding_window", "block_sparse"}},
       {"tokens", {"64", "128", "256"}},
@@ -326,7 +326,7 @@ Suite any_suite(bool over_ranks) {
       {"block", {"64", "128"}},
       {"selection", {"random", "scores"}},
       {"device", {"found", "cpu"}}};
-  static const std::map<std::string, std::vector<std::string>> kOfRanks = {
+  static const std::map<std::string, std::vector<std::string>> k_of_ranks = {
       {"scheme", {"ulysses", "usp", "ring_p2p"}},
       {"ranks", {"2", "4"}},
       {"shard", {"published", "best", "zigzag"}},
@@ -344,18 +344,18 @@ Suite any_suite(bool over_ranks) {
     }
   };
   suite.axes["kernel"] = {"naive"};
-  add(kAxes);
+  add(k_axes);
   if (over_ranks) {
     suite.axes["scheme"] = {"usp"};
     suite.axes["ranks"] = {"2"};
-    add(kOfRanks);
+    add(k_of_ranks);
   }
   const int exceptions = *rc::gen::inRange(0, 3);
   for (int i = 0; i < exceptions; ++i) {
     SuiteException exception;
-    const auto [name, values] = *rc::gen::elementOf(kAxes);
+    const auto [name, values] = *rc::gen::elementOf(k_axes);
     exception.when[name] = some_of(values);
-    const auto [other, others] = *rc::gen::elementOf(kAxes);
+    const auto [other, others] = *rc::gen::elementOf(k_axes);
     if (*rc::gen::arbitrary<bool>()) {
       exception.skip = fmt::format("for reason {}", i);
     } else {
