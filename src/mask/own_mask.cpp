@@ -125,13 +125,13 @@ Mask read_block_mask(const json& object, std::int64_t tokens, bool causal) {
 }
 
 void check_keys(const json& object) {
-  static const std::vector<std::string> kKnown = {
+  static const std::vector<std::string> k_known = {
       "mask",         "tokens", "seed",     "lengths",  "prefix", "window", "slices",
       "block_causal", "blocks", "q_bounds", "k_bounds", "area",   "density"};
   if (!object.is_object()) throw_input_error("a mask is an object, not {}", object.type_name());
   for (const auto& [key, value] : object.items()) {
-    if (std::ranges::find(kKnown, key) == kKnown.end()) {
-      throw_input_error("unknown key '{}'{}", key, suggestion(key, kKnown));
+    if (std::ranges::find(k_known, key) == k_known.end()) {
+      throw_input_error("unknown key '{}'{}", key, suggestion(key, k_known));
     }
   }
   if (object.contains("slices") == object.contains("blocks")) {

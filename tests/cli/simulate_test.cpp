@@ -155,15 +155,16 @@ TEST(Simulate, AnInterruptEndsACellThatTakesMinutes) {
   for (const auto& [signal, code] : {std::pair{"INT", 130}, {"TERM", 143}}) {
     const TempDirectory folder;
     const std::string out = folder / "s.jsonl";
-    const std::string script =
+    const char* script =
         "trap '' INT; (trap - INT; ulimit -t 60; exec \"$LONGCA\" simulate --platform h100x8_ib400 "
-        "--quiet"
-        " -a kernel=slice -a scheme=magi -a shard=document_zigzag -a ranks=8,1K -a lengths=pile"
-        " -a tokens_per_rank=8K -a pass=forward -a mask=document --out " +
-        out + ") & while ! grep -q ranks=8 " + out +
-        " 2>/dev/null; do sleep 0.05; done; sleep 0.2; kill -" + signal + " $!; wait $!";
+        "--quiet -a kernel=slice -a scheme=magi -a shard=document_zigzag -a ranks=8,1K"
+        " -a lengths=pile -a tokens_per_rank=8K -a pass=forward -a mask=document --out \"$OUT\") &"
+        " while ! grep -q ranks=8 \"$OUT\" 2>/dev/null; do sleep 0.05; done;"
+        " sleep 0.2; kill -\"$SIGNAL\" $!; wait $!";
     const auto result = run_process(
-        {"bash", "-c", script}, {.environment = {{"LONGCA", program_of_tests()}}, .timeout_s = 60});
+        {"bash", "-c", script},
+        {.environment = {{"LONGCA", program_of_tests()}, {"OUT", out}, {"SIGNAL", signal}},
+         .timeout_s = 60});
     EXPECT_EQ(result.exit_code, code) << result.err;
     EXPECT_THAT(result.err, HasSubstr("interrupted; 1 of 2 cells are in " + out + "\n"));
     EXPECT_EQ(read_records(out).records.size(), 1U);

@@ -49,7 +49,7 @@ struct LseError {
 
   void judge(double its_bound) {
     bound = its_bound;
-    ratio = error < kNotFinite ? error / bound : kInfinity;
+    ratio = error < kNotFinite ? error / bound : kNotFinite;
   }
 };
 

@@ -37,7 +37,7 @@ std::vector<Range> cut_at(Range range, const std::vector<Range>& others) {
     }
   }
   std::ranges::sort(cuts);
-  cuts.erase(std::ranges::unique(cuts).begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   std::vector<Range> pieces;
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) pieces.push_back({cuts[i], cuts[i + 1]});
   return pieces;
