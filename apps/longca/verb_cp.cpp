@@ -60,8 +60,8 @@ Launcher launcher_of(const CpArguments& arguments, const std::optional<MpiLaunch
   throw_input_error("{} cannot be started", arguments.front());
 }
 
-/// The trace file of a run's only cell, as an absolute path for ranks with another folder.
-std::filesystem::path trace_file(const std::string& name, std::span<const Case> cells) {
+/// Throws unless the run's only cell can be traced, and the file written, before it is measured.
+void expect_traceable(const std::string& file, std::span<const Case> cells) {
   if (cells.size() != 1) {
     throw_input_error("--trace: one cell is traced, and there are {}; choose it by -a AXIS=VALUE",
                       cells.size());
@@ -69,8 +69,7 @@ std::filesystem::path trace_file(const std::string& name, std::span<const Case> 
   if (const Status can = can_trace(cells.front().pass); !can.ok()) {
     throw_input_error("--trace: {}", can.reason);
   }
-  const OutputFile probe(name);  // whether it can be written, before anything is measured
-  return std::filesystem::absolute(name);
+  const OutputFile probe(file);
 }
 
 void cp(const CpArguments& arguments) {
@@ -104,7 +103,9 @@ void cp(const CpArguments& arguments) {
   files.writes("--trace", arguments.trace);
   files.writes("--plot", arguments.plot);
   if (runs && !arguments.trace.empty()) {
-    options.cell.trace = trace_file(arguments.trace, list.cases);
+    expect_traceable(arguments.trace, list.cases);
+    options.trace = arguments.trace;
+    options.cell.trace = true;
   }
   if (found && launch->rank > 0) {
     if (runs) become_rank(options.start);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +29,7 @@
 #include "core/parse.h"
 #include "core/printable.h"
 #include "core/process.h"
+#include "core/process_keeper.h"
 #include "core/thread_pool.h"
 #include "parallel/transport/mpi/mpi_world.h"
 #include "parallel/transport/transports.h"
@@ -91,13 +91,6 @@ int ranks_per_node(MpiWorld& world) {
                       world.control().size());
   }
   return static_cast<int>(ranks);
-}
-
-/// Has the system kill this process when its parent dies. False if the parent is dead already.
-bool die_with_parent() {
-  const pid_t parent = getppid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  return getppid() == parent && parent != 1;
 }
 
 std::string own_commit() {
@@ -222,7 +215,7 @@ int end_with(int code, const std::exception& error) {
 
 int run_rank_program(const RankArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);
-  if (!die_with_parent()) return kRankFailed;
+  if (::getppid() == 1 || !keep_descendants()) return kRankFailed;  // 1: the launcher is dead
   set_transport_environment();
   set_python_unavailable(arguments.no_python);
   try {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,9 +22,16 @@ namespace longca {
 namespace {
 
 constexpr int kNoProgram = 127;                 // the shell's exit code
-constexpr timespec kGrace{5, 0};                // for a program whose parent has died to end
+constexpr std::int64_t kGraceMs = 5000;         // for a program whose parent has died to end
+constexpr std::int64_t kGraceOfForkMs = 500;    // for a fork that got SIGTERM
 constexpr timespec kStepOfKill{0, 50'000'000};  // between two rounds of killing
 constexpr int kMaxRounds = 200;                 // for descendants that a device blocks
+
+std::int64_t now_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
 
 /// Marks descriptors first … last to be closed (flags 0: closes them).
 void close_descriptors(unsigned first, unsigned last, unsigned flags) {
@@ -85,6 +94,8 @@ class Keeper {
     ::sigemptyset(&signals_);
     for (const int signal : {SIGCHLD, kEndAll, kAskToEnd}) ::sigaddset(&signals_, signal);
   }
+  /// Of a fork of this process, whose parent may be dead already.
+  Keeper(pid_t fork, pid_t parent) : Keeper(fork, parent, SIGKILL) { ::sigfillset(&signals_); }
 
   /// Returns the program's status once no descendant is left.
   int keep() {
@@ -97,6 +108,22 @@ class Keeper {
         if (::getppid() != parent_) wait_for_death();
         break;
       }
+    }
+    end_all();
+    return status_;
+  }
+
+  /// The same for a fork, to which it passes signals on.
+  int keep_fork() {
+    while (::getppid() == parent_) {
+      reap();
+      if (ended_) break;
+      const int signal = ::sigwaitinfo(&signals_, nullptr);
+      if (signal <= 0 || signal == SIGCHLD) continue;
+      ::kill(program_, signal);
+      if (signal != SIGTERM) continue;
+      wait_for_end(kGraceOfForkMs);
+      break;
     }
     end_all();
     return status_;
@@ -119,15 +146,17 @@ class Keeper {
 
   void wait_for_death() {
     ::kill(program_, death_signal_);
-    timespec left = kGrace;
+    wait_for_end(kGraceMs);
+  }
+
+  /// Waits until the program has ended, or the grace is over. Other children may end meanwhile.
+  void wait_for_end(std::int64_t grace_ms) {
+    const std::int64_t end_ms = now_ms() + grace_ms;
     sigset_t child;
     ::sigemptyset(&child);
     ::sigaddset(&child, SIGCHLD);
-    for (; !ended_ && left.tv_sec > 0; --left.tv_sec) {
-      const timespec second{1, 0};
-      reap();
-      if (!ended_) ::sigtimedwait(&child, nullptr, &second);
-      reap();
+    for (reap(); !ended_ && now_ms() < end_ms; reap()) {
+      ::sigtimedwait(&child, nullptr, &kStepOfKill);
     }
   }
 
@@ -152,6 +181,31 @@ class Keeper {
   bool ended_ = false;
 };
 
+/// The keeper must hold nothing open that others wait to see closed, but for `kept` (-1: nothing).
+void let_go_of_descriptors(int kept) {
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    ::dup2(nothing, standard);
+  }
+  if (kept > 3) close_descriptors(3, static_cast<unsigned>(kept) - 1, 0);
+  close_descriptors(static_cast<unsigned>(std::max(kept, 2)) + 1, ~0U, 0);
+}
+
+/// Ends this process as a child ended that had this status.
+[[noreturn]] void end_as(int status) {
+  if (!WIFSIGNALED(status)) ::_exit(WEXITSTATUS(status));
+  const rlimit no_core{0, 0};  // the child has left one, where they are wanted
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  const int signal = WTERMSIG(status);
+  ::signal(signal, SIG_DFL);
+  sigset_t unblocked;
+  ::sigemptyset(&unblocked);
+  ::sigaddset(&unblocked, signal);
+  ::raise(signal);
+  ::sigprocmask(SIG_UNBLOCK, &unblocked, nullptr);
+  ::_exit(128 + signal);
+}
+
 void answer(int pipe, int value) {
   [[maybe_unused]] const auto n = ::write(pipe, &value, sizeof value);
 }
@@ -170,16 +224,35 @@ void keep_program(const KeptProgram& program, pid_t parent, const sigset_t& mask
   if (pid < 0) ::_exit(kNoProgram);
   ::setpgid(pid, pid);  // as the program does: whichever of them runs first
   answer(answers, pid);
-  // The keeper must hold nothing open that others wait to see closed.
-  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    ::dup2(nothing, standard);
-  }
-  close_descriptors(3, static_cast<unsigned>(answers) - 1, 0);
-  close_descriptors(static_cast<unsigned>(answers) + 1, ~0U, 0);
+  let_go_of_descriptors(answers);
   const int status = Keeper(pid, parent, program.death_signal).keep();
   answer(answers, status);
   ::_exit(0);
+}
+
+bool keep_descendants() {
+  const pid_t parent = ::getppid();
+  const pid_t self = ::getpid();
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  ::signal(SIGCHLD, SIG_DFL);  // where it is ignored, no status is kept
+  ::fflush(nullptr);
+  const pid_t pid = ::fork();
+  if (pid <= 0) {
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != self) ::_exit(kNoProgram);
+    }
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    return pid == 0;
+  }
+  ::prctl(PR_SET_NAME, "longca-keeper");
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::prctl(PR_SET_PDEATHSIG, kEndAll);
+  let_go_of_descriptors(-1);
+  end_as(Keeper(pid, parent).keep_fork());
 }
 
 }  // namespace longca

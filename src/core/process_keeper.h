@@ -30,4 +30,11 @@ inline constexpr int kAskToEnd = SIGUSR1;  ///< send the program SIGTERM
 [[noreturn]] void keep_program(const KeptProgram& program, pid_t parent, const sigset_t& mask,
                                int answers);
 
+/// The same for a program that others start, as mpirun starts a rank: returns in a fork, and the
+/// process that called it becomes the keeper. It passes signals on, and ends as the fork does, by
+/// its exit code or signal, once no descendant is left; half a second after SIGTERM, and when the
+/// parent dies, it kills them all. To be called before there are threads. False, in the caller, if
+/// the system refuses a process.
+bool keep_descendants();
+
 }  // namespace longca

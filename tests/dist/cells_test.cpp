@@ -9,7 +9,6 @@
 #include "dist/dist_test.h"
 #include "mask/generators.h"
 #include "parallel/schemes/scheme.h"
-#include "support/temp_directory.h"
 
 namespace longca::testing {
 namespace {
@@ -142,17 +141,17 @@ TEST_F(Cells, OfBfloat16AreTimedTogether) {
 }
 
 TEST_F(Cells, AreTracedInAStageOfTheirOwn) {
-  const TempDirectory folder;
   CellOptions options = cell_options(0.1);
-  options.trace = folder / "trace.json";
+  options.trace = true;
   const Record record = run(small_case("ring_p2p", "causal", Pass::backward), options);
   EXPECT_TRUE(record.status.ok()) << record.status.reason;
   ASSERT_GE(stages_.size(), 3U);
   EXPECT_THAT(std::vector(stages_.end() - 3, stages_.end()),
               ElementsAre("time", "trace", "clean-up"));
-  EXPECT_EQ(std::filesystem::exists(*options.trace), is_root());
+  EXPECT_EQ(runner_.take_trace().size(), is_root() ? 4U : 0U);
   expect_refused(small_case("ring_p2p", "causal", Pass::step), StatusCode::unsupported,
                  "one pass is traced, not a step", options);
+  EXPECT_TRUE(runner_.take_trace().empty());
 }
 
 TEST_F(Cells, ThatASchemeOrAKernelCannotDoAreRefusedOnAllRanks) {

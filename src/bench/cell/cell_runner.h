@@ -27,8 +27,7 @@ struct CellOptions {
   RunLimits limits;
   OwnFiles own_files;                         ///< of the case
   std::optional<std::filesystem::path> dump;  ///< folder for its inputs and outputs
-  /// For a timed cell over ranks: the file for when each op of a repetition ran (rank_trace.h).
-  std::optional<std::filesystem::path> trace;
+  bool trace = false;  ///< for a timed cell over ranks: also when each op of a repetition ran
 };
 
 /// What consecutive cells of a process share: the current problem with its inputs and reference,

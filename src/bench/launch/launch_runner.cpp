@@ -7,6 +7,7 @@
 
 #include "bench/launch/rank_attempt.h"
 #include "bench/plugin_loader.h"
+#include "bench/ranks/rank_trace.h"
 #include "bench/record/environment.h"
 #include "bench/run/run_cells.h"
 
@@ -110,6 +111,7 @@ bool LaunchRunner::run_cell(const Case& c, Record& record, std::string& output) 
       launch_lost_ = session_->is_found();
       session_.reset();
     }
+    trace_ = attempt.take_trace();
     if (result == RankAttempt::Result::recorded) return true;
     if (launch_lost_) break;
   }
@@ -118,9 +120,12 @@ bool LaunchRunner::run_cell(const Case& c, Record& record, std::string& output) 
 }
 
 bool LaunchRunner::run(std::span<const Case> cases, RunListener& listener) {
-  return run_cells(cases, listener, [this](const Case& c, Record& record, std::string& output) {
-    return run_cell(c, record, output);
-  });
+  const bool complete =
+      run_cells(cases, listener, [this](const Case& c, Record& record, std::string& output) {
+        return run_cell(c, record, output);
+      });
+  if (!trace_.empty()) write_trace(options_.trace, cases.front(), trace_);
+  return complete;
 }
 
 }  // namespace longca

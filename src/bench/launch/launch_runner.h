@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "bench/launch/launcher.h"
 #include "bench/launch/rank_session.h"
@@ -14,6 +15,8 @@ namespace longca {
 
 struct LaunchOptions {
   CellOptions cell;
+  std::string
+      trace;  ///< the file for when each op of the only cell ran (rank_trace.h); "" for none
   RankStart start;
   int found_ranks = 0;  ///< size of the launch that this process is part of; 0 outside of one
 };
@@ -30,7 +33,8 @@ class LaunchRunner {
 
   /// False if a signal ended the run early (see InterruptGuard), or if ranks are lost that another
   /// launcher has started, so that they cannot be started again. Throws InputError if the ranks
-  /// refuse to work together.
+  /// refuse to work together, and InputError or SystemError, after all cells were recorded, if the
+  /// trace cannot be written.
   bool run(std::span<const Case> cases, RunListener& listener);
 
  private:
@@ -47,6 +51,7 @@ class LaunchRunner {
   std::int64_t host_limit_mib_;  ///< of all ranks of this host together
   ScratchFolder scratch_;
   std::unique_ptr<RankSession> session_;
+  std::vector<std::string> trace_;  ///< of the cell that was traced, if it is ok: events by rank
   std::string guest_;  ///< the plug-in's kernel that session_ is for; empty: those of this program
   int failed_starts_ = 0;  ///< failed starts in a row with failed_ranks_ ranks
   int failed_ranks_ = 0;

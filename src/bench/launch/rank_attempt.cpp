@@ -105,11 +105,19 @@ bool RankAttempt::take_message(const RankServer::Event& event, Record& record) {
     }
     record = judge_record(message, case_, options_);
     session_ended_ = message.at("ends").get<bool>();
+    if (!record.status.ok()) trace_.clear();
     return true;
   }
+  if (message.contains("trace")) take_trace(event.rank, message.at("trace"));
   note_failure(event.rank, message);
   take_stage(event.rank, message);
   return false;
+}
+
+void RankAttempt::take_trace(int rank, const nlohmann::json& events) {
+  const bool is_wanted = options_.trace && rank == 0 && trace_.size() < clocks_.size();
+  if (!is_wanted || !events.is_array()) throw BadMessage("a trace that nobody asked for");
+  trace_.push_back(events.dump());
 }
 
 void RankAttempt::take_stage(int rank, const nlohmann::json& message) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/cell/cell_runner.h"
@@ -25,6 +26,8 @@ class RankAttempt {
 
   /// `not_begun`: the ranks ended before the cell's first stage, so that it may be tried again.
   Result run(const nlohmann::json& request, Record& record, std::string& output);
+  /// The events of each rank, as write_trace takes them, if the cell was traced and is ok.
+  std::vector<std::string> take_trace() { return std::move(trace_); }
   /// Whether the session serves no further cell.
   bool session_ended() const { return session_ended_; }
 
@@ -32,6 +35,7 @@ class RankAttempt {
   Result wait_for_record(Record& record);
   bool take_message(const RankServer::Event& event, Record& record);
   void take_stage(int rank, const nlohmann::json& message);
+  void take_trace(int rank, const nlohmann::json& events);
   Result bad_message(int rank, const std::string& what, Record& record);
   Result end(Record& record, StatusCode code, std::string reason);
   Result rank_gone(int rank, Record& record);
@@ -50,6 +54,7 @@ class RankAttempt {
   std::vector<StageClock> clocks_;  ///< by rank
   std::set<int> waiting_;           ///< ranks that have waited long for others
   Status failed_;                   ///< of the first rank that could not go on, if any
+  std::vector<std::string> trace_;
   std::string output_;
   bool session_ended_ = false;
 };

@@ -31,6 +31,9 @@ namespace longca {
 ///   rank → parent     {"stage": "forward"}, any number of them, from every rank: what begins
 ///   rank → parent     {"at": kWaitsForRanks} when it has waited half a second for other ranks,
 ///                     {"at": "work"} when it continues: shows which rank hangs when none moves
+///   rank 0 → parent   {"trace": […]} for each rank in order, before the record, if a trace was
+///   asked
+///                     for and the cell is ok: events as by trace_of_rank
 ///   rank 0 → parent   {"record": {…}, "ends": bool}: without `env` and `at`. "ends": a device is
 ///                     lost, all ranks end by themselves, and the next case needs new ones
 ///   rank 0 → parent   {"times": [{"ms","held"}, …]} of exchanges, or {"none": sentence, "status"}
@@ -39,9 +42,10 @@ namespace longca {
 ///                     the rank that cannot go on ("threw in forward: …"): it then ends all ranks
 ///                     by MPI_Abort with exit code 3
 ///
-/// The ranks end with exit code 0 when rank 0's socket closes. Each is also killed by the system
-/// when the process that started it (mpirun's daemon) dies. Exit code 2: a rank could not connect,
-/// MPI did not start, or the ranks refused each other; the sentence is on stderr too.
+/// The ranks end with exit code 0 when rank 0's socket closes. Between each and the process that
+/// started it (mpirun's daemon) is a keeper: no descendant outlives the rank, nor does the rank
+/// that process. Exit code 2: a rank could not connect, MPI did not start, or the ranks refused
+/// each other; the sentence is on stderr too.
 ///
 /// The stages are those of CellProblem's StageListener; the first of a cell is "set-up".
 struct RankHello {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "attention/api/registry.h"
-#include "bench/cell/dump.h"
 #include "bench/cell/steps.h"
 #include "bench/ranks/gather_results.h"
 #include "bench/ranks/min_bytes.h"
@@ -68,7 +67,6 @@ void RankCell::run() {
   note_balance();
   run_pass(Pass::forward);
   if (problem_.backward) run_pass(Pass::backward);
-  if (options_.dump) dump();
   whole_ = {};
   holds_whole_ = false;
   if (record_.status.ok() && options_.timed) time();
@@ -117,7 +115,8 @@ void RankCell::make_reference() {
     }
     return {};
   });
-  checked_ = broadcast(team_.control, is_root() ? heads_to_gather() : CheckedHeads{});
+  checked_ =
+      broadcast(team_.control, is_root() ? shared_.reference->checked_heads() : CheckedHeads{});
 }
 
 void RankCell::connect() {
@@ -215,12 +214,6 @@ Status RankCell::margins_kept() const {
   return {StatusCode::wrong, "the kernel, or a message, wrote outside of the outputs: " + written};
 }
 
-/// The heads to gather: those that verification reads, since results are large; all for a dump.
-CheckedHeads RankCell::heads_to_gather() const {
-  if (!options_.dump) return shared_.reference->checked_heads();
-  return {{{0, problem_.heads_q}}, {{0, problem_.heads_k}}};
-}
-
 /// Notes errors and status in `record`; other ranks than 0 know the status alone.
 void RankCell::verify(Pass pass, Record& record) {
   stage_("verify");
@@ -275,15 +268,6 @@ void RankCell::wait_for(LaneTimes& times) const {
     waits = now;
   }
   if (waits && team_.on_device_wait) team_.on_device_wait(false);
-}
-
-void RankCell::dump() {
-  stage_("dump");
-  together("dump", [&]() -> Status {
-    if (!is_root()) return {};
-    dump_cell(*options_.dump, device(), shared_.inputs, whole_, shared_.generated, shared_.spec);
-    return {};
-  });
 }
 
 void RankCell::note_end() {

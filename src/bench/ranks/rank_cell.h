@@ -4,6 +4,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "bench/cell/cell_runner.h"
 #include "bench/cell/device.h"
@@ -37,6 +40,8 @@ class RankCell {
   /// Throws Refused, on all ranks, if one cannot go on and no communication is pending. Any other
   /// exception is thrown only on the rank where it happened, for which the others may then wait.
   void run();
+  /// Of a cell that is traced, on rank 0: the events of each rank as by trace_of_rank.
+  std::vector<std::string> take_trace() { return std::move(trace_); }
 
  private:
   Device& device() const { return Device::get(problem_.device); }
@@ -53,7 +58,6 @@ class RankCell {
   void make_plan();
   Status check_memory() const;
   void make_reference();
-  CheckedHeads heads_to_gather() const;
   void connect();
   void make_executor();
   /// Records what follows from the plan alone: balance, bytes by formula, padding.
@@ -74,7 +78,6 @@ class RankCell {
   void note_computing(const Measurement& measured, const RankClock& clock);
   std::uint64_t result_fingerprint() const;
   void note_end();
-  void dump();
 
   const Case& case_;
   const CellOptions& options_;
@@ -105,6 +108,7 @@ class RankCell {
   double warmed_s_ = 0;       ///< duration of the last verified pass; for a step of both
   double sent_ = 0;           ///< bytes sent in the last verified pass; for a step in both
   double kernel_s_ = 0;       ///< time counted against the case's limit so far
+  std::vector<std::string> trace_;
 };
 
 }  // namespace longca

@@ -129,11 +129,7 @@ void RankCell::trace(RankClock& clock) {
   device().synchronize();
   const std::string events =
       trace_of_rank(plan_, ops(case_.pass), times->times(), problem_.head_dim, problem_.dtype);
-  const std::vector<std::string> ranks = team_.control.gather(events);
-  together("trace", [&]() -> Status {
-    if (is_root()) write_trace(*options_.trace, case_, ranks);
-    return {};
-  });
+  trace_ = team_.control.gather(events);
 }
 
 MeasureOptions RankCell::timing_options(std::uint64_t seed) const {

@@ -46,6 +46,7 @@ Status RankRunner::set_up(const Case& c, const CellOptions& options) {
 }
 
 Record RankRunner::run(const Case& c, const CellOptions& options) {
+  trace_.clear();
   Record record;
   record.c = c;
   std::string stage = "set-up";
@@ -62,6 +63,7 @@ Record RankRunner::run(const Case& c, const CellOptions& options) {
       return {};
     });
     cell->run();
+    trace_ = cell->take_trace();
   } catch (const Refused& refused) {
     record.status = refused.status();
   } catch (...) {
@@ -70,6 +72,7 @@ Record RankRunner::run(const Case& c, const CellOptions& options) {
   judge_what_is_left(stage, record);
   if (!record.status.ok()) forget_times(record);
   check_devices(kind, std::move(cell), record);
+  if (!record.status.ok()) trace_.clear();
   return record;
 }
 

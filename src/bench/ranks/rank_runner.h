@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bench/cell/cell_runner.h"
 #include "bench/cell/problem.h"
@@ -40,6 +42,9 @@ class RankRunner {
   /// Returns the record of one cell, without `env` and `at`, on rank 0; the record of another rank
   /// is incomplete. Collective. Throws RankFailure.
   Record run(const Case& c, const CellOptions& options);
+  /// Of the last cell, on rank 0, if it was traced and is ok: the events of each rank as by
+  /// trace_of_rank.
+  std::vector<std::string> take_trace() { return std::move(trace_); }
   /// Whether an error has left some rank's device unusable: all processes must end, and not by
   /// `exit`, whose destructors could hang.
   bool device_lost() const { return device_lost_; }
@@ -60,6 +65,7 @@ class RankRunner {
   StateWatch* watch_;
   std::function<void(RankPlan&)> alter_;
   SharedByCells shared_;
+  std::vector<std::string> trace_;
   bool device_lost_ = false;
   bool spoilt_ = false;
 };

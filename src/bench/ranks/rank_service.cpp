@@ -38,13 +38,16 @@ std::optional<nlohmann::json> request_for_all(LineChannel& channel, RankControl&
   return nlohmann::json::parse(text);
 }
 
-/// Runs one cell and sends its record; returns whether the ranks must end.
+/// Runs one cell and sends its trace, if any, and its record; returns whether the ranks must end.
 bool run_one(LineChannel& channel, RankRunner& runner, const Case& c, const CellOptions& options,
              bool is_root) {
   channel.send({{"stage", "set-up"}});
   try {
     const Record record = runner.run(c, options);
     const bool ends = runner.device_lost() || runner.is_spoilt();
+    for (const std::string& events : runner.take_trace()) {
+      channel.send({{"trace", nlohmann::json::parse(events)}});
+    }
     if (is_root) channel.send({{"record", record}, {"ends", ends}});
     return ends;
   } catch (const RankFailure& failure) {

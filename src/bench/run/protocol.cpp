@@ -175,7 +175,7 @@ void from_json(const nlohmann::json& json, RunLimits& limits) {
 void to_json(nlohmann::json& json, const CellOptions& options) {
   json = {{"timed", options.timed}, {"limits", options.limits}, {"own_files", options.own_files}};
   if (options.dump) json["dump"] = options.dump->string();
-  if (options.trace) json["trace"] = options.trace->string();
+  if (options.trace) json["trace"] = true;
 }
 
 void from_json(const nlohmann::json& json, CellOptions& options) {
@@ -183,7 +183,7 @@ void from_json(const nlohmann::json& json, CellOptions& options) {
   json.at("limits").get_to(options.limits);
   json.at("own_files").get_to(options.own_files);
   if (json.contains("dump")) options.dump = json.at("dump").get<std::string>();
-  if (json.contains("trace")) options.trace = json.at("trace").get<std::string>();
+  options.trace = json.value("trace", false);
 }
 
 }  // namespace longca

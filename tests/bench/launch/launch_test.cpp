@@ -145,6 +145,20 @@ TEST_F(Launch, WhatARanksKernelLeavesBehindIsSeenAndEndsWithTheRanks) {
   expect_nothing_left();
 }
 
+/// Ranks that another mpirun has started are no descendants of the program.
+TEST_F(Launch, WhatARankOfAnotherLauncherLeavesBehindEndsWithIt) {
+  const auto out = folder_ / "found.jsonl";
+  Arguments command{"mpirun", "-n", "3", program_of_tests()};
+  const Arguments of_ranks = cp(out, {"-a", "kernel=rank_leaves_child", "--launcher", "none"});
+  command.insert(command.end(), of_ranks.begin(), of_ranks.end());
+  const auto result = run_process(command, options());
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_TRUE(records[0].status.ok()) << records[0].status.reason;
+  EXPECT_TRUE(all_end(plugin_)) << "a rank's child outlived the run";
+}
+
 /// Where the budget takes a few tiles of keys only, their gradients are computed from the o and lse
 /// of all ranks: after the timed repetitions, too.
 TEST_F(Launch, GradientsOfOtherBitsAreVerifiedAgainByDrawnTiles) {
@@ -215,6 +229,19 @@ TEST_F(Launch, TracesARepetitionOfOneCell) {
   EXPECT_EQ(cells, 6 * 96 * 97 / 2);
   const Record record = read_records(folder_ / "out.jsonl").records.at(0);
   EXPECT_EQ(sent, 3 * record.metrics.at("bytes_sent"));
+}
+
+/// The cell was measured; only its trace is missing.
+TEST_F(Launch, KeepsTheRecordOfACellWhoseTraceCannotBeWritten) {
+  const auto out = folder_ / "out.jsonl";
+  const auto result = run(out, {"-a", "kernel=naive", "--trace", "/dev/full"});
+  EXPECT_EQ(result.exit_code, 71) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("cannot write /dev/full: No space left on device"));
+  const auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_TRUE(records[0].status.ok()) << records[0].status.reason;
+  EXPECT_TRUE(records[0].metrics.contains("time_ms"));
+  expect_nothing_left();
 }
 
 TEST_F(Launch, TracesNothingButOneCell) {
