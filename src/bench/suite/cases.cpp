@@ -19,6 +19,7 @@ constexpr std::int64_t kMaxCases = 1'000'000;
 constexpr std::size_t kTriesPerCell = 50;
 constexpr std::string_view kTokens = "tokens";
 constexpr std::string_view kRanks = "ranks";
+constexpr std::string_view kFactor = "factor";
 
 /// One axis of the product with its values.
 struct Dimension {
@@ -200,23 +201,58 @@ bool has_own_mask(const Suite& suite) {
   return std::ranges::any_of(values_of(suite, find_axis("mask")), is_own);
 }
 
-/// Whether an axis's value says all that it does to a case: no other axis changes it or is changed
-/// by it, in `canonical` or by an exception that sets it. Exceptions may apply to some values only.
-bool is_free(const Axis& axis, const Suite& suite, bool over_ranks) {
-  constexpr std::array<std::string_view, 5> kCoupled = {"mask", "pass", "deterministic", "window",
-                                                        "device"};
-  const auto has = [&](const auto& names) {
-    return std::ranges::find(names, axis.name) != names.end();
-  };
-  const auto changes = [&](const SuiteException& e) {
-    // What is set may make values of it equal, or choose which of the two lengths counts.
-    return e.set.contains(axis.name) || (axis.name == kTokens && (e.set.contains(kTokensPerRank) ||
-                                                                  e.when.contains(kTokensPerRank)));
-  };
-  if (axis.over_ranks || has(kCoupled) || (over_ranks && axis.name == "heads")) return false;
-  if ((axis.name == kTokens || axis.name == "heads") && has_own_mask(suite)) return false;
-  return std::ranges::none_of(suite.exceptions, changes);
-}
+/// Which axes are free: their value says all that it does to a case, which no other axis changes or
+/// is changed by, in `canonical` or by an exception that sets it. Exceptions may apply to some
+/// values only.
+class FreeAxes {
+ public:
+  FreeAxes(const Suite& suite, bool over_ranks)
+      : suite_(suite), over_ranks_(over_ranks), has_own_mask_(longca::has_own_mask(suite)) {}
+
+  bool has(const Axis& axis) const {
+    const std::string_view name = axis.name;
+    if (exceptions_set(name)) return false;
+    if (name == "window") return !has_value(axis, "auto");  // which is one of the others
+    if (name == "heads") return !has_own_mask_ && !decides_factor();
+    if (name == kTokens) return !has_own_mask_ && !exceptions_name(kTokensPerRank);
+    if (name == kFactor) return true;
+    if (name == kRanks) return !decides_factor() && !decides_tokens();
+    if (name == kTokensPerRank) return !decides_tokens();
+    constexpr std::array<std::string_view, 4> kCoupled = {"mask", "pass", "deterministic",
+                                                          "device"};
+    return !axis.over_ranks && std::ranges::find(kCoupled, name) == kCoupled.end();
+  }
+
+ private:
+  bool exceptions_set(std::string_view name) const {
+    return std::ranges::any_of(suite_.exceptions, [&](const SuiteException& e) {
+      return e.set.contains(std::string(name));
+    });
+  }
+  bool exceptions_name(std::string_view name) const {
+    return std::ranges::any_of(suite_.exceptions, [&](const SuiteException& e) {
+      return e.set.contains(std::string(name)) || e.when.contains(std::string(name));
+    });
+  }
+  bool has_value(const Axis& axis, std::string_view value) const {
+    const auto values = values_of(suite_, axis);
+    return std::ranges::find(values, value) != values.end();
+  }
+  /// Whether ranks and heads choose a factor that exceptions look at.
+  bool decides_factor() const {
+    return over_ranks_ && !suite_.axes.contains(std::string(kFactor)) && exceptions_name(kFactor);
+  }
+  /// Whether ranks and tokens per rank give a length that exceptions or masks look at, or keep.
+  bool decides_tokens() const {
+    if (exceptions_name(kTokensPerRank)) return true;
+    return suite_.axes.contains(kTokensPerRank) &&
+           (has_own_mask_ || exceptions_name(kTokens) || exceptions_set(kRanks));
+  }
+
+  const Suite& suite_;
+  bool over_ranks_;
+  bool has_own_mask_;
+};
 
 /// Of values that the same exceptions apply to, keeps the first, which stands for all.
 void keep_one_of_alike(Dimension& dimension, const Suite& suite) {
@@ -255,6 +291,7 @@ Multiple multiple_of(const std::vector<Dimension>& dimensions, std::span<const s
     const Dimension& dimension = dimensions[i];
     if (dimension.stands_for.empty()) continue;
     if (dimension.axis->applies != nullptr && !dimension.axis->applies(mask)) continue;
+    if (dimension.axis->name == kFactor && !c.factor) continue;  // of other schemes
     multiple.cells *= dimension.stands_for[index[i]];
     if (shapes_problem(*dimension.axis)) multiple.problems *= dimension.stands_for[index[i]];
   }
@@ -264,8 +301,9 @@ Multiple multiple_of(const std::vector<Dimension>& dimensions, std::span<const s
 /// Makes the cells with one of every free axis's values that act alike, and multiplies.
 SuiteSize size_of_product(const Suite& suite, bool over_ranks, int ranks_per_node) {
   std::vector<Dimension> dimensions = dimensions_of(suite, over_ranks);
+  const FreeAxes free(suite, over_ranks);
   for (Dimension& dimension : dimensions) {
-    if (is_free(*dimension.axis, suite, over_ranks)) keep_one_of_alike(dimension, suite);
+    if (free.has(*dimension.axis)) keep_one_of_alike(dimension, suite);
   }
   SuiteSize size;
   std::unordered_set<std::string> seen;
