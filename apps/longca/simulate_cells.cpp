@@ -61,11 +61,10 @@ std::string kernels_of_page(const cost::Platform& platform) {
   return fmt::format("{}", fmt::join(kernels, ", "));
 }
 
+/// As `cp` has it, whose planners weigh plans by the default platform's figures on every card.
 ParallelProblem problem_of(const Case& c, const GeneratedMask& mask,
                            const simulate::Cluster& cluster) {
-  ParallelProblem problem = parallel_problem(c, mask, static_cast<int>(cluster.platform.node.gpus));
-  problem.platform = &cluster.platform;
-  return problem;
+  return parallel_problem(c, mask, static_cast<int>(cluster.platform.node.gpus));
 }
 
 /// One rank's part of a pass, beside its program.

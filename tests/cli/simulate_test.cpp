@@ -59,6 +59,23 @@ TEST(Simulate, RecordsACellOfEveryScheme) {
   }
 }
 
+/// `cp` plans alike on all cards, and a faster link does not change what it does.
+TEST(Simulate, APlanDoesNotDependOnThePlatform) {
+  const TempDirectory folder;
+  const auto bytes = [&](const std::string& platform, const std::string& set) {
+    const std::string out = folder.path() / (platform + set.substr(0, 5) + ".jsonl");
+    const auto result =
+        simulate({"-a", "scheme=magi", "-a", "shard=best", "-a", "ranks=8", "-a",
+                  "tokens_per_rank=8K", "-a", "mask=causal_document", "--set", set, "--out", out},
+                 platform);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return read_records(out).records.at(0).metrics.at("bytes_sent");
+  };
+  const double expected = bytes("h200x8", "links.bytes_per_second=378e9");
+  EXPECT_EQ(bytes("h100x8_ib400", "links.bytes_per_second=378e9"), expected);
+  EXPECT_EQ(bytes("h100x8_ib400", "kernel.backward.seconds_per_call=1e-3"), expected);
+}
+
 TEST(Simulate, ASetFigureChangesTheTimeAndTheName) {
   const TempDirectory folder;
   const std::string out = folder.path() / "s.jsonl";
