@@ -4,6 +4,8 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(hwy REQUIRED)
+# Names of the shared libraries that not every system has: a package or a wheel brings them along.
+set(LONGCA_BUNDLED "^lib(fmt|hwy|tomlplusplus)[.]so")
 if(LONGCA_PROGRAM)
   find_package(CLI11 REQUIRED)
   find_package(ZLIB REQUIRED)

@@ -11,9 +11,8 @@ endif()
 set_target_properties(${programs} PROPERTIES INSTALL_RPATH $ORIGIN)
 install(TARGETS ${programs} RUNTIME_DEPENDENCY_SET longca_libraries COMPONENT program
   RUNTIME DESTINATION ${program_folder} LIBRARY DESTINATION ${program_folder})
-# The libraries that not every system has.
 install(RUNTIME_DEPENDENCY_SET longca_libraries COMPONENT program DESTINATION ${program_folder}
-  PRE_INCLUDE_REGEXES "^lib(fmt|hwy|tomlplusplus)\\.so" PRE_EXCLUDE_REGEXES ".*")
+  PRE_INCLUDE_REGEXES ${LONGCA_BUNDLED} PRE_EXCLUDE_REGEXES ".*")
 install(DIRECTORY $<TARGET_FILE_DIR:longca>/python DESTINATION ${program_folder} COMPONENT program
   PATTERN __pycache__ EXCLUDE)
 install(CODE "
