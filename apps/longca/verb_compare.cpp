@@ -170,6 +170,7 @@ void add_compare(CLI::App& app) {
       ->type_name("OTHER");
   verb->add_option("--commits", arguments->commits, "build two commits and run them in turns")
       ->expected(2)
+      ->allow_extra_args(false)  // a suite may follow
       ->type_name("A B")
       ->option_text("A B");
   verb->add_option("-a,--axis", arguments->axes, "what they run, as tokens=8K; repeatable")

@@ -87,6 +87,7 @@ TEST_F(RoundsOfBench, CompareRefusesWhatItCannotRun) {
   refused({"--build", "/bin/ls"}, "/bin/ls is no longca");
   refused({"--build", "x", "--commits", "a", "b"}, "give one of them");
   refused({"--commits", "no-such-commit", "HEAD"}, "no commit 'no-such-commit'");
+  refused({"--commits", "no-such-commit", "HEAD", "quick"}, "no commit 'no-such-commit'");
   refused({"a.jsonl"}, "BASE and NEW are missing");
 }
 
