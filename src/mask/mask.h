@@ -90,4 +90,8 @@ class Mask {
 /// for a mask without block lists.
 std::int64_t rows_without_keys(const Mask& mask);
 
+/// The cells that some head sees: the mask itself where all heads are alike, else a mask of one
+/// head that keeps each block that any head keeps. Made on first use and kept with the mask.
+Mask any_head_of(const Mask& mask);
+
 }  // namespace longca

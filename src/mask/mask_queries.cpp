@@ -261,4 +261,41 @@ std::int64_t rows_without_keys(const Mask& mask) {
   return empty;
 }
 
+namespace {
+
+struct AnyHead {
+  Mask mask;
+};
+
+BlockLists kept_by_any(const BlockLists& blocks) {
+  BlockLists any{
+      .q_bounds = blocks.q_bounds, .k_bounds = blocks.k_bounds, .offsets = {0}, .indices = {}};
+  std::vector<bool> kept(static_cast<std::size_t>(blocks.k_blocks()));
+  for (std::int64_t q_block = 0; q_block < blocks.q_blocks(); ++q_block) {
+    kept.assign(kept.size(), false);
+    for (int head = 0; head < blocks.heads; ++head) {
+      for (const std::int32_t block : blocks.kept(head, q_block)) {
+        kept[static_cast<std::size_t>(block)] = true;
+      }
+    }
+    for (std::size_t block = 0; block < kept.size(); ++block) {
+      if (kept[block]) any.indices.push_back(static_cast<std::int32_t>(block));
+    }
+    any.offsets.push_back(std::ssize(any.indices));
+  }
+  return any;
+}
+
+}  // namespace
+
+Mask any_head_of(const Mask& mask) {
+  if (mask.heads() == 1) return mask;
+  const auto make = [&] {
+    return std::make_shared<const AnyHead>(AnyHead{Mask::from_blocks(
+        mask.q_tokens(), mask.k_tokens(), {mask.slices().begin(), mask.slices().end()},
+        kept_by_any(*mask.blocks()))});
+  };
+  return mask.derived<AnyHead>(make).mask;
+}
+
 }  // namespace longca

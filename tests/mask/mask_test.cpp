@@ -256,6 +256,18 @@ TEST(RowsWithoutKeys, OfCausalBlocks) {
   EXPECT_GT(counted(mask), 0) << "or this test shows nothing";
 }
 
+RC_GTEST_PROP(AnyHead, SeesWhatSomeHeadSees, ()) {
+  const Mask mask = oracle::random_mask().mask;
+  std::vector<std::uint8_t> expected = mask.dense(0);
+  for (int head = 1; head < mask.heads(); ++head) {
+    const std::vector<std::uint8_t> of_head = mask.dense(head);
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] |= of_head[i];
+  }
+  const Mask any = any_head_of(mask);
+  RC_ASSERT(any.heads() == 1);
+  RC_ASSERT(any.dense(0) == expected);
+}
+
 TEST(DerivedOfAMask, IsMadeOnceForAllCopies) {
   const Mask mask = Mask::from_slices(4, 4, {});
   int made = 0;

@@ -16,11 +16,10 @@ int kv_heads_per_rank(const ParallelProblem& problem, const Grid& grid) {
   return std::max(1, problem.problem.heads_k / grid.head_ways());
 }
 
+// The masks of these functions are of any head (any_head_of).
+
 bool sees_some(const Mask& mask, Range rows, Range keys) {
-  for (int head = 0; head < mask.heads(); ++head) {
-    if (mask.area_in(head, rows, keys) > 0) return true;
-  }
-  return false;
+  return mask.area_in(0, rows, keys) > 0;
 }
 
 /// Leaves out ranges at both ends that see none of `keys`. What sees none of them sees none of any
@@ -35,10 +34,8 @@ std::span<const Range> trimmed(const Mask& mask, std::span<const Range> rows, Ra
 /// diagonal ends inside `keys` also necessary.
 bool sees_all(const Mask& mask, std::span<const Range> rows, Range keys) {
   for (const Range range : rows) {
-    for (int head = 0; head < mask.heads(); ++head) {
-      for (const std::int64_t row : {range.begin, range.end - 1}) {
-        if (mask.area_in(head, {row, row + 1}, keys) == keys.size()) return true;
-      }
+    for (const std::int64_t row : {range.begin, range.end - 1}) {
+      if (mask.area_in(0, {row, row + 1}, keys) == keys.size()) return true;
     }
   }
   return keys.size() == 1;  // the caller knows that some query sees it
@@ -50,7 +47,16 @@ std::int64_t count(const Mask& mask, std::span<const Range> rows, Range keys) {
   if (rows.empty()) return 0;
   if (sees_all(mask, rows, keys)) return keys.size();
   const std::int64_t middle = keys.begin + keys.size() / 2;
-  return count(mask, rows, {keys.begin, middle}) + count(mask, rows, {middle, keys.end});
+  return count(mask, rows, Range{keys.begin, middle}) + count(mask, rows, Range{middle, keys.end});
+}
+
+std::int64_t count(const Mask& mask, std::span<const Range> rows, std::span<const Range> keys) {
+  if (keys.empty()) return 0;
+  if (keys.size() == 1) return count(mask, rows, keys.front());
+  rows = trimmed(mask, rows, {keys.front().begin, keys.back().end});
+  if (rows.empty()) return 0;
+  const std::size_t half = keys.size() / 2;
+  return count(mask, rows, keys.first(half)) + count(mask, rows, keys.subspan(half));
 }
 
 }  // namespace
@@ -112,13 +118,7 @@ std::int64_t gather_bytes(const ParallelProblem& problem, const Grid& grid, int 
 
 std::int64_t count_seen_keys(const Mask& mask, std::span<const Range> rows,
                              std::span<const Range> keys) {
-  if (keys.empty()) return 0;
-  if (keys.size() == 1) return count(mask, rows, keys.front());
-  rows = trimmed(mask, rows, {keys.front().begin, keys.back().end});
-  if (rows.empty()) return 0;
-  const std::size_t half = keys.size() / 2;
-  return count_seen_keys(mask, rows, keys.first(half)) +
-         count_seen_keys(mask, rows, keys.subspan(half));
+  return count(any_head_of(mask), rows, keys);
 }
 
 namespace {

@@ -34,7 +34,7 @@ std::vector<Range> common_ranges(std::span<const Range> a, std::span<const Range
 }
 
 SeenKeys::SeenKeys(const Mask& mask)
-    : mask_(mask), bands_(bands_of(mask)), rows_(rows_of(bands_)) {}
+    : mask_(any_head_of(mask)), bands_(bands_of(mask)), rows_(rows_of(bands_)) {}
 
 std::vector<Range> SeenKeys::by(std::span<const Range> rows) const {
   std::vector<Range> seen;
@@ -68,21 +68,18 @@ void SeenKeys::add_from_bands(Range rows, Range keys, std::vector<Range>& seen) 
 
 void SeenKeys::add_from_blocks(Range rows, std::vector<Range>& seen) const {
   const BlockLists& blocks = *mask_.blocks();
-  std::vector<bool> kept(static_cast<std::size_t>(blocks.k_blocks()));
   for (std::int64_t q_block = block_at(blocks.q_bounds, rows.begin);
        q_block < blocks.q_blocks() && blocks.q_bounds[static_cast<std::size_t>(q_block)] < rows.end;
        ++q_block) {
     const auto at = static_cast<std::size_t>(q_block);
     const Range in_block = intersect(rows, {blocks.q_bounds[at], blocks.q_bounds[at + 1]});
-    kept.assign(kept.size(), false);
-    for (int head = 0; head < blocks.heads; ++head) {
-      for (const std::int32_t block : blocks.kept(head, q_block)) {
-        kept[static_cast<std::size_t>(block)] = true;
-      }
-    }
-    for (std::size_t block = 0; block < kept.size(); ++block) {
-      if (!kept[block]) continue;
-      add_from_bands(in_block, {blocks.k_bounds[block], blocks.k_bounds[block + 1]}, seen);
+    const std::span<const std::int32_t> kept = blocks.kept(0, q_block);
+    for (std::size_t first = 0, next = 0; first < kept.size(); first = next) {
+      for (next = first + 1; next < kept.size() && kept[next] == kept[next - 1] + 1;) ++next;
+      add_from_bands(in_block,
+                     {blocks.k_bounds[static_cast<std::size_t>(kept[first])],
+                      blocks.k_bounds[static_cast<std::size_t>(kept[next - 1]) + 1]},
+                     seen);
     }
   }
 }

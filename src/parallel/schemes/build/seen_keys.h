@@ -21,7 +21,7 @@ class SeenKeys {
   void add_from_bands(Range rows, Range keys, std::vector<Range>& seen) const;
   void add_from_blocks(Range rows, std::vector<Range>& seen) const;
 
-  Mask mask_;
+  Mask mask_;  ///< of any head
   std::vector<Band> bands_;
   RangeIndex rows_;
 };
