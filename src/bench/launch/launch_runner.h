@@ -15,8 +15,7 @@ namespace longca {
 
 struct LaunchOptions {
   CellOptions cell;
-  std::string
-      trace;  ///< the file for when each op of the only cell ran (rank_trace.h); "" for none
+  std::string trace;  ///< the file for the trace (rank_trace.h) of the only cell; "" for none
   RankStart start;
   int found_ranks = 0;  ///< size of the launch that this process is part of; 0 outside of one
 };
