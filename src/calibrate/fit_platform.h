@@ -38,8 +38,8 @@ std::string platform_name_of(const std::string& card);
 ///
 /// Calls of a kernel: least squares of relative errors (simulate::fit_rate), at least one key a row
 /// and 0.1 µs a call, below which a fit resolves nothing. Calls of `slice` also give the cycles per
-/// second at which simulate::SliceTimes is right in the mean of logarithms. On a CPU, whose
-/// planners weigh plans by kernel.forward and kernel.backward too, these are of the first kernel.
+/// second at which simulate::SliceTimes is right in the mean of logarithms. On a CPU kernel.forward
+/// and kernel.backward are of the first kernel.
 ///
 /// Exchanges: each ring and all-to-all of one message is a figure of messages.TRANSPORT.PATTERN;
 /// the links have the figures (fit_links) of the first transport that was measured among peer,
