@@ -2,6 +2,7 @@
 
 import ctypes
 import itertools
+import operator
 import struct
 import threading
 import weakref
@@ -11,6 +12,24 @@ import torch
 from ._library import Blocks, MaskOptions, Slice, check, lib, made
 
 SLICE_TYPES = ("full", "causal", "inverse_causal", "bi_causal")
+
+
+def _window_ends(window):
+    """How far a query sees to the left and to the right; −1 is no limit."""
+    if window is None:
+        return -1, -1
+    has_ends = isinstance(window, (tuple, list))
+    ends = tuple(window) if has_ends else (window, window)
+    try:
+        ends = tuple(operator.index(end) for end in ends)
+    except TypeError:
+        ends = ()
+    if len(ends) != 2:
+        raise ValueError(f"window = {window!r}: one whole number, or (left, right), is meant")
+    least = -1 if has_ends else 0
+    if min(ends) < least:
+        raise ValueError(f"window = {window!r}: at least {least}")
+    return ends
 
 
 class Core:
@@ -138,9 +157,7 @@ class Mask:
         numbers (one on a GPU is copied to the host, which waits for the GPU). `window` limits how far a query
         sees: w, or (left, right) where −1 is no limit; `causal` excludes later keys.
         """
-        left, right = (-1, -1) if window is None else window if isinstance(window, tuple) else (window, window)
-        if min(left, right) < -1 or (window is not None and not isinstance(window, tuple) and window < 0):
-            raise ValueError(f"window = {window}: at least 0")
+        left, right = _window_ends(window)
         bounds = _int64s(cu_seqlens, "cu_seqlens")
         pointer = made(lib.longca_mask_from_cu_seqlens, bounds.data_ptr() or None, bounds.numel(), causal, left, right)
         return cls._make("causal_document" if causal else "document", Core.of(pointer))

@@ -26,7 +26,7 @@ def dense_documents(bounds, causal, left=None, right=None):
 
 
 @pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("window, left, right", [(None, None, None), (3, 3, 3), ((2, -1), 2, None), ((-1, 4), None, 4)])
+@pytest.mark.parametrize("window, left, right", [(None, None, None), (3, 3, 3), ((2, -1), 2, None), ([-1, 4], None, 4)])
 @pytest.mark.parametrize("as_tensor", [True, False])
 def test_from_cu_seqlens(causal, window, left, right, as_tensor):
     bounds = [0, 7, 7, 20, 21]
@@ -101,6 +101,10 @@ def test_what_is_wrong_is_named():
     refused("tokens = 0", lambda: longca.Mask("causal", 0))
     refused("the mask causal has no window", lambda: longca.Mask("causal", 8, window=3))
     refused("window = -2", lambda: longca.Mask("sliding_window", 8, window=-2))
+    for window, sentence in ((-1, "at least 0"), ((0, -2), "at least -1"), ((1, 2, 3), "one whole number, or (left, right)"),
+                             ([], "one whole number, or"), (1.5, "one whole number, or"), ("4", "one whole number, or")):
+        refused(f"window = {window!r}: {sentence}",
+                lambda window=window: longca.Mask.from_cu_seqlens([0, 8], window=window))
     refused("density = 0", lambda: longca.Mask("block_sparse", 8, density=0))
     refused("2 documents have 9 tokens together, the sequence has 8", lambda: longca.Mask("document", 8, lengths=[4, 5]))
     refused("a document's length = 0", lambda: longca.Mask("document", 8, lengths=[8, 0]))
