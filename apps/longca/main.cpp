@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -11,15 +9,14 @@
 #include <new>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include "bench/build_info.h"
 #include "bench/launch/rank_machine.h"
 #include "core/error.h"
-#include "core/nearest.h"
 #include "core/printable.h"
 #include "core/standard_streams.h"
 #include "core/system_error.h"
+#include "usage.h"
 #include "verbs.h"
 
 namespace longca {
@@ -32,65 +29,6 @@ enum ExitCode : int {
   internal_error = 70,  // EX_SOFTWARE of sysexits.h: a bug of ours, not of the input
   system_error = 71,    // EX_OSERR: the machine refused (memory, files, processes)
 };
-
-/// The verb that the command line chose, or nullptr.
-const CLI::App* chosen_verb(const CLI::App& app) {
-  const auto chosen = app.get_subcommands();
-  return chosen.empty() ? nullptr : chosen.front();
-}
-
-std::vector<std::string> verb_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!verb->get_group().empty()) names.push_back(verb->get_name());
-  }
-  return names;
-}
-
-std::vector<std::string> option_names(const CLI::App& verb) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : verb.get_options()) {
-    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
-std::string explain_extra(const CLI::App& app, const std::string& argument) {
-  const CLI::App* verb = chosen_verb(app);
-  if (argument.starts_with('-')) {
-    const std::string name = argument.substr(0, argument.find('='));
-    const auto candidates = option_names(verb != nullptr ? *verb : app);
-    return fmt::format("unknown option '{}'{}{}", name,
-                       verb != nullptr ? " of " + verb->get_name() : "",
-                       suggestion(name, candidates));
-  }
-  if (verb == nullptr) {
-    return fmt::format("unknown verb '{}'{}", argument, suggestion(argument, verb_names(app)));
-  }
-  return fmt::format("{} takes no further argument, got '{}'", verb->get_name(), argument);
-}
-
-/// CLI11's message as the end of a sentence: one line, no capital, no full stop.
-std::string as_clause(std::string message) {
-  std::replace(message.begin(), message.end(), '\n', ' ');
-  while (message.ends_with(' ') || message.ends_with('.')) message.pop_back();
-  const auto is_lower = [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0; };
-  if (message.size() > 1 && is_lower(message[1])) {
-    message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
-  }
-  return message;
-}
-
-/// The sentence for a command line that CLI11 could not use, with the nearest verb or option that
-/// exists. CLI11's own messages name neither the verb nor a suggestion.
-std::string explain_usage_error(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App* verb = chosen_verb(app);
-  // What was not understood comes first: a mistyped option is often why another one is missing.
-  const auto extras = app.remaining(true);
-  if (!extras.empty()) return explain_extra(app, extras.front());
-  if (verb == nullptr) return "a verb is missing; longca --help lists them";
-  return fmt::format("{} (longca {} --help says more)", as_clause(error.what()), verb->get_name());
-}
 
 void add_verbs(CLI::App& app) {
   add_bench(app);
@@ -144,10 +82,13 @@ int run_command_line(int argc, char** argv) {
       "Example: longca bench -a mask=causal,document -a tokens=1K:8K:x2");
   add_verbs(app);
   app.get_help_ptr()->group("");  // so that all verbs fit on one screen; they have taken its name
+  set_up_usage(app);
+  UnlistedOptions unlisted(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      unlisted.hide();
       app.exit(error);  // --help or --version: prints it
     } else {
       return fail(bad_input, explain_usage_error(app, error));

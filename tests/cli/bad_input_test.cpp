@@ -52,7 +52,7 @@ TEST(BadInput, UnknownNamesSuggestTheNearest) {
 TEST(BadInput, UnknownNamesFarFromAllSuggestNothing) {
   const auto result = run_longca({"zzzzzz"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(result.err, "longca: unknown verb 'zzzzzz'\n");
+  EXPECT_EQ(result.err, "longca: unknown verb 'zzzzzz'; longca --help lists them\n");
 }
 
 TEST(BadInput, IncompleteCommandLines) {
@@ -62,6 +62,25 @@ TEST(BadInput, IncompleteCommandLines) {
   expect_refused({"mask", "causal", "--tokens"}, "--tokens");
   expect_refused({"mask", "causal", "--tokens", "5", "6"}, "'6'");
   expect_refused({"lengths", "--tokens", "5"}, "DIST");
+}
+
+TEST(BadInput, ValuesOfOptionsAreNamed) {
+  expect_refused({"bench", "--rounds", "1.5"}, "--rounds '1.5' is not a whole number");
+  expect_refused({"bench", "--case-limit", "5s"}, "--case-limit '5s' is not a number");
+  expect_refused({"mask", "causal", "--tokens=5", "--json=x"}, "--json takes no value, got 'x'");
+  expect_refused({"bench", "--out"}, "--out lacks its value: FILE.jsonl");
+  expect_refused({"lengths", "pile", "--tokens", "5", "--tokens", "6"},
+                 "--tokens is given 2 times, and takes one value");
+  expect_refused({"compare", "--commits", "A"}, "--commits takes 2 values: A B; got 1");
+  // Options that help leaves out have a name too.
+  expect_refused({"advise", "--samples", "x"}, "--samples 'x' is not a number");
+  expect_refused({"advise", "--samples"}, "--samples lacks its value: N");
+}
+
+TEST(BadInput, EmptyValuesAreNoDefault) {
+  expect_refused({"bench", "", "--dry-run"}, "SUITE: its value is empty");
+  expect_refused({"bench", "--dry-run", "--out", ""}, "--out: its value is empty");
+  expect_refused({"mask", "causal", "--tokens", "5", "--lengths="}, "--lengths");
 }
 
 TEST(BadInput, Tokens) {

@@ -55,6 +55,13 @@ TEST(Help, FitsOneScreenAndGivesAnExample) {
   }
 }
 
+TEST(Help, UsageNamesTheSuiteThatAVerbTakes) {
+  for (const std::string verb : {"bench", "cp", "simulate"}) {
+    EXPECT_THAT(run_longca({verb, "--help"}).out,
+                ::testing::HasSubstr("Usage: longca " + verb + " [OPTIONS] [SUITE]\n"));
+  }
+}
+
 TEST(Help, NamesEveryVerbThatIsBuiltAndNoOther) {
   EXPECT_THAT(verbs(), ::testing::UnorderedElementsAre(
                            "advise", "bench", "calibrate", "cp", "check", "compare", "report",
