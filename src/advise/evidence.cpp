@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <future>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -12,16 +14,26 @@
 #include "bench/record/environment.h"
 #include "bench/record/origin.h"
 #include "core/error.h"
+#include "core/nearest.h"
 
 namespace longca::advise {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string in_lower_case(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
+/// " nvidia a100 sxm4 80gb ": the words of a name in lower case, each between spaces.
+std::string words_of(const std::string& name) {
+  std::string words = " ";
+  for (const char c : name) {
+    const auto letter = static_cast<unsigned char>(c);
+    const bool separates = letter < 0x80 && std::isalnum(letter) == 0;
+    if (!separates) {
+      words += static_cast<char>(std::tolower(letter));
+    } else if (words.back() != ' ') {
+      words += ' ';
+    }
+  }
+  return words.back() == ' ' ? words : words + ' ';
 }
 
 bool is_record_file(const fs::path& path) {
@@ -81,10 +93,17 @@ std::string own_processor(const std::string& device) {
   const std::string there =
       cards.empty() ? "none of a " + (device.empty() ? std::string("card") : device) + " device"
                     : "of " + card_names(cards);
+  std::vector<std::string> known;
+  for (const Card& card : cards) {
+    known.push_back(card.name);
+    std::istringstream words(card.name);
+    known.insert(known.end(), std::istream_iterator<std::string>(words), {});
+  }
   throw_input_error(
-      "no record is of a card '{}', they are {}: run 'longca bench dense -a device={}' on one and "
+      "no record is of a card '{}'{}, they are {}: run 'longca bench dense -a device={}' on one "
+      "and "
       "give its file to --records, or over ranks 'longca calibrate' and its page to --platform",
-      asked, there, device.empty() ? "cuda" : device);
+      asked, suggestion(asked, known), there, device.empty() ? "cuda" : device);
 }
 
 std::optional<double> metric_in(const Record& record, const char* name) {
@@ -99,6 +118,16 @@ EvidenceCell cell_of(const Record& record, const std::string& file) {
   cell.half_width = metric_in(record, "time_ci_pct").value_or(0) / 100;
   cell.peak_bytes = metric_in(record, "peak_bytes");
   return cell;
+}
+
+/// The cards that `words` name; only the one whose whole name they are, if there is one.
+std::vector<Card> cards_named(const std::vector<Card>& cards, const std::string& words) {
+  std::vector<Card> named;
+  for (const Card& card : cards) {
+    if (words_of(card.name) == words_of(words)) return {card};
+    if (card_is_named(card.name, words)) named.push_back(card);
+  }
+  return named;
 }
 
 }  // namespace
@@ -131,16 +160,14 @@ Card own_card(const std::string& device) {
   return {"cpu", own_processor("cpu")};
 }
 
-bool card_is_named(const std::string& card, const std::string& part) {
-  return in_lower_case(card).find(in_lower_case(part)) != std::string::npos;
+bool card_is_named(const std::string& card, const std::string& words) {
+  return words_of(card).find(words_of(words)) != std::string::npos;
 }
 
 std::optional<Card> find_card(std::span<const RecordSource> sources, const std::string& name,
                               const std::string& device) {
-  for (Card& card : cards_of(sources, device)) {
-    if (card_is_named(card.name, name)) return card;
-  }
-  return std::nullopt;
+  const std::vector<Card> named = cards_named(cards_of(sources, device), name);
+  return named.empty() ? std::nullopt : std::optional(named.front());
 }
 
 Card choose_card(std::span<const RecordSource> sources, const std::string& asked,
@@ -148,9 +175,13 @@ Card choose_card(std::span<const RecordSource> sources, const std::string& asked
   const std::vector<Card> cards = cards_of(sources, device);
   const std::string own = asked.empty() && device != "cpu" ? own_processor("cuda") : "";
   if (const std::string& name = asked.empty() ? own : asked; !name.empty()) {
-    const auto found = find_card(sources, name, device);
-    if (!found) throw_no_card(name, cards, device);
-    return *found;
+    const std::vector<Card> named = cards_named(cards, name);
+    if (named.empty()) throw_no_card(name, cards, device);
+    if (named.size() > 1) {
+      throw_input_error("the records are of {}: '{}' names more than one of them",
+                        card_names(named), name);
+    }
+    return named.front();
   }
   std::vector<Card> gpus;
   std::ranges::copy_if(cards, std::back_inserter(gpus),

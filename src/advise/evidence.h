@@ -36,18 +36,18 @@ struct Card {
 /// that, if it is not empty. Throws InputError if it is cuda and there is no GPU.
 Card own_card(const std::string& device);
 
-/// Whether the name of a card ("NVIDIA H200") contains `part`, letters of either case.
-bool card_is_named(const std::string& card, const std::string& part);
+/// Whether the name of a card ("NVIDIA H200") has these words, whole ones and in this order: an H20
+/// is no H200. Letters of either case.
+bool card_is_named(const std::string& card, const std::string& words);
 
-/// The card of the records whose name contains `name` (letters of either case), of `device` if it
-/// is not empty.
+/// The first card of the records that is so named, of `device` if it is not empty.
 std::optional<Card> find_card(std::span<const RecordSource> sources, const std::string& name,
                               const std::string& device);
 
-/// Chooses among the cards of the records: the one whose name contains `asked` (letters of either
-/// case), else this machine's GPU, else the only GPU that there is, else the only one at all.
-/// `device` narrows the choice, if it is not empty. Throws InputError that names those that there
-/// are and what to run.
+/// Chooses among the cards of the records: the one that `asked` names (card_is_named), else this
+/// machine's GPU, else the only GPU that there is, else the only one at all. `device` narrows the
+/// choice, if it is not empty. Throws InputError that names those that there are and what to run,
+/// and one for words that more than one card has.
 Card choose_card(std::span<const RecordSource> sources, const std::string& asked,
                  const std::string& device);
 

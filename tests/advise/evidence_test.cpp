@@ -43,7 +43,7 @@ TEST(Evidence, WithoutLeavesOutWhatItIsTold) {
   EXPECT_NE(rest.find(case_of("slice", "causal", 4096)), nullptr);
 }
 
-TEST(ChooseCard, ByAnyPartOfItsNameElseAsksWhich) {
+TEST(ChooseCard, ByWordsOfItsNameElseAsksWhich) {
   const Case c = case_of("slice", "causal", 4096);
   const std::vector<RecordSource> two{
       {"a.jsonl", {record_of(c, 1), record_of(c, 2, 1e9, "NVIDIA A100")}}};
@@ -67,8 +67,30 @@ TEST(ChooseCard, ByAnyPartOfItsNameElseAsksWhich) {
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("GPU 9 and 990 more: choose one by --platform"));
   }
+  EXPECT_EQ(choose_card(two, "nvidia h200", "").name, kCard);
   EXPECT_THROW(choose_card(two, "h200", "cpu"), InputError);
   EXPECT_THROW(choose_card({}, "", ""), InputError);
+}
+
+TEST(ChooseCard, AnotherCardIsNotTakenForIt) {
+  const Case c = case_of("slice", "causal", 4096);
+  const std::vector<RecordSource> cards{
+      {"a.jsonl",
+       {record_of(c, 1), record_of(c, 2, 1e9, "NVIDIA H100 80GB HBM3"),
+        record_of(c, 2, 1e9, "NVIDIA L40S"), record_of(c, 2, 1e9, "NVIDIA H200 NVL")}}};
+  const auto error_of = [&](const std::string& asked) -> std::string {
+    try {
+      return "took " + choose_card(cards, asked, "").name;
+    } catch (const InputError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_THAT(error_of("h20"), HasSubstr("no record is of a card 'h20' (did you mean 'H200'?)"));
+  EXPECT_THAT(error_of("L40"), HasSubstr("no record is of a card 'L40' (did you mean 'L40S'?)"));
+  EXPECT_THAT(error_of("h"), HasSubstr("no record is of a card 'h'"));
+  EXPECT_THAT(error_of("nvidia"), HasSubstr("'nvidia' names more than one of them"));
+  EXPECT_THAT(error_of("h200-nvl"), "took NVIDIA H200 NVL");
+  EXPECT_THAT(error_of("NVIDIA H200"), "took NVIDIA H200") << "the whole name";
 }
 
 }  // namespace
