@@ -303,7 +303,16 @@ Suite RunArguments::load() const {
   }
   Suite chosen = load_suite(suite.empty() ? default_suite : suite);
   if (suite.empty() && !axes.empty()) drop_mask_axes(chosen);
-  const AxisValues given = given_axes();
+  AxisValues given = given_axes();
+  if (!device.empty()) {
+    const auto [place, is_new] = given.try_emplace("device", 1, device);
+    for (const std::string& value : place->second) {
+      if (value == device || value == kFound) continue;
+      throw_input_error("device {}: the cells are of {}, whose device is {}", value, device_of,
+                        device);
+    }
+    place->second = {device};
+  }
   override_axes(chosen, given);
   leave_out_what_cannot_run(chosen, given);
   set_limit("--time-limit", time_limit_s, chosen.limits.time_limit_s);

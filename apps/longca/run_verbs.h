@@ -31,6 +31,10 @@ struct RunArguments {
   std::optional<double> case_limit_s;
   std::optional<std::int64_t> memory_limit_mib;
   bool quiet = false;
+  /// The only device of the cells, of `device_of` ("the platform h200x8"), not of this machine; "":
+  /// as the axes say.
+  std::string device;
+  std::string device_of;
 
   /// Adds -a, --plugin, --case-limit, --memory-limit, --quiet. Outlives the parsing.
   void add_options(CLI::App& verb);

@@ -123,9 +123,10 @@ std::vector<Record> records_of(const std::vector<std::string>& files) {
   return records;
 }
 
-Suite suite_on(const SimulateArguments& arguments, const simulate::Cluster& cluster) {
+Suite suite_on(SimulateArguments arguments, const simulate::Cluster& cluster) {
+  arguments.device = cluster.platform.kind;
+  arguments.device_of = "the platform " + cluster.name;
   Suite suite = arguments.load();
-  suite.axes["device"] = {cluster.platform.kind};
   write_out_ranks(suite.axes, cluster);
   suite.name = fmt::format("{}-{}", suite.name, cluster.name);
   return suite;

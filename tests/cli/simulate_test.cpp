@@ -146,6 +146,22 @@ TEST(Simulate, ComparesWithTheCellsOfAFile) {
   EXPECT_THAT(result.out, HasSubstr("order of schemes right in "));
 }
 
+TEST(Simulate, LeavesOutNothingThatOnlyThisMachineLacks) {
+  const TempDirectory folder;
+  const std::string suite = folder.path() / "s.toml";
+  write_file(suite,
+             "only_what_runs = true\n[axes]\nkernel = [\"slice\", \"flash\"]\nmask = \"causal\"\n"
+             "tokens = 8192\npass = \"forward\"\nranks = 8\nscheme = \"ulysses\"\n"
+             "[[exceptions]]\nwhen = { kernel = \"slice\" }\nset = { device = \"cuda\" }\n");
+  const std::string out = folder.path() / "s.jsonl";
+  const auto result =
+      run_longca({"simulate", suite, "--platform", "h200x8", "--quiet", "--out", out});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 1U) << "flash runs on CPUs";
+  EXPECT_EQ(records.front().c.kernel, "slice");
+}
+
 TEST(Simulate, BadInputIsOneSentence) {
   expect_bad_input(simulate({}, "h100x8_ib40"),
                    "unknown platform 'h100x8_ib40' (did you mean 'h100x8_ib400'?)");
@@ -163,6 +179,8 @@ TEST(Simulate, BadInputIsOneSentence) {
                    "--rates FILE takes those of cudnn from records on one GPU");
   expect_bad_input(simulate({"--trace", "t.json", "-a", "scheme=all"}, "h100x8_ib400"),
                    "--trace: one cell is traced, and there are 11");
+  expect_bad_input(simulate({"-a", "device=cpu"}, "h100x8_ib400"),
+                   "device cpu: the cells are of the platform h100x8_ib400, whose device is cuda");
   expect_bad_input(run_longca({"cp", "-a", "platform=h200x8"}),
                    "platform is no axis that can be given");
 }
