@@ -12,7 +12,15 @@ namespace longca {
 /// exits with 2. The message is a sentence that names the offending thing, its value and its limit.
 class InputError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit InputError(const std::string& sentence) : std::runtime_error(without_nul(sentence)) {}
+
+ private:
+  /// what() ends at a NUL, which texts of files may hold.
+  static std::string without_nul(const std::string& sentence) {
+    std::string written;
+    for (const char c : sentence) c == '\0' ? written += "\\x00" : written += c;
+    return written;
+  }
 };
 
 /// A violated invariant of this program: a bug, never the user's fault.

@@ -40,6 +40,8 @@ TEST(OwnLengths, ErrorsNameFileLineValueAndLimit) {
   EXPECT_THAT(error_of_text("1073741825"), HasSubstr("'1073741825'"));
   EXPECT_THAT(error_of_text("99999999999999999999999"), HasSubstr("'99999999999999999999999'"));
   EXPECT_THAT(error_of_text("1.5"), HasSubstr("'1.5'"));
+  EXPECT_THAT(error_of_text(std::string("1\0b", 3)),
+              HasSubstr("'1\\x00b' is no document's length"));
   EXPECT_THAT(error_of_text(std::string(1000, '9')), HasSubstr("'" + std::string(40, '9') + "'"));
   EXPECT_EQ(error_of_text(" ,\n"), "d.txt has no document length");
 }
