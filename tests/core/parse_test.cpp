@@ -37,7 +37,11 @@ TEST(ParseCount, NamesWhatIsWrong) {
         << text;
   }
   EXPECT_THAT(error_of([] { parse_count("tokens", "99999999999999999999"); }),
-              HasSubstr("too large"));
+              HasSubstr("too large: the maximum of any number is 9223372036854775807"));
+  EXPECT_THAT(error_of([] { parse_count("seed", "9223372036854775808"); }),
+              HasSubstr("the maximum of any number is 9223372036854775807"));
+  EXPECT_THAT(error_of([] { parse_count("seed", "-9223372036854775809"); }),
+              HasSubstr("-9223372036854775809 is too small"));
   EXPECT_THAT(error_of([] { parse_count("tokens", "9100000000000000K"); }), HasSubstr("too large"));
 }
 

@@ -36,6 +36,9 @@ std::pair<std::int64_t, std::int64_t> parse_pair(std::string_view axis, std::str
   if (item.starts_with(':') || item.ends_with(':')) {
     throw_input_error("{} '{}' has no number on one side of the colon", axis, item);
   }
+  if (std::ranges::count(item, ':') > 1) {
+    throw_input_error("{} '{}' has more than two numbers", axis, item);
+  }
   const std::string_view second = colon == std::string_view::npos ? item : item.substr(colon + 1);
   const std::int64_t first = check_range(axis, parse_count(axis, item.substr(0, colon)), 1, high);
   return {first, check_range(axis, parse_count(axis, second), 1, high)};

@@ -46,6 +46,9 @@ Suite load_suite(const std::string& name) {
     if (suite.name == name) return parse_suite(read_suite(suite.path), suite.path);
     names.push_back(suite.name);
   }
+  if (name.find('=') != std::string::npos) {
+    throw_input_error("unknown suite '{}': values of an axis are given as -a {}", name, name);
+  }
   throw_input_error("unknown suite '{}'{}: there is no {}", name, suggestion(name, names),
                     (configs_directory() / (name + ".toml")).string());
 }

@@ -62,7 +62,7 @@ TEST(Axes, RefuseWhatCannotBeMeant) {
       {"tokens=1K,,2K", "empty"},
       {"heads=7:3", "7 query heads are no multiple of 3 KV heads"},
       {"heads=0", "heads 0 is too small"},
-      {"heads=8:2:1", "heads"},
+      {"heads=8:2:1", "heads '8:2:1' has more than two numbers"},
       {"density=0", "density 0 is not above 0 and at most 1"},
       {"density=1.5", "density 1.5 is not above 0 and at most 1"},
       {"density=nan", "density"},

@@ -85,6 +85,8 @@ TEST(Suite, IsFoundByNameInTheConfigsFolder) {
   EXPECT_EQ(load_suite((folder / "mine.toml").string()).name, "mine");
   ASSERT_EQ(available_suites().size(), 1U);
   EXPECT_EQ(available_suites().front().name, "mine");
+  expect_input_error([] { load_suite("kernel=flash"); },
+                     "values of an axis are given as -a kernel=flash");
   expect_input_error([] { load_suite("mime"); }, "unknown suite 'mime' (did you mean 'mine'?)");
   expect_input_error([] { load_suite("absent.toml"); }, "cannot read absent.toml: No such file");
   unsetenv("LONGCA_CONFIGS");
