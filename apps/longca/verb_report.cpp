@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -6,6 +9,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/record/origin.h"
@@ -48,7 +52,9 @@ std::vector<Record> read_all(const std::vector<std::string>& files) {
     }
     std::ranges::move(latest_of_file(found.records), std::back_inserter(records));
   }
-  if (records.empty()) throw InputError("there are no records to report");
+  if (records.empty()) {
+    throw_input_error("there are no records in {}", fmt::join(files, ", "));
+  }
   return records;
 }
 
@@ -70,6 +76,19 @@ void print_written(const std::vector<std::filesystem::path>& files, const std::s
   std::cout << '\n';
 }
 
+/// Throws InputError for two views on standard output.
+void refuse_mixing(const ReportOptions& options) {
+  std::vector<std::string> views;
+  for (const auto& [name, file] :
+       {std::pair("--csv", options.csv), std::pair("--md", options.markdown),
+        std::pair("--html", options.html)}) {
+    if (file == "-") views.emplace_back(name);
+  }
+  if (views.size() < 2) return;
+  throw_input_error("{} would both be written to standard output: give one of them a file",
+                    fmt::join(views, " and "));
+}
+
 void refuse_overwriting(const ReportOptions& options) {
   RunFiles files;
   for (const std::string& file : options.files) files.reads("the report", file);
@@ -82,6 +101,7 @@ void refuse_overwriting(const ReportOptions& options) {
 }
 
 void report(const ReportOptions& options) {
+  refuse_mixing(options);
   refuse_overwriting(options);
   const std::vector<Record> records = filter_records(read_all(options.files), options.axes);
   if (records.empty()) throw InputError("no record has all of the values given by -a");

@@ -109,6 +109,18 @@ TEST_F(ReportVerb, BadInputIsOneSentence) {
   expect_refused({file_, "--plots", "sample.jsonl/plots"}, "sample.jsonl/plots");
 }
 
+TEST_F(ReportVerb, TwoViewsAreNotMixed) {
+  expect_refused({file_, "--csv", "-", "--md", "-"},
+                 "--csv and --md would both be written to standard output");
+}
+
+TEST_F(ReportVerb, FilesWithoutARecordAreNamed) {
+  write_file(folder_ / "empty.jsonl", "");
+  write_file(folder_ / "blank.jsonl", "\n");
+  expect_refused({"empty.jsonl", "blank.jsonl"},
+                 "there are no records in empty.jsonl, blank.jsonl");
+}
+
 TEST_F(ReportVerb, AViewDoesNotReplaceWhatItShows) {
   const std::string before = read_file(file_);
   fs::create_symlink(file_, folder_ / "link.html");

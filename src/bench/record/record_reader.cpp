@@ -148,10 +148,13 @@ RecordFile read_records(const std::filesystem::path& path) {
     }
     if (n == static_cast<int>(block.size())) continue;
     int code = Z_OK;
-    const char* fault = gzerror(file.get(), &code);
+    const std::string_view fault = gzerror(file.get(), &code);
     if (code == Z_ERRNO) throw_file_error("read", path, errno);
     if (code != Z_OK && code != Z_STREAM_END) {
-      throw_input_error("cannot read {}: {}", name, fault);
+      // Without zlib's own name of the file, "<fd:3>: ".
+      const std::size_t end = fault.find(": ");
+      throw_input_error("cannot read {}: {}", name,
+                        end == std::string_view::npos ? fault : fault.substr(end + 2));
     }
     if (n == 0) return lines.finish();
   }

@@ -55,6 +55,12 @@ RecordFile read_own(int file, const fs::path& path, const char* what_not) {
 }
 
 FileDescriptor open_to_append(const fs::path& path) {
+  if (path.extension() == ".gz") {
+    throw_input_error(
+        "{} is for compressed records, and a run appends plain lines: name a .jsonl "
+        "and compress it afterwards",
+        path.string());
+  }
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!file.is_open()) throw_file_error("write", path, errno);
   return file;

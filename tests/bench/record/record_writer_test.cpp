@@ -238,6 +238,11 @@ TEST(RecordWriter, ABackupThatIsThereIsAddedToAndNeverRemoved) {
   }
   EXPECT_EQ(read_file(backup), kept);
   EXPECT_EQ(read_file(file), lines_of({6, 7}));
+  const auto compressed = file.string() + ".gz";
+  for (const Mode mode : {Mode::replace, Mode::resume}) {
+    expect_input_error([&] { RecordWriter(compressed, mode, 2); }, "a run appends plain lines");
+    EXPECT_FALSE(std::filesystem::exists(compressed));
+  }
   write_file(backup, "my thesis\n");
   expect_input_error([&] { RecordWriter(file, Mode::replace, 2); },
                      "a.jsonl.bak holds other things than records: it is not added to");
