@@ -279,7 +279,8 @@ void print_json(const ordered_json& json) {
              printable_json(json.dump(2, ' ', false, ordered_json::error_handler_t::replace)));
 }
 
-void list(const std::string& what, bool as_json) {
+void list(std::string what, bool as_json) {
+  if (what == "all") what.clear();
   if (as_json && what.empty()) {
     ordered_json all;
     for (const Section& section : kSections) all[std::string(section.name)] = section.rows();

@@ -157,6 +157,8 @@ TEST(List, EverythingAtOnce) {
   EXPECT_THAT(names(all.at("suites")), ::testing::Contains("quick"));
   const auto text = run_longca({"list"});
   EXPECT_THAT(text.out, ::testing::HasSubstr("\nSchemes of context parallelism\n  ulysses "));
+  EXPECT_EQ(run_longca({"list", "all"}).out, text.out);
+  EXPECT_EQ(parsed({"list", "all", "--json"}), all);
 }
 
 TEST(List, ASuiteThatCannotBeReadIsListedWithTheReason) {

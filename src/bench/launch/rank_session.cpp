@@ -122,8 +122,16 @@ std::string RankSession::who_is_missing() const {
     if (!server_->has(rank)) missing.push_back(rank);
   }
   if (missing.empty()) return "they did not agree with each other";
+  std::vector<std::string> runs;  // "0 to 6"
+  for (std::size_t first = 0, end = 0; first < missing.size(); first = end) {
+    const auto follows = [&] { return missing[end] == missing[end - 1] + 1; };
+    for (end = first + 1; end < missing.size() && follows();) ++end;
+    if (end - first < 4) end = first + 1;
+    runs.push_back(end - first == 1 ? std::to_string(missing[first])
+                                    : fmt::format("{} to {}", missing[first], missing[end - 1]));
+  }
   return fmt::format("nothing was heard of rank{} {}", missing.size() == 1 ? "" : "s",
-                     fmt::join(missing, ", "));
+                     fmt::join(runs, ", "));
 }
 
 /// Checks that the process id still belongs to a rank and not to a later process.

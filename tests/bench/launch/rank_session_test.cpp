@@ -31,6 +31,7 @@ TEST(RankSession, NamesTheRanksThatWereNotHeard) {
   setenv("LONGCA_MPIRUN", launcher.c_str(), 1);
   EXPECT_THAT(reason_without(1, folder.path()), EndsWith("nothing was heard of rank 0"));
   EXPECT_THAT(reason_without(3, folder.path()), EndsWith("nothing was heard of ranks 0, 1, 2"));
+  EXPECT_THAT(reason_without(500, folder.path()), EndsWith("nothing was heard of ranks 0 to 499"));
 }
 
 }  // namespace
