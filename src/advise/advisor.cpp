@@ -290,6 +290,11 @@ Advice Advisor::advise(const Case& problem, const AdviceOptions& options) {
       advice.choices.push_back(std::move(*found.choice));
     }
   }
+  for (const auto& kernel : KernelRegistry::global().kernels()) {
+    const Capabilities& can = kernel->capabilities();  // of another device, and of no record of it
+    if (!options.kernels.contains(can.name) || std::ranges::count(kernels_, can.name) > 0) continue;
+    advice.excluded.push_back({can.name, check_kind(can, problem.problem().device).reason});
+  }
   rank_choices(advice.choices, options.objective);
   advice.find_out = command_to_find_out(advice);
   return advice;

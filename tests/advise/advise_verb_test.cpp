@@ -85,6 +85,12 @@ TEST_F(AdviseVerb, OfKernelsThatWereNotAskedForTheTableSaysNothing) {
   EXPECT_THAT(advise_from(as_json).out, HasSubstr("not asked for"));
 }
 
+TEST_F(AdviseVerb, AKernelOfAnotherDeviceIsNamed) {
+  const auto result = advise_from({"-a", "mask=causal", "-a", "kernel=slice,flash"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("cannot:\n      flash: flash runs on cpu, not on cuda"));
+}
+
 TEST_F(AdviseVerb, EvaluatesItself) {
   const auto result = advise_from({"--evaluate", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -103,6 +109,7 @@ TEST_F(AdviseVerb, RefusesInOneSentence) {
   expect_refused({"--pass", "step", "-a", "pass=forward"}, "give one of them");
   expect_refused({"-a", "scheme=magi"}, "over how many ranks");
   expect_refused({"-a", "kernel=sdpa", "-a", "mask=document"}, "sdpa: its arguments are");
+  expect_refused({"-a", "kernel=flash"}, "flash: flash runs on cpu, not on cuda");
   expect_refused({"-a", "device=cpu"}, "no record is of a card 'h200'");
 }
 
