@@ -38,6 +38,9 @@ Support LaunchRunner::available(const Case& c) const {
   if (options_.start.launcher == Launcher::mpirun) {
     if (Support here = mpirun_is_here(); !here.ok()) return here;
   }
+  if (options_.start.launcher == Launcher::srun) {
+    if (Support here = srun_is_here(); !here.ok()) return here;
+  }
   if (options_.start.several_hosts || c.device == "cpu") return {};
   const int gpus = rank_machine().gpus;
   if (gpus == 0) return Device::available(DeviceKind::cuda);

@@ -57,6 +57,12 @@ Support mpirun_is_here() {
   return Support::unavailable("there is no mpirun: install openmpi-bin");
 }
 
+Support srun_is_here() {
+  if (!find_program("srun").empty()) return {};
+  return Support::unavailable(
+      "there is no srun on the PATH: it comes with Slurm, elsewhere mpirun starts ranks");
+}
+
 Support transport_here(const std::string& name) {
   if (Support built = ranks_are_built(); !built.ok()) return built;
   if (Support here = mpirun_is_here(); !here.ok()) return here;

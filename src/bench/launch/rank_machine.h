@@ -24,6 +24,8 @@ const RankMachine& rank_machine();
 Support ranks_are_built();
 /// Ok if mpirun was found, else what to install.
 Support mpirun_is_here();
+/// Ok if srun is on the PATH.
+Support srun_is_here();
 
 /// Ok if a transport can be used on this machine, else why not.
 Support transport_here(const std::string& name);

@@ -277,6 +277,16 @@ TEST_F(Launch, WithoutMpirunEveryCellSaysWhatToInstall) {
   EXPECT_THAT(read_records(out).records.at(0).status.reason, HasSubstr("openmpi-bin"));
 }
 
+TEST_F(Launch, WithoutSrunEveryCellSaysSo) {
+  auto nowhere = options();
+  nowhere.environment["PATH"] = "/nowhere";
+  const auto out = folder_ / "none.jsonl";
+  run_longca(cp(out, {"-a", "kernel=naive", "--launcher", "srun"}), nowhere);
+  const Record record = read_records(out).records.at(0);
+  EXPECT_EQ(record.status.code, StatusCode::unavailable);
+  EXPECT_THAT(record.status.reason, HasSubstr("there is no srun on the PATH"));
+}
+
 /// Starts a run that goes on for long, and waits for its first record.
 class LongRun {
  public:
