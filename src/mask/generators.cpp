@@ -126,7 +126,12 @@ void prefix_lm_document(Draft& d) {
 }
 
 void block_causal_document(Draft& d) {
+  constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 26;  // of 100 bytes each, 7 GiB
   const std::int64_t block = d.spec.block_tokens.value_or(kDefaultBlockTokens);
+  if (const std::int64_t blocks = d.tokens() / block; blocks > kMaxBlocks) {
+    throw_input_error("{} tokens are {} blocks of block_tokens = {}: the limit is {}", d.tokens(),
+                      blocks, block, kMaxBlocks);
+  }
   for (std::int64_t begin = 0; begin < d.tokens();) {
     const std::int64_t end = std::min(begin + d.random.randint(1, 8) * block, d.tokens());
     d.drawn.lengths.push_back(end - begin);

@@ -123,6 +123,12 @@ TEST(Generators, NameWhatTheyRefuse) {
             "window = -1: at least 0, at most 1073741824");
   EXPECT_EQ(error_of_spec([](MaskSpec& s) { s.block_tokens = 0; }),
             "block_tokens = 0: at least 1, at most 1073741824");
+  EXPECT_EQ(error_of_spec([](MaskSpec& s) {
+              s.name = "block_causal_document";
+              s.tokens = 1 << 30;
+              s.block_tokens = 15;
+            }),
+            "1073741824 tokens are 71582788 blocks of block_tokens = 15: the limit is 67108864");
   EXPECT_EQ(error_of_spec([](MaskSpec& s) { s.block = 0; }),
             "block = 0: at least 1, at most 1073741824");
   EXPECT_EQ(error_of_spec([](MaskSpec& s) { s.density = 0; }),
