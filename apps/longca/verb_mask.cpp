@@ -135,6 +135,16 @@ void print_blocks(const BlockLists& blocks, const MaskSpec& spec) {
              blocks.k_blocks(), blocks.indices.size());
 }
 
+/// " (pile, seed 42)": where the documents of a mask come from; "" for a mask of the user's own.
+std::string source_of_documents(const MaskSpec& spec) {
+  if (find_own_mask(spec.name) != nullptr) return "";
+  if (mask_traits(spec.name).uses_block_tokens) return fmt::format(" (drawn, seed {})", spec.seed);
+  if (find_own_lengths(spec.lengths) != nullptr) {
+    return fmt::format(" ({})", without_hash(spec.lengths));
+  }
+  return fmt::format(" ({}, seed {})", spec.lengths, spec.seed);
+}
+
 void print_summary(const GeneratedMask& generated, const MaskSpec& spec) {
   const Mask& mask = generated.mask;
   const double cells = std::pow(static_cast<double>(spec.tokens), 2);
@@ -142,10 +152,7 @@ void print_summary(const GeneratedMask& generated, const MaskSpec& spec) {
              mask_traits(spec.name).description);
   fmt::print("tokens         {}\n", spec.tokens);
   if (!generated.lengths.empty()) {
-    const bool is_own = find_own_lengths(spec.lengths) != nullptr;
-    fmt::print("documents      {} ({}): {}\n", generated.lengths.size(),
-               is_own ? std::string(without_hash(spec.lengths))
-                      : fmt::format("{}, seed {}", spec.lengths, spec.seed),
+    fmt::print("documents      {}{}: {}\n", generated.lengths.size(), source_of_documents(spec),
                shortened(generated.lengths));
   }
   if (generated.prefix) fmt::print("prefix         {}\n", *generated.prefix);

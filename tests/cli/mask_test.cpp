@@ -165,5 +165,18 @@ TEST(Mask, APlotDoesNotReplaceWhatIsDrawn) {
   EXPECT_EQ(read_file(folder / "d.svg"), "2 2");
 }
 
+TEST(Mask, NamesADistributionOnlyWhereItIsDrawnFrom) {
+  EXPECT_THAT(run_longca({"mask", "document", "--tokens", "1K"}).out,
+              ::testing::HasSubstr("(prolong64k, seed 42): "));
+  const TempDirectory folder;
+  const std::string file = (folder / "m.json").string();
+  for (const std::string mask : {"document", "block_causal_document"}) {
+    write_file(file, run_longca({"mask", mask, "--tokens", "8K", "--json"}).out);
+    EXPECT_THAT(run_longca({"mask", file}).out, ::testing::Not(::testing::HasSubstr("prolong64k")));
+  }
+  EXPECT_THAT(run_longca({"mask", "block_causal_document", "--tokens", "4K", "--seed", "7"}).out,
+              ::testing::HasSubstr("(drawn, seed 7): "));
+}
+
 }  // namespace
 }  // namespace longca::testing
