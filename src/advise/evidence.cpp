@@ -101,8 +101,7 @@ std::string own_processor(const std::string& device) {
   }
   throw_input_error(
       "no record is of a card '{}'{}, they are {}: run 'longca bench dense -a device={}' on one "
-      "and "
-      "give its file to --records, or over ranks 'longca calibrate' and its page to --platform",
+      "and give its file to --records, or over ranks 'longca calibrate' and its page to --platform",
       asked, suggestion(asked, known), there, device.empty() ? "cuda" : device);
 }
 
