@@ -278,10 +278,11 @@ Case simulated_case(Case c, const simulate::Cluster& cluster) {
 
 Status refusal(const Case& c, const simulate::Cluster& cluster, const MeasuredRates& rates) {
   if (!has_rates(c, rates, cluster.platform)) {
-    return {StatusCode::unavailable,
-            fmt::format("the platform has rates of {} only: --rates FILE takes those of {} from "
-                        "records on one GPU",
-                        kernels_of_page(cluster.platform), c.kernel)};
+    return {
+        StatusCode::unavailable,
+        fmt::format("the platform has rates of {} only: those of {} come from its records on one "
+                    "GPU, by --rates FILE (simulate) or --records FILE (advise)",
+                    kernels_of_page(cluster.platform), c.kernel)};
   }
   return find_scheme(*c.scheme).supports(problem_of(c, case_mask(c), cluster));
 }

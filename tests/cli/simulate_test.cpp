@@ -176,7 +176,7 @@ TEST(Simulate, BadInputIsOneSentence) {
   expect_bad_input(simulate({"-a", "scheme=ulysses", "-a", "heads=8"}, "h100x8_ib400"),
                    "no cell can be simulated: 16 ranks share the heads");
   expect_bad_input(simulate({"-a", "kernel=cudnn"}, "h100x8_ib400"),
-                   "--rates FILE takes those of cudnn from records on one GPU");
+                   "those of cudnn come from its records on one GPU, by --rates FILE (simulate)");
   expect_bad_input(simulate({"--trace", "t.json", "-a", "scheme=all"}, "h100x8_ib400"),
                    "--trace: one cell is traced, and there are 11");
   expect_bad_input(simulate({"-a", "device=cpu"}, "h100x8_ib400"),
