@@ -268,22 +268,11 @@ struct AnyHead {
 };
 
 BlockLists kept_by_any(const BlockLists& blocks) {
-  BlockLists any{
-      .q_bounds = blocks.q_bounds, .k_bounds = blocks.k_bounds, .offsets = {0}, .indices = {}};
-  std::vector<bool> kept(static_cast<std::size_t>(blocks.k_blocks()));
-  for (std::int64_t q_block = 0; q_block < blocks.q_blocks(); ++q_block) {
-    kept.assign(kept.size(), false);
-    for (int head = 0; head < blocks.heads; ++head) {
-      for (const std::int32_t block : blocks.kept(head, q_block)) {
-        kept[static_cast<std::size_t>(block)] = true;
-      }
-    }
-    for (std::size_t block = 0; block < kept.size(); ++block) {
-      if (kept[block]) any.indices.push_back(static_cast<std::int32_t>(block));
-    }
-    any.offsets.push_back(std::ssize(any.indices));
-  }
-  return any;
+  std::vector<std::uint32_t> bits = block_bits(blocks);
+  const std::size_t of_head = bits.size() / static_cast<std::size_t>(blocks.heads);
+  for (std::size_t i = of_head; i < bits.size(); ++i) bits[i % of_head] |= bits[i];
+  bits.resize(of_head);
+  return lists_of_bits(blocks.q_bounds, blocks.k_bounds, 1, bits);
 }
 
 }  // namespace
