@@ -67,10 +67,13 @@ std::int64_t parse_count(std::string_view what, std::string_view text) {
   if (error == std::errc::result_out_of_range ||
       (error == std::errc() && (value > std::numeric_limits<std::int64_t>::max() / factor ||
                                 value < std::numeric_limits<std::int64_t>::min() / factor))) {
-    constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
-    if (text.starts_with('-'))
-      throw_input_error("{} {} is too small: no number is so low", what, text);
-    throw_input_error("{} {} is too large: the maximum of any number is {}", what, text, kMost);
+    using Limits = std::numeric_limits<std::int64_t>;
+    if (text.starts_with('-')) {
+      throw_input_error("{} {} is too small: the minimum of any number is {}", what, text,
+                        Limits::min());
+    }
+    throw_input_error("{} {} is too large: the maximum of any number is {}", what, text,
+                      Limits::max());
   }
   if (error != std::errc() || stop != end) {
     throw_input_error("{} '{}' is not a whole number (such as 4096, 4K or 1M)", what, text);
