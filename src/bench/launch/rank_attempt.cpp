@@ -1,7 +1,6 @@
 #include "bench/launch/rank_attempt.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -30,12 +29,6 @@ std::int64_t rank_slack() {
 std::string string_at(const nlohmann::json& message, const char* key) {
   const auto found = message.find(key);
   return found != message.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-std::string list_ranks(const std::vector<int>& ranks, int all) {
-  if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
-  if (static_cast<int>(ranks.size()) == all) return fmt::format("all {} ranks", all);
-  return fmt::format("ranks {}", fmt::join(ranks, ", "));
 }
 
 }  // namespace
@@ -86,7 +79,10 @@ RankAttempt::Result RankAttempt::wait_for_record(Record& record) {
       const std::vector<int> ranks = culprits(late);
       const auto& clock = clocks_[static_cast<std::size_t>(ranks.front())];
       return end(record, StatusCode::timeout,
-                 fmt::format("{}: {}", list_ranks(ranks, static_cast<int>(clocks_.size())),
+                 fmt::format("{}: {}",
+                             ranks.size() == clocks_.size() && ranks.size() > 1
+                                 ? fmt::format("all {} ranks", ranks.size())
+                                 : list_ranks(ranks),
                              clock.timeout_reason()));
     }
     if (std::string fault = memory_fault(); !fault.empty()) {
@@ -105,7 +101,6 @@ bool RankAttempt::take_message(const RankServer::Event& event, Record& record) {
     }
     record = judge_record(message, case_, options_);
     session_ended_ = message.at("ends").get<bool>();
-    if (!record.status.ok()) trace_.clear();
     return true;
   }
   if (message.contains("trace")) take_trace(event.rank, message.at("trace"));

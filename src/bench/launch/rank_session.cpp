@@ -34,6 +34,19 @@ bool is_of_root(const RankServer::Event& event, const char* key) {
 
 }  // namespace
 
+std::string list_ranks(const std::vector<int>& ranks) {
+  constexpr std::size_t kFewest = 4;  // in a row that are written as a run
+  std::vector<std::string> runs;
+  for (std::size_t first = 0, end = 0; first < ranks.size(); first = end) {
+    const auto follows = [&] { return ranks[end] == ranks[end - 1] + 1; };
+    for (end = first + 1; end < ranks.size() && follows();) ++end;
+    if (end - first < kFewest) end = first + 1;
+    runs.push_back(end - first == 1 ? std::to_string(ranks[first])
+                                    : fmt::format("{} to {}", ranks[first], ranks[end - 1]));
+  }
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(runs, ", "));
+}
+
 RankSession::RankSession(const RankStart& start, int ranks, const std::filesystem::path& scratch)
     : ranks_(ranks), found_(start.launcher == Launcher::found) {
   const std::string secret = make_secret();
@@ -122,16 +135,7 @@ std::string RankSession::who_is_missing() const {
     if (!server_->has(rank)) missing.push_back(rank);
   }
   if (missing.empty()) return "they did not agree with each other";
-  std::vector<std::string> runs;  // "0 to 6"
-  for (std::size_t first = 0, end = 0; first < missing.size(); first = end) {
-    const auto follows = [&] { return missing[end] == missing[end - 1] + 1; };
-    for (end = first + 1; end < missing.size() && follows();) ++end;
-    if (end - first < 4) end = first + 1;
-    runs.push_back(end - first == 1 ? std::to_string(missing[first])
-                                    : fmt::format("{} to {}", missing[first], missing[end - 1]));
-  }
-  return fmt::format("nothing was heard of rank{} {}", missing.size() == 1 ? "" : "s",
-                     fmt::join(runs, ", "));
+  return "nothing was heard of " + list_ranks(missing);
 }
 
 /// Checks that the process id still belongs to a rank and not to a later process.

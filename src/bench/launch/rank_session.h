@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bench/launch/launcher.h"
 #include "bench/launch/rank_server.h"
@@ -14,6 +15,9 @@ namespace longca {
 
 /// Between two looks at the ranks and their launcher.
 constexpr std::chrono::milliseconds kPollInterval{50};
+
+/// "rank 3", "ranks 0, 2" or "ranks 0 to 499, 501", of ascending ranks.
+std::string list_ranks(const std::vector<int>& ranks);
 
 /// One start of ranks: the launcher's process and the ranks' sockets. The destructor ends all of
 /// the processes on this host.
