@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -215,7 +217,10 @@ int end_with(int code, const std::exception& error) {
 
 int run_rank_program(const RankArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);
-  if (::getppid() == 1 || !keep_descendants()) return kRankFailed;  // 1: the launcher is dead
+  if (::getppid() == 1) return kRankFailed;  // the launcher is dead
+  if (!keep_descendants()) {
+    return end_with(kRankFailed, std::system_error(errno, std::generic_category(), "no keeper"));
+  }
   set_transport_environment();
   set_python_unavailable(arguments.no_python);
   try {
