@@ -114,7 +114,7 @@ bool LaunchRunner::run_cell(const Case& c, Record& record, std::string& output) 
       launch_lost_ = session_->is_found();
       session_.reset();
     }
-    trace_ = attempt.take_trace();
+    if (record.status.ok()) trace_ = attempt.take_trace();
     if (result == RankAttempt::Result::recorded) return true;
     if (launch_lost_) break;
   }

@@ -26,7 +26,8 @@ class RankAttempt {
 
   /// `not_begun`: the ranks ended before the cell's first stage, so that it may be tried again.
   Result run(const nlohmann::json& request, Record& record, std::string& output);
-  /// The events of each rank, as write_trace takes them, if the cell was traced and is ok.
+  /// The events of each rank, as write_trace takes them, of a cell that was traced. It need not be
+  /// ok.
   std::vector<std::string> take_trace() { return std::move(trace_); }
   /// Whether the session serves no further cell.
   bool session_ended() const { return session_ended_; }

@@ -31,8 +31,8 @@ namespace longca {
 ///   rank → parent     {"stage": "forward"}, any number of them, from every rank: what begins
 ///   rank → parent     {"at": kWaitsForRanks} when it has waited half a second for other ranks,
 ///                     {"at": "work"} when it continues: shows which rank hangs when none moves
-///   rank 0 → parent   {"trace": […]} for each rank in order, before the record, if a trace was
-///                     asked for and the cell is ok: events as by trace_of_rank
+///   rank 0 → parent   {"trace": […]} for each rank in order, before the record, if one was
+///                     made: events as by trace_of_rank
 ///   rank 0 → parent   {"record": {…}, "ends": bool}: without `env` and `at`. "ends": a device is
 ///                     lost, all ranks end by themselves, and the next case needs new ones
 ///   rank 0 → parent   {"times": [{"ms","held"}, …]} of exchanges, or {"none": sentence, "status"}

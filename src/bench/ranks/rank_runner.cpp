@@ -72,7 +72,6 @@ Record RankRunner::run(const Case& c, const CellOptions& options) {
   judge_what_is_left(stage, record);
   if (!record.status.ok()) forget_times(record);
   check_devices(kind, std::move(cell), record);
-  if (!record.status.ok()) trace_.clear();
   return record;
 }
 

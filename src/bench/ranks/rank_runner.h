@@ -42,8 +42,7 @@ class RankRunner {
   /// Returns the record of one cell, without `env` and `at`, on rank 0; the record of another rank
   /// is incomplete. Collective. Throws RankFailure.
   Record run(const Case& c, const CellOptions& options);
-  /// Of the last cell, on rank 0, if it was traced and is ok: the events of each rank as by
-  /// trace_of_rank.
+  /// Of the last cell, on rank 0, if it was traced: the events of each rank as by trace_of_rank.
   std::vector<std::string> take_trace() { return std::move(trace_); }
   /// Whether an error has left some rank's device unusable: all processes must end, and not by
   /// `exit`, whose destructors could hang.

@@ -244,6 +244,15 @@ TEST_F(Launch, KeepsTheRecordOfACellWhoseTraceCannotBeWritten) {
   expect_nothing_left();
 }
 
+/// What it writes past its outputs is found after it was traced.
+TEST_F(Launch, WritesNoTraceOfACellThatIsWrong) {
+  const auto file = folder_ / "trace.json";
+  const auto out = folder_ / "out.jsonl";
+  run(out, {"-a", "kernel=rank_past_lse", "--trace", file.string()});
+  EXPECT_EQ(read_records(out).records.at(0).status.code, StatusCode::wrong);
+  EXPECT_FALSE(fs::exists(file));
+}
+
 TEST_F(Launch, TracesNothingButOneCell) {
   const auto file = folder_ / "trace.json";
   auto result = run(folder_ / "out.jsonl",
