@@ -34,14 +34,18 @@ struct BackwardDqAccumulator {
   /// there instead, as the first one. Cannot deadlock: waits only for an operation that another
   /// thread has claimed already or, if ordered, for items taken before this one.
   __device__ __forceinline__ bool comes_first(std::int32_t* semaphore, int prior_adds) const {
-    if (args.params.ordered) {
-      if (prior_adds == 0) return true;
-      while (ptx::load_acquire(semaphore) != prior_adds) {
+    const bool ordered = args.params.ordered != 0;
+    if (ordered && prior_adds == 0) return true;
+    const std::int32_t awaited = ordered ? prior_adds : kDqStored;
+    std::int32_t state = ptx::load_acquire(semaphore);
+    if (!ordered && state == kDqEmpty && atomicCAS(semaphore, kDqEmpty, kDqStoring) == kDqEmpty)
+      return true;
+    if (state != awaited) {
+      // Each acquiring load invalidates the L1 cache: the polls are relaxed, and one load that
+      // acquires follows, which reads what the last of them read. Edge 2 begins there.
+      while (ptx::load_relaxed(semaphore) != awaited) {
       }
-    } else {
-      std::int32_t state = ptx::load_acquire(semaphore);
-      if (state == kDqEmpty && atomicCAS(semaphore, kDqEmpty, kDqStoring) == kDqEmpty) return true;
-      while (state != kDqStored) state = ptx::load_acquire(semaphore);
+      ptx::load_acquire(semaphore);
     }
     ptx::fence_proxy_async_global();
     return false;
