@@ -271,8 +271,8 @@ LONGCA_API longca_status
 longca_lse_from_dlpack_versioned(const struct DLManagedTensorVersioned* from,
                                  const longca_problem* problem, int32_t written, longca_lse* lse);
 
-// --- Context parallelism: ranks that share the tokens of a sequence, on CPUs
-// ----------------------
+// --- Context parallelism: ranks that share the tokens of a sequence
+// ------------------------------
 
 /// Which tokens a rank owns, for a mask and a scheme.
 typedef struct longca_partition longca_partition;
@@ -323,16 +323,38 @@ typedef struct longca_transport {
 
 /// A rank's part of an attention. All ranks make the same calls in the same order.
 typedef struct longca_rank_plan longca_rank_plan;
-/// `problem.device` is LONGCA_CPU and `problem.sink` 0; the allocator is not used.
+/// On CPUs: `problem.device` is LONGCA_CPU and `problem.sink` 0; the allocator is not used.
 LONGCA_API longca_status longca_rank_plan_create(const longca_partition* partition,
                                                  const longca_problem* problem,
                                                  const longca_transport* transport,
                                                  longca_rank_plan** plan);
+
+/// The GPUs of the ranks, one each, connected: made once, for all plans of these ranks.
+typedef struct longca_gpu_group longca_gpu_group;
+/// `transport` moves small messages between the hosts while something is created, one message at a
+/// time, of any content, as group 0; it stays callable as long as the group. `name`: "peer", copies
+/// between the GPUs of one host; "nccl"; NULL: peer where the GPUs reach each other, else nccl.
+/// Every rank calls it, and so it is with all calls of this group but _transport and
+/// rank_plan_release.
+LONGCA_API longca_status longca_gpu_group_create(int32_t rank, int32_t ranks,
+                                                 const longca_transport* transport,
+                                                 const char* name, longca_gpu_group** group);
+/// "peer" or "nccl"; valid as long as the group.
+LONGCA_API const char* longca_gpu_group_transport(const longca_gpu_group* group);
+/// After all of its plans.
+LONGCA_API void longca_gpu_group_release(longca_gpu_group* group);
+
+/// On GPUs: `problem.device` is LONGCA_CUDA and `problem.sink` 0; the allocator is not used. Calls
+/// queue their work on their stream and return; state and tensors are in memory of the rank's GPU.
+LONGCA_API longca_status longca_rank_plan_create_on_gpus(const longca_partition* partition,
+                                                         const longca_problem* problem,
+                                                         longca_gpu_group* group,
+                                                         longca_rank_plan** plan);
 /// Bytes of what a backward call needs of its forward call besides o.
 LONGCA_API int64_t longca_rank_plan_state_bytes(const longca_rank_plan* plan);
 LONGCA_API void longca_rank_plan_release(longca_rank_plan* plan);
 
-/// Tensors hold the rank's own tokens, all heads; lse and stream are not used. `state` gets what
+/// Tensors hold the rank's own tokens, all heads; lse and sinks are not used. `state` gets what
 /// the backward call needs; NULL if there will be none.
 LONGCA_API longca_status longca_rank_forward(longca_rank_plan* plan,
                                              const longca_forward_arguments* arguments,

@@ -113,6 +113,8 @@ struct Executor::Impl {
   std::vector<OpSync> prepare_exchanges(const std::vector<Op>& ops) {
     std::vector<OpSync> syncs(ops.size());
     const ExchangeTraits traits(ops);
+    std::vector<TransferGroup> groups;
+    std::vector<std::size_t> of_op;
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const auto* exchange = std::get_if<Exchange>(&ops[i].what);
       if (exchange == nullptr) continue;
@@ -120,8 +122,11 @@ struct Executor::Impl {
       if (group.sends.empty() && group.receives.empty()) continue;
       group.alone = traits.is_alone(i);
       group.lands_early = traits.lands_early(i);
-      syncs[i].group = communicator.prepare(group);
+      groups.push_back(std::move(group));
+      of_op.push_back(i);
     }
+    const std::vector<int> numbers = communicator.prepare_all(groups);
+    for (std::size_t i = 0; i < numbers.size(); ++i) syncs[of_op[i]].group = numbers[i];
     set_waits(ops, syncs);
     set_finish_to(ops, syncs);
     return syncs;

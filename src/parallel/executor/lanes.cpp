@@ -20,6 +20,13 @@ class CpuLanes final : public DeviceLanes {
   void wait(int /*op*/, Lane /*lane*/) override {}
 };
 
+class CpuMark final : public StreamMark {
+ public:
+  void record(Stream /*stream*/) override {}
+  void hold_up(Stream /*stream*/) override {}
+  bool reached() override { return true; }
+};
+
 class CpuLaneTimes final : public LaneTimes {
  public:
   void restart(Stream /*stream*/) override {
@@ -55,6 +62,14 @@ std::unique_ptr<DeviceLanes> make_device_lanes(DeviceKind device) {
 #endif
   LONGCA_CHECK(device == DeviceKind::cpu, "this build has no lanes of {}", to_string(device));
   return std::make_unique<CpuLanes>();
+}
+
+std::unique_ptr<StreamMark> make_stream_mark(DeviceKind device) {
+#ifdef LONGCA_WITH_CUDA
+  if (device == DeviceKind::cuda) return make_cuda_mark();
+#endif
+  LONGCA_CHECK(device == DeviceKind::cpu, "this build has no streams of {}", to_string(device));
+  return std::make_unique<CpuMark>();
 }
 
 std::unique_ptr<LaneTimes> make_lane_times(DeviceKind device) {

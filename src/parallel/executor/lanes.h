@@ -25,6 +25,19 @@ class DeviceLanes {
 };
 std::unique_ptr<DeviceLanes> make_device_lanes(DeviceKind device);
 
+/// A point in a device's work, to hold up what must come after it without blocking the host.
+class StreamMark {
+ public:
+  virtual ~StreamMark() = default;
+  /// Moves the mark to the end of what is queued on `stream`.
+  virtual void record(Stream stream) = 0;
+  /// What is queued on `stream` from now on runs after what was recorded last.
+  virtual void hold_up(Stream stream) = 0;
+  /// Whether the device has come to the mark; so it has to one that was never recorded.
+  virtual bool reached() = 0;
+};
+std::unique_ptr<StreamMark> make_stream_mark(DeviceKind device);
+
 /// Stands in OpTime for the row work done early, of several ops together (EarlyRows).
 inline constexpr int kEarlyRows = -1;
 

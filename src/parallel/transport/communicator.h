@@ -52,6 +52,12 @@ class Communicator {
   /// Registers a group for later calls of `start` (staging memory, handles) and returns its number.
   /// All ranks prepare the matching groups in the same order.
   virtual int prepare(const TransferGroup& group) = 0;
+  /// The same for several groups: a transport may ask the other ranks once instead of for each.
+  virtual std::vector<int> prepare_all(std::span<const TransferGroup> groups) {
+    std::vector<int> numbers;
+    for (const TransferGroup& group : groups) numbers.push_back(prepare(group));
+    return numbers;
+  }
   /// Announces, at the beginning of a pass, the groups that `start` will be called with until the
   /// next `expect`, in this order. On a GPU queued on `stream`. Any rank may omit the call.
   virtual void expect(std::span<const int> /*groups*/, Stream /*stream*/) {}

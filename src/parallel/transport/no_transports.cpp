@@ -15,6 +15,11 @@ Support transport_available(const std::string& transport, RankControl& /*control
   return Device::available(DeviceKind::cuda);
 }
 
+std::unique_ptr<CudaConnections> make_cuda_connections(const std::string& transport,
+                                                       RankControl& control) {
+  throw InputError(transport_available(transport, control).reason);
+}
+
 std::unique_ptr<Communicator> make_cuda_communicator(const std::string& transport,
                                                      RankControl& control) {
   throw InputError(transport_available(transport, control).reason);

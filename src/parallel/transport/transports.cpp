@@ -86,13 +86,18 @@ Support transport_available(const std::string& transport, RankControl& control) 
   return agree(control, answer);
 }
 
-std::unique_ptr<Communicator> make_cuda_communicator(const std::string& transport,
-                                                     RankControl& control) {
+std::unique_ptr<CudaConnections> make_cuda_connections(const std::string& transport,
+                                                       RankControl& control) {
   if (const Support support = transport_available(transport, control); !support.ok()) {
     throw InputError(support.reason);
   }
-  if (transport == "nccl") return make_nccl_communicator(control);
-  return make_peer_communicator(control);
+  if (transport == "nccl") return make_nccl_connections(control);
+  return make_peer_connections(control);
+}
+
+std::unique_ptr<Communicator> make_cuda_communicator(const std::string& transport,
+                                                     RankControl& control) {
+  return make_cuda_connections(transport, control)->make_communicator();
 }
 
 }  // namespace longca

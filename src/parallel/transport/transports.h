@@ -30,8 +30,21 @@ Support nccl_available();
 /// refuses. Throws InputError for an unknown transport.
 Support transport_available(const std::string& transport, RankControl& control);
 
-/// Collective, as is destroying the communicator; `control` must outlive it. Throws InputError if
-/// the transport is unavailable.
+/// What takes long to connect, for communicators of the same ranks that come and go.
+class CudaConnections {
+ public:
+  virtual ~CudaConnections() = default;
+  /// Collective. The communicator may outlive this object; ending it is not collective, and comes
+  /// after the GPUs of all ranks are done with what it started.
+  virtual std::unique_ptr<Communicator> make_communicator() = 0;
+};
+
+/// Collective, as is ending the connections and the last of their communicators; `control` must
+/// outlive them. Throws InputError if the transport is unavailable.
+std::unique_ptr<CudaConnections> make_cuda_connections(const std::string& transport,
+                                                       RankControl& control);
+
+/// A communicator with connections of its own. Collective, as is destroying it.
 std::unique_ptr<Communicator> make_cuda_communicator(const std::string& transport,
                                                      RankControl& control);
 

@@ -103,7 +103,21 @@ class CudaLaneTimes final : public LaneTimes {
   std::map<int, Events> ops_;
 };
 
+class CudaMark final : public StreamMark {
+ public:
+  void record(Stream stream) override { event_.record(stream); }
+  void hold_up(Stream stream) override { event_.hold_up(stream); }
+  bool reached() override { return event_.reached(); }
+
+ private:
+  TimedCudaEvent event_;
+};
+
 }  // namespace
+
+std::unique_ptr<StreamMark> make_cuda_mark() {
+  return std::make_unique<CudaMark>();
+}
 
 std::unique_ptr<DeviceLanes> make_cuda_lanes() {
   return std::make_unique<CudaLanes>();

@@ -11,6 +11,8 @@ namespace longca {
 /// each other by events; the host never waits.
 std::unique_ptr<DeviceLanes> make_cuda_lanes();
 
+std::unique_ptr<StreamMark> make_cuda_mark();
+
 /// Records timed events before and after each op in its lane's stream.
 std::unique_ptr<LaneTimes> make_cuda_lane_times();
 

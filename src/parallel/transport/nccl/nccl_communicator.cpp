@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -58,36 +59,61 @@ struct NcclGroup {
   std::vector<NcclMessage> receives;
 };
 
+/// One ncclComm_t.
+class NcclConnection {
+ public:
+  explicit NcclConnection(RankControl& control) : rank_(control.rank()), size_(control.size()) {
+    const bool complete = find_all(nccl_library().file, nccl);
+    LONGCA_CHECK(complete, "{} lacks a function", nccl_library().path);
+    Device::get(DeviceKind::cuda).stream();  // makes this process's device the current one
+    ncclUniqueId id{};
+    if (rank_ == 0) check(nccl.get_unique_id(&id), "ncclGetUniqueId");
+    id = exchange_records(control, id).front();
+    check(nccl.init_rank(&comm, size_, id, rank_), "ncclCommInitRank");
+  }
+  ~NcclConnection() {
+    if (comm == nullptr) return;
+    // After an exception the other ranks may never come to the same point.
+    if (std::uncaught_exceptions() > 0) {
+      nccl.abort(comm);
+    } else {
+      cudaDeviceSynchronize();
+      nccl.destroy(comm);
+    }
+  }
+  NcclConnection(const NcclConnection&) = delete;
+  NcclConnection& operator=(const NcclConnection&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  void check(ncclResult_t result, const char* call) const {
+    if (result == ncclSuccess) [[likely]]
+      return;
+    throw std::runtime_error(fmt::format("rank {} of {}: {} failed: {}: {}", rank_, size_, call,
+                                         nccl.error_string(result), nccl.last_error(comm)));
+  }
+
+  NcclFunctions nccl;
+  ncclComm_t comm = nullptr;
+
+ private:
+  int rank_;
+  int size_;
+};
+
 class NcclCommunicator : public Communicator {
  public:
-  explicit NcclCommunicator(RankControl& control)
-      : device_(Device::get(DeviceKind::cuda)), rank_(control.rank()), size_(control.size()) {
-    const bool complete = find_all(nccl_library().file, nccl_);
-    LONGCA_CHECK(complete, "{} lacks a function", nccl_library().path);
-    device_.stream();  // makes this process's device the current one
-    ncclUniqueId id{};
-    if (rank_ == 0) check(nccl_.get_unique_id(&id), "ncclGetUniqueId");
-    id = exchange_records(control, id).front();
-    check(nccl_.init_rank(&comm_, size_, id, rank_), "ncclCommInitRank");
+  explicit NcclCommunicator(std::shared_ptr<NcclConnection> connection)
+      : device_(Device::get(DeviceKind::cuda)),
+        connection_(std::move(connection)),
+        nccl_(connection_->nccl),
+        comm_(connection_->comm) {
     flag_ = static_cast<float*>(allocate(sizeof(float)));
   }
 
-  ~NcclCommunicator() override {
-    if (comm_ == nullptr) return;
-    // After an exception the other ranks may never come to the same point.
-    if (std::uncaught_exceptions() > 0) {
-      nccl_.abort(comm_);
-    } else {
-      cudaDeviceSynchronize();
-      nccl_.destroy(comm_);
-    }
-  }
-  NcclCommunicator(const NcclCommunicator&) = delete;
-  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
-
   std::string name() const override { return "nccl"; }
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  int rank() const override { return connection_->rank(); }
+  int size() const override { return connection_->size(); }
   std::string version() const override { return nccl_version_text(nccl_library().version); }
 
   void* allocate(std::int64_t bytes) override {
@@ -164,22 +190,28 @@ class NcclCommunicator : public Communicator {
     return static_cast<std::size_t>(message.transfer.bytes());
   }
 
-  void check(ncclResult_t result, const char* call) const {
-    if (result == ncclSuccess) [[likely]]
-      return;
-    throw std::runtime_error(fmt::format("rank {} of {}: {} failed: {}: {}", rank_, size_, call,
-                                         nccl_.error_string(result), nccl_.last_error(comm_)));
-  }
+  void check(ncclResult_t result, const char* call) const { connection_->check(result, call); }
 
   Device& device_;
-  int rank_;
-  int size_;
-  NcclFunctions nccl_;
-  ncclComm_t comm_ = nullptr;
+  std::shared_ptr<NcclConnection> connection_;
+  const NcclFunctions& nccl_;
+  ncclComm_t comm_;
   std::vector<Buffer> buffers_;
   Buffer staging_;
   std::vector<NcclGroup> groups_;
   float* flag_ = nullptr;  ///< barriers all-reduce this zero
+};
+
+class NcclConnections : public CudaConnections {
+ public:
+  explicit NcclConnections(RankControl& control)
+      : connection_(std::make_shared<NcclConnection>(control)) {}
+  std::unique_ptr<Communicator> make_communicator() override {
+    return std::make_unique<NcclCommunicator>(connection_);
+  }
+
+ private:
+  std::shared_ptr<NcclConnection> connection_;
 };
 
 }  // namespace
@@ -188,8 +220,8 @@ Support check_nccl() {
   return nccl_library().support;
 }
 
-std::unique_ptr<Communicator> make_nccl_communicator(RankControl& control) {
-  return std::make_unique<NcclCommunicator>(control);
+std::unique_ptr<CudaConnections> make_nccl_connections(RankControl& control) {
+  return std::make_unique<NcclConnections>(control);
 }
 
 }  // namespace longca

@@ -4,6 +4,7 @@
 
 #include "core/status.h"
 #include "parallel/transport/communicator.h"
+#include "parallel/transport/transports.h"
 
 namespace longca {
 
@@ -12,7 +13,8 @@ Support check_nccl();
 
 /// Messages as ncclSend and ncclRecv, one NCCL group per exchange. A kernel on the exchange's
 /// stream packs and unpacks strided messages through staging memory that all groups share. NCCL
-/// errors carry rank, call and ncclGetLastError. Collective.
-std::unique_ptr<Communicator> make_nccl_communicator(RankControl& control);
+/// errors carry rank, call and ncclGetLastError. All communicators of the connections share one of
+/// NCCL's, which runs their operations in the order of the calls. Collective.
+std::unique_ptr<CudaConnections> make_nccl_connections(RankControl& control);
 
 }  // namespace longca

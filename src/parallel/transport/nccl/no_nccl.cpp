@@ -10,7 +10,7 @@ Support check_nccl() {
       "build again");
 }
 
-std::unique_ptr<Communicator> make_nccl_communicator(RankControl& /*control*/) {
+std::unique_ptr<CudaConnections> make_nccl_connections(RankControl& /*control*/) {
   throw InputError(check_nccl().reason);
 }
 

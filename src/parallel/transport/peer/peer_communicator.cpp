@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -68,16 +70,20 @@ class Numbers {
  public:
   enum Kind : std::uint8_t { kArrived, kGranted, kBarrier };
 
-  Numbers(PeerMemory& memory, const RankControl& control)
-      : memory_(memory), own_rank_(control.rank()) {
-    const std::int64_t bytes = control.size() * kBytesPerPeer;
-    begin_ = memory.place_of(memory.allocate(bytes), bytes);
+  /// `begin`: this rank's words, bytes(size) of zeroed memory. Collective.
+  Numbers(PeerMemory& memory, RankControl& control, void* begin) : own_rank_(control.rank()) {
+    const auto places = exchange_records(control, memory.place_of(begin, bytes(control.size())));
+    throw_together(control, attempt([&] {
+                     for (int rank = 0; rank < control.size(); ++rank) {
+                       begins_.push_back(memory.address(rank, places[index(rank)]));
+                     }
+                   }));
   }
+  static std::int64_t bytes(int ranks) { return ranks * kBytesPerPeer; }
   /// Returns the word in `holder`'s memory that `writer` writes.
   std::uint32_t* word(int holder, int writer, Kind kind) const {
-    PeerMemory::Place place = begin_;
-    place.offset += writer * kBytesPerPeer + kind * 4;
-    return static_cast<std::uint32_t*>(memory_.address(holder, place));
+    auto* begin = static_cast<std::byte*>(begins_[index(holder)]);
+    return reinterpret_cast<std::uint32_t*>(begin + writer * kBytesPerPeer + kind * 4);
   }
   StreamValue signal(int peer, Kind kind, std::uint32_t value) const {
     return {StreamValue::What::write, word(peer, own_rank_, kind), value};
@@ -88,17 +94,17 @@ class Numbers {
 
  private:
   static constexpr std::int64_t kBytesPerPeer = 128;
-  PeerMemory& memory_;
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
   int own_rank_;
-  PeerMemory::Place begin_;
+  std::vector<void*> begins_;  ///< by rank, in this process's addresses
 };
 
 class PeerCommunicator : public Communicator {
  public:
-  explicit PeerCommunicator(RankControl& control)
+  PeerCommunicator(RankControl& control, std::shared_ptr<PeerMemory> memory)
       : control_(control),
-        memory_(control),
-        numbers_(memory_, control),
+        blocks_(std::move(memory)),
+        numbers_(*blocks_.memory, control, allocate(Numbers::bytes(control.size()))),
         max_pitch_(max_pitch()),
         handshake_(control.size()),
         counts_(static_cast<std::size_t>(control.size())) {}
@@ -112,27 +118,36 @@ class PeerCommunicator : public Communicator {
     return fmt::format("CUDA driver {}.{}", driver / 1000, driver % 1000 / 10);
   }
 
-  void* allocate(std::int64_t bytes) override { return memory_.allocate(bytes); }
+  void* allocate(std::int64_t bytes) override {
+    return blocks_.all.emplace_back(blocks_.memory->allocate(bytes));
+  }
 
-  int prepare(const TransferGroup& group) override {
-    PeerGroup prepared;
-    prepared.alone = group.alone;
-    prepared.signals_each =
-        group.pattern == Pattern::group_cast || group.pattern == Pattern::group_reduce;
-    prepared.peers = {peers_of(group.sends, rank(), size()),
-                      peers_of(group.receives, rank(), size()), group.lands_early};
-    for (const int peer : prepared.peers.to) ++counts(peer).sends;
-    for (const int peer : prepared.peers.from) ++counts(peer).receives;
+  int prepare(const TransferGroup& group) override { return prepare_all({&group, 1}).front(); }
+  std::vector<int> prepare_all(std::span<const TransferGroup> groups) override {
+    std::vector<int> numbers;
+    std::vector<PeerGroup> prepared;
+    std::vector<ToPeer> peers(static_cast<std::size_t>(size()));
+    for (const TransferGroup& group : groups) {
+      numbers.push_back(static_cast<int>(groups_.size() + prepared.size()));
+      prepared.push_back(describe(group));
+      list_messages(group, prepared.size() - 1, peers);
+    }
     for_each_pair(control_, [&](int peer, bool first) {
-      if (first) send_landings(group, peer);
-      receive_landings(group, peer, prepared);
-      if (!first) send_landings(group, peer);
+      ToPeer& with = peers[static_cast<std::size_t>(peer)];
+      const auto bytes = [](const auto& landings) {
+        return static_cast<std::int64_t>(landings.size() * sizeof(Landing));
+      };
+      const auto send = [&] {
+        if (!with.own.empty()) control_.send(peer, with.own.data(), bytes(with.own));
+      };
+      if (first) send();
+      with.theirs.resize(with.sends.size());
+      if (!with.theirs.empty()) control_.receive(peer, with.theirs.data(), bytes(with.theirs));
+      if (!first) send();
     });
-    const auto order = [&](const Push& push) { return (push.to.peer - rank() + size()) % size(); };
-    std::ranges::stable_sort(prepared.pushes, {}, order);
-    if (!prepared.alone) prepared.pushes = join_pushes(prepared.pushes, max_pitch_);
-    groups_.push_back(std::move(prepared));
-    return static_cast<int>(groups_.size()) - 1;
+    throw_together(control_, attempt([&] { make_pushes(peers, prepared); }));
+    std::ranges::move(prepared, std::back_inserter(groups_));
+    return numbers;
   }
 
   void expect(std::span<const int> groups, Stream on) override {
@@ -181,32 +196,66 @@ class PeerCommunicator : public Communicator {
     queue_values(values_, stream);
   }
 
-  /// Tells `peer` where its messages of this group land.
-  void send_landings(const TransferGroup& group, int peer) {
+  /// A message to a peer.
+  struct Sent {
+    std::size_t group;
+    Transfer from;
+    std::uint32_t exchange;
+  };
+  /// What one peer and this rank tell each other about several groups.
+  struct ToPeer {
+    std::vector<Sent> sends;
+    std::vector<Landing> theirs;  ///< of `sends`
+    std::vector<Landing> own;     ///< of what the peer sends
+  };
+
+  PeerGroup describe(const TransferGroup& group) {
+    PeerGroup made;
+    made.alone = group.alone;
+    made.signals_each =
+        group.pattern == Pattern::group_cast || group.pattern == Pattern::group_reduce;
+    made.peers = {peers_of(group.sends, rank(), size()), peers_of(group.receives, rank(), size()),
+                  group.lands_early};
+    for (const int peer : made.peers.to) ++counts(peer).sends;
+    for (const int peer : made.peers.from) ++counts(peer).receives;
+    return made;
+  }
+
+  void list_messages(const TransferGroup& group, std::size_t number, std::vector<ToPeer>& peers) {
+    for (const Transfer& send : group.sends) {
+      peers[static_cast<std::size_t>(send.peer)].sends.push_back(
+          {number, send, counts(send.peer).sends});
+    }
     for (const Transfer& receive : group.receives) {
-      if (receive.peer != peer) continue;
       const std::int64_t extent = (receive.rows - 1) * receive.stride_bytes + receive.row_bytes;
-      const Landing landing{memory_.place_of(receive.data, extent), receive.rows, receive.row_bytes,
-                            receive.stride_bytes, counts(peer).receives};
-      control_.send(peer, &landing, sizeof(landing));
+      peers[static_cast<std::size_t>(receive.peer)].own.push_back(
+          {blocks_.memory->place_of(receive.data, extent), receive.rows, receive.row_bytes,
+           receive.stride_bytes, counts(receive.peer).receives});
     }
   }
 
-  /// Learns where this rank's messages land at `peer`, and makes the pushes.
-  void receive_landings(const TransferGroup& group, int peer, PeerGroup& prepared) {
-    for (const Transfer& send : group.sends) {
-      if (send.peer != peer) continue;
-      Landing landing;
-      control_.receive(peer, &landing, sizeof(landing));
-      LONGCA_CHECK(landing.rows == send.rows && landing.row_bytes == send.row_bytes,
-                   "rank {} sends {} rows of {} bytes, and rank {} receives {} of {}", rank(),
-                   send.rows, send.row_bytes, peer, landing.rows, landing.row_bytes);
-      LONGCA_CHECK(landing.exchange == counts(peer).sends,
-                   "exchange {} of rank {} with rank {} is that one's exchange {}",
-                   counts(peer).sends, rank(), peer, landing.exchange);
-      prepared.pushes.push_back({send,
-                                 {peer, memory_.address(peer, landing.place), landing.rows,
-                                  landing.row_bytes, landing.stride_bytes}});
+  /// Learns where this rank's messages land, and makes the pushes of each group.
+  void make_pushes(const std::vector<ToPeer>& peers, std::vector<PeerGroup>& prepared) {
+    for (const ToPeer& with : peers) {
+      for (std::size_t i = 0; i < with.sends.size(); ++i) {
+        const auto& [group, send, exchange] = with.sends[i];
+        const Landing& landing = with.theirs[i];
+        LONGCA_CHECK(landing.rows == send.rows && landing.row_bytes == send.row_bytes,
+                     "rank {} sends {} rows of {} bytes, and rank {} receives {} of {}", rank(),
+                     send.rows, send.row_bytes, send.peer, landing.rows, landing.row_bytes);
+        LONGCA_CHECK(landing.exchange == exchange,
+                     "exchange {} of rank {} with rank {} is that one's exchange {}", exchange,
+                     rank(), send.peer, landing.exchange);
+        prepared[group].pushes.push_back(
+            {send,
+             {send.peer, blocks_.memory->address(send.peer, landing.place), landing.rows,
+              landing.row_bytes, landing.stride_bytes}});
+      }
+    }
+    const auto order = [&](const Push& push) { return (push.to.peer - rank() + size()) % size(); };
+    for (PeerGroup& group : prepared) {
+      std::ranges::stable_sort(group.pushes, {}, order);
+      if (!group.alone) group.pushes = join_pushes(group.pushes, max_pitch_);
     }
   }
 
@@ -253,8 +302,20 @@ class PeerCommunicator : public Communicator {
     }
   }
 
+  /// What this communicator took from the memory, which outlives it.
+  struct Blocks {
+    std::shared_ptr<PeerMemory> memory;
+    std::vector<void*> all;
+    explicit Blocks(std::shared_ptr<PeerMemory> from) : memory(std::move(from)) {}
+    ~Blocks() {
+      for (void* block : all) memory->release(block);
+    }
+    Blocks(const Blocks&) = delete;
+    Blocks& operator=(const Blocks&) = delete;
+  };
+
   RankControl& control_;
-  PeerMemory memory_;
+  Blocks blocks_;
   Numbers numbers_;
   std::int64_t max_pitch_;
   std::vector<PeerGroup> groups_;
@@ -264,10 +325,23 @@ class PeerCommunicator : public Communicator {
   std::vector<StreamValue> values_;  ///< reused by each call that queues some
 };
 
+class PeerConnections : public CudaConnections {
+ public:
+  explicit PeerConnections(RankControl& control)
+      : control_(control), memory_(std::make_shared<PeerMemory>(control)) {}
+  std::unique_ptr<Communicator> make_communicator() override {
+    return std::make_unique<PeerCommunicator>(control_, memory_);
+  }
+
+ private:
+  RankControl& control_;
+  std::shared_ptr<PeerMemory> memory_;
+};
+
 }  // namespace
 
-std::unique_ptr<Communicator> make_peer_communicator(RankControl& control) {
-  return std::make_unique<PeerCommunicator>(control);
+std::unique_ptr<CudaConnections> make_peer_connections(RankControl& control) {
+  return std::make_unique<PeerConnections>(control);
 }
 
 }  // namespace longca

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "parallel/transport/communicator.h"
+#include "parallel/transport/transports.h"
 
 namespace longca {
 
@@ -16,7 +17,8 @@ namespace longca {
 ///     writes the number to each receiver after the data;
 ///   - the receiver's stream waits for the numbers of all its senders.
 /// An exchange between two ranks is one group on both sides (checked by `prepare`). All ranks start
-/// groups in the same order, on one stream at a time. Collective.
-std::unique_ptr<Communicator> make_peer_communicator(RankControl& control);
+/// groups in the same order, on one stream at a time. The connections keep memory of communicators
+/// that ended, mapped, for those that follow. Collective.
+std::unique_ptr<CudaConnections> make_peer_connections(RankControl& control);
 
 }  // namespace longca

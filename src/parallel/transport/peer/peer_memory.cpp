@@ -1,6 +1,5 @@
 #include "parallel/transport/peer/peer_memory.h"
 
-#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,27 +18,16 @@ namespace {
 /// A smaller allocation may share its driver allocation, and so its IPC handle, with others.
 constexpr std::int64_t kMinBytes = std::int64_t{2} << 20;
 
-/// Runs `call` and returns its exception as a status.
-template <typename Call>
-Support attempt(Call&& call) {
-  try {
-    call();
-    return {};
-  } catch (const OutOfMemory& error) {
-    return {StatusCode::oom, error.what()};
-  } catch (const std::exception& error) {
-    return {StatusCode::crash, error.what()};
-  }
-}
+/// A free block serves a request that needs at least this share of it.
+constexpr double kLeastUse = 0.75;
 
-/// Throws on every rank if one of them failed, so that none waits for it. Collective.
+}  // namespace
+
 void throw_together(RankControl& control, const Support& mine) {
   const Support all = agree(control, mine);
   if (all.code == StatusCode::oom) throw OutOfMemory(all.reason);
   if (!all.ok()) throw std::runtime_error(all.reason);
 }
-
-}  // namespace
 
 PeerMemory::PeerMemory(RankControl& control)
     : control_(control), device_(Device::get(DeviceKind::cuda)) {
@@ -48,45 +36,53 @@ PeerMemory::PeerMemory(RankControl& control)
 
 PeerMemory::~PeerMemory() {
   cudaDeviceSynchronize();
-  for (const std::vector<void*>& buffer : mapped_) {
-    for (int rank = 0; rank < static_cast<int>(buffer.size()); ++rank) {
-      if (rank != control_.rank()) cudaIpcCloseMemHandle(buffer[static_cast<std::size_t>(rank)]);
-    }
-  }
+  for (const auto& [place, data] : mapped_) cudaIpcCloseMemHandle(data);
   cudaGetLastError();
   if (std::uncaught_exceptions() == 0) control_.barrier();
 }
 
+/// The smallest free block that is not much too large, or a new one.
+PeerMemory::Block& PeerMemory::find_block(std::int64_t bytes) {
+  const std::int64_t size = std::max(bytes, kMinBytes);
+  Block* best = nullptr;
+  for (Block& block : own_) {
+    const std::int64_t has = block.memory.bytes();
+    const auto least = static_cast<std::int64_t>(kLeastUse * static_cast<double>(has));
+    if (block.used || has < size || size < least) continue;
+    if (best == nullptr || has < best->memory.bytes()) best = &block;
+  }
+  if (best != nullptr) return *best;
+  Block block;
+  block.memory = Buffer(device_.memory(), size);
+  LONGCA_CUDA(cudaIpcGetMemHandle(&block.handle, block.memory.data()));
+  return own_.emplace_back(std::move(block));
+}
+
 void* PeerMemory::allocate(std::int64_t bytes) {
-  cudaIpcMemHandle_t handle{};
-  Buffer buffer;
+  void* data = nullptr;
   throw_together(control_, attempt([&] {
-                   buffer = Buffer(device_.memory(), std::max(bytes, kMinBytes));
-                   device_.fill(buffer.data(), 0, buffer.bytes());
+                   Block& block = find_block(bytes);
+                   device_.fill(block.memory.data(), 0, block.memory.bytes());
                    device_.synchronize();
-                   LONGCA_CUDA(cudaIpcGetMemHandle(&handle, buffer.data()));
+                   block.used = true;
+                   data = block.memory.data();
                  }));
-  const auto handles = exchange_records(control_, handle);
-  std::vector<void*> mapped(handles.size());
-  throw_together(control_, attempt([&] {
-                   for (std::size_t rank = 0; rank < handles.size(); ++rank) {
-                     if (static_cast<int>(rank) == control_.rank()) continue;
-                     LONGCA_CUDA(cudaIpcOpenMemHandle(&mapped[rank], handles[rank],
-                                                      cudaIpcMemLazyEnablePeerAccess));
-                   }
-                 }));
-  mapped[static_cast<std::size_t>(control_.rank())] = buffer.data();
-  mapped_.push_back(std::move(mapped));
-  own_.push_back(std::move(buffer));
-  return own_.back().data();
+  return data;
+}
+
+void PeerMemory::release(void* data) noexcept {
+  for (Block& block : own_) {
+    if (block.memory.data() == data) block.used = false;
+  }
 }
 
 PeerMemory::Place PeerMemory::place_of(const void* data, std::int64_t bytes) const {
   const auto address = static_cast<const std::byte*>(data);
   for (std::size_t i = 0; i < own_.size(); ++i) {
-    const auto* begin = own_[i].as<const std::byte>();
-    if (address >= begin && address + bytes <= begin + own_[i].bytes()) {
-      return {static_cast<std::int32_t>(i), address - begin};
+    const Buffer& memory = own_[i].memory;
+    const auto* begin = memory.as<const std::byte>();
+    if (address >= begin && address + bytes <= begin + memory.bytes()) {
+      return {own_[i].handle, static_cast<std::int32_t>(i), address - begin};
     }
   }
   throw_internal_error(__FILE__, __LINE__, "inside",
@@ -95,8 +91,18 @@ PeerMemory::Place PeerMemory::place_of(const void* data, std::int64_t bytes) con
                                    control_.rank(), bytes));
 }
 
-void* PeerMemory::address(int rank, const Place& place) const {
-  void* base = mapped_[static_cast<std::size_t>(place.buffer)][static_cast<std::size_t>(rank)];
+void* PeerMemory::address(int rank, const Place& place) {
+  const auto index = static_cast<std::size_t>(place.block);
+  void* base = nullptr;
+  if (rank == control_.rank()) {
+    base = own_[index].memory.data();
+  } else {
+    void*& mapped = mapped_[{rank, place.block}];
+    if (mapped == nullptr) {
+      LONGCA_CUDA(cudaIpcOpenMemHandle(&mapped, place.handle, cudaIpcMemLazyEnablePeerAccess));
+    }
+    base = mapped;
+  }
   return static_cast<std::byte*>(base) + place.offset;
 }
 

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "core/device.h"
@@ -8,7 +12,8 @@
 
 namespace longca {
 
-/// GPU memory of all ranks, each rank's mapped into every other process (CUDA IPC).
+/// GPU memory of all ranks, which each of them can write to (CUDA IPC). Blocks that were given back
+/// are used again, and stay mapped: allocating and mapping synchronise with the device.
 class PeerMemory {
  public:
   explicit PeerMemory(RankControl& control);
@@ -18,26 +23,53 @@ class PeerMemory {
   PeerMemory(const PeerMemory&) = delete;
   PeerMemory& operator=(const PeerMemory&) = delete;
 
-  /// An address in a rank's memory that is valid on all ranks.
+  /// An address in a rank's memory, as that rank describes it to others.
   struct Place {
-    std::int32_t buffer = 0;
+    cudaIpcMemHandle_t handle{};
+    std::int32_t block = 0;
     std::int64_t offset = 0;  ///< bytes
   };
 
   /// Returns zeroed memory of this rank's GPU, at least 2 MiB, in a driver allocation of its own.
   /// Collective; sizes may differ. If one rank fails, all throw (OutOfMemory if memory ran out).
   void* allocate(std::int64_t bytes);
+  /// Takes a block back. The GPUs of all ranks are done with it.
+  void release(void* data) noexcept;
   /// Describes an address of this rank's memory. Throws InternalError unless `bytes` from `data` on
-  /// lie inside one buffer.
+  /// lie inside one block.
   Place place_of(const void* data, std::int64_t bytes) const;
-  /// Returns where `place` of `rank`'s memory is mapped in this process.
-  void* address(int rank, const Place& place) const;
+  /// Returns where `place` of `rank`'s memory is mapped in this process, this rank's own included;
+  /// maps its block when it is first asked for.
+  void* address(int rank, const Place& place);
 
  private:
+  struct Block {
+    Buffer memory;
+    cudaIpcMemHandle_t handle{};
+    bool used = false;
+  };
+  Block& find_block(std::int64_t bytes);
+
   RankControl& control_;
   Device& device_;
-  std::vector<Buffer> own_;
-  std::vector<std::vector<void*>> mapped_;  ///< [buffer][rank], this rank's own included
+  std::vector<Block> own_;
+  std::map<std::pair<int, std::int32_t>, void*> mapped_;  ///< by rank and its block
 };
+
+/// Throws on every rank if one of them failed, so that none waits for it. Collective.
+void throw_together(RankControl& control, const Support& mine);
+
+/// Runs `call` and returns its exception as a status.
+template <typename Call>
+Support attempt(Call&& call) {
+  try {
+    call();
+    return {};
+  } catch (const OutOfMemory& error) {
+    return {StatusCode::oom, error.what()};
+  } catch (const std::exception& error) {
+    return {StatusCode::crash, error.what()};
+  }
+}
 
 }  // namespace longca

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <vector>
+
+#include "longca.h"
+#include "parallel/schemes/scheme.h"
+
+struct longca_partition {
+  longca::ParallelProblem parallel;  ///< with the shape that the partition was made for
+  const longca::Scheme* scheme;
+  int rank;
+  std::vector<longca::Range> tokens;  ///< global numbers, ascending
+};
+
+namespace longca::capi {
+
+/// Throws LONGCA_UNSUPPORTED with the scheme's reason.
+void check_supported(const longca_partition& p, const ParallelProblem& parallel);
+
+}  // namespace longca::capi
