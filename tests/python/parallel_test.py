@@ -18,10 +18,10 @@ from longca.parallel import SCHEMES, Partition
 SHAPE = {"heads": (4, 2), "dim": 24}
 
 
-def _run_rank(body, rank, ranks, store, arguments, answers):
+def _run_rank(body, rank, ranks, store, arguments, answers, backend):
     try:
         torch.set_num_threads(1)
-        dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
+        dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=ranks)
         answers.put((rank, body(*arguments), None))
         dist.barrier()
         dist.destroy_process_group()
@@ -29,15 +29,16 @@ def _run_rank(body, rank, ranks, store, arguments, answers):
         answers.put((rank, None, traceback.format_exc()))
 
 
-def on_ranks(ranks, body, *arguments, timeout=240):
+def on_ranks(ranks, body, *arguments, timeout=240, backend="gloo"):
     """What body(*arguments) returns on each rank, all of which are processes of their own."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["longca.parallel", "parallel_test"])
+    context.set_forkserver_preload(["longca.parallel", body.__module__])
     os.environ["LONGCA_THREADS"] = "1"
     answers = context.Queue()
     with tempfile.TemporaryDirectory() as folder:
-        processes = [context.Process(target=_run_rank, args=(body, rank, ranks, f"{folder}/store", arguments, answers), daemon=True)
-                     for rank in range(ranks)]
+        processes = [
+            context.Process(target=_run_rank, args=(body, rank, ranks, f"{folder}/store", arguments, answers, backend), daemon=True)
+            for rank in range(ranks)]
         for process in processes:
             process.start()
         results = {}
