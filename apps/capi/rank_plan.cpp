@@ -7,12 +7,9 @@
 #include <exception>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "answer.h"
 #include "attention/api/registry.h"
-#include "core/memory.h"
-#include "parallel/executor/step_math.h"
 #include "parallel/transport/rank_exchange.h"
 #include "problems.h"
 #include "transport.h"
@@ -45,9 +42,10 @@ longca_rank_plan::longca_rank_plan(const longca_partition& partition, const long
       shard(shard_of(plan)),
       gpus(std::move(group)),
       communicator(std::move(by)),
-      tensors(allocate()),
-      computer(find_kernel(given, problem, partition.parallel.mask), problem),
-      executor(plan, problem, tensors, *communicator, computer),
+      tensors(plan, problem, shard.count(), shard.rows, *communicator),
+      computer(find_kernel(given, problem, partition.parallel.mask), problem, Merging::automatic,
+               gpus ? &tensors.map() : nullptr),
+      executor(plan, problem, tensors.rank_tensors(), *communicator, computer),
       mark(make_stream_mark(problem.device)) {
   if (shard.tokens != partition.tokens) {
     throw_input_error(
@@ -65,122 +63,58 @@ void longca_rank_plan::wait() const {
   while (!idle()) std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
-/// The rank's tensors in one allocation, since each is collective.
-RankTensors longca_rank_plan::allocate() {
-  RankTensors t;
-  std::vector<std::pair<TensorView*, int>> all{{&t.q, problem.heads_q},
-                                               {&t.o, problem.heads_q},
-                                               {&t.k, problem.heads_k},
-                                               {&t.v, problem.heads_k}};
-  if (problem.backward) {
-    for (TensorView* x : {&t.dout, &t.dq}) all.emplace_back(x, problem.heads_q);
-    for (TensorView* x : {&t.dk, &t.dv}) all.emplace_back(x, problem.heads_k);
-  }
-  const std::int64_t dim = problem.head_dim;
-  const auto bytes_of = [&](int heads) {
-    return aligned(shard.rows * heads * dim * size_of(problem.dtype));
-  };
-  std::int64_t bytes = aligned(4 * shard.rows * problem.heads_q);
-  for (const auto& [view, heads] : all) bytes += bytes_of(heads);
-  auto* at = static_cast<std::byte*>(communicator->allocate(bytes));
-  for (const auto& [view, heads] : all) {
-    *view = {at, problem.dtype, shard.rows, heads, dim, heads * dim, dim};
-    at += bytes_of(heads);
-  }
-  t.lse = {reinterpret_cast<float*>(at), problem.heads_q, shard.rows, shard.rows};
-  return t;
-}
-
 namespace longca::capi {
 namespace {
 
-/// Copies between the caller's memory and the plan's, queued together.
-class Mover {
- public:
-  explicit Mover(const longca_rank_plan& plan) : plan_(plan), local_(plan.problem) {
-    local_.tokens_q = local_.tokens_k = plan.rows();
-  }
-  /// The plan's tensors have further rows, as padding.
-  void in(const longca_tensor& from, const char* name, const TensorView& to, bool of_queries) {
-    const TensorView view = view_of(from, name, local_, of_queries);
-    if (view.tokens > 0) copies_.push_back({view, token_rows(to, {0, view.tokens})});
-  }
-  void out(const TensorView& from, const longca_tensor& to, const char* name, bool of_queries) {
-    const TensorView view = view_of(to, name, local_, of_queries);
-    if (view.tokens > 0) copies_.push_back({token_rows(from, {0, view.tokens}), view});
-  }
-  /// What the plan keeps for the backward pass, one piece after the other.
-  void save(void* state) {
-    for_all_kept(state, [&](void* there, void* here, std::int64_t bytes) {
-      copies_.push_back({bytes_at(here, bytes), bytes_at(there, bytes)});
-    });
-  }
-  void restore(void* state) {
-    for_all_kept(state, [&](void* there, void* here, std::int64_t bytes) {
-      copies_.push_back({bytes_at(there, bytes), bytes_at(here, bytes)});
-    });
-  }
-  void queue(Stream stream) {
-    step_math(local_.device).copy_all(copies_, stream);
-    copies_.clear();
-  }
-
- private:
-  template <typename Visit>
-  void for_all_kept(void* state, const Visit& visit) const {
-    auto* there = static_cast<std::byte*>(state);
-    plan_.for_all_kept([&](void* here, std::int64_t bytes) {
-      if (bytes > 0) visit(there, here, bytes);
-      there += bytes;
-    });
-  }
-  /// As one row of 2-byte elements: all that plans keep are whole ones.
-  static TensorView bytes_at(void* data, std::int64_t bytes) {
-    const std::int64_t elements = bytes / 2;
-    return {data, DType::bfloat16, 1, 1, elements, elements, elements};
-  }
-
-  const longca_rank_plan& plan_;
-  Problem local_;
-  std::vector<TensorCopy> copies_;
-};
-
 /// Begins a call, after those that came before on any stream.
-void begin(longca_rank_plan& p, Mover& move, Stream stream) {
+void begin(longca_rank_plan& p, Stream stream) {
   if (p.gpus) p.gpus->end_idle_plans();
   p.mark->hold_up(stream);
-  move.queue(stream);
+  p.tensors.queue_in(stream);
+}
+
+void end(longca_rank_plan& p, Stream stream) {
+  p.tensors.queue_out(stream);
+  p.mark->record(stream);
 }
 
 void run_forward(longca_rank_plan& p, const longca_forward_arguments& a, void* state) {
-  Mover move(p);
-  move.in(a.q, "q", p.tensors.q, true);
-  move.in(a.k, "k", p.tensors.k, false);
-  move.in(a.v, "v", p.tensors.v, false);
-  begin(p, move, a.stream);
+  p.tensors.begin_call();
+  p.tensors.take_in(TensorRole::q, a.q);
+  p.tensors.take_in(TensorRole::k, a.k);
+  p.tensors.take_in(TensorRole::v, a.v);
+  p.tensors.give_out(TensorRole::o, a.o);
+  auto* to = static_cast<std::byte*>(state);
+  if (state != nullptr) {
+    p.for_all_kept([&](void* from, std::int64_t bytes) {
+      p.tensors.add_out(from, to, bytes);
+      to += bytes;
+    });
+  }
+  begin(p, a.stream);
   p.executor.forward(a.stream);
-  move.out(p.tensors.o, a.o, "o", true);
-  if (state != nullptr) move.save(state);
-  move.queue(a.stream);
-  p.mark->record(a.stream);
+  end(p, a.stream);
 }
 
 void run_backward(longca_rank_plan& p, const longca_backward_arguments& a, void* state) {
   if (!p.problem.backward) throw_input_error("the plan was made with problem.backward = 0");
-  Mover move(p);
-  move.in(a.dout, "dout", p.tensors.dout, true);
-  move.in(a.q, "q", p.tensors.q, true);
-  move.in(a.k, "k", p.tensors.k, false);
-  move.in(a.v, "v", p.tensors.v, false);
-  move.in(a.o, "o", p.tensors.o, true);
-  move.restore(state);
-  begin(p, move, a.stream);
+  p.tensors.begin_call();
+  p.tensors.take_in(TensorRole::dout, a.dout);
+  p.tensors.take_in(TensorRole::q, a.q);
+  p.tensors.take_in(TensorRole::k, a.k);
+  p.tensors.take_in(TensorRole::v, a.v);
+  p.tensors.take_in(TensorRole::o, a.o);
+  p.tensors.give_out(TensorRole::dq, a.dq);
+  p.tensors.give_out(TensorRole::dk, a.dk);
+  p.tensors.give_out(TensorRole::dv, a.dv);
+  auto* from = static_cast<std::byte*>(state);
+  p.for_all_kept([&](void* to, std::int64_t bytes) {
+    p.tensors.add_in(from, to, bytes);
+    from += bytes;
+  });
+  begin(p, a.stream);
   p.executor.backward(a.stream);
-  move.out(p.tensors.dq, a.dq, "dq", true);
-  move.out(p.tensors.dk, a.dk, "dk", false);
-  move.out(p.tensors.dv, a.dv, "dv", false);
-  move.queue(a.stream);
-  p.mark->record(a.stream);
+  end(p, a.stream);
 }
 
 longca_problem known_problem(const longca_problem* problem) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "callers_tensors.h"
 #include "gpu_group.h"
 #include "longca.h"
 #include "parallel/executor/executor.h"
@@ -23,7 +24,6 @@ struct longca_rank_plan {
                    std::unique_ptr<longca::Communicator> communicator,
                    std::shared_ptr<longca::capi::GpuGroup> gpus);
 
-  std::int64_t rows() const { return shard.count(); }
   /// Whether the device is done with all calls.
   bool idle() const { return mark->reached(); }
   void wait() const;
@@ -48,12 +48,9 @@ struct longca_rank_plan {
   longca::RankShard shard;
   std::shared_ptr<longca::capi::GpuGroup> gpus;
   std::unique_ptr<longca::Communicator> communicator;
-  longca::RankTensors tensors;  ///< where messages may be; the caller's are copied in and out
+  longca::capi::CallersTensors tensors;
   longca::KernelComputer computer;
   longca::Executor executor;
   std::unique_ptr<longca::StreamMark> mark;  ///< the end of the last call
   std::mutex calls;
-
- private:
-  longca::RankTensors allocate();
 };

@@ -10,6 +10,7 @@
 #include "parallel/executor/kernel_plans.h"
 #include "parallel/executor/kernel_steps.h"
 #include "parallel/executor/late_merging.h"
+#include "parallel/executor/mapped_math.h"
 #include "parallel/executor/op_analysis.h"
 
 namespace longca {
@@ -73,6 +74,9 @@ struct KernelComputer::Impl {
   const Kernel& kernel;
   const Capabilities& can;
   Problem whole;
+  AddressMap in_place;  ///< maps nothing
+  const AddressMap& map;
+  std::optional<MappedMath> mapped;
   StepMath& math;
   KernelPlans plans;
   Scratch scratch;
@@ -88,16 +92,18 @@ struct KernelComputer::Impl {
   bool sums_keys = false;
   bool merges_after;
 
-  Impl(const Kernel& k, const Problem& problem, Merging merging)
+  Impl(const Kernel& k, const Problem& problem, Merging merging, const AddressMap* given)
       : kernel(k),
         can(k.capabilities()),
         whole(problem),
-        math(step_math(problem.device)),
+        map(given != nullptr ? *given : in_place),
+        math(given != nullptr ? mapped.emplace(step_math(problem.device), map)
+                              : step_math(problem.device)),
         plans(k),
         merges_after(!can.accumulate || merging == Merging::after ||
                      (merging == Merging::automatic && problem.device == DeviceKind::cuda)) {}
 
-  StepSetting setting() { return {can, kernel.sums_key_gradients(), math, scratch}; }
+  StepSetting setting() { return {can, kernel.sums_key_gradients(), math, scratch, map}; }
 
   Problem problem_of(const TensorView& rows, const TensorView& keys) const {
     Problem problem = whole;
@@ -206,8 +212,9 @@ struct KernelComputer::Impl {
   }
 };
 
-KernelComputer::KernelComputer(const Kernel& kernel, const Problem& problem, Merging merging)
-    : impl_(std::make_unique<Impl>(kernel, problem, merging)) {}
+KernelComputer::KernelComputer(const Kernel& kernel, const Problem& problem, Merging merging,
+                               const AddressMap* map)
+    : impl_(std::make_unique<Impl>(kernel, problem, merging, map)) {}
 
 KernelComputer::~KernelComputer() = default;
 

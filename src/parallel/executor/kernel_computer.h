@@ -6,6 +6,7 @@
 #include "attention/api/kernel.h"
 #include "attention/api/problem.h"
 #include "parallel/executor/executor.h"
+#include "parallel/transport/address_map.h"
 
 namespace longca {
 
@@ -26,9 +27,9 @@ enum class Merging : std::uint8_t {
 class KernelComputer final : public StepComputer {
  public:
   /// `problem`: of all ranks together; the steps take dtype, scale and device from it. `kernel`
-  /// must outlive this object.
-  KernelComputer(const Kernel& kernel, const Problem& problem,
-                 Merging merging = Merging::automatic);
+  /// must outlive this object, and so must `map`: where tensors of the plan lie in a call.
+  KernelComputer(const Kernel& kernel, const Problem& problem, Merging merging = Merging::automatic,
+                 const AddressMap* map = nullptr);
   ~KernelComputer() override;
 
   Support prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) override;

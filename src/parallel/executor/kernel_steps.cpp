@@ -55,11 +55,11 @@ class ForwardStep final : public KernelStep {
       math_.clear(o_.own, stream);
       math_.clear(lse_.own, stream);
     }
-    plan_->forward({.q = inputs_[0].used,
-                    .k = inputs_[1].used,
-                    .v = inputs_[2].used,
-                    .o = o_.used,
-                    .lse = lse_.used,
+    plan_->forward({.q = map_.at(inputs_[0].used),
+                    .k = map_.at(inputs_[1].used),
+                    .v = map_.at(inputs_[2].used),
+                    .o = map_.at(o_.used),
+                    .lse = map_.at(lse_.used),
                     .accumulate = problem_.accumulate,
                     .stream = stream});
     if (delivery_ == Delivery::partial) deliver(stream);
@@ -126,15 +126,15 @@ class BackwardStep final : public KernelStep {
 
  private:
   BackwardArgs args(Stream stream) const {
-    return {.dout = inputs_[0].used,
-            .q = inputs_[1].used,
-            .k = inputs_[2].used,
-            .v = inputs_[3].used,
-            .o = inputs_[4].used,
-            .lse = lse_.used,
-            .dq = outputs_[0].used,
-            .dk = outputs_[1].used,
-            .dv = outputs_[2].used,
+    return {.dout = map_.at(inputs_[0].used),
+            .q = map_.at(inputs_[1].used),
+            .k = map_.at(inputs_[2].used),
+            .v = map_.at(inputs_[3].used),
+            .o = map_.at(inputs_[4].used),
+            .lse = map_.at(lse_.used),
+            .dq = map_.at(outputs_[0].used),
+            .dk = map_.at(outputs_[1].used),
+            .dv = map_.at(outputs_[2].used),
             .accumulate = problem_.accumulate,
             .key_gradients = keys_,
             .stream = stream};

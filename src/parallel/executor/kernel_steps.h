@@ -12,6 +12,7 @@
 #include "parallel/executor/part_store.h"
 #include "parallel/executor/staging.h"
 #include "parallel/executor/step_math.h"
+#include "parallel/transport/address_map.h"
 
 namespace longca {
 
@@ -48,6 +49,7 @@ struct StepSetting {
   bool sums_keys;  ///< Kernel::sums_key_gradients
   StepMath& math;
   Scratch& scratch;
+  const AddressMap& map;  ///< where the tensors of views lie in a call
 };
 
 /// A kernel's pass over one step. The step chooses `problem().accumulate`; the caller makes the
@@ -70,7 +72,11 @@ class KernelStep : public ComputeStep {
 
  protected:
   KernelStep(const StepSetting& setting, const Problem& problem, std::optional<LatePart> late)
-      : problem_(problem), can_(setting.can), math_(setting.math), late_(std::move(late)) {}
+      : problem_(problem),
+        can_(setting.can),
+        math_(setting.math),
+        map_(setting.map),
+        late_(std::move(late)) {}
 
   /// Whether the kernel can use the tensor or lse as it lies.
   bool fits(const TensorView& tensor) const { return can_.strided || is_contiguous(tensor); }
@@ -87,6 +93,7 @@ class KernelStep : public ComputeStep {
   Problem problem_;
   const Capabilities& can_;
   StepMath& math_;
+  const AddressMap& map_;
   Plan* plan_ = nullptr;
   bool prepares_rows_ = false;
   std::optional<LatePart> late_;

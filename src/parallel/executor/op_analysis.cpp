@@ -202,4 +202,19 @@ EarlyRows find_early_rows(const std::vector<Op>& ops) {
   return early;
 }
 
+std::vector<TensorRole> tensors_that_messages_land_in(const RankPlan& plan) {
+  std::vector<TensorRole> roles;
+  for (const std::vector<Op>* ops : {&plan.forward, &plan.backward}) {
+    for (const Op& op : *ops) {
+      const auto* exchange = std::get_if<Exchange>(&op.what);
+      if (exchange == nullptr) continue;
+      for (const Message& message : exchange->receives) {
+        const PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(message.region.buffer)];
+        if (buffer.external) roles.push_back(buffer.role);
+      }
+    }
+  }
+  return roles;
+}
+
 }  // namespace longca

@@ -60,4 +60,7 @@ struct EarlyRows {
 };
 EarlyRows find_early_rows(const std::vector<Op>& ops);
 
+/// The caller's tensors that messages land in, which no AddressMap may move.
+std::vector<TensorRole> tensors_that_messages_land_in(const RankPlan& plan);
+
 }  // namespace longca

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "core/device.h"
+#include "core/error.h"
 #include "parallel/plan/plan.h"
+#include "parallel/transport/address_map.h"
 
 namespace longca {
 
@@ -61,6 +63,11 @@ class Communicator {
   /// Announces, at the beginning of a pass, the groups that `start` will be called with until the
   /// next `expect`, in this order. On a GPU queued on `stream`. Any rank may omit the call.
   virtual void expect(std::span<const int> /*groups*/, Stream /*stream*/) {}
+  /// From now on, messages are sent from where the map, which must outlive this object, says that
+  /// they lie; what is received lies as prepared. Only between GPUs.
+  virtual void map_sends(const AddressMap& /*map*/) {
+    throw_internal_error(__FILE__, __LINE__, "map_sends", name() + " sends from where it prepared");
+  }
   /// Starts a prepared group: on a GPU queued on `stream` without blocking the host, on the CPU
   /// posted, for `finish` to complete.
   virtual void start(int group, Stream stream) = 0;

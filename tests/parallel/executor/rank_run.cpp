@@ -1,6 +1,7 @@
 #include "parallel/executor/rank_run.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,7 @@
 
 #include "core/error.h"
 #include "parallel/executor/kernel_computer.h"
+#include "parallel/executor/op_analysis.h"
 #include "parallel/executor/thread_ranks.h"
 
 namespace longca::test {
@@ -61,8 +63,12 @@ void poison_rows(DeviceKind device, void* data, std::int64_t rows, std::int64_t 
 /// poisoned.
 class LockedComputer final : public StepComputer {
  public:
-  LockedComputer(std::unique_ptr<StepComputer> inner, DeviceKind device, const RankTensors& given)
-      : inner_(std::move(inner)), device_(device), given_{given.q, given.k, given.v, given.dout} {}
+  LockedComputer(std::unique_ptr<StepComputer> inner, DeviceKind device, const RankTensors& given,
+                 const AddressMap& map)
+      : inner_(std::move(inner)),
+        device_(device),
+        given_{given.q, given.k, given.v, given.dout},
+        map_(map) {}
   Support prepare(const RankPlan& plan, bool backward, int op, const OpViews& views) override {
     const std::scoped_lock lock(computing());
     views_.push_back(views);
@@ -76,7 +82,8 @@ class LockedComputer final : public StepComputer {
             std::ranges::any_of(given_, [&](const TensorView& g) { return inside(g, t); });
         const std::int64_t size = size_of(t.dtype);
         if (!is_given) {
-          poison_rows(device_, t.data, t.tokens, t.heads * t.dim * size, t.token_stride * size);
+          poison_rows(device_, map_.at(t.data), t.tokens, t.heads * t.dim * size,
+                      t.token_stride * size);
         }
       }
       for (const LseView& lse : views.lses) {
@@ -109,6 +116,7 @@ class LockedComputer final : public StepComputer {
   DeviceKind device_;
   std::vector<OpViews> views_;
   std::array<TensorView, 4> given_;
+  const AddressMap& map_;
 };
 
 const TensorView& whole_tensor(const Outputs& out, TensorRole role) {
@@ -150,7 +158,49 @@ class CallerTensors {
 
   RankTensors views;
 
+  /// Gives tensors that no message lands in addresses without memory, and copies of themselves to
+  /// move to.
+  void stand_in(const RankPlan& plan, AddressMap& map) {
+    const auto landed = tensors_that_messages_land_in(plan);
+    for (const auto& [role, view] : by_role()) {
+      const std::int64_t bytes = view->tokens * view->token_stride * size_of(dtype_);
+      if (bytes == 0 || std::ranges::find(landed, role) != landed.end()) continue;
+      void* const address = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_NONE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      LONGCA_CHECK(address != MAP_FAILED, "no addresses for {} bytes", bytes);
+      std::array<void*, 2> places{view->data, communicator_.allocate(bytes)};
+      Device::get(DeviceKind::cpu).copy(places[1], places[0], bytes);
+      standing_in_.push_back({address, bytes, places});
+      view->data = address;
+    }
+    move(map, 0);
+  }
+  /// Where the tensors are in repetition `number`. What is elsewhere is not the caller's any more.
+  void move(AddressMap& map, int number) const {
+    for (const StandIn& s : standing_in_) {
+      map.bind(s.address, s.bytes, s.places[static_cast<std::size_t>(number % 2)]);
+    }
+  }
+  ~CallerTensors() {
+    for (const StandIn& s : standing_in_) munmap(s.address, static_cast<std::size_t>(s.bytes));
+  }
+  CallerTensors(const CallerTensors&) = delete;
+  CallerTensors& operator=(const CallerTensors&) = delete;
+
  private:
+  struct StandIn {
+    void* address;
+    std::int64_t bytes;
+    std::array<void*, 2> places;
+  };
+  std::map<TensorRole, TensorView*> by_role() {
+    std::map<TensorRole, TensorView*> all{
+        {TensorRole::q, &views.q},   {TensorRole::k, &views.k},      {TensorRole::v, &views.v},
+        {TensorRole::o, &views.o},   {TensorRole::dq, &views.dq},    {TensorRole::dk, &views.dk},
+        {TensorRole::dv, &views.dv}, {TensorRole::dout, &views.dout}};
+    return all;
+  }
+
   /// The shard's tokens are where the plan says that the caller's o has its rows.
   static std::vector<Range> owned_tokens(const RankPlan& plan) {
     for (const Placement& p : plan.results) {
@@ -166,13 +216,7 @@ class CallerTensors {
                    buffer.tokens, buffer.tokens};
       return;
     }
-    TensorView& view =
-        *std::map<TensorRole, TensorView*>{
-            {TensorRole::q, &views.q},   {TensorRole::k, &views.k},
-            {TensorRole::v, &views.v},   {TensorRole::o, &views.o},
-            {TensorRole::dq, &views.dq}, {TensorRole::dk, &views.dk},
-            {TensorRole::dv, &views.dv}, {TensorRole::dout, &views.dout}}
-             .at(buffer.role);
+    TensorView& view = *by_role().at(buffer.role);
     void* const data = communicator_.allocate(rows * dim_ * size_of(dtype_));
     view = {data, dtype_, buffer.tokens, buffer.heads, dim_, buffer.heads * dim_, dim_};
   }
@@ -181,10 +225,11 @@ class CallerTensors {
   DType dtype_;
   Communicator& communicator_;
   std::int64_t filled_ = 0;
+  std::vector<StandIn> standing_in_;
 };
 
 /// Copies one rank's results to where they belong in the whole.
-void deliver(DeviceKind device, const Executor& executor, const Placement& p,
+void deliver(DeviceKind device, const Executor& executor, const AddressMap& map, const Placement& p,
              const Outputs& whole) {
   std::int64_t row = 0;
   for (const Range& range : p.tokens) {
@@ -197,7 +242,7 @@ void deliver(DeviceKind device, const Executor& executor, const Placement& p,
       }
     } else {
       copy_tensor(
-          device, part_of(executor.result(p), row, count, 0, p.heads.size()),
+          device, part_of(map.at(executor.result(p)), row, count, 0, p.heads.size()),
           part_of(whole_tensor(whole, p.role), range.begin, count, p.heads.begin, p.heads.size()));
     }
     row += count;
@@ -210,13 +255,18 @@ void run_one(const RankPlan& plan, const ParallelProblem& problem, const Inputs&
              const RunOptions& options, Communicator& communicator, RankRun& run) {
   const auto rank = static_cast<std::size_t>(communicator.rank());
   const Problem& p = problem.problem;
-  const CallerTensors tensors(plan, p, inputs, communicator);
-  std::unique_ptr<StepComputer> computer =
-      std::make_unique<KernelComputer>(*options.kernel, p, options.merging);
+  CallerTensors tensors(plan, p, inputs, communicator);
+  AddressMap map;
+  if (options.moves) {
+    tensors.stand_in(plan, map);
+    communicator.map_sends(map);
+  }
+  std::unique_ptr<StepComputer> computer = std::make_unique<KernelComputer>(
+      *options.kernel, p, options.merging, options.moves ? &map : nullptr);
   if (options.wrap_computer) {
     computer = options.wrap_computer(std::move(computer), communicator.rank());
   }
-  LockedComputer locked(std::move(computer), p.device, tensors.views);
+  LockedComputer locked(std::move(computer), p.device, tensors.views, map);
   const Stream stream = Device::get(p.device).stream();
   Executor executor(plan, p, tensors.views, communicator, locked);
   run.supports[rank] = executor.support();
@@ -229,11 +279,13 @@ void run_one(const RankPlan& plan, const ParallelProblem& problem, const Inputs&
   };
   for (int i = 0; i < options.repetitions; ++i) {
     communicator.reset_bytes_sent();
+    tensors.move(map, i);
     executor.forward(stream, options.communicate);
     run.forward_bytes[rank] = communicator.bytes_sent();
   }
   for (int i = 0; i < options.repetitions && !plan.backward.empty(); ++i) {
     communicator.reset_bytes_sent();
+    tensors.move(map, i);
     executor.backward(stream, options.communicate);
     run.backward_bytes[rank] = communicator.bytes_sent();
   }
@@ -241,7 +293,7 @@ void run_one(const RankPlan& plan, const ParallelProblem& problem, const Inputs&
   run.backward_plan_bytes[rank] = sums(plan.backward);
   run.workspace_bytes[rank] = locked.workspace_bytes();
   for (const Placement& placement : plan.results)
-    deliver(p.device, executor, placement, run.outputs);
+    deliver(p.device, executor, map, placement, run.outputs);
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ struct RunOptions {
   Launch launch = {};                       ///< none: ThreadRanks
   Merging merging = Merging::automatic;
   bool communicate = true;
+  /// The caller's tensors are somewhere else in each repetition, where an AddressMap says.
+  bool moves = false;
   int repetitions = 1;
 };
 

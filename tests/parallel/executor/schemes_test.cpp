@@ -42,7 +42,7 @@ void expect_right(const ParallelProblem& problem, const Inputs& inputs, const Ra
 
 /// Runs random cases until `kCases` of them were ones that the scheme supports.
 void check_random_cases(const Scheme& scheme, const Kernel& kernel, std::uint32_t first_seed,
-                        Merging merging = Merging::automatic) {
+                        Merging merging = Merging::automatic, bool moves = false) {
   int ran = 0;
   for (std::uint32_t seed = first_seed; ran < kCases; ++seed) {
     ASSERT_LT(seed, first_seed + 100 * kCases) << "hardly a case is supported";
@@ -52,9 +52,11 @@ void check_random_cases(const Scheme& scheme, const Kernel& kernel, std::uint32_
     ++ran;
     SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << describe(problem));
     const Inputs inputs = make_inputs(problem.problem, seed);
-    const RankRun run =
-        run_ranks(scheme, problem, inputs,
-                  {.kernel = &kernel, .merging = merging, .repetitions = 1 + ran % 2});
+    const RankRun run = run_ranks(scheme, problem, inputs,
+                                  {.kernel = &kernel,
+                                   .merging = merging,
+                                   .moves = moves,
+                                   .repetitions = moves ? 2 : 1 + ran % 2});
     ASSERT_NO_FATAL_FAILURE(expect_right(problem, inputs, run));
   }
 }
@@ -80,6 +82,14 @@ TEST_P(Schemes, AgreeWithTheReferenceWhereTheKernelSumsKeysOnly) {
   } else {
     EXPECT_GT(kernel.rows_prepared, 0) << "some rank waits for keys";
   }
+}
+
+TEST_P(Schemes, FollowTensorsThatMove) {
+  check_random_cases(scheme(), *make_flash_cpu(), 40000, Merging::after, true);
+  check_random_cases(scheme(), PlainKernel({.sums_keys = true, .bytes_of_rows = 1}), 50000,
+                     Merging::after, true);
+  check_random_cases(scheme(), PlainKernel({.accumulate = false, .strided = false}), 60000,
+                     Merging::automatic, true);
 }
 
 TEST_P(Schemes, ComputeWithoutCommunication) {

@@ -112,6 +112,8 @@ class ThreadRanks::Rank final : public Communicator {
     }
   }
 
+  void map_sends(const AddressMap& map) override { map_ = &map; }
+
   void start(int group, Stream /*stream*/) override {
     Group& g = groups_.at(static_cast<std::size_t>(group));
     LONGCA_CHECK(g.posted.empty(), "group {} is under way", group);
@@ -122,7 +124,8 @@ class ThreadRanks::Rank final : public Communicator {
     for (const Transfer& t : g.transfers.receives) {
       post(world_.channels[{t.peer, rank_}].receives, t, g);
     }
-    for (const Transfer& t : g.transfers.sends) {
+    for (Transfer t : g.transfers.sends) {
+      if (map_ != nullptr) t.data = map_->at(t.data);
       post(world_.channels[{rank_, t.peer}].sends, t, g);
       count_sent(t.bytes());
     }
@@ -179,6 +182,7 @@ class ThreadRanks::Rank final : public Communicator {
   World& world_;
   int rank_;
   std::vector<Group> groups_;
+  const AddressMap* map_ = nullptr;
 };
 
 ThreadRanks::ThreadRanks(int ranks) : world_(std::make_unique<World>()) {

@@ -139,17 +139,23 @@ class NcclCommunicator : public Communicator {
     return static_cast<int>(groups_.size()) - 1;
   }
 
+  void map_sends(const AddressMap& map) override { map_ = &map; }
+
   void start(int group, Stream on) override {
     const auto stream = static_cast<cudaStream_t>(on);
     const NcclGroup& prepared = groups_[static_cast<std::size_t>(group)];
+    const auto here = [&](void* data) { return map_ != nullptr ? map_->at(data) : data; };
     for (const NcclMessage& message : prepared.sends) {
-      if (message.staged >= 0) copy_rows(byte_rows(message.transfer), packed(message), stream);
       count_sent(message.transfer.bytes());
+      if (message.staged < 0) continue;
+      ByteRows from = byte_rows(message.transfer);
+      from.data = here(from.data);
+      copy_rows(from, packed(message), stream);
     }
     check(nccl_.group_start(), "ncclGroupStart");
     for (const NcclMessage& message : prepared.sends) {
-      check(nccl_.send(packed(message).data, bytes(message), ncclInt8, message.transfer.peer, comm_,
-                       stream),
+      check(nccl_.send(here(packed(message).data), bytes(message), ncclInt8, message.transfer.peer,
+                       comm_, stream),
             "ncclSend");
     }
     for (const NcclMessage& message : prepared.receives) {
@@ -199,6 +205,7 @@ class NcclCommunicator : public Communicator {
   std::vector<Buffer> buffers_;
   Buffer staging_;
   std::vector<NcclGroup> groups_;
+  const AddressMap* map_ = nullptr;
   float* flag_ = nullptr;  ///< barriers all-reduce this zero
 };
 

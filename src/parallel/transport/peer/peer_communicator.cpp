@@ -156,6 +156,8 @@ class PeerCommunicator : public Communicator {
     queue(Numbers::kGranted, handshake_.expect(peers), {}, static_cast<cudaStream_t>(on));
   }
 
+  void map_sends(const AddressMap& map) override { map_ = &map; }
+
   void start(int group, Stream on) override {
     const auto stream = static_cast<cudaStream_t>(on);
     const PeerGroup& prepared = groups_[static_cast<std::size_t>(group)];
@@ -282,14 +284,21 @@ class PeerCommunicator : public Communicator {
     return unsignalled;
   }
 
-  static void queue_at_once(const std::vector<Push>& pushes, cudaStream_t stream) {
+  Transfer where_it_lies(Transfer from) const {
+    if (map_ != nullptr) from.data = map_->at(from.data);
+    return from;
+  }
+
+  void queue_at_once(const std::vector<Push>& pushes, cudaStream_t stream) const {
     std::vector<RowsCopy> copies;
-    for (const Push& push : pushes) copies.push_back({byte_rows(push.from), byte_rows(push.to)});
+    for (const Push& push : pushes) {
+      copies.push_back({byte_rows(where_it_lies(push.from)), byte_rows(push.to)});
+    }
     copy_rows_all(copies, stream);
   }
 
-  static void queue_push(const Push& push, cudaStream_t stream) {
-    const Transfer& from = push.from;
+  void queue_push(const Push& push, cudaStream_t stream) const {
+    const Transfer from = where_it_lies(push.from);
     const Transfer& to = push.to;
     if (is_contiguous(from) && is_contiguous(to)) {
       LONGCA_CUDA(cudaMemcpyAsync(to.data, from.data, static_cast<std::size_t>(from.bytes()),
@@ -322,6 +331,7 @@ class PeerCommunicator : public Communicator {
   Handshake handshake_;
   std::vector<Counts> counts_;  ///< by peer
   std::uint32_t barriers_ = 0;
+  const AddressMap* map_ = nullptr;
   std::vector<StreamValue> values_;  ///< reused by each call that queues some
 };
 

@@ -1,0 +1,170 @@
+#include "callers_tensors.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "core/device.h"
+#include "core/error.h"
+#include "parallel/executor/op_analysis.h"
+#include "parallel/executor/staging.h"
+#include "problems.h"
+
+namespace longca::capi {
+namespace {
+
+/// Stand-ins are further apart than any transport joins messages into one copy with a stride.
+constexpr std::int64_t kApart = std::int64_t{4} << 30;
+
+constexpr TensorRole kTensors[] = {TensorRole::q,  TensorRole::k,    TensorRole::v,
+                                   TensorRole::o,  TensorRole::dout, TensorRole::dq,
+                                   TensorRole::dk, TensorRole::dv};
+
+bool is_of_queries(TensorRole role) {
+  return role != TensorRole::k && role != TensorRole::v && role != TensorRole::dk &&
+         role != TensorRole::dv;
+}
+
+bool is_of_backward(TensorRole role) {
+  return role >= TensorRole::dout;
+}
+
+std::int64_t bytes_of(const TensorView& view) {
+  return view.tokens * view.heads * view.dim * size_of(view.dtype);
+}
+
+/// As one row of 2-byte elements: all that plans keep are whole ones.
+TensorView bytes_at(void* data, std::int64_t bytes) {
+  const std::int64_t elements = bytes / 2;
+  return {data, DType::bfloat16, 1, 1, elements, elements, elements};
+}
+
+}  // namespace
+
+CallersTensors::CallersTensors(const RankPlan& plan, const Problem& problem, std::int64_t rows,
+                               std::int64_t padded_rows, Communicator& communicator)
+    : problem_(problem), local_(problem) {
+  local_.tokens_q = local_.tokens_k = rows;
+  const std::vector<TensorRole> landed = tensors_that_messages_land_in(plan);
+  const bool on_cpu = problem.device == DeviceKind::cpu;
+  std::int64_t bytes = aligned(4 * padded_rows * problem.heads_q);
+  std::vector<Tensor*> real;
+  for (const TensorRole role : kTensors) {
+    if (is_of_backward(role) && !problem.backward) continue;
+    const std::int64_t dim = problem.head_dim;
+    const std::int64_t heads = is_of_queries(role) ? problem.heads_q : problem.heads_k;
+    Tensor& t = of(role);
+    t.view = {nullptr, problem.dtype, padded_rows, heads, dim, heads * dim, dim};
+    t.stands_in = !on_cpu && std::ranges::find(landed, role) == landed.end();
+    if (t.stands_in) {
+      reserved_bytes_ += (bytes_of(t.view) + kApart - 1) / kApart * kApart + kApart;
+    } else {
+      bytes += aligned(bytes_of(t.view));
+      real.push_back(&t);
+    }
+  }
+  auto* at = static_cast<std::byte*>(communicator.allocate(bytes));
+  for (Tensor* t : real) {
+    t->view.data = at;
+    at += aligned(bytes_of(t->view));
+  }
+  tensors_.lse = {reinterpret_cast<float*>(at), problem.heads_q, padded_rows, padded_rows};
+  if (reserved_bytes_ > 0) {
+    reserved_ = mmap(nullptr, static_cast<std::size_t>(reserved_bytes_), PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved_ == MAP_FAILED) {
+      reserved_ = nullptr;
+      throw std::system_error(errno, std::generic_category(), "reserving addresses of tensors");
+    }
+    communicator.map_sends(map_);
+  }
+  auto* stand_in = static_cast<std::byte*>(reserved_);
+  for (Tensor& t : all_) {
+    if (!t.stands_in) continue;
+    t.view.data = stand_in;
+    stand_in += (bytes_of(t.view) + kApart - 1) / kApart * kApart + kApart;
+  }
+  tensors_.q = of(TensorRole::q).view;
+  tensors_.k = of(TensorRole::k).view;
+  tensors_.v = of(TensorRole::v).view;
+  tensors_.o = of(TensorRole::o).view;
+  tensors_.dout = of(TensorRole::dout).view;
+  tensors_.dq = of(TensorRole::dq).view;
+  tensors_.dk = of(TensorRole::dk).view;
+  tensors_.dv = of(TensorRole::dv).view;
+}
+
+CallersTensors::~CallersTensors() {
+  if (reserved_ != nullptr) munmap(reserved_, static_cast<std::size_t>(reserved_bytes_));
+}
+
+TensorView CallersTensors::settle(TensorRole role, const TensorView& callers, bool& in_place) {
+  Tensor& t = of(role);
+  in_place = false;
+  const std::int64_t bytes = bytes_of(t.view);
+  if (!t.stands_in || bytes == 0) return t.view;
+  constexpr std::uintptr_t kAlignment = 16;
+  if (callers.tokens == t.view.tokens && is_contiguous(callers) &&
+      reinterpret_cast<std::uintptr_t>(callers.data) % kAlignment == 0) {
+    in_place = true;
+    map_.bind(t.view.data, bytes, callers.data);
+    return callers;
+  }
+  if (t.staged.bytes() == 0) {
+    Device& device = Device::get(problem_.device);
+    t.staged = Buffer(device.memory(), bytes);
+    device.fill(t.staged.data(), 0, bytes);  // rows of padding stay 0
+    device.synchronize();
+  }
+  map_.bind(t.view.data, bytes, t.staged.data());
+  TensorView staged = t.view;
+  staged.data = t.staged.data();
+  return staged;
+}
+
+void CallersTensors::begin_call() {
+  in_.clear();
+  out_.clear();
+}
+
+void CallersTensors::take_in(TensorRole role, const longca_tensor& from) {
+  const TensorView callers =
+      view_of(from, std::string(to_string(role)).c_str(), local_, is_of_queries(role));
+  bool in_place = false;
+  const TensorView plans = settle(role, callers, in_place);
+  if (!in_place && callers.tokens > 0) {
+    in_.push_back({callers, token_rows(plans, {0, callers.tokens})});
+  }
+}
+
+void CallersTensors::give_out(TensorRole role, const longca_tensor& to) {
+  const TensorView callers =
+      view_of(to, std::string(to_string(role)).c_str(), local_, is_of_queries(role));
+  bool in_place = false;
+  const TensorView plans = settle(role, callers, in_place);
+  if (!in_place && callers.tokens > 0) {
+    out_.push_back({token_rows(plans, {0, callers.tokens}), callers});
+  }
+}
+
+void CallersTensors::add_in(void* from, void* to, std::int64_t bytes) {
+  if (bytes > 0) in_.push_back({bytes_at(from, bytes), bytes_at(to, bytes)});
+}
+
+void CallersTensors::add_out(void* from, void* to, std::int64_t bytes) {
+  if (bytes > 0) out_.push_back({bytes_at(from, bytes), bytes_at(to, bytes)});
+}
+
+void CallersTensors::queue_in(Stream stream) {
+  step_math(problem_.device).copy_all(std::exchange(in_, {}), stream);
+}
+
+void CallersTensors::queue_out(Stream stream) {
+  step_math(problem_.device).copy_all(std::exchange(out_, {}), stream);
+}
+
+}  // namespace longca::capi
