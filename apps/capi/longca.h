@@ -288,9 +288,11 @@ typedef struct longca_partition_options {
   int32_t heads_q;  ///< the attention's shape, by which work is weighed
   int32_t heads_k;
   int32_t head_dim;
+  int32_t device;  ///< what ranks compute on, by which it is weighed too
+  int32_t reserved;
 } longca_partition_options;
 #define LONGCA_PARTITION_OPTIONS_INIT \
-  { sizeof(longca_partition_options), 0, 1, NULL, NULL, 0, 8, 64, 8, 128 }
+  { sizeof(longca_partition_options), 0, 1, NULL, NULL, 0, 8, 64, 8, 128, LONGCA_CPU, 0 }
 
 /// The same arguments give matching partitions on all ranks, without communication.
 LONGCA_API longca_status longca_partition_create(const longca_partition_options* options,

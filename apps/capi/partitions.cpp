@@ -34,6 +34,7 @@ longca_problem shape_of(const longca_partition_options& o) {
   shape.heads_q = o.heads_q;
   shape.heads_k = o.heads_k;
   shape.head_dim = o.head_dim;
+  shape.device = o.device;
   return shape;
 }
 

@@ -20,13 +20,16 @@ using namespace longca::capi;
 namespace longca::capi {
 namespace {
 
-/// The partition's problem with the shape of an attention.
+/// The partition's problem with the heads of an attention. Its device and dtype stay: by them tokens
+/// were dealt out.
 ParallelProblem parallel_problem(const longca_partition& p, const longca_problem& given) {
   ParallelProblem parallel = p.parallel;
   parallel.problem = to_problem(given, p.parallel.mask);
   if (parallel.problem.sink) {
     throw Refusal(LONGCA_UNSUPPORTED, "no scheme of context parallelism takes sinks: sink = 1");
   }
+  parallel.problem.device = p.parallel.problem.device;
+  parallel.problem.dtype = p.parallel.problem.dtype;
   check_supported(p, parallel);
   return parallel;
 }
@@ -37,7 +40,7 @@ ParallelProblem parallel_problem(const longca_partition& p, const longca_problem
 longca_rank_plan::longca_rank_plan(const longca_partition& partition, const longca_problem& given,
                                    std::unique_ptr<Communicator> by,
                                    std::shared_ptr<GpuGroup> group)
-    : problem(parallel_problem(partition, given).problem),
+    : problem(to_problem(given, partition.parallel.mask)),
       plan(partition.scheme->plan(parallel_problem(partition, given), partition.rank)),
       shard(shard_of(plan)),
       gpus(std::move(group)),

@@ -32,7 +32,7 @@ struct CompareArguments {
   std::string html;
   std::string build;
   std::vector<std::string> commits;
-  std::vector<std::string> axes;
+  std::vector<std::string> axes, plugins;
   std::int64_t rounds = 7;
   std::string out = "results/compare";
 
@@ -115,6 +115,9 @@ Comparison compare_programs(const CompareArguments& arguments, const CompareOpti
   for (const std::string& axis : arguments.axes) {
     turns.arguments.insert(turns.arguments.end(), {"-a", axis});
   }
+  for (const std::string& plugin : arguments.plugins) {
+    turns.arguments.insert(turns.arguments.end(), {"--plugin", plugin});
+  }
   const TurnRecords records = run_in_turns(turns);
   return compare_records(records.base, records.next, options);
 }
@@ -129,6 +132,9 @@ void check_names(const CompareArguments& arguments) {
                       arguments.build.empty() ? "--commits" : "--build");
   }
   if (!arguments.axes.empty()) throw InputError("-a chooses what --build and --commits run");
+  if (!arguments.plugins.empty()) {
+    throw InputError("--plugin gives kernels to what --build and --commits run");
+  }
   if (arguments.next.empty()) {
     throw InputError("BASE and NEW are missing: two record files, or --build OTHER");
   }
@@ -175,6 +181,9 @@ void add_compare(CLI::App& app) {
       ->option_text("A B");
   verb->add_option("-a,--axis", arguments->axes, "what they run, as tokens=8K; repeatable")
       ->type_name("AXIS=LIST")
+      ->allow_extra_args(false);
+  verb->add_option("--plugin", arguments->plugins, "kernels of both, from a .so or .py file")
+      ->type_name("FILE ...")
       ->allow_extra_args(false);
   verb->add_option("--rounds", arguments->rounds, "how often each of them runs (7)")
       ->type_name("N");

@@ -169,6 +169,8 @@ class PartitionOptions(ctypes.Structure):
         ("heads_q", ctypes.c_int32),
         ("heads_k", ctypes.c_int32),
         ("head_dim", ctypes.c_int32),
+        ("device", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
     ]
 
 

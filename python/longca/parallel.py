@@ -50,6 +50,7 @@ class Partition:
                     and loongtrain, ranks are split; attention of another shape is a ValueError where it matters
     factor          ranks that share heads, in usp and loongtrain; 0: the scheme's choice
     ranks_per_node  ranks that are near each other
+    device          cpu or cuda, on which the ranks compute and by which work is weighed too; None: cuda where there is one
     transport       between GPUs: peer (copies, inside one host) or nccl; None: peer where the GPUs reach each other
 
     tokens, token_ids, position_ids
@@ -57,23 +58,27 @@ class Partition:
     """
 
     def __init__(self, mask, group=None, scheme="magi", *, shard=None, heads=(64, 8), dim=128, factor=0, ranks_per_node=8,
-                 transport=None):
+                 device=None, transport=None):
         if not isinstance(mask, Mask):
             raise TypeError(f"mask is a {type(mask).__name__}: a longca.Mask is meant")
         if transport is not None and transport not in TRANSPORTS:
             raise ValueError(f"transport = {transport!r}: one of {', '.join(TRANSPORTS)}, or None")
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        if device not in DEVICES:
+            raise ValueError(f"device = {device!r}: one of {', '.join(DEVICES)}, or None")
         self.mask, self.group, self.scheme, self.transport = mask, group, scheme, transport
         self.ranks, self.rank = dist.get_world_size(group), dist.get_rank(group)
         if self.rank < 0:
             raise ValueError(f"rank {dist.get_rank()} is not in the group")
         options = PartitionOptions(ctypes.sizeof(PartitionOptions), self.rank, self.ranks, scheme.encode(),
-                                   shard.encode() if shard else None, factor, ranks_per_node, *heads, dim)
+                                   shard.encode() if shard else None, factor, ranks_per_node, *heads, dim, DEVICES[device], 0)
         pointer = made(lib.longca_partition_create, ctypes.byref(options), mask._core.pointer)
         self._pointer = pointer
         weakref.finalize(self, lib.longca_partition_release, pointer)
         agree(group, {
             "scheme": scheme, "shard": shard, "heads": list(heads), "dim": dim, "factor": factor,
-            "ranks_per_node": ranks_per_node, "transport": transport, "mask": hashlib.sha256(mask._core.bytes).hexdigest(),
+            "ranks_per_node": ranks_per_node, "device": device, "transport": transport,
+            "mask": hashlib.sha256(mask._core.bytes).hexdigest(),
         })
         self._ids = [self._tokens_of(rank, options) for rank in range(self.ranks)]
         self.token_ids = self._ids[self.rank]
