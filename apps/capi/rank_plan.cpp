@@ -20,8 +20,8 @@ using namespace longca::capi;
 namespace longca::capi {
 namespace {
 
-/// The partition's problem with the heads of an attention. Its device and dtype stay: by them tokens
-/// were dealt out.
+/// The partition's problem with the heads of an attention. Its device and dtype stay: by them
+/// tokens were dealt out.
 ParallelProblem parallel_problem(const longca_partition& p, const longca_problem& given) {
   ParallelProblem parallel = p.parallel;
   parallel.problem = to_problem(given, p.parallel.mask);

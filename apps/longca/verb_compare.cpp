@@ -183,7 +183,7 @@ void add_compare(CLI::App& app) {
       ->type_name("AXIS=LIST")
       ->allow_extra_args(false);
   verb->add_option("--plugin", arguments->plugins, "kernels of both, from a .so or .py file")
-      ->type_name("FILE ...")
+      ->type_name("FILE")
       ->allow_extra_args(false);
   verb->add_option("--rounds", arguments->rounds, "how often each of them runs (7)")
       ->type_name("N");
