@@ -114,8 +114,8 @@ class Partition:
             raise ValueError(f"x has {x.shape[dim]} tokens, rank {self.rank} owns {self.tokens}")
         return _Unshard.apply(x.movedim(dim, 0), self).movedim(0, dim)
 
-    def _plan(self, q, k, scale, deterministic, backward):
-        key = (q.shape[1], k.shape[1], q.shape[2], q.dtype, q.device.type, scale, deterministic, backward)
+    def _plan(self, q, k, scale, softcap, deterministic, backward):
+        key = (q.shape[1], k.shape[1], q.shape[2], q.dtype, q.device.type, scale, softcap, deterministic, backward)
         if key not in self._plans:
             if q.is_cuda:
                 use_device(q.device.index)
@@ -123,10 +123,11 @@ class Partition:
         return self._plans[key]
 
 
-def attention(q, k, v, partition, scale=None, deterministic=False):
+def attention(q, k, v, partition, scale=None, softcap=0.0, deterministic=False):
     """longca.attention over the ranks of a partition: q, k and v are [own tokens, heads, dim], and so is the result.
 
-    Every rank calls it, in the same order; so it is with the backward pass, which sends gradients of keys to who owns
+    scale, softcap and deterministic are those of longca.attention; there are no sinks here. Every rank calls it, in the same
+    order; so it is with the backward pass, which sends gradients of keys to who owns
     them. Raises ValueError with one sentence for arguments that do not fit.
     """
     if not isinstance(partition, Partition):
@@ -139,7 +140,7 @@ def attention(q, k, v, partition, scale=None, deterministic=False):
         q, k, v = q.to(dtype), k.to(dtype), v.to(dtype)
     if q.dtype not in DTYPES:
         raise NotImplementedError(f"q has dtype {q.dtype}: longca has kernels for float32, bfloat16 and float16")
-    return _Attention.apply(q, k, v, partition, 0.0 if scale is None else float(scale), bool(deterministic))
+    return _Attention.apply(q, k, v, partition, 0.0 if scale is None else float(scale), float(softcap), bool(deterministic))
 
 
 def _check(q, k, v, partition):
@@ -166,9 +167,9 @@ def _check(q, k, v, partition):
 
 class _Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q, k, v, partition, scale, deterministic):
+    def forward(ctx, q, k, v, partition, scale, softcap, deterministic):
         backward = any(ctx.needs_input_grad)
-        plan = partition._plan(q, k, scale, deterministic, backward)
+        plan = partition._plan(q, k, scale, softcap, deterministic, backward)
         q, k, v = (_dense(x) for x in (q, k, v))
         o = torch.empty_like(q, memory_format=torch.contiguous_format)
         state = torch.empty(plan.state_bytes if backward else 0, dtype=torch.uint8, device=q.device)
@@ -183,7 +184,7 @@ class _Attention(torch.autograd.Function):
         q, k, v, o, state = ctx.saved_tensors
         gradients = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v)]
         ctx.plan.backward((_dense(dout), q, k, v, o, *gradients), state)
-        return (*gradients, None, None, None)
+        return (*gradients, None, None, None, None)
 
 
 class _Unshard(torch.autograd.Function):
@@ -211,9 +212,9 @@ class _Unshard(torch.autograd.Function):
 class _RankPlan:
     """A longca_rank_plan and how its messages go."""
 
-    def __init__(self, partition, heads_q, heads_k, head_dim, dtype, device, scale, deterministic, backward):
+    def __init__(self, partition, heads_q, heads_k, head_dim, dtype, device, scale, softcap, deterministic, backward):
         problem = Problem(ctypes.sizeof(Problem), heads_q, heads_k, head_dim, DTYPES[dtype], DEVICES[device], backward,
-                          deterministic, scale, None, None)
+                          deterministic, scale, None, None, softcap, 0, 0)
         if device == "cuda":
             gpus = Gpus.of(partition.group, partition.transport)
             create, by = lib.longca_rank_plan_create_on_gpus, gpus.pointer

@@ -89,6 +89,26 @@ def test_every_mask_on_one_rank():
     assert all(error < 3e-6 for error in worst.values()), worst
 
 
+def softcaps(scheme):
+    worst = 0.0
+    for name in ("causal", "shared_question", "block_sparse"):
+        mask = make_mask(name)
+        inputs = make_inputs()
+        partition = Partition(mask, scheme=scheme, **SHAPE)
+        q, k, v, dout = (partition.shard(x.detach()) for x in inputs)
+        q, k, v = (x.requires_grad_() for x in (q, k, v))
+        o = longca.parallel.attention(q, k, v, partition, scale=0.4, softcap=2.0)
+        results = [partition.unshard(x.detach()) for x in (o, *torch.autograd.grad(o, (q, k, v), dout))]
+        wanted = expected(inputs, mask, scale=0.4, softcap=2.0)
+        worst = max(worst, *errors(results, (wanted[0], *wanted[2:])))
+    return worst
+
+
+@pytest.mark.parametrize("scheme", ["magi", "ring_p2p", "ulysses"])
+def test_scales_and_softcaps(scheme):
+    assert all(worst < 3e-6 for worst in on_ranks(4, softcaps, scheme))
+
+
 def odd_lengths():
     worst = 0.0
     for tokens in (1, 3, 5, 130):
@@ -209,6 +229,7 @@ def bad_input():
         lambda: attention(q[:, :3], k, v, partition),
         lambda: attention(q, k.double(), v, partition),
         lambda: attention(q.half(), k.half(), v.half(), partition),
+        lambda: attention(q, k, v, partition, softcap=-1.0),
         lambda: partition.shard(torch.zeros(TOKENS + 1)),
         lambda: partition.unshard(torch.zeros(partition.tokens + 1)),
         lambda: Partition(mask, scheme="magic"),
@@ -219,7 +240,7 @@ def bad_input():
 
 
 def test_what_does_not_fit_is_named():
-    wanted = ("owns", "q has 3 heads, k has 2", "k has dtype", "float16", "x has 204 tokens, the mask has 203", "owns", "'magi'",
+    wanted = ("owns", "q has 3 heads, k has 2", "k has dtype", "float16", "softcap = -1", "x has 204 tokens, the mask has 203", "owns", "'magi'",
               "ulysses", "unknown shard")
     for said in on_ranks(4, bad_input):
         assert all(part in sentence for part, sentence in zip(wanted, said)), said
