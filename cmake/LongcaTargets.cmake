@@ -1,12 +1,16 @@
 # longca_library(NAME SOURCES … DEPENDS …), longca_test(NAME SOURCES … DEPENDS …): one place for
 # warnings, sanitizers and include paths.
 
+# A user's compiler may be newer than those that this is developed with, and warn of more.
+set(LONGCA_WERROR "$ENV{LONGCA_WERROR}" CACHE BOOL "Take warnings as errors, as continuous integration does")
 add_library(longca_options INTERFACE)
 target_compile_options(longca_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wno-sign-conversion;-Wnon-virtual-dtor;-Werror>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wno-sign-conversion;-Wnon-virtual-dtor>
+  $<$<AND:$<BOOL:${LONGCA_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>
+  $<$<AND:$<BOOL:${LONGCA_WERROR}>,$<COMPILE_LANGUAGE:CUDA>>:-Werror=all-warnings>
   # Not in a batch (LongcaUnity.cmake), where a parameter shadows a name that is local to another source.
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>>:-Wshadow>
-  $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra;--expt-relaxed-constexpr>)
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;--expt-relaxed-constexpr>)
 target_include_directories(longca_options INTERFACE
   $<$<NOT:$<AND:$<BOOL:${LONGCA_WITH_CUDA}>,$<IN_LIST:longca_cuda,$<TARGET_PROPERTY:LINK_LIBRARIES>>>>:${LONGCA_HIDDEN_CUDA}>)
 # What goes through a null pointer or past the end of an object ends under AddressSanitizer too; without these two

@@ -22,6 +22,7 @@ import longca
 import longca.parallel
 
 DIM = 128
+HEAD_START = 6_000_000  # cycles that the device waits, so that the host is ahead of it as in a training loop
 
 
 class Timed:
@@ -29,14 +30,21 @@ class Timed:
 
     def __init__(self):
         self.events = [torch.cuda.Event(enable_timing=True) for _ in range(4)]
+        self.flag = torch.zeros(1, device="cuda")
+
+    def line_up(self):
+        """Lets the host get ahead, and then all devices begin together."""
+        torch.cuda._sleep(HEAD_START)
+        dist.all_reduce(self.flag)
 
     def run(self, attend, inputs, dout):
         before, after, begin, end = self.events
         torch.cuda.synchronize()
-        dist.barrier()
+        self.line_up()
         before.record()
         o = attend(*inputs)
         after.record()
+        self.line_up()
         begin.record()
         torch.autograd.grad(o, inputs, dout)
         end.record()
@@ -50,7 +58,8 @@ def projected(tokens, heads, generator):
     x = torch.randn(tokens, 512, generator=generator, device="cuda", dtype=torch.bfloat16)
     weight = torch.randn((heads_q + 2 * heads_k) * DIM, 512, generator=generator, device="cuda", dtype=torch.bfloat16) / 512**0.5
     q, k, v = (x @ weight.T).unflatten(1, (-1, DIM)).split([heads_q, heads_k, heads_k], dim=1)
-    return [x.detach().requires_grad_() for x in (q, k, v)], torch.randn_like(q)
+    # Contiguous, as after RoPE.
+    return [x.detach().contiguous().requires_grad_() for x in (q, k, v)], torch.randn_like(q).contiguous()
 
 
 def by_longca(mask, heads, options):
@@ -79,8 +88,11 @@ def by_torch(mask, heads, backend):
     def repeat():
         buffers = [x.clone() for x in tensors]
         with context_parallel(mesh, buffers=buffers, buffer_seq_dims=[2] * 4):
-            q, k, v, dout = buffers
-            return timed.run(attend, [x.requires_grad_() for x in (q, k, v)], dout)
+            inputs, dout = [x.requires_grad_() for x in buffers[:3]], buffers[3]
+            times = timed.run(attend, inputs, dout)
+            for x in inputs:
+                x.requires_grad_(False)  # they get their whole shape back
+            return times
 
     return repeat
 
@@ -105,6 +117,7 @@ def main():
     parser.add_argument("--scheme", default="magi", choices=longca.parallel.SCHEMES)
     parser.add_argument("--transport", default=None, choices=longca.parallel.TRANSPORTS)
     parser.add_argument("--repetitions", type=int, default=15)
+    parser.add_argument("--only-longca", action="store_true")
     parser.add_argument("--out")
     options = parser.parse_args()
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -113,9 +126,10 @@ def main():
     backends = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
     for tokens in map(int, options.tokens.split(",")):
         for name in options.masks.split(","):
-            mask = longca.Mask(name, tokens * dist.get_world_size(), lengths="prolong64k", seed=42)
+            drawn = {"lengths": "prolong64k", "seed": 42} if "document" in name else {}
+            mask = longca.Mask(name, tokens * dist.get_world_size(), **drawn)
             ways = {"longca": by_longca(mask, heads, options)}
-            if name in ("full", "causal"):
+            if name in ("full", "causal") and not options.only_longca:
                 ways |= {f"torch {key}": by_torch(mask, heads, backend) for key, backend in backends.items()}
             for way, pair in medians(ways, options.repetitions).items():
                 if dist.get_rank() > 0:

@@ -4,9 +4,12 @@
 #include <fmt/ostream.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "bench/suite/axes.h"
 #include "core/printable.h"
@@ -81,6 +84,22 @@ class ComparisonPrinter {
     }
     const std::size_t cells = comparison_.cells.size();
     text_.line(Ink::bold, fmt::format("{} cell{}: {}", cells, cells == 1 ? "" : "s", counts));
+    print_failed_alike();
+  }
+
+  /// Cells that are the same because they failed in one way in both: no time stands behind that.
+  void print_failed_alike() {
+    std::map<StatusCode, std::pair<std::size_t, std::string>> failed;  // how many, the first reason
+    for (const CellComparison& cell : comparison_.cells) {
+      if (cell.verdict != CellVerdict::same || cell.time || !cell.next_status) continue;
+      auto& [count, reason] = failed[*cell.next_status];
+      if (count++ == 0) reason = cell.reason;
+    }
+    for (const auto& [status, found] : failed) {
+      const auto& [count, reason] = found;
+      fmt::print(out_, "{} of the same ha{} no time in either file: {}, {}\n", count,
+                 count == 1 ? "s" : "ve", to_string(status), printable(reason));
+    }
   }
 
   void print_environment() {

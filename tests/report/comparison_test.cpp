@@ -58,6 +58,16 @@ Comparison sample_comparison() {
 
 const ComparedNames kNames{"before.jsonl", "after.jsonl"};
 
+TEST(ComparisonText, SaysThatNothingWasTimed) {
+  std::vector<Record> cells{compared_cell(0, 1), compared_cell(1, 1), compared_cell(2, 1)};
+  cells[0].status = cells[1].status = {StatusCode::crash, "the plug-in has no area"};
+  cells[0].metrics = cells[1].metrics = {};
+  std::ostringstream out;
+  print_comparison(out, compare_records(cells, cells, {}), kNames, {});
+  EXPECT_THAT(out.str(), HasSubstr("3 cells: 3 same\n2 of the same have no time in either file: "
+                                   "crash, the plug-in has no area\n"));
+}
+
 TEST(ComparisonText, ATableOfWhatChangedWorstFirst) {
   std::ostringstream out;
   print_comparison(out, sample_comparison(), kNames);

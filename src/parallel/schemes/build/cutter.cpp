@@ -82,7 +82,8 @@ std::vector<std::size_t> gaps_in(const std::vector<Range>& rows, std::int64_t mi
     if (gap(i) >= min_gap) gaps.push_back(i);
   }
   std::ranges::stable_sort(gaps, std::greater<>{}, gap);
-  gaps.resize(std::min<std::size_t>(gaps.size(), Cutter::kMaxPieces - 1));
+  constexpr std::ptrdiff_t kMaxGaps = Cutter::kMaxPieces - 1;
+  if (std::ssize(gaps) > kMaxGaps) gaps.erase(gaps.begin() + kMaxGaps, gaps.end());
   std::ranges::sort(gaps);
   return gaps;
 }

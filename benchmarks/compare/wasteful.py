@@ -1,7 +1,7 @@
 """A plug-in kernel that wastes $LONGCA_WASTE of its own time, to see whether `longca compare` finds that:
 
     printf '#!/bin/sh\\nLONGCA_WASTE=0.02 exec /path/to/longca "$@"\\n' > wasteful; chmod +x wasteful
-    longca compare --build ./wasteful benchmarks/python/wasteful.toml --plugin benchmarks/python/wasteful.py --rounds 7
+    longca compare --build ./wasteful benchmarks/compare/wasteful.toml --plugin benchmarks/compare/wasteful.py --rounds 7
 
 compares the wasteful program (BASE) with this one (NEW): every cell is to be `faster`, 1 / 1.02. Full and causal masks by
 PyTorch's flash attention on a GPU, forward. Each plan times three calls, and every call of it is followed by a kernel that spins
@@ -26,10 +26,8 @@ capabilities = {
 
 
 def supports(problem, mask):
-    triangle = mask.tokens_q * (mask.tokens_q + 1) // 2
-    if mask.area not in (mask.tokens_q * mask.tokens_k, triangle):
-        return "wasteful has full and causal masks"
-    return None
+    documents = mask.documents
+    return None if documents and len(documents[0]) == 2 else "wasteful has full and causal masks"
 
 
 def plan(problem, mask):
@@ -39,7 +37,7 @@ def plan(problem, mask):
 class Plan:
     def __init__(self, problem, mask):
         self.scale = problem.scale
-        self.causal = mask.area < mask.tokens_q * mask.tokens_k
+        self.causal = mask.documents[1]
         self.cycles = None  # of waste
 
     def attend(self, q, k, v):
