@@ -1,5 +1,6 @@
 """longca.parallel on one and four ranks, against the whole attention."""
 
+import ctypes
 import multiprocessing
 import os
 import tempfile
@@ -13,6 +14,8 @@ from conftest import MASKS, TOKENS, expected, make_inputs, make_mask
 
 import longca
 import longca.parallel
+from longca._library import Message
+from longca._messages import Gpus, StoreMessages
 from longca.parallel import SCHEMES, Partition
 
 SHAPE = {"heads": (4, 2), "dim": 24}
@@ -244,3 +247,36 @@ def test_what_does_not_fit_is_named():
               "ulysses", "unknown shard")
     for said in on_ranks(4, bad_input):
         assert all(part in sentence for part, sentence in zip(wanted, said)), said
+
+
+def gpus_that_are_not_there():
+    return refusal(lambda: Gpus.of(None, None))[0]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there are GPUs")
+def test_gpus_that_are_not_there_are_named_on_every_rank():
+    assert all("CUDA" in sentence for sentence in on_ranks(4, gpus_that_are_not_there))
+
+
+def small_messages():
+    """Numbers round a ring of ranks, twice."""
+    messages = StoreMessages(None)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    seen = []
+    for turn in range(2):
+        out, into = (ctypes.c_int64 * 1)(10 * turn + rank), (ctypes.c_int64 * 1)()
+        send = Message((rank + 1) % ranks, 0, ctypes.addressof(out), 8)
+        receive = Message((rank - 1) % ranks, 0, ctypes.addressof(into), 8)
+        assert messages._start(None, 0, ctypes.pointer(receive), 1, ctypes.pointer(send), 1) == 0
+        assert messages._finish(None, 0) == 0
+        seen.append(into[0])
+    short = Message((rank + 1) % ranks, 0, ctypes.addressof(out), 4)
+    assert messages._start(None, 0, ctypes.pointer(receive), 1, ctypes.pointer(short), 1) == 0
+    assert messages._finish(None, 0) == 1
+    return seen, str(messages._failure)
+
+
+def test_small_messages_by_the_store():
+    for rank, (seen, failure) in enumerate(on_ranks(4, small_messages)):
+        assert seen == [(rank - 1) % 4, 10 + (rank - 1) % 4]
+        assert "4 bytes, 8 were expected" in failure
