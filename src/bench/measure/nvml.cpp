@@ -17,27 +17,6 @@ constexpr int kMemoryClock = 2;
 constexpr int kGpuTemperature = 0;
 constexpr unsigned kPowerInstant = 186;  // NVML_FI_DEV_POWER_INSTANT, mW
 
-// Types of nvml.h as its binary interface has them.
-struct MemoryInfo {
-  unsigned long long total, free, used;
-};
-struct PciInfo {
-  std::array<char, 16> legacy_id;
-  unsigned domain, bus, device, device_id, subsystem_id;
-  std::array<char, 32> id;
-};
-struct FieldValue {
-  unsigned field, scope;
-  long long timestamp, latency_us;
-  unsigned type;
-  int result;
-  union {
-    unsigned u;
-    unsigned long long ull;
-    double d;
-  } value;
-};
-
 /// The value that `ask(&value)` gets, times `scale`; nothing if it fails.
 template <typename T, typename Ask>
 std::optional<double> number(Ask ask, double scale = 1) {
@@ -56,6 +35,27 @@ std::optional<std::string> text(Ask ask) {
 }  // namespace
 
 struct Nvml::Functions {
+  // Types of nvml.h as its binary interface has them.
+  struct MemoryInfo {
+    unsigned long long total, free, used;
+  };
+  struct PciInfo {
+    std::array<char, 16> legacy_id;
+    unsigned domain, bus, device, device_id, subsystem_id;
+    std::array<char, 32> id;
+  };
+  struct FieldValue {
+    unsigned field, scope;
+    long long timestamp, latency_us;
+    unsigned type;
+    int result;
+    union {
+      unsigned u;
+      unsigned long long ull;
+      double d;
+    } value;
+  };
+
   int (*init)();
   int (*driver_version)(char*, unsigned);
   int (*cuda_version)(int*);
@@ -119,8 +119,8 @@ std::vector<Nvml::Gpu> Nvml::gpus() const {
     Gpu& info = found.emplace_back();
     info.model =
         text([&](char* to, unsigned size) { return call_.name(gpu, to, size); }).value_or("GPU");
-    if (PciInfo pci{}; call_.pci(gpu, &pci) == kSuccess) info.pci_bus_id = pci.id.data();
-    if (MemoryInfo memory{}; call_.memory(gpu, &memory) == kSuccess) {
+    if (Functions::PciInfo pci{}; call_.pci(gpu, &pci) == kSuccess) info.pci_bus_id = pci.id.data();
+    if (Functions::MemoryInfo memory{}; call_.memory(gpu, &memory) == kSuccess) {
       info.memory_bytes = static_cast<std::int64_t>(memory.total);
     }
     info.max_sm_clock_mhz =
@@ -152,7 +152,7 @@ std::optional<Nvml::Sample> Nvml::sample(Handle gpu) const {
   const auto clock =
       number<unsigned>([&](unsigned* mhz) { return call_.clock(gpu, kSmClock, mhz); });
   auto power = number<unsigned>([&](unsigned* mw) { return call_.power(gpu, mw); }, 1e-3);
-  FieldValue instant{};
+  Functions::FieldValue instant{};
   instant.field = kPowerInstant;
   if (call_.fields(gpu, 1, &instant) == kSuccess && instant.result == kSuccess) {
     power = instant.value.u * 1e-3;

@@ -183,7 +183,7 @@ struct Executor::Impl {
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Lane lane = ops[i].lane;
       if (is_backward && i == early.before) run_early(times);
-      finish_before(static_cast<std::size_t>(syncs[i].finish_to + 1));
+      finish_before(static_cast<std::size_t>(std::int64_t{syncs[i].finish_to} + 1));
       const int op = static_cast<int>(i);
       for (const int before : syncs[i].waits) lanes->wait(before, lane);
       if (!is_exchange(ops[i])) {

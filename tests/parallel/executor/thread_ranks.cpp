@@ -168,14 +168,16 @@ class ThreadRanks::Rank final : public Communicator {
   }
   static bool is_poisoned(const Group& group) {
     return std::ranges::all_of(group.transfers.receives, [](const Transfer& t) {
-      return std::ranges::all_of(std::views::iota(std::int64_t{0}, t.rows), [&](std::int64_t row) {
-        return std::all_of(row_of(t, row), row_of(t, row) + t.row_bytes,
-                           [](std::byte b) { return b == std::byte{kPoison}; });
-      });
+      const auto poisoned = [](std::byte b) { return b == std::byte{kPoison}; };
+      for (std::int64_t row = 0; row < t.rows; ++row) {
+        const std::byte* const begin = row_of(t, row);
+        if (!std::all_of(begin, begin + t.row_bytes, poisoned)) return false;
+      }
+      return true;
     });
   }
   static void post(std::deque<std::shared_ptr<Posted>>& queue, const Transfer& t, Group& group) {
-    group.posted.push_back(std::make_shared<Posted>(t));
+    group.posted.push_back(std::make_shared<Posted>(Posted{t}));
     queue.push_back(group.posted.back());
   }
 
