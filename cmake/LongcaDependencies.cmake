@@ -150,17 +150,6 @@ if(LONGCA_WITH_OTHERS)
   endif()
 endif()
 
-# NCCL by its header: the library is loaded at run time.
-set(LONGCA_WITH_NCCL OFF)
-if(LONGCA_WITH_OTHERS)
-  find_path(LONGCA_NCCL_INCLUDE nccl.h
-    HINTS ${CUDAToolkit_INCLUDE_DIRS} $ENV{LONGCA_NCCL}/../include ${LONGCA_PYPI_CUDA}/nccl/include
-    DOC "Folder of nccl.h")
-  if(LONGCA_NCCL_INCLUDE)
-    set(LONGCA_WITH_NCCL ON)
-  endif()
-endif()
-
 # MPI, for context parallelism over processes: linked by what mpirun starts, never by the program
 # itself.
 option(LONGCA_MPI "Build context parallelism over MPI where it is found" ON)

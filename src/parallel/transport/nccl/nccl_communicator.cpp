@@ -1,7 +1,6 @@
 #include "parallel/transport/nccl/nccl_communicator.h"
 
 #include <fmt/format.h>
-#include <nccl.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -13,6 +12,7 @@
 #include "core/cuda/error.h"
 #include "core/cuda/rows.h"
 #include "core/error.h"
+#include "parallel/transport/nccl/nccl_interface.h"
 #include "parallel/transport/nccl/nccl_library.h"
 #include "parallel/transport/pushes.h"
 #include "parallel/transport/rank_exchange.h"
@@ -20,33 +20,6 @@
 
 namespace longca {
 namespace {
-
-/// The functions of the loaded library that are used here.
-struct NcclFunctions {
-  decltype(&ncclGetUniqueId) get_unique_id = nullptr;
-  decltype(&ncclCommInitRank) init_rank = nullptr;
-  decltype(&ncclCommDestroy) destroy = nullptr;
-  decltype(&ncclCommAbort) abort = nullptr;
-  decltype(&ncclGroupStart) group_start = nullptr;
-  decltype(&ncclGroupEnd) group_end = nullptr;
-  decltype(&ncclSend) send = nullptr;
-  decltype(&ncclRecv) receive = nullptr;
-  decltype(&ncclAllReduce) all_reduce = nullptr;
-  decltype(&ncclGetErrorString) error_string = nullptr;
-  decltype(&ncclGetLastError) last_error = nullptr;
-};
-
-bool find_all(const SharedLibrary& library, NcclFunctions& nccl) {
-  return library.find("ncclGetUniqueId", nccl.get_unique_id) &&
-         library.find("ncclCommInitRank", nccl.init_rank) &&
-         library.find("ncclCommDestroy", nccl.destroy) &&
-         library.find("ncclCommAbort", nccl.abort) &&
-         library.find("ncclGroupStart", nccl.group_start) &&
-         library.find("ncclGroupEnd", nccl.group_end) && library.find("ncclSend", nccl.send) &&
-         library.find("ncclRecv", nccl.receive) && library.find("ncclAllReduce", nccl.all_reduce) &&
-         library.find("ncclGetErrorString", nccl.error_string) &&
-         library.find("ncclGetLastError", nccl.last_error);
-}
 
 /// A message and where it is staged.
 struct NcclMessage {
@@ -59,14 +32,14 @@ struct NcclGroup {
   std::vector<NcclMessage> receives;
 };
 
-/// One ncclComm_t.
+/// One nccl::Comm.
 class NcclConnection {
  public:
   explicit NcclConnection(RankControl& control) : rank_(control.rank()), size_(control.size()) {
-    const bool complete = find_all(nccl_library().file, nccl);
+    const bool complete = nccl.load(nccl_library().file);
     LONGCA_CHECK(complete, "{} lacks a function", nccl_library().path);
     Device::get(DeviceKind::cuda).stream();  // makes this process's device the current one
-    ncclUniqueId id{};
+    nccl::UniqueId id{};
     if (rank_ == 0) check(nccl.get_unique_id(&id), "ncclGetUniqueId");
     id = exchange_records(control, id).front();
     check(nccl.init_rank(&comm, size_, id, rank_), "ncclCommInitRank");
@@ -86,15 +59,15 @@ class NcclConnection {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  void check(ncclResult_t result, const char* call) const {
-    if (result == ncclSuccess) [[likely]]
+  void check(nccl::Result result, const char* call) const {
+    if (result == nccl::kSuccess) [[likely]]
       return;
     throw std::runtime_error(fmt::format("rank {} of {}: {} failed: {}: {}", rank_, size_, call,
                                          nccl.error_string(result), nccl.last_error(comm)));
   }
 
-  NcclFunctions nccl;
-  ncclComm_t comm = nullptr;
+  nccl::Functions nccl;
+  nccl::Comm comm = nullptr;
 
  private:
   int rank_;
@@ -154,12 +127,12 @@ class NcclCommunicator : public Communicator {
     }
     check(nccl_.group_start(), "ncclGroupStart");
     for (const NcclMessage& message : prepared.sends) {
-      check(nccl_.send(here(packed(message).data), bytes(message), ncclInt8, message.transfer.peer,
-                       comm_, stream),
+      check(nccl_.send(here(packed(message).data), bytes(message), nccl::kInt8,
+                       message.transfer.peer, comm_, stream),
             "ncclSend");
     }
     for (const NcclMessage& message : prepared.receives) {
-      check(nccl_.receive(packed(message).data, bytes(message), ncclInt8, message.transfer.peer,
+      check(nccl_.receive(packed(message).data, bytes(message), nccl::kInt8, message.transfer.peer,
                           comm_, stream),
             "ncclRecv");
     }
@@ -171,7 +144,7 @@ class NcclCommunicator : public Communicator {
   void finish(int /*group*/) override {}
 
   void barrier(Stream stream) override {
-    check(nccl_.all_reduce(flag_, flag_, 1, ncclFloat32, ncclSum, comm_,
+    check(nccl_.all_reduce(flag_, flag_, 1, nccl::kFloat32, nccl::kSum, comm_,
                            static_cast<cudaStream_t>(stream)),
           "ncclAllReduce");
   }
@@ -196,12 +169,12 @@ class NcclCommunicator : public Communicator {
     return static_cast<std::size_t>(message.transfer.bytes());
   }
 
-  void check(ncclResult_t result, const char* call) const { connection_->check(result, call); }
+  void check(nccl::Result result, const char* call) const { connection_->check(result, call); }
 
   Device& device_;
   std::shared_ptr<NcclConnection> connection_;
-  const NcclFunctions& nccl_;
-  ncclComm_t comm_;
+  const nccl::Functions& nccl_;
+  nccl::Comm comm_;
   std::vector<Buffer> buffers_;
   Buffer staging_;
   std::vector<NcclGroup> groups_;
