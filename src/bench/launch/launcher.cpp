@@ -58,6 +58,8 @@ RankCommand mpirun_command(const RankMachine& machine, const RankStart& start, i
     add_default(result.environment, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
   add_default(result.environment, "OMPI_MCA_orte_tmpdir_base", scratch);
+  // PMIx 5 shares its tables in files that ranks which are killed leave in /tmp.
+  add_default(result.environment, "PMIX_MCA_gds", "hash");
   if (start.hostfile.empty()) {
     place_on_this_host(result, machine.cores, ranks);
   } else {
