@@ -116,6 +116,11 @@ bool is_stack_line(const std::string& line) {
   return line.size() <= kMaxLine && std::regex_match(line, stack);
 }
 
+/// What hwloc says in a rank, where a container shows it no topology.
+bool is_of_hwloc(const std::string& line) {
+  return line.starts_with("hwloc/");
+}
+
 bool is_rule(const std::string& line) {
   return line.size() > 20 && line.find_first_not_of('-') == std::string::npos;
 }
@@ -138,7 +143,7 @@ Split split_output(const std::string& output) {
       split.messages += line + ' ';
     } else if (line.starts_with("srun: ") || line.starts_with("slurmstepd: ")) {
       split.messages += line + '\n';
-    } else if (!is_stack_line(line)) {
+    } else if (!is_stack_line(line) && !is_of_hwloc(line)) {
       split.ranks += line + '\n';
     }
   }

@@ -79,6 +79,13 @@ TEST(LauncherReport, TakesWhateverRanksPrint) {
             std::nullopt);
 }
 
+TEST(LauncherReport, LeavesOutWhatHwlocSaysInARank) {
+  EXPECT_EQ(read_launcher_report("the reason\nhwloc/linux: failed to find sysfs cpu topology "
+                                 "directory, aborting linux discovery.\n")
+                .said,
+            "the reason");
+}
+
 TEST(LauncherReport, ReadsSrun) {
   const auto report = read_launcher_report("srun: error: node7: task 3: Exited with exit code 2\n");
   EXPECT_EQ(report.rank, 3);
