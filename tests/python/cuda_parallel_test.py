@@ -73,7 +73,7 @@ def layers():
     def whole(mask):
         return lambda *x: longca.attention(*x, mask)
 
-    def shared(partition):  # partitions deal tokens out differently: each layer's result is gathered
+    def shared(partition):  # partitions shard tokens differently: each layer's result is gathered
         return lambda *x: partition.unshard(longca.parallel.attention(*(partition.shard(y) for y in x), partition))
 
     def model(attentions):
