@@ -12,7 +12,7 @@
 
 namespace longca::capi {
 
-void CallersControl::move(const longca_message* receive, const longca_message* send) {
+void CallersMessages::move(const longca_message* receive, const longca_message* send) {
   const int failed = transport_.start(transport_.context, 0, receive, receive != nullptr ? 1 : 0,
                                       send, send != nullptr ? 1 : 0);
   if (failed != 0 || transport_.finish(transport_.context, 0) != 0) {
@@ -20,79 +20,34 @@ void CallersControl::move(const longca_message* receive, const longca_message* s
   }
 }
 
-void CallersControl::send(int to, const void* data, std::int64_t bytes) {
+void CallersMessages::send(int to, const void* data, std::int64_t bytes) {
   const longca_message message{to, 0, const_cast<void*>(data), bytes};
   move(nullptr, &message);
 }
 
-void CallersControl::receive(int from, void* data, std::int64_t bytes) {
+void CallersMessages::receive(int from, void* data, std::int64_t bytes) {
   const longca_message message{from, 0, data, bytes};
   move(&message, nullptr);
 }
 
-void CallersControl::barrier() {
+void CallersMessages::barrier() {
   exchange_records(*this, char{});
-}
-
-double CallersControl::max(double value) {
-  return std::ranges::max(exchange_records(*this, value));
-}
-
-double CallersControl::sum(double value) {
-  double sum = 0;
-  for (const double of_rank : exchange_records(*this, value)) sum += of_rank;
-  return sum;
-}
-
-double CallersControl::broadcast(double value) {
-  return exchange_records(*this, value).front();
-}
-
-std::string CallersControl::broadcast(const std::string& text) {
-  std::string answer = text;
-  const auto size = static_cast<std::int64_t>(broadcast(static_cast<double>(text.size())));
-  answer.resize(static_cast<std::size_t>(size));
-  if (size == 0) return answer;
-  for (int peer = 1; rank_ == 0 && peer < size_; ++peer) send(peer, answer.data(), size);
-  if (rank_ > 0) receive(0, answer.data(), size);
-  return answer;
-}
-
-std::vector<double> CallersControl::gather(double value) {
-  std::vector<double> all = exchange_records(*this, value);
-  if (rank_ > 0) all.clear();
-  return all;
-}
-
-std::vector<std::string> CallersControl::gather(const std::string& text) {
-  const auto sizes = exchange_records(*this, static_cast<std::int64_t>(text.size()));
-  if (rank_ > 0) {
-    if (!text.empty()) send(0, text.data(), static_cast<std::int64_t>(text.size()));
-    return {};
-  }
-  std::vector<std::string> all{text};
-  for (int peer = 1; peer < size_; ++peer) {
-    const std::int64_t size = sizes[static_cast<std::size_t>(peer)];
-    std::string& theirs = all.emplace_back(static_cast<std::size_t>(size), '\0');
-    if (size > 0) receive(peer, theirs.data(), size);
-  }
-  return all;
 }
 
 namespace {
 
-std::string chosen_transport(const char* name, RankControl& control) {
+std::string chosen_transport(const char* name, RankMessages& hosts) {
   if (name != nullptr) return name;
-  return transport_available("peer", control).ok() ? "peer" : "nccl";
+  return transport_available("peer", hosts).ok() ? "peer" : "nccl";
 }
 
 }  // namespace
 
 GpuGroup::GpuGroup(const longca_transport& transport_of_hosts, int rank, int ranks,
                    const char* name)
-    : control_(transport_of_hosts, rank, ranks),
-      transport_(chosen_transport(name, control_)),
-      connections_(make_cuda_connections(transport_, control_)) {}
+    : hosts_(transport_of_hosts, rank, ranks),
+      transport_(chosen_transport(name, hosts_)),
+      connections_(make_cuda_connections(transport_, hosts_)) {}
 
 GpuGroup::~GpuGroup() = default;
 

@@ -12,22 +12,15 @@
 
 namespace longca::capi {
 
-/// Numbers and records between the hosts of ranks, by the caller's transport: a group of one
-/// message at a time.
-class CallersControl final : public RankControl {
+/// Messages between the hosts of ranks, by the caller's transport: a group of one at a time.
+class CallersMessages final : public RankMessages {
  public:
-  CallersControl(const longca_transport& transport, int rank, int size)
+  CallersMessages(const longca_transport& transport, int rank, int size)
       : transport_(transport), rank_(rank), size_(size) {}
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   void barrier() override;
-  double max(double value) override;
-  double sum(double value) override;
-  double broadcast(double value) override;
-  std::string broadcast(const std::string& text) override;
-  std::vector<double> gather(double value) override;
-  std::vector<std::string> gather(const std::string& text) override;
   void send(int to, const void* data, std::int64_t bytes) override;
   void receive(int from, void* data, std::int64_t bytes) override;
 
@@ -49,7 +42,7 @@ class GpuGroup {
   GpuGroup(const GpuGroup&) = delete;
   GpuGroup& operator=(const GpuGroup&) = delete;
 
-  RankControl& control() { return control_; }
+  RankMessages& hosts() { return hosts_; }
   const std::string& transport() const { return transport_; }
   /// Collective.
   std::unique_ptr<Communicator> make_communicator() { return connections_->make_communicator(); }
@@ -62,7 +55,7 @@ class GpuGroup {
   void end_plans();
 
  private:
-  CallersControl control_;
+  CallersMessages hosts_;
   std::string transport_;
   std::unique_ptr<CudaConnections> connections_;
   std::mutex mutex_;  ///< of released_

@@ -20,8 +20,8 @@ using namespace longca::capi;
 namespace longca::capi {
 namespace {
 
-/// The partition's problem with the heads of an attention. Its device and dtype stay: by them
-/// tokens were dealt out.
+/// The partition's problem with the heads of an attention. Its device and dtype stay: the partition
+/// goes by them.
 ParallelProblem parallel_problem(const longca_partition& p, const longca_problem& given) {
   ParallelProblem parallel = p.parallel;
   parallel.problem = to_problem(given, p.parallel.mask);
@@ -160,9 +160,9 @@ longca_status longca_rank_plan_create_on_gpus(const longca_partition* partition,
     if (given.device != LONGCA_CUDA) {
       throw_input_error("device = {}: LONGCA_CUDA is meant", given.device);
     }
-    if (p.rank != gpus->control().rank() || p.parallel.ranks != gpus->control().size()) {
+    if (p.rank != gpus->hosts().rank() || p.parallel.ranks != gpus->hosts().size()) {
       throw_input_error("the partition is of rank {} of {}, the group of rank {} of {}", p.rank,
-                        p.parallel.ranks, gpus->control().rank(), gpus->control().size());
+                        p.parallel.ranks, gpus->hosts().rank(), gpus->hosts().size());
     }
     longca_rank_plan*& result = required(plan, "plan");
     gpus->end_idle_plans();
@@ -176,7 +176,7 @@ longca_status longca_rank_plan_create_on_gpus(const longca_partition* partition,
       failure = std::current_exception();
     }
     // None goes on without the others: their calls would wait for it.
-    const Support all = agree(gpus->control(), mine);
+    const Support all = agree(gpus->hosts(), mine);
     if (failure) std::rethrow_exception(failure);
     if (!all.ok()) throw Refusal(LONGCA_FAILED, all.reason);
     result = made.release();

@@ -91,14 +91,23 @@ class Communicator {
   std::int64_t bytes_sent_ = 0;
 };
 
-/// Control plane between the ranks' host threads: numbers, texts, results to verify. All calls but
-/// send and receive are collective.
-class RankControl {
+/// Small messages between the ranks' host threads: what transports between GPUs need to connect.
+class RankMessages {
  public:
-  virtual ~RankControl() = default;
+  virtual ~RankMessages() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// Collective.
   virtual void barrier() = 0;
+  /// Point to point, blocking, any size; never to oneself.
+  virtual void send(int to, const void* data, std::int64_t bytes) = 0;
+  virtual void receive(int from, void* data, std::int64_t bytes) = 0;
+};
+
+/// Control plane between the ranks' host threads: numbers, texts, results to verify. Its calls are
+/// collective.
+class RankControl : public RankMessages {
+ public:
   virtual double max(double value) = 0;
   virtual double sum(double value) = 0;
   /// Returns rank 0's value on every rank.
@@ -107,9 +116,6 @@ class RankControl {
   /// Returns one entry per rank on rank 0, nothing elsewhere.
   virtual std::vector<double> gather(double value) = 0;
   virtual std::vector<std::string> gather(const std::string& text) = 0;
-  /// Point to point, blocking, any size; never to oneself.
-  virtual void send(int to, const void* data, std::int64_t bytes) = 0;
-  virtual void receive(int from, void* data, std::int64_t bytes) = 0;
 };
 
 }  // namespace longca

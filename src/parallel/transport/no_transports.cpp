@@ -10,18 +10,18 @@ Support nccl_available() {
   return Device::available(DeviceKind::cuda);
 }
 
-Support transport_available(const std::string& transport, RankControl& /*control*/) {
+Support transport_available(const std::string& transport, RankMessages& /*control*/) {
   check_cuda_transport(transport);
   return Device::available(DeviceKind::cuda);
 }
 
 std::unique_ptr<CudaConnections> make_cuda_connections(const std::string& transport,
-                                                       RankControl& control) {
+                                                       RankMessages& control) {
   throw InputError(transport_available(transport, control).reason);
 }
 
 std::unique_ptr<Communicator> make_cuda_communicator(const std::string& transport,
-                                                     RankControl& control) {
+                                                     RankMessages& control) {
   throw InputError(transport_available(transport, control).reason);
 }
 

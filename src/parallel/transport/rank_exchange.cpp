@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 namespace longca {
 namespace {
@@ -15,7 +16,7 @@ struct Answer {
 
 }  // namespace
 
-Support agree(RankControl& control, const Support& mine) {
+Support agree(RankMessages& control, const Support& mine) {
   Answer answer;
   answer.code = mine.code;
   mine.reason.copy(answer.reason.data(), answer.reason.size() - 1);
@@ -28,6 +29,12 @@ Support agree(RankControl& control, const Support& mine) {
       std::ranges::all_of(answers, [&](const Answer& a) { return reason == a.reason.data(); });
   return {refusal->code,
           of_all ? reason : fmt::format("rank {}: {}", refusal - answers.begin(), reason)};
+}
+
+void throw_together(RankMessages& control, const Support& mine) {
+  const Support all = agree(control, mine);
+  if (all.code == StatusCode::oom) throw OutOfMemory(all.reason);
+  if (!all.ok()) throw std::runtime_error(all.reason);
 }
 
 }  // namespace longca

@@ -77,7 +77,7 @@ Support nccl_available() {
   return check_nccl();
 }
 
-Support transport_available(const std::string& transport, RankControl& control) {
+Support transport_available(const std::string& transport, RankMessages& control) {
   check_cuda_transport(transport);
   if (Support all = agree(control, own_support(transport)); !all.ok()) return all;
   const std::vector<RankPlace> places = exchange_records(control, own_place());
@@ -87,7 +87,7 @@ Support transport_available(const std::string& transport, RankControl& control) 
 }
 
 std::unique_ptr<CudaConnections> make_cuda_connections(const std::string& transport,
-                                                       RankControl& control) {
+                                                       RankMessages& control) {
   if (const Support support = transport_available(transport, control); !support.ok()) {
     throw InputError(support.reason);
   }
@@ -96,7 +96,7 @@ std::unique_ptr<CudaConnections> make_cuda_connections(const std::string& transp
 }
 
 std::unique_ptr<Communicator> make_cuda_communicator(const std::string& transport,
-                                                     RankControl& control) {
+                                                     RankMessages& control) {
   return make_cuda_connections(transport, control)->make_communicator();
 }
 

@@ -28,7 +28,7 @@ Support nccl_available();
 /// Ok if the ranks can use the transport: one GPU per rank and, for "peer", all on one host with
 /// peer access. Collective: every rank gets the same answer, with the reason of the first rank that
 /// refuses. Throws InputError for an unknown transport.
-Support transport_available(const std::string& transport, RankControl& control);
+Support transport_available(const std::string& transport, RankMessages& control);
 
 /// What takes long to connect, for communicators of the same ranks that come and go.
 class CudaConnections {
@@ -42,10 +42,10 @@ class CudaConnections {
 /// Collective, as is ending the connections and the last of their communicators; `control` must
 /// outlive them. Throws InputError if the transport is unavailable.
 std::unique_ptr<CudaConnections> make_cuda_connections(const std::string& transport,
-                                                       RankControl& control);
+                                                       RankMessages& control);
 
 /// A communicator with connections of its own. Collective, as is destroying it.
 std::unique_ptr<Communicator> make_cuda_communicator(const std::string& transport,
-                                                     RankControl& control);
+                                                     RankMessages& control);
 
 }  // namespace longca

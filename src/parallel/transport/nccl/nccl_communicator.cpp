@@ -35,7 +35,7 @@ struct NcclGroup {
 /// One nccl::Comm.
 class NcclConnection {
  public:
-  explicit NcclConnection(RankControl& control) : rank_(control.rank()), size_(control.size()) {
+  explicit NcclConnection(RankMessages& control) : rank_(control.rank()), size_(control.size()) {
     const bool complete = nccl.load(nccl_library().file);
     LONGCA_CHECK(complete, "{} lacks a function", nccl_library().path);
     Device::get(DeviceKind::cuda).stream();  // makes this process's device the current one
@@ -184,7 +184,7 @@ class NcclCommunicator : public Communicator {
 
 class NcclConnections : public CudaConnections {
  public:
-  explicit NcclConnections(RankControl& control)
+  explicit NcclConnections(RankMessages& control)
       : connection_(std::make_shared<NcclConnection>(control)) {}
   std::unique_ptr<Communicator> make_communicator() override {
     return std::make_unique<NcclCommunicator>(connection_);
@@ -200,7 +200,7 @@ Support check_nccl() {
   return nccl_library().support;
 }
 
-std::unique_ptr<CudaConnections> make_nccl_connections(RankControl& control) {
+std::unique_ptr<CudaConnections> make_nccl_connections(RankMessages& control) {
   return std::make_unique<NcclConnections>(control);
 }
 

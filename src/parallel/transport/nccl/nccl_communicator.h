@@ -15,6 +15,6 @@ Support check_nccl();
 /// stream packs and unpacks strided messages through staging memory that all groups share. NCCL
 /// errors carry rank, call and ncclGetLastError. All communicators of the connections share one of
 /// NCCL's, which runs their operations in the order of the calls. Collective.
-std::unique_ptr<CudaConnections> make_nccl_connections(RankControl& control);
+std::unique_ptr<CudaConnections> make_nccl_connections(RankMessages& control);
 
 }  // namespace longca

@@ -71,7 +71,7 @@ class Numbers {
   enum Kind : std::uint8_t { kArrived, kGranted, kBarrier };
 
   /// `begin`: this rank's words, bytes(size) of zeroed memory. Collective.
-  Numbers(PeerMemory& memory, RankControl& control, void* begin) : own_rank_(control.rank()) {
+  Numbers(PeerMemory& memory, RankMessages& control, void* begin) : own_rank_(control.rank()) {
     const auto places = exchange_records(control, memory.place_of(begin, bytes(control.size())));
     throw_together(control, attempt([&] {
                      for (int rank = 0; rank < control.size(); ++rank) {
@@ -101,7 +101,7 @@ class Numbers {
 
 class PeerCommunicator : public Communicator {
  public:
-  PeerCommunicator(RankControl& control, std::shared_ptr<PeerMemory> memory)
+  PeerCommunicator(RankMessages& control, std::shared_ptr<PeerMemory> memory)
       : control_(control),
         blocks_(std::move(memory)),
         numbers_(*blocks_.memory, control, allocate(Numbers::bytes(control.size()))),
@@ -323,7 +323,7 @@ class PeerCommunicator : public Communicator {
     Blocks& operator=(const Blocks&) = delete;
   };
 
-  RankControl& control_;
+  RankMessages& control_;
   Blocks blocks_;
   Numbers numbers_;
   std::int64_t max_pitch_;
@@ -337,20 +337,20 @@ class PeerCommunicator : public Communicator {
 
 class PeerConnections : public CudaConnections {
  public:
-  explicit PeerConnections(RankControl& control)
+  explicit PeerConnections(RankMessages& control)
       : control_(control), memory_(std::make_shared<PeerMemory>(control)) {}
   std::unique_ptr<Communicator> make_communicator() override {
     return std::make_unique<PeerCommunicator>(control_, memory_);
   }
 
  private:
-  RankControl& control_;
+  RankMessages& control_;
   std::shared_ptr<PeerMemory> memory_;
 };
 
 }  // namespace
 
-std::unique_ptr<CudaConnections> make_peer_connections(RankControl& control) {
+std::unique_ptr<CudaConnections> make_peer_connections(RankMessages& control) {
   return std::make_unique<PeerConnections>(control);
 }
 

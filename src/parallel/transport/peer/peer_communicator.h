@@ -19,6 +19,6 @@ namespace longca {
 /// An exchange between two ranks is one group on both sides (checked by `prepare`). All ranks start
 /// groups in the same order, on one stream at a time. The connections keep memory of communicators
 /// that ended, mapped, for those that follow. Collective.
-std::unique_ptr<CudaConnections> make_peer_connections(RankControl& control);
+std::unique_ptr<CudaConnections> make_peer_connections(RankMessages& control);
 
 }  // namespace longca

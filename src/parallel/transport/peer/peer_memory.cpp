@@ -23,13 +23,7 @@ constexpr double kLeastUse = 0.75;
 
 }  // namespace
 
-void throw_together(RankControl& control, const Support& mine) {
-  const Support all = agree(control, mine);
-  if (all.code == StatusCode::oom) throw OutOfMemory(all.reason);
-  if (!all.ok()) throw std::runtime_error(all.reason);
-}
-
-PeerMemory::PeerMemory(RankControl& control)
+PeerMemory::PeerMemory(RankMessages& control)
     : control_(control), device_(Device::get(DeviceKind::cuda)) {
   device_.stream();  // makes this process's device the current one
 }

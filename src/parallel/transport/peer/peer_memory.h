@@ -16,7 +16,7 @@ namespace longca {
 /// are used again, and stay mapped: allocating and mapping synchronise with the device.
 class PeerMemory {
  public:
-  explicit PeerMemory(RankControl& control);
+  explicit PeerMemory(RankMessages& control);
   /// Unmaps the other ranks' memory and frees this rank's once all have unmapped it. Collective,
   /// unless an exception is in flight.
   ~PeerMemory();
@@ -50,26 +50,10 @@ class PeerMemory {
   };
   Block& find_block(std::int64_t bytes);
 
-  RankControl& control_;
+  RankMessages& control_;
   Device& device_;
   std::vector<Block> own_;
   std::map<std::pair<int, std::int32_t>, void*> mapped_;  ///< by rank and its block
 };
-
-/// Throws on every rank if one of them failed, so that none waits for it. Collective.
-void throw_together(RankControl& control, const Support& mine);
-
-/// Runs `call` and returns its exception as a status.
-template <typename Call>
-Support attempt(Call&& call) {
-  try {
-    call();
-    return {};
-  } catch (const OutOfMemory& error) {
-    return {StatusCode::oom, error.what()};
-  } catch (const std::exception& error) {
-    return {StatusCode::crash, error.what()};
-  }
-}
 
 }  // namespace longca
