@@ -17,9 +17,6 @@
 namespace longca::capi {
 namespace {
 
-/// Stand-ins are further apart than any transport joins messages into one copy with a stride.
-constexpr std::int64_t kApart = std::int64_t{4} << 30;
-
 constexpr TensorRole kTensors[] = {TensorRole::q,  TensorRole::k,    TensorRole::v,
                                    TensorRole::o,  TensorRole::dout, TensorRole::dq,
                                    TensorRole::dk, TensorRole::dv};
@@ -35,6 +32,12 @@ bool is_of_backward(TensorRole role) {
 
 std::int64_t bytes_of(const TensorView& view) {
   return view.tokens * view.heads * view.dim * size_of(view.dtype);
+}
+
+/// Addresses for what stands for a tensor, and the gap behind it.
+std::int64_t reserved_for(const TensorView& view) {
+  constexpr std::int64_t kPage = std::int64_t{64} << 10;
+  return (bytes_of(view) + kPage - 1) / kPage * kPage + AddressMap::kApart;
 }
 
 /// As one row of 2-byte elements: all that plans keep are whole ones.
@@ -61,7 +64,7 @@ CallersTensors::CallersTensors(const RankPlan& plan, const Problem& problem, std
     t.view = {nullptr, problem.dtype, padded_rows, heads, dim, heads * dim, dim};
     t.stands_in = !on_cpu && std::ranges::find(landed, role) == landed.end();
     if (t.stands_in) {
-      reserved_bytes_ += (bytes_of(t.view) + kApart - 1) / kApart * kApart + kApart;
+      reserved_bytes_ += reserved_for(t.view);
     } else {
       bytes += aligned(bytes_of(t.view));
       real.push_back(&t);
@@ -86,7 +89,7 @@ CallersTensors::CallersTensors(const RankPlan& plan, const Problem& problem, std
   for (Tensor& t : all_) {
     if (!t.stands_in) continue;
     t.view.data = stand_in;
-    stand_in += (bytes_of(t.view) + kApart - 1) / kApart * kApart + kApart;
+    stand_in += reserved_for(t.view);
   }
   tensors_.q = of(TensorRole::q).view;
   tensors_.k = of(TensorRole::k).view;
@@ -102,15 +105,13 @@ CallersTensors::~CallersTensors() {
   if (reserved_ != nullptr) munmap(reserved_, static_cast<std::size_t>(reserved_bytes_));
 }
 
-TensorView CallersTensors::settle(TensorRole role, const TensorView& callers, bool& in_place) {
+TensorView CallersTensors::settle(TensorRole role, const TensorView& callers) {
   Tensor& t = of(role);
-  in_place = false;
   const std::int64_t bytes = bytes_of(t.view);
   if (!t.stands_in || bytes == 0) return t.view;
   constexpr std::uintptr_t kAlignment = 16;
   if (callers.tokens == t.view.tokens && is_contiguous(callers) &&
       reinterpret_cast<std::uintptr_t>(callers.data) % kAlignment == 0) {
-    in_place = true;
     map_.bind(t.view.data, bytes, callers.data);
     return callers;
   }
@@ -134,9 +135,8 @@ void CallersTensors::begin_call() {
 void CallersTensors::take_in(TensorRole role, const longca_tensor& from) {
   const TensorView callers =
       view_of(from, std::string(to_string(role)).c_str(), local_, is_of_queries(role));
-  bool in_place = false;
-  const TensorView plans = settle(role, callers, in_place);
-  if (!in_place && callers.tokens > 0) {
+  const TensorView plans = settle(role, callers);
+  if (plans.data != callers.data && callers.tokens > 0) {
     in_.push_back({callers, token_rows(plans, {0, callers.tokens})});
   }
 }
@@ -144,9 +144,8 @@ void CallersTensors::take_in(TensorRole role, const longca_tensor& from) {
 void CallersTensors::give_out(TensorRole role, const longca_tensor& to) {
   const TensorView callers =
       view_of(to, std::string(to_string(role)).c_str(), local_, is_of_queries(role));
-  bool in_place = false;
-  const TensorView plans = settle(role, callers, in_place);
-  if (!in_place && callers.tokens > 0) {
+  const TensorView plans = settle(role, callers);
+  if (plans.data != callers.data && callers.tokens > 0) {
     out_.push_back({token_rows(plans, {0, callers.tokens}), callers});
   }
 }

@@ -50,8 +50,9 @@ class CallersTensors {
     Buffer staged;           ///< instead of the caller's, once that was necessary
   };
   Tensor& of(TensorRole role) { return all_[static_cast<std::size_t>(role)]; }
-  /// Where the plan finds the tensor in this call; `in_place`: it is the caller's own.
-  TensorView settle(TensorRole role, const TensorView& callers, bool& in_place);
+  /// Where the plan finds the tensor in this call: the caller's own, or what it is copied to or
+  /// from.
+  TensorView settle(TensorRole role, const TensorView& callers);
 
   const Problem& problem_;
   Problem local_;              ///< of the rank's own rows

@@ -51,7 +51,8 @@ class Partition:
     factor          ranks that share heads, in usp and loongtrain; 0: the scheme's choice
     ranks_per_node  ranks that are near each other
     device          cpu or cuda, on which the ranks compute and by which work is weighed too; None: cuda where there is one
-    transport       between GPUs: peer (copies, inside one host) or nccl; None: peer where the GPUs reach each other
+    transport       between GPUs: peer (copies, inside one host) or nccl; None: peer where the GPUs reach each other, else
+                    nccl. The attribute says which it is once an attention has run on GPUs
 
     tokens, token_ids, position_ids
                     how many tokens this rank owns, their numbers, and their numbers inside their documents, for RoPE
@@ -66,7 +67,8 @@ class Partition:
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         if device not in DEVICES:
             raise ValueError(f"device = {device!r}: one of {', '.join(DEVICES)}, or None")
-        self.mask, self.group, self.scheme, self.transport = mask, group, scheme, transport
+        self.mask, self.group, self.scheme = mask, group, scheme
+        self.transport = self._asked_transport = transport
         self.ranks, self.rank = dist.get_world_size(group), dist.get_rank(group)
         if self.rank < 0:
             raise ValueError(f"rank {dist.get_rank()} is not in the group")
@@ -216,7 +218,8 @@ class _RankPlan:
         problem = Problem(ctypes.sizeof(Problem), heads_q, heads_k, head_dim, DTYPES[dtype], DEVICES[device], backward,
                           deterministic, scale, None, None, softcap, 0, 0)
         if device == "cuda":
-            gpus = Gpus.of(partition.group, partition.transport)
+            gpus = Gpus.of(partition.group, partition._asked_transport)
+            partition.transport = gpus.transport
             create, by = lib.longca_rank_plan_create_on_gpus, gpus.pointer
             self._messages = gpus.messages
         else:

@@ -12,6 +12,10 @@ namespace longca {
 /// that no entry covers stand for themselves.
 class AddressMap {
  public:
+  /// What stands for one tensor is so many bytes from what stands for the next: further than any
+  /// transport joins messages, which may lie otherwise in a call, into one copy with a stride.
+  static constexpr std::int64_t kApart = std::int64_t{4} << 30;
+
   /// The next call's [stand_in, stand_in + bytes) is at `data`.
   void bind(const void* stand_in, std::int64_t bytes, void* data) {
     const auto* begin = static_cast<const std::byte*>(stand_in);

@@ -156,7 +156,11 @@ class PeerCommunicator : public Communicator {
     queue(Numbers::kGranted, handshake_.expect(peers), {}, static_cast<cudaStream_t>(on));
   }
 
-  void map_sends(const AddressMap& map) override { map_ = &map; }
+  void map_sends(const AddressMap& map) override {
+    LONGCA_CHECK(max_pitch_ < AddressMap::kApart, "rows {} bytes apart can be one copy",
+                 max_pitch_);
+    map_ = &map;
+  }
 
   void start(int group, Stream on) override {
     const auto stream = static_cast<cudaStream_t>(on);
