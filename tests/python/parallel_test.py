@@ -58,8 +58,14 @@ def on_ranks(ranks, body, *arguments, timeout=240, backend="gloo"):
 
 
 def errors(results, wanted):
-    """The largest error of each result, relative to the largest value."""
-    return [((x.double() - want).abs().max() / want.abs().max().clamp(min=1.0)).item() for x, want in zip(results, wanted)]
+    """The largest error of each result, relative to the largest value; infinite where a value is NaN, which max() hides."""
+    worst = ((x.double() - want).abs().max() / want.abs().max().clamp(min=1.0) for x, want in zip(results, wanted))
+    return [torch.nan_to_num(x, nan=float("inf")).item() for x in worst]
+
+
+def test_a_nan_is_an_error():
+    good, bad = torch.zeros(3), torch.tensor([0.0, float("nan"), 0.0])
+    assert max(errors([good, bad], [good, good])) == float("inf")
 
 
 def attend(partition, inputs):
