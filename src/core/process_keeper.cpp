@@ -239,17 +239,20 @@ bool keep_descendants() {
   ::sigprocmask(SIG_SETMASK, &all, &before);
   ::signal(SIGCHLD, SIG_DFL);  // where it is ignored, no status is kept
   ::fflush(nullptr);
+  // Before there is a fork, which may have descendants that nobody keeps sooner than we run again.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t pid = ::fork();
   if (pid <= 0) {
     if (pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != self) ::_exit(kNoProgram);
+    } else {
+      ::prctl(PR_SET_CHILD_SUBREAPER, 0);
     }
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     return pid == 0;
   }
   ::prctl(PR_SET_NAME, "longca-keeper");
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_PDEATHSIG, kEndAll);
   let_go_of_descriptors(-1);
   end_as(Keeper(pid, parent).keep_fork());
