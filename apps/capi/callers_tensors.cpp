@@ -99,6 +99,10 @@ CallersTensors::CallersTensors(const RankPlan& plan, const Problem& problem, std
   tensors_.dq = of(TensorRole::dq).view;
   tensors_.dk = of(TensorRole::dk).view;
   tensors_.dv = of(TensorRole::dv).view;
+  if (!problem.sink) return;
+  sinks_ = Buffer(Device::get(problem.device).memory(), 2 * sink_bytes());
+  tensors_.sink = sinks_.as<float>();
+  tensors_.dsink = sinks_.as<float>() + problem.heads_q;
 }
 
 CallersTensors::~CallersTensors() {
@@ -148,6 +152,18 @@ void CallersTensors::give_out(TensorRole role, const longca_tensor& to) {
   if (plans.data != callers.data && callers.tokens > 0) {
     out_.push_back({token_rows(plans, {0, callers.tokens}), callers});
   }
+}
+
+std::int64_t CallersTensors::sink_bytes() const {
+  return 4 * std::int64_t{problem_.heads_q};
+}
+
+void CallersTensors::take_in_sinks(const float& from) {
+  add_in(const_cast<float*>(&from), sinks_.data(), sink_bytes());
+}
+
+void CallersTensors::give_out_sink_gradients(float& to) {
+  add_out(tensors_.dsink, &to, sink_bytes());
 }
 
 void CallersTensors::add_in(void* from, void* to, std::int64_t bytes) {

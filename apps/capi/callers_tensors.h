@@ -36,6 +36,9 @@ class CallersTensors {
   /// An argument of the call.
   void take_in(TensorRole role, const longca_tensor& from);
   void give_out(TensorRole role, const longca_tensor& to);
+  /// [heads_q] each, of a problem with sinks.
+  void take_in_sinks(const float& from);
+  void give_out_sink_gradients(float& to);
   /// Copies in, before the pass, and out, after it.
   void queue_in(Stream stream);
   void queue_out(Stream stream);
@@ -50,6 +53,7 @@ class CallersTensors {
     Buffer staged;           ///< instead of the caller's, once that was necessary
   };
   Tensor& of(TensorRole role) { return all_[static_cast<std::size_t>(role)]; }
+  std::int64_t sink_bytes() const;
   /// Where the plan finds the tensor in this call: the caller's own, or what it is copied to or
   /// from.
   TensorView settle(TensorRole role, const TensorView& callers);
@@ -58,6 +62,7 @@ class CallersTensors {
   Problem local_;              ///< of the rank's own rows
   std::array<Tensor, 9> all_;  ///< by role
   RankTensors tensors_;
+  Buffer sinks_;  ///< the plan's own sinks and their gradients, [heads_q] each
   AddressMap map_;
   void* reserved_ = nullptr;  ///< addresses of stand-ins
   std::int64_t reserved_bytes_ = 0;

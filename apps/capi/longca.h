@@ -325,7 +325,7 @@ typedef struct longca_transport {
 
 /// A rank's part of an attention. All ranks make the same calls in the same order.
 typedef struct longca_rank_plan longca_rank_plan;
-/// On CPUs: `problem.device` is LONGCA_CPU and `problem.sink` 0; the allocator is not used.
+/// On CPUs: `problem.device` is LONGCA_CPU; the allocator is not used.
 LONGCA_API longca_status longca_rank_plan_create(const longca_partition* partition,
                                                  const longca_problem* problem,
                                                  const longca_transport* transport,
@@ -346,8 +346,8 @@ LONGCA_API const char* longca_gpu_group_transport(const longca_gpu_group* group)
 /// After all of its plans.
 LONGCA_API void longca_gpu_group_release(longca_gpu_group* group);
 
-/// On GPUs: `problem.device` is LONGCA_CUDA and `problem.sink` 0; the allocator is not used. Calls
-/// queue their work on their stream and return; state and tensors are in memory of the rank's GPU.
+/// On GPUs: `problem.device` is LONGCA_CUDA; the allocator is not used. Calls queue their work on
+/// their stream and return; state and tensors are in memory of the rank's GPU.
 LONGCA_API longca_status longca_rank_plan_create_on_gpus(const longca_partition* partition,
                                                          const longca_problem* problem,
                                                          longca_gpu_group* group,
@@ -356,8 +356,9 @@ LONGCA_API longca_status longca_rank_plan_create_on_gpus(const longca_partition*
 LONGCA_API int64_t longca_rank_plan_state_bytes(const longca_rank_plan* plan);
 LONGCA_API void longca_rank_plan_release(longca_rank_plan* plan);
 
-/// Tensors hold the rank's own tokens, all heads; lse and sinks are not used. `state` gets what
-/// the backward call needs; NULL if there will be none.
+/// Tensors hold the rank's own tokens, all heads; lse is not used. Sinks are the same on all ranks,
+/// and dsink gets the rank's part of a sum over ranks. `state` gets what the backward call needs;
+/// NULL if there will be none.
 LONGCA_API longca_status longca_rank_forward(longca_rank_plan* plan,
                                              const longca_forward_arguments* arguments,
                                              void* state);

@@ -25,9 +25,6 @@ namespace {
 ParallelProblem parallel_problem(const longca_partition& p, const longca_problem& given) {
   ParallelProblem parallel = p.parallel;
   parallel.problem = to_problem(given, p.parallel.mask);
-  if (parallel.problem.sink) {
-    throw Refusal(LONGCA_UNSUPPORTED, "no scheme of context parallelism takes sinks: sink = 1");
-  }
   parallel.problem.device = p.parallel.problem.device;
   parallel.problem.dtype = p.parallel.problem.dtype;
   check_supported(p, parallel);
@@ -87,6 +84,7 @@ void run_forward(longca_rank_plan& p, const longca_forward_arguments& a, void* s
   p.tensors.take_in(TensorRole::k, a.k);
   p.tensors.take_in(TensorRole::v, a.v);
   p.tensors.give_out(TensorRole::o, a.o);
+  if (p.problem.sink) p.tensors.take_in_sinks(required(a.sink, "sink"));
   auto* to = static_cast<std::byte*>(state);
   if (state != nullptr) {
     p.for_all_kept([&](void* from, std::int64_t bytes) {
@@ -110,6 +108,10 @@ void run_backward(longca_rank_plan& p, const longca_backward_arguments& a, void*
   p.tensors.give_out(TensorRole::dq, a.dq);
   p.tensors.give_out(TensorRole::dk, a.dk);
   p.tensors.give_out(TensorRole::dv, a.dv);
+  if (p.problem.sink) {
+    p.tensors.take_in_sinks(required(a.sink, "sink"));
+    p.tensors.give_out_sink_gradients(required(a.dsink, "dsink"));
+  }
   auto* from = static_cast<std::byte*>(state);
   p.for_all_kept([&](void* to, std::int64_t bytes) {
     p.tensors.add_in(from, to, bytes);

@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 
 from ._agreement import TIMEOUT_S, agree
-from ._attention import _BACKWARD, _FORWARD, _dense, _stream, _tensor
+from ._attention import _BACKWARD, _FORWARD, _check_sink, _dense, _stream, _tensor
 from ._library import PartitionOptions, Problem, check, lib, made
 from ._mask import Mask
 from ._messages import Gpus, TensorMessages
@@ -116,8 +116,9 @@ class Partition:
             raise ValueError(f"x has {x.shape[dim]} tokens, rank {self.rank} owns {self.tokens}")
         return _Unshard.apply(x.movedim(dim, 0), self).movedim(0, dim)
 
-    def _plan(self, q, k, scale, softcap, deterministic, backward):
-        key = (q.shape[1], k.shape[1], q.shape[2], q.dtype, q.device.type, scale, softcap, deterministic, backward)
+    def _plan(self, q, k, sink, scale, softcap, deterministic, backward):
+        key = (q.shape[1], k.shape[1], q.shape[2], q.dtype, q.device.type, scale, softcap, deterministic, sink is not None,
+               backward)
         if key not in self._plans:
             if q.is_cuda:
                 use_device(q.device.index)
@@ -125,12 +126,12 @@ class Partition:
         return self._plans[key]
 
 
-def attention(q, k, v, partition, scale=None, softcap=0.0, deterministic=False):
+def attention(q, k, v, partition, scale=None, sink=None, softcap=0.0, deterministic=False):
     """longca.attention over the ranks of a partition: q, k and v are [own tokens, heads, dim], and so is the result.
 
-    scale, softcap and deterministic are those of longca.attention; there are no sinks here. Every rank calls it, in the same
-    order; so it is with the backward pass, which sends gradients of keys to who owns
-    them. Raises ValueError with one sentence for arguments that do not fit.
+    scale, sink, softcap and deterministic are those of longca.attention. The sink is the same on every rank; its gradient is
+    the rank's part, to be summed over the ranks as the gradients of all parameters are. Every rank calls it, in the same
+    order; so it is with the backward pass, which sends gradients of keys to who owns them. Raises ValueError with one sentence for arguments that do not fit.
     """
     if not isinstance(partition, Partition):
         raise TypeError(f"partition is a {type(partition).__name__}: a longca.parallel.Partition is meant")
@@ -142,7 +143,10 @@ def attention(q, k, v, partition, scale=None, softcap=0.0, deterministic=False):
         q, k, v = q.to(dtype), k.to(dtype), v.to(dtype)
     if q.dtype not in DTYPES:
         raise NotImplementedError(f"q has dtype {q.dtype}: longca has kernels for float32, bfloat16 and float16")
-    return _Attention.apply(q, k, v, partition, 0.0 if scale is None else float(scale), float(softcap), bool(deterministic))
+    if sink is not None:
+        _check_sink(sink, q)
+        sink = sink.float()
+    return _Attention.apply(q, k, v, sink, partition, 0.0 if scale is None else float(scale), float(softcap), bool(deterministic))
 
 
 def _check(q, k, v, partition):
@@ -169,24 +173,26 @@ def _check(q, k, v, partition):
 
 class _Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q, k, v, partition, scale, softcap, deterministic):
+    def forward(ctx, q, k, v, sink, partition, scale, softcap, deterministic):
         backward = any(ctx.needs_input_grad)
-        plan = partition._plan(q, k, scale, softcap, deterministic, backward)
+        plan = partition._plan(q, k, sink, scale, softcap, deterministic, backward)
         q, k, v = (_dense(x) for x in (q, k, v))
+        sink = None if sink is None else sink.contiguous()
         o = torch.empty_like(q, memory_format=torch.contiguous_format)
         state = torch.empty(plan.state_bytes if backward else 0, dtype=torch.uint8, device=q.device)
-        plan.forward((q, k, v, o), state if backward else None)
-        ctx.save_for_backward(q, k, v, o, state)
+        plan.forward((q, k, v, o), sink, state if backward else None)
+        ctx.save_for_backward(q, k, v, sink, o, state)
         ctx.plan, ctx.partition = plan, partition
         return o
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dout):
-        q, k, v, o, state = ctx.saved_tensors
+        q, k, v, sink, o, state = ctx.saved_tensors
         gradients = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v)]
-        ctx.plan.backward((_dense(dout), q, k, v, o, *gradients), state)
-        return (*gradients, None, None, None, None)
+        dsink = None if sink is None else torch.empty_like(sink)
+        ctx.plan.backward((_dense(dout), q, k, v, o, *gradients), sink, dsink, state)
+        return (*gradients, dsink, None, None, None, None)
 
 
 class _Unshard(torch.autograd.Function):
@@ -214,9 +220,9 @@ class _Unshard(torch.autograd.Function):
 class _RankPlan:
     """A longca_rank_plan and how its messages go."""
 
-    def __init__(self, partition, heads_q, heads_k, head_dim, dtype, device, scale, softcap, deterministic, backward):
+    def __init__(self, partition, heads_q, heads_k, head_dim, dtype, device, scale, softcap, deterministic, sink, backward):
         problem = Problem(ctypes.sizeof(Problem), heads_q, heads_k, head_dim, DTYPES[dtype], DEVICES[device], backward,
-                          deterministic, scale, None, None, softcap, 0, 0)
+                          deterministic, scale, None, None, softcap, sink, 0)
         if device == "cuda":
             gpus = Gpus.of(partition.group, partition._asked_transport)
             partition.transport = gpus.transport
@@ -229,16 +235,17 @@ class _RankPlan:
         weakref.finalize(self, lib.longca_rank_plan_release, self._pointer)
         self.state_bytes = lib.longca_rank_plan_state_bytes(self._pointer)
 
-    def forward(self, tensors, state):
+    def forward(self, tensors, sink, state):
         members = [m for x in tensors for m in _tensor(x)]
-        arguments = _FORWARD.pack(*members, 0, 0, 0, 0, _stream(tensors[0].device), 0)
+        arguments = _FORWARD.pack(*members, 0, 0, 0, 0, _stream(tensors[0].device), 0 if sink is None else sink.data_ptr())
         self._messages.run(lambda: check(lib.longca_rank_forward(
             self._pointer, arguments, None if state is None else _address(state))))
 
-    def backward(self, tensors, state):
+    def backward(self, tensors, sink, dsink, state):
         members = [m for x in tensors[:5] for m in _tensor(x)]
         gradients = [m for x in tensors[5:] for m in _tensor(x)]
-        arguments = _BACKWARD.pack(*members, 0, 0, 0, 0, *gradients, _stream(tensors[0].device), 0, 0)
+        sinks = (0, 0) if sink is None else (sink.data_ptr(), dsink.data_ptr())
+        arguments = _BACKWARD.pack(*members, 0, 0, 0, 0, *gradients, _stream(tensors[0].device), *sinks)
         self._messages.run(lambda: check(lib.longca_rank_backward(self._pointer, arguments, _address(state))))
 
 

@@ -70,6 +70,8 @@ class OpSeconds {
   double operator()(const Clear& c) const {
     return late_.allowed(c.region.buffer) ? 0 : pass(bytes(c.region));
   }
+  double operator()(const JoinSinks& j) const { return pass(2 * bytes(j.o)); }
+  double operator()(const SinkGradients& g) const { return pass(bytes(g.dout) + bytes(g.o)); }
 
   double memory(double moved) const { return cost::memory_seconds(*times_.platform, moved); }
   /// The row work of a gradient step.

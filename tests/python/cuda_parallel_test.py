@@ -62,6 +62,30 @@ def test_every_mask_on_one_gpu():
     assert all(error < LIMIT for error in worst.values()), worst
 
 
+def sinks(scheme, transport):
+    worst = 0.0
+    for name in ("sliding_window", "shared_question", "causal_document"):
+        mask, sink = make_mask(name), torch.tensor([-1.0, 0.5, 2.0, 4.0])
+        inputs = draw()
+        partition = Partition(mask, scheme=scheme, transport=transport, **SHAPE)
+        q, k, v, dout = (partition.shard(x.detach()) for x in inputs)
+        q, k, v, own = (x.clone().requires_grad_() for x in (q, k, v, sink.cuda()))
+        o = longca.parallel.attention(q, k, v, partition, sink=own)
+        *gradients, dsink = torch.autograd.grad(o, (q, k, v, own), dout)
+        dist.all_reduce(dsink)
+        results = [*(partition.unshard(x.detach()) for x in (o, *gradients)), dsink]
+        wanted = expected(make_inputs(dim=DIM, dtype=torch.bfloat16), mask, sink=sink.requires_grad_())
+        worst = max(worst, *errors([x.cpu() for x in results], (wanted[0], *wanted[2:])))
+    return worst
+
+
+@several
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("scheme", ["magi", "ring_p2p", "ulysses"])
+def test_a_sink_counts_once(scheme, transport):
+    assert all(worst < LIMIT for worst in on_gpus(GPUS, sinks, scheme, transport))
+
+
 def layers():
     """Four layers by two partitions in turns, on a stream of their own, before the first backward pass."""
     masks = [make_mask(name) for name in ("causal_document", "shared_question")]

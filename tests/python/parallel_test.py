@@ -118,6 +118,29 @@ def test_scales_and_softcaps(scheme):
     assert all(worst < 3e-6 for worst in on_ranks(4, softcaps, scheme))
 
 
+def sinks(scheme):
+    worst = 0.0
+    # Rows 0 to 39 see no key; rows 100 to 149 see keys of two slices.
+    slices = longca.Mask.from_slices([(40, 150, 0, 90, "full"), (100, TOKENS, 100, TOKENS, "causal")], TOKENS)
+    for mask in (slices, *(make_mask(name) for name in ("sliding_window", "shared_question", "block_sparse_variable"))):
+        inputs, sink = make_inputs(), torch.tensor([-1.0, 0.5, 2.0, 4.0])
+        partition = Partition(mask, scheme=scheme, **SHAPE)
+        q, k, v, dout = (partition.shard(x.detach()) for x in inputs)
+        q, k, v, own = (x.clone().requires_grad_() for x in (q, k, v, sink))
+        o = longca.parallel.attention(q, k, v, partition, sink=own)
+        *gradients, dsink = torch.autograd.grad(o, (q, k, v, own), dout)
+        dist.all_reduce(dsink)
+        results = [*(partition.unshard(x.detach()) for x in (o, *gradients)), dsink]
+        wanted = expected(inputs, mask, sink=sink.requires_grad_())
+        worst = max(worst, *errors(results, (wanted[0], *wanted[2:])))
+    return worst
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_sink_counts_once_on_four_ranks(scheme):
+    assert all(worst < 3e-6 for worst in on_ranks(4, sinks, scheme))
+
+
 def odd_lengths():
     worst = 0.0
     for tokens in (1, 3, 5, 130):
@@ -239,6 +262,7 @@ def bad_input():
         lambda: attention(q, k.double(), v, partition),
         lambda: attention(q.half(), k.half(), v.half(), partition),
         lambda: attention(q, k, v, partition, softcap=-1.0),
+        lambda: attention(q, k, v, partition, sink=torch.zeros(3)),
         lambda: partition.shard(torch.zeros(TOKENS + 1)),
         lambda: partition.unshard(torch.zeros(partition.tokens + 1)),
         lambda: Partition(mask, scheme="magic"),
@@ -249,7 +273,7 @@ def bad_input():
 
 
 def test_what_does_not_fit_is_named():
-    wanted = ("owns", "q has 3 heads, k has 2", "k has dtype", "float16", "softcap = -1", "x has 204 tokens, the mask has 203", "owns", "'magi'",
+    wanted = ("owns", "q has 3 heads, k has 2", "k has dtype", "float16", "softcap = -1", "one logit per query head is [4]", "x has 204 tokens, the mask has 203", "owns", "'magi'",
               "ulysses", "unknown shard")
     for said in on_ranks(4, bad_input):
         assert all(part in sentence for part, sentence in zip(wanted, said)), said

@@ -43,8 +43,8 @@ void add(Digest& out, const Copy& copy) {
 }
 
 void add(Digest& out, const Attend& attend) {
-  const auto& [q, k, v, o, lse, mask, first] = attend;
-  out.add(3, mask, first);
+  const auto& [q, k, v, o, lse, mask, first, first_head] = attend;
+  out.add(3, mask, first);  // the head follows from the chunk: golden digests are without it
   add(out, q, k, v, o, lse);
 }
 
@@ -80,6 +80,18 @@ void add(Digest& out, const Clear& clear) {
   const auto& [region] = clear;
   out.add(8);
   add(out, region);
+}
+
+void add(Digest& out, const JoinSinks& join) {
+  const auto& [o, lse, first_head] = join;
+  out.add(9, first_head);
+  add(out, o, lse);
+}
+
+void add(Digest& out, const SinkGradients& gradients) {
+  const auto& [dout, o, lse, first_head, first] = gradients;
+  out.add(10, first_head, first);
+  add(out, dout, o, lse);
 }
 
 void add(Digest& out, const std::vector<Op>& ops) {

@@ -29,11 +29,7 @@ GeneratedMask case_mask(const Case& c) {
 }
 
 Support case_offered(const Case& c) {
-  const Problem problem = c.problem();
-  if (c.scheme && problem.sink) {
-    return Support::unsupported("no scheme of context parallelism takes sinks, so not sink=1");
-  }
-  return inputs_offered(problem.dtype);
+  return inputs_offered(c.problem().dtype);
 }
 
 CellProblem::CellProblem(const Case& c)

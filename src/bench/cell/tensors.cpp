@@ -43,7 +43,9 @@ std::int64_t contiguous_bytes(const LseView& lse) {
 }
 
 void fill(Device& device, std::initializer_list<TensorView> tensors, unsigned char byte) {
-  for (const TensorView& t : tensors) device.fill(t.data, byte, contiguous_bytes(t));
+  for (const TensorView& t : tensors) {
+    if (t.data != nullptr) device.fill(t.data, byte, contiguous_bytes(t));
+  }
 }
 
 void fill(Device& device, const LseView& lse, unsigned char byte) {
@@ -60,7 +62,9 @@ void poison(Device& device, const LseView& lse) {
 
 std::uint64_t hash_values(Device& device, std::initializer_list<TensorView> tensors) {
   std::uint64_t hash = 0;
-  for (const TensorView& t : tensors) hash = device.hash(hash, t.data, contiguous_bytes(t));
+  for (const TensorView& t : tensors) {
+    if (t.data != nullptr) hash = device.hash(hash, t.data, contiguous_bytes(t));
+  }
   return hash;
 }
 
@@ -146,8 +150,7 @@ void Outputs::poison_forward() const {
 }
 
 void Outputs::poison_backward() const {
-  poison(*device, {dq.view(), dk.view(), dv.view()});
-  if (dsink.bytes() > 0) poison(*device, {dsink.view()});
+  poison(*device, {dq.view(), dk.view(), dv.view(), dsink.view()});
 }
 
 Margins Outputs::margins() const {

@@ -23,7 +23,7 @@ std::int64_t contiguous_bytes(const LseView& lse);
 
 /// The byte whose repetition is NaN in every dtype.
 inline constexpr unsigned char kPoison = 0xff;
-/// Sets every byte of contiguous tensors.
+/// Sets every byte of contiguous tensors; those without data are left out, here and below.
 void fill(Device& device, std::initializer_list<TensorView> tensors, unsigned char byte);
 void fill(Device& device, const LseView& lse, unsigned char byte);
 /// Fills contiguous tensors with NaN, which no correct kernel computes: missing writes show.

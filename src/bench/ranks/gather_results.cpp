@@ -224,6 +224,23 @@ void gather_results(RankControl& control, Device& device, const RankPlan& plan,
   }
 }
 
+void gather_sink_gradients(RankControl& control, Device& device, const TensorView& part,
+                           const Outputs* whole) {
+  std::vector<float> values(static_cast<std::size_t>(part.heads));
+  const std::int64_t bytes = std::ssize(values) * 4;
+  device.copy(values.data(), part.data, bytes);
+  if (control.rank() != 0) return control.send(0, values.data(), bytes);
+  std::vector<double> sums(values.begin(), values.end());
+  for (int from = 1; from < control.size(); ++from) {
+    control.receive(from, values.data(), bytes);
+    for (std::size_t head = 0; head < sums.size(); ++head) {
+      sums[head] += static_cast<double>(values[head]);
+    }
+  }
+  std::ranges::transform(sums, values.begin(), [](double sum) { return static_cast<float>(sum); });
+  device.copy(whole->dsink.view().data, values.data(), bytes);
+}
+
 CheckedHeads broadcast(RankControl& control, const CheckedHeads& heads) {
   const auto write = [](const std::vector<Range>& ranges) {
     auto list = nlohmann::json::array();

@@ -17,6 +17,11 @@ void gather_results(RankControl& control, Device& device, const RankPlan& plan,
                     const Executor& executor, std::span<const TensorRole> roles,
                     const CheckedHeads& heads, const Outputs* whole);
 
+/// Adds up the ranks' parts of dsink, [1, heads, 1] float32 each, into rank 0's `whole` (null on
+/// other ranks). Collective.
+void gather_sink_gradients(RankControl& control, Device& device, const TensorView& part,
+                           const Outputs* whole);
+
 /// Returns rank 0's `heads` on every rank. Collective.
 CheckedHeads broadcast(RankControl& control, const CheckedHeads& heads);
 

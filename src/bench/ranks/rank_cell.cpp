@@ -235,6 +235,10 @@ void RankCell::verify(Pass pass, Record& record) {
   }
   gather_results(team_.control, device(), plan_, *executor_, roles, checked_,
                  is_root() ? &whole_ : nullptr);
+  if (problem_.sink && pass != Pass::forward) {
+    gather_sink_gradients(team_.control, device(), tensors_->dsink(),
+                          is_root() ? &whole_ : nullptr);
+  }
   together("verify", [&]() -> Status {
     if (is_root()) verify_results(pass, problem_, kernel_, shared_, whole_, record);
     return {};

@@ -57,7 +57,7 @@ bool RankCell::time_pass(RankClock& clock) {
 /// This rank's inputs, with padding, and its results without, where the plan leaves them.
 PassTensors RankCell::pass_tensors() const {
   const RankTensors& own = tensors_->views();
-  PassTensors tensors{own.q, own.k, own.v, own.dout, {}, {}, {}, {}, {}, {}};
+  PassTensors tensors{own.q, own.k, own.v, own.dout, {}, {}, {}, {}, {}, tensors_->dsink()};
   for (const Placement& placement : plan_.results) {
     if (placement.role == TensorRole::lse) {
       tensors.lse.push_back(executor_->lse_result(placement));

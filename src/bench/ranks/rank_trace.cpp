@@ -29,6 +29,8 @@ class OpName {
   std::string operator()(const Convert&) const { return "round"; }
   std::string operator()(const Total&) const { return "add and round"; }
   std::string operator()(const Clear&) const { return "clear"; }
+  std::string operator()(const JoinSinks&) const { return "join sinks"; }
+  std::string operator()(const SinkGradients&) const { return "gradients of sinks"; }
 
  private:
   static std::string attends(const char* verb, const Region& q, const Region& k) {

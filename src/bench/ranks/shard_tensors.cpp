@@ -9,7 +9,19 @@
 namespace longca {
 namespace {
 
-RankTensors shapes(const Problem& whole, std::int64_t rows) {
+/// [1, heads_q, 1] float32; nothing without sinks.
+TensorView sink_shape(const Problem& whole, bool wanted) {
+  const std::int64_t heads = wanted && whole.sink ? whole.heads_q : 0;
+  return {nullptr, DType::float32, 1, heads, 1, heads, 1};
+}
+
+/// What a rank holds.
+struct Shapes {
+  RankTensors tensors;
+  TensorView sink, dsink;
+};
+
+Shapes shapes(const Problem& whole, std::int64_t rows) {
   const auto tensor = [&](int heads) {
     const std::int64_t dim = whole.head_dim;
     return TensorView{nullptr, whole.dtype, rows, heads, dim, heads * dim, dim};
@@ -22,15 +34,16 @@ RankTensors shapes(const Problem& whole, std::int64_t rows) {
     t.dq = t.q;
     t.dk = t.dv = t.k;
   }
-  return t;
+  return {t, sink_shape(whole, true), sink_shape(whole, whole.backward)};
 }
 
 /// Calls visit(view, its offset) for each tensor and the lse, in one allocation of as many bytes as
 /// it returns.
 template <typename Visit>
-std::int64_t lay_out(RankTensors& t, const Visit& visit) {
+std::int64_t lay_out(Shapes& shapes, const Visit& visit) {
+  RankTensors& t = shapes.tensors;
   std::int64_t end = 0;
-  for (TensorView* input : {&t.q, &t.k, &t.v, &t.dout}) {
+  for (TensorView* input : {&t.q, &t.k, &t.v, &t.dout, &shapes.sink}) {
     visit(*input, end);
     end += aligned(contiguous_bytes(*input));
   }
@@ -40,7 +53,7 @@ std::int64_t lay_out(RankTensors& t, const Visit& visit) {
     visit(view, end);
     end += aligned(bytes);
   };
-  for (TensorView* output : {&t.o, &t.dq, &t.dk, &t.dv}) place_output(*output);
+  for (TensorView* output : {&t.o, &t.dq, &t.dk, &t.dv, &shapes.dsink}) place_output(*output);
   place_output(t.lse);
   return end + kOutputMargin;
 }
@@ -48,23 +61,26 @@ std::int64_t lay_out(RankTensors& t, const Visit& visit) {
 }  // namespace
 
 std::int64_t shard_bytes(const Problem& whole, std::int64_t rows) {
-  RankTensors views = shapes(whole, rows);
-  return lay_out(views, [](const auto&, std::int64_t) {});
+  Shapes of_shard = shapes(whole, rows);
+  return lay_out(of_shard, [](const auto&, std::int64_t) {});
 }
 
 ShardTensors::ShardTensors(const Problem& whole, const RankShard& shard, Communicator& communicator)
-    : whole_(whole),
-      device_(Device::get(whole.device)),
-      tokens_(shard.tokens),
-      views_(shapes(whole, shard.rows)),
-      margins_(device_) {
+    : whole_(whole), device_(Device::get(whole.device)), tokens_(shard.tokens), margins_(device_) {
+  Shapes placed = shapes(whole, shard.rows);
   auto* memory = static_cast<std::byte*>(communicator.allocate(shard_bytes(whole, shard.rows)));
-  lay_out(views_, [&](auto& view, std::int64_t offset) {
+  lay_out(placed, [&](auto& view, std::int64_t offset) {
     view.data = reinterpret_cast<decltype(view.data)>(memory + offset);
   });
+  views_ = placed.tensors;
+  if (placed.sink.heads > 0) sink_ = placed.sink;
+  if (placed.dsink.heads > 0) dsink_ = placed.dsink;
+  views_.sink = static_cast<const float*>(sink_.data);
+  views_.dsink = static_cast<float*>(dsink_.data);
   const std::pair<const char*, const TensorView*> outputs[] = {
       {"o", &views_.o}, {"dq", &views_.dq}, {"dk", &views_.dk}, {"dv", &views_.dv}};
   for (const auto& [name, view] : outputs) margins_.add(name, view->data, contiguous_bytes(*view));
+  margins_.add("dsink", dsink_.data, contiguous_bytes(dsink_));
   margins_.add("lse", views_.lse.data, contiguous_bytes(views_.lse));
   margins_.fill();
 }
@@ -76,6 +92,8 @@ void ShardTensors::draw(std::uint64_t seed, InputStyle style,
   draw_rows(whole_.device, views_.k, seed, InputTensor::k, tokens_, law);
   draw_rows(whole_.device, views_.v, seed, InputTensor::v, tokens_);
   draw_rows(whole_.device, views_.dout, seed, InputTensor::dout, tokens_);
+  const Range all{0, 1};
+  if (whole_.sink) draw_rows(whole_.device, sink_, seed, InputTensor::sink, {&all, 1});
 }
 
 void ShardTensors::poison_forward() const {
@@ -84,11 +102,11 @@ void ShardTensors::poison_forward() const {
 }
 
 void ShardTensors::poison_backward() const {
-  poison(device_, {views_.dq, views_.dk, views_.dv});
+  poison(device_, {views_.dq, views_.dk, views_.dv, dsink_});
 }
 
 std::uint64_t ShardTensors::input_fingerprint() const {
-  return hash_values(device_, {views_.q, views_.k, views_.v, views_.dout});
+  return hash_values(device_, {views_.q, views_.k, views_.v, views_.dout, sink_});
 }
 
 }  // namespace longca

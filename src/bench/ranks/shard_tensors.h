@@ -26,7 +26,9 @@ class ShardTensors {
   ShardTensors(const Problem& whole, const RankShard& shard, Communicator& communicator);
 
   const RankTensors& views() const { return views_; }
-  /// The rows of make_inputs(whole, seed, style, documents), and zeros in the padding.
+  /// [1, heads_q, 1] float32, of a backward pass of a problem with sinks; else without data.
+  TensorView dsink() const { return dsink_; }
+  /// The rows of make_inputs(whole, seed, style, documents), and zeros in the padding; all sinks.
   void draw(std::uint64_t seed, InputStyle style, std::span<const std::int64_t> documents);
   void poison_forward() const;
   void poison_backward() const;
@@ -40,6 +42,7 @@ class ShardTensors {
   Device& device_;
   std::vector<Range> tokens_;
   RankTensors views_;
+  TensorView sink_, dsink_;
   Margins margins_;
 };
 

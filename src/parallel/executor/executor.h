@@ -21,14 +21,21 @@ struct RankTensors {
   TensorView o;
   LseView lse;
   TensorView dq, dk, dv;
+  /// [heads_q] float32, of a problem with sinks: the logits, and the rank's part of their gradient.
+  const float* sink = nullptr;
+  float* dsink = nullptr;
 };
 
 /// Views of an op's regions, in the order of its members, tensors | lse arrays. Attend: q, k, v, o
-/// | lse. AttendBackward: dout, q, k, v, o, dq, dk, dv | lse. Total: to, its parts. Others: from,
-/// to, or their one region; all of them either tensors or lse arrays.
+/// | lse. AttendBackward: dout, q, k, v, o, dq, dk, dv | lse. Total: to, its parts. JoinSinks: o |
+/// lse. SinkGradients: dout, o | lse. Others: from, to, or their one region; all of them either
+/// tensors or lse arrays.
 struct OpViews {
   std::vector<TensorView> tensors;
   std::vector<LseView> lses;
+  /// From the op's first head on, where the op takes sinks or writes their gradient; else null.
+  const float* sink = nullptr;
+  float* dsink = nullptr;
 };
 
 /// Computes the ops of a plan, queued on `stream`; on the CPU calls return when their work is done.

@@ -189,6 +189,17 @@ struct KernelComputer::Impl {
     return made;
   }
 
+  /// The step of SinkGradients.
+  std::unique_ptr<ComputeStep> gradients_step(const SinkGradients& op, const OpViews& views) {
+    float* const dsink = views.dsink - op.first_head;
+    const TensorView all{dsink, DType::float32, 1, whole.heads_q, 1, whole.heads_q, 1};
+    return make_call_step([this, op, all, views](Stream stream) {
+      if (op.first) math.clear(all, stream);
+      math.sink_gradients(views.sink, views.dsink, views.tensors[0], views.tensors[1],
+                          views.lses[0], stream);
+    });
+  }
+
   /// The step of an op on a buffer that is merged late: a Clear does nothing, a Convert merges.
   /// Null for other ops.
   std::unique_ptr<ComputeStep> late_step(PassParts& pass, const RankPlan& plan, const Op& op,
@@ -236,6 +247,10 @@ Support KernelComputer::prepare(const RankPlan& plan, bool backward, int op, con
   const bool copies_tensors = std::holds_alternative<Copy>(it.what) && views.lses.empty();
   if (copies_tensors || std::holds_alternative<Total>(it.what)) {
     made = impl_->run_step(pass, it, op, views);
+    return {};
+  }
+  if (const auto* sinks = std::get_if<SinkGradients>(&it.what)) {
+    made = impl_->gradients_step(*sinks, views);
     return {};
   }
   made = impl_->late_step(pass, plan, it, views);

@@ -36,6 +36,7 @@ class ForwardStep final : public KernelStep {
     const bool elsewhere = delivery_ == Delivery::partial;
     o_ = elsewhere ? StagedTensor::in(scratch, o, problem.dtype) : StagedTensor::itself(o);
     lse_ = elsewhere ? StagedLse::in(scratch, lse) : StagedLse::itself(lse);
+    sink_ = views.sink;
   }
 
   void place(const Scratch& scratch) override {
@@ -60,6 +61,7 @@ class ForwardStep final : public KernelStep {
                     .v = map_.at(inputs_[2].used),
                     .o = map_.at(o_.used),
                     .lse = map_.at(lse_.used),
+                    .sink = sink_,
                     .accumulate = problem_.accumulate,
                     .stream = stream});
     if (delivery_ == Delivery::partial) deliver(stream);
@@ -78,6 +80,7 @@ class ForwardStep final : public KernelStep {
   std::array<StagedTensor, 3> inputs_;  ///< q, k, v
   StagedTensor o_;
   StagedLse lse_;
+  const float* sink_;
 };
 
 class BackwardStep final : public KernelStep {
@@ -242,7 +245,8 @@ std::unique_ptr<ComputeStep> make_call_step(std::function<void(Stream)> call) {
 std::unique_ptr<ComputeStep> make_math_step(const Op& op, const OpViews& views, StepMath& math) {
   const auto step = [](auto call) { return make_call_step(std::move(call)); };
   StepMath* const m = &math;
-  const auto& [tensors, lses] = views;
+  const std::vector<TensorView>& tensors = views.tensors;
+  const std::vector<LseView>& lses = views.lses;
   if (std::holds_alternative<Clear>(op.what)) {
     if (!lses.empty()) return step([m, lse = lses[0]](Stream s) { m->clear(lse, s); });
     return step([m, tensor = tensors[0]](Stream s) { m->clear(tensor, s); });
@@ -252,6 +256,11 @@ std::unique_ptr<ComputeStep> make_math_step(const Op& op, const OpViews& views, 
   }
   if (std::holds_alternative<Add>(op.what)) {
     return step([m, from = tensors[0], to = tensors[1]](Stream s) { m->add(from, to, false, s); });
+  }
+  if (std::holds_alternative<JoinSinks>(op.what)) {
+    return step([m, sink = views.sink, o = tensors[0], lse = lses.at(0)](Stream s) {
+      m->join_sinks(sink, o, lse, s);
+    });
   }
   LONGCA_CHECK(std::holds_alternative<Convert>(op.what), "an op that is none of arithmetic");
   return step([m, from = tensors[0], to = tensors[1]](Stream s) { m->convert(from, to, s); });

@@ -111,7 +111,7 @@ std::unique_ptr<KernelStep> make_backward_step(const StepSetting& setting, const
                                                const OpViews& views, bool first_dq, bool first_dkv,
                                                std::optional<LatePart> late);
 std::unique_ptr<ComputeStep> make_call_step(std::function<void(Stream)> call);
-/// For Add, Convert, Clear and a Copy of lse.
+/// For Add, Convert, Clear, JoinSinks and a Copy of lse.
 std::unique_ptr<ComputeStep> make_math_step(const Op& op, const OpViews& views, StepMath& math);
 
 }  // namespace longca

@@ -66,4 +66,14 @@ void MappedMath::total_all(std::span<const SumOfRows> sums, Stream stream) {
   math_.total_all(mapped, stream);
 }
 
+void MappedMath::join_sinks(const float* sink, const TensorView& o, const LseView& lse,
+                            Stream stream) {
+  math_.join_sinks(sink, map_.at(o), map_.at(lse), stream);
+}
+
+void MappedMath::sink_gradients(const float* sink, float* dsink, const ConstTensorView& dout,
+                                const ConstTensorView& o, const ConstLseView& lse, Stream stream) {
+  math_.sink_gradients(sink, dsink, map_.at(dout), map_.at(o), map_.at(lse), stream);
+}
+
 }  // namespace longca

@@ -27,6 +27,10 @@ class MappedMath final : public StepMath {
   void sum_all(std::span<const ConstTensorView> parts, const ConstTensorView& accumulator,
                const TensorView& to, Stream stream) override;
   void total_all(std::span<const SumOfRows> sums, Stream stream) override;
+  void join_sinks(const float* sink, const TensorView& o, const LseView& lse,
+                  Stream stream) override;
+  void sink_gradients(const float* sink, float* dsink, const ConstTensorView& dout,
+                      const ConstTensorView& o, const ConstLseView& lse, Stream stream) override;
 
  private:
   Partial at(const Partial& part) const { return {map_.at(part.o), map_.at(part.lse)}; }

@@ -54,6 +54,14 @@ OpRegions touched(const Clear& op) {
   return {{}, {op.region}};
 }
 
+OpRegions touched(const JoinSinks& op) {
+  return {{op.o, op.lse}, {op.o, op.lse}};
+}
+
+OpRegions touched(const SinkGradients& op) {
+  return {{op.dout, op.o, op.lse}, {}};
+}
+
 bool any_overlap(const std::vector<Region>& a, const std::vector<Region>& b) {
   return std::ranges::any_of(a, [&](const Region& x) {
     return std::ranges::any_of(b, [&](const Region& y) { return overlap(x, y); });

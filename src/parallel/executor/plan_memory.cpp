@@ -100,7 +100,14 @@ const TensorView& tensor_of(const RankTensors& tensors, TensorRole role) {
 
 PlanMemory::PlanMemory(const RankPlan& plan, const Problem& problem, const RankTensors& tensors,
                        Communicator& communicator)
-    : plan_(plan), problem_(problem), tensors_(plan.buffers.size()), lses_(plan.buffers.size()) {
+    : plan_(plan),
+      problem_(problem),
+      sink_(tensors.sink),
+      dsink_(tensors.dsink),
+      tensors_(plan.buffers.size()),
+      lses_(plan.buffers.size()) {
+  LONGCA_CHECK(!problem.sink || (sink_ != nullptr && (dsink_ != nullptr || !problem.backward)),
+               "a problem with sinks, and none given");
   const std::vector<Use> uses = find_uses(plan);
   Layout messages, own;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -206,6 +213,7 @@ OpViews PlanMemory::views(const Op& op) const {
   };
   if (const auto* a = std::get_if<Attend>(&op.what)) {
     all({&a->q, &a->k, &a->v, &a->o, &a->lse});
+    if (problem_.sink && a->first) views.sink = sink_ + a->first_head;
   } else if (const auto* b = std::get_if<AttendBackward>(&op.what)) {
     all({&b->dout, &b->q, &b->k, &b->v, &b->o, &b->lse, &b->dq, &b->dk, &b->dv});
   } else if (const auto* copy = std::get_if<Copy>(&op.what)) {
@@ -219,6 +227,13 @@ OpViews PlanMemory::views(const Op& op) const {
     for (const Total::Part& part : total->parts) append(part.from, views);
   } else if (const auto* clear = std::get_if<Clear>(&op.what)) {
     all({&clear->region});
+  } else if (const auto* join = std::get_if<JoinSinks>(&op.what)) {
+    all({&join->o, &join->lse});
+    views.sink = sink_ + join->first_head;
+  } else if (const auto* gradients = std::get_if<SinkGradients>(&op.what)) {
+    all({&gradients->dout, &gradients->o, &gradients->lse});
+    views.sink = sink_ + gradients->first_head;
+    views.dsink = dsink_ + gradients->first_head;
   }
   return views;
 }

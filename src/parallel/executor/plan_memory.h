@@ -33,6 +33,8 @@ class PlanMemory {
 
   const RankPlan& plan_;
   Problem problem_;
+  const float* sink_;
+  float* dsink_;
   std::vector<TensorView> tensors_;  ///< by buffer; those of role lse are in lses_
   std::vector<LseView> lses_;
   Buffer own_;

@@ -54,7 +54,7 @@ std::vector<SumSegment> sum_segments(std::span<const RowsOfSum> parts, std::int6
     cuts.insert(cuts.end(), {part.row, part.row + part.from.tokens});
   }
   std::ranges::sort(cuts);
-  cuts.erase(std::ranges::unique(cuts).begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   std::vector<SumSegment> segments;
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     SumSegment segment{{cuts[i], cuts[i + 1]}, {}};

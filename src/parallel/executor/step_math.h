@@ -72,6 +72,15 @@ class StepMath {
   /// tensors.
   virtual void total_all(std::span<const SumOfRows> sums, Stream stream);
 
+  /// Adds the sinks `sink` [heads] to the softmax: lse' = log(e^lse + e^sink), o' = e^(lse−lse') o.
+  /// o has any dtype; a row without keys has o = 0, and ends with lse = sink.
+  virtual void join_sinks(const float* sink, const TensorView& o, const LseView& lse,
+                          Stream stream) = 0;
+  /// dsink[head] = −Σ over rows of exp(sink − lse) (dO · O), in a fixed order; dout and o have one
+  /// dtype.
+  virtual void sink_gradients(const float* sink, float* dsink, const ConstTensorView& dout,
+                              const ConstTensorView& o, const ConstLseView& lse, Stream stream) = 0;
+
  protected:
   /// Computes one sum, segment by segment.
   void total_segments(const SumOfRows& sum, Stream stream);

@@ -156,6 +156,15 @@ void merge_sources(std::span<const Partial> sources, const TensorView& o, const 
   });
 }
 
+template <typename T>
+double dot(const T* a, const T* b, std::int64_t count) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    sum += static_cast<double>(static_cast<float>(a[i])) * static_cast<float>(b[i]);
+  }
+  return sum;
+}
+
 /// to = the sum of all sources. It may alias one of them.
 void sum_sources(std::span<const ConstTensorView> sources, const TensorView& to) {
   for (const ConstTensorView& source : sources) expect_one_shape(source, to);
@@ -220,6 +229,40 @@ class CpuStepMath final : public StepMath {
     std::vector<ConstTensorView> sources(parts.begin(), parts.end());
     if (accumulator.data != nullptr) sources.push_back(accumulator);
     sum_sources(sources, to);
+  }
+  void join_sinks(const float* sink, const TensorView& o, const LseView& lse,
+                  Stream /*stream*/) override {
+    expect_one_shape(o, lse);
+    for_tokens(o, [&](std::int64_t token) {
+      for (std::int64_t h = 0; h < o.heads; ++h) {
+        float& of_row = lse.head(h)[token];
+        std::array<float, kMaxSources> weights{};
+        of_row = weigh(2, {of_row, sink[h]}, weights);
+        with_type(o.dtype, [&]<typename T>(T*) {
+          T* row = o.row<T>(token, h);
+          std::transform(row, row + o.dim, row,
+                         [&](T x) { return T(weights[0] * static_cast<float>(x)); });
+        });
+      }
+    });
+  }
+  void sink_gradients(const float* sink, float* dsink, const ConstTensorView& dout,
+                      const ConstTensorView& o, const ConstLseView& lse,
+                      Stream /*stream*/) override {
+    expect_one_shape(dout, o);
+    expect_one_shape(o, lse);
+    LONGCA_CHECK(dout.dtype == o.dtype, "dout is {}, o {}", to_string(dout.dtype),
+                 to_string(o.dtype));
+    with_type(o.dtype, [&]<typename T>(T*) {
+      ThreadPool::global().parallel_for(o.heads, [&](std::int64_t h, int) {
+        double sum = 0;
+        for (std::int64_t token = 0; token < o.tokens; ++token) {
+          const double delta = dot(dout.row<T>(token, h), o.row<T>(token, h), o.dim);
+          sum += std::exp(static_cast<double>(sink[h]) - lse.head(h)[token]) * delta;
+        }
+        dsink[h] = static_cast<float>(-sum);
+      });
+    });
   }
 };
 

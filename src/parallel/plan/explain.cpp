@@ -59,6 +59,8 @@ class StepText {
     for (const Total::Part& part : t.parts) moved_["add and round"] += bytes(part.from);
   }
   void add(const Clear& c) { moved_["clear"] += bytes(c.region); }
+  void add(const JoinSinks& j) { moved_["join sinks to"] += bytes(j.o); }
+  void add(const SinkGradients& g) { moved_["gradients of sinks by"] += bytes(g.o); }
 
   void add(const Exchange& e, const std::set<int>& beside) {
     std::vector<std::string_view> roles;

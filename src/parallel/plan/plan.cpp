@@ -10,6 +10,8 @@ template <typename... Visits>
 struct Overloaded : Visits... {
   using Visits::operator()...;
 };
+template <typename... Visits>
+Overloaded(Visits...) -> Overloaded<Visits...>;  // which clang does not deduce before version 17
 
 double cells_of(const RankPlan& plan, int mask, const Region& q) {
   const Mask& m = plan.masks[static_cast<std::size_t>(mask)];

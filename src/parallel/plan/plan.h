@@ -74,11 +74,28 @@ struct Copy {
 };
 
 /// Attention of some rows over some keys. Writes o and lse if `first`; otherwise merges into what
-/// they hold, as attention over both key sets (then o is float32).
+/// they hold, as attention over both key sets (then o is float32). Of a problem with sinks, rows
+/// take theirs in the Attend that is `first` on them.
 struct Attend {
   Region q, k, v;
   Region o, lse;
   int mask = 0;  ///< index into RankPlan::masks: [rows of q, rows of k]
+  bool first = true;
+  int first_head = 0;  ///< number of its first query head among all of the problem's
+};
+
+/// Adds the sinks to the softmax of rows that were cleared before an Attend, or seen by none: these
+/// end with lse = sink.
+struct JoinSinks {
+  Region o, lse;
+  int first_head = 0;
+};
+
+/// The rank's part of the gradient of the sinks, a sum over ranks: dsink of these heads =
+/// −Σ over the rows of exp(sink − lse) (dO · O). `first` of the pass sets that of all heads to 0.
+struct SinkGradients {
+  Region dout, o, lse;
+  int first_head = 0;
   bool first = true;
 };
 
@@ -123,7 +140,9 @@ struct Clear {
 enum class Lane : std::uint8_t { compute, communication };
 
 struct Op {
-  std::variant<Exchange, Copy, Attend, AttendBackward, Add, Convert, Total, Clear> what;
+  std::variant<Exchange, Copy, Attend, AttendBackward, Add, Convert, Total, Clear, JoinSinks,
+               SinkGradients>
+      what;
   /// Indices of earlier ops of the same list that must have completed. Ops of the same lane need
   /// not be named.
   std::vector<int> after;

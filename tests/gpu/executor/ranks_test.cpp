@@ -17,7 +17,7 @@ using test::RankRun;
 
 class GpuRanks : public GpuTest {
  protected:
-  static ParallelProblem problem_of(const Scheme& scheme, Mask mask, int ranks) {
+  static ParallelProblem problem_of(const Scheme& scheme, Mask mask, int ranks, bool sink) {
     ParallelProblem p{.problem = {}, .mask = std::move(mask), .lengths = {}, .ranks = ranks};
     p.problem.tokens_q = p.problem.tokens_k = p.mask.q_tokens();
     p.problem.heads_q = 8;
@@ -25,6 +25,7 @@ class GpuRanks : public GpuTest {
     p.problem.head_dim = 128;
     p.problem.dtype = DType::bfloat16;
     p.problem.backward = true;
+    p.problem.sink = sink;
     p.problem.device = DeviceKind::cuda;
     p.shard = scheme.best_shard();
     return p;
@@ -68,14 +69,14 @@ class GpuRanks : public GpuTest {
 
   /// All schemes × 2, 4 and 7 ranks; how many of them the kernel could do.
   static int check_all(const std::string& kernel, const Mask& mask,
-                       Merging merging = Merging::automatic) {
+                       Merging merging = Merging::automatic, bool sink = false) {
     int done = 0;
-    const Expected expected(problem_of(*schemes().front(), mask, 2));
+    const Expected expected(problem_of(*schemes().front(), mask, 2, sink));
     for (const auto& scheme : schemes()) {
       for (const int ranks : {2, 4, 7}) {
         SCOPED_TRACE(fmt::format("{} with {} on {} ranks", scheme->name(), kernel, ranks));
         done += check(*scheme, KernelRegistry::global().find(kernel, DeviceKind::cuda),
-                      problem_of(*scheme, mask, ranks), merging, expected);
+                      problem_of(*scheme, mask, ranks, sink), merging, expected);
         if (HasFailure()) return done;
       }
     }
@@ -96,10 +97,18 @@ Mask mixed(std::int64_t tokens) {
                             {600, tokens, 600, tokens, MaskSliceType::bi_causal}});
 }
 
+/// Rows without keys, and some whose first call is not the first one on all of its rows.
+Mask gaps(std::int64_t tokens) {
+  return Mask::from_slices(
+      tokens, tokens,
+      {{100, 700, 0, 300, MaskSliceType::full}, {500, tokens, 500, tokens, MaskSliceType::causal}});
+}
+
 TEST_F(GpuRanks, WithAKernelThatMerges) {
   EXPECT_GT(check_all("naive", one_slice(700, MaskSliceType::causal), Merging::by_kernel), 12);
   EXPECT_GT(check_all("naive", mixed(901), Merging::by_kernel), 12);
   EXPECT_GT(check_all("naive", mixed(901)), 12);
+  EXPECT_GT(check_all("naive", gaps(901), Merging::by_kernel, true), 12);
 }
 
 /// Any step's mask, rows and keys of any number; merged by the kernel too, if it can.
@@ -116,6 +125,8 @@ TEST_F(GpuRanks, WithSlice) {
   for (const Merging merging : {Merging::after, Merging::by_kernel}) {
     EXPECT_GT(check_all("slice", one_slice(1000, MaskSliceType::causal), merging), 12);
     EXPECT_GT(check_all("slice", mixed(1100), merging), 12);
+    EXPECT_GT(check_all("slice", mixed(1100), merging, true), 12);
+    EXPECT_GT(check_all("slice", gaps(1000), merging, true), 12);
   }
 }
 

@@ -304,6 +304,33 @@ TEST_F(StepMathTest, MergesSeveralAtOnce) {
   }
 }
 
+TEST_F(StepMathTest, JoinsSinksAndSumsTheirGradients) {
+  const auto floats = [](const TensorView& view) { return static_cast<float*>(view.data); };
+  for (const Shape& shape : kShapes) {
+    for (const DType dtype : kDTypes) {
+      const TwinTensor o = tensor(dtype, shape);
+      const TwinTensor dout = tensor(dtype, shape);
+      const TwinLse all = lse(shape);
+      clear_unseen(o, all);
+      const TwinTensor sink = tensor(DType::float32, {1, shape.heads, 1, 0});
+      const TwinTensor dsink = tensor(DType::float32, {1, shape.heads, 1, 0});
+      cpu_math().join_sinks(floats(sink.host()), o.host(), all.host(), nullptr);
+      gpu_math().join_sinks(floats(sink.gpu()), o.gpu(), all.gpu(), stream());
+      expect_near(o.gpu_values(), o.host_values(), dtype == DType::float32 ? 1e-5F : 1.0F / 128);
+      expect_near(all.gpu_values(), all.host_values(), 1e-5F);
+      const TensorView& joined = o.host();
+      gpu().copy(o.gpu().data, joined.data,
+                 joined.tokens * joined.token_stride * size_of(joined.dtype));
+      gpu().copy(all.gpu().data, all.host().data, 4 * shape.heads * shape.tokens);
+      cpu_math().sink_gradients(floats(sink.host()), floats(dsink.host()), dout.host(), o.host(),
+                                all.host(), nullptr);
+      gpu_math().sink_gradients(floats(sink.gpu()), floats(dsink.gpu()), dout.gpu(), o.gpu(),
+                                all.gpu(), stream());
+      expect_near(dsink.gpu_values(), dsink.host_values(), 1e-4F);
+    }
+  }
+}
+
 TEST_F(StepMathTest, ShowsNaN) {
   const Shape shape{4, 2, 64, 0};
   const TwinTensor part = tensor(DType::bfloat16, shape);

@@ -48,14 +48,15 @@ ParallelProblem random_case(const Scheme& scheme, std::mt19937& random) {
       ShardKind::document_balanced}[static_cast<std::size_t>(integer(0, 4, random))];
   if (scheme.has_factor()) out.factor = static_cast<int>(integer(0, out.ranks, random));
   out.min_gap = integer(0, 12, random);
+  out.problem.sink = integer(0, 2, random) == 0;
   return out;
 }
 
 std::string describe(const ParallelProblem& p) {
-  return fmt::format("{} tokens, {} ranks, {} per node, {}, factor {}, gap {}, heads {}:{}, {}{}",
+  return fmt::format("{} tokens, {} ranks, {} per node, {}, factor {}, gap {}, heads {}:{}, {}{}{}",
                      p.problem.tokens_q, p.ranks, p.ranks_per_node, to_string(p.shard), p.factor,
                      p.min_gap, p.problem.heads_q, p.problem.heads_k, to_string(p.problem.dtype),
-                     p.mask.blocks() ? ", blocks" : "");
+                     p.mask.blocks() ? ", blocks" : "", p.problem.sink ? ", sinks" : "");
 }
 
 }  // namespace longca::test

@@ -143,6 +143,14 @@ class CallerTensors {
     for (const PlanBuffer& buffer : plan.buffers) {
       if (buffer.external) allocate(buffer);
     }
+    if (problem.sink) {
+      const std::int64_t bytes = 4 * std::int64_t{problem.heads_q};
+      auto* const sinks = static_cast<float*>(communicator.allocate(2 * bytes));
+      Device::get(problem.device).copy(sinks, inputs.sink_logits(), bytes);
+      views.sink = sinks;
+      views.dsink = sinks + problem.heads_q;
+      poison_rows(problem.device, views.dsink, 1, bytes, bytes);
+    }
     for (const Range& range : owned_tokens(plan)) {
       for (const auto& [whole, shard] :
            {std::pair{&inputs.q, &views.q}, std::pair{&inputs.k, &views.k},
@@ -251,6 +259,20 @@ void deliver(DeviceKind device, const Executor& executor, const AddressMap& map,
                "a result of {} tokens lies in {} rows", row, p.region.tokens.size());
 }
 
+/// Adds a rank's part of dsink to the whole, in the order of the ranks.
+void add_sink_gradients(const Problem& problem, Communicator& communicator, const float* part,
+                        const Outputs& whole) {
+  std::vector<float> parts(static_cast<std::size_t>(problem.heads_q));
+  Device::get(problem.device).copy(parts.data(), part, 4 * std::ssize(parts));
+  auto* const sums = static_cast<float*>(whole.dsink.view().data);
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    communicator.barrier(Device::get(problem.device).stream());
+    for (std::size_t head = 0; rank == communicator.rank() && head < parts.size(); ++head) {
+      sums[head] = (rank == 0 ? 0 : sums[head]) + parts[head];
+    }
+  }
+}
+
 void run_one(const RankPlan& plan, const ParallelProblem& problem, const Inputs& inputs,
              const RunOptions& options, Communicator& communicator, RankRun& run) {
   const auto rank = static_cast<std::size_t>(communicator.rank());
@@ -292,6 +314,9 @@ void run_one(const RankPlan& plan, const ParallelProblem& problem, const Inputs&
   run.forward_plan_bytes[rank] = sums(plan.forward);
   run.backward_plan_bytes[rank] = sums(plan.backward);
   run.workspace_bytes[rank] = locked.workspace_bytes();
+  if (p.sink && p.backward) {
+    add_sink_gradients(p, communicator, tensors.views.dsink, run.outputs);
+  }
   for (const Placement& placement : plan.results)
     deliver(p.device, executor, map, placement, run.outputs);
 }

@@ -242,6 +242,53 @@ TEST(StepMath, ARowThatIsNoNumberStaysNone) {
   }
 }
 
+TEST(StepMath, JoinsSinksToRows) {
+  StepMath& math = step_math(DeviceKind::cpu);
+  std::mt19937 random(5);
+  for (const Shape& s : kShapes) {
+    for (const DType dtype : {DType::float32, DType::bfloat16}) {
+      const Drawn into(dtype, s.tokens, s.heads, s.dim, s.gaps, random);
+      // A key whose value is 0.
+      const Drawn key(DType::float32, s.tokens, s.heads, s.dim, false, random);
+      math.clear(key.o(), nullptr);
+      std::vector<float> sink;
+      for (std::int64_t h = 0; h < s.heads; ++h) {
+        sink.push_back(static_cast<float>(h) - 1.5F);
+        std::fill_n(key.lse().head(h), s.tokens, sink.back());
+      }
+      const auto expected = all_merged({&into, &key});
+      math.join_sinks(sink.data(), into.o(), into.lse(), nullptr);
+      expect_merged(expected, into);
+    }
+  }
+}
+
+TEST(StepMath, SumsTheGradientsOfSinks) {
+  StepMath& math = step_math(DeviceKind::cpu);
+  std::mt19937 random(6);
+  for (const Shape& s : kShapes) {
+    for (const DType dtype : {DType::float32, DType::bfloat16}) {
+      const Drawn o(dtype, s.tokens, s.heads, s.dim, s.gaps, random);
+      const Drawn dout(dtype, s.tokens, s.heads, s.dim, !s.gaps, random);
+      std::vector<float> sink;
+      for (std::int64_t h = 0; h < s.heads; ++h) sink.push_back(static_cast<float>(h) / 4 - 1);
+      math.join_sinks(sink.data(), o.o(), o.lse(), nullptr);
+      std::vector<float> dsink(sink.size(), std::numeric_limits<float>::quiet_NaN());
+      math.sink_gradients(sink.data(), dsink.data(), dout.o(), o.o(), o.lse(), nullptr);
+      for (std::int64_t h = 0; h < s.heads; ++h) {
+        const auto head = static_cast<std::size_t>(h);
+        double sum = 0;
+        for (std::int64_t t = 0; t < s.tokens; ++t) {
+          double delta = 0;
+          for (std::int64_t i = 0; i < s.dim; ++i) delta += dout.at(t, h, i) * o.at(t, h, i);
+          sum -= std::exp(double{sink[head]} - double{o.lse().head(h)[t]}) * delta;
+        }
+        ASSERT_NEAR(dsink[head], sum, 1e-5 * std::max(1.0, std::abs(sum)));
+      }
+    }
+  }
+}
+
 TEST(StepMath, AddsConvertsCopiesAndClears) {
   StepMath& math = step_math(DeviceKind::cpu);
   std::mt19937 random(4);

@@ -28,6 +28,8 @@ struct Visit {
     return a;
   }
   Accesses operator()(const Clear& c) const { return {{}, {c.region}}; }
+  Accesses operator()(const JoinSinks& j) const { return {{}, {j.o, j.lse}}; }
+  Accesses operator()(const SinkGradients& g) const { return {{g.dout, g.o, g.lse}, {}}; }
 };
 
 struct NameOfKind {
@@ -41,6 +43,8 @@ struct NameOfKind {
   std::string operator()(const Convert&) const { return "convert"; }
   std::string operator()(const Total&) const { return "total"; }
   std::string operator()(const Clear&) const { return "clear"; }
+  std::string operator()(const JoinSinks&) const { return "join sinks"; }
+  std::string operator()(const SinkGradients&) const { return "gradients of sinks"; }
 };
 
 }  // namespace

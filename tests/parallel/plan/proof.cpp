@@ -12,7 +12,8 @@ namespace longca::testing {
 Truth::Truth(const ParallelProblem& problem, SetStore& sets)
     : heads_q_(problem.problem.heads_q),
       heads_k_(problem.problem.heads_k),
-      tokens_(problem.mask.q_tokens()) {
+      tokens_(problem.mask.q_tokens()),
+      has_sinks_(problem.problem.sink) {
   for (int list = 0; list < problem.mask.heads(); ++list) {
     dense_.push_back(problem.mask.dense(list));
   }
@@ -23,6 +24,9 @@ Truth::Truth(const ParallelProblem& problem, SetStore& sets)
         if (allows(head, q, k)) keys.push_back(k);
       }
       keys_of_.push_back(sets.make(keys));
+      if (!has_sinks_) continue;
+      keys.push_back(sink());
+      keys_and_sink_of_.push_back(sets.make(keys));
     }
   }
   const int group = heads_q_ / heads_k_;
@@ -49,19 +53,25 @@ int Truth::keys_of(int head, std::int64_t q) const {
   return keys_of_[static_cast<std::size_t>(head * tokens_ + q)];
 }
 
+int Truth::softmax_of(int head, std::int64_t q) const {
+  return has_sinks_ ? keys_and_sink_of_[static_cast<std::size_t>(head * tokens_ + q)]
+                    : keys_of(head, q);
+}
+
 int Truth::queries_of(int kv_head, std::int64_t k) const {
   return queries_of_[static_cast<std::size_t>(kv_head * tokens_ + k)];
 }
 
 int Truth::expected(const Value& element) const {
-  return has_kv_heads(element.role) ? queries_of(element.head, element.token)
-                                    : keys_of(element.head, element.token);
+  if (has_kv_heads(element.role)) return queries_of(element.head, element.token);
+  return element.role == TensorRole::dq ? keys_of(element.head, element.token)
+                                        : softmax_of(element.head, element.token);
 }
 
 World::World(const ParallelProblem& parallel_problem, std::span<const RankPlan> rank_plans)
     : problem(parallel_problem),
       plans(rank_plans),
-      sets(parallel_problem.problem.group_size() * parallel_problem.mask.q_tokens()),
+      sets(parallel_problem.problem.group_size() * parallel_problem.mask.q_tokens() + 1),
       truth(parallel_problem, sets) {
   for (const RankPlan& plan : plans) contents.emplace_back(plan);
 }

@@ -163,6 +163,22 @@ class ListCheck {
 
   void check(const Clear&, Lane) {}
 
+  void check(const JoinSinks& join, Lane lane) {
+    expect(lane == Lane::compute, "computes on the communication lane");
+    check_role(join.o, TensorRole::o);
+    check_role(join.lse, TensorRole::lse);
+    check_shapes(join.o, join.lse);
+  }
+
+  void check(const SinkGradients& gradients, Lane lane) {
+    expect(lane == Lane::compute, "computes on the communication lane");
+    check_role(gradients.dout, TensorRole::dout);
+    check_role(gradients.o, TensorRole::o);
+    check_role(gradients.lse, TensorRole::lse);
+    check_shapes(gradients.o, gradients.dout);
+    check_shapes(gradients.o, gradients.lse);
+  }
+
   const RankPlan& plan_;
   bool backward_;
   std::vector<std::string>& faults_;

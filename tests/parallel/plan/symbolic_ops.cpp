@@ -147,7 +147,14 @@ void SymbolicPass::apply(const Attend& a) {
       fault("merges into o and lse that do not belong together: {} and {}", describe(o),
             describe(lse));
     }
-    const int set = world_.sets.make(keys[static_cast<std::size_t>(row * heads + head)]);
+    std::vector<std::int64_t>& members = keys[static_cast<std::size_t>(row * heads + head)];
+    if (world_.truth.has_sinks() && a.first) {
+      members.push_back(world_.truth.sink());
+      if (query.head != a.first_head + head) {
+        fault("takes the sink of head {} for {}", a.first_head + head, describe(query));
+      }
+    }
+    const int set = world_.sets.make(members);
     Value result = {ContentKind::value, TensorRole::o, query.token, query.head, set};
     accumulate(a.o, row, head, result, a.first);
     result.role = TensorRole::lse;
@@ -155,11 +162,47 @@ void SymbolicPass::apply(const Attend& a) {
   });
 }
 
+void SymbolicPass::apply(const JoinSinks& join) {
+  const int sink = world_.sets.make({world_.truth.sink()});
+  for_each_row(join.o, [&](std::int64_t row, std::int64_t head) {
+    for (const Region& region : {join.o, join.lse}) {
+      Value& value = contents().at(region, row, head);
+      if (value.kind == ContentKind::value && value.head != join.first_head + head) {
+        fault("takes the sink of head {} for {}", join.first_head + head, describe(value));
+      }
+      const int both = world_.sets.disjoint_union(value.set, sink);
+      if (value.kind < ContentKind::zero || both < 0) {
+        fault("joins a sink to {} in {}", describe(value), name_of(plan(), region));
+      }
+      value.set = std::max(both, 0);
+    }
+  });
+}
+
+void SymbolicPass::apply(const SinkGradients& g) {
+  const auto rank = static_cast<std::size_t>(at_.rank);
+  if (g.first == cleared_dsink_[rank]) {
+    fault("{}", g.first ? "clears dsink a second time" : "adds to a dsink that nobody cleared");
+  }
+  cleared_dsink_[rank] = true;
+  for_each_row(g.dout, [&](std::int64_t row, std::int64_t head) {
+    const Value* dout = read(g.dout, row, head, TensorRole::dout);
+    if (dout == nullptr) return;
+    origins_.mark_used(dout->origin);
+    if (dout->head != g.first_head + head) {
+      fault("takes {} for head {}", describe(*dout), g.first_head + head);
+    }
+    expect_finished(g.o, row, head, TensorRole::o, *dout);
+    expect_finished(g.lse, row, head, TensorRole::lse, *dout);
+    ++sink_gradients_[static_cast<std::size_t>(dout->head * world_.truth.tokens() + dout->token)];
+  });
+}
+
 void SymbolicPass::expect_finished(const Region& region, std::int64_t row, std::int64_t head,
                                    TensorRole role, const Value& q) {
   const Value& value = contents().at(region, row, head);
-  const int all = world_.truth.keys_of(q.head, q.token);
-  if (value.kind == ContentKind::zero && world_.sets.equal(all, 0)) return;
+  const int all = world_.truth.softmax_of(q.head, q.token);
+  if (value.kind == ContentKind::zero && world_.sets.equal(all, value.set)) return;
   const Value* held = read_like(region, row, head, role, q);
   if (held == nullptr) return;
   origins_.mark_used(held->origin);

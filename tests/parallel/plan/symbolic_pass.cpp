@@ -31,6 +31,8 @@ bool SymbolicPass::run() {
   held_.resize(world_.plans.size());
   const std::int64_t tokens = world_.truth.tokens();
   cells_.assign(static_cast<std::size_t>(world_.truth.heads_q() * tokens * tokens), 0);
+  sink_gradients_.assign(static_cast<std::size_t>(world_.truth.heads_q() * tokens), 0);
+  cleared_dsink_.assign(world_.plans.size(), false);
   for (int rank = 0; rank < std::ssize(world_.plans); ++rank) own(rank);
 
   std::map<std::pair<int, int>, bool> complained;
@@ -45,6 +47,7 @@ bool SymbolicPass::run() {
     complained[{event.rank, event.op}] = at_.complained;
   }
   check_cells();
+  if (backward_ && world_.truth.has_sinks()) check_sink_gradients();
   return true;
 }
 
@@ -127,6 +130,22 @@ void SymbolicPass::check_cells() {
   }
 }
 
+/// Each row counts once, and no rank leaves dsink as it was.
+void SymbolicPass::check_sink_gradients() {
+  const auto wrong = std::ranges::find_if(sink_gradients_, [](int times) { return times != 1; });
+  if (wrong != sink_gradients_.end()) {
+    const std::int64_t at = wrong - sink_gradients_.begin();
+    world_.faults.push_back(fmt::format("token {}, head {} counts {} times in dsink",
+                                        at % world_.truth.tokens(), at / world_.truth.tokens(),
+                                        *wrong));
+  }
+  const auto never = std::ranges::find(cleared_dsink_, false);
+  if (never != cleared_dsink_.end()) {
+    world_.faults.push_back(
+        fmt::format("rank {} never writes dsink", never - cleared_dsink_.begin()));
+  }
+}
+
 void SymbolicPass::place(const RankPlan& plan, const Placement& placement,
                          std::vector<int>& found) {
   std::vector<int> tokens;
@@ -153,6 +172,10 @@ void SymbolicPass::place(const RankPlan& plan, const Placement& placement,
       return;
     }
     const std::int64_t missing = world_.sets.first_missing(all, value.set);
+    if (missing == world_.truth.sink() && !world_.truth.has_kv_heads(placement.role)) {
+      world_.faults.push_back(fmt::format("{}, and lacks what comes from the sink", where));
+      return;
+    }
     world_.faults.push_back(fmt::format("{}, and lacks what comes from {} {}", where,
                                         world_.truth.has_kv_heads(placement.role) ? "query" : "key",
                                         missing % world_.truth.tokens()));

@@ -29,6 +29,11 @@ class Truth {
   /// The keys that a query sees, and the (query head of the group, query) pairs that see a key.
   int keys_of(int head, std::int64_t q) const;
   int queries_of(int kv_head, std::int64_t k) const;
+  /// What the softmax of a query is over: its keys, and the sink if there is one.
+  int softmax_of(int head, std::int64_t q) const;
+  bool has_sinks() const { return has_sinks_; }
+  /// The member of a query's set that stands for the sink of its head: no key, no pair.
+  std::int64_t sink() const { return heads_q_ / heads_k_ * tokens_; }
   /// The member of the latter sets.
   std::int64_t pair_of(int head, std::int64_t q) const {
     return (head - kv_head(head) * (heads_q_ / heads_k_)) * tokens_ + q;
@@ -44,8 +49,10 @@ class Truth {
   int heads_q_;
   int heads_k_;
   std::int64_t tokens_;
+  bool has_sinks_;
   std::vector<std::vector<std::uint8_t>> dense_;  ///< per list of the mask
   std::vector<int> keys_of_;
+  std::vector<int> keys_and_sink_of_;
   std::vector<int> queries_of_;
 };
 
@@ -92,6 +99,8 @@ class SymbolicPass {
   void apply(const Convert& convert);
   void apply(const Total& total);
   void apply(const Clear& clear);
+  void apply(const JoinSinks& join);
+  void apply(const SinkGradients& gradients);
   void apply(const Exchange&) {}
 
   /// Whether the region's row holds a value of the role, and then which.
@@ -111,6 +120,7 @@ class SymbolicPass {
   void for_each_cell(const Region& q, const Region& k, const Region& v, int mask, Visit&& visit);
   void count_cell(const Value& q, const Value& k);
   void check_cells();
+  void check_sink_gradients();
   void place(const RankPlan& plan, const Placement& placement, std::vector<int>& found);
 
   Contents& contents() { return world_.contents[static_cast<std::size_t>(at_.rank)]; }
@@ -128,6 +138,8 @@ class SymbolicPass {
   std::vector<std::vector<Value>> in_flight_;                     ///< per message: rows × heads
   std::vector<std::set<std::tuple<TensorRole, int, int>>> held_;  ///< inputs a rank has had
   Origins origins_;
+  std::vector<int> sink_gradients_;  ///< times a row was counted in dsink: heads × queries
+  std::vector<bool> cleared_dsink_;  ///< by rank
   std::vector<std::uint8_t> cells_;  ///< times computed: heads × queries × keys
 };
 

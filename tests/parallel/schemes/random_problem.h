@@ -76,6 +76,7 @@ inline ParallelProblem random_problem(std::int64_t most_tokens) {
   ParallelProblem problem =
       problem_of(std::move(generated.mask), std::move(generated.lengths), heads_q, heads_k, ranks);
   problem.problem.backward = *rc::gen::weightedElement<bool>({{4, true}, {1, false}});
+  problem.problem.sink = *rc::gen::arbitrary<bool>();
   problem.ranks_per_node = uniform(1, 9);
   problem.shard = *rc::gen::elementOf(std::vector(std::begin(kShardKinds), std::end(kShardKinds)));
   problem.factor = *rc::gen::weightedElement<int>({{3, 0}, {1, 1}, {1, 2}, {1, 3}, {1, 4}});

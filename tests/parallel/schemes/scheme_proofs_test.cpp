@@ -1,7 +1,10 @@
 // Every scheme's plans, run on symbols: each allowed cell once, each byte received and needed,
 // every wait named.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+
+#include <algorithm>
 
 #include "parallel/plan/proof.h"
 #include "parallel/schemes/random_problem.h"
@@ -49,6 +52,102 @@ TEST_P(SchemePlans, AreRightOnEachShardingOfCausalDocuments) {
     }
   }
 }
+
+/// Rows without keys, and rows that two calls share, some of which only the second one sees.
+ParallelProblem problem_with_sinks(int ranks) {
+  std::vector<MaskSlice> slices = {{4, 40, 0, 20, MaskSliceType::full},
+                                   {30, 60, 30, 60, MaskSliceType::causal}};
+  ParallelProblem problem =
+      problem_of(Mask::from_slices(64, 64, std::move(slices)), {64}, 8, 2, ranks);
+  problem.problem.sink = true;
+  problem.min_gap = 1;
+  return problem;
+}
+
+struct SinkFault {
+  const char* name;
+  void (*plant)(std::vector<RankPlan>& plans);
+  const char* said;
+};
+
+/// Calls change(op, ops) for each op of a kind, of the first rank that has one.
+template <typename Kind, typename Change>
+void change_first(std::vector<RankPlan>& plans, bool backward, Change&& change) {
+  for (RankPlan& plan : plans) {
+    std::vector<Op>& ops = backward ? plan.backward : plan.forward;
+    const auto found = std::ranges::find_if(
+        ops, [](const Op& op) { return std::holds_alternative<Kind>(op.what); });
+    if (found != ops.end()) return change(std::get<Kind>(found->what), ops, found - ops.begin());
+  }
+  FAIL() << "no op to change";
+}
+
+void empty(std::initializer_list<Region*> regions) {
+  for (Region* region : regions) region->tokens.end = region->tokens.begin;
+}
+
+class PlantedSinkFault : public ::testing::TestWithParam<SinkFault> {};
+
+TEST_P(PlantedSinkFault, IsNamed) {
+  const ParallelProblem problem = problem_with_sinks(4);
+  std::vector<RankPlan> plans;
+  for (int rank = 0; rank < 4; ++rank) plans.push_back(find_scheme("usp").plan(problem, rank));
+  ASSERT_EQ(prove(problem, plans).text(), "");
+  GetParam().plant(plans);
+  EXPECT_THAT(prove(problem, plans).text(), ::testing::HasSubstr(GetParam().said));
+}
+
+const SinkFault kSinkFaults[] = {
+    {"LeftOut",
+     [](auto& plans) {
+       change_first<JoinSinks>(plans, false, [](JoinSinks& join, auto&, auto) {
+         empty({&join.o, &join.lse});
+       });
+     },
+     "lacks what comes from the sink"},
+    {"TakenTwice",
+     [](auto& plans) {
+       change_first<JoinSinks>(plans, false, [](const JoinSinks& join, auto& ops, auto at) {
+         ops.insert(ops.begin() + at, Op{join, {}});
+       });
+     },
+     "joins a sink to"},
+    {"OfAnotherHead",
+     [](auto& plans) {
+       change_first<Attend>(plans, false, [](Attend& a, auto&, auto) { ++a.first_head; });
+     },
+     "takes the sink of head"},
+    {"GradientLeftOut",
+     [](auto& plans) {
+       change_first<SinkGradients>(plans, true, [](SinkGradients& g, auto&, auto) {
+         empty({&g.dout, &g.o, &g.lse});
+       });
+     },
+     "counts 0 times in dsink"},
+    {"GradientTwice",
+     [](auto& plans) {
+       change_first<SinkGradients>(plans, true, [](SinkGradients g, auto& ops, auto) {
+         g.first = false;
+         ops.push_back(Op{g, {}});
+       });
+     },
+     "counts 2 times in dsink"},
+    {"GradientNotCleared",
+     [](auto& plans) {
+       change_first<SinkGradients>(plans, true,
+                                   [](SinkGradients& g, auto&, auto) { g.first = false; });
+     },
+     "a dsink that nobody cleared"},
+    {"GradientOfAnotherHead",
+     [](auto& plans) {
+       change_first<SinkGradients>(plans, true,
+                                   [](SinkGradients& g, auto&, auto) { ++g.first_head; });
+     },
+     "for head"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Proof, PlantedSinkFault, ::testing::ValuesIn(kSinkFaults),
+                         [](const auto& fault) { return fault.param.name; });
 
 std::vector<std::string> names() {
   std::vector<std::string> names;

@@ -113,6 +113,20 @@ class CudaStepMath : public StepMath {
     for (const SumOfRows& sum : sums) check_rows(sum);
     for (const SumOfRows* sum : total_tensors(sums, queue(stream))) total_segments(*sum, stream);
   }
+  void join_sinks(const float* sink, const TensorView& o, const LseView& lse,
+                  Stream stream) override {
+    check_partial({o, lse}, o, o.dtype);
+    join_sinks_to_rows(sink, o, lse, queue(stream));
+  }
+  void sink_gradients(const float* sink, float* dsink, const ConstTensorView& dout,
+                      const ConstTensorView& o, const ConstLseView& lse, Stream stream) override {
+    check_dtype(dout.dtype, o.dtype);
+    LONGCA_CHECK(dout.tokens == o.tokens && dout.heads == o.heads && dout.dim == o.dim &&
+                     lse.tokens == o.tokens && lse.heads == o.heads,
+                 "dout [{}, {}, {}], o [{}, {}, {}] and lse [{}, {}]", dout.tokens, dout.heads,
+                 dout.dim, o.tokens, o.heads, o.dim, lse.heads, lse.tokens);
+    sum_sink_gradients(sink, dsink, dout, o, lse, queue(stream));
+  }
 };
 
 }  // namespace

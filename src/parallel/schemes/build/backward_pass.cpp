@@ -55,6 +55,7 @@ class BackwardWriter {
             bool first_dq, bool first_dkv, int step);
   void clear_unseen_keys(int step, int group);
   void finish_queries(int chunk, int step);
+  void add_sink_gradients(int chunk, int step);
   void finish_keys(int group, const std::vector<LateSum>& sums, int step);
   void total_keys(TensorRole role, int group, const std::vector<LateSum>& sums, int step);
 
@@ -71,6 +72,7 @@ class BackwardWriter {
   CallHeads early_;
   CallHeads late_;
   bool halved_ = false;
+  bool has_sink_gradients_ = false;  ///< of some chunk
 };
 
 BackwardWriter::BackwardWriter(PlanParts& parts)
@@ -237,6 +239,16 @@ void BackwardWriter::finish_queries(int chunk, int step) {
   const Region rounded = parts_.result(part[0], false);
   if (dq(chunk).buffer != rounded.buffer) parts_.writer.add(Convert{dq(chunk), rounded}, step);
   parts_.heads.send_out(part, step);
+  if (parts_.problem.problem.sink) add_sink_gradients(chunk, step);
+}
+
+void BackwardWriter::add_sink_gradients(int chunk, int step) {
+  const auto rows_of = [&](TensorRole role) { return parts_.result({role, chunk}, false); };
+  parts_.writer.add(
+      SinkGradients{rows_of(TensorRole::dout), rows_of(TensorRole::o), rows_of(TensorRole::lse),
+                    parts_.first_head(chunk), !has_sink_gradients_},
+      step);
+  has_sink_gradients_ = true;
 }
 
 void BackwardWriter::finish_keys(int group, const std::vector<LateSum>& sums, int step) {

@@ -8,6 +8,7 @@ struct Output {
   Region o;    ///< the CP rank's tokens: the result, or a float32 sum
   Region lse;  ///< the CP rank's tokens
   Coverage coverage{};
+  Coverage overwritten{};  ///< by the first Attend, and not cleared before
 };
 
 /// Whether some row of the chunk has more than one Attend.
@@ -37,10 +38,12 @@ void attend(PlanParts& parts, int step, int chunk, Output& output) {
   for (const Work& work : parts.work(step, chunk)) {
     const Region results[] = {output.o, output.lse};
     const bool first = begins(parts.writer, output.coverage, work.rows, results, step);
+    if (first) output.overwritten.add(work.rows);
     const KeyPair keys = parts.context->keys(step, work.block, parts.group_of(chunk));
     parts.writer.add(
         Attend{with_rows(q, work.rows), with_rows(keys.k, work.keys), with_rows(keys.v, work.keys),
-               with_rows(output.o, work.rows), with_rows(output.lse, work.rows), work.mask, first},
+               with_rows(output.o, work.rows), with_rows(output.lse, work.rows), work.mask, first,
+               parts.first_head(chunk)},
         step);
   }
 }
@@ -51,6 +54,13 @@ void finish(PlanParts& parts, int step, int chunk, const Output& output) {
   const HeadPart part[] = {{TensorRole::o, chunk}};
   const Region rounded = parts.result(part[0], false);
   if (output.o.buffer != rounded.buffer) parts.writer.add(Convert{output.o, rounded}, step);
+  if (parts.problem.problem.sink) {
+    for (const Range rows : output.overwritten.gaps({0, rounded.tokens.size()})) {
+      parts.writer.add(
+          JoinSinks{with_rows(rounded, rows), with_rows(output.lse, rows), parts.first_head(chunk)},
+          step);
+    }
+  }
   parts.heads.send_out(part, step);
 }
 

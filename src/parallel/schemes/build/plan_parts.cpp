@@ -46,8 +46,9 @@ PlanParts::PlanParts(const ParallelProblem& the_problem, const Composition& comp
       shard(grid.cp_rank_shard(grid.cp_rank(rank))),
       writer(rank, problem.ranks),
       heads(problem, grid, layout, rank, writer),
-      context(make_context(*this, composition, rank)) {
-  cut(rank);
+      context(make_context(*this, composition, rank)),
+      member_(grid.member(rank)) {
+  cut();
 }
 
 /// Plans of a single step are not cut: their results have the problem's dtype, to which a second
@@ -60,12 +61,12 @@ std::int64_t PlanParts::min_gap(std::int64_t heads_q) const {
   return min_gap_of(*problem.platform, shape);
 }
 
-void PlanParts::cut(int rank) {
+void PlanParts::cut() {
   std::vector<Cutter> cutters;
   const bool per_head = problem.mask.blocks() != nullptr;
   for (int chunk = 0; chunk < (per_head ? chunks() : 1); ++chunk) {
     const Range of_chunk =
-        layout.q_heads(grid.member(rank), layout.chunks()[static_cast<std::size_t>(chunk)]);
+        layout.q_heads(member_, layout.chunks()[static_cast<std::size_t>(chunk)]);
     cutters.emplace_back(heads_of(problem.mask, static_cast<int>(of_chunk.begin),
                                   static_cast<int>(of_chunk.size()), problem.problem.heads_q),
                          shard.ranges, min_gap(of_chunk.size()));

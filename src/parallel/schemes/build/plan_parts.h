@@ -35,6 +35,11 @@ class PlanParts {
 
   int chunks() const { return static_cast<int>(layout.chunks().size()); }
   int groups() const { return static_cast<int>(layout.groups().size()); }
+  /// The chunk's first query head, numbered among all of the problem's.
+  int first_head(int chunk) const {
+    const HeadChunk& of_chunk = layout.chunks()[static_cast<std::size_t>(chunk)];
+    return static_cast<int>(layout.q_heads(member_, of_chunk).begin);
+  }
   int group_of(int chunk) const { return layout.chunks()[static_cast<std::size_t>(chunk)].group; }
   /// Calls of the forward pass; from begin_backward on, of the backward pass.
   const std::vector<Work>& work(int step, int chunk) const {
@@ -55,9 +60,10 @@ class PlanParts {
 
  private:
   std::int64_t min_gap(std::int64_t heads_q) const;
-  void cut(int rank);
+  void cut();
   void cut_rows(const JointSplit::Rows& split);
 
+  int member_;  ///< this rank's number in its CP rank
   /// [step][chunk], or [step][0] where all chunks have the same mask.
   std::vector<std::vector<std::vector<Work>>> work_;
   /// JointSplit only. calls_on_rows_, by step and rows, lets both passes share masks.

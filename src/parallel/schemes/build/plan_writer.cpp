@@ -97,6 +97,15 @@ void PlanWriter::add(Clear clear, int step) {
   append({clear, {}, Lane::compute, step}, {{clear.region, true}});
 }
 
+void PlanWriter::add(JoinSinks join, int step) {
+  if (is_empty(join.o)) return;
+  append({join, {}, Lane::compute, step}, {{join.o, true}, {join.lse, true}});
+}
+
+void PlanWriter::add(SinkGradients g, int step) {
+  append({g, {}, Lane::compute, step}, {{g.dout, false}, {g.o, false}, {g.lse, false}});
+}
+
 void PlanWriter::add_beside_exchange(Copy copy, int step) {
   if (is_empty(copy.from)) return;
   append({copy, {}, Lane::communication, step}, {{copy.from, false}, {copy.to, true}});

@@ -37,6 +37,9 @@ class PlanWriter {
   void add(Total total, int step);
   void add(Clear clear, int step);
   void add(Copy copy, int step);
+  void add(JoinSinks join, int step);
+  /// On empty regions too: it clears what other heads have.
+  void add(SinkGradients gradients, int step);
   /// A copy on the communication lane, beside the exchange that it belongs to.
   void add_beside_exchange(Copy copy, int step);
 
