@@ -394,10 +394,10 @@ def advice(evaluation, left_out="", by="masks"):
     def percent(value):
         return NOTHING if value is None else f"{value:.1f}"
 
-    figures = ["median_error_pct", "p90_error_pct", "coverage_pct"]
-    regrets = ["mean_regret_pct", "p95_regret_pct", "right_pct"]
-    header = [by[:-1] if left_out else "left out", "cells", "median error", "P90", "coverage", "choices", "mean regret",
-              "P95", "right", "cannot run", "no answer"]
+    figures = ["median_error_pct", "p90_error_pct", "coverage_pct", "p90_memory_error_pct"]
+    regrets = ["mean_regret_pct", "p95_regret_pct", "right_pct", "right_or_tied_pct"]
+    header = [by[:-1] if left_out else "left out", "cells", "median error", "P90", "coverage", "memory P90", "choices",
+              "mean regret", "P95", "right", "or tied", "cannot run", "no answer"]
     lines = [[name, str(score["cells"]), *(percent(score[figure]) for figure in figures), str(score["choices"]),
               *(percent(score[figure]) for figure in regrets), str(score["could_not_run"]), str(score["no_answer"])]
              for name, score in scores]

@@ -57,10 +57,12 @@ json score_json(const Score& score) {
           {"median_error_pct", percent_json(score.median_error, score.cells)},
           {"p90_error_pct", percent_json(score.p90_error, score.cells)},
           {"coverage_pct", percent_json(score.coverage, score.cells)},
+          {"p90_memory_error_pct", percent_json(score.p90_memory_error, score.cells)},
           {"choices", score.choices},
           {"mean_regret_pct", percent_json(score.mean_regret, ran)},
           {"p95_regret_pct", percent_json(score.p95_regret, ran)},
           {"right_pct", percent_json(score.right, score.choices - score.no_answer)},
+          {"right_or_tied_pct", percent_json(score.right_or_tied, score.choices - score.no_answer)},
           {"could_not_run", score.could_not_run},
           {"no_answer", score.no_answer}};
 }

@@ -53,14 +53,16 @@ std::string percent(double share) {
 void print_score(std::ostream& out, const std::string& name, const Score& score) {
   out << fmt::format("  {:<26}", printable(name));
   if (score.cells > 0) {
-    out << fmt::format("{:>6} {:>7} {:>7} {:>9}", score.cells, percent(score.median_error),
-                       percent(score.p90_error), percent(score.coverage));
+    out << fmt::format("{:>6} {:>7} {:>7} {:>9} {:>7}", score.cells, percent(score.median_error),
+                       percent(score.p90_error), percent(score.coverage),
+                       percent(score.p90_memory_error));
   } else {
-    out << fmt::format("{:>6} {:>7} {:>7} {:>9}", 0, "-", "-", "-");
+    out << fmt::format("{:>6} {:>7} {:>7} {:>9} {:>7}", 0, "-", "-", "-", "-");
   }
   if (score.choices > 0) {
-    out << fmt::format(" {:>8} {:>7} {:>7} {:>7}", score.choices, percent(score.mean_regret),
-                       percent(score.p95_regret), percent(score.right));
+    out << fmt::format(" {:>8} {:>7} {:>7} {:>7} {:>8}", score.choices, percent(score.mean_regret),
+                       percent(score.p95_regret), percent(score.right),
+                       percent(score.right_or_tied));
   }
   out << '\n';
 }
@@ -120,13 +122,15 @@ void print_advice(std::ostream& out, const Evidence& evidence, std::span<const A
 
 void print_evaluation(std::ostream& out, const Evidence& evidence,
                       std::span<const HeldOut> held_out) {
-  out << fmt::format("{}: {} cells. Errors, coverage, regret and right choices in %\n",
-                     printable(evidence.card().name), evidence.cells().size());
+  out << fmt::format(
+      "{}: {} cells. Errors (of memory: P90), coverage, regret and right choices in %\n",
+      printable(evidence.card().name), evidence.cells().size());
   for (const HeldOut& one : held_out) {
     const Score all = score_of(one.cells, one.choices);
-    out << fmt::format("\n{} left out\n  {:<26}{:>6} {:>7} {:>7} {:>9} {:>8} {:>7} {:>7} {:>7}\n",
-                       to_string(one.left_out), "", "cells", "median", "P90", "coverage", "choices",
-                       "regret", "P95", "right");
+    out << fmt::format(
+        "\n{} left out\n  {:<26}{:>6} {:>7} {:>7} {:>9} {:>7} {:>8} {:>7} {:>7} {:>7} {:>8}\n",
+        to_string(one.left_out), "", "cells", "median", "P90", "coverage", "memory", "choices",
+        "regret", "P95", "right", "or tied");
     print_score(out, "all", all);
     for (const NamedScore& named : scores_by_kernel(one)) print_score(out, named.name, named.score);
     for (const NamedScore& named : scores_by_mask(one)) print_score(out, named.name, named.score);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "attention/api/registry.h"
+#include "bench/cell/tensors.h"
 #include "bench/suite/axes.h"
 #include "core/error.h"
 #include "mask/generators.h"
@@ -18,14 +19,16 @@
 namespace longca::advise {
 namespace {
 
-bool has_blocks(const Case& c) {
-  return c.block.has_value();
+constexpr std::array<std::string_view, 2> kKindsOfMask = {"slices", "blocks"};
+
+std::string_view kind_of_mask(const Case& c) {
+  return kKindsOfMask[c.block ? 1 : 0];
 }
 
 /// Cells of one series differ in the mask, its parameters, the length and the heads alone: one
 /// model learns from them.
-std::string series_of(const Case& c) {
-  std::string series = has_blocks(c) ? "blocks" : "slices";
+std::string series_of(const Case& c, std::string_view kind_of_mask) {
+  std::string series(kind_of_mask);
   for (const Axis& axis : axis_table()) {
     constexpr std::array<std::string_view, 4> kOfModels = {"mask", "tokens", "heads", "seed"};
     const bool is_of_model =
@@ -83,6 +86,15 @@ bool rules_out(const EvidenceCell& cell, const Case& asked) {
       return true;
   }
   return true;
+}
+
+bool is_window(MaskForm form) {
+  return form == MaskForm::window || form == MaskForm::causal_window;
+}
+
+/// Whether a kernel that takes the one form takes the other: windows of one side or two.
+bool are_alike(MaskForm a, MaskForm b) {
+  return a == b || (is_window(a) && is_window(b));
 }
 
 double distance_of_lengths(const Case& a, const Case& b) {
@@ -179,7 +191,7 @@ Advisor::Advisor(const Evidence& evidence, MaskFacts& masks) : evidence_(evidenc
   std::set<std::string> known(kernels_.begin(), kernels_.end());
   for (const EvidenceCell& cell : evidence_.cells()) {
     if (cell.c.scheme) continue;
-    by_series_[series_of(cell.c)].push_back(&cell);
+    by_series_[series_of(cell.c, kind_of_mask(cell.c))].push_back(&cell);
     if (known.insert(cell.c.kernel).second) kernels_.push_back(cell.c.kernel);
   }
 }
@@ -190,41 +202,80 @@ std::string Advisor::why_excluded(const Case& c, const AdviceOptions& options) {
   return known == nullptr ? "" : masks_.refusal(*known, c);
 }
 
-std::string Advisor::nearest_failure(const Case& c) const {
-  const auto series = by_series_.find(series_of(c));
+std::string Advisor::nearest_failure(const Case& c) {
+  const auto series = by_series_.find(series_of(c, kind_of_mask(c)));
   if (series == by_series_.end()) return "";
+  const MaskForm form = masks_.form(c);
+  // What a kernel cannot express of another mask of the same form, it cannot of this one.
+  const auto tells = [&](const EvidenceCell& cell) {
+    if (cell.c.mask == c.mask) return true;
+    return form != MaskForm::other &&
+           (cell.status.ok() || cell.status.code == StatusCode::unsupported);
+  };
   const EvidenceCell* nearest = nullptr;
   const auto distance = [&](const EvidenceCell& cell) {
-    return std::tuple(cell.c.heads_q != c.heads_q || cell.c.heads_k != c.heads_k,
-                      cell.c.lengths != c.lengths || cell.c.window != c.window,
-                      distance_of_lengths(cell.c, c));
+    return std::tuple(
+        cell.c.mask != c.mask, cell.c.heads_q != c.heads_q || cell.c.heads_k != c.heads_k,
+        cell.c.lengths != c.lengths || cell.c.window != c.window, distance_of_lengths(cell.c, c));
   };
   for (const EvidenceCell* cell : series->second) {
-    if (cell->c.mask != c.mask) continue;
-    if (nearest == nullptr || distance(*cell) < distance(*nearest)) nearest = cell;
+    if (!tells(*cell) || (nearest != nullptr && distance(*nearest) <= distance(*cell))) continue;
+    if (const auto other = form_of(*cell); !other || !are_alike(*other, form)) continue;
+    nearest = cell;
   }
   return nearest != nullptr && rules_out(*nearest, c) ? failure_text(*nearest) : "";
 }
 
-const Advisor::Learned& Advisor::learned(const Case& c, Quantity quantity) {
-  const std::string series = series_of(c);
-  const std::string key = series + (quantity == Quantity::time ? " time" : " memory");
+std::optional<MaskForm> Advisor::form_of(const EvidenceCell& cell) {
+  try {
+    return masks_.form(cell.c);
+  } catch (const InputError&) {
+    return std::nullopt;  // a mask of another user's own file
+  }
+}
+
+Work Advisor::work_of(const Case& c) {
+  Work work = masks_.work(c);
+  work.tensor_bytes = static_cast<double>(tensor_bytes(c.problem()));
+  const Kernel* kernel = kernel_of(c.kernel, c.problem().device);
+  const bool all_tiles = kernel != nullptr && c.pass == Pass::backward &&
+                         kernel->capabilities().computes_all_of_windows_backward &&
+                         masks_.form(c) == MaskForm::window;
+  return all_tiles ? work.of_all_tiles() : work;
+}
+
+const Advisor::Learned& Advisor::learned(const Case& c, Quantity quantity,
+                                         std::span<const std::string_view> kinds_of_mask) {
+  std::string key = quantity == Quantity::time ? "time" : "memory";
+  for (const std::string_view kind : kinds_of_mask) key += " " + series_of(c, kind);
   if (const auto found = learned_.find(key); found != learned_.end()) return found->second;
   std::vector<ModelCell> cells;
   std::set<std::string> files;
-  const auto known = by_series_.find(series);
-  for (const EvidenceCell* cell :
-       known == by_series_.end() ? std::vector<const EvidenceCell*>{} : known->second) {
-    const auto value = quantity == Quantity::time ? cell->time_ms : cell->peak_bytes;
-    if (!value || *value <= 0) continue;
+  const auto learn = [&](const EvidenceCell& cell) {
+    const auto value = quantity == Quantity::time ? cell.time_ms : cell.peak_bytes;
+    if (!value || *value <= 0) return;
     try {
-      cells.push_back({cell->c, masks_.work(cell->c), *value});
-      files.insert(cell->file);
+      cells.push_back({cell.c, work_of(cell.c), *value});
+      files.insert(cell.file);
     } catch (const InputError&) {
       // A mask of another user's own file: nothing here says what its work is.
     }
+  };
+  for (const std::string_view kind : kinds_of_mask) {
+    const auto known = by_series_.find(series_of(c, kind));
+    if (known == by_series_.end()) continue;
+    for (const EvidenceCell* cell : known->second) learn(*cell);
   }
-  return learned_.emplace(key, Learned{CellModel(cells), std::move(files)}).first->second;
+  return learned_.emplace(key, Learned{CellModel(cells, quantity), std::move(files)}).first->second;
+}
+
+Advisor::Told Advisor::predict(const Case& c, Quantity quantity) {
+  const std::string_view own[] = {kind_of_mask(c)};
+  const Work work = work_of(c);
+  const Learned& of_own = learned(c, quantity, own);
+  if (auto told = of_own.model.predict(c, work)) return {&of_own, told};
+  const Learned& of_both = learned(c, quantity, kKindsOfMask);
+  return {&of_both, of_both.model.predict(c, work)};
 }
 
 Advisor::PassEstimate Advisor::estimate(const Case& c) {
@@ -233,21 +284,20 @@ Advisor::PassEstimate Advisor::estimate(const Case& c) {
     if (cell->time_ms) return {.choice = measured_choice(*cell)};
   }
   if (std::string failure = nearest_failure(c); !failure.empty()) return {.excluded = failure};
-  const Learned& times = learned(c, Quantity::time);
-  const auto time = times.model.predict(c, masks_.work(c));
+  const auto& [from, time] = predict(c, Quantity::time);
   if (!time) {
     return {.unknown =
-                times.model.cells() == 0
+                from->model.cells() == 0
                     ? fmt::format("no record of its {} pass in this shape", to_string(c.pass))
                     : fmt::format("only {} records of its {} pass in this shape, none like it",
-                                  times.model.cells(), to_string(c.pass))};
+                                  from->model.cells(), to_string(c.pass))};
   }
   Choice choice{.c = c,
                 .time_ms = {time->value, time->low, time->high},
                 .basis = Basis::interpolated,
                 .situation = time->situation,
-                .files = times.files};
-  if (const auto peak = learned(c, Quantity::memory).model.predict(c, masks_.work(c))) {
+                .files = from->files};
+  if (const auto peak = predict(c, Quantity::memory).prediction) {
     choice.peak_bytes = {peak->value, peak->low, peak->high};
   }
   return {.choice = std::move(choice)};

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -103,7 +104,6 @@ class Advisor {
   Advice advise(const Case& problem, const AdviceOptions& options = {});
 
  private:
-  enum class Quantity : std::uint8_t { time, memory };
   /// A model and the files of its cells.
   struct Learned {
     CellModel model;
@@ -118,9 +118,22 @@ class Advisor {
   PassEstimate estimate(const Case& c);
   PassEstimate estimate_step(const Case& step);
   std::string why_excluded(const Case& c, const AdviceOptions& options);
-  /// The nearest cell of the kernel on that mask, if it rules this cell out; "" otherwise.
-  std::string nearest_failure(const Case& c) const;
-  const Learned& learned(const Case& c, Quantity quantity);
+  /// The nearest cell of the kernel on that mask, or else on masks of its form, if it rules this
+  /// cell out; "" otherwise.
+  std::string nearest_failure(const Case& c);
+  /// Nothing for a mask that cannot be made here.
+  std::optional<MaskForm> form_of(const EvidenceCell& cell);
+  /// What the case's kernel computes for its mask.
+  Work work_of(const Case& c);
+  /// A model of the cells with masks of these kinds, slices or blocks.
+  const Learned& learned(const Case& c, Quantity quantity,
+                         std::span<const std::string_view> kinds_of_mask);
+  struct Told {
+    const Learned* from;
+    std::optional<Prediction> prediction;
+  };
+  /// By cells of the case's own kind of mask or, where these tell nothing of it, of both kinds.
+  Told predict(const Case& c, Quantity quantity);
 
   const Evidence& evidence_;
   MaskFacts& masks_;

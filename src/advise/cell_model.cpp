@@ -15,6 +15,9 @@ namespace {
 
 /// So many cells left out tell a quantile.
 constexpr std::size_t kMinErrors = 8;
+/// The weight of a cell's error falls by e over as many octaves of length.
+constexpr double kErrorOctaves = 1.0;
+
 Situation situation_of(const Place& target, const Places& places,
                        const std::vector<std::size_t>& measured) {
   bool shorter = false, longer = false;
@@ -32,14 +35,6 @@ Situation situation_of(const Place& target, const Places& places,
   }
   if (shorter && longer) return Situation::between_lengths;
   return shorter || longer ? Situation::beyond_lengths : found;
-}
-
-/// Of ascending errors; nothing if they are too few.
-std::optional<double> quantile_of(const std::vector<double>& errors) {
-  if (errors.size() < kMinErrors) return std::nullopt;
-  const auto count = static_cast<double>(errors.size());
-  const auto rank = static_cast<std::size_t>(std::ceil((count + 1) * CellModel::kCoverage));
-  return errors[std::min(rank, errors.size()) - 1];
 }
 
 std::string heads_text(const Place& place) {
@@ -64,11 +59,11 @@ std::string_view describe(Situation situation) {
   return "";
 }
 
-CellModel::CellModel(const std::vector<ModelCell>& cells) {
+CellModel::CellModel(const std::vector<ModelCell>& cells, Quantity quantity) {
   std::vector<Place> places;
   places.reserve(cells.size());
   for (const ModelCell& cell : cells) places.push_back(place_of(cell.c, cell.work, cell.value));
-  places_ = std::make_unique<const Places>(std::move(places));
+  places_ = std::make_unique<const Places>(std::move(places), quantity);
   if (cells.size() < kMinCells) return;
   std::vector<std::size_t> all(cells.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
@@ -87,10 +82,11 @@ void CellModel::calibrate() {
     for (const auto& [name, targets] : left_out) {
       std::vector<std::size_t> rest;
       std::ranges::set_difference(all_->chosen(), targets, std::back_inserter(rest));
-      if (rest.size() >= kMinCells) add_errors(Interpolator(*places_, std::move(rest)), targets);
+      if (rest.size() < kMinCells) continue;
+      add_errors(Interpolator(*places_, std::move(rest), all_->grid()), targets);
     }
   }
-  for (std::vector<double>& errors : errors_) std::ranges::sort(errors);
+  for (std::vector<Error>& errors : errors_) std::ranges::sort(errors, {}, &Error::size);
 }
 
 void CellModel::add_errors(const Interpolator& rest, const std::vector<std::size_t>& targets) {
@@ -99,16 +95,30 @@ void CellModel::add_errors(const Interpolator& rest, const std::vector<std::size
     const Interpolator::Estimate estimate = rest.estimate(i);
     const double error = std::abs(std::log(target.value / estimate.value));
     const Situation situation = situation_of(target, *places_, rest.chosen());
-    errors_[static_cast<std::size_t>(situation)].push_back(error / estimate.deviation);
+    errors_[static_cast<std::size_t>(situation)].push_back(
+        {error / estimate.deviation, target.log_tokens});
   }
 }
 
-std::optional<double> CellModel::spread(Situation situation) const {
-  if (const auto own = quantile_of(errors_[static_cast<std::size_t>(situation)])) return own;
+std::optional<double> CellModel::spread(Situation situation, double log_tokens) const {
+  const auto weight = [&](const Error& error) {
+    return std::exp(-std::abs(error.log_tokens - log_tokens) / kErrorOctaves);
+  };
+  const auto quantile = [&](const std::vector<Error>& errors) -> std::optional<double> {
+    if (errors.size() < kMinErrors) return std::nullopt;
+    double left = 1;  // the cell that is asked for, which may be further off than all
+    for (const Error& error : errors) left += weight(error);
+    left *= kCoverage;
+    for (const Error& error : errors) {
+      left -= weight(error);
+      if (left <= 0) return error.size;
+    }
+    return errors.back().size;
+  };
+  if (const auto own = quantile(errors_[static_cast<std::size_t>(situation)])) return own;
   // Never met before: as far off as in the worst situation that was.
   std::optional<double> largest;
-  for (const std::vector<double>& errors : errors_)
-    largest = std::max(largest, quantile_of(errors));
+  for (const std::vector<Error>& errors : errors_) largest = std::max(largest, quantile(errors));
   return largest;
 }
 
@@ -116,7 +126,7 @@ std::optional<Prediction> CellModel::predict(const Case& c, const Work& work) co
   if (!all_) return std::nullopt;
   const Place target = place_of(c, work, 0);
   const Situation situation = situation_of(target, *places_, all_->chosen());
-  const auto width = spread(situation);
+  const auto width = spread(situation, target.log_tokens);
   if (!width) return std::nullopt;
   const Interpolator::Estimate estimate = all_->estimate(target);
   const double reach = std::max(std::exp(*width * estimate.deviation), 1 + kRunToRun);

@@ -13,7 +13,7 @@
 
 namespace longca::advise {
 
-/// A measured cell from which a model learns one quantity: a time in ms, or bytes.
+/// A measured cell from which a model learns.
 struct ModelCell {
   Case c;
   Work work;
@@ -46,7 +46,8 @@ struct Prediction {
 /// the same estimate was off by for cells that were left out in turn, all of one length, of one
 /// pair of heads, of one mask's parameters or of one mask together, in the same situation
 /// (conformal prediction: J. Lei et al., "Distribution-free predictive inference for regression",
-/// 2018), in units of the estimate's own deviation.
+/// 2018), in units of the estimate's own deviation. Cells of similar length count most: short calls
+/// are less predictable (L. Guan, "Localized conformal prediction", 2023).
 class CellModel {
  public:
   /// Fewer cells tell nothing.
@@ -55,7 +56,7 @@ class CellModel {
   /// No interval is narrower than this on either side: runs of one program differ by as much.
   static constexpr double kRunToRun = 0.01;
 
-  explicit CellModel(const std::vector<ModelCell>& cells);
+  explicit CellModel(const std::vector<ModelCell>& cells, Quantity quantity = Quantity::time);
 
   /// Nothing if there are too few cells, or none was ever left out in a situation like this one.
   std::optional<Prediction> predict(const Case& c, const Work& work) const;
@@ -66,12 +67,17 @@ class CellModel {
   void calibrate();
   /// Adds what the estimates of `rest` for the places `targets` are off by.
   void add_errors(const Interpolator& rest, const std::vector<std::size_t>& targets);
-  /// What estimates in that situation are off by, in units of their own deviation.
-  std::optional<double> spread(Situation situation) const;
+  /// What the estimate of a cell that was left out is off by, in units of its own deviation.
+  struct Error {
+    double size = 0;
+    double log_tokens = 0;  ///< the cell's length, in octaves
+  };
+  /// What estimates in that situation, at about that length, are off by.
+  std::optional<double> spread(Situation situation, double log_tokens) const;
 
   std::unique_ptr<const Places> places_;
-  std::optional<Interpolator> all_;                      ///< of all places
-  std::array<std::vector<double>, kSituations> errors_;  ///< ascending
+  std::optional<Interpolator> all_;                     ///< of all places
+  std::array<std::vector<Error>, kSituations> errors_;  ///< ascending
 };
 
 }  // namespace longca::advise

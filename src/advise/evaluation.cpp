@@ -88,6 +88,13 @@ void judge_choice(const Evidence& evidence, const AskedProblem& asked, const Adv
   }
   if (timed < 2) return;  // there was nothing to choose
   HeldOutChoice choice{.problem = asked.c};
+  const auto is_right = [&](const Choice& made) {
+    const auto time = measured_ms(evidence, asked.c, made.c.kernel);
+    return time && *time / *fastest - 1 <= Ranking::kTie;
+  };
+  choice.right_or_tied = std::ranges::any_of(advice.choices, [&](const Choice& made) {
+    return (made.tied || &made == &advice.choices.front()) && is_right(made);
+  });
   if (!advice.choices.empty()) {
     choice.chosen = advice.choices.front().c.kernel;
     if (const auto time = measured_ms(evidence, asked.c, choice.chosen)) {
@@ -103,7 +110,13 @@ void judge(const Evidence& evidence, const AskedProblem& asked, const Advice& ad
   if (asked.c.pass != Pass::step) {
     for (const Choice& choice : advice.choices) {
       const auto measured = measured_ms(evidence, asked.c, choice.c.kernel);
-      if (measured) held_out.cells.push_back({choice.c, *measured, choice.time_ms});
+      if (!measured) continue;
+      HeldOutCell cell{choice.c, *measured, choice.time_ms};
+      const EvidenceCell* known = evidence.find(choice.c);
+      if (known != nullptr && known->peak_bytes && choice.peak_bytes) {
+        cell.memory_error = std::abs(choice.peak_bytes->value / *known->peak_bytes - 1);
+      }
+      held_out.cells.push_back(std::move(cell));
     }
   }
   judge_choice(evidence, asked, advice, held_out);
@@ -179,12 +192,13 @@ HeldOut leave_out(const Evidence& evidence, MaskFacts& masks, LeftOut left_out) 
 
 Score score_of(std::span<const HeldOutCell> cells, std::span<const HeldOutChoice> choices) {
   Score score{.cells = cells.size(), .choices = choices.size()};
-  std::vector<double> errors, covered, regrets, right;
+  std::vector<double> errors, memory_errors, covered, regrets, right, right_or_tied;
   for (const HeldOutCell& cell : cells) {
     const Expected& expected = cell.expected_ms;
     errors.push_back(std::abs(expected.value / cell.measured_ms - 1));
     const bool holds = cell.measured_ms >= expected.low && cell.measured_ms <= expected.high;
     covered.push_back(holds ? 1 : 0);
+    if (cell.memory_error) memory_errors.push_back(*cell.memory_error);
   }
   for (const HeldOutChoice& choice : choices) {
     if (choice.chosen.empty()) {
@@ -194,6 +208,7 @@ Score score_of(std::span<const HeldOutCell> cells, std::span<const HeldOutChoice
     if (!choice.could_run) ++score.could_not_run;
     if (choice.could_run) regrets.push_back(choice.regret);
     right.push_back(choice.could_run && choice.regret <= Ranking::kTie ? 1 : 0);
+    right_or_tied.push_back(choice.right_or_tied ? 1 : 0);
   }
   score.median_error = quantile(errors, 0.5);
   score.p90_error = quantile(errors, 0.9);
@@ -201,6 +216,8 @@ Score score_of(std::span<const HeldOutCell> cells, std::span<const HeldOutChoice
   score.mean_regret = mean_of_values(regrets);
   score.p95_regret = quantile(regrets, 0.95);
   score.right = mean_of_values(right);
+  score.right_or_tied = mean_of_values(right_or_tied);
+  score.p90_memory_error = quantile(memory_errors, 0.9);
   return score;
 }
 

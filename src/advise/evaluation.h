@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@ struct HeldOutCell {
   Case c;
   double measured_ms = 0;
   Expected expected_ms;
+  std::optional<double> memory_error{};  ///< |estimated ÷ measured - 1| of the peak in bytes
 };
 
 /// A problem that it had not seen: the choice among the kernels that have records of it.
@@ -28,6 +30,9 @@ struct HeldOutChoice {
   std::string chosen{};    ///< "" if it recommended nothing
   bool could_run = false;  ///< the choice has a time
   double regret = 0;       ///< time of the choice ÷ that of the fastest - 1, if it could run
+  /// Whether the choice, or one that was said to be tied with it, is the fastest or within
+  /// Ranking::kTie of it.
+  bool right_or_tied = false;
 };
 
 /// Of cells on one device: kernels' times one by one, and choices for a forward pass, a backward
@@ -48,11 +53,14 @@ struct Score {
   double median_error = 0;  ///< |estimated ÷ measured - 1|
   double p90_error = 0;
   double coverage = 0;  ///< the share of cells whose interval holds what was measured
+  double p90_memory_error = 0;
   std::size_t choices = 0;
   double mean_regret = 0;  ///< of the choices that could run
   double p95_regret = 0;
-  double right =
-      0;  ///< of choices made, the share that are the fastest, or within Ranking::kTie of it
+  /// Of choices made, the share that are the fastest, or within Ranking::kTie of it; and of which
+  /// that is true if what was called tied counts.
+  double right = 0;
+  double right_or_tied = 0;
   std::size_t could_not_run = 0;  ///< choices that turned out to have no time
   std::size_t no_answer = 0;      ///< nothing was recommended: it did not know
 };

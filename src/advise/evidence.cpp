@@ -15,6 +15,7 @@
 #include "bench/record/origin.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "cost/platform.h"
 
 namespace longca::advise {
 namespace {
@@ -150,6 +151,10 @@ std::vector<fs::path> default_record_files() {
   std::error_code error;
   if (!fs::equivalent(ours, "results", error)) add_files("results", files);
   return files;
+}
+
+std::int64_t sms_of(const Card& card) {
+  return card.device == "cpu" ? 1 : cost::platform_of_card(card.name).device.sms;
 }
 
 Card own_card(const std::string& device) {

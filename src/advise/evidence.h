@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -31,6 +32,10 @@ struct Card {
 
   bool operator==(const Card&) const = default;
 };
+
+/// The SMs of a GPU by its platform's page (cost::platform_of_card); 1 for a processor, whose
+/// threads share items among them.
+std::int64_t sms_of(const Card& card);
 
 /// What this machine's own records are of: its GPU or, without one, its processor. `device` narrows
 /// that, if it is not empty. Throws InputError if it is cuda and there is no GPU.

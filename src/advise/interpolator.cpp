@@ -24,9 +24,17 @@ constexpr double kSameParameters = 0.2;
 /// The variance of a measurement itself.
 constexpr double kNugget = 0.002;
 
-std::vector<double> terms_of(const Work& work) {
-  return {1.0,       work.full_tiles,   work.partial_tiles, work.rows,
-          work.keys, work.square_tiles, work.longest_row};
+/// What each kind of work costs adds up to the quantity. Of terms that grow alike in all cells, as
+/// rows and keys do where all have the same heads, the first one is taken to be the cause.
+std::vector<double> terms_of(const Work& work, Quantity quantity, TileGrid grid) {
+  const TileCount& tiles = grid == TileGrid::matrix ? work.tiles : work.slice_tiles;
+  const IdleSlots& idle = work.idle;
+  std::vector<double> terms = {
+      1.0,        tiles.full,        tiles.partial,  work.cells,        work.rows,
+      work.keys,  work.square_tiles, idle.tile_rows, idle.tile_columns, idle.grouped_columns,
+      idle.slices};
+  if (quantity == Quantity::memory) terms.insert(terms.begin(), work.tensor_bytes);
+  return terms;
 }
 
 /// The places of the `count` largest values, or of all.
@@ -71,7 +79,8 @@ double covariance(const Place& a, const Place& b) {
   return mask * lengths * (same_heads(a, b) ? 1.0 : kHeadsCovariance);
 }
 
-Places::Places(std::vector<Place> places) : places_(std::move(places)) {
+Places::Places(std::vector<Place> places, Quantity quantity)
+    : places_(std::move(places)), quantity_(quantity) {
   const std::size_t n = places_.size();
   covariances_.resize(n * n);
   for (std::size_t a = 0; a < n; ++a) {
@@ -88,26 +97,39 @@ std::vector<double> Places::covariances_with(const Place& target) const {
   return values;
 }
 
-Interpolator::Interpolator(const Places& places, std::vector<std::size_t> chosen)
-    : places_(&places), chosen_(std::move(chosen)) {
+double Interpolator::Fit::fitted(const Work& work) const {
+  const std::vector<double> terms = terms_of(work, quantity, grid);
+  double sum = 0;
+  for (std::size_t i = 0; i < terms.size(); ++i) sum += coefficients[i] * terms[i];
+  return std::max(sum, 1e-12);
+}
+
+double Interpolator::Fit::error() const {
+  double sum = 0;
+  for (const double ratio : ratios) sum += std::abs(ratio);
+  return sum / static_cast<double>(ratios.size());
+}
+
+Interpolator::Interpolator(const Places& places, std::vector<std::size_t> chosen,
+                           std::optional<TileGrid> grid)
+    : places_(&places), chosen_(std::move(chosen)), fit_(fit(grid.value_or(TileGrid::matrix))) {
+  if (grid) return;
+  if (Fit other = fit(TileGrid::slices); other.error() < fit_.error()) fit_ = std::move(other);
+}
+
+Interpolator::Fit Interpolator::fit(TileGrid grid) const {
   std::vector<FitRow> rows;
   rows.reserve(chosen_.size());
   for (const std::size_t i : chosen_) {
     const Place& place = places_->all()[i];
-    rows.push_back({terms_of(place.work), place.value});
+    rows.push_back({terms_of(place.work, places_->quantity(), grid), place.value});
   }
-  coefficients_ = fit_non_negative(rows);
+  Fit made{places_->quantity(), grid, fit_non_negative(rows)};
   for (const std::size_t i : chosen_) {
     const Place& place = places_->all()[i];
-    ratios_.push_back(std::log(place.value / fitted(place.work)));
+    made.ratios.push_back(std::log(place.value / made.fitted(place.work)));
   }
-}
-
-double Interpolator::fitted(const Work& work) const {
-  const std::vector<double> terms = terms_of(work);
-  double sum = 0;
-  for (std::size_t i = 0; i < terms.size(); ++i) sum += coefficients_[i] * terms[i];
-  return std::max(sum, 1e-12);
+  return made;
 }
 
 Interpolator::Estimate Interpolator::estimate(const Place& target) const {
@@ -141,10 +163,11 @@ Interpolator::Estimate Interpolator::interpolate(const Work& work,
   double ratio = 0;
   double explained = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    ratio += weights[i] * ratios_[near[i]];
+    ratio += weights[i] * fit_.ratios[near[i]];
     explained += weights[i] * right[i];
   }
-  return {fitted(work) * std::exp(ratio), std::sqrt(std::max(kNugget, 1 + kNugget - explained))};
+  return {fit_.fitted(work) * std::exp(ratio),
+          std::sqrt(std::max(kNugget, 1 + kNugget - explained))};
 }
 
 }  // namespace longca::advise

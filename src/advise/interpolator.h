@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,9 @@
 #include "bench/suite/case.h"
 
 namespace longca::advise {
+
+/// What is estimated: a time in ms, or the peak of memory in bytes.
+enum class Quantity : std::uint8_t { time, memory };
 
 /// Where a cell lies among others of its series, and what was measured there.
 struct Place {
@@ -30,8 +34,9 @@ double covariance(const Place& a, const Place& b);
 /// The measured cells of a series, and the covariance of each two.
 class Places {
  public:
-  explicit Places(std::vector<Place> places);
+  Places(std::vector<Place> places, Quantity quantity);
 
+  Quantity quantity() const { return quantity_; }
   const std::vector<Place>& all() const { return places_; }
   double covariance_of(std::size_t a, std::size_t b) const {
     return covariances_[a * places_.size() + b];
@@ -41,7 +46,14 @@ class Places {
 
  private:
   std::vector<Place> places_;
+  Quantity quantity_;
   std::vector<double> covariances_;
+};
+
+/// Where a kernel's grid of tiles begins.
+enum class TileGrid : std::uint8_t {
+  matrix,  ///< at the corner of the score matrix
+  slices,  ///< at that of each slice, as in kernels for packed sequences of variable lengths
 };
 
 /// Estimates a quantity from the cells given: a sum of what each part of the work costs
@@ -56,23 +68,36 @@ class Interpolator {
   };
 
   /// Uses those of the `places`, which outlive it, whose numbers are `chosen`: at least one.
-  Interpolator(const Places& places, std::vector<std::size_t> chosen);
+  /// Without a `grid` takes the one that fits them better.
+  Interpolator(const Places& places, std::vector<std::size_t> chosen,
+               std::optional<TileGrid> grid = std::nullopt);
 
   const std::vector<std::size_t>& chosen() const { return chosen_; }
+  TileGrid grid() const { return fit_.grid; }
   /// For a new place.
   Estimate estimate(const Place& target) const;
   /// For a measured one that is not among the chosen.
   Estimate estimate(std::size_t target) const;
 
  private:
-  double fitted(const Work& work) const;
+  /// What each part of the work costs.
+  struct Fit {
+    Quantity quantity = Quantity::time;
+    TileGrid grid = TileGrid::matrix;
+    std::vector<double> coefficients{};
+    std::vector<double> ratios{};  ///< log(measured ÷ fitted) of the chosen
+
+    double fitted(const Work& work) const;
+    /// The mean of the ratios' magnitudes.
+    double error() const;
+  };
+  Fit fit(TileGrid grid) const;
   /// `covariances`: of the target with each chosen place.
   Estimate interpolate(const Work& work, const std::vector<double>& covariances) const;
 
   const Places* places_;
   std::vector<std::size_t> chosen_;
-  std::vector<double> coefficients_;
-  std::vector<double> ratios_;  ///< log(measured ÷ fitted) of the chosen
+  Fit fit_;
 };
 
 }  // namespace longca::advise

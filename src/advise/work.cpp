@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <tuple>
 #include <utility>
+#include <vector>
 
+#include "mask/convert.h"
 #include "mask/generators.h"
 #include "mask/tiles.h"
 
@@ -13,34 +18,113 @@ namespace {
 
 /// Heads of a block-sparse mask whose tiles are counted; the others are drawn alike.
 constexpr int kCountedHeads = 4;
+/// With more items for each SM, what is idle at the end is next to nothing.
+constexpr double kMaxWaves = 64;
 
-void count_head(const Mask& mask, int head, Work& work) {
-  const TileRuns tiles = tile_runs(mask, head, kWorkTile, kWorkTile);
-  for (std::int64_t row = 0; row < tiles.rows(); ++row) {
-    double row_tiles = 0;
-    for (const TileRun& run : tiles.row(row)) {
-      const double count = run.end - run.begin;
-      (run.tile_class == TileClass::full ? work.full_tiles : work.partial_tiles) += count;
-      row_tiles += count;
+/// Tile slots that `sms` SMs leave idle while they take the items, `copies` times over, in their
+/// order.
+double idle_slots(const std::vector<double>& items, std::int64_t copies, std::int64_t sms) {
+  const auto count = static_cast<double>(items.size()) * static_cast<double>(copies);
+  if (sms <= 1 || items.empty() || count > kMaxWaves * static_cast<double>(sms)) return 0;
+  std::vector<double> ends(static_cast<std::size_t>(sms), 0.0);  // a heap, the earliest in front
+  double busy = 0;
+  for (std::int64_t copy = 0; copy < copies; ++copy) {
+    for (const double item : items) {
+      std::ranges::pop_heap(ends, std::greater{});
+      ends.back() += item;
+      std::ranges::push_heap(ends, std::greater{});
+      busy += item;
     }
-    work.longest_row = std::max(work.longest_row, row_tiles);
   }
+  return *std::ranges::max_element(ends) * static_cast<double>(sms) - busy;
 }
 
-Work count_work(const Case& c, const Mask& mask) {
+/// The tiles of one head.
+struct HeadTiles {
+  TileCount count;
+  std::vector<double> rows, columns;  ///< tiles of each tile row and column that has some
+};
+
+std::vector<double> tiles_by_row(const TileRuns& tiles) {
+  std::vector<double> rows;
+  for (std::int64_t row = 0; row < tiles.rows(); ++row) {
+    double count = 0;
+    for (const TileRun& run : tiles.row(row)) count += run.end - run.begin;
+    if (count > 0) rows.push_back(count);
+  }
+  return rows;
+}
+
+TileCount count_tiles(const TileRuns& tiles) {
+  TileCount count;
+  for (const TileRun& run : tiles.runs) {
+    (run.tile_class == TileClass::full ? count.full : count.partial) += run.end - run.begin;
+  }
+  return count;
+}
+
+HeadTiles tiles_of_head(const Mask& mask, int head) {
+  const TileRuns tiles = tile_runs(mask, head, kWorkTile, kWorkTile);
+  return {count_tiles(tiles), tiles_by_row(tiles),
+          tiles_by_row(transposed_tile_runs(mask, head, kWorkTile, kWorkTile))};
+}
+
+void add(TileCount& sum, const TileCount& count, double times) {
+  sum.full += times * count.full;
+  sum.partial += times * count.partial;
+}
+
+/// Tiles of grids of their own, slice by slice.
+void count_slices(const Mask& mask, int heads_q, std::int64_t sms, Work& work) {
+  std::map<std::tuple<std::int64_t, std::int64_t, MaskSliceType>, TileCount> known;
+  std::vector<double> items;
+  for (const MaskSlice& slice : mask.slices()) {
+    const std::int64_t rows = slice.q_end - slice.q_begin;
+    const std::int64_t keys = slice.k_end - slice.k_begin;
+    if (rows <= 0 || keys <= 0) continue;
+    const auto [found, is_new] = known.try_emplace({rows, keys, slice.type});
+    if (is_new) {
+      const Mask alone = Mask::from_slices(rows, keys, {{0, rows, 0, keys, slice.type}});
+      found->second = count_tiles(tile_runs(alone, 0, kWorkTile, kWorkTile));
+    }
+    add(work.slice_tiles, found->second, heads_q);
+    items.push_back(found->second.full + found->second.partial);
+  }
+  work.idle.slices = idle_slots(items, heads_q, sms);
+}
+
+Work count_work(const Case& c, const Mask& mask, std::int64_t sms) {
   Work work;
   const int counted = std::min(mask.heads(), kCountedHeads);
-  for (int i = 0; i < counted; ++i) count_head(mask, i * mask.heads() / counted, work);
-  const double heads = c.heads_q;
-  work.full_tiles *= heads / counted;
-  work.partial_tiles *= heads / counted;
+  for (int i = 0; i < counted; ++i) {
+    HeadTiles head = tiles_of_head(mask, i * mask.heads() / counted);
+    add(work.tiles, head.count, static_cast<double>(c.heads_q) / counted);
+    if (i > 0) continue;
+    work.idle.tile_rows = idle_slots(head.rows, c.heads_q, sms);
+    work.idle.tile_columns = idle_slots(head.columns, c.heads_q, sms);
+    const double group = static_cast<double>(c.heads_q) / c.heads_k;
+    for (double& column : head.columns) column *= group;
+    work.idle.grouped_columns = idle_slots(head.columns, c.heads_k, sms);
+  }
+  count_slices(mask, c.heads_q, sms, work);
   const std::int64_t tile_rows = (c.tokens + kWorkTile - 1) / kWorkTile;
   const auto side = static_cast<double>(tile_rows);
-  work.square_tiles = side * side * heads;
-  work.rows = static_cast<double>(c.tokens) * heads;
+  work.square_tiles = side * side * c.heads_q;
+  work.rows = static_cast<double>(c.tokens) * c.heads_q;
   work.keys = static_cast<double>(c.tokens) * c.heads_k;
-  work.cells = mask.mean_area() * heads;
+  work.cells = mask.mean_area() * c.heads_q;
   return work;
+}
+
+MaskForm form_of(const Mask& mask) {
+  if (const auto window = window_form(mask)) {
+    const bool is_causal = window->right == 0;
+    if (window->left < 0 && (is_causal || window->right < 0)) {
+      return is_causal ? MaskForm::causal : MaskForm::full;
+    }
+    return is_causal ? MaskForm::causal_window : MaskForm::window;
+  }
+  return document_form(mask) ? MaskForm::documents : MaskForm::other;
 }
 
 }  // namespace
@@ -51,8 +135,15 @@ double Work::density() const {
 }
 
 double Work::partial_share() const {
-  const double tiles = full_tiles + partial_tiles;
-  return tiles > 0 ? partial_tiles / tiles : 0;
+  const double all = tiles.full + tiles.partial;
+  return all > 0 ? tiles.partial / all : 0;
+}
+
+Work Work::of_all_tiles() const {
+  Work work = *this;
+  work.tiles = work.slice_tiles = {square_tiles, 0};
+  work.cells = square_tiles * kWorkTile * kWorkTile;
+  return work;
 }
 
 const Mask& MaskFacts::mask(const Case& c) {
@@ -63,11 +154,11 @@ const Mask& MaskFacts::mask(const Case& c) {
   return last_->second;
 }
 
-const Work& MaskFacts::work(const Case& c) {
+const MaskFacts::Facts& MaskFacts::facts(const Case& c) {
   const std::string key = c.problem_key();
-  const auto found = works_.find(key);
-  if (found != works_.end()) return found->second;
-  return works_.emplace(key, count_work(c, mask(c))).first->second;
+  if (const auto found = facts_.find(key); found != facts_.end()) return found->second;
+  const Mask& made = mask(c);
+  return facts_.emplace(key, Facts{count_work(c, made, sms_), form_of(made)}).first->second;
 }
 
 const std::string& MaskFacts::refusal(const Kernel& kernel, const Case& c) {

@@ -15,35 +15,72 @@ namespace longca::advise {
 /// Queries and keys of the tiles in which work is counted: those of most GPU kernels.
 inline constexpr std::int64_t kWorkTile = 128;
 
-/// What a case's mask gives a kernel to do, whatever the kernel is. Tiles are kWorkTile ×
-/// kWorkTile, and empty ones count nowhere.
+/// Tiles of kWorkTile × kWorkTile that are not empty, over all query heads.
+struct TileCount {
+  double full = 0;
+  double partial = 0;
+};
+
+/// Tile slots of a card that stay idle until the last item of a call ends, if every SM takes the
+/// next item as soon as it is free: by what an item is.
+struct IdleSlots {
+  double tile_rows = 0;        ///< a tile row of a query head
+  double tile_columns = 0;     ///< a tile column of a query head
+  double grouped_columns = 0;  ///< a tile column of all query heads of a KV head
+  double slices = 0;           ///< a slice of the mask, of a query head
+};
+
+/// What a case's mask gives a kernel to do, in each of the ways in which kernels divide it.
 struct Work {
-  double full_tiles = 0;     ///< over all query heads
-  double partial_tiles = 0;  ///< over all query heads
-  double square_tiles = 0;   ///< of the whole score matrix, over all query heads
-  double rows = 0;           ///< tokens × query heads
-  double keys = 0;           ///< tokens × KV heads
-  double longest_row = 0;    ///< tiles of the tile row that has most of them
-  double cells = 0;          ///< allowed, over all query heads
+  TileCount tiles;          ///< of a grid that begins at the corner of the score matrix
+  TileCount slice_tiles;    ///< of grids that begin at the corner of each slice: packed sequences
+  double square_tiles = 0;  ///< of the whole score matrix, also empty ones, over all query heads
+  double rows = 0;          ///< tokens × query heads
+  double keys = 0;          ///< tokens × KV heads
+  double cells = 0;         ///< allowed, over all query heads
+  double tensor_bytes = 0;  ///< of the pass's inputs and outputs
+  IdleSlots idle;
 
   double density() const;        ///< cells as a share of the score matrix
   double partial_share() const;  ///< of the tiles that are not empty
+  /// The work of a kernel that computes the empty tiles too.
+  Work of_all_tiles() const;
 };
 
-/// Makes the masks of cases, and answers from them once for each problem: their work, and which
-/// kernels can express them. Blocks that a case selects by scores count as if they were drawn at
-/// random. Not thread-safe. All throw InputError for a mask that cannot be made here: a file that
-/// this process has not read.
+/// What a mask is, as the arguments of most kernels say it.
+enum class MaskForm : std::uint8_t {
+  full,
+  causal,
+  window,         ///< to both sides of the diagonal
+  causal_window,  ///< up to the diagonal
+  documents,      ///< packed sequences, all full or all causal
+  other,
+};
+
+/// Makes the masks of cases, and answers from them once for each problem: their work and form, and
+/// which kernels can express them. Blocks that a case selects by scores count as if they were drawn
+/// at random. Not thread-safe. All throw InputError for a mask that cannot be made here: a file
+/// that this process has not read.
 class MaskFacts {
  public:
-  const Work& work(const Case& c);
+  /// `sms`: items that the card works on side by side. With one nothing is idle.
+  explicit MaskFacts(std::int64_t sms = 1) : sms_(sms) {}
+
+  const Work& work(const Case& c) { return facts(c).work; }
+  MaskForm form(const Case& c) { return facts(c).form; }
   /// Why the kernel cannot do the problem, on whatever machine; "" if it can.
   const std::string& refusal(const Kernel& kernel, const Case& c);
 
  private:
+  struct Facts {
+    Work work;
+    MaskForm form;
+  };
+  const Facts& facts(const Case& c);
   const Mask& mask(const Case& c);
 
-  std::map<std::string, Work> works_;
+  std::int64_t sms_;
+  std::map<std::string, Facts> facts_;
   std::map<std::string, std::string> refusals_;
   std::optional<std::pair<std::string, Mask>> last_;  ///< the mask asked for last, by its problem
 };

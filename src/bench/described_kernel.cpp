@@ -49,6 +49,7 @@ void for_each_member(Can& can, const Visit& visit) {
   visit("softcap", can.softcap);
   visit("returns_lse", can.returns_lse);
   visit("strided", can.strided);
+  visit("computes_all_of_windows_backward", can.computes_all_of_windows_backward);
   visit("gradient_of_parts", can.gradient_of_parts);
 }
 

@@ -85,6 +85,43 @@ TEST(Advisor, NeverRecommendsAKernelThatWasWrong) {
   EXPECT_NE(choice_of(advise(records, case_of("slice", "full", 4096)), "slice"), nullptr);
 }
 
+/// A window that a kernel could not express tells of windows; a mask that is none at this length
+/// tells nothing.
+TEST(Advisor, WhatAKernelCannotExpressItCannotOfAnotherMaskOfThatForm) {
+  auto records = planted_records();
+  Case window = case_of("fa3", "sliding_window", 8192);
+  window.window = 1024;
+  records.push_back(failed_record(window, StatusCode::unsupported, "has no windows"));
+  for (const char* mask : {"causal", "full"}) {
+    for (std::int64_t tokens = 1024; tokens <= 16384; tokens += tokens / 4) {
+      const Case c = case_of("fa3", mask, tokens);
+      records.push_back(record_of(c, law_ms(c, 3e-5, 4e-5)));
+    }
+  }
+  const auto asked = [&](const char* mask, std::int64_t tokens) {
+    Case c = case_of("fa3", mask, tokens);
+    if (c.window) c.window = 1024;
+    return advise(records, c);
+  };
+  EXPECT_THAT(reason_of(asked("sliding_window_causal", 8192).excluded, "fa3"),
+              HasSubstr("has no windows"));
+  EXPECT_THAT(reason_of(asked("sliding_window", 16384).excluded, "fa3"),
+              HasSubstr("has no windows"));
+  EXPECT_NE(choice_of(asked("sliding_window", 1024), "fa3"), nullptr) << "that is full";
+  EXPECT_NE(choice_of(asked("causal", 12288), "fa3"), nullptr);
+}
+
+TEST(Advisor, WhereNoBlocksWereMeasuredItLearnsFromOtherMasks) {
+  Case c = case_of("slice", "block_sparse", 8192);
+  c.density = 0.5;
+  c.block = 128;
+  c.block_heads = "kv";
+  const Advice advice = advise(planted_records(), c);
+  ASSERT_NE(choice_of(advice, "slice"), nullptr);
+  EXPECT_EQ(choice_of(advice, "slice")->situation, Situation::other_mask);
+  EXPECT_NEAR(choice_of(advice, "slice")->time_ms.value / law_ms(c, 4e-5, 5e-5), 1, 0.05);
+}
+
 TEST(Advisor, WhatRanOutOfMemoryDoesAgainAtLongerLengths) {
   auto records = planted_records();
   records.push_back(failed_record(case_of("flex", "full", 32768), StatusCode::oom, "needs more"));

@@ -80,6 +80,50 @@ TEST(CellModel, IntervalsHoldNineOfTenCellsWhateverTheNoise) {
   }
 }
 
+/// Calls of up to 3K tokens that differ by 10 %, and longer ones that do not.
+TEST(CellModel, IsAsWideAsCellsOfThatLengthAreOff) {
+  std::mt19937 random(3);
+  std::normal_distribution<double> factor(0, 0.1);
+  MaskFacts masks;
+  std::vector<ModelCell> cells;
+  for (const std::string& mask : kMasks) {
+    for (std::int64_t tokens = 1024; tokens <= 65536; tokens += tokens / 2) {
+      const Case c = case_of("slice", mask, tokens);
+      const double noise = tokens <= 3072 ? std::exp(factor(random)) : 1;
+      cells.push_back({c, masks.work(c), law_ms(c, 4e-5, 6e-5) * noise});
+    }
+  }
+  const CellModel model(cells);
+  const auto width = [&](std::int64_t tokens) {
+    const Case c = case_of("slice", "causal", tokens);
+    const auto found = model.predict(c, masks.work(c)).value();
+    return found.high / found.low - 1;
+  };
+  EXPECT_GT(width(2000), 2 * width(30000));
+}
+
+TEST(CellModel, PeaksOfMemoryFollowTheTensorsWhateverTheHeads) {
+  MaskFacts masks;
+  std::vector<ModelCell> cells;
+  const auto work_of = [&](const Case& c) {
+    Work work = masks.work(c);
+    work.tensor_bytes = 256.0 * (2 * work.rows + 2 * work.keys);
+    return work;
+  };
+  for (const std::int64_t tokens : kLengths) {
+    for (const std::string& mask : kMasks) {
+      const Case c = case_of("slice", mask, tokens);
+      cells.push_back({c, work_of(c), 1e6 + work_of(c).tensor_bytes});
+    }
+  }
+  const CellModel model(cells, Quantity::memory);
+  Case other = case_of("slice", "causal", 8192);
+  other.heads_k = 64;
+  const auto found = model.predict(other, work_of(other));
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(found->value / (1e6 + work_of(other).tensor_bytes), 1, 0.01);
+}
+
 TEST(CellModel, SaysNothingFromTooFewCells) {
   auto cells = cells_with(0, 4096);
   cells.resize(CellModel::kMinCells - 1);

@@ -47,17 +47,19 @@ TEST(Evaluation, OneValueLeavesNothingToLearnFrom) {
 
 TEST(Score, CountsErrorsCoverageRegretAndWhatCouldNotRun) {
   const Case c = testing::case_of("slice", "causal", 1024);
-  const std::vector<HeldOutCell> cells{{c, 10, {11, 9, 13}}, {c, 10, {12, 11, 13}}};
-  const std::vector<HeldOutChoice> choices{{c, "slice", true, 0.005},
-                                           {c, "slice", true, 0.2},
-                                           {c, "slice", false, 0},
-                                           {c, "", false, 0}};
+  const std::vector<HeldOutCell> cells{{c, 10, {11, 9, 13}, 0.03}, {c, 10, {12, 11, 13}, {}}};
+  const std::vector<HeldOutChoice> choices{{c, "slice", true, 0.005, true},
+                                           {c, "slice", true, 0.2, true},
+                                           {c, "slice", false, 0, false},
+                                           {c, "", false, 0, false}};
   const Score score = score_of(cells, choices);
   EXPECT_NEAR(score.median_error, 0.1, 1e-12);
   EXPECT_NEAR(score.p90_error, 0.2, 1e-12);
   EXPECT_EQ(score.coverage, 0.5);
   EXPECT_NEAR(score.mean_regret, 0.1025, 1e-12);
   EXPECT_NEAR(score.right, 1.0 / 3, 1e-12) << "of the choices that were made";
+  EXPECT_NEAR(score.right_or_tied, 2.0 / 3, 1e-12);
+  EXPECT_NEAR(score.p90_memory_error, 0.03, 1e-12) << "of the cells that say their memory";
   EXPECT_EQ(score.could_not_run, 1U);
   EXPECT_EQ(score.no_answer, 1U);
 }

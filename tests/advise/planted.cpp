@@ -25,7 +25,7 @@ double law_ms(const Case& c, double per_full_tile, double per_partial_tile) {
   static MaskFacts masks;
   const Work& work = masks.work(c);
   const double pass = c.pass == Pass::backward ? 2.5 : 1;
-  return pass * (0.02 + per_full_tile * work.full_tiles + per_partial_tile * work.partial_tiles);
+  return pass * (0.02 + per_full_tile * work.tiles.full + per_partial_tile * work.tiles.partial);
 }
 
 Record record_of(const Case& c, double time_ms, double peak_bytes, const std::string& card) {

@@ -4,6 +4,7 @@
 
 #include "attention/api/registry.h"
 #include "core/error.h"
+#include "mask/generators.h"
 #include "planted.h"
 
 namespace longca::advise {
@@ -14,12 +15,13 @@ using testing::case_of;
 TEST(MaskFacts, CountsFullAndPartialTilesOverAllQueryHeads) {
   MaskFacts masks;
   const Work work = masks.work(case_of("slice", "causal", 512));
-  EXPECT_EQ(work.full_tiles, 64 * 6);
-  EXPECT_EQ(work.partial_tiles, 64 * 4);
+  EXPECT_EQ(work.tiles.full, 64 * 6);
+  EXPECT_EQ(work.tiles.partial, 64 * 4);
+  EXPECT_EQ(work.slice_tiles.full, 64 * 6) << "one slice, which begins where the matrix does";
+  EXPECT_EQ(work.slice_tiles.partial, 64 * 4);
   EXPECT_EQ(work.square_tiles, 64 * 16);
   EXPECT_EQ(work.rows, 64 * 512);
   EXPECT_EQ(work.keys, 8 * 512);
-  EXPECT_EQ(work.longest_row, 4);
   EXPECT_EQ(work.cells, 64.0 * 512 * 513 / 2);
   EXPECT_NEAR(work.density(), 513.0 / 1024, 1e-12);
   EXPECT_NEAR(work.partial_share(), 0.4, 1e-12);
@@ -32,8 +34,78 @@ TEST(MaskFacts, OfBlockSparseMasksTheHeadsThatDifferAreScaled) {
   c.block_heads = "kv";
   MaskFacts masks;
   const Work work = masks.work(c);
-  EXPECT_EQ(work.full_tiles, 64 * 16 * 8) << "8 of 16 key blocks for each of 16 query blocks";
-  EXPECT_EQ(work.partial_tiles, 0);
+  EXPECT_EQ(work.tiles.full, 64 * 16 * 8) << "8 of 16 key blocks for each of 16 query blocks";
+  EXPECT_EQ(work.tiles.partial, 0);
+}
+
+Case documents_of(const std::string& mask, std::int64_t tokens, const std::string& lengths) {
+  Case c = case_of("slice", mask, tokens);
+  c.lengths = lengths;
+  return c;
+}
+
+/// A kernel for packed sequences begins a tile where a document begins.
+TEST(MaskFacts, CountsTilesOfEachDocumentToo) {
+  for (const char* mask : {"document", "causal_document"}) {
+    const Case c = documents_of(mask, 8192, "prolong64k");
+    const GeneratedMask made = generate_mask(c.mask_spec());
+    double full = 0, partial = 0;
+    for (const MaskSlice& slice : made.mask.slices()) {
+      const std::int64_t length = slice.q_end - slice.q_begin;
+      ASSERT_EQ(slice.k_end - slice.k_begin, length);
+      const std::int64_t rows = (length + kWorkTile - 1) / kWorkTile;
+      const auto tiles = static_cast<double>(rows);
+      const bool causal = slice.type == MaskSliceType::causal;
+      full += causal ? tiles * (tiles - 1) / 2 : tiles * tiles;
+      partial += causal ? tiles : 0;
+    }
+    MaskFacts masks;
+    EXPECT_EQ(masks.work(c).slice_tiles.full + masks.work(c).slice_tiles.partial,
+              64 * (full + partial));
+    EXPECT_NEAR(masks.work(c).slice_tiles.full, 64 * full, 64.0 * 16)
+        << "the last tile of a causal document may be cut to a full one";
+  }
+}
+
+/// 2 × 8 tile rows of 64 heads in waves of 100 SMs, say: the law of each way to divide the work.
+TEST(MaskFacts, CountsWhatIsIdleWhileTheLastItemsEnd) {
+  MaskFacts masks(100);
+  const IdleSlots full = masks.work(case_of("slice", "full", 1024)).idle;
+  EXPECT_EQ(full.tile_rows, 8 * (6 * 100 - 64 * 8)) << "512 rows of 8 tiles in 6 waves";
+  EXPECT_EQ(full.tile_columns, full.tile_rows);
+  EXPECT_EQ(full.grouped_columns, 8 * 8 * (100 - 8 * 8)) << "64 columns of 8 tiles of 8 heads";
+  EXPECT_EQ(full.slices, 64 * (100 - 64)) << "64 slices of 64 tiles";
+  Case multi_head = case_of("slice", "full", 1024);
+  multi_head.heads_k = 64;
+  EXPECT_EQ(masks.work(multi_head).idle.grouped_columns, full.tile_columns);
+  EXPECT_EQ(masks.work(case_of("slice", "full", 32768)).idle.tile_rows, 0) << "too many to matter";
+  EXPECT_EQ(MaskFacts().work(case_of("slice", "full", 1024)).idle.tile_rows, 0) << "one works on";
+}
+
+TEST(MaskFacts, TheWorkOfAKernelThatSkipsNothingIsThatOfTheWholeMatrix) {
+  MaskFacts masks;
+  const Work all = masks.work(case_of("slice", "causal", 512)).of_all_tiles();
+  EXPECT_EQ(all.tiles.full, 64 * 16);
+  EXPECT_EQ(all.tiles.partial, 0);
+  EXPECT_EQ(all.density(), 1);
+}
+
+TEST(MaskFacts, SaysTheFormOfAMask) {
+  MaskFacts masks;
+  const auto form = [&](const char* mask, std::int64_t tokens) {
+    Case c = case_of("slice", mask, tokens);
+    if (c.window) c.window = 1024;
+    return masks.form(c);
+  };
+  EXPECT_EQ(form("full", 4096), MaskForm::full);
+  EXPECT_EQ(form("causal", 4096), MaskForm::causal);
+  EXPECT_EQ(form("sliding_window", 4096), MaskForm::window);
+  EXPECT_EQ(form("sliding_window_causal", 4096), MaskForm::causal_window);
+  EXPECT_EQ(form("sliding_window", 1024), MaskForm::full) << "the window reaches everywhere";
+  EXPECT_EQ(form("sliding_window_causal", 1024), MaskForm::causal);
+  EXPECT_EQ(form("block_causal_document", 1024), MaskForm::full) << "a single block";
+  EXPECT_EQ(form("causal_document", 65536), MaskForm::documents);
+  EXPECT_EQ(form("global_sliding_window", 4096), MaskForm::other);
 }
 
 TEST(MaskFacts, SaysWhyAKernelCannotDoAProblem) {

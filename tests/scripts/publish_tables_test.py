@@ -114,11 +114,12 @@ class Tables(unittest.TestCase):
             tables.beside([record("slice")])
 
     def test_advice_has_a_line_for_each_way_or_each_name_and_no_figure_where_nothing_was_counted(self):
-        score = {"cells": 3, "median_error_pct": 1.25, "p90_error_pct": 8.0, "coverage_pct": 90.0, "choices": 0,
-                 "mean_regret_pct": None, "p95_regret_pct": None, "right_pct": None, "could_not_run": 1, "no_answer": 2}
+        score = {"cells": 3, "median_error_pct": 1.25, "p90_error_pct": 8.0, "coverage_pct": 90.0,
+                 "p90_memory_error_pct": 0.5, "choices": 0, "mean_regret_pct": None, "p95_regret_pct": None,
+                 "right_pct": None, "right_or_tied_pct": None, "could_not_run": 1, "no_answer": 2}
         evaluation = {"left_out": [{"by": "mask", "all": score, "kernels": [{**score, "name": "slice"}], "masks": []},
                                    {"by": "heads", "all": score, "kernels": [], "masks": []}]}
-        figures = ["3", "1.2", "8.0", "90.0", "0", "–", "–", "–", "1", "2"]
+        figures = ["3", "1.2", "8.0", "90.0", "0.5", "0", "–", "–", "–", "–", "1", "2"]
         self.assertEqual(rows_of(tables.advice(evaluation))[2:], [["every mask in turn", *figures],
                                                                  ["each pair of heads", *figures]])
         self.assertEqual(rows_of(tables.advice(evaluation, left_out="mask", by="kernels"))[2:], [["`slice`", *figures]])

@@ -145,6 +145,9 @@ struct Capabilities {
   bool softcap = false;  ///< Problem::softcap, likewise
   bool returns_lse = true;
   bool strided = true;  ///< tensors and lse arrays with gaps; else contiguous ones only
+  /// The backward pass of a window to both sides of the diagonal computes the tiles outside of it
+  /// too: what its time is estimated by.
+  bool computes_all_of_windows_backward = false;
   /// The backward pass uses the o and lse that it is given, which may be those of more keys than it
   /// sees; else what the forward pass of the same plan kept.
   bool gradient_of_parts = true;

@@ -67,6 +67,7 @@ Capabilities cudnn_capabilities() {
   can.value_dims = true;
   can.deterministic = true;
   can.strided = false;
+  can.computes_all_of_windows_backward = true;
   return can;
 }
 
