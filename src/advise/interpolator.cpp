@@ -12,6 +12,8 @@
 namespace longca::advise {
 namespace {
 
+/// How much a cell counts in a fit falls by e over so many octaves of length.
+constexpr double kFitOctaves = 2.0;
 /// Neighbours of which the ratios are interpolated.
 constexpr std::size_t kNeighbours = 16;
 /// The covariance of the logarithms of two cells' ratios, 1 for the same cell: it decays with the
@@ -112,17 +114,20 @@ double Interpolator::Fit::error() const {
 
 Interpolator::Interpolator(const Places& places, std::vector<std::size_t> chosen,
                            std::optional<TileGrid> grid)
-    : places_(&places), chosen_(std::move(chosen)), fit_(fit(grid.value_or(TileGrid::matrix))) {
+    : places_(&places), chosen_(std::move(chosen)), grid_(grid.value_or(TileGrid::matrix)) {
   if (grid) return;
-  if (Fit other = fit(TileGrid::slices); other.error() < fit_.error()) fit_ = std::move(other);
+  const auto error_of = [&](TileGrid of) { return fit(of, std::nullopt).error(); };
+  if (error_of(TileGrid::slices) < error_of(TileGrid::matrix)) grid_ = TileGrid::slices;
 }
 
-Interpolator::Fit Interpolator::fit(TileGrid grid) const {
+Interpolator::Fit Interpolator::fit(TileGrid grid, std::optional<double> log_tokens) const {
   std::vector<FitRow> rows;
   rows.reserve(chosen_.size());
   for (const std::size_t i : chosen_) {
     const Place& place = places_->all()[i];
-    rows.push_back({terms_of(place.work, places_->quantity(), grid), place.value});
+    const double distance = log_tokens ? std::abs(place.log_tokens - *log_tokens) : 0;
+    rows.push_back({terms_of(place.work, places_->quantity(), grid), place.value,
+                    std::exp(-distance / kFitOctaves)});
   }
   Fit made{places_->quantity(), grid, fit_non_negative(rows)};
   for (const std::size_t i : chosen_) {
@@ -132,22 +137,28 @@ Interpolator::Fit Interpolator::fit(TileGrid grid) const {
   return made;
 }
 
+const Interpolator::Fit& Interpolator::fit_around(double log_tokens) const {
+  const auto found = fits_.find(log_tokens);
+  if (found != fits_.end()) return found->second;
+  return fits_.emplace(log_tokens, fit(grid_, log_tokens)).first->second;
+}
+
 Interpolator::Estimate Interpolator::estimate(const Place& target) const {
   const std::vector<double> all = places_->covariances_with(target);
   std::vector<double> covariances;
   covariances.reserve(chosen_.size());
   for (const std::size_t i : chosen_) covariances.push_back(all[i]);
-  return interpolate(target.work, covariances);
+  return interpolate(target, covariances);
 }
 
 Interpolator::Estimate Interpolator::estimate(std::size_t target) const {
   std::vector<double> covariances;
   covariances.reserve(chosen_.size());
   for (const std::size_t i : chosen_) covariances.push_back(places_->covariance_of(i, target));
-  return interpolate(places_->all()[target].work, covariances);
+  return interpolate(places_->all()[target], covariances);
 }
 
-Interpolator::Estimate Interpolator::interpolate(const Work& work,
+Interpolator::Estimate Interpolator::interpolate(const Place& target,
                                                  const std::vector<double>& covariances) const {
   const std::vector<std::size_t> near = largest(covariances, kNeighbours);
   const std::size_t n = near.size();
@@ -160,13 +171,14 @@ Interpolator::Estimate Interpolator::interpolate(const Work& work,
     matrix[i * n + i] += kNugget;
   }
   const std::vector<double> weights = solve_positive_definite(matrix, right);
+  const Fit& fit = fit_around(target.log_tokens);
   double ratio = 0;
   double explained = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    ratio += weights[i] * fit_.ratios[near[i]];
+    ratio += weights[i] * fit.ratios[near[i]];
     explained += weights[i] * right[i];
   }
-  return {fit_.fitted(work) * std::exp(ratio),
+  return {fit.fitted(target.work) * std::exp(ratio),
           std::sqrt(std::max(kNugget, 1 + kNugget - explained))};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,9 +58,10 @@ enum class TileGrid : std::uint8_t {
 };
 
 /// Estimates a quantity from the cells given: a sum of what each part of the work costs
-/// (non-negative coefficients, least_squares.h), times the ratio measured ÷ fitted of the nearest
-/// cells. The ratios' logarithms are interpolated by simple kriging (G. Matheron, "Principles of
-/// geostatistics", 1963) over the logarithm of the length, the heads and the mask.
+/// (non-negative coefficients, least_squares.h), in which cells of similar length count most, times
+/// the ratio measured ÷ fitted of the nearest cells. The ratios' logarithms are interpolated by
+/// simple kriging (G. Matheron, "Principles of geostatistics", 1963) over the logarithm of the
+/// length, the heads and the mask.
 class Interpolator {
  public:
   struct Estimate {
@@ -73,14 +75,14 @@ class Interpolator {
                std::optional<TileGrid> grid = std::nullopt);
 
   const std::vector<std::size_t>& chosen() const { return chosen_; }
-  TileGrid grid() const { return fit_.grid; }
+  TileGrid grid() const { return grid_; }
   /// For a new place.
   Estimate estimate(const Place& target) const;
   /// For a measured one that is not among the chosen.
   Estimate estimate(std::size_t target) const;
 
  private:
-  /// What each part of the work costs.
+  /// What each part of the work costs, around one length.
   struct Fit {
     Quantity quantity = Quantity::time;
     TileGrid grid = TileGrid::matrix;
@@ -91,13 +93,16 @@ class Interpolator {
     /// The mean of the ratios' magnitudes.
     double error() const;
   };
-  Fit fit(TileGrid grid) const;
+  /// Without a length all cells count alike.
+  Fit fit(TileGrid grid, std::optional<double> log_tokens) const;
+  const Fit& fit_around(double log_tokens) const;
   /// `covariances`: of the target with each chosen place.
-  Estimate interpolate(const Work& work, const std::vector<double>& covariances) const;
+  Estimate interpolate(const Place& target, const std::vector<double>& covariances) const;
 
   const Places* places_;
   std::vector<std::size_t> chosen_;
-  Fit fit_;
+  TileGrid grid_;
+  mutable std::map<double, Fit> fits_;  ///< made when first asked for, by the length
 };
 
 }  // namespace longca::advise

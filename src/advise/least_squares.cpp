@@ -97,7 +97,8 @@ double relative_error(const double* row, std::span<const double> coefficients) {
 std::vector<double> fit_non_negative(std::span<const FitRow> rows) {
   if (rows.empty()) return {};
   const RelativeRows relative = relative_rows(rows);
-  std::vector<double> weights(rows.size(), 1.0);
+  std::vector<double> weights;
+  for (const FitRow& row : rows) weights.push_back(row.weight);
   std::vector<double> coefficients(rows.front().terms.size(), 0.0);
   for (int round = 0; round < kReweightings; ++round) {
     const NormalEquations equations = normal_equations(relative, weights);
@@ -110,7 +111,8 @@ std::vector<double> fit_non_negative(std::span<const FitRow> rows) {
       coefficients[i] = scaled[i] * equations.scale[i];
     }
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      weights[i] = 1 / std::max(std::abs(relative_error(relative.row(i), coefficients)), kMinError);
+      weights[i] = rows[i].weight /
+                   std::max(std::abs(relative_error(relative.row(i), coefficients)), kMinError);
     }
   }
   return coefficients;

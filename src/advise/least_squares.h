@@ -9,6 +9,7 @@ namespace longca::advise {
 struct FitRow {
   std::vector<double> terms;
   double value = 0;
+  double weight = 1;  ///< > 0: how much its error counts
 };
 
 /// Coefficients >= 0, one per term, that keep the relative errors |prediction / value - 1| small:

@@ -80,6 +80,28 @@ TEST(CellModel, IntervalsHoldNineOfTenCellsWhateverTheNoise) {
   }
 }
 
+/// A card that its power limit slows by a sixth in calls of 32K tokens and more.
+TEST(CellModel, LearnsMostFromCellsOfSimilarLength) {
+  MaskFacts masks;
+  std::vector<ModelCell> cells;
+  const auto slowed_ms = [](const Case& c) {
+    return law_ms(c, 4e-5, 6e-5) * (c.tokens >= 32768 ? 7.0 / 6 : 1);
+  };
+  for (const std::string& mask : kMasks) {
+    for (std::int64_t tokens = 1024; tokens <= 131072; tokens *= 2) {
+      const Case c = case_of("slice", mask, tokens);
+      cells.push_back({c, masks.work(c), slowed_ms(c)});
+    }
+  }
+  const CellModel model(cells);
+  for (const std::int64_t tokens : {1024, 65536}) {
+    const Case other = case_of("slice", "document", tokens);
+    const auto found = model.predict(other, masks.work(other));
+    ASSERT_TRUE(found);
+    EXPECT_NEAR(found->value / slowed_ms(other), 1, 0.05) << tokens;
+  }
+}
+
 /// Calls of up to 3K tokens that differ by 10 %, and longer ones that do not.
 TEST(CellModel, IsAsWideAsCellsOfThatLengthAreOff) {
   std::mt19937 random(3);

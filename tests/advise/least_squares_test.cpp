@@ -32,6 +32,17 @@ TEST(LeastSquares, SingleRowsFarOffDoNotMatter) {
   EXPECT_NEAR(found[0] + 1024 * found[1], 3 + 256, 0.02 * 259);
 }
 
+TEST(LeastSquares, RowsThatWeighMoreSetTheLaw) {
+  auto rows = rows_of_law(3, 0.25);
+  for (FitRow row : rows_of_law(6, 0.5)) {
+    row.weight = 0.01;
+    rows.push_back(row);
+  }
+  const auto found = fit_non_negative(rows);
+  EXPECT_NEAR(found[0], 3, 0.1);
+  EXPECT_NEAR(found[1], 0.25, 0.01);
+}
+
 TEST(LeastSquares, NoCoefficientIsNegative) {
   std::vector<FitRow> rows;
   for (int i = 1; i <= 8; ++i) rows.push_back({{static_cast<double>(i), 1.0}, 10.0 - i});
