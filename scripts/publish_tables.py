@@ -409,16 +409,19 @@ def simulated(comparisons):
     lines = []
     for file, comparison in comparisons:
         errors = {group["by"]: group for group in comparison["errors"]}
-        order = comparison["order"]
+        order, choice = comparison["order"], comparison["choice"]
         everything = errors["all"]
         lines.append([f"`{file}`", str(everything["cells"]),
                       *(f"{everything[figure]:{sign}.1f}" for figure, sign in
                         (("mean_pct", ""), ("signed_pct", "+"), ("p90_pct", ""), ("worst_pct", "+"))),
                       f"{everything['within_6_pct']:.0f}", f"{errors['compute_ms']['mean_pct']:.1f}",
                       f"{order['right']} of {order['pairs']}",
-                      f"{100 * order['right'] / order['pairs']:.0f}" if order["pairs"] else NOTHING])
+                      f"{100 * order['right'] / order['pairs']:.0f}" if order["pairs"] else NOTHING,
+                      f"{choice['within_3_pct']} of {choice['problems']}",
+                      *(f"{choice[figure]:.1f}" if choice["problems"] else NOTHING
+                        for figure in ("mean_regret_pct", "worst_regret_pct"))])
     header = ["cells of", "number", "mean error %", "signed", "P90", "worst", "within 6 %: % of cells",
-              "kernels alone: mean error %", "pairs of schemes in order", "%"]
+              "kernels alone: mean error %", "pairs of schemes in order", "%", "choices within 3 %", "mean regret %", "worst"]
     return markdown(header, lines, right=range(1, len(header)))
 
 

@@ -13,6 +13,7 @@ namespace longca {
 namespace {
 
 constexpr double kNear = 0.06;            ///< the share of errors up to this is reported
+constexpr double kNearFastest = 0.03;     ///< a choice with a regret up to this is near the best
 constexpr double kDifferentTimes = 0.02;  ///< schemes whose times differ by less have no order
 
 /// The key of a measured case, also for the simulated one.
@@ -28,6 +29,21 @@ std::string contest_of(Case c) {
   c.shard.reset();
   c.factor.reset();
   return key_in_both(std::move(c));
+}
+
+/// Cells that differ in scheme, shard and factor alone.
+using Contest = std::vector<const ComparedCell*>;
+
+std::map<std::string, Contest> contests_among(std::span<const ComparedCell> cells) {
+  std::map<std::string, Contest> contests;
+  for (const ComparedCell& cell : cells) contests[contest_of(cell.measured.c)].push_back(&cell);
+  return contests;
+}
+
+bool has_one_scheme(const Contest& contest) {
+  return std::ranges::all_of(contest, [&](const ComparedCell* cell) {
+    return cell->measured.c.scheme == contest.front()->measured.c.scheme;
+  });
 }
 
 double metric(const Record& record, const char* name) {
@@ -98,11 +114,28 @@ std::vector<ComparedCell> compare_simulated(std::span<const Record> simulated,
   return cells;
 }
 
+SchemeChoice choice_of_schemes(std::span<const ComparedCell> cells) {
+  SchemeChoice choice;
+  for (const auto& entry : contests_among(cells)) {
+    const Contest& contest = entry.second;
+    if (has_one_scheme(contest)) continue;
+    const auto fastest = [&](const Record ComparedCell::*side) {
+      const ComparedCell& cell = **std::ranges::min_element(
+          contest, {}, [&](const ComparedCell* one) { return metric(one->*side, "time_ms"); });
+      return metric(cell.measured, "time_ms");
+    };
+    const double regret = fastest(&ComparedCell::simulated) / fastest(&ComparedCell::measured) - 1;
+    ++choice.problems;
+    choice.near += regret <= kNearFastest ? 1 : 0;
+    choice.regret_sum += regret;
+    choice.worst_regret = std::max(choice.worst_regret, regret);
+  }
+  return choice;
+}
+
 SchemeOrder order_of_schemes(std::span<const ComparedCell> cells) {
-  std::map<std::string, std::vector<const ComparedCell*>> contests;
-  for (const ComparedCell& cell : cells) contests[contest_of(cell.measured.c)].push_back(&cell);
   SchemeOrder order;
-  for (const auto& [key, contest] : contests) {
+  for (const auto& [key, contest] : contests_among(cells)) {
     for (std::size_t i = 0; i < contest.size(); ++i) {
       for (std::size_t j = i + 1; j < contest.size(); ++j) {
         const double a = metric(contest[i]->measured, "time_ms");
@@ -171,8 +204,17 @@ std::string json_of_simulated(std::span<const ComparedCell> cells) {
                       {"within_6_pct", near_pct(group)}});
   }
   const SchemeOrder order = order_of_schemes(cells);
+  const SchemeChoice choice = choice_of_schemes(cells);
+  const auto regret = [&](double value) {
+    return choice.problems > 0 ? nlohmann::json(100 * value) : nlohmann::json(nullptr);
+  };
   return nlohmann::json{{"errors", errors},
-                        {"order", {{"pairs", order.pairs}, {"right", order.right}}}}
+                        {"order", {{"pairs", order.pairs}, {"right", order.right}}},
+                        {"choice",
+                         {{"problems", choice.problems},
+                          {"within_3_pct", choice.near},
+                          {"mean_regret_pct", regret(choice.regret_sum / choice.problems)},
+                          {"worst_regret_pct", regret(choice.worst_regret)}}}}
              .dump(2) +
          "\n";
 }
@@ -183,8 +225,16 @@ std::string comparison_of_simulated(std::span<const ComparedCell> cells) {
   text += fmt::format("\n{:<26} {:>5}  {:>8}  {:>8}  {:>8}  {:>8}  {:>7}\n", "error of", "cells",
                       "mean", "signed", "P90", "worst", "in 6 %");
   for (const SimulationErrors& errors : errors_of_simulated(cells)) text += line_of(errors);
+  const SchemeChoice choice = choice_of_schemes(cells);
+  if (choice.problems == 0) return text + "no two schemes of one problem\n";
+  text += fmt::format(
+      "the scheme that is simulated as the fastest is so, or within 3 % of it, in {} of {} "
+      "problems "
+      "({:.0f} %); mean regret {:.1f} %, worst {:.1f} %\n",
+      choice.near, choice.problems, 100.0 * choice.near / choice.problems,
+      100 * choice.regret_sum / choice.problems, 100 * choice.worst_regret);
   const SchemeOrder order = order_of_schemes(cells);
-  if (order.pairs == 0) return text + "no two schemes to put in order\n";
+  if (order.pairs == 0) return text + "no two schemes that differ by more than 2 %\n";
   return text + fmt::format(
                     "order of schemes right in {} of {} pairs ({:.0f} %) that differ by "
                     "more than 2 %\n",

@@ -31,6 +31,15 @@ struct SchemeOrder {
 };
 SchemeOrder order_of_schemes(std::span<const ComparedCell> cells);
 
+/// How good it is to take the scheme that is the fastest when simulated: regret is its measured
+/// time over that of the fastest, less 1. Of problems, kernels and passes with two schemes or more.
+struct SchemeChoice {
+  int problems = 0;
+  int near = 0;  ///< regret of at most 3 %
+  double regret_sum = 0, worst_regret = 0;
+};
+SchemeChoice choice_of_schemes(std::span<const ComparedCell> cells);
+
 /// Errors of several cells, as fractions; the worst with its sign.
 struct SimulationErrors {
   std::string by;  ///< "scheme", "pass", "mask", "compute_ms" or "all"
@@ -48,11 +57,13 @@ struct SimulationErrors {
 std::vector<SimulationErrors> errors_of_simulated(std::span<const ComparedCell> cells);
 
 /// One JSON object: {"errors":[{"by","name","cells","mean_pct","signed_pct","p90_pct",
-/// "worst_pct","within_6_pct"}],"order":{"pairs","right"}}.
+/// "worst_pct","within_6_pct"}],"order":{"pairs","right"},"choice":{"problems","within_3_pct",
+/// "mean_regret_pct","worst_regret_pct"}}; without problems both regrets are null.
 std::string json_of_simulated(std::span<const ComparedCell> cells);
 
 /// A line per cell, then mean and worst error by scheme, pass and in all, the share within 6 %, and
-/// the order of schemes. `compute_ms` is compared in the sums too, where both have it.
+/// the order and the choice of schemes. `compute_ms` is compared in the sums too, where both have
+/// it.
 std::string comparison_of_simulated(std::span<const ComparedCell> cells);
 
 }  // namespace longca

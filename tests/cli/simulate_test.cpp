@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -141,6 +142,17 @@ TEST(Simulate, ComparesWithTheCellsOfAFile) {
   EXPECT_NEAR(all["p90_pct"].get<double>(), 50, 1e-9);
   EXPECT_EQ(all["within_6_pct"], 50);
   EXPECT_EQ(comparison["order"]["pairs"], 1);
+  std::map<std::string, double> simulated;
+  for (const Record& record : read_records(folder.path() / "s.jsonl").records) {
+    simulated[*record.c.scheme] = record.metrics.at("time_ms");
+  }
+  const double ring = simulated.at("ring_p2p"), magi = 2 * simulated.at("magi");
+  const double chosen = simulated.at("magi") < ring ? magi : ring;
+  const double regret = 100 * (chosen / std::min(ring, magi) - 1);
+  EXPECT_EQ(comparison["choice"]["problems"], 1);
+  EXPECT_EQ(comparison["choice"]["within_3_pct"], regret <= 3 ? 1 : 0);
+  EXPECT_NEAR(comparison["choice"]["mean_regret_pct"].get<double>(), regret, 1e-9);
+  EXPECT_NEAR(comparison["choice"]["worst_regret_pct"].get<double>(), regret, 1e-9);
   EXPECT_THAT(result.out, AllOf(HasSubstr("+0.0 %"), HasSubstr("-50.0 %")));
   EXPECT_THAT(result.out, HasSubstr("25.0 %   -25.0 %    50.0 %   -50.0 %     50 %"));
   EXPECT_THAT(result.out, HasSubstr("order of schemes right in "));
