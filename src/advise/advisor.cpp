@@ -273,7 +273,9 @@ Advisor::Told Advisor::predict(const Case& c, Quantity quantity) {
   const std::string_view own[] = {kind_of_mask(c)};
   const Work work = work_of(c);
   const Learned& of_own = learned(c, quantity, own);
-  if (auto told = of_own.model.predict(c, work)) return {&of_own, told};
+  const auto told = of_own.model.predict(c, work);
+  const bool other_blocks = c.block && told && told->situation == Situation::other_mask;
+  if (told && !other_blocks) return {&of_own, told};
   const Learned& of_both = learned(c, quantity, kKindsOfMask);
   return {&of_both, of_both.model.predict(c, work)};
 }
