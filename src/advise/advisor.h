@@ -132,8 +132,8 @@ class Advisor {
     const Learned* from;
     std::optional<Prediction> prediction;
   };
-  /// By cells of the case's own kind of mask or, where these tell nothing of it, of both kinds: also
-  /// where they have other block lists alone, which differ more from these than slices do.
+  /// By cells of the case's own kind of mask or, where these tell nothing of it, of both kinds:
+  /// also where they have other block lists alone, which differ more from these than slices do.
   Told predict(const Case& c, Quantity quantity);
 
   const Evidence& evidence_;

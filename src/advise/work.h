@@ -38,7 +38,7 @@ struct Work {
   double rows = 0;          ///< tokens × query heads
   double keys = 0;          ///< tokens × KV heads
   double cells = 0;         ///< allowed, over all query heads
-  double tensor_bytes = 0;  ///< of the pass's inputs and outputs
+  double tensor_bytes = 0;  ///< of inputs and outputs; 0 from MaskFacts, which know no pass
   IdleSlots idle;
 
   double density() const;        ///< cells as a share of the score matrix
