@@ -7,6 +7,7 @@
 #include "attention/adapters/cublas/library.h"
 #include "attention/adapters/cublas/products.h"
 #include "attention/adapters/cublas/softmax.h"
+#include "attention/kernels/common/sink.h"
 #include "core/device.h"
 #include "core/error.h"
 
@@ -87,7 +88,8 @@ class NaivePlan final : public Plan {
     sum_columns(view(scores_), args.dout, args.dv, args.accumulate, stream);
     sum_columns(view(gradients_), args.q, args.dk, args.accumulate, stream);
     if (args.dsink != nullptr) {
-      sink_gradients(args.sink, args.dsink, args.accumulate, args.o, args.dout, args.lse, stream);
+      sum_sink_gradients(args.sink, args.dsink, args.accumulate, args.o, args.dout, args.lse,
+                         stream);
     }
   }
 

@@ -247,23 +247,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// One CTA per head, one warp per row: a sum in a fixed order.
-__global__ void __launch_bounds__(kThreads)
-    sink_rows(const float* sink, float* dsink, bool added, ConstTensorView o, ConstTensorView dout,
-              ConstLseView lse) {
-  const std::int64_t head = blockIdx.x;
-  float own = 0;
-  for (std::int64_t q = threadIdx.x / 32; q < o.tokens; q += kThreads / 32) {
-    float delta = 0;
-    for (std::int64_t i = threadIdx.x % 32; i < o.dim; i += 32) {
-      delta += element(o, q, head, i) * element(dout, q, head, i);
-    }
-    own += expf(sink[head] - lse_of(lse, head, q)) * delta;
-  }
-  const float sum = block_sum(own);
-  if (threadIdx.x == 0) dsink[head] = (added ? dsink[head] : 0) - sum;
-}
-
 __global__ void merge_rows(TensorView o, LseView lse, TensorView o_new, LseView lse_new) {
   const std::int64_t q = blockIdx.x;
   const std::int64_t head = blockIdx.y;
@@ -336,13 +319,6 @@ void gradients_in_place(const Scores& scores, const Scores& gradients, DType dty
   } else {
     launch(gradient_rows<Bfloat>);
   }
-  LONGCA_CUDA(cudaGetLastError());
-}
-
-void sink_gradients(const float* sink, float* dsink, bool added, const ConstTensorView& o,
-                    const ConstTensorView& dout, const ConstLseView& lse, cudaStream_t stream) {
-  sink_rows<<<static_cast<unsigned>(o.heads), kThreads, 0, stream>>>(sink, dsink, added, o, dout,
-                                                                     lse);
   LONGCA_CUDA(cudaGetLastError());
 }
 

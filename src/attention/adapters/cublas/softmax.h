@@ -38,10 +38,6 @@ void gradients_in_place(const Scores& scores, const Scores& gradients, DType dty
                         const DeviceRowMask& mask, const ScoreRule& rule, const ConstTensorView& o,
                         const ConstTensorView& dout, const ConstLseView& lse, cudaStream_t stream);
 
-/// dsink[head] = −Σ over rows of exp(sink − lse) dO · O, or += it.
-void sink_gradients(const float* sink, float* dsink, bool added, const ConstTensorView& o,
-                    const ConstTensorView& dout, const ConstLseView& lse, cudaStream_t stream);
-
 /// Merges the float32 result (o_new, lse_new) over some keys into (o, lse), that over others.
 void merge_results(const TensorView& o, const LseView& lse, const TensorView& o_new,
                    const LseView& lse_new, cudaStream_t stream);

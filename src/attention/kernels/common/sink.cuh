@@ -19,6 +19,19 @@ __device__ __forceinline__ void add_sink(float sink, float& lse, float& factor) 
   lse = fmaxf(sink, lse) + log1pf(expf(-fabsf(excess)));
 }
 
+/// dsink = −Σ `own` over the kThreads threads of the CTA, or −= it; the order is fixed.
+template <int kThreads>
+__device__ __forceinline__ void store_sink_gradient(double own, bool added, float& dsink) {
+  for (int step = 16; step > 0; step /= 2) own += __shfl_xor_sync(~0u, own, step);
+  __shared__ double of_warps[kThreads / 32];
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = own;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  double all = 0;
+  for (const double of_warp : of_warps) all += of_warp;
+  dsink = static_cast<float>((added ? static_cast<double>(dsink) : 0) - all);
+}
+
 inline constexpr int kSinkThreads = 512;
 
 /// dsink[head] = −Σ over rows of exp(sink − lse) delta, or += it. `terms_of(head, token)` gives
@@ -36,14 +49,7 @@ __global__ void __launch_bounds__(kSinkThreads)
     const float2 terms = terms_of(head, token);
     sum += static_cast<double>(exp2f(sink_log2 - terms.x) * terms.y);
   }
-  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
-  __shared__ double of_warps[kSinkThreads / 32];
-  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = sum;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  double all = 0;
-  for (const double of_warp : of_warps) all += of_warp;
-  dsink[head] = static_cast<float>((accumulate ? static_cast<double>(dsink[head]) : 0) - all);
+  store_sink_gradient<kSinkThreads>(sum, accumulate, dsink[head]);
 }
 
 /// Launches it behind what computed the terms.

@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "attention/kernels/common/sink.h"
 #include "core/cuda/rows.h"
 #include "core/error.h"
 #include "parallel/executor/cuda/step_math_kernels.h"
@@ -125,7 +126,7 @@ class CudaStepMath : public StepMath {
                      lse.tokens == o.tokens && lse.heads == o.heads,
                  "dout [{}, {}, {}], o [{}, {}, {}] and lse [{}, {}]", dout.tokens, dout.heads,
                  dout.dim, o.tokens, o.heads, o.dim, lse.heads, lse.tokens);
-    sum_sink_gradients(sink, dsink, dout, o, lse, queue(stream));
+    sum_sink_gradients(sink, dsink, false, o, dout, lse, queue(stream));
   }
 };
 

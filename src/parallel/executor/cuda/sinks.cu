@@ -10,8 +10,7 @@
 namespace longca {
 namespace {
 
-constexpr int kWarps = 8;         ///< of a CTA that joins sinks, a row each
-constexpr int kWarpsOfHead = 32;  ///< of a CTA that sums a head's gradient
+constexpr int kWarps = 8;  ///< of a CTA, a row each
 constexpr unsigned kMaxGridY = 65535;
 
 template <typename T, typename View>
@@ -38,34 +37,6 @@ __global__ void __launch_bounds__(32 * kWarps)
   }
 }
 
-/// One CTA per head, a row per warp and step: each lane sums its own elements of all its rows, so
-/// that the order is fixed.
-template <typename T>
-__global__ void __launch_bounds__(32 * kWarpsOfHead)
-    gradient_kernel(const float* sink, float* dsink, ConstTensorView dout, ConstTensorView o,
-                    ConstLseView lse) {
-  const std::int64_t head = blockIdx.x;
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const int warp = static_cast<int>(threadIdx.x / 32);
-  double own = 0;
-#pragma unroll 4
-  for (std::int64_t token = warp; token < o.tokens; token += kWarpsOfHead) {
-    const T* values = row_of<const T>(o, token, head);
-    const T* gradients = row_of<const T>(dout, token, head);
-    float delta = 0;
-    for (std::int64_t i = lane; i < o.dim; i += 32) delta += widen(values[i]) * widen(gradients[i]);
-    own += static_cast<double>(expf(sink[head] - lse.data[head * lse.head_stride + token]) * delta);
-  }
-  for (int step = 16; step > 0; step /= 2) own += __shfl_xor_sync(~0u, own, step);
-  __shared__ double of_warps[kWarpsOfHead];
-  if (lane == 0) of_warps[warp] = own;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  double all = 0;
-  for (const double of_warp : of_warps) all += of_warp;
-  dsink[head] = static_cast<float>(-all);
-}
-
 }  // namespace
 
 void join_sinks_to_rows(const float* sink, const TensorView& o, const LseView& lse,
@@ -77,17 +48,6 @@ void join_sinks_to_rows(const float* sink, const TensorView& o, const LseView& l
   with_type(o.dtype, [&](auto* type) {
     join_kernel<std::remove_pointer_t<decltype(type)>>
         <<<grid, 32 * kWarps, 0, stream>>>(sink, o, lse);
-  });
-  LONGCA_CUDA(cudaGetLastError());
-}
-
-void sum_sink_gradients(const float* sink, float* dsink, const ConstTensorView& dout,
-                        const ConstTensorView& o, const ConstLseView& lse, cudaStream_t stream) {
-  if (o.heads == 0) return;
-  with_type(o.dtype, [&](auto* type) {
-    gradient_kernel<std::remove_pointer_t<decltype(type)>>
-        <<<static_cast<unsigned>(o.heads), 32 * kWarpsOfHead, 0, stream>>>(sink, dsink, dout, o,
-                                                                           lse);
   });
   LONGCA_CUDA(cudaGetLastError());
 }

@@ -26,10 +26,8 @@ void sum_tensors(std::span<const ConstTensorView> parts, const ConstTensorView& 
 [[nodiscard]] std::vector<const SumOfRows*> total_tensors(std::span<const SumOfRows> sums,
                                                           cudaStream_t stream);
 
-/// StepMath::join_sinks and sink_gradients on the GPU.
+/// StepMath::join_sinks on the GPU.
 void join_sinks_to_rows(const float* sink, const TensorView& o, const LseView& lse,
                         cudaStream_t stream);
-void sum_sink_gradients(const float* sink, float* dsink, const ConstTensorView& dout,
-                        const ConstTensorView& o, const ConstLseView& lse, cudaStream_t stream);
 
 }  // namespace longca
