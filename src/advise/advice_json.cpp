@@ -57,7 +57,7 @@ json score_json(const Score& score) {
           {"median_error_pct", percent_json(score.median_error, score.cells)},
           {"p90_error_pct", percent_json(score.p90_error, score.cells)},
           {"coverage_pct", percent_json(score.coverage, score.cells)},
-          {"p90_memory_error_pct", percent_json(score.p90_memory_error, score.cells)},
+          {"p90_memory_error_pct", percent_json(score.p90_memory_error, score.peaks)},
           {"choices", score.choices},
           {"mean_regret_pct", percent_json(score.mean_regret, ran)},
           {"p95_regret_pct", percent_json(score.p95_regret, ran)},

@@ -55,7 +55,7 @@ void print_score(std::ostream& out, const std::string& name, const Score& score)
   if (score.cells > 0) {
     out << fmt::format("{:>6} {:>7} {:>7} {:>9} {:>7}", score.cells, percent(score.median_error),
                        percent(score.p90_error), percent(score.coverage),
-                       percent(score.p90_memory_error));
+                       score.peaks > 0 ? percent(score.p90_memory_error) : "-");
   } else {
     out << fmt::format("{:>6} {:>7} {:>7} {:>9} {:>7}", 0, "-", "-", "-", "-");
   }

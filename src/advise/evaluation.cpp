@@ -217,6 +217,7 @@ Score score_of(std::span<const HeldOutCell> cells, std::span<const HeldOutChoice
   score.p95_regret = quantile(regrets, 0.95);
   score.right = mean_of_values(right);
   score.right_or_tied = mean_of_values(right_or_tied);
+  score.peaks = memory_errors.size();
   score.p90_memory_error = quantile(memory_errors, 0.9);
   return score;
 }

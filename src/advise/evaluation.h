@@ -52,7 +52,8 @@ struct Score {
   std::size_t cells = 0;
   double median_error = 0;  ///< |estimated ÷ measured - 1|
   double p90_error = 0;
-  double coverage = 0;  ///< the share of cells whose interval holds what was measured
+  double coverage = 0;    ///< the share of cells whose interval holds what was measured
+  std::size_t peaks = 0;  ///< cells whose peak of memory was measured and estimated
   double p90_memory_error = 0;
   std::size_t choices = 0;
   double mean_regret = 0;  ///< of the choices that could run

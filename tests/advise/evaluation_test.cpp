@@ -59,6 +59,7 @@ TEST(Score, CountsErrorsCoverageRegretAndWhatCouldNotRun) {
   EXPECT_NEAR(score.mean_regret, 0.1025, 1e-12);
   EXPECT_NEAR(score.right, 1.0 / 3, 1e-12) << "of the choices that were made";
   EXPECT_NEAR(score.right_or_tied, 2.0 / 3, 1e-12);
+  EXPECT_EQ(score.peaks, 1U);
   EXPECT_NEAR(score.p90_memory_error, 0.03, 1e-12) << "of the cells that say their memory";
   EXPECT_EQ(score.could_not_run, 1U);
   EXPECT_EQ(score.no_answer, 1U);
