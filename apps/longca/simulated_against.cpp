@@ -213,7 +213,7 @@ std::string json_of_simulated(std::span<const ComparedCell> cells) {
                         {"choice",
                          {{"problems", choice.problems},
                           {"within_3_pct", choice.near},
-                          {"mean_regret_pct", regret(choice.regret_sum / choice.problems)},
+                          {"mean_regret_pct", regret(choice.mean_regret())},
                           {"worst_regret_pct", regret(choice.worst_regret)}}}}
              .dump(2) +
          "\n";
@@ -229,10 +229,9 @@ std::string comparison_of_simulated(std::span<const ComparedCell> cells) {
   if (choice.problems == 0) return text + "no two schemes of one problem\n";
   text += fmt::format(
       "the scheme that is simulated as the fastest is so, or within 3 % of it, in {} of {} "
-      "problems "
-      "({:.0f} %); mean regret {:.1f} %, worst {:.1f} %\n",
+      "problems ({:.0f} %); mean regret {:.1f} %, worst {:.1f} %\n",
       choice.near, choice.problems, 100.0 * choice.near / choice.problems,
-      100 * choice.regret_sum / choice.problems, 100 * choice.worst_regret);
+      100 * choice.mean_regret(), 100 * choice.worst_regret);
   const SchemeOrder order = order_of_schemes(cells);
   if (order.pairs == 0) return text + "no two schemes that differ by more than 2 %\n";
   return text + fmt::format(

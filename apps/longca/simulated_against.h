@@ -37,6 +37,8 @@ struct SchemeChoice {
   int problems = 0;
   int near = 0;  ///< regret of at most 3 %
   double regret_sum = 0, worst_regret = 0;
+
+  double mean_regret() const { return problems > 0 ? regret_sum / problems : 0; }
 };
 SchemeChoice choice_of_schemes(std::span<const ComparedCell> cells);
 

@@ -131,7 +131,8 @@ def attention(q, k, v, partition, scale=None, sink=None, softcap=0.0, determinis
 
     scale, sink, softcap and deterministic are those of longca.attention. The sink is the same on every rank; its gradient is
     the rank's part, to be summed over the ranks as the gradients of all parameters are. Every rank calls it, in the same
-    order; so it is with the backward pass, which sends gradients of keys to who owns them. Raises ValueError with one sentence for arguments that do not fit.
+    order; so it is with the backward pass, which sends gradients of keys to who owns them. Raises ValueError with one
+    sentence for arguments that do not fit.
     """
     if not isinstance(partition, Partition):
         raise TypeError(f"partition is a {type(partition).__name__}: a longca.parallel.Partition is meant")
