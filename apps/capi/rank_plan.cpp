@@ -20,13 +20,12 @@ using namespace longca::capi;
 namespace longca::capi {
 namespace {
 
-/// The partition's problem with the heads of an attention. Its device and dtype stay: the partition
-/// goes by them.
+/// The partition's problem with the shape of an attention. Its device stays: the partition goes by
+/// it.
 ParallelProblem parallel_problem(const longca_partition& p, const longca_problem& given) {
   ParallelProblem parallel = p.parallel;
   parallel.problem = to_problem(given, p.parallel.mask);
   parallel.problem.device = p.parallel.problem.device;
-  parallel.problem.dtype = p.parallel.problem.dtype;
   check_supported(p, parallel);
   return parallel;
 }
