@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "parallel/plan/explain.h"
+#include "parallel/plan/lane_order.h"
 #include "parallel/schemes/random_problem.h"
 
 namespace longca::testing {
@@ -235,6 +236,37 @@ TEST(Schemes, TheLastGradientsTravelBesideOwnWork) {
               TensorRole::dk);
     EXPECT_TRUE(computes_meanwhile) << name;
   }
+}
+
+/// Rank 1 sees the last 1023 keys of rank 0, which rounds all others before the gradients of those
+/// arrive.
+TEST(Schemes, GradientsToWhichNoMessageAddsAreRoundedMeanwhile) {
+  constexpr std::int64_t kOwn = 8192;
+  constexpr std::int64_t kAlone = kOwn - 1023;
+  MaskSpec spec;
+  spec.name = "sliding_window_causal";
+  spec.tokens = 2 * kOwn;
+  spec.window = 1024;
+  ParallelProblem problem = problem_of(generate_mask(spec).mask, {}, 64, 64, 2);
+  problem.problem.head_dim = 128;
+  problem.shard = ShardKind::contiguous;
+  const RankPlan plan = find_scheme("magi").plan(problem, 0);
+  const LaneOrder order(plan.backward);
+  int gradients = -1;
+  std::int64_t rounded = 0;
+  for (int i = 0; i < std::ssize(plan.backward); ++i) {
+    const Op& op = plan.backward[static_cast<std::size_t>(i)];
+    if (const auto* exchange = std::get_if<Exchange>(&op.what)) {
+      if (!exchange->receives.empty()) gradients = i;
+    } else if (const auto* total = std::get_if<Total>(&op.what)) {
+      ASSERT_GE(gradients, 0);
+      const bool awaited = total->to.tokens.end > kAlone;
+      EXPECT_EQ(order.unordered(i, gradients), !awaited) << total->to.tokens.begin;
+      EXPECT_EQ(total->parts.size(), awaited ? 2 : 1);
+      rounded += total->to.tokens.size();
+    }
+  }
+  EXPECT_EQ(rounded, 2 * kOwn);  // of dk and of dv
 }
 
 TEST(Schemes, UlyssesComputesOneChunkWhileTheNextArrives) {

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "cost/kernel_cost.h"
 #include "mask/mask_slice.h"
 #include "parallel/plan/mask_heads.h"
 #include "parallel/schemes/build/plan_parts.h"
@@ -57,7 +58,10 @@ class BackwardWriter {
   void finish_queries(int chunk, int step);
   void add_sink_gradients(int chunk, int step);
   void finish_keys(int group, const std::vector<LateSum>& sums, int step);
-  void total_keys(TensorRole role, int group, const std::vector<LateSum>& sums, int step);
+  std::vector<Range> complete_keys(std::int64_t keys, int group,
+                                   const std::vector<LateSum>& sums) const;
+  void total_keys(TensorRole role, int group, Range rows, const std::vector<LateSum>& sums,
+                  int step);
 
   PlanParts& parts_;
   /// Whether gradients are summed in float32: all of a plan or none, so that no call has
@@ -264,42 +268,64 @@ void BackwardWriter::finish_keys(int group, const std::vector<LateSum>& sums, in
     return;
   }
   const HeadPart rounded[] = {{dk, group}, {dv, group}};
-  if (float32_) {
-    for (const HeadPart& part : rounded) total_keys(part.role, group, sums, step);
+  const Range all{0, own.k.tokens.size()};
+  if (float32_ && sums.empty() && split() == nullptr) {
+    parts_.writer.add(Convert{own.k, parts_.result(rounded[0], false)}, step);
+    parts_.writer.add(Convert{own.v, parts_.result(rounded[1], false)}, step);
+  } else if (float32_) {
+    Coverage done = keys_alone_;
+    for (const Range rows : complete_keys(all.size(), group, sums)) {
+      for (const HeadPart& part : rounded) total_keys(part.role, group, rows, {}, step);
+      done.add(rows);
+    }
+    for (const Range rows : done.gaps(all)) {
+      for (const HeadPart& part : rounded) total_keys(part.role, group, rows, sums, step);
+    }
   }
   parts_.heads.send_out(rounded, step);
 }
 
-/// Adds this rank's sums and those that arrived last, and rounds, in one op per range of keys.
-void BackwardWriter::total_keys(TensorRole role, int group, const std::vector<LateSum>& sums,
-                                int step) {
+/// The own keys, out of `keys`, whose sums are complete before `sums` arrive: rounded meanwhile.
+/// None if that takes less than the launch which it costs.
+std::vector<Range> BackwardWriter::complete_keys(std::int64_t keys, int group,
+                                                 const std::vector<LateSum>& sums) const {
+  Coverage others = keys_alone_;
+  for (const LateSum& sum : sums) others.add(sum.rows);
+  std::vector<Range> complete = others.gaps({0, keys});
+  const auto& layout = parts_.layout.groups()[static_cast<std::size_t>(group)];
+  cost::HeadShape shape = parts_.problem.shape();
+  shape.heads_k = static_cast<int>(layout.size());
+  const cost::Platform& platform = *parts_.problem.platform;
+  const double bytes =
+      (shape.key_sum_bytes() + shape.key_bytes()) * static_cast<double>(total_size(complete));
+  const bool pays = cost::memory_seconds(platform, bytes) > platform.memory.seconds_per_copy;
+  return sums.empty() || !pays ? std::vector<Range>{} : complete;
+}
+
+/// Adds this rank's sums and those that arrived last, and rounds, in one op.
+void BackwardWriter::total_keys(TensorRole role, int group, Range rows,
+                                const std::vector<LateSum>& sums, int step) {
   const GradientTarget& own = own_keys_[static_cast<std::size_t>(group)];
   const auto of_role = [&](const KeyPair& pair) -> const Region& {
     return role == TensorRole::dk ? pair.k : pair.v;
   };
   const Region result = parts_.result({role, group}, false);
-  if (sums.empty() && split() == nullptr) {
-    parts_.writer.add(Convert{of_role(own.into), result}, step);
-    return;
-  }
-  for (const Range rows : keys_alone_.gaps({0, result.tokens.size()})) {
-    Total total{{}, with_rows(result, rows)};
-    const auto take = [&](const Region& from, Range of_keys) {
-      const Range both = intersect(rows, of_keys);
-      if (both.empty()) return;
-      const Range part = {both.begin - of_keys.begin, both.end - of_keys.begin};
-      total.parts.push_back({with_rows(from, part), both.begin - rows.begin});
-    };
-    if (split() == nullptr) {
-      take(with_rows(of_role(own.into), rows), rows);
-    } else {
-      for (const Range written : own.coverage.rows()) {
-        take(with_rows(of_role(own.into), written), written);
-      }
+  Total total{{}, with_rows(result, rows)};
+  const auto take = [&](const Region& from, Range of_keys) {
+    const Range both = intersect(rows, of_keys);
+    if (both.empty()) return;
+    const Range part = {both.begin - of_keys.begin, both.end - of_keys.begin};
+    total.parts.push_back({with_rows(from, part), both.begin - rows.begin});
+  };
+  if (split() == nullptr) {
+    take(with_rows(of_role(own.into), rows), rows);
+  } else {
+    for (const Range written : own.coverage.rows()) {
+      take(with_rows(of_role(own.into), written), written);
     }
-    for (const LateSum& sum : sums) take(of_role(sum.from), sum.rows);
-    parts_.writer.add(std::move(total), step);
   }
+  for (const LateSum& sum : sums) take(of_role(sum.from), sum.rows);
+  parts_.writer.add(std::move(total), step);
 }
 
 }  // namespace
