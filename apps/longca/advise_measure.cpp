@@ -53,6 +53,8 @@ Measured measure_cells(std::span<const advise::OpenCell> cells, double seconds, 
   suite.name = "advise";
   // What a check may take leaves time for several cells; records say what part it saw.
   suite.limits.verify_budget_s = std::min(suite.limits.verify_budget_s, seconds / 6);
+  // Of a kernel without records nobody knows how long it takes.
+  suite.limits.case_limit_s = std::min(suite.limits.case_limit_s, std::max(1.0, seconds));
   arguments.out = out.empty() ? file_of_now() : std::move(out);
   RunFiles files;
   for (const std::string& file : read) files.reads("--records", file);

@@ -208,7 +208,7 @@ void add_advise(CLI::App& app) {
       ->group("");
   verb->get_help_ptr()->group("");
   verb->add_option("--measure", arguments->measure,
-                   "seconds to measure what could change the choice")
+                   "measure S s what may change the choice (--out FILE)")
       ->type_name("S");
   verb->add_option("--out", arguments->out, "where the records of --measure go")
       ->type_name("FILE.jsonl")
