@@ -42,8 +42,10 @@ namespace fs = std::filesystem;
 
 void set_limit(const char* option, const std::optional<double>& given, double& limit) {
   if (!given) return;
-  if (!(std::isfinite(*given) && *given > 0))
-    throw_input_error("{} {} is not above 0", option, *given);
+  if (!(*given > 0 && *given <= RunLimits::kMaxSeconds)) {
+    throw_input_error("{} {} is not above 0 and at most {}", option, *given,
+                      RunLimits::kMaxSeconds);
+  }
   limit = *given;
 }
 
@@ -63,8 +65,11 @@ std::vector<std::string> own_arguments() {
 class RunRecords {
  public:
   explicit RunRecords(std::vector<Record> finished) : records_(std::move(finished)) {
-    for (std::size_t i = 0; i < records_.size(); ++i) places_[records_[i].c.key()] = i;
-    note_written();
+    for (std::size_t i = 0; i < records_.size(); ++i) {
+      places_[records_[i].c.key()] = i;
+      measured_ += rounds_of_record(records_[i]);
+    }
+    written_ = records_.size();
   }
 
   /// Whether the cell has to run in this round, counted from 0: it has not failed and lacks it.
@@ -87,13 +92,18 @@ class RunRecords {
   const std::vector<Record>& all() const { return records_; }
 
   /// To be called once what was added is in the file.
-  void note_written() { written_ = records_.size(); }
-  /// How many cells the file has records of; for any thread.
+  void note_written() {
+    written_ = records_.size();
+    ++measured_;
+  }
+  /// How many cells the file has records of, and rounds of cells; for any thread.
   std::size_t written() const { return written_; }
+  std::size_t measured() const { return measured_; }
 
  private:
   std::vector<Record> records_;
   std::atomic<std::size_t> written_ = 0;
+  std::atomic<std::size_t> measured_ = 0;
   std::unordered_map<std::string, std::size_t> places_;
 };
 
@@ -254,11 +264,23 @@ bool run_rest(const RecordArguments& arguments, std::span<const std::string> not
 }
 
 /// Says on stderr what a run that ended early has left.
-void say_what_is_left(const RecordArguments& arguments, int signal, std::size_t written,
-                      std::size_t all, const fs::path& path) {
-  fmt::print(stderr, "longca: {}; {} of {} cells are in {}{}\n",
-             signal != 0 ? "interrupted" : "the launch has lost ranks", written, all,
-             printable(path.string()),
+void say_what_is_left(const RecordArguments& arguments, int signal, const RunRecords& records,
+                      std::size_t cells, const fs::path& path) {
+  const char* why = signal != 0 ? "interrupted" : "the launch has lost ranks";
+  const std::string file = printable(path.string());
+  std::error_code error;
+  // A file that is replaced stays in its place until the first record.
+  if (records.written() == 0 && fs::file_size(path, error) > 0 && !error) {
+    fmt::print(stderr, "longca: {} before a cell had ended; {} holds what it held before\n", why,
+               file);
+    return;
+  }
+  const auto rounds = static_cast<std::size_t>(arguments.round_count());
+  const std::string done = rounds == 1
+                               ? fmt::format("{} of {} cells are", records.written(), cells)
+                               : fmt::format("{} of {} measurements, {} rounds of {} cells, are",
+                                             records.measured(), rounds * cells, rounds, cells);
+  fmt::print(stderr, "longca: {}; {} in {}{}\n", why, done, file,
              arguments.in_process ? "" : ", add --resume to run the rest");
 }
 
@@ -271,7 +293,7 @@ bool run_until_signal(const RecordArguments& arguments, std::span<const std::str
   if (arguments.in_process) {
     deadline.emplace([&](int signal) {
       if (arguments.progress_style() == Progress::Style::bar) fmt::print(stderr, "\n");
-      say_what_is_left(arguments, signal, records.written(), cases.size(), path);
+      say_what_is_left(arguments, signal, records, cases.size(), path);
     });
   }
   return run_rest(arguments, notices, cases, path, env, run_cells, records);
@@ -318,8 +340,10 @@ Suite RunArguments::load() const {
   set_limit("--time-limit", time_limit_s, chosen.limits.time_limit_s);
   set_limit("--case-limit", case_limit_s, chosen.limits.case_limit_s);
   if (memory_limit_mib) {
-    if (*memory_limit_mib < 1)
-      throw_input_error("--memory-limit {} is not above 0", *memory_limit_mib);
+    if (*memory_limit_mib < 1 || *memory_limit_mib > RunLimits::kMaxMemoryMib) {
+      throw_input_error("--memory-limit {} is not from 1 to {}", *memory_limit_mib,
+                        RunLimits::kMaxMemoryMib);
+    }
     chosen.limits.memory_limit_mib = *memory_limit_mib;
   }
   return chosen;
@@ -434,7 +458,7 @@ void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList
                          : std::vector<Record>{});
   if (!run_until_signal(arguments, notices, list.cases, path, env, run_cells, records)) {
     const int signal = InterruptGuard::signal();
-    say_what_is_left(arguments, signal, records.written(), list.cases.size(), path);
+    say_what_is_left(arguments, signal, records, list.cases.size(), path);
     throw EndedEarly{signal != 0 ? exit_code_of_signal(signal) : kSystemError};
   }
   print_table(std::cout, records.all(), terminal_table_options());

@@ -110,6 +110,10 @@ std::string explain_count(const CLI::Option& option, std::string_view message) {
 
 std::string explain_refusal(const CLI::App& verb, const CLI::ParseError& error) {
   const std::string message = error.what();
+  if (const auto flag = message.find(" was given a disallowed flag override");
+      flag != std::string::npos) {
+    return fmt::format("--{} takes no value", message.substr(0, flag));
+  }
   const CLI::Option* option = option_of(verb, message);
   if (option != nullptr && dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
     return explain_conversion(*option);
@@ -155,6 +159,7 @@ void set_up_usage(CLI::App& app) {
     verb->formatter(formatter);
     for (CLI::Option* option : verb->get_options()) {
       if (option->get_items_expected_min() > 0) option->check(not_empty);
+      if (option->get_items_expected_max() == 0) option->disable_flag_override();
     }
   }
 }

@@ -25,8 +25,9 @@ void bench(const RecordArguments& arguments) {
   CaseList list = expand(suite, cells_to_make(arguments));
   if (arguments.dry_run) {
     list.skipped.clear();  // the dry run itself says what is left out
+    const int rounds = arguments.round_count();
     print_notices(arguments.notices(suite, list));
-    print_dry_run(std::cout, list, size_of(suite), suite.limits, arguments.round_count());
+    print_dry_run(std::cout, list, size_of(suite), suite.limits, rounds);
     return;
   }
   run_recorded(arguments, suite, std::move(list), arguments.files(suite), run_cells);

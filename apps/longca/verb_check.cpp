@@ -45,14 +45,19 @@ class CheckListener : public RunListener {
     return found == counts_.end() ? 0 : found->second;
   }
 
-  void print_summary() const {
+  /// `cells`: how many were to be checked.
+  void print_summary(std::size_t cells, bool complete) const {
     std::size_t all = 0;
     std::string text;
     for (const auto& [code, number] : counts_) {
       all += number;
       text += fmt::format(", {} {}", number, to_string(code));
     }
-    fmt::print("{} cells checked{}\n", all, text);
+    if (complete) {
+      fmt::print("{} cells checked{}\n", all, text);
+    } else {
+      fmt::print("interrupted: {} of {} cells checked{}\n", all, cells, text);
+    }
   }
 
  private:
@@ -84,7 +89,7 @@ void check(const CheckArguments& arguments) {
     Progress progress(list.cases.size(), arguments.progress_style());
     CheckListener listener(progress);
     complete = Runner(options).run(list.cases, listener);
-    listener.print_summary();
+    listener.print_summary(list.cases.size(), complete);
     failed = listener.count(StatusCode::wrong) + listener.count(StatusCode::crash) +
              listener.count(StatusCode::timeout);
   }

@@ -128,8 +128,12 @@ void print_slices(std::span<const MaskSlice> slices) {
 }
 
 void print_blocks(const BlockLists& blocks, const MaskSpec& spec) {
-  fmt::print("lists          {}, one per {} head\n", blocks.heads,
-             spec.block_heads == "kv" ? "KV" : "query");
+  const bool of_kv = spec.block_heads == "kv";
+  const bool fits = blocks.heads == (of_kv ? spec.heads_k : spec.heads_q);
+  fmt::print("lists          {}{}\n", blocks.heads,
+             !fits   ? ""
+             : of_kv ? ", one per KV head"
+                     : ", one per query head");
   if (spec.block_causal) fmt::print("causal         no query sees a later key\n");
   fmt::print("query blocks   {}\nkey blocks     {}\nkept blocks    {}\n", blocks.q_blocks(),
              blocks.k_blocks(), blocks.indices.size());

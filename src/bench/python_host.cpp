@@ -35,6 +35,12 @@ std::string interpreter() {
   return chosen != nullptr && *chosen != '\0' ? chosen : "python3";
 }
 
+/// The interpreter as the subject of a sentence.
+std::string named_interpreter() {
+  const std::string name = interpreter();
+  return name == "python3" ? "Python" : fmt::format("LONGCA_PYTHON = '{}'", name);
+}
+
 /// The start of a command: Python with one of the program's libraries.
 std::vector<std::string> python_with(const char* library) {
   const fs::path folder = program_directory();
@@ -143,14 +149,14 @@ const Support& python_available() {
   static const Support support = [] {
     const ProcessAnswer answer = ask("--describe", {});
     if (answer.message) return Support{};
-    return Support::unavailable("Python " + answer.why);
+    return Support::unavailable(named_interpreter() + " " + answer.why);
   }();
   return support;
 }
 
 void survey_python_rows() {
   const ProcessAnswer answer = ask("--survey", {});
-  if (!answer.message) return set_python_unavailable("Python " + answer.why);
+  if (!answer.message) return set_python_unavailable(named_interpreter() + " " + answer.why);
   for (const auto& [name, row] : answer.message->at("rows").items()) {
     set_python_row(name,
                    {row.at("reason").get<std::string>(), row.at("version").get<std::string>()});
@@ -159,7 +165,8 @@ void survey_python_rows() {
 
 void load_python_plugin(const std::string& file, double limit_s) {
   const ProcessAnswer answer = ask("--describe", {file}, limit_s);
-  if (!answer.message) throw_input_error("plug-in '{}': Python {}", file, answer.why);
+  if (!answer.message)
+    throw_input_error("plug-in '{}': {} {}", file, named_interpreter(), answer.why);
   const json& message = *answer.message;
   if (message.contains("error")) {
     throw_input_error("plug-in '{}' {}", file, message.at("error").get<std::string>());

@@ -103,9 +103,12 @@ std::vector<std::int64_t> parse_npy(std::string_view bytes, const std::string& n
       {"'<u8'", {8, read_elements<std::uint64_t>}}};
   const auto npy = split_npy(bytes);
   if (!npy) throw_input_error("{}: the header of the .npy is cut", name);
-  const auto type = kTypes.find(header_value(npy->header, "'descr'").substr(0, 5));
+  const std::string_view descr = header_value(npy->header, "'descr'").substr(0, 5);
+  const auto type = kTypes.find(descr);
   if (type == kTypes.end()) {
-    throw_input_error("{}: lengths in a .npy are int32, int64, uint32 or uint64", name);
+    throw_input_error(
+        "{}: lengths in a .npy are little-endian int32, int64, uint32 or uint64, not {}", name,
+        descr);
   }
   std::string_view shape = header_value(npy->header, "'shape'");
   std::size_t count = 0;

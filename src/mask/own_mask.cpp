@@ -38,7 +38,8 @@ const json* optional(const json& object, const char* key) {
 std::int64_t whole_number(const json& value, std::string_view place, std::int64_t low,
                           std::int64_t high) {
   if (!value.is_number_integer()) {
-    throw_input_error("{} must be a whole number, but is {}", place, value.type_name());
+    throw_input_error("{} must be a whole number, but is {}", place,
+                      value.is_number() ? value.dump() : value.type_name());
   }
   const bool is_large =
       value.is_number_unsigned() && !std::in_range<std::int64_t>(value.get<std::uint64_t>());

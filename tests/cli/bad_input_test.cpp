@@ -67,7 +67,13 @@ TEST(BadInput, IncompleteCommandLines) {
 TEST(BadInput, ValuesOfOptionsAreNamed) {
   expect_refused({"bench", "--rounds", "1.5"}, "--rounds '1.5' is not a whole number");
   expect_refused({"bench", "--case-limit", "5s"}, "--case-limit '5s' is not a number");
-  expect_refused({"mask", "causal", "--tokens=5", "--json=x"}, "--json takes no value, got 'x'");
+  expect_refused({"mask", "causal", "--tokens=5", "--json=x"}, "--json takes no value");
+  expect_refused({"bench", "--dry-run=0"}, "--dry-run takes no value");
+  expect_refused({"bench", "--memory-limit", "9223372036854775807"}, "from 1 to 1099511627776");
+  expect_refused({"bench", "--case-limit", "1e10"},
+                 "--case-limit 10000000000 is not above 0 and at");
+  expect_refused({"bench", "-a", "device=gpu"}, "unknown device 'gpu' (did you mean 'cuda'?)");
+  expect_refused({"bench", "-a", "zz=1"}, "unknown axis 'zz'; longca list axes lists them");
   expect_refused({"bench", "--out"}, "--out lacks its value: FILE.jsonl");
   expect_refused({"lengths", "pile", "--tokens", "5", "--tokens", "6"},
                  "--tokens is given 2 times, and takes one value");

@@ -71,7 +71,7 @@ TEST(OwnMask, ErrorsNameTheFileTheKeyAndTheLimit) {
       {"{\"tokens\":0," + slices + "}", "m.json: tokens is 0: at least 1, at most 1073741824"},
       {"{\"tokens\":1073741825," + slices + "}", "tokens is 1073741825: at least 1, at most"},
       {"{\"tokens\":18446744073709551615," + slices + "}", "tokens is 18446744073709551615: at"},
-      {"{\"tokens\":4.5," + slices + "}", "tokens must be a whole number, but is number"},
+      {"{\"tokens\":4.5," + slices + "}", "tokens must be a whole number, but is 4.5"},
       {"{\"tokens\":4,\"tokens\":5," + slices + "}", "the key \"tokens\" is there twice"},
       {"{\"tokens\":4,\"token\":4," + slices + "}", "unknown key 'token' (did you mean 'tokens'?)"},
       {"{\"tokens\":4,\"area\":15," + slices + "}", "area is 15, and the mask has 16 cells"},

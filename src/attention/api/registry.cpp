@@ -38,6 +38,7 @@ const Kernel& KernelRegistry::find(const std::string& name, DeviceKind device) c
 void KernelRegistry::add(std::unique_ptr<Kernel> kernel) {
   const Capabilities& can = kernel->capabilities();
   check_name("kernel", can.name);
+  if (can.name == "all") throw_input_error("a kernel named 'all', which means every kernel");
   for (const auto& known : kernels_) {
     if (known->capabilities().name == can.name && known->capabilities().device == can.device) {
       throw_input_error("a kernel named '{}' exists already", can.name);

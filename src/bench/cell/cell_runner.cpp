@@ -9,6 +9,7 @@
 #include "bench/cell/dump.h"
 #include "bench/cell/steps.h"
 #include "bench/run/state_watch.h"
+#include "core/error.h"
 #include "core/memory.h"
 
 namespace longca {
@@ -87,6 +88,11 @@ Record CellRunner::run(const Case& c, const CellOptions& options) {
     cell->run();
   } catch (const DumpFailed&) {
     throw;
+  } catch (const InputError& error) {
+    // Of the mask: what it asks for is beyond a limit, and no kernel has run.
+    const bool is_asked_for = stage == "set-up";
+    record.status = is_asked_for ? Status{StatusCode::unsupported, error.what()}
+                                 : current_exception_status(stage);
   } catch (...) {
     record.status = current_exception_status(stage);
   }

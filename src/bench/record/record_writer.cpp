@@ -209,7 +209,23 @@ void RecordWriter::keep_latest() {
   ::fcntl(file_.get(), F_SETFL, O_APPEND);
 }
 
+void RecordWriter::restore_if_removed() {
+  const struct stat own = info_of(file_.get(), path_);
+  if (!S_ISREG(own.st_mode)) return;
+  struct stat there = {};
+  if (::stat(path_.c_str(), &there) == 0 || errno != ENOENT) return;
+  OutputFile fresh(path_);
+  lock(fresh.descriptor(), path_);
+  std::string text(static_cast<std::size_t>(own.st_size), '\0');
+  const ssize_t n = ::pread(file_.get(), text.data(), text.size(), 0);
+  if (n != static_cast<ssize_t>(text.size())) throw_file_error("read", path_, n < 0 ? errno : EIO);
+  append_whole(fresh.descriptor(), text, path_);
+  file_ = fresh.commit_open();
+  ::fcntl(file_.get(), F_SETFL, O_APPEND);
+}
+
 void RecordWriter::append(const Record& record) {
+  restore_if_removed();
   if (old_bytes_ > 0) set_aside();
   append_whole(file_.get(), to_line(record) + '\n', path_);
   if (backup_.path.empty()) return;

@@ -30,7 +30,7 @@ class RecordWriter {
   /// another run writes it; SystemError if it cannot be written.
   RecordWriter(const std::filesystem::path& path, Mode mode, std::size_t cells = kAnyNumber);
   /// Throws SystemError if the disk is full or fails; the file then ends with the last whole
-  /// record.
+  /// record. A file that was removed meanwhile is written anew, with all of its records.
   void append(const Record& record);
 
   /// Rewrites the file with the last record of each key only. Leaves what is no regular file as it
@@ -59,6 +59,7 @@ class RecordWriter {
   void set_aside();
   void add_to_backup(std::size_t bytes);
   void drop_backup();
+  void restore_if_removed();
 
   std::filesystem::path path_;  ///< its links followed
   FileDescriptor file_;

@@ -161,7 +161,11 @@ Axis softcap_axis() {
 Axis device_axis() {
   Axis axis = name_axis<&Case::device>("device", "where kernels run; found: a GPU if there is one",
                                        "cpu", device_names);
-  axis.parse = names_or_word("device", device_names, std::string(kFound));
+  axis.parse =
+      [parse = names_or_word("device", device_names, std::string(kFound))](std::string_view text) {
+        if (text == "gpu") throw_input_error("unknown device 'gpu' (did you mean 'cuda'?)");
+        return parse(text);
+      };
   axis.assign = [](Case& c, const std::string& value) {
     const bool gpu = value == kFound && Device::available(DeviceKind::cuda).ok();
     c.device = value != kFound ? value : gpu ? "cuda" : "cpu";
@@ -337,7 +341,8 @@ const Axis& find_axis(std::string_view name) {
   Names known;
   for (const Axis& axis : axis_table()) known.push_back(axis.name);
   known.push_back(tokens_per_rank_axis().name);
-  throw_input_error("unknown axis '{}'{}", name, suggestion(name, known));
+  throw_input_error("unknown axis '{}'{}; longca list axes lists them", name,
+                    suggestion(name, known));
 }
 
 bool shapes_problem(const Axis& axis) {

@@ -14,6 +14,8 @@ namespace longca {
 /// How long and in how much memory cells may run: a suite's [run] table, and options of the
 /// commands.
 struct RunLimits {
+  static constexpr double kMaxSeconds = 1e9;                            ///< of a limit: 30 years
+  static constexpr std::int64_t kMaxMemoryMib = std::int64_t{1} << 40;  ///< 2⁶⁰ bytes
   double time_limit_s = 1.0;  ///< timing one cell stops here if it has not converged before
   /// Below 7 repetitions timing goes on beyond its limit, however long one takes, up to here.
   double sample_budget_s = 10.0;

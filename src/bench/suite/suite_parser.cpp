@@ -150,16 +150,21 @@ class SuiteReader {
       const toml::node* node = run.get(name);
       if (node == nullptr) continue;
       const auto value = node->value<double>();
-      if (!value || !std::isfinite(*value) || *value < 0) {
-        fail(*node, "'{}' is not a number of 0 or more", name);
+      if (!value || !(*value >= 0) || *value > RunLimits::kMaxSeconds) {
+        fail(*node, "'{}' is not a number from 0 to {}", name, RunLimits::kMaxSeconds);
+      }
+      if (*value == 0 && target == &limits.case_limit_s) {
+        fail(*node, "'{}' is 0: no cell could end by then", name);
       }
       *target = *value;
     }
     check_keys(run, known);
     if (const auto* node = run.get("memory_limit_mib")) {
       const auto value = node->value_exact<std::int64_t>();
-      if (!value || *value < 0)
-        fail(*node, "'memory_limit_mib' is not a whole number of 0 or more");
+      if (!value || *value < 0 || *value > RunLimits::kMaxMemoryMib) {
+        fail(*node, "'memory_limit_mib' is not a whole number from 0 to {}",
+             RunLimits::kMaxMemoryMib);
+      }
       limits.memory_limit_mib = *value;
     }
     return limits;

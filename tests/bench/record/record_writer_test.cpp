@@ -55,6 +55,16 @@ TEST(RecordWriter, EachLineIsThereWhenAppendReturns) {
   }
 }
 
+TEST(RecordWriter, AFileThatIsRemovedMeanwhileIsWrittenAnew) {
+  const TempDirectory folder;
+  RecordWriter writer(folder / "a.jsonl", Mode::replace);
+  writer.append(record_of(1));
+  std::filesystem::remove(folder / "a.jsonl");
+  writer.append(record_of(2));
+  writer.append(record_of(3));
+  EXPECT_EQ(read_file(folder / "a.jsonl"), lines_of({1, 2, 3}));
+}
+
 TEST(RecordWriter, ReplaceStartsAnew) {
   const TempDirectory folder;
   write_file(folder / "a.jsonl", lines_of({1, 2}));

@@ -259,6 +259,22 @@ TEST(Bench, AnInterruptKeepsWhatIsDoneAndSaysHowToGoOn) {
   EXPECT_EQ(keys_of(out).size(), 1U);
 }
 
+TEST(Bench, AnInterruptBeforeTheFirstRecordSaysThatTheOldOnesAreThere) {
+  const TempDirectory folder;
+  const std::string out = folder / "r.jsonl";
+  ASSERT_EQ(bench(out, {"-a", "tokens=64", "-a", "pass=forward"}).exit_code, 0);
+  const std::string old = read_file(out);
+  const std::string script = "trap '' INT; (trap - INT; exec " + std::string(LONGCA_PROGRAM) +
+                             " bench --out " + out + " --plugin " + FAULT_PLUGIN +
+                             " -a kernel=fault_hang -a mask=causal -a tokens=64 -a heads=2:1 "
+                             "-a dim=16 -a pass=forward --quiet) & sleep 1; kill -INT $!; wait $!";
+  const auto result = run_process({"bash", "-c", script});
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("interrupted before a cell had ended; " + out +
+                                    " holds what it held before\n"));
+  EXPECT_EQ(read_file(out), old);
+}
+
 TEST(Bench, BadInputIsOneSentenceAndNothingWritten) {
   const TempDirectory folder;
   write_file(folder / "broken.toml", "[axes]\nmask = 'causal\n");

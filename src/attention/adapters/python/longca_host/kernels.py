@@ -107,8 +107,10 @@ class Host:
             module = self.module(kernel.decode())
             copy = Problem.from_buffer_copy(problem.contents)
             reason = module.supports(copy, Mask(self.library, mask))
-            if reason:
-                self._reply(reply, "unsupported", str(reason))
+            if isinstance(reason, str) and reason:
+                self._reply(reply, "unsupported", reason)
+            elif reason is not None:
+                raise TypeError(f"supports returned {reason!r}: None, or a sentence that says why not")
 
         self._answer(reply, ask)
 
