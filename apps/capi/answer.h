@@ -55,12 +55,21 @@ T& required(T* pointer, const char* name) {
   return *pointer;
 }
 
+/// Gives the caller what `make()` returns, a unique_ptr; makes nothing where there is no place for
+/// it.
+template <typename T, typename Make>
+void give(T** target, const char* name, const Make& make) {
+  T*& place = required(target, name);
+  place = make().release();
+}
+
 /// The caller's structure with those members that his header does not know as in `defaults`.
+/// Every size of such a structure is a multiple of its alignment, where no member is cut.
 template <typename T>
 T known_part(const T& given, T defaults, const char* name) {
   constexpr std::size_t kMaxSize = 4096;
   const std::size_t size = given.struct_size;
-  if (size < sizeof(std::size_t) || size > kMaxSize) {
+  if (size < sizeof(std::size_t) || size > kMaxSize || size % alignof(T) != 0) {
     throw_input_error("struct_size of {} is {}: sizeof({}) is meant", name, size, name);
   }
   if (size > sizeof(T)) {

@@ -147,7 +147,7 @@ void CallersTensors::take_in(TensorRole role, const longca_tensor& from) {
 
 void CallersTensors::give_out(TensorRole role, const longca_tensor& to) {
   const TensorView callers =
-      view_of(to, std::string(to_string(role)).c_str(), local_, is_of_queries(role));
+      written_view_of(to, std::string(to_string(role)).c_str(), local_, is_of_queries(role));
   const TensorView plans = settle(role, callers);
   if (plans.data != callers.data && callers.tokens > 0) {
     out_.push_back({token_rows(plans, {0, callers.tokens}), callers});

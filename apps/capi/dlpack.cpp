@@ -7,11 +7,13 @@
 #include "answer.h"
 #include "core/parse.h"
 #include "longca.h"
+#include "mask/range.h"
 
 namespace longca::capi {
 namespace {
 
-/// A tensor whose device, dtype and last stride have been checked.
+/// A tensor that has been checked. The stride of a dimension of 1 means nothing and is as if the
+/// tensor were contiguous.
 struct Checked {
   void* data;
   std::array<std::int64_t, 3> shape;
@@ -66,13 +68,25 @@ Checked check(const DlpackTensor& t, const longca_problem& problem, std::int32_t
   required(t.shape, "the DLPack tensor's shape");
   std::int64_t stride = 1;
   for (int i = ndim - 1; i >= 0; --i) {
+    if (t.shape[i] < 0 || t.shape[i] > kMaxTokens) {
+      throw_input_error("dimension {} of the DLPack tensor is {}: at least 0, at most {}", i,
+                        t.shape[i], kMaxTokens);
+    }
     checked.shape.at(i) = t.shape[i];
-    checked.strides.at(i) = t.strides != nullptr ? t.strides[i] : stride;
-    stride *= t.shape[i];
+    checked.strides.at(i) = t.strides != nullptr && t.shape[i] > 1 ? t.strides[i] : stride;
+    if (checked.strides.at(i) < 0) {
+      throw_input_error("dimension {} of the DLPack tensor has stride {}: at least 0", i,
+                        checked.strides.at(i));
+    }
+    if (i > 0) stride *= t.shape[i];
   }
-  if (checked.shape.at(ndim - 1) > 1 && checked.strides.at(ndim - 1) != 1) {
+  if (checked.strides.at(ndim - 1) != 1) {
     throw_input_error("the DLPack tensor has stride {} in its last dimension: 1 is meant",
                       checked.strides.at(ndim - 1));
+  }
+  if (t.byte_offset % (t.bits / 8) != 0) {
+    throw_input_error("the DLPack tensor has byte_offset {}: a multiple of {}, its element's bytes",
+                      t.byte_offset, t.bits / 8);
   }
   // An empty tensor may have no data; the call says where it needs some.
   checked.data = t.data == nullptr ? nullptr : static_cast<std::byte*>(t.data) + t.byte_offset;

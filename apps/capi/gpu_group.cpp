@@ -89,15 +89,16 @@ longca_status longca_gpu_group_create(int32_t rank, int32_t ranks,
     if (ranks < 1 || rank < 0 || rank >= ranks) {
       throw_input_error("rank = {} of {} ranks: 0 to ranks − 1", rank, ranks);
     }
-    auto made = std::make_unique<longca_gpu_group>();
-    longca_gpu_group*& result = required(group, "group");
-    made->group = std::make_shared<GpuGroup>(t, rank, ranks, name);
-    result = made.release();
+    give(group, "group", [&] {
+      auto made = std::make_unique<longca_gpu_group>();
+      made->group = std::make_shared<GpuGroup>(t, rank, ranks, name);
+      return made;
+    });
   });
 }
 
 const char* longca_gpu_group_transport(const longca_gpu_group* group) {
-  return group->group->transport().c_str();
+  return group == nullptr ? nullptr : group->group->transport().c_str();
 }
 
 void longca_gpu_group_release(longca_gpu_group* group) {

@@ -26,3 +26,11 @@ struct longca_plan {
   std::unique_ptr<longca::Plan> plan;
   std::mutex calls;  ///< a plan runs one call at a time
 };
+
+namespace longca::capi {
+
+inline std::unique_ptr<longca_mask> make_mask(Mask mask, std::vector<std::int64_t> documents = {}) {
+  return std::unique_ptr<longca_mask>(new longca_mask{std::move(mask), std::move(documents)});
+}
+
+}  // namespace longca::capi

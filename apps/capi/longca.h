@@ -16,13 +16,14 @@
 ///
 /// Shapes: q, o, dout, dq [tokens_q, heads_q, dim]; k, v, dk, dv [tokens_k, heads_k, dim]; lse
 /// [heads_q, tokens_q] float32, the natural logarithm. Query head h reads KV head
-/// h · heads_k / heads_q. A query that sees no key gets o = 0, lse = −∞ and gives no gradient.
+/// h · heads_k / heads_q. A query that sees no key gets o = 0, lse = −∞ (its sink, if there
+/// are sinks) and gives no gradient.
 /// Strides count elements; the last dimension is contiguous.
 ///
 /// Every function may be called from any thread. Masks are immutable; calls on one plan wait for
 /// each other. No exception leaves the library. A handle may be released as soon as no call uses
 /// it; a plan keeps what it needs of its mask. NULL for a required pointer is
-/// LONGCA_INVALID_ARGUMENT.
+/// LONGCA_INVALID_ARGUMENT, or 0 or NULL from a function that returns no status.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -91,12 +92,12 @@ typedef struct longca_mask_options {
   const int64_t* document_lengths;  ///< the documents themselves, of `tokens` together; or NULL
   size_t document_count;
   uint64_t seed;
-  int64_t window;        ///< −1: the default
-  int64_t block_tokens;  ///< block_causal_document; 0: the default
-  int64_t block;         ///< block-sparse masks: tokens of a block; 0: 128
-  double density;        ///< block-sparse masks: share of the blocks kept; 0: 0.5
-  int32_t heads_q;       ///< block-sparse masks: heads of the attention, one list per KV head
-  int32_t heads_k;
+  int64_t window;          ///< −1: the default
+  int64_t block_tokens;    ///< block_causal_document; 0: the default
+  int64_t block;           ///< block-sparse masks: tokens of a block; 0: 128
+  double density;          ///< block-sparse masks: share of the blocks kept; 0: 0.5
+  int32_t heads_q;         ///< block-sparse masks: heads of the attention, at most 2^20
+  int32_t heads_k;         ///< which have one list each
   int32_t per_query_head;  ///< one list per query head instead
   int32_t block_causal;    ///< no query sees a later key
 } longca_mask_options;
@@ -111,7 +112,7 @@ LONGCA_API longca_status longca_mask_named(const char* name, int64_t tokens,
                                            const longca_mask_options* options, longca_mask** mask);
 /// Documents [cu_seqlens[i], cu_seqlens[i + 1]) that see themselves only. They begin at 0, do not
 /// fall and end at the number of tokens. A query sees at most window_left keys before its own and
-/// window_right behind it; −1: all. `causal` excludes keys behind it.
+/// window_right behind it; −1, or more than there are: all. `causal` excludes keys behind it.
 LONGCA_API longca_status longca_mask_from_cu_seqlens(const int64_t* cu_seqlens, size_t count,
                                                      int32_t causal, int64_t window_left,
                                                      int64_t window_right, longca_mask** mask);
@@ -127,7 +128,7 @@ typedef struct longca_blocks {
   size_t q_bound_count;
   const int64_t* k_bounds;
   size_t k_bound_count;
-  int32_t heads;   ///< the number of KV heads or of query heads, or 1
+  int32_t heads;   ///< the number of KV heads or of query heads, at most 2^20, or 1
   int32_t causal;  ///< no query sees a later key
   /// Block i of head h keeps indices[offsets[h · blocks + i] … offsets[h · blocks + i + 1]),
   /// ascending and distinct: heads · (q_bound_count − 1) + 1 offsets.
@@ -187,7 +188,7 @@ typedef struct longca_problem {
   int32_t device;         ///< longca_device: the GPU is number $LONGCA_DEVICE, else 0
   int32_t backward;       ///< longca_backward will be called too
   int32_t deterministic;  ///< gradients are equal to the bit from call to call
-  double scale;           ///< of the scores; 0: 1/√head_dim
+  double scale;           ///< of the scores, a normal float32; 0: 1/√head_dim
   const char* kernel;     ///< of `longca list kernels`; NULL: the one for the device and mask
   const longca_allocator* allocator;  ///< NULL: the library's own
   double softcap;                     ///< c: scores s become c · tanh(s / c); 0: as they are
@@ -210,14 +211,14 @@ LONGCA_API const char* longca_plan_kernel(const longca_plan* plan);
 LONGCA_API int64_t longca_plan_workspace_bytes(const longca_plan* plan);
 LONGCA_API void longca_plan_release(longca_plan* plan);
 
-/// [tokens, heads, dim]
+/// [tokens, heads, dim]. Rows of written ones may not overlap.
 typedef struct longca_tensor {
   void* data;
   int64_t tokens, heads, dim;
   int64_t token_stride, head_stride;
 } longca_tensor;
 
-/// [heads, tokens] float32
+/// [heads, tokens] float32. Of one head, head_stride means nothing.
 typedef struct longca_lse {
   float* data;
   int64_t heads, tokens;
@@ -229,7 +230,7 @@ typedef struct longca_forward_arguments {
   longca_tensor o;    ///< written
   longca_lse lse;     ///< written
   void* stream;       ///< a cudaStream_t; NULL on the CPU, where the call returns when all is done
-  const float* sink;  ///< [heads_q]; read only with problem.sink = 1
+  const float* sink;  ///< [heads_q], −∞: none; read only with problem.sink = 1
 } longca_forward_arguments;
 LONGCA_API longca_status longca_forward(longca_plan* plan,
                                         const longca_forward_arguments* arguments);
@@ -253,8 +254,8 @@ struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 
 /// A tensor of another library as one of a call: where it lies, without a copy; it stays the
-/// caller's to keep and to free. `from` is [tokens, heads, dim] with any strides whose last is 1,
-/// of the problem's dtype, on its device. LONGCA_INVALID_ARGUMENT says what does not fit.
+/// caller's to keep and to free. `from` is [tokens, heads, dim] with strides of at least 0, the
+/// last 1, of the problem's dtype, on its device. LONGCA_INVALID_ARGUMENT says what does not fit.
 LONGCA_API longca_status longca_tensor_from_dlpack(const struct DLManagedTensor* from,
                                                    const longca_problem* problem,
                                                    longca_tensor* tensor);
@@ -288,8 +289,8 @@ typedef struct longca_partition_options {
   int32_t heads_q;  ///< the attention's shape, by which work is weighed
   int32_t heads_k;
   int32_t head_dim;
-  int32_t device;  ///< what ranks compute on, by which it is weighed too
-  int32_t reserved;
+  int32_t device;    ///< what ranks compute on, by which it is weighed too
+  int32_t reserved;  ///< 0
 } longca_partition_options;
 #define LONGCA_PARTITION_OPTIONS_INIT \
   { sizeof(longca_partition_options), 0, 1, NULL, NULL, 0, 8, 64, 8, 128, LONGCA_CPU, 0 }

@@ -7,14 +7,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
-#include <string_view>
+#include <limits>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "answer.h"
 #include "handles.h"
 #include "longca.h"
 #include "mask/mask.h"
+#include "problems.h"
 
 namespace longca::capi {
 namespace {
@@ -70,7 +72,15 @@ class Reader {
   template <typename T>
   std::vector<T> list() {
     std::vector<T> values;
-    for (std::int64_t n = count(1); n > 0; --n) values.push_back(static_cast<T>(word()));
+    for (std::int64_t n = count(1); n > 0; --n) {
+      const std::int64_t value = word();
+      if (!std::in_range<T>(value)) {
+        using Limits = std::numeric_limits<T>;
+        throw_input_error("a list of a mask's bytes holds {}: at least {}, at most {}", value,
+                          Limits::min(), Limits::max());
+      }
+      values.push_back(static_cast<T>(value));
+    }
     return values;
   }
   std::vector<MaskSlice> slices() {
@@ -90,7 +100,23 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-longca_mask read_mask(Reader reader) {
+/// A mask that was drawn without documents has none.
+void check_documents(const std::vector<std::int64_t>& lengths, std::int64_t tokens) {
+  std::int64_t left = tokens;
+  for (const std::int64_t length : lengths) {
+    if (length < 0 || length > left) {
+      throw_input_error("a document of a mask's bytes has {} tokens: at least 0, at most {}",
+                        length, left);
+    }
+    left -= length;
+  }
+  if (!lengths.empty() && left != 0) {
+    throw_input_error("the documents of a mask's bytes have {} tokens, the mask has {}",
+                      tokens - left, tokens);
+  }
+}
+
+std::unique_ptr<longca_mask> read_mask(Reader reader) {
   if (reader.at_end() || reader.word() != kMagic) {
     throw_input_error("these bytes are no mask of this version of longca");
   }
@@ -98,18 +124,22 @@ longca_mask read_mask(Reader reader) {
   const std::int64_t tokens_k = reader.word();
   std::vector<MaskSlice> slices = reader.slices();
   auto documents = reader.list<std::int64_t>();
+  check_documents(documents, tokens_q);
   if (reader.at_end()) {
-    return {Mask::from_slices(tokens_q, tokens_k, std::move(slices)), std::move(documents)};
+    return make_mask(Mask::from_slices(tokens_q, tokens_k, std::move(slices)),
+                     std::move(documents));
   }
   BlockLists blocks;
-  blocks.heads = static_cast<int>(reader.word());
+  const std::int64_t heads = reader.word();
+  check_count(heads, "heads");
+  blocks.heads = static_cast<int>(heads);
   blocks.q_bounds = reader.list<std::int64_t>();
   blocks.k_bounds = reader.list<std::int64_t>();
   blocks.offsets = reader.list<std::int64_t>();
   blocks.indices = reader.list<std::int32_t>();
   if (!reader.at_end()) throw_input_error("the bytes of a mask go on behind its block lists");
-  return {Mask::from_blocks(tokens_q, tokens_k, std::move(slices), std::move(blocks)),
-          std::move(documents)};
+  return make_mask(Mask::from_blocks(tokens_q, tokens_k, std::move(slices), std::move(blocks)),
+                   std::move(documents));
 }
 
 }  // namespace
@@ -134,7 +164,7 @@ longca_status longca_mask_write(const longca_mask* mask, void* bytes, size_t cap
 longca_status longca_mask_read(const void* bytes, size_t size, longca_mask** mask) {
   return answer([&] {
     if (bytes == nullptr) throw_input_error("bytes is NULL");
-    required(mask, "mask") = new longca_mask(read_mask(Reader(bytes, size)));
+    give(mask, "mask", [&] { return read_mask(Reader(bytes, size)); });
   });
 }
 

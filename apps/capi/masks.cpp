@@ -14,6 +14,7 @@
 #include "longca.h"
 #include "mask/generators.h"
 #include "mask/mask.h"
+#include "problems.h"
 
 namespace longca::capi {
 namespace {
@@ -30,7 +31,7 @@ void refuse_unused(const MaskTraits& traits, const longca_mask_options& o) {
     if (given && !used) throw_input_error("the mask {} has no {}", traits.name, name);
   };
   refuse(o.lengths != nullptr || o.document_lengths != nullptr, traits.uses_lengths, "lengths");
-  refuse(o.window >= 0, traits.uses_window, "window");
+  refuse(o.window != -1, traits.uses_window, "window");
   refuse(o.block_tokens != 0, traits.uses_block_tokens, "block_tokens");
   refuse(o.block != 0, traits.uses_blocks, "block");
   refuse(o.density != 0, traits.uses_blocks, "density");
@@ -38,6 +39,11 @@ void refuse_unused(const MaskTraits& traits, const longca_mask_options& o) {
 }
 
 MaskSpec spec_of(const char* name, std::int64_t tokens, const longca_mask_options& o) {
+  if (o.window < -1) {
+    throw_input_error("window = {}: at least 0, or -1 for the default", o.window);
+  }
+  check_count(o.heads_q, "heads_q");
+  check_count(o.heads_k, "heads_k");
   MaskSpec spec;
   spec.name = name;
   spec.tokens = tokens;
@@ -70,7 +76,11 @@ Mask documents(std::span<const std::int64_t> cu_seqlens, bool causal, std::int64
     throw_input_error("the window is ({}, {}): at least 0, or -1 for no limit", left, right);
   }
   check_tokens(cu_seqlens.back());
-  if (causal) right = 0;
+  const auto diagonal = [](std::int64_t window) {
+    return window < 0 ? kNoLimit : std::min(window, kNoLimit);
+  };
+  const std::int64_t lo = -diagonal(left);
+  const std::int64_t hi = diagonal(causal ? 0 : right);
   std::vector<MaskSlice> slices;
   slices.reserve(cu_seqlens.size());
   for (std::size_t i = 1; i < cu_seqlens.size(); ++i) {
@@ -79,8 +89,7 @@ Mask documents(std::span<const std::int64_t> cu_seqlens, bool causal, std::int64
       throw_input_error("cu_seqlens falls from {} to {} at entry {}", document.begin, document.end,
                         i);
     }
-    append_band(slices,
-                {document, document, left < 0 ? -kNoLimit : -left, right < 0 ? kNoLimit : right});
+    append_band(slices, {document, document, lo, hi});
   }
   return Mask::from_slices(cu_seqlens.back(), cu_seqlens.back(), std::move(slices));
 }
@@ -117,7 +126,7 @@ Mask blocks_mask(const longca_blocks& b) {
     throw_input_error("blocks have {} query and {} key bounds: at least 2 of each", b.q_bound_count,
                       b.k_bound_count);
   }
-  if (b.heads < 1) throw_input_error("blocks have {} heads: at least 1", b.heads);
+  check_count(b.heads, "heads");
   BlockLists lists;
   lists.q_bounds.assign(&required(b.q_bounds, "q_bounds"), b.q_bounds + b.q_bound_count);
   lists.k_bounds.assign(&required(b.k_bounds, "k_bounds"), b.k_bounds + b.k_bound_count);
@@ -140,10 +149,6 @@ Mask blocks_mask(const longca_blocks& b) {
   return Mask::from_blocks(tokens_q, tokens_k, std::move(frame), std::move(lists));
 }
 
-void give(longca_mask** target, Mask mask, std::vector<std::int64_t> lengths = {}) {
-  required(target, "mask") = new longca_mask{std::move(mask), std::move(lengths)};
-}
-
 }  // namespace
 }  // namespace longca::capi
 
@@ -158,12 +163,12 @@ longca_status longca_mask_named(const char* name, int64_t tokens,
     constexpr longca_mask_options kDefaults = LONGCA_MASK_OPTIONS_INIT;
     const auto given =
         options == nullptr ? kDefaults : known_part(*options, kDefaults, "longca_mask_options");
-    required(mask, "mask");
-    check_tokens(tokens);
-    const MaskTraits& traits = mask_traits(&required(name, "name"));
-    refuse_unused(traits, given);
-    GeneratedMask generated = generate_mask(spec_of(name, tokens, given));
-    give(mask, std::move(generated.mask), std::move(generated.lengths));
+    give(mask, "mask", [&] {
+      check_tokens(tokens);
+      refuse_unused(mask_traits(&required(name, "name")), given);
+      GeneratedMask generated = generate_mask(spec_of(name, tokens, given));
+      return make_mask(std::move(generated.mask), std::move(generated.lengths));
+    });
   });
 }
 
@@ -171,11 +176,14 @@ longca_status longca_mask_from_cu_seqlens(const int64_t* cu_seqlens, size_t coun
                                           int64_t window_left, int64_t window_right,
                                           longca_mask** mask) {
   return answer([&] {
-    give(mask, documents({&required(cu_seqlens, "cu_seqlens"), count}, causal != 0, window_left,
-                         window_right));
-    for (size_t i = 1; i < count; ++i) {
-      (*mask)->documents.push_back(cu_seqlens[i] - cu_seqlens[i - 1]);
-    }
+    give(mask, "mask", [&] {
+      auto made = make_mask(documents({&required(cu_seqlens, "cu_seqlens"), count}, causal != 0,
+                                      window_left, window_right));
+      for (size_t i = 1; i < count; ++i) {
+        made->documents.push_back(cu_seqlens[i] - cu_seqlens[i - 1]);
+      }
+      return made;
+    });
   });
 }
 
@@ -184,30 +192,32 @@ longca_status longca_mask_from_slices(int64_t tokens_q, int64_t tokens_k,
                                       longca_mask** mask) {
   return answer([&] {
     if (count > 0) required(slices, "slices");
-    give(mask, slices_mask(tokens_q, tokens_k, {slices, count}));
+    give(mask, "mask", [&] { return make_mask(slices_mask(tokens_q, tokens_k, {slices, count})); });
   });
 }
 
 longca_status longca_mask_from_blocks(const longca_blocks* blocks, longca_mask** mask) {
   return answer([&] {
-    give(mask, blocks_mask(known_part(required(blocks, "blocks"), {}, "longca_blocks")));
+    const auto given = known_part(required(blocks, "blocks"), {}, "longca_blocks");
+    give(mask, "mask", [&] { return make_mask(blocks_mask(given)); });
   });
 }
 
 int64_t longca_mask_tokens_q(const longca_mask* mask) {
-  return mask->mask.q_tokens();
+  return mask == nullptr ? 0 : mask->mask.q_tokens();
 }
 int64_t longca_mask_tokens_k(const longca_mask* mask) {
-  return mask->mask.k_tokens();
+  return mask == nullptr ? 0 : mask->mask.k_tokens();
 }
 int32_t longca_mask_heads(const longca_mask* mask) {
-  return mask->mask.heads();
+  return mask == nullptr ? 0 : mask->mask.heads();
 }
 double longca_mask_area(const longca_mask* mask) {
-  return mask->mask.mean_area();
+  return mask == nullptr ? 0 : mask->mask.mean_area();
 }
 
 size_t longca_mask_slices(const longca_mask* mask, longca_slice* slices, size_t capacity) {
+  if (mask == nullptr) return 0;
   const auto all = mask->mask.slices();
   if (slices != nullptr) {
     std::ranges::transform(all.first(std::min(capacity, all.size())), slices, to_c);
@@ -216,6 +226,7 @@ size_t longca_mask_slices(const longca_mask* mask, longca_slice* slices, size_t 
 }
 
 size_t longca_mask_documents(const longca_mask* mask, int64_t* lengths, size_t capacity) {
+  if (mask == nullptr) return 0;
   const auto& all = mask->documents;
   if (lengths != nullptr) std::copy_n(all.begin(), std::min(capacity, all.size()), lengths);
   return all.size();

@@ -46,6 +46,7 @@ std::unique_ptr<longca_partition> make_partition(const longca_partition_options&
                       kMaxRanks);
   }
   if (o.ranks_per_node < 1) throw_input_error("ranks_per_node = {}: at least 1", o.ranks_per_node);
+  if (o.reserved != 0) throw_input_error("reserved = {}: 0", o.reserved);
   if (o.factor < 0) throw_input_error("factor = {}: at least 0", o.factor);
   if (mask.mask.q_tokens() != mask.mask.k_tokens()) {
     throw_input_error("the mask has {} queries and {} keys: ranks share as many of both",
@@ -84,12 +85,13 @@ longca_status longca_partition_create(const longca_partition_options* options,
     const auto given =
         known_part(required(options, "options"), kDefaults, "longca_partition_options");
     const longca_mask& m = required(mask, "mask");
-    required(partition, "partition") = make_partition(given, m).release();
+    give(partition, "partition", [&] { return make_partition(given, m); });
   });
 }
 
 size_t longca_partition_ranges(const longca_partition* partition, int64_t* ranges,
                                size_t capacity) {
+  if (partition == nullptr) return 0;
   for (size_t i = 0; ranges != nullptr && i < std::min(capacity, partition->tokens.size()); ++i) {
     ranges[2 * i] = partition->tokens[i].begin;
     ranges[2 * i + 1] = partition->tokens[i].end;

@@ -67,12 +67,13 @@ std::unique_ptr<longca_plan> make_plan(const longca_problem& p, const Mask& mask
 }
 
 LseView view_of(const longca_lse& lse, const Problem& p) {
-  if (lse.heads != p.heads_q || lse.tokens != p.tokens_q || lse.head_stride < lse.tokens) {
+  const std::int64_t stride = lse.heads == 1 ? lse.tokens : lse.head_stride;
+  if (lse.heads != p.heads_q || lse.tokens != p.tokens_q || stride < lse.tokens) {
     throw_input_error("lse is [{}, {}] of head stride {}, the plan's is [{}, {}]", lse.heads,
                       lse.tokens, lse.head_stride, p.heads_q, p.tokens_q);
   }
   if (lse.data == nullptr) throw_input_error("lse has no data");
-  return {lse.data, lse.heads, lse.tokens, lse.head_stride};
+  return {lse.data, lse.heads, lse.tokens, stride};
 }
 
 }  // namespace
@@ -89,15 +90,15 @@ longca_status longca_plan_create(const longca_problem* problem, const longca_mas
     constexpr longca_problem kDefaults = LONGCA_PROBLEM_INIT;
     const auto given = known_part(required(problem, "problem"), kDefaults, "longca_problem");
     const Mask& m = required(mask, "mask").mask;
-    required(plan, "plan") = make_plan(given, m).release();
+    give(plan, "plan", [&] { return make_plan(given, m); });
   });
 }
 
 const char* longca_plan_kernel(const longca_plan* plan) {
-  return plan->kernel->capabilities().name.c_str();
+  return plan == nullptr ? nullptr : plan->kernel->capabilities().name.c_str();
 }
 int64_t longca_plan_workspace_bytes(const longca_plan* plan) {
-  return plan->plan->workspace_bytes();
+  return plan == nullptr ? 0 : plan->plan->workspace_bytes();
 }
 void longca_plan_release(longca_plan* plan) {
   delete plan;
@@ -110,7 +111,7 @@ longca_status longca_forward(longca_plan* plan, const longca_forward_arguments* 
     const ForwardArgs args{.q = view_of(a.q, "q", p, true),
                            .k = view_of(a.k, "k", p, false),
                            .v = view_of(a.v, "v", p, false),
-                           .o = view_of(a.o, "o", p, true),
+                           .o = written_view_of(a.o, "o", p, true),
                            .lse = view_of(a.lse, p),
                            .sink = p.sink ? &required(a.sink, "sink") : nullptr,
                            .stream = a.stream};
@@ -124,11 +125,11 @@ longca_status longca_backward(longca_plan* plan, const longca_backward_arguments
     const Problem& p = required(plan, "plan").problem;
     const auto& a = required(arguments, "arguments");
     if (!p.backward) throw_input_error("the plan was made with problem.backward = 0");
-    BackwardArgs args{view_of(a.dout, "dout", p, true), view_of(a.q, "q", p, true),
-                      view_of(a.k, "k", p, false),      view_of(a.v, "v", p, false),
-                      view_of(a.o, "o", p, true),       view_of(a.lse, p),
-                      view_of(a.dq, "dq", p, true),     view_of(a.dk, "dk", p, false),
-                      view_of(a.dv, "dv", p, false)};
+    BackwardArgs args{view_of(a.dout, "dout", p, true),     view_of(a.q, "q", p, true),
+                      view_of(a.k, "k", p, false),          view_of(a.v, "v", p, false),
+                      view_of(a.o, "o", p, true),           view_of(a.lse, p),
+                      written_view_of(a.dq, "dq", p, true), written_view_of(a.dk, "dk", p, false),
+                      written_view_of(a.dv, "dv", p, false)};
     if (p.sink) {
       args.sink = &required(a.sink, "sink");
       args.dsink = &required(a.dsink, "dsink");

@@ -1,7 +1,7 @@
 #include "problems.h"
 
-#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -20,15 +20,9 @@ std::string_view chosen_kernel(DeviceKind device, const Mask& mask) {
 }
 
 void check_shape(const longca_problem& p) {
-  const auto positive = [](std::int32_t value, const char* name) {
-    constexpr std::int32_t kMax = 1 << 20;
-    if (value < 1 || value > kMax) {
-      throw_input_error("{} = {}: at least 1, at most {}", name, value, kMax);
-    }
-  };
-  positive(p.heads_q, "heads_q");
-  positive(p.heads_k, "heads_k");
-  positive(p.head_dim, "head_dim");
+  check_count(p.heads_q, "heads_q");
+  check_count(p.heads_k, "heads_k");
+  check_count(p.head_dim, "head_dim");
   if (p.heads_q % p.heads_k != 0) {
     throw_input_error("heads {}:{}: the KV heads must divide the query heads", p.heads_q,
                       p.heads_k);
@@ -39,16 +33,35 @@ void check_shape(const longca_problem& p) {
   if (p.device != LONGCA_CPU && p.device != LONGCA_CUDA) {
     throw_input_error("device = {}: LONGCA_CPU or LONGCA_CUDA", p.device);
   }
-  if (!(p.scale >= 0) || std::isinf(p.scale)) {
-    throw_input_error("scale = {}: above 0, or 0 for 1/√head_dim", p.scale);
+  using Float = std::numeric_limits<float>;
+  if (p.scale != 0 && !(p.scale >= Float::min() && p.scale <= Float::max())) {
+    throw_input_error("scale = {}: from {} to {}, or 0 for 1/√head_dim", p.scale, Float::min(),
+                      Float::max());
   }
   if (p.softcap != 0 && !(p.softcap >= kMinSoftcap && p.softcap <= kMaxSoftcap)) {
     throw_input_error("softcap = {}: 0, or from {} to {}", p.softcap, kMinSoftcap, kMaxSoftcap);
   }
   if (p.sink != 0 && p.sink != 1) throw_input_error("sink = {}: 0 or 1", p.sink);
+  if (p.reserved != 0) throw_input_error("reserved = {}: 0", p.reserved);
+}
+
+/// Whether `count` rows of `dim` elements, `stride` apart, are apart and end before the next ones,
+/// of which there are `outer_count`, `outer_stride` apart.
+bool lie_within(std::int64_t count, std::int64_t stride, std::int64_t outer_count,
+                std::int64_t outer_stride, std::int64_t dim) {
+  if (count > 1 && stride < dim) return false;
+  if (outer_count <= 1) return true;
+  return outer_stride >= dim && (count <= 1 || stride <= (outer_stride - dim) / (count - 1));
 }
 
 }  // namespace
+
+void check_count(std::int64_t value, const char* name) {
+  constexpr std::int64_t kMax = 1 << 20;
+  if (value < 1 || value > kMax) {
+    throw_input_error("{} = {}: at least 1, at most {}", name, value, kMax);
+  }
+}
 
 Problem to_problem(const longca_problem& p, const Mask& mask) {
   check_shape(p);
@@ -99,6 +112,17 @@ TensorView view_of(const longca_tensor& t, const char* name, const Problem& p, b
     throw_input_error("{} has strides ({}, {}): at least 0", name, t.token_stride, t.head_stride);
   }
   return {t.data, p.dtype, t.tokens, t.heads, t.dim, t.token_stride, t.head_stride};
+}
+
+TensorView written_view_of(const longca_tensor& t, const char* name, const Problem& p,
+                           bool of_queries) {
+  const TensorView view = view_of(t, name, p, of_queries);
+  if (!lie_within(t.heads, t.head_stride, t.tokens, t.token_stride, t.dim) &&
+      !lie_within(t.tokens, t.token_stride, t.heads, t.head_stride, t.dim)) {
+    throw_input_error("{} is written, and with strides ({}, {}) its rows of {} elements overlap",
+                      name, t.token_stride, t.head_stride, t.dim);
+  }
+  return view;
 }
 
 }  // namespace longca::capi

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "attention/api/kernel.h"
 #include "attention/api/problem.h"
 #include "core/tensor.h"
@@ -7,6 +9,9 @@
 #include "mask/mask.h"
 
 namespace longca::capi {
+
+/// Throws InputError unless a number of heads or of dimensions is from 1 to 2^20.
+void check_count(std::int64_t value, const char* name);
 
 /// The shape of an attention under `mask`. Throws InputError that names the member, its value and
 /// the limit.
@@ -20,5 +25,8 @@ const Kernel& find_kernel(const longca_problem& given, const Problem& problem, c
 /// problem's queries, or of its keys.
 TensorView view_of(const longca_tensor& tensor, const char* name, const Problem& problem,
                    bool of_queries);
+/// One that the call writes: no two of its rows may share an element.
+TensorView written_view_of(const longca_tensor& tensor, const char* name, const Problem& problem,
+                           bool of_queries);
 
 }  // namespace longca::capi

@@ -146,8 +146,10 @@ longca_status longca_rank_plan_create(const longca_partition* partition,
           "device = {}: of ranks on GPUs the plan is made by longca_rank_plan_create_on_gpus",
           given.device);
     }
-    auto by = std::make_unique<CallersCommunicator>(t, p.rank, p.parallel.ranks);
-    required(plan, "plan") = new longca_rank_plan(p, given, std::move(by), nullptr);
+    give(plan, "plan", [&] {
+      auto by = std::make_unique<CallersCommunicator>(t, p.rank, p.parallel.ranks);
+      return std::make_unique<longca_rank_plan>(p, given, std::move(by), nullptr);
+    });
   });
 }
 
@@ -185,6 +187,7 @@ longca_status longca_rank_plan_create_on_gpus(const longca_partition* partition,
 }
 
 int64_t longca_rank_plan_state_bytes(const longca_rank_plan* plan) {
+  if (plan == nullptr) return 0;
   int64_t sum = 0;
   plan->for_all_kept([&](const void*, std::int64_t bytes) { sum += bytes; });
   return sum;

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "capi/handle.h"
@@ -165,6 +167,33 @@ TEST(CapiAttention, ASinkJoinsTheDenominatorAndItsGradientIsWritten) {
   }
 }
 
+/// The first 20 rows have no key.
+TEST(CapiAttention, ASinkOfMinusInfinityIsNone) {
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  const longca_slice slice{20, 50, 0, 50, LONGCA_SLICE_FULL, 0};
+  longca_mask* made = nullptr;
+  ASSERT_EQ(longca_mask_from_slices(50, 50, &slice, 1, &made), LONGCA_OK);
+  const MaskHandle mask = own(made);
+  for (const char* kernel : {"flash", "naive"}) {
+    longca_problem problem = small_problem();
+    problem.kernel = kernel;
+    Tensors without(50);
+    without.run(plan_of(problem, mask.get()).get());
+    problem.sink = 1;
+    Tensors t(50);
+    t.sink.assign(kHeadsQ, kNone);
+    t.run(plan_of(problem, mask.get()).get());
+    EXPECT_EQ(t.lse, without.lse) << kernel;
+    EXPECT_EQ(t.lse.front(), kNone) << kernel;
+    EXPECT_EQ(t.o, without.o) << kernel;
+    EXPECT_EQ(t.o.front(), 0) << kernel;
+    EXPECT_EQ(t.dq, without.dq) << kernel;
+    EXPECT_EQ(t.dk, without.dk) << kernel;
+    EXPECT_EQ(t.dv, without.dv) << kernel;
+    EXPECT_EQ(t.dsink, std::vector<float>(kHeadsQ, 0)) << kernel;
+  }
+}
+
 TEST(CapiAttention, SinksAndSoftcapsThatDoNotFitAreNamed) {
   const MaskHandle mask = packed_documents({0, 32});
   const auto refused = [&](double softcap, std::int32_t sink) -> std::string {
@@ -243,6 +272,9 @@ TEST(CapiAttention, WorkspaceComesFromTheCallersAllocatorAndGoesBackToIt) {
     t.run(plan.get());
   }
   EXPECT_EQ(counter.bytes, 0);
+  EXPECT_EQ(longca_plan_create(&problem, mask.get(), nullptr), LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(), "plan is NULL");
+  EXPECT_EQ(counter.bytes, 0);
   counter.refuse = true;
   longca_plan* plan = nullptr;
   EXPECT_EQ(longca_plan_create(&problem, mask.get(), &plan), LONGCA_OUT_OF_MEMORY);
@@ -269,8 +301,18 @@ TEST(CapiAttention, RefusalsHaveAStatusAndASentence) {
   problem.kernel = "flahs";
   expect(problem, LONGCA_INVALID_ARGUMENT, "'flash'");
   problem = small_problem();
-  problem.scale = -1;
-  expect(problem, LONGCA_INVALID_ARGUMENT, "scale = -1");
+  for (const double scale : {-1.0, 1e-46, 1e-40, 1e39, std::nan("")}) {
+    problem.scale = scale;
+    expect(problem, LONGCA_INVALID_ARGUMENT,
+           "from 1.1754944e-38 to 3.4028235e+38, or 0 for 1/√head_dim");
+  }
+  EXPECT_THAT(longca_last_error(), HasSubstr("scale = nan: "));
+  problem = small_problem();
+  problem.reserved = 3;
+  expect(problem, LONGCA_INVALID_ARGUMENT, "reserved = 3: 0");
+  problem = small_problem();
+  problem.struct_size = offsetof(longca_problem, scale) + 4;
+  expect(problem, LONGCA_INVALID_ARGUMENT, "struct_size of longca_problem is 44");
   problem = small_problem();
   problem.kernel = "block_sparse";
   expect(problem, LONGCA_UNSUPPORTED, "block_sparse takes block-sparse masks only");
@@ -293,6 +335,48 @@ TEST(CapiAttention, TensorsThatDoNotFitThePlanAreNamed) {
   const auto b = t.backward();
   EXPECT_EQ(longca_backward(plan.get(), &b), LONGCA_INVALID_ARGUMENT);
   EXPECT_THAT(longca_last_error(), HasSubstr("problem.backward = 0"));
+}
+
+TEST(CapiAttention, RowsOfWrittenTensorsMayNotOverlap) {
+  const MaskHandle mask = packed_documents({0, 32});
+  const PlanHandle plan = plan_of(small_problem(), mask.get());
+  Tensors t(32);
+  const auto status = [&](std::int64_t token_stride, std::int64_t head_stride) {
+    auto f = t.forward();
+    f.o.token_stride = token_stride;
+    f.o.head_stride = head_stride;
+    return longca_forward(plan.get(), &f);
+  };
+  constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(status(kHeadsQ * kDim, kDim), LONGCA_OK);
+  EXPECT_EQ(status(kDim, 32 * kDim), LONGCA_OK) << "[heads, tokens, dim]";
+  for (const auto& [tokens, heads] :
+       std::vector<std::pair<std::int64_t, std::int64_t>>{{0, kDim},
+                                                          {2, kDim},
+                                                          {kHeadsQ * kDim, 0},
+                                                          {kHeadsQ * kDim - 1, kDim},
+                                                          {kDim, 32 * kDim - 1},
+                                                          {kDim, kDim},
+                                                          {kHuge, kHuge}}) {
+    EXPECT_EQ(status(tokens, heads), LONGCA_INVALID_ARGUMENT) << tokens << ", " << heads;
+    EXPECT_THAT(longca_last_error(), HasSubstr("o is written, and with strides ("));
+  }
+  auto f = t.forward();
+  f.k.token_stride = 0;  // a tensor that is read may repeat
+  EXPECT_EQ(longca_forward(plan.get(), &f), LONGCA_OK);
+  for (longca_tensor longca_backward_arguments::*const written :
+       {&longca_backward_arguments::dq, &longca_backward_arguments::dk,
+        &longca_backward_arguments::dv}) {
+    auto b = t.backward();
+    (b.*written).token_stride = 2;
+    EXPECT_EQ(longca_backward(plan.get(), &b), LONGCA_INVALID_ARGUMENT);
+    EXPECT_THAT(longca_last_error(), HasSubstr("its rows of 16 elements overlap"));
+  }
+}
+
+TEST(CapiAttention, NoPlanHasNothing) {
+  EXPECT_EQ(longca_plan_kernel(nullptr), nullptr);
+  EXPECT_EQ(longca_plan_workspace_bytes(nullptr), 0);
 }
 
 TEST(CapiAttention, SentencesBelongToTheirThread) {

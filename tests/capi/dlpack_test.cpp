@@ -166,6 +166,31 @@ TEST(CapiDlpack, AttentionOfSlicesOfAProjection) {
             run(copied(0, 4, 0), copied(1, 2, 32), copied(2, 2, 48)));
 }
 
+/// The strides of dimensions of 1 mean nothing: PyTorch has any there.
+TEST(CapiDlpack, OneHeadMayHaveAnyHeadStride) {
+  std::vector<float> data(64), o(64), rows(8, NAN);
+  longca_problem problem = LONGCA_PROBLEM_INIT;
+  problem.head_dim = 8;
+  const MaskHandle mask = packed_documents({0, 8});
+  longca_plan* made = nullptr;
+  ASSERT_EQ(longca_plan_create(&problem, mask.get(), &made), LONGCA_OK) << longca_last_error();
+  const PlanHandle plan = own(made);
+  longca_forward_arguments a{};
+  Dlpack from(data, {8, 1, 8}, {8, -5, 1});
+  Dlpack to(o, {8, 1, 8}, {8, 1, 1});
+  Dlpack to_lse(rows, {1, 8}, {1, 1});
+  ASSERT_EQ(longca_tensor_from_dlpack(&from.old, &problem, &a.q), LONGCA_OK);
+  a.k = a.v = a.q;
+  ASSERT_EQ(longca_tensor_from_dlpack(&to.old, &problem, &a.o), LONGCA_OK);
+  ASSERT_EQ(longca_lse_from_dlpack(&to_lse.old, &problem, &a.lse), LONGCA_OK);
+  EXPECT_EQ(longca_forward(plan.get(), &a), LONGCA_OK) << longca_last_error();
+  EXPECT_FLOAT_EQ(rows[7], std::log(8.0F));
+  rows.assign(8, NAN);
+  a.lse.head_stride = 0;
+  EXPECT_EQ(longca_forward(plan.get(), &a), LONGCA_OK) << longca_last_error();
+  EXPECT_FLOAT_EQ(rows[7], std::log(8.0F));
+}
+
 TEST(CapiDlpack, WhatDoesNotFitIsNamed) {
   std::vector<float> data(4096);
   const longca_problem problem = small_problem();
@@ -190,6 +215,12 @@ TEST(CapiDlpack, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(refused([](Plain& p) { p.dtype.lanes = 4; }), HasSubstr("4 lanes"));
   EXPECT_THAT(refused([](Plain& p) { p.strides[2] = 2; }),
               HasSubstr("stride 2 in its last dimension"));
+  EXPECT_EQ(refused([](Plain& p) { p.strides[0] = -32; }),
+            "dimension 0 of the DLPack tensor has stride -32: at least 0");
+  EXPECT_EQ(refused([](Plain& p) { p.shape[1] = -4; }),
+            "dimension 1 of the DLPack tensor is -4: at least 0, at most 1073741824");
+  EXPECT_EQ(refused([](Plain& p) { p.byte_offset = 6; }),
+            "the DLPack tensor has byte_offset 6: a multiple of 4, its element's bytes");
   EXPECT_EQ(refused([](Plain& p) { p.shape = nullptr; }), "the DLPack tensor's shape is NULL");
   EXPECT_EQ(longca_tensor_from_dlpack(nullptr, &problem, &t), LONGCA_INVALID_ARGUMENT);
   EXPECT_STREQ(longca_last_error(), "from is NULL");

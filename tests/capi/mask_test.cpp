@@ -3,8 +3,10 @@
 #include <longca.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -98,6 +100,82 @@ TEST(CapiMask, PackedDocumentsSeeTheirOwnEarlierTokensWithinTheWindow) {
   }
 }
 
+TEST(CapiMask, AWindowLargerThanTheSequenceIsNoLimit) {
+  const std::vector<std::int64_t> cu = {0, 3, 8};
+  const auto bytes = [&](std::int32_t causal, std::int64_t left, std::int64_t right) {
+    longca_mask* mask = nullptr;
+    EXPECT_EQ(longca_mask_from_cu_seqlens(cu.data(), cu.size(), causal, left, right, &mask),
+              LONGCA_OK);
+    return bytes_of(own(mask).get());
+  };
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t large : {std::int64_t{8}, std::int64_t{1} << 50, kMax - 7, kMax}) {
+    EXPECT_EQ(bytes(1, large, -1), bytes(1, -1, -1)) << large;
+    EXPECT_EQ(bytes(0, large, -1), bytes(0, -1, -1)) << large;
+    EXPECT_EQ(bytes(0, large, 0), bytes(0, -1, 0)) << large;
+    EXPECT_EQ(bytes(0, 1, large), bytes(0, 1, -1)) << large;
+    EXPECT_EQ(bytes(0, large, large), bytes(0, -1, -1)) << large;
+  }
+}
+
+TEST(CapiMask, BytesWhoseNumbersDoNotFitAreRefused) {
+  const auto refused = [](const longca_mask* mask, auto change) -> std::string {
+    const auto bytes = bytes_of(mask);
+    std::vector<std::int64_t> words(bytes.size() / 8);
+    std::memcpy(words.data(), bytes.data(), bytes.size());
+    change(words);
+    longca_mask* read = nullptr;
+    EXPECT_EQ(longca_mask_read(words.data(), bytes.size(), &read), LONGCA_INVALID_ARGUMENT);
+    EXPECT_EQ(read, nullptr);
+    return longca_last_error();
+  };
+  using Words = std::vector<std::int64_t>;
+  const MaskHandle documents = packed_documents({0, 3, 8});  // their lengths are the last words
+  EXPECT_EQ(refused(documents.get(), [](Words& w) { w.back() = 4; }),
+            "the documents of a mask's bytes have 7 tokens, the mask has 8");
+  EXPECT_THAT(refused(documents.get(), [](Words& w) { w.back() = 6; }), HasSubstr("has 6 tokens"));
+  EXPECT_THAT(refused(documents.get(), [](Words& w) { *(w.end() - 2) = -1; }),
+              HasSubstr("has -1 tokens"));
+  // One head and a single block: heads, 2 bounds, 2 bounds, 2 offsets and 1 index, and the counts.
+  longca_mask_options options = LONGCA_MASK_OPTIONS_INIT;
+  options.density = 1;
+  const MaskHandle blocks = named("block_sparse", 100, &options);
+  constexpr std::int64_t kWrapped = (std::int64_t{1} << 32) + 1;
+  EXPECT_EQ(refused(blocks.get(), [](Words& w) { *(w.end() - 12) = kWrapped; }),
+            "heads = 4294967297: at least 1, at most 1048576");
+  EXPECT_THAT(refused(blocks.get(), [](Words& w) { w.back() = kWrapped - 1; }),
+              HasSubstr("holds 4294967296"));
+}
+
+TEST(CapiMask, NoHandleHasNothing) {
+  EXPECT_EQ(longca_mask_tokens_q(nullptr), 0);
+  EXPECT_EQ(longca_mask_tokens_k(nullptr), 0);
+  EXPECT_EQ(longca_mask_heads(nullptr), 0);
+  EXPECT_EQ(longca_mask_area(nullptr), 0);
+  EXPECT_EQ(longca_mask_slices(nullptr, nullptr, 0), 0);
+  EXPECT_EQ(longca_mask_documents(nullptr, nullptr, 0), 0);
+}
+
+/// Leaks are the sanitizer's to find.
+TEST(CapiMask, WithoutAPlaceForItNoneIsMade) {
+  const auto refused = [](longca_status status) {
+    EXPECT_EQ(status, LONGCA_INVALID_ARGUMENT);
+    EXPECT_STREQ(longca_last_error(), "mask is NULL");
+  };
+  const std::vector<std::int64_t> cu = {0, 8};
+  const std::vector<std::int64_t> offsets = {0, 1};
+  const std::vector<std::int32_t> indices = {0};
+  const longca_slice slice{0, 8, 0, 8, LONGCA_SLICE_FULL, 0};
+  const longca_blocks blocks{sizeof(longca_blocks), cu.data(),     2, cu.data(), 2, 1, 0,
+                             offsets.data(),        indices.data()};
+  const auto bytes = bytes_of(packed_documents(cu).get());
+  refused(longca_mask_named("causal", 8, nullptr, nullptr));
+  refused(longca_mask_from_cu_seqlens(cu.data(), 2, 1, -1, -1, nullptr));
+  refused(longca_mask_from_slices(8, 8, &slice, 1, nullptr));
+  refused(longca_mask_from_blocks(&blocks, nullptr));
+  refused(longca_mask_read(bytes.data(), bytes.size(), nullptr));
+}
+
 TEST(CapiMask, DocumentsOfTheCallersOwn) {
   const std::vector<std::int64_t> lengths = {5, 60, 35};
   longca_mask_options options = LONGCA_MASK_OPTIONS_INIT;
@@ -123,8 +201,23 @@ TEST(CapiMask, WhatIsWrongIsNamed) {
   longca_mask_options options = LONGCA_MASK_OPTIONS_INIT;
   options.window = 4;
   expect(longca_mask_named("causal", 8, &options, &mask), "the mask causal has no window");
+  options.window = -7;
+  expect(longca_mask_named("sliding_window", 8, &options, &mask),
+         "window = -7: at least 0, or -1 for the default");
   options.struct_size += 8;
   expect(longca_mask_named("sliding_window", 8, &options, &mask), "older than longca.h");
+  options.struct_size = offsetof(longca_mask_options, density) + 4;
+  expect(longca_mask_named("sliding_window", 8, &options, &mask),
+         "struct_size of longca_mask_options is 68: sizeof(longca_mask_options) is meant");
+  options = LONGCA_MASK_OPTIONS_INIT;
+  options.heads_q = options.heads_k = std::numeric_limits<std::int32_t>::max();
+  expect(longca_mask_named("block_sparse", 8, &options, &mask),
+         "heads_q = 2147483647: at least 1, at most 1048576");
+  longca_blocks blocks{};
+  blocks.struct_size = sizeof blocks;
+  blocks.q_bound_count = blocks.k_bound_count = 2;
+  blocks.heads = (1 << 20) + 1;
+  expect(longca_mask_from_blocks(&blocks, &mask), "heads = 1048577");
   const std::vector<std::int64_t> falling = {0, 8, 5};
   expect(longca_mask_from_cu_seqlens(falling.data(), 3, 1, -1, -1, &mask),
          "falls from 8 to 5 at entry 2");

@@ -216,9 +216,61 @@ TEST(RankPlans, NameWhatDoesNotFit) {
   longca_partition* refused = nullptr;
   EXPECT_EQ(longca_partition_create(&options, mask.get(), &refused), LONGCA_INVALID_ARGUMENT);
   EXPECT_THAT(longca_last_error(), HasSubstr("device = 7"));
+  options = LONGCA_PARTITION_OPTIONS_INIT;
+  options.reserved = 1;
+  EXPECT_EQ(longca_partition_create(&options, mask.get(), &refused), LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(), "reserved = 1: 0");
   longca_partition_release(partition);
   longca_rank_plan_release(nullptr);
   longca_gpu_group_release(nullptr);
+}
+
+TEST(RankPlans, RefuseWrittenRowsThatOverlap) {
+  const MaskHandle mask = packed_documents({0, kTokens});
+  Mail mail;
+  Rank rank{mail, 0};
+  const longca_transport transport = rank.transport();
+  const auto [partition, ranges] = partition_of(mask.get(), 0, 1, LONGCA_CPU);
+  const longca_problem problem = small_problem();
+  longca_rank_plan* plan = nullptr;
+  ASSERT_EQ(longca_rank_plan_create(partition, &problem, &transport, &plan), LONGCA_OK);
+  std::vector<float> q = random_rows(kHeadsQ, 1), k = random_rows(kHeadsK, 2), o(q.size());
+  longca_forward_arguments arguments{tensor(q, kHeadsQ),
+                                     tensor(k, kHeadsK),
+                                     tensor(k, kHeadsK),
+                                     tensor(o, kHeadsQ),
+                                     {},
+                                     nullptr,
+                                     nullptr};
+  arguments.o.token_stride = kDim;
+  EXPECT_EQ(longca_rank_forward(plan, &arguments, nullptr), LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(),
+               "o is written, and with strides (16, 16) its rows of 16 elements overlap");
+  longca_rank_plan_release(plan);
+  longca_partition_release(partition);
+}
+
+/// Leaks are the sanitizer's to find.
+TEST(RankPlans, WithoutAPlaceForThemNoneAreMade) {
+  const MaskHandle mask = packed_documents({0, kTokens});
+  longca_partition_options options = LONGCA_PARTITION_OPTIONS_INIT;
+  EXPECT_EQ(longca_partition_create(&options, mask.get(), nullptr), LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(), "partition is NULL");
+  Mail mail;
+  Rank rank{mail, 0};
+  const longca_transport transport = rank.transport();
+  const auto [partition, ranges] = partition_of(mask.get(), 0, 1, LONGCA_CPU);
+  const longca_problem problem = small_problem();
+  EXPECT_EQ(longca_rank_plan_create(partition, &problem, &transport, nullptr),
+            LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(), "plan is NULL");
+  longca_partition_release(partition);
+}
+
+TEST(RankPlans, NoHandleHasNothing) {
+  EXPECT_EQ(longca_partition_ranges(nullptr, nullptr, 0), 0);
+  EXPECT_EQ(longca_rank_plan_state_bytes(nullptr), 0);
+  EXPECT_EQ(longca_gpu_group_transport(nullptr), nullptr);
 }
 
 TEST(GpuGroups, NameABadTransportAndBadRanks) {
