@@ -5,6 +5,7 @@ import struct
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from ._library import check, lib
 from ._mask import Core, Mask
@@ -275,7 +276,14 @@ class _Once(torch.autograd.Function):
         raise RuntimeError("longca.attention is differentiable once: attention_backward has no gradients")
 
 
+def _refuse_tangents(tensors):
+    if any(x is not None and forward_ad.unpack_dual(x).tangent is not None for x in tensors):
+        raise RuntimeError("longca.attention has no forward-mode derivative: use torch.autograd.grad or backward()")
+
+
 def _autograd(keys, *arguments):
+    if forward_ad._current_level >= 0:
+        _refuse_tangents(arguments[:4])
     keys &= torch._C._after_autograd_keyset
     if arguments[-1]:
         return _Differentiable.apply(keys, *arguments[:-1])

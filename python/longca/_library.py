@@ -1,10 +1,13 @@
 """liblongca.so, loaded by ctypes: longca.h says what its functions do."""
 
 import ctypes
+import operator
 import os
 import pathlib
 
 ABI_VERSION = 1
+INT32_MAX = 2**31 - 1
+MAX_HEADS = 1 << 20
 
 _ERRORS = {1: ValueError, 2: NotImplementedError, 3: RuntimeError, 4: MemoryError, 5: RuntimeError}
 
@@ -76,6 +79,33 @@ def made(function, *arguments):
     handle = ctypes.c_void_p()
     check(function(*arguments, ctypes.byref(handle)))
     return handle.value
+
+
+def whole(value, name, least, most):
+    """value as an int. ctypes wraps what its type cannot hold."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} = {value!r}: a whole number is meant") from None
+    if not least <= number <= most:
+        raise ValueError(f"{name} = {number}: at least {least}, at most {most}")
+    return number
+
+
+def head_counts(heads):
+    """(query heads, KV heads)"""
+    if not isinstance(heads, (tuple, list)) or len(heads) != 2:
+        raise ValueError(f"heads = {heads!r}: (query heads, KV heads) is meant")
+    return tuple(whole(count, "heads", 1, MAX_HEADS) for count in heads)
+
+
+def text(value, name):
+    """A string's bytes, which end at the first NUL in C."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} = {value!r}: a string is meant")
+    if "\0" in value:
+        raise ValueError(f"{name} = {value!r}: a string without NUL is meant")
+    return value.encode()
 
 
 def version():

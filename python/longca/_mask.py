@@ -2,16 +2,20 @@
 
 import ctypes
 import itertools
-import operator
+import os
 import struct
 import threading
 import weakref
 
 import torch
 
-from ._library import Blocks, MaskOptions, Slice, check, lib, made
+from ._library import Blocks, MaskOptions, Slice, check, head_counts, lib, made, text, whole
 
 SLICE_TYPES = ("full", "causal", "inverse_causal", "bi_causal")
+MAX_TOKENS = 1 << 30
+MAX_DENSE_CELLS = 1 << 28
+# From here on a window is none, in the library too.
+NO_LIMIT = 1 << 40
 
 
 def _window_ends(window):
@@ -19,17 +23,11 @@ def _window_ends(window):
     if window is None:
         return -1, -1
     has_ends = isinstance(window, (tuple, list))
-    ends = tuple(window) if has_ends else (window, window)
-    try:
-        ends = tuple(operator.index(end) for end in ends)
-    except TypeError:
-        ends = ()
-    if len(ends) != 2:
+    ends = window if has_ends else (window, window)
+    if len(ends) != 2 or not all(hasattr(end, "__index__") for end in ends):
         raise ValueError(f"window = {window!r}: one whole number, or (left, right), is meant")
-    least = -1 if has_ends else 0
-    if min(ends) < least:
-        raise ValueError(f"window = {window!r}: at least {least}")
-    return ends
+    ends = (whole(end, "window", -1 if has_ends else 0, 1 << 62) for end in ends)
+    return tuple(min(end, NO_LIMIT) for end in ends)
 
 
 class Core:
@@ -76,7 +74,16 @@ class Core:
         """A tensor that stands for this mask in operators, and keeps it alive as long as its storage."""
         buffer = _Buffer(struct.pack("q", self.id))
         buffer.core = self
-        return torch.frombuffer(buffer, dtype=torch.int64)
+        with torch.inference_mode(False):  # no backward pass keeps a tensor of inference mode
+            return torch.frombuffer(buffer, dtype=torch.int64)
+
+    @classmethod
+    def _after_fork(cls):
+        """Another thread may have held the lock, and will not release it here."""
+        cls._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=Core._after_fork)
 
 
 class _Buffer(bytearray):
@@ -85,13 +92,32 @@ class _Buffer(bytearray):
 
 def _int64s(values, name):
     """A contiguous int64 tensor on the CPU."""
-    tensor = values if isinstance(values, torch.Tensor) else torch.as_tensor(values)
+    if isinstance(values, torch.Tensor):
+        tensor = values
+    else:
+        try:
+            tensor = torch.as_tensor(values, device="cpu")
+        except (OverflowError, RuntimeError, TypeError, ValueError):
+            for i, value in enumerate(values if isinstance(values, (list, tuple)) else ()):
+                whole(value, f"{name}[{i}]", -2**63, 2**63 - 1)
+            raise TypeError(f"{name} is a {type(values).__name__}: a list or a tensor of whole numbers is meant") from None
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
         if tensor.numel() > 0:
             raise ValueError(f"{name} has dtype {tensor.dtype}: whole numbers are meant")
     if tensor.dim() != 1:
         raise ValueError(f"{name} has {tensor.dim()} dimensions: one is meant")
-    return tensor.to(device="cpu", dtype=torch.int64).contiguous()
+    numbers = tensor.to(device="cpu", dtype=torch.int64).contiguous()
+    if tensor.dtype == torch.uint64 and (numbers < 0).any():
+        raise ValueError(f"{name} has a number above {2**63 - 1}, the limit")
+    return numbers
+
+
+def _bounds_of(slice_):
+    """The numbers of a slice (q_begin, q_end, k_begin, k_end, type)."""
+    try:
+        return [whole(value, name, 0, MAX_TOKENS) for value, (name, _) in zip(slice_, Slice._fields_[:4])]
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"slice {slice_}: {error}") from None
 
 
 class Mask:
@@ -115,26 +141,28 @@ class Mask:
     Raises ValueError that names the parameter, its value and the limit.
     """
 
+    # Dynamo cannot trace what makes masks: a mask made in a compiled function breaks its graph.
+    @torch._disable_dynamo
     def __init__(self, name, tokens, *, lengths=None, seed=42, window=None, block_tokens=None, block=None,
                  density=None, block_causal=False, heads=(1, 1), block_heads="kv"):
         if block_heads not in ("kv", "query"):
             raise ValueError(f"block_heads = {block_heads!r}: 'kv' or 'query'")
-        for what, value, least in (("window", window, 0), ("block_tokens", block_tokens, 1), ("block", block, 1)):
-            if value is not None and value < least:
-                raise ValueError(f"{what} = {value}: at least {least}")
         if density is not None and not 0 < density <= 1:
             raise ValueError(f"density = {density}: above 0 and at most 1")
-        options = MaskOptions(ctypes.sizeof(MaskOptions), None, None, 0, seed, -1 if window is None else window,
-                              block_tokens or 0, block or 0, density or 0.0, heads[0], heads[1],
-                              block_heads == "query", block_causal)
+        options = MaskOptions(ctypes.sizeof(MaskOptions), None, None, 0, whole(seed, "seed", 0, 2**64 - 1),
+                              -1 if window is None else whole(window, "window", 0, MAX_TOKENS),
+                              0 if block_tokens is None else whole(block_tokens, "block_tokens", 1, MAX_TOKENS),
+                              0 if block is None else whole(block, "block", 1, MAX_TOKENS), density or 0.0,
+                              *head_counts(heads), block_heads == "query", bool(block_causal))
         if isinstance(lengths, str):
-            options.lengths = lengths.encode()
+            options.lengths = text(lengths, "lengths")
         elif lengths is not None:
             documents = _int64s(lengths, "lengths")
             options.document_lengths, options.document_count = documents.data_ptr(), documents.numel()
             if documents.numel() == 0:
                 raise ValueError("lengths is empty: at least one document")
-        self._set(name, Core.of(made(lib.longca_mask_named, name.encode(), tokens, ctypes.byref(options))))
+        tokens = whole(tokens, "tokens", 1, MAX_TOKENS)
+        self._set(name, Core.of(made(lib.longca_mask_named, text(name, "name"), tokens, ctypes.byref(options))))
 
     @classmethod
     def _make(cls, name, core):
@@ -150,6 +178,7 @@ class Mask:
         self._handle = core.handle()
 
     @classmethod
+    @torch._disable_dynamo
     def from_cu_seqlens(cls, cu_seqlens, causal=True, window=None):
         """Packed documents: document i has the tokens [cu_seqlens[i], cu_seqlens[i + 1]) and sees itself only.
 
@@ -159,10 +188,11 @@ class Mask:
         """
         left, right = _window_ends(window)
         bounds = _int64s(cu_seqlens, "cu_seqlens")
-        pointer = made(lib.longca_mask_from_cu_seqlens, bounds.data_ptr() or None, bounds.numel(), causal, left, right)
+        pointer = made(lib.longca_mask_from_cu_seqlens, bounds.data_ptr() or None, bounds.numel(), bool(causal), left, right)
         return cls._make("causal_document" if causal else "document", Core.of(pointer))
 
     @classmethod
+    @torch._disable_dynamo
     def from_slices(cls, slices, tokens=None, tokens_k=None):
         """The cells of a list of slices (q_begin, q_end, k_begin, k_end, type), no cell in two of them.
 
@@ -176,13 +206,16 @@ class Mask:
                 raise ValueError(f"slice {s} has {len(s)} members: (q_begin, q_end, k_begin, k_end, type) is meant")
             if s[4] not in SLICE_TYPES:
                 raise ValueError(f"slice {s} has type {s[4]!r}: {', '.join(SLICE_TYPES)}")
+        array = (Slice * len(slices))(*(Slice(*_bounds_of(s), SLICE_TYPES.index(s[4]), 0) for s in slices))
         if tokens is None:
-            tokens = max((max(s[1], s[3]) for s in slices), default=0)
-        array = (Slice * len(slices))(*(Slice(*s[:4], SLICE_TYPES.index(s[4]), 0) for s in slices))
-        pointer = made(lib.longca_mask_from_slices, tokens, tokens if tokens_k is None else tokens_k, array, len(slices))
+            tokens = max((max(s.q_end, s.k_end) for s in array), default=0)
+        tokens = whole(tokens, "tokens", 1, MAX_TOKENS)
+        tokens_k = tokens if tokens_k is None else whole(tokens_k, "tokens_k", 1, MAX_TOKENS)
+        pointer = made(lib.longca_mask_from_slices, tokens, tokens_k, array, len(slices))
         return cls._make("slices", Core.of(pointer))
 
     @classmethod
+    @torch._disable_dynamo
     def from_blocks(cls, kept, block=128, tokens=None, q_bounds=None, k_bounds=None, causal=False):
         """Block-sparse: which blocks of keys each block of queries sees.
 
@@ -191,6 +224,9 @@ class Mask:
         `block` tokens, the last one what remains of `tokens` (by default it is whole), or the bounds that are
         given, from 0 to the number of tokens. `causal` also excludes keys behind the query.
         """
+        block = whole(block, "block", 1, MAX_TOKENS)
+        tokens = None if tokens is None else whole(tokens, "tokens", 1, MAX_TOKENS)
+        columns = None  # of lists: as many as they or their bounds have
         if isinstance(kept, torch.Tensor):
             if kept.dtype != torch.bool or kept.dim() != 3:
                 raise ValueError(f"kept is {kept.dtype} of {kept.dim()} dimensions: bool [heads, query blocks, key blocks]")
@@ -198,25 +234,33 @@ class Mask:
             kept = [[row.nonzero().flatten().tolist() for row in head] for head in kept.cpu()]
         else:
             rows = len(kept[0]) if kept else 0
-            columns = 1 + max((key for head in kept for row in head for key in row), default=-1)
         for head in kept:
             if len(head) != rows:
                 raise ValueError(f"a head has {len(head)} query blocks, the first one {rows}")
+        indices = _int64s([key for head in kept for row in head for key in row], "kept")
+        if indices.numel() > 0:
+            whole(indices.min(), "a key block in kept", 0, MAX_TOKENS - 1)
+            whole(indices.max(), "a key block in kept", 0, MAX_TOKENS - 1)
+        indices = indices.to(torch.int32)
 
-        def bounds(given, count, name):
+        def bounds(given, count, which):
             if given is None:
-                end = count * block if tokens is None else tokens
-                given = [*range(0, end, block), end]
-            return _int64s(given, name)
+                end = whole(count * block, "tokens", 0, MAX_TOKENS) if tokens is None else tokens
+                found = -(-end // block)
+            else:
+                given = _int64s(given, f"{which[0]}_bounds")
+                found = given.numel() - 1
+            if count is not None and found != count:
+                raise ValueError(f"kept has {count} {which} blocks, their bounds {found}")
+            return torch.tensor([*range(0, end, block), end], device="cpu") if given is None else given
 
-        q_bounds, k_bounds = bounds(q_bounds, rows, "q_bounds"), bounds(k_bounds, columns, "k_bounds")
-        if q_bounds.numel() != rows + 1:
-            raise ValueError(f"kept has {rows} query blocks, their bounds {q_bounds.numel() - 1}")
-        indices = torch.tensor([key for head in kept for row in head for key in row], dtype=torch.int32)
-        counts = torch.tensor([0] + [len(row) for head in kept for row in head], dtype=torch.int64)
+        if columns is None and k_bounds is None and tokens is None:
+            columns = 1 + max(indices.tolist(), default=-1)
+        q_bounds, k_bounds = bounds(q_bounds, rows, "query"), bounds(k_bounds, columns, "key")
+        counts = torch.tensor([0] + [len(row) for head in kept for row in head], dtype=torch.int64, device="cpu")
         offsets = counts.cumsum(0)
         blocks = Blocks(ctypes.sizeof(Blocks), q_bounds.data_ptr(), q_bounds.numel(), k_bounds.data_ptr(),
-                        k_bounds.numel(), len(kept), causal, offsets.data_ptr(), indices.data_ptr())
+                        k_bounds.numel(), len(kept), bool(causal), offsets.data_ptr(), indices.data_ptr())
         return cls._make("blocks", Core.of(made(lib.longca_mask_from_blocks, ctypes.byref(blocks))))
 
     @property
@@ -249,11 +293,15 @@ class Mask:
     def position_ids(self):
         """Each token's number in its document, int64 [tokens_q]: positions for RoPE."""
         lengths = self.lengths or [self.tokens_q]
-        return torch.cat([torch.arange(length) for length in lengths])
+        return torch.cat([torch.arange(length, device="cpu") for length in lengths])
 
     def dense(self, head=0):
         """The mask of a head as a tensor of bool [tokens_q, tokens_k]; at most 2^28 cells."""
-        cells = torch.empty(self.tokens_q, self.tokens_k, dtype=torch.bool)
+        head = whole(head, "head", 0, self.heads - 1)
+        if self.tokens_q * self.tokens_k > MAX_DENSE_CELLS:
+            raise ValueError(f"a dense mask of {self.tokens_q} queries × {self.tokens_k} keys has "
+                             f"{self.tokens_q * self.tokens_k} cells: the limit is {MAX_DENSE_CELLS}")
+        cells = torch.empty(self.tokens_q, self.tokens_k, dtype=torch.bool, device="cpu")
         check(lib.longca_mask_dense(self._core.pointer, head, cells.data_ptr()))
         return cells
 

@@ -2,6 +2,7 @@
 
 import collections
 import ctypes
+import os
 import threading
 
 import torch
@@ -32,6 +33,11 @@ class _Callbacks:
                     raise self._failure from None
                 raise
 
+    @classmethod
+    def _after_fork(cls):
+        """Another thread may have held the lock, and will not release it here."""
+        cls._lock = threading.Lock()
+
     def _guard(self, body):
         try:
             body()
@@ -45,6 +51,9 @@ class _Callbacks:
 
     def _finish(self, _, group):
         return self._guard(lambda: self._end(group))
+
+
+os.register_at_fork(after_in_child=_Callbacks._after_fork)
 
 
 class TensorMessages(_Callbacks):
@@ -65,7 +74,8 @@ class TensorMessages(_Callbacks):
 
     def _begin(self, group, receives, sends):
         if group not in self._buffers:
-            self._buffers[group] = self._peers(receives), self._peers(sends)
+            with torch.inference_mode(False):  # later calls, which may be outside of it, write to them
+                self._buffers[group] = self._peers(receives), self._peers(sends)
         incoming, outgoing = self._buffers[group]
         works = [dist.irecv(view, src=peer, group=self._group) for peer, view in incoming]
         works += [dist.isend(view, dst=peer, group=self._group) for peer, view in outgoing]

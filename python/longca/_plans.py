@@ -29,7 +29,8 @@ class Plan:
         begin = time.perf_counter()
         self.pointer = made(lib.longca_plan_create, ctypes.byref(problem), core.pointer)
         self.made_in_ms = (time.perf_counter() - begin) * 1e3
-        weakref.finalize(self, lib.longca_plan_release, self.pointer)
+        release = weakref.finalize(self, lib.longca_plan_release, self.pointer)
+        release.atexit = False  # another thread may still use it, in a forked child for ever
         self.core = core  # keeps the mask, so that an equal one finds its plans
         self.backward = backward
 
@@ -38,12 +39,20 @@ class Plan:
 
 
 class Plans:
+    _of_parents = []
+
     def __init__(self):
         self._lock = threading.Lock()
         self._plans = {}
         self._calls = {}
         self.hits = self.misses = self.evictions = 0
         self.plan_ms = 0.0
+
+    def after_fork(self):
+        """Forgets all plans in a child: a thread of the parent may have been in a call of any, and left it, or the lock,
+        locked for ever. They are kept, as releasing one waits for its call too."""
+        self._of_parents.append((self._plans, self._calls))
+        self.__init__()
 
     def call(self, key):
         """What `keep` was given for this key, as long as its plan is kept; None if there is nothing."""
@@ -105,6 +114,7 @@ class Plans:
 
 
 plans = Plans()
+os.register_at_fork(after_in_child=plans.after_fork)
 
 
 def plan_stats():

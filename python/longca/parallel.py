@@ -18,9 +18,9 @@ import weakref
 import torch
 import torch.distributed as dist
 
-from ._agreement import TIMEOUT_S, agree
+from ._agreement import TIMEOUT_S, agree, tell_failure
 from ._attention import _BACKWARD, _FORWARD, _check_sink, _dense, _stream, _tensor
-from ._library import PartitionOptions, Problem, check, lib, made
+from ._library import INT32_MAX, PartitionOptions, Problem, check, head_counts, lib, made, text, whole
 from ._mask import Mask
 from ._messages import Gpus, TensorMessages
 from ._plans import DEVICES, DTYPES, use_device
@@ -39,8 +39,8 @@ __all__ = ["SCHEMES", "TIMEOUT_S", "TRANSPORTS", "Partition", "attention"]
 class Partition:
     """Which of a mask's tokens each rank of a group owns, and the plans of its attention.
 
-    Every rank of the group makes it, in the same order and of the same arguments: a rank that makes another one is
-    named in a ValueError.
+    Every rank of the group makes it, in the same order and of the same arguments: a rank that makes another one, or that
+    cannot make its own, is named in a ValueError on the others. It counts as made: all go on to the next one.
 
     mask            a square longca.Mask
     group           a torch.distributed group; None: the default one
@@ -60,6 +60,26 @@ class Partition:
 
     def __init__(self, mask, group=None, scheme="magi", *, shard=None, heads=(64, 8), dim=128, factor=0, ranks_per_node=8,
                  device=None, transport=None):
+        self.ranks, self.rank = dist.get_world_size(group), dist.get_rank(group)
+        if self.rank < 0:
+            raise ValueError(f"rank {dist.get_rank()} is not in the group")
+        try:
+            options, description = self._make(mask, scheme, shard, heads, dim, factor, ranks_per_node, device, transport)
+        except Exception as error:
+            tell_failure(group, error)
+            raise
+        agree(group, description)
+        self.mask, self.group, self.scheme = mask, group, scheme
+        self.transport = self._asked_transport = transport
+        with torch.inference_mode(False):  # training may use them
+            self._ids = [self._tokens_of(rank, options) for rank in range(self.ranks)]
+            self.token_ids = self._ids[self.rank]
+            self.tokens = self.token_ids.numel()
+            self.position_ids = mask.position_ids[self.token_ids]
+        self._plans, self._ids_there = {}, {}
+
+    def _make(self, mask, scheme, shard, heads, dim, factor, ranks_per_node, device, transport):
+        """Makes the library's partition. Returns its options and what must be equal on all ranks."""
         if not isinstance(mask, Mask):
             raise TypeError(f"mask is a {type(mask).__name__}: a longca.Mask is meant")
         if transport is not None and transport not in TRANSPORTS:
@@ -67,26 +87,18 @@ class Partition:
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         if device not in DEVICES:
             raise ValueError(f"device = {device!r}: one of {', '.join(DEVICES)}, or None")
-        self.mask, self.group, self.scheme = mask, group, scheme
-        self.transport = self._asked_transport = transport
-        self.ranks, self.rank = dist.get_world_size(group), dist.get_rank(group)
-        if self.rank < 0:
-            raise ValueError(f"rank {dist.get_rank()} is not in the group")
-        options = PartitionOptions(ctypes.sizeof(PartitionOptions), self.rank, self.ranks, scheme.encode(),
-                                   shard.encode() if shard else None, factor, ranks_per_node, *heads, dim, DEVICES[device], 0)
-        pointer = made(lib.longca_partition_create, ctypes.byref(options), mask._core.pointer)
-        self._pointer = pointer
-        weakref.finalize(self, lib.longca_partition_release, pointer)
-        agree(group, {
+        heads, dim = head_counts(heads), whole(dim, "dim", 1, INT32_MAX)
+        factor, ranks_per_node = whole(factor, "factor", 0, INT32_MAX), whole(ranks_per_node, "ranks_per_node", 1, INT32_MAX)
+        options = PartitionOptions(ctypes.sizeof(PartitionOptions), self.rank, self.ranks, text(scheme, "scheme"),
+                                   text(shard, "shard") if shard else None, factor, ranks_per_node, *heads, dim,
+                                   DEVICES[device], 0)
+        self._pointer = made(lib.longca_partition_create, ctypes.byref(options), mask._core.pointer)
+        weakref.finalize(self, lib.longca_partition_release, self._pointer)
+        return options, {
             "scheme": scheme, "shard": shard, "heads": list(heads), "dim": dim, "factor": factor,
             "ranks_per_node": ranks_per_node, "device": device, "transport": transport,
             "mask": hashlib.sha256(mask._core.bytes).hexdigest(),
-        })
-        self._ids = [self._tokens_of(rank, options) for rank in range(self.ranks)]
-        self.token_ids = self._ids[self.rank]
-        self.tokens = self.token_ids.numel()
-        self.position_ids = mask.position_ids[self.token_ids]
-        self._plans, self._ids_there = {}, {}
+        }
 
     def _tokens_of(self, rank, options):
         options.rank = rank
@@ -95,8 +107,8 @@ class Partition:
         bounds = (ctypes.c_int64 * (2 * count))()
         lib.longca_partition_ranges(pointer, bounds, count)
         lib.longca_partition_release(pointer)
-        ranges = [torch.arange(bounds[2 * i], bounds[2 * i + 1]) for i in range(count)]
-        return torch.cat(ranges) if ranges else torch.empty(0, dtype=torch.int64)
+        ranges = [torch.arange(bounds[2 * i], bounds[2 * i + 1], device="cpu") for i in range(count)]
+        return torch.cat(ranges) if ranges else torch.empty(0, dtype=torch.int64, device="cpu")
 
     def shard(self, x, dim=0):
         """This rank's tokens of a tensor that every rank has whole: [.., tokens, ..] with tokens at `dim`."""
@@ -107,7 +119,8 @@ class Partition:
     def _ids_on(self, device):
         """The numbers of each rank's tokens, on a device."""
         if device not in self._ids_there:
-            self._ids_there[device] = [ids.to(device) for ids in self._ids]
+            with torch.inference_mode(False):
+                self._ids_there[device] = [ids.to(device) for ids in self._ids]
         return self._ids_there[device]
 
     def unshard(self, x, dim=0):

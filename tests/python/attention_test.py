@@ -1,6 +1,8 @@
 """longca.attention against float64 with the explicit mask."""
 
+import multiprocessing
 import threading
+import time
 
 import pytest
 import torch
@@ -168,6 +170,35 @@ def test_threads():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_a_child_that_is_forked_during_a_call_makes_the_same_call():
+    tokens, stop = 2048, threading.Event()
+    mask = longca.Mask("full", tokens)
+    q, k, v = (x.detach() for x in make_inputs(tokens)[:3])
+
+    def call():
+        longca.attention(q, k, v, mask)
+
+    def repeat():
+        while not stop.is_set():
+            call()
+
+    call()
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        for _ in range(3):
+            time.sleep(0.05)
+            child = multiprocessing.get_context("fork").Process(target=call)
+            child.start()
+            child.join(30)
+            hangs = child.exitcode is None
+            child.kill()
+            assert not hangs and child.exitcode == 0
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_plans_are_kept_by_mask_and_shape():

@@ -101,9 +101,10 @@ def test_what_is_wrong_is_named():
     refused("tokens = 0", lambda: longca.Mask("causal", 0))
     refused("the mask causal has no window", lambda: longca.Mask("causal", 8, window=3))
     refused("window = -2", lambda: longca.Mask("sliding_window", 8, window=-2))
-    for window, sentence in ((-1, "at least 0"), ((0, -2), "at least -1"), ((1, 2, 3), "one whole number, or (left, right)"),
-                             ([], "one whole number, or"), (1.5, "one whole number, or"), ("4", "one whole number, or")):
-        refused(f"window = {window!r}: {sentence}",
+    refused("window = -1: at least 0", lambda: longca.Mask.from_cu_seqlens([0, 8], window=-1))
+    refused("window = -2: at least -1", lambda: longca.Mask.from_cu_seqlens([0, 8], window=(0, -2)))
+    for window in ((1, 2, 3), [], 1.5, "4"):
+        refused(f"window = {window!r}: one whole number, or (left, right)",
                 lambda window=window: longca.Mask.from_cu_seqlens([0, 8], window=window))
     refused("density = 0", lambda: longca.Mask("block_sparse", 8, density=0))
     refused("2 documents have 9 tokens together, the sequence has 8", lambda: longca.Mask("document", 8, lengths=[4, 5]))
@@ -117,6 +118,87 @@ def test_what_is_wrong_is_named():
     refused("reaches outside the mask of 8 queries", lambda: longca.Mask.from_slices([(0, 9, 0, 4, "full")], tokens=8))
     refused("query blocks", lambda: longca.Mask.from_blocks([[[0]], [[0], [0]]]))
     refused("kept is", lambda: longca.Mask.from_blocks(torch.ones(1, 2, 2)))
+
+
+LIMIT = 1 << 30
+
+
+@pytest.mark.parametrize("error, sentence, make", [
+    (ValueError, f"tokens = {2**64 + 8}: at least 1, at most {LIMIT}", lambda m: m("causal", 2**64 + 8)),
+    (TypeError, "tokens = 8.0: a whole number", lambda m: m("causal", 8.0)),
+    (ValueError, f"window = {2**63}: at least 0, at most {LIMIT}", lambda m: m("sliding_window", 8, window=2**63)),
+    (ValueError, f"window = {2**64 + 5}", lambda m: m("sliding_window", 8, window=2**64 + 5)),
+    (TypeError, "window = '5'", lambda m: m("sliding_window", 8, window="5")),
+    (ValueError, f"window = {2**70}: at least 0, at most {2**62}", lambda m: m.from_cu_seqlens([0, 8], window=2**70)),
+    (ValueError, f"block = {2**70}", lambda m: m("block_sparse", 8, block=2**70)),
+    (ValueError, f"block_tokens = {2**70}", lambda m: m("block_causal_document", 8, block_tokens=2**70)),
+    (ValueError, f"heads = {2**32 + 4}", lambda m: m("block_sparse", 8, heads=(2**32 + 4, 2))),
+    (ValueError, "heads = (4, 2, 1): (query heads, KV heads)", lambda m: m("block_sparse", 8, heads=(4, 2, 1))),
+    (ValueError, f"seed = {2**64 + 42}: at least 0, at most {2**64 - 1}", lambda m: m("document", 8, seed=2**64 + 42)),
+    (ValueError, "seed = -1", lambda m: m("document", 8, seed=-1)),
+    (ValueError, "name = 'causal\\x00x'", lambda m: m("causal\0x", 8)),
+    (TypeError, "name = 7", lambda m: m(7, 8)),
+    (ValueError, "lengths = 'pile\\x00x'", lambda m: m("document", 8, lengths="pile\0x")),
+    (ValueError, f"lengths[1] = {2**64}", lambda m: m("document", 8, lengths=[4, 2**64])),
+    (ValueError, "lengths has a number above", lambda m: m("document", 8, lengths=torch.tensor([2**63], dtype=torch.uint64))),
+    (TypeError, "cu_seqlens is a NoneType", lambda m: m.from_cu_seqlens(None)),
+    (ValueError, f"4, 'full'): q_end = {2**64 + 4}", lambda m: m.from_slices([(0, 2**64 + 4, 0, 4, "full")])),
+    (ValueError, f"tokens_k = {2**64 + 4}", lambda m: m.from_slices([(0, 4, 0, 4, "full")], 4, 2**64 + 4)),
+    (ValueError, "block = 0: at least 1", lambda m: m.from_blocks([[[0]]], block=0)),
+    (ValueError, f"tokens = {2**64 + 4}", lambda m: m.from_blocks([[[0]]], tokens=2**64 + 4)),
+    (ValueError, f"a key block in kept = {2**32}", lambda m: m.from_blocks([[[2**32]]])),
+    (ValueError, "kept has dtype", lambda m: m.from_blocks([[[0.5]]])),
+    (ValueError, f"head = {2**32}: at least 0, at most 0", lambda m: m("full", 8).dense(2**32)),
+    (ValueError, f"{2**40} cells: the limit is {2**28}", lambda m: m("causal", 1 << 20).dense()),
+])
+def test_numbers_and_names_that_c_would_cut_are_named(error, sentence, make):
+    with pytest.raises(error) as raised:
+        make(longca.Mask)
+    assert sentence in str(raised.value)
+
+
+def test_what_is_large_but_right_is_not_cut():
+    assert longca.Mask.from_cu_seqlens([0, 8], causal=2**32) == longca.Mask.from_cu_seqlens([0, 8])
+    for window in (2**40, 2**62, (2**62, 2**62)):
+        assert longca.Mask.from_cu_seqlens([0, 8], causal=False, window=window).area == 64
+    assert longca.Mask("causal_document", 8192, seed=2**64 - 1).tokens_q == 8192
+
+
+def test_blocks_of_keys_have_as_many_bounds_as_columns():
+    kept = torch.ones(1, 2, 2, dtype=torch.bool)
+    with pytest.raises(ValueError, match="kept has 2 key blocks, their bounds 3"):
+        longca.Mask.from_blocks(kept, q_bounds=[0, 4, 8], k_bounds=[0, 4, 8, 12])
+    # Lists name the blocks that are seen; more of them may follow.
+    mask = longca.Mask.from_blocks([[[0, 1], [0, 1]]], q_bounds=[0, 4, 8], k_bounds=[0, 4, 8, 12])
+    assert (mask.tokens_k, mask.area) == (12, 64)
+
+
+MAKERS = [
+    lambda: longca.Mask.from_cu_seqlens([0, 3, 8]),
+    lambda: longca.Mask("causal_document", 8, lengths=[3, 5]),
+    lambda: longca.Mask.from_slices([(0, 8, 0, 8, "causal")]),
+    lambda: longca.Mask.from_blocks([[[0], [0, 1]]], block=4),
+]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_masks_are_on_the_cpu_whatever_the_default_device(make):
+    mask = make()
+    with torch.device("meta"):
+        again = make()
+        assert again == mask
+        assert torch.equal(again.dense(), mask.dense())
+        assert again.position_ids.tolist() == mask.position_ids.tolist()
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_mask_made_in_inference_mode_can_be_trained_with(make):
+    with torch.inference_mode():
+        mask = make()
+    inputs = make_inputs(8)
+    gradients = torch.autograd.grad(longca.attention(*inputs[:3], mask), inputs[:3], inputs.dout)
+    wanted = torch.autograd.grad(longca.attention(*inputs[:3], make()), inputs[:3], inputs.dout)
+    assert all(torch.equal(a, b) for a, b in zip(gradients, wanted))
 
 
 def test_a_mask_lives_as_long_as_its_backward_pass():

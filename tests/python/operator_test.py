@@ -105,6 +105,45 @@ def test_under_torch_func():
         torch.func.grad(lambda x: block(x, k, v, mask))(q)
 
 
+def test_forward_mode_derivatives_are_refused():
+    mask = make_mask("causal_document")
+    q, k, v, _ = (x.detach() for x in make_inputs())
+    sentence = "longca.attention has no forward-mode derivative"
+    for f, x in ((lambda x: longca.attention(x, k, v, mask), q), (lambda x: longca.attention(q, x, v, mask), k),
+                 (lambda x: longca.attention(q, k, v, mask, sink=x), torch.zeros(4))):
+        for x in (x, x.clone().requires_grad_()):
+            with torch.autograd.forward_ad.dual_level(), pytest.raises(RuntimeError, match=sentence):
+                f(torch.autograd.forward_ad.make_dual(x, torch.ones_like(x)))
+        with pytest.raises(RuntimeError, match=sentence):
+            torch.func.jvp(f, (x.detach(),), (torch.ones_like(x),))
+    with pytest.raises(RuntimeError, match=sentence):
+        torch.func.jacfwd(lambda x: longca.attention(x, k, v, mask))(q)
+    # Of another factor they are as before.
+    o = longca.attention(q, k, v, mask)
+    _, tangent = torch.func.jvp(lambda x: x * longca.attention(q, k, v, mask), (o,), (torch.ones_like(o),))
+    assert torch.equal(tangent, o)
+
+
+@pytest.mark.parametrize("make, arguments", [
+    (longca.Mask.from_cu_seqlens, [torch.tensor([0, *inner, 16]) for inner in ([], [3], [5], [1, 7])]),
+    (lambda window: longca.Mask("sliding_window", 16, window=window), [1, 2, 3, 4]),
+    (lambda end: longca.Mask.from_slices([(0, end, 0, end, "full")], 16), [1, 2, 3, 4]),
+    (lambda key: longca.Mask.from_blocks([[[0], [key]]], block=8, tokens=16), [0, 1]),
+])
+def test_a_mask_is_made_in_a_compiled_function(make, arguments):
+    torch._dynamo.reset()
+    inputs = make_inputs(16)
+
+    def loss(argument):
+        return block(*inputs[:3], make(argument))
+
+    compiled = torch.compile(loss, backend="aot_eager")
+    for argument in arguments:
+        got, wanted = (torch.autograd.grad(f(argument), inputs[:3]) for f in (compiled, loss))
+        for a, b in zip(got, wanted):
+            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
 def test_a_model_trains():
     """It learns to copy the token before, which only attention can see."""
     torch.manual_seed(0)

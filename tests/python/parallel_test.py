@@ -252,6 +252,71 @@ def test_arguments_that_differ_between_ranks_are_named_and_the_next_partition_wo
         assert worst < 3e-6
 
 
+def refused_twice(differs):
+    """Partitions that are refused on every rank, then right ones and their attention."""
+    rank, mask, inputs = dist.get_rank(), make_mask("causal"), make_inputs()
+    first = dist.new_group([0, 1])
+    begin = time.monotonic()
+    said = []
+    for wrong in range(2):
+        is_wrong = rank == wrong
+        changed = {"scheme": {"scheme": "magic" if is_wrong else "magi"}, "heads": {"heads": (4, 2.5) if is_wrong else (4, 2)},
+                   "mask": {"mask": "causal" if is_wrong else mask}, "group": {"group": first if is_wrong else None}}[differs]
+        try:
+            Partition(**{"mask": mask, **SHAPE, **changed})
+            said.append(None)
+        except (TypeError, ValueError) as error:
+            said.append(str(error))
+    o, _, *gradients = expected(inputs, mask)
+    worst = 0.0
+    for group in (None, first, None, None):
+        if rank in dist.get_process_group_ranks(group or dist.group.WORLD):
+            worst = max(worst, *errors(attend(Partition(mask, group, **SHAPE), inputs), (o, *gradients)))
+    return said, worst, time.monotonic() - begin
+
+
+@pytest.mark.parametrize("ranks, differs, reason", [
+    (2, "scheme", "'magic'"), (3, "scheme", "'magic'"), (2, "heads", "heads = 2.5"), (2, "mask", "mask is a str"),
+    (3, "group", "[0, 1]")])
+def test_ranks_are_in_step_after_partitions_that_were_refused(ranks, differs, reason):
+    for rank, (said, worst, seconds) in enumerate(on_ranks(ranks, refused_twice, differs)):
+        for wrong, sentence in enumerate(said):
+            assert sentence is not None and reason in sentence, (rank, wrong, sentence)
+            assert rank == wrong or f"rank {wrong}" in sentence
+        assert worst < 3e-6
+        assert seconds < longca.parallel.TIMEOUT_S / 4
+
+
+def inference_first():
+    mask, inputs = make_mask("causal_document"), make_inputs()
+    with torch.device("meta"), torch.inference_mode():
+        partition = Partition(mask, **SHAPE)
+    with torch.inference_mode():
+        longca.parallel.attention(*(partition.shard(x.detach()) for x in inputs[:3]), partition)
+    assert not any(x.is_inference() for x in (partition.token_ids, partition.position_ids))
+    x = torch.ones(TOKENS, 3, requires_grad=True)
+    partition.shard(x).sum().backward()
+    o, _, *gradients = expected(inputs, mask)
+    return max(errors(attend(partition, inputs), (o, *gradients)))
+
+
+def test_a_partition_made_in_inference_mode_can_be_trained_with():
+    assert all(worst < 3e-6 for worst in on_ranks(2, inference_first))
+
+
+def forward_mode():
+    partition = Partition(make_mask("causal"), **SHAPE)
+    q, k, v, _ = (partition.shard(x.detach()) for x in make_inputs())
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(q, torch.ones_like(q))
+        with pytest.raises(RuntimeError, match="forward mode"):
+            longca.parallel.attention(dual, k, v, partition)
+
+
+def test_forward_mode_derivatives_are_refused():
+    on_ranks(2, forward_mode)
+
+
 def bad_input():
     mask = make_mask("causal")
     partition = Partition(mask, **SHAPE)

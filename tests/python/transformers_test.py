@@ -52,6 +52,16 @@ def test_sequences_of_a_batch_have_documents_of_their_own_and_gradients():
         torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-6, msg=name)
 
 
+def test_compiled_with_several_packings():
+    torch._dynamo.reset()
+    _, model = models("llama")
+    compiled = torch.compile(model, backend="aot_eager")
+    inputs = packed()
+    for lengths in ([64], [5, 59], [10, 20, 34]):
+        inputs["position_ids"] = torch.cat([torch.arange(n) for n in lengths])[None]
+        torch.testing.assert_close(compiled(**inputs).logits, model(**inputs).logits, rtol=1e-4, atol=1e-5)
+
+
 def test_documents_begin_where_positions_do_not_go_on():
     assert documents_of(torch.tensor([[0, 1, 2, 0, 0, 1]])).tolist() == [0, 3, 4, 6]
     assert documents_of(torch.tensor([7, 8, 9])).tolist() == [0, 3]

@@ -52,7 +52,7 @@ def attention_forward(module, query, key, value, attention_mask, scaling=None, d
         raise NotImplementedError(f"{tokens} queries over {key.shape[2]} cached keys: longca is for training")
     causal = getattr(module, "is_causal", True)
     window = None if sliding_window is None else sliding_window - 1  # which counts the query's own key there
-    rows = torch.arange(tokens)[None] if position_ids is None else position_ids
+    rows = torch.arange(tokens, device="cpu")[None] if position_ids is None else position_ids
     masks = [Mask.from_cu_seqlens(documents_of(row), causal=causal, window=window) for row in rows]
     options = {"scale": scaling, "sink": s_aux, "softcap": softcap or 0.0}
     if len(masks) == 1 or all(mask == masks[0] for mask in masks):
