@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "core/error.h"
@@ -147,13 +148,15 @@ void Backward::compute_delta(const BackwardArgs& args, int head, Range rows,
   }
 }
 
-/// dsink of a head: −Σ exp(sink − lse) delta over its rows, whose deltas are known.
+/// dsink of a head: −Σ exp(sink − lse) delta over its rows, whose deltas are known. lse is −∞ where
+/// a row has neither key nor sink.
 void Backward::add_sink_gradient(const BackwardArgs& args, int head) const {
   const std::int64_t rows = setup_.problem.tokens_q;
   const float* lse = args.lse.head(head);
   const float* delta = delta_.as<float>() + head * rows;
   double sum = 0;
   for (std::int64_t row = 0; row < rows; ++row) {
+    if (lse[row] == -std::numeric_limits<float>::infinity()) continue;
     sum -=
         static_cast<double>(std::exp(args.sink[head] - lse[row])) * static_cast<double>(delta[row]);
   }

@@ -43,7 +43,8 @@ void finish_row(const ForwardArgs& args, float scale_log2, std::int64_t head, st
   float factor = sum > 0 || std::isnan(sum) ? 1.0F / sum : 0.0F;
   double log2_sum = static_cast<double>(state.max[i]) * static_cast<double>(scale_log2) +
                     std::log2(static_cast<double>(sum));
-  if (args.sink != nullptr) {
+  // A sink of −∞ is none; in a row without keys, the factor would be that of −∞ − −∞.
+  if (args.sink != nullptr && args.sink[head] != -std::numeric_limits<float>::infinity()) {
     const double log2_keys = std::exchange(log2_sum, with_sink(log2_sum, args.sink[head]));
     factor *= static_cast<float>(std::exp2(log2_keys - log2_sum));
   }

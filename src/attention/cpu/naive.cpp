@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -235,6 +236,7 @@ class NaivePlan final : public Plan {
     if (args.dsink == nullptr) return;
     const float* lse = args.lse.head(head);
     for (std::int64_t q = 0; q < tq_; ++q) {
+      if (lse[q] == -std::numeric_limits<float>::infinity()) continue;  // neither key nor sink
       args.dsink[head] -= std::exp(args.sink[head] - lse[q]) * deltas[static_cast<std::size_t>(q)];
     }
   }

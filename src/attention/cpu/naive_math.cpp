@@ -155,6 +155,7 @@ void cap_slopes(const float* row, std::int64_t keys, float cap, float* slopes) {
 }
 
 void add_sink(float* o, float& lse, float sink, std::int64_t dim) {
+  if (sink == kMinusInfinity) return;
   const float maximum = std::max(lse, sink);
   const float weight = std::exp(lse - maximum);
   const float sum = weight + std::exp(sink - maximum);

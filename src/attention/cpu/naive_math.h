@@ -52,7 +52,7 @@ void cap_row(float* row, std::int64_t keys, float scale, float cap);
 /// slopes = 1 − tanh² of a row of capped scores.
 void cap_slopes(const float* row, std::int64_t keys, float cap, float* slopes);
 
-/// Adds a sink to the softmax of a row, which scales its o down.
+/// Adds a sink to the softmax of a row, which scales its o down. −∞ is none.
 void add_sink(float* o, float& lse, float sink, std::int64_t dim);
 
 /// Merges (o_new, lse_new), a row's result over some keys, into (o, lse), that over other keys.

@@ -85,13 +85,11 @@ ExactRow exact_row(const HeadValues& head, std::int64_t row, std::span<const Ran
       exact_scores({q, static_cast<std::size_t>(dim)}, head.k, dim, head.scale, head.softcap, keys);
   double largest = head.sink ? double{*head.sink} : -std::numeric_limits<double>::infinity();
   for (const double score : scores) largest = std::max(largest, score);
-  double weight = head.sink ? std::exp(double{*head.sink} - largest) : 0;
-  for (const double score : scores) weight += std::exp(score - largest);
-  out.lse = largest + std::log(weight);
-  if (scores.empty()) {
-    if (!head.sink) out.lse = -std::numeric_limits<double>::infinity();
-    return out;
-  }
+  out.lse = largest;
+  if (scores.empty()) return out;
+  double sum = head.sink ? std::exp(double{*head.sink} - largest) : 0;
+  for (const double score : scores) sum += std::exp(score - largest);
+  out.lse += std::log(sum);
   std::size_t i = 0;
   for_tokens(keys, [&](std::int64_t k) {
     const float* v = row_of(head.v, k, value_dim);

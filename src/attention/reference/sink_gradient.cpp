@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace longca {
 
@@ -16,6 +17,7 @@ SinkGradient sink_gradient(std::int64_t head, float sink, std::int64_t tokens,
     const RowStatistics<float> rows32 = same_precision(head, tile);
     float of_tile = 0;
     for (std::int64_t i = 0; i < std::min(kTile, tokens - tile * kTile); ++i) {
+      if (rows.lse[i] == -std::numeric_limits<double>::infinity()) continue;  // nor has it a sink
       const double p = std::exp(static_cast<double>(sink) - rows.lse[i]);
       value -= p * rows.delta[i];
       squared += p * p * rows.delta_magnitude[i] * rows.delta_magnitude[i];

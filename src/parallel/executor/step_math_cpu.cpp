@@ -257,6 +257,7 @@ class CpuStepMath final : public StepMath {
       ThreadPool::global().parallel_for(o.heads, [&](std::int64_t h, int) {
         double sum = 0;
         for (std::int64_t token = 0; token < o.tokens; ++token) {
+          if (lse.head(h)[token] == -kInfinity) continue;  // nor has it a sink
           const double delta = dot(dout.row<T>(token, h), o.row<T>(token, h), o.dim);
           sum += std::exp(static_cast<double>(sink[h]) - lse.head(h)[token]) * delta;
         }

@@ -383,6 +383,39 @@ TEST(BlockedAttention, RowsAndKeysOutsideTheMaskAreExactlyZero) {
   }
 }
 
+/// Heads with a sink of −∞ are those of the problem without sinks, to the bit, and their sinks have
+/// no gradient, also where rows have no key.
+TEST(BlockedAttention, ASinkOfMinusInfinityIsNone) {
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  const Mask mask = Mask::from_slices(200, 300, {{50, 100, 120, 170, MaskSliceType::full}});
+  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    Problem problem{.tokens_q = 200,
+                    .tokens_k = 300,
+                    .heads_q = 2,
+                    .heads_k = 2,
+                    .head_dim = 64,
+                    .dtype = dtype,
+                    .backward = true};
+    const auto solved = [&](const Inputs& inputs) {
+      Tensors x(problem, inputs, false);
+      const auto plan = make_flash_cpu()->plan(problem, mask);
+      plan->forward(x.forward());
+      plan->backward(x.backward());
+      return x;
+    };
+    const Tensors without = solved(make_inputs(problem, 3));
+    problem.sink = true;
+    const Inputs inputs = make_inputs(problem, 3);
+    for (int head : {0, 1}) inputs.sink.view().row<float>(0, head)[0] = kNone;
+    const Tensors with = solved(inputs);
+    EXPECT_EQ(with.lse.view().head(1)[7], kNone);
+    EXPECT_EQ(element(with.o.view(), 7, 1, 5), 0);
+    for (int head : {0, 1}) EXPECT_EQ(with.dsink.view().row<float>(0, head)[0], 0);
+    // dsink comes last.
+    EXPECT_TRUE(output_bytes(with).starts_with(output_bytes(without)));
+  }
+}
+
 /// Expects that of rows with one key each dq and dk are exactly 0, and o exactly v.
 void check_rows_of_one_key(DType dtype, std::int64_t dim, std::uint64_t seed) {
   constexpr std::int64_t kRows = 67;

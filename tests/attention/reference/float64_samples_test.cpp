@@ -130,6 +130,8 @@ TEST(SamplesOfNothing, AreNothing) {
   head.sink = 3;
   EXPECT_EQ(exact_row(head, 0, {}).lse, 3);
   EXPECT_EQ(exact_row(head, 0, {}).o, std::vector<double>({0, 0}));
+  head.sink = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(exact_row(head, 0, {}).lse, -std::numeric_limits<double>::infinity());
   const ExactKey key = exact_key(head, 0, {}, {});
   EXPECT_EQ(key.dk, std::vector<double>({0, 0}));
 }

@@ -233,5 +233,25 @@ TEST(SinkRows, WithoutKeysHaveTheSinkAsLse) {
   }
 }
 
+TEST(SinkRows, WithoutKeysHaveNothingOfASinkOfMinusInfinity) {
+  const Problem problem = capped_problem(0, true);
+  const Mask mask = Mask::from_slices(kTokens, kTokens,
+                                      {{kTokens / 2, kTokens, 0, kTokens, MaskSliceType::full}});
+  const Inputs inputs = make_inputs(problem, 5);
+  inputs.sink.view().row<float>(0, 1)[0] = kSinkless;
+  const Reference reference(problem, mask, inputs, {1000, 1}, 1);
+  for (const auto& kernel : {make_naive_cpu(), make_flash_cpu()}) {
+    SCOPED_TRACE(kernel->capabilities().name);
+    const Outputs outputs = solve(*kernel, problem, mask, inputs);
+    const Verdict forward = check_forward(reference, outputs);
+    const Verdict backward = check_backward(reference, outputs, inputs);
+    EXPECT_TRUE(forward.ok) << forward.reason;
+    EXPECT_TRUE(backward.ok) << backward.reason;
+    EXPECT_EQ(outputs.lse.view().head(1)[0], kSinkless);
+    EXPECT_EQ(outputs.o.view().row<float>(0, 1)[3], 0.0F);
+    EXPECT_EQ(outputs.dsink.view().row<float>(0, 1)[0], 0.0F);
+  }
+}
+
 }  // namespace
 }  // namespace longca

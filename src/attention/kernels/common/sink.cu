@@ -31,12 +31,14 @@ __global__ void __launch_bounds__(32 * kWarps)
   double own = 0;
 #pragma unroll 4
   for (std::int64_t token = warp; token < o.tokens; token += kWarps) {
+    const float of_row = lse.data[head * lse.head_stride + token];
+    if (of_row == -INFINITY) continue;  // no keys, and a sink of −∞
     const T* values = row_of<T>(o, token, head);
     const T* gradients = row_of<T>(dout, token, head);
     float delta = 0;
     for (std::int64_t i = lane; i < o.dim; i += 32)
       delta += static_cast<float>(values[i]) * static_cast<float>(gradients[i]);
-    own += static_cast<double>(expf(sink[head] - lse.data[head * lse.head_stride + token]) * delta);
+    own += static_cast<double>(expf(sink[head] - of_row) * delta);
   }
   store_sink_gradient<32 * kWarps>(own, added, dsink[head]);
 }

@@ -114,13 +114,14 @@ __device__ __forceinline__ void merge_output(const OutputRows& output, const Sof
   for (int r = 0; r < 2; ++r) {
     const int row = accumulator_row(r);
     const float sum = quad_sum(state.row_sum[r]);
-    const float* sink = output.args.params.sink;
-    const bool sees = output.token(row) < output.token_end() && (sum != 0 || sink != nullptr);
+    const float* sinks = output.args.params.sink;
+    const float sink = sinks != nullptr ? sinks[output.head(row)] : -INFINITY;
+    const bool sees = output.token(row) < output.token_end() && (sum != 0 || sink != -INFINITY);
     const float before = sees ? *output.lse(row) : 0;
     __syncwarp();  // all four threads of the row have read LSE
     float here = sum != 0 ? state.row_max[r] * kLn2 + logf(sum) : -INFINITY;
     float of_keys = sum != 0 ? __fdividef(1, sum) : 0;
-    if (sink != nullptr) add_sink(sink[output.head(row)], here, of_keys);
+    if (sinks != nullptr) add_sink(sink, here, of_keys);
     const float max = fmaxf(here, before);
     const float merged = max + __logf(1 + __expf(fminf(here, before) - max));
     if (sees && lane % 4 == 0) *output.lse(row) = merged;
