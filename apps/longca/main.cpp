@@ -26,8 +26,8 @@ enum ExitCode : int {
   completed = 0,
   verdict_failed = 1,
   bad_input = 2,
-  internal_error = 70,  // EX_SOFTWARE of sysexits.h: a bug of ours, not of the input
-  system_error = 71,    // EX_OSERR: the machine refused (memory, files, processes)
+  internal_error = kInternalError,
+  system_error = kSystemError,
 };
 
 void add_verbs(CLI::App& app) {

@@ -49,8 +49,6 @@ void set_limit(const char* option, const std::optional<double>& given, double& l
   limit = *given;
 }
 
-constexpr int kSystemError = 71;  // EX_OSERR: lost ranks that this process cannot start anew
-
 /// This process's arguments, from the system; the program without its folder, which means nothing
 /// on another machine.
 std::vector<std::string> own_arguments() {
@@ -236,9 +234,9 @@ bool run_rest(const RecordArguments& arguments, std::span<const std::string> not
   };
   std::size_t left = 0;
   for (int round = 0; round < rounds; ++round) left += static_cast<std::size_t>(lacking(round));
-  RecordWriter writer(path,
-                      arguments.resume ? RecordWriter::Mode::resume : RecordWriter::Mode::replace,
-                      arguments.force ? RecordWriter::kAnyNumber : cases.size());
+  RecordWriter writer(
+      path, arguments.resume ? RecordWriter::Mode::resume : RecordWriter::Mode::replace,
+      arguments.force ? RecordWriter::kAnyNumber : cases.size(), !arguments.in_process);
   print_notices(notices);
   bool complete = true;
   {

@@ -168,6 +168,11 @@ void simulate_pass(const Case& c, Pass which, const ParallelProblem& problem,
   const simulate::Program program = builder.program();
   const auto whole = simulate::run(program, cluster, simulate::Exchanges::run);
   const auto alone = simulate::run(program, cluster, simulate::Exchanges::skip);
+  constexpr double kMaxSeconds = 1e9;
+  if (!(whole.end() <= kMaxSeconds)) {
+    throw_input_error("the platform {} is so slow that {} takes {:.3g} s", cluster.name, c.key(),
+                      whole.end());
+  }
   for (std::size_t rank = 0; rank < whole.ends.size(); ++rank) {
     sums.time_ms[rank] += whole.ends[rank] * 1e3;
     sums.compute_ms[rank] += alone.ends[rank] * 1e3;

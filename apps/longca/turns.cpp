@@ -65,8 +65,22 @@ void check_is_longca(const std::string& program) {
 /// One side's records, by key.
 class Side {
  public:
+  /// Throws InputError if there is a file in the place of its records that holds something else.
   Side(std::string name, std::string program, fs::path folder)
-      : name_(std::move(name)), program_(std::move(program)), folder_(std::move(folder)) {}
+      : name_(std::move(name)), program_(std::move(program)), folder_(std::move(folder)) {
+    const fs::path old = folder_ / (name_ + ".jsonl");
+    std::error_code error;
+    if (fs::file_size(old, error) == 0 || error) return;
+    try {
+      has_old_ = !read_records(old).records.empty();
+    } catch (const InputError&) {
+    }
+    if (!has_old_) {
+      throw_input_error(
+          "{} holds other things than records: it is not replaced; name another --out",
+          old.string());
+    }
+  }
 
   void run(const std::vector<std::string>& arguments, int round, int rounds) {
     fmt::print(stderr, "longca: round {} of {}: {}, {}\n", round + 1, rounds, name_,
@@ -77,20 +91,31 @@ class Side {
     std::vector<std::string> command{fs::absolute(find_program(program_)).string(), "bench"};
     command.insert(command.end(), arguments.begin(), arguments.end());
     command.insert(command.end(), {"--quiet", "--out", file.string()});
-    const Ended ended = run_program(command);
-    if (!ended.is_success()) {
-      throw_input_error("{} bench: {}", program_, ended.said());
-    }
+    refuse_failure(run_program(command));
+    if (!fs::exists(file)) throw_input_error("{} bench ended well and wrote no records", program_);
     for (const Record& record : latest_records(read_records(file).records)) add(record);
     fs::remove(file, error);
     std::string lines;
     for (const Record& record : records_) lines += to_line(record) + '\n';
-    replace_file(folder_ / (name_ + ".jsonl"), lines);
+    const fs::path to = folder_ / (name_ + ".jsonl");
+    if (std::exchange(has_old_, false)) fs::rename(to, to.string() + ".bak");
+    replace_file(to, lines);
   }
 
   std::vector<Record> take() { return std::move(records_); }
 
  private:
+  /// A bug or the system's refusal (70, 71, a signal) ends this program as it did that one; all
+  /// else is the user's to mend.
+  void refuse_failure(const Ended& ended) const {
+    if (ended.is_success()) return;
+    const int code = WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : kSystemError;
+    if (code != kInternalError && code != kSystemError) {
+      throw_input_error("{} bench: {}", program_, ended.said());
+    }
+    fmt::print(stderr, "longca: {} bench: {}\n", printable(program_), printable(ended.said()));
+    throw EndedEarly{code};
+  }
   void add(const Record& round) {
     const auto [place, is_new] = places_.try_emplace(round.c.key(), records_.size());
     if (is_new) {
@@ -103,6 +128,7 @@ class Side {
   std::string name_;
   std::string program_;
   fs::path folder_;
+  bool has_old_ = false;  ///< records of an earlier comparison are in the place of these
   std::vector<Record> records_;
   std::unordered_map<std::string, std::size_t> places_;
 };

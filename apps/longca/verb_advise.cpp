@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -19,6 +21,7 @@
 #include "advise_arguments.h"
 #include "advise_degrees.h"
 #include "advise_measure.h"
+#include "attention/api/registry.h"
 #include "bench/suite/suite.h"
 #include "core/error.h"
 #include "core/printable.h"
@@ -54,6 +57,21 @@ void refuse_the_impossible(const std::vector<advise::Advice>& answers) {
     throw_input_error("no kernel can do {} ({}): {}", advice.problem.problem_key(),
                       to_string(advice.problem.pass), reasons);
   }
+}
+
+/// Throws InputError if kernels are named and none of them runs on the device.
+void refuse_other_devices(const AxisValues& given, const std::string& device) {
+  const auto named = given.find("kernel");
+  if (named == given.end()) return;
+  std::string devices;
+  for (const auto& kernel : KernelRegistry::global().kernels()) {
+    const Capabilities& can = kernel->capabilities();
+    if (std::ranges::find(named->second, can.name) == named->second.end()) continue;
+    if (to_string(can.device) == device) return;
+    devices += fmt::format("{}{} runs on {}", devices.empty() ? "" : ", ", can.name,
+                           to_string(can.device));
+  }
+  if (!devices.empty()) throw_input_error("{}, and the records are of {}", devices, device);
 }
 
 /// The card of the records to advise from. `simulated_on`: what is asked for can be simulated there
@@ -156,6 +174,7 @@ void advise_verb(const AdviseArguments& arguments) {
   const advise::Evidence evidence = evidence_of(sources, arguments, given, cluster);
   if (arguments.evaluate) return evaluate(evidence, arguments.json);
   given["device"] = {evidence.card().device};
+  refuse_other_devices(given, evidence.card().device);
   advise::MaskFacts masks(advise::sms_of(evidence.card()));
   Advisors advisors{evidence, {evidence, masks}, {cluster, sources, evidence.card()}};
   if (training) return answer_degrees(*training, arguments, given, options, advisors);

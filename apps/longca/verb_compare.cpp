@@ -102,6 +102,14 @@ Comparison compare_files(const CompareArguments& arguments, const CompareOptions
 Comparison compare_programs(const CompareArguments& arguments, const CompareOptions& options,
                             ComparedNames& names) {
   check_rounds(arguments.rounds);
+  RunFiles files;
+  for (const std::string& plugin : arguments.plugins) files.reads("--plugin", plugin);
+  files.writes("--html", arguments.html);
+  files.writes("--out", std::filesystem::path(arguments.out) / "base.jsonl");
+  files.writes("--out", std::filesystem::path(arguments.out) / "new.jsonl");
+  if (!arguments.html.empty() && arguments.html != "-") {
+    const OutputFile can_be_written(arguments.html);  // before anything is measured
+  }
   Turns turns{
       arguments.build, own_program(), {}, static_cast<int>(arguments.rounds), arguments.out};
   names = {arguments.build, "this program"};

@@ -34,6 +34,9 @@ void add_probe_worker(CLI::App& app);
 /// Thrown after a command has run to its end and reported a failed verdict: exit 1.
 struct VerdictFailed {};
 
+inline constexpr int kInternalError = 70;  ///< EX_SOFTWARE of sysexits.h: a bug of ours
+inline constexpr int kSystemError = 71;    ///< EX_OSERR: the machine refused, or has lost ranks
+
 /// Thrown after a command that was ended early, by a signal for example, has said so.
 struct EndedEarly {
   int exit_code;

@@ -91,6 +91,7 @@ json advice_json(const Evidence& evidence, std::span<const Advice> advice, Objec
     int rank = 0;
     for (const Choice& choice : one.choices) {
       whole["choices"].push_back(choice_json(choice, one.problem, ++rank));
+      if (one.sequences > 1) whole["choices"].back()["sequences_sampled"] = one.sequences;
     }
     add_refusals(one.problem, one.excluded, whole["excluded"]);
     add_refusals(one.problem, one.unknown, whole["unknown"]);

@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "cost/platform.h"
+#include "mask/generators.h"
 
 namespace longca::advise {
 namespace {
@@ -215,13 +216,19 @@ Evidence::Evidence(std::span<const RecordSource> sources, Card card) : card_(std
   }
 }
 
+Case without_idle_seed(Case c) {
+  const auto traits = std::ranges::find(mask_table(), c.mask, &MaskTraits::name);
+  if (traits != mask_table().end() && !traits->uses_seed) c.seed = Case{}.seed;
+  return c;
+}
+
 const EvidenceCell* Evidence::find(const Case& c) const {
-  const auto found = by_key_.find(c.key());
+  const auto found = by_key_.find(without_idle_seed(c).key());
   return found == by_key_.end() ? nullptr : &cells_[found->second];
 }
 
 void Evidence::add(const EvidenceCell& cell) {
-  const auto [place, is_new] = by_key_.try_emplace(cell.c.key(), cells_.size());
+  const auto [place, is_new] = by_key_.try_emplace(without_idle_seed(cell.c).key(), cells_.size());
   if (is_new) {
     cells_.push_back(cell);
   } else if (cell.at >= cells_[place->second].at) {

@@ -56,6 +56,9 @@ std::optional<Card> find_card(std::span<const RecordSource> sources, const std::
 Card choose_card(std::span<const RecordSource> sources, const std::string& asked,
                  const std::string& device);
 
+/// The case as far as its time goes: where the mask draws nothing, the seed chooses inputs alone.
+Case without_idle_seed(Case c);
+
 /// One cell of a card.
 struct EvidenceCell {
   Case c;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "advise/evidence.h"
 #include "advise/least_squares.h"
 #include "bench/suite/axes.h"
 
@@ -53,10 +54,11 @@ std::vector<std::size_t> largest(const std::vector<double>& values, std::size_t 
 }  // namespace
 
 Place place_of(const Case& c, const Work& work, double value) {
+  const Case timed = without_idle_seed(c);
   Place place{.tokens = c.tokens, .mask = c.mask, .parameters = c.mask};
   for (const Axis& axis : axis_table()) {
     if (axis.applies == nullptr && axis.name != "seed") continue;
-    if (const auto text = axis.text(c)) place.parameters += " " + axis.name + "=" + *text;
+    if (const auto text = axis.text(timed)) place.parameters += " " + axis.name + "=" + *text;
   }
   place.heads_q = c.heads_q;
   place.heads_k = c.heads_k;

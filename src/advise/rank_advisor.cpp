@@ -1,7 +1,11 @@
 #include "advise/rank_advisor.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -15,7 +19,7 @@ namespace {
 std::string variant_key(Case c) {
   c.pass = Pass::forward;
   c.deterministic.reset();
-  return c.key();
+  return without_idle_seed(std::move(c)).key();
 }
 
 /// The cells of one variant, by pass.
@@ -29,9 +33,24 @@ struct Variant {
 };
 
 bool is_of_problem(const Case& c, const Case& problem) {
-  return c.scheme && c.problem_key() == problem.problem_key() && c.mode == problem.mode &&
+  return c.scheme &&
+         without_idle_seed(c).problem_key() == without_idle_seed(problem).problem_key() &&
+         c.mode == problem.mode &&
          c.deterministic.value_or(0) ==
              (c.pass == Pass::forward ? 0 : problem.deterministic.value_or(0));
+}
+
+/// What `allowed` restricts kernels and schemes to, as arguments; nothing if it is empty.
+std::string axes_of(std::span<const Case> allowed) {
+  std::set<std::string> kernels, schemes;
+  for (const Case& c : allowed) {
+    kernels.insert(c.kernel);
+    if (c.scheme) schemes.insert(*c.scheme);
+  }
+  std::string axes;
+  if (!kernels.empty()) axes += fmt::format(" -a kernel={}", fmt::join(kernels, ","));
+  if (!schemes.empty()) axes += fmt::format(" -a scheme={}", fmt::join(schemes, ","));
+  return axes;
 }
 
 /// Adds the variant's choice, or why there is none; nothing if a pass was not measured.
@@ -93,7 +112,7 @@ Advice advise_over_ranks(const Evidence& evidence, const Case& problem,
     record.c = problem;
     advice.unknown.push_back({"every scheme", "no record over so many ranks of this problem"});
     advice.find_out = "longca cp" + repeat_command(record).problem +
-                      " -a pass=" + std::string(longca::to_string(problem.pass));
+                      " -a pass=" + std::string(longca::to_string(problem.pass)) + axes_of(allowed);
   }
   return advice;
 }

@@ -52,16 +52,12 @@ class Drawing {
     const int wide = std::max(kPanelWidth, static_cast<int>(ticks_) * kTickWidth + kMargins);
     const int columns = std::clamp(kMaxWidth / wide, 1, std::min(panels, kMaxColumns));
     const int width = std::max(columns * wide, kMinWidth);
-    const double top = figure_.y_max.value_or(largest_ > 0 ? largest_ * 1.1 : 1.0);
     std::string settings = fmt::format(
         "set style fill solid noborder\nset format y '{}'\nset lmargin 9\nset rmargin 2\n"
         "set bmargin {}\nset xlabel {}\n",
         figure_.is_error ? "%.1e" : "%g", figure_.x_title.empty() ? 2 : 3.5,
         gnuplot_quoted(figure_.x_title));
-    settings +=
-        figure_.shares_y || figure_.y_max
-            ? fmt::format("set yrange [0:{:.6g}]\nset ytics 0,{:.6g}\n", top, plot_tic_step(top))
-            : "set yrange [0:*]\n";
+    settings += y_range();
     return panels_script({panels, columns, width, kPanelHeight}, head(axes, width), settings,
                          [&](int i) {
                            return panel_script(figure_.panels[static_cast<std::size_t>(i)],
@@ -71,6 +67,12 @@ class Drawing {
 
  private:
   bool has_bars() const { return figure_.mark != FigureMark::lines; }
+
+  std::string y_range() const {
+    if (!figure_.shares_y && !figure_.y_max) return "set yrange [0:*]\n";
+    const double top = figure_.y_max.value_or(largest_ > 0 ? largest_ * 1.1 : 1.0);
+    return fmt::format("set yrange [0:{:.6g}]\nset ytics 0,{:.6g}\n", top, plot_tic_step(top));
+  }
 
   std::size_t slot_of(const std::string& name) const {
     const auto found = std::find_if(styles_.begin(), styles_.end(),
@@ -146,9 +148,12 @@ class Drawing {
     std::string note = panel.note;
     const std::string absent = absent_text(panel);
     if (!absent.empty()) note += (note.empty() ? "" : "; ") + absent;
-    return fmt::format("{}{}set ylabel {}\n{}\n{}\n", parts.data,
+    // Without a point gnuplot finds no upper end of the axis, and draws none of the figure.
+    const bool is_empty = drawn.empty() && panel.references.empty();
+    return fmt::format("{}{}set ylabel {}\n{}\n{}{}\n{}", parts.data,
                        plot_title(panel.title, note, width),
-                       gnuplot_quoted(labels_y ? figure_.y_title : ""), x_axis(panel), parts.plot);
+                       gnuplot_quoted(labels_y ? figure_.y_title : ""), x_axis(panel),
+                       is_empty ? "set yrange [0:1]\n" : "", parts.plot, is_empty ? y_range() : "");
   }
 
   std::string x_axis(const FigurePanel& panel) const {

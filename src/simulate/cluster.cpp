@@ -12,6 +12,7 @@
 #include "core/input_file.h"
 #include "core/nearest.h"
 #include "core/parse.h"
+#include "core/printable.h"
 #include "core/strict_toml.h"
 #include "simulate/cluster_fields.h"
 #include "simulate/embedded_clusters.h"
@@ -142,11 +143,34 @@ Cluster read_cluster(const toml::table& page) {
   return cluster;
 }
 
-Cluster cluster_of(const toml::table& page, std::string_view path) {
+/// Throws InputError for a share that would leave a kernel no rate, or an interval no lower end.
+void check_shares(const Cluster& cluster) {
+  const auto below_one = [](const char* key, double share) {
+    if (share >= 1) throw_input_error("'{}' is {}, not a share below 1", key, share);
+  };
+  below_one("node.covered_cost_within", cluster.platform.node.covered_cost_within);
+  below_one("error.p90", cluster.error.p90);
+  if (cluster.fabric) below_one("fabric.kernel_slowdown", cluster.fabric->kernel_slowdown);
+}
+
+/// The cluster that `read` makes, checked; its errors name the page. Records hold the name, to
+/// which figures set by hand add a hash.
+template <typename Read>
+Cluster checked(std::string_view path, Read&& read) {
+  constexpr std::size_t kMaxName = 48;
   try {
-    return read_cluster(page);
+    Cluster cluster = read();
+    check_name("name", cluster.name);
+    if (cluster.name.size() > kMaxName) {
+      throw_input_error("name '{}' has {} characters, and at most {} fit", cluster.name,
+                        cluster.name.size(), kMaxName);
+    }
+    check_shares(cluster);
+    return cluster;
   } catch (const InputError& error) {
-    throw_input_error("{}: {}", path, error.what());
+    const std::string what = error.what();
+    if (what.starts_with(path)) throw;
+    throw_input_error("{}: {}", path, what);
   }
 }
 
@@ -161,9 +185,9 @@ Cluster parse_cluster(std::string_view toml, std::string_view path) {
   const toml::table page = parse_strict_toml(toml, path);
   // A page with all figures of a device is a platform's own: one node of it.
   if (!page.contains("platform") && page["device"]["sms"]) {
-    return node_of(cost::parse_platform(toml, path));
+    return checked(path, [&] { return node_of(cost::parse_platform(toml, path)); });
   }
-  return cluster_of(page, path);
+  return checked(path, [&] { return read_cluster(page); });
 }
 
 std::vector<std::string> cluster_names() {
@@ -192,6 +216,7 @@ void set_figure(Cluster& cluster, std::string_view text) {
   }
   const std::string key(text.substr(0, equals));
   FigureSetter(key, parse_number(key, text.substr(equals + 1))).set(cluster);
+  check_shares(cluster);
 }
 
 }  // namespace longca::simulate

@@ -109,7 +109,12 @@ TEST_F(AdviseVerb, RefusesInOneSentence) {
   expect_refused({"--pass", "step", "-a", "pass=forward"}, "give one of them");
   expect_refused({"-a", "scheme=magi"}, "over how many ranks");
   expect_refused({"-a", "kernel=sdpa", "-a", "mask=document"}, "sdpa: its arguments are");
-  expect_refused({"-a", "kernel=flash"}, "flash: flash runs on cpu, not on cuda");
+  for (const std::vector<std::string>& how :
+       {std::vector<std::string>{}, {"-a", "ranks=8"}, {"--gpus", "8"}}) {
+    std::vector<std::string> arguments{"-a", "kernel=flash"};
+    arguments.insert(arguments.end(), how.begin(), how.end());
+    expect_refused(arguments, "flash runs on cpu, and the records are of cuda");
+  }
   expect_refused({"-a", "device=cpu"}, "no record is of a card 'h200'");
 }
 

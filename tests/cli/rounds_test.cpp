@@ -74,6 +74,28 @@ TEST_F(RoundsOfBench, CompareRunsTwoProgramsInTurns) {
   }
 }
 
+TEST_F(RoundsOfBench, CompareKeepsWhatWasInThePlaceOfItsRecords) {
+  const std::string program = program_of_tests();
+  const auto compare = [&](std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {"compare", "--build", program, "-a", "kernel=flash", "-a", "mask=full", "-a",
+                 "tokens=64", "-a", "pass=forward", "--rounds", "1", "--out", folder_ / "c"});
+    return run_longca(more, {.directory = folder_.path().string()});
+  };
+  std::filesystem::create_directory(folder_ / "c");
+  write_file(folder_ / "c" / "base.jsonl", "notes\n");
+  const ProcessResult refused = compare({});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("base.jsonl holds other things than records"));
+  EXPECT_EQ(read_file(folder_ / "c" / "base.jsonl"), "notes\n");
+  std::filesystem::remove(folder_ / "c" / "base.jsonl");
+  ASSERT_EQ(compare({}).exit_code, 0);
+  const std::string before = read_file(folder_ / "c" / "new.jsonl");
+  ASSERT_EQ(compare({}).exit_code, 0);
+  EXPECT_EQ(read_file(folder_ / "c" / "new.jsonl.bak"), before);
+  EXPECT_THAT(compare({"--html", folder_ / "c" / "new.jsonl"}).err, HasSubstr("would overwrite"));
+}
+
 TEST_F(RoundsOfBench, CompareRefusesWhatItCannotRun) {
   const auto refused = [&](std::vector<std::string> arguments, const std::string& part) {
     arguments.insert(arguments.begin(), "compare");

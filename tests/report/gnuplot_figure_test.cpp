@@ -64,6 +64,19 @@ FigureSet lines_of(int kernels, const Record& record) {
   return set;
 }
 
+/// gnuplot ends at a panel whose axis has no upper end.
+TEST(GnuplotFigure, APanelWithoutANumberHasAnAxisOfItsOwn) {
+  const Record record = sample_records()[0];
+  FigureSet set = lines_of(1, record);
+  set.figures[0].shares_y = false;
+  EXPECT_THAT(script_of(set, "lines"), Not(HasSubstr("set yrange [0:1]\n")));
+  FigurePanel empty = set.figures[0].panels[0];
+  for (FigurePoint& point : empty.series_named("kernel_0").points) point.y.reset();
+  set.figures[0].panels.push_back(empty);
+  EXPECT_THAT(script_of(set, "lines"),
+              HasSubstr("set yrange [0:1]\nplot NaN notitle\nset yrange [0:*]\n"));
+}
+
 TEST(GnuplotFigure, DrawsEightSeriesAndCountsTheOthers) {
   const Record record = sample_records()[0];
   const std::string script = script_of(lines_of(11, record), "lines");

@@ -129,6 +129,22 @@ TEST(Cluster, RefusesLinksWithoutARate) {
             "p.toml: 'fabric.nodes' is 2.5, not a whole number from 1 to 2147483647");
 }
 
+TEST(Cluster, RefusesSharesThatLeaveNothing) {
+  for (const char* key : {"node.covered_cost_within", "fabric.kernel_slowdown", "error.p90"}) {
+    Cluster cluster = parse_cluster(kPage, "p.toml");
+    EXPECT_EQ(sentence_of([&] { set_figure(cluster, std::string(key) + "=1"); }),
+              "'" + std::string(key) + "' is 1, not a share below 1");
+  }
+}
+
+/// Records hold it.
+TEST(Cluster, RefusesANameThatNoRecordTakes) {
+  EXPECT_THAT(cluster_refusal("name = \"two\"", "name = \"My cluster\""),
+              HasSubstr("p.toml: name 'My cluster' is no name"));
+  EXPECT_THAT(cluster_refusal("name = \"two\"", "name = \"" + std::string(60, 'x') + "\""),
+              HasSubstr("has 60 characters, and at most 48 fit"));
+}
+
 TEST(Cluster, RefusesWhatIsNoToml) {
   EXPECT_THAT(cluster_refusal("nics = 4", "nics = ="), HasSubstr("p.toml:11:"));
 }

@@ -108,7 +108,7 @@ bool RecordWriter::Cells::cover(const Cells& other) const {
   return all.size() >= other.all.size() && ok.size() >= other.ok.size();
 }
 
-RecordWriter::RecordWriter(const fs::path& path, Mode mode, std::size_t cells)
+RecordWriter::RecordWriter(const fs::path& path, Mode mode, std::size_t cells, bool can_resume)
     : path_(follow_links(path)), file_(open_to_append(path_)) {
   const struct stat opened = info_of(file_.get(), path_);
   // Only a regular file has contents to keep.
@@ -120,21 +120,20 @@ RecordWriter::RecordWriter(const fs::path& path, Mode mode, std::size_t cells)
     throw_input_error("{} is being written by another run", path_.string());
   }
   if (mode == Mode::replace) {
-    prepare_to_replace(cells);
+    prepare_to_replace(cells, can_resume);
   } else {
     repair(file_.get(), read_own(file_.get(), path_, "continued"), path_);
   }
 }
 
 /// Finds out, before anything is measured, whatever could keep the old file from being set aside.
-void RecordWriter::prepare_to_replace(std::size_t cells) {
+void RecordWriter::prepare_to_replace(std::size_t cells, bool can_resume) {
   const RecordFile found = read_own(file_.get(), path_, "replaced");
   for (const Record& record : found.records) old_cells_.add(record);
   if (old_cells_.all.size() > cells) {
     throw_input_error(
-        "{} holds {} cells and this run makes {}: add --resume to keep them, --force to replace "
-        "them, or another --out",
-        path_.string(), old_cells_.all.size(), cells);
+        "{} holds {} cells and this run makes {}: add {}--force to replace them, or another --out",
+        path_.string(), old_cells_.all.size(), cells, can_resume ? "--resume to keep them, " : "");
   }
   if (!found.records.empty()) {
     const OutputFile probe(path_);

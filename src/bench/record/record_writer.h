@@ -27,8 +27,10 @@ class RecordWriter {
 
   /// `cells`: how many the run is to make; a file that holds more is not replaced. Throws, and
   /// changes nothing: InputError if the file holds more cells, or something else than records, or
-  /// another run writes it; SystemError if it cannot be written.
-  RecordWriter(const std::filesystem::path& path, Mode mode, std::size_t cells = kAnyNumber);
+  /// another run writes it; SystemError if it cannot be written. `can_resume`: whether the error
+  /// may advise --resume.
+  RecordWriter(const std::filesystem::path& path, Mode mode, std::size_t cells = kAnyNumber,
+               bool can_resume = true);
   /// Throws SystemError if the disk is full or fails; the file then ends with the last whole
   /// record. A file that was removed meanwhile is written anew, with all of its records.
   void append(const Record& record);
@@ -54,7 +56,7 @@ class RecordWriter {
     FileDescriptor file{};      ///< holds a lock on it, if it was there before
   };
 
-  void prepare_to_replace(std::size_t cells);
+  void prepare_to_replace(std::size_t cells, bool can_resume);
   void find_backup();
   void set_aside();
   void add_to_backup(std::size_t bytes);
