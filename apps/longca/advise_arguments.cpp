@@ -101,7 +101,13 @@ std::optional<advise::Training> training_of(const AdviseArguments& arguments) {
 }
 
 std::optional<AskedDocuments> documents_of(const AdviseArguments& arguments) {
-  if (arguments.documents.empty()) return std::nullopt;
+  if (arguments.documents.empty()) {
+    if (arguments.samples) {
+      throw_input_error("--samples {}: of which sequences? give --documents FILE",
+                        *arguments.samples);
+    }
+    return std::nullopt;
+  }
   const std::int64_t standard = arguments.gpus.empty() ? kSamples : kSamplesOfDegrees;
   return AskedDocuments{arguments.documents, arguments.samples.value_or(standard)};
 }

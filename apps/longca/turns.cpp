@@ -156,7 +156,7 @@ std::string build_commit(const std::string& commit) {
     if (!added.is_success()) throw_input_error("git worktree add: {}", added.said());
   }
   fmt::print(stderr, "longca: builds {} in {}\n", commit.substr(0, 12), printable(folder.string()));
-  const std::string program = (folder / "longca").string();
+  std::string program = (folder / "longca").string();
   const Ended built = run_program({program, "--version"});
   if (!built.is_success()) {
     throw_input_error("commit {} does not build: {}", commit.substr(0, 12), built.said());

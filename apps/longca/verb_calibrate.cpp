@@ -232,8 +232,10 @@ std::vector<Round> measure_rounds(const CalibrateArguments& arguments, const Sui
 }
 
 void check_numbers(const CalibrateArguments& arguments) {
+  if (arguments.rounds == 0 || arguments.rounds == 1) {
+    throw_input_error("--rounds {}: a spread needs at least 2", arguments.rounds);
+  }
   check_rounds(arguments.rounds);
-  if (arguments.rounds < 2) throw InputError("--rounds 1: a spread needs at least 2");
   if (!(arguments.min_effect_pct >= 0 && arguments.min_effect_pct <= kMaxEffect)) {
     throw_input_error("--min-effect {} is not from 0 to {}", arguments.min_effect_pct, kMaxEffect);
   }

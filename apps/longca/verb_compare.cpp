@@ -143,6 +143,10 @@ void check_names(const CompareArguments& arguments) {
   if (!arguments.plugins.empty()) {
     throw InputError("--plugin gives kernels to what --build and --commits run");
   }
+  const CompareArguments standard;
+  if (arguments.rounds != standard.rounds || arguments.out != standard.out) {
+    throw InputError("--rounds and --out are of what --build and --commits run");
+  }
   if (arguments.next.empty()) {
     throw InputError("BASE and NEW are missing: two record files, or --build OTHER");
   }

@@ -54,9 +54,13 @@ std::vector<NumberedLine> lines_of(std::string_view text) {
   return lines;
 }
 
+/// `place`: where the lengths were read, for errors.
 Sequence known_sequence(const std::string& name, const std::filesystem::path& path,
-                        std::vector<std::int64_t> lengths) {
+                        const std::string& place, std::vector<std::int64_t> lengths) {
   const std::int64_t tokens = std::reduce(lengths.begin(), lengths.end(), std::int64_t{0});
+  if (tokens > kMaxTokens) {
+    throw_input_error("{}: documents of {} tokens together: at most {}", place, tokens, kMaxTokens);
+  }
   add_own_lengths(name, OwnLengths{path, std::move(lengths), tokens});
   return {name, tokens};
 }
@@ -68,7 +72,7 @@ std::vector<Sequence> sample_documents(const std::filesystem::path& file, std::i
   const OwnFile own = read_own_file("documents", file, kMaxLengthsBytes);
   const std::string shown = file.string();
   if (own.bytes.starts_with("\x93NUMPY")) {
-    return {known_sequence(own.name, own.path, parse_lengths(own.bytes, shown))};
+    return {known_sequence(own.name, own.path, shown, parse_lengths(own.bytes, shown))};
   }
   const std::vector<NumberedLine> lines = lines_of(own.bytes);
   if (lines.empty()) throw_input_error("{} has no sequence of documents", shown);
@@ -78,9 +82,9 @@ std::vector<Sequence> sample_documents(const std::filesystem::path& file, std::i
   std::vector<Sequence> sequences;
   for (std::size_t i = 0; i < count; ++i) {
     const NumberedLine& line = lines[i * lines.size() / count];
-    sequences.push_back(
-        known_sequence(fmt::format("{}:{}{}", shown_name, line.number, hash), own.path,
-                       lengths_of_line(line.text, fmt::format("{}:{}", shown, line.number))));
+    const std::string place = fmt::format("{}:{}", shown, line.number);
+    sequences.push_back(known_sequence(fmt::format("{}:{}{}", shown_name, line.number, hash),
+                                       own.path, place, lengths_of_line(line.text, place)));
   }
   return sequences;
 }

@@ -92,9 +92,9 @@ std::string own_processor(const std::string& device) {
 
 [[noreturn]] void throw_no_card(const std::string& asked, const std::vector<Card>& cards,
                                 const std::string& device) {
-  const std::string there =
-      cards.empty() ? "none of a " + (device.empty() ? std::string("card") : device) + " device"
-                    : "of " + card_names(cards);
+  const std::string there = !cards.empty()   ? "they are of " + card_names(cards)
+                            : device.empty() ? "there are none at all"
+                                             : "there are none of device " + device;
   std::vector<std::string> known;
   for (const Card& card : cards) {
     known.push_back(card.name);
@@ -102,7 +102,7 @@ std::string own_processor(const std::string& device) {
     known.insert(known.end(), std::istream_iterator<std::string>(words), {});
   }
   throw_input_error(
-      "no record is of a card '{}'{}, they are {}: run 'longca bench dense -a device={}' on one "
+      "no record is of a card '{}'{}, {}: run 'longca bench dense -a device={}' on one "
       "and give its file to --records, or over ranks 'longca calibrate' and its page to --platform",
       asked, suggestion(asked, known), there, device.empty() ? "cuda" : device);
 }

@@ -168,6 +168,10 @@ TEST_F(PythonPlugin, OtherEndsCostTheirCellsOnly) {
          StatusCode::oom, "too much");
   expect(run_plugin(failing_plugin("supports", "return 'it is Tuesday'")), Pass::backward,
          StatusCode::unsupported, "it is Tuesday");
+  for (const char* answer : {"True", "False", "5"}) {
+    expect(run_plugin(failing_plugin("supports", "return " + std::string(answer))), Pass::forward,
+           StatusCode::crash, "supports returned " + std::string(answer) + ": None, or a sentence");
+  }
   expect(run_plugin(failing_plugin("forward", "import os; os.kill(os.getpid(), 11)")),
          Pass::forward, StatusCode::crash, "was ended by SIGSEGV");
   expect(run_plugin(failing_plugin("forward", "import time; time.sleep(1000)"),
