@@ -96,7 +96,7 @@ std::vector<std::int64_t> read_elements(std::string_view data, const std::string
 
 std::vector<std::int64_t> parse_npy(std::string_view bytes, const std::string& name) {
   using Reader = std::vector<std::int64_t> (*)(std::string_view, const std::string&);
-  static const std::map<std::string_view, std::pair<std::size_t, Reader>> kTypes = {
+  static const std::map<std::string_view, std::pair<std::size_t, Reader>> types = {
       {"'<i4'", {4, read_elements<std::int32_t>}},
       {"'<i8'", {8, read_elements<std::int64_t>}},
       {"'<u4'", {4, read_elements<std::uint32_t>}},
@@ -104,8 +104,8 @@ std::vector<std::int64_t> parse_npy(std::string_view bytes, const std::string& n
   const auto npy = split_npy(bytes);
   if (!npy) throw_input_error("{}: the header of the .npy is cut", name);
   const std::string_view descr = header_value(npy->header, "'descr'").substr(0, 5);
-  const auto type = kTypes.find(descr);
-  if (type == kTypes.end()) {
+  const auto type = types.find(descr);
+  if (type == types.end()) {
     throw_input_error(
         "{}: lengths in a .npy are little-endian int32, int64, uint32 or uint64, not {}", name,
         descr);
