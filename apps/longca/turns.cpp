@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "bench/build_info.h"
+#include "bench/record/record_writer.h"
 #include "bench/run/rounds.h"
 #include "bench/run/run_cells.h"
 #include "core/error.h"
@@ -65,22 +66,12 @@ void check_is_longca(const std::string& program) {
 /// One side's records, by key.
 class Side {
  public:
-  /// Throws InputError if there is a file in the place of its records that holds something else.
+  /// Throws as RecordWriter does if there is something else than records in the place of its own.
   Side(std::string name, std::string program, fs::path folder)
-      : name_(std::move(name)), program_(std::move(program)), folder_(std::move(folder)) {
-    const fs::path old = folder_ / (name_ + ".jsonl");
-    std::error_code error;
-    if (fs::file_size(old, error) == 0 || error) return;
-    try {
-      has_old_ = !read_records(old).records.empty();
-    } catch (const InputError&) {
-    }
-    if (!has_old_) {
-      throw_input_error(
-          "{} holds other things than records: it is not replaced; name another --out",
-          old.string());
-    }
-  }
+      : name_(std::move(name)),
+        program_(std::move(program)),
+        folder_(std::move(folder)),
+        writer_(folder_ / (name_ + ".jsonl"), RecordWriter::Mode::replace) {}
 
   void run(const std::vector<std::string>& arguments, int round, int rounds) {
     fmt::print(stderr, "longca: round {} of {}: {}, {}\n", round + 1, rounds, name_,
@@ -95,11 +86,7 @@ class Side {
     if (!fs::exists(file)) throw_input_error("{} bench ended well and wrote no records", program_);
     for (const Record& record : latest_records(read_records(file).records)) add(record);
     fs::remove(file, error);
-    std::string lines;
-    for (const Record& record : records_) lines += to_line(record) + '\n';
-    const fs::path to = folder_ / (name_ + ".jsonl");
-    if (std::exchange(has_old_, false)) fs::rename(to, to.string() + ".bak");
-    replace_file(to, lines);
+    writer_.keep_latest();
   }
 
   std::vector<Record> take() { return std::move(records_); }
@@ -122,13 +109,16 @@ class Side {
       records_.push_back(with_round(Record{}, round));
     } else if (Record& record = records_[place->second]; record.status.ok()) {
       record = with_round(record, round);
+    } else {
+      return;
     }
+    writer_.append(records_[place->second]);
   }
 
   std::string name_;
   std::string program_;
   fs::path folder_;
-  bool has_old_ = false;  ///< records of an earlier comparison are in the place of these
+  RecordWriter writer_;
   std::vector<Record> records_;
   std::unordered_map<std::string, std::size_t> places_;
 };

@@ -78,21 +78,23 @@ TEST_F(RoundsOfBench, CompareKeepsWhatWasInThePlaceOfItsRecords) {
   const std::string program = program_of_tests();
   const auto compare = [&](std::vector<std::string> more) {
     more.insert(more.begin(),
-                {"compare", "--build", program, "-a", "kernel=flash", "-a", "mask=full", "-a",
-                 "tokens=64", "-a", "pass=forward", "--rounds", "1", "--out", folder_ / "c"});
+                {"compare", "--build", program, "-a", "mask=full", "-a", "tokens=64", "-a",
+                 "pass=forward", "--rounds", "1", "--min-effect", "1000", "--out", folder_ / "c"});
     return run_longca(more, {.directory = folder_.path().string()});
   };
+  const std::vector<std::string> one{"-a", "kernel=flash"}, two{"-a", "kernel=naive,flash"};
   std::filesystem::create_directory(folder_ / "c");
   write_file(folder_ / "c" / "base.jsonl", "notes\n");
-  const ProcessResult refused = compare({});
+  const ProcessResult refused = compare(one);
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("base.jsonl holds other things than records"));
   EXPECT_EQ(read_file(folder_ / "c" / "base.jsonl"), "notes\n");
   std::filesystem::remove(folder_ / "c" / "base.jsonl");
-  ASSERT_EQ(compare({}).exit_code, 0);
+  ASSERT_EQ(compare(two).exit_code, 0);
   const std::string before = read_file(folder_ / "c" / "new.jsonl");
-  ASSERT_EQ(compare({}).exit_code, 0);
-  EXPECT_EQ(read_file(folder_ / "c" / "new.jsonl.bak"), before);
+  ASSERT_EQ(compare(one).exit_code, 0);
+  EXPECT_EQ(read_file(folder_ / "c" / "new.jsonl.bak"), before) << "two cells, replaced by one";
+  EXPECT_THAT(read_records(folder_ / "c" / "new.jsonl").records, SizeIs(1));
   EXPECT_THAT(compare({"--html", folder_ / "c" / "new.jsonl"}).err, HasSubstr("would overwrite"));
 }
 
