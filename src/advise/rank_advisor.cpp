@@ -32,10 +32,9 @@ struct Variant {
   }
 };
 
-bool is_of_problem(const Case& c, const Case& problem) {
-  return c.scheme &&
-         without_idle_seed(c).problem_key() == without_idle_seed(problem).problem_key() &&
-         c.mode == problem.mode &&
+/// `problem_key`: of the problem without an idle seed.
+bool is_of_problem(const Case& c, const Case& problem, const std::string& problem_key) {
+  return c.scheme && without_idle_seed(c).problem_key() == problem_key && c.mode == problem.mode &&
          c.deterministic.value_or(0) ==
              (c.pass == Pass::forward ? 0 : problem.deterministic.value_or(0));
 }
@@ -88,8 +87,9 @@ Advice advise_over_ranks(const Evidence& evidence, const Case& problem,
   std::set<std::string> wanted;
   for (const Case& c : allowed) wanted.insert(variant_key(c));
   std::map<std::string, Variant> variants;
+  const std::string problem_key = without_idle_seed(problem).problem_key();
   for (const EvidenceCell& cell : evidence.cells()) {
-    if (!is_of_problem(cell.c, problem)) continue;
+    if (!is_of_problem(cell.c, problem, problem_key)) continue;
     const std::string key = variant_key(cell.c);
     if (!wanted.empty() && !wanted.contains(key)) continue;
     variants[key].passes[cell.c.pass] = &cell;

@@ -102,6 +102,19 @@ TEST_F(AdviseVerb, EvaluatesItself) {
   EXPECT_THAT(advise_from({"--evaluate"}).out, HasSubstr("length left out"));
 }
 
+/// Of a mask that draws nothing the seed is none of the problem's.
+TEST_F(AdviseVerb, AnotherSeedOfACausalMaskIsTheSameProblem) {
+  const auto basis = [&](const std::string& seed) {
+    const auto answer = advise_from({"-a", "mask=causal", "-a", "tokens=8K", "-a", "seed=" + seed,
+                                     "--pass", "forward", "--json"});
+    EXPECT_EQ(answer.exit_code, 0) << answer.err;
+    const auto choices = nlohmann::json::parse(answer.out).at("choices");
+    return choices.at(0).at("basis").get<std::string>() + " " + choices.at(0).at("time_ms").dump();
+  };
+  EXPECT_EQ(basis("7"), basis("42"));
+  EXPECT_THAT(basis("7"), HasSubstr("measured"));
+}
+
 TEST_F(AdviseVerb, RefusesInOneSentence) {
   expect_refused({"-a", "mask=cuasal"}, "did you mean 'causal'");
   expect_refused({"--objective", "tiem"}, "did you mean 'time'");

@@ -259,6 +259,17 @@ TEST(Bench, AnInterruptKeepsWhatIsDoneAndSaysHowToGoOn) {
   EXPECT_EQ(keys_of(out).size(), 1U);
 }
 
+/// No kernel has run, so that none has crashed.
+TEST(Bench, AMaskBeyondALimitIsUnsupported) {
+  const TempDirectory folder;
+  bench(folder / "r.jsonl", {"-a", "mask=block_sparse", "-a", "tokens=1M", "-a", "block=1", "-a",
+                             "heads=1", "-a", "dim=1", "-a", "pass=forward"});
+  const auto records = read_records(folder / "r.jsonl").records;
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].status.code, StatusCode::unsupported);
+  EXPECT_THAT(records[0].status.reason, HasSubstr("the limit is 2147483648"));
+}
+
 TEST(Bench, AnInterruptBeforeTheFirstRecordSaysThatTheOldOnesAreThere) {
   const TempDirectory folder;
   const std::string out = folder / "r.jsonl";

@@ -289,6 +289,7 @@ void BackwardWriter::finish_keys(int group, const std::vector<LateSum>& sums, in
 /// None if that takes less than the launch which it costs.
 std::vector<Range> BackwardWriter::complete_keys(std::int64_t keys, int group,
                                                  const std::vector<LateSum>& sums) const {
+  if (sums.empty()) return {};
   Coverage others = keys_alone_;
   for (const LateSum& sum : sums) others.add(sum.rows);
   std::vector<Range> complete = others.gaps({0, keys});
@@ -298,8 +299,8 @@ std::vector<Range> BackwardWriter::complete_keys(std::int64_t keys, int group,
   const cost::Platform& platform = *parts_.problem.platform;
   const double bytes =
       (shape.key_sum_bytes() + shape.key_bytes()) * static_cast<double>(total_size(complete));
-  const bool pays = cost::memory_seconds(platform, bytes) > platform.memory.seconds_per_copy;
-  return sums.empty() || !pays ? std::vector<Range>{} : complete;
+  if (cost::memory_seconds(platform, bytes) <= platform.memory.seconds_per_copy) return {};
+  return complete;
 }
 
 /// Adds this rank's sums and those that arrived last, and rounds, in one op.
