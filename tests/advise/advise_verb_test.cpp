@@ -139,6 +139,8 @@ TEST_F(AdviseVerb, OwnDocumentsAreSampledAndTheirTimesAveraged) {
   ASSERT_EQ(json["choices"].size(), 2U);
   EXPECT_EQ(json["choices"][0]["kernel"], "slice");
   EXPECT_EQ(json["choices"][0]["basis"], "interpolated");
+  EXPECT_EQ(json["choices"][0]["sequences_sampled"], 2);
+  expect_refused({"--samples", "2"}, "--samples 2: of which sequences?");
   write_file(folder_ / "broken.txt", "512\n12 x\n");
   expect_refused({"--documents", "broken.txt"}, "broken.txt:2");
   expect_refused({"--documents", "docs.txt", "-a", "tokens=4K"}, "leave -a tokens= out");

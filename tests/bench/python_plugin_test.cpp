@@ -235,6 +235,7 @@ TEST_F(PythonPlugin, CapabilitiesThatCannotBeUsed) {
   expect_refused(with("{'name': 'a\\n\\x1b[2J\\u202e'}"),
                  "kernel 'a\\n\\x1b[2J\\u202e' is no name");
   expect_refused(with("{'name': 'naive'}"), "a kernel named 'naive' exists already");
+  expect_refused(with("{'name': 'all'}"), "a kernel named 'all', which means every kernel");
 }
 
 TEST_F(PythonPlugin, NeedsAPython) {

@@ -259,6 +259,20 @@ TEST(Bench, AnInterruptKeepsWhatIsDoneAndSaysHowToGoOn) {
   EXPECT_EQ(keys_of(out).size(), 1U);
 }
 
+TEST(Check, AnInterruptSaysHowManyCellsWereChecked) {
+  const TempDirectory folder;
+  const std::string log = folder / "log";
+  const std::string script = "trap '' INT; (trap - INT; exec " + std::string(LONGCA_PROGRAM) +
+                             " check --plugin " + FAULT_PLUGIN +
+                             " -a kernel=naive,fault_hang -a mask=causal -a tokens=64 -a heads=2:1 "
+                             "-a dim=16 -a pass=forward 2> " +
+                             log + ") & until grep -q '1/2' " + log +
+                             " 2> /dev/null; do sleep 0.05; done; sleep 0.2; kill -INT $!; wait $!";
+  const auto result = run_process({"bash", "-c", script});
+  EXPECT_EQ(result.exit_code, 130) << read_file(log);
+  EXPECT_THAT(result.out, HasSubstr("interrupted: 1 of 2 cells checked, 1 ok\n"));
+}
+
 /// No kernel has run, so that none has crashed.
 TEST(Bench, AMaskBeyondALimitIsUnsupported) {
   const TempDirectory folder;
@@ -275,10 +289,13 @@ TEST(Bench, AnInterruptBeforeTheFirstRecordSaysThatTheOldOnesAreThere) {
   const std::string out = folder / "r.jsonl";
   ASSERT_EQ(bench(out, {"-a", "tokens=64", "-a", "pass=forward"}).exit_code, 0);
   const std::string old = read_file(out);
-  const std::string script = "trap '' INT; (trap - INT; exec " + std::string(LONGCA_PROGRAM) +
-                             " bench --out " + out + " --plugin " + FAULT_PLUGIN +
-                             " -a kernel=fault_hang -a mask=causal -a tokens=64 -a heads=2:1 "
-                             "-a dim=16 -a pass=forward --quiet) & sleep 1; kill -INT $!; wait $!";
+  const std::string script =
+      "trap '' INT; (trap - INT; exec " + std::string(LONGCA_PROGRAM) + " bench --out " + out +
+      " --plugin " + FAULT_PLUGIN +
+      " -a kernel=fault_hang -a mask=causal -a tokens=64 -a heads=2:1 "
+      "-a dim=16 -a pass=forward --quiet) & "
+      "until ls -l /proc/$!/fd 2> /dev/null | grep -q r.jsonl; do sleep 0.05; "
+      "done; sleep 0.2; kill -INT $!; wait $!";
   const auto result = run_process({"bash", "-c", script});
   EXPECT_EQ(result.exit_code, 130) << result.err;
   EXPECT_THAT(result.err, HasSubstr("interrupted before a cell had ended; " + out +
