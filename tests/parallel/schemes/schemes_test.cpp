@@ -276,8 +276,15 @@ TEST(Schemes, UlyssesComputesOneChunkWhileTheNextArrives) {
   for (const Op& op : plan.forward) {
     if (std::holds_alternative<Attend>(op.what)) waits.push_back(op.after);
   }
-  // Four chunks, each of which waits for its own copies: exchange, q, k, v.
-  EXPECT_EQ(waits, (std::vector<std::vector<int>>{{3}, {7}, {11}, {15}}));
+  // Four chunks, each an exchange and copies of the own q, k and v. The first chunk's copies are
+  // made while its messages arrive, as nothing is computed yet; those of others beside attention.
+  EXPECT_EQ(waits, (std::vector<std::vector<int>>{{0}, {7}, {11}, {15}}));
+  EXPECT_EQ(plan.forward[3].lane, Lane::compute);
+  EXPECT_EQ(plan.forward[7].lane, Lane::communication);
+  const Op& last = plan.forward.back();
+  EXPECT_TRUE(std::holds_alternative<Copy>(last.what));
+  EXPECT_EQ(last.lane, Lane::compute);
+  EXPECT_TRUE(last.after.empty()) << "the own rows wait for the last exchange";
 }
 
 RC_GTEST_PROP(Schemes, PlansAreTheSameEachTime, ()) {

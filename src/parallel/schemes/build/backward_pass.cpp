@@ -135,6 +135,7 @@ void BackwardWriter::write() {
   for (int group = 0; has_more_steps() && group < parts_.groups(); ++group) {
     finish_keys(group, sums[static_cast<std::size_t>(group)], context.steps());
   }
+  parts_.heads.end_pass();
   for (const TensorRole role : {TensorRole::dq, dk, dv}) parts_.heads.place(role);
 }
 
@@ -242,7 +243,7 @@ void BackwardWriter::finish_queries(int chunk, int step) {
   const HeadPart part[] = {{TensorRole::dq, chunk}};
   const Region rounded = parts_.result(part[0], false);
   if (dq(chunk).buffer != rounded.buffer) parts_.writer.add(Convert{dq(chunk), rounded}, step);
-  parts_.heads.send_out(part, step);
+  parts_.heads.send_out(part, step, chunk + 1 == parts_.chunks());
   if (parts_.problem.problem.sink) add_sink_gradients(chunk, step);
 }
 
@@ -282,7 +283,7 @@ void BackwardWriter::finish_keys(int group, const std::vector<LateSum>& sums, in
       for (const HeadPart& part : rounded) total_keys(part.role, group, rows, sums, step);
     }
   }
-  parts_.heads.send_out(rounded, step);
+  parts_.heads.send_out(rounded, step, group + 1 == parts_.groups());
 }
 
 /// The own keys, out of `keys`, whose sums are complete before `sums` arrive: rounded meanwhile.

@@ -61,7 +61,7 @@ void finish(PlanParts& parts, int step, int chunk, const Output& output) {
           step);
     }
   }
-  parts.heads.send_out(part, step);
+  parts.heads.send_out(part, step, chunk + 1 == parts.chunks());
 }
 
 }  // namespace
@@ -81,6 +81,7 @@ void write_forward(PlanParts& parts) {
       if (step + 1 == parts.context->steps()) finish(parts, step, chunk, output);
     }
   }
+  parts.heads.end_pass();
   parts.heads.place(TensorRole::o);
   parts.heads.place(TensorRole::lse);
 }

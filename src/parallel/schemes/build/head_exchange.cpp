@@ -89,13 +89,19 @@ void HeadExchange::exchange(std::span<const HeadPart> parts, int step, Move&& mo
     }
   }
   writer_.add(std::move(all_to_all), step);
+}
+
+template <typename Move>
+std::vector<Copy> HeadExchange::own_copies(std::span<const HeadPart> parts, Move&& move) {
+  if (layout_.ways() == 1) return {};
+  std::vector<Copy> copies;
   for (const HeadPart part : parts) {
     const Region outside = heads_within(external(part.role), heads_of(part, member_));
-    for (const MemberRun& run : own_runs) {
-      writer_.add_beside_exchange(
-          move.copy(with_rows(outside, run.own), with_rows(held(part), run.cp_rank)), step);
+    for (const MemberRun& run : runs(member_, move.pads)) {
+      copies.push_back(move.copy(with_rows(outside, run.own), with_rows(held(part), run.cp_rank)));
     }
   }
+  return copies;
 }
 
 void HeadExchange::bring_in(std::span<const HeadPart> parts, int step) {
@@ -106,9 +112,17 @@ void HeadExchange::bring_in(std::span<const HeadPart> parts, int step) {
     static Copy copy(const Region& outside, const Region& inside) { return {outside, inside}; }
   };
   exchange(parts, step, In());
+  for (const Copy& copy : own_copies(parts, In())) {
+    if (is_first_) {
+      writer_.add(copy, step);
+    } else {
+      writer_.add_beside_exchange(copy, step);
+    }
+  }
+  is_first_ = false;
 }
 
-void HeadExchange::send_out(std::span<const HeadPart> parts, int step) {
+void HeadExchange::send_out(std::span<const HeadPart> parts, int step, bool is_last) {
   struct Out {
     bool pads = false;
     static std::vector<Message>& outside(Exchange& e) { return e.receives; }
@@ -116,6 +130,18 @@ void HeadExchange::send_out(std::span<const HeadPart> parts, int step) {
     static Copy copy(const Region& outside, const Region& inside) { return {inside, outside}; }
   };
   exchange(parts, step, Out());
+  for (const Copy& copy : own_copies(parts, Out())) {
+    if (is_last) {
+      late_copies_.push_back({copy, step});
+    } else {
+      writer_.add_beside_exchange(copy, step);
+    }
+  }
+}
+
+void HeadExchange::end_pass() {
+  for (const LateCopy& late : late_copies_) writer_.add(late.copy, late.step);
+  late_copies_.clear();
 }
 
 std::vector<MemberRun> HeadExchange::runs(int member, bool pads) const {

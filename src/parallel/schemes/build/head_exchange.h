@@ -28,10 +28,15 @@ class HeadExchange {
 
   /// All rows and heads of a part; the first call makes its buffer.
   Region held(HeadPart part);
-  /// Fills the parts' buffers from the caller's tensors, padding too, in one exchange.
+  /// Fills the parts' buffers from the caller's tensors, padding too, in one exchange. The own part
+  /// is copied behind it, beside attention; of the pass's first exchange, beside it.
   void bring_in(std::span<const HeadPart> parts, int step);
-  /// Returns results to the caller's tensors, without padding.
-  void send_out(std::span<const HeadPart> parts, int step);
+  /// Returns results to the caller's tensors, without padding. `is_last`: no attention follows, so
+  /// the own part is copied beside the exchanges, by end_pass.
+  void send_out(std::span<const HeadPart> parts, int step, bool is_last);
+  /// Begins the backward pass.
+  void begin_pass() { is_first_ = true; }
+  void end_pass();
   /// Sums dk and dv of a group that several members hold: the owner of each row adds the members'
   /// `partials` (float32, [tokens of the CP rank, heads of the group], without padding).
   void add_up(std::span<const std::pair<TensorRole, Region>> partials, int group, int step);
@@ -47,6 +52,9 @@ class HeadExchange {
   /// `Move` is the direction: the caller's rows are sent and the held ones received, or vice versa.
   template <typename Move>
   void exchange(std::span<const HeadPart> parts, int step, Move&& move);
+  /// The copies of the own part, in that direction.
+  template <typename Move>
+  std::vector<Copy> own_copies(std::span<const HeadPart> parts, Move&& move);
 
   const ParallelProblem& problem_;
   const Grid& grid_;
@@ -59,6 +67,12 @@ class HeadExchange {
   std::map<TensorRole, int> externals_;  ///< buffers of the caller's tensors
   /// Buffers of the held parts, by role and index.
   std::map<std::pair<TensorRole, int>, int> parts_;
+  bool is_first_ = true;  ///< no exchange of the pass was written
+  struct LateCopy {
+    Copy copy;
+    int step;
+  };
+  std::vector<LateCopy> late_copies_;
 };
 
 }  // namespace longca
