@@ -22,6 +22,7 @@ struct Divisor {
   std::uint32_t multiplier = 0;
   std::uint32_t shift = 0;
 
+  Divisor() = default;
   explicit Divisor(std::uint32_t d) : divisor(d) {
     const auto bits = static_cast<std::uint32_t>(std::bit_width(d - 1));
     shift = 31 + bits;
@@ -47,6 +48,13 @@ struct Walk {
   Divisor per_outer;
   Divisor per_row;
 
+  /// Of all of `rows`, of at most 2³⁰ pieces, `per_row` to a row.
+  static Walk of(const ByteRows& rows, std::int64_t per_row) {
+    const std::int64_t per_outer = rows.inner * per_row;
+    return {0, static_cast<std::uint32_t>(rows.outer * per_outer),
+            Divisor(static_cast<std::uint32_t>(per_outer)),
+            Divisor(static_cast<std::uint32_t>(per_row))};
+  }
   template <bool kFlat>
   __device__ Place place(std::uint32_t i) const {
     if constexpr (kFlat) return {0, 0, i};
@@ -57,9 +65,10 @@ struct Walk {
   }
 };
 
+/// A block's pieces, those of this thread from `first` on.
 template <bool kFlat, typename Operation>
-__global__ void __launch_bounds__(kThreads) elementwise(Walk walk, Operation operation) {
-  const std::uint32_t first = blockIdx.x * kPerBlock + threadIdx.x;
+__device__ void elementwise_block(const Walk& walk, const Operation& operation,
+                                  std::uint32_t first) {
   Place places[kPerThread];
   typename Operation::Value values[kPerThread];
 #pragma unroll
@@ -72,6 +81,11 @@ __global__ void __launch_bounds__(kThreads) elementwise(Walk walk, Operation ope
   for (int j = 0; j < kPerThread; ++j) {
     if (first + j * kThreads < walk.total) operation.store(places[j], values[j]);
   }
+}
+
+template <bool kFlat, typename Operation>
+__global__ void __launch_bounds__(kThreads) elementwise(Walk walk, Operation operation) {
+  elementwise_block<kFlat>(walk, operation, blockIdx.x * kPerBlock + threadIdx.x);
 }
 
 /// Runs `operation` on every piece of `piece_bytes` of `rows`.

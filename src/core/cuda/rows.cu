@@ -23,38 +23,42 @@ struct FillPieces {
   __device__ void store(const Place& place, const Value&) const { to.at(place) = value; }
 };
 
-/// Contiguous copies in units of 16 bytes, and the first block of each.
+/// Copies in units of 16 bytes, and the first block of each.
 struct CopyTable {
   static constexpr int kMaxCopies = 16;
+  /// A copy's units, so that 32 bits number its blocks too.
+  static constexpr std::int64_t kMaxUnits = std::int64_t{1} << 26;
   int count = 0;
-  const uint4* from[kMaxCopies];
-  uint4* to[kMaxCopies];
-  std::uint32_t units[kMaxCopies];
+  CopyPieces<uint4> copies[kMaxCopies];
+  Walk walks[kMaxCopies];
+  bool flat[kMaxCopies];
   std::uint32_t first_block[kMaxCopies + 1] = {};
 
   bool full() const { return count == kMaxCopies; }
   void add(const ByteRows& source, const ByteRows& target) {
-    from[count] = static_cast<const uint4*>(source.data);
-    to[count] = static_cast<uint4*>(target.data);
-    units[count] = static_cast<std::uint32_t>(source.row_bytes / 16);
-    first_block[count + 1] = first_block[count] + (units[count] + kPerBlock - 1) / kPerBlock;
+    const std::int64_t per_row = target.row_bytes / 16;
+    const Walk walk = Walk::of(target, per_row);
+    copies[count] = {Pieces<uint4>(source), Pieces<uint4>(target)};
+    walks[count] = walk;
+    flat[count] = target.outer * target.inner == 1;
+    first_block[count + 1] = first_block[count] + (walk.total + kPerBlock - 1) / kPerBlock;
     ++count;
   }
 };
 
+template <bool kFlat>
+__device__ void copy_block(const CopyTable& table, int copy) {
+  const std::uint32_t first = (blockIdx.x - table.first_block[copy]) * kPerBlock + threadIdx.x;
+  elementwise_block<kFlat>(table.walks[copy], table.copies[copy], first);
+}
+
 __global__ void __launch_bounds__(kThreads) copy_table(const __grid_constant__ CopyTable table) {
   int copy = 0;
   while (blockIdx.x >= table.first_block[copy + 1]) ++copy;
-  const std::uint32_t first = (blockIdx.x - table.first_block[copy]) * kPerBlock + threadIdx.x;
-  const std::uint32_t last = table.units[copy] - 1;
-  uint4 values[kPerThread];
-#pragma unroll
-  for (int j = 0; j < kPerThread; ++j) {
-    values[j] = table.from[copy][min(first + j * kThreads, last)];
-  }
-#pragma unroll
-  for (int j = 0; j < kPerThread; ++j) {
-    if (first + j * kThreads <= last) table.to[copy][first + j * kThreads] = values[j];
+  if (table.flat[copy]) {
+    copy_block<true>(table, copy);
+  } else {
+    copy_block<false>(table, copy);
   }
 }
 
@@ -112,8 +116,9 @@ void copy_rows_all(std::span<const RowsCopy> copies, cudaStream_t stream) {
     ByteRows source = copy.from;
     ByteRows target = copy.to;
     join_rows({&source, &target});
-    const bool flat = source.outer * source.inner == 1 && source.row_bytes > 0;
-    if (!flat || (alignment_bits(source) | alignment_bits(target)) % 16 != 0) {
+    const std::int64_t units = target.outer * target.inner * (target.row_bytes / 16);
+    if (units == 0 || units > CopyTable::kMaxUnits ||
+        (alignment_bits(source) | alignment_bits(target)) % 16 != 0) {
       copy_rows(copy.from, copy.to, stream);
       continue;
     }

@@ -28,8 +28,8 @@ void copy_rows(const ByteRows& from, const ByteRows& to, cudaStream_t stream);
 struct RowsCopy {
   ByteRows from, to;
 };
-/// Makes independent copies: none may touch what another one writes. Contiguous ones of whole
-/// 16-byte units share a launch, up to 16 of them; each of the others has its own.
+/// Makes independent copies: none may touch what another one writes. Those of whole 16-byte units,
+/// of at most 1 GiB each, share a launch, up to 16 of them; each of the others has its own.
 void copy_rows_all(std::span<const RowsCopy> copies, cudaStream_t stream);
 /// Fills rows with the 4-byte `word`; rows that are not a multiple of 4 bytes get its lower half in
 /// every 2 bytes.
