@@ -104,9 +104,12 @@ CallHeads BackwardWriter::all_heads(int chunk) const {
 void BackwardWriter::write() {
   using enum TensorRole;
   parts_.begin_backward();
+  std::vector<std::vector<HeadPart>> exchanges;
   for (int chunk = 0; chunk < parts_.chunks(); ++chunk) {
-    const HeadPart part[] = {{dout, chunk}};
-    parts_.heads.bring_in(part, 0);
+    exchanges.emplace_back(1, HeadPart{dout, chunk});
+  }
+  parts_.heads.bring_in(exchanges, 0);
+  for (int chunk = 0; chunk < parts_.chunks(); ++chunk) {
     dq_.push_back(parts_.result({TensorRole::dq, chunk}, float32_ && split() == nullptr));
   }
   reached_.resize(dq_.size());
@@ -243,7 +246,7 @@ void BackwardWriter::finish_queries(int chunk, int step) {
   const HeadPart part[] = {{TensorRole::dq, chunk}};
   const Region rounded = parts_.result(part[0], false);
   if (dq(chunk).buffer != rounded.buffer) parts_.writer.add(Convert{dq(chunk), rounded}, step);
-  parts_.heads.send_out(part, step, chunk + 1 == parts_.chunks());
+  parts_.heads.send_out(part, step);
   if (parts_.problem.problem.sink) add_sink_gradients(chunk, step);
 }
 
@@ -283,7 +286,7 @@ void BackwardWriter::finish_keys(int group, const std::vector<LateSum>& sums, in
       for (const HeadPart& part : rounded) total_keys(part.role, group, rows, sums, step);
     }
   }
-  parts_.heads.send_out(rounded, step, group + 1 == parts_.groups());
+  parts_.heads.send_out(rounded, step);
 }
 
 /// The own keys, out of `keys`, whose sums are complete before `sums` arrive: rounded meanwhile.

@@ -24,13 +24,14 @@ bool needs_merging(const PlanParts& parts, int chunk) {
 
 void bring_in(PlanParts& parts) {
   using enum TensorRole;
+  std::vector<std::vector<HeadPart>> exchanges;
   for (int chunk = 0; chunk < parts.chunks(); ++chunk) {
-    std::vector<HeadPart> in = {{q, chunk}};
+    std::vector<HeadPart>& in = exchanges.emplace_back(1, HeadPart{q, chunk});
     const int group = parts.group_of(chunk);
     const bool comes_first = chunk == 0 || parts.group_of(chunk - 1) != group;
     if (comes_first) in.insert(in.end(), {{k, group}, {v, group}});
-    parts.heads.bring_in(in, 0);
   }
+  parts.heads.bring_in(exchanges, 0);
 }
 
 void attend(PlanParts& parts, int step, int chunk, Output& output) {
@@ -61,7 +62,7 @@ void finish(PlanParts& parts, int step, int chunk, const Output& output) {
           step);
     }
   }
-  parts.heads.send_out(part, step, chunk + 1 == parts.chunks());
+  parts.heads.send_out(part, step);
 }
 
 }  // namespace

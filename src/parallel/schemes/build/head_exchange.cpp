@@ -104,25 +104,20 @@ std::vector<Copy> HeadExchange::own_copies(std::span<const HeadPart> parts, Move
   return copies;
 }
 
-void HeadExchange::bring_in(std::span<const HeadPart> parts, int step) {
+void HeadExchange::bring_in(std::span<const std::vector<HeadPart>> exchanges, int step) {
   struct In {
     bool pads = true;
     static std::vector<Message>& outside(Exchange& e) { return e.sends; }
     static std::vector<Message>& inside(Exchange& e) { return e.receives; }
     static Copy copy(const Region& outside, const Region& inside) { return {outside, inside}; }
   };
-  exchange(parts, step, In());
-  for (const Copy& copy : own_copies(parts, In())) {
-    if (is_first_) {
-      writer_.add(copy, step);
-    } else {
-      writer_.add_beside_exchange(copy, step);
-    }
+  for (const std::vector<HeadPart>& parts : exchanges) exchange(parts, step, In());
+  for (const std::vector<HeadPart>& parts : exchanges) {
+    for (const Copy& copy : own_copies(parts, In())) writer_.add(copy, step);
   }
-  is_first_ = false;
 }
 
-void HeadExchange::send_out(std::span<const HeadPart> parts, int step, bool is_last) {
+void HeadExchange::send_out(std::span<const HeadPart> parts, int step) {
   struct Out {
     bool pads = false;
     static std::vector<Message>& outside(Exchange& e) { return e.receives; }
@@ -130,13 +125,7 @@ void HeadExchange::send_out(std::span<const HeadPart> parts, int step, bool is_l
     static Copy copy(const Region& outside, const Region& inside) { return {inside, outside}; }
   };
   exchange(parts, step, Out());
-  for (const Copy& copy : own_copies(parts, Out())) {
-    if (is_last) {
-      late_copies_.push_back({copy, step});
-    } else {
-      writer_.add_beside_exchange(copy, step);
-    }
-  }
+  for (const Copy& copy : own_copies(parts, Out())) late_copies_.push_back({copy, step});
 }
 
 void HeadExchange::end_pass() {
@@ -183,7 +172,7 @@ void HeadExchange::add_up(std::span<const std::pair<TensorRole, Region>> partial
     }
   }
   writer_.add(std::move(all_to_all), step);
-  for (const Copy& copy : copies) writer_.add_beside_exchange(copy, step);
+  for (const Copy& copy : copies) writer_.add(copy, step);
   for (std::size_t i = 0; i < partials.size(); ++i) {
     const Range tokens = {0, own_.tokens};
     const Region sum = with_rows(sums[i].front(), tokens);

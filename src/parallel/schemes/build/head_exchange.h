@@ -28,14 +28,13 @@ class HeadExchange {
 
   /// All rows and heads of a part; the first call makes its buffer.
   Region held(HeadPart part);
-  /// Fills the parts' buffers from the caller's tensors, padding too, in one exchange. The own part
-  /// is copied behind it, beside attention; of the pass's first exchange, beside it.
-  void bring_in(std::span<const HeadPart> parts, int step);
-  /// Returns results to the caller's tensors, without padding. `is_last`: no attention follows, so
-  /// the own part is copied beside the exchanges, by end_pass.
-  void send_out(std::span<const HeadPart> parts, int step, bool is_last);
-  /// Begins the backward pass.
-  void begin_pass() { is_first_ = true; }
+  /// Fills the parts' buffers from the caller's tensors, padding too, with an exchange for each list
+  /// of parts. All own parts are copied beside the first: beside attention, which occupies every SM
+  /// until it ends, a copy would wait for that end and hold up the exchanges behind it.
+  void bring_in(std::span<const std::vector<HeadPart>> exchanges, int step);
+  /// Returns results to the caller's tensors, without padding. end_pass copies the own parts.
+  void send_out(std::span<const HeadPart> parts, int step);
+  /// Copies the own parts of all results of the pass, beside its last exchange.
   void end_pass();
   /// Sums dk and dv of a group that several members hold: the owner of each row adds the members'
   /// `partials` (float32, [tokens of the CP rank, heads of the group], without padding).
@@ -67,7 +66,6 @@ class HeadExchange {
   std::map<TensorRole, int> externals_;  ///< buffers of the caller's tensors
   /// Buffers of the held parts, by role and index.
   std::map<std::pair<TensorRole, int>, int> parts_;
-  bool is_first_ = true;  ///< no exchange of the pass was written
   struct LateCopy {
     Copy copy;
     int step;

@@ -91,7 +91,6 @@ void PlanParts::cut() {
 
 void PlanParts::begin_backward() {
   writer.begin_backward();
-  heads.begin_pass();
   if (const JointSplit* split = context->joint_split()) cut_rows(split->backward);
 }
 

@@ -106,11 +106,6 @@ void PlanWriter::add(SinkGradients g, int step) {
   append({g, {}, Lane::compute, step}, {{g.dout, false}, {g.o, false}, {g.lse, false}});
 }
 
-void PlanWriter::add_beside_exchange(Copy copy, int step) {
-  if (is_empty(copy.from)) return;
-  append({copy, {}, Lane::communication, step}, {{copy.from, false}, {copy.to, true}});
-}
-
 int PlanWriter::last_conflict(const Use& use, std::size_t other_lane, int known) const {
   const auto& all = accesses_[static_cast<std::size_t>(use.region.buffer)][other_lane];
   for (auto it = all.rbegin(); it != all.rend() && it->op > known; ++it) {

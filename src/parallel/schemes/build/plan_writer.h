@@ -40,8 +40,6 @@ class PlanWriter {
   void add(JoinSinks join, int step);
   /// On empty regions too: it clears what other heads have.
   void add(SinkGradients gradients, int step);
-  /// A copy on the communication lane, beside the exchange that it belongs to.
-  void add_beside_exchange(Copy copy, int step);
 
   RankPlan take() { return std::move(plan_); }
 
