@@ -20,6 +20,8 @@ NUMBERS = ["tokens", "density", "block", "ranks", "window", "block_tokens", "see
 # What may differ between two records of one problem, one kernel and one pass.
 MEASURED = ["time_ms", "status"]
 NOTHING = "–"
+# What a question to `longca advise` names.
+PROBLEM_AXES = ("mask", "tokens", "heads", "dim", "dtype", "lengths", "seed", "window", "density", "block")
 
 
 class CannotPublish(Exception):
@@ -404,6 +406,32 @@ def advice(evaluation, left_out="", by="masks"):
     return markdown(header, lines, right=range(1, len(header)))
 
 
+def workloads(measured, answers):
+    """What was measured of each problem's first choices, beside what `longca advise --json` says of them (`answers`, by
+    problem_of) from records without them."""
+    lines = []
+    for problem, records in by_place(measured, PROBLEM_AXES).items():
+        choices = {choice["kernel"]: choice for choice in answers[problem]["choices"]}
+        axes = {axis: value for axis, value in zip(PROBLEM_AXES, problem) if value and axis not in ("mask", "dtype", "seed")}
+        text = ", ".join([f"`{problem[0]}`", *(f"{axis} {label(axis, value, False)}" for axis, value in axes.items())])
+        for kernel in by_kernel(records):
+            choice = choices.get(kernel["kernel"])
+            if choice is None:
+                raise CannotPublish(f"there is no answer for {kernel['kernel']} on {text}")
+            ms, memory = float(kernel["time_ms"]), float(kernel["peak_bytes"])
+            lines.append([text, f"`{kernel['kernel']}`", number(ms), f"{choice['rank']}{', tied' if choice['tied'] else ''}",
+                          number(choice["time_ms"]), f"{number(choice['low_ms'])} to {number(choice['high_ms'])}",
+                          f"{100 * (choice['time_ms'] / ms - 1):+.1f}", f"{100 * (choice['peak_bytes'] / memory - 1):+.1f}"])
+            text = ""
+    return markdown(["workload", "kernel", "ms", "advised", "ms", "90 % interval", "error %", "of memory %"], lines,
+                    right=(2, 4, 6, 7))
+
+
+def problem_of(record):
+    """The values of PROBLEM_AXES of a record."""
+    return tuple(record[axis] for axis in PROBLEM_AXES)
+
+
 def simulated(comparisons):
     """A row a file: how far simulated times are from measured ones."""
     lines = []
@@ -478,6 +506,8 @@ TABLES = {table.__name__: table for table in (leaders, rates, beside, step, shar
                                            statuses)}
 # Of what `longca advise --evaluate --json` says instead of records.
 EVALUATIONS = {"advice": advice}
+# Of records, and of what `longca advise --json` says of their problems from other records.
+FORECASTS = {"workloads": workloads}
 # Of what `longca simulate --against FILE --comparison` says of each file.
 COMPARISONS = {"simulated": simulated, "simulated_by": simulated_by}
 # Of what `longca report` prints.

@@ -118,7 +118,7 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
               "All CTAs' work on a split key tile of a KV head: clear, add, read again.",
               visits.split_tile_cycles);
   visit.field("chunk_visits",
-              "Visits whose rows L2 holds: 512 are 4K tokens of 8 heads, 32 MB of Q, dO and dQ.",
+              "Visits whose rows L2 holds: 256 are 2K tokens of 8 heads, 16 MB of Q, dO and dQ.",
               visits.chunk_visits);
   visit.field("min_item_visits", "Fewest visits of an item of a split key tile.",
               visits.min_item_visits);

@@ -85,8 +85,8 @@ TEST(SliceWorkOrder, CutForLessWhereFewRowsSeeManyKeys) {
 
 TEST(SliceWorkOrder, CutNothingWhereCtasFinishTogether) {
   BackwardWork work = kWork;
-  work.ctas = 64;
-  const TransposedLists lists = make_transposed_lists(mask_of("full", 8192), kPack, work);
+  work.ctas = 32;
+  const TransposedLists lists = make_transposed_lists(mask_of("full", 4096), kPack, work);
   EXPECT_EQ(lists.order.size(), lists.tiles.size());
   EXPECT_TRUE(lists.split_keys.empty());
 }
