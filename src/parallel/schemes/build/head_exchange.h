@@ -28,9 +28,9 @@ class HeadExchange {
 
   /// All rows and heads of a part; the first call makes its buffer.
   Region held(HeadPart part);
-  /// Fills the parts' buffers from the caller's tensors, padding too, with an exchange for each list
-  /// of parts. All own parts are copied beside the first: beside attention, which occupies every SM
-  /// until it ends, a copy would wait for that end and hold up the exchanges behind it.
+  /// Fills the parts' buffers from the caller's tensors, padding too, with an exchange for each
+  /// list of parts. All own parts are copied beside the first: beside attention, which occupies
+  /// every SM until it ends, a copy would wait for that end and hold up the exchanges behind it.
   void bring_in(std::span<const std::vector<HeadPart>> exchanges, int step);
   /// Returns results to the caller's tensors, without padding. end_pass copies the own parts.
   void send_out(std::span<const HeadPart> parts, int step);
