@@ -89,7 +89,7 @@ endif()
 # Those others, and all where there is no CUDA, reach no header of the toolkit, wherever the machine has one: otherwise
 # a host file that includes one compiles wherever CI runs and fails for everybody without CUDA.
 set(LONGCA_HIDDEN_CUDA)
-if(LONGCA_UNITY)
+if(LONGCA_UNITY OR NOT LONGCA_WITH_CUDA)
   set(LONGCA_HIDDEN_CUDA ${PROJECT_BINARY_DIR}/hidden_cuda)
   foreach(header builtin_types cooperative_groups cublasLt cublas_v2 cuda cuda_bf16 cuda_fp16 cuda_fp8 cuda_pipeline
       cuda_profiler_api cuda_runtime cuda_runtime_api cudaTypedefs cudnn cudnn_graph driver_types library_types mma nccl

@@ -14,7 +14,6 @@ namespace longca::slice {
 namespace {
 
 const BackwardWork kWork = {.heads_q = 64, .heads_k = 8, .ctas = 132};
-const cost::SliceBackwardCycles& kRates = kWork.platform.slice.backward;
 constexpr int kPack = 8;
 
 Mask mask_of(const std::string& name, std::int64_t tokens) {
@@ -31,13 +30,14 @@ std::vector<CostedItem> items_of(const TransposedLists& lists) {
     const KeyTile& tile = lists.tiles[static_cast<std::size_t>(item.tile)];
     CostedItem costed{item, 0, 0, -1};
     for (std::int32_t i = 0; i < tile.segments; ++i) {
-      const QuerySegment& segment =
-          lists.segments[static_cast<std::size_t>(tile.segments_begin + i)];
+      const QuerySegment& segment = lists.segments[static_cast<std::size_t>(tile.segments_begin) +
+                                                   static_cast<std::size_t>(i)];
       costed.visits += std::max(0, std::min(segment.q_tile + segment.count, item.q_end) -
                                        std::max(segment.q_tile, item.q_begin));
     }
-    costed.cycles = item.split < 0 ? item_cycles(kRates, costed.visits)
-                                   : split_item_cycles(kRates, costed.visits);
+    const cost::SliceBackwardCycles& rates = kWork.platform.slice.backward;
+    costed.cycles = item.split < 0 ? item_cycles(rates, costed.visits)
+                                   : split_item_cycles(rates, costed.visits);
     items.push_back(costed);
   }
   return items;
