@@ -48,10 +48,11 @@ struct Walk {
   Divisor per_outer;
   Divisor per_row;
 
-  /// Of all of `rows`, of at most 2³⁰ pieces, `per_row` to a row.
-  static Walk of(const ByteRows& rows, std::int64_t per_row) {
+  /// Of `outers` outer rows from `first` on, of at most 2³⁰ pieces together, `per_row` to a row.
+  static Walk of(const ByteRows& rows, std::int64_t per_row, std::int64_t first,
+                 std::int64_t outers) {
     const std::int64_t per_outer = rows.inner * per_row;
-    return {0, static_cast<std::uint32_t>(rows.outer * per_outer),
+    return {first, static_cast<std::uint32_t>(outers * per_outer),
             Divisor(static_cast<std::uint32_t>(per_outer)),
             Divisor(static_cast<std::uint32_t>(per_row))};
   }
@@ -99,11 +100,8 @@ void run_elementwise(const ByteRows& rows, std::int64_t piece_bytes, const Opera
   const bool flat = rows.outer == 1 && rows.inner == 1;
   const std::int64_t max_outer = std::max<std::int64_t>(1, kMaxPieces / per_outer);
   for (std::int64_t first = 0; first < rows.outer; first += max_outer) {
-    const std::int64_t total = std::min(max_outer, rows.outer - first) * per_outer;
-    const Walk walk{first, static_cast<std::uint32_t>(total),
-                    Divisor(static_cast<std::uint32_t>(per_outer)),
-                    Divisor(static_cast<std::uint32_t>(per_row))};
-    const auto blocks = static_cast<unsigned>((total + kPerBlock - 1) / kPerBlock);
+    const Walk walk = Walk::of(rows, per_row, first, std::min(max_outer, rows.outer - first));
+    const unsigned blocks = (walk.total - 1) / kPerBlock + 1;
     if (flat) {
       elementwise<true><<<blocks, kThreads, 0, stream>>>(walk, operation);
     } else {

@@ -36,8 +36,7 @@ struct CopyTable {
 
   bool full() const { return count == kMaxCopies; }
   void add(const ByteRows& source, const ByteRows& target) {
-    const std::int64_t per_row = target.row_bytes / 16;
-    const Walk walk = Walk::of(target, per_row);
+    const Walk walk = Walk::of(target, target.row_bytes / 16, 0, target.outer);
     copies[count] = {Pieces<uint4>(source), Pieces<uint4>(target)};
     walks[count] = walk;
     flat[count] = target.outer * target.inner == 1;
