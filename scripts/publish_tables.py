@@ -21,7 +21,8 @@ NUMBERS = ["tokens", "density", "block", "ranks", "window", "block_tokens", "see
 MEASURED = ["time_ms", "status"]
 NOTHING = "–"
 # What a question to `longca advise` names.
-PROBLEM_AXES = ("mask", "tokens", "heads", "dim", "dtype", "lengths", "seed", "window", "density", "block")
+PROBLEM_AXES = ("mask", "tokens", "heads", "dim", "dtype", "pass", "lengths", "seed", "window", "block_tokens", "density",
+                "block", "block_heads")
 
 
 class CannotPublish(Exception):
@@ -408,11 +409,12 @@ def advice(evaluation, left_out="", by="masks"):
 
 def workloads(measured, answers):
     """What was measured of each problem's first choices, beside what `longca advise --json` says of them (`answers`, by
-    problem_of) from records without them."""
+    place) from records without them."""
     lines = []
     for problem, records in by_place(measured, PROBLEM_AXES).items():
         choices = {choice["kernel"]: choice for choice in answers[problem]["choices"]}
-        axes = {axis: value for axis, value in zip(PROBLEM_AXES, problem) if value and axis not in ("mask", "dtype", "seed")}
+        axes = {axis: value for axis, value in zip(PROBLEM_AXES, problem)
+                if value and axis not in ("mask", "dtype", "pass", "seed")}
         text = ", ".join([f"`{problem[0]}`", *(f"{axis} {label(axis, value, False)}" for axis, value in axes.items())])
         for kernel in by_kernel(records):
             choice = choices.get(kernel["kernel"])
@@ -425,11 +427,6 @@ def workloads(measured, answers):
             text = ""
     return markdown(["workload", "kernel", "ms", "advised", "ms", "90 % interval", "error %", "of memory %"], lines,
                     right=(2, 4, 6, 7))
-
-
-def problem_of(record):
-    """The values of PROBLEM_AXES of a record."""
-    return tuple(record[axis] for axis in PROBLEM_AXES)
 
 
 def simulated(comparisons):

@@ -128,12 +128,11 @@ class Tables(unittest.TestCase):
                 tables.advice(evaluation, **wrong)
 
     def test_workloads_stand_beside_the_advice_that_was_given(self):
-        found = [{**record(kernel, "causal", time=ms), "peak_bytes": "2000", "heads": "8:2", "dim": "64", "dtype": "bfloat16",
-                  "lengths": "", "seed": "42", "window": "", "density": "", "block": ""}
-                 for kernel, ms in (("slow", "4"), ("quick", "2"))]
+        found = [{**record(kernel, rate=rate, time=ms), "peak_bytes": "2000"}
+                 for kernel, rate, ms in (("slow", "50", "4"), ("quick", "100", "2"))]
         choices = [{"kernel": kernel, "rank": rank, "tied": tied, "time_ms": ms, "low_ms": 1, "high_ms": 6, "peak_bytes": 2100}
                    for kernel, rank, tied, ms in (("quick", 1, False, 2.2), ("slow", 2, True, 3))]
-        answers = {tables.problem_of(found[0]): {"choices": choices}}
+        answers = {tables.places(found, tables.PROBLEM_AXES)[0]: {"choices": choices}}
         rows = rows_of(tables.workloads(found, answers))[2:]
         self.assertEqual([row[1:] for row in rows], [["`quick`", "2.00", "1", "2.20", "1.00 to 6.00", "+10.0", "+5.0"],
                                                      ["`slow`", "4.00", "2, tied", "3.00", "1.00 to 6.00", "-25.0", "+5.0"]])
