@@ -194,7 +194,7 @@ TEST_P(MaskSlice, LongRowsOfManyHeads) {
 /// float16 is in slice_float16_test.cpp: the reference does not take it.
 TEST_P(MaskSlice, EveryDimensionThatWasBuilt) {
   const Heads heads = {8, 1};
-  for (const int dim : slice_capabilities().head_dims) {
+  for (const int dim : kernel_->capabilities().head_dims) {
     Problem problem = problem_of(1000, 1000, heads);
     problem.head_dim = dim;
     for (const std::string name : {"full", "causal_document", "sliding_window"}) {

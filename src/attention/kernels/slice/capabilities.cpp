@@ -13,6 +13,7 @@ Capabilities slice_capabilities() {
   can.device = DeviceKind::cuda;
   can.min_architecture = 80;
   mma::set_instances(can, mma::kSliceInstances);
+  can.head_dims.insert(can.head_dims.end() - 1, kPaddedDims.begin(), kPaddedDims.end());
   can.deterministic = true;
   can.sinks = true;
   can.softcap = true;

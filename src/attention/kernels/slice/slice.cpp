@@ -30,6 +30,10 @@ int group_size(const Problem& problem, const Mask& mask) {
   return std::gcd(problem.group_size(), problem.heads_q / mask.heads());
 }
 
+bool is_padded(int head_dim) {
+  return std::ranges::find(kPaddedDims, head_dim) != kPaddedDims.end();
+}
+
 class SlicePlan final : public Plan {
  public:
   SlicePlan(const Problem& problem, const Mask& mask, SlicePath path)
@@ -105,7 +109,9 @@ class SlicePlan final : public Plan {
 
 class SliceKernel final : public Kernel {
  public:
-  explicit SliceKernel(SlicePath path) : path_(path) {}
+  explicit SliceKernel(SlicePath path) : path_(path) {
+    if (path == SlicePath::sm80) std::erase_if(capabilities_.head_dims, is_padded);
+  }
 
   bool sums_key_gradients() const override { return path() == SlicePath::sm90; }
 
@@ -116,6 +122,10 @@ class SliceKernel final : public Kernel {
       return support;
     }
     if (path() == SlicePath::sm90) return {};
+    if (is_padded(problem.head_dim)) {
+      return Support::unsupported(fmt::format(
+          "slice has head dimension {} on GPUs of compute capability 9.0 only", problem.head_dim));
+    }
     const int needed = problem.backward
                            ? std::max(sm80_forward_shared_bytes(), sm80_backward_shared_bytes())
                            : sm80_forward_shared_bytes();

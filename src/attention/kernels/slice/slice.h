@@ -1,11 +1,15 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 
 #include "attention/api/kernel.h"
 
 namespace longca {
+
+/// Head dimensions that the sm90 kernels compute as 128, with zeros beyond; sm80's do not.
+inline constexpr std::array<int, 2> kPaddedDims = {80, 96};
 
 /// What slice can do; also in builds without CUDA.
 Capabilities slice_capabilities();

@@ -22,7 +22,8 @@ struct Workspace {
   std::int64_t terms = 0, dkv_accum = 0, dq_semaphores = 0, visits = 0, counters = 0, end = 0;
   std::int64_t dq_bytes = 0;
 
-  Workspace(const BackwardParams& params, int dim) {
+  Workspace(const BackwardParams& params, int head_dim) {
+    const int dim = instance_dim(head_dim);
     const std::int64_t group_tokens = kBackwardRows / params.lists.pack;
     const std::int64_t tiles =
         (params.tokens_q + group_tokens - 1) / group_tokens * (params.heads_q / params.lists.pack);
@@ -43,13 +44,14 @@ struct Workspace {
   }
 };
 
-BackwardKernelArgs backward_args(const BackwardParams& params, DType dtype, int dim) {
+BackwardKernelArgs backward_args(const BackwardParams& params, DType dtype, int head_dim) {
   const int pack = params.lists.pack;
   const int tile_tokens = kBackwardRows / pack;
-  const Workspace offsets(params, dim);
+  const Workspace offsets(params, head_dim);
   auto* rows = static_cast<char*>(params.rows);
   BackwardKernelArgs args{};
   args.params = params;
+  args.dim = head_dim;
   args.pack_shift = std::countr_zero(static_cast<unsigned>(pack));
   args.q_tiles = (params.tokens_q + tile_tokens - 1) / tile_tokens;
   args.head_blocks = params.heads_q / params.heads_k / pack;
@@ -70,14 +72,16 @@ BackwardKernelArgs backward_args(const BackwardParams& params, DType dtype, int 
   // the counters.
   if (args.work_items == 0) args.params.lists.counts_visits = false;
   if (params.tokens_q > 0) {
-    args.q =
-        tensor_map("Q", params.q, params.tokens_q, params.heads_q, dim, pack, tile_tokens, dtype);
-    args.dout = tensor_map("dO", params.dout, params.tokens_q, params.heads_q, dim, pack,
+    args.q = tensor_map("Q", params.q, params.tokens_q, params.heads_q, head_dim, pack, tile_tokens,
+                        dtype);
+    args.dout = tensor_map("dO", params.dout, params.tokens_q, params.heads_q, head_dim, pack,
                            tile_tokens, dtype);
   }
   if (params.tokens_k > 0) {
-    args.k = tensor_map("K", params.k, params.tokens_k, params.heads_k, dim, 1, kTileKeys, dtype);
-    args.v = tensor_map("V", params.v, params.tokens_k, params.heads_k, dim, 1, kTileKeys, dtype);
+    args.k =
+        tensor_map("K", params.k, params.tokens_k, params.heads_k, head_dim, 1, kTileKeys, dtype);
+    args.v =
+        tensor_map("V", params.v, params.tokens_k, params.heads_k, head_dim, 1, kTileKeys, dtype);
   }
   return args;
 }
@@ -118,7 +122,7 @@ void launch_preprocess(const BackwardKernelArgs& args, cudaStream_t stream) {
   if (args.query_tiles > 0) {
     launch_early(preprocess_kernel<T, kDim>, args.query_tiles, 256, 0, args, stream);
   } else {  // no rows: clears dkv_accum and the counters
-    const Workspace offsets(args.params, kDim);
+    const Workspace offsets(args.params, args.dim);
     const auto bytes = static_cast<std::size_t>(offsets.end - offsets.dkv_accum);
     LONGCA_CUDA(cudaMemsetAsync(args.dkv_accum, 0, bytes, stream));
   }
@@ -138,9 +142,10 @@ struct TermsOfRow {
 };
 
 template <typename T, int kDim>
-void launch(const BackwardParams& params, DType dtype, BackwardPart part, cudaStream_t stream) {
+void launch(const BackwardParams& params, DType dtype, int head_dim, BackwardPart part,
+            cudaStream_t stream) {
   check_pack(params.lists.pack, params.heads_q / params.heads_k);
-  const BackwardKernelArgs args = backward_args(params, dtype, kDim);
+  const BackwardKernelArgs args = backward_args(params, dtype, head_dim);
   if (part != BackwardPart::rest) launch_preprocess<T, kDim>(args, stream);
   if (part == BackwardPart::rows) return;
   if (args.work_items > 0) {
@@ -172,9 +177,10 @@ std::int64_t backward_rows_bytes(const BackwardParams& params, int head_dim) {
 void launch_backward(const BackwardParams& params, DType dtype, int head_dim, BackwardPart part,
                      cudaStream_t stream) {
   const auto launch_instance = [&]<typename Element, int kDim>() {
-    launch<Element, kDim>(params, dtype, part, stream);
+    launch<Element, kDim>(params, dtype, head_dim, part, stream);
   };
-  if (mma::instantiate<mma::kSliceInstances>(dtype, head_dim, launch_instance)) return;
+  if (mma::instantiate<mma::kSliceInstances>(dtype, instance_dim(head_dim), launch_instance))
+    return;
   throw std::invalid_argument("slice: this build has no backward kernel for " +
                               std::string(to_string(dtype)) + " of head dimension " +
                               std::to_string(head_dim));

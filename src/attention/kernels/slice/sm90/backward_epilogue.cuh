@@ -77,6 +77,7 @@ struct BackwardEpilogue {
                    work.kv_head * tensor.head_stride + lane % 4 * 2;
 #pragma unroll
       for (int i = 0; i < kDim / 8; ++i) {
+        if (i * 8 >= args.dim) continue;
         const float2 two = make_float2(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1]);
         if (adds) {
           ptx::red_add_v2(row + i * 8, two.x, two.y);
@@ -111,7 +112,7 @@ struct BackwardEpilogue {
       const int key_row = i / kChunks;
       const int chunk = i % kChunks;
       const int key = work.k_begin + first + key_row;
-      if (key >= work.k_end) continue;
+      if (key >= work.k_end || chunk * 8 >= args.dim) continue;
       const uint4 values =
           *reinterpret_cast<const uint4*>(rows + chunk / 8 * Shape::kKeyColumnBytes +
                                           key_row * 128 + ((chunk % 8) ^ (key_row % 8)) * 16);

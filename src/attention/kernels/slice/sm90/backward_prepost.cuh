@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(256)
     const int column = threadIdx.x % kLanes * 8;
     float sum = 0;
     float lse = -INFINITY;
-    if (token < params.tokens_q) {
+    if (token < params.tokens_q && column < args.dim) {
       const auto load = [&](const TensorArg& tensor) {
         return *reinterpret_cast<const uint4*>(static_cast<const T*>(tensor.data) +
                                                token * tensor.token_stride +
@@ -176,7 +176,7 @@ __device__ __forceinline__ void write_dq(const BackwardKernelArgs& args, int ind
     const int row = i / kChunks;
     const int head = (head_block << args.pack_shift) + (row & ((1 << args.pack_shift) - 1));
     const int token = (q_tile * kBackwardRows + row) >> args.pack_shift;
-    if (token >= params.tokens_q) continue;
+    if (token >= params.tokens_q || i % kChunks * 8 >= args.dim) continue;
     write_eight<T>(params.dq,
                    token * params.dq.token_stride + head * params.dq.head_stride + i % kChunks * 8,
                    &tile[row][i % kChunks * 8], params.scale, params.dq_mode);
@@ -201,7 +201,7 @@ __device__ __forceinline__ void write_dkv(const BackwardKernelArgs& args, int sp
     __syncthreads();
     for (int i = threadIdx.x; i < kTileKeys / 2 * kChunks; i += 256) {
       const int key = keys.begin + half * 64 + i / kChunks;
-      if (key >= keys.end) continue;
+      if (key >= keys.end || i % kChunks * 8 >= args.dim) continue;
       write_eight<T>(tensor,
                      key * tensor.token_stride + kv_head * tensor.head_stride + i % kChunks * 8,
                      &tile[i / kChunks][i % kChunks * 8], 1.0f, params.dkv_mode);

@@ -27,6 +27,7 @@ struct BackwardKernelArgs {
   CUtensorMap q, dout;  ///< box: 64 / P tokens × P heads, 64 rows
   CUtensorMap k, v;     ///< box: 128 keys × 1 head
   BackwardParams params;
+  int dim;            ///< of the tensors, at most kDim; beyond it TMA gives zeros
   int pack_shift;     ///< log2 P
   int q_tiles;        ///< query tiles of one head block
   int head_blocks;    ///< head blocks of a KV head, P query heads each

@@ -95,7 +95,7 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
       const int chunk = i % (kDim / 8);
       const auto* from =
           staged + chunk / 8 * Shape::kColumnBytes + row * 128 + ((chunk % 8) ^ (row & 7)) * 16;
-      if (output.token(row) < output.token_end()) {
+      if (output.token(row) < output.token_end() && chunk * 8 < output.args.dim) {
         *reinterpret_cast<int4*>(output.o<T>(row) + chunk * 8) =
             *reinterpret_cast<const int4*>(from);
       }
@@ -130,12 +130,13 @@ __device__ __forceinline__ void merge_output(const OutputRows& output, const Sof
     auto* to = reinterpret_cast<float2*>(output.o<float>(row)) + lane % 4;
 #pragma unroll
     for (int n = 0; n < Shape::kDim / 8; ++n) {
+      const bool stores = sees && 8 * n < output.args.dim;
       float2 sums{};
       // Where LSE is −∞, O may hold anything.
-      if (sees && before != -INFINITY) sums = to[4 * n];
+      if (stores && before != -INFINITY) sums = to[4 * n];
       sums.x = sums.x * keep + o[4 * n + 2 * r] * factor;
       sums.y = sums.y * keep + o[4 * n + 2 * r + 1] * factor;
-      if (sees) to[4 * n] = sums;
+      if (stores) to[4 * n] = sums;
     }
   }
   output.sync();  // all warps have read Q and work from the stage that thread 0 marks empty

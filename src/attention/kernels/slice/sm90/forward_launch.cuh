@@ -13,12 +13,12 @@
 namespace longca::slice::sm90 {
 
 template <typename Shape>
-void launch(const ForwardParams& params, DType dtype, cudaStream_t stream) {
-  constexpr int kDim = Shape::kDim;
+void launch(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
   const int pack = params.lists.pack;
   const int group_size = params.heads_q / params.heads_k;
   ForwardKernelArgs args{};
   args.params = params;
+  args.dim = head_dim;
   args.pack_shift = std::countr_zero(static_cast<unsigned>(pack));
   const int block_heads = pack * Shape::kCluster;
   args.section_blocks = params.section_heads * group_size / block_heads;
@@ -26,7 +26,7 @@ void launch(const ForwardParams& params, DType dtype, cudaStream_t stream) {
   if (args.work_tiles == 0 || params.tokens_q == 0) return;
   const auto map = [&](const char* name, const TensorArg& tensor, int tokens, int heads,
                        int box_heads, int box_tokens) {
-    return tensor_map(name, tensor, tokens, heads, kDim, box_heads, box_tokens, dtype);
+    return tensor_map(name, tensor, tokens, heads, head_dim, box_heads, box_tokens, dtype);
   };
   args.q = map("Q", params.q, params.tokens_q, params.heads_q, pack, Shape::kTileM / pack);
   if (!Shape::kAccumulate) {
@@ -53,12 +53,14 @@ void launch(const ForwardParams& params, DType dtype, cudaStream_t stream) {
   LONGCA_CUDA(cudaLaunchKernelEx(&config, forward_kernel<Shape>, args));
 }
 
-/// Launches the instance for this dtype and head dimension; false if this build has none.
+/// Launches the instance that computes this head dimension; false if this build has none.
 template <bool kAccumulate, int kCluster, bool kCapped = false>
 bool dispatch(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
-  return mma::instantiate<mma::kSliceInstances>(dtype, head_dim, [&]<typename Element, int kDim>() {
-    launch<ForwardShape<Element, kDim, kAccumulate, kCluster, kCapped>>(params, dtype, stream);
-  });
+  const auto launch_instance = [&]<typename Element, int kDim>() {
+    using Shape = ForwardShape<Element, kDim, kAccumulate, kCluster, kCapped>;
+    launch<Shape>(params, dtype, head_dim, stream);
+  };
+  return mma::instantiate<mma::kSliceInstances>(dtype, instance_dim(head_dim), launch_instance);
 }
 
 }  // namespace longca::slice::sm90

@@ -19,6 +19,7 @@ struct ForwardKernelArgs {
   CUtensorMap k, v;  ///< box: 64 keys × 1 head, a sub-tile
   CUtensorMap o;     ///< box: 64 / P tokens × P heads, the rows of a consumer warpgroup
   ForwardParams params;
+  int dim;         ///< of the tensors, at most kDim; beyond it TMA gives zeros
   int pack_shift;  ///< log2 P
   /// Head blocks (or pairs of them, with clusters of 2) per section. All work tiles of a section
   /// come before those of the next, so that its K and V stay in L2.

@@ -12,6 +12,12 @@ namespace longca::slice::sm90 {
 CUtensorMap tensor_map(const char* name, const TensorArg& tensor, int tokens, int heads, int dim,
                        int box_heads, int box_tokens, DType dtype);
 
+/// The head dimension of the instances that compute `head_dim`, a multiple of 16 of at most 128:
+/// columns from head_dim on are zeros there.
+constexpr int instance_dim(int head_dim) {
+  return head_dim <= 64 ? 64 : 128;
+}
+
 /// SMs of the current device.
 int sm_count();
 
