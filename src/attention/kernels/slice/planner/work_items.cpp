@@ -68,8 +68,13 @@ class ItemMaker {
       end_ = std::max(end_, tile.q_end);
     }
     chunk_ = chunk_tiles();
-    // Walks of up to 2.5 chunks stay in L2 well enough.
-    if (2 * longest <= 5 * chunk_) chunk_ = kAllVisits;
+    // Walks of up to 2.5 chunks stay in L2 well enough, or 1.5 where CTAs are out of step.
+    const bool steady = in_step();
+    if (2 * longest <= (steady ? 5 : 3) * chunk_) {
+      chunk_ = kAllVisits;
+    } else if (!steady && chunk_ > 1 && exceeds_cache()) {
+      chunk_ /= 2;
+    }
   }
 
   std::vector<std::vector<CostedItem>> make() {
@@ -85,6 +90,31 @@ class ItemMaker {
 
  private:
   std::int64_t head_blocks() const { return head_blocks_of(work_, lists_); }
+
+  /// Whether key tiles whose CTAs start at the same query have walks of about the same length, as
+  /// without causal masks: then they also end together, and the next ones start together.
+  bool in_step() const {
+    std::vector<std::int64_t> longest(static_cast<std::size_t>(end_) + 1);
+    for (const KeyTile& tile : lists_.tiles) {
+      std::int64_t& max = longest[static_cast<std::size_t>(tile.q_end)];
+      max = std::max<std::int64_t>(max, tile.q_tiles);
+    }
+    std::int64_t sum = 0;
+    for (const KeyTile& tile : lists_.tiles) sum += longest[static_cast<std::size_t>(tile.q_end)];
+    return 4 * visits_ >= 3 * sum;
+  }
+
+  /// Whether all key tiles end with the same query, as in masks without documents and windows, and
+  /// the rows of the chunks that all CTAs work on do not fit into four fifths of L2.
+  bool exceeds_cache() const {
+    constexpr std::int64_t kTileBytes = std::int64_t{64} << 10;  // Q, dO and dQ at 128 dimensions
+    for (const KeyTile& tile : lists_.tiles) {
+      if (tile.q_tiles > 0 && tile.q_end != end_) return false;
+    }
+    // As many CTAs share a chunk as key tiles see a query tile.
+    const std::int64_t bytes = work_.ctas * end_ * chunk_ * head_blocks() * kTileBytes / visits_;
+    return 5 * bytes > 4 * work_.platform.device.cache_bytes;
+  }
 
   /// Query tiles per chunk; kAllVisits if nothing is to be split into chunks.
   std::int64_t chunk_tiles() const {

@@ -34,17 +34,30 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   int rank = 0;
   if constexpr (Shape::kCluster > 1) {
     rank = ptx::cluster_rank();
-    ptx::cluster_sync();
-  } else {
-    __syncthreads();
+    ptx::cluster_arrive();
   }
+  const auto wait_for_barriers = [] {
+    if constexpr (Shape::kCluster > 1) {
+      ptx::cluster_wait();
+    } else {
+      __syncthreads();
+    }
+  };
   // The shuffle tells the compiler that the value is uniform in a warp.
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0);
   if (warpgroup == 0) {
+    TileScheduler<Shape> scheduler{args, shared, rank};
+    // Meanwhile, the list of the first work tile. Not where results are merged: there the compiler
+    // runs out of registers and serializes wgmma (C7511).
+    if (!Shape::kAccumulate && threadIdx.x < 32) {
+      while (!scheduler.ready()) scheduler.advance();
+    }
+    wait_for_barriers();
     ptx::warpgroup_reg_dealloc<Shape::kProducerRegisters>();
-    if (threadIdx.x < 32) ForwardProducer<Shape>{args, shared, rank}.run();
+    if (threadIdx.x < 32) ForwardProducer<Shape>{args, shared, rank}.run(scheduler);
   } else {
     constexpr float kLog2E = 1.4426950408889634f;
+    wait_for_barriers();
     ptx::warpgroup_reg_alloc<Shape::kConsumerRegisters>();
     // Capped scores are in the log2 domain already.
     const float scale_log2 = Shape::kCapped ? 1 : args.params.scale * kLog2E;

@@ -7,17 +7,20 @@
 // The producer warp: fetches work tiles and keeps TMA busy.
 namespace longca::slice::sm90 {
 
-/// Takes work tiles from a counter in device memory, the longest of a section first. Fetching one
-/// takes four dependent reads (counter, order, query tile, its first list entries): each advance()
-/// issues one, between TMA loads. All lanes of the producer warp take part.
+/// Takes work tiles, the longest of a section first: the first of each cluster is that of the
+/// cluster's number, all others come from a counter in device memory. Fetching one takes four
+/// dependent reads (counter, order, query tile, its first list entries): each advance() issues one,
+/// between TMA loads. All lanes of the producer warp take part.
 template <typename Shape>
 struct TileScheduler {
   const ForwardKernelArgs& args;
   typename Shape::Shared& shared;
-  const int rank;                    ///< in the cluster
-  std::uint32_t phase = 0;           ///< of work_full and work_empty, as in PipelineState
-  int reads = 0;                     ///< done for the next work tile, of 4
-  int index = 0, head = 0;           ///< of the next work tile: its number, its first query head
+  const int rank;           ///< in the cluster
+  std::uint32_t phase = 0;  ///< of work_full and work_empty, as in PipelineState
+  int reads = 1;            ///< done for the next work tile, of 4
+  bool counted = false;     ///< whether `index` comes from the counter
+  /// Of the next work tile: its number, its first query head.
+  int index = static_cast<int>(blockIdx.x) / Shape::kCluster, head = 0;
   const QueryTile* tiles = nullptr;  ///< the head's list
   int tile = 0;
   int word = 0;    ///< lane l: word l of the QueryTile
@@ -46,10 +49,14 @@ struct TileScheduler {
     const DeviceTileLists& lists = args.params.lists;
     const int lane = threadIdx.x & 31;
     if (reads == 0) {
-      if (rank == 0 && lane == 0) index = atomicAdd(args.params.work_counter, 1);
+      const int clusters = static_cast<int>(gridDim.x) / Shape::kCluster;
+      if (rank == 0 && lane == 0) index = clusters + atomicAdd(args.params.work_counter, 1);
+      counted = true;
     } else if (reads == 1) {
-      index = __shfl_sync(~0u, index, 0);
-      if constexpr (Shape::kCluster > 1) share_index();
+      if (counted) {
+        index = __shfl_sync(~0u, index, 0);
+        if constexpr (Shape::kCluster > 1) share_index();
+      }
       if (index < args.work_tiles) {
         const int section_tiles = lists.tiles_per_list * args.section_blocks;
         const int rest = index % section_tiles;
@@ -239,8 +246,7 @@ struct ForwardProducer {
     }
   }
 
-  __device__ void run() {
-    TileScheduler<Shape> scheduler{args, shared, rank};
+  __device__ void run(TileScheduler<Shape>& scheduler) {
     ptx::PipelineState<2> q;
     for (; scheduler.next(); q.advance()) {
       const QueryTile tile = scheduler.query_tile();

@@ -101,8 +101,16 @@ __device__ __forceinline__ void cluster_store_async(int* to, int value, std::uin
                : "memory");
 }
 
+__device__ __forceinline__ void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
+}
+/// Waits until all threads of the cluster have arrived.
+__device__ __forceinline__ void cluster_wait() {
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
 __device__ __forceinline__ void cluster_sync() {
-  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+  cluster_arrive();
+  cluster_wait();
 }
 
 /// `barrier` is an enumerator of the kernel's enum of named barriers. `threads`, a multiple of 32,
