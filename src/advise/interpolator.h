@@ -57,6 +57,13 @@ enum class TileGrid : std::uint8_t {
   slices,  ///< at that of each slice, as in kernels for packed sequences of variable lengths
 };
 
+/// How the bytes of inputs and outputs come into a fit.
+enum class Tensors : std::uint8_t {
+  absent,  ///< of a time
+  known,   ///< of a peak of memory: in it as they are
+  fitted,  ///< likewise, and the rest may grow with them
+};
+
 /// Estimates a quantity from the cells given: a sum of what each part of the work costs
 /// (non-negative coefficients, least_squares.h), in which cells of similar length count most, times
 /// the ratio measured ÷ fitted of the nearest cells. The ratios' logarithms are interpolated by
@@ -84,7 +91,7 @@ class Interpolator {
  private:
   /// What each part of the work costs, around one length.
   struct Fit {
-    Quantity quantity = Quantity::time;
+    Tensors tensors = Tensors::absent;
     TileGrid grid = TileGrid::matrix;
     std::vector<double> coefficients{};
     std::vector<double> ratios{};  ///< log(measured ÷ fitted) of the chosen
@@ -101,6 +108,7 @@ class Interpolator {
 
   const Places* places_;
   std::vector<std::size_t> chosen_;
+  Tensors tensors_;
   TileGrid grid_;
   mutable std::map<double, Fit> fits_;  ///< made when first asked for, by the length
 };

@@ -18,15 +18,17 @@ constexpr double kMinError = 0.01;
 struct RelativeRows {
   std::size_t terms;
   std::vector<double> entries;
+  std::vector<double> rest;  ///< of each row, what the terms have to add up to
 
   std::size_t count() const { return entries.size() / terms; }
   const double* row(std::size_t i) const { return entries.data() + i * terms; }
 };
 
 RelativeRows relative_rows(std::span<const FitRow> rows) {
-  RelativeRows relative{rows.front().terms.size(), {}};
+  RelativeRows relative{rows.front().terms.size(), {}, {}};
   for (const FitRow& row : rows) {
     for (const double term : row.terms) relative.entries.push_back(term / row.value);
+    relative.rest.push_back(1 - row.known / row.value);
   }
   return relative;
 }
@@ -47,7 +49,7 @@ NormalEquations normal_equations(const RelativeRows& rows, std::span<const doubl
     const double* entries = rows.row(row);
     for (std::size_t i = 0; i < terms; ++i) {
       const double own = weights[row] * entries[i];
-      equations.right[i] += own;
+      equations.right[i] += own * rows.rest[row];
       for (std::size_t j = 0; j <= i; ++j) equations.matrix[i * terms + j] += own * entries[j];
     }
   }
@@ -86,10 +88,10 @@ void descend(const NormalEquations& equations, std::vector<double>& solution) {
   }
 }
 
-double relative_error(const double* row, std::span<const double> coefficients) {
+double relative_error(const double* row, double rest, std::span<const double> coefficients) {
   double predicted = 0;
   for (std::size_t i = 0; i < coefficients.size(); ++i) predicted += coefficients[i] * row[i];
-  return predicted - 1;
+  return predicted - rest;
 }
 
 }  // namespace
@@ -111,8 +113,10 @@ std::vector<double> fit_non_negative(std::span<const FitRow> rows) {
       coefficients[i] = scaled[i] * equations.scale[i];
     }
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      weights[i] = rows[i].weight /
-                   std::max(std::abs(relative_error(relative.row(i), coefficients)), kMinError);
+      weights[i] =
+          rows[i].weight /
+          std::max(std::abs(relative_error(relative.row(i), relative.rest[i], coefficients)),
+                   kMinError);
     }
   }
   return coefficients;

@@ -5,11 +5,12 @@
 
 namespace longca::advise {
 
-/// A row of a system: Σ coefficient[j] · terms[j] ≈ value, value > 0.
+/// A row of a system: known + Σ coefficient[j] · terms[j] ≈ value, value > 0.
 struct FitRow {
   std::vector<double> terms;
   double value = 0;
   double weight = 1;  ///< > 0: how much its error counts
+  double known = 0;   ///< the part of the value that needs no fit
 };
 
 /// Coefficients >= 0, one per term, that keep the relative errors |prediction / value - 1| small:
