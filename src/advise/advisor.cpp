@@ -237,6 +237,7 @@ std::optional<MaskForm> Advisor::form_of(const EvidenceCell& cell) {
 Work Advisor::work_of(const Case& c) {
   Work work = masks_.work(c);
   work.tensor_bytes = static_cast<double>(tensor_bytes(c.problem()));
+  work.planned_ms = masks_.planned_ms(c);
   const Kernel* kernel = kernel_of(c.kernel, c.problem().device);
   const bool all_tiles = kernel != nullptr && c.pass == Pass::backward &&
                          kernel->capabilities().computes_all_of_windows_backward &&

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "core/thread_pool.h"
+
 namespace longca::advise {
 namespace {
 
@@ -76,28 +78,40 @@ void CellModel::calibrate() {
   const Group groups[] = {[](const Place& place) { return std::to_string(place.tokens); },
                           heads_text, [](const Place& place) { return place.parameters; },
                           [](const Place& place) { return place.mask; }};
+  std::vector<std::vector<std::size_t>> left_out;
   for (const Group& group : groups) {
-    std::map<std::string, std::vector<std::size_t>> left_out;
-    for (const std::size_t i : all_->chosen()) left_out[group(places_->all()[i])].push_back(i);
-    for (const auto& [name, targets] : left_out) {
-      std::vector<std::size_t> rest;
-      std::ranges::set_difference(all_->chosen(), targets, std::back_inserter(rest));
-      if (rest.size() < kMinCells) continue;
-      add_errors(Interpolator(*places_, std::move(rest), all_->grid()), targets);
+    std::map<std::string, std::vector<std::size_t>> by_name;
+    for (const std::size_t i : all_->chosen()) by_name[group(places_->all()[i])].push_back(i);
+    for (auto& [name, targets] : by_name) left_out.push_back(std::move(targets));
+  }
+  std::vector<ErrorsBySituation> found(left_out.size());
+  ThreadPool::global().parallel_for(std::ssize(left_out), [&](std::int64_t i, int) {
+    found[static_cast<std::size_t>(i)] = errors_without(left_out[static_cast<std::size_t>(i)]);
+  });
+  for (const ErrorsBySituation& errors : found) {
+    for (std::size_t i = 0; i < kSituations; ++i) {
+      errors_[i].insert(errors_[i].end(), errors[i].begin(), errors[i].end());
     }
   }
   for (std::vector<Error>& errors : errors_) std::ranges::sort(errors, {}, &Error::size);
 }
 
-void CellModel::add_errors(const Interpolator& rest, const std::vector<std::size_t>& targets) {
+CellModel::ErrorsBySituation CellModel::errors_without(
+    const std::vector<std::size_t>& targets) const {
+  ErrorsBySituation errors;
+  std::vector<std::size_t> chosen;
+  std::ranges::set_difference(all_->chosen(), targets, std::back_inserter(chosen));
+  if (chosen.size() < kMinCells) return errors;
+  const Interpolator rest(*places_, std::move(chosen), all_->grid());
   for (const std::size_t i : targets) {
     const Place& target = places_->all()[i];
     const Interpolator::Estimate estimate = rest.estimate(i);
     const double error = std::abs(std::log(target.value / estimate.value));
     const Situation situation = situation_of(target, *places_, rest.chosen());
-    errors_[static_cast<std::size_t>(situation)].push_back(
+    errors[static_cast<std::size_t>(situation)].push_back(
         {error / estimate.deviation, target.log_tokens});
   }
+  return errors;
 }
 
 std::optional<double> CellModel::spread(Situation situation, double log_tokens) const {

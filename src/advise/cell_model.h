@@ -65,19 +65,20 @@ class CellModel {
 
  private:
   void calibrate();
-  /// Adds what the estimates of `rest` for the places `targets` are off by.
-  void add_errors(const Interpolator& rest, const std::vector<std::size_t>& targets);
   /// What the estimate of a cell that was left out is off by, in units of its own deviation.
   struct Error {
     double size = 0;
     double log_tokens = 0;  ///< the cell's length, in octaves
   };
+  using ErrorsBySituation = std::array<std::vector<Error>, kSituations>;
+  /// Of the places `targets`, estimated from all others; none if these are too few.
+  ErrorsBySituation errors_without(const std::vector<std::size_t>& targets) const;
   /// What estimates in that situation, at about that length, are off by.
   std::optional<double> spread(Situation situation, double log_tokens) const;
 
   std::unique_ptr<const Places> places_;
-  std::optional<Interpolator> all_;                     ///< of all places
-  std::array<std::vector<Error>, kSituations> errors_;  ///< ascending
+  std::optional<Interpolator> all_;  ///< of all places
+  ErrorsBySituation errors_;         ///< ascending
 };
 
 }  // namespace longca::advise

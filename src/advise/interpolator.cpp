@@ -23,6 +23,7 @@ constexpr std::size_t kNeighbours = 16;
 constexpr double kOctaves = 6.0;
 constexpr double kHeadsCovariance = 0.8;
 constexpr double kAnyMask = 0.4;
+constexpr double kOtherForm = 0.5;
 constexpr double kSameMask = 0.4;
 constexpr double kSameParameters = 0.2;
 /// The variance of a measurement itself.
@@ -33,10 +34,18 @@ constexpr double kNugget = 0.002;
 std::vector<double> terms_of(const Work& work, Tensors tensors, TileGrid grid) {
   const TileCount& tiles = grid == TileGrid::matrix ? work.tiles : work.slice_tiles;
   const IdleSlots& idle = work.idle;
-  std::vector<double> terms = {
-      1.0,        tiles.full,        tiles.partial,  work.cells,        work.rows,
-      work.keys,  work.square_tiles, idle.tile_rows, idle.tile_columns, idle.grouped_columns,
-      idle.slices};
+  std::vector<double> terms = {1.0,
+                               work.planned_ms,
+                               tiles.full,
+                               tiles.partial,
+                               work.cells,
+                               work.rows,
+                               work.keys,
+                               work.square_tiles,
+                               idle.tile_rows,
+                               idle.tile_columns,
+                               idle.grouped_columns,
+                               idle.slices};
   if (tensors == Tensors::fitted) terms.insert(terms.begin(), work.tensor_bytes);
   return terms;
 }
@@ -54,6 +63,19 @@ Tensors tensors_in(const Places& places, std::span<const std::size_t> chosen) {
                              [&](std::size_t i) { return same_heads(places.all()[i], first); })
              ? Tensors::known
              : Tensors::fitted;
+}
+
+/// A call without work takes about this long. Cells say little of it: what grows with the rows
+/// looks alike at the lengths that are measured, and would be missed at shorter ones.
+constexpr double kEmptyCallMs = 0.01;
+/// How much that counts, as a share of all cells.
+constexpr double kEmptyCallWeight = 0.01;
+
+void add_empty_call(std::vector<FitRow>& rows) {
+  FitRow empty{std::vector<double>(rows.front().terms.size(), 0.0), kEmptyCallMs, 0};
+  empty.terms.front() = 1;  // the constant
+  for (const FitRow& row : rows) empty.weight += kEmptyCallWeight * row.weight;
+  rows.push_back(std::move(empty));
 }
 
 /// The places of the `count` largest values, or of all.
@@ -93,6 +115,7 @@ double covariance(const Place& a, const Place& b) {
   const double near = std::exp(-std::abs(a.log_density - b.log_density));
   double mask =
       kAnyMask * near * std::exp(-std::abs(a.work.partial_share() - b.work.partial_share()));
+  if (a.work.form != b.work.form) mask *= kOtherForm;
   if (a.mask == b.mask) mask += kSameMask * near;
   if (a.parameters == b.parameters) mask += kSameParameters;
   const double lengths = std::exp(-std::abs(a.log_tokens - b.log_tokens) / kOctaves);
@@ -150,6 +173,7 @@ Interpolator::Fit Interpolator::fit(TileGrid grid, std::optional<double> log_tok
     rows.push_back({terms_of(place.work, tensors_, grid), place.value,
                     std::exp(-distance / kFitOctaves), known_of(place.work, tensors_)});
   }
+  if (tensors_ == Tensors::absent) add_empty_call(rows);
   Fit made{tensors_, grid, fit_non_negative(rows)};
   for (const std::size_t i : chosen_) {
     const Place& place = places_->all()[i];

@@ -48,6 +48,7 @@ NormalEquations normal_equations(const RelativeRows& rows, std::span<const doubl
   for (std::size_t row = 0; row < rows.count(); ++row) {
     const double* entries = rows.row(row);
     for (std::size_t i = 0; i < terms; ++i) {
+      if (entries[i] == 0) continue;
       const double own = weights[row] * entries[i];
       equations.right[i] += own * rows.rest[row];
       for (std::size_t j = 0; j <= i; ++j) equations.matrix[i * terms + j] += own * entries[j];

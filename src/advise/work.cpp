@@ -158,7 +158,19 @@ const MaskFacts::Facts& MaskFacts::facts(const Case& c) {
   const std::string key = c.problem_key();
   if (const auto found = facts_.find(key); found != facts_.end()) return found->second;
   const Mask& made = mask(c);
-  return facts_.emplace(key, Facts{count_work(c, made, sms_), form_of(made)}).first->second;
+  Facts facts{count_work(c, made, sms_), form_of(made)};
+  facts.work.form = facts.form;
+  return facts_.emplace(key, facts).first->second;
+}
+
+double MaskFacts::planned_ms(const Case& c) {
+  if (c.kernel != "slice" || c.device != "cuda") return 0;
+  const std::string key = c.problem_key() + "\n" + std::string(to_string(c.pass));
+  if (const auto found = planned_.find(key); found != planned_.end()) return found->second;
+  const auto pass = c.pass == Pass::forward ? cost::Pass::forward : cost::Pass::backward;
+  const cost::HeadShape shape{.heads_q = c.heads_q, .heads_k = c.heads_k, .head_dim = c.head_dim};
+  const double seconds = times_.slowed(times_.seconds(mask(c), shape, pass), pass);
+  return planned_.emplace(key, 1e3 * seconds).first->second;
 }
 
 const std::string& MaskFacts::refusal(const Kernel& kernel, const Case& c) {

@@ -8,7 +8,9 @@
 
 #include "attention/api/kernel.h"
 #include "bench/suite/case.h"
+#include "cost/platform.h"
 #include "mask/mask.h"
+#include "simulate/kernel_times.h"
 
 namespace longca::advise {
 
@@ -30,23 +32,6 @@ struct IdleSlots {
   double slices = 0;           ///< a slice of the mask, of a query head
 };
 
-/// What a case's mask gives a kernel to do, in each of the ways in which kernels divide it.
-struct Work {
-  TileCount tiles;          ///< of a grid that begins at the corner of the score matrix
-  TileCount slice_tiles;    ///< of grids that begin at the corner of each slice: packed sequences
-  double square_tiles = 0;  ///< of the whole score matrix, also empty ones, over all query heads
-  double rows = 0;          ///< tokens × query heads
-  double keys = 0;          ///< tokens × KV heads
-  double cells = 0;         ///< allowed, over all query heads
-  double tensor_bytes = 0;  ///< of inputs and outputs; 0 from MaskFacts, which know no pass
-  IdleSlots idle;
-
-  double density() const;        ///< cells as a share of the score matrix
-  double partial_share() const;  ///< of the tiles that are not empty
-  /// The work of a kernel that computes the empty tiles too.
-  Work of_all_tiles() const;
-};
-
 /// What a mask is, as the arguments of most kernels say it.
 enum class MaskForm : std::uint8_t {
   full,
@@ -57,17 +42,42 @@ enum class MaskForm : std::uint8_t {
   other,
 };
 
+/// What a case's mask gives a kernel to do, in each of the ways in which kernels divide it.
+struct Work {
+  MaskForm form = MaskForm::other;
+  TileCount tiles;          ///< of a grid that begins at the corner of the score matrix
+  TileCount slice_tiles;    ///< of grids that begin at the corner of each slice: packed sequences
+  double square_tiles = 0;  ///< of the whole score matrix, also empty ones, over all query heads
+  double rows = 0;          ///< tokens × query heads
+  double keys = 0;          ///< tokens × KV heads
+  double cells = 0;         ///< allowed, over all query heads
+  double tensor_bytes = 0;  ///< of inputs and outputs; 0 from MaskFacts, which know no pass
+  /// What the call takes by the lists that the kernel makes of the mask; 0: they are not known.
+  double planned_ms = 0;
+  IdleSlots idle;
+
+  double density() const;        ///< cells as a share of the score matrix
+  double partial_share() const;  ///< of the tiles that are not empty
+  /// The work of a kernel that computes the empty tiles too.
+  Work of_all_tiles() const;
+};
+
 /// Makes the masks of cases, and answers from them once for each problem: their work and form, and
 /// which kernels can express them. Blocks that a case selects by scores count as if they were drawn
 /// at random. Not thread-safe. All throw InputError for a mask that cannot be made here: a file
 /// that this process has not read.
 class MaskFacts {
  public:
-  /// `sms`: items that the card works on side by side. With one nothing is idle.
-  explicit MaskFacts(std::int64_t sms = 1) : sms_(sms) {}
+  /// `sms`: items that the card works on side by side. With one nothing is idle. `platform`, which
+  /// outlives this object: the card's rates, for planned_ms.
+  explicit MaskFacts(std::int64_t sms = 1,
+                     const cost::Platform& platform = cost::default_platform())
+      : sms_(sms), times_(platform) {}
 
   const Work& work(const Case& c) { return facts(c).work; }
   MaskForm form(const Case& c) { return facts(c).form; }
+  /// Work::planned_ms of a forward or backward pass. Of `slice` on a GPU the lists are known.
+  double planned_ms(const Case& c);
   /// Why the kernel cannot do the problem, on whatever machine; "" if it can.
   const std::string& refusal(const Kernel& kernel, const Case& c);
 
@@ -81,6 +91,8 @@ class MaskFacts {
 
   std::int64_t sms_;
   std::map<std::string, Facts> facts_;
+  simulate::SliceTimes times_;
+  std::map<std::string, double> planned_;
   std::map<std::string, std::string> refusals_;
   std::optional<std::pair<std::string, Mask>> last_;  ///< the mask asked for last, by its problem
 };

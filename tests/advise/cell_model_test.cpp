@@ -150,6 +150,32 @@ TEST(CellModel, PeaksOfMemoryAreTheTensorsAndWhatGrowsWithRowsWhateverTheHeads) 
   EXPECT_NEAR(found->value / peak(other), 1, 0.01);
 }
 
+/// What grows slowly looks like a constant at long lengths, and is none.
+TEST(CellModel, ConstantIsWhatAnEmptyCallTakes) {
+  MaskFacts masks;
+  const auto time_ms = [&](const Case& c) {
+    const Work& work = masks.work(c);
+    return 0.02 * std::sqrt(static_cast<double>(c.tokens) / 1024) +
+           1e-5 * (work.tiles.full + work.tiles.partial);
+  };
+  std::mt19937 random(1);
+  std::normal_distribution<double> noise(0, 0.01);
+  std::vector<ModelCell> cells;
+  for (const std::string& mask : kMasks) {
+    for (const std::int64_t tokens : kLengths) {
+      const Case c = case_of("cudnn", mask, tokens);
+      if (tokens > 1024) cells.push_back({c, masks.work(c), time_ms(c) * std::exp(noise(random))});
+    }
+  }
+  const CellModel model(cells);
+  for (const std::string& mask : kMasks) {
+    const Case shorter = case_of("cudnn", mask, 1024);
+    const auto found = model.predict(shorter, masks.work(shorter));
+    ASSERT_TRUE(found);
+    EXPECT_NEAR(found->value / time_ms(shorter), 1, 0.06) << mask;
+  }
+}
+
 TEST(CellModel, SaysNothingFromTooFewCells) {
   auto cells = cells_with(0, 4096);
   cells.resize(CellModel::kMinCells - 1);

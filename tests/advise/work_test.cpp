@@ -118,5 +118,18 @@ TEST(MaskFacts, SaysWhyAKernelCannotDoAProblem) {
   EXPECT_THROW(masks.work(unknown), InputError);
 }
 
+TEST(MaskFacts, KnowTheListsOfSliceAlone) {
+  Case c = testing::case_of("slice", "causal", 8192);
+  c.device = "cuda";
+  MaskFacts masks(132);
+  const double forward = masks.planned_ms(c);
+  EXPECT_GT(forward, 1) << "1.1e12 FLOP at less than 1e15 a second";
+  EXPECT_LT(forward, 2);
+  c.pass = Pass::backward;
+  EXPECT_GT(masks.planned_ms(c), 2 * forward);
+  c.kernel = "cudnn";
+  EXPECT_EQ(masks.planned_ms(c), 0);
+}
+
 }  // namespace
 }  // namespace longca::advise
