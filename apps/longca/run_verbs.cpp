@@ -181,6 +181,23 @@ bool is_worth_another_try(const Record& record, const RunLimits& limits) {
   return record.env->at(place).get<double>() < limits.case_limit_s;
 }
 
+/// Leaves out cells that lack rounds and were begun by another origin: rounds of two origins are
+/// never joined, so that all rounds of these cells are measured anew.
+void leave_out_foreign_rounds(const fs::path& path, int rounds, const nlohmann::json& env,
+                              std::vector<Record>& finished) {
+  const Origin here = origin_of(env);
+  const auto left_out = std::erase_if(finished, [&](const Record& record) {
+    return record.status.ok() && rounds_of_record(record) < static_cast<std::size_t>(rounds) &&
+           !difference(origin_of(*record.env), here).empty();
+  });
+  if (left_out == 0) return;
+  fmt::print(stderr,
+             "longca: {} cell{} of {} lack{} rounds and {} begun elsewhere: all {} rounds are "
+             "measured here\n",
+             left_out, left_out == 1 ? "" : "s", printable(path.string()), left_out == 1 ? "s" : "",
+             left_out == 1 ? "was" : "were", rounds);
+}
+
 /// The file's records of these cases, without those that are tried again.
 std::vector<Record> read_finished(const fs::path& path, const RecordArguments& arguments,
                                   const nlohmann::json& env, const RunLimits& limits,
@@ -193,6 +210,7 @@ std::vector<Record> read_finished(const fs::path& path, const RecordArguments& a
   std::erase_if(finished, [&](const Record& record) {
     return !wanted.contains(record.c.key()) || is_worth_another_try(record, limits);
   });
+  if (arguments.across) leave_out_foreign_rounds(path, arguments.round_count(), env, finished);
   return finished;
 }
 

@@ -325,6 +325,9 @@ void add_calibrate(CLI::App& app) {
       "Example: longca calibrate --kernel slice,cudnn --out mine.toml");
   verb->callback([arguments, verb] {
     arguments->check = verb->get_option("--check")->count() > 0;
+    if (!arguments->check && verb->get_option("--min-effect")->count() > 0) {
+      throw InputError("--min-effect is of --check");
+    }
     run_calibrate(*arguments);
   });
 }

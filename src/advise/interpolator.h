@@ -61,7 +61,7 @@ enum class TileGrid : std::uint8_t {
 enum class Tensors : std::uint8_t {
   absent,  ///< of a time
   known,   ///< of a peak of memory: in it as they are
-  fitted,  ///< likewise, and the rest may grow with them
+  fitted,  ///< likewise: the first term of the fit, with a coefficient of its own
 };
 
 /// Estimates a quantity from the cells given: a sum of what each part of the work costs

@@ -15,7 +15,7 @@ struct FitRow {
 
 /// Coefficients >= 0, one per term, that keep the relative errors |prediction / value - 1| small:
 /// least absolute errors by iteratively reweighted least squares, so that single rows far off do
-/// not matter. All rows have the same number of terms. Without rows all coefficients are 0.
+/// not matter. All rows have the same number of terms. Without rows there are none.
 std::vector<double> fit_non_negative(std::span<const FitRow> rows);
 
 /// Solves the symmetric positive definite system `matrix` (row-major, n × n) · x = right. `matrix`

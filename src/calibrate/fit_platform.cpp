@@ -13,6 +13,7 @@
 
 #include "bench/cell/problem.h"
 #include "bench/measure/statistics.h"
+#include "calibrate/platform_check.h"
 #include "core/error.h"
 #include "core/parse.h"
 #include "cost/platform_fields.h"
@@ -351,6 +352,12 @@ std::map<std::string, double> figures_by_key(const cost::Platform& platform) {
   return figures;
 }
 
+/// Whether a figure is the least that is written: then it has not been told from nothing.
+bool is_at_floor(const std::string& key, double value) {
+  return (key.ends_with("seconds_per_call") && value <= kLeastCallSeconds) ||
+         (key.ends_with("keys_per_row") && value <= kLeastKeys);
+}
+
 std::map<std::string, double> spread_by_key(const cost::Platform& base, const Machine& machine,
                                             std::span<const Round> rounds,
                                             const cost::Platform& all,
@@ -370,7 +377,13 @@ std::map<std::string, double> spread_by_key(const cost::Platform& base, const Ma
       widest = std::max(widest, std::abs(own.at(key) / known->second - 1));
     }
   }
-  for (auto& [key, part] : spread) part = rounded(part, kSpreadDigits);
+  for (auto& [key, part] : spread) {
+    const auto figure = figures.find(key);
+    if (figure != figures.end() && is_at_floor(key, figure->second)) {
+      part = std::max(part, kUnresolved);
+    }
+    part = rounded(part, kSpreadDigits);
+  }
   return spread;
 }
 

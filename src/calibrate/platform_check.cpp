@@ -47,6 +47,7 @@ std::vector<CheckedFigure> check_figures(const cost::Platform& page, const cost:
     const auto before = page.spread.find(figure.key);
     const auto after = now.spread.find(figure.key);
     if (before == page.spread.end() || after == now.spread.end()) continue;
+    if (before->second >= kUnresolved || after->second >= kUnresolved) continue;
     checked.push_back({figure.key, figure.value, figures.at(figure.key),
                        std::max(min_effect, before->second + after->second)});
   }

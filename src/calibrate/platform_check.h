@@ -25,7 +25,11 @@ bool is_of_curve(std::string_view key);
 /// "messages.peer.ring" of "messages.peer.ring.1024".
 std::string section_of(std::string_view key);
 
-/// The figures of `page` that have a spread there and in `now`, in the order of the page.
+/// A figure off by as much as itself, or more, has not been told from nothing.
+inline constexpr double kUnresolved = 1;
+
+/// The figures of `page` that have a spread there and in `now`, in the order of the page, without
+/// those that are not resolved in one of them: what such a figure changed by says nothing.
 /// `min_effect`: changes up to this part are none.
 ///
 /// Of three rounds before and three now, one figure in 25 is beyond both spreads by chance where

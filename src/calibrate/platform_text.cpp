@@ -46,9 +46,8 @@ std::string percent_text(double part) {
   return fmt::format("±{:.1f} %", part * 100);
 }
 
-/// A figure that is off by as much as itself has not been told from nothing.
 std::string spread_text(double part) {
-  return part >= 1 ? "unresolved" : percent_text(part);
+  return part >= kUnresolved ? "unresolved" : percent_text(part);
 }
 
 std::string curve_key(const std::string& pattern, std::int64_t bytes) {

@@ -115,7 +115,9 @@ class ComparisonPrinter {
       if (cell.verdict != CellVerdict::same || !cell.changes.empty()) shown.push_back(&cell);
     }
     if (shown.empty()) return;
-    const std::size_t lines = std::min(shown.size(), kMaxComparedLines);
+    // Broken cells come first, and each is named.
+    const std::size_t lines = std::min(
+        shown.size(), std::max(kMaxComparedLines, comparison_.counts.at(CellVerdict::broken)));
     int width = 4;
     for (std::size_t i = 0; i < lines; ++i) widen(width, printable(names_.name(shown[i]->c)));
     out_ << '\n';

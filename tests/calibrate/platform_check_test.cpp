@@ -40,6 +40,17 @@ TEST(PlatformCheck, AFigureMovesBeyondBothSpreads) {
   EXPECT_THAT(moved_keys(page, now, 0.05), IsEmpty()) << "below the least effect";
 }
 
+TEST(PlatformCheck, WhatIsNotResolvedHasNotMoved) {
+  cost::Platform page = test_platform();
+  cost::Platform now = page;
+  now.memory.bytes_per_second *= 100;
+  EXPECT_THAT(moved_keys(page, now, 0), ElementsAre("memory.bytes_per_second"));
+  now.spread["memory.bytes_per_second"] = 1;
+  EXPECT_THAT(moved_keys(page, now, 0), IsEmpty());
+  std::swap(page.spread, now.spread);
+  EXPECT_THAT(moved_keys(page, now, 0), IsEmpty());
+}
+
 TEST(PlatformCheck, WhatIsNoNumberHasMoved) {
   const cost::Platform page = test_platform();
   cost::Platform now = page;

@@ -57,6 +57,27 @@ TEST_F(RoundsOfBench, ResumeRunsTheRoundsThatAreMissing) {
   EXPECT_THAT(bench({"--rounds", "2", "--resume"}).err, ::testing::Not(HasSubstr("round")));
 }
 
+TEST_F(RoundsOfBench, ResumeJoinsNoRoundsOfTwoBuilds) {
+  ASSERT_EQ(bench({"--rounds", "2"}).exit_code, 0);
+  std::string text = read_file(out_);
+  const std::size_t place = text.find("\"commit\":\"") + 10;
+  const std::string was = text.substr(place, text.find('"', place) - place);
+  for (auto at = text.find(was); at != std::string::npos; at = text.find(was, at + 7)) {
+    text.replace(at, was.size(), "another");
+  }
+  write_file(out_, text);
+  EXPECT_EQ(bench({"--rounds", "3", "--resume"}).exit_code, 2) << "asks for --across";
+  const ProcessResult result = bench({"--rounds", "3", "--resume", "--across"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("2 cells of " + out_ +
+                                    " lack rounds and were begun elsewhere: "
+                                    "all 3 rounds are measured here"));
+  for (const Record& record : read_records(out_).records) {
+    EXPECT_THAT(record.rounds_ms, SizeIs(3));
+    EXPECT_EQ(record.env->at("commit"), was);
+  }
+}
+
 TEST_F(RoundsOfBench, CompareRunsTwoProgramsInTurns) {
   const std::string program = program_of_tests();
   const ProcessResult result =

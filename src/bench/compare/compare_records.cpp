@@ -137,7 +137,11 @@ std::vector<std::optional<TimeRatio>> ratios_of(std::span<const Pair> pairs, dou
   }
   const std::vector<std::optional<TimeRatio>> answers = compare_times(times, min_effect);
   const auto has_time = [](const auto& answer) { return answer.has_value(); };
-  if (!answers.empty() && std::ranges::none_of(answers, has_time)) {
+  const auto changes_status = [](const Pair& pair) {
+    return pair.in_both() && pair.base->status.ok() != pair.next->status.ok();
+  };
+  if (!answers.empty() && std::ranges::none_of(answers, has_time) &&
+      std::ranges::none_of(pairs, changes_status)) {
     throw InputError("no cell that is ok in BASE and in NEW has samples in both");
   }
   std::vector<std::optional<TimeRatio>> ratios;

@@ -136,6 +136,9 @@ TEST(CompareRecords, RefusesWhatCannotBeCompared) {
   bare.rounds_ms.clear();
   bare.samples_ms.clear();
   expect_input_error([&] { compare_lists({bare}, {timed_cell(1, 1)}); }, "has samples in both");
+  const Comparison broken =
+      compare_lists({bare, timed_cell(2, 1)}, {bare, failed_cell(2, StatusCode::wrong)});
+  EXPECT_THAT(verdict_lines(broken), ElementsAre("2 broken", "1 unclear"));
 }
 
 }  // namespace

@@ -208,7 +208,7 @@ class ItemMaker {
   TransposedLists& lists_;
   std::int64_t visits_ = 0;  ///< of all tiles, by one head block each
   std::int32_t end_ = 0;     ///< one past the last query tile visited
-  std::int64_t chunk_ = 0;   ///< chunk_tiles
+  std::int64_t chunk_ = 0;   ///< query tiles per chunk; kAllVisits: no chunks
 };
 
 }  // namespace

@@ -47,8 +47,8 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0);
   if (warpgroup == 0) {
     TileScheduler<Shape> scheduler{args, shared, rank};
-    // Meanwhile, the list of the first work tile. Not where results are merged: there the compiler
-    // runs out of registers and serializes wgmma (C7511).
+    // Reads the list of the first work tile before it waits for the barriers. Not where results are
+    // merged: there the compiler runs out of registers and serializes wgmma (C7511).
     if (!Shape::kAccumulate && threadIdx.x < 32) {
       while (!scheduler.ready()) scheduler.advance();
     }
