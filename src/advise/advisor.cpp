@@ -256,7 +256,10 @@ const Advisor::Learned& Advisor::learned(const Case& c, Quantity quantity,
     const auto value = quantity == Quantity::time ? cell.time_ms : cell.peak_bytes;
     if (!value || *value <= 0) return;
     try {
-      cells.push_back({cell.c, work_of(cell.c), *value});
+      Work work = work_of(cell.c);
+      // What is known of one kind of masks alone tells nothing of the other.
+      if (kinds_of_mask.size() > 1) work.planned_ms = 0;
+      cells.push_back({cell.c, work, *value});
       files.insert(cell.file);
     } catch (const InputError&) {
       // A mask of another user's own file: nothing here says what its work is.

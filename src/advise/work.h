@@ -76,7 +76,8 @@ class MaskFacts {
 
   const Work& work(const Case& c) { return facts(c).work; }
   MaskForm form(const Case& c) { return facts(c).form; }
-  /// Work::planned_ms of a forward or backward pass. Of `slice` on a GPU the lists are known.
+  /// Work::planned_ms of a forward or backward pass. Of `slice` on a GPU the lists are
+  /// known, but for blocks, whose lists take seconds.
   double planned_ms(const Case& c);
   /// Why the kernel cannot do the problem, on whatever machine; "" if it can.
   const std::string& refusal(const Kernel& kernel, const Case& c);
