@@ -208,7 +208,8 @@ TEST_F(Calibrate, BadInputIsOneSentence) {
   expect_refused(on_cpu({"--check", "h200", "--out", "x.toml"}), "--check writes nothing");
   expect_refused(on_cpu({"--rounds", "1"}), "--rounds 1: a spread needs at least 2");
   expect_refused(on_cpu({"--rounds", "-1"}), "--rounds");
-  expect_refused(on_cpu({"--min-effect", "-1"}), "--min-effect -1");
+  expect_refused(on_cpu({"--min-effect", "-1", "--check"}), "--min-effect -1");
+  expect_refused(on_cpu({"--min-effect", "1"}), "--min-effect is of --check");
   expect_refused(on_cpu({"--out", "x.json"}), "--out x.json: the name of a platform's page");
   expect_refused(on_cpu({"--out", "no/such/folder/x.toml"}), "no/such/folder/x.toml");
   expect_refused(on_cpu({"-a", "scheme=magi"}), "the axis 'scheme' is of cells over ranks");
