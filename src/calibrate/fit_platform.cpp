@@ -352,10 +352,10 @@ std::map<std::string, double> figures_by_key(const cost::Platform& platform) {
   return figures;
 }
 
-/// Whether a figure is the least that is written: then it has not been told from nothing.
+/// Whether an intercept is the least that is written: then it has not been told from nothing.
 bool is_at_floor(const std::string& key, double value) {
-  return (key.ends_with("seconds_per_call") && value <= kLeastCallSeconds) ||
-         (key.ends_with("keys_per_row") && value <= kLeastKeys);
+  return is_intercept(key) &&
+         value <= (key.ends_with("keys_per_row") ? kLeastKeys : kLeastCallSeconds);
 }
 
 std::map<std::string, double> spread_by_key(const cost::Platform& base, const Machine& machine,

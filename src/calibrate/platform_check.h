@@ -22,6 +22,8 @@ struct CheckedFigure {
 
 /// Whether the figure is a point of a curve: messages.TRANSPORT.PATTERN.BYTES.
 bool is_of_curve(std::string_view key);
+/// Whether the figure is what a fit of times leaves beside the work itself, which may be nothing.
+bool is_intercept(std::string_view key);
 /// "messages.peer.ring" of "messages.peer.ring.1024".
 std::string section_of(std::string_view key);
 
@@ -29,7 +31,7 @@ std::string section_of(std::string_view key);
 inline constexpr double kUnresolved = 1;
 
 /// The figures of `page` that have a spread there and in `now`, in the order of the page, without
-/// those that are not resolved in one of them: what such a figure changed by says nothing.
+/// intercepts that are not resolved in one of them: by what part these changed says nothing.
 /// `min_effect`: changes up to this part are none.
 ///
 /// Of three rounds before and three now, one figure in 25 is beyond both spreads by chance where
