@@ -56,8 +56,9 @@ class Gate(unittest.TestCase):
 
     def test_wrong_arguments_are_refused(self):
         self.expect_refusal(2, "unknown option '--round'; there are --rounds N and --dry-run", "--round", "3")
-        self.expect_refusal(2, "--rounds needs a number from 1 to 9999, not '0'", "--rounds", "0")
-        self.expect_refusal(2, "--rounds needs a number from 1 to 9999, not ''", "--rounds")
+        self.expect_refusal(2, "--rounds needs a number from 1 to 1000, not '0'", "--rounds", "0")
+        self.expect_refusal(2, "--rounds needs a number from 1 to 1000, not '1001'", "--rounds", "1001")
+        self.expect_refusal(2, "--rounds needs a number from 1 to 1000, not ''", "--rounds")
         self.expect_refusal(2, "one commit is compared with HEAD, not 'HEAD~1' and 'HEAD'", "HEAD~1", "HEAD")
         self.expect_refusal(2, "git knows no commit 'nothing'", "nothing")
         self.expect_refusal(2, "'main' is HEAD itself: there is nothing to compare", "main")
