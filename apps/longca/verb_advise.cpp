@@ -90,8 +90,7 @@ void print_answer_json(const nlohmann::json& json) {
 }
 
 void evaluate(const advise::Evidence& evidence, bool as_json) {
-  advise::MaskFacts masks(advise::sms_of(evidence.card()),
-                          cost::platform_of_card(evidence.card().name));
+  advise::MaskFacts masks = advise::facts_of(evidence.card());
   std::vector<advise::HeldOut> held_out;
   for (const advise::LeftOut by : advise::kLeftOut) {
     held_out.push_back(advise::leave_out(evidence, masks, by));
@@ -141,7 +140,7 @@ void answer_measured(const AdviseArguments& arguments, AxisValues given,
                      std::vector<advise::RecordSource> sources) {
   const advise::Card card = card_to_measure(arguments, given);
   given["device"] = {card.device};
-  advise::MaskFacts masks(advise::sms_of(card), cost::platform_of_card(card.name));
+  advise::MaskFacts masks = advise::facts_of(card);
   const auto answer = [&](const advise::Evidence& evidence) {
     Advisors advisors{evidence, {evidence, masks}, {std::nullopt, sources, card}};
     return answer_problems(given, options, advisors);
@@ -176,8 +175,7 @@ void advise_verb(const AdviseArguments& arguments) {
   if (arguments.evaluate) return evaluate(evidence, arguments.json);
   given["device"] = {evidence.card().device};
   refuse_other_devices(given, evidence.card().device);
-  advise::MaskFacts masks(advise::sms_of(evidence.card()),
-                          cost::platform_of_card(evidence.card().name));
+  advise::MaskFacts masks = advise::facts_of(evidence.card());
   Advisors advisors{evidence, {evidence, masks}, {cluster, sources, evidence.card()}};
   if (training) return answer_degrees(*training, arguments, given, options, advisors);
   const auto documents = documents_of(arguments);

@@ -154,8 +154,9 @@ std::vector<fs::path> default_record_files() {
   return files;
 }
 
-std::int64_t sms_of(const Card& card) {
-  return card.device == "cpu" ? 1 : cost::platform_of_card(card.name).device.sms;
+MaskFacts facts_of(const Card& card) {
+  const cost::Platform& platform = cost::platform_of_card(card.name);
+  return MaskFacts(card.device == "cpu" ? 1 : platform.device.sms, platform);
 }
 
 Card own_card(const std::string& device) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "advise/work.h"
 #include "bench/record/record.h"
 
 namespace longca::advise {
@@ -33,9 +34,9 @@ struct Card {
   bool operator==(const Card&) const = default;
 };
 
-/// The SMs of a GPU by its platform's page (cost::platform_of_card); 1 for a processor, whose
-/// threads share items among them.
-std::int64_t sms_of(const Card& card);
+/// The facts of masks on a card, by its platform's page (cost::platform_of_card): of a GPU with its
+/// SMs; a processor's threads share items among them.
+MaskFacts facts_of(const Card& card);
 
 /// What this machine's own records are of: its GPU or, without one, its processor. `device` narrows
 /// that, if it is not empty. Throws InputError if it is cuda and there is no GPU.

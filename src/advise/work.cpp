@@ -93,8 +93,20 @@ void count_slices(const Mask& mask, int heads_q, std::int64_t sms, Work& work) {
   work.idle.slices = idle_slots(items, heads_q, sms);
 }
 
+MaskForm form_of(const Mask& mask) {
+  if (const auto window = window_form(mask)) {
+    const bool is_causal = window->right == 0;
+    if (window->left < 0 && (is_causal || window->right < 0)) {
+      return is_causal ? MaskForm::causal : MaskForm::full;
+    }
+    return is_causal ? MaskForm::causal_window : MaskForm::window;
+  }
+  return document_form(mask) ? MaskForm::documents : MaskForm::other;
+}
+
 Work count_work(const Case& c, const Mask& mask, std::int64_t sms) {
   Work work;
+  work.form = form_of(mask);
   const int counted = std::min(mask.heads(), kCountedHeads);
   for (int i = 0; i < counted; ++i) {
     HeadTiles head = tiles_of_head(mask, i * mask.heads() / counted);
@@ -114,17 +126,6 @@ Work count_work(const Case& c, const Mask& mask, std::int64_t sms) {
   work.keys = static_cast<double>(c.tokens) * c.heads_k;
   work.cells = mask.mean_area() * c.heads_q;
   return work;
-}
-
-MaskForm form_of(const Mask& mask) {
-  if (const auto window = window_form(mask)) {
-    const bool is_causal = window->right == 0;
-    if (window->left < 0 && (is_causal || window->right < 0)) {
-      return is_causal ? MaskForm::causal : MaskForm::full;
-    }
-    return is_causal ? MaskForm::causal_window : MaskForm::window;
-  }
-  return document_form(mask) ? MaskForm::documents : MaskForm::other;
 }
 
 }  // namespace
@@ -154,24 +155,26 @@ const Mask& MaskFacts::mask(const Case& c) {
   return last_->second;
 }
 
-const MaskFacts::Facts& MaskFacts::facts(const Case& c) {
+const Work& MaskFacts::work(const Case& c) {
   const std::string key = c.problem_key();
-  if (const auto found = facts_.find(key); found != facts_.end()) return found->second;
-  const Mask& made = mask(c);
-  Facts facts{count_work(c, made, sms_), form_of(made)};
-  facts.work.form = facts.form;
-  return facts_.emplace(key, facts).first->second;
+  if (const auto found = works_.find(key); found != works_.end()) return found->second;
+  return works_.emplace(key, count_work(c, mask(c), sms_)).first->second;
 }
 
 double MaskFacts::planned_ms(const Case& c) {
-  if (c.kernel != "slice" || c.device != "cuda") return 0;
+  if (c.kernel != "slice" || c.device != "cuda" || c.block) return 0;
+  if (c.pass == Pass::step) {
+    Case part = c;
+    part.pass = Pass::forward;
+    const double forward = planned_ms(part);
+    part.pass = Pass::backward;
+    return forward + planned_ms(part);
+  }
   const std::string key = c.problem_key() + "\n" + std::string(to_string(c.pass));
   if (const auto found = planned_.find(key); found != planned_.end()) return found->second;
-  const Mask& made = mask(c);
-  if (made.blocks() != nullptr) return planned_.emplace(key, 0).first->second;  // takes seconds
   const auto pass = c.pass == Pass::forward ? cost::Pass::forward : cost::Pass::backward;
   const cost::HeadShape shape{.heads_q = c.heads_q, .heads_k = c.heads_k, .head_dim = c.head_dim};
-  const double seconds = times_.slowed(times_.seconds(made, shape, pass), pass);
+  const double seconds = times_.slowed(times_.seconds(mask(c), shape, pass), pass);
   return planned_.emplace(key, 1e3 * seconds).first->second;
 }
 

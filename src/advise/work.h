@@ -74,24 +74,19 @@ class MaskFacts {
                      const cost::Platform& platform = cost::default_platform())
       : sms_(sms), times_(platform) {}
 
-  const Work& work(const Case& c) { return facts(c).work; }
-  MaskForm form(const Case& c) { return facts(c).form; }
-  /// Work::planned_ms of a forward or backward pass. Of `slice` on a GPU the lists are
-  /// known, but for blocks, whose lists take seconds.
+  const Work& work(const Case& c);
+  MaskForm form(const Case& c) { return work(c).form; }
+  /// Work::planned_ms. The lists of `slice` on a GPU are known, but for blocks, whose lists take
+  /// seconds.
   double planned_ms(const Case& c);
   /// Why the kernel cannot do the problem, on whatever machine; "" if it can.
   const std::string& refusal(const Kernel& kernel, const Case& c);
 
  private:
-  struct Facts {
-    Work work;
-    MaskForm form;
-  };
-  const Facts& facts(const Case& c);
   const Mask& mask(const Case& c);
 
   std::int64_t sms_;
-  std::map<std::string, Facts> facts_;
+  std::map<std::string, Work> works_;
   simulate::SliceTimes times_;
   std::map<std::string, double> planned_;
   std::map<std::string, std::string> refusals_;

@@ -119,14 +119,21 @@ TEST(MaskFacts, SaysWhyAKernelCannotDoAProblem) {
 }
 
 TEST(MaskFacts, KnowTheListsOfSliceAlone) {
-  Case c = testing::case_of("slice", "causal", 8192);
+  Case c = case_of("slice", "causal", 8192);
   c.device = "cuda";
   MaskFacts masks(132);
   const double forward = masks.planned_ms(c);
   EXPECT_GT(forward, 1) << "1.1e12 FLOP at less than 1e15 a second";
   EXPECT_LT(forward, 2);
   c.pass = Pass::backward;
-  EXPECT_GT(masks.planned_ms(c), 2 * forward);
+  const double backward = masks.planned_ms(c);
+  EXPECT_GT(backward, 2 * forward);
+  c.pass = Pass::step;
+  EXPECT_DOUBLE_EQ(masks.planned_ms(c), forward + backward);
+  Case blocks = case_of("slice", "block_sparse", 8192);
+  blocks.block = 128;
+  blocks.device = "cuda";
+  EXPECT_EQ(masks.planned_ms(blocks), 0);
   c.kernel = "cudnn";
   EXPECT_EQ(masks.planned_ms(c), 0);
 }

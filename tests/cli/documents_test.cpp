@@ -105,9 +105,9 @@ TEST(Documents, APathInACodeSpanExists) {
     const std::string text = read(page);
     for (std::sregex_iterator at(text.begin(), text.end(), path), end; at != end; ++at) {
       const std::string name = (*at)[1];
-      const bool placeholder =
+      const bool is_example =
           std::any_of(name.begin(), name.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
-      if (placeholder || name.ends_with("/mine.cpp")) {
+      if (is_example || name.ends_with("/mine.cpp")) {
         continue;  // src/attention/adapters/LIBRARY, the example of adding-a-kernel.md
       }
       EXPECT_TRUE(fs::exists(root / name) || fs::exists(root / (name + ".cpp")))
