@@ -3,15 +3,19 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 
 namespace longca {
 namespace {
 
-/// Rounds up to 512 bytes below 2 MiB and to 2 MiB above, the driver's own granularities.
+/// Rounds up by at most an eighth, so that what one plan gives back serves the next, whose lists
+/// are a little longer or shorter; from 16 MiB on to 2 MiB, the driver's own granularity.
 std::int64_t rounded(std::int64_t bytes) {
   constexpr std::int64_t kSmall = 512;
   constexpr std::int64_t kLarge = std::int64_t{2} << 20;
-  const std::int64_t unit = bytes < kLarge ? kSmall : kLarge;
+  const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes)));
+  const std::int64_t unit = std::clamp(power / 8, kSmall, kLarge);
   return std::max(unit, (bytes + unit - 1) / unit * unit);
 }
 

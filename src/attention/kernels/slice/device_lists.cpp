@@ -1,9 +1,9 @@
 #include "attention/kernels/slice/device_lists.h"
 
 #include <utility>
+#include <vector>
 
 #include "attention/kernels/common/mma/plan_tools.h"
-#include "core/cuda/upload.h"
 
 namespace longca::slice {
 
@@ -22,25 +22,24 @@ void UploadedLists::upload(const TileLists& lists) {
   shape_.pack = lists.pack;
   shape_.list_heads = static_cast<int>(lists.list_heads);
   shape_.tiles_per_list = static_cast<int>(lists.tiles_per_list);
-  tiles_ = on_device(lists.tiles);
-  partial_ = on_device(lists.partial);
-  runs_ = on_device(lists.runs);
-  patterns_ = on_device(lists.patterns);
-  order_ = on_device(lists.order);
+  ArrayUpload upload;
+  tiles_ = upload.add(lists.tiles);
+  host_partial_ = upload.add(lists.partial);
+  host_runs_ = upload.add(lists.runs);
+  patterns_ = upload.add(lists.patterns);
+  order_ = upload.add(lists.order);
+  work_counter_ = upload.add(std::vector<std::int32_t>(2));
+  lists_ = upload.copy();
 }
 
 DeviceTileLists UploadedLists::args() const {
   DeviceTileLists args = shape_;
-  args.tiles = tiles_.as<QueryTile>();
-  args.partial = partial_.as<PartialTile>();
-  args.runs = runs_.as<FullRun>();
-  args.patterns = patterns_.as<RowIntervals>();
-  args.order = order_.as<std::int32_t>();
+  args.tiles = tiles_.in(lists_);
+  args.partial = partial_.data() ? partial_.as<PartialTile>() : host_partial_.in(lists_);
+  args.runs = runs_.data() ? runs_.as<FullRun>() : host_runs_.in(lists_);
+  args.patterns = patterns_.in(lists_);
+  args.order = order_.in(lists_);
   return args;
-}
-
-std::int64_t UploadedLists::bytes() const {
-  return tiles_.bytes() + partial_.bytes() + runs_.bytes() + patterns_.bytes() + order_.bytes();
 }
 
 UploadedTransposedLists::UploadedTransposedLists(const Mask& mask, int pack,
@@ -61,33 +60,28 @@ void UploadedTransposedLists::upload(const TransposedLists& lists) {
   shape_.items_per_order = static_cast<int>(lists.items_per_order);
   shape_.split_tiles = static_cast<int>(lists.split_keys.size());
   shape_.section_heads = lists.section_heads;
-  tiles_ = on_device(lists.tiles);
-  segments_ = on_device(lists.segments);
-  patterns_ = on_device(lists.patterns);
-  order_ = on_device(lists.order);
-  split_keys_ = on_device(lists.split_keys);
   shape_.counts_visits = !lists.region_visits.empty();
-  region_visits_ = on_device(lists.region_visits);
-  region_order_ = on_device(lists.region_order);
+  ArrayUpload upload;
+  tiles_ = upload.add(lists.tiles);
+  host_segments_ = upload.add(lists.segments);
+  patterns_ = upload.add(lists.patterns);
+  order_ = upload.add(lists.order);
+  split_keys_ = upload.add(lists.split_keys);
+  region_visits_ = upload.add(lists.region_visits);
+  region_order_ = upload.add(lists.region_order);
+  lists_ = upload.copy();
 }
 
 DeviceTransposedLists UploadedTransposedLists::args() const {
   DeviceTransposedLists args = shape_;
-  args.tiles = tiles_.as<KeyTile>();
-  args.segments = segments_.as<QuerySegment>();
-  args.patterns = patterns_.as<std::uint64_t>();
-  args.order = order_.as<WorkItem>();
-  args.split_keys = split_keys_.as<KeyRange>();
-  if (shape_.counts_visits) {
-    args.region_visits = region_visits_.as<std::int32_t>();
-    args.region_order = region_order_.as<std::int32_t>();
-  }
+  args.tiles = tiles_.in(lists_);
+  args.segments = segments_.data() ? segments_.as<QuerySegment>() : host_segments_.in(lists_);
+  args.patterns = patterns_.in(lists_);
+  args.order = order_.in(lists_);
+  args.split_keys = split_keys_.in(lists_);
+  args.region_visits = region_visits_.in(lists_);
+  args.region_order = region_order_.in(lists_);
   return args;
-}
-
-std::int64_t UploadedTransposedLists::bytes() const {
-  return tiles_.bytes() + segments_.bytes() + patterns_.bytes() + order_.bytes() +
-         split_keys_.bytes() + region_visits_.bytes() + region_order_.bytes();
 }
 
 }  // namespace longca::slice

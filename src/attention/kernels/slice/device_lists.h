@@ -4,26 +4,35 @@
 
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/planner/block_lists.h"
+#include "core/cuda/upload.h"
 #include "core/memory.h"
 
 // The lists of a plan in device memory: made by the device where block lists allow that, else by
 // the host.
 namespace longca::slice {
 
-/// The lists of the forward pass.
+/// The lists of the forward pass, and the counter by which its CTAs share the work.
 class UploadedLists {
  public:
   UploadedLists(const Mask& mask, int pack);
 
   int pack() const { return shape_.pack; }
   DeviceTileLists args() const;
-  std::int64_t bytes() const;
+  /// ForwardParams::work_counter.
+  std::int32_t* work_counter() const { return work_counter_.in(lists_); }
+  std::int64_t bytes() const { return lists_.bytes() + partial_.bytes() + runs_.bytes(); }
 
  private:
   void upload(const TileLists& lists);
 
   DeviceTileLists shape_;  ///< without addresses
-  Buffer tiles_, partial_, runs_, patterns_, order_;
+  Buffer lists_;           ///< the arrays below
+  UploadedArray<QueryTile> tiles_;
+  UploadedArray<PartialTile> host_partial_;
+  UploadedArray<FullRun> host_runs_;
+  UploadedArray<RowIntervals> patterns_;
+  UploadedArray<std::int32_t> order_, work_counter_;
+  Buffer partial_, runs_;  ///< where the device made them
 };
 
 /// The lists of the backward pass.
@@ -32,13 +41,20 @@ class UploadedTransposedLists {
   UploadedTransposedLists(const Mask& mask, int pack, const BackwardWork& work);
 
   DeviceTransposedLists args() const;
-  std::int64_t bytes() const;
+  std::int64_t bytes() const { return lists_.bytes() + segments_.bytes(); }
 
  private:
   void upload(const TransposedLists& lists);
 
   DeviceTransposedLists shape_;  ///< without addresses
-  Buffer tiles_, segments_, patterns_, order_, split_keys_, region_visits_, region_order_;
+  Buffer lists_;                 ///< the arrays below
+  UploadedArray<KeyTile> tiles_;
+  UploadedArray<QuerySegment> host_segments_;
+  UploadedArray<std::uint64_t> patterns_;
+  UploadedArray<WorkItem> order_;
+  UploadedArray<KeyRange> split_keys_;
+  UploadedArray<std::int32_t> region_visits_, region_order_;
+  Buffer segments_;  ///< where the device made them
 };
 
 /// Lists of masks of uniform blocks (has_block_plan), made on the GPU from the bits of the kept

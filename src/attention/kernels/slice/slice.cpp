@@ -37,11 +37,7 @@ bool is_padded(int head_dim) {
 class SlicePlan final : public Plan {
  public:
   SlicePlan(const Problem& problem, const Mask& mask, SlicePath path)
-      : problem_(problem),
-        path_(path),
-        lists_(mask, choose_pack(mask, group_size(problem, mask))),
-        work_counter_(gpu().memory(), 2 * sizeof(std::int32_t)) {
-    gpu().fill(work_counter_.data(), 0, work_counter_.bytes());
+      : problem_(problem), path_(path), lists_(mask, choose_pack(mask, group_size(problem, mask))) {
     section_heads_ = forward_section_heads(problem.tokens_k, problem.head_dim, problem.heads_k,
                                            gpu().properties().cache_bytes);
     if (problem.backward) backward_.emplace(problem, mask, path);
@@ -71,7 +67,7 @@ class SlicePlan final : public Plan {
   }
 
   std::int64_t workspace_bytes() const override {
-    std::int64_t bytes = lists_.bytes() + work_counter_.bytes();
+    std::int64_t bytes = lists_.bytes();
     if (backward_) bytes += backward_->own_bytes() + backward_->scratch().own_bytes();
     return bytes;
   }
@@ -94,7 +90,7 @@ class SlicePlan final : public Plan {
     params.accumulate = args.accumulate;
     params.lists = lists_.args();
     params.section_heads = section_heads_;
-    params.work_counter = work_counter_.as<std::int32_t>();
+    params.work_counter = lists_.work_counter();
     return params;
   }
 
@@ -102,7 +98,6 @@ class SlicePlan final : public Plan {
   SlicePath path_;
   Softcap softcap_ = make_softcap(problem_.softcap, problem_.scale());
   UploadedLists lists_;
-  Buffer work_counter_;
   int section_heads_ = 1;  ///< KV heads
   std::optional<BackwardPass> backward_;
 };
