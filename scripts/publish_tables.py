@@ -185,10 +185,10 @@ def rates(records, rows="mask", columns="tokens", kernels="", passes=""):
     return markdown(header, lines, right=range(len(row_axes), len(header)))
 
 
-def compared(records, kernel):
-    """Of each problem and pass: the kernel's record and that of the fastest other."""
+def compared(records, kernel, axes=("mask", "tokens", "pass")):
+    """Of each problem and pass, which differ in `axes`: the kernel's record and that of the fastest other."""
     pairs = []
-    for same in by_place(records, ["mask", "tokens", "pass"]).values():
+    for same in by_place(records, axes).values():
         found = by_kernel(same)
         own = next((record for record in found if record["kernel"] == kernel), None)
         other = next((record for record in found if record["kernel"] != kernel), None)
@@ -200,12 +200,15 @@ def compared(records, kernel):
 
 
 def range_of_ratios(pairs):
-    """"geometric mean 1.33 over 36 cells, smallest 1.03 (`causal`, 8K), largest ..."."""
+    """"geometric mean 1.33 over 36 cells, smallest 1.03 (`causal`, 8K), largest ...", with heads and documents where they
+    vary."""
     ratios = [rate(own) / rate(other) for own, other in pairs]
+    varied = [axis for axis in ("heads", "lengths") if len({own[axis] for own, _ in pairs if own[axis]}) > 1]
 
     def cell(i):
         own = pairs[i][0]
-        return f"{ratios[i]:.2f} (`{own['mask']}`, {tokens_text(own['tokens'])})"
+        words = [f"`{own['mask']}`", tokens_text(own["tokens"]), *(own[axis] for axis in varied if own[axis])]
+        return f"{ratios[i]:.2f} ({', '.join(words)})"
 
     least, most = min(range(len(ratios)), key=ratios.__getitem__), max(range(len(ratios)), key=ratios.__getitem__)
     return f"geometric mean {geometric_mean(ratios):.2f} over {len(ratios)} cells, smallest {cell(least)}, largest {cell(most)}"
@@ -310,7 +313,8 @@ def headline(records, kernel="slice"):
     """One sentence of a kernel beside the others, for each pass and for both."""
     sentences = []
     for which in ORDERS["pass"]:
-        pairs = compared([record for record in records if record["pass"] == which], kernel)
+        pairs = compared([record for record in records if record["pass"] == which], kernel,
+                         ("mask", "tokens", "heads", "lengths"))
         others = sorted({record["kernel"] for record in records
                          if record["pass"] == which and record["kernel"] != kernel and is_ok(record)})
         names = ", ".join(f"`{name}`" for name in others[:-1]) + f" and `{others[-1]}`"

@@ -9,13 +9,13 @@
 namespace longca {
 namespace {
 
-/// Rounds up by at most an eighth, so that what one plan gives back serves the next, whose lists
-/// are a little longer or shorter; from 16 MiB on to 2 MiB, the driver's own granularity.
+/// Rounds up: below 2 MiB by at most an eighth, so that what one plan gives back serves the next,
+/// whose lists are a little longer or shorter; above to 2 MiB, the driver's own granularity.
 std::int64_t rounded(std::int64_t bytes) {
   constexpr std::int64_t kSmall = 512;
   constexpr std::int64_t kLarge = std::int64_t{2} << 20;
   const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes)));
-  const std::int64_t unit = std::clamp(power / 8, kSmall, kLarge);
+  const std::int64_t unit = bytes < kLarge ? std::max(power / 8, kSmall) : kLarge;
   return std::max(unit, (bytes + unit - 1) / unit * unit);
 }
 

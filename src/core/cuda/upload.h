@@ -36,7 +36,7 @@ class UploadedArray {
 };
 
 /// Brings several arrays to the memory of the current GPU by one allocation and one copy: each
-/// takes some 50 µs, and a plan has a dozen short arrays.
+/// takes some 10 µs, and a plan has a dozen short arrays.
 class ArrayUpload {
  public:
   /// Adds a copy of the values, aligned to kPartAlignment.

@@ -147,6 +147,10 @@ TEST_F(CudaDevice, HandsOutABlockAgainWithoutTheDriver) {
   EXPECT_NE(small, first);
   memory.deallocate(small, 100);
   memory.deallocate(second, 4'000'000);
+  void* lists = memory.allocate(150'000);
+  memory.deallocate(lists, 150'000);
+  EXPECT_EQ(memory.allocate(160'000), lists);  // of the same 16 KiB step
+  memory.deallocate(lists, 160'000);
   memory.release_cache();
   EXPECT_EQ(memory.cached_bytes(), 0);
   EXPECT_EQ(memory.bytes_in_use(), 0);
