@@ -52,4 +52,52 @@ struct BFloat16 {
 };
 static_assert(sizeof(BFloat16) == 2);
 
+/// A float16 number (IEEE 754 binary16).
+struct Float16 {
+  std::uint16_t bits = 0;
+
+  Float16() = default;
+  /// Rounds to nearest, ties to even, to ±∞ from 65520 on; NaN stays NaN.
+  explicit constexpr Float16(float value) {
+    const auto u = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t magnitude = u & 0x7fffffffu;
+    std::uint32_t rounded = 0;
+    if (magnitude > 0x7f800000u) {
+      rounded = 0x7e00u;
+    } else if (magnitude >= 0x477ff000u) {  // 65520
+      rounded = 0x7c00u;
+    } else if (magnitude < 0x38800000u) {  // 2⁻¹⁴: below, steps of 2⁻²⁴, which are those of 0.5
+      const float sum = std::bit_cast<float>(magnitude) + 0.5f;
+      rounded = std::bit_cast<std::uint32_t>(sum) - 0x3f000000u;
+    } else {  // the exponent's bias goes from 127 to 15
+      rounded = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+    }
+    bits = static_cast<std::uint16_t>((u >> 16 & 0x8000u) | rounded);
+  }
+  explicit constexpr operator float() const {
+    const std::uint32_t sign = (bits & 0x8000u) << 16;
+    const std::uint32_t magnitude = (bits & 0x7fffu) << 13;
+    const bool special = (bits & 0x7c00u) == 0x7c00u;
+    // 2¹¹² moves the exponent's bias from 15 to 127, and makes subnormal numbers normal.
+    const float value = special ? std::bit_cast<float>(magnitude | 0x7f800000u)
+                                : std::bit_cast<float>(magnitude) * 0x1p112f;
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | sign);
+  }
+};
+static_assert(sizeof(Float16) == 2);
+
+/// Calls `body` with a value of the type of `dtype`'s elements: float, BFloat16 or Float16.
+template <typename Body>
+constexpr decltype(auto) with_type_of(DType dtype, Body&& body) {
+  switch (dtype) {
+    case DType::bfloat16:
+      return body(BFloat16());
+    case DType::float16:
+      return body(Float16());
+    case DType::float32:
+      break;
+  }
+  return body(float());
+}
+
 }  // namespace longca

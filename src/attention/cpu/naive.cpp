@@ -224,9 +224,8 @@ class NaivePlan final : public Plan {
         if (!slopes.empty()) cap_slopes(p, tk_, problem_.softcap, slopes.data());
         weights_row(p, tk_, allowed(head, q), score_scale(), args.lse.head(head)[q]);
         const float* dout = output_gradients_.as<float>() + q * dv_;
-        const float delta = args.o.dtype == DType::float32
-                                ? dot(dout, args.o.row<float>(q, head), dv_)
-                                : dot(dout, args.o.row<BFloat16>(q, head), dv_);
+        const float delta = with_type_of(
+            args.o.dtype, [&]<typename O>(O) { return dot(dout, args.o.row<O>(q, head), dv_); });
         float* ds = score_gradients_.as<float>() + q * tk_;
         for (std::int64_t k = 0; k < tk_; ++k) ds[k] = p[k] * (ds[k] - delta) * problem_.scale();
         for (std::size_t k = 0; k < slopes.size(); ++k) ds[k] *= slopes[k];
@@ -268,8 +267,9 @@ class NaiveCpu final : public Kernel {
   }
 
   std::unique_ptr<Plan> plan(const Problem& problem, const Mask& mask) const override {
-    if (problem.dtype == DType::float32) return std::make_unique<NaivePlan<float>>(problem, mask);
-    return std::make_unique<NaivePlan<BFloat16>>(problem, mask);
+    return with_type_of(problem.dtype, [&]<typename T>(T) -> std::unique_ptr<Plan> {
+      return std::make_unique<NaivePlan<T>>(problem, mask);
+    });
   }
 
  private:
@@ -278,7 +278,7 @@ class NaiveCpu final : public Kernel {
       .description = "scores, softmax, product with a full score matrix per head; any mask",
       .origin = "here",
       .device = DeviceKind::cpu,
-      .dtypes = {DType::float32, DType::bfloat16},
+      .dtypes = {DType::float32, DType::bfloat16, DType::float16},
       .head_dims = {},
       .value_dims = true,
       .deterministic = true,

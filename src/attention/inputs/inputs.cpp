@@ -19,16 +19,10 @@ namespace longca {
 namespace {
 
 void store(std::span<const float> values, void* data, std::int64_t first, DType dtype) {
-  if (dtype == DType::float32) {
-    std::ranges::copy(values, static_cast<float*>(data) + first);
-  } else {
-    std::ranges::transform(values, static_cast<BFloat16*>(data) + first,
-                           [](float value) { return BFloat16(value); });
-  }
-}
-
-void check_dtype(DType dtype) {
-  if (Support offered = inputs_offered(dtype); !offered.ok()) throw InputError(offered.reason);
+  with_type_of(dtype, [&]<typename T>(T) {
+    std::ranges::transform(values, static_cast<T*>(data) + first,
+                           [](float value) { return T(value); });
+  });
 }
 
 /// Rows of the whole tensor that have one shape.
@@ -166,12 +160,6 @@ constexpr std::array<std::string_view, 5> kStyleNames = {"normal", "clustered", 
 
 }  // namespace
 
-Support inputs_offered(DType dtype) {
-  if (dtype == DType::float32 || dtype == DType::bfloat16) return {};
-  return Support::unsupported(fmt::format(
-      "inputs of dtype {} are not offered, only float32 and bfloat16", to_string(dtype)));
-}
-
 std::span<const std::string_view> input_style_names() {
   return kStyleNames;
 }
@@ -204,7 +192,6 @@ void draw_normal(std::uint64_t seed, InputTensor tensor, std::int64_t chunk,
 
 void draw_rows(DeviceKind device, const TensorView& tensor, std::uint64_t seed, InputTensor id,
                std::span<const Range> tokens, const InputLaw& law) {
-  check_dtype(tensor.dtype);
   const std::int64_t row = tensor.heads * tensor.dim;
   const std::vector<Run> runs = runs_of(tokens, id, law, tensor);
   const std::int64_t drawn = runs.empty() ? 0 : runs.back().to + runs.back().count;
@@ -224,7 +211,6 @@ void draw_rows(DeviceKind device, const TensorView& tensor, std::uint64_t seed, 
 
 Inputs make_inputs(const Problem& problem, std::uint64_t seed, InputStyle style,
                    std::span<const std::int64_t> documents) {
-  check_dtype(problem.dtype);
   LONGCA_CHECK(problem.value_dim() <= problem.head_dim, "v of dimension {}, q and k of {}",
                problem.value_dim(), problem.head_dim);
   MemoryTracker& memory = Device::get(problem.device).memory();

@@ -55,9 +55,6 @@ struct InputLaw {
 InputLaw input_law(const Problem& problem, InputStyle style,
                    std::span<const std::int64_t> documents);
 
-/// ok for float32 and bfloat16, else `unsupported`.
-Support inputs_offered(DType dtype);
-
 /// The inputs of one problem in its device's memory, rounded to its dtype.
 struct Inputs {
   Tensor q, k, v, dout;
@@ -84,18 +81,16 @@ inline constexpr std::int64_t kInputChunk = 4096;
 void draw_normal(std::uint64_t seed, InputTensor tensor, std::int64_t chunk,
                  std::span<float> values);
 
-/// Fills a contiguous tensor in device memory, float32 or bfloat16, with the rows `tokens`
-/// (disjoint, ascending ranges) of tensor `id` of make_inputs, which has the same heads and dim;
-/// remaining rows become 0. Values do not depend on the number of tokens of the whole tensor, of
-/// which no other row is drawn. Asynchronous on the device's stream. Throws InputError for other
-/// dtypes.
+/// Fills a contiguous tensor in device memory with the rows `tokens` (disjoint, ascending ranges)
+/// of tensor `id` of make_inputs, which has the same heads and dim; remaining rows become 0. Values
+/// do not depend on the number of tokens of the whole tensor, of which no other row is drawn.
+/// Asynchronous on the device's stream.
 void draw_rows(DeviceKind device, const TensorView& tensor, std::uint64_t seed, InputTensor id,
                std::span<const Range> tokens, const InputLaw& law = {});
 
 /// q and dout [tokens_q, heads_q, dim], k and v [tokens_k, heads_k, dim] in the memory of the
-/// problem's device: float32, or bfloat16 rounded to nearest from it; bitwise equal on every
-/// device. Sink logits stay float32. `documents` as of input_law. Throws InputError for other
-/// dtypes.
+/// problem's device: float32, or bfloat16 or float16 rounded to nearest from it; bitwise equal on
+/// every device. Sink logits stay float32. `documents` as of input_law.
 Inputs make_inputs(const Problem& problem, std::uint64_t seed,
                    InputStyle style = InputStyle::normal,
                    std::span<const std::int64_t> documents = {});

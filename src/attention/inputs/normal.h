@@ -119,8 +119,8 @@ LONGCA_HOST_DEVICE inline float normal_quantile(std::uint32_t word) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | (word & 0x80000000U));
 }
 
-/// Draws elements [first, first + count) of tensor `id` on the GPU, float32 or bfloat16: bitwise
-/// the values of draw_normal, shaped, rounded as BFloat16(float). Asynchronous.
+/// Draws elements [first, first + count) of tensor `id` on the GPU, bitwise the
+/// values of draw_normal, shaped, rounded as BFloat16(float) and Float16(float) do. Asynchronous.
 void cuda_draw(void* to, DType dtype, std::int64_t first, std::int64_t count, std::uint64_t seed,
                InputTensor id, const InputShape& shape, Stream stream);
 

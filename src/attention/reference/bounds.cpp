@@ -107,8 +107,8 @@ double error_ratio(const TileError& error, const TileBound& bound) {
 TileError compare_tile(const ConstTensorView& x, std::int64_t head, std::int64_t first,
                        std::span<const double> exact, std::uint64_t reached,
                        const TileBound& bound) {
-  return x.dtype == DType::float32 ? compare<float>(x, head, first, exact, reached, bound)
-                                   : compare<BFloat16>(x, head, first, exact, reached, bound);
+  return with_type_of(
+      x.dtype, [&]<typename T>(T) { return compare<T>(x, head, first, exact, reached, bound); });
 }
 
 }  // namespace longca

@@ -51,9 +51,10 @@ struct TileBound {
 };
 
 /// Twice the norm and four times the largest element of the error of the same-precision emulation,
-/// plus a floor. Let u be the unit roundoff of the dtype (2⁻⁸ for bfloat16, 2⁻²⁴ for float32),
-/// magnitude that of the terms, or the tile's norm if it is larger, and draws the number of
-/// independent errors of a tile whose `rows` rows would each have one. The floor is the sum of:
+/// plus a floor. Let u be the unit roundoff of the dtype (2⁻⁸ for bfloat16, 2⁻¹¹ for float16, 2⁻²⁴
+/// for float32), magnitude that of the terms, or the tile's norm if it is larger, and draws the
+/// number of independent errors of a tile whose `rows` rows would each have one. The floor is the
+/// sum of:
 ///
 /// - 3u/√draws · magnitude, because the emulation is one sample of rounding errors (the delta of a
 ///   row shifts its whole dq row);
@@ -100,8 +101,8 @@ struct TileError {
 /// TileError::ratio from the other members.
 double error_ratio(const TileError& error, const TileBound& bound);
 
-/// Compares tokens [first, min(first + 64, tokens)) of a head of `x` [tokens, heads, dim], float32
-/// or bfloat16, with `exact` [64, dim]. Tokens whose bit of `reached` is 0 must be exactly 0.
+/// Compares tokens [first, min(first + 64, tokens)) of a head of `x` [tokens, heads, dim] with
+/// `exact` [64, dim]. Tokens whose bit of `reached` is 0 must be exactly 0.
 TileError compare_tile(const ConstTensorView& x, std::int64_t head, std::int64_t first,
                        std::span<const double> exact, std::uint64_t reached,
                        const TileBound& bound);

@@ -122,30 +122,20 @@ template <typename Real>
 void TilePasses<Real>::load_rows(const TensorView& tensor, std::int64_t head, std::int64_t tile,
                                  Real* out) const {
   std::fill_n(out, row_ * kTile, Real(0));
-  if (tensor.dtype == DType::float32) {
-    for_rows<float>(tensor, head, tile, [&](std::int64_t i, const float* x) {
-      copy_row(x, out + i * row_, tensor.dim, 1);
-    });
-  } else {
-    for_rows<BFloat16>(tensor, head, tile, [&](std::int64_t i, const BFloat16* x) {
-      copy_row(x, out + i * row_, tensor.dim, 1);
-    });
-  }
+  with_type_of(tensor.dtype, [&]<typename T>(T) {
+    for_rows<T>(tensor, head, tile,
+                [&](std::int64_t i, const T* x) { copy_row(x, out + i * row_, tensor.dim, 1); });
+  });
 }
 
 template <typename Real>
 void TilePasses<Real>::load_columns(const TensorView& tensor, std::int64_t head, std::int64_t tile,
                                     Real* out) const {
   std::fill_n(out, row_ * kTile, Real(0));
-  if (tensor.dtype == DType::float32) {
-    for_rows<float>(tensor, head, tile, [&](std::int64_t i, const float* x) {
-      copy_row(x, out + i, tensor.dim, kTile);
-    });
-  } else {
-    for_rows<BFloat16>(tensor, head, tile, [&](std::int64_t i, const BFloat16* x) {
-      copy_row(x, out + i, tensor.dim, kTile);
-    });
-  }
+  with_type_of(tensor.dtype, [&]<typename T>(T) {
+    for_rows<T>(tensor, head, tile,
+                [&](std::int64_t i, const T* x) { copy_row(x, out + i, tensor.dim, kTile); });
+  });
 }
 
 /// scores[p, i] = scale · partner[p] · owner[i], capped, −∞ where the mask does not allow it.
@@ -183,8 +173,9 @@ void TilePasses<Real>::cap_scores() {
 template <typename Real>
 void TilePasses<Real>::round_results(Real* values, std::int64_t count) const {
   if constexpr (std::is_same_v<Real, float>) {
-    if (problem_.shape.dtype != DType::bfloat16) return;
-    for (std::int64_t i = 0; i < count; ++i) values[i] = float(BFloat16(values[i]));
+    with_type_of(problem_.shape.dtype, [&]<typename T>(T) {
+      for (std::int64_t i = 0; i < count; ++i) values[i] = float(T(values[i]));
+    });
   }
 }
 

@@ -50,14 +50,12 @@ double dot_rows_of(const ConstTensorView& a, const ConstTensorView& b, std::int6
     return sum;
   };
   const T* row = a.row<T>(token, head);
-  return b.dtype == DType::float32 ? dot(row, b.row<float>(token, head))
-                                   : dot(row, b.row<BFloat16>(token, head));
+  return with_type_of(b.dtype, [&]<typename U>(U) { return dot(row, b.row<U>(token, head)); });
 }
 
 double dot_rows(const ConstTensorView& a, const ConstTensorView& b, std::int64_t head,
                 std::int64_t token) {
-  return a.dtype == DType::float32 ? dot_rows_of<float>(a, b, head, token)
-                                   : dot_rows_of<BFloat16>(a, b, head, token);
+  return with_type_of(a.dtype, [&]<typename T>(T) { return dot_rows_of<T>(a, b, head, token); });
 }
 
 /// Row statistics of a query tile from a kernel's forward results.

@@ -22,12 +22,10 @@ std::vector<float> values_on_host(Device& device, const ConstTensorView& x, std:
                    x.dim * element);
   const std::int64_t count = tokens.size() * x.dim;
   std::vector<float> values(static_cast<std::size_t>(count));
-  if (x.dtype == DType::float32) {
-    std::copy_n(copy.view().row<float>(0, 0), count, values.begin());
-  } else {
-    std::transform(copy.view().row<BFloat16>(0, 0), copy.view().row<BFloat16>(0, 0) + count,
-                   values.begin(), [](BFloat16 value) { return static_cast<float>(value); });
-  }
+  with_type_of(x.dtype, [&]<typename T>(T) {
+    std::transform(copy.view().row<T>(0, 0), copy.view().row<T>(0, 0) + count, values.begin(),
+                   [](T value) { return static_cast<float>(value); });
+  });
   return values;
 }
 

@@ -31,12 +31,10 @@ std::vector<float> head_of(DeviceKind device, const ConstTensorView& x, std::int
   LONGCA_CHECK(device == DeviceKind::cpu, "a tensor on {}", to_string(device));
   for (std::int64_t token = 0; token < x.tokens; ++token) {
     float* out = values.data() + token * x.dim;
-    if (x.dtype == DType::float32) {
-      std::copy_n(x.row<float>(token, head), x.dim, out);
-    } else {
-      std::transform(x.row<BFloat16>(token, head), x.row<BFloat16>(token, head) + x.dim, out,
-                     [](BFloat16 value) { return static_cast<float>(value); });
-    }
+    with_type_of(x.dtype, [&]<typename T>(T) {
+      std::transform(x.row<T>(token, head), x.row<T>(token, head) + x.dim, out,
+                     [](T value) { return static_cast<float>(value); });
+    });
   }
   return values;
 }

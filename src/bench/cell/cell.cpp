@@ -65,9 +65,7 @@ Support Cell::supported() const {
   if (case_.mode == "graph" && problem_.device == DeviceKind::cpu) {
     return Support::unsupported("mode graph replays a CUDA graph, which the CPU does not have");
   }
-  if (Support kernel = kernel_.supports(problem_, shared_.generated.mask); !kernel.ok())
-    return kernel;
-  return case_offered(case_);
+  return kernel_.supports(problem_, shared_.generated.mask);
 }
 
 /// False, with status `oom`, if tensors and reference alone, not yet allocated, exceed the limit.

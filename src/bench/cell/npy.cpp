@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <string>
 #include <vector>
@@ -27,31 +28,11 @@ std::string npy_header(const std::string& shape) {
   return text + header;
 }
 
-/// A float16's value, subnormal numbers, infinities and NaN included.
-float widen_half(std::uint16_t bits) {
-  const auto sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16;
-  const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7fffU) << 13;
-  const bool special = (bits & 0x7c00U) == 0x7c00U;
-  // 2^112 moves the exponent's bias from 15 to 127, and makes subnormal numbers normal.
-  const float value = special ? std::bit_cast<float>(magnitude | 0x7f800000U)
-                              : std::bit_cast<float>(magnitude) * 0x1p112F;
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | sign);
-}
-
 void widen_row(const ConstTensorView& t, std::int64_t token, std::int64_t head, float* to) {
-  for (std::int64_t i = 0; i < t.dim; ++i) {
-    switch (t.dtype) {
-      case DType::float32:
-        to[i] = t.row<float>(token, head)[i];
-        break;
-      case DType::bfloat16:
-        to[i] = static_cast<float>(t.row<BFloat16>(token, head)[i]);
-        break;
-      case DType::float16:
-        to[i] = widen_half(t.row<std::uint16_t>(token, head)[i]);
-        break;
-    }
-  }
+  with_type_of(t.dtype, [&]<typename T>(T) {
+    std::transform(t.row<T>(token, head), t.row<T>(token, head) + t.dim, to,
+                   [](T value) { return static_cast<float>(value); });
+  });
 }
 
 /// A .npy file that appears under its name once it is complete.

@@ -28,10 +28,6 @@ GeneratedMask case_mask(const Case& c) {
   return selected_mask(c.mask_spec(), problem, q.view(), k.view());
 }
 
-Support case_offered(const Case& c) {
-  return inputs_offered(c.problem().dtype);
-}
-
 CellProblem::CellProblem(const Case& c)
     : key(c.problem_key()), spec(c.mask_spec()), generated(case_mask(c)) {
   const Mask& mask = generated.mask;

@@ -19,9 +19,6 @@ namespace longca {
 /// q and k, drawn on the case's device, so that every rank selects the same blocks.
 GeneratedMask case_mask(const Case& c);
 
-/// Ok, or `unsupported` where inputs, reference or schemes cannot do the case, whatever its kernel.
-Support case_offered(const Case& c);
-
 /// Called with the name of the stage that begins: "inputs", "reference", "plan",
 /// "forward", "verify", "backward", "time", "trace", "dump", "selection", "clean-up".
 using StageListener = std::function<void(std::string_view stage)>;

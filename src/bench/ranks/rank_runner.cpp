@@ -36,7 +36,6 @@ Status RankRunner::set_up(const Case& c, const CellOptions& options) {
   if (options.trace) {
     if (Status can = can_trace(c.pass); !can.ok()) return can;
   }
-  if (Support offered = case_offered(c); !offered.ok()) return offered;
   const DeviceKind kind = c.problem().device;
   if (Support there = usable(c.kernel, kind); !there.ok()) return there;
   if (Status read = read_own_files(options.own_files, c); !read.ok()) return read;

@@ -97,13 +97,10 @@ std::string other_axes(const Case& c) {
 /// The kernel's answer; over ranks the scheme's, since kernels see parts of the mask there.
 Support supported(const Case& c, const GeneratedMask& generated) {
   if (c.scheme) {
-    if (Support offered = case_offered(c); !offered.ok()) return offered;
     return find_scheme(*c.scheme).supports(parallel_problem(c, generated, kRanksPerNode));
   }
   const Problem problem = c.problem();
-  const Kernel& kernel = KernelRegistry::global().find(c.kernel, problem.device);
-  if (Support answer = kernel.supports(problem, generated.mask); !answer.ok()) return answer;
-  return case_offered(c);
+  return KernelRegistry::global().find(c.kernel, problem.device).supports(problem, generated.mask);
 }
 
 Row row_of(const Case& c, const GeneratedMask* generated, const RunLimits& limits, Totals& totals) {

@@ -42,12 +42,7 @@ void for_tokens(const ConstTensorView& shape, const std::function<void(std::int6
 /// Calls body with a null pointer to the element type.
 template <typename Body>
 void with_type(DType dtype, Body&& body) {
-  LONGCA_CHECK(dtype != DType::float16, "steps of a plan on the CPU have no {}", to_string(dtype));
-  if (dtype == DType::float32) {
-    body(static_cast<float*>(nullptr));
-  } else {
-    body(static_cast<BFloat16*>(nullptr));
-  }
+  with_type_of(dtype, [&]<typename T>(T) { body(static_cast<T*>(nullptr)); });
 }
 
 /// to[i] = f(to[i], from[i]) in float32 for all elements of the two tensors.

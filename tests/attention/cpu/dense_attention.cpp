@@ -101,8 +101,9 @@ class Row {
 }  // namespace
 
 double element(const ConstTensorView& x, std::int64_t token, std::int64_t head, std::int64_t k) {
-  if (x.dtype == DType::float32) return x.row<float>(token, head)[k];
-  return static_cast<float>(x.row<BFloat16>(token, head)[k]);
+  return with_type_of(x.dtype, [&]<typename T>(T) {
+    return static_cast<double>(static_cast<float>(x.row<T>(token, head)[k]));
+  });
 }
 
 DenseAttention dense_attention(const Problem& problem, const Mask& mask, const Inputs& inputs,

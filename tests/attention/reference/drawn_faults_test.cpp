@@ -53,15 +53,14 @@ class DrawnFault : public testing::TestWithParam<std::tuple<Mode, DType>> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Modes, DrawnFault,
-                         testing::Combine(testing::Values(Mode::heads, Mode::tiles),
-                                          testing::Values(DType::float32, DType::bfloat16)),
-                         [](const auto& instance) {
-                           return std::string(std::get<0>(instance.param) == Mode::heads
-                                                  ? "heads_"
-                                                  : "tiles_") +
-                                  std::string(to_string(std::get<1>(instance.param)));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Modes, DrawnFault,
+    testing::Combine(testing::Values(Mode::heads, Mode::tiles),
+                     testing::Values(DType::float32, DType::bfloat16, DType::float16)),
+    [](const auto& instance) {
+      return std::string(std::get<0>(instance.param) == Mode::heads ? "heads_" : "tiles_") +
+             std::string(to_string(std::get<1>(instance.param)));
+    });
 
 TEST_P(DrawnFault, RightResultsPassAndTheFractionIsWhatWasCompared) {
   for (const char* name : {"full", "causal", "sliding_window_causal", "document"}) {

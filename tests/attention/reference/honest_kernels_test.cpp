@@ -76,7 +76,8 @@ std::vector<std::string> all_masks() {
 
 INSTANTIATE_TEST_SUITE_P(Masks, HonestKernels,
                          testing::Combine(testing::ValuesIn(all_masks()),
-                                          testing::Values(DType::float32, DType::bfloat16)),
+                                          testing::Values(DType::float32, DType::bfloat16,
+                                                          DType::float16)),
                          [](const auto& instance) {
                            return std::get<0>(instance.param) + "_" +
                                   std::string(to_string(std::get<1>(instance.param)));
@@ -84,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(Masks, HonestKernels,
 
 // Few elements and much luck: the emulation's rounding errors may be small by chance.
 TEST(HonestKernelsOfFewElements, PassForManySeeds) {
-  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
       expect_all_kernels_pass(square_problem(3, 2, 1, 4, dtype), "causal", seed);
       expect_all_kernels_pass(square_problem(9, 2, 2, 1, dtype), "full", seed);
@@ -93,7 +94,7 @@ TEST(HonestKernelsOfFewElements, PassForManySeeds) {
 }
 
 TEST(HonestKernelsOfOtherScales, PassWithSharpAndWithFlatScores) {
-  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     for (const float scale : {1e-3F, 0.5F, 4.0F}) {
       Problem problem = square_problem(200, 2, 1, 64, dtype);
       problem.softmax_scale = scale;
@@ -106,7 +107,7 @@ TEST(HonestKernelsOfOtherScales, PassWithSharpAndWithFlatScores) {
 // Scores of some 50: rows see one key in effect, and the roundings of a score move tiny weights by
 // more than float32 itself. Seed 2 has a key whose dV is one row with P of about 1e-10.
 TEST(HonestKernelsOfPeakedInputs, PassForManySeeds) {
-  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       expect_all_kernels_pass(square_problem(65, 4, 2, 32, dtype), "causal", seed,
                               InputStyle::peaked);
@@ -117,8 +118,9 @@ TEST(HonestKernelsOfPeakedInputs, PassForManySeeds) {
 }
 
 /// An honest kernel of another make, in scalar code: keys from the last to the first, P divided by
-/// its sum before it is rounded, dS rounded before it is scaled, dK summed in bfloat16 from head to
-/// head.
+/// its sum before it is rounded, dS rounded before it is scaled, dK summed in type T from head to
+/// head. P and dS are rounded to type Rounded.
+template <typename T, typename Rounded = T>
 class Backwards {
  public:
   Backwards(const Problem& problem, const Mask& mask, const Inputs& inputs, const Outputs& out)
@@ -127,8 +129,8 @@ class Backwards {
   void run() {
     for (int head = 0; head < p_.heads_k; ++head) {
       for (std::int64_t k = 0; k < p_.tokens_k; ++k) {
-        std::fill_n(out_.dk.view().row<BFloat16>(k, head), p_.head_dim, BFloat16(0));
-        std::fill_n(out_.dv.view().row<BFloat16>(k, head), p_.head_dim, BFloat16(0));
+        std::fill_n(out_.dk.view().row<T>(k, head), p_.head_dim, T(0));
+        std::fill_n(out_.dv.view().row<T>(k, head), p_.head_dim, T(0));
       }
     }
     for (int head = 0; head < p_.heads_q; ++head) run_head(head);
@@ -138,15 +140,14 @@ class Backwards {
   using Row = std::vector<float>;
 
   static Row load(const TensorView& tensor, std::int64_t token, std::int64_t head) {
-    const BFloat16* row = tensor.row<BFloat16>(token, head);
+    const T* row = tensor.row<T>(token, head);
     Row values;
     for (std::int64_t c = 0; c < tensor.dim; ++c) values.push_back(float(row[c]));
     return values;
   }
   static void store(const Row& row, const TensorView& tensor, std::int64_t token,
                     std::int64_t head) {
-    std::ranges::transform(row, tensor.row<BFloat16>(token, head),
-                           [](float x) { return BFloat16(x); });
+    std::ranges::transform(row, tensor.row<T>(token, head), [](float x) { return T(x); });
   }
   static float dot(const Row& a, const Row& b) {
     float sum = 0;
@@ -156,7 +157,7 @@ class Backwards {
   static void add(float weight, const Row& row, Row& sum) {
     for (std::size_t c = 0; c < row.size(); ++c) sum[c] += weight * row[c];
   }
-  static float rounded(float x) { return float(BFloat16(x)); }
+  static float rounded(float x) { return float(Rounded(x)); }
 
   void run_head(int head) {
     const int head_k = head / p_.group_size();
@@ -205,18 +206,36 @@ class Backwards {
   const Outputs& out_;
 };
 
-TEST(HonestKernelsOfAnotherMake, PassWithOtherOrdersAndRoundings) {
+template <typename T>
+void expect_backwards_passes(DType dtype) {
   for (const char* name : {"causal", "sliding_window", "prefix_lm_causal"}) {
     SCOPED_TRACE(name);
-    const Problem problem = square_problem(200, 4, 2, 32, DType::bfloat16);
+    const Problem problem = square_problem(200, 4, 2, 32, dtype);
     const Mask mask = make_mask(name, problem);
     const Inputs inputs = make_inputs(problem, 6);
     const Outputs outputs(problem);
-    Backwards(problem, mask, inputs, outputs).run();
+    Backwards<T>(problem, mask, inputs, outputs).run();
     const Reference reference(problem, mask, inputs, {1000, 1}, 1);
     expect_room(check_forward(reference, outputs), "forward");
     expect_room(check_backward(reference, outputs, inputs), "backward");
   }
+}
+
+TEST(HonestKernelsOfAnotherMake, PassWithOtherOrdersAndRoundings) {
+  expect_backwards_passes<BFloat16>(DType::bfloat16);
+  expect_backwards_passes<Float16>(DType::float16);
+}
+
+// A kernel that computes in bfloat16 what was asked in float16 is wrong, though it is a right one.
+TEST(HonestKernelsOfAnotherMake, FailWithRoundingsOfACoarserType) {
+  const Problem half = square_problem(200, 4, 2, 32, DType::float16);
+  const Mask mask = make_mask("causal", half);
+  const Inputs inputs = make_inputs(half, 6);
+  const Outputs outputs(half);
+  Backwards<Float16, BFloat16>(half, mask, inputs, outputs).run();
+  const Reference reference(half, mask, inputs, {1000, 1}, 1);
+  EXPECT_FALSE(check_forward(reference, outputs).ok);
+  EXPECT_FALSE(check_backward(reference, outputs, inputs).ok);
 }
 
 }  // namespace

@@ -123,7 +123,8 @@ TEST_P(InputsOfAStyle, ADroppedKeyIsFound) {
 
 INSTANTIATE_TEST_SUITE_P(Styles, InputsOfAStyle,
                          testing::Combine(testing::ValuesIn(styles()),
-                                          testing::Values(DType::float32, DType::bfloat16)),
+                                          testing::Values(DType::float32, DType::bfloat16,
+                                                          DType::float16)),
                          [](const auto& instance) {
                            return std::get<0>(instance.param) + "_" +
                                   std::string(to_string(std::get<1>(instance.param)));

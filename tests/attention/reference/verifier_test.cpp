@@ -131,7 +131,7 @@ TEST(Verify, OutputsOfAnotherShapeAreABug) {
 }
 
 TEST(Poison, FillsStridedViewsWithNaNAndNothingElse) {
-  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     const HostTensor tensor(dtype, 3, 4, 5);
     std::fill_n(static_cast<char*>(tensor.view().data), tensor.bytes(), char(0));
     TensorView second = tensor.view();
@@ -141,8 +141,8 @@ TEST(Poison, FillsStridedViewsWithNaNAndNothingElse) {
     for (std::int64_t t = 0; t < 3; ++t) {
       for (std::int64_t h = 0; h < 4; ++h) {
         for (std::int64_t c = 0; c < 5; ++c) {
-          const float x = dtype == DType::float32 ? tensor.view().row<float>(t, h)[c]
-                                                  : float(tensor.view().row<BFloat16>(t, h)[c]);
+          const float x = with_type_of(
+              dtype, [&]<typename T>(T) { return float(tensor.view().row<T>(t, h)[c]); });
           EXPECT_EQ(std::isnan(x), h == 1);
         }
       }

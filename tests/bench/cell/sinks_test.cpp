@@ -80,21 +80,5 @@ TEST(SinkInputs, AreNormalAndPartOfTheFingerprint) {
   EXPECT_EQ(make_inputs(x.problem, 7).sink_logits(), nullptr);
 }
 
-TEST(SinkCases, AreOfferedEverywhere) {
-  Case c;
-  c.kernel = "flash";
-  c.mask = "causal";
-  c.tokens = 64;
-  EXPECT_TRUE(case_offered(c).ok());
-  c.sink = 1;
-  c.softcap = 30;
-  EXPECT_TRUE(case_offered(c).ok());
-  c.device = "cuda";
-  EXPECT_TRUE(case_offered(c).ok());
-  c.device = "cpu";
-  c.scheme = "magi";
-  EXPECT_TRUE(case_offered(c).ok());
-}
-
 }  // namespace
 }  // namespace longca::testing

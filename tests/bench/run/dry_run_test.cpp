@@ -65,8 +65,8 @@ skip = "not today"
 }
 
 TEST(DryRun, SaysWhatWillNotRun) {
-  EXPECT_THAT(dry_run("[axes]\nkernel = \"naive\"\nmask = \"causal\"\ndtype = \"float16\"\n"),
-              ::testing::HasSubstr("unsupported: naive has no float16"));
+  EXPECT_THAT(dry_run("[axes]\nkernel = \"flash\"\nmask = \"causal\"\ndtype = \"float16\"\n"),
+              ::testing::HasSubstr("unsupported: flash has no float16"));
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST_F(CudaInputs, EqualThoseOfTheCpuToTheBit) {
                           {0, 5, 2, 1, 8},
                           {4096, 65, 8, 4, 128}};
   for (const Shape& shape : shapes) {
-    for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
       for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{42}, ~std::uint64_t{0}}) {
         Problem problem;
         problem.tokens_q = shape.tokens_q;
@@ -71,7 +71,7 @@ TEST_F(CudaInputs, RowsOfAShardEqualThoseOfTheCpu) {
   const std::vector<Range> ranges{{1, 2}, {16, 19}, {350, 700}};
   constexpr std::int64_t kRows = 354 + 2;  // two of padding
   for (const std::int64_t dim : {41, 128}) {
-    for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
       const Tensor host(Device::get(DeviceKind::cpu).memory(), dtype, kRows, 3, dim);
       const Tensor device(gpu().memory(), dtype, kRows, 3, dim);
       const std::array<std::int64_t, 3> documents{17, 1, 682};

@@ -183,7 +183,8 @@ class Agreement : public GpuTest,
 
 INSTANTIATE_TEST_SUITE_P(Masks, Agreement,
                          ::testing::Combine(::testing::ValuesIn(all_masks()),
-                                            ::testing::Values(DType::float32, DType::bfloat16)),
+                                            ::testing::Values(DType::float32, DType::bfloat16,
+                                                              DType::float16)),
                          [](const auto& instance) {
                            return std::get<0>(instance.param) + "_" +
                                   std::string(to_string(std::get<1>(instance.param)));
@@ -211,7 +212,7 @@ class OtherShapes : public GpuTest {
  protected:
   static void expect_agreement(std::int64_t tokens_q, std::int64_t tokens_k, int heads_q,
                                int heads_k, int dim, std::vector<MaskSlice> slices) {
-    for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
       if (dim > largest_reference_dim(dtype)) continue;
       Problem problem = square_problem(tokens_q, heads_q, heads_k, dim, dtype);
       problem.tokens_k = tokens_k;
@@ -240,7 +241,7 @@ TEST_F(OtherShapes, HeadDimensionsThatFillNoVectorAndTheLargest) {
 }
 
 TEST_F(OtherShapes, AVOfItsOwnDimension) {
-  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     for (const auto& [dim, value_dim] :
          {std::pair{24, 16}, {96, 80}, {128, 64}, {80, 33}, {192, 128}}) {
       if (dim > largest_reference_dim(dtype)) continue;
@@ -261,7 +262,7 @@ TEST_F(OtherShapes, ATooLargeHeadDimensionIsRefused) {
 }
 
 TEST_F(OtherShapes, SinksAndSoftcaps) {
-  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     for (const auto& [sink, softcap] : {std::pair{true, 0.0F}, {false, 30.0F}, {true, 0.5F}}) {
       for (const std::string mask : {"causal", "causal_document", "block_sparse"}) {
         SCOPED_TRACE(mask + ", sink " + std::to_string(sink) + ", softcap " +
@@ -276,7 +277,7 @@ TEST_F(OtherShapes, SinksAndSoftcaps) {
 }
 
 TEST_F(OtherShapes, RowsThatSeeOnlyASink) {
-  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     Problem problem = square_problem(200, 2, 1, 32, dtype);
     problem.sink = true;
     Both(problem, Mask::from_slices(200, 200, {{70, 80, 10, 20, MaskSliceType::bi_causal}}))
@@ -286,7 +287,7 @@ TEST_F(OtherShapes, RowsThatSeeOnlyASink) {
 
 TEST_F(OtherShapes, OtherScales) {
   for (const float scale : {1e-3F, 0.5F, 4.0F}) {
-    for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
       SCOPED_TRACE(scale);
       Problem problem = square_problem(200, 2, 1, 64, dtype);
       problem.softmax_scale = scale;

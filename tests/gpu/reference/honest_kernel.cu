@@ -1,4 +1,5 @@
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -237,18 +238,20 @@ void backward(const BackwardArgs& a, const RowsView& keys_of_queries,
 void launch_forward(const ForwardArgs& args, RowsView rows, float scale, void* stream) {
   const auto queue = static_cast<cudaStream_t>(stream);
   const dim3 blocks = grid(args.q.tokens, args.q.heads);
-  args.q.dtype == DType::float32
-      ? forward<float><<<blocks, kThreads, 0, queue>>>(args, rows, scale)
-      : forward<__nv_bfloat16><<<blocks, kThreads, 0, queue>>>(args, rows, scale);
+  auto* kernel = forward<float>;
+  if (args.q.dtype == DType::bfloat16) kernel = forward<__nv_bfloat16>;
+  if (args.q.dtype == DType::float16) kernel = forward<__half>;
+  kernel<<<blocks, kThreads, 0, queue>>>(args, rows, scale);
   LONGCA_CUDA(cudaGetLastError());
 }
 
 void launch_backward(const BackwardArgs& args, RowsView keys_of_queries, RowsView queries_of_keys,
                      float scale, float* delta, void* stream) {
   const auto queue = static_cast<cudaStream_t>(stream);
-  args.q.dtype == DType::float32
-      ? backward<float>(args, keys_of_queries, queries_of_keys, scale, delta, queue)
-      : backward<__nv_bfloat16>(args, keys_of_queries, queries_of_keys, scale, delta, queue);
+  auto* launch = backward<float>;
+  if (args.q.dtype == DType::bfloat16) launch = backward<__nv_bfloat16>;
+  if (args.q.dtype == DType::float16) launch = backward<__half>;
+  launch(args, keys_of_queries, queries_of_keys, scale, delta, queue);
 }
 
 }  // namespace longca::test

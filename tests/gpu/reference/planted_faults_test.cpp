@@ -87,6 +87,7 @@ class PlantedFault : public testing::GpuTest, public ::testing::WithParamInterfa
 
 INSTANTIATE_TEST_SUITE_P(Sizes, PlantedFault,
                          ::testing::Values(Size{8192, 4, 2, DType::bfloat16},
+                                           Size{8192, 4, 2, DType::float16},
                                            Size{8192, 4, 2, DType::float32},
                                            Size{32768, 2, 1, DType::bfloat16}),
                          [](const auto& instance) {
@@ -189,12 +190,10 @@ class SpoiltOutput : public PlantedFault {
   static void set(const Tensor& tensor, std::int64_t token, std::int64_t head, std::int64_t column,
                   float value) {
     const TensorView& view = tensor.view();
-    const BFloat16 rounded(value);
-    if (view.dtype == DType::float32) {
-      gpu().copy(view.row<float>(token, head) + column, &value, 4);
-    } else {
-      gpu().copy(view.row<BFloat16>(token, head) + column, &rounded, 2);
-    }
+    with_type_of(view.dtype, [&]<typename T>(T) {
+      const T rounded(value);
+      gpu().copy(view.row<T>(token, head) + column, &rounded, sizeof rounded);
+    });
   }
   void set_lse(std::int64_t head, std::int64_t row, float value) const {
     gpu().copy(outputs_->lse.view().head(head) + row, &value, 4);
@@ -210,6 +209,7 @@ class SpoiltOutput : public PlantedFault {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SpoiltOutput,
                          ::testing::Values(Size{8192, 4, 2, DType::bfloat16},
+                                           Size{8192, 4, 2, DType::float16},
                                            Size{8192, 4, 2, DType::float32},
                                            Size{32768, 2, 1, DType::bfloat16}),
                          [](const auto& instance) {

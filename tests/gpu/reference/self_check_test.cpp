@@ -45,7 +45,8 @@ class SelfCheck : public testing::GpuTest, public ::testing::WithParamInterface<
   Mask mask_ = test::small_mask("causal", kTokens);
 };
 
-INSTANTIATE_TEST_SUITE_P(Dtypes, SelfCheck, ::testing::Values(DType::float32, DType::bfloat16),
+INSTANTIATE_TEST_SUITE_P(Dtypes, SelfCheck,
+                         ::testing::Values(DType::float32, DType::bfloat16, DType::float16),
                          [](const auto& instance) {
                            return std::string(to_string(instance.param));
                          });

@@ -191,14 +191,17 @@ TEST_P(MaskSlice, LongRowsOfManyHeads) {
   }
 }
 
-/// float16 is in slice_float16_test.cpp: the reference does not take it.
 TEST_P(MaskSlice, EveryDimensionThatWasBuilt) {
   const Heads heads = {8, 1};
-  for (const int dim : kernel_->capabilities().head_dims) {
-    Problem problem = problem_of(1000, 1000, heads);
-    problem.head_dim = dim;
-    for (const std::string name : {"full", "causal_document", "sliding_window"}) {
-      expect_right(problem, small_mask(name, 1000, heads), name + ", " + std::to_string(dim));
+  for (const DType dtype : kernel_->capabilities().dtypes) {
+    for (const int dim : kernel_->capabilities().head_dims) {
+      Problem problem = problem_of(1000, 1000, heads);
+      problem.head_dim = dim;
+      problem.dtype = dtype;
+      for (const std::string name : {"full", "causal_document", "sliding_window", "block_sparse"}) {
+        expect_right(problem, small_mask(name, 1000, heads),
+                     name + ", " + std::to_string(dim) + ", " + std::string(to_string(dtype)));
+      }
     }
   }
 }
@@ -207,13 +210,17 @@ TEST_P(MaskSlice, EveryDimensionThatWasBuilt) {
 /// some by more than a sum may hold, and of ±400 exponentials overflow.
 TEST_P(MaskSlice, LargeScoresStayFinite) {
   const Heads heads = {2, 2};
-  for (const float scale : {1.0F, 3.0F, 8.0F}) {
-    const std::string what = ", scale " + std::to_string(scale);
-    for (const int tokens : {130, 700}) {
-      Problem problem = problem_of(tokens, tokens, heads);
-      problem.softmax_scale = scale;
-      expect_right(problem, small_mask("causal", tokens, heads), "causal" + what);
-      expect_right(problem, small_mask("full", tokens, heads), "full" + what);
+  for (const DType dtype : kernel_->capabilities().dtypes) {
+    for (const float scale : {1.0F, 3.0F, 8.0F}) {
+      const std::string what =
+          ", scale " + std::to_string(scale) + ", " + std::string(to_string(dtype));
+      for (const int tokens : {130, 700}) {
+        Problem problem = problem_of(tokens, tokens, heads);
+        problem.softmax_scale = scale;
+        problem.dtype = dtype;
+        expect_right(problem, small_mask("causal", tokens, heads), "causal" + what);
+        expect_right(problem, small_mask("full", tokens, heads), "full" + what);
+      }
     }
   }
 }

@@ -11,7 +11,7 @@ Capabilities naive_cuda_capabilities() {
   can.device = DeviceKind::cuda;
   can.min_architecture = 80;
   can.deterministic = true;
-  can.dtypes = {DType::bfloat16, DType::float32};
+  can.dtypes = {DType::bfloat16, DType::float16, DType::float32};
   can.value_dims = true;
   can.sinks = true;
   can.softcap = true;

@@ -30,7 +30,8 @@ cublasHandle_t cublas_handle() {
 }
 
 cudaDataType_t cuda_type(DType dtype) {
-  return dtype == DType::float32 ? CUDA_R_32F : CUDA_R_16BF;
+  if (dtype == DType::float32) return CUDA_R_32F;
+  return dtype == DType::float16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 
 namespace longca::naive {
 
-/// The batched GEMMs of attention by cuBLAS, for all query heads. bfloat16 uses tensor cores with
-/// float32 accumulation; float32 is true float32, not TF32. Query head h uses KV head
-/// h · heads_k / heads_q. `added` adds the result to the output.
+/// The batched GEMMs of attention by cuBLAS, for all query heads. bfloat16 and float16 use tensor
+/// cores with float32 accumulation; float32 is true float32, not TF32. Query head h uses KV head h
+/// · heads_k / heads_q. `added` adds the result to the output.
 class Products {
  public:
   Products();

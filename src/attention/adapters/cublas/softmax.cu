@@ -1,5 +1,6 @@
 // The row kernels of `naive`: one CTA per row of a head's score matrix.
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <limits>
 
@@ -13,8 +14,6 @@ constexpr int kThreads = 256;
 constexpr int kVector = 4;  ///< scores per thread and iteration
 constexpr int kChunk = kThreads * kVector;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-using Bfloat = __nv_bfloat16;
 
 template <typename T, typename View>
 __device__ T* row_of(const View& tensor, std::int64_t token, std::int64_t head) {
@@ -122,8 +121,12 @@ __device__ float block_sum(float own) {
 __device__ void store(float* row, std::int64_t k, float4 x) {
   *reinterpret_cast<float4*>(row + k) = x;
 }
-__device__ void store(Bfloat* row, std::int64_t k, float4 x) {
+__device__ void store(__nv_bfloat16* row, std::int64_t k, float4 x) {
   __nv_bfloat162 pairs[2] = {__floats2bfloat162_rn(x.x, x.y), __floats2bfloat162_rn(x.z, x.w)};
+  *reinterpret_cast<uint2*>(row + k) = *reinterpret_cast<const uint2*>(pairs);
+}
+__device__ void store(__half* row, std::int64_t k, float4 x) {
+  __half2 pairs[2] = {__floats2half2_rn(x.x, x.y), __floats2half2_rn(x.z, x.w)};
   *reinterpret_cast<uint2*>(row + k) = *reinterpret_cast<const uint2*>(pairs);
 }
 
@@ -198,9 +201,13 @@ __global__ void __launch_bounds__(kThreads)
 
 __device__ float element(const ConstTensorView& tensor, std::int64_t token, std::int64_t head,
                          std::int64_t i) {
-  return tensor.dtype == DType::float32
-             ? row_of<const float>(tensor, token, head)[i]
-             : __bfloat162float(row_of<const Bfloat>(tensor, token, head)[i]);
+  if (tensor.dtype == DType::bfloat16) {
+    return __bfloat162float(row_of<const __nv_bfloat16>(tensor, token, head)[i]);
+  }
+  if (tensor.dtype == DType::float16) {
+    return __half2float(row_of<const __half>(tensor, token, head)[i]);
+  }
+  return row_of<const float>(tensor, token, head)[i];
 }
 
 template <typename T>
@@ -266,12 +273,12 @@ __global__ void merge_rows(TensorView o, LseView lse, TensorView o_new, LseView 
   if (threadIdx.x == 0) lse_of(lse, head, q) = maximum + logf(sum);
 }
 
+template <typename T>
 __global__ void round_rows(TensorView from, TensorView to) {
   const std::int64_t token = blockIdx.x;
   const std::int64_t head = blockIdx.y;
   for (std::int64_t i = threadIdx.x; i < from.dim; i += blockDim.x) {
-    row_of<Bfloat>(to, token, head)[i] =
-        __float2bfloat16_rn(row_of<const float>(from, token, head)[i]);
+    row_of<T>(to, token, head)[i] = T(row_of<const float>(from, token, head)[i]);
   }
 }
 
@@ -298,10 +305,16 @@ void softmax_in_place(const Scores& scores, DType dtype, const DeviceRowMask& ma
     kernel<<<grid_of(scores.tokens_q, scores.heads), kThreads, bits_for(kernel, scores.pitch),
              stream>>>(scores, mask.view(), rule, sink, lse);
   };
-  if (dtype == DType::float32) {
-    launch(softmax_rows<float>);
-  } else {
-    launch(softmax_rows<Bfloat>);
+  switch (dtype) {
+    case DType::float32:
+      launch(softmax_rows<float>);
+      break;
+    case DType::bfloat16:
+      launch(softmax_rows<__nv_bfloat16>);
+      break;
+    case DType::float16:
+      launch(softmax_rows<__half>);
+      break;
   }
   LONGCA_CUDA(cudaGetLastError());
 }
@@ -314,10 +327,16 @@ void gradients_in_place(const Scores& scores, const Scores& gradients, DType dty
     kernel<<<grid_of(scores.tokens_q, scores.heads), kThreads, bits_for(kernel, scores.pitch),
              stream>>>(scores, gradients, mask.view(), rule, o, dout, lse);
   };
-  if (dtype == DType::float32) {
-    launch(gradient_rows<float>);
-  } else {
-    launch(gradient_rows<Bfloat>);
+  switch (dtype) {
+    case DType::float32:
+      launch(gradient_rows<float>);
+      break;
+    case DType::bfloat16:
+      launch(gradient_rows<__nv_bfloat16>);
+      break;
+    case DType::float16:
+      launch(gradient_rows<__half>);
+      break;
   }
   LONGCA_CUDA(cudaGetLastError());
 }
@@ -331,7 +350,8 @@ void merge_results(const TensorView& o, const LseView& lse, const TensorView& o_
 
 void round_tensor(const TensorView& from, const TensorView& to, cudaStream_t stream) {
   if (from.tokens == 0) return;
-  round_rows<<<grid_of(from.tokens, from.heads), 128, 0, stream>>>(from, to);
+  auto* kernel = to.dtype == DType::float16 ? round_rows<__half> : round_rows<__nv_bfloat16>;
+  kernel<<<grid_of(from.tokens, from.heads), 128, 0, stream>>>(from, to);
   LONGCA_CUDA(cudaGetLastError());
 }
 

@@ -42,7 +42,7 @@ void gradients_in_place(const Scores& scores, const Scores& gradients, DType dty
 void merge_results(const TensorView& o, const LseView& lse, const TensorView& o_new,
                    const LseView& lse_new, cudaStream_t stream);
 
-/// float32 → bfloat16, rounded to nearest.
+/// float32 → bfloat16 or float16, rounded to nearest.
 void round_tensor(const TensorView& from, const TensorView& to, cudaStream_t stream);
 
 }  // namespace longca::naive

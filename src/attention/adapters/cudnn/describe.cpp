@@ -23,7 +23,9 @@ class Describe {
  public:
   Describe(Graph& graph, const Problem& problem, const CudnnForm& form)
       : graph_(graph), problem_(problem), form_(form) {
-    graph.set_io_data_type(fe::DataType_t::BFLOAT16)
+    graph
+        .set_io_data_type(problem.dtype == DType::float16 ? fe::DataType_t::HALF
+                                                          : fe::DataType_t::BFLOAT16)
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
     if (takes_lengths(form)) {

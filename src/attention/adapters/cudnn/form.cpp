@@ -61,7 +61,7 @@ Capabilities cudnn_capabilities() {
   can.origin = "cuDNN 9, through its C++ frontend";
   can.device = DeviceKind::cuda;
   can.min_architecture = 80;
-  can.dtypes = {DType::bfloat16};
+  can.dtypes = {DType::bfloat16, DType::float16};
   can.block_masks = false;
   can.accumulate = false;
   can.value_dims = true;

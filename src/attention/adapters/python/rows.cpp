@@ -119,6 +119,11 @@ Capabilities with_fixed_order(Capabilities can) {
   return can;
 }
 
+Capabilities with_float16(Capabilities can) {
+  can.dtypes.push_back(DType::float16);
+  return can;
+}
+
 Capabilities with_blocks(Capabilities can) {
   can.block_masks = true;
   return can;
@@ -154,14 +159,16 @@ Capabilities fa2_sparse() {
 }
 
 Capabilities fa1() {
-  Capabilities can = row("fa1", "FlashAttention 1: full and causal documents", "flash-attn 1.0.9");
+  Capabilities can =
+      with_float16(row("fa1", "FlashAttention 1: full and causal documents", "flash-attn 1.0.9"));
   can.gqa = false;
   can.head_dims = {32, 64, 128};
   return by_own_forward(std::move(can));
 }
 
 Capabilities fa4() {
-  Capabilities can = with_blocks(row("fa4", "FlashAttention 4, any mask", "flash-attn-4"));
+  Capabilities can =
+      with_float16(with_blocks(row("fa4", "FlashAttention 4, any mask", "flash-attn-4")));
   can.head_dims = {64, 96, 128, 192, 256};
   can.dim_pairs = {{192, 128}};
   can.deterministic = true;
@@ -184,16 +191,20 @@ std::vector<PythonRow> python_rows() {
   const std::string torch = "PyTorch with CUDA (pip install torch)";
   const std::string fastvideo = "(pip install --no-deps fastvideo-kernel==0.3.5)";
   return {
-      {row("sdpa", "PyTorch's scaled_dot_product_attention by a fused back end", "torch"), torch,
-       takes_full_and_causal},
-      {row("sdpa_mask", "the same, given any static mask as attn_mask", "torch"), torch},
-      {with_fixed_order(row("fa2", "FlashAttention 2 as PyTorch carries it", "torch")), torch,
-       takes_windows_and_documents},
-      {by_own_forward(with_blocks(row("flex", "PyTorch's FlexAttention, compiled", "torch"))),
+      {with_float16(
+           row("sdpa", "PyTorch's scaled_dot_product_attention by a fused back end", "torch")),
+       torch, takes_full_and_causal},
+      {with_float16(row("sdpa_mask", "the same, given any static mask as attn_mask", "torch")),
+       torch},
+      {with_float16(
+           with_fixed_order(row("fa2", "FlashAttention 2 as PyTorch carries it", "torch"))),
+       torch, takes_windows_and_documents},
+      {with_float16(
+           by_own_forward(with_blocks(row("flex", "PyTorch's FlexAttention, compiled", "torch")))),
        "PyTorch with CUDA and Triton (pip install torch)", takes_flex_blocks},
       {fa1(), "PyTorch and flash-attn 1 (pip install flash-attn==1.0.9 --no-build-isolation)",
        takes_documents},
-      {on_hopper(row("fa3", "FlashAttention 3", "flash_attn_interface or fa3-fwd")),
+      {with_float16(on_hopper(row("fa3", "FlashAttention 3", "flash_attn_interface or fa3-fwd"))),
        "PyTorch and FlashAttention 3: flash_attn_interface from the hopper folder of its source, "
        "or its forward pass alone (pip install fa3-fwd)",
        takes_windows_and_documents},

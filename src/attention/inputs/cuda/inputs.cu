@@ -11,13 +11,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 8192;
 
-__device__ void store(float* to, float value) {
-  *to = value;
-}
-__device__ void store(BFloat16* to, float value) {
-  *to = BFloat16(value);
-}
-
 /// An element of a tensor from its normal value.
 __device__ float shaped_element(float normal, const InputShape& shape, std::int64_t element,
                                 PhiloxKey key) {
@@ -45,7 +38,7 @@ __global__ void draw(T* to, std::int64_t first, std::int64_t end, PhiloxKey key,
       const std::int64_t element = four * 4 + j;
       if (element < first || element >= end) continue;
       const float normal = normal_quantile(words[static_cast<std::size_t>(j)]);
-      store(to + (element - first), shaped_element(normal, shape, element, key));
+      to[element - first] = T(shaped_element(normal, shape, element, key));
     }
   }
 }
@@ -61,13 +54,10 @@ void cuda_draw(void* to, DType dtype, std::int64_t first, std::int64_t count, st
   const std::uint32_t counter = kInputDomain + static_cast<std::uint32_t>(id);
   const PhiloxKey key = philox_key(seed);
   auto* queue = static_cast<cudaStream_t>(stream);
-  if (dtype == DType::float32) {
-    draw<<<blocks, kThreads, 0, queue>>>(static_cast<float*>(to), first, first + count, key,
-                                         counter, shape);
-  } else {
-    draw<<<blocks, kThreads, 0, queue>>>(static_cast<BFloat16*>(to), first, first + count, key,
-                                         counter, shape);
-  }
+  with_type_of(dtype, [&]<typename T>(T) {
+    draw<<<blocks, kThreads, 0, queue>>>(static_cast<T*>(to), first, first + count, key, counter,
+                                         shape);
+  });
   LONGCA_CUDA(cudaGetLastError());
 }
 

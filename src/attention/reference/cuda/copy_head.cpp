@@ -41,11 +41,13 @@ void HeadCopier::copy(const ConstTensorView& x, std::int64_t head, std::vector<f
   if (x.dtype == DType::float32) return copy_head_rows(x, head, 0, x.tokens, values.data());
   if (staging_.bytes() < 2 * count) staging_ = HostBuffer(2 * count);
   copy_head_rows(x, head, 0, x.tokens, staging_.data());
-  const auto* from = staging_.as<BFloat16>();
-  ThreadPool::global().parallel_for((count + kChunk - 1) / kChunk, [&](std::int64_t i, int) {
-    std::transform(from + i * kChunk, from + std::min((i + 1) * kChunk, count),
-                   values.data() + i * kChunk,
-                   [](BFloat16 element) { return static_cast<float>(element); });
+  with_type_of(x.dtype, [&]<typename T>(T) {
+    const auto* from = staging_.as<T>();
+    ThreadPool::global().parallel_for((count + kChunk - 1) / kChunk, [&](std::int64_t i, int) {
+      std::transform(from + i * kChunk, from + std::min((i + 1) * kChunk, count),
+                     values.data() + i * kChunk,
+                     [](T element) { return static_cast<float>(element); });
+    });
   });
 }
 

@@ -11,11 +11,11 @@ namespace longca {
 /// lazily, once per problem, and shared by its kernels. Compares by the rules of `Reference`
 /// (verifier.h, bounds.h). Not thread-safe.
 ///
-/// A bfloat16 problem is computed with float32 sums, whose noise of 2⁻²⁴ · √terms is far below
-/// bfloat16's 2⁻⁸; row sums are in float64, so that lse has the noise of one score. The emulated
-/// honest kernel differs from the reference by roundings only, so the same pass accumulates these
-/// differences: Σ (P̃ − P) V with P̃ = bfloat16(P). A float32 problem is computed in float64, and its
-/// emulation in float32.
+/// A bfloat16 or float16 problem is computed with float32 sums, whose noise of 2⁻²⁴ · √terms is far
+/// below their 2⁻⁸ and 2⁻¹¹; row sums are in float64, so that lse has the noise of one score. The
+/// emulated honest kernel differs from the reference by roundings only, so the same pass
+/// accumulates these differences: Σ (P̃ − P) V with P̃ the rounded P. A float32 problem is computed
+/// in float64, and its emulation in float32.
 ///
 /// Sampled rows and keys, recomputed in float64 on the host, check the reference itself
 /// (self_check.h).
@@ -26,7 +26,7 @@ namespace longca {
 class CudaReference : public Verifier {
  public:
   /// Keeps a reference to `inputs`, which are in device memory. Throws InputError for head
-  /// dimensions above 256 in bfloat16, 128 in float32.
+  /// dimensions above 256 in bfloat16 and float16, 128 in float32.
   CudaReference(const Problem& problem, const Mask& mask, const Inputs& inputs, VerifyBudget budget,
                 std::uint64_t seed);
   ~CudaReference() override;

@@ -1,4 +1,5 @@
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include "attention/reference/cuda/differences.h"
 #include "attention/reference/cuda/tile_shape.cuh"
@@ -71,9 +72,10 @@ __global__ __launch_bounds__(kThreads) void tile_differences(DifferenceArgs a) {
 void find_differences(const DifferenceArgs& args, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(args.count), static_cast<unsigned>(args.head_count));
   if (grid.x == 0 || grid.y == 0) return;
-  args.x.dtype == DType::float32
-      ? tile_differences<float><<<grid, kThreads, 0, stream>>>(args)
-      : tile_differences<__nv_bfloat16><<<grid, kThreads, 0, stream>>>(args);
+  auto* kernel = tile_differences<float>;
+  if (args.x.dtype == DType::bfloat16) kernel = tile_differences<__nv_bfloat16>;
+  if (args.x.dtype == DType::float16) kernel = tile_differences<__half>;
+  kernel<<<grid, kThreads, 0, stream>>>(args);
   LONGCA_CUDA(cudaGetLastError());
 }
 

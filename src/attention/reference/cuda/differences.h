@@ -20,7 +20,7 @@ struct TileDifference {
 /// Compares tiles of `x` [tokens, heads, dim] with `reference` [head_count, tokens, dim] for these
 /// heads. Tokens whose bit in the tile's TileStatistics::seen is 0 must be exactly 0.
 struct DifferenceArgs {
-  ConstTensorView x;  ///< float32 or bfloat16
+  ConstTensorView x;
   const float* reference = nullptr;
   const TileStatistics* statistics = nullptr;  ///< [head_count, all tiles]
   const int* heads = nullptr;                  ///< [head_count]

@@ -48,9 +48,12 @@ auto with_shape(DType dtype, std::int64_t dim, const Visit& visit) {
     return dim <= 64 ? visit(TileShape<float, double, 64>{})
                      : visit(TileShape<float, double, 128>{});
   }
-  if (dim <= 64) return visit(TileShape<__nv_bfloat16, float, 64>{});
-  if (dim <= 128) return visit(TileShape<__nv_bfloat16, float, 128>{});
-  return visit(TileShape<__nv_bfloat16, float, 256>{});
+  const auto of_two_bytes = [&]<typename T>(T) {
+    if (dim <= 64) return visit(TileShape<T, float, 64>{});
+    if (dim <= 128) return visit(TileShape<T, float, 128>{});
+    return visit(TileShape<T, float, 256>{});
+  };
+  return dtype == DType::float16 ? of_two_bytes(__half{}) : of_two_bytes(__nv_bfloat16{});
 }
 
 template <typename T>
@@ -122,9 +125,14 @@ void statistics_of(const ConstTensorView& o, const ConstLseView& lse, const Cons
                   static_cast<unsigned>(count));
   if (grid.x == 0 || grid.y == 0) return;
   const dim3 threads(32, kRowsOfBlock);
-  auto* kernel = given_statistics<__nv_bfloat16, __nv_bfloat16>;
-  if (o.dtype == DType::float32) kernel = given_statistics<float, __nv_bfloat16>;
-  if (dout.dtype == DType::float32) kernel = given_statistics<float, float>;
+  auto* kernel = given_statistics<float, float>;
+  if (dout.dtype == DType::bfloat16) {
+    kernel = o.dtype == DType::float32 ? given_statistics<float, __nv_bfloat16>
+                                       : given_statistics<__nv_bfloat16, __nv_bfloat16>;
+  } else if (dout.dtype == DType::float16) {
+    kernel = o.dtype == DType::float32 ? given_statistics<float, __half>
+                                       : given_statistics<__half, __half>;
+  }
   kernel<<<grid, threads, 0, stream>>>(o, lse, dout, heads, query_index, rows);
   LONGCA_CUDA(cudaGetLastError());
 }
@@ -135,9 +143,10 @@ void squared_norms(const ConstTensorView& x, float* squared, cudaStream_t stream
   if (rows == 0) return;
   const auto blocks = static_cast<unsigned>((rows + kRowsOfBlock - 1) / kRowsOfBlock);
   const dim3 threads(32, kRowsOfBlock);
-  x.dtype == DType::float32
-      ? squared_rows<float><<<blocks, threads, 0, stream>>>(x, squared)
-      : squared_rows<__nv_bfloat16><<<blocks, threads, 0, stream>>>(x, squared);
+  auto* kernel = squared_rows<float>;
+  if (x.dtype == DType::bfloat16) kernel = squared_rows<__nv_bfloat16>;
+  if (x.dtype == DType::float16) kernel = squared_rows<__half>;
+  kernel<<<blocks, threads, 0, stream>>>(x, squared);
   LONGCA_CUDA(cudaGetLastError());
 }
 

@@ -83,7 +83,7 @@ void statistics_of(const ConstTensorView& o, const ConstLseView& lse, const Cons
                    const int* heads, int count, const int* query_index, RowStatistic* rows,
                    cudaStream_t stream);
 
-/// 256 in bfloat16, 128 in float32.
+/// 256 in bfloat16 and float16, 128 in float32.
 int largest_reference_dim(DType dtype);
 
 /// Maximum bytes of shared memory per CTA over all passes.

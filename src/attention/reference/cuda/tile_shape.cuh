@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <cstdint>
 
@@ -92,13 +93,25 @@ inline __device__ float delta_magnitude(double delta, double o_squared, double d
 inline __device__ float rounded(float x, const __nv_bfloat16*) {
   return __bfloat162float(__float2bfloat16_rn(x));
 }
+inline __device__ float rounded(float x, const __half*) {
+  return __half2float(__float2half_rn(x));
+}
 inline __device__ float rounded(float x, const float*) {
   return x;
 }
 
+/// The two elements of a word.
+inline __device__ float2 widened(unsigned word, const __nv_bfloat16*) {
+  // A bfloat16 is the upper 16 bits of a float32.
+  return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
+}
+inline __device__ float2 widened(unsigned word, const __half*) {
+  return __half22float2(*reinterpret_cast<const __half2*>(&word));
+}
+
 /// kCount consecutive elements of shared memory, aligned to their size, as float32.
-template <int kCount>
-__device__ void load_elements(const __nv_bfloat16* from, float (&to)[kCount]) {
+template <typename T, int kCount>
+requires(sizeof(T) == 2) __device__ void load_elements(const T* from, float (&to)[kCount]) {
   static_assert(kCount % 2 == 0);
   unsigned words[kCount / 2];
   if constexpr (kCount % 8 == 0) {
@@ -112,9 +125,9 @@ __device__ void load_elements(const __nv_bfloat16* from, float (&to)[kCount]) {
     for (int i = 0; i < kCount / 2; ++i) words[i] = reinterpret_cast<const unsigned*>(from)[i];
   }
 #pragma unroll
-  for (int i = 0; i < kCount / 2; ++i) {  // a bfloat16 is the upper 16 bits of a float32
-    to[2 * i] = __uint_as_float(words[i] << 16);
-    to[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
+  for (int i = 0; i < kCount / 2; ++i) {
+    const float2 pair = widened(words[i], from);
+    to[2 * i] = pair.x, to[2 * i + 1] = pair.y;
   }
 }
 template <int kCount>
