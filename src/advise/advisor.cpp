@@ -209,7 +209,7 @@ std::string Advisor::nearest_failure(const Case& c) {
   // What a kernel cannot express of another mask of the same form, it cannot of this one.
   const auto tells = [&](const EvidenceCell& cell) {
     if (cell.c.mask == c.mask) return true;
-    return form != MaskForm::other &&
+    return form != MaskForm::other && form != MaskForm::blocks &&
            (cell.status.ok() || cell.status.code == StatusCode::unsupported);
   };
   const EvidenceCell* nearest = nullptr;

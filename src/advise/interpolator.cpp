@@ -32,12 +32,16 @@ constexpr double kNugget = 0.002;
 /// What each kind of work costs adds up to the quantity. Of terms that grow alike in all cells, as
 /// rows and keys do where all have the same heads, the first one is taken to be the cause.
 std::vector<double> terms_of(const Work& work, Tensors tensors, TileGrid grid) {
-  const TileCount& tiles = grid == TileGrid::matrix ? work.tiles : work.slice_tiles;
+  const bool of_slices = grid == TileGrid::documents && work.form == MaskForm::documents;
+  const TileCount& tiles = of_slices ? work.slice_tiles : work.tiles;
   const IdleSlots& idle = work.idle;
+  // A kernel that is told some masks by its own arguments cuts others' tiles by another path.
+  const bool otherwise = work.form == MaskForm::other && work.planned_ms == 0;
   std::vector<double> terms = {1.0,
                                work.planned_ms,
                                tiles.full,
                                tiles.partial,
+                               otherwise ? tiles.partial : 0,
                                work.cells,
                                work.rows,
                                work.keys,
@@ -161,7 +165,7 @@ Interpolator::Interpolator(const Places& places, std::vector<std::size_t> chosen
       grid_(grid.value_or(TileGrid::matrix)) {
   if (grid) return;
   const auto error_of = [&](TileGrid of) { return fit(of, std::nullopt).error(); };
-  if (error_of(TileGrid::slices) < error_of(TileGrid::matrix)) grid_ = TileGrid::slices;
+  if (error_of(TileGrid::documents) < error_of(TileGrid::matrix)) grid_ = TileGrid::documents;
 }
 
 Interpolator::Fit Interpolator::fit(TileGrid grid, std::optional<double> log_tokens) const {

@@ -53,8 +53,9 @@ class Places {
 
 /// Where a kernel's grid of tiles begins.
 enum class TileGrid : std::uint8_t {
-  matrix,  ///< at the corner of the score matrix
-  slices,  ///< at that of each slice, as in kernels for packed sequences of variable lengths
+  matrix,     ///< at the corner of the score matrix
+  documents,  ///< of packed documents at that of each, as where they are sequences of variable
+              ///< lengths; of other masks as above
 };
 
 /// How the bytes of inputs and outputs come into a fit.

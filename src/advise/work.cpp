@@ -94,6 +94,7 @@ void count_slices(const Mask& mask, int heads_q, std::int64_t sms, Work& work) {
 }
 
 MaskForm form_of(const Mask& mask) {
+  if (mask.blocks() != nullptr) return MaskForm::blocks;
   if (const auto window = window_form(mask)) {
     const bool is_causal = window->right == 0;
     if (window->left < 0 && (is_causal || window->right < 0)) {

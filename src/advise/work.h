@@ -39,6 +39,7 @@ enum class MaskForm : std::uint8_t {
   window,         ///< to both sides of the diagonal
   causal_window,  ///< up to the diagonal
   documents,      ///< packed sequences, all full or all causal
+  blocks,         ///< by block lists
   other,
 };
 
@@ -46,7 +47,7 @@ enum class MaskForm : std::uint8_t {
 struct Work {
   MaskForm form = MaskForm::other;
   TileCount tiles;          ///< of a grid that begins at the corner of the score matrix
-  TileCount slice_tiles;    ///< of grids that begin at the corner of each slice: packed sequences
+  TileCount slice_tiles;    ///< of grids that begin at the corner of each slice
   double square_tiles = 0;  ///< of the whole score matrix, also empty ones, over all query heads
   double rows = 0;          ///< tokens × query heads
   double keys = 0;          ///< tokens × KV heads

@@ -102,6 +102,38 @@ TEST(CellModel, LearnsMostFromCellsOfSimilarLength) {
   }
 }
 
+/// A kernel whose own arguments say full, causal, windows and documents, and that cuts the tiles of
+/// other masks by a path of half the speed: a mask that was never measured is on one of the two.
+TEST(CellModel, KnowsThatMasksOfNoArgumentAreCutByAnotherPath) {
+  MaskFacts masks;
+  const auto slow_ms = [&](const Case& c) {
+    const bool other = masks.form(c) == MaskForm::other;
+    return law_ms(c, 4e-5, other ? 12e-5 : 6e-5);
+  };
+  const std::vector<std::string> all = {"full",
+                                        "causal",
+                                        "sliding_window_causal",
+                                        "document",
+                                        "causal_document",
+                                        "shared_question",
+                                        "causal_blockwise",
+                                        "prefix_lm_document"};
+  for (const std::string name : {"causal_document", "prefix_lm_document", "shared_question"}) {
+    std::vector<ModelCell> cells;
+    for (const std::string& mask : all) {
+      for (const std::int64_t tokens : kLengths) {
+        const Case c = case_of("fa4", mask, tokens);
+        if (mask != name) cells.push_back({c, masks.work(c), slow_ms(c)});
+      }
+    }
+    const CellModel model(cells);
+    const Case asked = case_of("fa4", name, 8192);
+    const auto found = model.predict(asked, masks.work(asked));
+    ASSERT_TRUE(found);
+    EXPECT_NEAR(found->value / slow_ms(asked), 1, 0.06) << name;
+  }
+}
+
 /// Calls of up to 3K tokens that differ by 10 %, and longer ones that do not.
 TEST(CellModel, IsAsWideAsCellsOfThatLengthAreOff) {
   std::mt19937 random(3);

@@ -106,6 +106,7 @@ TEST(MaskFacts, SaysTheFormOfAMask) {
   EXPECT_EQ(form("block_causal_document", 1024), MaskForm::full) << "a single block";
   EXPECT_EQ(form("causal_document", 65536), MaskForm::documents);
   EXPECT_EQ(form("global_sliding_window", 4096), MaskForm::other);
+  EXPECT_EQ(form("block_sparse", 4096), MaskForm::blocks);
 }
 
 TEST(MaskFacts, SaysWhyAKernelCannotDoAProblem) {
