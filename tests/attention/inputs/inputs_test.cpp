@@ -169,6 +169,10 @@ TEST(Inputs, OfTwoBytesAreTheSameRounded) {
   }
 }
 
+bool are_same_bytes(const void* a, const void* b, std::size_t size) {
+  return std::memcmp(a, b, size) == 0;
+}
+
 /// Some of the rows, and zeros behind them.
 template <typename T>
 void expect_rows_of_the_whole(DType dtype, std::span<const Range> ranges, std::int64_t padding) {
@@ -187,13 +191,13 @@ void expect_rows_of_the_whole(DType dtype, std::span<const Range> ranges, std::i
   const auto size = static_cast<std::size_t>(kHeads * kDim) * sizeof(T);
   for (const Range& range : ranges) {
     for (std::int64_t token = range.begin; token < range.end; ++token, ++row) {
-      EXPECT_EQ(std::memcmp(part.view().row<T>(row, 0), whole.view().row<T>(token, 0), size), 0)
+      EXPECT_TRUE(are_same_bytes(part.view().row<T>(row, 0), whole.view().row<T>(token, 0), size))
           << token;
     }
   }
   const std::vector<char> zeros(size);
   for (; row < rows; ++row) {
-    EXPECT_EQ(std::memcmp(part.view().row<T>(row, 0), zeros.data(), size), 0) << row;
+    EXPECT_TRUE(are_same_bytes(part.view().row<T>(row, 0), zeros.data(), size)) << row;
   }
 }
 
@@ -252,7 +256,7 @@ TEST(Inputs, ClusteredRowsOfAShardAreThoseOfTheWhole) {
   const HostTensor rows(DType::bfloat16, 127, problem.heads_k, problem.head_dim);
   draw_rows(DeviceKind::cpu, rows.view(), 9, InputTensor::k, ranges,
             {InputStyle::clustered, problem.heads_k});
-  const auto row_bytes = static_cast<std::size_t>(problem.heads_k * problem.head_dim * 2);
+  const auto row_bytes = static_cast<std::size_t>(problem.heads_k) * problem.head_dim * 2;
   std::int64_t row = 0;
   for (const Range& range : ranges) {
     for (std::int64_t token = range.begin; token < range.end; ++token, ++row) {
@@ -421,7 +425,7 @@ TEST_F(InputStyles, RowsOfAShardAreThoseOfTheWhole) {
     const HostTensor rows(DType::bfloat16, 16, problem.heads_k, problem.head_dim);
     draw_rows(DeviceKind::cpu, rows.view(), 9, InputTensor::k, ranges,
               input_law(problem, style, kDocuments));
-    const auto row_bytes = static_cast<std::size_t>(problem.heads_k * problem.head_dim * 2);
+    const auto row_bytes = static_cast<std::size_t>(problem.heads_k) * problem.head_dim * 2;
     std::int64_t row = 0;
     for (const Range& range : ranges) {
       for (std::int64_t token = range.begin; token < range.end; ++token, ++row) {
