@@ -106,14 +106,14 @@ def _mask_mod(intervals):
 
 def interval_ends(mask):
     """How many intervals of keys the rows have at most, at least one, and the auxiliary tensors of
-    a mask_mod for as many, parts of one upload."""
-    parts = [
-        torch.frombuffer(part, dtype=torch.int32).view(MAX_INTERVALS, mask.tokens_q)
-        for part in mask.row_intervals(max_intervals=MAX_INTERVALS)
-    ]
-    count = next((n for n in range(MAX_INTERVALS, 1, -1) if parts[1][n - 1].any()), 1)
-    ends = torch.stack([part[:count] for part in parts], dim=1).cuda()
-    return count, list(ends.flatten(0, 1).unbind())
+    a mask_mod for as many. All on the GPU: the first long operation on the CPU starts PyTorch's
+    threads, which takes tens of ms."""
+    count = max(1, mask.max_row_intervals())
+    begins, ends = (
+        torch.frombuffer(part, dtype=torch.int32).cuda().view(count, mask.tokens_q)
+        for part in mask.row_intervals(max_intervals=count)
+    )
+    return count, [part[i] for i in range(count) for part in (begins, ends)]
 
 
 def tile_tensors(partial, full):
