@@ -22,7 +22,7 @@ def attention(q, k, v, mask, scale=None, sink=None, softcap=0.0, deterministic=F
 
     Tensors are [tokens, heads, dim], or [batch, heads, tokens, dim] with the same mask for every sequence of the
     batch; the last dimension is contiguous. k and v may have fewer heads than q (GQA): query head h reads KV head
-    h · heads_k // heads_q. A query that sees no key gets 0. float32 and bfloat16 on the CPU, bfloat16 and float16 on a
+    h · heads_k // heads_q. A query that sees no key gets 0. float32, bfloat16 and float16 on the CPU, the latter two on a
     GPU; under autocast, tensors of other dtypes are cast.
 
     scale          of the scores; None: 1/√dim

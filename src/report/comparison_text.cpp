@@ -139,9 +139,12 @@ class ComparisonPrinter {
   }
 
   void print_legend() {
-    fmt::print(out_,
-               "\nA change counts from {:.3g} %; at most 1 % of slower and faster are false.\n",
-               comparison_.min_effect * 100);
+    fmt::print(
+        out_,
+        "\nms: medians of all samples; change: of the means of samples within 10 % of them, "
+        "round by round.\nA change counts from {:.3g} %; at most 1 % of slower and faster are "
+        "false.\n",
+        comparison_.min_effect * 100);
     if (comparison_.single_rounds == 0) return;
     fmt::print(
         out_,

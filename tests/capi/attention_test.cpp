@@ -295,8 +295,8 @@ TEST(CapiAttention, RefusalsHaveAStatusAndASentence) {
   problem.heads_k = 3;
   expect(problem, LONGCA_INVALID_ARGUMENT, "heads 4:3");
   problem = small_problem();
-  problem.dtype = LONGCA_FLOAT16;
-  expect(problem, LONGCA_UNSUPPORTED, "flash has no float16, only float32, bfloat16");
+  problem.kernel = "block_sparse";
+  expect(problem, LONGCA_UNSUPPORTED, "block_sparse takes block-sparse masks only");
   problem = small_problem();
   problem.kernel = "flahs";
   expect(problem, LONGCA_INVALID_ARGUMENT, "'flash'");

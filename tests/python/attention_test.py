@@ -11,7 +11,7 @@ from conftest import HEADS, TOKENS, expected, make_inputs, make_mask
 import longca
 
 # Of the largest absolute value of a tensor.
-TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 1.5e-2}
+TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 1.5e-2, torch.float16: 2e-3}
 
 
 def run(inputs, mask, **options):
@@ -39,9 +39,10 @@ def test_every_mask_in_the_batched_layout(mask):
     assert_close(run(inputs, mask), expected(inputs, mask))
 
 
-def test_bfloat16(mask):
-    inputs = make_inputs(dtype=torch.bfloat16)
-    assert_close(run(inputs, mask), expected(inputs, mask), torch.bfloat16)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_types_of_two_bytes(mask, dtype):
+    inputs = make_inputs(dtype=dtype)
+    assert_close(run(inputs, mask), expected(inputs, mask), dtype)
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 31, 65, 129])
@@ -288,7 +289,6 @@ def test_what_does_not_fit_is_named():
     refused(ValueError, "scale = 0", scale=0.0)
     refused(TypeError, "mask is a str", mask="causal")
     refused(NotImplementedError, "float64", q=q.double(), k=k.double(), v=v.double())
-    refused(NotImplementedError, "flash has no float16, only float32, bfloat16", q=q.half(), k=k.half(), v=v.half())
     refused(ValueError, "sink is [3]: one logit per query head is [4]", sink=torch.zeros(3))
     refused(ValueError, "sink has dtype torch.int64", sink=torch.zeros(4, dtype=torch.int64))
     refused(ValueError, "sink is on meta, q on cpu", sink=torch.zeros(4, device="meta"))

@@ -28,11 +28,9 @@ void write_elements(const TensorView& out, std::int64_t head, Range rows, const 
 
 void write_rows(const TensorView& out, std::int64_t head, Range rows, const float* values,
                 std::int64_t stride, float factor, bool add) {
-  if (out.dtype == DType::float32) {
-    write_elements<float>(out, head, rows, values, stride, factor, add);
-  } else {
-    write_elements<BFloat16>(out, head, rows, values, stride, factor, add);
-  }
+  with_type_of(out.dtype, [&]<typename T>(T) {
+    write_elements<T>(out, head, rows, values, stride, factor, add);
+  });
 }
 
 /// One head of a float32 buffer [heads_q, tokens_q, columns] as a tensor [tokens_q, 1, columns].

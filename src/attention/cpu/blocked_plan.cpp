@@ -114,7 +114,7 @@ std::unique_ptr<Kernel> make_flash_cpu() {
                    .description =
                        "blocked online softmax, SIMD, all cores, skips what the mask leaves empty",
                    .origin = "here",
-                   .dtypes = {DType::float32, DType::bfloat16},
+                   .dtypes = {DType::float32, DType::bfloat16, DType::float16},
                    .head_dims = {},
                    .value_dims = true,
                    .deterministic = true,
@@ -129,7 +129,7 @@ std::unique_ptr<Kernel> make_block_sparse_cpu() {
           .name = "block_sparse",
           .description = "flash with query tiles that follow the blocks of a block-sparse mask",
           .origin = "here",
-          .dtypes = {DType::float32, DType::bfloat16},
+          .dtypes = {DType::float32, DType::bfloat16, DType::float16},
           .head_dims = {},
           .value_dims = true,
           .static_masks = false,

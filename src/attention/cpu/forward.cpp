@@ -48,11 +48,7 @@ void finish_row(const ForwardArgs& args, float scale_log2, std::int64_t head, st
     const double log2_keys = std::exchange(log2_sum, with_sink(log2_sum, args.sink[head]));
     factor *= static_cast<float>(std::exp2(log2_keys - log2_sum));
   }
-  if (args.o.dtype == DType::float32) {
-    write_row<float>(args.o, head, row, o, factor);
-  } else {
-    write_row<BFloat16>(args.o, head, row, o, factor);
-  }
+  with_type_of(args.o.dtype, [&]<typename T>(T) { write_row<T>(args.o, head, row, o, factor); });
   args.lse.head(head)[row] = static_cast<float>(log2_sum * std::numbers::ln2);
 }
 

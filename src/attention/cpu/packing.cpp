@@ -10,39 +10,22 @@
 namespace longca::cpu {
 namespace {
 
-float to_float(float value) {
-  return value;
-}
-float to_float(BFloat16 value) {
-  return static_cast<float>(value);
-}
-
 /// Packs a bfloat16 pair, the first in the low 16 bits.
 Word pair(BFloat16 low, BFloat16 high) {
   return std::bit_cast<Word>(static_cast<std::uint32_t>(low.bits) |
                              static_cast<std::uint32_t>(high.bits) << 16);
 }
 
-/// Calls body(T{}) with the element type of `dtype`.
-template <typename Body>
-void with_element(DType dtype, Body&& body) {
-  if (dtype == DType::float32) {
-    body(float{});
-  } else {
-    body(BFloat16{});
-  }
-}
-
 template <typename T>
 void copy_floats(const T* row, std::int64_t dim, Word* out) {
-  for (std::int64_t k = 0; k < dim; ++k) out[k] = to_float(row[k]);
+  for (std::int64_t k = 0; k < dim; ++k) out[k] = static_cast<float>(row[k]);
 }
 
 template <typename T>
 void transpose_floats(const ConstTensorView& x, std::int64_t head, Range rows, Word* out) {
   for (std::int64_t j = 0; j < rows.size(); ++j) {
     const T* row = x.row<T>(rows.begin + j, head);
-    for (std::int64_t k = 0; k < x.dim; ++k) out[k * kPanelKeys + j] = to_float(row[k]);
+    for (std::int64_t k = 0; k < x.dim; ++k) out[k * kPanelKeys + j] = static_cast<float>(row[k]);
   }
 }
 
@@ -69,7 +52,6 @@ Packing::Packing(DType dtype, std::int64_t dim, const MicroKernels& kernels)
       dim_words_(pairs_ ? (dim + 1) / 2 : dim),
       row_stride_(round_up(dim_words_, 16) + 16),
       columns_(round_up(dim, kPanelKeys)) {
-  LONGCA_CHECK(dtype != DType::float16, "the CPU kernels read float32 and bfloat16");
   LONGCA_CHECK(!pairs_ || dtype == DType::bfloat16, "only bfloat16 is packed in pairs");
 }
 
@@ -78,12 +60,10 @@ void Packing::rows(const ConstTensorView& x, std::int64_t head, Range rows, std:
   Word* const end = out + padded * row_stride_;
   for (std::int64_t t = rows.begin; t < rows.end; ++t, out += row_stride_) {
     std::fill(out + dim_words_ - 1, out + row_stride_, 0.0F);  // an odd dim leaves half a pair
-    if (dtype_ == DType::float32) {
-      std::copy_n(x.row<float>(t, head), dim_, out);
-    } else if (pairs_) {
+    if (pairs_) {
       std::memcpy(out, x.row<BFloat16>(t, head), static_cast<std::size_t>(dim_) * sizeof(BFloat16));
     } else {
-      copy_floats(x.row<BFloat16>(t, head), dim_, out);
+      with_type_of(dtype_, [&]<typename T>(T) { copy_floats(x.row<T>(t, head), dim_, out); });
     }
   }
   std::fill(out, end, 0.0F);
@@ -104,7 +84,7 @@ void Packing::transpose_elements(const ConstTensorView& x, std::int64_t head, Ra
                                  Word* out) const {
   std::fill_n(out, panel_words(), 0.0F);
   if (pairs_) return transpose_pairs(x, head, rows, out);
-  with_element(dtype_, [&]<typename T>(T) { transpose_floats<T>(x, head, rows, out); });
+  with_type_of(dtype_, [&]<typename T>(T) { transpose_floats<T>(x, head, rows, out); });
 }
 
 void Packing::stacked(const ConstTensorView& x, std::int64_t head, Range rows, std::int64_t padded,
@@ -118,7 +98,7 @@ void Packing::stacked(const ConstTensorView& x, std::int64_t head, Range rows, s
       std::fill(out + dim_, out + columns_, 0.0F);
     }
   } else {
-    with_element(dtype_, [&]<typename T>(T) {
+    with_type_of(dtype_, [&]<typename T>(T) {
       for (std::int64_t t = rows.begin; t < rows.end; ++t, out += columns_) {
         copy_floats(x.row<T>(t, head), dim_, out);
         std::fill(out + dim_, out + columns_, 0.0F);
@@ -137,17 +117,17 @@ void row_dots(const ConstTensorView& a, const ConstTensorView& b, std::int64_t h
       float partial[16] = {};
       std::int64_t k = 0;
       for (; k + 16 <= a.dim; k += 16) {
-        for (int j = 0; j < 16; ++j) partial[j] += to_float(x[k + j]) * to_float(y[k + j]);
+        for (int j = 0; j < 16; ++j) partial[j] += float(x[k + j]) * float(y[k + j]);
       }
-      for (; k < a.dim; ++k) partial[0] += to_float(x[k]) * to_float(y[k]);
+      for (; k < a.dim; ++k) partial[0] += float(x[k]) * float(y[k]);
       for (int width = 8; width > 0; width /= 2) {
         for (int j = 0; j < width; ++j) partial[j] += partial[j + width];
       }
       *out++ = partial[0];
     }
   };
-  with_element(a.dtype, [&](auto element_a) {
-    with_element(b.dtype, [&](auto element_b) { dots(element_a, element_b); });
+  with_type_of(a.dtype, [&](auto element_a) {
+    with_type_of(b.dtype, [&](auto element_b) { dots(element_a, element_b); });
   });
 }
 

@@ -31,11 +31,9 @@ class StridedTensor {
       : StridedTensor(from.dtype, from.tokens, from.heads, from.dim, gaps) {
     for (std::int64_t t = 0; t < from.tokens; ++t) {
       for (std::int64_t h = 0; h < from.heads; ++h) {
-        if (from.dtype == DType::float32) {
-          std::copy_n(from.row<float>(t, h), from.dim, view_.row<float>(t, h));
-        } else {
-          std::copy_n(from.row<BFloat16>(t, h), from.dim, view_.row<BFloat16>(t, h));
-        }
+        with_type_of(from.dtype, [&]<typename T>(T) {
+          std::copy_n(from.row<T>(t, h), from.dim, view_.row<T>(t, h));
+        });
       }
     }
   }
@@ -191,6 +189,10 @@ TEST(BlockedAttention, AgreesWithTheDefinitionInBFloat16) {
 
 TEST(BlockedAttention, AgreesWithTheDefinitionInBFloat16WithoutDotProducts) {
   check_random_problems(DType::bfloat16, 25, {.bf16_products = false});
+}
+
+TEST(BlockedAttention, AgreesWithTheDefinitionInFloat16) {
+  check_random_problems(DType::float16, 60, {});
 }
 
 TEST(BlockedAttention, TilesMayFollowBlocks) {

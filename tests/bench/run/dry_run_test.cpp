@@ -65,8 +65,8 @@ skip = "not today"
 }
 
 TEST(DryRun, SaysWhatWillNotRun) {
-  EXPECT_THAT(dry_run("[axes]\nkernel = \"flash\"\nmask = \"causal\"\ndtype = \"float16\"\n"),
-              ::testing::HasSubstr("unsupported: flash has no float16"));
+  EXPECT_THAT(dry_run("[axes]\nkernel = \"block_sparse\"\nmask = \"causal\"\n"),
+              ::testing::HasSubstr("unsupported: block_sparse takes block-sparse masks only"));
 }
 
 }  // namespace
