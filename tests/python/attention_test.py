@@ -1,5 +1,6 @@
 """longca.attention against float64 with the explicit mask."""
 
+import ctypes
 import multiprocessing
 import threading
 import time
@@ -9,6 +10,9 @@ import torch
 from conftest import HEADS, TOKENS, expected, make_inputs, make_mask
 
 import longca
+from longca._library import Problem, lib, made
+from longca._mask import Core
+from longca._plans import DTYPES
 
 # Of the largest absolute value of a tensor.
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 1.5e-2, torch.float16: 2e-3}
@@ -263,6 +267,14 @@ def test_a_tensor_whose_rows_share_memory_is_copied_each_time(shared):
         whole[shared] = inputs[shared].contiguous()
         got, wanted = (longca.attention(*x[:3], mask) for x in (inputs, whole))
         assert torch.equal(got, wanted)
+
+
+def test_what_a_kernel_does_not_take_is_not_implemented():
+    mask = longca.Mask("causal", 8)
+    core = Core.find(mask._handle)
+    problem = Problem(ctypes.sizeof(Problem), *HEADS, 8, DTYPES[torch.float32], 0, False, False, 1.0, b"block_sparse")
+    with pytest.raises(NotImplementedError, match="block_sparse takes block-sparse masks only"):
+        made(lib.longca_plan_create, ctypes.byref(problem), core.pointer)
 
 
 def refused(error, sentence, **changed):

@@ -198,7 +198,8 @@ TEST_P(MaskSlice, EveryDimensionThatWasBuilt) {
       Problem problem = problem_of(1000, 1000, heads);
       problem.head_dim = dim;
       problem.dtype = dtype;
-      for (const std::string name : {"full", "causal_document", "sliding_window", "block_sparse"}) {
+      for (const std::string name : {"full", "causal", "causal_document", "sliding_window",
+                                     "shared_question", "block_sparse"}) {
         expect_right(problem, small_mask(name, 1000, heads),
                      name + ", " + std::to_string(dim) + ", " + std::string(to_string(dtype)));
       }
