@@ -275,12 +275,13 @@ const Advisor::Learned& Advisor::learned(const Case& c, Quantity quantity,
 
 Advisor::Told Advisor::predict(const Case& c, Quantity quantity) {
   const std::string_view own[] = {kind_of_mask(c)};
-  const Work work = work_of(c);
+  Work work = work_of(c);
   const Learned& of_own = learned(c, quantity, own);
   const auto told = of_own.model.predict(c, work);
   const bool other_blocks = c.block && told && told->situation == Situation::other_mask;
   if (told && !other_blocks) return {&of_own, told};
   const Learned& of_both = learned(c, quantity, kKindsOfMask);
+  work.planned_ms = 0;  // as in what was learned
   return {&of_both, of_both.model.predict(c, work)};
 }
 
