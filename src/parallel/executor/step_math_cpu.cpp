@@ -39,12 +39,6 @@ void for_tokens(const ConstTensorView& shape, const std::function<void(std::int6
       });
 }
 
-/// Calls body with a null pointer to the element type.
-template <typename Body>
-void with_type(DType dtype, Body&& body) {
-  with_type_of(dtype, [&]<typename T>(T) { body(static_cast<T*>(nullptr)); });
-}
-
 /// to[i] = f(to[i], from[i]) in float32 for all elements of the two tensors.
 template <typename From, typename To, typename F>
 void combine(const ConstTensorView& from, const TensorView& to, F f) {
@@ -66,8 +60,8 @@ void combine(const ConstTensorView& from, const TensorView& to, F f) {
 template <typename F>
 void combine_any(const ConstTensorView& from, const TensorView& to, F f) {
   expect_one_shape(from, to);
-  with_type(from.dtype, [&]<typename From>(From*) {
-    with_type(to.dtype, [&]<typename To>(To*) { combine<From, To>(from, to, f); });
+  with_type_of(from.dtype, [&]<typename From>(From) {
+    with_type_of(to.dtype, [&]<typename To>(To) { combine<From, To>(from, to, f); });
   });
 }
 
@@ -116,12 +110,12 @@ void add_weighted(const T* row, float weight, std::int64_t dim, float* sums) {
 void add_row(const ConstTensorView& o, std::int64_t token, std::int64_t head, float weight,
              float* sums) {
   if (weight == 0) return;  // a row without keys may hold anything
-  with_type(o.dtype,
-            [&]<typename T>(T*) { add_weighted(o.row<T>(token, head), weight, o.dim, sums); });
+  with_type_of(o.dtype,
+               [&]<typename T>(T) { add_weighted(o.row<T>(token, head), weight, o.dim, sums); });
 }
 
 void store_row(const float* sums, const TensorView& o, std::int64_t token, std::int64_t head) {
-  with_type(o.dtype, [&]<typename T>(T*) {
+  with_type_of(o.dtype, [&]<typename T>(T) {
     std::transform(sums, sums + o.dim, o.row<T>(token, head), [](float x) { return T(x); });
   });
 }
@@ -233,7 +227,7 @@ class CpuStepMath final : public StepMath {
         float& of_row = lse.head(h)[token];
         std::array<float, kMaxSources> weights{};
         of_row = weigh(2, {of_row, sink[h]}, weights);
-        with_type(o.dtype, [&]<typename T>(T*) {
+        with_type_of(o.dtype, [&]<typename T>(T) {
           T* row = o.row<T>(token, h);
           std::transform(row, row + o.dim, row,
                          [&](T x) { return T(weights[0] * static_cast<float>(x)); });
@@ -248,7 +242,7 @@ class CpuStepMath final : public StepMath {
     expect_one_shape(o, lse);
     LONGCA_CHECK(dout.dtype == o.dtype, "dout is {}, o {}", to_string(dout.dtype),
                  to_string(o.dtype));
-    with_type(o.dtype, [&]<typename T>(T*) {
+    with_type_of(o.dtype, [&]<typename T>(T) {
       ThreadPool::global().parallel_for(o.heads, [&](std::int64_t h, int) {
         double sum = 0;
         for (std::int64_t token = 0; token < o.tokens; ++token) {
