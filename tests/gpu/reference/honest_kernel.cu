@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/cuda/element_type.cuh"
 #include "core/cuda/error.h"
 #include "gpu/reference/honest_kernel.h"
 
@@ -238,20 +239,17 @@ void backward(const BackwardArgs& a, const RowsView& keys_of_queries,
 void launch_forward(const ForwardArgs& args, RowsView rows, float scale, void* stream) {
   const auto queue = static_cast<cudaStream_t>(stream);
   const dim3 blocks = grid(args.q.tokens, args.q.heads);
-  auto* kernel = forward<float>;
-  if (args.q.dtype == DType::bfloat16) kernel = forward<__nv_bfloat16>;
-  if (args.q.dtype == DType::float16) kernel = forward<__half>;
-  kernel<<<blocks, kThreads, 0, queue>>>(args, rows, scale);
+  with_type(args.q.dtype,
+            [&]<typename T>(T*) { forward<T><<<blocks, kThreads, 0, queue>>>(args, rows, scale); });
   LONGCA_CUDA(cudaGetLastError());
 }
 
 void launch_backward(const BackwardArgs& args, RowsView keys_of_queries, RowsView queries_of_keys,
                      float scale, float* delta, void* stream) {
   const auto queue = static_cast<cudaStream_t>(stream);
-  auto* launch = backward<float>;
-  if (args.q.dtype == DType::bfloat16) launch = backward<__nv_bfloat16>;
-  if (args.q.dtype == DType::float16) launch = backward<__half>;
-  launch(args, keys_of_queries, queries_of_keys, scale, delta, queue);
+  with_type(args.q.dtype, [&]<typename T>(T*) {
+    backward<T>(args, keys_of_queries, queries_of_keys, scale, delta, queue);
+  });
 }
 
 }  // namespace longca::test

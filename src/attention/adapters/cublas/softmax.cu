@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attention/adapters/cublas/softmax.h"
+#include "core/cuda/element_type.cuh"
 #include "core/cuda/error.h"
 
 namespace longca::naive {
@@ -305,17 +306,7 @@ void softmax_in_place(const Scores& scores, DType dtype, const DeviceRowMask& ma
     kernel<<<grid_of(scores.tokens_q, scores.heads), kThreads, bits_for(kernel, scores.pitch),
              stream>>>(scores, mask.view(), rule, sink, lse);
   };
-  switch (dtype) {
-    case DType::float32:
-      launch(softmax_rows<float>);
-      break;
-    case DType::bfloat16:
-      launch(softmax_rows<__nv_bfloat16>);
-      break;
-    case DType::float16:
-      launch(softmax_rows<__half>);
-      break;
-  }
+  with_type(dtype, [&]<typename T>(T*) { launch(softmax_rows<T>); });
   LONGCA_CUDA(cudaGetLastError());
 }
 
@@ -327,17 +318,7 @@ void gradients_in_place(const Scores& scores, const Scores& gradients, DType dty
     kernel<<<grid_of(scores.tokens_q, scores.heads), kThreads, bits_for(kernel, scores.pitch),
              stream>>>(scores, gradients, mask.view(), rule, o, dout, lse);
   };
-  switch (dtype) {
-    case DType::float32:
-      launch(gradient_rows<float>);
-      break;
-    case DType::bfloat16:
-      launch(gradient_rows<__nv_bfloat16>);
-      break;
-    case DType::float16:
-      launch(gradient_rows<__half>);
-      break;
-  }
+  with_type(dtype, [&]<typename T>(T*) { launch(gradient_rows<T>); });
   LONGCA_CUDA(cudaGetLastError());
 }
 

@@ -5,6 +5,7 @@
 
 #include "attention/kernels/common/sink.cuh"
 #include "attention/kernels/common/sink.h"
+#include "core/cuda/element_type.cuh"
 #include "core/cuda/error.h"
 #include "core/dtype.h"
 
@@ -52,17 +53,7 @@ void sum_sink_gradients(const float* sink, float* dsink, bool added, const Const
     kernel<<<static_cast<unsigned>(o.heads), 32 * kWarps, 0, stream>>>(sink, dsink, added, o, dout,
                                                                        lse);
   };
-  switch (o.dtype) {
-    case DType::float32:
-      launch(gradient_kernel<float>);
-      break;
-    case DType::bfloat16:
-      launch(gradient_kernel<__nv_bfloat16>);
-      break;
-    case DType::float16:
-      launch(gradient_kernel<__half>);
-      break;
-  }
+  with_type(o.dtype, [&]<typename T>(T*) { launch(gradient_kernel<T>); });
   LONGCA_CUDA(cudaGetLastError());
 }
 

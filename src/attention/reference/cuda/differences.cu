@@ -3,6 +3,7 @@
 
 #include "attention/reference/cuda/differences.h"
 #include "attention/reference/cuda/tile_shape.cuh"
+#include "core/cuda/element_type.cuh"
 #include "core/cuda/error.h"
 
 namespace longca {
@@ -72,10 +73,8 @@ __global__ __launch_bounds__(kThreads) void tile_differences(DifferenceArgs a) {
 void find_differences(const DifferenceArgs& args, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(args.count), static_cast<unsigned>(args.head_count));
   if (grid.x == 0 || grid.y == 0) return;
-  auto* kernel = tile_differences<float>;
-  if (args.x.dtype == DType::bfloat16) kernel = tile_differences<__nv_bfloat16>;
-  if (args.x.dtype == DType::float16) kernel = tile_differences<__half>;
-  kernel<<<grid, kThreads, 0, stream>>>(args);
+  with_type(args.x.dtype,
+            [&]<typename T>(T*) { tile_differences<T><<<grid, kThreads, 0, stream>>>(args); });
   LONGCA_CUDA(cudaGetLastError());
 }
 

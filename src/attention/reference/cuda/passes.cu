@@ -2,6 +2,7 @@
 
 #include "attention/reference/cuda/passes.h"
 #include "attention/reference/cuda/tile_pass.cuh"
+#include "core/cuda/element_type.cuh"
 #include "core/cuda/error.h"
 
 namespace longca {
@@ -143,10 +144,8 @@ void squared_norms(const ConstTensorView& x, float* squared, cudaStream_t stream
   if (rows == 0) return;
   const auto blocks = static_cast<unsigned>((rows + kRowsOfBlock - 1) / kRowsOfBlock);
   const dim3 threads(32, kRowsOfBlock);
-  auto* kernel = squared_rows<float>;
-  if (x.dtype == DType::bfloat16) kernel = squared_rows<__nv_bfloat16>;
-  if (x.dtype == DType::float16) kernel = squared_rows<__half>;
-  kernel<<<blocks, threads, 0, stream>>>(x, squared);
+  with_type(x.dtype,
+            [&]<typename T>(T*) { squared_rows<T><<<blocks, threads, 0, stream>>>(x, squared); });
   LONGCA_CUDA(cudaGetLastError());
 }
 

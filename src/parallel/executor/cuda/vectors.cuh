@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "core/cuda/element_type.cuh"
 #include "core/dtype.h"
 
 namespace longca {
@@ -55,19 +56,6 @@ __device__ void store_rounded(T* data, const Vector<float, kWidth>& wide) {
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) raw.values[i] = rounded<T>(wide.values[i]);
   *reinterpret_cast<Vector<T, kWidth>*>(data) = raw;
-}
-
-/// Calls `call` with a null pointer of the type that `dtype` names.
-template <typename Call>
-void with_type(DType dtype, Call&& call) {
-  switch (dtype) {
-    case DType::float32:
-      return call(static_cast<float*>(nullptr));
-    case DType::bfloat16:
-      return call(static_cast<__nv_bfloat16*>(nullptr));
-    case DType::float16:
-      return call(static_cast<__half*>(nullptr));
-  }
 }
 
 }  // namespace longca
