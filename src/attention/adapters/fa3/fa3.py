@@ -37,6 +37,8 @@ def supports(problem, mask):
             "fa3_fwd_interface has no backward pass, flash_attn_interface (built from source) has; "
             "packages that have it compiled call it through XLA only"
         )
+    if problem.dtype == "float16":
+        return "fa3_fwd_interface is built without float16, flash_attn_interface (built from source) has it"
     if mask.window is not None and mask.window not in ((-1, -1), (-1, 0)):
         return "fa3_fwd_interface has no windows, flash_attn_interface (built from source) has"
     return None

@@ -187,6 +187,7 @@ class Plan:
 
     def _use_tiles(self, problem, lists):
         """`lists(by_key)` gives the partial and the full tiles of each row, or of each column."""
+        self.calls.prepare(block_lists.load)
         self.tiles = tile_tensors(*lists(False))
         if problem.backward:
             self.tiles_backward = tile_tensors(*lists(True))

@@ -1,5 +1,7 @@
 """The kept blocks of a mask on the GPU, as lists per row of blocks."""
 
+import functools
+
 import torch
 
 
@@ -43,6 +45,14 @@ def ordered(chosen, width=None, multiple=1):
         row = torch.zeros(rows, width + 1, dtype=torch.int32, device=chosen.device)
         out.copy_(row.scatter_(1, place, numbers)[:, :width])
     return counts, found
+
+
+@functools.cache
+def load():
+    """Has PyTorch load the kernels that `ordered` launches: 0.1 s, once per process."""
+    chosen = torch.ones(1, 256, 256, dtype=torch.uint8, device="cuda")
+    for each in (chosen, chosen.mT):
+        ordered(each == 1, 256)
 
 
 def per_head(lists, heads):

@@ -24,14 +24,14 @@ int pack_of(const Problem& problem, const Mask& mask, SlicePath path) {
   return choose_backward_pack(mask, std::gcd(problem.group_size(), problem.heads_q / mask.heads()));
 }
 
-std::int64_t workspace_bytes(const BackwardParams& params, int head_dim, SlicePath path) {
-  return path == SlicePath::sm80 ? sm80_workspace_bytes(params, head_dim)
-                                 : backward_workspace_bytes(params, head_dim);
+std::int64_t workspace_bytes(const BackwardParams& params, const DimPair& dims, SlicePath path) {
+  return path == SlicePath::sm80 ? sm80_workspace_bytes(params, dims.head_dim)
+                                 : backward_workspace_bytes(params, dims);
 }
 
 /// Bytes of BackwardParams::rows, which keep_rows can allocate apart; the sm80 kernels have none.
-std::int64_t rows_bytes(const BackwardParams& params, int head_dim, SlicePath path) {
-  return path == SlicePath::sm80 ? 0 : backward_rows_bytes(params, head_dim);
+std::int64_t rows_bytes(const BackwardParams& params, const DimPair& dims, SlicePath path) {
+  return path == SlicePath::sm80 ? 0 : backward_rows_bytes(params, dims);
 }
 
 StoreMode dkv_mode(const BackwardArgs& args) {
@@ -57,8 +57,8 @@ BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, SlicePath p
               .heads_k = problem.heads_k,
               .ctas = gpu().properties().sms,
               .ordered = problem.deterministic}),
-      scratch_(gpu().memory(), workspace_bytes(params(), problem.head_dim, path) +
-                                   rows_bytes(params(), problem.head_dim, path)) {}
+      scratch_(gpu().memory(), workspace_bytes(params(), dims_of(problem), path) +
+                                   rows_bytes(params(), dims_of(problem), path)) {}
 
 BackwardParams BackwardPass::params(const AttentionArgs& tensors,
                                     const GradientTensors& gradients) const {
@@ -81,7 +81,7 @@ BackwardParams BackwardPass::params_of(const BackwardArgs& args) {
   params.workspace = scratch_.data();
   params.rows = rows_.bytes() > 0
                     ? rows_.as<std::byte>()
-                    : scratch_.data() + workspace_bytes(params, problem_.head_dim, path_);
+                    : scratch_.data() + workspace_bytes(params, dims_of(problem_), path_);
   params.dq_mode = args.accumulate ? StoreMode::add_float32 : StoreMode::overwrite;
   params.dkv_mode = dkv_mode(args);
   return params;
@@ -92,17 +92,17 @@ BackwardPass::Rows BackwardPass::rows_of(const BackwardParams& params) {
 }
 
 std::int64_t BackwardPass::keep_rows(std::int64_t max_bytes) {
-  const std::int64_t bytes = rows_bytes(params(), problem_.head_dim, path_);
+  const std::int64_t bytes = rows_bytes(params(), dims_of(problem_), path_);
   if (bytes == 0 || bytes > max_bytes) return 0;
   rows_ = Buffer(gpu().memory(), bytes);
-  scratch_ = PlanScratch(gpu().memory(), workspace_bytes(params(), problem_.head_dim, path_));
+  scratch_ = PlanScratch(gpu().memory(), workspace_bytes(params(), dims_of(problem_), path_));
   return bytes;
 }
 
 void BackwardPass::prepare_rows(const BackwardArgs& args) {
   LONGCA_CHECK(rows_.bytes() > 0, "slice prepares rows for which it keeps no memory");
   const BackwardParams params = params_of(args);
-  launch_backward(params, problem_.dtype, problem_.head_dim, BackwardPart::rows,
+  launch_backward(params, problem_.dtype, dims_of(problem_), BackwardPart::rows,
                   static_cast<cudaStream_t>(args.stream));
   prepared_ = rows_of(params);
 }
@@ -115,7 +115,7 @@ void BackwardPass::run(const BackwardArgs& args) {
                                 mma::device_shared_bytes(), stream);
   }
   const bool prepared = std::exchange(prepared_, std::nullopt) == rows_of(params);
-  launch_backward(params, problem_.dtype, problem_.head_dim,
+  launch_backward(params, problem_.dtype, dims_of(problem_),
                   prepared ? BackwardPart::rest : BackwardPart::all, stream);
 }
 

@@ -14,6 +14,10 @@ Capabilities slice_capabilities() {
   can.min_architecture = 80;
   mma::set_instances(can, mma::kSliceInstances);
   can.head_dims.insert(can.head_dims.end() - 1, kPaddedDims.begin(), kPaddedDims.end());
+  if (mma::kWideInstances) {
+    can.head_dims.push_back(kWideDim);
+    can.dim_pairs = {kWidePair};
+  }
   can.deterministic = true;
   can.sinks = true;
   can.softcap = true;

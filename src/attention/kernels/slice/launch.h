@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "attention/api/problem.h"
 #include "attention/kernels/common/attention_args.h"
 #include "attention/kernels/common/softcap.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
@@ -46,7 +47,8 @@ struct ForwardParams : AttentionArgs {
 /// the heads of a pack share a list. Every row of O and LSE that a query tile contains is written.
 /// The sm80 one uses no work counter; its `dtype` and `head_dim` are among those that the program
 /// was built with.
-void launch_forward(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
+void launch_forward(const ForwardParams& params, DType dtype, const DimPair& dims,
+                    cudaStream_t stream);
 void launch_sm80_forward(const ForwardParams& params, DType dtype, int head_dim,
                          cudaStream_t stream);
 
@@ -101,14 +103,14 @@ enum class BackwardPart : std::uint8_t {
 };
 
 /// Bytes of BackwardParams::workspace and BackwardParams::rows: multiples of 256.
-std::int64_t backward_workspace_bytes(const BackwardParams& params, int head_dim);
-std::int64_t backward_rows_bytes(const BackwardParams& params, int head_dim);
+std::int64_t backward_workspace_bytes(const BackwardParams& params, const DimPair& dims);
+std::int64_t backward_rows_bytes(const BackwardParams& params, const DimPair& dims);
 
 /// Launches the backward pass. lists.pack divides heads_q / heads_k, and where list_heads is not 1,
 /// the heads of a pack share a list. Every row of dQ, dK and dV is written. BackwardPart::rest
 /// follows BackwardPart::rows of equal params on the same stream; other work may be between them.
-void launch_backward(const BackwardParams& params, DType dtype, int head_dim, BackwardPart part,
-                     cudaStream_t stream);
+void launch_backward(const BackwardParams& params, DType dtype, const DimPair& dims,
+                     BackwardPart part, cudaStream_t stream);
 
 /// The same over lists of packs of one head, all in one part. `dtype` and `head_dim` are among
 /// those that the program was built with. `shared_bytes` is the maximum of the device per CTA: with

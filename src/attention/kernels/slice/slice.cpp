@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/common/mma/plan_tools.h"
 #include "attention/kernels/slice/backward_pass.h"
 #include "attention/kernels/slice/device_lists.h"
@@ -34,11 +35,32 @@ bool is_padded(int head_dim) {
   return std::ranges::find(kPaddedDims, head_dim) != kPaddedDims.end();
 }
 
+bool is_wide(const DimPair& dims) {
+  return dims.head_dim > 128;
+}
+
+/// Which of the instances for wider heads this build lacks, or nothing.
+Support check_wide(const Problem& problem) {
+  const DimPair dims = dims_of(problem);
+  if (!is_wide(dims)) return {};
+  if (problem.dtype == DType::float16 && !mma::kWideFloat16) {
+    return Support::unsupported(
+        fmt::format("slice has no float16 for head dimension {} in this build "
+                    "(LONGCA_INSTANTIATIONS=all builds it)",
+                    to_string(dims)));
+  }
+  if (problem.softcap > 0 && dims.value_dim != dims.head_dim) {
+    return Support::unsupported(
+        fmt::format("slice has no softcap for head dimensions {}", to_string(dims)));
+  }
+  return {};
+}
+
 class SlicePlan final : public Plan {
  public:
   SlicePlan(const Problem& problem, const Mask& mask, SlicePath path)
       : problem_(problem), path_(path), lists_(mask, choose_pack(mask, group_size(problem, mask))) {
-    section_heads_ = forward_section_heads(problem.tokens_k, problem.head_dim, problem.heads_k,
+    section_heads_ = forward_section_heads(problem.tokens_k, dims_of(problem), problem.heads_k,
                                            gpu().properties().cache_bytes);
     if (problem.backward) backward_.emplace(problem, mask, path);
   }
@@ -46,8 +68,10 @@ class SlicePlan final : public Plan {
   void forward(const ForwardArgs& args) override {
     const auto stream = static_cast<cudaStream_t>(args.stream);
     const ForwardParams params = params_of(args);
-    const auto launch = path_ == SlicePath::sm90 ? launch_forward : launch_sm80_forward;
-    launch(params, problem_.dtype, problem_.head_dim, stream);
+    if (path_ == SlicePath::sm80) {
+      return launch_sm80_forward(params, problem_.dtype, problem_.head_dim, stream);
+    }
+    launch_forward(params, problem_.dtype, dims_of(problem_), stream);
   }
 
   void backward(const BackwardArgs& args) override {
@@ -105,7 +129,9 @@ class SlicePlan final : public Plan {
 class SliceKernel final : public Kernel {
  public:
   explicit SliceKernel(SlicePath path) : path_(path) {
-    if (path == SlicePath::sm80) std::erase_if(capabilities_.head_dims, is_padded);
+    if (path != SlicePath::sm80) return;
+    std::erase_if(capabilities_.head_dims, [](int dim) { return is_padded(dim) || dim > 128; });
+    capabilities_.dim_pairs.clear();
   }
 
   bool sums_key_gradients() const override { return path() == SlicePath::sm90; }
@@ -116,10 +142,11 @@ class SliceKernel final : public Kernel {
     if (Support support = check_capabilities(capabilities_, problem, mask); !support.ok()) {
       return support;
     }
-    if (path() == SlicePath::sm90) return {};
-    if (is_padded(problem.head_dim)) {
-      return Support::unsupported(fmt::format(
-          "slice has head dimension {} on GPUs of compute capability 9.0 only", problem.head_dim));
+    if (path() == SlicePath::sm90) return check_wide(problem);
+    if (is_padded(problem.head_dim) || is_wide(dims_of(problem))) {
+      return Support::unsupported(
+          fmt::format("slice has head dimension {} on GPUs of compute capability 9.0 only",
+                      to_string(dims_of(problem))));
     }
     const int needed = problem.backward
                            ? std::max(sm80_forward_shared_bytes(), sm80_backward_shared_bytes())

@@ -5,11 +5,16 @@
 #include <memory>
 
 #include "attention/api/kernel.h"
+#include "attention/api/problem.h"
 
 namespace longca {
 
 /// Head dimensions that the sm90 kernels compute as 128, with zeros beyond; sm80's do not.
 inline constexpr std::array<int, 2> kPaddedDims = {80, 96};
+
+/// Wider heads, for which the sm90 kernels have instances of their own; sm80's do not.
+inline constexpr int kWideDim = 256;
+inline constexpr DimPair kWidePair = {192, 128};
 
 /// What slice can do; also in builds without CUDA.
 Capabilities slice_capabilities();

@@ -31,14 +31,29 @@ __device__ void row_products(const typename Shape::Element* own,
     for (int j = 0; j < Shape::kScores; ++j) {
       load_elements(b_rows + j * kLanes * Shape::kStride + c, b[j]);
     }
-#pragma unroll
-    for (int s = 0; s < kStep; ++s) {
+    if constexpr (Shape::kSumsInParts) {
 #pragma unroll
       for (int i = 0; i < Shape::kRows; ++i) {
 #pragma unroll
         for (int j = 0; j < Shape::kScores; ++j) {
-          exact[i][j] += static_cast<Real>(a[i][s]) * static_cast<Real>(b[j][s]);
-          if constexpr (Shape::kTwice) same[i][j] += a[i][s] * b[j][s];
+          Real part = static_cast<Real>(a[i][0]) * static_cast<Real>(b[j][0]);
+#pragma unroll
+          for (int s = 1; s < kStep; ++s) {
+            part += static_cast<Real>(a[i][s]) * static_cast<Real>(b[j][s]);
+          }
+          exact[i][j] += part;
+        }
+      }
+    } else {
+#pragma unroll
+      for (int s = 0; s < kStep; ++s) {
+#pragma unroll
+        for (int i = 0; i < Shape::kRows; ++i) {
+#pragma unroll
+          for (int j = 0; j < Shape::kScores; ++j) {
+            exact[i][j] += static_cast<Real>(a[i][s]) * static_cast<Real>(b[j][s]);
+            if constexpr (Shape::kTwice) same[i][j] += a[i][s] * b[j][s];
+          }
         }
       }
     }

@@ -4,6 +4,7 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "attention/reference/tile_mask.h"
 #include "core/tensor.h"
@@ -35,6 +36,9 @@ struct TileShape {
   /// Exact arithmetic is finer than float32: the emulation computes scores and sums of its own.
   /// Else it shares the scores, and its accumulators hold the rounding errors only.
   static constexpr bool kTwice = sizeof(Real) > sizeof(float);
+  /// Products of float16 fill float32's 24 bits, so that each addition rounds: scores are summed in
+  /// parts, or they would use up a sixth of lse's bound. Products of bfloat16 leave 8 bits.
+  static constexpr bool kSumsInParts = std::is_same_v<T, __half>;
   /// CTAs per SM, which overlap one's loads with the other's computation if their tiles fit.
   static constexpr int kBlocks = sizeof(T) == 2 && kDim <= 128 ? 2 : 1;
   static constexpr int kTileElements = kTokens * kStride;

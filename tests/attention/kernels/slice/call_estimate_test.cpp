@@ -78,9 +78,9 @@ TEST(CallEstimate, NoRowsTakeNoTime) {
 }
 
 TEST(ForwardSectionHeads, DivideTheHeads) {
-  EXPECT_EQ(forward_section_heads(8192, 128, 8, 50 << 20), 4);  // 6 fit
-  EXPECT_EQ(forward_section_heads(1 << 20, 128, 8, 50 << 20), 1);
-  EXPECT_EQ(forward_section_heads(0, 128, 8, 50 << 20), 8);
+  EXPECT_EQ(forward_section_heads(8192, {128, 128}, 8, 50 << 20), 4);  // 6 fit
+  EXPECT_EQ(forward_section_heads(1 << 20, {128, 128}, 8, 50 << 20), 1);
+  EXPECT_EQ(forward_section_heads(0, {128, 128}, 8, 50 << 20), 8);
 }
 
 }  // namespace

@@ -23,6 +23,9 @@ inline constexpr Instances kSliceInstances =
     LONGCA_INSTANTIATIONS >= 1 ? Instances::four : Instances::one;
 inline constexpr Instances kOtherInstances =
     LONGCA_INSTANTIATIONS >= 2 ? Instances::four : Instances::one;
+/// slice's instances of wider heads, 192:128 and 256: in bfloat16, with all instances in float16.
+inline constexpr bool kWideInstances = LONGCA_INSTANTIATIONS >= 1;
+inline constexpr bool kWideFloat16 = LONGCA_INSTANTIATIONS >= 2;
 
 inline void set_instances(Capabilities& can, Instances instances) {
   can.dtypes = {DType::bfloat16};
@@ -54,6 +57,24 @@ bool instantiate(DType dtype, int head_dim, Launch launch) {
     }
     if (dtype == DType::float16 && head_dim == 64) {
       launch.template operator()<__half, 64>();
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Calls `launch<Element>()` if wider heads have that instance, else returns false.
+template <typename Launch>
+bool instantiate_wide(DType dtype, Launch launch) {
+  if constexpr (kWideInstances) {
+    if (dtype == DType::bfloat16) {
+      launch.template operator()<__nv_bfloat16>();
+      return true;
+    }
+  }
+  if constexpr (kWideFloat16) {
+    if (dtype == DType::float16) {
+      launch.template operator()<__half>();
       return true;
     }
   }

@@ -35,8 +35,8 @@ class ForwardSchedule {
         schedule_(static_cast<int>(platform.device.sms) / ctas()) {
     const int blocks = shape.heads_q / block_heads();
     const int sections =
-        shape.heads_k / forward_section_heads(mask.k_tokens(), shape.head_dim, shape.heads_k,
-                                              platform.device.cache_bytes);
+        shape.heads_k / forward_section_heads(mask.k_tokens(), {shape.head_dim, shape.head_dim},
+                                              shape.heads_k, platform.device.cache_bytes);
     for (int i = 0; i < sections; ++i) {
       add_section(blocks / sections * i, blocks / sections * (i + 1));
     }

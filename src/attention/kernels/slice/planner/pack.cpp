@@ -106,9 +106,10 @@ int choose_pack(const Mask& mask, int group_size, const cost::Platform& platform
   return 1;
 }
 
-int forward_section_heads(std::int64_t tokens_k, int head_dim, int heads_k,
+int forward_section_heads(std::int64_t tokens_k, const DimPair& dims, int heads_k,
                           std::int64_t cache_bytes) {
-  const std::int64_t head_bytes = std::max<std::int64_t>(1, 2 * tokens_k * head_dim * 2);
+  const std::int64_t head_bytes =
+      std::max<std::int64_t>(1, tokens_k * (dims.head_dim + dims.value_dim) * 2);
   auto heads = static_cast<int>(std::clamp<std::int64_t>(cache_bytes / 2 / head_bytes, 1, heads_k));
   while (heads_k % heads != 0) --heads;
   return heads;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "attention/api/problem.h"
 #include "cost/platform.h"
 #include "mask/mask.h"
 
@@ -30,7 +31,7 @@ int choose_backward_pack(const Mask& mask, int group_size);
 /// KV heads in work at a time in the forward pass, a divisor of `heads_k`: as many as have K and V,
 /// of 2 bytes an element, in half of the L2 cache. CTAs take all their tiles before those of the
 /// next.
-int forward_section_heads(std::int64_t tokens_k, int head_dim, int heads_k,
+int forward_section_heads(std::int64_t tokens_k, const DimPair& dims, int heads_k,
                           std::int64_t cache_bytes);
 
 }  // namespace longca::slice

@@ -1,189 +1,28 @@
-#include <algorithm>
-#include <bit>
-#include <cstddef>
-#include <stdexcept>
-#include <string>
-
-#include "attention/kernels/common/mma/instances.h"
-#include "attention/kernels/common/sink.cuh"
-#include "attention/kernels/slice/launch.h"
-#include "attention/kernels/slice/sm90/backward.cuh"
-#include "attention/kernels/slice/sm90/launch.h"
-#include "core/cuda/error.h"
+#include "attention/kernels/slice/sm90/backward_launch.cuh"
 
 namespace longca::slice {
-namespace {
 
 using namespace sm90;
 
-/// Byte offsets, multiples of 256, of the parts of BackwardParams::rows: what preprocess_kernel
-/// computes or clears. dq_bytes is the size of BackwardParams::workspace, which is all dq_accum.
-struct Workspace {
-  std::int64_t terms = 0, dkv_accum = 0, dq_semaphores = 0, visits = 0, counters = 0, end = 0;
-  std::int64_t dq_bytes = 0;
-
-  Workspace(const BackwardParams& params, int head_dim) {
-    const int dim = instance_dim(head_dim);
-    const std::int64_t group_tokens = kBackwardRows / params.lists.pack;
-    const std::int64_t tiles =
-        (params.tokens_q + group_tokens - 1) / group_tokens * (params.heads_q / params.lists.pack);
-    terms = take(tiles * static_cast<std::int64_t>(sizeof(RowTerms)));
-    dkv_accum = take(static_cast<std::int64_t>(params.heads_k) * params.lists.split_tiles * 2 *
-                     kTileKeys * dim * 4);
-    dq_semaphores = take(tiles * 4);
-    visits = take((tiles + kRegionTiles - 1) / kRegionTiles * 4);
-    counters = take(8);
-    dq_bytes = tiles * kBackwardRows * dim * 4;
-  }
-
- private:
-  std::int64_t take(std::int64_t bytes) {
-    const std::int64_t begin = end;
-    end += (bytes + 255) / 256 * 256;
-    return begin;
-  }
-};
-
-BackwardKernelArgs backward_args(const BackwardParams& params, DType dtype, int head_dim) {
-  const int pack = params.lists.pack;
-  const int tile_tokens = kBackwardRows / pack;
-  const Workspace offsets(params, head_dim);
-  auto* rows = static_cast<char*>(params.rows);
-  BackwardKernelArgs args{};
-  args.params = params;
-  args.dim = head_dim;
-  args.pack_shift = std::countr_zero(static_cast<unsigned>(pack));
-  args.q_tiles = (params.tokens_q + tile_tokens - 1) / tile_tokens;
-  args.head_blocks = params.heads_q / params.heads_k / pack;
-  args.query_tiles = args.q_tiles * args.head_blocks * params.heads_k;
-  args.section_heads = params.lists.section_heads;
-  args.work_items = params.lists.items_per_order * params.heads_k;
-  args.terms = reinterpret_cast<RowTerms*>(rows + offsets.terms);
-  args.dq_accum = static_cast<float*>(params.workspace);
-  args.dkv_accum = reinterpret_cast<float*>(rows + offsets.dkv_accum);
-  // Where all dK and dV are added to given float32, split key tiles need no accumulators.
-  args.split_tiles = params.dkv_mode == StoreMode::add_float32 ? 0 : params.lists.split_tiles;
-  args.dkv_accum_bytes = args.split_tiles == 0 ? 0 : offsets.dq_semaphores - offsets.dkv_accum;
-  args.dq_semaphores = reinterpret_cast<std::int32_t*>(rows + offsets.dq_semaphores);
-  args.visits = reinterpret_cast<std::int32_t*>(rows + offsets.visits);
-  args.work_counter = reinterpret_cast<std::int32_t*>(rows + offsets.counters);
-  args.write_counter = args.work_counter + 1;
-  // Without backward_kernel, postprocess_kernel would not wait for preprocess_kernel, which clears
-  // the counters.
-  if (args.work_items == 0) args.params.lists.counts_visits = false;
-  if (params.tokens_q > 0) {
-    args.q = tensor_map("Q", params.q, params.tokens_q, params.heads_q, head_dim, pack, tile_tokens,
-                        dtype);
-    args.dout = tensor_map("dO", params.dout, params.tokens_q, params.heads_q, head_dim, pack,
-                           tile_tokens, dtype);
-  }
-  if (params.tokens_k > 0) {
-    args.k =
-        tensor_map("K", params.k, params.tokens_k, params.heads_k, head_dim, 1, kTileKeys, dtype);
-    args.v =
-        tensor_map("V", params.v, params.tokens_k, params.heads_k, head_dim, 1, kTileKeys, dtype);
-  }
-  return args;
+std::int64_t backward_workspace_bytes(const BackwardParams& params, const DimPair& dims) {
+  return Workspace(params, dims).dq_bytes;
 }
 
-/// Launches with programmatic stream serialization (PDL): the kernel may start while the one before
-/// it in the stream still runs, and calls griddepcontrol_wait before it needs the results of that
-/// one. Every CTA must call it, on every path, even if it needs nothing: then a kernel completes
-/// only after the one right before it has, and whatever follows in the stream, also between
-/// BackwardPart::rows and ::rest, comes after all kernels before.
-template <typename Kernel>
-void launch_early(Kernel kernel, int ctas, int threads, int shared_bytes,
-                  const BackwardKernelArgs& args, cudaStream_t stream) {
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = static_cast<unsigned>(ctas);
-  config.blockDim = static_cast<unsigned>(threads);
-  config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
-  config.stream = stream;
-  config.attrs = &early;
-  config.numAttrs = 1;
-  LONGCA_CUDA(cudaLaunchKernelEx(&config, kernel, args));
+std::int64_t backward_rows_bytes(const BackwardParams& params, const DimPair& dims) {
+  return Workspace(params, dims).end;
 }
 
-template <typename Shape>
-void launch_main(const BackwardKernelArgs& args, cudaStream_t stream) {
-  constexpr int kBytes = sizeof(typename Shape::Shared);
-  static_assert(kBytes <= 227 * 1024);
-  LONGCA_CUDA(cudaFuncSetAttribute(backward_kernel<Shape>,
-                                   cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  launch_early(backward_kernel<Shape>, std::min(args.work_items, sm_count()), Shape::kThreads,
-               kBytes, args, stream);
-}
-
-template <typename T, int kDim>
-void launch_preprocess(const BackwardKernelArgs& args, cudaStream_t stream) {
-  if (args.query_tiles > 0) {
-    launch_early(preprocess_kernel<T, kDim>, args.query_tiles, 256, 0, args, stream);
-  } else {  // no rows: clears dkv_accum and the counters
-    const Workspace offsets(args.params, args.dim);
-    const auto bytes = static_cast<std::size_t>(offsets.end - offsets.dkv_accum);
-    LONGCA_CUDA(cudaMemsetAsync(args.dkv_accum, 0, bytes, stream));
-  }
-}
-
-/// {lse_log2, delta} of a query head's row, for launch_sink_gradient.
-struct TermsOfRow {
-  const RowTerms* terms;
-  int pack_shift;
-  int q_tiles;
-
-  __device__ float2 operator()(int head, int token) const {
-    const int row = (token << pack_shift) + (head & ((1 << pack_shift) - 1));
-    const RowTerms& tile = terms[(head >> pack_shift) * q_tiles + row / kBackwardRows];
-    return {tile.lse_log2[row % kBackwardRows], tile.delta[row % kBackwardRows]};
-  }
-};
-
-template <typename T, int kDim>
-void launch(const BackwardParams& params, DType dtype, int head_dim, BackwardPart part,
-            cudaStream_t stream) {
-  check_pack(params.lists.pack, params.heads_q / params.heads_k);
-  const BackwardKernelArgs args = backward_args(params, dtype, head_dim);
-  if (part != BackwardPart::rest) launch_preprocess<T, kDim>(args, stream);
-  if (part == BackwardPart::rows) return;
-  if (args.work_items > 0) {
-    params.softcap.cap > 0 ? launch_main<BackwardShape<T, kDim, true>>(args, stream)
-                           : launch_main<BackwardShape<T, kDim>>(args, stream);
-  }
-  const int writes = args.query_tiles + args.split_tiles * params.heads_k * 2;
-  if (writes > 0) {
-    const int resident = sm_count() * kPostprocessCtasPerSm;
-    launch_early(postprocess_kernel<T, kDim>, std::min(writes, resident), 256, 0, args, stream);
-  }
-  if (params.dsink != nullptr) {
-    launch_sink_gradient(TermsOfRow{args.terms, args.pack_shift, args.q_tiles}, params.sink,
-                         params.dsink, params.heads_q, params.tokens_q,
-                         params.dq_mode == StoreMode::add_float32, stream);
-  }
-}
-
-}  // namespace
-
-std::int64_t backward_workspace_bytes(const BackwardParams& params, int head_dim) {
-  return Workspace(params, head_dim).dq_bytes;
-}
-
-std::int64_t backward_rows_bytes(const BackwardParams& params, int head_dim) {
-  return Workspace(params, head_dim).end;
-}
-
-void launch_backward(const BackwardParams& params, DType dtype, int head_dim, BackwardPart part,
-                     cudaStream_t stream) {
+void launch_backward(const BackwardParams& params, DType dtype, const DimPair& dims,
+                     BackwardPart part, cudaStream_t stream) {
   const auto launch_instance = [&]<typename Element, int kDim>() {
-    launch<Element, kDim>(params, dtype, head_dim, part, stream);
+    launch<Element, HeadDims<kDim>>(params, dtype, dims, part, stream);
   };
-  if (mma::instantiate<mma::kSliceInstances>(dtype, instance_dim(head_dim), launch_instance))
-    return;
+  if (mma::instantiate<mma::kSliceInstances>(dtype, instance_dim(dims), launch_instance)) return;
+  if (backward_192(params, dtype, dims, part, stream)) return;
+  if (backward_256(params, dtype, dims, part, stream)) return;
   throw std::invalid_argument("slice: this build has no backward kernel for " +
                               std::string(to_string(dtype)) + " of head dimension " +
-                              std::to_string(head_dim));
+                              to_string(dims));
 }
 
 }  // namespace longca::slice

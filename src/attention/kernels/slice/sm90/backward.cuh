@@ -1,8 +1,11 @@
 #pragma once
 
+#include <type_traits>
+
 #include "attention/kernels/slice/sm90/backward_consumer.cuh"
 #include "attention/kernels/slice/sm90/backward_dq.cuh"
 #include "attention/kernels/slice/sm90/backward_producer.cuh"
+#include "attention/kernels/slice/sm90/backward_wide_consumer.cuh"
 
 namespace longca::slice::sm90 {
 
@@ -20,8 +23,10 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     ptx::mbarrier_init(&shared.keys_empty, Shape::kConsumerWarps);
     for (int i = 0; i < Shape::kStages; ++i) {
       ptx::mbarrier_init(&shared.q_full[i], 1);
-      ptx::mbarrier_init(&shared.dout_full[i], 1);
       ptx::mbarrier_init(&shared.q_empty[i], Shape::kConsumerWarps);
+    }
+    for (int i = 0; i < Shape::kDoutStages; ++i) {
+      ptx::mbarrier_init(&shared.dout_full[i], 1);
       ptx::mbarrier_init(&shared.dout_empty[i], Shape::kConsumerWarps);
     }
     ptx::mbarrier_init(&shared.pattern_empty, Shape::kConsumerWarps);
@@ -30,7 +35,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
       ptx::mbarrier_init(&shared.ds_empty[i], Shape::kConsumerWarps);
     }
     for (int i = 0; i < Shape::kDqBuffers; ++i) {
-      ptx::mbarrier_init(&shared.dq_full[i], Shape::kConsumerWarps);
+      ptx::mbarrier_init(&shared.dq_full[i], Shape::kDqWarps);
       ptx::mbarrier_init(&shared.dq_empty[i], 1);
     }
     ptx::fence_barrier_init();
@@ -53,9 +58,10 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     }
   } else {
     ptx::warpgroup_reg_alloc<240>();
-    BackwardConsumer<Shape> consumer{args, shared, warpgroup - 1,
-                                     static_cast<int>(threadIdx.x / 32 % 4),
-                                     static_cast<int>(threadIdx.x % 32)};
+    using Consumer =
+        std::conditional_t<Shape::kWide, BackwardWideConsumer<Shape>, BackwardConsumer<Shape>>;
+    Consumer consumer{{args, shared, warpgroup - 1, static_cast<int>(threadIdx.x / 32 % 4),
+                       static_cast<int>(threadIdx.x % 32)}};
     consumer.run();
   }
 #endif

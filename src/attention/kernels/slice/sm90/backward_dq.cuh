@@ -77,11 +77,19 @@ struct BackwardDqAccumulator {
       const int prior_adds = shared.dq_tile[buffer].prior_adds;
       if (index < 0) break;
       std::int32_t* semaphore = args.dq_semaphores + index;
-      const bool first = comes_first(semaphore, prior_adds);
       float* accum = dq_accum<Shape::kDim>(args, index);
+      std::uint32_t bytes = kBytes;
+      if constexpr (Shape::kWide) {
+        const int chunk = shared.dq_chunk[buffer];
+        const int floats = kBackwardRows * (chunk == 0 ? Shape::kDqColumns : Shape::kMoreDqColumns);
+        semaphore = args.dq_semaphores + std::int64_t{index} * Shape::kDqParts + 2 * chunk + buffer;
+        accum += chunk * 2 * kBackwardRows * Shape::kDqColumns + buffer * floats;
+        bytes = floats * sizeof(float);
+      }
+      const bool first = comes_first(semaphore, prior_adds);
       // TMA sees the consumers' stores to the buffer: each fenced before it arrived on dq_full.
-      first ? ptx::bulk_store(accum, shared.dq[buffer], kBytes)
-            : ptx::bulk_reduce_add(accum, shared.dq[buffer], kBytes);
+      first ? ptx::bulk_store(accum, shared.dq[buffer], bytes)
+            : ptx::bulk_reduce_add(accum, shared.dq[buffer], bytes);
       ptx::bulk_commit_group();
       ptx::bulk_wait_group_read();
       ptx::mbarrier_arrive(&shared.dq_empty[buffer]);

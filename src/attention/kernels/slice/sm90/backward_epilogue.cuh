@@ -36,8 +36,8 @@ struct BackwardEpilogue {
     if (work.q_tiles == 0 && args.params.dkv_mode == StoreMode::add_float32) return;
     if (work.split >= 0 && args.params.dkv_mode != StoreMode::add_float32) {
       if (work.q_tiles == 0) return;
-      add_to_accumulator(dk, dkv_accum<kDim>(args, work.split, work.kv_head, 0));
-      add_to_accumulator(dv, dkv_accum<kDim>(args, work.split, work.kv_head, 1));
+      add_to_accumulator(dk, dkv_accum<Shape>(args, work.split, work.kv_head, 0));
+      add_to_accumulator(dv, dkv_accum<Shape>(args, work.split, work.kv_head, 1));
       return;
     }
     if (args.params.dkv_mode != StoreMode::overwrite) {

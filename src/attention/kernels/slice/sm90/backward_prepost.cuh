@@ -23,12 +23,13 @@ __device__ __forceinline__ float* dq_accum(const BackwardKernelArgs& args, std::
 }
 
 /// The accumulator of dK (`which` = 0) or dV (1) of a split key tile.
-template <int kDim>
+template <typename Shape>
 __device__ __forceinline__ float* dkv_accum(const BackwardKernelArgs& args, int split, int kv_head,
                                             int which) {
   const std::int64_t index =
-      (static_cast<std::int64_t>(kv_head) * args.params.lists.split_tiles + split) * 2 + which;
-  return args.dkv_accum + index * (kTileKeys * kDim);
+      static_cast<std::int64_t>(kv_head) * args.params.lists.split_tiles + split;
+  return args.dkv_accum + index * (kTileKeys * (Shape::kDim + Shape::kValueDim)) +
+         which * (kTileKeys * Shape::kDim);
 }
 
 template <typename T>
@@ -54,40 +55,43 @@ __device__ __forceinline__ float dot(const uint4& a, const uint4& b) {
   return sum;
 }
 
-/// Zeroes this CTA's share of dkv_accum, the semaphore of its query tile and, in the first CTA of a
-/// region, its visits; in the first CTA of the grid, the counters.
+/// Zeroes this CTA's share of dkv_accum, the semaphores of its query tile and, in the first CTA of
+/// a region, its visits; in the first CTA of the grid, the counters.
+template <int kDqParts>
 __device__ __forceinline__ void clear_accumulators(const BackwardKernelArgs& args) {
   auto* accum = reinterpret_cast<float4*>(args.dkv_accum);
   const std::int64_t count = args.dkv_accum_bytes / static_cast<std::int64_t>(sizeof(float4));
   for (std::int64_t i = blockIdx.x * 256 + threadIdx.x; i < count; i += gridDim.x * 256) {
     accum[i] = make_float4(0, 0, 0, 0);
   }
+  if (threadIdx.x < kDqParts) {
+    args.dq_semaphores[blockIdx.x * kDqParts + threadIdx.x] = kDqEmpty;
+  }
   if (threadIdx.x != 0) return;
-  args.dq_semaphores[blockIdx.x] = kDqEmpty;
   if (blockIdx.x % kRegionTiles == 0) args.visits[blockIdx.x / kRegionTiles] = 0;
   if (blockIdx.x == 0) *args.work_counter = *args.write_counter = 0;
 }
 
-/// Computes RowTerms, one query tile per CTA, kDim / 8 threads per row, and clears what
+/// Computes RowTerms, one query tile per CTA, kValueDim / 8 threads per row, and clears what
 /// backward_kernel adds to.
-template <typename T, int kDim>
+template <typename T, typename Shape>
 __global__ void __launch_bounds__(256)
     preprocess_kernel(const __grid_constant__ BackwardKernelArgs args) {
-  constexpr int kLanes = kDim / 8;
+  constexpr int kLanes = Shape::kValueDim / 8;
   const BackwardParams& params = args.params;
   const int head_block = blockIdx.x / args.q_tiles;
   const int q_tile = blockIdx.x % args.q_tiles;
   RowTerms& terms = args.terms[blockIdx.x];
   ptx::griddepcontrol_wait();
   ptx::griddepcontrol_launch_dependents();
-  clear_accumulators(args);
+  clear_accumulators<Shape::kDqParts>(args);
   for (int row = threadIdx.x / kLanes; row < kBackwardRows; row += 256 / kLanes) {
     const int head = (head_block << args.pack_shift) + (row & ((1 << args.pack_shift) - 1));
     const int token = (q_tile * kBackwardRows + row) >> args.pack_shift;
     const int column = threadIdx.x % kLanes * 8;
     float sum = 0;
     float lse = -INFINITY;
-    if (token < params.tokens_q && column < args.dim) {
+    if (token < params.tokens_q && column < args.value_dim) {
       const auto load = [&](const TensorArg& tensor) {
         return *reinterpret_cast<const uint4*>(static_cast<const T*>(tensor.data) +
                                                token * tensor.token_stride +
@@ -149,59 +153,98 @@ __device__ __forceinline__ void write_eight(const TensorArg& tensor, std::int64_
   *reinterpret_cast<uint4*>(static_cast<T*>(tensor.data) + element) = values;
 }
 
-/// A row-major tile, padded against bank conflicts.
-template <int kDim>
-using RowMajorTile = float[kBackwardRows][kDim + 4];
+/// Rows of 64 that are written at a time, as many as shared memory has room for, and their
+/// row-major tile, padded against bank conflicts.
+template <typename Shape>
+inline constexpr int kWrittenRows = Shape::kWide ? kBackwardRows / 2 : kBackwardRows;
+template <typename Shape>
+using RowMajorTile = float[kWrittenRows<Shape>][Shape::kDim + 4];
+
+/// Copies dQ of 64 rows, or of half of them, from its accumulator to the tile: a part of 16 rows
+/// per warp.
+template <typename Shape>
+__device__ __forceinline__ void unpack_dq(const float* accum, int half, RowMajorTile<Shape>& tile) {
+  constexpr int kPitch = Shape::kDim + 4;
+  constexpr int kFirst = 16 * Shape::kDqColumns;  // floats of a warp's part
+  const int warp = threadIdx.x / 32;
+  if constexpr (!Shape::kWide) {
+    unpack_accumulator<Shape::kDqColumns / 2, kPitch>(accum + warp * kFirst, tile, warp % 4 * 16,
+                                                      warp / 4 * Shape::kDqColumns);
+  } else {
+    constexpr int kMore = 16 * Shape::kMoreDqColumns;
+    const int group = warp / 2 % 2;
+    const int part = group * 4 + half * 2 + warp % 2;
+    const int row = warp % 2 * 16;
+    if (warp < 4) {
+      unpack_accumulator<Shape::kDqColumns / 2, kPitch>(accum + part * kFirst, tile, row,
+                                                        group * Shape::kDqColumns);
+    } else {
+      unpack_accumulator<Shape::kMoreDqColumns / 2, kPitch>(
+          accum + 8 * kFirst + part * kMore, tile, row, 128 + group * Shape::kMoreDqColumns);
+    }
+  }
+}
 
 /// Writes dQ of query tile `index`, counted over all head blocks; zeros if no CTA came to it.
-template <typename T, int kDim>
+template <typename T, typename Shape>
 __device__ __forceinline__ void write_dq(const BackwardKernelArgs& args, int index,
-                                         RowMajorTile<kDim>& tile) {
+                                         RowMajorTile<Shape>& tile) {
+  constexpr int kDim = Shape::kDim;
+  constexpr int kRows = kWrittenRows<Shape>;
   const BackwardParams& params = args.params;
   const int head_block = index / args.q_tiles;
   const int q_tile = index % args.q_tiles;
-  const int warp = threadIdx.x / 32;
-  const bool touched = ptx::load_relaxed(args.dq_semaphores + index) != kDqEmpty;
-  if (touched) {
-    unpack_accumulator<kDim / 4, kDim + 4>(dq_accum<kDim>(args, index) + warp * (8 * kDim), tile,
-                                           warp % 4 * 16, warp / 4 * (kDim / 2));
-  } else if (params.dq_mode == StoreMode::add_float32) {
-    return;
-  } else {
-    for (int i = threadIdx.x; i < kBackwardRows * kDim; i += 256) tile[i / kDim][i % kDim] = 0;
-  }
-  __syncthreads();
-  constexpr int kChunks = kDim / 8;
-  for (int i = threadIdx.x; i < kBackwardRows * kChunks; i += 256) {
-    const int row = i / kChunks;
-    const int head = (head_block << args.pack_shift) + (row & ((1 << args.pack_shift) - 1));
-    const int token = (q_tile * kBackwardRows + row) >> args.pack_shift;
-    if (token >= params.tokens_q || i % kChunks * 8 >= args.dim) continue;
-    write_eight<T>(params.dq,
-                   token * params.dq.token_stride + head * params.dq.head_stride + i % kChunks * 8,
-                   &tile[row][i % kChunks * 8], params.scale, params.dq_mode);
+  const bool touched =
+      ptx::load_relaxed(args.dq_semaphores + std::int64_t{index} * Shape::kDqParts) != kDqEmpty;
+  if (!touched && params.dq_mode == StoreMode::add_float32) return;
+#pragma unroll 1
+  for (int half = 0; half < kBackwardRows / kRows; ++half) {
+    if (half > 0) __syncthreads();
+    if (touched) {
+      unpack_dq<Shape>(dq_accum<kDim>(args, index), half, tile);
+    } else {
+      for (int i = threadIdx.x; i < kRows * kDim; i += 256) tile[i / kDim][i % kDim] = 0;
+    }
+    __syncthreads();
+    constexpr int kChunks = kDim / 8;
+    for (int i = threadIdx.x; i < kRows * kChunks; i += 256) {
+      const int row = half * kRows + i / kChunks;
+      const int head = (head_block << args.pack_shift) + (row & ((1 << args.pack_shift) - 1));
+      const int token = (q_tile * kBackwardRows + row) >> args.pack_shift;
+      if (token >= params.tokens_q || i % kChunks * 8 >= args.dim) continue;
+      write_eight<T>(
+          params.dq,
+          token * params.dq.token_stride + head * params.dq.head_stride + i % kChunks * 8,
+          &tile[i / kChunks][i % kChunks * 8], params.scale, params.dq_mode);
+    }
   }
 }
 
 /// Writes dK (`which` = 0) or dV (1) of a split key tile. dK has been scaled already.
-template <typename T, int kDim>
+template <typename T, typename Shape, int kWhich>
 __device__ __forceinline__ void write_dkv(const BackwardKernelArgs& args, int split, int kv_head,
-                                          int which, RowMajorTile<kDim>& tile) {
+                                          RowMajorTile<Shape>& tile) {
+  constexpr int kDim = kWhich == 0 ? Shape::kDim : Shape::kValueDim;
+  constexpr int kKeys = kWrittenRows<Shape>;
   const BackwardParams& params = args.params;
   const KeyRange keys = params.lists.split_keys[split];
-  const float* from = dkv_accum<kDim>(args, split, kv_head, which);
-  const TensorArg& tensor = which == 0 ? params.dk : params.dv;
+  const float* from = dkv_accum<Shape>(args, split, kv_head, kWhich);
+  const TensorArg& tensor = kWhich == 0 ? params.dk : params.dv;
+  const int dim = kWhich == 0 ? args.dim : args.value_dim;
   constexpr int kChunks = kDim / 8;
   const int warp = threadIdx.x / 32;
-  for (int half = 0; half < 2; ++half) {
-    // Two warps for each 16 keys, one per half of the dimensions.
-    unpack_accumulator<kDim / 4, kDim + 4>(
-        from + (half * 4 + warp % 4) * (16 * kDim) + warp / 4 * (8 * kDim), tile, warp % 4 * 16,
-        warp / 4 * (kDim / 2));
+  for (int begin = 0; begin < kTileKeys; begin += kKeys) {
+    // Two warps for each 16 keys, or four: each a part of the dimensions.
+    constexpr int kParts = 8 * 16 / kKeys;
+    const int sixteen = warp % (kKeys / 16);
+    const int part = warp / (kKeys / 16);
+    unpack_accumulator<kDim / kParts / 2, Shape::kDim + 4>(
+        from + (begin / 16 + sixteen) * (16 * kDim) + part * (16 * kDim / kParts), tile,
+        sixteen * 16, part * (kDim / kParts));
     __syncthreads();
-    for (int i = threadIdx.x; i < kTileKeys / 2 * kChunks; i += 256) {
-      const int key = keys.begin + half * 64 + i / kChunks;
-      if (key >= keys.end || i % kChunks * 8 >= args.dim) continue;
+    for (int i = threadIdx.x; i < kKeys * kChunks; i += 256) {
+      const int key = keys.begin + begin + i / kChunks;
+      if (key >= keys.end || i % kChunks * 8 >= dim) continue;
       write_eight<T>(tensor,
                      key * tensor.token_stride + kv_head * tensor.head_stride + i % kChunks * 8,
                      &tile[i / kChunks][i % kChunks * 8], 1.0f, params.dkv_mode);
@@ -219,12 +262,16 @@ inline constexpr int kPostprocessCtasPerSm = 6;
 /// `visits` was cleared before this grid could start: backward_kernel lets it start only after it
 /// has waited for preprocess_kernel. Cannot deadlock: this grid starts only once all CTAs of
 /// backward_kernel are resident, so that spinning here takes no SM from one of them.
+template <typename Shape>
 __device__ __forceinline__ int finished_tile(const BackwardKernelArgs& args, int number) {
+  constexpr int kVisits = Shape::kDqParts * Shape::kAddsPerVisit;
   const DeviceTransposedLists& lists = args.params.lists;
   if (!lists.counts_visits) return number;
   const int region = lists.region_order[number / kRegionTiles];
   if (threadIdx.x == 0) {
-    while (ptx::load_acquire(args.visits + region) != lists.region_visits[region]) __nanosleep(100);
+    while (ptx::load_acquire(args.visits + region) != kVisits * lists.region_visits[region]) {
+      __nanosleep(100);
+    }
   }
   __syncthreads();
   return region * kRegionTiles + number % kRegionTiles;
@@ -233,10 +280,10 @@ __device__ __forceinline__ int finished_tile(const BackwardKernelArgs& args, int
 /// Rounds the float32 accumulators: dQ, then dK and dV of the split key tiles. Persistent. Where
 /// visits are counted, CTAs take SMs on which backward_kernel has ended, and write the regions that
 /// are complete while others still compute.
-template <typename T, int kDim>
+template <typename T, typename Shape>
 __global__ void __launch_bounds__(256)
     postprocess_kernel(const __grid_constant__ BackwardKernelArgs args) {
-  __shared__ RowMajorTile<kDim> tile;
+  __shared__ RowMajorTile<Shape> tile;
   __shared__ int next;
   const int split_tiles = args.params.lists.split_tiles;
   const int query_tiles = (args.query_tiles + kRegionTiles - 1) / kRegionTiles * kRegionTiles;
@@ -251,12 +298,15 @@ __global__ void __launch_bounds__(256)
     // The next one, early, which hides the latency of the atomic.
     if (threadIdx.x == 0) taken = atomicAdd(args.write_counter, 1);
     if (number < query_tiles) {
-      const int index = finished_tile(args, number);
-      if (index < args.query_tiles) write_dq<T, kDim>(args, index, tile);
+      const int index = finished_tile<Shape>(args, number);
+      if (index < args.query_tiles) write_dq<T, Shape>(args, index, tile);
     } else {
       ptx::griddepcontrol_wait();
       const int rest = number - query_tiles;
-      write_dkv<T, kDim>(args, rest / 2 % split_tiles, rest / 2 / split_tiles, rest % 2, tile);
+      const int split = rest / 2 % split_tiles;
+      const int kv_head = rest / 2 / split_tiles;
+      rest % 2 == 0 ? write_dkv<T, Shape, 0>(args, split, kv_head, tile)
+                    : write_dkv<T, Shape, 1>(args, split, kv_head, tile);
     }
     __syncthreads();
   }

@@ -15,6 +15,7 @@ struct BackwardProducer {
   const BackwardKernelArgs& args;
   Shared& shared;
   ptx::PipelineState<Shape::kStages> pipe{};
+  std::uint32_t dout_phase = 0;  ///< where dO has one stage; else it goes with `pipe`
   std::uint32_t keys_phase = 0;
   std::uint32_t pattern_phase = 0;
 
@@ -22,8 +23,8 @@ struct BackwardProducer {
 
   /// Loads Q, dO, row terms and the pattern of a query tile into the next stage. dO has barriers of
   /// its own, so that consumers start with K Qᵀ before it has arrived.
-  __device__ __forceinline__ void load_rows(int head_block, int q_tile, int pattern,
-                                            int prior_adds) {
+  __device__ __forceinline__ void load_rows(int head_block, int q_tile, int pattern, int prior_adds,
+                                            int pass) {
     const int stage = pipe.index;
     const int head = head_block << args.pack_shift;
     const int token = q_tile * (kBackwardRows >> args.pack_shift);
@@ -41,32 +42,39 @@ struct BackwardProducer {
       }
       ptx::bulk_load(shared.terms[stage], args.terms + index, Shape::kTermBytes, full);
     }
-    ptx::mbarrier_wait(&shared.dout_empty[stage], pipe.phase ^ 1);
+    constexpr bool kOneStage = Shape::kDoutStages == 1;
+    const int dout_stage = kOneStage ? 0 : stage;
+    // The pattern is part of what `full` waits for: not behind dO, whose only stage is in use until
+    // the tile before has been computed.
+    if (kOneStage && pattern >= 0) load_pattern(pattern, pass, full);
+    ptx::mbarrier_wait(&shared.dout_empty[dout_stage], (kOneStage ? dout_phase : pipe.phase) ^ 1);
+    if constexpr (kOneStage) dout_phase ^= 1;
     if (leads()) {
-      ptx::mbarrier_arrive_expect_tx(&shared.dout_full[stage], Shape::kRowBytes);
+      ptx::mbarrier_arrive_expect_tx(&shared.dout_full[dout_stage], Shape::kDoutBytes);
 #pragma unroll
-      for (int column = 0; column < Shape::kColumns; ++column) {
-        ptx::tma_load(shared.dout[stage] + column * Shape::kRowColumnBytes, &args.dout,
-                      &shared.dout_full[stage], column * 64, head, token);
+      for (int column = 0; column < Shape::kValueColumns; ++column) {
+        ptx::tma_load(shared.dout[dout_stage] + column * Shape::kRowColumnBytes, &args.dout,
+                      &shared.dout_full[dout_stage], column * 64, head, token);
       }
     }
-    if (pattern >= 0) load_pattern(pattern, full);
+    if (!kOneStage && pattern >= 0) load_pattern(pattern, pass, full);
     pipe.advance();
   }
 
   /// Loads the pattern into the one buffer for it, once all consumers have applied the one before.
   /// Its bytes are among those that `full`, of Q, expects.
-  __device__ __forceinline__ void load_pattern(int pattern, std::uint64_t* full) {
+  __device__ __forceinline__ void load_pattern(int pattern, int pass, std::uint64_t* full) {
     ptx::mbarrier_wait(&shared.pattern_empty, pattern_phase ^ 1);
     pattern_phase ^= 1;
     if (leads()) {
       ptx::bulk_load(shared.pattern,
-                     args.params.lists.patterns + static_cast<std::int64_t>(pattern) * kTileKeys,
+                     args.params.lists.patterns + static_cast<std::int64_t>(pattern) * kTileKeys +
+                         pass * Shape::kPassKeys,
                      Shape::kPatternBytes, full);
     }
   }
 
-  /// Loads K and V of a key tile, [128, kDim] each, and stores `work`.
+  /// Loads K and V of a pass over a key tile, and stores `work`.
   __device__ __forceinline__ void load_keys(const KeyTileWork& work) {
     ptx::mbarrier_wait(&shared.keys_empty, keys_phase ^ 1);
     keys_phase ^= 1;
@@ -76,14 +84,14 @@ struct BackwardProducer {
         ptx::mbarrier_arrive(&shared.keys_full);
         return;
       }
-      ptx::mbarrier_arrive_expect_tx(&shared.keys_full, 2 * Shape::kKeyBytes);
+      ptx::mbarrier_arrive_expect_tx(&shared.keys_full, Shape::kKeyBytes + Shape::kValueBytes);
 #pragma unroll
       for (int column = 0; column < Shape::kColumns; ++column) {
         ptx::tma_load(shared.k + column * Shape::kKeyColumnBytes, &args.k, &shared.keys_full,
                       column * 64, work.kv_head, work.k_begin);
       }
 #pragma unroll
-      for (int column = 0; column < Shape::kColumns; ++column) {
+      for (int column = 0; column < Shape::kValueColumns; ++column) {
         ptx::tma_load(shared.v + column * Shape::kKeyColumnBytes, &args.v, &shared.keys_full,
                       column * 64, work.kv_head, work.k_begin);
       }
@@ -169,7 +177,17 @@ struct BackwardProducer {
     for (int block = 0; block < args.head_blocks; ++block) {
       q_tiles += visits(key_tile(kv_head, block, item.tile), item);
     }
-    load_keys({keys.k_begin, keys.k_end, kv_head, q_tiles, item.split});
+#pragma unroll 1
+    for (int pass = 0; pass < Shape::kPasses; ++pass) {
+      const int k_begin = keys.k_begin + pass * Shape::kPassKeys;
+      load_keys({k_begin, keys.k_end, kv_head, q_tiles, item.split, pass});
+      load_item_rows(item, kv_head, pass);
+    }
+  }
+
+  /// Loads the query tiles of an item, for each head block by its list.
+  __device__ __forceinline__ void load_item_rows(const WorkItem& item, int kv_head, int pass) {
+    const DeviceTransposedLists& lists = args.params.lists;
 #pragma unroll 1
     for (int block = 0; block < args.head_blocks; ++block) {
       const KeyTile& tile = key_tile(kv_head, block, item.tile);
@@ -183,10 +201,11 @@ struct BackwardProducer {
         first = __shfl_sync(~0u, first, 0);
         if (left <= 0) break;
         const int pattern = __shfl_sync(~0u, segment.z, 0);
-        const int prior_adds = __shfl_sync(~0u, segment.w, 0);
+        const int prior_adds = __shfl_sync(~0u, segment.w, 0) * Shape::kAddsPerVisit + pass;
 #pragma unroll 1
         for (; left > 0; --left) {
-          load_rows(kv_head * args.head_blocks + block, first + left - 1, pattern, prior_adds);
+          load_rows(kv_head * args.head_blocks + block, first + left - 1, pattern, prior_adds,
+                    pass);
         }
       }
     }

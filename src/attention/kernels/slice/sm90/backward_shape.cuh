@@ -25,9 +25,10 @@ inline constexpr std::int32_t kDqStored = 2;
 /// Tensor maps cover [tokens, heads, dim], with boxes 64 elements wide.
 struct BackwardKernelArgs {
   CUtensorMap q, dout;  ///< box: 64 / P tokens × P heads, 64 rows
-  CUtensorMap k, v;     ///< box: 128 keys × 1 head
+  CUtensorMap k, v;     ///< box: kPassKeys keys × 1 head
   BackwardParams params;
-  int dim;            ///< of the tensors, at most kDim; beyond it TMA gives zeros
+  int dim;            ///< of q and k, at most kDim; beyond it TMA gives zeros
+  int value_dim;      ///< of v and o, at most kValueDim, likewise
   int pack_shift;     ///< log2 P
   int q_tiles;        ///< query tiles of one head block
   int head_blocks;    ///< head blocks of a KV head, P query heads each
@@ -38,11 +39,11 @@ struct BackwardKernelArgs {
   /// Float32 accumulators keep the layout of wgmma's accumulator registers: register i of lane l of
   /// a warp is float i / 4 · 128 + 4 l + i % 4 of the warp's part, and holds row
   /// l / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i % 2 of the warp's 16 rows. A query
-  /// tile has 8 parts: rows 0, 16, 32 and 48 for the first half of the dimensions, then for the
-  /// second.
-  float* dq_accum;   ///< [query_tiles, 64 · dim]
+  /// tile has parts of kDqColumns columns (BackwardShape), each of rows 0, 16, 32 and 48.
+  float* dq_accum;   ///< [query_tiles, 64 · kDim]
   float* dkv_accum;  ///< split key tiles: [heads_k, split_tiles, dK and dV, 8 parts of 16 keys]
-  /// [query_tiles]: additions done, if ordered; else kDqEmpty, kDqStoring or kDqStored.
+  /// [query_tiles, kDqChunks · 2 or 1]: additions done, if ordered; else kDqEmpty, kDqStoring or
+  /// kDqStored.
   std::int32_t* dq_semaphores;
   /// [⌈query_tiles / kRegionTiles⌉], if lists.counts_visits: visits of each region whose additions
   /// to dQ are complete.
@@ -66,59 +67,92 @@ struct KeyTileWork {
   int kv_head;
   int q_tiles;  ///< to visit; 0: dK = dV = 0, and K and V are not loaded; < 0 ends the kernel
   int split;    ///< WorkItem::split
+  int pass;     ///< of GradientShape::kPasses
 };
 
-/// A CTA has three warpgroups: one of a producer warp and a warp per dQ buffer, two of consumers
-/// with 64 keys each.
-template <typename Element, int kDim_, bool kCapped_ = false>
-struct BackwardShape {
+/// What preprocess_kernel and postprocess_kernel know of a shape.
+template <typename Dims>
+struct GradientShape {
+  static constexpr int kDim = Dims::kDim;            ///< of Q, K, dQ, dK
+  static constexpr int kValueDim = Dims::kValueDim;  ///< of V, O, dO, dV
+  /// Above 128 dimensions neither shared memory nor registers hold what the others do
+  /// (BackwardWideConsumer).
+  static constexpr bool kWide = kDim > 128;
+  /// Columns of a part of dQ's accumulator. Each of the two warpgroups writes one part; if kWide,
+  /// two: of columns [0, 128) and, half as many or as many, of those from 128 on.
+  static constexpr int kDqColumns = kWide ? 64 : kDim / 2;
+  static constexpr int kDqChunks = kWide ? 2 : 1;
+  static constexpr int kMoreDqColumns = kWide ? (kDim - 128) / 2 : 0;
+  /// What is added to an accumulator apart, with a semaphore of its own: if kWide each part.
+  static constexpr int kDqParts = kWide ? 2 * kDqChunks : 1;
+  /// Keys that a CTA has in work at a time. Where dK and dV of 128 would not fit into registers, a
+  /// work item is computed in two passes over its rows.
+  static constexpr int kPassKeys = kValueDim > 128 ? 64 : kTileKeys;
+  static constexpr int kPasses = kTileKeys / kPassKeys;
+  /// Additions to each part of dQ for a visit in the lists.
+  static constexpr int kAddsPerVisit = kPasses;
+};
+
+/// A CTA has three warpgroups: one of a producer warp and a warp per dQ buffer, two of consumers.
+/// These have 64 keys each or, where a pass has but 64, half of the dimensions each.
+template <typename Element, typename Dims, bool kCapped_ = false>
+struct BackwardShape : GradientShape<Dims> {
   using T = Element;
-  static constexpr int kDim = kDim_;
+  using Base = GradientShape<Dims>;
+  using Base::kDim, Base::kDqColumns, Base::kPassKeys, Base::kValueDim, Base::kWide;
   static constexpr bool kCapped = kCapped_;  ///< with a softcap
-  static constexpr int kStages = 2;          ///< of Q and dO
+  static constexpr int kStages = 2;          ///< of Q
+  /// Of dO; as many as of Q, unless shared memory is used up.
+  static constexpr int kDoutStages = kPassKeys == kTileKeys ? kStages : 1;
   static constexpr int kThreads = 384;
-  /// One is filled while the other is added to device memory or waits for its turn.
+  /// One is filled while the other is added to device memory or waits for its turn. If kWide each
+  /// warpgroup has its own.
   static constexpr int kDqBuffers = 2;
   static constexpr int kConsumerWarps = 8;
+  static constexpr int kDqWarps = kWide ? 4 : 8;  ///< that write to a buffer
   /// Tiles are columns of 64 elements, 128-byte swizzled.
   static constexpr int kColumns = kDim / 64;
-  static constexpr int kKeyColumnBytes = kTileKeys * 128;
+  static constexpr int kValueColumns = kValueDim / 64;
+  static constexpr int kKeyColumnBytes = kPassKeys * 128;
   static constexpr int kRowColumnBytes = kBackwardRows * 128;
   static constexpr int kKeyBytes = kColumns * kKeyColumnBytes;
+  static constexpr int kValueBytes = kValueColumns * kKeyColumnBytes;
   static constexpr int kRowBytes = kColumns * kRowColumnBytes;
+  static constexpr int kDoutBytes = kValueColumns * kRowColumnBytes;
   static constexpr int kTermBytes = 2 * kBackwardRows * static_cast<int>(sizeof(float));
-  static constexpr int kPatternBytes = kTileKeys * static_cast<int>(sizeof(std::uint64_t));
+  static constexpr int kPatternBytes = kPassKeys * static_cast<int>(sizeof(std::uint64_t));
 
   /// For each barrier: who arrives, how often per phase. "Consumers": lane 0 of each of the 8
   /// consumer warps. Full barriers of loads also count TMA's bytes; parities are those of
   /// PipelineState.
   struct Shared {
-    alignas(1024) unsigned char k[kKeyBytes];              ///< [128, kDim]
-    alignas(1024) unsigned char v[kKeyBytes];              ///< likewise; then dV and dK leave here
-    alignas(1024) unsigned char q[kStages][kRowBytes];     ///< kStages × [64, kDim]
-    alignas(1024) unsigned char dout[kStages][kRowBytes];  ///< kStages × [64, kDim]
-    alignas(1024) unsigned char ds[2][kTileKeys * 128];  ///< dSᵀ: 2 stages × [128 keys, 64 rows]
+    alignas(1024) unsigned char k[kKeyBytes];    ///< [kPassKeys, kDim]
+    alignas(1024) unsigned char v[kValueBytes];  ///< [kPassKeys, kValueDim]; dV and dK leave here
+    alignas(1024) unsigned char q[kStages][kRowBytes];          ///< stages of [64, kDim]
+    alignas(1024) unsigned char dout[kDoutStages][kDoutBytes];  ///< stages of [64, kValueDim]
+    alignas(1024) unsigned char ds[2][kPassKeys * 128];  ///< dSᵀ: 2 stages × [kPassKeys, 64 rows]
     /// One part per warp, as in BackwardKernelArgs::dq_accum.
-    alignas(128) float dq[kDqBuffers][kConsumerWarps][kBackwardRows * kDim / kConsumerWarps];
+    alignas(128) float dq[kDqBuffers][kDqWarps][16 * kDqColumns];
     alignas(128) float terms[kStages][2][kBackwardRows];  ///< RowTerms
-    alignas(128) std::uint64_t pattern[kTileKeys];        ///< one stage: memory is used up
+    alignas(128) std::uint64_t pattern[kPassKeys];        ///< one stage: memory is used up
     RowTile tile[kStages];
     RowTile dq_tile[kDqBuffers];  ///< of the dQ in the buffer; index < 0 ends the warp
+    int dq_chunk[kDqBuffers];     ///< likewise, if kWide
     KeyTileWork work;
     /// Guard k, v and work. Full: once, the producer. Empty: consumers, once dK and dV are written.
     std::uint64_t keys_full, keys_empty;
     /// Guard q, terms and tile; full also waits for the pattern. Full: once, the producer. Empty:
     /// consumers, once their wgmma has read Q and dO.
     std::uint64_t q_full[kStages], q_empty[kStages];
-    std::uint64_t dout_full[kStages], dout_empty[kStages];  ///< guard dout, likewise
+    std::uint64_t dout_full[kDoutStages], dout_empty[kDoutStages];  ///< guard dout, likewise
     /// Guards pattern, which q_full of its tile says to have arrived. Consumers, in tiles with a
     /// pattern only: the producer counts its phases apart.
     std::uint64_t pattern_empty;
     /// Guard ds. Full: consumers, each with 16 keys of dSᵀ. Empty: consumers, once dQ's wgmma has
-    /// read all 128 keys.
+    /// read all keys.
     std::uint64_t ds_full[2], ds_empty[2];
-    /// Guard dq and dq_tile. Full: consumers. Empty: once, the thread of the buffer, after TMA has
-    /// read it.
+    /// Guard dq, dq_tile and dq_chunk. Full: the consumers that write to the buffer. Empty: once,
+    /// the thread of the buffer, after TMA has read it.
     std::uint64_t dq_full[kDqBuffers], dq_empty[kDqBuffers];
   };
 };

@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   extern __shared__ __align__(1024) unsigned char shared_bytes[];
   auto& shared = *reinterpret_cast<typename Shape::Shared*>(shared_bytes);
   if (threadIdx.x == 0) {
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < Shape::kQueryStages; ++i) {
       ptx::mbarrier_init(&shared.q_full[i], 1);
       ptx::mbarrier_init(&shared.q_empty[i], kRowGroups);
     }

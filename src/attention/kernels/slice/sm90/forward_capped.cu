@@ -2,9 +2,10 @@
 
 namespace longca::slice::sm90 {
 
-bool dispatch_capped(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
-  return params.accumulate ? dispatch<true, 1, true>(params, dtype, head_dim, stream)
-                           : dispatch<false, 1, true>(params, dtype, head_dim, stream);
+bool dispatch_capped(const ForwardParams& params, DType dtype, const DimPair& dims,
+                     cudaStream_t stream) {
+  return params.accumulate ? dispatch<true, 1, true>(params, dtype, dims, stream)
+                           : dispatch<false, 1, true>(params, dtype, dims, stream);
 }
 
 }  // namespace longca::slice::sm90

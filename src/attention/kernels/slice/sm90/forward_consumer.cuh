@@ -16,13 +16,15 @@ enum class TileSoftmax {
   without_max,  ///< online_softmax_unmasked; likewise, and few scores should exceed the row max
 };
 
-/// A consumer warpgroup computes 64 rows. P V of a key tile runs while the scores of the next tile
-/// go through the softmax. At 128 dimensions q, s, p and o take 192 of a thread's 224 registers.
+/// A consumer warpgroup computes 64 rows, in steps of a key tile or, at 256 dimensions, of a
+/// sub-tile. P V of a step runs while the scores of the next one go through the softmax. At 128
+/// dimensions q, s, p and o take 192 of a thread's 224 registers.
 template <typename Shape>
 struct ForwardConsumer {
   using T = typename Shape::T;
   using Shared = typename Shape::Shared;
   static constexpr int kDim = Shape::kDim;
+  static constexpr int kStepKeys = Shape::kStepKeys;
 
   const ForwardKernelArgs& args;
   Shared& shared;
@@ -32,11 +34,13 @@ struct ForwardConsumer {
   ptx::PipelineState<Shape::kStages> pipe{};
   int v_stage = 0;  ///< of the tile whose P V is still to be issued (pending)
   std::uint32_t v_phase = 0;
-  int stored = -1;                 ///< stage of Q that O left through, to be marked empty; or −1
-  std::uint32_t q[kDim / 4];       ///< A operand [64, kDim]; in registers it saves smem bandwidth
-  float s[kTileKeys / 2];          ///< scores [64, 128], then probabilities
-  std::uint32_t p[kTileKeys / 4];  ///< probabilities as the A operand of P V
-  float o[kDim / 2];               ///< accumulator [64, kDim]
+  int stored = -1;  ///< stage of Q that O left through, to be marked empty; or −1
+  /// A operand [64, kDim]; in registers it saves smem bandwidth. Else its descriptor.
+  std::uint32_t q[Shape::kQueriesInRegisters ? kDim / 4 : 1];
+  std::uint64_t q_descriptor = 0;
+  float s[kStepKeys / 2];          ///< scores [64, kStepKeys], then probabilities
+  std::uint32_t p[kStepKeys / 4];  ///< probabilities as the A operand of P V
+  float o[Shape::kValueDim / 2];   ///< accumulator [64, kValueDim]
   SoftmaxState softmax;
   __device__ static int thread() { return static_cast<int>(threadIdx.x & 127); }
   __device__ static int lane() { return static_cast<int>(threadIdx.x & 31); }
@@ -54,11 +58,15 @@ struct ForwardConsumer {
   /// r lies at chunk c ^ (r & 7).
   __device__ __forceinline__ void load_q(int stage) {
     const unsigned char* from = shared.q[stage] + group * (kGroupRows * 128);
+    if constexpr (!Shape::kQueriesInRegisters) {
+      q_descriptor = ptx::smem_descriptor(ptx::shared_address(from), 0);
+      return;
+    }
     const int row = thread() / 32 * 16 + lane() % 16;
 #pragma unroll
     for (int step = 0; step < kDim / 16; ++step) {
       const int chunk = step % 4 * 2 + lane() / 16;
-      ptx::ldmatrix_x4(q + 4 * step, ptx::shared_address(from + step / 4 * Shape::kColumnBytes +
+      ptx::ldmatrix_x4(q + 4 * step, ptx::shared_address(from + step / 4 * Shape::kRowColumnBytes +
                                                          row * 128 + (chunk ^ (row & 7)) * 16));
     }
   }
@@ -67,11 +75,24 @@ struct ForwardConsumer {
   template <int kKeys>
   __device__ __forceinline__ void issue_qk(int stage) {
     using ptx::Major;
-    const std::uint64_t k = ptx::smem_descriptor(ptx::shared_address(shared.kv[stage]), 16);
+    const std::uint64_t k =
+        ptx::smem_descriptor(ptx::shared_address(Shape::stage(shared, stage)), 16);
+    // Else the compiler keeps the descriptors of all steps in registers, from tile to tile.
+    if constexpr (!Shape::kQueriesInRegisters) asm volatile("" : "+l"(q_descriptor));
 #pragma unroll
     for (int step = 0; step < kDim / 16; ++step) {
-      const int offset = (step / 4 * Shape::kColumnBytes + step % 4 * 32) / 16;
-      if constexpr (kKeys == kSubTileKeys) {
+      const int offset = (step / 4 * Shape::kKeyColumnBytes + step % 4 * 32) / 16;
+      if constexpr (!Shape::kQueriesInRegisters) {
+        const std::uint64_t a =
+            q_descriptor + (step / 4 * Shape::kRowColumnBytes + step % 4 * 32) / 16;
+        if constexpr (kKeys == kSubTileKeys) {
+          step == 0 ? ptx::wgmma_m64n64_ss<T, Major::k, Major::k, false>(s, a, k)
+                    : ptx::wgmma_m64n64_ss<T, Major::k, Major::k, true>(s, a, k + offset);
+        } else {
+          step == 0 ? ptx::wgmma_ss<T, Major::k, Major::k, false>(s, a, k)
+                    : ptx::wgmma_ss<T, Major::k, Major::k, true>(s, a, k + offset);
+        }
+      } else if constexpr (kKeys == kSubTileKeys) {
         step == 0 ? ptx::wgmma_m64n64_rs<T, Major::k, false>(s, q, k)
                   : ptx::wgmma_m64n64_rs<T, Major::k, true>(s, q + 4 * step, k + offset);
       } else {
@@ -82,11 +103,11 @@ struct ForwardConsumer {
     ptx::warpgroup_commit_group();
   }
 
-  /// Issues o += p · v, with v [kKeys, kDim] read as an MN-major B, and commits it as a group.
+  /// Issues o += p · v, with v [kKeys, kValueDim] read as an MN-major B, and commits it as a group.
   template <int kKeys>
   __device__ __forceinline__ void issue_pv(int stage) {
-    const std::uint64_t v =
-        ptx::smem_descriptor(ptx::shared_address(shared.kv[stage]), Shape::kColumnBytes);
+    const std::uint64_t v = ptx::smem_descriptor(ptx::shared_address(Shape::stage(shared, stage)),
+                                                 Shape::kKeyColumnBytes);
 #pragma unroll
     for (int step = 0; step < kKeys / 16; ++step) {
       ptx::wgmma_rs_add<T>(o, p + 4 * step, v + step * (16 * 128 / 16));
@@ -122,10 +143,10 @@ struct ForwardConsumer {
     const float offset[2] = {softmax.offset(0), softmax.offset(1)};
     const auto offset_of = [&](int i) { return offset[i / 2 % 2]; };
     if constexpr (Shape::kCapped) {
-      cap_scores<kTileKeys / 2>(s, args.params.softcap, offset_of);
+      cap_scores<kStepKeys / 2>(s, args.params.softcap, offset_of);
     } else {
 #pragma unroll
-      for (int i = 0; i < kTileKeys / 2; ++i) s[i] = fmaf(s[i], scale_log2, -offset_of(i));
+      for (int i = 0; i < kStepKeys / 2; ++i) s[i] = fmaf(s[i], scale_log2, -offset_of(i));
     }
   }
 
@@ -149,13 +170,13 @@ struct ForwardConsumer {
     }
   }
 
-  /// Computes the probabilities of the key tile at `pipe` and leaves its P V pending, to be issued
-  /// by the next step or finish(). With kPending, P V of the tile before runs beside the softmax.
-  /// kScheduled: takes part in the warp scheduler barriers, as full tiles do; a constant, since the
-  /// compiler serializes wgmma around a barrier under a condition. Returns whether a row max of
-  /// this warp moved.
+  /// Computes the probabilities of the keys at `pipe`, of a key tile or its `sub_tile`, and leaves
+  /// their P V pending, to be issued by the next step or finish(). With kPending, P V of the step
+  /// before runs beside the softmax. kScheduled: takes part in the warp scheduler barriers, as full
+  /// tiles do; a constant, since the compiler serializes wgmma around a barrier under a condition.
+  /// Returns whether a row max of this warp moved.
   template <TileSoftmax kSoftmax, bool kPending, bool kScheduled>
-  __device__ __forceinline__ bool step() {
+  __device__ __forceinline__ bool step(int sub_tile = 0) {
     constexpr bool kMasked = kSoftmax == TileSoftmax::masked;
     constexpr bool kTakesMax = kSoftmax != TileSoftmax::without_max;
     const int k_stage = pipe.index;
@@ -166,22 +187,22 @@ struct ForwardConsumer {
     if constexpr (kPending) ptx::warpgroup_fence_operand(p);
     if constexpr (kScheduled) warp_scheduler_barrier_sync();
     ptx::warpgroup_arrive();
-    issue_qk<kTileKeys>(k_stage);
-    if constexpr (kPending) issue_pv<kTileKeys>(v_stage);
+    issue_qk<kStepKeys>(k_stage);
+    if constexpr (kPending) issue_pv<kStepKeys>(v_stage);
     if constexpr (kScheduled) warp_scheduler_barrier_arrive();
     TileMask mask{kFull, {}, {}};
     if constexpr (kMasked) mask = tile_mask(k_stage);
     ptx::warpgroup_wait_group<kPending ? 1 : 0>();
     ptx::warpgroup_fence_operand(s);
     release(k_stage);
-    if constexpr (kTakesMax) apply_softcap<kTileKeys>();
+    if constexpr (kTakesMax) apply_softcap<kStepKeys>();
     if constexpr (kMasked) {
-      if (mask.pattern >= 0) mask_scores<kTileKeys>(s, mask.low, mask.high);
+      if (mask.pattern >= 0) mask_scores<kStepKeys>(s, mask.low, mask.high, sub_tile);
     }
     float o_scale[2];
     bool grew;
     if constexpr (kTakesMax) {
-      grew = online_softmax_masked<kTileKeys>(s, softmax, scale_log2, o_scale);
+      grew = online_softmax_masked<kStepKeys>(s, softmax, scale_log2, o_scale);
     } else {
       subtract_row_max();
       ptx::warpgroup_fence_operand(s);
@@ -192,7 +213,7 @@ struct ForwardConsumer {
       release(v_stage);
     }
     if constexpr (kTakesMax) {
-      pack_probabilities<kTileKeys>();
+      pack_probabilities<kStepKeys>();
     } else {
       grew = online_softmax_unmasked<T>(s, p, softmax, o_scale);
     }
@@ -238,7 +259,7 @@ struct ForwardConsumer {
     ptx::warpgroup_fence_operand(o);
     ptx::warpgroup_fence_operand(p);
     ptx::warpgroup_arrive();
-    issue_pv<kTileKeys>(v_stage);
+    issue_pv<kStepKeys>(v_stage);
     ptx::warpgroup_wait_group<0>();
     ptx::warpgroup_fence_operand(o);
     release(v_stage);
@@ -260,6 +281,11 @@ struct ForwardConsumer {
     }
   }
 
+  /// The sub-tile of a key tile that step `i` of a work tile computes: 0 if it computes both.
+  __device__ __forceinline__ static int sub_tile_of(const WorkTile& work, int i) {
+    return Shape::kStepsPerTile == 1 || i < work.narrow_tiles ? 0 : (i - work.narrow_tiles) % 2;
+  }
+
   /// Computes all key tiles of a work tile. Deadlock hazard: a pending P V holds the stage of its
   /// V, for which the producer may be waiting before it loads the tiles to be skipped; so finish()
   /// comes before tiles are skipped. With kWatchesRowMax: a row max that moves from the second tile
@@ -268,10 +294,12 @@ struct ForwardConsumer {
   /// that the bits do not depend on which CTA takes it.
   __device__ __forceinline__ void attend(const WorkTile& work) {
     constexpr bool kWatches = Shape::kWatchesRowMax;
-    const int partial = work.partial_count;
-    const int count = partial + work.full_tiles;
+    constexpr int kSteps = Shape::kStepsPerTile;
+    const int partial = work.narrow_tiles + kSteps * (work.partial_count - work.narrow_tiles);
+    const int count = partial + kSteps * work.full_tiles;
     int i = 0;
-    for (; i < work.narrow_tiles; ++i) {
+    // Where all steps are of one sub-tile, those of narrow tiles are like others.
+    for (; kSteps == 1 && i < work.narrow_tiles; ++i) {
       sees_tile() ? narrow_step() : skip_tile();
       release_stored();
     }
@@ -285,13 +313,13 @@ struct ForwardConsumer {
       if (Shape::kSchedulesWarps && first >= partial) {
         step<TileSoftmax::masked, false, true>();
       } else {
-        step<TileSoftmax::masked, false, false>();
+        step<TileSoftmax::masked, false, false>(sub_tile_of(work, first));
       }
       release_stored();
       bool grew = false;
       const int watched = kWatches ? min(max(first + 2, partial + 1), count) : partial;
       for (; i < watched && sees_tile(); ++i) {
-        grew |= step<TileSoftmax::masked, true, false>();
+        grew |= step<TileSoftmax::masked, true, false>(sub_tile_of(work, i));
       }
       if (i >= partial && i < count) {
         // The loops issue wgmma: all warps of the warpgroup must take the same one.
@@ -317,7 +345,7 @@ struct ForwardConsumer {
 
   __device__ __forceinline__ void run() {
     if (group == 1) warp_scheduler_barrier_arrive();  // warpgroup 0 goes first
-    for (ptx::PipelineState<2> item;; item.advance()) {
+    for (ptx::PipelineState<Shape::kQueryStages> item;; item.advance()) {
       ptx::mbarrier_wait(&shared.q_full[item.index], item.phase);
       const WorkTile work = shared.work[item.index];
       if (work.row_begin < 0) break;
@@ -334,6 +362,8 @@ struct ForwardConsumer {
         store_output<Shape>(output, softmax, o, shared.q[item.index]);
       }
       stored = item.index;
+      // The only stage: Q of the next work tile waits for it.
+      if constexpr (Shape::kQueryStages == 1) release_stored();
     }
     // Shared memory must outlive the TMA stores that read it.
     if (thread() == 0) ptx::bulk_wait_group_read();

@@ -45,9 +45,10 @@ __device__ __forceinline__ int accumulator_row(int r) {
 /// (ForwardConsumer::release_stored).
 template <typename Shape>
 __device__ __forceinline__ void store_output(const OutputRows& output, const SoftmaxState& state,
-                                             float (&o)[Shape::kDim / 2], unsigned char* buffer) {
+                                             float (&o)[Shape::kValueDim / 2],
+                                             unsigned char* buffer) {
   using T = typename Shape::T;
-  constexpr int kDim = Shape::kDim;
+  constexpr int kDim = Shape::kValueDim;
   const ForwardParams& params = output.args.params;
   const int thread = static_cast<int>(threadIdx.x % 128);
   const int lane = thread % 32;
@@ -69,8 +70,8 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
 #pragma unroll
   for (int n = 0; n < kDim / 8; n += 2) {
     const int chunk = n % 8 + lane / 16;
-    ptx::stmatrix_x4(ptx::shared_address(staged + n / 8 * Shape::kColumnBytes + matrix_row * 128 +
-                                         (chunk ^ (matrix_row & 7)) * 16),
+    ptx::stmatrix_x4(ptx::shared_address(staged + n / 8 * Shape::kRowColumnBytes +
+                                         matrix_row * 128 + (chunk ^ (matrix_row & 7)) * 16),
                      ptx::pack<T>(o[4 * n], o[4 * n + 1]), ptx::pack<T>(o[4 * n + 2], o[4 * n + 3]),
                      ptx::pack<T>(o[4 * n + 4], o[4 * n + 5]),
                      ptx::pack<T>(o[4 * n + 6], o[4 * n + 7]));
@@ -82,8 +83,8 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
   if (whole) {
     if (thread == 0) {
 #pragma unroll
-      for (int column = 0; column < Shape::kColumns; ++column) {
-        ptx::tma_store(&output.args.o, staged + column * Shape::kColumnBytes, column * 64,
+      for (int column = 0; column < Shape::kValueColumns; ++column) {
+        ptx::tma_store(&output.args.o, staged + column * Shape::kRowColumnBytes, column * 64,
                        output.work.head, output.token_begin());
       }
       ptx::bulk_commit_group();
@@ -94,8 +95,8 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
       const int row = i / (kDim / 8);
       const int chunk = i % (kDim / 8);
       const auto* from =
-          staged + chunk / 8 * Shape::kColumnBytes + row * 128 + ((chunk % 8) ^ (row & 7)) * 16;
-      if (output.token(row) < output.token_end() && chunk * 8 < output.args.dim) {
+          staged + chunk / 8 * Shape::kRowColumnBytes + row * 128 + ((chunk % 8) ^ (row & 7)) * 16;
+      if (output.token(row) < output.token_end() && chunk * 8 < output.args.value_dim) {
         *reinterpret_cast<int4*>(output.o<T>(row) + chunk * 8) =
             *reinterpret_cast<const int4*>(from);
       }
@@ -108,7 +109,7 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
 /// other CTA has these rows.
 template <typename Shape>
 __device__ __forceinline__ void merge_output(const OutputRows& output, const SoftmaxState& state,
-                                             float (&o)[Shape::kDim / 2]) {
+                                             float (&o)[Shape::kValueDim / 2]) {
   const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -129,8 +130,8 @@ __device__ __forceinline__ void merge_output(const OutputRows& output, const Sof
     const float factor = __expf(here - merged) * of_keys;
     auto* to = reinterpret_cast<float2*>(output.o<float>(row)) + lane % 4;
 #pragma unroll
-    for (int n = 0; n < Shape::kDim / 8; ++n) {
-      const bool stores = sees && 8 * n < output.args.dim;
+    for (int n = 0; n < Shape::kValueDim / 8; ++n) {
+      const bool stores = sees && 8 * n < output.args.value_dim;
       float2 sums{};
       // Where LSE is −∞, O may hold anything.
       if (stores && before != -INFINITY) sums = to[4 * n];

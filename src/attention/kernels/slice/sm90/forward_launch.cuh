@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <stdexcept>
+#include <string>
 
 #include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/slice/sm90/forward.cuh"
@@ -13,28 +15,30 @@
 namespace longca::slice::sm90 {
 
 template <typename Shape>
-void launch(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
+void launch(const ForwardParams& params, DType dtype, const DimPair& dims, cudaStream_t stream) {
   const int pack = params.lists.pack;
   const int group_size = params.heads_q / params.heads_k;
   ForwardKernelArgs args{};
   args.params = params;
-  args.dim = head_dim;
+  args.value_dim = dims.value_dim;
   args.pack_shift = std::countr_zero(static_cast<unsigned>(pack));
   const int block_heads = pack * Shape::kCluster;
   args.section_blocks = params.section_heads * group_size / block_heads;
   args.work_tiles = params.lists.tiles_per_list * (params.heads_q / block_heads);
   if (args.work_tiles == 0 || params.tokens_q == 0) return;
-  const auto map = [&](const char* name, const TensorArg& tensor, int tokens, int heads,
+  const auto map = [&](const char* name, const TensorArg& tensor, int tokens, int heads, int dim,
                        int box_heads, int box_tokens) {
-    return tensor_map(name, tensor, tokens, heads, head_dim, box_heads, box_tokens, dtype);
+    return tensor_map(name, tensor, tokens, heads, dim, box_heads, box_tokens, dtype);
   };
-  args.q = map("Q", params.q, params.tokens_q, params.heads_q, pack, Shape::kTileM / pack);
+  const auto [dim, value_dim] = dims;
+  args.q = map("Q", params.q, params.tokens_q, params.heads_q, dim, pack, Shape::kTileM / pack);
   if (!Shape::kAccumulate) {
-    args.o = map("O", params.o, params.tokens_q, params.heads_q, pack, kGroupRows / pack);
+    args.o =
+        map("O", params.o, params.tokens_q, params.heads_q, value_dim, pack, kGroupRows / pack);
   }
   if (params.tokens_k > 0) {  // else no list has a key
-    args.k = map("K", params.k, params.tokens_k, params.heads_k, 1, kSubTileKeys);
-    args.v = map("V", params.v, params.tokens_k, params.heads_k, 1, kSubTileKeys);
+    args.k = map("K", params.k, params.tokens_k, params.heads_k, dim, 1, kSubTileKeys);
+    args.v = map("V", params.v, params.tokens_k, params.heads_k, value_dim, 1, kSubTileKeys);
   }
   constexpr int kBytes = sizeof(typename Shape::Shared);
   static_assert(kBytes <= 227 * 1024);
@@ -53,14 +57,36 @@ void launch(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t
   LONGCA_CUDA(cudaLaunchKernelEx(&config, forward_kernel<Shape>, args));
 }
 
-/// Launches the instance that computes this head dimension; false if this build has none.
+/// Launches the instance that computes these head dimensions, of at most 128; false if this build
+/// has none.
 template <bool kAccumulate, int kCluster, bool kCapped = false>
-bool dispatch(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
+bool dispatch(const ForwardParams& params, DType dtype, const DimPair& dims, cudaStream_t stream) {
   const auto launch_instance = [&]<typename Element, int kDim>() {
-    using Shape = ForwardShape<Element, kDim, kAccumulate, kCluster, kCapped>;
-    launch<Shape>(params, dtype, head_dim, stream);
+    using Shape = ForwardShape<Element, HeadDims<kDim>, kAccumulate, kCluster, kCapped>;
+    launch<Shape>(params, dtype, dims, stream);
   };
-  return mma::instantiate<mma::kSliceInstances>(dtype, instance_dim(head_dim), launch_instance);
+  return mma::instantiate<mma::kSliceInstances>(dtype, instance_dim(dims), launch_instance);
+}
+
+/// Launches the instance of wider heads for this call; kSoftcap: with a softcap too.
+template <typename Element, typename Dims, bool kSoftcap>
+void launch_wide(const ForwardParams& params, DType dtype, const DimPair& dims, bool pairs,
+                 cudaStream_t stream) {
+  const auto launch_instance = [&]<bool kAccumulate, int kCluster, bool kCapped>() {
+    using Shape = ForwardShape<Element, Dims, kAccumulate, kCluster, kCapped>;
+    launch<Shape>(params, dtype, dims, stream);
+  };
+  if (params.softcap.cap == 0) {
+    params.accumulate ? launch_instance.template operator()<true, 1, false>()
+    : pairs           ? launch_instance.template operator()<false, 2, false>()
+                      : launch_instance.template operator()<false, 1, false>();
+  } else if constexpr (kSoftcap) {
+    params.accumulate ? launch_instance.template operator()<true, 1, true>()
+                      : launch_instance.template operator()<false, 1, true>();
+  } else {
+    throw std::invalid_argument("slice: no forward kernel with a softcap for head dimension " +
+                                to_string(dims));
+  }
 }
 
 }  // namespace longca::slice::sm90

@@ -2,8 +2,9 @@
 
 namespace longca::slice::sm90 {
 
-bool dispatch_merge(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
-  return dispatch<true, 1>(params, dtype, head_dim, stream);
+bool dispatch_merge(const ForwardParams& params, DType dtype, const DimPair& dims,
+                    cudaStream_t stream) {
+  return dispatch<true, 1>(params, dtype, dims, stream);
 }
 
 }  // namespace longca::slice::sm90

@@ -149,27 +149,35 @@ struct ForwardProducer {
     std::uint64_t* full = &shared.q_full[stage];
     shared.work[stage] = {tile.row_begin, tile.row_end,       head,
                           narrow_tiles,   tile.partial_count, tile.full_tiles};
-    ptx::mbarrier_arrive_expect_tx(full, Shape::kTileBytes);
+    ptx::mbarrier_arrive_expect_tx(full, Shape::kQueryBytes);
 #pragma unroll
     for (int column = 0; column < Shape::kColumns; ++column) {
-      ptx::tma_load(shared.q[stage] + column * Shape::kColumnBytes, &args.q, full, column * 64,
+      ptx::tma_load(shared.q[stage] + column * Shape::kRowColumnBytes, &args.q, full, column * 64,
                     head, tile.row_begin);
     }
   }
 
   /// Loads the sub-tiles of a K or V tile from keys k0 and k1 into rows [0, 64) and [64, 128); only
-  /// the first if narrow. In a cluster each CTA loads one and multicasts it to both.
+  /// the first if narrow, or where a step has one. In a cluster each CTA loads one, or half of the
+  /// columns of the only one, and multicasts it to both.
+  template <int kCount>
   __device__ void load_sub_tiles(const CUtensorMap& map, int k0, int k1, bool narrow) {
     std::uint64_t* full = &shared.full[pipe.index];
 #pragma unroll
-    for (int column = 0; column < Shape::kColumns; ++column) {
-      unsigned char* to = shared.kv[pipe.index] + column * Shape::kColumnBytes;
-      if constexpr (Shape::kCluster == 1) {
+    for (int column = 0; column < kCount; ++column) {
+      unsigned char* to = Shape::stage(shared, pipe.index) + column * Shape::kKeyColumnBytes;
+      if constexpr (Shape::kStepsPerTile > 1) {
+        if constexpr (Shape::kCluster == 1) {
+          ptx::tma_load(to, &map, full, column * 64, kv_head, k0);
+        } else if (column * Shape::kCluster / kCount == rank) {
+          ptx::tma_load(to, &map, full, column * 64, kv_head, k0, 3);
+        }
+      } else if constexpr (Shape::kCluster == 1) {
         ptx::tma_load(to, &map, full, column * 64, kv_head, k0);
         if (!narrow)
-          ptx::tma_load(to + Shape::kColumnBytes / 2, &map, full, column * 64, kv_head, k1);
+          ptx::tma_load(to + Shape::kKeyColumnBytes / 2, &map, full, column * 64, kv_head, k1);
       } else if (rank == 0 || !narrow) {
-        ptx::tma_load(to + rank * (Shape::kColumnBytes / 2), &map, full, column * 64, kv_head,
+        ptx::tma_load(to + rank * (Shape::kKeyColumnBytes / 2), &map, full, column * 64, kv_head,
                       rank == 0 ? k0 : k1, 3);
       }
     }
@@ -188,42 +196,60 @@ struct ForwardProducer {
                    &shared.full[pipe.index]);
   }
 
-  /// Loads K and V of a key tile into the next two stages. A narrow tile, which the consumers
-  /// multiply at N = 64, has no second sub-tile. A tile of one sub-tile beyond those that
-  /// TileScheduler::narrow_tiles counts is multiplied as a whole: its second sub-tile is loaded
-  /// from past the end of K, where TMA gives zeros, as stale shared memory could hold NaN.
+  /// Loads K and V of a key tile into the next two stages of each of its steps. A narrow tile,
+  /// which the consumers multiply at N = 64, has no second sub-tile. A tile of one sub-tile beyond
+  /// those that TileScheduler::narrow_tiles counts is multiplied as a whole: its second sub-tile is
+  /// loaded from past the end of K, where TMA gives zeros, as stale shared memory could hold NaN.
   __device__ void load_key_tile(int k0, int k1, int pattern0, int pattern1, bool narrow = false) {
     if (k1 == kAbsent) k1 = args.params.tokens_k;
-    const int bytes = narrow ? Shape::kTileBytes / 2 : Shape::kTileBytes;
+    if constexpr (Shape::kStepsPerTile > 1) {
+      load_step(k0, k0, pattern0, pattern1, false);
+      if (!narrow) load_step(k1, k1, pattern0, pattern1, false);
+    } else {
+      load_step(k0, k1, pattern0, pattern1, narrow);
+    }
+  }
+
+  __device__ void load_step(int k0, int k1, int pattern0, int pattern1, bool narrow) {
     ptx::mbarrier_wait(&shared.empty[pipe.index], pipe.phase ^ 1);
     if (lane() == 0) {
       shared.pattern[pipe.index][0] = pattern0;
       shared.pattern[pipe.index][1] = pattern1;
       const int patterns = (pattern0 >= 0) + (pattern1 >= 0);
+      const int bytes = narrow ? Shape::kKeyBytes / 2 : Shape::kKeyBytes;
       ptx::mbarrier_arrive_expect_tx(&shared.full[pipe.index], bytes + patterns * pattern_bytes());
-      load_sub_tiles(args.k, k0, k1, narrow);
+      load_sub_tiles<Shape::kColumns>(args.k, k0, k1, narrow);
       load_pattern(0, pattern0);
       load_pattern(1, pattern1);
     }
     pipe.advance();
     ptx::mbarrier_wait(&shared.empty[pipe.index], pipe.phase ^ 1);
     if (lane() == 0) {
-      ptx::mbarrier_arrive_expect_tx(&shared.full[pipe.index], bytes);
-      load_sub_tiles(args.v, k0, k1, narrow);
+      ptx::mbarrier_arrive_expect_tx(&shared.full[pipe.index],
+                                     narrow ? Shape::kValueBytes / 2 : Shape::kValueBytes);
+      load_sub_tiles<Shape::kValueColumns>(args.v, k0, k1, narrow);
     }
     pipe.advance();
   }
 
   /// Loads K and V of a work tile: partial tiles, then full ones. During the last of them,
-  /// `scheduler` fetches the next work tile; what it read for this one is copied before.
+  /// `scheduler` fetches the next work tile; what it read for this one is copied before. With one
+  /// stage of Q, `load_queries` is called behind the first key tile, whose stages the work tile
+  /// before frees: that one holds Q longer.
+  template <typename LoadQueries>
   __device__ void load_keys(const QueryTile& tile, int narrow_tiles,
-                            TileScheduler<Shape>& scheduler) {
+                            TileScheduler<Shape>& scheduler, const LoadQueries& load_queries) {
     constexpr int kFetchAhead = 5;
+    constexpr bool kLate = Shape::kQueryStages == 1;
     const DeviceTileLists& lists = args.params.lists;
     FullRunCursor runs(lists.runs + tile.runs_begin, scheduler.run, tile.full_tiles);
     int4 mine = scheduler.partial;
     int left = tile.partial_count + tile.full_tiles;
+    bool late = kLate;
+    if (kLate && left == 0) load_queries();
     const auto loaded = [&] {
+      if (kLate && late) load_queries();
+      late = false;
       if (--left < kFetchAhead && !scheduler.ready()) scheduler.advance();
     };
     for (int begin = 0; begin < tile.partial_count; begin += 32) {
@@ -247,15 +273,18 @@ struct ForwardProducer {
   }
 
   __device__ void run(TileScheduler<Shape>& scheduler) {
-    ptx::PipelineState<2> q;
+    ptx::PipelineState<Shape::kQueryStages> q;
     for (; scheduler.next(); q.advance()) {
       const QueryTile tile = scheduler.query_tile();
       const int narrow_tiles = scheduler.narrow_tiles(tile);
       const int head = scheduler.head;
       kv_head = head / (args.params.heads_q / args.params.heads_k);
-      ptx::mbarrier_wait(&shared.q_empty[q.index], q.phase ^ 1);
-      if (lane() == 0) load_q(q.index, tile, head, narrow_tiles);
-      load_keys(tile, narrow_tiles, scheduler);
+      const auto load_queries = [&] {
+        ptx::mbarrier_wait(&shared.q_empty[q.index], q.phase ^ 1);
+        if (lane() == 0) load_q(q.index, tile, head, narrow_tiles);
+      };
+      if constexpr (Shape::kQueryStages > 1) load_queries();
+      load_keys(tile, narrow_tiles, scheduler, load_queries);
     }
     ptx::mbarrier_wait(&shared.q_empty[q.index], q.phase ^ 1);
     if (lane() == 0) {

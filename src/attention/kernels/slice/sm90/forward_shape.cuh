@@ -11,15 +11,15 @@
 
 namespace longca::slice::sm90 {
 
-/// Tensor maps cover [tokens, heads, dim]; a box is 64 elements wide, so that a tile of 128 rows
-/// takes dim / 64 boxes ("columns"), 128-byte swizzled. A head block is P query heads of one KV
-/// head; a work tile is a query tile of a head block, which has rows of all P heads.
+/// Tensor maps cover [tokens, heads, dim]; a box is 64 elements wide, so that a tile takes dim / 64
+/// boxes ("columns"), 128-byte swizzled. A head block is P query heads of one KV head; a work tile
+/// is a query tile of a head block, which has rows of all P heads.
 struct ForwardKernelArgs {
   CUtensorMap q;     ///< box: 128 / P tokens × P heads, 128 rows
   CUtensorMap k, v;  ///< box: 64 keys × 1 head, a sub-tile
   CUtensorMap o;     ///< box: 64 / P tokens × P heads, the rows of a consumer warpgroup
   ForwardParams params;
-  int dim;         ///< of the tensors, at most kDim; beyond it TMA gives zeros
+  int value_dim;   ///< of O, at most kValueDim; beyond it, and kDim of Q, TMA gives zeros
   int pack_shift;  ///< log2 P
   /// Head blocks (or pairs of them, with clusters of 2) per section. All work tiles of a section
   /// come before those of the next, so that its K and V stay in L2.
@@ -39,10 +39,12 @@ struct WorkTile {
 /// A CTA has three warpgroups: a producer, of which one warp works, and two consumers of 64 rows
 /// each. 384 threads are launched with 168 registers each (65536 / 384, rounded down to a multiple
 /// of 8), which setmaxnreg redistributes: 56 + 2 · 224 = 3 · 168.
-template <typename Element, int kDim_, bool kAccumulate_, int kCluster_ = 1, bool kCapped_ = false>
+template <typename Element, typename Dims, bool kAccumulate_, int kCluster_ = 1,
+          bool kCapped_ = false>
 struct ForwardShape {
   using T = Element;
-  static constexpr int kDim = kDim_;
+  static constexpr int kDim = Dims::kDim;            ///< of Q and K
+  static constexpr int kValueDim = Dims::kValueDim;  ///< of V and O
   static constexpr bool kAccumulate = kAccumulate_;
   /// With a softcap: an instance of its own, as a branch in the others costs them registers.
   static constexpr bool kCapped = kCapped_;
@@ -64,27 +66,40 @@ struct ForwardShape {
   /// be frequent. Not with a softcap, which takes the registers that the second loop needs, nor at
   /// 64 dimensions, where the compiler would serialize wgmma.
   static constexpr bool kWatchesRowMax = std::is_same_v<Element, __half> && !kCapped && kDim == 128;
-  /// K and V tiles in flight: two key tiles. Five stages were no faster at 128 dimensions.
+  /// Above 128 dimensions Q would take too many registers: it is read from shared memory, which has
+  /// room for one work tile's.
+  static constexpr bool kQueriesInRegisters = kDim <= 128;
+  static constexpr int kQueryStages = kQueriesInRegisters ? 2 : 1;
+  /// Keys that a step of the consumers computes. Where O takes 128 registers there is room for the
+  /// scores of one sub-tile: the two of a key tile are then two steps.
+  static constexpr int kStepKeys = kValueDim > 128 ? kSubTileKeys : kTileKeys;
+  static constexpr int kStepsPerTile = kTileKeys / kStepKeys;
+  /// K and V tiles in flight, of a step's keys each: two steps. Five stages were no faster at 128
+  /// dimensions.
   static constexpr int kStages = 4;
   static constexpr int kColumns = kDim / 64;
-  static constexpr int kColumnBytes = 128 * 64 * 2;
-  static constexpr int kTileBytes = kColumns * kColumnBytes;
+  static constexpr int kValueColumns = kValueDim / 64;
+  static constexpr int kRowColumnBytes = kTileM * 128;
+  static constexpr int kKeyColumnBytes = kStepKeys * 128;
+  static constexpr int kQueryBytes = kColumns * kRowColumnBytes;
+  static constexpr int kKeyBytes = kColumns * kKeyColumnBytes;
+  static constexpr int kValueBytes = kValueColumns * kKeyColumnBytes;
 
   /// Tiles are columns of 64 elements, 128-byte swizzled. For each barrier: who arrives, how often
   /// per phase. A full barrier also counts TMA's bytes; parities are those of PipelineState.
   struct Shared {
-    /// Q: 2 stages × [128, kDim]. O overwrites its Q here on the way to device memory.
-    alignas(1024) unsigned char q[2][kTileBytes];
-    /// K, V, K, V, …: kStages × [128, kDim].
-    alignas(1024) unsigned char kv[kStages][kTileBytes];
+    /// Q: stages of [128, kDim]. O overwrites its Q here on the way to device memory.
+    alignas(1024) unsigned char q[kQueryStages][kQueryBytes];
+    /// K, V, K, V, …: [kStepKeys, kDim] and [kStepKeys, kValueDim] (ForwardShape::stage).
+    alignas(1024) unsigned char kv[kStages / 2 * (kKeyBytes + kValueBytes)];
     /// Of the K tile in a stage, per row group: the pattern's intervals, one per token, and its
     /// index, kFull or kNone. Not set in stages with a V tile.
     alignas(128) RowIntervals intervals[kStages][kRowGroups][kGroupRows];
     int pattern[kStages][kRowGroups];
-    WorkTile work[2];  ///< per stage of Q
+    WorkTile work[kQueryStages];
     /// Guard q and work. Full: once, the producer. Empty: thread 0 of each consumer warpgroup, once
-    /// its Q is in registers and TMA has read its O.
-    std::uint64_t q_full[2], q_empty[2];
+    /// its Q has been read and TMA has read its O.
+    std::uint64_t q_full[kQueryStages], q_empty[kQueryStages];
     /// Guard kv, intervals and pattern. Full: once, the producer of this CTA; half of the bytes are
     /// multicast by the other CTA of a cluster. Empty: every consumer warp of the cluster, since
     /// what this CTA loads overwrites the stage in both.
@@ -94,6 +109,12 @@ struct ForwardShape {
     /// CTA 0. Empty, in CTA 0: once, the producer of CTA 1.
     std::uint64_t work_full, work_empty;
   };
+
+  /// Where a stage of Shared::kv begins: K in even ones, V in odd ones.
+  __device__ __forceinline__ static unsigned char* stage(Shared& shared, int index) {
+    if constexpr (kKeyBytes == kValueBytes) return shared.kv + index * kKeyBytes;
+    return shared.kv + index / 2 * (kKeyBytes + kValueBytes) + index % 2 * kKeyBytes;
+  }
 };
 
 /// Named barriers of the forward kernel; id 0 is __syncthreads.

@@ -104,17 +104,20 @@ int group_size(const ForwardParams& params) {
 
 }  // namespace
 
-void launch_forward(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream) {
+void launch_forward(const ForwardParams& params, DType dtype, const DimPair& dims,
+                    cudaStream_t stream) {
   check(params);
   const bool pairs = pairs_fit(group_size(params), params.lists.pack);
   const auto dispatch = params.softcap.cap > 0 ? sm90::dispatch_capped
                         : params.accumulate    ? sm90::dispatch_merge
                         : pairs                ? sm90::dispatch_pairs
                                                : sm90::dispatch_store;
-  if (dispatch(params, dtype, head_dim, stream)) return;
+  if (dispatch(params, dtype, dims, stream)) return;
+  if (sm90::dispatch_192(params, dtype, dims, pairs, stream)) return;
+  if (sm90::dispatch_256(params, dtype, dims, pairs, stream)) return;
   throw std::invalid_argument("slice: this build has no forward kernel for " +
                               std::string(to_string(dtype)) + " of head dimension " +
-                              std::to_string(head_dim));
+                              to_string(dims));
 }
 
 }  // namespace longca::slice

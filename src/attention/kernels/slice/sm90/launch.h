@@ -12,11 +12,19 @@ namespace longca::slice::sm90 {
 CUtensorMap tensor_map(const char* name, const TensorArg& tensor, int tokens, int heads, int dim,
                        int box_heads, int box_tokens, DType dtype);
 
-/// The head dimension of the instances that compute `head_dim`, a multiple of 16 of at most 128:
-/// columns from head_dim on are zeros there.
-constexpr int instance_dim(int head_dim) {
-  return head_dim <= 64 ? 64 : 128;
+/// The head dimension of the instances that compute `dims`, equal ones that are multiples of 16 of
+/// at most 128: columns from there on are zeros. 0 for others (wide_dims).
+constexpr int instance_dim(const DimPair& dims) {
+  if (dims.value_dim != dims.head_dim || dims.head_dim > 128) return 0;
+  return dims.head_dim <= 64 ? 64 : 128;
 }
+
+/// The dimensions of q and k, and of v and o, for which a kernel is compiled.
+template <int kDim_, int kValueDim_ = kDim_>
+struct HeadDims {
+  static constexpr int kDim = kDim_;
+  static constexpr int kValueDim = kValueDim_;
+};
 
 /// SMs of the current device.
 int sm_count();
@@ -27,11 +35,25 @@ void check_pack(int pack, int group_size);
 
 /// Launch an instance of the forward kernel: `store` writes O and LSE, `pairs` the same by clusters
 /// of two CTAs, `merge` merges into float32 O and LSE, `capped` stores or merges without clusters,
-/// with a softcap. False if this build has none for the dtype and head dimension. One source file
-/// each, so that they compile in parallel.
-bool dispatch_store(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
-bool dispatch_pairs(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
-bool dispatch_merge(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
-bool dispatch_capped(const ForwardParams& params, DType dtype, int head_dim, cudaStream_t stream);
+/// with a softcap; `192` and `256` any of these for wider heads, in `pairs` where that is possible.
+/// False if this build has none for the dtype and head dimensions. One source file each, so that
+/// they compile in parallel.
+bool dispatch_store(const ForwardParams& params, DType dtype, const DimPair& dims,
+                    cudaStream_t stream);
+bool dispatch_pairs(const ForwardParams& params, DType dtype, const DimPair& dims,
+                    cudaStream_t stream);
+bool dispatch_merge(const ForwardParams& params, DType dtype, const DimPair& dims,
+                    cudaStream_t stream);
+bool dispatch_capped(const ForwardParams& params, DType dtype, const DimPair& dims,
+                     cudaStream_t stream);
+bool dispatch_192(const ForwardParams& params, DType dtype, const DimPair& dims, bool pairs,
+                  cudaStream_t stream);
+bool dispatch_256(const ForwardParams& params, DType dtype, const DimPair& dims, bool pairs,
+                  cudaStream_t stream);
+/// The backward kernels for wider heads, likewise.
+bool backward_192(const BackwardParams& params, DType dtype, const DimPair& dims, BackwardPart part,
+                  cudaStream_t stream);
+bool backward_256(const BackwardParams& params, DType dtype, const DimPair& dims, BackwardPart part,
+                  cudaStream_t stream);
 
 }  // namespace longca::slice::sm90

@@ -35,12 +35,12 @@ __device__ __forceinline__ std::uint32_t column_bits(RowIntervals intervals) {
          (from(intervals.lo1) & ~from(intervals.hi1));
 }
 
-/// Sets the scores outside of the rows' intervals to −∞.
-template <int kKeys>
-__device__ __forceinline__ void mask_scores(float (&s)[kTileKeys / 2], RowIntervals low,
-                                            RowIntervals high) {
-  const std::uint32_t low_bits = column_bits(low);
-  const std::uint32_t high_bits = column_bits(high);
+/// Sets the scores outside of the rows' intervals to −∞; s begins with sub-tile `sub_tile`.
+template <int kKeys, int kCount>
+__device__ __forceinline__ void mask_scores(float (&s)[kCount], RowIntervals low, RowIntervals high,
+                                            int sub_tile = 0) {
+  const std::uint32_t low_bits = column_bits(low) >> (kSubTileKeys / 4 * sub_tile);
+  const std::uint32_t high_bits = column_bits(high) >> (kSubTileKeys / 4 * sub_tile);
 #pragma unroll
   for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
@@ -52,8 +52,8 @@ __device__ __forceinline__ void mask_scores(float (&s)[kTileKeys / 2], RowInterv
 }
 
 /// The maximum of row r over this thread's columns of the tile.
-template <int kKeys>
-__device__ __forceinline__ float own_row_max(const float (&s)[kTileKeys / 2], int r) {
+template <int kKeys, int kCount>
+__device__ __forceinline__ float own_row_max(const float (&s)[kCount], int r) {
   float max = fmaxf(s[2 * r], s[2 * r + 1]);
 #pragma unroll
   for (int n = 1; n < kKeys / 8; ++n) {
@@ -72,10 +72,9 @@ __device__ __forceinline__ float quad_max(float max) {
 /// warp exceeds its row's by 8 in log2, so that O is seldom rescaled. Returns whether a row max of
 /// the warp grew: then row_sum has been multiplied by o_scale[r], and the caller rescales O
 /// likewise; else o_scale is not set.
-template <int kKeys>
-__device__ __forceinline__ bool online_softmax_masked(float (&s)[kTileKeys / 2],
-                                                      SoftmaxState& state, float scale_log2,
-                                                      float (&o_scale)[2]) {
+template <int kKeys, int kCount>
+__device__ __forceinline__ bool online_softmax_masked(float (&s)[kCount], SoftmaxState& state,
+                                                      float scale_log2, float (&o_scale)[2]) {
   constexpr float kSlack = 8;
   // Of this thread's columns: the vote joins the threads, so that only a row max that grows takes
   // shuffles.
@@ -112,12 +111,12 @@ __device__ __forceinline__ bool online_softmax_masked(float (&s)[kTileKeys / 2],
 }
 
 /// p = exp2(s) as the A operand of P V, and the row sums over this thread's columns.
-template <typename Element>
-__device__ __forceinline__ void exp2_and_pack(const float (&s)[kTileKeys / 2],
-                                              std::uint32_t (&p)[kTileKeys / 4], float (&sum)[2]) {
+template <typename Element, int kCount>
+__device__ __forceinline__ void exp2_and_pack(const float (&s)[2 * kCount],
+                                              std::uint32_t (&p)[kCount], float (&sum)[2]) {
   sum[0] = sum[1] = 0;
 #pragma unroll
-  for (int i = 0; i < kTileKeys / 4; ++i) {
+  for (int i = 0; i < kCount; ++i) {
     const float low = ptx::exp2(s[2 * i]);
     const float high = ptx::exp2(s[2 * i + 1]);
     sum[i % 2] += low;
@@ -137,9 +136,9 @@ constexpr float max_tile_sum() {
 /// no maximum, a fifth of all instructions: the sums show whether a score is far above its row max.
 /// Only then the row max moves and the exponentials are computed again. Returns as
 /// online_softmax_masked does.
-template <typename Element>
-__device__ __forceinline__ bool online_softmax_unmasked(float (&s)[kTileKeys / 2],
-                                                        std::uint32_t (&p)[kTileKeys / 4],
+template <typename Element, int kCount>
+__device__ __forceinline__ bool online_softmax_unmasked(float (&s)[2 * kCount],
+                                                        std::uint32_t (&p)[kCount],
                                                         SoftmaxState& state, float (&o_scale)[2]) {
   constexpr float kMaxSum = max_tile_sum<Element>();
   float sum[2];
@@ -152,14 +151,14 @@ __device__ __forceinline__ bool online_softmax_unmasked(float (&s)[kTileKeys / 2
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float before = state.row_max[r];
-      step[r] = quad_max(own_row_max<kTileKeys>(s, r));
+      step[r] = quad_max(own_row_max<4 * kCount>(s, r));
       if (before != -INFINITY) step[r] = fmaxf(step[r], 0);
       o_scale[r] = before == -INFINITY ? 0 : ptx::exp2(-step[r]);
       state.row_max[r] = state.offset(r) + step[r];
       state.row_sum[r] *= o_scale[r];
     }
 #pragma unroll
-    for (int i = 0; i < kTileKeys / 2; ++i) s[i] -= step[i / 2 % 2];
+    for (int i = 0; i < 2 * kCount; ++i) s[i] -= step[i / 2 % 2];
     exp2_and_pack<Element>(s, p, sum);
   }
 #pragma unroll

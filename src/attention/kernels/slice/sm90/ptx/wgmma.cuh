@@ -59,14 +59,26 @@ __device__ __forceinline__ void warpgroup_fence_operand(Register (&registers)[kC
       "+f"(d[i + 6]), "+f"(d[i + 7])
 #define LONGCA_D16(i) LONGCA_D8(i), LONGCA_D8(i + 8)
 #define LONGCA_D32(i) LONGCA_D16(i), LONGCA_D16(i + 16)
+#define LONGCA_D64(i) LONGCA_D32(i), LONGCA_D32(i + 32)
 #define LONGCA_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define LONGCA_NAMES_32 \
   LONGCA_NAMES_16       \
   ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define LONGCA_NAMES_48 \
+  LONGCA_NAMES_32       \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define LONGCA_NAMES_64                                                                          \
   LONGCA_NAMES_32                                                                                \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
   "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define LONGCA_NAMES_96                                                                          \
+  LONGCA_NAMES_64                                                                                \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, " \
+  "%82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define LONGCA_NAMES_128                                                                           \
+  LONGCA_NAMES_96                                                                                  \
+  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 /// Runs LONGCA_WGMMA with the name of Element.
 #define LONGCA_WGMMA_OF_ELEMENT                           \
   if constexpr (std::is_same_v<Element, __nv_bfloat16>) { \
@@ -109,20 +121,50 @@ __device__ __forceinline__ void wgmma_m64n64_rs(float (&d)[kCount], const std::u
 #undef LONGCA_WGMMA
 }
 
-/// d += a · b, MN-major B; N is twice the size of d: 64 or 128.
+/// d += a · b, [64, 256] and [64, 192], with an MN-major B.
+template <typename Element>
+__device__ __forceinline__ void wgmma_m64n256_rs_add(float (&d)[128], const std::uint32_t* a,
+                                                     std::uint64_t b) {
+#define LONGCA_WGMMA(type)                                                                        \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type " {" LONGCA_NAMES_128 \
+               "}, {%128, %129, %130, %131}, %132, 1, 1, 1, 1;"                                   \
+               : LONGCA_D64(0), LONGCA_D64(64)                                                    \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+  LONGCA_WGMMA_OF_ELEMENT
+#undef LONGCA_WGMMA
+}
+template <typename Element>
+__device__ __forceinline__ void wgmma_m64n192_rs_add(float (&d)[96], const std::uint32_t* a,
+                                                     std::uint64_t b) {
+#define LONGCA_WGMMA(type)                                                                       \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n192k16.f32." type "." type " {" LONGCA_NAMES_96 \
+               "}, {%96, %97, %98, %99}, %100, 1, 1, 1, 1;"                                      \
+               : LONGCA_D64(0), LONGCA_D32(64)                                                   \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+  LONGCA_WGMMA_OF_ELEMENT
+#undef LONGCA_WGMMA
+}
+
+/// d += a · b, MN-major B; N is twice the size of d: 64, 128, 192 or 256.
 template <typename Element, int kCount>
 __device__ __forceinline__ void wgmma_rs_add(float (&d)[kCount], const std::uint32_t* a,
                                              std::uint64_t b) {
-  if constexpr (kCount == 64) {
+  if constexpr (kCount == 128) {
+    wgmma_m64n256_rs_add<Element>(d, a, b);
+  } else if constexpr (kCount == 96) {
+    wgmma_m64n192_rs_add<Element>(d, a, b);
+  } else if constexpr (kCount == 64) {
     wgmma_m64n128_rs<Element, Major::mn, true>(d, a, b);
   } else {
     wgmma_m64n64_rs<Element, Major::mn, true>(d, a, b);
   }
 }
 
-/// d = a · b (+ d), [64, 64]: both operands in shared memory.
-template <typename Element, Major kA, Major kB, bool kAdd>
-__device__ __forceinline__ void wgmma_ss(float (&d)[32], std::uint64_t a, std::uint64_t b) {
+/// d = a · b (+ d), [64, 64], into the first 32 registers of d: both operands in shared memory.
+template <typename Element, Major kA, Major kB, bool kAdd, int kCount>
+__device__ __forceinline__ void wgmma_m64n64_ss(float (&d)[kCount], std::uint64_t a,
+                                                std::uint64_t b) {
+  static_assert(kCount >= 32);
 #define LONGCA_WGMMA(type)                                                             \
   asm volatile(                                                                        \
       "{\n.reg .pred add;\nsetp.ne.b32 add, %34, 0;\n"                                 \
@@ -135,7 +177,11 @@ __device__ __forceinline__ void wgmma_ss(float (&d)[32], std::uint64_t a, std::u
 #undef LONGCA_WGMMA
 }
 
-/// The same with N = 32.
+/// d = a · b (+ d): both operands in shared memory. N is twice the size of d: 32, 64, 96 or 128.
+template <typename Element, Major kA, Major kB, bool kAdd>
+__device__ __forceinline__ void wgmma_ss(float (&d)[32], std::uint64_t a, std::uint64_t b) {
+  wgmma_m64n64_ss<Element, kA, kB, kAdd>(d, a, b);
+}
 template <typename Element, Major kA, Major kB, bool kAdd>
 __device__ __forceinline__ void wgmma_ss(float (&d)[16], std::uint64_t a, std::uint64_t b) {
 #define LONGCA_WGMMA(type)                                                             \
@@ -150,10 +196,42 @@ __device__ __forceinline__ void wgmma_ss(float (&d)[16], std::uint64_t a, std::u
 #undef LONGCA_WGMMA
 }
 
+template <typename Element, Major kA, Major kB, bool kAdd>
+__device__ __forceinline__ void wgmma_ss(float (&d)[48], std::uint64_t a, std::uint64_t b) {
+#define LONGCA_WGMMA(type)                                                             \
+  asm volatile(                                                                        \
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %50, 0;\n"                                 \
+      "wgmma.mma_async.sync.aligned.m64n96k16.f32." type "." type " {" LONGCA_NAMES_48 \
+      "}, %48, %49, add, 1, 1, %51, %52;\n}"                                           \
+      : LONGCA_D32(0), LONGCA_D16(32)                                                  \
+      : "l"(a), "l"(b), "n"(kAdd ? 1 : 0), "n"(kA == Major::mn ? 1 : 0),               \
+        "n"(kB == Major::mn ? 1 : 0))
+  LONGCA_WGMMA_OF_ELEMENT
+#undef LONGCA_WGMMA
+}
+
+template <typename Element, Major kA, Major kB, bool kAdd>
+__device__ __forceinline__ void wgmma_ss(float (&d)[64], std::uint64_t a, std::uint64_t b) {
+#define LONGCA_WGMMA(type)                                                              \
+  asm volatile(                                                                         \
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"                                  \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" LONGCA_NAMES_64 \
+      "}, %64, %65, add, 1, 1, %67, %68;\n}"                                            \
+      : LONGCA_D64(0)                                                                   \
+      : "l"(a), "l"(b), "n"(kAdd ? 1 : 0), "n"(kA == Major::mn ? 1 : 0),                \
+        "n"(kB == Major::mn ? 1 : 0))
+  LONGCA_WGMMA_OF_ELEMENT
+#undef LONGCA_WGMMA
+}
+
 #undef LONGCA_WGMMA_OF_ELEMENT
+#undef LONGCA_NAMES_128
+#undef LONGCA_NAMES_96
 #undef LONGCA_NAMES_64
+#undef LONGCA_NAMES_48
 #undef LONGCA_NAMES_32
 #undef LONGCA_NAMES_16
+#undef LONGCA_D64
 #undef LONGCA_D32
 #undef LONGCA_D16
 #undef LONGCA_D8

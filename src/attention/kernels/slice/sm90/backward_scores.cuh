@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstdint>
+
+#include "attention/kernels/common/softcap.cuh"
+#include "attention/kernels/slice/sm90/backward_prepost.cuh"
+#include "attention/kernels/slice/sm90/backward_shape.cuh"
+#include "attention/kernels/slice/sm90/ptx/barrier.cuh"
+#include "attention/kernels/slice/sm90/ptx/wgmma.cuh"
+
+namespace longca::slice::sm90 {
+
+/// Descriptor offset, in units of 16 bytes, of step i of 16 along the inner dimension: along a row
+/// of 128 bytes, then in the next column of 64 elements; or 16 rows further down.
+template <int kColumnBytes>
+__device__ __forceinline__ constexpr std::uint64_t k_major_step(int i) {
+  return static_cast<std::uint64_t>((i / 4 * kColumnBytes + i % 4 * 32) / 16);
+}
+__device__ __forceinline__ constexpr std::uint64_t mn_major_step(int i) {
+  return static_cast<std::uint64_t>(i * 16 * 128 / 16);
+}
+
+/// A warp's 16 keys of a tile of scores, 64 rows, transposed, keys × rows: Sᵀ = K Qᵀ, Pᵀ, dPᵀ = V
+/// dOᵀ, dSᵀ, so that Pᵀ and dSᵀ in registers are A operands. What both consumers do with them.
+template <typename Shape>
+struct BackwardScores {
+  using T = typename Shape::T;
+  using Shared = typename Shape::Shared;
+
+  const BackwardKernelArgs& args;
+  Shared& shared;
+  int group;  ///< warpgroup 0 or 1
+  int warp;   ///< of the four in the group
+  int lane;
+
+  /// The first key of the warpgroup's 64 in a pass.
+  __device__ __forceinline__ int group_key() const {
+    return Shape::kPassKeys == kTileKeys ? group * 64 : 0;
+  }
+
+  /// For the warp: the caller orders the other lanes' accesses before, by __syncwarp or wgmma's
+  /// wait.
+  __device__ __forceinline__ void arrive(std::uint64_t& barrier) const {
+    if (lane == 0) ptx::mbarrier_arrive(&barrier);
+  }
+
+  /// s = K Qᵀ or V dOᵀ over kInner dimensions: [64 keys of this warpgroup, 2 · kCount rows].
+  /// Register i is of key lane / 4 + 8 (i / 2 % 2) of the warp's 16, row
+  /// 8 (i / 4) + 2 (lane % 4) + i % 2.
+  template <int kInner, int kCount>
+  __device__ __forceinline__ void multiply_rows(float (&s)[kCount], const unsigned char* keys,
+                                                const unsigned char* rows) const {
+    const std::uint64_t a = ptx::smem_descriptor(ptx::shared_address(keys) + group_key() * 128, 0);
+    const std::uint64_t b = ptx::smem_descriptor(ptx::shared_address(rows), 0);
+    using ptx::Major;
+    ptx::wgmma_ss<T, Major::k, Major::k, false>(s, a, b);
+#pragma unroll
+    for (int step = 1; step < kInner / 16; ++step) {
+      ptx::wgmma_ss<T, Major::k, Major::k, true>(s, a + k_major_step<Shape::kKeyColumnBytes>(step),
+                                                 b + k_major_step<Shape::kRowColumnBytes>(step));
+    }
+  }
+
+  /// Sets the probabilities of cells outside of the pattern to 0.
+  __device__ __forceinline__ void mask(float (&p)[32]) const {
+    const int key = group_key() + warp * 16 + lane / 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::uint64_t word = shared.pattern[key + half * 8] >> (2 * (lane % 4));
+      const auto low = static_cast<std::uint32_t>(word);
+      const auto high = static_cast<std::uint32_t>(word >> 32);
+#pragma unroll
+      for (int i = 0; i < 32; ++i) {
+        if (i / 2 % 2 != half) continue;
+        const int bit = i / 4 * 8 + i % 2;
+        const bool allowed = ((bit < 32 ? low : high) >> (bit % 32) & 1) != 0;
+        p[i] = allowed ? p[i] : 0.0f;
+      }
+    }
+  }
+
+  /// With a softcap: turns the raw products s into P · slope, which dS = P ∘ (dP − delta) · slope
+  /// needs, and returns P packed in p; both are 0 outside of the pattern.
+  template <CapRange kRange>
+  __device__ __forceinline__ void capped_probabilities(float (&s)[32], std::uint32_t (&p)[16],
+                                                       const float* lse_log2, int pattern) const {
+    const int key = group_key() + warp * 16 + lane / 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::uint64_t word =
+          pattern >= 0 ? shared.pattern[key + half * 8] >> (2 * (lane % 4)) : ~std::uint64_t{0};
+#pragma unroll
+      for (int i = 2 * half; i < 32; i += 4) {
+        const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + (i - 2 * half) * 2);
+        const Softcap& cap = args.params.softcap;
+        const Tanh low = tanh_of<kRange>(s[i], cap);
+        const Tanh high = tanh_of<kRange>(s[i + 1], cap);
+        const int bit = i / 4 * 8;
+        float p_low = ptx::exp2(fmaf(low.value, cap.cap_log2, -of_rows.x));
+        float p_high = ptx::exp2(fmaf(high.value, cap.cap_log2, -of_rows.y));
+        if ((word >> bit & 1) == 0) p_low = 0;
+        if ((word >> (bit + 1) & 1) == 0) p_high = 0;
+        p[i / 2] = ptx::pack<T>(p_low, p_high);
+        s[i] = p_low * low.slope;
+        s[i + 1] = p_high * high.slope;
+      }
+    }
+  }
+
+  /// Stores this warp's 16 keys of dSᵀ, [128 keys, 64 rows], which both warpgroups read for dQ.
+  __device__ __forceinline__ void store_ds(unsigned char* ds, const std::uint32_t (&a)[16]) const {
+    const int row = lane % 8;
+    const int key = group_key() + warp * 16 + (lane / 8 & 1) * 8 + row;
+    const std::uint32_t first = ptx::shared_address(ds) + key * 128 + ((lane / 16) ^ row) * 16;
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+      ptx::stmatrix_x4(first ^ (step * 32), a[step * 4], a[step * 4 + 1], a[step * 4 + 2],
+                       a[step * 4 + 3]);
+    }
+  }
+};
+
+}  // namespace longca::slice::sm90
