@@ -11,6 +11,7 @@
 
 #include "attention/kernels/slice/slice.h"
 #include "gpu/kernel_test.h"
+#include "gpu/slice/slice_variant.h"
 #include "mask/generators.h"
 
 namespace longca::testing {
@@ -23,26 +24,28 @@ struct Setting {
   int runs;
 };
 
-class SliceDqHandover : public KernelTest, public ::testing::WithParamInterface<SlicePath> {
+class SliceDqHandover : public KernelTest, public ::testing::WithParamInterface<SliceVariant> {
  protected:
   void SetUp() override {
     KernelTest::SetUp();
     if (IsSkipped()) return;
-    if (GetParam() == SlicePath::sm90 && gpu().properties().architecture != 90) {
-      GTEST_SKIP() << "the " << gpu().properties().name << " is not of compute capability 9.0";
-    }
-    kernel_ = make_slice(GetParam());
+    if (const auto refusal = GetParam().refusal(); !refusal.empty()) GTEST_SKIP() << refusal;
+    kernel_ = make_slice(GetParam().path);
   }
 
-  static Setting of_mask(const std::string& name, std::int64_t tokens, int heads_q, int heads_k,
-                         int runs) {
+  Problem problem_of(std::int64_t tokens_q, std::int64_t tokens_k, int heads_q, int heads_k) const {
+    return GetParam().of_dims(testing::problem_of(tokens_q, tokens_k, heads_q, heads_k));
+  }
+
+  Setting of_mask(const std::string& name, std::int64_t tokens, int heads_q, int heads_k,
+                  int runs) const {
     MaskSpec spec;
     spec.name = name;
     spec.tokens = tokens;
     spec.lengths = "pile";
     return {name, problem_of(tokens, tokens, heads_q, heads_k), generate_mask(spec).mask, runs};
   }
-  static Setting full(std::int64_t q, std::int64_t k, int heads_q, int heads_k, int runs) {
+  Setting full(std::int64_t q, std::int64_t k, int heads_q, int heads_k, int runs) const {
     return {"full", problem_of(q, k, heads_q, heads_k),
             Mask::from_slices(q, k, {{0, q, 0, k, MaskSliceType::full}}), runs};
   }
@@ -152,11 +155,8 @@ class SliceDqHandover : public KernelTest, public ::testing::WithParamInterface<
   }
 };
 
-std::string path_name(const ::testing::TestParamInfo<SlicePath>& info) {
-  return info.param == SlicePath::sm90 ? "sm90" : "sm80";
-}
-INSTANTIATE_TEST_SUITE_P(Paths, SliceDqHandover,
-                         ::testing::Values(SlicePath::sm90, SlicePath::sm80), path_name);
+INSTANTIATE_TEST_SUITE_P(Paths, SliceDqHandover, ::testing::ValuesIn(slice_variants()),
+                         variant_name);
 
 TEST_P(SliceDqHandover, TwoKeyTilesGiveTheSameBitsInAnyOrder) {
   stress(full(4096, 256, 8, 1, 400), true);

@@ -9,6 +9,7 @@
 #include "attention/kernels/slice/device_lists.h"
 #include "attention/kernels/slice/slice.h"
 #include "gpu/kernel_test.h"
+#include "gpu/slice/slice_variant.h"
 #include "gpu/small_mask.h"
 #include "mask/block_draw.h"
 #include "mask/generators.h"
@@ -16,15 +17,17 @@
 namespace longca::testing {
 namespace {
 
-class SliceBackward : public KernelTest, public ::testing::WithParamInterface<SlicePath> {
+class SliceBackward : public KernelTest, public ::testing::WithParamInterface<SliceVariant> {
  protected:
   void SetUp() override {
     KernelTest::SetUp();
     if (IsSkipped()) return;
-    if (GetParam() == SlicePath::sm90 && gpu().properties().architecture != 90) {
-      GTEST_SKIP() << "the " << gpu().properties().name << " is not of compute capability 9.0";
-    }
-    kernel_ = make_slice(GetParam());
+    if (const auto refusal = GetParam().refusal(); !refusal.empty()) GTEST_SKIP() << refusal;
+    kernel_ = make_slice(GetParam().path);
+  }
+
+  Problem problem_of(std::int64_t tokens_q, std::int64_t tokens_k, int heads_q, int heads_k) const {
+    return GetParam().of_dims(testing::problem_of(tokens_q, tokens_k, heads_q, heads_k));
   }
 
   void expect_right_at(std::int64_t q, std::int64_t k, Heads heads, const Mask& mask,
@@ -34,11 +37,7 @@ class SliceBackward : public KernelTest, public ::testing::WithParamInterface<Sl
   }
 };
 
-std::string path_name(const ::testing::TestParamInfo<SlicePath>& info) {
-  return info.param == SlicePath::sm90 ? "sm90" : "sm80";
-}
-INSTANTIATE_TEST_SUITE_P(Paths, SliceBackward, ::testing::Values(SlicePath::sm90, SlicePath::sm80),
-                         path_name);
+INSTANTIATE_TEST_SUITE_P(Paths, SliceBackward, ::testing::ValuesIn(slice_variants()), variant_name);
 
 TEST_P(SliceBackward, EveryMaskAtAwkwardLengthsAndHeads) {
   for (const MaskTraits& traits : mask_table()) {
@@ -147,9 +146,9 @@ TEST_P(SliceBackward, AddsIntoGivenGradients) {
     const Outputs plain = solve(problem, mask);
     Outputs sums = solve(problem, mask);  // for O and LSE
     MemoryTracker& memory = gpu().memory();
-    Tensor dq(memory, DType::float32, tokens, heads.q, 128);
-    Tensor dk(memory, DType::float32, tokens, heads.k, 128);
-    Tensor dv(memory, DType::float32, tokens, heads.k, 128);
+    Tensor dq(memory, DType::float32, tokens, heads.q, problem.head_dim);
+    Tensor dk(memory, DType::float32, tokens, heads.k, problem.head_dim);
+    Tensor dv(memory, DType::float32, tokens, heads.k, problem.value_dim());
     BackwardArgs args = backward_args(inputs, sums);
     const auto expect_sum = [&](const Tensor& sum, const Tensor& rounded) {
       const auto count = static_cast<std::size_t>(sum.bytes()) / sizeof(float);
@@ -165,7 +164,8 @@ TEST_P(SliceBackward, AddsIntoGivenGradients) {
       }
       EXPECT_EQ(far, 0U);
     };
-    const std::vector<float> ones(static_cast<std::size_t>(tokens * heads.q * 128), 1.0F);
+    const std::vector<float> ones(static_cast<std::size_t>(tokens * heads.q * problem.head_dim),
+                                  1.0F);
     for (const Tensor* tensor : {&dq, &dk, &dv}) {
       gpu().copy(tensor->view().data, ones.data(), tensor->bytes());
     }
@@ -235,9 +235,11 @@ TEST_P(SliceBackward, BlockListsFromBits) {
   }
 }
 
-/// One, in a build without all instantiations.
+/// Those of up to 128: one, in a build without all instantiations.
 TEST_P(SliceBackward, EveryDimensionOfThisBuild) {
+  if (GetParam().dims != DimPair{128, 128}) return;
   for (const int dim : kernel_->capabilities().head_dims) {
+    if (dim > 128) continue;
     for (const std::string name : {"causal", "shared_question", "block_sparse"}) {
       Problem problem = problem_of(700, 700, 8, 2);
       problem.head_dim = dim;

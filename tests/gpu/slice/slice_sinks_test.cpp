@@ -11,21 +11,26 @@
 #include "attention/kernels/slice/slice.h"
 #include "gpu/adapters/expect_right.h"
 #include "gpu/gpu_test.h"
+#include "gpu/slice/slice_variant.h"
 #include "mask/generators.h"
 
 namespace longca::testing {
 namespace {
 
-class SliceSinks : public GpuTest, public ::testing::WithParamInterface<SlicePath> {
+class SliceSinks : public GpuTest, public ::testing::WithParamInterface<SliceVariant> {
  protected:
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped()) return;
-    if (GetParam() == SlicePath::sm90 && gpu().properties().architecture != 90) {
-      GTEST_SKIP() << "the " << gpu().properties().name << " is not of compute capability 9.0";
-    }
-    kernel_ = make_slice(GetParam());
+    if (const auto refusal = GetParam().refusal(); !refusal.empty()) GTEST_SKIP() << refusal;
+    kernel_ = make_slice(GetParam().path);
   }
+
+  Problem gpu_problem(std::int64_t tokens, int heads_q, int heads_k) const {
+    return GetParam().of_dims(testing::gpu_problem(tokens, heads_q, heads_k));
+  }
+  /// No instances for heads of two dimensions have a softcap.
+  bool caps() const { return GetParam().dims.head_dim == GetParam().dims.value_dim; }
 
   void expect_right_with(std::int64_t tokens, bool sink, float softcap, const std::string& mask) {
     SCOPED_TRACE(mask + " of " + std::to_string(tokens) + ", sink " + std::to_string(sink) +
@@ -33,16 +38,19 @@ class SliceSinks : public GpuTest, public ::testing::WithParamInterface<SlicePat
     Problem problem = gpu_problem(tokens, 8, 2);
     problem.sink = sink;
     problem.softcap = softcap;
+    if (softcap > 0 && !caps()) {
+      const Support support = kernel_->supports(problem, small_mask(mask, problem));
+      EXPECT_EQ(support.code, StatusCode::unsupported);
+      EXPECT_EQ(support.reason, "slice has no softcap for head dimensions 192:128");
+      return;
+    }
     expect_right(*kernel_, problem, small_mask(mask, problem));
   }
 
   std::unique_ptr<Kernel> kernel_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Paths, SliceSinks, ::testing::Values(SlicePath::sm90, SlicePath::sm80),
-                         [](const auto& info) {
-                           return info.param == SlicePath::sm90 ? "sm90" : "sm80";
-                         });
+INSTANTIATE_TEST_SUITE_P(Paths, SliceSinks, ::testing::ValuesIn(slice_variants()), variant_name);
 
 TEST_P(SliceSinks, EveryMaskWithSinksAndWithScoresNearAndFarFromTheCap) {
   for (const MaskTraits& traits : mask_table()) {
@@ -65,6 +73,7 @@ TEST_P(SliceSinks, LongRows) {
 
 /// Scores of up to 400 under a cap of 20: nearly all at the cap, where slopes are near 0.
 TEST_P(SliceSinks, ScoresFarBeyondTheCap) {
+  if (!caps()) return;
   Problem problem = gpu_problem(300, 4, 4);
   problem.softmax_scale = 8;
   problem.softcap = 20;
@@ -82,7 +91,7 @@ TEST_P(SliceSinks, CountOnceInCallsThatMerge) {
   const Outputs outputs = Outputs::for_problem(problem);
   const MaskSlice slices[] = {{30, kTokens, 0, 130, MaskSliceType::full},
                               {100, kTokens, 130, kTokens, MaskSliceType::full}};
-  const Tensor sums(gpu().memory(), DType::float32, kTokens, problem.heads_q, problem.head_dim);
+  const Tensor sums(gpu().memory(), DType::float32, kTokens, problem.heads_q, problem.value_dim());
   gpu().fill(sums.view().data, 0xff, sums.bytes());  // LSE says that there is nothing
   const std::vector<float> nothing(static_cast<std::size_t>(kTokens * problem.heads_q),
                                    -std::numeric_limits<float>::infinity());
@@ -99,7 +108,8 @@ TEST_P(SliceSinks, CountOnceInCallsThatMerge) {
     kernel_->plan(merging, mask)->forward(args);
   }
   gpu().synchronize();
-  std::vector<float> merged(static_cast<std::size_t>(kTokens * problem.heads_q * 128));
+  std::vector<float> merged(
+      static_cast<std::size_t>(kTokens * problem.heads_q * problem.value_dim()));
   gpu().copy(merged.data(), sums.view().data, sums.bytes());
   const std::vector<BFloat16> rounded(merged.begin(), merged.end());
   gpu().copy(outputs.o.view().data, rounded.data(), outputs.o.bytes());
@@ -129,14 +139,14 @@ TEST_P(SliceSinks, GradientsOfSinksAddUpInAFixedOrder) {
 
   Problem adding = problem;
   adding.accumulate = true;
-  const auto sums = [&](std::int64_t tokens, int heads) {
-    Tensor tensor(gpu().memory(), DType::float32, tokens, heads, problem.head_dim);
+  const auto sums = [&](std::int64_t tokens, int heads, int dim) {
+    Tensor tensor(gpu().memory(), DType::float32, tokens, heads, dim);
     gpu().fill(tensor.view().data, 0, tensor.bytes());
     return tensor;
   };
-  const Tensor dq = sums(700, 8);
-  const Tensor dk = sums(700, 2);
-  const Tensor dv = sums(700, 2);
+  const Tensor dq = sums(700, 8, problem.head_dim);
+  const Tensor dk = sums(700, 2, problem.head_dim);
+  const Tensor dv = sums(700, 2, problem.value_dim());
   BackwardArgs args = outputs.backward_args(inputs);
   args.dq = dq.view();
   args.dk = dk.view();

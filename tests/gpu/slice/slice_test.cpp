@@ -12,6 +12,7 @@
 #include "attention/inputs/inputs.h"
 #include "attention/reference/verifier.h"
 #include "gpu/gpu_test.h"
+#include "gpu/slice/slice_variant.h"
 #include "gpu/small_mask.h"
 #include "mask/block_draw.h"
 #include "mask/generators.h"
@@ -36,7 +37,7 @@ Problem problem_of(std::int64_t tokens_q, std::int64_t tokens_k, Heads heads) {
 /// Outputs, poisoned.
 struct Outputs {
   explicit Outputs(const Problem& p)
-      : o(Device::get(p.device).memory(), p.dtype, p.tokens_q, p.heads_q, p.head_dim),
+      : o(Device::get(p.device).memory(), p.dtype, p.tokens_q, p.heads_q, p.value_dim()),
         lse(Device::get(p.device).memory(), p.heads_q, p.tokens_q) {
     Device::get(p.device).fill(o.view().data, 0xff, o.bytes());
     Device::get(p.device).fill(lse.view().data, 0xff, lse.bytes());
@@ -45,15 +46,17 @@ struct Outputs {
   Lse lse;
 };
 
-class MaskSlice : public GpuTest, public ::testing::WithParamInterface<SlicePath> {
+class MaskSlice : public GpuTest, public ::testing::WithParamInterface<SliceVariant> {
  protected:
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped()) return;
-    if (GetParam() == SlicePath::sm90 && gpu().properties().architecture != 90) {
-      GTEST_SKIP() << "the " << gpu().properties().name << " is not of compute capability 9.0";
-    }
-    kernel_ = make_slice(GetParam());
+    if (const auto refusal = GetParam().refusal(); !refusal.empty()) GTEST_SKIP() << refusal;
+    kernel_ = make_slice(GetParam().path);
+  }
+
+  Problem problem_of(std::int64_t tokens_q, std::int64_t tokens_k, Heads heads) const {
+    return GetParam().of_dims(testing::problem_of(tokens_q, tokens_k, heads));
   }
 
   static ForwardArgs args_of(const Inputs& inputs, const Outputs& outputs) {
@@ -91,11 +94,7 @@ class MaskSlice : public GpuTest, public ::testing::WithParamInterface<SlicePath
   std::unique_ptr<Kernel> kernel_;
 };
 
-std::string path_name(const ::testing::TestParamInfo<SlicePath>& info) {
-  return info.param == SlicePath::sm90 ? "sm90" : "sm80";
-}
-INSTANTIATE_TEST_SUITE_P(Paths, MaskSlice, ::testing::Values(SlicePath::sm90, SlicePath::sm80),
-                         path_name);
+INSTANTIATE_TEST_SUITE_P(Paths, MaskSlice, ::testing::ValuesIn(slice_variants()), variant_name);
 
 TEST_P(MaskSlice, EveryMaskAtAwkwardLengthsAndHeads) {
   for (const MaskTraits& traits : mask_table()) {
@@ -191,10 +190,13 @@ TEST_P(MaskSlice, LongRowsOfManyHeads) {
   }
 }
 
+/// Those of up to 128: wider ones are variants.
 TEST_P(MaskSlice, EveryDimensionThatWasBuilt) {
+  if (GetParam().dims != DimPair{128, 128}) return;
   const Heads heads = {8, 1};
   for (const DType dtype : kernel_->capabilities().dtypes) {
     for (const int dim : kernel_->capabilities().head_dims) {
+      if (dim > 128) continue;
       Problem problem = problem_of(1000, 1000, heads);
       problem.head_dim = dim;
       problem.dtype = dtype;
@@ -212,6 +214,7 @@ TEST_P(MaskSlice, EveryDimensionThatWasBuilt) {
 TEST_P(MaskSlice, LargeScoresStayFinite) {
   const Heads heads = {2, 2};
   for (const DType dtype : kernel_->capabilities().dtypes) {
+    if (dtype == DType::float16 && GetParam().dims.head_dim > 128) continue;  // not in every build
     for (const float scale : {1.0F, 3.0F, 8.0F}) {
       const std::string what =
           ", scale " + std::to_string(scale) + ", " + std::string(to_string(dtype));
@@ -235,7 +238,8 @@ TEST_P(MaskSlice, MergesIntoGivenResults) {
     const Mask parts[] = {Mask::from_slices(300, 300, {{30, 300, 0, 130, MaskSliceType::full}}),
                           Mask::from_slices(300, 300, {{100, 300, 130, 300, MaskSliceType::full}})};
     MemoryTracker& memory = gpu().memory();
-    const Tensor sums(memory, DType::float32, 300, heads.q, 128);
+    const int dim = problem.value_dim();
+    const Tensor sums(memory, DType::float32, 300, heads.q, dim);
     const Outputs outputs(problem);
     gpu().fill(sums.view().data, 0xff, sums.bytes());  // LSE says that there is nothing
     const std::vector<float> nothing(static_cast<std::size_t>(300 * heads.q),
@@ -251,9 +255,9 @@ TEST_P(MaskSlice, MergesIntoGivenResults) {
       kernel_->plan(merging, part)->forward(args);
     }
     gpu().synchronize();
-    std::vector<float> merged(static_cast<std::size_t>(300 * heads.q * 128));
+    std::vector<float> merged(static_cast<std::size_t>(300 * heads.q * dim));
     gpu().copy(merged.data(), sums.view().data, sums.bytes());
-    const auto unseen = static_cast<std::size_t>(30 * heads.q * 128);
+    const auto unseen = static_cast<std::size_t>(30 * heads.q * dim);
     EXPECT_TRUE(std::all_of(merged.begin(), merged.begin() + static_cast<std::ptrdiff_t>(unseen),
                             [](float x) { return std::isnan(x); }))
         << "a row without keys was written";
@@ -275,7 +279,7 @@ TEST_P(MaskSlice, SaysWhichCodeRanAndHowManyHeadsItPacked) {
   const auto plan =
       kernel_->plan(problem_of(1000, 1000, heads), small_mask("document", 1000, heads));
   const auto notes = plan->notes();
-  EXPECT_EQ(notes.at("path"), GetParam() == SlicePath::sm90 ? "sm_90a" : "mma.sync");
+  EXPECT_EQ(notes.at("path"), GetParam().path == SlicePath::sm90 ? "sm_90a" : "mma.sync");
   EXPECT_NE(notes.at("pack"), "1");
   EXPECT_GT(plan->workspace_bytes(), 0);
 }

@@ -70,7 +70,7 @@ struct BackwardDqAccumulator {
 
   __device__ __forceinline__ void run() {
     const bool counts = args.params.lists.counts_visits;
-    constexpr std::uint32_t kBytes = kBackwardRows * Shape::kDim * sizeof(float);
+    constexpr std::uint32_t kBytes = kBackwardRows * Shape::kDim / Shape::kDqParts * sizeof(float);
     for (std::uint32_t phase = 0;; phase ^= 1) {
       ptx::mbarrier_wait(&shared.dq_full[buffer], phase);
       const int index = shared.dq_tile[buffer].index;
@@ -78,18 +78,14 @@ struct BackwardDqAccumulator {
       if (index < 0) break;
       std::int32_t* semaphore = args.dq_semaphores + index;
       float* accum = dq_accum<Shape::kDim>(args, index);
-      std::uint32_t bytes = kBytes;
       if constexpr (Shape::kWide) {
-        const int chunk = shared.dq_chunk[buffer];
-        const int floats = kBackwardRows * (chunk == 0 ? Shape::kDqColumns : Shape::kMoreDqColumns);
-        semaphore = args.dq_semaphores + std::int64_t{index} * Shape::kDqParts + 2 * chunk + buffer;
-        accum += chunk * 2 * kBackwardRows * Shape::kDqColumns + buffer * floats;
-        bytes = floats * sizeof(float);
+        semaphore = args.dq_semaphores + std::int64_t{index} * Shape::kDqParts + buffer;
+        accum += buffer * (kBackwardRows * Shape::kDqColumns);
       }
       const bool first = comes_first(semaphore, prior_adds);
       // TMA sees the consumers' stores to the buffer: each fenced before it arrived on dq_full.
-      first ? ptx::bulk_store(accum, shared.dq[buffer], bytes)
-            : ptx::bulk_reduce_add(accum, shared.dq[buffer], bytes);
+      first ? ptx::bulk_store(accum, shared.dq[buffer], kBytes)
+            : ptx::bulk_reduce_add(accum, shared.dq[buffer], kBytes);
       ptx::bulk_commit_group();
       ptx::bulk_wait_group_read();
       ptx::mbarrier_arrive(&shared.dq_empty[buffer]);

@@ -165,22 +165,20 @@ using RowMajorTile = float[kWrittenRows<Shape>][Shape::kDim + 4];
 template <typename Shape>
 __device__ __forceinline__ void unpack_dq(const float* accum, int half, RowMajorTile<Shape>& tile) {
   constexpr int kPitch = Shape::kDim + 4;
-  constexpr int kFirst = 16 * Shape::kDqColumns;  // floats of a warp's part
+  constexpr int kPart = 16 * Shape::kDqColumns;  // floats of a warp's part
   const int warp = threadIdx.x / 32;
   if constexpr (!Shape::kWide) {
-    unpack_accumulator<Shape::kDqColumns / 2, kPitch>(accum + warp * kFirst, tile, warp % 4 * 16,
+    unpack_accumulator<Shape::kDqColumns / 2, kPitch>(accum + warp * kPart, tile, warp % 4 * 16,
                                                       warp / 4 * Shape::kDqColumns);
   } else {
-    constexpr int kMore = 16 * Shape::kMoreDqColumns;
     const int group = warp / 2 % 2;
-    const int part = group * 4 + half * 2 + warp % 2;
     const int row = warp % 2 * 16;
+    const float* part = accum + (group * 4 + half * 2 + warp % 2) * kPart;
     if (warp < 4) {
-      unpack_accumulator<Shape::kDqColumns / 2, kPitch>(accum + part * kFirst, tile, row,
-                                                        group * Shape::kDqColumns);
+      unpack_accumulator<32, kPitch>(part, tile, row, group * 64);
     } else {
-      unpack_accumulator<Shape::kMoreDqColumns / 2, kPitch>(
-          accum + 8 * kFirst + part * kMore, tile, row, 128 + group * Shape::kMoreDqColumns);
+      unpack_accumulator<Shape::kMoreDqColumns / 2, kPitch>(part + 16 * 64, tile, row,
+                                                            128 + group * Shape::kMoreDqColumns);
     }
   }
 }

@@ -42,7 +42,7 @@ struct BackwardKernelArgs {
   /// tile has parts of kDqColumns columns (BackwardShape), each of rows 0, 16, 32 and 48.
   float* dq_accum;   ///< [query_tiles, 64 · kDim]
   float* dkv_accum;  ///< split key tiles: [heads_k, split_tiles, dK and dV, 8 parts of 16 keys]
-  /// [query_tiles, kDqChunks · 2 or 1]: additions done, if ordered; else kDqEmpty, kDqStoring or
+  /// [query_tiles, kDqParts]: additions done, if ordered; else kDqEmpty, kDqStoring or
   /// kDqStored.
   std::int32_t* dq_semaphores;
   /// [⌈query_tiles / kRegionTiles⌉], if lists.counts_visits: visits of each region whose additions
@@ -78,13 +78,12 @@ struct GradientShape {
   /// Above 128 dimensions neither shared memory nor registers hold what the others do
   /// (BackwardWideConsumer).
   static constexpr bool kWide = kDim > 128;
-  /// Columns of a part of dQ's accumulator. Each of the two warpgroups writes one part; if kWide,
-  /// two: of columns [0, 128) and, half as many or as many, of those from 128 on.
-  static constexpr int kDqColumns = kWide ? 64 : kDim / 2;
-  static constexpr int kDqChunks = kWide ? 2 : 1;
-  static constexpr int kMoreDqColumns = kWide ? (kDim - 128) / 2 : 0;
+  /// Columns of a part of dQ's accumulator, which a warpgroup computes. If kWide, part g has
+  /// columns 64 g … 64 g + 63 and as many of those from 128 on: kMoreDqColumns.
+  static constexpr int kDqColumns = kDim / 2;
+  static constexpr int kMoreDqColumns = kWide ? kDqColumns - 64 : 0;
   /// What is added to an accumulator apart, with a semaphore of its own: if kWide each part.
-  static constexpr int kDqParts = kWide ? 2 * kDqChunks : 1;
+  static constexpr int kDqParts = kWide ? 2 : 1;
   /// Keys that a CTA has in work at a time. Where dK and dV of 128 would not fit into registers, a
   /// work item is computed in two passes over its rows.
   static constexpr int kPassKeys = kValueDim > 128 ? 64 : kTileKeys;
@@ -101,9 +100,9 @@ struct BackwardShape : GradientShape<Dims> {
   using Base = GradientShape<Dims>;
   using Base::kDim, Base::kDqColumns, Base::kPassKeys, Base::kValueDim, Base::kWide;
   static constexpr bool kCapped = kCapped_;  ///< with a softcap
-  static constexpr int kStages = 2;          ///< of Q
-  /// Of dO; as many as of Q, unless shared memory is used up.
-  static constexpr int kDoutStages = kPassKeys == kTileKeys ? kStages : 1;
+  /// Of Q and dO, as far as there is shared memory.
+  static constexpr int kStages = kValueDim > 128 ? 1 : 2;
+  static constexpr int kDoutStages = kWide ? 1 : 2;
   static constexpr int kThreads = 384;
   /// One is filled while the other is added to device memory or waits for its turn. If kWide each
   /// warpgroup has its own.
@@ -137,7 +136,6 @@ struct BackwardShape : GradientShape<Dims> {
     alignas(128) std::uint64_t pattern[kPassKeys];        ///< one stage: memory is used up
     RowTile tile[kStages];
     RowTile dq_tile[kDqBuffers];  ///< of the dQ in the buffer; index < 0 ends the warp
-    int dq_chunk[kDqBuffers];     ///< likewise, if kWide
     KeyTileWork work;
     /// Guard k, v and work. Full: once, the producer. Empty: consumers, once dK and dV are written.
     std::uint64_t keys_full, keys_empty;
@@ -151,7 +149,7 @@ struct BackwardShape : GradientShape<Dims> {
     /// Guard ds. Full: consumers, each with 16 keys of dSᵀ. Empty: consumers, once dQ's wgmma has
     /// read all keys.
     std::uint64_t ds_full[2], ds_empty[2];
-    /// Guard dq, dq_tile and dq_chunk. Full: the consumers that write to the buffer. Empty: once,
+    /// Guard dq and dq_tile. Full: the consumers that write to the buffer. Empty: once,
     /// the thread of the buffer, after TMA has read it.
     std::uint64_t dq_full[kDqBuffers], dq_empty[kDqBuffers];
   };

@@ -18,7 +18,7 @@ namespace longca::slice::sm90 {
 ///   dimensions of dK and dV. Scores twice cost two of seven products; to split them would cost an
 ///   exchange of P and dS through shared memory before every product that follows.
 /// In both a warpgroup computes dQ of half of the dimensions, over all keys of the pass, and hands
-/// it over in two chunks through a buffer of its own. No registers are left to have the next scores
+/// it over through a buffer of its own. No registers are left to have the next scores
 /// under way: the products of one warpgroup run beside the exponentials of the other.
 template <typename Shape>
 struct BackwardWideConsumer : BackwardScores<Shape> {
@@ -117,12 +117,25 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
     ptx::mbarrier_wait(&shared.dout_full[dout_stage], dout_pipe.phase);
     if constexpr (kOwnsKeys) {
       static_assert(!Shape::kCapped, "P and its slope would take too many registers");
-      ptx::warpgroup_wait_group<0>();
+      // dPᵀ of half of the rows at a time: dK, dV, Pᵀ and all of it would not fit into registers.
+      const unsigned char* dout = shared.dout[dout_stage];
+      float dp[16];
+      ptx::warpgroup_arrive();
+      this->template multiply_rows<kValueDim>(dp, shared.v, dout);
+      ptx::warpgroup_commit_group();
+      ptx::warpgroup_wait_group<1>();
       ptx::warpgroup_fence_operand(s);
       probabilities(s, lse_log2, pattern);
-      // dPᵀ of half of the rows at a time: dK, dV, Pᵀ and all of it would not fit into registers.
-      half_of_rows<0>(s, p, ds, dout_stage, delta);
-      half_of_rows<1>(s, p, ds, dout_stage, delta);
+      ptx::warpgroup_wait_group<0>();
+      ptx::warpgroup_fence_operand(dp);
+      differentiate<0>(s, dp, p, ds, delta);
+      ptx::warpgroup_fence_operand(dp);
+      ptx::warpgroup_arrive();
+      this->template multiply_rows<kValueDim>(dp, shared.v, dout + 32 * 128);
+      ptx::warpgroup_commit_group();
+      ptx::warpgroup_wait_group<0>();
+      ptx::warpgroup_fence_operand(dp);
+      differentiate<16>(s, dp, p, ds, delta);
     } else {
       float dp[32];
       ptx::warpgroup_arrive();
@@ -143,39 +156,27 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
     }
   }
 
-  template <int kHalf>
-  __device__ __forceinline__ void half_of_rows(const float (&s)[32], std::uint32_t (&p)[16],
-                                               std::uint32_t (&ds)[16], int dout_stage,
-                                               const float* delta) const {
-    float dp[16];
-    ptx::warpgroup_arrive();
-    this->template multiply_rows<kValueDim>(dp, shared.v,
-                                            shared.dout[dout_stage] + kHalf * 32 * 128);
-    ptx::warpgroup_commit_group();
-    ptx::warpgroup_wait_group<0>();
-    ptx::warpgroup_fence_operand(dp);
-    differentiate<kHalf * 16>(s, dp, p, ds, delta);
-  }
-
-  /// Hands a chunk of dQ to the BackwardDqAccumulator of this warpgroup's buffer.
-  template <int kCount>
-  __device__ __forceinline__ void add_dq(const float (&dq)[kCount], int chunk,
+  /// Hands dQ to the BackwardDqAccumulator of this warpgroup's buffer.
+  __device__ __forceinline__ void add_dq(const float (&first)[32],
+                                         const float (&more)[kMoreDqColumns / 2],
                                          const RowTile& tile) {
     ptx::mbarrier_wait(&shared.dq_empty[group], dq_phase ^ 1);
-    float* staged = &shared.dq[group][0][0] + warp * (kCount * 32);
+    float* staged = shared.dq[group][warp] + lane * 4;
 #pragma unroll
-    for (int i = 0; i < kCount; i += 4) {
-      *reinterpret_cast<float4*>(staged + i * 32 + lane * 4) =
-          make_float4(dq[i], dq[i + 1], dq[i + 2], dq[i + 3]);
+    for (int i = 0; i < 32; i += 4) {
+      *reinterpret_cast<float4*>(staged + i * 32) =
+          make_float4(first[i], first[i + 1], first[i + 2], first[i + 3]);
+    }
+#pragma unroll
+    for (int i = 0; i < kMoreDqColumns / 2; i += 4) {
+      *reinterpret_cast<float4*>(staged + (32 + i) * 32) =
+          make_float4(more[i], more[i + 1], more[i + 2], more[i + 3]);
     }
     ptx::fence_proxy_async_shared();
-    signal_dq_full(chunk, tile);
+    signal_dq_full(tile);
   }
-  __device__ __forceinline__ void signal_dq_full(int chunk, const RowTile& tile) {
-    if (warp == 0 && lane == 0) {
-      shared.dq_tile[group] = tile;
-      shared.dq_chunk[group] = chunk;
-    }
+  __device__ __forceinline__ void signal_dq_full(const RowTile& tile) {
+    if (warp == 0 && lane == 0) shared.dq_tile[group] = tile;
     __syncwarp();
     arrive(shared.dq_full[group]);
     dq_phase ^= 1;
@@ -200,7 +201,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
       write(work, dk, dv);
     }
     ptx::mbarrier_wait(&shared.dq_empty[group], dq_phase ^ 1);
-    signal_dq_full(0, {-1, 0, 0});
+    signal_dq_full({-1, 0, 0});
   }
 
   /// Adds `count` ≥ 1 query tiles to dK and dV. dQ of a tile is computed beside the products of the
@@ -251,18 +252,17 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
     // While stage 0 is current, stage 1 is still in the phase before.
     ptx::mbarrier_wait(&shared.ds_full[stage],
                        ds_pipe.index == 1 ? ds_pipe.phase : ds_pipe.phase ^ 1);
-    float first[Shape::kDqColumns / 2];
+    float first[32];
     float more[kMoreDqColumns / 2];
     ptx::warpgroup_arrive();
-    multiply_dq(first, shared.ds[stage], group * Shape::kDqColumns);
+    multiply_dq(first, shared.ds[stage], group * 64);
     multiply_dq(more, shared.ds[stage], 128 + group * kMoreDqColumns);
     ptx::warpgroup_commit_group();
     ptx::warpgroup_wait_group<0>();
     ptx::warpgroup_fence_operand(first);
     ptx::warpgroup_fence_operand(more);
     arrive(shared.ds_empty[stage]);
-    add_dq(first, 0, tile);
-    add_dq(more, 1, tile);
+    add_dq(first, more, tile);
   }
 
   /// Writes dK and dV into the gradients or, of a split key tile, adds them to float32 accumulators

@@ -75,8 +75,8 @@ struct ForwardShape {
   static constexpr int kStepKeys = kValueDim > 128 ? kSubTileKeys : kTileKeys;
   static constexpr int kStepsPerTile = kTileKeys / kStepKeys;
   /// K and V tiles in flight, of a step's keys each: two steps. Five stages were no faster at 128
-  /// dimensions.
-  static constexpr int kStages = 4;
+  /// dimensions; at 256, where a step is short, they are by 2 to 5 %.
+  static constexpr int kStages = kValueDim > 128 ? 5 : 4;
   static constexpr int kColumns = kDim / 64;
   static constexpr int kValueColumns = kValueDim / 64;
   static constexpr int kRowColumnBytes = kTileM * 128;
@@ -91,7 +91,7 @@ struct ForwardShape {
     /// Q: stages of [128, kDim]. O overwrites its Q here on the way to device memory.
     alignas(1024) unsigned char q[kQueryStages][kQueryBytes];
     /// K, V, K, V, …: [kStepKeys, kDim] and [kStepKeys, kValueDim] (ForwardShape::stage).
-    alignas(1024) unsigned char kv[kStages / 2 * (kKeyBytes + kValueBytes)];
+    alignas(1024) unsigned char kv[kStages * (kKeyBytes + kValueBytes) / 2];
     /// Of the K tile in a stage, per row group: the pattern's intervals, one per token, and its
     /// index, kFull or kNone. Not set in stages with a V tile.
     alignas(128) RowIntervals intervals[kStages][kRowGroups][kGroupRows];
@@ -110,8 +110,10 @@ struct ForwardShape {
     std::uint64_t work_full, work_empty;
   };
 
-  /// Where a stage of Shared::kv begins: K in even ones, V in odd ones.
+  /// Where a stage of Shared::kv begins: K in even ones, V in odd ones, or either where they are of
+  /// one size.
   __device__ __forceinline__ static unsigned char* stage(Shared& shared, int index) {
+    static_assert(kStages % 2 == 0 || kKeyBytes == kValueBytes);
     if constexpr (kKeyBytes == kValueBytes) return shared.kv + index * kKeyBytes;
     return shared.kv + index / 2 * (kKeyBytes + kValueBytes) + index % 2 * kKeyBytes;
   }
