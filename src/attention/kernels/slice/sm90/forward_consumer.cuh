@@ -189,11 +189,11 @@ struct ForwardConsumer {
     ptx::warpgroup_arrive();
     issue_qk<kStepKeys>(k_stage);
     if constexpr (kPending) issue_pv<kStepKeys>(v_stage);
-    if constexpr (kScheduled) warp_scheduler_barrier_arrive();
     TileMask mask{kFull, {}, {}};
     if constexpr (kMasked) mask = tile_mask(k_stage);
     ptx::warpgroup_wait_group<kPending ? 1 : 0>();
     ptx::warpgroup_fence_operand(s);
+    if constexpr (kScheduled) warp_scheduler_barrier_arrive();
     release(k_stage);
     if constexpr (kTakesMax) apply_softcap<kStepKeys>();
     if constexpr (kMasked) {
