@@ -199,10 +199,14 @@ def compared(records, kernel, axes=("mask", "tokens", "pass")):
     return pairs
 
 
+def ratios_of(pairs):
+    return [rate(own) / rate(other) for own, other in pairs]
+
+
 def range_of_ratios(pairs):
     """"geometric mean 1.33 over 36 cells, smallest 1.03 (`causal`, 8K), largest ...", with heads and documents where they
     vary."""
-    ratios = [rate(own) / rate(other) for own, other in pairs]
+    ratios = ratios_of(pairs)
     varied = [axis for axis in ("heads", "lengths") if len({own[axis] for own, _ in pairs if own[axis]}) > 1]
 
     def cell(i):
@@ -214,26 +218,53 @@ def range_of_ratios(pairs):
     return f"geometric mean {geometric_mean(ratios):.2f} over {len(ratios)} cells, smallest {cell(least)}, largest {cell(most)}"
 
 
-def beside(records, kernel="slice"):
-    """A kernel's TFLOP/s, those of the fastest other, and their ratio; the ratios' mean and ends below."""
+def measured_both_ways(pairs, sustained, kernel):
+    """Of each pair whose problem has sustained records of the kernel and of another: it, and the sustained pair."""
+    def problem_of(record):
+        return places([record], PROBLEM_AXES)[0]
+
+    lasting = {problem_of(own): (own, other) for own, other in compared(sustained, kernel)}
+    both = [(pair, lasting[problem_of(pair[0])]) for pair in pairs if problem_of(pair[0]) in lasting]
+    if not both:
+        raise CannotPublish("no sustained record is of a problem of the table")
+    return both
+
+
+def beside(records, kernel="slice", sustained=None):
+    """A kernel's TFLOP/s, those of the fastest other, and their ratio; the ratios' mean and ends below.
+
+    `sustained` are records of mode=sustained: a length at which they have problems of the table gets one more column, the
+    kernel's rate there and in brackets its ratio to the other that is fastest there.
+    """
     pairs = compared(records, kernel)
+    both = [] if sustained is None else measured_both_ways(pairs, sustained, kernel)
     lengths = places([own for own, _ in pairs], ["tokens"])
+    lasting_lengths = places([own for (own, _), _ in both], ["tokens"])
     header = ["mask"]
-    for (tokens,) in lengths:
-        header += [tokens_text(tokens), "best other", "ratio"]
+    for length in lengths:
+        header += [tokens_text(length[0]), "best other", "ratio"] + ["sustained"] * (length in lasting_lengths)
     lines = []
     for (mask,) in places([own for own, _ in pairs], ["mask"]):
         line = [f"`{mask}`"]
-        for (tokens,) in lengths:
-            found = [(own, other) for own, other in pairs if own["mask"] == mask and own["tokens"] == tokens]
+        for length in lengths:
+            found = [pair for pair in pairs if pair[0]["mask"] == mask and pair[0]["tokens"] == length[0]]
             if len(found) > 1:
                 raise CannotPublish(f"both passes of {mask}: name one")
             for own, other in found:
                 line += [f"{rate(own):.0f}", f"{rate(other):.0f} `{other['kernel']}`", f"{rate(own) / rate(other):.2f}"]
             line += [NOTHING] * (3 * (1 - len(found)))
+            if length in lasting_lengths:
+                there = [pair for burst, pair in both if burst in found]
+                line.append(f"{rate(there[0][0]):.0f} ({ratios_of(there)[0]:.2f})" if there else NOTHING)
         lines.append(line)
-    right = [column for column in range(1, len(header)) if column % 3 != 2]
-    return markdown(header, lines, right) + f"\nRatio: {range_of_ratios(pairs)}.\n"
+    right = [column for column, title in enumerate(header) if title not in ("mask", "best other")]
+    sentences = [f"Ratio: {range_of_ratios(pairs)}."]
+    if both:
+        bursts, sustained_pairs = zip(*both)
+        falls = [(own_sustained, own) for (own, _), (own_sustained, _) in both]
+        sentences += [f"Sustained: {range_of_ratios(sustained_pairs)}; {geometric_mean(ratios_of(bursts)):.2f} over the same "
+                      "cells in bursts.", f"Rate of `{kernel}` sustained over that in bursts: {range_of_ratios(falls)}."]
+    return markdown(header, lines, right) + "\n" + "\n".join(sentences) + "\n"
 
 
 def steps(records, axes):
@@ -515,4 +546,5 @@ COMPARISONS = {"simulated": simulated, "simulated_by": simulated_by}
 SCREENS = {"console": console, "summary": summary}
 # Of what `longca advise` prints.
 ANSWERS = {"answer": answer}
-OPTIONS = {"rows", "columns", "count", "kernels", "passes", "axis", "of", "beside", "figures", "metric", "left_out", "by"}
+OPTIONS = {"rows", "columns", "count", "kernels", "passes", "axis", "of", "beside", "figures", "metric", "left_out", "by",
+           "sustained"}

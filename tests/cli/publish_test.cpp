@@ -60,6 +60,7 @@ TEST(Publish, RefusesWhatItCannotMakeInOneSentence) {
   };
   const std::string end = "<!-- /published -->\n";
   const std::string file = " results/h200/slice.jsonl.gz";
+  const std::string beside = "beside results/h200/field.jsonl.gz";
   const Wrong cases[] = {
       {"leadres" + file, end, "there is no table 'leadres'; there are advice, answer, beside,"},
       {"leaders results/absent.jsonl", end, "there is no file results/absent.jsonl"},
@@ -67,6 +68,9 @@ TEST(Publish, RefusesWhatItCannotMakeInOneSentence) {
       {"leaders" + file + " tokens", end, "AXIS=VALUES"},
       {"leaders" + file, end, "differ in deterministic (0, 1): name one"},
       {"statuses" + file, "", "a block does not end"},
+      {beside + " sustained=results/absent.jsonl", end, "there is no file results/absent.jsonl"},
+      {beside + " sustained=results/h200/field.jsonl.gz", end, "no record has mode 'sustained'"},
+      {beside + " sustained=results/h200/sustained.jsonl.gz", end, "both passes of full: name one"},
   };
   for (const Wrong& wrong : cases) {
     const TempDirectory folder;

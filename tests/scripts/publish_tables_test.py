@@ -18,6 +18,11 @@ def record(kernel, mask="causal", rate="100", time="1", **more):
     return {"kernel": kernel, "mask": mask, **axes, **more, "tflops": rate if ok else "", "time_ms": time if ok else ""}
 
 
+def pair(mask="causal", rate="200", other="100", **more):
+    """slice and another kernel on one problem."""
+    return [record("slice", mask, rate=rate, **more), record("a", mask, rate=other, **more)]
+
+
 def rows_of(table):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")]
 
@@ -66,6 +71,51 @@ class Tables(unittest.TestCase):
         text = tables.beside(found)
         self.assertEqual(rows_of(text)[2:], [["`full`", "80", "10 `a`", "8.00"], ["`causal`", "200", "100 `a`", "2.00"]])
         self.assertIn("geometric mean 4.00 over 2 cells, smallest 2.00 (`causal`, 8K), largest 8.00 (`full`, 8K)", text)
+
+    def test_sustained_rates_stand_beside_those_in_bursts_of_the_same_problem(self):
+        found = [record(kernel, mask, rate=rate, tokens=tokens) for mask in ("full", "causal")
+                 for tokens in ("8192", "65536") for kernel, rate in (("slice", "200"), ("a", "160"), ("b", "100"))]
+        # document is not in the table, and b overtakes a.
+        lasting = [*pair("full", "180", "90"), record("b", "full", rate="120"), *pair("causal", "100"), *pair("document")]
+        # A length without sustained records keeps its three columns.
+        self.assertEqual(tables.beside(found, sustained=lasting), """\
+| mask | 8K | best other | ratio | sustained | 64K | best other | ratio |
+| --- | --: | --- | --: | --: | --: | --- | --: |
+| `full` | 200 | 160 `a` | 1.25 | 180 (1.50) | 200 | 160 `a` | 1.25 |
+| `causal` | 200 | 160 `a` | 1.25 | 100 (1.00) | 200 | 160 `a` | 1.25 |
+
+Ratio: geometric mean 1.25 over 4 cells, smallest 1.25 (`full`, 8K), largest 1.25 (`full`, 8K).
+Sustained: geometric mean 1.22 over 2 cells, smallest 1.00 (`causal`, 8K), largest 1.50 (`full`, 8K); 1.25 over the same \
+cells in bursts.
+Rate of `slice` sustained over that in bursts: geometric mean 0.67 over 2 cells, smallest 0.50 (`causal`, 8K), largest \
+0.90 (`full`, 8K).
+""")
+
+    def test_a_mask_without_sustained_records_has_no_sustained_rate(self):
+        lasting = [*pair("full", "150"), record("slice"), record("a", status="wrong")]  # causal: nobody to compare with
+        text = tables.beside(pair("full") + pair("causal"), sustained=lasting)
+        self.assertEqual([row[4] for row in rows_of(text)], ["sustained", "--:", "150 (1.50)", tables.NOTHING])
+        self.assertIn("Sustained: geometric mean 1.50 over 1 cells", text)
+
+    def test_a_problem_without_bursts_at_a_length_has_no_sustained_rate_there(self):
+        found = pair("full") + pair("causal") + pair("full", tokens="32768")
+        lasting = pair("full", "90", "60", tokens="32768") + pair("causal", "90", "60", tokens="32768")
+        rows = rows_of(tables.beside(found, sustained=lasting))
+        self.assertEqual(rows[2][4:], ["200", "100 `a`", "2.00", "90 (1.50)"])
+        self.assertEqual(rows[3][4:], [tables.NOTHING] * 4)
+
+    def test_sustained_records_of_other_problems_and_of_two_passes_are_refused(self):
+        for other in ({"heads": "64:64"}, {"pass": "backward"}):
+            with self.assertRaisesRegex(tables.CannotPublish, "no sustained record is of a problem of the table"):
+                tables.beside(pair(), sustained=pair(**other))
+        with self.assertRaisesRegex(tables.CannotPublish, "no problem has a record of slice and of another kernel"):
+            tables.beside(pair(), sustained=[record("slice")])
+        with self.assertRaisesRegex(tables.CannotPublish, "differ in build"):
+            tables.beside(pair(), sustained=pair() + pair(build="two"))
+        both = pair() + pair(**{"pass": "backward"})
+        for lasting in (None, both):
+            with self.assertRaisesRegex(tables.CannotPublish, "both passes of causal: name one"):
+                tables.beside(both, sustained=lasting)
 
     def test_steps_add_times_and_count_the_flops_of_both_passes(self):
         found = [record("slice", rate="100", time="1"), record("slice", rate="50", time="5", **{"pass": "backward"}),
