@@ -218,7 +218,7 @@ __device__ __forceinline__ void write_dq(const BackwardKernelArgs& args, int ind
   }
 }
 
-/// Writes dK (`which` = 0) or dV (1) of a split key tile. dK has been scaled already.
+/// Writes dK (kWhich = 0) or dV (1) of a split key tile. dK has been scaled already.
 template <typename T, typename Shape, int kWhich>
 __device__ __forceinline__ void write_dkv(const BackwardKernelArgs& args, int split, int kv_head,
                                           RowMajorTile<Shape>& tile) {
