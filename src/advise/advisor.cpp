@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "advise/known_bytes.h"
 #include "attention/api/registry.h"
-#include "bench/cell/tensors.h"
 #include "bench/suite/axes.h"
 #include "core/error.h"
 #include "mask/generators.h"
@@ -236,9 +236,10 @@ std::optional<MaskForm> Advisor::form_of(const EvidenceCell& cell) {
 
 Work Advisor::work_of(const Case& c) {
   Work work = masks_.work(c);
-  work.tensor_bytes = static_cast<double>(tensor_bytes(c.problem()));
-  work.planned_ms = masks_.planned_ms(c);
   const Kernel* kernel = kernel_of(c.kernel, c.problem().device);
+  const PlannedCall planned = masks_.planned(c);
+  work.planned_ms = planned.ms;
+  work.known_bytes = known_bytes(kernel, c, work) + planned.bytes;
   const bool all_tiles = kernel != nullptr && c.pass == Pass::backward &&
                          kernel->capabilities().computes_all_of_windows_backward &&
                          masks_.form(c) == MaskForm::window;

@@ -31,42 +31,30 @@ constexpr double kNugget = 0.002;
 
 /// What each kind of work costs adds up to the quantity. Of terms that grow alike in all cells, as
 /// rows and keys do where all have the same heads, the first one is taken to be the cause.
-std::vector<double> terms_of(const Work& work, Tensors tensors, TileGrid grid) {
+std::vector<double> terms_of(const Work& work, TileGrid grid) {
   const bool of_slices = grid == TileGrid::documents && work.form == MaskForm::documents;
   const TileCount& tiles = of_slices ? work.slice_tiles : work.tiles;
   const IdleSlots& idle = work.idle;
   // A kernel that is told some masks by its own arguments cuts others' tiles by another path.
   const bool otherwise = work.form == MaskForm::other && work.planned_ms == 0;
-  std::vector<double> terms = {1.0,
-                               work.planned_ms,
-                               tiles.full,
-                               tiles.partial,
-                               otherwise ? tiles.partial : 0,
-                               work.cells,
-                               work.rows,
-                               work.keys,
-                               work.square_tiles,
-                               idle.tile_rows,
-                               idle.tile_columns,
-                               idle.grouped_columns,
-                               idle.slices};
-  if (tensors == Tensors::fitted) terms.insert(terms.begin(), work.tensor_bytes);
-  return terms;
+  return {1.0,
+          work.planned_ms,
+          tiles.full,
+          tiles.partial,
+          otherwise ? tiles.partial : 0,
+          work.cells,
+          work.rows,
+          work.keys,
+          work.square_tiles,
+          idle.tile_rows,
+          idle.tile_columns,
+          idle.grouped_columns,
+          idle.slices};
 }
 
-double known_of(const Work& work, Tensors tensors) {
-  return tensors == Tensors::known ? work.tensor_bytes : 0;
-}
-
-/// Of one pair of heads a fit could not tell what grows with the tensors from what grows with the
-/// rows, and would be wrong for other heads.
-Tensors tensors_in(const Places& places, std::span<const std::size_t> chosen) {
-  if (places.quantity() == Quantity::time) return Tensors::absent;
-  const Place& first = places.all()[chosen.front()];
-  return std::ranges::all_of(chosen,
-                             [&](std::size_t i) { return same_heads(places.all()[i], first); })
-             ? Tensors::known
-             : Tensors::fitted;
+/// What is in the quantity as it is.
+double known_of(const Work& work, Quantity quantity) {
+  return quantity == Quantity::memory ? work.known_bytes : 0;
 }
 
 /// A call without work takes about this long. Cells say little of it: what grows with the rows
@@ -145,8 +133,8 @@ std::vector<double> Places::covariances_with(const Place& target) const {
 }
 
 double Interpolator::Fit::fitted(const Work& work) const {
-  const std::vector<double> terms = terms_of(work, tensors, grid);
-  double sum = known_of(work, tensors);
+  const std::vector<double> terms = terms_of(work, grid);
+  double sum = known_of(work, quantity);
   for (std::size_t i = 0; i < terms.size(); ++i) sum += coefficients[i] * terms[i];
   return std::max(sum, 1e-12);
 }
@@ -159,10 +147,7 @@ double Interpolator::Fit::error() const {
 
 Interpolator::Interpolator(const Places& places, std::vector<std::size_t> chosen,
                            std::optional<TileGrid> grid)
-    : places_(&places),
-      chosen_(std::move(chosen)),
-      tensors_(tensors_in(places, chosen_)),
-      grid_(grid.value_or(TileGrid::matrix)) {
+    : places_(&places), chosen_(std::move(chosen)), grid_(grid.value_or(TileGrid::matrix)) {
   if (grid) return;
   const auto error_of = [&](TileGrid of) { return fit(of, std::nullopt).error(); };
   if (error_of(TileGrid::documents) < error_of(TileGrid::matrix)) grid_ = TileGrid::documents;
@@ -174,11 +159,11 @@ Interpolator::Fit Interpolator::fit(TileGrid grid, std::optional<double> log_tok
   for (const std::size_t i : chosen_) {
     const Place& place = places_->all()[i];
     const double distance = log_tokens ? std::abs(place.log_tokens - *log_tokens) : 0;
-    rows.push_back({terms_of(place.work, tensors_, grid), place.value,
-                    std::exp(-distance / kFitOctaves), known_of(place.work, tensors_)});
+    rows.push_back({terms_of(place.work, grid), place.value, std::exp(-distance / kFitOctaves),
+                    known_of(place.work, places_->quantity())});
   }
-  if (tensors_ == Tensors::absent) add_empty_call(rows);
-  Fit made{tensors_, grid, fit_non_negative(rows)};
+  if (places_->quantity() == Quantity::time) add_empty_call(rows);
+  Fit made{places_->quantity(), grid, fit_non_negative(rows)};
   for (const std::size_t i : chosen_) {
     const Place& place = places_->all()[i];
     made.ratios.push_back(std::log(place.value / made.fitted(place.work)));

@@ -58,18 +58,11 @@ enum class TileGrid : std::uint8_t {
               ///< lengths; of other masks as above
 };
 
-/// How the bytes of inputs and outputs come into a fit.
-enum class Tensors : std::uint8_t {
-  absent,  ///< of a time
-  known,   ///< of a peak of memory: in it as they are
-  fitted,  ///< likewise: the first term of the fit, with a coefficient of its own
-};
-
 /// Estimates a quantity from the cells given: a sum of what each part of the work costs
-/// (non-negative coefficients, least_squares.h), in which cells of similar length count most, times
-/// the ratio measured ÷ fitted of the nearest cells. The ratios' logarithms are interpolated by
-/// simple kriging (G. Matheron, "Principles of geostatistics", 1963) over the logarithm of the
-/// length, the heads and the mask.
+/// (non-negative coefficients, least_squares.h) and of the memory that is known, in which cells of
+/// similar length count most, times the ratio measured ÷ fitted of the nearest cells. The ratios'
+/// logarithms are interpolated by simple kriging (G. Matheron, "Principles of geostatistics", 1963)
+/// over the logarithm of the length, the heads and the mask.
 class Interpolator {
  public:
   struct Estimate {
@@ -92,7 +85,7 @@ class Interpolator {
  private:
   /// What each part of the work costs, around one length.
   struct Fit {
-    Tensors tensors = Tensors::absent;
+    Quantity quantity = Quantity::time;
     TileGrid grid = TileGrid::matrix;
     std::vector<double> coefficients{};
     std::vector<double> ratios{};  ///< log(measured ÷ fitted) of the chosen
@@ -109,7 +102,6 @@ class Interpolator {
 
   const Places* places_;
   std::vector<std::size_t> chosen_;
-  Tensors tensors_;
   TileGrid grid_;
   mutable std::map<double, Fit> fits_;  ///< made when first asked for, by the length
 };

@@ -108,6 +108,9 @@ MaskForm form_of(const Mask& mask) {
 Work count_work(const Case& c, const Mask& mask, std::int64_t sms) {
   Work work;
   work.form = form_of(mask);
+  if (work.form == MaskForm::documents) {
+    work.documents = static_cast<double>(document_form(mask)->cu_seqlens.size() - 1);
+  }
   const int counted = std::min(mask.heads(), kCountedHeads);
   for (int i = 0; i < counted; ++i) {
     HeadTiles head = tiles_of_head(mask, i * mask.heads() / counted);
@@ -162,21 +165,23 @@ const Work& MaskFacts::work(const Case& c) {
   return works_.emplace(key, count_work(c, mask(c), sms_)).first->second;
 }
 
-double MaskFacts::planned_ms(const Case& c) {
-  if (c.kernel != "slice" || c.device != "cuda" || c.block) return 0;
+PlannedCall MaskFacts::planned(const Case& c) {
+  if (c.kernel != "slice" || c.device != "cuda" || c.block) return {};
   if (c.pass == Pass::step) {
     Case part = c;
     part.pass = Pass::forward;
-    const double forward = planned_ms(part);
+    const double forward_ms = planned(part).ms;
     part.pass = Pass::backward;
-    return forward + planned_ms(part);
+    const PlannedCall backward = planned(part);
+    return {forward_ms + backward.ms, backward.bytes};
   }
   const std::string key = c.problem_key() + "\n" + std::string(to_string(c.pass));
   if (const auto found = planned_.find(key); found != planned_.end()) return found->second;
   const auto pass = c.pass == Pass::forward ? cost::Pass::forward : cost::Pass::backward;
   const cost::HeadShape shape{.heads_q = c.heads_q, .heads_k = c.heads_k, .head_dim = c.head_dim};
-  const double seconds = times_.slowed(times_.seconds(mask(c), shape, pass), pass);
-  return planned_.emplace(key, 1e3 * seconds).first->second;
+  PlannedCall planned{1e3 * times_.slowed(times_.seconds(mask(c), shape, pass), pass)};
+  if (pass == cost::Pass::backward) planned.bytes = times_.sum_bytes(mask(c), shape);
+  return planned_.emplace(key, planned).first->second;
 }
 
 const std::string& MaskFacts::refusal(const Kernel& kernel, const Case& c) {

@@ -52,7 +52,10 @@ struct Work {
   double rows = 0;          ///< tokens × query heads
   double keys = 0;          ///< tokens × KV heads
   double cells = 0;         ///< allowed, over all query heads
-  double tensor_bytes = 0;  ///< of inputs and outputs; 0 from MaskFacts, which know no pass
+  double documents = 0;     ///< of packed ones
+  /// Memory that the call needs by what its kernel says of itself, with all inputs and outputs; 0
+  /// from MaskFacts, which know no kernel.
+  double known_bytes = 0;
   /// What the call takes by the lists that the kernel makes of the mask; 0: they are not known.
   double planned_ms = 0;
   IdleSlots idle;
@@ -63,6 +66,12 @@ struct Work {
   Work of_all_tiles() const;
 };
 
+/// What the lists that a kernel makes of a mask say of a call.
+struct PlannedCall {
+  double ms = 0;     ///< 0: they are not known
+  double bytes = 0;  ///< of sums in memory that CTAs share
+};
+
 /// Makes the masks of cases, and answers from them once for each problem: their work and form, and
 /// which kernels can express them. Blocks that a case selects by scores count as if they were drawn
 /// at random. Not thread-safe. All throw InputError for a mask that cannot be made here: a file
@@ -70,16 +79,15 @@ struct Work {
 class MaskFacts {
  public:
   /// `sms`: items that the card works on side by side. With one nothing is idle. `platform`, which
-  /// outlives this object: the card's rates, for planned_ms.
+  /// outlives this object: the card's rates, for planned().
   explicit MaskFacts(std::int64_t sms = 1,
                      const cost::Platform& platform = cost::default_platform())
       : sms_(sms), times_(platform) {}
 
   const Work& work(const Case& c);
   MaskForm form(const Case& c) { return work(c).form; }
-  /// Work::planned_ms. The lists of `slice` on a GPU are known, but for blocks, whose lists take
-  /// seconds.
-  double planned_ms(const Case& c);
+  /// The lists of `slice` on a GPU are known, but for blocks, whose lists take seconds.
+  PlannedCall planned(const Case& c);
   /// Why the kernel cannot do the problem, on whatever machine; "" if it can.
   const std::string& refusal(const Kernel& kernel, const Case& c);
 
@@ -89,7 +97,7 @@ class MaskFacts {
   std::int64_t sms_;
   std::map<std::string, Work> works_;
   simulate::SliceTimes times_;
-  std::map<std::string, double> planned_;
+  std::map<std::string, PlannedCall> planned_;
   std::map<std::string, std::string> refusals_;
   std::optional<std::pair<std::string, Mask>> last_;  ///< the mask asked for last, by its problem
 };

@@ -51,6 +51,15 @@ void for_each_member(Can& can, const Visit& visit) {
   visit("strided", can.strided);
   visit("computes_all_of_windows_backward", can.computes_all_of_windows_backward);
   visit("gradient_of_parts", can.gradient_of_parts);
+  auto& bytes = can.backward_bytes;
+  visit("backward_per_q", bytes.per_q);
+  visit("backward_per_k", bytes.per_k);
+  visit("backward_per_row", bytes.per_row);
+  visit("backward_grouped_per_q", bytes.grouped_per_q);
+  visit("backward_grouped_per_k", bytes.grouped_per_k);
+  visit("backward_packed_per_q", bytes.packed_per_q);
+  visit("backward_document_rows", bytes.document_rows);
+  visit("backward_document_keys", bytes.document_keys);
 }
 
 }  // namespace

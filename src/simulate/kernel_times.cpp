@@ -52,12 +52,16 @@ double RateTimes::seconds(const Mask& mask, const cost::HeadShape& shape, cost::
                shape.head_dim, pass);
 }
 
-double SliceTimes::seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const {
-  if (mask.mean_area() <= 0) return 0;
-  const auto estimate = [&] {
-    const auto call =
-        pass == cost::Pass::forward ? slice::forward_seconds : slice::backward_seconds;
-    return call(mask, shape, platform_) * factors_[static_cast<std::size_t>(pass)];
+SliceTimes::Call SliceTimes::call(const Mask& mask, const cost::HeadShape& shape,
+                                  cost::Pass pass) const {
+  if (mask.mean_area() <= 0) return {};
+  const auto estimate = [&]() -> Call {
+    const double factor = factors_[static_cast<std::size_t>(pass)];
+    if (pass == cost::Pass::forward) {
+      return {slice::forward_seconds(mask, shape, platform_) * factor, 0};
+    }
+    const auto [seconds, sum_bytes] = slice::estimate_backward(mask, shape, platform_);
+    return {seconds * factor, sum_bytes};
   };
   if (mask.blocks() != nullptr) return estimate();
   const CallKey key = key_of(mask, shape, pass);
@@ -65,9 +69,17 @@ double SliceTimes::seconds(const Mask& mask, const cost::HeadShape& shape, cost:
     const std::lock_guard lock(mutex_);
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
   }
-  const double seconds = estimate();
+  const Call made = estimate();
   const std::lock_guard lock(mutex_);
-  return known_.emplace(key, seconds).first->second;
+  return known_.emplace(key, made).first->second;
+}
+
+double SliceTimes::seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const {
+  return call(mask, shape, pass).seconds;
+}
+
+double SliceTimes::sum_bytes(const Mask& mask, const cost::HeadShape& shape) const {
+  return call(mask, shape, cost::Pass::backward).sum_bytes;
 }
 
 double SliceTimes::slowed(double seconds, cost::Pass pass) const {

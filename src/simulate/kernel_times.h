@@ -56,8 +56,17 @@ class SliceTimes final : public KernelTimes {
       : platform_(platform), factors_{forward_factor, backward_factor} {}
   double seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const override;
   double slowed(double seconds, cost::Pass pass) const override;
+  /// Bytes that the lists of a backward call need for the sums of split key tiles.
+  double sum_bytes(const Mask& mask, const cost::HeadShape& shape) const;
 
  private:
+  struct Call {
+    double seconds = 0;
+    double sum_bytes = 0;
+  };
+  /// At most once for each static mask.
+  Call call(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const;
+
   using CallKey = std::vector<std::int64_t>;  ///< all that a call's time depends on
   struct KeyHash {
     std::size_t operator()(const CallKey& key) const;
@@ -66,7 +75,7 @@ class SliceTimes final : public KernelTimes {
   const cost::Platform& platform_;
   double factors_[2];  ///< by pass
   mutable std::mutex mutex_;
-  mutable std::unordered_map<CallKey, double, KeyHash> known_;
+  mutable std::unordered_map<CallKey, Call, KeyHash> known_;
 };
 
 /// A call that was measured.

@@ -161,12 +161,12 @@ TEST(CellModel, PeaksOfMemoryAreTheTensorsAndWhatGrowsWithRowsWhateverTheHeads) 
   std::vector<ModelCell> cells;
   const auto work_of = [&](const Case& c) {
     Work work = masks.work(c);
-    work.tensor_bytes = 256.0 * (2 * work.rows + 2 * work.keys);
+    work.known_bytes = 256.0 * (2 * work.rows + 2 * work.keys);
     return work;
   };
   const auto peak = [&](const Case& c) {
     const Work work = work_of(c);
-    return 1e6 + work.tensor_bytes + 512 * work.rows;
+    return 1e6 + work.known_bytes + 512 * work.rows;
   };
   for (const std::int64_t tokens : kLengths) {
     for (const std::string& mask : kMasks) {

@@ -123,20 +123,23 @@ TEST(MaskFacts, KnowTheListsOfSliceAlone) {
   Case c = case_of("slice", "causal", 8192);
   c.device = "cuda";
   MaskFacts masks(132);
-  const double forward = masks.planned_ms(c);
+  const double forward = masks.planned(c).ms;
   EXPECT_GT(forward, 1) << "1.1e12 FLOP at less than 1e15 a second";
   EXPECT_LT(forward, 2);
   c.pass = Pass::backward;
-  const double backward = masks.planned_ms(c);
+  const double backward = masks.planned(c).ms;
   EXPECT_GT(backward, 2 * forward);
+  const double sums = masks.planned(c).bytes;
+  EXPECT_GT(sums, 0) << "8 KV heads: their long key tiles are split among SMs";
+  EXPECT_LE(sums, 8192.0 * 8 * 128 * 2 * 4) << "float32 dK and dV";
   c.pass = Pass::step;
-  EXPECT_DOUBLE_EQ(masks.planned_ms(c), forward + backward);
+  EXPECT_DOUBLE_EQ(masks.planned(c).ms, forward + backward);
   Case blocks = case_of("slice", "block_sparse", 8192);
   blocks.block = 128;
   blocks.device = "cuda";
-  EXPECT_EQ(masks.planned_ms(blocks), 0);
+  EXPECT_EQ(masks.planned(blocks).ms, 0);
   c.kernel = "cudnn";
-  EXPECT_EQ(masks.planned_ms(c), 0);
+  EXPECT_EQ(masks.planned(c).ms, 0);
 }
 
 }  // namespace

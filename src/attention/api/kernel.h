@@ -118,6 +118,22 @@ class Plan {
   virtual double compile_ms() const { return 0; }
 };
 
+/// Device memory that a backward pass takes beside its tensors, in bytes, as far as it grows with
+/// them: what its peak is estimated by.
+struct BackwardBytes {
+  double per_q = 0;    ///< an element of q: 4 where dQ is summed in float32
+  double per_k = 0;    ///< an element of k
+  double per_row = 0;  ///< a query of a head: 4 for each float32 that is kept of it
+  /// The same beside these where query heads share a KV head: 4 an element of q where each has a dK
+  /// and a dV of its own in 16 bits, 8 an element of k where both are summed in float32.
+  double grouped_per_q = 0;
+  double grouped_per_k = 0;
+  double packed_per_q = 0;  ///< likewise, of packed documents alone
+  /// Queries and keys by which each packed document makes these longer.
+  int document_rows = 0;
+  int document_keys = 0;
+};
+
 /// What a kernel can do, as data: `longca list kernels` prints it, `check_capabilities` applies it.
 /// Kernels of one name on different devices are one row of the tables.
 struct Capabilities {
@@ -148,6 +164,7 @@ struct Capabilities {
   /// The backward pass of a window to both sides of the diagonal computes the tiles outside of it
   /// too: what its time is estimated by.
   bool computes_all_of_windows_backward = false;
+  BackwardBytes backward_bytes{};
   /// The backward pass uses the o and lse that it is given, which may be those of more keys than it
   /// sees; else what the forward pass of the same plan kept.
   bool gradient_of_parts = true;

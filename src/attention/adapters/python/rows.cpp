@@ -104,6 +104,25 @@ Capabilities row(std::string name, std::string description, std::string origin) 
   return can;
 }
 
+Capabilities with_backward_bytes(Capabilities can, const BackwardBytes& bytes) {
+  can.backward_bytes = bytes;
+  return can;
+}
+
+/// FlashAttention 2: dQ in float32, dK and dV of each query head. cuDNN's likewise.
+constexpr BackwardBytes kFlashBytes = {.per_q = 4, .per_row = 4, .grouped_per_q = 4};
+
+/// With cu_seqlens it gives every sequence rows of its own, of whole tiles.
+constexpr BackwardBytes packed_flash_bytes() {
+  BackwardBytes bytes = kFlashBytes;
+  bytes.document_rows = 128;
+  return bytes;
+}
+
+/// O is kept by autograd. The gradients are in memory of their own, in another order than the
+/// outputs': of as many KV heads as query heads that of one of them serves another.
+constexpr BackwardBytes kFlexBytes = {.per_q = 4, .per_k = 2, .per_row = 4, .grouped_per_k = 2};
+
 Capabilities on_hopper(Capabilities can) {
   can.only_architecture = 90;
   return can;
@@ -142,6 +161,23 @@ Capabilities video_sparse(std::string name, std::string description) {
   return by_own_forward(std::move(can));
 }
 
+Capabilities sdpa(std::string name, std::string description) {
+  return with_backward_bytes(with_float16(row(std::move(name), std::move(description), "torch")),
+                             kFlashBytes);
+}
+
+Capabilities fa2() {
+  return with_backward_bytes(
+      with_float16(with_fixed_order(row("fa2", "FlashAttention 2 as PyTorch carries it", "torch"))),
+      packed_flash_bytes());
+}
+
+Capabilities flex() {
+  return with_backward_bytes(with_float16(by_own_forward(with_blocks(
+                                 row("flex", "PyTorch's FlexAttention, compiled", "torch")))),
+                             kFlexBytes);
+}
+
 /// Without LSE: the kernel's row sums drift, and at 8K keys per query the LSE is off by 2e-5, more
 /// than sums in float32 explain.
 Capabilities vsa() {
@@ -173,6 +209,8 @@ Capabilities fa4() {
   can.dim_pairs = {{192, 128}};
   can.deterministic = true;
   can.sinks = can.softcap = true;
+  can.backward_bytes = {
+      .per_q = 4, .per_row = 8, .grouped_per_k = 8, .document_rows = 64, .document_keys = 128};
   return on_hopper(std::move(can));
 }
 
@@ -191,17 +229,11 @@ std::vector<PythonRow> python_rows() {
   const std::string torch = "PyTorch with CUDA (pip install torch)";
   const std::string fastvideo = "(pip install --no-deps fastvideo-kernel==0.3.5)";
   return {
-      {with_float16(
-           row("sdpa", "PyTorch's scaled_dot_product_attention by a fused back end", "torch")),
-       torch, takes_full_and_causal},
-      {with_float16(row("sdpa_mask", "the same, given any static mask as attn_mask", "torch")),
-       torch},
-      {with_float16(
-           with_fixed_order(row("fa2", "FlashAttention 2 as PyTorch carries it", "torch"))),
-       torch, takes_windows_and_documents},
-      {with_float16(
-           by_own_forward(with_blocks(row("flex", "PyTorch's FlexAttention, compiled", "torch")))),
-       "PyTorch with CUDA and Triton (pip install torch)", takes_flex_blocks},
+      {sdpa("sdpa", "PyTorch's scaled_dot_product_attention by a fused back end"), torch,
+       takes_full_and_causal},
+      {sdpa("sdpa_mask", "the same, given any static mask as attn_mask"), torch},
+      {fa2(), torch, takes_windows_and_documents},
+      {flex(), "PyTorch with CUDA and Triton (pip install torch)", takes_flex_blocks},
       {fa1(), "PyTorch and flash-attn 1 (pip install flash-attn==1.0.9 --no-build-isolation)",
        takes_documents},
       {with_float16(on_hopper(row("fa3", "FlashAttention 3", "flash_attn_interface or fa3-fwd"))),

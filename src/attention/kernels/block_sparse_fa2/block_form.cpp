@@ -98,6 +98,7 @@ Capabilities fa2_sparse_native_capabilities() {
   mma::set_instances(can, mma::kOtherInstances);
   can.static_masks = false;
   can.accumulate = false;
+  can.backward_bytes = {.per_q = 4, .per_row = 8, .grouped_per_k = 8};
   return can;
 }
 

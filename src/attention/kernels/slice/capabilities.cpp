@@ -21,6 +21,7 @@ Capabilities slice_capabilities() {
   can.deterministic = true;
   can.sinks = true;
   can.softcap = true;
+  can.backward_bytes = {.per_q = 4, .per_row = 8};
   return can;
 }
 

@@ -60,6 +60,17 @@ TEST(CallEstimate, BackwardCountsRowsAndTheLastCtasEnd) {
   EXPECT_GE(lists.end_cycles, 1024.0 / 8 * 8 * 8 * 3400 / 132);  // 8 × 128 visits of 8 heads
 }
 
+TEST(CallEstimate, SplitKeyTilesAreSummedInFloat32) {
+  const cost::Platform& platform = cost::default_platform();
+  const Mask mask = full_mask(2048, 2048);
+  const TransposedLists lists = make_transposed_lists(
+      mask, choose_backward_pack(mask, 8), {.platform = platform, .heads_q = 64, .heads_k = 8});
+  ASSERT_FALSE(lists.split_keys.empty());
+  EXPECT_EQ(estimate_backward(mask, kShape, platform).sum_bytes,
+            static_cast<double>(lists.split_keys.size()) * 128 * 8 * 2 * 128 * 4);
+  EXPECT_EQ(estimate_backward(full_mask(0, 128), kShape, platform).sum_bytes, 0);
+}
+
 TEST(CallEstimate, FewHeadsLeaveSmsIdle) {
   const cost::Platform& platform = cost::default_platform();
   const Mask mask = full_mask(2048, 2048);

@@ -86,17 +86,25 @@ double forward_seconds(const Mask& mask, const cost::HeadShape& shape,
   return platform.call.forward.seconds_per_call + cycles / platform.call.forward.cycles_per_second;
 }
 
-double backward_seconds(const Mask& mask, const cost::HeadShape& shape,
-                        const cost::Platform& platform) {
-  if (mask.q_tokens() == 0) return 0;
+BackwardEstimate estimate_backward(const Mask& mask, const cost::HeadShape& shape,
+                                   const cost::Platform& platform) {
+  if (mask.q_tokens() == 0) return {};
   const int pack = choose_backward_pack(mask, shared_heads(mask, shape));
   const TransposedLists lists = make_transposed_lists(
       mask, pack, {.platform = platform, .heads_q = shape.heads_q, .heads_k = shape.heads_k});
   const cost::BackwardCall& call = platform.call.backward;
   const double cycles = lists.end_cycles + call.chunk_item_cycles * lists.chunk_items;
   const double row_bytes = kBackwardRowBytes * shape.heads_q * shape.head_dim;
-  return call.seconds_per_call + cycles * shape.head_dim / kCycleDim / call.cycles_per_second +
-         static_cast<double>(mask.q_tokens()) * row_bytes / call.row_bytes_per_second;
+  const double seconds =
+      call.seconds_per_call + cycles * shape.head_dim / kCycleDim / call.cycles_per_second +
+      static_cast<double>(mask.q_tokens()) * row_bytes / call.row_bytes_per_second;
+  const double split_keys = static_cast<double>(lists.split_keys.size()) * kTileKeys;
+  return {seconds, split_keys * shape.heads_k * 2 * shape.head_dim * 4};
+}
+
+double backward_seconds(const Mask& mask, const cost::HeadShape& shape,
+                        const cost::Platform& platform) {
+  return estimate_backward(mask, shape, platform).seconds;
 }
 
 }  // namespace longca::slice

@@ -12,7 +12,14 @@ namespace longca::slice {
 /// dimensions, scaled to others. 0 for a mask without queries.
 double forward_seconds(const Mask& mask, const cost::HeadShape& shape,
                        const cost::Platform& platform);
-/// The same of the backward pass, with the kernels over rows before and after backward_kernel.
+/// Of a backward call: its seconds, with the kernels over rows before and after backward_kernel.
+struct BackwardEstimate {
+  double seconds = 0;
+  double sum_bytes = 0;  ///< float32 sums of dK and dV of key tiles that are split among CTAs
+};
+/// The same of the backward pass.
+BackwardEstimate estimate_backward(const Mask& mask, const cost::HeadShape& shape,
+                                   const cost::Platform& platform);
 double backward_seconds(const Mask& mask, const cost::HeadShape& shape,
                         const cost::Platform& platform);
 
