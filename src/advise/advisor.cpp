@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "advise/known_bytes.h"
+#include "advise/kernel_work.h"
 #include "attention/api/registry.h"
 #include "bench/suite/axes.h"
 #include "core/error.h"
@@ -235,20 +235,13 @@ std::optional<MaskForm> Advisor::form_of(const EvidenceCell& cell) {
 }
 
 Work Advisor::work_of(const Case& c) {
-  Work work = masks_.work(c);
-  const Kernel* kernel = kernel_of(c.kernel, c.problem().device);
-  const PlannedCall planned = masks_.planned(c);
-  work.planned_ms = planned.ms;
-  work.known_bytes = known_bytes(kernel, c, work) + planned.bytes;
-  const bool all_tiles = kernel != nullptr && c.pass == Pass::backward &&
-                         kernel->capabilities().computes_all_of_windows_backward &&
-                         masks_.form(c) == MaskForm::window;
-  return all_tiles ? work.of_all_tiles() : work;
+  return kernel_work(kernel_of(c.kernel, c.problem().device), c, masks_);
 }
 
-const Advisor::Learned& Advisor::learned(const Case& c, Quantity quantity,
+const Advisor::Learned& Advisor::learned(const Case& c, Quantity quantity, bool own_path,
                                          std::span<const std::string_view> kinds_of_mask) {
   std::string key = quantity == Quantity::time ? "time" : "memory";
+  if (own_path) key += " own path";
   for (const std::string_view kind : kinds_of_mask) key += " " + series_of(c, kind);
   if (const auto found = learned_.find(key); found != learned_.end()) return found->second;
   std::vector<ModelCell> cells;
@@ -258,6 +251,7 @@ const Advisor::Learned& Advisor::learned(const Case& c, Quantity quantity,
     if (!value || *value <= 0) return;
     try {
       Work work = work_of(cell.c);
+      if (work.own_path != own_path) return;
       // What is known of one kind of masks alone tells nothing of the other.
       if (kinds_of_mask.size() > 1) work.planned_ms = 0;
       cells.push_back({cell.c, work, *value});
@@ -277,11 +271,11 @@ const Advisor::Learned& Advisor::learned(const Case& c, Quantity quantity,
 Advisor::Told Advisor::predict(const Case& c, Quantity quantity) {
   const std::string_view own[] = {kind_of_mask(c)};
   Work work = work_of(c);
-  const Learned& of_own = learned(c, quantity, own);
+  const Learned& of_own = learned(c, quantity, work.own_path, own);
   const auto told = of_own.model.predict(c, work);
   const bool other_blocks = c.block && told && told->situation == Situation::other_mask;
   if (told && !other_blocks) return {&of_own, told};
-  const Learned& of_both = learned(c, quantity, kKindsOfMask);
+  const Learned& of_both = learned(c, quantity, work.own_path, kKindsOfMask);
   work.planned_ms = 0;  // as in what was learned
   return {&of_both, of_both.model.predict(c, work)};
 }

@@ -125,8 +125,9 @@ class Advisor {
   std::optional<MaskForm> form_of(const EvidenceCell& cell);
   /// What the case's kernel computes for its mask.
   Work work_of(const Case& c);
-  /// A model of the cells with masks of these kinds, slices or blocks.
-  const Learned& learned(const Case& c, Quantity quantity,
+  /// A model of the cells with masks of these kinds, slices or blocks, that are on the kernel's
+  /// `own_path` as the case is, or not as it is not.
+  const Learned& learned(const Case& c, Quantity quantity, bool own_path,
                          std::span<const std::string_view> kinds_of_mask);
   struct Told {
     const Learned* from;

@@ -36,7 +36,7 @@ std::vector<double> terms_of(const Work& work, TileGrid grid) {
   const TileCount& tiles = of_slices ? work.slice_tiles : work.tiles;
   const IdleSlots& idle = work.idle;
   // A kernel that is told some masks by its own arguments cuts others' tiles by another path.
-  const bool otherwise = work.form == MaskForm::other && work.planned_ms == 0;
+  const bool otherwise = work.form == MaskForm::other;
   return {1.0,
           work.planned_ms,
           tiles.full,
@@ -49,12 +49,29 @@ std::vector<double> terms_of(const Work& work, TileGrid grid) {
           idle.tile_rows,
           idle.tile_columns,
           idle.grouped_columns,
-          idle.slices};
+          idle.slices,
+          idle.group_gradients};
+}
+
+/// What is left to fit of a call whose time is known by its lists (Work::planned_ms): these count
+/// queries and tiles, and no traffic of K, V, dK and dV.
+Work beside_lists(const Work& work) {
+  Work left;
+  left.planned_ms = work.planned_ms;
+  left.keys = work.keys;
+  return left;
+}
+
+std::vector<double> terms_of(const Work& work, TileGrid grid, Quantity quantity) {
+  if (quantity == Quantity::memory || work.planned_ms == 0) return terms_of(work, grid);
+  std::vector<double> terms = terms_of(beside_lists(work), grid);
+  terms.front() = 0;  // the constant, which is in the lists' time
+  return terms;
 }
 
 /// What is in the quantity as it is.
 double known_of(const Work& work, Quantity quantity) {
-  return quantity == Quantity::memory ? work.known_bytes : 0;
+  return quantity == Quantity::memory ? work.known_bytes : work.known_ms;
 }
 
 /// A call without work takes about this long. Cells say little of it: what grows with the rows
@@ -133,7 +150,7 @@ std::vector<double> Places::covariances_with(const Place& target) const {
 }
 
 double Interpolator::Fit::fitted(const Work& work) const {
-  const std::vector<double> terms = terms_of(work, grid);
+  const std::vector<double> terms = terms_of(work, grid, quantity);
   double sum = known_of(work, quantity);
   for (std::size_t i = 0; i < terms.size(); ++i) sum += coefficients[i] * terms[i];
   return std::max(sum, 1e-12);
@@ -159,8 +176,8 @@ Interpolator::Fit Interpolator::fit(TileGrid grid, std::optional<double> log_tok
   for (const std::size_t i : chosen_) {
     const Place& place = places_->all()[i];
     const double distance = log_tokens ? std::abs(place.log_tokens - *log_tokens) : 0;
-    rows.push_back({terms_of(place.work, grid), place.value, std::exp(-distance / kFitOctaves),
-                    known_of(place.work, places_->quantity())});
+    rows.push_back({terms_of(place.work, grid, places_->quantity()), place.value,
+                    std::exp(-distance / kFitOctaves), known_of(place.work, places_->quantity())});
   }
   if (places_->quantity() == Quantity::time) add_empty_call(rows);
   Fit made{places_->quantity(), grid, fit_non_negative(rows)};

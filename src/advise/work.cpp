@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "advise/touched_tiles.h"
 #include "mask/convert.h"
 #include "mask/generators.h"
 #include "mask/tiles.h"
@@ -18,14 +20,14 @@ namespace {
 
 /// Heads of a block-sparse mask whose tiles are counted; the others are drawn alike.
 constexpr int kCountedHeads = 4;
-/// With more items for each SM, what is idle at the end is next to nothing.
-constexpr double kMaxWaves = 64;
+/// Products of matrices with which a tile's dK and dV are computed, and its dQ.
+constexpr double kKeyProducts = 4;
+constexpr double kQueryProducts = 3;
 
 /// Tile slots that `sms` SMs leave idle while they take the items, `copies` times over, in their
 /// order.
 double idle_slots(const std::vector<double>& items, std::int64_t copies, std::int64_t sms) {
-  const auto count = static_cast<double>(items.size()) * static_cast<double>(copies);
-  if (sms <= 1 || items.empty() || count > kMaxWaves * static_cast<double>(sms)) return 0;
+  if (sms <= 1 || items.empty()) return 0;
   std::vector<double> ends(static_cast<std::size_t>(sms), 0.0);  // a heap, the earliest in front
   double busy = 0;
   for (std::int64_t copy = 0; copy < copies; ++copy) {
@@ -69,6 +71,18 @@ HeadTiles tiles_of_head(const Mask& mask, int head) {
           tiles_by_row(transposed_tile_runs(mask, head, kWorkTile, kWorkTile))};
 }
 
+/// Items of a KV head for GroupGradients::of_group, in tiles of a backward pass.
+std::vector<double> group_items(const HeadTiles& tiles, int group) {
+  constexpr double kProducts = kKeyProducts + kQueryProducts;
+  std::vector<double> items;
+  for (const double column : tiles.columns)
+    items.push_back(column * group * kKeyProducts / kProducts);
+  for (int head = 0; head < group; ++head) {
+    for (const double row : tiles.rows) items.push_back(row * kQueryProducts / kProducts);
+  }
+  return items;
+}
+
 void add(TileCount& sum, const TileCount& count, double times) {
   sum.full += times * count.full;
   sum.partial += times * count.partial;
@@ -105,12 +119,23 @@ MaskForm form_of(const Mask& mask) {
   return document_form(mask) ? MaskForm::documents : MaskForm::other;
 }
 
+/// Whether blocks differ in size, other than that the last one is cut.
+bool is_uneven(const std::vector<std::int64_t>& bounds) {
+  for (std::size_t i = 2; i < bounds.size(); ++i) {
+    const std::int64_t size = bounds[i] - bounds[i - 1];
+    if (size > bounds[1] || (size < bounds[1] && i + 1 < bounds.size())) return true;
+  }
+  return false;
+}
+
 Work count_work(const Case& c, const Mask& mask, std::int64_t sms) {
   Work work;
   work.form = form_of(mask);
   if (work.form == MaskForm::documents) {
     work.documents = static_cast<double>(document_form(mask)->cu_seqlens.size() - 1);
   }
+  work.uneven_blocks = mask.blocks() != nullptr &&
+                       (is_uneven(mask.blocks()->q_bounds) || is_uneven(mask.blocks()->k_bounds));
   const int counted = std::min(mask.heads(), kCountedHeads);
   for (int i = 0; i < counted; ++i) {
     HeadTiles head = tiles_of_head(mask, i * mask.heads() / counted);
@@ -118,7 +143,8 @@ Work count_work(const Case& c, const Mask& mask, std::int64_t sms) {
     if (i > 0) continue;
     work.idle.tile_rows = idle_slots(head.rows, c.heads_q, sms);
     work.idle.tile_columns = idle_slots(head.columns, c.heads_q, sms);
-    const double group = static_cast<double>(c.heads_q) / c.heads_k;
+    const int group = c.heads_q / c.heads_k;
+    work.idle.group_gradients = idle_slots(group_items(head, group), c.heads_k, sms);
     for (double& column : head.columns) column *= group;
     work.idle.grouped_columns = idle_slots(head.columns, c.heads_k, sms);
   }
@@ -163,6 +189,24 @@ const Work& MaskFacts::work(const Case& c) {
   const std::string key = c.problem_key();
   if (const auto found = works_.find(key); found != works_.end()) return found->second;
   return works_.emplace(key, count_work(c, mask(c), sms_)).first->second;
+}
+
+double MaskFacts::touched_tiles(const Case& c, const TileShape& shape) {
+  const std::string key =
+      fmt::format("{}\n{} {} {}", c.problem_key(), shape.rows, shape.keys, shape.packed_heads);
+  if (const auto found = touched_.find(key); found != touched_.end()) return found->second;
+  const Mask& of = mask(c);
+  const int shared = std::gcd(c.heads_q / c.heads_k, c.heads_q / of.heads());
+  const std::int64_t queries = shape.rows / std::gcd(shared, shape.packed_heads);
+  const int counted = std::min(of.heads(), kCountedHeads);
+  double tiles = 0;
+  for (int i = 0; i < counted; ++i) {
+    const std::int64_t count =
+        count_touched_tiles(of, i * of.heads() / counted, queries, shape.keys);
+    tiles += static_cast<double>(count) * c.heads_q / counted;
+  }
+  const double area = tiles * static_cast<double>(queries * shape.keys) / (kWorkTile * kWorkTile);
+  return touched_.emplace(key, area).first->second;
 }
 
 PlannedCall MaskFacts::planned(const Case& c) {

@@ -30,6 +30,9 @@ struct IdleSlots {
   double tile_columns = 0;     ///< a tile column of a query head
   double grouped_columns = 0;  ///< a tile column of all query heads of a KV head
   double slices = 0;           ///< a slice of the mask, of a query head
+  /// KV head by KV head, dK and dV of a tile column over its query heads, then dQ of their tile
+  /// rows (GroupGradients::of_group).
+  double group_gradients = 0;
 };
 
 /// What a mask is, as the arguments of most kernels say it.
@@ -46,6 +49,9 @@ enum class MaskForm : std::uint8_t {
 /// What a case's mask gives a kernel to do, in each of the ways in which kernels divide it.
 struct Work {
   MaskForm form = MaskForm::other;
+  bool uneven_blocks = false;  ///< block lists, of blocks that differ in size
+  /// The kernel takes a path of its own for the mask; false from MaskFacts, which know no kernel.
+  bool own_path = false;
   TileCount tiles;          ///< of a grid that begins at the corner of the score matrix
   TileCount slice_tiles;    ///< of grids that begin at the corner of each slice
   double square_tiles = 0;  ///< of the whole score matrix, also empty ones, over all query heads
@@ -56,6 +62,8 @@ struct Work {
   /// Memory that the call needs by what its kernel says of itself, with all inputs and outputs; 0
   /// from MaskFacts, which know no kernel.
   double known_bytes = 0;
+  /// Of the call's time what can be said beforehand, beside all else; likewise 0.
+  double known_ms = 0;
   /// What the call takes by the lists that the kernel makes of the mask; 0: they are not known.
   double planned_ms = 0;
   IdleSlots idle;
@@ -79,12 +87,17 @@ struct PlannedCall {
 class MaskFacts {
  public:
   /// `sms`: items that the card works on side by side. With one nothing is idle. `platform`, which
-  /// outlives this object: the card's rates, for planned().
+  /// outlives this object: the card's rates, of platform() and planned().
   explicit MaskFacts(std::int64_t sms = 1,
                      const cost::Platform& platform = cost::default_platform())
-      : sms_(sms), times_(platform) {}
+      : sms_(sms), platform_(platform), times_(platform) {}
+
+  const cost::Platform& platform() const { return platform_; }
 
   const Work& work(const Case& c);
+  /// The area of the tiles of that shape that are not empty, over all query heads, in tiles of
+  /// kWorkTile × kWorkTile.
+  double touched_tiles(const Case& c, const TileShape& shape);
   MaskForm form(const Case& c) { return work(c).form; }
   /// The lists of `slice` on a GPU are known, but for blocks, whose lists take seconds.
   PlannedCall planned(const Case& c);
@@ -95,7 +108,9 @@ class MaskFacts {
   const Mask& mask(const Case& c);
 
   std::int64_t sms_;
+  const cost::Platform& platform_;
   std::map<std::string, Work> works_;
+  std::map<std::string, double> touched_;
   simulate::SliceTimes times_;
   std::map<std::string, PlannedCall> planned_;
   std::map<std::string, std::string> refusals_;

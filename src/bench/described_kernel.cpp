@@ -51,6 +51,14 @@ void for_each_member(Can& can, const Visit& visit) {
   visit("strided", can.strided);
   visit("computes_all_of_windows_backward", can.computes_all_of_windows_backward);
   visit("gradient_of_parts", can.gradient_of_parts);
+  visit("looks_up_uneven_blocks", can.looks_up_uneven_blocks);
+  visit("group_gradients", can.group_gradients);
+  visit("forward_tile_rows", can.forward_tile.rows);
+  visit("forward_tile_keys", can.forward_tile.keys);
+  visit("forward_packed_heads", can.forward_tile.packed_heads);
+  visit("backward_tile_rows", can.backward_tile.rows);
+  visit("backward_tile_keys", can.backward_tile.keys);
+  visit("backward_packed_heads", can.backward_tile.packed_heads);
   auto& bytes = can.backward_bytes;
   visit("backward_per_q", bytes.per_q);
   visit("backward_per_k", bytes.per_k);

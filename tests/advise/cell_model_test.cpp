@@ -5,6 +5,8 @@
 #include <cmath>
 #include <random>
 
+#include "advise/kernel_work.h"
+#include "attention/api/registry.h"
 #include "planted.h"
 
 namespace longca::advise {
@@ -132,6 +134,76 @@ TEST(CellModel, KnowsThatMasksOfNoArgumentAreCutByAnotherPath) {
     ASSERT_TRUE(found);
     EXPECT_NEAR(found->value / slow_ms(asked), 1, 0.06) << name;
   }
+}
+
+Case with_kv_heads(Case c, int heads_k) {
+  c.heads_k = heads_k;
+  return c;
+}
+
+/// Both passes of a kernel whose time is a function of its work, at 64:64 heads and two lengths;
+/// and what is estimated for 64:8, relative to the law. `forget` removes from the work what it is
+/// told.
+template <typename Law, typename Forget>
+double error_for_grouped_heads(const Case& asked, const Law& law_ms, const Forget& forget) {
+  MaskFacts masks(132);
+  const auto work_of = [&](const Case& c) {
+    const Kernel& kernel = KernelRegistry::global().find(c.kernel, DeviceKind::cuda);
+    return kernel_work(&kernel, c, masks);
+  };
+  std::vector<ModelCell> cells;
+  for (const std::string& mask : kMasks) {
+    for (const std::int64_t tokens : {8192, 32768}) {
+      const Case c = with_kv_heads(case_of(asked.kernel, mask, tokens, asked.pass), 64);
+      cells.push_back({c, forget(work_of(c)), law_ms(work_of(c))});
+    }
+  }
+  const auto found = CellModel(cells).predict(asked, forget(work_of(asked)));
+  return found.value().value / law_ms(work_of(asked)) - 1;
+}
+
+Work as_it_is(const Work& work) {
+  return work;
+}
+
+/// The lists are those of the heads that are asked for: what they say holds for them too.
+TEST(CellModel, FollowsTheListsOfAKernelToOtherHeads) {
+  const auto law_ms = [](const Work& work) { return work.planned_ms + 2e-7 * work.keys; };
+  const auto without_lists = [](Work work) {
+    work.planned_ms = 0;
+    return work;
+  };
+  const Case asked = case_of("slice", "causal_document", 2048);
+  EXPECT_NEAR(error_for_grouped_heads(asked, law_ms, as_it_is), 0, 0.01);
+  EXPECT_GT(std::abs(error_for_grouped_heads(asked, law_ms, without_lists)), 0.05);
+}
+
+/// CTAs that go over all query heads of a KV head are few, and the longest end late.
+TEST(CellModel, KnowsWhatCtasOfWholeGroupsLeaveIdle) {
+  const auto law_ms = [](const Work& work) {
+    return 0.01 + 1e-4 * (work.tiles.full + work.tiles.partial + work.idle.group_gradients);
+  };
+  const auto without_idle = [](Work work) {
+    work.idle = {};
+    return work;
+  };
+  const Case asked = case_of("flex", "causal", 4096, Pass::backward);
+  EXPECT_NEAR(error_for_grouped_heads(asked, law_ms, as_it_is), 0, 0.03);
+  EXPECT_LT(error_for_grouped_heads(asked, law_ms, without_idle), -0.1);
+}
+
+/// The sums of dK and dV are in the time as they are, although no cell has any.
+TEST(CellModel, AddsWhatIsKnownOfATime) {
+  const auto law_ms = [](const Work& work) {
+    return 0.01 + 1e-5 * work.tiles.full + 2e-5 * work.tiles.partial + work.known_ms;
+  };
+  const auto without_sums = [](Work work) {
+    work.known_ms = 0;
+    return work;
+  };
+  const Case asked = case_of("cudnn", "causal_document", 8192, Pass::backward);
+  EXPECT_NEAR(error_for_grouped_heads(asked, law_ms, as_it_is), 0, 0.02);
+  EXPECT_LT(error_for_grouped_heads(asked, law_ms, without_sums), -0.05);
 }
 
 /// Calls of up to 3K tokens that differ by 10 %, and longer ones that do not.

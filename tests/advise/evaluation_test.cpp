@@ -16,7 +16,7 @@ TEST(Evaluation, WhereALawHoldsEstimatesAndChoicesAreRight) {
   const Score score = score_of(held_out.cells, held_out.choices);
   EXPECT_EQ(score.cells, 100U);
   EXPECT_EQ(score.choices, 75U) << "25 problems: forward, backward and the step";
-  EXPECT_LT(score.median_error, 0.01);
+  EXPECT_LT(score.median_error, 0.03) << "of slice by lists that know another law";
   EXPECT_EQ(score.mean_regret, 0);
   EXPECT_EQ(score.right, 1);
   EXPECT_EQ(score.no_answer, 0U);

@@ -134,6 +134,20 @@ struct BackwardBytes {
   int document_keys = 0;
 };
 
+/// The tiles of which a pass computes those that a mask with block lists does not leave empty.
+struct TileShape {
+  int rows = 0;  ///< queries × heads; 0: not said
+  int keys = 0;
+  int packed_heads = 1;  ///< query heads of a KV head that share the rows, at most: a power of two
+};
+
+/// Who computes dK and dV of a KV head that query heads share.
+enum class GroupGradients : std::uint8_t {
+  not_said,
+  of_each_head,  ///< CTAs compute those of one query head, which are summed in memory
+  of_group,      ///< a CTA computes those of its keys over all query heads, and others dQ
+};
+
 /// What a kernel can do, as data: `longca list kernels` prints it, `check_capabilities` applies it.
 /// Kernels of one name on different devices are one row of the tables.
 struct Capabilities {
@@ -164,7 +178,13 @@ struct Capabilities {
   /// The backward pass of a window to both sides of the diagonal computes the tiles outside of it
   /// too: what its time is estimated by.
   bool computes_all_of_windows_backward = false;
+  /// Takes a path of its own for block lists whose blocks differ in size: what is known of other
+  /// masks says nothing of its time.
+  bool looks_up_uneven_blocks = false;
   BackwardBytes backward_bytes{};
+  GroupGradients group_gradients = GroupGradients::not_said;
+  TileShape forward_tile{};
+  TileShape backward_tile{};  ///< said with the other one, if there is such a pass
   /// The backward pass uses the o and lse that it is given, which may be those of more keys than it
   /// sees; else what the forward pass of the same plan kept.
   bool gradient_of_parts = true;

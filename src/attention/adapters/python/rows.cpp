@@ -104,20 +104,8 @@ Capabilities row(std::string name, std::string description, std::string origin) 
   return can;
 }
 
-Capabilities with_backward_bytes(Capabilities can, const BackwardBytes& bytes) {
-  can.backward_bytes = bytes;
-  return can;
-}
-
 /// FlashAttention 2: dQ in float32, dK and dV of each query head. cuDNN's likewise.
 constexpr BackwardBytes kFlashBytes = {.per_q = 4, .per_row = 4, .grouped_per_q = 4};
-
-/// With cu_seqlens it gives every sequence rows of its own, of whole tiles.
-constexpr BackwardBytes packed_flash_bytes() {
-  BackwardBytes bytes = kFlashBytes;
-  bytes.document_rows = 128;
-  return bytes;
-}
 
 /// O is kept by autograd. The gradients are in memory of their own, in another order than the
 /// outputs': of as many KV heads as query heads that of one of them serves another.
@@ -162,20 +150,28 @@ Capabilities video_sparse(std::string name, std::string description) {
 }
 
 Capabilities sdpa(std::string name, std::string description) {
-  return with_backward_bytes(with_float16(row(std::move(name), std::move(description), "torch")),
-                             kFlashBytes);
+  Capabilities can = with_float16(row(std::move(name), std::move(description), "torch"));
+  can.backward_bytes = kFlashBytes;
+  can.group_gradients = GroupGradients::of_each_head;
+  return can;
 }
 
 Capabilities fa2() {
-  return with_backward_bytes(
-      with_float16(with_fixed_order(row("fa2", "FlashAttention 2 as PyTorch carries it", "torch"))),
-      packed_flash_bytes());
+  Capabilities can =
+      with_float16(with_fixed_order(row("fa2", "FlashAttention 2 as PyTorch carries it", "torch")));
+  can.backward_bytes = kFlashBytes;
+  can.backward_bytes.document_rows = 128;  // with cu_seqlens each sequence has tiles of its own
+  can.group_gradients = GroupGradients::of_each_head;
+  return can;
 }
 
 Capabilities flex() {
-  return with_backward_bytes(with_float16(by_own_forward(with_blocks(
-                                 row("flex", "PyTorch's FlexAttention, compiled", "torch")))),
-                             kFlexBytes);
+  Capabilities can =
+      with_float16(with_blocks(row("flex", "PyTorch's FlexAttention, compiled", "torch")));
+  can.looks_up_uneven_blocks = true;
+  can.backward_bytes = kFlexBytes;
+  can.group_gradients = GroupGradients::of_group;
+  return by_own_forward(std::move(can));
 }
 
 /// Without LSE: the kernel's row sums drift, and at 8K keys per query the LSE is off by 2e-5, more
@@ -209,6 +205,7 @@ Capabilities fa4() {
   can.dim_pairs = {{192, 128}};
   can.deterministic = true;
   can.sinks = can.softcap = true;
+  can.group_gradients = GroupGradients::of_each_head;
   can.backward_bytes = {
       .per_q = 4, .per_row = 8, .grouped_per_k = 8, .document_rows = 64, .document_keys = 128};
   return on_hopper(std::move(can));

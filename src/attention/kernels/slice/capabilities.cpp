@@ -21,6 +21,8 @@ Capabilities slice_capabilities() {
   can.deterministic = true;
   can.sinks = true;
   can.softcap = true;
+  can.forward_tile = {.rows = 128, .keys = 64, .packed_heads = 8};
+  can.backward_tile = {.rows = 64, .keys = 128, .packed_heads = 8};
   can.backward_bytes = {.per_q = 4, .per_row = 8};
   return can;
 }

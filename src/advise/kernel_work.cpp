@@ -1,0 +1,74 @@
+#include "advise/kernel_work.h"
+
+#include <utility>
+
+#include "bench/cell/tensors.h"
+
+namespace longca::advise {
+namespace {
+
+constexpr double kBytesOfKeyGradients = 4;  // an element of dK and one of dV, in 16 bits
+
+/// Bytes that pass through memory because query heads share a KV head, whose dK and dV are summed
+/// there. 16-bit ones of each query head are read once more than without sharing; float32 sums get
+/// twice the bytes from each query head, and are read.
+double sum_traffic(const BackwardBytes& bytes, const Case& c, const Work& work) {
+  return c.head_dim * (work.rows * kBytesOfKeyGradients +
+                       work.keys * (bytes.grouped_per_k + kBytesOfKeyGradients));
+}
+
+/// Where block lists say the tiles. Of both passes, while the mask is at hand.
+void count_own_tiles(const Capabilities& can, const Case& c, MaskFacts& masks, Work& work) {
+  if (work.form != MaskForm::blocks || can.forward_tile.rows == 0) return;
+  const double forward = masks.touched_tiles(c, can.forward_tile);
+  const double backward = can.backward ? masks.touched_tiles(c, can.backward_tile) : 0;
+  work.tiles = work.slice_tiles = {c.pass == Pass::forward ? forward : backward, 0};
+}
+
+/// Of a backward pass.
+void divide_groups(const Capabilities& can, const Case& c, const MaskFacts& masks,
+                   double idle_of_groups, Work& work) {
+  if (can.group_gradients == GroupGradients::of_group) {
+    work.idle = {.group_gradients = idle_of_groups};
+  }
+  if (can.group_gradients == GroupGradients::of_each_head && c.heads_q > c.heads_k) {
+    work.known_ms =
+        1e3 * sum_traffic(can.backward_bytes, c, work) / masks.platform().memory.bytes_per_second;
+  }
+}
+
+}  // namespace
+
+double known_bytes(const Kernel* kernel, const Case& c, const Work& work) {
+  const auto tensors = static_cast<double>(tensor_bytes(c.problem()));
+  if (kernel == nullptr || c.pass == Pass::forward) return tensors;
+  const BackwardBytes& bytes = kernel->capabilities().backward_bytes;
+  double per_q = bytes.per_q;
+  double per_k = bytes.per_k;
+  if (c.heads_q > c.heads_k) {
+    per_q += bytes.grouped_per_q;
+    per_k += bytes.grouped_per_k;
+    if (work.form == MaskForm::documents) per_q += bytes.packed_per_q;
+  }
+  const double rows = work.rows + work.documents * bytes.document_rows * c.heads_q;
+  const double keys = work.keys + work.documents * bytes.document_keys * c.heads_k;
+  return tensors + rows * (per_q * c.head_dim + bytes.per_row) + keys * per_k * c.head_dim;
+}
+
+Work kernel_work(const Kernel* kernel, const Case& c, MaskFacts& masks) {
+  Work work = masks.work(c);
+  const PlannedCall planned = masks.planned(c);
+  work.planned_ms = planned.ms;
+  work.known_bytes = known_bytes(kernel, c, work) + planned.bytes;
+  const double idle_of_groups = std::exchange(work.idle.group_gradients, 0);
+  if (kernel == nullptr || c.pass == Pass::step) return work;
+  const Capabilities& can = kernel->capabilities();
+  work.own_path = can.looks_up_uneven_blocks && work.uneven_blocks;
+  count_own_tiles(can, c, masks, work);
+  if (c.pass == Pass::forward) return work;
+  divide_groups(can, c, masks, idle_of_groups, work);
+  const bool all_tiles = can.computes_all_of_windows_backward && work.form == MaskForm::window;
+  return all_tiles ? work.of_all_tiles() : work;
+}
+
+}  // namespace longca::advise
