@@ -18,7 +18,7 @@ namespace {
 /// So many cells left out tell a quantile.
 constexpr std::size_t kMinErrors = 8;
 /// The weight of a cell's error falls by e over as many octaves of length.
-constexpr double kErrorOctaves = 1.0;
+constexpr double kErrorOctaves = 2.0;
 
 Situation situation_of(const Place& target, const Places& places,
                        const std::vector<std::size_t>& measured) {
@@ -93,7 +93,11 @@ void CellModel::calibrate() {
       errors_[i].insert(errors_[i].end(), errors[i].begin(), errors[i].end());
     }
   }
-  for (std::vector<Error>& errors : errors_) std::ranges::sort(errors, {}, &Error::size);
+  for (std::vector<Error>& errors : errors_) {
+    std::ranges::sort(errors, {}, &Error::size);
+    all_errors_.insert(all_errors_.end(), errors.begin(), errors.end());
+  }
+  std::ranges::sort(all_errors_, {}, &Error::size);
 }
 
 CellModel::ErrorsBySituation CellModel::errors_without(
@@ -130,10 +134,10 @@ std::optional<double> CellModel::spread(Situation situation, double log_tokens) 
     return errors.back().size;
   };
   if (const auto own = quantile(errors_[static_cast<std::size_t>(situation)])) return own;
-  // Never met before: as far off as in the worst situation that was.
-  std::optional<double> largest;
-  for (const std::vector<Error>& errors : errors_) largest = std::max(largest, quantile(errors));
-  return largest;
+  // Never met before: as in all that were.
+  const bool tells = std::ranges::any_of(
+      errors_, [](const std::vector<Error>& errors) { return errors.size() >= kMinErrors; });
+  return tells ? quantile(all_errors_) : std::nullopt;
 }
 
 std::optional<Prediction> CellModel::predict(const Case& c, const Work& work) const {

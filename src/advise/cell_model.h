@@ -79,6 +79,7 @@ class CellModel {
   std::unique_ptr<const Places> places_;
   std::optional<Interpolator> all_;  ///< of all places
   ErrorsBySituation errors_;         ///< ascending
+  std::vector<Error> all_errors_;    ///< likewise
 };
 
 }  // namespace longca::advise
