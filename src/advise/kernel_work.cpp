@@ -17,6 +17,19 @@ double sum_traffic(const BackwardBytes& bytes, const Case& c, const Work& work) 
                        work.keys * (bytes.grouped_per_k + kBytesOfKeyGradients));
 }
 
+/// Without what kernels have to say of themselves.
+IdleSlots in_order(IdleSlots idle) {
+  idle.longest_rows = idle.group_gradients = 0;
+  return idle;
+}
+
+bool takes_longest_first(const Capabilities& can, MaskForm form) {
+  if (can.longest_first != LongestFirst::of_windows) {
+    return can.longest_first == LongestFirst::always;
+  }
+  return form == MaskForm::causal || form == MaskForm::window || form == MaskForm::causal_window;
+}
+
 /// Where block lists say the tiles. Of both passes, while the mask is at hand.
 void count_own_tiles(const Capabilities& can, const Case& c, MaskFacts& masks, Work& work) {
   if (work.form != MaskForm::blocks || can.forward_tile.rows == 0) return;
@@ -60,13 +73,16 @@ Work kernel_work(const Kernel* kernel, const Case& c, MaskFacts& masks) {
   const PlannedCall planned = masks.planned(c);
   work.planned_ms = planned.ms;
   work.known_bytes = known_bytes(kernel, c, work) + planned.bytes;
-  const double idle_of_groups = std::exchange(work.idle.group_gradients, 0);
+  const IdleSlots every = std::exchange(work.idle, in_order(work.idle));
   if (kernel == nullptr || c.pass == Pass::step) return work;
   const Capabilities& can = kernel->capabilities();
   work.own_path = can.looks_up_uneven_blocks && work.uneven_blocks;
+  if (c.pass == Pass::forward && takes_longest_first(can, work.form)) {
+    work.idle.tile_rows = every.longest_rows;
+  }
   count_own_tiles(can, c, masks, work);
   if (c.pass == Pass::forward) return work;
-  divide_groups(can, c, masks, idle_of_groups, work);
+  divide_groups(can, c, masks, every.group_gradients, work);
   const bool all_tiles = can.computes_all_of_windows_backward && work.form == MaskForm::window;
   return all_tiles ? work.of_all_tiles() : work;
 }

@@ -41,6 +41,15 @@ double idle_slots(const std::vector<double>& items, std::int64_t copies, std::in
   return *std::ranges::max_element(ends) * static_cast<double>(sms) - busy;
 }
 
+/// The same if the longest come first, those of all copies.
+double idle_longest_first(std::vector<double> items, std::int64_t copies, std::int64_t sms) {
+  if (sms <= 1) return 0;
+  std::ranges::sort(items, std::greater{});
+  std::vector<double> all;
+  for (const double item : items) all.insert(all.end(), static_cast<std::size_t>(copies), item);
+  return idle_slots(all, 1, sms);
+}
+
 /// The tiles of one head.
 struct HeadTiles {
   TileCount count;
@@ -143,6 +152,7 @@ Work count_work(const Case& c, const Mask& mask, std::int64_t sms) {
     if (i > 0) continue;
     work.idle.tile_rows = idle_slots(head.rows, c.heads_q, sms);
     work.idle.tile_columns = idle_slots(head.columns, c.heads_q, sms);
+    work.idle.longest_rows = idle_longest_first(head.rows, c.heads_q, sms);
     const int group = c.heads_q / c.heads_k;
     work.idle.group_gradients = idle_slots(group_items(head, group), c.heads_k, sms);
     for (double& column : head.columns) column *= group;

@@ -30,6 +30,7 @@ struct IdleSlots {
   double tile_columns = 0;     ///< a tile column of a query head
   double grouped_columns = 0;  ///< a tile column of all query heads of a KV head
   double slices = 0;           ///< a slice of the mask, of a query head
+  double longest_rows = 0;     ///< as tile_rows, the longest of all heads first
   /// KV head by KV head, dK and dV of a tile column over its query heads, then dQ of their tile
   /// rows (GroupGradients::of_group).
   double group_gradients = 0;

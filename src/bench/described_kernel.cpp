@@ -51,6 +51,7 @@ void for_each_member(Can& can, const Visit& visit) {
   visit("strided", can.strided);
   visit("computes_all_of_windows_backward", can.computes_all_of_windows_backward);
   visit("gradient_of_parts", can.gradient_of_parts);
+  visit("longest_first", can.longest_first);
   visit("looks_up_uneven_blocks", can.looks_up_uneven_blocks);
   visit("group_gradients", can.group_gradients);
   visit("forward_tile_rows", can.forward_tile.rows);

@@ -108,6 +108,24 @@ TEST(KernelWork, ColumnsOfAGroupComeBeforeItsRows) {
   EXPECT_EQ(kernel_work(&kernel_of(c), c, masks).idle.group_gradients, 0);
 }
 
+/// Causal tile rows of 1, 2, 3 and 4 tiles of two heads, 20 tiles for two SMs: in their order the
+/// last ends at 12, the longest first nothing is idle.
+TEST(KernelWork, LongestRowsFirstLeaveLessIdle) {
+  MaskFacts masks(2);
+  const auto idle_rows = [&](const char* kernel, const char* mask, Pass pass) {
+    Case c = case_of(kernel, mask, 512, pass);
+    c.heads_q = c.heads_k = 2;
+    return kernel_work(&kernel_of(c), c, masks).idle.tile_rows;
+  };
+  const double in_order = idle_rows("fa2", "causal", Pass::forward);
+  EXPECT_GT(in_order, 0);
+  EXPECT_EQ(idle_rows("fa3", "causal", Pass::forward), 0);
+  EXPECT_EQ(idle_rows("flashmask_native", "causal", Pass::forward), 0);
+  EXPECT_EQ(idle_rows("flashmask_native", "causal", Pass::backward), in_order);
+  const double other = idle_rows("fa2", "prefix_lm_causal", Pass::forward);
+  EXPECT_EQ(idle_rows("fa4", "prefix_lm_causal", Pass::forward), other) << "no window";
+}
+
 /// Tiles of 128 rows touch two rows of blocks of 64 tokens; of 8 heads they are 16 queries.
 TEST(KernelWork, BlocksAreCountedInTheKernelsTiles) {
   MaskFacts masks;

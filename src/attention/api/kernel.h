@@ -141,6 +141,10 @@ struct TileShape {
   int packed_heads = 1;  ///< query heads of a KV head that share the rows, at most: a power of two
 };
 
+/// Of which masks CTAs of the forward pass take the longest tile rows of all heads first, and not
+/// head by head.
+enum class LongestFirst : std::uint8_t { never, of_windows /**< causal too */, always };
+
 /// Who computes dK and dV of a KV head that query heads share.
 enum class GroupGradients : std::uint8_t {
   not_said,
@@ -178,6 +182,7 @@ struct Capabilities {
   /// The backward pass of a window to both sides of the diagonal computes the tiles outside of it
   /// too: what its time is estimated by.
   bool computes_all_of_windows_backward = false;
+  LongestFirst longest_first = LongestFirst::never;
   /// Takes a path of its own for block lists whose blocks differ in size: what is known of other
   /// masks says nothing of its time.
   bool looks_up_uneven_blocks = false;

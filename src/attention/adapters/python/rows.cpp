@@ -165,6 +165,12 @@ Capabilities fa2() {
   return can;
 }
 
+Capabilities fa3() {
+  Capabilities can = row("fa3", "FlashAttention 3", "flash_attn_interface or fa3-fwd");
+  can.longest_first = LongestFirst::of_windows;
+  return with_float16(on_hopper(std::move(can)));
+}
+
 Capabilities flex() {
   Capabilities can =
       with_float16(with_blocks(row("flex", "PyTorch's FlexAttention, compiled", "torch")));
@@ -205,6 +211,7 @@ Capabilities fa4() {
   can.dim_pairs = {{192, 128}};
   can.deterministic = true;
   can.sinks = can.softcap = true;
+  can.longest_first = LongestFirst::of_windows;
   can.group_gradients = GroupGradients::of_each_head;
   can.backward_bytes = {
       .per_q = 4, .per_row = 8, .grouped_per_k = 8, .document_rows = 64, .document_keys = 128};
@@ -233,7 +240,7 @@ std::vector<PythonRow> python_rows() {
       {flex(), "PyTorch with CUDA and Triton (pip install torch)", takes_flex_blocks},
       {fa1(), "PyTorch and flash-attn 1 (pip install flash-attn==1.0.9 --no-build-isolation)",
        takes_documents},
-      {with_float16(on_hopper(row("fa3", "FlashAttention 3", "flash_attn_interface or fa3-fwd"))),
+      {fa3(),
        "PyTorch and FlashAttention 3: flash_attn_interface from the hopper folder of its source, "
        "or its forward pass alone (pip install fa3-fwd)",
        takes_windows_and_documents},

@@ -136,6 +136,7 @@ Capabilities flashmask_native_capabilities() {
   mma::set_instances(can, mma::kOtherInstances);
   can.block_masks = false;
   can.accumulate = false;
+  can.longest_first = LongestFirst::always;
   can.backward_bytes = {.per_q = 4, .per_row = 8, .grouped_per_k = 8};
   return can;
 }
