@@ -129,7 +129,8 @@ struct BackwardBytes {
   double grouped_per_q = 0;
   double grouped_per_k = 0;
   double packed_per_q = 0;  ///< likewise, of packed documents alone
-  /// Queries and keys by which each packed document makes these longer.
+  /// Queries and keys by which each packed document makes these longer, but for dK and dV of query
+  /// heads.
   int document_rows = 0;
   int document_keys = 0;
 };
