@@ -108,10 +108,11 @@ def interval_ends(mask):
     """How many intervals of keys the rows have at most, at least one, and the auxiliary tensors of
     a mask_mod for as many. All on the GPU: the first long operation on the CPU starts PyTorch's
     threads, which takes tens of ms."""
-    count = max(1, mask.max_row_intervals())
+    count, *found = mask.counted_row_intervals(max_intervals=MAX_INTERVALS)
+    count = max(1, count)
     begins, ends = (
-        torch.frombuffer(part, dtype=torch.int32).cuda().view(count, mask.tokens_q)
-        for part in mask.row_intervals(max_intervals=count)
+        torch.frombuffer(part, dtype=torch.int32, count=count * mask.tokens_q).cuda().view(count, mask.tokens_q)
+        for part in found
     )
     return count, [part[i] for i in range(count) for part in (begins, ends)]
 

@@ -57,10 +57,15 @@ class Mask:
     def row_intervals(self, head=0, max_intervals=2):
         """The keys that each query attends to, as (begins, ends), each an array of int32
         [max_intervals, tokens_q]: query q attends to [begins[i][q], ends[i][q]) for every i."""
+        return self.counted_row_intervals(head, max_intervals)[1:]
+
+    def counted_row_intervals(self, head=0, max_intervals=2):
+        """(count, begins, ends), by one sweep over the mask: row_intervals, and how many of them a
+        query has at most. The others are empty."""
         size = max_intervals * self.tokens_q
         begins, ends = (c_int32 * size)(), (c_int32 * size)()
-        self._expect(self._library.mask_rows(self._handle, head, max_intervals, begins, ends))
-        return begins, ends
+        count = self._expect(self._library.mask_rows(self._handle, head, max_intervals, begins, ends))
+        return count, begins, ends
 
     def column_intervals(self, head=0):
         """FlashMask's masked rows per key: lt_start, lt_end, ut_start, ut_end as one array of int32
