@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <string>
 #include <system_error>
 #include <utility>
 
@@ -20,11 +19,6 @@ namespace {
 constexpr TensorRole kTensors[] = {TensorRole::q,  TensorRole::k,    TensorRole::v,
                                    TensorRole::o,  TensorRole::dout, TensorRole::dq,
                                    TensorRole::dk, TensorRole::dv};
-
-bool is_of_queries(TensorRole role) {
-  return role != TensorRole::k && role != TensorRole::v && role != TensorRole::dk &&
-         role != TensorRole::dv;
-}
 
 bool is_of_backward(TensorRole role) {
   return role >= TensorRole::dout;
@@ -58,8 +52,7 @@ CallersTensors::CallersTensors(const RankPlan& plan, const Problem& problem, std
   std::vector<Tensor*> real;
   for (const TensorRole role : kTensors) {
     if (is_of_backward(role) && !problem.backward) continue;
-    const std::int64_t dim = problem.head_dim;
-    const std::int64_t heads = is_of_queries(role) ? problem.heads_q : problem.heads_k;
+    const auto [_, heads, dim] = shape_of(role, problem);
     Tensor& t = of(role);
     t.view = {nullptr, problem.dtype, padded_rows, heads, dim, heads * dim, dim};
     t.stands_in = !on_cpu && std::ranges::find(landed, role) == landed.end();
@@ -137,8 +130,7 @@ void CallersTensors::begin_call() {
 }
 
 void CallersTensors::take_in(TensorRole role, const longca_tensor& from) {
-  const TensorView callers =
-      view_of(from, std::string(to_string(role)).c_str(), local_, is_of_queries(role));
+  const TensorView callers = view_of(from, role, local_);
   const TensorView plans = settle(role, callers);
   if (plans.data != callers.data && callers.tokens > 0) {
     in_.push_back({callers, token_rows(plans, {0, callers.tokens})});
@@ -146,8 +138,7 @@ void CallersTensors::take_in(TensorRole role, const longca_tensor& from) {
 }
 
 void CallersTensors::give_out(TensorRole role, const longca_tensor& to) {
-  const TensorView callers =
-      written_view_of(to, std::string(to_string(role)).c_str(), local_, is_of_queries(role));
+  const TensorView callers = written_view_of(to, role, local_);
   const TensorView plans = settle(role, callers);
   if (plans.data != callers.data && callers.tokens > 0) {
     out_.push_back({token_rows(plans, {0, callers.tokens}), callers});

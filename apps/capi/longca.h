@@ -14,7 +14,8 @@
 ///     fprintf(stderr, "%s\n", longca_last_error());
 ///   }
 ///
-/// Shapes: q, o, dout, dq [tokens_q, heads_q, dim]; k, v, dk, dv [tokens_k, heads_k, dim]; lse
+/// Shapes: q, dq [tokens_q, heads_q, head_dim]; k, dk [tokens_k, heads_k, head_dim]; v, dv
+/// [tokens_k, heads_k, head_dim_v]; o, dout [tokens_q, heads_q, head_dim_v]; lse
 /// [heads_q, tokens_q] float32, the natural logarithm. Query head h reads KV head
 /// h · heads_k / heads_q. A query that sees no key gets o = 0, lse = −∞ (its sink, if there
 /// are sinks) and gives no gradient.
@@ -32,7 +33,8 @@
 #define LONGCA_VERSION_MINOR 2
 #define LONGCA_VERSION_PATCH 0
 /// Counts incompatible changes of this header. That a structure with a struct_size grows at its end
-/// is none: struct_size says how much of it the caller knows, the rest gets its default.
+/// is none: struct_size says how much of it the caller knows, the rest gets its default. Nor is it
+/// that a reserved member gets a name: it was to be 0, and 0 means what was before.
 #define LONGCA_ABI_VERSION 1
 
 #if defined(__GNUC__)
@@ -183,7 +185,7 @@ typedef struct longca_problem {
   size_t struct_size;
   int32_t heads_q;
   int32_t heads_k;        ///< divides heads_q
-  int32_t head_dim;       ///< of q, k and v alike
+  int32_t head_dim;       ///< of q and k, and of v where head_dim_v = 0
   int32_t dtype;          ///< longca_dtype, of all tensors
   int32_t device;         ///< longca_device: the GPU is number $LONGCA_DEVICE, else 0
   int32_t backward;       ///< longca_backward will be called too
@@ -192,8 +194,8 @@ typedef struct longca_problem {
   const char* kernel;     ///< of `longca list kernels`; NULL: the one for the device and mask
   const longca_allocator* allocator;  ///< NULL: the library's own
   double softcap;                     ///< c: scores s become c · tanh(s / c); 0: as they are
-  int32_t sink;      ///< 1: calls have a logit per query head in the softmax's denominator
-  int32_t reserved;  ///< 0
+  int32_t sink;        ///< 1: calls have a logit per query head in the softmax's denominator
+  int32_t head_dim_v;  ///< of v and o, at most head_dim; 0: head_dim
 } longca_problem;
 #define LONGCA_PROBLEM_INIT                                                                       \
   {                                                                                               \
@@ -326,7 +328,8 @@ typedef struct longca_transport {
 
 /// A rank's part of an attention. All ranks make the same calls in the same order.
 typedef struct longca_rank_plan longca_rank_plan;
-/// On CPUs: `problem.device` is LONGCA_CPU; the allocator is not used.
+/// On CPUs: `problem.device` is LONGCA_CPU; the allocator is not used. LONGCA_UNSUPPORTED for a v
+/// of another dimension than q and k.
 LONGCA_API longca_status longca_rank_plan_create(const longca_partition* partition,
                                                  const longca_problem* problem,
                                                  const longca_transport* transport,

@@ -108,10 +108,11 @@ longca_status longca_forward(longca_plan* plan, const longca_forward_arguments* 
   return answer([&] {
     const Problem& p = required(plan, "plan").problem;
     const auto& a = required(arguments, "arguments");
-    const ForwardArgs args{.q = view_of(a.q, "q", p, true),
-                           .k = view_of(a.k, "k", p, false),
-                           .v = view_of(a.v, "v", p, false),
-                           .o = written_view_of(a.o, "o", p, true),
+    using enum TensorRole;
+    const ForwardArgs args{.q = view_of(a.q, q, p),
+                           .k = view_of(a.k, k, p),
+                           .v = view_of(a.v, v, p),
+                           .o = written_view_of(a.o, o, p),
                            .lse = view_of(a.lse, p),
                            .sink = p.sink ? &required(a.sink, "sink") : nullptr,
                            .stream = a.stream};
@@ -125,11 +126,11 @@ longca_status longca_backward(longca_plan* plan, const longca_backward_arguments
     const Problem& p = required(plan, "plan").problem;
     const auto& a = required(arguments, "arguments");
     if (!p.backward) throw_input_error("the plan was made with problem.backward = 0");
-    BackwardArgs args{view_of(a.dout, "dout", p, true),     view_of(a.q, "q", p, true),
-                      view_of(a.k, "k", p, false),          view_of(a.v, "v", p, false),
-                      view_of(a.o, "o", p, true),           view_of(a.lse, p),
-                      written_view_of(a.dq, "dq", p, true), written_view_of(a.dk, "dk", p, false),
-                      written_view_of(a.dv, "dv", p, false)};
+    using enum TensorRole;
+    BackwardArgs args{
+        view_of(a.dout, dout, p),     view_of(a.q, q, p),           view_of(a.k, k, p),
+        view_of(a.v, v, p),           view_of(a.o, o, p),           view_of(a.lse, p),
+        written_view_of(a.dq, dq, p), written_view_of(a.dk, dk, p), written_view_of(a.dv, dv, p)};
     if (p.sink) {
       args.sink = &required(a.sink, "sink");
       args.dsink = &required(a.dsink, "dsink");

@@ -23,6 +23,10 @@ void check_shape(const longca_problem& p) {
   check_count(p.heads_q, "heads_q");
   check_count(p.heads_k, "heads_k");
   check_count(p.head_dim, "head_dim");
+  if (p.head_dim_v < 0 || p.head_dim_v > p.head_dim) {
+    throw_input_error("head_dim_v = {}: from 1 to head_dim = {}, or 0 for as many", p.head_dim_v,
+                      p.head_dim);
+  }
   if (p.heads_q % p.heads_k != 0) {
     throw_input_error("heads {}:{}: the KV heads must divide the query heads", p.heads_q,
                       p.heads_k);
@@ -42,7 +46,6 @@ void check_shape(const longca_problem& p) {
     throw_input_error("softcap = {}: 0, or from {} to {}", p.softcap, kMinSoftcap, kMaxSoftcap);
   }
   if (p.sink != 0 && p.sink != 1) throw_input_error("sink = {}: 0 or 1", p.sink);
-  if (p.reserved != 0) throw_input_error("reserved = {}: 0", p.reserved);
 }
 
 /// Whether `count` rows of `dim` elements, `stride` apart, are apart and end before the next ones,
@@ -75,6 +78,7 @@ Problem to_problem(const longca_problem& p, const Mask& mask) {
   problem.heads_q = p.heads_q;
   problem.heads_k = p.heads_k;
   problem.head_dim = p.head_dim;
+  problem.head_dim_v = p.head_dim_v;
   problem.dtype = static_cast<DType>(p.dtype);
   problem.softmax_scale = static_cast<float>(p.scale);
   problem.device = static_cast<DeviceKind>(p.device);
@@ -100,12 +104,20 @@ const Kernel& find_kernel(const longca_problem& given, const Problem& problem, c
   return kernel;
 }
 
-TensorView view_of(const longca_tensor& t, const char* name, const Problem& p, bool of_queries) {
-  const std::int64_t tokens = of_queries ? p.tokens_q : p.tokens_k;
-  const std::int64_t heads = of_queries ? p.heads_q : p.heads_k;
-  if (t.tokens != tokens || t.heads != heads || t.dim != p.head_dim) {
+TensorShape shape_of(TensorRole role, const Problem& p) {
+  using enum TensorRole;
+  const bool of_keys = role == k || role == v || role == dk || role == dv;
+  const bool of_values = role == v || role == o || role == dv || role == dout;
+  return {of_keys ? p.tokens_k : p.tokens_q, of_keys ? p.heads_k : p.heads_q,
+          of_values ? p.value_dim() : p.head_dim};
+}
+
+TensorView view_of(const longca_tensor& t, TensorRole role, const Problem& p) {
+  const std::string_view name = to_string(role);
+  const TensorShape plans = shape_of(role, p);
+  if (t.tokens != plans.tokens || t.heads != plans.heads || t.dim != plans.dim) {
     throw_input_error("{} is [{}, {}, {}], the plan's is [{}, {}, {}]", name, t.tokens, t.heads,
-                      t.dim, tokens, heads, p.head_dim);
+                      t.dim, plans.tokens, plans.heads, plans.dim);
   }
   if (t.data == nullptr && t.tokens > 0) throw_input_error("{} has no data", name);
   if (t.token_stride < 0 || t.head_stride < 0) {
@@ -114,13 +126,12 @@ TensorView view_of(const longca_tensor& t, const char* name, const Problem& p, b
   return {t.data, p.dtype, t.tokens, t.heads, t.dim, t.token_stride, t.head_stride};
 }
 
-TensorView written_view_of(const longca_tensor& t, const char* name, const Problem& p,
-                           bool of_queries) {
-  const TensorView view = view_of(t, name, p, of_queries);
+TensorView written_view_of(const longca_tensor& t, TensorRole role, const Problem& p) {
+  const TensorView view = view_of(t, role, p);
   if (!lie_within(t.heads, t.head_stride, t.tokens, t.token_stride, t.dim) &&
       !lie_within(t.tokens, t.token_stride, t.heads, t.head_stride, t.dim)) {
     throw_input_error("{} is written, and with strides ({}, {}) its rows of {} elements overlap",
-                      name, t.token_stride, t.head_stride, t.dim);
+                      to_string(role), t.token_stride, t.head_stride, t.dim);
   }
   return view;
 }

@@ -7,6 +7,7 @@
 #include "core/tensor.h"
 #include "longca.h"
 #include "mask/mask.h"
+#include "parallel/plan/plan.h"
 
 namespace longca::capi {
 
@@ -21,12 +22,15 @@ Problem to_problem(const longca_problem& given, const Mask& mask);
 /// unknown name, Refusal with the kernel's own sentence if it does not take the problem.
 const Kernel& find_kernel(const longca_problem& given, const Problem& problem, const Mask& mask);
 
-/// A tensor of a call. Throws InputError that names it unless it is [tokens, heads, dim] of the
-/// problem's queries, or of its keys.
-TensorView view_of(const longca_tensor& tensor, const char* name, const Problem& problem,
-                   bool of_queries);
+struct TensorShape {
+  std::int64_t tokens, heads, dim;
+};
+/// Of any role but lse.
+TensorShape shape_of(TensorRole role, const Problem& problem);
+
+/// A tensor of a call. Throws InputError that names it unless it has the shape of its role.
+TensorView view_of(const longca_tensor& tensor, TensorRole role, const Problem& problem);
 /// One that the call writes: no two of its rows may share an element.
-TensorView written_view_of(const longca_tensor& tensor, const char* name, const Problem& problem,
-                           bool of_queries);
+TensorView written_view_of(const longca_tensor& tensor, TensorRole role, const Problem& problem);
 
 }  // namespace longca::capi

@@ -46,47 +46,56 @@ PlanHandle plan_of(const longca_problem& problem, const longca_mask* mask) {
 /// The tensors of one attention.
 struct Tensors {
   std::int64_t tokens;
+  std::int64_t dim_v;
   std::vector<float> q, k, v, o, lse, dout, dq, dk, dv;
   std::vector<float> sink{-1, 0, 1, 2};  ///< [kHeadsQ]
   std::vector<float> dsink = std::vector<float>(4, std::numeric_limits<float>::quiet_NaN());
 
-  explicit Tensors(std::int64_t n, unsigned seed = 1) : tokens(n) {
+  explicit Tensors(std::int64_t n, unsigned seed = 1, std::int64_t of_values = kDim)
+      : tokens(n), dim_v(of_values) {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
-    const auto fill = [&](std::vector<float>& x, std::int64_t heads) {
-      x.resize(static_cast<std::size_t>(n * heads * kDim));
+    const auto fill = [&](std::vector<float>& x, std::int64_t row) {
+      x.resize(static_cast<std::size_t>(n * row));
       std::ranges::generate(x, [&] { return normal(random); });
     };
-    for (auto* x : {&q, &dout}) fill(*x, kHeadsQ);
-    for (auto* x : {&k, &v}) fill(*x, kHeadsK);
+    fill(q, kHeadsQ * kDim);
+    fill(dout, kHeadsQ * dim_v);
+    fill(k, kHeadsK * kDim);
+    fill(v, kHeadsK * dim_v);
     const float nan = std::numeric_limits<float>::quiet_NaN();
-    o.assign(q.size(), nan);
-    dq = o;
+    o.assign(dout.size(), nan);
+    dq.assign(q.size(), nan);
     dk.assign(k.size(), nan);
-    dv = dk;
+    dv.assign(v.size(), nan);
     lse.assign(static_cast<std::size_t>(kHeadsQ * n), nan);
   }
 
-  static longca_tensor view(std::vector<float>& x, std::int64_t n) {
-    const auto heads = static_cast<std::int64_t>(x.size()) / (n * kDim);
-    return {x.data(), n, heads, kDim, heads * kDim, kDim};
+  longca_tensor view(std::vector<float>& x, std::int64_t heads, std::int64_t dim) const {
+    return {x.data(), tokens, heads, dim, heads * dim, dim};
   }
   longca_forward_arguments forward() {
-    return {view(q, tokens),
-            view(k, tokens),
-            view(v, tokens),
-            view(o, tokens),
+    return {view(q, kHeadsQ, kDim),
+            view(k, kHeadsK, kDim),
+            view(v, kHeadsK, dim_v),
+            view(o, kHeadsQ, dim_v),
             {lse.data(), kHeadsQ, tokens, tokens},
             nullptr,
             sink.data()};
   }
   longca_backward_arguments backward() {
-    return {view(dout, tokens), view(q, tokens),
-            view(k, tokens),    view(v, tokens),
-            view(o, tokens),    {lse.data(), kHeadsQ, tokens, tokens},
-            view(dq, tokens),   view(dk, tokens),
-            view(dv, tokens),   nullptr,
-            sink.data(),        dsink.data()};
+    return {view(dout, kHeadsQ, dim_v),
+            view(q, kHeadsQ, kDim),
+            view(k, kHeadsK, kDim),
+            view(v, kHeadsK, dim_v),
+            view(o, kHeadsQ, dim_v),
+            {lse.data(), kHeadsQ, tokens, tokens},
+            view(dq, kHeadsQ, kDim),
+            view(dk, kHeadsK, kDim),
+            view(dv, kHeadsK, dim_v),
+            nullptr,
+            sink.data(),
+            dsink.data()};
   }
   void run(longca_plan* plan) {
     const auto f = forward();
@@ -104,16 +113,17 @@ std::vector<float> exact_row(const Tensors& t, std::int64_t row, std::int64_t he
   };
   const auto of_key = [&](const std::vector<float>& x, std::int64_t key, std::int64_t i) {
     const std::int64_t kv_head = head * kHeadsK / kHeadsQ;
-    return double{x[static_cast<std::size_t>((key * kHeadsK + kv_head) * kDim + i)]};
+    const std::int64_t dim = std::ssize(x) / (t.tokens * kHeadsK);
+    return double{x[static_cast<std::size_t>((key * kHeadsK + kv_head) * dim + i)]};
   };
-  std::vector<double> sums(kDim);
+  std::vector<double> sums(static_cast<std::size_t>(t.dim_v));
   double weights = 0;
   for (std::int64_t key = first_key; key <= row; ++key) {
     double score = 0;
     for (std::int64_t i = 0; i < kDim; ++i) score += q(i) * of_key(t.k, key, i);
     const double weight = std::exp(score / std::sqrt(double{kDim}));
     weights += weight;
-    for (std::int64_t i = 0; i < kDim; ++i) {
+    for (std::int64_t i = 0; i < t.dim_v; ++i) {
       sums[static_cast<std::size_t>(i)] += weight * of_key(t.v, key, i);
     }
   }
@@ -138,6 +148,93 @@ TEST(CapiAttention, PackedDocumentsAreWhatTheFormulaSays) {
     }
   }
   EXPECT_TRUE(std::ranges::none_of(t.dq, [](float x) { return std::isnan(x); }));
+}
+
+/// Of a v of 9 dimensions beside q and k of 16: the same attention with seven zeros behind each of
+/// its rows has the same dq and dk, and o and dv with seven zeros more.
+TEST(CapiAttention, AVOfASmallerDimensionIsOneWithZerosBehind) {
+  constexpr std::int64_t kDimV = 9;
+  longca_mask* blocks = nullptr;
+  longca_mask_options options = LONGCA_MASK_OPTIONS_INIT;
+  options.block = 10;
+  ASSERT_EQ(longca_mask_named("block_sparse", 50, &options, &blocks), LONGCA_OK);
+  const MaskHandle masks[] = {packed_documents({0, 13, 50}), own(blocks)};
+  for (const auto& [kernel, mask] : {std::pair{"flash", masks[0].get()},
+                                     {"naive", masks[0].get()},
+                                     {"block_sparse", masks[1].get()}}) {
+    longca_problem problem = small_problem();
+    problem.kernel = kernel;
+    const auto widened = [](const std::vector<float>& x) {
+      std::vector<float> wide(x.size() / kDimV * kDim);
+      for (std::size_t i = 0; i < x.size(); ++i) wide[i / kDimV * kDim + i % kDimV] = x[i];
+      return wide;
+    };
+    Tensors narrow(50, 1, kDimV);
+    Tensors wide(50);
+    wide.q = narrow.q;
+    wide.k = narrow.k;
+    wide.v = widened(narrow.v);
+    wide.dout = widened(narrow.dout);
+    wide.run(plan_of(problem, mask).get());
+    problem.head_dim_v = kDimV;
+    const PlanHandle plan = plan_of(problem, mask);
+    EXPECT_STREQ(longca_plan_kernel(plan.get()), kernel);
+    narrow.run(plan.get());
+    constexpr float kNear = 1e-5F;
+    EXPECT_THAT(widened(narrow.o), Pointwise(FloatNear(kNear), wide.o)) << kernel;
+    EXPECT_THAT(narrow.lse, Pointwise(FloatNear(kNear), wide.lse)) << kernel;
+    EXPECT_THAT(narrow.dq, Pointwise(FloatNear(kNear), wide.dq)) << kernel;
+    EXPECT_THAT(narrow.dk, Pointwise(FloatNear(kNear), wide.dk)) << kernel;
+    EXPECT_THAT(widened(narrow.dv), Pointwise(FloatNear(kNear), wide.dv)) << kernel;
+    if (kernel == std::string("block_sparse")) continue;
+    EXPECT_THAT(std::vector<float>(narrow.o.end() - kDimV, narrow.o.end()),
+                Pointwise(FloatNear(kNear), exact_row(narrow, 49, kHeadsQ - 1, 13)))
+        << kernel;
+  }
+}
+
+TEST(CapiAttention, ADimensionOfVThatDoesNotFitIsNamed) {
+  const MaskHandle mask = packed_documents({0, 32});
+  longca_problem problem = small_problem();
+  longca_plan* plan = nullptr;
+  for (const std::int32_t dim : {-1, 17, std::numeric_limits<std::int32_t>::max()}) {
+    problem.head_dim_v = dim;
+    EXPECT_EQ(longca_plan_create(&problem, mask.get(), &plan), LONGCA_INVALID_ARGUMENT);
+    EXPECT_EQ(longca_last_error(), "head_dim_v = " + std::to_string(dim) +
+                                       ": from 1 to head_dim = 16, or 0 for as many");
+  }
+  problem.head_dim_v = 12;
+  const PlanHandle narrow = plan_of(problem, mask.get());
+  Tensors t(32, 1, 12);
+  t.run(narrow.get());
+  auto f = t.forward();
+  f.v.dim = kDim;
+  EXPECT_EQ(longca_forward(narrow.get(), &f), LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(), "v is [32, 2, 16], the plan's is [32, 2, 12]");
+  f = t.forward();
+  f.o.dim = kDim;
+  EXPECT_EQ(longca_forward(narrow.get(), &f), LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(), "o is [32, 4, 16], the plan's is [32, 4, 12]");
+  auto b = t.backward();
+  b.dout.dim = kDim;
+  EXPECT_EQ(longca_backward(narrow.get(), &b), LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(), "dout is [32, 4, 16], the plan's is [32, 4, 12]");
+  b = t.backward();
+  b.dk.dim = 12;
+  EXPECT_EQ(longca_backward(narrow.get(), &b), LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(), "dk is [32, 2, 12], the plan's is [32, 2, 16]");
+}
+
+/// A program that was compiled before longca_problem had a sink and a head_dim_v.
+TEST(CapiAttention, WhatAnOlderHeaderDoesNotKnowIsAsByDefault) {
+  const MaskHandle mask = packed_documents({0, 32});
+  longca_problem problem = small_problem();
+  problem.struct_size = offsetof(longca_problem, sink);
+  problem.sink = 7;
+  problem.head_dim_v = -3;
+  Tensors t(32);
+  t.run(plan_of(problem, mask.get()).get());
+  EXPECT_TRUE(std::isnan(t.dsink[0]));
 }
 
 TEST(CapiAttention, ASinkJoinsTheDenominatorAndItsGradientIsWritten) {
@@ -307,9 +404,6 @@ TEST(CapiAttention, RefusalsHaveAStatusAndASentence) {
            "from 1.1754944e-38 to 3.4028235e+38, or 0 for 1/√head_dim");
   }
   EXPECT_THAT(longca_last_error(), HasSubstr("scale = nan: "));
-  problem = small_problem();
-  problem.reserved = 3;
-  expect(problem, LONGCA_INVALID_ARGUMENT, "reserved = 3: 0");
   problem = small_problem();
   problem.struct_size = offsetof(longca_problem, scale) + 4;
   expect(problem, LONGCA_INVALID_ARGUMENT, "struct_size of longca_problem is 44");

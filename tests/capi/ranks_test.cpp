@@ -225,6 +225,27 @@ TEST(RankPlans, NameWhatDoesNotFit) {
   longca_gpu_group_release(nullptr);
 }
 
+TEST(RankPlans, RefuseAVOfAnotherDimension) {
+  const MaskHandle mask = packed_documents({0, kTokens});
+  Mail mail;
+  Rank rank{mail, 0};
+  const longca_transport transport = rank.transport();
+  const auto [partition, ranges] = partition_of(mask.get(), 0, 1, LONGCA_CPU);
+  longca_problem problem = small_problem();
+  problem.head_dim_v = 8;
+  longca_rank_plan* plan = nullptr;
+  EXPECT_EQ(longca_rank_plan_create(partition, &problem, &transport, &plan), LONGCA_UNSUPPORTED);
+  EXPECT_STREQ(longca_last_error(),
+               "magi: no scheme of context parallelism takes a v of another dimension than q and "
+               "k, so not dim=16:8");
+  EXPECT_EQ(plan, nullptr);
+  problem.head_dim_v = kDim;
+  EXPECT_EQ(longca_rank_plan_create(partition, &problem, &transport, &plan), LONGCA_OK)
+      << longca_last_error();
+  longca_rank_plan_release(plan);
+  longca_partition_release(partition);
+}
+
 TEST(RankPlans, RefuseWrittenRowsThatOverlap) {
   const MaskHandle mask = packed_documents({0, kTokens});
   Mail mail;
