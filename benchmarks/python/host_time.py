@@ -89,8 +89,8 @@ def in_turns(calls, rounds):
 def computed(mask, q, k, v, dout):
     """Calls of the library alone, their arguments ready: (forward, backward)."""
     o, lse = longca.attention(q, k, v, mask, return_lse=True)
-    plan = plans.find((Core.find(mask._handle), q.shape[1], k.shape[1], q.shape[2], q.dtype, "cpu", 0.0, False, 0.0,
-                       False, 0), True)
+    plan = plans.find((Core.find(mask._handle), q.shape[1], k.shape[1], q.shape[2], v.shape[2], q.dtype, "cpu", 0.0,
+                       False, 0.0, False, 0), True)
     q, k, v, o, dout = tensors = [x.detach().clone() for x in (q, k, v, o, dout)]
     gradients = [torch.empty_like(x) for x in (q, k, v)]
     inputs = [_tensor(x) for x in (q, k, v, o)]

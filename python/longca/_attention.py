@@ -22,10 +22,11 @@ def attention(q, k, v, mask, scale=None, sink=None, softcap=0.0, deterministic=F
 
     Tensors are [tokens, heads, dim], or [batch, heads, tokens, dim] with the same mask for every sequence of the
     batch; the last dimension is contiguous. k and v may have fewer heads than q (GQA): query head h reads KV head
-    h · heads_k // heads_q. A query that sees no key gets 0. float32, bfloat16 and float16 on the CPU, the latter two on a
-    GPU; under autocast, tensors of other dtypes are cast.
+    h · heads_k // heads_q. v may have a smaller dim than q and k (192 and 128 in DeepSeek's MLA), which is then that of
+    the result: any on the CPU, 192:128 on a Hopper GPU. A query that sees no key gets 0. float32, bfloat16 and float16
+    on the CPU, the latter two on a GPU; under autocast, tensors of other dtypes are cast.
 
-    scale          of the scores; None: 1/√dim
+    scale          of the scores; None: 1/√dim of q
     sink           [heads_q], a logit per query head that joins the softmax's denominator as a key without a value
                    would; differentiable. A query that sees no key then has the sink as its lse
     softcap        c: scores s become c · tanh(s / c); 0.0: as they are
@@ -63,10 +64,8 @@ def _check(q, k, v, mask):
     if dimensions not in (3, 4) or len(shape_k) != dimensions or len(shape_v) != dimensions:
         raise ValueError(f"q, k and v have {dimensions}, {len(shape_k)} and {len(shape_v)} dimensions: "
                          "[tokens, heads, dim] or [batch, heads, tokens, dim]")
-    if shape_k != shape_v:
-        if shape_k[:-1] == shape_v[:-1]:
-            raise ValueError(f"k has head dimension {shape_k[-1]}, v has {shape_v[-1]}: of one dimension here")
-        raise ValueError(f"k is {list(shape_k)} and v is {list(shape_v)}: of one shape")
+    if shape_k != shape_v and shape_k[:-1] != shape_v[:-1]:
+        raise ValueError(f"k is {list(shape_k)} and v is {list(shape_v)}: of one shape but for the last dimension")
     device, dtype = q.device, q.dtype
     if device != k.device or device != v.device:
         raise ValueError(f"q, k and v are on {device}, {k.device} and {v.device}: on one device")
@@ -77,6 +76,9 @@ def _check(q, k, v, mask):
     dim = shape_q[-1]
     if dim != shape_k[-1]:
         raise ValueError(f"q has head dimension {dim}, k has {shape_k[-1]}")
+    dim_v = shape_v[-1]
+    if dim_v != dim and not 1 <= dim_v < dim:
+        raise ValueError(f"v has head dimension {dim_v}, q and k have {dim}: that of v is at least 1, at most theirs")
     tokens_q, tokens_k = (shape_q[0], shape_k[0]) if dimensions == 3 else (shape_q[2], shape_k[2])
     if tokens_q == 0 or tokens_k == 0:
         raise ValueError(f"q has {tokens_q} tokens, k has {tokens_k}: at least 1")
@@ -88,7 +90,7 @@ def _check(q, k, v, mask):
                          f"q has {tokens_q} tokens and k has {tokens_k}")
     if dim > 1 and not q.stride(-1) == k.stride(-1) == v.stride(-1) == 1:
         for name, x in (("q", q), ("k", k), ("v", v)):
-            if x.stride(-1) != 1:
+            if x.shape[-1] > 1 and x.stride(-1) != 1:
                 raise ValueError(f"{name} has stride {x.stride(-1)} in its last dimension: make it contiguous")
     return device.type
 
@@ -124,7 +126,7 @@ def _tensor(x):
 
 class _Call:
     """What calls of equal shapes, strides and parameters share: the plan, how their tensors lie, and which of them are
-    copied first. Outputs and lse are contiguous."""
+    copied first. o, lse and gradients are contiguous."""
 
     def __init__(self, plan, tensors):
         dense = [_dense(x) for x in tensors]
@@ -132,22 +134,23 @@ class _Call:
         self.pointer = plan.pointer
         self.copies = any(x is not y for x, y in zip(dense, tensors))
         self.layouts = [_layout(x) for x in dense]
-        self.outputs = [_layout(_empty_like(x)) for x in dense]
-        q = tensors[0]
+        self.gradients = [_layout(_empty_like(x)) for x in dense[:3]]
+        q, v = tensors[0], tensors[2]
+        self.o = _layout(_empty_o(q, v))
         heads, tokens = q.shape[1], q.shape[0 if q.dim() == 3 else 2]
         self.lse = (heads, tokens, tokens), heads * tokens * 4
         self.sequences = range(1 if q.dim() == 3 else q.shape[0])
 
 
 def _find_call(key, tensors, sink, mask, scale, softcap, deterministic, backward, stream):
-    """The call of `key`; `tensors` are q, k, v and others of q's shape."""
+    """The call of `key`; `tensors` are q, k, v and, of a backward pass, dout and o."""
     call = plans.call(key)
     if call is None:
-        q, k = tensors[0], tensors[1]
+        q, k, v = tensors[:3]
         if q.is_cuda:
             use_device(q.device.index)
-        plan = plans.find((Core.find(mask), q.shape[1], k.shape[1], q.shape[-1], q.dtype, q.device.type, scale,
-                           deterministic, softcap, sink is not None, stream), backward)
+        plan = plans.find((Core.find(mask), q.shape[1], k.shape[1], q.shape[-1], v.shape[-1], q.dtype, q.device.type,
+                           scale, deterministic, softcap, sink is not None, stream), backward)
         call = plans.keep(key, _Call(plan, tensors))
     return call
 
@@ -159,6 +162,10 @@ def _stream(device):
 
 def _empty_like(x):
     return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def _empty_o(q, v):
+    return q.new_empty((*q.shape[:-1], v.shape[-1]))
 
 
 def _empty_lse(q):
@@ -190,10 +197,10 @@ def _forward(q, k, v, sink, mask, scale, softcap, deterministic, backward):
     call = _find_call(key, (q, k, v), sink, mask, scale, softcap, deterministic, backward, stream)
     if call.copies:
         q, k, v = _dense(q), _dense(k), _dense(v)
-    o, lse = _empty_like(q), _empty_lse(q)
+    o, lse = _empty_o(q, v), _empty_lse(q)
     sink = None if sink is None else sink.contiguous()
     (q_of, q_step), (k_of, k_step), (v_of, v_step) = call.layouts
-    o_of, o_step = call.outputs[0]
+    o_of, o_step = call.o
     lse_of, lse_step = call.lse
     for i in call.sequences:
         check(lib.longca_forward(call.pointer, _FORWARD.pack(
@@ -218,7 +225,7 @@ def _backward(dout, q, k, v, o, lse, sink, mask, scale, softcap, deterministic):
         sink, of_sequence = sink.contiguous(), torch.empty_like(dsink)
         dsink.zero_()
     (q_of, q_step), (k_of, k_step), (v_of, v_step), (dout_of, dout_step), (o_of, o_step) = call.layouts
-    (dq_of, dq_step), (dk_of, dk_step), (dv_of, dv_step) = call.outputs[:3]
+    (dq_of, dq_step), (dk_of, dk_step), (dv_of, dv_step) = call.gradients
     lse_of, lse_step = call.lse
     for i in call.sequences:
         check(lib.longca_backward(call.pointer, _BACKWARD.pack(
@@ -238,7 +245,7 @@ _operators.impl("attention_backward", _backward, "CompositeExplicitAutograd")
 
 @torch.library.register_fake("longca::attention", lib=_operators)
 def _(q, k, v, sink, mask, scale, softcap, deterministic, backward):
-    return _empty_like(q), _empty_lse(q)
+    return _empty_o(q, v), _empty_lse(q)
 
 
 @torch.library.register_fake("longca::attention_backward", lib=_operators)

@@ -181,7 +181,7 @@ class Problem(ctypes.Structure):
         ("allocator", ctypes.c_void_p),
         ("softcap", ctypes.c_double),
         ("sink", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
+        ("head_dim_v", ctypes.c_int32),
     ]
 
 

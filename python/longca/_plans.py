@@ -23,9 +23,10 @@ MAX_CALLS = 1024
 class Plan:
     """A plan of the library for a core and a shape (see Plans.find)."""
 
-    def __init__(self, core, heads_q, heads_k, head_dim, dtype, device, scale, deterministic, softcap, sink, backward):
+    def __init__(self, core, heads_q, heads_k, head_dim, head_dim_v, dtype, device, scale, deterministic, softcap, sink,
+                 backward):
         problem = Problem(ctypes.sizeof(Problem), heads_q, heads_k, head_dim, DTYPES[dtype], DEVICES[device],
-                          backward, deterministic, scale, None, None, softcap, sink, 0)
+                          backward, deterministic, scale, None, None, softcap, sink, head_dim_v)
         begin = time.perf_counter()
         self.pointer = made(lib.longca_plan_create, ctypes.byref(problem), core.pointer)
         self.made_in_ms = (time.perf_counter() - begin) * 1e3
@@ -73,8 +74,8 @@ class Plans:
         return call
 
     def find(self, key, backward):
-        """The plan for key = (core, heads_q, heads_k, head_dim, dtype, device type, scale, deterministic, softcap,
-        sink, stream)."""
+        """The plan for key = (core, heads_q, heads_k, head_dim, head_dim_v, dtype, device type, scale, deterministic,
+        softcap, sink, stream)."""
         with self._lock:
             plan = self._plans.get(key)
             if plan is not None and (plan.backward or not backward):

@@ -145,7 +145,7 @@ def attention(q, k, v, partition, scale=None, sink=None, softcap=0.0, determinis
     scale, sink, softcap and deterministic are those of longca.attention. The sink is the same on every rank; its gradient is
     the rank's part, to be summed over the ranks as the gradients of all parameters are. Every rank calls it, in the same
     order; so it is with the backward pass, which sends gradients of keys to who owns them. Raises ValueError with one
-    sentence for arguments that do not fit.
+    sentence for arguments that do not fit, NotImplementedError for a v of another dimension than q and k.
     """
     if not isinstance(partition, Partition):
         raise TypeError(f"partition is a {type(partition).__name__}: a longca.parallel.Partition is meant")
@@ -177,6 +177,9 @@ def _check(q, k, v, partition):
             raise ValueError(f"{name} has dtype {x.dtype}, q has {q.dtype}")
         if x.shape[2] > 1 and x.stride(-1) != 1:
             raise ValueError(f"{name} has stride {x.stride(-1)} in its last dimension: make it contiguous")
+    if k.shape[:2] == v.shape[:2] and q.shape[2] == k.shape[2] != v.shape[2]:
+        raise NotImplementedError(f"q and k have head dimension {k.shape[2]}, v has {v.shape[2]}: no scheme of context "
+                                  "parallelism takes a v of another dimension than q and k")
     if k.shape != v.shape:
         raise ValueError(f"k is {list(k.shape)} and v is {list(v.shape)}: of one shape")
     if q.shape[2] != k.shape[2]:

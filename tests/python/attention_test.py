@@ -7,7 +7,7 @@ import time
 
 import pytest
 import torch
-from conftest import HEADS, TOKENS, expected, make_inputs, make_mask
+from conftest import HEADS, TOKENS, Inputs, expected, make_inputs, make_mask
 
 import longca
 from longca._library import Problem, lib, made
@@ -56,6 +56,63 @@ def test_shapes(tokens, heads, dim):
     mask = longca.Mask("causal", tokens)
     inputs = make_inputs(tokens, heads, dim)
     assert_close(run(inputs, mask), expected(inputs, mask))
+
+
+# Head dimensions of q and k, and of v.
+PAIRS = [(24, 16), (192, 128)]
+
+
+@pytest.mark.parametrize("dim, dim_v", PAIRS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("batch", [None, 2])
+def test_a_v_of_a_smaller_dimension(mask, dim, dim_v, dtype, batch):
+    inputs = make_inputs(dim=dim, dim_v=dim_v, dtype=dtype, batch=batch)
+    o, _, *gradients = results = run(inputs, mask)
+    assert o.shape == inputs.dout.shape and [x.shape for x in gradients] == [x.shape for x in inputs[:3]]
+    assert_close(results, expected(inputs, mask), dtype)
+
+
+@pytest.mark.parametrize("tokens", [1, 65])
+@pytest.mark.parametrize("heads", [(1, 1), (6, 1), (3, 3)])
+@pytest.mark.parametrize("dim, dim_v", [(2, 1), (67, 66), (67, 3)])
+def test_shapes_with_a_v_of_a_smaller_dimension(tokens, heads, dim, dim_v):
+    mask = longca.Mask("causal", tokens)
+    inputs = make_inputs(tokens, heads, dim, dim_v=dim_v)
+    assert_close(run(inputs, mask), expected(inputs, mask))
+
+
+@pytest.mark.parametrize("batch", [None, 2])
+def test_everything_else_with_a_v_of_a_smaller_dimension(mask, batch):
+    inputs, sink = make_inputs(dim=24, dim_v=16, batch=batch), make_sink()
+    options = {"scale": 0.3, "sink": sink, "softcap": 2.0}
+    assert_close(run(inputs, mask, deterministic=True, **options), expected(inputs, mask, **options))
+
+
+def test_a_v_of_a_smaller_dimension_is_read_where_it_lies():
+    """As in MLA: keys and values are slices of one projection, and all heads share a part of each key."""
+    mask, heads = make_mask("causal_document"), HEADS[0]
+    both = torch.randn(TOKENS, heads, 16 + 12, requires_grad=True)
+    shared = torch.randn(TOKENS, 1, 8, requires_grad=True)
+    q = torch.randn(TOKENS, heads, 24, requires_grad=True)
+    keys, v = both.split([16, 12], dim=-1)
+    k = torch.cat([keys, shared.expand(-1, heads, -1)], dim=-1)
+    assert not v.is_contiguous()
+    o, lse = longca.attention(q, k, v, mask, return_lse=True)
+    dq, dboth, dshared = torch.autograd.grad(o.sum(), (q, both, shared))  # a gradient of stride 0
+    wanted = expected(Inputs(q, k, v, torch.ones_like(o)), mask)
+    assert_close((o.detach(), lse, dq), wanted)
+    _, _, _, dk, dv = wanted
+    for got, want in ((dboth, torch.cat([dk[..., :16], dv], dim=-1)), (dshared, dk[..., 16:].sum(1, keepdim=True))):
+        torch.testing.assert_close(got.double(), want, rtol=1e-5, atol=1e-5)
+
+
+def test_plans_differ_by_the_dimension_of_v():
+    mask = make_mask("full")
+    wanted = {dim_v: expected(make_inputs(dim_v=dim_v), mask) for dim_v in (24, 16, 8)}
+    before = longca.plan_stats()["misses"]
+    for dim_v in (24, 16, 8, 16, 24):
+        assert_close(run(make_inputs(dim_v=dim_v), mask, scale=24**-0.5), wanted[dim_v])
+    assert longca.plan_stats()["misses"] == before + 3
 
 
 def make_sink(dtype=torch.float32):
@@ -295,8 +352,13 @@ def test_what_does_not_fit_is_named():
     refused(ValueError, "the mask has 9 queries and 9 keys, q has 8 tokens", mask=longca.Mask("causal", 9))
     refused(ValueError, "q has 0 tokens", q=q[:0])
     refused(ValueError, "q has head dimension 24, k has 12", k=k[..., :12], v=v[..., :12])
-    refused(ValueError, "of one shape", v=v[:, :1])
-    refused(ValueError, "k has head dimension 24, v has 16: of one dimension here", v=v[..., :16])
+    refused(ValueError, "q has head dimension 24, k has 12", k=k[..., :12])
+    refused(ValueError, "k is [8, 2, 24] and v is [8, 1, 24]: of one shape but for the last dimension", v=v[:, :1])
+    refused(ValueError, "k is [8, 2, 24] and v is [7, 2, 16]", v=v[:7, :, :16])
+    wider = "v has head dimension {}, q and k have {}: that of v is at least 1, at most theirs"
+    refused(ValueError, wider.format(24, 16), q=q[..., :16], k=k[..., :16])
+    refused(ValueError, wider.format(0, 24), v=v[..., :0])
+    refused(ValueError, "v has stride 2 in its last dimension: make it contiguous", v=v[..., ::2])
     refused(ValueError, "dimensions", q=q[0])
     refused(ValueError, "scale = 0", scale=0.0)
     refused(TypeError, "mask is a str", mask="causal")

@@ -35,16 +35,17 @@ def make_mask(name):
     return longca.Mask(name, TOKENS, **MASKS[name])
 
 
-def make_inputs(tokens=TOKENS, heads=HEADS, dim=24, dtype=torch.float32, batch=None, seed=0, tokens_k=None):
-    """Random normal q, k, v, dout: [tokens, heads, dim], or [batch, heads, tokens, dim]."""
+def make_inputs(tokens=TOKENS, heads=HEADS, dim=24, dtype=torch.float32, batch=None, seed=0, tokens_k=None, dim_v=None):
+    """Random normal q, k, v, dout: [tokens, heads, dim], or [batch, heads, tokens, dim]; v and dout of dim_v."""
     generator = torch.Generator().manual_seed(seed)
 
-    def draw(n, count):
+    def draw(n, count, dim):
         shape = (n, count, dim) if batch is None else (batch, count, n, dim)
         return torch.randn(shape, generator=generator).to(dtype)
 
-    keys = tokens if tokens_k is None else tokens_k
-    q, k, v, dout = draw(tokens, heads[0]), draw(keys, heads[1]), draw(keys, heads[1]), draw(tokens, heads[0])
+    keys, dim_v = tokens if tokens_k is None else tokens_k, dim if dim_v is None else dim_v
+    q, k = draw(tokens, heads[0], dim), draw(keys, heads[1], dim)
+    v, dout = draw(keys, heads[1], dim_v), draw(tokens, heads[0], dim_v)
     return Inputs(*(x.requires_grad_() for x in (q, k, v)), dout)
 
 

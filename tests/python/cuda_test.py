@@ -11,6 +11,8 @@ import longca
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
 DIM = 128
+# Further dimensions of q and k, and of v, that the default build has in bfloat16, on Hopper.
+WIDE = [(192, 128), (256, 256)]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,9 +29,9 @@ def on_gpu(inputs):
     return Inputs(*(x.requires_grad_() for x in (q, k, v)), dout)
 
 
-def draw(**options):
+def draw(dim=DIM, **options):
     """The same inputs on the CPU and on the GPU."""
-    inputs = make_inputs(dim=DIM, dtype=torch.bfloat16, **options)
+    inputs = make_inputs(dim=dim, dtype=torch.bfloat16, **options)
     return inputs, on_gpu(inputs)
 
 
@@ -48,6 +50,39 @@ def test_every_mask(mask, batch):
 def test_sinks_and_softcaps(mask, softcap, batch):
     inputs, there = draw(batch=batch)
     sink = torch.randn(HEADS[0], generator=torch.Generator().manual_seed(1))
+    results = run(there, mask, sink=sink.cuda().requires_grad_(), softcap=softcap)
+    assert_close(on_cpu(results), expected(inputs, mask, sink=sink, softcap=softcap), torch.bfloat16)
+
+
+def skip_without(dim, dim_v):
+    if torch.cuda.get_device_capability()[0] != 9:
+        pytest.skip("wide heads run on Hopper")
+    q, v = (torch.zeros(1, 1, d, dtype=torch.bfloat16, device="cuda") for d in (dim, dim_v))
+    try:
+        longca.attention(q, q, v, longca.Mask("full", 1))
+    except NotImplementedError as refusal:
+        if "LONGCA_INSTANTIATIONS" not in str(refusal):
+            raise
+        pytest.skip(str(refusal))
+
+
+@pytest.mark.parametrize("dim, dim_v", WIDE)
+@pytest.mark.parametrize("batch", [None, 2])
+def test_wide_heads(mask, dim, dim_v, batch):
+    skip_without(dim, dim_v)
+    inputs, there = draw(dim=dim, dim_v=dim_v, batch=batch)
+    assert_close(on_cpu(run(there, mask)), expected(inputs, mask), torch.bfloat16)
+
+
+@pytest.mark.parametrize("dim, dim_v", WIDE)
+@pytest.mark.parametrize("tokens", [1, 63, 129])
+@pytest.mark.parametrize("heads", [(1, 1), (6, 1), (8, 2)])
+def test_shapes_of_wide_heads(dim, dim_v, tokens, heads):
+    skip_without(dim, dim_v)
+    mask = longca.Mask("causal", tokens)
+    inputs, there = draw(dim=dim, dim_v=dim_v, tokens=tokens, heads=heads)
+    sink = torch.randn(heads[0], generator=torch.Generator().manual_seed(1))
+    softcap = 30.0 if dim == dim_v else 0.0  # slice has none with a v of another dimension
     results = run(there, mask, sink=sink.cuda().requires_grad_(), softcap=softcap)
     assert_close(on_cpu(results), expected(inputs, mask, sink=sink, softcap=softcap), torch.bfloat16)
 
@@ -175,3 +210,5 @@ def test_what_was_not_built_is_refused():
     q = torch.zeros(8, 2, 72, dtype=torch.bfloat16, device="cuda")
     with pytest.raises(NotImplementedError, match="72"):
         longca.attention(q, q, q, longca.Mask("causal", 8))
+    with pytest.raises(NotImplementedError, match="72:64"):
+        longca.attention(q, q, q[..., :64], longca.Mask("causal", 8))

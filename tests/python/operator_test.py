@@ -12,9 +12,10 @@ import longca
 @pytest.mark.parametrize("batch", [None, 2])
 @pytest.mark.parametrize("name", ["causal_document", "block_sparse"])
 @pytest.mark.parametrize("sinks", [False, True])
-def test_opcheck(name, batch, sinks):
+@pytest.mark.parametrize("dim_v", [24, 16])
+def test_opcheck(name, batch, sinks, dim_v):
     mask = make_mask(name)
-    q, k, v, dout = make_inputs(batch=batch)
+    q, k, v, dout = make_inputs(batch=batch, dim_v=dim_v)
     sink = torch.randn(q.shape[1], requires_grad=True) if sinks else None
     softcap = 3.0 if sinks else 0.0
     arguments = (q, k, v, sink, mask._handle, 0.3, softcap, False, True)
@@ -25,9 +26,11 @@ def test_opcheck(name, batch, sinks):
     torch.library.opcheck(torch.ops.longca.attention_backward.default, (*saved, mask._handle, 0.3, softcap, False))
 
 
-def test_fake_tensors_have_the_shapes_of_real_ones():
+@pytest.mark.parametrize("batch", [None, 3])
+@pytest.mark.parametrize("dim_v", [24, 16])
+def test_fake_tensors_have_the_shapes_of_real_ones(batch, dim_v):
     mask = make_mask("causal")
-    q, k, v, _ = make_inputs(batch=3, dtype=torch.bfloat16)
+    q, k, v, _ = make_inputs(batch=batch, dtype=torch.bfloat16, dim_v=dim_v)
     with FakeTensorMode() as mode:
         fakes = [mode.from_tensor(x) for x in (q, k, v)]
         o, lse = torch.ops.longca.attention(*fakes, None, mode.from_tensor(mask._handle), 0.0, 0.0, False, True)
@@ -42,13 +45,14 @@ def block(q, k, v, mask):
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
-def test_compiled_without_a_graph_break_once_for_all_masks(backend):
+@pytest.mark.parametrize("batch, dim_v", [(None, 24), (None, 16), (2, 16)])
+def test_compiled_without_a_graph_break_once_for_all_masks(backend, batch, dim_v):
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     compiled = torch.compile(block, fullgraph=True, backend=backend)
     for first in (10, 50, 120):
         mask = longca.Mask("causal_document", TOKENS, lengths=[first, TOKENS - first])
-        inputs = make_inputs()
+        inputs = make_inputs(batch=batch, dim_v=dim_v)
         result, wanted = (f(*inputs[:3], mask) for f in (compiled, block))
         torch.testing.assert_close(result, wanted, rtol=1e-5, atol=0)
         for got, want in zip(*(torch.autograd.grad(x, inputs[:3]) for x in (result, wanted))):
@@ -66,9 +70,21 @@ def test_activation_checkpointing(reentrant):
     assert all(torch.equal(a, b.grad) for a, b in zip(plain, (q, k, v)))
 
 
-def test_autocast():
+@pytest.mark.parametrize("dim_v", [24, 16])
+def test_compiled_for_any_dimensions(dim_v):
+    torch._dynamo.reset()
+    compiled = torch.compile(block, fullgraph=True, backend="aot_eager", dynamic=True)
+    for tokens, dim in ((31, 24), (65, 40)):
+        mask = longca.Mask("causal", tokens)
+        inputs = make_inputs(tokens, dim=dim, dim_v=dim_v)
+        for got, want in zip(*(torch.autograd.grad(f(*inputs[:3], mask), inputs[:3]) for f in (compiled, block))):
+            torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dim_v", [24, 16])
+def test_autocast(dim_v):
     mask = make_mask("causal")
-    q, k, v, dout = make_inputs()
+    q, k, v, dout = make_inputs(dim_v=dim_v)
     with torch.autocast("cpu", torch.bfloat16):
         o = longca.attention(q, k, v, mask)
     assert o.dtype == torch.bfloat16
@@ -95,9 +111,10 @@ def test_a_second_derivative_is_refused():
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
-def test_under_torch_func():
+@pytest.mark.parametrize("dim_v", [24, 16])
+def test_under_torch_func(dim_v):
     mask = make_mask("causal_document")
-    q, k, v, _ = (x.detach() for x in make_inputs())
+    q, k, v, _ = (x.detach() for x in make_inputs(dim_v=dim_v))
     pair = torch.stack([q, q.flip(0)])
     mapped = torch.func.vmap(lambda x: longca.attention(x, k, v, mask))(pair)
     assert torch.equal(mapped, torch.stack([longca.attention(x, k, v, mask) for x in pair]))

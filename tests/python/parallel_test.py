@@ -327,6 +327,9 @@ def bad_input():
         lambda: attention(q[:, :3], k, v, partition),
         lambda: attention(q, k.double(), v, partition),
         lambda: attention(q.double(), k.double(), v.double(), partition),
+        lambda: attention(q, k, v[..., :16], partition),
+        lambda: attention(q[..., :16], k[..., :16], v, partition),
+        lambda: attention(q, k, v[:, :1], partition),
         lambda: attention(q, k, v, partition, softcap=-1.0),
         lambda: attention(q, k, v, partition, sink=torch.zeros(3)),
         lambda: partition.shard(torch.zeros(TOKENS + 1)),
@@ -339,8 +342,12 @@ def bad_input():
 
 
 def test_what_does_not_fit_is_named():
-    wanted = ("owns", "q has 3 heads, k has 2", "k has dtype", "float64", "softcap = -1", "one logit per query head is [4]", "x has 204 tokens, the mask has 203", "owns", "'magi'",
-              "ulysses", "unknown shard")
+    no_scheme = "no scheme of context parallelism takes a v of another dimension than q and k"
+    wanted = ("owns", "q has 3 heads, k has 2", "k has dtype", "float64",
+              f"q and k have head dimension 24, v has 16: {no_scheme}",
+              f"q and k have head dimension 16, v has 24: {no_scheme}", "of one shape", "softcap = -1",
+              "one logit per query head is [4]", "x has 204 tokens, the mask has 203", "owns", "'magi'", "ulysses",
+              "unknown shard")
     for said in on_ranks(4, bad_input):
         assert all(part in sentence for part, sentence in zip(wanted, said)), said
 
