@@ -1,4 +1,4 @@
-"""longca.integrations.transformers, with a small Llama and a small Mistral made from their configurations."""
+"""longca.integrations.transformers, with a small Llama, Mistral and DeepSeek V3 made from their configurations."""
 
 import pytest
 import torch
@@ -9,6 +9,9 @@ from longca.integrations.transformers import documents_of, register  # noqa: E40
 
 SIZES = {"vocab_size": 64, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
          "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 256}
+# MLA: q and k of 16 + 8 dimensions, v of 12.
+DEEPSEEK = {**SIZES, "num_key_value_heads": 4, "head_dim": 8, "q_lora_rank": 24, "kv_lora_rank": 16,
+            "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 12, "first_k_dense_replace": 2}
 LENGTHS = [5, 40, 19]
 
 
@@ -16,7 +19,8 @@ def models(name):
     """The same model twice: with sdpa and with longca."""
     register()
     configuration = {"llama": transformers.LlamaConfig(**SIZES),
-                     "mistral": transformers.MistralConfig(**SIZES, sliding_window=7)}[name]
+                     "mistral": transformers.MistralConfig(**SIZES, sliding_window=7),
+                     "deepseek": transformers.DeepseekV3Config(**DEEPSEEK)}[name]
     torch.manual_seed(0)
     sdpa = transformers.AutoModelForCausalLM.from_config(configuration, attn_implementation="sdpa")
     longca = transformers.AutoModelForCausalLM.from_config(configuration, attn_implementation="longca")
@@ -32,7 +36,7 @@ def packed(batch=1):
     return {"input_ids": tokens, "position_ids": positions, "use_cache": False}
 
 
-@pytest.mark.parametrize("name", ["llama", "mistral"])
+@pytest.mark.parametrize("name", ["llama", "mistral", "deepseek"])
 def test_packed_documents_are_as_if_alone(name):
     sdpa, model = models(name)
     inputs = packed()
@@ -40,8 +44,9 @@ def test_packed_documents_are_as_if_alone(name):
     torch.testing.assert_close(model(**inputs).logits, torch.cat(alone, dim=1), rtol=1e-4, atol=1e-5)
 
 
-def test_sequences_of_a_batch_have_documents_of_their_own_and_gradients():
-    sdpa, model = models("llama")
+@pytest.mark.parametrize("name", ["llama", "deepseek"])
+def test_sequences_of_a_batch_have_documents_of_their_own_and_gradients(name):
+    sdpa, model = models(name)
     inputs = packed(batch=2)
     logits = model(**inputs).logits
     wanted = sdpa(**inputs).logits
