@@ -55,7 +55,7 @@ class Reader {
  public:
   Reader(const void* bytes, std::size_t size) : words_(size / kWord) {
     if (size % kWord != 0) throw_input_error("a mask of {} bytes is no multiple of 8", size);
-    std::memcpy(words_.data(), bytes, size);
+    if (size > 0) std::memcpy(words_.data(), bytes, size);
   }
   bool at_end() const { return at_ == words_.size(); }
   std::int64_t word() {
