@@ -56,6 +56,7 @@ BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, SlicePath p
               .heads_q = problem.heads_q,
               .heads_k = problem.heads_k,
               .ctas = gpu().properties().sms,
+              .tile_keys = backward_tile_keys(dims_of(problem)),
               .ordered = problem.deterministic}),
       scratch_(gpu().memory(), workspace_bytes(params(), dims_of(problem), path) +
                                    rows_bytes(params(), dims_of(problem), path)) {}

@@ -44,7 +44,7 @@ DeviceTileLists UploadedLists::args() const {
 
 UploadedTransposedLists::UploadedTransposedLists(const Mask& mask, int pack,
                                                  const BackwardWork& work) {
-  if (!work.ordered && has_block_plan(mask, pack)) {
+  if (!work.ordered && work.tile_keys == kTileKeys && has_block_plan(mask, pack)) {
     DeviceTransposedTiles made = make_device_transposed_lists(mask, pack, work);
     upload(made.lists);
     segments_ = std::move(made.segments);

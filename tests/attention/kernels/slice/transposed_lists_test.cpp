@@ -23,8 +23,10 @@ std::span<const WorkItem> order_of(const TransposedLists& lists, std::int64_t li
 /// How often a list visits every cell, read from it as a kernel does.
 class Visits {
  public:
-  Visits(const TransposedLists& lists, std::int64_t list, const Mask& mask)
+  Visits(const TransposedLists& lists, std::int64_t list, const Mask& mask,
+         int tile_keys = kTileKeys)
       : lists_(lists),
+        tile_keys_(tile_keys),
         q_tokens_(mask.q_tokens()),
         k_tokens_(mask.k_tokens()),
         cells_(static_cast<std::size_t>(q_tokens_ * k_tokens_)),
@@ -51,7 +53,7 @@ class Visits {
 
   void visit(const KeyTile& tile, const WorkItem& item) {
     faults_ += tile.k_begin < 0 || tile.k_end <= tile.k_begin || tile.k_end > k_tokens_ ||
-               tile.k_end - tile.k_begin > kTileKeys;
+               tile.k_end - tile.k_begin > tile_keys_;
     if (item.split < 0) {
       own(tile.k_begin, tile.k_end);
     } else {
@@ -73,8 +75,9 @@ class Visits {
   }
 
   void visit(const KeyTile& tile, const QuerySegment& segment, std::int64_t q_tile) {
-    faults_ += segment.pattern == kFull && tile.k_end - tile.k_begin != kTileKeys;
-    for (int key = 0; key < kTileKeys; ++key) {
+    faults_ += segment.pattern == kFull && tile.k_end - tile.k_begin != tile_keys_;
+    const int keys = segment.pattern == kFull ? tile_keys_ : kTileKeys;
+    for (int key = 0; key < keys; ++key) {
       const std::uint64_t seen =
           segment.pattern == kFull
               ? ~std::uint64_t{0}
@@ -100,6 +103,7 @@ class Visits {
   }
 
   const TransposedLists& lists_;
+  int tile_keys_;
   std::int64_t q_tokens_;
   std::int64_t k_tokens_;
   std::vector<std::uint8_t> cells_;
@@ -113,18 +117,20 @@ BackwardWork random_work(const Mask& mask, int pack) {
   work.heads_q = mask.heads() * pack * *rc::gen::inRange(1, 3);
   work.ctas = *rc::gen::element(1, 4, 132);
   work.chunk_visits = *rc::gen::element<std::int64_t>(1, 3, 10, 1024);
+  work.tile_keys = *rc::gen::element(kSubTileKeys, kTileKeys);
   return work;
 }
 
 RC_GTEST_PROP(SliceTransposedLists, VisitEveryAllowedCellOnceAndNoOther, ()) {
   const Mask mask = random_long_mask();
   const int pack = *rc::gen::element(1, 2, 4, 8);
-  const TransposedLists lists = make_transposed_lists(mask, pack, random_work(mask, pack));
+  const BackwardWork work = random_work(mask, pack);
+  const TransposedLists lists = make_transposed_lists(mask, pack, work);
   RC_ASSERT(lists.list_heads == mask.heads());
   RC_ASSERT(lists.tiles.size() ==
             static_cast<std::size_t>(lists.list_heads * lists.tiles_per_list));
   for (int list = 0; list < mask.heads(); ++list) {
-    const Visits visits(lists, list, mask);
+    const Visits visits(lists, list, mask, work.tile_keys);
     RC_ASSERT(visits.faults() == 0);
     RC_ASSERT(visits.every_key_has_one_owner());
     std::vector<std::uint8_t> expected = mask.dense(list);
@@ -164,7 +170,7 @@ RC_GTEST_PROP(SliceTransposedLists, RankTheAdditionsToEveryQueryTileInTheirOrder
   const auto count = static_cast<std::size_t>(lists.tiles_per_list);
   const std::int64_t q_tiles = (mask.q_tokens() + lists.tile_tokens() - 1) / lists.tile_tokens();
   for (std::size_t list = 0; list < static_cast<std::size_t>(lists.list_heads); ++list) {
-    RC_ASSERT(Visits(lists, static_cast<std::int64_t>(list), mask).faults() == 0);
+    RC_ASSERT(Visits(lists, static_cast<std::int64_t>(list), mask, work.tile_keys).faults() == 0);
     std::vector<std::int32_t> visits(static_cast<std::size_t>(q_tiles));
     for (std::size_t place = 0; place < count; ++place) {
       const WorkItem& item = lists.order[list * count + place];

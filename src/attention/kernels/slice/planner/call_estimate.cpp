@@ -90,8 +90,12 @@ BackwardEstimate estimate_backward(const Mask& mask, const cost::HeadShape& shap
                                    const cost::Platform& platform) {
   if (mask.q_tokens() == 0) return {};
   const int pack = choose_backward_pack(mask, shared_heads(mask, shape));
-  const TransposedLists lists = make_transposed_lists(
-      mask, pack, {.platform = platform, .heads_q = shape.heads_q, .heads_k = shape.heads_k});
+  const TransposedLists lists =
+      make_transposed_lists(mask, pack,
+                            {.platform = platform,
+                             .heads_q = shape.heads_q,
+                             .heads_k = shape.heads_k,
+                             .tile_keys = backward_tile_keys({shape.head_dim, shape.head_dim})});
   const cost::BackwardCall& call = platform.call.backward;
   const double cycles = lists.end_cycles + call.chunk_item_cycles * lists.chunk_items;
   const double row_bytes = kBackwardRowBytes * shape.heads_q * shape.head_dim;

@@ -149,8 +149,8 @@ std::int32_t UniquePatterns::add_one(std::span<const std::uint64_t> words) {
   return next;
 }
 
-SeenRows::SeenRows(int tile_tokens, std::vector<std::uint64_t>& out)
-    : tile_tokens_(tile_tokens), patterns_(out), entries_(kEntries) {}
+SeenRows::SeenRows(int tile_tokens, int tile_keys, std::vector<std::uint64_t>& out)
+    : tile_tokens_(tile_tokens), tile_keys_(tile_keys), patterns_(out), entries_(kEntries) {}
 
 std::int32_t SeenRows::pattern(std::span<const Band> bands, Range keys, Range queries) {
   find_views(bands, keys, queries);
@@ -214,8 +214,8 @@ std::int32_t SeenRows::build(Range keys, Range queries) {
   }
   // Rows of tokens past the end may be seen: their LSE is +∞, so that they contribute nothing.
   const std::uint64_t all = cell_bits(0, queries.size() * heads);
-  if (keys.size() == kTileKeys &&
-      std::all_of(words.begin(), words.end(), [&](std::uint64_t word) { return word == all; })) {
+  if (keys.size() == tile_keys_ && std::all_of(words.begin(), words.begin() + tile_keys_,
+                                               [&](std::uint64_t word) { return word == all; })) {
     return kFull;
   }
   return patterns_.add_one(words);

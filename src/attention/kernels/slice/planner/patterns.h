@@ -91,12 +91,13 @@ class UniquePatterns {
 /// Makes patterns of the backward pass: which rows of a query tile see each key of a key tile.
 class SeenRows {
  public:
-  /// Appends to `out`, 128 words per pattern. A query tile has `tile_tokens` tokens.
-  SeenRows(int tile_tokens, std::vector<std::uint64_t>& out);
+  /// Appends to `out`, 128 words per pattern. A query tile has `tile_tokens` tokens, a key tile
+  /// `tile_keys` keys.
+  SeenRows(int tile_tokens, int tile_keys, std::vector<std::uint64_t>& out);
 
   /// What the query tile `queries`, at most tile_tokens tokens, sees of `keys`: kFull, kNone, or
   /// the index of a pattern. `bands` are of a transposed view (q: keys, k: queries), sorted by
-  /// first query and cut to `keys`. A key tile of fewer than 128 keys is never kFull.
+  /// first query and cut to `keys`. A key tile of fewer than tile_keys keys is never kFull.
   std::int32_t pattern(std::span<const Band> bands, Range keys, Range queries);
 
  private:
@@ -120,6 +121,7 @@ class SeenRows {
   std::int32_t build(Range keys, Range queries);
 
   int tile_tokens_;
+  int tile_keys_;
   UniquePatterns patterns_;
   std::vector<Entry> entries_;
   std::vector<Band> cut_;  ///< relative to the tile's corner

@@ -27,26 +27,26 @@ std::vector<std::int64_t> breaks_of(const Mask& mask) {
   return breaks;
 }
 
-std::int64_t tiles_for(std::int64_t keys) {
-  return (keys + kTileKeys - 1) / kTileKeys;
+std::int64_t tiles_for(std::int64_t keys, std::int64_t tile_keys) {
+  return (keys + tile_keys - 1) / tile_keys;
 }
 
-/// Bounds of key tiles of at most 128 keys, ascending from 0 to the number of keys. A tile starts
-/// where the keys of a slice do (a document) if that saves the slice a tile.
-std::vector<std::int64_t> key_bounds(const Mask& mask) {
+/// Bounds of key tiles of at most `tile_keys` keys, ascending from 0 to the number of keys. A tile
+/// starts where the keys of a slice do (a document) if that saves the slice a tile.
+std::vector<std::int64_t> key_bounds(const Mask& mask, std::int64_t tile_keys) {
   const std::int64_t keys = mask.k_tokens();
   const std::vector<std::int64_t> breaks = breaks_of(mask);
   std::vector<std::int64_t> bounds = {0};
   auto next = breaks.begin();  // the first break after the tile's first key
   while (bounds.back() < keys) {
-    std::int64_t end = std::min(bounds.back() + kTileKeys, keys);
+    std::int64_t end = std::min(bounds.back() + tile_keys, keys);
     while (next != breaks.end() && *next <= bounds.back()) ++next;
     // A slice that starts in this tile and ends later: would it need fewer tiles without this one?
     for (auto it = next; it != breaks.end() && *it < end; ++it) {
       const auto after = it + 1;
       if (after == breaks.end() || *after <= end) continue;
       const std::int64_t length = *after - *it;
-      if (tiles_for(length) < 1 + tiles_for(length - (end - *it))) end = *it;
+      if (tiles_for(length, tile_keys) < 1 + tiles_for(length - (end - *it), tile_keys)) end = *it;
       break;
     }
     bounds.push_back(end);
@@ -57,9 +57,11 @@ std::vector<std::int64_t> key_bounds(const Mask& mask) {
 /// Walks the key tiles of one list, ascending, and finds the query tiles that see them.
 class SegmentFinder {
  public:
-  SegmentFinder(std::shared_ptr<const HeadView> view, int tile_tokens, SeenRows& seen_rows)
+  SegmentFinder(std::shared_ptr<const HeadView> view, int tile_tokens, int tile_keys,
+                SeenRows& seen_rows)
       : queries_(view->columns),
         step_(tile_tokens),
+        tile_keys_(tile_keys),
         source_(std::move(view)),
         seen_rows_(seen_rows) {}
 
@@ -88,8 +90,8 @@ class SegmentFinder {
     std::int64_t keys;  ///< how many begin to be seen here, or, negative, cease to be
   };
 
-  /// Finds the queries that see some of the keys (seen_), and those that see all 128 (common_), as
-  /// far as whole bands show it; the others are found by pattern (SeenRows).
+  /// Finds the queries that see some of the keys (seen_), and those that see all of a whole tile
+  /// (common_), as far as whole bands show it; the others are found by pattern (SeenRows).
   void find_ranges() {
     seen_.clear();
     edges_.clear();
@@ -108,7 +110,7 @@ class SegmentFinder {
     std::int64_t seen = 0;
     for (std::size_t i = 0; i + 1 < edges_.size(); ++i) {
       seen += edges_[i].keys;
-      if (seen == kTileKeys && edges_[i].query < edges_[i + 1].query) {
+      if (seen == tile_keys_ && edges_[i].query < edges_[i + 1].query) {
         common_.push_back({edges_[i].query, edges_[i + 1].query});
       }
     }
@@ -178,6 +180,7 @@ class SegmentFinder {
 
   std::int64_t queries_;
   std::int64_t step_;
+  std::int64_t tile_keys_;
   TileBands source_;
   SeenRows& seen_rows_;
   Range keys_;
@@ -209,11 +212,12 @@ void add_tile(Range keys, std::span<const QuerySegment> segments, TransposedList
 /// Adds the key tiles between `bounds`, each for all lists in turn, as these mostly have the same
 /// patterns: list l of tile i becomes tiles[i · lists + l].
 void add_key_tiles(std::span<const std::shared_ptr<const HeadView>> views,
-                   std::span<const std::int64_t> bounds, TransposedLists& lists) {
-  SeenRows seen_rows(lists.tile_tokens(), lists.patterns);
+                   std::span<const std::int64_t> bounds, int tile_keys, TransposedLists& lists) {
+  SeenRows seen_rows(lists.tile_tokens(), tile_keys, lists.patterns);
   std::vector<SegmentFinder> finders;
   finders.reserve(views.size());
-  for (const auto& view : views) finders.emplace_back(view, lists.tile_tokens(), seen_rows);
+  for (const auto& view : views)
+    finders.emplace_back(view, lists.tile_tokens(), tile_keys, seen_rows);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     const Range keys = {bounds[i], bounds[i + 1]};
     for (SegmentFinder& finder : finders) add_tile(keys, finder.find(keys), lists);
@@ -227,9 +231,10 @@ constexpr std::int64_t kKeyTilesPerPart = 8;
 class Parts {
  public:
   Parts(std::vector<std::shared_ptr<const HeadView>> views, std::span<const std::int64_t> bounds,
-        TransposedLists& lists)
+        int tile_keys, TransposedLists& lists)
       : views_(std::move(views)),
         bounds_(bounds),
+        tile_keys_(tile_keys),
         lists_(lists),
         parts_(static_cast<std::size_t>((lists.tiles_per_list + kKeyTilesPerPart - 1) /
                                         kKeyTilesPerPart)) {}
@@ -242,7 +247,7 @@ class Parts {
         std::min(static_cast<std::size_t>(kKeyTilesPerPart), bounds_.size() - 1 - first);
     TransposedLists& made = parts_[static_cast<std::size_t>(part)];
     made.pack = lists_.pack;
-    add_key_tiles(views_, bounds_.subspan(first, tiles + 1), made);
+    add_key_tiles(views_, bounds_.subspan(first, tiles + 1), tile_keys_, made);
   }
 
   /// Once all parts are made: copies tiles, lists first, assigns places to segments, and merges the
@@ -292,6 +297,7 @@ class Parts {
 
   std::vector<std::shared_ptr<const HeadView>> views_;
   std::span<const std::int64_t> bounds_;
+  int tile_keys_;
   TransposedLists& lists_;
   std::vector<TransposedLists> parts_;
   std::vector<std::vector<std::int32_t>> places_;  ///< of the patterns of each part, in lists_
@@ -299,14 +305,15 @@ class Parts {
 
 /// Block lists are long: all threads make them, in parts that do not depend on the number of
 /// threads, so that neither do the lists.
-void add_parts(const Mask& mask, std::span<const std::int64_t> bounds, TransposedLists& lists) {
+void add_parts(const Mask& mask, std::span<const std::int64_t> bounds, int tile_keys,
+               TransposedLists& lists) {
   std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
   ThreadPool& pool = ThreadPool::global();
   pool.parallel_for(std::ssize(views), [&](std::int64_t list, int) {
     views[static_cast<std::size_t>(list)] =
         std::make_shared<const HeadView>(HeadView::transposed(mask, static_cast<int>(list)));
   });
-  Parts parts(std::move(views), bounds, lists);
+  Parts parts(std::move(views), bounds, tile_keys, lists);
   pool.parallel_for(parts.count(), [&](std::int64_t i, int) { parts.make(i); });
   parts.place();
   pool.parallel_for(parts.count(), [&](std::int64_t i, int) { parts.write_segments(i); });
@@ -320,18 +327,20 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
                "a pack of {} of {} query heads on {} KV heads", pack, work.heads_q, work.heads_k);
   LONGCA_CHECK(mask.heads() == 1 || mask.heads() % work.heads_k == 0,
                "{} block lists for {} KV heads", mask.heads(), work.heads_k);
+  LONGCA_CHECK(work.tile_keys == kSubTileKeys || work.tile_keys == kTileKeys,
+               "key tiles of {} keys", work.tile_keys);
   TransposedLists lists;
   lists.pack = pack;
   lists.list_heads = mask.heads();
   lists.of_blocks = mask.blocks() != nullptr;
-  const std::vector<std::int64_t> bounds = key_bounds(mask);
+  const std::vector<std::int64_t> bounds = key_bounds(mask, work.tile_keys);
   lists.tiles_per_list = static_cast<std::int64_t>(bounds.size()) - 1;
   if (lists.of_blocks) {
-    add_parts(mask, bounds, lists);
+    add_parts(mask, bounds, work.tile_keys, lists);
   } else {
     const std::shared_ptr<const HeadView> view =
         std::make_shared<const HeadView>(HeadView::transposed(mask, 0));
-    add_key_tiles(std::span(&view, 1), bounds, lists);
+    add_key_tiles(std::span(&view, 1), bounds, work.tile_keys, lists);
   }
   order_work(work, lists);
   if (work.ordered) number_additions(mask.q_tokens(), lists);

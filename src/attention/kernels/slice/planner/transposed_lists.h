@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "attention/api/problem.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
 #include "cost/platform.h"
 #include "mask/mask.h"
@@ -14,6 +15,12 @@ namespace longca::slice {
 /// tokens × P query heads of the KV head (row r ↔ token r / P, head r % P); tile i begins at token
 /// i · 64 / P.
 inline constexpr int kBackwardRows = 64;
+
+/// Keys of a key tile at most: of 128, dK and dV of more than 128 dimensions would not fit into a
+/// CTA's registers.
+constexpr int backward_tile_keys(const DimPair& dims) {
+  return dims.value_dim > 128 ? kSubTileKeys : kTileKeys;
+}
 
 /// Query tiles per region, whose visits are counted together (TransposedLists::region_visits).
 inline constexpr int kRegionTiles = 16;
@@ -30,7 +37,7 @@ struct alignas(16) QuerySegment {
 
 /// Keys [k_begin, k_end) and the query tiles that see one of these keys.
 struct KeyTile {
-  std::int32_t k_begin = 0, k_end = 0;  ///< at most 128 keys; no pattern has bits for others
+  std::int32_t k_begin = 0, k_end = 0;  ///< BackwardWork::tile_keys at most; no pattern has others
   std::int32_t segments_begin = 0, segments = 0;  ///< the last query tiles first
   std::int32_t q_tiles = 0;                       ///< in all segments
   std::int32_t q_begin = 0, q_end = 0;            ///< range of query tiles that contains these
@@ -89,6 +96,7 @@ struct BackwardWork {
   int ctas = static_cast<int>(platform.device.sms);  ///< that run at a time: one per SM
   /// Visits per chunk of a long key tile's rows: query tiles × head blocks (make_items).
   std::int64_t chunk_visits = platform.slice.backward.chunk_visits;
+  int tile_keys = kTileKeys;  ///< of a key tile at most: 64 or 128 (backward_tile_keys)
   /// Whether dQ is added up in a fixed order, that of the work: then no key tile is split, and
   /// segments have prior_adds.
   bool ordered = false;

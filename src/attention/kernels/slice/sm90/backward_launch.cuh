@@ -92,7 +92,7 @@ BackwardKernelArgs backward_args(const BackwardParams& params, DType dtype, cons
                            tile_tokens, dtype);
   }
   if (params.tokens_k > 0) {
-    constexpr int kKeys = GradientShape<Dims>::kPassKeys;
+    constexpr int kKeys = GradientShape<Dims>::kKeys;
     args.k = tensor_map("K", params.k, params.tokens_k, params.heads_k, args.dim, 1, kKeys, dtype);
     args.v =
         tensor_map("V", params.v, params.tokens_k, params.heads_k, args.value_dim, 1, kKeys, dtype);

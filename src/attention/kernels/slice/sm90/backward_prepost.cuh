@@ -231,7 +231,7 @@ __device__ __forceinline__ void write_dkv(const BackwardKernelArgs& args, int sp
   const int dim = kWhich == 0 ? args.dim : args.value_dim;
   constexpr int kChunks = kDim / 8;
   const int warp = threadIdx.x / 32;
-  for (int begin = 0; begin < kTileKeys; begin += kKeys) {
+  for (int begin = 0; begin < Shape::kKeys; begin += kKeys) {
     // Two warps for each 16 keys, or four: each a part of the dimensions.
     constexpr int kParts = 8 * 16 / kKeys;
     const int sixteen = warp % (kKeys / 16);
@@ -262,12 +262,12 @@ inline constexpr int kPostprocessCtasPerSm = 6;
 /// backward_kernel are resident, so that spinning here takes no SM from one of them.
 template <typename Shape>
 __device__ __forceinline__ int finished_tile(const BackwardKernelArgs& args, int number) {
-  constexpr int kVisits = Shape::kDqParts * Shape::kAddsPerVisit;
   const DeviceTransposedLists& lists = args.params.lists;
   if (!lists.counts_visits) return number;
   const int region = lists.region_order[number / kRegionTiles];
   if (threadIdx.x == 0) {
-    while (ptx::load_acquire(args.visits + region) != kVisits * lists.region_visits[region]) {
+    while (ptx::load_acquire(args.visits + region) !=
+           Shape::kDqParts * lists.region_visits[region]) {
       __nanosleep(100);
     }
   }

@@ -23,8 +23,8 @@ struct BackwardProducer {
 
   /// Loads Q, dO, row terms and the pattern of a query tile into the next stage. dO has barriers of
   /// its own, so that consumers start with K Qᵀ before it has arrived.
-  __device__ __forceinline__ void load_rows(int head_block, int q_tile, int pattern, int prior_adds,
-                                            int pass) {
+  __device__ __forceinline__ void load_rows(int head_block, int q_tile, int pattern,
+                                            int prior_adds) {
     const int stage = pipe.index;
     const int head = head_block << args.pack_shift;
     const int token = q_tile * (kBackwardRows >> args.pack_shift);
@@ -46,7 +46,7 @@ struct BackwardProducer {
     const int dout_stage = kOneStage ? 0 : stage;
     // The pattern is part of what `full` waits for: not behind dO, whose only stage is in use until
     // the tile before has been computed.
-    if (kOneStage && pattern >= 0) load_pattern(pattern, pass, full);
+    if (kOneStage && pattern >= 0) load_pattern(pattern, full);
     ptx::mbarrier_wait(&shared.dout_empty[dout_stage], (kOneStage ? dout_phase : pipe.phase) ^ 1);
     if constexpr (kOneStage) dout_phase ^= 1;
     if (leads()) {
@@ -57,24 +57,23 @@ struct BackwardProducer {
                       &shared.dout_full[dout_stage], column * 64, head, token);
       }
     }
-    if (!kOneStage && pattern >= 0) load_pattern(pattern, pass, full);
+    if (!kOneStage && pattern >= 0) load_pattern(pattern, full);
     pipe.advance();
   }
 
   /// Loads the pattern into the one buffer for it, once all consumers have applied the one before.
   /// Its bytes are among those that `full`, of Q, expects.
-  __device__ __forceinline__ void load_pattern(int pattern, int pass, std::uint64_t* full) {
+  __device__ __forceinline__ void load_pattern(int pattern, std::uint64_t* full) {
     ptx::mbarrier_wait(&shared.pattern_empty, pattern_phase ^ 1);
     pattern_phase ^= 1;
     if (leads()) {
       ptx::bulk_load(shared.pattern,
-                     args.params.lists.patterns + static_cast<std::int64_t>(pattern) * kTileKeys +
-                         pass * Shape::kPassKeys,
+                     args.params.lists.patterns + static_cast<std::int64_t>(pattern) * kTileKeys,
                      Shape::kPatternBytes, full);
     }
   }
 
-  /// Loads K and V of a pass over a key tile, and stores `work`.
+  /// Loads K and V of a key tile, and stores `work`.
   __device__ __forceinline__ void load_keys(const KeyTileWork& work) {
     ptx::mbarrier_wait(&shared.keys_empty, keys_phase ^ 1);
     keys_phase ^= 1;
@@ -177,17 +176,7 @@ struct BackwardProducer {
     for (int block = 0; block < args.head_blocks; ++block) {
       q_tiles += visits(key_tile(kv_head, block, item.tile), item);
     }
-#pragma unroll 1
-    for (int pass = 0; pass < Shape::kPasses; ++pass) {
-      const int k_begin = keys.k_begin + pass * Shape::kPassKeys;
-      load_keys({k_begin, keys.k_end, kv_head, q_tiles, item.split, pass});
-      load_item_rows(item, kv_head, pass);
-    }
-  }
-
-  /// Loads the query tiles of an item, for each head block by its list.
-  __device__ __forceinline__ void load_item_rows(const WorkItem& item, int kv_head, int pass) {
-    const DeviceTransposedLists& lists = args.params.lists;
+    load_keys({keys.k_begin, keys.k_end, kv_head, q_tiles, item.split});
 #pragma unroll 1
     for (int block = 0; block < args.head_blocks; ++block) {
       const KeyTile& tile = key_tile(kv_head, block, item.tile);
@@ -201,11 +190,10 @@ struct BackwardProducer {
         first = __shfl_sync(~0u, first, 0);
         if (left <= 0) break;
         const int pattern = __shfl_sync(~0u, segment.z, 0);
-        const int prior_adds = __shfl_sync(~0u, segment.w, 0) * Shape::kAddsPerVisit + pass;
+        const int prior_adds = __shfl_sync(~0u, segment.w, 0);
 #pragma unroll 1
         for (; left > 0; --left) {
-          load_rows(kv_head * args.head_blocks + block, first + left - 1, pattern, prior_adds,
-                    pass);
+          load_rows(kv_head * args.head_blocks + block, first + left - 1, pattern, prior_adds);
         }
       }
     }

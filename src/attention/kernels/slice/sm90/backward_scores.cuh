@@ -33,9 +33,9 @@ struct BackwardScores {
   int warp;   ///< of the four in the group
   int lane;
 
-  /// The first key of the warpgroup's 64 in a pass.
+  /// The first key of the warpgroup's 64 in the key tile.
   __device__ __forceinline__ int group_key() const {
-    return Shape::kPassKeys == kTileKeys ? group * 64 : 0;
+    return Shape::kKeys == kTileKeys ? group * 64 : 0;
   }
 
   /// For the warp: the caller orders the other lanes' accesses before, by __syncwarp or wgmma's

@@ -25,7 +25,7 @@ inline constexpr std::int32_t kDqStored = 2;
 /// Tensor maps cover [tokens, heads, dim], with boxes 64 elements wide.
 struct BackwardKernelArgs {
   CUtensorMap q, dout;  ///< box: 64 / P tokens × P heads, 64 rows
-  CUtensorMap k, v;     ///< box: kPassKeys keys × 1 head
+  CUtensorMap k, v;     ///< box: kKeys keys × 1 head
   BackwardParams params;
   int dim;            ///< of q and k, at most kDim; beyond it TMA gives zeros
   int value_dim;      ///< of v and o, at most kValueDim, likewise
@@ -67,7 +67,6 @@ struct KeyTileWork {
   int kv_head;
   int q_tiles;  ///< to visit; 0: dK = dV = 0, and K and V are not loaded; < 0 ends the kernel
   int split;    ///< WorkItem::split
-  int pass;     ///< of GradientShape::kPasses
 };
 
 /// What preprocess_kernel and postprocess_kernel know of a shape.
@@ -84,21 +83,16 @@ struct GradientShape {
   static constexpr int kMoreDqColumns = kWide ? kDqColumns - 64 : 0;
   /// What is added to an accumulator apart, with a semaphore of its own: if kWide each part.
   static constexpr int kDqParts = kWide ? 2 : 1;
-  /// Keys that a CTA has in work at a time. Where dK and dV of 128 would not fit into registers, a
-  /// work item is computed in two passes over its rows.
-  static constexpr int kPassKeys = kValueDim > 128 ? 64 : kTileKeys;
-  static constexpr int kPasses = kTileKeys / kPassKeys;
-  /// Additions to each part of dQ for a visit in the lists.
-  static constexpr int kAddsPerVisit = kPasses;
+  static constexpr int kKeys = backward_tile_keys({kDim, kValueDim});  ///< of a key tile
 };
 
 /// A CTA has three warpgroups: one of a producer warp and a warp per dQ buffer, two of consumers.
-/// These have 64 keys each or, where a pass has but 64, half of the dimensions each.
+/// These have 64 keys each or, where a key tile has but 64, half of the dimensions each.
 template <typename Element, typename Dims, bool kCapped_ = false>
 struct BackwardShape : GradientShape<Dims> {
   using T = Element;
   using Base = GradientShape<Dims>;
-  using Base::kDim, Base::kDqColumns, Base::kPassKeys, Base::kValueDim, Base::kWide;
+  using Base::kDim, Base::kDqColumns, Base::kKeys, Base::kValueDim, Base::kWide;
   static constexpr bool kCapped = kCapped_;  ///< with a softcap
   /// Of Q and dO, as far as there is shared memory.
   static constexpr int kStages = kValueDim > 128 ? 1 : 2;
@@ -112,28 +106,28 @@ struct BackwardShape : GradientShape<Dims> {
   /// Tiles are columns of 64 elements, 128-byte swizzled.
   static constexpr int kColumns = kDim / 64;
   static constexpr int kValueColumns = kValueDim / 64;
-  static constexpr int kKeyColumnBytes = kPassKeys * 128;
+  static constexpr int kKeyColumnBytes = kKeys * 128;
   static constexpr int kRowColumnBytes = kBackwardRows * 128;
   static constexpr int kKeyBytes = kColumns * kKeyColumnBytes;
   static constexpr int kValueBytes = kValueColumns * kKeyColumnBytes;
   static constexpr int kRowBytes = kColumns * kRowColumnBytes;
   static constexpr int kDoutBytes = kValueColumns * kRowColumnBytes;
   static constexpr int kTermBytes = 2 * kBackwardRows * static_cast<int>(sizeof(float));
-  static constexpr int kPatternBytes = kPassKeys * static_cast<int>(sizeof(std::uint64_t));
+  static constexpr int kPatternBytes = kKeys * static_cast<int>(sizeof(std::uint64_t));
 
   /// For each barrier: who arrives, how often per phase. "Consumers": lane 0 of each of the 8
   /// consumer warps. Full barriers of loads also count TMA's bytes; parities are those of
   /// PipelineState.
   struct Shared {
-    alignas(1024) unsigned char k[kKeyBytes];    ///< [kPassKeys, kDim]
-    alignas(1024) unsigned char v[kValueBytes];  ///< [kPassKeys, kValueDim]; dV and dK leave here
+    alignas(1024) unsigned char k[kKeyBytes];    ///< [kKeys, kDim]
+    alignas(1024) unsigned char v[kValueBytes];  ///< [kKeys, kValueDim]; dV and dK leave here
     alignas(1024) unsigned char q[kStages][kRowBytes];          ///< stages of [64, kDim]
     alignas(1024) unsigned char dout[kDoutStages][kDoutBytes];  ///< stages of [64, kValueDim]
-    alignas(1024) unsigned char ds[2][kPassKeys * 128];  ///< dSᵀ: 2 stages × [kPassKeys, 64 rows]
+    alignas(1024) unsigned char ds[2][kKeys * 128];  ///< dSᵀ: 2 stages × [kKeys, 64 rows]
     /// One part per warp, as in BackwardKernelArgs::dq_accum.
     alignas(128) float dq[kDqBuffers][kDqWarps][16 * kDqColumns];
     alignas(128) float terms[kStages][2][kBackwardRows];  ///< RowTerms
-    alignas(128) std::uint64_t pattern[kPassKeys];        ///< one stage: memory is used up
+    alignas(128) std::uint64_t pattern[kKeys];            ///< one stage: memory is used up
     RowTile tile[kStages];
     RowTile dq_tile[kDqBuffers];  ///< of the dQ in the buffer; index < 0 ends the warp
     KeyTileWork work;

@@ -13,11 +13,11 @@ namespace longca::slice::sm90 {
 /// - V of at most 128 (192:128): a warpgroup owns 64 of 128 keys and their dK and dV, which take
 /// 160
 ///   of a thread's 240 registers.
-/// - Wider V (256): a pass has 64 keys. Both warpgroups compute all scores, and each owns half of
-/// the
+/// - Wider V (256): a key tile has 64 keys. Both warpgroups compute all scores, and each owns half
+/// of the
 ///   dimensions of dK and dV. Scores twice cost two of seven products; to split them would cost an
 ///   exchange of P and dS through shared memory before every product that follows.
-/// In both a warpgroup computes dQ of half of the dimensions, over all keys of the pass, and hands
+/// In both a warpgroup computes dQ of half of the dimensions, over all keys, and hands
 /// it over through a buffer of its own. No registers are left to have the next scores
 /// under way: the products of one warpgroup run beside the exponentials of the other.
 template <typename Shape>
@@ -27,7 +27,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
   using Base::args, Base::shared, Base::group, Base::warp, Base::lane, Base::arrive;
   static constexpr int kDim = Shape::kDim;
   static constexpr int kValueDim = Shape::kValueDim;
-  static constexpr bool kOwnsKeys = Shape::kPassKeys == kTileKeys;
+  static constexpr bool kOwnsKeys = Shape::kKeys == kTileKeys;
   /// Columns of dK and dV that the warpgroup owns.
   static constexpr int kOwnDim = kOwnsKeys ? kDim : kDim / 2;
   static constexpr int kOwnValueDim = kOwnsKeys ? kValueDim : kValueDim / 2;
@@ -52,7 +52,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
     }
   }
 
-  /// dq = dS K: [64 rows, 2 · kCount columns from `column` on], over all keys of the pass. `ds` is
+  /// dq = dS K: [64 rows, 2 · kCount columns from `column` on], over all keys. `ds` is
   /// dSᵀ, an MN-major A.
   template <int kCount>
   __device__ __forceinline__ void multiply_dq(float (&dq)[kCount], const unsigned char* ds,
@@ -64,7 +64,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
         Shape::kKeyColumnBytes);
     ptx::wgmma_ss<T, Major::mn, Major::mn, false>(dq, a, b);
 #pragma unroll
-    for (int step = 1; step < Shape::kPassKeys / 16; ++step) {
+    for (int step = 1; step < Shape::kKeys / 16; ++step) {
       ptx::wgmma_ss<T, Major::mn, Major::mn, true>(dq, a + mn_major_step(step),
                                                    b + mn_major_step(step));
     }
@@ -286,7 +286,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
   template <int kColumns, int kCount>
   __device__ __forceinline__ void add_to_accumulator(const float (&sum)[kCount],
                                                      const KeyTileWork& work, int which) const {
-    const int sixteen = (kOwnsKeys ? group : work.pass) * 4 + warp;
+    const int sixteen = (kOwnsKeys ? group : 0) * 4 + warp;
     const int half = kOwnsKeys ? 0 : group;
     float* to = dkv_accum<Shape>(args, work.split, work.kv_head, which) +
                 sixteen * (16 * kColumns) + half * (8 * kColumns) + lane * 4;
