@@ -162,6 +162,7 @@ class Plan:
 
     def _use_intervals(self, problem, mask):
         count, aux = interval_ends(mask)
+        self.calls.prepare(lambda: _mask_mod(count))  # the DSL reads its source, once per process
         self.options.update(mask_mod=_mask_mod(count), aux_tensors=aux)
         shape = (-(-mask.tokens_q // TILE), -(-mask.tokens_k // TILE))
         classes = torch.frombuffer(mask.tiles(TILE, TILE), dtype=torch.uint8).cuda().view(1, *shape)
