@@ -72,6 +72,7 @@ def _kept(mask):
 def on_cpu(monkeypatch):
     monkeypatch.setattr(torch_tools, "on_stream", lambda address=None: contextlib.nullcontext())
     monkeypatch.setattr(torch_tools.FirstCalls, "call", lambda self, name, function: function())
+    monkeypatch.setattr(torch_tools.FirstCalls, "prepare", lambda self, function: function())
     monkeypatch.setattr(block_lists, "kept", _kept)
     with OnCpu():
         yield

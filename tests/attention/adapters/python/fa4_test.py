@@ -191,3 +191,16 @@ def test_a_v_of_its_own_dimension_needs_as_many_kv_heads_backward(fa4):
         assert fa4.supports(problem, mask) is None
     with case(heads_q=4, heads_k=2, **dims) as (problem, mask):
         assert fa4.supports(problem, mask) is None
+
+
+def test_what_a_process_needs_once_is_no_part_of_planning(fa4, monkeypatch):
+    from longca_adapters import block_lists, torch_tools
+
+    prepared = []
+    monkeypatch.setattr(
+        torch_tools.FirstCalls, "prepare", lambda self, function: prepared.append(function)
+    )
+    with case(head_dim=64, mask="shared_question", **{"pass": "backward"}) as (problem, mask):
+        fa4.plan(problem, mask)
+    assert block_lists.load in prepared
+    assert len(prepared) == 2  # and the mask_mod, whose source the DSL reads
