@@ -64,9 +64,6 @@ __device__ __forceinline__ void warpgroup_fence_operand(Register (&registers)[kC
 #define LONGCA_NAMES_32 \
   LONGCA_NAMES_16       \
   ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define LONGCA_NAMES_48 \
-  LONGCA_NAMES_32       \
-  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define LONGCA_NAMES_64                                                                          \
   LONGCA_NAMES_32                                                                                \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
@@ -177,7 +174,7 @@ __device__ __forceinline__ void wgmma_m64n64_ss(float (&d)[kCount], std::uint64_
 #undef LONGCA_WGMMA
 }
 
-/// d = a · b (+ d): both operands in shared memory. N is twice the size of d: 32, 64, 96 or 128.
+/// d = a · b (+ d): both operands in shared memory. N is twice the size of d: 32, 64 or 128.
 template <typename Element, Major kA, Major kB, bool kAdd>
 __device__ __forceinline__ void wgmma_ss(float (&d)[32], std::uint64_t a, std::uint64_t b) {
   wgmma_m64n64_ss<Element, kA, kB, kAdd>(d, a, b);
@@ -190,20 +187,6 @@ __device__ __forceinline__ void wgmma_ss(float (&d)[16], std::uint64_t a, std::u
       "wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type " {" LONGCA_NAMES_16 \
       "}, %16, %17, add, 1, 1, %19, %20;\n}"                                           \
       : LONGCA_D16(0)                                                                  \
-      : "l"(a), "l"(b), "n"(kAdd ? 1 : 0), "n"(kA == Major::mn ? 1 : 0),               \
-        "n"(kB == Major::mn ? 1 : 0))
-  LONGCA_WGMMA_OF_ELEMENT
-#undef LONGCA_WGMMA
-}
-
-template <typename Element, Major kA, Major kB, bool kAdd>
-__device__ __forceinline__ void wgmma_ss(float (&d)[48], std::uint64_t a, std::uint64_t b) {
-#define LONGCA_WGMMA(type)                                                             \
-  asm volatile(                                                                        \
-      "{\n.reg .pred add;\nsetp.ne.b32 add, %50, 0;\n"                                 \
-      "wgmma.mma_async.sync.aligned.m64n96k16.f32." type "." type " {" LONGCA_NAMES_48 \
-      "}, %48, %49, add, 1, 1, %51, %52;\n}"                                           \
-      : LONGCA_D32(0), LONGCA_D16(32)                                                  \
       : "l"(a), "l"(b), "n"(kAdd ? 1 : 0), "n"(kA == Major::mn ? 1 : 0),               \
         "n"(kB == Major::mn ? 1 : 0))
   LONGCA_WGMMA_OF_ELEMENT
@@ -228,7 +211,6 @@ __device__ __forceinline__ void wgmma_ss(float (&d)[64], std::uint64_t a, std::u
 #undef LONGCA_NAMES_128
 #undef LONGCA_NAMES_96
 #undef LONGCA_NAMES_64
-#undef LONGCA_NAMES_48
 #undef LONGCA_NAMES_32
 #undef LONGCA_NAMES_16
 #undef LONGCA_D64
