@@ -99,12 +99,6 @@ struct BackwardConsumer : BackwardScores<Shape> {
     stop_dq_warps();
   }
 
-  /// Waits for dSᵀ of the query tile before, in the other stage, from both warpgroups. While stage
-  /// 0 is current, stage 1 is still in the phase before.
-  __device__ __forceinline__ void wait_ds_before() {
-    const std::uint32_t phase = ds_pipe.index == 1 ? ds_pipe.phase : ds_pipe.phase ^ 1;
-    ptx::mbarrier_wait(&shared.ds_full[ds_pipe.index ^ 1], phase);
-  }
   /// dQ of the query tile before: its wgmma has read dSᵀ.
   __device__ __forceinline__ void add_dq_before(const float (&dq)[kDqCount], const RowTile& tile) {
     arrive(shared.ds_empty[ds_pipe.index ^ 1]);
@@ -143,15 +137,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
           this->template capped_probabilities<kRange>(s, p, lse_log2, tile.pattern);
         });
       } else {
-#pragma unroll
-        for (int i = 0; i < 32; i += 4) {
-          const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + i * 2);
-          s[i] = ptx::exp2(fmaf(s[i], scale_log2, -of_rows.x));
-          s[i + 1] = ptx::exp2(fmaf(s[i + 1], scale_log2, -of_rows.y));
-          s[i + 2] = ptx::exp2(fmaf(s[i + 2], scale_log2, -of_rows.x));
-          s[i + 3] = ptx::exp2(fmaf(s[i + 3], scale_log2, -of_rows.y));
-        }
-        if (tile.pattern >= 0) this->mask(s);
+        this->probabilities(s, scale_log2, lse_log2, tile.pattern);
 #pragma unroll
         for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
       }
@@ -203,7 +189,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
       // first tile this reads a stage that the other warpgroup may be writing, and the result is
       // unused.
       float dq[kDqCount];
-      if (before.index >= 0) wait_ds_before();
+      if (before.index >= 0) this->wait_ds_before(ds_pipe);
       ptx::warpgroup_arrive();
       multiply_dq(dq, shared.ds[ds_pipe.index ^ 1]);
       ptx::warpgroup_commit_group();
@@ -215,7 +201,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
       ds_pipe.advance();
     }
     float dq[kDqCount];
-    wait_ds_before();
+    this->wait_ds_before(ds_pipe);
     ptx::warpgroup_arrive();
     multiply_dq(dq, shared.ds[ds_pipe.index ^ 1]);
     ptx::warpgroup_commit_group();

@@ -79,6 +79,20 @@ struct BackwardScores {
     }
   }
 
+  /// Turns s = Sᵀ into Pᵀ = exp2(Sᵀ · scale − LSE), 0 outside of the pattern.
+  __device__ __forceinline__ void probabilities(float (&s)[32], float scale_log2,
+                                                const float* lse_log2, int pattern) const {
+#pragma unroll
+    for (int i = 0; i < 32; i += 4) {
+      const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + i * 2);
+      s[i] = ptx::exp2(fmaf(s[i], scale_log2, -of_rows.x));
+      s[i + 1] = ptx::exp2(fmaf(s[i + 1], scale_log2, -of_rows.y));
+      s[i + 2] = ptx::exp2(fmaf(s[i + 2], scale_log2, -of_rows.x));
+      s[i + 3] = ptx::exp2(fmaf(s[i + 3], scale_log2, -of_rows.y));
+    }
+    if (pattern >= 0) mask(s);
+  }
+
   /// With a softcap: turns the raw products s into P · slope, which dS = P ∘ (dP − delta) · slope
   /// needs, and returns P packed in p; both are 0 outside of the pattern.
   template <CapRange kRange>
@@ -105,6 +119,13 @@ struct BackwardScores {
         s[i + 1] = p_high * high.slope;
       }
     }
+  }
+
+  /// Waits for dSᵀ of the query tile before, in the other stage, from both warpgroups. While stage
+  /// 0 is current, stage 1 is still in the phase before.
+  __device__ __forceinline__ void wait_ds_before(const ptx::PipelineState<2>& ds_pipe) const {
+    const std::uint32_t phase = ds_pipe.index == 1 ? ds_pipe.phase : ds_pipe.phase ^ 1;
+    ptx::mbarrier_wait(&shared.ds_full[ds_pipe.index ^ 1], phase);
   }
 
   /// Stores this warp's 16 keys of dSᵀ, [128 keys, 64 rows], which both warpgroups read for dQ.

@@ -9,17 +9,18 @@
 
 namespace longca::slice::sm90 {
 
-/// The consumer for more than 128 dimensions, of two kinds:
-/// - V of at most 128 (192:128): a warpgroup owns 64 of 128 keys and their dK and dV, which take
-/// 160
-///   of a thread's 240 registers.
-/// - Wider V (256): a key tile has 64 keys. Both warpgroups compute all scores, and each owns half
-/// of the
-///   dimensions of dK and dV. Scores twice cost two of seven products; to split them would cost an
-///   exchange of P and dS through shared memory before every product that follows.
-/// In both a warpgroup computes dQ of half of the dimensions, over all keys, and hands
-/// it over through a buffer of its own. No registers are left to have the next scores
-/// under way: the products of one warpgroup run beside the exponentials of the other.
+/// The consumer for more than 128 dimensions, of two kinds.
+///
+/// V of at most 128 (192:128): a warpgroup owns 64 of 128 keys and their dK and dV, which take 160
+/// of a thread's 240 registers.
+///
+/// Wider V (256): a key tile has 64 keys. Both warpgroups compute all scores, and each owns half of
+/// the dimensions of dK and dV. Scores twice cost two of seven products; to split them would cost
+/// an exchange of P and dS through shared memory before every product that follows.
+///
+/// In both a warpgroup computes dQ of half of the dimensions, over all keys, and hands it over
+/// through a buffer of its own. No registers are left to have the next scores under way: the
+/// products of one warpgroup run beside the exponentials of the other.
 template <typename Shape>
 struct BackwardWideConsumer : BackwardScores<Shape> {
   using T = typename Shape::T;
@@ -70,21 +71,6 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
     }
   }
 
-  /// Turns s = Sᵀ into Pᵀ, 0 outside of the pattern.
-  __device__ __forceinline__ void probabilities(float (&s)[32], const float* lse_log2,
-                                                int pattern) const {
-    const float scale_log2 = args.params.scale * kLog2E;
-#pragma unroll
-    for (int i = 0; i < 32; i += 4) {
-      const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + i * 2);
-      s[i] = ptx::exp2(fmaf(s[i], scale_log2, -of_rows.x));
-      s[i + 1] = ptx::exp2(fmaf(s[i + 1], scale_log2, -of_rows.y));
-      s[i + 2] = ptx::exp2(fmaf(s[i + 2], scale_log2, -of_rows.x));
-      s[i + 3] = ptx::exp2(fmaf(s[i + 3], scale_log2, -of_rows.y));
-    }
-    if (pattern >= 0) this->mask(s);
-  }
-
   /// The A operands p = Pᵀ, unless it is known, and ds = dSᵀ = s ∘ (dPᵀ − delta) of the rows
   /// [kFirst / 32 · 64, …), whose dPᵀ is dp; s is Pᵀ, with a softcap times its slope.
   template <int kFirst, int kCount>
@@ -110,6 +96,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
                                          int dout_stage, int pattern) const {
     const float* lse_log2 = shared.terms[stage][0] + lane % 4 * 2;
     const float* delta = shared.terms[stage][1] + lane % 4 * 2;
+    const float scale_log2 = args.params.scale * kLog2E;
     float s[32];
     ptx::warpgroup_arrive();
     this->template multiply_rows<kDim>(s, shared.k, shared.q[stage]);
@@ -125,7 +112,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
       ptx::warpgroup_commit_group();
       ptx::warpgroup_wait_group<1>();
       ptx::warpgroup_fence_operand(s);
-      probabilities(s, lse_log2, pattern);
+      this->probabilities(s, scale_log2, lse_log2, pattern);
       ptx::warpgroup_wait_group<0>();
       ptx::warpgroup_fence_operand(dp);
       differentiate<0>(s, dp, p, ds, delta);
@@ -148,7 +135,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
           this->template capped_probabilities<kRange>(s, p, lse_log2, pattern);
         });
       } else {
-        probabilities(s, lse_log2, pattern);
+        this->probabilities(s, scale_log2, lse_log2, pattern);
       }
       ptx::warpgroup_wait_group<0>();
       ptx::warpgroup_fence_operand(dp);
@@ -249,9 +236,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
   /// Computes and hands over dQ of the query tile before, whose dSᵀ is in the other stage.
   __device__ __forceinline__ void add_dq_before(const RowTile& tile) {
     const int stage = ds_pipe.index ^ 1;
-    // While stage 0 is current, stage 1 is still in the phase before.
-    ptx::mbarrier_wait(&shared.ds_full[stage],
-                       ds_pipe.index == 1 ? ds_pipe.phase : ds_pipe.phase ^ 1);
+    this->wait_ds_before(ds_pipe);
     float first[32];
     float more[kMoreDqColumns / 2];
     ptx::warpgroup_arrive();

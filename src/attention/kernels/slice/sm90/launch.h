@@ -13,7 +13,7 @@ CUtensorMap tensor_map(const char* name, const TensorArg& tensor, int tokens, in
                        int box_heads, int box_tokens, DType dtype);
 
 /// The head dimension of the instances that compute `dims`, equal ones that are multiples of 16 of
-/// at most 128: columns from there on are zeros. 0 for others (wide_dims).
+/// at most 128: columns from there on are zeros. 0 for others.
 constexpr int instance_dim(const DimPair& dims) {
   if (dims.value_dim != dims.head_dim || dims.head_dim > 128) return 0;
   return dims.head_dim <= 64 ? 64 : 128;
