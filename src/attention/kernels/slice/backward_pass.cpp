@@ -1,6 +1,5 @@
 #include "attention/kernels/slice/backward_pass.h"
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -47,16 +46,14 @@ StoreMode dkv_mode(const BackwardArgs& args) {
   return args.accumulate ? StoreMode::add_float32 : StoreMode::overwrite;
 }
 
-/// Wider rows fill L2 with fewer visits: the page's figure is for 128 dimensions.
 BackwardWork work_of(const Problem& problem) {
   const cost::Platform& platform = cost::platform_of_card(gpu().properties().name);
   const DimPair dims = dims_of(problem);
-  const int dim = std::max(dims.head_dim + dims.value_dim, 2 * 128);
   return {.platform = platform,
           .heads_q = problem.heads_q,
           .heads_k = problem.heads_k,
           .ctas = gpu().properties().sms,
-          .chunk_visits = platform.slice.backward.chunk_visits * 2 * 128 / dim,
+          .chunk_visits = backward_chunk_visits(platform, dims),
           .tile_keys = backward_tile_keys(dims),
           .ordered = problem.deterministic};
 }

@@ -71,6 +71,25 @@ TEST(CallEstimate, SplitKeyTilesAreSummedInFloat32) {
   EXPECT_EQ(estimate_backward(full_mask(0, 128), kShape, platform).sum_bytes, 0);
 }
 
+/// Their key tiles have half of the keys: twice as many visits, of as many FLOPs as at 128.
+TEST(CallEstimate, TwiceTheDimensionsTakeTwiceTheTime) {
+  const cost::Platform& platform = cost::default_platform();
+  const Mask mask = full_mask(8192, 8192);
+  const double narrow = backward_seconds(mask, kShape, platform);
+  const double wide = backward_seconds(mask, {64, 8, 256, 2}, platform);
+  EXPECT_GT(wide, 1.7 * narrow);
+  EXPECT_LT(wide, 2.3 * narrow);
+}
+
+TEST(TransposedLists, ChunksOfWiderRowsHaveAsManyBytes) {
+  const cost::Platform& platform = cost::default_platform();
+  const std::int64_t visits = platform.slice.backward.chunk_visits;
+  EXPECT_EQ(backward_chunk_visits(platform, {64, 64}), visits);
+  EXPECT_EQ(backward_chunk_visits(platform, {128, 128}), visits);
+  EXPECT_EQ(backward_chunk_visits(platform, {192, 128}), visits * 4 / 5);
+  EXPECT_EQ(backward_chunk_visits(platform, {256, 256}), visits / 2);
+}
+
 TEST(CallEstimate, FewHeadsLeaveSmsIdle) {
   const cost::Platform& platform = cost::default_platform();
   const Mask mask = full_mask(2048, 2048);

@@ -90,17 +90,21 @@ BackwardEstimate estimate_backward(const Mask& mask, const cost::HeadShape& shap
                                    const cost::Platform& platform) {
   if (mask.q_tokens() == 0) return {};
   const int pack = choose_backward_pack(mask, shared_heads(mask, shape));
+  const DimPair dims = {shape.head_dim, shape.head_dim};
   const TransposedLists lists =
       make_transposed_lists(mask, pack,
                             {.platform = platform,
                              .heads_q = shape.heads_q,
                              .heads_k = shape.heads_k,
-                             .tile_keys = backward_tile_keys({shape.head_dim, shape.head_dim})});
+                             .chunk_visits = backward_chunk_visits(platform, dims),
+                             .tile_keys = backward_tile_keys(dims)});
   const cost::BackwardCall& call = platform.call.backward;
   const double cycles = lists.end_cycles + call.chunk_item_cycles * lists.chunk_items;
+  // A visit's cycles are those of 128 keys and dimensions.
+  const double scale = shape.head_dim / kCycleDim * backward_tile_keys(dims) / kTileKeys;
   const double row_bytes = kBackwardRowBytes * shape.heads_q * shape.head_dim;
   const double seconds =
-      call.seconds_per_call + cycles * shape.head_dim / kCycleDim / call.cycles_per_second +
+      call.seconds_per_call + cycles * scale / call.cycles_per_second +
       static_cast<double>(mask.q_tokens()) * row_bytes / call.row_bytes_per_second;
   const double split_keys = static_cast<double>(lists.split_keys.size()) * kTileKeys;
   return {seconds, split_keys * shape.heads_k * 2 * shape.head_dim * 4};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +21,13 @@ inline constexpr int kBackwardRows = 64;
 /// CTA's registers.
 constexpr int backward_tile_keys(const DimPair& dims) {
   return dims.value_dim > 128 ? kSubTileKeys : kTileKeys;
+}
+
+/// Visits per chunk of a long key tile's rows (make_items): the page's figure is for 128
+/// dimensions, and wider rows fill L2 with fewer visits.
+inline std::int64_t backward_chunk_visits(const cost::Platform& platform, const DimPair& dims) {
+  return platform.slice.backward.chunk_visits * 2 * 128 /
+         std::max(dims.head_dim + dims.value_dim, 2 * 128);
 }
 
 /// Query tiles per region, whose visits are counted together (TransposedLists::region_visits).
