@@ -19,6 +19,7 @@ namespace {
 constexpr std::int64_t kTokens = 768 * 1024;
 constexpr std::int64_t kSparseTokens = 32 * 1024;
 constexpr int kGroupSize = 8;
+constexpr int kHeadDim = 128;
 
 Mask mask_of(const std::string& name) {
   MaskSpec spec;
@@ -32,15 +33,15 @@ Mask mask_of(const std::string& name) {
 
 void choose(benchmark::State& state, const std::string& name) {
   const Mask mask = mask_of(name);
-  for (auto _ : state) benchmark::DoNotOptimize(slice::choose_pack(mask, kGroupSize));
-  state.counters["pack"] = slice::choose_pack(mask, kGroupSize);
+  for (auto _ : state) benchmark::DoNotOptimize(slice::choose_pack(mask, kGroupSize, kHeadDim));
+  state.counters["pack"] = slice::choose_pack(mask, kGroupSize, kHeadDim);
 }
 
 /// What a plan of the forward pass does on the host.
 void plan(benchmark::State& state, const std::string& name) {
   const Mask mask = mask_of(name);
   for (auto _ : state) {
-    const int pack = slice::choose_pack(mask, kGroupSize);
+    const int pack = slice::choose_pack(mask, kGroupSize, kHeadDim);
     benchmark::DoNotOptimize(slice::make_tile_lists(mask, pack));
     state.counters["pack"] = pack;
   }

@@ -161,6 +161,7 @@ class Plan:
         )
 
     def _use_intervals(self, problem, mask):
+        self.calls.prepare(block_lists.load)
         count, aux = interval_ends(mask)
         self.calls.prepare(lambda: _mask_mod(count))  # the DSL reads its source, once per process
         self.options.update(mask_mod=_mask_mod(count), aux_tensors=aux)
@@ -175,6 +176,7 @@ class Plan:
         self._use_tiles(problem, lists)
 
     def _use_blocks(self, problem, mask):
+        self.calls.prepare(block_lists.load)
         kept = block_lists.tiles(mask, TILE)
 
         def lists(by_key):
@@ -189,7 +191,6 @@ class Plan:
 
     def _use_tiles(self, problem, lists):
         """`lists(by_key)` gives the partial and the full tiles of each row, or of each column."""
-        self.calls.prepare(block_lists.load)
         self.tiles = tile_tensors(*lists(False))
         if problem.backward:
             self.tiles_backward = tile_tensors(*lists(True))

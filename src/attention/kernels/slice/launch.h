@@ -38,8 +38,9 @@ struct ForwardParams : AttentionArgs {
   DeviceTileLists lists = {};
   /// KV heads in work at a time, so that their K and V stay in L2: a divisor of heads_k.
   int section_heads = 1;
-  /// [2] in device memory: work tiles taken besides the first of each cluster, clusters that have
-  /// ended. Zero before the first launch and after every one. One launch at a time may use it.
+  /// [2] in device memory: work tiles taken besides the first of each taker (a cluster of CTAs, or
+  /// a stream of one), takers that have ended. Zero before the first launch and after every one.
+  /// One launch at a time may use it.
   std::int32_t* work_counter = nullptr;
 };
 

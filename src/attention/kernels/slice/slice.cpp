@@ -59,7 +59,9 @@ Support check_wide(const Problem& problem) {
 class SlicePlan final : public Plan {
  public:
   SlicePlan(const Problem& problem, const Mask& mask, SlicePath path)
-      : problem_(problem), path_(path), lists_(mask, choose_pack(mask, group_size(problem, mask))) {
+      : problem_(problem),
+        path_(path),
+        lists_(mask, choose_pack(mask, group_size(problem, mask), problem.head_dim)) {
     section_heads_ = forward_section_heads(problem.tokens_k, dims_of(problem), problem.heads_k,
                                            gpu().properties().cache_bytes);
     if (problem.backward) backward_.emplace(problem, mask, path);

@@ -28,8 +28,8 @@ class ForwardSchedule {
   ForwardSchedule(const Mask& mask, const cost::HeadShape& shape, const cost::Platform& platform)
       : rates_(platform.slice.forward),
         start_cycles_(static_cast<double>(platform.call.forward.start_cycles)),
-        pack_(choose_pack(mask, shared_heads(mask, shape), platform)),
-        pairs_(pairs_fit(shared_heads(mask, shape), pack_)),
+        pack_(choose_pack(mask, shared_heads(mask, shape), shape.head_dim, platform)),
+        pairs_(pairs_fit(shared_heads(mask, shape), pack_, shape.head_dim)),
         heads_q_(shape.heads_q),
         lists_(make_tile_lists(mask, pack_, platform)),
         schedule_(static_cast<int>(platform.device.sms) / ctas()) {

@@ -82,11 +82,11 @@ bool walks_out_of_step(const Mask& mask) {
 
 }  // namespace
 
-bool pairs_fit(int group_size, int pack) {
-  return group_size % (2 * pack) == 0;
+bool pairs_fit(int group_size, int pack, int head_dim) {
+  return head_dim > 64 && group_size % (2 * pack) == 0;
 }
 
-int choose_pack(const Mask& mask, int group_size, const cost::Platform& platform) {
+int choose_pack(const Mask& mask, int group_size, int head_dim, const cost::Platform& platform) {
   const cost::SliceForwardCycles& rates = platform.slice.forward;
   if (group_size % 2 != 0) return 1;
   const auto view = std::make_shared<const HeadView>(HeadView::of(mask, 0));
@@ -97,7 +97,8 @@ int choose_pack(const Mask& mask, int group_size, const cost::Platform& platform
   double min_cycles = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < kPacks.size(); ++i) {
     if (i > 0 && !fits(kPacks[i])) continue;
-    cycles[i] = sampled_cycles(view, kPacks[i], pairs_fit(group_size, kPacks[i]), rates);
+    const bool pairs = pairs_fit(group_size, kPacks[i], head_dim);
+    cycles[i] = sampled_cycles(view, kPacks[i], pairs, rates);
     min_cycles = std::min(min_cycles, cycles[i]);
   }
   for (std::size_t i = 1; i < kPacks.size() && cycles[0] > rates.min_pack_gain * min_cycles; ++i) {

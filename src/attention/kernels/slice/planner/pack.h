@@ -11,14 +11,15 @@
 namespace longca::slice {
 
 /// Whether clusters of two CTAs can compute neighbouring head blocks of a KV head and list, each
-/// CTA loading one sub-tile of every key tile for both.
-bool pairs_fit(int group_size, int pack);
+/// CTA loading one sub-tile of every key tile for both. Not up to 64 dimensions, where a CTA has
+/// two streams of work tiles.
+bool pairs_fit(int group_size, int pack, int head_dim);
 
 /// P of the forward pass: the smallest of 1, 2, 4 and 8 that divides `group_size` and whose tiles
 /// cost nearly as little as the best (min_pack_gain), on a sample of the mask's rows; with pairs
 /// where they fit. Less for millions of tokens, so that planning takes 10 ms. A millisecond for a
 /// static mask.
-int choose_pack(const Mask& mask, int group_size,
+int choose_pack(const Mask& mask, int group_size, int head_dim,
                 const cost::Platform& platform = cost::default_platform());
 
 /// P of the backward pass: the greatest of 1, 2, 4 and 8 that divides `group_size`, as small query

@@ -5,7 +5,7 @@
 
 namespace longca::slice::sm90 {
 
-/// Persistent: one CTA per SM takes work tiles until there is none. The producer loads Q of a work
+/// Persistent: one CTA per SM takes work tiles until there is none. A producer loads Q of a work
 /// tile, then K and V of its key tiles, as far ahead as the stages allow: into the next work tile
 /// while the consumers finish this one (docs/design/slice-forward.md).
 template <typename Shape>
@@ -13,8 +13,17 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     forward_kernel(const __grid_constant__ ForwardKernelArgs args) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char shared_bytes[];
-  auto& shared = *reinterpret_cast<typename Shape::Shared*>(shared_bytes);
-  if (threadIdx.x == 0) {
+  auto* streams = reinterpret_cast<typename Shape::Shared*>(shared_bytes);
+  // The shuffle tells the compiler that the value is uniform in a warp.
+  const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0);
+  int stream = 0;
+  if constexpr (Shape::kStreams > 1) {
+    const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32), 0);
+    stream = warpgroup == 0 ? warp % Shape::kStreams : (warpgroup - 1) / kRowGroups;
+  }
+  auto& shared = streams[stream];
+  const bool produces = threadIdx.x < 32 * Shape::kStreams;  // the first warps of warpgroup 0
+  if (produces && threadIdx.x % 32 == 0) {
     for (int i = 0; i < Shape::kQueryStages; ++i) {
       ptx::mbarrier_init(&shared.q_full[i], 1);
       ptx::mbarrier_init(&shared.q_empty[i], kRowGroups);
@@ -43,25 +52,25 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
       __syncthreads();
     }
   };
-  // The shuffle tells the compiler that the value is uniform in a warp.
-  const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0);
   if (warpgroup == 0) {
-    TileScheduler<Shape> scheduler{args, shared, rank};
+    const int cta = stream * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
+    TileScheduler<Shape> scheduler{args, shared, rank, cta / Shape::kCluster};
     // Reads the list of the first work tile before it waits for the barriers. Not where results are
     // merged: there the compiler runs out of registers and serializes wgmma (C7511).
-    if (!Shape::kAccumulate && threadIdx.x < 32) {
+    if (!Shape::kAccumulate && produces) {
       while (!scheduler.ready()) scheduler.advance();
     }
     wait_for_barriers();
     ptx::warpgroup_reg_dealloc<Shape::kProducerRegisters>();
-    if (threadIdx.x < 32) ForwardProducer<Shape>{args, shared, rank}.run(scheduler);
+    if (produces) ForwardProducer<Shape>{args, shared, rank}.run(scheduler);
   } else {
     constexpr float kLog2E = 1.4426950408889634f;
     wait_for_barriers();
     ptx::warpgroup_reg_alloc<Shape::kConsumerRegisters>();
     // Capped scores are in the log2 domain already.
     const float scale_log2 = Shape::kCapped ? 1 : args.params.scale * kLog2E;
-    ForwardConsumer<Shape> consumer{args, shared, warpgroup - 1, rank, scale_log2};
+    const int group = warpgroup - 1 - stream * kRowGroups;
+    ForwardConsumer<Shape> consumer{args, shared, group, rank, scale_log2};
     consumer.run();
   }
   // A CTA must not exit while the other one of its cluster may still arrive on its barriers.

@@ -28,7 +28,7 @@ struct ForwardConsumer {
 
   const ForwardKernelArgs& args;
   Shared& shared;
-  const int group;         ///< 0 or 1
+  const int group;         ///< 0 or 1, of the stream
   const int rank;          ///< in the cluster
   const float scale_log2;  ///< softmax scale · log2 e; 1 for capped scores
   ptx::PipelineState<Shape::kStages> pipe{};
@@ -156,26 +156,10 @@ struct ForwardConsumer {
     for (int i = 0; i < kKeys / 4; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
   }
 
-  // The warp scheduler barriers alternate the wgmma of the two warpgroups, one full tile each.
-  // Every row group sees every full tile, so that both warpgroups sync and arrive equally often.
-  __device__ static int scheduler_barrier(int of_group) {
-    return static_cast<int>(ForwardBarrier::warp_scheduler_wg1) + of_group;
-  }
-  __device__ __forceinline__ void warp_scheduler_barrier_sync() {
-    if constexpr (Shape::kSchedulesWarps) ptx::named_barrier_sync(scheduler_barrier(group), 256);
-  }
-  __device__ __forceinline__ void warp_scheduler_barrier_arrive() {
-    if constexpr (Shape::kSchedulesWarps) {
-      ptx::named_barrier_arrive(scheduler_barrier(group ^ 1), 256);
-    }
-  }
-
   /// Computes the probabilities of the keys at `pipe`, of a key tile or its `sub_tile`, and leaves
   /// their P V pending, to be issued by the next step or finish(). With kPending, P V of the step
-  /// before runs beside the softmax. kScheduled: takes part in the warp scheduler barriers, as full
-  /// tiles do; a constant, since the compiler serializes wgmma around a barrier under a condition.
-  /// Returns whether a row max of this warp moved.
-  template <TileSoftmax kSoftmax, bool kPending, bool kScheduled>
+  /// before runs beside the softmax. Returns whether a row max of this warp moved.
+  template <TileSoftmax kSoftmax, bool kPending>
   __device__ __forceinline__ bool step(int sub_tile = 0) {
     constexpr bool kMasked = kSoftmax == TileSoftmax::masked;
     constexpr bool kTakesMax = kSoftmax != TileSoftmax::without_max;
@@ -185,7 +169,6 @@ struct ForwardConsumer {
     ptx::warpgroup_fence_operand(s);
     ptx::warpgroup_fence_operand(o);
     if constexpr (kPending) ptx::warpgroup_fence_operand(p);
-    if constexpr (kScheduled) warp_scheduler_barrier_sync();
     ptx::warpgroup_arrive();
     issue_qk<kStepKeys>(k_stage);
     if constexpr (kPending) issue_pv<kStepKeys>(v_stage);
@@ -193,7 +176,6 @@ struct ForwardConsumer {
     if constexpr (kMasked) mask = tile_mask(k_stage);
     ptx::warpgroup_wait_group<kPending ? 1 : 0>();
     ptx::warpgroup_fence_operand(s);
-    if constexpr (kScheduled) warp_scheduler_barrier_arrive();
     release(k_stage);
     if constexpr (kTakesMax) apply_softcap<kStepKeys>();
     if constexpr (kMasked) {
@@ -310,23 +292,19 @@ struct ForwardConsumer {
         continue;
       }
       const int first = i++;
-      if (Shape::kSchedulesWarps && first >= partial) {
-        step<TileSoftmax::masked, false, true>();
-      } else {
-        step<TileSoftmax::masked, false, false>(sub_tile_of(work, first));
-      }
+      step<TileSoftmax::masked, false>(sub_tile_of(work, first));
       release_stored();
       bool grew = false;
       const int watched = kWatches ? min(max(first + 2, partial + 1), count) : partial;
       for (; i < watched && sees_tile(); ++i) {
-        grew |= step<TileSoftmax::masked, true, false>(sub_tile_of(work, i));
+        grew |= step<TileSoftmax::masked, true>(sub_tile_of(work, i));
       }
       if (i >= partial && i < count) {
         // The loops issue wgmma: all warps of the warpgroup must take the same one.
-        if (kWatches && ptx::named_barrier_or(warpgroup_barrier(group), 128, grew)) {
-          for (; i < count; ++i) step<TileSoftmax::with_max, true, true>();
+        if (kWatches && ptx::named_barrier_or(warpgroup_barrier<Shape>(group), 128, grew)) {
+          for (; i < count; ++i) step<TileSoftmax::with_max, true>();
         } else {
-          for (; i < count; ++i) step<TileSoftmax::without_max, true, true>();
+          for (; i < count; ++i) step<TileSoftmax::without_max, true>();
         }
       }
       finish();
@@ -344,7 +322,6 @@ struct ForwardConsumer {
   }
 
   __device__ __forceinline__ void run() {
-    if (group == 1) warp_scheduler_barrier_arrive();  // warpgroup 0 goes first
     for (ptx::PipelineState<Shape::kQueryStages> item;; item.advance()) {
       ptx::mbarrier_wait(&shared.q_full[item.index], item.phase);
       const WorkTile work = shared.work[item.index];

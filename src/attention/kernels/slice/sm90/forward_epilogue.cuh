@@ -30,8 +30,10 @@ struct OutputRows {
     return static_cast<Element*>(args.params.o.data) + token(row) * args.params.o.token_stride +
            head(row) * args.params.o.head_stride;
   }
-  /// Named barrier of the 128 threads of the warpgroup.
-  __device__ void sync() const { ptx::named_barrier_sync(warpgroup_barrier(group), 128); }
+  template <typename Shape>
+  __device__ void sync() const {
+    ptx::named_barrier_sync(warpgroup_barrier<Shape>(group), 128);
+  }
 };
 
 /// The row, of the warpgroup's 64, of this thread's accumulators r ∈ {0, 1}.
@@ -77,7 +79,7 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
                      ptx::pack<T>(o[4 * n + 6], o[4 * n + 7]));
   }
   ptx::fence_proxy_async_shared();  // these stores, before thread 0's TMA store reads them
-  output.sync();
+  output.template sync<Shape>();
   const bool whole = output.token_begin() + output.tokens() <= output.token_end() ||
                      output.token_end() == params.tokens_q;
   if (whole) {
@@ -101,7 +103,7 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
             *reinterpret_cast<const int4*>(from);
       }
     }
-    output.sync();
+    output.template sync<Shape>();
   }
 }
 
@@ -140,7 +142,8 @@ __device__ __forceinline__ void merge_output(const OutputRows& output, const Sof
       if (stores) to[4 * n] = sums;
     }
   }
-  output.sync();  // all warps have read Q and work from the stage that thread 0 marks empty
+  // All warps have read Q and work from the stage that thread 0 marks empty.
+  output.template sync<Shape>();
 }
 
 }  // namespace longca::slice::sm90

@@ -40,7 +40,7 @@ void launch(const ForwardParams& params, DType dtype, const DimPair& dims, cudaS
     args.k = map("K", params.k, params.tokens_k, params.heads_k, dim, 1, kSubTileKeys);
     args.v = map("V", params.v, params.tokens_k, params.heads_k, value_dim, 1, kSubTileKeys);
   }
-  constexpr int kBytes = sizeof(typename Shape::Shared);
+  constexpr int kBytes = Shape::kStreams * sizeof(typename Shape::Shared);
   static_assert(kBytes <= 227 * 1024);
   LONGCA_CUDA(cudaFuncSetAttribute(forward_kernel<Shape>,
                                    cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
@@ -62,8 +62,12 @@ void launch(const ForwardParams& params, DType dtype, const DimPair& dims, cudaS
 template <bool kAccumulate, int kCluster, bool kCapped = false>
 bool dispatch(const ForwardParams& params, DType dtype, const DimPair& dims, cudaStream_t stream) {
   const auto launch_instance = [&]<typename Element, int kDim>() {
-    using Shape = ForwardShape<Element, HeadDims<kDim>, kAccumulate, kCluster, kCapped>;
-    launch<Shape>(params, dtype, dims, stream);
+    if constexpr (kDim == 64 && kCluster > 1) {
+      throw std::logic_error("slice: pairs of CTAs have no streams of work tiles");
+    } else {
+      using Shape = ForwardShape<Element, HeadDims<kDim>, kAccumulate, kCluster, kCapped>;
+      launch<Shape>(params, dtype, dims, stream);
+    }
   };
   return mma::instantiate<mma::kSliceInstances>(dtype, instance_dim(dims), launch_instance);
 }

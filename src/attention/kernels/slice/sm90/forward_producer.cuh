@@ -7,20 +7,26 @@
 // The producer warp: fetches work tiles and keeps TMA busy.
 namespace longca::slice::sm90 {
 
-/// Takes work tiles, the longest of a section first: the first of each cluster is that of the
-/// cluster's number, all others come from a counter in device memory. Fetching one takes four
+/// How many take work tiles: clusters, or streams of CTAs.
+template <typename Shape>
+__device__ __forceinline__ int takers() {
+  return static_cast<int>(gridDim.x) / Shape::kCluster * Shape::kStreams;
+}
+
+/// Takes work tiles, the longest of a section first: the first of each taker is that of the
+/// taker's number, all others come from a counter in device memory. Fetching one takes four
 /// dependent reads (counter, order, query tile, its first list entries): each advance() issues one,
 /// between TMA loads. All lanes of the producer warp take part.
 template <typename Shape>
 struct TileScheduler {
   const ForwardKernelArgs& args;
   typename Shape::Shared& shared;
-  const int rank;           ///< in the cluster
-  std::uint32_t phase = 0;  ///< of work_full and work_empty, as in PipelineState
-  int reads = 1;            ///< done for the next work tile, of 4
-  bool counted = false;     ///< whether `index` comes from the counter
-  /// Of the next work tile: its number, its first query head.
-  int index = static_cast<int>(blockIdx.x) / Shape::kCluster, head = 0;
+  const int rank;                    ///< in the cluster
+  int index;                         ///< of the next work tile: at first, the taker's number
+  bool counted = false;              ///< whether `index` comes from the counter
+  std::uint32_t phase = 0;           ///< of work_full and work_empty, as in PipelineState
+  int reads = 1;                     ///< done for the next work tile, of 4
+  int head = 0;                      ///< first query head of the next work tile
   const QueryTile* tiles = nullptr;  ///< the head's list
   int tile = 0;
   int word = 0;    ///< lane l: word l of the QueryTile
@@ -49,8 +55,7 @@ struct TileScheduler {
     const DeviceTileLists& lists = args.params.lists;
     const int lane = threadIdx.x & 31;
     if (reads == 0) {
-      const int clusters = static_cast<int>(gridDim.x) / Shape::kCluster;
-      if (rank == 0 && lane == 0) index = clusters + atomicAdd(args.params.work_counter, 1);
+      if (rank == 0 && lane == 0) index = takers<Shape>() + atomicAdd(args.params.work_counter, 1);
       counted = true;
     } else if (reads == 1) {
       if (counted) {
@@ -294,12 +299,12 @@ struct ForwardProducer {
     }
   }
 
-  /// Counts the clusters that have ended; the last one sets both counters back to zero for the next
+  /// Counts the takers that have ended; the last one sets both counters back to zero for the next
   /// launch. Nobody takes work any more by then.
   __device__ void reset_counter() {
     std::int32_t* counter = args.params.work_counter;
     __threadfence();
-    if (atomicAdd(counter + 1, 1) == static_cast<int>(gridDim.x) / Shape::kCluster - 1) {
+    if (atomicAdd(counter + 1, 1) == takers<Shape>() - 1) {
       counter[0] = 0;
       counter[1] = 0;
     }

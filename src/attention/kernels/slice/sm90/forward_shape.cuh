@@ -38,7 +38,8 @@ struct WorkTile {
 
 /// A CTA has three warpgroups: a producer, of which one warp works, and two consumers of 64 rows
 /// each. 384 threads are launched with 168 registers each (65536 / 384, rounded down to a multiple
-/// of 8), which setmaxnreg redistributes: 56 + 2 · 224 = 3 · 168.
+/// of 8), which setmaxnreg redistributes: 56 + 2 · 224 = 3 · 168. With two streams it has five
+/// warpgroups, 640 threads of 96 registers: 32 + 4 · 112 = 5 · 96.
 template <typename Element, typename Dims, bool kAccumulate_, int kCluster_ = 1,
           bool kCapped_ = false>
 struct ForwardShape {
@@ -51,32 +52,32 @@ struct ForwardShape {
   /// CTAs per cluster, 1 or 2. Two compute the same query tile for neighbouring head blocks of one
   /// KV head; each loads one sub-tile of every key tile and multicasts it, which halves L2 reads.
   static constexpr int kCluster = kCluster_;
+  /// Work tiles that a CTA computes at a time, each in a stream: a producer warp, two consumers,
+  /// shared memory and named barriers of its own. At 64 dimensions exponentials take as long as the
+  /// products, and two warpgroups do not fill the one with the other; four do.
+  static constexpr int kStreams = kDim == 64 ? 2 : 1;
+  static_assert(kStreams * kCluster <= 2);
   static constexpr int kTileM = kRowGroups * kGroupRows;
-  static constexpr int kThreads = 384;
-  static constexpr int kConsumerWarps = 8;
-  static constexpr int kProducerRegisters = 56;
-  static constexpr int kConsumerRegisters = 224;
-  /// Alternates the wgmma of the two consumers, so that one computes exponentials meanwhile. At 64
-  /// dimensions these take as long as the products; at 128 the consumers alternate by themselves.
-  /// Where results are merged, ptxas runs out of registers with the barriers, and with a softcap
-  /// without them, and serializes the wgmma (C7511).
-  static constexpr bool kSchedulesWarps = kDim == 64 && (kCapped || !kAccumulate);
+  static constexpr int kThreads = 128 * (1 + kStreams * kRowGroups);
+  static constexpr int kConsumerWarps = 8;  ///< of a stream
+  static constexpr int kProducerRegisters = kStreams == 1 ? 56 : 32;
+  static constexpr int kConsumerRegisters = kStreams == 1 ? 224 : 112;
   /// Whether a work tile with peaked scores takes the maximum of every tile
   /// (ForwardConsumer::attend): in float16, where max_tile_sum leaves little room and repairs would
   /// be frequent. Not with a softcap, which takes the registers that the second loop needs, nor at
-  /// 64 dimensions, where the compiler would serialize wgmma.
+  /// 64 dimensions, where a thread has half of the registers.
   static constexpr bool kWatchesRowMax = std::is_same_v<Element, __half> && !kCapped && kDim == 128;
-  /// Above 128 dimensions Q would take too many registers: it is read from shared memory, which has
-  /// room for one work tile's.
-  static constexpr bool kQueriesInRegisters = kDim <= 128;
-  static constexpr int kQueryStages = kQueriesInRegisters ? 2 : 1;
-  /// Keys that a step of the consumers computes. Where O takes 128 registers there is room for the
-  /// scores of one sub-tile: the two of a key tile are then two steps.
-  static constexpr int kStepKeys = kValueDim > 128 ? kSubTileKeys : kTileKeys;
+  /// Above 128 dimensions, and with two streams, Q would take too many registers: it is read from
+  /// shared memory, which above 128 has room for one work tile's.
+  static constexpr bool kQueriesInRegisters = kDim == 128;
+  static constexpr int kQueryStages = kDim <= 128 ? 2 : 1;
+  /// Keys that a step of the consumers computes. Where O takes 128 registers, or a thread has 112,
+  /// there is room for the scores of one sub-tile: the two of a key tile are then two steps.
+  static constexpr int kStepKeys = kValueDim > 128 || kStreams > 1 ? kSubTileKeys : kTileKeys;
   static constexpr int kStepsPerTile = kTileKeys / kStepKeys;
   /// K and V tiles in flight, of a step's keys each: two steps. Five stages were no faster at 128
   /// dimensions; at 256, where a step is short, they are by 2 to 5 %.
-  static constexpr int kStages = kValueDim > 128 ? 5 : 4;
+  static constexpr int kStages = kStreams > 1 ? 8 : kValueDim > 128 ? 5 : 4;
   static constexpr int kColumns = kDim / 64;
   static constexpr int kValueColumns = kValueDim / 64;
   static constexpr int kRowColumnBytes = kTileM * 128;
@@ -119,18 +120,12 @@ struct ForwardShape {
   }
 };
 
-/// Named barriers of the forward kernel; id 0 is __syncthreads.
-enum class ForwardBarrier : int {
-  consumer_wg1 = 1,  ///< the 128 threads of a consumer warpgroup
-  consumer_wg2 = 2,
-  /// 128 threads of this warpgroup sync, 128 of the other one arrive: this one may issue its wgmma.
-  warp_scheduler_wg1 = 3,
-  warp_scheduler_wg2 = 4,
-};
-
-/// The barrier of consumer warpgroup 0 or 1.
+/// The named barrier of the 128 threads of this consumer warpgroup, `group` of its stream; id 0 is
+/// __syncthreads. With one stream it is derived from `group`: from another value, the compiler runs
+/// out of registers where results are merged, and serializes wgmma (C7511).
+template <typename Shape>
 __device__ __forceinline__ int warpgroup_barrier(int group) {
-  return static_cast<int>(ForwardBarrier::consumer_wg1) + group;
+  return Shape::kStreams == 1 ? 1 + group : static_cast<int>(threadIdx.x / 128);
 }
 
 }  // namespace longca::slice::sm90
