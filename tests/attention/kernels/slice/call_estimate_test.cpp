@@ -71,6 +71,21 @@ TEST(CallEstimate, SplitKeyTilesAreSummedInFloat32) {
   EXPECT_EQ(estimate_backward(full_mask(0, 128), kShape, platform).sum_bytes, 0);
 }
 
+TEST(CallEstimate, SumsOfWiderHeadsHaveRoomForTheKeysOfTheirTiles) {
+  const cost::Platform& platform = cost::default_platform();
+  const Mask mask = full_mask(4096, 4096);
+  const TransposedLists lists =
+      make_transposed_lists(mask, choose_backward_pack(mask, 8),
+                            {.platform = platform,
+                             .heads_q = 64,
+                             .heads_k = 8,
+                             .chunk_visits = backward_chunk_visits(platform, {256, 256}),
+                             .tile_keys = 64});
+  ASSERT_FALSE(lists.split_keys.empty());
+  EXPECT_EQ(estimate_backward(mask, {64, 8, 256, 2}, platform).sum_bytes,
+            static_cast<double>(lists.split_keys.size()) * 64 * 8 * 2 * 256 * 4);
+}
+
 /// Their key tiles have half of the keys: twice as many visits, of as many FLOPs as at 128.
 TEST(CallEstimate, TwiceTheDimensionsTakeTwiceTheTime) {
   const cost::Platform& platform = cost::default_platform();

@@ -106,7 +106,7 @@ BackwardEstimate estimate_backward(const Mask& mask, const cost::HeadShape& shap
   const double seconds =
       call.seconds_per_call + cycles * scale / call.cycles_per_second +
       static_cast<double>(mask.q_tokens()) * row_bytes / call.row_bytes_per_second;
-  const double split_keys = static_cast<double>(lists.split_keys.size()) * kTileKeys;
+  const double split_keys = static_cast<double>(lists.split_keys.size()) * backward_tile_keys(dims);
   return {seconds, split_keys * shape.heads_k * 2 * shape.head_dim * 4};
 }
 

@@ -41,7 +41,7 @@ struct Workspace {
         (params.tokens_q + group_tokens - 1) / group_tokens * (params.heads_q / params.lists.pack);
     terms = take(tiles * static_cast<std::int64_t>(sizeof(RowTerms)));
     dkv_accum = take(static_cast<std::int64_t>(params.heads_k) * params.lists.split_tiles *
-                     kTileKeys * (dim + value_dim) * 4);
+                     backward_tile_keys({dim, value_dim}) * (dim + value_dim) * 4);
     dq_semaphores = take(tiles * dq_parts(dims) * 4);
     visits = take((tiles + kRegionTiles - 1) / kRegionTiles * 4);
     counters = take(8);

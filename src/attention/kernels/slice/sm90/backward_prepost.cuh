@@ -28,8 +28,8 @@ __device__ __forceinline__ float* dkv_accum(const BackwardKernelArgs& args, int 
                                             int which) {
   const std::int64_t index =
       static_cast<std::int64_t>(kv_head) * args.params.lists.split_tiles + split;
-  return args.dkv_accum + index * (kTileKeys * (Shape::kDim + Shape::kValueDim)) +
-         which * (kTileKeys * Shape::kDim);
+  return args.dkv_accum + index * (Shape::kKeys * (Shape::kDim + Shape::kValueDim)) +
+         which * (Shape::kKeys * Shape::kDim);
 }
 
 template <typename T>

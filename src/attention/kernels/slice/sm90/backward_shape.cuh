@@ -41,7 +41,7 @@ struct BackwardKernelArgs {
   /// l / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i % 2 of the warp's 16 rows. A query
   /// tile has parts of kDqColumns columns (BackwardShape), each of rows 0, 16, 32 and 48.
   float* dq_accum;   ///< [query_tiles, 64 · kDim]
-  float* dkv_accum;  ///< split key tiles: [heads_k, split_tiles, dK and dV, 8 parts of 16 keys]
+  float* dkv_accum;  ///< split key tiles: [heads_k, split_tiles, dK and dV, parts of 16 keys]
   /// [query_tiles, kDqParts]: additions done, if ordered; else kDqEmpty, kDqStoring or
   /// kDqStored.
   std::int32_t* dq_semaphores;
