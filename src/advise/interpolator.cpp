@@ -29,11 +29,15 @@ constexpr double kSameParameters = 0.2;
 /// The variance of a measurement itself.
 constexpr double kNugget = 0.002;
 
+const TileCount& tiles_of(const Work& work, TileGrid grid) {
+  const bool of_slices = grid == TileGrid::documents && work.form == MaskForm::documents;
+  return of_slices ? work.slice_tiles : work.tiles;
+}
+
 /// What each kind of work costs adds up to the quantity. Of terms that grow alike in all cells, as
 /// rows and keys do where all have the same heads, the first one is taken to be the cause.
 std::vector<double> terms_of(const Work& work, TileGrid grid) {
-  const bool of_slices = grid == TileGrid::documents && work.form == MaskForm::documents;
-  const TileCount& tiles = of_slices ? work.slice_tiles : work.tiles;
+  const TileCount& tiles = tiles_of(work, grid);
   const IdleSlots& idle = work.idle;
   // A kernel that is told some masks by its own arguments cuts others' tiles by another path.
   const bool otherwise = work.form == MaskForm::other;
@@ -63,9 +67,12 @@ Work beside_lists(const Work& work) {
 }
 
 std::vector<double> terms_of(const Work& work, TileGrid grid, Quantity quantity) {
-  if (quantity == Quantity::memory || work.planned_ms == 0) return terms_of(work, grid);
-  std::vector<double> terms = terms_of(beside_lists(work), grid);
-  terms.front() = 0;  // the constant, which is in the lists' time
+  if (quantity == Quantity::memory) return terms_of(work, grid);
+  const bool by_lists = work.planned_ms > 0;  // in which the constant and the slowdown are
+  std::vector<double> terms = terms_of(by_lists ? beside_lists(work) : work, grid);
+  if (by_lists) terms.front() = 0;
+  const TileCount& tiles = tiles_of(work, grid);
+  terms.push_back(by_lists ? 0 : work.slowed * (tiles.full + tiles.partial));
   return terms;
 }
 

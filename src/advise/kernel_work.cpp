@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "bench/cell/tensors.h"
+#include "cost/kernel_cost.h"
 
 namespace longca::advise {
 namespace {
@@ -50,6 +51,40 @@ void divide_groups(const Capabilities& can, const Case& c, const MaskFacts& mask
   }
 }
 
+/// At the rate of the card's page, which is that of fast kernels, so that it depends on the work
+/// alone: others meet the limit later or never, which is left to the fit. A step is its longer
+/// pass.
+double slowed_by_power(const cost::Platform& platform, const Case& c, const Work& work) {
+  if (c.device != "cuda") return 0;
+  const bool forward = c.pass == Pass::forward;
+  const cost::CallCost call =
+      cost::slice_call(platform, {.heads_q = 1, .heads_k = 1, .head_dim = c.head_dim},
+                       forward ? cost::Pass::forward : cost::Pass::backward);
+  const double cells = (work.tiles.full + work.tiles.partial) * kWorkTile * kWorkTile;
+  const cost::SliceCall& of = platform.call;
+  return (forward ? of.forward.power : of.backward.power).reached(cells * call.seconds_per_cell);
+}
+
+/// Without what depends on how many tiles there are in the end.
+Work divided_work(const Kernel* kernel, const Case& c, MaskFacts& masks) {
+  Work work = masks.work(c);
+  const PlannedCall planned = masks.planned(c);
+  work.planned_ms = planned.ms;
+  work.known_bytes = known_bytes(kernel, c, work) + planned.bytes;
+  const IdleSlots every = std::exchange(work.idle, in_order(work.idle));
+  if (kernel == nullptr || c.pass == Pass::step) return work;
+  const Capabilities& can = kernel->capabilities();
+  work.own_path = can.looks_up_uneven_blocks && work.uneven_blocks;
+  if (c.pass == Pass::forward && takes_longest_first(can, work.form)) {
+    work.idle.tile_rows = every.longest_rows;
+  }
+  count_own_tiles(can, c, masks, work);
+  if (c.pass == Pass::forward) return work;
+  divide_groups(can, c, masks, every.group_gradients, work);
+  const bool all_tiles = can.computes_all_of_windows_backward && work.form == MaskForm::window;
+  return all_tiles ? work.of_all_tiles() : work;
+}
+
 }  // namespace
 
 double known_bytes(const Kernel* kernel, const Case& c, const Work& work) {
@@ -68,22 +103,9 @@ double known_bytes(const Kernel* kernel, const Case& c, const Work& work) {
 }
 
 Work kernel_work(const Kernel* kernel, const Case& c, MaskFacts& masks) {
-  Work work = masks.work(c);
-  const PlannedCall planned = masks.planned(c);
-  work.planned_ms = planned.ms;
-  work.known_bytes = known_bytes(kernel, c, work) + planned.bytes;
-  const IdleSlots every = std::exchange(work.idle, in_order(work.idle));
-  if (kernel == nullptr || c.pass == Pass::step) return work;
-  const Capabilities& can = kernel->capabilities();
-  work.own_path = can.looks_up_uneven_blocks && work.uneven_blocks;
-  if (c.pass == Pass::forward && takes_longest_first(can, work.form)) {
-    work.idle.tile_rows = every.longest_rows;
-  }
-  count_own_tiles(can, c, masks, work);
-  if (c.pass == Pass::forward) return work;
-  divide_groups(can, c, masks, every.group_gradients, work);
-  const bool all_tiles = can.computes_all_of_windows_backward && work.form == MaskForm::window;
-  return all_tiles ? work.of_all_tiles() : work;
+  Work work = divided_work(kernel, c, masks);
+  work.slowed = slowed_by_power(masks.platform(), c, work);
+  return work;
 }
 
 }  // namespace longca::advise

@@ -65,6 +65,9 @@ struct Work {
   double known_bytes = 0;
   /// Of the call's time what can be said beforehand, beside all else; likewise 0.
   double known_ms = 0;
+  /// The part of the slowdown at the card's power limit that calls with as many tiles meet
+  /// (cost::PowerLimit); likewise 0.
+  double slowed = 0;
   /// What the call takes by the lists that the kernel makes of the mask; 0: they are not known.
   double planned_ms = 0;
   IdleSlots idle;

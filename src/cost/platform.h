@@ -138,10 +138,12 @@ struct PowerLimit {
   double slowed_share = 0;
   double slowed_seconds = 0;
 
-  double slowed(double seconds) const {
+  /// The part of the slowdown that calls of so many seconds at full clocks meet.
+  double reached(double seconds) const {
     const double square = seconds * seconds;
-    return seconds * (1 + slowed_share * square / (square + slowed_seconds * slowed_seconds));
+    return square / (square + slowed_seconds * slowed_seconds);
   }
+  double slowed(double seconds) const { return seconds * (1 + slowed_share * reached(seconds)); }
   bool operator==(const PowerLimit&) const = default;
 };
 

@@ -206,6 +206,20 @@ TEST(CellModel, AddsWhatIsKnownOfATime) {
   EXPECT_LT(error_for_grouped_heads(asked, law_ms, without_sums), -0.05);
 }
 
+/// At 8K and 32K tokens some calls run at full clocks and others do not, as their tiles tell.
+TEST(CellModel, KnowsWhichCallsMeetThePowerLimit) {
+  const auto law_ms = [](const Work& work) {
+    return 0.01 + 3e-5 * (1 + 0.25 * work.slowed) * (work.tiles.full + work.tiles.partial);
+  };
+  const auto without_limit = [](Work work) {
+    work.slowed = 0;
+    return work;
+  };
+  const Case asked = case_of("fa3", "document", 32768);
+  EXPECT_NEAR(error_for_grouped_heads(asked, law_ms, as_it_is), 0, 0.01);
+  EXPECT_GT(std::abs(error_for_grouped_heads(asked, law_ms, without_limit)), 0.1);
+}
+
 /// Calls of up to 3K tokens that differ by 10 %, and longer ones that do not.
 TEST(CellModel, IsAsWideAsCellsOfThatLengthAreOff) {
   std::mt19937 random(3);

@@ -127,6 +127,24 @@ TEST(KernelWork, LongestRowsFirstLeaveLessIdle) {
   EXPECT_EQ(idle_rows("fa4", "prefix_lm_causal", Pass::forward), other) << "no window";
 }
 
+TEST(KernelWork, CallsMeetThePowerLimitByTheTilesThatAreComputed) {
+  MaskFacts masks;
+  const auto slowed = [&](const Case& c) { return kernel_work(&kernel_of(c), c, masks).slowed; };
+  EXPECT_LT(slowed(case_of("cudnn", "causal", 1024)), 0.001);
+  EXPECT_GT(slowed(case_of("cudnn", "causal", 131072)), 0.99);
+  const Case window = case_of("fa2", "sliding_window", 16384, Pass::backward);
+  EXPECT_LT(slowed(window), 0.1);
+  EXPECT_GT(slowed(case_of("cudnn", "sliding_window", 16384, Pass::backward)), 0.5) << "all tiles";
+  const Case c = case_of("naive", "full", 16384);
+  const Work work = kernel_work(nullptr, c, masks);
+  const double seconds = work.square_tiles * 4 * kWorkTile * kWorkTile * c.head_dim /
+                         masks.platform().kernel.forward.tile_flops_per_second;
+  EXPECT_DOUBLE_EQ(work.slowed, masks.platform().call.forward.power.reached(seconds));
+  Case on_cpu = c;
+  on_cpu.device = "cpu";
+  EXPECT_EQ(kernel_work(nullptr, on_cpu, masks).slowed, 0);
+}
+
 /// Tiles of 128 rows touch two rows of blocks of 64 tokens; of 8 heads they are 16 queries.
 TEST(KernelWork, BlocksAreCountedInTheKernelsTiles) {
   MaskFacts masks;

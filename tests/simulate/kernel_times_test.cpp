@@ -94,6 +94,7 @@ TEST(KernelTimes, LongRunsAreSlowedDown) {
   const SliceTimes times(cost::default_platform());
   const cost::PowerLimit& power = cost::default_platform().call.forward.power;
   EXPECT_NEAR(times.slowed(1e-5, cost::Pass::forward), 1e-5, 1e-10);
+  EXPECT_DOUBLE_EQ(power.reached(power.slowed_seconds), 0.5);
   EXPECT_DOUBLE_EQ(times.slowed(power.slowed_seconds, cost::Pass::forward),
                    power.slowed_seconds * (1 + power.slowed_share / 2));
   EXPECT_NEAR(times.slowed(10, cost::Pass::forward), 10 * (1 + power.slowed_share), 1e-4);
