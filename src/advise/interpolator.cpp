@@ -39,13 +39,11 @@ const TileCount& tiles_of(const Work& work, TileGrid grid) {
 std::vector<double> terms_of(const Work& work, TileGrid grid) {
   const TileCount& tiles = tiles_of(work, grid);
   const IdleSlots& idle = work.idle;
-  // A kernel that is told some masks by its own arguments cuts others' tiles by another path.
-  const bool otherwise = work.form == MaskForm::other;
   return {1.0,
           work.planned_ms,
           tiles.full,
           tiles.partial,
-          otherwise ? tiles.partial : 0,
+          work.tested_tiles,
           work.cells,
           work.rows,
           work.keys,

@@ -75,6 +75,7 @@ Work divided_work(const Kernel* kernel, const Case& c, MaskFacts& masks) {
   if (kernel == nullptr || c.pass == Pass::step) return work;
   const Capabilities& can = kernel->capabilities();
   work.own_path = can.looks_up_uneven_blocks && work.uneven_blocks;
+  if (can.tests_each_interval) work.tested_tiles *= work.key_intervals;
   if (c.pass == Pass::forward && takes_longest_first(can, work.form)) {
     work.idle.tile_rows = every.longest_rows;
   }

@@ -137,6 +137,14 @@ bool is_uneven(const std::vector<std::int64_t>& bounds) {
   return false;
 }
 
+double most_key_intervals(const Mask& mask) {
+  std::size_t most = 1;
+  for_each_row(mask, 0, [&](std::int64_t, const std::vector<Range>& keys) {
+    most = std::max(most, keys.size());
+  });
+  return static_cast<double>(most);
+}
+
 Work count_work(const Case& c, const Mask& mask, std::int64_t sms) {
   Work work;
   work.form = form_of(mask);
@@ -157,6 +165,10 @@ Work count_work(const Case& c, const Mask& mask, std::int64_t sms) {
     work.idle.group_gradients = idle_slots(group_items(head, group), c.heads_k, sms);
     for (double& column : head.columns) column *= group;
     work.idle.grouped_columns = idle_slots(head.columns, c.heads_k, sms);
+  }
+  if (work.form == MaskForm::other) {
+    work.key_intervals = most_key_intervals(mask);
+    work.tested_tiles = work.tiles.partial;
   }
   count_slices(mask, c.heads_q, sms, work);
   const std::int64_t tile_rows = (c.tokens + kWorkTile - 1) / kWorkTile;
@@ -183,6 +195,7 @@ double Work::partial_share() const {
 Work Work::of_all_tiles() const {
   Work work = *this;
   work.tiles = work.slice_tiles = {square_tiles, 0};
+  work.tested_tiles = 0;
   work.cells = square_tiles * kWorkTile * kWorkTile;
   return work;
 }

@@ -53,8 +53,12 @@ struct Work {
   bool uneven_blocks = false;  ///< block lists, of blocks that differ in size
   /// The kernel takes a path of its own for the mask; false from MaskFacts, which know no kernel.
   bool own_path = false;
-  TileCount tiles;          ///< of a grid that begins at the corner of the score matrix
-  TileCount slice_tiles;    ///< of grids that begin at the corner of each slice
+  TileCount tiles;           ///< of a grid that begins at the corner of the score matrix
+  TileCount slice_tiles;     ///< of grids that begin at the corner of each slice
+  double key_intervals = 1;  ///< of a query, at most; of MaskForm::other alone
+  /// Partial tiles of a mask that no argument of the kernel says, once for each test of their
+  /// cells.
+  double tested_tiles = 0;
   double square_tiles = 0;  ///< of the whole score matrix, also empty ones, over all query heads
   double rows = 0;          ///< tokens × query heads
   double keys = 0;          ///< tokens × KV heads

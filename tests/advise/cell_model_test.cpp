@@ -141,18 +141,19 @@ Case with_kv_heads(Case c, int heads_k) {
   return c;
 }
 
-/// Both passes of a kernel whose time is a function of its work, at 64:64 heads and two lengths;
-/// and what is estimated for 64:8, relative to the law. `forget` removes from the work what it is
-/// told.
+/// Both passes of a kernel whose time is a function of its work, of `known` masks at 64:64 heads
+/// and two lengths; and what is estimated for 64:8, relative to the law. `forget` removes from the
+/// work what it is told.
 template <typename Law, typename Forget>
-double error_for_grouped_heads(const Case& asked, const Law& law_ms, const Forget& forget) {
+double error_for_grouped_heads(const Case& asked, const Law& law_ms, const Forget& forget,
+                               const std::vector<std::string>& known = kMasks) {
   MaskFacts masks(132);
   const auto work_of = [&](const Case& c) {
     const Kernel& kernel = KernelRegistry::global().find(c.kernel, DeviceKind::cuda);
     return kernel_work(&kernel, c, masks);
   };
   std::vector<ModelCell> cells;
-  for (const std::string& mask : kMasks) {
+  for (const std::string& mask : known) {
     for (const std::int64_t tokens : {8192, 32768}) {
       const Case c = with_kv_heads(case_of(asked.kernel, mask, tokens, asked.pass), 64);
       cells.push_back({c, forget(work_of(c)), law_ms(work_of(c))});
@@ -218,6 +219,22 @@ TEST(CellModel, KnowsWhichCallsMeetThePowerLimit) {
   const Case asked = case_of("fa3", "document", 32768);
   EXPECT_NEAR(error_for_grouped_heads(asked, law_ms, as_it_is), 0, 0.01);
   EXPECT_GT(std::abs(error_for_grouped_heads(asked, law_ms, without_limit)), 0.1);
+}
+
+/// No mask that is known needs two tests of a cell.
+TEST(CellModel, FollowsTheTestsOfCellsToMasksThatNeedMore) {
+  const auto law_ms = [](const Work& work) {
+    return 0.01 + 1e-5 * (work.tiles.full + work.tiles.partial + 2 * work.tested_tiles);
+  };
+  const auto with_one_test = [](Work work) {
+    work.tested_tiles = std::min(work.tested_tiles, work.tiles.partial);
+    return work;
+  };
+  const std::vector<std::string> known = {"full", "causal", "causal_document", "causal_blockwise",
+                                          "prefix_lm_document"};
+  const Case asked = case_of("fa4", "shared_question", 32768);
+  EXPECT_NEAR(error_for_grouped_heads(asked, law_ms, as_it_is, known), 0, 0.03);
+  EXPECT_LT(error_for_grouped_heads(asked, law_ms, with_one_test, known), -0.2);
 }
 
 /// Calls of up to 3K tokens that differ by 10 %, and longer ones that do not.

@@ -127,6 +127,19 @@ TEST(KernelWork, LongestRowsFirstLeaveLessIdle) {
   EXPECT_EQ(idle_rows("fa4", "prefix_lm_causal", Pass::forward), other) << "no window";
 }
 
+TEST(KernelWork, CellsAreTestedOncePerIntervalOrAlways) {
+  MaskFacts masks;
+  const auto tests = [&](const char* kernel, const char* mask) {
+    const Case c = case_of(kernel, mask, 16384);
+    const Work work = kernel_work(&kernel_of(c), c, masks);
+    return work.tested_tiles / work.tiles.partial;
+  };
+  EXPECT_EQ(tests("fa4", "shared_question"), 2);
+  EXPECT_EQ(tests("fa4", "prefix_lm_document"), 1);
+  EXPECT_EQ(tests("fa4", "causal_document"), 0) << "by an argument";
+  EXPECT_EQ(tests("flex", "shared_question"), 1) << "always for two";
+}
+
 TEST(KernelWork, CallsMeetThePowerLimitByTheTilesThatAreComputed) {
   MaskFacts masks;
   const auto slowed = [&](const Case& c) { return kernel_work(&kernel_of(c), c, masks).slowed; };

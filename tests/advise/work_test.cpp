@@ -111,6 +111,19 @@ TEST(MaskFacts, SaysTheFormOfAMask) {
   EXPECT_EQ(form("block_sparse", 4096), MaskForm::blocks);
 }
 
+TEST(MaskFacts, CountsTheIntervalsThatNoArgumentSays) {
+  MaskFacts masks;
+  const auto work = [&](const char* mask) { return masks.work(case_of("slice", mask, 16384)); };
+  EXPECT_EQ(work("shared_question").key_intervals, 2) << "the question and an answer";
+  EXPECT_EQ(work("prefix_lm_document").key_intervals, 1);
+  for (const char* mask : {"shared_question", "prefix_lm_document"}) {
+    EXPECT_GT(work(mask).tested_tiles, 0);
+    EXPECT_EQ(work(mask).tested_tiles, work(mask).tiles.partial);
+  }
+  EXPECT_EQ(work("causal_document").tested_tiles, 0);
+  EXPECT_EQ(work("shared_question").of_all_tiles().tested_tiles, 0);
+}
+
 TEST(MaskFacts, SaysWhyAKernelCannotDoAProblem) {
   MaskFacts masks;
   const Kernel& sdpa = KernelRegistry::global().find("sdpa", DeviceKind::cuda);

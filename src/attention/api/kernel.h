@@ -184,6 +184,9 @@ struct Capabilities {
   /// too: what its time is estimated by.
   bool computes_all_of_windows_backward = false;
   LongestFirst longest_first = LongestFirst::never;
+  /// Where no argument of its own says a mask, the cells of a partial tile are tested against each
+  /// interval of keys that a query may have, not against as many as any mask needs.
+  bool tests_each_interval = false;
   /// Takes a path of its own for block lists whose blocks differ in size: what is known of other
   /// masks says nothing of its time.
   bool looks_up_uneven_blocks = false;

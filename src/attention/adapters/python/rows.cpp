@@ -212,6 +212,7 @@ Capabilities fa4() {
   can.deterministic = true;
   can.sinks = can.softcap = true;
   can.longest_first = LongestFirst::of_windows;
+  can.tests_each_interval = true;
   can.group_gradients = GroupGradients::of_each_head;
   can.backward_bytes = {
       .per_q = 4, .per_row = 8, .grouped_per_k = 8, .document_rows = 64, .document_keys = 128};
