@@ -88,10 +88,6 @@ bool rules_out(const EvidenceCell& cell, const Case& asked) {
   return true;
 }
 
-bool is_window(MaskForm form) {
-  return form == MaskForm::window || form == MaskForm::causal_window;
-}
-
 /// Whether a kernel that takes the one form takes the other: windows of one side or two.
 bool are_alike(MaskForm a, MaskForm b) {
   return a == b || (is_window(a) && is_window(b));

@@ -28,7 +28,16 @@ bool takes_longest_first(const Capabilities& can, MaskForm form) {
   if (can.longest_first != LongestFirst::of_windows) {
     return can.longest_first == LongestFirst::always;
   }
-  return form == MaskForm::causal || form == MaskForm::window || form == MaskForm::causal_window;
+  return form == MaskForm::causal || is_window(form);
+}
+
+/// How often cells of the mask are tested, if no argument of the kernel says it.
+void count_tests(const Capabilities& can, Work& work) {
+  if (!can.says_windows && is_window(work.form)) {
+    work.form = MaskForm::other;
+    work.tested_tiles = work.tiles.partial;
+  }
+  if (can.tests_each_interval) work.tested_tiles *= work.key_intervals;
 }
 
 /// Where block lists say the tiles. Of both passes, while the mask is at hand.
@@ -75,7 +84,7 @@ Work divided_work(const Kernel* kernel, const Case& c, MaskFacts& masks) {
   if (kernel == nullptr || c.pass == Pass::step) return work;
   const Capabilities& can = kernel->capabilities();
   work.own_path = can.looks_up_uneven_blocks && work.uneven_blocks;
-  if (can.tests_each_interval) work.tested_tiles *= work.key_intervals;
+  count_tests(can, work);
   if (c.pass == Pass::forward && takes_longest_first(can, work.form)) {
     work.idle.tile_rows = every.longest_rows;
   }

@@ -47,10 +47,14 @@ enum class MaskForm : std::uint8_t {
   other,
 };
 
+inline bool is_window(MaskForm form) {
+  return form == MaskForm::window || form == MaskForm::causal_window;
+}
+
 /// What a case's mask gives a kernel to do, in each of the ways in which kernels divide it.
 struct Work {
-  MaskForm form = MaskForm::other;
-  bool uneven_blocks = false;  ///< block lists, of blocks that differ in size
+  MaskForm form = MaskForm::other;  ///< `other` where the kernel has no argument that says it
+  bool uneven_blocks = false;       ///< block lists, of blocks that differ in size
   /// The kernel takes a path of its own for the mask; false from MaskFacts, which know no kernel.
   bool own_path = false;
   TileCount tiles;           ///< of a grid that begins at the corner of the score matrix

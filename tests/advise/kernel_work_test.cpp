@@ -138,6 +138,9 @@ TEST(KernelWork, CellsAreTestedOncePerIntervalOrAlways) {
   EXPECT_EQ(tests("fa4", "prefix_lm_document"), 1);
   EXPECT_EQ(tests("fa4", "causal_document"), 0) << "by an argument";
   EXPECT_EQ(tests("flex", "shared_question"), 1) << "always for two";
+  EXPECT_EQ(tests("fa2", "sliding_window_causal"), 0) << "by an argument";
+  EXPECT_EQ(tests("flex", "sliding_window_causal"), 1) << "as any interval";
+  EXPECT_EQ(tests("flex", "causal"), 0);
 }
 
 TEST(KernelWork, CallsMeetThePowerLimitByTheTilesThatAreComputed) {

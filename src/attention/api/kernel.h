@@ -184,6 +184,8 @@ struct Capabilities {
   /// too: what its time is estimated by.
   bool computes_all_of_windows_backward = false;
   LongestFirst longest_first = LongestFirst::never;
+  /// Windows other than full and causal are masks that an argument of its own says.
+  bool says_windows = true;
   /// Where no argument of its own says a mask, the cells of a partial tile are tested against each
   /// interval of keys that a query may have, not against as many as any mask needs.
   bool tests_each_interval = false;

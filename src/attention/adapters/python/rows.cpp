@@ -174,6 +174,7 @@ Capabilities fa3() {
 Capabilities flex() {
   Capabilities can =
       with_float16(with_blocks(row("flex", "PyTorch's FlexAttention, compiled", "torch")));
+  can.says_windows = false;  // its mask_mod for windows is that of intervals
   can.looks_up_uneven_blocks = true;
   can.backward_bytes = kFlexBytes;
   can.group_gradients = GroupGradients::of_group;
