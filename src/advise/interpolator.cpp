@@ -71,6 +71,7 @@ std::vector<double> terms_of(const Work& work, TileGrid grid, Quantity quantity)
   if (by_lists) terms.front() = 0;
   const TileCount& tiles = tiles_of(work, grid);
   terms.push_back(by_lists ? 0 : work.slowed * (tiles.full + tiles.partial));
+  terms.push_back(work.empty_tile_rows);
   return terms;
 }
 

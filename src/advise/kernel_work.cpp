@@ -81,10 +81,12 @@ Work divided_work(const Kernel* kernel, const Case& c, MaskFacts& masks) {
   work.planned_ms = planned.ms;
   work.known_bytes = known_bytes(kernel, c, work) + planned.bytes;
   const IdleSlots every = std::exchange(work.idle, in_order(work.idle));
+  const double empty_tile_rows = std::exchange(work.empty_tile_rows, 0);
   if (kernel == nullptr || c.pass == Pass::step) return work;
   const Capabilities& can = kernel->capabilities();
   work.own_path = can.looks_up_uneven_blocks && work.uneven_blocks;
   count_tests(can, work);
+  if (can.launches_longest_document) work.empty_tile_rows = empty_tile_rows;
   if (c.pass == Pass::forward && takes_longest_first(can, work.form)) {
     work.idle.tile_rows = every.longest_rows;
   }

@@ -116,6 +116,20 @@ void count_slices(const Mask& mask, int heads_q, std::int64_t sms, Work& work) {
   work.idle.slices = idle_slots(items, heads_q, sms);
 }
 
+void count_documents(const Mask& mask, int heads_q, Work& work) {
+  if (work.form != MaskForm::documents) return;
+  const std::vector<std::int64_t> bounds = document_form(mask)->cu_seqlens;
+  std::int64_t all = 0, longest = 0;
+  for (std::size_t i = 1; i < bounds.size(); ++i) {
+    const std::int64_t rows = (bounds[i] - bounds[i - 1] + kWorkTile - 1) / kWorkTile;
+    all += rows;
+    longest = std::max(longest, rows);
+  }
+  const auto documents = static_cast<std::int64_t>(bounds.size()) - 1;
+  work.documents = static_cast<double>(documents);
+  work.empty_tile_rows = static_cast<double>((documents * longest - all) * heads_q);
+}
+
 MaskForm form_of(const Mask& mask) {
   if (mask.blocks() != nullptr) return MaskForm::blocks;
   if (const auto window = window_form(mask)) {
@@ -148,9 +162,7 @@ double most_key_intervals(const Mask& mask) {
 Work count_work(const Case& c, const Mask& mask, std::int64_t sms) {
   Work work;
   work.form = form_of(mask);
-  if (work.form == MaskForm::documents) {
-    work.documents = static_cast<double>(document_form(mask)->cu_seqlens.size() - 1);
-  }
+  count_documents(mask, c.heads_q, work);
   work.uneven_blocks = mask.blocks() != nullptr &&
                        (is_uneven(mask.blocks()->q_bounds) || is_uneven(mask.blocks()->k_bounds));
   const int counted = std::min(mask.heads(), kCountedHeads);

@@ -68,6 +68,9 @@ struct Work {
   double keys = 0;          ///< tokens × KV heads
   double cells = 0;         ///< allowed, over all query heads
   double documents = 0;     ///< of packed ones
+  /// By which packed documents, over all query heads, have fewer tile rows than if each were as
+  /// long as the longest.
+  double empty_tile_rows = 0;
   /// Memory that the call needs by what its kernel says of itself, with all inputs and outputs; 0
   /// from MaskFacts, which know no kernel.
   double known_bytes = 0;

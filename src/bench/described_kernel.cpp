@@ -53,6 +53,7 @@ void for_each_member(Can& can, const Visit& visit) {
   visit("gradient_of_parts", can.gradient_of_parts);
   visit("longest_first", can.longest_first);
   visit("looks_up_uneven_blocks", can.looks_up_uneven_blocks);
+  visit("launches_longest_document", can.launches_longest_document);
   visit("says_windows", can.says_windows);
   visit("tests_each_interval", can.tests_each_interval);
   visit("group_gradients", can.group_gradients);

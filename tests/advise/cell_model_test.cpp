@@ -221,6 +221,20 @@ TEST(CellModel, KnowsWhichCallsMeetThePowerLimit) {
   EXPECT_GT(std::abs(error_for_grouped_heads(asked, law_ms, without_limit)), 0.1);
 }
 
+/// Shorter calls of other heads, whose documents are as unequal.
+TEST(CellModel, CountsCtasThatHaveNothingToDo) {
+  const auto law_ms = [](const Work& work) {
+    return 0.01 + 1e-5 * (work.tiles.full + work.tiles.partial) + 5e-6 * work.empty_tile_rows;
+  };
+  const auto without_empty = [](Work work) {
+    work.empty_tile_rows = 0;
+    return work;
+  };
+  const Case asked = case_of("fa2", "document", 32768);
+  EXPECT_NEAR(error_for_grouped_heads(asked, law_ms, as_it_is), 0, 0.02);
+  EXPECT_GT(std::abs(error_for_grouped_heads(asked, law_ms, without_empty)), 0.05);
+}
+
 /// No mask that is known needs two tests of a cell.
 TEST(CellModel, FollowsTheTestsOfCellsToMasksThatNeedMore) {
   const auto law_ms = [](const Work& work) {

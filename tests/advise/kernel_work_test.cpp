@@ -4,6 +4,7 @@
 
 #include "advise/advisor.h"
 #include "attention/api/registry.h"
+#include "mask/own_lengths.h"
 #include "planted.h"
 
 namespace longca::advise {
@@ -141,6 +142,24 @@ TEST(KernelWork, CellsAreTestedOncePerIntervalOrAlways) {
   EXPECT_EQ(tests("fa2", "sliding_window_causal"), 0) << "by an argument";
   EXPECT_EQ(tests("flex", "sliding_window_causal"), 1) << "as any interval";
   EXPECT_EQ(tests("flex", "causal"), 0);
+}
+
+/// Documents of 300, 100 and 112 tokens: 3, 1 and 1 tile rows of 9.
+TEST(KernelWork, CtasOfTheLongestDocumentAreLaunchedForEach) {
+  MaskFacts masks;
+  Case c = case_of("cudnn", "causal_document", 512);
+  c.lengths = "unequal";
+  add_own_lengths(*c.lengths, {.path = {}, .lengths = {300, 100, 112}, .tokens = 512});
+  const auto empty = [&](const char* kernel) {
+    c.kernel = kernel;
+    return kernel_work(&kernel_of(c), c, masks).empty_tile_rows;
+  };
+  EXPECT_EQ(empty("cudnn"), 64 * (3 * 3 - 5));
+  EXPECT_EQ(empty("fa2"), 64 * (3 * 3 - 5));
+  EXPECT_EQ(empty("fa4"), 0) << "its scheduler knows how long each is";
+  EXPECT_EQ(kernel_work(nullptr, c, masks).empty_tile_rows, 0);
+  c.mask = "causal";
+  EXPECT_EQ(empty("cudnn"), 0);
 }
 
 TEST(KernelWork, CallsMeetThePowerLimitByTheTilesThatAreComputed) {

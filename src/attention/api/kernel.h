@@ -184,6 +184,8 @@ struct Capabilities {
   /// too: what its time is estimated by.
   bool computes_all_of_windows_backward = false;
   LongestFirst longest_first = LongestFirst::never;
+  /// Of packed documents launches CTAs for each as for the longest; many have nothing to do.
+  bool launches_longest_document = false;
   /// Windows other than full and causal are masks that an argument of its own says.
   bool says_windows = true;
   /// Where no argument of its own says a mask, the cells of a partial tile are tested against each

@@ -68,6 +68,7 @@ Capabilities cudnn_capabilities() {
   can.deterministic = true;
   can.strided = false;
   can.computes_all_of_windows_backward = true;
+  can.launches_longest_document = true;
   can.group_gradients = GroupGradients::of_each_head;
   // Of packed documents dK and dV of each query head are float32.
   can.backward_bytes = {.per_q = 4, .per_row = 4, .grouped_per_q = 4, .packed_per_q = 4};

@@ -161,6 +161,7 @@ Capabilities fa2() {
       with_float16(with_fixed_order(row("fa2", "FlashAttention 2 as PyTorch carries it", "torch")));
   can.backward_bytes = kFlashBytes;
   can.backward_bytes.document_rows = 128;  // with cu_seqlens each sequence has tiles of its own
+  can.launches_longest_document = true;
   can.group_gradients = GroupGradients::of_each_head;
   return can;
 }
