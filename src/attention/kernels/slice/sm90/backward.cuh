@@ -4,6 +4,7 @@
 
 #include "attention/kernels/slice/sm90/backward_consumer.cuh"
 #include "attention/kernels/slice/sm90/backward_dq.cuh"
+#include "attention/kernels/slice/sm90/backward_narrow_consumer.cuh"
 #include "attention/kernels/slice/sm90/backward_producer.cuh"
 #include "attention/kernels/slice/sm90/backward_wide_consumer.cuh"
 
@@ -19,20 +20,22 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   extern __shared__ __align__(1024) unsigned char shared_bytes[];
   auto& shared = *reinterpret_cast<typename Shape::Shared*>(shared_bytes);
   if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.keys_full, 1);
-    ptx::mbarrier_init(&shared.keys_empty, Shape::kConsumerWarps);
+    for (int i = 0; i < Shape::kKeyStages; ++i) {
+      ptx::mbarrier_init(&shared.keys_full[i], 1);
+      ptx::mbarrier_init(&shared.keys_empty[i], Shape::kConsumerWarps);
+    }
     for (int i = 0; i < Shape::kStages; ++i) {
       ptx::mbarrier_init(&shared.q_full[i], 1);
-      ptx::mbarrier_init(&shared.q_empty[i], Shape::kConsumerWarps);
+      ptx::mbarrier_init(&shared.q_empty[i], Shape::kGradientWarps);
     }
     for (int i = 0; i < Shape::kDoutStages; ++i) {
       ptx::mbarrier_init(&shared.dout_full[i], 1);
-      ptx::mbarrier_init(&shared.dout_empty[i], Shape::kConsumerWarps);
+      ptx::mbarrier_init(&shared.dout_empty[i], Shape::kScoreWarps);
     }
     ptx::mbarrier_init(&shared.pattern_empty, Shape::kConsumerWarps);
-    for (int i = 0; i < 2; ++i) {
-      ptx::mbarrier_init(&shared.ds_full[i], Shape::kConsumerWarps);
-      ptx::mbarrier_init(&shared.ds_empty[i], Shape::kConsumerWarps);
+    for (int i = 0; i < Shape::kDsStages; ++i) {
+      ptx::mbarrier_init(&shared.ds_full[i], Shape::kScoreWarps);
+      ptx::mbarrier_init(&shared.ds_empty[i], Shape::kGradientWarps);
     }
     for (int i = 0; i < Shape::kDqBuffers; ++i) {
       ptx::mbarrier_init(&shared.dq_full[i], Shape::kDqWarps);
@@ -47,14 +50,25 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   __syncthreads();
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 128), 0);
   // 24 + 2 · 240 = 3 · 168, what 384 threads are launched with. At 24 the producer spills between
-  // work items; with 232 for the consumers the compiler would serialize their wgmma.
+  // work items; with 232 for the consumers the compiler would serialize their wgmma. If kNarrow
+  // 32 + 2 · 176 + 128 = 4 · 128; with 120 for dK and dQ it would serialize these.
   if (warpgroup == 0) {
-    ptx::warpgroup_reg_dealloc<24>();
+    ptx::warpgroup_reg_dealloc<(Shape::kNarrow ? 32 : 24)>();
     if (threadIdx.x < 32) {
       BackwardProducer<Shape>{args, shared}.run();
     } else if (threadIdx.x < 32 * (1 + Shape::kDqBuffers)) {
       const int buffer = static_cast<int>(threadIdx.x / 32) - 1;
       if (threadIdx.x % 32 == 0) BackwardDqAccumulator<Shape>{args, shared, buffer}.run();
+    }
+  } else if constexpr (Shape::kNarrow) {
+    const int warp = static_cast<int>(threadIdx.x / 32 % 4);
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    if (warpgroup < 3) {
+      ptx::warpgroup_reg_alloc<176>();
+      BackwardScoreConsumer<Shape>{{args, shared, warpgroup - 1, warp, lane}}.run();
+    } else {
+      ptx::warpgroup_reg_alloc<128>();
+      BackwardGradientConsumer<Shape>{args, shared, warp, lane}.run();
     }
   } else {
     ptx::warpgroup_reg_alloc<240>();

@@ -9,8 +9,8 @@
 
 namespace longca::slice::sm90 {
 
-/// A consumer warpgroup owns 64 of the 128 keys, and computes their dK and dV; of dQ, it computes
-/// half of the dimensions over all 128 keys.
+/// The consumer for 128 dimensions, and for 64 with a softcap. A warpgroup owns 64 of the 128 keys,
+/// and computes their dK and dV; of dQ, it computes half of the dimensions over all 128 keys.
 template <typename Shape>
 struct BackwardConsumer : BackwardScores<Shape> {
   using T = typename Shape::T;
@@ -42,7 +42,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
     const int column = group * (kDim / 2);
     const std::uint64_t a = ptx::smem_descriptor(ptx::shared_address(ds), 0);
     const std::uint64_t b = ptx::smem_descriptor(
-        ptx::shared_address(shared.k) + column / 64 * Shape::kKeyColumnBytes + column % 64 * 2,
+        ptx::shared_address(shared.k[0]) + column / 64 * Shape::kKeyColumnBytes + column % 64 * 2,
         Shape::kKeyColumnBytes);
     ptx::wgmma_ss<T, Major::mn, Major::mn, false>(dq, a, b);
 #pragma unroll
@@ -81,9 +81,9 @@ struct BackwardConsumer : BackwardScores<Shape> {
   __device__ __forceinline__ void run() {
     const BackwardEpilogue<Shape> epilogue{args, shared, group, warp, lane};
     for (;;) {
-      ptx::mbarrier_wait(&shared.keys_full, keys_phase);
+      ptx::mbarrier_wait(&shared.keys_full[0], keys_phase);
       keys_phase ^= 1;
-      const KeyTileWork work = shared.work;
+      const KeyTileWork work = shared.work[0];
       if (work.q_tiles < 0) break;
       float dk[kDim / 2];
       float dv[kDim / 2];
@@ -94,7 +94,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
       // Orders the epilogue's accesses to shared.v before the TMA load of the next V (async proxy).
       if (epilogue.uses_shared(work)) ptx::fence_proxy_async_shared();
       __syncwarp();
-      arrive(shared.keys_empty);
+      arrive(shared.keys_empty[0]);
     }
     stop_dq_warps();
   }
@@ -114,7 +114,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
     float s[32];
     ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);
     ptx::warpgroup_arrive();
-    this->template multiply_rows<kDim>(s, shared.k, shared.q[pipe.index]);
+    this->template multiply_rows<kDim>(s, shared.k[0], shared.q[pipe.index]);
     ptx::warpgroup_commit_group();
     ptx::warpgroup_wait_group<0>();
     ptx::warpgroup_fence_operand(s);
@@ -129,7 +129,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
       float dp[32];
       ptx::mbarrier_wait(&shared.dout_full[stage], pipe.phase);
       ptx::warpgroup_arrive();
-      this->template multiply_rows<kDim>(dp, shared.v, shared.dout[stage]);
+      this->template multiply_rows<kDim>(dp, shared.v[0], shared.dout[stage]);
       ptx::warpgroup_commit_group();
       std::uint32_t p[16];
       if constexpr (Shape::kCapped) {
@@ -177,7 +177,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
       // cheaper than a branch, across which the compiler would not keep wgmma in flight.
       if (left > 1) ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);
       ptx::warpgroup_arrive();
-      this->template multiply_rows<kDim>(s, shared.k, shared.q[pipe.index]);
+      this->template multiply_rows<kDim>(s, shared.k[0], shared.q[pipe.index]);
       ptx::warpgroup_commit_group();
       // All but Sᵀ of the next tile is complete: dV and dK have read dO and Q. Row terms and `tile`
       // were read before __syncwarp.

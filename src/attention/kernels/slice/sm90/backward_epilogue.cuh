@@ -49,9 +49,30 @@ struct BackwardEpilogue {
     // do: the other warpgroup may still read all of it, for dQ.
     group == 0 ? ptx::named_barrier_sync(BackwardBarrier::epilogue_wg1, 128)
                : ptx::named_barrier_sync(BackwardBarrier::epilogue_wg2, 128);
-    write_16_bit(dv, args.params.dv, work);
+    write_16_bit<1>(dv, args.params.dv, work, 0);
     __syncwarp();
-    write_16_bit(dk, args.params.dk, work);
+    write_16_bit<0>(dk, args.params.dk, work, 0);
+  }
+
+  /// Writes one of the two, dK (kWhich = 0) or dV (1), of the key tile whose keys were in `stage`.
+  /// Nobody reads this warpgroup's rows of what it goes through any more.
+  template <int kWhich>
+  __device__ __forceinline__ void write_one(const KeyTileWork& work, int stage,
+                                            float (&sum)[kDim / 2]) const {
+    const StoreMode mode = args.params.dkv_mode;
+    const TensorArg& tensor = kWhich == 0 ? args.params.dk : args.params.dv;
+    if constexpr (kWhich == 0) {
+#pragma unroll
+      for (float& x : sum) x *= args.params.scale;
+    }
+    if (work.q_tiles == 0 && (mode == StoreMode::add_float32 || work.split >= 0)) return;
+    if (work.split >= 0 && mode != StoreMode::add_float32) {
+      add_to_accumulator(sum, dkv_accum<Shape>(args, work.split, work.kv_head, kWhich));
+    } else if (mode != StoreMode::overwrite) {
+      write_float32(sum, tensor, work);
+    } else {
+      write_16_bit<kWhich>(sum, tensor, work, stage);
+    }
   }
 
   /// Other CTAs add to the same accumulator: reductions, in the layout of dq_accum.
@@ -88,13 +109,15 @@ struct BackwardEpilogue {
     }
   }
 
-  /// Goes through this warp's 16 rows of V in shared memory, so that whole rows are written. No
-  /// other warp touches these, so that __syncwarp orders it.
+  /// Goes through this warp's 16 rows of V in shared memory or, if kNarrow, dK through those of K,
+  /// so that whole rows are written. No other warp touches these, so that __syncwarp orders it.
+  template <int kWhich>
   __device__ __forceinline__ void write_16_bit(const float (&sum)[kDim / 2],
-                                               const TensorArg& tensor,
-                                               const KeyTileWork& work) const {
+                                               const TensorArg& tensor, const KeyTileWork& work,
+                                               int stage) const {
     const int first = group * 64 + warp * 16;
-    unsigned char* rows = shared.v + first * 128;
+    unsigned char* rows =
+        (Shape::kNarrow && kWhich == 0 ? shared.k[stage] : shared.v[stage]) + first * 128;
     const int row = lane % 8;
     const std::uint32_t line = ptx::shared_address(rows) + (row + (lane / 8 & 1) * 8) * 128;
 #pragma unroll

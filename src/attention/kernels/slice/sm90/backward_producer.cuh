@@ -16,25 +16,29 @@ struct BackwardProducer {
   Shared& shared;
   ptx::PipelineState<Shape::kStages> pipe{};
   std::uint32_t dout_phase = 0;  ///< where dO has one stage; else it goes with `pipe`
-  std::uint32_t keys_phase = 0;
+  ptx::PipelineState<Shape::kKeyStages> keys_pipe{};
   std::uint32_t pattern_phase = 0;
 
   __device__ __forceinline__ bool leads() const { return threadIdx.x == 0; }
 
-  /// Loads Q, dO, row terms and the pattern of a query tile into the next stage. dO has barriers of
-  /// its own, so that consumers start with K Qᵀ before it has arrived.
+  /// Loads Q, dO, row terms and the pattern of a query tile into the next stage. Unless
+  /// kRowsTogether, dO has a full barrier of its own, so that consumers start with K Qᵀ before it
+  /// has arrived.
   __device__ __forceinline__ void load_rows(int head_block, int q_tile, int pattern,
                                             int prior_adds) {
     const int stage = pipe.index;
     const int head = head_block << args.pack_shift;
     const int token = q_tile * (kBackwardRows >> args.pack_shift);
     const int index = head_block * args.q_tiles + q_tile;
+    constexpr bool kTogether = Shape::kRowsTogether;
     std::uint64_t* full = &shared.q_full[stage];
     ptx::mbarrier_wait(&shared.q_empty[stage], pipe.phase ^ 1);
+    if constexpr (kTogether) ptx::mbarrier_wait(&shared.dout_empty[stage], pipe.phase ^ 1);
     if (leads()) {
       shared.tile[stage] = {index, pattern, prior_adds};
-      ptx::mbarrier_arrive_expect_tx(
-          full, Shape::kRowBytes + Shape::kTermBytes + (pattern >= 0 ? Shape::kPatternBytes : 0));
+      ptx::mbarrier_arrive_expect_tx(full, Shape::kRowBytes + Shape::kTermBytes +
+                                               (kTogether ? Shape::kDoutBytes : 0) +
+                                               (pattern >= 0 ? Shape::kPatternBytes : 0));
 #pragma unroll
       for (int column = 0; column < Shape::kColumns; ++column) {
         ptx::tma_load(shared.q[stage] + column * Shape::kRowColumnBytes, &args.q, full, column * 64,
@@ -44,30 +48,37 @@ struct BackwardProducer {
     }
     constexpr bool kOneStage = Shape::kDoutStages == 1;
     const int dout_stage = kOneStage ? 0 : stage;
-    // The pattern is part of what `full` waits for: not behind dO, whose only stage is in use until
-    // the tile before has been computed.
-    if (kOneStage && pattern >= 0) load_pattern(pattern, full);
-    ptx::mbarrier_wait(&shared.dout_empty[dout_stage], (kOneStage ? dout_phase : pipe.phase) ^ 1);
+    // The pattern is part of what `full` waits for: not behind dO where dO's only stage is in use
+    // until the tile before has been computed, nor where the pattern need not wait.
+    constexpr bool kPatternFirst = kOneStage || Shape::kPatternStages > 1;
+    if (kPatternFirst && pattern >= 0) load_pattern(pattern, full);
+    std::uint64_t* dout_full = kTogether ? full : &shared.dout_full[dout_stage];
+    if constexpr (!kTogether) {
+      ptx::mbarrier_wait(&shared.dout_empty[dout_stage], (kOneStage ? dout_phase : pipe.phase) ^ 1);
+    }
     if constexpr (kOneStage) dout_phase ^= 1;
     if (leads()) {
-      ptx::mbarrier_arrive_expect_tx(&shared.dout_full[dout_stage], Shape::kDoutBytes);
+      if constexpr (!kTogether) ptx::mbarrier_arrive_expect_tx(dout_full, Shape::kDoutBytes);
 #pragma unroll
       for (int column = 0; column < Shape::kValueColumns; ++column) {
         ptx::tma_load(shared.dout[dout_stage] + column * Shape::kRowColumnBytes, &args.dout,
-                      &shared.dout_full[dout_stage], column * 64, head, token);
+                      dout_full, column * 64, head, token);
       }
     }
-    if (!kOneStage && pattern >= 0) load_pattern(pattern, full);
+    if (!kPatternFirst && pattern >= 0) load_pattern(pattern, full);
     pipe.advance();
   }
 
-  /// Loads the pattern into the one buffer for it, once all consumers have applied the one before.
-  /// Its bytes are among those that `full`, of Q, expects.
+  /// Loads the pattern into the stage or, once all consumers have applied the one before, into the
+  /// only buffer for it. Its bytes are among those that `full`, of Q, expects.
   __device__ __forceinline__ void load_pattern(int pattern, std::uint64_t* full) {
-    ptx::mbarrier_wait(&shared.pattern_empty, pattern_phase ^ 1);
-    pattern_phase ^= 1;
+    constexpr bool kOneStage = Shape::kPatternStages == 1;
+    if constexpr (kOneStage) {
+      ptx::mbarrier_wait(&shared.pattern_empty, pattern_phase ^ 1);
+      pattern_phase ^= 1;
+    }
     if (leads()) {
-      ptx::bulk_load(shared.pattern,
+      ptx::bulk_load(shared.pattern[kOneStage ? 0 : pipe.index],
                      args.params.lists.patterns + static_cast<std::int64_t>(pattern) * kTileKeys,
                      Shape::kPatternBytes, full);
     }
@@ -75,24 +86,26 @@ struct BackwardProducer {
 
   /// Loads K and V of a key tile, and stores `work`.
   __device__ __forceinline__ void load_keys(const KeyTileWork& work) {
-    ptx::mbarrier_wait(&shared.keys_empty, keys_phase ^ 1);
-    keys_phase ^= 1;
+    const int stage = keys_pipe.index;
+    std::uint64_t* full = &shared.keys_full[stage];
+    ptx::mbarrier_wait(&shared.keys_empty[stage], keys_pipe.phase ^ 1);
+    keys_pipe.advance();
     if (leads()) {
-      shared.work = work;
+      shared.work[stage] = work;
       if (work.q_tiles == 0) {
-        ptx::mbarrier_arrive(&shared.keys_full);
+        ptx::mbarrier_arrive(full);
         return;
       }
-      ptx::mbarrier_arrive_expect_tx(&shared.keys_full, Shape::kKeyBytes + Shape::kValueBytes);
+      ptx::mbarrier_arrive_expect_tx(full, Shape::kKeyBytes + Shape::kValueBytes);
 #pragma unroll
       for (int column = 0; column < Shape::kColumns; ++column) {
-        ptx::tma_load(shared.k + column * Shape::kKeyColumnBytes, &args.k, &shared.keys_full,
-                      column * 64, work.kv_head, work.k_begin);
+        ptx::tma_load(shared.k[stage] + column * Shape::kKeyColumnBytes, &args.k, full, column * 64,
+                      work.kv_head, work.k_begin);
       }
 #pragma unroll
       for (int column = 0; column < Shape::kValueColumns; ++column) {
-        ptx::tma_load(shared.v + column * Shape::kKeyColumnBytes, &args.v, &shared.keys_full,
-                      column * 64, work.kv_head, work.k_begin);
+        ptx::tma_load(shared.v[stage] + column * Shape::kKeyColumnBytes, &args.v, full, column * 64,
+                      work.kv_head, work.k_begin);
       }
     }
   }
@@ -121,10 +134,10 @@ struct BackwardProducer {
       if (id >= args.work_items) break;
       run_item(id);
     }
-    ptx::mbarrier_wait(&shared.keys_empty, keys_phase ^ 1);
+    ptx::mbarrier_wait(&shared.keys_empty[keys_pipe.index], keys_pipe.phase ^ 1);
     if (leads()) {
-      shared.work.q_tiles = -1;
-      ptx::mbarrier_arrive(&shared.keys_full);
+      shared.work[keys_pipe.index].q_tiles = -1;
+      ptx::mbarrier_arrive(&shared.keys_full[keys_pipe.index]);
     }
   }
 

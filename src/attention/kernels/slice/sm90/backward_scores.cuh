@@ -61,12 +61,12 @@ struct BackwardScores {
     }
   }
 
-  /// Sets the probabilities of cells outside of the pattern to 0.
-  __device__ __forceinline__ void mask(float (&p)[32]) const {
+  /// Sets the probabilities of cells outside of the pattern, a word per key of the tile, to 0.
+  __device__ __forceinline__ void mask(float (&p)[32], int stage = 0) const {
     const int key = group_key() + warp * 16 + lane / 4;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const std::uint64_t word = shared.pattern[key + half * 8] >> (2 * (lane % 4));
+      const std::uint64_t word = shared.pattern[stage][key + half * 8] >> (2 * (lane % 4));
       const auto low = static_cast<std::uint32_t>(word);
       const auto high = static_cast<std::uint32_t>(word >> 32);
 #pragma unroll
@@ -102,7 +102,7 @@ struct BackwardScores {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const std::uint64_t word =
-          pattern >= 0 ? shared.pattern[key + half * 8] >> (2 * (lane % 4)) : ~std::uint64_t{0};
+          pattern >= 0 ? shared.pattern[0][key + half * 8] >> (2 * (lane % 4)) : ~std::uint64_t{0};
 #pragma unroll
       for (int i = 2 * half; i < 32; i += 4) {
         const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + (i - 2 * half) * 2);
@@ -128,11 +128,18 @@ struct BackwardScores {
     ptx::mbarrier_wait(&shared.ds_full[ds_pipe.index ^ 1], phase);
   }
 
-  /// Stores this warp's 16 keys of dSᵀ, [128 keys, 64 rows], which both warpgroups read for dQ.
-  __device__ __forceinline__ void store_ds(unsigned char* ds, const std::uint32_t (&a)[16]) const {
+  /// The offset, in a column of 128-byte rows of keys, of what the lane addresses to move the
+  /// warp's 16 keys as an A operand by stmatrix or ldmatrix: the first 16 elements; those from 16 ·
+  /// step on are where the bits of step · 32 are inverted.
+  __device__ __forceinline__ int operand_offset() const {
     const int row = lane % 8;
     const int key = group_key() + warp * 16 + (lane / 8 & 1) * 8 + row;
-    const std::uint32_t first = ptx::shared_address(ds) + key * 128 + ((lane / 16) ^ row) * 16;
+    return key * 128 + ((lane / 16) ^ row) * 16;
+  }
+
+  /// Stores this warp's 16 keys of dSᵀ, [128 keys, 64 rows], which both warpgroups read for dQ.
+  __device__ __forceinline__ void store_ds(unsigned char* ds, const std::uint32_t (&a)[16]) const {
+    const std::uint32_t first = ptx::shared_address(ds) + operand_offset();
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
       ptx::stmatrix_x4(first ^ (step * 32), a[step * 4], a[step * 4 + 1], a[step * 4 + 2],

@@ -87,22 +87,34 @@ struct GradientShape {
 };
 
 /// A CTA has three warpgroups: one of a producer warp and a warp per dQ buffer, two of consumers.
-/// These have 64 keys each or, where a key tile has but 64, half of the dimensions each.
+/// These have 64 keys each or, where a key tile has but 64, half of the dimensions each. If kNarrow
+/// it has four: two of consumers compute scores of 64 keys each, the third one dK and dQ of all.
 template <typename Element, typename Dims, bool kCapped_ = false>
 struct BackwardShape : GradientShape<Dims> {
   using T = Element;
   using Base = GradientShape<Dims>;
   using Base::kDim, Base::kDqColumns, Base::kKeys, Base::kValueDim, Base::kWide;
   static constexpr bool kCapped = kCapped_;  ///< with a softcap
+  /// BackwardScoreConsumer and BackwardGradientConsumer. A softcap would need more registers.
+  static constexpr bool kNarrow = kDim == 64 && !kCapped;
   /// Of Q and dO, as far as there is shared memory.
-  static constexpr int kStages = kValueDim > 128 ? 1 : 2;
-  static constexpr int kDoutStages = kWide ? 1 : 2;
-  static constexpr int kThreads = 384;
-  /// One is filled while the other is added to device memory or waits for its turn. If kWide each
+  static constexpr int kStages = kNarrow ? 4 : kValueDim > 128 ? 1 : 2;
+  static constexpr int kDoutStages = kNarrow ? kStages : kWide ? 1 : 2;
+  /// Whether dO arrives together with Q: one wait less. Else K Qᵀ starts before it has arrived.
+  static constexpr bool kRowsTogether = kNarrow;
+  static constexpr int kKeyStages = kNarrow ? 2 : 1;  ///< of K and V
+  /// One, as memory is used up, or those of Q.
+  static constexpr int kPatternStages = kNarrow ? kStages : 1;
+  static constexpr int kDsStages = 2;
+  static constexpr int kThreads = kNarrow ? 512 : 384;
+  /// One is filled while others are added to device memory or wait for their turn. If kWide each
   /// warpgroup has its own.
-  static constexpr int kDqBuffers = 2;
-  static constexpr int kConsumerWarps = 8;
-  static constexpr int kDqWarps = kWide ? 4 : 8;  ///< that write to a buffer
+  static constexpr int kDqBuffers = kNarrow ? 3 : 2;
+  static constexpr int kScoreWarps = 8;                      ///< that compute P and dS
+  static constexpr int kGradientWarps = kNarrow ? 4 : 8;     ///< that compute dK and dQ
+  static constexpr int kConsumerWarps = kNarrow ? 12 : 8;    ///< all of these
+  static constexpr int kDqWarps = kWide || kNarrow ? 4 : 8;  ///< that write to a buffer
+  static constexpr int kDqBufferParts = kWide ? 4 : 8;       ///< of 16 rows × kDqColumns each
   /// Tiles are columns of 64 elements, 128-byte swizzled.
   static constexpr int kColumns = kDim / 64;
   static constexpr int kValueColumns = kValueDim / 64;
@@ -115,34 +127,38 @@ struct BackwardShape : GradientShape<Dims> {
   static constexpr int kTermBytes = 2 * kBackwardRows * static_cast<int>(sizeof(float));
   static constexpr int kPatternBytes = kKeys * static_cast<int>(sizeof(std::uint64_t));
 
-  /// For each barrier: who arrives, how often per phase. "Consumers": lane 0 of each of the 8
-  /// consumer warps. Full barriers of loads also count TMA's bytes; parities are those of
-  /// PipelineState.
+  /// For each barrier: who arrives, how often per phase. "Consumers": lane 0 of each consumer warp;
+  /// "score" and "gradient warps": of those, kScoreWarps and kGradientWarps, all unless kNarrow.
+  /// Full barriers of loads also count TMA's bytes; parities are those of PipelineState.
   struct Shared {
-    alignas(1024) unsigned char k[kKeyBytes];    ///< [kKeys, kDim]
-    alignas(1024) unsigned char v[kValueBytes];  ///< [kKeys, kValueDim]; dV and dK leave here
+    alignas(1024) unsigned char k[kKeyStages][kKeyBytes];  ///< [kKeys, kDim]
+    /// [kKeys, kValueDim]; dV and dK leave here, if kNarrow only dV, and dK leaves through k.
+    alignas(1024) unsigned char v[kKeyStages][kValueBytes];
     alignas(1024) unsigned char q[kStages][kRowBytes];          ///< stages of [64, kDim]
     alignas(1024) unsigned char dout[kDoutStages][kDoutBytes];  ///< stages of [64, kValueDim]
-    alignas(1024) unsigned char ds[2][kKeys * 128];  ///< dSᵀ: 2 stages × [kKeys, 64 rows]
-    /// One part per warp, as in BackwardKernelArgs::dq_accum.
-    alignas(128) float dq[kDqBuffers][kDqWarps][16 * kDqColumns];
+    alignas(1024) unsigned char ds[kDsStages][kKeys * 128];  ///< dSᵀ: stages of [kKeys, 64 rows]
+    /// Parts as in BackwardKernelArgs::dq_accum.
+    alignas(128) float dq[kDqBuffers][kDqBufferParts][16 * kDqColumns];
     alignas(128) float terms[kStages][2][kBackwardRows];  ///< RowTerms
-    alignas(128) std::uint64_t pattern[kKeys];            ///< one stage: memory is used up
+    alignas(128) std::uint64_t pattern[kPatternStages][kKeys];
     RowTile tile[kStages];
     RowTile dq_tile[kDqBuffers];  ///< of the dQ in the buffer; index < 0 ends the warp
-    KeyTileWork work;
+    KeyTileWork work[kKeyStages];
     /// Guard k, v and work. Full: once, the producer. Empty: consumers, once dK and dV are written.
-    std::uint64_t keys_full, keys_empty;
-    /// Guard q, terms and tile; full also waits for the pattern. Full: once, the producer. Empty:
-    /// consumers, once their wgmma has read Q and dO.
+    std::uint64_t keys_full[kKeyStages], keys_empty[kKeyStages];
+    /// Guard q, terms and tile; full also waits for the pattern and, if kRowsTogether, for dO.
+    /// Full: once, the producer. Empty: gradient warps, once their wgmma has read Q; by then the
+    /// dSᵀ that they multiply it by has been computed of all of the stage.
     std::uint64_t q_full[kStages], q_empty[kStages];
-    std::uint64_t dout_full[kDoutStages], dout_empty[kDoutStages];  ///< guard dout, likewise
-    /// Guards pattern, which q_full of its tile says to have arrived. Consumers, in tiles with a
-    /// pattern only: the producer counts its phases apart.
+    /// Guard dout. Full, unless kRowsTogether: once, the producer. Empty: score warps, once their
+    /// wgmma has read dO.
+    std::uint64_t dout_full[kDoutStages], dout_empty[kDoutStages];
+    /// Guards a pattern of one stage, which q_full of its tile says to have arrived. Consumers, in
+    /// tiles with a pattern only: the producer counts its phases apart.
     std::uint64_t pattern_empty;
-    /// Guard ds. Full: consumers, each with 16 keys of dSᵀ. Empty: consumers, once dQ's wgmma has
-    /// read all keys.
-    std::uint64_t ds_full[2], ds_empty[2];
+    /// Guard ds. Full: score warps, each with 16 keys of dSᵀ. Empty: gradient warps, once their
+    /// wgmma has read all keys.
+    std::uint64_t ds_full[kDsStages], ds_empty[kDsStages];
     /// Guard dq and dq_tile. Full: the consumers that write to the buffer. Empty: once,
     /// the thread of the buffer, after TMA has read it.
     std::uint64_t dq_full[kDqBuffers], dq_empty[kDqBuffers];
@@ -153,6 +169,7 @@ struct BackwardShape : GradientShape<Dims> {
 enum class BackwardBarrier : int {
   epilogue_wg1 = 1,  ///< the 128 threads of a consumer warpgroup
   epilogue_wg2 = 2,
+  epilogue_wg3 = 3,
 };
 
 }  // namespace longca::slice::sm90

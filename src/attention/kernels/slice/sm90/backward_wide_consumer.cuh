@@ -61,7 +61,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
     using ptx::Major;
     const std::uint64_t a = ptx::smem_descriptor(ptx::shared_address(ds), 0);
     const std::uint64_t b = ptx::smem_descriptor(
-        ptx::shared_address(shared.k) + column / 64 * Shape::kKeyColumnBytes + column % 64 * 2,
+        ptx::shared_address(shared.k[0]) + column / 64 * Shape::kKeyColumnBytes + column % 64 * 2,
         Shape::kKeyColumnBytes);
     ptx::wgmma_ss<T, Major::mn, Major::mn, false>(dq, a, b);
 #pragma unroll
@@ -99,7 +99,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
     const float scale_log2 = args.params.scale * kLog2E;
     float s[32];
     ptx::warpgroup_arrive();
-    this->template multiply_rows<kDim>(s, shared.k, shared.q[stage]);
+    this->template multiply_rows<kDim>(s, shared.k[0], shared.q[stage]);
     ptx::warpgroup_commit_group();
     ptx::mbarrier_wait(&shared.dout_full[dout_stage], dout_pipe.phase);
     if constexpr (kOwnsKeys) {
@@ -108,7 +108,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
       const unsigned char* dout = shared.dout[dout_stage];
       float dp[16];
       ptx::warpgroup_arrive();
-      this->template multiply_rows<kValueDim>(dp, shared.v, dout);
+      this->template multiply_rows<kValueDim>(dp, shared.v[0], dout);
       ptx::warpgroup_commit_group();
       ptx::warpgroup_wait_group<1>();
       ptx::warpgroup_fence_operand(s);
@@ -118,7 +118,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
       differentiate<0>(s, dp, p, ds, delta);
       ptx::warpgroup_fence_operand(dp);
       ptx::warpgroup_arrive();
-      this->template multiply_rows<kValueDim>(dp, shared.v, dout + 32 * 128);
+      this->template multiply_rows<kValueDim>(dp, shared.v[0], dout + 32 * 128);
       ptx::warpgroup_commit_group();
       ptx::warpgroup_wait_group<0>();
       ptx::warpgroup_fence_operand(dp);
@@ -126,7 +126,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
     } else {
       float dp[32];
       ptx::warpgroup_arrive();
-      this->template multiply_rows<kValueDim>(dp, shared.v, shared.dout[dout_stage]);
+      this->template multiply_rows<kValueDim>(dp, shared.v[0], shared.dout[dout_stage]);
       ptx::warpgroup_commit_group();
       ptx::warpgroup_wait_group<1>();
       ptx::warpgroup_fence_operand(s);
@@ -171,9 +171,9 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
 
   __device__ __forceinline__ void run() {
     for (;;) {
-      ptx::mbarrier_wait(&shared.keys_full, keys_phase);
+      ptx::mbarrier_wait(&shared.keys_full[0], keys_phase);
       keys_phase ^= 1;
-      const KeyTileWork work = shared.work;
+      const KeyTileWork work = shared.work[0];
       if (work.q_tiles < 0) break;
       float dk[kOwnDim / 2];
       float dv[kOwnValueDim / 2];
@@ -184,7 +184,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
       if (work.q_tiles > 0) walk(work.q_tiles, dk, dv);
       // All products are complete: K and V may be overwritten.
       __syncwarp();
-      arrive(shared.keys_empty);
+      arrive(shared.keys_empty[0]);
       write(work, dk, dv);
     }
     ptx::mbarrier_wait(&shared.dq_empty[group], dq_phase ^ 1);
