@@ -12,8 +12,8 @@
 // The consumers for 64 dimensions. There the products of a visit are short, and what bounds it is
 // the chain of a warpgroup that computes all five of them in turn. So warpgroups have roles: two
 // compute P, dS and dV of 64 keys each, and hand dSᵀ through shared memory to the third, which
-// computes dK and dQ of all keys a visit later. Neither waits for the other, and K and V fit into
-// registers as A operands, so that Sᵀ and dPᵀ read half as much of shared memory.
+// computes dK and dQ of all keys a visit later. Neither waits for the other, and K fits into
+// registers as an A operand, so that Sᵀ reads half as much of shared memory.
 namespace longca::slice::sm90 {
 
 /// The stage of the n-th use of a pipeline, and the parity of its phase.
@@ -27,6 +27,19 @@ __device__ __forceinline__ constexpr std::uint32_t parity_of(unsigned n) {
   return n / kStages & 1;
 }
 
+/// With bfloat16, P and so dS, dQ, dK and dV are 2¹⁵ times as large until they are complete:
+/// float16 then holds P of 2⁻²⁹ to 1 with 11 bits.
+template <typename T>
+struct BackwardShift {
+  static constexpr int kLog2 = std::is_same_v<T, __nv_bfloat16> ? 15 : 0;
+
+  template <int kCount>
+  __device__ __forceinline__ static void undo(float (&sum)[kCount]) {
+#pragma unroll
+    for (int i = 0; kLog2 > 0 && i < kCount; ++i) sum[i] *= 1.0f / (1 << kLog2);
+  }
+};
+
 /// Computes Pᵀ, dSᵀ and dV of 64 keys.
 template <typename Shape>
 struct BackwardScoreConsumer : BackwardScores<Shape> {
@@ -38,6 +51,7 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
   static_assert(Shape::kRowsTogether && Shape::kPatternStages == Shape::kStages);
   // The stage and parity of dSᵀ follow from the stage of Q.
   static_assert(Shape::kStages == 4 && Shape::kDsStages == 2);
+  static constexpr bool kShifted = BackwardShift<T>::kLog2 > 0;
 
   ptx::PipelineState<Shape::kStages> pipe{};
   ptx::PipelineState<Shape::kKeyStages> keys_pipe{};
@@ -47,7 +61,7 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
     ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);
   }
 
-  /// The warp's 16 keys of K or V as A operands: 4 registers for each 16 dimensions.
+  /// The warp's 16 keys of K as A operands: 4 registers for each 16 dimensions.
   __device__ __forceinline__ void load_keys(std::uint32_t (&a)[16],
                                             const unsigned char* keys) const {
     const std::uint32_t first = ptx::shared_address(keys) + this->operand_offset();
@@ -55,7 +69,7 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
     for (int step = 0; step < 4; ++step) ptx::ldmatrix_x4(a + step * 4, first ^ (step * 32));
   }
 
-  /// s = a · rowsᵀ: Sᵀ = K Qᵀ or dPᵀ = V dOᵀ.
+  /// s = a · rowsᵀ: Sᵀ = K Qᵀ.
   __device__ __forceinline__ void multiply_keys(float (&s)[32], const std::uint32_t (&a)[16],
                                                 const unsigned char* rows) const {
     using ptx::Major;
@@ -89,12 +103,14 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
     }
   }
 
-  /// Turns s = Sᵀ into exp2(Sᵀ · scale − LSE).
+  /// Turns s = Sᵀ into exp2(Sᵀ · scale − LSE), times BackwardShift.
   __device__ __forceinline__ void exponentiate(float (&s)[32], float scale_log2,
                                                const float2 (&lse_log2)[8]) const {
 #pragma unroll
     for (int i = 0; i < 32; i += 4) {
-      const float2 of_rows = lse_log2[i / 4];
+      float2 of_rows = lse_log2[i / 4];
+      of_rows.x -= BackwardShift<T>::kLog2;
+      of_rows.y -= BackwardShift<T>::kLog2;
       s[i] = ptx::exp2(fmaf(s[i], scale_log2, -of_rows.x));
       s[i + 1] = ptx::exp2(fmaf(s[i + 1], scale_log2, -of_rows.y));
       s[i + 2] = ptx::exp2(fmaf(s[i + 2], scale_log2, -of_rows.x));
@@ -102,26 +118,16 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
     }
   }
 
-  /// The two elements of a word; bfloat16 without the intrinsics, for which the compiler takes the
-  /// word apart and puts it together again.
-  __device__ __forceinline__ static float2 unpack_pair(std::uint32_t word) {
-    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-      return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
-    } else {
-      return unpack<T>(word);
-    }
-  }
-
-  /// The A operand dSᵀ = Pᵀ ∘ (dPᵀ − delta). P is as rounded for dV: its float32 registers hold the
-  /// next tile's scores by now.
+  /// The A operand dSᵀ = Pᵀ ∘ (dPᵀ − delta), with P rounded to float16: its float32 registers hold
+  /// the next tile's scores by now, and in bfloat16 it would add as much to the error as dS does.
   __device__ __forceinline__ void differentiate(std::uint32_t (&ds)[16],
                                                 const std::uint32_t (&p)[16], const float (&dp)[32],
                                                 const float2 (&delta)[8]) const {
 #pragma unroll
     for (int i = 0; i < 32; i += 4) {
       const float2 of_rows = delta[i / 4];
-      const float2 low = unpack_pair(p[i / 2]);
-      const float2 high = unpack_pair(p[i / 2 + 1]);
+      const float2 low = unpack<__half>(p[i / 2]);
+      const float2 high = unpack<__half>(p[i / 2 + 1]);
       ds[i / 2] = ptx::pack<T>(low.x * (dp[i] - of_rows.x), low.y * (dp[i + 1] - of_rows.y));
       ds[i / 2 + 1] =
           ptx::pack<T>(high.x * (dp[i + 2] - of_rows.x), high.y * (dp[i + 3] - of_rows.y));
@@ -140,7 +146,10 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
 #pragma unroll
       for (float& x : dv) x = 0;
       if (work.q_tiles > 0) walk(work.q_tiles, stage, dv);
-      // Of V, a warp reads no rows but those through which it writes.
+      BackwardShift<T>::undo(dv);
+      // Once all its warps are here, no wgmma reads this warpgroup's rows of V any more.
+      group == 0 ? ptx::named_barrier_sync(BackwardBarrier::epilogue_wg1, 128)
+                 : ptx::named_barrier_sync(BackwardBarrier::epilogue_wg2, 128);
       epilogue.template write_one<1>(work, stage, dv);
       // Orders accesses to V before the TMA load of the next one (async proxy).
       if (epilogue.uses_shared(work)) ptx::fence_proxy_async_shared();
@@ -157,9 +166,7 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
     this->lane = __shfl_sync(~0u, lane, lane);
     const float scale_log2 = args.params.scale * kLog2E;
     std::uint32_t k[16];
-    std::uint32_t v[16];
     load_keys(k, shared.k[keys_stage]);
-    load_keys(v, shared.v[keys_stage]);
     float s[32];
     ptx::warpgroup_fence_operand(dv);  // set to 0 before the first wgmma, not beside it
     wait_rows();
@@ -176,12 +183,18 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
 
       float dp[32];
       ptx::warpgroup_arrive();
-      multiply_keys(dp, v, shared.dout[stage]);
+      this->template multiply_rows<kDim>(dp, shared.v[keys_stage], shared.dout[stage]);
+      ptx::warpgroup_commit_group();
       exponentiate(s, scale_log2, lse_log2);
       if (pattern >= 0) this->mask(s, stage);
       std::uint32_t p[16];
 #pragma unroll
       for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
+      std::uint32_t exact_p[16];
+#pragma unroll
+      for (int i = 0; i < 16; ++i) {
+        exact_p[i] = kShifted ? ptx::pack<__half>(s[2 * i], s[2 * i + 1]) : p[i];
+      }
       float2 delta[8];
       load_terms(delta, shared.terms[stage][1]);
 
@@ -195,7 +208,7 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       ptx::warpgroup_wait_group<2>();
       ptx::warpgroup_fence_operand(dp);
       std::uint32_t ds[16];
-      differentiate(ds, p, dp, delta);
+      differentiate(ds, exact_p, dp, delta);
       ptx::mbarrier_wait(&shared.ds_empty[ds_stage], (stage / 2) ^ 1);
       this->store_ds(shared.ds[ds_stage], ds);  // fenced by BackwardGradientConsumer
       __syncwarp();
@@ -306,6 +319,8 @@ struct BackwardGradientConsumer {
 #pragma unroll
       for (int i = 0; i < kDim / 2; ++i) low[i] = high[i] = 0;
       if (work.q_tiles > 0) walk(work.q_tiles, shared.k[stage], low, high);
+      BackwardShift<T>::undo(low);
+      BackwardShift<T>::undo(high);
       // Once all its warps are here, no wgmma reads K any more. The score warps have loaded theirs.
       ptx::named_barrier_sync(BackwardBarrier::epilogue_wg3, 128);
       first.template write_one<0>(work, stage, low);
@@ -342,6 +357,7 @@ struct BackwardGradientConsumer {
       add_dk(low, high, ds, shared.q[stage]);
       ptx::warpgroup_wait_group<1>();
       ptx::warpgroup_fence_operand(dq);
+      BackwardShift<T>::undo(dq);
       add_dq(dq, tile);
       ++visit;
     }
