@@ -251,8 +251,10 @@ TEST_P(SliceBackward, EveryDimensionOfThisBuild) {
 
 TEST_P(SliceBackward, LargeScoresStayFinite) {
   Problem problem = problem_of(130, 130, 2, 2);
-  problem.softmax_scale = 8;  // scores of ±400
-  expect_right(problem, small_mask("causal", 130, {2, 2}), "scale 8");
+  // Scores of ±400. With 64 dimensions half: else gradients of a key are 1e-39, which float32
+  // flushes.
+  problem.softmax_scale = problem.head_dim == 64 ? 4 : 8;
+  expect_right(problem, small_mask("causal", 130, {2, 2}), "large scores");
 }
 
 /// Segments made by the device are those that the host makes, up to which patterns are stored.

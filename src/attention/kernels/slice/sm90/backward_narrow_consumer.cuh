@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "attention/kernels/slice/sm90/backward_epilogue.cuh"
 #include "attention/kernels/slice/sm90/backward_prepost.cuh"
@@ -11,7 +12,8 @@
 // The consumers for 64 dimensions. There the products of a visit are short, and what bounds it is
 // the chain of a warpgroup that computes all five of them in turn. So warpgroups have roles: two
 // compute P, dS and dV of 64 keys each, and hand dSᵀ through shared memory to the third, which
-// computes dK and dQ of all keys a visit later. Neither waits for the other.
+// computes dK and dQ of all keys a visit later. Neither waits for the other, and K and V fit into
+// registers as A operands, so that Sᵀ and dPᵀ read half as much of shared memory.
 namespace longca::slice::sm90 {
 
 /// The stage of the n-th use of a pipeline, and the parity of its phase.
@@ -45,10 +47,25 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
     ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);
   }
 
-  /// s = K Qᵀ or V dOᵀ, as a group of its own.
-  __device__ __forceinline__ void issue_rows(float (&s)[32], const unsigned char* keys,
-                                             const unsigned char* rows) const {
-    this->template multiply_rows<kDim>(s, keys, rows);
+  /// The warp's 16 keys of K or V as A operands: 4 registers for each 16 dimensions.
+  __device__ __forceinline__ void load_keys(std::uint32_t (&a)[16],
+                                            const unsigned char* keys) const {
+    const std::uint32_t first = ptx::shared_address(keys) + this->operand_offset();
+#pragma unroll
+    for (int step = 0; step < 4; ++step) ptx::ldmatrix_x4(a + step * 4, first ^ (step * 32));
+  }
+
+  /// s = a · rowsᵀ: Sᵀ = K Qᵀ or dPᵀ = V dOᵀ.
+  __device__ __forceinline__ void multiply_keys(float (&s)[32], const std::uint32_t (&a)[16],
+                                                const unsigned char* rows) const {
+    using ptx::Major;
+    const std::uint64_t b = ptx::smem_descriptor(ptx::shared_address(rows), 0);
+    ptx::wgmma_m64n64_rs<T, Major::k, false>(s, a, b);
+#pragma unroll
+    for (int step = 1; step < 4; ++step) {
+      ptx::wgmma_m64n64_rs<T, Major::k, true>(s, a + step * 4,
+                                              b + k_major_step<Shape::kRowColumnBytes>(step));
+    }
     ptx::warpgroup_commit_group();
   }
 
@@ -72,30 +89,42 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
     }
   }
 
-  /// p = exp2(Sᵀ · scale − LSE).
-  __device__ __forceinline__ void exponentiate(float (&p)[32], const float (&s)[32],
-                                               float scale_log2,
+  /// Turns s = Sᵀ into exp2(Sᵀ · scale − LSE).
+  __device__ __forceinline__ void exponentiate(float (&s)[32], float scale_log2,
                                                const float2 (&lse_log2)[8]) const {
 #pragma unroll
     for (int i = 0; i < 32; i += 4) {
       const float2 of_rows = lse_log2[i / 4];
-      p[i] = ptx::exp2(fmaf(s[i], scale_log2, -of_rows.x));
-      p[i + 1] = ptx::exp2(fmaf(s[i + 1], scale_log2, -of_rows.y));
-      p[i + 2] = ptx::exp2(fmaf(s[i + 2], scale_log2, -of_rows.x));
-      p[i + 3] = ptx::exp2(fmaf(s[i + 3], scale_log2, -of_rows.y));
+      s[i] = ptx::exp2(fmaf(s[i], scale_log2, -of_rows.x));
+      s[i + 1] = ptx::exp2(fmaf(s[i + 1], scale_log2, -of_rows.y));
+      s[i + 2] = ptx::exp2(fmaf(s[i + 2], scale_log2, -of_rows.x));
+      s[i + 3] = ptx::exp2(fmaf(s[i + 3], scale_log2, -of_rows.y));
     }
   }
 
-  /// The A operand dSᵀ = Pᵀ ∘ (dPᵀ − delta).
-  __device__ __forceinline__ void differentiate(std::uint32_t (&ds)[16], const float (&p)[32],
-                                                const float (&dp)[32],
+  /// The two elements of a word; bfloat16 without the intrinsics, for which the compiler takes the
+  /// word apart and puts it together again.
+  __device__ __forceinline__ static float2 unpack_pair(std::uint32_t word) {
+    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+      return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
+    } else {
+      return unpack<T>(word);
+    }
+  }
+
+  /// The A operand dSᵀ = Pᵀ ∘ (dPᵀ − delta). P is as rounded for dV: its float32 registers hold the
+  /// next tile's scores by now.
+  __device__ __forceinline__ void differentiate(std::uint32_t (&ds)[16],
+                                                const std::uint32_t (&p)[16], const float (&dp)[32],
                                                 const float2 (&delta)[8]) const {
 #pragma unroll
     for (int i = 0; i < 32; i += 4) {
       const float2 of_rows = delta[i / 4];
-      ds[i / 2] = ptx::pack<T>(p[i] * (dp[i] - of_rows.x), p[i + 1] * (dp[i + 1] - of_rows.y));
+      const float2 low = unpack_pair(p[i / 2]);
+      const float2 high = unpack_pair(p[i / 2 + 1]);
+      ds[i / 2] = ptx::pack<T>(low.x * (dp[i] - of_rows.x), low.y * (dp[i + 1] - of_rows.y));
       ds[i / 2 + 1] =
-          ptx::pack<T>(p[i + 2] * (dp[i + 2] - of_rows.x), p[i + 3] * (dp[i + 3] - of_rows.y));
+          ptx::pack<T>(high.x * (dp[i + 2] - of_rows.x), high.y * (dp[i + 3] - of_rows.y));
     }
   }
 
@@ -111,9 +140,7 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
 #pragma unroll
       for (float& x : dv) x = 0;
       if (work.q_tiles > 0) walk(work.q_tiles, stage, dv);
-      // Once all its warps are here, no wgmma reads this warpgroup's rows of V any more.
-      group == 0 ? ptx::named_barrier_sync(BackwardBarrier::epilogue_wg1, 128)
-                 : ptx::named_barrier_sync(BackwardBarrier::epilogue_wg2, 128);
+      // Of V, a warp reads no rows but those through which it writes.
       epilogue.template write_one<1>(work, stage, dv);
       // Orders accesses to V before the TMA load of the next one (async proxy).
       if (epilogue.uses_shared(work)) ptx::fence_proxy_async_shared();
@@ -129,13 +156,15 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
     // The same lane, in a register: the compiler would derive it from threadIdx at each use.
     this->lane = __shfl_sync(~0u, lane, lane);
     const float scale_log2 = args.params.scale * kLog2E;
-    const unsigned char* k = shared.k[keys_stage];
-    const unsigned char* v = shared.v[keys_stage];
+    std::uint32_t k[16];
+    std::uint32_t v[16];
+    load_keys(k, shared.k[keys_stage]);
+    load_keys(v, shared.v[keys_stage]);
     float s[32];
     ptx::warpgroup_fence_operand(dv);  // set to 0 before the first wgmma, not beside it
     wait_rows();
     ptx::warpgroup_arrive();
-    issue_rows(s, k, shared.q[pipe.index]);
+    multiply_keys(s, k, shared.q[pipe.index]);
     ptx::warpgroup_wait_group<0>();
     ptx::warpgroup_fence_operand(s);
     for (int left = count; left > 0; --left) {
@@ -147,13 +176,12 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
 
       float dp[32];
       ptx::warpgroup_arrive();
-      issue_rows(dp, v, shared.dout[stage]);
-      float p[32];
-      exponentiate(p, s, scale_log2, lse_log2);
-      if (pattern >= 0) this->mask(p, stage);
-      std::uint32_t packed_p[16];
+      multiply_keys(dp, v, shared.dout[stage]);
+      exponentiate(s, scale_log2, lse_log2);
+      if (pattern >= 0) this->mask(s, stage);
+      std::uint32_t p[16];
 #pragma unroll
-      for (int i = 0; i < 16; ++i) packed_p[i] = ptx::pack<T>(p[2 * i], p[2 * i + 1]);
+      for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
       float2 delta[8];
       load_terms(delta, shared.terms[stage][1]);
 
@@ -162,8 +190,8 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       pipe.advance();
       if (left > 1) wait_rows();
       ptx::warpgroup_arrive();
-      issue_rows(s, k, shared.q[pipe.index]);
-      add_dv(dv, packed_p, shared.dout[stage]);
+      multiply_keys(s, k, shared.q[pipe.index]);
+      add_dv(dv, p, shared.dout[stage]);
       ptx::warpgroup_wait_group<2>();
       ptx::warpgroup_fence_operand(dp);
       std::uint32_t ds[16];
@@ -278,8 +306,7 @@ struct BackwardGradientConsumer {
 #pragma unroll
       for (int i = 0; i < kDim / 2; ++i) low[i] = high[i] = 0;
       if (work.q_tiles > 0) walk(work.q_tiles, shared.k[stage], low, high);
-      // Once all its warps are here, no wgmma reads K any more whose result is used: at most the
-      // product that the score warps issue after their last tile does.
+      // Once all its warps are here, no wgmma reads K any more. The score warps have loaded theirs.
       ptx::named_barrier_sync(BackwardBarrier::epilogue_wg3, 128);
       first.template write_one<0>(work, stage, low);
       second.template write_one<0>(work, stage, high);
