@@ -67,6 +67,8 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
   }
   rescale_o(o, o_scale);
 
+  // O overwrites Q: once all warps are here, no wgmma reads this warpgroup's rows of it any more.
+  if constexpr (!Shape::kQueriesInRegisters) output.template sync<Shape>();
   unsigned char* staged = buffer + output.group * (kGroupRows * 128);
   const int matrix_row = thread / 32 * 16 + lane % 16;
 #pragma unroll
