@@ -75,8 +75,9 @@ struct ForwardShape {
   /// there is room for the scores of one sub-tile: the two of a key tile are then two steps.
   static constexpr int kStepKeys = kValueDim > 128 || kStreams > 1 ? kSubTileKeys : kTileKeys;
   static constexpr int kStepsPerTile = kTileKeys / kStepKeys;
-  /// K and V tiles in flight, of a step's keys each: two steps. Five stages were no faster at 128
-  /// dimensions; at 256, where a step is short, they are by 2 to 5 %.
+  /// K and V tiles in flight, of a step's keys each: two steps, with two streams four, as steps are
+  /// half as long. Five stages were no faster at 128 dimensions; at 256, where a step is short,
+  /// they are by 2 to 5 %.
   static constexpr int kStages = kStreams > 1 ? 8 : kValueDim > 128 ? 5 : 4;
   static constexpr int kColumns = kDim / 64;
   static constexpr int kValueColumns = kValueDim / 64;
@@ -121,8 +122,8 @@ struct ForwardShape {
 };
 
 /// The named barrier of the 128 threads of this consumer warpgroup, `group` of its stream; id 0 is
-/// __syncthreads. With one stream it is derived from `group`: from another value, the compiler runs
-/// out of registers where results are merged, and serializes wgmma (C7511).
+/// __syncthreads. With one stream it is derived from `group`: another value would do, but then the
+/// loops get other registers than those that were measured (forward_kernel).
 template <typename Shape>
 __device__ __forceinline__ int warpgroup_barrier(int group) {
   return Shape::kStreams == 1 ? 1 + group : static_cast<int>(threadIdx.x / 128);
