@@ -61,7 +61,6 @@ struct BackwardConsumer : BackwardScores<Shape> {
       *reinterpret_cast<float4*>(staged + i * 32 + lane * 4) =
           make_float4(dq[i], dq[i + 1], dq[i + 2], dq[i + 3]);
     }
-    ptx::fence_proxy_async_shared();
     signal_dq_full(tile);
   }
 
@@ -110,7 +109,8 @@ struct BackwardConsumer : BackwardScores<Shape> {
   /// order.
   __device__ __forceinline__ void walk(int count, float (&dk)[kDim / 2], float (&dv)[kDim / 2]) {
     // At 128 dimensions dK and dV take 128 of a thread's 240 registers, s and dp or dq 64.
-    const float scale_log2 = args.params.scale * kLog2E;
+    this->keep_place();
+    const float scale_log2 = this->scale_log2();
     float s[32];
     ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);
     ptx::warpgroup_arrive();
@@ -122,22 +122,21 @@ struct BackwardConsumer : BackwardScores<Shape> {
     for (int left = count; left > 0; --left) {
       const int stage = pipe.index;
       const RowTile tile = shared.tile[stage];
-      const float* lse_log2 = shared.terms[stage][0] + lane % 4 * 2;
-      const float* delta = shared.terms[stage][1] + lane % 4 * 2;
-
       // s holds Sᵀ. Pᵀ = exp2(Sᵀ · scale − LSE) beside dPᵀ = V dOᵀ.
+      float2 lse_log2[8];
+      if constexpr (!Shape::kCapped) this->load_terms(lse_log2, shared.terms[stage][0]);
       float dp[32];
-      ptx::mbarrier_wait(&shared.dout_full[stage], pipe.phase);
       ptx::warpgroup_arrive();
       this->template multiply_rows<kDim>(dp, shared.v[0], shared.dout[stage]);
       ptx::warpgroup_commit_group();
       std::uint32_t p[16];
       if constexpr (Shape::kCapped) {
         with_range(cap_range<32>(s, args.params.softcap), [&]<CapRange kRange>() {
-          this->template capped_probabilities<kRange>(s, p, lse_log2, tile.pattern);
+          this->template capped_probabilities<kRange>(s, p, stage, tile.pattern);
         });
       } else {
-        this->probabilities(s, scale_log2, lse_log2, tile.pattern);
+        this->exponentiate(s, scale_log2, lse_log2);
+        if (tile.pattern >= 0) this->mask(s);
 #pragma unroll
         for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
       }
@@ -152,6 +151,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
       ptx::warpgroup_commit_group();
       ptx::warpgroup_wait_group<1>();
       ptx::warpgroup_fence_operand(dp);
+      const float* delta = shared.terms[stage][1] + lane % 4 * 2;
 #pragma unroll
       for (int i = 0; i < 32; i += 4) {
         const float2 of_rows = *reinterpret_cast<const float2*>(delta + i * 2);
@@ -164,8 +164,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
 #pragma unroll
       for (int i = 0; i < 16; ++i) ds[i] = ptx::pack<T>(dp[2 * i], dp[2 * i + 1]);
       ptx::mbarrier_wait(&shared.ds_empty[ds_pipe.index], ds_pipe.phase ^ 1);
-      this->store_ds(shared.ds[ds_pipe.index], ds);
-      ptx::fence_proxy_async_shared();  // wgmma of both warpgroups reads it
+      this->store_ds(shared.ds[ds_pipe.index], ds);  // fenced by its readers
       __syncwarp();
       arrive(shared.ds_full[ds_pipe.index]);
 
@@ -182,7 +181,6 @@ struct BackwardConsumer : BackwardScores<Shape> {
       // All but Sᵀ of the next tile is complete: dV and dK have read dO and Q. Row terms and `tile`
       // were read before __syncwarp.
       ptx::warpgroup_wait_group<1>();
-      arrive(shared.dout_empty[stage]);
       arrive(shared.q_empty[stage]);
 
       // dQ of the tile before, whose dSᵀ the other warpgroup has mostly written by now. At the

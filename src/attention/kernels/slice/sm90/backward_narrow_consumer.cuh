@@ -80,28 +80,6 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
     ptx::warpgroup_commit_group();
   }
 
-  /// Loads LSE or delta of the rows that the thread's registers of scores are of. All at once,
-  /// ahead of their use: beside wgmma a load from shared memory takes some 200 cycles.
-  __device__ __forceinline__ void load_terms(float2 (&terms)[8], const float* of_tile) const {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      terms[i] = *reinterpret_cast<const float2*>(of_tile + i * 8 + lane % 4 * 2);
-    }
-  }
-
-  /// Turns s = Sᵀ into exp2(Sᵀ · scale − LSE).
-  __device__ __forceinline__ void exponentiate(float (&s)[32], float scale_log2,
-                                               const float2 (&lse_log2)[8]) const {
-#pragma unroll
-    for (int i = 0; i < 32; i += 4) {
-      const float2 of_rows = lse_log2[i / 4];
-      s[i] = ptx::exp2(fmaf(s[i], scale_log2, -of_rows.x));
-      s[i + 1] = ptx::exp2(fmaf(s[i + 1], scale_log2, -of_rows.y));
-      s[i + 2] = ptx::exp2(fmaf(s[i + 2], scale_log2, -of_rows.x));
-      s[i + 3] = ptx::exp2(fmaf(s[i + 3], scale_log2, -of_rows.y));
-    }
-  }
-
   /// The two elements of a word; bfloat16 without the intrinsics, for which the compiler takes the
   /// word apart and puts it together again.
   __device__ __forceinline__ static float2 unpack_pair(std::uint32_t word) {
@@ -172,18 +150,18 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       const int ds_stage = stage % 2;
       const int pattern = shared.tile[stage].pattern;
       float2 lse_log2[8];
-      load_terms(lse_log2, shared.terms[stage][0]);
+      this->load_terms(lse_log2, shared.terms[stage][0]);
 
       float dp[32];
       ptx::warpgroup_arrive();
       multiply_keys(dp, v, shared.dout[stage]);
-      exponentiate(s, scale_log2, lse_log2);
+      this->exponentiate(s, scale_log2, lse_log2);
       if (pattern >= 0) this->mask(s, stage);
       std::uint32_t p[16];
 #pragma unroll
       for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
       float2 delta[8];
-      load_terms(delta, shared.terms[stage][1]);
+      this->load_terms(delta, shared.terms[stage][1]);
 
       // After the last tile this reads a stage that TMA may be writing, and the result is unused:
       // cheaper than a branch, across which the compiler would not keep wgmma in flight.
@@ -275,7 +253,6 @@ struct BackwardGradientConsumer {
       *reinterpret_cast<float4*>(part + i % (kHalf / 2) * 32 + lane * 4) =
           make_float4(dq[i], dq[i + 1], dq[i + 2], dq[i + 3]);
     }
-    ptx::fence_proxy_async_shared();
     signal_dq_full(buffer, tile);
   }
   __device__ __forceinline__ int wait_dq_empty() const {

@@ -33,7 +33,9 @@ struct BackwardProducer {
     constexpr bool kTogether = Shape::kRowsTogether;
     std::uint64_t* full = &shared.q_full[stage];
     ptx::mbarrier_wait(&shared.q_empty[stage], pipe.phase ^ 1);
-    if constexpr (kTogether) ptx::mbarrier_wait(&shared.dout_empty[stage], pipe.phase ^ 1);
+    if constexpr (kTogether && !Shape::kRowsEmptyTogether) {
+      ptx::mbarrier_wait(&shared.dout_empty[stage], pipe.phase ^ 1);
+    }
     if (leads()) {
       shared.tile[stage] = {index, pattern, prior_adds};
       ptx::mbarrier_arrive_expect_tx(full, Shape::kRowBytes + Shape::kTermBytes +

@@ -33,6 +33,17 @@ struct BackwardScores {
   int warp;   ///< of the four in the group
   int lane;
 
+  /// The same warp and lane, in registers: the compiler would derive them from threadIdx at each
+  /// use.
+  __device__ __forceinline__ void keep_place() {
+    warp = __shfl_sync(~0u, warp, 0);
+    lane = __shfl_sync(~0u, lane, lane);
+  }
+  /// What scores are multiplied by before exp2, likewise: not loaded and multiplied for each visit.
+  __device__ __forceinline__ float scale_log2() const {
+    return __shfl_sync(~0u, args.params.scale * kLog2E, 0);
+  }
+
   /// The first key of the warpgroup's 64 in the key tile.
   __device__ __forceinline__ int group_key() const {
     return Shape::kKeys == kTileKeys ? group * 64 : 0;
@@ -79,25 +90,35 @@ struct BackwardScores {
     }
   }
 
-  /// Turns s = Sᵀ into Pᵀ = exp2(Sᵀ · scale − LSE), 0 outside of the pattern.
-  __device__ __forceinline__ void probabilities(float (&s)[32], float scale_log2,
-                                                const float* lse_log2, int pattern) const {
+  /// Loads LSE or delta of the rows that the thread's registers of scores are of. Beside wgmma a
+  /// load from shared memory takes some 200 cycles: all at once, and ahead of their use where there
+  /// are registers for it.
+  __device__ __forceinline__ void load_terms(float2 (&terms)[8], const float* of_tile) const {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      terms[i] = *reinterpret_cast<const float2*>(of_tile + i * 8 + lane % 4 * 2);
+    }
+  }
+
+  /// Turns s = Sᵀ into Pᵀ = exp2(Sᵀ · scale − LSE).
+  __device__ __forceinline__ void exponentiate(float (&s)[32], float scale_log2,
+                                               const float2 (&lse_log2)[8]) const {
 #pragma unroll
     for (int i = 0; i < 32; i += 4) {
-      const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + i * 2);
+      const float2 of_rows = lse_log2[i / 4];
       s[i] = ptx::exp2(fmaf(s[i], scale_log2, -of_rows.x));
       s[i + 1] = ptx::exp2(fmaf(s[i + 1], scale_log2, -of_rows.y));
       s[i + 2] = ptx::exp2(fmaf(s[i + 2], scale_log2, -of_rows.x));
       s[i + 3] = ptx::exp2(fmaf(s[i + 3], scale_log2, -of_rows.y));
     }
-    if (pattern >= 0) mask(s);
   }
 
   /// With a softcap: turns the raw products s into P · slope, which dS = P ∘ (dP − delta) · slope
   /// needs, and returns P packed in p; both are 0 outside of the pattern.
   template <CapRange kRange>
   __device__ __forceinline__ void capped_probabilities(float (&s)[32], std::uint32_t (&p)[16],
-                                                       const float* lse_log2, int pattern) const {
+                                                       int stage, int pattern) const {
+    const float* lse_log2 = shared.terms[stage][0] + lane % 4 * 2;
     const int key = group_key() + warp * 16 + lane / 4;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -121,11 +142,15 @@ struct BackwardScores {
     }
   }
 
-  /// Waits for dSᵀ of the query tile before, in the other stage, from both warpgroups. While stage
-  /// 0 is current, stage 1 is still in the phase before.
+  /// Waits for dSᵀ of the query tile before, in the other stage, from both warpgroups, for wgmma
+  /// that follows. While stage 0 is current, stage 1 is still in the phase before.
   __device__ __forceinline__ void wait_ds_before(const ptx::PipelineState<2>& ds_pipe) const {
     const std::uint32_t phase = ds_pipe.index == 1 ? ds_pipe.phase : ds_pipe.phase ^ 1;
     ptx::mbarrier_wait(&shared.ds_full[ds_pipe.index ^ 1], phase);
+    // The dSᵀ that warps of scores stored and released, and this thread has acquired, precedes its
+    // wgmma (async proxy). Here rather than behind those stores: causality order asks for a proxy
+    // fence somewhere on the way, and those warps would wait for it before the other one may begin.
+    ptx::fence_proxy_async_shared();
   }
 
   /// The offset, in a column of 128-byte rows of keys, of what the lane addresses to move the

@@ -101,7 +101,9 @@ struct BackwardShape : GradientShape<Dims> {
   static constexpr int kStages = kNarrow ? 4 : kValueDim > 128 ? 1 : 2;
   static constexpr int kDoutStages = kNarrow ? kStages : kWide ? 1 : 2;
   /// Whether dO arrives together with Q: one wait less. Else K Qᵀ starts before it has arrived.
-  static constexpr bool kRowsTogether = kNarrow;
+  static constexpr bool kRowsTogether = !kWide;
+  /// Whether q_empty says that dO has been read, too.
+  static constexpr bool kRowsEmptyTogether = kRowsTogether && !kNarrow;
   static constexpr int kKeyStages = kNarrow ? 2 : 1;  ///< of K and V
   /// One, as memory is used up, or those of Q.
   static constexpr int kPatternStages = kNarrow ? kStages : 1;
@@ -147,11 +149,12 @@ struct BackwardShape : GradientShape<Dims> {
     /// Guard k, v and work. Full: once, the producer. Empty: consumers, once dK and dV are written.
     std::uint64_t keys_full[kKeyStages], keys_empty[kKeyStages];
     /// Guard q, terms and tile; full also waits for the pattern and, if kRowsTogether, for dO.
-    /// Full: once, the producer. Empty: gradient warps, once their wgmma has read Q; by then the
-    /// dSᵀ that they multiply it by has been computed of all of the stage.
+    /// Full: once, the producer. Empty: gradient warps, once their wgmma has read Q and, if
+    /// kRowsEmptyTogether, dO; by then the dSᵀ that they multiply Q by has been computed of all of
+    /// the stage.
     std::uint64_t q_full[kStages], q_empty[kStages];
-    /// Guard dout. Full, unless kRowsTogether: once, the producer. Empty: score warps, once their
-    /// wgmma has read dO.
+    /// Guard dout. Full, unless kRowsTogether: once, the producer. Empty, unless kRowsEmptyTogether:
+    /// score warps, once their wgmma has read dO.
     std::uint64_t dout_full[kDoutStages], dout_empty[kDoutStages];
     /// Guards a pattern of one stage, which q_full of its tile says to have arrived. Consumers, in
     /// tiles with a pattern only: the producer counts its phases apart.

@@ -94,9 +94,10 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
   /// Computes p and ds of a query tile whose Q has arrived.
   __device__ __forceinline__ void scores(std::uint32_t (&p)[16], std::uint32_t (&ds)[16], int stage,
                                          int dout_stage, int pattern) const {
-    const float* lse_log2 = shared.terms[stage][0] + lane % 4 * 2;
     const float* delta = shared.terms[stage][1] + lane % 4 * 2;
     const float scale_log2 = args.params.scale * kLog2E;
+    float2 lse_log2[8];
+    if constexpr (kOwnsKeys) this->load_terms(lse_log2, shared.terms[stage][0]);
     float s[32];
     ptx::warpgroup_arrive();
     this->template multiply_rows<kDim>(s, shared.k[0], shared.q[stage]);
@@ -112,7 +113,8 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
       ptx::warpgroup_commit_group();
       ptx::warpgroup_wait_group<1>();
       ptx::warpgroup_fence_operand(s);
-      this->probabilities(s, scale_log2, lse_log2, pattern);
+      this->exponentiate(s, scale_log2, lse_log2);
+      if (pattern >= 0) this->mask(s);
       ptx::warpgroup_wait_group<0>();
       ptx::warpgroup_fence_operand(dp);
       differentiate<0>(s, dp, p, ds, delta);
@@ -132,10 +134,12 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
       ptx::warpgroup_fence_operand(s);
       if constexpr (Shape::kCapped) {
         with_range(cap_range<32>(s, args.params.softcap), [&]<CapRange kRange>() {
-          this->template capped_probabilities<kRange>(s, p, lse_log2, pattern);
+          this->template capped_probabilities<kRange>(s, p, stage, pattern);
         });
       } else {
-        this->probabilities(s, scale_log2, lse_log2, pattern);
+        this->load_terms(lse_log2, shared.terms[stage][0]);
+        this->exponentiate(s, scale_log2, lse_log2);
+        if (pattern >= 0) this->mask(s);
       }
       ptx::warpgroup_wait_group<0>();
       ptx::warpgroup_fence_operand(dp);
@@ -159,7 +163,6 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
       *reinterpret_cast<float4*>(staged + (32 + i) * 32) =
           make_float4(more[i], more[i + 1], more[i + 2], more[i + 3]);
     }
-    ptx::fence_proxy_async_shared();
     signal_dq_full(tile);
   }
   __device__ __forceinline__ void signal_dq_full(const RowTile& tile) {
@@ -195,6 +198,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
   /// next one: by then the other warpgroup has written its part of dSᵀ.
   __device__ __forceinline__ void walk(int count, float (&dk)[kOwnDim / 2],
                                        float (&dv)[kOwnValueDim / 2]) {
+    this->keep_place();
     RowTile before{-1, 0, 0};
     for (int left = count; left > 0; --left) {
       const int stage = pipe.index;
@@ -209,9 +213,8 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
         arrive(shared.pattern_empty);
       }
       ptx::mbarrier_wait(&shared.ds_empty[ds_pipe.index], ds_pipe.phase ^ 1);
-      // Where both warpgroups have the same keys, each stores half of them.
+      // Where both warpgroups have the same keys, each stores half of them. Fenced by its readers.
       if (kOwnsKeys || warp / 2 == group) this->store_ds(shared.ds[ds_pipe.index], ds);
-      ptx::fence_proxy_async_shared();  // wgmma of both warpgroups reads it
       __syncwarp();
       arrive(shared.ds_full[ds_pipe.index]);
 
