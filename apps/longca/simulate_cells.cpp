@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <string_view>
 
 #include "bench/cell/problem.h"
 #include "bench/cell/steps.h"
@@ -18,6 +20,8 @@
 
 namespace longca {
 namespace {
+
+constexpr std::string_view kSustained = "sustained";  ///< the mode
 
 cost::Pass cost_pass(Pass pass) {
   return pass == Pass::backward ? cost::Pass::backward : cost::Pass::forward;
@@ -200,7 +204,8 @@ MeasuredRates::MeasuredRates(std::span<const Record> records) {
     const Case& c = record.c;
     const auto time = record.metrics.find("time_ms");
     const auto area = record.metrics.find("area");
-    if (!record.status.ok() || c.scheme || c.mode != "burst" || c.head_dim_v) continue;
+    if (!record.status.ok() || c.scheme || c.head_dim_v) continue;
+    if (c.mode != "burst" && c.mode != kSustained) continue;
     if (c.pass == Pass::step || time == record.metrics.end() || area == record.metrics.end()) {
       continue;
     }
@@ -218,6 +223,9 @@ std::vector<const MeasuredRates::Cell*> MeasuredRates::cells_like(const Case& c,
       alike.push_back(&cell);
     }
   }
+  const std::string mode = c.simulated_mode.value_or("burst");
+  const auto other = [&](const Cell* cell) { return cell->c.mode != mode; };
+  if (!std::ranges::all_of(alike, other)) std::erase_if(alike, other);
   return alike;
 }
 
@@ -244,7 +252,8 @@ double MeasuredRates::slice_factor(const Case& c, Pass pass, const cost::Platfor
   const std::vector<const Cell*> cells = cells_like(c, pass);
   if (cells.empty()) return 1;
   const std::string key =
-      fmt::format("{} {} {} {}", c.head_dim, to_string(c.dtype), to_string(pass), platform.name);
+      fmt::format("{} {} {} {} {}", c.head_dim, to_string(c.dtype), to_string(pass), platform.name,
+                  c.simulated_mode.value_or(""));
   if (const auto found = factors_.find(key); found != factors_.end()) return found->second;
   const simulate::SliceTimes times(platform);
   double sum = 0;
@@ -252,7 +261,11 @@ double MeasuredRates::slice_factor(const Case& c, Pass pass, const cost::Platfor
     const cost::HeadShape shape{cell->c.heads_q, cell->c.heads_k, cell->c.head_dim,
                                 static_cast<int>(size_of(cell->c.dtype))};
     const double seconds = times.seconds(case_mask(cell->c).mask, shape, cost_pass(pass));
-    sum += std::log(cell->call.seconds / times.slowed(seconds, cost_pass(pass)));
+    const bool sustained = cell->c.mode == kSustained;
+    const double run = sustained ? std::numeric_limits<double>::infinity() : seconds;
+    const double hidden = sustained ? times.hidden_seconds(cost_pass(pass)) : 0;
+    sum += std::log(cell->call.seconds /
+                    ((seconds - hidden) * times.slowdown(run, cost_pass(pass))));
   }
   return factors_[key] = std::exp(sum / static_cast<double>(cells.size()));
 }
@@ -274,6 +287,7 @@ std::unique_ptr<simulate::KernelTimes> MeasuredRates::times(const Case& c, doubl
 }
 
 Case simulated_case(Case c, const simulate::Cluster& cluster) {
+  if (c.mode == kSustained) c.simulated_mode = c.mode;
   c.mode = "simulated";
   c.platform = cluster.name;
   const bool leaves_node = c.ranks.value() > cluster.platform.node.gpus;
@@ -300,7 +314,8 @@ void simulate_cell(const Case& c, const simulate::Cluster& cluster, const Measur
   const GeneratedMask mask = case_mask(c);
   const ParallelProblem problem = problem_of(c, mask, cluster);
   const auto kernel = rates.times(c, mask.mask.mean_area() / problem.ranks, cluster.platform);
-  const simulate::OpTimes times{kernel.get(), &cluster.platform, c.head_dim, c.dtype};
+  const simulate::OpTimes times{kernel.get(), &cluster.platform, c.head_dim, c.dtype,
+                                c.simulated_mode.has_value()};
   CellSums sums(problem.ranks);
   for (const Pass pass : passes_of(c.pass)) {
     simulate_pass(c, pass, problem, cluster, times, detail, sums, record);

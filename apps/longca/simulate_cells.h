@@ -18,8 +18,8 @@ namespace longca {
 /// Rates of kernels from cells on one GPU, of whichever kernels the records have.
 class MeasuredRates {
  public:
-  /// Takes the cells on one GPU that are ok and whose v has the dimension of q and k; others are
-  /// left.
+  /// Takes the cells on one GPU, of mode `burst` or `sustained`, that are ok and whose v has the
+  /// dimension of q and k; others are left.
   explicit MeasuredRates(std::span<const Record> records);
 
   /// Of slice, the times of the platform's page and what the kernel's passes took on its cells over
@@ -37,7 +37,7 @@ class MeasuredRates {
     Case c;
     simulate::TimedCall call;
   };
-  /// Of the case's kernel, shape and this pass.
+  /// Of the case's kernel, shape and this pass, and of the mode that it stands for if there are any.
   std::vector<const Cell*> cells_like(const Case& c, Pass pass) const;
   simulate::CallRate rate(const Case& c, Pass pass, double area) const;
   double slice_factor(const Case& c, Pass pass, const cost::Platform& platform) const;
@@ -53,7 +53,7 @@ struct CellDetail {
 };
 
 /// The case as a record names it: of mode `simulated`, on this platform, over NCCL where it leaves
-/// a node.
+/// a node. A mode `sustained` becomes the simulated one.
 Case simulated_case(Case c, const simulate::Cluster& cluster);
 
 /// Why a case has no simulation: the scheme, or no rates of its kernel. Ok if it has one.

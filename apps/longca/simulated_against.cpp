@@ -18,6 +18,7 @@ constexpr double kDifferentTimes = 0.02;  ///< schemes whose times differ by les
 
 /// The key of a measured case, also for the simulated one.
 std::string key_in_both(Case c) {
+  if (c.mode == "sustained") c.simulated_mode = c.mode;
   c.mode = "";
   c.platform.reset();
   return c.key();

@@ -138,12 +138,14 @@ struct PowerLimit {
   double slowed_share = 0;
   double slowed_seconds = 0;
 
-  /// The part of the slowdown that calls of so many seconds at full clocks meet.
+  /// The part of the slowdown that calls meet which together run for so many seconds at full
+  /// clocks; all of it in a run without end (∞).
   double reached(double seconds) const {
-    const double square = seconds * seconds;
-    return square / (square + slowed_seconds * slowed_seconds);
+    const double share = slowed_seconds / seconds;
+    return 1 / (1 + share * share);
   }
-  double slowed(double seconds) const { return seconds * (1 + slowed_share * reached(seconds)); }
+  /// The factor on the time of calls in such a run.
+  double slowdown(double run_seconds) const { return 1 + slowed_share * reached(run_seconds); }
   bool operator==(const PowerLimit&) const = default;
 };
 

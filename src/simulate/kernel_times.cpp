@@ -82,9 +82,18 @@ double SliceTimes::sum_bytes(const Mask& mask, const cost::HeadShape& shape) con
   return call(mask, shape, cost::Pass::backward).sum_bytes;
 }
 
-double SliceTimes::slowed(double seconds, cost::Pass pass) const {
+double SliceTimes::slowdown(double run_seconds, cost::Pass pass) const {
   const cost::SliceCall& call = platform_.call;
-  return (pass == cost::Pass::forward ? call.forward.power : call.backward.power).slowed(seconds);
+  const cost::PowerLimit& power =
+      pass == cost::Pass::forward ? call.forward.power : call.backward.power;
+  return power.slowdown(run_seconds);
+}
+
+double SliceTimes::hidden_seconds(cost::Pass pass) const {
+  const cost::SliceCall& call = platform_.call;
+  const bool forward = pass == cost::Pass::forward;
+  return (forward ? call.forward.seconds_per_call : call.backward.seconds_per_call) *
+         factors_[static_cast<std::size_t>(pass)];
 }
 
 std::size_t SliceTimes::KeyHash::operator()(const CallKey& key) const {

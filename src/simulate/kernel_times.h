@@ -18,9 +18,15 @@ class KernelTimes {
   virtual ~KernelTimes() = default;
   /// One call that starts alone; 0 for a mask without cells.
   virtual double seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const = 0;
-  /// What calls that take `seconds` together take in a run of repetitions: long ones are slowed
-  /// down by the device's power limit.
-  virtual double slowed(double seconds, cost::Pass pass) const = 0;
+  /// The factor on the time of calls that together run for `run_seconds`, ∞ for those that follow
+  /// each other without a pause: the device's power limit slows long runs down.
+  virtual double slowdown(double run_seconds, cost::Pass pass) const = 0;
+  /// What of a call's time goes by beside the call before it, where that is under way until then.
+  virtual double hidden_seconds(cost::Pass pass) const = 0;
+  /// What calls that take `seconds` together take in a run of repetitions with pauses.
+  double slowed(double seconds, cost::Pass pass) const {
+    return seconds * slowdown(seconds, pass);
+  }
 };
 
 /// What a call of a kernel takes, for any number of heads.
@@ -39,7 +45,8 @@ class RateTimes final : public KernelTimes {
   RateTimes(const CallRate& forward, const CallRate& backward)
       : forward_(forward), backward_(backward) {}
   double seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const override;
-  double slowed(double seconds, cost::Pass /*pass*/) const override { return seconds; }
+  double slowdown(double /*run_seconds*/, cost::Pass /*pass*/) const override { return 1; }
+  double hidden_seconds(cost::Pass /*pass*/) const override { return 0; }
 
  private:
   CallRate forward_;
@@ -55,7 +62,9 @@ class SliceTimes final : public KernelTimes {
                       double backward_factor = 1)
       : platform_(platform), factors_{forward_factor, backward_factor} {}
   double seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const override;
-  double slowed(double seconds, cost::Pass pass) const override;
+  double slowdown(double run_seconds, cost::Pass pass) const override;
+  /// The time of a call beside its tiles: its kernels start while those before them end (PDL).
+  double hidden_seconds(cost::Pass pass) const override;
   /// Bytes that the lists of a backward call need for the sums of split key tiles.
   double sum_bytes(const Mask& mask, const cost::HeadShape& shape) const;
 

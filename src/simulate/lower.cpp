@@ -1,6 +1,7 @@
 #include "simulate/lower.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "parallel/executor/late_merging.h"
@@ -32,10 +33,12 @@ std::vector<double> kernel_seconds(const RankPlan& plan, const std::vector<Op>& 
       pass = cost::Pass::backward;
       taken = call(b->mask, b->q, b->k);
     }
+    if (times.sustained && taken > 0) taken -= times.kernel->hidden_seconds(pass);
     seconds.push_back(taken);
     sum += taken;
   }
-  const double slower = sum > 0 ? times.kernel->slowed(sum, pass) / sum : 1;
+  const double run = times.sustained ? std::numeric_limits<double>::infinity() : sum;
+  const double slower = sum > 0 ? times.kernel->slowdown(run, pass) : 1;
   for (double& taken : seconds) taken *= slower;
   return seconds;
 }

@@ -223,14 +223,16 @@ Axis ranks_axis() {
   return over_ranks(field_axis<&Case::ranks>("ranks", std::move(axis)));
 }
 
-/// Simulated cells have it; nobody gives it as an axis.
-Axis platform_axis() {
-  Axis axis = name_axis<&Case::platform>(
-      "platform", "of simulated cells: longca simulate --platform", "", [] { return Names{}; });
-  axis.parse = [](std::string_view) -> std::vector<std::string> {
-    throw InputError("platform is no axis that can be given: longca simulate --platform P sets it");
+/// Simulated cells have it; nobody gives it as an axis, but as `setter` says.
+Axis simulated_axis(Axis axis, const std::string& setter) {
+  axis.parse = [refusal = fmt::format("{} is no axis that can be given: {} sets it", axis.name,
+                                      setter)](std::string_view) -> std::vector<std::string> {
+    throw InputError(refusal);
   };
   return over_ranks(checked_name(std::move(axis)));
+}
+Names no_names() {
+  return {};
 }
 
 /// Is assigned after the case's ranks, which it needs.
@@ -267,7 +269,15 @@ void add_rank_axes(std::vector<Axis>& table) {
       kMaxRanks)));
   table.push_back(over_ranks(name_axis<&Case::transport>(
       "transport", "what carries messages; mpi for CPUs, else nccl or peer", "", transport_names)));
-  table.push_back(platform_axis());
+  table.push_back(simulated_axis(
+      name_axis<&Case::platform>("platform", "of simulated cells: longca simulate --platform", "",
+                                 no_names),
+      "longca simulate --platform P"));
+  table.push_back(simulated_axis(
+      name_axis<&Case::simulated_mode>("simulated_mode",
+                                       "of simulated cells: longca simulate -a mode=sustained", "",
+                                       no_names),
+      "longca simulate -a mode=sustained"));
 }
 
 std::vector<Axis> make_table() {
@@ -346,9 +356,9 @@ const Axis& find_axis(std::string_view name) {
 }
 
 bool shapes_problem(const Axis& axis) {
-  constexpr std::array<std::string_view, 9> kOthers = {"kernel", "pass",      "deterministic",
-                                                       "mode",   "scheme",    "shard",
-                                                       "factor", "transport", "platform"};
+  constexpr std::array<std::string_view, 10> kOthers = {
+      "kernel", "pass",   "deterministic", "mode",     "scheme",
+      "shard",  "factor", "transport",     "platform", "simulated_mode"};
   return std::ranges::find(kOthers, axis.name) == kOthers.end();
 }
 

@@ -57,6 +57,8 @@ struct Case {
   std::optional<int> factor;
   std::optional<std::string> transport;
   std::optional<std::string> platform;  ///< of simulated cells, whose mode is "simulated"
+  /// Of simulated cells, the mode that they stand for: "sustained", or absent: burst.
+  std::optional<std::string> simulated_mode;
 
   /// The mask to generate, and the shape of the attention.
   MaskSpec mask_spec() const;

@@ -36,6 +36,7 @@ std::string verb_of(const Case& c) {
 std::string axis_argument(const Axis& axis, const Record& record) {
   const bool by_platform = record.c.platform && (axis.name == "platform" || axis.name == "mode");
   if (by_platform || !axis.text(record.c)) return "";
+  if (axis.name == "simulated_mode") return " -a mode=" + *record.c.simulated_mode;
   return " -a " + shell_quoted(axis.name + "=" + *axis_text(axis, record));
 }
 
