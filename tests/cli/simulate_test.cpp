@@ -158,6 +158,40 @@ TEST(Simulate, ComparesWithTheCellsOfAFile) {
   EXPECT_THAT(result.out, HasSubstr("order of schemes right in "));
 }
 
+/// Cells without pauses are simulated as such, beside those with them and apart from these.
+TEST(Simulate, ASustainedCellIsACellOfItsOwn) {
+  const TempDirectory folder;
+  const std::string out = folder.path() / "s.jsonl";
+  ASSERT_EQ(simulate({"-a", "scheme=ring_p2p", "-a", "shard=best", "-a", "mode=burst,sustained",
+                      "--out", out},
+                     "h100x8_ib400")
+                .exit_code,
+            0);
+  auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0].c.simulated_mode, std::nullopt);
+  EXPECT_EQ(records[1].c.simulated_mode, "sustained");
+  const std::string measured = folder.path() / "m.jsonl";
+  std::ofstream file(measured);
+  for (Record& record : records) {
+    EXPECT_EQ(record.c.mode, "simulated");
+    record.c.mode = record.c.simulated_mode.value_or("burst");
+    record.c.simulated_mode.reset();
+    record.c.platform.reset();
+    file << to_line(record) << '\n';
+  }
+  file.close();
+  EXPECT_NE(records[0].metrics.at("time_ms"), records[1].metrics.at("time_ms"));
+  const auto result = run_longca({"simulate", "--platform", "h100x8_ib400", "--against", measured,
+                                  "--quiet", "--comparison", folder.path() / "c.json", "--out",
+                                  folder.path() / "again.jsonl"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto comparison = nlohmann::json::parse(read_file(folder.path() / "c.json"));
+  EXPECT_EQ(comparison["errors"].back()["cells"], 2);
+  EXPECT_EQ(comparison["errors"].back()["worst_pct"], 0);
+  EXPECT_EQ(comparison["order"]["pairs"], 0);
+}
+
 TEST(Simulate, LeavesOutNothingThatOnlyThisMachineLacks) {
   const TempDirectory folder;
   const std::string suite = folder.path() / "s.toml";

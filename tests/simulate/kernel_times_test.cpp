@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -98,6 +99,16 @@ TEST(KernelTimes, LongRunsAreSlowedDown) {
   EXPECT_DOUBLE_EQ(times.slowed(power.slowed_seconds, cost::Pass::forward),
                    power.slowed_seconds * (1 + power.slowed_share / 2));
   EXPECT_NEAR(times.slowed(10, cost::Pass::forward), 10 * (1 + power.slowed_share), 1e-4);
+  const double without_end = std::numeric_limits<double>::infinity();
+  EXPECT_DOUBLE_EQ(times.slowdown(without_end, cost::Pass::forward), 1 + power.slowed_share);
+  EXPECT_DOUBLE_EQ(times.slowdown(0, cost::Pass::forward), 1);
+}
+
+TEST(KernelTimes, WhatACallTakesBesideItsTilesHides) {
+  const cost::SliceCall& call = cost::default_platform().call;
+  const SliceTimes times(cost::default_platform(), 1, 2);
+  EXPECT_DOUBLE_EQ(times.hidden_seconds(cost::Pass::forward), call.forward.seconds_per_call);
+  EXPECT_DOUBLE_EQ(times.hidden_seconds(cost::Pass::backward), 2 * call.backward.seconds_per_call);
 }
 
 }  // namespace

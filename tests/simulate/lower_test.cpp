@@ -56,6 +56,19 @@ TEST(Lower, OneRankTakesItsKernelsTime) {
   EXPECT_DOUBLE_EQ(pass.end(), kernel);
 }
 
+/// Without pauses: the power limit is reached however short a pass is, and calls follow at once.
+TEST(Lower, ASustainedPassIsSlowedAndItsCallsOverlap) {
+  ParallelProblem problem = problem_over(1, "causal");
+  const RankPlan plan = find_scheme("ring_p2p").plan(problem, 0);
+  OpTimes times = h200_times();
+  times.sustained = true;
+  std::vector<RankWork> works = {lower(plan, false, times)};
+  const SimulatedPass pass = run(link(works), load_cluster("h200"), Exchanges::run);
+  const double alone = times.kernel->seconds(problem.mask, {64, 8, 128, 2}, cost::Pass::forward);
+  const cost::ForwardCall& call = cost::default_platform().call.forward;
+  EXPECT_DOUBLE_EQ(pass.end(), (alone - call.seconds_per_call) * (1 + call.power.slowed_share));
+}
+
 TEST(Lower, RowWorkThatIsDoneEarlyIsDoneOnce) {
   ParallelProblem problem = problem_over(4, "full");
   problem.shard = ShardKind::balanced;

@@ -83,6 +83,7 @@ TEST(Axes, RefuseWhatCannotBeMeant) {
       {"scheme=ulises", "unknown scheme 'ulises' (did you mean 'ulysses'?)"},
       {"ranks=0", "ranks 0 is too small: the minimum is 1"},
       {"platform=h200x8", "longca simulate --platform P sets it"},
+      {"simulated_mode=sustained", "longca simulate -a mode=sustained sets it"},
       {"ranks=2.5", "ranks '2.5'"},
       {"shard=zigzg", "unknown shard 'zigzg' (did you mean 'zigzag'?)"},
       {"factor=0", "factor 0 is too small"},
