@@ -264,8 +264,8 @@ double MeasuredRates::slice_factor(const Case& c, Pass pass, const cost::Platfor
     const bool sustained = cell->c.mode == kSustained;
     const double run = sustained ? std::numeric_limits<double>::infinity() : seconds;
     const double hidden = sustained ? times.hidden_seconds(cost_pass(pass)) : 0;
-    sum += std::log(cell->call.seconds /
-                    ((seconds - hidden) * times.slowdown(run, cost_pass(pass))));
+    sum +=
+        std::log(cell->call.seconds / ((seconds - hidden) * times.slowdown(run, cost_pass(pass))));
   }
   return factors_[key] = std::exp(sum / static_cast<double>(cells.size()));
 }

@@ -37,7 +37,8 @@ class MeasuredRates {
     Case c;
     simulate::TimedCall call;
   };
-  /// Of the case's kernel, shape and this pass, and of the mode that it stands for if there are any.
+  /// Of the case's kernel, shape and this pass, and of the mode that it stands for if there are
+  /// any.
   std::vector<const Cell*> cells_like(const Case& c, Pass pass) const;
   simulate::CallRate rate(const Case& c, Pass pass, double area) const;
   double slice_factor(const Case& c, Pass pass, const cost::Platform& platform) const;

@@ -24,9 +24,7 @@ class KernelTimes {
   /// What of a call's time goes by beside the call before it, where that is under way until then.
   virtual double hidden_seconds(cost::Pass pass) const = 0;
   /// What calls that take `seconds` together take in a run of repetitions with pauses.
-  double slowed(double seconds, cost::Pass pass) const {
-    return seconds * slowdown(seconds, pass);
-  }
+  double slowed(double seconds, cost::Pass pass) const { return seconds * slowdown(seconds, pass); }
 };
 
 /// What a call of a kernel takes, for any number of heads.

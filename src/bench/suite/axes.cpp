@@ -225,10 +225,9 @@ Axis ranks_axis() {
 
 /// Simulated cells have it; nobody gives it as an axis, but as `setter` says.
 Axis simulated_axis(Axis axis, const std::string& setter) {
-  axis.parse = [refusal = fmt::format("{} is no axis that can be given: {} sets it", axis.name,
-                                      setter)](std::string_view) -> std::vector<std::string> {
-    throw InputError(refusal);
-  };
+  axis.parse = [refusal =
+                    fmt::format("{} is no axis that can be given: {} sets it", axis.name, setter)](
+                   std::string_view) -> std::vector<std::string> { throw InputError(refusal); };
   return over_ranks(checked_name(std::move(axis)));
 }
 Names no_names() {
@@ -274,9 +273,8 @@ void add_rank_axes(std::vector<Axis>& table) {
                                  no_names),
       "longca simulate --platform P"));
   table.push_back(simulated_axis(
-      name_axis<&Case::simulated_mode>("simulated_mode",
-                                       "of simulated cells: longca simulate -a mode=sustained", "",
-                                       no_names),
+      name_axis<&Case::simulated_mode>(
+          "simulated_mode", "of simulated cells: longca simulate -a mode=sustained", "", no_names),
       "longca simulate -a mode=sustained"));
 }
 

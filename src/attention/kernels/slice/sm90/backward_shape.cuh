@@ -153,8 +153,8 @@ struct BackwardShape : GradientShape<Dims> {
     /// kRowsEmptyTogether, dO; by then the dSᵀ that they multiply Q by has been computed of all of
     /// the stage.
     std::uint64_t q_full[kStages], q_empty[kStages];
-    /// Guard dout. Full, unless kRowsTogether: once, the producer. Empty, unless kRowsEmptyTogether:
-    /// score warps, once their wgmma has read dO.
+    /// Guard dout. Full, unless kRowsTogether: once, the producer. Empty, unless
+    /// kRowsEmptyTogether: score warps, once their wgmma has read dO.
     std::uint64_t dout_full[kDoutStages], dout_empty[kDoutStages];
     /// Guards a pattern of one stage, which q_full of its tile says to have arrived. Consumers, in
     /// tiles with a pattern only: the producer counts its phases apart.
