@@ -23,7 +23,7 @@ enum class Place { nowhere, common, section, group };
 /// Axes that are columns, rows or groups of every table.
 bool shapes_table(const Axis& axis) {
   return axis.name == "kernel" || axis.name == "mask" || axis.name == "tokens" ||
-         axis.name == "pass" || axis.over_ranks;
+         axis.name == "pass" || (axis.over_ranks && !axis.set_by_verb);
 }
 
 bool is_over_ranks(const Record& record) {

@@ -162,11 +162,11 @@ TEST(Simulate, ComparesWithTheCellsOfAFile) {
 TEST(Simulate, ASustainedCellIsACellOfItsOwn) {
   const TempDirectory folder;
   const std::string out = folder.path() / "s.jsonl";
-  ASSERT_EQ(simulate({"-a", "scheme=ring_p2p", "-a", "shard=best", "-a", "mode=burst,sustained",
-                      "--out", out},
-                     "h100x8_ib400")
-                .exit_code,
-            0);
+  const auto both = simulate(
+      {"-a", "scheme=ring_p2p", "-a", "shard=best", "-a", "mode=burst,sustained", "--out", out},
+      "h100x8_ib400");
+  ASSERT_EQ(both.exit_code, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr("\nsimulated_mode sustained\n")) << "a table of its own";
   auto records = read_records(out).records;
   ASSERT_EQ(records.size(), 2U);
   EXPECT_EQ(records[0].c.simulated_mode, std::nullopt);

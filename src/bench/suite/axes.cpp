@@ -228,6 +228,7 @@ Axis simulated_axis(Axis axis, const std::string& setter) {
   axis.parse = [refusal =
                     fmt::format("{} is no axis that can be given: {} sets it", axis.name, setter)](
                    std::string_view) -> std::vector<std::string> { throw InputError(refusal); };
+  axis.set_by_verb = true;
   return over_ranks(checked_name(std::move(axis)));
 }
 Names no_names() {

@@ -38,6 +38,8 @@ struct Axis {
   bool quiet = false;
   /// Whether only cells over ranks have it.
   bool over_ranks = false;
+  /// Whether only a verb sets it, and `parse` refuses it.
+  bool set_by_verb = false;
   std::function<void(Case& c)> clear{};  ///< set where `applies` or `over_ranks` is
   /// The keys of the axis's entries of the record's "case" object.
   std::vector<std::string> keys{};

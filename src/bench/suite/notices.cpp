@@ -23,7 +23,7 @@ bool is_given(const Axis& axis, const AxisValues& given) {
 std::string describe_defaults(std::span<const Case> cases, const AxisValues& given) {
   std::string text;
   for (const Axis& axis : axis_table()) {
-    if (is_given(axis, given)) continue;
+    if (axis.set_by_verb || is_given(axis, given)) continue;
     DistinctTexts distinct;
     for (const Case& c : cases) {
       if (auto value = axis.text(c)) distinct.add(std::move(*value));
