@@ -219,9 +219,9 @@ View make_view(std::span<const Record> records) {
     largest = std::max(largest, metric_of(&record, "tflops").value_or(0));
     view.has_draws = view.has_draws || record.metrics.contains(kDraws);
     const AxisTexts setting = texts_of(record, section_facets);
-    const auto [known, is_new] = sections.try_emplace(setting, view.sections.size());
+    const auto [seen, is_new] = sections.try_emplace(setting, view.sections.size());
     if (is_new) view.sections.push_back({setting, {}});
-    ViewSection& section = view.sections[known->second];
+    ViewSection& section = view.sections[seen->second];
     const Case& c = record.c;
     ViewGroup& group = find_or_add(
         section.groups,
