@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string_view>
 
 #include "bench/cell/problem.h"
@@ -261,11 +260,9 @@ double MeasuredRates::slice_factor(const Case& c, Pass pass, const cost::Platfor
     const cost::HeadShape shape{cell->c.heads_q, cell->c.heads_k, cell->c.head_dim,
                                 static_cast<int>(size_of(cell->c.dtype))};
     const double seconds = times.seconds(case_mask(cell->c).mask, shape, cost_pass(pass));
-    const bool sustained = cell->c.mode == kSustained;
-    const double run = sustained ? std::numeric_limits<double>::infinity() : seconds;
-    const double hidden = sustained ? times.hidden_seconds(cost_pass(pass)) : 0;
-    sum +=
-        std::log(cell->call.seconds / ((seconds - hidden) * times.slowdown(run, cost_pass(pass))));
+    const double estimated = cell->c.mode == kSustained ? times.sustained(seconds, cost_pass(pass))
+                                                        : times.slowed(seconds, cost_pass(pass));
+    sum += std::log(cell->call.seconds / estimated);
   }
   return factors_[key] = std::exp(sum / static_cast<double>(cells.size()));
 }
@@ -286,9 +283,13 @@ std::unique_ptr<simulate::KernelTimes> MeasuredRates::times(const Case& c, doubl
                                                page_rate(c, Pass::backward, platform));
 }
 
-Case simulated_case(Case c, const simulate::Cluster& cluster) {
+void set_simulated_mode(Case& c) {
   if (c.mode == kSustained) c.simulated_mode = c.mode;
   c.mode = "simulated";
+}
+
+Case simulated_case(Case c, const simulate::Cluster& cluster) {
+  set_simulated_mode(c);
   c.platform = cluster.name;
   const bool leaves_node = c.ranks.value() > cluster.platform.node.gpus;
   if (leaves_node && cluster.platform.kind == "cuda") c.transport = "nccl";

@@ -53,8 +53,11 @@ struct CellDetail {
   std::string trace{};                                         ///< a file, "" for none
 };
 
+/// Makes the mode `simulated`; `sustained` becomes the one that the case stands for.
+void set_simulated_mode(Case& c);
+
 /// The case as a record names it: of mode `simulated`, on this platform, over NCCL where it leaves
-/// a node. A mode `sustained` becomes the simulated one.
+/// a node.
 Case simulated_case(Case c, const simulate::Cluster& cluster);
 
 /// Why a case has no simulation: the scheme, or no rates of its kernel. Ok if it has one.

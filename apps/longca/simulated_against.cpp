@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "simulate_cells.h"
+
 namespace longca {
 namespace {
 
@@ -18,8 +20,7 @@ constexpr double kDifferentTimes = 0.02;  ///< schemes whose times differ by les
 
 /// The key of a measured case, also for the simulated one.
 std::string key_in_both(Case c) {
-  if (c.mode == "sustained") c.simulated_mode = c.mode;
-  c.mode = "";
+  set_simulated_mode(c);
   c.platform.reset();
   return c.key();
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <span>
 #include <unordered_map>
@@ -25,6 +26,11 @@ class KernelTimes {
   virtual double hidden_seconds(cost::Pass pass) const = 0;
   /// What calls that take `seconds` together take in a run of repetitions with pauses.
   double slowed(double seconds, cost::Pass pass) const { return seconds * slowdown(seconds, pass); }
+  /// What one call that takes `seconds` alone takes where calls follow each other without a pause.
+  double sustained(double seconds, cost::Pass pass) const {
+    constexpr double kWithoutEnd = std::numeric_limits<double>::infinity();
+    return (seconds - hidden_seconds(pass)) * slowdown(kWithoutEnd, pass);
+  }
 };
 
 /// What a call of a kernel takes, for any number of heads.

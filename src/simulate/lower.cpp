@@ -1,7 +1,6 @@
 #include "simulate/lower.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include "parallel/executor/late_merging.h"
@@ -33,12 +32,12 @@ std::vector<double> kernel_seconds(const RankPlan& plan, const std::vector<Op>& 
       pass = cost::Pass::backward;
       taken = call(b->mask, b->q, b->k);
     }
-    if (times.sustained && taken > 0) taken -= times.kernel->hidden_seconds(pass);
+    if (times.sustained && taken > 0) taken = times.kernel->sustained(taken, pass);
     seconds.push_back(taken);
     sum += taken;
   }
-  const double run = times.sustained ? std::numeric_limits<double>::infinity() : sum;
-  const double slower = sum > 0 ? times.kernel->slowdown(run, pass) : 1;
+  if (times.sustained || sum == 0) return seconds;
+  const double slower = times.kernel->slowdown(sum, pass);
   for (double& taken : seconds) taken *= slower;
   return seconds;
 }
