@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <string>
 
 #include "bench/suite/axes.h"
 #include "report/sample_records.h"
@@ -39,6 +40,17 @@ TEST(RepeatCommand, AsksForTheVeryCase) {
 TEST(RepeatCommand, NamesTheVerb) {
   EXPECT_EQ(repeat_command(sample_records()[0]).text().find("longca bench -a kernel=naive "), 0U);
   EXPECT_EQ(repeat_command(over_ranks_records()[0]).text().find("longca cp -a "), 0U);
+}
+
+TEST(RepeatCommand, SaysThePlatformAndModeOfASimulatedCell) {
+  Record record = over_ranks_records()[0];
+  record.c.mode = "simulated";
+  record.c.platform = "h200x8";
+  EXPECT_EQ(repeat_command(record).text().find("longca simulate --platform h200x8 -a "), 0U);
+  EXPECT_EQ(repeat_command(record).text().find("mode"), std::string::npos);
+  record.c.simulated_mode = "sustained";
+  EXPECT_NE(repeat_command(record).text().find(" -a mode=sustained"), std::string::npos);
+  EXPECT_EQ(repeat_command(record).text().find("simulated_mode"), std::string::npos);
 }
 
 TEST(RepeatCommand, CellsOfEqualWorkShareTheirPart) {
