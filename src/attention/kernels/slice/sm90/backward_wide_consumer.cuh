@@ -96,7 +96,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
                                          int dout_stage, int pattern) const {
     const float* delta = shared.terms[stage][1] + lane % 4 * 2;
     const float scale_log2 = args.params.scale * kLog2E;
-    float2 lse_log2[8];
+    float2 lse_log2[8];  // at 256 dimensions ahead of the products it took 2.5 % longer
     if constexpr (kOwnsKeys) this->load_terms(lse_log2, shared.terms[stage][0]);
     float s[32];
     ptx::warpgroup_arrive();
