@@ -17,12 +17,12 @@ constexpr int kMemoryClock = 2;
 constexpr int kGpuTemperature = 0;
 constexpr unsigned kPowerInstant = 186;  // NVML_FI_DEV_POWER_INSTANT, mW
 
-/// The value that `ask(&value)` gets, times `scale`; nothing if it fails.
+/// The value that `ask(&value)` gets, of `per` to a unit; nothing if it fails.
 template <typename T, typename Ask>
-std::optional<double> number(Ask ask, double scale = 1) {
+std::optional<double> number(Ask ask, double per = 1) {
   T value{};
   if (ask(&value) != kSuccess) return std::nullopt;
-  return static_cast<double>(value) * scale;
+  return static_cast<double>(value) / per;
 }
 
 template <typename Ask>
@@ -128,7 +128,7 @@ std::vector<Nvml::Gpu> Nvml::gpus() const {
     info.max_memory_clock_mhz =
         number<unsigned>([&](unsigned* mhz) { return call_.max_clock(gpu, kMemoryClock, mhz); });
     info.power_limit_w =
-        number<unsigned>([&](unsigned* mw) { return call_.power_limit(gpu, mw); }, 1e-3);
+        number<unsigned>([&](unsigned* mw) { return call_.power_limit(gpu, mw); }, 1e3);
   }
   return found;
 }
@@ -151,11 +151,11 @@ Nvml::Handle Nvml::find(const std::string& pci_bus_id) const {
 std::optional<Nvml::Sample> Nvml::sample(Handle gpu) const {
   const auto clock =
       number<unsigned>([&](unsigned* mhz) { return call_.clock(gpu, kSmClock, mhz); });
-  auto power = number<unsigned>([&](unsigned* mw) { return call_.power(gpu, mw); }, 1e-3);
+  auto power = number<unsigned>([&](unsigned* mw) { return call_.power(gpu, mw); }, 1e3);
   Functions::FieldValue instant{};
   instant.field = kPowerInstant;
   if (call_.fields(gpu, 1, &instant) == kSuccess && instant.result == kSuccess) {
-    power = instant.value.u * 1e-3;
+    power = instant.value.u / 1e3;
   }
   const auto temperature =
       number<unsigned>([&](unsigned* c) { return call_.temperature(gpu, kGpuTemperature, c); });

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cmath>
 #include <utility>
 
 #include "core/cuda/error.h"
@@ -48,11 +49,12 @@ class TimedCudaEvent : public CudaEvent {
   }
   /// Blocks until the device has come to it.
   void wait() const { LONGCA_CUDA(cudaEventSynchronize(event_)); }
-  /// ms from `earlier` to this event; the device has come to both.
+  /// ms from `earlier` to this event, to the nanosecond (a device's clock ticks in 32 of them, and
+  /// a record of thousands of times is half as long); the device has come to both.
   double ms_since(const TimedCudaEvent& earlier) const {
     float ms = 0;
     LONGCA_CUDA(cudaEventElapsedTime(&ms, earlier.event_, event_));
-    return static_cast<double>(ms);
+    return std::round(static_cast<double>(ms) * 1e6) / 1e6;
   }
 };
 
