@@ -371,7 +371,7 @@ TEST(Cases, OfOneDeviceHaveNoAxesOfRanks) {
 }
 
 TEST(Cases, SuitesOverRanksFitGpusAndCpus) {
-  for (const char* name : {"cp", "cp_strong", "cp_tp8", "cp_quick"}) {
+  for (const char* name : {"cp", "cp_strong", "cp_sustained", "cp_tp8", "cp_quick"}) {
     SCOPED_TRACE(name);
     Suite suite = load_suite(name);
     EXPECT_TRUE(axis_of_ranks(suite.axes).has_value());
