@@ -13,6 +13,7 @@
 #include "bench/suite/axes.h"
 #include "bench/suite/scheme_axes.h"
 #include "core/thread_pool.h"
+#include "simulate/clocks.h"
 #include "simulate/critical_path.h"
 #include "simulate/engine.h"
 #include "simulate/lower.h"
@@ -168,7 +169,8 @@ void simulate_pass(const Case& c, Pass which, const ParallelProblem& problem,
                    const simulate::Cluster& cluster, const simulate::OpTimes& times,
                    const CellDetail& detail, CellSums& sums, Record& record) {
   PassBuilder builder(problem, find_scheme(*c.scheme), times, which == Pass::backward);
-  const simulate::Program program = builder.program();
+  simulate::Program program = builder.program();
+  if (times.sustained) simulate::settle_clocks(program, cluster, *times.kernel, cost_pass(which));
   const auto whole = simulate::run(program, cluster, simulate::Exchanges::run);
   const auto alone = simulate::run(program, cluster, simulate::Exchanges::skip);
   constexpr double kMaxSeconds = 1e9;
@@ -259,9 +261,10 @@ double MeasuredRates::slice_factor(const Case& c, Pass pass, const cost::Platfor
   for (const Cell* cell : cells) {
     const cost::HeadShape shape{cell->c.heads_q, cell->c.heads_k, cell->c.head_dim,
                                 static_cast<int>(size_of(cell->c.dtype))};
-    const double seconds = times.seconds(case_mask(cell->c).mask, shape, cost_pass(pass));
-    const double estimated = cell->c.mode == kSustained ? times.sustained(seconds, cost_pass(pass))
-                                                        : times.slowed(seconds, cost_pass(pass));
+    const auto call = times.call(case_mask(cell->c).mask, shape, cost_pass(pass));
+    const double estimated = cell->c.mode == kSustained
+                                 ? times.sustained(call, cost_pass(pass))
+                                 : times.slowed(call.seconds, cost_pass(pass));
     sum += std::log(cell->call.seconds / estimated);
   }
   return factors_[key] = std::exp(sum / static_cast<double>(cells.size()));

@@ -270,20 +270,15 @@ class PlatformFit {
     struct Split {
       double measured, fixed, cycles;  ///< s; the last two add up to what the platform says
     };
-    cost::Platform twice = platform_;
-    twice.call.forward.cycles_per_second *= 2;
-    twice.call.backward.cycles_per_second *= 2;
     const simulate::SliceTimes times(platform_);
-    const simulate::SliceTimes faster(twice);
     std::vector<Split> splits;
     for (const Record* record : own.cells) {
       const Case& c = record->c;
       const cost::HeadShape shape{c.heads_q, c.heads_k, c.head_dim,
                                   static_cast<int>(size_of(c.dtype))};
-      const GeneratedMask mask = case_mask(c);
-      const double all = times.seconds(mask.mask, shape, own.pass);
-      const double cycles = 2 * (all - faster.seconds(mask.mask, shape, own.pass));
-      splits.push_back({record->metrics.at("time_ms") / 1e3, all - cycles, cycles});
+      const simulate::CallTime call = times.call(case_mask(c).mask, shape, own.pass);
+      splits.push_back({record->metrics.at("time_ms") / 1e3, call.seconds - call.cycle_seconds,
+                        call.cycle_seconds});
     }
     const auto log_error = [&](double factor) {
       double sum = 0;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -146,6 +148,13 @@ struct PowerLimit {
   }
   /// The factor on the time of calls in such a run.
   double slowdown(double run_seconds) const { return 1 + slowed_share * reached(run_seconds); }
+  /// The same in a run without end, of `busy_seconds` in which SMs compute and `memory_seconds` of
+  /// passes over memory, which take half of the power, in each `seconds`: as power goes with
+  /// activity × clock³ (voltage and clock rise together).
+  double slowdown_at(double busy_seconds, double memory_seconds, double seconds) const {
+    const double activity = std::min(1.0, (busy_seconds + memory_seconds / 2) / seconds);
+    return std::max(1.0, (1 + slowed_share) * std::cbrt(activity));
+  }
   bool operator==(const PowerLimit&) const = default;
 };
 
@@ -154,7 +163,9 @@ struct ForwardCall {
   std::string measured;
   double cycles_per_second = 0;
   double seconds_per_call = 0;
+  double hidden_seconds = 0;
   std::int64_t start_cycles = 0;
+  double both_groups_cycles = 0;
   PowerLimit power;
 
   bool operator==(const ForwardCall&) const = default;
@@ -166,6 +177,7 @@ struct BackwardCall {
   double cycles_per_second = 0;
   double seconds_per_call = 0;
   double chunk_item_cycles = 0;
+  double partial_visit_cycles = 0;
   double row_bytes_per_second = 0;
   PowerLimit power;
 

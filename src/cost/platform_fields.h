@@ -143,7 +143,12 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
               forward_call.cycles_per_second);
   visit.field("seconds_per_call", "Time of a call beside its tiles.",
               forward_call.seconds_per_call);
+  visit.field("hidden_seconds", "Of these, what goes by beside a call that it follows at once.",
+              forward_call.hidden_seconds);
   visit.field("start_cycles", "Added to each query tile.", forward_call.start_cycles);
+  visit.field("both_groups_cycles",
+              "Added to 128 keys under a mask of which both row groups see some.",
+              forward_call.both_groups_cycles);
   visit_power(forward_call.power, visit);
 
   auto& backward_call = platform.call.backward;
@@ -155,6 +160,8 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
               backward_call.seconds_per_call);
   visit.field("chunk_item_cycles", "Added to each item of a key tile that is split into chunks.",
               backward_call.chunk_item_cycles);
+  visit.field("partial_visit_cycles", "Added to a visit to a query tile under a mask.",
+              backward_call.partial_visit_cycles);
   visit.field("row_bytes_per_second",
               "Rate of O, dO and dQ before and after the visits, 14 bytes an element.",
               backward_call.row_bytes_per_second);

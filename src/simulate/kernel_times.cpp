@@ -10,6 +10,7 @@
 namespace longca::simulate {
 namespace {
 
+constexpr int kClockSteps = 8;     // until clock and activity agree to 1e-4
 constexpr std::size_t kTerms = 3;  // cells, rows, calls
 using Terms = std::array<double, kTerms>;
 constexpr double kMinWeight = 1e-6;  ///< of a call that takes quite another time
@@ -46,54 +47,70 @@ double CallRate::seconds(double area, double rows, int heads, int head_dim, cost
       .seconds(area + keys_per_row * rows);
 }
 
-double RateTimes::seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const {
-  return (pass == cost::Pass::forward ? forward_ : backward_)
-      .seconds(mask.mean_area(), static_cast<double>(mask.q_tokens()), shape.heads_q,
-               shape.head_dim, pass);
+double KernelTimes::sustained(const CallTime& call, cost::Pass pass) const {
+  const double fixed = call.seconds - hidden_seconds(pass) - call.cycle_seconds;
+  double factor = 1;
+  for (int i = 0; i < kClockSteps; ++i) {
+    const double seconds = fixed + factor * call.cycle_seconds;
+    factor = sustained_slowdown(factor * call.busy_seconds, fixed, seconds, pass);
+  }
+  return fixed + factor * call.cycle_seconds;
 }
 
-SliceTimes::Call SliceTimes::call(const Mask& mask, const cost::HeadShape& shape,
-                                  cost::Pass pass) const {
+CallTime RateTimes::call(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const {
+  const double seconds = (pass == cost::Pass::forward ? forward_ : backward_)
+                             .seconds(mask.mean_area(), static_cast<double>(mask.q_tokens()),
+                                      shape.heads_q, shape.head_dim, pass);
+  return {seconds, seconds, seconds};
+}
+
+SliceTimes::Estimate SliceTimes::estimate(const Mask& mask, const cost::HeadShape& shape,
+                                          cost::Pass pass) const {
   if (mask.mean_area() <= 0) return {};
-  const auto estimate = [&]() -> Call {
+  const auto make = [&]() -> Estimate {
     const double factor = factors_[static_cast<std::size_t>(pass)];
-    if (pass == cost::Pass::forward) {
-      return {slice::forward_seconds(mask, shape, platform_) * factor, 0};
-    }
-    const auto [seconds, sum_bytes] = slice::estimate_backward(mask, shape, platform_);
-    return {seconds * factor, sum_bytes};
+    const slice::CallEstimate call = pass == cost::Pass::forward
+                                         ? slice::estimate_forward(mask, shape, platform_)
+                                         : slice::estimate_backward(mask, shape, platform_);
+    return {{factor * call.seconds, factor * call.cycle_seconds, factor * call.busy_seconds},
+            call.sum_bytes};
   };
-  if (mask.blocks() != nullptr) return estimate();
+  if (mask.blocks() != nullptr) return make();
   const CallKey key = key_of(mask, shape, pass);
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
   }
-  const Call made = estimate();
+  const Estimate made = make();
   const std::lock_guard lock(mutex_);
   return known_.emplace(key, made).first->second;
 }
 
-double SliceTimes::seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const {
-  return call(mask, shape, pass).seconds;
+CallTime SliceTimes::call(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const {
+  return estimate(mask, shape, pass).time;
 }
 
 double SliceTimes::sum_bytes(const Mask& mask, const cost::HeadShape& shape) const {
-  return call(mask, shape, cost::Pass::backward).sum_bytes;
+  return estimate(mask, shape, cost::Pass::backward).sum_bytes;
+}
+
+const cost::PowerLimit& SliceTimes::power(cost::Pass pass) const {
+  const cost::SliceCall& call = platform_.call;
+  return pass == cost::Pass::forward ? call.forward.power : call.backward.power;
 }
 
 double SliceTimes::slowdown(double run_seconds, cost::Pass pass) const {
-  const cost::SliceCall& call = platform_.call;
-  const cost::PowerLimit& power =
-      pass == cost::Pass::forward ? call.forward.power : call.backward.power;
-  return power.slowdown(run_seconds);
+  return power(pass).slowdown(run_seconds);
+}
+
+double SliceTimes::sustained_slowdown(double busy_seconds, double memory_seconds, double seconds,
+                                      cost::Pass pass) const {
+  return power(pass).slowdown_at(busy_seconds, memory_seconds, seconds);
 }
 
 double SliceTimes::hidden_seconds(cost::Pass pass) const {
-  const cost::SliceCall& call = platform_.call;
-  const bool forward = pass == cost::Pass::forward;
-  return (forward ? call.forward.seconds_per_call : call.backward.seconds_per_call) *
-         factors_[static_cast<std::size_t>(pass)];
+  if (pass == cost::Pass::backward) return 0;
+  return platform_.call.forward.hidden_seconds * factors_[static_cast<std::size_t>(pass)];
 }
 
 std::size_t SliceTimes::KeyHash::operator()(const CallKey& key) const {

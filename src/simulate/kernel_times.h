@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <mutex>
 #include <span>
 #include <unordered_map>
@@ -13,24 +12,35 @@
 
 namespace longca::simulate {
 
+/// The time of a call that starts alone, at full clocks.
+struct CallTime {
+  double seconds = 0;
+  double cycle_seconds = 0;  ///< of these: the SMs' cycles, which take longer at a lower clock
+  double busy_seconds = 0;   ///< of these, the mean over the SMs in which they compute
+};
+
 /// What calls of a kernel take on one GPU. Thread-safe.
 class KernelTimes {
  public:
   virtual ~KernelTimes() = default;
-  /// One call that starts alone; 0 for a mask without cells.
-  virtual double seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const = 0;
-  /// The factor on the time of calls that together run for `run_seconds`, ∞ for those that follow
-  /// each other without a pause: the device's power limit slows long runs down.
+  /// One call; 0 for a mask without cells.
+  virtual CallTime call(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const = 0;
+  /// The factor on the time of calls that together run for `run_seconds`, each run after a pause:
+  /// the device's power limit slows long runs down.
   virtual double slowdown(double run_seconds, cost::Pass pass) const = 0;
+  /// The factor on cycles where calls follow each other without a pause, with so many seconds in
+  /// which SMs compute and of passes over memory in each `seconds`.
+  virtual double sustained_slowdown(double busy_seconds, double memory_seconds, double seconds,
+                                    cost::Pass pass) const = 0;
   /// What of a call's time goes by beside the call before it, where that is under way until then.
   virtual double hidden_seconds(cost::Pass pass) const = 0;
   /// What calls that take `seconds` together take in a run of repetitions with pauses.
   double slowed(double seconds, cost::Pass pass) const { return seconds * slowdown(seconds, pass); }
-  /// What one call that takes `seconds` alone takes where calls follow each other without a pause.
-  double sustained(double seconds, cost::Pass pass) const {
-    constexpr double kWithoutEnd = std::numeric_limits<double>::infinity();
-    return (seconds - hidden_seconds(pass)) * slowdown(kWithoutEnd, pass);
+  double seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const {
+    return call(mask, shape, pass).seconds;
   }
+  /// What one call takes where nothing else runs and it follows itself without a pause.
+  double sustained(const CallTime& call, cost::Pass pass) const;
 };
 
 /// What a call of a kernel takes, for any number of heads.
@@ -48,8 +58,12 @@ class RateTimes final : public KernelTimes {
  public:
   RateTimes(const CallRate& forward, const CallRate& backward)
       : forward_(forward), backward_(backward) {}
-  double seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const override;
+  CallTime call(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const override;
   double slowdown(double /*run_seconds*/, cost::Pass /*pass*/) const override { return 1; }
+  double sustained_slowdown(double /*busy_seconds*/, double /*memory_seconds*/, double /*seconds*/,
+                            cost::Pass /*pass*/) const override {
+    return 1;
+  }
   double hidden_seconds(cost::Pass /*pass*/) const override { return 0; }
 
  private:
@@ -65,20 +79,24 @@ class SliceTimes final : public KernelTimes {
   explicit SliceTimes(const cost::Platform& platform, double forward_factor = 1,
                       double backward_factor = 1)
       : platform_(platform), factors_{forward_factor, backward_factor} {}
-  double seconds(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const override;
+  CallTime call(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const override;
   double slowdown(double run_seconds, cost::Pass pass) const override;
-  /// The time of a call beside its tiles: its kernels start while those before them end (PDL).
+  double sustained_slowdown(double busy_seconds, double memory_seconds, double seconds,
+                            cost::Pass pass) const override;
+  /// A forward call's kernel starts while the one before it ends (PDL); a backward call's three
+  /// kernels wait for each other.
   double hidden_seconds(cost::Pass pass) const override;
   /// Bytes that the lists of a backward call need for the sums of split key tiles.
   double sum_bytes(const Mask& mask, const cost::HeadShape& shape) const;
 
  private:
-  struct Call {
-    double seconds = 0;
+  struct Estimate {
+    CallTime time;
     double sum_bytes = 0;
   };
+  const cost::PowerLimit& power(cost::Pass pass) const;
   /// At most once for each static mask.
-  Call call(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const;
+  Estimate estimate(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const;
 
   using CallKey = std::vector<std::int64_t>;  ///< all that a call's time depends on
   struct KeyHash {
@@ -88,7 +106,7 @@ class SliceTimes final : public KernelTimes {
   const cost::Platform& platform_;
   double factors_[2];  ///< by pass
   mutable std::mutex mutex_;
-  mutable std::unordered_map<CallKey, Call, KeyHash> known_;
+  mutable std::unordered_map<CallKey, Estimate, KeyHash> known_;
 };
 
 /// A call that was measured.

@@ -13,33 +13,33 @@ namespace {
 
 constexpr double kSumBytes = 4;  ///< of an element of a sum
 
-/// The seconds of ops' calls of the kernel, by op; 0 of other ops.
-std::vector<double> kernel_seconds(const RankPlan& plan, const std::vector<Op>& ops,
+/// Ops' calls of the kernel, by op; 0 of other ops.
+std::vector<CallTime> kernel_calls(const RankPlan& plan, const std::vector<Op>& ops,
                                    const OpTimes& times) {
-  std::vector<double> seconds;
+  std::vector<CallTime> calls;
   double sum = 0;
   cost::Pass pass = cost::Pass::forward;
   const auto call = [&](int mask, const Region& q, const Region& k) {
     const cost::HeadShape shape{static_cast<int>(q.heads.size()), static_cast<int>(k.heads.size()),
                                 times.head_dim, static_cast<int>(size_of(times.dtype))};
-    return times.kernel->seconds(plan.masks[static_cast<std::size_t>(mask)], shape, pass);
+    return times.kernel->call(plan.masks[static_cast<std::size_t>(mask)], shape, pass);
   };
   for (const Op& op : ops) {
-    double taken = 0;
+    CallTime taken;
     if (const auto* a = std::get_if<Attend>(&op.what)) {
       taken = call(a->mask, a->q, a->k);
     } else if (const auto* b = std::get_if<AttendBackward>(&op.what)) {
       pass = cost::Pass::backward;
       taken = call(b->mask, b->q, b->k);
     }
-    if (times.sustained && taken > 0) taken = times.kernel->sustained(taken, pass);
-    seconds.push_back(taken);
-    sum += taken;
+    if (times.sustained && taken.seconds > 0) taken.seconds -= times.kernel->hidden_seconds(pass);
+    calls.push_back(taken);
+    sum += taken.seconds;
   }
-  if (times.sustained || sum == 0) return seconds;
+  if (times.sustained || sum == 0) return calls;
   const double slower = times.kernel->slowdown(sum, pass);
-  for (double& taken : seconds) taken *= slower;
-  return seconds;
+  for (CallTime& taken : calls) taken.seconds *= slower;
+  return calls;
 }
 
 /// The seconds of one op's own work, without waiting and without the kernel's. Takes the ops in
@@ -161,17 +161,20 @@ std::vector<TimedMessage> lower_messages(const RankPlan& plan, const std::vector
 RankWork lower(const RankPlan& plan, bool backward, const OpTimes& times) {
   const std::vector<Op>& ops = backward ? plan.backward : plan.forward;
   OpSeconds seconds(plan, ops, times);
-  const std::vector<double> kernel = kernel_seconds(plan, ops, times);
+  const std::vector<CallTime> calls = kernel_calls(plan, ops, times);
   const OpRuns runs(plan, ops);
   const ExchangeTraits traits(ops);
   RankWork work;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const int index = static_cast<int>(i);
-    TimedOp op{ops[i].lane, ops[i].step, kernel[i] + std::visit(seconds, ops[i].what),
-               ops[i].after};
-    // One kernel does the run: only the first is another launch.
-    if (op.seconds > 0 && runs.first(index) != index) {
-      op.seconds -= times.platform->memory.seconds_per_copy;
+    TimedOp op{ops[i].lane, ops[i].step, calls[i].seconds + std::visit(seconds, ops[i].what),
+               calls[i].cycle_seconds, ops[i].after};
+    work.busy_seconds += calls[i].busy_seconds;
+    // One kernel does the run, with its first op.
+    if (const int first = runs.first(index); op.seconds > 0 && first != index) {
+      work.ops[static_cast<std::size_t>(first)].seconds +=
+          op.seconds - times.platform->memory.seconds_per_copy;
+      op.seconds = 0;
     }
     if (const auto* exchange = std::get_if<Exchange>(&ops[i].what)) {
       if (!exchange->sends.empty() || !exchange->receives.empty()) {

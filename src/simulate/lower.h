@@ -14,14 +14,15 @@ struct OpTimes {
   const cost::Platform* platform = nullptr;  ///< passes over memory; never null
   int head_dim = 128;
   DType dtype = DType::bfloat16;
-  /// Whether passes follow each other without a pause (mode `sustained`): the power limit then
-  /// slows short ones down, too, and calls begin beside the end of those before.
+  /// Whether passes follow each other without a pause (mode `sustained`): calls then begin beside
+  /// the end of those before, and are as long as at full clocks (settle_clocks).
   bool sustained = false;
 };
 
 /// One pass of a rank, as the executor runs it on a GPU: attention by the kernel's times, which are
-/// slowed down as those of a run of repetitions, results merged and rounded by the memory's, the
-/// row work of later steps before the first wait.
+/// slowed down as those of a run of repetitions with pauses, results merged and rounded by the
+/// memory's, runs of copies and of totals by one kernel with the first of them, the row work of
+/// later steps before the first wait.
 RankWork lower(const RankPlan& plan, bool backward, const OpTimes& times);
 
 }  // namespace longca::simulate

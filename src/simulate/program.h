@@ -13,9 +13,10 @@ namespace longca::simulate {
 struct TimedOp {
   Lane lane = Lane::compute;
   int step = 0;
-  double seconds = 0;      ///< of its own; 0 for exchanges
-  std::vector<int> after;  ///< earlier ops of the rank that must have ended
-  int exchange = -1;       ///< its number in the rank or, in a Program, in the program; −1: none
+  double seconds = 0;        ///< of its own; 0 for exchanges
+  double cycle_seconds = 0;  ///< of these: SMs' cycles, which take longer at a lower clock
+  std::vector<int> after;    ///< earlier ops of the rank that must have ended
+  int exchange = -1;  ///< its number in the rank or, in a Program, in the program; −1: none
 };
 
 /// Bytes for a peer, or from one.
@@ -41,6 +42,7 @@ struct TimedExchange {
 struct RankWork {
   std::vector<TimedOp> ops;
   std::vector<TimedExchange> exchanges;
+  double busy_seconds = 0;  ///< of all cycle_seconds, the mean over the SMs in which they compute
   int early_before = std::numeric_limits<int>::max();
   double early_seconds = 0;
 };

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -82,11 +81,11 @@ TEST(KernelTimes, SliceTakesWhatItsListsSayAndAFactor) {
   const Mask mask = Mask::from_slices(2048, 2048, {{0, 2048, 0, 2048, MaskSliceType::causal}});
   const cost::HeadShape shape{64, 8, 128, 2};
   const SliceTimes times(platform, 1, 2);
-  const double forward = slice::forward_seconds(mask, shape, platform);
+  const double forward = slice::estimate_forward(mask, shape, platform).seconds;
   EXPECT_EQ(times.seconds(mask, shape, cost::Pass::forward), forward);
   EXPECT_EQ(times.seconds(mask, shape, cost::Pass::forward), forward);  // as it is remembered
   EXPECT_EQ(times.seconds(mask, shape, cost::Pass::backward),
-            2 * slice::backward_seconds(mask, shape, platform));
+            2 * slice::estimate_backward(mask, shape, platform).seconds);
   EXPECT_LT(times.seconds(mask, {32, 8, 128, 2}, cost::Pass::forward), forward);
   EXPECT_EQ(times.seconds(Mask::from_slices(8, 8, {}), shape, cost::Pass::forward), 0);
 }
@@ -99,16 +98,33 @@ TEST(KernelTimes, LongRunsAreSlowedDown) {
   EXPECT_DOUBLE_EQ(times.slowed(power.slowed_seconds, cost::Pass::forward),
                    power.slowed_seconds * (1 + power.slowed_share / 2));
   EXPECT_NEAR(times.slowed(10, cost::Pass::forward), 10 * (1 + power.slowed_share), 1e-4);
-  const double without_end = std::numeric_limits<double>::infinity();
-  EXPECT_DOUBLE_EQ(times.slowdown(without_end, cost::Pass::forward), 1 + power.slowed_share);
   EXPECT_DOUBLE_EQ(times.slowdown(0, cost::Pass::forward), 1);
 }
 
-TEST(KernelTimes, WhatACallTakesBesideItsTilesHides) {
-  const cost::SliceCall& call = cost::default_platform().call;
+TEST(KernelTimes, TheClockFallsWhereSmsAreBusy) {
+  const SliceTimes times(cost::default_platform());
+  const double share = cost::default_platform().call.forward.power.slowed_share;
+  const auto slowdown = [&](double busy, double memory, double seconds) {
+    return times.sustained_slowdown(busy, memory, seconds, cost::Pass::forward);
+  };
+  EXPECT_DOUBLE_EQ(slowdown(1, 0, 1), 1 + share);
+  EXPECT_DOUBLE_EQ(slowdown(0.4, 0, 0.5), (1 + share) * std::cbrt(0.8));
+  EXPECT_DOUBLE_EQ(slowdown(0.4, 0.1, 0.5), (1 + share) * std::cbrt(0.9)) << "half of the power";
+  EXPECT_DOUBLE_EQ(slowdown(0.3, 0.1, 1), 1) << "the power limit is not reached";
+}
+
+/// A call that computes all the time runs at the lowest clock, one whose SMs wait half of the time
+/// at full clocks.
+TEST(KernelTimes, ASustainedCallSettlesAtItsClock) {
+  const cost::ForwardCall& page = cost::default_platform().call.forward;
   const SliceTimes times(cost::default_platform(), 1, 2);
-  EXPECT_DOUBLE_EQ(times.hidden_seconds(cost::Pass::forward), call.forward.seconds_per_call);
-  EXPECT_DOUBLE_EQ(times.hidden_seconds(cost::Pass::backward), 2 * call.backward.seconds_per_call);
+  EXPECT_DOUBLE_EQ(times.hidden_seconds(cost::Pass::forward), page.hidden_seconds);
+  EXPECT_EQ(times.hidden_seconds(cost::Pass::backward), 0);
+  const double hidden = page.hidden_seconds;
+  const CallTime busy{1 + hidden, 1, 1};
+  EXPECT_DOUBLE_EQ(times.sustained(busy, cost::Pass::forward), 1 + page.power.slowed_share);
+  const CallTime idle{1 + hidden, 1, 0.5};
+  EXPECT_DOUBLE_EQ(times.sustained(idle, cost::Pass::forward), 1);
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include "parallel/executor/op_analysis.h"
 #include "simulate/engine.h"
 #include "simulate/problems.h"
 
@@ -56,17 +59,44 @@ TEST(Lower, OneRankTakesItsKernelsTime) {
   EXPECT_DOUBLE_EQ(pass.end(), kernel);
 }
 
-/// Without pauses: the power limit is reached however short a pass is, and calls follow at once.
-TEST(Lower, ASustainedPassIsSlowedAndItsCallsOverlap) {
+/// Without pauses calls begin beside the end of those before, and clocks settle afterwards.
+TEST(Lower, ASustainedPassIsOfCallsAtFullClocks) {
   ParallelProblem problem = problem_over(1, "causal");
   const RankPlan plan = find_scheme("ring_p2p").plan(problem, 0);
   OpTimes times = h200_times();
   times.sustained = true;
-  std::vector<RankWork> works = {lower(plan, false, times)};
-  const SimulatedPass pass = run(link(works), load_cluster("h200"), Exchanges::run);
-  const double alone = times.kernel->seconds(problem.mask, {64, 8, 128, 2}, cost::Pass::forward);
-  const cost::ForwardCall& call = cost::default_platform().call.forward;
-  EXPECT_DOUBLE_EQ(pass.end(), (alone - call.seconds_per_call) * (1 + call.power.slowed_share));
+  const RankWork work = lower(plan, false, times);
+  const CallTime call = times.kernel->call(problem.mask, {64, 8, 128, 2}, cost::Pass::forward);
+  EXPECT_EQ(work.busy_seconds, call.busy_seconds);
+  double cycles = 0;
+  for (const TimedOp& op : work.ops) cycles += op.cycle_seconds;
+  EXPECT_EQ(cycles, call.cycle_seconds);
+  const SimulatedPass pass = run(link({work}), load_cluster("h200"), Exchanges::run);
+  EXPECT_DOUBLE_EQ(pass.end(), call.seconds - cost::default_platform().call.forward.hidden_seconds);
+}
+
+/// The executor does a run of copies by one kernel, with the first of them.
+TEST(Lower, ARunOfCopiesIsDoneWithItsFirst) {
+  ParallelProblem problem = problem_over(4, "causal");
+  const RankPlan plan = find_scheme("ulysses").plan(problem, 0);
+  const OpRuns runs(plan, plan.forward);
+  const RankWork work = lower(plan, false, h200_times());
+  const cost::Platform& platform = cost::default_platform();
+  std::map<int, double> bytes;  // by the first op of a run
+  for (std::size_t i = 0; i < plan.forward.size(); ++i) {
+    const auto* copy = std::get_if<Copy>(&plan.forward[i].what);
+    if (copy == nullptr) continue;
+    const int first = runs.first(static_cast<int>(i));
+    bytes[first] += 2 * static_cast<double>(region_bytes(plan, copy->from, 128, DType::bfloat16));
+    if (first != static_cast<int>(i)) {
+      EXPECT_EQ(work.ops[i].seconds, 0) << i;
+    }
+  }
+  ASSERT_FALSE(bytes.empty());
+  for (const auto& [first, moved] : bytes) {
+    EXPECT_NEAR(work.ops[static_cast<std::size_t>(first)].seconds,
+                platform.memory.seconds_per_copy + moved / platform.memory.bytes_per_second, 1e-12);
+  }
 }
 
 TEST(Lower, RowWorkThatIsDoneEarlyIsDoneOnce) {

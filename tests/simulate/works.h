@@ -23,7 +23,7 @@ inline Cluster ideal_cluster(std::int64_t nodes = 1) {
 }
 
 inline TimedOp computing(double seconds, std::vector<int> after = {}) {
-  return {Lane::compute, 0, seconds, std::move(after), -1};
+  return {Lane::compute, 0, seconds, 0, std::move(after), -1};
 }
 
 /// Adds an exchange to a rank's pass: messages of so many bytes to and from peers.
@@ -38,7 +38,8 @@ inline void add_exchange(RankWork& work, const std::vector<std::pair<int, std::i
   for (const auto& [peer, bytes] : receives) {
     exchange.receives.push_back({peer, bytes, TensorRole::k, false});
   }
-  TimedOp op{Lane::communication, 0, 0, std::move(after), static_cast<int>(work.exchanges.size())};
+  TimedOp op{
+      Lane::communication, 0, 0, 0, std::move(after), static_cast<int>(work.exchanges.size())};
   work.ops.push_back(std::move(op));
   work.exchanges.push_back(std::move(exchange));
 }

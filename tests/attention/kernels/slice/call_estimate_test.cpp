@@ -21,15 +21,15 @@ TEST(CallEstimate, FullTilesTakeTheirCycles) {
   const cost::ForwardCall& call = platform.call.forward;
   const double cycles = static_cast<double>(call.start_cycles + rates.pair_start_cycles) +
                         rates.pair_tile_share * static_cast<double>(32 * rates.full_tile_cycles);
-  EXPECT_NEAR(forward_seconds(full_mask(128, 4096), kShape, platform),
+  EXPECT_NEAR(estimate_forward(full_mask(128, 4096), kShape, platform).seconds,
               call.seconds_per_call + cycles / call.cycles_per_second, 1e-12);
 }
 
 TEST(CallEstimate, APartialWaveTakesAsLongAsAWholeOne) {
   const cost::Platform& platform = cost::default_platform();
-  const double one = forward_seconds(full_mask(128, 4096), kShape, platform);
-  const double two = forward_seconds(full_mask(256, 4096), kShape, platform);
-  const double three = forward_seconds(full_mask(384, 4096), kShape, platform);
+  const double one = estimate_forward(full_mask(128, 4096), kShape, platform).seconds;
+  const double two = estimate_forward(full_mask(256, 4096), kShape, platform).seconds;
+  const double three = estimate_forward(full_mask(384, 4096), kShape, platform).seconds;
   EXPECT_DOUBLE_EQ(one, two);  // 32 and 64 pairs of CTAs on 66
   const double fixed = platform.call.forward.seconds_per_call;
   EXPECT_NEAR((three - fixed) / (two - fixed), 2, 1e-9);
@@ -42,9 +42,9 @@ TEST(CallEstimate, HeadsThatDoNotShareTheCacheEndLater) {
   const Mask mask =
       Mask::from_slices(kKeys, kKeys, {{0, kKeys - 128, 0, 128}, {kKeys - 128, kKeys, 0, kKeys}});
   cost::Platform platform = cost::default_platform();
-  const double apart = forward_seconds(mask, kShape, platform);
+  const double apart = estimate_forward(mask, kShape, platform).seconds;
   platform.device.cache_bytes *= 100;
-  EXPECT_GT(apart, 1.1 * forward_seconds(mask, kShape, platform));
+  EXPECT_GT(apart, 1.1 * estimate_forward(mask, kShape, platform).seconds);
 }
 
 TEST(CallEstimate, BackwardCountsRowsAndTheLastCtasEnd) {
@@ -55,7 +55,7 @@ TEST(CallEstimate, BackwardCountsRowsAndTheLastCtasEnd) {
   const cost::BackwardCall& call = platform.call.backward;
   const double cycles = lists.end_cycles + call.chunk_item_cycles * lists.chunk_items;
   const double rows = 1024 * 14.0 * 64 * 128 / call.row_bytes_per_second;
-  EXPECT_NEAR(backward_seconds(mask, kShape, platform),
+  EXPECT_NEAR(estimate_backward(mask, kShape, platform).seconds,
               call.seconds_per_call + rows + cycles / call.cycles_per_second, 1e-12);
   EXPECT_GE(lists.end_cycles, 1024.0 / 8 * 8 * 8 * 3400 / 132);  // 8 × 128 visits of 8 heads
 }
@@ -90,8 +90,8 @@ TEST(CallEstimate, SumsOfWiderHeadsHaveRoomForTheKeysOfTheirTiles) {
 TEST(CallEstimate, TwiceTheDimensionsTakeTwiceTheTime) {
   const cost::Platform& platform = cost::default_platform();
   const Mask mask = full_mask(8192, 8192);
-  const double narrow = backward_seconds(mask, kShape, platform);
-  const double wide = backward_seconds(mask, {64, 8, 256, 2}, platform);
+  const double narrow = estimate_backward(mask, kShape, platform).seconds;
+  const double wide = estimate_backward(mask, {64, 8, 256, 2}, platform).seconds;
   EXPECT_GT(wide, 1.7 * narrow);
   EXPECT_LT(wide, 2.3 * narrow);
 }
@@ -108,18 +108,58 @@ TEST(TransposedLists, ChunksOfWiderRowsHaveAsManyBytes) {
 TEST(CallEstimate, FewHeadsLeaveSmsIdle) {
   const cost::Platform& platform = cost::default_platform();
   const Mask mask = full_mask(2048, 2048);
-  for (const auto estimate : {forward_seconds, backward_seconds}) {
-    const double all = estimate(mask, kShape, platform);
-    const double eighth = estimate(mask, {8, 1, 128, 2}, platform);
-    EXPECT_GT(eighth, all / 8);
-    EXPECT_LT(eighth, all);
+  for (const auto estimate : {estimate_forward, estimate_backward}) {
+    const CallEstimate all = estimate(mask, kShape, platform);
+    const CallEstimate eighth = estimate(mask, {8, 1, 128, 2}, platform);
+    EXPECT_GT(eighth.seconds, all.seconds / 8);
+    EXPECT_LT(eighth.seconds, all.seconds);
+    EXPECT_LE(all.busy_seconds, all.cycle_seconds);
+    EXPECT_LT(all.cycle_seconds, all.seconds);
   }
+}
+
+/// 64 pairs of query tiles for 66 pairs of SMs: all but two have work until the end.
+TEST(CallEstimate, SmsAreBusyWhereTheyHaveTiles) {
+  const CallEstimate call =
+      estimate_forward(full_mask(256, 4096), kShape, cost::default_platform());
+  EXPECT_NEAR(call.busy_seconds / call.cycle_seconds, 64.0 / 66, 1e-9);
+}
+
+/// One row group of 64 rows of a document's first 64 sees nothing of its keys; both do of the last.
+TEST(CallEstimate, TilesThatMaskBothRowGroupsTakeLonger) {
+  cost::Platform platform = cost::default_platform();
+  const cost::HeadShape one{8, 8, 128, 2};  // no pack: 128 tokens a query tile
+  const auto extra = [&](const Mask& mask) {
+    platform.call.forward.both_groups_cycles = 1;
+    const double without = estimate_forward(mask, one, platform).busy_seconds;
+    platform.call.forward.both_groups_cycles = 1001;
+    const double with = estimate_forward(mask, one, platform).busy_seconds;
+    return (with - without) * platform.call.forward.cycles_per_second * 132 / 8 / 1000;
+  };
+  EXPECT_EQ(extra(full_mask(128, 4096)), 0);
+  const Mask half = Mask::from_slices(128, 128, {{0, 64, 0, 100}});
+  EXPECT_NEAR(extra(half), 0, 1e-9);
+  const Mask both = Mask::from_slices(128, 128, {{0, 128, 0, 100}});
+  EXPECT_NEAR(extra(both), 1, 1e-9);
+}
+
+TEST(CallEstimate, BackwardVisitsUnderAMaskTakeLonger) {
+  cost::Platform platform = cost::default_platform();
+  const Mask causal = Mask::from_slices(1024, 1024, {{0, 1024, 0, 1024, MaskSliceType::causal}});
+  const auto cycles = [&](const Mask& mask, double each) {
+    platform.call.backward.partial_visit_cycles = each;
+    return estimate_backward(mask, kShape, platform).cycle_seconds *
+           platform.call.backward.cycles_per_second;
+  };
+  EXPECT_EQ(cycles(full_mask(1024, 1024), 1), cycles(full_mask(1024, 1024), 1001));
+  // Of each of 8 key tiles of 128 keys the 16 query tiles on the diagonal (8 tokens of 8 heads).
+  EXPECT_NEAR(cycles(causal, 1001) - cycles(causal, 1), 1000.0 * 8 * 16 * 8 / 132, 1e-3);
 }
 
 TEST(CallEstimate, NoRowsTakeNoTime) {
   const Mask none = Mask::from_slices(0, 128, {});
-  EXPECT_EQ(forward_seconds(none, kShape, cost::default_platform()), 0);
-  EXPECT_EQ(backward_seconds(none, kShape, cost::default_platform()), 0);
+  EXPECT_EQ(estimate_forward(none, kShape, cost::default_platform()).seconds, 0);
+  EXPECT_EQ(estimate_backward(none, kShape, cost::default_platform()).seconds, 0);
 }
 
 TEST(ForwardSectionHeads, DivideTheHeads) {

@@ -1,8 +1,12 @@
 #include "attention/kernels/slice/planner/call_estimate.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <numeric>
+#include <span>
+#include <vector>
 
 #include "attention/kernels/slice/planner/pack.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
@@ -27,12 +31,14 @@ class ForwardSchedule {
  public:
   ForwardSchedule(const Mask& mask, const cost::HeadShape& shape, const cost::Platform& platform)
       : rates_(platform.slice.forward),
-        start_cycles_(static_cast<double>(platform.call.forward.start_cycles)),
+        call_(platform.call.forward),
         pack_(choose_pack(mask, shared_heads(mask, shape), shape.head_dim, platform)),
         pairs_(pairs_fit(shared_heads(mask, shape), pack_, shape.head_dim)),
         heads_q_(shape.heads_q),
         lists_(make_tile_lists(mask, pack_, platform)),
-        schedule_(static_cast<int>(platform.device.sms) / ctas()) {
+        workers_(static_cast<int>(platform.device.sms) / ctas()),
+        schedule_(workers_) {
+    for (const QueryTile& tile : lists_.tiles) tile_cycles_.push_back(cycles(tile));
     const int blocks = shape.heads_q / block_heads();
     const int sections =
         shape.heads_k / forward_section_heads(mask.k_tokens(), {shape.head_dim, shape.head_dim},
@@ -43,6 +49,8 @@ class ForwardSchedule {
   }
 
   double end() const { return schedule_.end(); }
+  /// Mean over the CTAs of the cycles in which they work.
+  double busy() const { return work_ / workers_; }
 
  private:
   int ctas() const { return pairs_ ? 2 : 1; }
@@ -56,38 +64,76 @@ class ForwardSchedule {
             std::int64_t{block} * block_heads() * lists_.list_heads / heads_q_;
         const std::int64_t first = list * lists_.tiles_per_list;
         const std::int64_t tile = first + lists_.order[static_cast<std::size_t>(first + i)];
-        schedule_.add(cycles(lists_.tiles[static_cast<std::size_t>(tile)]));
+        const double taken = tile_cycles_[static_cast<std::size_t>(tile)];
+        schedule_.add(taken);
+        work_ += taken;
       }
     }
   }
 
   double cycles(const QueryTile& tile) const {
-    const double alone = tile.cost;
-    if (!pairs_) return start_cycles_ + alone;
-    return start_cycles_ + static_cast<double>(rates_.pair_start_cycles) +
+    const auto partial = std::span(lists_.partial)
+                             .subspan(static_cast<std::size_t>(tile.partial_begin),
+                                      static_cast<std::size_t>(tile.partial_count));
+    const auto masked = std::ranges::count_if(partial, masks_both_groups);
+    const double alone = tile.cost + call_.both_groups_cycles * static_cast<double>(masked);
+    const auto start = static_cast<double>(call_.start_cycles);
+    if (!pairs_) return start + alone;
+    return start + static_cast<double>(rates_.pair_start_cycles) +
            rates_.pair_tile_share * (alone - static_cast<double>(rates_.tile_start_cycles));
   }
 
+  /// Whether a partial tile of two sub-tiles has work for both row groups.
+  static bool masks_both_groups(const PartialTile& tile) {
+    return tile.k_begin[1] != kAbsent && tile.pattern[0] != kNone && tile.pattern[1] != kNone;
+  }
+
   const cost::SliceForwardCycles& rates_;
-  double start_cycles_;
+  const cost::ForwardCall& call_;
   int pack_;
   bool pairs_;
   int heads_q_;
   TileLists lists_;
+  int workers_;  ///< CTAs, or pairs of them, that run at a time
   cost::ListSchedule<double> schedule_;
+  std::vector<double> tile_cycles_;  ///< of lists_.tiles
+  double work_ = 0;                  ///< cycles of all work tiles
 };
+
+/// What one SM does of a backward call, on average: its visits to query tiles, and the items.
+struct BackwardWorkload {
+  double visits = 0;
+  double partial_visits = 0;  ///< of these, under a mask
+  double items = 0;
+};
+
+BackwardWorkload workload(const TransposedLists& lists, const cost::HeadShape& shape, double sms) {
+  BackwardWorkload all;
+  for (const QuerySegment& segment : lists.segments) {
+    all.visits += segment.count;
+    if (segment.pattern >= 0) all.partial_visits += segment.count;
+  }
+  const double blocks =
+      static_cast<double>(shape.heads_q) / static_cast<double>(lists.list_heads * lists.pack);
+  const bool one_order = std::ssize(lists.order) == lists.items_per_order;
+  all.items = static_cast<double>(lists.order.size()) * (one_order ? shape.heads_k : 1);
+  return {all.visits * blocks / sms, all.partial_visits * blocks / sms, all.items / sms};
+}
 
 }  // namespace
 
-double forward_seconds(const Mask& mask, const cost::HeadShape& shape,
-                       const cost::Platform& platform) {
-  if (mask.q_tokens() == 0) return 0;
-  const double cycles = ForwardSchedule(mask, shape, platform).end() * shape.head_dim / kCycleDim;
-  return platform.call.forward.seconds_per_call + cycles / platform.call.forward.cycles_per_second;
+CallEstimate estimate_forward(const Mask& mask, const cost::HeadShape& shape,
+                              const cost::Platform& platform) {
+  if (mask.q_tokens() == 0) return {};
+  const ForwardSchedule schedule(mask, shape, platform);
+  const cost::ForwardCall& call = platform.call.forward;
+  const double seconds_per_cycle = shape.head_dim / kCycleDim / call.cycles_per_second;
+  const double cycles = schedule.end() * seconds_per_cycle;
+  return {call.seconds_per_call + cycles, cycles, schedule.busy() * seconds_per_cycle, 0};
 }
 
-BackwardEstimate estimate_backward(const Mask& mask, const cost::HeadShape& shape,
-                                   const cost::Platform& platform) {
+CallEstimate estimate_backward(const Mask& mask, const cost::HeadShape& shape,
+                               const cost::Platform& platform) {
   if (mask.q_tokens() == 0) return {};
   const int pack = choose_backward_pack(mask, shared_heads(mask, shape));
   const DimPair dims = {shape.head_dim, shape.head_dim};
@@ -99,20 +145,21 @@ BackwardEstimate estimate_backward(const Mask& mask, const cost::HeadShape& shap
                              .chunk_visits = backward_chunk_visits(platform, dims),
                              .tile_keys = backward_tile_keys(dims)});
   const cost::BackwardCall& call = platform.call.backward;
-  const double cycles = lists.end_cycles + call.chunk_item_cycles * lists.chunk_items;
+  const BackwardWorkload work = workload(lists, shape, static_cast<double>(platform.device.sms));
+  const double beside =
+      call.chunk_item_cycles * lists.chunk_items + call.partial_visit_cycles * work.partial_visits;
   // A visit's cycles are those of 128 keys and dimensions.
-  const double scale = shape.head_dim / kCycleDim * backward_tile_keys(dims) / kTileKeys;
+  const double seconds_per_cycle =
+      shape.head_dim / kCycleDim * backward_tile_keys(dims) / kTileKeys / call.cycles_per_second;
+  const double cycles = (lists.end_cycles + beside) * seconds_per_cycle;
+  const cost::SliceBackwardCycles& rates = platform.slice.backward;
+  const double busy = beside + work.visits * static_cast<double>(rates.query_tile_cycles) +
+                      work.items * static_cast<double>(rates.key_tile_cycles);
   const double row_bytes = kBackwardRowBytes * shape.heads_q * shape.head_dim;
-  const double seconds =
-      call.seconds_per_call + cycles * scale / call.cycles_per_second +
-      static_cast<double>(mask.q_tokens()) * row_bytes / call.row_bytes_per_second;
+  const double rows = static_cast<double>(mask.q_tokens()) * row_bytes / call.row_bytes_per_second;
   const double split_keys = static_cast<double>(lists.split_keys.size()) * backward_tile_keys(dims);
-  return {seconds, split_keys * shape.heads_k * 2 * shape.head_dim * 4};
-}
-
-double backward_seconds(const Mask& mask, const cost::HeadShape& shape,
-                        const cost::Platform& platform) {
-  return estimate_backward(mask, shape, platform).seconds;
+  return {call.seconds_per_call + cycles + rows, cycles, std::min(busy * seconds_per_cycle, cycles),
+          split_keys * shape.heads_k * 2 * shape.head_dim * 4};
 }
 
 }  // namespace longca::slice
