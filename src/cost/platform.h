@@ -49,6 +49,7 @@ struct NodeSize {
   /// a node, and where links between nodes take part.
   double covered_cost_within = 0;
   double covered_cost_across = 0;
+  double memory_slowdown_within = 0;
 
   bool operator==(const NodeSize&) const = default;
 };

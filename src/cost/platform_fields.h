@@ -47,6 +47,9 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
   visit.field("covered_cost_within",
               "Part of an exchange's time that still counts where a kernel covers it.",
               node.covered_cost_within);
+  visit.field("memory_slowdown_within",
+              "Part of the rate of passes over memory that messages within a node take.",
+              platform.node.memory_slowdown_within);
   visit.field("covered_cost_across", "The same where links between nodes take part.",
               node.covered_cost_across);
 

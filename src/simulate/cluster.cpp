@@ -149,6 +149,7 @@ void check_shares(const Cluster& cluster) {
     if (share >= 1) throw_input_error("'{}' is {}, not a share below 1", key, share);
   };
   below_one("node.covered_cost_within", cluster.platform.node.covered_cost_within);
+  below_one("node.memory_slowdown_within", cluster.platform.node.memory_slowdown_within);
   below_one("error.p90", cluster.error.p90);
   if (cluster.fabric) below_one("fabric.kernel_slowdown", cluster.fabric->kernel_slowdown);
 }

@@ -207,7 +207,7 @@ class Simulation {
     if (exchange >= 0 && !skips_) return post(exchange);
     running.work = op == kEarly ? work.early_seconds : work.ops[at(op)].seconds;
     running.since = now_;
-    running.rate = lane == 0 ? kernel_rate(rank) : 1;
+    running.rate = lane == 0 ? kernel_rate(rank, op) : 1;
     schedule_end(rank, lane);
   }
 
@@ -228,10 +228,18 @@ class Simulation {
     start_lanes(rank);
   }
 
-  /// What messages beside it leave of a kernel's rate.
-  double kernel_rate(int rank) const {
+  /// Whether the op reads and writes memory and does little else.
+  bool is_memory_pass(int rank, int op) const {
+    return op == kEarly || program_.ranks[at(rank)].ops[at(op)].cycle_seconds == 0;
+  }
+
+  /// What messages beside it leave of an op's rate.
+  double kernel_rate(int rank, int op) const {
     const std::array<int, 2>& moving = ranks_[at(rank)].moving;
-    double taken = moving[0] > 0 ? cluster_.platform.node.covered_cost_within : 0;
+    const cost::NodeSize& node = cluster_.platform.node;
+    const double within =
+        is_memory_pass(rank, op) ? node.memory_slowdown_within : node.covered_cost_within;
+    double taken = moving[0] > 0 ? within : 0;
     if (moving[1] > 0) taken = std::max(taken, cluster_.fabric->kernel_slowdown);
     return 1 - taken;
   }
@@ -239,8 +247,9 @@ class Simulation {
   void count_moving(int rank, std::size_t kind, int change) {
     ranks_[at(rank)].moving[kind] += change;
     RunningLane& lane = ranks_[at(rank)].lanes[0];
-    const double rate = kernel_rate(rank);
-    if (!lane.busy || rate == lane.rate || computes_exchange(lane, rank)) return;
+    if (!lane.busy || computes_exchange(lane, rank)) return;
+    const double rate = kernel_rate(rank, lane.queue[lane.next]);
+    if (rate == lane.rate) return;
     lane.work = std::max(lane.work - (now_ - lane.since) * lane.rate, 0.0);
     lane.since = now_;
     lane.rate = rate;

@@ -130,7 +130,8 @@ TEST(Cluster, RefusesLinksWithoutARate) {
 }
 
 TEST(Cluster, RefusesSharesThatLeaveNothing) {
-  for (const char* key : {"node.covered_cost_within", "fabric.kernel_slowdown", "error.p90"}) {
+  for (const char* key : {"node.covered_cost_within", "node.memory_slowdown_within",
+                          "fabric.kernel_slowdown", "error.p90"}) {
     Cluster cluster = parse_cluster(kPage, "p.toml");
     EXPECT_EQ(sentence_of([&] { set_figure(cluster, std::string(key) + "=1"); }),
               "'" + std::string(key) + "' is 1, not a share below 1");

@@ -113,6 +113,17 @@ TEST(Engine, KernelsAreSlowerBesideMessages) {
   EXPECT_DOUBLE_EQ(end_of(ring(2, 100), cluster), 1.25 + 1);
 }
 
+TEST(Engine, PassesOverMemoryAreSlowedBesideMessagesByAShareOfTheirOwn) {
+  Cluster cluster = ideal_cluster();
+  cluster.platform.node.covered_cost_within = 0.25;
+  cluster.platform.node.memory_slowdown_within = 0.5;
+  std::vector<RankWork> works = ring(2, 100);
+  for (RankWork& work : works) {
+    for (TimedOp& op : work.ops) op.cycle_seconds = 0;
+  }
+  EXPECT_DOUBLE_EQ(end_of(works, cluster), 1.5 + 1);
+}
+
 TEST(Engine, RowWorkOfLaterStepsIsDoneBeforeTheFirstWait) {
   std::vector<RankWork> works = ring(2, 200);  // a second of waiting
   const double late = end_of(works, ideal_cluster());

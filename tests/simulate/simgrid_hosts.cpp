@@ -19,14 +19,18 @@ SimgridHosts::SimgridHosts(const Cluster& cluster, int ranks, s4u::NetZone& zone
     : zone_(zone), ranks_(at(ranks)) {
   const int gpus = static_cast<int>(cluster.platform.node.gpus);
   const int nodes = (ranks + gpus - 1) / gpus;
-  const double within = cluster.platform.node.covered_cost_within;
   const double across = cluster.fabric ? cluster.fabric->kernel_slowdown : 0;
-  const std::vector rates = {1.0, 1 - within, 1 - across, 1 - std::max(within, across)};
+  const auto rates = [&](double within) {
+    return std::vector{1.0, 1 - within, 1 - across, 1 - std::max(within, across)};
+  };
+  const auto kernel = rates(cluster.platform.node.covered_cost_within);
+  const auto memory = rates(cluster.platform.node.memory_slowdown_within);
   const auto out = links("out", ranks, cluster.platform.links.bytes_per_second);
   const auto in = links("in", ranks, cluster.platform.links.bytes_per_second);
   for (int rank = 0; rank < ranks; ++rank) {
     RankHosts& hosts = ranks_[at(rank)];
-    hosts.gpu = zone_.create_host(fmt::format("gpu {}", rank), rates)->seal();
+    hosts.gpu = zone_.create_host(fmt::format("gpu {}", rank), kernel)->seal();
+    hosts.memory = zone_.create_host(fmt::format("memory {}", rank), memory)->seal();
     hosts.timer = zone_.create_host(fmt::format("timer {}", rank), 1);
     hosts.timer->set_core_count(1 << 20)->seal();
     hosts.port = end_point("port", rank, {out[at(rank)]}, {in[at(rank)]});

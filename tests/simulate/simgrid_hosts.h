@@ -9,11 +9,13 @@
 
 namespace longca::simulate::testing {
 
-/// One rank's hosts. Kernels run on `gpu`, whose pstates are its rates beside messages: bit 0 for
-/// those within the node, bit 1 for those across nodes. `timer` has cores for all that only takes
-/// time. Messages travel from `port` to `port` or from `nic` to `nic`.
+/// One rank's hosts. Kernels run on `gpu`, passes over memory on `memory`; their pstates are their
+/// rates beside messages: bit 0 for those within the node, bit 1 for those across nodes. `timer`
+/// has cores for all that only takes time. Messages travel from `port` to `port` or from `nic` to
+/// `nic`.
 struct RankHosts {
   simgrid::s4u::Host* gpu = nullptr;
+  simgrid::s4u::Host* memory = nullptr;
   simgrid::s4u::Host* timer = nullptr;
   simgrid::s4u::Host* port = nullptr;
   simgrid::s4u::Host* nic = nullptr;
@@ -21,7 +23,9 @@ struct RankHosts {
 
   void count_moving(std::size_t across, int change) {
     moving[across] += change;
-    gpu->set_pstate((moving[0] > 0 ? 1U : 0U) + (moving[1] > 0 ? 2U : 0U));
+    const auto beside = (moving[0] > 0 ? 1U : 0U) + (moving[1] > 0 ? 2U : 0U);
+    gpu->set_pstate(beside);
+    memory->set_pstate(beside);
   }
 };
 

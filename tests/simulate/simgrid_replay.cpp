@@ -145,9 +145,11 @@ class PassSteps {
   }
 
   /// Work of the rank's lanes; what SimGrid says of its end is left to itself where it is followed.
-  Step& add_work(int rank, Lane lane, double seconds, const OpSpan* followed) {
-    Step& step = lane == Lane::compute ? add({.host = hosts_[rank].gpu, .work = seconds})
-                                       : wait_on(rank, seconds);
+  Step& add_work(int rank, Lane lane, double seconds, bool is_kernel, const OpSpan* followed) {
+    RankHosts& hosts = hosts_[rank];
+    Step& step = lane == Lane::compute
+                     ? add({.host = is_kernel ? hosts.gpu : hosts.memory, .work = seconds})
+                     : wait_on(rank, seconds);
     if (followed != nullptr) pace(step, rank, followed->end);
     return step;
   }
@@ -163,7 +165,7 @@ class PassSteps {
     for (int i = 0; i < std::ssize(work.ops); ++i) {
       const TimedOp& op = work.ops[at(i)];
       if (i == work.early_before) {
-        Step& early = add_work(rank, Lane::compute, work.early_seconds,
+        Step& early = add_work(rank, Lane::compute, work.early_seconds, false,
                                followed_ ? &followed_->early[at(rank)] : nullptr);
         queue(0, early, early);
       }
@@ -175,7 +177,7 @@ class PassSteps {
         then = done_[at(op.exchange)];
         order(*first, *then);
       } else {
-        first = then = &add_work(rank, op.lane, op.seconds,
+        first = then = &add_work(rank, op.lane, op.seconds, op.cycle_seconds > 0,
                                  followed_ ? &followed_->spans[at(rank)][at(i)] : nullptr);
       }
       queue(lane, *first, *then);

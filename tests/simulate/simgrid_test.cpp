@@ -110,7 +110,8 @@ INSTANTIATE_TEST_SUITE_P(Schemes, SimGrid,
                                            "loongtrain", "magi"),
                          [](const auto& scheme) { return scheme.param; });
 
-/// Rounds of messages between random ranks, beside kernels of random lengths.
+/// Rounds of messages between random ranks, beside kernels and passes over memory of random
+/// lengths.
 Program random_program(int ranks, std::mt19937& random) {
   const auto draw = [&](int end) {
     return static_cast<int>(random() % static_cast<unsigned>(end));
@@ -139,7 +140,7 @@ Program random_program(int ranks, std::mt19937& random) {
       work.exchanges.back().lands_early = draw(3) == 0;
       if (draw(2) == 1) {
         work.ops.push_back(
-            testing::computing(1e-7 * draw(60), {static_cast<int>(work.ops.size()) - 1}));
+            testing::copying(1e-7 * draw(60), {static_cast<int>(work.ops.size()) - 1}));
       }
     }
   }
@@ -156,6 +157,7 @@ TEST(SimGrid, EndsRandomPassesAtTheSameTime) {
     Cluster cluster = testing::ideal_cluster(4);
     cluster.platform.links = {"", 1e8, 0.5e-6, 0.25e-6, 3e-6};
     cluster.platform.node.covered_cost_within = 0.25;
+    cluster.platform.node.memory_slowdown_within = 0.5;
     cluster.platform.node.gpus = 4;
     cluster.fabric->nics = i % 2 == 0 ? 4 : 2;
     cluster.fabric->oversubscription = i % 3 == 0 ? 1 : 2.5;

@@ -18,11 +18,16 @@ inline Cluster ideal_cluster(std::int64_t nodes = 1) {
   cluster.platform = cost::default_platform();
   cluster.platform.links = {"", 100, 0, 0, 0};
   cluster.platform.node.covered_cost_within = 0;
+  cluster.platform.node.memory_slowdown_within = 0;
   cluster.fabric = Fabric{"", nodes, 8, 10, 0, 0, 1, 0};
   return cluster;
 }
 
 inline TimedOp computing(double seconds, std::vector<int> after = {}) {
+  return {Lane::compute, 0, seconds, seconds, std::move(after), -1};
+}
+/// A pass over memory.
+inline TimedOp copying(double seconds, std::vector<int> after = {}) {
   return {Lane::compute, 0, seconds, 0, std::move(after), -1};
 }
 
