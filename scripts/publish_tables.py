@@ -308,11 +308,19 @@ def step(records, kernel="slice"):
         f"\nRatio: geometric mean {geometric_mean(ratios):.2f} over {len(ratios)} problems, smallest {min(ratios):.2f}.\n"
 
 
+def devices(machine):
+    """The kinds of device that a record's machine names, and their driver: cores and how many devices a run was given do
+    not matter to one of them."""
+    names, _, driver = machine.partition(" (driver ")
+    return {name for name in names.split(", ") if not name.endswith(" cores")}, driver
+
+
 def of_one_gpu(record, singles):
     """The record of one GPU that runs the whole problem of a record over ranks."""
-    axes = ["kernel", "mask", "tokens", "heads", "dim", "dtype", "pass", "lengths", "seed", "window", "block_tokens",
-            "density", "block", "block_heads", "machine"]
-    return only([single for single in singles if all(single[axis] == record[axis] for axis in axes)], "one GPU")
+    axes = ["kernel", "mask", "tokens", "heads", "dim", "dtype", "pass", "mode", "lengths", "seed", "window", "block_tokens",
+            "density", "block", "block_heads"]
+    return only([single for single in singles if all(single[axis] == record[axis] for axis in axes) and
+                 devices(single["machine"]) == devices(record["machine"])], "one GPU")
 
 
 def schemes(records, rows="mask,tokens_per_rank,pass,ranks"):
