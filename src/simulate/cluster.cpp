@@ -132,14 +132,37 @@ Cluster node_of(cost::Platform platform) {
   return cluster;
 }
 
+/// Makes room for the rates of kernels that the page has and the platform lacks; their names.
+std::vector<std::string> add_rates(Cluster& cluster, const toml::table& page) {
+  std::vector<std::string> added;
+  const toml::table* rates = page["rates"].as_table();
+  if (rates == nullptr) return added;
+  for (const auto& [kernel, passes] : *rates) {
+    const toml::table* of_kernel = passes.as_table();
+    if (of_kernel == nullptr) continue;
+    added.emplace_back(kernel.str());
+    cost::OneKernelRates& own = cluster.platform.rates[added.back()];
+    if (of_kernel->contains("forward") && !own.forward) own.forward.emplace();
+    if (of_kernel->contains("backward") && !own.backward) own.backward.emplace();
+  }
+  return added;
+}
+
 Cluster read_cluster(const toml::table& page) {
   Cluster cluster = node_of(cost::load_platform(text_entry(page, "platform")));
   cluster.name = text_entry(page, "name");
   cluster.description = text_entry(page, "description");
   if (page.contains("card")) cluster.card = text_entry(page, "card");
   if (page.contains("fabric")) cluster.fabric.emplace();
+  const std::vector<std::string> added = add_rates(cluster, page);
   set_table(cluster, page, "");
   if (cluster.fabric) visit_fabric(*cluster.fabric, MissingFigure{});
+  MissingFigure missing;
+  for (const std::string& kernel : added) {
+    const cost::OneKernelRates& own = cluster.platform.rates.at(kernel);
+    cost::visit_pass_rates("rates." + kernel + ".forward", "", own.forward, missing);
+    cost::visit_pass_rates("rates." + kernel + ".backward", "", own.backward, missing);
+  }
   return cluster;
 }
 

@@ -13,7 +13,7 @@ def record(kernel, mask="causal", rate="100", time="1", **more):
     """A row as `report --csv` writes it."""
     axes = {"tokens": "8192", "heads": "64:8", "dim": "128", "dtype": "bfloat16", "pass": "forward", "lengths": "",
             "seed": "42", "window": "", "block_tokens": "", "density": "", "block": "", "block_heads": "", "scheme": "",
-            "ranks": "", "shard": "", "inputs": "normal", "status": "ok", "machine": "here", "build": "one"}
+            "ranks": "", "mode": "burst", "shard": "", "inputs": "normal", "status": "ok", "machine": "here", "build": "one"}
     ok = more.get("status", "ok") == "ok"
     return {"kernel": kernel, "mask": mask, **axes, **more, "tflops": rate if ok else "", "time_ms": time if ok else ""}
 
@@ -131,6 +131,17 @@ Rate of `slice` sustained over that in bursts: geometric mean 0.67 over 2 cells,
         rows = rows_of(tables.schemes(found))
         self.assertEqual(rows[0][4:], ["one GPU", "`ulysses`", "`magi`"])
         self.assertEqual(rows[2], ["`causal`", "8K", "forward", "2", "100", "80 (0.80)", "**90** (0.90)"])
+
+    def test_one_gpu_is_of_the_same_mode_and_kind_whatever_cores_and_gpus_the_run_had(self):
+        def column(**single):
+            two = "A CPU, 64 cores, NVIDIA H200, NVIDIA H200 (driver 580)"
+            found = [record("slice", tokens="16384", **single),
+                     record("slice", scheme="magi", tokens="16384", ranks="2", machine=two)]
+            return rows_of(tables.schemes(found))[2][4]
+        self.assertEqual(column(machine="A CPU, 16 cores, NVIDIA H200 (driver 580)"), "100")
+        self.assertEqual(column(machine="A CPU, 16 cores, NVIDIA H200 (driver 570)"), tables.NOTHING)
+        self.assertEqual(column(machine="A CPU, 16 cores, NVIDIA H100 (driver 580)"), tables.NOTHING)
+        self.assertEqual(column(machine="A CPU, 16 cores, NVIDIA H200 (driver 580)", mode="sustained"), tables.NOTHING)
 
     def test_shares_are_medians_over_problems(self):
         found = []

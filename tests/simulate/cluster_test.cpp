@@ -129,6 +129,22 @@ TEST(Cluster, RefusesLinksWithoutARate) {
             "p.toml: 'fabric.nodes' is 2.5, not a whole number from 1 to 2147483647");
 }
 
+/// A page may have the rates of a kernel that the platform's lacks, all of a pass or none.
+TEST(Cluster, APageHasRatesOfKernels) {
+  const std::string page =
+      "name = \"mine\"\ndescription = \"mine\"\nplatform = \"h100\"\n[rates.fa3.forward]\nmeasured "
+      "= "
+      "\"assumed\"\nflops_per_second = 700e12\nkeys_per_row = 310\n";
+  const Cluster cluster = parse_cluster(page + "seconds_per_call = 1e-5\n", "p.toml");
+  ASSERT_TRUE(cluster.platform.rates.at("fa3").forward);
+  EXPECT_EQ(cluster.platform.rates.at("fa3").forward->keys_per_row, 310);
+  EXPECT_FALSE(cluster.platform.rates.at("fa3").backward);
+  EXPECT_EQ(sentence_of([&] { parse_cluster(page, "p.toml"); }),
+            "p.toml: 'rates.fa3.forward.seconds_per_call' is missing: a number above 0");
+  EXPECT_THAT(sentence_of([&] { parse_cluster(page + "keys = 1\n", "p.toml"); }),
+              HasSubstr("unknown key 'rates.fa3.forward.keys'"));
+}
+
 TEST(Cluster, RefusesSharesThatLeaveNothing) {
   for (const char* key : {"node.covered_cost_within", "node.memory_slowdown_within",
                           "fabric.kernel_slowdown", "error.p90"}) {
