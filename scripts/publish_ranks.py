@@ -57,9 +57,9 @@ def ranks_published(records, figures, kernels):
 
 def limits(records):
     """What a pass spends its time on, over so many GPUs. Records of two platforms: one as it is, and the same without
-    latencies, of which the name has a hash."""
-    as_it_is = [record for record in records if "+" not in record["platform"]]
-    without = [record for record in records if "+" in record["platform"]]
+    latencies, whose name says that figures were set by hand."""
+    as_it_is = [record for record in records if "-set" not in record["platform"]]
+    without = [record for record in records if "-set" in record["platform"]]
     lines = []
     for place, found in by_place(as_it_is, ["mask", "ranks", "pass", "scheme"]).items():
         record = only(found, place[3])
@@ -73,7 +73,7 @@ def limits(records):
                       f"{float(record['time_imbalance']):.2f}", f"{float(record['compute_ms']):.2f}", f"{exposed:.2f}",
                       f"{100 * exposed / time:.0f}", f"{time - float(fast['time_ms']):.2f}" if fast else NOTHING])
     header = ["mask", "GPUs", "pass", "scheme", "TFLOP/s per GPU", "MB sent", "imbalance of cells", "of time", "computing ms",
-              "exposed ms", "exposed %", "of it latency, ms"]
+              "exposed ms", "exposed %", "longer by latency, ms"]
     return markdown(header, lines, right=range(4, len(header)))
 
 

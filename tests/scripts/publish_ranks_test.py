@@ -44,7 +44,7 @@ class Ranks(unittest.TestCase):
             ranks.ranks_published([record("ring_p2p")], self.figures, "fa3")
 
     def test_latency_is_what_a_pass_without_it_takes_less(self):
-        found = [record(), record(platform="p+1234", time_ms="3.5"), record("usp", time_ms="2", exposed_comm_ms="0.5")]
+        found = [record(), record(platform="p-set1234", time_ms="3.5"), record("usp", time_ms="2", exposed_comm_ms="0.5")]
         self.assertEqual(rows_of(ranks.limits(found))[2:],
                          [["`full`", "8", "forward", "`usp`", "100", "2", "1.50", "1.25", "3.00", "0.50", "25", "–"],
                           ["`full`", "8", "forward", "`magi`", "100", "2", "1.50", "1.25", "3.00", "1.00", "25", "0.50"]])
