@@ -100,6 +100,7 @@ TEST(Cluster, ThoseOfTheProgramAreFoundByName) {
             load_cluster("h800x8_ib200").platform);
   EXPECT_THAT(sentence_of([] { load_cluster("h100x8"); }), HasSubstr("unknown platform 'h100x8'"));
   EXPECT_EQ(load_cluster("h800x8_ib200").card, "H800");
+  EXPECT_EQ(load_cluster("h100x8_published").card, "H100 as published") << "no card of records";
   EXPECT_EQ(load_cluster("h200x8_ib400").card, "NVIDIA H200");
   EXPECT_LT(load_cluster("h200x8").error.p90, load_cluster("h200x8_ib400").error.p90);
   EXPECT_THAT(sentence_of([] { load_cluster("h200x9"); }), HasSubstr("did you mean 'h200x8'?"));
