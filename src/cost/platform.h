@@ -140,6 +140,7 @@ struct SliceCycles {
 struct PowerLimit {
   double slowed_share = 0;
   double slowed_seconds = 0;
+  double memory_power = 0;
 
   /// The part of the slowdown that calls meet which together run for so many seconds at full
   /// clocks; all of it in a run without end (∞).
@@ -150,10 +151,10 @@ struct PowerLimit {
   /// The factor on the time of calls in such a run.
   double slowdown(double run_seconds) const { return 1 + slowed_share * reached(run_seconds); }
   /// The same in a run without end, of `busy_seconds` in which SMs compute and `memory_seconds` of
-  /// passes over memory, which take half of the power, in each `seconds`: as power goes with
-  /// activity × clock³ (voltage and clock rise together).
+  /// passes over memory in each `seconds`: as power goes with activity × clock³ (voltage and clock
+  /// rise together).
   double slowdown_at(double busy_seconds, double memory_seconds, double seconds) const {
-    const double activity = std::min(1.0, (busy_seconds + memory_seconds / 2) / seconds);
+    const double activity = std::min(1.0, (busy_seconds + memory_power * memory_seconds) / seconds);
     return std::max(1.0, (1 + slowed_share) * std::cbrt(activity));
   }
   bool operator==(const PowerLimit&) const = default;

@@ -11,6 +11,8 @@ void visit_power(AnyPower& power, Visitor& visit) {
   visit.field("slowed_share", "Part by which the power limit slows long runs down.",
               power.slowed_share);
   visit.field("slowed_seconds", "A repetition this long has half of it.", power.slowed_seconds);
+  visit.field("memory_power", "Power of passes over memory, as a part of that of computing.",
+              power.memory_power);
 }
 
 /// Calls visit.section(name, meaning, measured) and visit.field(key, meaning, value) for all of a

@@ -19,7 +19,7 @@ class Limited final : public KernelTimes {
   CallTime call(const Mask&, const cost::HeadShape&, cost::Pass) const override { return {}; }
   double slowdown(double, cost::Pass) const override { return 1; }
   double sustained_slowdown(double busy, double memory, double seconds, cost::Pass) const override {
-    return cost::PowerLimit{kShare, 1}.slowdown_at(busy, memory, seconds);
+    return cost::PowerLimit{kShare, 1, 0.5}.slowdown_at(busy, memory, seconds);
   }
   double hidden_seconds(cost::Pass) const override { return 0; }
 };
