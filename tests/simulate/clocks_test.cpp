@@ -25,7 +25,7 @@ class Limited final : public KernelTimes {
 };
 
 /// A pass of calls alone: `seconds` of them, during which the SMs are busy for `busy_seconds`,
-/// after `waited` seconds of passes over memory.
+/// after `memory` seconds of passes over memory.
 RankWork work_of(double seconds, double busy_seconds, double memory = 0) {
   RankWork work;
   work.ops.push_back({.seconds = memory, .after = {}});
