@@ -18,8 +18,11 @@ class ListSchedule {
     for (int i = 0; i < workers; ++i) free_.push(Time{});
   }
 
+  /// When the next item begins.
+  Time next() const { return free_.top(); }
+
   void add(Time duration) {
-    const Time end = free_.top() + duration;
+    const Time end = next() + duration;
     free_.pop();
     free_.push(end);
     end_ = std::max(end_, end);

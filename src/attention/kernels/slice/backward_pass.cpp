@@ -46,7 +46,7 @@ StoreMode dkv_mode(const BackwardArgs& args) {
   return args.accumulate ? StoreMode::add_float32 : StoreMode::overwrite;
 }
 
-BackwardWork work_of(const Problem& problem) {
+BackwardWork work_of(const Problem& problem, SlicePath path) {
   const cost::Platform& platform = cost::platform_of_card(gpu().properties().name);
   const DimPair dims = dims_of(problem);
   return {.platform = platform,
@@ -55,7 +55,9 @@ BackwardWork work_of(const Problem& problem) {
           .ctas = gpu().properties().sms,
           .chunk_visits = backward_chunk_visits(platform, dims),
           .tile_keys = backward_tile_keys(dims),
-          .ordered = problem.deterministic};
+          .ordered = problem.deterministic,
+          // The sm80 kernel adds dK and dV of split key tiles in any order.
+          .has_chunks = path != SlicePath::sm80 || !problem.deterministic};
 }
 
 }  // namespace
@@ -63,7 +65,7 @@ BackwardWork work_of(const Problem& problem) {
 BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, SlicePath path)
     : problem_(problem),
       path_(path),
-      lists_(mask, pack_of(problem, mask, path), work_of(problem)),
+      lists_(mask, pack_of(problem, mask, path), work_of(problem, path)),
       scratch_(gpu().memory(), workspace_bytes(params(), dims_of(problem), path) +
                                    rows_bytes(params(), dims_of(problem), path)) {}
 

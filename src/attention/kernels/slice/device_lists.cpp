@@ -66,6 +66,7 @@ void UploadedTransposedLists::upload(const TransposedLists& lists) {
   host_segments_ = upload.add(lists.segments);
   patterns_ = upload.add(lists.patterns);
   order_ = upload.add(lists.order);
+  prior_parts_ = upload.add(lists.prior_parts);
   split_keys_ = upload.add(lists.split_keys);
   region_visits_ = upload.add(lists.region_visits);
   region_order_ = upload.add(lists.region_order);
@@ -78,6 +79,7 @@ DeviceTransposedLists UploadedTransposedLists::args() const {
   args.segments = segments_.data() ? segments_.as<QuerySegment>() : host_segments_.in(lists_);
   args.patterns = patterns_.in(lists_);
   args.order = order_.in(lists_);
+  args.prior_parts = prior_parts_.in(lists_);
   args.split_keys = split_keys_.in(lists_);
   args.region_visits = region_visits_.in(lists_);
   args.region_order = region_order_.in(lists_);

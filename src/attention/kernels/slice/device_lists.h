@@ -52,6 +52,7 @@ class UploadedTransposedLists {
   UploadedArray<QuerySegment> host_segments_;
   UploadedArray<std::uint64_t> patterns_;
   UploadedArray<WorkItem> order_;
+  UploadedArray<std::int32_t> prior_parts_;
   UploadedArray<KeyRange> split_keys_;
   UploadedArray<std::int32_t> region_visits_, region_order_;
   Buffer segments_;  ///< where the device made them

@@ -65,6 +65,7 @@ struct DeviceTransposedLists {
   const QuerySegment* segments = nullptr;
   const std::uint64_t* patterns = nullptr;
   const WorkItem* order = nullptr;
+  const std::int32_t* prior_parts = nullptr;
   const KeyRange* split_keys = nullptr;
   bool counts_visits = false;                   ///< whether there are regions
   const std::int32_t* region_visits = nullptr;  ///< [⌈query tiles / kRegionTiles⌉]
@@ -85,7 +86,7 @@ struct BackwardParams : AttentionArgs, GradientTensors {
   DeviceTransposedLists lists = {};
   StoreMode dq_mode = StoreMode::overwrite;
   StoreMode dkv_mode = StoreMode::overwrite;  ///< of dK and dV
-  /// Deterministic: adds dQ in the order of the lists, which are made for that
+  /// Deterministic: adds gradients in the order of the lists, which are made for that
   /// (BackwardWork::ordered).
   bool ordered = false;
   /// backward_workspace_bytes of device memory, not initialized: dQ's float32 accumulators. One

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "attention/kernels/slice/planner/work_order.h"
@@ -10,21 +11,77 @@
 namespace longca::slice {
 namespace {
 
-/// Appends `segment` to `out`, cut into runs of equal prior_adds, the last query tiles first, and
-/// counts the visits.
-void append_numbered(const QuerySegment& segment, std::vector<std::int32_t>& visits,
-                     std::vector<QuerySegment>& out) {
-  std::int32_t end = segment.q_tile + segment.count;
-  while (end > segment.q_tile) {
+/// Appends query tiles [q_begin, q_end) of a segment to `out`, cut into runs of equal prior_adds,
+/// the last query tiles first, and counts the visits.
+void append_numbered(const QuerySegment& segment, std::int32_t q_begin, std::int32_t q_end,
+                     std::vector<std::int32_t>& visits, std::vector<QuerySegment>& out) {
+  for (std::int32_t end = q_end; end > q_begin;) {
     const std::int32_t prior_adds = visits[static_cast<std::size_t>(end - 1)];
     std::int32_t begin = end;
-    while (begin > segment.q_tile && visits[static_cast<std::size_t>(begin - 1)] == prior_adds) {
+    while (begin > q_begin && visits[static_cast<std::size_t>(begin - 1)] == prior_adds) {
       ++visits[static_cast<std::size_t>(--begin)];
     }
     out.push_back({begin, end - begin, segment.pattern, prior_adds});
     end = begin;
   }
 }
+
+/// Numbers the additions of one list.
+class AdditionNumbers {
+ public:
+  AdditionNumbers(const TransposedLists& lists, std::size_t list, std::int64_t q_tiles)
+      : lists_(lists),
+        tiles_(std::span(lists.tiles)
+                   .subspan(list * static_cast<std::size_t>(lists.tiles_per_list),
+                            static_cast<std::size_t>(lists.tiles_per_list))),
+        visits_(static_cast<std::size_t>(q_tiles)) {}
+
+  /// Takes the next item of the order; false if it visits nothing.
+  bool take(const WorkItem& item) {
+    const KeyTile& tile = tiles_[static_cast<std::size_t>(item.tile)];
+    const auto segments = std::span(lists_.segments)
+                              .subspan(static_cast<std::size_t>(tile.segments_begin),
+                                       static_cast<std::size_t>(tile.segments));
+    const std::size_t begin = numbered_.size();
+    auto next = std::ranges::partition_point(
+        segments, [&](const QuerySegment& segment) { return segment.q_tile >= item.q_end; });
+    for (; next != segments.end() && next->q_tile + next->count > item.q_begin; ++next) {
+      append_numbered(*next, std::max(next->q_tile, item.q_begin),
+                      std::min(next->q_tile + next->count, item.q_end), visits_, numbered_);
+    }
+    parts_.push_back({item.tile, item.q_begin, begin, numbered_.size()});
+    return numbered_.size() > begin;
+  }
+
+  /// Appends the numbered segments, tile by tile, and tells the tiles where theirs are.
+  void write(std::span<KeyTile> tiles, std::vector<QuerySegment>& out) {
+    std::ranges::stable_sort(parts_, [](const Part& a, const Part& b) {
+      return a.tile != b.tile ? a.tile < b.tile : a.q_begin > b.q_begin;
+    });
+    for (std::size_t i = 0; i < parts_.size();) {
+      KeyTile& tile = tiles[static_cast<std::size_t>(parts_[i].tile)];
+      tile.segments_begin = static_cast<std::int32_t>(out.size());
+      for (const std::int32_t id = parts_[i].tile; i < parts_.size() && parts_[i].tile == id; ++i) {
+        out.insert(out.end(), numbered_.begin() + static_cast<std::ptrdiff_t>(parts_[i].begin),
+                   numbered_.begin() + static_cast<std::ptrdiff_t>(parts_[i].end));
+      }
+      tile.segments = static_cast<std::int32_t>(out.size()) - tile.segments_begin;
+    }
+  }
+
+ private:
+  /// The segments of an item: numbered_[begin … end).
+  struct Part {
+    std::int32_t tile, q_begin;
+    std::size_t begin, end;
+  };
+
+  const TransposedLists& lists_;
+  std::span<const KeyTile> tiles_;
+  std::vector<std::int32_t> visits_;  ///< of each query tile, by the items taken
+  std::vector<QuerySegment> numbered_;
+  std::vector<Part> parts_;
+};
 
 /// Visits of the query tiles of one head block; under a static mask those of all head blocks are
 /// visited alike.
@@ -59,26 +116,32 @@ TileVisits count_visits(std::int64_t q_tiles, const TransposedLists& lists) {
 }  // namespace
 
 void number_additions(std::int64_t q_tokens, TransposedLists& lists) {
-  const auto count = static_cast<std::size_t>(lists.tiles_per_list);
-  if (count == 0) return;
-  const auto lists_per_order =
-      static_cast<std::size_t>(lists.list_heads) / (lists.order.size() / count);
+  const auto tiles = static_cast<std::size_t>(lists.tiles_per_list);
+  const auto items = static_cast<std::size_t>(lists.items_per_order);
+  if (items == 0) return;
+  const std::size_t orders = lists.order.size() / items;
+  const std::size_t lists_per_order = static_cast<std::size_t>(lists.list_heads) / orders;
   const std::int64_t q_tiles = (q_tokens + lists.tile_tokens() - 1) / lists.tile_tokens();
-  std::vector<std::int32_t> visits;
+  if (!lists.split_keys.empty()) lists.prior_parts.resize(lists.order.size());
   std::vector<QuerySegment> numbered;
   numbered.reserve(lists.segments.size());
-  for (std::size_t list = 0; list < static_cast<std::size_t>(lists.list_heads); ++list) {
-    visits.assign(static_cast<std::size_t>(q_tiles), 0);
-    for (std::size_t place = 0; place < count; ++place) {
-      const std::int32_t next = lists.order[list / lists_per_order * count + place].tile;
-      KeyTile& tile = lists.tiles[list * count + static_cast<std::size_t>(next)];
-      const auto begin = static_cast<std::int32_t>(numbered.size());
-      for (std::int32_t i = 0; i < tile.segments; ++i) {
-        append_numbered(lists.segments[static_cast<std::size_t>(tile.segments_begin + i)], visits,
-                        numbered);
+  for (std::size_t order = 0; order < orders; ++order) {
+    std::vector<bool> visits(items);  // whether an item has query tiles in one of the lists
+    for (std::size_t i = 0; i < lists_per_order; ++i) {
+      const std::size_t list = order * lists_per_order + i;
+      AdditionNumbers numbers(lists, list, q_tiles);
+      for (std::size_t item = 0; item < items; ++item) {
+        if (numbers.take(lists.order[order * items + item])) visits[item] = true;
       }
-      tile.segments_begin = begin;
-      tile.segments = static_cast<std::int32_t>(numbered.size()) - begin;
+      numbers.write(std::span(lists.tiles).subspan(list * tiles, tiles), numbered);
+    }
+    if (lists.prior_parts.empty()) continue;
+    std::vector<std::int32_t> parts(tiles);
+    for (std::size_t item = 0; item < items; ++item) {
+      const std::size_t place = order * items + item;
+      std::int32_t& taken = parts[static_cast<std::size_t>(lists.order[place].tile)];
+      lists.prior_parts[place] = taken;
+      taken += visits[item] ? 1 : 0;
     }
   }
   lists.segments.swap(numbered);

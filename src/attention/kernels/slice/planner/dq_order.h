@@ -6,9 +6,9 @@
 
 namespace longca::slice {
 
-/// Gives every segment its prior_adds, for additions to dQ in the order of the work: how many key
-/// tiles of its list come before its own in the order and visit the same query tiles. Cuts segments
-/// where that number changes. The order must contain every tile once. O(visits).
+/// For additions in the order of the work: gives every segment its prior_adds, how many items of
+/// its list come before its own in the order and visit the same query tiles, and every item its
+/// prior_parts. Cuts segments where that number changes and where an item ends. O(visits).
 void number_additions(std::int64_t q_tokens, TransposedLists& lists);
 
 /// Fills in lists.region_visits and lists.region_order of a mask of `q_tokens` query tokens:

@@ -39,7 +39,7 @@ struct alignas(16) QuerySegment {
   std::int32_t count = 0;
   /// kFull, or i for TransposedLists::patterns[i · 128 … (i + 1) · 128), the same for all of them.
   std::int32_t pattern = kFull;
-  /// How many key tiles add to dQ of these query tiles before this one; 0 unless ordered.
+  /// How many items add to dQ of these query tiles before this one; 0 unless ordered.
   std::int32_t prior_adds = 0;
 };
 
@@ -83,6 +83,9 @@ struct TransposedLists {
   /// The work items in the order in which CTAs take them: one list for a static mask, else one per
   /// KV head, with the same key tiles split.
   std::vector<WorkItem> order;
+  /// If ordered and a key tile is split: for each item of `order`, how many with query tiles to
+  /// visit, of the same keys and list, come before it.
+  std::vector<std::int32_t> prior_parts;
   /// KV heads in work at a time: CTAs take every item of the order for all of them before the next
   /// item. Divides the number of KV heads.
   std::int32_t section_heads = 1;
@@ -105,9 +108,10 @@ struct BackwardWork {
   /// Visits per chunk of a long key tile's rows: query tiles × head blocks (make_items).
   std::int64_t chunk_visits = platform.slice.backward.chunk_visits;
   int tile_keys = kTileKeys;  ///< of a key tile at most: 64 or 128 (backward_tile_keys)
-  /// Whether dQ is added up in a fixed order, that of the work: then no key tile is split, and
-  /// segments have prior_adds.
+  /// Whether gradients are added up in a fixed order, that of the work: then segments have
+  /// prior_adds, and items of split key tiles prior_parts.
   bool ordered = false;
+  bool has_chunks = true;  ///< whether long key tiles are split into chunks (make_items)
 };
 
 /// The lists for `pack` ∈ {1, 2, 4, 8}; a mask with block lists may be asked for any pack whose P

@@ -118,7 +118,7 @@ class ItemMaker {
 
   /// Query tiles per chunk; kAllVisits if nothing is to be split into chunks.
   std::int64_t chunk_tiles() const {
-    if (work_.ordered || work_.heads_q < kMinGroup * work_.heads_k) return kAllVisits;
+    if (!work_.has_chunks || work_.heads_q < kMinGroup * work_.heads_k) return kAllVisits;
     std::int64_t tiles = std::max<std::int64_t>(1, work_.chunk_visits / head_blocks());
     while (tiles < end_ && lists_.tiles_per_list * ((end_ + tiles - 1) / tiles) > kMaxItems) {
       tiles *= 2;

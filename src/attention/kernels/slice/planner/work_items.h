@@ -29,9 +29,11 @@ std::int64_t split_item_cycles(const cost::SliceBackwardCycles& cycles, std::int
 /// Makes items of the key tiles and splits those that are too long:
 /// – long tiles at multiples of a chunk of query tiles, so that the CTAs, which do not stay in step
 ///   over a long walk, find each other's query rows in L2,
-/// – in lists of static masks, tiles that would take more than half of a CTA's share of all work.
+/// – in lists of static masks, unless ordered, tiles that would take more than half of a CTA's
+/// share
+///   of all work.
 /// Returns one list of items per order (TransposedLists::order), tile by tile, the last queries of
-/// each first. For block lists also fills in lists.split_keys. Ordered work is never split.
+/// each first. For block lists also fills in lists.split_keys.
 std::vector<std::vector<CostedItem>> make_items(const BackwardWork& work, TransposedLists& lists);
 
 /// Appends an item of a static mask's lists to `out` in `parts` of about equally many visits.

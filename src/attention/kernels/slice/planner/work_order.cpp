@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "attention/kernels/slice/planner/ordered_finish.h"
 #include "cost/schedule.h"
 
 namespace longca::slice {
@@ -19,7 +20,10 @@ constexpr int kPortions[] = {16, 8, 4};
 
 /// Puts items that begin with the same query tile (the last of a document, of a chunk) next to each
 /// other, so that what they read stays in L2. The group with the costliest item comes first.
-void group_items(std::vector<CostedItem>& items) {
+///
+/// Of equal ones the last comes first or, if ordered, last: under a window a CTA that begins below
+/// its neighbour's rows would wait until that one has come down to its own.
+void group_items(const BackwardWork& work, std::vector<CostedItem>& items) {
   std::ranges::stable_sort(items, {}, &CostedItem::last);
   struct Group {
     std::size_t begin, end;
@@ -33,7 +37,7 @@ void group_items(std::vector<CostedItem>& items) {
     }
     groups.push_back({begin, end, max_cycles});
   }
-  std::reverse(groups.begin(), groups.end());
+  if (!work.ordered) std::reverse(groups.begin(), groups.end());
   std::ranges::stable_sort(groups, std::greater<>{}, &Group::max_cycles);
   std::vector<CostedItem> sorted;
   sorted.reserve(items.size());
@@ -45,15 +49,16 @@ void group_items(std::vector<CostedItem>& items) {
 }
 
 /// The fewest KV heads at a time, whose rows stay in L2, with which the CTAs end nearly as early as
-/// with the best number.
-std::int32_t choose_section_heads(std::span<const CostedItem> items, const BackwardWork& work) {
+/// with the best number. `finish` gives the cycles for a number of KV heads at a time.
+template <typename Finish>
+std::int32_t choose_section_heads(const BackwardWork& work, const Finish& finish) {
   std::vector<std::int64_t> times;
   std::vector<std::int32_t> heads;
   for (int i = 1; i <= work.heads_k; ++i) {
     const bool power = (i & (i - 1)) == 0 || i == work.heads_k;
     if (work.heads_k % i != 0 || !power) continue;
     heads.push_back(i);
-    times.push_back(finish_time(items, work, i));
+    times.push_back(finish(i));
   }
   const std::int64_t min = *std::ranges::min_element(times);
   std::size_t best = 0;
@@ -254,16 +259,36 @@ void estimate_end(const BackwardWork& work, std::span<const std::vector<CostedIt
            : static_cast<double>(finish_time(orders.front(), work, lists.section_heads));
 }
 
+/// Chooses section_heads, and puts a static mask's items into their final form.
+void plan_items(const BackwardWork& work, bool many, std::vector<CostedItem>& items,
+                TransposedLists& lists) {
+  if (work.ordered) {
+    index_split_keys(items, lists);
+    const OrderedFinish finish(lists, items, work, kManyItems * work.ctas);
+    lists.section_heads =
+        choose_section_heads(work, [&](int heads) { return finish.cycles(heads); });
+    return;
+  }
+  if (!many) {
+    lists.section_heads =
+        choose_section_heads(work, [&](int heads) { return finish_time(items, work, heads); });
+    cut_last_items(work, lists, items);
+  }
+  index_split_keys(items, lists);
+}
+
 }  // namespace
 
 void order_work(const BackwardWork& work, TransposedLists& lists) {
   std::vector<std::vector<CostedItem>> orders = make_items(work, lists);
-  for (std::vector<CostedItem>& items : orders) group_items(items);
-  const bool many = has_many_items(work, std::ssize(orders.front()));
-  lists.section_heads = many ? 1 : choose_section_heads(orders.front(), work);
+  for (std::vector<CostedItem>& items : orders) group_items(work, items);
+  std::vector<CostedItem>& first = orders.front();
+  const bool many = has_many_items(work, std::ssize(first));
   if (!lists.of_blocks) {
-    if (!many && !work.ordered) cut_last_items(work, lists, orders.front());
-    index_split_keys(orders.front(), lists);
+    plan_items(work, many, first, lists);
+  } else if (!many) {
+    lists.section_heads =
+        choose_section_heads(work, [&](int heads) { return finish_time(first, work, heads); });
   }
   estimate_end(work, orders, many, lists);
   lists.items_per_order = static_cast<std::int64_t>(orders.front().size());

@@ -10,6 +10,33 @@
 
 namespace longca::slice::sm90 {
 
+/// The turn of a warp, all of whose lanes construct it, to add its share of a split key tile's dK
+/// or dV, with which it ends: after the items before, if ordered, else at once. The share, in [0,
+/// kKeyTurns), is the same for all items of a key tile. Cannot deadlock: waits only for items taken
+/// before this one, which wait for earlier ones at most.
+class KeyTurn {
+ public:
+  __device__ __forceinline__ KeyTurn(const BackwardKernelArgs& args, const KeyTileWork& work,
+                                     int share)
+      : ordered_(args.params.ordered != 0 && work.split >= 0),
+        turn_(args.key_turns +
+              (std::int64_t{work.kv_head} * args.params.lists.split_tiles + work.split) *
+                  kKeyTurns +
+              share) {
+    ptx::wait_for(turn_, work.prior_parts, ordered_);
+  }
+  KeyTurn(const KeyTurn&) = delete;
+  KeyTurn& operator=(const KeyTurn&) = delete;
+  __device__ __forceinline__ ~KeyTurn() {
+    __syncwarp();
+    if (ordered_ && threadIdx.x % 32 == 0) ptx::red_add_release(turn_, 1);
+  }
+
+ private:
+  bool ordered_;
+  std::int32_t* turn_;
+};
+
 /// Writes dK and dV of a key tile from a warpgroup's accumulators, [64 keys, kDim] each: into the
 /// gradients or, of a split key tile, into float32 accumulators in device memory.
 template <typename Shape>
@@ -36,11 +63,13 @@ struct BackwardEpilogue {
     if (work.q_tiles == 0 && args.params.dkv_mode == StoreMode::add_float32) return;
     if (work.split >= 0 && args.params.dkv_mode != StoreMode::add_float32) {
       if (work.q_tiles == 0) return;
+      const KeyTurn turn(args, work, group * 4 + warp);
       add_to_accumulator(dk, dkv_accum<Shape>(args, work.split, work.kv_head, 0));
       add_to_accumulator(dv, dkv_accum<Shape>(args, work.split, work.kv_head, 1));
       return;
     }
     if (args.params.dkv_mode != StoreMode::overwrite) {
+      const KeyTurn turn(args, work, group * 4 + warp);
       write_float32(dk, args.params.dk, work);
       write_float32(dv, args.params.dv, work);
       return;
@@ -66,12 +95,15 @@ struct BackwardEpilogue {
       for (float& x : sum) x *= args.params.scale;
     }
     if (work.q_tiles == 0 && (mode == StoreMode::add_float32 || work.split >= 0)) return;
+    if (mode == StoreMode::overwrite && work.split < 0) {
+      write_16_bit<kWhich>(sum, tensor, work, stage);
+      return;
+    }
+    const KeyTurn turn(args, work, (1 - kWhich) * 8 + group * 4 + warp);
     if (work.split >= 0 && mode != StoreMode::add_float32) {
       add_to_accumulator(sum, dkv_accum<Shape>(args, work.split, work.kv_head, kWhich));
-    } else if (mode != StoreMode::overwrite) {
-      write_float32(sum, tensor, work);
     } else {
-      write_16_bit<kWhich>(sum, tensor, work, stage);
+      write_float32(sum, tensor, work);
     }
   }
 

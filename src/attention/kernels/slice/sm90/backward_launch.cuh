@@ -31,7 +31,8 @@ inline int dq_parts(const DimPair& dims) {
 /// Byte offsets, multiples of 256, of the parts of BackwardParams::rows: what preprocess_kernel
 /// computes or clears. dq_bytes is the size of BackwardParams::workspace, which is all dq_accum.
 struct Workspace {
-  std::int64_t terms = 0, dkv_accum = 0, dq_semaphores = 0, visits = 0, counters = 0, end = 0;
+  std::int64_t terms = 0, dkv_accum = 0, dq_semaphores = 0, key_turns = 0, visits = 0, counters = 0;
+  std::int64_t end = 0;
   std::int64_t dq_bytes = 0;
 
   Workspace(const BackwardParams& params, const DimPair& dims) {
@@ -40,9 +41,10 @@ struct Workspace {
     const std::int64_t tiles =
         (params.tokens_q + group_tokens - 1) / group_tokens * (params.heads_q / params.lists.pack);
     terms = take(tiles * static_cast<std::int64_t>(sizeof(RowTerms)));
-    dkv_accum = take(static_cast<std::int64_t>(params.heads_k) * params.lists.split_tiles *
-                     backward_tile_keys({dim, value_dim}) * (dim + value_dim) * 4);
+    const std::int64_t split = std::int64_t{params.heads_k} * params.lists.split_tiles;
+    dkv_accum = take(split * backward_tile_keys({dim, value_dim}) * (dim + value_dim) * 4);
     dq_semaphores = take(tiles * dq_parts(dims) * 4);
+    key_turns = take(params.ordered ? split * kKeyTurns * 4 : 0);
     visits = take((tiles + kRegionTiles - 1) / kRegionTiles * 4);
     counters = take(8);
     dq_bytes = tiles * kBackwardRows * dim * 4;
@@ -79,6 +81,8 @@ BackwardKernelArgs backward_args(const BackwardParams& params, DType dtype, cons
   args.split_tiles = params.dkv_mode == StoreMode::add_float32 ? 0 : params.lists.split_tiles;
   args.dkv_accum_bytes = args.split_tiles == 0 ? 0 : offsets.dq_semaphores - offsets.dkv_accum;
   args.dq_semaphores = reinterpret_cast<std::int32_t*>(rows + offsets.dq_semaphores);
+  args.key_turns = reinterpret_cast<std::int32_t*>(rows + offsets.key_turns);
+  args.key_turn_count = static_cast<int>((offsets.visits - offsets.key_turns) / 4);
   args.visits = reinterpret_cast<std::int32_t*>(rows + offsets.visits);
   args.work_counter = reinterpret_cast<std::int32_t*>(rows + offsets.counters);
   args.write_counter = args.work_counter + 1;

@@ -55,14 +55,17 @@ __device__ __forceinline__ float dot(const uint4& a, const uint4& b) {
   return sum;
 }
 
-/// Zeroes this CTA's share of dkv_accum, the semaphores of its query tile and, in the first CTA of
-/// a region, its visits; in the first CTA of the grid, the counters.
+/// Zeroes this CTA's share of dkv_accum and key_turns, the semaphores of its query tile and, in the
+/// first CTA of a region, its visits; in the first CTA of the grid, the counters.
 template <int kDqParts>
 __device__ __forceinline__ void clear_accumulators(const BackwardKernelArgs& args) {
   auto* accum = reinterpret_cast<float4*>(args.dkv_accum);
   const std::int64_t count = args.dkv_accum_bytes / static_cast<std::int64_t>(sizeof(float4));
   for (std::int64_t i = blockIdx.x * 256 + threadIdx.x; i < count; i += gridDim.x * 256) {
     accum[i] = make_float4(0, 0, 0, 0);
+  }
+  for (int i = blockIdx.x * 256 + threadIdx.x; i < args.key_turn_count; i += gridDim.x * 256) {
+    args.key_turns[i] = 0;
   }
   if (threadIdx.x < kDqParts) {
     args.dq_semaphores[blockIdx.x * kDqParts + threadIdx.x] = kDqEmpty;

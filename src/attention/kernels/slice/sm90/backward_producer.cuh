@@ -183,15 +183,16 @@ struct BackwardProducer {
     const int rest = id % section_items;
     const int kv_head = id / section_items * args.section_heads + rest % args.section_heads;
     const std::int64_t order_list = lists.list_heads == 1 ? 0 : kv_head;
-    const WorkItem item =
-        lists.order[order_list * lists.items_per_order + rest / args.section_heads];
+    const std::int64_t place = order_list * lists.items_per_order + rest / args.section_heads;
+    const WorkItem item = lists.order[place];
     const KeyTile& keys = key_tile(kv_head, 0, item.tile);
     int q_tiles = 0;
 #pragma unroll 1
     for (int block = 0; block < args.head_blocks; ++block) {
       q_tiles += visits(key_tile(kv_head, block, item.tile), item);
     }
-    load_keys({keys.k_begin, keys.k_end, kv_head, q_tiles, item.split});
+    const int prior_parts = args.params.ordered && item.split >= 0 ? lists.prior_parts[place] : 0;
+    load_keys({keys.k_begin, keys.k_end, kv_head, q_tiles, item.split, prior_parts});
 #pragma unroll 1
     for (int block = 0; block < args.head_blocks; ++block) {
       const KeyTile& tile = key_tile(kv_head, block, item.tile);

@@ -22,6 +22,10 @@ inline constexpr std::int32_t kDqEmpty = 0;
 inline constexpr std::int32_t kDqStoring = 1;
 inline constexpr std::int32_t kDqStored = 2;
 
+/// Shares of a split key tile's dK and dV that are added apart, by a warp each: those of the eight
+/// warps that compute dV, or both, and of others that compute dK (kNarrow).
+inline constexpr int kKeyTurns = 16;
+
 /// Tensor maps cover [tokens, heads, dim], with boxes 64 elements wide.
 struct BackwardKernelArgs {
   CUtensorMap q, dout;  ///< box: 64 / P tokens × P heads, 64 rows
@@ -45,10 +49,14 @@ struct BackwardKernelArgs {
   /// [query_tiles, kDqParts]: additions done, if ordered; else kDqEmpty, kDqStoring or
   /// kDqStored.
   std::int32_t* dq_semaphores;
+  /// [heads_k, split key tiles, kKeyTurns], if ordered: items that have added a warp's share of dK
+  /// or dV of the key tile.
+  std::int32_t* key_turns;
   /// [⌈query_tiles / kRegionTiles⌉], if lists.counts_visits: visits of each region whose additions
   /// to dQ are complete.
   std::int32_t* visits;
   std::int64_t dkv_accum_bytes;
+  int key_turn_count;           ///< of all
   int split_tiles;              ///< key tiles per KV head that have dkv_accum
   std::int32_t* work_counter;   ///< next work item of backward_kernel
   std::int32_t* write_counter;  ///< next tile that postprocess_kernel writes
@@ -65,8 +73,9 @@ struct RowTile {
 struct KeyTileWork {
   int k_begin, k_end;
   int kv_head;
-  int q_tiles;  ///< to visit; 0: dK = dV = 0, and K and V are not loaded; < 0 ends the kernel
-  int split;    ///< WorkItem::split
+  int q_tiles;      ///< to visit; 0: dK = dV = 0, and K and V are not loaded; < 0 ends the kernel
+  int split;        ///< WorkItem::split
+  int prior_parts;  ///< TransposedLists::prior_parts
 };
 
 /// What preprocess_kernel and postprocess_kernel know of a shape.

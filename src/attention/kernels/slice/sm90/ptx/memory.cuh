@@ -32,6 +32,26 @@ __device__ __forceinline__ std::int32_t load_acquire(const std::int32_t* from) {
   asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
 }
+/// If `waits`, waits until `from` is `value`, then as load_acquire. `waits` is the same for a warp,
+/// which the compiler cannot know: a branch around the loop, or a loop that lanes could leave one
+/// by one, would cost what follows its uniform registers.
+__device__ __forceinline__ void wait_for(const std::int32_t* from, std::int32_t value, bool waits) {
+  asm volatile(
+      "{\n"
+      ".reg .pred waits, there;\n"
+      ".reg .s32 now;\n"
+      "setp.ne.s32 waits, %2, 0;\n"
+      "again:\n"
+      "mov.s32 now, %1;\n"
+      "@waits ld.acquire.gpu.global.s32 now, [%0];\n"
+      "setp.eq.s32 there, now, %1;\n"
+      "@there bra.uni finished;\n"
+      "bra.uni again;\n"
+      "finished:\n"
+      "}" ::"l"(from),
+      "r"(value), "r"(static_cast<int>(waits))
+      : "memory");
+}
 __device__ __forceinline__ void red_add_release(std::int32_t* to, std::int32_t value) {
   asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }

@@ -1,0 +1,102 @@
+#include "attention/kernels/slice/planner/ordered_finish.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "cost/schedule.h"
+
+namespace longca::slice {
+namespace {
+
+constexpr std::int64_t kMaxRegions = 256;
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min() / 2;
+
+std::int32_t query_tiles(const TransposedLists& lists) {
+  std::int32_t end = 0;
+  for (const KeyTile& tile : lists.tiles) end = std::max(end, tile.q_end);
+  return end;
+}
+
+}  // namespace
+
+OrderedFinish::OrderedFinish(const TransposedLists& lists, std::span<const CostedItem> items,
+                             const BackwardWork& work, std::int64_t max_items)
+    : work_(work), blocks_(head_blocks_of(work, lists)) {
+  const std::int64_t q_tiles = query_tiles(lists);
+  region_tiles_ = static_cast<std::int32_t>(q_tiles / kMaxRegions + 1);
+  regions_ = static_cast<std::size_t>(q_tiles / region_tiles_ + 1);
+  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(1, max_items / work.heads_k));
+  for (const CostedItem& item : items.first(std::min(items.size(), count))) {
+    walks_.push_back(walk_of(lists, item));
+  }
+}
+
+OrderedFinish::Walk OrderedFinish::walk_of(const TransposedLists& lists, const CostedItem& item) {
+  const std::int64_t visit = work_.platform.slice.backward.query_tile_cycles;
+  const auto id = static_cast<std::size_t>(item.item.tile);
+  const KeyTile& tile = lists.tiles[id];
+  Walk walk = {id, item.item.split >= 0, steps_.size(), 0, item.cycles, 0, 0};
+  std::int64_t done = 0;
+  for (std::int32_t i = 0; i < tile.segments; ++i) {
+    const QuerySegment& segment = lists.segments[static_cast<std::size_t>(tile.segments_begin + i)];
+    const std::int32_t begin = std::max(segment.q_tile, item.item.q_begin);
+    std::int32_t end = std::min(segment.q_tile + segment.count, item.item.q_end);
+    while (end > begin) {
+      const std::int32_t region = (end - 1) / region_tiles_;
+      const std::int32_t first = region * region_tiles_;
+      const auto index = static_cast<std::size_t>(region);
+      if (steps_.size() == walk.steps_begin || steps_.back().region != index) steps_.push_back({});
+      steps_.back() = {index, done + (end - 1 - first) * visit};
+      const std::int32_t lowest = std::max(begin, first);
+      done += (end - lowest) * visit;
+      end = lowest;
+    }
+  }
+  walk.steps_end = steps_.size();
+  walk.last_visit = done - visit;
+  walk.last_block = (blocks_ - 1) * done;
+  return walk;
+}
+
+std::int64_t OrderedFinish::take(const Walk& walk, std::int64_t begin, Progress& progress) const {
+  const cost::SliceBackwardCycles& rates = work_.platform.slice.backward;
+  // An addition has reached device memory, and the next CTA knows it, after about a visit.
+  const std::int64_t addition = rates.query_tile_cycles;
+  const auto steps = std::span(steps_).subspan(walk.steps_begin, walk.steps_end - walk.steps_begin);
+  std::int64_t start = begin;
+  for (const Step& step : steps) {
+    const std::int64_t way = step.cycles - addition;
+    start = std::max({start, progress.first[step.region] - way,
+                      progress.last[step.region] - way - walk.last_block});
+  }
+  for (const Step& step : steps) {
+    const std::int64_t visited = start + std::min(step.cycles, walk.last_visit);
+    progress.first[step.region] = visited;
+    progress.last[step.region] = visited + walk.last_block;
+  }
+  std::int64_t end = start + walk.cycles;
+  if (walk.is_part) {
+    std::int64_t& keys = progress.keys[walk.tile];
+    keys = end = std::max(end, keys) + rates.add_keys_cycles;
+  }
+  return end - begin;
+}
+
+std::int64_t OrderedFinish::cycles(int heads) const {
+  std::size_t tiles = 0;
+  for (const Walk& walk : walks_) tiles = std::max(tiles, walk.tile + 1);
+  const std::vector<std::int64_t> never(regions_, kNever);
+  std::vector<Progress> progress(static_cast<std::size_t>(work_.heads_k),
+                                 {never, never, std::vector<std::int64_t>(tiles, kNever)});
+  cost::ListSchedule<std::int64_t> schedule(work_.ctas);
+  for (int section = 0; section < work_.heads_k; section += heads) {
+    for (const Walk& walk : walks_) {
+      for (int head = section; head < section + heads; ++head) {
+        schedule.add(take(walk, schedule.next(), progress[static_cast<std::size_t>(head)]));
+      }
+    }
+  }
+  return schedule.end();
+}
+
+}  // namespace longca::slice
