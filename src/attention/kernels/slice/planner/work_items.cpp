@@ -119,6 +119,8 @@ class ItemMaker {
   /// Query tiles per chunk; kAllVisits if nothing is to be split into chunks.
   std::int64_t chunk_tiles() const {
     if (!work_.has_chunks || work_.heads_q < kMinGroup * work_.heads_k) return kAllVisits;
+    // Of block lists in a fixed order, whose items come to rows in no pattern, chunks wait more.
+    if (work_.ordered && lists_.of_blocks) return kAllVisits;
     std::int64_t tiles = std::max<std::int64_t>(1, work_.chunk_visits / head_blocks());
     while (tiles < end_ && lists_.tiles_per_list * ((end_ + tiles - 1) / tiles) > kMaxItems) {
       tiles *= 2;
