@@ -76,7 +76,7 @@ TEST_F(CudaCalibrate, WritesAPageThatIsReadBackAndChecked) {
   EXPECT_EQ(run_longca({"simulate", "--platform",          page,    "--quiet",
                         "-a",       "kernel=slice",        "-a",    "mask=causal",
                         "-a",       "pass=forward",        "-a",    "scheme=ring_p2p",
-                        "-a",       "shard=best",          "-a",    "ranks=8",
+                        "-a",       "shard=best",          "-a",    "ranks=2",
                         "-a",       "tokens_per_rank=512", "--out", folder.path() / "s.jsonl"})
                 .exit_code,
             0);
