@@ -49,9 +49,11 @@ void group_items(const BackwardWork& work, std::vector<CostedItem>& items) {
 }
 
 /// The fewest KV heads at a time, whose rows stay in L2, with which the CTAs end nearly as early as
-/// with the best number. `finish` gives the cycles for a number of KV heads at a time.
+/// with the best number: at most 1 / `slack_divisor` later. `finish` gives the cycles for a number
+/// of KV heads at a time.
 template <typename Finish>
-std::int32_t choose_section_heads(const BackwardWork& work, const Finish& finish) {
+std::int32_t choose_section_heads(const BackwardWork& work, std::int64_t slack_divisor,
+                                  const Finish& finish) {
   std::vector<std::int64_t> times;
   std::vector<std::int32_t> heads;
   for (int i = 1; i <= work.heads_k; ++i) {
@@ -62,7 +64,7 @@ std::int32_t choose_section_heads(const BackwardWork& work, const Finish& finish
   }
   const std::int64_t min = *std::ranges::min_element(times);
   std::size_t best = 0;
-  while (times[best] > min + min / work.platform.slice.backward.section_slack_divisor) ++best;
+  while (times[best] > min + min / slack_divisor) ++best;
   return heads[best];
 }
 
@@ -259,22 +261,21 @@ void estimate_end(const BackwardWork& work, std::span<const std::vector<CostedIt
            : static_cast<double>(finish_time(orders.front(), work, lists.section_heads));
 }
 
-/// Chooses section_heads, and puts a static mask's items into their final form.
-void plan_items(const BackwardWork& work, bool many, std::vector<CostedItem>& items,
-                TransposedLists& lists) {
-  if (work.ordered) {
-    index_split_keys(items, lists);
+/// In a fixed order, what L2 may gain on some cards does not make up for more than 2 % of waiting.
+constexpr std::int64_t kOrderedSlackDivisor = 50;
+
+/// Fills in section_heads; of many free items, 1.
+void choose_sections(const BackwardWork& work, std::span<const CostedItem> items,
+                     TransposedLists& lists) {
+  if (work.ordered && !lists.of_blocks) {
     const OrderedFinish finish(lists, items, work, kManyItems * work.ctas);
+    lists.section_heads = choose_section_heads(work, kOrderedSlackDivisor,
+                                               [&](int heads) { return finish.cycles(heads); });
+  } else if (!has_many_items(work, std::ssize(items))) {
     lists.section_heads =
-        choose_section_heads(work, [&](int heads) { return finish.cycles(heads); });
-    return;
+        choose_section_heads(work, work.platform.slice.backward.section_slack_divisor,
+                             [&](int heads) { return finish_time(items, work, heads); });
   }
-  if (!many) {
-    lists.section_heads =
-        choose_section_heads(work, [&](int heads) { return finish_time(items, work, heads); });
-    cut_last_items(work, lists, items);
-  }
-  index_split_keys(items, lists);
 }
 
 }  // namespace
@@ -284,11 +285,12 @@ void order_work(const BackwardWork& work, TransposedLists& lists) {
   for (std::vector<CostedItem>& items : orders) group_items(work, items);
   std::vector<CostedItem>& first = orders.front();
   const bool many = has_many_items(work, std::ssize(first));
-  if (!lists.of_blocks) {
-    plan_items(work, many, first, lists);
-  } else if (!many) {
-    lists.section_heads =
-        choose_section_heads(work, [&](int heads) { return finish_time(first, work, heads); });
+  // Only free items are cut, which splits more key tiles.
+  if (work.ordered && !lists.of_blocks) index_split_keys(first, lists);
+  choose_sections(work, first, lists);
+  if (!work.ordered && !lists.of_blocks) {
+    if (!many) cut_last_items(work, lists, first);
+    index_split_keys(first, lists);
   }
   estimate_end(work, orders, many, lists);
   lists.items_per_order = static_cast<std::int64_t>(orders.front().size());
