@@ -555,4 +555,4 @@ SCREENS = {"console": console, "summary": summary}
 # Of what `longca advise` prints.
 ANSWERS = {"answer": answer}
 OPTIONS = {"rows", "columns", "count", "kernels", "passes", "axis", "of", "beside", "figures", "metric", "left_out", "by",
-           "sustained"}
+           "sustained", "to", "commands"}

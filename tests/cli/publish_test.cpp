@@ -64,6 +64,8 @@ TEST(Publish, RefusesWhatItCannotMakeInOneSentence) {
   const Wrong cases[] = {
       {"leadres" + file, end, "there is no table 'leadres'; there are advice, answer, beside,"},
       {"leaders results/absent.jsonl", end, "there is no file results/absent.jsonl"},
+      {"traces results/absent.json to=absent.svg", end, "there is no file results/absent.json"},
+      {"terminal absent.txt to=absent.svg commands=ls", end, "there is no file absent.txt"},
       {"leaders" + file + " mask=cuasal", end, "causal"},
       {"leaders" + file + " tokens", end, "AXIS=VALUES"},
       {"leaders" + file, end, "differ in deterministic (0, 1): name one"},
