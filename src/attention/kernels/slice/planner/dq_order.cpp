@@ -95,7 +95,7 @@ TileVisits count_visits(std::int64_t q_tiles, const TransposedLists& lists) {
   std::vector<std::int32_t> change(static_cast<std::size_t>(q_tiles) + 1, 0);
   for (const QuerySegment& segment : lists.segments) {
     ++change[static_cast<std::size_t>(segment.q_tile)];
-    --change[static_cast<std::size_t>(segment.q_tile + segment.count)];
+    --change[static_cast<std::size_t>(segment.q_tile) + static_cast<std::size_t>(segment.count)];
   }
   change.pop_back();
   tiles.visits.resize(change.size());

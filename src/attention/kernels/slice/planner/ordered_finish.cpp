@@ -37,8 +37,10 @@ OrderedFinish::Walk OrderedFinish::walk_of(const TransposedLists& lists, const C
   const KeyTile& tile = lists.tiles[id];
   Walk walk = {id, item.item.split >= 0, steps_.size(), 0, item.cycles, 0, 0};
   std::int64_t done = 0;
-  for (std::int32_t i = 0; i < tile.segments; ++i) {
-    const QuerySegment& segment = lists.segments[static_cast<std::size_t>(tile.segments_begin + i)];
+  const auto segments = std::span(lists.segments)
+                            .subspan(static_cast<std::size_t>(tile.segments_begin),
+                                     static_cast<std::size_t>(tile.segments));
+  for (const QuerySegment& segment : segments) {
     const std::int32_t begin = std::max(segment.q_tile, item.item.q_begin);
     std::int32_t end = std::min(segment.q_tile + segment.count, item.item.q_end);
     while (end > begin) {
