@@ -36,14 +36,16 @@ void exclude(const Case& c, const std::string& reason, advise::Advice& advice) {
 }  // namespace
 
 std::optional<simulate::Cluster> cluster_of_card(const std::string& card, std::int64_t ranks) {
-  std::optional<simulate::Cluster> smallest;
+  const auto order = [](const simulate::Cluster& cluster) {
+    return std::pair(cluster.error.p90, cluster.gpus());
+  };
+  std::optional<simulate::Cluster> best;
   for (const std::string& name : simulate::cluster_names()) {
     simulate::Cluster cluster = simulate::load_cluster(name);
-    if (!advise::card_is_named(card, cluster.card)) continue;
-    if (cluster.gpus() < ranks || (smallest && smallest->gpus() <= cluster.gpus())) continue;
-    smallest = std::move(cluster);
+    if (!advise::card_is_named(card, cluster.card) || cluster.gpus() < ranks) continue;
+    if (!best || order(cluster) < order(*best)) best = std::move(cluster);
   }
-  return smallest;
+  return best;
 }
 
 void add_simulated_choices(const simulate::Cluster& cluster, const MeasuredRates& rates,

@@ -11,8 +11,9 @@
 
 namespace longca {
 
-/// The smallest of the clusters that load_cluster knows by name that has `ranks` GPUs of the card
-/// of this name ("NVIDIA H200"); nothing if none has.
+/// Of the clusters that load_cluster knows by name and that have `ranks` GPUs of the card of this
+/// name ("NVIDIA H200"), the one with the least error, of equal ones the smallest; nothing if none
+/// has.
 std::optional<simulate::Cluster> cluster_of_card(const std::string& card, std::int64_t ranks);
 
 /// Gives an answer over ranks without choices those that `cells` have when they are simulated on

@@ -173,6 +173,12 @@ TEST_F(AdviseVerb, OverRanksThatNobodyMeasuredItSimulates) {
   }
   EXPECT_THAT(json["find_out"][0]["command"], HasSubstr("longca cp"));
   EXPECT_THAT(advise_from(sixteen).out, HasSubstr("simulated on h200x8_ib400"));
+  for (const char* ranks : {"ranks=2", "ranks=4", "ranks=8"}) {
+    const std::string out = advise_from(with({"-a", ranks})).out;
+    EXPECT_THAT(out, AllOf(HasSubstr("simulated on h200x8"), Not(HasSubstr("h200x8_")),
+                           Not(HasSubstr("h200x2"))))
+        << "the page whose error has been measured, not a smaller one";
+  }
   EXPECT_THAT(advise_from(with({"--objective", "memory"})).out, HasSubstr("not simulated"));
   EXPECT_THAT(advise_from(with({"-a", "kernel=cudnn"})).out, HasSubstr("--rates FILE"));
 }
