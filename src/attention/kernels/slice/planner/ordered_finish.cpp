@@ -8,6 +8,8 @@
 namespace longca::slice {
 namespace {
 
+/// Into which the query tiles are divided at most: planning takes time for each that an item
+/// visits.
 constexpr std::int64_t kMaxRegions = 256;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min() / 2;
 
