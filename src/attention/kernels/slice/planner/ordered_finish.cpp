@@ -68,16 +68,20 @@ std::int64_t OrderedFinish::take(const Walk& walk, std::int64_t begin, Progress&
   const std::int64_t addition = rates.query_tile_cycles;
   const auto steps = std::span(steps_).subspan(walk.steps_begin, walk.steps_end - walk.steps_begin);
   std::int64_t start = begin;
-  for (const Step& step : steps) {
-    const std::int64_t way = step.cycles - addition;
-    start = std::max({start, progress.first[step.region] - way,
-                      progress.last[step.region] - way - walk.last_block});
-  }
-  for (const Step& step : steps) {
-    const std::int64_t visited = start + std::min(step.cycles, walk.last_visit);
-    progress.first[step.region] = visited;
-    progress.last[step.region] = visited + walk.last_block;
-  }
+  const auto wait_for = [&](const std::vector<std::int64_t>& before, std::int64_t block) {
+    for (const Step& step : steps) {
+      start = std::max(start, before[step.region] + addition - step.cycles - block);
+    }
+  };
+  const auto visit = [&](std::vector<std::int64_t>& visits, std::int64_t block) {
+    for (const Step& step : steps) {
+      visits[step.region] = start + std::min(step.cycles, walk.last_visit) + block;
+    }
+  };
+  wait_for(progress.first, 0);
+  if (blocks_ > 1) wait_for(progress.last, walk.last_block);
+  visit(progress.first, 0);
+  if (blocks_ > 1) visit(progress.last, walk.last_block);
   std::int64_t end = start + walk.cycles;
   if (walk.is_part) {
     std::int64_t& keys = progress.keys[walk.tile];
