@@ -194,10 +194,7 @@ class Additions {
     const KeyTile& tile = lists_.tiles[list * static_cast<std::size_t>(lists_.tiles_per_list) +
                                        static_cast<std::size_t>(item.tile)];
     bool visits = false;
-    const auto segments = std::span(lists_.segments)
-                              .subspan(static_cast<std::size_t>(tile.segments_begin),
-                                       static_cast<std::size_t>(tile.segments));
-    for (const QuerySegment& segment : segments) {
+    for (const QuerySegment& segment : lists_.segments_of(tile)) {
       for (std::int32_t q = std::max(segment.q_tile, item.q_begin);
            q < std::min(segment.q_tile + segment.count, item.q_end); ++q) {
         faults_ += to_queries_[list][static_cast<std::size_t>(q)]++ != segment.prior_adds;

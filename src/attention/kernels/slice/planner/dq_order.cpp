@@ -39,9 +39,7 @@ class AdditionNumbers {
   /// Takes the next item of the order; false if it visits nothing.
   bool take(const WorkItem& item) {
     const KeyTile& tile = tiles_[static_cast<std::size_t>(item.tile)];
-    const auto segments = std::span(lists_.segments)
-                              .subspan(static_cast<std::size_t>(tile.segments_begin),
-                                       static_cast<std::size_t>(tile.segments));
+    const std::span<const QuerySegment> segments = lists_.segments_of(tile);
     const std::size_t begin = numbered_.size();
     auto next = std::ranges::partition_point(
         segments, [&](const QuerySegment& segment) { return segment.q_tile >= item.q_end; });

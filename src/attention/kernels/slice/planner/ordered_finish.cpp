@@ -13,18 +13,12 @@ namespace {
 constexpr std::int64_t kMaxRegions = 256;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min() / 2;
 
-std::int32_t query_tiles(const TransposedLists& lists) {
-  std::int32_t end = 0;
-  for (const KeyTile& tile : lists.tiles) end = std::max(end, tile.q_end);
-  return end;
-}
-
 }  // namespace
 
 OrderedFinish::OrderedFinish(const TransposedLists& lists, std::span<const CostedItem> items,
                              const BackwardWork& work, std::int64_t max_items)
     : work_(work), blocks_(head_blocks_of(work, lists)) {
-  const std::int64_t q_tiles = query_tiles(lists);
+  const std::int64_t q_tiles = lists.query_tiles();
   region_tiles_ = static_cast<std::int32_t>(q_tiles / kMaxRegions + 1);
   regions_ = static_cast<std::size_t>(q_tiles / region_tiles_ + 1);
   const auto count = static_cast<std::size_t>(std::max<std::int64_t>(1, max_items / work.heads_k));
@@ -36,13 +30,9 @@ OrderedFinish::OrderedFinish(const TransposedLists& lists, std::span<const Coste
 OrderedFinish::Walk OrderedFinish::walk_of(const TransposedLists& lists, const CostedItem& item) {
   const std::int64_t visit = work_.platform.slice.backward.query_tile_cycles;
   const auto id = static_cast<std::size_t>(item.item.tile);
-  const KeyTile& tile = lists.tiles[id];
   Walk walk = {id, item.item.split >= 0, steps_.size(), 0, item.cycles, 0, 0};
   std::int64_t done = 0;
-  const auto segments = std::span(lists.segments)
-                            .subspan(static_cast<std::size_t>(tile.segments_begin),
-                                     static_cast<std::size_t>(tile.segments));
-  for (const QuerySegment& segment : segments) {
+  for (const QuerySegment& segment : lists.segments_of(lists.tiles[id])) {
     const std::int32_t begin = std::max(segment.q_tile, item.item.q_begin);
     std::int32_t end = std::min(segment.q_tile + segment.count, item.item.q_end);
     while (end > begin) {

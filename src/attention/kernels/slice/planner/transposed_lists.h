@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "attention/api/problem.h"
@@ -97,6 +99,17 @@ struct TransposedLists {
   std::vector<std::int32_t> region_order;   ///< regions, in the expected order of completion
 
   int tile_tokens() const { return kBackwardRows / pack; }
+  /// Of a key tile, the last query tiles first.
+  std::span<const QuerySegment> segments_of(const KeyTile& tile) const {
+    return std::span(segments).subspan(static_cast<std::size_t>(tile.segments_begin),
+                                       static_cast<std::size_t>(tile.segments));
+  }
+  /// One past the last query tile that any key tile visits.
+  std::int64_t query_tiles() const {
+    std::int64_t end = 0;
+    for (const KeyTile& tile : tiles) end = std::max<std::int64_t>(end, tile.q_end);
+    return end;
+  }
 };
 
 /// The problem and the device that work is ordered for.

@@ -19,9 +19,7 @@ constexpr std::int64_t kAllVisits = std::numeric_limits<std::int32_t>::max();
 class QueryCursor {
  public:
   QueryCursor(const TransposedLists& lists, const KeyTile& tile)
-      : segments_(std::span(lists.segments)
-                      .subspan(static_cast<std::size_t>(tile.segments_begin),
-                               static_cast<std::size_t>(tile.segments))) {}
+      : segments_(lists.segments_of(tile)) {}
 
   struct Part {
     std::int32_t q_begin = 0, q_end = 0;

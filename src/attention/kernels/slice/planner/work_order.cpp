@@ -78,18 +78,11 @@ std::int64_t count_split_tiles(std::span<const CostedItem> items, const Transpos
   return split;
 }
 
-/// One past the last query tile that any key tile visits.
-std::int64_t query_tiles(const TransposedLists& lists) {
-  std::int64_t end = 0;
-  for (const KeyTile& tile : lists.tiles) end = std::max<std::int64_t>(end, tile.q_end);
-  return end;
-}
-
 /// How many key tiles may be split: accumulators of a quarter of dQ's or, if more, 64 MB at 128
 /// dimensions, all of 8K keys of 8 heads, as the last rows of a document on their own see many
 /// keys.
 std::int64_t max_split_tiles(const BackwardWork& work, const TransposedLists& lists) {
-  const std::int64_t rows = query_tiles(lists) * lists.tile_tokens() * work.heads_q;
+  const std::int64_t rows = lists.query_tiles() * lists.tile_tokens() * work.heads_q;
   constexpr std::int64_t kRows = std::int64_t{64} << 20 >> 9;  // 64 MB of 512 bytes each
   return std::max(rows / 4, kRows) / (std::int64_t{2} * kTileKeys * work.heads_k);
 }
@@ -98,7 +91,7 @@ std::int64_t max_split_tiles(const BackwardWork& work, const TransposedLists& li
 bool has_few_rows(const TransposedLists& lists) {
   std::int64_t keys = 0;
   for (const KeyTile& tile : lists.tiles) keys += tile.k_end - tile.k_begin;
-  return 3 * query_tiles(lists) * lists.tile_tokens() <= 2 * keys;
+  return 3 * lists.query_tiles() * lists.tile_tokens() <= 2 * keys;
 }
 
 /// For each item, the cycles per CTA that are left when it is begun in the last section.
