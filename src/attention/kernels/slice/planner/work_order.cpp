@@ -21,9 +21,9 @@ constexpr int kPortions[] = {16, 8, 4};
 /// Puts items that begin with the same query tile (the last of a document, of a chunk) next to each
 /// other, so that what they read stays in L2. The group with the costliest item comes first.
 ///
-/// Of equal ones the last comes first or, if ordered, last: under a window a CTA that begins below
-/// its neighbour's rows would wait until that one has come down to its own.
-void group_items(const BackwardWork& work, std::vector<CostedItem>& items) {
+/// Of equal ones the last comes first or, if items wait for each other, last: under a window a CTA
+/// that begins below its neighbour's rows would wait until that one has come down to its own.
+void group_items(bool waits, std::vector<CostedItem>& items) {
   std::ranges::stable_sort(items, {}, &CostedItem::last);
   struct Group {
     std::size_t begin, end;
@@ -37,7 +37,7 @@ void group_items(const BackwardWork& work, std::vector<CostedItem>& items) {
     }
     groups.push_back({begin, end, max_cycles});
   }
-  if (!work.ordered) std::reverse(groups.begin(), groups.end());
+  if (!waits) std::reverse(groups.begin(), groups.end());
   std::ranges::stable_sort(groups, std::greater<>{}, &Group::max_cycles);
   std::vector<CostedItem> sorted;
   sorted.reserve(items.size());
@@ -257,10 +257,10 @@ void estimate_end(const BackwardWork& work, std::span<const std::vector<CostedIt
 /// In a fixed order, what L2 may gain on some cards does not make up for more than 2 % of waiting.
 constexpr std::int64_t kOrderedSlackDivisor = 50;
 
-/// Fills in section_heads; of many free items, 1.
-void choose_sections(const BackwardWork& work, std::span<const CostedItem> items,
+/// Fills in section_heads; of many items that do not wait for each other, 1.
+void choose_sections(const BackwardWork& work, bool waits, std::span<const CostedItem> items,
                      TransposedLists& lists) {
-  if (work.ordered && !lists.of_blocks) {
+  if (waits) {
     const OrderedFinish finish(lists, items, work, kManyItems * work.ctas);
     lists.section_heads = choose_section_heads(work, kOrderedSlackDivisor,
                                                [&](int heads) { return finish.cycles(heads); });
@@ -274,13 +274,16 @@ void choose_sections(const BackwardWork& work, std::span<const CostedItem> items
 }  // namespace
 
 void order_work(const BackwardWork& work, TransposedLists& lists) {
+  // In a fixed order items wait for each other; those of block lists come to rows in no pattern, so
+  // that nothing can be planned for it.
+  const bool waits = work.ordered && !lists.of_blocks;
   std::vector<std::vector<CostedItem>> orders = make_items(work, lists);
-  for (std::vector<CostedItem>& items : orders) group_items(work, items);
+  for (std::vector<CostedItem>& items : orders) group_items(waits, items);
   std::vector<CostedItem>& first = orders.front();
   const bool many = has_many_items(work, std::ssize(first));
   // Only free items are cut, which splits more key tiles.
-  if (work.ordered && !lists.of_blocks) index_split_keys(first, lists);
-  choose_sections(work, first, lists);
+  if (waits) index_split_keys(first, lists);
+  choose_sections(work, waits, first, lists);
   if (!work.ordered && !lists.of_blocks) {
     if (!many) cut_last_items(work, lists, first);
     index_split_keys(first, lists);
