@@ -41,19 +41,20 @@ void choose(benchmark::State& state, const std::string& name) {
 void plan(benchmark::State& state, const std::string& name) {
   const Mask mask = mask_of(name);
   for (auto _ : state) {
-    const int pack = slice::choose_pack(mask, kGroupSize, kHeadDim);
-    benchmark::DoNotOptimize(slice::make_tile_lists(mask, pack));
-    state.counters["pack"] = pack;
+    const slice::Tiling tiling = slice::choose_tiling(mask, kGroupSize, kHeadDim);
+    benchmark::DoNotOptimize(slice::make_tile_lists(mask, tiling));
+    state.counters["pack"] = tiling.pack;
+    state.counters["row_pairs"] = tiling.row_pairs ? 1 : 0;
   }
 }
 
 void list(benchmark::State& state, const std::string& name, int pack) {
   const Mask mask = mask_of(name);
-  for (auto _ : state) benchmark::DoNotOptimize(slice::make_tile_lists(mask, pack));
-  const slice::TileLists lists = slice::make_tile_lists(mask, pack);
+  for (auto _ : state) benchmark::DoNotOptimize(slice::make_tile_lists(mask, {pack}));
+  const slice::TileLists lists = slice::make_tile_lists(mask, {pack});
   state.counters["partial"] = static_cast<double>(lists.partial.size());
   state.counters["patterns"] =
-      static_cast<double>(lists.patterns.size()) / static_cast<double>(lists.group_tokens());
+      static_cast<double>(lists.patterns.size()) / static_cast<double>(lists.tiling.group_tokens());
 }
 
 void choose_backward(benchmark::State& state, const std::string& name) {

@@ -48,7 +48,9 @@ static void digest(Digest& out, const WorkItem& item) {
 }
 
 void digest(Digest& out, const TileLists& lists) {
-  const auto& [pack, list_heads, tiles_per_list, tiles, partial, runs, patterns, order] = lists;
+  const auto& [tiling, list_heads, tiles_per_list, tiles, partial, runs, patterns, order] = lists;
+  const auto& [pack, row_pairs] = tiling;
+  if (row_pairs) out.add(row_pairs);
   out.add(pack, list_heads, tiles_per_list, tiles, partial, runs, patterns, order);
 }
 

@@ -7,19 +7,20 @@
 
 namespace longca::slice {
 
-UploadedLists::UploadedLists(const Mask& mask, int pack) {
-  if (has_block_plan(mask, pack)) {
-    DeviceBlockTiles made = make_device_block_lists(mask, pack);
+UploadedLists::UploadedLists(const Mask& mask, const Tiling& tiling) {
+  if (!tiling.row_pairs && has_block_plan(mask, tiling.pack)) {
+    DeviceBlockTiles made = make_device_block_lists(mask, tiling.pack);
     upload(made.lists);
     partial_ = std::move(made.partial);
     runs_ = std::move(made.runs);
   } else {
-    upload(make_tile_lists(mask, pack));
+    upload(make_tile_lists(mask, tiling));
   }
 }
 
 void UploadedLists::upload(const TileLists& lists) {
-  shape_.pack = lists.pack;
+  shape_.pack = lists.tiling.pack;
+  shape_.row_pairs = lists.tiling.row_pairs;
   shape_.list_heads = static_cast<int>(lists.list_heads);
   shape_.tiles_per_list = static_cast<int>(lists.tiles_per_list);
   ArrayUpload upload;

@@ -14,9 +14,9 @@ namespace longca::slice {
 /// The lists of the forward pass, and the counter by which its CTAs share the work.
 class UploadedLists {
  public:
-  UploadedLists(const Mask& mask, int pack);
+  UploadedLists(const Mask& mask, const Tiling& tiling);
 
-  int pack() const { return shape_.pack; }
+  Tiling tiling() const { return {shape_.pack, shape_.row_pairs}; }
   DeviceTileLists args() const;
   /// ForwardParams::work_counter.
   std::int32_t* work_counter() const { return work_counter_.in(lists_); }

@@ -20,6 +20,7 @@ namespace longca::slice {
 /// (as allocations are): kernels read entries as int4 and by TMA.
 struct DeviceTileLists {
   int pack = 1;
+  bool row_pairs = false;
   int list_heads = 1;
   int tiles_per_list = 0;
   const QueryTile* tiles = nullptr;

@@ -31,6 +31,15 @@ int group_size(const Problem& problem, const Mask& mask) {
   return std::gcd(problem.group_size(), problem.heads_q / mask.heads());
 }
 
+/// Clusters of CTAs are for results that are written, without a softcap, on sm_90a.
+Tiling tiling(const Problem& problem, const Mask& mask, SlicePath path) {
+  const int group = group_size(problem, mask);
+  if (path == SlicePath::sm90 && !problem.accumulate && problem.softcap == 0) {
+    return choose_tiling(mask, group, problem.head_dim);
+  }
+  return {.pack = choose_pack(mask, group, problem.head_dim)};
+}
+
 bool is_padded(int head_dim) {
   return std::ranges::find(kPaddedDims, head_dim) != kPaddedDims.end();
 }
@@ -59,9 +68,7 @@ Support check_wide(const Problem& problem) {
 class SlicePlan final : public Plan {
  public:
   SlicePlan(const Problem& problem, const Mask& mask, SlicePath path)
-      : problem_(problem),
-        path_(path),
-        lists_(mask, choose_pack(mask, group_size(problem, mask), problem.head_dim)) {
+      : problem_(problem), path_(path), lists_(mask, tiling(problem, mask, path)) {
     section_heads_ = forward_section_heads(problem.tokens_k, dims_of(problem), problem.heads_k,
                                            gpu().properties().cache_bytes);
     if (problem.backward) backward_.emplace(problem, mask, path);
@@ -103,7 +110,8 @@ class SlicePlan final : public Plan {
   std::map<std::string, std::string> notes() const override {
     std::map<std::string, std::string> notes = {
         {"path", path_ == SlicePath::sm90 ? "sm_90a" : "mma.sync"},
-        {"pack", fmt::to_string(lists_.pack())}};
+        {"pack", fmt::to_string(lists_.tiling().pack)}};
+    if (lists_.tiling().row_pairs) notes["pairs"] = "query tiles";
     if (backward_) notes["backward_pack"] = fmt::to_string(backward_->pack());
     return notes;
   }

@@ -52,12 +52,12 @@ Mask part_of(const Mask& mask, int ranks, int rank, bool zigzag, bool near) {
   return mask.sub_mask(rows, std::span(&keys, 1));
 }
 
-/// Of the pass that `slice` plans for these heads: packs as it chooses them.
+/// Of the pass that `slice` plans for these heads: tiles as it chooses them.
 void add_lists(Digest& out, const Mask& mask, Heads heads, bool deterministic) {
   const int group = std::gcd(heads.q / heads.k, heads.q / mask.heads());
-  const int pack = choose_pack(mask, group, 128);
-  out.add(pack);
-  if (!deterministic) digest(out, make_tile_lists(mask, pack));
+  const Tiling tiling = choose_tiling(mask, group, 128);
+  out.add(tiling.pack);
+  if (!deterministic) digest(out, make_tile_lists(mask, tiling));
   const int backward_pack = choose_backward_pack(mask, group);
   out.add(backward_pack);
   digest(out,

@@ -44,6 +44,16 @@ TEST(SlicePack, LeavesPairsTogetherWhereLargerTilesGainLittle) {
   EXPECT_TRUE(pack == 2 || pack == 4) << pack;
 }
 
+TEST(SliceTiling, PairsQueryTilesWhereHeadBlocksMakeNoPairs) {
+  EXPECT_TRUE(choose_tiling(mask_of("full", 32 * 1024), 1, 128).row_pairs);
+  EXPECT_TRUE(choose_tiling(mask_of("causal", 32 * 1024), 1, 128).row_pairs);
+  EXPECT_FALSE(choose_tiling(mask_of("full", 32 * 1024), 8, 128).row_pairs);
+  EXPECT_FALSE(choose_tiling(mask_of("full", 32 * 1024), 1, 64).row_pairs);
+  // A window of 1K: what is full for 128 rows is not for 256.
+  EXPECT_FALSE(choose_tiling(mask_of("sliding_window_causal", 32 * 1024), 1, 128).row_pairs);
+  EXPECT_FALSE(choose_tiling(mask_of("block_sparse", 8192), 1, 128).row_pairs);
+}
+
 TEST(SlicePack, IsSmallerForMillionsOfTokens) {
   const std::int64_t tokens = 768 * 1024;
   EXPECT_LE(choose_pack(mask_of("document", tokens), 8, 128) * tokens, std::int64_t{4} << 20);

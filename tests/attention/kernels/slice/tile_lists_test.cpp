@@ -38,10 +38,13 @@ std::int64_t halves_of(const TileLists& lists, const QueryTile& tile) {
   return sub_tiles;
 }
 
+Tiling random_tiling() {
+  return {*rc::gen::element(1, 2, 4, 8), *rc::gen::arbitrary<bool>()};
+}
+
 RC_GTEST_PROP(SliceTileLists, VisitEveryAllowedCellOnceAndNoOther, ()) {
   const Mask mask = random_long_mask();
-  const int pack = *rc::gen::element(1, 2, 4, 8);
-  const TileLists lists = make_tile_lists(mask, pack);
+  const TileLists lists = make_tile_lists(mask, random_tiling());
   RC_ASSERT(lists.list_heads == mask.heads());
   RC_ASSERT(lists.tiles.size() ==
             static_cast<std::size_t>(lists.list_heads * lists.tiles_per_list));
@@ -54,7 +57,7 @@ RC_GTEST_PROP(SliceTileLists, VisitEveryAllowedCellOnceAndNoOther, ()) {
 
 RC_GTEST_PROP(SliceTileLists, TakeAsFewHalvesAsCoverTheKeys, ()) {
   const Mask mask = random_long_mask();
-  const TileLists lists = make_tile_lists(mask, *rc::gen::element(1, 2, 4, 8));
+  const TileLists lists = make_tile_lists(mask, {*rc::gen::element(1, 2, 4, 8)});
   for (std::int64_t list = 0; list < lists.list_heads; ++list) {
     const std::vector<std::uint8_t> dense = mask.dense(static_cast<int>(list));
     for (std::int64_t i = 0; i < lists.tiles_per_list; ++i) {
@@ -66,17 +69,49 @@ RC_GTEST_PROP(SliceTileLists, TakeAsFewHalvesAsCoverTheKeys, ()) {
   }
 }
 
+/// What a cluster of two CTAs relies on: they wait for the same stages, and each loads a sub-tile.
+RC_GTEST_PROP(SliceTileLists, GiveBothTilesOfAPairTheSameKeys, ()) {
+  const Mask mask = random_long_mask();
+  const TileLists lists = make_tile_lists(mask, {*rc::gen::element(1, 2, 4, 8), true});
+  RC_ASSERT(lists.tiles_per_list % 2 == 0);
+  for (std::size_t i = 0; i < lists.tiles.size(); i += 2) {
+    const QueryTile& a = lists.tiles[i];
+    const QueryTile& b = lists.tiles[i + 1];
+    RC_ASSERT(a.row_end == b.row_begin);
+    RC_ASSERT(a.full_tiles == b.full_tiles);
+    RC_ASSERT(a.runs_begin == b.runs_begin);
+    RC_ASSERT(a.partial_count == b.partial_count);
+    for (std::int32_t j = 0; j < a.partial_count; ++j) {
+      const PartialTile& of_a = lists.partial[static_cast<std::size_t>(a.partial_begin + j)];
+      const PartialTile& of_b = lists.partial[static_cast<std::size_t>(b.partial_begin + j)];
+      RC_ASSERT(of_a.k_begin[0] == of_b.k_begin[0]);
+      RC_ASSERT(of_a.k_begin[1] == of_b.k_begin[1]);
+    }
+  }
+}
+
 RC_GTEST_PROP(SliceTileLists, OrderEveryTileOnceWithTheLongestFirst, ()) {
   const Mask mask = random_long_mask();
-  const TileLists lists = make_tile_lists(mask, *rc::gen::element(1, 2, 4, 8));
+  const TileLists lists = make_tile_lists(mask, random_tiling());
   const auto count = static_cast<std::size_t>(lists.tiles_per_list);
+  const auto together = static_cast<std::size_t>(lists.tiling.tiles());
   RC_ASSERT(lists.order.size() == lists.tiles.size());
   for (std::size_t list = 0; list < static_cast<std::size_t>(lists.list_heads); ++list) {
-    const auto cost = [&](std::size_t i) {
-      return lists.tiles[list * count + static_cast<std::size_t>(lists.order[list * count + i])]
-          .cost;
+    const auto tile = [&](std::size_t i) {
+      return static_cast<std::size_t>(lists.order[list * count + i]);
     };
-    for (std::size_t i = 1; i < count; ++i) RC_ASSERT(cost(i - 1) >= cost(i));
+    const auto cost = [&](std::size_t i) {
+      std::int64_t sum = 0;
+      for (std::size_t j = 0; j < together; ++j) {
+        RC_ASSERT(tile(i + j) == tile(i) + j);
+        sum += lists.tiles[list * count + tile(i + j)].cost;
+      }
+      return sum;
+    };
+    for (std::size_t i = 0; i < count; i += together) {
+      RC_ASSERT(tile(i) % together == 0);
+      if (i > 0) RC_ASSERT(cost(i - together) >= cost(i));
+    }
     std::vector<std::int32_t> order(
         lists.order.begin() + static_cast<std::int64_t>(list * count),
         lists.order.begin() + static_cast<std::int64_t>((list + 1) * count));
@@ -94,7 +129,7 @@ Mask mask_of(const std::string& name, std::int64_t tokens) {
 
 TEST(SliceTileLists, NeedNoWordWhereAllIsSeen) {
   for (const int pack : {1, 2, 4, 8}) {
-    const TileLists lists = make_tile_lists(mask_of("full", 1024), pack);
+    const TileLists lists = make_tile_lists(mask_of("full", 1024), {pack});
     EXPECT_TRUE(lists.partial.empty());
     ASSERT_EQ(lists.tiles.size(), static_cast<std::size_t>(8 * pack));
     for (const QueryTile& tile : lists.tiles) EXPECT_EQ(tile.full_tiles, 8);
@@ -102,7 +137,7 @@ TEST(SliceTileLists, NeedNoWordWhereAllIsSeen) {
 }
 
 TEST(SliceTileLists, ShareThePatternsOfADiagonal) {
-  const TileLists lists = make_tile_lists(mask_of("causal", 64 * 1024), 1);
+  const TileLists lists = make_tile_lists(mask_of("causal", 64 * 1024), {1});
   ASSERT_EQ(lists.partial.size(), 512U);
   // One for the upper rows, one for the lower: [0, i] and [0, 64 + i].
   EXPECT_EQ(lists.patterns.size(), 2U * kGroupRows);
@@ -118,7 +153,7 @@ TEST(SliceTileLists, LeaveARowGroupOutOfTilesThatOnlyTheOtherSees) {
   // Two documents of 64 tokens: each group sees one half of its own.
   const Mask mask = Mask::from_slices(
       128, 128, {{0, 64, 0, 64, MaskSliceType::full}, {64, 128, 64, 128, MaskSliceType::full}});
-  const TileLists lists = make_tile_lists(mask, 1);
+  const TileLists lists = make_tile_lists(mask, {1});
   ASSERT_EQ(lists.partial.size(), 2U);
   for (std::size_t group = 0; group < 2; ++group) {
     EXPECT_EQ(lists.partial[group].k_begin[1], kAbsent);
@@ -127,7 +162,7 @@ TEST(SliceTileLists, LeaveARowGroupOutOfTilesThatOnlyTheOtherSees) {
   }
   const Mask longer = Mask::from_slices(
       128, 256, {{0, 64, 0, 128, MaskSliceType::full}, {64, 128, 128, 256, MaskSliceType::full}});
-  const TileLists pairs = make_tile_lists(longer, 1);
+  const TileLists pairs = make_tile_lists(longer, {1});
   ASSERT_EQ(pairs.partial.size(), 2U);
   EXPECT_EQ(pairs.partial[0].pattern[0], kFull);
   EXPECT_EQ(pairs.partial[0].pattern[1], kNone);
@@ -139,7 +174,7 @@ TEST(SliceTileLists, PairWhatTheSameGroupsSeeAndPutNarrowTilesFirst) {
   // The upper rows see keys 0…127, the lower 64…319: one half in common, three of the lower alone.
   const Mask mask = Mask::from_slices(
       128, 320, {{0, 64, 0, 128, MaskSliceType::full}, {64, 128, 64, 320, MaskSliceType::full}});
-  const TileLists lists = make_tile_lists(mask, 1);
+  const TileLists lists = make_tile_lists(mask, {1});
   const auto expect = [&](std::size_t i, std::int32_t k0, std::int32_t k1) {
     EXPECT_EQ(lists.partial[i].k_begin[0], k0);
     EXPECT_EQ(lists.partial[i].k_begin[1], k1);
@@ -152,10 +187,32 @@ TEST(SliceTileLists, PairWhatTheSameGroupsSeeAndPutNarrowTilesFirst) {
   EXPECT_EQ(lists.partial[1].pattern[1], kFull);
 }
 
+TEST(SliceTileLists, OfPairsLeaveEachTileOutOfWhatOnlyTheOtherSees) {
+  const TileLists lists = make_tile_lists(mask_of("causal", 1024), {1, true});
+  for (std::size_t i = 0; i < lists.tiles.size(); i += 2) {
+    const auto begin = static_cast<std::int32_t>(i) * 128;
+    ASSERT_EQ(lists.tiles[i].full_tiles, begin / kTileKeys);
+    ASSERT_EQ(lists.tiles[i].partial_count, 2);
+    const PartialTile* upper =
+        &lists.partial[static_cast<std::size_t>(lists.tiles[i].partial_begin)];
+    const PartialTile* lower =
+        &lists.partial[static_cast<std::size_t>(lists.tiles[i + 1].partial_begin)];
+    EXPECT_EQ(upper[0].k_begin[0], begin);
+    EXPECT_EQ(upper[1].k_begin[0], begin + 128);
+    EXPECT_EQ(upper[1].pattern[0], kNone);
+    EXPECT_EQ(upper[1].pattern[1], kNone);
+    EXPECT_EQ(lower[0].pattern[0], kFull);
+    EXPECT_EQ(lower[0].pattern[1], kFull);
+    EXPECT_EQ(lower[1].pattern[0], upper[0].pattern[0]);
+    EXPECT_EQ(lower[1].pattern[1], upper[0].pattern[1]);
+    EXPECT_LT(lists.tiles[i].cost, lists.tiles[i + 1].cost);
+  }
+}
+
 TEST(SliceTileLists, AreEqualEachTime) {
   const Mask mask = mask_of("causal_document", 20000);
-  const TileLists a = make_tile_lists(mask, 8);
-  const TileLists b = make_tile_lists(mask, 8);
+  const TileLists a = make_tile_lists(mask, {8});
+  const TileLists b = make_tile_lists(mask, {8});
   EXPECT_EQ(a.patterns, b.patterns);
   EXPECT_EQ(a.order, b.order);
   EXPECT_EQ(a.partial.size(), b.partial.size());
@@ -168,11 +225,11 @@ std::int64_t area_of(const TileLists& lists, const QueryTile& tile) {
   for (std::int32_t i = 0; i < tile.partial_count; ++i) {
     const PartialTile& partial = lists.partial[static_cast<std::size_t>(tile.partial_begin + i)];
     for (int group = 0; group < kRowGroups; ++group) {
-      const std::int64_t tokens =
-          std::clamp<std::int64_t>(rows - group * lists.group_tokens(), 0, lists.group_tokens());
+      const std::int64_t tokens = std::clamp<std::int64_t>(
+          rows - group * lists.tiling.group_tokens(), 0, lists.tiling.group_tokens());
       if (partial.pattern[group] == kFull) area += tokens * kTileKeys;
       if (partial.pattern[group] < 0) continue;
-      const std::int64_t first = std::int64_t{partial.pattern[group]} * lists.group_tokens();
+      const std::int64_t first = std::int64_t{partial.pattern[group]} * lists.tiling.group_tokens();
       for (std::int64_t t = 0; t < tokens; ++t) {
         const RowIntervals seen = lists.patterns[static_cast<std::size_t>(first + t)];
         area += seen.hi0 - seen.lo0 + seen.hi1 - seen.lo1;
@@ -193,7 +250,7 @@ TEST(SliceTileLists, AtFullLengthMatchTheAreaOfTheMask) {
     spec.heads_k = 2;
     spec.block = 64;
     const Mask mask = generate_mask(spec).mask;
-    const TileLists lists = make_tile_lists(mask, 4);
+    const TileLists lists = make_tile_lists(mask, {4});
     ASSERT_EQ(lists.tiles_per_list, (spec.tokens + 31) / 32) << traits.name;
     for (std::size_t i = 0; i < lists.tiles.size(); ++i) {
       const QueryTile& tile = lists.tiles[i];
@@ -217,11 +274,12 @@ TEST(SliceTileLists, OfAllMasksVisitTheirCells) {
     spec.block_tokens = 96;
     spec.block = 64;
     const Mask mask = generate_mask(spec).mask;
-    for (const int pack : {1, 8}) {
-      const TileLists lists = make_tile_lists(mask, pack);
+    for (const Tiling tiling : {Tiling{1}, Tiling{8}, Tiling{1, true}, Tiling{4, true}}) {
+      const TileLists lists = make_tile_lists(mask, tiling);
       const Visits visits(lists, 0, 777, 777);
       EXPECT_EQ(visits.faults(), 0) << traits.name;
-      EXPECT_TRUE(visits.cells() == mask.dense(0)) << traits.name << ", pack " << pack;
+      EXPECT_TRUE(visits.cells() == mask.dense(0))
+          << traits.name << ", pack " << tiling.pack << (tiling.row_pairs ? ", pairs" : "");
     }
   }
 }

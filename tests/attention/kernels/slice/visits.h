@@ -11,7 +11,10 @@ namespace longca::slice {
 class Visits {
  public:
   Visits(const TileLists& lists, std::int64_t list, std::int64_t q_tokens, std::int64_t k_tokens)
-      : lists_(lists), k_tokens_(k_tokens), cells_(static_cast<std::size_t>(q_tokens * k_tokens)) {
+      : lists_(lists),
+        q_tokens_(q_tokens),
+        k_tokens_(k_tokens),
+        cells_(static_cast<std::size_t>(q_tokens * k_tokens)) {
     const auto begin = static_cast<std::size_t>(list * lists.tiles_per_list);
     for (std::size_t i = 0; i < static_cast<std::size_t>(lists.tiles_per_list); ++i) {
       visit(lists.tiles[begin + i]);
@@ -24,7 +27,9 @@ class Visits {
 
  private:
   void visit(const QueryTile& tile) {
-    faults_ += tile.row_end <= tile.row_begin || tile.row_end - tile.row_begin > 128 / lists_.pack;
+    const std::int64_t rows = tile.row_end - tile.row_begin;
+    const bool may_be_empty = lists_.tiling.row_pairs && tile.row_end == q_tokens_;
+    faults_ += rows < (may_be_empty ? 0 : 1) || rows > lists_.tiling.tile_tokens();
     visit_runs(tile);
     bool pairs = false;  // narrow tiles come first
     for (std::int32_t i = 0; i < tile.partial_count; ++i) {
@@ -49,7 +54,7 @@ class Visits {
   }
 
   void visit_partial(const QueryTile& tile, const PartialTile& partial, int group) {
-    const int tokens = lists_.group_tokens();
+    const int tokens = lists_.tiling.group_tokens();
     for (int t = 0; t < tokens; ++t) {
       const std::int32_t row = tile.row_begin + group * tokens + t;
       if (row >= tile.row_end) break;
@@ -83,7 +88,7 @@ class Visits {
   }
 
   const TileLists& lists_;
-  std::int64_t k_tokens_;
+  std::int64_t q_tokens_, k_tokens_;
   std::vector<std::uint8_t> cells_;
   int faults_ = 0;
 };

@@ -62,17 +62,19 @@ BlockTiles place_block_tiles(const BlockPlan& plan, std::span<const BlockTileCou
                              const cost::Platform& platform) {
   BlockTiles placed;
   TileLists& lists = placed.lists;
-  lists.pack = plan.pack;
+  lists.tiling.pack = plan.pack;
   lists.list_heads = plan.lists;
   lists.tiles_per_list = plan.tiles_per_list();
-  lists.patterns.assign(static_cast<std::size_t>(lists.group_tokens()), {0, kSubTileKeys, 0, 0});
+  lists.patterns.assign(static_cast<std::size_t>(lists.tiling.group_tokens()),
+                        {0, kSubTileKeys, 0, 0});
   lists.tiles.reserve(counts.size());
   for (std::size_t i = 0; i < counts.size(); ++i) {
     QueryTile tile{};
     const std::int64_t begin =
-        static_cast<std::int64_t>(i) % lists.tiles_per_list * lists.tile_tokens();
+        static_cast<std::int64_t>(i) % lists.tiles_per_list * lists.tiling.tile_tokens();
     tile.row_begin = static_cast<std::int32_t>(begin);
-    tile.row_end = static_cast<std::int32_t>(std::min(begin + lists.tile_tokens(), plan.tokens_q));
+    tile.row_end =
+        static_cast<std::int32_t>(std::min(begin + lists.tiling.tile_tokens(), plan.tokens_q));
     tile.partial_begin = static_cast<std::int32_t>(placed.partial);
     tile.partial_count = counts[i].partial;
     tile.runs_begin = static_cast<std::int32_t>(placed.runs);

@@ -32,10 +32,11 @@ class ForwardSchedule {
   ForwardSchedule(const Mask& mask, const cost::HeadShape& shape, const cost::Platform& platform)
       : rates_(platform.slice.forward),
         call_(platform.call.forward),
-        pack_(choose_pack(mask, shared_heads(mask, shape), shape.head_dim, platform)),
-        pairs_(pairs_fit(shared_heads(mask, shape), pack_, shape.head_dim)),
+        tiling_(choose_tiling(mask, shared_heads(mask, shape), shape.head_dim, platform)),
+        pairs_(tiling_.row_pairs ||
+               pairs_fit(shared_heads(mask, shape), tiling_.pack, shape.head_dim)),
         heads_q_(shape.heads_q),
-        lists_(make_tile_lists(mask, pack_, platform)),
+        lists_(make_tile_lists(mask, tiling_, platform)),
         workers_(static_cast<int>(platform.device.sms) / ctas()),
         schedule_(workers_) {
     for (const QueryTile& tile : lists_.tiles) tile_cycles_.push_back(cycles(tile));
@@ -54,17 +55,21 @@ class ForwardSchedule {
 
  private:
   int ctas() const { return pairs_ ? 2 : 1; }
-  int block_heads() const { return pack_ * ctas(); }
+  int block_heads() const { return tiling_.pack * (tiling_.row_pairs ? 1 : ctas()); }
 
   /// Adds the work tiles of head blocks [begin, end), the longest of all of them first.
   void add_section(int begin, int end) {
-    for (std::int64_t i = 0; i < lists_.tiles_per_list; ++i) {
+    const int together = tiling_.tiles();
+    for (std::int64_t i = 0; i < lists_.tiles_per_list; i += together) {
       for (int block = begin; block < end; ++block) {
         const std::int64_t list =
             std::int64_t{block} * block_heads() * lists_.list_heads / heads_q_;
         const std::int64_t first = list * lists_.tiles_per_list;
         const std::int64_t tile = first + lists_.order[static_cast<std::size_t>(first + i)];
-        const double taken = tile_cycles_[static_cast<std::size_t>(tile)];
+        const auto cycles =
+            std::span(tile_cycles_)
+                .subspan(static_cast<std::size_t>(tile), static_cast<std::size_t>(together));
+        const double taken = std::accumulate(cycles.begin(), cycles.end(), 0.0) / together;
         schedule_.add(taken);
         work_ += taken;
       }
@@ -90,8 +95,8 @@ class ForwardSchedule {
 
   const cost::SliceForwardCycles& rates_;
   const cost::ForwardCall& call_;
-  int pack_;
-  bool pairs_;
+  Tiling tiling_;
+  bool pairs_;  ///< of head blocks or query tiles
   int heads_q_;
   TileLists lists_;
   int workers_;  ///< CTAs, or pairs of them, that run at a time

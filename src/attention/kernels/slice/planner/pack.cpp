@@ -21,9 +21,20 @@ constexpr std::int64_t kMaxTiles = 32 * 1024;
 constexpr std::int64_t kSamples = 256;
 constexpr std::int64_t kBlockSamples = 16;
 
+/// Up to 64 dimensions a CTA has two streams of work tiles instead.
+bool clusters_fit(int head_dim) {
+  return head_dim > 64;
+}
+
 TileCounts counts_of(const TileCover& cover) {
   const auto partial = static_cast<std::int64_t>(cover.partial().size());
   return {cover.full_sub_tiles() / 2, partial / 2, partial % 2};
+}
+
+/// One of how many stretches of `stretch` rows is sampled.
+std::int64_t sample_step(const HeadView& view, std::int64_t stretch) {
+  const std::int64_t stretches = (view.rows + stretch - 1) / stretch;
+  return std::max<std::int64_t>(1, stretches / (view.blocks ? kBlockSamples : kSamples));
 }
 
 /// Cycles per query head of the sampled rows with tiles of `pack` heads.
@@ -31,8 +42,7 @@ double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack, boo
                       const cost::SliceForwardCycles& rates) {
   const std::int64_t stretch = kRowGroups * kGroupRows;
   const std::int64_t stretches = (view->rows + stretch - 1) / stretch;
-  const std::int64_t step =
-      std::max<std::int64_t>(1, stretches / (view->blocks ? kBlockSamples : kSamples));
+  const std::int64_t step = sample_step(*view, stretch);
   TileBands source(view);
   TileCover cover;
   std::int64_t cycles = 0;
@@ -46,6 +56,41 @@ double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack, boo
     }
   }
   return static_cast<double>(cycles) / pack;
+}
+
+/// Sub-tiles of a query tile alone.
+std::int64_t sub_tiles_of(const TileCover& cover) {
+  return cover.full_sub_tiles() + std::ssize(cover.partial());
+}
+
+/// What pairs of query tiles gain over single ones on the sampled rows, in cycles. In a pair a tile
+/// visits about as many sub-tiles as alone, of which those that all rows of both see are full.
+std::int64_t row_pair_gain(const std::shared_ptr<const HeadView>& view, int pack,
+                           const cost::SliceForwardCycles& rates) {
+  const std::int64_t tile = Tiling{pack}.tile_tokens();
+  TileBands pairs(view);
+  TileBands tiles(view);
+  TileCover of_pair;
+  TileCover of_tile;
+  std::int64_t gain = 0;
+  const std::int64_t step = 2 * tile * sample_step(*view, 2 * tile);
+  for (std::int64_t begin = 0; begin < view->rows; begin += step) {
+    const std::int64_t end = std::min(begin + 2 * tile, view->rows);
+    of_pair.cover({begin, end}, pairs.advance({begin, end}));
+    for (std::int64_t row = begin; row < begin + 2 * tile; row += tile) {
+      TileCounts in_pair = {.full = of_pair.full_sub_tiles() / 2};
+      if (row < end) {
+        const Range rows = {row, std::min(row + tile, end)};
+        of_tile.cover(rows, tiles.advance(rows));
+        gain += counts_of(of_tile).cycles(rates);
+        const std::int64_t others = sub_tiles_of(of_tile) - 2 * in_pair.full;
+        in_pair.partial = std::max<std::int64_t>(others, 0) / 2;
+        in_pair.narrow = std::max<std::int64_t>(others, 0) % 2;
+      }
+      gain -= in_pair.pair_cycles(rates);
+    }
+  }
+  return gain;
 }
 
 /// Limits key tiles × pack in the backward pass, about the number of partial query tiles: at a
@@ -83,7 +128,7 @@ bool walks_out_of_step(const Mask& mask) {
 }  // namespace
 
 bool pairs_fit(int group_size, int pack, int head_dim) {
-  return head_dim > 64 && group_size % (2 * pack) == 0;
+  return clusters_fit(head_dim) && group_size % (2 * pack) == 0;
 }
 
 int choose_pack(const Mask& mask, int group_size, int head_dim, const cost::Platform& platform) {
@@ -105,6 +150,18 @@ int choose_pack(const Mask& mask, int group_size, int head_dim, const cost::Plat
     if (fits(kPacks[i]) && cycles[i] <= rates.min_pack_gain * min_cycles) return kPacks[i];
   }
   return 1;
+}
+
+Tiling choose_tiling(const Mask& mask, int group_size, int head_dim,
+                     const cost::Platform& platform) {
+  Tiling tiling = {.pack = choose_pack(mask, group_size, head_dim, platform)};
+  if (!clusters_fit(head_dim) || pairs_fit(group_size, tiling.pack, head_dim) ||
+      mask.blocks() != nullptr) {
+    return tiling;
+  }
+  const auto view = std::make_shared<const HeadView>(HeadView::of(mask, 0));
+  tiling.row_pairs = row_pair_gain(view, tiling.pack, platform.slice.forward) > 0;
+  return tiling;
 }
 
 int forward_section_heads(std::int64_t tokens_k, const DimPair& dims, int heads_k,

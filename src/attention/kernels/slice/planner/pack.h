@@ -3,11 +3,13 @@
 #include <cstdint>
 
 #include "attention/api/problem.h"
+#include "attention/kernels/slice/planner/tile_lists.h"
 #include "cost/platform.h"
 #include "mask/mask.h"
 
-// How many query heads of a KV head, P, share the rows of a query tile. `group_size` is the number
-// of query heads that share a KV head and a list of the mask. Deterministic.
+// How rows are cut into query tiles: how many query heads of a KV head, P, share their rows, and
+// which tiles share key tiles. `group_size` is the number of query heads that share a KV head and a
+// list of the mask. Deterministic.
 namespace longca::slice {
 
 /// Whether clusters of two CTAs can compute neighbouring head blocks of a KV head and list, each
@@ -21,6 +23,12 @@ bool pairs_fit(int group_size, int pack, int head_dim);
 /// static mask.
 int choose_pack(const Mask& mask, int group_size, int head_dim,
                 const cost::Platform& platform = cost::default_platform());
+
+/// The forward pass's tiling for clusters of CTAs: choose_pack, and pairs of query tiles where head
+/// blocks make no pairs (pairs_fit) and these would cost less, on the same sample of rows. Without
+/// block lists only. Another millisecond.
+Tiling choose_tiling(const Mask& mask, int group_size, int head_dim,
+                     const cost::Platform& platform = cost::default_platform());
 
 /// P of the backward pass: the greatest of 1, 2, 4 and 8 that divides `group_size`, as small query
 /// tiles waste least; less at hundreds of thousands of tokens, whose lists would take long. But 1

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -14,20 +17,29 @@
 namespace longca::slice {
 namespace {
 
+/// Query tiles that have the same key tiles, at most, and the row groups of all of them.
+constexpr std::size_t kMaxTogether = 2;
+constexpr std::size_t kMaxRowGroups = kMaxTogether * kRowGroups;
+
+/// A set of row groups, bit g for group g. Sub-tiles that the same groups see are paired, so that a
+/// group that sees neither skips the tile.
+using Groups = unsigned;
+
+/// All sets of `groups` row groups but the empty one: larger ones first, so that a subset comes
+/// later.
+std::vector<Groups> group_sets(int groups) {
+  std::vector<Groups> sets;
+  for (Groups set = 1; set < 1U << groups; ++set) sets.push_back(set);
+  std::ranges::stable_sort(sets, std::greater{}, [](Groups set) { return std::popcount(set); });
+  return sets;
+}
+
 /// A sub-tile of a partial tile, and what each row group sees of it.
 struct PartialSubTile {
   std::int64_t k_begin = 0;
   /// Per row group the range of ListBuilder::words_ with its bands (BandWord).
-  std::array<std::pair<std::size_t, std::size_t>, kRowGroups> words;
-
-  bool seen_by(int group) const {
-    const auto& range = words[static_cast<std::size_t>(group)];
-    return range.first < range.second;
-  }
-  /// Class 0: both groups see it; 1: only group 0; 2: only group 1. Sub-tiles of one class are
-  /// paired, so that a group that sees neither skips the tile.
-  static constexpr std::size_t kClasses = 3;
-  std::size_t seen_class() const { return seen_by(0) && seen_by(1) ? 0 : seen_by(0) ? 1 : 2; }
+  std::array<std::pair<std::size_t, std::size_t>, kMaxRowGroups> words{};
+  Groups seen_by = 0;
 };
 
 /// Appends the query tiles of one list of a mask to `out`.
@@ -37,82 +49,101 @@ class ListBuilder {
               TileLists& out)
       : source_(std::move(view)),
         rates_(rates),
-        patterns_(out.group_tokens(), out.patterns),
+        tiling_(out.tiling),
+        sets_(group_sets(groups())),
+        patterns_(out.tiling.group_tokens(), out.patterns),
         out_(out) {}
 
   void build(Range rows) {
-    const int step = out_.tile_tokens();
+    const int step = tiling_.tile_tokens() * tiling_.tiles();
     for (std::int64_t begin = rows.begin; begin < rows.end; begin += step) {
       add({begin, std::min(begin + step, rows.end)});
     }
   }
 
  private:
+  int groups() const { return tiling_.tiles() * kRowGroups; }
+
+  /// Appends the query tile of `rows`, or the two that have its key tiles.
   void add(Range rows) {
     tile_rows_ = rows;
     bands_ = source_.advance(rows);
     cover_.cover(rows, bands_);
-    counts_ = {};
-    counts_.full = cover_.full_sub_tiles() / 2;
-    QueryTile tile{};
-    tile.row_begin = static_cast<std::int32_t>(rows.begin);
-    tile.row_end = static_cast<std::int32_t>(rows.end);
-    tile.runs_begin = static_cast<std::int32_t>(out_.runs.size());
-    tile.full_tiles = static_cast<std::int32_t>(counts_.full);
+    const auto runs_begin = static_cast<std::int32_t>(out_.runs.size());
     out_.runs.insert(out_.runs.end(), cover_.runs().begin(), cover_.runs().end());
-    tile.partial_begin = static_cast<std::int32_t>(out_.partial.size());
     list_sub_tiles();
-    tile.partial_count = static_cast<std::int32_t>(out_.partial.size()) - tile.partial_begin;
-    tile.cost = saturated(counts_.cycles(rates_));
-    out_.tiles.push_back(tile);
+    for (int i = 0; i < tiling_.tiles(); ++i) {
+      const std::vector<PartialTile>& partial = partial_[static_cast<std::size_t>(i)];
+      const TileCounts counts = counts_of(partial);
+      const std::int64_t begin = rows.begin + std::int64_t{i} * tiling_.tile_tokens();
+      QueryTile tile{};
+      tile.row_begin = static_cast<std::int32_t>(std::min(begin, rows.end));
+      tile.row_end = static_cast<std::int32_t>(std::min(begin + tiling_.tile_tokens(), rows.end));
+      tile.runs_begin = runs_begin;
+      tile.full_tiles = static_cast<std::int32_t>(counts.full);
+      tile.partial_begin = static_cast<std::int32_t>(out_.partial.size());
+      tile.partial_count = static_cast<std::int32_t>(partial.size());
+      tile.cost = saturated(counts.cycles(rates_));
+      out_.partial.insert(out_.partial.end(), partial.begin(), partial.end());
+      out_.tiles.push_back(tile);
+    }
+  }
+
+  /// The key tiles of a query tile that has `partial` ones: of these, those that it sees.
+  TileCounts counts_of(std::span<const PartialTile> partial) const {
+    TileCounts counts;
+    counts.full = cover_.full_sub_tiles() / 2;
+    for (const PartialTile& tile : partial) {
+      if (tile.pattern[0] == kNone && tile.pattern[1] == kNone) continue;
+      ++(tile.k_begin[1] == kAbsent ? counts.narrow : counts.partial);
+    }
+    return counts;
   }
 
   Range group_rows(int group) const {
-    const std::int64_t begin = tile_rows_.begin + group * out_.group_tokens();
-    return intersect({begin, begin + out_.group_tokens()}, tile_rows_);
+    const std::int64_t begin = tile_rows_.begin + std::int64_t{group} * tiling_.group_tokens();
+    return intersect({begin, begin + tiling_.group_tokens()}, tile_rows_);
   }
 
   void list_sub_tiles() {
     sub_tiles_.clear();
     words_.clear();
+    for (std::vector<PartialTile>& partial : partial_) partial.clear();
     first_band_ = 0;
     last_key_ = 0;
     for (const std::int64_t key : cover_.partial()) sub_tiles_.push_back(sub_tile_at(key));
     pair_sub_tiles();
   }
 
-  /// Pairs the sub-tiles of each class. One left over becomes a narrow tile, and narrow tiles come
-  /// first; but if class 0 has one left over and class 1 or 2 too, these are paired, last. One of
-  /// class 1 and one of class 2 stay apart: a pair would cost both groups a whole tile.
+  /// Pairs the sub-tiles that the same groups see. One left over is paired with another whose
+  /// groups all see it, last; or else it becomes a narrow tile, and these come first. Two left over
+  /// of different groups stay apart: a pair would cost each a whole tile.
   void pair_sub_tiles() {
-    std::array<const PartialSubTile*, PartialSubTile::kClasses> last{};
-    std::array<int, PartialSubTile::kClasses> count{};
-    for (const PartialSubTile& sub_tile : sub_tiles_) {
-      last[sub_tile.seen_class()] = &sub_tile;
-      ++count[sub_tile.seen_class()];
-    }
-    const auto is_left = [&](std::size_t c) { return count[c] % 2 != 0; };
-    const std::size_t partner = is_left(1) ? 1 : 2;  // for the one left over of class 0
-    const bool mixed = is_left(0) && is_left(partner);
-    for (std::size_t c = 0; c < last.size(); ++c) {
-      const bool paired = mixed && (c == 0 || c == partner);
-      if (is_left(c) && !paired) list_tile(*last[c], nullptr);
-    }
-    for (std::size_t c = 0; c < last.size(); ++c) {
+    left_.clear();
+    pairs_.clear();
+    for (const Groups set : sets_) {
       const PartialSubTile* first = nullptr;
       for (const PartialSubTile& sub_tile : sub_tiles_) {
-        if (count[c] < 2) break;
-        if (sub_tile.seen_class() != c) continue;
-        if (first == nullptr) {
-          first = &sub_tile;
-          continue;
-        }
-        list_tile(*first, &sub_tile);
-        first = nullptr;
-        count[c] -= 2;
+        if (sub_tile.seen_by != set) continue;
+        if (first != nullptr) pairs_.emplace_back(first, &sub_tile);
+        first = first == nullptr ? &sub_tile : nullptr;
+      }
+      if (first != nullptr) left_.push_back(first);
+    }
+    for (std::size_t i = 0; i < left_.size(); ++i) {
+      const auto is_part = [&](const PartialSubTile* other) {
+        return (other->seen_by & ~left_[i]->seen_by) == 0;
+      };
+      const auto after = left_.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+      const auto partner = std::find_if(after, left_.end(), is_part);
+      if (partner == left_.end()) {
+        list_tile(*left_[i], nullptr);
+      } else {
+        pairs_.emplace_back(left_[i], *partner);
+        left_.erase(partner);
       }
     }
-    if (mixed) list_tile(*last[0], last[partner]);
+    for (const auto& [first, second] : pairs_) list_tile(*first, second);
   }
 
   PartialSubTile sub_tile_at(std::int64_t key) {
@@ -121,11 +152,12 @@ class ListBuilder {
     if (key < last_key_) first_band_ = 0;  // TileCover::partial has its one full sub-tile last
     last_key_ = key;
     while (first_band_ < bands_.size() && bands_[first_band_].k.end <= key) ++first_band_;
-    for (int group = 0; group < kRowGroups; ++group) {
+    for (int group = 0; group < groups(); ++group) {
       const std::size_t begin = words_.size();
       const Range rows = group_rows(group);
       if (!rows.empty()) add_words(key, rows);
       sub_tile.words[static_cast<std::size_t>(group)] = {begin, words_.size()};
+      if (words_.size() > begin) sub_tile.seen_by |= 1U << group;
     }
     return sub_tile;
   }
@@ -140,31 +172,33 @@ class ListBuilder {
 
   /// Appends a partial tile, more than once where a row has more than two intervals.
   void list_tile(const PartialSubTile& first, const PartialSubTile* second) {
-    std::array<RowPatterns::View, kRowGroups> views;
+    std::array<RowPatterns::View, kMaxRowGroups> views;
     std::int32_t levels = 1;
-    for (std::size_t group = 0; group < kRowGroups; ++group) {
+    for (int i = 0; i < groups(); ++i) {
+      const auto group = static_cast<std::size_t>(i);
       tile_words_.clear();
-      for (std::size_t i = first.words[group].first; i < first.words[group].second; ++i) {
-        tile_words_.push_back(words_[i]);
+      for (std::size_t w = first.words[group].first; w < first.words[group].second; ++w) {
+        tile_words_.push_back(words_[w]);
       }
       if (second != nullptr) {
-        for (std::size_t i = second->words[group].first; i < second->words[group].second; ++i) {
-          tile_words_.push_back(BandWord::second(words_[i]));
+        for (std::size_t w = second->words[group].first; w < second->words[group].second; ++w) {
+          tile_words_.push_back(BandWord::second(words_[w]));
         }
       }
-      const auto tokens = static_cast<int>(group_rows(static_cast<int>(group)).size());
+      const auto tokens = static_cast<int>(group_rows(i).size());
       views[group] = patterns_.view(tile_words_, std::max(tokens, 0));
       levels = std::max(levels, views[group].levels);
     }
     for (std::int32_t level = 0; level < levels; ++level) {
-      PartialTile tile{};
-      tile.k_begin[0] = static_cast<std::int32_t>(first.k_begin);
-      tile.k_begin[1] = second != nullptr ? static_cast<std::int32_t>(second->k_begin) : kAbsent;
-      for (std::size_t group = 0; group < kRowGroups; ++group) {
-        tile.pattern[group] = pattern_of(views[group], level);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(tiling_.tiles()); ++i) {
+        PartialTile tile{};
+        tile.k_begin[0] = static_cast<std::int32_t>(first.k_begin);
+        tile.k_begin[1] = second != nullptr ? static_cast<std::int32_t>(second->k_begin) : kAbsent;
+        for (std::size_t group = 0; group < kRowGroups; ++group) {
+          tile.pattern[group] = pattern_of(views[i * kRowGroups + group], level);
+        }
+        partial_[i].push_back(tile);
       }
-      out_.partial.push_back(tile);
-      ++(second != nullptr ? counts_.partial : counts_.narrow);
     }
   }
 
@@ -176,6 +210,8 @@ class ListBuilder {
 
   TileBands source_;
   const cost::SliceForwardCycles& rates_;
+  const Tiling tiling_;
+  const std::vector<Groups> sets_;
   TileCover cover_;
   RowPatterns patterns_;
   TileLists& out_;
@@ -183,15 +219,17 @@ class ListBuilder {
   std::span<const Band> bands_;
   std::size_t first_band_ = 0;  ///< first of bands_ whose keys may reach last_key_ or beyond
   std::int64_t last_key_ = 0;
-  TileCounts counts_;
   std::vector<PartialSubTile> sub_tiles_;
+  std::vector<const PartialSubTile*> left_;
+  std::vector<std::pair<const PartialSubTile*, const PartialSubTile*>> pairs_;
+  std::array<std::vector<PartialTile>, kMaxTogether> partial_;  ///< of each query tile
   std::vector<std::uint64_t> words_;
   std::vector<std::uint64_t> tile_words_;
 };
 
-/// Indices of `tiles` by descending cost, stable. A radix sort: a plan of milliseconds sorts tens
-/// of thousands of tiles.
-std::vector<std::int32_t> longest_first(std::span<const QueryTile> tiles) {
+/// Indices of `costs`, descending, stable. A radix sort: a plan of milliseconds sorts tens of
+/// thousands of tiles.
+std::vector<std::int32_t> longest_first(std::span<const std::int32_t> costs) {
   constexpr int kBits = 11;
   constexpr std::uint32_t kMask = (1U << kBits) - 1;
   struct Key {
@@ -199,10 +237,9 @@ std::vector<std::int32_t> longest_first(std::span<const QueryTile> tiles) {
     std::int32_t index;
   };
   std::vector<Key> keys;
-  keys.reserve(tiles.size());
-  for (const QueryTile& tile : tiles) {
-    keys.push_back(
-        {~static_cast<std::uint32_t>(tile.cost), static_cast<std::int32_t>(keys.size())});
+  keys.reserve(costs.size());
+  for (const std::int32_t cost : costs) {
+    keys.push_back({~static_cast<std::uint32_t>(cost), static_cast<std::int32_t>(keys.size())});
   }
   std::vector<Key> sorted(keys.size());
   std::vector<std::size_t> next(kMask + 2);
@@ -220,7 +257,7 @@ std::vector<std::int32_t> longest_first(std::span<const QueryTile> tiles) {
   return order;
 }
 
-/// Query tiles of block lists that one thread makes at a time.
+/// Query tiles of block lists that one thread makes at a time: whole pairs.
 constexpr std::int64_t kTilesPerPart = 256;
 
 template <typename T>
@@ -231,7 +268,8 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
 /// Appends a part, whose indices into runs, partial tiles and patterns start at 0.
 void append(TileLists& lists, const TileLists& part) {
   const auto count = [](const auto& values) { return static_cast<std::int32_t>(values.size()); };
-  const auto patterns = static_cast<std::int32_t>(count(lists.patterns) / lists.group_tokens());
+  const auto patterns =
+      static_cast<std::int32_t>(count(lists.patterns) / lists.tiling.group_tokens());
   for (QueryTile tile : part.tiles) {
     tile.partial_begin += count(lists.partial);
     tile.runs_begin += count(lists.runs);
@@ -256,7 +294,7 @@ void reserve(TileLists& lists) {
 /// Block lists are long: all threads make them, in parts that do not depend on the number of
 /// threads, so that neither do the lists.
 void build_parts(const Mask& mask, const cost::SliceForwardCycles& rates, TileLists& lists) {
-  const std::int64_t tokens = kTilesPerPart * lists.tile_tokens();
+  const std::int64_t tokens = kTilesPerPart * lists.tiling.tile_tokens();
   const std::int64_t parts_per_list = (mask.q_tokens() + tokens - 1) / tokens;
   std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
   std::vector<TileLists> parts(static_cast<std::size_t>(parts_per_list * lists.list_heads));
@@ -267,7 +305,7 @@ void build_parts(const Mask& mask, const cost::SliceForwardCycles& rates, TileLi
   });
   pool.parallel_for(std::ssize(parts), [&](std::int64_t i, int) {
     TileLists& part = parts[static_cast<std::size_t>(i)];
-    part.pack = lists.pack;
+    part.tiling = lists.tiling;
     const std::int64_t begin = i % parts_per_list * tokens;
     ListBuilder(views[static_cast<std::size_t>(i / parts_per_list)], rates, part)
         .build({begin, std::min(begin + tokens, mask.q_tokens())});
@@ -280,12 +318,14 @@ void build_parts(const Mask& mask, const cost::SliceForwardCycles& rates, TileLi
 
 }  // namespace
 
-TileLists make_tile_lists(const Mask& mask, int pack, const cost::Platform& platform) {
+TileLists make_tile_lists(const Mask& mask, const Tiling& tiling, const cost::Platform& platform) {
+  const int pack = tiling.pack;
   LONGCA_CHECK(pack == 1 || pack == 2 || pack == 4 || pack == 8, "a pack of {} heads", pack);
   TileLists lists;
-  lists.pack = pack;
+  lists.tiling = tiling;
   lists.list_heads = mask.heads();
-  lists.tiles_per_list = (mask.q_tokens() + lists.tile_tokens() - 1) / lists.tile_tokens();
+  const std::int64_t step = std::int64_t{tiling.tile_tokens()} * tiling.tiles();
+  lists.tiles_per_list = (mask.q_tokens() + step - 1) / step * tiling.tiles();
   if (mask.blocks() == nullptr) {
     reserve(lists);
     const auto view = std::make_shared<const HeadView>(HeadView::of(mask, 0));
@@ -298,12 +338,24 @@ TileLists make_tile_lists(const Mask& mask, int pack, const cost::Platform& plat
 }
 
 void order_tiles(TileLists& lists) {
+  const int together = lists.tiling.tiles();
   lists.order.clear();
+  std::vector<std::int32_t> costs;
   for (std::int64_t list = 0; list < lists.list_heads; ++list) {
     const auto tiles = std::span(lists.tiles)
                            .subspan(static_cast<std::size_t>(list * lists.tiles_per_list),
                                     static_cast<std::size_t>(lists.tiles_per_list));
-    append(lists.order, longest_first(tiles));
+    costs.clear();
+    for (std::size_t i = 0; i < tiles.size(); i += static_cast<std::size_t>(together)) {
+      std::int64_t cost = 0;
+      for (const QueryTile& tile : tiles.subspan(i, static_cast<std::size_t>(together))) {
+        cost += tile.cost;
+      }
+      costs.push_back(saturated(cost));
+    }
+    for (const std::int32_t first : longest_first(costs)) {
+      for (int i = 0; i < together; ++i) lists.order.push_back(first * together + i);
+    }
   }
 }
 

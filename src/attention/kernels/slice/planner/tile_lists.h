@@ -50,10 +50,26 @@ struct FullRun {
   std::int32_t sub_tiles;
 };
 
+/// How the rows are cut into query tiles.
+struct Tiling {
+  int pack = 1;  ///< P
+  /// Whether the query tiles 2 i and 2 i + 1 of a list have the same key tiles, in the same order,
+  /// each with patterns of its own: a cluster of two CTAs then loads these once for both. Only what
+  /// all rows of both see is full; a tile that one of them does not see is kNone for both of its
+  /// row groups.
+  bool row_pairs = false;
+
+  int tile_tokens() const { return kRowGroups * kGroupRows / pack; }
+  int group_tokens() const { return kGroupRows / pack; }
+  /// Query tiles that share their key tiles.
+  int tiles() const { return row_pairs ? 2 : 1; }
+};
+
 /// A query tile and its key tiles, in the order of their computation: narrow ones, other partial
 /// ones, full ones. A query tile without key tiles has only rows that see nothing.
 struct QueryTile {
-  /// Query tokens [row_begin, row_end), at most 128 / P: only theirs of O and LSE are written.
+  /// Query tokens [row_begin, row_end), at most 128 / P: only theirs of O and LSE are written. None
+  /// in the second tile of a pair past the end of Q.
   std::int32_t row_begin, row_end;
   std::int32_t partial_begin, partial_count;
   /// The full tiles are 2 · full_tiles sub-tiles, taken from the runs one after the other; the two
@@ -91,7 +107,7 @@ inline std::int32_t saturated(std::int64_t cycles) {
 
 /// The key tiles of every query tile of a mask: plain data, copied to the device as it is.
 struct TileLists {
-  int pack = 1;  ///< P
+  Tiling tiling;
   /// 1 for a static mask, else the lists of the mask: query head h of H uses h · list_heads / H.
   std::int64_t list_heads = 1;
   std::int64_t tiles_per_list = 0;  ///< tiles[l · tiles_per_list + i] is tile i of list l
@@ -99,17 +115,15 @@ struct TileLists {
   std::vector<PartialTile> partial;
   std::vector<FullRun> runs;
   std::vector<RowIntervals> patterns;
-  /// Per list its tiles, [0, tiles_per_list), by descending cost.
+  /// Per list its tiles, [0, tiles_per_list), by descending cost; those of a pair stay together, by
+  /// the cost of both.
   std::vector<std::int32_t> order;
-
-  int tile_tokens() const { return kRowGroups * kGroupRows / pack; }
-  int group_tokens() const { return kGroupRows / pack; }
 };
 
-/// The lists for `pack` ∈ {1, 2, 4, 8}; a mask with block lists may be asked for any pack whose P
+/// The lists for a pack of 1, 2, 4 or 8; a mask with block lists may be asked for any pack whose P
 /// heads share a list. Deterministic. O(slices + partial tiles + tokens / P), without visiting
 /// cells.
-TileLists make_tile_lists(const Mask& mask, int pack,
+TileLists make_tile_lists(const Mask& mask, const Tiling& tiling,
                           const cost::Platform& platform = cost::default_platform());
 
 /// Fills in `order`, by the costs of the tiles.

@@ -22,9 +22,11 @@ void launch(const ForwardParams& params, DType dtype, const DimPair& dims, cudaS
   args.params = params;
   args.value_dim = dims.value_dim;
   args.pack_shift = std::countr_zero(static_cast<unsigned>(pack));
-  const int block_heads = pack * Shape::kCluster;
+  const bool row_pairs = Shape::kCluster > 1 && params.lists.row_pairs;
+  const int block_heads = row_pairs ? pack : pack * Shape::kCluster;
+  args.list_work_tiles = params.lists.tiles_per_list / (row_pairs ? Shape::kCluster : 1);
   args.section_blocks = params.section_heads * group_size / block_heads;
-  args.work_tiles = params.lists.tiles_per_list * (params.heads_q / block_heads);
+  args.work_tiles = args.list_work_tiles * (params.heads_q / block_heads);
   if (args.work_tiles == 0 || params.tokens_q == 0) return;
   const auto map = [&](const char* name, const TensorArg& tensor, int tokens, int heads, int dim,
                        int box_heads, int box_tokens) {

@@ -21,10 +21,13 @@ template <typename Shape>
 struct TileScheduler {
   const ForwardKernelArgs& args;
   typename Shape::Shared& shared;
-  const int rank;                    ///< in the cluster
-  int index;                         ///< of the next work tile: at first, the taker's number
-  bool counted = false;              ///< whether `index` comes from the counter
-  std::uint32_t phase = 0;           ///< of work_full and work_empty, as in PipelineState
+  const int rank;           ///< in the cluster
+  int index;                ///< of the next work tile: at first, the taker's number
+  bool counted = false;     ///< whether `index` comes from the counter
+  std::uint32_t phase = 0;  ///< of work_full and work_empty, as in PipelineState
+  /// Flips from work tile to work tile: CTAs of a pair take its first query tile in turn, as under
+  /// a causal mask this one sees less, and neither gets ahead.
+  int turn = 0;
   int reads = 1;                     ///< done for the next work tile, of 4
   int head = 0;                      ///< first query head of the next work tile
   const QueryTile* tiles = nullptr;  ///< the head's list
@@ -63,14 +66,23 @@ struct TileScheduler {
         if constexpr (Shape::kCluster > 1) share_index();
       }
       if (index < args.work_tiles) {
-        const int section_tiles = lists.tiles_per_list * args.section_blocks;
+        const int section_tiles = args.list_work_tiles * args.section_blocks;
         const int rest = index % section_tiles;
         const int block = index / section_tiles * args.section_blocks + rest % args.section_blocks;
-        head = (block * Shape::kCluster + rank) << args.pack_shift;
+        int entry = rest / args.section_blocks;
+        head = block << args.pack_shift;
+        if constexpr (Shape::kCluster > 1) {
+          if (lists.row_pairs) {
+            entry = entry * Shape::kCluster + (rank ^ turn);
+            turn ^= 1;
+          } else {
+            head = (block * Shape::kCluster + rank) << args.pack_shift;
+          }
+        }
         const int list = head * lists.list_heads / args.params.heads_q;
         const std::int64_t first = static_cast<std::int64_t>(list) * lists.tiles_per_list;
         tiles = lists.tiles + first;
-        tile = lists.order[first + rest / args.section_blocks];
+        tile = lists.order[first + entry];
       }
     } else if (reads == 2) {
       if (index < args.work_tiles && lane < 8) {

@@ -13,7 +13,8 @@ namespace longca::slice::sm90 {
 
 /// Tensor maps cover [tokens, heads, dim]; a box is 64 elements wide, so that a tile takes dim / 64
 /// boxes ("columns"), 128-byte swizzled. A head block is P query heads of one KV head; a work tile
-/// is a query tile of a head block, which has rows of all P heads.
+/// is a query tile of a head block, which has rows of all P heads, or, with clusters of 2, a pair
+/// of them: of neighbouring head blocks, or of a head block's query tiles (Tiling::row_pairs).
 struct ForwardKernelArgs {
   CUtensorMap q;     ///< box: 128 / P tokens × P heads, 128 rows
   CUtensorMap k, v;  ///< box: 64 keys × 1 head, a sub-tile
@@ -21,9 +22,10 @@ struct ForwardKernelArgs {
   ForwardParams params;
   int value_dim;   ///< of O, at most kValueDim; beyond it, and kDim of Q, TMA gives zeros
   int pack_shift;  ///< log2 P
-  /// Head blocks (or pairs of them, with clusters of 2) per section. All work tiles of a section
-  /// come before those of the next, so that its K and V stay in L2.
+  /// Head blocks, or pairs of them, per section. All work tiles of a section come before those of
+  /// the next, so that its K and V stay in L2.
   int section_blocks;
+  int list_work_tiles;  ///< of a list
   int work_tiles;
 };
 
@@ -49,8 +51,9 @@ struct ForwardShape {
   static constexpr bool kAccumulate = kAccumulate_;
   /// With a softcap: an instance of its own, as a branch in the others costs them registers.
   static constexpr bool kCapped = kCapped_;
-  /// CTAs per cluster, 1 or 2. Two compute the same query tile for neighbouring head blocks of one
-  /// KV head; each loads one sub-tile of every key tile and multicasts it, which halves L2 reads.
+  /// CTAs per cluster, 1 or 2. Two compute a query tile each with the same key tiles: the same one
+  /// for neighbouring head blocks of a KV head, or a pair of a head block's. Each loads one
+  /// sub-tile of every key tile and multicasts it, which halves L2 reads.
   static constexpr int kCluster = kCluster_;
   /// Work tiles that a CTA computes at a time, each in a stream: a producer warp, two consumers,
   /// shared memory and named barriers of its own. At 64 dimensions exponentials take as long as the

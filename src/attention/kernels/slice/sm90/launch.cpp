@@ -107,7 +107,8 @@ int group_size(const ForwardParams& params) {
 void launch_forward(const ForwardParams& params, DType dtype, const DimPair& dims,
                     cudaStream_t stream) {
   check(params);
-  const bool pairs = pairs_fit(group_size(params), params.lists.pack, dims.head_dim);
+  const bool pairs =
+      params.lists.row_pairs || pairs_fit(group_size(params), params.lists.pack, dims.head_dim);
   const auto dispatch = params.softcap.cap > 0 ? sm90::dispatch_capped
                         : params.accumulate    ? sm90::dispatch_merge
                         : pairs                ? sm90::dispatch_pairs
