@@ -1,11 +1,28 @@
 #include "attention/kernels/slice/device_lists.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "attention/kernels/common/mma/plan_tools.h"
 
 namespace longca::slice {
+
+namespace {
+
+std::vector<QueryTile> tiles_in_order(const TileLists& lists) {
+  std::vector<QueryTile> tiles;
+  tiles.reserve(lists.tiles.size());
+  for (std::size_t i = 0; i < lists.tiles.size(); ++i) {
+    const std::int64_t list = static_cast<std::int64_t>(i) / lists.tiles_per_list;
+    tiles.push_back(lists.tiles[static_cast<std::size_t>(list * lists.tiles_per_list +
+                                                         std::int64_t{lists.order[i]})]);
+  }
+  return tiles;
+}
+
+}  // namespace
 
 UploadedLists::UploadedLists(const Mask& mask, const Tiling& tiling) {
   if (!tiling.row_pairs && has_block_plan(mask, tiling.pack)) {
@@ -24,11 +41,10 @@ void UploadedLists::upload(const TileLists& lists) {
   shape_.list_heads = static_cast<int>(lists.list_heads);
   shape_.tiles_per_list = static_cast<int>(lists.tiles_per_list);
   ArrayUpload upload;
-  tiles_ = upload.add(lists.tiles);
+  tiles_ = upload.add(tiles_in_order(lists));
   host_partial_ = upload.add(lists.partial);
   host_runs_ = upload.add(lists.runs);
   patterns_ = upload.add(lists.patterns);
-  order_ = upload.add(lists.order);
   work_counter_ = upload.add(std::vector<std::int32_t>(2));
   lists_ = upload.copy();
 }
@@ -39,7 +55,6 @@ DeviceTileLists UploadedLists::args() const {
   args.partial = partial_.data() ? partial_.as<PartialTile>() : host_partial_.in(lists_);
   args.runs = runs_.data() ? runs_.as<FullRun>() : host_runs_.in(lists_);
   args.patterns = patterns_.in(lists_);
-  args.order = order_.in(lists_);
   return args;
 }
 

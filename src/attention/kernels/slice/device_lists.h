@@ -31,7 +31,7 @@ class UploadedLists {
   UploadedArray<PartialTile> host_partial_;
   UploadedArray<FullRun> host_runs_;
   UploadedArray<RowIntervals> patterns_;
-  UploadedArray<std::int32_t> order_, work_counter_;
+  UploadedArray<std::int32_t> work_counter_;
   Buffer partial_, runs_;  ///< where the device made them
 };
 

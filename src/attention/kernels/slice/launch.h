@@ -18,6 +18,9 @@ namespace longca::slice {
 
 /// TileLists in device memory, which says what the fields are. Each array is aligned to 16 bytes
 /// (as allocations are): kernels read entries as int4 and by TMA.
+///
+/// The tiles of a list come in its `order`, so that the first one of a CTA, which no cache has yet,
+/// takes one read less.
 struct DeviceTileLists {
   int pack = 1;
   bool row_pairs = false;
@@ -27,7 +30,6 @@ struct DeviceTileLists {
   const PartialTile* partial = nullptr;
   const FullRun* runs = nullptr;
   const RowIntervals* patterns = nullptr;
-  const std::int32_t* order = nullptr;
 };
 
 struct ForwardParams : AttentionArgs {

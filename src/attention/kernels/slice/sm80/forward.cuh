@@ -168,7 +168,7 @@ __device__ __forceinline__ WorkItem work_item(const ForwardParams& params, int s
   const int head_block = section * section_blocks + rest % width;
   const int list = static_cast<int>(std::int64_t{head_block} * lists.list_heads / head_blocks);
   const int first = list * lists.tiles_per_list;
-  return {head_block, list, first + lists.order[first + rest / width]};
+  return {head_block, list, first + rest / width};
 }
 
 /// One CTA per query tile and head block. All its warps load every sub-tile; a warp whose row group

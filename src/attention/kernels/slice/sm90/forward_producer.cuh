@@ -14,8 +14,8 @@ __device__ __forceinline__ int takers() {
 }
 
 /// Takes work tiles, the longest of a section first: the first of each taker is that of the
-/// taker's number, all others come from a counter in device memory. Fetching one takes four
-/// dependent reads (counter, order, query tile, its first list entries): each advance() issues one,
+/// taker's number, all others come from a counter in device memory. Fetching one takes three
+/// dependent reads (counter, query tile, its first list entries): each advance() issues one,
 /// between TMA loads. All lanes of the producer warp take part.
 template <typename Shape>
 struct TileScheduler {
@@ -28,15 +28,13 @@ struct TileScheduler {
   /// Flips from work tile to work tile: CTAs of a pair take its first query tile in turn, as under
   /// a causal mask this one sees less, and neither gets ahead.
   int turn = 0;
-  int reads = 1;                     ///< done for the next work tile, of 4
-  int head = 0;                      ///< first query head of the next work tile
-  const QueryTile* tiles = nullptr;  ///< the head's list
-  int tile = 0;
+  int reads = 1;   ///< done for the next work tile, of 3
+  int head = 0;    ///< first query head of the next work tile
   int word = 0;    ///< lane l: word l of the QueryTile
   int4 partial{};  ///< lane l: PartialTile l of the query tile, of the first 32
   FullRun run{};   ///< first full run of the query tile
 
-  __device__ bool ready() const { return reads == 4; }
+  __device__ bool ready() const { return reads == 3; }
 
   /// Sends `index`, which CTA 0 took for the cluster, to CTA 1.
   __device__ void share_index() {
@@ -81,12 +79,7 @@ struct TileScheduler {
         }
         const int list = head * lists.list_heads / args.params.heads_q;
         const std::int64_t first = static_cast<std::int64_t>(list) * lists.tiles_per_list;
-        tiles = lists.tiles + first;
-        tile = lists.order[first + entry];
-      }
-    } else if (reads == 2) {
-      if (index < args.work_tiles && lane < 8) {
-        word = reinterpret_cast<const int*>(tiles + tile)[lane];
+        if (lane < 8) word = reinterpret_cast<const int*>(lists.tiles + first + entry)[lane];
       }
     } else if (index < args.work_tiles) {
       const QueryTile next = query_tile();
